@@ -1,0 +1,9 @@
+//! What an access point decides: no clock, no I/O, no global state.
+//!
+//! Every part has the same shape: `new(Params)`, `on_*(&mut self, now, &Sample)`,
+//! `poll(&mut self, now) -> Option<Action>`, `next_deadline(&self) -> Option<Time>`, `snapshot(&self)`.
+//! After any `on_*`, drain `poll` until `None`, then read `next_deadline`; early and late wake-ups are safe.
+
+pub mod fastpath;
+pub mod packet;
+pub mod units;

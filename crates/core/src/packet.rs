@@ -1,0 +1,45 @@
+//! What queues, air and schedulers need to know of a packet.
+
+/// Names a flow within one host; the host chooses the numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FlowId(pub u32);
+
+/// In the simulator a small Copy struct of header fields; in the emulator and the userspace datapath an index into
+/// a frame arena.
+pub trait Packet {
+    /// The flow the packet belongs to.
+    fn flow(&self) -> FlowId;
+    /// Length in IP bytes: header and payload of the network layer, no link-layer framing.
+    fn bytes(&self) -> u32;
+}
+
+/// Which way a packet crosses the access point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[repr(u8)]
+pub enum Direction {
+    /// Towards the home's stations: downloads. Leaves through a LAN interface (tc egress).
+    ToStation = 0,
+    /// Towards the rest of the world: uploads. Enters through a LAN interface (tc ingress).
+    ToRemote = 1,
+}
+
+impl Direction {
+    /// Both, in index order.
+    pub const BOTH: [Self; 2] = [Self::ToStation, Self::ToRemote];
+
+    /// The way back.
+    #[must_use]
+    pub const fn reverse(self) -> Self {
+        match self {
+            Self::ToStation => Self::ToRemote,
+            Self::ToRemote => Self::ToStation,
+        }
+    }
+
+    /// Index into arrays of two.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}

@@ -1,0 +1,1 @@
+//! Host 2, real time: namespaces, TAPs and the air, with real packets.

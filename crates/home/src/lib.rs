@@ -1,0 +1,1 @@
+//! What a home is: the scenario, its traffic, its report.

@@ -1,0 +1,1 @@
+//! Host 3, a real access point: BPF measures and applies, this crate decides.

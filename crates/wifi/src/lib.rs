@@ -1,0 +1,1 @@
+//! What the air does: 802.11 DCF, ARQ, air time, propagation.
