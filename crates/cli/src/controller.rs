@@ -1,0 +1,105 @@
+//! The controller of an emulated home: this same program, started as `lasthop run` in the access point.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use lasthop_core::units::BitRate;
+use lasthop_home::capacity;
+use lasthop_home::report::ControlReport;
+use lasthop_home::scenario::{Capacity, Rtt, Scenario, ShareRule, WindowControl};
+
+use crate::commands::run::toml_string;
+use crate::exit::{Failure, Outcome};
+use crate::table::{figure, thousands};
+
+/// The interface of the emulated access point towards its stations.
+const LAN: &str = "wlan0";
+
+/// A configuration in a folder of its own, which goes when this goes.
+#[derive(Debug)]
+pub struct Controller {
+    folder: tempfile::TempDir,
+    /// What the configuration gives it to divide.
+    pub capacity: BitRate,
+}
+
+impl Controller {
+    /// The controller that `scenario` asks for; `None` when it asks for none.
+    pub fn for_scenario(scenario: &Scenario) -> Outcome<Option<Self>> {
+        let Some(window) = &scenario.control.window else { return Ok(None) };
+        let folder = tempfile::Builder::new().prefix("lasthop-").tempdir().context("cannot make a temporary folder")?;
+        let capacity = capacity_of(scenario, window)?;
+        let controller = Self { folder, capacity };
+        std::fs::write(controller.config(), configuration(window, capacity)).context("cannot write the configuration")?;
+        Ok(Some(controller))
+    }
+
+    fn config(&self) -> PathBuf {
+        self.folder.path().join("lasthop.toml")
+    }
+
+    /// Where it serves its status.
+    pub fn socket(&self) -> PathBuf {
+        self.folder.path().join("lasthop.sock")
+    }
+}
+
+fn capacity_of(scenario: &Scenario, window: &WindowControl) -> Outcome<BitRate> {
+    match window.capacity {
+        Capacity::Rate(rate) => Ok(rate),
+        Capacity::Share(share) => Ok(capacity::tcp_alone(scenario).mul_f64(share)),
+        Capacity::Learn => Err(Failure::request(scenario.refuse(
+            "control.window.capacity",
+            "learning the capacity is not there yet; give a rate (\"18Mbit/s\") or a share (\"98%\")",
+        ))),
+    }
+}
+
+/// The controller's own configuration file.
+fn configuration(window: &WindowControl, capacity: BitRate) -> String {
+    let share = match window.share {
+        ShareRule::MaxMin => "max-min",
+        ShareRule::Equal => "equal",
+    };
+    let rtt = match window.rtt {
+        Rtt::Measured => "measured".to_owned(),
+        Rtt::Constant(span) => span.to_string(),
+    };
+    let mut text = String::new();
+    let _ = writeln!(text, "lan = [{}]", toml_string(LAN));
+    let _ = writeln!(text, "capacity = {}", toml_string(&capacity.to_string()));
+    let _ = writeln!(text, "interval = {}", toml_string(&window.interval.to_string()));
+    let _ = writeln!(text, "share = {}", toml_string(share));
+    let _ = writeln!(text, "udp_weight = {}", window.udp_weight);
+    let _ = writeln!(text, "rtt = {}", toml_string(&rtt));
+    text
+}
+
+/// What a controller did, for people.
+pub fn account(control: Option<&ControlReport>) -> String {
+    let Some(c) = control else { return "  There was none.\n".into() };
+    let mut text = String::new();
+    let _ = writeln!(
+        text,
+        "  lowered the window in {} acknowledgements, let {} packets pass as they were",
+        thousands(c.rewritten),
+        thousands(c.passed)
+    );
+    let _ = writeln!(
+        text,
+        "  divided {} Mbit/s, of which {} Mbit/s went to UDP (games, calls, video)",
+        figure(c.capacity_bps.mean / 1e6),
+        figure(c.udp_bps / 1e6)
+    );
+    for (flow, bytes) in &c.clamps {
+        let _ = writeln!(text, "  let {flow} have at most {} kB on its way", figure(*bytes as f64 / 1e3));
+    }
+    let reasons: Vec<String> = c.not_controlled.iter().map(|(why, n)| format!("{why} {}", thousands(*n))).collect();
+    let _ = writeln!(
+        text,
+        "  did not control: {}",
+        if reasons.is_empty() { "nothing it saw".to_owned() } else { reasons.join(", ") }
+    );
+    text
+}
