@@ -5,5 +5,6 @@
 //! After any `on_*`, drain `poll` until `None`, then read `next_deadline`; early and late wake-ups are safe.
 
 pub mod fastpath;
+pub mod meter;
 pub mod packet;
 pub mod units;
