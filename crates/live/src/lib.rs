@@ -5,6 +5,7 @@ pub mod config;
 pub mod conntrack;
 pub mod interface;
 pub mod netlink;
+pub mod status;
 
 /// Where a controller serves its status when nothing else is said.
 pub const DEFAULT_SOCKET: &str = "/run/lasthop/lasthop.sock";
