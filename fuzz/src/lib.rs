@@ -4,9 +4,12 @@
 //! runs every body over seeds and mutations of them on stable, as a part of `make test`. A new parser gets a function
 //! here, a line in [`ALL`], a file in `fuzz_targets/` and a `[[bin]]` in Cargo.toml.
 
+use std::io;
+use std::path::Path;
+
 use lasthop_core::units::{BitRate, Bytes, Span};
-use lasthop_core::wire;
 use lasthop_home::scenario::Scenario;
+use lasthop_home::traffic::trace::Frames;
 
 /// A target: its name and its body.
 pub type Target = (&'static str, fn(&[u8]));
@@ -47,7 +50,40 @@ pub fn config(input: &[u8]) {
     }
 }
 
-/// What a controller says on its socket is read by `lasthop status`: any other text is refused.
+/// What a controller says on its socket, as `lasthop status` reads and shows it: any other text is refused.
 pub fn status_json(input: &[u8]) {
-    let _ = serde_json::from_slice::<lasthop_live::status::Status>(input);
+    if let Ok(status) = serde_json::from_slice::<lasthop_live::status::Status>(input) {
+        let _ = lasthop_live::status::render(&status);
+    }
+}
+
+/// A scenario: read, or refused with file and line. No file beside it exists.
+pub fn scenario(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    if let Err(error) = Scenario::parse_with(text, "fuzz.toml", &[], &no_file) {
+        assert!(error.to_string().starts_with("fuzz.toml:"), "{error}");
+    }
+}
+
+/// `--set` on a home that is right: in force, or refused with the `--set` or the line it spoils.
+pub fn set(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let sets: Vec<String> = text.lines().map(str::to_owned).collect();
+    if let Err(error) = Scenario::parse_with(HOME, "fuzz.toml", &sets, &no_file) {
+        let message = error.to_string();
+        assert!(message.starts_with("fuzz.toml:") || message.starts_with("--set "), "{message}");
+    }
+}
+
+/// The home that [`set`] changes.
+const HOME: &str = include_str!("../seeds/scenario/home.toml");
+
+fn no_file(_: &Path) -> io::Result<String> {
+    Err(io::ErrorKind::NotFound.into())
+}
+
+/// A frame trace: at least one frame, in order of time, or refused with a line.
+pub fn trace(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let _ = Frames::parse(text);
 }

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use lasthop_core::units::BitRate;
 use lasthop_home::capacity;
 use lasthop_home::report::ControlReport;
-use lasthop_home::scenario::{Capacity, Rtt, Scenario, ShareRule, WindowControl};
+use lasthop_home::scenario::{Capacity, Scenario, ShareRule, WindowControl, WindowRtt};
 
 use crate::commands::run::toml_string;
 use crate::exit::{Failure, Outcome};
@@ -63,8 +63,8 @@ fn configuration(window: &WindowControl, capacity: BitRate) -> String {
         ShareRule::Equal => "equal",
     };
     let rtt = match window.rtt {
-        Rtt::Measured => "measured".to_owned(),
-        Rtt::Constant(span) => span.to_string(),
+        WindowRtt::Measured => "measured".to_owned(),
+        WindowRtt::Constant(span) => span.to_string(),
     };
     let mut text = String::new();
     let _ = writeln!(text, "lan = [{}]", toml_string(LAN));

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use anyhow::anyhow;
 use clap::Args;
 use lasthop_live::status;
 
@@ -22,15 +21,10 @@ pub struct Arguments {
 
 /// Asks and prints.
 pub fn run(arguments: &Arguments) -> Outcome {
-    let status = status::query(&arguments.socket).map_err(|error| {
-        Failure::Work(anyhow!(error).context(format!(
-            "no controller answers on {}; start one with `sudo lasthop run --lan DEV`, or name its --socket",
-            arguments.socket.display()
-        )))
-    })?;
     if arguments.json {
-        let text = serde_json::to_string_pretty(&status).map_err(|e| Failure::Work(e.into()))?;
-        return output::print_out(&format!("{text}\n"));
+        let status = status::query_json(&arguments.socket).map_err(|e| Failure::Work(e.into()))?;
+        return output::print_out(&format!("{status:#}\n"));
     }
-    output::print_out(&render(&status))
+    let status = status::query(&arguments.socket).map_err(|e| Failure::Work(e.into()))?;
+    output::print_out(&status::render(&status))
 }

@@ -4,7 +4,7 @@ mod figures;
 mod tables;
 mod verdict;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use lasthop_home::report::Report;
@@ -123,7 +123,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
 impl Arguments {
     /// The paper's home with the demo's times and this command line.
     fn scenario(&self, control: bool) -> Outcome<Scenario> {
-        Scenario::parse(SCENARIO, Path::new("sap-law.toml"), &self.overrides(control)).map_err(Failure::request)
+        Scenario::parse(SCENARIO, "sap-law.toml", &self.overrides(control)).map_err(Failure::request)
     }
 
     fn overrides(&self, control: bool) -> Vec<String> {
