@@ -4,6 +4,10 @@
 //! `poll(&mut self, now) -> Option<Action>`, `next_deadline(&self) -> Option<Time>`, `snapshot(&self)`.
 //! After any `on_*`, drain `poll` until `None`, then read `next_deadline`; early and late wake-ups are safe.
 
+pub mod ap;
 pub mod fastpath;
+pub mod meter;
 pub mod packet;
+pub mod share;
 pub mod units;
+pub mod window;

@@ -1,0 +1,290 @@
+//! The per-interval half of the controller: samples of flows and of the link in, plans out.
+//!
+//! Every interval: the capacity less what UDP (and TCP that cannot be controlled) uses is shared out
+//! ([`crate::share`]), each share becomes a window over the flow's base RTT ([`crate::window`]), and the window is
+//! trimmed by what it achieved: raised while the flow stays below its share and no queue stands at the last hop,
+//! lowered while one does. Source: SAP-LAW section 3.2 and eq. (1); MODELS.md 1.
+//!
+//! The trim is ours. The minimum RTT lacks the mean of contention and delayed ACKs, about 3 ms of 80, so that a window
+//! of exactly share x minimum would lose 4 %; and a capacity given a few per cent too high would bring the queue back.
+//! With [`ShareRule::Equal`] (eq. (1) to the letter) nothing is trimmed.
+//!
+//! It does not learn the capacity, and it counts shares in bytes, not in air time.
+
+mod record;
+mod snapshot;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::fastpath::layout::Plan;
+use crate::meter::rate::LowPass;
+use crate::packet::{Direction, FlowId};
+use crate::units::{BitRate, Span, Time};
+use crate::{share, window};
+
+use record::Record;
+pub use snapshot::{FlowSnapshot, Snapshot};
+
+/// How the last hop is divided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShareRule {
+    /// Max-min fair; what a flow cannot use goes to the others.
+    MaxMin,
+    /// SAP-LAW eq. (1) to the letter.
+    Equal,
+}
+
+/// Where the round trip without queueing comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RttSource {
+    /// Minimum of what the fast path matched, local and remote half apart.
+    Measured,
+    /// A constant, as the papers' ns-2 runs use.
+    Constant(Span),
+}
+
+/// What the controller is told once.
+#[derive(Clone, Copy, Debug)]
+pub struct Params {
+    /// What the last hop can carry, in IP bits per second, both directions together.
+    pub capacity: BitRate,
+    /// How it is divided.
+    pub share: ShareRule,
+    /// Weight of the newest sample in the filter of the UDP rate, 0..=1. The paper says "simple low-pass"; 0.2.
+    pub udp_weight: f64,
+    /// How often it decides. 200 ms, as the paper.
+    pub interval: Span,
+    /// Base RTT.
+    pub rtt: RttSource,
+    /// Bounds of every window.
+    pub bounds: window::Bounds,
+    /// How long a base RTT is remembered: long enough to meet an empty queue, short enough to follow a walk. 10 s.
+    pub rtt_memory: Span,
+    /// Queue at the last hop above which windows are trimmed down. 4 ms: about ten frames of 802.11g.
+    pub queue_target: Span,
+    /// A local round trip is at most this without queue; more than that in a minimum is a queue that stood all the
+    /// time. 3 ms.
+    pub local_rtt_bound: Span,
+    /// Bounds of the trim.
+    pub trim: (f64, f64),
+    /// Most flows that are tracked; further ones keep the default plan and are counted.
+    pub max_flows: usize,
+}
+
+impl Params {
+    /// The defaults around a capacity.
+    #[must_use]
+    pub fn new(capacity: BitRate) -> Self {
+        Self {
+            capacity,
+            share: ShareRule::MaxMin,
+            udp_weight: 0.2,
+            interval: Span::from_millis(200),
+            rtt: RttSource::Measured,
+            bounds: window::Bounds::default(),
+            rtt_memory: Span::from_secs(10),
+            queue_target: Span::from_millis(4),
+            local_rtt_bound: Span::from_millis(3),
+            trim: (0.8, 1.15),
+            max_flows: 65_536,
+        }
+    }
+}
+
+/// One direction of one flow at the end of an interval. Counts are cumulative since the flow began.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowSample {
+    /// The host's name for it.
+    pub flow: FlowId,
+    /// Which way its data goes.
+    pub direction: Direction,
+    /// IP bytes in this direction.
+    pub bytes: u64,
+    /// TCP payload bytes in this direction.
+    pub payload_bytes: u64,
+    /// Smallest RTT between access point and station in this interval.
+    pub local_rtt_min: Option<Span>,
+    /// Smallest RTT between access point and remote end in this interval.
+    pub remote_rtt_min: Option<Span>,
+    /// Mean RTT between access point and station in this interval.
+    pub local_rtt_mean: Option<Span>,
+    /// The sender filled the window that was promised to it.
+    pub window_limited: bool,
+    /// The window in force, bytes; below the plan's while it still grows.
+    pub window_bytes: u32,
+    /// Largest payload of a segment, bytes; 0 unknown.
+    pub mss: u32,
+    /// False when its window cannot be rewritten (scale unknown, ...).
+    pub controllable: bool,
+    /// A FIN or RST has passed.
+    pub closing: bool,
+}
+
+/// What the link carried, cumulative IP bytes, indexed by [`Direction::index`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinkSample {
+    /// UDP.
+    pub udp_bytes: [u64; 2],
+}
+
+/// What the host must do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Hold one direction of a flow to a plan.
+    SetPlan {
+        /// Which flow.
+        flow: FlowId,
+        /// Which way its data goes.
+        direction: Direction,
+        /// To what.
+        plan: Plan,
+    },
+    /// What a new connection starts with.
+    SetDefault {
+        /// Which way its data goes.
+        direction: Direction,
+        /// To what.
+        plan: Plan,
+    },
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Ap {
+    params: Params,
+    udp: LowPass,
+    flows: BTreeMap<(FlowId, Direction), Record>,
+    default_plan: Plan,
+    actions: VecDeque<Action>,
+    next: Time,
+    untracked: u64,
+}
+
+impl Ap {
+    /// A controller that has seen nothing yet; the first poll gives new connections their default plan.
+    #[must_use]
+    pub fn new(params: Params) -> Self {
+        let mut ap = Self {
+            params,
+            udp: LowPass::new(params.udp_weight),
+            flows: BTreeMap::new(),
+            default_plan: Plan::default(),
+            actions: VecDeque::new(),
+            next: Time::ZERO,
+            untracked: 0,
+        };
+        ap.set_default(params.capacity);
+        ap
+    }
+
+    /// One direction of one flow, before the interval is closed by [`Self::on_link`].
+    pub fn on_sample(&mut self, now: Time, sample: &FlowSample) {
+        let key = (sample.flow, sample.direction);
+        if sample.closing {
+            self.flows.remove(&key);
+            return;
+        }
+        if !self.flows.contains_key(&key) && self.flows.len() >= self.params.max_flows {
+            self.untracked += 1;
+            return;
+        }
+        let memory = self.params.rtt_memory;
+        self.flows.entry(key).or_insert_with(|| Record::new(memory)).on_sample(now, sample);
+    }
+
+    /// The flow is gone, both directions.
+    pub fn on_gone(&mut self, flow: FlowId) {
+        for direction in Direction::BOTH {
+            self.flows.remove(&(flow, direction));
+        }
+    }
+
+    /// What the link carried; closes the interval and decides.
+    pub fn on_link(&mut self, now: Time, sample: &LinkSample) {
+        self.udp.on_count(now, sample.udp_bytes.iter().sum());
+        self.next = now + self.params.interval;
+        match self.params.share {
+            ShareRule::Equal => self.share_equally(),
+            ShareRule::MaxMin => self.share_max_min(),
+        }
+    }
+
+    fn share_equally(&mut self) {
+        let active = self.flows.values().filter(|r| r.is_active()).count() as u64;
+        let share = share::equal(self.params.capacity, self.udp.smooth(), active.max(1));
+        for (key, record) in &mut self.flows {
+            self.actions.extend(record.decide(&self.params, share).map(|plan| set_plan(*key, plan)));
+        }
+        self.set_default(share::equal(self.params.capacity, self.udp.smooth(), active + 1));
+    }
+
+    fn share_max_min(&mut self) {
+        let available = self.available();
+        let demands: Vec<_> = self.controlled().map(|(_, r)| r.demand()).collect();
+        let shares = share::max_min(available, &demands);
+        let params = self.params;
+        let controlled = self.flows.iter_mut().filter(|(_, r)| r.is_controlled());
+        for ((key, record), share) in controlled.zip(shares) {
+            record.trim(&params);
+            self.actions.extend(record.decide(&params, share).map(|plan| set_plan(*key, plan)));
+        }
+        let with_a_newcomer: Vec<_> = demands.into_iter().chain([None]).collect();
+        let newcomer = share::max_min(available, &with_a_newcomer).pop().unwrap_or(available);
+        self.set_default(newcomer);
+    }
+
+    /// Capacity less what nobody can control: UDP, and TCP whose window cannot be rewritten.
+    fn available(&self) -> BitRate {
+        let escaping = self.flows.values().filter(|r| !r.is_controllable()).map(Record::rate);
+        escaping.fold(self.params.capacity.saturating_sub(self.udp.smooth()), BitRate::saturating_sub)
+    }
+
+    fn controlled(&self) -> impl Iterator<Item = (&(FlowId, Direction), &Record)> {
+        self.flows.iter().filter(|(_, r)| r.is_controlled())
+    }
+
+    /// New connections start with `share` over a round trip that is not known yet; until it is, their growth alone
+    /// protects the queue, so the clamp may be generous.
+    fn set_default(&mut self, share: BitRate) {
+        let base_rtt = match self.params.rtt {
+            RttSource::Constant(rtt) => rtt,
+            RttSource::Measured => Span::from_millis(200),
+        };
+        let flow = window::Flow { share, base_rtt, payload_share: 0.97, trim: 1.0, mss: 1448 };
+        let plan = window::plan(&flow, &self.params.bounds);
+        if record::differs(&self.default_plan, &plan) {
+            self.default_plan = plan;
+            self.actions.extend(Direction::BOTH.map(|direction| Action::SetDefault { direction, plan }));
+        }
+    }
+
+    /// The next thing to do, until `None`.
+    pub fn poll(&mut self, _now: Time) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When the next interval should be closed.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Time> {
+        Some(self.next)
+    }
+
+    /// What it sees and does.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            capacity: self.params.capacity,
+            udp: self.udp.smooth(),
+            available: self.available(),
+            untracked: self.untracked,
+            flows: self.flows.iter().map(|(key, record)| record.snapshot(*key)).collect(),
+        }
+    }
+}
+
+fn set_plan((flow, direction): (FlowId, Direction), plan: Plan) -> Action {
+    Action::SetPlan { flow, direction, plan }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,170 @@
+//! What the controller remembers of one direction of one flow.
+
+use super::{FlowSample, FlowSnapshot, Params, RttSource};
+use crate::fastpath::layout::Plan;
+use crate::meter::rate::LowPass;
+use crate::meter::rtt::MinFilter;
+use crate::packet::{Direction, FlowId};
+use crate::units::{BitRate, Span, Time};
+use crate::window;
+
+/// Weight of the newest rate of a flow: two intervals of 200 ms span several round trips of a usual path.
+const RATE_WEIGHT: f64 = 0.5;
+/// Intervals without payload after which a flow no longer counts: one second at 200 ms.
+const IDLE_INTERVALS: u32 = 5;
+/// What a flow that does not fill its window may want next: a quarter more than it has.
+const HEADROOM: f64 = 1.25;
+/// What a flow may want that fills a window which still grows: twice what it has, as slow start would.
+const GROWING: f64 = 2.0;
+/// Largest step of the trim per interval, and its gain on the relative error of the rate.
+const TRIM_STEP: f64 = 0.02;
+const TRIM_GAIN: f64 = 0.25;
+/// IPv4 and TCP headers with timestamps, bytes.
+const HEADERS: f64 = 52.0;
+/// Payload of a segment in 1500 bytes of IP, until the flow shows its own.
+const USUAL_MSS: u32 = 1448;
+
+#[derive(Debug)]
+pub(super) struct Record {
+    rate: LowPass,
+    local_rtt: MinFilter,
+    remote_rtt: MinFilter,
+    newest: Option<FlowSample>,
+    idle_intervals: u32,
+    share: Option<BitRate>,
+    plan: Option<Plan>,
+    trim: f64,
+}
+
+/// Small changes are not worth a system call: half a per cent.
+pub(super) fn differs(a: &Plan, b: &Plan) -> bool {
+    let far = |x: u32, y: u32| x.abs_diff(y) > x.max(y) / 200;
+    far(a.clamp_bytes, b.clamp_bytes) || far(a.growth_bytes, b.growth_bytes) || a.floor_bytes != b.floor_bytes
+}
+
+impl Record {
+    pub(super) fn new(rtt_memory: Span) -> Self {
+        Self {
+            rate: LowPass::new(RATE_WEIGHT),
+            local_rtt: MinFilter::new(rtt_memory),
+            remote_rtt: MinFilter::new(rtt_memory),
+            newest: None,
+            idle_intervals: IDLE_INTERVALS,
+            share: None,
+            plan: None,
+            trim: 1.0,
+        }
+    }
+
+    pub(super) fn on_sample(&mut self, now: Time, sample: &FlowSample) {
+        self.rate.on_count(now, sample.bytes);
+        let moved = sample.payload_bytes > self.newest.map_or(0, |before| before.payload_bytes);
+        self.idle_intervals = if moved { 0 } else { self.idle_intervals.saturating_add(1) };
+        if let Some(rtt) = sample.local_rtt_min {
+            self.local_rtt.on_sample(now, rtt);
+        }
+        if let Some(rtt) = sample.remote_rtt_min {
+            self.remote_rtt.on_sample(now, rtt);
+        }
+        self.newest = Some(*sample);
+    }
+
+    /// It moved payload lately: a direction that carries only ACKs is no flow.
+    pub(super) fn is_active(&self) -> bool {
+        self.idle_intervals < IDLE_INTERVALS
+    }
+
+    pub(super) fn is_controllable(&self) -> bool {
+        self.newest.is_some_and(|s| s.controllable)
+    }
+
+    pub(super) fn is_controlled(&self) -> bool {
+        self.is_active() && self.is_controllable()
+    }
+
+    pub(super) fn rate(&self) -> BitRate {
+        self.rate.smooth()
+    }
+
+    /// It fills the window it was planned, not one that is still growing.
+    fn is_held(&self) -> bool {
+        self.fills_its_window()
+            && self.newest.zip(self.plan).is_some_and(|(s, p)| s.window_bytes >= p.clamp_bytes - p.clamp_bytes / 20)
+    }
+
+    fn fills_its_window(&self) -> bool {
+        self.newest.is_some_and(|s| s.window_limited)
+    }
+
+    /// What it could use; `None`: all it can get.
+    pub(super) fn demand(&self) -> Option<BitRate> {
+        let growth = match (self.is_held(), self.fills_its_window()) {
+            (true, _) => return None,
+            (false, true) => GROWING,
+            (false, false) => HEADROOM,
+        };
+        Some(self.rate.newest().max(self.rate.smooth()).mul_f64(growth))
+    }
+
+    /// Moves the trim by what the last interval achieved.
+    pub(super) fn trim(&mut self, params: &Params) {
+        let Some((sample, share)) = self.newest.zip(self.share) else { return };
+        let queue = sample.local_rtt_mean.map(|mean| mean - self.local_base(params));
+        let step = if queue.is_some_and(|q| q > params.queue_target) {
+            -TRIM_STEP
+        } else if self.is_held() && share > BitRate::ZERO {
+            let missing = 1.0 - self.rate.newest().as_bps() as f64 / share.as_bps() as f64;
+            (missing * TRIM_GAIN).clamp(-TRIM_STEP, TRIM_STEP)
+        } else {
+            0.0
+        };
+        self.trim = (self.trim + step).clamp(params.trim.0, params.trim.1);
+    }
+
+    /// RTT to the station without queue; a minimum above the bound is a queue that stood all the time.
+    fn local_base(&self, params: &Params) -> Span {
+        self.local_rtt.min().unwrap_or(params.local_rtt_bound).min(params.local_rtt_bound)
+    }
+
+    fn base_rtt(&self, params: &Params) -> Option<Span> {
+        match params.rtt {
+            RttSource::Constant(rtt) => Some(rtt),
+            RttSource::Measured => Some(self.local_base(params) + self.remote_rtt.min()?),
+        }
+    }
+
+    /// Turns `share` into a plan; `Some` when it differs from the one in force. Without a base RTT the default plan
+    /// that the flow started with stays.
+    pub(super) fn decide(&mut self, params: &Params, share: BitRate) -> Option<Plan> {
+        let (sample, base_rtt) = self.newest.zip(self.base_rtt(params))?;
+        self.share = Some(share);
+        let mss = if sample.mss == 0 { USUAL_MSS } else { sample.mss };
+        let flow = window::Flow {
+            share,
+            base_rtt,
+            payload_share: f64::from(mss) / (f64::from(mss) + HEADERS),
+            trim: self.trim,
+            mss,
+        };
+        let plan = window::plan(&flow, &params.bounds);
+        if self.plan.is_some_and(|before| !differs(&before, &plan)) {
+            return None;
+        }
+        self.plan = Some(plan);
+        self.plan
+    }
+
+    pub(super) fn snapshot(&self, (flow, direction): (FlowId, Direction)) -> FlowSnapshot {
+        FlowSnapshot {
+            flow,
+            direction,
+            rate: self.rate.smooth(),
+            share: self.share.filter(|_| self.is_controlled()),
+            plan: self.plan,
+            local_rtt: self.local_rtt.min(),
+            remote_rtt: self.remote_rtt.min(),
+            trim: self.trim,
+            controllable: self.is_controllable(),
+        }
+    }
+}

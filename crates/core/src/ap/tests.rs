@@ -1,0 +1,181 @@
+use super::*;
+
+/// A bottleneck in fluid form: each flow sends its window per round trip, the excess over the pipe queues.
+struct Hop {
+    carries: BitRate,
+    /// What the minimum RTT does not show: contention, delayed ACKs.
+    contention: Span,
+}
+
+struct Sender {
+    id: FlowId,
+    window_bytes: u32,
+    /// Rate at which its server reads from disk, say.
+    limit: Option<BitRate>,
+    controllable: bool,
+    bytes: u64,
+    queue: Span,
+}
+
+const LOCAL: Span = Span::from_millis(1);
+const REMOTE: Span = Span::from_millis(80);
+const PAYLOAD_SHARE: f64 = 1448.0 / 1500.0;
+
+impl Sender {
+    fn new(id: u32) -> Self {
+        Self { id: FlowId(id), window_bytes: 0, limit: None, controllable: true, bytes: 0, queue: Span::ZERO }
+    }
+
+    fn window_ip_bits(&self) -> f64 {
+        f64::from(self.window_bytes) * 8.0 / PAYLOAD_SHARE
+    }
+}
+
+impl Hop {
+    /// One interval: windows become rates, the common queue follows from what does not fit into the pipe.
+    fn carry(&self, senders: &mut [Sender], interval: Span) {
+        let idle_rtt = (LOCAL + REMOTE + self.contention).as_secs_f64();
+        let wished: Vec<f64> = senders
+            .iter()
+            .map(|s| {
+                let by_window = s.window_ip_bits() / idle_rtt;
+                s.limit.map_or(by_window, |limit| by_window.min(limit.as_bps() as f64))
+            })
+            .collect();
+        let total: f64 = wished.iter().sum();
+        let carried = total.min(self.carries.as_bps() as f64);
+        let queue = Span::from_secs_f64((total - carried).max(0.0) * idle_rtt / self.carries.as_bps() as f64);
+        for (sender, wish) in senders.iter_mut().zip(wished) {
+            sender.bytes += (wish * carried / total.max(1.0) * interval.as_secs_f64() / 8.0) as u64;
+            sender.queue = queue;
+        }
+    }
+}
+
+fn run(ap: &mut Ap, hop: &Hop, senders: &mut [Sender], udp: BitRate, seconds: u64) {
+    let interval = Span::from_millis(200);
+    let mut udp_bytes = 0;
+    for step in 0..seconds * 5 {
+        let now = ap.next_deadline().unwrap();
+        hop.carry(senders, interval);
+        udp_bytes += udp.bytes_in(interval);
+        for s in senders.iter() {
+            ap.on_sample(now, &sample_of(s, hop, step));
+        }
+        ap.on_link(now, &LinkSample { udp_bytes: [udp_bytes, 0] });
+        while let Some(action) = ap.poll(now) {
+            if let Action::SetPlan { flow, plan, .. } = action {
+                let sender = senders.iter_mut().find(|s| s.id == flow).unwrap();
+                sender.window_bytes = if sender.controllable { plan.clamp_bytes } else { sender.window_bytes };
+            }
+        }
+    }
+}
+
+fn sample_of(s: &Sender, hop: &Hop, step: u64) -> FlowSample {
+    FlowSample {
+        flow: s.id,
+        direction: Direction::ToStation,
+        bytes: s.bytes,
+        payload_bytes: s.bytes.max(step),
+        local_rtt_min: Some(LOCAL + s.queue),
+        remote_rtt_min: Some(REMOTE),
+        local_rtt_mean: Some(LOCAL + hop.contention + s.queue),
+        window_limited: s.limit.is_none_or(|limit| s.window_ip_bits() / 0.081 < limit.as_bps() as f64),
+        window_bytes: s.window_bytes,
+        mss: 1448,
+        controllable: s.controllable,
+        closing: false,
+    }
+}
+
+fn rates(ap: &Ap) -> Vec<f64> {
+    ap.snapshot().flows.iter().map(|f| f.rate.as_mbps_f64()).collect()
+}
+
+const HOP: Hop = Hop { carries: BitRate::mbps(24), contention: Span::from_millis(3) };
+
+#[test]
+fn a_lone_download_reaches_its_share_although_the_minimum_rtt_is_too_short() {
+    let mut ap = Ap::new(Params::new(BitRate::mbps(23)));
+    let mut senders = [Sender::new(1)];
+    run(&mut ap, &HOP, &mut senders, BitRate::mbps(1), 20);
+    assert!((rates(&ap)[0] - 22.0).abs() < 0.3, "{:?}", rates(&ap));
+    assert!(senders[0].queue < Span::from_micros(500));
+}
+
+#[test]
+fn equation_one_to_the_letter_is_not_trimmed() {
+    let params = Params { share: ShareRule::Equal, ..Params::new(BitRate::mbps(23)) };
+    let mut ap = Ap::new(params);
+    let mut senders = [Sender::new(1), Sender::new(2)];
+    run(&mut ap, &HOP, &mut senders, BitRate::mbps(1), 20);
+    let plan = ap.snapshot().flows[0].plan.unwrap();
+    let letter = 11e6 / 8.0 * 0.081 * PAYLOAD_SHARE;
+    assert!((f64::from(plan.clamp_bytes) - letter).abs() < letter * 0.01, "{plan:?} for {letter}");
+}
+
+#[test]
+fn a_capacity_given_too_high_does_not_bring_the_queue_back() {
+    let mut ap = Ap::new(Params::new(BitRate::mbps(27)));
+    let mut senders = [Sender::new(1)];
+    run(&mut ap, &HOP, &mut senders, BitRate::ZERO, 30);
+    assert!(senders[0].queue < Span::from_millis(5), "{}", senders[0].queue);
+    assert!(rates(&ap)[0] > 23.0, "{:?}", rates(&ap));
+}
+
+#[test]
+fn what_a_server_limited_flow_leaves_goes_to_the_greedy_one() {
+    let mut ap = Ap::new(Params::new(BitRate::mbps(23)));
+    let mut senders = [Sender::new(1), Sender::new(2)];
+    senders[0].limit = Some(BitRate::mbps(3));
+    run(&mut ap, &HOP, &mut senders, BitRate::ZERO, 20);
+    let rates = rates(&ap);
+    assert!((rates[0] - 3.0).abs() < 0.1 && rates[1] > 18.5, "{rates:?}");
+}
+
+#[test]
+fn what_cannot_be_controlled_is_taken_off_the_capacity() {
+    let mut ap = Ap::new(Params::new(BitRate::mbps(23)));
+    let mut senders = [Sender::new(1), Sender::new(2)];
+    senders[0].controllable = false;
+    senders[0].window_bytes = 60_000;
+    run(&mut ap, &HOP, &mut senders, BitRate::mbps(2), 20);
+    let escaping = rates(&ap)[0];
+    assert!((ap.snapshot().available.as_mbps_f64() - (21.0 - escaping)).abs() < 0.1);
+    assert!(ap.snapshot().flows[0].share.is_none());
+}
+
+#[test]
+fn a_direction_that_carries_only_acks_is_no_flow() {
+    let mut ap = Ap::new(Params::new(BitRate::mbps(23)));
+    let acks = FlowSample { payload_bytes: 0, direction: Direction::ToRemote, ..sample_of(&Sender::new(1), &HOP, 0) };
+    for step in 1..10 {
+        let now = ap.next_deadline().unwrap();
+        ap.on_sample(now, &FlowSample { bytes: step * 1000, ..acks });
+        ap.on_link(now, &LinkSample::default());
+    }
+    assert_eq!(ap.snapshot().flows[0].share, None);
+}
+
+#[test]
+fn a_closing_flow_gives_its_share_up_at_once() {
+    let mut ap = Ap::new(Params::new(BitRate::mbps(20)));
+    let mut senders = [Sender::new(1), Sender::new(2)];
+    run(&mut ap, &HOP, &mut senders, BitRate::ZERO, 5);
+    let now = ap.next_deadline().unwrap();
+    ap.on_sample(now, &FlowSample { closing: true, ..sample_of(&senders[0], &HOP, 100) });
+    ap.on_sample(now, &sample_of(&senders[1], &HOP, 100));
+    ap.on_link(now, &LinkSample::default());
+    let snapshot = ap.snapshot();
+    assert_eq!(snapshot.flows.len(), 1);
+    assert_eq!(snapshot.flows[0].share, Some(BitRate::mbps(20)));
+}
+
+#[test]
+fn flows_beyond_the_bound_are_counted_not_kept() {
+    let mut ap = Ap::new(Params { max_flows: 10, ..Params::new(BitRate::mbps(20)) });
+    (0..100).for_each(|id| ap.on_sample(Time::ZERO, &sample_of(&Sender::new(id), &HOP, 0)));
+    let snapshot = ap.snapshot();
+    assert_eq!((snapshot.flows.len(), snapshot.untracked), (10, 90));
+}

@@ -1,0 +1,97 @@
+//! From a share of the last hop to what the per-packet half needs: no TCP flow may queue at the last hop.
+//!
+//! `clamp = share x base_rtt x payload_share x trim`   [bytes] = [bytes/s] x [s] x [1] x [1]
+//! `growth = share x growth_time`                       [bytes] per round trip
+//!
+//! `base_rtt` is the round trip without queueing; `payload_share` = MSS / (MSS + headers), because shares count IP
+//! bytes and windows payload. Source: SAP-LAW section 3.2; MODELS.md 1.
+//! Ours: growth. Whatever a window gains within one round trip arrives on top of what the hop carries, so the queue
+//! that growth builds is at most the growth itself: `growth_time` is that queue in time.
+
+use crate::fastpath::layout::Plan;
+use crate::units::{BitRate, Span};
+
+/// What bounds every window, whatever the share.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// A window never falls below this many segments: two keep delayed ACKs going (RFC 9293 section 3.8.6.3), a third
+    /// covers the one that is lost.
+    pub floor_segments: u32,
+    /// Queue that the growth of all windows together may build at the last hop.
+    pub growth_time: Span,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { floor_segments: 3, growth_time: Span::from_millis(5) }
+    }
+}
+
+/// What is known of the flow.
+#[derive(Clone, Copy, Debug)]
+pub struct Flow {
+    /// What it may use, in IP bits per second.
+    pub share: BitRate,
+    /// Its round trip without queueing.
+    pub base_rtt: Span,
+    /// Payload / IP bytes of full segments, 0..=1.
+    pub payload_share: f64,
+    /// Correction of the window from what was achieved, about 1.
+    pub trim: f64,
+    /// Largest payload of a segment, bytes.
+    pub mss: u32,
+}
+
+/// The plan that holds `flow` to its share.
+#[must_use]
+pub fn plan(flow: &Flow, bounds: &Bounds) -> Plan {
+    let payload_rate = flow.share.mul_f64(flow.payload_share);
+    let clamp = payload_rate.mul_f64(flow.trim).bytes_in(flow.base_rtt);
+    let growth = payload_rate.bytes_in(bounds.growth_time);
+    let floor_bytes = flow.mss.saturating_mul(bounds.floor_segments);
+    Plan {
+        clamp_bytes: saturate(clamp).max(floor_bytes).max(1),
+        floor_bytes,
+        growth_bytes: saturate(growth).max(flow.mss.saturating_mul(2)),
+    }
+}
+
+/// Windows end at 2^30 - 1 (RFC 7323 section 2.3).
+fn saturate(bytes: u64) -> u32 {
+    bytes.min((1 << 30) - 1) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_papers_home_gets_the_papers_window() {
+        // MODELS.md 9: C = 18 Mbit/s less 0.28 + 0.032 + 0.0056 + 0.124 Mbit/s of UDP, RTT 81.5 ms: 119 packets.
+        let flow = Flow {
+            share: BitRate::bps(18_000_000 - 441_600),
+            base_rtt: "81.5ms".parse().unwrap(),
+            payload_share: 1460.0 / 1500.0,
+            trim: 1.0,
+            mss: 1460,
+        };
+        let plan = plan(&flow, &Bounds::default());
+        assert_eq!(plan.clamp_bytes / 1460, 119);
+        assert_eq!(plan.growth_bytes, 10_681);
+    }
+
+    #[test]
+    fn a_tiny_share_still_has_the_floor_and_a_huge_one_ends_at_the_largest_window() {
+        let mut flow = Flow {
+            share: BitRate::bps(1000),
+            base_rtt: Span::from_millis(10),
+            payload_share: 0.97,
+            trim: 1.0,
+            mss: 1448,
+        };
+        assert_eq!(plan(&flow, &Bounds::default()).clamp_bytes, 3 * 1448);
+        flow.share = BitRate::mbps(1_000_000);
+        flow.base_rtt = Span::from_secs(10);
+        assert_eq!(plan(&flow, &Bounds::default()).clamp_bytes, (1 << 30) - 1);
+    }
+}
