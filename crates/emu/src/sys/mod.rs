@@ -112,8 +112,11 @@ impl Drop for Block {
 
 /// Sends `signal` to every process of the group of `leader`; a group that is gone already is no error.
 pub fn signal_group(leader: i32, signal: i32) {
-    // SAFETY: kill touches no memory; `leader` is the pid of a group leader we started and have not reaped.
-    unsafe { libc::kill(-leader, signal) };
+    // Groups 0 and 1 are our own and everybody's.
+    if leader > 1 {
+        // SAFETY: kill touches no memory; `leader` is the pid of a group leader we started and have not reaped.
+        unsafe { libc::kill(-leader, signal) };
+    }
 }
 
 pub(crate) fn set_option(socket: RawFd, level: i32, name: i32, value: i32) -> io::Result<()> {
