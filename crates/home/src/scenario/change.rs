@@ -1,0 +1,86 @@
+//! `[[change]]`: keys of the file, changed while it runs (walking away, interference, a neighbour).
+
+use std::sync::Arc;
+
+use lasthop_core::units::Span;
+
+use super::read::Reader;
+use super::set::Written;
+use super::tree::{Node, Origin, Table};
+use super::{Scenario, ScenarioError};
+
+/// One change.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// Since the start of the run.
+    pub at: Span,
+    /// The keys it changes, as written.
+    pub keys: Vec<String>,
+    /// The whole home from then on: hosts and flows are the same ones, in the same order.
+    pub after: Arc<Scenario>,
+}
+
+/// A change as read: its time, and the keys with their values.
+pub(crate) struct Step<'a> {
+    pub(crate) at: Span,
+    number: usize,
+    place: &'a Origin,
+    set: &'a Table,
+}
+
+/// Most changes times (hosts + flows): each change holds the home anew.
+pub(crate) const MOST_CHANGED: usize = 200_000;
+
+/// Roots a change may reach; everything else is the same throughout a run.
+const ROOTS: [&str; 7] = ["line", "server", "wifi", "wireless_link", "station", "flow", "control"];
+
+/// The changes in order of time.
+pub(crate) fn read_steps<'a>(root: &Reader<'a>, duration: Span) -> Result<Vec<Step<'a>>, ScenarioError> {
+    let mut steps = Vec::new();
+    for (i, (place, table)) in root.tables("change")?.into_iter().enumerate() {
+        let path = format!("change.{}", i + 1);
+        let change = Reader::new(root.source(), &path, place, table, &["at", "set"])?;
+        let at = change.quantity("at")?;
+        let at = change.required("at", at, "\"150s\"")?;
+        if at >= duration {
+            return Err(change.wrong("at", format!("{at} is not before the end of the run at {duration}")));
+        }
+        let set = change.inner("set")?.map(|(_, set)| set).filter(|set| !set.0.is_empty());
+        let set = change.required("set", set, "{ \"station.N3.rate\" = \"6Mbit/s\" }")?;
+        steps.push(Step { at, number: i + 1, place, set });
+    }
+    steps.sort_by_key(|step| step.at);
+    Ok(steps)
+}
+
+impl Step<'_> {
+    /// The keys it changes.
+    pub(crate) fn keys(&self) -> Vec<String> {
+        self.set.0.keys().cloned().collect()
+    }
+
+    /// Changes `written`, the file as it stands before this step.
+    pub(crate) fn apply(&self, written: &mut Written, file: &str) -> Result<(), ScenarioError> {
+        for (key, node) in &self.set.0 {
+            let refuse = |why: String| self.refuse(file, key, &why);
+            let path: Vec<String> = key.split('.').map(str::to_owned).collect();
+            if path.len() < 2
+                || path.len() > 8
+                || path.iter().any(String::is_empty)
+                || !ROOTS.contains(&path[0].as_str())
+            {
+                return Err(refuse(format!("cannot change while it runs; keys begin with {}", ROOTS.join(", "))));
+            }
+            let removed = matches!(&node.value, super::tree::Value::Text(t) if t == "none" && path.last().is_some_and(|k| k != "kind"));
+            let value = if removed { super::tree::Value::Removed } else { node.value.clone() };
+            written.put(&path, Node { at: node.at.clone(), value }).map_err(refuse)?;
+        }
+        Ok(())
+    }
+
+    /// An error about the change of `key`.
+    pub(crate) fn refuse(&self, file: &str, key: &str, why: &str) -> ScenarioError {
+        let place = super::tree::Place { file, at: self.place }.to_string();
+        ScenarioError::Wrong { place, key: format!("change.{}.set.{key}", self.number), why: why.to_owned() }
+    }
+}
