@@ -12,8 +12,8 @@ SECONDS_EACH := $(if $(filter command line environment,$(origin SECONDS)),$(SECO
 help:                  ## this list
 	@sed -n 's/^\([a-z]*\): *[a-z ]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-14s %s\n", $$1, $$2 }'
 
-deps:                  ## install what is missing to build (Debian, Ubuntu), saying what and why
-	@tools/install-deps build
+deps:                  ## install what is missing to build and run (Debian, Ubuntu), saying what and why
+	@tools/install-deps build run
 
 build: deps            ## the release binary, as the user
 	$(CARGO) build --release --locked -p lasthop-cli
@@ -22,7 +22,7 @@ demo: build            ## a home on this machine, control off then on: ARGS="--s
 	tools/as-root $(LASTHOP) demo $(ARGS)
 
 test:                  ## format, lints, every test, the short form of the fuzz targets
-	@tools/install-deps build test
+	@tools/install-deps build run test
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	tools/test
@@ -37,8 +37,9 @@ fmt:                   ## format the Rust code
 fuzz:                  ## every fuzz target for a while: SECONDS=60 FUZZ=wire
 	@tools/fuzz "$(SECONDS_EACH)" $(FUZZ)
 
-bench: build           ## measure what the README promises, about an hour: ARGS="demo bpf" runs parts
-	tools/as-root env LASTHOP=$(LASTHOP) tools/bench $(ARGS)
+bench: build           ## measure what the README promises, an hour and a half: ARGS="demo bpf" runs parts
+	$(CARGO) build --release --locked -p lasthop-cli --example bench
+	tools/as-root $(TARGET)/release/examples/bench $(ARGS)
 
 clean:                 ## remove what was built
 	$(CARGO) clean

@@ -6,12 +6,10 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use lasthop_core::units::BitRate;
 use lasthop_home::capacity;
-use lasthop_home::report::ControlReport;
 use lasthop_home::scenario::{Capacity, Scenario, ShareRule, WindowControl, WindowRtt};
 
 use crate::commands::run::toml_string;
 use crate::exit::{Failure, Outcome};
-use crate::table::{figure, thousands};
 
 /// The interface of the emulated access point towards its stations.
 const LAN: &str = "wlan0";
@@ -73,33 +71,5 @@ fn configuration(window: &WindowControl, capacity: BitRate) -> String {
     let _ = writeln!(text, "share = {}", toml_string(share));
     let _ = writeln!(text, "udp_weight = {}", window.udp_weight);
     let _ = writeln!(text, "rtt = {}", toml_string(&rtt));
-    text
-}
-
-/// What a controller did, for people.
-pub fn account(control: Option<&ControlReport>) -> String {
-    let Some(c) = control else { return "  There was none.\n".into() };
-    let mut text = String::new();
-    let _ = writeln!(
-        text,
-        "  lowered the window in {} acknowledgements, let {} packets pass as they were",
-        thousands(c.rewritten),
-        thousands(c.passed)
-    );
-    let _ = writeln!(
-        text,
-        "  divided {} Mbit/s, of which {} Mbit/s went to UDP (games, calls, video)",
-        figure(c.capacity_bps.mean / 1e6),
-        figure(c.udp_bps / 1e6)
-    );
-    for (flow, bytes) in &c.clamps {
-        let _ = writeln!(text, "  let {flow} have at most {} kB on its way", figure(*bytes as f64 / 1e3));
-    }
-    let reasons: Vec<String> = c.not_controlled.iter().map(|(why, n)| format!("{why} {}", thousands(*n))).collect();
-    let _ = writeln!(
-        text,
-        "  did not control: {}",
-        if reasons.is_empty() { "nothing it saw".to_owned() } else { reasons.join(", ") }
-    );
     text
 }

@@ -4,10 +4,12 @@
 //! arguments, calls into `emu` or `live`, and prints. Data goes to stdout or into files, everything said to a human
 //! goes to stderr or a terminal. Exit codes: see [`exit`].
 
+mod account;
 mod commands;
 mod controller;
 mod exit;
 mod output;
+mod play;
 mod progress;
 mod root;
 mod signals;

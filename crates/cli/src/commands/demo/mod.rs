@@ -1,6 +1,6 @@
 //! `lasthop demo`: the SAP-LAW home twice with the same seed, control off and on, side by side.
 
-mod figures;
+mod pair;
 mod tables;
 mod verdict;
 
@@ -11,13 +11,13 @@ use lasthop_home::report::Report;
 use lasthop_home::scenario::Scenario;
 use serde::Serialize;
 
-use self::figures::{Figures, Period};
-use self::verdict::{Pair, Verdict};
+use self::pair::{Pair, Period};
+use self::verdict::Verdict;
 use crate::exit::{Failure, Outcome};
 use crate::output::{self, Sink};
 use crate::play::{self, Play};
 use crate::signals::Stop;
-use crate::{REVISION, controller, root};
+use crate::{REVISION, account, root};
 
 const SCENARIO: &str = include_str!("../../../../../scenarios/papers/sap-law.toml");
 /// The download starts here: by then games, calls and video run smoothly. Seconds.
@@ -78,7 +78,7 @@ enum Loss {
 
 /// What `--json` writes.
 #[derive(Debug, Serialize)]
-struct Result<'a> {
+struct Written<'a> {
     format: u32,
     revision: &'a str,
     settings: Settings,
@@ -117,7 +117,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     }
     let Some(sink) = sink else { return Ok(()) };
     let settings = arguments.settings();
-    sink.write_json(&Result { format: 1, revision: REVISION, settings, off: &off, on: &on, verdict: &verdict.text })
+    sink.write_json(&Written { format: 1, revision: REVISION, settings, off: &off, on: &on, verdict: &verdict.text })
 }
 
 impl Arguments {
@@ -177,21 +177,18 @@ impl Arguments {
 
 /// The whole of what the demo prints, and its verdict.
 fn show(arguments: &Arguments, off: &Report, on: &Report) -> (String, Verdict) {
+    let pair = Pair { off, on };
     let mut text = String::from("\n");
-    let figures = |period| (Figures::of(off, period), Figures::of(on, period));
     for period in [Period::StartUp, Period::Rest] {
-        let (off, on) = figures(period);
-        let pair = Pair { period, off: &off, on: &on };
-        text.push_str(&tables::period(pair, &period.title(START_UP as f64, arguments.seconds as f64)));
+        text.push_str(&tables::table(pair, period, &period.title(START_UP, arguments.seconds)));
         text.push('\n');
     }
     text.push_str(tables::LEGEND);
     text.push_str("\nWhat the controller did\n");
-    text.push_str(&controller::account(on.control.as_ref()));
-    text.push_str(&play::validity(&[("control off", off), ("control on", on)]));
-    let (off_rest, on_rest) = figures(Period::Rest);
-    let invalid = play::invalid(&[off, on]);
-    let verdict = Verdict::of(Pair { period: Period::Rest, off: &off_rest, on: &on_rest }, invalid.as_deref());
+    text.push_str(&account::of_control(on.control.as_ref()));
+    let runs = [("control off", off), ("control on", on)];
+    let verdict = Verdict::of(pair, account::invalid(&runs).as_deref());
+    text.push_str(&account::of_time(&runs));
     text.push_str(&format!("\n{}\n", verdict.text));
     (text, verdict)
 }

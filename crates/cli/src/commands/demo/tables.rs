@@ -2,8 +2,9 @@
 
 use std::fmt::Write as _;
 
-use super::figures::{Figures, Period};
-use super::verdict::Pair;
+use lasthop_home::report::{Delay, Figures};
+
+use super::pair::{Pair, Period};
 use crate::table::{Align, Table, figure, figure_or_dash, thousands};
 
 const HEADINGS: [&[&str]; 2] = [
@@ -21,17 +22,17 @@ pub const LEGEND: &str = "\
 ";
 
 /// The table of one period, with its title.
-pub fn period(pair: Pair<'_>, title: &str) -> String {
+pub fn table(pair: Pair<'_>, period: Period, title: &str) -> String {
     let left = [Align::Left, Align::Left];
     let aligns: Vec<Align> = left.into_iter().chain([Align::Right; 9]).collect();
     let mut table = Table::new(&aligns, &HEADINGS);
-    for (i, off) in pair.off.iter().enumerate() {
+    for (i, off) in pair.off.flows.iter().enumerate() {
         if i > 0 {
             table.rule();
         }
-        table.row(cells(&off.name, "off", off));
-        if let Some(on) = pair.on.iter().find(|f| f.name == off.name) {
-            table.row(cells("", "on", on));
+        table.row(cells(&off.name, "off", period.of(off)));
+        if let Some(on) = pair.on.flow(&off.name) {
+            table.row(cells("", "on", period.of(on)));
         }
     }
     let mut text = String::new();
@@ -41,53 +42,46 @@ pub fn period(pair: Pair<'_>, title: &str) -> String {
 }
 
 fn cells(name: &str, control: &str, f: &Figures) -> [String; 11] {
-    let [p50, p95, p99, max] = f.delay.map(figure_or_dash);
+    let delay = |pick: fn(&Delay) -> f64| figure_or_dash(f.delay.as_ref().map(pick));
     [
         name.to_owned(),
         control.to_owned(),
         thousands(f.sent),
-        thousands(f.lost),
+        thousands(f.lost.total()),
         figure(f.goodput_bps / 1e6),
-        p50,
-        p95,
-        p99,
-        max,
-        figure_or_dash(f.added_p99),
-        figure_or_dash(f.jitter),
+        delay(|d| d.p50),
+        delay(|d| d.p95),
+        delay(|d| d.p99),
+        delay(|d| d.max),
+        figure_or_dash(f.added_delay.map(|d| d.p99)),
+        figure_or_dash(f.jitter.map(|j| j.mean)),
     ]
-}
-
-impl Period {
-    /// The title of the period's table; lengths in seconds.
-    pub fn title(self, start_up_s: f64, download_s: f64) -> String {
-        match self {
-            Self::StartUp => format!("The first {start_up_s:.0} s of the download"),
-            Self::Rest => format!("The rest of it ({:.0} s)", download_s - start_up_s),
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use lasthop_home::report::{JitterReport, Lost};
+
+    use super::super::pair::tests::{added, flow, report};
     use super::*;
 
-    fn flow(name: &str) -> Figures {
+    fn wide() -> Figures {
         Figures {
-            name: name.into(),
-            kind: "ftp".into(),
             sent: 1_234_567,
-            lost: 12_345,
+            lost: Lost { air: 12_345, ..Lost::default() },
             goodput_bps: 22.84e6,
-            delay: [Some(123.4), Some(1234.5), Some(1234.5), Some(1234.5)],
-            added_p99: Some(1234.5),
-            jitter: Some(123.45),
+            delay: Some(Delay { min: 1.0, mean: 2.0, p50: 123.4, p95: 1234.5, p99: 1234.5, max: 1234.5 }),
+            added_delay: added(1234.5),
+            jitter: Some(JitterReport { mean: 123.45, var: 1.0, max: 2.0 }),
+            ..Figures::default()
         }
     }
 
     #[test]
     fn off_stands_above_on_and_the_widest_row_fits_a_hundred_columns() {
-        let (off, on) = (vec![flow("game-down"), flow("ftp")], vec![flow("game-down")]);
-        let text = period(Pair { period: Period::Rest, off: &off, on: &on }, &Period::Rest.title(5.0, 45.0));
+        let off = report(vec![flow("game-down", "game-server", wide()), flow("ftp", "ftp", wide())]);
+        let on = report(vec![flow("game-down", "game-server", wide())]);
+        let text = table(Pair { off: &off, on: &on }, Period::Rest, &Period::Rest.title(5, 45));
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "The rest of it (40 s)");
         assert!(lines[4].starts_with("  game-down  off"), "{text}");

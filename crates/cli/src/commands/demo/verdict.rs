@@ -1,39 +1,21 @@
 //! One plain sentence, computed from the figures of the two runs and from nothing else.
 
-use serde::Serialize;
+use lasthop_home::report::Report;
 
-use super::figures::{Figures, Period};
+use super::pair::Pair;
 use crate::table::figure;
 
-/// Both runs, one period: flows without control and with it.
-#[derive(Clone, Copy, Debug)]
-pub struct Pair<'a> {
-    /// Which period.
-    pub period: Period,
-    /// Control off.
-    pub off: &'a [Figures],
-    /// Control on.
-    pub on: &'a [Figures],
-}
-
 /// What the two runs showed.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
     /// Better, the same, worse, or no answer.
     pub outcome: Outcome,
     /// The same in words.
     pub text: String,
-    /// The game's worst added delay, p99 of the rest of the download, without control. ms
-    pub game_added_p99_off_ms: Option<f64>,
-    /// The same with control. ms
-    pub game_added_p99_on_ms: Option<f64>,
-    /// Goodput of the download with control over goodput without, 1 = the same.
-    pub download_kept: Option<f64>,
 }
 
 /// The answer in one word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The game waits less and the download keeps its speed.
     Better,
@@ -55,11 +37,9 @@ const NOTICEABLE_SHARE: f64 = 0.1;
 
 impl Verdict {
     /// The verdict over the rest of the download; `invalid` says why a run does not count.
-    pub fn of(rest: Pair<'_>, invalid: Option<&str>) -> Self {
-        let off = worst_added(rest.off);
-        let on = worst_added(rest.on);
-        let kept = download_kept(rest);
-        let (outcome, text) = match (invalid, off, on, kept) {
+    pub fn of(pair: Pair<'_>, invalid: Option<&str>) -> Self {
+        let kept = download_kept(pair);
+        let (outcome, text) = match (invalid, worst_added(pair.off), worst_added(pair.on), kept) {
             (Some(why), ..) => (Outcome::NoAnswer, format!("These figures do not count: {why}.")),
             (None, Some(off), Some(on), Some(kept)) => sentence(off, on, kept),
             (None, _, _, None) => {
@@ -67,7 +47,7 @@ impl Verdict {
             }
             _ => (Outcome::NoAnswer, "No verdict: no game packet arrived in at least one of the two runs.".into()),
         };
-        Self { outcome, text, game_added_p99_off_ms: off, game_added_p99_on_ms: on, download_kept: kept }
+        Self { outcome, text }
     }
 }
 
@@ -110,38 +90,39 @@ fn sentence(off: f64, on: f64, kept: f64) -> (Outcome, String) {
     (outcome, text)
 }
 
-/// The worst p99 of added delay among the game's flows.
-fn worst_added(flows: &[Figures]) -> Option<f64> {
-    flows.iter().filter(|f| f.is_game()).filter_map(|f| f.added_p99).reduce(f64::max)
+/// The worst p99 of added delay among the game's flows, ms.
+fn worst_added(report: &Report) -> Option<f64> {
+    let games = report.flows.iter().filter(|f| f.kind.starts_with("game"));
+    games.filter_map(|f| f.figures.added_delay).map(|d| d.p99).reduce(f64::max)
 }
 
-/// Goodput of all downloads with control over that without.
+/// Goodput of all downloads with control over that without, 1 = the same.
 fn download_kept(pair: Pair<'_>) -> Option<f64> {
-    let goodput = |flows: &[Figures]| flows.iter().filter(|f| f.is_download()).map(|f| f.goodput_bps).sum::<f64>();
+    let goodput = |report: &Report| -> f64 {
+        report.flows.iter().filter(|f| f.kind == "ftp").map(|f| f.figures.goodput_bps).sum()
+    };
     let (off, on) = (goodput(pair.off), goodput(pair.on));
     (off > 0.0 && on > 0.0).then(|| on / off)
 }
 
 #[cfg(test)]
 mod tests {
+    use lasthop_home::report::Figures;
+
+    use super::super::pair::tests::{added, flow, report};
     use super::*;
 
-    fn home(game_added: Option<f64>, download: f64) -> Vec<Figures> {
-        let game = |name: &str, kind: &str, added: Option<f64>| Figures {
-            name: name.into(),
-            kind: kind.into(),
-            added_p99: added,
-            ..Figures::default()
-        };
-        vec![
-            game("game-down", "game-server", game_added),
-            game("game-up", "game-client", game_added.map(|ms| ms / 4.0)),
-            Figures { name: "ftp".into(), kind: "ftp".into(), goodput_bps: download, ..Figures::default() },
-        ]
+    fn home(game_added: Option<f64>, download: f64) -> Report {
+        let game = |ms: Option<f64>| Figures { added_delay: ms.and_then(added), ..Figures::default() };
+        report(vec![
+            flow("game-down", "game-server", game(game_added)),
+            flow("game-up", "game-client", game(game_added.map(|ms| ms / 4.0))),
+            flow("ftp", "ftp", Figures { goodput_bps: download, ..Figures::default() }),
+        ])
     }
 
-    fn verdict(off: &[Figures], on: &[Figures], invalid: Option<&str>) -> Verdict {
-        Verdict::of(Pair { period: Period::Rest, off, on }, invalid)
+    fn verdict(off: &Report, on: &Report, invalid: Option<&str>) -> Verdict {
+        Verdict::of(Pair { off, on }, invalid)
     }
 
     #[test]
