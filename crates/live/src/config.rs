@@ -8,7 +8,9 @@ mod read;
 
 use std::path::{Path, PathBuf};
 
+use lasthop_core::ap::{Params, RttSource, ShareRule};
 use lasthop_core::units::{BitRate, Span};
+use lasthop_core::window::Bounds;
 
 pub use error::ConfigError;
 
@@ -28,11 +30,13 @@ pub struct Config {
     /// Time between two decisions.
     pub interval: Span,
     /// How capacity is divided.
-    pub share: Share,
+    pub share: ShareRule,
     /// Weight of the newest sample in the low-pass filter of UDP's rate, above 0 and up to 1.
     pub udp_weight: f64,
     /// Where the base RTT of a flow comes from.
-    pub rtt: Rtt,
+    pub rtt: RttSource,
+    /// Queue that the growth of all windows together may build at the last hop.
+    pub growth: Span,
     /// Bound of the flow table, connections.
     pub flows: u32,
     /// A connection that was silent for so long is forgotten.
@@ -52,24 +56,6 @@ pub enum Capacity {
     Rate(BitRate),
     /// A share of `link`, above 0 and up to 1.
     Share(f64),
-}
-
-/// How capacity is divided among flows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Share {
-    /// Water-filling: what a flow cannot use goes to the others.
-    MaxMin,
-    /// Eq. (1) of SAP-LAW to the letter.
-    Equal,
-}
-
-/// Where the base RTT comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rtt {
-    /// Smallest RTT measured lately on either side of the access point.
-    Measured,
-    /// One value for all.
-    Constant(Span),
 }
 
 /// How programs get onto an interface.
@@ -92,9 +78,10 @@ impl Default for Config {
             capacity: Capacity::Share(0.98),
             link: None,
             interval: Span::from_millis(200), // the paper's
-            share: Share::MaxMin,
+            share: ShareRule::MaxMin,
             udp_weight: 0.2,
-            rtt: Rtt::Measured,
+            rtt: RttSource::Measured,
+            growth: Bounds::default().growth_time,
             flows: 65_536, // a busy home holds some thousands; about 25 MB when full
             idle: Span::from_secs(600),
             attach: AttachMode::Auto,
@@ -135,6 +122,20 @@ impl Config {
     /// When it is a share of a link whose speed is neither written nor known: says what to type.
     pub fn capacity(&self) -> Result<BitRate, ConfigError> {
         self.capacity_of(|| self.lan.iter().filter_map(interface::speed).min())
+    }
+
+    /// What the deciding half is told, at this capacity.
+    #[must_use]
+    pub fn params(&self, capacity: BitRate) -> Params {
+        Params {
+            share: self.share,
+            udp_weight: self.udp_weight,
+            interval: self.interval,
+            rtt: self.rtt,
+            bounds: Bounds { growth_time: self.growth, ..Bounds::default() },
+            max_flows: self.flows as usize,
+            ..Params::new(capacity)
+        }
     }
 
     fn capacity_of(&self, wire: impl FnOnce() -> Option<BitRate>) -> Result<BitRate, ConfigError> {

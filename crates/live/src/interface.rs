@@ -140,12 +140,20 @@ fn ioctl_socket() -> io::Result<rustix::fd::OwnedFd> {
     Ok(socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?)
 }
 
-/// Runs one ethtool command whose argument starts with the command's number.
+/// Runs one ethtool command whose argument of `N` bytes starts with the command's number.
 pub(crate) fn ethtool<const N: usize>(name: &InterfaceName, command: u32) -> io::Result<[u8; N]> {
+    ethtool_with(name, &[command])
+}
+
+/// Runs one ethtool command whose argument of `N` bytes starts with `words`. `N` must hold all that the command
+/// writes.
+pub(crate) fn ethtool_with<const N: usize>(name: &InterfaceName, words: &[u32]) -> io::Result<[u8; N]> {
     use rustix::fd::AsRawFd;
     let socket = ioctl_socket()?;
     let mut argument = [0u8; N];
-    argument[..4].copy_from_slice(&command.to_ne_bytes());
+    for (to, word) in argument.chunks_exact_mut(4).zip(words) {
+        to.copy_from_slice(&word.to_ne_bytes());
+    }
     // SAFETY: an all-zero ifreq is a valid value of that plain C struct.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(name.as_str().bytes()) {

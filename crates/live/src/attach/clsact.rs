@@ -158,6 +158,14 @@ pub struct Filter {
     pub priority: u16,
 }
 
+impl Filter {
+    /// Whether it has our handle and priority.
+    #[must_use]
+    pub const fn is_ours(&self) -> bool {
+        self.handle == HANDLE && self.priority as u32 == PRIORITY
+    }
+}
+
 /// Every filter on one side of an interface's clsact qdisc; none where there is no such qdisc.
 ///
 /// # Errors

@@ -4,14 +4,15 @@ use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use lasthop_core::ap::{RttSource, ShareRule};
 use lasthop_core::units::{BitRate, Span};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{AttachMode, Capacity, Config, ConfigError, Rtt, Share};
+use super::{AttachMode, Capacity, Config, ConfigError};
 use crate::interface::InterfaceName;
 
-pub(super) const KEYS: [&str; 13] = [
+pub(super) const KEYS: [&str; 14] = [
     "lan",
     "wan",
     "capacity",
@@ -20,6 +21,7 @@ pub(super) const KEYS: [&str; 13] = [
     "share",
     "udp_weight",
     "rtt",
+    "growth",
     "flows",
     "idle",
     "attach",
@@ -29,6 +31,8 @@ pub(super) const KEYS: [&str; 13] = [
 /// Shorter costs CPU for nothing, longer comes too near the heartbeat's 2 s.
 const INTERVAL: RangeInclusive<Span> = Span::from_millis(20)..=Span::from_secs(1);
 const IDLE: RangeInclusive<Span> = Span::from_secs(10)..=Span::from_secs(86_400);
+/// Less than a frame's air time lets nothing grow, more than this is a queue that a game feels.
+const GROWTH: RangeInclusive<Span> = Span::from_micros(500)..=Span::from_millis(100);
 const FLOWS: RangeInclusive<i64> = 1_024..=1_048_576;
 /// A rate below this cannot carry two segments per RTT of anything.
 const SLOWEST: BitRate = BitRate::bps(64_000);
@@ -84,9 +88,10 @@ fn set(config: &mut Config, place: &Place<'_>, value: &Spanned<DeValue<'_>>) -> 
         "capacity" => capacity(v).map(|x| config.capacity = x),
         "link" => rate(v).map(|x| config.link = Some(x)),
         "interval" => span(v, &INTERVAL).map(|x| config.interval = x),
-        "share" => choice(v, &[("max-min", Share::MaxMin), ("equal", Share::Equal)]).map(|x| config.share = x),
+        "share" => choice(v, &[("max-min", ShareRule::MaxMin), ("equal", ShareRule::Equal)]).map(|x| config.share = x),
         "udp_weight" => weight(v).map(|x| config.udp_weight = x),
         "rtt" => rtt(v).map(|x| config.rtt = x),
+        "growth" => span(v, &GROWTH).map(|x| config.growth = x),
         "flows" => integer(v, &FLOWS).map(|x| config.flows = x),
         "idle" => span(v, &IDLE).map(|x| config.idle = x),
         "attach" => {
@@ -175,11 +180,11 @@ fn span(v: &DeValue<'_>, range: &RangeInclusive<Span>) -> Result<Span, Complaint
     if range.contains(&span) { Ok(span) } else { Err((format!("{span} is out of range"), right)) }
 }
 
-fn rtt(v: &DeValue<'_>) -> Result<Rtt, Complaint> {
+fn rtt(v: &DeValue<'_>) -> Result<RttSource, Complaint> {
     match string(v, "\"measured\" or a time")? {
-        "measured" => Ok(Rtt::Measured),
+        "measured" => Ok(RttSource::Measured),
         _ => span(v, &(Span::from_micros(100)..=Span::from_secs(10)))
-            .map(Rtt::Constant)
+            .map(RttSource::Constant)
             .map_err(|(wrong, _)| (wrong, "write \"measured\" or a time from 100us to 10s (\"80ms\")".to_owned())),
     }
 }

@@ -24,6 +24,7 @@ fn every_key_takes_effect() {
         share = "equal"
         udp_weight = 1
         rtt = "80ms"
+        growth = "2ms"
         flows = 0x1000
         idle = "60s"
         attach = "clsact"
@@ -36,9 +37,10 @@ fn every_key_takes_effect() {
         capacity: Capacity::Rate(BitRate::mbps(23)),
         link: Some(BitRate::mbps(24)),
         interval: Span::from_millis(100),
-        share: Share::Equal,
+        share: ShareRule::Equal,
         udp_weight: 1.0,
-        rtt: Rtt::Constant(Span::from_millis(80)),
+        rtt: RttSource::Constant(Span::from_millis(80)),
+        growth: Span::from_millis(2),
         flows: 4096,
         idle: Span::from_secs(60),
         attach: AttachMode::Clsact,
