@@ -16,7 +16,7 @@ pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
 pub const ALL: &[Target] = &[
-    ("wire", wire),
+    // ("wire", wire),
     ("scenario", scenario),
     ("set", set),
     ("trace", trace),

@@ -29,3 +29,8 @@ impl<'a> Play<'a> {
         Self { scenario, label, exec: Vec::new(), pcap: None }
     }
 }
+
+/// Plays it.
+pub fn run(_play: &Play<'_>, _stop: &Stop) -> Outcome<Report> {
+    Err(Failure::Work(anyhow::anyhow!("soon")))
+}
