@@ -380,8 +380,8 @@ fn rated(flow: &Reader<'_>) -> Result<Rated, ScenarioError> {
 
 fn video(flow: &Reader<'_>, usual: BitRate, load: &mut LoadTrace<'_>) -> Result<Video, ScenarioError> {
     let rate = flow.positive("rate")?.unwrap_or(usual);
-    if !(BitRate::bps(1_000)..=BitRate::mbps(1_000)).contains(&rate) {
-        return Err(flow.wrong("rate", format!("{rate} is no mean rate of a video; write 1kbit/s to 1000Mbit/s")));
+    if !(BitRate::bps(20_000)..=BitRate::mbps(1_000)).contains(&rate) {
+        return Err(flow.wrong("rate", format!("{rate} is no mean rate of a video; write 20kbit/s to 1000Mbit/s")));
     }
     let Some(written) = flow.text("trace")? else {
         return Ok(Video { frames: FrameSource::Generator { rate } });
