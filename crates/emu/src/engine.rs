@@ -5,7 +5,7 @@
 //! never shifts the schedule: the models only ever see scheduled times. *Causal stamping*: whatever the kernel produced
 //! in answer to a frame (it forwards and acknowledges before `write` returns) is read at once and stamped with the
 //! scheduled time of that frame, so that lag does not add up along a path. Frames that come by themselves are stamped
-//! when they are read.
+//! when they are read. Model time counts from the start of the scenario; before it, frames are thrown away.
 
 use crate::address::{AddressPlan, Port};
 use crate::arena::{Arena, ETHERNET, Frame, MTU, Tag};
@@ -33,6 +33,9 @@ const BATCH: usize = 64;
 const PRIORITY: i32 = 50;
 /// Longest sleep, so that a stop is noticed.
 const NAP: Span = Span::from_millis(20);
+/// How often to look for the start.
+const BRIEFLY: Span = Span::from_millis(2);
+const SECOND: Span = Span::from_secs(1);
 
 /// What the rest of the process and the engine tell each other while it runs.
 #[derive(Debug, Default)]
@@ -41,8 +44,6 @@ pub struct Shared {
     pub stop: AtomicBool,
     /// When the scenario starts, ns of CLOCK_MONOTONIC; 0: not known yet.
     pub zero_ns: AtomicU64,
-    /// When it ends; 0: not known yet.
-    pub end_ns: AtomicU64,
 }
 
 /// One second of a run.
@@ -82,13 +83,16 @@ pub struct Engine {
     arena: Arena,
     observer: Observer,
     capture: Option<Capture>,
-    /// Added to a time to get the capture's wall clock.
-    to_wall: u64,
+    /// Unix time of the start, ns.
+    wall_zero: u64,
+    /// Start of the scenario, CLOCK_MONOTONIC.
+    zero: Time,
+    end: Time,
     lag: Histogram,
     counts: Counts,
     shared: Arc<Shared>,
-    /// A scheduled action on the network, in order of time since the start.
-    changes: Vec<(Span, Change)>,
+    /// Scheduled actions on the network, the next one last.
+    changes: Vec<(Time, Change)>,
     pulse: Option<Sender<Pulse>>,
 }
 
@@ -114,9 +118,16 @@ pub struct Remains {
 }
 
 impl Engine {
-    /// From its parts. `changes` in order of time.
+    /// From its parts; runs for `duration`.
     #[must_use]
-    pub fn new(plan: AddressPlan, taps: Vec<Arc<Tap>>, network: Network, arena: Arena, observer: Observer) -> Self {
+    pub fn new(
+        plan: AddressPlan,
+        taps: Vec<Arc<Tap>>,
+        network: Network,
+        arena: Arena,
+        observer: Observer,
+        duration: Span,
+    ) -> Self {
         Self {
             plan,
             taps,
@@ -124,7 +135,9 @@ impl Engine {
             arena,
             observer,
             capture: None,
-            to_wall: clock::to_wall(),
+            wall_zero: 0,
+            zero: Time::ZERO,
+            end: Time::ZERO + duration,
             lag: Histogram::new(),
             counts: Counts::default(),
             shared: Arc::default(),
@@ -138,9 +151,8 @@ impl Engine {
         self.capture = Some(capture);
     }
 
-    /// Changes the network while it runs; in order of time since the start.
-    pub fn change(&mut self, mut changes: Vec<(Span, Change)>) {
-        changes.sort_by_key(|(at, _)| *at);
+    /// Changes the network while it runs; in order of time.
+    pub fn change(&mut self, mut changes: Vec<(Time, Change)>) {
         changes.reverse();
         self.changes = changes;
     }
@@ -156,47 +168,16 @@ impl Engine {
         Arc::clone(&self.shared)
     }
 
-    /// Runs until the end that was set, or until stopped.
+    /// Waits for the start, then runs until the end, or until stopped.
     ///
     /// # Errors
     /// A TAP that can no longer be read.
     pub fn run(mut self) -> io::Result<Remains> {
         let mut notes = Vec::new();
         if let Err(error) = sys::set_realtime(PRIORITY) {
-            notes.push(format!("no real-time scheduling ({error}): lag will be larger; run as root outside a CPU cgroup"));
+            notes.push(format!("no real-time scheduling ({error}): lag will be larger; needs root outside a CPU cgroup"));
         }
-        let mut zero = Time::ZERO;
-        let mut next_pulse = Time::MAX;
-        let taps = self.taps.clone();
-        let mut fds: Vec<PollFd<'_>> = taps.iter().map(|tap| PollFd::new(&**tap, PollFlags::IN)).collect();
-        let ended = loop {
-            let now = clock::now();
-            if zero == Time::ZERO {
-                zero = self.begin();
-                next_pulse = if zero == Time::ZERO { Time::MAX } else { zero + Span::from_secs(1) };
-            }
-            let end = self.end();
-            self.catch_up(now.min(end), zero)?;
-            if now >= end || self.shared.stop.load(Ordering::Relaxed) {
-                break now.min(end);
-            }
-            if now >= next_pulse {
-                self.send_pulse(now.since(zero));
-                next_pulse += Span::from_secs(1);
-            }
-            let deadline = self.network.next_deadline().unwrap_or(Time::MAX).min(end).min(next_pulse).min(now + NAP);
-            let wait = deadline.since(clock::now()).saturating_sub(SPIN);
-            let ready = rustix::io::retry_on_intr(|| poll(&mut fds, Some(&clock::timeout(wait))))?;
-            if ready > 0 {
-                let at = clock::now().min(end);
-                self.catch_up(at, zero)?;
-                for (port, _) in fds.iter().enumerate().filter(|(_, fd)| fd.revents().contains(PollFlags::IN)) {
-                    self.take_in(Port(port as u16), at)?;
-                }
-            } else {
-                spin_until(deadline.min(clock::now() + SPIN));
-            }
-        };
+        let ended = if self.wait_for_start()? { self.play()? } else { Time::ZERO };
         if let Some(capture) = &self.capture {
             self.counts.uncaptured = capture.missed();
         }
@@ -204,33 +185,74 @@ impl Engine {
         Ok(Remains { network, observer, lag, counts, capture, ended, notes })
     }
 
-    /// The start of the scenario, once it is known.
-    fn begin(&mut self) -> Time {
-        let zero = Time::from_nanos(self.shared.zero_ns.load(Ordering::Acquire));
-        if zero != Time::ZERO {
-            self.observer.start(zero);
-            // Setting up is not part of the run.
-            self.lag = Histogram::new();
+    /// False when stopped before the start.
+    fn wait_for_start(&mut self) -> io::Result<bool> {
+        loop {
+            for port in 0..self.taps.len() {
+                self.discard(Port(port as u16))?;
+            }
+            if self.shared.stop.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            let zero = Time::from_nanos(self.shared.zero_ns.load(Ordering::Acquire));
+            if zero != Time::ZERO && clock::now() + BRIEFLY >= zero {
+                self.zero = zero;
+                self.wall_zero = zero.as_nanos() + clock::to_wall();
+                self.counts = Counts::default();
+                clock::sleep_until(zero);
+                return Ok(true);
+            }
+            clock::sleep_until(clock::now() + BRIEFLY);
         }
-        zero
     }
 
-    fn end(&self) -> Time {
-        match self.shared.end_ns.load(Ordering::Acquire) {
-            0 => Time::MAX,
-            end => Time::from_nanos(end),
+    fn play(&mut self) -> io::Result<Time> {
+        let taps = self.taps.clone();
+        let mut fds: Vec<PollFd<'_>> = taps.iter().map(|tap| PollFd::new(&**tap, PollFlags::IN)).collect();
+        let mut next_pulse = Time::ZERO + SECOND;
+        loop {
+            let now = self.now().min(self.end);
+            self.catch_up(now)?;
+            if now >= self.end || self.shared.stop.load(Ordering::Relaxed) {
+                return Ok(now);
+            }
+            if now >= next_pulse {
+                self.send_pulse(now.since(Time::ZERO));
+                next_pulse += SECOND;
+            }
+            let deadline = self.next_deadline().min(next_pulse).min(now + NAP);
+            let wait = deadline.since(self.now()).saturating_sub(SPIN);
+            let ready = rustix::io::retry_on_intr(|| poll(&mut fds, Some(&clock::timeout(wait))))?;
+            if ready == 0 {
+                let latest = self.now() + SPIN;
+                while self.now() < deadline.min(latest) {
+                    std::hint::spin_loop();
+                }
+                continue;
+            }
+            let at = self.now().min(self.end);
+            self.catch_up(at)?;
+            for (port, _) in fds.iter().enumerate().filter(|(_, fd)| !fd.revents().is_empty()) {
+                self.take_in(Port(port as u16), at)?;
+            }
         }
+    }
+
+    /// Model time: since the start of the scenario.
+    fn now(&self) -> Time {
+        Time::ZERO + clock::now().since(self.zero)
+    }
+
+    fn next_deadline(&self) -> Time {
+        let change = self.changes.last().map(|(at, _)| *at);
+        self.network.next_deadline().into_iter().chain(change).min().unwrap_or(Time::MAX).min(self.end)
     }
 
     /// Everything that is due by `now`, in order.
-    fn catch_up(&mut self, now: Time, zero: Time) -> io::Result<()> {
-        while let Some((after, _)) = self.changes.last()
-            && zero != Time::ZERO
-            && zero + *after <= now
-        {
-            let Some((after, change)) = self.changes.pop() else { break };
-            self.deliver_until(zero + after)?;
-            change(zero + after, &mut self.network);
+    fn catch_up(&mut self, now: Time) -> io::Result<()> {
+        while let Some((at, change)) = self.changes.pop_if(|(at, _)| *at <= now) {
+            self.deliver_until(at)?;
+            change(at, &mut self.network);
         }
         self.deliver_until(now)
     }
@@ -251,10 +273,10 @@ impl Engine {
     }
 
     fn deliver(&mut self, at: Time, frame: Frame) -> io::Result<()> {
-        self.lag.record(clock::now().since(at));
+        self.lag.record(self.now().since(at));
         self.counts.events += 1;
         if let Some(capture) = &mut self.capture {
-            capture.record(frame.to.0, at.as_nanos() + self.to_wall, Way::Inbound, self.arena.bytes(&frame));
+            capture.record(frame.to.0, at.as_nanos() + self.wall_zero, Way::Inbound, self.arena.bytes(&frame));
         }
         let bytes = self.arena.bytes(&frame);
         if let Some(data) = self.observer.identify(bytes)
@@ -306,7 +328,7 @@ impl Engine {
             return self.arena.give_back(slot);
         }
         if let Some(capture) = &mut self.capture {
-            capture.record(port.0, at.as_nanos() + self.to_wall, Way::Outbound, self.arena.bytes(&frame));
+            capture.record(port.0, at.as_nanos() + self.wall_zero, Way::Outbound, self.arena.bytes(&frame));
         }
         let Some(to) = self.next_hop(port, self.arena.bytes(&frame)) else {
             self.counts.unroutable += 1;
@@ -363,12 +385,6 @@ impl Engine {
         let recent = self.observer.take_recent();
         let lag_p99 = self.lag.quantile(0.99).unwrap_or_default();
         let _ = pulse.send(Pulse { elapsed, recent, lag_p99 });
-    }
-}
-
-fn spin_until(at: Time) {
-    while clock::now() < at {
-        std::hint::spin_loop();
     }
 }
 

@@ -15,6 +15,7 @@ use lasthop_core::units::Time;
 use lasthop_home::link::Link;
 use lasthop_home::scenario::HostId;
 use lasthop_wifi::{Event, Medium, NodeId, Place};
+use std::collections::VecDeque;
 
 /// Where a packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +80,8 @@ pub struct Network {
     air: Medium<Frame>,
     /// The air was touched at this time and may have more to say.
     stirred: Option<Time>,
-    /// An exit that `on_frame` produced.
-    ready: Option<Exit>,
+    /// Losses at the doors of links, not yet told.
+    ready: VecDeque<Exit>,
 }
 
 impl Network {
@@ -93,11 +94,10 @@ impl Network {
         line: Option<Line>,
         air: Medium<Frame>,
     ) -> Self {
-        Self { plan, up, down, line, air, stirred: None, ready: None }
+        Self { plan, up, down, line, air, stirred: None, ready: VecDeque::with_capacity(64) }
     }
 
     /// A host sent `frame` through its interface `from` at `at`, which is no earlier than anything polled before.
-    /// `poll(at)` must be drained before the next call.
     pub fn on_frame(&mut self, at: Time, from: Port, frame: Frame) {
         match (from, self.plan.host(from)) {
             (AddressPlan::WAN, _) => self.towards_servers(at, frame),
@@ -121,7 +121,7 @@ impl Network {
     /// The next frame that leaves no later than `now`.
     pub fn poll(&mut self, now: Time) -> Option<Exit> {
         loop {
-            if let Some(exit) = self.ready.take() {
+            if let Some(exit) = self.ready.pop_front() {
                 return Some(exit);
             }
             if let Some(at) = self.stirred {
@@ -232,7 +232,7 @@ impl Network {
 
     fn lost_unless(&mut self, at: Time, pushed: Result<(), Frame>) {
         if let Err(frame) = pushed {
-            self.ready = Some(Exit::Lost { at, place: LostAt::Wired, frame });
+            self.ready.push_back(Exit::Lost { at, place: LostAt::Wired, frame });
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A packet is *sent* when the engine reads it from the interface of the flow's `from` host, *delivered* when it is
 //! written to an interface of the `to` host, *lost* when a model says so. One-way delay is the difference of the two
-//! scheduled times. A packet that vanishes inside a kernel (or is still under way at the end) counts nowhere.
+//! scheduled times, which count from the start of the scenario. A packet that vanishes inside a kernel (or is still under way at the end) counts nowhere.
 
 pub mod identify;
 pub mod track;
@@ -46,8 +46,6 @@ pub struct Watched {
 pub struct Observer {
     ends: Vec<Endpoints>,
     flows: Vec<Watched>,
-    /// Start of the scenario; meters count from there.
-    zero: Time,
 }
 
 impl Observer {
@@ -60,12 +58,7 @@ impl Observer {
             let in_flight = InFlight::new(room);
             Watched { ends, meter, in_flight, stream: Stream::default(), recent: Recent::default() }
         };
-        Self { ends, flows: flows.into_iter().map(watch).collect(), zero: Time::ZERO }
-    }
-
-    /// The scenario starts at `zero`.
-    pub fn start(&mut self, zero: Time) {
-        self.zero = zero;
+        Self { ends, flows: flows.into_iter().map(watch).collect() }
     }
 
     /// Whose data a frame carries.
@@ -88,18 +81,16 @@ impl Observer {
 
     /// The flow's sender handed a packet to the network.
     pub fn on_sent(&mut self, at: Time, data: &Data) {
-        let zero = self.zero;
         let flow = &mut self.flows[usize::from(data.flow)];
         flow.in_flight.on_sent(data.id, at);
         if flow.ends.transport == Transport::Tcp {
             flow.stream.on_sent(data.seq);
         }
-        flow.meter.on_sent(since(zero, at), data.bytes);
+        flow.meter.on_sent(at, data.bytes);
     }
 
     /// A packet reached the flow's receiver.
     pub fn on_delivered(&mut self, at: Time, data: &Data) {
-        let zero = self.zero;
         let flow = &mut self.flows[usize::from(data.flow)];
         let arrival = flow.in_flight.on_arrived(data.id);
         let fresh = match flow.ends.transport {
@@ -108,24 +99,23 @@ impl Observer {
         };
         match arrival {
             Arrival::First(sent) if fresh > 0 || data.payload == 0 => {
-                flow.meter.on_delivered(since(zero, sent), since(zero, at), data.bytes, fresh);
+                flow.meter.on_delivered(sent, at, data.bytes, fresh);
                 let delay = at.since(sent);
                 flow.recent.bytes += u64::from(data.bytes);
                 flow.recent.packets += 1;
                 flow.recent.worst_delay = flow.recent.worst_delay.max(delay);
             }
-            Arrival::First(sent) => flow.meter.on_duplicate(since(zero, sent)),
-            Arrival::Again => flow.meter.on_duplicate(since(zero, at)),
+            Arrival::First(sent) => flow.meter.on_duplicate(sent),
+            Arrival::Again => flow.meter.on_duplicate(at),
             Arrival::Unknown => {}
         }
     }
 
     /// A model dropped a packet.
     pub fn on_lost(&mut self, place: LostAt, flow: u16, id: u32) {
-        let zero = self.zero;
         let flow = &mut self.flows[usize::from(flow)];
         if let Some(sent) = flow.in_flight.on_lost(id) {
-            flow.meter.on_lost(since(zero, sent), place.into());
+            flow.meter.on_lost(sent, place.into());
             flow.recent.lost += 1;
         }
     }
@@ -148,9 +138,4 @@ impl Watched {
     pub fn vanished(&self, limit: Time) -> u64 {
         self.in_flight.silent_since(limit) + self.in_flight.forgotten()
     }
-}
-
-/// Time on the scenario's own clock.
-fn since(zero: Time, at: Time) -> Time {
-    Time::ZERO + at.since(zero)
 }

@@ -6,7 +6,7 @@ mod enclose;
 mod tcp;
 
 pub use enclose::{Enclosure, before_exec};
-pub use tcp::{TcpDetail, set_max_segment, set_window_clamp, tcp_detail};
+pub use tcp::{CaState, TcpDetail, set_max_segment, set_unsent_limit, set_window_clamp, tcp_detail};
 
 use std::fs::File;
 use std::io;

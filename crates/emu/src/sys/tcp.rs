@@ -19,10 +19,25 @@ pub struct TcpDetail {
     pub mss: u32,
     /// Retransmission timeouts; absent below Linux 6.7.
     pub timeouts: Option<u32>,
+    /// What the sender is doing about loss.
+    pub state: CaState,
+}
+
+/// `enum tcp_ca_state`, as far as it matters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CaState {
+    /// Nothing to mend.
+    #[default]
+    Open,
+    /// Fast recovery.
+    Recovery,
+    /// After a retransmission timeout.
+    Loss,
 }
 
 /// Offsets in `struct tcp_info` (`linux/tcp.h`), which only ever grows at its end.
 mod at {
+    pub const CA_STATE: usize = 1;
     pub const SND_MSS: usize = 16;
     pub const RTT: usize = 68;
     pub const SND_CWND: usize = 80;
@@ -60,6 +75,11 @@ fn read(raw: &[u8]) -> TcpDetail {
         bytes_acked,
         mss: word(at::SND_MSS),
         timeouts: raw.get(at::TOTAL_RTO..at::TOTAL_RTO + 2).map(|b| u32::from(u16::from_ne_bytes([b[0], b[1]]))),
+        state: match raw.get(at::CA_STATE) {
+            Some(3) => CaState::Recovery,
+            Some(4) => CaState::Loss,
+            _ => CaState::Open,
+        },
     }
 }
 
@@ -72,4 +92,10 @@ pub fn set_max_segment(socket: &impl AsFd, bytes: u16) -> io::Result<()> {
 pub fn set_window_clamp(socket: &impl AsFd, bytes: u32) -> io::Result<()> {
     let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
     set_option(socket.as_fd().as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_WINDOW_CLAMP, bytes)
+}
+
+/// Bytes that may wait unsent before the socket counts as not writable.
+pub fn set_unsent_limit(socket: &impl AsFd, bytes: u32) -> io::Result<()> {
+    let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
+    set_option(socket.as_fd().as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, bytes)
 }
