@@ -7,3 +7,4 @@
 pub mod fastpath;
 pub mod packet;
 pub mod units;
+pub mod wire;
