@@ -12,3 +12,4 @@ pub mod packet;
 pub mod share;
 pub mod units;
 pub mod window;
+pub mod wire;

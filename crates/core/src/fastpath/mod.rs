@@ -4,3 +4,4 @@
 //! (`crates/live/src/bpf/`), which shares the layouts of [`layout`] byte for byte.
 
 pub mod layout;
+pub mod seq;
