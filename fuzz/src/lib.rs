@@ -8,6 +8,7 @@ use std::io;
 use std::path::Path;
 
 use lasthop_core::units::{BitRate, Bytes, Span};
+use lasthop_core::wire::{self, Link, Parsed};
 use lasthop_home::scenario::Scenario;
 use lasthop_home::traffic::trace::Frames;
 
@@ -16,7 +17,7 @@ pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target.
 pub const ALL: &[Target] = &[
-    // ("wire", wire),
+    ("wire", wire),
     ("scenario", scenario),
     ("set", set),
     ("trace", trace),
@@ -24,6 +25,24 @@ pub const ALL: &[Target] = &[
     ("quantity", quantity),
     ("status_json", status_json),
 ];
+
+/// A frame: understood or not, never beyond its end; and a window lowered in place changes the window and the checksum,
+/// nothing else, and keeps a right checksum right.
+pub fn wire(input: &[u8]) {
+    for link in [Link::Ethernet, Link::Ip] {
+        let Parsed::Tcp(tcp) = wire::parse(input, link) else { continue };
+        let mut frame = input.to_vec();
+        let was_right = wire::checksum_is_valid(&frame, &tcp);
+        let lower = tcp.window / 2;
+        wire::patch_window(&mut frame, &tcp, lower);
+        let changed = frame.iter().zip(input).filter(|(a, b)| a != b).count();
+        assert!(frame.len() == input.len() && changed <= 4, "{changed} bytes changed");
+        assert_eq!(wire::parse(&frame, link), Parsed::Tcp(wire::TcpFields { window: lower, ..tcp }));
+        if was_right {
+            assert!(wire::checksum_is_valid(&frame, &tcp), "the checksum was right before");
+        }
+    }
+}
 
 /// Quantities: read or refused with an example, and what is displayed reads back as the same quantity.
 pub fn quantity(input: &[u8]) {
