@@ -12,7 +12,7 @@
 //! using the transform expand sample methodology", 2002 (three models, one each for I, P and B, interleaved by the GOP).
 //!
 //! Ours: the histograms (log-normal quantiles with the spread of the Star Wars IV and Lecture Room-Cam traces, from
-//! their published statistics), and the slow correction `c_n = 1 + (bytes owed) / (10 s of the rate)`, within 0.5..1.5:
+//! their published statistics), and the slow correction `c_n = 1 + (bytes owed) / (3 s of the rate)`, within 0.5..1.5:
 //! an encoder's rate control, which keeps the mean rate of a few minutes within 1 %.
 //! Not done: scene changes, dependence between the frame types of one GOP.
 
@@ -51,8 +51,8 @@ const CHAT_FRAMES: Histogram = [
 /// Mean size of each type relative to the mean of the GOP: 1 I, 3 P, 8 B of these weigh 12.
 const RELATIVE: [(FrameType, f64); 3] = [(FrameType::I, 2.645), (FrameType::P, 1.170), (FrameType::B, 0.730_625)];
 
-/// Width of the background's steps: lag-1 autocorrelation about 0.9.
-const ALPHA: f64 = 0.25;
+/// Width of the background's steps: lag-1 autocorrelation about 0.75.
+const ALPHA: f64 = 0.4;
 
 /// Where the stitching turns.
 const XI: f64 = 0.5;
@@ -61,7 +61,7 @@ const XI: f64 = 0.5;
 const SMALLEST_FRAME: f64 = SMALLEST_UDP as f64 + 1.0;
 
 /// Time over which owed bytes are made up, s.
-const CORRECTION_SECONDS: f64 = 10.0;
+const CORRECTION_SECONDS: f64 = 3.0;
 
 /// One TES model.
 #[derive(Clone, Debug)]
