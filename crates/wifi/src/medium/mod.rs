@@ -32,7 +32,7 @@ use std::collections::VecDeque;
 use lasthop_core::packet::Packet;
 use lasthop_core::units::{Span, Time};
 
-use crate::contention::{Contention, Counter};
+use crate::contention::{Contention, Counter, Own};
 use crate::params::{MediumParams, StationParams};
 use crate::phy::{Phy, Rate};
 use crate::random::Stream;
@@ -128,7 +128,7 @@ pub struct Medium<P> {
     channel: Stream,
     /// Scratch, kept so that a transmission allocates nothing.
     senders: Vec<u16>,
-    apart: Vec<(u16, Time)>,
+    apart: Vec<Own>,
 }
 
 impl<P: Packet> Medium<P> {
