@@ -23,10 +23,11 @@ use clap::{Parser, Subcommand};
 pub const REVISION: &str = env!("LASTHOP_REVISION");
 
 const AFTER_HELP: &str = "\
-Start with `sudo lasthop demo`: it makes a whole home out of network namespaces on this machine, plays a game while a
-download runs, without control and with it, and shows both side by side. Nothing is left behind.
+Start with `sudo lasthop demo`: it makes a whole home out of network namespaces on this machine,
+plays a game while a download runs, without control and with it, and shows both side by side.
+Nothing is left behind.
 
-Exit codes: 0 done, 1 the work failed, 2 the request was wrong, 130 and 143 stopped by Ctrl-C or SIGTERM.";
+Exit codes: 0 done, 1 the work failed, 2 the request was wrong, 130 or 143 stopped by a signal.";
 
 #[derive(Debug, Parser)]
 #[command(
@@ -44,15 +45,10 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Show a home with control off, then on, side by side
     Demo(commands::demo::Arguments),
-    /// Control this machine's last hop: the access point's Wi-Fi or LAN interface
     Run(commands::run::Arguments),
-    /// Ask a running controller what it sees, what it does, and why
     Status(commands::status::Arguments),
-    /// Say what this machine can do, what is missing, and what to type
     Doctor(commands::doctor::Arguments),
-    /// Play a scenario in real time with real packets, and your own programs in it
     Emulate(commands::emulate::Arguments),
 }
 

@@ -6,6 +6,8 @@ use lasthop_live::doctor::{self, Check, State};
 use crate::exit::{Failure, Outcome};
 use crate::output;
 
+/// Say what this machine can do, what is missing, and what to type
+///
 /// Each line says ok, warning or missing, and below it what to type. Changes nothing. Without root some checks cannot
 /// look and say so. Exit code 1 when something that control needs is missing.
 #[derive(Debug, Args)]

@@ -14,12 +14,15 @@ use crate::{account, output, root};
 const AFTER_HELP: &str = "\
 Examples:
   sudo lasthop emulate scenarios/papers/sap-law.toml --set flow.ftp.cc=cubic
-  sudo lasthop emulate scenarios/papers/sap-law.toml --exec 'N1: ping -c 20 W1'
-  sudo lasthop emulate home.toml --set wifi.queue.limit=1000 --set 'station.*.distance=5m' --json result.json
+  sudo lasthop emulate scenarios/papers/sap-law.toml --exec 'N1: ping -c 20 $LASTHOP_W1'
+  sudo lasthop emulate home.toml --set wifi.queue.limit=1000 --json result.json
   sudo lasthop emulate home.toml --pcap air.pcapng       opens in Wireshark
 
-Hosts are called as in the scenario; `AP` is the access point. Inside, every host knows the others by name.";
+Hosts are called as in the scenario; `AP` is the access point. A command runs in a shell, where
+$LASTHOP_W1 is the address of W1 and $LASTHOP_W1_V6 its IPv6 address.";
 
+/// Play a scenario in real time with real packets, and your own programs in it
+///
 /// Makes the scenario's home out of network namespaces, plays its traffic over ordinary sockets, and reports what
 /// became of every packet. Nothing is left behind.
 #[derive(Debug, Args)]
@@ -47,7 +50,7 @@ pub struct Arguments {
 fn host_and_command(text: &str) -> Result<(String, String), String> {
     match text.split_once(':').map(|(host, command)| (host.trim(), command.trim())) {
         Some((host, command)) if !host.is_empty() && !command.is_empty() => Ok((host.to_owned(), command.to_owned())),
-        _ => Err("write a host of the scenario, a colon and a command: 'N1: ping -c 5 W1'".to_owned()),
+        _ => Err("write a host of the scenario, a colon and a command: 'N1: ping -c 5 $LASTHOP_W1'".to_owned()),
     }
 }
 

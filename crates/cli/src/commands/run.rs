@@ -17,12 +17,14 @@ const AFTER_HELP: &str = "\
 Examples:
   sudo lasthop run --lan wlan0 --capacity 40Mbit/s --dry-run   decide and show, rewrite nothing
   sudo lasthop run --lan wlan0 --capacity 40Mbit/s             for real, until Ctrl-C
-  lasthop run --print-config > lasthop.toml                    every key, with its meaning and default
+  lasthop run --print-config > lasthop.toml                    every key with its meaning
 
-The capacity decides everything: give what downloads get over the last hop when nothing else runs, less a few per
-cent. Too high and the queue comes back; too low and downloads are slower than they could be.
-On exit, also by kill -9, connections go on and nothing is rewritten any more.";
+The capacity decides everything: give what downloads get over the last hop when nothing else runs,
+less a few per cent. Too high and the queue comes back; too low and downloads are slower than they
+could be. On exit, also by kill -9, connections go on and nothing is rewritten any more.";
 
+/// Control this machine's last hop: the access point's Wi-Fi or LAN interface
+///
 /// Watches the given interfaces, and lowers the window that TCP receivers offer so that downloads (and uploads) share
 /// what the last hop can carry and keep its queue short. UDP is measured and never touched.
 #[derive(Debug, Args)]

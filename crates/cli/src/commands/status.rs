@@ -8,7 +8,10 @@ use lasthop_live::status;
 use crate::exit::{Failure, Outcome};
 use crate::output;
 
-/// Asks the controller over its Unix socket: what it sees, what it does, and why it leaves alone what it leaves alone.
+/// Ask a running controller what it sees, what it does, and why
+///
+/// Asks the controller over its Unix socket: its interfaces, every flow with its share and window, every packet it left alone with the
+/// reason.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Write what the controller said as JSON to stdout

@@ -28,15 +28,18 @@ const START_UP: u64 = 5;
 const CAPACITY: &str = "98%";
 
 const AFTER_HELP: &str = "\
-The home is that of the SAP-LAW paper: a video stream, a game and a video call on 802.11g, and, from second 5, one
-download by this machine's own kernel TCP. Everything above the network cards is real; the wires and the air are models
-that run in real time, so close what keeps the machine busy. Runs do not repeat packet by packet.
+The home is that of the SAP-LAW paper: a video stream, a game and a video call on 802.11g and, from
+second 5, one download by this machine's own kernel TCP. Everything above the network cards is real;
+the wires and the air are models that run in real time, so close what keeps the machine busy. Runs
+do not repeat packet by packet.
 
 Examples:
   sudo lasthop demo --seconds 15          a short one
   sudo lasthop demo --queue 1000          an access point with the deep queue that many have
   sudo lasthop demo --json result.json    every figure of both runs";
 
+/// Show a home with control off, then on, side by side
+///
 /// Makes a home out of network namespaces, plays a game, a video call and a video stream in it, lets a download come,
 /// and does that twice: without control and with it. Takes about two minutes; nothing is left behind.
 #[derive(Debug, Clone, Args)]
