@@ -2,9 +2,11 @@
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::Context as _;
 use lasthop_core::units::BitRate;
+use lasthop_emu::ControllerCommand;
 use lasthop_home::capacity;
 use lasthop_home::scenario::{Capacity, Scenario, ShareRule, WindowControl, WindowRtt};
 
@@ -18,8 +20,6 @@ const LAN: &str = "wlan0";
 #[derive(Debug)]
 pub struct Controller {
     folder: tempfile::TempDir,
-    /// What the configuration gives it to divide.
-    pub capacity: BitRate,
 }
 
 impl Controller {
@@ -27,19 +27,23 @@ impl Controller {
     pub fn for_scenario(scenario: &Scenario) -> Outcome<Option<Self>> {
         let Some(window) = &scenario.control.window else { return Ok(None) };
         let folder = tempfile::Builder::new().prefix("lasthop-").tempdir().context("cannot make a temporary folder")?;
-        let capacity = capacity_of(scenario, window)?;
-        let controller = Self { folder, capacity };
-        std::fs::write(controller.config(), configuration(window, capacity)).context("cannot write the configuration")?;
+        let controller = Self { folder };
+        let text = configuration(window, capacity_of(scenario, window)?);
+        std::fs::write(controller.config(), text).context("cannot write the controller's configuration")?;
         Ok(Some(controller))
+    }
+
+    /// How the emulator starts it and where it answers.
+    pub fn command(&self) -> Outcome<ControllerCommand> {
+        let own = std::env::current_exe().context("cannot find this program's own file")?;
+        let socket = self.folder.path().join("lasthop.sock");
+        let mut command = Command::new(own);
+        command.args(["run", "--lan", LAN, "--config"]).arg(self.config()).arg("--socket").arg(&socket);
+        Ok(ControllerCommand { command, socket })
     }
 
     fn config(&self) -> PathBuf {
         self.folder.path().join("lasthop.toml")
-    }
-
-    /// Where it serves its status.
-    pub fn socket(&self) -> PathBuf {
-        self.folder.path().join("lasthop.sock")
     }
 }
 
@@ -65,7 +69,6 @@ fn configuration(window: &WindowControl, capacity: BitRate) -> String {
         WindowRtt::Constant(span) => span.to_string(),
     };
     let mut text = String::new();
-    let _ = writeln!(text, "lan = [{}]", toml_string(LAN));
     let _ = writeln!(text, "capacity = {}", toml_string(&capacity.to_string()));
     let _ = writeln!(text, "interval = {}", toml_string(&window.interval.to_string()));
     let _ = writeln!(text, "share = {}", toml_string(share));
