@@ -147,6 +147,15 @@ impl AddressPlan {
     }
 }
 
+/// The IPv4 address under which `host` talks to `peer`: the access point's is the one on that side.
+#[must_use]
+pub fn near(host: HostId, peer: HostId) -> Ipv4Addr {
+    match (host, peer) {
+        (HostId::AccessPoint, HostId::Server(_)) => AddressPlan::WAN_V4,
+        _ => AddressPlan::v4(host),
+    }
+}
+
 /// The number whose hexadecimal digits are the decimal digits of `n`.
 fn as_read(n: u16) -> u16 {
     u16::from_str_radix(&n.to_string(), 16).unwrap_or(n)
@@ -188,7 +197,9 @@ mod tests {
 
     #[test]
     fn strangers_have_no_port() {
-        for stranger in ["10.1.0.2", "10.1.0.0", "10.3.1.1", "10.2.1.4", "10.2.1.255", "8.8.8.8", "fd00:1::1:a", "ff02::1"] {
+        for stranger in
+            ["10.1.0.2", "10.1.0.0", "10.3.1.1", "10.2.1.4", "10.2.1.255", "8.8.8.8", "fd00:1::1:a", "ff02::1"]
+        {
             assert_eq!(PLAN.port_of(stranger.parse().unwrap()), None, "{stranger}");
         }
     }

@@ -50,7 +50,10 @@ impl Controller {
         if let Some(stderr) = child.take_stderr() {
             let words = Arc::clone(&last_words);
             let listen = move || keep_tail(stderr, &words);
-            thread::Builder::new().name("controller".into()).spawn(listen).map_err(Error::system("cannot start a thread"))?;
+            thread::Builder::new()
+                .name("controller".into())
+                .spawn(listen)
+                .map_err(Error::system("cannot start a thread"))?;
         }
         let mut controller = Self { child, socket, last_words };
         let deadline = Instant::now() + PATIENCE;

@@ -175,7 +175,9 @@ impl Engine {
     pub fn run(mut self) -> io::Result<Remains> {
         let mut notes = Vec::new();
         if let Err(error) = sys::set_realtime(PRIORITY) {
-            notes.push(format!("no real-time scheduling ({error}): lag will be larger; needs root outside a CPU cgroup"));
+            notes.push(format!(
+                "no real-time scheduling ({error}): lag will be larger; needs root outside a CPU cgroup"
+            ));
         }
         let ended = if self.wait_for_start()? { self.play()? } else { Time::ZERO };
         if let Some(capture) = &self.capture {

@@ -36,6 +36,9 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    /// The stop flag was set.
+    #[error("stopped before the end")]
+    Stopped,
     /// `--exec` names a host that the scenario does not have.
     #[error("no host is called `{found}`; the scenario has {known}")]
     UnknownHost {

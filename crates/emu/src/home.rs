@@ -166,14 +166,17 @@ fn build(plan: &AddressPlan, id: HostId, name: &str, sack: bool, routes: &Routes
     }
     host::write_settings(&settings)?;
     let mut lines = host::batch(plan, id, host::has_v6());
-    lines.extend(routes.iter().filter(|((from, _), _)| *from == id).map(|((_, to), hints)| host::route(id, *to, *hints)));
+    lines.extend(
+        routes.iter().filter(|((from, _), _)| *from == id).map(|((_, to), hints)| host::route(id, *to, *hints)),
+    );
     host::run_batch(name, &lines)?;
     Ok(taps)
 }
 
 fn environment(scenario: &Scenario, plan: &AddressPlan) -> Vec<(String, String)> {
     let of = |host| {
-        let name: String = scenario.host_name(host).chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        let name: String =
+            scenario.host_name(host).chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
         [
             (format!("LASTHOP_{name}"), AddressPlan::v4(host).to_string()),
             (format!("LASTHOP_{name}_V6"), AddressPlan::v6(host).to_string()),

@@ -41,7 +41,8 @@ pub fn batch(plan: &AddressPlan, host: HostId, v6: bool) -> String {
                 address(&mut text, AddressPlan::WLAN, AddressPlan::v6(host).into(), 64);
             }
             for peer in (2..plan.ports() as u16).map(Port) {
-                let near = if matches!(plan.host(peer), HostId::Server(_)) { AddressPlan::WAN } else { AddressPlan::WLAN };
+                let near =
+                    if matches!(plan.host(peer), HostId::Server(_)) { AddressPlan::WAN } else { AddressPlan::WLAN };
                 neighbour(&mut text, near, AddressPlan::v4(plan.host(peer)).into(), plan.mac(peer));
                 if v6 {
                     neighbour(&mut text, near, AddressPlan::v6(plan.host(peer)).into(), plan.mac(peer));
@@ -178,7 +179,8 @@ pub fn run_batch(host: &str, lines: &str) -> Result<(), Error> {
         command.args(["-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()
     };
     // A user's PATH often lacks /usr/sbin.
-    let mut child = spawn("ip").or_else(|_| spawn("/usr/sbin/ip")).or_else(|_| spawn("/sbin/ip")).map_err(Error::NoIproute)?;
+    let mut child =
+        spawn("ip").or_else(|_| spawn("/usr/sbin/ip")).or_else(|_| spawn("/sbin/ip")).map_err(Error::NoIproute)?;
     if let Some(mut stdin) = child.stdin.take() {
         // A broken pipe means that `ip` gave up; its own words below say why.
         let _ = stdin.write_all(lines.as_bytes());

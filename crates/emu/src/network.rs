@@ -11,9 +11,10 @@
 
 use crate::address::{AddressPlan, Port};
 use crate::arena::Frame;
+use lasthop_core::aqm::fifo;
 use lasthop_core::units::Time;
 use lasthop_home::link::Link;
-use lasthop_home::scenario::HostId;
+use lasthop_home::scenario::{HostId, Scenario};
 use lasthop_wifi::{Event, Medium, NodeId, Place};
 use std::collections::VecDeque;
 
@@ -149,6 +150,21 @@ impl Network {
     /// The air, to be changed or read.
     pub fn air(&mut self) -> &mut Medium<Frame> {
         &mut self.air
+    }
+
+    /// Figures of the wired buffers, by name.
+    #[must_use]
+    pub fn wires(&self, scenario: &Scenario, now: Time) -> Vec<(String, fifo::Snapshot)> {
+        let mut list = Vec::new();
+        if let Some(line) = &self.line {
+            list.push(("line down".to_owned(), line.to_access_point.snapshot(now)));
+            list.push(("line up".to_owned(), line.to_servers.snapshot(now)));
+        }
+        for (i, server) in scenario.servers.iter().enumerate() {
+            list.push((format!("{} to W0", server.name), self.up[i].snapshot(now)));
+            list.push((format!("W0 to {}", server.name), self.down[i].snapshot(now)));
+        }
+        list
     }
 
     fn earliest(&self) -> Option<(Time, Part)> {

@@ -108,8 +108,10 @@ impl Nursery {
                 let _ = answer.send(start(command, &namespace));
             }
         };
-        let thread =
-            thread::Builder::new().name("nursery".into()).spawn(work).map_err(Error::system("cannot start a thread"))?;
+        let thread = thread::Builder::new()
+            .name("nursery".into())
+            .spawn(work)
+            .map_err(Error::system("cannot start a thread"))?;
         Ok(Self { orders: Some(orders), thread: Some(thread) })
     }
 

@@ -82,9 +82,7 @@ pub fn dropped_here(interface: &str) -> io::Result<u64> {
 fn dropped_in(dev: &str, interface: &str) -> u64 {
     dev.lines()
         .filter_map(|line| line.trim_start().strip_prefix(interface)?.strip_prefix(':'))
-        .flat_map(|numbers| {
-            numbers.split_ascii_whitespace().enumerate().filter(|(column, _)| matches!(column, 3 | 11))
-        })
+        .flat_map(|numbers| numbers.split_ascii_whitespace().enumerate().filter(|(column, _)| matches!(column, 3 | 11)))
         .filter_map(|(_, number)| number.parse::<u64>().ok())
         .sum()
 }

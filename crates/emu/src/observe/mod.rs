@@ -35,7 +35,7 @@ pub struct Recent {
 pub struct Watched {
     /// Where its data come from and go to.
     pub ends: Endpoints,
-    /// Whether anything was sent.
+    /// Its figures.
     pub meter: FlowMeter,
     in_flight: InFlight,
     stream: Stream,
@@ -86,7 +86,7 @@ impl Observer {
         if flow.ends.transport == Transport::Tcp {
             flow.stream.on_sent(data.seq);
         }
-        flow.meter.on_sent(at, data.bytes);
+        flow.meter.on_sent(at);
     }
 
     /// A packet reached the flow's receiver.

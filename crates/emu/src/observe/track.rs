@@ -137,9 +137,10 @@ impl Stream {
     }
 
     fn advance(&mut self) {
-        while let Some(range) = self.beyond.first_entry() {
-            let reaches = self.next.is_some_and(|next| *range.key() <= next);
-            if !reaches && self.beyond.len() <= HOLES {
+        loop {
+            let full = self.beyond.len() > HOLES;
+            let Some(range) = self.beyond.first_entry() else { return };
+            if !full && self.next.is_some_and(|next| *range.key() > next) {
                 return;
             }
             let end = range.remove();

@@ -110,6 +110,14 @@ impl Drop for Block {
     }
 }
 
+/// Lets this process open as many files as the system allows it: a home has two per host.
+pub fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // Too few only matters in a large home, and fails there with a name.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
 /// Sends `signal` to every process of the group of `leader`; a group that is gone already is no error.
 pub fn signal_group(leader: i32, signal: i32) {
     // Groups 0 and 1 are our own and everybody's.

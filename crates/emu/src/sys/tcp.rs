@@ -65,9 +65,9 @@ pub fn tcp_detail(socket: &impl AsFd) -> io::Result<TcpDetail> {
 
 fn read(raw: &[u8]) -> TcpDetail {
     let word = |at: usize| raw.get(at..at + 4).map_or(0, |b| u32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
-    let bytes_acked = raw.get(at::BYTES_ACKED..at::BYTES_ACKED + 8).map_or(0, |b| {
-        u64::from_ne_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]])
-    });
+    let bytes_acked = raw
+        .get(at::BYTES_ACKED..at::BYTES_ACKED + 8)
+        .map_or(0, |b| u64::from_ne_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]));
     TcpDetail {
         cwnd: word(at::SND_CWND),
         srtt_us: word(at::RTT),
