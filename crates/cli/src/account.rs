@@ -4,7 +4,10 @@ use std::fmt::Write as _;
 
 use lasthop_home::report::{ControlReport, FlowReport, Report};
 
-use crate::table::{Align, Table, figure, figure_or_dash, thousands};
+use crate::table::{Align, Table, figure, figure_or_dash, thousands, wrap};
+
+/// Widest line.
+pub const WIDTH: usize = 100;
 
 // Writing to a String cannot fail.
 macro_rules! line {
@@ -34,22 +37,8 @@ pub fn of_control(control: Option<&ControlReport>) -> String {
     reasons.sort_by(|a, b| b.1.cmp(a.1));
     let listed: Vec<String> = reasons.iter().map(|(why, n)| format!("{why} {}", thousands(**n))).collect();
     let listed = if listed.is_empty() { "nothing".to_owned() } else { listed.join(", ") };
-    wrapped(&mut text, &format!("did not control, packets by reason: {listed}"));
+    wrap(&mut text, &format!("did not control, packets by reason: {listed}"), "  ", WIDTH);
     text
-}
-
-/// Breaks a long line at blanks, indented by two, further lines by four.
-fn wrapped(text: &mut String, sentence: &str) {
-    let mut line = String::from(" ");
-    for word in sentence.split(' ') {
-        if line.len() + 1 + word.len() > 96 {
-            line!(text, "{line}");
-            line = String::from("   ");
-        }
-        line.push(' ');
-        line.push_str(word);
-    }
-    line!(text, "{line}");
 }
 
 /// How well the emulator kept time.
@@ -99,7 +88,8 @@ pub fn of_run(report: &Report) -> String {
     let runs = [(report.scenario.as_str(), report)];
     text.push_str(&of_time(&runs));
     if let Some(why) = invalid(&runs) {
-        line!(text, "\nThese figures do not count: {why}.");
+        text.push('\n');
+        wrap(&mut text, &format!("These figures do not count: {why}."), "", WIDTH);
     }
     text
 }

@@ -48,7 +48,7 @@ pub fn run(play: &Play<'_>, stop: &Stop) -> Outcome<Report> {
     };
     // The emulator keeps the calling thread; what it says is shown by another, which ends when the sender goes.
     let outcome = std::thread::scope(|scope| {
-        scope.spawn(|| show(play, &receiver));
+        scope.spawn(move || show(play, receiver));
         lasthop_emu::run(play.scenario, options)
     });
     stop.check()?;
@@ -60,7 +60,7 @@ pub fn run(play: &Play<'_>, stop: &Stop) -> Outcome<Report> {
     Ok(report)
 }
 
-fn show(play: &Play<'_>, receiver: &mpsc::Receiver<Progress>) {
+fn show(play: &Play<'_>, receiver: mpsc::Receiver<Progress>) {
     let mut line = progress::Line::new(play.label);
     for what in receiver {
         match what {

@@ -93,13 +93,32 @@ pub fn thousands(n: u64) -> String {
     text
 }
 
-/// A figure with about three digits that matter: 0.03, 6.71, 88.2, 1234.
+/// A figure with about three digits that matter: 0.031, 6.71, 88.2, 1234.
 pub fn figure(value: f64) -> String {
     match value.abs() {
+        v if v < 0.0995 => format!("{value:.3}"),
         v if v < 9.995 => format!("{value:.2}"),
         v if v < 999.95 => format!("{value:.1}"),
         _ => format!("{value:.0}"),
     }
+}
+
+/// Adds `sentence` to `text` in lines of at most `width` columns, broken at blanks, each after `indent`.
+pub fn wrap(text: &mut String, sentence: &str, indent: &str, width: usize) {
+    let mut line = String::from(indent);
+    for word in sentence.split(' ') {
+        let empty = line.len() == indent.len();
+        if !empty && line.chars().count() + 1 + word.chars().count() > width {
+            text.push_str(&line);
+            text.push('\n');
+            line = String::from(indent);
+        } else if !empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    text.push_str(&line);
+    text.push('\n');
 }
 
 /// The figure, or a dash where there is none.
@@ -122,8 +141,15 @@ mod tests {
     #[test]
     fn figures_keep_about_three_digits() {
         let shown: Vec<String> = [0.031, 9.994, 9.996, 88.24, 1234.4].into_iter().map(figure).collect();
-        assert_eq!(shown, ["0.03", "9.99", "10.0", "88.2", "1234"]);
+        assert_eq!(shown, ["0.031", "9.99", "10.0", "88.2", "1234"]);
         assert_eq!(figure_or_dash(Some(f64::NAN)), "-");
+    }
+
+    #[test]
+    fn a_long_sentence_breaks_at_blanks() {
+        let mut text = String::new();
+        wrap(&mut text, "one two three four", "  ", 9);
+        assert_eq!(text, "  one two\n  three\n  four\n");
     }
 
     #[test]

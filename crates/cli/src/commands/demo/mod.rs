@@ -17,6 +17,7 @@ use crate::exit::{Failure, Outcome};
 use crate::output::{self, Sink};
 use crate::play::{self, Play};
 use crate::signals::Stop;
+use crate::table::wrap;
 use crate::{REVISION, account, root};
 
 const SCENARIO: &str = include_str!("../../../../../scenarios/papers/sap-law.toml");
@@ -192,6 +193,7 @@ fn show(arguments: &Arguments, off: &Report, on: &Report) -> (String, Verdict) {
     let runs = [("control off", off), ("control on", on)];
     let verdict = Verdict::of(pair, account::invalid(&runs).as_deref());
     text.push_str(&account::of_time(&runs));
-    text.push_str(&format!("\n{}\n", verdict.text));
+    text.push('\n');
+    wrap(&mut text, &verdict.text, "", account::WIDTH);
     (text, verdict)
 }

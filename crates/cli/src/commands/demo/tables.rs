@@ -13,8 +13,7 @@ const HEADINGS: [&[&str]; 2] = [
 ];
 
 /// What the columns mean, for somebody who reads such a table for the first time.
-pub const LEGEND: &str = "\
-  sent, lost  packets handed to the network, and those of them that never arrived
+pub const LEGEND: &str = "  sent, lost  packets handed to the network, and those of them that never arrived
   Mbit/s      what arrived, without headers
   delay       from network card to network card; p95: 95 of 100 packets were at least this fast
   added       delay beyond the flow's fastest packet: time spent waiting; 99 of 100 waited less

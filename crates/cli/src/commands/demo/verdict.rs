@@ -33,7 +33,7 @@ pub enum Outcome {
 const KEPT: f64 = 0.95;
 /// Waiting that changed by less than this, ms and as a share, has not changed: the runs do not repeat packet by packet.
 const NOTICEABLE_MS: f64 = 1.0;
-const NOTICEABLE_SHARE: f64 = 0.1;
+const NOTICEABLE_SHARE: f64 = 0.2;
 
 impl Verdict {
     /// The verdict over the rest of the download; `invalid` says why a run does not count.
@@ -41,6 +41,9 @@ impl Verdict {
         let kept = download_kept(pair);
         let (outcome, text) = match (invalid, worst_added(pair.off), worst_added(pair.on), kept) {
             (Some(why), ..) => (Outcome::NoAnswer, format!("These figures do not count: {why}.")),
+            (None, Some(off), Some(on), Some(kept)) if lowered_nothing(pair.on) => {
+                (Outcome::NoDifference, format!("Control found nothing to do: it lowered no window. {}", bare(off, on, kept)))
+            }
             (None, Some(off), Some(on), Some(kept)) => sentence(off, on, kept),
             (None, _, _, None) => {
                 (Outcome::NoAnswer, "No verdict: the download moved nothing in at least one of the two runs.".into())
@@ -49,6 +52,22 @@ impl Verdict {
         };
         Self { outcome, text }
     }
+}
+
+/// The figures without a judgement.
+fn bare(off: f64, on: f64, kept: f64) -> String {
+    format!(
+        "99 of 100 game packets waited in queues at most {} ms in the first run and {} ms in the second, in which the \
+         download ran at {:.0} % of the first one's speed.",
+        figure(off),
+        figure(on),
+        kept * 100.0
+    )
+}
+
+/// A controller ran and had no reason to touch anything.
+fn lowered_nothing(on: &Report) -> bool {
+    on.control.as_ref().is_some_and(|control| control.rewritten == 0)
 }
 
 fn sentence(off: f64, on: f64, kept: f64) -> (Outcome, String) {
