@@ -128,7 +128,7 @@ fn every_kind_of_flow_is_read_with_its_own_keys() {
     let Kind::VideoChat(chat) = flow("video-chat", "") else { panic!("no chat") };
     assert_eq!(chat.frames, FrameSource::Generator { rate: BitRate::bps(62_000) });
     let Kind::Video(video) = flow("video", "trace = \"x.txt\"") else { panic!("no video") };
-    assert!(matches!(video.frames, FrameSource::Trace { path, .. } if path == PathBuf::from("x.txt")));
+    assert!(matches!(video.frames, FrameSource::Trace { path, .. } if path == Path::new("x.txt")));
     assert!(matches!(flow("web", "page = \"wsj\""), Kind::Web(Web { page: Page::Wsj, connections: 6, .. })));
     assert!(matches!(flow("quic", ""), Kind::Quic(Quic { bytes: None, initial_window: 10, .. })));
 }
