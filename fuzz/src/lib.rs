@@ -9,7 +9,8 @@ use std::path::Path;
 
 use lasthop_core::units::{BitRate, Bytes, Span};
 use lasthop_core::wire::{self, Link, Parsed};
-use lasthop_home::scenario::Scenario;
+use lasthop_home::scenario::{Flow, MOST, Scenario};
+use lasthop_home::traffic::Source;
 use lasthop_home::traffic::trace::Frames;
 
 /// A target: its name and its body.
@@ -76,33 +77,59 @@ pub fn status_json(input: &[u8]) {
     }
 }
 
-/// A scenario: read, or refused with file and line. No file beside it exists.
+/// A scenario: read, or refused with file and line. What is read has bounded counts, and its sources send packets
+/// that can be sent, in order, between start and stop.
 pub fn scenario(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
-    if let Err(error) = Scenario::parse_with(text, "fuzz.toml", &[], &no_file) {
-        assert!(error.to_string().starts_with("fuzz.toml:"), "{error}");
+    match Scenario::parse_with(text, "fuzz.toml", &[], &small_trace) {
+        Ok(home) => {
+            bounded(&home);
+            home.flows.iter().take(8).for_each(|flow| sends_in_order(flow, home.seed));
+        }
+        Err(error) => assert!(error.to_string().starts_with("fuzz.toml:"), "{error}"),
     }
 }
 
-/// `--set` on a home that is right: in force, or refused with the `--set` or the line it spoils.
+fn bounded(home: &Scenario) {
+    for count in [home.stations.len(), home.servers.len(), home.flows.len()] {
+        assert!(count <= MOST as usize);
+    }
+    assert!(home.measure_from < home.duration);
+    assert!(home.flows.iter().all(|flow| flow.start < flow.stop && flow.stop <= home.duration));
+}
+
+fn sends_in_order(flow: &Flow, seed: u64) {
+    let packets: Vec<_> = Source::new(flow, seed).take(50).collect();
+    assert!(packets.iter().all(|p| p.at >= flow.start && p.at < flow.stop && (28..=1500).contains(&p.bytes)));
+    assert!(packets.windows(2).all(|w| w[0].at <= w[1].at));
+}
+
+/// `--set`, one a line, on the paper's home: in force, or refused with the `--set` or the line it spoils.
 pub fn set(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
-    let sets: Vec<String> = text.lines().map(str::to_owned).collect();
-    if let Err(error) = Scenario::parse_with(HOME, "fuzz.toml", &sets, &no_file) {
-        let message = error.to_string();
-        assert!(message.starts_with("fuzz.toml:") || message.starts_with("--set "), "{message}");
+    let sets: Vec<String> = text.lines().take(20).map(str::to_owned).collect();
+    match Scenario::parse_with(HOME, "fuzz.toml", &sets, &small_trace) {
+        Ok(home) => bounded(&home),
+        Err(error) => {
+            let message = error.to_string();
+            assert!(message.starts_with("fuzz.toml:") || message.starts_with("--set "), "{message}");
+        }
     }
 }
 
 /// The home that [`set`] changes.
-const HOME: &str = include_str!("../seeds/scenario/home.toml");
+const HOME: &str = include_str!("../../scenarios/papers/sap-law.toml");
 
-fn no_file(_: &Path) -> io::Result<String> {
-    Err(io::ErrorKind::NotFound.into())
+/// No file of the machine is opened.
+fn small_trace(_: &Path) -> io::Result<String> {
+    Ok("1 I 0 900\n2 P 40 300\n".to_owned())
 }
 
-/// A frame trace: at least one frame, in order of time, or refused with a line.
+/// A frame trace: frames in order of time that last, or refused.
 pub fn trace(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
-    let _ = Frames::parse(text);
+    if let Ok(frames) = Frames::parse(text) {
+        assert!(frames.frames().windows(2).all(|w| w[0].at <= w[1].at));
+        assert!(frames.length() > Span::ZERO);
+    }
 }

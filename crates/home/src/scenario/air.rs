@@ -190,7 +190,7 @@ fn read_wifi(root: &Reader<'_>, any_b: impl Fn(Standard) -> bool) -> Result<Wifi
         preamble: wifi
             .choice("preamble", &[("long", Preamble::Long), ("short", Preamble::Short)])?
             .unwrap_or(Preamble::Long),
-        protection: wifi.flag("protection")?.unwrap_or_else(|| any_b(standard)),
+        protection: wifi.flag("protection")?.unwrap_or(false) || any_b(standard),
         long_attempts: long as u8,
         short_attempts: wifi.count("short_attempts", 1..=255)?.unwrap_or(short) as u8,
         rts_threshold: wifi.count("rts_threshold", 0..=65_535)?.unwrap_or(65_535),

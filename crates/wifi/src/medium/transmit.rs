@@ -105,8 +105,8 @@ impl<P: Packet> Medium<P> {
     fn frames(&self, sender: u16) -> Frames {
         let service = self.nodes[usize::from(sender)].service.as_ref().expect("a sender has a frame");
         let station = if sender == 0 { service.to.0 } else { sender };
-        let rate = self.nodes[usize::from(station)].rate;
-        Frames::of(&self.phy, rate, service.bytes, self.params.rts_threshold)
+        let rts = self.phy.frame_bytes(service.bytes) > self.params.rts_threshold;
+        Frames::of(&self.nodes[usize::from(station)].times, service.bytes, rts)
     }
 
     fn receiver(&self, sender: u16) -> u16 {
