@@ -8,7 +8,7 @@
 //!   only; a node that sends hears nothing. Everybody else waits EIFS.
 //! - A frame gets `attempts` transmissions. An unanswered RTS counts as one. When only ACKs are lost the receiver has
 //!   the packet, removes the duplicates, and the packet is not dropped even if the sender gives up.
-//! - [`exchange`] tells who waits how long after which loss.
+//! - `exchange.rs` has the table of who waits how long after which loss.
 //!
 //! Source: IEEE 802.11-2016 clause 10.3. [`crate::Timing::Ns2G`] differs: an arrival into an idle medium waits
 //! DIFS + a random number of slots and is not frozen meanwhile; found busy at the end, it doubles CW and backs off.
