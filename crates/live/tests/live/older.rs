@@ -1,5 +1,9 @@
 //! Connections that are older than the controller.
 
+use std::net::IpAddr;
+
+use lasthop_core::fastpath::layout::FlowKey;
+use lasthop_live::conntrack::Conntrack;
 use lasthop_live::netlink::{put, put_nested};
 use lasthop_live::status::FlowState;
 
@@ -38,6 +42,44 @@ fn an_older_connection_is_controlled_where_conntrack_knows_its_scale() {
     let clamp = status.flows[0].clamp_bytes.expect("a plan");
     running.wait_for("the sender obeys", |_| download.offered_window() <= clamp + 65_536);
     download.finish().expect("the connection lives");
+}
+
+#[test]
+fn conntrack_tells_the_scales_of_a_connection_whose_syns_it_saw() {
+    let test = "conntrack_tells_the_scales_of_a_connection_whose_syns_it_saw";
+    let Some(world) = world(test) else { return };
+    if let Err(error) = world.router.inside(track_connections) {
+        return skipped(test, &format!("no nf_tables with ct: {error}"));
+    }
+    for address in [World::SERVER, World::SERVER6] {
+        let download = Download::start(&world, address);
+        let (station, remote) = download.ends();
+        let key = FlowKey {
+            station: mapped(station.ip()),
+            remote: mapped(remote.ip()),
+            station_port: station.port(),
+            remote_port: remote.port(),
+        };
+        let known = world.router.inside(move || Conntrack::open().and_then(|mut c| c.scales(&key))).expect("an answer");
+        assert!(known.is_some_and(|s| (1..=14).contains(&s.station) && (1..=14).contains(&s.remote)), "{known:?}");
+        // The same question from the other side finds the scales the other way round.
+        let swapped = FlowKey {
+            station: key.remote,
+            remote: key.station,
+            station_port: key.remote_port,
+            remote_port: key.station_port,
+        };
+        let other = world.router.inside(move || Conntrack::open().and_then(|mut c| c.scales(&swapped)));
+        assert_eq!(other.expect("an answer").map(|s| (s.remote, s.station)), known.map(|s| (s.station, s.remote)));
+        download.finish().expect("the connection lives");
+    }
+}
+
+fn mapped(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+        IpAddr::V6(v6) => v6.octets(),
+    }
 }
 
 /// One nf_tables rule that looks at a connection's state is what makes a namespace track connections.

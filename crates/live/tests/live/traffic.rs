@@ -65,6 +65,11 @@ impl Download {
         self.received.load(Ordering::Relaxed)
     }
 
+    /// The station's end and the server's.
+    pub fn ends(&self) -> (SocketAddr, SocketAddr) {
+        (self.sender.peer_addr().expect("connected"), self.sender.local_addr().expect("connected"))
+    }
+
     /// The window that the sender was last told, bytes.
     pub fn offered_window(&self) -> u32 {
         const TCPI_SND_WND: usize = 228;
