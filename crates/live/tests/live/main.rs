@@ -6,6 +6,7 @@
 mod attaching;
 mod child;
 mod flood;
+mod line;
 mod namespace;
 mod older;
 mod smooth;

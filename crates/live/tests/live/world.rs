@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 use lasthop_core::units::BitRate;
 use lasthop_live::config::{AttachMode, Capacity, Config};
-use lasthop_live::program::{LoadOptions, Program};
+use lasthop_live::program::{LoadError, LoadOptions, Program};
 use lasthop_live::status::{Status, query};
 use lasthop_live::{Controller, controller::ControllerError};
 
+use crate::line::Line;
 use crate::namespace::Namespace;
 
 /// What the last hop carries.
@@ -27,15 +28,30 @@ pub struct World {
     pub router: Namespace,
     pub server: Namespace,
     folder: tempfile::TempDir,
+    _line: Option<Line>,
     _turn: MutexGuard<'static, ()>,
 }
 
-/// A world, or `None` with a loud word where this machine cannot make one.
+/// A world whose server is next door, with all the offloads of a veth.
 pub fn world(test: &str) -> Option<World> {
+    make(test, Duration::ZERO)
+}
+
+/// A world whose server is `one_way` away.
+pub fn far_world(test: &str, one_way: Duration) -> Option<World> {
+    make(test, one_way)
+}
+
+/// A world, or `None` with a loud word where this machine cannot make one.
+fn make(test: &str, one_way: Duration) -> Option<World> {
     let turn = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    if let Err(error) = Program::load(LoadOptions { flows: 1024 }) {
-        skipped(test, &error.to_string());
-        return None;
+    match Program::load(LoadOptions { flows: 1024 }) {
+        Ok(_) => {}
+        Err(error @ LoadError::Refused(_)) => {
+            skipped(test, &error.to_string());
+            return None;
+        }
+        Err(error) => panic!("{error}: {:?}", std::error::Error::source(&error)),
     }
     let spaces = (Namespace::new(), Namespace::new(), Namespace::new());
     let (Ok(station), Ok(router), Ok(server)) = spaces else {
@@ -43,11 +59,22 @@ pub fn world(test: &str) -> Option<World> {
         return None;
     };
     let folder = tempfile::tempdir().expect("a folder");
-    let world = World { station, router, server, folder, _turn: turn };
+    let line = if one_way.is_zero() {
+        router.ip(&format!("link add wan0 type veth peer name s0 netns {}", server.path()));
+        None
+    } else {
+        match Line::new((&router, "wan0"), (&server, "s0"), one_way) {
+            Ok(line) => Some(line),
+            Err(error) => {
+                skipped(test, &format!("no TUN: {error}"));
+                return None;
+            }
+        }
+    };
+    let world = World { station, router, server, folder, _line: line, _turn: turn };
     world.router.write("net/ipv4/ip_forward", "1");
     world.router.write("net/ipv6/conf/all/forwarding", "1");
     world.plug_station();
-    world.router.ip(&format!("link add wan0 type veth peer name s0 netns {}", world.server.path()));
     for (space, device, net, host) in [(&world.router, "wan0", 2, 1), (&world.server, "s0", 2, 2)] {
         address(space, device, net, host);
     }
