@@ -6,8 +6,10 @@
 
 pub mod ap;
 pub mod fastpath;
+pub mod flow;
 pub mod meter;
 pub mod packet;
 pub mod share;
 pub mod units;
 pub mod window;
+pub mod wire;
