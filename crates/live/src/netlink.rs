@@ -83,12 +83,28 @@ impl Socket {
         message.extend(0u32.to_ne_bytes());
         message.extend(body);
         rustix::net::send(&self.fd, &message, rustix::net::SendFlags::empty())?;
+        self.collect(self.sequence)
+    }
+}
+
+impl Socket {
+    /// Sends messages that were put together elsewhere and waits for the acknowledgement of `sequence`.
+    ///
+    /// # Errors
+    /// The kernel's errno or a failure of the socket.
+    pub fn send_batch(&mut self, messages: &[u8], sequence: u32) -> io::Result<()> {
+        rustix::net::send(&self.fd, messages, rustix::net::SendFlags::empty())?;
+        self.collect(sequence).map(drop)
+    }
+
+    /// Everything that answers `sequence`.
+    fn collect(&mut self, sequence: u32) -> io::Result<Vec<Reply>> {
         let mut replies = Vec::new();
         loop {
             let (length, _) = rustix::io::retry_on_intr(|| {
                 rustix::net::recv(&self.fd, self.buffer.as_mut_slice(), rustix::net::RecvFlags::empty())
             })?;
-            if take(&self.buffer[..length], self.sequence, &mut replies)? {
+            if take(&self.buffer[..length], sequence, &mut replies)? {
                 return Ok(replies);
             }
         }

@@ -299,3 +299,6 @@ pub fn query_json(path: &Path) -> Result<serde_json::Value, QueryError> {
 pub fn query(path: &Path) -> Result<Status, QueryError> {
     serde_json::from_value(query_json(path)?).map_err(|source| QueryError::NotAStatus { path: path.to_owned(), source })
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,9 @@
 
 use crate::units::{Span, Time};
 
+/// A window scale above this counts as this (RFC 7323 section 2.3).
+pub const LARGEST_SCALE: u8 = 14;
+
 /// Names a TCP connection as the access point sees it: the station's end first, whichever way a packet goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(C)]
@@ -104,6 +107,8 @@ pub struct Half {
     pub told_edge: u32,
     /// The timestamp whose echo shows that the sender knows `told_edge`.
     pub told_tsval: u32,
+    /// Window of the newest ACK as the receiver wrote it: one that changed it is no duplicate (RFC 5681).
+    pub last_window: u16,
     /// Window scale of this direction's receiver, 0..=14; valid with [`Half::SCALE_KNOWN`].
     pub scale: u8,
     /// Of the bits below: those that packets the other way write.
@@ -115,7 +120,7 @@ pub struct Half {
     /// Of the bits below: those that packets this way write.
     pub data_flags: u8,
     /// Explicit padding; always 0.
-    pub pad: [u8; 3],
+    pub pad: u8,
 }
 
 impl Half {
@@ -157,7 +162,8 @@ impl Half {
         if self.flags & Self::SCALE_KNOWN != 0 {
             Some(self.scale)
         } else if self.told_scale != 0 {
-            Some(self.told_scale - 1)
+            let told = self.told_scale - 1;
+            Some(if told > LARGEST_SCALE { LARGEST_SCALE } else { told })
         } else {
             None
         }

@@ -2,7 +2,7 @@
 
 use super::ip::Transport;
 use super::{DEEPEST, Endpoint, Merged, Other, be16, be32};
-use crate::fastpath::layout::Reason;
+use crate::fastpath::layout::{LARGEST_SCALE, Reason};
 use crate::fastpath::seq;
 
 /// Bits of [`TcpFields::flags`].
@@ -30,9 +30,6 @@ mod option {
     pub const MD5: u8 = 19;
     pub const AO: u8 = 29;
 }
-
-/// A scale above this counts as this (RFC 7323 section 2.3).
-pub const LARGEST_SCALE: u8 = 14;
 
 /// A TCP segment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -128,7 +125,8 @@ pub(super) fn fields(frame: &[u8], transport: &Transport, merged: Merged) -> Res
     Ok(tcp)
 }
 
-/// False when an option does not fit. An option of a known kind but the wrong length is stepped over, as Linux does.
+/// False when an option does not fit. One of a known kind but the wrong length is stepped over, as Linux does; of
+/// several of a kind the last counts.
 fn read_options(mut options: &[u8], tcp: &mut TcpFields) -> bool {
     while let Some((&kind, after)) = options.split_first() {
         match kind {
@@ -157,6 +155,7 @@ fn read_option(kind: u8, option: &[u8], tcp: &mut TcpFields) {
         (option::WINDOW_SCALE, 3) if syn => tcp.window_scale = Some(option[2].min(LARGEST_SCALE)),
         (option::TIMESTAMPS, 10) => tcp.timestamps = Some((be32(option, 2), be32(option, 6))),
         (option::SACK, 10 | 18 | 26 | 34) => {
+            tcp.sack_high = None;
             for block in option[2..].chunks_exact(8) {
                 let right = be32(block, 4);
                 if seq::after(right, tcp.sack_high.unwrap_or(tcp.ack)) {

@@ -58,12 +58,13 @@ struct half {
 	__u32 window;
 	__u32 told_edge;
 	__u32 told_tsval;
+	__u16 last_window;
 	__u8 scale;
 	__u8 flags;
 	__u8 dup_acks;
 	__u8 told_scale;
 	__u8 data_flags;
-	__u8 pad[3];
+	__u8 pad;
 };
 
 enum half_flags {

@@ -58,7 +58,9 @@ pub(super) fn programs() -> Vec<Check> {
 /// Hooks both programs onto the loopback of a namespace of their own.
 pub(super) fn hooks() -> Vec<Check> {
     const LOOPBACK: u32 = 1;
-    let Ok(program) = load() else { return Vec::new() };
+    let Ok(program) = load() else {
+        return vec![Check::missing("hooks", "cannot be tried: the programs do not load", "see BPF above")];
+    };
     let ingress = program.prog_fd(Direction::ToRemote, LinkLayer::Ethernet).as_raw_fd();
     let egress = program.prog_fd(Direction::ToStation, LinkLayer::Ethernet).as_raw_fd();
     let attempt = |mode| -> io::Result<bool> {
