@@ -3,6 +3,7 @@
 //! [`scenario`] turns a scenario file into types that cannot hold a wrong value, [`traffic`] turns a flow into the
 //! times and sizes of its packets. Nothing here reads a clock; randomness comes from `lasthop_wifi::random`.
 
+pub mod capacity;
 pub mod link;
 pub mod quantity;
 pub mod report;

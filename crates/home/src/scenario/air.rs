@@ -1,48 +1,13 @@
 //! The last hop: `[wifi]`, or `[wireless_link]` in its place.
 
 use lasthop_core::units::{BitRate, Bytes, Span};
+use lasthop_wifi::{AfterCollision, Preamble, Rate, Standard, Timing};
 
 use super::ScenarioError;
 use super::queue::{Queue, read_queue};
 use super::read::Reader;
 use super::wired::MOST_PACKETS;
 use crate::quantity::{Decibel, Hertz, Watts};
-
-/// 802.11 as the home speaks it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standard {
-    /// 802.11b: DSSS/CCK, 1 to 11 Mbit/s.
-    B,
-    /// 802.11g: ERP-OFDM, 6 to 54 Mbit/s.
-    G,
-}
-
-/// Which timing the medium follows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Timing {
-    /// The 802.11 standard.
-    Standard,
-    /// What the ns-2 runs of the SAP-LAW home did (SPEED.md, reference/README.md).
-    Ns2G,
-}
-
-/// DSSS preamble of 802.11b.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Preamble {
-    /// 192 us.
-    Long,
-    /// 96 us.
-    Short,
-}
-
-/// How the senders of a collision resume.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum AfterCollision {
-    /// ACK timeout, DIFS: the 802.11 standard.
-    Standard,
-    /// Everybody waits EIFS: Bianchi's convention.
-    Eifs,
-}
 
 /// What the air does to a frame that did not collide.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -71,9 +36,9 @@ pub struct Wifi {
     /// Timing preset.
     pub timing: Timing,
     /// Data rate of every station that sets none, and of the access point towards it.
-    pub rate: BitRate,
+    pub rate: Rate,
     /// Rate of ACK and CTS; `None`: the highest basic rate not above the data rate.
-    pub control_rate: Option<BitRate>,
+    pub control_rate: Option<Rate>,
     /// DSSS preamble, of 802.11b frames.
     pub preamble: Preamble,
     /// CTS-to-self before OFDM frames; in force already for a b station in a g home.
@@ -141,48 +106,30 @@ pub enum LastHop {
     WirelessLink(WirelessLink),
 }
 
-impl Standard {
-    /// Words of the file.
-    pub(crate) const WORDS: [(&'static str, Self); 2] = [("802.11b", Self::B), ("802.11g", Self::G)];
+/// Words of the file.
+pub(crate) const STANDARDS: [(&str, Standard); 2] = [("802.11b", Standard::B), ("802.11g", Standard::G)];
 
-    /// Data rates, lowest first.
-    #[must_use]
-    pub fn rates(self) -> &'static [u64] {
-        match self {
-            Self::B => &[1_000_000, 2_000_000, 5_500_000, 11_000_000],
-            Self::G => &[6_000_000, 9_000_000, 12_000_000, 18_000_000, 24_000_000, 36_000_000, 48_000_000, 54_000_000],
-        }
-    }
+/// The word of the file.
+pub(crate) fn word(standard: Standard) -> &'static str {
+    STANDARDS.iter().find(|(_, s)| *s == standard).map_or("", |(word, _)| word)
+}
 
-    /// The highest data rate.
-    #[must_use]
-    pub fn top_rate(self) -> BitRate {
-        BitRate::bps(self.rates()[self.rates().len() - 1])
-    }
-
-    /// The word of the file.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::B => "802.11b",
-            Self::G => "802.11g",
-        }
+/// The highest data rate.
+pub(crate) fn top_rate(standard: Standard) -> Rate {
+    match standard {
+        Standard::B => Rate::DSSS_11,
+        Standard::G => Rate::OFDM_54,
     }
 }
 
-/// A data or control rate that `standards` have.
-pub(crate) fn read_rate(
-    reader: &Reader<'_>,
-    key: &str,
-    standards: &[Standard],
-) -> Result<Option<BitRate>, ScenarioError> {
+/// A data or control rate that `standard` has.
+pub(crate) fn read_rate(reader: &Reader<'_>, key: &str, standard: Standard) -> Result<Option<Rate>, ScenarioError> {
     let Some(rate) = reader.quantity::<BitRate>(key)? else { return Ok(None) };
-    if standards.iter().any(|s| s.rates().contains(&rate.as_bps())) {
+    if let Some(rate) = Rate::of(standard, rate) {
         return Ok(Some(rate));
     }
-    let names: Vec<&str> = standards.iter().map(|s| s.name()).collect();
-    let rates: Vec<String> = standards.iter().flat_map(|s| s.rates()).map(|r| BitRate::bps(*r).to_string()).collect();
-    Err(reader.wrong(key, format!("{rate} is no rate of {}; it has {}", names.join(" or "), rates.join(", "))))
+    let rates: Vec<String> = Rate::all(standard).map(|r| r.bit_rate().to_string()).collect();
+    Err(reader.wrong(key, format!("{rate} is no rate of {}; it has {}", word(standard), rates.join(", "))))
 }
 
 const WIFI_KEYS: [&str; 19] = [
@@ -226,7 +173,7 @@ fn read_wifi(root: &Reader<'_>, any_b: impl Fn(Standard) -> bool) -> Result<Wifi
     let Some(wifi) = root.table("wifi", &WIFI_KEYS)? else {
         return Err(root.wrong("wifi", "is missing"));
     };
-    let standard = wifi.choice("standard", &Standard::WORDS)?.unwrap_or(Standard::G);
+    let standard = wifi.choice("standard", &STANDARDS)?.unwrap_or(Standard::G);
     let timing = wifi.choice("timing", &[("standard", Timing::Standard), ("ns2-g", Timing::Ns2G)])?;
     let timing = timing.unwrap_or(Timing::Standard);
     if timing == Timing::Ns2G && standard != Standard::G {
@@ -234,17 +181,16 @@ fn read_wifi(root: &Reader<'_>, any_b: impl Fn(Standard) -> bool) -> Result<Wifi
     }
     let attempts = wifi.count("attempts", 1..=255)?;
     let (long, short) = attempts.map_or(STANDARD_ATTEMPTS, |n| (n, n));
-    let g_rates: &[Standard] = if standard == Standard::B { &[Standard::B] } else { &[Standard::G, Standard::B] };
     let eifs = [("standard", AfterCollision::Standard), ("eifs", AfterCollision::Eifs)];
     Ok(Wifi {
         standard,
         timing,
-        rate: read_rate(&wifi, "rate", &[standard])?.unwrap_or(standard.top_rate()),
-        control_rate: read_rate(&wifi, "control_rate", g_rates)?,
+        rate: read_rate(&wifi, "rate", standard)?.unwrap_or(top_rate(standard)),
+        control_rate: read_rate(&wifi, "control_rate", standard)?,
         preamble: wifi
             .choice("preamble", &[("long", Preamble::Long), ("short", Preamble::Short)])?
             .unwrap_or(Preamble::Long),
-        protection: wifi.flag("protection")?.unwrap_or_else(|| any_b(standard)),
+        protection: wifi.flag("protection")?.unwrap_or(false) || any_b(standard),
         long_attempts: long as u8,
         short_attempts: wifi.count("short_attempts", 1..=255)?.unwrap_or(short) as u8,
         rts_threshold: wifi.count("rts_threshold", 0..=65_535)?.unwrap_or(65_535),

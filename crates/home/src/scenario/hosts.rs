@@ -235,7 +235,9 @@ pub(crate) fn same_shape(before: &super::Scenario, after: &super::Scenario) -> b
     };
     let hosts = |s: &super::Scenario| {
         let servers = s.servers.iter().map(|h| h.name.clone());
-        servers.chain(s.stations.iter().map(|h| format!("{} {}", h.name, h.standard.name()))).collect::<Vec<_>>()
+        servers
+            .chain(s.stations.iter().map(|h| format!("{} {}", h.name, super::air::word(h.standard))))
+            .collect::<Vec<_>>()
     };
     hosts(before) == hosts(after)
         && flows(before) == flows(after)

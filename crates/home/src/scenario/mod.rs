@@ -12,6 +12,7 @@ mod control;
 mod error;
 mod flow;
 mod hosts;
+mod medium;
 mod queue;
 mod read;
 mod set;
@@ -28,8 +29,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use lasthop_core::units::Span;
+use lasthop_wifi::Standard;
 
-pub use air::{AfterCollision, LastHop, Loss, Preamble, Standard, Timing, Wifi, WirelessLink};
+pub use air::{LastHop, Loss, Wifi, WirelessLink};
 pub use change::Change;
 pub use control::{Capacity, Control, MacControl, ShareRule, WindowControl, WindowRtt};
 pub use error::ScenarioError;

@@ -252,13 +252,13 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// "did you mean `x`?" where something is near enough, else the list of what there is.
+/// "did you mean `x`?" where something is near enough, else the nearest and what else there is.
 pub(crate) fn nearest(key: &str, known: &[&str]) -> String {
     let best = known.iter().map(|k| (strsim::jaro_winkler(key, k), k)).max_by(|a, b| a.0.total_cmp(&b.0));
     match best {
-        Some((likeness, k)) if likeness >= 0.7 => format!("did you mean `{k}`?"),
-        _ if known.is_empty() => "there are none here".to_owned(),
-        _ if known.len() > 30 => format!("known are {}, ...", known[..30].join(", ")),
-        _ => format!("known are {}", known.join(", ")),
+        None => "there are none here".to_owned(),
+        Some((likeness, k)) if likeness >= 0.65 => format!("did you mean `{k}`?"),
+        Some((_, k)) if known.len() > 30 => format!("the nearest is `{k}`"),
+        Some(_) => format!("known are {}", known.join(", ")),
     }
 }

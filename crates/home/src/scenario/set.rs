@@ -17,9 +17,12 @@ use super::tree::{Node, Origin, SourceMap, Table, Value, parse_value, shorten};
 #[derive(Clone, Debug)]
 pub(crate) struct Written {
     pub(crate) root: Table,
-    /// Keys of one member of a counted host, by `(table, name, index)`; a later entry wins.
-    pub(crate) members: BTreeMap<(String, String, u32), Vec<(Vec<String>, Node)>>,
+    /// Keys of one member of a counted host; a later entry wins.
+    pub(crate) members: BTreeMap<Member, Vec<(Vec<String>, Node)>>,
 }
+
+/// One host of a counted table: `(table, name, index)`, counted from 1.
+type Member = (String, String, u32);
 
 /// Tables whose entries are reached by name.
 const NAMED: [&str; 3] = ["server", "station", "flow"];

@@ -1,9 +1,9 @@
 //! `[[station]]`: a wireless host, expanded from its count.
 
-use lasthop_core::units::BitRate;
+use lasthop_wifi::{Rate, Standard};
 
 use super::ScenarioError;
-use super::air::{LastHop, Standard, read_rate};
+use super::air::{LastHop, STANDARDS, read_rate, top_rate};
 use super::read::Reader;
 use crate::quantity::{Degrees, Metres, StorageRate, Watts};
 
@@ -18,8 +18,8 @@ pub struct Station {
     pub distance: Metres,
     /// Where on the circle; spread evenly where the file says nothing.
     pub angle: Degrees,
-    /// Data rate, both ways.
-    pub rate: BitRate,
+    /// Data rate, both ways; without air, unused.
+    pub rate: Rate,
     /// What it speaks.
     pub standard: Standard,
     /// Transmit power.
@@ -45,7 +45,7 @@ pub(crate) const STATION_KEYS: [&str; 8] =
 pub(crate) struct Radio {
     pub(crate) distance: Metres,
     pub(crate) angle: Option<Degrees>,
-    pub(crate) rate: BitRate,
+    pub(crate) rate: Rate,
     pub(crate) standard: Standard,
     pub(crate) power: Watts,
     pub(crate) storage: Storage,
@@ -53,7 +53,7 @@ pub(crate) struct Radio {
 
 /// The standard a station names, if any.
 pub(crate) fn read_standard(station: &Reader<'_>) -> Result<Option<Standard>, ScenarioError> {
-    station.choice("standard", &Standard::WORDS)
+    station.choice("standard", &STANDARDS)
 }
 
 pub(crate) fn read_radio(station: &Reader<'_>, hop: &LastHop) -> Result<Radio, ScenarioError> {
@@ -70,17 +70,17 @@ pub(crate) fn read_radio(station: &Reader<'_>, hop: &LastHop) -> Result<Radio, S
                 let why = "a g station speaks 802.11b in a b home; leave the key out, or make [wifi] 802.11g";
                 return Err(station.wrong("standard", why));
             }
-            let usual = if standard == wifi.standard { wifi.rate } else { standard.top_rate() };
-            let rate = read_rate(station, "rate", &[standard])?.unwrap_or(usual);
+            let usual = if standard == wifi.standard { wifi.rate } else { top_rate(standard) };
+            let rate = read_rate(station, "rate", standard)?.unwrap_or(usual);
             (rate, standard, station.positive("power")?.unwrap_or(wifi.power))
         }
-        LastHop::WirelessLink(link) => {
+        LastHop::WirelessLink(_) => {
             for key in ["rate", "standard", "power", "distance", "angle"] {
                 if station.has(key) {
                     return Err(station.wrong(key, "means something only with [wifi]; [wireless_link] has no air"));
                 }
             }
-            (link.station_rate, Standard::G, Watts(0.0))
+            (top_rate(Standard::G), Standard::G, Watts(0.0))
         }
     };
     let distance = station.positive("distance")?.unwrap_or(Metres(10.0));

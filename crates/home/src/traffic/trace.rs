@@ -131,3 +131,58 @@ fn frame_type(column: &str) -> Option<FrameType> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn seen(text: &str) -> Vec<(FrameType, u64, u32)> {
+        let frames = Frames::parse(text).unwrap();
+        frames.frames().iter().map(|f| (f.kind, f.at.as_nanos() / 1_000_000, f.bytes)).collect()
+    }
+
+    #[test]
+    fn the_common_form_is_read_as_it_is_with_its_comments() {
+        let text = "Frame No.\tFrametype\tTime[ms]\tLength [byte]\n; TKN\n0\tI\t0\t534\n1\tP\t120\t1542\n2\tB\t40\t134\n\n3\tB\t80\t390\n";
+        // In coding order, at the sorted times.
+        assert_eq!(
+            seen(text),
+            [(FrameType::I, 0, 534), (FrameType::P, 40, 1542), (FrameType::B, 80, 134), (FrameType::B, 120, 390)]
+        );
+        assert_eq!(Frames::parse(text).unwrap().length(), Span::from_millis(160));
+    }
+
+    #[test]
+    fn seconds_and_the_time_before_the_type_and_further_columns_are_read_too() {
+        let text = "1 0.000000 I 2000 38.5 41.2\n2 0.040000 PB 500 37.0 40.0\n";
+        assert_eq!(seen(text), [(FrameType::I, 0, 2000), (FrameType::P, 40, 500)]);
+    }
+
+    #[test]
+    fn a_wrong_line_is_named_with_what_would_be_right() {
+        let error = |text: &str| Frames::parse(text).unwrap_err();
+        assert_eq!(
+            error("1 I 0 200\n2 40 300 7\n"),
+            "2: there is no frame type in columns 2 or 3; write number, type (I, P, B), time, bytes"
+        );
+        assert_eq!(error("1 I 0\n"), "1: 3 columns stand here; write number, type (I, P, B), time, bytes");
+        assert!(error("# nothing\n").contains("no frame with bytes"));
+        assert!(error("1 I -5 200\n").contains("the time is no number"));
+        assert!(error("1 I 0 99999999999\n").contains("10000000 is the most"));
+        assert!(error("1 I 0 10\n2 P 1e300 10\n").contains("longer than a week"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_panic_and_frames_are_in_order(
+            lines in prop::collection::vec("([0-9]{1,3} [IPBx] [0-9]{1,5}(\\.[0-9])? [0-9]{1,6}|.{0,12})", 0..20),
+        ) {
+            if let Ok(frames) = Frames::parse(&lines.join("\n")) {
+                prop_assert!(!frames.frames().is_empty());
+                prop_assert!(frames.frames().windows(2).all(|w| w[0].at <= w[1].at));
+                prop_assert!(frames.length() > frames.frames()[frames.frames().len() - 1].at);
+            }
+        }
+    }
+}

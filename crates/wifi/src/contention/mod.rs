@@ -34,7 +34,7 @@ struct Apart {
     slots: u64,
     /// Has a frame to send.
     contends: bool,
-    /// End of its NAV.
+    /// End of its NAV, or of its wait for an answer.
     nav: Time,
 }
 
@@ -48,6 +48,16 @@ pub enum Counter {
         /// End of the node's DIFS, EIFS or NAV + DIFS.
         start: Time,
     },
+}
+
+/// From when one node counts slots again, where that is not the common start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Own {
+    pub node: u16,
+    /// End of its DIFS, EIFS or timeout.
+    pub start: Time,
+    /// It is deaf until then (waits for an answer): whatever else is sent, it counts from a DIFS later at the earliest.
+    pub deaf_until: Time,
 }
 
 /// See the module.
@@ -160,28 +170,29 @@ impl Contention {
     ///
     /// Those in `apart` count from their own time, the others from `start`, or from the end of a NAV (theirs, or `nav`
     /// which this exchange announces) and DIFS.
-    pub fn resume(&mut self, start: Time, nav: Time, apart: &[(u16, Time)]) {
+    pub fn resume(&mut self, start: Time, nav: Time, apart: &[Own]) {
         let since = start.max(self.nav.max(nav) + self.difs);
-        for (node, own) in apart {
-            let common = matches!(self.places[usize::from(*node)], Place::Common(_));
-            if common && *own == since {
+        for own in apart {
+            let common = matches!(self.places[usize::from(own.node)], Place::Common(_));
+            if common && own.start == since && own.deaf_until == Time::ZERO {
                 continue;
             }
-            self.part(*node);
+            self.part(own.node);
             let difs = self.difs;
-            let entry = self.entry(*node);
-            entry.start = (*own).max(entry.nav + difs);
+            let entry = self.entry(own.node);
+            entry.nav = entry.nav.max(own.deaf_until);
+            entry.start = own.start.max(entry.nav + difs);
         }
         self.nav = self.nav.max(nav);
         self.since = since;
         let mut index = 0;
         while index < self.apart.len() {
             let entry = &mut self.apart[index];
-            if !apart.iter().any(|(node, _)| *node == entry.node) {
+            if !apart.iter().any(|own| own.node == entry.node) {
                 entry.nav = entry.nav.max(nav);
                 entry.start = start.max(entry.nav + self.difs);
             }
-            if entry.start == self.since {
+            if entry.start == since && entry.nav <= self.nav {
                 let entry = self.apart.swap_remove(index);
                 self.join(&entry);
             } else {
@@ -246,6 +257,10 @@ mod tests {
         Time::ZERO + Span::from_micros(n)
     }
 
+    fn own(node: u16, start_us: u64) -> Own {
+        Own { node, start: us(start_us), deaf_until: Time::ZERO }
+    }
+
     fn begin(contention: &mut Contention, at: Time) -> Vec<u16> {
         let mut senders = Vec::new();
         contention.begin(at, &mut senders);
@@ -276,7 +291,7 @@ mod tests {
         let mut c = Contention::new(3, SLOT, DIFS);
         c.draw(1, 1, true);
         assert_eq!(begin(&mut c, us(9)), [1]);
-        c.resume(us(400), Time::ZERO, &[(1, us(380))]);
+        c.resume(us(400), Time::ZERO, &[own(1, 380)]);
         c.draw(1, 10, true);
         c.draw(2, 1, true);
         assert_eq!(c.next(), Some(us(409)));
@@ -291,12 +306,27 @@ mod tests {
         let mut c = Contention::new(3, SLOT, DIFS);
         c.draw(1, 0, true);
         assert_eq!(begin(&mut c, us(0)), [1]);
-        c.resume(us(100), us(1000), &[(1, us(100))]);
+        c.resume(us(100), us(1000), &[own(1, 100)]);
         c.draw(1, 0, true);
         c.draw(2, 0, true);
         assert_eq!(begin(&mut c, us(100)), [1]);
         c.resume(us(300), Time::ZERO, &[]);
         assert_eq!(c.next(), Some(us(1028)));
+    }
+
+    #[test]
+    fn a_sender_that_waits_for_an_answer_is_not_freed_by_a_shorter_exchange() {
+        let mut c = Contention::new(3, SLOT, DIFS);
+        c.draw(1, 0, true);
+        c.draw(2, 0, true);
+        assert_eq!(begin(&mut c, us(0)), [1, 2]);
+        let deaf = Own { deaf_until: us(322), ..own(2, 350) };
+        c.resume(us(464), Time::ZERO, &[own(1, 150), deaf]);
+        c.draw(1, 0, true);
+        assert_eq!(begin(&mut c, us(150)), [1]);
+        c.resume(us(230), Time::ZERO, &[]);
+        c.draw(2, 0, true);
+        assert_eq!(c.next(), Some(us(350)));
     }
 
     #[test]

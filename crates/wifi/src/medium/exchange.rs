@@ -13,7 +13,7 @@
 
 use lasthop_core::units::{Span, Time};
 
-use crate::phy::{Phy, Rate};
+use crate::phy::{AirTimes, Phy};
 
 /// The frames of one attempt at one rate.
 #[derive(Clone, Copy, Debug)]
@@ -62,15 +62,14 @@ pub struct Outcome {
 }
 
 impl Frames {
-    /// Of an IP packet sent at `rate`.
-    pub fn of(phy: &Phy, rate: Rate, ip_bytes: u32, rts_threshold: u32) -> Self {
-        let control = phy.control(rate);
+    /// Of an IP packet; `rts`: it is announced by one.
+    pub fn of(times: &AirTimes, ip_bytes: u32, rts: bool) -> Self {
         Self {
-            rts: (phy.frame_bytes(ip_bytes) > rts_threshold).then(|| phy.rts(rate)),
-            data: phy.protection(rate) + phy.data(rate, ip_bytes),
-            answer: phy.answer(rate),
-            timeout: phy.answer_timeout(control),
-            nav_reset: phy.nav_reset(control),
+            rts: rts.then_some(times.rts),
+            data: times.data(ip_bytes),
+            answer: times.answer,
+            timeout: times.answer_timeout,
+            nav_reset: times.nav_reset,
         }
     }
 

@@ -32,9 +32,9 @@ use std::collections::VecDeque;
 use lasthop_core::packet::Packet;
 use lasthop_core::units::{Span, Time};
 
-use crate::contention::{Contention, Counter};
+use crate::contention::{Contention, Counter, Own};
 use crate::params::{MediumParams, StationParams};
-use crate::phy::{Phy, Rate};
+use crate::phy::{AirTimes, Phy, Rate};
 use crate::random::Stream;
 use crate::snapshot::Snapshot;
 use node::{Addressed, Node, Service};
@@ -128,7 +128,7 @@ pub struct Medium<P> {
     channel: Stream,
     /// Scratch, kept so that a transmission allocates nothing.
     senders: Vec<u16>,
-    apart: Vec<(u16, Time)>,
+    apart: Vec<Own>,
 }
 
 impl<P: Packet> Medium<P> {
@@ -220,7 +220,7 @@ impl<P: Packet> Medium<P> {
 
     /// Data rate to and from a station, from the next attempt on.
     pub fn set_station_rate(&mut self, station: NodeId, rate: Rate) {
-        self.nodes[usize::from(station.0)].rate = rate;
+        self.nodes[usize::from(station.0)].times = AirTimes::new(&self.phy, rate);
     }
 
     /// Moves a station, from the next frame on.

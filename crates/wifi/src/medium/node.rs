@@ -6,7 +6,7 @@ use lasthop_core::units::Time;
 
 use super::NodeId;
 use crate::params::{MediumParams, StationParams};
-use crate::phy::{Phy, Rate};
+use crate::phy::{AirTimes, Phy};
 use crate::propagation::Loss;
 use crate::snapshot::NodeStats;
 
@@ -37,7 +37,7 @@ pub struct Service<P> {
     pub attempts: u32,
 }
 
-/// See the module. The access point's `rate` and loss fields are not used: each station holds both directions.
+/// See the module. The access point's air times and loss fields are not used: each station holds both directions.
 #[derive(Clone, Debug)]
 pub struct Node<P> {
     pub queue: Fifo<Addressed<P>>,
@@ -45,8 +45,8 @@ pub struct Node<P> {
     pub cw: u32,
     pub cw_min: u32,
     pub stats: NodeStats,
-    /// To and from this station.
-    pub rate: Rate,
+    /// Of frames to and from this station.
+    pub times: AirTimes,
     pub power_w: f64,
     pub distance_m: f64,
     pub angle_deg: f64,
@@ -76,7 +76,7 @@ impl<P: Packet> Node<P> {
             cw: cw_min,
             cw_min,
             stats: NodeStats::default(),
-            rate: station.rate,
+            times: AirTimes::new(phy, station.rate),
             power_w: station.power_w,
             distance_m: station.distance_m,
             angle_deg: station.angle_deg,

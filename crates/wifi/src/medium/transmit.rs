@@ -5,6 +5,7 @@ use lasthop_core::units::Time;
 
 use super::exchange::{Fate, Frames, Outcome};
 use super::{Due, Medium, Step};
+use crate::contention::Own;
 use crate::params::AfterCollision;
 use crate::propagation::{self, Loss};
 
@@ -25,18 +26,18 @@ impl<P: Packet> Medium<P> {
     }
 
     /// One sender; returns the overhearers' start and NAV.
-    fn alone(&mut self, at: Time, sender: u16, apart: &mut Vec<(u16, Time)>) -> (Time, Time) {
+    fn alone(&mut self, at: Time, sender: u16, apart: &mut Vec<Own>) -> (Time, Time) {
         let frames = self.attempt(sender);
         let fate = self.draw_fate(sender, &frames, false);
         let outcome = frames.outcome(&self.phy, at, fate);
         self.nodes[usize::from(sender)].stats.airtime += outcome.busy_until.since(at);
         self.expect(sender, &outcome, fate);
-        apart.extend([(sender, outcome.sender), (self.receiver(sender), outcome.receiver)]);
+        self.part(sender, &outcome, fate, at, apart);
         (outcome.busy_until + self.phy.difs(), outcome.nav)
     }
 
     /// Several senders; returns the same.
-    fn collide(&mut self, at: Time, senders: &[u16], apart: &mut Vec<(u16, Time)>) -> (Time, Time) {
+    fn collide(&mut self, at: Time, senders: &[u16], apart: &mut Vec<Own>) -> (Time, Time) {
         let difs = self.phy.difs();
         let survivor = self.captured(senders);
         let mut frames_end = at;
@@ -60,23 +61,33 @@ impl<P: Packet> Medium<P> {
                 // Overhearers decode the answer, which ends their EIFS.
                 (busy_until, nav, start) = (outcome.busy_until, outcome.nav, outcome.busy_until + difs);
             }
-            let earliest = busy_until + difs;
-            apart.push((sender, outcome.sender.max(earliest)));
-            apart.push((self.receiver(sender), outcome.receiver.max(earliest)));
+            self.part(sender, &outcome, fate, busy_until + difs, apart);
         }
         for sender in senders.iter().filter(|s| Some(**s) != survivor) {
             let frames = self.frames(*sender);
             let settled = at + frames.first() + frames.timeout;
             self.steps.push(Step { at: settled, node: *sender, what: Due::Settle { acked: false } });
-            let after_timeout =
-                if settled >= busy_until { settled + self.phy.after_timeout() } else { busy_until + difs };
-            let own = match self.params.after_collision {
-                AfterCollision::Standard => after_timeout,
-                AfterCollision::Eifs => start,
+            let (own, deaf_until) = match self.params.after_collision {
+                AfterCollision::Standard if settled < busy_until => (busy_until + difs, self.deaf_until(settled)),
+                AfterCollision::Standard => (settled + self.phy.after_timeout(), self.deaf_until(settled)),
+                AfterCollision::Eifs => (start.max(settled), settled - difs),
             };
-            apart.push((*sender, own));
+            apart.push(Own { node: *sender, start: own, deaf_until });
         }
         (start, nav)
+    }
+
+    /// Sender and receiver of an exchange count slots from their own times, not before `earliest`.
+    fn part(&self, sender: u16, outcome: &Outcome, fate: Fate, earliest: Time, apart: &mut Vec<Own>) {
+        let deaf_until = if fate == Fate::Acked { Time::ZERO } else { self.deaf_until(outcome.settled) };
+        apart.push(Own { node: sender, start: outcome.sender.max(earliest), deaf_until });
+        let node = self.receiver(sender);
+        apart.push(Own { node, start: outcome.receiver.max(earliest), deaf_until: Time::ZERO });
+    }
+
+    /// A sender whose attempt settles then counts slots from `after_timeout` later at the earliest.
+    fn deaf_until(&self, settled: Time) -> Time {
+        settled + self.phy.after_timeout() - self.phy.difs()
     }
 
     /// Counts one attempt of a node's frame.
@@ -94,8 +105,8 @@ impl<P: Packet> Medium<P> {
     fn frames(&self, sender: u16) -> Frames {
         let service = self.nodes[usize::from(sender)].service.as_ref().expect("a sender has a frame");
         let station = if sender == 0 { service.to.0 } else { sender };
-        let rate = self.nodes[usize::from(station)].rate;
-        Frames::of(&self.phy, rate, service.bytes, self.params.rts_threshold)
+        let rts = self.phy.frame_bytes(service.bytes) > self.params.rts_threshold;
+        Frames::of(&self.nodes[usize::from(station)].times, service.bytes, rts)
     }
 
     fn receiver(&self, sender: u16) -> u16 {
