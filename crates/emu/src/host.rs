@@ -17,6 +17,11 @@ use std::process::{Command, Stdio};
 /// Largest socket buffer, bytes.
 const BUFFER: u32 = 32 << 20;
 
+/// The congestion control of programs that do not choose, whatever this machine's default is. A route sets it because
+/// the setting `tcp_congestion_control` of a namespace takes only what the machine allows to everybody. A route's
+/// choice beats what a socket chose before it connected; players choose after.
+const CONGESTION_CONTROL: &str = "congctl cubic";
+
 /// What a flow asks of the route between two hosts, because the kernel has no socket option for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RouteHints {
@@ -36,6 +41,9 @@ pub fn batch(plan: &AddressPlan, host: HostId, v6: bool) -> String {
             up(&mut text, plan, AddressPlan::WLAN);
             address(&mut text, AddressPlan::WAN, AddressPlan::WAN_V4.into(), 16);
             address(&mut text, AddressPlan::WLAN, AddressPlan::v4(host).into(), 16);
+            for (net, dev, own) in [("10.1.0.0/16", "wan0", "10.1.0.1"), ("10.2.0.0/16", "wlan0", "10.2.0.1")] {
+                let _ = writeln!(text, "route replace {net} dev {dev} scope link src {own} {CONGESTION_CONTROL}");
+            }
             if v6 {
                 address(&mut text, AddressPlan::WAN, AddressPlan::WAN_V6.into(), 64);
                 address(&mut text, AddressPlan::WLAN, AddressPlan::v6(host).into(), 64);
@@ -55,11 +63,13 @@ pub fn batch(plan: &AddressPlan, host: HostId, v6: bool) -> String {
             let ap = plan.mac(gateway_port(host));
             address(&mut text, port, AddressPlan::v4(host).into(), 32);
             neighbour(&mut text, port, gateway(host, false), ap);
-            let _ = writeln!(text, "route add 0.0.0.0/0 via {} dev eth0 onlink", gateway(host, false));
+            let _ =
+                writeln!(text, "route add 0.0.0.0/0 via {} dev eth0 onlink {CONGESTION_CONTROL}", gateway(host, false));
             if v6 {
                 address(&mut text, port, AddressPlan::v6(host).into(), 128);
                 neighbour(&mut text, port, gateway(host, true), ap);
-                let _ = writeln!(text, "route add ::/0 via {} dev eth0 onlink", gateway(host, true));
+                let _ =
+                    writeln!(text, "route add ::/0 via {} dev eth0 onlink {CONGESTION_CONTROL}", gateway(host, true));
             }
         }
     }
@@ -83,6 +93,7 @@ pub fn route(host: HostId, peer: HostId, hints: RouteHints) -> String {
     if hints.quick_ack {
         text.push_str(" quickack 1");
     }
+    let _ = write!(text, " {CONGESTION_CONTROL}");
     text.push('\n');
     text
 }
@@ -128,8 +139,6 @@ pub fn settings(host: HostId, interfaces: &[&str]) -> Vec<(String, String)> {
         ("ipv4/tcp_no_metrics_save".into(), "1".into()),
         ("ipv4/tcp_rmem".into(), format!("4096 131072 {BUFFER}")),
         ("ipv4/tcp_wmem".into(), format!("4096 65536 {BUFFER}")),
-        // For programs of --exec, which seldom choose; players always do.
-        ("ipv4/tcp_congestion_control".into(), "cubic".into()),
     ];
     if host == HostId::AccessPoint {
         list.push(("ipv4/ip_forward".into(), "1".into()));
@@ -206,7 +215,7 @@ mod tests {
             link set eth0 up\n\
             addr add 10.2.1.1/32 dev eth0\n\
             neigh replace 10.2.0.1 lladdr 02:4c:48:01:00:01 nud permanent dev eth0\n\
-            route add 0.0.0.0/0 via 10.2.0.1 dev eth0 onlink\n";
+            route add 0.0.0.0/0 via 10.2.0.1 dev eth0 onlink congctl cubic\n";
         assert_eq!(text, expected);
     }
 
@@ -227,12 +236,12 @@ mod tests {
         let hints = RouteHints { initial_window: Some(2), quick_ack: false };
         assert_eq!(
             route(HostId::Server(0), HostId::Station(0), hints),
-            "route replace 10.2.1.1/32 via 10.1.0.1 dev eth0 onlink initcwnd 2\n"
+            "route replace 10.2.1.1/32 via 10.1.0.1 dev eth0 onlink initcwnd 2 congctl cubic\n"
         );
         let hints = RouteHints { initial_window: None, quick_ack: true };
         assert_eq!(
             route(HostId::AccessPoint, HostId::Station(0), hints),
-            "route replace 10.2.1.1/32 dev wlan0 quickack 1\n"
+            "route replace 10.2.1.1/32 dev wlan0 quickack 1 congctl cubic\n"
         );
     }
 }

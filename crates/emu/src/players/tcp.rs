@@ -152,6 +152,7 @@ pub fn receive(flow: &Greedy, listener: &TcpListener, gate: &Gate) -> io::Result
 /// The failed system call.
 pub fn sender(flow: &Greedy) -> io::Result<TcpStream> {
     let socket = new_socket()?;
+    // Tried here, where a kernel without it can still be refused by name.
     rustix::net::sockopt::set_tcp_congestion(&socket, flow.congestion_control)?;
     sys::set_max_segment(&socket, flow.mss)?;
     sys::set_unsent_limit(&socket, UNSENT)?;
@@ -176,6 +177,8 @@ pub fn send(flow: &Greedy, stream: TcpStream, gate: &Gate) -> io::Result<Totals>
         Ok(()) | Err(rustix::io::Errno::INPROGRESS) => {}
         Err(error) => return Err(error.into()),
     }
+    // Again: the route chose one for programs that do not.
+    rustix::net::sockopt::set_tcp_congestion(&stream, flow.congestion_control)?;
     while !wait_for(&stream, PollFlags::OUT)? {
         if gate.is_closed() || clock::now() >= stop {
             return Ok(totals);
