@@ -1,30 +1,24 @@
-//! From the scenario's words for the last hop to the models that carry it.
+//! From the scenario's words to the models that carry its packets.
 
 use crate::address::AddressPlan;
 use crate::arena::Frame;
 use crate::network::{Line, Network};
 use lasthop_core::units::{Span, Time};
 use lasthop_home::link::Link;
-use lasthop_home::scenario::{
-    AfterCollision, Loss, MacControl, Preamble, Scenario, ScenarioError, Standard, Timing, Wifi, Wire,
-};
-use lasthop_wifi as wifi;
-use lasthop_wifi::{Medium, MediumParams, NodeId, Rate, StationParams};
+use lasthop_home::scenario::{Scenario, Wifi, Wire};
+use lasthop_wifi::{Medium, MediumParams, NodeId, StationParams};
 
-/// The wires and the air of a home at time zero.
-///
-/// # Errors
-/// A rate that this air does not have.
-pub fn network(scenario: &Scenario, cell: &Wifi) -> Result<Network, ScenarioError> {
+/// The wires and the air of a home at time zero; `None` without `[wifi]`.
+#[must_use]
+pub fn network(scenario: &Scenario) -> Option<Network> {
     let plan = AddressPlan { servers: scenario.servers.len(), stations: scenario.stations.len() };
     let link = |wire: &Wire| Link::<Frame>::new(*wire, Time::ZERO);
     let line =
         scenario.line.as_ref().map(|line| Line { to_servers: link(&line.up), to_access_point: link(&line.down) });
     let up = scenario.servers.iter().map(|s| link(&s.wire)).collect();
     let down = scenario.servers.iter().map(|s| link(&s.wire)).collect();
-    let stations = (0..scenario.stations.len()).map(|i| station(scenario, cell, i)).collect::<Result<_, _>>()?;
-    let air = Medium::new(medium(scenario, cell)?, stations, scenario.seed);
-    Ok(Network::new(plan, up, down, line, air))
+    let (params, stations) = scenario.medium()?;
+    Some(Network::new(plan, up, down, line, Medium::new(params, stations, scenario.seed)))
 }
 
 /// Frames that the models can hold at one time, roughly; what the arena needs.
@@ -41,99 +35,11 @@ pub fn most_frames(scenario: &Scenario, cell: &Wifi) -> usize {
     (wires + line + queues).clamp(8_192, 65_536)
 }
 
-fn medium(scenario: &Scenario, cell: &Wifi) -> Result<MediumParams, ScenarioError> {
-    let standard = standard(cell.standard);
-    let (attempts, short_attempts, limit) = mac(scenario, cell);
-    let control_rate = match cell.control_rate {
-        None => None,
-        Some(rate) => {
-            let known = Rate::of(wifi::Standard::G, rate);
-            Some(known.ok_or_else(|| scenario.refuse("wifi.control_rate", "is no rate of this air"))?)
-        }
-    };
-    Ok(MediumParams {
-        standard,
-        timing: match cell.timing {
-            Timing::Standard => wifi::Timing::Standard,
-            Timing::Ns2G => wifi::Timing::Ns2G,
-        },
-        control_rate,
-        preamble: match cell.preamble {
-            Preamble::Long => wifi::Preamble::Long,
-            Preamble::Short => wifi::Preamble::Short,
-        },
-        protection: cell.protection,
-        attempts,
-        short_attempts: Some(short_attempts),
-        rts_threshold: cell.rts_threshold,
-        queue_limit: limit,
-        power_w: cell.power.0,
-        radio: wifi::Radio {
-            frequency_hz: cell.frequency.0,
-            receive_threshold_w: cell.receive_threshold.0,
-            carrier_sense_threshold_w: cell.carrier_sense_threshold.0,
-            capture_db: cell.capture.0,
-        },
-        loss: loss(cell.loss),
-        after_collision: match cell.after_collision {
-            AfterCollision::Standard => wifi::AfterCollision::Standard,
-            AfterCollision::Eifs => wifi::AfterCollision::Eifs,
-        },
-    })
-}
-
-fn station(scenario: &Scenario, cell: &Wifi, index: usize) -> Result<StationParams, ScenarioError> {
-    let it = &scenario.stations[index];
-    Ok(StationParams {
-        standard: standard(it.standard),
-        rate: rate(scenario, index)?,
-        distance_m: it.distance.0,
-        angle_deg: it.angle.0,
-        power_w: it.power.0,
-        queue_limit: cell.station_queue.limit as usize,
-    })
-}
-
-fn rate(scenario: &Scenario, index: usize) -> Result<Rate, ScenarioError> {
-    let it = &scenario.stations[index];
-    let key = format!("station.{}.rate", it.name);
-    Rate::of(standard(it.standard), it.rate).ok_or_else(|| scenario.refuse(&key, "is no rate of this air"))
-}
-
-fn standard(standard: Standard) -> wifi::Standard {
-    match standard {
-        Standard::B => wifi::Standard::B,
-        Standard::G => wifi::Standard::G,
-    }
-}
-
-fn loss(loss: Loss) -> wifi::Loss {
-    match loss {
-        Loss::None => wifi::Loss::None,
-        Loss::Fixed { rate } => wifi::Loss::Fixed { rate },
-        Loss::Shadowing { exponent, deviation } => wifi::Loss::Shadowing { exponent, deviation_db: deviation.0 },
-    }
-}
-
-/// Attempts of long and short frames and the access point's queue limit, with what `[control.mac]` overrides.
-fn mac(scenario: &Scenario, cell: &Wifi) -> (u32, u32, usize) {
-    let MacControl { attempts, limit } = scenario.control.mac.unwrap_or_default();
-    (
-        u32::from(attempts.unwrap_or(cell.long_attempts)),
-        u32::from(attempts.unwrap_or(cell.short_attempts)),
-        limit.unwrap_or(cell.queue.limit) as usize,
-    )
-}
-
 /// What of the air a scenario may change while it runs.
 #[derive(Clone, Debug)]
 pub struct Retune {
-    rates: Vec<Rate>,
-    distances_m: Vec<f64>,
-    loss: wifi::Loss,
-    attempts: (u32, u32),
-    queue_limit: usize,
-    station_queue_limit: usize,
+    params: MediumParams,
+    stations: Vec<StationParams>,
 }
 
 impl Retune {
@@ -153,33 +59,23 @@ impl Retune {
         "wifi.rate",
     ];
 
-    /// The air as `scenario` has it.
-    ///
-    /// # Errors
-    /// A rate that this air does not have.
-    pub fn new(scenario: &Scenario, cell: &Wifi) -> Result<Self, ScenarioError> {
-        let (long, short, queue_limit) = mac(scenario, cell);
-        Ok(Self {
-            rates: (0..scenario.stations.len()).map(|i| rate(scenario, i)).collect::<Result<_, _>>()?,
-            distances_m: scenario.stations.iter().map(|s| s.distance.0).collect(),
-            loss: loss(cell.loss),
-            attempts: (long, short),
-            queue_limit,
-            station_queue_limit: cell.station_queue.limit as usize,
-        })
+    /// The air as `scenario` has it; `None` without `[wifi]`.
+    #[must_use]
+    pub fn new(scenario: &Scenario) -> Option<Self> {
+        scenario.medium().map(|(params, stations)| Self { params, stations })
     }
 
     /// Makes it so.
     pub fn apply(&self, air: &mut Medium<Frame>) {
-        for (i, (rate, distance)) in self.rates.iter().zip(&self.distances_m).enumerate() {
+        for (i, station) in self.stations.iter().enumerate() {
             let node = NodeId(i as u16 + 1);
-            air.set_station_rate(node, *rate);
-            air.set_distance(node, *distance);
-            air.set_queue_limit(node, self.station_queue_limit);
+            air.set_station_rate(node, station.rate);
+            air.set_distance(node, station.distance_m);
+            air.set_queue_limit(node, station.queue_limit);
         }
-        air.set_loss(self.loss);
-        air.set_attempts(self.attempts.0, Some(self.attempts.1));
-        air.set_queue_limit(NodeId::ACCESS_POINT, self.queue_limit);
+        air.set_loss(self.params.loss);
+        air.set_attempts(self.params.attempts, self.params.short_attempts);
+        air.set_queue_limit(NodeId::ACCESS_POINT, self.params.queue_limit);
     }
 }
 

@@ -197,7 +197,7 @@ impl Network {
             Part::Up(i) => {
                 let (at, frame) = self.up[i].poll(now)?;
                 match self.plan.host(frame.to) {
-                    HostId::Server(_) => self.to_server(at, frame),
+                    HostId::Server(_) => self.down_to(at, frame),
                     _ => return self.towards_access_point(at, frame),
                 }
                 None
@@ -208,7 +208,7 @@ impl Network {
             }
             Part::LineToServers => {
                 let (at, frame) = self.line.as_mut()?.to_servers.poll(now)?;
-                self.to_server(at, frame);
+                self.down_to(at, frame);
                 None
             }
             Part::Down(i) => {
@@ -231,7 +231,7 @@ impl Network {
 
     fn towards_servers(&mut self, at: Time, frame: Frame) {
         match &mut self.line {
-            None => self.to_server(at, frame),
+            None => self.down_to(at, frame),
             Some(line) => {
                 let pushed = line.to_servers.on_packet(at, frame);
                 self.lost_unless(at, pushed);
@@ -239,7 +239,7 @@ impl Network {
         }
     }
 
-    fn to_server(&mut self, at: Time, frame: Frame) {
+    fn down_to(&mut self, at: Time, frame: Frame) {
         if let HostId::Server(i) = self.plan.host(frame.to) {
             let pushed = self.down[i].on_packet(at, frame);
             self.lost_unless(at, pushed);

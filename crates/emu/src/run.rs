@@ -12,7 +12,7 @@ use crate::stage::Stage;
 use crate::{air, arena, clock, refuse, report, sys};
 use lasthop_core::units::{Span, Time};
 use lasthop_home::report::{Report, flow_meter};
-use lasthop_home::scenario::{LastHop, Scenario, Wifi};
+use lasthop_home::scenario::{Change, HostId, Scenario, Wifi};
 use rustix::mm::{MlockAllFlags, mlockall, munlockall};
 use std::io;
 use std::os::fd::AsFd;
@@ -173,11 +173,12 @@ impl Running {
         }
         let arena =
             arena::Arena::new(air::most_frames(scenario, cell)).map_err(Error::system("no memory for frames"))?;
-        let network = air::network(scenario, cell)?;
+        let no_air = || scenario.refuse("wireless_link", "the emulator has only [wifi]");
+        let network = air::network(scenario).ok_or_else(no_air)?;
         let mut engine = Engine::new(home.plan(), home.taps(), network, arena, observer(scenario), scenario.duration);
         let (sender, pulses) = mpsc::channel();
         engine.pulse_into(sender);
-        engine.change(changes(scenario)?);
+        engine.change(changes(scenario));
         let (capture, writer) = capture.unzip();
         if let Some(capture) = capture {
             engine.capture_into(capture);
@@ -270,21 +271,16 @@ fn observer(scenario: &Scenario) -> Observer {
     Observer::new(scenario.flows.iter().map(watch).collect())
 }
 
-fn changes(scenario: &Scenario) -> Result<Vec<(Time, crate::engine::Change)>, Error> {
-    let mut list: Vec<(Time, crate::engine::Change)> = Vec::new();
-    for change in &scenario.changes {
-        if let LastHop::Wifi(cell) = &change.after.hop {
-            let retune = air::Retune::new(&change.after, cell)?;
-            list.push((Time::ZERO + change.at, Box::new(move |_, network| retune.apply(network.air()))));
-        }
-    }
-    Ok(list)
+fn changes(scenario: &Scenario) -> Vec<(Time, crate::engine::Change)> {
+    let change = |change: &Change| {
+        let retune = air::Retune::new(&change.after)?;
+        let apply: crate::engine::Change = Box::new(move |_, network| retune.apply(network.air()));
+        Some((Time::ZERO + change.at, apply))
+    };
+    scenario.changes.iter().filter_map(change).collect()
 }
 
-fn resolve(
-    scenario: &Scenario,
-    exec: Vec<(String, String)>,
-) -> Result<Vec<(lasthop_home::scenario::HostId, String)>, Error> {
+fn resolve(scenario: &Scenario, exec: Vec<(String, String)>) -> Result<Vec<(HostId, String)>, Error> {
     let find = |(name, command): (String, String)| match scenario.host(&name) {
         Some(host) => Ok((host, command)),
         None => {
@@ -296,7 +292,7 @@ fn resolve(
 }
 
 /// Programs write to our standard error: standard output is for data.
-fn start_programs(home: &Home, exec: Vec<(lasthop_home::scenario::HostId, String)>) -> Result<Vec<Program>, Error> {
+fn start_programs(home: &Home, exec: Vec<(HostId, String)>) -> Result<Vec<Program>, Error> {
     let mut programs = Vec::new();
     for (host, line) in exec {
         let mut command = Command::new("sh");
