@@ -83,7 +83,7 @@ impl Running {
             let n = stderr.read_line(&mut said).expect("stderr");
             assert!(n > 0, "it ended early: {said}");
         }
-        Self { child, stderr, folder: folder }
+        Self { child, stderr, folder }
     }
 
     fn signal(&self, signal: Signal) {

@@ -2,7 +2,7 @@
 //!
 //! `U_n = frac(U_{n-1} + V_n)`,                 V_n uniform on [-alpha/2, alpha/2]   (background, TES+)
 //! `S(U) = U/xi` up to xi, `(1-U)/(1-xi)` above  (stitching: no jump where the circle closes)
-//! `F_n = H^-1(S(U_n)) x c_n`                    [bytes]
+//! `F_n = H^-1(S(U_n)) x c_n                    [bytes]`
 //!
 //! H^-1 is the inverse histogram of a frame type: quantiles at equal steps, straight lines between them, scaled so
 //! that its mean is exactly that type's share of the wanted rate. U_n and S(U_n) are uniform, so the marginal
