@@ -31,7 +31,7 @@ pub fn of_control(control: Option<&ControlReport>) -> String {
         figure(c.udp_bps / 1e6)
     );
     for (flow, bytes) in &c.clamps {
-        line!(text, "  let {flow} have at most {} kB on its way", figure(*bytes as f64 / 1e3));
+        line!(text, "  let `{flow}` have at most {} kB on its way", figure(*bytes as f64 / 1e3));
     }
     let mut reasons: Vec<(&String, &u64)> = c.not_controlled.iter().filter(|(_, n)| **n > 0).collect();
     reasons.sort_by(|a, b| b.1.cmp(a.1));
@@ -77,7 +77,13 @@ pub fn invalid(runs: &[(&str, &Report)]) -> Option<String> {
 pub fn of_run(report: &Report) -> String {
     let mut text = String::new();
     let measured = report.duration_s - report.measure_from_s;
-    line!(text, "\n{}, seed {}: {measured:.0} s from second {:.0}", report.scenario, report.seed, report.measure_from_s);
+    line!(
+        text,
+        "\n{}, seed {}: {measured:.0} s from second {:.0}",
+        report.scenario,
+        report.seed,
+        report.measure_from_s
+    );
     text.push_str(&flows(&report.flows));
     text.push('\n');
     text.push_str(&air(report));

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 
 use anyhow::{Context as _, anyhow};
+use lasthop_emu::observe::identify::FIRST_PORT;
 use lasthop_emu::{Error, Options, Progress};
 use lasthop_home::report::{ControlReport, Report};
 use lasthop_home::scenario::Scenario;
@@ -36,6 +37,7 @@ impl<'a> Play<'a> {
 pub fn run(play: &Play<'_>, stop: &Stop) -> Outcome<Report> {
     stop.check()?;
     let controller = Controller::for_scenario(play.scenario)?;
+    let controlled = controller.is_some();
     let command = controller.as_ref().map(Controller::command).transpose()?;
     let (sender, receiver) = mpsc::channel();
     let options = Options {
@@ -48,30 +50,34 @@ pub fn run(play: &Play<'_>, stop: &Stop) -> Outcome<Report> {
     };
     // The emulator keeps the calling thread; what it says is shown by another, which ends when the sender goes.
     let outcome = std::thread::scope(|scope| {
-        scope.spawn(move || show(play, receiver));
+        scope.spawn(move || show(play, receiver, controller));
         lasthop_emu::run(play.scenario, options)
     });
     stop.check()?;
     let outcome = outcome.map_err(failure)?;
     let mut report = outcome.report;
-    if controller.is_some() {
-        report.control = Some(control(outcome.controller_status)?);
+    if controlled {
+        report.control = Some(control(outcome.controller_status, play.scenario)?);
     }
     Ok(report)
 }
 
-fn show(play: &Play<'_>, receiver: mpsc::Receiver<Progress>) {
+/// Shows how it goes. The controller's files go when it runs, so that not even `kill -9` leaves them behind.
+fn show(play: &Play<'_>, receiver: mpsc::Receiver<Progress>, mut controller: Option<Controller>) {
     let mut line = progress::Line::new(play.label);
     for what in receiver {
         match what {
             Progress::Preparing(what) => line.preparing(what),
             Progress::Note(note) => line.note(&note),
-            Progress::Second(second) => line.show(&progress::Reading {
-                elapsed_s: second.elapsed.as_secs_f64(),
-                total_s: second.total.as_secs_f64(),
-                phase: phase(play.scenario, second.elapsed.as_secs_f64()),
-                lag_ms: second.lag_p99.as_millis_f64(),
-            }),
+            Progress::Second(second) => {
+                drop(controller.take());
+                line.show(&progress::Reading {
+                    elapsed_s: second.elapsed.as_secs_f64(),
+                    total_s: second.total.as_secs_f64(),
+                    phase: phase(play.scenario, second.elapsed.as_secs_f64()),
+                    lag_ms: second.lag_p99.as_millis_f64(),
+                });
+            }
         }
     }
     line.end();
@@ -99,9 +105,68 @@ fn failure(error: Error) -> Failure {
     }
 }
 
-/// The `control` of a report out of a controller's status; the two have the same fields.
-fn control(status: Option<serde_json::Value>) -> Outcome<ControlReport> {
+/// The `control` of a report out of a controller's status; the two have the same fields. The controller knows flows by
+/// their addresses; the scenario's names take their place.
+fn control(status: Option<serde_json::Value>, scenario: &Scenario) -> Outcome<ControlReport> {
     let mut status = status.ok_or_else(|| anyhow!("the controller did not say at the end what it had done"))?;
-    let control = serde_json::from_value(status["control"].take()).context("the controller's status is not understood")?;
-    Ok(control)
+    let control: ControlReport =
+        serde_json::from_value(status["control"].take()).context("the controller's status is not understood")?;
+    let named = |key: String| flow_of(&key, scenario).unwrap_or(key);
+    let clamps = control.clamps.into_iter().map(|(key, bytes)| (named(key), bytes)).collect();
+    Ok(ControlReport { clamps, ..control })
+}
+
+/// The flow between `key`'s two endpoints ("10.2.1.4:20005 <- 10.1.1.3:20005"): flow i of the scenario uses the port
+/// `FIRST_PORT` + i at both ends.
+fn flow_of(key: &str, scenario: &Scenario) -> Option<String> {
+    let mut ports = key.split(' ').filter_map(|end| end.rsplit_once(':')?.1.parse::<u16>().ok());
+    let (one, other) = (ports.next()?, ports.next()?);
+    let index = usize::from(one.checked_sub(FIRST_PORT).filter(|_| one == other)?);
+    scenario.flows.get(index).map(|flow| flow.name.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOME: &str = r#"
+format = 1
+name = "small"
+duration = "4s"
+[[server]]
+name = "W"
+[wifi]
+[[station]]
+name = "N"
+[[flow]]
+name = "game"
+from = "W"
+to = "N"
+kind = "game-server"
+[[flow]]
+name = "film"
+from = "W"
+to = "N"
+kind = "ftp"
+start = "2s"
+"#;
+
+    #[test]
+    fn what_the_controller_calls_by_addresses_gets_the_scenarios_name() {
+        let scenario = Scenario::parse(HOME, "home.toml", &[]).unwrap();
+        let status = serde_json::json!({ "control": {
+            "capacity_bps": { "mean": 1.0, "last": 1.0 }, "udp_bps": 0.0, "controllable_share": 1.0, "rewritten": 1,
+            "passed": 2, "not_controlled": {},
+            "clamps": { "10.2.1.1:20001 <- 10.1.1.1:20001": 7, "10.2.1.1:20001 <- 10.1.1.1:443": 8 },
+        } });
+        let control = control(Some(status), &scenario).unwrap();
+        let names: Vec<&str> = control.clamps.keys().map(String::as_str).collect();
+        assert_eq!(names, ["10.2.1.1:20001 <- 10.1.1.1:443", "film"]);
+    }
+
+    #[test]
+    fn a_phase_is_told_by_what_runs() {
+        let scenario = Scenario::parse(HOME, "home.toml", &[]).unwrap();
+        assert_eq!([1.0, 3.0].map(|s| phase(&scenario, s)), ["without the download", "with the download"]);
+    }
 }

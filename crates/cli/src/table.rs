@@ -77,7 +77,6 @@ impl Table {
         });
         padded.collect::<Vec<_>>().join("  ")
     }
-
 }
 
 /// `1234567` as `1,234,567`.

@@ -51,7 +51,8 @@ fn every_arrow_points_from_user_to_used() {
     let metadata = metadata();
     for (user, used) in arrows(&metadata) {
         let allowed = ALLOWED.iter().find(|(name, _)| *name == user);
-        let (_, allowed) = allowed.unwrap_or_else(|| panic!("`{user}` is new: say in ARCHITECTURE.md and here whom it may use"));
+        let (_, allowed) =
+            allowed.unwrap_or_else(|| panic!("`{user}` is new: say in ARCHITECTURE.md and here whom it may use"));
         assert!(allowed.contains(&used.as_str()), "`{user}` must not use `{used}`; it may use {allowed:?}");
     }
 }

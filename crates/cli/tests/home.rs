@@ -141,11 +141,12 @@ fn ctrl_c_ends_a_run_with_130_and_leaves_no_program_and_no_file() {
 }
 
 #[test]
-fn kill_9_leaves_no_program() {
+fn kill_9_leaves_no_program_and_no_file() {
     if cannot_run() {
         return;
     }
     let mut running = Running::start();
     running.signal(Signal::KILL);
     assert_eq!(running.wait_until_all_are_gone().code(), None);
+    assert_eq!(running.temporary_files(), 0);
 }

@@ -38,7 +38,10 @@ fn game_added(report: &Value, start_up: bool) -> f64 {
 }
 
 fn download(report: &Value) -> &Value {
-    report["flows"].as_array().and_then(|flows| flows.iter().find(|f| f["name"] == json!("ftp"))).unwrap_or(&Value::Null)
+    report["flows"]
+        .as_array()
+        .and_then(|flows| flows.iter().find(|f| f["name"] == json!("ftp")))
+        .unwrap_or(&Value::Null)
 }
 
 impl Figures {
@@ -150,7 +153,8 @@ pub fn loss_free(settings: &Settings, sheet: &mut Sheet) {
 pub fn lag(settings: &Settings, sheet: &mut Sheet) {
     let seconds = settings.seconds.min(15);
     for (case, busy) in [("idle", false), ("every core busy", true)] {
-        let (figures, failures) = with_load(busy, || demos(settings, settings.runs.min(3), seconds, &["--queue", "1000"]));
+        let (figures, failures) =
+            with_load(busy, || demos(settings, settings.runs.min(3), seconds, &["--queue", "1000"]));
         let runs: Vec<Value> = figures.iter().map(Figures::json).collect();
         sheet.keep("lag", case, json!({ "runs": runs, "not valid": failures }));
         if figures.is_empty() {

@@ -32,7 +32,10 @@ pub fn wired(settings: &Settings, sheet: &mut Sheet) {
     let drops = report["run"]["drops"].as_f64().unwrap_or(f64::NAN);
     let rate = sent / seconds;
     sheet.keep("wired", "50,000 packets/s", json!({ "rate": rate, "lost": lost, "run": report["run"] }));
-    let measured = format!("{rate:.0} packets/s, {lost} lost, {drops} dropped at TAPs, lag p99 {} ms", report["run"]["lag_ms"]["p99"]);
+    let measured = format!(
+        "{rate:.0} packets/s, {lost} lost, {drops} dropped at TAPs, lag p99 {} ms",
+        report["run"]["lag_ms"]["p99"]
+    );
     let met = rate >= 49_500.0 && lost == 0.0 && drops == 0.0;
     sheet.line("wired", "packets through the wired part", &measured, "50,000/s, none lost", Some(met));
 }
@@ -48,7 +51,12 @@ pub fn saturation(settings: &Settings, sheet: &mut Sheet) {
         let count = format!("station.S.count={stations}");
         let mut sets = vec![count.as_str()];
         if standard == "802.11b" {
-            sets.extend(["wifi.standard=802.11b", "wifi.rate=11Mbit/s", "wifi.control_rate=1Mbit/s", "flow.load.rate=10Mbit/s"]);
+            sets.extend([
+                "wifi.standard=802.11b",
+                "wifi.rate=11Mbit/s",
+                "wifi.control_rate=1Mbit/s",
+                "flow.load.rate=10Mbit/s",
+            ]);
         }
         let mut rates = Vec::new();
         for seed in 1..=settings.runs.min(3) {

@@ -41,9 +41,10 @@ impl Verdict {
         let kept = download_kept(pair);
         let (outcome, text) = match (invalid, worst_added(pair.off), worst_added(pair.on), kept) {
             (Some(why), ..) => (Outcome::NoAnswer, format!("These figures do not count: {why}.")),
-            (None, Some(off), Some(on), Some(kept)) if lowered_nothing(pair.on) => {
-                (Outcome::NoDifference, format!("Control found nothing to do: it lowered no window. {}", bare(off, on, kept)))
-            }
+            (None, Some(off), Some(on), Some(kept)) if lowered_nothing(pair.on) => (
+                Outcome::NoDifference,
+                format!("Control found nothing to do: it lowered no window. {}", bare(off, on, kept)),
+            ),
             (None, Some(off), Some(on), Some(kept)) => sentence(off, on, kept),
             (None, _, _, None) => {
                 (Outcome::NoAnswer, "No verdict: the download moved nothing in at least one of the two runs.".into())
@@ -173,7 +174,10 @@ mod tests {
     #[test]
     fn an_invalid_run_or_an_empty_one_gets_no_verdict() {
         let v = verdict(&home(Some(88.2), 20e6), &home(Some(6.7), 20e6), Some("the machine was too busy"));
-        assert_eq!((v.outcome, v.text.as_str()), (Outcome::NoAnswer, "These figures do not count: the machine was too busy."));
+        assert_eq!(
+            (v.outcome, v.text.as_str()),
+            (Outcome::NoAnswer, "These figures do not count: the machine was too busy.")
+        );
         assert_eq!(verdict(&home(None, 1e6), &home(Some(1.0), 1e6), None).outcome, Outcome::NoAnswer);
         assert_eq!(verdict(&home(Some(1.0), 0.0), &home(Some(1.0), 1e6), None).outcome, Outcome::NoAnswer);
     }
