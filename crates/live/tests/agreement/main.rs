@@ -8,6 +8,7 @@ mod traffic;
 use std::collections::HashMap;
 
 use lasthop_core::fastpath::layout::{Control, Counters, FlowKey, FlowState, Plan, Reason};
+use lasthop_core::fastpath::vectors::{self, Step};
 use lasthop_core::fastpath::{self, Verdict};
 use lasthop_core::packet::Direction;
 use lasthop_core::units::Time;
@@ -161,6 +162,34 @@ fn the_headers_compiled_for_the_host_agree_with_rust() {
         assert_alike(&mut reference, &crossing, linear, Time::from_nanos(now));
     }
     assert_the_mix(&reference.counters);
+}
+
+#[test]
+fn the_shared_vectors_hold_in_c() {
+    const NOW: u64 = 10_000_000_000;
+    for case in vectors::read(include_str!("../../../../tests/vectors/window.txt")) {
+        let mut world = host::World { state: host::open(&Control::default(), NOW), ..host::World::default() };
+        world.control.heartbeat_ns = NOW;
+        for step in case.steps {
+            match step {
+                Step::Plan(direction, plan) => world.state.half[direction.index()].plan = plan,
+                Step::Told(direction, scale) => world.state.half[direction.index()].told_scale = scale + 1,
+                Step::Stale(stale) => world.control.heartbeat_ns = if stale { 1 } else { NOW },
+                Step::DryRun => world.control.dry_run = 1,
+                Step::Segment { direction, mut frame, expected, line } => {
+                    let linear = frame.len();
+                    let link = Link::Ethernet;
+                    let reason = host::packet(&mut world, &mut frame, linear, Merged::NOT, link, direction, NOW);
+                    assert_eq!(reason, expected.reason() as i32, "{}, line {line}", case.name);
+                    if let (Verdict::Rewrite { window }, Parsed::Tcp(tcp)) = (expected, wire::parse(&frame, link)) {
+                        assert_eq!(tcp.window, window, "{}, line {line}", case.name);
+                        assert!(wire::checksum_is_valid(&frame, &tcp));
+                    }
+                    assert_eq!(world.key, vectors::key());
+                }
+            }
+        }
+    }
 }
 
 proptest! {
