@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use lasthop_core::fastpath::layout::{Counters, FlowKey, FlowState, Plan};
 use lasthop_core::packet::Direction;
+use lasthop_core::wire::Merged;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
 
 use crate::control::{ControlError, ControlPage};
@@ -62,6 +63,15 @@ pub enum ProgramError {
     /// A map could not be read or written.
     #[error("a BPF map could not be accessed")]
     Map(#[from] libbpf_rs::Error),
+}
+
+/// A made-up packet.
+#[derive(Clone, Copy, Debug)]
+pub struct TestPacket<'a> {
+    /// From the link header on, at least 14 bytes.
+    pub bytes: &'a [u8],
+    /// What an offload engine is to have merged.
+    pub merged: Merged,
 }
 
 /// What one run of a program on a made-up packet gave.
@@ -220,16 +230,23 @@ impl Program {
     pub fn run_on(
         &self,
         program: BorrowedFd<'_>,
-        packet: &[u8],
+        packet: TestPacket<'_>,
         out: &mut [u8],
         repeat: u32,
     ) -> Result<TestRun, ProgramError> {
+        let mut context = [0u32; SK_BUFF_WORDS];
+        if packet.merged.segments > 1 {
+            context[GSO_SEGS_WORD] = packet.merged.segments;
+            context[GSO_SIZE_WORD] = packet.merged.segment_bytes;
+        }
         let mut options = libbpf_sys::bpf_test_run_opts {
             sz: size_of::<libbpf_sys::bpf_test_run_opts>() as _,
-            data_in: packet.as_ptr().cast(),
-            data_size_in: packet.len() as u32,
+            data_in: packet.bytes.as_ptr().cast(),
+            data_size_in: packet.bytes.len() as u32,
             data_out: out.as_mut_ptr().cast(),
             data_size_out: out.len() as u32,
+            ctx_in: context.as_ptr().cast(),
+            ctx_size_in: size_of_val(&context) as u32,
             repeat: repeat as i32,
             ..Default::default()
         };
@@ -237,6 +254,11 @@ impl Program {
         Ok(TestRun { returned: options.retval, length: options.data_size_out as usize, duration_ns: options.duration })
     }
 }
+
+/// `struct __sk_buff` of linux/bpf.h in words of 32 bits, and two of its fields.
+const SK_BUFF_WORDS: usize = 48;
+const GSO_SEGS_WORD: usize = 41;
+const GSO_SIZE_WORD: usize = 44;
 
 fn test_run(program: BorrowedFd<'_>, options: &mut libbpf_sys::bpf_test_run_opts) -> Result<(), ProgramError> {
     // SAFETY: every pointer in `options` comes from a live reference of the length given beside it.

@@ -22,7 +22,7 @@ pub(super) fn begin(data: &mut Half, acked: &mut Half, tcp: &TcpFields) -> bool 
 /// Keeps what is cumulative and what the controller wants.
 fn forget(half: &mut Half) {
     *half = Half {
-        rtt: RttMatch { seq_sent_ns: 0, ts_sent_ns: 0, ts_newest: 0, ..half.rtt },
+        rtt: RttMatch { seq_sent_ns: 0, ts_sent_ns: 0, ts_newest: 0, echo_newest: 0, ..half.rtt },
         bytes: half.bytes,
         packets: half.packets,
         payload_bytes: half.payload_bytes,

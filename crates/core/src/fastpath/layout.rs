@@ -64,8 +64,8 @@ pub struct RttMatch {
     /// Newest timestamp seen leaving; only a newer one can start a match, for its first leaving is known. 0: none.
     /// Written by packets this way.
     pub ts_newest: u32,
-    /// Explicit padding; always 0.
-    pub pad: u32,
+    /// Newest timestamp that packets this way echoed; 0: none. Written by packets this way.
+    pub echo_newest: u32,
 }
 
 /// One direction of data of a connection: what has been sent, what the receiver has promised, what it is held to.

@@ -8,8 +8,9 @@
 //! times: the minimum over an epoch is what is near the path.
 //!
 //! Limited by its window is a sender that goes to within one segment of the edge it knows of. What it knows is told
-//! by the timestamp it echoes: the access point stands before the sender's newest knowledge by one RTT. Without
-//! timestamps the newest edge is compared, which sees a limited sender only when it is near.
+//! by the timestamp it echoes, for the access point knows of newer edges that are still under way: one edge and its
+//! timestamp are kept until the sender echoes a newer one. Without timestamps the newest edge is compared, which sees
+//! a limited sender only when it is near.
 
 use super::handshake::{advances, end_of};
 use super::layout::{Control, Half, RttMatch};
@@ -20,8 +21,8 @@ use crate::wire::{TcpFields, flag};
 /// A match that has been outstanding for longer is given up.
 const GIVEN_UP: Span = Span::from_secs(4);
 
-/// Takes the segment as data of `half`. True when its timestamp begins a match.
-pub(super) fn data(half: &mut Half, control: &Control, tcp: &TcpFields, now: Time, repeated_syn: bool) -> bool {
+/// Takes the segment as data of `half`.
+pub(super) fn data(half: &mut Half, control: &Control, tcp: &TcpFields, now: Time, repeated_syn: bool) {
     if half.epoch != control.epoch {
         half.epoch = control.epoch;
         half.data_flags &= !Half::LIMITED;
@@ -34,7 +35,7 @@ pub(super) fn data(half: &mut Half, control: &Control, tcp: &TcpFields, now: Tim
     }
     // The numbers of a RST need not be the connection's.
     if tcp.has(flag::RST) {
-        return false;
+        return;
     }
     if tcp.payload_bytes > 0 {
         half.mss = half.mss.max(tcp.segment_bytes);
@@ -42,7 +43,7 @@ pub(super) fn data(half: &mut Half, control: &Control, tcp: &TcpFields, now: Tim
     }
     let measurable = (tcp.payload_bytes > 0 || tcp.has(flag::SYN)) && !repeated_syn;
     match_sequence(half, tcp, now, measurable);
-    begin_timestamp(&mut half.rtt, tcp, now)
+    begin_timestamp(&mut half.rtt, tcp, now);
 }
 
 fn note_limit(half: &mut Half, tcp: &TcpFields) {
@@ -78,19 +79,21 @@ fn match_sequence(half: &mut Half, tcp: &TcpFields, now: Time, measurable: bool)
     }
 }
 
-fn begin_timestamp(rtt: &mut RttMatch, tcp: &TcpFields, now: Time) -> bool {
-    let Some((value, _)) = tcp.timestamps else { return false };
+fn begin_timestamp(rtt: &mut RttMatch, tcp: &TcpFields, now: Time) {
+    let Some((value, echo)) = tcp.timestamps else { return };
+    if tcp.has(flag::ACK) && (rtt.echo_newest == 0 || seq::after(echo, rtt.echo_newest)) {
+        rtt.echo_newest = echo;
+    }
     if rtt.ts_newest != 0 && !seq::after(value, rtt.ts_newest) {
-        return false;
+        return;
     }
     rtt.ts_newest = value;
     let outstanding = rtt.ts_sent_ns != 0 && rtt.tsval != rtt.ts_done;
     if outstanding && now.since(Time::from_nanos(rtt.ts_sent_ns)) <= GIVEN_UP {
-        return false;
+        return;
     }
     rtt.ts_sent_ns = now.as_nanos();
     rtt.tsval = value;
-    true
 }
 
 /// Takes the segment as an acknowledgment for `half`: ends what it answers.
@@ -126,11 +129,13 @@ fn sample(rtt: &mut RttMatch, sent: Time, now: Time) {
 }
 
 /// Remembers which edge a timestamp tells the sender of.
-pub(super) fn tell(half: &mut Half, tcp: &TcpFields, verdict: Verdict, began: bool) {
+pub(super) fn tell(half: &mut Half, tcp: &TcpFields, verdict: Verdict) {
     let Some((value, _)) = tcp.timestamps else { return };
-    let again = half.flags & Half::TOLD != 0 && half.told_tsval == value;
-    if tcp.has(flag::SYN | flag::RST) || !tcp.has(flag::ACK) || half.flags & Half::EDGE_KNOWN == 0 || !(began || again)
-    {
+    let told = half.flags & Half::TOLD != 0;
+    let again = told && half.told_tsval == value;
+    let awaited = told && !again && !seq::after(half.rtt.echo_newest, half.told_tsval);
+    let promises = tcp.has(flag::ACK) && !tcp.has(flag::SYN | flag::RST) && half.flags & Half::EDGE_KNOWN != 0;
+    if awaited || !promises {
         return;
     }
     let Some(scale) = half.known_scale() else { return };

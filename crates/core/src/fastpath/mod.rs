@@ -15,6 +15,7 @@ mod measure;
 pub mod seq;
 #[cfg(test)]
 mod tests;
+pub mod vectors;
 pub mod window;
 
 use crate::packet::Direction;
@@ -60,7 +61,7 @@ pub fn on_packet(
         Direction::ToRemote => (to_remote, to_station),
     };
     let repeated_syn = tcp.has(flag::SYN) && handshake::begin(data, acked, tcp);
-    let told = measure::data(data, control, tcp, now, repeated_syn);
+    measure::data(data, control, tcp, now, repeated_syn);
     if tcp.has(flag::ACK) {
         measure::acknowledgment(acked, control, tcp, now);
     }
@@ -68,7 +69,7 @@ pub fn on_packet(
         handshake::learn(data, acked, tcp);
     }
     let verdict = decide(acked, control, tcp, now);
-    measure::tell(acked, tcp, verdict, told);
+    measure::tell(acked, tcp, verdict);
     verdict
 }
 

@@ -63,6 +63,7 @@ static __always_inline void handshake_forget(struct half *h)
 	h->rtt.seq_sent_ns = 0;
 	h->rtt.ts_sent_ns = 0;
 	h->rtt.ts_newest = 0;
+	h->rtt.echo_newest = 0;
 	h->snd_nxt = 0;
 	h->mss = 0;
 	h->edge = 0;
@@ -170,20 +171,23 @@ static __always_inline void measure_sequence(struct half *h, const struct packet
 	}
 }
 
-static __always_inline int measure_begin_timestamp(struct rtt_match *rtt, const struct packet *p, __u64 now)
+static __always_inline void measure_begin_timestamp(struct rtt_match *rtt, const struct packet *p, __u64 now)
 {
-	if (!(p->has & HAS_TIMESTAMPS) || (rtt->ts_newest && !after(p->tsval, rtt->ts_newest)))
-		return 0;
+	if (!(p->has & HAS_TIMESTAMPS))
+		return;
+	if (p->flags & TCP_ACK && (!rtt->echo_newest || after(p->tsecr, rtt->echo_newest)))
+		rtt->echo_newest = p->tsecr;
+	if (rtt->ts_newest && !after(p->tsval, rtt->ts_newest))
+		return;
 	rtt->ts_newest = p->tsval;
 	if (rtt->ts_sent_ns && rtt->tsval != rtt->ts_done && since(now, rtt->ts_sent_ns) <= GIVEN_UP_NS)
-		return 0;
+		return;
 	rtt->ts_sent_ns = now;
 	rtt->tsval = p->tsval;
-	return 1;
 }
 
-static __always_inline int measure_data(struct half *h, const struct control *control, const struct packet *p,
-					__u64 now, int repeated_syn)
+static __always_inline void measure_data(struct half *h, const struct control *control, const struct packet *p,
+					 __u64 now, int repeated_syn)
 {
 	if (h->epoch != control->epoch) {
 		h->epoch = control->epoch;
@@ -196,13 +200,13 @@ static __always_inline int measure_data(struct half *h, const struct control *co
 		h->data_flags |= CLOSING;
 	/* The numbers of a RST need not be the connection's. */
 	if (p->flags & TCP_RST)
-		return 0;
+		return;
 	if (p->payload_bytes) {
 		h->mss = max_u32(h->mss, p->segment_bytes);
 		measure_limit(h, p);
 	}
 	measure_sequence(h, p, now, (p->payload_bytes || p->flags & TCP_SYN) && !repeated_syn);
-	return measure_begin_timestamp(&h->rtt, p, now);
+	measure_begin_timestamp(&h->rtt, p, now);
 }
 
 static __always_inline void measure_sample(struct rtt_match *rtt, __u64 sent, __u64 now)
@@ -240,14 +244,16 @@ static __always_inline void measure_acknowledgment(struct half *h, const struct 
 	}
 }
 
-static __always_inline void measure_tell(struct half *h, const struct packet *p, struct verdict verdict, int began)
+static __always_inline void measure_tell(struct half *h, const struct packet *p, struct verdict verdict)
 {
-	int again = h->flags & TOLD && h->told_tsval == p->tsval;
+	int told = h->flags & TOLD;
+	int again = told && h->told_tsval == p->tsval;
+	int awaited = told && !again && !after(h->rtt.echo_newest, h->told_tsval);
+	int promises = p->flags & TCP_ACK && !(p->flags & (TCP_SYN | TCP_RST)) && h->flags & EDGE_KNOWN;
 	int scale = known_scale(h);
 	__u32 edge;
 
-	if (!(p->has & HAS_TIMESTAMPS) || p->flags & (TCP_SYN | TCP_RST) || !(p->flags & TCP_ACK) ||
-	    !(h->flags & EDGE_KNOWN) || !(began || again) || scale < 0)
+	if (!(p->has & HAS_TIMESTAMPS) || awaited || !promises || scale < 0)
 		return;
 	edge = p->ack + ((__u32)(verdict.reason == REWRITTEN ? verdict.window : p->window) << scale);
 	h->told_edge = again ? later(edge, h->told_edge) : edge;
@@ -401,17 +407,17 @@ static __always_inline struct verdict on_packet(struct flow_state *state, const 
 	struct half *data = &state->half[d];
 	struct half *acked = &state->half[!d];
 	struct verdict verdict;
-	int repeated_syn, told;
+	int repeated_syn;
 
 	state->last_seen_ns = now;
 	repeated_syn = p->flags & TCP_SYN && handshake_begin(data, acked, p);
-	told = measure_data(data, control, p, now, repeated_syn);
+	measure_data(data, control, p, now, repeated_syn);
 	if (p->flags & TCP_ACK)
 		measure_acknowledgment(acked, control, p, now);
 	if (p->flags & TCP_SYN)
 		handshake_learn(data, acked, p);
 	verdict = decide(acked, control, p, now);
-	measure_tell(acked, p, verdict, told);
+	measure_tell(acked, p, verdict);
 	return verdict;
 }
 

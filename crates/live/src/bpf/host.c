@@ -5,7 +5,8 @@
 void lasthop_host_open(struct flow_state *state, const struct control *control, __u64 now);
 int lasthop_host_parse(const struct frame *f, enum link_layer link, enum direction d, struct packet *out);
 int lasthop_host_packet(__u8 *frame, const struct frame *f, enum link_layer link, enum direction d,
-			const struct control *control, struct flow_state *state, struct counters *counters, __u64 now);
+			const struct control *control, struct flow_state *state, struct counters *counters, __u64 now,
+			struct flow_key *key);
 
 void lasthop_host_open(struct flow_state *state, const struct control *control, __u64 now)
 {
@@ -38,9 +39,10 @@ static void patch_window(__u8 *tcp, __u16 window)
 	put16(tcp + 16, ~sum);
 }
 
-/* The whole way of one packet. The reason, or TOO_SHORT. */
+/* The whole way of one packet: the reason, or TOO_SHORT. `key` is written only for TCP. */
 int lasthop_host_packet(__u8 *frame, const struct frame *f, enum link_layer link, enum direction d,
-			const struct control *control, struct flow_state *state, struct counters *counters, __u64 now)
+			const struct control *control, struct flow_state *state, struct counters *counters, __u64 now,
+			struct flow_key *key)
 {
 	struct packet p;
 	int reason = lasthop_host_parse(f, link, d, &p);
@@ -48,6 +50,7 @@ int lasthop_host_packet(__u8 *frame, const struct frame *f, enum link_layer link
 	if (reason == PARSED_TCP) {
 		struct verdict verdict = on_packet(state, control, d, &p, now);
 
+		*key = p.key;
 		reason = verdict.reason;
 		if (reason == REWRITTEN)
 			patch_window(frame + p.tcp_at, verdict.window);

@@ -39,7 +39,7 @@ struct rtt_match {
 	__u32 seq_end;
 	__u32 tsval;
 	__u32 ts_newest;
-	__u32 pad;
+	__u32 echo_newest;
 };
 
 struct half {

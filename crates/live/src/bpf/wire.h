@@ -19,6 +19,7 @@
 #define opaque(v) asm volatile("" : "+r"(v))
 #define UNROLLED _Pragma("unroll")
 #else
+#undef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #define load16(p) ((__u16)((p)[0] << 8 | (p)[1]))
 #define load32(p) ((__u32)(p)[0] << 24 | (__u32)(p)[1] << 16 | (__u32)(p)[2] << 8 | (p)[3])
