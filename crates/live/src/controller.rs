@@ -104,7 +104,7 @@ impl Controller {
             ap: Ap::new(config.params(capacity)),
             table: Table::new(&config),
             scales: Scales::new(),
-            totals: Totals::default(),
+            totals: Totals::new(now()),
             capacity,
             started: now(),
             links: {

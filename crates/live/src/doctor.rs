@@ -55,8 +55,7 @@ impl Check {
 #[must_use]
 pub fn checks(lan: Option<&str>) -> Vec<Check> {
     let mut all = vec![host::kernel(), bpf::btf()];
-    all.extend(bpf::programs());
-    all.extend(bpf::hooks());
+    all.extend(bpf::programs_and_hooks());
     all.extend([
         qdisc::known(),
         host::tun(),

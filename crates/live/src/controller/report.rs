@@ -11,6 +11,8 @@ use super::Core;
 use super::table::Entry;
 use crate::status::{ByDirection, Bypass, CapacityReport, Control, FlowState, FlowStatus, LoopStatus, Status};
 
+/// From the first flow to the first line about it: its rate must settle.
+const SUMMARY_FIRST: Span = Span::from_secs(2);
 /// Between two lines about what is going on.
 const SUMMARY_EVERY: Span = Span::from_secs(10);
 /// Interface counters see every segment's headers where the hooks see one merged packet: up to 5 % more bytes.
@@ -36,6 +38,10 @@ pub(super) struct Totals {
 }
 
 impl Totals {
+    pub(super) fn new(now: Time) -> Self {
+        Self { summary_at: now + SUMMARY_FIRST, ..Self::default() }
+    }
+
     pub(super) fn on_interval(
         &mut self,
         now: Time,
@@ -66,23 +72,24 @@ impl Totals {
 
     /// A line about the last seconds, when something moved and it is time for one.
     pub(super) fn summary(&mut self, now: Time, ap: &Snapshot) -> Option<String> {
+        let shared: Vec<_> = ap.flows.iter().filter(|flow| flow.share.is_some()).collect();
+        if shared.is_empty() {
+            self.summary_at = now + SUMMARY_FIRST;
+        }
         if now < self.summary_at {
             return None;
         }
         self.summary_at = now + SUMMARY_EVERY;
-        let shared: Vec<_> = ap.flows.iter().filter(|flow| flow.share.is_some()).collect();
         let rate: u64 = shared.iter().map(|flow| flow.rate.as_bps()).sum();
         let total = self.rewritten();
         let rewritten = total - std::mem::replace(&mut self.summary_rewritten, total);
-        (!shared.is_empty()).then(|| {
-            format!(
-                "{} TCP flows at {:.1} of {:.1} Mbit/s, UDP {:.1} Mbit/s, {rewritten} ACKs lowered",
-                shared.len(),
-                rate as f64 / 1e6,
-                ap.available.as_mbps_f64(),
-                ap.udp.as_mbps_f64()
-            )
-        })
+        Some(format!(
+            "{} TCP flows at {:.1} of {:.1} Mbit/s, UDP {:.1} Mbit/s, {rewritten} ACKs lowered",
+            shared.len(),
+            rate as f64 / 1e6,
+            ap.available.as_mbps_f64(),
+            ap.udp.as_mbps_f64()
+        ))
     }
 
     fn rewritten(&self) -> u64 {

@@ -23,44 +23,37 @@ pub(super) fn btf() -> Check {
     }
 }
 
-fn load() -> Result<Program, LoadError> {
-    Program::load(LoadOptions { flows: 1024 })
-}
-
-/// Loads the real programs, and calls the one that writes plans.
-pub(super) fn programs() -> Vec<Check> {
-    let program = match load() {
-        Ok(program) => program,
-        Err(error @ LoadError::Refused(_)) => return vec![Check::missing("BPF", error.to_string(), AS_ROOT)],
-        Err(error) => {
-            let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-            return vec![Check::missing(
-                "BPF",
-                format!("{error}: {cause}"),
-                "use Linux 5.15 or later with CONFIG_BPF_SYSCALL=y and CONFIG_NET_CLS_BPF",
-            )];
+/// Loads the real programs, and hooks them onto the loopback of a namespace of their own.
+pub(super) fn programs_and_hooks() -> Vec<Check> {
+    match Program::load(LoadOptions { flows: 1024 }) {
+        Ok(program) => {
+            let loaded = Check::ok("BPF", "the kernel takes the controller's programs");
+            [Some(loaded), jit(), Some(hooks(&program))].into_iter().flatten().collect()
         }
-    };
-    let mut all = vec![Check::ok("BPF", "the kernel takes the controller's programs")];
-    if Path::new("/proc/sys/net/core/bpf_jit_enable").exists()
-        && std::fs::read_to_string("/proc/sys/net/core/bpf_jit_enable").is_ok_and(|s| s.trim() == "0")
-    {
-        all.push(Check::warning(
-            "BPF JIT",
-            "off: every packet costs several times more",
-            "sysctl -w net.core.bpf_jit_enable=1",
-        ));
+        Err(error) => {
+            let untried = Check::missing("hooks", "cannot be tried: the programs do not load", "see BPF above");
+            vec![refusal(&error), untried]
+        }
     }
-    drop(program);
-    all
 }
 
-/// Hooks both programs onto the loopback of a namespace of their own.
-pub(super) fn hooks() -> Vec<Check> {
+fn refusal(error: &LoadError) -> Check {
+    if matches!(error, LoadError::Refused(_)) {
+        return Check::missing("BPF", error.to_string(), AS_ROOT);
+    }
+    let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
+    let remedy = "use Linux 5.15 or later with CONFIG_BPF_SYSCALL=y and CONFIG_NET_CLS_BPF";
+    Check::missing("BPF", format!("{error}: {cause}"), remedy)
+}
+
+fn jit() -> Option<Check> {
+    let off = std::fs::read_to_string("/proc/sys/net/core/bpf_jit_enable").is_ok_and(|s| s.trim() == "0");
+    let remedy = "sysctl -w net.core.bpf_jit_enable=1";
+    off.then(|| Check::warning("BPF JIT", "off: every packet costs several times more", remedy))
+}
+
+fn hooks(program: &Program) -> Check {
     const LOOPBACK: u32 = 1;
-    let Ok(program) = load() else {
-        return vec![Check::missing("hooks", "cannot be tried: the programs do not load", "see BPF above")];
-    };
     let ingress = program.prog_fd(Direction::ToRemote, LinkLayer::Ethernet).as_raw_fd();
     let egress = program.prog_fd(Direction::ToStation, LinkLayer::Ethernet).as_raw_fd();
     let attempt = |mode| -> io::Result<bool> {
@@ -74,14 +67,14 @@ pub(super) fn hooks() -> Vec<Check> {
     let (tcx, clsact) = match (attempt(AttachMode::Tcx), attempt(AttachMode::Clsact)) {
         (Ok(tcx), Ok(clsact)) => (tcx, clsact),
         (Err(error), _) | (_, Err(error)) if is_refusal(&error) => {
-            return vec![Check::missing("hooks", "trying them needs a network namespace", AS_ROOT)];
+            return Check::missing("hooks", "trying them needs a network namespace", AS_ROOT);
         }
         _ => {
             let remedy = "use a kernel with CONFIG_NET_NS=y";
-            return vec![Check::missing("hooks", "network namespaces are not there", remedy)];
+            return Check::missing("hooks", "network namespaces are not there", remedy);
         }
     };
-    let check = match (tcx, clsact) {
+    match (tcx, clsact) {
         (true, _) => Check::ok("hooks", "tcx: control ends with the process, whatever happens to it"),
         (false, true) => Check::ok("hooks", "clsact (tcx needs Linux 6.6): after a crash control is off within 2 s"),
         (false, false) => Check::missing(
@@ -89,6 +82,5 @@ pub(super) fn hooks() -> Vec<Check> {
             "neither tcx nor clsact",
             "use Linux 6.6 or later, or load them: modprobe sch_ingress; modprobe cls_bpf",
         ),
-    };
-    vec![check]
+    }
 }

@@ -78,6 +78,7 @@ fn a_hundred_thousand_half_open_connections_do_not_push_out_a_download() {
     let intervals = status.controller.intervals;
     let status = running.wait_for("it has looked at them", |s| s.controller.intervals > intervals + 1);
 
+    eprintln!("{test}: {:?}, longest decision {:.1} ms", status.table, status.controller.longest_ms);
     assert!(status.table.connections <= 8192, "{:?}", status.table);
     assert!(status.table.evicted > 0 || status.packets["table-full"] > 0, "overflow is counted: {:?}", status.table);
     let flow = status.flows.iter().find(|f| f.flow == name).expect("the download is still known");

@@ -11,5 +11,6 @@ mod namespace;
 mod older;
 mod smooth;
 mod survival;
+mod tracking;
 mod traffic;
 mod world;

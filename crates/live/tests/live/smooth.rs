@@ -15,9 +15,9 @@ struct Figures {
 fn measure(world: &World, address: &'static str) -> Figures {
     let (server, stop) = echo(world, address);
     let download = Download::start(world, address);
-    ping(world, server, Duration::from_millis(1500));
+    ping(world, server, Duration::from_millis(1200));
     let (begun, before) = (Instant::now(), download.received());
-    let round_trips = ping(world, server, Duration::from_millis(3500));
+    let round_trips = ping(world, server, Duration::from_millis(2000));
     let goodput_bps = (download.received() - before) as f64 * 8.0 / begun.elapsed().as_secs_f64();
     stop.store(true, Ordering::Relaxed);
     assert!(round_trips.len() > 20, "only {} pings came back", round_trips.len());

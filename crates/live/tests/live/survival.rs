@@ -30,7 +30,12 @@ fn moves_on(download: &Download) {
 
 #[test]
 fn twenty_kills_in_the_middle_of_a_download_end_nothing() {
-    let Some(world) = world("twenty_kills_in_the_middle_of_a_download_end_nothing") else { return };
+    let test = "twenty_kills_in_the_middle_of_a_download_end_nothing";
+    let Some(world) = world(test) else { return };
+    // Every controller but the first meets a connection that is older than itself.
+    if !world.tracks_connections(test) {
+        return;
+    }
     let download = Download::start(&world, World::SERVER);
     for round in 0..20 {
         let controller = Process::start(&world, AttachMode::Auto);
@@ -47,11 +52,11 @@ fn twenty_kills_in_the_middle_of_a_download_end_nothing() {
 
 #[test]
 fn a_killed_controller_of_clsact_is_off_by_its_heartbeat_and_swept_up_by_the_next() {
-    let Some(world) = world("a_killed_controller_of_clsact_is_off_by_its_heartbeat_and_swept_up_by_the_next") else {
-        return;
-    };
-    let download = Download::start(&world, World::SERVER);
+    let test = "a_killed_controller_of_clsact_is_off_by_its_heartbeat_and_swept_up_by_the_next";
+    let Some(world) = world(test) else { return };
     let controller = Process::start(&world, AttachMode::Clsact);
+    controller.wait_for("it is at work", |s| s.controller.intervals > 0);
+    let download = Download::start(&world, World::SERVER);
     controller.wait_for("it lowers windows", |s| s.control.rewritten > 100);
     let held = download.offered_window();
     controller.kill();

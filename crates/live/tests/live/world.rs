@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,17 @@ use crate::namespace::Namespace;
 pub const RATE: BitRate = BitRate::mbps(20);
 /// Its buffer: about 1000 full packets, as a careless access point has.
 const BUFFER_BYTES: u32 = 1_514_000;
+
+/// Why BPF cannot be used by this user, if it cannot.
+static BPF_REFUSED: OnceLock<Option<String>> = OnceLock::new();
+
+fn bpf_refused() -> Option<String> {
+    match Program::load(LoadOptions { flows: 1024 }) {
+        Ok(_) => None,
+        Err(error @ LoadError::Refused(_)) => Some(error.to_string()),
+        Err(error) => panic!("{error}: {:?}", std::error::Error::source(&error)),
+    }
+}
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
@@ -45,13 +56,9 @@ pub fn far_world(test: &str, one_way: Duration) -> Option<World> {
 /// A world, or `None` with a loud word where this machine cannot make one.
 fn make(test: &str, one_way: Duration) -> Option<World> {
     let turn = ONE_AT_A_TIME.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    match Program::load(LoadOptions { flows: 1024 }) {
-        Ok(_) => {}
-        Err(error @ LoadError::Refused(_)) => {
-            skipped(test, &error.to_string());
-            return None;
-        }
-        Err(error) => panic!("{error}: {:?}", std::error::Error::source(&error)),
+    if let Some(why) = BPF_REFUSED.get_or_init(bpf_refused) {
+        skipped(test, why);
+        return None;
     }
     let spaces = (Namespace::new(), Namespace::new(), Namespace::new());
     let (Ok(station), Ok(router), Ok(server)) = spaces else {
