@@ -155,6 +155,7 @@ fn print(name: &str, figures: &[(&str, f64)], outcome: &Outcome) {
     let run = &outcome.report.run;
     let mut line = serde_json::json!({ "bench": format!("emu.{name}"), "valid": run.valid, "events": run.events });
     line["lag_ms"] = serde_json::json!(run.lag_ms);
+    line["engine_load"] = serde_json::json!(outcome.load);
     line["drops"] = serde_json::json!(run.drops);
     for (key, value) in figures {
         line[*key] = serde_json::json!(value);

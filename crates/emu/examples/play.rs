@@ -1,4 +1,5 @@
-//! Plays a scenario file without a controller and prints its report: `play FILE [key=value]..`.
+//! Plays a scenario file without a controller and prints its report:
+//! `play FILE [key=value].. ['HOST: command'].. [FILE.pcapng]`.
 
 use lasthop_emu::{Options, Progress, run};
 use lasthop_home::scenario::Scenario;
@@ -19,9 +20,18 @@ fn main() {
             }
         }
     });
-    let outcome = Scenario::load(Path::new(&file), &arguments.collect::<Vec<_>>())
+    let mut options = Options { progress: Some(progress), ..Options::default() };
+    let mut set = Vec::new();
+    for argument in arguments {
+        match argument.split_once(": ") {
+            Some((host, command)) => options.exec.push((host.to_owned(), command.to_owned())),
+            None if argument.ends_with(".pcapng") => options.pcap = Some(argument.into()),
+            None => set.push(argument),
+        }
+    }
+    let outcome = Scenario::load(Path::new(&file), &set)
         .map_err(lasthop_emu::Error::from)
-        .and_then(|scenario| run(&scenario, Options { progress: Some(progress), ..Options::default() }));
+        .and_then(|scenario| run(&scenario, options));
     let _ = teller.join();
     match outcome {
         Ok(outcome) => print!("{}", outcome.report.to_json()),

@@ -16,6 +16,12 @@ pub fn to_wall() -> u64 {
     nanos(clock_gettime(ClockId::Realtime)).saturating_sub(now().as_nanos())
 }
 
+/// Processor time of the calling thread so far.
+#[must_use]
+pub fn thread_time() -> Span {
+    Span::from_nanos(nanos(clock_gettime(ClockId::ThreadCPUTime)))
+}
+
 /// Sleeps until `at`; returns at once when that is past.
 pub fn sleep_until(at: Time) {
     let at = timespec(at.as_nanos());

@@ -74,6 +74,8 @@ pub struct Outcome {
     pub controller_status: Option<serde_json::Value>,
     /// What the user should know: why a run is not valid, what was not possible.
     pub notes: Vec<String>,
+    /// Processor time of the engine's thread over the duration: its share of one core.
+    pub load: f64,
 }
 
 /// Between everything being ready and the start.
@@ -129,6 +131,7 @@ pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
             notes.push(format!("the capture lacks {missed} frames: the disk was too slow"));
         }
     }
+    let load = remains.counts.busy.as_secs_f64() / scenario.duration.as_secs_f64();
     let seen = report::Seen {
         network: remains.network,
         flows: remains.observer.into_flows(),
@@ -144,7 +147,7 @@ pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
     for note in &notes {
         tell(Progress::Note(note.clone()));
     }
-    Ok(Outcome { report, controller_status: status, notes })
+    Ok(Outcome { report, controller_status: status, notes, load })
 }
 
 fn running_notes(remains: &Remains) -> Option<String> {
