@@ -5,6 +5,7 @@
 //! After any `on_*`, drain `poll` until `None`, then read `next_deadline`; early and late wake-ups are safe.
 
 pub mod ap;
+pub mod aqm;
 pub mod fastpath;
 pub mod flow;
 pub mod meter;

@@ -1,0 +1,3 @@
+//! Queue disciplines of the last hop.
+
+pub mod fifo;

@@ -1,0 +1,327 @@
+//! The report of a run, field by field as `schema/report.md` has it; the same from the simulator and the emulator.
+//!
+//! Times are in ms unless the name says otherwise. A figure without a population (the mean of no packets) is null;
+//! fields that only some hosts or kinds of flow have are absent elsewhere.
+
+mod meter;
+mod tables;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+pub use meter::{FlowMeter, Place, Window};
+pub use tables::{airtime_fairness, flow_meter, goodput_fairness, queue, stations};
+
+/// The value of `format`.
+pub const FORMAT: u32 = 1;
+
+/// One run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// Name of the scenario.
+    pub scenario: String,
+    /// Seed of the run.
+    pub seed: u64,
+    /// How long it ran, s.
+    pub duration_s: f64,
+    /// Figures count packets sent from here on, s.
+    pub measure_from_s: f64,
+    /// How it ran.
+    pub run: Run,
+    /// One per flow and copy.
+    pub flows: Vec<FlowReport>,
+    /// One per node of the air, the access point among them.
+    pub stations: Vec<StationReport>,
+    /// One per queue.
+    pub queues: Vec<QueueReport>,
+    /// Jain's index.
+    pub fairness: Fairness,
+    /// What the controller did; absent without control.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control: Option<ControlReport>,
+}
+
+/// How it ran.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Which host.
+    pub host: Host,
+    /// Revision of the program, fixed at build time.
+    pub revision: String,
+    /// Wall time, s.
+    pub wall_s: f64,
+    /// Events handled.
+    pub events: u64,
+    /// False when p99 lag exceeded 1 ms or a TAP queue dropped.
+    pub valid: bool,
+    /// How late wake-ups came; only from the emulator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lag_ms: Option<Lag>,
+    /// Packets dropped by TAP queues; only from the emulator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drops: Option<u64>,
+}
+
+/// The host of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Host {
+    /// Virtual time.
+    Sim,
+    /// Real time.
+    Emu,
+}
+
+/// Lag of wake-ups, ms.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Lag {
+    /// Median.
+    pub p50: f64,
+    /// 99 %.
+    pub p99: f64,
+    /// 99.9 %.
+    pub p999: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// One flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowReport {
+    /// As in the scenario; copies are `name.1` ..
+    pub name: String,
+    /// Where its data starts.
+    pub from: String,
+    /// Where its data ends.
+    pub to: String,
+    /// What it sends.
+    pub kind: String,
+    /// Of packets sent in [measure_from, end).
+    #[serde(flatten)]
+    pub figures: Figures,
+    /// Of packets sent before measure_from and after the youngest flow's start.
+    pub start_up: Figures,
+}
+
+/// Figures of one population of packets.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Figures {
+    /// IP packets handed to the network.
+    pub sent: u64,
+    /// First copies received.
+    pub delivered: u64,
+    /// Further copies.
+    pub duplicates: u64,
+    /// Where the others went; in flight at the end counts nowhere.
+    pub lost: Lost,
+    /// Payload bits first received per second.
+    pub goodput_bps: f64,
+    /// IP bits first received per second.
+    pub rate_bps: f64,
+    /// One way, sender's network interface to receiver's; null when nothing was received.
+    pub delay: Option<Delay>,
+    /// Delay minus the flow's minimum over the whole run; null when nothing was received.
+    pub added_delay: Option<AddedDelay>,
+    /// Of packets received in a row; null before the first pair.
+    pub jitter: Option<JitterReport>,
+    /// Interarrival jitter of RFC 3550 at the end; null before the first pair.
+    pub rfc3550: Option<f64>,
+    /// Timely received / sent; null when nothing was sent.
+    pub timely_index: Option<f64>,
+    /// Late / received; null when nothing was received.
+    pub delayed_rate: Option<f64>,
+    /// Lost / sent; null when nothing was sent.
+    pub loss_rate: Option<f64>,
+    /// Of TCP flows, where the host can see the sender.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<TcpReport>,
+    /// Of web flows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<PageReport>,
+}
+
+/// Where packets were lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lost {
+    /// In the air, after the last attempt.
+    pub air: u64,
+    /// In the access point's queue.
+    pub ap_queue: u64,
+    /// In a station's queue.
+    pub station_queue: u64,
+    /// In a wired buffer.
+    pub wired: u64,
+    /// Elsewhere.
+    pub other: u64,
+}
+
+impl Lost {
+    /// All of them.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.air + self.ap_queue + self.station_queue + self.wired + self.other
+    }
+}
+
+/// One-way delay, ms.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Delay {
+    /// Smallest.
+    pub min: f64,
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95 %.
+    pub p95: f64,
+    /// 99 %.
+    pub p99: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// Delay above the flow's minimum, ms.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AddedDelay {
+    /// Mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 95 %.
+    pub p95: f64,
+    /// 99 %.
+    pub p99: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// `|(R_i - R_{i-1}) - (S_i - S_{i-1})|`, ms.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct JitterReport {
+    /// Mean.
+    pub mean: f64,
+    /// Variance over all pairs, ms^2.
+    pub var: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// What a TCP sender went through.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TcpReport {
+    /// Segments acknowledged.
+    pub acked_packets: u64,
+    /// Segments sent again.
+    pub retransmitted: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Fast retransmits.
+    pub fast_retransmits: u64,
+    /// Segments.
+    pub cwnd_max: f64,
+    /// Segments, mean over time.
+    pub cwnd_mean: f64,
+    /// Smoothed round trip at the end, ms.
+    pub srtt_ms: f64,
+}
+
+/// What a web user saw.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PageReport {
+    /// Load time of each page, ms.
+    pub load_ms: Vec<f64>,
+}
+
+/// One node of the air.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StationReport {
+    /// As in the scenario.
+    pub name: String,
+    /// Of the run's time, 0..=1.
+    pub airtime_share: f64,
+    /// Frames that were transmitted at least once.
+    pub frames: u64,
+    /// Transmissions.
+    pub attempts: u64,
+    /// Repetitions.
+    pub retries: u64,
+    /// Frames whose attempts ran out.
+    pub given_up: u64,
+    /// Transmissions that began together with another.
+    pub collisions: u64,
+}
+
+/// One queue.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct QueueReport {
+    /// Host and direction.
+    pub name: String,
+    /// Mean over time of the packets waiting.
+    pub mean_packets: f64,
+    /// Most packets waiting.
+    pub max_packets: u64,
+    /// Mean time in the queue, ms.
+    pub mean_sojourn: f64,
+    /// 99 % of the same, ms.
+    pub p99_sojourn: f64,
+    /// Packets dropped.
+    pub dropped: u64,
+}
+
+/// Jain's index; null where there is nobody to share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Fairness {
+    /// Over the goodput of elastic flows.
+    pub goodput: Option<f64>,
+    /// Over the air time of stations.
+    pub airtime: Option<f64>,
+}
+
+/// What the controller did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ControlReport {
+    /// C.
+    pub capacity_bps: CapacityReport,
+    /// Filtered rate of UDP at the end, IP bit/s.
+    pub udp_bps: f64,
+    /// Bytes of flows that can be controlled / all bytes, 0..=1.
+    pub controllable_share: f64,
+    /// ACKs whose window was lowered.
+    pub rewritten: u64,
+    /// Packets passed untouched.
+    pub passed: u64,
+    /// Packets that could not be controlled, by reason.
+    pub not_controlled: BTreeMap<String, u64>,
+    /// The newest clamp of each flow, bytes.
+    pub clamps: BTreeMap<String, u64>,
+}
+
+/// C over the run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CapacityReport {
+    /// Mean over time.
+    pub mean: f64,
+    /// At the end.
+    pub last: f64,
+}
+
+impl Report {
+    /// As indented JSON with a final line feed.
+    #[must_use]
+    pub fn to_json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+
+    /// The flow called `name`.
+    #[must_use]
+    pub fn flow(&self, name: &str) -> Option<&FlowReport> {
+        self.flows.iter().find(|flow| flow.name == name)
+    }
+}

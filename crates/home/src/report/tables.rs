@@ -1,0 +1,65 @@
+//! From what a host counted to the tables of the report.
+
+use lasthop_core::aqm::fifo;
+use lasthop_core::meter::fairness::jain;
+use lasthop_core::units::{Span, Time};
+use lasthop_wifi::NodeStats;
+
+use super::meter::Window;
+use super::{FlowMeter, FlowReport, QueueReport, StationReport};
+use crate::scenario::{Flow, Scenario};
+
+/// The meter of `flow` in a run of `scenario` that starts at `origin`.
+#[must_use]
+pub fn flow_meter(scenario: &Scenario, flow: &Flow, origin: Time) -> FlowMeter {
+    let window = Window {
+        youngest_start: scenario.youngest_start(),
+        measure_from: scenario.measure_from,
+        start: flow.start,
+        end: flow.stop.min(scenario.duration),
+    };
+    FlowMeter::new(origin, window)
+}
+
+/// `stations[]` from the nodes of the medium, the access point first; `over` is the time they had.
+#[must_use]
+pub fn stations(scenario: &Scenario, nodes: &[NodeStats], over: Span) -> Vec<StationReport> {
+    let names = std::iter::once("AP").chain(scenario.stations.iter().map(|s| s.name.as_str()));
+    let share = |airtime: Span| airtime.as_secs_f64() / over.as_secs_f64().max(1e-9);
+    let station = |(name, node): (&str, &NodeStats)| StationReport {
+        name: name.to_owned(),
+        airtime_share: share(node.airtime),
+        frames: node.frames,
+        attempts: node.attempts,
+        retries: node.retries,
+        given_up: node.given_up,
+        collisions: node.collisions,
+    };
+    names.zip(nodes).map(station).collect()
+}
+
+/// A queue as the report shows it.
+#[must_use]
+pub fn queue(name: &str, figures: &fifo::Snapshot) -> QueueReport {
+    QueueReport {
+        name: name.to_owned(),
+        mean_packets: figures.mean_packets,
+        max_packets: figures.max_packets as u64,
+        mean_sojourn: figures.mean_sojourn_ms,
+        p99_sojourn: figures.p99_sojourn_ms,
+        dropped: figures.dropped,
+    }
+}
+
+/// Jain's index over the goodput of the elastic flows; `reports` stand in the order of the scenario's flows.
+#[must_use]
+pub fn goodput_fairness(scenario: &Scenario, reports: &[FlowReport]) -> Option<f64> {
+    let elastic = scenario.flows.iter().zip(reports).filter(|(flow, _)| flow.kind.is_elastic());
+    jain(&elastic.map(|(_, report)| report.figures.goodput_bps).collect::<Vec<_>>())
+}
+
+/// Jain's index over the air time of the stations, the access point left out.
+#[must_use]
+pub fn airtime_fairness(nodes: &[NodeStats]) -> Option<f64> {
+    jain(&nodes.iter().skip(1).map(|node| node.airtime.as_secs_f64()).collect::<Vec<_>>())
+}

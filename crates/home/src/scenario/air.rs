@@ -1,0 +1,247 @@
+//! The last hop: `[wifi]`, or `[wireless_link]` in its place.
+
+use lasthop_core::units::{BitRate, Bytes, Span};
+use lasthop_wifi::{AfterCollision, Preamble, Rate, Standard, Timing};
+
+use super::ScenarioError;
+use super::queue::{Queue, read_queue};
+use super::read::Reader;
+use super::wired::MOST_PACKETS;
+use crate::quantity::{Decibel, Hertz, Watts};
+
+/// What the air does to a frame that did not collide.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Loss {
+    /// Every frame arrives.
+    None,
+    /// Each frame is lost with one probability.
+    Fixed {
+        /// 0..=1, per frame.
+        rate: f64,
+    },
+    /// ns-2's shadowing: `P_r(d) = P_r(1 m) - 10 exponent log10(d) + N(0, deviation)`, drawn per frame.
+    Shadowing {
+        /// Path loss exponent.
+        exponent: f64,
+        /// Standard deviation.
+        deviation: Decibel,
+    },
+}
+
+/// `[wifi]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wifi {
+    /// Of the access point and of every station that names none.
+    pub standard: Standard,
+    /// Timing preset.
+    pub timing: Timing,
+    /// Data rate of every station that sets none, and of the access point towards it.
+    pub rate: Rate,
+    /// Rate of ACK and CTS; `None`: the highest basic rate not above the data rate.
+    pub control_rate: Option<Rate>,
+    /// DSSS preamble, of 802.11b frames.
+    pub preamble: Preamble,
+    /// CTS-to-self before OFDM frames; in force already for a b station in a g home.
+    pub protection: bool,
+    /// Transmissions of one frame above `rts_threshold`, in all.
+    pub long_attempts: u8,
+    /// Transmissions of one frame up to `rts_threshold`, in all.
+    pub short_attempts: u8,
+    /// Frames above it use RTS/CTS, bytes.
+    pub rts_threshold: u32,
+    /// The access point's queue.
+    pub queue: Queue,
+    /// Each station's queue.
+    pub station_queue: Queue,
+    /// Transmit power of the access point and of every station that sets none.
+    pub power: Watts,
+    /// For the Friis reference.
+    pub frequency: Hertz,
+    /// A frame below it is not received.
+    pub receive_threshold: Watts,
+    /// A signal below it is not heard.
+    pub carrier_sense_threshold: Watts,
+    /// How much stronger a frame must be to survive a collision.
+    pub capture: Decibel,
+    /// Frame loss without collision.
+    pub loss: Loss,
+    /// How the senders of a collision resume.
+    pub after_collision: AfterCollision,
+    /// Who hears whom follows from distance; false: one collision domain.
+    pub hidden: bool,
+}
+
+/// `[wireless_link]`: one lossy point-to-point link in place of the air.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WirelessLink {
+    /// What it carries.
+    pub rate: BitRate,
+    /// One way.
+    pub delay: Span,
+    /// Per packet, both directions, 0..=1.
+    pub error_rate: f64,
+    /// Packets each way; `None`: the bandwidth-delay product, [`WirelessLink::buffer_for`].
+    pub buffer: Option<u32>,
+    /// Rate of the wire behind it.
+    pub station_rate: BitRate,
+    /// The base station runs Snoop.
+    pub snoop: bool,
+}
+
+impl WirelessLink {
+    /// Packets each way: what is written, else `rate x round_trip / packet`, rounded up, at least one.
+    #[must_use]
+    pub fn buffer_for(&self, round_trip: Span, packet: Bytes) -> u32 {
+        let product = self.rate.bytes_in(round_trip).div_ceil(packet.0.max(1));
+        self.buffer.unwrap_or(product.clamp(1, u64::from(MOST_PACKETS)) as u32)
+    }
+}
+
+/// The last hop of the home: exactly one of the two.
+#[derive(Clone, Debug, PartialEq)]
+pub enum LastHop {
+    /// 802.11.
+    Wifi(Wifi),
+    /// A lossy link.
+    WirelessLink(WirelessLink),
+}
+
+/// Words of the file.
+pub(crate) const STANDARDS: [(&str, Standard); 2] = [("802.11b", Standard::B), ("802.11g", Standard::G)];
+
+/// The word of the file.
+pub(crate) fn word(standard: Standard) -> &'static str {
+    STANDARDS.iter().find(|(_, s)| *s == standard).map_or("", |(word, _)| word)
+}
+
+/// The highest data rate.
+pub(crate) fn top_rate(standard: Standard) -> Rate {
+    match standard {
+        Standard::B => Rate::DSSS_11,
+        Standard::G => Rate::OFDM_54,
+    }
+}
+
+/// A data or control rate that `standard` has.
+pub(crate) fn read_rate(reader: &Reader<'_>, key: &str, standard: Standard) -> Result<Option<Rate>, ScenarioError> {
+    let Some(rate) = reader.quantity::<BitRate>(key)? else { return Ok(None) };
+    if let Some(rate) = Rate::of(standard, rate) {
+        return Ok(Some(rate));
+    }
+    let rates: Vec<String> = Rate::all(standard).map(|r| r.bit_rate().to_string()).collect();
+    Err(reader.wrong(key, format!("{rate} is no rate of {}; it has {}", word(standard), rates.join(", "))))
+}
+
+const WIFI_KEYS: [&str; 19] = [
+    "standard",
+    "timing",
+    "rate",
+    "control_rate",
+    "preamble",
+    "protection",
+    "attempts",
+    "short_attempts",
+    "rts_threshold",
+    "queue",
+    "station_queue",
+    "power",
+    "frequency",
+    "receive_threshold",
+    "carrier_sense_threshold",
+    "capture",
+    "loss",
+    "after_collision",
+    "hidden",
+];
+
+/// Attempts of frames above and up to the RTS threshold where the file gives none: the standard's retry limits.
+const STANDARD_ATTEMPTS: (u32, u32) = (4, 7);
+
+/// Reads the last hop. `any_b`: whether a station speaks 802.11b.
+pub(crate) fn read_last_hop(root: &Reader<'_>, any_b: impl Fn(Standard) -> bool) -> Result<LastHop, ScenarioError> {
+    match (root.inner("wifi")?.is_some(), root.inner("wireless_link")?.is_some()) {
+        (true, false) => read_wifi(root, any_b).map(LastHop::Wifi),
+        (false, true) => read_wireless_link(root).map(LastHop::WirelessLink),
+        (true, true) => Err(root.wrong("wireless_link", "stands beside [wifi]; keep exactly one of the two")),
+        (false, false) => {
+            Err(root.wrong("wifi", "is missing; a scenario has exactly one of [wifi] and [wireless_link]"))
+        }
+    }
+}
+
+fn read_wifi(root: &Reader<'_>, any_b: impl Fn(Standard) -> bool) -> Result<Wifi, ScenarioError> {
+    let Some(wifi) = root.table("wifi", &WIFI_KEYS)? else {
+        return Err(root.wrong("wifi", "is missing"));
+    };
+    let standard = wifi.choice("standard", &STANDARDS)?.unwrap_or(Standard::G);
+    let timing = wifi.choice("timing", &[("standard", Timing::Standard), ("ns2-g", Timing::Ns2G)])?;
+    let timing = timing.unwrap_or(Timing::Standard);
+    if timing == Timing::Ns2G && standard != Standard::G {
+        return Err(wifi.wrong("timing", "ns2-g is a timing of 802.11g; write standard = \"802.11g\""));
+    }
+    let attempts = wifi.count("attempts", 1..=255)?;
+    let (long, short) = attempts.map_or(STANDARD_ATTEMPTS, |n| (n, n));
+    let eifs = [("standard", AfterCollision::Standard), ("eifs", AfterCollision::Eifs)];
+    Ok(Wifi {
+        standard,
+        timing,
+        rate: read_rate(&wifi, "rate", standard)?.unwrap_or(top_rate(standard)),
+        control_rate: read_rate(&wifi, "control_rate", standard)?,
+        preamble: wifi
+            .choice("preamble", &[("long", Preamble::Long), ("short", Preamble::Short)])?
+            .unwrap_or(Preamble::Long),
+        protection: wifi.flag("protection")?.unwrap_or(false) || any_b(standard),
+        long_attempts: long as u8,
+        short_attempts: wifi.count("short_attempts", 1..=255)?.unwrap_or(short) as u8,
+        rts_threshold: wifi.count("rts_threshold", 0..=65_535)?.unwrap_or(65_535),
+        queue: read_queue(&wifi, "queue")?,
+        station_queue: read_queue(&wifi, "station_queue")?,
+        power: wifi.positive("power")?.unwrap_or(Watts(0.281_838_15)),
+        frequency: wifi.positive("frequency")?.unwrap_or(Hertz(914e6)),
+        receive_threshold: wifi.positive("receive_threshold")?.unwrap_or(Watts(3.652e-10)),
+        carrier_sense_threshold: wifi.positive("carrier_sense_threshold")?.unwrap_or(Watts(1.559e-11)),
+        capture: wifi.quantity("capture")?.unwrap_or(Decibel(10.0)),
+        loss: read_loss(&wifi)?,
+        after_collision: wifi.choice("after_collision", &eifs)?.unwrap_or(AfterCollision::Standard),
+        hidden: wifi.flag("hidden")?.unwrap_or(false),
+    })
+}
+
+fn read_loss(wifi: &Reader<'_>) -> Result<Loss, ScenarioError> {
+    let Some((at, table)) = wifi.inner("loss")? else { return Ok(Loss::None) };
+    let kind = table.text("kind").unwrap_or("shadowing");
+    let own: &[&str] = match kind {
+        "none" => &["kind"],
+        "fixed" => &["kind", "rate"],
+        _ => &["kind", "exponent", "deviation"],
+    };
+    let all = ["rate", "exponent", "deviation"];
+    let loss = Reader::of_kind(wifi.source(), &wifi.path_of("loss"), at, table, own, &all)?;
+    match loss.choice("kind", &[("none", 0), ("fixed", 1), ("shadowing", 2)])? {
+        Some(0) => Ok(Loss::None),
+        Some(1) => {
+            let rate = loss.number("rate", 0.0..=1.0)?;
+            Ok(Loss::Fixed { rate: loss.required("rate", rate, "0.01")? })
+        }
+        _ => Ok(Loss::Shadowing {
+            exponent: loss.number("exponent", 0.0..=10.0)?.unwrap_or(4.0),
+            deviation: loss.quantity("deviation")?.unwrap_or(Decibel(9.0)),
+        }),
+    }
+}
+
+const LINK_KEYS: [&str; 6] = ["rate", "delay", "error_rate", "buffer", "station_rate", "snoop"];
+
+fn read_wireless_link(root: &Reader<'_>) -> Result<WirelessLink, ScenarioError> {
+    let Some(link) = root.table("wireless_link", &LINK_KEYS)? else {
+        return Err(root.wrong("wireless_link", "is missing"));
+    };
+    Ok(WirelessLink {
+        rate: link.positive("rate")?.unwrap_or(BitRate::mbps(5)),
+        delay: link.quantity("delay")?.unwrap_or(Span::from_millis(1)),
+        error_rate: link.number("error_rate", 0.0..=1.0)?.unwrap_or(0.01),
+        buffer: link.count("buffer", 1..=MOST_PACKETS)?,
+        station_rate: link.positive("station_rate")?.unwrap_or(BitRate::mbps(10)),
+        snoop: link.flag("snoop")?.unwrap_or(false),
+    })
+}

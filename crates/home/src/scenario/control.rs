@@ -1,0 +1,134 @@
+//! `[control.*]`: what the access point does besides forwarding.
+
+use lasthop_core::units::{BitRate, Span};
+
+use super::ScenarioError;
+use super::read::Reader;
+use super::wired::MOST_PACKETS;
+use crate::quantity::Share;
+
+/// What controls the home.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Control {
+    /// Advertised-window control.
+    pub window: Option<WindowControl>,
+    /// Local retransmission.
+    pub snoop: bool,
+    /// MAC settings that override `[wifi]` while the controller runs.
+    pub mac: Option<MacControl>,
+}
+
+/// `[control.window]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WindowControl {
+    /// C: what the last hop can carry.
+    pub capacity: Capacity,
+    /// How often shares are computed.
+    pub interval: Span,
+    /// How what UDP leaves is divided.
+    pub share: ShareRule,
+    /// Weight of the newest sample in the low-pass filter of UDP, 0..=1.
+    pub udp_weight: f64,
+    /// The RTT without queueing at the last hop.
+    pub rtt: WindowRtt,
+}
+
+/// Where C comes from.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Capacity {
+    /// Given, IP bit/s.
+    Rate(BitRate),
+    /// A share, 0..=1, of what TCP alone gets over this air ([`crate::capacity::tcp_alone`]).
+    Share(f64),
+    /// Learned while it runs.
+    Learn,
+}
+
+/// How flows share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShareRule {
+    /// Max-min fair: what one flow cannot use goes to the others.
+    MaxMin,
+    /// Eq. (1) of SAP-LAW to the letter.
+    Equal,
+}
+
+/// The RTT of the window formula.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowRtt {
+    /// Measured per flow.
+    Measured,
+    /// One constant, as ns-2 runs use.
+    Constant(Span),
+}
+
+/// `[control.mac]`: absent keys leave what `[wifi]` says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MacControl {
+    /// Transmissions of one frame, in all, short and long alike.
+    pub attempts: Option<u8>,
+    /// Packets in the access point's queue.
+    pub limit: Option<u32>,
+}
+
+/// Capacity where `[control.window]` names none: the share the project's own figures are measured with.
+const CAPACITY: Capacity = Capacity::Share(0.98);
+
+pub(crate) fn read_control(root: &Reader<'_>) -> Result<Control, ScenarioError> {
+    let Some(control) = root.table("control", &["window", "snoop", "mac"])? else { return Ok(Control::default()) };
+    let mac = match control.table("mac", &["attempts", "limit"])? {
+        None => None,
+        Some(mac) => Some(MacControl {
+            attempts: mac.count("attempts", 1..=255)?.map(|n| n as u8),
+            limit: mac.count("limit", 1..=MOST_PACKETS)?,
+        }),
+    };
+    let snoop = control.table("snoop", &[])?.is_some();
+    Ok(Control { window: read_window(&control)?, snoop, mac })
+}
+
+const WINDOW_KEYS: [&str; 5] = ["capacity", "interval", "share", "udp_weight", "rtt"];
+
+fn read_window(control: &Reader<'_>) -> Result<Option<WindowControl>, ScenarioError> {
+    let Some(window) = control.table("window", &WINDOW_KEYS)? else { return Ok(None) };
+    let rtt = match window.text("rtt") {
+        Ok(None | Some("measured")) => WindowRtt::Measured,
+        _ => match window.positive::<Span>("rtt") {
+            Ok(Some(span)) => WindowRtt::Constant(span),
+            _ => return Err(window.wrong("rtt", "is neither \"measured\" nor a time such as \"81.5ms\"")),
+        },
+    };
+    let interval = window.positive("interval")?.unwrap_or(Span::from_millis(200));
+    if interval < Span::from_millis(1) {
+        return Err(window.wrong("interval", "is shorter than \"1ms\""));
+    }
+    Ok(Some(WindowControl {
+        capacity: read_capacity(&window)?,
+        interval,
+        share: window
+            .choice("share", &[("max-min", ShareRule::MaxMin), ("equal", ShareRule::Equal)])?
+            .unwrap_or(ShareRule::MaxMin),
+        udp_weight: window.number("udp_weight", 0.0..=1.0)?.unwrap_or(0.2),
+        rtt,
+    }))
+}
+
+fn read_capacity(window: &Reader<'_>) -> Result<Capacity, ScenarioError> {
+    let right = "write a rate \"18Mbit/s\", a share \"98%\" of what TCP alone gets, or \"learn\"";
+    let wrong = |found: &str| window.wrong("capacity", format!("`{found}` is no capacity; {right}"));
+    if !window.has("capacity") {
+        return Ok(CAPACITY);
+    }
+    let Ok(Some(text)) = window.text("capacity") else { return Err(window.wrong("capacity", right)) };
+    if text == "learn" {
+        return Ok(Capacity::Learn);
+    }
+    if text.ends_with('%') {
+        let share: Share = text.parse().map_err(|_| wrong(text))?;
+        return if share.0 > 0.0 { Ok(Capacity::Share(share.0)) } else { Err(wrong(text)) };
+    }
+    match text.parse::<BitRate>() {
+        Ok(rate) if rate > BitRate::ZERO => Ok(Capacity::Rate(rate)),
+        _ => Err(wrong(text)),
+    }
+}

@@ -1,0 +1,406 @@
+//! `[[flow]]`: who sends what to whom, and when.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use lasthop_core::units::{BitRate, Bytes, Span};
+
+use super::read::Reader;
+use super::tree::{Origin, SourceMap, Table};
+use super::{HostId, ScenarioError};
+use crate::traffic::trace::Frames;
+
+/// One flow, expanded from its count and from the counts of its hosts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flow {
+    /// `ftp`, or `ftp.3` where there are several.
+    pub name: String,
+    /// The name of its table; its keys stand at `flow.<table>.<key>`.
+    pub table: String,
+    /// Which copy it is, from 0, and of how many.
+    pub copy: (u32, u32),
+    /// Where its data starts.
+    pub from: HostId,
+    /// Where its data ends.
+    pub to: HostId,
+    /// What it sends.
+    pub kind: Kind,
+    /// Since the start of the run.
+    pub start: Span,
+    /// Since the start of the run; at most the duration.
+    pub stop: Span,
+}
+
+/// What a flow sends. Sizes and rates count IP bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Kind {
+    /// State updates of a game, server to client.
+    GameServer(Periodic),
+    /// Commands of a player, client to server.
+    GameClient(Periodic),
+    /// The audio flow of the ARQ paper.
+    Audio(Periodic),
+    /// A call: one way of it.
+    Voip(Periodic),
+    /// Constant bit rate.
+    Cbr(Rated),
+    /// Packets of one size at exponential gaps.
+    Poisson(Rated),
+    /// An MPEG-4 stream.
+    Video(Video),
+    /// An H.263-like variable rate, one way of a video chat.
+    VideoChat(Video),
+    /// Greedy TCP.
+    Ftp(Ftp),
+    /// A web page over parallel TCP connections.
+    Web(Web),
+    /// A download over QUIC.
+    Quic(Quic),
+}
+
+/// One packet of one size at one gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Periodic {
+    /// IP bytes of a packet.
+    pub size: Bytes,
+    /// From one packet to the next.
+    pub every: Span,
+}
+
+/// Packets of one size at one mean rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rated {
+    /// IP bit/s.
+    pub rate: BitRate,
+    /// IP bytes of a packet.
+    pub size: Bytes,
+}
+
+/// Frames of variable size.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Video {
+    /// Where the frames come from.
+    pub frames: FrameSource,
+}
+
+/// Where the frames of a video come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FrameSource {
+    /// A frame trace, read as it is and begun again at its end.
+    Trace {
+        /// The file.
+        path: PathBuf,
+        /// Its frames.
+        frames: Arc<Frames>,
+    },
+    /// The TES generator at a mean rate of IP bits.
+    Generator {
+        /// Mean, IP bit/s.
+        rate: BitRate,
+    },
+}
+
+/// What a TCP sender and its receiver are set to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tcp {
+    /// Congestion control.
+    pub cc: CongestionControl,
+    /// Selective acknowledgements offered.
+    pub sack: bool,
+    /// The receiver acknowledges every second segment.
+    pub delayed_ack: bool,
+    /// Segments.
+    pub initial_window: u32,
+    /// The receiver's own offer in segments; `None`: autotuned.
+    pub window: Option<u32>,
+    /// Payload of a segment before options.
+    pub mss: Bytes,
+}
+
+/// Kind `ftp`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ftp {
+    /// Ends after so many bytes; `None`: at `stop`.
+    pub bytes: Option<Bytes>,
+    /// Its TCP.
+    pub tcp: Tcp,
+}
+
+/// Kind `web`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Web {
+    /// Which page (MODELS.md section 2).
+    pub page: Page,
+    /// Parallel connections.
+    pub connections: u32,
+    /// Its TCP.
+    pub tcp: Tcp,
+}
+
+/// Kind `quic`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quic {
+    /// Ends after so many bytes; `None`: at `stop`.
+    pub bytes: Option<Bytes>,
+    /// Congestion control.
+    pub cc: CongestionControl,
+    /// Segments.
+    pub initial_window: u32,
+}
+
+/// The pages of the CHAP paper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Page {
+    /// 6 objects, 155 KB.
+    GoogleNews,
+    /// 48 objects, 322 KB.
+    Yahoo,
+    /// 151 objects, 750 KB.
+    Wsj,
+    /// 136 objects, 1142 KB.
+    Cnn,
+}
+
+/// The senders of MODELS.md section 4.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CongestionControl {
+    /// RFC 5681 without fast recovery.
+    Tahoe,
+    /// RFC 5681.
+    Reno,
+    /// RFC 6582.
+    NewReno,
+    /// Brakmo and Peterson.
+    Vegas,
+    /// Westwood, BWE filter.
+    Westwood,
+    /// Westwood, ABSE (2002).
+    WestwoodAbse,
+    /// Westwood+.
+    WestwoodPlus,
+    /// TCP-Real (2002).
+    TcpReal,
+    /// GAIMD (0.31, 0.875).
+    Aimd,
+    /// RFC 5348.
+    Tfrc,
+    /// Scalable streaming video protocol.
+    Ssvp,
+    /// RFC 9438.
+    Cubic,
+    /// draft-ietf-ccwg-bbr.
+    Bbr,
+}
+
+impl CongestionControl {
+    /// Words of the file.
+    pub const WORDS: [(&'static str, Self); 13] = [
+        ("tahoe", Self::Tahoe),
+        ("reno", Self::Reno),
+        ("newreno", Self::NewReno),
+        ("vegas", Self::Vegas),
+        ("westwood", Self::Westwood),
+        ("westwood-abse", Self::WestwoodAbse),
+        ("westwood+", Self::WestwoodPlus),
+        ("tcp-real", Self::TcpReal),
+        ("aimd", Self::Aimd),
+        ("tfrc", Self::Tfrc),
+        ("ssvp", Self::Ssvp),
+        ("cubic", Self::Cubic),
+        ("bbr", Self::Bbr),
+    ];
+
+    /// The word of the file.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::WORDS.iter().find(|(_, cc)| *cc == self).map_or("", |(word, _)| word)
+    }
+}
+
+impl Kind {
+    /// The word of the file.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::GameServer(_) => "game-server",
+            Self::GameClient(_) => "game-client",
+            Self::Audio(_) => "audio",
+            Self::Voip(_) => "voip",
+            Self::Cbr(_) => "cbr",
+            Self::Poisson(_) => "poisson",
+            Self::Video(_) => "video",
+            Self::VideoChat(_) => "video-chat",
+            Self::Ftp(_) => "ftp",
+            Self::Web(_) => "web",
+            Self::Quic(_) => "quic",
+        }
+    }
+
+    /// Takes what the path gives, instead of following a schedule of its own.
+    #[must_use]
+    pub fn is_elastic(&self) -> bool {
+        matches!(self, Self::Ftp(_) | Self::Web(_) | Self::Quic(_))
+    }
+
+    /// The TCP of a kind that has one.
+    #[must_use]
+    pub fn tcp(&self) -> Option<&Tcp> {
+        match self {
+            Self::Ftp(ftp) => Some(&ftp.tcp),
+            Self::Web(web) => Some(&web.tcp),
+            _ => None,
+        }
+    }
+}
+
+const COMMON: [&str; 7] = ["name", "from", "to", "kind", "start", "stop", "count"];
+
+/// Every key that some kind of flow has beyond the common ones.
+const OF_KINDS: [&str; 13] = [
+    "trace",
+    "rate",
+    "size",
+    "every",
+    "bytes",
+    "cc",
+    "sack",
+    "delayed_ack",
+    "initial_window",
+    "window",
+    "mss",
+    "page",
+    "connections",
+];
+
+const KINDS: [&str; 11] =
+    ["game-server", "game-client", "audio", "voip", "video", "video-chat", "ftp", "cbr", "web", "quic", "poisson"];
+
+/// The keys that a flow of `kind` may have; `None` for a kind that does not exist.
+pub(crate) fn keys_of_kind(kind: &str) -> Option<Vec<&'static str>> {
+    let own: &[&'static str] = match kind {
+        "game-server" | "game-client" | "audio" | "voip" => &["size", "every"],
+        "cbr" | "poisson" => &["rate", "size"],
+        "video" | "video-chat" => &["trace", "rate"],
+        "ftp" => &["bytes", "cc", "sack", "delayed_ack", "initial_window", "window", "mss"],
+        "web" => &["page", "connections", "cc", "sack", "delayed_ack", "initial_window", "window", "mss"],
+        "quic" => &["bytes", "cc", "initial_window"],
+        _ => return None,
+    };
+    Some(COMMON.iter().chain(own).copied().collect())
+}
+
+/// Smallest IP packet over UDP: 20 bytes of IPv4, 8 of UDP.
+pub const SMALLEST_UDP: u64 = 28;
+
+/// Largest IP packet: the MTU of Ethernet and of the papers.
+pub const LARGEST_PACKET: u64 = 1500;
+
+/// Shortest gap between packets of one source; bounds what a file can ask of a host.
+const SHORTEST_GAP: Span = Span::from_micros(1);
+
+/// Opens the table of a flow: its kind decides its keys.
+pub(crate) fn open<'a>(
+    source: &'a SourceMap,
+    path: &str,
+    at: &'a Origin,
+    table: &'a Table,
+) -> Result<Reader<'a>, ScenarioError> {
+    let kind = table.text("kind").unwrap_or_default();
+    let known = keys_of_kind(kind).unwrap_or_else(|| COMMON.iter().chain(&OF_KINDS).copied().collect());
+    let reader = Reader::of_kind(source, path, at, table, &known, &OF_KINDS)?;
+    if keys_of_kind(kind).is_none() {
+        let why = match reader.has("kind") {
+            true => format!("`{kind}` is no kind of flow; {}", super::read::nearest(kind, &KINDS)),
+            false => "is missing; write for example kind = \"ftp\"".to_owned(),
+        };
+        return Err(reader.wrong("kind", why));
+    }
+    Ok(reader)
+}
+
+/// Loads a frame trace by the path as written.
+pub(crate) type LoadTrace<'a> = dyn FnMut(&str) -> Result<(PathBuf, Arc<Frames>), String> + 'a;
+
+/// Reads what the flow sends.
+pub(crate) fn read_kind(flow: &Reader<'_>, load: &mut LoadTrace<'_>) -> Result<Kind, ScenarioError> {
+    let ms = Span::from_millis;
+    Ok(match flow.text("kind")?.unwrap_or_default() {
+        "game-server" => Kind::GameServer(periodic(flow, 200, ms(50))?),
+        "game-client" => Kind::GameClient(periodic(flow, 42, ms(60))?),
+        "audio" => Kind::Audio(periodic(flow, 100, ms(20))?),
+        // G.711 in 20 ms packets: 160 B of voice, 12 RTP, 8 UDP, 20 IP.
+        "voip" => Kind::Voip(periodic(flow, 200, ms(20))?),
+        "cbr" => Kind::Cbr(rated(flow)?),
+        "poisson" => Kind::Poisson(rated(flow)?),
+        "video" => Kind::Video(video(flow, BitRate::bps(280_000), load)?),
+        "video-chat" => Kind::VideoChat(video(flow, BitRate::bps(62_000), load)?),
+        "web" => Kind::Web(Web {
+            page: flow.choice("page", &PAGES)?.unwrap_or(Page::Cnn),
+            connections: flow.count("connections", 1..=64)?.unwrap_or(6),
+            tcp: tcp(flow)?,
+        }),
+        "quic" => Kind::Quic(Quic {
+            bytes: flow.positive("bytes")?,
+            cc: flow.choice("cc", &CongestionControl::WORDS)?.unwrap_or(CongestionControl::Cubic),
+            initial_window: flow.count("initial_window", 1..=1000)?.unwrap_or(10),
+        }),
+        _ => Kind::Ftp(Ftp { bytes: flow.positive("bytes")?, tcp: tcp(flow)? }),
+    })
+}
+
+const PAGES: [(&str, Page); 4] =
+    [("google-news", Page::GoogleNews), ("yahoo", Page::Yahoo), ("wsj", Page::Wsj), ("cnn", Page::Cnn)];
+
+fn size(flow: &Reader<'_>, usual: u64) -> Result<Bytes, ScenarioError> {
+    let size = flow.quantity::<Bytes>("size")?.unwrap_or(Bytes(usual));
+    if !(SMALLEST_UDP..=LARGEST_PACKET).contains(&size.0) {
+        let why = format!("{size} is no IP packet over UDP; write {SMALLEST_UDP}B (its headers) to {LARGEST_PACKET}B");
+        return Err(flow.wrong("size", why));
+    }
+    Ok(size)
+}
+
+fn periodic(flow: &Reader<'_>, usual_size: u64, usual_gap: Span) -> Result<Periodic, ScenarioError> {
+    let every = flow.quantity("every")?.unwrap_or(usual_gap);
+    if every < SHORTEST_GAP {
+        return Err(flow.wrong("every", format!("is shorter than {SHORTEST_GAP}")));
+    }
+    Ok(Periodic { size: size(flow, usual_size)?, every })
+}
+
+fn rated(flow: &Reader<'_>) -> Result<Rated, ScenarioError> {
+    let rate: Option<BitRate> = flow.positive("rate")?;
+    let rate = flow.required("rate", rate, "\"1Mbit/s\"")?;
+    let size = size(flow, LARGEST_PACKET)?;
+    if rate.time_for(size.0) < SHORTEST_GAP {
+        return Err(flow.wrong("rate", format!("sends {size} packets more often than every {SHORTEST_GAP}")));
+    }
+    Ok(Rated { rate, size })
+}
+
+fn video(flow: &Reader<'_>, usual: BitRate, load: &mut LoadTrace<'_>) -> Result<Video, ScenarioError> {
+    let rate = flow.positive("rate")?.unwrap_or(usual);
+    if !(BitRate::bps(20_000)..=BitRate::mbps(1_000)).contains(&rate) {
+        return Err(flow.wrong("rate", format!("{rate} is no mean rate of a video; write 20kbit/s to 1000Mbit/s")));
+    }
+    let Some(written) = flow.text("trace")? else {
+        return Ok(Video { frames: FrameSource::Generator { rate } });
+    };
+    let (path, frames) = load(written).map_err(|why| flow.wrong("trace", why))?;
+    Ok(Video { frames: FrameSource::Trace { path, frames } })
+}
+
+fn tcp(flow: &Reader<'_>) -> Result<Tcp, ScenarioError> {
+    let mss = flow.quantity::<Bytes>("mss")?.unwrap_or(Bytes(1460));
+    if !(88..=LARGEST_PACKET - 40).contains(&mss.0) {
+        return Err(flow.wrong("mss", format!("{mss} is no segment of a {LARGEST_PACKET}B packet; write 88B to 1460B")));
+    }
+    Ok(Tcp {
+        cc: flow.choice("cc", &CongestionControl::WORDS)?.unwrap_or(CongestionControl::Cubic),
+        sack: flow.flag("sack")?.unwrap_or(true),
+        delayed_ack: flow.flag("delayed_ack")?.unwrap_or(true),
+        initial_window: flow.count("initial_window", 1..=1000)?.unwrap_or(10),
+        window: flow.count("window", 1..=700_000)?,
+        mss,
+    })
+}

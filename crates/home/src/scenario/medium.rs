@@ -1,0 +1,77 @@
+//! From `[wifi]`, `[[station]]` and `[control.mac]` to what the medium is made of.
+
+use lasthop_wifi::{Loss as MediumLoss, MediumParams, NodeId, Radio, StationParams};
+
+use super::{HostId, LastHop, Loss, Scenario, Wifi};
+
+impl Wifi {
+    /// The cell's parameters, without stations.
+    #[must_use]
+    pub fn medium_params(&self) -> MediumParams {
+        MediumParams {
+            standard: self.standard,
+            timing: self.timing,
+            control_rate: self.control_rate,
+            preamble: self.preamble,
+            protection: self.protection,
+            attempts: u32::from(self.long_attempts),
+            short_attempts: Some(u32::from(self.short_attempts)),
+            rts_threshold: self.rts_threshold,
+            queue_limit: self.queue.limit as usize,
+            power_w: self.power.0,
+            radio: Radio {
+                frequency_hz: self.frequency.0,
+                receive_threshold_w: self.receive_threshold.0,
+                carrier_sense_threshold_w: self.carrier_sense_threshold.0,
+                capture_db: self.capture.0,
+            },
+            loss: self.loss.into(),
+            after_collision: self.after_collision,
+        }
+    }
+}
+
+impl From<Loss> for MediumLoss {
+    fn from(loss: Loss) -> Self {
+        match loss {
+            Loss::None => Self::None,
+            Loss::Fixed { rate } => Self::Fixed { rate },
+            Loss::Shadowing { exponent, deviation } => Self::Shadowing { exponent, deviation_db: deviation.0 },
+        }
+    }
+}
+
+impl Scenario {
+    /// The air and its stations in the order of [`Scenario::stations`]; `None` with a `[wireless_link]`. The settings
+    /// of `[control.mac]` are in force where there is one: it counts while a controller runs.
+    #[must_use]
+    pub fn medium(&self) -> Option<(MediumParams, Vec<StationParams>)> {
+        let LastHop::Wifi(wifi) = &self.hop else { return None };
+        let mut params = wifi.medium_params();
+        let mac = self.control.mac.unwrap_or_default();
+        if let Some(attempts) = mac.attempts {
+            params.attempts = u32::from(attempts);
+            params.short_attempts = Some(u32::from(attempts));
+        }
+        params.queue_limit = mac.limit.map_or(params.queue_limit, |limit| limit as usize);
+        let station = |s: &super::Station| StationParams {
+            standard: s.standard,
+            rate: s.rate,
+            distance_m: s.distance.0,
+            angle_deg: s.angle.0,
+            power_w: s.power.0,
+            queue_limit: wifi.station_queue.limit as usize,
+        };
+        Some((params, self.stations.iter().map(station).collect()))
+    }
+
+    /// The node of the medium that a host is; `None` for servers.
+    #[must_use]
+    pub fn node(&self, host: HostId) -> Option<NodeId> {
+        match host {
+            HostId::AccessPoint => Some(NodeId(0)),
+            HostId::Station(i) => Some(NodeId(i as u16 + 1)),
+            HostId::Server(_) => None,
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! One radio: its queue, the frame it is sending, its contention window.
+
+use lasthop_core::aqm::fifo::Fifo;
+use lasthop_core::packet::{FlowId, Packet};
+use lasthop_core::units::Time;
+
+use super::NodeId;
+use crate::params::{MediumParams, StationParams};
+use crate::phy::{AirTimes, Phy};
+use crate::propagation::Loss;
+use crate::snapshot::NodeStats;
+
+/// A packet and where it goes.
+#[derive(Clone, Debug)]
+pub struct Addressed<P> {
+    pub packet: P,
+    pub to: NodeId,
+}
+
+impl<P: Packet> Packet for Addressed<P> {
+    fn flow(&self) -> FlowId {
+        self.packet.flow()
+    }
+    fn bytes(&self) -> u32 {
+        self.packet.bytes()
+    }
+}
+
+/// The frame in service.
+#[derive(Clone, Debug)]
+pub struct Service<P> {
+    /// Taken when it reaches its receiver; repetitions after that are duplicates, which the receiver removes.
+    pub packet: Option<P>,
+    pub to: NodeId,
+    pub bytes: u32,
+    /// Transmissions so far.
+    pub attempts: u32,
+}
+
+/// See the module. The access point's air times and loss fields are not used: each station holds both directions.
+#[derive(Clone, Debug)]
+pub struct Node<P> {
+    pub queue: Fifo<Addressed<P>>,
+    pub service: Option<Service<P>>,
+    pub cw: u32,
+    pub cw_min: u32,
+    pub stats: NodeStats,
+    /// Of frames to and from this station.
+    pub times: AirTimes,
+    pub power_w: f64,
+    pub distance_m: f64,
+    pub angle_deg: f64,
+    /// A frame from this station to the access point is lost with this probability.
+    pub loss_up: f64,
+    /// The same from the access point to this station.
+    pub loss_down: f64,
+}
+
+impl<P: Packet> Node<P> {
+    pub fn access_point(params: &MediumParams, phy: &Phy) -> Self {
+        let place = StationParams {
+            standard: params.standard,
+            distance_m: 0.0,
+            power_w: params.power_w,
+            queue_limit: params.queue_limit,
+            ..StationParams::default()
+        };
+        Self::station(&place, phy)
+    }
+
+    pub fn station(station: &StationParams, phy: &Phy) -> Self {
+        let cw_min = phy.cw_min(station.standard);
+        Self {
+            queue: Fifo::new(station.queue_limit, Time::ZERO),
+            service: None,
+            cw: cw_min,
+            cw_min,
+            stats: NodeStats::default(),
+            times: AirTimes::new(phy, station.rate),
+            power_w: station.power_w,
+            distance_m: station.distance_m,
+            angle_deg: station.angle_deg,
+            loss_up: 0.0,
+            loss_down: 0.0,
+        }
+    }
+
+    /// Computes the loss probabilities again, after the distance changed.
+    pub fn refresh_loss(&mut self, params: &MediumParams) {
+        let at = |power_w| params.radio.loss_probability(params.loss, power_w, self.distance_m);
+        (self.loss_up, self.loss_down) = (at(self.power_w), at(params.power_w));
+    }
+
+    /// Takes the next packet into service.
+    pub fn serve_next(&mut self, now: Time) {
+        self.service = self.queue.pop(now).map(|next| Service::new(next.packet, next.to));
+    }
+
+    /// Mean power of this node's frames `metres` away, dBm; meaningful with shadowing only.
+    pub fn mean_power_at(&self, params: &MediumParams, metres: f64) -> f64 {
+        let Loss::Shadowing { exponent, .. } = params.loss else { return 0.0 };
+        params.radio.mean_power(self.power_w, metres, exponent)
+    }
+
+    /// Metres between two nodes.
+    pub fn distance_to(&self, other: &Self) -> f64 {
+        let position = |node: &Self| {
+            let angle = node.angle_deg.to_radians();
+            (node.distance_m * libm::cos(angle), node.distance_m * libm::sin(angle))
+        };
+        let ((ax, ay), (bx, by)) = (position(self), position(other));
+        libm::hypot(ax - bx, ay - by)
+    }
+}
+
+impl<P: Packet> Service<P> {
+    pub fn new(packet: P, to: NodeId) -> Self {
+        let bytes = packet.bytes();
+        Self { packet: Some(packet), to, bytes, attempts: 0 }
+    }
+}

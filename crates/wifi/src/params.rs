@@ -1,0 +1,111 @@
+//! What a medium is made of, as a host configures it.
+
+use crate::phy::{Phy, Preamble, Rate, Standard, Timing};
+use crate::propagation::{Loss, Radio};
+
+/// How the senders of a collision resume.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AfterCollision {
+    /// They wait for the ACK timeout, then DIFS; everybody else waits EIFS.
+    #[default]
+    Standard,
+    /// Everybody waits EIFS from the end of the collision: Bianchi's convention.
+    Eifs,
+}
+
+/// A cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MediumParams {
+    /// Generation of the access point.
+    pub standard: Standard,
+    /// Whose timing rules.
+    pub timing: Timing,
+    /// Fastest rate of ACK, RTS and CTS; `None`: the highest basic rate not above the data rate.
+    pub control_rate: Option<Rate>,
+    /// Of DSSS frames.
+    pub preamble: Preamble,
+    /// CTS-to-self before OFDM data; also on when a station of 802.11b is in a cell of 802.11g.
+    pub protection: bool,
+    /// Transmissions of one frame in all (retransmissions + 1), at least 1. 7: the standard's short retry limit, which
+    /// governs every frame not above the RTS threshold.
+    pub attempts: u32,
+    /// The same for frames up to `rts_threshold`; `None`: `attempts`.
+    pub short_attempts: Option<u32>,
+    /// MAC frames longer than this use RTS/CTS, bytes. 65535: none.
+    pub rts_threshold: u32,
+    /// Packets in the access point's queue, the frame in service not counted. 50: ns-2's default.
+    pub queue_limit: usize,
+    /// Access point's transmit power, W.
+    pub power_w: f64,
+    /// Thresholds.
+    pub radio: Radio,
+    /// Frames lost to the channel.
+    pub loss: Loss,
+    /// How senders of a collision resume.
+    pub after_collision: AfterCollision,
+}
+
+impl Default for MediumParams {
+    fn default() -> Self {
+        Self {
+            standard: Standard::G,
+            timing: Timing::Standard,
+            control_rate: None,
+            preamble: Preamble::Long,
+            protection: false,
+            attempts: 7,
+            short_attempts: None,
+            rts_threshold: 65_535,
+            queue_limit: 50,
+            power_w: 0.281_838_15,
+            radio: Radio::default(),
+            loss: Loss::None,
+            after_collision: AfterCollision::Standard,
+        }
+    }
+}
+
+impl MediumParams {
+    /// The air times of a cell with these stations.
+    #[must_use]
+    pub fn phy(&self, stations: &[StationParams]) -> Phy {
+        let mixed = self.standard == Standard::G && stations.iter().any(|s| s.standard == Standard::B);
+        Phy {
+            standard: self.standard,
+            timing: self.timing,
+            preamble: self.preamble,
+            protection: self.protection || mixed,
+            control_rate: self.control_rate,
+        }
+    }
+}
+
+/// A station.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StationParams {
+    /// Generation of its radio: its smallest contention window.
+    pub standard: Standard,
+    /// Data rate to and from it.
+    pub rate: Rate,
+    /// From the access point, m.
+    pub distance_m: f64,
+    /// Where it stands on the circle around the access point, degrees.
+    pub angle_deg: f64,
+    /// Transmit power, W.
+    pub power_w: f64,
+    /// Packets in its queue, the frame in service not counted.
+    pub queue_limit: usize,
+}
+
+impl Default for StationParams {
+    fn default() -> Self {
+        Self {
+            standard: Standard::G,
+            rate: Rate::OFDM_54,
+            distance_m: 10.0,
+            angle_deg: 0.0,
+            power_w: 0.281_838_15,
+            queue_limit: 50,
+        }
+    }
+}
