@@ -8,7 +8,7 @@ use lasthop_core::packet::Direction;
 use lasthop_core::units::{BitRate, Span, Time};
 
 use super::Core;
-use super::table::Entry;
+use super::table::Carrying;
 use crate::status::{ByDirection, Bypass, CapacityReport, Control, FlowState, FlowStatus, LoopStatus, Status};
 
 /// From the first flow to the first line about it: its rate must settle.
@@ -159,12 +159,12 @@ impl Core {
     }
 
     fn flow(&self, flow: &FlowSnapshot) -> Option<FlowStatus> {
-        let (key, entry) = self.table.entry(flow.flow)?;
-        let half = &entry.state.half[flow.direction.index()];
+        let (key, carrying) = self.table.carried(flow.flow)?;
+        let half = &carrying.state.half[flow.direction.index()];
         Some(FlowStatus {
             flow: text(key, flow.direction),
             direction: flow.direction,
-            state: state(flow, entry, half),
+            state: state(flow, carrying, half),
             rate_bps: flow.rate.as_bps(),
             share_bps: flow.share.map(BitRate::as_bps),
             clamp_bytes: flow.plan.filter(|_| flow.controllable).map(|plan| plan.clamp_bytes),
@@ -178,8 +178,8 @@ impl Core {
     }
 }
 
-fn state(flow: &FlowSnapshot, entry: &Entry, half: &Half) -> FlowState {
-    let State { half: halves, .. } = &entry.state;
+fn state(flow: &FlowSnapshot, carrying: &Carrying, half: &Half) -> FlowState {
+    let State { half: halves, .. } = &carrying.state;
     if halves.iter().any(|h| h.data_flags & Half::CLOSING != 0) {
         FlowState::Closing
     } else if !flow.controllable {
