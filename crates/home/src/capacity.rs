@@ -2,12 +2,12 @@
 //!
 //! `C = 8 x (IP bytes of data delivered in [1 s, 20 s)) / 19 s`   [bit/s]
 //!
-//! The medium of the scenario (same radio, rates, loss, attempts, seed; no UDP) runs in virtual time with greedy senders in
-//! place of the elastic flows: the access point's queue never empties and serves downloads round robin, an uploading
-//! station's neither; the other end answers every second segment (each one without `delayed_ack`) with an ACK of 52 IP
-//! bytes: 20 of IP, 20 of TCP, 12 of timestamps. A segment fills a packet of `mss + 40` bytes.
-//! Without an elastic flow it is a download to the first station.
-//! Not in it: congestion control (a lost segment is made up for at once), wired limits, the time ACKs spend on the wire.
+//! The medium of the scenario (same radio, rates, loss, attempts, seed; no UDP) runs in virtual time with greedy
+//! senders in place of the elastic flows: the access point's queue never empties and serves downloads round robin, an
+//! uploading station's neither; the other end answers every second segment (each one without `delayed_ack`) with an
+//! ACK of 52 IP bytes: 20 of IP, 20 of TCP, 12 of timestamps. A segment fills a packet of `mss + 40` bytes. Without an
+//! elastic flow it is a download to the first station.
+//! Not in it: congestion control (a lost segment is made up for at once), wired limits, the ACKs' time on the wire.
 
 use lasthop_core::packet::{FlowId, Packet};
 use lasthop_core::units::{BitRate, Time};
@@ -199,8 +199,8 @@ mod tests {
     #[test]
     fn fewer_acks_leave_more_air_to_data() {
         let (delayed, each) = (mbps(&home(DOWN, &[])), mbps(&home(DOWN, &["flow.ftp.delayed_ack=false"])));
-        // By hand: data 254 + 10 + 34 us, ACK 42 + 10 + 34 us, two DIFS of 28 us, 7.5 slots of 9 us, and a collision for
-        // one segment in nine that costs about 380 us: 550 us for 12,000 bit, 21.8 Mbit/s.
+        // By hand: data 254 + 10 + 34 us, ACK 42 + 10 + 34 us, two DIFS of 28 us, 7.5 slots of 9 us, and a collision
+        // for one segment in nine that costs about 380 us: 550 us for 12,000 bit, 21.8 Mbit/s.
         assert!((20.7..22.9).contains(&each), "{each}");
         assert!((1.05..1.25).contains(&(delayed / each)), "{delayed} and {each}");
     }

@@ -1,7 +1,8 @@
 //! What a home is: the scenario, its traffic, its report.
 //!
 //! [`scenario`] turns a scenario file into types that cannot hold a wrong value, [`traffic`] turns a flow into the
-//! times and sizes of its packets. Nothing here reads a clock; randomness comes from `lasthop_wifi::random`.
+//! times and sizes of its packets, [`link`] is a wire, [`capacity`] says what TCP alone gets over the air, and
+//! [`report`] holds every figure of a run. Nothing here reads a clock; randomness comes from `lasthop_wifi::random`.
 
 pub mod capacity;
 pub mod link;

@@ -1,7 +1,7 @@
 //! One direction of a wired link: a sender that takes `bytes / rate` per packet, a drop-tail buffer in front of it,
 //! and a delay behind it.
 //!
-//! `arrival = max(now, link free) + 8 bytes / rate + delay`   [s]
+//! `arrival = max(now, link free) + 8 bytes / rate + delay   [s]`
 //!
 //! The buffer counts waiting packets; the one being sent has left it, as in ns-2 (a queue of 140 holds 141 packets
 //! of a busy link). Without a rate nothing waits. Times are exact: a late `poll` moves nothing.

@@ -71,7 +71,7 @@ pub struct FlowMeter {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Which {
-    Before,
+    Neither,
     StartUp,
     Figures,
 }
@@ -94,15 +94,16 @@ impl FlowMeter {
     fn which(&self, sent: Time) -> Which {
         let since = sent.since(self.origin);
         match () {
+            () if since >= self.window.end => Which::Neither,
             () if since >= self.window.measure_from => Which::Figures,
             () if since >= self.window.youngest_start => Which::StartUp,
-            () => Which::Before,
+            () => Which::Neither,
         }
     }
 
     fn population(&mut self, sent: Time) -> Option<&mut Population> {
         match self.which(sent) {
-            Which::Before => None,
+            Which::Neither => None,
             Which::StartUp => Some(&mut self.start_up),
             Which::Figures => Some(&mut self.figures),
         }

@@ -6,7 +6,7 @@ use lasthop_core::units::Span;
 
 use super::read::Reader;
 use super::set::Written;
-use super::tree::{Node, Origin, Table};
+use super::tree::{Node, Origin, Place, Table, Value};
 use super::{Scenario, ScenarioError};
 
 /// One change.
@@ -28,6 +28,9 @@ pub(crate) struct Step<'a> {
     set: &'a Table,
 }
 
+/// Most changes of a scenario.
+const MOST_CHANGES: usize = 1_000;
+
 /// Most changes times (hosts + flows): each change holds the home anew.
 pub(crate) const MOST_CHANGED: usize = 200_000;
 
@@ -37,7 +40,11 @@ const ROOTS: [&str; 7] = ["line", "server", "wifi", "wireless_link", "station", 
 /// The changes in order of time.
 pub(crate) fn read_steps<'a>(root: &Reader<'a>, duration: Span) -> Result<Vec<Step<'a>>, ScenarioError> {
     let mut steps = Vec::new();
-    for (i, (place, table)) in root.tables("change")?.into_iter().enumerate() {
+    let tables = root.tables("change")?;
+    if tables.len() > MOST_CHANGES {
+        return Err(root.wrong("change", format!("there are {} changes; {MOST_CHANGES} is the most", tables.len())));
+    }
+    for (i, (place, table)) in tables.into_iter().enumerate() {
         let path = format!("change.{}", i + 1);
         let change = Reader::new(root.source(), &path, place, table, &["at", "set"])?;
         let at = change.quantity("at")?;
@@ -71,8 +78,9 @@ impl Step<'_> {
             {
                 return Err(refuse(format!("cannot change while it runs; keys begin with {}", ROOTS.join(", "))));
             }
-            let removed = matches!(&node.value, super::tree::Value::Text(t) if t == "none" && path.last().is_some_and(|k| k != "kind"));
-            let value = if removed { super::tree::Value::Removed } else { node.value.clone() };
+            let is_none = matches!(&node.value, Value::Text(text) if text == "none");
+            let names_a_kind = path.last().is_some_and(|key| key == "kind");
+            let value = if is_none && !names_a_kind { Value::Removed } else { node.value.clone() };
             written.put(&path, Node { at: node.at.clone(), value }).map_err(refuse)?;
         }
         Ok(())
@@ -80,7 +88,7 @@ impl Step<'_> {
 
     /// An error about the change of `key`.
     pub(crate) fn refuse(&self, file: &str, key: &str, why: &str) -> ScenarioError {
-        let place = super::tree::Place { file, at: self.place }.to_string();
+        let place = Place { file, at: self.place }.to_string();
         ScenarioError::Wrong { place, key: format!("change.{}.set.{key}", self.number), why: why.to_owned() }
     }
 }

@@ -33,7 +33,8 @@ fn refusal(text: &str, set: &[&str]) -> String {
 /// A small home, `extra` below it.
 fn small(extra: &str) -> String {
     format!(
-        "format = 1\nname = \"small\"\nduration = \"20s\"\n[[server]]\nname = \"W\"\n[[station]]\nname = \"S\"\n{extra}\n"
+        "format = 1\nname = \"small\"\nduration = \"20s\"\n[[server]]\nname = \"W\"\n\
+         [[station]]\nname = \"S\"\n{extra}\n"
     )
 }
 
@@ -488,5 +489,25 @@ proptest! {
                 prop_assert!(home.stations.len() <= MOST as usize && home.flows.len() <= MOST as usize);
             }
         }
+    }
+
+    #[test]
+    fn the_packets_of_any_flow_are_in_order_in_time_and_of_lawful_size(
+        flow in 0_usize..6, kbits in 20_u64..50_000, size in 28_u64..=1500, start_ms in 0_u64..170_000, seed in 0_u64..1000,
+    ) {
+        let sets = [
+            format!("seed={seed}"),
+            format!("flow.*.rate={kbits}kbit/s"),
+            format!("flow.*.size={size}B"),
+            format!("flow.*.start={start_ms}ms"),
+            "flow.ftp.kind=poisson".to_owned(),
+            format!("flow.ftp.rate={kbits}kbit/s"),
+        ];
+        let home = schema(&sets.each_ref().map(String::as_str));
+        let flow = &home.flows[flow];
+        let packets: Vec<_> = crate::traffic::Source::new(flow, home.seed).take(300).collect();
+        prop_assert!(packets.windows(2).all(|w| w[0].at <= w[1].at));
+        prop_assert!(packets.iter().all(|p| p.at >= flow.start && p.at < flow.stop));
+        prop_assert!(packets.iter().all(|p| (28..=1500).contains(&p.bytes)));
     }
 }

@@ -2,14 +2,15 @@
 //!
 //! `U_n = frac(U_{n-1} + V_n)`,                 V_n uniform on [-alpha/2, alpha/2]   (background, TES+)
 //! `S(U) = U/xi` up to xi, `(1-U)/(1-xi)` above  (stitching: no jump where the circle closes)
-//! `F_n = H^-1(S(U_n)) x c_n`                    [bytes]
+//! `F_n = H^-1(S(U_n)) x c_n                    [bytes]`
 //!
-//! H^-1 is the inverse histogram of a frame type: quantiles at equal steps, straight lines between them, scaled so that
-//! its mean is exactly that type's share of the wanted rate. U_n and S(U_n) are uniform, so the marginal distribution is
-//! the histogram whatever alpha is; a small alpha makes neighbours alike (lag-1 autocorrelation of U about
-//! `sin(pi alpha) / (pi alpha)`).
-//! Sources: B. Melamed, "An overview of TES processes", 1993; A. Matrawy, I. Lambadaris, C. Huang, "MPEG4 traffic modeling
-//! using the transform expand sample methodology", 2002 (three models, one each for I, P and B, interleaved by the GOP).
+//! H^-1 is the inverse histogram of a frame type: quantiles at equal steps, straight lines between them, scaled so
+//! that its mean is exactly that type's share of the wanted rate. U_n and S(U_n) are uniform, so the marginal
+//! distribution is the histogram whatever alpha is; a small alpha makes neighbours alike (lag-1 autocorrelation of U
+//! about `sin(pi alpha) / (pi alpha)`).
+//! Sources: B. Melamed, "An overview of TES processes", 1993; A. Matrawy, I. Lambadaris, C. Huang, "MPEG4 traffic
+//! modeling using the transform expand sample methodology", 2002 (three models, one each for I, P and B, interleaved
+//! by the GOP).
 //!
 //! Ours: the histograms (log-normal quantiles with the spread of the Star Wars IV and Lecture Room-Cam traces, from
 //! their published statistics), and the slow correction `c_n = 1 + (bytes owed) / (3 s of the rate)`, within 0.5..1.5:
