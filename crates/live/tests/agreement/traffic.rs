@@ -275,7 +275,8 @@ impl Connection {
             let first = (end.rcv.wrapping_add(1), middle);
             let blocks = [first, (1, random.next() as u32), (1, end.rcv), (middle, end.beyond)];
             // Four do not fit beside timestamps: then the list is malformed.
-            let count = 1 + random.below(if self.timestamps && !random.percent(3) { 3 } else { 4 }) as usize;
+            let fit = if self.timestamps && !random.percent(3) { 3 } else { 4 };
+            let count = 1 + random.below(fit) as usize;
             options.extend(option::sack(&blocks[4 - count..]));
         }
         if self.signed {
