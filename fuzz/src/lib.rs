@@ -7,8 +7,11 @@
 use std::io;
 use std::path::Path;
 
-use lasthop_core::units::{BitRate, Bytes, Span};
-use lasthop_core::wire::{self, Link, Parsed};
+use lasthop_core::fastpath::layout::{Control, FlowState, Plan};
+use lasthop_core::fastpath::{self as core_fastpath, Verdict};
+use lasthop_core::packet::Direction;
+use lasthop_core::units::{BitRate, Bytes, Span, Time};
+use lasthop_core::wire::{self, Link, Merged, Parsed};
 use lasthop_home::scenario::{Flow, MOST, Scenario};
 use lasthop_home::traffic::Source;
 use lasthop_home::traffic::trace::Frames;
@@ -19,6 +22,7 @@ pub type Target = (&'static str, fn(&[u8]));
 /// Every target.
 pub const ALL: &[Target] = &[
     ("wire", wire),
+    ("fastpath", fastpath),
     ("scenario", scenario),
     ("set", set),
     ("trace", trace),
@@ -27,20 +31,75 @@ pub const ALL: &[Target] = &[
     ("status_json", status_json),
 ];
 
-/// A frame: understood or not, never beyond its end; and a window lowered in place changes the window and the checksum,
-/// nothing else, and keeps a right checksum right.
+/// A frame, alone or merged of several packets: understood or not, never beyond its end; and a window written in place
+/// changes the window and the checksum, nothing else, and a right checksum stays right.
 pub fn wire(input: &[u8]) {
-    for link in [Link::Ethernet, Link::Ip] {
-        let Parsed::Tcp(tcp) = wire::parse(input, link) else { continue };
+    let segment_bytes = input.first_chunk().map_or(0, |two| u32::from(u16::from_le_bytes(*two)));
+    let merged = Merged { segments: 1 + input.len() as u32 % 4, segment_bytes };
+    for (link, merged) in [(Link::Ethernet, Merged::NOT), (Link::Ip, Merged::NOT), (Link::Ethernet, merged)] {
+        let Parsed::Tcp(tcp) = wire::parse_merged(input, link, merged) else { continue };
         let mut frame = input.to_vec();
-        let was_right = wire::checksum_is_valid(&frame, &tcp);
-        let lower = tcp.window / 2;
-        wire::patch_window(&mut frame, &tcp, lower);
-        let changed = frame.iter().zip(input).filter(|(a, b)| a != b).count();
-        assert!(frame.len() == input.len() && changed <= 4, "{changed} bytes changed");
-        assert_eq!(wire::parse(&frame, link), Parsed::Tcp(wire::TcpFields { window: lower, ..tcp }));
-        if was_right {
-            assert!(wire::checksum_is_valid(&frame, &tcp), "the checksum was right before");
+        let window = tcp.window / 2;
+        wire::patch_window(&mut frame, &tcp, window);
+        assert_eq!(wire::checksum_is_valid(&frame, &tcp), wire::checksum_is_valid(input, &tcp));
+        assert_eq!(wire::parse_merged(&frame, link, merged), Parsed::Tcp(wire::TcpFields { window, ..tcp }));
+        let at = usize::from(tcp.window_at);
+        assert_eq!((&frame[..at], &frame[at + 4..]), (&input[..at], &input[at + 4..]));
+    }
+}
+
+/// Takes little-endian numbers and pieces off the front of an input.
+struct Cursor<'a>(&'a [u8]);
+
+impl<'a> Cursor<'a> {
+    fn bytes(&mut self, n: usize) -> Option<&'a [u8]> {
+        let (head, rest) = self.0.split_at_checked(n)?;
+        self.0 = rest;
+        Some(head)
+    }
+
+    fn u8(&mut self) -> Option<u8> {
+        Some(self.bytes(1)?[0])
+    }
+
+    fn u16(&mut self) -> Option<u16> {
+        Some(u16::from_le_bytes(*self.bytes(2)?.first_chunk()?))
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(*self.bytes(4)?.first_chunk()?))
+    }
+
+    fn plan(&mut self) -> Option<Plan> {
+        Some(Plan { clamp_bytes: self.u32()?, floor_bytes: self.u32()?, growth_bytes: self.u32()? })
+    }
+}
+
+/// Any run of packets of one flow under any plan: windows only ever fall and never to zero, and never in a dry run.
+///
+/// Input: window scale and dry run (a byte each), two plans, then packets: direction (a byte), microseconds since the
+/// one before (u32), length (u16), Ethernet frame.
+pub fn fastpath(input: &[u8]) {
+    let mut rest = Cursor(input);
+    let _ = packets_under_plans(&mut rest);
+}
+
+fn packets_under_plans(rest: &mut Cursor<'_>) -> Option<()> {
+    let (scale, dry_run) = (rest.u8()?, rest.u8()? & 1);
+    let default_plan = [rest.plan()?, rest.plan()?];
+    let mut control = Control { dry_run: u32::from(dry_run), default_plan, ..Control::default() };
+    let mut now = Time::from_nanos(1);
+    let mut state = FlowState::new(&control, now);
+    state.half[0].told_scale = scale;
+    loop {
+        let direction = if rest.u8()? & 1 == 0 { Direction::ToStation } else { Direction::ToRemote };
+        now += Span::from_micros(u64::from(rest.u32()?));
+        control.heartbeat_ns = now.as_nanos() / 2;
+        let length = usize::from(rest.u16()?).min(rest.0.len());
+        let frame = rest.bytes(length)?;
+        let Parsed::Tcp(tcp) = wire::parse(frame, Link::Ethernet) else { continue };
+        if let Verdict::Rewrite { window } = core_fastpath::on_packet(&mut state, &control, direction, &tcp, now) {
+            assert!(dry_run == 0 && window > 0 && window < tcp.window, "{window} after {}", tcp.window);
         }
     }
 }
