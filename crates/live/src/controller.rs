@@ -223,6 +223,7 @@ impl Core {
         let took = self::now().since(now);
         let controllable = self.table.controllable_bytes();
         self.totals.on_interval(now, counters, controllable, self.capacity, took, self.config.udp_weight);
+        self.totals.on_interface_bytes(now, self.links.ip_bytes());
         if let Some(line) = self.totals.summary(now, &self.ap.snapshot()) {
             log(&line);
         }
