@@ -99,6 +99,7 @@ impl Controller {
         // The cheap refusals first: interfaces, then the socket, then BPF.
         let mut links = Links::claim(&config)?;
         let server = Server::new(&config.socket)?;
+        // Before Linux 5.11 maps count against RLIMIT_MEMLOCK; libbpf finds out and raises it.
         let program = Program::load(LoadOptions { flows: config.flows })?;
         let mut core = Core {
             ap: Ap::new(config.params(capacity)),

@@ -4,7 +4,7 @@ use lasthop_live::attach::{AttachError, Mechanism, Side, filters};
 use lasthop_live::config::AttachMode;
 use lasthop_live::controller::ControllerError;
 use lasthop_live::netlink::Socket;
-use lasthop_live::status::ServerError;
+use lasthop_live::status::{ServerError, Status};
 
 use crate::traffic::Download;
 use crate::world::{World, world};
@@ -79,8 +79,9 @@ fn several_interfaces_are_controlled_together() {
     config.lan.push("wan0".parse().expect("a name"));
     let running = world.control(config).expect("a controller");
     let download = Download::start(&world, World::SERVER);
-    // Seen from wan0 the server is the station, and the same bytes are an upload.
-    let status = running.wait_for("both see the download", |s| s.flows.iter().filter(|f| f.rewritten > 0).count() == 2);
+    // Seen from wan0 the server is the station, and the same bytes are an upload. Who sees an ACK first lowers it.
+    let held = |s: &Status| s.flows.iter().filter(|f| f.clamp_bytes.is_some()).count();
+    let status = running.wait_for("both see the download", |s| held(s) == 2 && s.control.rewritten > 0);
     assert!(status.interfaces[..2].iter().all(|i| i.attached == Some(Mechanism::Tcx)));
     download.finish().expect("the connection lives");
 }
