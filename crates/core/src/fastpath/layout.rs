@@ -2,6 +2,11 @@
 //!
 //! Sequence numbers are TCP's, modulo 2^32, in host order. Times are `bpf_ktime_get_ns`, in nanoseconds.
 
+use crate::units::{Span, Time};
+
+/// A window scale above this counts as this (RFC 7323 section 2.3).
+pub const LARGEST_SCALE: u8 = 14;
+
 /// Names a TCP connection as the access point sees it: the station's end first, whichever way a packet goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(C)]
@@ -29,82 +34,140 @@ pub struct Plan {
 }
 
 /// RTT towards one side, matched two ways: data by sequence number, ACKs by the timestamp that comes back.
+///
+/// A match is outstanding while its `sent` is not 0 and its mark differs from its `done`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct RttMatch {
-    /// When the segment ending at `seq_end` left; 0: none outstanding.
+    /// When the segment ending at `seq_end` left; 0: none. Written by packets this way.
     pub seq_sent_ns: u64,
-    /// When `tsval` was first seen leaving; 0: none outstanding.
+    /// When `tsval` was first seen leaving; 0: none. Written by packets this way.
     pub ts_sent_ns: u64,
-    /// Sum of all samples, ns, cumulative.
+    /// Sum of all samples, ns, cumulative. From here on: written by packets the other way, but where said.
     pub sum_ns: u64,
     /// Number of all samples, cumulative.
     pub samples: u32,
-    /// The ACK that ends the sequence match.
-    pub seq_end: u32,
-    /// The timestamp whose echo ends the timestamp match.
-    pub tsval: u32,
-    /// Smallest sample of the current epoch, ns, capped at `u32::MAX` - 1; `u32::MAX`: none.
+    /// Smallest sample of `epoch`, ns, capped at `u32::MAX` - 1; `u32::MAX`: none.
     pub min_ns: u32,
     /// Newest sample, ns, capped likewise; 0: none yet.
     pub last_ns: u32,
-    /// Explicit padding; always 0.
-    pub pad: u32,
+    /// Epoch (`Control::epoch`) that `min_ns` belongs to.
+    pub epoch: u32,
+    /// The newest `seq_end` whose match has ended.
+    pub seq_done: u32,
+    /// The newest `tsval` whose match has ended.
+    pub ts_done: u32,
+    /// The ACK that ends the sequence match. Written by packets this way.
+    pub seq_end: u32,
+    /// The timestamp whose echo ends the timestamp match. Written by packets this way.
+    pub tsval: u32,
+    /// Newest timestamp seen leaving; only a newer one can start a match, for its first leaving is known. 0: none.
+    /// Written by packets this way.
+    pub ts_newest: u32,
+    /// Newest timestamp that packets this way echoed; 0: none. Written by packets this way.
+    pub echo_newest: u32,
 }
 
 /// One direction of data of a connection: what has been sent, what the receiver has promised, what it is held to.
+///
+/// A packet each way may pass on two CPUs at once, and an LRU map takes no lock. So every field has one writer:
+/// packets this way (the data), packets the other way (its ACKs), or the controller. Only a handshake writes across.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Half {
     /// RTT towards the side this direction leads to.
     pub rtt: RttMatch,
-    /// IP bytes that passed in this direction, cumulative, ACKs included.
+    /// IP bytes that passed in this direction, cumulative, ACKs included. Written by packets this way.
     pub bytes: u64,
-    /// Packets that passed in this direction, cumulative (a GRO-merged one counts its segments).
+    /// Packets that passed in this direction, cumulative (a GRO-merged one counts its segments). Likewise.
     pub packets: u64,
-    /// TCP payload bytes that passed in this direction, cumulative, retransmissions included.
+    /// TCP payload bytes that passed in this direction, cumulative, retransmissions included. Likewise.
     pub payload_bytes: u64,
-    /// ACKs for this direction's data whose window was lowered, cumulative.
+    /// ACKs for this direction's data whose window was lowered, cumulative. Written by packets the other way.
     pub rewritten: u64,
-    /// What the controller wants.
+    /// What the controller wants. Written by the controller.
     pub plan: Plan,
-    /// End of the highest data sent; valid with [`Half::DATA_SEEN`].
+    /// End of the highest data sent; valid with [`Half::DATA_SEEN`]. Written by packets this way.
     pub snd_nxt: u32,
+    /// Largest payload of one segment seen, bytes. Written by packets this way.
+    pub mss: u32,
+    /// Epoch (`Control::epoch`) that [`Half::LIMITED`] belongs to. Written by packets this way.
+    pub epoch: u32,
     /// Right edge promised to the sender so far: the largest ack + window that was let through.
+    /// From here on to `dup_acks`: written by packets the other way.
     pub edge: u32,
     /// Highest byte known to have arrived: cumulative ACK, or the highest SACK edge above it.
     pub delivered: u32,
     /// Highest cumulative ACK seen.
     pub acked: u32,
-    /// The window in force: grows from its start towards `plan.clamp_bytes`, bytes.
+    /// The window in force: grows from its start towards `plan.clamp_bytes`, bytes; 0: no plan was in force yet.
+    /// Between SYN and SYN-ACK it holds what the SYN promised.
     pub window: u32,
-    /// Largest payload of one segment seen, bytes.
-    pub mss: u32,
-    /// Epoch (`Control::epoch`) that `rtt.min_ns` and [`Half::LIMITED`] belong to.
-    pub epoch: u32,
+    /// Right edge promised by the newest ACK that carried `told_tsval`; valid with [`Half::TOLD`].
+    pub told_edge: u32,
+    /// The timestamp whose echo shows that the sender knows `told_edge`.
+    pub told_tsval: u32,
+    /// Window of the newest ACK as the receiver wrote it: one that changed it is no duplicate (RFC 5681).
+    pub last_window: u16,
     /// Window scale of this direction's receiver, 0..=14; valid with [`Half::SCALE_KNOWN`].
     pub scale: u8,
-    /// The bits below.
+    /// Of the bits below: those that packets the other way write.
     pub flags: u8,
     /// Duplicate ACKs in a row, saturating.
     pub dup_acks: u8,
+    /// Scale told by conntrack, plus one; 0: not told. Written by the controller.
+    pub told_scale: u8,
+    /// Of the bits below: those that packets this way write.
+    pub data_flags: u8,
     /// Explicit padding; always 0.
-    pub pad: [u8; 5],
+    pub pad: u8,
 }
 
 impl Half {
-    /// `scale` was learned from both SYNs, or told by conntrack.
+    /// In `flags`: `scale` was learned from both SYNs.
     pub const SCALE_KNOWN: u8 = 1;
-    /// The SYN of this direction's receiver was seen and carried a scale; it holds only if the other SYN had one too.
+    /// In `flags`: the SYN of this direction's receiver carried a scale; it holds only if the other SYN had one too.
     pub const SCALE_OFFERED: u8 = 2;
-    /// `edge`, `delivered`, `acked` and `window` are valid.
+    /// In `flags`: `edge`, `delivered` and `acked` are valid.
     pub const EDGE_KNOWN: u8 = 4;
-    /// `snd_nxt` is valid.
-    pub const DATA_SEEN: u8 = 8;
-    /// In this epoch the sender filled the promised window to within one segment.
-    pub const LIMITED: u8 = 16;
-    /// The receiver of this direction sent a FIN or RST, or its sender did: the flow is ending.
-    pub const CLOSING: u8 = 32;
+    /// In `flags`: `told_edge` and `told_tsval` are valid.
+    pub const TOLD: u8 = 8;
+    /// In `flags`: the SYN or SYN-ACK of this direction's receiver was seen.
+    pub const SYN_SEEN: u8 = 16;
+    /// In `data_flags`: `snd_nxt` is valid.
+    pub const DATA_SEEN: u8 = 32;
+    /// In `data_flags`: in `epoch` the sender filled the window it knew of to within one segment.
+    pub const LIMITED: u8 = 64;
+    /// In `data_flags`: this direction's sender sent a FIN or RST.
+    pub const CLOSING: u8 = 128;
+
+    /// Smallest RTT of `epoch` towards the side this direction leads to.
+    #[must_use]
+    pub const fn rtt_min(&self, epoch: u32) -> Option<Span> {
+        if self.rtt.epoch != epoch || self.rtt.min_ns == u32::MAX {
+            return None;
+        }
+        Some(Span::from_nanos(self.rtt.min_ns as u64))
+    }
+
+    /// Whether the sender filled the window it knew of in `epoch`.
+    #[must_use]
+    pub const fn window_limited(&self, epoch: u32) -> bool {
+        self.epoch == epoch && self.data_flags & Self::LIMITED != 0
+    }
+
+    /// Scale of the windows that this direction's receiver advertises, if both SYNs or conntrack told it.
+    #[must_use]
+    pub const fn known_scale(&self) -> Option<u8> {
+        if self.flags & Self::SCALE_KNOWN != 0 {
+            Some(self.scale)
+        } else if self.told_scale != 0 {
+            let told = self.told_scale - 1;
+            Some(if told > LARGEST_SCALE { LARGEST_SCALE } else { told })
+        } else {
+            None
+        }
+    }
 }
 
 /// One connection.
@@ -117,6 +180,28 @@ pub struct FlowState {
     pub last_seen_ns: u64,
     /// When the first one passed.
     pub first_seen_ns: u64,
+}
+
+impl FlowState {
+    /// A connection whose first packet passes now.
+    #[must_use]
+    pub fn new(control: &Control, now: Time) -> Self {
+        let fresh = |plan| Half {
+            plan,
+            epoch: control.epoch,
+            rtt: RttMatch { min_ns: u32::MAX, epoch: control.epoch, ..RttMatch::default() },
+            ..Half::default()
+        };
+        let [to_station, to_remote] = control.default_plan;
+        let now_ns = now.as_nanos();
+        Self { half: [fresh(to_station), fresh(to_remote)], last_seen_ns: now_ns, first_seen_ns: now_ns }
+    }
+
+    /// Whether one of the two ends has begun to close.
+    #[must_use]
+    pub const fn closing(&self) -> bool {
+        (self.half[0].data_flags | self.half[1].data_flags) & Half::CLOSING != 0
+    }
 }
 
 /// What the controller tells the fast path, in one place.
@@ -166,7 +251,7 @@ pub enum Reason {
     Malformed = 10,
     /// Not IP (ARP, ...), or a link header that is not understood.
     NotIp = 11,
-    /// TCP-MD5 or TCP-AO: a changed header would be refused.
+    /// TCP-MD5, TCP-AO or IPsec AH: a changed header would be refused.
     Authenticated = 12,
     /// UDP: measured, never touched.
     Udp = 13,
@@ -181,6 +266,27 @@ pub enum Reason {
 impl Reason {
     /// How many there are.
     pub const COUNT: usize = 17;
+
+    /// Every one, in the order of their numbers.
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::Rewritten,
+        Self::WithinPlan,
+        Self::WouldRewrite,
+        Self::Syn,
+        Self::Rst,
+        Self::ZeroWindow,
+        Self::ScaleUnknown,
+        Self::NoPlan,
+        Self::Stale,
+        Self::Fragment,
+        Self::Malformed,
+        Self::NotIp,
+        Self::Authenticated,
+        Self::Udp,
+        Self::OtherTransport,
+        Self::NoAck,
+        Self::TableFull,
+    ];
 }
 
 /// Counts per [`Reason`] and what link and transports carried; one per CPU in BPF.
@@ -198,3 +304,30 @@ pub struct Counters {
     /// Packets by direction.
     pub packets: [u64; 2],
 }
+
+impl Counters {
+    /// Adds what another CPU counted.
+    pub fn add(&mut self, other: &Self) {
+        let pairs = [
+            (&mut self.reason[..], &other.reason[..]),
+            (&mut self.ip_bytes, &other.ip_bytes),
+            (&mut self.udp_bytes, &other.udp_bytes),
+            (&mut self.tcp_bytes, &other.tcp_bytes),
+            (&mut self.packets, &other.packets),
+        ];
+        for (mine, theirs) in pairs {
+            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine = mine.wrapping_add(*theirs));
+        }
+    }
+}
+
+// What `bpf/layout.h` asserts too; with the sums of the fields these leave no room for hidden padding.
+const _: () = {
+    assert!(size_of::<FlowKey>() == 16 + 16 + 2 + 2);
+    assert!(size_of::<Plan>() == 3 * 4);
+    assert!(size_of::<RttMatch>() == 3 * 8 + 10 * 4);
+    assert!(size_of::<Half>() == size_of::<RttMatch>() + 4 * 8 + size_of::<Plan>() + 9 * 4 + 8);
+    assert!(size_of::<FlowState>() == 2 * size_of::<Half>() + 2 * 8);
+    assert!(size_of::<Control>() == 8 + 2 * 4 + 2 * size_of::<Plan>());
+    assert!(size_of::<Counters>() == (Reason::COUNT + 4 * 2) * 8);
+};

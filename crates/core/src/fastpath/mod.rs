@@ -1,6 +1,112 @@
-//! The per-packet half of the controller: flow key, RTT match, window edge.
+//! The per-packet half of the controller: what passes is measured, and windows come down to the plan.
 //!
 //! Integers on header fields only. Rust in the simulator and in the userspace datapath, restated in C for tc
-//! (`crates/live/src/bpf/`), which shares the layouts of [`layout`] byte for byte.
+//! (`crates/live/src/bpf/fastpath.h`), which shares the layouts of [`layout`] byte for byte.
+//!
+//! A packet in direction `e` is data of `half[e]` ([`measure`]) and, with ACK set, an acknowledgment for
+//! `half[e.reverse()]`, whose sender its window holds back ([`window`]). A SYN teaches both halves ([`handshake`]).
+//!
+//! What becomes of a packet is decided in this order: SYN, RST, no ACK, authenticated, zero window, stale heartbeat,
+//! scale unknown, no plan, and only then the law of [`window`].
 
+mod handshake;
 pub mod layout;
+mod measure;
+pub mod seq;
+#[cfg(test)]
+mod tests;
+pub mod vectors;
+pub mod window;
+
+use crate::packet::Direction;
+use crate::units::{Span, Time};
+use crate::wire::{Parsed, TcpFields, flag, protocol};
+use layout::{Control, Counters, FlowState, Half, Reason};
+
+/// What to do with a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Leave it as it is.
+    Pass(Reason),
+    /// Write this window, raw, before scaling.
+    Rewrite {
+        /// Always lower than what stands there, never 0.
+        window: u16,
+    },
+}
+
+impl Verdict {
+    /// What to count.
+    #[must_use]
+    pub const fn reason(self) -> Reason {
+        match self {
+            Self::Pass(reason) => reason,
+            Self::Rewrite { .. } => Reason::Rewritten,
+        }
+    }
+}
+
+/// Measures a segment that crosses the access point in `direction`, and decides on its window.
+pub fn on_packet(
+    state: &mut FlowState,
+    control: &Control,
+    direction: Direction,
+    tcp: &TcpFields,
+    now: Time,
+) -> Verdict {
+    state.last_seen_ns = now.as_nanos();
+    let [to_station, to_remote] = &mut state.half;
+    let (data, acked) = match direction {
+        Direction::ToStation => (to_station, to_remote),
+        Direction::ToRemote => (to_remote, to_station),
+    };
+    let repeated_syn = tcp.has(flag::SYN) && handshake::begin(data, acked, tcp);
+    measure::data(data, control, tcp, now, repeated_syn);
+    if tcp.has(flag::ACK) {
+        measure::acknowledgment(acked, control, tcp, now);
+    }
+    if tcp.has(flag::SYN) {
+        handshake::learn(data, acked, tcp);
+    }
+    let verdict = decide(acked, control, tcp, now);
+    measure::tell(acked, tcp, verdict);
+    verdict
+}
+
+fn decide(half: &mut Half, control: &Control, tcp: &TcpFields, now: Time) -> Verdict {
+    if tcp.has(flag::SYN) {
+        return Verdict::Pass(Reason::Syn);
+    }
+    if tcp.has(flag::RST) {
+        return Verdict::Pass(Reason::Rst);
+    }
+    if !tcp.has(flag::ACK) {
+        return Verdict::Pass(Reason::NoAck);
+    }
+    if tcp.authenticated {
+        return Verdict::Pass(Reason::Authenticated);
+    }
+    let stale = now.since(Time::from_nanos(control.heartbeat_ns)) > Span::from_nanos(Control::STALE_NS);
+    let Some(scale) = half.known_scale() else {
+        return Verdict::Pass(match (tcp.window, stale) {
+            (0, _) => Reason::ZeroWindow,
+            (_, true) => Reason::Stale,
+            (_, false) => Reason::ScaleUnknown,
+        });
+    };
+    window::clamp(half, tcp, scale, stale, control.dry_run != 0)
+}
+
+/// Counts a packet and what it carried.
+pub fn count(counters: &mut Counters, direction: Direction, parsed: &Parsed, reason: Reason) {
+    let d = direction.index();
+    let bytes = u64::from(parsed.ip_bytes());
+    counters.reason[reason as usize] += 1;
+    counters.packets[d] += u64::from(parsed.segments());
+    counters.ip_bytes[d] += bytes;
+    match parsed.protocol() {
+        protocol::TCP => counters.tcp_bytes[d] += bytes,
+        protocol::UDP => counters.udp_bytes[d] += bytes,
+        _ => {}
+    }
+}

@@ -1,0 +1,83 @@
+//! What SYN and SYN-ACK teach: window scales, the first promised edges, and that a new connection begins.
+//!
+//! A scale holds only if both SYNs carried the option (RFC 7323 section 2.2); a SYN-ACK without it settles that there
+//! is no scaling. The window of a SYN itself is never scaled, and it already is a promise.
+
+use super::layout::{Half, RttMatch};
+use super::seq;
+use crate::wire::{TcpFields, flag};
+
+/// Forgets the connection that had this key before; true when this SYN is a repetition.
+pub(super) fn begin(data: &mut Half, acked: &mut Half, tcp: &TcpFields) -> bool {
+    let seen = data.data_flags & Half::DATA_SEEN != 0;
+    let repeated = seen && data.snd_nxt == tcp.seq.wrapping_add(tcp.sequence_length());
+    // A SYN begins anew in any case; a SYN-ACK only if it is not the answer to the SYN that was seen.
+    if !tcp.has(flag::ACK) || (seen && !repeated) {
+        forget(data);
+        forget(acked);
+    }
+    repeated
+}
+
+/// Keeps what is cumulative and what the controller wants.
+fn forget(half: &mut Half) {
+    *half = Half {
+        rtt: RttMatch { seq_sent_ns: 0, ts_sent_ns: 0, ts_newest: 0, echo_newest: 0, ..half.rtt },
+        bytes: half.bytes,
+        packets: half.packets,
+        payload_bytes: half.payload_bytes,
+        rewritten: half.rewritten,
+        plan: half.plan,
+        epoch: half.epoch,
+        ..Half::default()
+    };
+}
+
+/// `acked` is the half that the sender of this SYN receives; `data` the one it sends.
+pub(super) fn learn(data: &mut Half, acked: &mut Half, tcp: &TcpFields) {
+    acked.flags |= Half::SYN_SEEN;
+    acked.scale = 0;
+    acked.flags &= !Half::SCALE_OFFERED;
+    if let Some(scale) = tcp.window_scale {
+        acked.scale = scale;
+        acked.flags |= Half::SCALE_OFFERED;
+    }
+    if !tcp.has(flag::ACK) {
+        acked.window = u32::from(tcp.window);
+        return;
+    }
+    let both_seen = data.flags & Half::SYN_SEEN != 0;
+    if acked.flags & Half::SCALE_OFFERED == 0 || (both_seen && data.flags & Half::SCALE_OFFERED == 0) {
+        acked.scale = 0;
+        data.scale = 0;
+    } else if !both_seen {
+        return;
+    }
+    acked.flags |= Half::SCALE_KNOWN;
+    data.flags |= Half::SCALE_KNOWN;
+    promise(acked, tcp.ack, u32::from(tcp.window));
+    if both_seen {
+        // What the SYN promised counts from the byte after this SYN-ACK, whose number is only known now.
+        promise(data, tcp.seq.wrapping_add(1), data.window);
+    }
+}
+
+fn promise(half: &mut Half, ack: u32, window: u32) {
+    if half.flags & Half::EDGE_KNOWN == 0 {
+        half.flags |= Half::EDGE_KNOWN;
+        half.acked = ack;
+        half.delivered = ack;
+        half.edge = ack.wrapping_add(window);
+        half.window = 0;
+    }
+}
+
+/// The first number that `tcp` does not take up.
+pub(super) const fn end_of(tcp: &TcpFields) -> u32 {
+    tcp.seq.wrapping_add(tcp.sequence_length())
+}
+
+/// Whether `tcp` goes beyond everything that `half` has sent.
+pub(super) const fn advances(half: &Half, tcp: &TcpFields) -> bool {
+    half.data_flags & Half::DATA_SEEN == 0 || seq::after(end_of(tcp), half.snd_nxt)
+}

@@ -1,0 +1,150 @@
+//! What every segment tells: bytes, RTT samples, whether the sender fills its window.
+//!
+//! Sequence match: a segment that advances `snd_nxt` leaves at t1, the ACK that covers its end comes at t2:
+//! `sample = t2 - t1` [ns]. A retransmission below the awaited end drops the match (Karn).
+//! Timestamp match: a timestamp first seen leaving at t1, its echo coming at t2 (RFC 7323 section 4). It works for
+//! pure ACKs too, so it measures the RTT of the side that sends the data.
+//! One match of each kind is outstanding; after 4 s it is given up. Samples hold the peer's delayed ACKs and idle
+//! times: the minimum over an epoch is what is near the path.
+//!
+//! Limited by its window is a sender that goes to within one segment of the edge it knows of. What it knows is told
+//! by the timestamp it echoes, for the access point knows of newer edges that are still under way: one edge and its
+//! timestamp are kept until the sender echoes a newer one. Without timestamps the newest edge is compared, which sees
+//! a limited sender only when it is near.
+
+use super::handshake::{advances, end_of};
+use super::layout::{Control, Half, RttMatch};
+use super::{Verdict, seq};
+use crate::units::{Span, Time};
+use crate::wire::{TcpFields, flag};
+
+/// A match that has been outstanding for longer is given up.
+const GIVEN_UP: Span = Span::from_secs(4);
+
+/// Takes the segment as data of `half`.
+pub(super) fn data(half: &mut Half, control: &Control, tcp: &TcpFields, now: Time, repeated_syn: bool) {
+    if half.epoch != control.epoch {
+        half.epoch = control.epoch;
+        half.data_flags &= !Half::LIMITED;
+    }
+    half.bytes = half.bytes.wrapping_add(u64::from(tcp.ip_bytes));
+    half.packets = half.packets.wrapping_add(u64::from(tcp.segments));
+    half.payload_bytes = half.payload_bytes.wrapping_add(u64::from(tcp.payload_bytes));
+    if tcp.has(flag::RST | flag::FIN) {
+        half.data_flags |= Half::CLOSING;
+    }
+    // The numbers of a RST need not be the connection's.
+    if tcp.has(flag::RST) {
+        return;
+    }
+    if tcp.payload_bytes > 0 {
+        half.mss = half.mss.max(tcp.segment_bytes);
+        note_limit(half, tcp);
+    }
+    let measurable = (tcp.payload_bytes > 0 || tcp.has(flag::SYN)) && !repeated_syn;
+    match_sequence(half, tcp, now, measurable);
+    begin_timestamp(&mut half.rtt, tcp, now);
+}
+
+fn note_limit(half: &mut Half, tcp: &TcpFields) {
+    let edge = match tcp.timestamps {
+        Some((_, echo)) if half.flags & Half::TOLD != 0 && echo == half.told_tsval => half.told_edge,
+        None if half.flags & Half::EDGE_KNOWN != 0 => half.edge,
+        _ => return,
+    };
+    if seq::after(end_of(tcp).wrapping_add(half.mss), edge) {
+        half.data_flags |= Half::LIMITED;
+    }
+}
+
+fn match_sequence(half: &mut Half, tcp: &TcpFields, now: Time, measurable: bool) {
+    let rtt = &mut half.rtt;
+    let mut outstanding = rtt.seq_sent_ns != 0 && rtt.seq_end != rtt.seq_done;
+    if !advances(half, tcp) {
+        let again = tcp.sequence_length() > 0 && seq::after(half.rtt.seq_end, tcp.seq);
+        if outstanding && again {
+            half.rtt.seq_sent_ns = 0;
+        }
+        return;
+    }
+    half.data_flags |= Half::DATA_SEEN;
+    half.snd_nxt = end_of(tcp);
+    let rtt = &mut half.rtt;
+    if outstanding && now.since(Time::from_nanos(rtt.seq_sent_ns)) > GIVEN_UP {
+        outstanding = false;
+    }
+    if measurable && !outstanding {
+        rtt.seq_sent_ns = now.as_nanos();
+        rtt.seq_end = end_of(tcp);
+    }
+}
+
+fn begin_timestamp(rtt: &mut RttMatch, tcp: &TcpFields, now: Time) {
+    let Some((value, echo)) = tcp.timestamps else { return };
+    if tcp.has(flag::ACK) && (rtt.echo_newest == 0 || seq::after(echo, rtt.echo_newest)) {
+        rtt.echo_newest = echo;
+    }
+    if rtt.ts_newest != 0 && !seq::after(value, rtt.ts_newest) {
+        return;
+    }
+    rtt.ts_newest = value;
+    let outstanding = rtt.ts_sent_ns != 0 && rtt.tsval != rtt.ts_done;
+    if outstanding && now.since(Time::from_nanos(rtt.ts_sent_ns)) <= GIVEN_UP {
+        return;
+    }
+    rtt.ts_sent_ns = now.as_nanos();
+    rtt.tsval = value;
+}
+
+/// Takes the segment as an acknowledgment for `half`: ends what it answers.
+pub(super) fn acknowledgment(half: &mut Half, control: &Control, tcp: &TcpFields, now: Time) {
+    let (seen, snd_nxt) = (half.data_flags & Half::DATA_SEEN != 0, half.snd_nxt);
+    let rtt = &mut half.rtt;
+    if rtt.epoch != control.epoch {
+        rtt.epoch = control.epoch;
+        rtt.min_ns = u32::MAX;
+    }
+    let sent = rtt.seq_sent_ns;
+    let possible = seen && !seq::after(tcp.ack, snd_nxt);
+    if sent != 0 && rtt.seq_end != rtt.seq_done && possible && !seq::after(rtt.seq_end, tcp.ack) {
+        rtt.seq_done = rtt.seq_end;
+        sample(rtt, Time::from_nanos(sent), now);
+    }
+    let Some((_, echo)) = tcp.timestamps else { return };
+    let sent = rtt.ts_sent_ns;
+    let possible = !seq::after(echo, rtt.ts_newest);
+    if sent != 0 && rtt.tsval != rtt.ts_done && possible && !seq::after(rtt.tsval, echo) {
+        rtt.ts_done = rtt.tsval;
+        sample(rtt, Time::from_nanos(sent), now);
+    }
+}
+
+fn sample(rtt: &mut RttMatch, sent: Time, now: Time) {
+    let took_ns = now.since(sent).as_nanos();
+    let capped = took_ns.min(u64::from(u32::MAX - 1)) as u32;
+    rtt.sum_ns = rtt.sum_ns.wrapping_add(took_ns);
+    rtt.samples = rtt.samples.wrapping_add(1);
+    rtt.last_ns = capped;
+    rtt.min_ns = rtt.min_ns.min(capped);
+}
+
+/// Remembers which edge a timestamp tells the sender of.
+pub(super) fn tell(half: &mut Half, tcp: &TcpFields, verdict: Verdict) {
+    let Some((value, _)) = tcp.timestamps else { return };
+    let told = half.flags & Half::TOLD != 0;
+    let again = told && half.told_tsval == value;
+    let awaited = told && !again && !seq::after(half.rtt.echo_newest, half.told_tsval);
+    let promises = tcp.has(flag::ACK) && !tcp.has(flag::SYN | flag::RST) && half.flags & Half::EDGE_KNOWN != 0;
+    if awaited || !promises {
+        return;
+    }
+    let Some(scale) = half.known_scale() else { return };
+    let window = match verdict {
+        Verdict::Rewrite { window } => window,
+        Verdict::Pass(_) => tcp.window,
+    };
+    let edge = tcp.ack.wrapping_add(u32::from(window) << scale);
+    half.told_edge = if again { seq::later(edge, half.told_edge) } else { edge };
+    half.told_tsval = value;
+    half.flags |= Half::TOLD;
+}

@@ -1,0 +1,299 @@
+use proptest::prelude::*;
+
+use super::layout::{FlowState, Plan};
+use super::vectors::Step;
+use super::*;
+use crate::wire::{self, Link};
+
+const PLAN: Plan = Plan { clamp_bytes: 100_000, floor_bytes: 2_920, growth_bytes: 3_000 };
+const MSS: u32 = 1_448;
+
+/// A download seen by the access point: data goes down, ACKs go up.
+struct Download {
+    state: FlowState,
+    control: Control,
+    now: Time,
+    scale: u8,
+    /// Windows are offered up to this many bytes.
+    offered: u32,
+    sent: u32,
+}
+
+impl Download {
+    /// Older than the controller; conntrack told its scale.
+    fn with_scale(scale: u8, plan: Plan) -> Self {
+        let control = Control { heartbeat_ns: 1_000_000_000, ..Control::default() };
+        let now = Time::from_nanos(1_000_000_000);
+        let mut state = FlowState::new(&control, now);
+        state.half[0].plan = plan;
+        state.half[0].told_scale = scale + 1;
+        let largest = 65_535u32 << scale;
+        Self { state, control, now, scale, offered: largest.min(600_000), sent: 1_000 }
+    }
+
+    fn pass(&mut self, direction: Direction, tcp: &TcpFields) -> Verdict {
+        self.now += Span::from_micros(10);
+        self.control.heartbeat_ns = self.now.as_nanos();
+        on_packet(&mut self.state, &self.control, direction, tcp, self.now)
+    }
+
+    fn data(&mut self, bytes: u32) {
+        let tcp = TcpFields { seq: self.sent, payload_bytes: bytes, segment_bytes: bytes, ..acknowledge(1, 100) };
+        self.sent = self.sent.wrapping_add(bytes);
+        self.pass(Direction::ToStation, &tcp);
+    }
+
+    /// The window, in bytes, that the sender is told.
+    fn ack(&mut self, ack: u32) -> u32 {
+        let raw = (self.offered >> self.scale) as u16;
+        match self.pass(Direction::ToRemote, &acknowledge(ack, raw)) {
+            Verdict::Rewrite { window } => {
+                assert!(window < raw && window > 0);
+                u32::from(window) << self.scale
+            }
+            Verdict::Pass(_) => u32::from(raw) << self.scale,
+        }
+    }
+
+    /// One segment arrives and is acknowledged.
+    fn round(&mut self) -> u32 {
+        self.data(MSS);
+        self.ack(self.sent)
+    }
+}
+
+fn acknowledge(ack: u32, window: u16) -> TcpFields {
+    TcpFields { ack, window, flags: flag::ACK, segments: 1, ip_bytes: 52, ..TcpFields::default() }
+}
+
+#[test]
+fn the_shared_vectors_hold() {
+    for case in vectors::read(include_str!("../../../../tests/vectors/window.txt")) {
+        let mut control = Control::default();
+        let now = Time::from_nanos(10_000_000_000);
+        let mut state = FlowState::new(&control, now);
+        control.heartbeat_ns = now.as_nanos();
+        for step in case.steps {
+            match step {
+                Step::Plan(direction, plan) => state.half[direction.index()].plan = plan,
+                Step::Told(direction, scale) => state.half[direction.index()].told_scale = scale + 1,
+                Step::Stale(stale) => control.heartbeat_ns = if stale { 1 } else { now.as_nanos() },
+                Step::DryRun => control.dry_run = 1,
+                Step::Segment { direction, frame, expected, line } => {
+                    let Parsed::Tcp(tcp) = wire::parse(&frame, Link::Ethernet) else { panic!("line {line}") };
+                    let verdict = on_packet(&mut state, &control, direction, &tcp, now);
+                    assert_eq!(verdict, expected, "{}, line {line}", case.name);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_clamp_is_reached_at_every_scale() {
+    for scale in 4..=14 {
+        let mut download = Download::with_scale(scale, Plan { growth_bytes: 1_000_000, ..PLAN });
+        download.ack(1_000);
+        let quantum = 1u32 << scale;
+        let rounds = (0..2_000).position(|_| download.round() <= 100_000).unwrap();
+        // (600,000 - 100,000) / 1,448 segments; up to two quanta of 16 KiB less by rounding.
+        assert!((320..=347).contains(&rounds), "scale {scale}: {rounds} ACKs");
+        for _ in 0..1_000 {
+            let window = download.round();
+            assert!(window <= 100_000 && window + quantum > 100_000, "scale {scale}: {window}");
+        }
+    }
+}
+
+#[test]
+fn window_never_moves_the_right_edge_left_by_a_quantum() {
+    for scale in 0..=14 {
+        let mut download = Download::with_scale(scale, PLAN);
+        let mut edge = 1_000u32.wrapping_add(download.ack(1_000));
+        for round in 0..3_000 {
+            if round == 1_000 {
+                download.state.half[0].plan.clamp_bytes = 20_000;
+            }
+            let told = download.round();
+            let now = download.sent.wrapping_add(told);
+            assert!(seq::after(now.wrapping_add(1 << scale), edge), "scale {scale}, round {round}");
+            edge = seq::later(now, edge);
+        }
+    }
+}
+
+#[test]
+fn the_window_grows_by_the_growth_per_round_trip() {
+    let mut download = Download::with_scale(4, PLAN);
+    download.offered = 10_000;
+    download.ack(1_000);
+    download.offered = 600_000;
+    assert_eq!(download.state.half[0].window, window::INITIAL_WINDOW);
+    while download.state.half[0].window < 50_000 {
+        download.round();
+    }
+    let (before, delivered) = (download.state.half[0].window, download.state.half[0].delivered);
+    while download.state.half[0].delivered - delivered < before {
+        download.round();
+    }
+    let grown = download.state.half[0].window - before;
+    assert!((2_700..=3_100).contains(&grown), "{grown}");
+}
+
+#[test]
+fn a_flow_starts_from_what_is_in_flight() {
+    let mut download = Download::with_scale(7, Plan { clamp_bytes: 0, ..PLAN });
+    download.ack(1_000);
+    download.data(40_000);
+    download.state.half[0].plan = PLAN;
+    download.ack(1_000);
+    assert_eq!(download.state.half[0].window, 40_000);
+}
+
+#[test]
+fn a_window_that_fell_is_a_window_in_force_and_a_raised_clamp_is_grown_into() {
+    let mut download = Download::with_scale(4, Plan { clamp_bytes: 20_000, ..PLAN });
+    download.ack(1_000);
+    for _ in 0..600 {
+        download.round();
+    }
+    let held = download.round();
+    assert!((19_900..=20_000).contains(&held), "{held}");
+    download.state.half[0].plan = PLAN;
+    assert!(download.round() < held + 1_000, "no jump");
+}
+
+#[test]
+fn window_updates_are_no_duplicates() {
+    let mut download = Download::with_scale(0, PLAN);
+    download.ack(1_000);
+    download.data(MSS);
+    for offered in [10_000, 20_000, 30_000, 40_000] {
+        download.offered = offered;
+        download.ack(1_000);
+    }
+    assert_eq!(download.state.half[0].dup_acks, 0);
+    download.ack(1_000);
+    assert_eq!(download.state.half[0].dup_acks, 1);
+}
+
+#[test]
+fn a_heartbeat_counts_until_it_is_older_than_two_seconds() {
+    let mut download = Download::with_scale(0, PLAN);
+    let tcp = acknowledge(1_000, 60_000);
+    let heartbeat = download.control.heartbeat_ns;
+    for (age, expected) in [(2_000_000_000, Reason::WithinPlan), (2_000_000_001, Reason::Stale)] {
+        let now = Time::from_nanos(heartbeat + age);
+        let verdict = on_packet(&mut download.state, &download.control, Direction::ToRemote, &tcp, now);
+        assert_eq!(verdict, Verdict::Pass(expected));
+    }
+}
+
+#[test]
+fn scales_come_from_both_syns_and_a_new_connection_forgets_the_old_one() {
+    let mut download = Download::with_scale(3, PLAN);
+    download.round();
+    let syn = |scale| TcpFields { flags: flag::SYN, window_scale: scale, ..acknowledge(0, 1_000) };
+    download.pass(Direction::ToRemote, &syn(Some(5)));
+    assert_eq!(download.state.half[0].known_scale(), None);
+    let answer = TcpFields { seq: 77, ack: 1, flags: flag::SYN | flag::ACK, ..syn(Some(9)) };
+    download.pass(Direction::ToStation, &answer);
+    assert_eq!(download.state.half.map(|half| half.known_scale()), [Some(5), Some(9)]);
+    assert_eq!((download.state.half[0].edge, download.state.half[1].edge), (1_078, 1_001));
+    assert_eq!(download.state.half[0].packets, 2, "counters go on");
+}
+
+#[test]
+fn data_and_its_ack_give_an_rtt_sample_and_a_retransmission_spoils_it() {
+    let mut download = Download::with_scale(0, PLAN);
+    download.round();
+    assert_eq!(download.state.half[0].rtt.samples, 1);
+    assert_eq!(download.state.half[0].rtt_min(0), Some(Span::from_micros(10)));
+    download.data(MSS);
+    download.sent -= MSS;
+    download.data(MSS);
+    download.ack(download.sent);
+    assert_eq!(download.state.half[0].rtt.samples, 1);
+}
+
+#[test]
+fn a_timestamp_that_comes_back_gives_a_sample_only_from_its_first_leaving() {
+    let mut download = Download::with_scale(0, PLAN);
+    let with = |value, echo| TcpFields { timestamps: Some((value, echo)), ..acknowledge(1_000, 100) };
+    download.pass(Direction::ToRemote, &with(5, 0));
+    download.pass(Direction::ToRemote, &with(6, 0));
+    download.pass(Direction::ToStation, &with(9, 5));
+    assert_eq!(download.state.half[1].rtt_min(0), Some(Span::from_micros(20)));
+    // 6 left while 5 was awaited: when it left first is not known any more.
+    download.pass(Direction::ToRemote, &with(6, 0));
+    download.pass(Direction::ToStation, &with(9, 6));
+    assert_eq!(download.state.half[1].rtt.samples, 1);
+}
+
+#[test]
+fn a_new_epoch_starts_the_minimum_anew() {
+    let mut download = Download::with_scale(0, PLAN);
+    download.round();
+    download.control.epoch = 1;
+    download.ack(download.sent);
+    assert_eq!(download.state.half[0].rtt_min(1), None);
+    assert_eq!(download.state.half[0].rtt.samples, 1);
+}
+
+#[test]
+fn a_sender_that_fills_the_window_it_knows_of_is_limited() {
+    let mut download = Download::with_scale(0, PLAN);
+    let stamped = |tcp: TcpFields, value, echo| TcpFields { timestamps: Some((value, echo)), ..tcp };
+    download.pass(Direction::ToRemote, &stamped(acknowledge(1_000, 10_000), 50, 0));
+    let data = |seq, bytes| TcpFields { seq, payload_bytes: bytes, segment_bytes: MSS, ..acknowledge(1, 100) };
+    download.pass(Direction::ToStation, &stamped(data(1_000, 5_000), 1, 50));
+    assert!(!download.state.half[0].window_limited(0));
+    // The access point has passed a further edge on, which the sender cannot know yet.
+    download.pass(Direction::ToRemote, &stamped(acknowledge(6_000, 10_000), 51, 1));
+    download.pass(Direction::ToStation, &stamped(data(6_000, 5_000), 2, 50));
+    assert!(download.state.half[0].window_limited(0));
+    assert!(!download.state.half[0].window_limited(1));
+}
+
+#[test]
+fn the_hosts_count_alike() {
+    let mut counters = Counters::default();
+    let udp = Parsed::Udp(wire::UdpFields {
+        source: wire::Endpoint::default(),
+        destination: wire::Endpoint::default(),
+        ip_bytes: 228,
+        segments: 1,
+    });
+    count(&mut counters, Direction::ToRemote, &udp, Reason::Udp);
+    assert_eq!((counters.udp_bytes, counters.ip_bytes, counters.packets), ([0, 228], [0, 228], [0, 1]));
+    assert_eq!(counters.reason[Reason::Udp as usize], 1);
+}
+
+proptest! {
+    /// Whatever the fields and the state: no panic, never raised, never zero.
+    #[test]
+    fn nothing_is_ever_raised(
+        packets in prop::collection::vec((any::<(u32, u32, u16, u8, bool)>(), any::<Option<(u32, u32)>>(),
+            any::<Option<u32>>(), prop::option::of(0u8..=14), 0u32..70_000), 1..40),
+        clamp: u32,
+        floor: u32,
+        growth: u32,
+        scale in 0u8..=15,
+        near: bool,
+    ) {
+        let mut download = Download::with_scale(0, Plan { clamp_bytes: clamp, floor_bytes: floor, growth_bytes: growth });
+        download.state.half[0].told_scale = scale;
+        for ((seq, ack, window, flags, up), timestamps, sack_high, window_scale, bytes) in packets {
+            // Mostly near each other, so that the edges meet.
+            let close = |n: u32| if near { n & 0xffff } else { n };
+            let tcp = TcpFields {
+                seq: close(seq), ack: close(ack), window, flags, timestamps, sack_high: sack_high.map(close),
+                window_scale, payload_bytes: bytes, segment_bytes: bytes, segments: 1, ..TcpFields::default()
+            };
+            let direction = if up { Direction::ToRemote } else { Direction::ToStation };
+            if let Verdict::Rewrite { window: lowered } = download.pass(direction, &tcp) {
+                prop_assert!(lowered < window && lowered > 0);
+            }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Changing the window of a TCP header in place.
+//!
+//! `HC' = ~(~HC + ~m + m')`, one's complement sums of 16 bits: HC the old checksum, m the old field, m' the new one.
+//! Source: RFC 1624 section 3, equation 3. It needs neither the payload nor the pseudo header.
+
+use super::{TcpFields, be16};
+
+/// Writes `window` (raw, before scaling) into the segment that `tcp` was parsed from, and mends the checksum.
+///
+/// A frame that is not the one `tcp` came from may be changed in the wrong place but never panics.
+pub fn patch_window(frame: &mut [u8], tcp: &TcpFields, window: u16) {
+    let at = usize::from(tcp.window_at);
+    let Some(fields) = frame.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<4>()) else { return };
+    let sum = u32::from(!be16(fields, 2)) + u32::from(!be16(fields, 0)) + u32::from(window);
+    let checksum = !fold(sum);
+    fields[..2].copy_from_slice(&window.to_be_bytes());
+    fields[2..].copy_from_slice(&checksum.to_be_bytes());
+}
+
+/// Whether the checksum of the segment in `frame` is right, over pseudo header, header and payload.
+#[must_use]
+pub fn checksum_is_valid(frame: &[u8], tcp: &TcpFields) -> bool {
+    let start = usize::from(tcp.window_at) - 14;
+    let segment = frame.get(start..start + tcp.header_bytes as usize + tcp.payload_bytes as usize);
+    segment.is_some_and(|segment| {
+        let addresses = pseudo_header(&tcp.source.address, &tcp.destination.address, super::protocol::TCP, segment);
+        fold(addresses) == 0xffff
+    })
+}
+
+/// One's complement sum of the pseudo header and the segment. Mapped IPv4 addresses give IPv4's sum but for the
+/// prefixes `::ffff`, which add 0xffff twice: nothing.
+pub(super) fn pseudo_header(source: &[u8; 16], destination: &[u8; 16], protocol: u8, segment: &[u8]) -> u32 {
+    let length = segment.len() as u32;
+    let mut total = u32::from(fold(u32::from(protocol) + (length >> 16) + (length & 0xffff)));
+    for part in [&source[..], &destination[..], segment] {
+        total += u32::from(sum(part));
+    }
+    total
+}
+
+/// One's complement sum of 16-bit words; an odd byte counts as the high half of a word.
+pub(super) fn sum(bytes: &[u8]) -> u16 {
+    let words = bytes.chunks(2).map(|pair| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |low| u64::from(*low)));
+    let total: u64 = words.sum();
+    fold((total >> 32) as u32 + fold(total as u32) as u32)
+}
+
+pub(super) const fn fold(sum: u32) -> u16 {
+    let once = (sum >> 16) + (sum & 0xffff);
+    ((once >> 16) + (once & 0xffff)) as u16
+}

@@ -1,0 +1,50 @@
+//! Compiles the BPF object with clang, and the same C headers for the host so that tests can hold them equal to Rust.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::{Command, exit};
+
+fn main() {
+    println!("cargo::rerun-if-changed=src/bpf");
+    println!("cargo::rerun-if-env-changed=LASTHOP_CLANG");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    for program in ["lasthop", "bench"] {
+        let source = Path::new("src/bpf").join(format!("{program}.bpf.c"));
+        compile_bpf(&source, &out.join(format!("{program}.bpf.o")));
+    }
+    cc::Build::new()
+        .file("src/bpf/host.c")
+        .flag("-std=gnu11")
+        .warnings(true)
+        .extra_warnings(true)
+        .warnings_into_errors(true)
+        .cargo_metadata(false)
+        .compile("lasthop_fastpath_host");
+    // Only the search path: the test that compares the two asks for the library itself.
+    println!("cargo::rustc-link-search=native={}", out.display());
+}
+
+fn compile_bpf(source: &Path, object: &Path) {
+    let clang = env::var("LASTHOP_CLANG").unwrap_or_else(|_| "clang".to_owned());
+    let include = env::var("DEP_BPF_INCLUDE").expect("libbpf-sys says where its headers are");
+    let mut command = Command::new(&clang);
+    command.args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-std=gnu11", "-Wall", "-Wextra", "-Werror"]);
+    command.arg("-I").arg(&include);
+    // Debian keeps asm/types.h below the host's multiarch triple, which clang does not look into for this target.
+    let arch = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
+    command.arg(format!("-I/usr/include/{arch}-linux-gnu"));
+    command.arg("-c").arg(source).arg("-o").arg(object);
+    match command.status() {
+        Ok(status) if status.success() => {}
+        Ok(status) => stop(&format!("{clang} could not compile {}: {status}", source.display())),
+        Err(error) => stop(&format!(
+            "cannot run {clang}: {error}. The BPF programs need clang 14 or later: apt install clang \
+             (or set LASTHOP_CLANG to its path)"
+        )),
+    }
+}
+
+fn stop(why: &str) -> ! {
+    println!("cargo::error={why}");
+    exit(1)
+}

@@ -1,0 +1,435 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) AND (GPL-2.0-only OR MIT) */
+/*
+ * What is measured and decided per segment: crates/core/src/fastpath restated, function for function.
+ *
+ * handshake_*: fastpath/handshake.rs. measure_*: fastpath/measure.rs. window_*: fastpath/window.rs. The laws stand
+ * there. Pure functions over struct flow_state: no helper is called, so the same text runs on the host under test.
+ */
+#ifndef LASTHOP_FASTPATH_H
+#define LASTHOP_FASTPATH_H
+
+#include "wire.h"
+
+#define INITIAL_WINDOW 14600
+#define LARGEST_WINDOW (1u << 30)
+#define HOLE 3
+#define GIVEN_UP_NS 4000000000ull
+
+struct verdict {
+	enum reason reason;
+	__u16 window; /* what to write when reason is REWRITTEN */
+};
+
+static __always_inline __u64 since(__u64 now, __u64 then)
+{
+	return now > then ? now - then : 0;
+}
+
+static __always_inline __u32 sequence_length(const struct packet *p)
+{
+	return p->payload_bytes + !!(p->flags & TCP_SYN) + !!(p->flags & TCP_FIN);
+}
+
+static __always_inline __u32 end_of(const struct packet *p)
+{
+	return p->seq + sequence_length(p);
+}
+
+/* -1 when neither both SYNs nor conntrack told it. */
+static __always_inline int known_scale(const struct half *h)
+{
+	if (h->flags & SCALE_KNOWN)
+		return h->scale & 15;
+	return h->told_scale ? (int)min_u32(h->told_scale - 1, LARGEST_SCALE) : -1;
+}
+
+/* FlowState::new. */
+static __always_inline void flow_open(struct flow_state *state, const struct control *control, __u64 now)
+{
+	__builtin_memset(state, 0, sizeof(*state));
+	UNROLLED
+	for (int d = 0; d < 2; d++) {
+		state->half[d].plan = control->default_plan[d];
+		state->half[d].epoch = control->epoch;
+		state->half[d].rtt.min_ns = ~0u;
+		state->half[d].rtt.epoch = control->epoch;
+	}
+	state->first_seen_ns = now;
+	state->last_seen_ns = now;
+}
+
+static __always_inline void handshake_forget(struct half *h)
+{
+	h->rtt.seq_sent_ns = 0;
+	h->rtt.ts_sent_ns = 0;
+	h->rtt.ts_newest = 0;
+	h->rtt.echo_newest = 0;
+	h->snd_nxt = 0;
+	h->mss = 0;
+	h->edge = 0;
+	h->delivered = 0;
+	h->acked = 0;
+	h->window = 0;
+	h->told_edge = 0;
+	h->told_tsval = 0;
+	h->last_window = 0;
+	h->scale = 0;
+	h->flags = 0;
+	h->dup_acks = 0;
+	h->told_scale = 0;
+	h->data_flags = 0;
+}
+
+static __always_inline int handshake_begin(struct half *data, struct half *acked, const struct packet *p)
+{
+	int seen = data->data_flags & DATA_SEEN;
+	int repeated = seen && data->snd_nxt == end_of(p);
+
+	/* A SYN begins anew in any case; a SYN-ACK only if it is not the answer to the SYN that was seen. */
+	if (!(p->flags & TCP_ACK) || (seen && !repeated)) {
+		handshake_forget(data);
+		handshake_forget(acked);
+	}
+	return repeated;
+}
+
+static __always_inline void handshake_promise(struct half *h, __u32 ack, __u32 window)
+{
+	if (h->flags & EDGE_KNOWN)
+		return;
+	h->flags |= EDGE_KNOWN;
+	h->acked = ack;
+	h->delivered = ack;
+	h->edge = ack + window;
+	h->window = 0;
+}
+
+static __always_inline void handshake_learn(struct half *data, struct half *acked, const struct packet *p)
+{
+	int both_seen;
+
+	acked->flags |= SYN_SEEN;
+	acked->scale = 0;
+	acked->flags &= ~SCALE_OFFERED;
+	if (p->has & HAS_SCALE) {
+		acked->scale = p->scale;
+		acked->flags |= SCALE_OFFERED;
+	}
+	if (!(p->flags & TCP_ACK)) {
+		acked->window = p->window;
+		return;
+	}
+	both_seen = data->flags & SYN_SEEN;
+	if (!(acked->flags & SCALE_OFFERED) || (both_seen && !(data->flags & SCALE_OFFERED))) {
+		acked->scale = 0;
+		data->scale = 0;
+	} else if (!both_seen) {
+		return;
+	}
+	acked->flags |= SCALE_KNOWN;
+	data->flags |= SCALE_KNOWN;
+	handshake_promise(acked, p->ack, p->window);
+	/* What the SYN promised counts from the byte after this SYN-ACK, whose number is only known now. */
+	if (both_seen)
+		handshake_promise(data, p->seq + 1, data->window);
+}
+
+static __always_inline void measure_limit(struct half *h, const struct packet *p)
+{
+	__u32 edge;
+
+	if (p->has & HAS_TIMESTAMPS) {
+		if (!(h->flags & TOLD) || p->tsecr != h->told_tsval)
+			return;
+		edge = h->told_edge;
+	} else {
+		if (!(h->flags & EDGE_KNOWN))
+			return;
+		edge = h->edge;
+	}
+	if (after(end_of(p) + h->mss, edge))
+		h->data_flags |= LIMITED;
+}
+
+static __always_inline void measure_sequence(struct half *h, const struct packet *p, __u64 now, int measurable)
+{
+	int outstanding = h->rtt.seq_sent_ns && h->rtt.seq_end != h->rtt.seq_done;
+
+	if (h->data_flags & DATA_SEEN && !after(end_of(p), h->snd_nxt)) {
+		/* Sent again: the ACK could answer either (Karn). */
+		if (outstanding && sequence_length(p) && after(h->rtt.seq_end, p->seq))
+			h->rtt.seq_sent_ns = 0;
+		return;
+	}
+	h->data_flags |= DATA_SEEN;
+	h->snd_nxt = end_of(p);
+	if (outstanding && since(now, h->rtt.seq_sent_ns) > GIVEN_UP_NS)
+		outstanding = 0;
+	if (measurable && !outstanding) {
+		h->rtt.seq_sent_ns = now;
+		h->rtt.seq_end = end_of(p);
+	}
+}
+
+static __always_inline void measure_begin_timestamp(struct rtt_match *rtt, const struct packet *p, __u64 now)
+{
+	if (!(p->has & HAS_TIMESTAMPS))
+		return;
+	if (p->flags & TCP_ACK && (!rtt->echo_newest || after(p->tsecr, rtt->echo_newest)))
+		rtt->echo_newest = p->tsecr;
+	if (rtt->ts_newest && !after(p->tsval, rtt->ts_newest))
+		return;
+	rtt->ts_newest = p->tsval;
+	if (rtt->ts_sent_ns && rtt->tsval != rtt->ts_done && since(now, rtt->ts_sent_ns) <= GIVEN_UP_NS)
+		return;
+	rtt->ts_sent_ns = now;
+	rtt->tsval = p->tsval;
+}
+
+static __always_inline void measure_data(struct half *h, const struct control *control, const struct packet *p,
+					 __u64 now, int repeated_syn)
+{
+	if (h->epoch != control->epoch) {
+		h->epoch = control->epoch;
+		h->data_flags &= ~LIMITED;
+	}
+	h->bytes += p->ip_bytes;
+	h->packets += p->segments;
+	h->payload_bytes += p->payload_bytes;
+	if (p->flags & (TCP_RST | TCP_FIN))
+		h->data_flags |= CLOSING;
+	/* The numbers of a RST need not be the connection's. */
+	if (p->flags & TCP_RST)
+		return;
+	if (p->payload_bytes) {
+		h->mss = max_u32(h->mss, p->segment_bytes);
+		measure_limit(h, p);
+	}
+	measure_sequence(h, p, now, (p->payload_bytes || p->flags & TCP_SYN) && !repeated_syn);
+	measure_begin_timestamp(&h->rtt, p, now);
+}
+
+static __always_inline void measure_sample(struct rtt_match *rtt, __u64 sent, __u64 now)
+{
+	__u64 took = since(now, sent);
+	__u32 capped = took < ~0u - 1 ? (__u32)took : ~0u - 1;
+
+	rtt->sum_ns += took;
+	rtt->samples++;
+	rtt->last_ns = capped;
+	rtt->min_ns = min_u32(rtt->min_ns, capped);
+}
+
+static __always_inline void measure_acknowledgment(struct half *h, const struct control *control,
+						   const struct packet *p, __u64 now)
+{
+	struct rtt_match *rtt = &h->rtt;
+	int possible = h->data_flags & DATA_SEEN && !after(p->ack, h->snd_nxt);
+	__u64 sent = rtt->seq_sent_ns;
+
+	if (rtt->epoch != control->epoch) {
+		rtt->epoch = control->epoch;
+		rtt->min_ns = ~0u;
+	}
+	if (sent && rtt->seq_end != rtt->seq_done && possible && !after(rtt->seq_end, p->ack)) {
+		rtt->seq_done = rtt->seq_end;
+		measure_sample(rtt, sent, now);
+	}
+	if (!(p->has & HAS_TIMESTAMPS))
+		return;
+	sent = rtt->ts_sent_ns;
+	if (sent && rtt->tsval != rtt->ts_done && !after(p->tsecr, rtt->ts_newest) && !after(rtt->tsval, p->tsecr)) {
+		rtt->ts_done = rtt->tsval;
+		measure_sample(rtt, sent, now);
+	}
+}
+
+static __always_inline void measure_tell(struct half *h, const struct packet *p, struct verdict verdict)
+{
+	int told = h->flags & TOLD;
+	int again = told && h->told_tsval == p->tsval;
+	int awaited = told && !again && !after(h->rtt.echo_newest, h->told_tsval);
+	int promises = p->flags & TCP_ACK && !(p->flags & (TCP_SYN | TCP_RST)) && h->flags & EDGE_KNOWN;
+	int scale = known_scale(h);
+	__u32 edge;
+
+	if (!(p->has & HAS_TIMESTAMPS) || awaited || !promises || scale < 0)
+		return;
+	edge = p->ack + ((__u32)(verdict.reason == REWRITTEN ? verdict.window : p->window) << scale);
+	h->told_edge = again ? later(edge, h->told_edge) : edge;
+	h->told_tsval = p->tsval;
+	h->flags |= TOLD;
+}
+
+/* What an ACK brought. */
+struct progress {
+	__u32 newly;
+	int closes_hole;
+};
+
+/* RFC 5681 section 2: no data, no FIN, the same window, something outstanding. */
+static __always_inline int window_duplicate(const struct half *h, const struct packet *p, int seen)
+{
+	return !p->payload_bytes && !(p->flags & TCP_FIN) && p->window == h->last_window && seen &&
+	       after(h->snd_nxt, p->ack);
+}
+
+static __always_inline struct progress window_progress(struct half *h, const struct packet *p)
+{
+	int seen = h->data_flags & DATA_SEEN;
+	__u32 delivered = later(p->ack, h->delivered);
+	struct progress progress = {};
+
+	if (p->has & HAS_SACK && seen && !after(p->sack_high, h->snd_nxt))
+		delivered = later(p->sack_high, delivered);
+	progress.newly = delivered - h->delivered;
+	h->delivered = delivered;
+	if (after(p->ack, h->acked)) {
+		progress.closes_hole = h->dup_acks >= HOLE && progress.newly > h->plan.growth_bytes;
+		h->acked = p->ack;
+		h->dup_acks = 0;
+	} else if (p->ack == h->acked && !progress.newly && window_duplicate(h, p, seen)) {
+		if (h->dup_acks != 255)
+			h->dup_acks++;
+	}
+	return progress;
+}
+
+static __always_inline __u32 window_in_flight(const struct half *h)
+{
+	return h->data_flags & DATA_SEEN && after(h->snd_nxt, h->delivered) ? h->snd_nxt - h->delivered : 0;
+}
+
+static __always_inline void window_adapt(struct half *h, struct plan plan, struct progress progress)
+{
+	__u32 floor = min_u32(plan.floor_bytes, LARGEST_WINDOW);
+	__u32 growth = min_u32(plan.growth_bytes, LARGEST_WINDOW);
+	__u32 target = min_u32(max_u32(plan.clamp_bytes, floor), LARGEST_WINDOW);
+	__u32 window = h->window;
+
+	if (!window) {
+		window = max_u32(max_u32(window_in_flight(h), growth), max_u32(floor, INITIAL_WINDOW));
+	} else if (progress.closes_hole) {
+		window = max_u32(max_u32(min_u32(window, growth), floor), 1);
+	} else if (progress.newly) {
+		__u64 share = (__u64)progress.newly * growth / window;
+		__u32 step = share < progress.newly ? (__u32)share : progress.newly;
+		__u32 grown = window + max_u32(step, 1);
+
+		window = grown < window ? ~0u : grown;
+	}
+	h->window = min_u32(window, target);
+}
+
+static __always_inline struct verdict window_clamp(struct half *h, const struct packet *p, int scale, int stale,
+						   int dry_run)
+{
+	int known = h->flags & EDGE_KNOWN;
+	struct verdict verdict = { .reason = WITHIN_PLAN };
+	struct plan plan = h->plan;
+	struct progress progress;
+	__u32 offered = (__u32)p->window << scale;
+	__u32 edge, allowed, least, window;
+	int lower;
+
+	/* Of data that nobody sent: its receiver will ignore the segment, and so does the law. */
+	if (h->data_flags & DATA_SEEN && after(p->ack, h->snd_nxt))
+		return verdict;
+	if (!known) {
+		h->acked = p->ack;
+		h->delivered = p->ack;
+		h->edge = p->ack;
+		h->window = 0;
+		h->dup_acks = 0;
+		h->flags |= EDGE_KNOWN;
+	}
+	progress = window_progress(h, p);
+	h->last_window = p->window;
+	if (!p->window) {
+		verdict.reason = ZERO_WINDOW;
+		return verdict;
+	}
+	if (stale || !plan.clamp_bytes) {
+		h->window = 0;
+		h->edge = later(h->edge, p->ack + offered);
+		verdict.reason = stale ? STALE : NO_PLAN;
+		return verdict;
+	}
+	window_adapt(h, plan, progress);
+	if (!known) {
+		/* What was promised before is not known; most likely it was this much. */
+		h->edge = p->ack + offered;
+		return verdict;
+	}
+	edge = later(h->delivered + h->window, h->edge);
+	allowed = min_u32(edge - p->ack, offered) >> scale;
+	least = (min_u32(plan.floor_bytes, LARGEST_WINDOW) + (1u << scale) - 1) >> scale;
+	window = min_u32(max_u32(allowed, max_u32(least, 1)), p->window);
+	lower = window < p->window;
+	h->edge = later(h->edge, p->ack + (dry_run ? offered : window << scale));
+	if (!lower)
+		return verdict;
+	if (dry_run) {
+		verdict.reason = WOULD_REWRITE;
+		return verdict;
+	}
+	h->rewritten++;
+	verdict.reason = REWRITTEN;
+	verdict.window = window;
+	return verdict;
+}
+
+static __always_inline struct verdict decide(struct half *h, const struct control *control, const struct packet *p,
+					     __u64 now)
+{
+	int stale = since(now, control->heartbeat_ns) > STALE_NS;
+	int scale = known_scale(h);
+	struct verdict verdict = {};
+
+	if (p->flags & TCP_SYN)
+		verdict.reason = SYN;
+	else if (p->flags & TCP_RST)
+		verdict.reason = RST;
+	else if (!(p->flags & TCP_ACK))
+		verdict.reason = NO_ACK;
+	else if (p->has & HAS_AUTHENTICATION)
+		verdict.reason = AUTHENTICATED;
+	else if (scale >= 0)
+		return window_clamp(h, p, scale, stale, control->dry_run != 0);
+	else
+		verdict.reason = !p->window ? ZERO_WINDOW : stale ? STALE : SCALE_UNKNOWN;
+	return verdict;
+}
+
+static __always_inline struct verdict on_packet(struct flow_state *state, const struct control *control,
+						enum direction d, const struct packet *p, __u64 now)
+{
+	struct half *data = &state->half[d];
+	struct half *acked = &state->half[!d];
+	struct verdict verdict;
+	int repeated_syn;
+
+	state->last_seen_ns = now;
+	repeated_syn = p->flags & TCP_SYN && handshake_begin(data, acked, p);
+	measure_data(data, control, p, now, repeated_syn);
+	if (p->flags & TCP_ACK)
+		measure_acknowledgment(acked, control, p, now);
+	if (p->flags & TCP_SYN)
+		handshake_learn(data, acked, p);
+	verdict = decide(acked, control, p, now);
+	measure_tell(acked, p, verdict);
+	return verdict;
+}
+
+static __always_inline void count(struct counters *c, enum direction d, const struct packet *p, enum reason reason)
+{
+	c->reason[reason]++;
+	c->packets[d] += p->segments;
+	c->ip_bytes[d] += p->ip_bytes;
+	if (p->protocol == PROTOCOL_TCP)
+		c->tcp_bytes[d] += p->ip_bytes;
+	else if (p->protocol == PROTOCOL_UDP)
+		c->udp_bytes[d] += p->ip_bytes;
+}
+
+#endif

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT */
+/* The fast path's headers compiled for the host, so that a test can hold them equal to Rust. */
+#include "fastpath.h"
+
+void lasthop_host_open(struct flow_state *state, const struct control *control, __u64 now);
+int lasthop_host_parse(const struct frame *f, enum link_layer link, enum direction d, struct packet *out);
+int lasthop_host_packet(__u8 *frame, const struct frame *f, enum link_layer link, enum direction d,
+			const struct control *control, struct flow_state *state, struct counters *counters, __u64 now,
+			struct flow_key *key);
+
+void lasthop_host_open(struct flow_state *state, const struct control *control, __u64 now)
+{
+	flow_open(state, control, now);
+}
+
+int lasthop_host_parse(const struct frame *f, enum link_layer link, enum direction d, struct packet *out)
+{
+	int result = parse_headers(f, link, d, out);
+
+	if (result != PARSED_TCP || read_usual_options(f, out))
+		return result;
+	return read_options(f, out);
+}
+
+static void put16(__u8 *p, __u32 value)
+{
+	p[0] = value >> 8;
+	p[1] = value;
+}
+
+/* RFC 1624, equation 3; in BPF a helper does it. */
+static void patch_window(__u8 *tcp, __u16 window)
+{
+	__u32 sum = (__u16)~load16(tcp + 16) + (__u16)~load16(tcp + 14) + window;
+
+	sum = (sum >> 16) + (sum & 0xffff);
+	sum = (sum >> 16) + (sum & 0xffff);
+	put16(tcp + 14, window);
+	put16(tcp + 16, ~sum);
+}
+
+/* The whole way of one packet: the reason, or TOO_SHORT. `key` is written only for TCP. */
+int lasthop_host_packet(__u8 *frame, const struct frame *f, enum link_layer link, enum direction d,
+			const struct control *control, struct flow_state *state, struct counters *counters, __u64 now,
+			struct flow_key *key)
+{
+	struct packet p;
+	int reason = lasthop_host_parse(f, link, d, &p);
+
+	if (reason == PARSED_TCP) {
+		struct verdict verdict = on_packet(state, control, d, &p, now);
+
+		*key = p.key;
+		reason = verdict.reason;
+		if (reason == REWRITTEN)
+			patch_window(frame + p.tcp_at, verdict.window);
+	}
+	if (reason >= 0)
+		count(counters, d, &p, reason);
+	return reason;
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: (Apache-2.0 OR MIT) AND (GPL-2.0-only OR MIT)
+/*
+ * The data path of a real access point: parses, looks up, asks the fast path, writes.
+ *
+ * Seen from a LAN interface: ingress goes to the remote side, egress to the stations. Works for tcx and clsact alike:
+ * the verdict is always "go on".
+ */
+#include "fastpath.h"
+#include <bpf/bpf_helpers.h>
+
+#define GO_ON -1 /* TCX_NEXT, TC_ACT_UNSPEC */
+#define NO_SUCH_FLOW -2 /* -ENOENT */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16384);
+	__type(key, struct flow_key);
+	__type(value, struct flow_state);
+} flows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct control);
+} control SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct counters);
+} counters SEC(".maps");
+
+/* A new flow is made up here: it is too large for the stack. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct flow_state);
+} fresh SEC(".maps");
+
+static const __u32 only = 0;
+
+static __always_inline struct frame frame_of(const struct __sk_buff *skb)
+{
+	return (struct frame){
+		.data = (const __u8 *)(long)skb->data,
+		.data_end = (const __u8 *)(long)skb->data_end,
+		.end = skb->len,
+		.segments = skb->gso_segs > 1 ? skb->gso_segs : 1,
+		.segment_bytes = skb->gso_size,
+	};
+}
+
+/* Global, so that the verifier walks it once. */
+__noinline int unusual_options(struct __sk_buff *skb, struct packet *out)
+{
+	struct frame f = frame_of(skb);
+
+	return out ? read_options(&f, out) : MALFORMED;
+}
+
+static __always_inline int parse_skb(struct __sk_buff *skb, enum link_layer link, enum direction d, struct packet *out)
+{
+	struct frame f = frame_of(skb);
+	int result = parse_headers(&f, link, d, out);
+
+	if (result != PARSED_TCP || read_usual_options(&f, out))
+		return result;
+	return unusual_options(skb, out);
+}
+
+/* Apart, so that the hot path stays short: headers seldom lie outside the linear part. */
+static __noinline int parse_again(struct __sk_buff *skb, enum link_layer link, enum direction d, struct packet *out)
+{
+	__u32 length = skb->len;
+
+	if (bpf_skb_pull_data(skb, length < HEADERS ? length : HEADERS))
+		return TOO_SHORT;
+	return parse_skb(skb, link, d, out);
+}
+
+static __noinline struct flow_state *open_flow(const struct flow_key *key, const struct control *now_in_force, __u64 now)
+{
+	struct flow_state *state = bpf_map_lookup_elem(&fresh, &only);
+
+	if (!state)
+		return 0;
+	flow_open(state, now_in_force, now);
+	bpf_map_update_elem(&flows, key, state, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&flows, key);
+}
+
+static __always_inline enum reason on_tcp(struct __sk_buff *skb, enum direction d, const struct packet *p)
+{
+	__u64 now = bpf_ktime_get_ns();
+	const struct control *in_force = bpf_map_lookup_elem(&control, &only);
+	struct flow_state *state;
+	struct verdict verdict;
+	__be16 from, to;
+
+	if (!in_force)
+		return TABLE_FULL;
+	state = bpf_map_lookup_elem(&flows, &p->key);
+	if (!state) {
+		state = open_flow(&p->key, in_force, now);
+		if (!state)
+			return TABLE_FULL;
+	}
+	verdict = on_packet(state, in_force, d, p, now);
+	if (verdict.reason != REWRITTEN)
+		return verdict.reason;
+	from = __builtin_bswap16(p->window);
+	to = __builtin_bswap16(verdict.window);
+	/* Without BPF_F_PSEUDO_HDR: right for merged packets and for CHECKSUM_PARTIAL, where it changes nothing. */
+	bpf_l4_csum_replace(skb, p->tcp_at + 16, from, to, sizeof(to));
+	bpf_skb_store_bytes(skb, p->tcp_at + 14, &to, sizeof(to), 0);
+	return REWRITTEN;
+}
+
+static __always_inline int run(struct __sk_buff *skb, enum link_layer link, enum direction d)
+{
+	struct packet p;
+	struct counters *c;
+	int result = parse_skb(skb, link, d, &p);
+
+	if (result == TOO_SHORT)
+		result = parse_again(skb, link, d, &p);
+	if (result == TOO_SHORT)
+		result = MALFORMED;
+	if (result == PARSED_TCP)
+		result = on_tcp(skb, d, &p);
+	c = bpf_map_lookup_elem(&counters, &only);
+	if (c && result >= 0 && result < REASONS)
+		count(c, d, &p, result);
+	return GO_ON;
+}
+
+SEC("tc")
+int lasthop_ingress(struct __sk_buff *skb)
+{
+	return run(skb, LINK_ETHERNET, TO_REMOTE);
+}
+
+SEC("tc")
+int lasthop_egress(struct __sk_buff *skb)
+{
+	return run(skb, LINK_ETHERNET, TO_STATION);
+}
+
+SEC("tc")
+int lasthop_ingress_ip(struct __sk_buff *skb)
+{
+	return run(skb, LINK_IP, TO_REMOTE);
+}
+
+SEC("tc")
+int lasthop_egress_ip(struct __sk_buff *skb)
+{
+	return run(skb, LINK_IP, TO_STATION);
+}
+
+/* What everything else is compared with. */
+SEC("tc")
+int nothing(struct __sk_buff *skb)
+{
+	(void)skb;
+	return GO_ON;
+}
+
+/*
+ * The two calls of the controller. They write only what the data path reads, so no packet's work is undone; a plan
+ * seen half old and half new lasts for one packet.
+ */
+SEC("syscall")
+int set_plan(struct set_plan_args *args)
+{
+	struct flow_key key = args->key;
+	struct flow_state *state = bpf_map_lookup_elem(&flows, &key);
+	__u32 d = args->direction & 1;
+
+	args->result = NO_SUCH_FLOW;
+	if (!state)
+		return 0;
+	state->half[d].plan = args->plan;
+	args->result = 0;
+	return 0;
+}
+
+SEC("syscall")
+int set_scale(struct set_scale_args *args)
+{
+	struct flow_key key = args->key;
+	struct flow_state *state = bpf_map_lookup_elem(&flows, &key);
+	__u32 d = args->direction & 1;
+
+	args->result = NO_SUCH_FLOW;
+	if (!state)
+		return 0;
+	state->half[d].told_scale = min_u32(args->scale, LARGEST_SCALE) + 1;
+	args->result = 0;
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) AND (GPL-2.0-only OR MIT) */
+/*
+ * What the fast path keeps: the layouts of crates/core/src/fastpath/layout.rs, field for field.
+ *
+ * Meaning, unit and range of each field stand there. Sequence numbers are in host order, modulo 2^32; times are
+ * bpf_ktime_get_ns. The assertions at the end are the same as in Rust: neither side has hidden padding.
+ */
+#ifndef LASTHOP_LAYOUT_H
+#define LASTHOP_LAYOUT_H
+
+#include <linux/bpf.h>
+#include <linux/types.h>
+
+enum direction { TO_STATION = 0, TO_REMOTE = 1 };
+
+struct flow_key {
+	__u8 station[16];
+	__u8 remote[16];
+	__u16 station_port;
+	__u16 remote_port;
+};
+
+struct plan {
+	__u32 clamp_bytes;
+	__u32 floor_bytes;
+	__u32 growth_bytes;
+};
+
+struct rtt_match {
+	__u64 seq_sent_ns;
+	__u64 ts_sent_ns;
+	__u64 sum_ns;
+	__u32 samples;
+	__u32 min_ns;
+	__u32 last_ns;
+	__u32 epoch;
+	__u32 seq_done;
+	__u32 ts_done;
+	__u32 seq_end;
+	__u32 tsval;
+	__u32 ts_newest;
+	__u32 echo_newest;
+};
+
+struct half {
+	struct rtt_match rtt;
+	__u64 bytes;
+	__u64 packets;
+	__u64 payload_bytes;
+	__u64 rewritten;
+	struct plan plan;
+	__u32 snd_nxt;
+	__u32 mss;
+	__u32 epoch;
+	__u32 edge;
+	__u32 delivered;
+	__u32 acked;
+	__u32 window;
+	__u32 told_edge;
+	__u32 told_tsval;
+	__u16 last_window;
+	__u8 scale;
+	__u8 flags;
+	__u8 dup_acks;
+	__u8 told_scale;
+	__u8 data_flags;
+	__u8 pad;
+};
+
+enum half_flags {
+	/* in flags */
+	SCALE_KNOWN = 1,
+	SCALE_OFFERED = 2,
+	EDGE_KNOWN = 4,
+	TOLD = 8,
+	SYN_SEEN = 16,
+	/* in data_flags */
+	DATA_SEEN = 32,
+	LIMITED = 64,
+	CLOSING = 128,
+};
+
+struct flow_state {
+	struct half half[2];
+	__u64 last_seen_ns;
+	__u64 first_seen_ns;
+};
+
+struct control {
+	__u64 heartbeat_ns;
+	__u32 epoch;
+	__u32 dry_run;
+	struct plan default_plan[2];
+};
+
+#define STALE_NS 2000000000ull
+
+enum reason {
+	REWRITTEN = 0,
+	WITHIN_PLAN = 1,
+	WOULD_REWRITE = 2,
+	SYN = 3,
+	RST = 4,
+	ZERO_WINDOW = 5,
+	SCALE_UNKNOWN = 6,
+	NO_PLAN = 7,
+	STALE = 8,
+	FRAGMENT = 9,
+	MALFORMED = 10,
+	NOT_IP = 11,
+	AUTHENTICATED = 12,
+	UDP = 13,
+	OTHER_TRANSPORT = 14,
+	NO_ACK = 15,
+	TABLE_FULL = 16,
+	REASONS = 17,
+};
+
+struct counters {
+	__u64 reason[REASONS];
+	__u64 ip_bytes[2];
+	__u64 udp_bytes[2];
+	__u64 tcp_bytes[2];
+	__u64 packets[2];
+};
+
+/* Arguments of the syscall programs set_plan and set_scale. */
+struct set_plan_args {
+	struct flow_key key;
+	__u32 direction;
+	struct plan plan;
+	__s32 result; /* 0, or a negative errno: the flow is gone */
+};
+
+struct set_scale_args {
+	struct flow_key key;
+	__u32 direction;
+	__u32 scale;
+	__s32 result;
+};
+
+_Static_assert(sizeof(struct flow_key) == 16 + 16 + 2 + 2, "flow_key");
+_Static_assert(sizeof(struct plan) == 3 * 4, "plan");
+_Static_assert(sizeof(struct rtt_match) == 3 * 8 + 10 * 4, "rtt_match");
+_Static_assert(sizeof(struct half) == sizeof(struct rtt_match) + 4 * 8 + sizeof(struct plan) + 9 * 4 + 8, "half");
+_Static_assert(sizeof(struct flow_state) == 2 * sizeof(struct half) + 2 * 8, "flow_state");
+_Static_assert(sizeof(struct control) == 8 + 2 * 4 + 2 * sizeof(struct plan), "control");
+_Static_assert(sizeof(struct counters) == (REASONS + 4 * 2) * 8, "counters");
+_Static_assert(sizeof(struct set_plan_args) == sizeof(struct flow_key) + 4 + sizeof(struct plan) + 4, "set_plan_args");
+_Static_assert(sizeof(struct set_scale_args) == sizeof(struct flow_key) + 3 * 4, "set_scale_args");
+
+#endif

@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) AND (GPL-2.0-only OR MIT) */
+/*
+ * Reads the headers of a frame: crates/core/src/wire restated, decision for decision.
+ *
+ * Laws and sources stand there. Here only: `data` .. `data_end` is what can be read, `end` is where the frame ends,
+ * which may be further when headers lie in fragments of an skb; then the answer is TOO_SHORT, the caller makes more
+ * of it linear and asks again.
+ */
+#ifndef LASTHOP_WIRE_H
+#define LASTHOP_WIRE_H
+
+#include "layout.h"
+
+#ifdef __bpf__
+#define load16(p) __builtin_bswap16(*(const __u16 *)(p))
+#define load32(p) __builtin_bswap32(*(const __u32 *)(p))
+#define copy4(to, from) (*(__u32 *)(to) = *(const __u32 *)(from))
+/* Keeps the compiler from proving a bound by a copy of the value that the verifier does not follow. */
+#define opaque(v) asm volatile("" : "+r"(v))
+#define UNROLLED _Pragma("unroll")
+#else
+#undef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#define load16(p) ((__u16)((p)[0] << 8 | (p)[1]))
+#define load32(p) ((__u32)(p)[0] << 24 | (__u32)(p)[1] << 16 | (__u32)(p)[2] << 8 | (p)[3])
+#define copy4(to, from) __builtin_memcpy(to, from, 4)
+#define opaque(v) ((void)(v))
+#define UNROLLED
+#endif
+
+#define DEEPEST 512
+/* Longest run of headers: a TCP header may begin right before DEEPEST. */
+#define HEADERS (DEEPEST + 60)
+#define CHAIN 6
+#define LARGEST_SCALE 14
+
+enum ethertype {
+	ETHERTYPE_IPV4 = 0x0800,
+	ETHERTYPE_IPV6 = 0x86dd,
+	ETHERTYPE_VLAN = 0x8100,
+	ETHERTYPE_SERVICE_VLAN = 0x88a8,
+	ETHERTYPE_PPPOE_SESSION = 0x8864,
+	PPP_IPV4 = 0x0021,
+	PPP_IPV6 = 0x0057,
+};
+
+enum protocol {
+	PROTOCOL_HOP_BY_HOP = 0,
+	PROTOCOL_TCP = 6,
+	PROTOCOL_UDP = 17,
+	PROTOCOL_ROUTING = 43,
+	PROTOCOL_FRAGMENT = 44,
+	PROTOCOL_AH = 51,
+	PROTOCOL_DESTINATION = 60,
+	PROTOCOL_UNKNOWN = 255,
+};
+
+enum link_layer { LINK_ETHERNET, LINK_IP };
+
+enum tcp_flags { TCP_FIN = 1, TCP_SYN = 2, TCP_RST = 4, TCP_ACK = 16 };
+
+enum has { HAS_SCALE = 1, HAS_TIMESTAMPS = 2, HAS_SACK = 4, HAS_AUTHENTICATION = 8 };
+
+/* What parse() answers: a whole TCP segment, or why not. */
+enum { PARSED_TCP = -1, TOO_SHORT = -2 };
+
+struct frame {
+	const __u8 *data;
+	const __u8 *data_end;
+	__u32 end;
+	/* What an offload engine merged: packets it stands for, payload of each. */
+	__u32 segments;
+	__u32 segment_bytes;
+};
+
+struct packet {
+	struct flow_key key;
+	__u32 ip_bytes;
+	__u32 segments;
+	__u8 protocol;
+	/* From here on only of TCP. */
+	__u8 flags;
+	__u8 has;
+	__u8 scale;
+	__u16 window;
+	__u16 tcp_at;
+	__u32 header;
+	__u32 seq;
+	__u32 ack;
+	__u32 tsval;
+	__u32 tsecr;
+	__u32 sack_high;
+	__u32 payload_bytes;
+	__u32 segment_bytes;
+};
+
+/* Where an IP packet, then a transport header lies. */
+struct place {
+	__u32 at;
+	__u32 end;
+	__u32 ip_bytes;
+	__u8 version;
+};
+
+static __always_inline int after(__u32 a, __u32 b)
+{
+	return (__s32)(a - b) > 0;
+}
+
+static __always_inline __u32 later(__u32 a, __u32 b)
+{
+	return after(a, b) ? a : b;
+}
+
+static __always_inline __u32 min_u32(__u32 a, __u32 b)
+{
+	return a < b ? a : b;
+}
+
+static __always_inline __u32 max_u32(__u32 a, __u32 b)
+{
+	return a > b ? a : b;
+}
+
+/* n bytes at an offset, NULL when they cannot be read. The verifier needs the offset's bound. */
+static __always_inline const __u8 *bytes_at(const struct frame *f, __u32 at, __u32 n)
+{
+	const __u8 *p;
+
+	opaque(at);
+	if (at > HEADERS)
+		return 0;
+	p = f->data + at;
+	return p + n > f->data_end ? 0 : p;
+}
+
+/* Steps over Ethernet, up to two tags, and PPPoE. */
+static __always_inline int strip_link(const struct frame *f, enum link_layer link, struct place *ip)
+{
+	const __u8 *p;
+	__u32 kind, at = 14;
+
+	ip->end = f->end;
+	if (link == LINK_IP) {
+		if (f->end < 1)
+			return MALFORMED;
+		p = bytes_at(f, 0, 1);
+		if (!p)
+			return TOO_SHORT;
+		ip->at = 0;
+		ip->version = p[0] >> 4;
+		return ip->version == 4 || ip->version == 6 ? PARSED_TCP : NOT_IP;
+	}
+	if (f->end < 14)
+		return MALFORMED;
+	p = bytes_at(f, 12, 2);
+	if (!p)
+		return TOO_SHORT;
+	kind = load16(p);
+	UNROLLED
+	for (int tag = 0; tag < 2; tag++) {
+		if (kind != ETHERTYPE_VLAN && kind != ETHERTYPE_SERVICE_VLAN)
+			break;
+		if (f->end < at + 4)
+			return MALFORMED;
+		p = bytes_at(f, at + 2, 2);
+		if (!p)
+			return TOO_SHORT;
+		kind = load16(p);
+		at += 4;
+	}
+	if (kind == ETHERTYPE_PPPOE_SESSION) {
+		__u32 length;
+
+		/* RFC 2516: version 1, type 1, code 0, session, length of what follows; then the PPP protocol. */
+		if (f->end < at + 8)
+			return MALFORMED;
+		p = bytes_at(f, at, 8);
+		if (!p)
+			return TOO_SHORT;
+		if (load16(p) != 0x1100)
+			return NOT_IP;
+		length = load16(p + 4);
+		kind = load16(p + 6);
+		if (length < 2 || at + 6 + length > f->end)
+			return MALFORMED;
+		ip->end = at + 6 + length;
+		at += 8;
+		if (kind != PPP_IPV4 && kind != PPP_IPV6)
+			return NOT_IP;
+		kind = kind == PPP_IPV4 ? ETHERTYPE_IPV4 : ETHERTYPE_IPV6;
+	}
+	ip->at = at;
+	ip->version = kind == ETHERTYPE_IPV4 ? 4 : 6;
+	return kind == ETHERTYPE_IPV4 || kind == ETHERTYPE_IPV6 ? PARSED_TCP : NOT_IP;
+}
+
+static __always_inline void set_mapped(__u8 *address, const __u8 *v4)
+{
+	*(__u64 *)address = 0;
+	address[8] = 0;
+	address[9] = 0;
+	address[10] = 0xff;
+	address[11] = 0xff;
+	copy4(address + 12, v4);
+}
+
+static __always_inline void set_v6(__u8 *address, const __u8 *v6)
+{
+	UNROLLED
+	for (int i = 0; i < 16; i += 4)
+		copy4(address + i, v6 + i);
+}
+
+static __always_inline int walk_v4(const struct frame *f, enum direction d, struct place *ip, struct packet *out)
+{
+	const __u8 *p;
+	__u32 header, total;
+
+	if (ip->at + 20 > ip->end)
+		return MALFORMED;
+	p = bytes_at(f, ip->at, 20);
+	if (!p)
+		return TOO_SHORT;
+	header = (p[0] & 15) * 4;
+	total = load16(p + 2);
+	if (!total && f->segments > 1)
+		total = ip->end - ip->at;
+	if (p[0] >> 4 != 4 || header < 20 || total < header || ip->at + total > ip->end)
+		return MALFORMED;
+	out->ip_bytes = total;
+	out->protocol = p[9];
+	set_mapped(d == TO_REMOTE ? out->key.station : out->key.remote, p + 12);
+	set_mapped(d == TO_REMOTE ? out->key.remote : out->key.station, p + 16);
+	ip->end = ip->at + total;
+	ip->at += header;
+	/* More fragments, or an offset. */
+	return load16(p + 6) & 0x3fff ? FRAGMENT : PARSED_TCP;
+}
+
+/* Steps over one extension header: 0 when there is none, 1 when there was, else why the walk ends. */
+static __always_inline int extension(const struct frame *f, struct place *ip, struct packet *out)
+{
+	const __u8 *p;
+	__u8 this = out->protocol;
+
+	if (this != PROTOCOL_HOP_BY_HOP && this != PROTOCOL_ROUTING && this != PROTOCOL_DESTINATION &&
+	    this != PROTOCOL_FRAGMENT)
+		return 0;
+	out->protocol = PROTOCOL_UNKNOWN;
+	if (ip->at + 8 > ip->end)
+		return MALFORMED;
+	if (ip->at + 8 > DEEPEST)
+		return OTHER_TRANSPORT;
+	p = bytes_at(f, ip->at, 8);
+	if (!p)
+		return TOO_SHORT;
+	out->protocol = p[0];
+	if (this == PROTOCOL_FRAGMENT) {
+		/* An atomic fragment (offset 0, no more to come) is a whole packet. */
+		if (load16(p + 2) & 0xfff9)
+			return FRAGMENT;
+		ip->at += 8;
+	} else {
+		ip->at += (p[1] + 1) * 8;
+	}
+	return 1;
+}
+
+static __always_inline int walk_v6(const struct frame *f, enum direction d, struct place *ip, struct packet *out)
+{
+	const __u8 *p;
+	__u32 total;
+
+	if (ip->at + 40 > ip->end)
+		return MALFORMED;
+	p = bytes_at(f, ip->at, 40);
+	if (!p)
+		return TOO_SHORT;
+	total = load16(p + 4);
+	total = !total && f->segments > 1 ? ip->end - ip->at : 40 + total;
+	if (p[0] >> 4 != 6 || ip->at + total > ip->end)
+		return MALFORMED;
+	out->ip_bytes = total;
+	out->protocol = p[6];
+	set_v6(d == TO_REMOTE ? out->key.station : out->key.remote, p + 8);
+	set_v6(d == TO_REMOTE ? out->key.remote : out->key.station, p + 24);
+	ip->end = ip->at + total;
+	ip->at += 40;
+	for (int i = 0; i < CHAIN; i++) {
+		int step = extension(f, ip, out);
+
+		if (step != 1)
+			return step ? step : PARSED_TCP;
+	}
+	return OTHER_TRANSPORT;
+}
+
+/* Where the options that matter begin, 0 where there is none; of several of a kind the last. */
+struct options {
+	__u32 timestamps;
+	__u32 sack;
+	__u32 scale;
+	__u32 authentication;
+};
+
+/*
+ * 0 when an option does not fit. One of a known kind but the wrong length is stepped over, as Linux does.
+ *
+ * Only places are noted, and `at` has one range in every round: so the verifier finds the rounds alike and does not
+ * walk every path through all of them.
+ */
+static __always_inline int find_options(const __u8 *tcp, __u32 header, const __u8 *data_end, struct options *found)
+{
+	__u32 at = 20;
+
+	for (int i = 0; i < 40; i++) {
+		const __u8 *p;
+		__u32 kind, length;
+
+		opaque(at);
+		at &= 63;
+		if (at >= header)
+			return 1;
+		p = tcp + at;
+		if (p + 1 > data_end)
+			return 1;
+		kind = p[0];
+		if (kind == 0)
+			return 1;
+		if (kind == 1) {
+			at++;
+			continue;
+		}
+		if (p + 2 > data_end || at + 2 > header)
+			return 0;
+		length = p[1];
+		if (length < 2 || at + length > header)
+			return 0;
+		if (kind == 8 && length == 10)
+			found->timestamps = at;
+		if (kind == 5 && (length == 10 || length == 18 || length == 26 || length == 34))
+			found->sack = at;
+		if (kind == 3 && length == 3)
+			found->scale = at;
+		if (kind == 19 || kind == 29)
+			found->authentication = at;
+		at += length;
+	}
+	return 1;
+}
+
+/* Payload of one packet, and the headers that merging left out. */
+static __always_inline void split_merged(const struct frame *f, struct packet *out)
+{
+	out->segments = f->segments;
+	out->segment_bytes = out->payload_bytes;
+	if (f->segments <= 1)
+		return;
+	if (f->segment_bytes)
+		out->segment_bytes = f->segment_bytes;
+	out->ip_bytes += (f->segments - 1) * (out->ip_bytes - out->payload_bytes);
+}
+
+static __always_inline void read_sack(const __u8 *p, const __u8 *data_end, struct packet *out)
+{
+	__u32 length, high = out->ack;
+
+	if (p + 10 > data_end)
+		return;
+	length = p[1];
+	for (__u32 at = 2; at < 34; at += 8) {
+		__u32 right;
+
+		if (at + 8 > length || p + at + 8 > data_end)
+			break;
+		right = load32(p + at + 4);
+		if (after(right, high))
+			high = right;
+	}
+	out->sack_high = high;
+	if (high != out->ack)
+		out->has |= HAS_SACK;
+}
+
+/* What nearly every segment carries: nothing, or NOP, NOP, timestamps. 0 when it is something else. */
+static __always_inline int read_usual_options(const struct frame *f, struct packet *out)
+{
+	const __u8 *p;
+
+	if (out->header == 32) {
+		p = bytes_at(f, out->tcp_at, 32);
+		if (!p || load32(p + 20) != 0x0101080a)
+			return 0;
+		out->tsval = load32(p + 24);
+		out->tsecr = load32(p + 28);
+		out->has |= HAS_TIMESTAMPS;
+	} else if (out->header != 20) {
+		return 0;
+	}
+	split_merged(f, out);
+	return 1;
+}
+
+/* PARSED_TCP, MALFORMED or TOO_SHORT. */
+static __always_inline int read_options(const struct frame *f, struct packet *out)
+{
+	struct options found = {};
+	__u32 header = out->header;
+	const __u8 *tcp = bytes_at(f, out->tcp_at, 20);
+	const __u8 *p;
+
+	opaque(header);
+	if (!tcp || header > 60 || tcp + header > f->data_end)
+		return TOO_SHORT;
+	if (!find_options(tcp, header, f->data_end, &found))
+		return MALFORMED;
+	p = tcp + (found.timestamps & 63);
+	if (found.timestamps && p + 10 <= f->data_end) {
+		out->tsval = load32(p + 2);
+		out->tsecr = load32(p + 6);
+		out->has |= HAS_TIMESTAMPS;
+	}
+	p = tcp + (found.scale & 63);
+	if (found.scale && out->flags & TCP_SYN && p + 3 <= f->data_end) {
+		out->scale = min_u32(p[2], LARGEST_SCALE);
+		out->has |= HAS_SCALE;
+	}
+	if (found.authentication)
+		out->has |= HAS_AUTHENTICATION;
+	if (found.sack)
+		read_sack(tcp + (found.sack & 63), f->data_end, out);
+	split_merged(f, out);
+	return PARSED_TCP;
+}
+
+static __always_inline int read_tcp(const struct frame *f, enum direction d, const struct place *t, struct packet *out)
+{
+	const __u8 *p;
+	__u32 header;
+
+	if (t->at + 20 > t->end)
+		return MALFORMED;
+	if (t->at + 20 > DEEPEST)
+		return OTHER_TRANSPORT;
+	p = bytes_at(f, t->at, 20);
+	if (!p)
+		return TOO_SHORT;
+	header = (p[12] >> 4) * 4;
+	if (header < 20 || t->at + header > t->end)
+		return MALFORMED;
+	out->flags = p[13];
+	if (out->flags & TCP_SYN && out->flags & (TCP_RST | TCP_FIN))
+		return MALFORMED;
+	out->seq = load32(p + 4);
+	out->ack = load32(p + 8);
+	out->window = load16(p + 14);
+	out->tcp_at = t->at;
+	out->header = header;
+	out->key.station_port = d == TO_REMOTE ? load16(p) : load16(p + 2);
+	out->key.remote_port = d == TO_REMOTE ? load16(p + 2) : load16(p);
+	out->payload_bytes = t->end - t->at - header;
+	return PARSED_TCP;
+}
+
+/*
+ * All but the TCP options: PARSED_TCP, TOO_SHORT, or the reason why the packet is nothing for the fast path. Options
+ * are read by a second call, which in BPF is a function of its own: verified once, not once per way to reach it.
+ */
+static __always_inline int parse_headers(const struct frame *f, enum link_layer link, enum direction d, struct packet *out)
+{
+	struct place place;
+	int result;
+
+	out->ip_bytes = 0;
+	out->segments = 1;
+	out->protocol = PROTOCOL_UNKNOWN;
+	out->has = 0;
+	out->scale = 0;
+	out->tsval = 0;
+	out->tsecr = 0;
+	out->sack_high = 0;
+	result = strip_link(f, link, &place);
+	if (result != PARSED_TCP)
+		return result;
+	result = place.version == 4 ? walk_v4(f, d, &place, out) : walk_v6(f, d, &place, out);
+	if (result != PARSED_TCP)
+		return result;
+	if (out->protocol == PROTOCOL_TCP)
+		return read_tcp(f, d, &place, out);
+	if (out->protocol == PROTOCOL_AH)
+		return AUTHENTICATED;
+	if (out->protocol != PROTOCOL_UDP)
+		return OTHER_TRANSPORT;
+	if (place.at + 8 > place.end)
+		return MALFORMED;
+	out->payload_bytes = place.end - place.at - 8;
+	split_merged(f, out);
+	return UDP;
+}
+
+#endif

@@ -1,0 +1,111 @@
+//! The control map, mapped into this process: heartbeat, epoch, dry run and default plans without a system call.
+//!
+//! The data path reads each field on its own, so a torn default plan costs at most one connection one packet.
+
+use std::ffi::c_void;
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use lasthop_core::fastpath::layout::{Control, Plan};
+use lasthop_core::packet::Direction;
+use lasthop_core::units::Time;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+/// The control map could not be mapped.
+#[derive(Debug, thiserror::Error)]
+#[error("the control map could not be mapped into memory")]
+pub struct ControlError(#[source] rustix::io::Errno);
+
+/// The one element of the control map.
+#[derive(Debug)]
+pub struct ControlPage {
+    shared: NonNull<Shared>,
+}
+
+/// [`Control`] as the two sides share it.
+#[repr(C)]
+struct Shared {
+    heartbeat_ns: AtomicU64,
+    epoch: AtomicU32,
+    dry_run: AtomicU32,
+    default_plan: [SharedPlan; 2],
+}
+
+#[repr(C)]
+struct SharedPlan {
+    clamp_bytes: AtomicU32,
+    floor_bytes: AtomicU32,
+    growth_bytes: AtomicU32,
+}
+
+const _: () = assert!(size_of::<Shared>() == size_of::<Control>());
+
+impl ControlPage {
+    pub(crate) fn map(map: BorrowedFd<'_>) -> Result<Self, ControlError> {
+        // SAFETY: a fresh mapping at an address of the kernel's choice; nothing else refers to it.
+        let page = unsafe {
+            let flags = ProtFlags::READ | ProtFlags::WRITE;
+            mmap(std::ptr::null_mut(), size_of::<Shared>(), flags, MapFlags::SHARED, map, 0)
+        };
+        let page = page.map_err(ControlError)?;
+        Ok(Self { shared: NonNull::new(page.cast()).ok_or(ControlError(rustix::io::Errno::NOMEM))? })
+    }
+
+    fn shared(&self) -> &Shared {
+        // SAFETY: mapped in `map`, unmapped only in `drop`; every field is atomic, so the kernel may read and write.
+        unsafe { self.shared.as_ref() }
+    }
+
+    /// Says that the controller is alive at `now` (CLOCK_MONOTONIC, as `bpf_ktime_get_ns`).
+    pub fn heartbeat(&self, now: Time) {
+        self.shared().heartbeat_ns.store(now.as_nanos(), Ordering::Release);
+    }
+
+    /// Begins a measuring epoch: the per-epoch minima start anew at each flow's next packet.
+    pub fn set_epoch(&self, epoch: u32) {
+        self.shared().epoch.store(epoch, Ordering::Release);
+    }
+
+    /// Decide and count, rewrite nothing.
+    pub fn set_dry_run(&self, dry_run: bool) {
+        self.shared().dry_run.store(u32::from(dry_run), Ordering::Release);
+    }
+
+    /// What a new connection starts with.
+    pub fn set_default_plan(&self, direction: Direction, plan: Plan) {
+        let shared = &self.shared().default_plan[direction.index()];
+        shared.floor_bytes.store(plan.floor_bytes, Ordering::Relaxed);
+        shared.growth_bytes.store(plan.growth_bytes, Ordering::Relaxed);
+        shared.clamp_bytes.store(plan.clamp_bytes, Ordering::Release);
+    }
+
+    /// What stands there now.
+    #[must_use]
+    pub fn get(&self) -> Control {
+        let shared = self.shared();
+        let plan = |plan: &SharedPlan| Plan {
+            clamp_bytes: plan.clamp_bytes.load(Ordering::Acquire),
+            floor_bytes: plan.floor_bytes.load(Ordering::Relaxed),
+            growth_bytes: plan.growth_bytes.load(Ordering::Relaxed),
+        };
+        Control {
+            heartbeat_ns: shared.heartbeat_ns.load(Ordering::Acquire),
+            epoch: shared.epoch.load(Ordering::Acquire),
+            dry_run: shared.dry_run.load(Ordering::Acquire),
+            default_plan: [plan(&shared.default_plan[0]), plan(&shared.default_plan[1])],
+        }
+    }
+}
+
+impl Drop for ControlPage {
+    fn drop(&mut self) {
+        // SAFETY: this mapping was made in `map` with this length, and no reference outlives `self`.
+        let _ = unsafe { munmap(self.shared.as_ptr().cast::<c_void>(), size_of::<Shared>()) };
+    }
+}
+
+// SAFETY: the mapping belongs to the process, and every access is atomic.
+unsafe impl Send for ControlPage {}
+// SAFETY: as above.
+unsafe impl Sync for ControlPage {}

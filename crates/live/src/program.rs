@@ -1,0 +1,343 @@
+//! The loaded BPF object, typed: its programs, its maps, and the calls that change a flow in place.
+//!
+//! Layouts are those of `lasthop_core::fastpath::layout`, byte for byte. Attaching is not done here.
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use lasthop_core::fastpath::layout::{Counters, FlowKey, FlowState, Plan};
+use lasthop_core::packet::Direction;
+use lasthop_core::wire::Merged;
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
+
+use crate::control::{ControlError, ControlPage};
+
+/// What an interface hands to the program first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkLayer {
+    /// An Ethernet header.
+    Ethernet,
+    /// The IP header itself (tun, ppp, cellular).
+    Ip,
+}
+
+/// What has to be known at load time.
+#[derive(Clone, Copy, Debug)]
+pub struct LoadOptions {
+    /// Size of the flow table, connections. 16,384 take about 6 MiB.
+    pub flows: u32,
+}
+
+impl Default for LoadOptions {
+    fn default() -> Self {
+        Self { flows: 16_384 }
+    }
+}
+
+/// The object could not be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// Not root, or the system forbids BPF.
+    #[error("loading BPF programs was refused; run as root (CAP_BPF and CAP_NET_ADMIN)")]
+    Refused(#[source] libbpf_rs::Error),
+    /// The kernel took the object for wrong.
+    #[error("the kernel did not load the BPF object")]
+    Kernel(#[from] libbpf_rs::Error),
+    /// The object lacks a program or a map.
+    #[error("the BPF object has no {0}")]
+    Absent(&'static str),
+    /// The control map could not be mapped into this process.
+    #[error(transparent)]
+    Control(#[from] ControlError),
+}
+
+/// A call into the loaded object failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ProgramError {
+    /// The flow is not (or no longer) in the table.
+    #[error("the flow is not in the table")]
+    NoSuchFlow,
+    /// The kernel refused the call.
+    #[error("the kernel refused a call to the BPF object")]
+    Kernel(#[source] std::io::Error),
+    /// A map could not be read or written.
+    #[error("a BPF map could not be accessed")]
+    Map(#[from] libbpf_rs::Error),
+}
+
+/// A made-up packet.
+#[derive(Clone, Copy, Debug)]
+pub struct TestPacket<'a> {
+    /// From the link header on, at least 14 bytes.
+    pub bytes: &'a [u8],
+    /// What an offload engine is to have merged.
+    pub merged: Merged,
+}
+
+/// What one run of a program on a made-up packet gave.
+#[derive(Clone, Copy, Debug)]
+pub struct TestRun {
+    /// What the program returned.
+    pub returned: u32,
+    /// Length of the packet afterwards, bytes.
+    pub length: usize,
+    /// Mean duration of one run, ns.
+    pub duration_ns: u32,
+}
+
+/// The object, loaded and verified.
+#[derive(Debug)]
+pub struct Program {
+    object: Object,
+    flows: MapHandle,
+    counters: MapHandle,
+    control: ControlPage,
+    set_plan: OwnedFd,
+    set_scale: OwnedFd,
+}
+
+#[repr(C, align(8))]
+struct Aligned<T: ?Sized>(T);
+
+static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/lasthop.bpf.o")));
+
+impl Program {
+    /// Loads the object this crate was built with.
+    pub fn load(options: LoadOptions) -> Result<Self, LoadError> {
+        Self::load_object(&OBJECT.0, options)
+    }
+
+    /// Loads another object with the same maps and programs: benches wrap the fast path in programs of their own.
+    pub fn load_object(bytes: &[u8], options: LoadOptions) -> Result<Self, LoadError> {
+        libbpf_rs::set_print(None);
+        let mut open = ObjectBuilder::default().open_memory(bytes)?;
+        for mut map in open.maps_mut().filter(|map| map.name() == "flows") {
+            map.set_max_entries(options.flows)?;
+        }
+        let object = open.load().map_err(|error| match error.kind() {
+            libbpf_rs::ErrorKind::PermissionDenied => LoadError::Refused(error),
+            _ => LoadError::Kernel(error),
+        })?;
+        let control = ControlPage::map(map_named(&object, "control")?.as_fd())?;
+        Ok(Self {
+            flows: map_named(&object, "flows")?,
+            counters: map_named(&object, "counters")?,
+            control,
+            set_plan: owned_program(&object, "set_plan")?,
+            set_scale: owned_program(&object, "set_scale")?,
+            object,
+        })
+    }
+
+    /// The program for packets going `direction`: tc egress of a LAN interface for [`Direction::ToStation`], tc
+    /// ingress for [`Direction::ToRemote`].
+    #[must_use]
+    pub fn prog_fd(&self, direction: Direction, link: LinkLayer) -> BorrowedFd<'_> {
+        self.program_fd(Self::prog_name(direction, link)).expect("checked by the compiler of the object and its test")
+    }
+
+    /// Its name in the object.
+    #[must_use]
+    pub const fn prog_name(direction: Direction, link: LinkLayer) -> &'static str {
+        match (direction, link) {
+            (Direction::ToStation, LinkLayer::Ethernet) => "lasthop_egress",
+            (Direction::ToStation, LinkLayer::Ip) => "lasthop_egress_ip",
+            (Direction::ToRemote, LinkLayer::Ethernet) => "lasthop_ingress",
+            (Direction::ToRemote, LinkLayer::Ip) => "lasthop_ingress_ip",
+        }
+    }
+
+    /// Any program of the object by name.
+    #[must_use]
+    pub fn program_fd(&self, name: &str) -> Option<BorrowedFd<'_>> {
+        let program = self.object.progs().find(|program| program.name() == name)?;
+        // SAFETY: the object owns the descriptor and lives as long as `self`, whose lifetime the result carries.
+        Some(unsafe { BorrowedFd::borrow_raw(program.as_fd().as_raw_fd()) })
+    }
+
+    /// The object itself, for `bpf_program__attach_tcx` and the like.
+    #[must_use]
+    pub const fn object(&self) -> &Object {
+        &self.object
+    }
+
+    /// What the controller tells the data path.
+    #[must_use]
+    pub const fn control(&self) -> &ControlPage {
+        &self.control
+    }
+
+    /// A copy of every flow in the table. Reading does not make a flow recently used.
+    pub fn flows(&self) -> Result<Vec<(FlowKey, FlowState)>, ProgramError> {
+        const AT_ONCE: u32 = 4096;
+        let batch = self.flows.lookup_batch(AT_ONCE, MapFlags::ANY, MapFlags::ANY)?;
+        Ok(batch.filter_map(|(key, state)| Some((pod(&key)?, pod(&state)?))).collect())
+    }
+
+    /// A copy of one flow.
+    pub fn flow(&self, key: &FlowKey) -> Result<Option<FlowState>, ProgramError> {
+        Ok(self.flows.lookup(bytes_of(key), MapFlags::ANY)?.as_deref().and_then(pod))
+    }
+
+    /// Puts a flow into the table, or replaces it: for tests.
+    pub fn put(&self, key: &FlowKey, state: &FlowState) -> Result<(), ProgramError> {
+        Ok(self.flows.update(bytes_of(key), bytes_of(state), MapFlags::ANY)?)
+    }
+
+    /// Forgets a flow; one that is not there is forgotten already.
+    pub fn delete(&self, key: &FlowKey) -> Result<(), ProgramError> {
+        match self.flows.delete(bytes_of(key)) {
+            Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// The counters, summed over CPUs.
+    pub fn counters(&self) -> Result<Counters, ProgramError> {
+        let per_cpu = self.counters.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
+        let mut sum = Counters::default();
+        for one in per_cpu.iter().filter_map(|bytes| pod::<Counters>(bytes)) {
+            sum.add(&one);
+        }
+        Ok(sum)
+    }
+
+    /// Sets what the controller wants of one direction of a flow.
+    pub fn set_plan(&self, key: &FlowKey, direction: Direction, plan: Plan) -> Result<(), ProgramError> {
+        let mut call = SetPlan { key: *key, direction: direction as u32, plan, result: 0 };
+        self.syscall(&self.set_plan, &mut call)?;
+        found(call.result)
+    }
+
+    /// Tells the window scale of `direction`'s receiver, 0..=14, as conntrack knows it.
+    pub fn set_scale(&self, key: &FlowKey, direction: Direction, scale: u8) -> Result<(), ProgramError> {
+        let mut call = SetScale { key: *key, direction: direction as u32, scale: u32::from(scale), result: 0 };
+        self.syscall(&self.set_scale, &mut call)?;
+        found(call.result)
+    }
+
+    fn syscall<T: Pod>(&self, program: &OwnedFd, call: &mut T) -> Result<(), ProgramError> {
+        let mut options = libbpf_sys::bpf_test_run_opts {
+            sz: size_of::<libbpf_sys::bpf_test_run_opts>() as _,
+            ctx_in: std::ptr::from_mut(call).cast(),
+            ctx_size_in: size_of::<T>() as u32,
+            ..Default::default()
+        };
+        test_run(program.as_fd(), &mut options)
+    }
+
+    /// Runs a program on a packet (BPF_PROG_TEST_RUN). `out` must have room for the packet afterwards.
+    pub fn run_on(
+        &self,
+        program: BorrowedFd<'_>,
+        packet: TestPacket<'_>,
+        out: &mut [u8],
+        repeat: u32,
+    ) -> Result<TestRun, ProgramError> {
+        let mut context = [0u32; SK_BUFF_WORDS];
+        if packet.merged.segments > 1 {
+            context[GSO_SEGS_WORD] = packet.merged.segments;
+            context[GSO_SIZE_WORD] = packet.merged.segment_bytes;
+        }
+        let mut options = libbpf_sys::bpf_test_run_opts {
+            sz: size_of::<libbpf_sys::bpf_test_run_opts>() as _,
+            data_in: packet.bytes.as_ptr().cast(),
+            data_size_in: packet.bytes.len() as u32,
+            data_out: out.as_mut_ptr().cast(),
+            data_size_out: out.len() as u32,
+            ctx_in: context.as_ptr().cast(),
+            ctx_size_in: size_of_val(&context) as u32,
+            repeat: repeat as i32,
+            ..Default::default()
+        };
+        test_run(program, &mut options)?;
+        Ok(TestRun { returned: options.retval, length: options.data_size_out as usize, duration_ns: options.duration })
+    }
+}
+
+/// `struct __sk_buff` of linux/bpf.h in words of 32 bits, and two of its fields.
+const SK_BUFF_WORDS: usize = 48;
+const GSO_SEGS_WORD: usize = 41;
+const GSO_SIZE_WORD: usize = 44;
+
+fn test_run(program: BorrowedFd<'_>, options: &mut libbpf_sys::bpf_test_run_opts) -> Result<(), ProgramError> {
+    // SAFETY: every pointer in `options` comes from a live reference of the length given beside it.
+    let result = unsafe { libbpf_sys::bpf_prog_test_run_opts(program.as_raw_fd(), options) };
+    if result < 0 {
+        return Err(ProgramError::Kernel(std::io::Error::from_raw_os_error(-result)));
+    }
+    Ok(())
+}
+
+fn found(result: i32) -> Result<(), ProgramError> {
+    match result {
+        0 => Ok(()),
+        error if -error == libc::ENOENT => Err(ProgramError::NoSuchFlow),
+        error => Err(ProgramError::Kernel(std::io::Error::from_raw_os_error(-error))),
+    }
+}
+
+fn map_named(object: &Object, name: &'static str) -> Result<MapHandle, LoadError> {
+    let map = object.maps().find(|map| map.name() == name).ok_or(LoadError::Absent(name))?;
+    Ok(MapHandle::try_from(&map)?)
+}
+
+fn owned_program(object: &Object, name: &'static str) -> Result<OwnedFd, LoadError> {
+    let program = object.progs().find(|program| program.name() == name).ok_or(LoadError::Absent(name))?;
+    program.as_fd().try_clone_to_owned().map_err(|error| LoadError::Kernel(error.into()))
+}
+
+/// Arguments of the program `set_plan`; `bpf/layout.h` states the same.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct SetPlan {
+    key: FlowKey,
+    direction: u32,
+    plan: Plan,
+    result: i32,
+}
+
+/// Arguments of the program `set_scale`; `bpf/layout.h` states the same.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct SetScale {
+    key: FlowKey,
+    direction: u32,
+    scale: u32,
+    result: i32,
+}
+
+/// Plain integers without padding: every bit pattern is a value and every byte is initialised.
+///
+/// # Safety
+/// Only for `repr(C)` types of integers whose size is the sum of their fields'.
+unsafe trait Pod: Copy {}
+
+// SAFETY: integers only; sizes asserted beside their definition.
+unsafe impl Pod for FlowKey {}
+// SAFETY: as above.
+unsafe impl Pod for FlowState {}
+// SAFETY: as above.
+unsafe impl Pod for Counters {}
+// SAFETY: integers only; 36 + 4 + 12 + 4 bytes, all multiples of 4.
+unsafe impl Pod for SetPlan {}
+// SAFETY: integers only; 36 + 3 x 4 bytes, all multiples of 4.
+unsafe impl Pod for SetScale {}
+
+/// Reads a `T` from as many bytes; `None` when there are fewer.
+fn pod<T: Pod>(bytes: &[u8]) -> Option<T> {
+    if bytes.len() < size_of::<T>() {
+        return None;
+    }
+    let mut value = MaybeUninit::<T>::uninit();
+    // SAFETY: both sides are valid for size_of::<T>() bytes, do not overlap, and any bytes make a T (Pod).
+    unsafe {
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), value.as_mut_ptr().cast(), size_of::<T>());
+        Some(value.assume_init())
+    }
+}
+
+fn bytes_of<T: Pod>(value: &T) -> &[u8] {
+    // SAFETY: a Pod has no padding, so all its bytes are initialised.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
+}

@@ -1,0 +1,226 @@
+//! Rust, the C headers compiled for the host, and the program loaded into the kernel decide alike, byte for byte.
+
+mod host;
+mod loaded;
+mod random;
+mod traffic;
+
+use std::collections::HashMap;
+
+use lasthop_core::fastpath::layout::{Control, Counters, FlowKey, FlowState, Plan, Reason};
+use lasthop_core::fastpath::vectors::{self, Step};
+use lasthop_core::fastpath::{self, Verdict};
+use lasthop_core::packet::Direction;
+use lasthop_core::units::Time;
+use lasthop_core::wire::{self, Link, Merged, Parsed};
+use proptest::prelude::*;
+
+use random::Random;
+use traffic::{Crossing, Traffic};
+
+/// Packets compared per run.
+pub const PACKETS: u32 = 120_000;
+
+/// The controller's whims change after so many packets.
+pub const SPELL: u32 = 400;
+
+/// The Rust side of the comparison.
+#[derive(Default)]
+pub struct Reference {
+    pub control: Control,
+    pub counters: Counters,
+    pub flows: HashMap<FlowKey, FlowState>,
+}
+
+impl Reference {
+    /// Passes a packet: the reason, and the flow it belongs to if it is a TCP segment.
+    pub fn pass(
+        &mut self,
+        frame: &mut [u8],
+        link: Link,
+        merged: Merged,
+        direction: Direction,
+        now: Time,
+    ) -> (Reason, Option<FlowKey>) {
+        let parsed = wire::parse_merged(frame, link, merged);
+        let (reason, key) = match &parsed {
+            Parsed::Tcp(tcp) => {
+                let key = wire::flow_key(tcp, direction);
+                let state = self.flows.entry(key).or_insert_with(|| FlowState::new(&self.control, now));
+                let verdict = fastpath::on_packet(state, &self.control, direction, tcp, now);
+                if let Verdict::Rewrite { window } = verdict {
+                    assert!(window < tcp.window && window > 0, "only ever lower, never 0");
+                    let valid = wire::checksum_is_valid(frame, tcp);
+                    wire::patch_window(frame, tcp, window);
+                    assert_eq!(wire::checksum_is_valid(frame, tcp), valid);
+                }
+                (verdict.reason(), Some(key))
+            }
+            Parsed::Udp(_) => (Reason::Udp, None),
+            Parsed::Other(other) => (other.reason, None),
+        };
+        fastpath::count(&mut self.counters, direction, &parsed, reason);
+        (reason, key)
+    }
+}
+
+/// What a controller may want, sensible or not.
+pub fn whim(random: &mut Random) -> Plan {
+    let wide = random.percent(15);
+    Plan {
+        clamp_bytes: if wide { random.pick(&[1_000_000, u32::MAX]) } else { random.pick(&[1, 3_000, 9_000, 50_000]) },
+        floor_bytes: random.pick(if wide { &[5_840, 40_000, u32::MAX] } else { &[0, 600, 600] }),
+        growth_bytes: random.pick(&[0, 300, 300, 3_000, 30_000, u32::MAX]),
+    }
+}
+
+/// Heartbeat age, dry run, epoch and default plans of a spell; mostly an ordinary one.
+pub fn spell(control: &mut Control, random: &mut Random) -> bool {
+    control.epoch += 1;
+    control.dry_run = u32::from(random.percent(6));
+    let nothing = random.percent(7);
+    control.default_plan = [0, 1].map(|_| if nothing { Plan::default() } else { whim(random) });
+    !random.percent(6)
+}
+
+/// At least a third rewritten, a third refused, every reason met that packets can bring about.
+pub fn assert_the_mix(counters: &Counters) {
+    let total: u64 = counters.reason.iter().sum();
+    let of = |reason: Reason| counters.reason[reason as usize];
+    eprintln!("{total} packets:");
+    for reason in Reason::ALL {
+        eprintln!("  {reason:?}: {}", of(reason));
+        // The table of the kernel always finds someone to evict.
+        assert!(of(reason) > 0 || reason == Reason::TableFull, "{reason:?} was not met");
+    }
+    let refused = total - of(Reason::Rewritten) - of(Reason::WithinPlan);
+    assert!(of(Reason::Rewritten) * 3 >= total, "less than a third rewritten");
+    assert!(refused * 3 >= total, "less than a third refused");
+}
+
+/// One packet through Rust and through the host's C, with all that it changes.
+fn assert_alike(reference: &mut Reference, crossing: &Crossing, linear: usize, now: Time) {
+    let Crossing { direction, link, merged, frame } = crossing;
+    let key = match wire::parse_merged(frame, *link, *merged) {
+        Parsed::Tcp(tcp) => wire::flow_key(&tcp, *direction),
+        _ => FlowKey::default(),
+    };
+    let state = reference.flows.get(&key).copied();
+    let before = host::World {
+        control: reference.control,
+        state: state.unwrap_or_else(|| host::open(&reference.control, now.as_nanos())),
+        counters: reference.counters,
+        key: FlowKey::default(),
+    };
+    let run = |linear: usize| {
+        let (mut world, mut bytes) = (before, frame.clone());
+        let reason = host::packet(&mut world, &mut bytes, linear, *merged, *link, *direction, now.as_nanos());
+        (reason, world, bytes)
+    };
+    let cut = run(linear);
+    let whole = run(frame.len());
+    assert!(cut == whole || (cut.0 == host::TOO_SHORT && cut.1 == before), "a cut frame decides otherwise");
+
+    let mut bytes = frame.clone();
+    let (reason, found) = reference.pass(&mut bytes, *link, *merged, *direction, now);
+    assert_eq!(whole.0, reason as i32, "{reason:?} {crossing:?}");
+    assert_eq!(whole.2, bytes, "the packet {crossing:?}");
+    assert_eq!(whole.1.counters, reference.counters);
+    assert_eq!(whole.1.key, found.unwrap_or_default());
+    if let Some(key) = found {
+        assert_eq!(whole.1.state, reference.flows[&key], "{crossing:?}");
+    }
+}
+
+#[test]
+fn the_headers_compiled_for_the_host_agree_with_rust() {
+    let mut traffic = Traffic::new(1);
+    let mut reference = Reference::default();
+    let mut now = 5_000_000_000;
+    let mut fresh = true;
+    for number in 0..PACKETS {
+        let random = &mut traffic.random;
+        now += 1 + u64::from(random.below(2_000_000));
+        if random.percent(1) {
+            now += 1_000_000_000;
+        }
+        if number % SPELL == 0 {
+            fresh = spell(&mut reference.control, random);
+            for state in reference.flows.values_mut().filter(|_| fresh) {
+                state.half[0].plan = reference.control.default_plan[1];
+                let told = u8::from(state.half[0].packets % 4 != 0) * 8;
+                state.half.iter_mut().for_each(|half| half.told_scale = told);
+            }
+        }
+        if fresh {
+            reference.control.heartbeat_ns = now - 1_000;
+        } else {
+            reference.control.heartbeat_ns = now - 3_000_000_000;
+        }
+        let crossing = traffic.next();
+        let linear = traffic.random.below(crossing.frame.len() as u32 + 1) as usize;
+        assert_alike(&mut reference, &crossing, linear, Time::from_nanos(now));
+    }
+    assert_the_mix(&reference.counters);
+}
+
+#[test]
+fn the_shared_vectors_hold_in_c() {
+    const NOW: u64 = 10_000_000_000;
+    for case in vectors::read(include_str!("../../../../tests/vectors/window.txt")) {
+        let mut world = host::World { state: host::open(&Control::default(), NOW), ..host::World::default() };
+        world.control.heartbeat_ns = NOW;
+        for step in case.steps {
+            match step {
+                Step::Plan(direction, plan) => world.state.half[direction.index()].plan = plan,
+                Step::Told(direction, scale) => world.state.half[direction.index()].told_scale = scale + 1,
+                Step::Stale(stale) => world.control.heartbeat_ns = if stale { 1 } else { NOW },
+                Step::DryRun => world.control.dry_run = 1,
+                Step::Segment { direction, mut frame, expected, line } => {
+                    let linear = frame.len();
+                    let link = Link::Ethernet;
+                    let reason = host::packet(&mut world, &mut frame, linear, Merged::NOT, link, direction, NOW);
+                    assert_eq!(reason, expected.reason() as i32, "{}, line {line}", case.name);
+                    if let (Verdict::Rewrite { window }, Parsed::Tcp(tcp)) = (expected, wire::parse(&frame, link)) {
+                        assert_eq!(tcp.window, window, "{}, line {line}", case.name);
+                        assert!(wire::checksum_is_valid(&frame, &tcp));
+                    }
+                    assert_eq!(world.key, vectors::key());
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_in_any_state_are_decided_alike(
+        bytes in prop::collection::vec(any::<u8>(), 0..160),
+        overlay in prop::option::of(0u64..50_000),
+        linear in 0usize..160,
+        up: bool,
+        seed: u64,
+    ) {
+        let mut random = Random::new(seed);
+        let direction = if up { Direction::ToRemote } else { Direction::ToStation };
+        let link = if random.percent(50) { Link::Ethernet } else { Link::Ip };
+        let mut crossing = Crossing { direction, link, merged: Merged::NOT, frame: bytes };
+        if let Some(seed) = overlay {
+            // A real packet of a random connection, with a few bytes of the random ones over it.
+            let mut traffic = Traffic::new(seed);
+            let over = std::mem::replace(&mut crossing, (0..30).map(|_| traffic.next()).last().unwrap());
+            for byte in over.frame.iter().take(4) {
+                let at = random.below(crossing.frame.len().max(1) as u32) as usize;
+                if let Some(place) = crossing.frame.get_mut(at) {
+                    *place = *byte;
+                }
+            }
+        }
+        let mut reference = Reference::default();
+        spell(&mut reference.control, &mut random);
+        let linear = linear.min(crossing.frame.len());
+        for _twice in 0..2 {
+            assert_alike(&mut reference, &crossing, linear, Time::from_nanos(3));
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! The object loads into this kernel and its typed access works.
+
+use lasthop_core::fastpath::layout::{FlowKey, FlowState, Plan};
+use lasthop_core::packet::Direction;
+use lasthop_core::units::Time;
+use lasthop_live::program::{LinkLayer, LoadOptions, Program, ProgramError};
+
+fn loaded(flows: u32) -> Option<Program> {
+    match Program::load(LoadOptions { flows }) {
+        Ok(program) => Some(program),
+        Err(error) => {
+            eprintln!("SKIPPED: {error}: {:?}", std::error::Error::source(&error));
+            None
+        }
+    }
+}
+
+fn key(port: u16) -> FlowKey {
+    FlowKey { station: [1; 16], remote: [2; 16], station_port: port, remote_port: 443 }
+}
+
+#[test]
+fn every_direction_and_link_layer_has_a_program() {
+    let Some(program) = loaded(64) else { return };
+    for direction in Direction::BOTH {
+        for link in [LinkLayer::Ethernet, LinkLayer::Ip] {
+            let _ = program.prog_fd(direction, link);
+        }
+    }
+}
+
+#[test]
+fn a_plan_changes_a_flow_in_place_and_only_there() {
+    let Some(program) = loaded(64) else { return };
+    let state = FlowState { last_seen_ns: 7, ..FlowState::default() };
+    program.put(&key(1), &state).unwrap();
+    let plan = Plan { clamp_bytes: 100_000, floor_bytes: 2_920, growth_bytes: 3_000 };
+    program.set_plan(&key(1), Direction::ToRemote, plan).unwrap();
+    program.set_scale(&key(1), Direction::ToStation, 9).unwrap();
+    let mut expected = state;
+    expected.half[1].plan = plan;
+    expected.half[0].told_scale = 10;
+    assert_eq!(program.flow(&key(1)).unwrap(), Some(expected));
+    assert_eq!(program.flows().unwrap(), [(key(1), expected)]);
+}
+
+#[test]
+fn a_flow_that_left_the_table_is_reported() {
+    let Some(program) = loaded(64) else { return };
+    program.delete(&key(1)).unwrap();
+    assert!(matches!(program.set_plan(&key(1), Direction::ToRemote, Plan::default()), Err(ProgramError::NoSuchFlow)));
+}
+
+#[test]
+fn the_control_page_reads_back_what_was_written() {
+    let Some(program) = loaded(64) else { return };
+    program.control().heartbeat(Time::from_nanos(5));
+    program.control().set_epoch(3);
+    program.control().set_dry_run(true);
+    let plan = Plan { clamp_bytes: 1, floor_bytes: 2, growth_bytes: 3 };
+    program.control().set_default_plan(Direction::ToRemote, plan);
+    let control = program.control().get();
+    assert_eq!((control.heartbeat_ns, control.epoch, control.dry_run), (5, 3, 1));
+    assert_eq!(control.default_plan, [Plan::default(), plan]);
+}
