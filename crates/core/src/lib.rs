@@ -7,8 +7,8 @@
 pub mod ap;
 pub mod aqm;
 pub mod fastpath;
-pub mod meter;
 pub mod flow;
+pub mod meter;
 pub mod packet;
 pub mod share;
 pub mod units;

@@ -1,4 +1,18 @@
 //! Host 3, a real access point: BPF measures and applies, this crate decides.
 
+pub mod attach;
+pub mod config;
+pub mod conntrack;
 pub mod control;
+pub mod controller;
+pub mod doctor;
+pub mod interface;
+pub mod netlink;
 pub mod program;
+pub mod status;
+
+pub use config::Config;
+pub use controller::Controller;
+
+/// Where a controller serves its status when nothing else is said.
+pub const DEFAULT_SOCKET: &str = "/run/lasthop/lasthop.sock";

@@ -1,0 +1,155 @@
+//! Configuration of the controller: a TOML file and what the command line adds to it.
+//!
+//! Parsed, not validated: what comes out holds no wrong value. Every key stands in [`Config::sample`], which a test
+//! keeps equal to the defaults. A quantity is a string with its unit.
+
+mod error;
+mod read;
+
+use std::path::{Path, PathBuf};
+
+use lasthop_core::ap::{Params, RttSource, ShareRule};
+use lasthop_core::units::{BitRate, Span};
+use lasthop_core::window::Bounds;
+
+pub use error::ConfigError;
+
+use crate::interface::{self, InterfaceName};
+
+/// Everything that can be configured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Interfaces towards the home's stations; the controller hooks both directions of each.
+    pub lan: Vec<InterfaceName>,
+    /// Interface towards the provider: its counters are shown, nothing is hooked there.
+    pub wan: Option<InterfaceName>,
+    /// What all traffic together may use of the last hop, IP bytes.
+    pub capacity: Capacity,
+    /// What the last hop can carry when nothing else uses it; `None`: the wire's speed, where there is a wire.
+    pub link: Option<BitRate>,
+    /// Time between two decisions.
+    pub interval: Span,
+    /// How capacity is divided.
+    pub share: ShareRule,
+    /// Weight of the newest sample in the low-pass filter of UDP's rate, above 0 and up to 1.
+    pub udp_weight: f64,
+    /// Where the base RTT of a flow comes from.
+    pub rtt: RttSource,
+    /// Queue that the growth of all windows together may build at the last hop.
+    pub growth: Span,
+    /// Bound of the flow table, connections.
+    pub flows: u32,
+    /// A connection that was silent for so long is forgotten.
+    pub idle: Span,
+    /// How programs get onto an interface.
+    pub attach: AttachMode,
+    /// Decide and show, rewrite nothing.
+    pub dry_run: bool,
+    /// Unix socket that serves the status.
+    pub socket: PathBuf,
+}
+
+/// The capacity as written.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Capacity {
+    /// A rate.
+    Rate(BitRate),
+    /// A share of `link`, above 0 and up to 1.
+    Share(f64),
+}
+
+/// How programs get onto an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttachMode {
+    /// tcx where the kernel has it (Linux 6.6), else clsact.
+    Auto,
+    /// tcx or nothing.
+    Tcx,
+    /// clsact filters.
+    Clsact,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            lan: Vec::new(),
+            wan: None,
+            // Above about 98 % of what the air carries, its queue begins to build (MODELS.md 1).
+            capacity: Capacity::Share(0.98),
+            link: None,
+            interval: Span::from_millis(200), // the paper's
+            share: ShareRule::MaxMin,
+            udp_weight: 0.2,
+            rtt: RttSource::Measured,
+            growth: Bounds::default().growth_time,
+            flows: 65_536, // a busy home holds some thousands; about 25 MB when full
+            idle: Span::from_secs(600),
+            attach: AttachMode::Auto,
+            dry_run: false,
+            socket: PathBuf::from(crate::DEFAULT_SOCKET),
+        }
+    }
+}
+
+impl Config {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// Names file, line, key and what would be right.
+    pub fn load(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Unreadable { file: path.display().to_string(), source })?;
+        Self::parse(&text, &path.display().to_string())
+    }
+
+    /// Reads a text; `file` is only named in errors.
+    ///
+    /// # Errors
+    /// Names file, line, key and what would be right.
+    pub fn parse(text: &str, file: &str) -> Result<Self, ConfigError> {
+        read::parse(text, file)
+    }
+
+    /// A commented file that holds every key with its default.
+    #[must_use]
+    pub const fn sample() -> &'static str {
+        include_str!("../lasthop.toml")
+    }
+
+    /// The capacity as a rate.
+    ///
+    /// # Errors
+    /// When it is a share of a link whose speed is neither written nor known: says what to type.
+    pub fn capacity(&self) -> Result<BitRate, ConfigError> {
+        self.capacity_of(|| self.lan.iter().filter_map(interface::speed).min())
+    }
+
+    /// What the deciding half is told, at this capacity.
+    #[must_use]
+    pub fn params(&self, capacity: BitRate) -> Params {
+        Params {
+            share: self.share,
+            udp_weight: self.udp_weight,
+            interval: self.interval,
+            rtt: self.rtt,
+            bounds: Bounds { growth_time: self.growth, ..Bounds::default() },
+            max_flows: self.flows as usize,
+            ..Params::new(capacity)
+        }
+    }
+
+    fn capacity_of(&self, wire: impl FnOnce() -> Option<BitRate>) -> Result<BitRate, ConfigError> {
+        match self.capacity {
+            Capacity::Rate(rate) => Ok(rate),
+            Capacity::Share(share) => {
+                let link = self.link.or_else(wire).ok_or_else(|| ConfigError::UnknownCapacity {
+                    lan: self.lan.iter().map(InterfaceName::as_str).collect::<Vec<_>>().join(", "),
+                })?;
+                Ok(link.mul_f64(share))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

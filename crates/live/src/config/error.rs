@@ -1,0 +1,61 @@
+//! What can be wrong with a configuration, said so that the reader can mend it.
+
+use std::io;
+
+/// A configuration that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("{file}: cannot be read; name an existing file after --config, or leave it out")]
+    Unreadable {
+        /// The file.
+        file: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// Not TOML.
+    #[error("{file}:{line}: {message}")]
+    Syntax {
+        /// The file.
+        file: String,
+        /// Line, counted from 1.
+        line: usize,
+        /// What the TOML parser says.
+        message: String,
+    },
+    /// A key that does not exist.
+    #[error("{file}:{line}: {key}: there is no such key; {right}")]
+    UnknownKey {
+        /// The file.
+        file: String,
+        /// Line, counted from 1.
+        line: usize,
+        /// The key as written.
+        key: String,
+        /// The nearest key, or where all stand.
+        right: String,
+    },
+    /// A value that cannot be right.
+    #[error("{file}:{line}: {key}: {wrong}; {right}")]
+    Value {
+        /// The file.
+        file: String,
+        /// Line, counted from 1.
+        line: usize,
+        /// The key.
+        key: String,
+        /// What is wrong.
+        wrong: String,
+        /// What would be right.
+        right: String,
+    },
+    /// Capacity is a share of something unknown.
+    #[error(
+        "capacity is a share of the link, and the speed of {lan} is not known (radio, or a link that is down); \
+         write `capacity = \"20Mbit/s\"`, or `link = \"21Mbit/s\"` with what TCP alone reaches over it"
+    )]
+    UnknownCapacity {
+        /// The LAN interfaces.
+        lan: String,
+    },
+}

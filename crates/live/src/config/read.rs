@@ -1,0 +1,228 @@
+//! TOML text to [`Config`], key by key, each with its place in the file.
+
+use std::ops::{Range, RangeInclusive};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use lasthop_core::ap::{RttSource, ShareRule};
+use lasthop_core::units::{BitRate, Span};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::{AttachMode, Capacity, Config, ConfigError};
+use crate::interface::InterfaceName;
+
+pub(super) const KEYS: [&str; 14] = [
+    "lan",
+    "wan",
+    "capacity",
+    "link",
+    "interval",
+    "share",
+    "udp_weight",
+    "rtt",
+    "growth",
+    "flows",
+    "idle",
+    "attach",
+    "dry_run",
+    "socket",
+];
+/// Shorter costs CPU for nothing, longer comes too near the heartbeat's 2 s.
+const INTERVAL: RangeInclusive<Span> = Span::from_millis(20)..=Span::from_secs(1);
+const IDLE: RangeInclusive<Span> = Span::from_secs(10)..=Span::from_secs(86_400);
+/// Less than a frame's air time lets nothing grow, more than this is a queue that a game feels.
+const GROWTH: RangeInclusive<Span> = Span::from_micros(500)..=Span::from_millis(100);
+const FLOWS: RangeInclusive<i64> = 1_024..=1_048_576;
+/// A rate below this cannot carry two segments per RTT of anything.
+const SLOWEST: BitRate = BitRate::bps(64_000);
+
+/// One value and where it stands.
+struct Place<'a> {
+    text: &'a str,
+    file: &'a str,
+    key: &'a str,
+    span: Range<usize>,
+}
+
+/// What is wrong, what would be right.
+type Complaint = (String, String);
+
+impl Place<'_> {
+    fn line(&self) -> usize {
+        line_of(self.text, self.span.start)
+    }
+
+    fn error(&self, (wrong, right): Complaint) -> ConfigError {
+        let (file, key) = (self.file.to_owned(), self.key.to_owned());
+        ConfigError::Value { file, line: self.line(), key, wrong, right }
+    }
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    1 + text.as_bytes()[..at.min(text.len())].iter().filter(|b| **b == b'\n').count()
+}
+
+pub(super) fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
+    let table = DeTable::parse(text).map_err(|error| ConfigError::Syntax {
+        file: file.to_owned(),
+        line: error.span().map_or(1, |s| line_of(text, s.start)),
+        message: error.message().to_owned(),
+    })?;
+    let mut config = Config::default();
+    // In the order of the file, so that the first mistake is named first.
+    let mut entries: Vec<_> = table.get_ref().iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    for (key, value) in entries {
+        let place = Place { text, file, key: key.get_ref(), span: key.span() };
+        set(&mut config, &place, value)?;
+    }
+    Ok(config)
+}
+
+fn set(config: &mut Config, place: &Place<'_>, value: &Spanned<DeValue<'_>>) -> Result<(), ConfigError> {
+    let v = value.get_ref();
+    let outcome = match place.key {
+        "lan" => names(v).map(|x| config.lan = x),
+        "wan" => string(v, "an interface").and_then(from_text).map(|x| config.wan = Some(x)),
+        "capacity" => capacity(v).map(|x| config.capacity = x),
+        "link" => rate(v).map(|x| config.link = Some(x)),
+        "interval" => span(v, &INTERVAL).map(|x| config.interval = x),
+        "share" => choice(v, &[("max-min", ShareRule::MaxMin), ("equal", ShareRule::Equal)]).map(|x| config.share = x),
+        "udp_weight" => weight(v).map(|x| config.udp_weight = x),
+        "rtt" => rtt(v).map(|x| config.rtt = x),
+        "growth" => span(v, &GROWTH).map(|x| config.growth = x),
+        "flows" => integer(v, &FLOWS).map(|x| config.flows = x),
+        "idle" => span(v, &IDLE).map(|x| config.idle = x),
+        "attach" => {
+            let modes = [("auto", AttachMode::Auto), ("tcx", AttachMode::Tcx), ("clsact", AttachMode::Clsact)];
+            choice(v, &modes).map(|x| config.attach = x)
+        }
+        "dry_run" => boolean(v).map(|x| config.dry_run = x),
+        "socket" => socket(v).map(|x| config.socket = x),
+        unknown => return Err(unknown_key(place, unknown)),
+    };
+    outcome.map_err(|complaint| place.error(complaint))
+}
+
+fn unknown_key(place: &Place<'_>, key: &str) -> ConfigError {
+    let nearest = KEYS.iter().map(|k| (strsim::jaro_winkler(key, k), k)).max_by(|a, b| a.0.total_cmp(&b.0));
+    let right = match nearest {
+        Some((likeness, nearest)) if likeness > 0.7 => format!("did you mean `{nearest}`?"),
+        _ => "`lasthop run --print-config` shows all keys".to_owned(),
+    };
+    ConfigError::UnknownKey { file: place.file.to_owned(), line: place.line(), key: key.to_owned(), right }
+}
+
+fn not_a(found: &DeValue<'_>, what: &str) -> Complaint {
+    let right = format!("write {what}");
+    match found {
+        DeValue::String(s) => (format!("`{s}` is not right here"), right),
+        DeValue::Integer(n) => (format!("the number {} is not right here", n.as_str()), right),
+        DeValue::Float(n) => (format!("the number {} is not right here", n.as_str()), right),
+        other => (format!("{} is not right here", other.type_str()), right),
+    }
+}
+
+fn string<'a>(v: &'a DeValue<'_>, what: &str) -> Result<&'a str, Complaint> {
+    v.as_str().ok_or_else(|| not_a(v, &format!("{what} in quotes")))
+}
+
+fn from_text<T: FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, Complaint> {
+    text.parse().map_err(|error: T::Err| {
+        let message = error.to_string();
+        message
+            .split_once("; ")
+            .map_or((message.clone(), "see `ip link`".to_owned()), |(w, r)| (w.to_owned(), r.to_owned()))
+    })
+}
+
+fn names(v: &DeValue<'_>) -> Result<Vec<InterfaceName>, Complaint> {
+    const RIGHT: &str = "a list of interfaces, for example [\"wlan0\"]";
+    if let Some(one) = v.as_str() {
+        return from_text(one).map(|name| vec![name]);
+    }
+    let list = v.as_array().ok_or_else(|| not_a(v, RIGHT))?;
+    let mut names: Vec<InterfaceName> = Vec::new();
+    for item in list.iter() {
+        let text = item.get_ref().as_str().ok_or_else(|| not_a(item.get_ref(), RIGHT))?;
+        let name: InterfaceName = from_text(text)?;
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+fn rate(v: &DeValue<'_>) -> Result<BitRate, Complaint> {
+    let rate: BitRate = from_text(string(v, "a rate such as \"24Mbit/s\"")?)?;
+    if rate < SLOWEST {
+        return Err((format!("{rate} is less than a controller can divide"), format!("write at least {SLOWEST}")));
+    }
+    Ok(rate)
+}
+
+fn capacity(v: &DeValue<'_>) -> Result<Capacity, Complaint> {
+    const RIGHT: &str = "a rate (\"23Mbit/s\") or a share of the link (\"98%\")";
+    let text = string(v, RIGHT)?;
+    let Some(percent) = text.strip_suffix('%') else {
+        return rate(v).map(Capacity::Rate).map_err(|(wrong, _)| (wrong, format!("write {RIGHT}")));
+    };
+    match percent.trim().parse::<f64>() {
+        Ok(p) if p > 0.0 && p <= 100.0 => Ok(Capacity::Share(p / 100.0)),
+        _ => Err((format!("`{text}` is not a share above 0% and up to 100%"), format!("write {RIGHT}"))),
+    }
+}
+
+fn span(v: &DeValue<'_>, range: &RangeInclusive<Span>) -> Result<Span, Complaint> {
+    let right = format!("write {} to {}", range.start(), range.end());
+    let span: Span = from_text(string(v, "a time such as \"200ms\"")?)?;
+    if range.contains(&span) { Ok(span) } else { Err((format!("{span} is out of range"), right)) }
+}
+
+fn rtt(v: &DeValue<'_>) -> Result<RttSource, Complaint> {
+    match string(v, "\"measured\" or a time")? {
+        "measured" => Ok(RttSource::Measured),
+        _ => span(v, &(Span::from_micros(100)..=Span::from_secs(10)))
+            .map(RttSource::Constant)
+            .map_err(|(wrong, _)| (wrong, "write \"measured\" or a time from 100us to 10s (\"80ms\")".to_owned())),
+    }
+}
+
+fn weight(v: &DeValue<'_>) -> Result<f64, Complaint> {
+    let number = match v {
+        DeValue::Float(f) => f.as_str().parse().ok(),
+        DeValue::Integer(i) => i.as_str().parse().ok(),
+        _ => None,
+    };
+    number.filter(|w: &f64| *w > 0.0 && *w <= 1.0).ok_or_else(|| not_a(v, "a number above 0 and up to 1"))
+}
+
+fn integer(v: &DeValue<'_>, range: &RangeInclusive<i64>) -> Result<u32, Complaint> {
+    let number = v.as_integer().and_then(|i| i64::from_str_radix(i.as_str(), i.radix()).ok());
+    number
+        .filter(|n| range.contains(n))
+        .map(|n| n as u32)
+        .ok_or_else(|| not_a(v, &format!("a whole number from {} to {}", range.start(), range.end())))
+}
+
+fn boolean(v: &DeValue<'_>) -> Result<bool, Complaint> {
+    v.as_bool().ok_or_else(|| not_a(v, "true or false"))
+}
+
+fn choice<T: Copy>(v: &DeValue<'_>, choices: &[(&str, T)]) -> Result<T, Complaint> {
+    let all = choices.iter().map(|(name, _)| format!("\"{name}\"")).collect::<Vec<_>>().join(" or ");
+    let found = v.as_str().and_then(|text| choices.iter().find(|(name, _)| *name == text));
+    found.map(|(_, value)| *value).ok_or_else(|| not_a(v, &all))
+}
+
+/// `sockaddr_un` holds 108 bytes with the final zero.
+const LONGEST_SOCKET: usize = 107;
+
+fn socket(v: &DeValue<'_>) -> Result<PathBuf, Complaint> {
+    let text = string(v, "a path")?;
+    if text.starts_with('/') && text.len() <= LONGEST_SOCKET {
+        return Ok(PathBuf::from(text));
+    }
+    Err((format!("`{text}` cannot be a socket"), format!("write an absolute path of at most {LONGEST_SOCKET} bytes")))
+}

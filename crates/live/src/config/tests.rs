@@ -1,0 +1,111 @@
+use super::*;
+
+fn error(text: &str) -> String {
+    Config::parse(text, "lasthop.toml").unwrap_err().to_string()
+}
+
+#[test]
+fn the_sample_parses_to_the_defaults_and_shows_every_key() {
+    assert_eq!(Config::parse(Config::sample(), "sample").unwrap(), Config::default());
+    for key in super::read::KEYS {
+        let shown = Config::sample().lines().any(|l| l.trim_start_matches("# ").starts_with(&format!("{key} = ")));
+        assert!(shown, "the sample lacks {key}");
+    }
+}
+
+#[test]
+fn every_key_takes_effect() {
+    let text = r#"
+        lan = ["wlan0", "lan1"]
+        wan = "eth0"
+        capacity = "23Mbit/s"
+        link = "24Mbit/s"
+        interval = "100ms"
+        share = "equal"
+        udp_weight = 1
+        rtt = "80ms"
+        growth = "2ms"
+        flows = 0x1000
+        idle = "60s"
+        attach = "clsact"
+        dry_run = true
+        socket = "/tmp/x.sock"
+    "#;
+    let expected = Config {
+        lan: vec!["wlan0".parse().unwrap(), "lan1".parse().unwrap()],
+        wan: Some("eth0".parse().unwrap()),
+        capacity: Capacity::Rate(BitRate::mbps(23)),
+        link: Some(BitRate::mbps(24)),
+        interval: Span::from_millis(100),
+        share: ShareRule::Equal,
+        udp_weight: 1.0,
+        rtt: RttSource::Constant(Span::from_millis(80)),
+        growth: Span::from_millis(2),
+        flows: 4096,
+        idle: Span::from_secs(60),
+        attach: AttachMode::Clsact,
+        dry_run: true,
+        socket: "/tmp/x.sock".into(),
+    };
+    assert_eq!(Config::parse(text, "x").unwrap(), expected);
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_line_and_nearest_key() {
+    assert_eq!(
+        error("lan = [\"wlan0\"]\n\ncapacty = \"1Mbit/s\"\n"),
+        "lasthop.toml:3: capacty: there is no such key; did you mean `capacity`?"
+    );
+    assert!(error("zzz = 1").contains("--print-config"));
+}
+
+#[test]
+fn a_wrong_value_says_what_would_be_right() {
+    assert_eq!(
+        error("capacity = \"fast\""),
+        "lasthop.toml:1: capacity: `fast` is not a rate; \
+         write a rate (\"23Mbit/s\") or a share of the link (\"98%\")"
+    );
+    assert_eq!(error("interval = \"5s\""), "lasthop.toml:1: interval: 5s is out of range; write 20ms to 1s");
+    assert_eq!(
+        error("udp_weight = 2"),
+        "lasthop.toml:1: udp_weight: the number 2 is not right here; write a number above 0 and up to 1"
+    );
+    for (text, right) in [
+        ("share = \"fair\"", "\"max-min\" or \"equal\""),
+        ("capacity = \"120%\"", "98%"),
+        ("capacity = 23", "23Mbit/s"),
+        ("flows = 7", "1024 to 1048576"),
+        ("socket = \"here\"", "absolute path"),
+        ("dry_run = \"yes\"", "true or false"),
+        ("lan = [1]", "[\"wlan0\"]"),
+        ("lan = \"a/b\"", "ip link"),
+        ("rtt = \"soon\"", "\"measured\""),
+        ("interval = 200", "\"200ms\""),
+    ] {
+        assert!(error(text).contains(right), "{text}: {}", error(text));
+    }
+}
+
+#[test]
+fn what_is_not_toml_names_its_line() {
+    assert!(error("lan = []\ncapacity = \n").starts_with("lasthop.toml:2: "));
+}
+
+#[test]
+fn a_share_needs_a_link_and_says_what_to_type() {
+    let mut config = Config { lan: vec!["wlan0".parse().unwrap()], ..Config::default() };
+    let message = config.capacity_of(|| None).unwrap_err().to_string();
+    assert!(message.contains("wlan0") && message.contains("capacity = \"20Mbit/s\""), "{message}");
+    assert_eq!(config.capacity_of(|| Some(BitRate::mbps(100))).unwrap(), BitRate::mbps(98));
+    config.link = Some(BitRate::mbps(50));
+    assert_eq!(config.capacity_of(|| Some(BitRate::mbps(100))).unwrap(), BitRate::mbps(49));
+}
+
+#[test]
+fn any_text_is_read_or_refused_but_never_breaks_the_reader() {
+    use proptest::prelude::*;
+    proptest!(|(text in "(lan|capacity|link|x)? ?=? ?[\\[\\]\"0-9a-zA-Z%./ \n]{0,40}")| {
+        let _ = Config::parse(&text, "x");
+    });
+}

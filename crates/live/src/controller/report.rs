@@ -1,0 +1,252 @@
+//! Totals over the intervals, and the status made of them.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+use lasthop_core::ap::{FlowSnapshot, Snapshot};
+use lasthop_core::fastpath::layout::{Counters, FlowKey, FlowState as State, Half, Reason};
+use lasthop_core::packet::Direction;
+use lasthop_core::units::{BitRate, Span, Time};
+
+use super::Core;
+use super::table::Entry;
+use crate::status::{ByDirection, Bypass, CapacityReport, Control, FlowState, FlowStatus, LoopStatus, Status};
+
+/// From the first flow to the first line about it: its rate must settle.
+const SUMMARY_FIRST: Span = Span::from_secs(2);
+/// Between two lines about what is going on.
+const SUMMARY_EVERY: Span = Span::from_secs(10);
+/// Interface counters see every segment's headers where the hooks see one merged packet: up to 5 % more bytes.
+const BYPASS_SHARE: f64 = 0.1;
+/// Less than this is not worth a warning: ARP, and what passed before the first look.
+const BYPASS_BYTES: u64 = 1_000_000;
+
+#[derive(Default)]
+pub(super) struct Totals {
+    pub(super) counters: Counters,
+    pub(super) epoch: u32,
+    pub(super) missed: u64,
+    pub(super) plans: u64,
+    pub(super) failures: u64,
+    intervals: u64,
+    longest: Span,
+    at: Option<Time>,
+    summary_at: Time,
+    summary_rewritten: u64,
+    udp: ByDirection,
+    capacity_sum: f64,
+    controllable_bytes: u64,
+}
+
+impl Totals {
+    pub(super) fn new(now: Time) -> Self {
+        Self { summary_at: now + SUMMARY_FIRST, ..Self::default() }
+    }
+
+    pub(super) fn on_interval(
+        &mut self,
+        now: Time,
+        counters: Counters,
+        controllable_bytes: u64,
+        capacity: BitRate,
+        took: Span,
+        udp_weight: f64,
+    ) {
+        if let Some(before) = self.at.replace(now) {
+            let seconds = now.since(before).as_secs_f64().max(1e-3);
+            let rate = |d: Direction| {
+                let bytes = counters.udp_bytes[d.index()].saturating_sub(self.counters.udp_bytes[d.index()]);
+                bytes as f64 * 8.0 / seconds
+            };
+            let smooth = |old: f64, new: f64| old + udp_weight * (new - old);
+            self.udp = ByDirection {
+                to_station: smooth(self.udp.to_station, rate(Direction::ToStation)),
+                to_remote: smooth(self.udp.to_remote, rate(Direction::ToRemote)),
+            };
+        }
+        self.counters = counters;
+        self.controllable_bytes = controllable_bytes;
+        self.intervals += 1;
+        self.capacity_sum += capacity.as_bps() as f64;
+        self.longest = self.longest.max(took);
+    }
+
+    /// A line about the last seconds, when something moved and it is time for one.
+    pub(super) fn summary(&mut self, now: Time, ap: &Snapshot) -> Option<String> {
+        let shared: Vec<_> = ap.flows.iter().filter(|flow| flow.share.is_some()).collect();
+        if shared.is_empty() {
+            self.summary_at = now + SUMMARY_FIRST;
+        }
+        if now < self.summary_at {
+            return None;
+        }
+        self.summary_at = now + SUMMARY_EVERY;
+        let rate: u64 = shared.iter().map(|flow| flow.rate.as_bps()).sum();
+        let total = self.rewritten();
+        let rewritten = total - std::mem::replace(&mut self.summary_rewritten, total);
+        Some(format!(
+            "{} TCP flows at {:.1} of {:.1} Mbit/s, UDP {:.1} Mbit/s, {rewritten} ACKs lowered",
+            shared.len(),
+            rate as f64 / 1e6,
+            ap.available.as_mbps_f64(),
+            ap.udp.as_mbps_f64()
+        ))
+    }
+
+    fn rewritten(&self) -> u64 {
+        self.counters.reason[Reason::Rewritten as usize] + self.counters.reason[Reason::WouldRewrite as usize]
+    }
+
+    fn bypass(&self, interface_bytes: u64) -> Bypass {
+        let hooked: u64 = self.counters.ip_bytes.iter().sum();
+        let bytes = interface_bytes.saturating_sub(hooked);
+        let share = if interface_bytes == 0 { 0.0 } else { bytes as f64 / interface_bytes as f64 };
+        Bypass { bytes, share, bypasses_control: bytes > BYPASS_BYTES && share > BYPASS_SHARE }
+    }
+}
+
+impl Core {
+    pub(super) fn status(&self) -> Status {
+        let snapshot = self.ap.snapshot();
+        let mut flows: Vec<_> = snapshot.flows.iter().filter_map(|flow| self.flow(flow)).collect();
+        let control = self.control(&snapshot, &flows);
+        flows.sort_by(|a, b| b.rate_bps.cmp(&a.rate_bps).then_with(|| a.flow.cmp(&b.flow)));
+        flows.truncate(Status::MOST_FLOWS);
+        let t = &self.totals;
+        Status {
+            format: 1,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            running_s: super::now().since(self.started).as_secs_f64(),
+            dry_run: self.config.dry_run,
+            interfaces: self.links.status(),
+            capacity_bps: self.capacity.as_bps(),
+            available_bps: snapshot.available.as_bps(),
+            udp_bps: t.udp,
+            flows,
+            table: self.table.status(),
+            packets: Reason::ALL.iter().map(|r| (name(*r).to_owned(), t.counters.reason[*r as usize])).collect(),
+            conntrack: self.scales.status(),
+            bypass: t.bypass(self.links.ip_bytes()),
+            controller: LoopStatus {
+                interval_ms: self.config.interval.as_millis_f64(),
+                intervals: t.intervals,
+                missed: t.missed,
+                longest_ms: t.longest.as_millis_f64(),
+                plans: t.plans,
+                failures: t.failures,
+            },
+            control,
+        }
+    }
+
+    fn control(&self, snapshot: &Snapshot, flows: &[FlowStatus]) -> Control {
+        let t = &self.totals;
+        let all: u64 = t.counters.ip_bytes.iter().sum();
+        let controlled = [Reason::Rewritten, Reason::WouldRewrite, Reason::WithinPlan];
+        let left_alone = Reason::ALL.into_iter().filter(|r| !controlled.contains(r));
+        Control {
+            capacity_bps: CapacityReport {
+                mean: t.capacity_sum / (t.intervals.max(1) as f64),
+                last: self.capacity.as_bps() as f64,
+            },
+            udp_bps: snapshot.udp.as_bps() as f64,
+            controllable_share: (t.controllable_bytes as f64 / all.max(1) as f64).min(1.0),
+            rewritten: t.rewritten(),
+            passed: t.counters.reason[Reason::WithinPlan as usize],
+            not_controlled: left_alone.map(|r| (name(r).to_owned(), t.counters.reason[r as usize])).collect(),
+            clamps: flows.iter().filter_map(|f| Some((f.flow.clone(), u64::from(f.clamp_bytes?)))).collect(),
+        }
+    }
+
+    fn flow(&self, flow: &FlowSnapshot) -> Option<FlowStatus> {
+        let (key, entry) = self.table.entry(flow.flow)?;
+        let half = &entry.state.half[flow.direction.index()];
+        Some(FlowStatus {
+            flow: text(key, flow.direction),
+            direction: flow.direction,
+            state: state(flow, entry, half),
+            rate_bps: flow.rate.as_bps(),
+            share_bps: flow.share.map(BitRate::as_bps),
+            clamp_bytes: flow.plan.filter(|_| flow.controllable).map(|plan| plan.clamp_bytes),
+            window_bytes: half.window,
+            local_rtt_ms: flow.local_rtt.map(Span::as_millis_f64),
+            remote_rtt_ms: flow.remote_rtt.map(Span::as_millis_f64),
+            trim: flow.trim,
+            bytes: half.bytes,
+            rewritten: half.rewritten,
+        })
+    }
+}
+
+fn state(flow: &FlowSnapshot, entry: &Entry, half: &Half) -> FlowState {
+    let State { half: halves, .. } = &entry.state;
+    if halves.iter().any(|h| h.data_flags & Half::CLOSING != 0) {
+        FlowState::Closing
+    } else if !flow.controllable {
+        FlowState::ScaleUnknown
+    } else if flow.share.is_none() {
+        FlowState::Idle
+    } else if half.data_flags & Half::LIMITED != 0 {
+        FlowState::Held
+    } else {
+        FlowState::Below
+    }
+}
+
+/// `station <- remote` for downloads, `station -> remote` for uploads.
+fn text(key: &FlowKey, direction: Direction) -> String {
+    let end = |address: [u8; 16], port: u16| {
+        let address = Ipv6Addr::from(address);
+        SocketAddr::new(address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4), port)
+    };
+    let arrow = if direction == Direction::ToStation { "<-" } else { "->" };
+    format!("{} {arrow} {}", end(key.station, key.station_port), end(key.remote, key.remote_port))
+}
+
+/// A reason as status and report name it.
+const fn name(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Rewritten => "rewritten",
+        Reason::WithinPlan => "within-plan",
+        Reason::WouldRewrite => "would-rewrite",
+        Reason::Syn => "syn",
+        Reason::Rst => "rst",
+        Reason::ZeroWindow => "zero-window",
+        Reason::ScaleUnknown => "scale-unknown",
+        Reason::NoPlan => "no-plan",
+        Reason::Stale => "stale-heartbeat",
+        Reason::Fragment => "fragment",
+        Reason::Malformed => "malformed",
+        Reason::NotIp => "not-ip",
+        Reason::Authenticated => "authenticated",
+        Reason::Udp => "udp",
+        Reason::OtherTransport => "other-transport",
+        Reason::NoAck => "no-ack",
+        Reason::TableFull => "table-full",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flow_is_named_by_station_arrow_and_remote() {
+        let mut key = FlowKey { station_port: 5000, remote_port: 443, ..FlowKey::default() };
+        key.station[10..12].fill(0xff);
+        key.station[12..].copy_from_slice(&[10, 0, 0, 2]);
+        key.remote[15] = 1;
+        assert_eq!(text(&key, Direction::ToStation), "10.0.0.2:5000 <- [::1]:443");
+        assert_eq!(text(&key, Direction::ToRemote), "10.0.0.2:5000 -> [::1]:443");
+    }
+
+    #[test]
+    fn traffic_around_the_hooks_is_told_from_headers_of_merged_segments() {
+        let mut totals = Totals::default();
+        totals.counters.ip_bytes = [10_000_000, 0];
+        assert!(!totals.bypass(10_500_000).bypasses_control);
+        assert!(totals.bypass(20_000_000).bypasses_control);
+        assert_eq!(totals.bypass(20_000_000).bytes, 10_000_000);
+        assert!(!totals.bypass(0).bypasses_control);
+    }
+}

@@ -1,0 +1,244 @@
+//! The connections that the fast path knows: names for the deciding half, samples, and who is to be forgotten.
+//!
+//! Only connections that carry payload are decided about; half-open ones are just counted. A connection without new
+//! payload for [`SLEEP`] is not sampled until it wakes, so that thousands of open and silent ones cost nothing.
+
+use std::collections::HashMap;
+
+use lasthop_core::ap::{Ap, FlowSample};
+use lasthop_core::fastpath::layout::{FlowKey, FlowState, Half};
+use lasthop_core::packet::{Direction, FlowId};
+use lasthop_core::units::{Span, Time};
+
+use crate::config::Config;
+use crate::status::TableStatus;
+
+/// Without payload for so long: no longer sampled. Longer than the deciding half calls a flow active.
+const SLEEP: Span = Span::from_secs(15);
+/// Silence after which a connection that both ends closed is forgotten: retransmitted FINs have passed by then.
+const CLOSED: Span = Span::from_secs(10);
+/// Silence after which a half-closed or half-open one is forgotten.
+const HALF: Span = Span::from_secs(60);
+/// Forgotten in one interval at most, so that no interval takes long.
+const FORGET_AT_ONCE: usize = 4096;
+
+pub(super) struct Table {
+    entries: HashMap<FlowKey, Entry>,
+    keys: HashMap<FlowId, FlowKey>,
+    next_id: u32,
+    round: u64,
+    bound: u64,
+    idle: Span,
+    forgotten_keys: Vec<FlowKey>,
+    forgotten: u64,
+    evicted: u64,
+    controllable_bytes: u64,
+}
+
+/// What is remembered of one connection.
+pub(super) struct Entry {
+    id: Option<FlowId>,
+    round: u64,
+    bytes: u64,
+    payload_bytes: u64,
+    payload_at: Time,
+    rtt: (u64, u32),
+    /// Newest copy of what the fast path knows.
+    pub(super) state: FlowState,
+    /// Questions to conntrack so far.
+    pub(super) asked: u8,
+    /// Not before this.
+    pub(super) ask_at: Time,
+}
+
+impl Entry {
+    fn new(now: Time, state: &FlowState) -> Self {
+        let (bytes, payload_bytes, rtt) = (0, 0, (0, 0));
+        Self { id: None, round: 0, bytes, payload_bytes, payload_at: now, rtt, state: *state, asked: 0, ask_at: now }
+    }
+
+    /// It carries payload, and neither its SYNs nor conntrack told the scales.
+    pub(super) fn lacks_scale(&self) -> bool {
+        self.id.is_some() && self.state.half.iter().any(|half| half.known_scale().is_none())
+    }
+}
+
+impl Table {
+    pub(super) fn new(config: &Config) -> Self {
+        Self {
+            entries: HashMap::new(),
+            keys: HashMap::new(),
+            next_id: 0,
+            round: 0,
+            bound: u64::from(config.flows),
+            idle: config.idle,
+            forgotten_keys: Vec::new(),
+            forgotten: 0,
+            evicted: 0,
+            controllable_bytes: 0,
+        }
+    }
+
+    /// Takes in what the fast path measured in `epoch` and hands it on.
+    pub(super) fn on_flows(&mut self, now: Time, epoch: u32, flows: &[(FlowKey, FlowState)], ap: &mut Ap) {
+        self.round += 1;
+        for (key, state) in flows {
+            self.on_flow(now, epoch, key, state, ap);
+        }
+        let (round, keys) = (self.round, &mut self.keys);
+        let before = self.entries.len();
+        self.entries.retain(|_, entry| {
+            let there = entry.round == round;
+            if let Some(id) = entry.id.filter(|_| !there) {
+                ap.on_gone(id);
+                keys.remove(&id);
+            }
+            there
+        });
+        // What we forgot ourselves has left the entries already.
+        self.evicted += (before - self.entries.len()) as u64;
+    }
+
+    fn on_flow(&mut self, now: Time, epoch: u32, key: &FlowKey, state: &FlowState, ap: &mut Ap) {
+        if self.forgotten_keys.len() < FORGET_AT_ONCE && self.is_over(now, state) {
+            self.forget(key, ap);
+            return;
+        }
+        let known = self.entries.get(key).map(|entry| entry.state.first_seen_ns);
+        if known.is_some_and(|first_seen| first_seen != state.first_seen_ns) {
+            // The same addresses and ports again: another connection, with no plan of ours.
+            self.drop_entry(key, ap);
+            self.evicted += 1;
+        }
+        let round = self.round;
+        let entry = self.entries.entry(*key).or_insert_with(|| Entry::new(now, state));
+        entry.round = round;
+        entry.state = *state;
+        let bytes: u64 = state.half.iter().map(|half| half.bytes).sum();
+        let payload: u64 = state.half.iter().map(|half| half.payload_bytes).sum();
+        if state.half.iter().any(|half| half.known_scale().is_some()) {
+            self.controllable_bytes += bytes.saturating_sub(entry.bytes);
+        }
+        entry.bytes = bytes;
+        if payload != entry.payload_bytes {
+            entry.payload_bytes = payload;
+            entry.payload_at = now;
+        }
+        match entry.id {
+            None if payload > 0 && now.since(entry.payload_at) < SLEEP => {
+                let id = FlowId(self.next_id);
+                self.next_id = self.next_id.wrapping_add(1);
+                entry.id = Some(id);
+                self.keys.insert(id, *key);
+            }
+            Some(id) if now.since(entry.payload_at) >= SLEEP => {
+                entry.id = None;
+                self.keys.remove(&id);
+                ap.on_gone(id);
+            }
+            _ => {}
+        }
+        if let Some(id) = entry.id {
+            let before = std::mem::replace(&mut entry.rtt, rtt_sum(state));
+            samples(id, epoch, state, before).for_each(|sample| ap.on_sample(now, &sample));
+        }
+    }
+
+    fn is_over(&self, now: Time, state: &FlowState) -> bool {
+        let silent = now.since(Time::from_nanos(state.last_seen_ns));
+        let closing = state.half.iter().filter(|half| half.data_flags & Half::CLOSING != 0).count();
+        let half_open = state.half.iter().all(|half| half.payload_bytes == 0);
+        match closing {
+            2 => silent >= CLOSED,
+            1 => silent >= HALF,
+            _ => silent >= self.idle || half_open && silent >= HALF,
+        }
+    }
+
+    fn forget(&mut self, key: &FlowKey, ap: &mut Ap) {
+        self.drop_entry(key, ap);
+        self.forgotten_keys.push(*key);
+        self.forgotten += 1;
+    }
+
+    fn drop_entry(&mut self, key: &FlowKey, ap: &mut Ap) {
+        if let Some(id) = self.entries.remove(key).and_then(|entry| entry.id) {
+            ap.on_gone(id);
+            self.keys.remove(&id);
+        }
+    }
+
+    /// Connections that the fast path shall forget.
+    pub(super) fn take_forgotten(&mut self) -> Vec<FlowKey> {
+        std::mem::take(&mut self.forgotten_keys)
+    }
+
+    pub(super) fn key(&self, id: FlowId) -> Option<FlowKey> {
+        self.keys.get(&id).copied()
+    }
+
+    /// The connection that the deciding half calls `id`.
+    pub(super) fn entry(&self, id: FlowId) -> Option<(&FlowKey, &Entry)> {
+        let key = self.keys.get(&id)?;
+        Some((key, self.entries.get(key)?))
+    }
+
+    /// Connections that carry payload, for those who must ask about some of them.
+    pub(super) fn carrying(&mut self) -> impl Iterator<Item = (FlowKey, &mut Entry)> {
+        self.entries.iter_mut().filter(|(_, entry)| entry.id.is_some()).map(|(key, entry)| (*key, entry))
+    }
+
+    /// IP bytes of connections whose window can be rewritten, cumulative.
+    pub(super) const fn controllable_bytes(&self) -> u64 {
+        self.controllable_bytes
+    }
+
+    pub(super) fn status(&self) -> TableStatus {
+        TableStatus {
+            connections: self.entries.len() as u64,
+            bound: self.bound,
+            evicted: self.evicted,
+            forgotten: self.forgotten,
+        }
+    }
+}
+
+/// Sum and number of RTT samples towards the station.
+const fn rtt_sum(state: &FlowState) -> (u64, u32) {
+    let rtt = &state.half[Direction::ToStation as usize].rtt;
+    (rtt.sum_ns, rtt.samples)
+}
+
+/// One sample per direction that has carried payload.
+fn samples(
+    flow: FlowId,
+    epoch: u32,
+    state: &FlowState,
+    before: (u64, u32),
+) -> impl Iterator<Item = FlowSample> + use<'_> {
+    let local = &state.half[Direction::ToStation.index()];
+    let remote = &state.half[Direction::ToRemote.index()];
+    let (sum, count) = rtt_sum(state);
+    let count = u64::from(count.wrapping_sub(before.1));
+    let mean = sum.wrapping_sub(before.0).checked_div(count).map(Span::from_nanos);
+    Direction::BOTH.into_iter().filter_map(move |direction| {
+        let half = &state.half[direction.index()];
+        (half.payload_bytes > 0).then(|| FlowSample {
+            flow,
+            direction,
+            bytes: half.bytes,
+            payload_bytes: half.payload_bytes,
+            local_rtt_min: local.rtt_min(epoch),
+            remote_rtt_min: remote.rtt_min(epoch),
+            local_rtt_mean: mean,
+            window_limited: half.window_limited(epoch),
+            window_bytes: half.window,
+            mss: half.mss,
+            controllable: half.known_scale().is_some(),
+            closing: half.data_flags & Half::CLOSING != 0,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests;

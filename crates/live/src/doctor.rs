@@ -1,0 +1,117 @@
+//! What this machine can do, what is missing, and what to type.
+//!
+//! Everything that has to be tried is tried in a network namespace of a thread that ends at once; no module is loaded
+//! and nothing is changed.
+
+mod bpf;
+mod host;
+mod link;
+mod qdisc;
+
+use serde::Serialize;
+
+use crate::interface::InterfaceName;
+
+/// How one thing stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum State {
+    /// There, and as it should be.
+    Ok,
+    /// There with a drawback, or absent and not needed by all commands.
+    Warning,
+    /// Absent, and something does not work without it.
+    Missing,
+}
+
+/// One line of the doctor's answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Check {
+    /// What was looked at.
+    pub name: &'static str,
+    /// How it stands.
+    pub state: State,
+    /// What was found.
+    pub detail: String,
+    /// What to type, or to change.
+    pub remedy: Option<String>,
+}
+
+impl Check {
+    fn ok(name: &'static str, detail: impl Into<String>) -> Self {
+        Self { name, state: State::Ok, detail: detail.into(), remedy: None }
+    }
+
+    fn warning(name: &'static str, detail: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { name, state: State::Warning, detail: detail.into(), remedy: Some(remedy.into()) }
+    }
+
+    fn missing(name: &'static str, detail: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { name, state: State::Missing, detail: detail.into(), remedy: Some(remedy.into()) }
+    }
+}
+
+/// Looks at the machine and, when one is named, at a LAN interface.
+#[must_use]
+pub fn checks(lan: Option<&str>) -> Vec<Check> {
+    let mut all = vec![host::kernel(), bpf::btf()];
+    all.extend(bpf::programs_and_hooks());
+    all.extend([
+        qdisc::known(),
+        host::tun(),
+        host::real_time(),
+        host::locked_memory(),
+        host::congestion_control(),
+        host::conntrack(),
+        link::flow_offload(),
+    ]);
+    if let Some(name) = lan {
+        match name.parse::<InterfaceName>() {
+            Ok(name) => all.extend(link::interface(&name)),
+            Err(error) => all.push(Check::missing("interface", error.to_string(), "ip link")),
+        }
+    }
+    all
+}
+
+/// What a check without privilege says.
+const AS_ROOT: &str = "run it as root: sudo lasthop doctor";
+
+fn is_refusal(error: &std::io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES))
+}
+
+/// Runs `work` in a fresh network namespace, which goes with its thread.
+fn in_own_namespace<T: Send>(work: impl FnOnce() -> T + Send) -> std::io::Result<T> {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            // SAFETY: the new namespace holds for this thread alone, which ends with this closure.
+            if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
+                return Err(std::io::Error::last_os_error());
+            }
+            Ok(work())
+        });
+        thread.join().unwrap_or_else(|_| Err(std::io::Error::other("the thread that tried it failed")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_that_is_not_ok_says_what_to_do() {
+        let all = checks(Some("lo"));
+        assert!(all.len() >= 12);
+        for check in &all {
+            assert!(check.state == State::Ok || check.remedy.as_ref().is_some_and(|r| !r.is_empty()), "{check:?}");
+            assert!(!check.detail.is_empty(), "{check:?}");
+        }
+    }
+
+    #[test]
+    fn an_interface_that_does_not_exist_is_missing() {
+        let all = checks(Some("no-such-link"));
+        assert!(all.iter().any(|c| c.state == State::Missing && c.detail.contains("no-such-link")));
+    }
+}

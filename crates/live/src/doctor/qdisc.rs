@@ -1,0 +1,76 @@
+//! Queue disciplines: which ones the kernel knows, and which are in place.
+//!
+//! Known from the kernel's configuration and its modules, not by trying: trying would load modules.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::process::Command;
+
+use super::Check;
+use crate::netlink::{self, Attributes, NLM_F_DUMP, Socket};
+
+/// (name, option of the kernel).
+const KNOWN: [(&str, &str); 8] = [
+    ("fq_codel", "CONFIG_NET_SCH_FQ_CODEL"),
+    ("cake", "CONFIG_NET_SCH_CAKE"),
+    ("fq", "CONFIG_NET_SCH_FQ"),
+    ("htb", "CONFIG_NET_SCH_HTB"),
+    ("tbf", "CONFIG_NET_SCH_TBF"),
+    ("netem", "CONFIG_NET_SCH_NETEM"),
+    ("clsact", "CONFIG_NET_SCH_INGRESS"),
+    ("bpf", "CONFIG_NET_SCH_BPF"),
+];
+
+/// The window controller needs none of them; they are what it can be compared with.
+pub(super) fn known() -> Check {
+    const NAME: &str = "queue disciplines";
+    let Some(config) = configuration() else {
+        return Check::warning(NAME, "the kernel's configuration cannot be read", "modprobe configs; tc qdisc help");
+    };
+    let has = |option: &str| config.lines().any(|l| l.strip_prefix(option).is_some_and(|r| r == "=y" || r == "=m"));
+    let (there, absent): (Vec<_>, Vec<_>) = KNOWN.iter().partition(|(_, option)| has(option));
+    let names = |list: &[&(&str, &str)]| list.iter().map(|q| q.0).collect::<Vec<_>>().join(", ");
+    if absent.is_empty() {
+        return Check::ok(NAME, format!("the kernel knows {}", names(&there)));
+    }
+    Check::ok(NAME, format!("the kernel knows {}; not {} (none of them is needed)", names(&there), names(&absent)))
+}
+
+fn configuration() -> Option<String> {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let boot = format!("/boot/config-{release}");
+    fs::read_to_string(boot).ok().or_else(|| {
+        let output = Command::new("zcat").arg("/proc/config.gz").output().ok().filter(|o| o.status.success())?;
+        String::from_utf8(output.stdout).ok()
+    })
+}
+
+/// Kinds of qdiscs in place on an interface, root and inner ones.
+pub(super) fn in_place(ifindex: u32) -> io::Result<BTreeSet<String>> {
+    const TCMSG: usize = 20;
+    const TCA_KIND: u16 = 1;
+    let mut route = Socket::open(libc::NETLINK_ROUTE)?;
+    let replies = route.request(libc::RTM_GETQDISC, NLM_F_DUMP, &[0u8; TCMSG])?;
+    let kind = |body: &[u8]| {
+        let index = u32::from_ne_bytes(body.get(4..8)?.try_into().ok()?);
+        let kind = Attributes::find(body.get(TCMSG..)?, TCA_KIND)?;
+        (index == ifindex).then(|| netlink::text(kind))
+    };
+    Ok(replies.iter().filter_map(|reply| kind(&reply.body)).collect())
+}
+
+/// Whether a qdisc limits the rate by itself, so that two would work against each other.
+pub(super) fn shapes(kind: &str) -> bool {
+    matches!(kind, "cake" | "cake_mq" | "htb" | "tbf" | "hfsc" | "cbq" | "netem" | "taprio" | "cbs")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_has_no_shaper() {
+        assert!(!in_place(1).unwrap().iter().any(|kind| shapes(kind)));
+    }
+}

@@ -1,0 +1,211 @@
+//! The little of netlink that the controller needs: one request, its replies, attributes in and out.
+//!
+//! Message: `nlmsghdr` (16 bytes), a family header, attributes of `{u16 length, u16 kind, value}` padded to 4 bytes,
+//! all in host order. A dump ends with `NLMSG_DONE`, an error carries a negative errno.
+//! Source: netlink(7), RFC 3549. No multicast, no extended acknowledgements.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+const HEADER: usize = 16;
+const NLM_F_REQUEST: u16 = 1;
+const NLM_F_ACK: u16 = 4;
+/// Ask for all objects, not one.
+pub const NLM_F_DUMP: u16 = 0x300;
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+/// Marks an attribute that holds attributes.
+pub const NESTED: u16 = 1 << 15;
+/// Bits of an attribute's kind that name it.
+const KIND_MASK: u16 = 0x3fff;
+/// The kernel answers at once; a longer silence means that it will not.
+const PATIENCE_US: i64 = 500_000;
+
+/// One netlink socket of one protocol.
+#[derive(Debug)]
+pub struct Socket {
+    fd: OwnedFd,
+    sequence: u32,
+    buffer: Vec<u8>,
+}
+
+/// One message of an answer.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// Message type (`RTM_NEWLINK`, ...).
+    pub kind: u16,
+    /// What follows the netlink header.
+    pub body: Vec<u8>,
+}
+
+impl Socket {
+    /// Opens a socket of `protocol` (`NETLINK_ROUTE`, `NETLINK_NETFILTER`) in the namespace of the calling thread.
+    ///
+    /// # Errors
+    /// When the kernel lacks the protocol.
+    pub fn open(protocol: libc::c_int) -> io::Result<Self> {
+        // SAFETY: a plain socket call; the result is checked before it is owned.
+        let raw = unsafe { libc::socket(libc::AF_NETLINK, libc::SOCK_RAW | libc::SOCK_CLOEXEC, protocol) };
+        if raw < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: `raw` is a descriptor that nobody else owns.
+        let fd = unsafe { OwnedFd::from_raw_fd(raw) };
+        let patience = libc::timeval { tv_sec: 0, tv_usec: PATIENCE_US };
+        // SAFETY: the option's value is a timeval and its size is given.
+        let set = unsafe {
+            libc::setsockopt(
+                fd.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_RCVTIMEO,
+                (&raw const patience).cast(),
+                size_of::<libc::timeval>() as u32,
+            )
+        };
+        if set < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { fd, sequence: 0, buffer: vec![0; 64 * 1024] })
+    }
+
+    /// Sends one request and collects everything that answers it. `flags` is 0 or [`NLM_F_DUMP`].
+    ///
+    /// # Errors
+    /// The kernel's errno (`ENOENT`, `EPERM`, ...) or a failure of the socket.
+    pub fn request(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<Vec<Reply>> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let flags = NLM_F_REQUEST | if flags & NLM_F_DUMP == 0 { NLM_F_ACK } else { flags };
+        let mut message = Vec::with_capacity(HEADER + body.len());
+        message.extend(((HEADER + body.len()) as u32).to_ne_bytes());
+        message.extend(kind.to_ne_bytes());
+        message.extend(flags.to_ne_bytes());
+        message.extend(self.sequence.to_ne_bytes());
+        message.extend(0u32.to_ne_bytes());
+        message.extend(body);
+        rustix::net::send(&self.fd, &message, rustix::net::SendFlags::empty())?;
+        self.collect(self.sequence)
+    }
+}
+
+impl Socket {
+    /// Sends messages that were put together elsewhere and waits for the acknowledgement of `sequence`.
+    ///
+    /// # Errors
+    /// The kernel's errno or a failure of the socket.
+    pub fn send_batch(&mut self, messages: &[u8], sequence: u32) -> io::Result<()> {
+        rustix::net::send(&self.fd, messages, rustix::net::SendFlags::empty())?;
+        self.collect(sequence).map(drop)
+    }
+
+    /// Everything that answers `sequence`.
+    fn collect(&mut self, sequence: u32) -> io::Result<Vec<Reply>> {
+        let mut replies = Vec::new();
+        loop {
+            let (length, _) = rustix::io::retry_on_intr(|| {
+                rustix::net::recv(&self.fd, self.buffer.as_mut_slice(), rustix::net::RecvFlags::empty())
+            })?;
+            if take(&self.buffer[..length], sequence, &mut replies)? {
+                return Ok(replies);
+            }
+        }
+    }
+}
+
+/// Reads one datagram; true when it ends the answer to `sequence`.
+fn take(mut rest: &[u8], sequence: u32, replies: &mut Vec<Reply>) -> io::Result<bool> {
+    while let Some(header) = rest.get(..HEADER) {
+        let word = |at: usize| u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let length = word(0) as usize;
+        let kind = u16::from_ne_bytes([header[4], header[5]]);
+        let Some(body) = rest.get(HEADER..length) else { break };
+        if word(8) == sequence {
+            match kind {
+                NLMSG_DONE => return Ok(true),
+                NLMSG_ERROR => {
+                    let code = body.get(..4).and_then(|b| b.try_into().ok()).map_or(0, i32::from_ne_bytes);
+                    return if code == 0 { Ok(true) } else { Err(io::Error::from_raw_os_error(-code)) };
+                }
+                _ => replies.push(Reply { kind, body: body.to_vec() }),
+            }
+        }
+        rest = rest.get(length.next_multiple_of(4)..).unwrap_or(&[]);
+    }
+    Ok(false)
+}
+
+/// Appends one attribute and its padding.
+pub fn put(body: &mut Vec<u8>, kind: u16, value: &[u8]) {
+    body.extend(((4 + value.len()) as u16).to_ne_bytes());
+    body.extend(kind.to_ne_bytes());
+    body.extend(value);
+    body.resize(body.len().next_multiple_of(4), 0);
+}
+
+/// Appends an attribute that holds what `fill` appends.
+pub fn put_nested(body: &mut Vec<u8>, kind: u16, fill: impl FnOnce(&mut Vec<u8>)) {
+    let mut inner = Vec::new();
+    fill(&mut inner);
+    put(body, kind | NESTED, &inner);
+}
+
+/// Text of an attribute, up to its first zero byte.
+#[must_use]
+pub fn text(value: &[u8]) -> String {
+    String::from_utf8_lossy(value.split(|b| *b == 0).next().unwrap_or_default()).into_owned()
+}
+
+/// Walks attributes as (kind, value); stops at the first that contradicts itself.
+#[derive(Clone, Debug)]
+pub struct Attributes<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Attributes<'a> {
+    /// Over the bytes after the family header, or over a nested attribute's value.
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    /// Value of the first attribute of `kind`.
+    #[must_use]
+    pub fn find(bytes: &'a [u8], kind: u16) -> Option<&'a [u8]> {
+        Self::new(bytes).find(|(k, _)| *k == kind).map(|(_, value)| value)
+    }
+}
+
+impl<'a> Iterator for Attributes<'a> {
+    type Item = (u16, &'a [u8]);
+    fn next(&mut self) -> Option<Self::Item> {
+        let length = usize::from(u16::from_ne_bytes([*self.rest.first()?, *self.rest.get(1)?]));
+        let kind = u16::from_ne_bytes([*self.rest.get(2)?, *self.rest.get(3)?]) & KIND_MASK;
+        let value = self.rest.get(4..length)?;
+        self.rest = self.rest.get(length.next_multiple_of(4)..).unwrap_or(&[]);
+        Some((kind, value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn attributes_are_read_back_as_they_were_put() {
+        let mut body = Vec::new();
+        put(&mut body, 3, b"eth0\0");
+        put_nested(&mut body, 4, |inner| put(inner, 7, &[9]));
+        let all: Vec<_> = Attributes::new(&body).collect();
+        assert_eq!(all[0], (3, b"eth0\0".as_slice()));
+        assert_eq!(Attributes::find(all[1].1, 7), Some([9].as_slice()));
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_bytes_end_the_walk(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            prop_assert!(Attributes::new(&bytes).count() <= bytes.len());
+            let mut replies = Vec::new();
+            let _ = take(&bytes, 1, &mut replies);
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! What a running controller sees, does, and why; as one JSON object over a Unix socket.
+//!
+//! A client connects, reads until the end, and has one [`Status`]. Rates are IP bit/s, times milliseconds.
+
+mod render;
+mod server;
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use lasthop_core::packet::Direction;
+use serde::{Deserialize, Serialize};
+
+use crate::attach::Mechanism;
+use crate::interface::InterfaceName;
+
+pub use render::render;
+pub use server::{Server, ServerError};
+
+/// A controller, seen from outside.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// Version of this form; 1.
+    pub format: u32,
+    /// Version of the program.
+    pub version: String,
+    /// Its process.
+    pub pid: u32,
+    /// How long it has been running, s.
+    pub running_s: f64,
+    /// It decides and shows, and rewrites nothing.
+    pub dry_run: bool,
+    /// LAN interfaces, then the WAN's.
+    pub interfaces: Vec<InterfaceStatus>,
+    /// What all traffic together may use.
+    pub capacity_bps: u64,
+    /// What of it was left for controlled TCP in the last interval.
+    pub available_bps: u64,
+    /// UDP, low-pass filtered, by direction.
+    pub udp_bps: ByDirection,
+    /// Directions of connections that carry payload, the fastest first, at most [`Status::MOST_FLOWS`].
+    pub flows: Vec<FlowStatus>,
+    /// The table of connections.
+    pub table: TableStatus,
+    /// Packets by what became of them, every reason.
+    pub packets: BTreeMap<String, u64>,
+    /// Asking for window scales of older connections.
+    pub conntrack: ConntrackStatus,
+    /// Traffic that the hooks did not see.
+    pub bypass: Bypass,
+    /// How the loop itself fares.
+    pub controller: LoopStatus,
+    /// `control` of a report, exactly.
+    pub control: Control,
+}
+
+impl Status {
+    /// Most flows that one status lists.
+    pub const MOST_FLOWS: usize = 500;
+}
+
+/// One number per direction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ByDirection {
+    /// Towards the stations.
+    pub to_station: f64,
+    /// Towards the rest of the world.
+    pub to_remote: f64,
+}
+
+/// One interface.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct InterfaceStatus {
+    /// Its name.
+    pub name: InterfaceName,
+    /// What it is for.
+    pub role: Role,
+    /// What is there now.
+    pub state: Presence,
+    /// How the programs are attached; absent when they are not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attached: Option<Mechanism>,
+    /// How often the programs had to be attached again.
+    pub reattached: u64,
+    /// How often it went down or away.
+    pub went_down: u64,
+    /// Bytes received since the controller came, link headers included.
+    pub received_bytes: u64,
+    /// Bytes sent since the controller came, link headers included.
+    pub sent_bytes: u64,
+}
+
+/// What an interface is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Towards the stations; hooked.
+    Lan,
+    /// Towards the provider; watched.
+    Wan,
+}
+
+/// Whether an interface is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Presence {
+    /// Up, with carrier.
+    Up,
+    /// There, but down or without carrier.
+    Down,
+    /// No such interface now.
+    Away,
+}
+
+/// One direction of one connection.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FlowStatus {
+    /// `station <- remote` for downloads, `station -> remote` for uploads.
+    pub flow: String,
+    /// Which way its data goes.
+    pub direction: Direction,
+    /// Controlled, or why not.
+    pub state: FlowState,
+    /// Rate, IP bytes, filtered.
+    pub rate_bps: u64,
+    /// What it may use; absent when it is not controlled.
+    pub share_bps: Option<u64>,
+    /// Most the receiver may have outstanding, bytes.
+    pub clamp_bytes: Option<u32>,
+    /// The window in force: grows to the clamp, bytes.
+    pub window_bytes: u32,
+    /// RTT without queueing between access point and station.
+    pub local_rtt_ms: Option<f64>,
+    /// RTT without queueing between access point and remote end.
+    pub remote_rtt_ms: Option<f64>,
+    /// Correction of the window from what was achieved.
+    pub trim: f64,
+    /// IP bytes so far.
+    pub bytes: u64,
+    /// ACKs whose window was lowered so far.
+    pub rewritten: u64,
+}
+
+/// What the controller does with a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FlowState {
+    /// Held to its share, and filling it.
+    Held,
+    /// Controlled, and using less than it may.
+    Below,
+    /// No payload lately.
+    Idle,
+    /// A FIN or RST has passed.
+    Closing,
+    /// Its window scale is unknown: it is older than the controller, and conntrack did not know it.
+    ScaleUnknown,
+}
+
+/// The table of connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TableStatus {
+    /// Connections in it, half-open ones included.
+    pub connections: u64,
+    /// Its bound.
+    pub bound: u64,
+    /// Connections that the kernel pushed out for newer ones. An estimate: those that came and went between two looks
+    /// are missing.
+    pub evicted: u64,
+    /// Connections forgotten because they had ended or were silent.
+    pub forgotten: u64,
+}
+
+/// Asking conntrack for window scales.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConntrackStatus {
+    /// Questions asked.
+    pub asked: u64,
+    /// Connections whose scales it knew.
+    pub learned: u64,
+    /// Connections that it did not know, either.
+    pub unknown: u64,
+    /// Why it cannot be asked at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
+}
+
+/// Interface counters minus hook counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Bypass {
+    /// IP bytes on the LAN interfaces that passed no hook (hardware flow offload).
+    pub bytes: u64,
+    /// Their share of everything, 0..=1.
+    pub share: f64,
+    /// More than measurement explains: this traffic bypasses control.
+    pub bypasses_control: bool,
+}
+
+/// How the loop fares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoopStatus {
+    /// Time between decisions.
+    pub interval_ms: f64,
+    /// Decisions so far.
+    pub intervals: u64,
+    /// Intervals that were skipped because the one before took too long or the machine stood still.
+    pub missed: u64,
+    /// Longest time that one decision took.
+    pub longest_ms: f64,
+    /// Plans written.
+    pub plans: u64,
+    /// Reads and writes that the kernel refused.
+    pub failures: u64,
+}
+
+/// `control` of `report.md`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Control {
+    /// Capacity used for decisions.
+    pub capacity_bps: CapacityReport,
+    /// UDP of both directions, filtered.
+    pub udp_bps: f64,
+    /// Share of all IP bytes that belonged to flows whose window can be controlled, 0..=1.
+    pub controllable_share: f64,
+    /// ACKs whose window was lowered (in a dry run: would have been).
+    pub rewritten: u64,
+    /// ACKs of controlled flows whose window was low enough.
+    pub passed: u64,
+    /// Packets that were not controlled, by reason.
+    pub not_controlled: BTreeMap<String, u64>,
+    /// Clamp in force by flow, bytes.
+    pub clamps: BTreeMap<String, u64>,
+}
+
+/// Capacity over time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CapacityReport {
+    /// Mean over all intervals.
+    pub mean: f64,
+    /// Of the last interval.
+    pub last: f64,
+}
+
+/// Why no status came.
+#[derive(Debug, thiserror::Error)]
+pub enum QueryError {
+    /// Nobody serves there.
+    #[error(
+        "no controller answers at {path}; start one with `lasthop run --lan DEV`, or name its socket with --socket"
+    )]
+    NobodyThere {
+        /// The socket.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The socket is another user's.
+    #[error("{path} may not be read by this user; run `lasthop status` as root")]
+    NotAllowed {
+        /// The socket.
+        path: PathBuf,
+    },
+    /// What came is not a status.
+    #[error("{path} did not answer with a status of this version; is another program serving there?")]
+    NotAStatus {
+        /// The socket.
+        path: PathBuf,
+        /// Why.
+        source: serde_json::Error,
+    },
+}
+
+/// Longest that a client waits for one piece of an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Asks the controller that serves at `path` for its status, as JSON text.
+///
+/// # Errors
+/// Says what the caller can do.
+pub fn query_json(path: &Path) -> Result<serde_json::Value, QueryError> {
+    let failed = |source: io::Error| match source.kind() {
+        io::ErrorKind::PermissionDenied => QueryError::NotAllowed { path: path.to_owned() },
+        _ => QueryError::NobodyThere { path: path.to_owned(), source },
+    };
+    let mut stream = UnixStream::connect(path).map_err(failed)?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    let mut text = Vec::new();
+    stream.read_to_end(&mut text).map_err(failed)?;
+    serde_json::from_slice(&text).map_err(|source| QueryError::NotAStatus { path: path.to_owned(), source })
+}
+
+/// Asks the controller that serves at `path` for its status.
+///
+/// # Errors
+/// Says what the caller can do.
+pub fn query(path: &Path) -> Result<Status, QueryError> {
+    serde_json::from_value(query_json(path)?).map_err(|source| QueryError::NotAStatus { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,178 @@
+//! A status for people: what is controlled, how much each flow may use, and why some are left alone.
+
+use std::fmt::Write;
+
+use lasthop_core::packet::Direction;
+
+use super::{FlowState, FlowStatus, InterfaceStatus, Presence, Role, Status};
+
+/// Flows shown; the JSON has them all.
+const SHOWN: usize = 20;
+
+/// The status as text for a terminal.
+#[must_use]
+pub fn render(status: &Status) -> String {
+    let mut out = String::new();
+    head(&mut out, status);
+    flows(&mut out, status);
+    packets(&mut out, status);
+    remarks(&mut out, status);
+    out
+}
+
+// Writing to a String cannot fail.
+macro_rules! line {
+    ($out:expr, $($arg:tt)*) => { { let _ = writeln!($out, $($arg)*); } };
+}
+
+fn head(out: &mut String, s: &Status) {
+    let mode = if s.dry_run { "dry run: shows what it would do, changes nothing" } else { "in control" };
+    line!(out, "lasthop {} (process {}), running for {}, {mode}", s.version, s.pid, duration(s.running_s));
+    for interface in &s.interfaces {
+        line!(out, "  {}", describe(interface));
+    }
+    line!(
+        out,
+        "  capacity {}, UDP down {} up {}, left for TCP {}",
+        rate(s.capacity_bps as f64),
+        rate(s.udp_bps.to_station),
+        rate(s.udp_bps.to_remote),
+        rate(s.available_bps as f64)
+    );
+}
+
+fn describe(i: &InterfaceStatus) -> String {
+    let role = if i.role == Role::Lan { "LAN" } else { "WAN" };
+    let presence = match i.state {
+        Presence::Up => "up",
+        Presence::Down => "down",
+        Presence::Away => "away: waiting for it to come back",
+    };
+    let hooked = match (i.role, i.attached) {
+        (_, Some(mechanism)) => format!(", hooked by {}", mechanism.name()),
+        (Role::Lan, None) => ", not hooked".to_owned(),
+        (Role::Wan, None) => ", watched".to_owned(),
+    };
+    let again = if i.reattached > 0 { format!(", hooked again {} times", i.reattached) } else { String::new() };
+    format!(
+        "{role} {}: {presence}{hooked}{again}; in {}, out {}",
+        i.name,
+        bytes(i.received_bytes as f64),
+        bytes(i.sent_bytes as f64)
+    )
+}
+
+fn flows(out: &mut String, s: &Status) {
+    if s.flows.is_empty() {
+        line!(out, "\nno TCP connection carries anything now");
+        return;
+    }
+    let width = s.flows.iter().take(SHOWN).map(|f| f.flow.chars().count()).max().unwrap_or(0);
+    line!(
+        out,
+        "\n  {:width$}  {:4}  {:>13}  {:>13}  {:>9}  {:>15}  state",
+        "connection (station, other end)",
+        "way",
+        "rate",
+        "may use",
+        "window",
+        "RTT home + far",
+    );
+    for flow in s.flows.iter().take(SHOWN) {
+        line!(out, "  {}", flow_line(flow, width.max(31)));
+    }
+    if s.flows.len() > SHOWN {
+        line!(out, "  ... and {} more (--json shows them)", s.flows.len() - SHOWN);
+    }
+}
+
+fn flow_line(f: &FlowStatus, width: usize) -> String {
+    let way = if f.direction == Direction::ToStation { "down" } else { "up" };
+    let share = f.share_bps.map_or_else(|| "-".to_owned(), |s| rate(s as f64));
+    let window = f.clamp_bytes.map_or_else(|| "-".to_owned(), |c| bytes(f64::from(c)));
+    let ms = |v: Option<f64>| v.map_or_else(|| "?".to_owned(), |v| format!("{v:.1}"));
+    let rtt = format!("{} + {} ms", ms(f.local_rtt_ms), ms(f.remote_rtt_ms));
+    format!(
+        "{:width$}  {way:4}  {:>13}  {share:>13}  {window:>9}  {rtt:>15}  {}",
+        f.flow,
+        rate(f.rate_bps as f64),
+        state(f.state)
+    )
+}
+
+const fn state(state: FlowState) -> &'static str {
+    match state {
+        FlowState::Held => "held to its share",
+        FlowState::Below => "uses less than it may",
+        FlowState::Idle => "idle",
+        FlowState::Closing => "ending",
+        FlowState::ScaleUnknown => "left alone: older than the controller, its window scale is unknown",
+    }
+}
+
+fn packets(out: &mut String, s: &Status) {
+    let would = if s.dry_run { " would have been" } else { "" };
+    line!(
+        out,
+        "\nACKs: {}{would} lowered, {} were low enough; {:.0} % of all bytes belong to flows under control",
+        s.control.rewritten,
+        s.control.passed,
+        s.control.controllable_share * 100.0
+    );
+    let left: Vec<_> =
+        s.control.not_controlled.iter().filter(|(_, n)| **n > 0).map(|(why, n)| format!("{why} {n}")).collect();
+    if !left.is_empty() {
+        line!(out, "packets left alone: {}", left.join(", "));
+    }
+    let t = &s.table;
+    line!(
+        out,
+        "connections: {} of at most {}, {} pushed out by newer ones, {} ended or silent",
+        t.connections,
+        t.bound,
+        t.evicted,
+        t.forgotten
+    );
+}
+
+fn remarks(out: &mut String, s: &Status) {
+    if s.bypass.bypasses_control {
+        line!(
+            out,
+            "WARNING: {} ({:.0} %) bypass control; is hardware flow offload on? `lasthop doctor` tells",
+            bytes(s.bypass.bytes as f64),
+            s.bypass.share * 100.0
+        );
+    }
+    if let Some(why) = &s.conntrack.unavailable {
+        line!(out, "conntrack cannot be asked for older connections: {why}");
+    }
+    if s.controller.missed > 0 {
+        line!(out, "{} decisions came late (longest took {:.1} ms)", s.controller.missed, s.controller.longest_ms);
+    }
+    if s.controller.failures > 0 {
+        line!(out, "the kernel refused {} reads or writes of the maps", s.controller.failures);
+    }
+}
+
+fn rate(bps: f64) -> String {
+    if bps >= 1e6 { format!("{:.1} Mbit/s", bps / 1e6) } else { format!("{:.0} kbit/s", bps / 1e3) }
+}
+
+fn bytes(n: f64) -> String {
+    match n {
+        n if n >= 1e9 => format!("{:.2} GB", n / 1e9),
+        n if n >= 1e6 => format!("{:.1} MB", n / 1e6),
+        n if n >= 1e3 => format!("{:.0} kB", n / 1e3),
+        n => format!("{n:.0} B"),
+    }
+}
+
+fn duration(seconds: f64) -> String {
+    let s = seconds as u64;
+    match (s / 3600, s / 60 % 60, s % 60) {
+        (0, 0, s) => format!("{s} s"),
+        (0, m, s) => format!("{m} min {s} s"),
+        (h, m, _) => format!("{h} h {m} min"),
+    }
+}

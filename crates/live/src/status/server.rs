@@ -1,0 +1,188 @@
+//! Serves the status without ever making the control loop wait: few clients, no blocking, a deadline for each.
+
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use lasthop_core::units::{Span, Time};
+
+/// More clients at once than anybody needs; further ones wait in the kernel's queue.
+const MOST_CLIENTS: usize = 8;
+/// A client that reads nothing for so long is dropped.
+const PATIENCE: Span = Span::from_secs(2);
+
+/// Why the status cannot be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// Another controller answers there.
+    #[error("a controller is already running and answers at {0}; stop it, or choose another path with --socket")]
+    InUse(PathBuf),
+    /// The path is something else.
+    #[error("{0} exists and is not a socket; choose another path with --socket")]
+    NotASocket(PathBuf),
+    /// The socket cannot be made.
+    #[error("the status socket {path} cannot be made; choose a writable path with --socket")]
+    Refused {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// A client that has not got everything yet.
+#[derive(Debug)]
+struct Client {
+    stream: UnixStream,
+    text: Vec<u8>,
+    sent: usize,
+    until: Time,
+}
+
+/// The socket and its clients. Dropping it removes the socket.
+#[derive(Debug)]
+pub struct Server {
+    listener: UnixListener,
+    path: PathBuf,
+    inode: u64,
+    made_folder: bool,
+    clients: Vec<Client>,
+}
+
+impl Server {
+    /// Serves at `path`. A socket that nobody answers at is a dead controller's and is replaced.
+    ///
+    /// # Errors
+    /// When somebody answers there, or the path cannot be used.
+    pub fn new(path: &Path) -> Result<Self, ServerError> {
+        let refused = |source| ServerError::Refused { path: path.to_owned(), source };
+        remove_dead(path)?;
+        let made_folder = path.parent().is_some_and(|folder| std::fs::create_dir(folder).is_ok());
+        let listener = UnixListener::bind(path).map_err(|source| match source.kind() {
+            io::ErrorKind::AddrInUse => ServerError::InUse(path.to_owned()),
+            _ => refused(source),
+        })?;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(refused)?;
+        listener.set_nonblocking(true).map_err(refused)?;
+        let inode = std::fs::symlink_metadata(path).map_err(refused)?.ino();
+        Ok(Self { listener, path: path.to_owned(), inode, made_folder, clients: Vec::new() })
+    }
+
+    /// Descriptors to wait for: readable first, then writable ones.
+    pub fn waits_for(&self) -> (Option<BorrowedFd<'_>>, impl Iterator<Item = BorrowedFd<'_>>) {
+        let room = self.clients.len() < MOST_CLIENTS;
+        (room.then(|| self.listener.as_fd()), self.clients.iter().map(|c| c.stream.as_fd()))
+    }
+
+    /// Answers new clients with what `status` makes and goes on with the others; never waits.
+    pub fn serve(&mut self, now: Time, mut status: impl FnMut() -> Vec<u8>) {
+        while self.clients.len() < MOST_CLIENTS {
+            // A client that hung up, or no client: nothing to report either way.
+            let Ok((stream, _)) = self.listener.accept() else { break };
+            if stream.set_nonblocking(true).is_ok() {
+                self.clients.push(Client { stream, text: status(), sent: 0, until: now + PATIENCE });
+            }
+            self.clients.retain_mut(|client| client.is_waiting(now));
+        }
+        self.clients.retain_mut(|client| client.is_waiting(now));
+    }
+}
+
+impl Client {
+    /// Sends what fits; false when everything is sent or the client is lost.
+    fn is_waiting(&mut self, now: Time) -> bool {
+        while self.sent < self.text.len() {
+            match self.stream.write(&self.text[self.sent..]) {
+                Ok(0) => return false,
+                Ok(n) => {
+                    self.sent += n;
+                    self.until = now + PATIENCE;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return error.kind() == io::ErrorKind::WouldBlock && now < self.until,
+            }
+        }
+        false
+    }
+}
+
+fn remove_dead(path: &Path) -> Result<(), ServerError> {
+    use std::os::unix::fs::FileTypeExt;
+    let Ok(found) = std::fs::symlink_metadata(path) else { return Ok(()) };
+    if !found.file_type().is_socket() {
+        return Err(ServerError::NotASocket(path.to_owned()));
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            std::fs::remove_file(path).map_err(|source| ServerError::Refused { path: path.to_owned(), source })
+        }
+        _ => Err(ServerError::InUse(path.to_owned())),
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Only if it is still ours: another controller may have replaced it.
+        if std::fs::symlink_metadata(&self.path).is_ok_and(|m| m.ino() == self.inode) {
+            let _ = std::fs::remove_file(&self.path);
+        }
+        if self.made_folder
+            && let Some(folder) = self.path.parent()
+        {
+            // Fails when somebody else put something there, as it should.
+            let _ = std::fs::remove_dir(folder);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    fn folder() -> tempfile::TempDir {
+        tempfile::tempdir().unwrap()
+    }
+
+    #[test]
+    fn a_client_gets_everything_and_then_the_end() {
+        let folder = folder();
+        let path = folder.path().join("new/x.sock");
+        let mut server = Server::new(&path).unwrap();
+        let mut client = UnixStream::connect(&path).unwrap();
+        server.serve(Time::ZERO, || b"{}".to_vec());
+        let mut text = String::new();
+        client.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "{}");
+        drop(server);
+        assert!(!path.parent().unwrap().exists(), "the socket and the folder made for it are gone");
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_stalls_nobody_and_is_dropped() {
+        let folder = folder();
+        let path = folder.path().join("x.sock");
+        let mut server = Server::new(&path).unwrap();
+        let lazy: Vec<_> = (0..20).map(|_| UnixStream::connect(&path).unwrap()).collect();
+        server.serve(Time::ZERO, || vec![b'x'; 4 << 20]);
+        assert_eq!(server.clients.len(), MOST_CLIENTS);
+        server.serve(Time::ZERO + PATIENCE, || vec![b'x'; 4 << 20]);
+        assert!(server.clients.iter().all(|c| c.until > Time::ZERO + PATIENCE), "the first ones were dropped");
+        drop(lazy);
+    }
+
+    #[test]
+    fn a_dead_controllers_socket_is_replaced_and_a_living_ones_is_not() {
+        let folder = folder();
+        let path = folder.path().join("x.sock");
+        drop(UnixListener::bind(&path).unwrap()); // leaves the file behind, as a killed process does
+        let living = Server::new(&path).unwrap();
+        assert!(matches!(Server::new(&path), Err(ServerError::InUse(_))));
+        drop(living);
+        std::fs::write(&path, "a file").unwrap();
+        assert!(matches!(Server::new(&path), Err(ServerError::NotASocket(_))));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "a file");
+    }
+}

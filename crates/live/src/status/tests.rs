@@ -1,0 +1,110 @@
+use super::*;
+
+fn sample() -> Status {
+    let flow = FlowStatus {
+        flow: "10.0.0.2:5000 <- 192.0.2.1:443".to_owned(),
+        direction: Direction::ToStation,
+        state: FlowState::Held,
+        rate_bps: 17_100_000,
+        share_bps: Some(17_700_000),
+        clamp_bytes: Some(174_000),
+        window_bytes: 174_000,
+        local_rtt_ms: Some(2.1),
+        remote_rtt_ms: None,
+        trim: 1.0,
+        bytes: 1,
+        rewritten: 1,
+    };
+    let older = FlowStatus {
+        flow: "[2001:db8::2]:5001 -> [2001:db8::1]:22".to_owned(),
+        direction: Direction::ToRemote,
+        state: FlowState::ScaleUnknown,
+        share_bps: None,
+        clamp_bytes: None,
+        rate_bps: 300_000,
+        ..flow.clone()
+    };
+    let lan = InterfaceStatus {
+        name: "wlan0".parse().unwrap(),
+        role: Role::Lan,
+        state: Presence::Up,
+        attached: Some(Mechanism::Tcx),
+        reattached: 1,
+        went_down: 1,
+        received_bytes: 1_500_000,
+        sent_bytes: 2_000_000_000,
+    };
+    Status {
+        format: 1,
+        version: "0.1.0".to_owned(),
+        pid: 7,
+        running_s: 72.4,
+        dry_run: false,
+        interfaces: vec![lan],
+        capacity_bps: 18_000_000,
+        available_bps: 17_700_000,
+        udp_bps: ByDirection { to_station: 280_000.0, to_remote: 5_600.0 },
+        flows: vec![flow, older],
+        table: TableStatus { connections: 2, bound: 65_536, evicted: 0, forgotten: 3 },
+        packets: BTreeMap::from([("rewritten".to_owned(), 1234)]),
+        conntrack: ConntrackStatus { unavailable: Some("no such file".to_owned()), ..ConntrackStatus::default() },
+        bypass: Bypass { bytes: 50_000_000, share: 0.25, bypasses_control: true },
+        controller: LoopStatus { missed: 2, failures: 1, longest_ms: 3.25, ..LoopStatus::default() },
+        control: Control {
+            rewritten: 1234,
+            passed: 56,
+            controllable_share: 0.9,
+            not_controlled: BTreeMap::from([("syn".to_owned(), 4), ("rst".to_owned(), 0)]),
+            ..Control::default()
+        },
+    }
+}
+
+#[test]
+fn a_status_survives_its_json() {
+    let text = serde_json::to_string(&sample()).unwrap();
+    assert_eq!(serde_json::from_str::<Status>(&text).unwrap(), sample());
+}
+
+#[test]
+fn control_has_the_fields_of_a_report_and_no_others() {
+    let control = serde_json::to_value(sample().control).unwrap();
+    let fields: Vec<_> = control.as_object().unwrap().keys().cloned().collect();
+    let mut of_a_report =
+        ["capacity_bps", "udp_bps", "controllable_share", "rewritten", "passed", "not_controlled", "clamps"];
+    of_a_report.sort_unstable();
+    let mut fields: Vec<_> = fields.iter().map(String::as_str).collect();
+    fields.sort_unstable();
+    assert_eq!(fields, of_a_report);
+    assert!(control["capacity_bps"]["mean"].is_number() && control["capacity_bps"]["last"].is_number());
+}
+
+#[test]
+fn the_table_tells_a_reader_what_is_held_what_is_not_and_why() {
+    let text = render(&sample());
+    for part in [
+        "running for 1 min 12 s, in control",
+        "LAN wlan0: up, hooked by tcx, hooked again 1 times; in 1.5 MB, out 2.00 GB",
+        "capacity 18.0 Mbit/s, UDP down 280 kbit/s up 6 kbit/s, left for TCP 17.7 Mbit/s",
+        "10.0.0.2:5000 <- 192.0.2.1:443",
+        "held to its share",
+        "2.1 + ? ms",
+        "its window scale is unknown",
+        "ACKs: 1234 lowered, 56 were low enough; 90 % of all bytes",
+        "packets left alone: syn 4\n",
+        "WARNING: 50.0 MB (25 %) bypass control",
+        "conntrack cannot be asked for older connections: no such file",
+        "2 decisions came late (longest took 3.2 ms)",
+    ] {
+        assert!(text.contains(part), "`{part}` is not in\n{text}");
+    }
+    let dry = render(&Status { dry_run: true, flows: Vec::new(), ..sample() });
+    assert!(dry.contains("dry run") && dry.contains("would have been lowered") && dry.contains("no TCP connection"));
+}
+
+#[test]
+fn nobody_at_the_socket_is_said_with_what_to_type() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = query(&folder.path().join("none.sock")).unwrap_err().to_string();
+    assert!(error.contains("lasthop run --lan DEV"), "{error}");
+}

@@ -1,0 +1,81 @@
+//! Getting on and off an interface without touching what belongs to others.
+
+use lasthop_live::attach::{AttachError, Mechanism, Side, filters};
+use lasthop_live::config::AttachMode;
+use lasthop_live::controller::ControllerError;
+use lasthop_live::netlink::Socket;
+use lasthop_live::status::ServerError;
+
+use crate::world::{World, world};
+
+fn filters_of(world: &World, side: Side) -> Vec<String> {
+    world.router.inside(move || {
+        let mut route = Socket::open(libc::NETLINK_ROUTE).expect("netlink");
+        let name = "lan0".parse().expect("a name");
+        let link = lasthop_live::interface::state(&mut route, &name).expect("netlink").expect("lan0");
+        filters(&mut route, link.ifindex, side).expect("a list").into_iter().map(|f| f.kind).collect()
+    })
+}
+
+fn has_clsact(world: &World) -> bool {
+    let output = world.router.command("tc").args(["qdisc", "show", "dev", "lan0"]).output().expect("tc");
+    String::from_utf8_lossy(&output.stdout).contains("clsact")
+}
+
+#[test]
+fn clsact_comes_and_goes_with_the_controller() {
+    let Some(world) = world("clsact_comes_and_goes_with_the_controller") else { return };
+    let running = world.control(world.with(AttachMode::Clsact)).expect("a controller");
+    assert_eq!(running.status().interfaces[0].attached, Some(Mechanism::Clsact));
+    assert_eq!(filters_of(&world, Side::Ingress), ["bpf"]);
+    assert_eq!(filters_of(&world, Side::Egress), ["bpf"]);
+    drop(running);
+    assert!(!has_clsact(&world), "the qdisc that it made is gone");
+}
+
+#[test]
+fn the_qdisc_and_filters_of_others_stay() {
+    let Some(world) = world("the_qdisc_and_filters_of_others_stay") else { return };
+    world.router.tool("tc", "qdisc add dev lan0 clsact");
+    let pass_all = ["bytecode", "1,6 0 0 4294967295"]; // one classic instruction: return
+    let filter = ["filter", "add", "dev", "lan0", "ingress", "prio", "1", "bpf"];
+    assert!(world.router.command("tc").args(filter).args(pass_all).status().expect("tc").success());
+    let theirs = filters_of(&world, Side::Ingress);
+    let running = world.control(world.with(AttachMode::Clsact)).expect("a controller");
+    assert_eq!((theirs.len(), filters_of(&world, Side::Ingress).len()), (1, 2));
+    drop(running);
+    assert_eq!(filters_of(&world, Side::Ingress), theirs);
+    assert!(has_clsact(&world));
+}
+
+#[test]
+fn hooks_that_someone_takes_off_are_put_back() {
+    let Some(world) = world("hooks_that_someone_takes_off_are_put_back") else { return };
+    let running = world.control(world.with(AttachMode::Clsact)).expect("a controller");
+    world.router.tool("tc", "qdisc del dev lan0 clsact");
+    running.wait_for("it hooks lan0 again", |s| s.interfaces[0].reattached == 1);
+    assert_eq!(filters_of(&world, Side::Egress), ["bpf"]);
+}
+
+#[test]
+fn a_second_controller_is_refused_and_says_why() {
+    let Some(world) = world("a_second_controller_is_refused_and_says_why") else { return };
+    let _first = world.control(world.config()).expect("a controller");
+    let mut config = world.config();
+    config.socket.set_extension("other");
+    let same_interface = world.control(config).err().expect("a refusal");
+    assert!(matches!(same_interface, ControllerError::Attach(AttachError::Taken(_))), "{same_interface}");
+    let mut config = world.config();
+    config.lan = vec!["wan0".parse().expect("a name")];
+    let same_socket = world.control(config).err().expect("a refusal");
+    assert!(matches!(same_socket, ControllerError::Server(ServerError::InUse(_))), "{same_socket}");
+}
+
+#[test]
+fn an_interface_that_is_not_there_is_named() {
+    let Some(world) = world("an_interface_that_is_not_there_is_named") else { return };
+    let mut config = world.config();
+    config.lan.push("wlan9".parse().expect("a name"));
+    let error = world.control(config).err().expect("a refusal");
+    assert!(error.to_string().contains("wlan9"), "{error}");
+}

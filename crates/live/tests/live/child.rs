@@ -1,0 +1,58 @@
+//! A controller in a process of its own, to be killed: this test binary, started again.
+
+use std::process::{Child, Stdio};
+use std::sync::atomic::AtomicBool;
+
+use lasthop_live::config::AttachMode;
+use lasthop_live::status::{Status, query};
+use lasthop_live::{Config, Controller};
+
+use crate::world::{World, wait_for};
+
+const CONFIG: &str = "LASTHOP_TEST_CONFIG";
+
+/// Not a test: what the child runs. Without its variable it does nothing.
+#[test]
+fn child_controls_until_it_is_killed() {
+    let Ok(text) = std::env::var(CONFIG) else { return };
+    let config = Config::parse(&text, "the test").expect("a configuration");
+    Controller::new(config).expect("a controller").run(&AtomicBool::new(false)).expect("the loop runs");
+}
+
+pub struct Process {
+    child: Child,
+    world_socket: std::path::PathBuf,
+}
+
+impl Process {
+    pub fn start(world: &World, attach: AttachMode) -> Self {
+        let attach = match attach {
+            AttachMode::Auto => "auto",
+            AttachMode::Tcx => "tcx",
+            AttachMode::Clsact => "clsact",
+        };
+        let socket = world.socket();
+        let config = format!(
+            "lan = [\"lan0\"]\ncapacity = \"19Mbit/s\"\ninterval = \"50ms\"\nflows = 4096\nattach = \"{attach}\"\n\
+             socket = \"{}\"\n",
+            socket.display()
+        );
+        let this = std::env::current_exe().expect("this binary");
+        let mut command = world.router.command(this.to_str().expect("a plain path"));
+        command.args(["--exact", "child::child_controls_until_it_is_killed", "--nocapture"]);
+        command.env(CONFIG, config).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        Self { child: command.spawn().expect("a process"), world_socket: socket }
+    }
+
+    /// Waits until this very process is at work and `condition` holds.
+    pub fn wait_for(&self, what: &str, condition: impl Fn(&Status) -> bool) -> Status {
+        let pid = self.child.id();
+        wait_for(what, || query(&self.world_socket).ok().filter(|s| s.pid == pid && condition(s)))
+    }
+
+    /// kill -9, and until it is gone.
+    pub fn kill(mut self) {
+        self.child.kill().expect("it is ours");
+        self.child.wait().expect("it was a child");
+    }
+}

@@ -1,0 +1,16 @@
+//! The controller on real interfaces: kernel TCP through a router in throw-away network namespaces.
+//!
+//! Everything needs root and BPF; without, each test says `SKIPPED` and passes. Ratios and states are asserted, never
+//! durations. One test at a time: they share the machine's processors.
+
+mod attaching;
+mod child;
+mod flood;
+mod line;
+mod namespace;
+mod older;
+mod smooth;
+mod survival;
+mod tracking;
+mod traffic;
+mod world;

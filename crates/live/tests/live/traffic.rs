@@ -1,0 +1,147 @@
+//! A download and a ping over ordinary sockets.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::world::World;
+
+/// Kernel TCP from the server to the station until it is dropped.
+pub struct Download {
+    received: Arc<AtomicU64>,
+    stop: Arc<AtomicBool>,
+    sender: TcpStream,
+    threads: Vec<JoinHandle<io::Result<()>>>,
+}
+
+fn option<T>(socket: &impl AsRawFd, level: i32, name: i32, value: &[T]) -> io::Result<()> {
+    let length = size_of_val(value) as u32;
+    // SAFETY: the value and its length describe readable memory.
+    let set = unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, value.as_ptr().cast(), length) };
+    if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+impl Download {
+    pub fn start(world: &World, address: &'static str) -> Self {
+        let listener = world.server.inside(move || TcpListener::bind(World::server_at(address, 0)).expect("a port"));
+        option(&listener, libc::IPPROTO_TCP, libc::TCP_CONGESTION, b"cubic").expect("cubic is there");
+        let server = listener.local_addr().expect("an address");
+        let receiver = world.station.inside(move || TcpStream::connect(server).expect("a connection"));
+        let (sender, _) = listener.accept().expect("a connection");
+        let stop = Arc::new(AtomicBool::new(false));
+        let received = Arc::new(AtomicU64::new(0));
+        let sending = {
+            let (mut sender, stop) = (sender.try_clone().expect("a descriptor"), stop.clone());
+            std::thread::spawn(move || {
+                let block = [0x5a; 65_536];
+                while !stop.load(Ordering::Relaxed) {
+                    sender.write_all(&block)?;
+                }
+                Ok(())
+            })
+        };
+        let receiving = {
+            let (mut receiver, received) = (receiver, received.clone());
+            std::thread::spawn(move || {
+                let mut block = [0; 65_536];
+                loop {
+                    let length = receiver.read(&mut block)?;
+                    if length == 0 {
+                        return Ok(());
+                    }
+                    assert!(block[..length].iter().all(|b| *b == 0x5a), "the bytes arrive as they were sent");
+                    received.fetch_add(length as u64, Ordering::Relaxed);
+                }
+            })
+        };
+        Self { received, stop, sender, threads: vec![sending, receiving] }
+    }
+
+    pub fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+
+    /// The station's end and the server's.
+    pub fn ends(&self) -> (SocketAddr, SocketAddr) {
+        (self.sender.peer_addr().expect("connected"), self.sender.local_addr().expect("connected"))
+    }
+
+    /// The window that the sender was last told, bytes.
+    pub fn offered_window(&self) -> u32 {
+        const TCPI_SND_WND: usize = 228;
+        let mut info = [0u8; 256];
+        let mut length = info.len() as u32;
+        // SAFETY: the buffer and its length describe writable memory.
+        let result = unsafe {
+            let fd = self.sender.as_raw_fd();
+            libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, info.as_mut_ptr().cast(), &raw mut length)
+        };
+        assert!(result == 0 && length as usize >= TCPI_SND_WND + 4, "TCP_INFO with the sender's window");
+        u32::from_ne_bytes(info[TCPI_SND_WND..TCPI_SND_WND + 4].try_into().expect("four bytes"))
+    }
+
+    /// Ends it in order; an error when the connection broke before.
+    pub fn finish(mut self) -> io::Result<u64> {
+        self.stop.store(true, Ordering::Relaxed);
+        let receiving = self.threads.pop().expect("two threads");
+        self.threads.pop().expect("two threads").join().expect("no panic")?;
+        self.sender.shutdown(std::net::Shutdown::Write)?;
+        receiving.join().expect("no panic")?;
+        Ok(self.received())
+    }
+}
+
+impl Drop for Download {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = self.sender.shutdown(std::net::Shutdown::Both);
+    }
+}
+
+/// Echoes datagrams in the server until the returned flag is set.
+pub fn echo(world: &World, address: &'static str) -> (SocketAddr, Arc<AtomicBool>) {
+    let socket = world.server.inside(move || UdpSocket::bind(World::server_at(address, 0)).expect("a port"));
+    let at = socket.local_addr().expect("an address");
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = stop.clone();
+    std::thread::spawn(move || {
+        socket.set_read_timeout(Some(Duration::from_millis(200))).expect("a timeout");
+        let mut packet = [0; 512];
+        while !flag.load(Ordering::Relaxed) {
+            if let Ok((length, from)) = socket.recv_from(&mut packet) {
+                let _ = socket.send_to(&packet[..length], from);
+            }
+        }
+    });
+    (at, stop)
+}
+
+/// Round trips of datagrams sent every 20 ms for `time`, in ms, sorted.
+pub fn ping(world: &World, to: SocketAddr, time: Duration) -> Vec<f64> {
+    world.station.inside(move || {
+        let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+        let socket = UdpSocket::bind(any).expect("a port");
+        socket.connect(to).expect("a route");
+        let begun = Instant::now();
+        let (mut next, mut packet, mut round_trips) = (begun, [0; 64], Vec::new());
+        while begun.elapsed() < time {
+            let now = Instant::now();
+            if now >= next {
+                let _ = socket.send(&(begun.elapsed().as_nanos() as u64).to_be_bytes());
+                next += Duration::from_millis(20);
+                continue;
+            }
+            socket.set_read_timeout(Some(next - now)).expect("a timeout");
+            if let Ok(8) = socket.recv(&mut packet) {
+                let sent = u64::from_be_bytes(packet[..8].try_into().expect("eight bytes"));
+                round_trips.push((begun.elapsed().as_nanos() as u64 - sent) as f64 / 1e6);
+            }
+        }
+        round_trips.sort_by(f64::total_cmp);
+        round_trips
+    })
+}
