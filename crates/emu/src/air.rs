@@ -1,0 +1,87 @@
+//! From the scenario's words to the models that carry its packets.
+
+use crate::address::AddressPlan;
+use crate::arena::Frame;
+use crate::network::{Line, Network};
+use lasthop_core::units::{Span, Time};
+use lasthop_home::link::Link;
+use lasthop_home::scenario::{Scenario, Wifi, Wire};
+use lasthop_wifi::{Medium, MediumParams, NodeId, StationParams};
+
+/// The wires and the air of a home at time zero; `None` without `[wifi]`.
+#[must_use]
+pub fn network(scenario: &Scenario) -> Option<Network> {
+    let plan = AddressPlan { servers: scenario.servers.len(), stations: scenario.stations.len() };
+    let link = |wire: &Wire| Link::<Frame>::new(*wire, Time::ZERO);
+    let line =
+        scenario.line.as_ref().map(|line| Line { to_servers: link(&line.up), to_access_point: link(&line.down) });
+    let up = scenario.servers.iter().map(|s| link(&s.wire)).collect();
+    let down = scenario.servers.iter().map(|s| link(&s.wire)).collect();
+    let (params, stations) = scenario.medium()?;
+    Some(Network::new(plan, up, down, line, Medium::new(params, stations, scenario.seed)))
+}
+
+/// Frames that the models can hold at one time, roughly; what the arena needs.
+#[must_use]
+pub fn most_frames(scenario: &Scenario, cell: &Wifi) -> usize {
+    // Frames on a long wire average far above an ACK's size; without a rate, what a real host sends.
+    let on_wire = |wire: &Wire| match wire.rate {
+        Some(rate) => wire.buffer as usize + rate.bytes_in(wire.delay) as usize / 300,
+        None => (wire.delay.as_secs_f64() * 100_000.0) as usize,
+    };
+    let wires = scenario.servers.iter().map(|s| 2 * on_wire(&s.wire)).sum::<usize>();
+    let line = scenario.line.as_ref().map_or(0, |l| on_wire(&l.up) + on_wire(&l.down));
+    let queues = cell.queue.limit as usize + scenario.stations.len() * cell.station_queue.limit as usize;
+    (wires + line + queues).clamp(8_192, 65_536)
+}
+
+/// What of the air a scenario may change while it runs.
+#[derive(Clone, Debug)]
+pub struct Retune {
+    params: MediumParams,
+    stations: Vec<StationParams>,
+}
+
+impl Retune {
+    /// The keys it covers; `*` stands for a name.
+    pub const KEYS: [&str; 12] = [
+        "station.*.rate",
+        "station.*.distance",
+        "wifi.loss",
+        "wifi.loss.kind",
+        "wifi.loss.rate",
+        "wifi.loss.exponent",
+        "wifi.loss.deviation",
+        "wifi.attempts",
+        "wifi.short_attempts",
+        "wifi.queue.limit",
+        "wifi.station_queue.limit",
+        "wifi.rate",
+    ];
+
+    /// The air as `scenario` has it; `None` without `[wifi]`.
+    #[must_use]
+    pub fn new(scenario: &Scenario) -> Option<Self> {
+        scenario.medium().map(|(params, stations)| Self { params, stations })
+    }
+
+    /// Makes it so.
+    pub fn apply(&self, air: &mut Medium<Frame>) {
+        for (i, station) in self.stations.iter().enumerate() {
+            let node = NodeId(i as u16 + 1);
+            air.set_station_rate(node, station.rate);
+            air.set_distance(node, station.distance_m);
+            air.set_queue_limit(node, station.queue_limit);
+        }
+        air.set_loss(self.params.loss);
+        air.set_attempts(self.params.attempts, self.params.short_attempts);
+        air.set_queue_limit(NodeId::ACCESS_POINT, self.params.queue_limit);
+    }
+}
+
+/// How long the longest way through the wires takes without queues; what is silent for longer has vanished.
+#[must_use]
+pub fn longest_way(scenario: &Scenario) -> Span {
+    let server = scenario.servers.iter().map(|s| s.wire.delay).max().unwrap_or(Span::ZERO);
+    scenario.line.as_ref().map_or(server, |line| server + line.down.delay.max(line.up.delay))
+}

@@ -1,0 +1,137 @@
+//! Where frames lie while they are on a link or in the air: fixed slots, bounded and counted.
+//!
+//! Queues, links and the air hold a small Copy [`Frame`] that names a slot. The engine takes a slot when it reads a
+//! frame from a TAP and gives it back after writing it to another, or when a model drops it. When none is free the
+//! frame is lost and counted; the run is then not valid.
+
+use crate::address::Port;
+use crate::sys::Block;
+use lasthop_core::packet::{FlowId, Packet};
+use std::io;
+
+/// Link-layer header of a frame, bytes.
+pub const ETHERNET: usize = 14;
+/// Largest IP packet, bytes.
+pub const MTU: usize = 1500;
+/// Bytes of a slot: a full frame, rounded up to cache lines.
+const SLOT: usize = 1536;
+
+/// A frame in the arena with what the models and the observer need of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Which slot.
+    pub slot: u32,
+    /// Bytes of the frame, link-layer header included.
+    pub len: u16,
+    /// Where it is to be written on this leg of its way.
+    pub to: Port,
+    /// Whose packet it is.
+    pub tag: Tag,
+}
+
+/// A packet's identity: the scenario's flow and its number within it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tag {
+    /// Not a packet of a flow of the scenario: an ACK, a program's traffic.
+    Other,
+    /// Data of flow number `flow`.
+    Data {
+        /// Index of the flow.
+        flow: u16,
+        /// UDP: the sequence number in its payload. TCP: the IP identification, which the kernel counts up per socket
+        /// and packet, so that a retransmission has another one.
+        id: u32,
+    },
+}
+
+impl Packet for Frame {
+    fn flow(&self) -> FlowId {
+        match self.tag {
+            Tag::Other => FlowId(u32::MAX),
+            Tag::Data { flow, .. } => FlowId(u32::from(flow)),
+        }
+    }
+    fn bytes(&self) -> u32 {
+        u32::from(self.len).saturating_sub(ETHERNET as u32)
+    }
+}
+
+/// Fixed slots for frames.
+pub struct Arena {
+    block: Block,
+    free: Vec<u32>,
+    least_free: usize,
+}
+
+impl Arena {
+    /// Room for `frames` frames.
+    ///
+    /// # Errors
+    /// When the memory cannot be had.
+    pub fn new(frames: usize) -> io::Result<Self> {
+        Ok(Self { block: Block::new(frames * SLOT)?, free: (0..frames as u32).rev().collect(), least_free: frames })
+    }
+
+    /// A free slot.
+    pub fn take(&mut self) -> Option<u32> {
+        let slot = self.free.pop();
+        self.least_free = self.least_free.min(self.free.len());
+        slot
+    }
+
+    /// The slot's frame has left.
+    pub fn give_back(&mut self, slot: u32) {
+        self.free.push(slot);
+    }
+
+    /// All bytes of a slot, to be read into. One byte more than a frame may have, so that a longer one shows.
+    pub fn slot(&mut self, slot: u32) -> &mut [u8] {
+        let start = slot as usize * SLOT;
+        &mut self.block[start..start + SLOT]
+    }
+
+    /// The frame's bytes.
+    #[must_use]
+    pub fn bytes(&self, frame: &Frame) -> &[u8] {
+        let start = frame.slot as usize * SLOT;
+        &self.block[start..start + usize::from(frame.len)]
+    }
+
+    /// The frame's bytes, to be changed.
+    pub fn bytes_mut(&mut self, frame: &Frame) -> &mut [u8] {
+        let start = frame.slot as usize * SLOT;
+        &mut self.block[start..start + usize::from(frame.len)]
+    }
+
+    /// Fewest slots that were ever free.
+    #[must_use]
+    pub fn least_free(&self) -> usize {
+        self.least_free
+    }
+
+    /// Slots in use.
+    #[must_use]
+    pub fn in_use(&self) -> usize {
+        self.block.len() / SLOT - self.free.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arena_never_hands_out_more_than_it_has() {
+        let mut arena = Arena::new(2).unwrap();
+        let (a, b) = (arena.take().unwrap(), arena.take().unwrap());
+        assert_ne!(a, b);
+        assert_eq!(arena.take(), None);
+        arena.slot(a).fill(1);
+        arena.slot(b).fill(2);
+        let frame = Frame { slot: a, len: 60, to: Port(0), tag: Tag::Other };
+        assert!(arena.bytes(&frame).iter().all(|b| *b == 1));
+        arena.give_back(b);
+        assert_eq!((arena.in_use(), arena.least_free()), (1, 0));
+        assert_eq!(arena.take(), Some(b));
+    }
+}

@@ -1,0 +1,139 @@
+//! The controller as the emulator sees it: a program in the access point that answers on a Unix socket.
+//!
+//! Hosts of the project do not know each other: what comes back is raw JSON, which `cli` understands.
+
+use crate::error::Error;
+use crate::home::Home;
+use crate::spawn::Child;
+use lasthop_home::scenario::HostId;
+use std::io::Read;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How to start it and where it answers.
+#[derive(Debug)]
+pub struct ControllerCommand {
+    /// For example `lasthop run --lan wlan0 --socket PATH`.
+    pub command: Command,
+    /// Connect, read until the end: one JSON object.
+    pub socket: PathBuf,
+}
+
+/// How long it may take to load its programs and answer.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// How long it may take to leave in good order.
+const GRACE: Duration = Duration::from_secs(3);
+/// Bytes of standard error that are kept.
+const TAIL: usize = 4096;
+
+/// A running controller.
+pub struct Controller {
+    child: Child,
+    socket: PathBuf,
+    last_words: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Controller {
+    /// Starts it in the access point and waits until it answers.
+    ///
+    /// # Errors
+    /// [`Error::Controller`] when it ends or stays silent.
+    pub fn start(home: &Home, it: ControllerCommand) -> Result<Self, Error> {
+        let ControllerCommand { mut command, socket } = it;
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = home.spawn(HostId::AccessPoint, command)?;
+        let last_words = Arc::new(Mutex::new(Vec::new()));
+        if let Some(stderr) = child.take_stderr() {
+            let words = Arc::clone(&last_words);
+            let listen = move || keep_tail(stderr, &words);
+            thread::Builder::new()
+                .name("controller".into())
+                .spawn(listen)
+                .map_err(Error::system("cannot start a thread"))?;
+        }
+        let mut controller = Self { child, socket, last_words };
+        let deadline = Instant::now() + PATIENCE;
+        while controller.status().is_none() {
+            controller.check()?;
+            if Instant::now() > deadline {
+                return Err(controller.error(format!("did not answer on {}", controller.socket.display())));
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        Ok(controller)
+    }
+
+    /// What it says of itself now; `None` when it does not answer.
+    #[must_use]
+    pub fn status(&self) -> Option<serde_json::Value> {
+        ask(&self.socket)
+    }
+
+    /// Whether it still runs.
+    ///
+    /// # Errors
+    /// [`Error::Controller`] when it ended.
+    pub fn check(&mut self) -> Result<(), Error> {
+        match self.child.try_wait() {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => {
+                // Its last words may still be in the pipe.
+                thread::sleep(Duration::from_millis(50));
+                Err(self.error(format!("ended early ({status})")))
+            }
+            Err(error) => Err(self.error(format!("cannot be waited for ({error})"))),
+        }
+    }
+
+    /// Ends it.
+    pub fn stop(mut self) {
+        self.child.stop(GRACE);
+    }
+
+    fn error(&self, what: String) -> Error {
+        let words = self.last_words.lock().unwrap_or_else(PoisonError::into_inner);
+        Error::Controller { what, stderr: String::from_utf8_lossy(&words).trim().to_owned() }
+    }
+}
+
+fn ask(socket: &Path) -> Option<serde_json::Value> {
+    let mut stream = UnixStream::connect(socket).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(1))).ok()?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text).ok()?;
+    serde_json::from_str(&text).ok()
+}
+
+fn keep_tail(mut from: impl Read, into: &Mutex<Vec<u8>>) {
+    let mut buffer = [0; 1024];
+    while let Ok(n @ 1..) = from.read(&mut buffer) {
+        let mut words = into.lock().unwrap_or_else(PoisonError::into_inner);
+        words.extend_from_slice(&buffer[..n]);
+        let surplus = words.len().saturating_sub(TAIL);
+        words.drain(..surplus);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_last_words_are_kept() {
+        let words = Mutex::new(Vec::new());
+        let said = format!("{}end", "x".repeat(10_000));
+        keep_tail(said.as_bytes(), &words);
+        let words = words.into_inner().unwrap();
+        assert_eq!(words.len(), TAIL);
+        assert!(words.ends_with(b"xend"));
+    }
+
+    #[test]
+    fn a_socket_that_is_not_there_gives_no_status() {
+        assert_eq!(ask(Path::new("/nonexistent/lasthop.sock")), None);
+    }
+}

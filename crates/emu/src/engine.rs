@@ -1,0 +1,441 @@
+//! The one thread that moves frames: it runs the models against CLOCK_MONOTONIC.
+//!
+//! A frame is due at a *scheduled* time, known before the clock reaches it. The thread sleeps in ppoll until shortly
+//! before the next one, spins the rest, writes the frame to its TAP, and records how late it was (the lag). Being late
+//! never shifts the schedule: the models only ever see scheduled times. *Causal stamping*: whatever the kernel produced
+//! in answer to a frame (it forwards and acknowledges before `write` returns) is read at once and stamped with the
+//! scheduled time of that frame, so that lag does not add up along a path. Frames that come by themselves are stamped
+//! when they are read. Model time counts from the start of the scenario; before it, frames are thrown away.
+
+use crate::address::{AddressPlan, Port};
+use crate::arena::{Arena, ETHERNET, Frame, MTU, Tag};
+use crate::clock;
+use crate::network::{Exit, Network};
+use crate::observe::{Observer, Recent};
+use crate::pcap::{Capture, Way};
+use crate::sys;
+use crate::tap::Tap;
+use lasthop_core::meter::histogram::Histogram;
+use lasthop_core::units::{Span, Time};
+use lasthop_home::scenario::HostId;
+use rustix::event::{PollFd, PollFlags, poll};
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+
+/// How long before a deadline ppoll ends and spinning begins: what a wake-up usually costs.
+const SPIN: Span = Span::from_micros(25);
+/// Largest share of the time spent spinning: beyond some 10,000 packets/s the thread would otherwise never sleep, and a
+/// real-time thread that never sleeps is stopped by the kernel for 50 ms a second.
+const SPIN_SHARE: u64 = 8;
+/// Spinning that may be saved up.
+const SPIN_SAVED: Span = Span::from_millis(2);
+/// Frames read from one interface before the clock is looked at again.
+const BATCH: usize = 64;
+/// Above the players (10) and far below the kernel's own threads (99).
+const PRIORITY: i32 = 50;
+/// Longest sleep, so that a stop is noticed.
+const NAP: Span = Span::from_millis(20);
+/// How often to look for the start.
+const BRIEFLY: Span = Span::from_millis(2);
+const SECOND: Span = Span::from_secs(1);
+
+/// What the rest of the process and the engine tell each other while it runs.
+#[derive(Debug, Default)]
+pub struct Shared {
+    /// Ends the engine at once.
+    pub stop: AtomicBool,
+    /// When the scenario starts, ns of CLOCK_MONOTONIC; 0: not known yet.
+    pub zero_ns: AtomicU64,
+}
+
+/// One second of a run.
+#[derive(Clone, Debug)]
+pub struct Pulse {
+    /// Since the start of the scenario.
+    pub elapsed: Span,
+    /// `recent[flow]`.
+    pub recent: Vec<Recent>,
+    /// p99 of the lag so far.
+    pub lag_p99: Span,
+}
+
+/// What the engine counted besides flows.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// Frames read from and written to TAPs.
+    pub events: u64,
+    /// Frames for which the arena had no room.
+    pub no_room: u64,
+    /// Frames that are nobody's: not IP, multicast, to addresses outside the home.
+    pub unroutable: u64,
+    /// Frames above the MTU, which cannot be without VNET_HDR.
+    pub oversize: u64,
+    /// Frames that a host's kernel refused.
+    pub refused: u64,
+    /// Frames left out of the capture.
+    pub uncaptured: u64,
+    /// Processor time of the engine's thread.
+    pub busy: Span,
+}
+
+/// Frames scheduled against the clock.
+pub struct Engine {
+    plan: AddressPlan,
+    /// `taps[port]`.
+    taps: Vec<Arc<Tap>>,
+    network: Network,
+    arena: Arena,
+    observer: Observer,
+    capture: Option<Capture>,
+    /// Unix time of the start, ns.
+    wall_zero: u64,
+    /// Start of the scenario, CLOCK_MONOTONIC.
+    zero: Time,
+    end: Time,
+    lag: Histogram,
+    counts: Counts,
+    shared: Arc<Shared>,
+    /// Scheduled actions on the network, the next one last.
+    changes: Vec<(Time, Change)>,
+    pulse: Option<Sender<Pulse>>,
+}
+
+/// Something that changes the network at a given time.
+pub type Change = Box<dyn FnOnce(Time, &mut Network) + Send>;
+
+/// What an engine leaves behind.
+pub struct Remains {
+    /// The models.
+    pub network: Network,
+    /// The flows.
+    pub observer: Observer,
+    /// Scheduled against actual time of delivery.
+    pub lag: Histogram,
+    /// The rest.
+    pub counts: Counts,
+    /// The capture, to be finished.
+    pub capture: Option<Capture>,
+    /// When the scenario ended (or was stopped).
+    pub ended: Time,
+    /// What of the real-time set-up was refused.
+    pub notes: Vec<String>,
+}
+
+impl Engine {
+    /// From its parts; runs for `duration`.
+    #[must_use]
+    pub fn new(
+        plan: AddressPlan,
+        taps: Vec<Arc<Tap>>,
+        network: Network,
+        arena: Arena,
+        observer: Observer,
+        duration: Span,
+    ) -> Self {
+        Self {
+            plan,
+            taps,
+            network,
+            arena,
+            observer,
+            capture: None,
+            wall_zero: 0,
+            zero: Time::ZERO,
+            end: Time::ZERO + duration,
+            lag: Histogram::new(),
+            counts: Counts::default(),
+            shared: Arc::default(),
+            changes: Vec::new(),
+            pulse: None,
+        }
+    }
+
+    /// Records every frame.
+    pub fn capture_into(&mut self, capture: Capture) {
+        self.capture = Some(capture);
+    }
+
+    /// Changes the network while it runs; in order of time.
+    pub fn change(&mut self, mut changes: Vec<(Time, Change)>) {
+        changes.reverse();
+        self.changes = changes;
+    }
+
+    /// Tells once a second how it goes.
+    pub fn pulse_into(&mut self, pulse: Sender<Pulse>) {
+        self.pulse = Some(pulse);
+    }
+
+    /// How to start and stop it from outside.
+    #[must_use]
+    pub fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
+    }
+
+    /// Waits for the start, then runs until the end, or until stopped.
+    ///
+    /// # Errors
+    /// A TAP that can no longer be read.
+    pub fn run(mut self) -> io::Result<Remains> {
+        let mut notes = Vec::new();
+        if let Err(error) = sys::set_realtime(PRIORITY) {
+            notes.push(format!(
+                "no real-time scheduling ({error}): lag will be larger; needs root outside a CPU cgroup"
+            ));
+        }
+        let ended = if self.wait_for_start()? { self.play()? } else { Time::ZERO };
+        self.counts.busy = clock::thread_time();
+        if let Some(capture) = &self.capture {
+            self.counts.uncaptured = capture.missed();
+        }
+        let Self { network, observer, lag, counts, capture, .. } = self;
+        Ok(Remains { network, observer, lag, counts, capture, ended, notes })
+    }
+
+    /// False when stopped before the start.
+    fn wait_for_start(&mut self) -> io::Result<bool> {
+        loop {
+            for port in 0..self.taps.len() {
+                self.discard(Port(port as u16))?;
+            }
+            if self.shared.stop.load(Ordering::Relaxed) {
+                return Ok(false);
+            }
+            let zero = Time::from_nanos(self.shared.zero_ns.load(Ordering::Acquire));
+            if zero != Time::ZERO && clock::now() + BRIEFLY >= zero {
+                self.zero = zero;
+                self.wall_zero = zero.as_nanos() + clock::to_wall();
+                self.counts = Counts::default();
+                clock::sleep_until(zero);
+                return Ok(true);
+            }
+            clock::sleep_until(clock::now() + BRIEFLY);
+        }
+    }
+
+    fn play(&mut self) -> io::Result<Time> {
+        let taps = self.taps.clone();
+        let mut fds: Vec<PollFd<'_>> = taps.iter().map(|tap| PollFd::new(&**tap, PollFlags::IN)).collect();
+        let mut next_pulse = Time::ZERO + SECOND;
+        let mut spin = Spin::default();
+        loop {
+            let now = self.now().min(self.end);
+            self.catch_up(now)?;
+            if now >= self.end || self.shared.stop.load(Ordering::Relaxed) {
+                return Ok(now);
+            }
+            if now >= next_pulse {
+                self.send_pulse(now.since(Time::ZERO));
+                next_pulse += SECOND;
+            }
+            let deadline = self.next_deadline().min(next_pulse).min(now + NAP);
+            let spins = spin.may(now);
+            let wait = deadline.since(self.now()).saturating_sub(if spins { SPIN } else { Span::ZERO });
+            let ready = rustix::io::retry_on_intr(|| poll(&mut fds, Some(&clock::timeout(wait))))?;
+            if ready == 0 {
+                if spins {
+                    spin.until(deadline, || self.now());
+                }
+                continue;
+            }
+            let at = self.now().min(self.end);
+            self.catch_up(at)?;
+            for (port, _) in fds.iter().enumerate().filter(|(_, fd)| !fd.revents().is_empty()) {
+                self.take_in(Port(port as u16), at)?;
+            }
+        }
+    }
+
+    /// Model time: since the start of the scenario.
+    fn now(&self) -> Time {
+        Time::ZERO + clock::now().since(self.zero)
+    }
+
+    fn next_deadline(&self) -> Time {
+        let change = self.changes.last().map(|(at, _)| *at);
+        self.network.next_deadline().into_iter().chain(change).min().unwrap_or(Time::MAX).min(self.end)
+    }
+
+    /// Everything that is due by `now`, in order.
+    fn catch_up(&mut self, now: Time) -> io::Result<()> {
+        while let Some((at, change)) = self.changes.pop_if(|(at, _)| *at <= now) {
+            self.deliver_until(at)?;
+            change(at, &mut self.network);
+        }
+        self.deliver_until(now)
+    }
+
+    fn deliver_until(&mut self, now: Time) -> io::Result<()> {
+        while let Some(exit) = self.network.poll(now) {
+            match exit {
+                Exit::Delivered { at, frame } => self.deliver(at, frame)?,
+                Exit::Lost { place, frame, .. } => {
+                    if let Tag::Data { flow, id } = frame.tag {
+                        self.observer.on_lost(place, flow, id);
+                    }
+                    self.arena.give_back(frame.slot);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn deliver(&mut self, at: Time, frame: Frame) -> io::Result<()> {
+        self.lag.record(self.now().since(at));
+        self.counts.events += 1;
+        if let Some(capture) = &mut self.capture {
+            capture.record(frame.to.0, at.as_nanos() + self.wall_zero, Way::Inbound, self.arena.bytes(&frame));
+        }
+        let bytes = self.arena.bytes(&frame);
+        if let Some(data) = self.observer.identify(bytes)
+            && self.is_end(frame.to, self.observer.destination(data.flow))
+        {
+            self.observer.on_delivered(at, &data);
+        }
+        if self.taps[usize::from(frame.to.0)].write(self.arena.bytes(&frame)).is_err() {
+            self.counts.refused += 1;
+        }
+        self.arena.give_back(frame.slot);
+        match self.plan.host(frame.to) {
+            HostId::AccessPoint => {
+                self.take_in(AddressPlan::WLAN, at)?;
+                self.take_in(AddressPlan::WAN, at)
+            }
+            _ => self.take_in(frame.to, at),
+        }
+    }
+
+    /// Reads what the host behind `port` sent and gives it to the network as of `at`.
+    fn take_in(&mut self, port: Port, at: Time) -> io::Result<()> {
+        for _ in 0..BATCH {
+            let Some(slot) = self.arena.take() else {
+                return self.discard(port);
+            };
+            let read = self.taps[usize::from(port.0)].read(self.arena.slot(slot));
+            match read {
+                Ok(Some(len)) => self.admit(port, at, slot, len),
+                Ok(None) => {
+                    self.arena.give_back(slot);
+                    return Ok(());
+                }
+                Err(error) => {
+                    self.arena.give_back(slot);
+                    // The user took the interface down: nothing comes until it is up again.
+                    return if error.raw_os_error() == Some(libc::EBADFD) { Err(error) } else { Ok(()) };
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn admit(&mut self, port: Port, at: Time, slot: u32, len: usize) {
+        self.counts.events += 1;
+        let mut frame = Frame { slot, len: len as u16, to: port, tag: Tag::Other };
+        if len > MTU + ETHERNET {
+            self.counts.oversize += 1;
+            return self.arena.give_back(slot);
+        }
+        if let Some(capture) = &mut self.capture {
+            capture.record(port.0, at.as_nanos() + self.wall_zero, Way::Outbound, self.arena.bytes(&frame));
+        }
+        let Some(to) = self.next_hop(port, self.arena.bytes(&frame)) else {
+            self.counts.unroutable += 1;
+            return self.arena.give_back(slot);
+        };
+        frame.to = to;
+        if let Some(data) = self.observer.identify(self.arena.bytes(&frame)) {
+            frame.tag = data.tag();
+            if self.is_end(port, self.observer.source(data.flow)) {
+                self.observer.on_sent(at, &data);
+            }
+        }
+        // W0 is a router to its servers: it writes the address of the next interface.
+        let (mac, own) = (self.plan.mac(to), self.plan.mac(port));
+        let bytes = self.arena.bytes_mut(&frame);
+        bytes[..6].copy_from_slice(&mac);
+        bytes[6..12].copy_from_slice(&own);
+        self.network.on_frame(at, port, frame);
+    }
+
+    /// The interface on which a frame sent from `port` comes out of the network.
+    fn next_hop(&self, port: Port, frame: &[u8]) -> Option<Port> {
+        let destination = self.plan.port_of(destination(frame)?);
+        match self.plan.host(port) {
+            HostId::Station(_) => Some(AddressPlan::WLAN),
+            HostId::Server(_) => match destination {
+                Some(to) if to != port && matches!(self.plan.host(to), HostId::Server(_)) => Some(to),
+                _ => Some(AddressPlan::WAN),
+            },
+            HostId::AccessPoint => destination.filter(|to| match self.plan.host(*to) {
+                HostId::Server(_) => port == AddressPlan::WAN,
+                HostId::Station(_) => port == AddressPlan::WLAN,
+                HostId::AccessPoint => false,
+            }),
+        }
+    }
+
+    fn is_end(&self, port: Port, address: Ipv4Addr) -> bool {
+        let owner = self.plan.port_of(address.into()).map(|p| self.plan.host(p));
+        owner == Some(self.plan.host(port))
+    }
+
+    /// Without room, frames are still taken from the kernel, and counted.
+    fn discard(&mut self, port: Port) -> io::Result<()> {
+        let mut scrap = [0; 2048];
+        while let Ok(Some(_)) = self.taps[usize::from(port.0)].read(&mut scrap) {
+            self.counts.no_room += 1;
+        }
+        Ok(())
+    }
+
+    fn send_pulse(&mut self, elapsed: Span) {
+        let Some(pulse) = &self.pulse else { return };
+        let recent = self.observer.take_recent();
+        let lag_p99 = self.lag.quantile(0.99).unwrap_or_default();
+        let _ = pulse.send(Pulse { elapsed, recent, lag_p99 });
+    }
+}
+
+/// How much spinning is still allowed.
+#[derive(Default)]
+struct Spin {
+    credit: Span,
+    seen: Time,
+}
+
+impl Spin {
+    fn may(&mut self, now: Time) -> bool {
+        self.credit = (self.credit + now.since(self.seen) / SPIN_SHARE).min(SPIN_SAVED);
+        self.seen = now;
+        self.credit >= SPIN
+    }
+
+    fn until(&mut self, deadline: Time, clock: impl Fn() -> Time) {
+        let begun = clock();
+        let latest = deadline.min(begun + SPIN);
+        let mut now = begun;
+        while now < latest {
+            std::hint::spin_loop();
+            now = clock();
+        }
+        self.credit = self.credit.saturating_sub(now.since(begun));
+    }
+}
+
+/// The unicast IP destination of an Ethernet frame.
+fn destination(frame: &[u8]) -> Option<std::net::IpAddr> {
+    match frame.get(12..14)? {
+        [8, 0] => {
+            let to = Ipv4Addr::from(*frame.get(ETHERNET + 16..)?.first_chunk::<4>()?);
+            (!to.is_multicast() && !to.is_broadcast()).then_some(to.into())
+        }
+        [0x86, 0xdd] => {
+            let to = Ipv6Addr::from(*frame.get(ETHERNET + 24..)?.first_chunk::<16>()?);
+            (!to.is_multicast()).then_some(to.into())
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,141 @@
+//! What happens to the packets of the scenario's flows, seen at the TAPs.
+//!
+//! A packet is *sent* when the engine reads it from the interface of the flow's `from` host, *delivered* when it is
+//! written to an interface of the `to` host, *lost* when a model says so. One-way delay is the difference of the two
+//! scheduled times, which count from the start of the scenario. A packet that vanishes inside a kernel (or is still under way at the end) counts nowhere.
+
+pub mod identify;
+pub mod track;
+
+use crate::network::LostAt;
+use identify::{Data, Endpoints, Transport, UDP_HEADERS};
+use lasthop_core::units::{Span, Time};
+use lasthop_home::report::FlowMeter;
+use track::{Arrival, InFlight, Stream};
+
+/// In-flight packets remembered per flow: TCP has 16 bits of identification, half of them are plenty.
+const TCP_IN_FLIGHT: usize = 1 << 15;
+/// As above; a flow of 50,000 datagrams/s over a third of a second of queues.
+const UDP_IN_FLIGHT: usize = 1 << 14;
+
+/// What a flow did since the last look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Recent {
+    /// IP bytes delivered.
+    pub bytes: u64,
+    /// Packets delivered.
+    pub packets: u64,
+    /// Packets lost.
+    pub lost: u64,
+    /// Largest one-way delay.
+    pub worst_delay: Span,
+}
+
+/// One flow under observation.
+pub struct Watched {
+    /// Where its data come from and go to.
+    pub ends: Endpoints,
+    /// Its figures.
+    pub meter: FlowMeter,
+    in_flight: InFlight,
+    stream: Stream,
+    recent: Recent,
+}
+
+/// All flows under observation.
+pub struct Observer {
+    ends: Vec<Endpoints>,
+    flows: Vec<Watched>,
+}
+
+impl Observer {
+    /// Watches flows in the order of their ports.
+    #[must_use]
+    pub fn new(flows: Vec<(Endpoints, FlowMeter)>) -> Self {
+        let ends = flows.iter().map(|(ends, _)| *ends).collect();
+        let watch = |(ends, meter): (Endpoints, FlowMeter)| {
+            let room = if ends.transport == Transport::Tcp { TCP_IN_FLIGHT } else { UDP_IN_FLIGHT };
+            let in_flight = InFlight::new(room);
+            Watched { ends, meter, in_flight, stream: Stream::default(), recent: Recent::default() }
+        };
+        Self { ends, flows: flows.into_iter().map(watch).collect() }
+    }
+
+    /// Whose data a frame carries.
+    #[must_use]
+    pub fn identify(&self, frame: &[u8]) -> Option<Data> {
+        identify::identify(frame, &self.ends)
+    }
+
+    /// Where the flow comes from.
+    #[must_use]
+    pub fn source(&self, flow: u16) -> std::net::Ipv4Addr {
+        self.ends[usize::from(flow)].source
+    }
+
+    /// Where the flow goes to.
+    #[must_use]
+    pub fn destination(&self, flow: u16) -> std::net::Ipv4Addr {
+        self.ends[usize::from(flow)].destination
+    }
+
+    /// The flow's sender handed a packet to the network.
+    pub fn on_sent(&mut self, at: Time, data: &Data) {
+        let flow = &mut self.flows[usize::from(data.flow)];
+        flow.in_flight.on_sent(data.id, at);
+        if flow.ends.transport == Transport::Tcp {
+            flow.stream.on_sent(data.seq);
+        }
+        flow.meter.on_sent(at);
+    }
+
+    /// A packet reached the flow's receiver.
+    pub fn on_delivered(&mut self, at: Time, data: &Data) {
+        let flow = &mut self.flows[usize::from(data.flow)];
+        let arrival = flow.in_flight.on_arrived(data.id);
+        let fresh = match flow.ends.transport {
+            Transport::Udp => data.bytes.saturating_sub(UDP_HEADERS),
+            Transport::Tcp => flow.stream.on_segment(data.seq, data.payload),
+        };
+        match arrival {
+            Arrival::First(sent) if fresh > 0 || data.payload == 0 => {
+                flow.meter.on_delivered(sent, at, data.bytes, fresh);
+                let delay = at.since(sent);
+                flow.recent.bytes += u64::from(data.bytes);
+                flow.recent.packets += 1;
+                flow.recent.worst_delay = flow.recent.worst_delay.max(delay);
+            }
+            Arrival::First(sent) => flow.meter.on_duplicate(sent),
+            Arrival::Again => flow.meter.on_duplicate(at),
+            Arrival::Unknown => {}
+        }
+    }
+
+    /// A model dropped a packet.
+    pub fn on_lost(&mut self, place: LostAt, flow: u16, id: u32) {
+        let flow = &mut self.flows[usize::from(flow)];
+        if let Some(sent) = flow.in_flight.on_lost(id) {
+            flow.meter.on_lost(sent, place.into());
+            flow.recent.lost += 1;
+        }
+    }
+
+    /// What every flow did since the last call.
+    pub fn take_recent(&mut self) -> Vec<Recent> {
+        self.flows.iter_mut().map(|flow| std::mem::take(&mut flow.recent)).collect()
+    }
+
+    /// The flows, when all is over.
+    #[must_use]
+    pub fn into_flows(self) -> Vec<Watched> {
+        self.flows
+    }
+}
+
+impl Watched {
+    /// Packets sent before `limit` that were neither delivered nor lost by a model, and those forgotten.
+    #[must_use]
+    pub fn vanished(&self, limit: Time) -> u64 {
+        self.in_flight.silent_since(limit) + self.in_flight.forgotten()
+    }
+}

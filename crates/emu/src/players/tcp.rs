@@ -1,0 +1,279 @@
+//! Greedy flows: one kernel TCP connection each, a thread at either end.
+
+use super::Gate;
+use crate::clock;
+use crate::observe::identify::FIRST_PORT;
+use crate::sys::{self, CaState, TcpDetail};
+use lasthop_core::units::{Span, Time};
+use rustix::event::{PollFd, PollFlags, poll};
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::time::Duration;
+
+/// How often TCP_INFO is read, and the longest wait before the gate is looked at.
+const SAMPLE: Span = Span::from_millis(10);
+/// Bytes that may wait unsent in the sender: a tenth of a second at 20 Mbit/s.
+const UNSENT: u32 = 256 << 10;
+const CHUNK: usize = 64 << 10;
+
+/// One greedy flow.
+#[derive(Clone, Debug)]
+pub struct Greedy {
+    /// Index of the flow.
+    pub flow: u16,
+    /// Sender's address.
+    pub source: Ipv4Addr,
+    /// Receiver's address.
+    pub destination: Ipv4Addr,
+    /// Since the start of the scenario.
+    pub start: Span,
+    /// Since the start of the scenario.
+    pub stop: Span,
+    /// When the figures proper begin, since the start of the scenario.
+    pub measure_from: Span,
+    /// Ends it earlier.
+    pub bytes: Option<u64>,
+    /// The kernel's name of the congestion control.
+    pub congestion_control: &'static str,
+    /// Payload bytes of a segment, before options.
+    pub mss: u16,
+    /// Most the receiver offers, bytes.
+    pub window: Option<u32>,
+}
+
+/// What the sender's kernel said over one stretch of the run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stretch {
+    /// Payload bytes acknowledged.
+    pub bytes_acked: u64,
+    /// Segment size at the end, bytes of payload.
+    pub mss: u32,
+    /// Segments sent again.
+    pub retransmitted: u64,
+    /// Retransmission timeouts; below Linux 6.7 those that a sample saw.
+    pub timeouts: u64,
+    /// Times that a sample found the sender newly in fast recovery.
+    pub recoveries: u64,
+    /// Largest congestion window sampled, segments.
+    pub cwnd_max: u32,
+    cwnd_sum: u64,
+    samples: u64,
+    /// Smoothed RTT at the end, us.
+    pub srtt_us: u32,
+}
+
+/// What became of a greedy flow.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Totals {
+    /// Before measuring began.
+    pub start_up: Stretch,
+    /// From then on.
+    pub figures: Stretch,
+    /// When the receiver had everything, since the start of the scenario.
+    pub completed: Option<Span>,
+}
+
+impl Stretch {
+    /// Mean congestion window over the samples, segments.
+    #[must_use]
+    pub fn cwnd_mean(&self) -> f64 {
+        self.cwnd_sum as f64 / self.samples.max(1) as f64
+    }
+
+    fn add(&mut self, before: &TcpDetail, now: &TcpDetail) {
+        self.bytes_acked += now.bytes_acked - before.bytes_acked.min(now.bytes_acked);
+        self.retransmitted += u64::from(now.retransmitted.saturating_sub(before.retransmitted));
+        let newly_lost = u32::from(now.state == CaState::Loss && before.state != CaState::Loss);
+        self.timeouts += u64::from(match (before.timeouts, now.timeouts) {
+            (_, None) => newly_lost,
+            (before, Some(now)) => now.saturating_sub(before.unwrap_or(0)),
+        });
+        self.recoveries += u64::from(now.state == CaState::Recovery && before.state != CaState::Recovery);
+        self.mss = now.mss;
+        self.srtt_us = now.srtt_us;
+        self.cwnd_max = self.cwnd_max.max(now.cwnd);
+        self.cwnd_sum += u64::from(now.cwnd);
+        self.samples += 1;
+    }
+}
+
+/// Opens the receiver's socket. Call it in the receiver's namespace.
+///
+/// # Errors
+/// The failed system call.
+pub fn listen(flow: &Greedy) -> io::Result<TcpListener> {
+    let socket = new_socket()?;
+    sys::set_max_segment(&socket, flow.mss)?;
+    bound_window(&socket, flow)?;
+    rustix::net::bind(&socket, &SocketAddrV4::new(flow.destination, FIRST_PORT + flow.flow))?;
+    rustix::net::listen(&socket, 1)?;
+    Ok(TcpListener::from(socket))
+}
+
+/// Receives until the sender or the gate ends.
+pub fn receive(flow: &Greedy, listener: &TcpListener, gate: &Gate) -> io::Result<()> {
+    let Some(zero) = gate.wait() else { return Ok(()) };
+    if !gate.sleep_until(zero + flow.start) {
+        return Ok(());
+    }
+    while !wait_for(listener, PollFlags::IN)? {
+        if gate.is_closed() {
+            return Ok(());
+        }
+    }
+    let (mut stream, _) = listener.accept()?;
+    stream.set_nonblocking(true)?;
+    let mut sink = vec![0; CHUNK];
+    let mut clamped = Time::ZERO;
+    while !gate.is_closed() {
+        if flow.window.is_some() && clock::now() >= clamped + SAMPLE * 10 {
+            // The kernel sets the clamp anew when it learns how much memory a segment costs.
+            bound_window(&stream, flow)?;
+            clamped = clock::now();
+        }
+        match stream.read(&mut sink) {
+            Ok(0) => return Ok(()),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                wait_for(&stream, PollFlags::IN)?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            // The sender stopped in the middle of the stream, as a user does.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Ok(()),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Opens the sender's socket. Call it in the sender's namespace.
+///
+/// # Errors
+/// The failed system call.
+pub fn sender(flow: &Greedy) -> io::Result<TcpStream> {
+    let socket = new_socket()?;
+    // Tried here, where a kernel without it can still be refused by name.
+    rustix::net::sockopt::set_tcp_congestion(&socket, flow.congestion_control)?;
+    sys::set_max_segment(&socket, flow.mss)?;
+    sys::set_unsent_limit(&socket, UNSENT)?;
+    rustix::net::bind(&socket, &SocketAddrV4::new(flow.source, FIRST_PORT + flow.flow))?;
+    Ok(TcpStream::from(socket))
+}
+
+/// Connects at the flow's start and sends until its end.
+///
+/// # Errors
+/// A connection that was refused or broke.
+pub fn send(flow: &Greedy, stream: TcpStream, gate: &Gate) -> io::Result<Totals> {
+    let mut totals = Totals::default();
+    let Some(zero) = gate.wait() else { return Ok(totals) };
+    if !gate.sleep_until(zero + flow.start) {
+        return Ok(totals);
+    }
+    let stop = zero + flow.stop;
+    stream.set_nonblocking(true)?;
+    let to = SocketAddrV4::new(flow.destination, FIRST_PORT + flow.flow);
+    match rustix::net::connect(&stream, &to) {
+        Ok(()) | Err(rustix::io::Errno::INPROGRESS) => {}
+        Err(error) => return Err(error.into()),
+    }
+    // Again: the route chose one for programs that do not.
+    rustix::net::sockopt::set_tcp_congestion(&stream, flow.congestion_control)?;
+    while !wait_for(&stream, PollFlags::OUT)? {
+        if gate.is_closed() || clock::now() >= stop {
+            return Ok(totals);
+        }
+    }
+    if let Some(error) = stream.take_error()? {
+        return Err(error);
+    }
+    let measure_from = zero + flow.measure_from;
+    let before = TcpDetail::default();
+    let mut sending = Sending { stream, left: flow.bytes, measure_from, sampled: Time::ZERO, before };
+    let outcome = sending.run(stop, gate, &mut totals);
+    sending.sample(&mut totals)?;
+    if outcome? {
+        totals.completed = Some(clock::now().since(zero));
+    } else {
+        // Stops like a user who ends a download: what is still in the buffer must not be sent.
+        rustix::net::sockopt::set_socket_linger(&sending.stream, Some(Duration::ZERO))?;
+    }
+    Ok(totals)
+}
+
+struct Sending {
+    stream: TcpStream,
+    /// Bytes not yet written; `None`: endless.
+    left: Option<u64>,
+    measure_from: Time,
+    sampled: Time,
+    before: TcpDetail,
+}
+
+impl Sending {
+    /// True when everything was delivered.
+    fn run(&mut self, stop: Time, gate: &Gate, totals: &mut Totals) -> io::Result<bool> {
+        let chunk = vec![0x5a; CHUNK];
+        while !gate.is_closed() && clock::now() < stop {
+            if clock::now() >= self.sampled + SAMPLE {
+                self.sample(totals)?;
+            }
+            let most = self.left.map_or(CHUNK, |left| CHUNK.min(left as usize));
+            if most == 0 {
+                return self.finish(stop, gate, totals);
+            }
+            match self.stream.write(&chunk[..most]) {
+                Ok(n) => self.left = self.left.map(|left| left - n as u64),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    wait_for(&self.stream, PollFlags::OUT)?;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
+    }
+
+    /// Says that it was all, and waits until the receiver closes too.
+    fn finish(&mut self, stop: Time, gate: &Gate, totals: &mut Totals) -> io::Result<bool> {
+        self.stream.shutdown(std::net::Shutdown::Write)?;
+        while !gate.is_closed() && clock::now() < stop {
+            if wait_for(&self.stream, PollFlags::IN)? {
+                self.sample(totals)?;
+                return Ok(matches!(self.stream.read(&mut [0]), Ok(0)));
+            }
+        }
+        Ok(false)
+    }
+
+    fn sample(&mut self, totals: &mut Totals) -> io::Result<()> {
+        let detail = sys::tcp_detail(&self.stream)?;
+        self.sampled = clock::now();
+        let measured = self.sampled > self.measure_from;
+        let stretch = if measured { &mut totals.figures } else { &mut totals.start_up };
+        stretch.add(&self.before, &detail);
+        self.before = detail;
+        Ok(())
+    }
+}
+
+fn new_socket() -> io::Result<std::os::fd::OwnedFd> {
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    Ok(socket)
+}
+
+fn bound_window(socket: &impl std::os::fd::AsFd, flow: &Greedy) -> io::Result<()> {
+    let Some(window) = flow.window else { return Ok(()) };
+    // The buffer also holds the kernel's overhead per segment: room to spare, the clamp is the bound.
+    rustix::net::sockopt::set_socket_recv_buffer_size_force(socket, (window as usize).saturating_mul(4).max(1 << 16))?;
+    sys::set_window_clamp(socket, window)
+}
+
+/// Waits at most one sampling interval; whether the socket is ready.
+fn wait_for(socket: &impl std::os::fd::AsFd, what: PollFlags) -> io::Result<bool> {
+    let mut fds = [PollFd::new(socket, what)];
+    let ready = rustix::io::retry_on_intr(|| poll(&mut fds, Some(&clock::timeout(SAMPLE))))?;
+    Ok(ready > 0)
+}

@@ -1,0 +1,174 @@
+//! What a scenario may say that this host does not carry yet, or cannot: refused with file and line, never ignored.
+
+use crate::air::Retune;
+use crate::observe::identify::{MARK, UDP_HEADERS};
+use lasthop_home::scenario::{
+    Capacity, CongestionControl, Discipline, Flow, Kind, LastHop, Scenario, ScenarioError, Storage, Tcp, Wifi,
+};
+
+/// Most hosts: each is a namespace, a TAP and a place in every ppoll.
+const MOST_HOSTS: usize = 250;
+
+/// The cell, if the emulator can run all of the scenario.
+///
+/// # Errors
+/// The first key that is not in force here.
+pub fn check(scenario: &Scenario) -> Result<&Wifi, ScenarioError> {
+    let LastHop::Wifi(cell) = &scenario.hop else {
+        return Err(scenario.refuse("wireless_link", "the emulator has only [wifi]"));
+    };
+    for (key, queue) in [("wifi.queue.kind", &cell.queue), ("wifi.station_queue.kind", &cell.station_queue)] {
+        if queue.discipline != Discipline::Fifo {
+            return Err(scenario.refuse(key, "the emulator has only fifo"));
+        }
+    }
+    if cell.hidden {
+        return Err(scenario.refuse("wifi.hidden", "every station hears every other"));
+    }
+    if let Some(slow) = scenario.stations.iter().find(|s| s.storage != Storage::default()) {
+        let key = format!("station.{}.storage", slow.table);
+        return Err(scenario.refuse(&key, "stations of the emulator are as fast as this machine"));
+    }
+    if scenario.servers.len() + scenario.stations.len() > MOST_HOSTS {
+        return Err(scenario.refuse("station", &format!("the emulator has room for {MOST_HOSTS} hosts")));
+    }
+    if scenario.control.snoop {
+        return Err(scenario.refuse("control.snoop", "the emulator has no Snoop"));
+    }
+    if scenario.control.window.as_ref().is_some_and(|w| w.capacity == Capacity::Learn) {
+        let why = "give a rate (\"18Mbit/s\") or a share (\"98%\")";
+        return Err(scenario.refuse("control.window.capacity", why));
+    }
+    scenario.flows.iter().try_for_each(|flow| check_flow(scenario, flow))?;
+    check_shared(scenario)?;
+    check_changes(scenario)?;
+    Ok(cell)
+}
+
+/// The kernel's name of a congestion control.
+#[must_use]
+pub fn kernel_name(cc: CongestionControl) -> Option<&'static str> {
+    match cc {
+        CongestionControl::Reno | CongestionControl::NewReno => Some("reno"),
+        CongestionControl::Cubic => Some("cubic"),
+        CongestionControl::Bbr => Some("bbr"),
+        _ => None,
+    }
+}
+
+fn check_flow(scenario: &Scenario, flow: &Flow) -> Result<(), ScenarioError> {
+    let refuse = |key: &str, why: &str| Err(scenario.refuse(&format!("flow.{}.{key}", flow.table), why));
+    let smallest = u64::from(UDP_HEADERS) + MARK as u64;
+    match &flow.kind {
+        Kind::Web(_) | Kind::Quic(_) => {
+            refuse("kind", "the emulator plays game, audio, voip, video, cbr, poisson, ftp")
+        }
+        Kind::GameServer(p) | Kind::GameClient(p) | Kind::Audio(p) | Kind::Voip(p) if p.size.0 < smallest => {
+            refuse("size", "the emulator marks every packet, which takes 42B at least")
+        }
+        Kind::Cbr(r) | Kind::Poisson(r) if r.size.0 < smallest => {
+            refuse("size", "the emulator marks every packet, which takes 42B at least")
+        }
+        Kind::Ftp(ftp) if kernel_name(ftp.tcp.cc).is_none() => {
+            refuse("cc", "the emulator has what the kernel has: cubic, reno (newreno is the same), bbr")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Some keys of TCP are settings of a host or of a route: flows that share one must agree.
+fn check_shared(scenario: &Scenario) -> Result<(), ScenarioError> {
+    let tcp = || scenario.flows.iter().filter_map(|flow| Some((flow, flow.kind.tcp()?)));
+    for (flow, own) in tcp() {
+        for (other, theirs) in tcp() {
+            let refuse = |key: &str, shared: &str| {
+                let why = format!("{shared} share this setting of the kernel, and {} has another", other.name);
+                Err(scenario.refuse(&format!("flow.{}.{key}", flow.table), &why))
+            };
+            let same_host = [flow.from, flow.to].iter().any(|host| [other.from, other.to].contains(host));
+            if same_host && own.sack && !theirs.sack && turns_sack_off(flow, other) {
+                return refuse("sack", "flows of one host");
+            }
+            if (flow.from, flow.to) == (other.from, other.to) && !agree(own, theirs) {
+                let key = if own.delayed_ack == theirs.delayed_ack { "initial_window" } else { "delayed_ack" };
+                return refuse(key, "flows between the same hosts");
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Without SACK, the sending host of `other` offers it to nobody.
+fn turns_sack_off(flow: &Flow, other: &Flow) -> bool {
+    flow.from == other.from || flow.to == other.from
+}
+
+fn agree(a: &Tcp, b: &Tcp) -> bool {
+    a.initial_window == b.initial_window && a.delayed_ack == b.delayed_ack
+}
+
+fn check_changes(scenario: &Scenario) -> Result<(), ScenarioError> {
+    for (i, change) in scenario.changes.iter().enumerate() {
+        if let Some(key) = change.keys.iter().find(|key| !can_change(key)) {
+            let why = format!("while it runs the emulator changes only {}", Retune::KEYS.join(", "));
+            return Err(scenario.refuse(&format!("change.{}.set.{key}", i + 1), &why));
+        }
+    }
+    Ok(())
+}
+
+fn can_change(key: &str) -> bool {
+    Retune::KEYS.iter().any(|known| match known.split_once('*') {
+        None => *known == key,
+        Some((head, tail)) => {
+            let middle = key.strip_prefix(head).and_then(|rest| rest.strip_suffix(tail));
+            middle.is_some_and(|name| !name.is_empty())
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOME: &str = r#"
+format = 1
+name = "small"
+duration = "4s"
+[[server]]
+name = "W"
+[wifi]
+[[station]]
+name = "N"
+"#;
+
+    fn refusal(more: &str) -> String {
+        let scenario = Scenario::parse(&format!("{HOME}{more}"), "home.toml", &[]).unwrap();
+        check(&scenario).map(drop).map_err(|e| e.to_string()).unwrap_err()
+    }
+
+    #[test]
+    fn a_sender_that_the_kernel_does_not_have_is_refused_at_its_line() {
+        let text = "[[flow]]\nname = \"f\"\nfrom = \"W\"\nto = \"N\"\nkind = \"ftp\"\ncc = \"vegas\"\n";
+        assert!(refusal(text).starts_with("home.toml:15: flow.f.cc: not yet: "), "{}", refusal(text));
+    }
+
+    #[test]
+    fn two_flows_that_want_one_kernel_setting_differently_are_refused() {
+        let flow = |name: &str, key: &str| {
+            format!("[[flow]]\nname = \"{name}\"\nfrom = \"W\"\nto = \"N\"\nkind = \"ftp\"\n{key}\n")
+        };
+        let text = flow("a", "sack = false") + &flow("b", "");
+        assert!(refusal(&text).contains("flow.b.sack: not yet"), "{}", refusal(&text));
+        let text = flow("a", "initial_window = 2") + &flow("b", "");
+        assert!(refusal(&text).contains(".initial_window: not yet"), "{}", refusal(&text));
+    }
+
+    #[test]
+    fn what_the_air_cannot_change_is_refused_and_the_rest_is_not() {
+        let change = |key: &str, value: &str| format!("[[change]]\nat = \"1s\"\nset = {{ \"{key}\" = \"{value}\" }}\n");
+        assert!(refusal(&change("server.W.delay", "5ms")).contains("change.1.set.server.W.delay: not yet"));
+        let text = format!("{HOME}{}", change("station.N.rate", "6Mbit/s"));
+        assert!(check(&Scenario::parse(&text, "home.toml", &[]).unwrap()).is_ok());
+    }
+}

@@ -1,0 +1,139 @@
+//! What was seen, as `schema/report.md` has it.
+
+use crate::air;
+use crate::engine::Counts;
+use crate::network::{LostAt, Network};
+use crate::observe::Watched;
+use crate::players::tcp::{Stretch, Totals};
+use lasthop_core::meter::histogram::Histogram;
+use lasthop_core::units::{Span, Time};
+use lasthop_home::report::{
+    FORMAT, Fairness, FlowReport, Host, Lag, Place, QueueReport, Report, Run, TcpReport, airtime_fairness,
+    goodput_fairness, queue, stations,
+};
+use lasthop_home::scenario::{Flow, Scenario};
+use std::collections::BTreeMap;
+
+/// Everything a run leaves behind.
+pub struct Seen {
+    /// The models.
+    pub network: Network,
+    /// In the order of the scenario's flows.
+    pub flows: Vec<Watched>,
+    /// Scheduled against actual delivery.
+    pub lag: Histogram,
+    /// The engine's counters.
+    pub counts: Counts,
+    /// Frames lost in TAP queues.
+    pub drops: u64,
+    /// What the kernel said of greedy flows, by flow.
+    pub tcp: BTreeMap<usize, Totals>,
+    /// Setting up included.
+    pub wall: Span,
+    /// Of the program.
+    pub revision: String,
+}
+
+/// p99 of the lag above which a run says that it is not valid.
+pub const MOST_LAG: Span = Span::from_millis(1);
+
+/// The report, and why it is not valid.
+#[must_use]
+pub fn assemble(scenario: &Scenario, mut seen: Seen) -> (Report, Vec<String>) {
+    let end = Time::ZERO + scenario.duration;
+    let drops = seen.drops + seen.counts.no_room + seen.counts.oversize;
+    let lag_p99 = seen.lag.quantile(0.99).unwrap_or_default();
+    let mut notes = Vec::new();
+    if lag_p99 > MOST_LAG {
+        notes.push(format!("not valid: p99 lag {:.2} ms is above 1 ms; is the machine busy?", lag_p99.as_millis_f64()));
+    }
+    if drops > 0 {
+        notes.push(format!("not valid: {drops} frames were lost between the hosts and the engine"));
+    }
+    let quiet_since = end - (air::longest_way(scenario) + Span::from_secs(2));
+    let vanished: u64 = seen.flows.iter().map(|f| f.vanished(quiet_since)).sum();
+    if vanished > 0 {
+        notes.push(format!("{vanished} packets were still queued 2 s later, or vanished inside a host"));
+    }
+    let tcp = std::mem::take(&mut seen.tcp);
+    let pairs = scenario.flows.iter().zip(&mut seen.flows).enumerate();
+    let flows: Vec<FlowReport> =
+        pairs.map(|(i, (flow, watched))| report(scenario, flow, watched, tcp.get(&i))).collect();
+    let air = seen.network.air().snapshot(end);
+    let report = Report {
+        format: FORMAT,
+        scenario: scenario.name.clone(),
+        seed: scenario.seed,
+        duration_s: scenario.duration.as_secs_f64(),
+        measure_from_s: scenario.measure_from.as_secs_f64(),
+        run: Run {
+            host: Host::Emu,
+            revision: seen.revision,
+            wall_s: seen.wall.as_secs_f64(),
+            events: seen.counts.events,
+            valid: lag_p99 <= MOST_LAG && drops == 0,
+            lag_ms: Some(lag(&seen.lag)),
+            drops: Some(drops),
+        },
+        fairness: Fairness { goodput: goodput_fairness(scenario, &flows), airtime: airtime_fairness(&air.nodes) },
+        flows,
+        stations: stations(scenario, &air.nodes, scenario.duration),
+        queues: queues(scenario, &seen.network, &air.queues, end),
+        control: None,
+    };
+    (report, notes)
+}
+
+fn report(scenario: &Scenario, flow: &Flow, watched: &mut Watched, totals: Option<&Totals>) -> FlowReport {
+    if let Some(at) = totals.and_then(|t| t.completed) {
+        watched.meter.on_completed(Time::ZERO + at);
+    }
+    let (from, to) = (scenario.host_name(flow.from), scenario.host_name(flow.to));
+    let mut report = watched.meter.finish(&flow.name, from, to, flow.kind.name());
+    if let Some(totals) = totals {
+        report.figures.tcp = Some(tcp(&totals.figures));
+        report.start_up.tcp = Some(tcp(&totals.start_up));
+    }
+    report
+}
+
+fn tcp(stretch: &Stretch) -> TcpReport {
+    TcpReport {
+        acked_packets: stretch.bytes_acked.div_ceil(u64::from(stretch.mss.max(1))),
+        retransmitted: stretch.retransmitted,
+        timeouts: stretch.timeouts,
+        fast_retransmits: stretch.recoveries,
+        cwnd_max: f64::from(stretch.cwnd_max),
+        cwnd_mean: stretch.cwnd_mean(),
+        srtt_ms: f64::from(stretch.srtt_us) / 1e3,
+    }
+}
+
+fn lag(lag: &Histogram) -> Lag {
+    let at = |q| lag.quantile(q).unwrap_or_default().as_millis_f64();
+    Lag { p50: at(0.50), p99: at(0.99), p999: at(0.999), max: lag.max().unwrap_or_default().as_millis_f64() }
+}
+
+fn queues(
+    scenario: &Scenario,
+    network: &Network,
+    air: &[lasthop_core::aqm::fifo::Snapshot],
+    end: Time,
+) -> Vec<QueueReport> {
+    let stations = scenario.stations.iter().map(|s| format!("{} to AP", s.name));
+    let names = std::iter::once("AP to stations".to_owned()).chain(stations);
+    let mut list: Vec<QueueReport> = names.zip(air).map(|(name, figures)| queue(&name, figures)).collect();
+    list.extend(network.wires(scenario, end).iter().map(|(name, figures)| queue(name, figures)));
+    list
+}
+
+impl From<LostAt> for Place {
+    fn from(at: LostAt) -> Self {
+        match at {
+            LostAt::Wired => Self::Wired,
+            LostAt::ApQueue => Self::ApQueue,
+            LostAt::StationQueue => Self::StationQueue,
+            LostAt::Air => Self::Air,
+        }
+    }
+}

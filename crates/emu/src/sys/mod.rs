@@ -1,0 +1,137 @@
+//! The system calls that std and rustix do not carry; the only unsafe code of the crate.
+//!
+//! Everything here is a thin, safe wrapper that returns `io::Result`; decisions are made elsewhere.
+
+mod enclose;
+mod tcp;
+
+pub use enclose::{Enclosure, before_exec};
+pub use tcp::{CaState, TcpDetail, set_max_segment, set_unsent_limit, set_window_clamp, tcp_detail};
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+
+/// `_IOW('T', 202, int)` and `_IOW('T', 208, unsigned)` of `linux/if_tun.h`.
+const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
+const TUNSETOFFLOAD: libc::c_ulong = 0x4004_54d0;
+
+fn check(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Moves the calling thread into a new, empty network namespace and returns its descriptor.
+pub fn new_network_namespace() -> io::Result<OwnedFd> {
+    // SAFETY: unshare with CLONE_NEWNET changes only the calling thread's view of the network; no memory is touched.
+    check(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
+    Ok(File::open("/proc/thread-self/ns/net")?.into())
+}
+
+/// Moves the calling thread into the network namespace behind `namespace`.
+pub fn enter_network_namespace(namespace: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: setns changes only the calling thread's view of the network; the descriptor is borrowed and open.
+    check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)
+}
+
+/// Turns an open `/dev/net/tun` into the TAP `name`: Ethernet frames, no packet information, no VNET_HDR, no offloads.
+///
+/// The device appears in the namespace in which `/dev/net/tun` was opened and goes with the descriptor.
+pub fn make_tap(tun: &File, name: &str) -> io::Result<()> {
+    // SAFETY: an all-zero ifreq is a valid value of that plain C struct.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if name.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
+    // SAFETY: the request lives across the call and has the layout the kernel expects for TUNSETIFF.
+    check(unsafe { libc::ioctl(tun.as_raw_fd(), TUNSETIFF as _, &raw mut request) })?;
+    // SAFETY: TUNSETOFFLOAD takes its argument by value.
+    check(unsafe { libc::ioctl(tun.as_raw_fd(), TUNSETOFFLOAD as _, 0) }).map(drop)
+}
+
+/// Gives the calling thread the SCHED_FIFO `priority` (1..=99).
+pub fn set_realtime(priority: i32) -> io::Result<()> {
+    // SAFETY: an all-zero sched_param is valid; the call reads it and changes only the calling thread (pid 0).
+    unsafe {
+        let mut param: libc::sched_param = std::mem::zeroed();
+        param.sched_priority = priority;
+        check(libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const param)).map(drop)
+    }
+}
+
+/// A zeroed, page-aligned block that children do not inherit: a fork neither copies it nor makes it copy-on-write,
+/// so starting a program causes no page faults in the engine.
+pub struct Block {
+    address: *mut u8,
+    len: usize,
+}
+
+// SAFETY: the block owns its mapping; nothing in it is tied to a thread.
+unsafe impl Send for Block {}
+
+impl Block {
+    /// Maps `len` bytes (> 0).
+    pub fn new(len: usize) -> io::Result<Self> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE;
+        // SAFETY: a fresh anonymous mapping at an address of the kernel's choice touches no existing memory.
+        let address =
+            unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+        if address == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: advises on exactly the mapping just made. Failure only costs page faults later.
+        unsafe { libc::madvise(address, len, libc::MADV_DONTFORK) };
+        Ok(Self { address: address.cast(), len })
+    }
+}
+
+impl std::ops::Deref for Block {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        // SAFETY: address and len describe the mapping this block owns, initialised to zero by the kernel.
+        unsafe { std::slice::from_raw_parts(self.address, self.len) }
+    }
+}
+
+impl std::ops::DerefMut for Block {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above; `&mut self` makes the access exclusive.
+        unsafe { std::slice::from_raw_parts_mut(self.address, self.len) }
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // SAFETY: unmaps exactly what `new` mapped; no reference outlives `self`.
+        unsafe { libc::munmap(self.address.cast(), self.len) };
+    }
+}
+
+/// Lets this process open as many files as the system allows it: a home has two per host.
+pub fn raise_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // Too few only matters in a large home, and fails there with a name.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+}
+
+/// Sends `signal` to every process of the group of `leader`; a group that is gone already is no error.
+pub fn signal_group(leader: i32, signal: i32) {
+    // Groups 0 and 1 are our own and everybody's.
+    if leader > 1 {
+        // SAFETY: kill touches no memory; `leader` is the pid of a group leader we started and have not reaped.
+        unsafe { libc::kill(-leader, signal) };
+    }
+}
+
+pub(crate) fn set_option(socket: RawFd, level: i32, name: i32, value: i32) -> io::Result<()> {
+    let value: libc::c_int = value;
+    // SAFETY: pointer and length describe one c_int that lives across the call.
+    check(unsafe {
+        libc::setsockopt(socket, level, name, (&raw const value).cast(), size_of::<libc::c_int>() as libc::socklen_t)
+    })
+    .map(drop)
+}

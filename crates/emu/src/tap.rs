@@ -1,0 +1,101 @@
+//! One TAP: an Ethernet interface of a host whose other end is the engine.
+//!
+//! Non-persistent (gone with the descriptor), without VNET_HDR and offloads, so that no frame is longer than the MTU;
+//! its queue holds [`QUEUE`] frames because the usual 1,000 lose silently when the engine is late.
+
+use crate::error::Error;
+use crate::sys;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+/// Frames between the kernel and the engine.
+pub const QUEUE: u32 = 10_000;
+
+/// The engine's end of an interface.
+#[derive(Debug)]
+pub struct Tap(File);
+
+impl Tap {
+    /// Makes the interface `name` in the namespace of the calling thread.
+    ///
+    /// # Errors
+    /// [`Error::NoTun`], [`Error::NeedsRoot`] or the failed system call.
+    pub fn create(name: &str) -> Result<Self, Error> {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+            .open("/dev/net/tun")
+            .map_err(|source| match source.kind() {
+                io::ErrorKind::PermissionDenied => Error::NeedsRoot(source),
+                _ => Error::NoTun(source),
+            })?;
+        sys::make_tap(&file, name).map_err(|source| match source.kind() {
+            io::ErrorKind::PermissionDenied => Error::NeedsRoot(source),
+            _ => Error::system(format!("cannot make the TAP {name}"))(source),
+        })?;
+        Ok(Self(file))
+    }
+
+    /// The next frame that the host's kernel sent, or `None` when there is none now.
+    ///
+    /// # Errors
+    /// The failed system call.
+    pub fn read(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
+        loop {
+            match rustix::io::read(&self.0, &mut *into) {
+                Ok(len) => return Ok(Some(len)),
+                Err(rustix::io::Errno::AGAIN) => return Ok(None),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Hands a frame to the host's kernel, which deals with it before this call returns.
+    ///
+    /// # Errors
+    /// The failed system call; EIO while the interface is down.
+    pub fn write(&self, frame: &[u8]) -> io::Result<()> {
+        rustix::io::retry_on_intr(|| rustix::io::write(&self.0, frame)).map(drop).map_err(Into::into)
+    }
+}
+
+impl AsFd for Tap {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Frames that the calling thread's namespace lost on their way to the engine, from its `/proc/net/dev`.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn dropped_here(interface: &str) -> io::Result<u64> {
+    // Not /proc/net: that is the namespace of the process's first thread.
+    Ok(dropped_in(&std::fs::read_to_string("/proc/thread-self/net/dev")?, interface))
+}
+
+/// Receive (4th column) and transmit (12th) drops of one interface.
+fn dropped_in(dev: &str, interface: &str) -> u64 {
+    dev.lines()
+        .filter_map(|line| line.trim_start().strip_prefix(interface)?.strip_prefix(':'))
+        .flat_map(|numbers| numbers.split_ascii_whitespace().enumerate().filter(|(column, _)| matches!(column, 3 | 11)))
+        .filter_map(|(_, number)| number.parse::<u64>().ok())
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn drops_are_read_from_the_right_line_and_columns() {
+        let dev = "Inter-|   Receive  |  Transmit\n face |bytes ...\n    lo: 1 1 1 9 1 1 1 1 1 1 1 9 1 1 1 1\n  \
+                   eth0: 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25\n";
+        assert_eq!(dropped_in(dev, "eth0"), 13 + 21);
+        assert_eq!(dropped_in(dev, "wan0"), 0);
+    }
+}
