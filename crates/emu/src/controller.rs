@@ -6,7 +6,9 @@ use crate::error::Error;
 use crate::home::Home;
 use crate::spawn::Child;
 use lasthop_home::scenario::HostId;
+use rustix::fs::{Mode, OFlags, open};
 use std::io::Read;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -19,7 +21,7 @@ use std::time::{Duration, Instant};
 pub struct ControllerCommand {
     /// For example `lasthop run --lan wlan0 --socket PATH`.
     pub command: Command,
-    /// Connect, read until the end: one JSON object.
+    /// Connect, read until the end: one JSON object. Its path may go once the scenario runs.
     pub socket: PathBuf,
 }
 
@@ -33,7 +35,9 @@ const TAIL: usize = 4096;
 /// A running controller.
 pub struct Controller {
     child: Child,
+    /// By descriptor once it has answered, so that its path can go and nothing is left after `kill -9`.
     socket: PathBuf,
+    held: Option<OwnedFd>,
     last_words: Arc<Mutex<Vec<u8>>>,
 }
 
@@ -55,7 +59,7 @@ impl Controller {
                 .spawn(listen)
                 .map_err(Error::system("cannot start a thread"))?;
         }
-        let mut controller = Self { child, socket, last_words };
+        let mut controller = Self { child, socket, held: None, last_words };
         let deadline = Instant::now() + PATIENCE;
         while controller.status().is_none() {
             controller.check()?;
@@ -64,7 +68,17 @@ impl Controller {
             }
             thread::sleep(Duration::from_millis(20));
         }
+        controller.hold_socket()?;
         Ok(controller)
+    }
+
+    /// connect(2) follows `/proc/self/fd/N` to the socket itself, which needs no name any more.
+    fn hold_socket(&mut self) -> Result<(), Error> {
+        let held = open(&self.socket, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|errno| Error::system("cannot hold the controller's socket")(errno.into()))?;
+        self.socket = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
+        self.held = Some(held);
+        Ok(())
     }
 
     /// What it says of itself now; `None` when it does not answer.
@@ -130,6 +144,20 @@ mod tests {
         let words = words.into_inner().unwrap();
         assert_eq!(words.len(), TAIL);
         assert!(words.ends_with(b"xend"));
+    }
+
+    #[test]
+    fn a_socket_answers_by_its_descriptor_after_its_name_is_gone() {
+        use std::io::Write as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("s");
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let held = open(&path, OFlags::PATH, Mode::empty()).unwrap();
+        drop(folder);
+        let answer = thread::spawn(move || listener.accept().unwrap().0.write_all(b"{\"a\":1}").unwrap());
+        let by_descriptor = PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd()));
+        assert_eq!(ask(&by_descriptor), Some(serde_json::json!({ "a": 1 })));
+        answer.join().unwrap();
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A bounded first-in first-out queue that drops what arrives at a full one (drop-tail), with its figures.
 //!
-//! `mean_packets = sum(n_i x dt_i) / T`   [packets], n_i packets held during dt_i, T since the queue was made
-//! `sojourn = time of pop - time of push` [s]
+//! `mean_packets = sum(n_i x dt_i) / T [packets]`, n_i packets held during dt_i, T since the queue was made
+//! `sojourn = time of pop - time of push [s]`
 //!
 //! The frame that a medium has in service has left the queue and is not counted by the limit, as in ns-2.
 //! Not done: marking, early drops, fairness between flows.

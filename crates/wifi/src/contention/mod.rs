@@ -69,6 +69,8 @@ pub struct Contention {
     idle_slots: u64,
     /// The common start.
     since: Time,
+    /// Nobody sends before this: the earliest start of all nodes.
+    earliest: Time,
     /// NAV of the nodes in common.
     nav: Time,
     places: Vec<Place>,
@@ -85,6 +87,7 @@ impl Contention {
             difs,
             idle_slots: 0,
             since: Time::ZERO,
+            earliest: Time::ZERO,
             nav: Time::ZERO,
             places: vec![Place::Common(0); nodes],
             heap: heap::Heap::new(nodes),
@@ -97,6 +100,11 @@ impl Contention {
         let common = self.heap.first().map(|(key, _)| self.after(self.since, key - self.idle_slots));
         let apart = self.apart.iter().filter(|a| a.contends).map(|a| self.after(a.start, a.slots));
         apart.chain(common).min()
+    }
+
+    /// A cheap lower bound of [`Self::next`].
+    pub fn earliest(&self) -> Time {
+        self.earliest
     }
 
     /// The node has a frame from now on: continues its backoff, or says that there is none.
@@ -141,6 +149,7 @@ impl Contention {
         self.part(node);
         let entry = self.entry(node);
         (entry.start, entry.slots, entry.contends) = (at, 0, true);
+        self.earliest = self.earliest.min(at);
     }
 
     /// Starts the transmission that [`Self::next`] announced for `at`: everybody who sends then, sorted; the others
@@ -185,6 +194,7 @@ impl Contention {
         }
         self.nav = self.nav.max(nav);
         self.since = since;
+        self.earliest = since;
         let mut index = 0;
         while index < self.apart.len() {
             let entry = &mut self.apart[index];
@@ -196,6 +206,7 @@ impl Contention {
                 let entry = self.apart.swap_remove(index);
                 self.join(&entry);
             } else {
+                self.earliest = self.earliest.min(entry.start);
                 index += 1;
             }
         }

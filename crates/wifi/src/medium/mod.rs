@@ -8,7 +8,7 @@
 //!   only; a node that sends hears nothing. Everybody else waits EIFS.
 //! - A frame gets `attempts` transmissions. An unanswered RTS counts as one. When only ACKs are lost the receiver has
 //!   the packet, removes the duplicates, and the packet is not dropped even if the sender gives up.
-//! - [`exchange`] tells who waits how long after which loss.
+//! - `exchange.rs` has the table of who waits how long after which loss.
 //!
 //! Source: IEEE 802.11-2016 clause 10.3. [`crate::Timing::Ns2G`] differs: an arrival into an idle medium waits
 //! DIFS + a random number of slots and is not frozen meanwhile; found busy at the end, it doubles CW and backs off.
@@ -160,6 +160,12 @@ impl<P: Packet> Medium<P> {
     }
 
     /// A packet for `to` at node `from`; one of them is the access point.
+    ///
+    /// A packet that finds the queue full comes back from [`Self::poll`] as dropped.
+    ///
+    /// # Panics
+    ///
+    /// With a node that the medium was not made with; so do the setters.
     pub fn on_packet(&mut self, now: Time, from: NodeId, to: NodeId, packet: P) {
         debug_assert!((from.0 == 0) != (to.0 == 0), "the medium carries between access point and station");
         while self.step(now) {}
@@ -250,21 +256,25 @@ impl<P: Packet> Medium<P> {
     /// Commits what comes next, if it is due at or before `limit`.
     fn step(&mut self, limit: Time) -> bool {
         let step = self.steps.iter().copied().enumerate().min_by_key(|(_, s)| *s);
-        let start = self.contention.next();
+        let step_at = step.map_or(Time::MAX, |(_, s)| s.at);
+        // What an exchange leads to falls before anybody may send again, mostly: then the heap need not be asked.
+        let start = if step_at <= self.contention.earliest() { None } else { self.contention.next() };
         match (step, start) {
-            (Some((index, step)), _) if step.at <= limit && start.is_none_or(|start| step.at <= start) => {
+            (_, Some(start)) if start < step_at => {
+                if start > limit {
+                    return false;
+                }
+                self.clock = self.clock.max(start);
+                self.transmit(start);
+            }
+            (Some((index, step)), _) if step.at <= limit => {
                 self.steps.swap_remove(index);
                 self.clock = self.clock.max(step.at);
                 self.run(step);
-                true
             }
-            (step, Some(start)) if start <= limit && step.is_none_or(|(_, s)| start < s.at) => {
-                self.clock = self.clock.max(start);
-                self.transmit(start);
-                true
-            }
-            _ => false,
+            _ => return false,
         }
+        true
     }
 
     fn run(&mut self, step: Step) {

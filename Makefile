@@ -1,0 +1,46 @@
+# Two commands matter: `make demo` and `make test`. `make` alone lists the rest.
+# Everything is built as the user, also under `sudo make`; only the finished binary runs as root.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help deps build demo test lint fmt fuzz bench clean
+
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+LASTHOP := $(TARGET)/release/lasthop
+CARGO := tools/as-user cargo
+SECONDS_EACH := $(if $(filter command line environment,$(origin SECONDS)),$(SECONDS),60)
+
+help:                  ## this list
+	@sed -n 's/^\([a-z]*\): *[a-z ]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-14s %s\n", $$1, $$2 }'
+
+deps:                  ## install what is missing to build and run (Debian, Ubuntu), saying what and why
+	@tools/install-deps build run
+
+build: deps            ## the release binary, as the user
+	$(CARGO) build --release --locked -p lasthop-cli
+
+demo: build            ## a home on this machine, control off then on: ARGS="--seconds 15 --cc reno"
+	tools/as-root $(LASTHOP) demo $(ARGS)
+
+test:                  ## format, lints, every test, the short form of the fuzz targets
+	@tools/install-deps build run test
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	tools/test
+
+lint: deps             ## format check and clippy only
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+fmt:                   ## format the Rust code
+	$(CARGO) fmt --all
+
+fuzz:                  ## every fuzz target for a while: SECONDS=60 FUZZ=wire
+	@tools/fuzz "$(SECONDS_EACH)" $(FUZZ)
+
+bench: build           ## measure what the README promises, an hour and a half: ARGS="demo bpf" runs parts
+	$(CARGO) build --release --locked -p lasthop-cli --example bench
+	tools/as-root $(TARGET)/release/examples/bench $(ARGS)
+
+clean:                 ## remove what was built
+	$(CARGO) clean
+	rm -rf fuzz/target

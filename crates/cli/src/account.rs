@@ -1,0 +1,166 @@
+//! A report in words and tables for people: what the controller did, how late the emulator was, one run's figures.
+
+use std::fmt::Write as _;
+
+use lasthop_home::report::{ControlReport, FlowReport, Report};
+
+use crate::table::{Align, Table, figure, figure_or_dash, thousands, wrap};
+
+/// Widest line.
+pub const WIDTH: usize = 100;
+
+// Writing to a String cannot fail.
+macro_rules! line {
+    ($text:expr, $($arg:tt)*) => { { let _ = writeln!($text, $($arg)*); } };
+}
+
+/// What a controller did.
+pub fn of_control(control: Option<&ControlReport>) -> String {
+    let Some(c) = control else { return "  there was none\n".into() };
+    let mut text = String::new();
+    line!(
+        text,
+        "  lowered the window in {} acknowledgements and let {} pass as they were",
+        thousands(c.rewritten),
+        thousands(c.passed)
+    );
+    line!(
+        text,
+        "  divided {} Mbit/s, of which {} Mbit/s went to UDP (games, calls, video)",
+        figure(c.capacity_bps.mean / 1e6),
+        figure(c.udp_bps / 1e6)
+    );
+    for (flow, bytes) in &c.clamps {
+        line!(text, "  let `{flow}` have at most {} kB on its way", figure(*bytes as f64 / 1e3));
+    }
+    let mut reasons: Vec<(&String, &u64)> = c.not_controlled.iter().filter(|(_, n)| **n > 0).collect();
+    reasons.sort_by(|a, b| b.1.cmp(a.1));
+    let listed: Vec<String> = reasons.iter().map(|(why, n)| format!("{why} {}", thousands(**n))).collect();
+    let listed = if listed.is_empty() { "nothing".to_owned() } else { listed.join(", ") };
+    wrap(&mut text, &format!("did not control, packets by reason: {listed}"), "  ", WIDTH);
+    text
+}
+
+/// How well the emulator kept time.
+pub fn of_time(runs: &[(&str, &Report)]) -> String {
+    let mut text = String::new();
+    for (label, report) in runs {
+        let Some(lag) = &report.run.lag_ms else { continue };
+        line!(
+            text,
+            "  {label}: 99 % of the emulator's events were at most {} ms late, the latest {} ms",
+            figure(lag.p99),
+            figure(lag.max)
+        );
+    }
+    if text.is_empty() { text } else { format!("\nHow well the emulator kept time\n{text}") }
+}
+
+/// Why runs do not count, if they do not.
+pub fn invalid(runs: &[(&str, &Report)]) -> Option<String> {
+    let (label, report) = runs.iter().find(|(_, report)| !report.run.valid)?;
+    let run = &report.run;
+    Some(match (&run.lag_ms, run.drops) {
+        (_, Some(drops)) if drops > 0 => {
+            format!("in the run \"{label}\" the emulator itself dropped {} packets", thousands(drops))
+        }
+        (Some(lag), _) => format!(
+            "the machine was too busy to play the run \"{label}\" in real time, 1 % of its events were more than {} ms \
+             late and 1 ms is allowed; close what keeps it busy and try again",
+            figure(lag.p99)
+        ),
+        _ => format!("the run \"{label}\" is not valid"),
+    })
+}
+
+/// One run: flows, air, queues, and what controlled it.
+pub fn of_run(report: &Report) -> String {
+    let mut text = String::new();
+    let measured = report.duration_s - report.measure_from_s;
+    line!(
+        text,
+        "\n{}, seed {}: {measured:.0} s from second {:.0}",
+        report.scenario,
+        report.seed,
+        report.measure_from_s
+    );
+    text.push_str(&flows(&report.flows));
+    text.push('\n');
+    text.push_str(&air(report));
+    if report.control.is_some() {
+        line!(text, "\nWhat the controller did");
+        text.push_str(&of_control(report.control.as_ref()));
+    }
+    let runs = [(report.scenario.as_str(), report)];
+    text.push_str(&of_time(&runs));
+    if let Some(why) = invalid(&runs) {
+        text.push('\n');
+        wrap(&mut text, &format!("These figures do not count: {why}."), "", WIDTH);
+    }
+    text
+}
+
+fn flows(flows: &[FlowReport]) -> String {
+    let headings: [&[&str]; 2] = [
+        &["", "", "", "", "", "delay, ms", "", "", "added", "jitter"],
+        &["flow", "from", "to", "sent", "lost", "Mbit/s", "p50", "p99", "p99, ms", "ms"],
+    ];
+    let aligns: Vec<Align> = [Align::Left; 3].into_iter().chain([Align::Right; 7]).collect();
+    let mut table = Table::new(&aligns, &headings);
+    for flow in flows {
+        let f = &flow.figures;
+        table.row([
+            flow.name.clone(),
+            flow.from.clone(),
+            flow.to.clone(),
+            thousands(f.sent),
+            thousands(f.lost.total()),
+            figure(f.goodput_bps / 1e6),
+            figure_or_dash(f.delay.map(|d| d.p50)),
+            figure_or_dash(f.delay.map(|d| d.p99)),
+            figure_or_dash(f.added_delay.map(|d| d.p99)),
+            figure_or_dash(f.jitter.map(|j| j.mean)),
+        ]);
+    }
+    table.render(2)
+}
+
+fn air(report: &Report) -> String {
+    let mut text = String::new();
+    if !report.stations.is_empty() {
+        let headings: [&[&str]; 1] = [&["on the air", "air time", "frames", "retries", "given up", "collisions"]];
+        let aligns: Vec<Align> = [Align::Left].into_iter().chain([Align::Right; 5]).collect();
+        let mut table = Table::new(&aligns, &headings);
+        for s in &report.stations {
+            let share = format!("{} %", figure(s.airtime_share * 100.0));
+            table.row([
+                s.name.clone(),
+                share,
+                thousands(s.frames),
+                thousands(s.retries),
+                thousands(s.given_up),
+                thousands(s.collisions),
+            ]);
+        }
+        text.push_str(&table.render(2));
+    }
+    let used: Vec<_> = report.queues.iter().filter(|q| q.max_packets > 0).collect();
+    if !used.is_empty() {
+        let headings: [&[&str]; 1] = [&["queue", "mean packets", "max", "mean wait, ms", "p99 wait, ms", "dropped"]];
+        let aligns: Vec<Align> = [Align::Left].into_iter().chain([Align::Right; 5]).collect();
+        let mut table = Table::new(&aligns, &headings);
+        for q in used {
+            table.row([
+                q.name.clone(),
+                figure(q.mean_packets),
+                thousands(q.max_packets),
+                figure(q.mean_sojourn),
+                figure(q.p99_sojourn),
+                thousands(q.dropped),
+            ]);
+        }
+        text.push('\n');
+        text.push_str(&table.render(2));
+    }
+    text
+}

@@ -1,0 +1,199 @@
+//! `lasthop demo`: the SAP-LAW home twice with the same seed, control off and on, side by side.
+
+mod pair;
+mod tables;
+mod verdict;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use lasthop_home::report::Report;
+use lasthop_home::scenario::Scenario;
+use serde::Serialize;
+
+use self::pair::{Pair, Period};
+use self::verdict::Verdict;
+use crate::exit::{Failure, Outcome};
+use crate::output::{self, Sink};
+use crate::play::{self, Play};
+use crate::signals::Stop;
+use crate::table::wrap;
+use crate::{REVISION, account, root};
+
+const SCENARIO: &str = include_str!("../../../../../scenarios/papers/sap-law.toml");
+/// The download starts here: by then games, calls and video run smoothly. Seconds.
+const DOWNLOAD_AT: u64 = 5;
+/// The first seconds of the download, which have a table of their own.
+const START_UP: u64 = 5;
+/// Capacity the controller divides, as a share of what TCP alone gets over this air.
+const CAPACITY: &str = "98%";
+
+const AFTER_HELP: &str = "\
+The home is that of the SAP-LAW paper: a video stream, a game and a video call on 802.11g and, from
+second 5, one download by this machine's own kernel TCP. Everything above the network cards is real;
+the wires and the air are models that run in real time, so close what keeps the machine busy. Runs
+do not repeat packet by packet.
+
+Examples:
+  sudo lasthop demo --seconds 15          a short one
+  sudo lasthop demo --queue 1000          an access point with the deep queue that many have
+  sudo lasthop demo --json result.json    every figure of both runs";
+
+/// Show a home with control off, then on, side by side
+///
+/// Makes a home out of network namespaces, plays a game, a video call and a video stream in it, lets a download come,
+/// and does that twice: without control and with it. Takes about two minutes; nothing is left behind.
+#[derive(Debug, Clone, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Arguments {
+    /// How long the download runs
+    #[arg(long, value_name = "N", default_value_t = 45, value_parser = clap::value_parser!(u64).range(6..=3600))]
+    seconds: u64,
+    /// Congestion control of the download's sender
+    #[arg(long, default_value = "cubic")]
+    cc: CongestionControl,
+    /// Limit of the access point's queue, in packets [default: the paper's 50]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    queue: Option<u32>,
+    /// Seed of the air's losses and backoffs, and of the traffic
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Losses on the air: the paper's shadowing, or none
+    #[arg(long, default_value = "shadowing")]
+    loss: Loss,
+    /// Also write both reports and the verdict as JSON; "-" is stdout
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+enum CongestionControl {
+    Cubic,
+    Reno,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+enum Loss {
+    Shadowing,
+    None,
+}
+
+/// What `--json` writes.
+#[derive(Debug, Serialize)]
+struct Written<'a> {
+    format: u32,
+    revision: &'a str,
+    settings: Settings,
+    off: &'a Report,
+    on: &'a Report,
+    verdict: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct Settings {
+    seconds: u64,
+    cc: CongestionControl,
+    queue: u32,
+    seed: u64,
+    loss: Loss,
+    capacity: &'static str,
+}
+
+/// Plays the home twice and shows both.
+pub fn run(arguments: &Arguments) -> Outcome {
+    let sink = arguments.json.as_deref().map(Sink::open).transpose()?;
+    let off = arguments.scenario(false)?;
+    let on = arguments.scenario(true)?;
+    root::require("making network namespaces and TAP devices, and loading BPF programs,")?;
+    let stop = Stop::on_signals()?;
+    eprintln!("{}", arguments.announcement());
+
+    let off = play::run(&Play::new(&off, "control off"), &stop)?;
+    let on = play::run(&Play::new(&on, "control on"), &stop)?;
+
+    let (text, verdict) = show(arguments, &off, &on);
+    if matches!(sink, Some(Sink::Stdout)) {
+        eprint!("{text}");
+    } else {
+        output::print_out(&text)?;
+    }
+    let Some(sink) = sink else { return Ok(()) };
+    let settings = arguments.settings();
+    sink.write_json(&Written { format: 1, revision: REVISION, settings, off: &off, on: &on, verdict: &verdict.text })
+}
+
+impl Arguments {
+    /// The paper's home with the demo's times and this command line.
+    fn scenario(&self, control: bool) -> Outcome<Scenario> {
+        Scenario::parse(SCENARIO, "sap-law.toml", &self.overrides(control)).map_err(Failure::request)
+    }
+
+    fn overrides(&self, control: bool) -> Vec<String> {
+        let end = DOWNLOAD_AT + self.seconds;
+        let mut sets = vec![
+            format!("duration={end}s"),
+            format!("measure_from={}s", DOWNLOAD_AT + START_UP),
+            format!("seed={}", self.seed),
+            format!("flow.video.stop={end}s"),
+        ];
+        sets.extend(["video", "game-down", "game-up", "chat-down", "chat-up"].map(|f| format!("flow.{f}.start=0s")));
+        // The download is a connection of today's kernels in place of the paper's NewReno.
+        let cc = if self.cc == CongestionControl::Cubic { "cubic" } else { "reno" };
+        sets.extend([format!("flow.ftp.start={DOWNLOAD_AT}s"), format!("flow.ftp.cc={cc}")]);
+        sets.extend(["sack=true", "delayed_ack=true", "initial_window=10"].map(|key| format!("flow.ftp.{key}")));
+        sets.extend(["window", "mss"].map(|key| format!("flow.ftp.{key}=none")));
+        if let Some(limit) = self.queue {
+            sets.push(format!("wifi.queue.limit={limit}"));
+        }
+        if self.loss == Loss::None {
+            sets.push("wifi.loss.kind=none".into());
+        }
+        sets.push("control.window=none".into());
+        if control {
+            sets.push(format!("control.window.capacity={CAPACITY}"));
+        }
+        sets
+    }
+
+    fn settings(&self) -> Settings {
+        Settings {
+            seconds: self.seconds,
+            cc: self.cc,
+            queue: self.queue.unwrap_or(50),
+            seed: self.seed,
+            loss: self.loss,
+            capacity: CAPACITY,
+        }
+    }
+
+    fn announcement(&self) -> String {
+        let seconds = 2 * (DOWNLOAD_AT + self.seconds) + 4;
+        let cc = if self.cc == CongestionControl::Cubic { "CUBIC" } else { "Reno" };
+        format!(
+            "A home on this machine: video, game and video call on 802.11g, and a {cc} download of {} s from second \
+             {DOWNLOAD_AT}.\nTwice, without control and with it: about {seconds} s in all. Ctrl-C stops and cleans up.",
+            self.seconds
+        )
+    }
+}
+
+/// The whole of what the demo prints, and its verdict.
+fn show(arguments: &Arguments, off: &Report, on: &Report) -> (String, Verdict) {
+    let pair = Pair { off, on };
+    let mut text = String::from("\n");
+    for period in [Period::StartUp, Period::Rest] {
+        text.push_str(&tables::table(pair, period, &period.title(START_UP, arguments.seconds)));
+        text.push('\n');
+    }
+    text.push_str(tables::LEGEND);
+    text.push_str("\nWhat the controller did\n");
+    text.push_str(&account::of_control(on.control.as_ref()));
+    let runs = [("control off", off), ("control on", on)];
+    let verdict = Verdict::of(pair, account::invalid(&runs).as_deref());
+    text.push_str(&account::of_time(&runs));
+    text.push('\n');
+    wrap(&mut text, &verdict.text, "", account::WIDTH);
+    (text, verdict)
+}

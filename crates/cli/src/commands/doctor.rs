@@ -1,0 +1,57 @@
+//! `lasthop doctor`: what this machine can do, what is missing, what to type.
+
+use clap::Args;
+use lasthop_live::doctor::{self, Check, State};
+
+use crate::exit::{Failure, Outcome};
+use crate::output;
+
+/// Say what this machine can do, what is missing, and what to type
+///
+/// Each line says ok, warning or missing, and below it what to type. Changes nothing. Without root some checks cannot
+/// look and say so. Exit code 1 when something that control needs is missing.
+#[derive(Debug, Args)]
+pub struct Arguments {
+    /// Also look at this interface: drivers' offloads, flow offload, other shapers in place
+    #[arg(long, value_name = "DEV")]
+    lan: Option<String>,
+    /// Write the checks as JSON to stdout
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs every check and prints it.
+pub fn run(arguments: &Arguments) -> Outcome {
+    let checks = doctor::checks(arguments.lan.as_deref());
+    if arguments.json {
+        let text = serde_json::to_string_pretty(&checks).map_err(|e| Failure::Work(e.into()))?;
+        output::print_out(&format!("{text}\n"))?;
+    } else {
+        output::print_out(&render(&checks))?;
+    }
+    let missing = checks.iter().filter(|c| c.state == State::Missing).count();
+    match missing {
+        0 => Ok(()),
+        1 => Err(Failure::Work(anyhow::anyhow!("one thing is missing; what to type stands with it"))),
+        n => Err(Failure::Work(anyhow::anyhow!("{n} things are missing; what to type stands with each"))),
+    }
+}
+
+fn render(checks: &[Check]) -> String {
+    let width = checks.iter().map(|c| c.name.chars().count()).max().unwrap_or(0);
+    let mut text = String::new();
+    for check in checks {
+        let state = match check.state {
+            State::Ok => "ok",
+            State::Missing => "missing",
+            State::Warning => "warning",
+        };
+        text.push_str(&format!("{state:<8} {:<width$}  {}\n", check.name, check.detail));
+        if let Some(remedy) = &check.remedy {
+            for line in remedy.lines() {
+                text.push_str(&format!("{:<9}{:<width$}  -> {line}\n", "", ""));
+            }
+        }
+    }
+    text
+}

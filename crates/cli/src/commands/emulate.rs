@@ -1,0 +1,91 @@
+//! `lasthop emulate`: any scenario in real time, with real packets and your own programs in it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use lasthop_home::scenario::Scenario;
+
+use crate::exit::{Failure, Outcome};
+use crate::output::Sink;
+use crate::play::{self, Play};
+use crate::signals::Stop;
+use crate::{account, output, root};
+
+const AFTER_HELP: &str = "\
+Examples:
+  sudo lasthop emulate scenarios/papers/sap-law.toml --set flow.ftp.cc=cubic
+  sudo lasthop emulate scenarios/papers/sap-law.toml --exec 'N1: ping -c 20 $LASTHOP_W1'
+  sudo lasthop emulate home.toml --set wifi.queue.limit=1000 --json result.json
+  sudo lasthop emulate home.toml --pcap air.pcapng       opens in Wireshark
+
+Hosts are called as in the scenario; `AP` is the access point. A command runs in a shell, where
+$LASTHOP_W1 is the address of W1 and $LASTHOP_W1_V6 its IPv6 address.";
+
+/// Play a scenario in real time with real packets, and your own programs in it
+///
+/// Makes the scenario's home out of network namespaces, plays its traffic over ordinary sockets, and reports what
+/// became of every packet. Nothing is left behind.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Arguments {
+    /// The scenario file
+    scenario: PathBuf,
+    /// Run a program in a host while the scenario plays; may be given more than once
+    #[arg(long, value_name = "HOST: COMMAND", value_parser = host_and_command)]
+    exec: Vec<(String, String)>,
+    /// Change a key of the scenario: wifi.queue.limit=100, control.window=none; the later wins
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Seed of the air's losses and backoffs, and of the traffic [default: the scenario's]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Write the report as JSON; "-" is stdout
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write every packet that crosses the access point
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
+}
+
+fn host_and_command(text: &str) -> Result<(String, String), String> {
+    match text.split_once(':').map(|(host, command)| (host.trim(), command.trim())) {
+        Some((host, command)) if !host.is_empty() && !command.is_empty() => Ok((host.to_owned(), command.to_owned())),
+        _ => Err("write a host of the scenario, a colon and a command: 'N1: ping -c 5 $LASTHOP_W1'".to_owned()),
+    }
+}
+
+/// Plays the scenario once and shows the report.
+pub fn run(arguments: &Arguments) -> Outcome {
+    let sink = arguments.json.as_deref().map(Sink::open).transpose()?;
+    let mut sets = arguments.set.clone();
+    sets.extend(arguments.seed.map(|seed| format!("seed={seed}")));
+    let scenario = Scenario::load(&arguments.scenario, &sets).map_err(Failure::request)?;
+    root::require("making network namespaces and TAP devices")?;
+    let stop = Stop::on_signals()?;
+    let mut play = Play::new(&scenario, &scenario.name);
+    play.exec.clone_from(&arguments.exec);
+    play.pcap.clone_from(&arguments.pcap);
+    let report = play::run(&play, &stop)?;
+    if let Some(path) = &arguments.pcap {
+        output::give_to_sudo_user(path);
+    }
+    let text = account::of_run(&report);
+    match &sink {
+        Some(Sink::Stdout) => eprint!("{text}"),
+        _ => output::print_out(&text)?,
+    }
+    sink.map_or(Ok(()), |sink| sink.write_json(&report))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_names_its_host_and_may_hold_colons() {
+        assert_eq!(host_and_command("N1: curl http://W1:80/"), Ok(("N1".into(), "curl http://W1:80/".into())));
+        for bad in ["ping W1", ": ping", "N1:", ""] {
+            assert!(host_and_command(bad).unwrap_err().contains("N1: ping"), "{bad}");
+        }
+    }
+}

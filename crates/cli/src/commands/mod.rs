@@ -1,0 +1,7 @@
+//! One file per command: its arguments, with help text that teaches, and what it does.
+
+pub mod demo;
+pub mod doctor;
+pub mod emulate;
+pub mod run;
+pub mod status;

@@ -1,0 +1,124 @@
+//! `lasthop run`: the controller on this machine.
+
+use std::path::PathBuf;
+
+use anyhow::anyhow;
+use clap::Args;
+use lasthop_core::units::BitRate;
+use lasthop_live::Controller;
+use lasthop_live::config::{Capacity, Config};
+use lasthop_live::interface::InterfaceName;
+
+use crate::exit::{Failure, Outcome};
+use crate::signals::Stop;
+use crate::{output, root};
+
+const AFTER_HELP: &str = "\
+Examples:
+  sudo lasthop run --lan wlan0 --capacity 40Mbit/s --dry-run   decide and show, rewrite nothing
+  sudo lasthop run --lan wlan0 --capacity 40Mbit/s             for real, until Ctrl-C
+  lasthop run --print-config > lasthop.toml                    every key with its meaning
+
+The capacity decides everything: give what downloads get over the last hop when nothing else runs,
+less a few per cent. Too high and the queue comes back; too low and downloads are slower than they
+could be. On exit, also by kill -9, connections go on and nothing is rewritten any more.";
+
+/// Control this machine's last hop: the access point's Wi-Fi or LAN interface
+///
+/// Watches the given interfaces, and lowers the window that TCP receivers offer so that downloads (and uploads) share
+/// what the last hop can carry and keep its queue short. UDP is measured and never touched.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Arguments {
+    /// Interface towards the home's stations: Wi-Fi, LAN, or a bridge of both; may be given more than once
+    #[arg(long, value_name = "DEV")]
+    lan: Vec<InterfaceName>,
+    /// Interface towards the provider; its counters are shown, nothing is attached there
+    #[arg(long, value_name = "DEV")]
+    wan: Option<InterfaceName>,
+    /// TOML file with any of the keys that --print-config shows; flags win over it
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// What all traffic together may use of the last hop: a rate, or a share of --link ("98%")
+    #[arg(long, value_name = "RATE|SHARE", value_parser = capacity)]
+    capacity: Option<Capacity>,
+    /// What TCP alone reaches over the last hop [default: the speed of the slowest wired --lan interface]
+    #[arg(long, value_name = "RATE")]
+    link: Option<BitRate>,
+    /// Decide and show, rewrite nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Unix socket that serves the status [default: /run/lasthop/lasthop.sock]
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
+    /// Print a configuration file with every key, its meaning and its default, and end
+    #[arg(long)]
+    print_config: bool,
+}
+
+/// Reads what `capacity` takes in the configuration file.
+fn capacity(text: &str) -> Result<Capacity, String> {
+    let quoted = toml_string(text);
+    Config::parse(&format!("capacity = {quoted}\n"), "--capacity").map(|c| c.capacity).map_err(|error| {
+        let message = error.to_string();
+        message.split_once(": capacity: ").map_or(message.clone(), |(_, reason)| reason.to_owned())
+    })
+}
+
+/// A TOML basic string; JSON's escapes are a subset of TOML's.
+pub fn toml_string(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Controls until a signal comes.
+pub fn run(arguments: &Arguments) -> Outcome {
+    if arguments.print_config {
+        return output::print_out(Config::sample());
+    }
+    let config = arguments.config()?;
+    root::require("attaching programs to network interfaces")?;
+    let stop = Stop::on_signals()?;
+    let mut controller = Controller::new(config).map_err(|e| Failure::Work(e.into()))?;
+    controller.run(&stop.flag()).map_err(|e| Failure::Work(e.into()))?;
+    Ok(())
+}
+
+impl Arguments {
+    /// The file, then the flags.
+    fn config(&self) -> Outcome<Config> {
+        let mut config = match &self.config {
+            Some(path) => Config::load(path).map_err(Failure::request)?,
+            None => Config::default(),
+        };
+        for name in &self.lan {
+            if !config.lan.contains(name) {
+                config.lan.push(name.clone());
+            }
+        }
+        config.wan = self.wan.clone().or(config.wan);
+        config.capacity = self.capacity.unwrap_or(config.capacity);
+        config.link = self.link.or(config.link);
+        config.dry_run |= self.dry_run;
+        config.socket = self.socket.clone().unwrap_or(config.socket);
+        if config.lan.is_empty() {
+            return Err(Failure::Request(anyhow!(
+                "no interface to control; name one with --lan (`lasthop doctor` and `ip link` show what there is)"
+            )));
+        }
+        config.capacity().map_err(Failure::request)?;
+        Ok(config)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capacity_on_the_command_line_reads_like_the_key() {
+        assert_eq!(capacity("23Mbit/s"), Ok(Capacity::Rate(BitRate::mbps(23))));
+        assert_eq!(capacity("98%"), Ok(Capacity::Share(0.98)));
+        let error = capacity("fast\"\n").unwrap_err();
+        assert!(error.contains("98%") && !error.contains("capacity:"), "{error}");
+    }
+}

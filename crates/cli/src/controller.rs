@@ -1,0 +1,78 @@
+//! The controller of an emulated home: this same program, started as `lasthop run` in the access point.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::Context as _;
+use lasthop_core::units::BitRate;
+use lasthop_emu::ControllerCommand;
+use lasthop_home::capacity;
+use lasthop_home::scenario::{Capacity, Scenario, ShareRule, WindowControl, WindowRtt};
+
+use crate::commands::run::toml_string;
+use crate::exit::{Failure, Outcome};
+
+/// The interface of the emulated access point towards its stations.
+const LAN: &str = "wlan0";
+
+/// A configuration in a folder of its own, which goes when this goes.
+#[derive(Debug)]
+pub struct Controller {
+    folder: tempfile::TempDir,
+}
+
+impl Controller {
+    /// The controller that `scenario` asks for; `None` when it asks for none.
+    pub fn for_scenario(scenario: &Scenario) -> Outcome<Option<Self>> {
+        let Some(window) = &scenario.control.window else { return Ok(None) };
+        let folder = tempfile::Builder::new().prefix("lasthop-").tempdir().context("cannot make a temporary folder")?;
+        let controller = Self { folder };
+        let text = configuration(window, capacity_of(scenario, window)?);
+        std::fs::write(controller.config(), text).context("cannot write the controller's configuration")?;
+        Ok(Some(controller))
+    }
+
+    /// How the emulator starts it and where it answers.
+    pub fn command(&self) -> Outcome<ControllerCommand> {
+        let own = std::env::current_exe().context("cannot find this program's own file")?;
+        let socket = self.folder.path().join("lasthop.sock");
+        let mut command = Command::new(own);
+        command.args(["run", "--lan", LAN, "--config"]).arg(self.config()).arg("--socket").arg(&socket);
+        Ok(ControllerCommand { command, socket })
+    }
+
+    fn config(&self) -> PathBuf {
+        self.folder.path().join("lasthop.toml")
+    }
+}
+
+fn capacity_of(scenario: &Scenario, window: &WindowControl) -> Outcome<BitRate> {
+    match window.capacity {
+        Capacity::Rate(rate) => Ok(rate),
+        Capacity::Share(share) => Ok(capacity::tcp_alone(scenario).mul_f64(share)),
+        Capacity::Learn => Err(Failure::request(scenario.refuse(
+            "control.window.capacity",
+            "learning the capacity is not there yet; give a rate (\"18Mbit/s\") or a share (\"98%\")",
+        ))),
+    }
+}
+
+/// The controller's own configuration file.
+fn configuration(window: &WindowControl, capacity: BitRate) -> String {
+    let share = match window.share {
+        ShareRule::MaxMin => "max-min",
+        ShareRule::Equal => "equal",
+    };
+    let rtt = match window.rtt {
+        WindowRtt::Measured => "measured".to_owned(),
+        WindowRtt::Constant(span) => span.to_string(),
+    };
+    let mut text = String::new();
+    let _ = writeln!(text, "capacity = {}", toml_string(&capacity.to_string()));
+    let _ = writeln!(text, "interval = {}", toml_string(&window.interval.to_string()));
+    let _ = writeln!(text, "share = {}", toml_string(share));
+    let _ = writeln!(text, "udp_weight = {}", window.udp_weight);
+    let _ = writeln!(text, "rtt = {}", toml_string(&rtt));
+    text
+}

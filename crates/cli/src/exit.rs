@@ -1,0 +1,50 @@
+//! How the program ends: 0 done, 1 the work failed, 2 the request was wrong, 128 + n ended by signal n.
+//!
+//! The last is the shell's own convention (130 after Ctrl-C, 143 after SIGTERM); everything was cleaned up before.
+
+use std::process::ExitCode;
+
+/// Why a command did not do what was asked.
+#[derive(Debug)]
+pub enum Failure {
+    /// The request was fine and the work failed.
+    Work(anyhow::Error),
+    /// The request was wrong: an argument, a scenario, a configuration.
+    Request(anyhow::Error),
+    /// A signal ended the work; nothing is left behind.
+    Signal(i32),
+}
+
+/// What every command returns.
+pub type Outcome<T = ()> = Result<T, Failure>;
+
+impl Failure {
+    /// The request was wrong for the reason `error` gives.
+    pub fn request(error: impl Into<anyhow::Error>) -> Self {
+        Self::Request(error.into())
+    }
+
+    /// Says on stderr what went wrong, with its causes, and gives the exit code.
+    pub fn tell(&self) -> ExitCode {
+        match self {
+            Self::Work(error) => {
+                eprintln!("lasthop: {error:#}");
+                ExitCode::from(1)
+            }
+            Self::Request(error) => {
+                eprintln!("lasthop: {error:#}");
+                ExitCode::from(2)
+            }
+            Self::Signal(signal) => {
+                eprintln!("lasthop: stopped; nothing is left behind");
+                ExitCode::from(u8::try_from(128 + signal).unwrap_or(1))
+            }
+        }
+    }
+}
+
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Work(error)
+    }
+}

@@ -1,0 +1,99 @@
+//! Where a run stands: one line that overwrites itself on a terminal, a line every ten seconds elsewhere.
+
+use std::io::{IsTerminal as _, Write as _};
+
+/// Seconds of the run between two lines where the output is not a terminal.
+const SPARSE_S: f64 = 10.0;
+/// Characters of the bar.
+const BAR: usize = 24;
+
+/// Writes to stderr.
+#[derive(Debug)]
+pub struct Line {
+    label: String,
+    terminal: bool,
+    /// How far the run was when a sparse line was written last, s.
+    written_s: Option<f64>,
+}
+
+/// One reading.
+#[derive(Clone, Copy, Debug)]
+pub struct Reading {
+    /// Into the run, s.
+    pub elapsed_s: f64,
+    /// Length of the run, s.
+    pub total_s: f64,
+    /// What happens now.
+    pub phase: &'static str,
+    /// How late the emulator is, p99 so far, ms.
+    pub lag_ms: f64,
+}
+
+impl Line {
+    /// The line of a run called `label`.
+    pub fn new(label: &str) -> Self {
+        Self { label: label.to_owned(), terminal: std::io::stderr().is_terminal(), written_s: None }
+    }
+
+    /// What is done before the run starts.
+    pub fn preparing(&self, what: &str) {
+        if self.terminal {
+            self.overwrite(&format!("{:<12} {what}", self.label));
+        }
+    }
+
+    /// Shows a reading, or not, if one was shown just now and the output is no terminal.
+    pub fn show(&mut self, reading: &Reading) {
+        let line = self.line(reading);
+        if self.terminal {
+            self.overwrite(&line);
+        } else if self.written_s.is_none_or(|s| reading.elapsed_s >= s + SPARSE_S) {
+            eprintln!("{line}");
+            self.written_s = Some(reading.elapsed_s);
+        }
+    }
+
+    /// Something that must not be overwritten.
+    pub fn note(&self, note: &str) {
+        self.end();
+        eprintln!("{}: {note}", self.label);
+    }
+
+    /// Clears the line, so that what follows starts on its own.
+    pub fn end(&self) {
+        if self.terminal {
+            self.overwrite("");
+        }
+    }
+
+    fn overwrite(&self, line: &str) {
+        let mut stderr = std::io::stderr().lock();
+        let _ = write!(stderr, "\r{line}\x1b[K");
+        let _ = stderr.flush();
+    }
+
+    fn line(&self, r: &Reading) -> String {
+        let done = (r.elapsed_s / r.total_s.max(1e-9)).clamp(0.0, 1.0);
+        let full = (done * BAR as f64).floor() as usize;
+        let bar = format!("{}{}", "#".repeat(full), ".".repeat(BAR - full));
+        format!(
+            "{:<12} [{bar}] {:>3.0}/{:.0} s  {}, {:.2} ms late (p99)",
+            self.label, r.elapsed_s, r.total_s, r.phase, r.lag_ms
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_tells_what_runs_how_far_it_is_and_how_late() {
+        let line = Line { label: "control on".into(), terminal: true, written_s: None };
+        let reading = Reading { elapsed_s: 25.2, total_s: 50.0, phase: "with the download", lag_ms: 0.0431 };
+        assert_eq!(
+            line.line(&reading),
+            "control on   [############............]  25/50 s  with the download, 0.04 ms late (p99)"
+        );
+    }
+}

@@ -1,0 +1,46 @@
+//! SIGINT and SIGTERM become a flag that the running work looks at, so that it ends in order.
+//!
+//! A second signal of the same kind ends the process at once; the kernel then removes namespaces, TAPs and BPF links,
+//! since all of them are held by descriptors.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use anyhow::Context as _;
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::exit::{Failure, Outcome};
+
+/// What the first signal sets.
+#[derive(Clone, Debug)]
+pub struct Stop {
+    flag: Arc<AtomicBool>,
+    signal: Arc<AtomicUsize>,
+}
+
+impl Stop {
+    /// Catches SIGINT and SIGTERM from here on.
+    pub fn on_signals() -> Outcome<Self> {
+        let stop = Self { flag: Arc::default(), signal: Arc::default() };
+        for signal in [SIGINT, SIGTERM] {
+            signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop.flag))
+                .and_then(|_| signal_hook::flag::register_usize(signal, Arc::clone(&stop.signal), signal as usize))
+                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop.flag)))
+                .context("cannot catch signals")?;
+        }
+        Ok(stop)
+    }
+
+    /// The flag itself, for work that takes one.
+    pub fn flag(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.flag)
+    }
+
+    /// An error if a signal has come.
+    pub fn check(&self) -> Outcome {
+        match self.signal.load(Ordering::Relaxed) {
+            0 => Ok(()),
+            signal => Err(Failure::Signal(signal as i32)),
+        }
+    }
+}

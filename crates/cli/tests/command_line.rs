@@ -1,0 +1,206 @@
+//! The command line as a user meets it: help that teaches, exit codes, errors that say what would be right.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const LASTHOP: &str = env!("CARGO_BIN_EXE_lasthop");
+
+fn lasthop(arguments: &[&str]) -> Output {
+    Command::new(LASTHOP).args(arguments).output().expect("the binary starts")
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().expect("no signal ended it")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// A copy of the binary that a user without rights may run, and the command that runs it as one.
+fn as_nobody(folder: &Path, arguments: &[&str]) -> Option<Command> {
+    if !is_root() {
+        let mut command = Command::new(LASTHOP);
+        command.args(arguments);
+        return Some(command);
+    }
+    let setpriv = ["/usr/bin/setpriv", "/bin/setpriv"].iter().find(|p| Path::new(p).exists())?;
+    let copy = folder.join("lasthop");
+    if !copy.exists() {
+        std::fs::copy(LASTHOP, &copy).expect("the binary can be copied");
+    }
+    let mut command = Command::new(setpriv);
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(copy).args(arguments);
+    Some(command)
+}
+
+fn open_folder() -> tempfile::TempDir {
+    use std::os::unix::fs::PermissionsExt as _;
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).expect("chmod");
+    folder
+}
+
+fn scenario_with(folder: &Path, from: &str, to: &str) -> PathBuf {
+    let home = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/papers/sap-law.toml");
+    let text = std::fs::read_to_string(home).expect("the paper's home is there");
+    assert!(text.contains(from), "the scenario has no `{from}`");
+    let path = folder.join("home.toml");
+    std::fs::write(&path, text.replacen(from, to, 1)).expect("the scenario can be written");
+    path
+}
+
+#[test]
+fn help_names_every_command_and_the_first_thing_to_type() {
+    let output = lasthop(&["--help"]);
+    assert_eq!(code(&output), 0);
+    let help = stdout(&output);
+    for word in ["demo", "run", "status", "doctor", "emulate", "sudo lasthop demo", "Exit codes"] {
+        assert!(help.contains(word), "`{word}` is missing in\n{help}");
+    }
+}
+
+#[test]
+fn the_help_of_every_command_fits_a_hundred_columns_and_explains_itself() {
+    for command in ["demo", "run", "status", "doctor", "emulate"] {
+        let output = lasthop(&[command, "--help"]);
+        assert_eq!(code(&output), 0, "{command}");
+        let help = stdout(&output);
+        let wide: Vec<&str> = help.lines().filter(|l| l.chars().count() > 100).collect();
+        assert!(wide.is_empty(), "{command}: {wide:?}");
+        assert!(help.lines().next().is_some_and(|l| l.len() > 30), "{command} opens with what it does:\n{help}");
+    }
+}
+
+#[test]
+fn the_version_holds_the_revision() {
+    let version = stdout(&lasthop(&["--version"]));
+    assert!(version.starts_with("lasthop 0.1.0 (") && version.trim_end().ends_with(')'), "{version}");
+}
+
+#[test]
+fn a_wrong_request_ends_with_2() {
+    for arguments in [
+        &["fly"][..],
+        &["demo", "--seconds", "2"],
+        &["demo", "--cc", "bbr"],
+        &["run"],
+        &["run", "--lan", "wlan0", "--capacity", "fast"],
+        &["run", "--lan", "a/b", "--capacity", "1Mbit/s"],
+        &["run", "--config", "/nonexistent.toml"],
+        &["emulate", "/nonexistent.toml"],
+        &["demo", "--json", "/nonexistent/result.json"],
+    ] {
+        let output = lasthop(arguments);
+        assert_eq!(code(&output), 2, "{arguments:?}: {}", stderr(&output));
+        assert!(stdout(&output).is_empty(), "{arguments:?}: errors go to stderr");
+    }
+}
+
+#[test]
+fn a_wrong_scenario_is_refused_with_file_line_key_and_what_would_be_right() {
+    let folder = open_folder();
+    let path = scenario_with(folder.path(), "kind = \"game-server\"", "kind = \"game-sever\"");
+    let text = std::fs::read_to_string(&path).expect("scenario");
+    let line = 1 + text.lines().position(|l| l.contains("game-sever")).expect("the line is there");
+    let output = lasthop(&["emulate", path.to_str().expect("utf-8")]);
+    assert_eq!(code(&output), 2, "{}", stderr(&output));
+    let message = stderr(&output);
+    assert!(message.contains(&format!("home.toml:{line}: ")), "line {line}: {message}");
+    assert!(message.contains("kind") && message.contains("game-server"), "{message}");
+}
+
+#[test]
+fn a_wrong_configuration_is_refused_with_file_line_key_and_what_would_be_right() {
+    let folder = open_folder();
+    let path = folder.path().join("lasthop.toml");
+    std::fs::write(&path, "lan = [\"wlan0\"]\ncapacty = \"20Mbit/s\"\n").expect("written");
+    let output = lasthop(&["run", "--config", path.to_str().expect("utf-8")]);
+    assert_eq!(code(&output), 2);
+    assert!(stderr(&output).contains("lasthop.toml:2: capacty: "), "{}", stderr(&output));
+    assert!(stderr(&output).contains("`capacity`"), "{}", stderr(&output));
+}
+
+#[test]
+fn the_printed_configuration_is_one_that_run_accepts() {
+    let output = lasthop(&["run", "--print-config"]);
+    assert_eq!(code(&output), 0);
+    assert!(lasthop_live::config::Config::parse(&stdout(&output), "printed").is_ok());
+}
+
+#[test]
+fn without_root_a_command_says_what_it_cannot_do_and_what_to_type() {
+    let folder = open_folder();
+    let scenario = scenario_with(folder.path(), "seed = 1", "seed = 2");
+    let scenario = scenario.to_str().expect("utf-8");
+    for arguments in
+        [&["demo", "--seconds", "6"][..], &["run", "--lan", "lo", "--capacity", "1Mbit/s"], &["emulate", scenario]]
+    {
+        let Some(mut command) = as_nobody(folder.path(), arguments) else {
+            println!("SKIPPED: no setpriv here to run the binary as a user without rights");
+            return;
+        };
+        let output = command.output().expect("it starts");
+        let message = stderr(&output);
+        assert_eq!(code(&output), 1, "{arguments:?}: {message}");
+        assert!(message.contains("needs root") && message.contains("sudo "), "{arguments:?}: {message}");
+        assert!(message.contains(arguments[0]), "the command to type is the one that was typed: {message}");
+    }
+}
+
+#[test]
+fn status_without_a_controller_says_how_to_start_one() {
+    let output = lasthop(&["status", "--socket", "/nonexistent/lasthop.sock"]);
+    assert_eq!(code(&output), 1);
+    assert!(stderr(&output).contains("lasthop run --lan"), "{}", stderr(&output));
+}
+
+#[test]
+fn doctor_runs_anywhere_and_gives_every_missing_thing_a_remedy() {
+    let output = lasthop(&["doctor"]);
+    assert!([0, 1].contains(&code(&output)), "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(text.lines().count() >= 8, "{text}");
+    for (i, line) in text.lines().enumerate().filter(|(_, l)| l.starts_with("missing")) {
+        assert!(text.lines().nth(i + 1).is_some_and(|l| l.trim_start().starts_with("->")), "{line}\n{text}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&stdout(&lasthop(&["doctor", "--json"]))).expect("JSON");
+    assert!(json.as_array().is_some_and(|checks| checks.len() >= 8));
+}
+
+#[test]
+fn the_documented_scenario_holds_only_keys_that_exist() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../schema/scenario.toml");
+    let set = ["flow.video.trace=none".to_owned()];
+    let scenario = lasthop_home::scenario::Scenario::load(&path, &set).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(scenario.flows.len(), 6);
+}
+
+#[test]
+fn every_scenario_of_the_repository_loads() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let mut folders = vec![root];
+    let mut loaded = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).expect("scenarios").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "toml") {
+                if let Err(error) = lasthop_home::scenario::Scenario::load(&path, &[]) {
+                    panic!("{error}");
+                }
+                loaded += 1;
+            }
+        }
+    }
+    assert!(loaded >= 4, "only {loaded} scenarios");
+}

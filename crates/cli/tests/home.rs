@@ -1,0 +1,152 @@
+//! The binary plays whole homes: needs root, says SKIPPED without it. Asserts on ratios between two valid runs and on
+//! what is left behind, never on times.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+const LASTHOP: &str = env!("CARGO_BIN_EXE_lasthop");
+
+/// Says why a test cannot run here, if so.
+fn cannot_run() -> bool {
+    let why = if !rustix::process::geteuid().is_root() {
+        "needs root"
+    } else if !Path::new("/dev/net/tun").exists() {
+        "there is no /dev/net/tun"
+    } else {
+        return false;
+    };
+    println!("SKIPPED: {why}");
+    true
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
+}
+
+fn flow<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let flows = report["flows"].as_array().expect("flows");
+    flows.iter().find(|f| f["name"] == name).unwrap_or_else(|| panic!("no flow {name}"))
+}
+
+#[test]
+fn the_demo_shows_less_waiting_with_control_and_a_download_that_keeps_running() {
+    if cannot_run() {
+        return;
+    }
+    for _ in 0..3 {
+        let arguments = ["demo", "--seconds", "8", "--queue", "1000", "--json", "-"];
+        let output = Command::new(LASTHOP).args(arguments).output().expect("the binary starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        let result: Value = serde_json::from_slice(&output.stdout).expect("nothing but JSON on stdout");
+        let (off, on) = (&result["off"], &result["on"]);
+        if off["run"]["valid"] != true || on["run"]["valid"] != true {
+            assert!(said.contains("do not count"), "an invalid run says so: {said}");
+            continue;
+        }
+        assert_eq!((&result["format"], &off["format"]), (&1.into(), &1.into()));
+        assert!(off["control"].is_null() && number(&on["control"]["rewritten"]) > 0.0, "{on:#}");
+        let waited = |report: &Value| number(&flow(report, "game-down")["added_delay"]["p99"]);
+        assert!(waited(on) < 0.7 * waited(off), "{} ms with control, {} ms without", waited(on), waited(off));
+        let speed = |report: &Value| number(&flow(report, "ftp")["goodput_bps"]);
+        assert!(speed(on) > 0.7 * speed(off), "{} bit/s with control, {} without", speed(on), speed(off));
+        assert!(result["verdict"].as_str().is_some_and(|v| said.replace('\n', " ").contains(v)), "{said}");
+        return;
+    }
+    println!("SKIPPED: the machine was too busy for a valid run, three times");
+}
+
+/// A short home with a controller and a program that would run for ever, up to its first second.
+struct Running {
+    child: Child,
+    stderr: BufReader<std::process::ChildStderr>,
+    folder: tempfile::TempDir,
+}
+
+impl Running {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let scenario: PathBuf = folder.path().join("home.toml");
+        std::fs::write(&scenario, HOME).expect("written");
+        let mut command = Command::new(LASTHOP);
+        command.arg("emulate").arg(&scenario).args(["--exec", "S: sleep 100000"]);
+        command.stdout(Stdio::null()).stderr(Stdio::piped()).env("TMPDIR", folder.path());
+        let mut child = command.spawn().expect("the binary starts");
+        let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
+        let mut said = String::new();
+        // The first progress line comes when everything runs.
+        while !said.contains("/60 s") {
+            let n = stderr.read_line(&mut said).expect("stderr");
+            assert!(n > 0, "it ended early: {said}");
+        }
+        Self { child, stderr, folder }
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = Pid::from_child(&self.child);
+        kill_process(pid, signal).expect("it is there");
+    }
+
+    /// Reads until everybody who could write is gone: the program in the home holds this end, too.
+    fn wait_until_all_are_gone(&mut self) -> std::process::ExitStatus {
+        let mut rest = String::new();
+        self.stderr.read_to_string(&mut rest).expect("stderr");
+        self.child.wait().expect("it ended")
+    }
+
+    fn temporary_files(&self) -> usize {
+        std::fs::read_dir(self.folder.path()).expect("folder").count() - 1
+    }
+}
+
+const HOME: &str = r#"
+format = 1
+name = "short"
+duration = "60s"
+
+[[server]]
+name = "W"
+delay = "5ms"
+
+[wifi]
+standard = "802.11g"
+
+[[station]]
+name = "S"
+distance = "5m"
+
+[[flow]]
+name = "ftp"
+from = "W"
+to = "S"
+kind = "ftp"
+
+[control.window]
+capacity = "90%"
+"#;
+
+#[test]
+fn ctrl_c_ends_a_run_with_130_and_leaves_no_program_and_no_file() {
+    if cannot_run() {
+        return;
+    }
+    let mut running = Running::start();
+    running.signal(Signal::INT);
+    assert_eq!(running.wait_until_all_are_gone().code(), Some(130));
+    assert_eq!(running.temporary_files(), 0);
+}
+
+#[test]
+fn kill_9_leaves_no_program_and_no_file() {
+    if cannot_run() {
+        return;
+    }
+    let mut running = Running::start();
+    running.signal(Signal::KILL);
+    assert_eq!(running.wait_until_all_are_gone().code(), None);
+    assert_eq!(running.temporary_files(), 0);
+}
