@@ -12,6 +12,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -45,8 +46,8 @@ impl Controller {
     /// Starts it in the access point and waits until it answers.
     ///
     /// # Errors
-    /// [`Error::Controller`] when it ends or stays silent.
-    pub fn start(home: &Home, it: ControllerCommand) -> Result<Self, Error> {
+    /// [`Error::Controller`] when it ends or stays silent, [`Error::Stopped`] when `stop` is set meanwhile.
+    pub fn start(home: &Home, it: ControllerCommand, stop: &AtomicBool) -> Result<Self, Error> {
         let ControllerCommand { mut command, socket } = it;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = home.spawn(HostId::AccessPoint, command)?;
@@ -63,6 +64,9 @@ impl Controller {
         let deadline = Instant::now() + PATIENCE;
         while controller.status().is_none() {
             controller.check()?;
+            if stop.load(Ordering::Relaxed) {
+                return Err(Error::Stopped);
+            }
             if Instant::now() > deadline {
                 return Err(controller.error(format!("did not answer on {}", controller.socket.display())));
             }

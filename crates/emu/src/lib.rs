@@ -20,12 +20,14 @@ pub mod players;
 
 mod air;
 mod error;
+mod exec;
 mod home;
 mod host;
 mod netns;
 mod refuse;
 mod report;
 mod run;
+mod running;
 mod spawn;
 mod stage;
 mod sys;
@@ -33,6 +35,7 @@ mod tap;
 
 pub use controller::ControllerCommand;
 pub use error::Error;
+pub use exec::ProgramEnd;
 pub use home::Home;
 pub use netns::Namespace;
 pub use observe::Recent;

@@ -266,3 +266,109 @@ fn leave_air(event: Event<Frame>) -> Exit {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::{ETHERNET, Tag};
+
+    const HOME: &str = r#"
+format = 1
+name = "two servers, one station"
+duration = "1s"
+[line]
+delay = "3ms"
+rate_down = "12Mbit/s"
+rate_up = "12Mbit/s"
+buffer_down = 2
+[[server]]
+name = "W1"
+delay = "1ms"
+[[server]]
+name = "W2"
+delay = "2ms"
+[wifi]
+[[station]]
+name = "N"
+"#;
+    const W1: Port = Port(2);
+    const W2: Port = Port(3);
+    const N: Port = Port(4);
+
+    fn network(text: &str) -> Network {
+        crate::air::network(&Scenario::parse(text, "home.toml", &[]).unwrap()).unwrap()
+    }
+
+    fn frame(slot: u32, to: Port) -> Frame {
+        Frame { slot, len: (1500 + ETHERNET) as u16, to, tag: Tag::Other }
+    }
+
+    fn us(n: u64) -> Time {
+        Time::from_nanos(n * 1000)
+    }
+
+    /// Everything that leaves by `until`: microsecond, slot, or the place of loss.
+    fn exits(network: &mut Network, until: Time) -> Vec<(u64, Result<u32, LostAt>)> {
+        std::iter::from_fn(|| network.poll(until))
+            .map(|exit| match exit {
+                Exit::Delivered { at, frame } => (at.as_nanos() / 1000, Ok(frame.slot)),
+                Exit::Lost { at, place, frame } => {
+                    assert!(frame.slot < 100);
+                    (at.as_nanos() / 1000, Err(place))
+                }
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_frame_from_a_server_crosses_its_link_and_the_line() {
+        let mut network = network(HOME);
+        network.on_frame(us(100), W1, frame(1, AddressPlan::WAN));
+        // 1 ms of link, then 1500 B at 12 Mbit/s and 3 ms of line.
+        assert_eq!(exits(&mut network, us(5099)), []);
+        assert_eq!(exits(&mut network, us(90_000)), [(5100, Ok(1))], "exact, however late");
+    }
+
+    #[test]
+    fn servers_reach_each_other_without_the_line() {
+        let mut network = network(HOME);
+        network.on_frame(us(0), W1, frame(1, W2));
+        assert_eq!(exits(&mut network, us(90_000)), [(3000, Ok(1))]);
+    }
+
+    #[test]
+    fn without_a_line_a_frame_arrives_when_its_link_is_done() {
+        let text = HOME.replace("[line]", "").replace("delay = \"3ms\"\n", "").replace("buffer_down = 2\n", "");
+        let text = text.replace("rate_down = \"12Mbit/s\"\nrate_up = \"12Mbit/s\"\n", "");
+        let mut network = network(&text);
+        network.on_frame(us(0), W2, frame(1, AddressPlan::WAN));
+        network.on_frame(us(0), AddressPlan::WAN, frame(2, W1));
+        assert_eq!(exits(&mut network, us(90_000)), [(1000, Ok(2)), (2000, Ok(1))]);
+    }
+
+    #[test]
+    fn every_frame_that_a_full_line_refuses_is_told() {
+        let mut network = network(HOME);
+        for slot in 0..6 {
+            network.on_frame(us(0), W1, frame(slot, AddressPlan::WAN));
+        }
+        let wired = Err(LostAt::Wired);
+        let expected = [(1000, wired), (1000, wired), (1000, wired), (5000, Ok(0)), (6000, Ok(1)), (7000, Ok(2))];
+        assert_eq!(exits(&mut network, us(90_000)), expected);
+    }
+
+    #[test]
+    fn the_air_loses_at_the_queue_of_whoever_sends() {
+        let mut network = network(HOME);
+        for slot in 0..60 {
+            network.on_frame(us(0), AddressPlan::WLAN, frame(slot, N));
+            network.on_frame(us(0), N, frame(slot, AddressPlan::WLAN));
+        }
+        let exits = exits(&mut network, us(900_000));
+        let lost = |place| exits.iter().filter(|(_, exit)| *exit == Err(place)).count();
+        // 50 wait and one is in service, on each side.
+        assert_eq!((lost(LostAt::ApQueue), lost(LostAt::StationQueue), lost(LostAt::Air)), (9, 9, 0));
+        assert_eq!(exits.len(), 120);
+        assert!(exits.is_sorted_by_key(|(at, _)| *at));
+    }
+}

@@ -9,6 +9,9 @@ use lasthop_home::scenario::{
 /// Most hosts: each is a namespace, a TAP and a place in every ppoll.
 const MOST_HOSTS: usize = 250;
 
+/// Most connections: each has a thread at either end.
+const MOST_GREEDY: usize = 500;
+
 /// The cell, if the emulator can run all of the scenario.
 ///
 /// # Errors
@@ -38,6 +41,11 @@ pub fn check(scenario: &Scenario) -> Result<&Wifi, ScenarioError> {
     if scenario.control.window.as_ref().is_some_and(|w| w.capacity == Capacity::Learn) {
         let why = "give a rate (\"18Mbit/s\") or a share (\"98%\")";
         return Err(scenario.refuse("control.window.capacity", why));
+    }
+    let greedy = || scenario.flows.iter().filter(|flow| flow.kind.tcp().is_some());
+    if let Some(flow) = greedy().nth(MOST_GREEDY) {
+        let why = format!("the emulator has room for {MOST_GREEDY} connections");
+        return Err(scenario.refuse(&format!("flow.{}", flow.table), &why));
     }
     scenario.flows.iter().try_for_each(|flow| check_flow(scenario, flow))?;
     check_shared(scenario)?;

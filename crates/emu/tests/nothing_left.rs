@@ -5,6 +5,7 @@ mod common;
 use common::{scenario, turn, with_cause};
 use lasthop_emu::{ControllerCommand, Error, Home, Options, run};
 use lasthop_home::scenario::HostId;
+use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -120,6 +121,33 @@ fn a_home_to_be_killed() {
     let text = HOME.replace("\"1s\"", "\"60s\"");
     let exec = vec![("N".to_owned(), format!("{{ {}; }} & echo started; wait", stubborn(&mark)))];
     let _ = run(&scenario(&text), Options { exec, ..Options::default() });
+}
+
+/// Not a test: the controller of `the_controllers_last_status_comes_back`.
+#[test]
+#[ignore = "runs as a child of the_controllers_last_status_comes_back"]
+fn a_controller() {
+    let Ok(path) = std::env::var("LASTHOP_TEST_SOCKET") else { return };
+    let host = std::env::var("LASTHOP_HOST").expect("it runs in a host");
+    let listener = std::os::unix::net::UnixListener::bind(path).expect("a socket");
+    for (asked, stream) in listener.incoming().enumerate() {
+        let _ = write!(stream.expect("a question"), "{{\"host\":\"{host}\",\"asked\":{asked}}}");
+    }
+}
+
+#[test]
+fn the_controllers_last_status_comes_back() {
+    let Some(_turn) = turn("controller") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("controller.sock");
+    let mut command = Command::new(std::env::current_exe().expect("a path"));
+    command.args(["a_controller", "--exact", "--ignored", "--nocapture"]).env("LASTHOP_TEST_SOCKET", &socket);
+    let (links, _) = traces(&socket.display().to_string());
+    let options = Options { controller: Some(ControllerCommand { command, socket }), ..Options::default() };
+    let outcome = run(&scenario(HOME), options).unwrap_or_else(|e| panic!("{}", with_cause(&e)));
+    // Asked once until it answered, and once near the end.
+    assert_eq!(outcome.controller_status, Some(serde_json::json!({"host": "AP", "asked": 1})));
+    assert_nothing_left(&links, "a_controller --exact");
 }
 
 #[test]

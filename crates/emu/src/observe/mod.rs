@@ -17,6 +17,10 @@ use track::{Arrival, InFlight, Stream};
 const TCP_IN_FLIGHT: usize = 1 << 15;
 /// As above; a flow of 50,000 datagrams/s over a third of a second of queues.
 const UDP_IN_FLIGHT: usize = 1 << 14;
+/// In-flight packets remembered in all, so that thousands of small flows do not take thousands of large tables.
+const ALL_IN_FLIGHT: usize = 1 << 22;
+/// And still so many for each.
+const LEAST_IN_FLIGHT: usize = 256;
 
 /// What a flow did since the last look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,9 +57,10 @@ impl Observer {
     #[must_use]
     pub fn new(flows: Vec<(Endpoints, FlowMeter)>) -> Self {
         let ends = flows.iter().map(|(ends, _)| *ends).collect();
+        let share = (ALL_IN_FLIGHT / flows.len().max(1)).max(LEAST_IN_FLIGHT);
         let watch = |(ends, meter): (Endpoints, FlowMeter)| {
             let room = if ends.transport == Transport::Tcp { TCP_IN_FLIGHT } else { UDP_IN_FLIGHT };
-            let in_flight = InFlight::new(room);
+            let in_flight = InFlight::new(room.min(share));
             Watched { ends, meter, in_flight, stream: Stream::default(), recent: Recent::default() }
         };
         Self { ends, flows: flows.into_iter().map(watch).collect() }

@@ -7,6 +7,9 @@
 //! scheduled time of that frame, so that lag does not add up along a path. Frames that come by themselves are stamped
 //! when they are read. Model time counts from the start of the scenario; before it, frames are thrown away.
 
+mod route;
+mod spin;
+
 use crate::address::{AddressPlan, Port};
 use crate::arena::{Arena, ETHERNET, Frame, MTU, Tag};
 use crate::clock;
@@ -19,19 +22,13 @@ use lasthop_core::meter::histogram::Histogram;
 use lasthop_core::units::{Span, Time};
 use lasthop_home::scenario::HostId;
 use rustix::event::{PollFd, PollFlags, poll};
+use spin::{SPIN, Spin};
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 
-/// How long before a deadline ppoll ends and spinning begins: what a wake-up usually costs.
-const SPIN: Span = Span::from_micros(25);
-/// Largest share of the time spent spinning: beyond some 10,000 packets/s the thread would otherwise never sleep, and a
-/// real-time thread that never sleeps is stopped by the kernel for 50 ms a second.
-const SPIN_SHARE: u64 = 8;
-/// Spinning that may be saved up.
-const SPIN_SAVED: Span = Span::from_millis(2);
 /// Frames read from one interface before the clock is looked at again.
 const BATCH: usize = 64;
 /// Above the players (10) and far below the kernel's own threads (99).
@@ -341,7 +338,7 @@ impl Engine {
         if let Some(capture) = &mut self.capture {
             capture.record(port.0, at.as_nanos() + self.wall_zero, Way::Outbound, self.arena.bytes(&frame));
         }
-        let Some(to) = self.next_hop(port, self.arena.bytes(&frame)) else {
+        let Some(to) = route::next_hop(&self.plan, port, self.arena.bytes(&frame)) else {
             self.counts.unroutable += 1;
             return self.arena.give_back(slot);
         };
@@ -358,23 +355,6 @@ impl Engine {
         bytes[..6].copy_from_slice(&mac);
         bytes[6..12].copy_from_slice(&own);
         self.network.on_frame(at, port, frame);
-    }
-
-    /// The interface on which a frame sent from `port` comes out of the network.
-    fn next_hop(&self, port: Port, frame: &[u8]) -> Option<Port> {
-        let destination = self.plan.port_of(destination(frame)?);
-        match self.plan.host(port) {
-            HostId::Station(_) => Some(AddressPlan::WLAN),
-            HostId::Server(_) => match destination {
-                Some(to) if to != port && matches!(self.plan.host(to), HostId::Server(_)) => Some(to),
-                _ => Some(AddressPlan::WAN),
-            },
-            HostId::AccessPoint => destination.filter(|to| match self.plan.host(*to) {
-                HostId::Server(_) => port == AddressPlan::WAN,
-                HostId::Station(_) => port == AddressPlan::WLAN,
-                HostId::AccessPoint => false,
-            }),
-        }
     }
 
     fn is_end(&self, port: Port, address: Ipv4Addr) -> bool {
@@ -396,46 +376,5 @@ impl Engine {
         let recent = self.observer.take_recent();
         let lag_p99 = self.lag.quantile(0.99).unwrap_or_default();
         let _ = pulse.send(Pulse { elapsed, recent, lag_p99 });
-    }
-}
-
-/// How much spinning is still allowed.
-#[derive(Default)]
-struct Spin {
-    credit: Span,
-    seen: Time,
-}
-
-impl Spin {
-    fn may(&mut self, now: Time) -> bool {
-        self.credit = (self.credit + now.since(self.seen) / SPIN_SHARE).min(SPIN_SAVED);
-        self.seen = now;
-        self.credit >= SPIN
-    }
-
-    fn until(&mut self, deadline: Time, clock: impl Fn() -> Time) {
-        let begun = clock();
-        let latest = deadline.min(begun + SPIN);
-        let mut now = begun;
-        while now < latest {
-            std::hint::spin_loop();
-            now = clock();
-        }
-        self.credit = self.credit.saturating_sub(now.since(begun));
-    }
-}
-
-/// The unicast IP destination of an Ethernet frame.
-fn destination(frame: &[u8]) -> Option<std::net::IpAddr> {
-    match frame.get(12..14)? {
-        [8, 0] => {
-            let to = Ipv4Addr::from(*frame.get(ETHERNET + 16..)?.first_chunk::<4>()?);
-            (!to.is_multicast() && !to.is_broadcast()).then_some(to.into())
-        }
-        [0x86, 0xdd] => {
-            let to = Ipv6Addr::from(*frame.get(ETHERNET + 24..)?.first_chunk::<16>()?);
-            (!to.is_multicast()).then_some(to.into())
-        }
-        _ => None,
     }
 }

@@ -1,0 +1,122 @@
+//! The engine on its thread.
+
+use crate::engine::{Change, Engine, Pulse, Remains, Shared};
+use crate::error::Error;
+use crate::home::Home;
+use crate::observe::Observer;
+use crate::observe::identify::{Endpoints, Transport};
+use crate::pcap::{self, Writer};
+use crate::{address, air, arena};
+use lasthop_core::units::Time;
+use lasthop_home::report::flow_meter;
+use lasthop_home::scenario::{self, Scenario, Wifi};
+use rustix::mm::{MlockAllFlags, mlockall, munlockall};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+
+/// The engine on its thread. Dropping it ends it.
+pub struct Running {
+    /// How to start it.
+    pub shared: Arc<Shared>,
+    engine: Option<JoinHandle<io::Result<Remains>>>,
+    /// One a second.
+    pub pulses: mpsc::Receiver<Pulse>,
+    writer: Option<Writer>,
+}
+
+impl Running {
+    /// Starts the thread, which waits for the start of the scenario.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`], or what could not be had.
+    pub fn start(
+        scenario: &Scenario,
+        cell: &Wifi,
+        home: &Home,
+        capture: Option<(pcap::Capture, Writer)>,
+        stop: &AtomicBool,
+    ) -> Result<Self, Error> {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Error::Stopped);
+        }
+        let arena =
+            arena::Arena::new(air::most_frames(scenario, cell)).map_err(Error::system("no memory for frames"))?;
+        let no_air = || scenario.refuse("wireless_link", "the emulator has only [wifi]");
+        let network = air::network(scenario).ok_or_else(no_air)?;
+        let mut engine = Engine::new(home.plan(), home.taps(), network, arena, observer(scenario), scenario.duration);
+        let (sender, pulses) = mpsc::channel();
+        engine.pulse_into(sender);
+        engine.change(changes(scenario));
+        let (capture, writer) = capture.unzip();
+        if let Some(capture) = capture {
+            engine.capture_into(capture);
+        }
+        let shared = engine.shared();
+        let locked = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT);
+        let work = move || {
+            let mut remains = engine.run()?;
+            if let Err(error) = locked {
+                remains.notes.push(format!("memory is not locked ({error}): lag may be larger; needs root"));
+            }
+            Ok(remains)
+        };
+        let engine =
+            thread::Builder::new().name("engine".into()).spawn(work).map_err(Error::system("cannot start a thread"))?;
+        Ok(Self { shared, engine: Some(engine), pulses, writer })
+    }
+
+    /// Whether the scenario is over.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.engine.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// What it leaves behind, once it is over.
+    ///
+    /// # Errors
+    /// An interface that could not be read any more.
+    pub fn finish(mut self) -> Result<(Remains, Option<Writer>), Error> {
+        let Some(engine) = self.engine.take() else { return Err(Error::Stopped) };
+        let outcome = match engine.join() {
+            Ok(outcome) => outcome.map_err(Error::system("an interface of the home cannot be read any more"))?,
+            Err(panic) => std::panic::resume_unwind(panic),
+        };
+        let _ = munlockall();
+        Ok((outcome, self.writer.take()))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, Ordering::Relaxed);
+        let Some(engine) = self.engine.take() else { return };
+        let remains = engine.join();
+        let _ = munlockall();
+        // What was captured until now stays readable.
+        if let (Ok(Ok(Remains { capture: Some(capture), .. })), Some(writer)) = (remains, self.writer.take()) {
+            let _ = capture.finish(writer);
+        }
+    }
+}
+
+fn observer(scenario: &Scenario) -> Observer {
+    let watch = |flow| {
+        let meter = flow_meter(scenario, flow, Time::ZERO);
+        let transport = if flow.kind.is_elastic() { Transport::Tcp } else { Transport::Udp };
+        let source = address::near(flow.from, flow.to);
+        let destination = address::near(flow.to, flow.from);
+        (Endpoints { source, destination, transport }, meter)
+    };
+    Observer::new(scenario.flows.iter().map(watch).collect())
+}
+
+fn changes(scenario: &Scenario) -> Vec<(Time, Change)> {
+    let change = |change: &scenario::Change| {
+        let retune = air::Retune::new(&change.after)?;
+        let apply: Change = Box::new(move |_, network| retune.apply(network.air()));
+        Some((Time::ZERO + change.at, apply))
+    };
+    scenario.changes.iter().filter_map(change).collect()
+}
