@@ -99,6 +99,7 @@ impl Controller {
         // The cheap refusals first: interfaces, then the socket, then BPF.
         let mut links = Links::claim(&config)?;
         let server = Server::new(&config.socket)?;
+        // Before Linux 5.11 maps count against RLIMIT_MEMLOCK; libbpf finds out and raises it.
         let program = Program::load(LoadOptions { flows: config.flows })?;
         let mut core = Core {
             ap: Ap::new(config.params(capacity)),
@@ -223,6 +224,7 @@ impl Core {
         let took = self::now().since(now);
         let controllable = self.table.controllable_bytes();
         self.totals.on_interval(now, counters, controllable, self.capacity, took, self.config.udp_weight);
+        self.totals.on_interface_bytes(now, self.links.ip_bytes());
         if let Some(line) = self.totals.summary(now, &self.ap.snapshot()) {
             log(&line);
         }

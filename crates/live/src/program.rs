@@ -119,8 +119,13 @@ impl Program {
             _ => LoadError::Kernel(error),
         })?;
         let control = ControlPage::map(map_named(&object, "control")?.as_fd())?;
+        let flows = map_named(&object, "flows")?;
+        let sizes = (flows.key_size() as usize, flows.value_size() as usize);
+        if sizes != (size_of::<FlowKey>(), size_of::<FlowState>()) {
+            return Err(LoadError::Absent("map of flows with this crate's layout"));
+        }
         Ok(Self {
-            flows: map_named(&object, "flows")?,
+            flows,
             counters: map_named(&object, "counters")?,
             control,
             set_plan: owned_program(&object, "set_plan")?,
@@ -168,10 +173,48 @@ impl Program {
     }
 
     /// A copy of every flow in the table. Reading does not make a flow recently used.
+    ///
+    /// Batches by hand: the kernel ends a batch at a whole bucket, so one that is not full is not the last, as
+    /// libbpf-rs takes it to be; under a flood most of the table would be missing.
     pub fn flows(&self) -> Result<Vec<(FlowKey, FlowState)>, ProgramError> {
-        const AT_ONCE: u32 = 4096;
-        let batch = self.flows.lookup_batch(AT_ONCE, MapFlags::ANY, MapFlags::ANY)?;
-        Ok(batch.filter_map(|(key, state)| Some((pod(&key)?, pod(&state)?))).collect())
+        const AT_ONCE: usize = 1024;
+        // The kernel's own position in the table; a key's length is what it may use at most.
+        let (mut position, mut next) = ([0u8; size_of::<FlowKey>()], [0u8; size_of::<FlowKey>()]);
+        let mut keys = vec![FlowKey::default(); AT_ONCE];
+        let mut states = vec![FlowState::default(); AT_ONCE];
+        let mut all = Vec::new();
+        let mut begun = false;
+        loop {
+            let mut count = keys.len() as u32;
+            let from = if begun { position.as_mut_ptr().cast() } else { std::ptr::null_mut() };
+            // SAFETY: keys and states have room for `count` elements of the map's sizes, which `load` has checked.
+            let result = unsafe {
+                libbpf_sys::bpf_map_lookup_batch(
+                    self.flows.as_fd().as_raw_fd(),
+                    from,
+                    next.as_mut_ptr().cast(),
+                    keys.as_mut_ptr().cast(),
+                    states.as_mut_ptr().cast(),
+                    &raw mut count,
+                    std::ptr::null(),
+                )
+            };
+            match -result {
+                0 | libc::ENOENT => all.extend(keys.iter().copied().zip(states.iter().copied()).take(count as usize)),
+                // One bucket alone holds more.
+                libc::ENOSPC => {
+                    keys.resize(keys.len() * 2, FlowKey::default());
+                    states.resize(states.len() * 2, FlowState::default());
+                    continue;
+                }
+                libc::EINTR => continue,
+                error => return Err(ProgramError::Kernel(std::io::Error::from_raw_os_error(error))),
+            }
+            if result != 0 {
+                return Ok(all);
+            }
+            (position, begun) = (next, true);
+        }
     }
 
     /// A copy of one flow.

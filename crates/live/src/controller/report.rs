@@ -8,7 +8,7 @@ use lasthop_core::packet::Direction;
 use lasthop_core::units::{BitRate, Span, Time};
 
 use super::Core;
-use super::table::Entry;
+use super::table::Carrying;
 use crate::status::{ByDirection, Bypass, CapacityReport, Control, FlowState, FlowStatus, LoopStatus, Status};
 
 /// From the first flow to the first line about it: its rate must settle.
@@ -17,8 +17,10 @@ const SUMMARY_FIRST: Span = Span::from_secs(2);
 const SUMMARY_EVERY: Span = Span::from_secs(10);
 /// Interface counters see every segment's headers where the hooks see one merged packet: up to 5 % more bytes.
 const BYPASS_SHARE: f64 = 0.1;
-/// Less than this is not worth a warning: ARP, and what passed before the first look.
-const BYPASS_BYTES: u64 = 1_000_000;
+/// Less than this is not worth a warning: ARP, and a deep queue that is sent after its packets were hooked.
+const BYPASS_BYTES: u64 = 5_000_000;
+/// Bypassing is judged from here on: what was queued when the controller came has been sent by then.
+const SETTLED: Span = Span::from_secs(5);
 
 #[derive(Default)]
 pub(super) struct Totals {
@@ -35,11 +37,25 @@ pub(super) struct Totals {
     udp: ByDirection,
     capacity_sum: f64,
     controllable_bytes: u64,
+    settled_at: Time,
+    /// IP bytes by interface and by hook when it had settled.
+    settled: Option<(u64, u64)>,
 }
 
 impl Totals {
     pub(super) fn new(now: Time) -> Self {
-        Self { summary_at: now + SUMMARY_FIRST, ..Self::default() }
+        Self { summary_at: now + SUMMARY_FIRST, settled_at: now + SETTLED, ..Self::default() }
+    }
+
+    fn hooked_bytes(&self) -> u64 {
+        self.counters.ip_bytes.iter().sum()
+    }
+
+    /// After [`Self::on_interval`]: what the interfaces counted by then.
+    pub(super) fn on_interface_bytes(&mut self, now: Time, bytes: u64) {
+        if self.settled.is_none() && now >= self.settled_at {
+            self.settled = Some((bytes, self.hooked_bytes()));
+        }
     }
 
     pub(super) fn on_interval(
@@ -84,8 +100,9 @@ impl Totals {
         let total = self.rewritten();
         let rewritten = total - std::mem::replace(&mut self.summary_rewritten, total);
         Some(format!(
-            "{} TCP flows at {:.1} of {:.1} Mbit/s, UDP {:.1} Mbit/s, {rewritten} ACKs lowered",
+            "{} TCP flow{} at {:.1} of {:.1} Mbit/s, UDP {:.1} Mbit/s, {rewritten} ACKs lowered",
             shared.len(),
+            if shared.len() == 1 { "" } else { "s" },
             rate as f64 / 1e6,
             ap.available.as_mbps_f64(),
             ap.udp.as_mbps_f64()
@@ -97,9 +114,10 @@ impl Totals {
     }
 
     fn bypass(&self, interface_bytes: u64) -> Bypass {
-        let hooked: u64 = self.counters.ip_bytes.iter().sum();
-        let bytes = interface_bytes.saturating_sub(hooked);
-        let share = if interface_bytes == 0 { 0.0 } else { bytes as f64 / interface_bytes as f64 };
+        let Some((interface_before, hooked_before)) = self.settled else { return Bypass::default() };
+        let carried = interface_bytes.saturating_sub(interface_before);
+        let bytes = carried.saturating_sub(self.hooked_bytes().saturating_sub(hooked_before));
+        let share = if carried == 0 { 0.0 } else { bytes as f64 / carried as f64 };
         Bypass { bytes, share, bypasses_control: bytes > BYPASS_BYTES && share > BYPASS_SHARE }
     }
 }
@@ -159,12 +177,12 @@ impl Core {
     }
 
     fn flow(&self, flow: &FlowSnapshot) -> Option<FlowStatus> {
-        let (key, entry) = self.table.entry(flow.flow)?;
-        let half = &entry.state.half[flow.direction.index()];
+        let (key, carrying) = self.table.carried(flow.flow)?;
+        let half = &carrying.state.half[flow.direction.index()];
         Some(FlowStatus {
             flow: text(key, flow.direction),
             direction: flow.direction,
-            state: state(flow, entry, half),
+            state: state(flow, carrying, half),
             rate_bps: flow.rate.as_bps(),
             share_bps: flow.share.map(BitRate::as_bps),
             clamp_bytes: flow.plan.filter(|_| flow.controllable).map(|plan| plan.clamp_bytes),
@@ -178,8 +196,8 @@ impl Core {
     }
 }
 
-fn state(flow: &FlowSnapshot, entry: &Entry, half: &Half) -> FlowState {
-    let State { half: halves, .. } = &entry.state;
+fn state(flow: &FlowSnapshot, carrying: &Carrying, half: &Half) -> FlowState {
+    let State { half: halves, .. } = &carrying.state;
     if halves.iter().any(|h| h.data_flags & Half::CLOSING != 0) {
         FlowState::Closing
     } else if !flow.controllable {
@@ -242,11 +260,15 @@ mod tests {
 
     #[test]
     fn traffic_around_the_hooks_is_told_from_headers_of_merged_segments() {
-        let mut totals = Totals::default();
+        let mut totals = Totals::new(Time::ZERO);
+        let after = Time::ZERO + SETTLED;
+        totals.on_interface_bytes(Time::ZERO, 1_000_000);
+        assert_eq!(totals.bypass(1_000_000), Bypass::default(), "what was queued before does not count");
+        totals.on_interface_bytes(after, 7_000_000);
         totals.counters.ip_bytes = [10_000_000, 0];
-        assert!(!totals.bypass(10_500_000).bypasses_control);
-        assert!(totals.bypass(20_000_000).bypasses_control);
-        assert_eq!(totals.bypass(20_000_000).bytes, 10_000_000);
-        assert!(!totals.bypass(0).bypasses_control);
+        assert!(!totals.bypass(17_500_000).bypasses_control);
+        assert!(totals.bypass(27_000_000).bypasses_control);
+        assert_eq!(totals.bypass(27_000_000).bytes, 10_000_000);
+        assert!(!totals.bypass(7_000_000).bypasses_control);
     }
 }

@@ -35,13 +35,27 @@ pub(super) struct Table {
     controllable_bytes: u64,
 }
 
-/// What is remembered of one connection.
-pub(super) struct Entry {
-    id: Option<FlowId>,
+/// What is remembered of one connection. Small: a flood of half-open ones fills the table.
+struct Entry {
     round: u64,
+    first_seen_ns: u64,
     bytes: u64,
     payload_bytes: u64,
     payload_at: Time,
+    carrying: Option<Box<Carrying>>,
+}
+
+impl Entry {
+    fn new(now: Time, state: &FlowState) -> Self {
+        let first_seen_ns = state.first_seen_ns;
+        Self { round: 0, first_seen_ns, bytes: 0, payload_bytes: 0, payload_at: now, carrying: None }
+    }
+}
+
+/// What is remembered in addition while a connection carries payload.
+pub(super) struct Carrying {
+    id: FlowId,
+    /// Sum and number of RTT samples towards the station so far.
     rtt: (u64, u32),
     /// Newest copy of what the fast path knows.
     pub(super) state: FlowState,
@@ -51,15 +65,10 @@ pub(super) struct Entry {
     pub(super) ask_at: Time,
 }
 
-impl Entry {
-    fn new(now: Time, state: &FlowState) -> Self {
-        let (bytes, payload_bytes, rtt) = (0, 0, (0, 0));
-        Self { id: None, round: 0, bytes, payload_bytes, payload_at: now, rtt, state: *state, asked: 0, ask_at: now }
-    }
-
-    /// It carries payload, and neither its SYNs nor conntrack told the scales.
+impl Carrying {
+    /// Neither its SYNs nor conntrack told the scales.
     pub(super) fn lacks_scale(&self) -> bool {
-        self.id.is_some() && self.state.half.iter().any(|half| half.known_scale().is_none())
+        self.state.half.iter().any(|half| half.known_scale().is_none())
     }
 }
 
@@ -89,9 +98,9 @@ impl Table {
         let before = self.entries.len();
         self.entries.retain(|_, entry| {
             let there = entry.round == round;
-            if let Some(id) = entry.id.filter(|_| !there) {
-                ap.on_gone(id);
-                keys.remove(&id);
+            if let Some(carrying) = entry.carrying.as_ref().filter(|_| !there) {
+                ap.on_gone(carrying.id);
+                keys.remove(&carrying.id);
             }
             there
         });
@@ -104,16 +113,15 @@ impl Table {
             self.forget(key, ap);
             return;
         }
-        let known = self.entries.get(key).map(|entry| entry.state.first_seen_ns);
-        if known.is_some_and(|first_seen| first_seen != state.first_seen_ns) {
+        let round = self.round;
+        let mut entry = self.entries.entry(*key).or_insert_with(|| Entry::new(now, state));
+        if entry.first_seen_ns != state.first_seen_ns {
             // The same addresses and ports again: another connection, with no plan of ours.
             self.drop_entry(key, ap);
             self.evicted += 1;
+            entry = self.entries.entry(*key).or_insert(Entry::new(now, state));
         }
-        let round = self.round;
-        let entry = self.entries.entry(*key).or_insert_with(|| Entry::new(now, state));
         entry.round = round;
-        entry.state = *state;
         let bytes: u64 = state.half.iter().map(|half| half.bytes).sum();
         let payload: u64 = state.half.iter().map(|half| half.payload_bytes).sum();
         if state.half.iter().any(|half| half.known_scale().is_some()) {
@@ -124,23 +132,27 @@ impl Table {
             entry.payload_bytes = payload;
             entry.payload_at = now;
         }
-        match entry.id {
-            None if payload > 0 && now.since(entry.payload_at) < SLEEP => {
+        let awake = payload > 0 && now.since(entry.payload_at) < SLEEP;
+        match &mut entry.carrying {
+            None if awake => {
                 let id = FlowId(self.next_id);
                 self.next_id = self.next_id.wrapping_add(1);
-                entry.id = Some(id);
                 self.keys.insert(id, *key);
+                samples(id, epoch, state, (0, 0)).for_each(|sample| ap.on_sample(now, &sample));
+                let carrying = Carrying { id, rtt: rtt_sum(state), state: *state, asked: 0, ask_at: now };
+                entry.carrying = Some(Box::new(carrying));
             }
-            Some(id) if now.since(entry.payload_at) >= SLEEP => {
-                entry.id = None;
-                self.keys.remove(&id);
-                ap.on_gone(id);
+            Some(carrying) if awake => {
+                let before = std::mem::replace(&mut carrying.rtt, rtt_sum(state));
+                carrying.state = *state;
+                samples(carrying.id, epoch, state, before).for_each(|sample| ap.on_sample(now, &sample));
             }
-            _ => {}
-        }
-        if let Some(id) = entry.id {
-            let before = std::mem::replace(&mut entry.rtt, rtt_sum(state));
-            samples(id, epoch, state, before).for_each(|sample| ap.on_sample(now, &sample));
+            Some(carrying) => {
+                self.keys.remove(&carrying.id);
+                ap.on_gone(carrying.id);
+                entry.carrying = None;
+            }
+            None => {}
         }
     }
 
@@ -162,9 +174,9 @@ impl Table {
     }
 
     fn drop_entry(&mut self, key: &FlowKey, ap: &mut Ap) {
-        if let Some(id) = self.entries.remove(key).and_then(|entry| entry.id) {
-            ap.on_gone(id);
-            self.keys.remove(&id);
+        if let Some(carrying) = self.entries.remove(key).and_then(|entry| entry.carrying) {
+            ap.on_gone(carrying.id);
+            self.keys.remove(&carrying.id);
         }
     }
 
@@ -178,14 +190,14 @@ impl Table {
     }
 
     /// The connection that the deciding half calls `id`.
-    pub(super) fn entry(&self, id: FlowId) -> Option<(&FlowKey, &Entry)> {
+    pub(super) fn carried(&self, id: FlowId) -> Option<(&FlowKey, &Carrying)> {
         let key = self.keys.get(&id)?;
-        Some((key, self.entries.get(key)?))
+        Some((key, self.entries.get(key)?.carrying.as_deref()?))
     }
 
     /// Connections that carry payload, for those who must ask about some of them.
-    pub(super) fn carrying(&mut self) -> impl Iterator<Item = (FlowKey, &mut Entry)> {
-        self.entries.iter_mut().filter(|(_, entry)| entry.id.is_some()).map(|(key, entry)| (*key, entry))
+    pub(super) fn carrying(&mut self) -> impl Iterator<Item = (FlowKey, &mut Carrying)> {
+        self.entries.iter_mut().filter_map(|(key, entry)| Some((*key, entry.carrying.as_deref_mut()?)))
     }
 
     /// IP bytes of connections whose window can be rewritten, cumulative.

@@ -53,7 +53,7 @@ fn describe(i: &InterfaceStatus) -> String {
         (Role::Lan, None) => ", not hooked".to_owned(),
         (Role::Wan, None) => ", watched".to_owned(),
     };
-    let again = if i.reattached > 0 { format!(", hooked again {} times", i.reattached) } else { String::new() };
+    let again = if i.reattached > 0 { format!(", hooked again {}", times(i.reattached)) } else { String::new() };
     format!(
         "{role} {}: {presence}{hooked}{again}; in {}, out {}",
         i.name,
@@ -67,11 +67,13 @@ fn flows(out: &mut String, s: &Status) {
         line!(out, "\nno TCP connection carries anything now");
         return;
     }
-    let width = s.flows.iter().take(SHOWN).map(|f| f.flow.chars().count()).max().unwrap_or(0);
+    const HEADING: &str = "connection (station, other end)";
+    let longest = s.flows.iter().take(SHOWN).map(|f| f.flow.chars().count()).max().unwrap_or(0);
+    let width = longest.max(HEADING.len());
     line!(
         out,
         "\n  {:width$}  {:4}  {:>13}  {:>13}  {:>9}  {:>15}  state",
-        "connection (station, other end)",
+        HEADING,
         "way",
         "rate",
         "may use",
@@ -79,7 +81,7 @@ fn flows(out: &mut String, s: &Status) {
         "RTT home + far",
     );
     for flow in s.flows.iter().take(SHOWN) {
-        line!(out, "  {}", flow_line(flow, width.max(31)));
+        line!(out, "  {}", flow_line(flow, width));
     }
     if s.flows.len() > SHOWN {
         line!(out, "  ... and {} more (--json shows them)", s.flows.len() - SHOWN);
@@ -153,6 +155,10 @@ fn remarks(out: &mut String, s: &Status) {
     if s.controller.failures > 0 {
         line!(out, "the kernel refused {} reads or writes of the maps", s.controller.failures);
     }
+}
+
+fn times(n: u64) -> String {
+    if n == 1 { "once".to_owned() } else { format!("{n} times") }
 }
 
 fn rate(bps: f64) -> String {

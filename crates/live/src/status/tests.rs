@@ -84,7 +84,7 @@ fn the_table_tells_a_reader_what_is_held_what_is_not_and_why() {
     let text = render(&sample());
     for part in [
         "running for 1 min 12 s, in control",
-        "LAN wlan0: up, hooked by tcx, hooked again 1 times; in 1.5 MB, out 2.00 GB",
+        "LAN wlan0: up, hooked by tcx, hooked again once; in 1.5 MB, out 2.00 GB",
         "capacity 18.0 Mbit/s, UDP down 280 kbit/s up 6 kbit/s, left for TCP 17.7 Mbit/s",
         "10.0.0.2:5000 <- 192.0.2.1:443",
         "held to its share",

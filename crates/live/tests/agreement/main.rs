@@ -27,8 +27,11 @@ pub const SPELL: u32 = 400;
 /// The Rust side of the comparison.
 #[derive(Default)]
 pub struct Reference {
+    /// What the controller says.
     pub control: Control,
+    /// What was counted.
     pub counters: Counters,
+    /// Every connection so far.
     pub flows: HashMap<FlowKey, FlowState>,
 }
 

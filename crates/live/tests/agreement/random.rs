@@ -17,7 +17,7 @@ impl Random {
 
     /// Below `n`, which is not 0.
     pub fn below(&mut self, n: u32) -> u32 {
-        ((self.next() >> 32) * u64::from(n) >> 32) as u32
+        (((self.next() >> 32) * u64::from(n)) >> 32) as u32
     }
 
     pub fn percent(&mut self, n: u32) -> bool {

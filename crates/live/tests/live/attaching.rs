@@ -4,8 +4,9 @@ use lasthop_live::attach::{AttachError, Mechanism, Side, filters};
 use lasthop_live::config::AttachMode;
 use lasthop_live::controller::ControllerError;
 use lasthop_live::netlink::Socket;
-use lasthop_live::status::ServerError;
+use lasthop_live::status::{ServerError, Status};
 
+use crate::traffic::Download;
 use crate::world::{World, world};
 
 fn filters_of(world: &World, side: Side) -> Vec<String> {
@@ -69,6 +70,20 @@ fn a_second_controller_is_refused_and_says_why() {
     config.lan = vec!["wan0".parse().expect("a name")];
     let same_socket = world.control(config).err().expect("a refusal");
     assert!(matches!(same_socket, ControllerError::Server(ServerError::InUse(_))), "{same_socket}");
+}
+
+#[test]
+fn several_interfaces_are_controlled_together() {
+    let Some(world) = world("several_interfaces_are_controlled_together") else { return };
+    let mut config = world.config();
+    config.lan.push("wan0".parse().expect("a name"));
+    let running = world.control(config).expect("a controller");
+    let download = Download::start(&world, World::SERVER);
+    // Seen from wan0 the server is the station, and the same bytes are an upload. Who sees an ACK first lowers it.
+    let held = |s: &Status| s.flows.iter().filter(|f| f.clamp_bytes.is_some()).count();
+    let status = running.wait_for("both see the download", |s| held(s) == 2 && s.control.rewritten > 0);
+    assert!(status.interfaces[..2].iter().all(|i| i.attached == Some(Mechanism::Tcx)));
+    download.finish().expect("the connection lives");
 }
 
 #[test]

@@ -1,0 +1,123 @@
+//! What the BPF program costs per packet, by BPF_PROG_TEST_RUN: one JSON line per case on stdout.
+//!
+//! `ns` is the time of one run less what it took to make the packet new (see `bpf/bench.bpf.c`); `empty_ns` that of a
+//! program that does nothing, measured beside it, and held in `ns` too: both hold the kernel's own loop. Each is the
+//! median of rounds that take turns.
+
+use std::fmt::Write as _;
+
+use lasthop_core::fastpath::layout::{Control, FlowKey, FlowState, Half, Plan, Reason};
+use lasthop_core::packet::Direction;
+use lasthop_core::units::Time;
+use lasthop_core::wire::build::{Frame, Segment, option, v4};
+use lasthop_core::wire::{self, Endpoint, Link, Merged, Parsed, flag};
+use lasthop_live::program::{LoadOptions, Program, TestPacket};
+
+const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/bench.bpf.o"));
+const ROUNDS: usize = 15;
+/// Runs per round: 1,448 bytes each stay below 2^30.
+const RUNS: u32 = 200_000;
+const STATION: Endpoint = Endpoint { address: v4([192, 168, 1, 20]), port: 50_000 };
+const REMOTE: Endpoint = Endpoint { address: v4([203, 0, 113, 5]), port: 443 };
+
+/// A packet, the program that makes it new each time and passes it, and the one that only makes it new.
+struct Case {
+    name: &'static str,
+    frame: Vec<u8>,
+    direction: Direction,
+    program: &'static str,
+    alone: &'static str,
+    reason: Reason,
+}
+
+fn main() {
+    let program = match Program::load_object(OBJECT, LoadOptions::default()) {
+        Ok(program) => program,
+        Err(error) => {
+            eprintln!("SKIPPED: {error}: {:?}", std::error::Error::source(&error));
+            return;
+        }
+    };
+    let segment = Segment { seq: 1, ack: 1, flags: flag::ACK, window: 60_000, options: option::timestamps(5, 0) };
+    let with_sack = Segment { options: [segment.options.clone(), option::sack(&[(1, 2)])].concat(), ..segment.clone() };
+    let up = |segment: &Segment| Frame::tcp(STATION, REMOTE, segment.clone(), 0).bytes();
+    let ack = |name, segment: &Segment| Case {
+        name,
+        frame: up(segment),
+        direction: Direction::ToRemote,
+        program: "bench_ack",
+        alone: "bench_ack_alone",
+        reason: Reason::Rewritten,
+    };
+    let data = Case {
+        name: "data_measured_and_passed",
+        frame: Frame::tcp(REMOTE, STATION, Segment { window: 40, ..segment.clone() }, 1_448).bytes(),
+        direction: Direction::ToStation,
+        program: "bench_data",
+        alone: "bench_data_alone",
+        reason: Reason::WithinPlan,
+    };
+    for case in [data, ack("ack_rewritten", &segment), ack("ack_with_sack_rewritten", &with_sack)] {
+        println!("{}", measure(&program, &case));
+    }
+}
+
+fn measure(program: &Program, case: &Case) -> String {
+    let (mut with, mut alone, mut empty) = (vec![], vec![], vec![]);
+    for _round in 0..ROUNDS {
+        let key = prepare(program, case);
+        let before = program.counters().expect("counters").reason[case.reason as usize];
+        with.push(run(program, case.program, &case.frame));
+        let after = program.counters().expect("counters").reason[case.reason as usize];
+        assert_eq!(after - before, u64::from(RUNS), "every run must be {:?}", case.reason);
+        program.delete(&key).expect("the flow goes");
+        alone.push(run(program, case.alone, &case.frame));
+        empty.push(run(program, "nothing", &case.frame));
+    }
+    let [with, alone, empty] = [with, alone, empty].map(median);
+    let ns = with - (alone - empty);
+    let mut line = String::new();
+    let _ = write!(line, r#"{{"bench":"bpf","case":"{}","ns":{ns},"empty_ns":{empty},"#, case.name);
+    let _ = write!(line, r#""ratio":{:.2},"raw_ns":{with},"packet_ns":{},"#, ns / empty.max(1.0), alone - empty);
+    let _ = write!(line, r#""runs":{RUNS},"rounds":{ROUNDS}}}"#);
+    line
+}
+
+/// A controller that is alive, and a flow that has been seen before.
+fn prepare(program: &Program, case: &Case) -> FlowKey {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    let now = Time::from_nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64);
+    program.control().heartbeat(now);
+    let control = Control { heartbeat_ns: now.as_nanos(), ..Control::default() };
+    let Parsed::Tcp(tcp) = wire::parse(&case.frame, Link::Ethernet) else { panic!("not TCP") };
+    let key = wire::flow_key(&tcp, case.direction);
+    let mut state = FlowState::new(&control, now);
+    for half in &mut state.half {
+        half.told_scale = 8;
+        half.data_flags = Half::DATA_SEEN;
+        half.flags = Half::EDGE_KNOWN;
+        half.delivered = 1;
+        half.acked = 1;
+        half.edge = 60_001;
+        half.snd_nxt = 1;
+        half.plan = Plan { clamp_bytes: 100_000, floor_bytes: 2_920, growth_bytes: 3_000 };
+    }
+    // The data that the ACKs acknowledge has been sent already.
+    if case.direction == Direction::ToRemote {
+        state.half[0].snd_nxt = 1 << 30;
+    }
+    program.put(&key, &state).expect("room for one flow");
+    key
+}
+
+fn run(program: &Program, name: &str, frame: &[u8]) -> f64 {
+    let fd = program.program_fd(name).expect("the bench object has it");
+    let mut out = vec![0; frame.len() + 64];
+    let packet = TestPacket { bytes: frame, merged: Merged::NOT };
+    f64::from(program.run_on(fd, packet, &mut out, RUNS).expect("the kernel runs it").duration_ns)
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
