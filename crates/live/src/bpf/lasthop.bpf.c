@@ -72,12 +72,12 @@ static __always_inline int parse_skb(struct __sk_buff *skb, enum link_layer link
 	return unusual_options(skb, out);
 }
 
-/* Apart, so that the hot path stays short: headers seldom lie outside the linear part. */
-static __noinline int parse_again(struct __sk_buff *skb, enum link_layer link, enum direction d, struct packet *out)
+/* Apart, so that the hot path stays short: headers seldom lie outside the linear part. Global as above. */
+__noinline int parse_again(struct __sk_buff *skb, __u32 link, __u32 d, struct packet *out)
 {
 	__u32 length = skb->len;
 
-	if (bpf_skb_pull_data(skb, length < HEADERS ? length : HEADERS))
+	if (!out || bpf_skb_pull_data(skb, length < HEADERS ? length : HEADERS))
 		return TOO_SHORT;
 	return parse_skb(skb, link, d, out);
 }

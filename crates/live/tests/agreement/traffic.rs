@@ -71,7 +71,7 @@ impl Traffic {
             self.connections.swap_remove(at);
         }
         // A damaged handshake would leave a connection without a scale, which many have anyway.
-        if !handshake && self.random.percent(11) {
+        if !handshake && self.random.percent(9) {
             self.damage(&mut crossing.frame);
         }
         crossing
@@ -272,8 +272,12 @@ impl Connection {
         }
         if self.sack && end.beyond != end.rcv {
             let middle = end.rcv.wrapping_add(end.beyond.wrapping_sub(end.rcv) / 2);
-            let blocks = [(middle, end.beyond), (end.rcv.wrapping_add(1), middle), (1, random.next() as u32)];
-            options.extend(option::sack(&blocks[..1 + random.below(3) as usize]));
+            let first = (end.rcv.wrapping_add(1), middle);
+            let blocks = [first, (1, random.next() as u32), (1, end.rcv), (middle, end.beyond)];
+            // Four do not fit beside timestamps: then the list is malformed.
+            let fit = if self.timestamps && !random.percent(3) { 3 } else { 4 };
+            let count = 1 + random.below(fit) as usize;
+            options.extend(option::sack(&blocks[4 - count..]));
         }
         if self.signed {
             options = random.pick(&[true, false]).then(option::md5).unwrap_or_else(option::ao);
