@@ -37,9 +37,8 @@ fmt:                   ## format the Rust code
 fuzz:                  ## every fuzz target for a while: SECONDS=60 FUZZ=wire
 	@tools/fuzz "$(SECONDS_EACH)" $(FUZZ)
 
-bench: build           ## measure what the README promises, an hour and a half: ARGS="demo bpf" runs parts
-	$(CARGO) build --release --locked -p lasthop-cli --example bench
-	tools/as-root $(TARGET)/release/examples/bench $(ARGS)
+bench: deps            ## measure what the README promises, over an hour: ARGS="demo bpf" runs parts
+	tools/bench $(ARGS)
 
 clean:                 ## remove what was built
 	$(CARGO) clean

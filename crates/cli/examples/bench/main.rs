@@ -99,9 +99,10 @@ fn read_arguments(mut arguments: impl Iterator<Item = String>) -> Result<(Settin
 
 /// What a command wrote to stdout.
 pub fn output_of(command: &mut Command) -> Result<String, String> {
-    let output = command.stdin(Stdio::null()).stderr(Stdio::inherit()).output().map_err(|e| e.to_string())?;
+    let output = command.stdin(Stdio::null()).output().map_err(|e| e.to_string())?;
     if !output.status.success() {
-        return Err(format!("{command:?}: {}", output.status));
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("{command:?}: {}: {}", output.status, said.trim()));
     }
     String::from_utf8(output.stdout).map_err(|e| e.to_string())
 }
