@@ -71,7 +71,7 @@ impl Traffic {
             self.connections.swap_remove(at);
         }
         // A damaged handshake would leave a connection without a scale, which many have anyway.
-        if !handshake && self.random.percent(11) {
+        if !handshake && self.random.percent(9) {
             self.damage(&mut crossing.frame);
         }
         crossing
