@@ -8,7 +8,7 @@ use super::*;
 use crate::quantity::{Decibel, Degrees, Metres, StorageRate};
 
 /// The normative schema file, as it is.
-const SCHEMA: &str = include_str!("../../../../tests/golden/scenario.toml");
+const SCHEMA: &str = include_str!("../../../../schema/scenario.toml");
 
 fn read_sample(_: &Path) -> io::Result<String> {
     Ok("1 I 0 1000\n2 P 40 500\n".to_owned())
