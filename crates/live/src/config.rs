@@ -35,6 +35,8 @@ pub struct Config {
     pub udp_weight: f64,
     /// Where the base RTT of a flow comes from.
     pub rtt: RttSource,
+    /// Mean queue at the last hop above which windows are trimmed, unless six full packets take longer.
+    pub queue: Span,
     /// Queue that the growth of all windows together may build at the last hop.
     pub growth: Span,
     /// Bound of the flow table, connections.
@@ -81,6 +83,7 @@ impl Default for Config {
             share: ShareRule::MaxMin,
             udp_weight: 0.2,
             rtt: RttSource::Measured,
+            queue: Params::new(BitRate::ZERO).queue_target,
             growth: Bounds::default().growth_time,
             flows: 65_536, // a busy home holds some thousands; about 25 MB when full
             idle: Span::from_secs(600),
@@ -132,6 +135,7 @@ impl Config {
             udp_weight: self.udp_weight,
             interval: self.interval,
             rtt: self.rtt,
+            queue_target: self.queue,
             bounds: Bounds { growth_time: self.growth, ..Bounds::default() },
             max_flows: self.flows as usize,
             ..Params::new(capacity)

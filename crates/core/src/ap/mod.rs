@@ -43,6 +43,10 @@ pub enum RttSource {
     Constant(Span),
 }
 
+/// A slow hop holds at least this many full packets at its queue target: one in service, one for a delayed ACK to wait
+/// for, one for the ACK itself, and as much again for the backoffs between them.
+const QUEUE_PACKETS: u64 = 6;
+
 /// What the controller is told once.
 #[derive(Clone, Copy, Debug)]
 pub struct Params {
@@ -60,11 +64,9 @@ pub struct Params {
     pub bounds: window::Bounds,
     /// How long a base RTT is remembered: long enough to meet an empty queue, short enough to follow a walk. 10 s.
     pub rtt_memory: Span,
-    /// Queue at the last hop above which windows are trimmed down. 4 ms: about ten frames of 802.11g.
+    /// Queue at the last hop above which windows are trimmed down, unless [`QUEUE_PACKETS`] take longer. 3 ms: a third
+    /// of the 10 ms that a game's packets may wait, because the worst wait is about three times the mean.
     pub queue_target: Span,
-    /// A local round trip is at most this without queue; more than that in a minimum is a queue that stood all the
-    /// time. 3 ms.
-    pub local_rtt_bound: Span,
     /// Bounds of the trim.
     pub trim: (f64, f64),
     /// Most flows that are tracked; further ones keep the default plan and are counted.
@@ -83,11 +85,16 @@ impl Params {
             rtt: RttSource::Measured,
             bounds: window::Bounds::default(),
             rtt_memory: Span::from_secs(10),
-            queue_target: Span::from_millis(4),
-            local_rtt_bound: Span::from_millis(3),
+            queue_target: Span::from_millis(3),
             trim: (0.8, 1.15),
             max_flows: 65_536,
         }
+    }
+
+    /// Mean queue at the last hop that is left alone. A minimum RTT to the station above it holds a queue that stood
+    /// all the time.
+    fn queue_bound(&self) -> Span {
+        self.queue_target.max(self.capacity.time_for(1500 * QUEUE_PACKETS))
     }
 }
 

@@ -110,7 +110,7 @@ impl Record {
     pub(super) fn trim(&mut self, params: &Params) {
         let Some((sample, share)) = self.newest.zip(self.share) else { return };
         let queue = sample.local_rtt_mean.map(|mean| mean - self.local_base(params));
-        let step = if queue.is_some_and(|q| q > params.queue_target) {
+        let step = if queue.is_some_and(|q| q > params.queue_bound()) {
             -TRIM_STEP
         } else if self.is_held() && share > BitRate::ZERO {
             let missing = 1.0 - self.rate.newest().as_bps() as f64 / share.as_bps() as f64;
@@ -123,7 +123,8 @@ impl Record {
 
     /// RTT to the station without queue; a minimum above the bound is a queue that stood all the time.
     fn local_base(&self, params: &Params) -> Span {
-        self.local_rtt.min().unwrap_or(params.local_rtt_bound).min(params.local_rtt_bound)
+        let bound = params.queue_bound();
+        self.local_rtt.min().unwrap_or(bound).min(bound)
     }
 
     fn base_rtt(&self, params: &Params) -> Option<Span> {

@@ -12,8 +12,12 @@ use std::time::Duration;
 
 /// How often TCP_INFO is read, and the longest wait before the gate is looked at.
 const SAMPLE: Span = Span::from_millis(10);
-/// Bytes that may wait unsent in the sender: a tenth of a second at 20 Mbit/s.
-const UNSENT: u32 = 256 << 10;
+/// Bytes that may wait unsent in the sender: most of a second at 20 Mbit/s, so that a thread that is not scheduled for a
+/// while does not make a greedy flow pause and then burst.
+const UNSENT: u32 = 2 << 20;
+/// Send buffer: what may be under way and unsent, with the kernel's own cost per segment. The kernel's own choice
+/// follows the congestion window so closely that a late thread would leave it empty.
+const SEND_BUFFER: usize = 16 << 20;
 const CHUNK: usize = 64 << 10;
 
 /// One greedy flow.
@@ -156,6 +160,7 @@ pub fn sender(flow: &Greedy) -> io::Result<TcpStream> {
     rustix::net::sockopt::set_tcp_congestion(&socket, flow.congestion_control)?;
     sys::set_max_segment(&socket, flow.mss)?;
     sys::set_unsent_limit(&socket, UNSENT)?;
+    rustix::net::sockopt::set_socket_send_buffer_size_force(&socket, SEND_BUFFER)?;
     rustix::net::bind(&socket, &SocketAddrV4::new(flow.source, FIRST_PORT + flow.flow))?;
     Ok(TcpStream::from(socket))
 }

@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 use super::{AttachMode, Capacity, Config, ConfigError};
 use crate::interface::InterfaceName;
 
-pub(super) const KEYS: [&str; 14] = [
+pub(super) const KEYS: [&str; 15] = [
     "lan",
     "wan",
     "capacity",
@@ -21,6 +21,7 @@ pub(super) const KEYS: [&str; 14] = [
     "share",
     "udp_weight",
     "rtt",
+    "queue",
     "growth",
     "flows",
     "idle",
@@ -31,6 +32,8 @@ pub(super) const KEYS: [&str; 14] = [
 /// Shorter costs CPU for nothing, longer comes too near the heartbeat's 2 s.
 const INTERVAL: RangeInclusive<Span> = Span::from_millis(20)..=Span::from_secs(1);
 const IDLE: RangeInclusive<Span> = Span::from_secs(10)..=Span::from_secs(86_400);
+/// Less than a frame's air time is no queue, more than this is one that every game feels.
+const QUEUE: RangeInclusive<Span> = Span::from_micros(500)..=Span::from_millis(100);
 /// Less than a frame's air time lets nothing grow, more than this is a queue that a game feels.
 const GROWTH: RangeInclusive<Span> = Span::from_micros(500)..=Span::from_millis(100);
 const FLOWS: RangeInclusive<i64> = 1_024..=1_048_576;
@@ -91,6 +94,7 @@ fn set(config: &mut Config, place: &Place<'_>, value: &Spanned<DeValue<'_>>) -> 
         "share" => choice(v, &[("max-min", ShareRule::MaxMin), ("equal", ShareRule::Equal)]).map(|x| config.share = x),
         "udp_weight" => weight(v).map(|x| config.udp_weight = x),
         "rtt" => rtt(v).map(|x| config.rtt = x),
+        "queue" => span(v, &QUEUE).map(|x| config.queue = x),
         "growth" => span(v, &GROWTH).map(|x| config.growth = x),
         "flows" => integer(v, &FLOWS).map(|x| config.flows = x),
         "idle" => span(v, &IDLE).map(|x| config.idle = x),

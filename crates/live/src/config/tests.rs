@@ -24,6 +24,7 @@ fn every_key_takes_effect() {
         share = "equal"
         udp_weight = 1
         rtt = "80ms"
+        queue = "4ms"
         growth = "2ms"
         flows = 0x1000
         idle = "60s"
@@ -40,6 +41,7 @@ fn every_key_takes_effect() {
         share: ShareRule::Equal,
         udp_weight: 1.0,
         rtt: RttSource::Constant(Span::from_millis(80)),
+        queue: Span::from_millis(4),
         growth: Span::from_millis(2),
         flows: 4096,
         idle: Span::from_secs(60),
