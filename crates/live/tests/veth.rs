@@ -52,6 +52,16 @@ impl Namespace {
         assert_eq!(unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) }, 0);
     }
 
+    /// Lets its kernel forward between its interfaces; a minimal Debian has no sysctl(8).
+    fn forward(&self) {
+        let inside = || {
+            self.enter();
+            std::fs::write("/proc/sys/net/ipv4/ip_forward", "1")
+        };
+        let written = std::thread::scope(|scope| scope.spawn(inside).join());
+        written.expect("the thread ends").expect("forwarding can be turned on");
+    }
+
     /// A counter of /proc/net/snmp as the calling thread's namespace sees it.
     fn tcp_counter(&self, name: &str) -> u64 {
         let text = std::fs::read_to_string(format!("/proc/{}/net/snmp", self.pid())).expect("snmp");
@@ -92,7 +102,7 @@ impl Home {
         }
         station.ip("ip route add default via 192.168.99.1");
         server.ip("ip route add default via 10.99.0.1");
-        access_point.ip("sysctl -qw net.ipv4.ip_forward=1");
+        access_point.forward();
         home
     }
 }
