@@ -92,7 +92,8 @@ fn phase(scenario: &Scenario, elapsed_s: f64) -> &'static str {
     };
     match (running(false), running(true)) {
         (true, true) => "with the download",
-        (true, false) => "without the download",
+        (true, false) if scenario.flows.iter().any(|f| f.kind.is_elastic()) => "without the download",
+        (true, false) => "traffic runs",
         (false, true) => "the download alone",
         (false, false) => "nothing is sent",
     }
