@@ -8,9 +8,12 @@ fn main() {
     println!("cargo::rerun-if-changed=src/bpf");
     println!("cargo::rerun-if-env-changed=LASTHOP_CLANG");
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    for program in ["lasthop", "bench"] {
-        let source = Path::new("src/bpf").join(format!("{program}.bpf.c"));
-        compile_bpf(&source, &out.join(format!("{program}.bpf.o")));
+    for (source, object, flags) in [
+        ("lasthop.bpf.c", "lasthop.bpf.o", &[][..]),
+        ("lasthop.bpf.c", "test-clock.bpf.o", &["-DLASTHOP_TEST_CLOCK"]),
+        ("bench.bpf.c", "bench.bpf.o", &[]),
+    ] {
+        compile_bpf(&Path::new("src/bpf").join(source), &out.join(object), flags);
     }
     cc::Build::new()
         .file("src/bpf/host.c")
@@ -24,11 +27,11 @@ fn main() {
     println!("cargo::rustc-link-search=native={}", out.display());
 }
 
-fn compile_bpf(source: &Path, object: &Path) {
+fn compile_bpf(source: &Path, object: &Path, flags: &[&str]) {
     let clang = env::var("LASTHOP_CLANG").unwrap_or_else(|_| "clang".to_owned());
     let include = env::var("DEP_BPF_INCLUDE").expect("libbpf-sys says where its headers are");
     let mut command = Command::new(&clang);
-    command.args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-std=gnu11", "-Wall", "-Wextra", "-Werror"]);
+    command.args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-std=gnu11", "-Wall", "-Wextra", "-Werror"]).args(flags);
     command.arg("-I").arg(&include);
     // Debian keeps asm/types.h below the host's multiarch triple, which clang does not look into for this target.
     let arch = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();

@@ -2,6 +2,7 @@
 //!
 //! `clamp = share x base_rtt x payload_share x trim`   [bytes] = [bytes/s] x [s] x [1] x [1]
 //! `growth = share x growth_time`                       [bytes] per round trip
+//! `pace = 1.1 x share`                                  [bytes/s]
 //!
 //! `base_rtt` is the round trip without queueing; `payload_share` = MSS / (MSS + headers), because shares count IP
 //! bytes and windows payload. Source: SAP-LAW section 3.2; MODELS.md 1.
@@ -10,6 +11,13 @@
 
 use crate::fastpath::layout::Plan;
 use crate::units::{BitRate, Span};
+
+/// How much faster than its share a promised edge may advance. At the share itself it could never catch up after the
+/// ACKs paused; what comes on top queues while it does, a tenth of what is caught up.
+const PACE: f64 = 1.1;
+
+/// `Plan::pace_bytes` counts per 2^30 ns.
+const PACE_SPAN: Span = Span::from_nanos(1 << 30);
 
 /// What bounds every window, whatever the share.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +61,7 @@ pub fn plan(flow: &Flow, bounds: &Bounds) -> Plan {
         clamp_bytes: saturate(clamp).max(floor_bytes).max(1),
         floor_bytes,
         growth_bytes: saturate(growth).max(flow.mss.saturating_mul(2)),
+        pace_bytes: u32::try_from(payload_rate.mul_f64(PACE).bytes_in(PACE_SPAN)).unwrap_or(u32::MAX).max(1),
     }
 }
 

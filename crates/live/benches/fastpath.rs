@@ -100,7 +100,7 @@ fn prepare(program: &Program, case: &Case) -> FlowKey {
         half.acked = 1;
         half.edge = 60_001;
         half.snd_nxt = 1;
-        half.plan = Plan { clamp_bytes: 100_000, floor_bytes: 2_920, growth_bytes: 3_000 };
+        half.plan = Plan { clamp_bytes: 100_000, floor_bytes: 2_920, growth_bytes: 3_000, pace_bytes: 3_000_000 };
     }
     // The data that the ACKs acknowledge has been sent already.
     if case.direction == Direction::ToRemote {
@@ -113,7 +113,7 @@ fn prepare(program: &Program, case: &Case) -> FlowKey {
 fn run(program: &Program, name: &str, frame: &[u8]) -> f64 {
     let fd = program.program_fd(name).expect("the bench object has it");
     let mut out = vec![0; frame.len() + 64];
-    let packet = TestPacket { bytes: frame, merged: Merged::NOT };
+    let packet = TestPacket { bytes: frame, merged: Merged::NOT, mark: 0 };
     f64::from(program.run_on(fd, packet, &mut out, RUNS).expect("the kernel runs it").duration_ns)
 }
 

@@ -37,6 +37,7 @@ struct SharedPlan {
     clamp_bytes: AtomicU32,
     floor_bytes: AtomicU32,
     growth_bytes: AtomicU32,
+    pace_bytes: AtomicU32,
 }
 
 const _: () = assert!(size_of::<Shared>() == size_of::<Control>());
@@ -77,6 +78,7 @@ impl ControlPage {
         let shared = &self.shared().default_plan[direction.index()];
         shared.floor_bytes.store(plan.floor_bytes, Ordering::Relaxed);
         shared.growth_bytes.store(plan.growth_bytes, Ordering::Relaxed);
+        shared.pace_bytes.store(plan.pace_bytes, Ordering::Relaxed);
         shared.clamp_bytes.store(plan.clamp_bytes, Ordering::Release);
     }
 
@@ -88,6 +90,7 @@ impl ControlPage {
             clamp_bytes: plan.clamp_bytes.load(Ordering::Acquire),
             floor_bytes: plan.floor_bytes.load(Ordering::Relaxed),
             growth_bytes: plan.growth_bytes.load(Ordering::Relaxed),
+            pace_bytes: plan.pace_bytes.load(Ordering::Relaxed),
         };
         Control {
             heartbeat_ns: shared.heartbeat_ns.load(Ordering::Acquire),

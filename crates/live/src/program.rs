@@ -72,6 +72,8 @@ pub struct TestPacket<'a> {
     pub bytes: &'a [u8],
     /// What an offload engine is to have merged.
     pub merged: Merged,
+    /// `skb->mark`, which nothing but a test reads.
+    pub mark: u32,
 }
 
 /// What one run of a program on a made-up packet gave.
@@ -278,6 +280,7 @@ impl Program {
         repeat: u32,
     ) -> Result<TestRun, ProgramError> {
         let mut context = [0u32; SK_BUFF_WORDS];
+        context[MARK_WORD] = packet.mark;
         if packet.merged.segments > 1 {
             context[GSO_SEGS_WORD] = packet.merged.segments;
             context[GSO_SIZE_WORD] = packet.merged.segment_bytes;
@@ -298,8 +301,9 @@ impl Program {
     }
 }
 
-/// `struct __sk_buff` of linux/bpf.h in words of 32 bits, and two of its fields.
+/// `struct __sk_buff` of linux/bpf.h in words of 32 bits, and three of its fields.
 const SK_BUFF_WORDS: usize = 48;
+const MARK_WORD: usize = 2;
 const GSO_SEGS_WORD: usize = 41;
 const GSO_SIZE_WORD: usize = 44;
 

@@ -34,7 +34,7 @@ fn a_plan_changes_a_flow_in_place_and_only_there() {
     let Some(program) = loaded(64) else { return };
     let state = FlowState { last_seen_ns: 7, ..FlowState::default() };
     program.put(&key(1), &state).unwrap();
-    let plan = Plan { clamp_bytes: 100_000, floor_bytes: 2_920, growth_bytes: 3_000 };
+    let plan = Plan { clamp_bytes: 100_000, floor_bytes: 2_920, growth_bytes: 3_000, pace_bytes: 0 };
     program.set_plan(&key(1), Direction::ToRemote, plan).unwrap();
     program.set_scale(&key(1), Direction::ToStation, 9).unwrap();
     let mut expected = state;
@@ -57,7 +57,7 @@ fn the_control_page_reads_back_what_was_written() {
     program.control().heartbeat(Time::from_nanos(5));
     program.control().set_epoch(3);
     program.control().set_dry_run(true);
-    let plan = Plan { clamp_bytes: 1, floor_bytes: 2, growth_bytes: 3 };
+    let plan = Plan { clamp_bytes: 1, floor_bytes: 2, growth_bytes: 3, pace_bytes: 4 };
     program.control().set_default_plan(Direction::ToRemote, plan);
     let control = program.control().get();
     assert_eq!((control.heartbeat_ns, control.epoch, control.dry_run), (5, 3, 1));

@@ -187,7 +187,7 @@ fn download(home: &Home) {
 fn clamped_download(home: &Home, complete: (&Namespace, &str)) -> Result<(), String> {
     let program = Program::load(LoadOptions::default()).map_err(|error| format!("{error}"))?;
     heartbeat_far_ahead(&program);
-    let plan = Plan { clamp_bytes: CLAMP, floor_bytes: 2_920, growth_bytes: 3_000 };
+    let plan = Plan { clamp_bytes: CLAMP, floor_bytes: 2_920, growth_bytes: 3_000, pace_bytes: 0 };
     program.control().set_default_plan(Direction::ToStation, plan);
     std::thread::scope(|scope| {
         scope.spawn(|| {

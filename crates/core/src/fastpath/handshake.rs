@@ -65,7 +65,6 @@ pub(super) fn learn(data: &mut Half, acked: &mut Half, tcp: &TcpFields) {
 fn promise(half: &mut Half, ack: u32, window: u32) {
     if half.flags & Half::EDGE_KNOWN == 0 {
         half.flags |= Half::EDGE_KNOWN;
-        half.acked = ack;
         half.delivered = ack;
         half.edge = ack.wrapping_add(window);
         half.window = 0;

@@ -31,6 +31,8 @@ pub struct Plan {
     pub floor_bytes: u32,
     /// How far the window may grow in one round trip, in bytes: the queue that growth can build at the last hop.
     pub growth_bytes: u32,
+    /// How far the promised edge may advance in 2^30 ns (1.07 s), in bytes; 0: not paced.
+    pub pace_bytes: u32,
 }
 
 /// RTT towards one side, matched two ways: data by sequence number, ACKs by the timestamp that comes back.
@@ -85,6 +87,8 @@ pub struct Half {
     pub payload_bytes: u64,
     /// ACKs for this direction's data whose window was lowered, cumulative. Written by packets the other way.
     pub rewritten: u64,
+    /// When `credit` was last topped up. Written by packets the other way.
+    pub paced_ns: u64,
     /// What the controller wants. Written by the controller.
     pub plan: Plan,
     /// End of the highest data sent; valid with [`Half::DATA_SEEN`]. Written by packets this way.
@@ -94,15 +98,17 @@ pub struct Half {
     /// Epoch (`Control::epoch`) that [`Half::LIMITED`] belongs to. Written by packets this way.
     pub epoch: u32,
     /// Right edge promised to the sender so far: the largest ack + window that was let through.
-    /// From here on to `dup_acks`: written by packets the other way.
+    /// From here on to `flags`: written by packets the other way.
     pub edge: u32,
     /// Highest byte known to have arrived: cumulative ACK, or the highest SACK edge above it.
     pub delivered: u32,
-    /// Highest cumulative ACK seen.
-    pub acked: u32,
     /// The window in force: grows from its start towards `plan.clamp_bytes`, bytes; 0: no plan was in force yet.
     /// Between SYN and SYN-ACK it holds what the SYN promised.
     pub window: u32,
+    /// How far the edge may advance now, bytes.
+    pub credit: u32,
+    /// What an ACK usually brings, bytes; the mean of about the last eight.
+    pub stretch: u32,
     /// Right edge promised by the newest ACK that carried `told_tsval`; valid with [`Half::TOLD`].
     pub told_edge: u32,
     /// The timestamp whose echo shows that the sender knows `told_edge`.
@@ -113,14 +119,12 @@ pub struct Half {
     pub scale: u8,
     /// Of the bits below: those that packets the other way write.
     pub flags: u8,
-    /// Duplicate ACKs in a row, saturating.
-    pub dup_acks: u8,
     /// Scale told by conntrack, plus one; 0: not told. Written by the controller.
     pub told_scale: u8,
     /// Of the bits below: those that packets this way write.
     pub data_flags: u8,
     /// Explicit padding; always 0.
-    pub pad: u8,
+    pub pad: [u8; 2],
 }
 
 impl Half {
@@ -128,7 +132,7 @@ impl Half {
     pub const SCALE_KNOWN: u8 = 1;
     /// In `flags`: the SYN of this direction's receiver carried a scale; it holds only if the other SYN had one too.
     pub const SCALE_OFFERED: u8 = 2;
-    /// In `flags`: `edge`, `delivered` and `acked` are valid.
+    /// In `flags`: `edge` and `delivered` are valid.
     pub const EDGE_KNOWN: u8 = 4;
     /// In `flags`: `told_edge` and `told_tsval` are valid.
     pub const TOLD: u8 = 8;
@@ -324,9 +328,9 @@ impl Counters {
 // What `bpf/layout.h` asserts too; with the sums of the fields these leave no room for hidden padding.
 const _: () = {
     assert!(size_of::<FlowKey>() == 16 + 16 + 2 + 2);
-    assert!(size_of::<Plan>() == 3 * 4);
+    assert!(size_of::<Plan>() == 4 * 4);
     assert!(size_of::<RttMatch>() == 3 * 8 + 10 * 4);
-    assert!(size_of::<Half>() == size_of::<RttMatch>() + 4 * 8 + size_of::<Plan>() + 9 * 4 + 8);
+    assert!(size_of::<Half>() == size_of::<RttMatch>() + 5 * 8 + size_of::<Plan>() + 10 * 4 + 8);
     assert!(size_of::<FlowState>() == 2 * size_of::<Half>() + 2 * 8);
     assert!(size_of::<Control>() == 8 + 2 * 4 + 2 * size_of::<Plan>());
     assert!(size_of::<Counters>() == (Reason::COUNT + 4 * 2) * 8);

@@ -94,7 +94,7 @@ fn decide(half: &mut Half, control: &Control, tcp: &TcpFields, now: Time) -> Ver
             (_, false) => Reason::ScaleUnknown,
         });
     };
-    window::clamp(half, tcp, scale, stale, control.dry_run != 0)
+    window::clamp(half, tcp, scale, window::Mode { stale, dry_run: control.dry_run != 0 }, now)
 }
 
 /// Counts a packet and what it carried.

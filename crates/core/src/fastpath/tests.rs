@@ -5,7 +5,7 @@ use super::vectors::Step;
 use super::*;
 use crate::wire::{self, Link};
 
-const PLAN: Plan = Plan { clamp_bytes: 100_000, floor_bytes: 2_920, growth_bytes: 3_000 };
+const PLAN: Plan = Plan { clamp_bytes: 100_000, floor_bytes: 2_920, growth_bytes: 3_000, pace_bytes: 0 };
 const MSS: u32 = 1_448;
 
 /// A download seen by the access point: data goes down, ACKs go up.
@@ -70,13 +70,17 @@ fn acknowledge(ack: u32, window: u16) -> TcpFields {
 fn the_shared_vectors_hold() {
     for case in vectors::read(include_str!("../../../../tests/vectors/window.txt")) {
         let mut control = Control::default();
-        let now = Time::from_nanos(10_000_000_000);
+        let mut now = Time::from_nanos(10_000_000_000);
         let mut state = FlowState::new(&control, now);
         control.heartbeat_ns = now.as_nanos();
         for step in case.steps {
             match step {
                 Step::Plan(direction, plan) => state.half[direction.index()].plan = plan,
                 Step::Told(direction, scale) => state.half[direction.index()].told_scale = scale + 1,
+                Step::Wait(span) => {
+                    now += span;
+                    control.heartbeat_ns = now.as_nanos();
+                }
                 Step::Stale(stale) => control.heartbeat_ns = if stale { 1 } else { now.as_nanos() },
                 Step::DryRun => control.dry_run = 1,
                 Step::Segment { direction, frame, expected, line } => {
@@ -164,17 +168,55 @@ fn a_window_that_fell_is_a_window_in_force_and_a_raised_clamp_is_grown_into() {
 }
 
 #[test]
-fn window_updates_are_no_duplicates() {
-    let mut download = Download::with_scale(0, PLAN);
+fn a_window_update_may_move_a_paced_edge_and_a_duplicate_may_not() {
+    let mut download = Download::with_scale(0, Plan { pace_bytes: 1_000_000, ..PLAN });
+    download.offered = 2_000;
     download.ack(1_000);
     download.data(MSS);
-    for offered in [10_000, 20_000, 30_000, 40_000] {
-        download.offered = offered;
-        download.ack(1_000);
-    }
-    assert_eq!(download.state.half[0].dup_acks, 0);
+    download.offered = 60_000;
+    // Edge 3,000 and 3,000 bytes of credit.
+    assert_eq!(download.ack(1_000), 5_000);
+    download.now += Span::from_millis(100);
+    assert_eq!(download.ack(1_000), 5_000);
+    assert!(download.ack(1_000 + MSS) > 5_000);
+}
+
+#[test]
+fn acks_that_waited_together_come_back_at_the_pace_of_the_share() {
+    // 3 MB/s: 3,000 bytes a millisecond.
+    let plan = Plan { pace_bytes: 3_221_225, ..PLAN };
+    let mut download = Download::with_scale(0, plan);
     download.ack(1_000);
-    assert_eq!(download.state.half[0].dup_acks, 1);
+    (0..60).for_each(|_| {
+        download.now += Span::from_micros(500);
+        download.round();
+    });
+    let before = download.state.half[0].edge;
+    let first = download.sent;
+    (0..12).for_each(|_| download.data(MSS));
+    download.now += Span::from_millis(20);
+    (1..=12).for_each(|k| {
+        download.ack(first + k * MSS);
+    });
+    let advance = download.state.half[0].edge - before;
+    assert!((3_000..3_500).contains(&advance), "{advance}");
+}
+
+#[test]
+fn a_receiver_that_acknowledges_in_large_steps_is_not_held_to_small_ones() {
+    let plan = Plan { pace_bytes: 3_221_225, ..PLAN };
+    let mut download = Download::with_scale(0, plan);
+    download.ack(1_000);
+    let mut now = 0;
+    for _ in 0..100 {
+        let flight = download.state.half[0].edge.wrapping_sub(download.sent).min(40_000);
+        now = download.sent;
+        download.data(flight);
+        download.now += Span::from_millis(14);
+        download.ack(download.sent);
+    }
+    // 40 kB every 14 ms are 2.9 MB/s, within the pace.
+    assert!(download.sent - now > 30_000, "{}", download.sent - now);
 }
 
 #[test]
@@ -278,10 +320,11 @@ proptest! {
         clamp: u32,
         floor: u32,
         growth: u32,
+        pace: u32,
         scale in 0u8..=15,
         near: bool,
     ) {
-        let mut download = Download::with_scale(0, Plan { clamp_bytes: clamp, floor_bytes: floor, growth_bytes: growth });
+        let mut download = Download::with_scale(0, Plan { clamp_bytes: clamp, floor_bytes: floor, growth_bytes: growth, pace_bytes: pace });
         download.state.half[0].told_scale = scale;
         for ((seq, ack, window, flags, up), timestamps, sack_high, window_scale, bytes) in packets {
             // Mostly near each other, so that the edges meet.

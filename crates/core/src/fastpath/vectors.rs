@@ -3,8 +3,10 @@
 //! A line is a comment (`#`), `case NAME`, a wish of the controller, or a segment and what must become of it:
 //!
 //! ```text
-//! plan down clamp=100000 floor=2920 growth=3000     of the half whose data goes down; "default" for new ones
+//! plan down clamp=100000 floor=2920 growth=3000     of the half whose data goes down; "default" for new ones;
+//!                                                   pace=BYTES in 2^30 ns
 //! told down scale=7                                 as conntrack would tell it
+//! wait us=5000                                      before what follows
 //! stale | fresh | dry-run                           heartbeat and mode from here on
 //! up seq=1 ack=1001 window=502 -> rewrite 114       "up": to the remote side; also "-> REASON"
 //! ```
@@ -14,6 +16,7 @@
 use super::layout::{Plan, Reason};
 use super::{Verdict, layout::FlowKey};
 use crate::packet::Direction;
+use crate::units::Span;
 use crate::wire::build::{Frame, Segment, option, v4};
 use crate::wire::{Endpoint, flag};
 
@@ -33,6 +36,8 @@ pub enum Step {
     Plan(Direction, Plan),
     /// Conntrack told this scale.
     Told(Direction, u8),
+    /// Time passes.
+    Wait(Span),
     /// The heartbeat is too old from here on, or not.
     Stale(bool),
     /// Decide only, from here on.
@@ -84,6 +89,7 @@ fn step(line: &str, number: usize) -> Option<Step> {
     Some(match words[0] {
         "plan" => Step::Plan(direction(words[1])?, plan(&words[2..])),
         "told" => Step::Told(direction(words[1])?, value(&words, "scale")? as u8),
+        "wait" => Step::Wait(Span::from_micros(u64::from(value(&words, "us")?))),
         "stale" => Step::Stale(true),
         "fresh" => Step::Stale(false),
         "dry-run" => Step::DryRun,
@@ -106,7 +112,7 @@ fn direction(word: &str) -> Option<Direction> {
 
 fn plan(words: &[&str]) -> Plan {
     let of = |name| value(words, name).unwrap_or(0);
-    Plan { clamp_bytes: of("clamp"), floor_bytes: of("floor"), growth_bytes: of("growth") }
+    Plan { clamp_bytes: of("clamp"), floor_bytes: of("floor"), growth_bytes: of("growth"), pace_bytes: of("pace") }
 }
 
 fn text<'a>(words: &[&'a str], name: &str) -> Option<&'a str> {

@@ -12,7 +12,8 @@
 
 #define INITIAL_WINDOW 14600
 #define LARGEST_WINDOW (1u << 30)
-#define HOLE 3
+#define PACE_SHIFT 30
+#define LONGEST_PAUSE_NS (1ull << PACE_SHIFT)
 #define GIVEN_UP_NS 4000000000ull
 
 struct verdict {
@@ -68,14 +69,15 @@ static __always_inline void handshake_forget(struct half *h)
 	h->mss = 0;
 	h->edge = 0;
 	h->delivered = 0;
-	h->acked = 0;
 	h->window = 0;
 	h->told_edge = 0;
 	h->told_tsval = 0;
 	h->last_window = 0;
 	h->scale = 0;
 	h->flags = 0;
-	h->dup_acks = 0;
+	h->credit = 0;
+	h->stretch = 0;
+	h->paced_ns = 0;
 	h->told_scale = 0;
 	h->data_flags = 0;
 }
@@ -98,7 +100,6 @@ static __always_inline void handshake_promise(struct half *h, __u32 ack, __u32 w
 	if (h->flags & EDGE_KNOWN)
 		return;
 	h->flags |= EDGE_KNOWN;
-	h->acked = ack;
 	h->delivered = ack;
 	h->edge = ack + window;
 	h->window = 0;
@@ -261,38 +262,36 @@ static __always_inline void measure_tell(struct half *h, const struct packet *p,
 	h->flags |= TOLD;
 }
 
-/* What an ACK brought. */
-struct progress {
-	__u32 newly;
-	int closes_hole;
-};
-
-/* RFC 5681 section 2: no data, no FIN, the same window, something outstanding. */
-static __always_inline int window_duplicate(const struct half *h, const struct packet *p, int seen)
-{
-	return !p->payload_bytes && !(p->flags & TCP_FIN) && p->window == h->last_window && seen &&
-	       after(h->snd_nxt, p->ack);
-}
-
-static __always_inline struct progress window_progress(struct half *h, const struct packet *p)
+/* What this ACK brought, bytes. */
+static __always_inline __u32 window_progress(struct half *h, const struct packet *p)
 {
 	int seen = h->data_flags & DATA_SEEN;
 	__u32 delivered = later(p->ack, h->delivered);
-	struct progress progress = {};
+	__u32 newly;
 
 	if (p->has & HAS_SACK && seen && !after(p->sack_high, h->snd_nxt))
 		delivered = later(p->sack_high, delivered);
-	progress.newly = delivered - h->delivered;
+	newly = delivered - h->delivered;
 	h->delivered = delivered;
-	if (after(p->ack, h->acked)) {
-		progress.closes_hole = h->dup_acks >= HOLE && progress.newly > h->plan.growth_bytes;
-		h->acked = p->ack;
-		h->dup_acks = 0;
-	} else if (p->ack == h->acked && !progress.newly && window_duplicate(h, p, seen)) {
-		if (h->dup_acks != 255)
-			h->dup_acks++;
+	return newly;
+}
+
+static __always_inline void window_earn(struct half *h, struct plan plan, __u32 newly, int scale, __u64 now)
+{
+	__u32 twice = h->stretch > ~0u / 2 ? ~0u : 2 * h->stretch;
+	__u32 bound = max_u32(max_u32(plan.growth_bytes, twice), 2u << scale);
+
+	if (!h->window) {
+		h->credit = bound;
+	} else {
+		__u64 pause = since(now, h->paced_ns);
+		__u64 earned = plan.pace_bytes * (pause < LONGEST_PAUSE_NS ? pause : LONGEST_PAUSE_NS) >> PACE_SHIFT;
+		__u64 credit = h->credit + earned;
+
+		h->credit = credit < bound ? (__u32)credit : bound;
 	}
-	return progress;
+	h->paced_ns = now;
+	h->stretch = h->stretch - h->stretch / 8 + newly / 8;
 }
 
 static __always_inline __u32 window_in_flight(const struct half *h)
@@ -300,7 +299,7 @@ static __always_inline __u32 window_in_flight(const struct half *h)
 	return h->data_flags & DATA_SEEN && after(h->snd_nxt, h->delivered) ? h->snd_nxt - h->delivered : 0;
 }
 
-static __always_inline void window_adapt(struct half *h, struct plan plan, struct progress progress)
+static __always_inline void window_adapt(struct half *h, struct plan plan, __u32 newly)
 {
 	__u32 floor = min_u32(plan.floor_bytes, LARGEST_WINDOW);
 	__u32 growth = min_u32(plan.growth_bytes, LARGEST_WINDOW);
@@ -309,11 +308,9 @@ static __always_inline void window_adapt(struct half *h, struct plan plan, struc
 
 	if (!window) {
 		window = max_u32(max_u32(window_in_flight(h), growth), max_u32(floor, INITIAL_WINDOW));
-	} else if (progress.closes_hole) {
-		window = max_u32(max_u32(min_u32(window, growth), floor), 1);
-	} else if (progress.newly) {
-		__u64 share = (__u64)progress.newly * growth / window;
-		__u32 step = share < progress.newly ? (__u32)share : progress.newly;
+	} else if (newly) {
+		__u64 share = (__u64)newly * growth / window;
+		__u32 step = share < newly ? (__u32)share : newly;
 		__u32 grown = window + max_u32(step, 1);
 
 		window = grown < window ? ~0u : grown;
@@ -322,28 +319,26 @@ static __always_inline void window_adapt(struct half *h, struct plan plan, struc
 }
 
 static __always_inline struct verdict window_clamp(struct half *h, const struct packet *p, int scale, int stale,
-						   int dry_run)
+						   int dry_run, __u64 now)
 {
 	int known = h->flags & EDGE_KNOWN;
 	struct verdict verdict = { .reason = WITHIN_PLAN };
 	struct plan plan = h->plan;
-	struct progress progress;
 	__u32 offered = (__u32)p->window << scale;
-	__u32 edge, allowed, least, window;
-	int lower;
+	__u32 newly, promised, edge, allowed, least, window;
+	int moves, lower;
 
 	/* Of data that nobody sent: its receiver will ignore the segment, and so does the law. */
 	if (h->data_flags & DATA_SEEN && after(p->ack, h->snd_nxt))
 		return verdict;
 	if (!known) {
-		h->acked = p->ack;
 		h->delivered = p->ack;
 		h->edge = p->ack;
 		h->window = 0;
-		h->dup_acks = 0;
 		h->flags |= EDGE_KNOWN;
 	}
-	progress = window_progress(h, p);
+	newly = window_progress(h, p);
+	moves = newly || p->window != h->last_window;
 	h->last_window = p->window;
 	if (!p->window) {
 		verdict.reason = ZERO_WINDOW;
@@ -355,18 +350,26 @@ static __always_inline struct verdict window_clamp(struct half *h, const struct 
 		verdict.reason = stale ? STALE : NO_PLAN;
 		return verdict;
 	}
-	window_adapt(h, plan, progress);
+	window_earn(h, plan, newly, scale, now);
+	window_adapt(h, plan, newly);
 	if (!known) {
 		/* What was promised before is not known; most likely it was this much. */
 		h->edge = p->ack + offered;
 		return verdict;
 	}
-	edge = later(h->delivered + h->window, h->edge);
+	promised = h->edge;
+	edge = later(promised, p->ack);
+	if (moves) {
+		__u32 step = later(h->delivered + h->window, edge) - edge;
+
+		edge += plan.pace_bytes ? min_u32(step, h->credit) : step;
+	}
 	allowed = min_u32(edge - p->ack, offered) >> scale;
 	least = (min_u32(plan.floor_bytes, LARGEST_WINDOW) + (1u << scale) - 1) >> scale;
 	window = min_u32(max_u32(allowed, max_u32(least, 1)), p->window);
 	lower = window < p->window;
-	h->edge = later(h->edge, p->ack + (dry_run ? offered : window << scale));
+	h->edge = later(promised, p->ack + (dry_run ? offered : window << scale));
+	h->credit -= min_u32(h->credit, h->edge - promised);
 	if (!lower)
 		return verdict;
 	if (dry_run) {
@@ -395,7 +398,7 @@ static __always_inline struct verdict decide(struct half *h, const struct contro
 	else if (p->has & HAS_AUTHENTICATION)
 		verdict.reason = AUTHENTICATED;
 	else if (scale >= 0)
-		return window_clamp(h, p, scale, stale, control->dry_run != 0);
+		return window_clamp(h, p, scale, stale, control->dry_run != 0, now);
 	else
 		verdict.reason = !p->window ? ZERO_WINDOW : stale ? STALE : SCALE_UNKNOWN;
 	return verdict;

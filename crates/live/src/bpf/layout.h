@@ -24,6 +24,7 @@ struct plan {
 	__u32 clamp_bytes;
 	__u32 floor_bytes;
 	__u32 growth_bytes;
+	__u32 pace_bytes;
 };
 
 struct rtt_match {
@@ -48,23 +49,24 @@ struct half {
 	__u64 packets;
 	__u64 payload_bytes;
 	__u64 rewritten;
+	__u64 paced_ns;
 	struct plan plan;
 	__u32 snd_nxt;
 	__u32 mss;
 	__u32 epoch;
 	__u32 edge;
 	__u32 delivered;
-	__u32 acked;
 	__u32 window;
+	__u32 credit;
+	__u32 stretch;
 	__u32 told_edge;
 	__u32 told_tsval;
 	__u16 last_window;
 	__u8 scale;
 	__u8 flags;
-	__u8 dup_acks;
 	__u8 told_scale;
 	__u8 data_flags;
-	__u8 pad;
+	__u8 pad[2];
 };
 
 enum half_flags {
@@ -140,9 +142,9 @@ struct set_scale_args {
 };
 
 _Static_assert(sizeof(struct flow_key) == 16 + 16 + 2 + 2, "flow_key");
-_Static_assert(sizeof(struct plan) == 3 * 4, "plan");
+_Static_assert(sizeof(struct plan) == 4 * 4, "plan");
 _Static_assert(sizeof(struct rtt_match) == 3 * 8 + 10 * 4, "rtt_match");
-_Static_assert(sizeof(struct half) == sizeof(struct rtt_match) + 4 * 8 + sizeof(struct plan) + 9 * 4 + 8, "half");
+_Static_assert(sizeof(struct half) == sizeof(struct rtt_match) + 5 * 8 + sizeof(struct plan) + 10 * 4 + 8, "half");
 _Static_assert(sizeof(struct flow_state) == 2 * sizeof(struct half) + 2 * 8, "flow_state");
 _Static_assert(sizeof(struct control) == 8 + 2 * 4 + 2 * sizeof(struct plan), "control");
 _Static_assert(sizeof(struct counters) == (REASONS + 4 * 2) * 8, "counters");

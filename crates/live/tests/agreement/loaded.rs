@@ -19,24 +19,10 @@ fn is_runnable(frame: &[u8]) -> bool {
     frame.len() >= shortest
 }
 
-/// What depends on the moment at which the kernel looked at its clock.
-fn without_times(mut state: FlowState) -> FlowState {
-    state.first_seen_ns = 0;
-    state.last_seen_ns = 0;
-    for half in &mut state.half {
-        half.rtt.seq_sent_ns = half.rtt.seq_sent_ns.min(1);
-        half.rtt.ts_sent_ns = half.rtt.ts_sent_ns.min(1);
-        half.rtt.sum_ns = 0;
-        half.rtt.last_ns = 0;
-        half.rtt.min_ns = u32::from(half.rtt.min_ns == u32::MAX);
-    }
-    state
-}
-
-fn monotonic() -> Time {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    Time::from_nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
-}
+/// The program with a clock that the test sets: heartbeat plus the mark of the packet, ns.
+const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/test-clock.bpf.o"));
+/// How far a stale heartbeat lies back.
+const STALE_NS: u32 = 3_000_000_000;
 
 fn write_control(program: &Program, control: &Control) {
     program.control().heartbeat(Time::from_nanos(control.heartbeat_ns));
@@ -63,12 +49,13 @@ fn change_flows(program: &Program, reference: &mut Reference) {
     }
 }
 
-fn assert_alike(program: &Program, reference: &mut Reference, crossing: &Crossing, out: &mut [u8]) {
+fn assert_alike(program: &Program, reference: &mut Reference, crossing: &Crossing, mark: u32, out: &mut [u8]) {
     let Crossing { direction, link, merged, frame } = crossing;
     let layer = if *link == Link::Ip { LinkLayer::Ip } else { LinkLayer::Ethernet };
-    let packet = TestPacket { bytes: frame, merged: *merged };
+    let packet = TestPacket { bytes: frame, merged: *merged, mark };
+    let now = Time::from_nanos(reference.control.heartbeat_ns + u64::from(mark));
     let mut bytes = frame.clone();
-    let (reason, key) = reference.pass(&mut bytes, *link, *merged, *direction, monotonic());
+    let (reason, key) = reference.pass(&mut bytes, *link, *merged, *direction, now);
     let run = program.run_on(program.prog_fd(*direction, layer), packet, out, 1);
     let run = run.unwrap_or_else(|error| panic!("{error:?} {crossing:?}"));
     assert_eq!(run.returned as i32, -1);
@@ -76,13 +63,13 @@ fn assert_alike(program: &Program, reference: &mut Reference, crossing: &Crossin
     assert_eq!(program.counters().unwrap(), reference.counters, "{reason:?} {crossing:?}");
     if let Some(key) = key {
         let state = program.flow(&key).unwrap().expect("in the table");
-        assert_eq!(without_times(state), without_times(reference.flows[&key]), "{crossing:?}");
+        assert_eq!(state, reference.flows[&key], "{crossing:?}");
     }
 }
 
 #[test]
 fn the_loaded_program_agrees_with_rust() {
-    let program = match Program::load(LoadOptions::default()) {
+    let program = match Program::load_object(OBJECT, LoadOptions::default()) {
         Ok(program) => program,
         Err(error) => {
             eprintln!("SKIPPED: {error}: {:?}", std::error::Error::source(&error));
@@ -94,19 +81,21 @@ fn the_loaded_program_agrees_with_rust() {
     let mut out = vec![0; 8_192];
     let mut fresh = true;
     let mut passed = 0;
+    let mut now_ns = 5_000_000_000;
     while passed < PACKETS {
         if passed % SPELL == 0 {
             fresh = spell(&mut reference.control, &mut traffic.random);
             change_flows(&program, &mut reference);
         }
         if passed % 64 == 0 || passed % SPELL == 0 {
-            let now = monotonic().as_nanos();
-            reference.control.heartbeat_ns = if fresh { now } else { now.saturating_sub(3_000_000_000) };
+            reference.control.heartbeat_ns = now_ns - if fresh { 0 } else { u64::from(STALE_NS) };
             write_control(&program, &reference.control);
         }
+        now_ns += u64::from(traffic.random.below(2_000_000));
         let crossing = traffic.next();
         if is_runnable(&crossing.frame) {
-            assert_alike(&program, &mut reference, &crossing, &mut out);
+            let mark = (now_ns - reference.control.heartbeat_ns) as u32;
+            assert_alike(&program, &mut reference, &crossing, mark, &mut out);
             passed += 1;
         }
     }

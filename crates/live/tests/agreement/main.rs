@@ -69,11 +69,12 @@ impl Reference {
 
 /// What a controller may want, sensible or not.
 pub fn whim(random: &mut Random) -> Plan {
-    let wide = random.percent(15);
+    let wide = random.percent(10);
     Plan {
         clamp_bytes: if wide { random.pick(&[1_000_000, u32::MAX]) } else { random.pick(&[1, 3_000, 9_000, 50_000]) },
         floor_bytes: random.pick(if wide { &[5_840, 40_000, u32::MAX] } else { &[0, 600, 600] }),
         growth_bytes: random.pick(&[0, 300, 300, 3_000, 30_000, u32::MAX]),
+        pace_bytes: random.pick(&[0, 0, 10_000, 3_000_000, u32::MAX]),
     }
 }
 
@@ -81,7 +82,7 @@ pub fn whim(random: &mut Random) -> Plan {
 pub fn spell(control: &mut Control, random: &mut Random) -> bool {
     control.epoch += 1;
     control.dry_run = u32::from(random.percent(6));
-    let nothing = random.percent(7);
+    let nothing = random.percent(6);
     control.default_plan = [0, 1].map(|_| if nothing { Plan::default() } else { whim(random) });
     !random.percent(6)
 }
@@ -169,20 +170,24 @@ fn the_headers_compiled_for_the_host_agree_with_rust() {
 
 #[test]
 fn the_shared_vectors_hold_in_c() {
-    const NOW: u64 = 10_000_000_000;
     for case in vectors::read(include_str!("../../../../tests/vectors/window.txt")) {
-        let mut world = host::World { state: host::open(&Control::default(), NOW), ..host::World::default() };
-        world.control.heartbeat_ns = NOW;
+        let mut now = 10_000_000_000;
+        let mut world = host::World { state: host::open(&Control::default(), now), ..host::World::default() };
+        world.control.heartbeat_ns = now;
         for step in case.steps {
             match step {
                 Step::Plan(direction, plan) => world.state.half[direction.index()].plan = plan,
                 Step::Told(direction, scale) => world.state.half[direction.index()].told_scale = scale + 1,
-                Step::Stale(stale) => world.control.heartbeat_ns = if stale { 1 } else { NOW },
+                Step::Wait(span) => {
+                    now += span.as_nanos();
+                    world.control.heartbeat_ns = now;
+                }
+                Step::Stale(stale) => world.control.heartbeat_ns = if stale { 1 } else { now },
                 Step::DryRun => world.control.dry_run = 1,
                 Step::Segment { direction, mut frame, expected, line } => {
                     let linear = frame.len();
                     let link = Link::Ethernet;
-                    let reason = host::packet(&mut world, &mut frame, linear, Merged::NOT, link, direction, NOW);
+                    let reason = host::packet(&mut world, &mut frame, linear, Merged::NOT, link, direction, now);
                     assert_eq!(reason, expected.reason() as i32, "{}, line {line}", case.name);
                     if let (Verdict::Rewrite { window }, Parsed::Tcp(tcp)) = (expected, wire::parse(&frame, link)) {
                         assert_eq!(tcp.window, window, "{}, line {line}", case.name);
