@@ -35,7 +35,7 @@ pub struct Config {
     pub udp_weight: f64,
     /// Where the base RTT of a flow comes from.
     pub rtt: RttSource,
-    /// Mean queue at the last hop above which windows are trimmed, unless six full packets take longer.
+    /// Mean queue at the last hop above which windows are trimmed, unless four full packets take longer.
     pub queue: Span,
     /// Queue that the growth of all windows together may build at the last hop.
     pub growth: Span,

@@ -44,8 +44,8 @@ pub enum RttSource {
 }
 
 /// A slow hop holds at least this many full packets at its queue target: one in service, one for a delayed ACK to wait
-/// for, one for the ACK itself, and as much again for the backoffs between them.
-const QUEUE_PACKETS: u64 = 6;
+/// for, one that the ACK's own contention costs, and one that waits.
+const QUEUE_PACKETS: u64 = 4;
 
 /// What the controller is told once.
 #[derive(Clone, Copy, Debug)]
@@ -64,8 +64,8 @@ pub struct Params {
     pub bounds: window::Bounds,
     /// How long a base RTT is remembered: long enough to meet an empty queue, short enough to follow a walk. 10 s.
     pub rtt_memory: Span,
-    /// Queue at the last hop above which windows are trimmed down, unless [`QUEUE_PACKETS`] take longer. 3 ms: a third
-    /// of the 10 ms that a game's packets may wait, because the worst wait is about three times the mean.
+    /// Queue at the last hop above which windows are trimmed down, unless [`QUEUE_PACKETS`] take longer. 2 ms: a
+    /// game's packets may wait 10 ms, and the worst of a hundred waits about four times the mean.
     pub queue_target: Span,
     /// Bounds of the trim.
     pub trim: (f64, f64),
@@ -85,7 +85,7 @@ impl Params {
             rtt: RttSource::Measured,
             bounds: window::Bounds::default(),
             rtt_memory: Span::from_secs(10),
-            queue_target: Span::from_millis(3),
+            queue_target: Span::from_millis(2),
             trim: (0.8, 1.15),
             max_flows: 65_536,
         }

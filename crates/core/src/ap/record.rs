@@ -16,7 +16,7 @@ const IDLE_INTERVALS: u32 = 5;
 const HEADROOM: f64 = 1.25;
 /// What a flow may want that fills a window which still grows: twice what it has, as slow start would.
 const GROWING: f64 = 2.0;
-/// Largest step of the trim per interval, and its gain on the relative error of the rate.
+/// Largest step of the trim per interval, and its gain on the relative error of the window.
 const TRIM_STEP: f64 = 0.02;
 const TRIM_GAIN: f64 = 0.25;
 /// IPv4 and TCP headers with timestamps, bytes.
@@ -106,18 +106,20 @@ impl Record {
         Some(self.rate.newest().max(self.rate.smooth()).mul_f64(growth))
     }
 
-    /// Moves the trim by what the last interval achieved.
+    /// Moves the trim by what the last interval achieved: down by what queues beyond the target, else up by what is
+    /// missing of the share, both as a part of the window.
     pub(super) fn trim(&mut self, params: &Params) {
-        let Some((sample, share)) = self.newest.zip(self.share) else { return };
-        let queue = sample.local_rtt_mean.map(|mean| mean - self.local_base(params));
-        let step = if queue.is_some_and(|q| q > params.queue_bound()) {
-            -TRIM_STEP
+        let Some(((sample, share), base_rtt)) = self.newest.zip(self.share).zip(self.base_rtt(params)) else { return };
+        let queue = sample.local_rtt_mean.map_or(Span::ZERO, |mean| mean - self.local_base(params));
+        let excess = queue - params.queue_bound();
+        let error = if excess > Span::ZERO {
+            -excess.as_secs_f64() / base_rtt.as_secs_f64()
         } else if self.is_held() && share > BitRate::ZERO {
-            let missing = 1.0 - self.rate.newest().as_bps() as f64 / share.as_bps() as f64;
-            (missing * TRIM_GAIN).clamp(-TRIM_STEP, TRIM_STEP)
+            1.0 - self.rate.newest().as_bps() as f64 / share.as_bps() as f64
         } else {
             0.0
         };
+        let step = (error * TRIM_GAIN).clamp(-TRIM_STEP, TRIM_STEP);
         self.trim = (self.trim + step).clamp(params.trim.0, params.trim.1);
     }
 
