@@ -2,7 +2,7 @@
 //!
 //! `clamp = share x base_rtt x payload_share x trim`   [bytes] = [bytes/s] x [s] x [1] x [1]
 //! `growth = share x growth_time`                       [bytes] per round trip
-//! `pace = 1.1 x share`                                  [bytes/s]
+//! `pace = 1.1 x hop`                                    [bytes/s]
 //!
 //! `base_rtt` is the round trip without queueing; `payload_share` = MSS / (MSS + headers), because shares count IP
 //! bytes and windows payload. Source: SAP-LAW section 3.2; MODELS.md 1.
@@ -12,8 +12,10 @@
 use crate::fastpath::layout::Plan;
 use crate::units::{BitRate, Span};
 
-/// How much faster than its share a promised edge may advance. At the share itself it could never catch up after the
-/// ACKs paused; what comes on top queues while it does, a tenth of what is caught up.
+/// How much faster than the whole hop carries TCP a promised edge may advance. Not than the flow's share: a flow among
+/// others is acknowledged in trains at the speed of the hop, and held to less it would never leave its first trains.
+/// At the speed of the hop itself it could not catch up after the ACKs paused; what comes on top queues while it does,
+/// a tenth of what is caught up.
 const PACE: f64 = 1.1;
 
 /// `Plan::pace_bytes` counts per 2^30 ns.
@@ -40,6 +42,8 @@ impl Default for Bounds {
 pub struct Flow {
     /// What it may use, in IP bits per second.
     pub share: BitRate,
+    /// What the hop carries of TCP altogether, in IP bits per second.
+    pub hop: BitRate,
     /// Its round trip without queueing.
     pub base_rtt: Span,
     /// Payload / IP bytes of full segments, 0..=1.
@@ -56,12 +60,13 @@ pub fn plan(flow: &Flow, bounds: &Bounds) -> Plan {
     let payload_rate = flow.share.mul_f64(flow.payload_share);
     let clamp = payload_rate.mul_f64(flow.trim).bytes_in(flow.base_rtt);
     let growth = payload_rate.bytes_in(bounds.growth_time);
+    let pace = flow.hop.mul_f64(flow.payload_share * PACE);
     let floor_bytes = flow.mss.saturating_mul(bounds.floor_segments);
     Plan {
         clamp_bytes: saturate(clamp).max(floor_bytes).max(1),
         floor_bytes,
         growth_bytes: saturate(growth).max(flow.mss.saturating_mul(2)),
-        pace_bytes: u32::try_from(payload_rate.mul_f64(PACE).bytes_in(PACE_SPAN)).unwrap_or(u32::MAX).max(1),
+        pace_bytes: u32::try_from(pace.bytes_in(PACE_SPAN)).unwrap_or(u32::MAX).max(1),
     }
 }
 
@@ -79,6 +84,7 @@ mod tests {
         // MODELS.md 9: C = 18 Mbit/s less 0.28 + 0.032 + 0.0056 + 0.124 Mbit/s of UDP, RTT 81.5 ms: 119 packets.
         let flow = Flow {
             share: BitRate::bps(18_000_000 - 441_600),
+            hop: BitRate::bps(18_000_000 - 441_600),
             base_rtt: "81.5ms".parse().unwrap(),
             payload_share: 1460.0 / 1500.0,
             trim: 1.0,
@@ -90,9 +96,27 @@ mod tests {
     }
 
     #[test]
+    fn a_flow_among_others_is_paced_by_the_hop_and_not_by_its_share() {
+        let alone = Flow {
+            share: BitRate::mbps(20),
+            hop: BitRate::mbps(20),
+            base_rtt: Span::from_millis(80),
+            payload_share: 1.0,
+            trim: 1.0,
+            mss: 1448,
+        };
+        let among_ten = Flow { share: BitRate::mbps(2), ..alone };
+        let pace = |flow| plan(flow, &Bounds::default()).pace_bytes;
+        assert_eq!(pace(&alone), pace(&among_ten));
+        // 22 Mbit/s are 2.75 MB/s, and 2^30 ns are 1.0737 s.
+        assert_eq!(pace(&alone), 2_952_790);
+    }
+
+    #[test]
     fn a_tiny_share_still_has_the_floor_and_a_huge_one_ends_at_the_largest_window() {
         let mut flow = Flow {
             share: BitRate::bps(1000),
+            hop: BitRate::mbps(20),
             base_rtt: Span::from_millis(10),
             payload_share: 0.97,
             trim: 1.0,

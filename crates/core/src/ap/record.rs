@@ -106,12 +106,16 @@ impl Record {
         Some(self.rate.newest().max(self.rate.smooth()).mul_f64(growth))
     }
 
+    /// Mean wait between access point and station in the newest interval.
+    pub(super) fn queue(&self, params: &Params) -> Option<Span> {
+        Some(self.newest?.local_rtt_mean? - self.local_base(params))
+    }
+
     /// Moves the trim by what the last interval achieved: down by what queues beyond the target, else up by what is
     /// missing of the share, both as a part of the window.
-    pub(super) fn trim(&mut self, params: &Params) {
-        let Some(((sample, share), base_rtt)) = self.newest.zip(self.share).zip(self.base_rtt(params)) else { return };
-        let queue = sample.local_rtt_mean.map_or(Span::ZERO, |mean| mean - self.local_base(params));
-        let excess = queue - params.queue_bound();
+    pub(super) fn trim(&mut self, params: &Params, queue: Option<Span>) {
+        let Some((share, base_rtt)) = self.share.zip(self.base_rtt(params)) else { return };
+        let excess = queue.unwrap_or_default() - params.queue_bound();
         let error = if excess > Span::ZERO {
             -excess.as_secs_f64() / base_rtt.as_secs_f64()
         } else if self.is_held() && share > BitRate::ZERO {
@@ -138,12 +142,13 @@ impl Record {
 
     /// Turns `share` into a plan; `Some` when it differs from the one in force. Without a base RTT the default plan
     /// that the flow started with stays.
-    pub(super) fn decide(&mut self, params: &Params, share: BitRate) -> Option<Plan> {
+    pub(super) fn decide(&mut self, params: &Params, share: BitRate, hop: BitRate) -> Option<Plan> {
         let (sample, base_rtt) = self.newest.zip(self.base_rtt(params))?;
         self.share = Some(share);
         let mss = if sample.mss == 0 { USUAL_MSS } else { sample.mss };
         let flow = window::Flow {
             share,
+            hop,
             base_rtt,
             payload_share: f64::from(mss) / (f64::from(mss) + HEADERS),
             trim: self.trim,

@@ -15,6 +15,8 @@ struct Sender {
     controllable: bool,
     bytes: u64,
     queue: Span,
+    /// What its receiver's delayed ACKs add to its mean RTT.
+    delayed_acks: Span,
 }
 
 const LOCAL: Span = Span::from_millis(1);
@@ -23,7 +25,15 @@ const PAYLOAD_SHARE: f64 = 1448.0 / 1500.0;
 
 impl Sender {
     fn new(id: u32) -> Self {
-        Self { id: FlowId(id), window_bytes: 0, limit: None, controllable: true, bytes: 0, queue: Span::ZERO }
+        Self {
+            id: FlowId(id),
+            window_bytes: 0,
+            limit: None,
+            controllable: true,
+            bytes: 0,
+            queue: Span::ZERO,
+            delayed_acks: Span::ZERO,
+        }
     }
 
     fn window_ip_bits(&self) -> f64 {
@@ -80,7 +90,7 @@ fn sample_of(s: &Sender, hop: &Hop, step: u64) -> FlowSample {
         payload_bytes: s.bytes.max(step),
         local_rtt_min: Some(LOCAL + s.queue),
         remote_rtt_min: Some(REMOTE),
-        local_rtt_mean: Some(LOCAL + hop.contention + s.queue),
+        local_rtt_mean: Some(LOCAL + hop.contention + s.queue + s.delayed_acks),
         window_limited: s.limit.is_none_or(|limit| s.window_ip_bits() / 0.081 < limit.as_bps() as f64),
         window_bytes: s.window_bytes,
         mss: 1448,
@@ -93,7 +103,7 @@ fn rates(ap: &Ap) -> Vec<f64> {
     ap.snapshot().flows.iter().map(|f| f.rate.as_mbps_f64()).collect()
 }
 
-const HOP: Hop = Hop { carries: BitRate::mbps(24), contention: Span::from_millis(3) };
+const HOP: Hop = Hop { carries: BitRate::mbps(24), contention: Span::from_micros(1_500) };
 
 #[test]
 fn a_lone_download_reaches_its_share_although_the_minimum_rtt_is_too_short() {
@@ -117,7 +127,7 @@ fn equation_one_to_the_letter_is_not_trimmed() {
 
 #[test]
 fn a_capacity_given_too_high_does_not_bring_the_queue_back() {
-    let mut ap = Ap::new(Params::new(BitRate::mbps(27)));
+    let mut ap = Ap::new(Params::new(BitRate::mbps(26)));
     let mut senders = [Sender::new(1)];
     run(&mut ap, &HOP, &mut senders, BitRate::ZERO, 30);
     assert!(senders[0].queue < Span::from_millis(5), "{}", senders[0].queue);
@@ -132,6 +142,26 @@ fn what_a_server_limited_flow_leaves_goes_to_the_greedy_one() {
     run(&mut ap, &HOP, &mut senders, BitRate::ZERO, 20);
     let rates = rates(&ap);
     assert!((rates[0] - 3.0).abs() < 0.1 && rates[1] > 18.5, "{rates:?}");
+}
+
+#[test]
+fn contention_that_looks_like_a_queue_costs_a_bounded_part_of_the_share() {
+    let busy_air = Hop { contention: Span::from_millis(6), ..HOP };
+    let mut ap = Ap::new(Params::new(BitRate::mbps(23)));
+    let mut senders = [Sender::new(1)];
+    run(&mut ap, &busy_air, &mut senders, BitRate::ZERO, 20);
+    // A tenth by the trim, and 6 ms of 87 that the minimum RTT does not show.
+    assert!(rates(&ap)[0] > 23.0 * 0.9 * 81.0 / 87.0 - 0.1, "{:?}", rates(&ap));
+}
+
+#[test]
+fn delayed_acks_of_one_flow_are_not_taken_for_a_queue() {
+    let mut ap = Ap::new(Params::new(BitRate::mbps(23)));
+    let mut senders = [Sender::new(1), Sender::new(2)];
+    senders[0].delayed_acks = Span::from_millis(15);
+    run(&mut ap, &HOP, &mut senders, BitRate::ZERO, 20);
+    let rates = rates(&ap);
+    assert!((rates[0] - rates[1]).abs() < 0.5 && rates[0] > 10.5, "{rates:?}");
 }
 
 #[test]

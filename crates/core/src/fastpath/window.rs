@@ -22,7 +22,7 @@
 //!
 //! Differs: the window grows additively towards the clamp instead of jumping there, so that slow start does not end
 //! in a burst. It is counted from what is delivered rather than from the ACK, so that a hole with SACK keeps the
-//! sender going and its end releases nothing at once. The edge is paced a little above the share, so that ACKs which
+//! sender going and its end releases nothing at once. The edge is paced a little above what the hop carries, so that ACKs which
 //! waited for the air together, or one that closes a hole without SACK, do not come back as a burst of data.
 //!
 //! Not done: nothing is ever raised; a sender that ignores windows is not held. A pause of the ACKs longer than

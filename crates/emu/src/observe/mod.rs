@@ -2,7 +2,8 @@
 //!
 //! A packet is *sent* when the engine reads it from the interface of the flow's `from` host, *delivered* when it is
 //! written to an interface of the `to` host, *lost* when a model says so. One-way delay is the difference of the two
-//! scheduled times, which count from the start of the scenario. A packet that vanishes inside a kernel (or is still under way at the end) counts nowhere.
+//! scheduled times, which count from the start of the scenario. A packet that vanishes inside a kernel (or is still
+//! under way at the end) counts nowhere.
 
 pub mod identify;
 pub mod track;
