@@ -71,7 +71,8 @@ impl<'a> Cursor<'a> {
     }
 
     fn plan(&mut self) -> Option<Plan> {
-        Some(Plan { clamp_bytes: self.u32()?, floor_bytes: self.u32()?, growth_bytes: self.u32()? })
+        let (clamp_bytes, floor_bytes) = (self.u32()?, self.u32()?);
+        Some(Plan { clamp_bytes, floor_bytes, growth_bytes: self.u32()?, pace_bytes: self.u32()? })
     }
 }
 

@@ -5,7 +5,7 @@
 //! `pace = 1.1 x hop`                                    [bytes/s]
 //!
 //! `base_rtt` is the round trip without queueing; `payload_share` = MSS / (MSS + headers), because shares count IP
-//! bytes and windows payload. Source: SAP-LAW section 3.2; MODELS.md 1.
+//! bytes and windows payload. Source: SAP-LAW section 3.2.
 //! Ours: growth. Whatever a window gains within one round trip arrives on top of what the hop carries, so the queue
 //! that growth builds is at most the growth itself: `growth_time` is that queue in time.
 
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn the_papers_home_gets_the_papers_window() {
-        // MODELS.md 9: C = 18 Mbit/s less 0.28 + 0.032 + 0.0056 + 0.124 Mbit/s of UDP, RTT 81.5 ms: 119 packets.
+        // SAP-LAW figure 9: C = 18 Mbit/s less 0.28 + 0.032 + 0.0056 + 0.124 Mbit/s of UDP, RTT 81.5 ms: 119 packets.
         let flow = Flow {
             share: BitRate::bps(18_000_000 - 441_600),
             hop: BitRate::bps(18_000_000 - 441_600),

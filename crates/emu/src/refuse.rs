@@ -3,7 +3,8 @@
 use crate::air::Retune;
 use crate::observe::identify::{MARK, UDP_HEADERS};
 use lasthop_home::scenario::{
-    Capacity, CongestionControl, Discipline, Flow, Kind, LastHop, Scenario, ScenarioError, Storage, Tcp, Wifi,
+    CARRIER_SENSE_DEFAULT, Capacity, CongestionControl, Discipline, Flow, Kind, LastHop, Scenario, ScenarioError,
+    Storage, Tcp, Wifi,
 };
 
 /// Most hosts: each is a namespace, a TAP and a place in every ppoll.
@@ -27,6 +28,10 @@ pub fn check(scenario: &Scenario) -> Result<&Wifi, ScenarioError> {
     }
     if cell.hidden {
         return Err(scenario.refuse("wifi.hidden", "every station hears every other"));
+    }
+    if cell.carrier_sense_threshold != CARRIER_SENSE_DEFAULT {
+        let why = "without hidden stations every one hears every other, however weak";
+        return Err(scenario.refuse("wifi.carrier_sense_threshold", why));
     }
     if let Some(slow) = scenario.stations.iter().find(|s| s.storage != Storage::default()) {
         let key = format!("station.{}.storage", slow.table);

@@ -76,7 +76,7 @@ impl Default for Config {
         Self {
             lan: Vec::new(),
             wan: None,
-            // Above about 98 % of what the air carries, its queue begins to build (MODELS.md 1).
+            // Above about 98 % of what the air carries, its queue begins to build (book/src/window-control.md).
             capacity: Capacity::Share(0.98),
             link: None,
             interval: Span::from_millis(200), // the paper's

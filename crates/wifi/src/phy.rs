@@ -4,7 +4,7 @@
 //! ERP-OFDM (802.11g): `20 us + 4 us x ceil((16 + 8 n + 6) / N_DBPS) + 6 us`, N_DBPS = 4 us x R, 6 us signal extension.
 //! n counts the bytes of the MAC frame: 28 of header and FCS, 8 of LLC/SNAP, the IP packet; ACK and CTS 14, RTS 20.
 //! `EIFS = SIFS + ACK at the lowest basic rate + DIFS`, `ACK timeout = SIFS + slot + PHY header`.
-//! Source: IEEE 802.11-2016 clauses 10.3, 15, 16, 18; the table of `MODELS.md` section 5.
+//! Source: IEEE 802.11-2016 clauses 10.3, 15, 16, 18.
 //!
 //! A b station in a g cell (or `protection`) makes the slot 20 us and every OFDM data frame is preceded by a
 //! CTS-to-self at 1 or 2 Mbit/s and a SIFS.

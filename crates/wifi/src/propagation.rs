@@ -3,7 +3,7 @@
 //! `P_r(d) = P_r(d0) - 10 beta log10(d / d0) + X [dBm]`, X ~ N(0, sigma) drawn per frame, d0 = 1 m
 //! `P_r(d0) = P_t (c / (4 pi f d0))^2 [W]`, Friis, gains and system loss 1
 //! `p_loss = Phi((threshold - mean P_r) / sigma)`
-//! Source: ns-2's Shadowing; `MODELS.md` section 5. Below d0 the distance counts as d0.
+//! Source: ns-2's Shadowing model. Below d0 the distance counts as d0.
 //! Not modelled: fading that lasts longer than a frame, interference from outside, rate-dependent sensitivity.
 
 /// Speed of light, m/s.

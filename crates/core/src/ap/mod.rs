@@ -3,7 +3,7 @@
 //! Every interval: the capacity less what UDP (and TCP that cannot be controlled) uses is shared out
 //! ([`crate::share`]), each share becomes a window over the flow's base RTT ([`crate::window`]), and the window is
 //! trimmed by what it achieved: raised while the flow stays below its share and no queue stands at the last hop,
-//! lowered while one does. Source: SAP-LAW section 3.2 and eq. (1); MODELS.md 1.
+//! lowered while one does. Source: SAP-LAW section 3.2 and eq. (1).
 //!
 //! The trim is ours. The minimum RTT lacks the mean of contention and delayed ACKs, about 3 ms of 80, so that a window
 //! of exactly share x minimum would lose 4 %; and a capacity given a few per cent too high would bring the queue back.

@@ -132,7 +132,7 @@ fn earn(half: &mut Half, plan: Plan, newly: u32, scale: u8, now: Time) {
         half.credit = bound;
     } else {
         let pause_ns = now_ns.saturating_sub(half.paced_ns).min(LONGEST_PAUSE_NS);
-        let earned = (u64::from(plan.pace_bytes) * pause_ns >> PACE_SHIFT) as u32;
+        let earned = ((u64::from(plan.pace_bytes) * pause_ns) >> PACE_SHIFT) as u32;
         half.credit = half.credit.saturating_add(earned).min(bound);
     }
     half.paced_ns = now_ns;

@@ -2,7 +2,7 @@
 //!
 //! `timely_index = timely / sent`, `delayed_rate = late / received`, `loss_rate = lost / sent` [1]; a packet is late
 //! when it arrives more than `limit` (75 ms) after the previous arrival of its flow.
-//! Source: SNOOP-RT section 4; MODELS.md 7.
+//! Source: SNOOP-RT section 4.
 
 use crate::units::{Span, Time};
 

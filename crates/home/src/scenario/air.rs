@@ -28,6 +28,9 @@ pub enum Loss {
     },
 }
 
+/// ns-2's carrier-sense threshold, which the papers used.
+pub const CARRIER_SENSE_DEFAULT: Watts = Watts(1.559e-11);
+
 /// `[wifi]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wifi {
@@ -199,7 +202,7 @@ fn read_wifi(root: &Reader<'_>, any_b: impl Fn(Standard) -> bool) -> Result<Wifi
         power: wifi.positive("power")?.unwrap_or(Watts(0.281_838_15)),
         frequency: wifi.positive("frequency")?.unwrap_or(Hertz(914e6)),
         receive_threshold: wifi.positive("receive_threshold")?.unwrap_or(Watts(3.652e-10)),
-        carrier_sense_threshold: wifi.positive("carrier_sense_threshold")?.unwrap_or(Watts(1.559e-11)),
+        carrier_sense_threshold: wifi.positive("carrier_sense_threshold")?.unwrap_or(CARRIER_SENSE_DEFAULT),
         capture: wifi.quantity("capture")?.unwrap_or(Decibel(10.0)),
         loss: read_loss(&wifi)?,
         after_collision: wifi.choice("after_collision", &eifs)?.unwrap_or(AfterCollision::Standard),

@@ -129,7 +129,7 @@ pub struct Ftp {
 /// Kind `web`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Web {
-    /// Which page (MODELS.md section 2).
+    /// Which page (the CHAP paper's table 1).
     pub page: Page,
     /// Parallel connections.
     pub connections: u32,
@@ -161,7 +161,7 @@ pub enum Page {
     Cnn,
 }
 
-/// The senders of MODELS.md section 4.
+/// TCP senders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CongestionControl {
     /// RFC 5681 without fast recovery.

@@ -31,7 +31,7 @@ use std::sync::Arc;
 use lasthop_core::units::Span;
 use lasthop_wifi::Standard;
 
-pub use air::{LastHop, Loss, Wifi, WirelessLink};
+pub use air::{CARRIER_SENSE_DEFAULT, LastHop, Loss, Wifi, WirelessLink};
 pub use change::Change;
 pub use control::{Capacity, Control, MacControl, ShareRule, WindowControl, WindowRtt};
 pub use error::ScenarioError;

@@ -43,7 +43,7 @@ pub enum Discipline {
         /// Bytes a flow may send per round.
         quantum: Bytes,
     },
-    /// Credit-based home access point (MODELS.md section 2).
+    /// Credit-based home access point (CHAP).
     Chap {
         /// I: credit of a new flow and of each boost, in channel time.
         credit: Span,

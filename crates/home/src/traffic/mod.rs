@@ -1,4 +1,4 @@
-//! When each flow sends packets of which size (MODELS.md section 6). Sizes and rates count IP bytes.
+//! When each flow sends packets of which size (book/src/traffic-and-metrics.md). Sizes and rates count IP bytes.
 //!
 //! | kind | packets |
 //! |---|---|
