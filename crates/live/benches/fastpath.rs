@@ -97,7 +97,6 @@ fn prepare(program: &Program, case: &Case) -> FlowKey {
         half.data_flags = Half::DATA_SEEN;
         half.flags = Half::EDGE_KNOWN;
         half.delivered = 1;
-        half.acked = 1;
         half.edge = 60_001;
         half.snd_nxt = 1;
         half.plan = Plan { clamp_bytes: 100_000, floor_bytes: 2_920, growth_bytes: 3_000, pace_bytes: 3_000_000 };

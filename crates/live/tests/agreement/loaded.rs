@@ -1,6 +1,6 @@
 //! The comparison with the program in the kernel, packet by packet (BPF_PROG_TEST_RUN).
 
-use lasthop_core::fastpath::layout::{Control, FlowState};
+use lasthop_core::fastpath::layout::Control;
 use lasthop_core::packet::Direction;
 use lasthop_core::units::Time;
 use lasthop_core::wire::Link;
