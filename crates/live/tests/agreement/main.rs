@@ -81,10 +81,10 @@ pub fn whim(random: &mut Random) -> Plan {
 /// Heartbeat age, dry run, epoch and default plans of a spell; mostly an ordinary one.
 pub fn spell(control: &mut Control, random: &mut Random) -> bool {
     control.epoch += 1;
-    control.dry_run = u32::from(random.percent(6));
+    control.dry_run = u32::from(random.percent(4));
     let nothing = random.percent(6);
     control.default_plan = [0, 1].map(|_| if nothing { Plan::default() } else { whim(random) });
-    !random.percent(6)
+    !random.percent(4)
 }
 
 /// At least a third rewritten, a third refused, every reason met that packets can bring about.
