@@ -60,6 +60,44 @@ fn the_demo_shows_less_waiting_with_control_and_a_download_that_keeps_running() 
     println!("SKIPPED: the machine was too busy for a valid run, three times");
 }
 
+/// Goodput of every download of [`HOME`] beside three others, and Jain's index over them; `None`: not valid.
+fn four_downloads(control: &str) -> Option<(f64, f64)> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let scenario = folder.path().join("home.toml");
+    std::fs::write(&scenario, HOME).expect("written");
+    let mut command = Command::new(LASTHOP);
+    command.arg("emulate").arg(&scenario).args(["--json", "-", "--set", control]);
+    for set in ["duration=10s", "measure_from=4s", "flow.ftp.count=4", "wifi.queue.limit=500"] {
+        command.args(["--set", set]);
+    }
+    let output = command.output().expect("the binary starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).expect("nothing but JSON on stdout");
+    if report["run"]["valid"] != true {
+        return None;
+    }
+    let flows = report["flows"].as_array().expect("flows");
+    let together = flows.iter().map(|f| number(&f["goodput_bps"])).sum();
+    Some((together, number(&report["fairness"]["goodput"])))
+}
+
+#[test]
+fn four_downloads_share_what_one_could_have() {
+    if cannot_run() {
+        return;
+    }
+    for _ in 0..3 {
+        let off = four_downloads("control.window=none");
+        let on = four_downloads("control.window.capacity=95%");
+        if let Some(((without, _), (with, fairness))) = off.zip(on) {
+            assert!(with > 0.75 * without, "{with} bit/s with control, {without} without");
+            assert!(fairness > 0.9, "{fairness}");
+            return;
+        }
+    }
+    println!("SKIPPED: the machine was too busy for a valid run, three times");
+}
+
 /// A short home with a controller and a program that would run for ever, up to its first second.
 struct Running {
     child: Child,

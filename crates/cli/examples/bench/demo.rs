@@ -91,7 +91,7 @@ fn column(figures: &[Figures], pick: impl Fn(&Figures) -> f64) -> Vec<f64> {
 
 /// {cubic, reno} x {50, 1000} packets, medians.
 pub fn matrix(settings: &Settings, sheet: &mut Sheet) {
-    for cc in ["cubic", "reno"] {
+    for cc in &settings.senders {
         for queue in ["50", "1000"] {
             let case = format!("{cc}, queue {queue}");
             let (figures, failures) = demos(settings, settings.runs, settings.seconds, &["--cc", cc, "--queue", queue]);
@@ -133,7 +133,7 @@ fn aims(sheet: &mut Sheet, case: &str, deep: bool, figures: &[Figures]) {
 
 /// No losses on the air, 1000 packets of queue: with control nothing may be retransmitted.
 pub fn loss_free(settings: &Settings, sheet: &mut Sheet) {
-    for cc in ["cubic", "reno"] {
+    for cc in &settings.senders {
         let more = ["--cc", cc, "--queue", "1000", "--loss", "none"];
         let (figures, failures) = demos(settings, settings.runs.min(3), settings.seconds, &more);
         let runs: Vec<Value> = figures.iter().map(Figures::json).collect();

@@ -1,7 +1,8 @@
 //! `make bench`: measures what the README promises and writes it, with revision and machine, to `bench-results/`.
 //!
 //! ```text
-//! bench [--runs N] [--seconds N] [--out DIR] [PART..]      parts: demo loss-free lag wired saturation bpf; default: all
+//! bench [--runs N] [--seconds N] [--cc cubic|reno] [--out DIR] [PART..]
+//!       parts: demo loss-free lag wired saturation bpf; default: all
 //! ```
 //!
 //! Nothing here decides whether a build is good: figures depend on the machine, so they are written down beside the aim
@@ -30,6 +31,8 @@ pub struct Settings {
     pub runs: u64,
     /// Length of a download, s.
     pub seconds: u64,
+    /// Congestion controls of the demos.
+    pub senders: Vec<String>,
 }
 
 /// A part's name and what measures it.
@@ -78,7 +81,7 @@ fn read_arguments(mut arguments: impl Iterator<Item = String>) -> Result<(Settin
     let here = std::env::current_exe().map_err(|e| e.to_string())?;
     let lasthop = here.parent().and_then(Path::parent).map(|p| p.join("lasthop")).ok_or("where am I?")?;
     let mut out = root.join("bench-results");
-    let mut settings = Settings { lasthop, root, runs: 5, seconds: 45 };
+    let mut settings = Settings { lasthop, root, runs: 5, seconds: 45, senders: vec!["cubic".into(), "reno".into()] };
     let mut parts = Vec::new();
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or(format!("{argument} needs a value"));
@@ -86,6 +89,7 @@ fn read_arguments(mut arguments: impl Iterator<Item = String>) -> Result<(Settin
         match argument.as_str() {
             "--runs" => settings.runs = number(value()?)?,
             "--seconds" => settings.seconds = number(value()?)?,
+            "--cc" => settings.senders = vec![value()?],
             "--out" => out = value()?.into(),
             part if PARTS.iter().any(|(name, _)| *name == part) => parts.push(argument),
             other => {
