@@ -10,9 +10,11 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("wifi", &["core"]),
     ("home", &["core", "wifi"]),
+    ("tcp", &["core"]),
+    ("sim", &["core", "wifi", "home", "tcp"]),
     ("emu", &["core", "wifi", "home"]),
     ("live", &["core"]),
-    ("cli", &["core", "wifi", "home", "emu", "live"]),
+    ("cli", &["core", "wifi", "home", "tcp", "sim", "emu", "live"]),
 ];
 
 fn metadata() -> Value {

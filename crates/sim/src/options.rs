@@ -1,0 +1,54 @@
+//! What a caller may want of a run besides its report.
+
+use std::io::{self, Write};
+
+use lasthop_core::units::Time;
+
+/// All off by default.
+#[derive(Default)]
+pub struct Options<'a> {
+    /// One call per change of a sender or a queue, thinned to 1 ms; an error ends the run.
+    pub trace: Option<&'a mut dyn FnMut(&TraceLine) -> io::Result<()>>,
+    /// Every frame of the air as a capture with radiotap headers.
+    pub pcap: Option<&'a mut dyn Write>,
+    /// Asked now and then, about a hundred times a second; false ends the run.
+    pub progress: Option<&'a mut dyn FnMut(Progress) -> bool>,
+    /// What the report names as the program's revision.
+    pub revision: &'a str,
+}
+
+/// How far a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Virtual time.
+    pub now: Time,
+    /// When it ends.
+    pub end: Time,
+    /// Events so far.
+    pub events: u64,
+}
+
+/// One line of `--trace`: `schema/report.md`. Absent fields did not change or do not apply.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TraceLine {
+    /// Since the start of the run, s.
+    pub t_s: f64,
+    /// The flow, or else
+    pub flow: Option<String>,
+    /// the queue.
+    pub queue: Option<String>,
+    /// Congestion window, segments.
+    pub cwnd: Option<f64>,
+    /// Slow-start threshold, segments.
+    pub ssthresh: Option<f64>,
+    /// What the receiver offered, bytes.
+    pub offered_window: Option<u64>,
+    /// What the access point made of it, bytes.
+    pub clamped_window: Option<u64>,
+    /// Outstanding, bytes.
+    pub inflight: Option<u64>,
+    /// Packets that wait.
+    pub queue_packets: Option<u64>,
+    /// Rate of the flow or the queue since its last line, IP bit/s.
+    pub rate_bps: Option<f64>,
+}
