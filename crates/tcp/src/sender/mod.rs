@@ -169,6 +169,12 @@ impl Sender {
         self.timer
     }
 
+    /// Congestion window, segments, without the inflation of fast recovery.
+    #[must_use]
+    pub const fn cwnd(&self) -> f64 {
+        self.window.cwnd
+    }
+
     /// Where it stands.
     #[must_use]
     pub fn snapshot(&self) -> SenderSnapshot {
