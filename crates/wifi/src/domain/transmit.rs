@@ -3,94 +3,136 @@
 use lasthop_core::packet::Packet;
 use lasthop_core::units::Time;
 
+use super::Domain;
+use super::agenda::{Due, Step};
 use super::exchange::{Fate, Frames, Outcome};
-use super::{Due, Medium, Step};
 use crate::contention::Own;
 use crate::params::AfterCollision;
 use crate::propagation::{self, Loss};
 
-impl<P: Packet> Medium<P> {
+/// What those wait who neither send nor receive.
+struct Resumes {
+    busy_until: Time,
+    /// From when they count slots.
+    start: Time,
+    nav: Time,
+}
+
+impl<P: Packet + Copy> Domain<P> {
     /// Everybody whose backoff ends at `at` sends.
+    #[inline]
     pub(super) fn transmit(&mut self, at: Time) {
-        let mut senders = std::mem::take(&mut self.senders);
-        let mut apart = std::mem::take(&mut self.apart);
-        senders.clear();
-        apart.clear();
-        self.contention.begin(at, &mut senders);
-        let (start, nav) = match senders[..] {
-            [sender] => self.alone(at, sender, &mut apart),
-            _ => self.collide(at, &senders, &mut apart),
-        };
-        self.contention.resume(start, nav, &apart);
-        (self.senders, self.apart) = (senders, apart);
+        self.senders.clear();
+        self.contention.begin(at, &mut self.senders);
+        match self.senders[..] {
+            [sender] => self.alone(at, sender),
+            _ => self.collide(at),
+        }
     }
 
-    /// One sender; returns the overhearers' start and NAV.
-    fn alone(&mut self, at: Time, sender: u16, apart: &mut Vec<Own>) -> (Time, Time) {
+    /// One sender.
+    #[inline]
+    fn alone(&mut self, at: Time, sender: u16) {
         let frames = self.attempt(sender);
         let fate = self.draw_fate(sender, &frames, false);
-        let outcome = frames.outcome(&self.phy, at, fate);
+        if self.recording {
+            self.record(at, sender, &frames, Some(fate));
+        }
+        let outcome = frames.outcome(&self.waits, at, fate);
         self.nodes[usize::from(sender)].stats.airtime += outcome.busy_until.since(at);
         self.expect(sender, &outcome, fate);
-        self.part(sender, &outcome, fate, at, apart);
-        (outcome.busy_until + self.phy.difs(), outcome.nav)
+        let start = outcome.busy_until + self.waits.difs;
+        if fate == Fate::Acked && self.contention.is_common(start, outcome.nav) {
+            self.contention.resume_together(start, outcome.nav);
+        } else {
+            let own = self.apart(sender, &outcome, fate, at);
+            self.contention.resume(start, outcome.nav, &own);
+        }
     }
 
-    /// Several senders; returns the same.
-    fn collide(&mut self, at: Time, senders: &[u16], apart: &mut Vec<Own>) -> (Time, Time) {
-        let difs = self.phy.difs();
-        let survivor = self.captured(senders);
+    /// Several senders.
+    fn collide(&mut self, at: Time) {
+        let senders = std::mem::take(&mut self.senders);
+        let mut own = std::mem::take(&mut self.own);
+        own.clear();
+        let survivor = self.captured(&senders);
         let mut frames_end = at;
-        for sender in senders {
+        // From the last one on, so that steps of one nanosecond come in order without being sorted.
+        for sender in senders.iter().rev() {
             let frames = self.attempt(*sender);
+            let end = at + frames.first();
             let stats = &mut self.nodes[usize::from(*sender)].stats;
             stats.collisions += 1;
             stats.airtime += frames.first();
-            frames_end = frames_end.max(at + frames.first());
-        }
-        let mut busy_until = frames_end;
-        let mut nav = Time::ZERO;
-        let mut start = frames_end + self.phy.eifs();
-        if let Some(sender) = survivor {
-            let frames = self.frames(sender);
-            let fate = self.draw_fate(sender, &frames, true);
-            let outcome = frames.outcome(&self.phy, at, fate);
-            self.nodes[usize::from(sender)].stats.airtime += outcome.busy_until.since(at + frames.first());
-            self.expect(sender, &outcome, fate);
-            if outcome.busy_until > frames_end {
-                // Overhearers decode the answer, which ends their EIFS.
-                (busy_until, nav, start) = (outcome.busy_until, outcome.nav, outcome.busy_until + difs);
+            frames_end = frames_end.max(end);
+            if Some(*sender) != survivor {
+                let settled = end + frames.timeout;
+                self.agenda.push(Step { at: settled, node: *sender, what: Due::Settle { acked: false } });
+                own.push(Own { node: *sender, start: settled, deaf_until: settled });
             }
-            self.part(sender, &outcome, fate, busy_until + difs, apart);
         }
-        for sender in senders.iter().filter(|s| Some(**s) != survivor) {
-            let frames = self.frames(*sender);
-            let settled = at + frames.first() + frames.timeout;
-            self.steps.push(Step { at: settled, node: *sender, what: Due::Settle { acked: false } });
-            let (own, deaf_until) = match self.params.after_collision {
+        let colliders = own.len();
+        let resumes = match survivor {
+            Some(survivor) => self.survive(at, survivor, frames_end, &mut own),
+            None => Resumes { busy_until: frames_end, nav: Time::ZERO, start: frames_end + self.waits.eifs },
+        };
+        let Resumes { busy_until, start, nav } = resumes;
+        let difs = self.waits.difs;
+        for own in &mut own[..colliders] {
+            let settled = own.start;
+            (own.start, own.deaf_until) = match self.params.after_collision {
                 AfterCollision::Standard if settled < busy_until => (busy_until + difs, self.deaf_until(settled)),
-                AfterCollision::Standard => (settled + self.phy.after_timeout(), self.deaf_until(settled)),
+                AfterCollision::Standard => (settled + self.waits.after_timeout, self.deaf_until(settled)),
                 AfterCollision::Eifs => (start.max(settled), settled - difs),
             };
-            apart.push(Own { node: *sender, start: own, deaf_until });
         }
-        (start, nav)
+        if self.recording {
+            for sender in senders.iter().filter(|sender| Some(**sender) != survivor) {
+                self.record(at, *sender, &self.frames(*sender), None);
+            }
+        }
+        self.contention.resume(start, nav, &own);
+        (self.senders, self.own) = (senders, own);
+    }
+
+    /// One frame of a collision is decoded by its receiver all the same.
+    fn survive(&mut self, at: Time, sender: u16, frames_end: Time, own: &mut Vec<Own>) -> Resumes {
+        let frames = self.frames(sender);
+        let fate = self.draw_fate(sender, &frames, true);
+        if self.recording {
+            self.record(at, sender, &frames, Some(fate));
+        }
+        let outcome = frames.outcome(&self.waits, at, fate);
+        self.nodes[usize::from(sender)].stats.airtime += outcome.busy_until.since(at + frames.first());
+        self.expect(sender, &outcome, fate);
+        let difs = self.waits.difs;
+        let mut resumes = Resumes { busy_until: frames_end, nav: Time::ZERO, start: frames_end + self.waits.eifs };
+        if outcome.busy_until > frames_end {
+            // Overhearers decode the answer, which ends their EIFS.
+            let Outcome { busy_until, nav, .. } = outcome;
+            resumes = Resumes { busy_until, nav, start: busy_until + difs };
+        }
+        own.extend(self.apart(sender, &outcome, fate, resumes.busy_until + difs));
+        resumes
     }
 
     /// Sender and receiver of an exchange count slots from their own times, not before `earliest`.
-    fn part(&self, sender: u16, outcome: &Outcome, fate: Fate, earliest: Time, apart: &mut Vec<Own>) {
+    fn apart(&self, sender: u16, outcome: &Outcome, fate: Fate, earliest: Time) -> [Own; 2] {
         let deaf_until = if fate == Fate::Acked { Time::ZERO } else { self.deaf_until(outcome.settled) };
-        apart.push(Own { node: sender, start: outcome.sender.max(earliest), deaf_until });
-        let node = self.receiver(sender);
-        apart.push(Own { node, start: outcome.receiver.max(earliest), deaf_until: Time::ZERO });
+        let receiver = self.receiver(sender);
+        [
+            Own { node: sender, start: outcome.sender.max(earliest), deaf_until },
+            Own { node: receiver, start: outcome.receiver.max(earliest), deaf_until: Time::ZERO },
+        ]
     }
 
     /// A sender whose attempt settles then counts slots from `after_timeout` later at the earliest.
     fn deaf_until(&self, settled: Time) -> Time {
-        settled + self.phy.after_timeout() - self.phy.difs()
+        settled + self.waits.after_timeout - self.waits.difs
     }
 
     /// Counts one attempt of a node's frame.
+    #[inline]
     fn attempt(&mut self, sender: u16) -> Frames {
         let node = &mut self.nodes[usize::from(sender)];
         let service = node.service.as_mut().expect("a sender has a frame");
@@ -102,27 +144,32 @@ impl<P: Packet> Medium<P> {
         self.frames(sender)
     }
 
+    #[inline]
     fn frames(&self, sender: u16) -> Frames {
-        let service = self.nodes[usize::from(sender)].service.as_ref().expect("a sender has a frame");
-        let station = if sender == 0 { service.to.0 } else { sender };
+        let node = &self.nodes[usize::from(sender)];
+        let service = node.service.as_ref().expect("a sender has a frame");
+        let times = if sender == 0 { self.nodes[usize::from(service.to.0)].times } else { node.times };
         let rts = self.phy.frame_bytes(service.bytes) > self.params.rts_threshold;
-        Frames::of(&self.nodes[usize::from(station)].times, service.bytes, rts)
+        Frames::of(self.rates.get(times), service.bytes, rts)
     }
 
-    fn receiver(&self, sender: u16) -> u16 {
+    #[inline]
+    pub(super) fn receiver(&self, sender: u16) -> u16 {
         self.nodes[usize::from(sender)].service.as_ref().map_or(0, |s| s.to.0)
     }
 
     /// Notes when the packet arrives and when its sender knows.
+    #[inline]
     fn expect(&mut self, sender: u16, outcome: &Outcome, fate: Fate) {
         if let Some(at) = outcome.delivered {
-            self.steps.push(Step { at, node: sender, what: Due::Deliver });
+            self.agenda.push(Step { at, node: sender, what: Due::Deliver });
         }
         let acked = fate == Fate::Acked;
-        self.steps.push(Step { at: outcome.settled, node: sender, what: Due::Settle { acked } });
+        self.agenda.push(Step { at: outcome.settled, node: sender, what: Due::Settle { acked } });
     }
 
     /// Draws which frame of an exchange is lost first; `captured`: the one that contends is known to arrive.
+    #[inline]
     fn draw_fate(&mut self, sender: u16, frames: &Frames, captured: bool) -> Fate {
         let station = if sender == 0 { self.receiver(sender) } else { sender };
         let node = &self.nodes[usize::from(station)];
