@@ -185,7 +185,9 @@ impl Contention {
 
     /// The node, which has no backoff, sends at `at`.
     pub fn send_at(&mut self, node: u16, at: Time) {
-        self.part(node);
+        if self.keys[usize::from(node)] != APART {
+            self.part(node, at, self.nav);
+        }
         let entry = self.entry(node);
         (entry.start, entry.slots, entry.contends) = (at, 0, true);
         self.earliest = self.earliest.min(at);
@@ -253,53 +255,51 @@ impl Contention {
     /// Those in `own` count from their own time, the others from `start`, or from the end of a NAV (theirs, or `nav`
     /// which this exchange announces) and DIFS.
     pub fn resume(&mut self, start: Time, nav: Time, own: &[Own]) {
-        let since = start.max(self.nav.max(nav) + self.difs);
-        // Everybody who was apart before: `part` adds only those in `own`, behind them.
-        for entry in &mut self.apart {
-            if !own.iter().any(|o| o.node == entry.node) {
-                entry.nav = entry.nav.max(nav);
-                entry.start = start.max(entry.nav + self.difs);
-            }
-        }
+        let difs = self.difs;
+        let nav_now = self.nav.max(nav);
+        let since = start.max(nav_now + difs);
+        self.earliest = since;
+        let before = self.apart.len();
         for own in own {
-            let common = self.keys[usize::from(own.node)] != APART;
-            if common && own.start == since && own.deaf_until == Time::ZERO {
+            let place = &mut self.keys[usize::from(own.node)];
+            if *place == APART {
+                let entry = self.entry(own.node);
+                entry.nav = entry.nav.max(own.deaf_until);
+                entry.start = own.start.max(entry.nav + difs);
                 continue;
             }
-            self.part(own.node);
-            let difs = self.difs;
-            let entry = self.entry(own.node);
-            entry.nav = entry.nav.max(own.deaf_until);
-            entry.start = own.start.max(entry.nav + difs);
+            let nav = self.nav.max(own.deaf_until);
+            let start = own.start.max(nav + difs);
+            if start != since || nav > nav_now {
+                self.part(own.node, start, nav);
+                self.earliest = self.earliest.min(start);
+            }
         }
-        self.nav = self.nav.max(nav);
-        self.since = since;
-        self.earliest = since;
-        let mut index = 0;
-        while index < self.apart.len() {
-            let entry = &self.apart[index];
-            if entry.start == since && entry.nav <= self.nav {
+        for index in (0..before).rev() {
+            let entry = &mut self.apart[index];
+            if !own.iter().any(|own| own.node == entry.node) {
+                entry.nav = entry.nav.max(nav);
+                entry.start = start.max(entry.nav + difs);
+            }
+            if entry.start == since && entry.nav <= nav_now {
                 let entry = self.apart.swap_remove(index);
                 self.join(&entry);
             } else {
                 self.earliest = self.earliest.min(entry.start);
-                index += 1;
             }
         }
+        (self.since, self.nav) = (since, nav_now);
     }
 
-    /// Gives a node in common an entry of its own with the same counter and NAV.
-    fn part(&mut self, node: u16) {
+    /// Gives a node in common an entry of its own with the same counter.
+    fn part(&mut self, node: u16, start: Time, nav: Time) {
         let key = std::mem::replace(&mut self.keys[usize::from(node)], APART);
-        if key == APART {
-            return;
-        }
         let contends = self.tree.contains(node);
         if contends {
             self.tree.remove(node);
         }
         let slots = key.saturating_sub(self.idle_slots);
-        self.apart.push(Apart { node, start: self.since, slots, contends, nav: self.nav });
+        self.apart.push(Apart { node, start, slots, contends, nav });
     }
 
     fn join(&mut self, entry: &Apart) {

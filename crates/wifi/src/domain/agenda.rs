@@ -8,6 +8,8 @@ pub struct Step {
     pub at: Time,
     pub node: u16,
     pub what: Due,
+    /// The host may see something of it.
+    pub seen: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,17 +29,22 @@ pub struct Agenda {
     first: Step,
     /// The others, latest first.
     rest: Vec<Step>,
+    /// When the first one falls due that the host may see.
+    seen_at: Time,
 }
 
-const NOTHING: Step = Step { at: Time::MAX, node: u16::MAX, what: Due::Deferred };
+const NOTHING: Step = Step { at: Time::MAX, node: u16::MAX, what: Due::Deferred, seen: false };
 
 impl Agenda {
     pub fn new() -> Self {
-        Self { first: NOTHING, rest: Vec::with_capacity(16) }
+        Self { first: NOTHING, rest: Vec::with_capacity(16), seen_at: Time::MAX }
     }
 
     #[inline]
     pub fn push(&mut self, step: Step) {
+        if step.seen {
+            self.seen_at = self.seen_at.min(step.at);
+        }
         if self.first.at == Time::MAX {
             self.first = step;
             return;
@@ -65,13 +72,18 @@ impl Agenda {
             return None;
         }
         let next = self.rest.pop().unwrap_or(NOTHING);
-        Some(std::mem::replace(&mut self.first, next))
+        let step = std::mem::replace(&mut self.first, next);
+        if step.seen {
+            let rest = self.rest.iter().rev();
+            self.seen_at = std::iter::once(&next).chain(rest).find(|s| s.seen).map_or(Time::MAX, |s| s.at);
+        }
+        Some(step)
     }
 
-    /// All, earliest first.
+    /// When the first one falls due that the host may see; [`Time::MAX`]: there is none.
     #[inline]
-    pub fn iter(&self) -> impl Iterator<Item = &Step> {
-        std::iter::once(&self.first).filter(|step| step.at != Time::MAX).chain(self.rest.iter().rev())
+    pub fn seen_at(&self) -> Time {
+        self.seen_at
     }
 }
 
@@ -86,14 +98,15 @@ mod tests {
             let mut agenda = Agenda::new();
             let mut sorted = std::collections::BTreeSet::new();
             for (at, node, pops) in entries {
-                let step = Step { at: Time::from_nanos(at), node, what: Due::Deliver };
+                let step = Step { at: Time::from_nanos(at), node, what: Due::Deliver, seen: at % 2 == 0 };
                 if pops {
                     prop_assert_eq!(agenda.pop(Time::MAX), sorted.pop_first());
                 } else if sorted.insert(step) {
                     agenda.push(step);
                 }
                 prop_assert_eq!(agenda.first_at(), sorted.first().map_or(Time::MAX, |s| s.at));
-                prop_assert!(agenda.iter().eq(sorted.iter()));
+                let seen = sorted.iter().find(|s| s.seen);
+                prop_assert_eq!(agenda.seen_at(), seen.map_or(Time::MAX, |s| s.at));
             }
         }
     }

@@ -152,8 +152,7 @@ impl<P: Packet + Copy> Domain<P> {
             return (start != Time::MAX).then(|| start + self.waits.shortest);
         }
         let follows = first.max(earliest).min(start) + self.waits.shortest;
-        let seen = self.agenda.iter().take_while(|step| step.at < follows).find(|step| self.is_seen(step));
-        Some(seen.map_or(follows, |step| step.at))
+        Some(follows.min(self.agenda.seen_at()))
     }
 
     pub fn snapshot(&self, now: Time) -> Snapshot {
@@ -230,18 +229,6 @@ impl<P: Packet + Copy> Domain<P> {
         }
     }
 
-    /// Whether the host may see something of a step.
-    fn is_seen(&self, step: &Step) -> bool {
-        match step.what {
-            Due::Deliver => true,
-            Due::Settle { acked: true } | Due::Deferred => false,
-            Due::Settle { acked: false } => {
-                let service = &self.nodes[usize::from(step.node)].service;
-                service.as_ref().is_some_and(|s| s.attempts >= self.params.limit(&self.phy, &s.packet))
-            }
-        }
-    }
-
     /// A node whose first frame has just arrived.
     fn contend(&mut self, node: u16, now: Time) {
         let Counter::Over { start } = self.contention.arrive(node, now) else { return };
@@ -250,7 +237,7 @@ impl<P: Packet + Copy> Domain<P> {
             self.draw_backoff(node, true);
         } else if self.waits.is_ns2 {
             let wait = self.waits.difs + self.random_slots(node);
-            self.agenda.push(Step { at: now + wait, node, what: Due::Deferred });
+            self.agenda.push(Step { at: now + wait, node, what: Due::Deferred, seen: false });
         } else {
             self.contention.send_at(node, now);
         }

@@ -7,6 +7,7 @@ use super::Domain;
 use super::agenda::{Due, Step};
 use super::exchange::{Fate, Frames, Outcome};
 use crate::contention::Own;
+use crate::node::Service;
 use crate::params::AfterCollision;
 use crate::propagation::{self, Loss};
 
@@ -67,7 +68,7 @@ impl<P: Packet + Copy> Domain<P> {
             frames_end = frames_end.max(end);
             if Some(*sender) != survivor {
                 let settled = end + frames.timeout;
-                self.agenda.push(Step { at: settled, node: *sender, what: Due::Settle { acked: false } });
+                self.expect_settled(settled, *sender, false);
                 own.push(Own { node: *sender, start: settled, deaf_until: settled });
             }
         }
@@ -162,10 +163,16 @@ impl<P: Packet + Copy> Domain<P> {
     #[inline]
     fn expect(&mut self, sender: u16, outcome: &Outcome, fate: Fate) {
         if let Some(at) = outcome.delivered {
-            self.agenda.push(Step { at, node: sender, what: Due::Deliver });
+            self.agenda.push(Step { at, node: sender, what: Due::Deliver, seen: true });
         }
-        let acked = fate == Fate::Acked;
-        self.agenda.push(Step { at: outcome.settled, node: sender, what: Due::Settle { acked } });
+        self.expect_settled(outcome.settled, sender, fate == Fate::Acked);
+    }
+
+    #[inline]
+    fn expect_settled(&mut self, at: Time, sender: u16, acked: bool) {
+        let gives_up = |s: &Service<P>| s.attempts >= self.params.limit(&self.phy, &s.packet);
+        let seen = !acked && self.nodes[usize::from(sender)].service.as_ref().is_some_and(gives_up);
+        self.agenda.push(Step { at, node: sender, what: Due::Settle { acked }, seen });
     }
 
     /// Draws which frame of an exchange is lost first; `captured`: the one that contends is known to arrive.
