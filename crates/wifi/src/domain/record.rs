@@ -23,8 +23,7 @@ impl<P: Packet + Copy> Domain<P> {
         let answers_data = matches!(fate, Some(Fate::Acked | Fate::AckLost));
         let start = frames.data_start(&self.waits, at);
         let protects = sends_data && times.protection > Span::ZERO;
-        let cts_to_self =
-            Frame { start, duration: times.protection - sifs, rate: self.phy.control(Rate::DSSS_11) };
+        let cts_to_self = Frame { start, duration: times.protection - sifs, rate: self.phy.control(Rate::DSSS_11) };
         let data =
             Frame { start: start + times.protection, duration: frames.data - times.protection, rate: times.rate };
         self.attempts.push_back(Attempt {
