@@ -94,6 +94,28 @@ fn short_frames_have_attempts_of_their_own() {
 }
 
 #[test]
+fn real_time_packets_have_attempts_of_their_own() {
+    let params = MediumParams {
+        attempts: 5,
+        realtime_attempts: Some(2),
+        loss: Loss::Fixed { rate: 1.0 },
+        ..MediumParams::default()
+    };
+    let mut medium = Medium::new(params, g_stations(1), 1);
+    let mut attempts_of = |number: u32, at: Time| {
+        let before = medium.snapshot(at).nodes[1].attempts;
+        medium.on_packet(at, NodeId(1), AP, packet(number, 400));
+        assert_eq!(drain(&mut medium, at + Span::from_millis(999)).len(), 1);
+        medium.snapshot(at).nodes[1].attempts - before
+    };
+    assert_eq!((attempts_of(1, secs(0)), attempts_of(1_000_000, secs(1))), (5, 2));
+    medium.set_realtime_attempts(None);
+    medium.on_packet(secs(2), NodeId(1), AP, packet(1_000_001, 400));
+    drain(&mut medium, secs(3));
+    assert_eq!(medium.snapshot(secs(3)).nodes[1].attempts, 5 + 2 + 5);
+}
+
+#[test]
 fn shadowed_frames_are_lost_as_often_as_the_papers_radios_say() {
     let sap_law = MediumParams {
         attempts: 1,
