@@ -12,6 +12,7 @@
 //! It does not learn the capacity, and it counts shares in bytes, not in air time.
 
 mod record;
+mod sample;
 mod snapshot;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -23,6 +24,7 @@ use crate::units::{BitRate, Span, Time};
 use crate::{share, window};
 
 use record::Record;
+pub use sample::{FlowSample, LinkSample, RttTotal};
 pub use snapshot::{FlowSnapshot, Snapshot};
 
 /// How the last hop is divided.
@@ -97,42 +99,6 @@ impl Params {
     fn queue_bound(&self) -> Span {
         self.queue_target.max(self.capacity.time_for(1500 * QUEUE_PACKETS))
     }
-}
-
-/// One direction of one flow at the end of an interval. Counts are cumulative since the flow began.
-#[derive(Clone, Copy, Debug)]
-pub struct FlowSample {
-    /// The host's name for it.
-    pub flow: FlowId,
-    /// Which way its data goes.
-    pub direction: Direction,
-    /// IP bytes in this direction.
-    pub bytes: u64,
-    /// TCP payload bytes in this direction.
-    pub payload_bytes: u64,
-    /// Smallest RTT between access point and station in this interval.
-    pub local_rtt_min: Option<Span>,
-    /// Smallest RTT between access point and remote end in this interval.
-    pub remote_rtt_min: Option<Span>,
-    /// Mean RTT between access point and station in this interval.
-    pub local_rtt_mean: Option<Span>,
-    /// The sender filled the window that was promised to it.
-    pub window_limited: bool,
-    /// The window in force, bytes; below the plan's while it still grows.
-    pub window_bytes: u32,
-    /// Largest payload of a segment, bytes; 0 unknown.
-    pub mss: u32,
-    /// False when its window cannot be rewritten (scale unknown, ...).
-    pub controllable: bool,
-    /// A FIN or RST has passed.
-    pub closing: bool,
-}
-
-/// What the link carried, cumulative IP bytes, indexed by [`Direction::index`].
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LinkSample {
-    /// UDP.
-    pub udp_bytes: [u64; 2],
 }
 
 /// What the host must do.
