@@ -1,6 +1,8 @@
 //! The simulator: a home in virtual time, packet by packet.
 
 mod options;
+pub mod packet;
+pub mod pcap;
 
 use lasthop_home::report::Report;
 use lasthop_home::scenario::{Scenario, ScenarioError};
