@@ -7,7 +7,8 @@
 //!
 //! The trim is ours. The minimum RTT lacks the mean of contention and delayed ACKs, about 3 ms of 80, so that a window
 //! of exactly share x minimum would lose 4 %; and a capacity given a few per cent too high would bring the queue back.
-//! With [`ShareRule::Equal`] (eq. (1) to the letter) nothing is trimmed.
+//! With [`ShareRule::Equal`] (eq. (1) to the letter) nothing is trimmed, nor grows in steps, nor is paced; a round trip
+//! that is given instead of measured is not trimmed either.
 //!
 //! It does not learn the capacity, and it counts shares in bytes, not in air time.
 
@@ -235,7 +236,10 @@ impl Ap {
         };
         let hop = self.available();
         let flow = window::Flow { share, hop, base_rtt, payload_share: 0.97, trim: 1.0, mss: 1448 };
-        let plan = window::plan(&flow, &self.params.bounds);
+        let mut plan = window::plan(&flow, &self.params.bounds);
+        if self.params.share == ShareRule::Equal {
+            plan = window::at_once(plan);
+        }
         if record::differs(&self.default_plan, &plan) {
             self.default_plan = plan;
             self.actions.extend(Direction::BOTH.map(|direction| Action::SetDefault { direction, plan }));

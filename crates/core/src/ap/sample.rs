@@ -27,6 +27,8 @@ pub struct FlowSample {
     pub window_bytes: u32,
     /// Largest payload of a segment, bytes; 0 unknown.
     pub mss: u32,
+    /// IPv4 and TCP headers of its segments, bytes; of IPv6 it takes 20 less than they are.
+    pub header_bytes: u32,
     /// False when its window cannot be rewritten (scale unknown, ...).
     pub controllable: bool,
     /// A FIN or RST has passed.
@@ -80,6 +82,7 @@ impl FlowSample {
                 window_limited: half.window_limited(epoch),
                 window_bytes: half.window,
                 mss: half.mss,
+                header_bytes: if half.rtt.ts_newest == 0 { 40 } else { 52 },
                 controllable: half.known_scale().is_some(),
                 closing: half.data_flags & Half::CLOSING != 0,
             })

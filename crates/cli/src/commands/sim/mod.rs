@@ -34,8 +34,8 @@ figure; schema/report.md says what each means.
 
 --pcap holds every frame of the air with radiotap, 802.11, IP and UDP or TCP headers, and no
 payload. --trace holds a JSON object per line: t_s, flow or queue, and of cwnd, ssthresh (segments),
-offered_window, clamped_window, inflight (bytes), queue_packets, rate_bps what is known; at most one
-line per flow or queue and ms.";
+offered_window, clamped_window, inflight (bytes), queue_packets, rate_bps, bandwidth_bps what is
+known, at most one line per TCP flow or queue and ms; delay_ms of every packet that is not TCP.";
 
 /// Simulate a scenario, packet by packet in virtual time
 ///
@@ -118,9 +118,17 @@ fn simulate(
     if let Some(capture) = capture {
         options.pcap = Some(capture);
     }
-    let report = lasthop_sim::run(scenario, &mut options);
+    let report = timed(scenario, &mut options);
     show.end();
     report
+}
+
+/// Runs the simulator and fills in how long it took.
+pub fn timed(scenario: &Scenario, options: &mut Options<'_>) -> Result<Report, SimError> {
+    let since = Instant::now();
+    let mut report = lasthop_sim::run(scenario, options)?;
+    report.run.wall_s = since.elapsed().as_secs_f64();
+    Ok(report)
 }
 
 /// What the command says of an error of the simulator.

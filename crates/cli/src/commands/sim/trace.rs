@@ -27,6 +27,10 @@ struct Line<'a> {
     queue_packets: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     rate_bps: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bandwidth_bps: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delay_ms: Option<f64>,
 }
 
 impl<'a> From<&'a TraceLine> for Line<'a> {
@@ -44,6 +48,8 @@ impl<'a> From<&'a TraceLine> for Line<'a> {
             inflight: line.inflight,
             queue_packets: line.queue_packets,
             rate_bps: finite(line.rate_bps),
+            bandwidth_bps: finite(line.bandwidth_bps),
+            delay_ms: finite(line.delay_ms),
         }
     }
 }

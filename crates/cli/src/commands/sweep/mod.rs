@@ -27,6 +27,7 @@ use self::pool::Said;
 use self::results::{Expected, Results};
 use self::vary::{Grid, Vary};
 use crate::REVISION;
+use crate::commands::sim;
 use crate::exit::{Failure, Outcome};
 use crate::signals::Stop;
 
@@ -92,7 +93,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let simulate = |scenario: &Scenario| {
         let mut goes_on = |_: Progress| !stop.has_come() && !quit.load(Ordering::Relaxed);
         let mut options = Options { progress: Some(&mut goes_on), revision: REVISION, ..Options::default() };
-        lasthop_sim::run(scenario, &mut options)
+        sim::timed(scenario, &mut options)
     };
     sweep(arguments, &stop, &quit, simulate)
 }
@@ -143,7 +144,9 @@ impl Plan {
         let home = |combination: usize| {
             let values = grid.values(combination);
             let varied = values.iter().map(|(key, value)| format!("{key}={value}"));
-            template.with(&arguments.set.iter().cloned().chain(varied).collect::<Vec<_>>())
+            let home = template.with(&arguments.set.iter().cloned().chain(varied).collect::<Vec<_>>())?;
+            lasthop_sim::check(&home)?;
+            Ok(home)
         };
         let wrong = |combination: usize, error: ScenarioError| {
             let error = anyhow::Error::new(error);
