@@ -92,8 +92,8 @@ impl<'a> Keeper<'a> {
             None => Some((run, row)),
             Some((_, there)) => {
                 if let Some(name) = difference(&there, form::filled(row)) {
-                    let why = anyhow!("has another `{name}` than this sweep gives; {WHAT_TO_DO}");
-                    self.fail(run, Failure::Request(why.context("the row that is there")));
+                    let why = anyhow!("the row that is there has another `{name}` than this run gives; {WHAT_TO_DO}");
+                    self.fail(run, Failure::Request(why));
                     // Nothing of this sweep belongs into that file.
                     self.check = Some((run, there));
                 }
@@ -129,6 +129,9 @@ impl<'a> Keeper<'a> {
         if self.line.is_terminal() && self.drawn.is_some_and(|drawn| elapsed < drawn + REDRAW) {
             return;
         }
+        if self.written == 0 && !self.line.is_terminal() {
+            return;
+        }
         self.drawn = Some(elapsed);
         let (done, total) = (self.had + self.written, self.grid.len());
         let rate = self.written as f64 / elapsed.as_secs_f64().max(1e-9);
@@ -154,7 +157,13 @@ impl<'a> Keeper<'a> {
         let seconds = self.since.elapsed().as_secs_f64();
         match self.written {
             0 => eprintln!("all {total} runs were in {} already", path.display()),
-            n => eprintln!("{} runs in {}; {there}", thousands(n as u64), time(seconds)),
+            n if n == self.grid.len() => eprintln!("{total} runs in {}, all in {}", time(seconds), path.display()),
+            n => eprintln!(
+                "{} runs in {}, with those before {total} in {}",
+                thousands(n as u64),
+                time(seconds),
+                path.display()
+            ),
         }
         Ok(())
     }
