@@ -34,8 +34,8 @@ use crate::signals::Stop;
 const AFTER_HELP: &str = "\
 Examples:
   lasthop sweep scenarios/papers/sap-law.toml --vary wifi.attempts=1,2,3,4 --seeds 20 -o a.csv
-  lasthop sweep home.toml --vary control.window.capacity=17Mbit/s,18Mbit/s,none -o c.jsonl
-  lasthop sweep home.toml --vary 'wifi.queue={ kind = \"fifo\", limit = 50 },none' -o q.csv
+  lasthop sweep home.toml --vary flow.ftp.cc=newreno,cubic --vary wifi.queue.limit=50,1000 -o q.jsonl
+  lasthop sweep home.toml --vary 'control.window={ capacity = \"18Mbit/s\" },none' -o c.csv
 
 Runs every combination of the values of all --vary with every seed, on all cores. Values are written
 as --set takes them; a comma inside quotes, brackets or braces belongs to the value. The last --vary
@@ -44,7 +44,7 @@ done. All combinations are checked before the first run starts.
 
 A row holds every varied key, the seed, and every figure of the report that schema/report.md
 describes, names joined by dots: flows.ftp.goodput_bps, stations.AP.airtime_share,
-control.capacity_bps.mean. Lists (load times of web pages) are left out. A figure that does not exist
+control.capacity_bps.mean. Lists (load times of web pages) are left out. A figure that is not there
 (the mean of no packets) is null, in CSV an empty cell. Where a varied key changes which hosts or
 flows there are, a JSON line has what its run has; a CSV file gets a column more when the first row
 that needs it comes, and the rows without it an empty cell.

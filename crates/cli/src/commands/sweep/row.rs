@@ -44,7 +44,7 @@ pub fn cell(value: &Value) -> String {
 /// A number or a flag where `text` is how one is written, else text.
 fn typed(text: &str) -> Value {
     match serde_json::from_str::<Value>(text) {
-        Ok(value @ (Value::Number(_) | Value::Bool(_))) if value.to_string() == text => value,
+        Ok(value @ (Value::Number(_) | Value::Bool(_))) if cell(&value) == text => value,
         _ => text.into(),
     }
 }

@@ -204,7 +204,7 @@ fn a_run_that_fails_is_named_and_the_others_are_kept() {
         let message = format!("{error:#}");
         assert!(message.contains("duration=4s, seed=8: "), "{message}");
         assert!(message.contains(if panics { "broke: a bug" } else { "no room" }), "{message}");
-        assert!(folder.text("a.csv").lines().count() >= 1 + 5, "the five before it");
+        assert!(folder.text("a.csv").lines().count() > 5, "headings and the five before it");
     }
     folder.sweep("a.csv", &TWO).unwrap();
     folder.sweep("b.csv", &TWO).unwrap();
