@@ -13,8 +13,7 @@
 //! | UDP, TCP | port of the flow at both ends; TCP sequence numbers from 0 (the SYN), so the byte at offset n is n + 1; MSS, window scale and SACK permitted in SYNs, SACK blocks; checksum over a payload of zeros |
 //!
 //! Sources: pcap-savefile(5), radiotap.org, IEEE 802.11-2016 clause 9.
-//! Frames that were lost or collided are there like all others: they were on the air. A TCP header whose options need
-//! more than the simulator counted makes its packet longer here than it was.
+//! Frames that were lost or collided are there like all others: they were on the air.
 
 mod dot11;
 mod ip;
@@ -24,15 +23,18 @@ mod tests;
 use std::io::{self, Write};
 
 use lasthop_core::units::{Span, Time};
-use lasthop_home::scenario::HostId;
+use lasthop_home::address::FIRST_PORT;
+use lasthop_home::scenario::{Flow, HostId, Kind as FlowKind, Scenario};
 use lasthop_tcp::SackBlocks;
 use lasthop_wifi::Rate;
-use lasthop_wifi::phy::{ACK_BYTES, Phy, RTS_BYTES};
+use lasthop_wifi::phy::Phy;
 
 use crate::packet::SimPacket;
 
 /// `LINKTYPE_IEEE802_11_RADIOTAP`.
 const RADIOTAP: u32 = 127;
+/// Time and lengths before a record.
+const RECORD_BYTES: usize = 16;
 /// Most bytes of a record: radiotap 23, 802.11 24, LLC 8, IPv4 20, TCP 60.
 const SNAP: u32 = 256;
 
@@ -53,77 +55,86 @@ pub struct Ends {
     pub window_scale: u8,
 }
 
-/// A frame of the air.
-#[derive(Clone, Copy, Debug)]
-pub struct AirFrame {
+impl Ends {
+    /// Of every flow of `scenario`, in its order. `window_scale`: of the receiver of a flow.
+    #[must_use]
+    pub fn of(scenario: &Scenario, window_scale: impl Fn(usize) -> u8) -> Vec<Self> {
+        let ends = |(i, flow): (usize, &Flow)| {
+            let (mss, sack) = match &flow.kind {
+                FlowKind::Ftp(ftp) => (ftp.tcp.mss.0 as u16, ftp.tcp.sack),
+                _ => (0, false),
+            };
+            // Beyond the last port the first comes again.
+            let port = FIRST_PORT + (i % usize::from(u16::MAX - FIRST_PORT)) as u16;
+            Self { from: flow.from, to: flow.to, port, mss, sack, window_scale: window_scale(i) }
+        };
+        scenario.flows.iter().enumerate().map(ends).collect()
+    }
+}
+
+/// A frame that was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
     /// Its first bit.
     pub at: Time,
-    /// The access point or a station.
-    pub from: HostId,
-    /// Likewise; a CTS-to-self goes to its own sender.
-    pub to: HostId,
-    /// What it is sent at.
+    /// To its last.
+    pub lasts: Span,
+    /// What it was sent at.
     pub rate: Rate,
-    /// How long others keep silent after it.
-    pub nav: Span,
-    /// What it is.
-    pub kind: Kind,
 }
 
-/// What a frame is.
-#[derive(Clone, Copy, Debug)]
-pub enum Kind {
-    /// Carries a packet.
-    Data {
-        /// Which.
-        packet: SimPacket,
-        /// Its SACK blocks.
-        sacks: SackBlocks,
-        /// How often it was sent before.
-        retries: u8,
-    },
-    /// Answers data.
-    Ack,
-    /// Announces data.
-    Rts,
-    /// Answers an RTS, or announces the sender's own data.
-    Cts,
-}
-
-/// How far the exchange of an attempt came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reached {
-    /// The first frame alone was sent (RTS, or data where there is none): lost or collided.
-    First,
-    /// RTS and CTS were sent, the CTS was lost.
-    Cts,
-    /// Data was sent and not received.
-    Data,
-    /// The ACK was sent, whether it was received or not.
-    Ack,
-}
-
-/// One attempt of the medium at a packet: its frames follow.
+/// One attempt of the medium at a packet, with the frames that it came to.
 #[derive(Clone, Copy, Debug)]
 pub struct Attempt {
-    /// When it began.
-    pub at: Time,
-    /// Who sent.
+    /// Who sends: the access point or a station.
     pub from: HostId,
     /// To whom.
     pub to: HostId,
-    /// Rate of the data frame.
-    pub rate: Rate,
-    /// What.
+    /// Whether it was tried before.
+    pub is_retry: bool,
+    /// Announces the exchange.
+    pub rts: Option<Sent>,
+    /// The receiver's answer.
+    pub cts: Option<Sent>,
+    /// The sender's own announcement, for radios that do not hear the data.
+    pub cts_to_self: Option<Sent>,
+    /// The packet.
+    pub data: Option<Sent>,
+    /// The receiver's answer.
+    pub ack: Option<Sent>,
+    /// What was to be carried.
     pub packet: SimPacket,
     /// Its SACK blocks.
     pub sacks: SackBlocks,
+}
+
+/// A frame as it is written.
+struct AirFrame<'a> {
+    from: HostId,
+    to: HostId,
+    sent: Sent,
+    /// How long others keep silent after it.
+    nav: Span,
+    kind: Kind<'a>,
+}
+
+enum Kind<'a> {
+    /// Carries the packet of the attempt.
+    Data(&'a Attempt),
+    Ack,
+    Rts,
+    Cts,
+}
+
+/// What is kept of a sender.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sender {
+    /// 802.11 sequence number of the packet it is at, 12 bits.
+    sequence: u16,
     /// Attempts at it before this one.
-    pub retries: u8,
-    /// Whether an RTS went before it.
-    pub rts: bool,
-    /// How far it came.
-    pub reached: Reached,
+    retries: u8,
+    /// Of the last data frame.
+    rate: Option<Rate>,
 }
 
 /// Writes a capture. One per run.
@@ -131,9 +142,9 @@ pub struct Capture<'a> {
     out: &'a mut dyn Write,
     phy: Phy,
     flows: Vec<Ends>,
-    /// Next 802.11 sequence number of each sender, 12 bits; the access point, then the stations.
-    sequence: Vec<u16>,
-    /// Identification of the next packet.
+    /// The access point, then the stations.
+    senders: Vec<Sender>,
+    /// Identification of the newest packet.
     identification: u16,
     record: Vec<u8>,
 }
@@ -149,101 +160,89 @@ impl<'a> Capture<'a> {
             head.extend(u32::to_le_bytes(word));
         }
         out.write_all(&head)?;
-        Ok(Self { out, phy, flows, sequence: Vec::new(), identification: 0, record: Vec::with_capacity(SNAP as usize) })
+        let record = Vec::with_capacity(SNAP as usize);
+        Ok(Self { out, phy, flows, senders: Vec::new(), identification: 0, record })
     }
 
-    /// Writes the frames of an attempt, each at its time. An attempt that comes after another in time may be written
-    /// after it; frames of collided attempts then stand in the order of the attempts.
+    /// Writes the frames of an attempt. Attempts come in the order in which they began; frames of attempts that
+    /// collided stand in the order of the attempts.
     ///
     /// # Errors
     /// The write's.
     pub fn attempt(&mut self, attempt: &Attempt) -> io::Result<()> {
-        let Attempt { at, from, to, rate, .. } = *attempt;
-        let phy = self.phy;
-        let control = phy.control(rate);
-        let (sifs, answer) = (phy.sifs(), phy.answer(rate));
-        let data = phy.data(rate, u32::from(attempt.packet.bytes));
-        let after_data = sifs + answer;
-        let mut at = at;
-        if attempt.rts {
-            let nav = sifs + answer + sifs + data + after_data;
-            self.frame(&AirFrame { at, from, to, rate: control, nav, kind: Kind::Rts })?;
-            if attempt.reached == Reached::First {
-                return Ok(());
-            }
-            at = at + phy.rts(rate) + sifs;
-            let nav = sifs + data + after_data;
-            self.frame(&AirFrame { at, from: to, to: from, rate: control, nav, kind: Kind::Cts })?;
-            if attempt.reached == Reached::Cts {
-                return Ok(());
-            }
-            at = at + answer + sifs;
-        } else if phy.protection(rate) > Span::ZERO {
-            let nav = sifs + data + after_data;
-            let rate = phy.control(Rate::DSSS_11);
-            self.frame(&AirFrame { at, from, to: from, rate, nav, kind: Kind::Cts })?;
-            at += phy.protection(attempt.rate);
-        }
-        let kind = Kind::Data { packet: attempt.packet, sacks: attempt.sacks, retries: attempt.retries };
-        self.frame(&AirFrame { at, from, to, rate, nav: after_data, kind })?;
-        if attempt.reached == Reached::Ack {
-            let at = at + data + sifs;
-            self.frame(&AirFrame { at, from: to, to: from, rate: control, nav: Span::ZERO, kind: Kind::Ack })?;
-        }
-        Ok(())
+        let Attempt { from, to, rts, cts, cts_to_self, data, ack, .. } = *attempt;
+        let sender = self.begin(attempt);
+        let nav_end = self.nav_end(attempt, sender.rate);
+        let until_end = |sent: Sent| nav_end.since(sent.at + sent.lasts);
+        let frames = [
+            rts.map(|sent| AirFrame { from, to, sent, nav: until_end(sent), kind: Kind::Rts }),
+            cts.map(|sent| AirFrame { from: to, to: from, sent, nav: until_end(sent), kind: Kind::Cts }),
+            cts_to_self.map(|sent| AirFrame { from, to: from, sent, nav: until_end(sent), kind: Kind::Cts }),
+            data.map(|sent| AirFrame { from, to, sent, nav: until_end(sent), kind: Kind::Data(attempt) }),
+            ack.map(|sent| AirFrame { from: to, to: from, sent, nav: Span::ZERO, kind: Kind::Ack }),
+        ];
+        frames.iter().flatten().try_for_each(|frame| self.write(frame, sender))
     }
 
-    /// Writes one frame.
-    ///
-    /// # Errors
-    /// The write's.
-    pub fn frame(&mut self, frame: &AirFrame) -> io::Result<()> {
-        self.record.clear();
-        self.record.extend([0; 16]);
-        let retries = match frame.kind {
-            Kind::Data { retries, .. } => Some(retries),
-            _ => None,
-        };
-        dot11::radiotap(&mut self.record, &self.phy, frame, retries);
-        let on_air = match &frame.kind {
-            Kind::Ack | Kind::Cts | Kind::Rts => dot11::control(&mut self.record, frame),
-            Kind::Data { packet, sacks, retries } => self.data(frame, packet, sacks, *retries),
-        };
-        let radiotap = u32::from(self.record[18]);
-        let captured = self.record.len() as u32 - 16;
-        let ns = frame.at.as_nanos();
-        let words = [(ns / 1_000_000_000) as u32, (ns % 1_000_000_000) as u32, captured, radiotap + on_air];
-        for (word, place) in words.iter().zip(self.record.chunks_exact_mut(4)) {
-            place.copy_from_slice(&word.to_le_bytes());
-        }
-        self.out.write_all(&self.record)
-    }
-
-    /// Adds a data frame; returns its length on the air, FCS not counted.
-    fn data(&mut self, frame: &AirFrame, packet: &SimPacket, sacks: &SackBlocks, retries: u8) -> u32 {
-        let number = match frame.from {
+    /// Counts a packet or an attempt at it.
+    fn begin(&mut self, attempt: &Attempt) -> Sender {
+        let number = match attempt.from {
             HostId::Station(i) => i + 1,
             _ => 0,
         };
-        if self.sequence.len() <= number {
-            self.sequence.resize(number + 1, 0);
+        if self.senders.len() <= number {
+            self.senders.resize(number + 1, Sender::default());
         }
-        let sequence = &mut self.sequence[number];
-        if retries == 0 {
-            *sequence = (*sequence + 1) & 0xfff;
+        let sender = &mut self.senders[number];
+        sender.rate = attempt.data.map(|data| data.rate).or(sender.rate);
+        if attempt.is_retry {
+            sender.retries = sender.retries.saturating_add(1);
+        } else {
+            sender.sequence = (sender.sequence + 1) & 0xfff;
+            sender.retries = 0;
             self.identification = self.identification.wrapping_add(1);
         }
-        dot11::data(&mut self.record, frame, *sequence, retries > 0);
-        let Some(ends) = self.flows.get(packet.flow as usize) else { return dot11::DATA_BYTES };
-        let packet = ip::Packet { ends, packet, sacks, identification: self.identification, sender: frame.from };
-        dot11::DATA_BYTES + packet.write(&mut self.record)
+        *sender
     }
-}
 
-/// Bytes of a control frame without its FCS.
-fn control_bytes(kind: &Kind) -> u32 {
-    match kind {
-        Kind::Rts => RTS_BYTES - 4,
-        _ => ACK_BYTES - 4,
+    /// When the exchange would be over: what RTS and CTS announce, also where no data followed. The data's rate is then
+    /// that of the sender's last.
+    fn nav_end(&self, attempt: &Attempt, last: Option<Rate>) -> Time {
+        let phy = &self.phy;
+        let after = |data_end: Time, rate: Rate| data_end + phy.sifs() + phy.answer(rate);
+        match (attempt.data, attempt.rts) {
+            (Some(data), _) => after(data.at + data.lasts, data.rate),
+            (None, Some(rts)) => {
+                let rate = last.unwrap_or(rts.rate);
+                let cts_end = rts.at + rts.lasts + phy.sifs() + phy.answer(rate);
+                after(cts_end + phy.sifs() + phy.data(rate, u32::from(attempt.packet.bytes)), rate)
+            }
+            (None, None) => Time::ZERO,
+        }
+    }
+
+    fn write(&mut self, frame: &AirFrame<'_>, sender: Sender) -> io::Result<()> {
+        let record = &mut self.record;
+        record.clear();
+        record.extend([0; RECORD_BYTES]);
+        let retries = matches!(frame.kind, Kind::Data(_)).then_some(sender.retries);
+        let radiotap = dot11::radiotap(record, &self.phy, frame.sent, retries);
+        let on_air = match frame.kind {
+            Kind::Ack | Kind::Cts | Kind::Rts => dot11::control(record, frame),
+            Kind::Data(attempt) => {
+                dot11::data(record, frame, sender);
+                let Attempt { packet, sacks, .. } = attempt;
+                let Some(ends) = self.flows.get(packet.flow as usize) else { return Ok(()) };
+                let identification = self.identification;
+                dot11::DATA_BYTES + ip::Packet { ends, packet, sacks, identification, sender: frame.from }.write(record)
+            }
+        };
+        let captured = (record.len() - RECORD_BYTES) as u32;
+        let ns = frame.sent.at.as_nanos();
+        let words = [(ns / 1_000_000_000) as u32, (ns % 1_000_000_000) as u32, captured, radiotap + on_air];
+        for (word, place) in words.iter().zip(record.chunks_exact_mut(4)) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        self.out.write_all(record)
     }
 }

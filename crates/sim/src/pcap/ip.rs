@@ -92,7 +92,8 @@ impl Packet<'_> {
         16
     }
 
-    /// Fills in the options; returns their length, a multiple of 4.
+    /// Fills in the options; returns their length, a multiple of 4. What else of a packet without payload the simulator
+    /// counted is filled with no-operations.
     fn options(&self, place: &mut [u8; 40]) -> usize {
         let mut length = 0;
         let mut put = |bytes: &[u8]| {
@@ -112,6 +113,11 @@ impl Packet<'_> {
             for edge in blocks.iter().flat_map(|(start, end)| [*start, *end]) {
                 put(&(edge as u32).wrapping_add(1).to_be_bytes());
             }
+        }
+        let counted = usize::from(self.packet.bytes).saturating_sub(IPV4 + TCP).min(place.len()) & !3;
+        if self.packet.has(flag::SYN | flag::BACK) && counted > length {
+            place[length..counted].fill(1);
+            length = counted;
         }
         length
     }

@@ -28,22 +28,57 @@ fn packet(flow: u32, bytes: u16, flags: u8, offset: u64) -> SimPacket {
     SimPacket { sent: Time::ZERO, offset, flow, sack: u32::MAX, bytes, window: 501, flags }
 }
 
-fn attempt(at_us: u64, from: HostId, to: HostId, packet: SimPacket) -> Attempt {
-    Attempt {
-        at: Time::ZERO + Span::from_micros(at_us),
-        from,
-        to,
-        rate: Rate::OFDM_54,
-        packet,
-        sacks: SackBlocks::default(),
-        retries: 0,
-        rts: false,
-        reached: Reached::Ack,
+/// How far an exchange comes.
+#[derive(Clone, Copy, PartialEq)]
+enum Reached {
+    Rts,
+    Cts,
+    Data,
+    Ack,
+}
+
+/// An attempt as the medium makes it.
+#[derive(Clone, Copy)]
+struct Try {
+    at_us: u64,
+    from: HostId,
+    to: HostId,
+    packet: SimPacket,
+    sacks: SackBlocks,
+    rate: Rate,
+    is_retry: bool,
+    rts: bool,
+    reached: Reached,
+}
+
+fn attempt(at_us: u64, from: HostId, to: HostId, packet: SimPacket) -> Try {
+    let (sacks, rate) = (SackBlocks::default(), Rate::OFDM_54);
+    Try { at_us, from, to, packet, sacks, rate, is_retry: false, rts: false, reached: Reached::Ack }
+}
+
+impl Try {
+    fn on(&self, phy: &Phy) -> Attempt {
+        let Self { from, to, packet, sacks, rate, is_retry, .. } = *self;
+        let mut next = Time::ZERO + Span::from_micros(self.at_us);
+        let mut send = |lasts: Span, rate: Rate| {
+            let sent = Sent { at: next, lasts, rate };
+            next = next + lasts + phy.sifs();
+            sent
+        };
+        let control = phy.control(rate);
+        let rts = self.rts.then(|| send(phy.rts(rate), control));
+        let cts = (self.rts && self.reached != Reached::Rts).then(|| send(phy.answer(rate), control));
+        let goes_on = matches!(self.reached, Reached::Data | Reached::Ack);
+        let protects = goes_on && phy.protection(rate) > Span::ZERO;
+        let cts_to_self = protects.then(|| send(phy.protection(rate) - phy.sifs(), phy.control(Rate::DSSS_11)));
+        let data = goes_on.then(|| send(phy.data(rate, u32::from(packet.bytes)), rate));
+        let ack = (self.reached == Reached::Ack).then(|| send(phy.answer(rate), control));
+        Attempt { from, to, is_retry, rts, cts, cts_to_self, data, ack, packet, sacks }
     }
 }
 
 /// A handshake, data that is lost and sent again, an ACK with SACK blocks, an upload datagram behind RTS and CTS.
-fn story() -> Vec<Attempt> {
+fn story() -> Vec<Try> {
     let tcp = flag::TCP;
     let mut sacks = SackBlocks::default();
     sacks.push(2920, 4380);
@@ -53,20 +88,20 @@ fn story() -> Vec<Attempt> {
         attempt(1_000, AP, N, packet(0, 52, tcp | flag::SYN, 0)),
         attempt(2_000, N, AP, packet(0, 52, tcp | flag::SYN | flag::BACK, 0)),
         attempt(5_000, AP, N, packet(0, 1500, tcp, 0)),
-        Attempt { reached: Reached::First, ..data },
-        Attempt { at: data.at + Span::from_millis(1), retries: 1, ..data },
-        Attempt { sacks, ..attempt(8_000, N, AP, packet(0, 40, tcp | flag::BACK, 1460)) },
-        Attempt { rts: true, ..attempt(9_000, N, AP, packet(1, 42, 0, 0)) },
-        Attempt { rts: true, reached: Reached::First, ..attempt(10_000, N, AP, packet(1, 42, 0, 0)) },
-        Attempt { rts: true, reached: Reached::Cts, retries: 1, ..attempt(11_000, N, AP, packet(1, 42, 0, 0)) },
-        Attempt { rate: Rate::DSSS_11, ..attempt(12_000, N, AP, packet(0, 40, tcp | flag::BACK | flag::FIN, 2920)) },
+        Try { reached: Reached::Data, ..data },
+        Try { at_us: 7_000, is_retry: true, ..data },
+        Try { sacks, ..attempt(8_000, N, AP, packet(0, 60, tcp | flag::BACK, 1460)) },
+        Try { rts: true, ..attempt(9_000, N, AP, packet(1, 42, 0, 0)) },
+        Try { rts: true, reached: Reached::Rts, ..attempt(10_000, N, AP, packet(1, 42, 0, 0)) },
+        Try { rts: true, reached: Reached::Cts, is_retry: true, ..attempt(11_000, N, AP, packet(1, 42, 0, 0)) },
+        Try { rate: Rate::DSSS_11, ..attempt(12_000, N, AP, packet(0, 40, tcp | flag::BACK | flag::FIN, 2920)) },
     ]
 }
 
 fn capture(phy: Phy) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut capture = Capture::new(&mut bytes, phy, flows()).unwrap();
-    story().iter().for_each(|attempt| capture.attempt(attempt).unwrap());
+    story().iter().for_each(|attempt| capture.attempt(&attempt.on(&phy)).unwrap());
     bytes
 }
 
