@@ -60,10 +60,10 @@ def delays(flow):
 def home_figures(report):
     by_name = {flow["name"]: flow for flow in report["flows"]}
     game, tcp = by_name["game-down"], by_name["ftp"]["tcp"]
-    return delays(game) | {
-        "acked": tcp["acked_packets"], "cwnd_max": tcp["cwnd_max"], "jitter_mean_ms": game["jitter"]["mean"],
-        "jitter_var_ms2": game["jitter"]["var"], "jitter_max_ms": game["jitter"]["max"],
-    }
+    jitter = {"jitter_mean_ms": game["jitter"]["mean"], "jitter_var_ms2": game["jitter"]["var"],
+              "jitter_max_ms": game["jitter"]["max"]}
+    sender = {"acked": tcp["acked_packets"]} | {key: tcp[key] for key in ("cwnd_max", "retransmitted", "timeouts")}
+    return delays(game) | jitter | sender
 
 
 def arq_figures(report):

@@ -16,7 +16,7 @@ KEYS = {
 DELAY = ["min", "mean", "p50", "p95", "p99", "max"]
 FIGURES = {
     "home": ["acked"] + [f"delay_{name}_ms" for name in DELAY] + ["jitter_mean_ms", "jitter_var_ms2", "jitter_max_ms"]
-            + ["cwnd_max"],
+            + ["cwnd_max", "retransmitted", "timeouts"],
     "arq": ["tcp_percent", "lost_air", "lost_queue"] + [f"delay_{name}_ms" for name in DELAY],
     "cell": ["rate_mbps", "jain"],
 }

@@ -70,6 +70,7 @@ def run_home(case, seed, work):
     jitter = [abs(after - before) for before, after in zip(delays, delays[1:])]
     return {
         "acked": float(printed["acked"]), "cwnd_max": float(printed["cwmax"]),
+        "retransmitted": float(printed["rexmit"]), "timeouts": float(printed["rto"]),
         "jitter_mean_ms": mean(jitter), "jitter_var_ms2": deviation(jitter) ** 2, "jitter_max_ms": max(jitter),
     } | delay_figures(delays)
 
