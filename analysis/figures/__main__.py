@@ -5,13 +5,13 @@ import sys
 import time
 from pathlib import Path
 
-from . import arq, arq_open, sap_law, theory
+from . import arq, arq_open, sap_law, shadowing, theory
 from .catalogue import Missing
 from .simulator import ROOT, Failed, Simulator
 from .style import save
 from .table import splice
 
-CATALOGUE = [*sap_law.FIGURES, *arq.FIGURES, *arq_open.FIGURES, *theory.FIGURES]
+CATALOGUE = [*sap_law.FIGURES, *arq.FIGURES, *arq_open.FIGURES, *theory.FIGURES, *shadowing.FIGURES]
 CACHE = ROOT / "bench-results" / "figures"
 BOOK = ROOT / "book" / "src"
 
