@@ -4,7 +4,6 @@ Results lie under a folder named by the binary's content, a file named by the sc
 changed program or scenario is run again, anything else is read back. A sweep that was broken off goes on where it was.
 """
 
-import csv
 import hashlib
 import json
 import shlex
@@ -61,7 +60,7 @@ class Simulator:
             values = values if isinstance(values, (list, tuple)) else [values]
             arguments += ["--vary", f"{key}={','.join(str(value) for value in values)}"]
         arguments += ["--seeds", str(seeds)]
-        path = self._place(scenario, arguments, ".csv")
+        path = self._place(scenario, arguments, ".rows.jsonl")
         # Also when the file is there: only the sweep knows whether all of its rows are.
         self._call(arguments + ["-o", str(path)])
         return read_rows(path)
@@ -95,14 +94,16 @@ class Simulator:
 
 
 def read_rows(path):
-    """The rows of a sweep's CSV file; numbers as numbers, an empty cell as None."""
-    with Path(path).open(encoding="utf-8", newline="") as file:
-        return [{key: number(value) for key, value in row.items()} for row in csv.DictReader(file)]
+    """The rows of a sweep's JSON lines, which may differ in what they hold; what reads as a number is one."""
+    with Path(path).open(encoding="utf-8") as file:
+        return [{key: number(value) for key, value in json.loads(line).items()} for line in file]
 
 
 def number(text):
-    """`text` as int or float where it is one, None where it is empty."""
-    if text is None or text == "":
+    """`text` as int or float where it is one, None where it is empty; what is no text stays."""
+    if not isinstance(text, str):
+        return text
+    if text == "":
         return None
     for kind in (int, float):
         try:
