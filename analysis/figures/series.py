@@ -30,6 +30,8 @@ def as_steps(points, end):
     """The corners of a value that stays until it changes, up to x = `end`."""
     corners = []
     for x, y in points:
+        if corners and corners[-1][1] == y:
+            continue
         if corners:
             corners.append((x, corners[-1][1]))
         corners.append((x, y))

@@ -64,7 +64,7 @@ class Series(unittest.TestCase):
         self.assertEqual(series.thin(points[:10], 50), points[:10])
 
     def test_a_value_stays_until_it_changes(self):
-        self.assertEqual(series.as_steps([(1, 5), (2, 8)], 4), [(1, 5), (2, 5), (2, 8), (4, 8)])
+        self.assertEqual(series.as_steps([(1, 5), (1.5, 5), (2, 8)], 4), [(1, 5), (2, 5), (2, 8), (4, 8)])
         self.assertEqual(series.as_steps([], 4), [])
 
     def test_jitter_is_the_change_of_delay(self):
