@@ -70,6 +70,12 @@ pub fn plan(flow: &Flow, bounds: &Bounds) -> Plan {
     }
 }
 
+/// The same window without our growth and pace, as eq. (1) to the letter has it: in force from the next ACK on.
+#[must_use]
+pub const fn at_once(plan: Plan) -> Plan {
+    Plan { growth_bytes: plan.clamp_bytes, pace_bytes: 0, ..plan }
+}
+
 /// Windows end at 2^30 - 1 (RFC 7323 section 2.3).
 fn saturate(bytes: u64) -> u32 {
     bytes.min((1 << 30) - 1) as u32

@@ -6,7 +6,7 @@ use crate::network::{Line, Network};
 use lasthop_core::units::{Span, Time};
 use lasthop_home::link::Link;
 use lasthop_home::scenario::{Scenario, Wifi, Wire};
-use lasthop_wifi::{Medium, MediumParams, NodeId, StationParams};
+use lasthop_wifi::Medium;
 
 /// The wires and the air of a home at time zero; `None` without `[wifi]`.
 #[must_use]
@@ -33,50 +33,6 @@ pub fn most_frames(scenario: &Scenario, cell: &Wifi) -> usize {
     let line = scenario.line.as_ref().map_or(0, |l| on_wire(&l.up) + on_wire(&l.down));
     let queues = cell.queue.limit as usize + scenario.stations.len() * cell.station_queue.limit as usize;
     (wires + line + queues).clamp(8_192, 65_536)
-}
-
-/// What of the air a scenario may change while it runs.
-#[derive(Clone, Debug)]
-pub struct Retune {
-    params: MediumParams,
-    stations: Vec<StationParams>,
-}
-
-impl Retune {
-    /// The keys it covers; `*` stands for a name.
-    pub const KEYS: [&str; 12] = [
-        "station.*.rate",
-        "station.*.distance",
-        "wifi.loss",
-        "wifi.loss.kind",
-        "wifi.loss.rate",
-        "wifi.loss.exponent",
-        "wifi.loss.deviation",
-        "wifi.attempts",
-        "wifi.short_attempts",
-        "wifi.queue.limit",
-        "wifi.station_queue.limit",
-        "wifi.rate",
-    ];
-
-    /// The air as `scenario` has it; `None` without `[wifi]`.
-    #[must_use]
-    pub fn new(scenario: &Scenario) -> Option<Self> {
-        scenario.medium().map(|(params, stations)| Self { params, stations })
-    }
-
-    /// Makes it so.
-    pub fn apply(&self, air: &mut Medium<Frame>) {
-        for (i, station) in self.stations.iter().enumerate() {
-            let node = NodeId(i as u16 + 1);
-            air.set_station_rate(node, station.rate);
-            air.set_distance(node, station.distance_m);
-            air.set_queue_limit(node, station.queue_limit);
-        }
-        air.set_loss(self.params.loss);
-        air.set_attempts(self.params.attempts, self.params.short_attempts);
-        air.set_queue_limit(NodeId::ACCESS_POINT, self.params.queue_limit);
-    }
 }
 
 /// How long the longest way through the wires takes without queues; what is silent for longer has vanished.

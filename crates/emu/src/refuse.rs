@@ -1,7 +1,7 @@
 //! What a scenario may say that this host does not carry yet, or cannot: refused with file and line, never ignored.
 
-use crate::air::Retune;
 use crate::observe::identify::{MARK, UDP_HEADERS};
+use lasthop_home::retune::Retune;
 use lasthop_home::scenario::{
     CARRIER_SENSE_DEFAULT, Capacity, CongestionControl, Discipline, Flow, Kind, LastHop, Scenario, ScenarioError,
     Storage, Tcp, Wifi,
@@ -122,22 +122,12 @@ fn agree(a: &Tcp, b: &Tcp) -> bool {
 
 fn check_changes(scenario: &Scenario) -> Result<(), ScenarioError> {
     for (i, change) in scenario.changes.iter().enumerate() {
-        if let Some(key) = change.keys.iter().find(|key| !can_change(key)) {
+        if let Some(key) = change.keys.iter().find(|key| !Retune::covers(key)) {
             let why = format!("while it runs the emulator changes only {}", Retune::KEYS.join(", "));
             return Err(scenario.refuse(&format!("change.{}.set.{key}", i + 1), &why));
         }
     }
     Ok(())
-}
-
-fn can_change(key: &str) -> bool {
-    Retune::KEYS.iter().any(|known| match known.split_once('*') {
-        None => *known == key,
-        Some((head, tail)) => {
-            let middle = key.strip_prefix(head).and_then(|rest| rest.strip_suffix(tail));
-            middle.is_some_and(|name| !name.is_empty())
-        }
-    })
 }
 
 #[cfg(test)]

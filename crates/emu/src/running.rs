@@ -9,6 +9,7 @@ use crate::pcap::{self, Writer};
 use crate::{address, air, arena};
 use lasthop_core::units::Time;
 use lasthop_home::report::flow_meter;
+use lasthop_home::retune::Retune;
 use lasthop_home::scenario::{self, Scenario, Wifi};
 use rustix::mm::{MlockAllFlags, mlockall, munlockall};
 use std::io;
@@ -114,7 +115,7 @@ fn observer(scenario: &Scenario) -> Observer {
 
 fn changes(scenario: &Scenario) -> Vec<(Time, Change)> {
     let change = |change: &scenario::Change| {
-        let retune = air::Retune::new(&change.after)?;
+        let retune = Retune::new(&change.after)?;
         let apply: Change = Box::new(move |_, network| retune.apply(network.air()));
         Some((Time::ZERO + change.at, apply))
     };

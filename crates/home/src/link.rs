@@ -53,6 +53,15 @@ impl<P: Packet> Link<P> {
         self.buffer.push(now, packet)
     }
 
+    /// Another rate, delay and buffer, for packets whose turn has not come by `now`.
+    ///
+    /// A shorter delay lets nothing overtake: a packet arrives no earlier than the one before it.
+    pub fn set_wire(&mut self, now: Time, wire: Wire) {
+        self.advance(now);
+        (self.rate, self.delay) = (wire.rate, wire.delay);
+        self.buffer.set_limit(wire.buffer as usize);
+    }
+
     /// The next packet that has arrived by `now`, with the exact time of its arrival.
     pub fn poll(&mut self, now: Time) -> Option<(Time, P)> {
         self.advance(now);
@@ -87,7 +96,8 @@ impl<P: Packet> Link<P> {
     fn send(&mut self, at: Time, packet: P) {
         let busy = self.rate.map_or(Span::ZERO, |rate| rate.time_for(u64::from(packet.bytes())));
         self.free_at = at + busy;
-        self.under_way.push_back((self.free_at + self.delay, packet));
+        let before = self.under_way.back().map_or(Time::ZERO, |(at, _)| *at);
+        self.under_way.push_back(((self.free_at + self.delay).max(before), packet));
     }
 }
 
@@ -155,6 +165,16 @@ mod tests {
         let arrivals: Vec<_> = std::iter::from_fn(|| link.poll(ms(8))).collect();
         assert_eq!(arrivals.len(), 50);
         assert!(arrivals.iter().all(|(at, _)| *at == ms(8)));
+    }
+
+    #[test]
+    fn a_shorter_delay_lets_nothing_overtake() {
+        let mut link = link(5);
+        link.on_packet(ms(0), Numbered(0)).unwrap();
+        link.set_wire(ms(2), Wire { rate: Some(BitRate::mbps(12)), delay: Span::from_millis(1), buffer: 5 });
+        link.on_packet(ms(2), Numbered(1)).unwrap();
+        let arrivals: Vec<_> = std::iter::from_fn(|| link.poll(ms(50))).collect();
+        assert_eq!(arrivals, [(ms(11), Numbered(0)), (ms(11), Numbered(1))]);
     }
 
     #[test]

@@ -1,19 +1,30 @@
 //! The simulator: a home in virtual time, packet by packet.
 
+mod connection;
+mod control;
+mod engine;
 mod options;
+mod packet;
+mod refuse;
+mod report;
+mod sources;
+mod trace;
+mod wires;
 
 use lasthop_home::report::Report;
 use lasthop_home::scenario::{Scenario, ScenarioError};
 
 pub use options::{Options, Progress, TraceLine};
 
-/// Runs `scenario` from its start to its end.
+/// Runs `scenario` from its start to its end. The report's wall time is the caller's to fill in.
 ///
 /// # Errors
 /// A key that the simulator does not carry yet, with file and line; [`SimError::Stopped`] when told to stop.
 pub fn run(scenario: &Scenario, options: &mut Options<'_>) -> Result<Report, SimError> {
-    let _ = options;
-    Err(SimError::Scenario(scenario.refuse("name", "the simulator is not there yet")))
+    let revision = options.revision.to_owned();
+    let mut engine = engine::Engine::new(scenario, options)?;
+    engine.run()?;
+    Ok(report::assemble(scenario, engine, &revision))
 }
 
 /// Why a run did not end.

@@ -5,6 +5,13 @@
 //! the host's business. The law of the project holds: after any `on_*`, drain `poll` until `None`, then read
 //! `next_deadline`; early and late wake-ups are safe.
 
+mod cc;
+mod ranges;
+mod receiver;
 mod segment;
+mod sender;
 
+pub use cc::Algorithm;
+pub use receiver::{Receiver, ReceiverParams};
 pub use segment::{Ack, SackBlocks, Segment};
+pub use sender::{Sender, SenderParams, SenderSnapshot};

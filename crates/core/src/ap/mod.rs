@@ -7,11 +7,13 @@
 //!
 //! The trim is ours. The minimum RTT lacks the mean of contention and delayed ACKs, about 3 ms of 80, so that a window
 //! of exactly share x minimum would lose 4 %; and a capacity given a few per cent too high would bring the queue back.
-//! With [`ShareRule::Equal`] (eq. (1) to the letter) nothing is trimmed.
+//! With [`ShareRule::Equal`] (eq. (1) to the letter) nothing is trimmed, nor grows in steps, nor is paced; a round trip
+//! that is given instead of measured is not trimmed either.
 //!
 //! It does not learn the capacity, and it counts shares in bytes, not in air time.
 
 mod record;
+mod sample;
 mod snapshot;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -23,6 +25,7 @@ use crate::units::{BitRate, Span, Time};
 use crate::{share, window};
 
 use record::Record;
+pub use sample::{FlowSample, LinkSample, RttTotal};
 pub use snapshot::{FlowSnapshot, Snapshot};
 
 /// How the last hop is divided.
@@ -97,42 +100,6 @@ impl Params {
     fn queue_bound(&self) -> Span {
         self.queue_target.max(self.capacity.time_for(1500 * QUEUE_PACKETS))
     }
-}
-
-/// One direction of one flow at the end of an interval. Counts are cumulative since the flow began.
-#[derive(Clone, Copy, Debug)]
-pub struct FlowSample {
-    /// The host's name for it.
-    pub flow: FlowId,
-    /// Which way its data goes.
-    pub direction: Direction,
-    /// IP bytes in this direction.
-    pub bytes: u64,
-    /// TCP payload bytes in this direction.
-    pub payload_bytes: u64,
-    /// Smallest RTT between access point and station in this interval.
-    pub local_rtt_min: Option<Span>,
-    /// Smallest RTT between access point and remote end in this interval.
-    pub remote_rtt_min: Option<Span>,
-    /// Mean RTT between access point and station in this interval.
-    pub local_rtt_mean: Option<Span>,
-    /// The sender filled the window that was promised to it.
-    pub window_limited: bool,
-    /// The window in force, bytes; below the plan's while it still grows.
-    pub window_bytes: u32,
-    /// Largest payload of a segment, bytes; 0 unknown.
-    pub mss: u32,
-    /// False when its window cannot be rewritten (scale unknown, ...).
-    pub controllable: bool,
-    /// A FIN or RST has passed.
-    pub closing: bool,
-}
-
-/// What the link carried, cumulative IP bytes, indexed by [`Direction::index`].
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LinkSample {
-    /// UDP.
-    pub udp_bytes: [u64; 2],
 }
 
 /// What the host must do.
@@ -269,7 +236,10 @@ impl Ap {
         };
         let hop = self.available();
         let flow = window::Flow { share, hop, base_rtt, payload_share: 0.97, trim: 1.0, mss: 1448 };
-        let plan = window::plan(&flow, &self.params.bounds);
+        let mut plan = window::plan(&flow, &self.params.bounds);
+        if self.params.share == ShareRule::Equal {
+            plan = window::at_once(plan);
+        }
         if record::differs(&self.default_plan, &plan) {
             self.default_plan = plan;
             self.actions.extend(Direction::BOTH.map(|direction| Action::SetDefault { direction, plan }));

@@ -1,6 +1,6 @@
 //! What the controller remembers of one direction of one flow.
 
-use super::{FlowSample, FlowSnapshot, Params, RttSource};
+use super::{FlowSample, FlowSnapshot, Params, RttSource, ShareRule};
 use crate::fastpath::layout::Plan;
 use crate::meter::rate::LowPass;
 use crate::meter::rtt::MinFilter;
@@ -19,8 +19,6 @@ const GROWING: f64 = 2.0;
 /// Largest step of the trim per interval, and its gain on the relative error of the window.
 const TRIM_STEP: f64 = 0.02;
 const TRIM_GAIN: f64 = 0.25;
-/// IPv4 and TCP headers with timestamps, bytes.
-const HEADERS: f64 = 52.0;
 /// Payload of a segment in 1500 bytes of IP, until the flow shows its own.
 const USUAL_MSS: u32 = 1448;
 
@@ -113,7 +111,12 @@ impl Record {
 
     /// Moves the trim by what the last interval achieved: down by what queues beyond the target, else up by what is
     /// missing of the share, both as a part of the window.
+    ///
+    /// A round trip that was given is taken as it is: the trim makes up for what a measured minimum lacks.
     pub(super) fn trim(&mut self, params: &Params, queue: Option<Span>) {
+        if matches!(params.rtt, RttSource::Constant(_)) {
+            return;
+        }
         let Some((share, base_rtt)) = self.share.zip(self.base_rtt(params)) else { return };
         let excess = queue.unwrap_or_default() - params.queue_bound();
         let error = if excess > Span::ZERO {
@@ -150,11 +153,14 @@ impl Record {
             share,
             hop,
             base_rtt,
-            payload_share: f64::from(mss) / (f64::from(mss) + HEADERS),
+            payload_share: f64::from(mss) / f64::from(mss + sample.header_bytes),
             trim: self.trim,
             mss,
         };
-        let plan = window::plan(&flow, &params.bounds);
+        let mut plan = window::plan(&flow, &params.bounds);
+        if params.share == ShareRule::Equal {
+            plan = window::at_once(plan);
+        }
         if self.plan.is_some_and(|before| !differs(&before, &plan)) {
             return None;
         }

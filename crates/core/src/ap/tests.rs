@@ -94,6 +94,7 @@ fn sample_of(s: &Sender, hop: &Hop, step: u64) -> FlowSample {
         window_limited: s.limit.is_none_or(|limit| s.window_ip_bits() / 0.081 < limit.as_bps() as f64),
         window_bytes: s.window_bytes,
         mss: 1448,
+        header_bytes: 52,
         controllable: s.controllable,
         closing: false,
     }
@@ -115,7 +116,18 @@ fn a_lone_download_reaches_its_share_although_the_minimum_rtt_is_too_short() {
 }
 
 #[test]
-fn equation_one_to_the_letter_is_not_trimmed() {
+fn a_round_trip_that_is_given_leaves_nothing_to_trim() {
+    let params = Params { rtt: RttSource::Constant(Span::from_micros(81_500)), ..Params::new(BitRate::mbps(26)) };
+    let mut ap = Ap::new(params);
+    let mut senders = [Sender::new(1)];
+    run(&mut ap, &HOP, &mut senders, BitRate::mbps(1), 20);
+    let plan = ap.snapshot().flows[0].plan.unwrap();
+    let formula = 25e6 / 8.0 * 0.0815 * PAYLOAD_SHARE;
+    assert!((f64::from(plan.clamp_bytes) - formula).abs() < formula * 0.01, "{plan:?} for {formula}");
+}
+
+#[test]
+fn equation_one_to_the_letter_is_neither_trimmed_nor_approached_in_steps() {
     let params = Params { share: ShareRule::Equal, ..Params::new(BitRate::mbps(23)) };
     let mut ap = Ap::new(params);
     let mut senders = [Sender::new(1), Sender::new(2)];
@@ -123,6 +135,7 @@ fn equation_one_to_the_letter_is_not_trimmed() {
     let plan = ap.snapshot().flows[0].plan.unwrap();
     let letter = 11e6 / 8.0 * 0.081 * PAYLOAD_SHARE;
     assert!((f64::from(plan.clamp_bytes) - letter).abs() < letter * 0.01, "{plan:?} for {letter}");
+    assert_eq!((plan.growth_bytes, plan.pace_bytes), (plan.clamp_bytes, 0));
 }
 
 #[test]

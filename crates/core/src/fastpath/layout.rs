@@ -291,6 +291,36 @@ impl Reason {
         Self::NoAck,
         Self::TableFull,
     ];
+
+    /// As status and report name it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rewritten => "rewritten",
+            Self::WithinPlan => "within-plan",
+            Self::WouldRewrite => "would-rewrite",
+            Self::Syn => "syn",
+            Self::Rst => "rst",
+            Self::ZeroWindow => "zero-window",
+            Self::ScaleUnknown => "scale-unknown",
+            Self::NoPlan => "no-plan",
+            Self::Stale => "stale-heartbeat",
+            Self::Fragment => "fragment",
+            Self::Malformed => "malformed",
+            Self::NotIp => "not-ip",
+            Self::Authenticated => "authenticated",
+            Self::Udp => "udp",
+            Self::OtherTransport => "other-transport",
+            Self::NoAck => "no-ack",
+            Self::TableFull => "table-full",
+        }
+    }
+
+    /// The flow's window is under control: a packet that met this was held to its plan, or needed no holding.
+    #[must_use]
+    pub const fn is_controlled(self) -> bool {
+        matches!(self, Self::Rewritten | Self::WouldRewrite | Self::WithinPlan)
+    }
 }
 
 /// Counts per [`Reason`] and what link and transports carried; one per CPU in BPF.

@@ -242,6 +242,12 @@ impl Kind {
         matches!(self, Self::Ftp(_) | Self::Web(_) | Self::Quic(_))
     }
 
+    /// Worth little when late: games, calls, live video.
+    #[must_use]
+    pub fn is_realtime(&self) -> bool {
+        !self.is_elastic() && !matches!(self, Self::Cbr(_) | Self::Poisson(_))
+    }
+
     /// The TCP of a kind that has one.
     #[must_use]
     pub fn tcp(&self) -> Option<&Tcp> {

@@ -142,7 +142,7 @@ impl Core {
             udp_bps: t.udp,
             flows,
             table: self.table.status(),
-            packets: Reason::ALL.iter().map(|r| (name(*r).to_owned(), t.counters.reason[*r as usize])).collect(),
+            packets: Reason::ALL.iter().map(|r| (r.name().to_owned(), t.counters.reason[*r as usize])).collect(),
             conntrack: self.scales.status(),
             bypass: t.bypass(self.links.ip_bytes()),
             controller: LoopStatus {
@@ -160,8 +160,7 @@ impl Core {
     fn control(&self, snapshot: &Snapshot, flows: &[FlowStatus]) -> Control {
         let t = &self.totals;
         let all: u64 = t.counters.ip_bytes.iter().sum();
-        let controlled = [Reason::Rewritten, Reason::WouldRewrite, Reason::WithinPlan];
-        let left_alone = Reason::ALL.into_iter().filter(|r| !controlled.contains(r));
+        let left_alone = Reason::ALL.into_iter().filter(|r| !r.is_controlled());
         Control {
             capacity_bps: CapacityReport {
                 mean: t.capacity_sum / (t.intervals.max(1) as f64),
@@ -171,7 +170,7 @@ impl Core {
             controllable_share: (t.controllable_bytes as f64 / all.max(1) as f64).min(1.0),
             rewritten: t.rewritten(),
             passed: t.counters.reason[Reason::WithinPlan as usize],
-            not_controlled: left_alone.map(|r| (name(r).to_owned(), t.counters.reason[r as usize])).collect(),
+            not_controlled: left_alone.map(|r| (r.name().to_owned(), t.counters.reason[r as usize])).collect(),
             clamps: flows.iter().filter_map(|f| Some((f.flow.clone(), u64::from(f.clamp_bytes?)))).collect(),
         }
     }
@@ -219,29 +218,6 @@ fn text(key: &FlowKey, direction: Direction) -> String {
     };
     let arrow = if direction == Direction::ToStation { "<-" } else { "->" };
     format!("{} {arrow} {}", end(key.station, key.station_port), end(key.remote, key.remote_port))
-}
-
-/// A reason as status and report name it.
-const fn name(reason: Reason) -> &'static str {
-    match reason {
-        Reason::Rewritten => "rewritten",
-        Reason::WithinPlan => "within-plan",
-        Reason::WouldRewrite => "would-rewrite",
-        Reason::Syn => "syn",
-        Reason::Rst => "rst",
-        Reason::ZeroWindow => "zero-window",
-        Reason::ScaleUnknown => "scale-unknown",
-        Reason::NoPlan => "no-plan",
-        Reason::Stale => "stale-heartbeat",
-        Reason::Fragment => "fragment",
-        Reason::Malformed => "malformed",
-        Reason::NotIp => "not-ip",
-        Reason::Authenticated => "authenticated",
-        Reason::Udp => "udp",
-        Reason::OtherTransport => "other-transport",
-        Reason::NoAck => "no-ack",
-        Reason::TableFull => "table-full",
-    }
 }
 
 #[cfg(test)]

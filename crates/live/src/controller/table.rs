@@ -5,9 +5,9 @@
 
 use std::collections::HashMap;
 
-use lasthop_core::ap::{Ap, FlowSample};
+use lasthop_core::ap::{Ap, FlowSample, RttTotal};
 use lasthop_core::fastpath::layout::{FlowKey, FlowState, Half};
-use lasthop_core::packet::{Direction, FlowId};
+use lasthop_core::packet::FlowId;
 use lasthop_core::units::{Span, Time};
 
 use crate::config::Config;
@@ -55,8 +55,8 @@ impl Entry {
 /// What is remembered in addition while a connection carries payload.
 pub(super) struct Carrying {
     id: FlowId,
-    /// Sum and number of RTT samples towards the station so far.
-    rtt: (u64, u32),
+    /// Samples towards the station so far.
+    rtt: RttTotal,
     /// Newest copy of what the fast path knows.
     pub(super) state: FlowState,
     /// Questions to conntrack so far.
@@ -138,14 +138,14 @@ impl Table {
                 let id = FlowId(self.next_id);
                 self.next_id = self.next_id.wrapping_add(1);
                 self.keys.insert(id, *key);
-                samples(id, epoch, state, (0, 0)).for_each(|sample| ap.on_sample(now, &sample));
-                let carrying = Carrying { id, rtt: rtt_sum(state), state: *state, asked: 0, ask_at: now };
+                FlowSample::of(id, epoch, state, RttTotal::default()).for_each(|sample| ap.on_sample(now, &sample));
+                let carrying = Carrying { id, rtt: RttTotal::of(state), state: *state, asked: 0, ask_at: now };
                 entry.carrying = Some(Box::new(carrying));
             }
             Some(carrying) if awake => {
-                let before = std::mem::replace(&mut carrying.rtt, rtt_sum(state));
+                let before = std::mem::replace(&mut carrying.rtt, RttTotal::of(state));
                 carrying.state = *state;
-                samples(carrying.id, epoch, state, before).for_each(|sample| ap.on_sample(now, &sample));
+                FlowSample::of(carrying.id, epoch, state, before).for_each(|sample| ap.on_sample(now, &sample));
             }
             Some(carrying) => {
                 self.keys.remove(&carrying.id);
@@ -213,43 +213,6 @@ impl Table {
             forgotten: self.forgotten,
         }
     }
-}
-
-/// Sum and number of RTT samples towards the station.
-const fn rtt_sum(state: &FlowState) -> (u64, u32) {
-    let rtt = &state.half[Direction::ToStation as usize].rtt;
-    (rtt.sum_ns, rtt.samples)
-}
-
-/// One sample per direction that has carried payload.
-fn samples(
-    flow: FlowId,
-    epoch: u32,
-    state: &FlowState,
-    before: (u64, u32),
-) -> impl Iterator<Item = FlowSample> + use<'_> {
-    let local = &state.half[Direction::ToStation.index()];
-    let remote = &state.half[Direction::ToRemote.index()];
-    let (sum, count) = rtt_sum(state);
-    let count = u64::from(count.wrapping_sub(before.1));
-    let mean = sum.wrapping_sub(before.0).checked_div(count).map(Span::from_nanos);
-    Direction::BOTH.into_iter().filter_map(move |direction| {
-        let half = &state.half[direction.index()];
-        (half.payload_bytes > 0).then(|| FlowSample {
-            flow,
-            direction,
-            bytes: half.bytes,
-            payload_bytes: half.payload_bytes,
-            local_rtt_min: local.rtt_min(epoch),
-            remote_rtt_min: remote.rtt_min(epoch),
-            local_rtt_mean: mean,
-            window_limited: half.window_limited(epoch),
-            window_bytes: half.window,
-            mss: half.mss,
-            controllable: half.known_scale().is_some(),
-            closing: half.data_flags & Half::CLOSING != 0,
-        })
-    })
 }
 
 #[cfg(test)]

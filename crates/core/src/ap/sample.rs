@@ -1,0 +1,91 @@
+//! What the per-packet half measured in an interval, as the deciding half takes it.
+
+use crate::fastpath::layout::{FlowState, Half};
+use crate::packet::{Direction, FlowId};
+use crate::units::Span;
+
+/// One direction of one flow at the end of an interval. Counts are cumulative since the flow began.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowSample {
+    /// The host's name for it.
+    pub flow: FlowId,
+    /// Which way its data goes.
+    pub direction: Direction,
+    /// IP bytes in this direction.
+    pub bytes: u64,
+    /// TCP payload bytes in this direction.
+    pub payload_bytes: u64,
+    /// Smallest RTT between access point and station in this interval.
+    pub local_rtt_min: Option<Span>,
+    /// Smallest RTT between access point and remote end in this interval.
+    pub remote_rtt_min: Option<Span>,
+    /// Mean RTT between access point and station in this interval.
+    pub local_rtt_mean: Option<Span>,
+    /// The sender filled the window that was promised to it.
+    pub window_limited: bool,
+    /// The window in force, bytes; below the plan's while it still grows.
+    pub window_bytes: u32,
+    /// Largest payload of a segment, bytes; 0 unknown.
+    pub mss: u32,
+    /// IPv4 and TCP headers of its segments, bytes; of IPv6 it takes 20 less than they are.
+    pub header_bytes: u32,
+    /// False when its window cannot be rewritten (scale unknown, ...).
+    pub controllable: bool,
+    /// A FIN or RST has passed.
+    pub closing: bool,
+}
+
+/// What the link carried, cumulative IP bytes, indexed by [`Direction::index`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinkSample {
+    /// UDP.
+    pub udp_bytes: [u64; 2],
+}
+
+/// Samples of the RTT between access point and station, cumulative: their mean over an interval is a difference.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RttTotal {
+    sum_ns: u64,
+    samples: u32,
+}
+
+impl RttTotal {
+    /// So far.
+    #[must_use]
+    pub const fn of(state: &FlowState) -> Self {
+        let rtt = &state.half[Direction::ToStation.index()].rtt;
+        Self { sum_ns: rtt.sum_ns, samples: rtt.samples }
+    }
+
+    fn mean_since(self, before: Self) -> Option<Span> {
+        let count = u64::from(self.samples.wrapping_sub(before.samples));
+        self.sum_ns.wrapping_sub(before.sum_ns).checked_div(count).map(Span::from_nanos)
+    }
+}
+
+impl FlowSample {
+    /// One sample per direction of `flow` that has carried payload; `before`: [`RttTotal::of`] an interval ago.
+    pub fn of(flow: FlowId, epoch: u32, state: &FlowState, before: RttTotal) -> impl Iterator<Item = Self> {
+        let local_rtt_min = state.half[Direction::ToStation.index()].rtt_min(epoch);
+        let remote_rtt_min = state.half[Direction::ToRemote.index()].rtt_min(epoch);
+        let local_rtt_mean = RttTotal::of(state).mean_since(before);
+        Direction::BOTH.into_iter().filter_map(move |direction| {
+            let half = &state.half[direction.index()];
+            (half.payload_bytes > 0).then(|| Self {
+                flow,
+                direction,
+                bytes: half.bytes,
+                payload_bytes: half.payload_bytes,
+                local_rtt_min,
+                remote_rtt_min,
+                local_rtt_mean,
+                window_limited: half.window_limited(epoch),
+                window_bytes: half.window,
+                mss: half.mss,
+                header_bytes: if half.rtt.ts_newest == 0 { 40 } else { 52 },
+                controllable: half.known_scale().is_some(),
+                closing: half.data_flags & Half::CLOSING != 0,
+            })
+        })
+    }
+}

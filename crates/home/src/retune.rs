@@ -1,0 +1,62 @@
+//! What of the air `[[change]]` may change while a home runs.
+
+use lasthop_core::packet::Packet;
+use lasthop_wifi::{Medium, MediumParams, NodeId, StationParams};
+
+use crate::scenario::Scenario;
+
+/// What of the air a scenario may change while it runs.
+#[derive(Clone, Debug)]
+pub struct Retune {
+    params: MediumParams,
+    stations: Vec<StationParams>,
+}
+
+impl Retune {
+    /// The keys it covers; `*` stands for a name.
+    pub const KEYS: [&str; 12] = [
+        "station.*.rate",
+        "station.*.distance",
+        "wifi.loss",
+        "wifi.loss.kind",
+        "wifi.loss.rate",
+        "wifi.loss.exponent",
+        "wifi.loss.deviation",
+        "wifi.attempts",
+        "wifi.short_attempts",
+        "wifi.queue.limit",
+        "wifi.station_queue.limit",
+        "wifi.rate",
+    ];
+
+    /// The air as `scenario` has it; `None` without `[wifi]`.
+    #[must_use]
+    pub fn new(scenario: &Scenario) -> Option<Self> {
+        scenario.medium().map(|(params, stations)| Self { params, stations })
+    }
+
+    /// Whether a change of `key`, a whole path, is covered.
+    #[must_use]
+    pub fn covers(key: &str) -> bool {
+        Self::KEYS.iter().any(|known| match known.split_once('*') {
+            None => *known == key,
+            Some((head, tail)) => {
+                let middle = key.strip_prefix(head).and_then(|rest| rest.strip_suffix(tail));
+                middle.is_some_and(|name| !name.is_empty())
+            }
+        })
+    }
+
+    /// Makes it so.
+    pub fn apply<P: Packet>(&self, air: &mut Medium<P>) {
+        for (i, station) in self.stations.iter().enumerate() {
+            let node = NodeId(i as u16 + 1);
+            air.set_station_rate(node, station.rate);
+            air.set_distance(node, station.distance_m);
+            air.set_queue_limit(node, station.queue_limit);
+        }
+        air.set_loss(self.params.loss);
+        air.set_attempts(self.params.attempts, self.params.short_attempts);
+        air.set_queue_limit(NodeId::ACCESS_POINT, self.params.queue_limit);
+    }
+}

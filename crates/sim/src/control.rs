@@ -1,0 +1,205 @@
+//! The access point's window control: the per-packet and the deciding half of `core`, in virtual time.
+//!
+//! What passes between access point and stations is measured and clamped by [`fastpath`], every interval [`Ap`]
+//! decides: the same two objects as on a real access point, without maps and hooks between them. A flow between two
+//! stations passes twice and is left alone, as there.
+
+use std::collections::BTreeMap;
+
+use lasthop_core::ap::{Action, Ap, FlowSample, LinkSample, Params, RttSource, RttTotal, ShareRule};
+use lasthop_core::fastpath::layout::{self, Counters, FlowState, Reason};
+use lasthop_core::fastpath::{self, Verdict};
+use lasthop_core::packet::{Direction, FlowId};
+use lasthop_core::units::{BitRate, Span, Time};
+use lasthop_core::wire::{TcpFields, flag as tcp_flag};
+use lasthop_home::report::{CapacityReport, ControlReport};
+use lasthop_home::scenario::{self, Capacity, Scenario, WindowControl as Wanted, WindowRtt};
+use lasthop_home::capacity;
+use lasthop_tcp::SackBlocks;
+
+use crate::packet::{SimPacket, flag};
+
+/// What the fast path has to know of a connection besides its packets.
+#[derive(Clone, Copy, Debug)]
+pub struct Connection {
+    /// Most payload of a segment, bytes.
+    pub mss: u16,
+    /// Scale of the windows that its receiver writes.
+    pub scale: u8,
+}
+
+/// See the module.
+pub struct WindowControl {
+    ap: Ap,
+    shared: layout::Control,
+    interval: Span,
+    capacity: BitRate,
+    /// By flow of the scenario; `None` until its first packet passes.
+    flows: Vec<Option<Watched>>,
+    counters: Counters,
+}
+
+#[derive(Clone)]
+struct Watched {
+    state: FlowState,
+    rtt: RttTotal,
+}
+
+impl WindowControl {
+    /// As the scenario wants it; `capacity` in its words, measured where it is a share.
+    pub fn new(scenario: &Scenario, wanted: &Wanted) -> Self {
+        let capacity = match wanted.capacity {
+            Capacity::Rate(rate) => rate,
+            Capacity::Share(share) => capacity::tcp_alone(scenario).mul_f64(share),
+            Capacity::Learn => BitRate::ZERO,
+        };
+        let params = Params {
+            interval: wanted.interval,
+            udp_weight: wanted.udp_weight,
+            share: match wanted.share {
+                scenario::ShareRule::MaxMin => ShareRule::MaxMin,
+                scenario::ShareRule::Equal => ShareRule::Equal,
+            },
+            rtt: match wanted.rtt {
+                WindowRtt::Measured => RttSource::Measured,
+                WindowRtt::Constant(rtt) => RttSource::Constant(rtt),
+            },
+            ..Params::new(capacity)
+        };
+        let mut control = Self {
+            ap: Ap::new(params),
+            shared: layout::Control { epoch: 1, ..layout::Control::default() },
+            interval: wanted.interval,
+            capacity,
+            flows: vec![None; scenario.flows.len()],
+            counters: Counters::default(),
+        };
+        control.apply(Time::ZERO);
+        control
+    }
+
+    /// How often it decides.
+    pub const fn interval(&self) -> Span {
+        self.interval
+    }
+
+    /// A packet that passes between access point and stations; its window is lowered where the plan says so.
+    pub fn on_packet(
+        &mut self,
+        now: Time,
+        direction: Direction,
+        packet: &mut SimPacket,
+        connection: Option<Connection>,
+        sack: SackBlocks,
+    ) {
+        let d = direction.index();
+        let bytes = u64::from(packet.bytes);
+        self.counters.packets[d] += 1;
+        self.counters.ip_bytes[d] += bytes;
+        let Some(connection) = connection else {
+            self.counters.udp_bytes[d] += bytes;
+            self.counters.reason[Reason::Udp as usize] += 1;
+            return;
+        };
+        self.counters.tcp_bytes[d] += bytes;
+        let tcp = fields(packet, connection, sack);
+        let shared = &self.shared;
+        let watched = self.flows[packet.flow as usize]
+            .get_or_insert_with(|| Watched { state: FlowState::new(shared, now), rtt: RttTotal::default() });
+        let verdict = fastpath::on_packet(&mut watched.state, shared, direction, &tcp, now);
+        self.counters.reason[verdict.reason() as usize] += 1;
+        if let Verdict::Rewrite { window } = verdict {
+            packet.window = window;
+        }
+    }
+
+    /// Closes an interval.
+    pub fn on_interval(&mut self, now: Time) {
+        for (i, watched) in self.flows.iter_mut().enumerate() {
+            let Some(Watched { state, rtt }) = watched else { continue };
+            let before = std::mem::replace(rtt, RttTotal::of(state));
+            for sample in FlowSample::of(FlowId(i as u32), self.shared.epoch, state, before) {
+                self.ap.on_sample(now, &sample);
+            }
+        }
+        self.ap.on_link(now, &LinkSample { udp_bytes: self.counters.udp_bytes });
+        self.shared.epoch += 1;
+        self.apply(now);
+    }
+
+    fn apply(&mut self, now: Time) {
+        self.shared.heartbeat_ns = now.as_nanos();
+        while let Some(action) = self.ap.poll(now) {
+            match action {
+                Action::SetPlan { flow, direction, plan } => {
+                    if let Some(watched) = &mut self.flows[flow.0 as usize] {
+                        watched.state.half[direction.index()].plan = plan;
+                    }
+                }
+                Action::SetDefault { direction, plan } => self.shared.default_plan[direction.index()] = plan,
+            }
+        }
+    }
+
+    /// What it did.
+    pub fn report(&self, scenario: &Scenario) -> ControlReport {
+        let counted = |reason: &Reason| self.counters.reason[*reason as usize];
+        let snapshot = self.ap.snapshot();
+        let all: u64 = self.counters.ip_bytes.iter().sum();
+        let controllable = |watched: &Watched| watched.state.half.iter().any(|half| half.known_scale().is_some());
+        let controllable_bytes: u64 = (self.flows.iter().flatten().filter(|w| controllable(w)))
+            .map(|w| w.state.half.iter().map(|half| half.bytes).sum::<u64>())
+            .sum();
+        let capacity = self.capacity.as_bps() as f64;
+        let clamp = |flow: &lasthop_core::ap::FlowSnapshot| {
+            let name = &scenario.flows[flow.flow.0 as usize].name;
+            Some((name.clone(), u64::from(flow.plan?.clamp_bytes)))
+        };
+        ControlReport {
+            capacity_bps: CapacityReport { mean: capacity, last: capacity },
+            udp_bps: snapshot.udp.as_bps() as f64,
+            controllable_share: controllable_bytes as f64 / all.max(1) as f64,
+            rewritten: counted(&Reason::Rewritten),
+            passed: counted(&Reason::WithinPlan),
+            not_controlled: Reason::ALL
+                .iter()
+                .filter(|r| !r.is_controlled())
+                .map(|r| (r.name().to_owned(), counted(r)))
+                .collect::<BTreeMap<_, _>>(),
+            clamps: snapshot.flows.iter().filter_map(clamp).collect(),
+        }
+    }
+}
+
+/// A packet as the fast path reads it: the stream of a connection begins at sequence number 1, after its SYN.
+fn fields(packet: &SimPacket, connection: Connection, sack: SackBlocks) -> TcpFields {
+    let ip_bytes = u32::from(packet.bytes);
+    let header_bytes = 20;
+    let number = (packet.offset as u32).wrapping_add(1);
+    let syn = packet.has(flag::SYN);
+    let mut tcp = TcpFields {
+        window: packet.window,
+        window_scale: syn.then_some(connection.scale),
+        mss: syn.then_some(connection.mss),
+        segments: 1,
+        ip_bytes,
+        header_bytes,
+        ..TcpFields::default()
+    };
+    if packet.has(flag::BACK) {
+        tcp.seq = 1 - u32::from(syn);
+        tcp.ack = number;
+        tcp.flags = tcp_flag::ACK;
+        let highest = sack.as_slice().iter().map(|(_, end)| *end).max();
+        tcp.sack_high = highest.map(|end| (end as u32).wrapping_add(1));
+    } else {
+        tcp.seq = if syn { 0 } else { number };
+        tcp.ack = 1;
+        tcp.flags = if syn { 0 } else { tcp_flag::ACK };
+        tcp.payload_bytes = if syn { 0 } else { ip_bytes - 40 };
+        tcp.segment_bytes = tcp.payload_bytes;
+    }
+    tcp.flags |= if syn { tcp_flag::SYN } else { 0 };
+    tcp.flags |= if packet.has(flag::FIN) { tcp_flag::FIN } else { 0 };
+    tcp
+}

@@ -1,0 +1,509 @@
+//! The run: one loop over what happens next, and what each event leads to.
+//!
+//! A packet crosses, one way or the other,
+//! `server - its link - W0 - line - access point - air - station`; a flow may begin and end at any of the hosts.
+//! Sources of events are the wires, the traffic schedules, the two ends of each connection, the controller, the
+//! changes and the marks of the report; the air is asked beside them, for it has the next event most often. Of things
+//! that fall on one nanosecond the air's come first, then what was set first.
+
+use lasthop_core::packet::{Direction, Packet as _};
+use lasthop_core::units::Time;
+use lasthop_home::report::{FlowMeter, FlowReport, Place, flow_meter};
+use lasthop_home::retune::Retune;
+use lasthop_home::scenario::{Flow, HostId, Kind, LastHop, SMALLEST_UDP, Scenario};
+use lasthop_home::traffic::{Emission, Source};
+use lasthop_wifi::{self as wifi, Medium, NodeId, Timing};
+
+use crate::connection::Connection;
+use crate::control::WindowControl;
+use crate::options::{Options, Progress};
+use crate::packet::{Sacks, SimPacket, flag};
+use crate::sources::{SourceId, Sources};
+use crate::trace::Tracer;
+use crate::wires::{WireId, Wires};
+use crate::{SimError, refuse};
+
+/// Events between two questions whether to go on.
+const PULSE: u64 = 1 << 16;
+
+/// What a source of events is.
+#[derive(Clone, Copy, Debug)]
+enum Target {
+    Wire(u32),
+    /// The schedule of a flow.
+    Schedule(u32),
+    /// The sender of a flow.
+    Sender(u32),
+    /// The receiver of a flow.
+    Receiver(u32),
+    Controller,
+    /// The next of the changes.
+    Change,
+    /// The start-up, then the figures proper begin.
+    Mark,
+}
+
+/// A flow as it runs.
+struct Running {
+    from: HostId,
+    to: HostId,
+    meter: FlowMeter,
+    /// Its own source of events: schedule or sender; a receiver's follows.
+    source: SourceId,
+    play: Play,
+}
+
+enum Play {
+    Schedule { source: Source, next: Option<Emission>, flags: u8 },
+    Tcp(Box<Connection>),
+}
+
+/// See the module.
+pub struct Engine<'a, 'o> {
+    scenario: &'a Scenario,
+    options: &'a mut Options<'o>,
+    end: Time,
+    events: u64,
+    sources: Sources,
+    targets: Vec<Target>,
+    pub(crate) wires: Wires,
+    pub(crate) air: Medium<SimPacket>,
+    flows: Vec<Running>,
+    pub(crate) control: Option<WindowControl>,
+    sacks: Sacks,
+    tracer: Tracer,
+    changes: usize,
+    marks: Vec<Time>,
+    failed: Option<SimError>,
+}
+
+impl<'a, 'o> Engine<'a, 'o> {
+    /// At the start of the run.
+    ///
+    /// # Errors
+    /// A key that the simulator does not carry.
+    pub fn new(scenario: &'a Scenario, options: &'a mut Options<'o>) -> Result<Self, SimError> {
+        refuse::check(scenario)?;
+        let Some((params, stations)) = scenario.medium() else {
+            return Err(scenario.refuse("wifi", "the simulator has only [wifi]").into());
+        };
+        let wires = Wires::new(scenario);
+        let mut targets: Vec<Target> = (0..wires.count()).map(|i| Target::Wire(i as u32)).collect();
+        let mut flows = Vec::with_capacity(scenario.flows.len());
+        for (i, flow) in scenario.flows.iter().enumerate() {
+            let source = SourceId(targets.len() as u32);
+            let (play, own) = play(scenario, flow, i as u32)?;
+            targets.extend(own);
+            let meter = flow_meter(scenario, flow, Time::ZERO);
+            flows.push(Running { from: flow.from, to: flow.to, meter, source, play });
+        }
+        targets.extend([Target::Controller, Target::Change, Target::Mark]);
+        let control = scenario.control.window.as_ref().map(|wanted| WindowControl::new(scenario, wanted));
+        let marks = [scenario.youngest_start(), scenario.measure_from];
+        let mut engine = Self {
+            end: Time::ZERO + scenario.duration,
+            events: 0,
+            sources: Sources::new(targets.len()),
+            targets,
+            wires,
+            air: Medium::new(params, stations, scenario.seed),
+            flows,
+            control,
+            sacks: Sacks::default(),
+            tracer: Tracer::new(scenario, options.trace.is_some()),
+            changes: 0,
+            marks: marks.iter().filter(|at| **at <= scenario.measure_from).map(|at| Time::ZERO + *at).collect(),
+            failed: None,
+            scenario,
+            options,
+        };
+        engine.start();
+        Ok(engine)
+    }
+
+    /// Everything that is known beforehand gets its time.
+    fn start(&mut self) {
+        for i in 0..self.flows.len() {
+            let flow = &self.scenario.flows[i];
+            let Running { source, play, .. } = &mut self.flows[i];
+            match play {
+                Play::Schedule { next, .. } => {
+                    if let Some(emission) = next {
+                        self.sources.set(*source, Time::ZERO + emission.at);
+                    }
+                }
+                Play::Tcp(_) => self.sources.set(*source, Time::ZERO + flow.start),
+            }
+        }
+        let last = self.targets.len() as u32;
+        if let Some(control) = &self.control {
+            self.sources.set(SourceId(last - 3), Time::ZERO + control.interval());
+        }
+        if let Some(change) = self.scenario.changes.first() {
+            self.sources.set(SourceId(last - 2), Time::ZERO + change.at);
+        }
+        if let Some(mark) = self.marks.first() {
+            self.sources.set(SourceId(last - 1), *mark);
+        }
+    }
+
+    /// Runs to the end.
+    ///
+    /// # Errors
+    /// When told to stop, or when a sink of the caller fails.
+    pub fn run(&mut self) -> Result<(), SimError> {
+        let mut pulse = PULSE;
+        loop {
+            let in_air = self.air.next_deadline();
+            let elsewhere = self.sources.first();
+            match (in_air, elsewhere) {
+                (Some(at), other) if at < self.end && other.is_none_or(|(t, _)| at <= t) => self.on_air(at),
+                (_, Some((at, source))) if at < self.end => self.on_source(at, source),
+                _ => break,
+            }
+            if let Some(error) = self.failed.take() {
+                return Err(error);
+            }
+            if self.events >= pulse {
+                pulse = self.events + PULSE;
+                self.pulse()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn pulse(&mut self) -> Result<(), SimError> {
+        let now = self.sources.first().map_or(self.end, |(at, _)| at);
+        let progress = Progress { now, end: self.end, events: self.events };
+        let go_on = self.options.progress.as_mut().is_none_or(|ask| ask(progress));
+        if go_on { Ok(()) } else { Err(SimError::Stopped) }
+    }
+
+    /// Events so far.
+    pub const fn events(&self) -> u64 {
+        self.events
+    }
+
+    fn on_source(&mut self, now: Time, source: SourceId) {
+        self.events += 1;
+        match self.targets[source.0 as usize] {
+            Target::Wire(wire) => self.on_wire(now, wire as usize, source),
+            Target::Schedule(flow) => self.on_schedule(now, flow as usize),
+            Target::Sender(flow) => self.on_sender(now, flow as usize),
+            Target::Receiver(flow) => {
+                self.sources.clear(source);
+                self.answer(now, flow as usize);
+            }
+            Target::Controller => {
+                if let Some(control) = &mut self.control {
+                    control.on_interval(now);
+                    self.sources.set(source, now + control.interval());
+                }
+            }
+            Target::Change => self.on_change(now, source),
+            Target::Mark => self.on_mark(now, source),
+        }
+    }
+
+    fn on_air(&mut self, now: Time) {
+        self.events += 1;
+        while let Some(event) = self.air.poll(now) {
+            match event {
+                wifi::Event::Delivered { from, to, packet, .. } => {
+                    if to == NodeId::ACCESS_POINT {
+                        self.leave_air(now, packet);
+                    } else {
+                        debug_assert_eq!(from, NodeId::ACCESS_POINT);
+                        self.arrive(now, packet);
+                    }
+                }
+                wifi::Event::Dropped { node, place, packet, .. } => {
+                    let place = match (place, node) {
+                        (wifi::Place::Air, _) => Place::Air,
+                        (wifi::Place::Queue, NodeId::ACCESS_POINT) => Place::ApQueue,
+                        (wifi::Place::Queue, _) => Place::StationQueue,
+                    };
+                    self.lose(packet, place);
+                }
+            }
+        }
+    }
+
+    fn on_wire(&mut self, now: Time, wire: usize, source: SourceId) {
+        let id = self.wires.id(wire);
+        while let Some((_, packet)) = self.wires.link(wire).poll(now) {
+            match id {
+                WireId::FromServer(_) | WireId::LineUp => self.at_w0(now, packet),
+                WireId::LineDown => self.at_access_point(now, packet),
+                WireId::ToServer(_) => self.arrive(now, packet),
+            }
+        }
+        match self.wires.link(wire).next_deadline() {
+            Some(at) => self.sources.set(source, at),
+            None => self.sources.clear(source),
+        }
+    }
+
+    fn on_schedule(&mut self, now: Time, flow: usize) {
+        let Running { source, play, .. } = &mut self.flows[flow];
+        let Play::Schedule { source: schedule, next, flags } = play else { return };
+        let Some(emission) = *next else { return };
+        *next = schedule.next();
+        match next {
+            Some(following) => self.sources.set(*source, Time::ZERO + following.at),
+            None => self.sources.clear(*source),
+        }
+        let packet = SimPacket {
+            sent: now,
+            offset: 0,
+            flow: flow as u32,
+            sack: Sacks::NONE,
+            bytes: emission.bytes as u16,
+            window: 0,
+            flags: *flags,
+        };
+        self.send(now, packet);
+    }
+
+    /// The sender's own time has come: to begin, to stop, or by its timer.
+    fn on_sender(&mut self, now: Time, flow: usize) {
+        let stop = Time::ZERO + self.scenario.flows[flow].stop;
+        let Running { source, play: Play::Tcp(connection), .. } = &mut self.flows[flow] else { return };
+        let source = *source;
+        if now >= stop {
+            connection.sender.stop();
+        }
+        self.sources.clear(source);
+        self.speak(now, flow);
+    }
+
+    /// Everything the sender of `flow` has to say now.
+    fn speak(&mut self, now: Time, flow: usize) {
+        while let Play::Tcp(connection) = &mut self.flows[flow].play
+            && let Some(segment) = connection.sender.poll(now)
+        {
+            let packet = connection.data(now, flow as u32, &segment);
+            self.send(now, packet);
+        }
+        let stop = Time::ZERO + self.scenario.flows[flow].stop;
+        let Running { source, play: Play::Tcp(connection), .. } = &mut self.flows[flow] else { return };
+        connection.note(now);
+        let timer = connection.sender.next_deadline();
+        let wanted = if now < stop { Some(timer.map_or(stop, |at| at.min(stop))) } else { timer };
+        // A timer that moves later is left where it is: it fires in vain once and is set anew then.
+        if let Some(wanted) = wanted
+            && self.sources.pending(*source).is_none_or(|pending| wanted < pending)
+        {
+            self.sources.set(*source, wanted);
+        }
+        self.tracer.on_sender(now, flow, &mut self.options.trace, || connection.sender.snapshot(), &mut self.failed);
+    }
+
+    /// Everything the receiver of `flow` has to answer now.
+    fn answer(&mut self, now: Time, flow: usize) {
+        while let Play::Tcp(connection) = &mut self.flows[flow].play
+            && let Some(ack) = connection.receiver.poll(now)
+        {
+            let packet = connection.ack(now, flow as u32, &ack, &mut self.sacks);
+            self.tracer.on_offer(flow, ack.window_bytes);
+            self.send(now, packet);
+        }
+        let Running { source, play: Play::Tcp(connection), .. } = &self.flows[flow] else { return };
+        let own = SourceId(source.0 + 1);
+        match (connection.receiver.next_deadline(), self.sources.pending(own)) {
+            (Some(at), pending) if pending != Some(at) => self.sources.set(own, at),
+            (None, Some(_)) => self.sources.clear(own),
+            _ => {}
+        }
+    }
+
+    /// A host hands a packet to its network interface.
+    fn send(&mut self, now: Time, packet: SimPacket) {
+        let flow = &mut self.flows[packet.flow as usize];
+        let back = packet.has(flag::BACK);
+        if !back {
+            flow.meter.on_sent(now);
+        }
+        match if back { flow.to } else { flow.from } {
+            HostId::Server(i) => self.onto_wire(now, WireId::FromServer(i as u32), packet),
+            HostId::Station(i) => {
+                self.air.on_packet(now, NodeId(i as u16 + 1), NodeId::ACCESS_POINT, packet);
+            }
+            HostId::AccessPoint => self.at_access_point(now, packet),
+        }
+    }
+
+    fn destination(&self, packet: &SimPacket) -> HostId {
+        let flow = &self.flows[packet.flow as usize];
+        if packet.has(flag::BACK) { flow.from } else { flow.to }
+    }
+
+    fn onto_wire(&mut self, now: Time, wire: WireId, packet: SimPacket) {
+        let index = self.wires.index(wire);
+        let link = self.wires.link(index);
+        let idle = link.next_deadline().is_none();
+        match link.on_packet(now, packet) {
+            Ok(()) if idle => {
+                if let Some(at) = link.next_deadline() {
+                    self.sources.set(SourceId(index as u32), at);
+                }
+            }
+            Ok(()) => {}
+            Err(refused) => self.lose(refused, Place::Wired),
+        }
+    }
+
+    fn at_w0(&mut self, now: Time, packet: SimPacket) {
+        match self.destination(&packet) {
+            HostId::Server(i) => self.onto_wire(now, WireId::ToServer(i as u32), packet),
+            _ if self.wires.has_line() => self.onto_wire(now, WireId::LineDown, packet),
+            _ => self.at_access_point(now, packet),
+        }
+    }
+
+    /// The access point forwards.
+    fn at_access_point(&mut self, now: Time, packet: SimPacket) {
+        match self.destination(&packet) {
+            HostId::AccessPoint => self.arrive(now, packet),
+            HostId::Station(i) => self.onto_air(now, NodeId(i as u16 + 1), packet),
+            HostId::Server(_) if self.wires.has_line() => self.onto_wire(now, WireId::LineUp, packet),
+            HostId::Server(_) => self.at_w0(now, packet),
+        }
+    }
+
+    fn onto_air(&mut self, now: Time, station: NodeId, mut packet: SimPacket) {
+        if self.control.is_some() {
+            self.pass_control(now, Direction::ToStation, &mut packet);
+        }
+        self.air.on_packet(now, NodeId::ACCESS_POINT, station, packet);
+        if self.tracer.is_on() {
+            let waiting = self.air.backlog(NodeId::ACCESS_POINT);
+            self.tracer.on_queue(now, waiting, &mut self.options.trace, &mut self.failed);
+        }
+    }
+
+    fn leave_air(&mut self, now: Time, mut packet: SimPacket) {
+        if self.control.is_some() {
+            self.pass_control(now, Direction::ToRemote, &mut packet);
+        }
+        self.at_access_point(now, packet);
+    }
+
+    fn pass_control(&mut self, now: Time, direction: Direction, packet: &mut SimPacket) {
+        let Some(control) = &mut self.control else { return };
+        let flow = &self.flows[packet.flow as usize];
+        if matches!((flow.from, flow.to), (HostId::Station(_), HostId::Station(_))) {
+            return;
+        }
+        let connection = match &flow.play {
+            Play::Tcp(connection) => Some(connection.seen()),
+            Play::Schedule { .. } => None,
+        };
+        control.on_packet(now, direction, packet, connection, self.sacks.at(packet.sack));
+    }
+
+    /// The packet is where it should be.
+    fn arrive(&mut self, now: Time, packet: SimPacket) {
+        let index = packet.flow as usize;
+        let Running { meter, play, .. } = &mut self.flows[index];
+        match play {
+            Play::Schedule { .. } => {
+                let bytes = packet.bytes();
+                meter.on_delivered(packet.sent, now, bytes, bytes.saturating_sub(SMALLEST_UDP as u32));
+                if self.tracer.is_on() {
+                    self.tracer.on_delivered(now, &packet, &mut self.options.trace, &mut self.failed);
+                }
+            }
+            Play::Tcp(connection) if packet.has(flag::BACK) => {
+                let sack = self.sacks.take(packet.sack);
+                let ack = connection.acknowledgment(&packet, sack);
+                connection.sender.on_ack(now, &ack);
+                self.tracer.on_window(index, ack.window_bytes);
+                self.speak(now, index);
+            }
+            Play::Tcp(connection) => {
+                let fresh = connection.receiver.on_segment(now, &Connection::segment(&packet));
+                meter.on_delivered(packet.sent, now, packet.bytes(), fresh);
+                if connection.receiver.is_finished() {
+                    meter.on_completed(now);
+                }
+                self.answer(now, index);
+            }
+        }
+    }
+
+    fn lose(&mut self, packet: SimPacket, place: Place) {
+        if packet.has(flag::BACK) {
+            let _ = self.sacks.take(packet.sack);
+        } else {
+            self.flows[packet.flow as usize].meter.on_lost(packet.sent, place);
+        }
+    }
+
+    fn on_change(&mut self, now: Time, source: SourceId) {
+        let change = &self.scenario.changes[self.changes];
+        if let Some(retune) = Retune::new(&change.after) {
+            retune.apply(&mut self.air);
+        }
+        self.wires.retune(now, &change.after);
+        self.changes += 1;
+        match self.scenario.changes.get(self.changes) {
+            Some(next) => self.sources.set(source, Time::ZERO + next.at),
+            None => self.sources.clear(source),
+        }
+    }
+
+    fn on_mark(&mut self, now: Time, source: SourceId) {
+        self.marks.remove(0);
+        let figures = now >= Time::ZERO + self.scenario.measure_from;
+        for flow in &mut self.flows {
+            match &mut flow.play {
+                Play::Tcp(connection) if figures => connection.begin_figures(now),
+                Play::Tcp(connection) => connection.begin_start_up(now),
+                Play::Schedule { .. } => {}
+            }
+        }
+        match self.marks.first() {
+            Some(next) => self.sources.set(source, *next),
+            None => self.sources.clear(source),
+        }
+    }
+}
+
+impl Engine<'_, '_> {
+    /// One report per flow, in the order of the scenario.
+    pub fn flow_reports(&mut self, end: Time) -> Vec<FlowReport> {
+        let scenario = self.scenario;
+        let pairs = scenario.flows.iter().zip(&mut self.flows);
+        pairs
+            .map(|(flow, running)| {
+                let (from, to) = (scenario.host_name(flow.from), scenario.host_name(flow.to));
+                let mut report = running.meter.finish(&flow.name, from, to, flow.kind.name());
+                if let Play::Tcp(connection) = &mut running.play {
+                    let (start_up, figures) = connection.reports(end);
+                    (report.start_up.tcp, report.figures.tcp) = (start_up, Some(figures));
+                }
+                report
+            })
+            .collect()
+    }
+}
+
+/// Whether hosts behave as ns-2's, too.
+fn is_ns2(scenario: &Scenario) -> bool {
+    matches!(&scenario.hop, LastHop::Wifi(cell) if cell.timing == Timing::Ns2G)
+}
+
+/// What a flow plays, and its sources of events.
+fn play(scenario: &Scenario, flow: &Flow, index: u32) -> Result<(Play, Vec<Target>), SimError> {
+    if let Kind::Ftp(ftp) = &flow.kind {
+        let cc = refuse::algorithm(ftp.tcp.cc)
+            .ok_or_else(|| scenario.refuse(&format!("flow.{}.cc", flow.table), "the simulator has not this sender"))?;
+        let connection = Connection::new(ftp, cc, is_ns2(scenario), Time::ZERO + flow.start);
+        return Ok((Play::Tcp(Box::new(connection)), vec![Target::Sender(index), Target::Receiver(index)]));
+    }
+    let mut source = Source::new(flow, scenario.seed);
+    let next = source.next();
+    let flags = if flow.kind.is_realtime() { flag::REALTIME } else { 0 };
+    Ok((Play::Schedule { source, next, flags }, vec![Target::Schedule(index)]))
+}

@@ -1,0 +1,116 @@
+//! A packet: header fields only, small and passed by value. The simulator moves no bytes.
+
+use lasthop_core::packet::{FlowId, Packet};
+use lasthop_core::units::Time;
+use lasthop_tcp::SackBlocks;
+
+/// A packet of one flow, its data or the acknowledgment of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SimPacket {
+    /// When its sender's network interface took it.
+    pub sent: Time,
+    /// TCP: offset of the first byte of data, or of what is acknowledged; else unused.
+    pub offset: u64,
+    /// Index into the scenario's flows.
+    pub flow: u32,
+    /// Where its SACK blocks are kept; [`Sacks::NONE`] without.
+    pub sack: u32,
+    /// IP bytes.
+    pub bytes: u16,
+    /// TCP: window as written, before scaling.
+    pub window: u16,
+    /// Bits of [`flag`].
+    pub flags: u8,
+}
+
+/// Bits of [`SimPacket::flags`].
+pub mod flag {
+    /// Goes against the flow: an acknowledgment.
+    pub const BACK: u8 = 1;
+    /// TCP.
+    pub const TCP: u8 = 2;
+    /// Opens a connection.
+    pub const SYN: u8 = 4;
+    /// Nothing follows.
+    pub const FIN: u8 = 8;
+    /// Of a game, a call or live video: worth little when late.
+    pub const REALTIME: u8 = 16;
+}
+
+impl SimPacket {
+    /// Whether any of these bits is set.
+    pub const fn has(&self, flags: u8) -> bool {
+        self.flags & flags != 0
+    }
+}
+
+impl Packet for SimPacket {
+    fn flow(&self) -> FlowId {
+        FlowId(self.flow)
+    }
+    fn bytes(&self) -> u32 {
+        u32::from(self.bytes)
+    }
+}
+
+const _: () = assert!(size_of::<SimPacket>() == 32);
+
+/// SACK blocks of the acknowledgments under way: few have any, so packets need not carry the room for them.
+#[derive(Clone, Debug, Default)]
+pub struct Sacks {
+    blocks: Vec<SackBlocks>,
+    free: Vec<u32>,
+}
+
+impl Sacks {
+    /// No blocks.
+    pub const NONE: u32 = u32::MAX;
+
+    /// Keeps `blocks` until [`Self::take`].
+    pub fn keep(&mut self, blocks: SackBlocks) -> u32 {
+        if blocks.is_empty() {
+            return Self::NONE;
+        }
+        match self.free.pop() {
+            Some(at) => {
+                self.blocks[at as usize] = blocks;
+                at
+            }
+            None => {
+                self.blocks.push(blocks);
+                self.blocks.len() as u32 - 1
+            }
+        }
+    }
+
+    /// What is kept at `at`, which stays.
+    pub fn at(&self, at: u32) -> SackBlocks {
+        self.blocks.get(at as usize).copied().unwrap_or_default()
+    }
+
+    /// What is kept at `at`, which is free again: its packet has arrived or is lost.
+    pub fn take(&mut self, at: u32) -> SackBlocks {
+        if at == Self::NONE {
+            return SackBlocks::default();
+        }
+        self.free.push(at);
+        self.blocks[at as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_used_again_when_its_packet_has_gone() {
+        let mut sacks = Sacks::default();
+        let mut blocks = SackBlocks::default();
+        blocks.push(10, 20);
+        let first = sacks.keep(blocks);
+        assert_eq!(sacks.take(first).as_slice(), [(10, 20)]);
+        assert_eq!(sacks.keep(blocks), first);
+        assert_eq!(sacks.keep(SackBlocks::default()), Sacks::NONE);
+        assert!(sacks.at(Sacks::NONE).is_empty() && sacks.take(Sacks::NONE).is_empty());
+    }
+}

@@ -1,0 +1,70 @@
+//! What a scenario may say that the simulator does not carry yet: refused with file and line, never ignored.
+
+use lasthop_home::retune::Retune;
+use lasthop_home::scenario::{
+    CARRIER_SENSE_DEFAULT, Capacity, CongestionControl, Discipline, Kind, LastHop, Scenario, ScenarioError, Storage,
+};
+use lasthop_tcp::Algorithm;
+
+/// Keys of the wires that may change while a home runs; `*` stands for a name.
+const WIRE_ROOTS: [&str; 2] = ["line.", "server."];
+
+/// The sender of `tcp` that a scenario's word means; `None`: not there yet.
+pub fn algorithm(cc: CongestionControl) -> Option<Algorithm> {
+    Some(match cc {
+        CongestionControl::Tahoe => Algorithm::Tahoe,
+        CongestionControl::Reno => Algorithm::Reno,
+        CongestionControl::NewReno => Algorithm::NewReno,
+        CongestionControl::Westwood => Algorithm::Westwood,
+        CongestionControl::WestwoodAbse => Algorithm::WestwoodAbse,
+        CongestionControl::Cubic => Algorithm::Cubic,
+        _ => return None,
+    })
+}
+
+/// # Errors
+/// The first key that is not in force here.
+pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
+    let LastHop::Wifi(cell) = &scenario.hop else {
+        return Err(scenario.refuse("wireless_link", "the simulator has only [wifi]"));
+    };
+    for (key, queue) in [("wifi.queue.kind", &cell.queue), ("wifi.station_queue.kind", &cell.station_queue)] {
+        if queue.discipline != Discipline::Fifo {
+            return Err(scenario.refuse(key, "the simulator has only fifo"));
+        }
+    }
+    if !cell.hidden && cell.carrier_sense_threshold != CARRIER_SENSE_DEFAULT {
+        let why = "without hidden stations every one hears every other, however weak; write hidden = true";
+        return Err(scenario.refuse("wifi.carrier_sense_threshold", why));
+    }
+    if let Some(slow) = scenario.stations.iter().find(|s| s.storage != Storage::default()) {
+        return Err(scenario.refuse(&format!("station.{}.storage", slow.table), "stations store at any speed"));
+    }
+    if scenario.control.snoop {
+        return Err(scenario.refuse("control.snoop", "the simulator has no Snoop"));
+    }
+    if scenario.control.window.as_ref().is_some_and(|w| w.capacity == Capacity::Learn) {
+        let why = "give a rate (\"18Mbit/s\") or a share (\"98%\")";
+        return Err(scenario.refuse("control.window.capacity", why));
+    }
+    for flow in &scenario.flows {
+        let refuse = |key: &str, why: &str| Err(scenario.refuse(&format!("flow.{}.{key}", flow.table), why));
+        match &flow.kind {
+            Kind::Web(_) | Kind::Quic(_) => return refuse("kind", "the simulator has no web page and no QUIC"),
+            Kind::Ftp(ftp) if algorithm(ftp.tcp.cc).is_none() => {
+                let known = CongestionControl::WORDS.iter().filter(|(_, cc)| algorithm(*cc).is_some());
+                let known: Vec<_> = known.map(|(word, _)| *word).collect();
+                return refuse("cc", &format!("the simulator has {}", known.join(", ")));
+            }
+            _ => {}
+        }
+    }
+    for (i, change) in scenario.changes.iter().enumerate() {
+        let can = |key: &str| Retune::covers(key) || WIRE_ROOTS.iter().any(|root| key.starts_with(root));
+        if let Some(key) = change.keys.iter().find(|key| !can(key)) {
+            let why = format!("while it runs the simulator changes line.*, server.* and {}", Retune::KEYS.join(", "));
+            return Err(scenario.refuse(&format!("change.{}.set.{key}", i + 1), &why));
+        }
+    }
+    Ok(())
+}

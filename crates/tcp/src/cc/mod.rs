@@ -1,0 +1,121 @@
+//! How large the congestion window is: one law per file.
+//!
+//! A law sees every acknowledgment ([`CongestionControl::on_feedback`]), grows the window on those that acknowledge
+//! something new outside of fast recovery, and cuts it at a loss. When a loss is detected and what is sent again is the
+//! sender's business; windows are in segments.
+
+mod aimd;
+mod cubic;
+mod newreno;
+mod reno;
+mod tahoe;
+mod westwood;
+mod westwood_abse;
+
+use std::fmt;
+
+use lasthop_core::units::{Span, Time};
+
+/// The laws there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Algorithm {
+    /// Slow start after every loss.
+    Tahoe,
+    /// RFC 5681: leaves fast recovery on the first new acknowledgment.
+    Reno,
+    /// RFC 6582: stays in fast recovery until all of the window is repaired.
+    #[default]
+    NewReno,
+    /// Bandwidth estimate after a loss.
+    Westwood,
+    /// The same with an adaptive sample window and filter.
+    WestwoodAbse,
+    /// RFC 9438.
+    Cubic,
+}
+
+impl Algorithm {
+    /// All, in the order of the sheet.
+    pub const ALL: [Self; 6] =
+        [Self::Tahoe, Self::Reno, Self::NewReno, Self::Westwood, Self::WestwoodAbse, Self::Cubic];
+
+    pub(crate) fn control(self) -> Box<dyn CongestionControl> {
+        match self {
+            Self::Tahoe => Box::new(tahoe::Tahoe),
+            Self::Reno => Box::new(reno::Reno),
+            Self::NewReno => Box::new(newreno::NewReno),
+            Self::Westwood => Box::<westwood::Westwood>::default(),
+            Self::WestwoodAbse => Box::<westwood_abse::WestwoodAbse>::default(),
+            Self::Cubic => Box::<cubic::Cubic>::default(),
+        }
+    }
+}
+
+/// Fewest segments the threshold is set to (RFC 5681 equation 4).
+pub(crate) const MIN_SSTHRESH: f64 = 2.0;
+
+/// What a law moves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Window {
+    /// Congestion window, segments, at least 1.
+    pub cwnd: f64,
+    /// Slow start below it, segments; infinite at first.
+    pub ssthresh: f64,
+}
+
+impl Window {
+    pub(crate) fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+}
+
+/// An acknowledgment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AckEvent {
+    pub now: Time,
+    /// Acknowledged for the first time, segments; 0 for a duplicate.
+    pub acked: f64,
+    /// Round trip of the newest segment it tells of that was sent once.
+    pub rtt: Option<Span>,
+    /// Smoothed round trip; zero before the first sample.
+    pub srtt: Span,
+    /// The congestion window, not the receiver's, held the sender back.
+    pub limited: bool,
+}
+
+/// A loss, however detected.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LossEvent {
+    /// Outstanding when it was noticed, not more than the congestion window, segments.
+    pub flight: f64,
+}
+
+/// What follows three duplicate acknowledgments when the receiver reports no blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recovery {
+    /// No fast recovery: everything from the hole on is sent again in slow start.
+    Tahoe,
+    /// Until the first new acknowledgment.
+    Reno,
+    /// Until all that was outstanding is acknowledged.
+    NewReno,
+}
+
+/// One law. Windows are given, so that a law keeps only what is its own.
+pub(crate) trait CongestionControl: fmt::Debug + Send {
+    fn recovery(&self) -> Recovery {
+        Recovery::NewReno
+    }
+
+    /// Every acknowledgment, duplicates too, before the others are called.
+    fn on_feedback(&mut self, _window: &Window, _ack: &AckEvent) {}
+
+    /// Something new was acknowledged, outside of fast recovery.
+    fn on_ack(&mut self, window: &mut Window, ack: &AckEvent);
+
+    /// Fast retransmit: sets the threshold and the window of fast recovery.
+    fn on_loss(&mut self, window: &mut Window, loss: &LossEvent);
+
+    /// The retransmission timer expired: sets the threshold; the window becomes one segment.
+    fn on_timeout(&mut self, window: &mut Window, loss: &LossEvent);
+}

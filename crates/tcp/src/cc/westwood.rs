@@ -1,0 +1,135 @@
+//! Westwood: after a loss, what the path was seen to carry.
+//!
+//! ```text
+//! per ACK:   b_k = d_k / (t_k - t_{k-1})                                    [segments/s]
+//!            s_k = a_k s_{k-1} + (1 - a_k) (b_k + b_{k-1}) / 2,   a_k = (2 tau - dt) / (2 tau + dt)
+//! loss:      ssthresh = max(s RTTmin, 2),  cwnd = min(cwnd, ssthresh)       [segments]
+//! timeout:   ssthresh likewise,            cwnd = 1
+//! ```
+//!
+//! d_k: segments that this ACK reports. A duplicate reports one; a later cumulative ACK is spared what duplicates have
+//! reported before it. tau = 0.5 s: cut-off of the filter (Tustin's approximation of a first-order low pass).
+//! Source: Casetti, Gerla, Mascolo, Sanadidi, Wang, "TCP Westwood: bandwidth estimation for enhanced transport over
+//! wireless links", MobiCom 2001, sections 2 and 3: the filter, the count, and virtual samples of zero for every tau / 2
+//! without an ACK, so that a_k never turns negative. Growth and recovery are NewReno's.
+//!
+//! Ours: ACKs of one instant count as one sample; before the first estimate a loss halves as NewReno.
+
+use lasthop_core::units::{Span, Time};
+
+use super::{AckEvent, CongestionControl, LossEvent, MIN_SSTHRESH, Window, aimd};
+
+/// Cut-off of the filter, s.
+const TAU: f64 = 0.5;
+/// Longest step of the filter, s: tau / m with m = 2.
+const LONGEST_STEP: f64 = TAU / 2.0;
+/// After so many empty steps nothing is left of an estimate (3^-64).
+const EMPTY_STEPS: u32 = 64;
+
+/// Which segments ACKs report, each once.
+#[derive(Debug, Default)]
+pub(super) struct AckedCount {
+    /// Reported by duplicates and not yet by a cumulative ACK, segments.
+    ahead: f64,
+}
+
+impl AckedCount {
+    /// Segments that arrived according to this ACK.
+    pub(super) fn reported(&mut self, ack: &AckEvent) -> f64 {
+        if ack.acked == 0.0 {
+            self.ahead += 1.0;
+            return 1.0;
+        }
+        if ack.acked <= 1.0 {
+            return ack.acked;
+        }
+        if self.ahead >= ack.acked {
+            self.ahead -= ack.acked;
+            // The segment that let the ACK advance is new, whatever was counted before.
+            return 1.0;
+        }
+        ack.acked - core::mem::take(&mut self.ahead)
+    }
+}
+
+/// One step of the low pass; `dt` in s.
+pub(super) fn tustin(estimate: f64, sample: f64, last_sample: f64, tau: f64, dt: f64) -> f64 {
+    let a = (2.0 * tau - dt) / (2.0 * tau + dt);
+    a * estimate + (1.0 - a) * (sample + last_sample) / 2.0
+}
+
+/// A loss when the path carries `share` segments per second.
+pub(super) fn pipe(share: Option<f64>, rtt_min: Option<Span>, loss: &LossEvent) -> f64 {
+    match (share, rtt_min) {
+        (Some(share), Some(rtt)) => (share * rtt.as_secs_f64()).max(MIN_SSTHRESH),
+        _ => aimd::halved(loss),
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Westwood {
+    count: AckedCount,
+    /// When the last sample ended.
+    last: Option<Time>,
+    /// Reported since, segments.
+    waiting: f64,
+    /// b_{k-1}, segments/s.
+    sample: f64,
+    /// s_k, segments/s.
+    estimate: Option<f64>,
+    rtt_min: Option<Span>,
+}
+
+impl Westwood {
+    fn filter(&mut self, mut dt: f64, segments: f64) {
+        let sample = segments / dt;
+        let Some(mut estimate) = self.estimate else {
+            self.estimate = Some(sample);
+            self.sample = sample;
+            return;
+        };
+        let mut empty = 0;
+        while dt > LONGEST_STEP && empty < EMPTY_STEPS {
+            estimate = tustin(estimate, 0.0, self.sample, TAU, LONGEST_STEP);
+            self.sample = 0.0;
+            dt -= LONGEST_STEP;
+            empty += 1;
+        }
+        let dt = dt.min(LONGEST_STEP);
+        self.estimate = Some(tustin(estimate, sample, self.sample, TAU, dt));
+        self.sample = sample;
+    }
+}
+
+impl CongestionControl for Westwood {
+    fn on_feedback(&mut self, _window: &Window, ack: &AckEvent) {
+        if let Some(rtt) = ack.rtt {
+            self.rtt_min = Some(self.rtt_min.map_or(rtt, |least| least.min(rtt)));
+        }
+        self.waiting += self.count.reported(ack);
+        let Some(last) = self.last else {
+            self.last = Some(ack.now);
+            self.waiting = 0.0;
+            return;
+        };
+        if ack.now > last {
+            let segments = core::mem::take(&mut self.waiting);
+            self.filter(ack.now.since(last).as_secs_f64(), segments);
+            self.last = Some(ack.now);
+        }
+    }
+
+    fn on_ack(&mut self, window: &mut Window, ack: &AckEvent) {
+        aimd::grow(window, ack);
+    }
+
+    fn on_loss(&mut self, window: &mut Window, loss: &LossEvent) {
+        window.ssthresh = pipe(self.estimate, self.rtt_min, loss);
+        window.cwnd = window.cwnd.min(window.ssthresh);
+    }
+
+    fn on_timeout(&mut self, window: &mut Window, loss: &LossEvent) {
+        window.ssthresh = pipe(self.estimate, self.rtt_min, loss);
+        window.cwnd = 1.0;
+    }
+}

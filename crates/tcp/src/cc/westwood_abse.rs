@@ -1,0 +1,140 @@
+//! Westwood ABSE: adaptive bandwidth share estimation.
+//!
+//! ```text
+//! Th_k  = 0.6 Th_{k-1} + 0.4 Th                       throughput: what arrived in the last RTT, over it [segments/s]
+//! T_k   = T_min                                       where Th_k RTTmin >= cwnd (no queue), else
+//!         RTT (cwnd - Th_k RTTmin) / cwnd             sample window [s]
+//! b_k   = sum of d_j with t_j > t_k - T_k, over T_k   [segments/s]
+//! U_k   = 0.6 U_{k-1} + 0.4 |s_k - s_{k-1}|           restlessness [segments/s]; U_max: the largest of the last 10
+//! tau_k = RTT + N RTT U_{k-1} / U_max,  N = 10        [s]
+//! s_k   = a_k s_{k-1} + (1 - a_k) (b_k + b_{k-1}) / 2,   a_k = (2 tau_k - dt) / (2 tau_k + dt)
+//! ```
+//!
+//! At a loss as Westwood, with s_k. A duplicate ACK counts as one segment.
+//! Source: Wang, Valla, Sanadidi, Gerla, "Adaptive bandwidth share estimation in TCP Westwood", GLOBECOM 2002, as
+//! MODELS.md section 4 restores it.
+//!
+//! Ours: T_min is the time between the last two ACKs (the paper leaves the scheduler's tick); RTT is the smoothed one;
+//! T_k is never under T_min; tau_k uses the U of the step before, since U_k needs s_k; a gap longer than tau_k is
+//! filtered as one of tau_k, so that a_k stays positive; while U_max is zero tau_k = RTT.
+
+use std::collections::VecDeque;
+
+use lasthop_core::units::{Span, Time};
+
+use super::westwood::{AckedCount, pipe};
+use super::{AckEvent, CongestionControl, LossEvent, Window, aimd};
+
+/// Weight of the past in throughput and restlessness.
+const KEEP: f64 = 0.6;
+/// N: most round trips that the filter may add.
+const MOST_ROUND_TRIPS: f64 = 10.0;
+/// Over how many samples the largest restlessness is taken.
+const RESTLESS_SAMPLES: usize = 10;
+/// ACKs remembered, two round trips of a large window; more are forgotten from the oldest on.
+const HISTORY: usize = 16_384;
+
+#[derive(Debug, Default)]
+pub(super) struct WestwoodAbse {
+    count: AckedCount,
+    /// Arrival of each ACK and the sum of segments up to and with it, over the last two round trips.
+    history: VecDeque<(Time, f64)>,
+    total: f64,
+    throughput: f64,
+    /// b_{k-1}, segments/s.
+    sample: f64,
+    /// s_k, segments/s.
+    estimate: Option<f64>,
+    /// U_{k-1}, segments/s.
+    restlessness: f64,
+    recent: [f64; RESTLESS_SAMPLES],
+    samples: usize,
+    rtt_min: Option<Span>,
+}
+
+impl WestwoodAbse {
+    /// Segments reported later than `since`.
+    fn reported_after(&self, since: Time) -> f64 {
+        let at = self.history.partition_point(|&(time, _)| time <= since);
+        match at.checked_sub(1).and_then(|before| self.history.get(before)) {
+            Some(&(_, total)) => self.total - total,
+            None => self.total - self.history.front().map_or(0.0, |&(_, total)| total),
+        }
+    }
+
+    fn sample_window(&self, cwnd: f64, srtt: f64, shortest: f64) -> f64 {
+        let rtt_min = self.rtt_min.map_or(srtt, Span::as_secs_f64);
+        let queued = cwnd - self.throughput * rtt_min;
+        if queued <= 0.0 { shortest } else { (srtt * queued / cwnd).max(shortest) }
+    }
+
+    fn time_constant(&self, srtt: f64) -> f64 {
+        let largest = self.recent.iter().copied().fold(0.0, f64::max);
+        if largest == 0.0 { srtt } else { srtt + MOST_ROUND_TRIPS * srtt * self.restlessness / largest }
+    }
+
+    /// One step: `dt` s since the last one.
+    fn filter(&mut self, sample: f64, srtt: f64, dt: f64) {
+        let before = core::mem::replace(&mut self.sample, sample);
+        let Some(last) = self.estimate else {
+            self.estimate = Some(sample);
+            return;
+        };
+        let tau = self.time_constant(srtt);
+        let next = super::westwood::tustin(last, sample, before, tau, dt.min(tau));
+        self.restlessness = KEEP * self.restlessness + (1.0 - KEEP) * (next - last).abs();
+        self.recent[self.samples % RESTLESS_SAMPLES] = self.restlessness;
+        self.samples += 1;
+        self.estimate = Some(next);
+    }
+
+    fn remember(&mut self, now: Time, srtt: Span) {
+        let horizon = now - srtt * 2;
+        // One entry beyond the horizon stays: sums are differences to it.
+        while self.history.len() >= HISTORY || self.history.get(1).is_some_and(|&(time, _)| time <= horizon) {
+            self.history.pop_front();
+        }
+        self.history.push_back((now, self.total));
+    }
+}
+
+impl CongestionControl for WestwoodAbse {
+    fn on_feedback(&mut self, window: &Window, ack: &AckEvent) {
+        if let Some(rtt) = ack.rtt {
+            self.rtt_min = Some(self.rtt_min.map_or(rtt, |least| least.min(rtt)));
+        }
+        self.total += self.count.reported(ack);
+        let Some(&(last, _)) = self.history.back() else {
+            self.history.push_back((ack.now, self.total));
+            return;
+        };
+        let dt = ack.now.since(last).as_secs_f64();
+        if dt == 0.0 {
+            if let Some(newest) = self.history.back_mut() {
+                newest.1 = self.total;
+            }
+            return;
+        }
+        self.remember(ack.now, ack.srtt);
+        let srtt = ack.srtt.as_secs_f64().max(dt);
+        let throughput = self.reported_after(ack.now - Span::from_secs_f64(srtt)) / srtt;
+        self.throughput = KEEP * self.throughput + (1.0 - KEEP) * throughput;
+        let length = self.sample_window(window.cwnd, srtt, dt);
+        let sample = self.reported_after(ack.now - Span::from_secs_f64(length)) / length;
+        self.filter(sample, srtt, dt);
+    }
+
+    fn on_ack(&mut self, window: &mut Window, ack: &AckEvent) {
+        aimd::grow(window, ack);
+    }
+
+    fn on_loss(&mut self, window: &mut Window, loss: &LossEvent) {
+        window.ssthresh = pipe(self.estimate, self.rtt_min, loss);
+        window.cwnd = window.cwnd.min(window.ssthresh);
+    }
+
+    fn on_timeout(&mut self, window: &mut Window, loss: &LossEvent) {
+        window.ssthresh = pipe(self.estimate, self.rtt_min, loss);
+        window.cwnd = 1.0;
+    }
+}

@@ -1,0 +1,385 @@
+//! The sending end.
+//!
+//! ```text
+//! may send a segment of b bytes when  pipe + b <= cwnd x MSS + inflation   and   next + b <= right edge     [bytes]
+//! right edge = ack + window of the newest acknowledgment
+//! ```
+//!
+//! The congestion window is a law's (`cc`), what is lost and sent again is in `recovery`, the timer in `rtt`, what is
+//! outstanding in `flight`.
+//!
+//! Source: RFC 9293 (handshake, window, probes), RFC 5681 (slow start, fast retransmit), RFC 6298 (timer), RFC 3042
+//! (limited transmit), RFC 6582 and 6675 (recovery). After a timeout everything from the hole on is sent again in slow
+//! start (go-back-N, RFC 5681 section 3.1; ns-2), without what the receiver reported.
+//!
+//! Differs on purpose: an acknowledgment that does not advance is a duplicate whatever its window (RFC 5681 asks for
+//! an unchanged one): our receivers acknowledge only what arrives, and an access point may change the window on the
+//! way. A probe of a closed window carries no byte, from just below the hole, as Linux does, so that segments stay whole.
+//!
+//! Does not: urgent data, Nagle's delay (the stream is always full or at its end), path MTU discovery, ECN, keep-alive,
+//! closing handshakes, timestamps, pacing, restart after idleness.
+
+mod flight;
+mod params;
+mod recovery;
+mod rtt;
+
+use lasthop_core::units::Time;
+
+use crate::cc::{AckEvent, CongestionControl, Recovery, Window};
+use crate::segment::{Ack, Segment};
+use flight::{Flight, Record};
+use rtt::RttEstimator;
+
+pub use params::{SenderParams, SenderSnapshot};
+
+/// The handshake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Closed,
+    /// The SYN went out, for the `tries`-th time.
+    Opening {
+        sent_at: Time,
+        tries: u32,
+    },
+    Open,
+}
+
+/// After a loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// None.
+    Open,
+    /// Fast recovery.
+    Recovery {
+        /// A partial acknowledgment has restarted the timer.
+        partial: bool,
+    },
+    /// After a timeout, and with Tahoe after every loss: slow start over what is sent again.
+    Resending,
+}
+
+/// A sender. Closed at first: the first [`poll`](Self::poll) gives the SYN.
+#[derive(Debug)]
+pub struct Sender {
+    params: SenderParams,
+    control: Box<dyn CongestionControl>,
+    style: Recovery,
+    window: Window,
+    stage: Stage,
+    phase: Phase,
+    /// End of the stream.
+    limit: u64,
+    /// Lowest byte not acknowledged.
+    una: u64,
+    /// Lowest byte never sent.
+    next: u64,
+    /// First byte that the receiver does not offer to take.
+    right_edge: u64,
+    flight: Flight,
+    /// The receiver has reported blocks.
+    sacking: bool,
+    rtt: RttEstimator,
+    /// Retransmission, or, when nothing is outstanding, probe of a window.
+    timer: Option<Time>,
+    /// Probes of the closed window so far.
+    probes: u32,
+    probe_due: bool,
+    dup_acks: u32,
+    /// What duplicate ACKs add to the window in fast recovery, less what partial ones take away, bytes.
+    inflation: i64,
+    /// Where the newest byte was when the last loss was noticed.
+    recover: Option<u64>,
+    /// That loss was told by the timer.
+    by_timeout: bool,
+    /// The first segment goes out next, whatever the windows say.
+    resend_front: bool,
+    /// How far HighACK must come before a rescue retransmission is allowed again (RFC 6675).
+    rescue: Option<u64>,
+    /// Timeouts since something was last acknowledged.
+    timeouts_in_row: u32,
+    /// The congestion window stopped the last `poll`.
+    limited: bool,
+    counts: Counts,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    sent: u64,
+    retransmitted: u64,
+    timeouts: u64,
+    fast_retransmits: u64,
+}
+
+impl Sender {
+    /// Closed.
+    #[must_use]
+    pub fn new(params: SenderParams) -> Self {
+        let params = SenderParams { mss: params.mss.max(1), initial_window: params.initial_window.max(1), ..params };
+        let control = params.cc.control();
+        Self {
+            style: control.recovery(),
+            control,
+            window: Window {
+                cwnd: f64::from(params.initial_window),
+                ssthresh: params.initial_ssthresh.unwrap_or(f64::INFINITY),
+            },
+            stage: Stage::Closed,
+            phase: Phase::Open,
+            limit: params.bytes.unwrap_or(u64::MAX),
+            una: 0,
+            next: 0,
+            right_edge: 0,
+            flight: Flight::new(params.mss),
+            sacking: false,
+            rtt: RttEstimator::new(params.min_rto),
+            timer: None,
+            probes: 0,
+            probe_due: false,
+            dup_acks: 0,
+            inflation: 0,
+            recover: None,
+            by_timeout: false,
+            resend_front: false,
+            rescue: None,
+            timeouts_in_row: 0,
+            limited: false,
+            counts: Counts::default(),
+            params,
+        }
+    }
+
+    /// No new bytes from now on; what is outstanding is still repaired.
+    pub fn stop(&mut self) {
+        self.limit = self.limit.min(self.next);
+        if self.una == self.next {
+            self.timer = None;
+        }
+    }
+
+    /// All of the stream, or of what was sent before it was stopped, is acknowledged.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.una >= self.limit && (self.stage == Stage::Open || self.limit == 0)
+    }
+
+    /// When `poll` has something to do without being told anything; none before the first `poll` and when done.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.timer
+    }
+
+    /// Congestion window, segments, without the inflation of fast recovery.
+    #[must_use]
+    pub const fn cwnd(&self) -> f64 {
+        self.window.cwnd
+    }
+
+    /// Where it stands.
+    #[must_use]
+    pub fn snapshot(&self) -> SenderSnapshot {
+        SenderSnapshot {
+            cwnd: self.window.cwnd,
+            ssthresh: self.window.ssthresh,
+            offered_window: self.right_edge.saturating_sub(self.una),
+            inflight: self.flight.pipe(),
+            outstanding: self.outstanding(),
+            srtt: self.rtt.srtt(),
+            rto: self.rtt.rto(),
+            acked_bytes: self.una,
+            sent: self.counts.sent,
+            retransmitted: self.counts.retransmitted,
+            timeouts: self.counts.timeouts,
+            fast_retransmits: self.counts.fast_retransmits,
+            recovering: matches!(self.phase, Phase::Recovery { .. }),
+        }
+    }
+
+    /// An acknowledgment arrived.
+    pub fn on_ack(&mut self, now: Time, ack: &Ack) {
+        match self.stage {
+            Stage::Open if !ack.syn => {}
+            Stage::Opening { sent_at, tries } if ack.syn => return self.open(now, ack, sent_at, tries),
+            _ => return,
+        }
+        if ack.offset < self.una || ack.offset > self.next {
+            return;
+        }
+        self.right_edge = ack.offset + ack.window_bytes;
+        let mut learned = flight::Learned::default();
+        if self.params.sack && !ack.sack.is_empty() {
+            self.sacking = true;
+            learned = self.flight.sack(ack.offset, self.next, &ack.sack);
+        }
+        if ack.offset > self.una {
+            self.on_new(now, ack.offset, learned);
+        } else if self.outstanding() > 0 {
+            self.on_duplicate(now, learned);
+        }
+    }
+
+    fn open(&mut self, now: Time, ack: &Ack, sent_at: Time, tries: u32) {
+        self.stage = Stage::Open;
+        self.timer = None;
+        self.right_edge = ack.window_bytes;
+        if tries > 1 {
+            self.rtt.after_lost_syn();
+            self.window.cwnd = 1.0;
+        } else {
+            self.rtt.sample(now, sent_at);
+        }
+    }
+
+    fn on_new(&mut self, now: Time, offset: u64, sacked: flight::Learned) {
+        let acked = offset - self.una;
+        let in_order = self.flight.acknowledge(offset);
+        self.una = offset;
+        self.timeouts_in_row = 0;
+        // What waited behind a repaired hole tells of the repair, not of the path.
+        let sent_at = if in_order.again || sacked.again { None } else { in_order.sent_at.max(sacked.sent_at) };
+        let event = self.feedback(now, acked as f64 / f64::from(self.params.mss), sent_at);
+        match self.phase {
+            Phase::Recovery { partial } => self.on_new_in_recovery(now, acked, partial),
+            Phase::Resending | Phase::Open => {
+                self.dup_acks = 0;
+                if self.phase == Phase::Resending && self.recover.is_none_or(|recover| offset >= recover) {
+                    self.phase = Phase::Open;
+                }
+                self.control.on_ack(&mut self.window, &event);
+                self.restart_timer(now);
+                self.look_for_losses(now);
+            }
+        }
+    }
+
+    /// Tells the law, and measures the round trip of what was sent at `sent_at`.
+    fn feedback(&mut self, now: Time, acked: f64, sent_at: Option<Time>) -> AckEvent {
+        if let Some(sent_at) = sent_at {
+            self.rtt.sample(now, sent_at);
+        }
+        let event = AckEvent {
+            now,
+            acked,
+            rtt: sent_at.map(|sent_at| now.since(sent_at)),
+            srtt: self.rtt.srtt().unwrap_or_default(),
+            limited: self.limited || !self.params.validate_window,
+        };
+        self.control.on_feedback(&self.window, &event);
+        event
+    }
+
+    fn outstanding(&self) -> u64 {
+        self.next - self.una
+    }
+
+    fn restart_timer(&mut self, now: Time) {
+        self.timer = (self.outstanding() > 0).then(|| now + self.rtt.rto());
+    }
+
+    /// The next segment to go out; does first what the timer asks for when its time has come.
+    pub fn poll(&mut self, now: Time) -> Option<Segment> {
+        if self.is_done() {
+            self.timer = None;
+            return None;
+        }
+        let due = self.timer.is_some_and(|timer| timer <= now);
+        if self.stage != Stage::Open {
+            return self.poll_handshake(now, due);
+        }
+        if due {
+            if self.outstanding() > 0 {
+                self.on_timeout(now);
+            } else {
+                self.probe_due = true;
+                self.timer = None;
+            }
+        }
+        self.limited = false;
+        let segment = self.poll_resend(now);
+        if segment.is_some() || self.limited {
+            return segment;
+        }
+        self.poll_new(now).or_else(|| self.poll_probe(now))
+    }
+
+    fn poll_handshake(&mut self, now: Time, due: bool) -> Option<Segment> {
+        let tries = match self.stage {
+            Stage::Closed => 1,
+            Stage::Opening { tries, .. } if due => tries + 1,
+            _ => return None,
+        };
+        if tries > 1 {
+            self.rtt.back_off();
+        }
+        self.stage = Stage::Opening { sent_at: now, tries };
+        self.timer = Some(now + self.rtt.rto());
+        Some(Segment { offset: 0, bytes: 0, syn: true, fin: false, again: tries > 1 })
+    }
+
+    /// Whether the congestion window has room for `bytes`.
+    fn has_room(&self, bytes: u32) -> bool {
+        let window = (self.window.cwnd * f64::from(self.params.mss)) as i64 + self.inflation;
+        self.flight.pipe() as i64 + i64::from(bytes) <= window + self.limited_transmit()
+    }
+
+    /// RFC 3042: a segment for each of the first two duplicates. With blocks `pipe` shrinks instead.
+    fn limited_transmit(&self) -> i64 {
+        let due = self.params.limited_transmit && !self.sacking && self.dup_acks < recovery::DUP_ACKS;
+        if due { i64::from(self.dup_acks) * i64::from(self.params.mss) } else { 0 }
+    }
+
+    fn poll_new(&mut self, now: Time) -> Option<Segment> {
+        let bytes = u64::from(self.params.mss).min(self.limit - self.next) as u32;
+        if bytes == 0 || self.next + u64::from(bytes) > self.right_edge {
+            return self.poll_last_resort(now);
+        }
+        if !self.has_room(bytes) {
+            self.limited = true;
+            return None;
+        }
+        Some(self.send_new(now, bytes))
+    }
+
+    fn send_new(&mut self, now: Time, bytes: u32) -> Segment {
+        if self.outstanding() == 0 || self.timer.is_none() {
+            self.timer = Some(now + self.rtt.rto());
+        }
+        self.probes = 0;
+        self.probe_due = false;
+        let offset = self.next;
+        self.flight.push(offset, bytes, now);
+        self.next += u64::from(bytes);
+        self.counts.sent += 1;
+        Segment { offset, bytes, syn: false, fin: self.next >= self.limit, again: false }
+    }
+
+    /// Nothing outstanding, and the window does not take a segment: RFC 9293 section 3.8.6.1. A window smaller than a
+    /// segment is used when the timer expires (section 3.8.6.2.1, the override timeout).
+    fn poll_probe(&mut self, now: Time) -> Option<Segment> {
+        if self.outstanding() > 0 || self.next >= self.limit {
+            return None;
+        }
+        if !self.probe_due {
+            self.timer = self.timer.or_else(|| Some(now + self.rtt.backed_off(self.probes)));
+            return None;
+        }
+        self.probe_due = false;
+        let room = self.right_edge.saturating_sub(self.next);
+        if room > 0 {
+            let bytes = room.min(u64::from(self.params.mss)).min(self.limit - self.next) as u32;
+            return Some(self.send_new(now, bytes));
+        }
+        self.probes += 1;
+        self.timer = Some(now + self.rtt.backed_off(self.probes));
+        Some(Segment { offset: self.una.saturating_sub(1), bytes: 0, syn: false, fin: false, again: true })
+    }
+
+    fn sent_again(&mut self, now: Time, record: Record) -> Segment {
+        self.counts.retransmitted += 1;
+        if self.timer.is_none() {
+            self.timer = Some(now + self.rtt.rto());
+        }
+        let fin = record.offset + u64::from(record.bytes) >= self.limit;
+        Segment { offset: record.offset, bytes: record.bytes, syn: false, fin, again: true }
+    }
+}

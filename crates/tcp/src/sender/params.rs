@@ -1,0 +1,90 @@
+//! What a sender is told, and what it tells.
+
+use lasthop_core::units::Span;
+
+use crate::cc::Algorithm;
+
+/// How a sender behaves. The defaults are those of the RFCs, with Linux's minimum timeout.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SenderParams {
+    /// Law of the congestion window.
+    pub cc: Algorithm,
+    /// Payload of a full segment, bytes, at least 1.
+    pub mss: u32,
+    /// Recover by RFC 6675 once the receiver reports blocks.
+    pub sack: bool,
+    /// Congestion window after the handshake, segments, at least 1: 10 today (RFC 6928), 1 or 2 in ns-2's time. A lost
+    /// SYN makes it 1 (RFC 5681 section 3.1).
+    pub initial_window: u32,
+    /// Slow-start threshold at first, segments. None: infinite (RFC 5681). ns-2 starts at the window its agent had when
+    /// it was made, 20 unless the class default was changed.
+    pub initial_ssthresh: Option<f64>,
+    /// Length of the stream, bytes. None: there is always more.
+    pub bytes: Option<u64>,
+    /// Least retransmission timeout: 200 ms as Linux and ns-2; RFC 6298 says 1 s.
+    pub min_rto: Span,
+    /// The first two duplicate ACKs release a segment each (RFC 3042; ns-2 `singledup_`).
+    pub limited_transmit: bool,
+    /// The congestion window does not grow while it is not what holds the sender back (RFC 7661, Linux). ns-2 lets it
+    /// grow.
+    pub validate_window: bool,
+    /// A second timeout of one segment sets the threshold anew, which makes it 2, as ns-2; RFC 5681 section 3.1 holds it.
+    pub cut_on_repeated_timeout: bool,
+}
+
+impl Default for SenderParams {
+    fn default() -> Self {
+        Self {
+            cc: Algorithm::NewReno,
+            mss: 1460,
+            sack: false,
+            initial_window: 10,
+            initial_ssthresh: None,
+            bytes: None,
+            min_rto: Span::from_millis(200),
+            limited_transmit: true,
+            validate_window: true,
+            cut_on_repeated_timeout: false,
+        }
+    }
+}
+
+impl SenderParams {
+    /// As ns-2.35's agents by default: initial window 2, window growing beyond what is used, threshold cut again on a
+    /// repeated timeout. The rest of the defaults are its own already.
+    #[must_use]
+    pub fn ns2(cc: Algorithm) -> Self {
+        Self { cc, initial_window: 2, validate_window: false, cut_on_repeated_timeout: true, ..Self::default() }
+    }
+}
+
+/// Where a sender stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SenderSnapshot {
+    /// Congestion window, segments, without the inflation of fast recovery.
+    pub cwnd: f64,
+    /// Slow-start threshold, segments; infinite before the first loss.
+    pub ssthresh: f64,
+    /// What the receiver offers beyond what it acknowledged, bytes.
+    pub offered_window: u64,
+    /// Thought to be in the network, bytes (RFC 6675's pipe).
+    pub inflight: u64,
+    /// Sent and not acknowledged in order, bytes.
+    pub outstanding: u64,
+    /// Smoothed round trip; none before the first sample.
+    pub srtt: Option<Span>,
+    /// Timeout in force, with its backoff.
+    pub rto: Span,
+    /// Acknowledged in order, bytes.
+    pub acked_bytes: u64,
+    /// Segments sent for the first time.
+    pub sent: u64,
+    /// Segments sent again.
+    pub retransmitted: u64,
+    /// Retransmission timer, not the SYN's.
+    pub timeouts: u64,
+    /// Times a loss was told by duplicate ACKs or blocks.
+    pub fast_retransmits: u64,
+    /// In fast recovery.
+    pub recovering: bool,
+}

@@ -1,0 +1,184 @@
+//! How losses are told and repaired.
+//!
+//! Without blocks from the receiver (RFC 5681, 6582, ns-2's `Agent/TCP/Newreno`):
+//!
+//! ```text
+//! third duplicate:     the law cuts; first segment sent again; inflation = 3 MSS; timer restarted
+//! each further one:    inflation += MSS
+//! Reno, new ACK:       inflation = 0, cwnd = min(cwnd, ssthresh), over
+//! NewReno, partial:    next hole sent again; inflation -= acked - MSS (acked when less than one); the timer is
+//!                      restarted by the first partial ACK only (the impatient variant)
+//! NewReno, all of it:  as Reno's new ACK
+//! Tahoe:               everything from the hole on is sent again in slow start, from cwnd = 1
+//! ```
+//!
+//! No fast retransmit before something sent after the last loss is acknowledged (RFC 6582's `recover`, ns-2's
+//! `bugFix_`); with Reno only after a timeout, since RFC 5681 lets it halve once per loss.
+//!
+//! With blocks (RFC 6675), for every law but Tahoe's: `pipe` instead of inflation, NextSeg in its four steps, over when
+//! all that was outstanding at the start is acknowledged. Acknowledgments that advance restart the timer.
+//!
+//! Ours: the rescue retransmission is left out when the last segment has just been sent again; when something sent in
+//! recovery is lost too, the next recovery starts as the last one ends.
+
+use lasthop_core::units::Time;
+
+use super::flight::Learned;
+use super::{Phase, Sender};
+use crate::cc::{LossEvent, Recovery};
+use crate::segment::Segment;
+
+/// So many duplicates tell a loss (RFC 5681).
+pub(super) const DUP_ACKS: u32 = 3;
+
+impl Sender {
+    pub(super) fn on_duplicate(&mut self, now: Time, sacked: Learned) {
+        // RFC 6675: a duplicate is an ACK with news in its blocks.
+        if self.sacking && sacked.bytes == 0 {
+            return;
+        }
+        self.dup_acks += 1;
+        let sent_at = if sacked.again { None } else { sacked.sent_at };
+        self.feedback(now, 0.0, sent_at);
+        match self.phase {
+            Phase::Recovery { .. } if !self.sacking => self.inflation += i64::from(self.params.mss),
+            Phase::Recovery { .. } => self.flight.mark_lost(),
+            Phase::Open if self.sacking => self.look_for_losses(now),
+            Phase::Open | Phase::Resending => {
+                if self.dup_acks == DUP_ACKS && self.may_recover() {
+                    self.enter_recovery(now);
+                }
+            }
+        }
+    }
+
+    /// Blocks tell a loss: three duplicates, or enough sacked above the first segment.
+    pub(super) fn look_for_losses(&mut self, now: Time) {
+        if !self.sacking || self.phase != Phase::Open {
+            return;
+        }
+        self.flight.mark_lost();
+        if (self.dup_acks >= DUP_ACKS || self.flight.front_is_lost()) && self.may_recover() {
+            self.enter_recovery(now);
+        }
+    }
+
+    fn may_recover(&self) -> bool {
+        match self.recover {
+            None => true,
+            Some(recover) if self.sacking => self.una >= recover,
+            Some(recover) => self.una > recover || (self.style == Recovery::Reno && !self.by_timeout),
+        }
+    }
+
+    fn loss(&self) -> LossEvent {
+        let flight = self.outstanding() as f64 / f64::from(self.params.mss);
+        LossEvent { flight: flight.min(self.window.cwnd) }
+    }
+
+    fn enter_recovery(&mut self, now: Time) {
+        let loss = self.loss();
+        self.control.on_loss(&mut self.window, &loss);
+        self.counts.fast_retransmits += 1;
+        self.recover = Some(self.next);
+        self.by_timeout = false;
+        if self.style == Recovery::Tahoe {
+            self.inflation = 0;
+            self.phase = Phase::Resending;
+            self.flight.give_up_all();
+        } else {
+            self.inflation = if self.sacking { 0 } else { i64::from(DUP_ACKS * self.params.mss) };
+            self.phase = Phase::Recovery { partial: false };
+            self.resend_front = !self.flight.front_is_lost() || !self.flight.front_is_resent();
+            self.rescue = None;
+            self.flight.rewind();
+        }
+        self.restart_timer(now);
+    }
+
+    pub(super) fn on_new_in_recovery(&mut self, now: Time, acked: u64, partial: bool) {
+        let all = self.recover.is_none_or(|recover| self.una >= recover);
+        if all || (self.style == Recovery::Reno && !self.sacking) {
+            self.leave_recovery(now);
+        } else if self.sacking {
+            self.flight.mark_lost();
+            self.restart_timer(now);
+        } else {
+            let mss = i64::from(self.params.mss);
+            let acked = acked as i64;
+            self.inflation -= if acked >= mss { acked - mss } else { acked };
+            self.resend_front = true;
+            self.phase = Phase::Recovery { partial: true };
+            if !partial {
+                self.restart_timer(now);
+            }
+        }
+    }
+
+    fn leave_recovery(&mut self, now: Time) {
+        self.phase = Phase::Open;
+        self.dup_acks = 0;
+        self.inflation = 0;
+        self.resend_front = false;
+        self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
+        self.restart_timer(now);
+        self.look_for_losses(now);
+    }
+
+    pub(super) fn on_timeout(&mut self, now: Time) {
+        let held = (self.timeouts_in_row > 0 && !self.params.cut_on_repeated_timeout).then_some(self.window.ssthresh);
+        let loss = self.loss();
+        self.control.on_timeout(&mut self.window, &loss);
+        self.window.ssthresh = held.unwrap_or(self.window.ssthresh);
+        self.counts.timeouts += 1;
+        self.timeouts_in_row += 1;
+        self.rtt.back_off();
+        self.recover = Some(self.next);
+        self.by_timeout = true;
+        self.phase = Phase::Resending;
+        self.dup_acks = 0;
+        self.inflation = 0;
+        self.resend_front = false;
+        self.flight.give_up_all();
+        self.timer = Some(now + self.rtt.rto());
+    }
+
+    /// What goes out again: the first segment at once, then what is lost as the window allows.
+    pub(super) fn poll_resend(&mut self, now: Time) -> Option<Segment> {
+        if self.resend_front {
+            self.resend_front = false;
+            let record = self.flight.resend_front(now)?;
+            return Some(self.sent_again(now, record));
+        }
+        if self.phase == Phase::Open {
+            return None;
+        }
+        let (at, bytes) = self.flight.next_lost()?;
+        self.resend_if_room(now, at, bytes)
+    }
+
+    /// Nothing is lost for sure and nothing new may go: RFC 6675 NextSeg rules 3 and 4.
+    pub(super) fn poll_last_resort(&mut self, now: Time) -> Option<Segment> {
+        if !self.sacking || !matches!(self.phase, Phase::Recovery { .. }) || !self.has_room(self.params.mss) {
+            return None;
+        }
+        if let Some((at, bytes)) = self.flight.next_unsacked() {
+            return self.resend_if_room(now, at, bytes);
+        }
+        if self.rescue.is_some_and(|rescue| self.una <= rescue) {
+            return None;
+        }
+        let (at, bytes) = self.flight.last_unsacked()?;
+        self.rescue = self.recover;
+        self.resend_if_room(now, at, bytes)
+    }
+
+    fn resend_if_room(&mut self, now: Time, at: usize, bytes: u32) -> Option<Segment> {
+        if !self.has_room(bytes) {
+            self.limited = true;
+            return None;
+        }
+        let record = self.flight.resend(at, now)?;
+        Some(self.sent_again(now, record))
+    }
+}

@@ -1,0 +1,135 @@
+//! The retransmission timeout.
+//!
+//! ```text
+//! first sample R:  SRTT = R, RTTVAR = R / 2
+//! each further R:  RTTVAR = 3/4 RTTVAR + 1/4 |SRTT - R|,  SRTT = 7/8 SRTT + 1/8 R
+//! RTO = max(min_rto, SRTT + max(G, 4 RTTVAR)) x 2^backoff, at most 60 s          [ns]
+//! ```
+//!
+//! Source: RFC 6298 section 2; the backoff stays until a segment that was sent once has been measured (Karn; RFC 6298
+//! sections 3 and 5). The minimum is a parameter: the RFC says 1 s, Linux and ns-2 use 200 ms.
+//!
+//! Ours: one sample per round trip enters the averages, as with the classic single timed segment (and ns-2): a sample
+//! counts when its segment was sent after the previous sample had been taken. The gains 1/8 and 1/4 assume that
+//! (RFC 6298 section 3, RFC 7323 appendix G).
+
+use lasthop_core::units::{Span, Time};
+
+/// Clock granularity G.
+const GRANULARITY: Span = Span::from_millis(1);
+/// Largest timeout, with its backoff.
+const MAX_RTO: Span = Span::from_secs(60);
+/// Before anything has been measured (RFC 6298 rule 2.1).
+const INITIAL_RTO: Span = Span::from_secs(1);
+/// After a handshake that needed its timer (RFC 6298 rule 5.7).
+const RTO_AFTER_LOST_SYN: Span = Span::from_secs(3);
+/// 2^6 times any timeout of a second reaches the maximum, and 200 ms nearly; as ns-2.
+const MAX_BACKOFF: u32 = 9;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RttEstimator {
+    min_rto: Span,
+    /// Smoothed; none before the first sample.
+    srtt: Option<Span>,
+    rttvar: Span,
+    /// Without backoff.
+    rto: Span,
+    /// Doublings in force.
+    backoff: u32,
+    /// When the last sample was taken.
+    sampled_at: Time,
+}
+
+impl RttEstimator {
+    pub(super) fn new(min_rto: Span) -> Self {
+        Self { min_rto, srtt: None, rttvar: Span::ZERO, rto: INITIAL_RTO, backoff: 0, sampled_at: Time::ZERO }
+    }
+
+    /// A segment sent once, at `sent_at`, was acknowledged now.
+    pub(super) fn sample(&mut self, now: Time, sent_at: Time) {
+        self.backoff = 0;
+        let rtt = now.since(sent_at);
+        match self.srtt {
+            None => {
+                self.srtt = Some(rtt);
+                self.rttvar = rtt / 2;
+            }
+            Some(_) if sent_at < self.sampled_at => return,
+            Some(srtt) => {
+                let off = if rtt > srtt { rtt - srtt } else { srtt - rtt };
+                self.rttvar = Span::from_nanos((self.rttvar.as_nanos() * 3 + off.as_nanos()) / 4);
+                self.srtt = Some(Span::from_nanos((srtt.as_nanos() * 7 + rtt.as_nanos()) / 8));
+            }
+        }
+        self.sampled_at = now;
+        let spread = (self.rttvar * 4).max(GRANULARITY);
+        self.rto = (self.srtt.unwrap_or_default() + spread).max(self.min_rto);
+    }
+
+    /// The SYN had to be repeated: its round trip cannot be told.
+    pub(super) fn after_lost_syn(&mut self) {
+        self.rto = RTO_AFTER_LOST_SYN;
+        self.backoff = 0;
+    }
+
+    pub(super) fn back_off(&mut self) {
+        self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
+    }
+
+    /// The timeout in force.
+    pub(super) fn rto(&self) -> Span {
+        self.backed_off(self.backoff)
+    }
+
+    /// The timeout after `doublings` of its own, for what backs off apart from retransmissions.
+    pub(super) fn backed_off(&self, doublings: u32) -> Span {
+        (self.rto * (1 << doublings.min(MAX_BACKOFF))).min(MAX_RTO)
+    }
+
+    pub(super) fn srtt(&self) -> Option<Span> {
+        self.srtt
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(n: u64) -> Time {
+        Time::from_nanos(n * 1_000_000)
+    }
+
+    /// By hand: 100 ms gives SRTT 100, RTTVAR 50, RTO 300; then 140 ms: RTTVAR = 37.5 + 10 = 47.5, SRTT = 87.5 + 17.5 =
+    /// 105, RTO = 105 + 190 = 295.
+    #[test]
+    fn the_timeout_follows_rfc_6298_by_hand() {
+        let mut rtt = RttEstimator::new(Span::from_millis(200));
+        assert_eq!(rtt.rto(), Span::from_secs(1));
+        rtt.sample(ms(100), ms(0));
+        assert_eq!(rtt.rto(), Span::from_millis(300));
+        rtt.sample(ms(240), ms(100));
+        assert_eq!(rtt.srtt(), Some(Span::from_millis(105)));
+        assert_eq!(rtt.rto(), Span::from_millis(295));
+    }
+
+    #[test]
+    fn the_minimum_holds_and_backoff_doubles_it_up_to_a_minute() {
+        let mut rtt = RttEstimator::new(Span::from_millis(200));
+        rtt.sample(ms(10), ms(0));
+        assert_eq!(rtt.rto(), Span::from_millis(200));
+        for doubled in [400, 800, 1600, 3200, 6400, 12_800, 25_600, 51_200, 60_000, 60_000] {
+            rtt.back_off();
+            assert_eq!(rtt.rto(), Span::from_millis(doubled));
+        }
+        rtt.sample(ms(90_010), ms(90_000));
+        assert_eq!(rtt.rto(), Span::from_millis(200), "a fresh sample ends the backoff");
+    }
+
+    #[test]
+    fn one_sample_per_round_trip_counts() {
+        let mut rtt = RttEstimator::new(Span::from_millis(200));
+        rtt.sample(ms(100), ms(0));
+        rtt.sample(ms(101), ms(1));
+        assert_eq!(rtt.srtt(), Some(Span::from_millis(100)), "sent before the first was taken");
+    }
+}

@@ -1,0 +1,202 @@
+//! Sender and receiver over a channel that loses, reorders and doubles: the stream arrives whole.
+
+use std::collections::BinaryHeap;
+
+use lasthop_core::units::{Span, Time};
+use lasthop_tcp::{Ack, Algorithm, Receiver, ReceiverParams, Segment, Sender, SenderParams};
+use proptest::prelude::*;
+
+const MSS: u32 = 1000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Packet {
+    Segment(Segment),
+    Ack(Ack),
+}
+
+/// In the air, by arrival and then by the order of sending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Flying {
+    at: Time,
+    number: u64,
+    packet: Packet,
+}
+
+impl Ord for Flying {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (other.at, other.number).cmp(&(self.at, self.number))
+    }
+}
+
+impl PartialOrd for Flying {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// What the channel does, each in percent.
+#[derive(Clone, Copy, Debug)]
+struct Faults {
+    lost: u64,
+    late: u64,
+    doubled: u64,
+}
+
+/// splitmix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % limit
+    }
+}
+
+struct World {
+    sender: Sender,
+    receiver: Receiver,
+    faults: Faults,
+    random: Random,
+    flying: BinaryHeap<Flying>,
+    number: u64,
+    /// Which bytes the receiver has claimed to be new.
+    fresh: u64,
+    /// Furthest edge that the receiver has offered and the sender has heard of.
+    offered: u64,
+    trace: Vec<(Time, Segment)>,
+}
+
+impl World {
+    fn new(sender: SenderParams, receiver: ReceiverParams, faults: Faults, seed: u64) -> Self {
+        Self {
+            sender: Sender::new(sender),
+            receiver: Receiver::new(receiver),
+            faults,
+            random: Random(seed),
+            flying: BinaryHeap::new(),
+            number: 0,
+            fresh: 0,
+            offered: 0,
+            trace: Vec::new(),
+        }
+    }
+
+    fn send(&mut self, now: Time, packet: Packet) {
+        let copies = 1 + u64::from(self.random.below(100) < self.faults.doubled);
+        for _ in 0..copies {
+            if self.random.below(100) < self.faults.lost {
+                continue;
+            }
+            let late = if self.random.below(100) < self.faults.late { self.random.below(100) } else { 0 };
+            let at = now + Span::from_millis(20 + late);
+            self.number += 1;
+            self.flying.push(Flying { at, number: self.number, packet });
+        }
+    }
+
+    fn drain(&mut self, now: Time) {
+        while let Some(segment) = self.sender.poll(now) {
+            let end = segment.offset + u64::from(segment.bytes);
+            assert!(segment.again || end <= self.offered, "new bytes stay in the window: {segment:?}");
+            assert!(segment.bytes <= MSS);
+            self.trace.push((now, segment));
+            self.send(now, Packet::Segment(segment));
+        }
+        while let Some(ack) = self.receiver.poll(now) {
+            self.send(now, Packet::Ack(ack));
+        }
+        assert!(self.sender.snapshot().cwnd >= 1.0);
+        assert!(self.sender.is_done() || self.sender.next_deadline().is_some(), "nothing would wake the sender");
+    }
+
+    /// Until the sender is done.
+    fn run(&mut self) -> Time {
+        let mut now = Time::ZERO;
+        self.drain(now);
+        for _ in 0..1_000_000 {
+            if self.sender.is_done() {
+                return now;
+            }
+            let timers = [self.sender.next_deadline(), self.receiver.next_deadline(), self.flying.peek().map(|f| f.at)];
+            now = timers.into_iter().flatten().min().expect("a deadline").max(now);
+            while let Some(flying) = self.flying.peek().copied().filter(|flying| flying.at <= now) {
+                self.flying.pop();
+                match flying.packet {
+                    Packet::Segment(segment) => {
+                        self.fresh += u64::from(self.receiver.on_segment(now, &segment));
+                    }
+                    Packet::Ack(ack) => {
+                        self.offered = self.offered.max(ack.offset + ack.window_bytes);
+                        self.sender.on_ack(now, &ack);
+                    }
+                }
+                self.drain(now);
+            }
+            self.drain(now);
+        }
+        panic!("no end in sight at {now:?}: {:?}", self.sender);
+    }
+}
+
+fn params(cc: Algorithm, sack: bool, bytes: u64) -> SenderParams {
+    SenderParams { cc, mss: MSS, sack, bytes: Some(bytes), ..SenderParams::default() }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_stream_arrives_whole_whatever_the_channel_does(
+        cc in prop::sample::select(Algorithm::ALL.to_vec()),
+        sack in any::<(bool, bool)>(),
+        bytes in 1u64..300_000,
+        window in prop::option::of(300u64..200_000),
+        faults in (0u64..30, 0u64..50, 0u64..20),
+        habits in any::<(bool, bool, bool, bool)>(),
+        seed in any::<u64>(),
+    ) {
+        let faults = Faults { lost: faults.0, late: faults.1, doubled: faults.2 };
+        let (delayed_ack, limited_transmit, validate_window, cut_on_repeated_timeout) = habits;
+        let sender = SenderParams {
+            limited_transmit, validate_window, cut_on_repeated_timeout, ..params(cc, sack.0, bytes)
+        };
+        let receiver = ReceiverParams { mss: MSS, sack: sack.1, delayed_ack, window, ..ReceiverParams::default() };
+        let mut world = World::new(sender, receiver, faults, seed);
+        world.run();
+        prop_assert_eq!(world.receiver.received(), bytes);
+        prop_assert_eq!(world.fresh, bytes, "every byte was new exactly once");
+        prop_assert!(world.receiver.is_finished());
+        prop_assert_eq!(world.sender.snapshot().outstanding, 0);
+    }
+}
+
+#[test]
+fn a_clean_channel_needs_nothing_twice() {
+    for cc in Algorithm::ALL {
+        for sack in [false, true] {
+            let receiver = ReceiverParams { mss: MSS, sack, ..ReceiverParams::default() };
+            let clean = Faults { lost: 0, late: 0, doubled: 0 };
+            let mut world = World::new(params(cc, sack, 1_000_000), receiver, clean, 1);
+            world.run();
+            assert_eq!(world.sender.snapshot().retransmitted, 0, "{cc:?}");
+            assert_eq!(world.sender.snapshot().sent, 1000, "{cc:?}");
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_segments() {
+    for cc in Algorithm::ALL {
+        let once = || {
+            let receiver = ReceiverParams { mss: MSS, sack: true, ..ReceiverParams::default() };
+            let mut world =
+                World::new(params(cc, true, 200_000), receiver, Faults { lost: 5, late: 20, doubled: 5 }, 7);
+            world.run();
+            world.trace
+        };
+        assert_eq!(once(), once(), "{cc:?}");
+    }
+}
