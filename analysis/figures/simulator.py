@@ -50,15 +50,16 @@ class Simulator:
         self.folder = Path(cache) / hashlib.sha256(self.binary.read_bytes()).hexdigest()[:16]
 
     def sweep(self, scenario, vary, seeds=20):
-        """Every combination of `vary` ({key: value or list of values}) with seeds 1..seeds: a list of rows.
+        """Every combination of `vary` ({key: value, or list of values}) with seeds 1..seeds: a list of rows.
 
-        A row maps a varied key, `seed`, or a report's field (`flows.ftp.goodput_bps`) to a number, a text or None.
+        A row maps a key that has a list, `seed`, or a report's field (`flows.ftp.goodput_bps`) to a number, a text or None.
         """
         seeds = min(seeds, self.most_seeds or seeds)
         arguments = ["sweep", f"scenarios/{scenario}.toml"]
-        for key, values in vary.items():
-            values = values if isinstance(values, (list, tuple)) else [values]
-            arguments += ["--vary", f"{key}={','.join(str(value) for value in values)}"]
+        for key, value in vary.items():
+            varied = isinstance(value, (list, tuple))
+            values = ",".join(str(one) for one in value) if varied else value
+            arguments += ["--vary" if varied else "--set", f"{key}={values}"]
         arguments += ["--seeds", str(seeds)]
         path = self._place(scenario, arguments, ".rows.jsonl")
         # Also when the file is there: only the sweep knows whether all of its rows are.
