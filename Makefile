@@ -2,7 +2,7 @@
 # Everything is built as the user, also under `sudo make`; only the finished binary runs as root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help deps build demo test lint fmt fuzz bench bench-peers clean
+.PHONY: help deps build demo test lint fmt fuzz bench bench-peers figures clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
@@ -43,6 +43,11 @@ bench: deps            ## measure what the README promises, over an hour: ARGS="
 bench-peers:           ## the simulator beside ns-2 and ns-3, a quarter of an hour: ARGS="--runs 3 home cell"
 	tools/bench-peers $(ARGS)
 
+figures:               ## run the papers' sweeps and draw every figure of the book: ARGS="--short" or ARGS="sap-law-5"
+	@tools/install-deps build run figures
+	$(CARGO) build --release --locked -p lasthop-cli
+	tools/as-user tools/figures $(ARGS)
+
 clean:                 ## remove what was built
 	$(CARGO) clean
-	rm -rf fuzz/target
+	rm -rf fuzz/target analysis/.venv bench-results/figures

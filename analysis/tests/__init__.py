@@ -1,0 +1,1 @@
+"""Tests of what is computed before anything is drawn."""

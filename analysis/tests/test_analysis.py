@@ -1,0 +1,147 @@
+"""What is computed before anything is drawn. Needs Python alone: `python3 -m unittest discover -s analysis/tests -t analysis`."""
+
+import tempfile
+import unittest
+from pathlib import Path
+
+from figures import bianchi, peers, series, simulator, stats, table
+from figures.stats import Sample
+
+# A stand-in for the binary: writes what it was asked into the file after -o, --trace or --json.
+PROGRAM = """#!/bin/sh
+echo "$@" >>"$0.calls"
+case "$1" in
+sweep) for last; do :; done; 
+    printf '{"wifi.attempts":"4","seed":1,"acked":53682,"page":null}\\n{"wifi.attempts":"5","seed":1,"acked":6.5e3}\\n' >"$last" ;;
+sim) while [ "$1" != --trace ]; do shift; done
+    printf '{"t_s":1.5,"flow":"ftp","cwnd":2.0}\\n{"t_s":2,"queue":"AP","queue_packets":3}\\n' >"$2"
+    printf '{"flows":[{"name":"ftp","sent":7}]}' >"$4" ;;
+esac
+"""
+
+
+class Statistics(unittest.TestCase):
+    def test_a_sample_has_the_spread_between_seeds(self):
+        ours = stats.sample([1.0, 2.0, 3.0, 4.0])
+        self.assertEqual((ours.mean, ours.n), (2.5, 4))
+        self.assertAlmostEqual(ours.sd, 1.2909944, places=6)
+        self.assertAlmostEqual(ours.se, 0.6454972, places=6)
+        self.assertEqual(stats.sample([7.0]), Sample(7.0, 0.0, 1))
+        self.assertIsNone(stats.sample([]))
+
+    def test_two_means_differ_beyond_three_standard_errors_and_the_share(self):
+        ours, theirs = Sample(100.0, 4.0, 16), Sample(104.1, 4.0, 16)
+        self.assertFalse(stats.outside(ours, theirs), "3 x sqrt(1 + 1) = 4.24")
+        self.assertTrue(stats.outside(ours, Sample(104.3, 4.0, 16)))
+        self.assertFalse(stats.outside(ours, Sample(104.3, 4.0, 16), share=0.05))
+        self.assertFalse(stats.outside(ours, Sample(104.3, 4.0, 16), least=5.0))
+
+    def test_a_single_published_number_is_held_to_the_spread_of_our_seeds(self):
+        self.assertFalse(stats.outside(Sample(100.0, 4.0, 20), 107.9))
+        self.assertTrue(stats.outside(Sample(100.0, 4.0, 20), 108.1))
+        self.assertFalse(stats.outside(Sample(100.0, 4.0, 20), None))
+
+    def test_a_quantile_lies_between_its_neighbours(self):
+        self.assertEqual(stats.quantile([4.0, 1.0, 3.0, 2.0], 0.5), 2.5)
+        self.assertEqual(stats.quantile([5.0], 0.95), 5.0)
+
+    def test_bianchi_is_the_reference_sheets(self):
+        for timing, figures in (
+            (bianchi.B, {1: 6.051, 5: 6.219, 20: 5.404}),
+            (bianchi.G, {1: 30.496, 5: 29.336, 20: 24.951}),
+        ):
+            for stations, mbps in figures.items():
+                self.assertAlmostEqual(bianchi.bianchi(stations, timing), mbps, places=3)
+
+
+class Series(unittest.TestCase):
+    def test_thinning_keeps_ends_and_peaks(self):
+        points = [(float(x), 500.0 if x == 4321 else float(x % 7)) for x in range(10_000)]
+        thinned = series.thin(points, 50)
+        self.assertLessEqual(len(thinned), 200)
+        self.assertEqual((thinned[0], thinned[-1]), (points[0], points[-1]))
+        self.assertIn((4321.0, 500.0), thinned)
+        self.assertEqual(series.thin(points[:10], 50), points[:10])
+
+    def test_a_value_stays_until_it_changes(self):
+        self.assertEqual(series.as_steps([(1, 5), (1.5, 5), (2, 8)], 4), [(1, 5), (2, 5), (2, 8), (4, 8)])
+        self.assertEqual(series.as_steps([], 4), [])
+
+    def test_jitter_is_the_change_of_delay(self):
+        self.assertEqual(series.jitter([(0.0, 20), (0.05, 23), (0.1, 22)]), [(0.05, 3), (0.1, 1)])
+
+    def test_cumulative_counts_reach_the_number_of_values(self):
+        self.assertEqual(series.cumulative([3, 1, 2]), [(1, 1), (2, 2), (3, 3)])
+
+
+class Tables(unittest.TestCase):
+    def test_a_difference_without_a_reason_is_shown_as_one(self):
+        agrees = table.Line("a", Sample(10.0, 1.0, 4), paper=10.5, ns2=Sample(10.2, 1.0, 4))
+        differs = table.Line("b", Sample(10.0, 0.1, 4), paper=12.0)
+        explained = table.Line(
+            "c", Sample(10.0, 0.1, 4), paper="within 10", ns2=Sample(20.0, 1.0, 4), why="another radio"
+        )
+        text = table.three_columns([agrees, differs, explained]).splitlines()
+        self.assertEqual(text[2], "| a | 10.50 | 10.20 +- 1.00 | 10.00 +- 1.00 |  |")
+        self.assertEqual(text[3], "| b | 12.00 | - | 10.00 +- 0.10 | the paper: **not explained** |")
+        self.assertEqual(text[4], "| c | within 10 | 20.00 +- 1.00 | 10.00 +- 0.10 | ns-2: another radio |")
+
+    def test_a_table_takes_its_place_in_a_chapter_and_nothing_else(self):
+        chapter = "before\n<!-- table x -->\nold\n<!-- end -->\nafter <!-- end -->\n"
+        once = table.splice(chapter, "x", "| new |")
+        self.assertEqual(once, "before\n<!-- table x -->\n\n| new |\n\n<!-- end -->\nafter <!-- end -->\n")
+        self.assertEqual(table.splice(once, "x", "| new |"), once)
+        with self.assertRaises(ValueError):
+            table.splice(chapter, "y", "")
+
+
+class Simulator(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.program = Path(folder.name) / "lasthop"
+        self.program.write_text(PROGRAM, encoding="ascii")
+        self.program.chmod(0o755)
+        self.simulator = simulator.Simulator(
+            self.program, Path(folder.name) / "cache", most_seeds=2, say=lambda _: None
+        )
+
+    def calls(self):
+        return (self.program.parent / "lasthop.calls").read_text(encoding="ascii").splitlines()
+
+    def test_a_sweep_gives_rows_of_numbers(self):
+        rows = self.simulator.sweep("papers/sap-law", {"control.window": "none", "wifi.attempts": [4, 5]}, seeds=20)
+        asked = "sweep scenarios/papers/sap-law.toml --set control.window=none --vary wifi.attempts=4,5 --seeds 2 -o "
+        self.assertTrue(self.calls()[0].startswith(asked))
+        self.assertEqual(simulator.column(simulator.where(rows, wifi__attempts=4), "acked"), [53682])
+        self.assertEqual((rows[1]["acked"], simulator.column(rows, "page")), (6500.0, []))
+
+    def test_a_trace_is_run_once_and_read_back(self):
+        for _ in range(2):
+            run = self.simulator.trace("papers/arq", {"wifi.attempts": 2}, seed=3)
+        self.assertEqual(len(self.calls()), 1)
+        self.assertIn("sim scenarios/papers/arq.toml --seed 3 --set wifi.attempts=2 --trace", self.calls()[0])
+        self.assertEqual(
+            (run.flow("ftp")["sent"], run.curve("ftp", "cwnd"), run.curve("AP", "cwnd")), (7, [(1.5, 2.0)], [])
+        )
+
+    def test_a_program_that_fails_says_what_it_said(self):
+        self.program.write_text("#!/bin/sh\necho 'no such key' >&2\nexit 2\n", encoding="ascii")
+        with self.assertRaisesRegex(simulator.Failed, "no such key"):
+            self.simulator.sweep("papers/arq", {}, seeds=1)
+
+
+class Peers(unittest.TestCase):
+    def test_a_case_of_the_golden_files_is_found_by_its_keys(self):
+        with tempfile.TemporaryDirectory() as folder:
+            text = "attempts,capacity_mbps,runs,acked,acked_sd\n4,,20,53682,1453\n4,18,20,58633,890\n"
+            (Path(folder) / "ns2-home.csv").write_text(text, encoding="ascii")
+            here = Path(folder)
+            self.assertEqual(peers.ns2("home", "acked", here, attempts=4, capacity_mbps=18), Sample(58633.0, 890.0, 20))
+            self.assertEqual(peers.ns2("home", "acked", here, attempts=4, capacity_mbps=None).mean, 53682.0)
+            self.assertIsNone(peers.ns2("home", "acked", here, attempts=5, capacity_mbps=18))
+            self.assertIsNone(peers.ns2("arq", "acked", here))
+
+
+if __name__ == "__main__":
+    unittest.main()
