@@ -18,6 +18,7 @@ use crate::connection::Connection;
 use crate::control::WindowControl;
 use crate::options::{Options, Progress};
 use crate::packet::{Sacks, SimPacket, flag};
+use crate::pcap::{self, Capture, Ends};
 use crate::sources::{SourceId, Sources};
 use crate::trace::Tracer;
 use crate::wires::{WireId, Wires};
@@ -72,6 +73,7 @@ pub struct Engine<'a, 'o> {
     pub(crate) control: Option<WindowControl>,
     sacks: Sacks,
     tracer: Tracer,
+    capture: Option<Capture<'o>>,
     changes: usize,
     marks: Vec<Time>,
     failed: Option<SimError>,
@@ -99,6 +101,16 @@ impl<'a, 'o> Engine<'a, 'o> {
         }
         targets.extend([Target::Controller, Target::Change, Target::Mark]);
         let control = scenario.control.window.as_ref().map(|wanted| WindowControl::new(scenario, wanted));
+        let mut air = Medium::new(params, stations, scenario.seed);
+        let capture = options.pcap.take().map(|out| {
+            let scale = |flow: usize| match &flows[flow].play {
+                Play::Tcp(connection) => connection.seen().scale,
+                Play::Schedule { .. } => 0,
+            };
+            Capture::new(out, *air.phy(), Ends::of(scenario, scale))
+        });
+        let capture = capture.transpose()?;
+        air.record_attempts(capture.is_some());
         let marks = [scenario.youngest_start(), scenario.measure_from];
         let mut engine = Self {
             end: Time::ZERO + scenario.duration,
@@ -106,11 +118,12 @@ impl<'a, 'o> Engine<'a, 'o> {
             sources: Sources::new(targets.len()),
             targets,
             wires,
-            air: Medium::new(params, stations, scenario.seed),
+            air,
             flows,
             control,
             sacks: Sacks::default(),
             tracer: Tracer::new(scenario, options.trace.is_some()),
+            capture,
             changes: 0,
             marks: marks.iter().filter(|at| **at <= scenario.measure_from).map(|at| Time::ZERO + *at).collect(),
             failed: None,
@@ -208,6 +221,7 @@ impl<'a, 'o> Engine<'a, 'o> {
     fn on_air(&mut self, now: Time) {
         self.events += 1;
         while let Some(event) = self.air.poll(now) {
+            self.show_attempts();
             match event {
                 wifi::Event::Delivered { from, to, packet, .. } => {
                     if to == NodeId::ACCESS_POINT {
@@ -225,6 +239,19 @@ impl<'a, 'o> Engine<'a, 'o> {
                     };
                     self.lose(packet, place);
                 }
+            }
+        }
+        self.show_attempts();
+    }
+
+    /// Attempts go into the capture before what came of them is handled: SACK blocks go with their packets.
+    fn show_attempts(&mut self) {
+        let Some(capture) = &mut self.capture else { return };
+        while let Some(told) = self.air.poll_attempt() {
+            let sacks = self.sacks.at(told.packet.sack);
+            if let Err(error) = capture.attempt(&pcap::Attempt::of(&told, sacks)) {
+                self.failed = Some(error.into());
+                return;
             }
         }
     }

@@ -26,8 +26,8 @@ use lasthop_core::units::{Span, Time};
 use lasthop_home::address::FIRST_PORT;
 use lasthop_home::scenario::{Flow, HostId, Kind as FlowKind, Scenario};
 use lasthop_tcp::SackBlocks;
-use lasthop_wifi::Rate;
 use lasthop_wifi::phy::Phy;
+use lasthop_wifi::{NodeId, Rate};
 
 use crate::packet::SimPacket;
 
@@ -106,6 +106,30 @@ pub struct Attempt {
     pub packet: SimPacket,
     /// Its SACK blocks.
     pub sacks: SackBlocks,
+}
+
+impl Attempt {
+    /// What the medium tells of an attempt, whose packet has these SACK blocks.
+    #[must_use]
+    pub fn of(told: &lasthop_wifi::Attempt<SimPacket>, sacks: SackBlocks) -> Self {
+        let host = |node: NodeId| match node.0 {
+            0 => HostId::AccessPoint,
+            n => HostId::Station(usize::from(n) - 1),
+        };
+        let sent = |f: lasthop_wifi::Frame| Sent { at: f.start, lasts: f.duration, rate: f.rate };
+        Self {
+            from: host(told.from),
+            to: host(told.to),
+            is_retry: told.is_retry,
+            rts: told.rts.map(sent),
+            cts: told.cts.map(sent),
+            cts_to_self: told.cts_to_self.map(sent),
+            data: told.data.map(sent),
+            ack: told.ack.map(sent),
+            packet: told.packet,
+            sacks,
+        }
+    }
 }
 
 /// A frame as it is written.
