@@ -65,3 +65,13 @@ fn tahoe_starts_over() {
     let snapshot = after_a_loss(Algorithm::Tahoe, "").snapshot();
     assert_eq!((snapshot.cwnd, snapshot.ssthresh), (1.0, 6.5));
 }
+
+/// RFC 5681 section 3.1 for every law: the second timeout in a row changes nothing but the timer.
+#[test]
+fn a_second_timeout_in_a_row_leaves_the_threshold() {
+    for cc in Algorithm::ALL {
+        let once = after_a_loss(cc, "2000 ms: poll -> anything; cwnd 1; timeouts 1").snapshot();
+        let more = "2000 ms: poll -> anything\n60000 ms: poll -> anything; cwnd 1; timeouts 2";
+        assert_eq!(after_a_loss(cc, more).snapshot().ssthresh, once.ssthresh, "{cc:?}");
+    }
+}
