@@ -2,7 +2,7 @@
 # Everything is built as the user, also under `sudo make`; only the finished binary runs as root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help deps build demo test lint fmt fuzz bench figures clean
+.PHONY: help deps build demo test lint fmt fuzz bench bench-peers figures clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
@@ -10,7 +10,7 @@ CARGO := tools/as-user cargo
 SECONDS_EACH := $(if $(filter command line environment,$(origin SECONDS)),$(SECONDS),60)
 
 help:                  ## this list
-	@sed -n 's/^\([a-z]*\): *[a-z ]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-14s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\): *[a-z ]*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 
 deps:                  ## install what is missing to build and run (Debian, Ubuntu), saying what and why
 	@tools/install-deps build run
@@ -39,6 +39,9 @@ fuzz:                  ## every fuzz target for a while: SECONDS=60 FUZZ=wire
 
 bench: deps            ## measure what the README promises, over an hour: ARGS="demo bpf" runs parts
 	tools/bench $(ARGS)
+
+bench-peers:           ## the simulator beside ns-2 and ns-3, a quarter of an hour: ARGS="--runs 3 home cell"
+	tools/bench-peers $(ARGS)
 
 figures:               ## run the papers' sweeps and draw every figure of the book: ARGS="--short" or ARGS="sap-law-5"
 	@tools/install-deps build run figures

@@ -85,6 +85,7 @@ pub fn of_run(report: &Report) -> String {
         report.measure_from_s
     );
     text.push_str(&flows(&report.flows));
+    text.push_str(&senders(&report.flows));
     text.push('\n');
     text.push_str(&air(report));
     if report.control.is_some() {
@@ -102,10 +103,10 @@ pub fn of_run(report: &Report) -> String {
 
 fn flows(flows: &[FlowReport]) -> String {
     let headings: [&[&str]; 2] = [
-        &["", "", "", "", "", "delay, ms", "", "", "added", "jitter"],
-        &["flow", "from", "to", "sent", "lost", "Mbit/s", "p50", "p99", "p99, ms", "ms"],
+        &["", "", "", "", "", "", "delay, ms", "", "", "", "added", "jitter"],
+        &["flow", "from", "to", "sent", "lost", "Mbit/s", "p50", "p95", "p99", "max", "p99, ms", "ms"],
     ];
-    let aligns: Vec<Align> = [Align::Left; 3].into_iter().chain([Align::Right; 7]).collect();
+    let aligns: Vec<Align> = [Align::Left; 3].into_iter().chain([Align::Right; 9]).collect();
     let mut table = Table::new(&aligns, &headings);
     for flow in flows {
         let f = &flow.figures;
@@ -117,12 +118,37 @@ fn flows(flows: &[FlowReport]) -> String {
             thousands(f.lost.total()),
             figure(f.goodput_bps / 1e6),
             figure_or_dash(f.delay.map(|d| d.p50)),
+            figure_or_dash(f.delay.map(|d| d.p95)),
             figure_or_dash(f.delay.map(|d| d.p99)),
+            figure_or_dash(f.delay.map(|d| d.max)),
             figure_or_dash(f.added_delay.map(|d| d.p99)),
             figure_or_dash(f.jitter.map(|j| j.mean)),
         ]);
     }
     table.render(2)
+}
+
+/// What the TCP senders went through, where the host can see them.
+fn senders(flows: &[FlowReport]) -> String {
+    let seen: Vec<_> = flows.iter().filter_map(|flow| Some((&flow.name, flow.figures.tcp?))).collect();
+    if seen.is_empty() {
+        return String::new();
+    }
+    let headings: [&[&str]; 1] = [&["TCP", "acked", "sent again", "timeouts", "window, mean", "max", "RTT, ms"]];
+    let aligns: Vec<Align> = [Align::Left].into_iter().chain([Align::Right; 6]).collect();
+    let mut table = Table::new(&aligns, &headings);
+    for (name, tcp) in seen {
+        table.row([
+            name.clone(),
+            thousands(tcp.acked_packets),
+            thousands(tcp.retransmitted),
+            thousands(tcp.timeouts),
+            figure(tcp.cwnd_mean),
+            figure(tcp.cwnd_max),
+            figure(tcp.srtt_ms),
+        ]);
+    }
+    format!("\n{}", table.render(2))
 }
 
 fn air(report: &Report) -> String {

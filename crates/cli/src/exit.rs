@@ -13,6 +13,8 @@ pub enum Failure {
     Request(anyhow::Error),
     /// A signal ended the work; nothing is left behind.
     Signal(i32),
+    /// A signal ended the work; what was done is kept, and the text says how to go on.
+    Paused(i32, String),
 }
 
 /// What every command returns.
@@ -37,10 +39,18 @@ impl Failure {
             }
             Self::Signal(signal) => {
                 eprintln!("lasthop: stopped; nothing is left behind");
-                ExitCode::from(u8::try_from(128 + signal).unwrap_or(1))
+                by_signal(*signal)
+            }
+            Self::Paused(signal, how) => {
+                eprintln!("lasthop: stopped; {how}");
+                by_signal(*signal)
             }
         }
     }
+}
+
+fn by_signal(signal: i32) -> ExitCode {
+    ExitCode::from(u8::try_from(128 + signal).unwrap_or(1))
 }
 
 impl From<anyhow::Error> for Failure {

@@ -1,7 +1,7 @@
 //! `lasthop`: keeps games, calls and live video smooth on the last hop of a home while downloads run at full speed.
 //!
 //! The only place that sees more than one host. One file per command under `commands/`; each command reads its
-//! arguments, calls into `emu` or `live`, and prints. Data goes to stdout or into files, everything said to a human
+//! arguments, calls into `sim`, `emu` or `live`, and prints. Data goes to stdout or into files, everything said to a human
 //! goes to stderr or a terminal. Exit codes: see [`exit`].
 
 mod account;
@@ -50,6 +50,8 @@ enum Command {
     Status(commands::status::Arguments),
     Doctor(commands::doctor::Arguments),
     Emulate(commands::emulate::Arguments),
+    Sim(commands::sim::Arguments),
+    Sweep(commands::sweep::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -59,6 +61,8 @@ fn main() -> ExitCode {
         Command::Status(arguments) => commands::status::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
         Command::Emulate(arguments) => commands::emulate::run(&arguments),
+        Command::Sim(arguments) => commands::sim::run(&arguments),
+        Command::Sweep(arguments) => commands::sweep::run(&arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

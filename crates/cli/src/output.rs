@@ -1,10 +1,13 @@
-//! Where data goes: into a file, or to stdout for "-".
+//! Where data goes: into a file that appears whole or not at all, or to stdout for "-".
 
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{self, BufWriter, Stdout, Write};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use serde::Serialize;
+use tempfile::NamedTempFile;
 
 use crate::exit::{Failure, Outcome};
 
@@ -36,25 +39,112 @@ impl Sink {
         Ok(Self::File(path.to_owned()))
     }
 
+    /// Whether it is stdout.
+    pub fn is_stdout(&self) -> bool {
+        matches!(self, Self::Stdout)
+    }
+
+    /// Begins a result that is written bit by bit.
+    pub fn draft(&self) -> Outcome<Draft> {
+        match self {
+            Self::Stdout => Ok(Draft(To::Stdout(BufWriter::new(io::stdout())))),
+            Self::File(path) => Ok(Draft::of_file(path).with_context(|| format!("cannot write {}", path.display()))?),
+        }
+    }
+
     /// Writes `value` as indented JSON with a final newline.
     pub fn write_json(&self, value: &impl Serialize) -> Outcome {
         let mut text = serde_json::to_string_pretty(value).context("cannot write the result as JSON")?;
         text.push('\n');
-        match self {
-            Self::Stdout => print_out(&text),
-            Self::File(path) => {
-                std::fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))?;
-                give_to_sudo_user(path);
-                Ok(())
+        if let Self::File(path) = self {
+            let mut draft = self.draft()?;
+            draft.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
+            return draft.keep();
+        }
+        print_out(&text)
+    }
+}
+
+/// A result on its way. Until [`Draft::keep`] the file holds what it held before; dropped, nothing is left of it.
+#[derive(Debug)]
+pub struct Draft(To);
+
+#[derive(Debug)]
+enum To {
+    Stdout(BufWriter<Stdout>),
+    /// Not a plain file (a pipe, a device): there is nothing to put in its place.
+    Device(BufWriter<File>, PathBuf),
+    /// A file beside `PathBuf`, which takes its place.
+    Beside(BufWriter<NamedTempFile>, PathBuf),
+}
+
+impl Draft {
+    fn of_file(path: &Path) -> io::Result<Self> {
+        // Behind a symbolic link the file is replaced, not the link.
+        let path = if path.exists() { path.canonicalize()? } else { path.to_owned() };
+        if path.exists() && !path.is_file() {
+            let device = std::fs::OpenOptions::new().write(true).open(&path)?;
+            return Ok(Self(To::Device(BufWriter::new(device), path)));
+        }
+        Ok(Self(To::Beside(BufWriter::new(beside(&path)?), path)))
+    }
+
+    /// Puts what was written in its place.
+    pub fn keep(self) -> Outcome {
+        let done = match self.0 {
+            To::Stdout(mut out) => out.flush().context("cannot write to stdout"),
+            To::Device(mut out, path) => out.flush().with_context(|| format!("cannot write {}", path.display())),
+            To::Beside(out, path) => {
+                let file = out.into_inner().map_err(io::IntoInnerError::into_error);
+                file.and_then(|file| replace(file, &path)).with_context(|| format!("cannot write {}", path.display()))
             }
+        };
+        Ok(done?)
+    }
+}
+
+impl Write for Draft {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.0 {
+            To::Stdout(out) => out.write(bytes),
+            To::Device(out, _) => out.write(bytes),
+            To::Beside(out, _) => out.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.0 {
+            To::Stdout(out) => out.flush(),
+            To::Device(out, _) => out.flush(),
+            To::Beside(out, _) => out.flush(),
         }
     }
 }
 
+/// A file in the folder of `path` that goes when it is dropped.
+pub fn beside(path: &Path) -> io::Result<NamedTempFile> {
+    let folder = path.parent().filter(|folder| *folder != Path::new("")).unwrap_or(Path::new("."));
+    let mut prefix = std::ffi::OsString::from(".");
+    prefix.push(path.file_name().unwrap_or_default());
+    tempfile::Builder::new()
+        .prefix(&prefix)
+        .suffix(".part")
+        // Less what the umask takes, as for any file.
+        .permissions(std::fs::Permissions::from_mode(0o666))
+        .tempfile_in(folder)
+}
+
+/// Puts `file` in the place of `path`.
+pub fn replace(file: NamedTempFile, path: &Path) -> io::Result<()> {
+    file.persist(path).map_err(|error| error.error)?;
+    give_to_sudo_user(path);
+    Ok(())
+}
+
 /// Prints to stdout; a reader that went away (`| head`) ends the output, not the program's good name.
 pub fn print_out(text: &str) -> Outcome {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(Failure::Work(anyhow::Error::new(error).context("cannot write to stdout")))
         }
         _ => Ok(()),
@@ -66,5 +156,42 @@ pub fn give_to_sudo_user(path: &Path) {
     let id = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
     if let (true, Some(uid), Some(gid)) = (rustix::process::geteuid().is_root(), id("SUDO_UID"), id("SUDO_GID")) {
         let _ = std::os::unix::fs::chown(path, Some(uid), Some(gid));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_draft_takes_its_place_when_it_is_kept_and_leaves_nothing_when_it_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json");
+        std::fs::write(&path, "old").unwrap();
+        let sink = Sink::open(&path).unwrap();
+        let mut draft = sink.draft().unwrap();
+        draft.write_all(b"new").unwrap();
+        draft.flush().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"old");
+        drop(draft);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        let mut draft = sink.draft().unwrap();
+        draft.write_all(b"new").unwrap();
+        draft.keep().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"new");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn behind_a_link_the_file_is_replaced_and_a_device_stays_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        std::fs::write(&file, "old").unwrap();
+        std::os::unix::fs::symlink(&file, &link).unwrap();
+        Sink::open(&link).unwrap().write_json(&7).unwrap();
+        assert_eq!(std::fs::read(&file).unwrap(), b"7\n");
+        assert!(link.is_symlink());
+        Sink::open(Path::new("/dev/null")).unwrap().write_json(&7).unwrap();
+        assert!(!Path::new("/dev/null").is_file());
     }
 }

@@ -43,14 +43,25 @@ impl Line {
     }
 
     /// Shows a reading, or not, if one was shown just now and the output is no terminal.
-    pub fn show(&mut self, reading: &Reading) {
-        let line = self.line(reading);
+    pub fn show(&mut self, r: &Reading) {
+        self.step(r.elapsed_s, r.elapsed_s / r.total_s.max(1e-9), &r.to_string());
+    }
+
+    /// Shows how much is done, 0..=1, with `text` behind it. `clock_s` says when: elsewhere than on a terminal a line
+    /// comes every ten seconds of it.
+    pub fn step(&mut self, clock_s: f64, done: f64, text: &str) {
+        let line = self.line(done, text);
         if self.terminal {
             self.overwrite(&line);
-        } else if self.written_s.is_none_or(|s| reading.elapsed_s >= s + SPARSE_S) {
+        } else if self.written_s.is_none_or(|s| clock_s >= s + SPARSE_S) {
             eprintln!("{line}");
-            self.written_s = Some(reading.elapsed_s);
+            self.written_s = Some(clock_s);
         }
+    }
+
+    /// Whether what is shown overwrites itself.
+    pub fn is_terminal(&self) -> bool {
+        self.terminal
     }
 
     /// Something that must not be overwritten.
@@ -72,14 +83,17 @@ impl Line {
         let _ = stderr.flush();
     }
 
-    fn line(&self, r: &Reading) -> String {
-        let done = (r.elapsed_s / r.total_s.max(1e-9)).clamp(0.0, 1.0);
-        let full = (done * BAR as f64).floor() as usize;
+    fn line(&self, done: f64, text: &str) -> String {
+        let full = (done.clamp(0.0, 1.0) * BAR as f64).floor() as usize;
         let bar = format!("{}{}", "#".repeat(full), ".".repeat(BAR - full));
-        format!(
-            "{:<12} [{bar}] {:>3.0}/{:.0} s  {}, {:.2} ms late (p99)",
-            self.label, r.elapsed_s, r.total_s, r.phase, r.lag_ms
-        )
+        format!("{:<12} [{bar}] {text}", self.label)
+    }
+}
+
+impl std::fmt::Display for Reading {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { elapsed_s, total_s, phase, lag_ms } = self;
+        write!(f, "{elapsed_s:>3.0}/{total_s:.0} s  {phase}, {lag_ms:.2} ms late (p99)")
     }
 }
 
@@ -92,7 +106,7 @@ mod tests {
         let line = Line { label: "control on".into(), terminal: true, written_s: None };
         let reading = Reading { elapsed_s: 25.2, total_s: 50.0, phase: "with the download", lag_ms: 0.0431 };
         assert_eq!(
-            line.line(&reading),
+            line.line(0.504, &reading.to_string()),
             "control on   [############............]  25/50 s  with the download, 0.04 ms late (p99)"
         );
     }

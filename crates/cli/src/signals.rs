@@ -31,9 +31,20 @@ impl Stop {
         Ok(stop)
     }
 
+    /// One that no signal sets, for tests.
+    #[cfg(test)]
+    pub fn never() -> Self {
+        Self { flag: Arc::default(), signal: Arc::default() }
+    }
+
     /// The flag itself, for work that takes one.
     pub fn flag(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.flag)
+    }
+
+    /// Whether a signal has come.
+    pub fn has_come(&self) -> bool {
+        self.flag.load(Ordering::Relaxed)
     }
 
     /// An error if a signal has come.

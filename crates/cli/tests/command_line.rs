@@ -63,14 +63,14 @@ fn help_names_every_command_and_the_first_thing_to_type() {
     let output = lasthop(&["--help"]);
     assert_eq!(code(&output), 0);
     let help = stdout(&output);
-    for word in ["demo", "run", "status", "doctor", "emulate", "sudo lasthop demo", "Exit codes"] {
+    for word in ["demo", "run", "status", "doctor", "emulate", "sim", "sweep", "sudo lasthop demo", "Exit codes"] {
         assert!(help.contains(word), "`{word}` is missing in\n{help}");
     }
 }
 
 #[test]
 fn the_help_of_every_command_fits_a_hundred_columns_and_explains_itself() {
-    for command in ["demo", "run", "status", "doctor", "emulate"] {
+    for command in ["demo", "run", "status", "doctor", "emulate", "sim", "sweep"] {
         let output = lasthop(&[command, "--help"]);
         assert_eq!(code(&output), 0, "{command}");
         let help = stdout(&output);
@@ -97,6 +97,11 @@ fn a_wrong_request_ends_with_2() {
         &["run", "--lan", "a/b", "--capacity", "1Mbit/s"],
         &["run", "--config", "/nonexistent.toml"],
         &["emulate", "/nonexistent.toml"],
+        &["sim"],
+        &["sim", "/nonexistent.toml"],
+        &["sim", "/nonexistent.toml", "--set", "seed"],
+        &["sweep", "/nonexistent.toml"],
+        &["sweep", "/nonexistent.toml", "--vary", "seed=1", "-o", "a.csv"],
         &["demo", "--json", "/nonexistent/result.json"],
     ] {
         let output = lasthop(arguments);

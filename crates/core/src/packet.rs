@@ -11,6 +11,10 @@ pub trait Packet {
     fn flow(&self) -> FlowId;
     /// Length in IP bytes: header and payload of the network layer, no link-layer framing.
     fn bytes(&self) -> u32;
+    /// Late is as bad as lost: games, calls, live video. What may be treated by class of traffic asks this.
+    fn is_realtime(&self) -> bool {
+        false
+    }
 }
 
 /// Which way a packet crosses the access point.

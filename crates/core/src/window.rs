@@ -2,7 +2,7 @@
 //!
 //! `clamp = share x base_rtt x payload_share x trim`   [bytes] = [bytes/s] x [s] x [1] x [1]
 //! `growth = share x growth_time`                       [bytes] per round trip
-//! `pace = 1.1 x hop`                                    [bytes/s]
+//! `pace = pace_gain x hop`                             [bytes/s]
 //!
 //! `base_rtt` is the round trip without queueing; `payload_share` = MSS / (MSS + headers), because shares count IP
 //! bytes and windows payload. Source: SAP-LAW section 3.2.
@@ -11,12 +11,6 @@
 
 use crate::fastpath::layout::Plan;
 use crate::units::{BitRate, Span};
-
-/// How much faster than the whole hop carries TCP a promised edge may advance. Not than the flow's share: a flow among
-/// others is acknowledged in trains at the speed of the hop, and held to less it would never leave its first trains.
-/// At the speed of the hop itself it could not catch up after the ACKs paused; what comes on top queues while it does,
-/// a tenth of what is caught up.
-const PACE: f64 = 1.1;
 
 /// `Plan::pace_bytes` counts per 2^30 ns.
 const PACE_SPAN: Span = Span::from_nanos(1 << 30);
@@ -50,6 +44,8 @@ pub struct Flow {
     pub payload_share: f64,
     /// Correction of the window from what was achieved, about 1.
     pub trim: f64,
+    /// How much faster than `hop` its promised edge may advance, above 1.
+    pub pace_gain: f64,
     /// Largest payload of a segment, bytes.
     pub mss: u32,
 }
@@ -60,7 +56,7 @@ pub fn plan(flow: &Flow, bounds: &Bounds) -> Plan {
     let payload_rate = flow.share.mul_f64(flow.payload_share);
     let clamp = payload_rate.mul_f64(flow.trim).bytes_in(flow.base_rtt);
     let growth = payload_rate.bytes_in(bounds.growth_time);
-    let pace = flow.hop.mul_f64(flow.payload_share * PACE);
+    let pace = flow.hop.mul_f64(flow.payload_share * flow.pace_gain);
     let floor_bytes = flow.mss.saturating_mul(bounds.floor_segments);
     Plan {
         clamp_bytes: saturate(clamp).max(floor_bytes).max(1),
@@ -94,6 +90,7 @@ mod tests {
             base_rtt: "81.5ms".parse().unwrap(),
             payload_share: 1460.0 / 1500.0,
             trim: 1.0,
+            pace_gain: 1.1,
             mss: 1460,
         };
         let plan = plan(&flow, &Bounds::default());
@@ -109,6 +106,7 @@ mod tests {
             base_rtt: Span::from_millis(80),
             payload_share: 1.0,
             trim: 1.0,
+            pace_gain: 1.1,
             mss: 1448,
         };
         let among_ten = Flow { share: BitRate::mbps(2), ..alone };
@@ -126,6 +124,7 @@ mod tests {
             base_rtt: Span::from_millis(10),
             payload_share: 0.97,
             trim: 1.0,
+            pace_gain: 1.1,
             mss: 1448,
         };
         assert_eq!(plan(&flow, &Bounds::default()).clamp_bytes, 3 * 1448);

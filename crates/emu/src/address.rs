@@ -11,11 +11,11 @@
 //! Stations and servers reach everything through the access point: their only route is the default one.
 //! Port n of the engine: 0 is `wan0`, 1 is `wlan0`, then servers, then stations.
 
+use lasthop_home::address::{self, BLOCK};
 use lasthop_home::scenario::HostId;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// An Ethernet address.
-pub type Mac = [u8; 6];
+pub use lasthop_home::address::{Mac, near};
 
 /// One interface of one host, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -29,9 +29,6 @@ pub struct AddressPlan {
     /// Stations, counted hosts expanded.
     pub stations: usize,
 }
-
-/// Hosts per value of the third address byte.
-const BLOCK: usize = 200;
 
 impl AddressPlan {
     /// The access point's interface towards the servers.
@@ -80,11 +77,7 @@ impl AddressPlan {
     /// The IPv4 address of a host; the access point's is that of `wlan0`.
     #[must_use]
     pub fn v4(host: HostId) -> Ipv4Addr {
-        match host {
-            HostId::AccessPoint => Ipv4Addr::new(10, 2, 0, 1),
-            HostId::Server(i) => Ipv4Addr::new(10, 1, (1 + i / BLOCK) as u8, (1 + i % BLOCK) as u8),
-            HostId::Station(i) => Ipv4Addr::new(10, 2, (1 + i / BLOCK) as u8, (1 + i % BLOCK) as u8),
-        }
+        address::v4(host)
     }
 
     /// The IPv6 address of a host; the access point's is that of `wlan0`.
@@ -100,21 +93,17 @@ impl AddressPlan {
     }
 
     /// The addresses of the access point on `wan0`.
-    pub const WAN_V4: Ipv4Addr = Ipv4Addr::new(10, 1, 0, 1);
+    pub const WAN_V4: Ipv4Addr = address::WAN_V4;
     /// As [`Self::WAN_V4`].
     pub const WAN_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 1, 0, 0, 0, 0, 0, 1);
 
     /// The MAC address of an interface.
     #[must_use]
     pub fn mac(&self, port: Port) -> Mac {
-        let (kind, n) = match (port, self.host(port)) {
-            (Self::WAN, _) => (0, 1),
-            (_, HostId::AccessPoint) => (1, 1),
-            (_, HostId::Server(i)) => (2, i as u16 + 1),
-            (_, HostId::Station(i)) => (3, i as u16 + 1),
-        };
-        let [high, low] = n.to_be_bytes();
-        [0x02, 0x4c, 0x48, kind, high, low]
+        match port {
+            Self::WAN => address::WAN_MAC,
+            _ => address::mac(self.host(port)),
+        }
     }
 
     /// The interface on which packets for `address` end, if it is one of the home's.
@@ -144,15 +133,6 @@ impl AddressPlan {
             2 if index < self.stations => Some(self.port(HostId::Station(index))),
             _ => None,
         }
-    }
-}
-
-/// The IPv4 address under which `host` talks to `peer`: the access point's is the one on that side.
-#[must_use]
-pub fn near(host: HostId, peer: HostId) -> Ipv4Addr {
-    match (host, peer) {
-        (HostId::AccessPoint, HostId::Server(_)) => AddressPlan::WAN_V4,
-        _ => AddressPlan::v4(host),
     }
 }
 

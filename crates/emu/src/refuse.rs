@@ -43,6 +43,10 @@ pub fn check(scenario: &Scenario) -> Result<&Wifi, ScenarioError> {
     if scenario.control.snoop {
         return Err(scenario.refuse("control.snoop", "the emulator has no Snoop"));
     }
+    if scenario.control.mac.is_some_and(|mac| mac.realtime_attempts.is_some()) {
+        let why = "the emulator's packets do not say what kind of flow they belong to";
+        return Err(scenario.refuse("control.mac.realtime_attempts", why));
+    }
     if scenario.control.window.as_ref().is_some_and(|w| w.capacity == Capacity::Learn) {
         let why = "give a rate (\"18Mbit/s\") or a share (\"98%\")";
         return Err(scenario.refuse("control.window.capacity", why));
@@ -154,6 +158,13 @@ name = "N"
     fn a_sender_that_the_kernel_does_not_have_is_refused_at_its_line() {
         let text = "[[flow]]\nname = \"f\"\nfrom = \"W\"\nto = \"N\"\nkind = \"ftp\"\ncc = \"vegas\"\n";
         assert!(refusal(text).starts_with("home.toml:15: flow.f.cc: not yet: "), "{}", refusal(text));
+    }
+
+    #[test]
+    fn attempts_by_class_of_traffic_are_refused_at_their_line() {
+        let text = "[control.mac]\nrealtime_attempts = 2\n";
+        let start = "home.toml:11: control.mac.realtime_attempts: not yet: ";
+        assert!(refusal(text).starts_with(start), "{}", refusal(text));
     }
 
     #[test]

@@ -12,9 +12,9 @@ use lasthop_core::fastpath::{self, Verdict};
 use lasthop_core::packet::{Direction, FlowId};
 use lasthop_core::units::{BitRate, Span, Time};
 use lasthop_core::wire::{TcpFields, flag as tcp_flag};
+use lasthop_home::capacity;
 use lasthop_home::report::{CapacityReport, ControlReport};
 use lasthop_home::scenario::{self, Capacity, Scenario, WindowControl as Wanted, WindowRtt};
-use lasthop_home::capacity;
 use lasthop_tcp::SackBlocks;
 
 use crate::packet::{SimPacket, flag};

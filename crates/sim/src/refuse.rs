@@ -22,6 +22,8 @@ pub fn algorithm(cc: CongestionControl) -> Option<Algorithm> {
     })
 }
 
+/// Whether the simulator carries all that `scenario` asks for; [`crate::run`] asks the same before it begins.
+///
 /// # Errors
 /// The first key that is not in force here.
 pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {

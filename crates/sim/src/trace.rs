@@ -107,13 +107,7 @@ impl Tracer {
     }
 
     /// A packet of a flow that is not TCP has arrived.
-    pub fn on_delivered(
-        &mut self,
-        now: Time,
-        packet: &SimPacket,
-        sink: &mut Sink<'_>,
-        failed: &mut Option<SimError>,
-    ) {
+    pub fn on_delivered(&mut self, now: Time, packet: &SimPacket, sink: &mut Sink<'_>, failed: &mut Option<SimError>) {
         let line = TraceLine {
             flow: Some(self.names[packet.flow as usize].clone()),
             delay_ms: Some(now.since(packet.sent).as_millis_f64()),

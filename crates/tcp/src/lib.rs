@@ -12,6 +12,6 @@ mod segment;
 mod sender;
 
 pub use cc::Algorithm;
-pub use receiver::{Receiver, ReceiverParams};
+pub use receiver::{Clamp, ClampParams, Receiver, ReceiverParams};
 pub use segment::{Ack, SackBlocks, Segment};
-pub use sender::{Sender, SenderParams, SenderSnapshot};
+pub use sender::{Conduct, Sender, SenderParams, SenderSnapshot};

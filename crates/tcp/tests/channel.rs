@@ -3,7 +3,7 @@
 use std::collections::BinaryHeap;
 
 use lasthop_core::units::{Span, Time};
-use lasthop_tcp::{Ack, Algorithm, Receiver, ReceiverParams, Segment, Sender, SenderParams};
+use lasthop_tcp::{Ack, Algorithm, Conduct, Receiver, ReceiverParams, Segment, Sender, SenderParams};
 use proptest::prelude::*;
 
 const MSS: u32 = 1000;
@@ -155,13 +155,14 @@ proptest! {
         bytes in 1u64..300_000,
         window in prop::option::of(300u64..200_000),
         faults in (0u64..30, 0u64..50, 0u64..20),
-        habits in any::<(bool, bool, bool, bool)>(),
+        habits in any::<(bool, bool, bool)>(),
         seed in any::<u64>(),
     ) {
         let faults = Faults { lost: faults.0, late: faults.1, doubled: faults.2 };
-        let (delayed_ack, limited_transmit, validate_window, cut_on_repeated_timeout) = habits;
+        let (delayed_ack, limited_transmit, ns2) = habits;
+        let conduct = if ns2 { Conduct::Ns2 } else { Conduct::Rfc };
         let sender = SenderParams {
-            limited_transmit, validate_window, cut_on_repeated_timeout, ..params(cc, sack.0, bytes)
+            limited_transmit, conduct, ..params(cc, sack.0, bytes)
         };
         let receiver = ReceiverParams { mss: MSS, sack: sack.1, delayed_ack, window, ..ReceiverParams::default() };
         let mut world = World::new(sender, receiver, faults, seed);

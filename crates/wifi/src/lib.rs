@@ -1,13 +1,18 @@
 //! What the air does: 802.11 DCF, ARQ, air time, propagation.
 
+mod attempt;
 mod contention;
+mod domain;
 pub mod medium;
+mod node;
 pub mod params;
 pub mod phy;
 pub mod propagation;
 pub mod random;
 pub mod snapshot;
+mod times;
 
+pub use attempt::{Attempt, AttemptFate, Frame};
 pub use medium::{Event, Medium, NodeId, Place};
 pub use params::{AfterCollision, MediumParams, StationParams};
 pub use phy::{Preamble, Rate, Standard, Timing};

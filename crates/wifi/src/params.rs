@@ -1,5 +1,7 @@
 //! What a medium is made of, as a host configures it.
 
+use lasthop_core::packet::Packet;
+
 use crate::phy::{Phy, Preamble, Rate, Standard, Timing};
 use crate::propagation::{Loss, Radio};
 
@@ -31,6 +33,8 @@ pub struct MediumParams {
     pub attempts: u32,
     /// The same for frames up to `rts_threshold`; `None`: `attempts`.
     pub short_attempts: Option<u32>,
+    /// The same for packets of real-time traffic, whatever their length ([`Packet::is_realtime`]); `None`: as others.
+    pub realtime_attempts: Option<u32>,
     /// MAC frames longer than this use RTS/CTS, bytes. 65535: none.
     pub rts_threshold: u32,
     /// Packets in the access point's queue, the frame in service not counted. 50: ns-2's default.
@@ -43,6 +47,11 @@ pub struct MediumParams {
     pub loss: Loss,
     /// How senders of a collision resume.
     pub after_collision: AfterCollision,
+    /// Who hears whom follows from positions, powers and thresholds; false: everybody hears everybody.
+    pub hidden: bool,
+    /// Every counter falls by one per busy period, as in Bianchi's model and unlike DCF: only for the comparison with
+    /// it. Without hidden stations.
+    pub check_bianchi_decrement: bool,
 }
 
 impl Default for MediumParams {
@@ -55,12 +64,15 @@ impl Default for MediumParams {
             protection: false,
             attempts: 7,
             short_attempts: None,
+            realtime_attempts: None,
             rts_threshold: 65_535,
             queue_limit: 50,
             power_w: 0.281_838_15,
             radio: Radio::default(),
             loss: Loss::None,
             after_collision: AfterCollision::Standard,
+            hidden: false,
+            check_bianchi_decrement: false,
         }
     }
 }
@@ -77,6 +89,15 @@ impl MediumParams {
             protection: self.protection || mixed,
             control_rate: self.control_rate,
         }
+    }
+
+    /// Transmissions of a packet's frame in all.
+    pub(crate) fn limit(&self, phy: &Phy, packet: &impl Packet) -> u32 {
+        if let Some(attempts) = self.realtime_attempts.filter(|_| packet.is_realtime()) {
+            return attempts;
+        }
+        let short = phy.frame_bytes(packet.bytes()) <= self.rts_threshold;
+        self.short_attempts.filter(|_| short).unwrap_or(self.attempts)
     }
 }
 

@@ -274,46 +274,6 @@ impl Phy {
     }
 }
 
-/// What the air times of one data rate in one cell come to, computed once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AirTimes {
-    phy: Phy,
-    rate: Rate,
-    /// RTS.
-    pub rts: Span,
-    /// ACK or CTS.
-    pub answer: Span,
-    /// See [`Phy::answer_timeout`].
-    pub answer_timeout: Span,
-    /// See [`Phy::nav_reset`].
-    pub nav_reset: Span,
-    /// See [`Phy::protection`].
-    pub protection: Span,
-}
-
-impl AirTimes {
-    /// Of frames sent at `rate`.
-    #[must_use]
-    pub fn new(phy: &Phy, rate: Rate) -> Self {
-        let control = phy.control(rate);
-        Self {
-            phy: *phy,
-            rate,
-            rts: phy.rts(rate),
-            answer: phy.answer(rate),
-            answer_timeout: phy.answer_timeout(control),
-            nav_reset: phy.nav_reset(control),
-            protection: phy.protection(rate),
-        }
-    }
-
-    /// An IP packet's data frame, CTS-to-self included.
-    #[must_use]
-    pub fn data(&self, ip_bytes: u32) -> Span {
-        self.protection + self.phy.data(self.rate, ip_bytes)
-    }
-}
-
 fn whole_micros(span: Span) -> Span {
     Span::from_nanos(span.as_nanos().div_ceil(1_000) * 1_000)
 }

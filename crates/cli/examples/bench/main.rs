@@ -1,17 +1,21 @@
-//! `make bench`: measures what the README promises and writes it, with revision and machine, to `bench-results/`.
+//! `make bench` and `make bench-peers`: measure what is promised and write it, with revision and machine, to
+//! `bench-results/`.
 //!
 //! ```text
-//! bench [--runs N] [--seconds N] [--cc cubic|reno] [--out DIR] [PART..]
-//!       parts: demo loss-free lag wired saturation bpf; default: all
+//! bench       [--runs N] [--seconds N] [--cc cubic|reno] [--out DIR] [PART..]
+//!             parts: demo loss-free lag wired saturation bpf; default: all; needs root
+//! bench peers [--runs N] [--out DIR] [PART..]
+//!             parts: home cell cell-ns3 sweep instructions; default: all
 //! ```
 //!
 //! Nothing here decides whether a build is good: figures depend on the machine, so they are written down beside the aim
-//! and read by people. Needs root. An emulated run that is not valid is repeated twice, then left out and counted.
+//! and read by people. An emulated run that is not valid is repeated twice, then left out and counted.
 
 mod bpf;
 mod demo;
 mod emulator;
 mod machine;
+mod peers;
 mod sheet;
 
 use std::path::{Path, PathBuf};
@@ -38,14 +42,37 @@ pub struct Settings {
 /// A part's name and what measures it.
 type Part = (&'static str, fn(&Settings, &mut Sheet));
 
-const PARTS: [Part; 6] = [
-    ("demo", demo::matrix),
-    ("loss-free", demo::loss_free),
-    ("lag", demo::lag),
-    ("wired", emulator::wired),
-    ("saturation", emulator::saturation),
-    ("bpf", bpf::cost),
-];
+/// What is measured together: the command that does it, what its files' names begin with, and its parts.
+struct Suite {
+    command: &'static str,
+    prefix: &'static str,
+    parts: &'static [Part],
+}
+
+const PROMISES: Suite = Suite {
+    command: "make bench",
+    prefix: "",
+    parts: &[
+        ("demo", demo::matrix),
+        ("loss-free", demo::loss_free),
+        ("lag", demo::lag),
+        ("wired", emulator::wired),
+        ("saturation", emulator::saturation),
+        ("bpf", bpf::cost),
+    ],
+};
+
+const PEERS: Suite = Suite {
+    command: "make bench-peers",
+    prefix: "peers-",
+    parts: &[
+        ("home", peers::home),
+        ("cell", peers::cell),
+        ("cell-ns3", peers::cell_ns3),
+        ("sweep", peers::sweep),
+        ("instructions", peers::instructions),
+    ],
+};
 
 fn main() -> ExitCode {
     match measure() {
@@ -61,22 +88,27 @@ fn main() -> ExitCode {
 }
 
 fn measure() -> Result<PathBuf, String> {
-    let (settings, parts, out) = read_arguments(std::env::args().skip(1))?;
+    let mut arguments = std::env::args().skip(1).peekable();
+    let suite = if arguments.next_if(|a| a == "peers").is_some() { PEERS } else { PROMISES };
+    let (settings, parts, out) = read_arguments(&suite, arguments)?;
     let version = output_of(Command::new(&settings.lasthop).arg("--version"))?;
     let revision = version.split(['(', ')']).nth(1).unwrap_or("unknown").to_owned();
     let machine = machine::describe();
-    let mut sheet = Sheet::new(&revision, machine);
-    for (name, part) in PARTS.iter().filter(|(name, _)| parts.is_empty() || parts.iter().any(|p| p == name)) {
+    let mut sheet = Sheet::new(suite.command, &revision, machine);
+    for (name, part) in suite.parts.iter().filter(|(name, _)| parts.is_empty() || parts.iter().any(|p| p == name)) {
         eprintln!("== {name}");
         part(&settings, &mut sheet);
     }
     std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
-    let path = out.join(&revision);
+    let path = out.join(format!("{}{revision}", suite.prefix));
     sheet.write(&path).map_err(|e| format!("{}: {e}", path.display()))?;
     Ok(path)
 }
 
-fn read_arguments(mut arguments: impl Iterator<Item = String>) -> Result<(Settings, Vec<String>, PathBuf), String> {
+fn read_arguments(
+    suite: &Suite,
+    mut arguments: impl Iterator<Item = String>,
+) -> Result<(Settings, Vec<String>, PathBuf), String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().map_err(|e| e.to_string())?;
     let here = std::env::current_exe().map_err(|e| e.to_string())?;
     let lasthop = here.parent().and_then(Path::parent).map(|p| p.join("lasthop")).ok_or("where am I?")?;
@@ -91,9 +123,9 @@ fn read_arguments(mut arguments: impl Iterator<Item = String>) -> Result<(Settin
             "--seconds" => settings.seconds = number(value()?)?,
             "--cc" => settings.senders = vec![value()?],
             "--out" => out = value()?.into(),
-            part if PARTS.iter().any(|(name, _)| *name == part) => parts.push(argument),
+            part if suite.parts.iter().any(|(name, _)| *name == part) => parts.push(argument),
             other => {
-                let known: Vec<&str> = PARTS.iter().map(|(name, _)| *name).collect();
+                let known: Vec<&str> = suite.parts.iter().map(|(name, _)| *name).collect();
                 return Err(format!("`{other}` is no part; parts are {}", known.join(", ")));
             }
         }

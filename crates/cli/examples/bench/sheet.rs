@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 /// What was measured so far.
 pub struct Sheet {
+    command: String,
     revision: String,
     machine: Value,
     parts: Map<String, Value>,
@@ -22,9 +23,10 @@ struct Line {
 }
 
 impl Sheet {
-    /// Nothing yet.
-    pub fn new(revision: &str, machine: Value) -> Self {
-        Self { revision: revision.to_owned(), machine, parts: Map::new(), lines: Vec::new() }
+    /// Nothing yet; `command` is what measures it.
+    pub fn new(command: &str, revision: &str, machine: Value) -> Self {
+        let (command, revision) = (command.to_owned(), revision.to_owned());
+        Self { command, revision, machine, parts: Map::new(), lines: Vec::new() }
     }
 
     /// Keeps the raw figures of a case.
@@ -68,7 +70,8 @@ impl Sheet {
         let virt = if m["virtual"] == json!(true) { ", a virtual machine" } else { "" };
         let _ = writeln!(
             out,
-            "By `make bench`, on {}, {} cores, {}, Linux {}{virt}; load average before: {}.\n",
+            "By `{}`, on {}, {} cores, {}, Linux {}{virt}; load average before: {}.\n",
+            self.command,
             text("cpu"),
             text("cores"),
             text("memory"),

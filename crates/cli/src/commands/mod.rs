@@ -4,4 +4,6 @@ pub mod demo;
 pub mod doctor;
 pub mod emulate;
 pub mod run;
+pub mod sim;
 pub mod status;
+pub mod sweep;

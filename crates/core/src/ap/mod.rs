@@ -7,8 +7,8 @@
 //!
 //! The trim is ours. The minimum RTT lacks the mean of contention and delayed ACKs, about 3 ms of 80, so that a window
 //! of exactly share x minimum would lose 4 %; and a capacity given a few per cent too high would bring the queue back.
-//! With [`ShareRule::Equal`] (eq. (1) to the letter) nothing is trimmed, nor grows in steps, nor is paced; a round trip
-//! that is given instead of measured is not trimmed either.
+//! With [`ShareRule::Equal`], or a round trip that is given instead of measured, the window is eq. (1) to the letter:
+//! nothing is trimmed, nor grows in steps, nor is paced.
 //!
 //! It does not learn the capacity, and it counts shares in bytes, not in air time.
 
@@ -33,7 +33,7 @@ pub use snapshot::{FlowSnapshot, Snapshot};
 pub enum ShareRule {
     /// Max-min fair; what a flow cannot use goes to the others.
     MaxMin,
-    /// SAP-LAW eq. (1) to the letter.
+    /// SAP-LAW eq. (1) to the letter; the window is in force at once, as there.
     Equal,
 }
 
@@ -42,7 +42,7 @@ pub enum ShareRule {
 pub enum RttSource {
     /// Minimum of what the fast path matched, local and remote half apart.
     Measured,
-    /// A constant, as the papers' ns-2 runs use.
+    /// A constant, as the papers' ns-2 runs use: the window is in force at once, as there.
     Constant(Span),
 }
 
@@ -73,6 +73,12 @@ pub struct Params {
     /// Bounds of the trim. Down to 0.9: a capacity may be given a tenth too high, and contention of others, which
     /// cannot be told from a queue, costs no more than that. Up to 1.15: what the minimum RTT lacks on a short path.
     pub trim: (f64, f64),
+    /// Bounds of the pace of a promised edge, in parts of what the hop carries of TCP altogether. Not of the flow's
+    /// share: a flow among others is acknowledged in trains at the speed of the hop. From 1.1: at the speed of the hop
+    /// itself a flow could not catch up after the ACKs paused; what comes on top queues while it does, a tenth of what
+    /// is caught up. Up to 4: a train that leaves more slowly than the hop drains it never grows longer, so where the
+    /// capacity is given too low, the pace has to find the speed that the hop really has.
+    pub pace_gain: (f64, f64),
     /// Most flows that are tracked; further ones keep the default plan and are counted.
     pub max_flows: usize,
 }
@@ -91,8 +97,14 @@ impl Params {
             rtt_memory: Span::from_secs(10),
             queue_target: Span::from_millis(2),
             trim: (0.9, 1.15),
+            pace_gain: (1.1, 4.0),
             max_flows: 65_536,
         }
+    }
+
+    /// Eq. (1) as the paper and its ns-2 runs have it: no trim, no growth in steps, no pace.
+    const fn is_to_the_letter(&self) -> bool {
+        matches!(self.share, ShareRule::Equal) || matches!(self.rtt, RttSource::Constant(_))
     }
 
     /// Mean queue at the last hop that is left alone. A minimum RTT to the station above it holds a queue that stood
@@ -163,8 +175,9 @@ impl Ap {
             self.untracked += 1;
             return;
         }
-        let memory = self.params.rtt_memory;
-        self.flows.entry(key).or_insert_with(|| Record::new(memory)).on_sample(now, sample);
+        let Params { rtt_memory, pace_gain, .. } = self.params;
+        let record = self.flows.entry(key).or_insert_with(|| Record::new(rtt_memory, pace_gain.0));
+        record.on_sample(now, sample);
     }
 
     /// The flow is gone, both directions.
@@ -203,7 +216,9 @@ impl Ap {
         let controlled = self.flows.iter_mut().filter(|(_, r)| r.is_controlled());
         for ((key, record), share) in controlled.zip(shares) {
             let own = record.queue(&params);
-            record.trim(&params, if key.1 == Direction::ToStation { queue } else { own });
+            let queue = if key.1 == Direction::ToStation { queue } else { own };
+            record.trim(&params, queue);
+            record.pace(&params, queue);
             self.actions.extend(record.decide(&params, share, available).map(|plan| set_plan(*key, plan)));
         }
         let with_a_newcomer: Vec<_> = demands.into_iter().chain([None]).collect();
@@ -235,9 +250,17 @@ impl Ap {
             RttSource::Measured => Span::from_millis(200),
         };
         let hop = self.available();
-        let flow = window::Flow { share, hop, base_rtt, payload_share: 0.97, trim: 1.0, mss: 1448 };
+        let flow = window::Flow {
+            share,
+            hop,
+            base_rtt,
+            payload_share: 0.97,
+            trim: 1.0,
+            pace_gain: self.params.pace_gain.0,
+            mss: 1448,
+        };
         let mut plan = window::plan(&flow, &self.params.bounds);
-        if self.params.share == ShareRule::Equal {
+        if self.params.is_to_the_letter() {
             plan = window::at_once(plan);
         }
         if record::differs(&self.default_plan, &plan) {

@@ -1,6 +1,6 @@
 //! What the controller remembers of one direction of one flow.
 
-use super::{FlowSample, FlowSnapshot, Params, RttSource, ShareRule};
+use super::{FlowSample, FlowSnapshot, Params, RttSource};
 use crate::fastpath::layout::Plan;
 use crate::meter::rate::LowPass;
 use crate::meter::rtt::MinFilter;
@@ -19,6 +19,11 @@ const GROWING: f64 = 2.0;
 /// Largest step of the trim per interval, and its gain on the relative error of the window.
 const TRIM_STEP: f64 = 0.02;
 const TRIM_GAIN: f64 = 0.25;
+/// A held flow below this part of its share is held by its pace, not by its window; above it the pace is right.
+const PACE_HOLDS: f64 = 0.85;
+/// What the pace gains per interval while it holds, and loses while it does not.
+const PACE_UP: f64 = 1.25;
+const PACE_DOWN: f64 = 0.98;
 /// Payload of a segment in 1500 bytes of IP, until the flow shows its own.
 const USUAL_MSS: u32 = 1448;
 
@@ -32,16 +37,20 @@ pub(super) struct Record {
     share: Option<BitRate>,
     plan: Option<Plan>,
     trim: f64,
+    pace_gain: f64,
 }
 
 /// Small changes are not worth a system call: half a per cent.
 pub(super) fn differs(a: &Plan, b: &Plan) -> bool {
     let far = |x: u32, y: u32| x.abs_diff(y) > x.max(y) / 200;
-    far(a.clamp_bytes, b.clamp_bytes) || far(a.growth_bytes, b.growth_bytes) || a.floor_bytes != b.floor_bytes
+    far(a.clamp_bytes, b.clamp_bytes)
+        || far(a.growth_bytes, b.growth_bytes)
+        || far(a.pace_bytes, b.pace_bytes)
+        || a.floor_bytes != b.floor_bytes
 }
 
 impl Record {
-    pub(super) fn new(rtt_memory: Span) -> Self {
+    pub(super) fn new(rtt_memory: Span, pace_gain: f64) -> Self {
         Self {
             rate: LowPass::new(RATE_WEIGHT),
             local_rtt: MinFilter::new(rtt_memory),
@@ -51,6 +60,7 @@ impl Record {
             share: None,
             plan: None,
             trim: 1.0,
+            pace_gain,
         }
     }
 
@@ -114,7 +124,7 @@ impl Record {
     ///
     /// A round trip that was given is taken as it is: the trim makes up for what a measured minimum lacks.
     pub(super) fn trim(&mut self, params: &Params, queue: Option<Span>) {
-        if matches!(params.rtt, RttSource::Constant(_)) {
+        if params.is_to_the_letter() {
             return;
         }
         let Some((share, base_rtt)) = self.share.zip(self.base_rtt(params)) else { return };
@@ -128,6 +138,15 @@ impl Record {
         };
         let step = (error * TRIM_GAIN).clamp(-TRIM_STEP, TRIM_STEP);
         self.trim = (self.trim + step).clamp(params.trim.0, params.trim.1);
+    }
+
+    /// Lets the promised edge advance faster while that is what holds the flow back, and no queue speaks against it.
+    pub(super) fn pace(&mut self, params: &Params, queue: Option<Span>) {
+        let Some(share) = self.share else { return };
+        let queues = queue.is_some_and(|queue| queue > params.queue_bound());
+        let holds = self.is_held() && !queues && self.rate.smooth() < share.mul_f64(PACE_HOLDS);
+        let gain = self.pace_gain * if holds { PACE_UP } else { PACE_DOWN };
+        self.pace_gain = gain.clamp(params.pace_gain.0, params.pace_gain.1);
     }
 
     /// RTT to the station without queue; a minimum above the bound is a queue that stood all the time.
@@ -155,10 +174,11 @@ impl Record {
             base_rtt,
             payload_share: f64::from(mss) / f64::from(mss + sample.header_bytes),
             trim: self.trim,
+            pace_gain: self.pace_gain,
             mss,
         };
         let mut plan = window::plan(&flow, &params.bounds);
-        if params.share == ShareRule::Equal {
+        if params.is_to_the_letter() {
             plan = window::at_once(plan);
         }
         if self.plan.is_some_and(|before| !differs(&before, &plan)) {

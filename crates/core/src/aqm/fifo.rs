@@ -54,7 +54,8 @@ impl<P: Packet> Fifo<P> {
     #[must_use]
     pub fn new(limit: usize, now: Time) -> Self {
         Self {
-            packets: VecDeque::with_capacity(limit.min(64)),
+            // Grown when needed: a ring no larger than what it holds stays in the cache.
+            packets: VecDeque::new(),
             limit,
             made: now,
             changed: now,
@@ -67,6 +68,7 @@ impl<P: Packet> Fifo<P> {
     }
 
     /// Takes a packet, or hands it back (and counts it) when the queue is full.
+    #[inline]
     pub fn push(&mut self, now: Time, packet: P) -> Result<(), P> {
         if self.packets.len() >= self.limit {
             self.dropped += 1;
@@ -80,6 +82,7 @@ impl<P: Packet> Fifo<P> {
     }
 
     /// The oldest packet.
+    #[inline]
     pub fn pop(&mut self, now: Time) -> Option<P> {
         self.account(now);
         let (arrived, packet) = self.packets.pop_front()?;
@@ -126,6 +129,7 @@ impl<P: Packet> Fifo<P> {
         }
     }
 
+    #[inline]
     fn account(&mut self, now: Time) {
         let length = self.packets.len() as u128;
         self.area += length * u128::from(now.since(self.changed).as_nanos());

@@ -111,7 +111,8 @@ pub struct Half {
     pub stretch: u32,
     /// Right edge promised by the newest ACK that carried `told_tsval`; valid with [`Half::TOLD`].
     pub told_edge: u32,
-    /// The timestamp whose echo shows that the sender knows `told_edge`.
+    /// The timestamp whose echo shows that the sender knows `told_edge`; in a connection without timestamps when it was
+    /// promised, in units of 1024 ns.
     pub told_tsval: u32,
     /// Window of the newest ACK as the receiver wrote it: one that changed it is no duplicate (RFC 5681).
     pub last_window: u16,

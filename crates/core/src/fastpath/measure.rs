@@ -9,8 +9,9 @@
 //!
 //! Limited by its window is a sender that goes to within one segment of the edge it knows of. What it knows is told
 //! by the timestamp it echoes, for the access point knows of newer edges that are still under way: one edge and its
-//! timestamp are kept until the sender echoes a newer one. Without timestamps the newest edge is compared, which sees
-//! a limited sender only when it is near.
+//! timestamp are kept until the sender echoes a newer one. Without timestamps an edge counts as known a round trip to
+//! the sender after it was promised, and is compared with what arrives then; where that round trip is not known the
+//! newest edge is compared, which sees a limited sender only when it is near.
 
 use super::handshake::{advances, end_of};
 use super::layout::{Control, Half, RttMatch};
@@ -22,7 +23,16 @@ use crate::wire::{TcpFields, flag};
 const GIVEN_UP: Span = Span::from_secs(4);
 
 /// Takes the segment as data of `half`.
-pub(super) fn data(half: &mut Half, control: &Control, tcp: &TcpFields, now: Time, repeated_syn: bool) {
+///
+/// `sender_rtt_ns`: newest round trip to the segment's sender; 0: none.
+pub(super) fn data(
+    half: &mut Half,
+    sender_rtt_ns: u32,
+    control: &Control,
+    tcp: &TcpFields,
+    now: Time,
+    repeated_syn: bool,
+) {
     if half.epoch != control.epoch {
         half.epoch = control.epoch;
         half.data_flags &= !Half::LIMITED;
@@ -39,16 +49,22 @@ pub(super) fn data(half: &mut Half, control: &Control, tcp: &TcpFields, now: Tim
     }
     if tcp.payload_bytes > 0 {
         half.mss = half.mss.max(tcp.segment_bytes);
-        note_limit(half, tcp);
+        note_limit(half, sender_rtt_ns, tcp, now);
     }
     let measurable = (tcp.payload_bytes > 0 || tcp.has(flag::SYN)) && !repeated_syn;
     match_sequence(half, tcp, now, measurable);
     begin_timestamp(&mut half.rtt, tcp, now);
 }
 
-fn note_limit(half: &mut Half, tcp: &TcpFields) {
+fn note_limit(half: &mut Half, sender_rtt_ns: u32, tcp: &TcpFields, now: Time) {
+    let told = half.flags & Half::TOLD != 0;
     let edge = match tcp.timestamps {
-        Some((_, echo)) if half.flags & Half::TOLD != 0 && echo == half.told_tsval => half.told_edge,
+        Some((_, echo)) if told && echo == half.told_tsval => half.told_edge,
+        None if half.rtt.ts_newest != 0 => return,
+        None if told => match age(half, sender_rtt_ns, now) {
+            Age::Known => half.told_edge,
+            Age::Fresh | Age::Old => return,
+        },
         None if half.flags & Half::EDGE_KNOWN != 0 => half.edge,
         _ => return,
     };
@@ -56,6 +72,37 @@ fn note_limit(half: &mut Half, tcp: &TcpFields) {
         half.data_flags |= Half::LIMITED;
     }
 }
+
+/// How long ago the edge was promised that is kept without timestamps.
+#[derive(PartialEq, Eq)]
+enum Age {
+    /// The sender cannot know it yet.
+    Fresh,
+    /// What arrives now was sent by one that has just learned of it.
+    Known,
+    /// It knows newer ones.
+    Old,
+}
+
+fn age(half: &Half, sender_rtt_ns: u32, now: Time) -> Age {
+    let (age, rtt) = (stamp(now).wrapping_sub(half.told_tsval), sender_rtt_ns >> STAMP_SHIFT);
+    match age {
+        age if age < rtt => Age::Fresh,
+        age if age <= rtt + rtt / 16 + KNOWN_FOR => Age::Known,
+        _ => Age::Old,
+    }
+}
+
+/// Without timestamps `told_tsval` holds the time instead, in units of 1024 ns.
+const fn stamp(now: Time) -> u32 {
+    (now.as_nanos() >> STAMP_SHIFT) as u32
+}
+
+const STAMP_SHIFT: u32 = 10;
+
+/// An edge is compared for a sixteenth of the round trip and this much longer, about 1 ms: more would count a sender as
+/// limited that has only gone on sending.
+const KNOWN_FOR: u32 = 1 << 10;
 
 fn match_sequence(half: &mut Half, tcp: &TcpFields, now: Time, measurable: bool) {
     let rtt = &mut half.rtt;
@@ -128,12 +175,19 @@ fn sample(rtt: &mut RttMatch, sent: Time, now: Time) {
     rtt.min_ns = rtt.min_ns.min(capped);
 }
 
-/// Remembers which edge a timestamp tells the sender of.
-pub(super) fn tell(half: &mut Half, tcp: &TcpFields, verdict: Verdict) {
-    let Some((value, _)) = tcp.timestamps else { return };
+/// Remembers an edge and what will show that the sender knows it: a timestamp, or a time.
+///
+/// `sender_rtt_ns`: newest round trip to the sender of the data that is acknowledged; 0: none.
+pub(super) fn tell(half: &mut Half, sender_rtt_ns: u32, tcp: &TcpFields, verdict: Verdict, now: Time) {
     let told = half.flags & Half::TOLD != 0;
-    let again = told && half.told_tsval == value;
-    let awaited = told && !again && !seq::after(half.rtt.echo_newest, half.told_tsval);
+    let (mark, again, awaited) = match tcp.timestamps {
+        Some((value, _)) => {
+            let again = told && half.told_tsval == value;
+            (value, again, told && !again && !seq::after(half.rtt.echo_newest, half.told_tsval))
+        }
+        None if half.rtt.ts_newest != 0 || sender_rtt_ns == 0 => return,
+        None => (stamp(now), false, told && age(half, sender_rtt_ns, now) != Age::Old),
+    };
     let promises = tcp.has(flag::ACK) && !tcp.has(flag::SYN | flag::RST) && half.flags & Half::EDGE_KNOWN != 0;
     if awaited || !promises {
         return;
@@ -145,6 +199,6 @@ pub(super) fn tell(half: &mut Half, tcp: &TcpFields, verdict: Verdict) {
     };
     let edge = tcp.ack.wrapping_add(u32::from(window) << scale);
     half.told_edge = if again { seq::later(edge, half.told_edge) } else { edge };
-    half.told_tsval = value;
+    half.told_tsval = mark;
     half.flags |= Half::TOLD;
 }

@@ -61,7 +61,7 @@ pub fn on_packet(
         Direction::ToRemote => (to_remote, to_station),
     };
     let repeated_syn = tcp.has(flag::SYN) && handshake::begin(data, acked, tcp);
-    measure::data(data, control, tcp, now, repeated_syn);
+    measure::data(data, acked.rtt.last_ns, control, tcp, now, repeated_syn);
     if tcp.has(flag::ACK) {
         measure::acknowledgment(acked, control, tcp, now);
     }
@@ -69,7 +69,7 @@ pub fn on_packet(
         handshake::learn(data, acked, tcp);
     }
     let verdict = decide(acked, control, tcp, now);
-    measure::tell(acked, tcp, verdict);
+    measure::tell(acked, data.rtt.last_ns, tcp, verdict, now);
     verdict
 }
 

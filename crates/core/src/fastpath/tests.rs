@@ -298,6 +298,27 @@ fn a_sender_that_fills_the_window_it_knows_of_is_limited() {
 }
 
 #[test]
+fn without_timestamps_a_sender_is_held_against_what_it_was_told_a_round_trip_ago() {
+    let limited = |gap: Span, bytes: u32| {
+        let mut download = Download::with_scale(0, PLAN);
+        download.state.half[1].rtt.last_ns = 80_000_000;
+        let data = |seq, bytes| TcpFields { seq, payload_bytes: bytes, segment_bytes: MSS, ..acknowledge(1, 100) };
+        download.pass(Direction::ToStation, &data(1_000, 1_000));
+        download.pass(Direction::ToRemote, &acknowledge(2_000, 10_000));
+        // A further edge, which the sender cannot know when the next data leaves it.
+        download.now += Span::from_millis(40);
+        download.pass(Direction::ToRemote, &acknowledge(2_000, 30_000));
+        download.now += gap - Span::from_millis(40);
+        download.pass(Direction::ToStation, &data(2_000, bytes));
+        download.state.half[0].window_limited(0)
+    };
+    assert!(limited(Span::from_millis(81), 9_000), "it filled the 10,000 bytes that it knew of");
+    assert!(!limited(Span::from_millis(81), 5_000), "it left half of them");
+    assert!(!limited(Span::from_millis(70), 9_000), "it could not know of them yet");
+    assert!(!limited(Span::from_millis(95), 9_000), "it knew of more by then");
+}
+
+#[test]
 fn the_hosts_count_alike() {
     let mut counters = Counters::default();
     let udp = Parsed::Udp(wire::UdpFields {

@@ -2,6 +2,10 @@
 //!
 //! An octave `[2^k, 2^(k+1))` ns is cut into 1024 equal buckets, so that a quantile is within 1/1024 of the true
 //! sample; octaves are allocated when first met (4 KiB each, at most 55). Count, minimum, maximum and mean are exact.
+//! Samples are kept as they are until 64 have come together: many histograms filled in turn (the queue of every station
+//! of a simulation) would otherwise fetch another page of buckets from memory for every packet.
+
+use std::borrow::Cow;
 
 use crate::units::Span;
 
@@ -10,30 +14,46 @@ const SUB: usize = 1024;
 const SUB_BITS: u32 = SUB.trailing_zeros();
 /// Octave 0 holds the values below `SUB` exactly; the others double up to 2^64.
 const OCTAVES: usize = 64 - SUB_BITS as usize + 1;
+/// Samples kept as they are.
+const RECENT: usize = 64;
+/// In place of a page: no sample fell into the octave yet.
+const NO_PAGE: u8 = u8::MAX;
 
 /// See the module.
 #[derive(Clone, Debug)]
 pub struct Histogram {
-    octaves: [Option<Box<[u32; SUB]>>; OCTAVES],
+    /// Not in `count` and what follows it.
+    recent: Vec<Span>,
     count: u64,
     sum_ns: u128,
     min: Span,
     max: Span,
+    /// `pages[page_of[octave] * SUB + bucket]`: samples there.
+    pages: Vec<u32>,
+    page_of: [u8; OCTAVES],
 }
 
 impl Default for Histogram {
     fn default() -> Self {
-        Self { octaves: [const { None }; OCTAVES], count: 0, sum_ns: 0, min: Span::MAX, max: Span::ZERO }
+        Self {
+            recent: Vec::new(),
+            count: 0,
+            sum_ns: 0,
+            min: Span::MAX,
+            max: Span::ZERO,
+            pages: Vec::new(),
+            page_of: [NO_PAGE; OCTAVES],
+        }
     }
 }
 
 /// Octave and bucket of a value.
+#[inline]
 fn place(ns: u64) -> (usize, usize) {
-    if ns < SUB as u64 {
-        return (0, ns as usize);
-    }
-    let shift = 63 - ns.leading_zeros() - SUB_BITS;
-    (shift as usize + 1, (ns >> shift) as usize - SUB)
+    // Octaves 0 and 1 have buckets of 1 ns, hence the shift of zero for both.
+    let shift = 63 - SUB_BITS - (ns | SUB as u64).leading_zeros();
+    let at = ((shift as usize) << SUB_BITS) + (ns >> shift) as usize;
+    (at / SUB, at % SUB)
 }
 
 /// The middle of a bucket, ns.
@@ -53,54 +73,99 @@ impl Histogram {
     }
 
     /// Counts one sample.
+    #[inline]
     pub fn record(&mut self, sample: Span) {
-        let (octave, bucket) = place(sample.as_nanos());
-        let counts = self.octaves[octave].get_or_insert_with(|| Box::new([0; SUB]));
-        counts[bucket] = counts[bucket].saturating_add(1);
-        self.count += 1;
-        self.sum_ns += u128::from(sample.as_nanos());
-        self.min = self.min.min(sample);
-        self.max = self.max.max(sample);
+        self.recent.push(sample);
+        if self.recent.len() == RECENT {
+            self.sort_in();
+        }
+    }
+
+    /// Counts the recent samples into their buckets.
+    fn sort_in(&mut self) {
+        let mut recent = std::mem::take(&mut self.recent);
+        for sample in recent.drain(..) {
+            let (octave, bucket) = place(sample.as_nanos());
+            let page = usize::from(self.page_of[octave]);
+            match self.pages.get_mut(page * SUB + bucket) {
+                Some(samples) => *samples = samples.saturating_add(1),
+                None => self.open(octave, bucket),
+            }
+            self.count += 1;
+            self.sum_ns += u128::from(sample.as_nanos());
+            self.min = self.min.min(sample);
+            self.max = self.max.max(sample);
+        }
+        self.recent = recent;
+    }
+
+    /// The same samples with none recent.
+    fn sorted(&self) -> Cow<'_, Self> {
+        if self.recent.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let mut sorted = self.clone();
+        sorted.sort_in();
+        Cow::Owned(sorted)
+    }
+
+    /// The first sample of an octave.
+    #[cold]
+    fn open(&mut self, octave: usize, bucket: usize) {
+        let page = self.pages.len() / SUB;
+        self.page_of[octave] = page as u8;
+        self.pages.resize((page + 1) * SUB, 0);
+        self.pages[page * SUB + bucket] = 1;
+    }
+
+    /// Octaves with samples, smallest first, and the samples in their buckets.
+    fn octaves(&self) -> impl Iterator<Item = (usize, &[u32])> {
+        let page = |at: u8| (at != NO_PAGE).then(|| &self.pages[usize::from(at) * SUB..][..SUB]);
+        self.page_of.iter().enumerate().filter_map(move |(octave, at)| Some((octave, page(*at)?)))
     }
 
     /// Number of samples.
     #[must_use]
     pub const fn count(&self) -> u64 {
-        self.count
+        self.count + self.recent.len() as u64
     }
 
     /// Smallest sample, exact.
     #[must_use]
     pub fn min(&self) -> Option<Span> {
-        (self.count > 0).then_some(self.min)
+        let sorted = self.recent.iter().copied().fold(self.min, Span::min);
+        (self.count() > 0).then_some(sorted)
     }
 
     /// Largest sample, exact.
     #[must_use]
     pub fn max(&self) -> Option<Span> {
-        (self.count > 0).then_some(self.max)
+        let sorted = self.recent.iter().copied().fold(self.max, Span::max);
+        (self.count() > 0).then_some(sorted)
     }
 
     /// Mean, exact but for rounding to a nanosecond.
     #[must_use]
     pub fn mean(&self) -> Option<Span> {
-        (self.count > 0).then(|| Span::from_nanos((self.sum_ns / u128::from(self.count)) as u64))
+        let recent: u128 = self.recent.iter().map(|sample| u128::from(sample.as_nanos())).sum();
+        let sum_ns = self.sum_ns + recent;
+        (self.count() > 0).then(|| Span::from_nanos((sum_ns / u128::from(self.count())) as u64))
     }
 
     /// The smallest value with at least `q` of the samples at or below it, `q` in 0..=1.
     #[must_use]
     pub fn quantile(&self, q: f64) -> Option<Span> {
-        let rank = (libm::ceil(q * self.count as f64) as u64).clamp(1, self.count.max(1));
-        if rank == self.count {
-            return Some(self.max);
+        let all = self.sorted();
+        let rank = (libm::ceil(q * all.count as f64) as u64).clamp(1, all.count.max(1));
+        if rank == all.count {
+            return Some(all.max);
         }
         let mut below = 0;
-        let occupied = self.octaves.iter().enumerate().filter_map(|(k, o)| Some((k, o.as_ref()?)));
-        for (octave, counts) in occupied {
+        for (octave, counts) in all.octaves() {
             for (bucket, n) in counts.iter().enumerate() {
                 below += u64::from(*n);
                 if *n > 0 && below >= rank {
-                    return Some(Span::from_nanos(middle(octave, bucket)).clamp(self.min, self.max));
+                    return Some(Span::from_nanos(middle(octave, bucket)).clamp(all.min, all.max));
                 }
             }
         }
@@ -110,17 +175,14 @@ impl Histogram {
     /// Share of samples at or below `limit`, 0..=1, to within one bucket; `None` without samples.
     #[must_use]
     pub fn share_within(&self, limit: Span) -> Option<f64> {
+        let all = self.sorted();
         let last = place(limit.as_nanos());
-        let within: u64 = self
-            .octaves
-            .iter()
-            .enumerate()
-            .filter_map(|(k, o)| Some((k, o.as_ref()?)))
-            .flat_map(|(k, counts)| counts.iter().enumerate().map(move |(b, n)| ((k, b), u64::from(*n))))
-            .filter(|(at, _)| *at <= last)
-            .map(|(_, n)| n)
-            .sum();
-        (self.count > 0).then(|| within as f64 / self.count as f64)
+        let buckets = |(k, counts): (usize, &[u32])| {
+            let within = counts.iter().enumerate().filter(|(b, _)| (k, *b) <= last);
+            within.map(|(_, n)| u64::from(*n)).sum::<u64>()
+        };
+        let within: u64 = all.octaves().map(buckets).sum();
+        (all.count > 0).then(|| within as f64 / all.count as f64)
     }
 }
 
@@ -145,6 +207,25 @@ mod tests {
         h.record(Span::ZERO);
         assert_eq!(h.quantile(1.0), Some(Span::MAX));
         assert_eq!(h.quantile(0.5), Some(Span::ZERO));
+    }
+
+    #[test]
+    fn every_octave_begins_where_the_one_below_ends() {
+        assert_eq!((place(0), place(1023), place(1024)), ((0, 0), (0, 1023), (1, 0)));
+        assert_eq!((place(2047), place(2048), place(2050)), ((1, 1023), (2, 0), (2, 1)));
+        assert_eq!(place(u64::MAX), (OCTAVES - 1, SUB - 1));
+    }
+
+    #[test]
+    fn figures_are_the_same_before_and_after_samples_are_sorted_in() {
+        let mut h = Histogram::new();
+        for n in 1..=200u64 {
+            h.record(Span::from_nanos(n));
+            let middle = Span::from_nanos(n.div_ceil(2));
+            assert_eq!((h.count(), h.quantile(0.5), h.mean()), (n, Some(middle), Some(Span::from_nanos((n + 1) / 2))));
+            assert_eq!((h.min(), h.max()), (Some(Span::from_nanos(1)), Some(Span::from_nanos(n))));
+            assert_eq!(h.share_within(middle), Some(n.div_ceil(2) as f64 / n as f64));
+        }
     }
 
     proptest! {

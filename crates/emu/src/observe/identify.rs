@@ -10,7 +10,7 @@ use crate::arena::{ETHERNET, Tag};
 use std::net::Ipv4Addr;
 
 /// Port of flow 0.
-pub const FIRST_PORT: u16 = 20_000;
+pub use lasthop_home::address::FIRST_PORT;
 /// Most flows: ports end at 65,535.
 pub const MOST_FLOWS: usize = 40_000;
 /// Bytes of identity at the head of a UDP payload.

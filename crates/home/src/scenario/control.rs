@@ -67,6 +67,8 @@ pub enum WindowRtt {
 pub struct MacControl {
     /// Transmissions of one frame, in all, short and long alike.
     pub attempts: Option<u8>,
+    /// Transmissions of one frame of a real-time flow ([`super::Kind::is_realtime`]), whatever its length.
+    pub realtime_attempts: Option<u8>,
     /// Packets in the access point's queue.
     pub limit: Option<u32>,
 }
@@ -76,10 +78,11 @@ const CAPACITY: Capacity = Capacity::Share(0.98);
 
 pub(crate) fn read_control(root: &Reader<'_>) -> Result<Control, ScenarioError> {
     let Some(control) = root.table("control", &["window", "snoop", "mac"])? else { return Ok(Control::default()) };
-    let mac = match control.table("mac", &["attempts", "limit"])? {
+    let mac = match control.table("mac", &["attempts", "realtime_attempts", "limit"])? {
         None => None,
         Some(mac) => Some(MacControl {
             attempts: mac.count("attempts", 1..=255)?.map(|n| n as u8),
+            realtime_attempts: mac.count("realtime_attempts", 1..=255)?.map(|n| n as u8),
             limit: mac.count("limit", 1..=MOST_PACKETS)?,
         }),
     };

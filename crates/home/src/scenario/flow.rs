@@ -242,7 +242,7 @@ impl Kind {
         matches!(self, Self::Ftp(_) | Self::Web(_) | Self::Quic(_))
     }
 
-    /// Worth little when late: games, calls, live video.
+    /// Late is as bad as lost: what a setting by class of traffic counts as real time.
     #[must_use]
     pub fn is_realtime(&self) -> bool {
         !self.is_elastic() && !matches!(self, Self::Cbr(_) | Self::Poisson(_))

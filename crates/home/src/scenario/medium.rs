@@ -16,6 +16,7 @@ impl Wifi {
             protection: self.protection,
             attempts: u32::from(self.long_attempts),
             short_attempts: Some(u32::from(self.short_attempts)),
+            realtime_attempts: None,
             rts_threshold: self.rts_threshold,
             queue_limit: self.queue.limit as usize,
             power_w: self.power.0,
@@ -27,6 +28,8 @@ impl Wifi {
             },
             loss: self.loss.into(),
             after_collision: self.after_collision,
+            hidden: self.hidden,
+            check_bianchi_decrement: false,
         }
     }
 }
@@ -53,6 +56,7 @@ impl Scenario {
             params.attempts = u32::from(attempts);
             params.short_attempts = Some(u32::from(attempts));
         }
+        params.realtime_attempts = mac.realtime_attempts.map(u32::from);
         params.queue_limit = mac.limit.map_or(params.queue_limit, |limit| limit as usize);
         let station = |s: &super::Station| StationParams {
             standard: s.standard,

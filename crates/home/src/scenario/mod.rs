@@ -17,15 +17,16 @@ mod queue;
 mod read;
 mod set;
 mod station;
+mod template;
 #[cfg(test)]
 mod tests;
+mod traces;
 mod tree;
 mod wired;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use lasthop_core::units::Span;
@@ -42,13 +43,14 @@ pub use flow::{
 pub use hosts::MOST;
 pub use queue::{Discipline, Queue};
 pub use station::{Station, Storage};
+pub use template::Template;
 pub use tree::SourceMap;
 pub use wired::{Line, Server, Wire};
 
-use crate::traffic::trace::Frames;
 use hosts::Names;
 use read::Reader;
 use set::Written;
+use traces::Traces;
 use tree::{Origin, Value};
 
 /// A host of the home.
@@ -139,15 +141,17 @@ impl Scenario {
     /// # Errors
     /// Names the file, the line, the key, and what would be right.
     pub fn parse_with(text: &str, file: &str, set: &[String], read: &ReadFile<'_>) -> Result<Self, ScenarioError> {
-        let mut written = Written::new(tree::parse(text, file)?);
-        for each in set {
-            written.set(each)?;
+        build(Written::new(tree::parse(text, file)?), file, set, &mut Traces::new(file, read))
+    }
+
+    /// The same home with another seed.
+    #[must_use]
+    pub fn with_seed(&self, seed: u64) -> Self {
+        let mut other = Self { seed, ..self.clone() };
+        for change in &mut other.changes {
+            Arc::make_mut(&mut change.after).seed = seed;
         }
-        let mut traces =
-            Traces { folder: Path::new(file).parent().unwrap_or(Path::new("")), read, known: BTreeMap::new() };
-        let mut scenario = read_home(&written, file, &mut traces)?;
-        scenario.changes = read_changes(&scenario, written, file, &mut traces)?;
-        Ok(scenario)
+        other
     }
 
     /// The name of a host.
@@ -217,35 +221,14 @@ fn read_file(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
-/// Frame traces by their path as written: each is read once.
-struct Traces<'a> {
-    folder: &'a Path,
-    read: &'a ReadFile<'a>,
-    known: BTreeMap<String, (PathBuf, Arc<Frames>)>,
-}
-
-impl Traces<'_> {
-    /// Looks in the scenario's folder, then in the one above it.
-    fn load(&mut self, written: &str) -> Result<(PathBuf, Arc<Frames>), String> {
-        if let Some(known) = self.known.get(written) {
-            return Ok(known.clone());
-        }
-        let beside = self.folder.join(written);
-        let above = self.folder.parent().map(|folder| folder.join(written));
-        let (path, text) = match (self.read)(&beside) {
-            Ok(text) => (beside, text),
-            Err(error) => match above.and_then(|path| (self.read)(&path).ok().map(|text| (path, text))) {
-                Some(found) => found,
-                None => {
-                    return Err(format!("{}: {error}; the path counts from the scenario's folder", beside.display()));
-                }
-            },
-        };
-        let frames = Frames::parse(&text).map_err(|why| format!("{}:{why}", path.display()))?;
-        let found = (path, Arc::new(frames));
-        self.known.insert(written.to_owned(), found.clone());
-        Ok(found)
+/// A home out of what was written and `set`.
+fn build(mut written: Written, file: &str, set: &[String], traces: &mut Traces<'_>) -> Result<Scenario, ScenarioError> {
+    for each in set {
+        written.set(each)?;
     }
+    let mut scenario = read_home(&written, file, traces)?;
+    scenario.changes = read_changes(&scenario, written, file, traces)?;
+    Ok(scenario)
 }
 
 /// Reads everything but the changes.

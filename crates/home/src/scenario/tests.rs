@@ -248,7 +248,12 @@ fn mac_settings_of_the_controller_override_those_of_the_air() {
     let home = schema(&["control.mac.attempts=2", "control.mac.limit=9"]);
     let (params, stations) = home.medium().unwrap();
     assert_eq!((params.attempts, params.short_attempts, params.queue_limit), (2, Some(2), 9));
-    assert_eq!(stations[0].queue_limit, 50);
+    assert_eq!((params.realtime_attempts, stations[0].queue_limit), (None, 50));
+    let home = schema(&["control.mac.realtime_attempts=2"]);
+    let (params, _) = home.medium().unwrap();
+    assert_eq!((params.attempts, params.short_attempts, params.realtime_attempts), (4, Some(4), Some(2)));
+    let realtime: Vec<bool> = home.flows.iter().map(|flow| flow.kind.is_realtime()).collect();
+    assert_eq!(realtime, [true, true, true, true, true, false], "all but the download");
 }
 
 #[test]

@@ -15,6 +15,7 @@
 #define PACE_SHIFT 30
 #define LONGEST_PAUSE_NS (1ull << PACE_SHIFT)
 #define GIVEN_UP_NS 4000000000ull
+#define KNOWN_FOR (1u << 10) /* about 1 ms in units of 1024 ns */
 
 struct verdict {
 	enum reason reason;
@@ -135,12 +136,36 @@ static __always_inline void handshake_learn(struct half *data, struct half *acke
 		handshake_promise(data, p->seq + 1, data->window);
 }
 
-static __always_inline void measure_limit(struct half *h, const struct packet *p)
+/* Without timestamps told_tsval holds the time instead, in units of 1024 ns. */
+static __always_inline __u32 measure_stamp(__u64 now)
+{
+	return now >> 10;
+}
+
+enum age { AGE_FRESH, AGE_KNOWN, AGE_OLD };
+
+static __always_inline enum age measure_age(const struct half *h, __u32 sender_rtt_ns, __u64 now)
+{
+	__u32 age = measure_stamp(now) - h->told_tsval;
+	__u32 rtt = sender_rtt_ns >> 10;
+
+	if (age < rtt)
+		return AGE_FRESH;
+	return age <= rtt + rtt / 16 + KNOWN_FOR ? AGE_KNOWN : AGE_OLD;
+}
+
+static __always_inline void measure_limit(struct half *h, __u32 sender_rtt_ns, const struct packet *p, __u64 now)
 {
 	__u32 edge;
 
 	if (p->has & HAS_TIMESTAMPS) {
 		if (!(h->flags & TOLD) || p->tsecr != h->told_tsval)
+			return;
+		edge = h->told_edge;
+	} else if (h->rtt.ts_newest) {
+		return;
+	} else if (h->flags & TOLD) {
+		if (measure_age(h, sender_rtt_ns, now) != AGE_KNOWN)
 			return;
 		edge = h->told_edge;
 	} else {
@@ -187,8 +212,8 @@ static __always_inline void measure_begin_timestamp(struct rtt_match *rtt, const
 	rtt->tsval = p->tsval;
 }
 
-static __always_inline void measure_data(struct half *h, const struct control *control, const struct packet *p,
-					 __u64 now, int repeated_syn)
+static __always_inline void measure_data(struct half *h, __u32 sender_rtt_ns, const struct control *control,
+					 const struct packet *p, __u64 now, int repeated_syn)
 {
 	if (h->epoch != control->epoch) {
 		h->epoch = control->epoch;
@@ -204,7 +229,7 @@ static __always_inline void measure_data(struct half *h, const struct control *c
 		return;
 	if (p->payload_bytes) {
 		h->mss = max_u32(h->mss, p->segment_bytes);
-		measure_limit(h, p);
+		measure_limit(h, sender_rtt_ns, p, now);
 	}
 	measure_sequence(h, p, now, (p->payload_bytes || p->flags & TCP_SYN) && !repeated_syn);
 	measure_begin_timestamp(&h->rtt, p, now);
@@ -245,20 +270,30 @@ static __always_inline void measure_acknowledgment(struct half *h, const struct 
 	}
 }
 
-static __always_inline void measure_tell(struct half *h, const struct packet *p, struct verdict verdict)
+static __always_inline void measure_tell(struct half *h, __u32 sender_rtt_ns, const struct packet *p,
+					 struct verdict verdict, __u64 now)
 {
 	int told = h->flags & TOLD;
-	int again = told && h->told_tsval == p->tsval;
-	int awaited = told && !again && !after(h->rtt.echo_newest, h->told_tsval);
 	int promises = p->flags & TCP_ACK && !(p->flags & (TCP_SYN | TCP_RST)) && h->flags & EDGE_KNOWN;
 	int scale = known_scale(h);
-	__u32 edge;
+	int again = 0, awaited;
+	__u32 edge, mark;
 
-	if (!(p->has & HAS_TIMESTAMPS) || awaited || !promises || scale < 0)
+	if (p->has & HAS_TIMESTAMPS) {
+		mark = p->tsval;
+		again = told && h->told_tsval == mark;
+		awaited = told && !again && !after(h->rtt.echo_newest, h->told_tsval);
+	} else {
+		if (h->rtt.ts_newest || !sender_rtt_ns)
+			return;
+		mark = measure_stamp(now);
+		awaited = told && measure_age(h, sender_rtt_ns, now) != AGE_OLD;
+	}
+	if (awaited || !promises || scale < 0)
 		return;
 	edge = p->ack + ((__u32)(verdict.reason == REWRITTEN ? verdict.window : p->window) << scale);
 	h->told_edge = again ? later(edge, h->told_edge) : edge;
-	h->told_tsval = p->tsval;
+	h->told_tsval = mark;
 	h->flags |= TOLD;
 }
 
@@ -414,13 +449,13 @@ static __always_inline struct verdict on_packet(struct flow_state *state, const 
 
 	state->last_seen_ns = now;
 	repeated_syn = p->flags & TCP_SYN && handshake_begin(data, acked, p);
-	measure_data(data, control, p, now, repeated_syn);
+	measure_data(data, acked->rtt.last_ns, control, p, now, repeated_syn);
 	if (p->flags & TCP_ACK)
 		measure_acknowledgment(acked, control, p, now);
 	if (p->flags & TCP_SYN)
 		handshake_learn(data, acked, p);
 	verdict = decide(acked, control, p, now);
-	measure_tell(acked, p, verdict);
+	measure_tell(acked, data->rtt.last_ns, p, verdict, now);
 	return verdict;
 }
 

@@ -115,3 +115,132 @@ impl CongestionControl for Cubic {
         window.cwnd = 1.0;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lasthop_core::units::Span;
+
+    use super::*;
+
+    fn at(seconds: f64) -> Time {
+        Time::from_nanos((seconds * 1e9) as u64)
+    }
+
+    fn ack(now: Time, rtt: f64) -> AckEvent {
+        AckEvent { now, acked: 1.0, rtt: None, srtt: Span::from_secs_f64(rtt), limited: true }
+    }
+
+    /// A loss at window 100 has left 70.
+    fn after_a_loss_at(cwnd: f64) -> (Cubic, Window) {
+        let mut cubic = Cubic::default();
+        let mut window = Window { cwnd, ssthresh: f64::INFINITY };
+        cubic.on_loss(&mut window, &LossEvent { flight: cwnd });
+        (cubic, window)
+    }
+
+    /// Acknowledges round after round of `rtt` seconds, evenly, until `end`.
+    fn run(cubic: &mut Cubic, window: &mut Window, rtt: f64, end: f64) {
+        let mut now = 0.0;
+        cubic.on_ack(window, &ack(at(now), rtt));
+        while now < end {
+            now += rtt / window.cwnd;
+            cubic.on_ack(window, &ack(at(now), rtt));
+        }
+    }
+
+    /// By hand, W_max = 100: K = cbrt(30 / 0.4) = 4.21716 s; W(0) = 70; W(2) = 0.4 (2 - 4.21716)^3 + 100 = 95.6403;
+    /// W(K) = 100; W(6) = 0.4 (1.78284)^3 + 100 = 102.2667.
+    #[test]
+    fn the_cubic_passes_through_the_points_of_equations_1_and_2() {
+        let (mut cubic, window) = after_a_loss_at(100.0);
+        assert!((window.cwnd - 70.0).abs() < 1e-9 && (window.ssthresh - 70.0).abs() < 1e-9);
+        let epoch = cubic.begin(at(0.0), window.cwnd);
+        assert!((epoch.k - 4.217_163).abs() < 1e-5, "{}", epoch.k);
+        for (seconds, expected) in [(0.0, 70.0), (2.0, 95.640_34), (4.217_163, 100.0), (6.0, 102.266_7)] {
+            let found = epoch.w_cubic(seconds);
+            assert!((found - expected).abs() < 1e-3, "W({seconds}) = {found}");
+        }
+    }
+
+    /// RTT 200 ms, so that the Reno-friendly window stays below: a window on its way from W(t) to W(t + RTT), concave up to the plateau at K and convex beyond. By hand
+    /// as above, for example W(8.2) = 0.4 x 3.98284^3 + 100 = 125.271.
+    #[test]
+    fn the_window_follows_the_cubic() {
+        let points = [
+            (1.0, 86.681, 89.014),
+            (2.0, 95.640, 96.717),
+            (4.217, 100.0, 100.003),
+            (6.0, 102.267, 103.118),
+            (8.0, 121.656, 125.271),
+        ];
+        for (seconds, low, high) in points {
+            let (mut cubic, mut window) = after_a_loss_at(100.0);
+            run(&mut cubic, &mut window, 0.2, seconds);
+            let within = low - 0.2..=high + 0.2;
+            assert!(within.contains(&window.cwnd), "at {seconds} s: {} not in {low}..{high}", window.cwnd);
+        }
+    }
+
+    /// W_max = 10, window 7, RTT 10 ms: the cubic needs seconds, Reno's equal adds alpha = 3 x 0.3 / 1.7 = 0.52941 per
+    /// round. The first ACK: 7 + 0.52941 / 7 = 7.07563; the second: + 0.52941 / 7.07563 = 7.15045.
+    #[test]
+    fn small_windows_grow_as_reno_would() {
+        let (mut cubic, mut window) = after_a_loss_at(10.0);
+        assert!((window.cwnd - 7.0).abs() < 1e-9);
+        cubic.on_ack(&mut window, &ack(at(0.0), 0.01));
+        assert!((window.cwnd - 7.075_63).abs() < 1e-4, "{}", window.cwnd);
+        cubic.on_ack(&mut window, &ack(at(0.001), 0.01));
+        assert!((window.cwnd - 7.150_45).abs() < 1e-4, "{}", window.cwnd);
+    }
+
+    /// Past the window before the loss, alpha is 1: a segment per round, as Reno.
+    #[test]
+    fn beyond_the_old_window_the_reno_friendly_window_grows_by_one_per_round() {
+        let (mut cubic, mut window) = after_a_loss_at(10.0);
+        run(&mut cubic, &mut window, 0.01, 0.08);
+        let before = window.cwnd;
+        assert!(before > 10.5, "{before}");
+        let mut now = 0.09;
+        for _ in 0..before as u32 {
+            now += 0.001;
+            cubic.on_ack(&mut window, &ack(at(now), 0.01));
+        }
+        assert!((window.cwnd - before - 1.0).abs() < 0.1, "{before} {}", window.cwnd);
+    }
+
+    /// A loss at 80 after one at 100: W_max = 80 x 1.7 / 2 = 68.
+    #[test]
+    fn a_shrinking_window_makes_room_fast() {
+        let (mut cubic, mut window) = after_a_loss_at(100.0);
+        window.cwnd = 80.0;
+        cubic.on_loss(&mut window, &LossEvent { flight: 80.0 });
+        assert!((cubic.w_max - 68.0).abs() < 1e-9);
+        assert!((window.cwnd - 56.0).abs() < 1e-9);
+    }
+
+    /// RFC 9438 section 4.8: K = 0 and W_max = cwnd, so the curve is convex from where slow start ends.
+    #[test]
+    fn after_a_timeout_the_curve_starts_at_its_plateau() {
+        let mut cubic = Cubic::default();
+        let mut window = Window { cwnd: 100.0, ssthresh: f64::INFINITY };
+        cubic.on_timeout(&mut window, &LossEvent { flight: 100.0 });
+        assert!((window.cwnd - 1.0).abs() < 1e-9 && (window.ssthresh - 70.0).abs() < 1e-9);
+        while window.in_slow_start() {
+            cubic.on_ack(&mut window, &ack(at(0.0), 0.1));
+        }
+        let epoch = cubic.begin(at(1.0), window.cwnd);
+        assert!(epoch.k == 0.0 && (epoch.origin - 70.0).abs() < 1e-9);
+        assert!((epoch.w_cubic(2.0) - 73.2).abs() < 1e-9, "70 + 0.4 x 8");
+    }
+
+    #[test]
+    fn time_without_a_full_window_does_not_count() {
+        let (mut cubic, mut window) = after_a_loss_at(100.0);
+        run(&mut cubic, &mut window, 0.1, 1.0);
+        let before = window.cwnd;
+        let idle = AckEvent { limited: false, ..ack(at(31.0), 0.1) };
+        cubic.on_ack(&mut window, &idle);
+        cubic.on_ack(&mut window, &ack(at(31.001), 0.1));
+        assert!(window.cwnd - before < 0.1, "{before} {}", window.cwnd);
+    }
+}

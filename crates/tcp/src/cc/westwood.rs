@@ -133,3 +133,86 @@ impl CongestionControl for Westwood {
         window.cwnd = 1.0;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ack(milliseconds: u64, acked: f64, rtt: u64) -> AckEvent {
+        AckEvent {
+            now: Time::from_nanos(milliseconds * 1_000_000),
+            acked,
+            rtt: Some(Span::from_millis(rtt)),
+            srtt: Span::from_millis(rtt),
+            limited: true,
+        }
+    }
+
+    const WINDOW: Window = Window { cwnd: 50.0, ssthresh: f64::INFINITY };
+
+    /// An ACK every 10 ms is 100 segments/s; with RTTmin 120 ms that is a pipe of 12.
+    #[test]
+    fn a_constant_rate_makes_the_threshold_the_pipe() {
+        let mut law = Westwood::default();
+        for n in 0..100 {
+            law.on_feedback(&WINDOW, &ack(n * 10, 1.0, if n == 50 { 120 } else { 150 }));
+        }
+        let mut window = WINDOW;
+        law.on_loss(&mut window, &LossEvent { flight: 50.0 });
+        assert!((window.ssthresh - 12.0).abs() < 1e-6 && (window.cwnd - 12.0).abs() < 1e-6, "{window:?}");
+        let mut small = Window { cwnd: 5.0, ..WINDOW };
+        law.on_loss(&mut small, &LossEvent { flight: 5.0 });
+        assert!((small.cwnd - 5.0).abs() < 1e-9, "a window below the pipe stays");
+        law.on_timeout(&mut window, &LossEvent { flight: 12.0 });
+        assert!((window.ssthresh - 12.0).abs() < 1e-6 && (window.cwnd - 1.0).abs() < 1e-9);
+    }
+
+    /// By hand, tau = 0.5 s: b = 100, then 200 segments/s. a = (1 - 0.01) / (1 + 0.01) = 0.980198 and (1 - 0.005) /
+    /// (1 + 0.005) = 0.990050: s = 0.990050 x 100 + 0.009950 x (200 + 100) / 2 = 100.4975, then with b = 200 twice
+    /// 0.990050 x 100.4975 + 0.009950 x 200 = 101.4876.
+    #[test]
+    fn the_filter_follows_tustin_by_hand() {
+        let mut law = Westwood::default();
+        for milliseconds in [0, 10, 20, 25, 30] {
+            law.on_feedback(&WINDOW, &ack(milliseconds, 1.0, 100));
+            let estimate = law.estimate.unwrap_or(0.0);
+            let expected = match milliseconds {
+                0 => 0.0,
+                10 | 20 => 100.0,
+                25 => 100.497_5,
+                _ => 101.487_6,
+            };
+            assert!((estimate - expected).abs() < 1e-3, "at {milliseconds} ms: {estimate} {expected}");
+        }
+    }
+
+    /// Half a second without an ACK: one virtual sample of zero per 250 ms, a = 0.6, before the one that came.
+    #[test]
+    fn silence_counts_as_zero() {
+        let mut law = Westwood::default();
+        law.on_feedback(&WINDOW, &ack(0, 1.0, 100));
+        law.on_feedback(&WINDOW, &ack(10, 1.0, 100));
+        law.on_feedback(&WINDOW, &ack(510, 1.0, 100));
+        // 100 -> 0.6 x 100 + 0.4 x 50 = 80; the last step, of 250 ms too: b = 2, 0.6 x 80 + 0.4 x 1 = 48.4
+        assert!((law.estimate.unwrap_or(0.0) - 48.4).abs() < 1e-6, "{:?}", law.estimate);
+    }
+
+    /// The count of MobiCom 2001: duplicates report one each, and the ACK that follows is spared them.
+    #[test]
+    fn what_duplicates_reported_is_not_counted_twice() {
+        let mut count = AckedCount::default();
+        let reported: Vec<f64> =
+            [0.0, 0.0, 0.0, 5.0, 2.0].into_iter().map(|acked| count.reported(&ack(0, acked, 1))).collect();
+        assert_eq!(reported, [1.0, 1.0, 1.0, 2.0, 2.0]);
+        count = AckedCount { ahead: 6.0 };
+        assert_eq!(count.reported(&ack(0, 3.0, 1)), 1.0, "a partial ACK");
+        assert_eq!(count.ahead, 3.0);
+    }
+
+    #[test]
+    fn before_anything_is_measured_a_loss_halves() {
+        let mut window = WINDOW;
+        Westwood::default().on_loss(&mut window, &LossEvent { flight: 50.0 });
+        assert_eq!(window.ssthresh, 25.0);
+    }
+}

@@ -138,3 +138,75 @@ impl CongestionControl for WestwoodAbse {
         window.cwnd = 1.0;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ack(milliseconds: u64) -> AckEvent {
+        AckEvent {
+            now: Time::from_nanos(milliseconds * 1_000_000),
+            acked: 1.0,
+            rtt: Some(Span::from_millis(100)),
+            srtt: Span::from_millis(100),
+            limited: true,
+        }
+    }
+
+    /// An ACK every 10 ms, RTT 100 ms, cwnd 5. By hand:
+    ///
+    /// 1. Th = 0.4 x 10 = 4; T = 0.1 x 4.6 / 5 = 0.092; b = 1 / 0.092 = 10.8696 = s
+    /// 2. Th = 2.4 + 8 = 10.4; T = 0.1 x 3.96 / 5 = 0.0792; b = 25.2525; tau = 0.1, a = 0.19 / 0.21 = 0.904762;
+    ///    s = 9.834368 + 0.095238 x 18.061045 = 11.554468; U = 0.4 x 0.684903 = 0.273961
+    /// 3. Th = 6.24 + 12 = 18.24; T = 0.06352; b = 47.2292; tau = 0.1 + 1 x U / Umax = 1.1, a = 2.19 / 2.21 = 0.990950;
+    ///    s = 11.449903 + 0.0090498 x 36.240862 = 11.777876
+    #[test]
+    fn the_first_samples_by_hand() {
+        let mut law = WestwoodAbse::default();
+        let window = Window { cwnd: 5.0, ssthresh: f64::INFINITY };
+        let expected = [None, Some(10.869_565), Some(11.554_468), Some(11.777_876)];
+        for (n, expected) in expected.into_iter().enumerate() {
+            law.on_feedback(&window, &ack(1000 + 10 * n as u64));
+            match (law.estimate, expected) {
+                (Some(found), Some(expected)) => assert!((found - expected).abs() < 1e-4, "{n}: {found} {expected}"),
+                (found, expected) => assert_eq!(found, expected),
+            }
+        }
+        assert!((law.throughput - 18.24).abs() < 1e-9);
+    }
+
+    /// 100 segments/s for long: b = s = 100, and with RTTmin 100 ms a pipe of 10.
+    #[test]
+    fn a_constant_rate_makes_the_threshold_the_pipe() {
+        for cwnd in [5.0, 10.0, 30.0] {
+            let mut law = WestwoodAbse::default();
+            let mut window = Window { cwnd, ssthresh: f64::INFINITY };
+            for n in 0..3000 {
+                law.on_feedback(&window, &ack(1000 + 10 * n));
+            }
+            law.on_loss(&mut window, &LossEvent { flight: cwnd });
+            // With a queue the window T ends between two ACKs, which rounds the count up.
+            assert!((window.ssthresh - 10.0).abs() < 1.2, "cwnd {cwnd}: {}", window.ssthresh);
+        }
+    }
+
+    /// Without a queue the window is the time between two ACKs: the sample is what came with this ACK.
+    #[test]
+    fn the_sample_window_shrinks_to_the_ack_gap_without_a_queue() {
+        let law = WestwoodAbse { throughput: 100.0, rtt_min: Some(Span::from_millis(100)), ..Default::default() };
+        assert_eq!(law.sample_window(8.0, 0.1, 0.01), 0.01);
+        // cwnd 20: half of it queues, so half a round trip
+        assert!((law.sample_window(20.0, 0.1, 0.01) - 0.05).abs() < 1e-12);
+    }
+
+    /// tau = RTT + 10 RTT U / Umax.
+    #[test]
+    fn restlessness_slows_the_filter_up_to_eleven_round_trips() {
+        let mut law = WestwoodAbse { restlessness: 5.0, ..Default::default() };
+        assert_eq!(law.time_constant(0.1), 0.1, "before anything was restless");
+        law.recent[3] = 10.0;
+        assert!((law.time_constant(0.1) - 0.6).abs() < 1e-12);
+        law.restlessness = 10.0;
+        assert!((law.time_constant(0.1) - 1.1).abs() < 1e-12);
+    }
+}

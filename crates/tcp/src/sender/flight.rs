@@ -269,10 +269,18 @@ impl Flight {
         None
     }
 
-    /// Highest segment not sacked and not sent again (RFC 6675 NextSeg rule 4).
-    pub(super) fn last_unsacked(&self) -> Option<(usize, u32)> {
+    /// Highest segment not sacked, unless it has been sent again (RFC 6675 NextSeg rule 4).
+    pub(super) fn last_unsacked(&self) -> Option<usize> {
         let at = self.records.iter().rposition(|record| !record.sacked)?;
-        Some((at, self.records[at].bytes)).filter(|_| !self.records[at].resent)
+        Some(at).filter(|_| !self.records[at].resent)
+    }
+
+    /// Sends record `at` again, just in case: it counts as before (RFC 6675: HighRxt is not updated).
+    pub(super) fn rescue(&mut self, at: usize, now: Time) -> Option<Record> {
+        let record = self.records.get_mut(at)?;
+        record.again = true;
+        record.sent_at = now;
+        Some(*record)
     }
 
     /// Sends record `at` again.

@@ -31,7 +31,7 @@ use crate::segment::{Ack, Segment};
 use flight::{Flight, Record};
 use rtt::RttEstimator;
 
-pub use params::{SenderParams, SenderSnapshot};
+pub use params::{Conduct, SenderParams, SenderSnapshot};
 
 /// The handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -239,7 +239,7 @@ impl Sender {
         let sent_at = if in_order.again || sacked.again { None } else { in_order.sent_at.max(sacked.sent_at) };
         let event = self.feedback(now, acked as f64 / f64::from(self.params.mss), sent_at);
         match self.phase {
-            Phase::Recovery { partial } => self.on_new_in_recovery(now, acked, partial),
+            Phase::Recovery { partial } => self.on_new_in_recovery(&event, acked, partial),
             Phase::Resending | Phase::Open => {
                 self.dup_acks = 0;
                 if self.phase == Phase::Resending && self.recover.is_none_or(|recover| offset >= recover) {
@@ -262,7 +262,7 @@ impl Sender {
             acked,
             rtt: sent_at.map(|sent_at| now.since(sent_at)),
             srtt: self.rtt.srtt().unwrap_or_default(),
-            limited: self.limited || !self.params.validate_window,
+            limited: self.limited || self.params.conduct == Conduct::Ns2,
         };
         self.control.on_feedback(&self.window, &event);
         event

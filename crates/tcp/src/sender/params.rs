@@ -4,6 +4,20 @@ use lasthop_core::units::Span;
 
 use crate::cc::Algorithm;
 
+/// Where ns-2.35's `Agent/TCP` family departs from the RFCs, seen by running it beside this sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Conduct {
+    /// The window does not grow while it is not what holds the sender back (RFC 7661, Linux); a repeated timeout of one
+    /// segment leaves the threshold (RFC 5681 section 3.1); the acknowledgment that ends fast recovery sets
+    /// `cwnd = ssthresh` (RFC 6582 section 3.2 step 3).
+    #[default]
+    Rfc,
+    /// The window always grows; a repeated timeout makes the threshold 2; thresholds are whole segments, rounded down,
+    /// while the window keeps its fraction; the acknowledgment that ends fast recovery grows the window like any other; a
+    /// partial one that takes away more than duplicates have added lowers the window itself; Reno halves once per window.
+    Ns2,
+}
+
 /// How a sender behaves. The defaults are those of the RFCs, with Linux's minimum timeout.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SenderParams {
@@ -25,11 +39,8 @@ pub struct SenderParams {
     pub min_rto: Span,
     /// The first two duplicate ACKs release a segment each (RFC 3042; ns-2 `singledup_`).
     pub limited_transmit: bool,
-    /// The congestion window does not grow while it is not what holds the sender back (RFC 7661, Linux). ns-2 lets it
-    /// grow.
-    pub validate_window: bool,
-    /// A second timeout of one segment sets the threshold anew, which makes it 2, as ns-2; RFC 5681 section 3.1 holds it.
-    pub cut_on_repeated_timeout: bool,
+    /// Whose word counts where the RFCs and ns-2 differ.
+    pub conduct: Conduct,
 }
 
 impl Default for SenderParams {
@@ -43,18 +54,17 @@ impl Default for SenderParams {
             bytes: None,
             min_rto: Span::from_millis(200),
             limited_transmit: true,
-            validate_window: true,
-            cut_on_repeated_timeout: false,
+            conduct: Conduct::Rfc,
         }
     }
 }
 
 impl SenderParams {
-    /// As ns-2.35's agents by default: initial window 2, window growing beyond what is used, threshold cut again on a
-    /// repeated timeout. The rest of the defaults are its own already.
+    /// As ns-2.35's agents by default: its conduct and an initial window of 2. Its minimum timeout and its limited
+    /// transmit are the defaults here already.
     #[must_use]
     pub fn ns2(cc: Algorithm) -> Self {
-        Self { cc, initial_window: 2, validate_window: false, cut_on_repeated_timeout: true, ..Self::default() }
+        Self { cc, initial_window: 2, conduct: Conduct::Ns2, ..Self::default() }
     }
 }
 

@@ -13,10 +13,14 @@
 //! ```
 //!
 //! No fast retransmit before something sent after the last loss is acknowledged (RFC 6582's `recover`, ns-2's
-//! `bugFix_`); with Reno only after a timeout, since RFC 5681 lets it halve once per loss.
+//! `bugFix_`); with Reno only after a timeout, since RFC 5681 lets it halve once per loss. What else ns-2 does otherwise:
+//! [`Conduct::Ns2`].
 //!
 //! With blocks (RFC 6675), for every law but Tahoe's: `pipe` instead of inflation, NextSeg in its four steps, over when
 //! all that was outstanding at the start is acknowledged. Acknowledgments that advance restart the timer.
+//!
+//! The law is told `flight = min(outstanding, cwnd)`: what limited transmit and inflation add does not count (RFC 5681
+//! equation 4 and its note), and a second loss in one window halves again (ns-2).
 //!
 //! Ours: the rescue retransmission is left out when the last segment has just been sent again; when something sent in
 //! recovery is lost too, the next recovery starts as the last one ends.
@@ -24,8 +28,8 @@
 use lasthop_core::units::Time;
 
 use super::flight::Learned;
-use super::{Phase, Sender};
-use crate::cc::{LossEvent, Recovery};
+use super::{Conduct, Phase, Sender};
+use crate::cc::{AckEvent, LossEvent, Recovery};
 use crate::segment::Segment;
 
 /// So many duplicates tell a loss (RFC 5681).
@@ -67,8 +71,13 @@ impl Sender {
         match self.recover {
             None => true,
             Some(recover) if self.sacking => self.una >= recover,
-            Some(recover) => self.una > recover || (self.style == Recovery::Reno && !self.by_timeout),
+            Some(recover) => self.una > recover || self.may_halve_again(),
         }
+    }
+
+    /// RFC 5681 lets Reno halve once per loss of a window; ns-2's `bugFix_` does not.
+    fn may_halve_again(&self) -> bool {
+        self.style == Recovery::Reno && !self.by_timeout && !self.as_ns2()
     }
 
     fn loss(&self) -> LossEvent {
@@ -79,6 +88,7 @@ impl Sender {
     fn enter_recovery(&mut self, now: Time) {
         let loss = self.loss();
         self.control.on_loss(&mut self.window, &loss);
+        self.round_threshold();
         self.counts.fast_retransmits += 1;
         self.recover = Some(self.next);
         self.by_timeout = false;
@@ -96,10 +106,11 @@ impl Sender {
         self.restart_timer(now);
     }
 
-    pub(super) fn on_new_in_recovery(&mut self, now: Time, acked: u64, partial: bool) {
+    pub(super) fn on_new_in_recovery(&mut self, ack: &AckEvent, acked: u64, partial: bool) {
+        let now = ack.now;
         let all = self.recover.is_none_or(|recover| self.una >= recover);
         if all || (self.style == Recovery::Reno && !self.sacking) {
-            self.leave_recovery(now);
+            self.leave_recovery(ack);
         } else if self.sacking {
             self.flight.mark_lost();
             self.restart_timer(now);
@@ -107,6 +118,11 @@ impl Sender {
             let mss = i64::from(self.params.mss);
             let acked = acked as i64;
             self.inflation -= if acked >= mss { acked - mss } else { acked };
+            if self.as_ns2() && self.inflation < mss {
+                let debt = (mss - self.inflation) as f64 / mss as f64;
+                self.window.cwnd = (self.window.cwnd - debt).max(1.0);
+                self.inflation = mss;
+            }
             self.resend_front = true;
             self.phase = Phase::Recovery { partial: true };
             if !partial {
@@ -115,21 +131,37 @@ impl Sender {
         }
     }
 
-    fn leave_recovery(&mut self, now: Time) {
+    fn as_ns2(&self) -> bool {
+        self.params.conduct == Conduct::Ns2
+    }
+
+    fn round_threshold(&mut self) {
+        if self.as_ns2() {
+            self.window.ssthresh = self.window.ssthresh.floor();
+        }
+    }
+
+    fn leave_recovery(&mut self, ack: &AckEvent) {
+        let now = ack.now;
         self.phase = Phase::Open;
         self.dup_acks = 0;
         self.inflation = 0;
         self.resend_front = false;
-        self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
+        if self.as_ns2() {
+            self.control.on_ack(&mut self.window, ack);
+        } else {
+            self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
+        }
         self.restart_timer(now);
         self.look_for_losses(now);
     }
 
     pub(super) fn on_timeout(&mut self, now: Time) {
-        let held = (self.timeouts_in_row > 0 && !self.params.cut_on_repeated_timeout).then_some(self.window.ssthresh);
+        let held = (self.timeouts_in_row > 0 && !self.as_ns2()).then_some(self.window.ssthresh);
         let loss = self.loss();
         self.control.on_timeout(&mut self.window, &loss);
         self.window.ssthresh = held.unwrap_or(self.window.ssthresh);
+        self.round_threshold();
         self.counts.timeouts += 1;
         self.timeouts_in_row += 1;
         self.rtt.back_off();
@@ -168,9 +200,10 @@ impl Sender {
         if self.rescue.is_some_and(|rescue| self.una <= rescue) {
             return None;
         }
-        let (at, bytes) = self.flight.last_unsacked()?;
+        let at = self.flight.last_unsacked()?;
         self.rescue = self.recover;
-        self.resend_if_room(now, at, bytes)
+        let record = self.flight.rescue(at, now)?;
+        Some(self.sent_again(now, record))
     }
 
     fn resend_if_room(&mut self, now: Time, at: usize, bytes: u32) -> Option<Segment> {

@@ -11,29 +11,20 @@
 //! Nodes that start at the same nanosecond collide; one that would start later hears the first and freezes. A
 //! post-backoff of a node without a frame is a key that is in no heap; drawn as zero it is over at once.
 
-mod heap;
+mod tree;
 
 use lasthop_core::units::{Span, Time};
-
-/// Where a node's counter is kept.
-#[derive(Clone, Copy, Debug)]
-enum Place {
-    /// Counts with the others; the absolute idle slot at which it is zero.
-    Common(u64),
-    /// In `apart`.
-    Apart,
-}
 
 /// A node with a phase of its own.
 #[derive(Clone, Copy, Debug)]
 struct Apart {
     node: u16,
+    /// Has a frame to send.
+    contends: bool,
     /// From here its slots count.
     start: Time,
     /// Slots left at `start`.
     slots: u64,
-    /// Has a frame to send.
-    contends: bool,
     /// End of its NAV, or of its wait for an answer.
     nav: Time,
 }
@@ -60,11 +51,45 @@ pub struct Own {
     pub deaf_until: Time,
 }
 
+/// In place of a key: the node stands in `apart`.
+const APART: u64 = u64::MAX;
+
+/// Slots of a fixed length, divided by without a division.
+#[derive(Clone, Copy, Debug)]
+struct Slots {
+    nanos: u64,
+    /// `ceil(2^64 / nanos)`: exact for spans below 2^64 / nanos, whose rounding error stays below one part of a slot.
+    reciprocal: u64,
+}
+
+impl Slots {
+    fn new(slot: Span) -> Self {
+        Self { nanos: slot.as_nanos(), reciprocal: u64::MAX / slot.as_nanos() + 1 }
+    }
+
+    /// Whole slots from `start` to `now`; none before `start`.
+    #[inline]
+    fn elapsed(self, start: Time, now: Time) -> u64 {
+        let span = now.since(start).as_nanos();
+        if span >> 48 != 0 {
+            return span / self.nanos;
+        }
+        ((u128::from(span) * u128::from(self.reciprocal)) >> 64) as u64
+    }
+
+    #[inline]
+    fn after(self, start: Time, slots: u64) -> Time {
+        start + Span::from_nanos(slots * self.nanos)
+    }
+}
+
 /// See the module.
 #[derive(Clone, Debug)]
 pub struct Contention {
-    slot: u64,
+    slots: Slots,
     difs: Span,
+    /// By how much a busy period lowers every counter: 0, or 1 in Bianchi's model.
+    per_busy: u64,
     /// G: idle slots counted until `since`.
     idle_slots: u64,
     /// The common start.
@@ -73,9 +98,10 @@ pub struct Contention {
     earliest: Time,
     /// NAV of the nodes in common.
     nav: Time,
-    places: Vec<Place>,
+    /// The absolute idle slot at which a node's counter is zero, or [`APART`].
+    keys: Vec<u64>,
     /// Nodes in common that have a frame.
-    heap: heap::Heap,
+    tree: tree::Tree,
     apart: Vec<Apart>,
 }
 
@@ -83,178 +109,210 @@ impl Contention {
     /// No node has a frame; the medium has been idle since `DIFS` before zero.
     pub fn new(nodes: usize, slot: Span, difs: Span) -> Self {
         Self {
-            slot: slot.as_nanos(),
+            slots: Slots::new(slot),
             difs,
+            per_busy: 0,
             idle_slots: 0,
             since: Time::ZERO,
             earliest: Time::ZERO,
             nav: Time::ZERO,
-            places: vec![Place::Common(0); nodes],
-            heap: heap::Heap::new(nodes),
+            keys: vec![0; nodes],
+            tree: tree::Tree::new(nodes),
             apart: Vec::with_capacity(nodes),
         }
     }
 
-    /// When the next transmission starts, if nothing changes.
-    pub fn next(&self) -> Option<Time> {
-        let common = self.heap.first().map(|(key, _)| self.after(self.since, key - self.idle_slots));
-        let apart = self.apart.iter().filter(|a| a.contends).map(|a| self.after(a.start, a.slots));
-        apart.chain(common).min()
+    /// From now on a busy period counts as a slot.
+    pub fn count_busy_periods(&mut self) {
+        self.per_busy = 1;
+    }
+
+    /// When the next transmission starts, if nothing changes; [`Time::MAX`]: nobody has a frame.
+    #[inline]
+    pub fn next(&self) -> Time {
+        let mut next = match self.tree.first() {
+            Some((key, _)) => self.slots.after(self.since, key.saturating_sub(self.idle_slots)),
+            None => Time::MAX,
+        };
+        for entry in &self.apart {
+            if entry.contends {
+                next = next.min(self.slots.after(entry.start, entry.slots));
+            }
+        }
+        next
     }
 
     /// A cheap lower bound of [`Self::next`].
+    #[inline]
     pub fn earliest(&self) -> Time {
         self.earliest
     }
 
     /// The node has a frame from now on: continues its backoff, or says that there is none.
     pub fn arrive(&mut self, node: u16, now: Time) -> Counter {
-        match self.places[usize::from(node)] {
-            Place::Common(key) if key > self.idle_slots + self.elapsed(self.since, now) => {
-                self.heap.push(key, node);
-                Counter::Running
+        let key = self.keys[usize::from(node)];
+        if key != APART {
+            if key > self.idle_slots + self.slots.elapsed(self.since, now) {
+                self.tree.put(key, node);
+                return Counter::Running;
             }
-            Place::Common(_) => Counter::Over { start: self.since },
-            Place::Apart => {
-                let slot = self.slot;
-                let entry = self.entry(node);
-                if entry.slots > elapsed(slot, entry.start, now) {
-                    entry.contends = true;
-                    Counter::Running
-                } else {
-                    Counter::Over { start: entry.start }
-                }
-            }
+            return Counter::Over { start: self.since };
+        }
+        let slots = self.slots;
+        let entry = self.entry(node);
+        if entry.slots > slots.elapsed(entry.start, now) {
+            entry.contends = true;
+            Counter::Running
+        } else {
+            Counter::Over { start: entry.start }
         }
     }
 
     /// A fresh backoff for a node that is not contending, before its start.
+    #[inline]
     pub fn draw(&mut self, node: u16, slots: u64, contends: bool) {
-        match &mut self.places[usize::from(node)] {
-            Place::Common(key) => {
-                *key = self.idle_slots + slots;
-                if contends {
-                    self.heap.push(self.idle_slots + slots, node);
-                }
-            }
-            Place::Apart => {
-                let entry = self.entry(node);
-                (entry.slots, entry.contends) = (slots, contends);
-            }
+        let key = &mut self.keys[usize::from(node)];
+        if *key == APART {
+            let entry = self.entry(node);
+            (entry.slots, entry.contends) = (slots, contends);
+            return;
+        }
+        *key = self.idle_slots + slots;
+        if contends {
+            self.tree.put(self.idle_slots + slots, node);
         }
     }
 
     /// The node, which has no backoff, sends at `at`.
     pub fn send_at(&mut self, node: u16, at: Time) {
-        self.part(node);
+        if self.keys[usize::from(node)] != APART {
+            self.part(node, at, self.nav);
+        }
         let entry = self.entry(node);
         (entry.start, entry.slots, entry.contends) = (at, 0, true);
         self.earliest = self.earliest.min(at);
     }
 
     /// Starts the transmission that [`Self::next`] announced for `at`: everybody who sends then, sorted; the others
-    /// freeze. [`Self::resume`] must follow.
+    /// freeze. [`Self::resume`] or [`Self::resume_together`] must follow.
+    #[inline]
     pub fn begin(&mut self, at: Time, senders: &mut Vec<u16>) {
-        let slot = self.slot;
-        self.idle_slots += self.elapsed(self.since, at);
-        let on_slot = at >= self.since && at.since(self.since).as_nanos().is_multiple_of(slot);
-        while on_slot && let Some((key, node)) = self.heap.first().filter(|(key, _)| *key == self.idle_slots) {
-            debug_assert_eq!(self.places[usize::from(node)].key(), Some(key));
-            self.heap.remove(node);
-            senders.push(node);
+        let first = self.tree.first();
+        match first {
+            Some((key, node)) if self.slots.after(self.since, key.saturating_sub(self.idle_slots)) == at => {
+                self.idle_slots = key;
+                self.tree.remove(node);
+                senders.push(node);
+                while let Some((_, node)) = self.tree.first().filter(|(other, _)| *other == key) {
+                    self.tree.remove(node);
+                    senders.push(node);
+                }
+            }
+            _ => self.idle_slots += self.slots.elapsed(self.since, at),
         }
+        self.idle_slots += self.per_busy;
+        self.since = at;
+        if !self.apart.is_empty() {
+            self.begin_apart(at, senders);
+        }
+    }
+
+    fn begin_apart(&mut self, at: Time, senders: &mut Vec<u16>) {
+        let common = senders.len();
         for entry in &mut self.apart {
-            if entry.contends && entry.start + Span::from_nanos(entry.slots * slot) == at {
+            if entry.contends && self.slots.after(entry.start, entry.slots) == at {
                 entry.contends = false;
                 senders.push(entry.node);
             }
-            entry.slots = entry.slots.saturating_sub(elapsed(slot, entry.start, at));
+            entry.slots = entry.slots.saturating_sub(self.slots.elapsed(entry.start, at) + self.per_busy);
             entry.start = at;
         }
-        self.since = at;
-        senders.sort_unstable();
+        if senders.len() > common {
+            senders.sort_unstable();
+        }
+    }
+
+    /// Ends what [`Self::begin`] began where nobody has a time of his own: all count from `start`, or from the end of a
+    /// NAV and DIFS.
+    #[inline]
+    pub fn resume_together(&mut self, start: Time, nav: Time) {
+        if !self.apart.is_empty() {
+            return self.resume(start, nav, &[]);
+        }
+        self.nav = self.nav.max(nav);
+        self.since = start.max(self.nav + self.difs);
+        self.earliest = self.since;
+    }
+
+    /// Whether a start of `start` and a NAV until `nav` would let everybody count from `start`.
+    #[inline]
+    pub fn is_common(&self, start: Time, nav: Time) -> bool {
+        start >= self.nav.max(nav) + self.difs
     }
 
     /// Ends what [`Self::begin`] began: from when each node counts again.
     ///
-    /// Those in `apart` count from their own time, the others from `start`, or from the end of a NAV (theirs, or `nav`
+    /// Those in `own` count from their own time, the others from `start`, or from the end of a NAV (theirs, or `nav`
     /// which this exchange announces) and DIFS.
-    pub fn resume(&mut self, start: Time, nav: Time, apart: &[Own]) {
-        let since = start.max(self.nav.max(nav) + self.difs);
-        for own in apart {
-            let common = matches!(self.places[usize::from(own.node)], Place::Common(_));
-            if common && own.start == since && own.deaf_until == Time::ZERO {
+    pub fn resume(&mut self, start: Time, nav: Time, own: &[Own]) {
+        let difs = self.difs;
+        let nav_now = self.nav.max(nav);
+        let since = start.max(nav_now + difs);
+        self.earliest = since;
+        let before = self.apart.len();
+        for own in own {
+            let place = &mut self.keys[usize::from(own.node)];
+            if *place == APART {
+                let entry = self.entry(own.node);
+                entry.nav = entry.nav.max(own.deaf_until);
+                entry.start = own.start.max(entry.nav + difs);
                 continue;
             }
-            self.part(own.node);
-            let difs = self.difs;
-            let entry = self.entry(own.node);
-            entry.nav = entry.nav.max(own.deaf_until);
-            entry.start = own.start.max(entry.nav + difs);
-        }
-        self.nav = self.nav.max(nav);
-        self.since = since;
-        self.earliest = since;
-        let mut index = 0;
-        while index < self.apart.len() {
-            let entry = &mut self.apart[index];
-            if !apart.iter().any(|own| own.node == entry.node) {
-                entry.nav = entry.nav.max(nav);
-                entry.start = start.max(entry.nav + self.difs);
+            let nav = self.nav.max(own.deaf_until);
+            let start = own.start.max(nav + difs);
+            if start != since || nav > nav_now {
+                self.part(own.node, start, nav);
+                self.earliest = self.earliest.min(start);
             }
-            if entry.start == since && entry.nav <= self.nav {
+        }
+        for index in (0..before).rev() {
+            let entry = &mut self.apart[index];
+            if !own.iter().any(|own| own.node == entry.node) {
+                entry.nav = entry.nav.max(nav);
+                entry.start = start.max(entry.nav + difs);
+            }
+            if entry.start == since && entry.nav <= nav_now {
                 let entry = self.apart.swap_remove(index);
                 self.join(&entry);
             } else {
                 self.earliest = self.earliest.min(entry.start);
-                index += 1;
             }
         }
+        (self.since, self.nav) = (since, nav_now);
     }
 
-    /// Gives a node in common an entry of its own with the same counter and NAV.
-    fn part(&mut self, node: u16) {
-        let Place::Common(key) = self.places[usize::from(node)] else { return };
-        let contends = self.heap.contains(node);
-        self.heap.remove(node);
-        self.places[usize::from(node)] = Place::Apart;
+    /// Gives a node in common an entry of its own with the same counter.
+    fn part(&mut self, node: u16, start: Time, nav: Time) {
+        let key = std::mem::replace(&mut self.keys[usize::from(node)], APART);
+        let contends = self.tree.contains(node);
+        if contends {
+            self.tree.remove(node);
+        }
         let slots = key.saturating_sub(self.idle_slots);
-        self.apart.push(Apart { node, start: self.since, slots, contends, nav: self.nav });
+        self.apart.push(Apart { node, start, slots, contends, nav });
     }
 
     fn join(&mut self, entry: &Apart) {
         let key = self.idle_slots + entry.slots;
-        self.places[usize::from(entry.node)] = Place::Common(key);
+        self.keys[usize::from(entry.node)] = key;
         if entry.contends {
-            self.heap.push(key, entry.node);
+            self.tree.put(key, entry.node);
         }
     }
 
     fn entry(&mut self, node: u16) -> &mut Apart {
         self.apart.iter_mut().find(|a| a.node == node).expect("a node apart has an entry")
     }
-
-    fn elapsed(&self, start: Time, now: Time) -> u64 {
-        elapsed(self.slot, start, now)
-    }
-
-    fn after(&self, start: Time, slots: u64) -> Time {
-        start + Span::from_nanos(slots * self.slot)
-    }
-}
-
-impl Place {
-    fn key(self) -> Option<u64> {
-        match self {
-            Self::Common(key) => Some(key),
-            Self::Apart => None,
-        }
-    }
-}
-
-/// Whole slots from `start` to `now`; none before `start`.
-fn elapsed(slot: u64, start: Time, now: Time) -> u64 {
-    now.since(start).as_nanos() / slot
 }
 
 #[cfg(test)]
@@ -283,10 +341,10 @@ mod tests {
         let mut c = Contention::new(3, SLOT, DIFS);
         c.draw(1, 5, true);
         c.draw(2, 2, true);
-        assert_eq!(c.next(), Some(us(18)));
+        assert_eq!(c.next(), us(18));
         assert_eq!(begin(&mut c, us(18)), [2]);
         c.resume(us(500), Time::ZERO, &[]);
-        assert_eq!(c.next(), Some(us(500 + 3 * 9)));
+        assert_eq!(c.next(), us(500 + 3 * 9));
     }
 
     #[test]
@@ -305,11 +363,11 @@ mod tests {
         c.resume(us(400), Time::ZERO, &[own(1, 380)]);
         c.draw(1, 10, true);
         c.draw(2, 1, true);
-        assert_eq!(c.next(), Some(us(409)));
+        assert_eq!(c.next(), us(409));
         assert_eq!(begin(&mut c, us(409)), [2]);
         c.resume(us(900), Time::ZERO, &[]);
         // (409 - 380) / 9 = 3 slots gone.
-        assert_eq!((c.next(), c.apart.len()), (Some(us(900 + 7 * 9)), 0));
+        assert_eq!((c.next(), c.apart.len()), (us(900 + 7 * 9), 0));
     }
 
     #[test]
@@ -322,7 +380,7 @@ mod tests {
         c.draw(2, 0, true);
         assert_eq!(begin(&mut c, us(100)), [1]);
         c.resume(us(300), Time::ZERO, &[]);
-        assert_eq!(c.next(), Some(us(1028)));
+        assert_eq!(c.next(), us(1028));
     }
 
     #[test]
@@ -337,16 +395,16 @@ mod tests {
         assert_eq!(begin(&mut c, us(150)), [1]);
         c.resume(us(230), Time::ZERO, &[]);
         c.draw(2, 0, true);
-        assert_eq!(c.next(), Some(us(350)));
+        assert_eq!(c.next(), us(350));
     }
 
     #[test]
     fn an_arrival_continues_its_post_backoff() {
         let mut c = Contention::new(2, SLOT, DIFS);
         c.draw(1, 5, false);
-        assert_eq!(c.next(), None);
+        assert_eq!(c.next(), Time::MAX);
         assert_eq!(c.arrive(1, us(20)), Counter::Running);
-        assert_eq!(c.next(), Some(us(45)));
+        assert_eq!(c.next(), us(45));
     }
 
     #[test]

@@ -21,6 +21,10 @@ impl Packet for Numbered {
     fn bytes(&self) -> u32 {
         self.bytes
     }
+    /// What is numbered from a million on.
+    fn is_realtime(&self) -> bool {
+        self.number >= 1_000_000
+    }
 }
 
 pub const AP: NodeId = NodeId::ACCESS_POINT;

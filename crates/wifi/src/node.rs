@@ -4,14 +4,15 @@ use lasthop_core::aqm::fifo::Fifo;
 use lasthop_core::packet::{FlowId, Packet};
 use lasthop_core::units::Time;
 
-use super::NodeId;
+use crate::medium::NodeId;
 use crate::params::{MediumParams, StationParams};
-use crate::phy::{AirTimes, Phy};
+use crate::phy::Phy;
 use crate::propagation::Loss;
 use crate::snapshot::NodeStats;
+use crate::times::Rates;
 
 /// A packet and where it goes.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Addressed<P> {
     pub packet: P,
     pub to: NodeId,
@@ -24,29 +25,33 @@ impl<P: Packet> Packet for Addressed<P> {
     fn bytes(&self) -> u32 {
         self.packet.bytes()
     }
+    fn is_realtime(&self) -> bool {
+        self.packet.is_realtime()
+    }
 }
 
 /// The frame in service.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Service<P> {
-    /// Taken when it reaches its receiver; repetitions after that are duplicates, which the receiver removes.
-    pub packet: Option<P>,
-    pub to: NodeId,
+    pub packet: P,
     pub bytes: u32,
     /// Transmissions so far.
     pub attempts: u32,
+    pub to: NodeId,
+    /// It reached its receiver; repetitions after that are duplicates, which the receiver removes.
+    pub delivered: bool,
 }
 
 /// See the module. The access point's air times and loss fields are not used: each station holds both directions.
 #[derive(Clone, Debug)]
 pub struct Node<P> {
-    pub queue: Fifo<Addressed<P>>,
     pub service: Option<Service<P>>,
     pub cw: u32,
     pub cw_min: u32,
+    /// Where [`Rates`] has the times of frames to and from this station.
+    pub times: u8,
     pub stats: NodeStats,
-    /// Of frames to and from this station.
-    pub times: AirTimes,
+    pub queue: Fifo<Addressed<P>>,
     pub power_w: f64,
     pub distance_m: f64,
     pub angle_deg: f64,
@@ -56,30 +61,32 @@ pub struct Node<P> {
     pub loss_down: f64,
 }
 
-impl<P: Packet> Node<P> {
-    pub fn access_point(params: &MediumParams, phy: &Phy) -> Self {
+impl<P: Packet + Copy> Node<P> {
+    pub fn access_point(params: &MediumParams, phy: &Phy, rates: &mut Rates) -> Self {
         let place = StationParams {
             standard: params.standard,
             distance_m: 0.0,
             power_w: params.power_w,
             queue_limit: params.queue_limit,
+            // Not used; a rate that every cell has.
+            rate: crate::Rate::DSSS_1,
             ..StationParams::default()
         };
-        Self::station(&place, phy)
+        Self::station(&place, phy, rates)
     }
 
-    pub fn station(station: &StationParams, phy: &Phy) -> Self {
+    pub fn station(station: &StationParams, phy: &Phy, rates: &mut Rates) -> Self {
         let cw_min = phy.cw_min(station.standard);
         Self {
-            queue: Fifo::new(station.queue_limit, Time::ZERO),
             service: None,
             cw: cw_min,
             cw_min,
             stats: NodeStats::default(),
-            times: AirTimes::new(phy, station.rate),
+            times: rates.find(station.rate),
             power_w: station.power_w,
             distance_m: station.distance_m,
             angle_deg: station.angle_deg,
+            queue: Fifo::new(station.queue_limit, Time::ZERO),
             loss_up: 0.0,
             loss_down: 0.0,
         }
@@ -91,7 +98,13 @@ impl<P: Packet> Node<P> {
         (self.loss_up, self.loss_down) = (at(self.power_w), at(params.power_w));
     }
 
+    /// Packets held: queued, and in service until delivered.
+    pub fn backlog(&self) -> usize {
+        self.queue.len() + usize::from(self.service.as_ref().is_some_and(|s| !s.delivered))
+    }
+
     /// Takes the next packet into service.
+    #[inline]
     pub fn serve_next(&mut self, now: Time) {
         self.service = self.queue.pop(now).map(|next| Service::new(next.packet, next.to));
     }
@@ -116,6 +129,6 @@ impl<P: Packet> Node<P> {
 impl<P: Packet> Service<P> {
     pub fn new(packet: P, to: NodeId) -> Self {
         let bytes = packet.bytes();
-        Self { packet: Some(packet), to, bytes, attempts: 0 }
+        Self { packet, bytes, attempts: 0, to, delivered: false }
     }
 }

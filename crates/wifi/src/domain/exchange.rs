@@ -13,7 +13,7 @@
 
 use lasthop_core::units::{Span, Time};
 
-use crate::phy::{AirTimes, Phy};
+use crate::times::{AirTimes, Waits};
 
 /// The frames of one attempt at one rate.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +26,7 @@ pub struct Frames {
     pub answer: Span,
     /// How long the sender waits for an answer after its frame.
     pub timeout: Span,
+    answer_nav: Span,
     nav_reset: Span,
 }
 
@@ -63,29 +64,41 @@ pub struct Outcome {
 
 impl Frames {
     /// Of an IP packet; `rts`: it is announced by one.
+    #[inline]
     pub fn of(times: &AirTimes, ip_bytes: u32, rts: bool) -> Self {
         Self {
             rts: rts.then_some(times.rts),
             data: times.data(ip_bytes),
             answer: times.answer,
             timeout: times.answer_timeout,
+            answer_nav: times.answer_nav,
             nav_reset: times.nav_reset,
         }
     }
 
     /// The frame that contends: the one a collision destroys.
+    #[inline]
     pub fn first(&self) -> Span {
         self.rts.unwrap_or(self.data)
     }
 
+    /// When the data frame starts, in an attempt that starts at `at`.
+    #[inline]
+    pub fn data_start(&self, waits: &Waits, at: Time) -> Time {
+        match self.rts {
+            Some(rts) => at + rts + waits.sifs + self.answer + waits.sifs,
+            None => at,
+        }
+    }
+
     /// How an exchange that starts at `at` goes.
-    pub fn outcome(&self, phy: &Phy, at: Time, fate: Fate) -> Outcome {
+    #[inline]
+    pub fn outcome(&self, waits: &Waits, at: Time, fate: Fate) -> Outcome {
+        let Waits { sifs, difs, eifs, after_timeout, .. } = *waits;
         let first_end = at + self.first();
-        let cts_end = first_end + phy.sifs() + self.answer;
-        let data_end = if self.rts.is_some() { cts_end + phy.sifs() + self.data } else { first_end };
-        let ack_end = data_end + phy.sifs() + self.answer;
-        let nav = data_end + phy.nav(phy.sifs() + self.answer);
-        let (difs, eifs) = (phy.difs(), phy.eifs());
+        let data_end = self.data_start(waits, at) + self.data;
+        let ack_end = data_end + sifs + self.answer;
+        let nav = data_end + self.answer_nav;
         let delivered = matches!(fate, Fate::Acked | Fate::AckLost).then_some(data_end);
         let outcome = |settled: Time, busy_until: Time, nav: Time, sender: Time, receiver: Time| Outcome {
             delivered,
@@ -102,14 +115,15 @@ impl Frames {
             }
             Fate::DataLost => {
                 let settled = data_end + self.timeout;
-                outcome(settled, data_end, nav, settled + phy.after_timeout(), data_end + eifs)
+                outcome(settled, data_end, nav, settled + after_timeout, data_end + eifs)
             }
             Fate::RtsLost => {
                 let settled = first_end + self.timeout;
                 let nav = first_end + self.nav_reset;
-                outcome(settled, first_end, nav, settled + phy.after_timeout(), first_end + eifs)
+                outcome(settled, first_end, nav, settled + after_timeout, first_end + eifs)
             }
             Fate::CtsLost => {
+                let cts_end = first_end + sifs + self.answer;
                 outcome(cts_end.max(first_end + self.timeout), cts_end, nav, cts_end + eifs, cts_end + difs)
             }
         }

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Runs ns-2 for the cases below and writes tests/golden/ns2-{home,arq,cell}.csv.
+
+    golden.py [home] [arq] [cell] [--work DIR]
+
+Every run is kept in DIR and not done again, so that an interrupted call can be repeated. One run at a time.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import subprocess
+import sys
+
+from figures import FIGURES, GOLDEN, HERE, KEYS, delay_figures, deviation, mean, summary, write_rows
+
+HOME_SEEDS, ARQ_SEEDS, CELL_SEEDS = range(1, 21), range(1, 11), range(1, 11)
+
+
+def home(attempts, capacity="", distance=10, deviation_db=9, queue=50):
+    return dict(zip(KEYS["home"], [attempts, capacity, distance, deviation_db, queue]))
+
+
+# Without control for every number of attempts; SAP-LAW for a range of C; then one thing changed at a time.
+HOME = [home(attempts) for attempts in (1, 2, 3, 4, 5)]
+HOME += [home(4, capacity) for capacity in (10, 12, 14, 16, 18, 20, 22)]
+HOME += [
+    home(2, distance=5), home(4, 18, distance=5),
+    home(2, deviation_db=7), home(4, 18, deviation_db=7),
+    home(4, queue=100), home(4, 20, queue=100),
+    home(3, 18), home(2, 14),
+]
+ARQ = [
+    dict(zip(KEYS["arq"], [attempts, flows, sender]))
+    for sender in ("newreno", "westwood") for flows in (1, 5) for attempts in (1, 2, 3, 4, 5)
+]
+CELL = [{"stations": stations} for stations in (1, 4, 16)]
+
+
+def ns2(script, arguments):
+    """The key=value pairs that a script printed."""
+    command = ["ns", str(HERE / script)] + [f"{key}={value}" for key, value in arguments.items()]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    pairs = [word.split("=", 1) for word in done.stdout.split() if "=" in word]
+    if done.returncode != 0 or not pairs:
+        sys.exit(f"{' '.join(command)}: {done.returncode}\n{done.stdout}{done.stderr}")
+    return dict(pairs)
+
+
+def read_arrivals(path, columns):
+    with open(path, encoding="ascii") as file:
+        return [tuple(float(word) for word in line.split()[-columns:]) for line in file]
+
+
+def run_home(case, seed, work):
+    arguments = {
+        "R": case["attempts"], "ifq": case["queue"], "dist": case["distance_m"], "std": case["deviation_db"],
+        "seed": seed, "frames": work / "frames", "arrivals": work / "arrivals",
+    }
+    if case["capacity_mbps"] != "":
+        arguments |= {"saplaw": 1, "C": case["capacity_mbps"]}
+    printed = ns2("ns2_home.tcl", arguments)
+    # The game leaves every 50 ms from second 45; counted is what left in [135 s, 180 s).
+    delays = [
+        ((arrived - (45 + 0.05 * number)) * 1e3)
+        for number, arrived in read_arrivals(work / "arrivals", 2) if 1800 <= number < 2700
+    ]
+    # Sent at a constant pace, so that the change of delay is D (between packets received in a row).
+    jitter = [abs(after - before) for before, after in zip(delays, delays[1:])]
+    return {
+        "acked": float(printed["acked"]), "cwnd_max": float(printed["cwmax"]),
+        "retransmitted": float(printed["rexmit"]), "timeouts": float(printed["rto"]),
+        "jitter_mean_ms": mean(jitter), "jitter_var_ms2": deviation(jitter) ** 2, "jitter_max_ms": max(jitter),
+    } | delay_figures(delays)
+
+
+def run_arq(case, seed, work):
+    sender = {"newreno": "Newreno", "westwood": "westwood"}[case["sender"]]
+    printed = ns2("ns2_arq.tcl", {
+        "R": case["attempts"], "nudp": case["audio_flows"], "tcp": sender, "seed": seed, "arrivals": work / "arrivals",
+    })
+    with open(work / "arrivals.lost", encoding="ascii") as file:
+        counts = {key: int(value) for key, value in (word.split("=") for word in file.read().split())}
+    arrivals = read_arrivals(work / "arrivals", 3)
+    ports = sorted({port for port, _, _ in arrivals})
+    delays = [(at - (50 + 0.004 * ports.index(port) + 0.02 * number)) * 1e3 for port, number, at in arrivals]
+    # No wired link drops here: what left and neither arrived nor was dropped by the queue was lost on the air.
+    lost_air = int(printed["sent"]) - counts["tcp_arrived"] - counts["tcp_queue"]
+    return {
+        "tcp_percent": float(printed["tcp_percent"]), "lost_air": lost_air, "lost_queue": counts["tcp_queue"],
+    } | delay_figures(delays)
+
+
+def run_cell(case, seed, _):
+    printed = ns2("ns2_cell.tcl", {"n": case["stations"], "seed": seed})
+    return {figure: float(printed[figure]) for figure in FIGURES["cell"]}
+
+
+KINDS = {"home": (HOME, HOME_SEEDS, run_home), "arq": (ARQ, ARQ_SEEDS, run_arq), "cell": (CELL, CELL_SEEDS, run_cell)}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help="home, arq, cell; default all")
+    parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("golden-runs"))
+    options = parser.parse_args()
+    unknown = set(options.kinds) - set(KINDS)
+    if unknown:
+        parser.error(f"no such kind: {', '.join(sorted(unknown))}")
+    options.work.mkdir(parents=True, exist_ok=True)
+    subprocess.run([sys.executable, HERE / "traces.py", options.work / "frames"], check=True)
+    for kind in options.kinds or KINDS:
+        cases, seeds, run = KINDS[kind]
+        rows = []
+        for case in cases:
+            runs = [kept(options.work, kind, case, seed, run) for seed in seeds]
+            rows.append(summary(kind, case, runs))
+            print(kind, *case.values(), "->", rows[-1][FIGURES[kind][0]], "+-", rows[-1][FIGURES[kind][0] + "_sd"], flush=True)
+        write_rows(GOLDEN / f"ns2-{kind}.csv", rows)
+
+
+def kept(work, kind, case, seed, run):
+    """The figures of one run, from an earlier call if there was one."""
+    path = work / f"{kind}-{'-'.join(str(value) for value in case.values())}-{seed}.json"
+    if not path.exists():
+        figures = run(case, seed, work)
+        path.write_text(json.dumps({k: None if math.isnan(v) else v for k, v in figures.items()}), encoding="ascii")
+    figures = json.loads(path.read_text(encoding="ascii"))
+    return {key: math.nan if value is None else value for key, value in figures.items()}
+
+
+if __name__ == "__main__":
+    main()

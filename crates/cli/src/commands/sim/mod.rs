@@ -1,0 +1,173 @@
+//! `lasthop sim`: any scenario in virtual time, packet by packet.
+
+mod trace;
+
+use std::io;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+use clap::Args;
+use lasthop_home::report::Report;
+use lasthop_home::scenario::Scenario;
+use lasthop_sim::{Options, Progress, SimError};
+
+use crate::exit::{Failure, Outcome};
+use crate::output::{Draft, Sink};
+use crate::signals::Stop;
+use crate::{REVISION, account, output, progress};
+
+const AFTER_HELP: &str = "\
+Examples:
+  lasthop sim scenarios/papers/sap-law.toml
+  lasthop sim scenarios/papers/sap-law.toml --set control.window=none --seed 7
+  lasthop sim home.toml --set station.N3.distance=20m --set flow.ftp.cc=cubic --json result.json
+  lasthop sim home.toml --pcap air.pcap --trace windows.jsonl
+
+Needs no root. The same scenario and seed give the same report on every machine, but for how long
+it took. --set reaches any key of the file: `*` stands for part of a name (station.*.distance=5m),
+`none` takes a table or a key away (control.window=none), the later --set wins.
+
+The table shows packets sent and lost, goodput, one-way delay, the delay above the flow's own
+minimum (added) and jitter, of what was sent from measure_from on. The JSON report holds every
+figure; schema/report.md says what each means.
+
+--pcap holds every frame of the air with radiotap, 802.11, IP and UDP or TCP headers, and no
+payload. --trace holds a JSON object per line: t_s, flow or queue, and of cwnd, ssthresh (segments),
+offered_window, clamped_window, inflight (bytes), queue_packets, rate_bps, bandwidth_bps what is
+known, at most one line per TCP flow or queue and ms; delay_ms of every packet that is not TCP.";
+
+/// Simulate a scenario, packet by packet in virtual time
+///
+/// Plays the scenario's home as fast as this machine can, and reports what became of every packet. The access point
+/// decides with the code of the real controller.
+#[derive(Debug, Args)]
+#[command(after_help = AFTER_HELP)]
+pub struct Arguments {
+    /// The scenario file
+    scenario: PathBuf,
+    /// Seed of everything random [default: the scenario's]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Change a key of the scenario: wifi.queue.limit=100, control.window=none; may be given more than once
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Write the report as JSON; "-" is stdout
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    /// Write every frame of the air for Wireshark; "-" is stdout
+    #[arg(long, value_name = "FILE")]
+    pcap: Option<PathBuf>,
+    /// Write windows and queues over time as JSON lines; "-" is stdout
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+}
+
+/// A progress line appears when a run lasts longer than this, and at most so many a second.
+const PATIENCE: Duration = Duration::from_secs(1);
+const REDRAW: Duration = Duration::from_millis(100);
+
+/// Simulates once and shows the report.
+pub fn run(arguments: &Arguments) -> Outcome {
+    let open = |path: &Option<PathBuf>| path.as_deref().map(Sink::open).transpose();
+    let (json, pcap, trace) = (open(&arguments.json)?, open(&arguments.pcap)?, open(&arguments.trace)?);
+    let to_stdout = [&json, &pcap, &trace].into_iter().flatten().filter(|sink| sink.is_stdout()).count();
+    if to_stdout > 1 {
+        return Err(Failure::Request(anyhow!("only one of --json, --pcap and --trace can go to stdout")));
+    }
+    let mut sets = arguments.set.clone();
+    sets.extend(arguments.seed.map(|seed| format!("seed={seed}")));
+    let scenario = Scenario::load(&arguments.scenario, &sets).map_err(Failure::request)?;
+    let stop = Stop::on_signals()?;
+    let draft = |sink: &Option<Sink>| sink.as_ref().map(Sink::draft).transpose();
+    let (mut capture, mut lines) = (draft(&pcap)?, draft(&trace)?);
+    let report = match simulate(&scenario, &stop, capture.as_mut(), lines.as_mut()) {
+        // Who reads "-" has seen enough, as `head` does.
+        Err(SimError::Write(error)) if to_stdout > 0 && error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
+        outcome => outcome.map_err(|error| failure(error, &stop))?,
+    };
+    stop.check()?;
+    [capture, lines].into_iter().flatten().try_for_each(Draft::keep)?;
+    if let Some(json) = &json {
+        json.write_json(&report)?;
+    }
+    let text = account::of_run(&report);
+    if to_stdout > 0 {
+        eprint!("{text}");
+        return Ok(());
+    }
+    output::print_out(&text)
+}
+
+fn simulate(
+    scenario: &Scenario,
+    stop: &Stop,
+    capture: Option<&mut Draft>,
+    lines: Option<&mut Draft>,
+) -> Result<Report, SimError> {
+    let mut show = Show::new(&scenario.name);
+    let mut goes_on = |progress: Progress| {
+        show.show(&progress);
+        !stop.has_come()
+    };
+    let mut write = lines.map(trace::writer);
+    let mut options = Options { progress: Some(&mut goes_on), revision: REVISION, ..Options::default() };
+    if let Some(write) = &mut write {
+        options.trace = Some(write);
+    }
+    if let Some(capture) = capture {
+        options.pcap = Some(capture);
+    }
+    let report = timed(scenario, &mut options);
+    show.end();
+    report
+}
+
+/// Runs the simulator and fills in how long it took.
+pub fn timed(scenario: &Scenario, options: &mut Options<'_>) -> Result<Report, SimError> {
+    let since = Instant::now();
+    let mut report = lasthop_sim::run(scenario, options)?;
+    report.run.wall_s = since.elapsed().as_secs_f64();
+    Ok(report)
+}
+
+/// What the command says of an error of the simulator.
+pub fn failure(error: SimError, stop: &Stop) -> Failure {
+    match error {
+        SimError::Stopped => stop.check().err().unwrap_or_else(|| Failure::Work(error.into())),
+        SimError::Scenario(error) => Failure::request(error),
+        error => Failure::Work(error.into()),
+    }
+}
+
+/// The progress of a run that lasts, on a terminal.
+struct Show {
+    line: progress::Line,
+    since: Instant,
+    next: Duration,
+}
+
+impl Show {
+    fn new(label: &str) -> Self {
+        Self { line: progress::Line::new(label), since: Instant::now(), next: PATIENCE }
+    }
+
+    fn show(&mut self, progress: &Progress) {
+        let elapsed = self.since.elapsed();
+        if elapsed < self.next || !self.line.is_terminal() {
+            return;
+        }
+        self.next = elapsed + REDRAW;
+        let (now, end) = (progress.now.as_nanos() as f64 / 1e9, progress.end.as_nanos() as f64 / 1e9);
+        let left = elapsed.as_secs_f64() * (end - now) / now.max(1e-9);
+        let text =
+            format!("{now:>3.0}/{end:.0} s  {:.1} million events, {left:.0} s left", progress.events as f64 / 1e6);
+        self.line.step(elapsed.as_secs_f64(), now / end.max(1e-9), &text);
+    }
+
+    fn end(&self) {
+        if self.next > PATIENCE {
+            self.line.end();
+        }
+    }
+}

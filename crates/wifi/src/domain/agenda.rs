@@ -1,0 +1,113 @@
+//! What is due at known times, apart from the next transmission: an ordered list of a few steps.
+
+use lasthop_core::units::Time;
+
+/// Something that happens to a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Step {
+    pub at: Time,
+    pub node: u16,
+    pub what: Due,
+    /// The host may see something of it.
+    pub seen: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Due {
+    /// The node's data frame ends at its receiver.
+    Deliver,
+    /// The node knows how its attempt went.
+    Settle { acked: bool },
+    /// ns-2: the wait of an arrival into an idle medium is over.
+    Deferred,
+}
+
+/// The first step in a place of its own, since mostly there is no other.
+#[derive(Clone, Debug)]
+pub struct Agenda {
+    /// [`NOTHING`]: the agenda is empty.
+    first: Step,
+    /// The others, latest first.
+    rest: Vec<Step>,
+    /// When the first one falls due that the host may see.
+    seen_at: Time,
+}
+
+const NOTHING: Step = Step { at: Time::MAX, node: u16::MAX, what: Due::Deferred, seen: false };
+
+impl Agenda {
+    pub fn new() -> Self {
+        Self { first: NOTHING, rest: Vec::with_capacity(16), seen_at: Time::MAX }
+    }
+
+    #[inline]
+    pub fn push(&mut self, step: Step) {
+        if step.seen {
+            self.seen_at = self.seen_at.min(step.at);
+        }
+        if self.first.at == Time::MAX {
+            self.first = step;
+            return;
+        }
+        let later = if step < self.first { std::mem::replace(&mut self.first, step) } else { step };
+        let mut at = self.rest.len();
+        self.rest.push(later);
+        while at > 0 && self.rest[at - 1] < later {
+            self.rest[at] = self.rest[at - 1];
+            at -= 1;
+        }
+        self.rest[at] = later;
+    }
+
+    /// When the first one is due; [`Time::MAX`]: there is none.
+    #[inline]
+    pub fn first_at(&self) -> Time {
+        self.first.at
+    }
+
+    /// The first one, if it is due at or before `limit`.
+    #[inline]
+    pub fn pop(&mut self, limit: Time) -> Option<Step> {
+        if self.first.at > limit || self.first.at == Time::MAX {
+            return None;
+        }
+        let next = self.rest.pop().unwrap_or(NOTHING);
+        let step = std::mem::replace(&mut self.first, next);
+        if step.seen {
+            let rest = self.rest.iter().rev();
+            self.seen_at = std::iter::once(&next).chain(rest).find(|s| s.seen).map_or(Time::MAX, |s| s.at);
+        }
+        Some(step)
+    }
+
+    /// When the first one falls due that the host may see; [`Time::MAX`]: there is none.
+    #[inline]
+    pub fn seen_at(&self) -> Time {
+        self.seen_at
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn steps_leave_in_order(entries in prop::collection::vec((0u64..50, 0u16..4, any::<bool>()), 1..200)) {
+            let mut agenda = Agenda::new();
+            let mut sorted = std::collections::BTreeSet::new();
+            for (at, node, pops) in entries {
+                let step = Step { at: Time::from_nanos(at), node, what: Due::Deliver, seen: at % 2 == 0 };
+                if pops {
+                    prop_assert_eq!(agenda.pop(Time::MAX), sorted.pop_first());
+                } else if sorted.insert(step) {
+                    agenda.push(step);
+                }
+                prop_assert_eq!(agenda.first_at(), sorted.first().map_or(Time::MAX, |s| s.at));
+                let seen = sorted.iter().find(|s| s.seen);
+                prop_assert_eq!(agenda.seen_at(), seen.map_or(Time::MAX, |s| s.at));
+            }
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! One collision domain of an access point and its stations under DCF, packet by packet; everybody hears everybody.
+//!
+//! - A frame that arrives at a node without backoff sends at once when the medium has been idle for DIFS (EIFS after
+//!   an undecodable frame), else it draws a backoff. Backoffs freeze while the medium is busy. CW doubles per failed
+//!   attempt up to CWmax and is reset after success or drop; after both a post-backoff is drawn, frame or no frame.
+//! - Frames that start at the same nanosecond collide: nobody decodes them, unless one is stronger than the others
+//!   together by the capture threshold where it is addressed to. Capture needs powers and so exists with shadowing
+//!   only; a node that sends hears nothing. Everybody else waits EIFS.
+//! - A frame gets `attempts` transmissions. An unanswered RTS counts as one. When only ACKs are lost the receiver has
+//!   the packet, removes the duplicates, and the packet is not dropped even if the sender gives up.
+//! - `exchange.rs` has the table of who waits how long after which loss.
+//!
+//! Source: IEEE 802.11-2016 clause 10.3. [`crate::Timing::Ns2G`] differs: an arrival into an idle medium waits
+//! DIFS + a random number of slots and is not frozen meanwhile; found busy at the end, it doubles CW and backs off.
+//!
+//! Not modelled: propagation delay, per-overhearer losses, a station that keeps silent after an RTS because of a NAV,
+//! fragmentation, management frames, power save, separate retry counters for RTS and data.
+//!
+//! At most two or three things are pending at a time: the steps of the exchange that is going on (`agenda.rs`) and the
+//! next start of transmission (`contention`).
+
+mod agenda;
+mod exchange;
+mod record;
+mod transmit;
+
+use std::collections::VecDeque;
+
+use lasthop_core::packet::Packet;
+use lasthop_core::units::{Span, Time};
+
+use crate::attempt::Attempt;
+use crate::contention::{Contention, Counter, Own};
+use crate::medium::{Event, NodeId, Place};
+use crate::node::{Addressed, Node, Service};
+use crate::params::{MediumParams, StationParams};
+use crate::phy::{Phy, Rate};
+use crate::random::Stream;
+use crate::snapshot::Snapshot;
+use crate::times::{Rates, Waits};
+use agenda::{Agenda, Due, Step};
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Domain<P> {
+    waits: Waits,
+    params: MediumParams,
+    phy: Phy,
+    rates: Rates,
+    nodes: Vec<Node<P>>,
+    contention: Contention,
+    agenda: Agenda,
+    /// What happened during [`Self::on_packet`]; otherwise events are handed out as they happen.
+    events: VecDeque<Event<P>>,
+    /// Time of what was committed last.
+    clock: Time,
+    backoff: Stream,
+    channel: Stream,
+    /// Scratch, kept so that a transmission allocates nothing.
+    senders: Vec<u16>,
+    own: Vec<Own>,
+    recording: bool,
+    attempts: VecDeque<Attempt<P>>,
+}
+
+/// What one call of [`Domain::advance`] did.
+enum Advance<P> {
+    /// Nothing was due.
+    Idle,
+    /// Something that the host does not see.
+    Unseen,
+    /// This.
+    Event(Event<P>),
+}
+
+impl<P: Packet + Copy> Domain<P> {
+    /// A silent medium.
+    pub fn new(params: MediumParams, stations: &[StationParams], seed: u64) -> Self {
+        let phy = params.phy(stations);
+        let mut rates = Rates::new(&phy);
+        let mut nodes = vec![Node::access_point(&params, &phy, &mut rates)];
+        nodes.extend(stations.iter().map(|s| Node::station(s, &phy, &mut rates)));
+        nodes.iter_mut().for_each(|node| node.refresh_loss(&params));
+        let mut contention = Contention::new(nodes.len(), phy.slot(), phy.difs());
+        if params.check_bianchi_decrement {
+            contention.count_busy_periods();
+        }
+        Self {
+            waits: Waits::new(&phy),
+            contention,
+            params,
+            phy,
+            rates,
+            nodes,
+            agenda: Agenda::new(),
+            events: VecDeque::with_capacity(8),
+            clock: Time::ZERO,
+            backoff: Stream::named(seed, "wifi.backoff"),
+            channel: Stream::named(seed, "wifi.channel"),
+            senders: Vec::with_capacity(8),
+            own: Vec::with_capacity(8),
+            recording: false,
+            attempts: VecDeque::new(),
+        }
+    }
+
+    pub fn on_packet(&mut self, now: Time, from: NodeId, to: NodeId, packet: P) {
+        loop {
+            match self.advance(now) {
+                Advance::Idle => break,
+                Advance::Unseen => {}
+                Advance::Event(event) => self.events.push_back(event),
+            }
+        }
+        self.clock = self.clock.max(now);
+        let now = self.clock;
+        let node = &mut self.nodes[usize::from(from.0)];
+        if node.service.is_none() {
+            node.queue.pass_by();
+            node.service = Some(Service::new(packet, to));
+            self.contend(from.0, now);
+        } else if let Err(refused) = node.queue.push(now, Addressed { packet, to }) {
+            let packet = refused.packet;
+            self.events.push_back(Event::Dropped { at: now, node: from, place: Place::Queue, packet });
+        }
+    }
+
+    #[inline]
+    pub fn poll(&mut self, now: Time) -> Option<Event<P>> {
+        if let Some(event) = self.events.front() {
+            return if event.at() <= now { self.events.pop_front() } else { None };
+        }
+        loop {
+            match self.advance(now) {
+                Advance::Idle => return None,
+                Advance::Unseen => {}
+                Advance::Event(event) => return Some(event),
+            }
+        }
+    }
+
+    /// Not later than what the host sees next. While steps are pending, nothing that follows from them is seen before
+    /// the shortest frame after them.
+    #[inline]
+    pub fn next_deadline(&self) -> Option<Time> {
+        if let Some(event) = self.events.front() {
+            return Some(event.at());
+        }
+        let (first, earliest) = (self.agenda.first_at(), self.contention.earliest());
+        let start = if first > earliest { self.contention.next() } else { Time::MAX };
+        if first == Time::MAX {
+            return (start != Time::MAX).then(|| start + self.waits.shortest);
+        }
+        let follows = first.max(earliest).min(start) + self.waits.shortest;
+        Some(follows.min(self.agenda.seen_at()))
+    }
+
+    pub fn snapshot(&self, now: Time) -> Snapshot {
+        Snapshot {
+            nodes: self.nodes.iter().map(|n| n.stats).collect(),
+            queues: self.nodes.iter().map(|n| n.queue.snapshot(now)).collect(),
+        }
+    }
+
+    pub fn backlog(&self, node: NodeId) -> usize {
+        self.nodes[usize::from(node.0)].backlog()
+    }
+
+    pub fn phy(&self) -> &Phy {
+        &self.phy
+    }
+
+    pub fn set_station_rate(&mut self, station: NodeId, rate: Rate) {
+        self.nodes[usize::from(station.0)].times = self.rates.find(rate);
+    }
+
+    pub fn set_distance(&mut self, station: NodeId, metres: f64) {
+        let node = &mut self.nodes[usize::from(station.0)];
+        node.distance_m = metres;
+        node.refresh_loss(&self.params);
+    }
+
+    pub fn set_loss(&mut self, loss: crate::Loss) {
+        self.params.loss = loss;
+        self.nodes.iter_mut().for_each(|node| node.refresh_loss(&self.params));
+    }
+
+    pub fn set_queue_limit(&mut self, node: NodeId, packets: usize) {
+        self.nodes[usize::from(node.0)].queue.set_limit(packets);
+    }
+
+    pub fn params_mut(&mut self) -> &mut MediumParams {
+        &mut self.params
+    }
+
+    pub fn record_attempts(&mut self, on: bool) {
+        self.recording = on;
+    }
+
+    pub fn poll_attempt(&mut self) -> Option<Attempt<P>> {
+        self.attempts.pop_front()
+    }
+
+    /// Commits what comes next, if it is due at or before `limit`.
+    #[inline]
+    fn advance(&mut self, limit: Time) -> Advance<P> {
+        let step_at = self.agenda.first_at();
+        // What an exchange leads to falls before anybody may send again, mostly: then nobody's counter need be asked.
+        if step_at > self.contention.earliest() {
+            let start = self.contention.next();
+            if start < step_at {
+                if start > limit {
+                    return Advance::Idle;
+                }
+                self.clock = self.clock.max(start);
+                self.transmit(start);
+                return Advance::Unseen;
+            }
+        }
+        let Some(step) = self.agenda.pop(limit) else { return Advance::Idle };
+        self.clock = self.clock.max(step.at);
+        match step.what {
+            Due::Deliver => self.deliver(step.at, step.node),
+            Due::Settle { acked } => self.settle(step.at, step.node, acked),
+            Due::Deferred => {
+                self.end_deferral(step.at, step.node);
+                Advance::Unseen
+            }
+        }
+    }
+
+    /// A node whose first frame has just arrived.
+    fn contend(&mut self, node: u16, now: Time) {
+        let Counter::Over { start } = self.contention.arrive(node, now) else { return };
+        let idle_from = if self.waits.is_ns2 { start - self.waits.difs } else { start };
+        if now < idle_from {
+            self.draw_backoff(node, true);
+        } else if self.waits.is_ns2 {
+            let wait = self.waits.difs + self.random_slots(node);
+            self.agenda.push(Step { at: now + wait, node, what: Due::Deferred, seen: false });
+        } else {
+            self.contention.send_at(node, now);
+        }
+    }
+
+    fn end_deferral(&mut self, now: Time, node: u16) {
+        let Counter::Over { start } = self.contention.arrive(node, now) else { return };
+        if now + self.waits.difs >= start {
+            self.contention.send_at(node, now);
+        } else {
+            self.double_window(node);
+            self.draw_backoff(node, true);
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, at: Time, node: u16) -> Advance<P> {
+        match &mut self.nodes[usize::from(node)].service {
+            Some(service) if !service.delivered => {
+                service.delivered = true;
+                Advance::Event(Event::Delivered { at, from: NodeId(node), to: service.to, packet: service.packet })
+            }
+            _ => Advance::Unseen,
+        }
+    }
+
+    /// The attempt of a node is over: next packet, next attempt or drop.
+    #[inline]
+    fn settle(&mut self, at: Time, node: u16, acked: bool) -> Advance<P> {
+        let sender = &mut self.nodes[usize::from(node)];
+        let mut advance = Advance::Unseen;
+        if !acked {
+            let Some(service) = &sender.service else { return advance };
+            if service.attempts < self.params.limit(&self.phy, &service.packet) {
+                self.double_window(node);
+                self.draw_backoff(node, true);
+                return advance;
+            }
+            sender.stats.given_up += 1;
+            if !service.delivered {
+                let (node, place) = (NodeId(node), Place::Air);
+                advance = Advance::Event(Event::Dropped { at, node, place, packet: service.packet });
+            }
+        }
+        sender.cw = sender.cw_min;
+        sender.serve_next(at);
+        let contends = sender.service.is_some();
+        self.draw_backoff(node, contends);
+        advance
+    }
+
+    #[inline]
+    fn draw_backoff(&mut self, node: u16, contends: bool) {
+        let values = self.waits.backoff_values(self.nodes[usize::from(node)].cw);
+        let slots = self.backoff.below(values);
+        self.contention.draw(node, slots, contends);
+    }
+
+    fn random_slots(&mut self, node: u16) -> Span {
+        let values = self.waits.backoff_values(self.nodes[usize::from(node)].cw);
+        self.waits.slot * self.backoff.below(values)
+    }
+
+    #[inline]
+    fn double_window(&mut self, node: u16) {
+        let node = &mut self.nodes[usize::from(node)];
+        node.cw = self.waits.doubled(node.cw);
+    }
+}

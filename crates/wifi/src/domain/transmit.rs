@@ -1,0 +1,230 @@
+//! What a start of transmission leads to: an exchange, or a collision.
+
+use lasthop_core::packet::Packet;
+use lasthop_core::units::Time;
+
+use super::Domain;
+use super::agenda::{Due, Step};
+use super::exchange::{Fate, Frames, Outcome};
+use crate::contention::Own;
+use crate::node::Service;
+use crate::params::AfterCollision;
+use crate::propagation::{self, Loss};
+
+/// What those wait who neither send nor receive.
+struct Resumes {
+    busy_until: Time,
+    /// From when they count slots.
+    start: Time,
+    nav: Time,
+}
+
+impl<P: Packet + Copy> Domain<P> {
+    /// Everybody whose backoff ends at `at` sends.
+    #[inline]
+    pub(super) fn transmit(&mut self, at: Time) {
+        self.senders.clear();
+        self.contention.begin(at, &mut self.senders);
+        match self.senders[..] {
+            [sender] => self.alone(at, sender),
+            _ => self.collide(at),
+        }
+    }
+
+    /// One sender.
+    #[inline]
+    fn alone(&mut self, at: Time, sender: u16) {
+        let frames = self.attempt(sender);
+        let fate = self.draw_fate(sender, &frames, false);
+        if self.recording {
+            self.record(at, sender, &frames, Some(fate));
+        }
+        let outcome = frames.outcome(&self.waits, at, fate);
+        self.nodes[usize::from(sender)].stats.airtime += outcome.busy_until.since(at);
+        self.expect(sender, &outcome, fate);
+        let start = outcome.busy_until + self.waits.difs;
+        if fate == Fate::Acked && self.contention.is_common(start, outcome.nav) {
+            self.contention.resume_together(start, outcome.nav);
+        } else {
+            let own = self.apart(sender, &outcome, fate, at);
+            self.contention.resume(start, outcome.nav, &own);
+        }
+    }
+
+    /// Several senders.
+    fn collide(&mut self, at: Time) {
+        let senders = std::mem::take(&mut self.senders);
+        let mut own = std::mem::take(&mut self.own);
+        own.clear();
+        let survivor = self.captured(&senders);
+        let mut frames_end = at;
+        // From the last one on, so that steps of one nanosecond come in order without being sorted.
+        for sender in senders.iter().rev() {
+            let frames = self.attempt(*sender);
+            let end = at + frames.first();
+            let stats = &mut self.nodes[usize::from(*sender)].stats;
+            stats.collisions += 1;
+            stats.airtime += frames.first();
+            frames_end = frames_end.max(end);
+            if Some(*sender) != survivor {
+                let settled = end + frames.timeout;
+                self.expect_settled(settled, *sender, false);
+                own.push(Own { node: *sender, start: settled, deaf_until: settled });
+            }
+        }
+        let colliders = own.len();
+        let resumes = match survivor {
+            Some(survivor) => self.survive(at, survivor, frames_end, &mut own),
+            None => Resumes { busy_until: frames_end, nav: Time::ZERO, start: frames_end + self.waits.eifs },
+        };
+        let Resumes { busy_until, start, nav } = resumes;
+        let difs = self.waits.difs;
+        for own in &mut own[..colliders] {
+            let settled = own.start;
+            (own.start, own.deaf_until) = match self.params.after_collision {
+                AfterCollision::Standard if settled < busy_until => (busy_until + difs, self.deaf_until(settled)),
+                AfterCollision::Standard => (settled + self.waits.after_timeout, self.deaf_until(settled)),
+                AfterCollision::Eifs => (start.max(settled), settled - difs),
+            };
+        }
+        if self.recording {
+            for sender in senders.iter().filter(|sender| Some(**sender) != survivor) {
+                self.record(at, *sender, &self.frames(*sender), None);
+            }
+        }
+        self.contention.resume(start, nav, &own);
+        (self.senders, self.own) = (senders, own);
+    }
+
+    /// One frame of a collision is decoded by its receiver all the same.
+    fn survive(&mut self, at: Time, sender: u16, frames_end: Time, own: &mut Vec<Own>) -> Resumes {
+        let frames = self.frames(sender);
+        let fate = self.draw_fate(sender, &frames, true);
+        if self.recording {
+            self.record(at, sender, &frames, Some(fate));
+        }
+        let outcome = frames.outcome(&self.waits, at, fate);
+        self.nodes[usize::from(sender)].stats.airtime += outcome.busy_until.since(at + frames.first());
+        self.expect(sender, &outcome, fate);
+        let difs = self.waits.difs;
+        let mut resumes = Resumes { busy_until: frames_end, nav: Time::ZERO, start: frames_end + self.waits.eifs };
+        if outcome.busy_until > frames_end {
+            // Overhearers decode the answer, which ends their EIFS.
+            let Outcome { busy_until, nav, .. } = outcome;
+            resumes = Resumes { busy_until, nav, start: busy_until + difs };
+        }
+        own.extend(self.apart(sender, &outcome, fate, resumes.busy_until + difs));
+        resumes
+    }
+
+    /// Sender and receiver of an exchange count slots from their own times, not before `earliest`.
+    fn apart(&self, sender: u16, outcome: &Outcome, fate: Fate, earliest: Time) -> [Own; 2] {
+        let deaf_until = if fate == Fate::Acked { Time::ZERO } else { self.deaf_until(outcome.settled) };
+        let receiver = self.receiver(sender);
+        [
+            Own { node: sender, start: outcome.sender.max(earliest), deaf_until },
+            Own { node: receiver, start: outcome.receiver.max(earliest), deaf_until: Time::ZERO },
+        ]
+    }
+
+    /// A sender whose attempt settles then counts slots from `after_timeout` later at the earliest.
+    fn deaf_until(&self, settled: Time) -> Time {
+        settled + self.waits.after_timeout - self.waits.difs
+    }
+
+    /// Counts one attempt of a node's frame.
+    #[inline]
+    fn attempt(&mut self, sender: u16) -> Frames {
+        let node = &mut self.nodes[usize::from(sender)];
+        let service = node.service.as_mut().expect("a sender has a frame");
+        service.attempts += 1;
+        node.stats.attempts += 1;
+        let first = service.attempts == 1;
+        node.stats.frames += u64::from(first);
+        node.stats.retries += u64::from(!first);
+        self.frames(sender)
+    }
+
+    #[inline]
+    fn frames(&self, sender: u16) -> Frames {
+        let node = &self.nodes[usize::from(sender)];
+        let service = node.service.as_ref().expect("a sender has a frame");
+        let times = if sender == 0 { self.nodes[usize::from(service.to.0)].times } else { node.times };
+        let rts = self.phy.frame_bytes(service.bytes) > self.params.rts_threshold;
+        Frames::of(self.rates.get(times), service.bytes, rts)
+    }
+
+    #[inline]
+    pub(super) fn receiver(&self, sender: u16) -> u16 {
+        self.nodes[usize::from(sender)].service.as_ref().map_or(0, |s| s.to.0)
+    }
+
+    /// Notes when the packet arrives and when its sender knows.
+    #[inline]
+    fn expect(&mut self, sender: u16, outcome: &Outcome, fate: Fate) {
+        if let Some(at) = outcome.delivered {
+            self.agenda.push(Step { at, node: sender, what: Due::Deliver, seen: true });
+        }
+        self.expect_settled(outcome.settled, sender, fate == Fate::Acked);
+    }
+
+    #[inline]
+    fn expect_settled(&mut self, at: Time, sender: u16, acked: bool) {
+        let gives_up = |s: &Service<P>| s.attempts >= self.params.limit(&self.phy, &s.packet);
+        let seen = !acked && self.nodes[usize::from(sender)].service.as_ref().is_some_and(gives_up);
+        self.agenda.push(Step { at, node: sender, what: Due::Settle { acked }, seen });
+    }
+
+    /// Draws which frame of an exchange is lost first; `captured`: the one that contends is known to arrive.
+    #[inline]
+    fn draw_fate(&mut self, sender: u16, frames: &Frames, captured: bool) -> Fate {
+        let station = if sender == 0 { self.receiver(sender) } else { sender };
+        let node = &self.nodes[usize::from(station)];
+        let (up, down) = (node.loss_up, node.loss_down);
+        let (there, back) = if sender == 0 { (down, up) } else { (up, down) };
+        let mut lost = |probability: f64| probability > 0.0 && self.channel.chance(probability);
+        if frames.rts.is_some() {
+            if !captured && lost(there) {
+                return Fate::RtsLost;
+            }
+            if lost(back) {
+                return Fate::CtsLost;
+            }
+        }
+        let sure = captured && frames.rts.is_none();
+        if !sure && lost(there) {
+            return Fate::DataLost;
+        }
+        if lost(back) { Fate::AckLost } else { Fate::Acked }
+    }
+
+    /// The sender whose frame survives a collision at the node it is addressed to.
+    ///
+    /// A node that sends hears nothing; so when the access point sends, only its own frame can survive.
+    fn captured(&mut self, senders: &[u16]) -> Option<u16> {
+        let Loss::Shadowing { deviation_db, .. } = self.params.loss else { return None };
+        let by_access_point = senders.first() == Some(&0);
+        let receiver = if by_access_point { self.receiver(0) } else { 0 };
+        if senders.contains(&receiver) {
+            return None;
+        }
+        let mut sum = 0.0;
+        let mut strongest: Option<(u16, f64)> = None;
+        for sender in senders {
+            let metres = self.nodes[usize::from(*sender)].distance_to(&self.nodes[usize::from(receiver)]);
+            let mean = self.nodes[usize::from(*sender)].mean_power_at(&self.params, metres);
+            let power = self.channel.normal(mean, deviation_db);
+            sum += propagation::milliwatts(power);
+            let wanted = !by_access_point || *sender == 0;
+            if wanted && strongest.is_none_or(|(_, p)| power > p) {
+                strongest = Some((*sender, power));
+            }
+        }
+        let (sender, power) = strongest?;
+        let rest = sum - propagation::milliwatts(power);
+        let radio = &self.params.radio;
+        let survives = power >= propagation::dbm(radio.receive_threshold_w)
+            && power >= 10.0 * libm::log10(rest) + radio.capture_db;
+        survives.then_some(sender)
+    }
+}

@@ -1,0 +1,196 @@
+//! The medium as its host sees it: packets in, what became of them out.
+//!
+//! Two models of the air stand behind it, with one interface: [`crate::domain`] (everybody hears everybody, a
+//! transmission costs O(log stations)) and, with [`MediumParams::hidden`], [`crate::hidden`] (who hears whom follows
+//! from positions, powers and thresholds; O(stations)).
+//!
+//! # Time
+//!
+//! Times count from the start of the run. Event times are the model's own, however late [`Medium::poll`] is called,
+//! and `poll` commits nothing beyond the event it returns. [`Medium::on_packet`] may therefore be stamped with the
+//! time of the event just returned; a stamp older than what is committed already counts as that moment. Of things
+//! that fall on one nanosecond the model's own come first: an arrival then finds the medium busy.
+//!
+//! [`Medium::next_deadline`] names the moment of the next thing a host can see, or an earlier one: what happens
+//! unseen in between (a backoff ends, an ACK arrives) is caught up with at the next call. Whoever reads figures or changes
+//! settings while it runs polls until `None` first.
+
+use lasthop_core::packet::Packet;
+use lasthop_core::units::Time;
+
+use crate::attempt::Attempt;
+use crate::domain::Domain;
+use crate::params::{MediumParams, StationParams};
+use crate::phy::{Phy, Rate};
+use crate::propagation::Loss;
+use crate::snapshot::Snapshot;
+
+/// A radio: 0 is the access point, i the i-th station (from 1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub u16);
+
+impl NodeId {
+    /// The access point.
+    pub const ACCESS_POINT: Self = Self(0);
+}
+
+/// Where a packet was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The sender's queue was full.
+    Queue,
+    /// All attempts failed.
+    Air,
+}
+
+/// What happened to a packet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event<P> {
+    /// It reached the other end.
+    Delivered {
+        /// End of the data frame.
+        at: Time,
+        /// Sender.
+        from: NodeId,
+        /// Receiver.
+        to: NodeId,
+        /// The packet.
+        packet: P,
+    },
+    /// It is gone.
+    Dropped {
+        /// When the sender dropped it.
+        at: Time,
+        /// The sender.
+        node: NodeId,
+        /// Where.
+        place: Place,
+        /// The packet.
+        packet: P,
+    },
+}
+
+impl<P> Event<P> {
+    /// The model's time of the event.
+    #[must_use]
+    pub fn at(&self) -> Time {
+        match self {
+            Self::Delivered { at, .. } | Self::Dropped { at, .. } => *at,
+        }
+    }
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Medium<P>(Air<P>);
+
+#[derive(Clone, Debug)]
+enum Air<P> {
+    Shared(Domain<P>),
+}
+
+/// The same call of whichever model there is.
+macro_rules! air {
+    ($medium:expr, $air:ident => $call:expr) => {
+        match $medium {
+            Air::Shared($air) => $call,
+        }
+    };
+}
+
+impl<P: Packet + Copy> Medium<P> {
+    /// A silent medium.
+    ///
+    /// # Panics
+    ///
+    /// With more than 65,534 stations.
+    #[must_use]
+    pub fn new(params: MediumParams, stations: Vec<StationParams>, seed: u64) -> Self {
+        assert!(stations.len() < usize::from(u16::MAX), "a node is numbered by 16 bits");
+        Self(Air::Shared(Domain::new(params, &stations, seed)))
+    }
+
+    /// A packet for `to` at node `from`; one of them is the access point.
+    ///
+    /// A packet that finds the queue full comes back from [`Self::poll`] as dropped.
+    ///
+    /// # Panics
+    ///
+    /// With a node that the medium was not made with; so do the setters.
+    pub fn on_packet(&mut self, now: Time, from: NodeId, to: NodeId, packet: P) {
+        debug_assert!((from.0 == 0) != (to.0 == 0), "the medium carries between access point and station");
+        air!(&mut self.0, air => air.on_packet(now, from, to, packet));
+    }
+
+    /// The next event at or before `now`, in order of time.
+    pub fn poll(&mut self, now: Time) -> Option<Event<P>> {
+        air!(&mut self.0, air => air.poll(now))
+    }
+
+    /// When to call [`Self::poll`] again; `None`: nothing happens without another packet.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Time> {
+        air!(&self.0, air => air.next_deadline())
+    }
+
+    /// Figures since the start; queue means cover the time up to `now`.
+    #[must_use]
+    pub fn snapshot(&self, now: Time) -> Snapshot {
+        air!(&self.0, air => air.snapshot(now))
+    }
+
+    /// Packets that a node holds: queued and in service.
+    #[must_use]
+    pub fn backlog(&self, node: NodeId) -> usize {
+        air!(&self.0, air => air.backlog(node))
+    }
+
+    /// The air times in force.
+    #[must_use]
+    pub fn phy(&self) -> &Phy {
+        air!(&self.0, air => air.phy())
+    }
+
+    /// Data rate to and from a station, from the next attempt on.
+    pub fn set_station_rate(&mut self, station: NodeId, rate: Rate) {
+        air!(&mut self.0, air => air.set_station_rate(station, rate));
+    }
+
+    /// Moves a station, from the next frame on.
+    pub fn set_distance(&mut self, station: NodeId, metres: f64) {
+        air!(&mut self.0, air => air.set_distance(station, metres));
+    }
+
+    /// Frames lost to the channel, from the next frame on.
+    pub fn set_loss(&mut self, loss: Loss) {
+        air!(&mut self.0, air => air.set_loss(loss));
+    }
+
+    /// Packets a node's queue holds, from the next arrival on.
+    pub fn set_queue_limit(&mut self, node: NodeId, packets: usize) {
+        air!(&mut self.0, air => air.set_queue_limit(node, packets));
+    }
+
+    /// Transmissions of one frame, from the next decision on: for all frames, or for those up to the RTS threshold.
+    pub fn set_attempts(&mut self, attempts: u32, short_attempts: Option<u32>) {
+        let params = air!(&mut self.0, air => air.params_mut());
+        (params.attempts, params.short_attempts) = (attempts, short_attempts);
+    }
+
+    /// Transmissions of real-time packets' frames ([`Packet::is_realtime`]), from the next decision on; `None`: as
+    /// others.
+    pub fn set_realtime_attempts(&mut self, attempts: Option<u32>) {
+        air!(&mut self.0, air => air.params_mut()).realtime_attempts = attempts;
+    }
+
+    /// Whether [`Self::poll_attempt`] has something to tell of transmissions from now on.
+    pub fn record_attempts(&mut self, on: bool) {
+        air!(&mut self.0, air => air.record_attempts(on));
+    }
+
+    /// The next attempt that was not told yet, in the order in which they started. It may be told before it is over, with
+    /// what is to come of it; whoever records asks after every [`Self::poll`], since what is not told is kept.
+    pub fn poll_attempt(&mut self) -> Option<Attempt<P>> {
+        air!(&mut self.0, air => air.poll_attempt())
+    }
+}
