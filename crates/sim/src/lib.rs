@@ -5,7 +5,7 @@ mod control;
 mod engine;
 mod options;
 mod packet;
-pub mod pcap;
+mod pcap;
 mod refuse;
 mod report;
 mod sources;
