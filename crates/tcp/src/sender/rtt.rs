@@ -33,11 +33,11 @@ pub(super) struct RttEstimator {
     srtt: Option<Span>,
     rttvar: Span,
     /// Without backoff.
-    rto: Span,
+    base: Span,
     /// Doublings in force.
     backoff: u32,
     /// With backoff.
-    in_force: Span,
+    rto: Span,
     /// When the last sample was taken.
     sampled_at: Time,
 }
@@ -48,9 +48,9 @@ impl RttEstimator {
             min_rto,
             srtt: None,
             rttvar: Span::ZERO,
-            rto: INITIAL_RTO,
+            base: INITIAL_RTO,
             backoff: 0,
-            in_force: INITIAL_RTO,
+            rto: INITIAL_RTO,
             sampled_at: Time::ZERO,
         }
     }
@@ -65,7 +65,7 @@ impl RttEstimator {
                 self.rttvar = rtt / 2;
             }
             Some(_) if sent_at < self.sampled_at => {
-                self.in_force = self.rto;
+                self.rto = self.base;
                 return;
             }
             Some(srtt) => {
@@ -76,30 +76,30 @@ impl RttEstimator {
         }
         self.sampled_at = now;
         let spread = (self.rttvar * 4).max(GRANULARITY);
-        self.rto = (self.srtt.unwrap_or_default() + spread).max(self.min_rto);
-        self.in_force = self.rto;
+        self.base = (self.srtt.unwrap_or_default() + spread).max(self.min_rto);
+        self.rto = self.base;
     }
 
     /// The SYN had to be repeated: its round trip cannot be told.
     pub(super) fn after_lost_syn(&mut self) {
-        self.rto = RTO_AFTER_LOST_SYN;
+        self.base = RTO_AFTER_LOST_SYN;
         self.backoff = 0;
-        self.in_force = self.rto;
+        self.rto = self.base;
     }
 
     pub(super) fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
-        self.in_force = self.backed_off(self.backoff);
+        self.rto = self.backed_off(self.backoff);
     }
 
     /// The timeout in force.
     pub(super) fn rto(&self) -> Span {
-        self.in_force
+        self.rto
     }
 
     /// The timeout after `doublings` of its own, for what backs off apart from retransmissions.
     pub(super) fn backed_off(&self, doublings: u32) -> Span {
-        (self.rto * (1 << doublings.min(MAX_BACKOFF))).min(MAX_RTO)
+        (self.base * (1 << doublings.min(MAX_BACKOFF))).min(MAX_RTO)
     }
 
     pub(super) fn srtt(&self) -> Option<Span> {
