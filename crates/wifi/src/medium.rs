@@ -20,6 +20,7 @@ use lasthop_core::units::Time;
 
 use crate::attempt::Attempt;
 use crate::domain::Domain;
+use crate::hidden::Hidden;
 use crate::params::{MediumParams, StationParams};
 use crate::phy::{Phy, Rate};
 use crate::propagation::Loss;
@@ -87,6 +88,7 @@ pub struct Medium<P>(Air<P>);
 #[derive(Clone, Debug)]
 enum Air<P> {
     Shared(Domain<P>),
+    Hidden(Box<Hidden<P>>),
 }
 
 /// The same call of whichever model there is.
@@ -94,6 +96,7 @@ macro_rules! air {
     ($medium:expr, $air:ident => $call:expr) => {
         match $medium {
             Air::Shared($air) => $call,
+            Air::Hidden($air) => $call,
         }
     };
 }
@@ -107,6 +110,9 @@ impl<P: Packet + Copy> Medium<P> {
     #[must_use]
     pub fn new(params: MediumParams, stations: Vec<StationParams>, seed: u64) -> Self {
         assert!(stations.len() < usize::from(u16::MAX), "a node is numbered by 16 bits");
+        if params.hidden {
+            return Self(Air::Hidden(Box::new(Hidden::new(params, &stations, seed))));
+        }
         Self(Air::Shared(Domain::new(params, &stations, seed)))
     }
 
