@@ -1,7 +1,7 @@
 //! The medium as its host sees it: packets in, what became of them out.
 //!
-//! Two models of the air stand behind it, with one interface: [`crate::domain`] (everybody hears everybody, a
-//! transmission costs O(log stations)) and, with [`MediumParams::hidden`], [`crate::hidden`] (who hears whom follows
+//! Two models of the air stand behind it, with one interface: `domain` (everybody hears everybody, a
+//! transmission costs O(log stations)) and, with [`MediumParams::hidden`], `hidden` (who hears whom follows
 //! from positions, powers and thresholds; O(stations)).
 //!
 //! # Time
@@ -85,6 +85,8 @@ impl<P> Event<P> {
 #[derive(Clone, Debug)]
 pub struct Medium<P>(Air<P>);
 
+// There is one of it per run, and the common one is worth being reached without a pointer.
+#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug)]
 enum Air<P> {
     Shared(Domain<P>),

@@ -6,7 +6,7 @@
 //!   beginning and could not decode. The NAV of an RTS falls back when nothing is heard until the data should begin.
 //! - An RTS is answered only by a node without a NAV; a data frame always. A sender whose timeout comes while its answer
 //!   is under way waits for the end (the standard, 10.3.2.9, has it wait for whatever frame it hears begin).
-//! - Backoff, attempts, queues, timing rules: as in [`crate::domain`], whose events this gives to the nanosecond where
+//! - Backoff, attempts, queues, timing rules: as in `domain`, whose events this gives to the nanosecond where
 //!   everybody hears everybody and no frame survives a collision.
 //! - Without shadowing, power falls as in free space; [`crate::Loss::Fixed`] loses decodable frames at the node that
 //!   they are addressed to, as there.
