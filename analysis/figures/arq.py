@@ -9,13 +9,15 @@ from .catalogue import Drawn, Figure, Missing
 from .series import as_steps, cumulative, thin
 from .simulator import column, where
 from .stats import sample
-from .table import Line, three_columns
+from .table import LOSSES, MILLISECONDS, PERCENT, Line, markdown, shown, three_columns
 
 HOME = "papers/arq"
 CHAPTER = "arq.md"
 PIPE, QUEUE = 32, 50  # packets: the paper's bandwidth-delay product, and the access point's buffer
 RETRANSMISSIONS = [0, 1, 2, 3, 4]
 SENDERS = {"newreno": "TCP NewReno", "westwood-abse": "TCP Westwood (ABSE)"}
+ABSCISSA = "maximum number of retransmissions (attempts = this + 1)"
+COLOURS = {"newreno": style.GREEN, "westwood-abse": style.VERMILION}
 RUN_S = 100.0
 LINK_BPS = 11e6
 # Figure 4.7 has "a video stream" of a rate that the paper does not name.
@@ -74,12 +76,12 @@ def cumulative_delays(title, flows):
             "delay [ms]",
             "packets delivered with at most this delay",
         )
-        for sender, colour in (("westwood-abse", style.VERMILION), ("newreno", style.GREEN)):
+        for sender in ("westwood-abse", "newreno"):
             run = simulator.trace(HOME, settings(3, flows, sender))
             delays = [y for name in audio_names(flows) for _, y in run.curve(name, "delay_ms")]
             if not delays:
                 raise Missing("the trace holds no delay_ms")
-            style.line(axes, thin(cumulative(delays), 300), color=colour, label=SENDERS[sender])
+            style.line(axes, thin(cumulative(delays), 300), color=COLOURS[sender], label=SENDERS[sender])
         axes.set(xlim=(60, 220), ylim=(0, None))
         axes.legend(loc="lower right")
         return Drawn(made)
@@ -90,117 +92,102 @@ def cumulative_delays(title, flows):
 # The text's figures, as a table; causes of loss as a picture of their own.
 
 PAPER = {
-    ("newreno", 1, 1): 13.19, ("newreno", 1, 5): 12.76, ("westwood-abse", 1, 1): 13.72, ("westwood-abse", 1, 5): 12.38,
-    # The text gives the pairs (27.51, 29.05) and (33.23, 34.31) for 1 and 5 streams, in this order, as it says.
-    ("newreno", 3, 1): 29.05, ("newreno", 3, 5): 34.31, ("westwood-abse", 3, 1): 27.51, ("westwood-abse", 3, 5): 33.23,
-}  # fmt: skip
-NS2_SENDER = {"newreno": "newreno"}  # ns-2's Westwood is Linux's Westwood+, no ABSE: it stands beside nothing
+    ("newreno", 1, 1): 13.19,
+    ("newreno", 1, 5): 12.76,
+    ("westwood-abse", 1, 1): 13.72,
+    ("westwood-abse", 1, 5): 12.38,
+    # The text gives (27.51, 29.05) for 1 and (33.23, 34.31) for 5 streams.
+    ("westwood-abse", 3, 1): 27.51,
+    ("newreno", 3, 1): 29.05,
+    ("westwood-abse", 3, 5): 33.23,
+    ("newreno", 3, 5): 34.31,
+}
+NS2_SENDER = {"newreno": "newreno", "westwood-abse": "westwood"}
+UNNAMED = "[what it leaves unnamed](#what-the-paper-leaves-unnamed)"
+THRESHOLD = "[Westwood's threshold](#westwoods-threshold)"
+WHY_PAPER = {"newreno": UNNAMED, "westwood-abse": THRESHOLD}
+WHY_NS2 = {"newreno": "", "westwood-abse": "its Westwood is another, with SACK"}
 
 
 def sweeps(simulator):
     """{(sender, streams): rows over all retransmissions}."""
-    return {
-        (sender, flows): simulator.sweep(HOME, settings(RETRANSMISSIONS, flows, sender))
-        for sender in SENDERS
-        for flows in (1, 5)
-    }
+    cases = [(sender, flows) for sender in SENDERS for flows in (1, 5)]
+    return {case: simulator.sweep(HOME, settings(RETRANSMISSIONS, case[1], case[0])) for case in cases}
 
 
 def throughput(simulator):
-    runs = sweeps(simulator)
-    made, axes = style.figure(
-        "TCP's share of the channel over retransmissions",
-        "maximum number of retransmissions (attempts = this + 1)",
-        "TCP payload, % of 11 Mbit/s",
-    )
+    made, axes = style.figure("TCP's share of the channel", ABSCISSA, "TCP payload, % of 11 Mbit/s")
     lines = []
-    looks = {
-        ("newreno", 1): (style.GREEN, "-"),
-        ("newreno", 5): (style.GREEN, "--"),
-        ("westwood-abse", 1): (style.VERMILION, "-"),
-        ("westwood-abse", 5): (style.VERMILION, "--"),
-    }
-    for (sender, flows), rows in runs.items():
-        colour, dash = looks[sender, flows]
+    for (sender, flows), rows in sweeps(simulator).items():
         ours = [utilisation(where(rows, wifi__attempts=r + 1)) for r in RETRANSMISSIONS]
-        style.points(axes, RETRANSMISSIONS, ours, f"{SENDERS[sender]}, {flows} audio", color=colour, linestyle=dash)
+        look = {"color": COLOURS[sender], "linestyle": "-" if flows == 1 else "--"}
+        style.points(axes, RETRANSMISSIONS, ours, f"{SENDERS[sender]}, {flows} audio", **look)
         for r, value in zip(RETRANSMISSIONS, ours):
-            beside = peers.arq("tcp_percent", r + 1, flows, NS2_SENDER[sender]) if sender in NS2_SENDER else None
+            what = f"{SENDERS[sender]}, {r} retransmissions, {flows} audio [%]"
+            ns2 = peers.arq("tcp_percent", r + 1, flows, NS2_SENDER[sender])
             lines.append(
-                Line(
-                    f"{SENDERS[sender]}, {r} retransmissions, {flows} audio [%]",
-                    value,
-                    PAPER.get((sender, r, flows)),
-                    beside,
-                    WHY_SHARE,
-                )
+                Line(what, value, PERCENT, PAPER.get((sender, r, flows)), ns2, WHY_PAPER[sender], WHY_NS2[sender])
             )
     axes.set(ylim=(0, 40), xticks=RETRANSMISSIONS)
     style.legend_below(axes)
     return Drawn(made, three_columns(lines))
 
 
-WHY_SHARE = ""
+# What the report counts, what ns-2's file calls it, and what the paper says of it, by retransmissions.
+COUNTED = (
+    ("TCP packets lost on the air", "flows.ftp.lost.air", "lost_air", LOSSES, {1: "all", 3: "none", 4: "none"}),
+    (
+        "TCP packets dropped by the queue",
+        "flows.ftp.lost.ap_queue",
+        "lost_queue",
+        LOSSES,
+        {1: "none", 3: "all", 4: "all"},
+    ),
+    ("delay of the audio, p50 [ms]", "flows.audio.delay.p50", "delay_p50_ms", MILLISECONDS, {}),
+    ("delay of the audio, p95 [ms]", "flows.audio.delay.p95", "delay_p95_ms", MILLISECONDS, {}),
+)
 
 
 def causes(simulator):
     """Where the losses of TCP went, and the audio's delay: what the paper states in words."""
     runs = sweeps(simulator)
     lines = []
-    for sender, flows in (("newreno", 1), ("westwood-abse", 1)):
+    for sender in SENDERS:
         for r in RETRANSMISSIONS:
-            rows = where(runs[sender, flows], wifi__attempts=r + 1)
-            of = lambda field: sample(column(rows, field))
-            beside = lambda field: peers.arq(field, r + 1, flows, NS2_SENDER[sender]) if sender in NS2_SENDER else None
-            what = f"{SENDERS[sender]}, {r} retransmissions:"
-            says = {1: ("all", "none"), 3: ("none", "all"), 4: ("none", "all")}.get(r, ("-", "-"))
-            lines += [
-                Line(
-                    f"{what} TCP packets lost on the air",
-                    of("flows.ftp.lost.air"),
-                    says[0],
-                    beside("lost_air"),
-                    WHY_CAUSES,
-                    1,
-                    0.1,
-                    2,
-                ),
-                Line(
-                    f"{what} TCP packets dropped by the queue",
-                    of("flows.ftp.lost.ap_queue"),
-                    says[1],
-                    beside("lost_queue"),
-                    WHY_CAUSES,
-                    1,
-                    0.1,
-                    2,
-                ),
-                Line(
-                    f"{what} delay of the audio, p50 [ms]",
-                    of("flows.audio.delay.p50"),
-                    None,
-                    beside("delay_p50_ms"),
-                    WHY_DELAY,
-                    1,
-                    0.15,
-                    0.2,
-                ),
-                Line(
-                    f"{what} delay of the audio, p95 [ms]",
-                    of("flows.audio.delay.p95"),
-                    None,
-                    beside("delay_p95_ms"),
-                    WHY_DELAY,
-                    1,
-                    0.15,
-                    0.2,
-                ),
-            ]
+            rows = where(runs[sender, 1], wifi__attempts=r + 1)
+            for name, field, theirs, rule, says in COUNTED:
+                what = f"{SENDERS[sender]}, {r} retransmissions: {name}"
+                ns2 = peers.arq(theirs, r + 1, 1, NS2_SENDER[sender])
+                ours = sample(column(rows, field))
+                lines.append(Line(what, ours, rule, says.get(r), ns2, why_ns2=WHY_NS2[sender]))
     return Drawn(table=three_columns(lines))
 
 
-WHY_CAUSES = ""
-WHY_DELAY = ""
+def unnamed(simulator):
+    """TCP's share where the settings that the paper does not name are others."""
+    table = [["ACK rate", "preamble", "deviation", "1 retransmission [%]", "3 retransmissions [%]"]]
+    for rate in ("1Mbit/s", "2Mbit/s", "11Mbit/s"):
+        for preamble in ("long", "short"):
+            more = {"wifi.control_rate": rate, "wifi.preamble": preamble, "wifi.loss.deviation": ["7.5dB", "4dB"]}
+            rows = simulator.sweep(HOME, {**settings([1, 3]), **more})
+            for deviation in more["wifi.loss.deviation"]:
+                these = [row for row in rows if row["wifi.loss.deviation"] == deviation]
+                shares = [shown(utilisation(where(these, wifi__attempts=r + 1)), 2) for r in (1, 3)]
+                table.append([rate, preamble, deviation, *shares])
+    return Drawn(table=markdown(table))
+
+
+def threshold(simulator):
+    """The two senders over the paper's round trip of 146 ms, and over one of 73 ms."""
+    table = [["round trip", "", "TCP [%]", "audio delay, mean [ms]", "p50 [ms]", "p95 [ms]", "mean window [packets]"]]
+    for trip, delay in (("146 ms", "70ms"), ("73 ms", "33.5ms")):
+        for sender in SENDERS:
+            rows = simulator.sweep(HOME, {**settings(3, 1, sender), "line.delay": delay}, seeds=100)
+            of = lambda field: shown(sample(column(rows, field)), 1)
+            delays = [of(f"flows.audio.delay.{name}") for name in ("mean", "p50", "p95")]
+            table.append([trip, SENDERS[sender], shown(utilisation(rows), 2), *delays, of("flows.ftp.tcp.cwnd_mean")])
+    return Drawn(table=markdown(table))
+
 
 FIGURES = [
     Figure("arq-4.1", "NewReno, 1 audio, 1 retransmission", CHAPTER, windows("TCP NewReno and 1 UDP", 1, 1, "newreno")),
@@ -226,4 +213,6 @@ FIGURES = [
     ),
     Figure("arq-share", "TCP's share over retransmissions", CHAPTER, throughput, short=True),
     Figure("arq-causes", "causes of loss, and the audio's delay", CHAPTER, causes),
+    Figure("arq-unnamed", "settings that the paper does not name", CHAPTER, unnamed),
+    Figure("arq-threshold", "Westwood's threshold and the round trip", CHAPTER, threshold),
 ]

@@ -4,7 +4,7 @@ Retransmissions r are `attempts` = r + 1.
 """
 
 from . import style
-from .arq import CHAPTER, HOME, RETRANSMISSIONS, SENDERS, settings, utilisation
+from .arq import ABSCISSA, CHAPTER, COLOURS, HOME, RETRANSMISSIONS, SENDERS, settings, utilisation
 from .catalogue import Drawn, Figure, Missing
 from .series import cumulative, jitter, thin
 from .simulator import column, where
@@ -20,9 +20,7 @@ def beside_each_other(simulator):
     attempts = {"wifi.attempts": [r + 1 for r in RETRANSMISSIONS]}
     mixed = simulator.sweep(PAIR, attempts)
     equals = simulator.sweep(PAIR, {**attempts, "flow.westwood.cc": "newreno"})
-    made, axes = style.figure(
-        "Westwood (ABSE) beside NewReno", "maximum number of retransmissions (attempts = this + 1)", "goodput [Mbit/s]"
-    )
+    made, axes = style.figure("Westwood (ABSE) beside NewReno", ABSCISSA, "goodput [Mbit/s]")
     mbps = lambda rows, r, flow: sample(
         x / 1e6 for x in column(where(rows, wifi__attempts=r + 1), f"flows.{flow}.goodput_bps")
     )
@@ -49,7 +47,7 @@ def queue_size(simulator):
     made, (above, below) = style.plt.subplots(2, 1, figsize=(6.4, 4.6), sharex=True)
     above.set_title("The access point's queue; at most 3 retransmissions (attempts = 4), 1 audio")
     table = [["", *(f"{q} packets" for q in QUEUES)]]
-    for sender, colour in (("newreno", style.GREEN), ("westwood-abse", style.VERMILION)):
+    for sender, colour in COLOURS.items():
         rows = simulator.sweep(HOME, {**settings(3, 1, sender), "wifi.queue.limit": QUEUES})
         of = lambda q: where(rows, wifi__queue__limit=q)
         share = [utilisation(of(q)) for q in QUEUES]
@@ -72,7 +70,7 @@ def jitter_two_or_three(simulator):
         "share of packets with at most this jitter",
     )
     table = [["", "mean [ms]", "variance [ms²]", "maximum [ms]", "delay p95 [ms]", "lost", "TCP [% of 11 Mbit/s]"]]
-    for sender, colour in (("newreno", style.GREEN), ("westwood-abse", style.VERMILION)):
+    for sender, colour in COLOURS.items():
         rows = simulator.sweep(HOME, settings([2, 3], 1, sender))
         for r, dash in ((2, "--"), (3, "-")):
             delays = simulator.trace(HOME, settings(r, 1, sender)).curve("audio", "delay_ms")

@@ -46,7 +46,7 @@ class Simulator:
         self.binary = Path(binary)
         self.most_seeds = most_seeds
         self.say = say
-        self.commands = []
+        self.read = {}
         self.folder = Path(cache) / hashlib.sha256(self.binary.read_bytes()).hexdigest()[:16]
 
     def sweep(self, scenario, vary, seeds=20):
@@ -62,9 +62,11 @@ class Simulator:
             arguments += ["--vary" if varied else "--set", f"{key}={values}"]
         arguments += ["--seeds", str(seeds)]
         path = self._place(scenario, arguments, ".rows.jsonl")
-        # Also when the file is there: only the sweep knows whether all of its rows are.
-        self._call(arguments + ["-o", str(path)])
-        return read_rows(path)
+        if path not in self.read:
+            # Also when the file is there: only the sweep knows whether all of its rows are.
+            self._call(arguments + ["-o", str(path)])
+            self.read[path] = read_rows(path)
+        return self.read[path]
 
     def trace(self, scenario, settings, seed=1):
         """One run with everything that changed in it."""
@@ -83,13 +85,19 @@ class Simulator:
     def _place(self, scenario, arguments, ending):
         text = (SCENARIOS / f"{scenario}.toml").read_bytes()
         name = hashlib.sha256(text + "\0".join(arguments).encode()).hexdigest()[:16]
-        self.commands.append(shlex.join(["lasthop", *arguments]))
         self.folder.mkdir(parents=True, exist_ok=True)
         return self.folder / f"{scenario.replace('/', '-')}-{name}{ending}"
 
     def _call(self, arguments):
         self.say("  " + shlex.join(["lasthop", *arguments]))
-        done = subprocess.run([self.binary, *arguments], cwd=ROOT, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(
+            [self.binary, *arguments],
+            cwd=ROOT,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
         if done.returncode != 0:
             raise Failed(f"{shlex.join(['lasthop', *arguments])}\n{done.stderr.strip()}")
 

@@ -10,46 +10,50 @@ from .stats import Sample, outside
 
 
 @dataclass(frozen=True)
+class Rule:
+    """How a quantity is shown, and what counts as no difference: a share of the published value, or so much at least."""
+
+    digits: int
+    share: float = 0.03
+    least: float = 0.0
+
+
+PACKETS = Rule(0)
+PERCENT = Rule(2)
+MILLISECONDS = Rule(2, share=0.15, least=0.2)
+LOSSES = Rule(1, share=0.1, least=2.0)
+
+
+@dataclass(frozen=True)
 class Line:
-    """One quantity: what the paper says, what ns-2 gave, what we measured, and why they differ where they do."""
+    """One quantity: what we measured, what the paper says (a number, or words) and ns-2 gave, and why they differ."""
 
     what: str
     ours: Sample
-    paper: object = None  # a number, or a text where the paper gives no number
+    rule: Rule
+    paper: object = None
     ns2: Sample = None
-    why: str = ""
-    digits: int = 2
-    share: float = 0.03  # differences up to this share of the published value, or
-    least: float = 0.0  # up to this, count as none
+    why_paper: str = ""
+    why_ns2: str = ""
 
 
 def three_columns(lines):
     """The table of a figure: the paper, ns-2, ours, and the reason where they differ by more than the spread."""
     rows = [["", "the paper", "ns-2.35", "ours", "where they differ, why"]]
     for line in lines:
-        rows.append(
-            [
-                line.what,
-                shown(line.paper, line.digits),
-                shown(line.ns2, line.digits),
-                shown(line.ours, line.digits),
-                reason(line),
-            ]
-        )
+        published = [shown(value, line.rule.digits) for value in (line.paper, line.ns2)]
+        rows.append([line.what, *published, shown(line.ours, line.rule.digits), reason(line)])
     return markdown(rows)
 
 
 def reason(line):
     """Empty while ours agrees with every number beside it; the reason, or that there is none, where it does not."""
-    published = [("the paper", line.paper), ("ns-2", line.ns2)]
-    off = [
-        name
-        for name, value in published
-        if not isinstance(value, str) and outside(line.ours, value, line.share, line.least)
-    ]
-    if not off:
-        return ""
-    return f"{' and '.join(off)}: {line.why or '**not explained**'}"
+    beside = (("the paper", line.paper, line.why_paper), ("ns-2", line.ns2, line.why_ns2))
+    return "; ".join(
+        f"{name}: {why or '**not explained**'}"
+        for name, value, why in beside
+        if not isinstance(value, str) and outside(line.ours, value, line.rule.share, line.rule.least)
+    )
 
 
 def shown(value, digits):

@@ -1,6 +1,7 @@
 """Where a formula knows the answer: saturation throughput (Bianchi 2000) and what retransmissions leave of a loss."""
 
 import math
+import re
 from . import style
 from .bianchi import B, G, bianchi
 from .catalogue import Drawn, Figure
@@ -20,7 +21,7 @@ def saturation(simulator):
         ("theory/saturation", "802.11g", G, style.VERMILION), ("theory/saturation-b", "802.11b", B, style.BLUE)
     )[::-1]:  # fmt: skip
         rows = simulator.sweep(scenario, {"station.S.count": STATIONS, "wifi.after_collision": "eifs"}, seeds=5)
-        ours = [sample(rate(row, n) / 1e6 for row in where(rows, station__S__count=n)) for n in STATIONS]
+        ours = [sample(rate(row) / 1e6 for row in where(rows, station__S__count=n)) for n in STATIONS]
         theirs = [bianchi(n, timing) for n in STATIONS]
         style.line(
             axes,
@@ -37,14 +38,9 @@ def saturation(simulator):
     return Drawn(made, markdown(table + cells))
 
 
-def rate(row, stations):
+def rate(row):
     """IP bit/s of all stations together."""
-    return math.fsum(row[f"flows.{name}.rate_bps"] for name in names("load", stations))
-
-
-def names(flow, count):
-    """Counted hosts are numbered also when there is one, and their flows with them."""
-    return [f"{flow}.{i}" for i in range(1, count + 1)]
+    return math.fsum(value for key, value in row.items() if re.fullmatch(r"flows\.load(\.\d+)?\.rate_bps", key))
 
 
 def residual_loss(simulator):

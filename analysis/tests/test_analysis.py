@@ -76,11 +76,10 @@ class Series(unittest.TestCase):
 
 class Tables(unittest.TestCase):
     def test_a_difference_without_a_reason_is_shown_as_one(self):
-        agrees = table.Line("a", Sample(10.0, 1.0, 4), paper=10.5, ns2=Sample(10.2, 1.0, 4))
-        differs = table.Line("b", Sample(10.0, 0.1, 4), paper=12.0)
-        explained = table.Line(
-            "c", Sample(10.0, 0.1, 4), paper="within 10", ns2=Sample(20.0, 1.0, 4), why="another radio"
-        )
+        near, far = Sample(10.2, 1.0, 4), Sample(20.0, 1.0, 4)
+        agrees = table.Line("a", Sample(10.0, 1.0, 4), table.PERCENT, paper=10.5, ns2=near)
+        differs = table.Line("b", Sample(10.0, 0.1, 4), table.PERCENT, paper=12.0)
+        explained = table.Line("c", Sample(10.0, 0.1, 4), table.PERCENT, "within 10", far, why_ns2="another radio")
         text = table.three_columns([agrees, differs, explained]).splitlines()
         self.assertEqual(text[2], "| a | 10.50 | 10.20 +- 1.00 | 10.00 +- 1.00 |  |")
         self.assertEqual(text[3], "| b | 12.00 | - | 10.00 +- 0.10 | the paper: **not explained** |")

@@ -48,7 +48,7 @@ impl Retune {
     }
 
     /// Makes it so.
-    pub fn apply<P: Packet>(&self, air: &mut Medium<P>) {
+    pub fn apply<P: Packet + Copy>(&self, air: &mut Medium<P>) {
         for (i, station) in self.stations.iter().enumerate() {
             let node = NodeId(i as u16 + 1);
             air.set_station_rate(node, station.rate);

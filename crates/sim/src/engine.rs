@@ -18,6 +18,7 @@ use crate::connection::Connection;
 use crate::control::WindowControl;
 use crate::options::{Options, Progress};
 use crate::packet::{Sacks, SimPacket, flag};
+use crate::pcap::{Capture, Ends};
 use crate::sources::{SourceId, Sources};
 use crate::trace::Tracer;
 use crate::wires::{WireId, Wires};
@@ -72,6 +73,7 @@ pub struct Engine<'a, 'o> {
     pub(crate) control: Option<WindowControl>,
     sacks: Sacks,
     tracer: Tracer,
+    capture: Option<Capture<'o>>,
     changes: usize,
     marks: Vec<Time>,
     failed: Option<SimError>,
@@ -100,13 +102,24 @@ impl<'a, 'o> Engine<'a, 'o> {
         targets.extend([Target::Controller, Target::Change, Target::Mark]);
         let control = scenario.control.window.as_ref().map(|wanted| WindowControl::new(scenario, wanted));
         let marks = [scenario.youngest_start(), scenario.measure_from];
+        let mut air = Medium::new(params, stations, scenario.seed);
+        air.record_attempts(options.pcap.is_some());
+        let scale = |i: usize| match &flows[i].play {
+            Play::Tcp(connection) => connection.seen().scale,
+            Play::Schedule { .. } => 0,
+        };
+        let capture = match options.pcap.take() {
+            Some(out) => Some(Capture::new(out, *air.phy(), Ends::of(scenario, scale))?),
+            None => None,
+        };
         let mut engine = Self {
             end: Time::ZERO + scenario.duration,
             events: 0,
             sources: Sources::new(targets.len()),
             targets,
             wires,
-            air: Medium::new(params, stations, scenario.seed),
+            air,
+            capture,
             flows,
             control,
             sacks: Sacks::default(),
@@ -208,6 +221,9 @@ impl<'a, 'o> Engine<'a, 'o> {
     fn on_air(&mut self, now: Time) {
         self.events += 1;
         while let Some(event) = self.air.poll(now) {
+            if self.capture.is_some() {
+                self.write_attempts();
+            }
             match event {
                 wifi::Event::Delivered { from, to, packet, .. } => {
                     if to == NodeId::ACCESS_POINT {
@@ -225,6 +241,17 @@ impl<'a, 'o> Engine<'a, 'o> {
                     };
                     self.lose(packet, place);
                 }
+            }
+        }
+    }
+
+    /// Before an event is acted on: it gives back the place of its SACK blocks. (A repetition after a lost ACK comes
+    /// later still and may show the blocks of another.)
+    fn write_attempts(&mut self) {
+        let Some(capture) = &mut self.capture else { return };
+        while let Some(attempt) = self.air.poll_attempt() {
+            if let Err(error) = capture.attempt(&attempt, self.sacks.at(attempt.packet.sack)) {
+                self.failed = Some(error.into());
             }
         }
     }

@@ -51,6 +51,9 @@ impl Packet for SimPacket {
     fn bytes(&self) -> u32 {
         u32::from(self.bytes)
     }
+    fn is_realtime(&self) -> bool {
+        self.has(flag::REALTIME)
+    }
 }
 
 const _: () = assert!(size_of::<SimPacket>() == 32);

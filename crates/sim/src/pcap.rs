@@ -26,8 +26,8 @@ use lasthop_core::units::{Span, Time};
 use lasthop_home::address::FIRST_PORT;
 use lasthop_home::scenario::{Flow, HostId, Kind as FlowKind, Scenario};
 use lasthop_tcp::SackBlocks;
-use lasthop_wifi::Rate;
 use lasthop_wifi::phy::Phy;
+use lasthop_wifi::{Frame, NodeId, Rate};
 
 use crate::packet::SimPacket;
 
@@ -37,6 +37,9 @@ const RADIOTAP: u32 = 127;
 const RECORD_BYTES: usize = 16;
 /// Most bytes of a record: radiotap 23, 802.11 24, LLC 8, IPv4 20, TCP 60.
 const SNAP: u32 = 256;
+
+/// One attempt of the medium at a packet.
+type Attempt = lasthop_wifi::Attempt<SimPacket>;
 
 /// What a capture says of a flow's two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,55 +75,19 @@ impl Ends {
     }
 }
 
-/// A frame that was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sent {
-    /// Its first bit.
-    pub at: Time,
-    /// To its last.
-    pub lasts: Span,
-    /// What it was sent at.
-    pub rate: Rate,
-}
-
-/// One attempt of the medium at a packet, with the frames that it came to.
-#[derive(Clone, Copy, Debug)]
-pub struct Attempt {
-    /// Who sends: the access point or a station.
-    pub from: HostId,
-    /// To whom.
-    pub to: HostId,
-    /// Whether it was tried before.
-    pub is_retry: bool,
-    /// Announces the exchange.
-    pub rts: Option<Sent>,
-    /// The receiver's answer.
-    pub cts: Option<Sent>,
-    /// The sender's own announcement, for radios that do not hear the data.
-    pub cts_to_self: Option<Sent>,
-    /// The packet.
-    pub data: Option<Sent>,
-    /// The receiver's answer.
-    pub ack: Option<Sent>,
-    /// What was to be carried.
-    pub packet: SimPacket,
-    /// Its SACK blocks.
-    pub sacks: SackBlocks,
-}
-
 /// A frame as it is written.
 struct AirFrame<'a> {
     from: HostId,
     to: HostId,
-    sent: Sent,
+    sent: Frame,
     /// How long others keep silent after it.
     nav: Span,
     kind: Kind<'a>,
 }
 
 enum Kind<'a> {
-    /// Carries the packet of the attempt.
-    Data(&'a Attempt),
+    /// Carries the packet of the attempt, and its SACK blocks.
+    Data(&'a Attempt, SackBlocks),
     Ack,
     Rts,
     Cts,
@@ -164,21 +131,22 @@ impl<'a> Capture<'a> {
         Ok(Self { out, phy, flows, senders: Vec::new(), identification: 0, record })
     }
 
-    /// Writes the frames of an attempt. Attempts come in the order in which they began; frames of attempts that
+    /// Writes the frames of an attempt at a packet with these SACK blocks. Attempts come in the order in which they began; frames of attempts that
     /// collided stand in the order of the attempts.
     ///
     /// # Errors
     /// The write's.
-    pub fn attempt(&mut self, attempt: &Attempt) -> io::Result<()> {
-        let Attempt { from, to, rts, cts, cts_to_self, data, ack, .. } = *attempt;
+    pub fn attempt(&mut self, attempt: &Attempt, sacks: SackBlocks) -> io::Result<()> {
+        let Attempt { rts, cts, cts_to_self, data, ack, .. } = *attempt;
+        let (from, to) = (host(attempt.from), host(attempt.to));
         let sender = self.begin(attempt);
         let nav_end = self.nav_end(attempt, sender.rate);
-        let until_end = |sent: Sent| nav_end.since(sent.at + sent.lasts);
+        let until_end = |sent: Frame| nav_end.since(sent.end());
         let frames = [
             rts.map(|sent| AirFrame { from, to, sent, nav: until_end(sent), kind: Kind::Rts }),
             cts.map(|sent| AirFrame { from: to, to: from, sent, nav: until_end(sent), kind: Kind::Cts }),
             cts_to_self.map(|sent| AirFrame { from, to: from, sent, nav: until_end(sent), kind: Kind::Cts }),
-            data.map(|sent| AirFrame { from, to, sent, nav: until_end(sent), kind: Kind::Data(attempt) }),
+            data.map(|sent| AirFrame { from, to, sent, nav: until_end(sent), kind: Kind::Data(attempt, sacks) }),
             ack.map(|sent| AirFrame { from: to, to: from, sent, nav: Span::ZERO, kind: Kind::Ack }),
         ];
         frames.iter().flatten().try_for_each(|frame| self.write(frame, sender))
@@ -186,10 +154,7 @@ impl<'a> Capture<'a> {
 
     /// Counts a packet or an attempt at it.
     fn begin(&mut self, attempt: &Attempt) -> Sender {
-        let number = match attempt.from {
-            HostId::Station(i) => i + 1,
-            _ => 0,
-        };
+        let number = usize::from(attempt.from.0);
         if self.senders.len() <= number {
             self.senders.resize(number + 1, Sender::default());
         }
@@ -211,10 +176,10 @@ impl<'a> Capture<'a> {
         let phy = &self.phy;
         let after = |data_end: Time, rate: Rate| data_end + phy.sifs() + phy.answer(rate);
         match (attempt.data, attempt.rts) {
-            (Some(data), _) => after(data.at + data.lasts, data.rate),
+            (Some(data), _) => after(data.end(), data.rate),
             (None, Some(rts)) => {
                 let rate = last.unwrap_or(rts.rate);
-                let cts_end = rts.at + rts.lasts + phy.sifs() + phy.answer(rate);
+                let cts_end = rts.end() + phy.sifs() + phy.answer(rate);
                 after(cts_end + phy.sifs() + phy.data(rate, u32::from(attempt.packet.bytes)), rate)
             }
             (None, None) => Time::ZERO,
@@ -225,24 +190,27 @@ impl<'a> Capture<'a> {
         let record = &mut self.record;
         record.clear();
         record.extend([0; RECORD_BYTES]);
-        let retries = matches!(frame.kind, Kind::Data(_)).then_some(sender.retries);
+        let retries = matches!(frame.kind, Kind::Data(..)).then_some(sender.retries);
         let radiotap = dot11::radiotap(record, &self.phy, frame.sent, retries);
         let on_air = match frame.kind {
             Kind::Ack | Kind::Cts | Kind::Rts => dot11::control(record, frame),
-            Kind::Data(attempt) => {
+            Kind::Data(Attempt { packet, .. }, ref sacks) => {
                 dot11::data(record, frame, sender);
-                let Attempt { packet, sacks, .. } = attempt;
                 let Some(ends) = self.flows.get(packet.flow as usize) else { return Ok(()) };
                 let identification = self.identification;
                 dot11::DATA_BYTES + ip::Packet { ends, packet, sacks, identification, sender: frame.from }.write(record)
             }
         };
         let captured = (record.len() - RECORD_BYTES) as u32;
-        let ns = frame.sent.at.as_nanos();
+        let ns = frame.sent.start.as_nanos();
         let words = [(ns / 1_000_000_000) as u32, (ns % 1_000_000_000) as u32, captured, radiotap + on_air];
         for (word, place) in words.iter().zip(record.chunks_exact_mut(4)) {
             place.copy_from_slice(&word.to_le_bytes());
         }
         self.out.write_all(record)
     }
+}
+
+fn host(node: NodeId) -> HostId {
+    node.0.checked_sub(1).map_or(HostId::AccessPoint, |station| HostId::Station(usize::from(station)))
 }

@@ -2,10 +2,10 @@
 
 use lasthop_home::address::{Mac, mac};
 use lasthop_home::scenario::HostId;
-use lasthop_wifi::Rate;
 use lasthop_wifi::phy::{ACK_BYTES, Phy, Preamble, RTS_BYTES};
+use lasthop_wifi::{Frame, Rate};
 
-use super::{AirFrame, Kind, Sender, Sent};
+use super::{AirFrame, Kind, Sender};
 
 /// Header of a data frame and LLC/SNAP, bytes.
 pub(super) const DATA_BYTES: u32 = 24 + 8;
@@ -44,7 +44,7 @@ const RETRY: u8 = 8;
 const SNAP_IPV4: [u8; 8] = [0xaa, 0xaa, 3, 0, 0, 0, 8, 0];
 
 /// The radiotap header of a frame, each field at a multiple of its size; returns its length.
-pub(super) fn radiotap(out: &mut Vec<u8>, phy: &Phy, sent: Sent, retries: Option<u8>) -> u32 {
+pub(super) fn radiotap(out: &mut Vec<u8>, phy: &Phy, sent: Frame, retries: Option<u8>) -> u32 {
     let mut present = field::TSFT | field::FLAGS | field::RATE | field::CHANNEL;
     let mut length = 22u16;
     if retries.is_some() {
@@ -56,7 +56,7 @@ pub(super) fn radiotap(out: &mut Vec<u8>, phy: &Phy, sent: Sent, retries: Option
     out.extend([0, 0]);
     out.extend(length.to_le_bytes());
     out.extend(present.to_le_bytes());
-    out.extend((sent.at.as_nanos() / 1000).to_le_bytes());
+    out.extend((sent.start.as_nanos() / 1000).to_le_bytes());
     out.push(if short { SHORT_PREAMBLE } else { 0 });
     out.push((rate.bit_rate().as_bps() / 500_000) as u8);
     out.extend(FREQUENCY.to_le_bytes());
@@ -70,7 +70,7 @@ pub(super) fn control(out: &mut Vec<u8>, frame: &AirFrame<'_>) -> u32 {
     let (kind, transmitter, bytes) = match frame.kind {
         Kind::Rts => (RTS, Some(mac(frame.from)), RTS_BYTES),
         Kind::Cts => (CTS, None, ACK_BYTES),
-        Kind::Ack | Kind::Data(_) => (ACK, None, ACK_BYTES),
+        Kind::Ack | Kind::Data(..) => (ACK, None, ACK_BYTES),
     };
     out.extend([kind, 0]);
     out.extend(duration(frame).to_le_bytes());

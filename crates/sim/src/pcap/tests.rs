@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use lasthop_core::wire::{self, Link, Merged, Parsed, checksum_is_valid};
-use lasthop_wifi::{Preamble, Standard, Timing};
+use lasthop_wifi::{AttemptFate, Preamble, Standard, Timing};
 
 use super::*;
 use crate::packet::flag;
@@ -15,13 +15,14 @@ const G: Phy = Phy {
     protection: false,
     control_rate: None,
 };
-const AP: HostId = HostId::AccessPoint;
-const N: HostId = HostId::Station(0);
+const AP: NodeId = NodeId::ACCESS_POINT;
+const N: NodeId = NodeId(1);
+const STATION: HostId = HostId::Station(0);
 const MIXED: Phy = Phy { protection: true, preamble: Preamble::Short, ..G };
 
 fn flows() -> Vec<Ends> {
-    let ends = Ends { from: HostId::Server(2), to: N, port: 20_000, mss: 1460, sack: true, window_scale: 7 };
-    vec![ends, Ends { from: N, to: HostId::Server(0), port: 20_001, ..ends }]
+    let ends = Ends { from: HostId::Server(2), to: STATION, port: 20_000, mss: 1460, sack: true, window_scale: 7 };
+    vec![ends, Ends { from: STATION, to: HostId::Server(0), port: 20_001, ..ends }]
 }
 
 fn packet(flow: u32, bytes: u16, flags: u8, offset: u64) -> SimPacket {
@@ -41,8 +42,8 @@ enum Reached {
 #[derive(Clone, Copy)]
 struct Try {
     at_us: u64,
-    from: HostId,
-    to: HostId,
+    from: NodeId,
+    to: NodeId,
     packet: SimPacket,
     sacks: SackBlocks,
     rate: Rate,
@@ -51,19 +52,19 @@ struct Try {
     reached: Reached,
 }
 
-fn attempt(at_us: u64, from: HostId, to: HostId, packet: SimPacket) -> Try {
+fn attempt(at_us: u64, from: NodeId, to: NodeId, packet: SimPacket) -> Try {
     let (sacks, rate) = (SackBlocks::default(), Rate::OFDM_54);
     Try { at_us, from, to, packet, sacks, rate, is_retry: false, rts: false, reached: Reached::Ack }
 }
 
 impl Try {
     fn on(&self, phy: &Phy) -> Attempt {
-        let Self { from, to, packet, sacks, rate, is_retry, .. } = *self;
+        let Self { from, to, packet, rate, is_retry, .. } = *self;
         let mut next = Time::ZERO + Span::from_micros(self.at_us);
-        let mut send = |lasts: Span, rate: Rate| {
-            let sent = Sent { at: next, lasts, rate };
-            next = next + lasts + phy.sifs();
-            sent
+        let mut send = |duration: Span, rate: Rate| {
+            let frame = Frame { start: next, duration, rate };
+            next = frame.end() + phy.sifs();
+            frame
         };
         let control = phy.control(rate);
         let rts = self.rts.then(|| send(phy.rts(rate), control));
@@ -73,7 +74,8 @@ impl Try {
         let cts_to_self = protects.then(|| send(phy.protection(rate) - phy.sifs(), phy.control(Rate::DSSS_11)));
         let data = goes_on.then(|| send(phy.data(rate, u32::from(packet.bytes)), rate));
         let ack = (self.reached == Reached::Ack).then(|| send(phy.answer(rate), control));
-        Attempt { from, to, is_retry, rts, cts, cts_to_self, data, ack, packet, sacks }
+        let (fate, ip_bytes) = (AttemptFate::Acked, u32::from(packet.bytes));
+        Attempt { from, to, is_retry, rts, cts, cts_to_self, data, ack, fate, packet, ip_bytes }
     }
 }
 
@@ -101,7 +103,7 @@ fn story() -> Vec<Try> {
 fn capture(phy: Phy) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut capture = Capture::new(&mut bytes, phy, flows()).unwrap();
-    story().iter().for_each(|attempt| capture.attempt(&attempt.on(&phy)).unwrap());
+    story().iter().for_each(|attempt| capture.attempt(&attempt.on(&phy), attempt.sacks).unwrap());
     bytes
 }
 
@@ -198,7 +200,7 @@ fn lengths_are_those_of_the_air_without_fcs_and_records_end_with_the_last_header
 fn addresses_retry_and_sequence_follow_the_sender() {
     let bytes = capture(G);
     let records = records(&bytes);
-    let (ap, station) = (lasthop_home::address::mac(AP), lasthop_home::address::mac(N));
+    let (ap, station) = (lasthop_home::address::mac(HostId::AccessPoint), lasthop_home::address::mac(STATION));
     let down = &records[0].frame;
     assert_eq!((down[1], &down[4..10], &down[10..16], &down[16..22]), (2, &station[..], &ap[..], &ap[..]));
     let up = &records[2].frame;
@@ -233,7 +235,11 @@ fn a_mixed_cell_shows_cts_to_self_and_short_preambles() {
     let bytes = capture(MIXED);
     let records = records(&bytes);
     assert_eq!(kinds(&records)[..3], ["cts", "data", "ack"]);
-    assert_eq!(records[0].frame[4..10], lasthop_home::address::mac(AP), "it is addressed to its sender");
+    assert_eq!(
+        records[0].frame[4..10],
+        lasthop_home::address::mac(HostId::AccessPoint),
+        "it is addressed to its sender"
+    );
     assert_eq!(records[0].radiotap[16], 2, "short preamble");
     assert_eq!(records[1].radiotap[17], 108, "54 Mbit/s");
 }
