@@ -38,7 +38,7 @@ def home(case):
 
 def arq(case):
     return "papers/arq.toml", {
-        "wifi.attempts": case["attempts"], "flow.audio.count": case["audio_flows"], "flow.ftp.cc": case["sender"],
+        "wifi.timing": "ns2-b", "wifi.attempts": case["attempts"], "flow.audio.count": case["audio_flows"], "flow.ftp.cc": case["sender"],
         "measure_from": "0s",
     }
 

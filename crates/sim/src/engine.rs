@@ -518,7 +518,7 @@ impl Engine<'_, '_> {
 
 /// Whether hosts behave as ns-2's, too.
 fn is_ns2(scenario: &Scenario) -> bool {
-    matches!(&scenario.hop, LastHop::Wifi(cell) if cell.timing == Timing::Ns2G)
+    matches!(&scenario.hop, LastHop::Wifi(cell) if cell.timing != Timing::Standard)
 }
 
 /// What a flow plays, and its sources of events.

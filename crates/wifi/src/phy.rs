@@ -9,8 +9,8 @@
 //! A b station in a g cell (or `protection`) makes the slot 20 us and every OFDM data frame is preceded by a
 //! CTS-to-self at 1 or 2 Mbit/s and a SIFS.
 //!
-//! [`Timing::Ns2G`] is ns-2's departure: SIFS 16 us with the signal extension folded in, 34 bytes of MAC header and
-//! no LLC/SNAP, no rounding to symbols, header 20 us, control frames at 6 Mbit/s, ACK timeout = SIFS + ACK + 4 us,
+//! [`Timing::Ns2G`] is ns-2's departure for 802.11g: SIFS 16 us with the signal extension folded in, no rounding to symbols,
+//! header 20 us, control frames at 6 Mbit/s. It and [`Timing::Ns2B`]: 34 bytes of MAC header and no LLC/SNAP, ACK timeout = SIFS + ACK + 4 us,
 //! NAV rounded up to whole microseconds, a DIFS after every EIFS, backoff from `0..CW-1`; an arrival into an idle medium
 //! waits DIFS and a backoff; a sender of a collision that still hears another's frame end waits EIFS like everybody.
 
@@ -44,6 +44,8 @@ pub enum Timing {
     Standard,
     /// ns-2.35's, for 802.11g; see the module.
     Ns2G,
+    /// ns-2.35's, for 802.11b.
+    Ns2B,
 }
 
 /// A data rate of 802.11b or 802.11g; cannot hold another.
@@ -125,14 +127,14 @@ impl Phy {
     /// One slot of backoff.
     #[must_use]
     pub fn slot(&self) -> Span {
-        let short = self.is_ns2() || (self.standard == Standard::G && !self.protection);
+        let short = self.is_ns2_g() || (self.standard == Standard::G && !self.protection);
         Span::from_micros(if short { 9 } else { 20 })
     }
 
     /// Between the frames of one exchange.
     #[must_use]
     pub fn sifs(&self) -> Span {
-        Span::from_micros(if self.is_ns2() { 16 } else { 10 })
+        Span::from_micros(if self.is_ns2_g() { 16 } else { 10 })
     }
 
     /// Idle time before contention.
@@ -144,12 +146,10 @@ impl Phy {
     /// Idle time before contention after a frame that could not be decoded.
     #[must_use]
     pub fn eifs(&self) -> Span {
-        if self.is_ns2() {
-            // ns-2 sets a NAV of its EIFS (which holds a DIFS), in whole microseconds, and waits a DIFS after it.
-            return whole_micros(self.sifs() + self.difs() + self.duration(Rate::OFDM_6, ACK_BYTES)) + self.difs();
-        }
         let lowest = if self.slot() == Span::from_micros(9) { Rate::OFDM_6 } else { Rate::DSSS_1 };
-        self.sifs() + self.duration(lowest, ACK_BYTES) + self.difs()
+        let eifs = self.sifs() + self.duration(lowest, ACK_BYTES) + self.difs();
+        // ns-2 sets a NAV of its EIFS (which holds a DIFS), in whole microseconds, and waits a DIFS after it.
+        if self.is_ns2() { whole_micros(eifs) + self.difs() } else { eifs }
     }
 
     /// How long after the end of its frame a sender waits for an answer sent at `control`.
@@ -176,7 +176,7 @@ impl Phy {
     /// First contention window of a radio of this standard, slots.
     #[must_use]
     pub fn cw_min(&self, standard: Standard) -> u32 {
-        if standard == Standard::B && !self.is_ns2() { 31 } else { 15 }
+        if standard == Standard::B && !self.is_ns2_g() { 31 } else { 15 }
     }
 
     /// Largest contention window, slots.
@@ -195,7 +195,7 @@ impl Phy {
     #[must_use]
     pub fn control(&self, data: Rate) -> Rate {
         if self.is_ns2() && self.control_rate.is_none() {
-            return Rate::OFDM_6;
+            return if data.is_ofdm() { Rate::OFDM_6 } else { Rate::DSSS_1 };
         }
         let cap = self.control_rate.map_or(data, |c| c.min(data));
         let basic: &[u32] = if data.is_ofdm() { &OFDM_BASIC } else { &DSSS_BASIC };
@@ -254,7 +254,7 @@ impl Phy {
 
     /// Preamble and PHY header.
     fn header(&self, rate: Rate) -> Span {
-        let micros = match (rate.is_ofdm() || self.is_ns2(), self.preamble) {
+        let micros = match (rate.is_ofdm() || self.is_ns2_g(), self.preamble) {
             (true, _) => 20,
             (false, Preamble::Short) if rate != Rate::DSSS_1 => 96,
             (false, _) => 192,
@@ -265,6 +265,10 @@ impl Phy {
     /// Whether ns-2's rules are followed.
     #[must_use]
     pub fn is_ns2(&self) -> bool {
+        self.timing != Timing::Standard
+    }
+
+    fn is_ns2_g(&self) -> bool {
         self.timing == Timing::Ns2G
     }
 }
@@ -378,6 +382,17 @@ mod tests {
         assert_eq!(NS2.nav(NS2.sifs() + NS2.answer(Rate::OFDM_54)), us(55));
         assert_eq!(NS2.backoff_values(15), 15);
         assert_eq!(G.backoff_values(15), 16);
+    }
+
+    #[test]
+    fn ns2_timing_of_802_11b_is_that_of_the_reference_runs() {
+        let b = Phy { timing: Timing::Ns2B, ..B };
+        assert_eq!((b.slot(), b.sifs(), b.difs(), b.cw_min(Standard::B)), (us(20), us(10), us(50), 31));
+        // 8 x 1034 bits at 11 Mbit/s; the ACK, 14 bytes at 1 Mbit/s; each after a header of 192 us.
+        assert_eq!(b.data(Rate::DSSS_11, 1000), Span::from_nanos(192_000 + 752_000));
+        assert_eq!(b.answer(Rate::DSSS_11), us(304));
+        assert_eq!(b.eifs(), us(10 + 50 + 304 + 50));
+        assert_eq!(b.answer_timeout(Rate::DSSS_1), us(10 + 304 + 4));
     }
 
     #[test]

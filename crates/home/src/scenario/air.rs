@@ -177,10 +177,16 @@ fn read_wifi(root: &Reader<'_>, any_b: impl Fn(Standard) -> bool) -> Result<Wifi
         return Err(root.wrong("wifi", "is missing"));
     };
     let standard = wifi.choice("standard", &STANDARDS)?.unwrap_or(Standard::G);
-    let timing = wifi.choice("timing", &[("standard", Timing::Standard), ("ns2-g", Timing::Ns2G)])?;
-    let timing = timing.unwrap_or(Timing::Standard);
-    if timing == Timing::Ns2G && standard != Standard::G {
-        return Err(wifi.wrong("timing", "ns2-g is a timing of 802.11g; write standard = \"802.11g\""));
+    let timings = [("standard", Timing::Standard), ("ns2-g", Timing::Ns2G), ("ns2-b", Timing::Ns2B)];
+    let timing = wifi.choice("timing", &timings)?.unwrap_or(Timing::Standard);
+    match (timing, standard) {
+        (Timing::Ns2G, Standard::B) => {
+            return Err(wifi.wrong("timing", "ns2-g is a timing of 802.11g; write standard = \"802.11g\", or ns2-b"));
+        }
+        (Timing::Ns2B, Standard::G) => {
+            return Err(wifi.wrong("timing", "ns2-b is a timing of 802.11b; write standard = \"802.11b\", or ns2-g"));
+        }
+        _ => {}
     }
     let attempts = wifi.count("attempts", 1..=255)?;
     let (long, short) = attempts.map_or(STANDARD_ATTEMPTS, |n| (n, n));

@@ -10,8 +10,8 @@
 //!   the packet, removes the duplicates, and the packet is not dropped even if the sender gives up.
 //! - `exchange.rs` has the table of who waits how long after which loss.
 //!
-//! Source: IEEE 802.11-2016 clause 10.3. [`crate::Timing::Ns2G`] differs: an arrival into an idle medium waits
-//! DIFS + a random number of slots and is not frozen meanwhile; found busy at the end, it doubles CW and backs off.
+//! Source: IEEE 802.11-2016 clause 10.3. ns-2's timings differ: an arrival into an idle medium waits DIFS and a
+//! backoff, and a sender of a collision that still hears another's frame end waits EIFS.
 //!
 //! Not modelled: propagation delay, per-overhearer losses, a station that keeps silent after an RTS because of a NAV,
 //! fragmentation, management frames, power save, separate retry counters for RTS and data.
