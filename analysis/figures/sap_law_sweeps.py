@@ -7,7 +7,7 @@ from .simulator import column, where
 from .stats import sample
 from .table import MILLISECONDS, PACKETS, Line, markdown, shown, three_columns
 
-STANDARD = {"wifi.timing": "standard", "wifi.control_rate": "24Mbit/s"}
+STANDARD = {"wifi.timing": "standard"}
 CAPACITIES = [12, 14, 16, 18, 20, 22]  # C, Mbit/s
 RETRANSMISSIONS = [1, 2, 3, 4]
 ACKED = "flows.ftp.tcp.acked_packets"
