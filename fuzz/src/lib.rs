@@ -16,6 +16,11 @@ use lasthop_home::scenario::{Flow, MOST, Scenario};
 use lasthop_home::traffic::Source;
 use lasthop_home::traffic::trace::Frames;
 
+/// A part of the binary, which is no library.
+#[allow(dead_code)]
+#[path = "../../crates/cli/src/commands/sweep/vary.rs"]
+mod values;
+
 /// A target: its name and its body.
 pub type Target = (&'static str, fn(&[u8]));
 
@@ -29,6 +34,7 @@ pub const ALL: &[Target] = &[
     ("config", config),
     ("quantity", quantity),
     ("status_json", status_json),
+    ("vary", vary),
 ];
 
 /// A frame, alone or merged of several packets: understood or not, never beyond its end; and a window written in place
@@ -192,4 +198,12 @@ pub fn trace(input: &[u8]) {
         assert!(frames.frames().windows(2).all(|w| w[0].at <= w[1].at));
         assert!(frames.length() > Span::ZERO);
     }
+}
+
+/// The values of a `--vary`: refused with a reason, or split so that what is joined again splits the same.
+pub fn vary(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let Ok(vary) = values::vary(text) else { return };
+    let again = format!("{}={}", vary.key, vary.values.join(","));
+    assert_eq!(values::vary(&again), Ok(vary), "{text:?}");
 }

@@ -4,11 +4,14 @@ use std::io::{self, Write};
 
 use lasthop_core::units::Time;
 
+/// What takes the lines of a trace.
+pub type TraceSink<'a> = &'a mut dyn FnMut(&TraceLine) -> io::Result<()>;
+
 /// All off by default.
 #[derive(Default)]
 pub struct Options<'a> {
     /// One call per change of a sender or a queue, thinned to 1 ms; an error ends the run.
-    pub trace: Option<&'a mut dyn FnMut(&TraceLine) -> io::Result<()>>,
+    pub trace: Option<TraceSink<'a>>,
     /// Every frame of the air as a capture with radiotap headers.
     pub pcap: Option<&'a mut dyn Write>,
     /// Asked now and then, about a hundred times a second; false ends the run.

@@ -1,20 +1,18 @@
 //! `--trace`: what senders, windows and the queue in front of the air do, one line per change, thinned to 1 ms.
 
-use std::io;
-
 use lasthop_core::units::{Span, Time};
 use lasthop_home::scenario::Scenario;
 use lasthop_tcp::SenderSnapshot;
 
 use crate::SimError;
-use crate::options::TraceLine;
+use crate::options::{TraceLine, TraceSink};
 use crate::packet::SimPacket;
 
 /// Two lines about one thing are at least so far apart.
 const THINNED: Span = Span::from_millis(1);
 
 /// Where lines go.
-type Sink<'o> = Option<&'o mut dyn FnMut(&TraceLine) -> io::Result<()>>;
+type Sink<'o> = Option<TraceSink<'o>>;
 
 /// See the module. Off, it costs a branch.
 pub struct Tracer {

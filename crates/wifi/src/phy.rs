@@ -11,7 +11,8 @@
 //!
 //! [`Timing::Ns2G`] is ns-2's departure: SIFS 16 us with the signal extension folded in, 34 bytes of MAC header and
 //! no LLC/SNAP, no rounding to symbols, header 20 us, control frames at 6 Mbit/s, ACK timeout = SIFS + ACK + 4 us,
-//! NAV rounded up to whole microseconds, a DIFS after every EIFS, backoff from `0..CW-1`.
+//! NAV rounded up to whole microseconds, a DIFS after every EIFS, backoff from `0..CW-1`; an arrival into an idle medium
+//! waits DIFS and a backoff; a sender of a collision that still hears another's frame end waits EIFS like everybody.
 
 use lasthop_core::units::{BitRate, Span};
 
@@ -158,12 +159,6 @@ impl Phy {
             return self.sifs() + self.duration(control, ACK_BYTES) + Span::from_micros(4);
         }
         self.sifs() + self.slot() + self.header(control)
-    }
-
-    /// What a sender waits after a timeout before its slots count.
-    #[must_use]
-    pub fn after_timeout(&self) -> Span {
-        if self.is_ns2() { Span::ZERO } else { self.difs() }
     }
 
     /// How long a NAV that an RTS set holds when nothing follows it (IEEE 802.11-2016, 10.3.2.4).

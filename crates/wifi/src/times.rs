@@ -15,8 +15,6 @@ pub struct Waits {
     pub difs: Span,
     /// See [`Phy::eifs`].
     pub eifs: Span,
-    /// See [`Phy::after_timeout`].
-    pub after_timeout: Span,
     /// No frame that carries a packet is shorter.
     pub shortest: Span,
     /// Backoffs of window CW are drawn from `0..CW + more`.
@@ -35,7 +33,6 @@ impl Waits {
             sifs: phy.sifs(),
             difs: phy.difs(),
             eifs: phy.eifs(),
-            after_timeout: phy.after_timeout(),
             shortest: Rate::all(phy.standard).map(|rate| phy.data(rate, 0)).min().unwrap_or_default(),
             more: phy.backoff_values(0),
             cw_max: phy.cw_max(),

@@ -5,7 +5,7 @@ mod common;
 use common::oracle::{Arrival, Oracle};
 use common::{Numbered, us};
 use lasthop_core::units::BitRate;
-use lasthop_wifi::{AfterCollision, Event, Loss, Medium, MediumParams, NodeId, Rate, Standard, StationParams};
+use lasthop_wifi::{AfterCollision, Event, Loss, Medium, MediumParams, NodeId, Rate, Standard, StationParams, Timing};
 use proptest::prelude::*;
 
 /// Rates at which every frame lasts whole microseconds.
@@ -38,6 +38,23 @@ prop_compose! {
             attempts, short_attempts, rts_threshold, queue_limit, loss, after_collision, ..MediumParams::default()
         }
     }
+}
+
+/// A cell under ns-2's rules, whose frames last whole microseconds at 1 and 2 Mbit/s only.
+fn ns2_cell() -> impl Strategy<Value = MediumParams> {
+    cell().prop_map(|cell| MediumParams {
+        timing: Timing::Ns2G,
+        control_rate: Some(Rate::DSSS_1),
+        after_collision: AfterCollision::Standard,
+        ..cell
+    })
+}
+
+fn ns2_station() -> impl Strategy<Value = StationParams> {
+    (1u64..3, 0usize..20).prop_map(|(mbps, queue_limit)| {
+        let rate = Rate::of(Standard::G, BitRate::mbps(mbps)).unwrap();
+        StationParams { rate, queue_limit, ..StationParams::default() }
+    })
 }
 
 /// (gap in us, node, other end, bytes); bursts where the gap is zero.
@@ -129,6 +146,21 @@ proptest! {
         let timely = run(&mut medium.clone(), &arrivals, until, Polling::Timely);
         let late = run(&mut medium.clone(), &arrivals, until, Polling::Late);
         prop_assert_eq!(timely, late);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn under_ns2s_rules_the_medium_does_what_a_brute_force_dcf_does(
+        cell in ns2_cell(), stations in prop::collection::vec(ns2_station(), 1..6), gaps in 1u64..20,
+        traffic in traffic(false), seed in any::<u64>(),
+    ) {
+        // Frames last up to 12 ms: the gaps between packets too.
+        let slow: Vec<_> =
+            traffic.iter().map(|(gap, node, other, bytes)| (gap * gaps, *node, *other, *bytes)).collect();
+        compare(&cell, &stations, &arrivals(&slow[..slow.len().min(30)], stations.len() as u16), seed);
     }
 }
 

@@ -1,14 +1,14 @@
 //! CUBIC: the window is a cubic function of the time since the last loss.
 //!
 //! ```text
-//! W_cubic(t) = C (t - K)^3 + W_max,   K = cbrt((W_max - cwnd_epoch) / C)              equations 1 and 2 [segments, s]
+//! W_cubic(t) = C (t - K)^3 + W_max,   K = cbrt((W_max - cwnd_epoch) / C)              section 4.2 [segments, s]
 //! target     = W_cubic(t + RTT), within cwnd .. 1.5 cwnd
-//! per ACK    : W_est += alpha n / cwnd,  alpha = 3 (1 - beta) / (1 + beta),            equation 4
+//! per ACK    : W_est += alpha n / cwnd,  alpha = 3 (1 - beta) / (1 + beta),            section 4.3
 //!              alpha = 1 once W_est reaches the window before the loss
-//!              cwnd = W_est                       where W_cubic(t) < W_est             (Reno-friendly region)
-//!              cwnd += (target - cwnd) / cwnd     elsewhere                            (concave and convex)
-//! at a loss  : W_max = cwnd, or cwnd (1 + beta) / 2 when below the last W_max          (fast convergence)
-//!              ssthresh = max(beta flight, 2),  cwnd = ssthresh;  after a timeout cwnd = 1
+//!              cwnd = W_est                       where W_cubic(t) < W_est             (Reno-friendly)
+//!              cwnd += (target - cwnd) / cwnd     elsewhere                            sections 4.4 and 4.5
+//! at a loss  : W_max = cwnd, or cwnd (1 + beta) / 2 when below the last W_max          section 4.7
+//!              ssthresh = max(beta flight, 2),  cwnd = ssthresh;  after a timeout cwnd = 1   section 4.6
 //! ```
 //!
 //! n: segments this ACK acknowledges. C = 0.4 segments/s^3, beta = 0.7.
@@ -151,7 +151,7 @@ mod tests {
     /// By hand, W_max = 100: K = cbrt(30 / 0.4) = 4.21716 s; W(0) = 70; W(2) = 0.4 (2 - 4.21716)^3 + 100 = 95.6403;
     /// W(K) = 100; W(6) = 0.4 (1.78284)^3 + 100 = 102.2667.
     #[test]
-    fn the_cubic_passes_through_the_points_of_equations_1_and_2() {
+    fn the_cubic_passes_through_its_points() {
         let (mut cubic, window) = after_a_loss_at(100.0);
         assert!((window.cwnd - 70.0).abs() < 1e-9 && (window.ssthresh - 70.0).abs() < 1e-9);
         let epoch = cubic.begin(at(0.0), window.cwnd);

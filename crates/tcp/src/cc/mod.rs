@@ -116,6 +116,7 @@ pub(crate) trait CongestionControl: fmt::Debug + Send {
     /// Fast retransmit: sets the threshold and the window of fast recovery.
     fn on_loss(&mut self, window: &mut Window, loss: &LossEvent);
 
-    /// The retransmission timer expired: sets the threshold; the window becomes one segment.
+    /// The retransmission timer expired: sets the threshold; the window becomes one segment. Not called when it expires
+    /// once more with nothing acknowledged in between, unless ns-2 is followed.
     fn on_timeout(&mut self, window: &mut Window, loss: &LossEvent);
 }

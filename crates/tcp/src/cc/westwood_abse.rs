@@ -15,7 +15,7 @@
 //! MODELS.md section 4 restores it.
 //!
 //! Ours: T_min is the time between the last two ACKs (the paper leaves the scheduler's tick); RTT is the smoothed one;
-//! T_k is never under T_min; tau_k uses the U of the step before, since U_k needs s_k; a gap longer than tau_k is
+//! T_k is never under T_min, and neither it nor the round trip behind Th is longer than what has been seen; tau_k uses the U of the step before, since U_k needs s_k; a gap longer than tau_k is
 //! filtered as one of tau_k, so that a_k stays positive; while U_max is zero tau_k = RTT.
 
 use std::collections::VecDeque;
@@ -40,6 +40,8 @@ pub(super) struct WestwoodAbse {
     /// Arrival of each ACK and the sum of segments up to and with it, over the last two round trips.
     history: VecDeque<(Time, f64)>,
     total: f64,
+    /// The first ACK.
+    start: Time,
     throughput: f64,
     /// b_{k-1}, segments/s.
     sample: f64,
@@ -106,6 +108,7 @@ impl CongestionControl for WestwoodAbse {
         self.total += self.count.reported(ack);
         let Some(&(last, _)) = self.history.back() else {
             self.history.push_back((ack.now, self.total));
+            self.start = ack.now;
             return;
         };
         let dt = ack.now.since(last).as_secs_f64();
@@ -117,9 +120,11 @@ impl CongestionControl for WestwoodAbse {
         }
         self.remember(ack.now, ack.srtt);
         let srtt = ack.srtt.as_secs_f64().max(dt);
-        let throughput = self.reported_after(ack.now - Span::from_secs_f64(srtt)) / srtt;
+        let seen = ack.now.since(self.start).as_secs_f64();
+        let round_trip = srtt.min(seen);
+        let throughput = self.reported_after(ack.now - Span::from_secs_f64(round_trip)) / round_trip;
         self.throughput = KEEP * self.throughput + (1.0 - KEEP) * throughput;
-        let length = self.sample_window(window.cwnd, srtt, dt);
+        let length = self.sample_window(window.cwnd, srtt, dt).min(seen);
         let sample = self.reported_after(ack.now - Span::from_secs_f64(length)) / length;
         self.filter(sample, srtt, dt);
     }
@@ -153,26 +158,30 @@ mod tests {
         }
     }
 
-    /// An ACK every 10 ms, RTT 100 ms, cwnd 5. By hand:
+    /// ACKs at 0, 10, 30 and 35 ms, RTT 100 ms, cwnd 5. By hand:
     ///
-    /// 1. Th = 0.4 x 10 = 4; T = 0.1 x 4.6 / 5 = 0.092; b = 1 / 0.092 = 10.8696 = s
-    /// 2. Th = 2.4 + 8 = 10.4; T = 0.1 x 3.96 / 5 = 0.0792; b = 25.2525; tau = 0.1, a = 0.19 / 0.21 = 0.904762;
-    ///    s = 9.834368 + 0.095238 x 18.061045 = 11.554468; U = 0.4 x 0.684903 = 0.273961
-    /// 3. Th = 6.24 + 12 = 18.24; T = 0.06352; b = 47.2292; tau = 0.1 + 1 x U / Umax = 1.1, a = 2.19 / 2.21 = 0.990950;
-    ///    s = 11.449903 + 0.0090498 x 36.240862 = 11.777876
+    /// 1. Th = 0.4 x 100 = 40; T = 0.1 x (5 - 4) / 5 = 0.02, but only 0.01 has been seen; b = 100 = s
+    /// 2. Th = 24 + 0.4 x 2 / 0.03 = 50.6667, no queue; T = 0.02; b = 50; tau = 0.1, a = 0.18 / 0.22 = 0.818182;
+    ///    s = 81.8182 + 0.181818 x 75 = 95.454545; U = 0.4 x 4.545455 = 1.818182
+    /// 3. Th = 30.4 + 0.4 x 3 / 0.035 = 64.6857; T = 0.005; b = 200; tau = 0.1 + 1 x U / Umax = 1.1,
+    ///    a = 2.195 / 2.205 = 0.995465; s = 95.021645 + 0.004535 x 125 = 95.588538; U = 1.090909 + 0.4 x 0.133993
     #[test]
     fn the_first_samples_by_hand() {
         let mut law = WestwoodAbse::default();
         let window = Window { cwnd: 5.0, ssthresh: f64::INFINITY };
-        let expected = [None, Some(10.869_565), Some(11.554_468), Some(11.777_876)];
-        for (n, expected) in expected.into_iter().enumerate() {
-            law.on_feedback(&window, &ack(1000 + 10 * n as u64));
+        let steps = [(0, None), (10, Some(100.0)), (30, Some(95.454_545)), (35, Some(95.588_538))];
+        for (milliseconds, expected) in steps {
+            law.on_feedback(&window, &ack(1000 + milliseconds));
             match (law.estimate, expected) {
-                (Some(found), Some(expected)) => assert!((found - expected).abs() < 1e-4, "{n}: {found} {expected}"),
+                (Some(found), Some(expected)) => {
+                    let off: f64 = found - expected;
+                    assert!(off.abs() < 1e-4, "at {milliseconds} ms: {found} {expected}");
+                }
                 (found, expected) => assert_eq!(found, expected),
             }
         }
-        assert!((law.throughput - 18.24).abs() < 1e-9);
+        assert!((law.throughput - 64.685_7).abs() < 1e-3, "{}", law.throughput);
+        assert!((law.restlessness - 1.144_506).abs() < 1e-4, "{}", law.restlessness);
     }
 
     /// 100 segments/s for long: b = s = 100, and with RTTmin 100 ms a pipe of 10.

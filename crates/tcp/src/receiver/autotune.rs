@@ -48,12 +48,15 @@ impl Autotune {
         self.window
     }
 
-    /// A window that ends at `right_edge` is offered.
-    pub(super) fn on_offer(&mut self, now: Time, next: u64, right_edge: u64) {
-        // The answer to the SYN: the first byte that follows it ends the first measurement.
-        let end = if next == 0 { 1 } else { right_edge };
-        if next == 0 || self.watched.is_none() {
-            self.watched = Some((now, end));
+    /// The SYN is answered: the first byte that follows ends the first measurement.
+    pub(super) fn on_syn(&mut self, now: Time) {
+        self.watched = Some((now, 1));
+    }
+
+    /// A window that ends at `right_edge` is offered for the first time.
+    pub(super) fn on_offer(&mut self, now: Time, right_edge: u64) {
+        if self.watched.is_none() {
+            self.watched = Some((now, right_edge));
         }
     }
 
@@ -84,5 +87,40 @@ impl Autotune {
         let growth = (u128::from(wanted) * u128::from(arrived - self.most) / u128::from(self.most)) as u64;
         self.window = (wanted + 2 * growth).clamp(self.window, LARGEST);
         self.most = arrived;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(milliseconds: u64) -> Time {
+        Time::from_nanos(milliseconds * 1_000_000)
+    }
+
+    #[test]
+    fn the_handshake_gives_the_first_round_trip_and_a_full_window_a_shorter_one() {
+        let mut autotune = Autotune::new(1000);
+        autotune.on_syn(ms(0));
+        autotune.on_progress(ms(80), 1000);
+        assert_eq!(autotune.rtt, Some(Span::from_millis(80)));
+        autotune.on_offer(ms(80), 65_000);
+        autotune.on_progress(ms(150), 64_000);
+        autotune.on_progress(ms(155), 65_000);
+        assert_eq!(autotune.rtt, Some(Span::from_millis(75)));
+        autotune.on_offer(ms(155), 130_000);
+        autotune.on_progress(ms(400), 130_000);
+        assert_eq!(autotune.rtt, Some(Span::from_millis(75)), "the sender was slower than the window");
+    }
+
+    /// A round trip of 80 ms in which n bytes arrive, after one with half as many: 2 n + 16 MSS, and as much again times 2.
+    #[test]
+    fn growth_is_foreseen() {
+        let mut autotune = Autotune::new(1000);
+        autotune.resize(64 << 10);
+        let wanted = 2 * 65_536 + 16_000;
+        assert_eq!(autotune.window(), wanted + 2 * wanted, "32 KiB was the most before");
+        autotune.resize(64 << 10);
+        assert_eq!(autotune.window(), 3 * wanted, "no growth, no change");
     }
 }

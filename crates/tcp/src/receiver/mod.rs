@@ -190,9 +190,14 @@ impl Receiver {
         self.delayed_until = None;
         let syn = std::mem::take(&mut self.syn);
         let buffer = if syn { self.buffer().min(UNSCALED) } else { self.buffer() };
+        let moved = self.next + buffer > self.right_edge;
         self.right_edge = self.right_edge.max(self.next + buffer);
         if let Some(autotune) = &mut self.autotune {
-            autotune.on_offer(now, self.next, self.right_edge);
+            match (syn, moved) {
+                (true, _) => autotune.on_syn(now),
+                (false, true) => autotune.on_offer(now, self.right_edge),
+                (false, false) => {}
+            }
         }
         let sack = if self.params.sack { self.blocks() } else { SackBlocks::default() };
         Some(Ack { offset: self.next, window_bytes: self.right_edge - self.next, sack, syn })

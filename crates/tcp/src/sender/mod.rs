@@ -20,6 +20,7 @@
 //! closing handshakes, timestamps, pacing, restart after idleness.
 
 mod flight;
+mod output;
 mod params;
 mod recovery;
 mod rtt;
@@ -28,7 +29,7 @@ use lasthop_core::units::Time;
 
 use crate::cc::{AckEvent, CongestionControl, Recovery, Window};
 use crate::segment::{Ack, Segment};
-use flight::{Flight, Record};
+use flight::Flight;
 use rtt::RttEstimator;
 
 pub use params::{Conduct, SenderParams, SenderSnapshot};
@@ -88,6 +89,8 @@ pub struct Sender {
     dup_acks: u32,
     /// What duplicate ACKs add to the window in fast recovery, less what partial ones take away, bytes.
     inflation: i64,
+    /// Bytes that may be in the network: window, inflation and limited transmit.
+    allowance: i64,
     /// Where the newest byte was when the last loss was noticed.
     recover: Option<u64>,
     /// That loss was told by the timer.
@@ -138,6 +141,7 @@ impl Sender {
             probe_due: false,
             dup_acks: 0,
             inflation: 0,
+            allowance: 0,
             recover: None,
             by_timeout: false,
             resend_front: false,
@@ -149,12 +153,62 @@ impl Sender {
         }
     }
 
+    /// An acknowledgment arrived.
+    pub fn on_ack(&mut self, now: Time, ack: &Ack) {
+        match self.stage {
+            Stage::Open if !ack.syn => {}
+            Stage::Opening { sent_at, tries } if ack.syn => return self.open(now, ack, sent_at, tries),
+            _ => return,
+        }
+        if ack.offset < self.una || ack.offset > self.next {
+            return;
+        }
+        self.right_edge = ack.offset + ack.window_bytes;
+        let mut learned = flight::Learned::default();
+        if self.params.sack && !ack.sack.is_empty() {
+            self.sacking = true;
+            learned = self.flight.sack(ack.offset, self.next, &ack.sack);
+        }
+        if ack.offset > self.una {
+            self.on_new(now, ack.offset, learned);
+        } else if self.outstanding() > 0 {
+            self.on_duplicate(now, learned);
+        }
+        self.update_allowance();
+    }
+
     /// No new bytes from now on; what is outstanding is still repaired.
     pub fn stop(&mut self) {
         self.limit = self.limit.min(self.next);
         if self.una == self.next {
             self.timer = None;
         }
+    }
+
+    /// The next segment to go out; does first what the timer asks for when its time has come.
+    pub fn poll(&mut self, now: Time) -> Option<Segment> {
+        if self.is_done() {
+            self.timer = None;
+            return None;
+        }
+        let due = self.timer.is_some_and(|timer| timer <= now);
+        if self.stage != Stage::Open {
+            return self.poll_handshake(now, due);
+        }
+        if due {
+            if self.outstanding() > 0 {
+                self.on_timeout(now);
+            } else {
+                self.probe_due = true;
+                self.timer = None;
+            }
+        }
+        self.limited = false;
+        let segment = self.poll_resend(now);
+        if segment.is_some() || self.limited {
+            return segment;
+        }
+        self.poll_new(now).or_else(|| self.poll_probe(now))
     }
 
     /// All of the stream, or of what was sent before it was stopped, is acknowledged.
@@ -195,29 +249,6 @@ impl Sender {
         }
     }
 
-    /// An acknowledgment arrived.
-    pub fn on_ack(&mut self, now: Time, ack: &Ack) {
-        match self.stage {
-            Stage::Open if !ack.syn => {}
-            Stage::Opening { sent_at, tries } if ack.syn => return self.open(now, ack, sent_at, tries),
-            _ => return,
-        }
-        if ack.offset < self.una || ack.offset > self.next {
-            return;
-        }
-        self.right_edge = ack.offset + ack.window_bytes;
-        let mut learned = flight::Learned::default();
-        if self.params.sack && !ack.sack.is_empty() {
-            self.sacking = true;
-            learned = self.flight.sack(ack.offset, self.next, &ack.sack);
-        }
-        if ack.offset > self.una {
-            self.on_new(now, ack.offset, learned);
-        } else if self.outstanding() > 0 {
-            self.on_duplicate(now, learned);
-        }
-    }
-
     fn open(&mut self, now: Time, ack: &Ack, sent_at: Time, tries: u32) {
         self.stage = Stage::Open;
         self.timer = None;
@@ -228,6 +259,7 @@ impl Sender {
         } else {
             self.rtt.sample(now, sent_at);
         }
+        self.update_allowance();
     }
 
     fn on_new(&mut self, now: Time, offset: u64, sacked: flight::Learned) {
@@ -237,7 +269,9 @@ impl Sender {
         self.timeouts_in_row = 0;
         // What waited behind a repaired hole tells of the repair, not of the path.
         let sent_at = if in_order.again || sacked.again { None } else { in_order.sent_at.max(sacked.sent_at) };
-        let event = self.feedback(now, acked as f64 / f64::from(self.params.mss), sent_at);
+        let mss = u64::from(self.params.mss);
+        let segments = if acked == mss { 1.0 } else { acked as f64 / mss as f64 };
+        let event = self.feedback(now, segments, sent_at);
         match self.phase {
             Phase::Recovery { partial } => self.on_new_in_recovery(&event, acked, partial),
             Phase::Resending | Phase::Open => {
@@ -274,112 +308,5 @@ impl Sender {
 
     fn restart_timer(&mut self, now: Time) {
         self.timer = (self.outstanding() > 0).then(|| now + self.rtt.rto());
-    }
-
-    /// The next segment to go out; does first what the timer asks for when its time has come.
-    pub fn poll(&mut self, now: Time) -> Option<Segment> {
-        if self.is_done() {
-            self.timer = None;
-            return None;
-        }
-        let due = self.timer.is_some_and(|timer| timer <= now);
-        if self.stage != Stage::Open {
-            return self.poll_handshake(now, due);
-        }
-        if due {
-            if self.outstanding() > 0 {
-                self.on_timeout(now);
-            } else {
-                self.probe_due = true;
-                self.timer = None;
-            }
-        }
-        self.limited = false;
-        let segment = self.poll_resend(now);
-        if segment.is_some() || self.limited {
-            return segment;
-        }
-        self.poll_new(now).or_else(|| self.poll_probe(now))
-    }
-
-    fn poll_handshake(&mut self, now: Time, due: bool) -> Option<Segment> {
-        let tries = match self.stage {
-            Stage::Closed => 1,
-            Stage::Opening { tries, .. } if due => tries + 1,
-            _ => return None,
-        };
-        if tries > 1 {
-            self.rtt.back_off();
-        }
-        self.stage = Stage::Opening { sent_at: now, tries };
-        self.timer = Some(now + self.rtt.rto());
-        Some(Segment { offset: 0, bytes: 0, syn: true, fin: false, again: tries > 1 })
-    }
-
-    /// Whether the congestion window has room for `bytes`.
-    fn has_room(&self, bytes: u32) -> bool {
-        let window = (self.window.cwnd * f64::from(self.params.mss)) as i64 + self.inflation;
-        self.flight.pipe() as i64 + i64::from(bytes) <= window + self.limited_transmit()
-    }
-
-    /// RFC 3042: a segment for each of the first two duplicates. With blocks `pipe` shrinks instead.
-    fn limited_transmit(&self) -> i64 {
-        let due = self.params.limited_transmit && !self.sacking && self.dup_acks < recovery::DUP_ACKS;
-        if due { i64::from(self.dup_acks) * i64::from(self.params.mss) } else { 0 }
-    }
-
-    fn poll_new(&mut self, now: Time) -> Option<Segment> {
-        let bytes = u64::from(self.params.mss).min(self.limit - self.next) as u32;
-        if bytes == 0 || self.next + u64::from(bytes) > self.right_edge {
-            return self.poll_last_resort(now);
-        }
-        if !self.has_room(bytes) {
-            self.limited = true;
-            return None;
-        }
-        Some(self.send_new(now, bytes))
-    }
-
-    fn send_new(&mut self, now: Time, bytes: u32) -> Segment {
-        if self.outstanding() == 0 || self.timer.is_none() {
-            self.timer = Some(now + self.rtt.rto());
-        }
-        self.probes = 0;
-        self.probe_due = false;
-        let offset = self.next;
-        self.flight.push(offset, bytes, now);
-        self.next += u64::from(bytes);
-        self.counts.sent += 1;
-        Segment { offset, bytes, syn: false, fin: self.next >= self.limit, again: false }
-    }
-
-    /// Nothing outstanding, and the window does not take a segment: RFC 9293 section 3.8.6.1. A window smaller than a
-    /// segment is used when the timer expires (section 3.8.6.2.1, the override timeout).
-    fn poll_probe(&mut self, now: Time) -> Option<Segment> {
-        if self.outstanding() > 0 || self.next >= self.limit {
-            return None;
-        }
-        if !self.probe_due {
-            self.timer = self.timer.or_else(|| Some(now + self.rtt.backed_off(self.probes)));
-            return None;
-        }
-        self.probe_due = false;
-        let room = self.right_edge.saturating_sub(self.next);
-        if room > 0 {
-            let bytes = room.min(u64::from(self.params.mss)).min(self.limit - self.next) as u32;
-            return Some(self.send_new(now, bytes));
-        }
-        self.probes += 1;
-        self.timer = Some(now + self.rtt.backed_off(self.probes));
-        Some(Segment { offset: self.una.saturating_sub(1), bytes: 0, syn: false, fin: false, again: true })
-    }
-
-    fn sent_again(&mut self, now: Time, record: Record) -> Segment {
-        self.counts.retransmitted += 1;
-        if self.timer.is_none() {
-            self.timer = Some(now + self.rtt.rto());
-        }
-        let fin = record.offset + u64::from(record.bytes) >= self.limit;
-        Segment { offset: record.offset, bytes: record.bytes, syn: false, fin, again: true }
     }
 }

@@ -30,8 +30,8 @@ pub struct SenderParams {
     /// Congestion window after the handshake, segments, at least 1: 10 today (RFC 6928), 1 or 2 in ns-2's time. A lost
     /// SYN makes it 1 (RFC 5681 section 3.1).
     pub initial_window: u32,
-    /// Slow-start threshold at first, segments. None: infinite (RFC 5681). ns-2 starts at the window its agent had when
-    /// it was made, 20 unless the class default was changed.
+    /// Slow-start threshold at first, segments. None: infinite (RFC 5681). ns-2 starts at the
+    /// receiver's window.
     pub initial_ssthresh: Option<f64>,
     /// Length of the stream, bytes. None: there is always more.
     pub bytes: Option<u64>,

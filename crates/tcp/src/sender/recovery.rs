@@ -157,11 +157,11 @@ impl Sender {
     }
 
     pub(super) fn on_timeout(&mut self, now: Time) {
-        let held = (self.timeouts_in_row > 0 && !self.as_ns2()).then_some(self.window.ssthresh);
-        let loss = self.loss();
-        self.control.on_timeout(&mut self.window, &loss);
-        self.window.ssthresh = held.unwrap_or(self.window.ssthresh);
-        self.round_threshold();
+        if self.timeouts_in_row == 0 || self.as_ns2() {
+            let loss = self.loss();
+            self.control.on_timeout(&mut self.window, &loss);
+            self.round_threshold();
+        }
         self.counts.timeouts += 1;
         self.timeouts_in_row += 1;
         self.rtt.back_off();
@@ -173,6 +173,7 @@ impl Sender {
         self.resend_front = false;
         self.flight.give_up_all();
         self.timer = Some(now + self.rtt.rto());
+        self.update_allowance();
     }
 
     /// What goes out again: the first segment at once, then what is lost as the window allows.

@@ -9,10 +9,12 @@
 //!
 //! Numbers are segments of 1000 bytes. `ack 5` acknowledges 0..4, and may add `window 10` and `sack 7..9 12`. Behind
 //! the arrow stand, separated by `;`, what the sender sends, in order (`sends`, `resends`, `syn`, `probe`; nothing is
-//! sent when none of them stands there), and where it then is (`cwnd`, `ssthresh`, `pipe`, `deadline`, `timeouts`,
+//! sent when none of them stands there; `anything` accepts whatever it is), and where it then is (`cwnd`, `ssthresh`, `pipe`, `deadline`, `timeouts`,
 //! `recovering`, `open`).
 
 #![allow(dead_code, reason = "each test file uses a part")]
+
+pub mod path;
 
 use std::fmt::Write;
 
@@ -71,9 +73,13 @@ impl Player {
                         write!(expected_sent, "{number}{mark} ").expect("a string");
                     }
                 }
+                "anything" => {}
                 "syn" | "probe" => expected_sent.push_str(&format!("{word} ")),
                 _ => self.look(word, value, line, description),
             }
+        }
+        if expected.contains("anything") {
+            return;
         }
         assert_eq!(sent, expected_sent, "sent at `{line}` ({description}); * is sent again");
     }

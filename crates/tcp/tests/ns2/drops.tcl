@@ -1,5 +1,6 @@
 # What an ns-2.35 sender sends when given packets of a link are dropped: one line per run, numbers of segments in the
-# order of sending, a comma where time has passed since the one before (half a millisecond or more).
+# order of sending, a comma where time has passed since the one before (half a millisecond or more), and before them the
+# time from the first to the last, ms.
 #
 #   ns drops.tcl Newreno 60 "12"
 #
@@ -28,15 +29,16 @@ foreach drops [lrange $argv 2 end] {
   $ns at 60 "$ns halt"
   $ns run
   close $tf
-  set line ""; set last -1
+  set line ""; set last -1; set first -1
   set tf [open /tmp/lasthop-ns2-drops.tr]
   while {[gets $tf l] >= 0} {
     if {[lindex $l 0] == "+" && [lindex $l 4] == "tcp" && [lindex $l 10] > 0} {
       set t [lindex $l 1]
+      if {$first < 0} {set first $t}
       if {$last >= 0 && $t - $last > 0.0005} {append line ","}
       append line " [expr [lindex $l 10] - 1]"; set last $t
     }
   }
   close $tf
-  puts "$agent {$drops}:$line"
+  puts "$agent {$drops} [format %.0f [expr ($last - $first) * 1000]]:$line"
 }

@@ -183,14 +183,14 @@ impl Contention {
         }
     }
 
-    /// The node, which has no backoff, sends at `at`.
-    pub fn send_at(&mut self, node: u16, at: Time) {
+    /// The node, which has no backoff, sends after `slots` from `start` on.
+    pub fn count_from(&mut self, node: u16, start: Time, slots: u64) {
         if self.keys[usize::from(node)] != APART {
-            self.part(node, at, self.nav);
+            self.part(node, start, self.nav);
         }
         let entry = self.entry(node);
-        (entry.start, entry.slots, entry.contends) = (at, 0, true);
-        self.earliest = self.earliest.min(at);
+        (entry.start, entry.slots, entry.contends) = (start, slots, true);
+        self.earliest = self.earliest.min(start);
     }
 
     /// Starts the transmission that [`Self::next`] announced for `at`: everybody who sends then, sorted; the others
@@ -351,7 +351,7 @@ mod tests {
     fn equal_counters_collide_whatever_their_phase() {
         let mut c = Contention::new(3, SLOT, DIFS);
         c.draw(1, 4, true);
-        c.send_at(2, us(36));
+        c.count_from(2, us(36), 0);
         assert_eq!(begin(&mut c, us(36)), [1, 2]);
     }
 

@@ -18,8 +18,6 @@ pub enum Due {
     Deliver,
     /// The node knows how its attempt went.
     Settle { acked: bool },
-    /// ns-2: the wait of an arrival into an idle medium is over.
-    Deferred,
 }
 
 /// The first step in a place of its own, since mostly there is no other.
@@ -33,7 +31,7 @@ pub struct Agenda {
     seen_at: Time,
 }
 
-const NOTHING: Step = Step { at: Time::MAX, node: u16::MAX, what: Due::Deferred, seen: false };
+const NOTHING: Step = Step { at: Time::MAX, node: u16::MAX, what: Due::Deliver, seen: false };
 
 impl Agenda {
     pub fn new() -> Self {

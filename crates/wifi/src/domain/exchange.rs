@@ -9,7 +9,7 @@
 //! | lost CTS | end of CTS | EIFS | DIFS | NAV of the whole exchange + DIFS |
 //!
 //! Overhearers decode every frame that did not collide: losses are drawn for the addressed receiver only.
-//! Source: IEEE 802.11-2016, 10.3.2 to 10.3.4. ns-2 adds no DIFS after a timeout.
+//! Source: IEEE 802.11-2016, 10.3.2 to 10.3.4.
 
 use lasthop_core::units::{Span, Time};
 
@@ -94,7 +94,7 @@ impl Frames {
     /// How an exchange that starts at `at` goes.
     #[inline]
     pub fn outcome(&self, waits: &Waits, at: Time, fate: Fate) -> Outcome {
-        let Waits { sifs, difs, eifs, after_timeout, .. } = *waits;
+        let Waits { sifs, difs, eifs, .. } = *waits;
         let first_end = at + self.first();
         let data_end = self.data_start(waits, at) + self.data;
         let ack_end = data_end + sifs + self.answer;
@@ -115,12 +115,12 @@ impl Frames {
             }
             Fate::DataLost => {
                 let settled = data_end + self.timeout;
-                outcome(settled, data_end, nav, settled + after_timeout, data_end + eifs)
+                outcome(settled, data_end, nav, settled + difs, data_end + eifs)
             }
             Fate::RtsLost => {
                 let settled = first_end + self.timeout;
                 let nav = first_end + self.nav_reset;
-                outcome(settled, first_end, nav, settled + after_timeout, first_end + eifs)
+                outcome(settled, first_end, nav, settled + difs, first_end + eifs)
             }
             Fate::CtsLost => {
                 let cts_end = first_end + sifs + self.answer;

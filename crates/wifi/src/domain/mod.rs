@@ -27,7 +27,7 @@ mod transmit;
 use std::collections::VecDeque;
 
 use lasthop_core::packet::Packet;
-use lasthop_core::units::{Span, Time};
+use lasthop_core::units::Time;
 
 use crate::attempt::Attempt;
 use crate::contention::{Contention, Counter, Own};
@@ -38,7 +38,7 @@ use crate::phy::{Phy, Rate};
 use crate::random::Stream;
 use crate::snapshot::Snapshot;
 use crate::times::{Rates, Waits};
-use agenda::{Agenda, Due, Step};
+use agenda::{Agenda, Due};
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -222,10 +222,6 @@ impl<P: Packet + Copy> Domain<P> {
         match step.what {
             Due::Deliver => self.deliver(step.at, step.node),
             Due::Settle { acked } => self.settle(step.at, step.node, acked),
-            Due::Deferred => {
-                self.end_deferral(step.at, step.node);
-                Advance::Unseen
-            }
         }
     }
 
@@ -236,20 +232,10 @@ impl<P: Packet + Copy> Domain<P> {
         if now < idle_from {
             self.draw_backoff(node, true);
         } else if self.waits.is_ns2 {
-            let wait = self.waits.difs + self.random_slots(node);
-            self.agenda.push(Step { at: now + wait, node, what: Due::Deferred, seen: false });
+            let slots = self.random_slots(node);
+            self.contention.count_from(node, now + self.waits.difs, slots);
         } else {
-            self.contention.send_at(node, now);
-        }
-    }
-
-    fn end_deferral(&mut self, now: Time, node: u16) {
-        let Counter::Over { start } = self.contention.arrive(node, now) else { return };
-        if now + self.waits.difs >= start {
-            self.contention.send_at(node, now);
-        } else {
-            self.double_window(node);
-            self.draw_backoff(node, true);
+            self.contention.count_from(node, now, 0);
         }
     }
 
@@ -291,14 +277,14 @@ impl<P: Packet + Copy> Domain<P> {
 
     #[inline]
     fn draw_backoff(&mut self, node: u16, contends: bool) {
-        let values = self.waits.backoff_values(self.nodes[usize::from(node)].cw);
-        let slots = self.backoff.below(values);
+        let slots = self.random_slots(node);
         self.contention.draw(node, slots, contends);
     }
 
-    fn random_slots(&mut self, node: u16) -> Span {
+    #[inline]
+    fn random_slots(&mut self, node: u16) -> u64 {
         let values = self.waits.backoff_values(self.nodes[usize::from(node)].cw);
-        self.waits.slot * self.backoff.below(values)
+        self.backoff.below(values)
     }
 
     #[inline]

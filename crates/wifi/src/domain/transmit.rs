@@ -57,7 +57,8 @@ impl<P: Packet + Copy> Domain<P> {
         let mut own = std::mem::take(&mut self.own);
         own.clear();
         let survivor = self.captured(&senders);
-        let mut frames_end = at;
+        // How many frames end last: one that ends alone hides the others from its sender.
+        let (mut frames_end, mut last) = (at, 0);
         // From the last one on, so that steps of one nanosecond come in order without being sorted.
         for sender in senders.iter().rev() {
             let frames = self.attempt(*sender);
@@ -65,11 +66,12 @@ impl<P: Packet + Copy> Domain<P> {
             let stats = &mut self.nodes[usize::from(*sender)].stats;
             stats.collisions += 1;
             stats.airtime += frames.first();
-            frames_end = frames_end.max(end);
+            last = if end == frames_end { last + 1 } else { last };
+            (frames_end, last) = if end > frames_end { (end, 1) } else { (frames_end, last) };
             if Some(*sender) != survivor {
                 let settled = end + frames.timeout;
                 self.expect_settled(settled, *sender, false);
-                own.push(Own { node: *sender, start: settled, deaf_until: settled });
+                own.push(Own { node: *sender, start: settled, deaf_until: end });
             }
         }
         let colliders = own.len();
@@ -80,10 +82,16 @@ impl<P: Packet + Copy> Domain<P> {
         let Resumes { busy_until, start, nav } = resumes;
         let difs = self.waits.difs;
         for own in &mut own[..colliders] {
-            let settled = own.start;
+            let (settled, end) = (own.start, own.deaf_until);
+            let hears_another = end < frames_end || last > 1;
             (own.start, own.deaf_until) = match self.params.after_collision {
-                AfterCollision::Standard if settled < busy_until => (busy_until + difs, self.deaf_until(settled)),
-                AfterCollision::Standard => (settled + self.waits.after_timeout, self.deaf_until(settled)),
+                // Frames of one length end later at their hearers, by the way through the air: ns-2 models that.
+                AfterCollision::Standard if self.waits.is_ns2 && hears_another => {
+                    let undecoded = frames_end + self.waits.eifs;
+                    (undecoded, undecoded - difs)
+                }
+                AfterCollision::Standard if settled < busy_until => (busy_until + difs, settled),
+                AfterCollision::Standard => (settled + difs, settled),
                 AfterCollision::Eifs => (start.max(settled), settled - difs),
             };
         }
@@ -108,8 +116,8 @@ impl<P: Packet + Copy> Domain<P> {
         self.expect(sender, &outcome, fate);
         let difs = self.waits.difs;
         let mut resumes = Resumes { busy_until: frames_end, nav: Time::ZERO, start: frames_end + self.waits.eifs };
-        if outcome.busy_until > frames_end {
-            // Overhearers decode the answer, which ends their EIFS.
+        if outcome.busy_until > frames_end && !self.waits.is_ns2 {
+            // Overhearers decode the answer, which ends their EIFS; ns-2 keeps it as a NAV.
             let Outcome { busy_until, nav, .. } = outcome;
             resumes = Resumes { busy_until, nav, start: busy_until + difs };
         }
@@ -119,17 +127,12 @@ impl<P: Packet + Copy> Domain<P> {
 
     /// Sender and receiver of an exchange count slots from their own times, not before `earliest`.
     fn apart(&self, sender: u16, outcome: &Outcome, fate: Fate, earliest: Time) -> [Own; 2] {
-        let deaf_until = if fate == Fate::Acked { Time::ZERO } else { self.deaf_until(outcome.settled) };
+        let deaf_until = if fate == Fate::Acked { Time::ZERO } else { outcome.settled };
         let receiver = self.receiver(sender);
         [
             Own { node: sender, start: outcome.sender.max(earliest), deaf_until },
             Own { node: receiver, start: outcome.receiver.max(earliest), deaf_until: Time::ZERO },
         ]
-    }
-
-    /// A sender whose attempt settles then counts slots from `after_timeout` later at the earliest.
-    fn deaf_until(&self, settled: Time) -> Time {
-        settled + self.waits.after_timeout - self.waits.difs
     }
 
     /// Counts one attempt of a node's frame.

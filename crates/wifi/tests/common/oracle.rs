@@ -1,7 +1,8 @@
 //! DCF in the plainest form: every node looks at the medium every microsecond. Slow, and written from the standard's
 //! rules alone; only the order in which random numbers are drawn is agreed with the model.
 //!
-//! All times of the cells compared are whole microseconds (OFDM, and DSSS at 1 and 2 Mbit/s).
+//! All times of the cells compared are whole microseconds (OFDM, and DSSS at 1 and 2 Mbit/s; ns-2's rules with the
+//! latter only, since it does not round to symbols).
 
 use std::collections::VecDeque;
 
@@ -29,6 +30,8 @@ enum Happens {
     Heard {
         eifs: bool,
     },
+    /// ns-2: an arrival into an idle medium has waited.
+    Waited,
 }
 
 struct Node {
@@ -42,6 +45,12 @@ struct Node {
     backoff: u64,
     /// Waits for an answer or is in an exchange: does not contend.
     engaged: bool,
+    /// Receives or answers until then, the gaps between frames included.
+    answers_until: u64,
+    /// ns-2: waits since its arrival, and does not contend until then.
+    waits: bool,
+    /// ns-2: has waited, and sends whatever its counters say.
+    sends_now: bool,
     /// Until then it does not count the medium as idle, whatever it hears.
     deaf_until: u64,
     nav: u64,
@@ -95,6 +104,9 @@ impl Oracle {
             service: None,
             backoff: 0,
             engaged: false,
+            answers_until: 0,
+            waits: false,
+            sends_now: false,
             deaf_until: 0,
             nav: 0,
             ifs: micros(phy.difs()),
@@ -137,6 +149,7 @@ impl Oracle {
             match what {
                 Happens::Deliver => self.deliver(now, node),
                 Happens::Settle { acked } => self.settle(now, node, acked),
+                Happens::Waited => self.waited(now, node),
                 Happens::Heard { eifs } => {
                     let ifs = if eifs { self.phy.eifs() } else { self.phy.difs() };
                     self.nodes[usize::from(node)].ifs = micros(ifs);
@@ -144,11 +157,17 @@ impl Oracle {
             }
         }
         let difs = micros(self.phy.difs());
-        let ready = |n: &Node| n.service.is_some() && !n.engaged && n.backoff == 0 && n.free(difs);
+        let counted = |n: &Node| !n.engaged && !n.waits && n.backoff == 0 && n.free(difs);
+        let ready = |n: &Node| n.service.is_some() && (n.sends_now || counted(n));
         let senders: Vec<u16> = (0..self.nodes.len() as u16).filter(|n| ready(&self.nodes[usize::from(*n)])).collect();
         match senders[..] {
             [] => {}
-            [sender] => self.exchange(now, sender),
+            [sender] => {
+                self.exchange(now, sender);
+                let to = self.nodes[usize::from(sender)].service.map_or(0, |(_, to, ..)| to);
+                let ends = self.busy.iter().map(|(_, end)| *end).max().unwrap_or(0);
+                self.nodes[usize::from(to)].answers_until = ends;
+            }
             _ => self.collision(now, &senders),
         }
         if !senders.is_empty() {
@@ -183,6 +202,9 @@ impl Oracle {
 
     fn arrive(&mut self, now: u64, arrival: Arrival) {
         let difs = micros(self.phy.difs());
+        let idle = self.is_idle(now, arrival.from);
+        let ns2 = self.phy.is_ns2();
+        let values = self.phy.backoff_values(self.nodes[usize::from(arrival.from)].cw);
         let node = &mut self.nodes[usize::from(arrival.from)];
         if node.service.is_some() {
             if node.queue.len() < node.limit {
@@ -194,9 +216,40 @@ impl Oracle {
             return;
         }
         node.service = Some((Some(arrival.packet), arrival.to, arrival.packet.bytes, 0));
-        if node.backoff == 0 && !node.free(difs) {
-            node.backoff = self.backoff.below(u64::from(node.cw) + 1);
+        if node.backoff == 0 && ns2 && idle {
+            node.waits = true;
+            let slots = self.backoff.below(values);
+            let at = now + difs + slots * micros(self.phy.slot());
+            self.agenda.push((at, arrival.from, Happens::Waited));
+        } else if node.backoff == 0 && (ns2 || !node.free(difs)) {
+            node.backoff = self.backoff.below(values);
         }
+    }
+
+    /// Whether a node finds the medium idle, if not yet for long enough.
+    fn is_idle(&self, now: u64, number: u16) -> bool {
+        let node = &self.nodes[usize::from(number)];
+        let air = self.busy.iter().any(|(start, end)| *start <= now && now < *end);
+        let difs = micros(self.phy.difs());
+        let silent = node.answers_until.max(node.nav).max(node.deaf_until) <= now;
+        silent && !air && node.silence + difs >= node.ifs
+    }
+
+    fn waited(&mut self, now: u64, number: u16) {
+        let idle = self.is_idle(now, number);
+        let node = &mut self.nodes[usize::from(number)];
+        node.waits = false;
+        if idle {
+            node.sends_now = true;
+        } else {
+            node.cw = (2 * node.cw + 1).min(self.phy.cw_max());
+            node.backoff = self.backoff.below(self.phy.backoff_values(node.cw));
+        }
+    }
+
+    /// Until when a sender without an answer counts nothing as idle time.
+    fn deaf(&self, settled: u64) -> u64 {
+        settled + micros(self.phy.after_timeout()) - micros(self.phy.difs())
     }
 
     /// First frame, data, answer, answer timeout, all in us; RTS or not.
@@ -205,7 +258,7 @@ impl Oracle {
         let rate = self.nodes[usize::from(sender.max(to))].rate;
         let data = micros(self.phy.protection(rate) + self.phy.data(rate, bytes));
         let answer = micros(self.phy.answer(rate));
-        let rts = bytes + 36 > self.params.rts_threshold;
+        let rts = self.phy.frame_bytes(bytes) > self.params.rts_threshold;
         let first = if rts { micros(self.phy.rts(rate)) } else { data };
         (first, data, answer, micros(self.phy.answer_timeout(self.phy.control(rate))), rts)
     }
@@ -221,6 +274,8 @@ impl Oracle {
         let (first, data, answer, timeout, rts) = self.frames(sender);
         let receiver = self.engage(sender);
         let sifs = micros(self.phy.sifs());
+        let rate = self.nodes[usize::from(sender.max(receiver))].rate;
+        let nav = micros(self.phy.nav(self.phy.sifs() + self.phy.answer(rate)));
         let mut at = now;
         let mut heard = Vec::new();
         if rts {
@@ -235,7 +290,7 @@ impl Oracle {
             let cts_end = rts_end + sifs + answer;
             self.busy.push((rts_end + sifs, cts_end));
             at = cts_end + sifs;
-            self.overhear(at + data + sifs + answer, sender, receiver);
+            self.overhear(at + data + nav, sender, receiver);
             if self.lost() {
                 self.agenda.push((cts_end, sender, Happens::Heard { eifs: true }));
                 self.agenda.push((cts_end.max(rts_end + timeout), sender, Happens::Settle { acked: false }));
@@ -245,7 +300,7 @@ impl Oracle {
         }
         let data_end = at + data;
         self.busy.push((at, data_end));
-        self.overhear(data_end + sifs + answer, sender, receiver);
+        self.overhear(data_end + nav, sender, receiver);
         if self.lost() {
             self.unanswered(data_end, sender, receiver, timeout);
             return;
@@ -265,7 +320,7 @@ impl Oracle {
         self.agenda.push((end, receiver, Happens::Heard { eifs: true }));
         self.agenda.push((end, sender, Happens::Heard { eifs: false }));
         self.agenda.push((end + timeout, sender, Happens::Settle { acked: false }));
-        self.nodes[usize::from(sender)].deaf_until = end + timeout;
+        self.nodes[usize::from(sender)].deaf_until = self.deaf(end + timeout);
     }
 
     /// Everybody else decodes the exchange and keeps its NAV.
@@ -289,7 +344,7 @@ impl Oracle {
             self.busy.push((now, end));
             self.agenda.push((end + timeout, *sender, Happens::Settle { acked: false }));
             if !bianchi {
-                self.nodes[usize::from(*sender)].deaf_until = end + timeout;
+                self.nodes[usize::from(*sender)].deaf_until = self.deaf(end + timeout);
             }
         }
         for node in 0..self.nodes.len() as u16 {
@@ -300,7 +355,7 @@ impl Oracle {
 
     fn engage(&mut self, sender: u16) -> u16 {
         let node = &mut self.nodes[usize::from(sender)];
-        node.engaged = true;
+        (node.engaged, node.sends_now) = (true, false);
         let service = node.service.as_mut().unwrap();
         service.3 += 1;
         service.1
@@ -318,7 +373,7 @@ impl Oracle {
         let node = &mut self.nodes[usize::from(number)];
         (node.engaged, node.slot) = (false, 0);
         let (packet, _, bytes, attempts) = node.service.unwrap();
-        let short = bytes + 36 <= self.params.rts_threshold;
+        let short = self.phy.frame_bytes(bytes) <= self.params.rts_threshold;
         let limit =
             if short { self.params.short_attempts.unwrap_or(self.params.attempts) } else { self.params.attempts };
         if !acked && attempts < limit {
@@ -331,6 +386,6 @@ impl Oracle {
             node.cw = node.cw_min;
             node.service = node.queue.pop_front().map(|(packet, to)| (Some(packet), to, packet.bytes, 0));
         }
-        node.backoff = self.backoff.below(u64::from(node.cw) + 1);
+        node.backoff = self.backoff.below(self.phy.backoff_values(node.cw));
     }
 }

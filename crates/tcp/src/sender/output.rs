@@ -1,0 +1,99 @@
+//! What goes out next: the SYN, new bytes, probes.
+//!
+//! Whole segments only, but for the last of the stream (RFC 9293 section 3.8.6.2.1, the sender's silly window avoidance); a
+//! window that stays smaller is used when the probe's timer expires.
+
+use lasthop_core::units::Time;
+
+use super::flight::Record;
+use super::recovery::DUP_ACKS;
+use super::{Sender, Stage};
+use crate::segment::Segment;
+
+impl Sender {
+    pub(super) fn poll_handshake(&mut self, now: Time, due: bool) -> Option<Segment> {
+        let tries = match self.stage {
+            Stage::Closed => 1,
+            Stage::Opening { tries, .. } if due => tries + 1,
+            _ => return None,
+        };
+        if tries > 1 {
+            self.rtt.back_off();
+        }
+        self.stage = Stage::Opening { sent_at: now, tries };
+        self.timer = Some(now + self.rtt.rto());
+        Some(Segment { offset: 0, bytes: 0, syn: true, fin: false, again: tries > 1 })
+    }
+
+    /// Whether the congestion window has room for `bytes`.
+    pub(super) fn has_room(&self, bytes: u32) -> bool {
+        self.flight.pipe() as i64 + i64::from(bytes) <= self.allowance
+    }
+
+    /// To be called when windows or duplicates have changed.
+    pub(super) fn update_allowance(&mut self) {
+        let window = (self.window.cwnd * f64::from(self.params.mss)) as i64;
+        self.allowance = window + self.inflation + self.limited_transmit();
+    }
+
+    /// RFC 3042: a segment for each of the first two duplicates. With blocks `pipe` shrinks instead.
+    fn limited_transmit(&self) -> i64 {
+        let due = self.params.limited_transmit && !self.sacking && self.dup_acks < DUP_ACKS;
+        if due { i64::from(self.dup_acks) * i64::from(self.params.mss) } else { 0 }
+    }
+
+    pub(super) fn poll_new(&mut self, now: Time) -> Option<Segment> {
+        let bytes = u64::from(self.params.mss).min(self.limit - self.next) as u32;
+        if bytes == 0 || self.next + u64::from(bytes) > self.right_edge {
+            return self.poll_last_resort(now);
+        }
+        if !self.has_room(bytes) {
+            self.limited = true;
+            return None;
+        }
+        Some(self.send_new(now, bytes))
+    }
+
+    fn send_new(&mut self, now: Time, bytes: u32) -> Segment {
+        if self.outstanding() == 0 || self.timer.is_none() {
+            self.timer = Some(now + self.rtt.rto());
+        }
+        self.probes = 0;
+        self.probe_due = false;
+        let offset = self.next;
+        self.flight.push(offset, bytes, now);
+        self.next += u64::from(bytes);
+        self.counts.sent += 1;
+        Segment { offset, bytes, syn: false, fin: self.next >= self.limit, again: false }
+    }
+
+    /// Nothing outstanding, and the window does not take a segment: RFC 9293 section 3.8.6.1. A window smaller than a
+    /// segment is used when the timer expires (section 3.8.6.2.1, the override timeout).
+    pub(super) fn poll_probe(&mut self, now: Time) -> Option<Segment> {
+        if self.outstanding() > 0 || self.next >= self.limit {
+            return None;
+        }
+        if !self.probe_due {
+            self.timer = self.timer.or_else(|| Some(now + self.rtt.backed_off(self.probes)));
+            return None;
+        }
+        self.probe_due = false;
+        let room = self.right_edge.saturating_sub(self.next);
+        if room > 0 {
+            let bytes = room.min(u64::from(self.params.mss)).min(self.limit - self.next) as u32;
+            return Some(self.send_new(now, bytes));
+        }
+        self.probes += 1;
+        self.timer = Some(now + self.rtt.backed_off(self.probes));
+        Some(Segment { offset: self.una.saturating_sub(1), bytes: 0, syn: false, fin: false, again: true })
+    }
+
+    pub(super) fn sent_again(&mut self, now: Time, record: Record) -> Segment {
+        self.counts.retransmitted += 1;
+        if self.timer.is_none() {
+            self.timer = Some(now + self.rtt.rto());
+        }
+        let fin = record.offset + u64::from(record.bytes) >= self.limit;
+        Segment { offset: record.offset, bytes: record.bytes, syn: false, fin, again: true }
+    }
+}

@@ -1,0 +1,77 @@
+//! What a loss leaves, law by law, as the whole sender shows it.
+//!
+//! One path for all: 100 ms, and a bottleneck that lets an ACK come every 10 ms, so that its pipe is 10 segments. The
+//! threshold is 10 at first, so that 40 ACKs in congestion avoidance make the window 13.4; then a segment is lost.
+
+mod common;
+
+use std::fmt::Write;
+
+use common::{plain, play};
+use lasthop_tcp::{Algorithm, Sender, SenderParams};
+
+/// Forty ACKs, three duplicates, and then `more`.
+fn after_a_loss(cc: Algorithm, more: &str) -> Sender {
+    let mut script = String::from("0 ms: poll -> syn\n100 ms: syn-ack -> sends 0..9\n");
+    for number in 1..=40 {
+        writeln!(script, "{} ms: ack {number} -> anything", 190 + 10 * number).expect("a string");
+    }
+    for duplicate in 1..=3 {
+        writeln!(script, "{} ms: ack 40 -> anything", 590 + 10 * duplicate).expect("a string");
+    }
+    script.push_str(more);
+    play(SenderParams { initial_window: 10, initial_ssthresh: Some(10.0), ..plain(cc) }, &script)
+}
+
+/// Half of the 13 that are outstanding.
+#[test]
+fn newreno_halves_what_is_outstanding() {
+    let snapshot = after_a_loss(Algorithm::NewReno, "").snapshot();
+    assert_eq!((snapshot.cwnd, snapshot.ssthresh), (6.5, 6.5));
+}
+
+/// 100 segments/s x 100 ms.
+#[test]
+fn westwood_falls_back_to_the_pipe() {
+    let sender = after_a_loss(Algorithm::Westwood, "");
+    assert!((sender.snapshot().ssthresh - 10.0).abs() < 0.1, "{:?}", sender.snapshot());
+    assert!((sender.snapshot().cwnd - 10.0).abs() < 0.1);
+}
+
+/// The same, with the sample window shorter than the round trip by what queues.
+#[test]
+fn westwood_abse_falls_back_to_about_the_pipe() {
+    let ssthresh = after_a_loss(Algorithm::WestwoodAbse, "").snapshot().ssthresh;
+    assert!((8.0..13.0).contains(&ssthresh), "{ssthresh}");
+}
+
+/// Silence moves no estimate before an ACK ends it: the threshold stands, and slow start begins.
+#[test]
+fn westwood_keeps_its_threshold_over_a_timeout() {
+    let sender = after_a_loss(Algorithm::Westwood, "2000 ms: poll -> anything; cwnd 1");
+    assert!((sender.snapshot().ssthresh - 10.0).abs() < 0.1, "{:?}", sender.snapshot());
+}
+
+/// 0.7 x 13.
+#[test]
+fn cubic_leaves_seven_tenths() {
+    let snapshot = after_a_loss(Algorithm::Cubic, "").snapshot();
+    assert!((snapshot.ssthresh - 9.1).abs() < 1e-9, "{snapshot:?}");
+    assert_eq!(snapshot.cwnd, snapshot.ssthresh);
+}
+
+#[test]
+fn tahoe_starts_over() {
+    let snapshot = after_a_loss(Algorithm::Tahoe, "").snapshot();
+    assert_eq!((snapshot.cwnd, snapshot.ssthresh), (1.0, 6.5));
+}
+
+/// RFC 5681 section 3.1 for every law: the second timeout in a row changes nothing but the timer.
+#[test]
+fn a_second_timeout_in_a_row_leaves_the_threshold() {
+    for cc in Algorithm::ALL {
+        let once = after_a_loss(cc, "2000 ms: poll -> anything; cwnd 1; timeouts 1").snapshot();
+        let more = "2000 ms: poll -> anything\n60000 ms: poll -> anything; cwnd 1; timeouts 2";
+        assert_eq!(after_a_loss(cc, more).snapshot().ssthresh, once.ssthresh, "{cc:?}");
+    }
+}
