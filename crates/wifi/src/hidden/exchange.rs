@@ -235,7 +235,7 @@ impl<P: Packet + Copy> Hidden<P> {
         if let Some(end) = answer.map(|signal| signal.start + signal.frame.duration) {
             return self.expect(end, Due::Timeout, node, wait);
         }
-        let counts_from = at + self.waits.after_timeout;
+        let counts_from = at + self.waits.difs;
         let deaf_until = counts_from - self.waits.difs;
         let radio = &mut self.radios[usize::from(node)];
         radio.wait += 1;
