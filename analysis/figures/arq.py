@@ -103,6 +103,7 @@ PAPER = {
     ("newreno", 3, 5): 34.31,
 }
 NS2_SENDER = {"newreno": "newreno", "westwood-abse": "westwood"}
+NS2_NAMES = {"newreno": "NewReno", "westwood-abse": "Westwood+"}
 UNNAMED = "[what it leaves unnamed](#what-the-paper-leaves-unnamed)"
 THRESHOLD = "[Westwood's threshold](#westwoods-threshold)"
 WHY_PAPER = {"newreno": UNNAMED, "westwood-abse": THRESHOLD}
@@ -122,9 +123,11 @@ def throughput(simulator):
         ours = [utilisation(where(rows, wifi__attempts=r + 1)) for r in RETRANSMISSIONS]
         look = {"color": COLOURS[sender], "linestyle": "-" if flows == 1 else "--"}
         style.points(axes, RETRANSMISSIONS, ours, f"{SENDERS[sender]}, {flows} audio", **look)
-        for r, value in zip(RETRANSMISSIONS, ours):
+        theirs = [peers.arq("tcp_percent", r + 1, flows, NS2_SENDER[sender]) for r in RETRANSMISSIONS]
+        if flows == 1:
+            style.peer(axes, RETRANSMISSIONS, theirs, f"ns-2.35, {NS2_NAMES[sender]}, 1 audio", color=COLOURS[sender])
+        for r, value, ns2 in zip(RETRANSMISSIONS, ours, theirs):
             what = f"{SENDERS[sender]}, {r} retransmissions, {flows} audio [%]"
-            ns2 = peers.arq("tcp_percent", r + 1, flows, NS2_SENDER[sender])
             lines.append(
                 Line(what, value, PERCENT, PAPER.get((sender, r, flows)), ns2, WHY_PAPER[sender], WHY_NS2[sender])
             )

@@ -12,7 +12,7 @@ from .series import as_steps, jitter, thin
 
 HOME = "papers/sap-law"
 CHAPTER = "sap-law.md"
-NS2 = {"wifi.timing": "ns2-g", "wifi.control_rate": "6Mbit/s"}
+NS2 = {"wifi.timing": "ns2-g"}
 FREE = {"control.window": "none"}
 REGULAR, MAC_SETTING = 4, 3  # retransmissions
 BUFFER = 50  # packets

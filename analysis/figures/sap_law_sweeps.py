@@ -7,7 +7,7 @@ from .simulator import column, where
 from .stats import sample
 from .table import MILLISECONDS, PACKETS, Line, markdown, shown, three_columns
 
-STANDARD = {"wifi.timing": "standard", "wifi.control_rate": "24Mbit/s"}
+STANDARD = {"wifi.timing": "standard"}
 CAPACITIES = [12, 14, 16, 18, 20, 22]  # C, Mbit/s
 RETRANSMISSIONS = [1, 2, 3, 4]
 ACKED = "flows.ftp.tcp.acked_packets"
@@ -41,9 +41,10 @@ def throughput(simulator):
         rows = simulator.sweep(HOME, {**mac(counts, buffer), **FREE})
         ours = [sample(column(where(rows, wifi__attempts=attempts(r)), ACKED)) for r in counts]
         style.points(axes, counts, ours, f"buffer {buffer} packets", color=colour)
-        for r, acked in zip(counts, ours):
+        theirs = [peers.home("acked", attempts(r), queue=buffer) for r in counts]
+        style.peer(axes, counts, theirs, f"ns-2.35, buffer {buffer}", color=colour)
+        for r, acked, ns2 in zip(counts, ours, theirs):
             paper = PAPER_SETTING[ACKED] if (r, buffer) == (MAC_SETTING, 50) else None
-            ns2 = peers.home("acked", attempts(r), queue=buffer)
             what = f"{r} retransmissions, buffer {buffer}: packets acknowledged"
             table.append(Line(what, acked, PACKETS, paper, ns2))
     axes.set(ylim=(0, None), xticks=counts)
@@ -74,7 +75,7 @@ BARS = (
 )
 
 
-def bars(axes, labels, groups):
+def bars(axes, labels, groups, depth=0.17):
     """Average, variance and maximum of the jitter as bars, one group per label; the download as a line on a second axis."""
     width = 0.26
     for i, (name, statistic, colour) in enumerate(BARS):
@@ -91,7 +92,7 @@ def bars(axes, labels, groups):
     axes.set_xticks(range(len(labels)), labels)
     axes.set(ylim=(0, 40), ylabel="jitter of the game [ms, ms²]")
     drawn, beside = axes.get_legend_handles_labels(), other.get_legend_handles_labels()
-    style.legend_below(axes, drawn[0] + beside[0], drawn[1] + beside[1])
+    style.legend_below(axes, drawn[0] + beside[0], drawn[1] + beside[1], depth)
 
 
 def over_capacity(simulator):
@@ -126,7 +127,7 @@ def summary(simulator):
         groups.append(simulator.sweep(HOME, {**mac(r), **(law(capacity) if capacity else FREE)}))
         labels.append(f"{name}\n{r} retransmissions\n(attempts = {attempts(r)})")
         table += lines(f"{name}, {r} retransmissions", groups[-1], r, capacity, paper)
-    bars(axes, labels, groups)
+    bars(axes, labels, groups, depth=0.26)
     axes.tick_params(axis="x", labelsize=8)
     return Drawn(made, three_columns(table))
 

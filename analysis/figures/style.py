@@ -71,10 +71,17 @@ def points(axes, xs, samples, label, **how):
     )
 
 
-def legend_below(axes, handles=None, labels=None, columns=2):
+def legend_below(axes, handles=None, labels=None, depth=0.17):
     """The legend under the x axis, where it hides no curve."""
     chosen = (handles, labels) if handles else axes.get_legend_handles_labels()
-    axes.legend(*chosen, loc="upper left", bbox_to_anchor=(0.0, -0.17), ncols=columns, borderaxespad=0.0)
+    axes.legend(*chosen, loc="upper left", bbox_to_anchor=(0.0, -depth), ncols=2, borderaxespad=0.0)
+
+
+def peer(axes, xs, samples, label, **how):
+    """What ns-2 gave: open circles, where it was asked."""
+    known = [(x, s.mean) for x, s in zip(xs, samples) if s is not None]
+    if known:
+        axes.plot(*zip(*known), "o", markerfacecolor="none", markersize=7, markeredgewidth=0.8, label=label, **how)
 
 
 def save(made, path):

@@ -1,29 +1,52 @@
 //! One direction of a wired link: a sender that takes `bytes / rate` per packet, a drop-tail buffer in front of it,
 //! and a delay behind it.
 //!
-//! `arrival = max(now, link free) + 8 bytes / rate + delay   [s]`
+//! `turn = max(now, turn before + 8 bytes before / rate)`, `arrival = turn + 8 bytes / rate + delay   [s]`
 //!
 //! The buffer counts waiting packets; the one being sent has left it, as in ns-2 (a queue of 140 holds 141 packets
-//! of a busy link). Without a rate nothing waits. Times are exact: a late `poll` moves nothing.
+//! of a busy link). Without a rate nothing waits. First in, first out at a known rate: what becomes of a packet is
+//! known when it comes, so none is touched twice. Times are exact: a late `poll` moves nothing.
 
 use std::collections::VecDeque;
 
-use lasthop_core::aqm::fifo::{self, Fifo};
+use lasthop_core::aqm::fifo;
+use lasthop_core::meter::histogram::Histogram;
 use lasthop_core::packet::Packet;
-use lasthop_core::units::{BitRate, Span, Time};
+use lasthop_core::units::{Span, Time};
 
 use crate::scenario::Wire;
 
 /// See the module.
 #[derive(Clone, Debug)]
 pub struct Link<P> {
-    rate: Option<BitRate>,
-    delay: Span,
-    buffer: Fifo<P>,
-    /// When the packet being sent is sent.
+    wire: Wire,
+    /// When the last packet that came has been sent.
     free_at: Time,
-    /// Sent, on their way, in order of arrival.
-    under_way: VecDeque<(Time, P)>,
+    /// In order: waiting, being sent, or on their way.
+    packets: VecDeque<Carried<P>>,
+    /// How many at the back of `packets` had to wait, those whose turn has come since included.
+    behind: usize,
+    /// The transmission time of a packet of this size, which the next one mostly has, too.
+    busy: (u32, Span),
+    figures: Figures,
+}
+
+#[derive(Clone, Debug)]
+struct Carried<P> {
+    /// It leaves the buffer.
+    turn: Time,
+    arrives: Time,
+    packet: P,
+}
+
+#[derive(Clone, Debug)]
+struct Figures {
+    made: Time,
+    /// Packets that waited for nothing.
+    passed: u64,
+    waited: Histogram,
+    max_packets: usize,
+    dropped: u64,
 }
 
 impl<P: Packet> Link<P> {
@@ -31,11 +54,12 @@ impl<P: Packet> Link<P> {
     #[must_use]
     pub fn new(wire: Wire, now: Time) -> Self {
         Self {
-            rate: wire.rate,
-            delay: wire.delay,
-            buffer: Fifo::new(wire.buffer as usize, now),
+            wire,
             free_at: now,
-            under_way: VecDeque::new(),
+            packets: VecDeque::new(),
+            behind: 0,
+            busy: (0, Span::ZERO),
+            figures: Figures { made: now, passed: 0, waited: Histogram::new(), max_packets: 0, dropped: 0 },
         }
     }
 
@@ -43,61 +67,97 @@ impl<P: Packet> Link<P> {
     ///
     /// # Errors
     /// The packet, which is lost (and counted) here.
+    #[inline]
     pub fn on_packet(&mut self, now: Time, packet: P) -> Result<(), P> {
-        self.advance(now);
-        if self.buffer.is_empty() && self.free_at <= now {
-            self.buffer.pass_by();
-            self.send(now, packet);
-            return Ok(());
+        if self.free_at > now {
+            let waiting = self.waiting(now);
+            if waiting >= self.wire.buffer as usize {
+                self.figures.dropped += 1;
+                return Err(packet);
+            }
+            self.behind = waiting + 1;
+            self.figures.max_packets = self.figures.max_packets.max(self.behind);
+            self.figures.waited.record(self.free_at.since(now));
+        } else {
+            self.behind = 0;
+            self.figures.passed += 1;
         }
-        self.buffer.push(now, packet)
+        let turn = self.free_at.max(now);
+        self.push(turn, packet);
+        Ok(())
+    }
+
+    /// The next packet that has arrived by `now`, with the exact time of its arrival.
+    #[inline]
+    pub fn poll(&mut self, now: Time) -> Option<(Time, P)> {
+        if self.packets.front()?.arrives > now {
+            return None;
+        }
+        let carried = self.packets.pop_front()?;
+        Some((carried.arrives, carried.packet))
+    }
+
+    /// When the next packet arrives; sending from the buffer needs no wake-up of its own.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.packets.front().map(|carried| carried.arrives)
     }
 
     /// Another rate, delay and buffer, for packets whose turn has not come by `now`.
     ///
     /// A shorter delay lets nothing overtake: a packet arrives no earlier than the one before it.
     pub fn set_wire(&mut self, now: Time, wire: Wire) {
-        self.advance(now);
-        (self.rate, self.delay) = (wire.rate, wire.delay);
-        self.buffer.set_limit(wire.buffer as usize);
-    }
-
-    /// The next packet that has arrived by `now`, with the exact time of its arrival.
-    pub fn poll(&mut self, now: Time) -> Option<(Time, P)> {
-        self.advance(now);
-        match self.under_way.front() {
-            Some((at, _)) if *at <= now => self.under_way.pop_front(),
-            _ => None,
+        let waiting = self.waiting(now);
+        (self.wire, self.busy) = (wire, (0, Span::ZERO));
+        let again = self.packets.split_off(self.packets.len() - waiting);
+        if let Some(first) = again.front() {
+            self.free_at = first.turn;
         }
-    }
-
-    /// When the next packet arrives; sending from the buffer needs no wake-up of its own.
-    #[must_use]
-    pub fn next_deadline(&self) -> Option<Time> {
-        // While packets wait, one is being sent and stands in `under_way`, so its arrival comes first.
-        self.under_way.front().map(|(at, _)| *at)
+        for carried in again {
+            self.push(self.free_at, carried.packet);
+        }
     }
 
     /// Figures of the buffer.
     #[must_use]
     pub fn snapshot(&self, now: Time) -> fifo::Snapshot {
-        self.buffer.snapshot(now)
-    }
-
-    /// Lets every packet whose turn came by `now` leave the buffer, at the time its turn came.
-    fn advance(&mut self, now: Time) {
-        while self.free_at <= now && !self.buffer.is_empty() {
-            let turn = self.free_at;
-            let Some(packet) = self.buffer.pop(turn) else { return };
-            self.send(turn, packet);
+        let waiting = self.waiting(now);
+        let held = || self.packets.iter().rev().take(waiting);
+        let Figures { made, passed, waited, max_packets, dropped } = &self.figures;
+        let packets = passed + waited.count();
+        let total_s = waited.mean().unwrap_or_default().as_secs_f64() * waited.count() as f64;
+        // The queue's length adds up over time to the time that packets wait; some of it is still to come.
+        let to_come_s: f64 = held().map(|carried| carried.turn.since(now).as_secs_f64()).sum();
+        let rank = libm::ceil(0.99 * packets as f64) as u64;
+        let beyond = rank.saturating_sub(*passed) as f64 / waited.count().max(1) as f64;
+        let p99 = if rank <= *passed { Span::ZERO } else { waited.quantile(beyond).unwrap_or_default() };
+        fifo::Snapshot {
+            packets: waiting,
+            bytes: held().map(|carried| u64::from(carried.packet.bytes())).sum(),
+            mean_packets: (total_s - to_come_s) / now.since(*made).as_secs_f64().max(1e-9),
+            max_packets: *max_packets,
+            dropped: *dropped,
+            mean_sojourn_ms: total_s * 1e3 / packets.max(1) as f64,
+            p99_sojourn_ms: p99.as_millis_f64(),
         }
     }
 
-    fn send(&mut self, at: Time, packet: P) {
-        let busy = self.rate.map_or(Span::ZERO, |rate| rate.time_for(u64::from(packet.bytes())));
-        self.free_at = at + busy;
-        let before = self.under_way.back().map_or(Time::ZERO, |(at, _)| *at);
-        self.under_way.push_back(((self.free_at + self.delay).max(before), packet));
+    /// Packets whose turn has not come by `now`.
+    fn waiting(&self, now: Time) -> usize {
+        let last = self.packets.len() - self.behind.min(self.packets.len());
+        let since = self.packets.range(last..).take_while(|carried| carried.turn <= now).count();
+        self.packets.len() - last - since
+    }
+
+    fn push(&mut self, turn: Time, packet: P) {
+        let bytes = packet.bytes();
+        if self.busy.0 != bytes {
+            self.busy = (bytes, self.wire.rate.map_or(Span::ZERO, |rate| rate.time_for(u64::from(bytes))));
+        }
+        self.free_at = turn + self.busy.1;
+        let before = self.packets.back().map_or(Time::ZERO, |carried| carried.arrives);
+        let arrives = (self.free_at + self.wire.delay).max(before);
+        self.packets.push_back(Carried { turn, arrives, packet });
     }
 }
 
@@ -105,6 +165,7 @@ impl<P: Packet> Link<P> {
 mod tests {
     use super::*;
     use lasthop_core::packet::FlowId;
+    use lasthop_core::units::BitRate;
 
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     struct Numbered(u32);

@@ -63,9 +63,11 @@ impl Sources {
     fn put(&mut self, source: SourceId, key: u128) {
         let tree = self.tree.as_mut_slice();
         let mut node = tree.len() / 2 + source.0 as usize;
+        let mut winner = key;
         tree[node] = key;
         while node > 1 {
-            let winner = tree[node].min(tree[node ^ 1]);
+            let rival = tree[node ^ 1];
+            winner = if rival < winner { rival } else { winner };
             node /= 2;
             tree[node] = winner;
         }

@@ -3,6 +3,7 @@
 mod attempt;
 mod contention;
 mod domain;
+mod hidden;
 pub mod medium;
 mod node;
 pub mod params;

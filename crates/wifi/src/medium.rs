@@ -1,7 +1,7 @@
 //! The medium as its host sees it: packets in, what became of them out.
 //!
-//! Two models of the air stand behind it, with one interface: [`crate::domain`] (everybody hears everybody, a
-//! transmission costs O(log stations)) and, with [`MediumParams::hidden`], [`crate::hidden`] (who hears whom follows
+//! Two models of the air stand behind it, with one interface: `domain` (everybody hears everybody, a
+//! transmission costs O(log stations)) and, with [`MediumParams::hidden`], `hidden` (who hears whom follows
 //! from positions, powers and thresholds; O(stations)).
 //!
 //! # Time
@@ -20,6 +20,7 @@ use lasthop_core::units::Time;
 
 use crate::attempt::Attempt;
 use crate::domain::Domain;
+use crate::hidden::Hidden;
 use crate::params::{MediumParams, StationParams};
 use crate::phy::{Phy, Rate};
 use crate::propagation::Loss;
@@ -84,9 +85,12 @@ impl<P> Event<P> {
 #[derive(Clone, Debug)]
 pub struct Medium<P>(Air<P>);
 
+// There is one of it per run, and the common one is worth being reached without a pointer.
+#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug)]
 enum Air<P> {
     Shared(Domain<P>),
+    Hidden(Box<Hidden<P>>),
 }
 
 /// The same call of whichever model there is.
@@ -94,6 +98,7 @@ macro_rules! air {
     ($medium:expr, $air:ident => $call:expr) => {
         match $medium {
             Air::Shared($air) => $call,
+            Air::Hidden($air) => $call,
         }
     };
 }
@@ -107,6 +112,9 @@ impl<P: Packet + Copy> Medium<P> {
     #[must_use]
     pub fn new(params: MediumParams, stations: Vec<StationParams>, seed: u64) -> Self {
         assert!(stations.len() < usize::from(u16::MAX), "a node is numbered by 16 bits");
+        if params.hidden {
+            return Self(Air::Hidden(Box::new(Hidden::new(params, &stations, seed))));
+        }
         Self(Air::Shared(Domain::new(params, &stations, seed)))
     }
 

@@ -99,7 +99,8 @@ fn with_one_decrement_per_busy_period_cells_get_what_bianchi_says() {
     let (b, g) = (counted(b_params()), counted(g_params()));
     // g lies 0.6 % above him from 20 stations on: the mean of four seeds, so that the rest is not chance.
     let mean = |params: &MediumParams, stations: &[StationParams]| {
-        (1..=4).map(|seed| throughput_of_seed(seed, params, stations.to_vec(), 50)).sum::<f64>() / 4.0
+        let seeds = if params.standard == Standard::G { 4 } else { 1 };
+        (1..=seeds).map(|seed| throughput_of_seed(seed, params, stations.to_vec(), 50)).sum::<f64>() / seeds as f64
     };
     for n in [1, 2, 5, 10, 20, 50] {
         let expected = bianchi(&b.phy(&b_stations(1)), Standard::B, Rate::DSSS_11, n);

@@ -100,6 +100,20 @@ impl Flight {
 
     /// Everything below `offset` has arrived.
     pub(super) fn acknowledge(&mut self, offset: u64) -> Learned {
+        match self.records.front() {
+            // Nearly always: one segment, and no loss in sight.
+            Some(&first) if first.end() == offset && self.lost_below <= first.offset && self.sacked.is_empty() => {
+                self.pipe -= first.in_pipe(0);
+                self.records.pop_front();
+                self.cursor = self.cursor.max(offset);
+                let sent_at = if first.again { None } else { Some(first.sent_at) };
+                Learned { sent_at, again: first.again, bytes: u64::from(first.bytes) }
+            }
+            _ => self.acknowledge_many(offset),
+        }
+    }
+
+    fn acknowledge_many(&mut self, offset: u64) -> Learned {
         let mut learned = Learned::default();
         while let Some(&first) = self.records.front() {
             if first.offset >= offset {

@@ -89,6 +89,8 @@ pub struct Sender {
     dup_acks: u32,
     /// What duplicate ACKs add to the window in fast recovery, less what partial ones take away, bytes.
     inflation: i64,
+    /// Bytes that may be in the network: window, inflation and limited transmit.
+    allowance: i64,
     /// Where the newest byte was when the last loss was noticed.
     recover: Option<u64>,
     /// That loss was told by the timer.
@@ -139,6 +141,7 @@ impl Sender {
             probe_due: false,
             dup_acks: 0,
             inflation: 0,
+            allowance: 0,
             recover: None,
             by_timeout: false,
             resend_front: false,
@@ -171,6 +174,7 @@ impl Sender {
         } else if self.outstanding() > 0 {
             self.on_duplicate(now, learned);
         }
+        self.update_allowance();
     }
 
     /// No new bytes from now on; what is outstanding is still repaired.
@@ -255,6 +259,7 @@ impl Sender {
         } else {
             self.rtt.sample(now, sent_at);
         }
+        self.update_allowance();
     }
 
     fn on_new(&mut self, now: Time, offset: u64, sacked: flight::Learned) {
@@ -264,7 +269,9 @@ impl Sender {
         self.timeouts_in_row = 0;
         // What waited behind a repaired hole tells of the repair, not of the path.
         let sent_at = if in_order.again || sacked.again { None } else { in_order.sent_at.max(sacked.sent_at) };
-        let event = self.feedback(now, acked as f64 / f64::from(self.params.mss), sent_at);
+        let mss = u64::from(self.params.mss);
+        let segments = if acked == mss { 1.0 } else { acked as f64 / mss as f64 };
+        let event = self.feedback(now, segments, sent_at);
         match self.phase {
             Phase::Recovery { partial } => self.on_new_in_recovery(&event, acked, partial),
             Phase::Resending | Phase::Open => {

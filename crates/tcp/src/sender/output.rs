@@ -27,8 +27,13 @@ impl Sender {
 
     /// Whether the congestion window has room for `bytes`.
     pub(super) fn has_room(&self, bytes: u32) -> bool {
-        let window = (self.window.cwnd * f64::from(self.params.mss)) as i64 + self.inflation;
-        self.flight.pipe() as i64 + i64::from(bytes) <= window + self.limited_transmit()
+        self.flight.pipe() as i64 + i64::from(bytes) <= self.allowance
+    }
+
+    /// To be called when windows or duplicates have changed.
+    pub(super) fn update_allowance(&mut self) {
+        let window = (self.window.cwnd * f64::from(self.params.mss)) as i64;
+        self.allowance = window + self.inflation + self.limited_transmit();
     }
 
     /// RFC 3042: a segment for each of the first two duplicates. With blocks `pipe` shrinks instead.

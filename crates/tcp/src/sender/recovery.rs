@@ -173,6 +173,7 @@ impl Sender {
         self.resend_front = false;
         self.flight.give_up_all();
         self.timer = Some(now + self.rtt.rto());
+        self.update_allowance();
     }
 
     /// What goes out again: the first segment at once, then what is lost as the window allows.

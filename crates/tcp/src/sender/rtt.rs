@@ -33,16 +33,26 @@ pub(super) struct RttEstimator {
     srtt: Option<Span>,
     rttvar: Span,
     /// Without backoff.
-    rto: Span,
+    base: Span,
     /// Doublings in force.
     backoff: u32,
+    /// With backoff.
+    rto: Span,
     /// When the last sample was taken.
     sampled_at: Time,
 }
 
 impl RttEstimator {
     pub(super) fn new(min_rto: Span) -> Self {
-        Self { min_rto, srtt: None, rttvar: Span::ZERO, rto: INITIAL_RTO, backoff: 0, sampled_at: Time::ZERO }
+        Self {
+            min_rto,
+            srtt: None,
+            rttvar: Span::ZERO,
+            base: INITIAL_RTO,
+            backoff: 0,
+            rto: INITIAL_RTO,
+            sampled_at: Time::ZERO,
+        }
     }
 
     /// A segment sent once, at `sent_at`, was acknowledged now.
@@ -54,7 +64,10 @@ impl RttEstimator {
                 self.srtt = Some(rtt);
                 self.rttvar = rtt / 2;
             }
-            Some(_) if sent_at < self.sampled_at => return,
+            Some(_) if sent_at < self.sampled_at => {
+                self.rto = self.base;
+                return;
+            }
             Some(srtt) => {
                 let off = if rtt > srtt { rtt - srtt } else { srtt - rtt };
                 self.rttvar = Span::from_nanos((self.rttvar.as_nanos() * 3 + off.as_nanos()) / 4);
@@ -63,27 +76,30 @@ impl RttEstimator {
         }
         self.sampled_at = now;
         let spread = (self.rttvar * 4).max(GRANULARITY);
-        self.rto = (self.srtt.unwrap_or_default() + spread).max(self.min_rto);
+        self.base = (self.srtt.unwrap_or_default() + spread).max(self.min_rto);
+        self.rto = self.base;
     }
 
     /// The SYN had to be repeated: its round trip cannot be told.
     pub(super) fn after_lost_syn(&mut self) {
-        self.rto = RTO_AFTER_LOST_SYN;
+        self.base = RTO_AFTER_LOST_SYN;
         self.backoff = 0;
+        self.rto = self.base;
     }
 
     pub(super) fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
+        self.rto = self.backed_off(self.backoff);
     }
 
     /// The timeout in force.
     pub(super) fn rto(&self) -> Span {
-        self.backed_off(self.backoff)
+        self.rto
     }
 
     /// The timeout after `doublings` of its own, for what backs off apart from retransmissions.
     pub(super) fn backed_off(&self, doublings: u32) -> Span {
-        (self.rto * (1 << doublings.min(MAX_BACKOFF))).min(MAX_RTO)
+        (self.base * (1 << doublings.min(MAX_BACKOFF))).min(MAX_RTO)
     }
 
     pub(super) fn srtt(&self) -> Option<Span> {

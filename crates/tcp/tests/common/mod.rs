@@ -14,6 +14,8 @@
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod path;
+
 use std::fmt::Write;
 
 use lasthop_core::units::Time;

@@ -30,8 +30,6 @@ enum Happens {
     Heard {
         eifs: bool,
     },
-    /// ns-2: an arrival into an idle medium has waited.
-    Waited,
 }
 
 struct Node {
@@ -47,10 +45,6 @@ struct Node {
     engaged: bool,
     /// Receives or answers until then, the gaps between frames included.
     answers_until: u64,
-    /// ns-2: waits since its arrival, and does not contend until then.
-    waits: bool,
-    /// ns-2: has waited, and sends whatever its counters say.
-    sends_now: bool,
     /// Until then it does not count the medium as idle, whatever it hears.
     deaf_until: u64,
     nav: u64,
@@ -105,8 +99,6 @@ impl Oracle {
             backoff: 0,
             engaged: false,
             answers_until: 0,
-            waits: false,
-            sends_now: false,
             deaf_until: 0,
             nav: 0,
             ifs: micros(phy.difs()),
@@ -149,7 +141,6 @@ impl Oracle {
             match what {
                 Happens::Deliver => self.deliver(now, node),
                 Happens::Settle { acked } => self.settle(now, node, acked),
-                Happens::Waited => self.waited(now, node),
                 Happens::Heard { eifs } => {
                     let ifs = if eifs { self.phy.eifs() } else { self.phy.difs() };
                     self.nodes[usize::from(node)].ifs = micros(ifs);
@@ -157,8 +148,7 @@ impl Oracle {
             }
         }
         let difs = micros(self.phy.difs());
-        let counted = |n: &Node| !n.engaged && !n.waits && n.backoff == 0 && n.free(difs);
-        let ready = |n: &Node| n.service.is_some() && (n.sends_now || counted(n));
+        let ready = |n: &Node| n.service.is_some() && !n.engaged && n.backoff == 0 && n.free(difs);
         let senders: Vec<u16> = (0..self.nodes.len() as u16).filter(|n| ready(&self.nodes[usize::from(*n)])).collect();
         match senders[..] {
             [] => {}
@@ -217,10 +207,9 @@ impl Oracle {
         }
         node.service = Some((Some(arrival.packet), arrival.to, arrival.packet.bytes, 0));
         if node.backoff == 0 && ns2 && idle {
-            node.waits = true;
-            let slots = self.backoff.below(values);
-            let at = now + difs + slots * micros(self.phy.slot());
-            self.agenda.push((at, arrival.from, Happens::Waited));
+            // Its wait begins with its arrival, however long the medium has been idle.
+            node.backoff = self.backoff.below(values);
+            (node.idle, node.slot) = (0, 0);
         } else if node.backoff == 0 && (ns2 || !node.free(difs)) {
             node.backoff = self.backoff.below(values);
         }
@@ -233,23 +222,6 @@ impl Oracle {
         let difs = micros(self.phy.difs());
         let silent = node.answers_until.max(node.nav).max(node.deaf_until) <= now;
         silent && !air && node.silence + difs >= node.ifs
-    }
-
-    fn waited(&mut self, now: u64, number: u16) {
-        let idle = self.is_idle(now, number);
-        let node = &mut self.nodes[usize::from(number)];
-        node.waits = false;
-        if idle {
-            node.sends_now = true;
-        } else {
-            node.cw = (2 * node.cw + 1).min(self.phy.cw_max());
-            node.backoff = self.backoff.below(self.phy.backoff_values(node.cw));
-        }
-    }
-
-    /// Until when a sender without an answer counts nothing as idle time.
-    fn deaf(&self, settled: u64) -> u64 {
-        settled + micros(self.phy.after_timeout()) - micros(self.phy.difs())
     }
 
     /// First frame, data, answer, answer timeout, all in us; RTS or not.
@@ -320,7 +292,7 @@ impl Oracle {
         self.agenda.push((end, receiver, Happens::Heard { eifs: true }));
         self.agenda.push((end, sender, Happens::Heard { eifs: false }));
         self.agenda.push((end + timeout, sender, Happens::Settle { acked: false }));
-        self.nodes[usize::from(sender)].deaf_until = self.deaf(end + timeout);
+        self.nodes[usize::from(sender)].deaf_until = end + timeout;
     }
 
     /// Everybody else decodes the exchange and keeps its NAV.
@@ -338,13 +310,18 @@ impl Oracle {
         let bianchi = self.params.after_collision == AfterCollision::Eifs;
         let ends: Vec<u64> = senders.iter().map(|s| now + self.frames(*s).0).collect();
         let last = *ends.iter().max().unwrap();
-        for (sender, end) in senders.iter().zip(ends) {
+        let alone_at_the_end = ends.iter().filter(|end| **end == last).count() == 1;
+        // ns-2: whoever hears another's frame end has received an error.
+        let hears_another = |end: u64| self.phy.is_ns2() && (end < last || !alone_at_the_end);
+        let undecoded = last + micros(self.phy.eifs()) - micros(self.phy.difs());
+        let deaf: Vec<_> = ends.iter().map(|end| hears_another(*end).then_some(undecoded)).collect();
+        for ((sender, end), deaf) in senders.iter().zip(ends).zip(&deaf) {
             let timeout = self.frames(*sender).3;
             self.engage(*sender);
             self.busy.push((now, end));
             self.agenda.push((end + timeout, *sender, Happens::Settle { acked: false }));
             if !bianchi {
-                self.nodes[usize::from(*sender)].deaf_until = self.deaf(end + timeout);
+                self.nodes[usize::from(*sender)].deaf_until = deaf.unwrap_or(end + timeout);
             }
         }
         for node in 0..self.nodes.len() as u16 {
@@ -355,7 +332,7 @@ impl Oracle {
 
     fn engage(&mut self, sender: u16) -> u16 {
         let node = &mut self.nodes[usize::from(sender)];
-        (node.engaged, node.sends_now) = (true, false);
+        node.engaged = true;
         let service = node.service.as_mut().unwrap();
         service.3 += 1;
         service.1
