@@ -15,7 +15,7 @@ import sys
 
 from figures import FIGURES, GOLDEN, HERE, KEYS, delay_figures, deviation, mean, summary, write_rows
 
-HOME_SEEDS, ARQ_SEEDS, CELL_SEEDS = range(1, 21), range(1, 11), range(1, 11)
+HOME_SEEDS, ARQ_SEEDS, CELL_SEEDS = range(1, 21), range(1, 21), range(1, 11)
 
 
 def home(attempts, capacity="", distance=10, deviation_db=9, queue=50):
