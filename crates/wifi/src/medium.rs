@@ -125,17 +125,20 @@ impl<P: Packet + Copy> Medium<P> {
     /// # Panics
     ///
     /// With a node that the medium was not made with; so do the setters.
+    #[inline]
     pub fn on_packet(&mut self, now: Time, from: NodeId, to: NodeId, packet: P) {
         debug_assert!((from.0 == 0) != (to.0 == 0), "the medium carries between access point and station");
         air!(&mut self.0, air => air.on_packet(now, from, to, packet));
     }
 
     /// The next event at or before `now`, in order of time.
+    #[inline]
     pub fn poll(&mut self, now: Time) -> Option<Event<P>> {
         air!(&mut self.0, air => air.poll(now))
     }
 
     /// When to call [`Self::poll`] again; `None`: nothing happens without another packet.
+    #[inline]
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
         air!(&self.0, air => air.next_deadline())

@@ -106,7 +106,19 @@ impl<P: Packet + Copy> Node<P> {
     /// Takes the next packet into service.
     #[inline]
     pub fn serve_next(&mut self, now: Time) {
-        self.service = self.queue.pop(now).map(|next| Service::new(next.packet, next.to));
+        // Copied from where it lies: a packet handed on twice would be read while it is still being written.
+        match self.queue.front() {
+            Some(Addressed { packet, to }) => match &mut self.service {
+                Some(service) => {
+                    service.packet = *packet;
+                    (service.bytes, service.attempts) = (packet.bytes(), 0);
+                    (service.to, service.delivered) = (*to, false);
+                }
+                none => *none = Some(Service::new(*packet, *to)),
+            },
+            None => self.service = None,
+        }
+        let _ = self.queue.pop(now);
     }
 
     /// Mean power of this node's frames `metres` away, dBm; meaningful with shadowing only.

@@ -91,6 +91,13 @@ impl<P: Packet> Fifo<P> {
         Some(packet)
     }
 
+    /// The packet that [`Self::pop`] would give.
+    #[inline]
+    #[must_use]
+    pub fn front(&self) -> Option<&P> {
+        self.packets.front().map(|(_, packet)| packet)
+    }
+
     /// A packet that went straight into service: it waited for nothing.
     pub fn pass_by(&mut self) {
         self.sojourn.record(Span::ZERO);

@@ -104,13 +104,10 @@ impl<P: Packet + Copy> Domain<P> {
         }
     }
 
+    #[inline]
     pub fn on_packet(&mut self, now: Time, from: NodeId, to: NodeId, packet: P) {
-        loop {
-            match self.advance(now) {
-                Advance::Idle => break,
-                Advance::Unseen => {}
-                Advance::Event(event) => self.events.push_back(event),
-            }
+        if self.is_due(now) {
+            self.catch_up(now);
         }
         self.clock = self.clock.max(now);
         let now = self.clock;
@@ -125,11 +122,32 @@ impl<P: Packet + Copy> Domain<P> {
         }
     }
 
+    /// Whether anything may be due by `now`.
+    #[inline]
+    fn is_due(&self, now: Time) -> bool {
+        self.agenda.first_at().min(self.contention.earliest()) <= now
+    }
+
+    fn catch_up(&mut self, now: Time) {
+        loop {
+            match self.advance(now) {
+                Advance::Idle => return,
+                Advance::Unseen => {}
+                Advance::Event(event) => self.events.push_back(event),
+            }
+        }
+    }
+
     #[inline]
     pub fn poll(&mut self, now: Time) -> Option<Event<P>> {
         if let Some(event) = self.events.front() {
             return if event.at() <= now { self.events.pop_front() } else { None };
         }
+        // Hosts poll until there is nothing more: every second call ends here.
+        if self.is_due(now) { self.poll_due(now) } else { None }
+    }
+
+    fn poll_due(&mut self, now: Time) -> Option<Event<P>> {
         loop {
             match self.advance(now) {
                 Advance::Idle => return None,
@@ -219,9 +237,12 @@ impl<P: Packet + Copy> Domain<P> {
         }
         let Some(step) = self.agenda.pop(limit) else { return Advance::Idle };
         self.clock = self.clock.max(step.at);
-        match step.what {
-            Due::Deliver => self.deliver(step.at, step.node),
-            Due::Settle { acked } => self.settle(step.at, step.node, acked),
+        match step.due() {
+            Due::Deliver { settled, acked } => {
+                self.expect_settled(settled, step.node(), acked);
+                self.deliver(step.at, step.node())
+            }
+            Due::Settle { acked } => self.settle(step.at, step.node(), acked),
         }
     }
 

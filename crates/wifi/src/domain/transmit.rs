@@ -4,7 +4,7 @@ use lasthop_core::packet::Packet;
 use lasthop_core::units::Time;
 
 use super::Domain;
-use super::agenda::{Due, Step};
+use super::agenda::Step;
 use super::exchange::{Fate, Frames, Outcome};
 use crate::contention::Own;
 use crate::node::Service;
@@ -165,17 +165,18 @@ impl<P: Packet + Copy> Domain<P> {
     /// Notes when the packet arrives and when its sender knows.
     #[inline]
     fn expect(&mut self, sender: u16, outcome: &Outcome, fate: Fate) {
-        if let Some(at) = outcome.delivered {
-            self.agenda.push(Step { at, node: sender, what: Due::Deliver, seen: true });
+        let (settled, acked) = (outcome.settled, fate == Fate::Acked);
+        match outcome.delivered {
+            Some(at) => self.agenda.push(Step::deliver(at, sender, settled, acked)),
+            None => self.expect_settled(settled, sender, acked),
         }
-        self.expect_settled(outcome.settled, sender, fate == Fate::Acked);
     }
 
     #[inline]
-    fn expect_settled(&mut self, at: Time, sender: u16, acked: bool) {
+    pub(super) fn expect_settled(&mut self, at: Time, sender: u16, acked: bool) {
         let gives_up = |s: &Service<P>| s.attempts >= self.params.limit(&self.phy, &s.packet);
         let seen = !acked && self.nodes[usize::from(sender)].service.as_ref().is_some_and(gives_up);
-        self.agenda.push(Step { at, node: sender, what: Due::Settle { acked }, seen });
+        self.agenda.push(Step::settle(at, sender, acked, seen));
     }
 
     /// Draws which frame of an exchange is lost first; `captured`: the one that contends is known to arrive.
