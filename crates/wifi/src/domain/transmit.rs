@@ -87,7 +87,7 @@ impl<P: Packet + Copy> Domain<P> {
             (own.start, own.deaf_until) = match self.params.after_collision {
                 // Frames of one length end later at their hearers, by the way through the air: ns-2 models that.
                 AfterCollision::Standard if self.waits.is_ns2 && hears_another => {
-                    let undecoded = frames_end + self.waits.eifs;
+                    let undecoded = (frames_end + self.waits.eifs).max(settled + difs);
                     (undecoded, undecoded - difs)
                 }
                 AfterCollision::Standard if settled < busy_until => (busy_until + difs, settled),
