@@ -321,7 +321,8 @@ impl Oracle {
             self.busy.push((now, end));
             self.agenda.push((end + timeout, *sender, Happens::Settle { acked: false }));
             if !bianchi {
-                self.nodes[usize::from(*sender)].deaf_until = deaf.map_or(end + timeout, |deaf| deaf.max(end + timeout));
+                self.nodes[usize::from(*sender)].deaf_until =
+                    deaf.map_or(end + timeout, |deaf| deaf.max(end + timeout));
             }
         }
         for node in 0..self.nodes.len() as u16 {
