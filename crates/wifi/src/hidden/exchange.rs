@@ -167,6 +167,7 @@ impl<P: Packet + Copy> Hidden<P> {
             self.fall_silent(from, at);
         }
         self.await_answer(at, &frame);
+        let silence = self.waits.eifs - self.waits.difs;
         for node in 0..self.nodes.len() as u16 {
             let mut heard = signal.ends(node, &self.air);
             if heard == Heard::Nothing {
@@ -175,7 +176,13 @@ impl<P: Packet + Copy> Hidden<P> {
             if heard == Heard::Frame && node == frame.to && self.is_lost() {
                 heard = Heard::Weak;
             }
+            // ns-2: an error to a node that sent when it began, unless it sends still; frames of one length end later at
+            // their hearers, by the way through the air.
+            let errs = self.waits.is_ns2 && heard == Heard::Energy && !self.air.is_sent_beyond(at, node);
             let radio = &mut self.radios[usize::from(node)];
+            if errs {
+                radio.nav = radio.nav.max(at + silence);
+            }
             radio.heard -= 1;
             radio.eifs = match heard {
                 Heard::Frame => false,
@@ -235,15 +242,9 @@ impl<P: Packet + Copy> Hidden<P> {
         if let Some(end) = answer.map(|signal| signal.start + signal.frame.duration) {
             return self.expect(end, Due::Timeout, node, wait);
         }
-        let counts_from = at + self.waits.difs;
-        let deaf_until = counts_from - self.waits.difs;
         let radio = &mut self.radios[usize::from(node)];
         radio.wait += 1;
-        radio.deaf_until = radio.deaf_until.max(deaf_until);
-        if radio.heard == 0 && !radio.eifs {
-            // ns-2: no DIFS after a timeout, whenever the medium fell silent.
-            radio.silent_from = radio.silent_from.min(counts_from);
-        }
+        radio.deaf_until = radio.deaf_until.max(at);
         self.settle(at, node, false);
     }
 

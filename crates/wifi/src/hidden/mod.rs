@@ -24,7 +24,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use lasthop_core::packet::Packet;
-use lasthop_core::units::{Span, Time};
+use lasthop_core::units::Time;
 
 use crate::attempt::Attempt;
 use crate::medium::{Event, NodeId, Place};
@@ -48,8 +48,6 @@ enum Due {
     NavReset,
     /// A SIFS has passed.
     Answer,
-    /// ns-2: the wait of an arrival into an idle medium is over.
-    Deferred,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,8 +72,6 @@ struct Radio {
     engaged: bool,
     /// It sent a CTS: until then the data may begin.
     expects_until: Time,
-    /// ns-2: waits since an arrival.
-    defers: bool,
     /// Number of its wait for an answer.
     wait: u64,
     /// The last frame heard could not be decoded.
@@ -249,7 +245,6 @@ impl<P: Packet + Copy> Hidden<P> {
                     self.send(step.at, frame);
                 }
             }
-            Due::Deferred => self.end_deferral(step.at, step.node),
         }
     }
 
@@ -270,7 +265,7 @@ impl<P: Packet + Copy> Hidden<P> {
     /// When a node sends, if nothing changes.
     fn sends_at(&self, node: u16) -> Time {
         let radio = &self.radios[usize::from(node)];
-        if self.nodes[usize::from(node)].service.is_none() || radio.engaged || radio.defers {
+        if self.nodes[usize::from(node)].service.is_none() || radio.engaged {
             return Time::MAX;
         }
         (self.counts_from(node) + self.waits.slot * radio.slots).max(radio.not_before)
@@ -320,36 +315,19 @@ impl<P: Packet + Copy> Hidden<P> {
         if now < idle_from.max(self.radios[usize::from(node)].expects_until) {
             self.draw_backoff(node);
         } else if self.waits.is_ns2 {
-            let wait = self.waits.difs + self.random_slots(node);
-            self.radios[usize::from(node)].defers = true;
-            self.expect(now + wait, Due::Deferred, node, 0);
+            self.draw_backoff(node);
+            let from = now + self.waits.difs;
+            let radio = &mut self.radios[usize::from(node)];
+            radio.silent_from = radio.silent_from.max(from);
         } else {
             let radio = &mut self.radios[usize::from(node)];
             (radio.slots, radio.not_before) = (0, now);
         }
     }
 
-    fn end_deferral(&mut self, now: Time, node: u16) {
-        let start = self.counts_from(node);
-        let radio = &mut self.radios[usize::from(node)];
-        radio.defers = false;
-        if start != Time::MAX && now + self.waits.difs >= start && now >= radio.expects_until {
-            (radio.slots, radio.not_before, radio.silent_from) = (0, now, now);
-            (radio.nav, radio.deaf_until) = (Time::ZERO, Time::ZERO);
-        } else {
-            self.double_window(node);
-            self.draw_backoff(node);
-        }
-    }
-
     fn draw_backoff(&mut self, node: u16) {
         let values = self.waits.backoff_values(self.nodes[usize::from(node)].cw);
         self.radios[usize::from(node)].slots = self.backoff.below(values);
-    }
-
-    fn random_slots(&mut self, node: u16) -> Span {
-        let values = self.waits.backoff_values(self.nodes[usize::from(node)].cw);
-        self.waits.slot * self.backoff.below(values)
     }
 
     fn double_window(&mut self, node: u16) {

@@ -190,6 +190,11 @@ impl Air {
         }
     }
 
+    /// Whether a node sends a frame that lasts longer than until `at`.
+    pub fn is_sent_beyond(&self, at: Time, node: u16) -> bool {
+        self.signals.iter().any(|signal| signal.frame.from == node && signal.start + signal.frame.duration > at)
+    }
+
     /// The frame that a node sends is over.
     pub fn end(&mut self, from: u16) -> Option<Signal> {
         let index = self.signals.iter().position(|signal| signal.frame.from == from)?;
