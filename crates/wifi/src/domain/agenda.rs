@@ -20,11 +20,13 @@ pub enum Due {
     Settle { acked: bool },
 }
 
-/// The first step in a place of its own, since mostly there is no other.
+/// The first two steps in places of their own: mostly there are no others, and an exchange brings just two.
 #[derive(Clone, Debug)]
 pub struct Agenda {
     /// [`NOTHING`]: the agenda is empty.
     first: Step,
+    /// [`NOTHING`]: there is one at most.
+    second: Step,
     /// The others, latest first.
     rest: Vec<Step>,
     /// When the first one falls due that the host may see.
@@ -35,7 +37,7 @@ const NOTHING: Step = Step { at: Time::MAX, node: u16::MAX, what: Due::Deliver, 
 
 impl Agenda {
     pub fn new() -> Self {
-        Self { first: NOTHING, rest: Vec::with_capacity(16), seen_at: Time::MAX }
+        Self { first: NOTHING, second: NOTHING, rest: Vec::with_capacity(16), seen_at: Time::MAX }
     }
 
     #[inline]
@@ -45,9 +47,22 @@ impl Agenda {
         }
         if self.first.at == Time::MAX {
             self.first = step;
+        } else if self.second.at == Time::MAX && self.first.at < step.at {
+            self.second = step;
+        } else {
+            self.insert(step);
+        }
+    }
+
+    /// Where there are others already, or one of the same moment.
+    #[inline(never)]
+    fn insert(&mut self, step: Step) {
+        let later = if step < self.first { std::mem::replace(&mut self.first, step) } else { step };
+        if self.second.at == Time::MAX {
+            self.second = later;
             return;
         }
-        let later = if step < self.first { std::mem::replace(&mut self.first, step) } else { step };
+        let later = if later < self.second { std::mem::replace(&mut self.second, later) } else { later };
         let mut at = self.rest.len();
         self.rest.push(later);
         while at > 0 && self.rest[at - 1] < later {
@@ -69,13 +84,18 @@ impl Agenda {
         if self.first.at > limit || self.first.at == Time::MAX {
             return None;
         }
-        let next = self.rest.pop().unwrap_or(NOTHING);
-        let step = std::mem::replace(&mut self.first, next);
+        let step = self.first;
+        self.first = self.second;
+        self.second = self.rest.pop().unwrap_or(NOTHING);
         if step.seen {
-            let rest = self.rest.iter().rev();
-            self.seen_at = std::iter::once(&next).chain(rest).find(|s| s.seen).map_or(Time::MAX, |s| s.at);
+            self.seen_at = if self.first.seen { self.first.at } else { self.next_seen() };
         }
         Some(step)
+    }
+
+    fn next_seen(&self) -> Time {
+        let rest = self.rest.iter().rev();
+        std::iter::once(&self.second).chain(rest).find(|s| s.seen).map_or(Time::MAX, |s| s.at)
     }
 
     /// When the first one falls due that the host may see; [`Time::MAX`]: there is none.

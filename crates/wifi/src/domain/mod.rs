@@ -104,13 +104,10 @@ impl<P: Packet + Copy> Domain<P> {
         }
     }
 
+    #[inline]
     pub fn on_packet(&mut self, now: Time, from: NodeId, to: NodeId, packet: P) {
-        loop {
-            match self.advance(now) {
-                Advance::Idle => break,
-                Advance::Unseen => {}
-                Advance::Event(event) => self.events.push_back(event),
-            }
+        if self.is_due(now) {
+            self.catch_up(now);
         }
         self.clock = self.clock.max(now);
         let now = self.clock;
@@ -122,6 +119,24 @@ impl<P: Packet + Copy> Domain<P> {
         } else if let Err(refused) = node.queue.push(now, Addressed { packet, to }) {
             let packet = refused.packet;
             self.events.push_back(Event::Dropped { at: now, node: from, place: Place::Queue, packet });
+        }
+    }
+
+    /// Whether [`Self::advance`] has something to commit.
+    #[inline]
+    fn is_due(&self, limit: Time) -> bool {
+        self.agenda.first_at() <= limit || (self.contention.earliest() <= limit && self.contention.next() <= limit)
+    }
+
+    /// What happens up to `limit` is handed out later. Out of line: mostly an arrival finds everything committed.
+    #[inline(never)]
+    fn catch_up(&mut self, limit: Time) {
+        loop {
+            match self.advance(limit) {
+                Advance::Idle => break,
+                Advance::Unseen => {}
+                Advance::Event(event) => self.events.push_back(event),
+            }
         }
     }
 
