@@ -69,6 +69,10 @@ pub struct Engine<'a, 'o> {
     targets: Vec<Target>,
     pub(crate) wires: Wires,
     pub(crate) air: Medium<SimPacket>,
+    /// When the air may have something next; [`Time::MAX`]: never without another packet.
+    air_at: Time,
+    /// The air was given a packet or asked: `air_at` is to be read anew.
+    air_moved: bool,
     flows: Vec<Running>,
     pub(crate) control: Option<WindowControl>,
     sacks: Sacks,
@@ -115,10 +119,12 @@ impl<'a, 'o> Engine<'a, 'o> {
         let mut engine = Self {
             end: Time::ZERO + scenario.duration,
             events: 0,
-            sources: Sources::new(targets.len()),
+            sources: Sources::new(wires.count(), targets.len()),
             targets,
             wires,
             air,
+            air_at: Time::MAX,
+            air_moved: true,
             capture,
             flows,
             control,
@@ -167,26 +173,33 @@ impl<'a, 'o> Engine<'a, 'o> {
     pub fn run(&mut self) -> Result<(), SimError> {
         let mut pulse = PULSE;
         loop {
-            let in_air = self.air.next_deadline();
-            let elsewhere = self.sources.first();
-            match (in_air, elsewhere) {
-                (Some(at), other) if at < self.end && other.is_none_or(|(t, _)| at <= t) => self.on_air(at),
-                (_, Some((at, source))) if at < self.end => self.on_source(at, source),
-                _ => break,
+            if self.air_moved {
+                self.air_moved = false;
+                self.air_at = self.air.next_deadline().unwrap_or(Time::MAX);
             }
-            if let Some(error) = self.failed.take() {
-                return Err(error);
+            let (at, source) = self.sources.first();
+            if self.air_at.min(at) >= self.end {
+                return Ok(());
             }
-            if self.events >= pulse {
+            self.events += 1;
+            if self.air_at <= at {
+                self.on_air(self.air_at);
+            } else {
+                self.on_source(at, source);
+            }
+            if self.failed.is_some() || self.events >= pulse {
                 pulse = self.events + PULSE;
                 self.pulse()?;
             }
         }
-        Ok(())
     }
 
+    #[cold]
     fn pulse(&mut self) -> Result<(), SimError> {
-        let now = self.sources.first().map_or(self.end, |(at, _)| at);
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        let now = self.sources.first().0.min(self.end);
         let progress = Progress { now, end: self.end, events: self.events };
         let go_on = self.options.progress.as_mut().is_none_or(|ask| ask(progress));
         if go_on { Ok(()) } else { Err(SimError::Stopped) }
@@ -197,8 +210,8 @@ impl<'a, 'o> Engine<'a, 'o> {
         self.events
     }
 
+    #[inline]
     fn on_source(&mut self, now: Time, source: SourceId) {
-        self.events += 1;
         match self.targets[source.0 as usize] {
             Target::Wire(wire) => self.on_wire(now, wire as usize, source),
             Target::Schedule(flow) => self.on_schedule(now, flow as usize),
@@ -218,35 +231,37 @@ impl<'a, 'o> Engine<'a, 'o> {
         }
     }
 
+    /// One event of the air, if there is one; more of the same moment come next, since the air is first.
+    #[inline]
     fn on_air(&mut self, now: Time) {
-        self.events += 1;
-        while let Some(event) = self.air.poll(now) {
-            if self.capture.is_some() {
-                self.write_attempts();
+        self.air_moved = true;
+        let Some(event) = self.air.poll(now) else { return };
+        if self.capture.is_some() {
+            self.write_attempts();
+        }
+        match event {
+            wifi::Event::Delivered { from, to, packet, .. } => {
+                if to == NodeId::ACCESS_POINT {
+                    self.leave_air(now, packet);
+                } else {
+                    debug_assert_eq!(from, NodeId::ACCESS_POINT);
+                    self.arrive(now, packet);
+                }
             }
-            match event {
-                wifi::Event::Delivered { from, to, packet, .. } => {
-                    if to == NodeId::ACCESS_POINT {
-                        self.leave_air(now, packet);
-                    } else {
-                        debug_assert_eq!(from, NodeId::ACCESS_POINT);
-                        self.arrive(now, packet);
-                    }
-                }
-                wifi::Event::Dropped { node, place, packet, .. } => {
-                    let place = match (place, node) {
-                        (wifi::Place::Air, _) => Place::Air,
-                        (wifi::Place::Queue, NodeId::ACCESS_POINT) => Place::ApQueue,
-                        (wifi::Place::Queue, _) => Place::StationQueue,
-                    };
-                    self.lose(packet, place);
-                }
+            wifi::Event::Dropped { node, place, packet, .. } => {
+                let place = match (place, node) {
+                    (wifi::Place::Air, _) => Place::Air,
+                    (wifi::Place::Queue, NodeId::ACCESS_POINT) => Place::ApQueue,
+                    (wifi::Place::Queue, _) => Place::StationQueue,
+                };
+                self.lose(packet, place);
             }
         }
     }
 
     /// Before an event is acted on: it gives back the place of its SACK blocks. (A repetition after a lost ACK comes
     /// later still and may show the blocks of another.)
+    #[cold]
     fn write_attempts(&mut self) {
         let Some(capture) = &mut self.capture else { return };
         while let Some(attempt) = self.air.poll_attempt() {
@@ -258,14 +273,17 @@ impl<'a, 'o> Engine<'a, 'o> {
 
     fn on_wire(&mut self, now: Time, wire: usize, source: SourceId) {
         let id = self.wires.id(wire);
-        while let Some((_, packet)) = self.wires.link(wire).poll(now) {
+        let mut next = Some(now);
+        while next == Some(now) {
+            let Some((_, packet)) = self.wires.link(wire).poll(now) else { break };
             match id {
                 WireId::FromServer(_) | WireId::LineUp => self.at_w0(now, packet),
                 WireId::LineDown => self.at_access_point(now, packet),
                 WireId::ToServer(_) => self.arrive(now, packet),
             }
+            next = self.wires.link(wire).next_deadline();
         }
-        match self.wires.link(wire).next_deadline() {
+        match next {
             Some(at) => self.sources.set(source, at),
             None => self.sources.clear(source),
         }
@@ -354,6 +372,7 @@ impl<'a, 'o> Engine<'a, 'o> {
         match if back { flow.to } else { flow.from } {
             HostId::Server(i) => self.onto_wire(now, WireId::FromServer(i as u32), packet),
             HostId::Station(i) => {
+                self.air_moved = true;
                 self.air.on_packet(now, NodeId(i as u16 + 1), NodeId::ACCESS_POINT, packet);
             }
             HostId::AccessPoint => self.at_access_point(now, packet),
@@ -402,6 +421,7 @@ impl<'a, 'o> Engine<'a, 'o> {
         if self.control.is_some() {
             self.pass_control(now, Direction::ToStation, &mut packet);
         }
+        self.air_moved = true;
         self.air.on_packet(now, NodeId::ACCESS_POINT, station, packet);
         if self.tracer.is_on() {
             let waiting = self.air.backlog(NodeId::ACCESS_POINT);

@@ -24,6 +24,8 @@ const NO_PAGE: u8 = u8::MAX;
 pub struct Histogram {
     /// Not in `count` and what follows it.
     recent: Vec<Span>,
+    /// Samples of zero, not in `count` either: packets that wait for nothing are so many that they are only counted.
+    zeros: u64,
     count: u64,
     sum_ns: u128,
     min: Span,
@@ -37,6 +39,7 @@ impl Default for Histogram {
     fn default() -> Self {
         Self {
             recent: Vec::new(),
+            zeros: 0,
             count: 0,
             sum_ns: 0,
             min: Span::MAX,
@@ -81,41 +84,63 @@ impl Histogram {
         }
     }
 
-    /// Counts the recent samples into their buckets.
-    fn sort_in(&mut self) {
-        let mut recent = std::mem::take(&mut self.recent);
-        for sample in recent.drain(..) {
-            let (octave, bucket) = place(sample.as_nanos());
-            let page = usize::from(self.page_of[octave]);
-            match self.pages.get_mut(page * SUB + bucket) {
-                Some(samples) => *samples = samples.saturating_add(1),
-                None => self.open(octave, bucket),
-            }
-            self.count += 1;
-            self.sum_ns += u128::from(sample.as_nanos());
-            self.min = self.min.min(sample);
-            self.max = self.max.max(sample);
-        }
-        self.recent = recent;
+    /// Counts one sample of zero.
+    #[inline]
+    pub fn record_zero(&mut self) {
+        self.zeros += 1;
     }
 
-    /// The same samples with none recent.
+    /// Counts the recent samples into their buckets.
+    #[inline(never)]
+    fn sort_in(&mut self) {
+        let recent = std::mem::take(&mut self.recent);
+        let (mut sum_ns, mut min, mut max) = (0, self.min, self.max);
+        for sample in &recent {
+            self.count_in(*sample, 1);
+            sum_ns += u128::from(sample.as_nanos());
+            min = min.min(*sample);
+            max = max.max(*sample);
+        }
+        self.count += recent.len() as u64;
+        self.sum_ns += sum_ns;
+        (self.min, self.max) = (min, max);
+        self.recent = recent;
+        self.recent.clear();
+    }
+
+    #[inline]
+    fn count_in(&mut self, sample: Span, times: u32) {
+        let (octave, bucket) = place(sample.as_nanos());
+        let page = usize::from(self.page_of[octave]);
+        match self.pages.get_mut(page * SUB + bucket) {
+            Some(samples) => *samples = samples.saturating_add(times),
+            None => self.open(octave, bucket, times),
+        }
+    }
+
+    /// The same samples with none recent, and zeros as all others.
     fn sorted(&self) -> Cow<'_, Self> {
-        if self.recent.is_empty() {
+        if self.recent.is_empty() && self.zeros == 0 {
             return Cow::Borrowed(self);
         }
         let mut sorted = self.clone();
         sorted.sort_in();
+        let zeros = std::mem::take(&mut sorted.zeros);
+        if zeros > 0 {
+            sorted.count_in(Span::ZERO, u32::try_from(zeros).unwrap_or(u32::MAX));
+            sorted.count += zeros;
+            (sorted.min, sorted.max) = (Span::ZERO, sorted.max.max(Span::ZERO));
+        }
         Cow::Owned(sorted)
     }
 
     /// The first sample of an octave.
     #[cold]
-    fn open(&mut self, octave: usize, bucket: usize) {
+    fn open(&mut self, octave: usize, bucket: usize, times: u32) {
         let page = self.pages.len() / SUB;
         self.page_of[octave] = page as u8;
         self.pages.resize((page + 1) * SUB, 0);
-        self.pages[page * SUB + bucket] = 1;
+        self.pages[page * SUB + bucket] = times;
     }
 
     /// Octaves with samples, smallest first, and the samples in their buckets.
@@ -127,14 +152,14 @@ impl Histogram {
     /// Number of samples.
     #[must_use]
     pub const fn count(&self) -> u64 {
-        self.count + self.recent.len() as u64
+        self.count + self.zeros + self.recent.len() as u64
     }
 
     /// Smallest sample, exact.
     #[must_use]
     pub fn min(&self) -> Option<Span> {
-        let sorted = self.recent.iter().copied().fold(self.min, Span::min);
-        (self.count() > 0).then_some(sorted)
+        let least = if self.zeros > 0 { Span::ZERO } else { self.min };
+        (self.count() > 0).then_some(self.recent.iter().copied().fold(least, Span::min))
     }
 
     /// Largest sample, exact.
@@ -147,9 +172,13 @@ impl Histogram {
     /// Mean, exact but for rounding to a nanosecond.
     #[must_use]
     pub fn mean(&self) -> Option<Span> {
-        let recent: u128 = self.recent.iter().map(|sample| u128::from(sample.as_nanos())).sum();
-        let sum_ns = self.sum_ns + recent;
-        (self.count() > 0).then(|| Span::from_nanos((sum_ns / u128::from(self.count())) as u64))
+        (self.count() > 0).then(|| Span::from_nanos((self.sum_ns() / u128::from(self.count())) as u64))
+    }
+
+    /// Sum of all samples, ns, exact.
+    #[must_use]
+    pub fn sum_ns(&self) -> u128 {
+        self.sum_ns + self.recent.iter().map(|sample| u128::from(sample.as_nanos())).sum::<u128>()
     }
 
     /// The smallest value with at least `q` of the samples at or below it, `q` in 0..=1.

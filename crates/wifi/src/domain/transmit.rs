@@ -23,11 +23,9 @@ impl<P: Packet + Copy> Domain<P> {
     /// Everybody whose backoff ends at `at` sends.
     #[inline]
     pub(super) fn transmit(&mut self, at: Time) {
-        self.senders.clear();
-        self.contention.begin(at, &mut self.senders);
-        match self.senders[..] {
-            [sender] => self.alone(at, sender),
-            _ => self.collide(at),
+        match self.contention.begin(at, &mut self.senders) {
+            Some(sender) => self.alone(at, sender),
+            None => self.collide(at),
         }
     }
 
@@ -46,12 +44,18 @@ impl<P: Packet + Copy> Domain<P> {
         if fate == Fate::Acked && self.contention.is_common(start, outcome.nav) {
             self.contention.resume_together(start, outcome.nav);
         } else {
-            let own = self.apart(sender, &outcome, fate, at);
-            self.contention.resume(start, outcome.nav, &own);
+            self.resume_apart(at, sender, &outcome, fate);
         }
     }
 
+    #[inline(never)]
+    fn resume_apart(&mut self, at: Time, sender: u16, outcome: &Outcome, fate: Fate) {
+        let own = self.apart(sender, outcome, fate, at);
+        self.contention.resume(outcome.busy_until + self.waits.difs, outcome.nav, &own);
+    }
+
     /// Several senders.
+    #[inline(never)]
     fn collide(&mut self, at: Time) {
         let senders = std::mem::take(&mut self.senders);
         let mut own = std::mem::take(&mut self.own);
