@@ -5,7 +5,7 @@ mod common;
 use common::{plain, play};
 use lasthop_tcp::{Algorithm, SenderParams};
 
-/// RTT 100 ms. In slow start each ACK adds one segment, so that it releases two.
+/// RTT 100 ms. In slow start each segment acknowledged adds one, so that it releases two.
 #[test]
 fn slow_start_doubles_the_window_each_round_trip() {
     play(
@@ -20,8 +20,10 @@ fn slow_start_doubles_the_window_each_round_trip() {
         300 ms: ack 4 -> cwnd 6; sends 8..9
         300 ms: ack 5 -> cwnd 7; sends 10..11
         300 ms: ack 6 -> cwnd 8; sends 12..13
-        # a delayed ACK for two adds one (equation 2): two acknowledged and one more
-        400 ms: ack 8 -> cwnd 9; sends 14..16
+        # a delayed ACK for two adds two (RFC 3465): two acknowledged and two more
+        400 ms: ack 8 -> cwnd 10; sends 14..17
+        # one for four adds two as well, lest it release a burst
+        400 ms: ack 12 -> cwnd 12; sends 18..23
         ",
     );
 }

@@ -83,6 +83,33 @@ fn the_end_of_the_stream_is_rescued() {
     assert_eq!(sender.snapshot().timeouts, 0);
 }
 
+/// 0 is lost, and so is its repetition: 11 was sent after that and has arrived (RFC 8985), so that no timer is needed.
+#[test]
+fn what_is_lost_again_is_sent_again_at_once() {
+    let sender = sacking(
+        Algorithm::NewReno,
+        None,
+        "
+        200 ms: ack 0 sack 1..1 -> sends 10
+        201 ms: ack 0 sack 1..2 -> sends 11
+        202 ms: ack 0 sack 1..3 -> resends 0; cwnd 5; pipe 9
+        203 ms: ack 0 sack 1..4
+        204 ms: ack 0 sack 1..5
+        205 ms: ack 0 sack 1..6
+        206 ms: ack 0 sack 1..7 -> pipe 5
+        207 ms: ack 0 sack 1..8 -> sends 12; pipe 5
+        208 ms: ack 0 sack 1..9 -> sends 13; pipe 5
+        # sent before the repetition: they tell nothing of it
+        300 ms: ack 0 sack 1..10 -> sends 14; pipe 5
+        301 ms: ack 0 sack 1..11 -> sends 15; pipe 5
+        # sent after it: the pipe has lost two
+        307 ms: ack 0 sack 1..12 -> resends 0; sends 16; pipe 5
+        407 ms: ack 13 -> open; cwnd 5
+        ",
+    );
+    assert_eq!((sender.snapshot().retransmitted, sender.snapshot().timeouts), (2, 0));
+}
+
 /// The window is closed to new bytes: NextSeg's third rule sends a hole that is not lost for sure.
 #[test]
 fn a_hole_that_may_be_lost_goes_again_when_nothing_new_may() {

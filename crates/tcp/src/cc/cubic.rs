@@ -14,11 +14,12 @@
 //! n: segments this ACK acknowledges. C = 0.4 segments/s^3, beta = 0.7.
 //! Source: RFC 9438 sections 4.2 to 4.8. After a timeout the first congestion avoidance starts with K = 0 and
 //! W_max = W_est = cwnd (section 4.8). Time in which the window was not what held the sender back does not count
-//! (section 5.8). Slow start is that of RFC 5681: HyStart++ (RFC 9406) and the undoing of spurious losses (section 4.9)
-//! are left out.
+//! (section 5.8). The first slow start ends before its loss by [`super::hystart`] (section 4.10; Linux's, not HyStart++). The
+//! undoing of spurious losses (section 4.9) is left out.
 
 use lasthop_core::units::Time;
 
+use super::hystart::HyStart;
 use super::{AckEvent, CongestionControl, LossEvent, MIN_SSTHRESH, Window, aimd};
 
 /// Aggressiveness, segments/s^3.
@@ -37,6 +38,7 @@ pub(super) struct Cubic {
     /// A timeout came since the last congestion avoidance.
     after_timeout: bool,
     epoch: Option<Epoch>,
+    hystart: HyStart,
 }
 
 /// One stretch of congestion avoidance.
@@ -78,7 +80,11 @@ impl Cubic {
 impl CongestionControl for Cubic {
     fn on_ack(&mut self, window: &mut Window, ack: &AckEvent) {
         if window.in_slow_start() {
-            aimd::grow(window, ack);
+            if self.hystart.on_ack(window.cwnd, ack) {
+                window.ssthresh = window.cwnd;
+            } else {
+                aimd::grow(window, ack);
+            }
             return;
         }
         let mut epoch = match self.epoch.take() {
@@ -90,7 +96,7 @@ impl CongestionControl for Cubic {
         if ack.limited {
             let seconds = ack.now.since(epoch.start).as_secs_f64();
             let alpha = if epoch.w_est >= self.cwnd_prior { 1.0 } else { ALPHA };
-            epoch.w_est += alpha * ack.acked / window.cwnd;
+            epoch.w_est += alpha * ack.counted / window.cwnd;
             if epoch.w_cubic(seconds) < epoch.w_est {
                 window.cwnd = window.cwnd.max(epoch.w_est);
             } else {
@@ -112,6 +118,7 @@ impl CongestionControl for Cubic {
     fn on_timeout(&mut self, window: &mut Window, loss: &LossEvent) {
         self.reduce(window, loss);
         self.after_timeout = true;
+        self.hystart = HyStart::default();
         window.cwnd = 1.0;
     }
 }
@@ -127,7 +134,7 @@ mod tests {
     }
 
     fn ack(now: Time, rtt: f64) -> AckEvent {
-        AckEvent { now, acked: 1.0, rtt: None, srtt: Span::from_secs_f64(rtt), limited: true }
+        AckEvent { now, acked: 1.0, counted: 1.0, rtt: None, srtt: Span::from_secs_f64(rtt), limited: true }
     }
 
     /// A loss at window 100 has left 70.

@@ -6,6 +6,7 @@
 
 mod aimd;
 mod cubic;
+mod hystart;
 mod newreno;
 mod reno;
 mod tahoe;
@@ -75,6 +76,9 @@ pub(crate) struct AckEvent {
     pub now: Time,
     /// Acknowledged for the first time, segments; 0 for a duplicate.
     pub acked: f64,
+    /// As much of it as counts towards growth, segments: all of it (RFC 3465), or one per ACK after a
+    /// timeout and as in ns-2.
+    pub counted: f64,
     /// Round trip of the newest segment it tells of that was sent once.
     pub rtt: Option<Span>,
     /// Smoothed round trip; zero before the first sample.

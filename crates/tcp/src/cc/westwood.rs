@@ -146,6 +146,7 @@ mod tests {
         AckEvent {
             now: Time::from_nanos(milliseconds * 1_000_000),
             acked,
+            counted: acked,
             rtt: Some(Span::from_millis(rtt)),
             srtt: Span::from_millis(rtt),
             limited: true,

@@ -156,6 +156,7 @@ mod tests {
         AckEvent {
             now: Time::from_nanos(milliseconds * 1_000_000),
             acked: 1.0,
+            counted: 1.0,
             rtt: Some(Span::from_millis(100)),
             srtt: Span::from_millis(100),
             limited: true,

@@ -9,6 +9,9 @@
 //! anew. Without blocks from the receiver the same numbers describe RFC 5681 and ns-2: after a timeout everything
 //! outstanding is lost, and `pipe` is what has been sent again since.
 //!
+//! What was sent again is lost again when something that was sent later, and once, has been delivered (RFC 8985 section
+//! 6.2 with a reordering window of 0; RFC 6675 waits for the timer). [`Flight::give_up_repairs`] does it, where it is wanted.
+//!
 //! Ours: sacked segments stay so after a timeout, as in Linux (RFC 2018 section 8 forgets them, for receivers that
 //! take back what they reported; ours do not).
 
@@ -69,6 +72,10 @@ pub(super) struct Flight {
     lost_below: u64,
     /// No segment below it waits to be sent again.
     cursor: u64,
+    /// Offsets of what was sent again in this recovery by blocks, the oldest repetition first; some may have arrived.
+    repairs: VecDeque<u64>,
+    /// When the newest segment was sent that was sent once and has been delivered.
+    delivered_sent_at: Time,
 }
 
 impl Flight {
@@ -80,6 +87,8 @@ impl Flight {
             pipe: 0,
             lost_below: 0,
             cursor: 0,
+            repairs: VecDeque::with_capacity(16),
+            delivered_sent_at: Time::ZERO,
         }
     }
 
@@ -128,6 +137,7 @@ impl Flight {
             learned.again |= first.again;
             if !first.sacked && !first.again {
                 learned.sent_at = Some(first.sent_at);
+                self.delivered_sent_at = self.delivered_sent_at.max(first.sent_at);
             }
             self.records.pop_front();
         }
@@ -170,6 +180,7 @@ impl Flight {
                 learned.again |= record.again;
                 if !record.again {
                     learned.sent_at = learned.sent_at.max(Some(record.sent_at));
+                    self.delivered_sent_at = self.delivered_sent_at.max(record.sent_at);
                 }
             }
             at += 1;
@@ -215,6 +226,25 @@ impl Flight {
         self.lost_below = line;
     }
 
+    /// What was sent again and must have been lost again waits once more.
+    pub(super) fn give_up_repairs(&mut self) {
+        while let Some(&offset) = self.repairs.front() {
+            let (at, lost_below) = (self.index_of(offset), self.lost_below);
+            let Some(record) = self.records.get_mut(at).filter(|r| r.offset == offset && r.resent && !r.sacked) else {
+                self.repairs.pop_front();
+                continue;
+            };
+            if record.sent_at >= self.delivered_sent_at {
+                return;
+            }
+            self.pipe -= record.in_pipe(lost_below);
+            record.resent = false;
+            self.pipe += record.in_pipe(lost_below);
+            self.cursor = self.cursor.min(offset);
+            self.repairs.pop_front();
+        }
+    }
+
     /// Timeout: everything that is not sacked is lost, and nothing of it has been sent again.
     pub(super) fn give_up_all(&mut self) {
         // A receiver that had the first byte would have acknowledged it: it took back what it reported.
@@ -227,6 +257,7 @@ impl Flight {
             record.sacked &= !reneged;
         }
         self.pipe = 0;
+        self.repairs.clear();
         if let (Some(first), Some(last)) = (self.records.front(), self.records.back()) {
             self.cursor = first.offset;
             self.lost_below = last.end();
@@ -243,7 +274,9 @@ impl Flight {
 
     /// Scanning starts over at the first segment, as recovery does.
     pub(super) fn rewind(&mut self) {
-        self.cursor = self.records.front().map_or(self.cursor, |first| first.offset);
+        let first = self.records.front().map_or(self.cursor, |first| first.offset);
+        self.cursor = first;
+        self.repairs.retain(|&offset| offset >= first);
     }
 
     /// The first segment is lost and waits, or has been sent again.
@@ -306,6 +339,10 @@ impl Flight {
         record.resent = true;
         record.sent_at = now;
         self.pipe += record.in_pipe(lost_below);
-        Some(*record)
+        let record = *record;
+        if !self.sacked.is_empty() {
+            self.repairs.push_back(record.offset);
+        }
+        Some(record)
     }
 }

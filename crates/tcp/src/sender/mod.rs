@@ -298,9 +298,12 @@ impl Sender {
         if let Some(sent_at) = sent_at {
             self.rtt.sample(now, sent_at);
         }
+        // Over what is sent again an ACK may tell of much that had arrived before (RFC 3465 section 2.3).
+        let one_per_ack = self.phase == Phase::Resending || self.params.conduct == Conduct::Ns2;
         let event = AckEvent {
             now,
             acked,
+            counted: if one_per_ack { acked.min(1.0) } else { acked },
             rtt: sent_at.map(|sent_at| now.since(sent_at)),
             srtt: self.rtt.srtt().unwrap_or_default(),
             limited: self.limited || self.params.conduct == Conduct::Ns2,

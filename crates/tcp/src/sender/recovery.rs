@@ -17,7 +17,7 @@
 //! [`Conduct::Ns2`].
 //!
 //! With blocks (RFC 6675), for every law but Tahoe's: `pipe` instead of inflation, NextSeg in its four steps, over when
-//! all that was outstanding at the start is acknowledged. Acknowledgments that advance restart the timer.
+//! all that was outstanding at the start is acknowledged; what is lost a second time is sent a third (RFC 8985). Acknowledgments that advance restart the timer.
 //!
 //! The law is told `flight = min(outstanding, cwnd)`: what limited transmit and inflation add does not count (RFC 5681
 //! equation 4 and its note), and a second loss in one window halves again (ns-2).
@@ -46,7 +46,7 @@ impl Sender {
         self.feedback(now, 0.0, sent_at);
         match self.phase {
             Phase::Recovery { .. } if !self.sacking => self.inflation += i64::from(self.params.mss),
-            Phase::Recovery { .. } => self.flight.mark_lost(),
+            Phase::Recovery { .. } => self.mark_lost(),
             Phase::Open if self.sacking => self.look_for_losses(now),
             Phase::Open | Phase::Resending => {
                 if self.dup_acks == DUP_ACKS && self.may_recover() {
@@ -64,6 +64,14 @@ impl Sender {
         self.flight.mark_lost();
         if (self.dup_acks >= DUP_ACKS || self.flight.front_is_lost()) && self.may_recover() {
             self.enter_recovery(now);
+        }
+    }
+
+    /// In fast recovery, by blocks. ns-2 does not look at what it has sent again.
+    fn mark_lost(&mut self) {
+        self.flight.mark_lost();
+        if !self.as_ns2() {
+            self.flight.give_up_repairs();
         }
     }
 
@@ -112,7 +120,7 @@ impl Sender {
         if all || (self.style == Recovery::Reno && !self.sacking) {
             self.leave_recovery(ack);
         } else if self.sacking {
-            self.flight.mark_lost();
+            self.mark_lost();
             self.restart_timer(now);
         } else {
             let mss = i64::from(self.params.mss);
