@@ -88,14 +88,14 @@ impl<P: Packet + Copy> Domain<P> {
         for own in &mut own[..colliders] {
             let (settled, end) = (own.start, own.deaf_until);
             let hears_another = end < frames_end || last > 1;
+            let timed_out = settled.max(busy_until) + difs;
             (own.start, own.deaf_until) = match self.params.after_collision {
                 // Frames of one length end later at their hearers, by the way through the air: ns-2 models that.
                 AfterCollision::Standard if self.waits.is_ns2 && hears_another => {
-                    let undecoded = (frames_end + self.waits.eifs).max(settled + difs);
-                    (undecoded, undecoded - difs)
+                    let undecoded = frames_end + self.waits.eifs;
+                    (timed_out.max(undecoded), settled.max(undecoded - difs))
                 }
-                AfterCollision::Standard if settled < busy_until => (busy_until + difs, settled),
-                AfterCollision::Standard => (settled + difs, settled),
+                AfterCollision::Standard => (timed_out, settled),
                 AfterCollision::Eifs => (start.max(settled), settled - difs),
             };
         }
@@ -120,10 +120,11 @@ impl<P: Packet + Copy> Domain<P> {
         self.expect(sender, &outcome, fate);
         let difs = self.waits.difs;
         let mut resumes = Resumes { busy_until: frames_end, nav: Time::ZERO, start: frames_end + self.waits.eifs };
-        if outcome.busy_until > frames_end && !self.waits.is_ns2 {
-            // Overhearers decode the answer, which ends their EIFS; ns-2 keeps it as a NAV.
+        if outcome.busy_until > frames_end {
             let Outcome { busy_until, nav, .. } = outcome;
-            resumes = Resumes { busy_until, nav, start: busy_until + difs };
+            // Overhearers decode the answer, which ends their EIFS; ns-2 keeps it as a NAV.
+            let undecoded = if self.waits.is_ns2 { resumes.start } else { Time::ZERO };
+            resumes = Resumes { busy_until, nav, start: undecoded.max(busy_until + difs) };
         }
         own.extend(self.apart(sender, &outcome, fate, resumes.busy_until + difs));
         resumes

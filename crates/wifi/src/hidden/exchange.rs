@@ -167,7 +167,6 @@ impl<P: Packet + Copy> Hidden<P> {
             self.fall_silent(from, at);
         }
         self.await_answer(at, &frame);
-        let silence = self.waits.eifs - self.waits.difs;
         for node in 0..self.nodes.len() as u16 {
             let mut heard = signal.ends(node, &self.air);
             if heard == Heard::Nothing {
@@ -176,17 +175,15 @@ impl<P: Packet + Copy> Hidden<P> {
             if heard == Heard::Frame && node == frame.to && self.is_lost() {
                 heard = Heard::Weak;
             }
-            // ns-2: an error to a node that sent when it began, unless it sends still; frames of one length end later at
-            // their hearers, by the way through the air.
-            let errs = self.waits.is_ns2 && heard == Heard::Energy && !self.air.is_sent_beyond(at, node);
-            let radio = &mut self.radios[usize::from(node)];
-            if errs {
-                radio.nav = radio.nav.max(at + silence);
+            if self.waits.is_ns2 && heard != Heard::Frame && !self.air.sends_after(node, at) {
+                let radio = &mut self.radios[usize::from(node)];
+                radio.deaf_until = radio.deaf_until.max(at + self.waits.eifs - self.waits.difs);
             }
+            let radio = &mut self.radios[usize::from(node)];
             radio.heard -= 1;
             radio.eifs = match heard {
                 Heard::Frame => false,
-                Heard::Weak | Heard::Spoiled => true,
+                Heard::Weak | Heard::Spoiled => !self.waits.is_ns2,
                 Heard::Energy | Heard::Nothing => radio.eifs,
             };
             if radio.heard == 0 && !radio.sends {

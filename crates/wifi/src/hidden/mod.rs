@@ -6,6 +6,8 @@
 //!   beginning and could not decode. The NAV of an RTS falls back when nothing is heard until the data should begin.
 //! - An RTS is answered only by a node without a NAV; a data frame always. A sender whose timeout comes while its answer
 //!   is under way waits for the end (the standard, 10.3.2.9, has it wait for whatever frame it hears begin).
+//! - Under ns-2's rules EIFS is kept as a NAV: a frame decoded meanwhile does not end it. A frame that began while the
+//!   node sent and ends no earlier than the node's own is an error too.
 //! - Backoff, attempts, queues, timing rules: as in `domain`, whose events this gives to the nanosecond where
 //!   everybody hears everybody and no frame survives a collision.
 //! - Without shadowing, power falls as in free space; [`crate::Loss::Fixed`] loses decodable frames at the node that
@@ -74,14 +76,14 @@ struct Radio {
     expects_until: Time,
     /// Number of its wait for an answer.
     wait: u64,
-    /// The last frame heard could not be decoded.
+    /// The last frame heard could not be decoded; ns-2 extends `deaf_until` instead.
     eifs: bool,
     /// When DIFS or EIFS is over, if nothing is heard.
     silent_from: Time,
     nav: Time,
     /// What `nav` was before an RTS set it.
     nav_before: Time,
-    /// End of a wait for an answer: DIFS counts from there.
+    /// End of a wait for an answer, or of ns-2's EIFS: DIFS counts from there.
     deaf_until: Time,
     /// Left of its backoff, from the moment its waiting ends.
     slots: u64,
@@ -316,9 +318,7 @@ impl<P: Packet + Copy> Hidden<P> {
             self.draw_backoff(node);
         } else if self.waits.is_ns2 {
             self.draw_backoff(node);
-            let from = now + self.waits.difs;
-            let radio = &mut self.radios[usize::from(node)];
-            radio.silent_from = radio.silent_from.max(from);
+            self.radios[usize::from(node)].silent_from = now + self.waits.difs;
         } else {
             let radio = &mut self.radios[usize::from(node)];
             (radio.slots, radio.not_before) = (0, now);

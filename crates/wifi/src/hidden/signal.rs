@@ -190,8 +190,8 @@ impl Air {
         }
     }
 
-    /// Whether a node sends a frame that lasts longer than until `at`.
-    pub fn is_sent_beyond(&self, at: Time, node: u16) -> bool {
+    /// Whether a node sends a frame that is not over at `at`.
+    pub fn sends_after(&self, node: u16, at: Time) -> bool {
         self.signals.iter().any(|signal| signal.frame.from == node && signal.start + signal.frame.duration > at)
     }
 
