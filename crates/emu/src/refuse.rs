@@ -43,6 +43,9 @@ pub fn check(scenario: &Scenario) -> Result<&Wifi, ScenarioError> {
     if scenario.control.snoop {
         return Err(scenario.refuse("control.snoop", "the emulator has no Snoop"));
     }
+    if scenario.control.clamp.is_some() {
+        return Err(scenario.refuse("control.clamp", "the kernel's receivers know no price"));
+    }
     if scenario.control.mac.is_some_and(|mac| mac.realtime_attempts.is_some()) {
         let why = "the emulator's packets do not say what kind of flow they belong to";
         return Err(scenario.refuse("control.mac.realtime_attempts", why));
@@ -165,6 +168,12 @@ name = "N"
         let text = "[control.mac]\nrealtime_attempts = 2\n";
         let start = "home.toml:11: control.mac.realtime_attempts: not yet: ";
         assert!(refusal(text).starts_with(start), "{}", refusal(text));
+    }
+
+    #[test]
+    fn clamp_is_refused_at_its_line() {
+        let text = "[control.clamp]\ncapacity = \"18Mbit/s\"\n";
+        assert!(refusal(text).contains(": control.clamp: not yet: "), "{}", refusal(text));
     }
 
     #[test]

@@ -48,11 +48,7 @@ struct Watched {
 impl WindowControl {
     /// As the scenario wants it; `capacity` in its words, measured where it is a share.
     pub fn new(scenario: &Scenario, wanted: &Wanted) -> Self {
-        let capacity = match wanted.capacity {
-            Capacity::Rate(rate) => rate,
-            Capacity::Share(share) => capacity::tcp_alone(scenario).mul_f64(share),
-            Capacity::Learn => BitRate::ZERO,
-        };
+        let capacity = rate(scenario, wanted.capacity);
         let params = Params {
             interval: wanted.interval,
             udp_weight: wanted.udp_weight,
@@ -168,6 +164,15 @@ impl WindowControl {
                 .collect::<BTreeMap<_, _>>(),
             clamps: snapshot.flows.iter().filter_map(clamp).collect(),
         }
+    }
+}
+
+/// What the last hop can carry in a scenario's words; measured where it is a share.
+pub fn rate(scenario: &Scenario, capacity: Capacity) -> BitRate {
+    match capacity {
+        Capacity::Rate(rate) => rate,
+        Capacity::Share(share) => capacity::tcp_alone(scenario).mul_f64(share),
+        Capacity::Learn => BitRate::ZERO,
     }
 }
 

@@ -14,6 +14,7 @@ use lasthop_home::scenario::{Flow, HostId, Kind, LastHop, SMALLEST_UDP, Scenario
 use lasthop_home::traffic::{Emission, Source};
 use lasthop_wifi::{self as wifi, Medium, NodeId, Timing};
 
+use crate::clamp::ClampControl;
 use crate::connection::Connection;
 use crate::control::WindowControl;
 use crate::options::{Options, Progress};
@@ -75,6 +76,7 @@ pub struct Engine<'a, 'o> {
     air_moved: bool,
     flows: Vec<Running>,
     pub(crate) control: Option<WindowControl>,
+    clamp: Option<ClampControl>,
     sacks: Sacks,
     tracer: Tracer,
     capture: Option<Capture<'o>>,
@@ -128,6 +130,7 @@ impl<'a, 'o> Engine<'a, 'o> {
             capture,
             flows,
             control,
+            clamp: scenario.control.clamp.as_ref().map(|wanted| ClampControl::new(scenario, wanted)),
             sacks: Sacks::default(),
             tracer: Tracer::new(scenario, options.trace.is_some()),
             changes: 0,
@@ -245,10 +248,14 @@ impl<'a, 'o> Engine<'a, 'o> {
                     self.leave_air(now, packet);
                 } else {
                     debug_assert_eq!(from, NodeId::ACCESS_POINT);
+                    self.left_access_point(&packet);
                     self.arrive(now, packet);
                 }
             }
             wifi::Event::Dropped { node, place, packet, .. } => {
+                if node == NodeId::ACCESS_POINT {
+                    self.left_access_point(&packet);
+                }
                 let place = match (place, node) {
                     (wifi::Place::Air, _) => Place::Air,
                     (wifi::Place::Queue, NodeId::ACCESS_POINT) => Place::ApQueue,
@@ -421,11 +428,20 @@ impl<'a, 'o> Engine<'a, 'o> {
         if self.control.is_some() {
             self.pass_control(now, Direction::ToStation, &mut packet);
         }
+        if let Some(clamp) = &mut self.clamp {
+            clamp.on_queued(packet.bytes());
+        }
         self.air_moved = true;
         self.air.on_packet(now, NodeId::ACCESS_POINT, station, packet);
         if self.tracer.is_on() {
             let waiting = self.air.backlog(NodeId::ACCESS_POINT);
             self.tracer.on_queue(now, waiting, &mut self.options.trace, &mut self.failed);
+        }
+    }
+
+    fn left_access_point(&mut self, packet: &SimPacket) {
+        if let Some(clamp) = &mut self.clamp {
+            clamp.on_left(packet.bytes());
         }
     }
 
@@ -471,6 +487,9 @@ impl<'a, 'o> Engine<'a, 'o> {
             Play::Tcp(connection) => {
                 let fresh = connection.receiver.on_segment(now, &Connection::segment(&packet));
                 meter.on_delivered(packet.sent, now, packet.bytes(), fresh);
+                if let Some(limit) = self.clamp.as_mut().and_then(|clamp| clamp.on_segment(now, index, fresh)) {
+                    connection.receiver.set_limit(Some(limit));
+                }
                 if connection.receiver.is_finished() {
                     meter.on_completed(now);
                 }

@@ -45,9 +45,12 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
     if scenario.control.snoop {
         return Err(scenario.refuse("control.snoop", "the simulator has no Snoop"));
     }
-    if scenario.control.window.as_ref().is_some_and(|w| w.capacity == Capacity::Learn) {
-        let why = "give a rate (\"18Mbit/s\") or a share (\"98%\")";
-        return Err(scenario.refuse("control.window.capacity", why));
+    let window = scenario.control.window.as_ref().map(|window| window.capacity);
+    let clamp = scenario.control.clamp.map(|clamp| clamp.capacity);
+    for (key, capacity) in [("control.window.capacity", window), ("control.clamp.capacity", clamp)] {
+        if capacity == Some(Capacity::Learn) {
+            return Err(scenario.refuse(key, "give a rate (\"18Mbit/s\") or a share (\"98%\")"));
+        }
     }
     for flow in &scenario.flows {
         let refuse = |key: &str, why: &str| Err(scenario.refuse(&format!("flow.{}.{key}", flow.table), why));

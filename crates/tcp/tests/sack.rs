@@ -104,7 +104,7 @@ fn what_is_lost_again_is_sent_again_at_once() {
         301 ms: ack 0 sack 1..11 -> sends 15; pipe 5
         # sent after it: the pipe has lost two
         307 ms: ack 0 sack 1..12 -> resends 0; sends 16; pipe 5
-        407 ms: ack 13 -> open; cwnd 5
+        407 ms: ack 13 -> open; cwnd 5; sends 17
         ",
     );
     assert_eq!((sender.snapshot().retransmitted, sender.snapshot().timeouts), (2, 0));

@@ -23,7 +23,7 @@ pub struct FlowSample {
     pub local_rtt_mean: Option<Span>,
     /// The sender filled the window that was promised to it.
     pub window_limited: bool,
-    /// The window in force, bytes; below the plan's while it still grows.
+    /// The window in force, bytes: below the plan's while it still grows, and where its receiver offers less.
     pub window_bytes: u32,
     /// Largest payload of a segment, bytes; 0 unknown.
     pub mss: u32,
@@ -80,7 +80,11 @@ impl FlowSample {
                 remote_rtt_min,
                 local_rtt_mean,
                 window_limited: half.window_limited(epoch),
-                window_bytes: half.window,
+                window_bytes: half.known_scale().map_or(half.window, |scale| {
+                    // The receiver's own offer as it last was; a window of 0 is a pause.
+                    let offered = u32::from(half.last_window) << scale;
+                    if offered == 0 { half.window } else { half.window.min(offered) }
+                }),
                 mss: half.mss,
                 header_bytes: if half.rtt.ts_newest == 0 { 40 } else { 52 },
                 controllable: half.known_scale().is_some(),

@@ -17,6 +17,8 @@ struct Sender {
     queue: Span,
     /// What its receiver's delayed ACKs add to its mean RTT.
     delayed_acks: Span,
+    /// Its ACKs come as one train per round trip, as fast as the hop serves it.
+    trains: Option<Plan>,
 }
 
 const LOCAL: Span = Span::from_millis(1);
@@ -33,7 +35,17 @@ impl Sender {
             bytes: 0,
             queue: Span::ZERO,
             delayed_acks: Span::ZERO,
+            trains: None,
         }
+    }
+
+    /// What a paced edge lets through: the credit of a pause, and the pace for as long as the train lasts,
+    /// `L = B + pace L / hop`, once a round trip. A pace above the hop's holds nothing back. IP bit/s.
+    fn train_limit(&self, hop: BitRate, rtt: f64) -> Option<f64> {
+        let plan = self.trains?;
+        let pace = f64::from(plan.pace_bytes) / (1u64 << 30) as f64 * 1e9 * 8.0 / PAYLOAD_SHARE;
+        let slower = 1.0 - pace / hop.as_bps() as f64;
+        (slower > 0.0).then(|| f64::from(plan.growth_bytes) * 8.0 / PAYLOAD_SHARE / slower / rtt)
     }
 
     fn window_ip_bits(&self) -> f64 {
@@ -49,6 +61,7 @@ impl Hop {
             .iter()
             .map(|s| {
                 let by_window = s.window_ip_bits() / idle_rtt;
+                let by_window = s.train_limit(self.carries, idle_rtt).map_or(by_window, |limit| by_window.min(limit));
                 s.limit.map_or(by_window, |limit| by_window.min(limit.as_bps() as f64))
             })
             .collect();
@@ -76,6 +89,7 @@ fn run(ap: &mut Ap, hop: &Hop, senders: &mut [Sender], udp: BitRate, seconds: u6
         while let Some(action) = ap.poll(now) {
             if let Action::SetPlan { flow, plan, .. } = action {
                 let sender = senders.iter_mut().find(|s| s.id == flow).unwrap();
+                sender.trains = sender.trains.map(|_| plan);
                 sender.window_bytes = if sender.controllable { plan.clamp_bytes } else { sender.window_bytes };
             }
         }
@@ -145,6 +159,17 @@ fn a_capacity_given_too_high_does_not_bring_the_queue_back() {
     run(&mut ap, &HOP, &mut senders, BitRate::ZERO, 30);
     assert!(senders[0].queue < Span::from_millis(5), "{}", senders[0].queue);
     assert!(rates(&ap)[0] > 23.0, "{:?}", rates(&ap));
+}
+
+/// The pace begins below what the hop really carries: a train never grows longer, until the pace has found the hop's speed.
+#[test]
+fn a_capacity_given_at_half_is_reached_although_acks_come_in_trains() {
+    let mut ap = Ap::new(Params::new(BitRate::mbps(12)));
+    let mut senders = [Sender { trains: Some(Plan::default()), ..Sender::new(1) }];
+    run(&mut ap, &HOP, &mut senders, BitRate::ZERO, 1);
+    assert!(rates(&ap)[0] < 6.0, "held by its trains at first: {:?}", rates(&ap));
+    run(&mut ap, &HOP, &mut senders, BitRate::ZERO, 10);
+    assert!(rates(&ap)[0] > 0.9 * 12.0, "{:?}", rates(&ap));
 }
 
 #[test]

@@ -12,6 +12,8 @@ use crate::quantity::Share;
 pub struct Control {
     /// Advertised-window control.
     pub window: Option<WindowControl>,
+    /// CLAMP in its place.
+    pub clamp: Option<ClampControl>,
     /// Local retransmission.
     pub snoop: bool,
     /// MAC settings that override `[wifi]` while the controller runs.
@@ -31,6 +33,13 @@ pub struct WindowControl {
     pub udp_weight: f64,
     /// The RTT without queueing at the last hop.
     pub rtt: WindowRtt,
+}
+
+/// `[control.clamp]`: receivers that set their windows by the price of the access point's queue, for comparison.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ClampControl {
+    /// What the last hop can carry.
+    pub capacity: Capacity,
 }
 
 /// Where C comes from.
@@ -73,11 +82,13 @@ pub struct MacControl {
     pub limit: Option<u32>,
 }
 
-/// Capacity where `[control.window]` names none: the share the project's own figures are measured with.
+/// Capacity where `[control.window]` or `[control.clamp]` names none: the share the project's own figures are measured with.
 const CAPACITY: Capacity = Capacity::Share(0.98);
 
 pub(crate) fn read_control(root: &Reader<'_>) -> Result<Control, ScenarioError> {
-    let Some(control) = root.table("control", &["window", "snoop", "mac"])? else { return Ok(Control::default()) };
+    let Some(control) = root.table("control", &["window", "clamp", "snoop", "mac"])? else {
+        return Ok(Control::default());
+    };
     let mac = match control.table("mac", &["attempts", "realtime_attempts", "limit"])? {
         None => None,
         Some(mac) => Some(MacControl {
@@ -87,7 +98,15 @@ pub(crate) fn read_control(root: &Reader<'_>) -> Result<Control, ScenarioError> 
         }),
     };
     let snoop = control.table("snoop", &[])?.is_some();
-    Ok(Control { window: read_window(&control)?, snoop, mac })
+    let window = read_window(&control)?;
+    let clamp = match control.table("clamp", &["capacity"])? {
+        None => None,
+        Some(_) if window.is_some() => {
+            return Err(control.wrong("clamp", "stands beside [control.window]: only one of them can set a window"));
+        }
+        Some(clamp) => Some(ClampControl { capacity: read_capacity(&clamp)? }),
+    };
+    Ok(Control { window, clamp, snoop, mac })
 }
 
 const WINDOW_KEYS: [&str; 5] = ["capacity", "interval", "share", "udp_weight", "rtt"];
@@ -116,13 +135,13 @@ fn read_window(control: &Reader<'_>) -> Result<Option<WindowControl>, ScenarioEr
     }))
 }
 
-fn read_capacity(window: &Reader<'_>) -> Result<Capacity, ScenarioError> {
+fn read_capacity(table: &Reader<'_>) -> Result<Capacity, ScenarioError> {
     let right = "write a rate \"18Mbit/s\", a share \"98%\" of what TCP alone gets, or \"learn\"";
-    let wrong = |found: &str| window.wrong("capacity", format!("`{found}` is no capacity; {right}"));
-    if !window.has("capacity") {
+    let wrong = |found: &str| table.wrong("capacity", format!("`{found}` is no capacity; {right}"));
+    if !table.has("capacity") {
         return Ok(CAPACITY);
     }
-    let Ok(Some(text)) = window.text("capacity") else { return Err(window.wrong("capacity", right)) };
+    let Ok(Some(text)) = table.text("capacity") else { return Err(table.wrong("capacity", right)) };
     if text == "learn" {
         return Ok(Capacity::Learn);
     }

@@ -244,6 +244,21 @@ fn a_b_station_in_a_g_home_turns_protection_on() {
 }
 
 #[test]
+fn clamp_has_a_capacity_and_stands_alone() {
+    let clamp = |set: &[&str]| parse(&small_wifi(""), set).unwrap().control.clamp;
+    let capacity = |capacity| Some(ClampControl { capacity });
+    assert_eq!(clamp(&[]), None);
+    assert_eq!(clamp(&["control.clamp.capacity=18Mbit/s"]), capacity(Capacity::Rate(BitRate::mbps(18))));
+    assert_eq!(clamp(&["control.clamp={}"]), capacity(Capacity::Share(0.98)));
+    let both = refusal(&small_wifi("[control.window]\n[control.clamp]"), &[]);
+    assert!(both.contains("control.clamp: stands beside [control.window]"), "{both}");
+    let unknown = refusal(&small_wifi(""), &["control.clamp.capcity=18Mbit/s"]);
+    assert!(unknown.contains("did you mean `capacity`?"), "{unknown}");
+    let wrong = refusal(&small_wifi(""), &["control.clamp.capacity=fast"]);
+    assert!(wrong.contains("control.clamp.capacity: `fast` is no capacity"), "{wrong}");
+}
+
+#[test]
 fn mac_settings_of_the_controller_override_those_of_the_air() {
     let home = schema(&["control.mac.attempts=2", "control.mac.limit=9"]);
     let (params, stations) = home.medium().unwrap();

@@ -1,0 +1,225 @@
+//! TCP through the simulator: what a download gets, how flows share, and what window control, MAC settings and CLAMP do.
+
+mod common;
+
+use common::{flow, home, run};
+use lasthop_home::capacity;
+use lasthop_home::report::{QueueReport, Report};
+use lasthop_sim::{Options, TraceLine};
+
+/// A download of ten seconds from a server 20 ms away.
+const DOWN: &str = "down W A ftp cc = \"newreno\"";
+/// The queue holds the whole of a path of 40 ms and more.
+const DEEP: &str = "wifi.queue.limit=400";
+
+fn mbps(report: &Report, name: &str) -> f64 {
+    flow(report, name).figures.goodput_bps / 1e6
+}
+
+fn ap_queue(report: &Report) -> &QueueReport {
+    report.queues.iter().find(|queue| queue.name == "AP to stations").unwrap()
+}
+
+fn trace(flows: &[&str], set: &[&str]) -> Vec<TraceLine> {
+    let mut lines = Vec::new();
+    let mut sink = |line: &TraceLine| {
+        lines.push(line.clone());
+        Ok(())
+    };
+    lasthop_sim::run(&home(flows, set), &mut Options { trace: Some(&mut sink), ..Options::default() }).unwrap();
+    lines
+}
+
+#[test]
+fn a_lone_download_fills_a_clean_air() {
+    for more in ["", "; delayed_ack = false"] {
+        let scenario = home(&[&format!("{DOWN}{more}")], &[DEEP, "measure_from=2s"]);
+        let (rate, alone) = (flow(&run(&scenario), "down").figures.rate_bps, capacity::tcp_alone(&scenario));
+        let part = rate / alone.as_bps() as f64;
+        // Its ACKs are 12 bytes shorter than those of the reference.
+        assert!((0.98..1.02).contains(&part), "{part} of {alone}, {more}");
+    }
+}
+
+#[test]
+fn goodput_is_what_was_acknowledged() {
+    let report = run(&home(&[DOWN], &["measure_from=2s"]));
+    let figures = &flow(&report, "down").figures;
+    let acked = figures.tcp.unwrap().acked_packets as f64 * 1460.0 * 8.0 / 8.0;
+    assert!((acked / figures.goodput_bps - 1.0).abs() < 0.01, "{acked} and {}", figures.goodput_bps);
+}
+
+#[test]
+fn a_download_of_a_length_ends_and_its_goodput_is_over_its_own_time() {
+    let down = format!("{DOWN}; bytes = \"1MiB\"; start = \"1s\"");
+    let within = |duration: &str| run(&home(&[&down], &[duration]));
+    let (short, long) = (within("duration=5s"), within("duration=50s"));
+    let figures = &flow(&short, "down").figures;
+    assert_eq!(figures.tcp.unwrap().acked_packets, (1_u64 << 20).div_ceil(1460));
+    let seconds = f64::from(1 << 20) * 8.0 / figures.goodput_bps;
+    // Six round trips of slow start, and what the air carries.
+    assert!((0.4..0.9).contains(&seconds), "{seconds} s");
+    assert_eq!(figures.goodput_bps, flow(&long, "down").figures.goodput_bps);
+}
+
+#[test]
+fn delayed_acknowledgments_are_half_as_many() {
+    let acks = |delayed: bool| {
+        let flows = format!("{DOWN}; delayed_ack = {delayed}; window = 40");
+        let report = run(&home(&[&flows], &[]));
+        let station = report.stations.iter().find(|s| s.name == "A").unwrap();
+        station.frames as f64 / flow(&report, "down").figures.delivered as f64
+    };
+    let (each, second) = (acks(false), acks(true));
+    assert!((0.99..1.15).contains(&each), "{each} frames per segment");
+    assert!((0.49..0.6).contains(&second), "{second} frames per segment");
+}
+
+#[test]
+fn a_window_of_ten_segments_gives_a_window_per_round_trip() {
+    let report = run(&home(&[&format!("{DOWN}; window = 10; delayed_ack = false")], &["measure_from=1s"]));
+    let figures = &flow(&report, "down").figures;
+    let rtt = figures.tcp.unwrap().srtt_ms / 1000.0;
+    assert!((0.040..0.046).contains(&rtt), "{rtt} s");
+    let wanted = 10.0 * 1460.0 * 8.0 / rtt;
+    assert!((figures.goodput_bps / wanted - 1.0).abs() < 0.03, "{} and {wanted}", figures.goodput_bps);
+}
+
+#[test]
+fn every_sender_runs_with_blocks_and_without() {
+    for cc in ["tahoe", "reno", "newreno", "westwood", "westwood-abse", "cubic"] {
+        for sack in [false, true] {
+            let down = format!("down W A ftp cc = \"{cc}\"; sack = {sack}");
+            let report = run(&home(&[&down], &["wifi.loss.kind=fixed", "wifi.loss.rate=0.1", "wifi.attempts=4"]));
+            let figures = &flow(&report, "down").figures;
+            let tcp = figures.tcp.unwrap();
+            assert!(figures.goodput_bps > 4e6, "{cc} {sack}: {}", figures.goodput_bps);
+            assert!(tcp.retransmitted > 0 && tcp.fast_retransmits + tcp.timeouts > 0, "{cc} {sack}: {tcp:?}");
+        }
+    }
+}
+
+#[test]
+fn a_flow_may_go_up_down_and_from_station_to_station() {
+    let alone = |flow: &str| mbps(&run(&home(&[flow], &[DEEP, "measure_from=2s"])), "f");
+    let (down, up, across) =
+        (alone("f W A ftp cc = \"newreno\""), alone("f A W ftp cc = \"newreno\""), alone("f A B ftp cc = \"newreno\""));
+    assert!((up / down - 1.0).abs() < 0.1, "{up} up, {down} down");
+    assert!((0.4..0.6).contains(&(across / down)), "{across}: over the air twice, {down} once");
+}
+
+#[test]
+fn copies_with_one_round_trip_share_alike() {
+    let report = run(&home(&[&format!("{DOWN}; count = 4")], &["duration=40s", "measure_from=5s", DEEP]));
+    assert_eq!(report.flows.len(), 4);
+    let index = report.fairness.goodput.unwrap();
+    assert!(index > 0.9, "{index}");
+}
+
+#[test]
+fn control_keeps_the_queue_empty_and_the_download_at_its_share() {
+    let set = ["control.window.capacity=20Mbit/s", "measure_from=4s", DEEP];
+    for share in ["control.window.share=max-min", "control.window.share=equal"] {
+        let report = run(&home(&[DOWN, "game W B game-server"], &[&set[..], &[share]].concat()));
+        let rate = flow(&report, "down").figures.rate_bps / 1e6;
+        assert!((17.5..20.5).contains(&rate), "{share}: {rate}");
+        assert!(ap_queue(&report).mean_packets < 3.0, "{share}: {:?}", ap_queue(&report));
+        let waits = flow(&report, "game").figures.added_delay.unwrap().p95;
+        assert!(waits < 4.0, "{share}: {waits} ms");
+    }
+}
+
+/// ACKs come in trains that the air made; a paced edge must not keep them as short as they began.
+#[test]
+fn a_capacity_given_at_half_is_used_to_nine_tenths() {
+    let clean = home(&[DOWN], &[]);
+    let half = capacity::tcp_alone(&clean).as_bps() as f64 / 2.0;
+    let set = [&format!("control.window.capacity={}kbit/s", (half / 1e3) as u64), "measure_from=5s", DEEP];
+    let rate = flow(&run(&home(&[DOWN], &set)), "down").figures.rate_bps;
+    assert!((0.9..1.03).contains(&(rate / half)), "{rate} of {half}");
+}
+
+#[test]
+fn two_downloads_under_control_share_max_min() {
+    let set = ["control.window.capacity=20Mbit/s", "measure_from=4s", "duration=14s", DEEP];
+    let both = run(&home(&["a W A ftp cc = \"newreno\"", "b V B ftp cc = \"newreno\""], &set));
+    let (a, b) = (flow(&both, "a").figures.rate_bps / 1e6, flow(&both, "b").figures.rate_bps / 1e6);
+    assert!((8.5..11.0).contains(&a) && (8.5..11.0).contains(&b), "{a} and {b}");
+    // 2 Mbit/s by its receiver's own window: 40 ms, 7 segments. It is granted twice that, the other has the rest.
+    let one = run(&home(&["a W A ftp cc = \"newreno\"; window = 7", "b V B ftp cc = \"newreno\""], &set));
+    let (a, b) = (flow(&one, "a").figures.rate_bps / 1e6, flow(&one, "b").figures.rate_bps / 1e6);
+    assert!((1.5..2.3).contains(&a) && (14.5..18.5).contains(&b), "{a} and {b}");
+}
+
+#[test]
+fn mac_settings_of_the_controller_are_in_force_alone_and_beside_the_window() {
+    let lossy = ["wifi.loss.kind=fixed", "wifi.loss.rate=0.3", "wifi.attempts=7", DEEP];
+    let played = |more: &[&str]| run(&home(&[DOWN, "game W B game-server"], &[&lossy[..], more].concat()));
+    let lost = |report: &Report| flow(report, "game").figures.lost.air;
+    let plain = played(&[]);
+    let mac = played(&["control.mac.attempts=1", "control.mac.limit=20"]);
+    let both = played(&["control.mac.attempts=1", "control.mac.limit=20", "control.window.capacity=10Mbit/s"]);
+    assert!(lost(&plain) <= 1 && lost(&mac) > 30 && lost(&both) > 30, "{} {}", lost(&mac), lost(&both));
+    assert!(ap_queue(&plain).max_packets > 20 && ap_queue(&mac).max_packets <= 20, "{:?}", ap_queue(&mac));
+    assert!(both.control.unwrap().rewritten > 0 && mac.control.is_none());
+}
+
+/// 10 segments per round trip are far below its share: what it does not take goes to the other.
+#[test]
+fn a_flow_without_timestamps_is_known_to_be_held_by_its_window() {
+    let set = ["control.window.capacity=16Mbit/s", "measure_from=4s", DEEP];
+    let report = run(&home(&[DOWN], &set));
+    let rate = flow(&report, "down").figures.rate_bps / 1e6;
+    // Were it not seen to fill its window, its demand would be a quarter above its rate, and its trim never rise.
+    assert!(rate > 0.95 * 16.0 && rate < 16.3, "{rate}");
+    let clamp = report.control.as_ref().unwrap().clamps.get("down").copied().unwrap();
+    assert!((70_000..95_000).contains(&clamp), "16 Mbit/s for 41 to 43 ms: {clamp}");
+}
+
+#[test]
+fn the_trace_of_a_download_tells_all_of_its_windows() {
+    let lines = trace(&[DOWN], &["control.window.capacity=16Mbit/s", "duration=3s"]);
+    let down: Vec<_> = lines.iter().filter(|line| line.flow.is_some()).collect();
+    // At rest nothing changes, and there are no lines.
+    let open: Vec<_> = down.iter().filter(|line| line.offered_window > Some(0) && line.rate_bps.is_some()).collect();
+    assert!(open.len() > 50, "{}", open.len());
+    for line in open {
+        let (offered, clamped) = (line.offered_window.unwrap(), line.clamped_window.unwrap());
+        assert!(line.cwnd.unwrap() >= 1.0 && clamped <= offered && clamped > 0, "{line:?}");
+        assert!(line.inflight.unwrap() <= offered, "{line:?}");
+    }
+    let lossy = trace(&[DOWN], &["duration=3s", "wifi.queue.limit=10"]);
+    assert!(lossy.iter().any(|line| line.ssthresh.is_some()), "a threshold, once there is one");
+    assert!(lossy.iter().any(|line| line.queue.is_some() && line.queue_packets > Some(5)));
+}
+
+/// a = tau = 20 kB/s, b = 4 / s: the queue at rest is (a + tau) / b = 10 kB, seven packets.
+#[test]
+fn clamp_keeps_its_queue_and_most_of_the_rate() {
+    let set = ["duration=60s", "measure_from=30s", DEEP];
+    let without = run(&home(&[DOWN], &set));
+    let with = run(&home(&[DOWN], &[&set[..], &["control.clamp.capacity=98%"]].concat()));
+    let queue = ap_queue(&with).mean_packets;
+    assert!((3.0..14.0).contains(&queue), "{queue} packets");
+    assert!(ap_queue(&without).mean_packets > 100.0);
+    assert!(
+        mbps(&with, "down") > 0.9 * mbps(&without, "down"),
+        "{} of {}",
+        mbps(&with, "down"),
+        mbps(&without, "down")
+    );
+    assert!(with.control.is_none());
+}
+
+#[test]
+fn one_seed_gives_one_report_of_every_kind_of_home() {
+    let flows =
+        [DOWN, "up B V ftp cc = \"cubic\"; sack = true", "across A B ftp cc = \"westwood\"", "game W B game-server"];
+    for control in ["control.window.capacity=15Mbit/s", "control.clamp.capacity=15Mbit/s", "control.mac.attempts=3"] {
+        let set = |seed| [control, seed, "wifi.loss.kind=fixed", "wifi.loss.rate=0.2", "duration=3s"];
+        let json = |seed| run(&home(&flows, &set(seed))).to_json();
+        assert_eq!(json("seed=1"), json("seed=1"), "{control}");
+        assert_ne!(json("seed=1"), json("seed=2"), "{control}");
+        assert_eq!(trace(&flows, &set("seed=3")), trace(&flows, &set("seed=3")), "{control}");
+    }
+}

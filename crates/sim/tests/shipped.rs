@@ -1,0 +1,37 @@
+//! Every scenario of the repository, twice with one seed: nothing but the time it took may differ, and that is the caller's.
+
+mod common;
+
+use std::path::{Path, PathBuf};
+
+use common::{load, run};
+
+fn scenarios(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            scenarios(&path, found);
+        } else if path.extension().is_some_and(|e| e == "toml") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn every_shipped_scenario_gives_one_report_per_seed() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/");
+    let mut found = Vec::new();
+    scenarios(Path::new(root), &mut found);
+    assert!(found.len() >= 9, "{found:?}");
+    for path in found {
+        let name = path.strip_prefix(root).unwrap().display().to_string();
+        // Those whose flows begin late are short enough in whole.
+        let late = ["papers/sap-law.toml", "papers/arq.toml", "papers/arq-pair.toml"].contains(&name.as_str());
+        let set = |seed| if late { vec![seed] } else { vec![seed, "duration=3s", "measure_from=1s"] };
+        let report = |seed| run(&load(&name, &set(seed)));
+        let (first, second) = (report("seed=5"), report("seed=5"));
+        assert_eq!(first.to_json(), second.to_json(), "{name}");
+        assert_eq!(first.run.wall_s, 0.0, "{name}: there is no clock in the simulator");
+        assert!(first.flows.iter().any(|flow| flow.figures.delivered > 0), "{name}");
+    }
+}
