@@ -86,16 +86,22 @@ impl Agenda {
         }
         let step = self.first;
         self.first = self.second;
-        self.second = self.rest.pop().unwrap_or(NOTHING);
-        if step.seen {
-            self.seen_at = if self.first.seen { self.first.at } else { self.next_seen() };
+        self.second = NOTHING;
+        if !self.rest.is_empty() {
+            self.pop_rest();
+        } else if step.seen {
+            self.seen_at = if self.first.seen { self.first.at } else { Time::MAX };
         }
         Some(step)
     }
 
-    fn next_seen(&self) -> Time {
+    /// More than an exchange brings was pending.
+    #[inline(never)]
+    fn pop_rest(&mut self) {
+        self.second = self.rest.pop().unwrap_or(NOTHING);
         let rest = self.rest.iter().rev();
-        std::iter::once(&self.second).chain(rest).find(|s| s.seen).map_or(Time::MAX, |s| s.at)
+        let seen = [self.first, self.second].iter().chain(rest).find(|s| s.seen).map(|s| s.at);
+        self.seen_at = seen.unwrap_or(Time::MAX);
     }
 
     /// When the first one falls due that the host may see; [`Time::MAX`]: there is none.

@@ -37,15 +37,29 @@ impl<P: Packet + Copy> Domain<P> {
         if self.recording {
             self.record(at, sender, &frames, Some(fate));
         }
+        if fate == Fate::Acked {
+            // The same with everything known beforehand: hardly more than two sums are left of it.
+            let outcome = frames.outcome(&self.waits, at, Fate::Acked);
+            self.nodes[usize::from(sender)].stats.airtime += outcome.busy_until.since(at);
+            self.expect(sender, &outcome, Fate::Acked);
+            let start = outcome.busy_until + self.waits.difs;
+            if self.contention.is_common(start, outcome.nav) {
+                self.contention.resume_together(start, outcome.nav);
+            } else {
+                self.resume_apart(at, sender, &outcome, Fate::Acked);
+            }
+        } else {
+            self.fail(at, sender, &frames, fate);
+        }
+    }
+
+    /// Something of an exchange is lost.
+    #[inline(never)]
+    fn fail(&mut self, at: Time, sender: u16, frames: &Frames, fate: Fate) {
         let outcome = frames.outcome(&self.waits, at, fate);
         self.nodes[usize::from(sender)].stats.airtime += outcome.busy_until.since(at);
         self.expect(sender, &outcome, fate);
-        let start = outcome.busy_until + self.waits.difs;
-        if fate == Fate::Acked && self.contention.is_common(start, outcome.nav) {
-            self.contention.resume_together(start, outcome.nav);
-        } else {
-            self.resume_apart(at, sender, &outcome, fate);
-        }
+        self.resume_apart(at, sender, &outcome, fate);
     }
 
     #[inline(never)]
