@@ -80,7 +80,7 @@ enum Play {
 struct Schedule {
     source: Source,
     next: Option<Emission>,
-    flags: u8,
+    flags: u32,
 }
 
 /// See the module.

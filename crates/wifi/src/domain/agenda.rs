@@ -50,13 +50,16 @@ impl Agenda {
         } else if self.second.at == Time::MAX && self.first.at < step.at {
             self.second = step;
         } else {
-            self.insert(step);
+            let Step { at, node, what, seen } = step;
+            self.insert(at, node, what, seen);
         }
     }
 
-    /// Where there are others already, or one of the same moment.
+    /// Where there are others already, or one of the same moment. Its fields come one by one, so that a step that is pushed
+    /// stands in registers and need not be put together in memory first.
     #[inline(never)]
-    fn insert(&mut self, step: Step) {
+    fn insert(&mut self, at: Time, node: u16, what: Due, seen: bool) {
+        let step = Step { at, node, what, seen };
         let later = if step < self.first { std::mem::replace(&mut self.first, step) } else { step };
         if self.second.at == Time::MAX {
             self.second = later;
