@@ -47,17 +47,41 @@ enum Target {
 
 /// A flow as it runs.
 struct Running {
-    from: HostId,
-    to: HostId,
-    meter: FlowMeter,
     /// Its own source of events: schedule or sender; a receiver's follows.
     source: SourceId,
     play: Play,
+    meter: FlowMeter,
+}
+
+/// Where a flow begins and ends. Every hop of a packet asks for it, so it stands apart from what is asked less often.
+struct Route {
+    from: HostId,
+    to: HostId,
+}
+
+impl Route {
+    /// Where a packet goes.
+    #[inline]
+    fn destination(&self, packet: &SimPacket) -> HostId {
+        if packet.has(flag::BACK) { self.from } else { self.to }
+    }
+
+    /// Where it comes from.
+    #[inline]
+    fn origin(&self, packet: &SimPacket) -> HostId {
+        if packet.has(flag::BACK) { self.to } else { self.from }
+    }
 }
 
 enum Play {
-    Schedule { source: Source, next: Option<Emission>, flags: u8 },
+    Schedule(Box<Schedule>),
     Tcp(Box<Connection>),
+}
+
+struct Schedule {
+    source: Source,
+    next: Option<Emission>,
+    flags: u32,
 }
 
 /// See the module.
@@ -74,6 +98,7 @@ pub struct Engine<'a, 'o> {
     air_at: Time,
     /// The air was given a packet or asked: `air_at` is to be read anew.
     air_moved: bool,
+    routes: Vec<Route>,
     flows: Vec<Running>,
     pub(crate) control: Option<WindowControl>,
     clamp: Option<ClampControl>,
@@ -103,7 +128,7 @@ impl<'a, 'o> Engine<'a, 'o> {
             let (play, own) = play(scenario, flow, i as u32)?;
             targets.extend(own);
             let meter = flow_meter(scenario, flow, Time::ZERO);
-            flows.push(Running { from: flow.from, to: flow.to, meter, source, play });
+            flows.push(Running { meter, source, play });
         }
         targets.extend([Target::Controller, Target::Change, Target::Mark]);
         let control = scenario.control.window.as_ref().map(|wanted| WindowControl::new(scenario, wanted));
@@ -112,7 +137,7 @@ impl<'a, 'o> Engine<'a, 'o> {
         air.record_attempts(options.pcap.is_some());
         let scale = |i: usize| match &flows[i].play {
             Play::Tcp(connection) => connection.seen().scale,
-            Play::Schedule { .. } => 0,
+            Play::Schedule(_) => 0,
         };
         let capture = match options.pcap.take() {
             Some(out) => Some(Capture::new(out, *air.phy(), Ends::of(scenario, scale))?),
@@ -128,6 +153,7 @@ impl<'a, 'o> Engine<'a, 'o> {
             air_at: Time::MAX,
             air_moved: true,
             capture,
+            routes: scenario.flows.iter().map(|flow| Route { from: flow.from, to: flow.to }).collect(),
             flows,
             control,
             clamp: scenario.control.clamp.as_ref().map(|wanted| ClampControl::new(scenario, wanted)),
@@ -149,8 +175,8 @@ impl<'a, 'o> Engine<'a, 'o> {
             let flow = &self.scenario.flows[i];
             let Running { source, play, .. } = &mut self.flows[i];
             match play {
-                Play::Schedule { next, .. } => {
-                    if let Some(emission) = next {
+                Play::Schedule(schedule) => {
+                    if let Some(emission) = schedule.next {
                         self.sources.set(*source, Time::ZERO + emission.at);
                     }
                 }
@@ -298,10 +324,10 @@ impl<'a, 'o> Engine<'a, 'o> {
 
     fn on_schedule(&mut self, now: Time, flow: usize) {
         let Running { source, play, .. } = &mut self.flows[flow];
-        let Play::Schedule { source: schedule, next, flags } = play else { return };
-        let Some(emission) = *next else { return };
-        *next = schedule.next();
-        match next {
+        let Play::Schedule(schedule) = play else { return };
+        let Some(emission) = schedule.next else { return };
+        schedule.next = schedule.source.next();
+        match schedule.next {
             Some(following) => self.sources.set(*source, Time::ZERO + following.at),
             None => self.sources.clear(*source),
         }
@@ -312,7 +338,7 @@ impl<'a, 'o> Engine<'a, 'o> {
             sack: Sacks::NONE,
             bytes: emission.bytes as u16,
             window: 0,
-            flags: *flags,
+            flags: schedule.flags,
         };
         self.send(now, packet);
     }
@@ -371,12 +397,10 @@ impl<'a, 'o> Engine<'a, 'o> {
 
     /// A host hands a packet to its network interface.
     fn send(&mut self, now: Time, packet: SimPacket) {
-        let flow = &mut self.flows[packet.flow as usize];
-        let back = packet.has(flag::BACK);
-        if !back {
-            flow.meter.on_sent(now);
+        if !packet.has(flag::BACK) {
+            self.flows[packet.flow as usize].meter.on_sent(now);
         }
-        match if back { flow.to } else { flow.from } {
+        match self.routes[packet.flow as usize].origin(&packet) {
             HostId::Server(i) => self.onto_wire(now, WireId::FromServer(i as u32), packet),
             HostId::Station(i) => {
                 self.air_moved = true;
@@ -387,8 +411,7 @@ impl<'a, 'o> Engine<'a, 'o> {
     }
 
     fn destination(&self, packet: &SimPacket) -> HostId {
-        let flow = &self.flows[packet.flow as usize];
-        if packet.has(flag::BACK) { flow.from } else { flow.to }
+        self.routes[packet.flow as usize].destination(packet)
     }
 
     fn onto_wire(&mut self, now: Time, wire: WireId, packet: SimPacket) {
@@ -454,13 +477,13 @@ impl<'a, 'o> Engine<'a, 'o> {
 
     fn pass_control(&mut self, now: Time, direction: Direction, packet: &mut SimPacket) {
         let Some(control) = &mut self.control else { return };
-        let flow = &self.flows[packet.flow as usize];
-        if matches!((flow.from, flow.to), (HostId::Station(_), HostId::Station(_))) {
+        let route = &self.routes[packet.flow as usize];
+        if matches!((route.from, route.to), (HostId::Station(_), HostId::Station(_))) {
             return;
         }
-        let connection = match &flow.play {
+        let connection = match &self.flows[packet.flow as usize].play {
             Play::Tcp(connection) => Some(connection.seen()),
-            Play::Schedule { .. } => None,
+            Play::Schedule(_) => None,
         };
         control.on_packet(now, direction, packet, connection, self.sacks.at(packet.sack));
     }
@@ -470,7 +493,7 @@ impl<'a, 'o> Engine<'a, 'o> {
         let index = packet.flow as usize;
         let Running { meter, play, .. } = &mut self.flows[index];
         match play {
-            Play::Schedule { .. } => {
+            Play::Schedule(_) => {
                 let bytes = packet.bytes();
                 meter.on_delivered(packet.sent, now, bytes, bytes.saturating_sub(SMALLEST_UDP as u32));
                 if self.tracer.is_on() {
@@ -526,7 +549,7 @@ impl<'a, 'o> Engine<'a, 'o> {
             match &mut flow.play {
                 Play::Tcp(connection) if figures => connection.begin_figures(now),
                 Play::Tcp(connection) => connection.begin_start_up(now),
-                Play::Schedule { .. } => {}
+                Play::Schedule(_) => {}
             }
         }
         match self.marks.first() {
@@ -571,5 +594,5 @@ fn play(scenario: &Scenario, flow: &Flow, index: u32) -> Result<(Play, Vec<Targe
     let mut source = Source::new(flow, scenario.seed);
     let next = source.next();
     let flags = if flow.kind.is_realtime() { flag::REALTIME } else { 0 };
-    Ok((Play::Schedule { source, next, flags }, vec![Target::Schedule(index)]))
+    Ok((Play::Schedule(Box::new(Schedule { source, next, flags })), vec![Target::Schedule(index)]))
 }

@@ -5,8 +5,11 @@
 //! the sequence counts settings, so that what was set first happens first.
 //!
 //! A complete binary tree of keys, each node the smaller of its two children: setting a time costs log2(sources)
-//! comparisons without a branch to predict, asking for the winner costs nothing. The first few sources, the wires, have a
-//! small tree of their own: they are set for nearly every packet, and there are few of them however large the home.
+//! comparisons without a branch to predict, asking for the winner costs nothing. The first few sources, the wires, stand
+//! apart: they are set for nearly every packet, and there are few of them however large the home, so that looking
+//! through them all is cheaper than climbing a tree.
+
+use std::hint::select_unpredictable;
 
 use lasthop_core::units::Time;
 
@@ -19,11 +22,16 @@ const SOURCE_BITS: u32 = 24;
 const SEQUENCE_BITS: u32 = 40;
 const IDLE: u128 = u128::MAX;
 
+/// Most sources that are looked through one by one.
+const MOST_BUSY: usize = 16;
+/// So many of them at a time, that the loop over them is hardly one.
+const GROUP: usize = 4;
+
 /// See the module.
 #[derive(Clone, Debug)]
 pub struct Sources {
     /// Sources below `busy_count`.
-    busy: Tree,
+    busy: Few,
     /// The others, counted from `busy_count`.
     others: Tree,
     busy_count: u32,
@@ -37,7 +45,8 @@ impl Sources {
     /// With 2^24 sources or more.
     pub fn new(busy: usize, count: usize) -> Self {
         assert!(count < 1 << SOURCE_BITS, "a source is numbered by {SOURCE_BITS} bits");
-        Self { busy: Tree::new(busy), others: Tree::new(count - busy), busy_count: busy as u32, sequence: 0 }
+        let busy = busy.min(MOST_BUSY);
+        Self { busy: Few::new(busy), others: Tree::new(count - busy), busy_count: busy as u32, sequence: 0 }
     }
 
     /// The next event of a source is at `at`, whatever it was before.
@@ -81,6 +90,38 @@ impl Sources {
     }
 }
 
+/// The smaller one, without a branch: which it is cannot be foretold.
+#[inline]
+fn smaller(a: u128, b: u128) -> u128 {
+    select_unpredictable(a < b, a, b)
+}
+
+/// A few keys and the smallest of them.
+#[derive(Clone, Debug)]
+struct Few {
+    first: u128,
+    groups: Vec<[u128; GROUP]>,
+}
+
+impl Few {
+    fn new(count: usize) -> Self {
+        Self { first: IDLE, groups: vec![[IDLE; GROUP]; count.div_ceil(GROUP)] }
+    }
+
+    #[inline]
+    fn key(&self, at: u32) -> u128 {
+        self.groups[at as usize / GROUP][at as usize % GROUP]
+    }
+
+    #[inline]
+    fn put(&mut self, at: u32, key: u128) {
+        self.groups[at as usize / GROUP][at as usize % GROUP] = key;
+        self.first =
+            self.groups.iter().map(|[a, b, c, d]| smaller(smaller(*a, *b), smaller(*c, *d))).fold(IDLE, smaller);
+    }
+}
+
+/// Any number of keys and the smallest of them.
 #[derive(Clone, Debug)]
 struct Tree {
     first: u128,
@@ -108,8 +149,7 @@ impl Tree {
         while node > 1 {
             let pair = &mut children[node / 2];
             pair[node % 2] = winner;
-            let rival = pair[(node + 1) % 2];
-            winner = if rival < winner { rival } else { winner };
+            winner = smaller(pair[(node + 1) % 2], winner);
             node /= 2;
         }
         self.first = winner;

@@ -34,6 +34,24 @@ impl<P: Packet + Copy> Domain<P> {
     fn alone(&mut self, at: Time, sender: u16) {
         let frames = self.attempt(sender);
         let fate = self.draw_fate(sender, &frames, false);
+        if fate == Fate::Acked && !self.recording {
+            let outcome = frames.outcome(&self.waits, at, Fate::Acked);
+            let start = outcome.busy_until + self.waits.difs;
+            if self.contention.is_common(start, outcome.nav) {
+                self.nodes[usize::from(sender)].stats.airtime += outcome.busy_until.since(at);
+                self.expect(sender, &outcome, Fate::Acked);
+                self.contention.resume_together(start, outcome.nav);
+                return;
+            }
+        }
+        self.exchange(at, sender, fate);
+    }
+
+    /// An exchange in which something is lost, or that leaves somebody with a NAV of his own. Apart from the rest, and
+    /// reckoning the frames once more, so that what happens nearly always stays in registers.
+    #[inline(never)]
+    fn exchange(&mut self, at: Time, sender: u16, fate: Fate) {
+        let frames = self.frames(sender);
         if self.recording {
             self.record(at, sender, &frames, Some(fate));
         }
@@ -44,14 +62,9 @@ impl<P: Packet + Copy> Domain<P> {
         if fate == Fate::Acked && self.contention.is_common(start, outcome.nav) {
             self.contention.resume_together(start, outcome.nav);
         } else {
-            self.resume_apart(at, sender, &outcome, fate);
+            let own = self.apart(sender, &outcome, fate, at);
+            self.contention.resume(start, outcome.nav, &own);
         }
-    }
-
-    #[inline(never)]
-    fn resume_apart(&mut self, at: Time, sender: u16, outcome: &Outcome, fate: Fate) {
-        let own = self.apart(sender, outcome, fate, at);
-        self.contention.resume(outcome.busy_until + self.waits.difs, outcome.nav, &own);
     }
 
     /// Several senders.
