@@ -24,12 +24,17 @@ pub struct Link<P> {
     free_at: Time,
     /// In order: waiting, being sent, or on their way.
     packets: VecDeque<Carried<P>>,
+    /// When the first of them arrives, and the last; [`Time::MAX`] and zero without any.
+    arrivals: (Time, Time),
     /// How many at the back of `packets` had to wait, those whose turn has come since included.
     behind: usize,
     /// The transmission time of a packet of this size, which the next one mostly has, too.
     busy: (u32, Span),
     figures: Figures,
 }
+
+/// The arrivals of a link that carries nothing.
+const NONE: (Time, Time) = (Time::MAX, Time::ZERO);
 
 #[derive(Clone, Debug)]
 struct Carried<P> {
@@ -57,6 +62,7 @@ impl<P: Packet> Link<P> {
             wire,
             free_at: now,
             packets: VecDeque::new(),
+            arrivals: NONE,
             behind: 0,
             busy: (0, Span::ZERO),
             figures: Figures { made: now, passed: 0, waited: Histogram::new(), max_packets: 0, dropped: 0 },
@@ -90,17 +96,22 @@ impl<P: Packet> Link<P> {
     /// The next packet that has arrived by `now`, with the exact time of its arrival.
     #[inline]
     pub fn poll(&mut self, now: Time) -> Option<(Time, P)> {
-        if self.packets.front()?.arrives > now {
+        if self.arrivals.0 > now {
             return None;
         }
         let carried = self.packets.pop_front()?;
+        match self.packets.front() {
+            Some(next) => self.arrivals.0 = next.arrives,
+            None => self.arrivals = NONE,
+        }
         Some((carried.arrives, carried.packet))
     }
 
     /// When the next packet arrives; sending from the buffer needs no wake-up of its own.
     #[must_use]
+    #[inline]
     pub fn next_deadline(&self) -> Option<Time> {
-        self.packets.front().map(|carried| carried.arrives)
+        (self.arrivals.0 != Time::MAX).then_some(self.arrivals.0)
     }
 
     /// Another rate, delay and buffer, for packets whose turn has not come by `now`.
@@ -113,6 +124,8 @@ impl<P: Packet> Link<P> {
         if let Some(first) = again.front() {
             self.free_at = first.turn;
         }
+        let last = self.packets.back().map(|carried| carried.arrives);
+        self.arrivals = last.map_or(NONE, |last| (self.arrivals.0, last));
         for carried in again {
             self.push(self.free_at, carried.packet);
         }
@@ -149,15 +162,20 @@ impl<P: Packet> Link<P> {
         self.packets.len() - last - since
     }
 
+    #[inline]
     fn push(&mut self, turn: Time, packet: P) {
         let bytes = packet.bytes();
         if self.busy.0 != bytes {
-            self.busy = (bytes, self.wire.rate.map_or(Span::ZERO, |rate| rate.time_for(u64::from(bytes))));
+            self.time(bytes);
         }
         self.free_at = turn + self.busy.1;
-        let before = self.packets.back().map_or(Time::ZERO, |carried| carried.arrives);
-        let arrives = (self.free_at + self.wire.delay).max(before);
+        let arrives = (self.free_at + self.wire.delay).max(self.arrivals.1);
+        self.arrivals = (self.arrivals.0.min(arrives), arrives);
         self.packets.push_back(Carried { turn, arrives, packet });
+    }
+
+    fn time(&mut self, bytes: u32) {
+        self.busy = (bytes, self.wire.rate.map_or(Span::ZERO, |rate| rate.time_for(u64::from(bytes))));
     }
 }
 

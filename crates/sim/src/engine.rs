@@ -47,17 +47,41 @@ enum Target {
 
 /// A flow as it runs.
 struct Running {
-    from: HostId,
-    to: HostId,
-    meter: FlowMeter,
     /// Its own source of events: schedule or sender; a receiver's follows.
     source: SourceId,
     play: Play,
+    meter: FlowMeter,
+}
+
+/// Where a flow begins and ends. Every hop of a packet asks for it, so it stands apart from what is asked less often.
+struct Route {
+    from: HostId,
+    to: HostId,
+}
+
+impl Route {
+    /// Where a packet goes.
+    #[inline]
+    fn destination(&self, packet: &SimPacket) -> HostId {
+        if packet.has(flag::BACK) { self.from } else { self.to }
+    }
+
+    /// Where it comes from.
+    #[inline]
+    fn origin(&self, packet: &SimPacket) -> HostId {
+        if packet.has(flag::BACK) { self.to } else { self.from }
+    }
 }
 
 enum Play {
-    Schedule { source: Source, next: Option<Emission>, flags: u8 },
+    Schedule(Box<Schedule>),
     Tcp(Box<Connection>),
+}
+
+struct Schedule {
+    source: Source,
+    next: Option<Emission>,
+    flags: u32,
 }
 
 /// See the module.
@@ -70,6 +94,11 @@ pub struct Engine<'a, 'o> {
     targets: Vec<Target>,
     pub(crate) wires: Wires,
     pub(crate) air: Medium<SimPacket>,
+    /// When the air may have something next; [`Time::MAX`]: never without another packet.
+    air_at: Time,
+    /// The air was given a packet or asked: `air_at` is to be read anew.
+    air_moved: bool,
+    routes: Vec<Route>,
     flows: Vec<Running>,
     pub(crate) control: Option<WindowControl>,
     clamp: Option<ClampControl>,
@@ -99,7 +128,7 @@ impl<'a, 'o> Engine<'a, 'o> {
             let (play, own) = play(scenario, flow, i as u32)?;
             targets.extend(own);
             let meter = flow_meter(scenario, flow, Time::ZERO);
-            flows.push(Running { from: flow.from, to: flow.to, meter, source, play });
+            flows.push(Running { meter, source, play });
         }
         targets.extend([Target::Controller, Target::Change, Target::Mark]);
         let control = scenario.control.window.as_ref().map(|wanted| WindowControl::new(scenario, wanted));
@@ -108,7 +137,7 @@ impl<'a, 'o> Engine<'a, 'o> {
         air.record_attempts(options.pcap.is_some());
         let scale = |i: usize| match &flows[i].play {
             Play::Tcp(connection) => connection.seen().scale,
-            Play::Schedule { .. } => 0,
+            Play::Schedule(_) => 0,
         };
         let capture = match options.pcap.take() {
             Some(out) => Some(Capture::new(out, *air.phy(), Ends::of(scenario, scale))?),
@@ -117,11 +146,14 @@ impl<'a, 'o> Engine<'a, 'o> {
         let mut engine = Self {
             end: Time::ZERO + scenario.duration,
             events: 0,
-            sources: Sources::new(targets.len()),
+            sources: Sources::new(wires.count(), targets.len()),
             targets,
             wires,
             air,
+            air_at: Time::MAX,
+            air_moved: true,
             capture,
+            routes: scenario.flows.iter().map(|flow| Route { from: flow.from, to: flow.to }).collect(),
             flows,
             control,
             clamp: scenario.control.clamp.as_ref().map(|wanted| ClampControl::new(scenario, wanted)),
@@ -143,8 +175,8 @@ impl<'a, 'o> Engine<'a, 'o> {
             let flow = &self.scenario.flows[i];
             let Running { source, play, .. } = &mut self.flows[i];
             match play {
-                Play::Schedule { next, .. } => {
-                    if let Some(emission) = next {
+                Play::Schedule(schedule) => {
+                    if let Some(emission) = schedule.next {
                         self.sources.set(*source, Time::ZERO + emission.at);
                     }
                 }
@@ -170,26 +202,33 @@ impl<'a, 'o> Engine<'a, 'o> {
     pub fn run(&mut self) -> Result<(), SimError> {
         let mut pulse = PULSE;
         loop {
-            let in_air = self.air.next_deadline();
-            let elsewhere = self.sources.first();
-            match (in_air, elsewhere) {
-                (Some(at), other) if at < self.end && other.is_none_or(|(t, _)| at <= t) => self.on_air(at),
-                (_, Some((at, source))) if at < self.end => self.on_source(at, source),
-                _ => break,
+            if self.air_moved {
+                self.air_moved = false;
+                self.air_at = self.air.next_deadline().unwrap_or(Time::MAX);
             }
-            if let Some(error) = self.failed.take() {
-                return Err(error);
+            let (at, source) = self.sources.first();
+            if self.air_at.min(at) >= self.end {
+                return Ok(());
             }
-            if self.events >= pulse {
+            self.events += 1;
+            if self.air_at <= at {
+                self.on_air(self.air_at);
+            } else {
+                self.on_source(at, source);
+            }
+            if self.failed.is_some() || self.events >= pulse {
                 pulse = self.events + PULSE;
                 self.pulse()?;
             }
         }
-        Ok(())
     }
 
+    #[cold]
     fn pulse(&mut self) -> Result<(), SimError> {
-        let now = self.sources.first().map_or(self.end, |(at, _)| at);
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        let now = self.sources.first().0.min(self.end);
         let progress = Progress { now, end: self.end, events: self.events };
         let go_on = self.options.progress.as_mut().is_none_or(|ask| ask(progress));
         if go_on { Ok(()) } else { Err(SimError::Stopped) }
@@ -200,8 +239,8 @@ impl<'a, 'o> Engine<'a, 'o> {
         self.events
     }
 
+    #[inline]
     fn on_source(&mut self, now: Time, source: SourceId) {
-        self.events += 1;
         match self.targets[source.0 as usize] {
             Target::Wire(wire) => self.on_wire(now, wire as usize, source),
             Target::Schedule(flow) => self.on_schedule(now, flow as usize),
@@ -221,39 +260,41 @@ impl<'a, 'o> Engine<'a, 'o> {
         }
     }
 
+    /// One event of the air, if there is one; more of the same moment come next, since the air is first.
+    #[inline]
     fn on_air(&mut self, now: Time) {
-        self.events += 1;
-        while let Some(event) = self.air.poll(now) {
-            if self.capture.is_some() {
-                self.write_attempts();
+        self.air_moved = true;
+        let Some(event) = self.air.poll(now) else { return };
+        if self.capture.is_some() {
+            self.write_attempts();
+        }
+        match event {
+            wifi::Event::Delivered { from, to, packet, .. } => {
+                if to == NodeId::ACCESS_POINT {
+                    self.leave_air(now, packet);
+                } else {
+                    debug_assert_eq!(from, NodeId::ACCESS_POINT);
+                    self.left_access_point(&packet);
+                    self.arrive(now, packet);
+                }
             }
-            match event {
-                wifi::Event::Delivered { from, to, packet, .. } => {
-                    if to == NodeId::ACCESS_POINT {
-                        self.leave_air(now, packet);
-                    } else {
-                        debug_assert_eq!(from, NodeId::ACCESS_POINT);
-                        self.left_access_point(&packet);
-                        self.arrive(now, packet);
-                    }
+            wifi::Event::Dropped { node, place, packet, .. } => {
+                if node == NodeId::ACCESS_POINT {
+                    self.left_access_point(&packet);
                 }
-                wifi::Event::Dropped { node, place, packet, .. } => {
-                    if node == NodeId::ACCESS_POINT {
-                        self.left_access_point(&packet);
-                    }
-                    let place = match (place, node) {
-                        (wifi::Place::Air, _) => Place::Air,
-                        (wifi::Place::Queue, NodeId::ACCESS_POINT) => Place::ApQueue,
-                        (wifi::Place::Queue, _) => Place::StationQueue,
-                    };
-                    self.lose(packet, place);
-                }
+                let place = match (place, node) {
+                    (wifi::Place::Air, _) => Place::Air,
+                    (wifi::Place::Queue, NodeId::ACCESS_POINT) => Place::ApQueue,
+                    (wifi::Place::Queue, _) => Place::StationQueue,
+                };
+                self.lose(packet, place);
             }
         }
     }
 
     /// Before an event is acted on: it gives back the place of its SACK blocks. (A repetition after a lost ACK comes
     /// later still and may show the blocks of another.)
+    #[cold]
     fn write_attempts(&mut self) {
         let Some(capture) = &mut self.capture else { return };
         while let Some(attempt) = self.air.poll_attempt() {
@@ -265,14 +306,17 @@ impl<'a, 'o> Engine<'a, 'o> {
 
     fn on_wire(&mut self, now: Time, wire: usize, source: SourceId) {
         let id = self.wires.id(wire);
-        while let Some((_, packet)) = self.wires.link(wire).poll(now) {
+        let mut next = Some(now);
+        while next == Some(now) {
+            let Some((_, packet)) = self.wires.link(wire).poll(now) else { break };
             match id {
                 WireId::FromServer(_) | WireId::LineUp => self.at_w0(now, packet),
                 WireId::LineDown => self.at_access_point(now, packet),
                 WireId::ToServer(_) => self.arrive(now, packet),
             }
+            next = self.wires.link(wire).next_deadline();
         }
-        match self.wires.link(wire).next_deadline() {
+        match next {
             Some(at) => self.sources.set(source, at),
             None => self.sources.clear(source),
         }
@@ -280,10 +324,10 @@ impl<'a, 'o> Engine<'a, 'o> {
 
     fn on_schedule(&mut self, now: Time, flow: usize) {
         let Running { source, play, .. } = &mut self.flows[flow];
-        let Play::Schedule { source: schedule, next, flags } = play else { return };
-        let Some(emission) = *next else { return };
-        *next = schedule.next();
-        match next {
+        let Play::Schedule(schedule) = play else { return };
+        let Some(emission) = schedule.next else { return };
+        schedule.next = schedule.source.next();
+        match schedule.next {
             Some(following) => self.sources.set(*source, Time::ZERO + following.at),
             None => self.sources.clear(*source),
         }
@@ -294,7 +338,7 @@ impl<'a, 'o> Engine<'a, 'o> {
             sack: Sacks::NONE,
             bytes: emission.bytes as u16,
             window: 0,
-            flags: *flags,
+            flags: schedule.flags,
         };
         self.send(now, packet);
     }
@@ -353,14 +397,13 @@ impl<'a, 'o> Engine<'a, 'o> {
 
     /// A host hands a packet to its network interface.
     fn send(&mut self, now: Time, packet: SimPacket) {
-        let flow = &mut self.flows[packet.flow as usize];
-        let back = packet.has(flag::BACK);
-        if !back {
-            flow.meter.on_sent(now);
+        if !packet.has(flag::BACK) {
+            self.flows[packet.flow as usize].meter.on_sent(now);
         }
-        match if back { flow.to } else { flow.from } {
+        match self.routes[packet.flow as usize].origin(&packet) {
             HostId::Server(i) => self.onto_wire(now, WireId::FromServer(i as u32), packet),
             HostId::Station(i) => {
+                self.air_moved = true;
                 self.air.on_packet(now, NodeId(i as u16 + 1), NodeId::ACCESS_POINT, packet);
             }
             HostId::AccessPoint => self.at_access_point(now, packet),
@@ -368,8 +411,7 @@ impl<'a, 'o> Engine<'a, 'o> {
     }
 
     fn destination(&self, packet: &SimPacket) -> HostId {
-        let flow = &self.flows[packet.flow as usize];
-        if packet.has(flag::BACK) { flow.from } else { flow.to }
+        self.routes[packet.flow as usize].destination(packet)
     }
 
     fn onto_wire(&mut self, now: Time, wire: WireId, packet: SimPacket) {
@@ -412,6 +454,7 @@ impl<'a, 'o> Engine<'a, 'o> {
         if let Some(clamp) = &mut self.clamp {
             clamp.on_queued(packet.bytes());
         }
+        self.air_moved = true;
         self.air.on_packet(now, NodeId::ACCESS_POINT, station, packet);
         if self.tracer.is_on() {
             let waiting = self.air.backlog(NodeId::ACCESS_POINT);
@@ -434,13 +477,13 @@ impl<'a, 'o> Engine<'a, 'o> {
 
     fn pass_control(&mut self, now: Time, direction: Direction, packet: &mut SimPacket) {
         let Some(control) = &mut self.control else { return };
-        let flow = &self.flows[packet.flow as usize];
-        if matches!((flow.from, flow.to), (HostId::Station(_), HostId::Station(_))) {
+        let route = &self.routes[packet.flow as usize];
+        if matches!((route.from, route.to), (HostId::Station(_), HostId::Station(_))) {
             return;
         }
-        let connection = match &flow.play {
+        let connection = match &self.flows[packet.flow as usize].play {
             Play::Tcp(connection) => Some(connection.seen()),
-            Play::Schedule { .. } => None,
+            Play::Schedule(_) => None,
         };
         control.on_packet(now, direction, packet, connection, self.sacks.at(packet.sack));
     }
@@ -450,7 +493,7 @@ impl<'a, 'o> Engine<'a, 'o> {
         let index = packet.flow as usize;
         let Running { meter, play, .. } = &mut self.flows[index];
         match play {
-            Play::Schedule { .. } => {
+            Play::Schedule(_) => {
                 let bytes = packet.bytes();
                 meter.on_delivered(packet.sent, now, bytes, bytes.saturating_sub(SMALLEST_UDP as u32));
                 if self.tracer.is_on() {
@@ -506,7 +549,7 @@ impl<'a, 'o> Engine<'a, 'o> {
             match &mut flow.play {
                 Play::Tcp(connection) if figures => connection.begin_figures(now),
                 Play::Tcp(connection) => connection.begin_start_up(now),
-                Play::Schedule { .. } => {}
+                Play::Schedule(_) => {}
             }
         }
         match self.marks.first() {
@@ -551,5 +594,5 @@ fn play(scenario: &Scenario, flow: &Flow, index: u32) -> Result<(Play, Vec<Targe
     let mut source = Source::new(flow, scenario.seed);
     let next = source.next();
     let flags = if flow.kind.is_realtime() { flag::REALTIME } else { 0 };
-    Ok((Play::Schedule { source, next, flags }, vec![Target::Schedule(index)]))
+    Ok((Play::Schedule(Box::new(Schedule { source, next, flags })), vec![Target::Schedule(index)]))
 }

@@ -19,27 +19,27 @@ pub struct SimPacket {
     pub bytes: u16,
     /// TCP: window as written, before scaling.
     pub window: u16,
-    /// Bits of [`flag`].
-    pub flags: u8,
+    /// Bits of [`flag`]; as wide as fills the struct, since one without holes is copied by whole words.
+    pub flags: u32,
 }
 
 /// Bits of [`SimPacket::flags`].
 pub mod flag {
     /// Goes against the flow: an acknowledgment.
-    pub const BACK: u8 = 1;
+    pub const BACK: u32 = 1;
     /// TCP.
-    pub const TCP: u8 = 2;
+    pub const TCP: u32 = 2;
     /// Opens a connection.
-    pub const SYN: u8 = 4;
+    pub const SYN: u32 = 4;
     /// Nothing follows.
-    pub const FIN: u8 = 8;
+    pub const FIN: u32 = 8;
     /// Of a game, a call or live video: worth little when late.
-    pub const REALTIME: u8 = 16;
+    pub const REALTIME: u32 = 16;
 }
 
 impl SimPacket {
     /// Whether any of these bits is set.
-    pub const fn has(&self, flags: u8) -> bool {
+    pub const fn has(&self, flags: u32) -> bool {
         self.flags & flags != 0
     }
 }

@@ -82,6 +82,7 @@ impl Tracer {
             offered_window: Some(own.offered),
             clamped_window: Some(own.clamped),
             inflight: Some(sender.inflight),
+            bandwidth_bps: sender.bandwidth.map(|rate| rate.as_bps() as f64),
             ..TraceLine::default()
         };
         if own.newest.as_ref() == Some(&line) {

@@ -9,10 +9,11 @@
 //! A b station in a g cell (or `protection`) makes the slot 20 us and every OFDM data frame is preceded by a
 //! CTS-to-self at 1 or 2 Mbit/s and a SIFS.
 //!
-//! [`Timing::Ns2G`] is ns-2's departure for 802.11g: SIFS 16 us with the signal extension folded in, no rounding to symbols,
-//! header 20 us, control frames at 6 Mbit/s. It and [`Timing::Ns2B`]: 34 bytes of MAC header and no LLC/SNAP, ACK timeout = SIFS + ACK + 4 us,
-//! NAV rounded up to whole microseconds, a DIFS after every EIFS, backoff from `0..CW-1`; an arrival into an idle medium
-//! waits DIFS and a backoff; a sender of a collision that still hears another's frame end waits EIFS like everybody.
+//! [`Timing::Ns2G`] is ns-2's departure for 802.11g: SIFS 16 us with the signal extension folded in, no rounding to
+//! symbols, header 20 us, control frames at 6 Mbit/s. It and [`Timing::Ns2B`]: 34 bytes of MAC header and no LLC/SNAP,
+//! ACK timeout = SIFS + ACK + 4 us, NAV rounded up to whole microseconds, a DIFS after every EIFS, which an answer that
+//! follows does not end, backoff from `0..CW-1`; an arrival into an idle medium waits DIFS and a backoff; a sender of a
+//! collision that still hears another's frame end waits EIFS like everybody.
 
 use lasthop_core::units::{BitRate, Span};
 

@@ -4,7 +4,7 @@ mod common;
 
 use common::{AP, Numbered, g_stations, secs, us};
 use lasthop_core::units::{Span, Time};
-use lasthop_wifi::{Attempt, AttemptFate, Event, Loss, Medium, MediumParams, NodeId, Standard};
+use lasthop_wifi::{Attempt, AttemptFate, Event, Loss, Medium, MediumParams, NodeId, Radio, Standard, Timing};
 
 fn packet(number: u32) -> Numbered {
     Numbered { number, bytes: 1500 }
@@ -77,6 +77,25 @@ fn the_frames_of_an_exchange_are_a_sifs_apart() {
         assert_eq!(attempt.start(), rts.start);
     }
     assert!(attempts.iter().filter(|a| a.fate == AttemptFate::CtsLost).all(|a| a.cts.is_some() && a.data.is_none()));
+}
+
+#[test]
+fn nobody_starts_while_the_exchange_of_a_captured_frame_goes_on() {
+    let loss = Loss::Shadowing { exponent: 4.0, deviation_db: 9.0 };
+    let radio = Radio { capture_db: 3.0, ..Radio::default() };
+    let cells = [Timing::Standard, Timing::Ns2G].map(|timing| [(timing, 65_535), (timing, 500)]);
+    for (timing, rts_threshold) in cells.into_iter().flatten() {
+        let (_, _, attempts) = watch(MediumParams { timing, rts_threshold, loss, radio, ..MediumParams::default() });
+        let mut busy_until = Time::ZERO;
+        let mut captured = 0;
+        for together in attempts.chunk_by(|a, b| a.start() == b.start()) {
+            assert!(together[0].start() >= busy_until, "{timing:?} {rts_threshold} {:?}", together[0]);
+            captured += usize::from(together.len() > 1 && together[0].fate == AttemptFate::Acked);
+            let frames = together.iter().flat_map(|a| [a.rts, a.cts, a.data, a.ack]).flatten();
+            busy_until = frames.map(|frame| frame.end()).fold(busy_until, Time::max);
+        }
+        assert!(captured > 10, "{timing:?} {rts_threshold} {captured}");
+    }
 }
 
 #[test]

@@ -24,10 +24,11 @@ prop_compose! {
     /// Losses without RTS or RTS without losses: a station that keeps silent after an RTS for its NAV's sake is
     /// modelled in the general path only.
     fn cell()(
-        attempts in 1u32..6, queue_limit in 0usize..20, ns2 in any::<bool>(), protection in any::<bool>(),
+        attempts in 1u32..6, queue_limit in 0usize..20, protection in any::<bool>(),
+        timing in prop::sample::select(vec![Timing::Standard, Timing::Standard, Timing::Ns2G, Timing::Ns2B]),
         (rts_threshold, rate) in prop::sample::select(vec![(65_535, 0.0), (500, 0.0), (65_535, 0.1), (65_535, 0.5)]),
     ) -> MediumParams {
-        let (timing, protection) = if ns2 { (Timing::Ns2G, false) } else { (Timing::Standard, protection) };
+        let protection = protection && timing == Timing::Standard;
         let loss = if rate > 0.0 { Loss::Fixed { rate } } else { Loss::None };
         MediumParams {
             attempts, queue_limit, timing, protection, rts_threshold, loss, radio: NO_CAPTURE, ..MediumParams::default()

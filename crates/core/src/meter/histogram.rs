@@ -19,11 +19,19 @@ const RECENT: usize = 64;
 /// In place of a page: no sample fell into the octave yet.
 const NO_PAGE: u8 = u8::MAX;
 
-/// See the module.
-#[derive(Clone, Debug)]
+/// See the module. Small, since it stands among what is touched for every packet.
+#[derive(Clone, Debug, Default)]
 pub struct Histogram {
-    /// Not in `count` and what follows it.
+    /// Not in `sorted` yet.
     recent: Vec<Span>,
+    /// Samples of zero, not in `sorted` either: packets that wait for nothing are so many that they are only counted.
+    zeros: u64,
+    sorted: Box<Sorted>,
+}
+
+/// Samples in their buckets.
+#[derive(Clone, Debug)]
+struct Sorted {
     count: u64,
     sum_ns: u128,
     min: Span,
@@ -33,17 +41,9 @@ pub struct Histogram {
     page_of: [u8; OCTAVES],
 }
 
-impl Default for Histogram {
+impl Default for Sorted {
     fn default() -> Self {
-        Self {
-            recent: Vec::new(),
-            count: 0,
-            sum_ns: 0,
-            min: Span::MAX,
-            max: Span::ZERO,
-            pages: Vec::new(),
-            page_of: [NO_PAGE; OCTAVES],
-        }
+        Self { count: 0, sum_ns: 0, min: Span::MAX, max: Span::ZERO, pages: Vec::new(), page_of: [NO_PAGE; OCTAVES] }
     }
 }
 
@@ -81,41 +81,113 @@ impl Histogram {
         }
     }
 
-    /// Counts the recent samples into their buckets.
-    fn sort_in(&mut self) {
-        let mut recent = std::mem::take(&mut self.recent);
-        for sample in recent.drain(..) {
-            let (octave, bucket) = place(sample.as_nanos());
-            let page = usize::from(self.page_of[octave]);
-            match self.pages.get_mut(page * SUB + bucket) {
-                Some(samples) => *samples = samples.saturating_add(1),
-                None => self.open(octave, bucket),
-            }
-            self.count += 1;
-            self.sum_ns += u128::from(sample.as_nanos());
-            self.min = self.min.min(sample);
-            self.max = self.max.max(sample);
-        }
-        self.recent = recent;
+    /// Counts one sample of zero.
+    #[inline]
+    pub fn record_zero(&mut self) {
+        self.zeros += 1;
     }
 
-    /// The same samples with none recent.
-    fn sorted(&self) -> Cow<'_, Self> {
-        if self.recent.is_empty() {
-            return Cow::Borrowed(self);
+    /// Counts the recent samples into their buckets.
+    #[inline(never)]
+    fn sort_in(&mut self) {
+        self.sorted.add(&self.recent);
+        self.recent.clear();
+    }
+
+    /// All samples in their buckets.
+    fn sorted(&self) -> Cow<'_, Sorted> {
+        if self.recent.is_empty() && self.zeros == 0 {
+            return Cow::Borrowed(&self.sorted);
         }
-        let mut sorted = self.clone();
-        sorted.sort_in();
-        Cow::Owned(sorted)
+        let mut sorted = self.sorted.clone();
+        sorted.add(&self.recent);
+        sorted.add_zeros(self.zeros);
+        Cow::Owned(*sorted)
+    }
+
+    /// Number of samples.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        self.sorted.count + self.zeros + self.recent.len() as u64
+    }
+
+    /// Smallest sample, exact.
+    #[must_use]
+    pub fn min(&self) -> Option<Span> {
+        let least = if self.zeros > 0 { Span::ZERO } else { self.sorted.min };
+        (self.count() > 0).then_some(self.recent.iter().copied().fold(least, Span::min))
+    }
+
+    /// Largest sample, exact.
+    #[must_use]
+    pub fn max(&self) -> Option<Span> {
+        (self.count() > 0).then_some(self.recent.iter().copied().fold(self.sorted.max, Span::max))
+    }
+
+    /// Mean, exact but for rounding to a nanosecond.
+    #[must_use]
+    pub fn mean(&self) -> Option<Span> {
+        (self.count() > 0).then(|| Span::from_nanos((self.sum_ns() / u128::from(self.count())) as u64))
+    }
+
+    /// Sum of all samples, ns, exact.
+    #[must_use]
+    pub fn sum_ns(&self) -> u128 {
+        self.sorted.sum_ns + self.recent.iter().map(|sample| u128::from(sample.as_nanos())).sum::<u128>()
+    }
+
+    /// The smallest value with at least `q` of the samples at or below it, `q` in 0..=1.
+    #[must_use]
+    pub fn quantile(&self, q: f64) -> Option<Span> {
+        self.sorted().quantile(q)
+    }
+
+    /// Share of samples at or below `limit`, 0..=1, to within one bucket; `None` without samples.
+    #[must_use]
+    pub fn share_within(&self, limit: Span) -> Option<f64> {
+        self.sorted().share_within(limit)
+    }
+}
+
+impl Sorted {
+    fn add(&mut self, samples: &[Span]) {
+        let (mut sum_ns, mut min, mut max) = (0, self.min, self.max);
+        for sample in samples {
+            self.count_in(*sample, 1);
+            sum_ns += u128::from(sample.as_nanos());
+            min = min.min(*sample);
+            max = max.max(*sample);
+        }
+        self.count += samples.len() as u64;
+        self.sum_ns += sum_ns;
+        (self.min, self.max) = (min, max);
+    }
+
+    fn add_zeros(&mut self, zeros: u64) {
+        if zeros > 0 {
+            self.count_in(Span::ZERO, u32::try_from(zeros).unwrap_or(u32::MAX));
+            self.count += zeros;
+            self.min = Span::ZERO;
+        }
+    }
+
+    #[inline]
+    fn count_in(&mut self, sample: Span, times: u32) {
+        let (octave, bucket) = place(sample.as_nanos());
+        let page = usize::from(self.page_of[octave]);
+        match self.pages.get_mut(page * SUB + bucket) {
+            Some(samples) => *samples = samples.saturating_add(times),
+            None => self.open(octave, bucket, times),
+        }
     }
 
     /// The first sample of an octave.
     #[cold]
-    fn open(&mut self, octave: usize, bucket: usize) {
+    fn open(&mut self, octave: usize, bucket: usize, times: u32) {
         let page = self.pages.len() / SUB;
         self.page_of[octave] = page as u8;
         self.pages.resize((page + 1) * SUB, 0);
-        self.pages[page * SUB + bucket] = 1;
+        self.pages[page * SUB + bucket] = times;
     }
 
     /// Octaves with samples, smallest first, and the samples in their buckets.
@@ -124,65 +196,31 @@ impl Histogram {
         self.page_of.iter().enumerate().filter_map(move |(octave, at)| Some((octave, page(*at)?)))
     }
 
-    /// Number of samples.
-    #[must_use]
-    pub const fn count(&self) -> u64 {
-        self.count + self.recent.len() as u64
-    }
-
-    /// Smallest sample, exact.
-    #[must_use]
-    pub fn min(&self) -> Option<Span> {
-        let sorted = self.recent.iter().copied().fold(self.min, Span::min);
-        (self.count() > 0).then_some(sorted)
-    }
-
-    /// Largest sample, exact.
-    #[must_use]
-    pub fn max(&self) -> Option<Span> {
-        let sorted = self.recent.iter().copied().fold(self.max, Span::max);
-        (self.count() > 0).then_some(sorted)
-    }
-
-    /// Mean, exact but for rounding to a nanosecond.
-    #[must_use]
-    pub fn mean(&self) -> Option<Span> {
-        let recent: u128 = self.recent.iter().map(|sample| u128::from(sample.as_nanos())).sum();
-        let sum_ns = self.sum_ns + recent;
-        (self.count() > 0).then(|| Span::from_nanos((sum_ns / u128::from(self.count())) as u64))
-    }
-
-    /// The smallest value with at least `q` of the samples at or below it, `q` in 0..=1.
-    #[must_use]
-    pub fn quantile(&self, q: f64) -> Option<Span> {
-        let all = self.sorted();
-        let rank = (libm::ceil(q * all.count as f64) as u64).clamp(1, all.count.max(1));
-        if rank == all.count {
-            return Some(all.max);
+    fn quantile(&self, q: f64) -> Option<Span> {
+        let rank = (libm::ceil(q * self.count as f64) as u64).clamp(1, self.count.max(1));
+        if rank == self.count {
+            return Some(self.max);
         }
         let mut below = 0;
-        for (octave, counts) in all.octaves() {
+        for (octave, counts) in self.octaves() {
             for (bucket, n) in counts.iter().enumerate() {
                 below += u64::from(*n);
                 if *n > 0 && below >= rank {
-                    return Some(Span::from_nanos(middle(octave, bucket)).clamp(all.min, all.max));
+                    return Some(Span::from_nanos(middle(octave, bucket)).clamp(self.min, self.max));
                 }
             }
         }
         None
     }
 
-    /// Share of samples at or below `limit`, 0..=1, to within one bucket; `None` without samples.
-    #[must_use]
-    pub fn share_within(&self, limit: Span) -> Option<f64> {
-        let all = self.sorted();
+    fn share_within(&self, limit: Span) -> Option<f64> {
         let last = place(limit.as_nanos());
         let buckets = |(k, counts): (usize, &[u32])| {
             let within = counts.iter().enumerate().filter(|(b, _)| (k, *b) <= last);
             within.map(|(_, n)| u64::from(*n)).sum::<u64>()
         };
-        let within: u64 = all.octaves().map(buckets).sum();
-        (all.count > 0).then(|| within as f64 / all.count as f64)
+        let within: u64 = self.octaves().map(buckets).sum();
+        (self.count > 0).then(|| within as f64 / self.count as f64)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::units::{Span, Time};
 /// Mean, variance and maximum of |D|, and RFC 3550's J.
 #[derive(Clone, Debug, Default)]
 pub struct Jitter {
-    previous_transit_ns: Option<i128>,
+    previous_transit_ns: Option<i64>,
     pairs: u64,
     mean_ms: f64,
     /// Sum of squared distances from the mean (Welford), ms^2.
@@ -21,9 +21,9 @@ pub struct Jitter {
 impl Jitter {
     /// A packet sent at `sent` arrived at `received`.
     pub fn on_packet(&mut self, sent: Time, received: Time) {
-        let transit = i128::from(received.as_nanos()) - i128::from(sent.as_nanos());
+        let transit = received.as_nanos().wrapping_sub(sent.as_nanos()) as i64;
         if let Some(previous) = self.previous_transit_ns.replace(transit) {
-            self.add(Span::from_nanos((transit - previous).unsigned_abs() as u64));
+            self.add(Span::from_nanos(transit.wrapping_sub(previous).unsigned_abs()));
         }
     }
 

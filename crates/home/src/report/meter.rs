@@ -65,8 +65,8 @@ pub struct FlowMeter {
     min_delay: Option<Span>,
     /// When the flow was done, where it ended by itself.
     completed: Option<Time>,
-    /// Population of the packet that arrived last.
-    last_arrival: Option<Which>,
+    /// Population of the packet that arrived last, and when.
+    last_arrival: Option<(Which, Time)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +102,11 @@ impl FlowMeter {
     }
 
     fn population(&mut self, sent: Time) -> Option<&mut Population> {
-        match self.which(sent) {
+        self.one(self.which(sent))
+    }
+
+    fn one(&mut self, which: Which) -> Option<&mut Population> {
+        match which {
             Which::Neither => None,
             Which::StartUp => Some(&mut self.start_up),
             Which::Figures => Some(&mut self.figures),
@@ -122,21 +126,17 @@ impl FlowMeter {
         let delay = received.since(sent);
         self.min_delay = Some(self.min_delay.map_or(delay, |min| min.min(delay)));
         let which = self.which(sent);
-        let same_as_before = self.last_arrival.replace(which) == Some(which);
-        for (population, of) in [(&mut self.start_up, Which::StartUp), (&mut self.figures, Which::Figures)] {
-            if of != which {
-                population.timely.on_other_arrival(received);
-                continue;
-            }
-            if !same_as_before {
-                population.jitter.on_gap();
-            }
-            population.ip_bytes += u64::from(ip_bytes);
-            population.payload_bytes += u64::from(payload_bytes);
-            population.delays.record(delay);
-            population.jitter.on_packet(sent, received);
-            population.timely.on_arrival(received);
+        let before = self.last_arrival.replace((which, received));
+        let Some(population) = self.one(which) else { return };
+        if let Some((_, at)) = before.filter(|(other, _)| *other != which) {
+            population.jitter.on_gap();
+            population.timely.on_other_arrival(at);
         }
+        population.ip_bytes += u64::from(ip_bytes);
+        population.payload_bytes += u64::from(payload_bytes);
+        population.delays.record(delay);
+        population.jitter.on_packet(sent, received);
+        population.timely.on_arrival(received);
     }
 
     /// A further copy arrived.

@@ -25,7 +25,7 @@ fn flows() -> Vec<Ends> {
     vec![ends, Ends { from: STATION, to: HostId::Server(0), port: 20_001, ..ends }]
 }
 
-fn packet(flow: u32, bytes: u16, flags: u8, offset: u64) -> SimPacket {
+fn packet(flow: u32, bytes: u16, flags: u32, offset: u64) -> SimPacket {
     SimPacket { sent: Time::ZERO, offset, flow, sack: u32::MAX, bytes, window: 501, flags }
 }
 

@@ -114,6 +114,11 @@ pub(crate) trait CongestionControl: fmt::Debug + Send {
     /// Every acknowledgment, duplicates too, before the others are called.
     fn on_feedback(&mut self, _window: &Window, _ack: &AckEvent) {}
 
+    /// What the law believes the path carries, segments/s, where it has an estimate.
+    fn bandwidth(&self) -> Option<f64> {
+        None
+    }
+
     /// Something new was acknowledged, outside of fast recovery.
     fn on_ack(&mut self, window: &mut Window, ack: &AckEvent);
 

@@ -119,6 +119,10 @@ impl CongestionControl for Westwood {
         }
     }
 
+    fn bandwidth(&self) -> Option<f64> {
+        self.estimate
+    }
+
     fn on_ack(&mut self, window: &mut Window, ack: &AckEvent) {
         aimd::grow(window, ack);
     }

@@ -129,6 +129,10 @@ impl CongestionControl for WestwoodAbse {
         self.filter(sample, srtt, dt);
     }
 
+    fn bandwidth(&self) -> Option<f64> {
+        self.estimate
+    }
+
     fn on_ack(&mut self, window: &mut Window, ack: &AckEvent) {
         aimd::grow(window, ack);
     }

@@ -25,7 +25,7 @@ mod params;
 mod recovery;
 mod rtt;
 
-use lasthop_core::units::Time;
+use lasthop_core::units::{BitRate, Time};
 
 use crate::cc::{AckEvent, CongestionControl, Recovery, Window};
 use crate::segment::{Ack, Segment};
@@ -229,6 +229,12 @@ impl Sender {
         self.window.cwnd
     }
 
+    /// What its law believes the path carries, payload.
+    fn bandwidth(&self) -> Option<BitRate> {
+        let segments = self.control.bandwidth()?;
+        Some(BitRate::from_bps_f64(segments * f64::from(self.params.mss) * 8.0))
+    }
+
     /// Where it stands.
     #[must_use]
     pub fn snapshot(&self) -> SenderSnapshot {
@@ -241,6 +247,7 @@ impl Sender {
             srtt: self.rtt.srtt(),
             rto: self.rtt.rto(),
             acked_bytes: self.una,
+            bandwidth: self.bandwidth(),
             sent: self.counts.sent,
             retransmitted: self.counts.retransmitted,
             timeouts: self.counts.timeouts,

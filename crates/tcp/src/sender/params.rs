@@ -1,6 +1,6 @@
 //! What a sender is told, and what it tells.
 
-use lasthop_core::units::Span;
+use lasthop_core::units::{BitRate, Span};
 
 use crate::cc::Algorithm;
 
@@ -87,6 +87,8 @@ pub struct SenderSnapshot {
     pub rto: Span,
     /// Acknowledged in order, bytes.
     pub acked_bytes: u64,
+    /// What the law believes the path carries, payload bit/s; none without an estimate (Westwood has one).
+    pub bandwidth: Option<BitRate>,
     /// Segments sent for the first time.
     pub sent: u64,
     /// Segments sent again.

@@ -173,14 +173,18 @@ impl Contention {
     pub fn draw(&mut self, node: u16, slots: u64, contends: bool) {
         let key = &mut self.keys[usize::from(node)];
         if *key == APART {
-            let entry = self.entry(node);
-            (entry.slots, entry.contends) = (slots, contends);
-            return;
+            return self.draw_apart(node, slots, contends);
         }
         *key = self.idle_slots + slots;
         if contends {
             self.tree.put(self.idle_slots + slots, node);
         }
+    }
+
+    #[inline(never)]
+    fn draw_apart(&mut self, node: u16, slots: u64, contends: bool) {
+        let entry = self.entry(node);
+        (entry.slots, entry.contends) = (slots, contends);
     }
 
     /// The node, which has no backoff, sends after `slots` from `start` on.
@@ -193,10 +197,29 @@ impl Contention {
         self.earliest = self.earliest.min(start);
     }
 
-    /// Starts the transmission that [`Self::next`] announced for `at`: everybody who sends then, sorted; the others
-    /// freeze. [`Self::resume`] or [`Self::resume_together`] must follow.
+    /// Starts the transmission that [`Self::next`] announced for `at`: the only sender, or in `senders` everybody who
+    /// sends then, sorted; the others freeze. [`Self::resume`] or [`Self::resume_together`] must follow.
     #[inline]
-    pub fn begin(&mut self, at: Time, senders: &mut Vec<u16>) {
+    pub fn begin(&mut self, at: Time, senders: &mut Vec<u16>) -> Option<u16> {
+        // Nearly always: nobody has a phase of his own, and no two have the same key.
+        if self.apart.is_empty()
+            && let Some((key, node)) = self.tree.first()
+        {
+            self.tree.remove(node);
+            if self.tree.first().is_none_or(|(other, _)| other != key) {
+                self.idle_slots = key + self.per_busy;
+                self.since = at;
+                return Some(node);
+            }
+            self.tree.put(key, node);
+        }
+        self.begin_any(at, senders);
+        if let [sender] = senders[..] { Some(sender) } else { None }
+    }
+
+    #[inline(never)]
+    fn begin_any(&mut self, at: Time, senders: &mut Vec<u16>) {
+        senders.clear();
         let first = self.tree.first();
         match first {
             Some((key, node)) if self.slots.after(self.since, key.saturating_sub(self.idle_slots)) == at => {
@@ -332,8 +355,10 @@ mod tests {
 
     fn begin(contention: &mut Contention, at: Time) -> Vec<u16> {
         let mut senders = Vec::new();
-        contention.begin(at, &mut senders);
-        senders
+        match contention.begin(at, &mut senders) {
+            Some(sender) => vec![sender],
+            None => senders,
+        }
     }
 
     #[test]

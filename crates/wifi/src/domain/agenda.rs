@@ -143,8 +143,8 @@ mod tests {
         assert_eq!((step.node(), step.due(), step.is_seen()), (65_534, Due::Deliver { settled, acked: true }, true));
         let step = Step::settle(at, 3, false, true);
         assert_eq!((step.node(), step.due(), step.is_seen()), (3, Due::Settle { acked: false }, true));
-        let step = Step::deferred(at, 0);
-        assert_eq!((step.node(), step.due(), step.is_seen()), (0, Due::Deferred, false));
+        let step = Step::settle(at, 0, true, false);
+        assert_eq!((step.node(), step.due(), step.is_seen()), (0, Due::Settle { acked: true }, false));
     }
 
     proptest! {

@@ -122,16 +122,18 @@ impl<P: Packet + Copy> Domain<P> {
         }
     }
 
-    /// Whether anything may be due by `now`.
+    /// Whether [`Self::advance`] has something to commit.
     #[inline]
-    fn is_due(&self, now: Time) -> bool {
-        self.agenda.first_at().min(self.contention.earliest()) <= now
+    fn is_due(&self, limit: Time) -> bool {
+        self.agenda.first_at() <= limit || (self.contention.earliest() <= limit && self.contention.next() <= limit)
     }
 
-    fn catch_up(&mut self, now: Time) {
+    /// What happens up to `limit` is handed out later. Out of line: mostly an arrival finds everything committed.
+    #[inline(never)]
+    fn catch_up(&mut self, limit: Time) {
         loop {
-            match self.advance(now) {
-                Advance::Idle => return,
+            match self.advance(limit) {
+                Advance::Idle => break,
                 Advance::Unseen => {}
                 Advance::Event(event) => self.events.push_back(event),
             }

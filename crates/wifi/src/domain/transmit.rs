@@ -23,11 +23,9 @@ impl<P: Packet + Copy> Domain<P> {
     /// Everybody whose backoff ends at `at` sends.
     #[inline]
     pub(super) fn transmit(&mut self, at: Time) {
-        self.senders.clear();
-        self.contention.begin(at, &mut self.senders);
-        match self.senders[..] {
-            [sender] => self.alone(at, sender),
-            _ => self.collide(at),
+        match self.contention.begin(at, &mut self.senders) {
+            Some(sender) => self.alone(at, sender),
+            None => self.collide(at),
         }
     }
 
@@ -36,6 +34,24 @@ impl<P: Packet + Copy> Domain<P> {
     fn alone(&mut self, at: Time, sender: u16) {
         let frames = self.attempt(sender);
         let fate = self.draw_fate(sender, &frames, false);
+        if fate == Fate::Acked && !self.recording {
+            let outcome = frames.outcome(&self.waits, at, Fate::Acked);
+            let start = outcome.busy_until + self.waits.difs;
+            if self.contention.is_common(start, outcome.nav) {
+                self.nodes[usize::from(sender)].stats.airtime += outcome.busy_until.since(at);
+                self.expect(sender, &outcome, Fate::Acked);
+                self.contention.resume_together(start, outcome.nav);
+                return;
+            }
+        }
+        self.exchange(at, sender, fate);
+    }
+
+    /// An exchange in which something is lost, or that leaves somebody with a NAV of his own. Apart from the rest, and
+    /// reckoning the frames once more, so that what happens nearly always stays in registers.
+    #[inline(never)]
+    fn exchange(&mut self, at: Time, sender: u16, fate: Fate) {
+        let frames = self.frames(sender);
         if self.recording {
             self.record(at, sender, &frames, Some(fate));
         }
@@ -52,6 +68,7 @@ impl<P: Packet + Copy> Domain<P> {
     }
 
     /// Several senders.
+    #[inline(never)]
     fn collide(&mut self, at: Time) {
         let senders = std::mem::take(&mut self.senders);
         let mut own = std::mem::take(&mut self.own);
@@ -84,14 +101,14 @@ impl<P: Packet + Copy> Domain<P> {
         for own in &mut own[..colliders] {
             let (settled, end) = (own.start, own.deaf_until);
             let hears_another = end < frames_end || last > 1;
+            let timed_out = settled.max(busy_until) + difs;
             (own.start, own.deaf_until) = match self.params.after_collision {
                 // Frames of one length end later at their hearers, by the way through the air: ns-2 models that.
                 AfterCollision::Standard if self.waits.is_ns2 && hears_another => {
                     let undecoded = frames_end + self.waits.eifs;
-                    (undecoded, undecoded - difs)
+                    (timed_out.max(undecoded), settled.max(undecoded - difs))
                 }
-                AfterCollision::Standard if settled < busy_until => (busy_until + difs, settled),
-                AfterCollision::Standard => (settled + difs, settled),
+                AfterCollision::Standard => (timed_out, settled),
                 AfterCollision::Eifs => (start.max(settled), settled - difs),
             };
         }
@@ -116,10 +133,11 @@ impl<P: Packet + Copy> Domain<P> {
         self.expect(sender, &outcome, fate);
         let difs = self.waits.difs;
         let mut resumes = Resumes { busy_until: frames_end, nav: Time::ZERO, start: frames_end + self.waits.eifs };
-        if outcome.busy_until > frames_end && !self.waits.is_ns2 {
-            // Overhearers decode the answer, which ends their EIFS; ns-2 keeps it as a NAV.
+        if outcome.busy_until > frames_end {
             let Outcome { busy_until, nav, .. } = outcome;
-            resumes = Resumes { busy_until, nav, start: busy_until + difs };
+            // Overhearers decode the answer, which ends their EIFS; ns-2 keeps it as a NAV.
+            let undecoded = if self.waits.is_ns2 { resumes.start } else { Time::ZERO };
+            resumes = Resumes { busy_until, nav, start: undecoded.max(busy_until + difs) };
         }
         own.extend(self.apart(sender, &outcome, fate, resumes.busy_until + difs));
         resumes

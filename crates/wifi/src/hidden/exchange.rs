@@ -175,11 +175,15 @@ impl<P: Packet + Copy> Hidden<P> {
             if heard == Heard::Frame && node == frame.to && self.is_lost() {
                 heard = Heard::Weak;
             }
+            if self.waits.is_ns2 && heard != Heard::Frame && !self.air.sends_after(node, at) {
+                let radio = &mut self.radios[usize::from(node)];
+                radio.deaf_until = radio.deaf_until.max(at + self.waits.eifs - self.waits.difs);
+            }
             let radio = &mut self.radios[usize::from(node)];
             radio.heard -= 1;
             radio.eifs = match heard {
                 Heard::Frame => false,
-                Heard::Weak | Heard::Spoiled => true,
+                Heard::Weak | Heard::Spoiled => !self.waits.is_ns2,
                 Heard::Energy | Heard::Nothing => radio.eifs,
             };
             if radio.heard == 0 && !radio.sends {
@@ -235,15 +239,9 @@ impl<P: Packet + Copy> Hidden<P> {
         if let Some(end) = answer.map(|signal| signal.start + signal.frame.duration) {
             return self.expect(end, Due::Timeout, node, wait);
         }
-        let counts_from = at + self.waits.difs;
-        let deaf_until = counts_from - self.waits.difs;
         let radio = &mut self.radios[usize::from(node)];
         radio.wait += 1;
-        radio.deaf_until = radio.deaf_until.max(deaf_until);
-        if radio.heard == 0 && !radio.eifs {
-            // ns-2: no DIFS after a timeout, whenever the medium fell silent.
-            radio.silent_from = radio.silent_from.min(counts_from);
-        }
+        radio.deaf_until = radio.deaf_until.max(at);
         self.settle(at, node, false);
     }
 

@@ -6,6 +6,8 @@
 //!   beginning and could not decode. The NAV of an RTS falls back when nothing is heard until the data should begin.
 //! - An RTS is answered only by a node without a NAV; a data frame always. A sender whose timeout comes while its answer
 //!   is under way waits for the end (the standard, 10.3.2.9, has it wait for whatever frame it hears begin).
+//! - Under ns-2's rules EIFS is kept as a NAV: a frame decoded meanwhile does not end it. A frame that began while the
+//!   node sent and ends no earlier than the node's own is an error too.
 //! - Backoff, attempts, queues, timing rules: as in `domain`, whose events this gives to the nanosecond where
 //!   everybody hears everybody and no frame survives a collision.
 //! - Without shadowing, power falls as in free space; [`crate::Loss::Fixed`] loses decodable frames at the node that
@@ -24,7 +26,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use lasthop_core::packet::Packet;
-use lasthop_core::units::{Span, Time};
+use lasthop_core::units::Time;
 
 use crate::attempt::Attempt;
 use crate::medium::{Event, NodeId, Place};
@@ -48,8 +50,6 @@ enum Due {
     NavReset,
     /// A SIFS has passed.
     Answer,
-    /// ns-2: the wait of an arrival into an idle medium is over.
-    Deferred,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -74,18 +74,16 @@ struct Radio {
     engaged: bool,
     /// It sent a CTS: until then the data may begin.
     expects_until: Time,
-    /// ns-2: waits since an arrival.
-    defers: bool,
     /// Number of its wait for an answer.
     wait: u64,
-    /// The last frame heard could not be decoded.
+    /// The last frame heard could not be decoded; ns-2 extends `deaf_until` instead.
     eifs: bool,
     /// When DIFS or EIFS is over, if nothing is heard.
     silent_from: Time,
     nav: Time,
     /// What `nav` was before an RTS set it.
     nav_before: Time,
-    /// End of a wait for an answer: DIFS counts from there.
+    /// End of a wait for an answer, or of ns-2's EIFS: DIFS counts from there.
     deaf_until: Time,
     /// Left of its backoff, from the moment its waiting ends.
     slots: u64,
@@ -249,7 +247,6 @@ impl<P: Packet + Copy> Hidden<P> {
                     self.send(step.at, frame);
                 }
             }
-            Due::Deferred => self.end_deferral(step.at, step.node),
         }
     }
 
@@ -270,7 +267,7 @@ impl<P: Packet + Copy> Hidden<P> {
     /// When a node sends, if nothing changes.
     fn sends_at(&self, node: u16) -> Time {
         let radio = &self.radios[usize::from(node)];
-        if self.nodes[usize::from(node)].service.is_none() || radio.engaged || radio.defers {
+        if self.nodes[usize::from(node)].service.is_none() || radio.engaged {
             return Time::MAX;
         }
         (self.counts_from(node) + self.waits.slot * radio.slots).max(radio.not_before)
@@ -320,36 +317,17 @@ impl<P: Packet + Copy> Hidden<P> {
         if now < idle_from.max(self.radios[usize::from(node)].expects_until) {
             self.draw_backoff(node);
         } else if self.waits.is_ns2 {
-            let wait = self.waits.difs + self.random_slots(node);
-            self.radios[usize::from(node)].defers = true;
-            self.expect(now + wait, Due::Deferred, node, 0);
+            self.draw_backoff(node);
+            self.radios[usize::from(node)].silent_from = now + self.waits.difs;
         } else {
             let radio = &mut self.radios[usize::from(node)];
             (radio.slots, radio.not_before) = (0, now);
         }
     }
 
-    fn end_deferral(&mut self, now: Time, node: u16) {
-        let start = self.counts_from(node);
-        let radio = &mut self.radios[usize::from(node)];
-        radio.defers = false;
-        if start != Time::MAX && now + self.waits.difs >= start && now >= radio.expects_until {
-            (radio.slots, radio.not_before, radio.silent_from) = (0, now, now);
-            (radio.nav, radio.deaf_until) = (Time::ZERO, Time::ZERO);
-        } else {
-            self.double_window(node);
-            self.draw_backoff(node);
-        }
-    }
-
     fn draw_backoff(&mut self, node: u16) {
         let values = self.waits.backoff_values(self.nodes[usize::from(node)].cw);
         self.radios[usize::from(node)].slots = self.backoff.below(values);
-    }
-
-    fn random_slots(&mut self, node: u16) -> Span {
-        let values = self.waits.backoff_values(self.nodes[usize::from(node)].cw);
-        self.waits.slot * self.backoff.below(values)
     }
 
     fn double_window(&mut self, node: u16) {

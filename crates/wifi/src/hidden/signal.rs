@@ -190,6 +190,11 @@ impl Air {
         }
     }
 
+    /// Whether a node sends a frame that is not over at `at`.
+    pub fn sends_after(&self, node: u16, at: Time) -> bool {
+        self.signals.iter().any(|signal| signal.frame.from == node && signal.start + signal.frame.duration > at)
+    }
+
     /// The frame that a node sends is over.
     pub fn end(&mut self, from: u16) -> Option<Signal> {
         let index = self.signals.iter().position(|signal| signal.frame.from == from)?;

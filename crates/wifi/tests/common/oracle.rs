@@ -45,7 +45,7 @@ struct Node {
     engaged: bool,
     /// Receives or answers until then, the gaps between frames included.
     answers_until: u64,
-    /// Until then it does not count the medium as idle, whatever it hears.
+    /// Until then it does not count the medium as idle, whatever it hears: waits for an answer, or ns-2's EIFS.
     deaf_until: u64,
     nav: u64,
     /// DIFS or EIFS, by what it heard last.
@@ -70,6 +70,8 @@ impl Node {
 
 pub struct Oracle {
     phy: Phy,
+    slot: u64,
+    difs: u64,
     params: MediumParams,
     nodes: Vec<Node>,
     /// (time, node, what), any order.
@@ -110,6 +112,8 @@ impl Oracle {
         nodes.extend(stations.iter().map(|s| node(s.rate, s.standard, s.queue_limit)));
         Self {
             phy,
+            slot: micros(phy.slot()),
+            difs: micros(phy.difs()),
             params: params.clone(),
             nodes,
             agenda: Vec::new(),
@@ -134,20 +138,19 @@ impl Oracle {
 
     /// Everything that falls on this microsecond, then the starts of transmissions.
     fn happen(&mut self, now: u64) {
-        let mut due: Vec<_> = self.agenda.iter().copied().filter(|(at, ..)| *at == now).collect();
-        self.agenda.retain(|(at, ..)| *at != now);
+        let mut due: Vec<_> = self.agenda.extract_if(.., |(at, ..)| *at == now).collect();
         due.sort_unstable();
         for (_, node, what) in due {
             match what {
                 Happens::Deliver => self.deliver(now, node),
                 Happens::Settle { acked } => self.settle(now, node, acked),
                 Happens::Heard { eifs } => {
-                    let ifs = if eifs { self.phy.eifs() } else { self.phy.difs() };
-                    self.nodes[usize::from(node)].ifs = micros(ifs);
+                    let ifs = if eifs { micros(self.phy.eifs()) } else { self.difs };
+                    self.nodes[usize::from(node)].ifs = ifs;
                 }
             }
         }
-        let difs = micros(self.phy.difs());
+        let difs = self.difs;
         let ready = |n: &Node| n.service.is_some() && !n.engaged && n.backoff == 0 && n.free(difs);
         let senders: Vec<u16> = (0..self.nodes.len() as u16).filter(|n| ready(&self.nodes[usize::from(*n)])).collect();
         match senders[..] {
@@ -169,7 +172,7 @@ impl Oracle {
     fn pass(&mut self, now: u64) {
         self.busy.retain(|(_, end)| *end > now);
         let air = self.busy.iter().any(|(start, _)| *start <= now);
-        let (slot, difs) = (micros(self.phy.slot()), micros(self.phy.difs()));
+        let (slot, difs) = (self.slot, self.difs);
         for node in &mut self.nodes {
             if air {
                 node.hear();
@@ -191,7 +194,7 @@ impl Oracle {
     }
 
     fn arrive(&mut self, now: u64, arrival: Arrival) {
-        let difs = micros(self.phy.difs());
+        let difs = self.difs;
         let idle = self.is_idle(now, arrival.from);
         let ns2 = self.phy.is_ns2();
         let values = self.phy.backoff_values(self.nodes[usize::from(arrival.from)].cw);
@@ -219,7 +222,7 @@ impl Oracle {
     fn is_idle(&self, now: u64, number: u16) -> bool {
         let node = &self.nodes[usize::from(number)];
         let air = self.busy.iter().any(|(start, end)| *start <= now && now < *end);
-        let difs = micros(self.phy.difs());
+        let difs = self.difs;
         let silent = node.answers_until.max(node.nav).max(node.deaf_until) <= now;
         silent && !air && node.silence + difs >= node.ifs
     }
@@ -297,7 +300,7 @@ impl Oracle {
 
     /// Everybody else decodes the exchange and keeps its NAV.
     fn overhear(&mut self, nav: u64, sender: u16, receiver: u16) {
-        let difs = micros(self.phy.difs());
+        let difs = self.difs;
         for (n, node) in self.nodes.iter_mut().enumerate() {
             if n != usize::from(sender) && n != usize::from(receiver) {
                 node.nav = node.nav.max(nav);
@@ -311,17 +314,17 @@ impl Oracle {
         let ends: Vec<u64> = senders.iter().map(|s| now + self.frames(*s).0).collect();
         let last = *ends.iter().max().unwrap();
         let alone_at_the_end = ends.iter().filter(|end| **end == last).count() == 1;
-        // ns-2: whoever hears another's frame end has received an error.
+        // ns-2: whoever hears another's frame end has received an error, and DIFS counts from the end of its EIFS.
         let hears_another = |end: u64| self.phy.is_ns2() && (end < last || !alone_at_the_end);
-        let undecoded = last + micros(self.phy.eifs()) - micros(self.phy.difs());
-        let deaf: Vec<_> = ends.iter().map(|end| hears_another(*end).then_some(undecoded)).collect();
-        for ((sender, end), deaf) in senders.iter().zip(ends).zip(&deaf) {
+        let undecoded = last + micros(self.phy.eifs()) - self.difs;
+        let errors: Vec<_> = ends.iter().map(|end| if hears_another(*end) { undecoded } else { 0 }).collect();
+        for ((sender, end), error) in senders.iter().zip(ends).zip(errors) {
             let timeout = self.frames(*sender).3;
             self.engage(*sender);
             self.busy.push((now, end));
             self.agenda.push((end + timeout, *sender, Happens::Settle { acked: false }));
             if !bianchi {
-                self.nodes[usize::from(*sender)].deaf_until = deaf.unwrap_or(end + timeout);
+                self.nodes[usize::from(*sender)].deaf_until = error.max(end + timeout);
             }
         }
         for node in 0..self.nodes.len() as u16 {
