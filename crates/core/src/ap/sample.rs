@@ -93,3 +93,28 @@ impl FlowSample {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fastpath::layout::Control;
+    use crate::units::Time;
+
+    /// A window of 50,000 by the plan; the receiver offers 100 x 2^7.
+    #[test]
+    fn the_window_in_force_is_not_larger_than_what_the_receiver_offers() {
+        let mut state = FlowState::new(&Control::default(), Time::ZERO);
+        let half = &mut state.half[Direction::ToStation.index()];
+        (half.payload_bytes, half.window, half.last_window) = (1, 50_000, 100);
+        let window = |state: &FlowState| {
+            let sample = FlowSample::of(FlowId(1), 1, state, RttTotal::default()).next();
+            sample.map(|sample| sample.window_bytes)
+        };
+        assert_eq!(window(&state), Some(50_000), "its scale is not known");
+        let half = &mut state.half[Direction::ToStation.index()];
+        (half.flags, half.scale) = (Half::SCALE_KNOWN, 7);
+        assert_eq!(window(&state), Some(12_800));
+        state.half[Direction::ToStation.index()].last_window = 0;
+        assert_eq!(window(&state), Some(50_000), "a closed window is a pause");
+    }
+}
