@@ -433,7 +433,7 @@ impl<'a, 'o> Engine<'a, 'o> {
                 }
             }
             Ok(()) => {}
-            Err(refused) => self.lose(refused, Place::Wired),
+            Err(refused) => self.lose_on_wire(refused),
         }
     }
 
@@ -513,6 +513,11 @@ impl<'a, 'o> Engine<'a, 'o> {
                 self.answer(now, index);
             }
         }
+    }
+
+    #[cold]
+    fn lose_on_wire(&mut self, packet: SimPacket) {
+        self.lose(packet, Place::Wired);
     }
 
     fn lose(&mut self, packet: SimPacket, place: Place) {
