@@ -75,22 +75,29 @@ impl<P: Packet> Link<P> {
     /// The packet, which is lost (and counted) here.
     #[inline]
     pub fn on_packet(&mut self, now: Time, packet: P) -> Result<(), P> {
-        if self.free_at > now {
-            let waiting = self.waiting(now);
-            if waiting >= self.wire.buffer as usize {
-                self.figures.dropped += 1;
-                return Err(packet);
-            }
-            self.behind = waiting + 1;
-            self.figures.max_packets = self.figures.max_packets.max(self.behind);
-            self.figures.waited.record(self.free_at.since(now));
-        } else {
+        if self.free_at <= now {
             self.behind = 0;
             self.figures.passed += 1;
+        } else if !self.wait(now) {
+            return Err(packet);
         }
-        let turn = self.free_at.max(now);
-        self.push(turn, packet);
+        self.push(self.free_at.max(now), packet);
         Ok(())
+    }
+
+    /// A packet finds the link busy: whether there is room for it. Out of line, so that the packets of an idle link, nearly
+    /// all of them, do not pay for it.
+    #[inline(never)]
+    fn wait(&mut self, now: Time) -> bool {
+        let waiting = self.waiting(now);
+        if waiting >= self.wire.buffer as usize {
+            self.figures.dropped += 1;
+            return false;
+        }
+        self.behind = waiting + 1;
+        self.figures.max_packets = self.figures.max_packets.max(self.behind);
+        self.figures.waited.record(self.free_at.since(now));
+        true
     }
 
     /// The next packet that has arrived by `now`, with the exact time of its arrival.
@@ -174,6 +181,7 @@ impl<P: Packet> Link<P> {
         self.packets.push_back(Carried { turn, arrives, packet });
     }
 
+    #[inline(never)]
     fn time(&mut self, bytes: u32) {
         self.busy = (bytes, self.wire.rate.map_or(Span::ZERO, |rate| rate.time_for(u64::from(bytes))));
     }

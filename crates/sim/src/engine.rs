@@ -31,7 +31,12 @@ const PULSE: u64 = 1 << 16;
 /// What a source of events is.
 #[derive(Clone, Copy, Debug)]
 enum Target {
-    Wire(u32),
+    /// A wire that ends at W0.
+    ToW0(u32),
+    /// A wire that ends at the access point.
+    ToAccessPoint(u32),
+    /// A wire that ends at a server.
+    ToServer(u32),
     /// The schedule of a flow.
     Schedule(u32),
     /// The sender of a flow.
@@ -49,6 +54,8 @@ enum Target {
 struct Running {
     /// Its own source of events: schedule or sender; a receiver's follows.
     source: SourceId,
+    /// From here on its sender takes nothing new.
+    stop: Time,
     play: Play,
     meter: FlowMeter,
 }
@@ -121,14 +128,14 @@ impl<'a, 'o> Engine<'a, 'o> {
             return Err(scenario.refuse("wifi", "the simulator has only [wifi]").into());
         };
         let wires = Wires::new(scenario);
-        let mut targets: Vec<Target> = (0..wires.count()).map(|i| Target::Wire(i as u32)).collect();
+        let mut targets: Vec<Target> = (0..wires.count()).map(|i| far_end(&wires, i)).collect();
         let mut flows = Vec::with_capacity(scenario.flows.len());
         for (i, flow) in scenario.flows.iter().enumerate() {
             let source = SourceId(targets.len() as u32);
             let (play, own) = play(scenario, flow, i as u32)?;
             targets.extend(own);
             let meter = flow_meter(scenario, flow, Time::ZERO);
-            flows.push(Running { meter, source, play });
+            flows.push(Running { source, stop: Time::ZERO + flow.stop, play, meter });
         }
         targets.extend([Target::Controller, Target::Change, Target::Mark]);
         let control = scenario.control.window.as_ref().map(|wanted| WindowControl::new(scenario, wanted));
@@ -242,7 +249,9 @@ impl<'a, 'o> Engine<'a, 'o> {
     #[inline]
     fn on_source(&mut self, now: Time, source: SourceId) {
         match self.targets[source.0 as usize] {
-            Target::Wire(wire) => self.on_wire(now, wire as usize, source),
+            Target::ToW0(wire) => self.on_wire(now, wire as usize, source, Self::at_w0),
+            Target::ToAccessPoint(wire) => self.on_wire(now, wire as usize, source, Self::at_access_point),
+            Target::ToServer(wire) => self.on_wire(now, wire as usize, source, Self::arrive),
             Target::Schedule(flow) => self.on_schedule(now, flow as usize),
             Target::Sender(flow) => self.on_sender(now, flow as usize),
             Target::Receiver(flow) => {
@@ -270,8 +279,10 @@ impl<'a, 'o> Engine<'a, 'o> {
         }
         match event {
             wifi::Event::Delivered { from, to, packet, .. } => {
-                if to == NodeId::ACCESS_POINT {
+                if to == NodeId::ACCESS_POINT && self.control.is_some() {
                     self.leave_air(now, packet);
+                } else if to == NodeId::ACCESS_POINT {
+                    self.at_access_point(now, packet);
                 } else {
                     debug_assert_eq!(from, NodeId::ACCESS_POINT);
                     self.left_access_point(&packet);
@@ -304,16 +315,13 @@ impl<'a, 'o> Engine<'a, 'o> {
         }
     }
 
-    fn on_wire(&mut self, now: Time, wire: usize, source: SourceId) {
-        let id = self.wires.id(wire);
+    /// Packets arrive at the far end of a wire, where `take` has them.
+    #[inline(always)]
+    fn on_wire(&mut self, now: Time, wire: usize, source: SourceId, take: impl Fn(&mut Self, Time, SimPacket)) {
         let mut next = Some(now);
         while next == Some(now) {
             let Some((_, packet)) = self.wires.link(wire).poll(now) else { break };
-            match id {
-                WireId::FromServer(_) | WireId::LineUp => self.at_w0(now, packet),
-                WireId::LineDown => self.at_access_point(now, packet),
-                WireId::ToServer(_) => self.arrive(now, packet),
-            }
+            take(self, now, packet);
             next = self.wires.link(wire).next_deadline();
         }
         match next {
@@ -345,10 +353,9 @@ impl<'a, 'o> Engine<'a, 'o> {
 
     /// The sender's own time has come: to begin, to stop, or by its timer.
     fn on_sender(&mut self, now: Time, flow: usize) {
-        let stop = Time::ZERO + self.scenario.flows[flow].stop;
-        let Running { source, play: Play::Tcp(connection), .. } = &mut self.flows[flow] else { return };
+        let Running { source, stop, play: Play::Tcp(connection), .. } = &mut self.flows[flow] else { return };
         let source = *source;
-        if now >= stop {
+        if now >= *stop {
             connection.sender.stop();
         }
         self.sources.clear(source);
@@ -363,8 +370,8 @@ impl<'a, 'o> Engine<'a, 'o> {
             let packet = connection.data(now, flow as u32, &segment);
             self.send(now, packet);
         }
-        let stop = Time::ZERO + self.scenario.flows[flow].stop;
-        let Running { source, play: Play::Tcp(connection), .. } = &mut self.flows[flow] else { return };
+        let Running { source, stop, play: Play::Tcp(connection), .. } = &mut self.flows[flow] else { return };
+        let stop = *stop;
         connection.note(now);
         let timer = connection.sender.next_deadline();
         let wanted = if now < stop { Some(timer.map_or(stop, |at| at.min(stop))) } else { timer };
@@ -374,7 +381,10 @@ impl<'a, 'o> Engine<'a, 'o> {
         {
             self.sources.set(*source, wanted);
         }
-        self.tracer.on_sender(now, flow, &mut self.options.trace, || connection.sender.snapshot(), &mut self.failed);
+        if self.tracer.is_on() {
+            let snapshot = || connection.sender.snapshot();
+            self.tracer.on_sender(now, flow, &mut self.options.trace, snapshot, &mut self.failed);
+        }
     }
 
     /// Everything the receiver of `flow` has to answer now.
@@ -414,8 +424,13 @@ impl<'a, 'o> Engine<'a, 'o> {
         self.routes[packet.flow as usize].destination(packet)
     }
 
+    #[inline]
     fn onto_wire(&mut self, now: Time, wire: WireId, packet: SimPacket) {
-        let index = self.wires.index(wire);
+        self.onto(now, self.wires.index(wire), packet);
+    }
+
+    /// The same with the wire's place known.
+    fn onto(&mut self, now: Time, index: usize, packet: SimPacket) {
         let link = self.wires.link(index);
         let idle = link.next_deadline().is_none();
         match link.on_packet(now, packet) {
@@ -425,7 +440,7 @@ impl<'a, 'o> Engine<'a, 'o> {
                 }
             }
             Ok(()) => {}
-            Err(refused) => self.lose(refused, Place::Wired),
+            Err(refused) => self.lose_on_wire(refused),
         }
     }
 
@@ -469,9 +484,7 @@ impl<'a, 'o> Engine<'a, 'o> {
     }
 
     fn leave_air(&mut self, now: Time, mut packet: SimPacket) {
-        if self.control.is_some() {
-            self.pass_control(now, Direction::ToRemote, &mut packet);
-        }
+        self.pass_control(now, Direction::ToRemote, &mut packet);
         self.at_access_point(now, packet);
     }
 
@@ -519,6 +532,11 @@ impl<'a, 'o> Engine<'a, 'o> {
                 self.answer(now, index);
             }
         }
+    }
+
+    #[cold]
+    fn lose_on_wire(&mut self, packet: SimPacket) {
+        self.lose(packet, Place::Wired);
     }
 
     fn lose(&mut self, packet: SimPacket, place: Place) {
@@ -581,6 +599,16 @@ impl Engine<'_, '_> {
 /// Whether hosts behave as ns-2's, too.
 fn is_ns2(scenario: &Scenario) -> bool {
     matches!(&scenario.hop, LastHop::Wifi(cell) if cell.timing != Timing::Standard)
+}
+
+/// Where a wire ends.
+fn far_end(wires: &Wires, wire: usize) -> Target {
+    let index = wire as u32;
+    match wires.id(wire) {
+        WireId::FromServer(_) | WireId::LineUp => Target::ToW0(index),
+        WireId::LineDown => Target::ToAccessPoint(index),
+        WireId::ToServer(_) => Target::ToServer(index),
+    }
 }
 
 /// What a flow plays, and its sources of events.

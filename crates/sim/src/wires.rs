@@ -52,6 +52,7 @@ impl Wires {
     }
 
     /// Place of a wire, below [`Self::count`].
+    #[inline]
     pub const fn index(&self, wire: WireId) -> usize {
         let n = self.servers as usize;
         match wire {

@@ -34,6 +34,7 @@ impl Stream {
     }
 
     /// Uniform over all of `u64`.
+    #[inline]
     pub fn u64(&mut self) -> u64 {
         let s = &mut self.state;
         let result = s[1].wrapping_mul(5).rotate_left(7).wrapping_mul(9);
@@ -53,6 +54,7 @@ impl Stream {
     }
 
     /// Uniform over `0..n` without bias (Lemire, 2019); 0 when `n` is 0.
+    #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         let mut product = u128::from(self.u64()) * u128::from(n);
         if (product as u64) < n {

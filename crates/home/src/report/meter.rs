@@ -196,6 +196,7 @@ impl Population {
             Span::ZERO => 0.0,
             over => bytes as f64 * 8.0 / over.as_secs_f64(),
         };
+        let delay = self.delay();
         Figures {
             sent: self.sent,
             delivered: self.delays.count(),
@@ -203,8 +204,8 @@ impl Population {
             lost: self.lost,
             goodput_bps: per_second(self.payload_bytes),
             rate_bps: per_second(self.ip_bytes),
-            delay: self.delay(),
-            added_delay: self.added_delay(min_delay),
+            delay,
+            added_delay: delay.and_then(|delay| added_delay(&delay, min_delay)),
             jitter: self.jitter_report(),
             rfc3550: self.jitter.rfc3550().map(Span::as_millis_f64),
             timely_index: self.timely.index(),
@@ -230,13 +231,6 @@ impl Population {
         })
     }
 
-    fn added_delay(&self, min_delay: Option<Span>) -> Option<AddedDelay> {
-        let floor = min_delay?.as_millis_f64();
-        let Delay { mean, p50, p95, p99, max, .. } = self.delay()?;
-        let above = |ms: f64| (ms - floor).max(0.0);
-        Some(AddedDelay { mean: above(mean), p50: above(p50), p95: above(p95), p99: above(p99), max: above(max) })
-    }
-
     fn jitter_report(&self) -> Option<JitterReport> {
         Some(JitterReport {
             mean: self.jitter.mean()?.as_millis_f64(),
@@ -244,4 +238,12 @@ impl Population {
             max: self.jitter.max()?.as_millis_f64(),
         })
     }
+}
+
+/// What a delay is above the flow's smallest.
+fn added_delay(delay: &Delay, min_delay: Option<Span>) -> Option<AddedDelay> {
+    let floor = min_delay?.as_millis_f64();
+    let Delay { mean, p50, p95, p99, max, .. } = *delay;
+    let above = |ms: f64| (ms - floor).max(0.0);
+    Some(AddedDelay { mean: above(mean), p50: above(p50), p95: above(p95), p99: above(p99), max: above(max) })
 }

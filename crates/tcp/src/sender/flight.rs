@@ -93,6 +93,7 @@ impl Flight {
     }
 
     /// Bytes in the network, as far as can be told.
+    #[inline]
     pub(super) fn pipe(&self) -> u64 {
         self.pipe
     }

@@ -186,7 +186,32 @@ impl Sender {
     }
 
     /// The next segment to go out; does first what the timer asks for when its time has come.
+    #[inline]
     pub fn poll(&mut self, now: Time) -> Option<Segment> {
+        if self.is_held(now) {
+            self.limited = true;
+            return None;
+        }
+        self.poll_any(now)
+    }
+
+    /// Nothing is to be repaired and the congestion window is full: what every last `poll` after an acknowledgment finds,
+    /// and what is therefore found out without a call.
+    #[inline]
+    fn is_held(&self, now: Time) -> bool {
+        let end = self.next + u64::from(self.params.mss);
+        self.stage == Stage::Open
+            && self.phase == Phase::Open
+            && !self.resend_front
+            && self.timer.is_some_and(|timer| timer > now)
+            && self.una < self.next
+            && end <= self.right_edge
+            && end <= self.limit
+            && !self.has_room(self.params.mss)
+    }
+
+    #[inline(never)]
+    fn poll_any(&mut self, now: Time) -> Option<Segment> {
         if self.is_done() {
             self.timer = None;
             return None;

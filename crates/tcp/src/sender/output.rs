@@ -26,6 +26,7 @@ impl Sender {
     }
 
     /// Whether the congestion window has room for `bytes`.
+    #[inline]
     pub(super) fn has_room(&self, bytes: u32) -> bool {
         self.flight.pipe() as i64 + i64::from(bytes) <= self.allowance
     }

@@ -169,7 +169,7 @@ impl Contention {
     }
 
     /// A fresh backoff for a node that is not contending, before its start.
-    #[inline]
+    #[inline(always)]
     pub fn draw(&mut self, node: u16, slots: u64, contends: bool) {
         let key = &mut self.keys[usize::from(node)];
         if *key == APART {

@@ -298,13 +298,14 @@ impl<P: Packet + Copy> Domain<P> {
         advance
     }
 
-    #[inline]
+    /// Always in line: a frame draws once, and a call costs as much as the draw.
+    #[inline(always)]
     fn draw_backoff(&mut self, node: u16, contends: bool) {
         let slots = self.random_slots(node);
         self.contention.draw(node, slots, contends);
     }
 
-    #[inline]
+    #[inline(always)]
     fn random_slots(&mut self, node: u16) -> u64 {
         let values = self.waits.backoff_values(self.nodes[usize::from(node)].cw);
         self.backoff.below(values)
