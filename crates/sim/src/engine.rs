@@ -498,8 +498,7 @@ impl<'a, 'o> Engine<'a, 'o> {
                 }
             }
             Play::Tcp(connection) if packet.has(flag::BACK) => {
-                let sack = self.sacks.take(packet.sack);
-                let ack = connection.acknowledgment(&packet, sack);
+                let ack = connection.acknowledgment(&packet, &mut self.sacks);
                 connection.sender.on_ack(now, &ack);
                 self.tracer.on_window(index, ack.window_bytes);
                 self.speak(now, index);
