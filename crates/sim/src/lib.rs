@@ -8,6 +8,7 @@ mod packet;
 mod pcap;
 mod refuse;
 mod report;
+mod running;
 mod sources;
 mod trace;
 mod wires;
