@@ -115,10 +115,16 @@ impl Connection {
     }
 
     /// The acknowledgment of a packet that has arrived.
-    pub fn acknowledgment(&self, packet: &SimPacket, sack: SackBlocks) -> Ack {
+    #[inline]
+    pub fn acknowledgment(&self, packet: &SimPacket, sacks: &mut Sacks) -> Ack {
         let syn = packet.has(flag::SYN);
         let scale = if syn { 0 } else { self.scale };
-        Ack { offset: packet.offset, window_bytes: u64::from(packet.window) << scale, sack, syn }
+        let window_bytes = u64::from(packet.window) << scale;
+        let mut ack = Ack { offset: packet.offset, window_bytes, sack: SackBlocks::default(), syn };
+        if packet.sack != Sacks::NONE {
+            ack.sack = sacks.take(packet.sack);
+        }
+        ack
     }
 
     /// After anything that may have moved the congestion window.

@@ -8,11 +8,10 @@
 
 use lasthop_core::packet::{Direction, Packet as _};
 use lasthop_core::units::Time;
-use lasthop_home::report::{FlowMeter, FlowReport, Place, flow_meter};
+use lasthop_home::report::{FlowReport, Place, flow_meter};
 use lasthop_home::retune::Retune;
-use lasthop_home::scenario::{Flow, HostId, Kind, LastHop, SMALLEST_UDP, Scenario};
-use lasthop_home::traffic::{Emission, Source};
-use lasthop_wifi::{self as wifi, Medium, NodeId, Timing};
+use lasthop_home::scenario::{HostId, SMALLEST_UDP, Scenario};
+use lasthop_wifi::{self as wifi, Medium, NodeId};
 
 use crate::clamp::ClampControl;
 use crate::connection::Connection;
@@ -20,6 +19,7 @@ use crate::control::WindowControl;
 use crate::options::{Options, Progress};
 use crate::packet::{Sacks, SimPacket, flag};
 use crate::pcap::{Capture, Ends};
+use crate::running::{Play, Route, Running};
 use crate::sources::{SourceId, Sources};
 use crate::trace::Tracer;
 use crate::wires::{WireId, Wires};
@@ -48,47 +48,6 @@ enum Target {
     Change,
     /// The start-up, then the figures proper begin.
     Mark,
-}
-
-/// A flow as it runs.
-struct Running {
-    /// Its own source of events: schedule or sender; a receiver's follows.
-    source: SourceId,
-    /// From here on its sender takes nothing new.
-    stop: Time,
-    play: Play,
-    meter: FlowMeter,
-}
-
-/// Where a flow begins and ends. Every hop of a packet asks for it, so it stands apart from what is asked less often.
-struct Route {
-    from: HostId,
-    to: HostId,
-}
-
-impl Route {
-    /// Where a packet goes.
-    #[inline]
-    fn destination(&self, packet: &SimPacket) -> HostId {
-        if packet.has(flag::BACK) { self.from } else { self.to }
-    }
-
-    /// Where it comes from.
-    #[inline]
-    fn origin(&self, packet: &SimPacket) -> HostId {
-        if packet.has(flag::BACK) { self.to } else { self.from }
-    }
-}
-
-enum Play {
-    Schedule(Box<Schedule>),
-    Tcp(Box<Connection>),
-}
-
-struct Schedule {
-    source: Source,
-    next: Option<Emission>,
-    flags: u32,
 }
 
 /// See the module.
@@ -132,8 +91,11 @@ impl<'a, 'o> Engine<'a, 'o> {
         let mut flows = Vec::with_capacity(scenario.flows.len());
         for (i, flow) in scenario.flows.iter().enumerate() {
             let source = SourceId(targets.len() as u32);
-            let (play, own) = play(scenario, flow, i as u32)?;
-            targets.extend(own);
+            let play = Play::new(scenario, flow)?;
+            match play {
+                Play::Tcp(_) => targets.extend([Target::Sender(i as u32), Target::Receiver(i as u32)]),
+                Play::Schedule(_) => targets.push(Target::Schedule(i as u32)),
+            }
             let meter = flow_meter(scenario, flow, Time::ZERO);
             flows.push(Running { source, stop: Time::ZERO + flow.stop, play, meter });
         }
@@ -215,11 +177,12 @@ impl<'a, 'o> Engine<'a, 'o> {
             }
             let (at, source) = self.sources.first();
             if self.air_at.min(at) >= self.end {
+                self.settle_air(Time::ZERO + self.end.since(Time::from_nanos(1)));
                 return Ok(());
             }
             self.events += 1;
             if self.air_at <= at {
-                self.on_air(self.air_at);
+                let _ = self.on_air(self.air_at);
             } else {
                 self.on_source(at, source);
             }
@@ -269,11 +232,12 @@ impl<'a, 'o> Engine<'a, 'o> {
         }
     }
 
-    /// One event of the air, if there is one; more of the same moment come next, since the air is first.
+    /// One event of the air, if there is one; more of the same moment come next, since the air is first. Whether there
+    /// was one.
     #[inline]
-    fn on_air(&mut self, now: Time) {
+    fn on_air(&mut self, now: Time) -> bool {
         self.air_moved = true;
-        let Some(event) = self.air.poll(now) else { return };
+        let Some(event) = self.air.poll(now) else { return false };
         if self.capture.is_some() {
             self.write_attempts();
         }
@@ -301,6 +265,12 @@ impl<'a, 'o> Engine<'a, 'o> {
                 self.lose(packet, place);
             }
         }
+        true
+    }
+
+    /// What happens unseen in the air up to `now` is committed, as it must be before figures are read or settings changed.
+    fn settle_air(&mut self, now: Time) {
+        while self.on_air(now) {}
     }
 
     /// Before an event is acted on: it gives back the place of its SACK blocks. (A repetition after a lost ACK comes
@@ -514,8 +484,7 @@ impl<'a, 'o> Engine<'a, 'o> {
                 }
             }
             Play::Tcp(connection) if packet.has(flag::BACK) => {
-                let sack = self.sacks.take(packet.sack);
-                let ack = connection.acknowledgment(&packet, sack);
+                let ack = connection.acknowledgment(&packet, &mut self.sacks);
                 connection.sender.on_ack(now, &ack);
                 self.tracer.on_window(index, ack.window_bytes);
                 self.speak(now, index);
@@ -548,6 +517,7 @@ impl<'a, 'o> Engine<'a, 'o> {
     }
 
     fn on_change(&mut self, now: Time, source: SourceId) {
+        self.settle_air(now);
         let change = &self.scenario.changes[self.changes];
         if let Some(retune) = Retune::new(&change.after) {
             retune.apply(&mut self.air);
@@ -596,11 +566,6 @@ impl Engine<'_, '_> {
     }
 }
 
-/// Whether hosts behave as ns-2's, too.
-fn is_ns2(scenario: &Scenario) -> bool {
-    matches!(&scenario.hop, LastHop::Wifi(cell) if cell.timing != Timing::Standard)
-}
-
 /// Where a wire ends.
 fn far_end(wires: &Wires, wire: usize) -> Target {
     let index = wire as u32;
@@ -609,18 +574,4 @@ fn far_end(wires: &Wires, wire: usize) -> Target {
         WireId::LineDown => Target::ToAccessPoint(index),
         WireId::ToServer(_) => Target::ToServer(index),
     }
-}
-
-/// What a flow plays, and its sources of events.
-fn play(scenario: &Scenario, flow: &Flow, index: u32) -> Result<(Play, Vec<Target>), SimError> {
-    if let Kind::Ftp(ftp) = &flow.kind {
-        let cc = refuse::algorithm(ftp.tcp.cc)
-            .ok_or_else(|| scenario.refuse(&format!("flow.{}.cc", flow.table), "the simulator has not this sender"))?;
-        let connection = Connection::new(ftp, cc, is_ns2(scenario), Time::ZERO + flow.start);
-        return Ok((Play::Tcp(Box::new(connection)), vec![Target::Sender(index), Target::Receiver(index)]));
-    }
-    let mut source = Source::new(flow, scenario.seed);
-    let next = source.next();
-    let flags = if flow.kind.is_realtime() { flag::REALTIME } else { 0 };
-    Ok((Play::Schedule(Box::new(Schedule { source, next, flags })), vec![Target::Schedule(index)]))
 }

@@ -9,6 +9,7 @@ mod packet;
 mod pcap;
 mod refuse;
 mod report;
+mod running;
 mod sources;
 mod trace;
 mod wires;

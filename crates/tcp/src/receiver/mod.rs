@@ -181,10 +181,15 @@ impl Receiver {
     }
 
     /// The acknowledgment to go out.
+    #[inline]
     pub fn poll(&mut self, now: Time) -> Option<Ack> {
         if !self.ack_now && self.delayed_until.is_none_or(|until| now < until) {
             return None;
         }
+        Some(self.acknowledge(now))
+    }
+
+    fn acknowledge(&mut self, now: Time) -> Ack {
         self.ack_now = false;
         self.waiting = 0;
         self.delayed_until = None;
@@ -199,8 +204,12 @@ impl Receiver {
                 (false, false) => {}
             }
         }
-        let sack = if self.params.sack { self.blocks() } else { SackBlocks::default() };
-        Some(Ack { offset: self.next, window_bytes: self.right_edge - self.next, sack, syn })
+        let window_bytes = self.right_edge - self.next;
+        let mut ack = Ack { offset: self.next, window_bytes, sack: SackBlocks::default(), syn };
+        if self.params.sack && !self.beyond.is_empty() {
+            ack.sack = self.blocks();
+        }
+        ack
     }
 
     /// When `poll` has something to do without being told anything.
@@ -253,9 +262,6 @@ impl Receiver {
 
     fn blocks(&self) -> SackBlocks {
         let mut blocks = SackBlocks::default();
-        if self.beyond.is_empty() {
-            return blocks;
-        }
         let recent = self.recent.iter().flatten().filter_map(|&offset| self.beyond.containing(offset));
         // Room that the newest leave is filled with others, so that a lost ACK costs little.
         for (start, end) in recent.chain(self.beyond.as_slice().iter().copied().take(MOST_BLOCKS)) {

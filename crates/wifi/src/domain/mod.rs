@@ -117,9 +117,14 @@ impl<P: Packet + Copy> Domain<P> {
             node.service = Some(Service::new(packet, to));
             self.contend(from.0, now);
         } else if let Err(refused) = node.queue.push(now, Addressed { packet, to }) {
-            let packet = refused.packet;
-            self.events.push_back(Event::Dropped { at: now, node: from, place: Place::Queue, packet });
+            self.refuse(now, from, refused.packet);
         }
+    }
+
+    /// A packet found a full queue.
+    #[cold]
+    fn refuse(&mut self, at: Time, node: NodeId, packet: P) {
+        self.events.push_back(Event::Dropped { at, node, place: Place::Queue, packet });
     }
 
     /// Whether [`Self::advance`] has something to commit.
