@@ -22,26 +22,17 @@ pub struct Link<P> {
     wire: Wire,
     /// When the last packet that came has been sent.
     free_at: Time,
-    /// In order: waiting, being sent, or on their way.
-    packets: VecDeque<Carried<P>>,
-    /// When the first of them arrives, and the last; [`Time::MAX`] and zero without any.
-    arrivals: (Time, Time),
-    /// How many at the back of `packets` had to wait, those whose turn has come since included.
-    behind: usize,
+    /// In order, each with its arrival: waiting, being sent, or on their way.
+    packets: VecDeque<(Time, P)>,
+    /// When the first of them arrives; [`Time::MAX`] without any.
+    first: Time,
+    /// When the last packet that came arrives.
+    last: Time,
+    /// When each packet leaves the buffer that had to wait, those included whose turn has come since the last one came.
+    turns: VecDeque<Time>,
     /// The transmission time of a packet of this size, which the next one mostly has, too.
     busy: (u32, Span),
     figures: Figures,
-}
-
-/// The arrivals of a link that carries nothing.
-const NONE: (Time, Time) = (Time::MAX, Time::ZERO);
-
-#[derive(Clone, Debug)]
-struct Carried<P> {
-    /// It leaves the buffer.
-    turn: Time,
-    arrives: Time,
-    packet: P,
 }
 
 #[derive(Clone, Debug)]
@@ -62,8 +53,9 @@ impl<P: Packet> Link<P> {
             wire,
             free_at: now,
             packets: VecDeque::new(),
-            arrivals: NONE,
-            behind: 0,
+            first: Time::MAX,
+            last: now,
+            turns: VecDeque::new(),
             busy: (0, Span::ZERO),
             figures: Figures { made: now, passed: 0, waited: Histogram::new(), max_packets: 0, dropped: 0 },
         }
@@ -75,86 +67,104 @@ impl<P: Packet> Link<P> {
     /// The packet, which is lost (and counted) here.
     #[inline]
     pub fn on_packet(&mut self, now: Time, packet: P) -> Result<(), P> {
-        if self.free_at <= now {
-            self.behind = 0;
-            self.figures.passed += 1;
-        } else if !self.wait(now) {
-            return Err(packet);
-        }
-        self.push(self.free_at.max(now), packet);
+        let Some(arrives) = self.pass(now, packet.bytes()) else { return Err(packet) };
+        self.first = self.first.min(arrives);
+        self.packets.push_back((arrives, packet));
         Ok(())
     }
 
-    /// A packet finds the link busy: whether there is room for it. Out of line, so that the packets of an idle link, nearly
-    /// all of them, do not pay for it.
-    #[inline(never)]
-    fn wait(&mut self, now: Time) -> bool {
-        let waiting = self.waiting(now);
-        if waiting >= self.wire.buffer as usize {
-            self.figures.dropped += 1;
-            return false;
+    /// When a packet arrives that is not handed over but only passes; `None`: the buffer is full, and it is lost (and
+    /// counted) here. Each packet of a link either passes or is handed over, and it cannot be told to wait any longer by
+    /// [`Self::set_wire`].
+    #[inline]
+    pub fn pass(&mut self, now: Time, bytes: u32) -> Option<Time> {
+        let turn = if self.free_at <= now {
+            self.figures.passed += 1;
+            now
+        } else {
+            self.wait(now)?
+        };
+        if self.busy.0 != bytes {
+            self.time(bytes);
         }
-        self.behind = waiting + 1;
-        self.figures.max_packets = self.figures.max_packets.max(self.behind);
+        self.free_at = turn + self.busy.1;
+        self.last = (self.free_at + self.wire.delay).max(self.last);
+        Some(self.last)
+    }
+
+    /// A packet finds the link busy: its turn, if there is room for it. Out of line, so that the packets of an idle link,
+    /// nearly all of them, do not pay for it.
+    #[inline(never)]
+    fn wait(&mut self, now: Time) -> Option<Time> {
+        while self.turns.front().is_some_and(|turn| *turn <= now) {
+            self.turns.pop_front();
+        }
+        if self.turns.len() >= self.wire.buffer as usize {
+            self.figures.dropped += 1;
+            return None;
+        }
+        self.turns.push_back(self.free_at);
+        self.figures.max_packets = self.figures.max_packets.max(self.turns.len());
         self.figures.waited.record(self.free_at.since(now));
-        true
+        Some(self.free_at)
     }
 
     /// The next packet that has arrived by `now`, with the exact time of its arrival.
     #[inline]
     pub fn poll(&mut self, now: Time) -> Option<(Time, P)> {
-        if self.arrivals.0 > now {
+        if self.first > now {
             return None;
         }
-        let carried = self.packets.pop_front()?;
-        match self.packets.front() {
-            Some(next) => self.arrivals.0 = next.arrives,
-            None => self.arrivals = NONE,
-        }
-        Some((carried.arrives, carried.packet))
+        let arrived = self.packets.pop_front()?;
+        self.first = self.packets.front().map_or(Time::MAX, |(at, _)| *at);
+        Some(arrived)
     }
 
     /// When the next packet arrives; sending from the buffer needs no wake-up of its own.
     #[must_use]
     #[inline]
     pub fn next_deadline(&self) -> Option<Time> {
-        (self.arrivals.0 != Time::MAX).then_some(self.arrivals.0)
+        (self.first != Time::MAX).then_some(self.first)
     }
 
     /// Another rate, delay and buffer, for packets whose turn has not come by `now`.
     ///
     /// A shorter delay lets nothing overtake: a packet arrives no earlier than the one before it.
     pub fn set_wire(&mut self, now: Time, wire: Wire) {
-        let waiting = self.waiting(now);
+        let waiting = self.waiting(now).count().min(self.packets.len());
         (self.wire, self.busy) = (wire, (0, Span::ZERO));
         let again = self.packets.split_off(self.packets.len() - waiting);
-        if let Some(first) = again.front() {
-            self.free_at = first.turn;
+        self.last = self.packets.back().map_or(now, |(at, _)| *at);
+        let mut turn = self.turns.iter().copied().find(|turn| *turn > now).unwrap_or(self.free_at);
+        self.turns.clear();
+        for (_, packet) in again {
+            self.turns.push_back(turn);
+            self.time(packet.bytes());
+            turn += self.busy.1;
+            self.last = (turn + self.wire.delay).max(self.last);
+            self.packets.push_back((self.last, packet));
         }
-        let last = self.packets.back().map(|carried| carried.arrives);
-        self.arrivals = last.map_or(NONE, |last| (self.arrivals.0, last));
-        for carried in again {
-            self.push(self.free_at, carried.packet);
-        }
+        self.free_at = turn;
+        self.first = self.packets.front().map_or(Time::MAX, |(at, _)| *at);
     }
 
     /// Figures of the buffer.
     #[must_use]
     pub fn snapshot(&self, now: Time) -> fifo::Snapshot {
-        let waiting = self.waiting(now);
-        let held = || self.packets.iter().rev().take(waiting);
+        let waiting = self.waiting(now).count();
+        let held = self.packets.iter().rev().take(waiting);
         let Figures { made, passed, waited, max_packets, dropped } = &self.figures;
         let packets = passed + waited.count();
         let total_s = waited.mean().unwrap_or_default().as_secs_f64() * waited.count() as f64;
         // The queue's length adds up over time to the time that packets wait; some of it is still to come.
-        let to_come_s: f64 = held().map(|carried| carried.turn.since(now).as_secs_f64()).sum();
+        let to_come_s: f64 = self.waiting(now).map(|turn| turn.since(now).as_secs_f64()).sum();
         let rank = libm::ceil(0.99 * packets as f64) as u64;
         let beyond = rank.saturating_sub(*passed) as f64 / waited.count().max(1) as f64;
         let p99 = if rank <= *passed { Span::ZERO } else { waited.quantile(beyond).unwrap_or_default() };
         fifo::Snapshot {
             packets: waiting,
-            bytes: held().map(|carried| u64::from(carried.packet.bytes())).sum(),
-            mean_packets: (total_s - to_come_s) / now.since(*made).as_secs_f64().max(1e-9),
+            bytes: held.map(|(_, packet)| u64::from(packet.bytes())).sum(),
+            mean_packets: (total_s - to_come_s).max(0.0) / now.since(*made).as_secs_f64().max(1e-9),
             max_packets: *max_packets,
             dropped: *dropped,
             mean_sojourn_ms: total_s * 1e3 / packets.max(1) as f64,
@@ -162,23 +172,9 @@ impl<P: Packet> Link<P> {
         }
     }
 
-    /// Packets whose turn has not come by `now`.
-    fn waiting(&self, now: Time) -> usize {
-        let last = self.packets.len() - self.behind.min(self.packets.len());
-        let since = self.packets.range(last..).take_while(|carried| carried.turn <= now).count();
-        self.packets.len() - last - since
-    }
-
-    #[inline]
-    fn push(&mut self, turn: Time, packet: P) {
-        let bytes = packet.bytes();
-        if self.busy.0 != bytes {
-            self.time(bytes);
-        }
-        self.free_at = turn + self.busy.1;
-        let arrives = (self.free_at + self.wire.delay).max(self.arrivals.1);
-        self.arrivals = (self.arrivals.0.min(arrives), arrives);
-        self.packets.push_back(Carried { turn, arrives, packet });
+    /// Turns of the packets that wait at `now`.
+    fn waiting(&self, now: Time) -> impl Iterator<Item = Time> {
+        self.turns.iter().copied().filter(move |turn| *turn > now)
     }
 
     #[inline(never)]
@@ -252,6 +248,17 @@ mod tests {
         let arrivals: Vec<_> = std::iter::from_fn(|| link.poll(ms(8))).collect();
         assert_eq!(arrivals.len(), 50);
         assert!(arrivals.iter().all(|(at, _)| *at == ms(8)));
+    }
+
+    #[test]
+    fn what_only_passes_waits_and_is_lost_like_what_is_handed_over() {
+        let (mut kept, mut passing) = (link(2), link(2));
+        for (at, n) in [(0, 0), (0, 1), (0, 2), (0, 3), (2, 4), (9, 5)] {
+            let handed_over = kept.on_packet(ms(at), Numbered(n)).ok().map(|()| kept.last);
+            assert_eq!(passing.pass(ms(at), 1500), handed_over, "packet {n}");
+        }
+        let (kept, passed) = (kept.snapshot(ms(10)), passing.snapshot(ms(10)));
+        assert_eq!((kept.mean_packets, kept.dropped, kept.max_packets), (passed.mean_packets, 1, 2));
     }
 
     #[test]

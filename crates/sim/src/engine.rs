@@ -381,7 +381,7 @@ impl<'a, 'o> Engine<'a, 'o> {
             self.flows[packet.flow as usize].meter.on_sent(now);
         }
         match self.routes[packet.flow as usize].origin(&packet) {
-            HostId::Server(i) => self.onto_wire(now, WireId::FromServer(i as u32), packet),
+            HostId::Server(i) => self.onto_pair(now, WireId::FromServer(i as u32), packet),
             HostId::Station(i) => {
                 self.air_moved = true;
                 self.air.on_packet(now, NodeId(i as u16 + 1), NodeId::ACCESS_POINT, packet);
@@ -414,6 +414,20 @@ impl<'a, 'o> Engine<'a, 'o> {
         }
     }
 
+    /// Onto the first of two wires in a row; where nothing else can come between, what becomes of the packet on both is
+    /// reckoned at once. What would come to W0 after the end stays on its way.
+    fn onto_pair(&mut self, now: Time, first: WireId, packet: SimPacket) {
+        let Some(second) = self.wires.straight_on(first, self.destination(&packet)) else {
+            return self.onto_wire(now, first, packet);
+        };
+        let first = self.wires.index(first);
+        match self.wires.link(first).pass(now, packet.bytes()) {
+            Some(at_w0) if at_w0 >= self.end => {}
+            Some(at_w0) => self.onto(at_w0, second, packet),
+            None => self.lose_on_wire(packet),
+        }
+    }
+
     fn at_w0(&mut self, now: Time, packet: SimPacket) {
         match self.destination(&packet) {
             HostId::Server(i) => self.onto_wire(now, WireId::ToServer(i as u32), packet),
@@ -427,7 +441,7 @@ impl<'a, 'o> Engine<'a, 'o> {
         match self.destination(&packet) {
             HostId::AccessPoint => self.arrive(now, packet),
             HostId::Station(i) => self.onto_air(now, NodeId(i as u16 + 1), packet),
-            HostId::Server(_) if self.wires.has_line() => self.onto_wire(now, WireId::LineUp, packet),
+            HostId::Server(_) if self.wires.has_line() => self.onto_pair(now, WireId::LineUp, packet),
             HostId::Server(_) => self.at_w0(now, packet),
         }
     }

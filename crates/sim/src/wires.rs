@@ -4,7 +4,7 @@ use lasthop_core::units::Time;
 use lasthop_home::link::Link;
 use lasthop_home::report::QueueReport;
 use lasthop_home::report::queue;
-use lasthop_home::scenario::{Scenario, Wire};
+use lasthop_home::scenario::{HostId, Scenario, Wire};
 
 use crate::packet::SimPacket;
 
@@ -26,6 +26,9 @@ pub struct Wires {
     links: Vec<Link<SimPacket>>,
     servers: u32,
     has_line: bool,
+    /// Whether a packet that came down the first of two wires meets nobody at W0 who could be before it on the second:
+    /// towards the servers, towards the access point.
+    straight: [bool; 2],
 }
 
 impl Wires {
@@ -38,6 +41,19 @@ impl Wires {
             links: servers().chain(servers()).chain(line).collect(),
             servers: scenario.servers.len() as u32,
             has_line: scenario.line.is_some(),
+            straight: straight(scenario),
+        }
+    }
+
+    /// The wire that follows `first` on the way to `destination`, where both can be reckoned at once.
+    #[inline]
+    pub const fn straight_on(&self, first: WireId, destination: HostId) -> Option<usize> {
+        match (first, destination) {
+            (WireId::LineUp, HostId::Server(i)) if self.straight[0] => Some(self.index(WireId::ToServer(i as u32))),
+            (WireId::FromServer(_), HostId::Station(_) | HostId::AccessPoint) if self.straight[1] => {
+                Some(self.index(WireId::LineDown))
+            }
+            _ => None,
         }
     }
 
@@ -105,4 +121,19 @@ impl Wires {
         };
         self.links.iter().enumerate().map(|(i, link)| queue(&name(i), &link.snapshot(end))).collect()
     }
+}
+
+/// Towards the servers nobody comes between unless servers talk to each other; towards the access point it takes a lone
+/// server. Wires that change while packets are on them are asked packet by packet.
+fn straight(scenario: &Scenario) -> [bool; 2] {
+    let is_server = |host: HostId| matches!(host, HostId::Server(_));
+    let among_servers = scenario.flows.iter().any(|flow| is_server(flow.from) && is_server(flow.to));
+    let wired = |key: &String| key.starts_with("line.") || key.starts_with("server.");
+    let change = scenario.changes.iter().any(|change| change.keys.iter().any(wired));
+    let up = scenario.line.is_some() && !among_servers && !change;
+    let ends = scenario.flows.iter().flat_map(|flow| [flow.from, flow.to]);
+    let mut servers: Vec<HostId> = ends.filter(|host| is_server(*host)).collect();
+    servers.sort_unstable();
+    servers.dedup();
+    [up, up && servers.len() == 1]
 }

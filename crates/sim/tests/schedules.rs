@@ -69,6 +69,21 @@ fn a_change_of_the_line_and_of_the_air_is_in_force_from_its_time_on() {
 }
 
 #[test]
+fn two_wires_in_a_row_give_what_each_of_them_gives_alone() {
+    // A flow between the servers forbids to reckon both at once; it ends before the others begin.
+    let flows =
+        ["up A W cbr rate = \"12Mbit/s\"; start = \"1s\"", "down W A poisson rate = \"9Mbit/s\"; start = \"1s\""];
+    let among = "among W V game-server stop = \"60ms\"";
+    let set = ["line.rate_up=5Mbit/s", "line.buffer_up=7", "line.rate_down=8Mbit/s", "line.buffer_down=3"];
+    let at_once = run(&home(&flows, &set));
+    let apart = run(&home(&[flows[0], flows[1], among], &set));
+    for name in ["up", "down"] {
+        assert!(flow(&at_once, name).figures.lost.wired > 100, "{name}: {:?}", flow(&at_once, name).figures.lost);
+        assert_eq!(flow(&at_once, name).figures, flow(&apart, name).figures, "{name}");
+    }
+}
+
+#[test]
 fn losses_are_counted_where_they_happen() {
     let set = ["wifi.loss.kind=fixed", "wifi.loss.rate=0.5", "wifi.attempts=2", "server.W.rate=5Mbit/s"];
     let flows = ["a W A cbr rate = \"20Mbit/s\"", "b B W cbr rate = \"40Mbit/s\"", "c AP A cbr rate = \"40Mbit/s\""];
