@@ -8,6 +8,7 @@ use crate::medium::NodeId;
 use crate::params::{MediumParams, StationParams};
 use crate::phy::Phy;
 use crate::propagation::Loss;
+use crate::random::Stream;
 use crate::snapshot::NodeStats;
 use crate::times::Rates;
 
@@ -40,6 +41,8 @@ pub struct Service<P> {
     pub to: NodeId,
     /// It reached its receiver; repetitions after that are duplicates, which the receiver removes.
     pub delivered: bool,
+    /// Its ACK is sure to come, and the backoff after it is drawn already.
+    pub drawn: bool,
 }
 
 /// See the module. The access point's air times and loss fields are not used: each station holds both directions.
@@ -50,6 +53,8 @@ pub struct Node<P> {
     pub cw_min: u32,
     /// Where [`Rates`] has the times of frames to and from this station.
     pub times: u8,
+    /// Its backoffs: with a stream of its own it does not matter which node draws first.
+    pub backoff: Stream,
     pub stats: NodeStats,
     pub queue: Fifo<Addressed<P>>,
     pub power_w: f64,
@@ -62,8 +67,15 @@ pub struct Node<P> {
 }
 
 impl<P: Packet + Copy> Node<P> {
-    pub fn access_point(params: &MediumParams, phy: &Phy, rates: &mut Rates) -> Self {
-        let place = StationParams {
+    /// The access point, then the stations.
+    pub fn all(
+        params: &MediumParams,
+        stations: &[StationParams],
+        phy: &Phy,
+        rates: &mut Rates,
+        seed: u64,
+    ) -> Vec<Self> {
+        let access_point = StationParams {
             standard: params.standard,
             distance_m: 0.0,
             power_w: params.power_w,
@@ -72,21 +84,26 @@ impl<P: Packet + Copy> Node<P> {
             rate: crate::Rate::DSSS_1,
             ..StationParams::default()
         };
-        Self::station(&place, phy, rates)
+        let places = std::iter::once(&access_point).chain(stations);
+        places
+            .zip(0..)
+            .map(|(place, n)| Self::new(place, phy, rates, Stream::numbered(seed, "wifi.backoff", n)))
+            .collect()
     }
 
-    pub fn station(station: &StationParams, phy: &Phy, rates: &mut Rates) -> Self {
-        let cw_min = phy.cw_min(station.standard);
+    fn new(place: &StationParams, phy: &Phy, rates: &mut Rates, backoff: Stream) -> Self {
+        let cw_min = phy.cw_min(place.standard);
         Self {
             service: None,
             cw: cw_min,
             cw_min,
+            backoff,
             stats: NodeStats::default(),
-            times: rates.find(station.rate),
-            power_w: station.power_w,
-            distance_m: station.distance_m,
-            angle_deg: station.angle_deg,
-            queue: Fifo::new(station.queue_limit, Time::ZERO),
+            times: rates.find(place.rate),
+            power_w: place.power_w,
+            distance_m: place.distance_m,
+            angle_deg: place.angle_deg,
+            queue: Fifo::new(place.queue_limit, Time::ZERO),
             loss_up: 0.0,
             loss_down: 0.0,
         }
@@ -112,7 +129,7 @@ impl<P: Packet + Copy> Node<P> {
                 Some(service) => {
                     service.packet = *packet;
                     (service.bytes, service.attempts) = (packet.bytes(), 0);
-                    (service.to, service.delivered) = (*to, false);
+                    (service.to, service.delivered, service.drawn) = (*to, false, false);
                 }
                 none => *none = Some(Service::new(*packet, *to)),
             },
@@ -141,6 +158,6 @@ impl<P: Packet + Copy> Node<P> {
 impl<P: Packet> Service<P> {
     pub fn new(packet: P, to: NodeId) -> Self {
         let bytes = packet.bytes();
-        Self { packet, bytes, attempts: 0, to, delivered: false }
+        Self { packet, bytes, attempts: 0, to, delivered: false, drawn: false }
     }
 }

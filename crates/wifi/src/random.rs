@@ -33,6 +33,12 @@ impl Stream {
         Self { state: std::array::from_fn(|_| splitmix64(&mut fill)) }
     }
 
+    /// The same for one of many of a kind: the stream `name.number`.
+    #[must_use]
+    pub fn numbered(seed: u64, name: &str, number: u16) -> Self {
+        Self::named(seed, &format!("{name}.{number}"))
+    }
+
     /// Uniform over all of `u64`.
     #[inline]
     pub fn u64(&mut self) -> u64 {

@@ -122,7 +122,9 @@ fn ns2_timing_keeps_overhearers_off_the_phase_of_the_last_pair() {
 fn the_standard_resumes_colliders_sooner_than_eifs() {
     let eifs = g_params();
     let standard = MediumParams { after_collision: AfterCollision::Standard, ..eifs.clone() };
-    let gain = throughput(&standard, g_stations(50), 30) / throughput(&eifs, g_stations(50), 30) - 1.0;
+    // Over four seeds: of one run of 30 s the gain spreads by half a per cent at most.
+    let mean = |params| (1..=4).map(|seed| throughput_of_seed(seed, params, g_stations(50), 30)).sum::<f64>();
+    let gain = mean(&standard) / mean(&eifs) - 1.0;
     println!("standard over eifs, g n=50: {:+.2} %", 100.0 * gain);
     // A prototype: +3.4 % with ACK timeout and DIFS.
     assert!((0.02..0.05).contains(&gain), "{gain}");

@@ -54,7 +54,6 @@ pub struct Domain<P> {
     events: VecDeque<Event<P>>,
     /// Time of what was committed last.
     clock: Time,
-    backoff: Stream,
     channel: Stream,
     /// Scratch, kept so that a transmission allocates nothing.
     senders: Vec<u16>,
@@ -78,8 +77,7 @@ impl<P: Packet + Copy> Domain<P> {
     pub fn new(params: MediumParams, stations: &[StationParams], seed: u64) -> Self {
         let phy = params.phy(stations);
         let mut rates = Rates::new(&phy);
-        let mut nodes = vec![Node::access_point(&params, &phy, &mut rates)];
-        nodes.extend(stations.iter().map(|s| Node::station(s, &phy, &mut rates)));
+        let mut nodes = Node::all(&params, stations, &phy, &mut rates, seed);
         nodes.iter_mut().for_each(|node| node.refresh_loss(&params));
         let mut contention = Contention::new(nodes.len(), phy.slot(), phy.difs());
         if params.check_bianchi_decrement {
@@ -95,7 +93,6 @@ impl<P: Packet + Copy> Domain<P> {
             agenda: Agenda::new(),
             events: VecDeque::with_capacity(8),
             clock: Time::ZERO,
-            backoff: Stream::named(seed, "wifi.backoff"),
             channel: Stream::named(seed, "wifi.channel"),
             senders: Vec::with_capacity(8),
             own: Vec::with_capacity(8),
@@ -312,8 +309,8 @@ impl<P: Packet + Copy> Domain<P> {
 
     #[inline(always)]
     fn random_slots(&mut self, node: u16) -> u64 {
-        let values = self.waits.backoff_values(self.nodes[usize::from(node)].cw);
-        self.backoff.below(values)
+        let node = &mut self.nodes[usize::from(node)];
+        node.backoff.below(self.waits.backoff_values(node.cw))
     }
 
     #[inline]

@@ -104,7 +104,6 @@ pub struct Hidden<P> {
     agenda: BinaryHeap<Reverse<Step>>,
     events: VecDeque<Event<P>>,
     clock: Time,
-    backoff: Stream,
     channel: Stream,
     /// Scratch.
     senders: Vec<u16>,
@@ -116,8 +115,7 @@ impl<P: Packet + Copy> Hidden<P> {
     pub fn new(params: MediumParams, stations: &[StationParams], seed: u64) -> Self {
         let phy = params.phy(stations);
         let mut rates = Rates::new(&phy);
-        let mut nodes = vec![Node::access_point(&params, &phy, &mut rates)];
-        nodes.extend(stations.iter().map(|s| Node::station(s, &phy, &mut rates)));
+        let nodes = Node::all(&params, stations, &phy, &mut rates, seed);
         Self {
             waits: Waits::new(&phy),
             air: Air::new(&params, &nodes),
@@ -130,7 +128,6 @@ impl<P: Packet + Copy> Hidden<P> {
             agenda: BinaryHeap::with_capacity(32),
             events: VecDeque::with_capacity(8),
             clock: Time::ZERO,
-            backoff: Stream::named(seed, "wifi.backoff"),
             channel: Stream::named(seed, "wifi.channel"),
             senders: Vec::with_capacity(8),
         }
@@ -327,7 +324,7 @@ impl<P: Packet + Copy> Hidden<P> {
 
     fn draw_backoff(&mut self, node: u16) {
         let values = self.waits.backoff_values(self.nodes[usize::from(node)].cw);
-        self.radios[usize::from(node)].slots = self.backoff.below(values);
+        self.radios[usize::from(node)].slots = self.nodes[usize::from(node)].backoff.below(values);
     }
 
     fn double_window(&mut self, node: u16) {

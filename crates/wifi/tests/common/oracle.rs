@@ -41,6 +41,7 @@ struct Node {
     /// Packet (None once delivered), destination, bytes, attempts.
     service: Option<(Option<Numbered>, u16, u32, u32)>,
     backoff: u64,
+    draws: Stream,
     /// Waits for an answer or is in an exchange: does not contend.
     engaged: bool,
     /// Receives or answers until then, the gaps between frames included.
@@ -78,7 +79,6 @@ pub struct Oracle {
     agenda: Vec<(u64, u16, Happens)>,
     /// When the last frame on the air ends.
     busy: Vec<(u64, u64)>,
-    backoff: Stream,
     channel: Stream,
     pub events: Vec<Event<Numbered>>,
 }
@@ -99,6 +99,7 @@ impl Oracle {
             queue: VecDeque::new(),
             service: None,
             backoff: 0,
+            draws: Stream::named(0, ""),
             engaged: false,
             answers_until: 0,
             deaf_until: 0,
@@ -110,6 +111,9 @@ impl Oracle {
         };
         let mut nodes = vec![node(Rate::OFDM_54, params.standard, params.queue_limit)];
         nodes.extend(stations.iter().map(|s| node(s.rate, s.standard, s.queue_limit)));
+        for (number, node) in nodes.iter_mut().enumerate() {
+            node.draws = Stream::named(seed, &format!("wifi.backoff.{number}"));
+        }
         Self {
             phy,
             slot: micros(phy.slot()),
@@ -118,7 +122,6 @@ impl Oracle {
             nodes,
             agenda: Vec::new(),
             busy: Vec::new(),
-            backoff: Stream::named(seed, "wifi.backoff"),
             channel: Stream::named(seed, "wifi.channel"),
             events: Vec::new(),
         }
@@ -211,10 +214,10 @@ impl Oracle {
         node.service = Some((Some(arrival.packet), arrival.to, arrival.packet.bytes, 0));
         if node.backoff == 0 && ns2 && idle {
             // Its wait begins with its arrival, however long the medium has been idle.
-            node.backoff = self.backoff.below(values);
+            node.backoff = node.draws.below(values);
             (node.idle, node.slot) = (0, 0);
         } else if node.backoff == 0 && (ns2 || !node.free(difs)) {
-            node.backoff = self.backoff.below(values);
+            node.backoff = node.draws.below(values);
         }
     }
 
@@ -366,6 +369,6 @@ impl Oracle {
             node.cw = node.cw_min;
             node.service = node.queue.pop_front().map(|(packet, to)| (Some(packet), to, packet.bytes, 0));
         }
-        node.backoff = self.backoff.below(self.phy.backoff_values(node.cw));
+        node.backoff = node.draws.below(self.phy.backoff_values(node.cw));
     }
 }
