@@ -120,6 +120,22 @@ impl<P: Packet> Link<P> {
         Some(arrived)
     }
 
+    /// When a packet would arrive that came at `now`, if there is room for it.
+    #[inline]
+    pub fn foretell(&mut self, now: Time, bytes: u32) -> Time {
+        if self.busy.0 != bytes {
+            self.time(bytes);
+        }
+        (self.free_at.max(now) + self.busy.1 + self.wire.delay).max(self.last)
+    }
+
+    /// The next packet to arrive.
+    #[must_use]
+    #[inline]
+    pub fn front(&self) -> Option<&P> {
+        self.packets.front().map(|(_, packet)| packet)
+    }
+
     /// When the next packet arrives; sending from the buffer needs no wake-up of its own.
     #[must_use]
     #[inline]

@@ -115,7 +115,7 @@ impl<'a, 'o> Engine<'a, 'o> {
         let mut engine = Self {
             end: Time::ZERO + scenario.duration,
             events: 0,
-            sources: Sources::new(wires.count(), targets.len()),
+            sources: Sources::new(wires.busy(), targets.len()),
             targets,
             wires,
             air,
@@ -177,7 +177,11 @@ impl<'a, 'o> Engine<'a, 'o> {
             }
             let (at, source) = self.sources.first();
             if self.air_at.min(at) >= self.end {
-                self.settle_air(Time::ZERO + self.end.since(Time::from_nanos(1)));
+                let last = Time::ZERO + self.end.since(Time::from_nanos(1));
+                self.settle_air(last);
+                if self.wires.gathers() {
+                    self.gather(last, self.wires.index(WireId::LineDown));
+                }
                 return Ok(());
             }
             self.events += 1;
@@ -213,7 +217,13 @@ impl<'a, 'o> Engine<'a, 'o> {
     fn on_source(&mut self, now: Time, source: SourceId) {
         match self.targets[source.0 as usize] {
             Target::ToW0(wire) => self.on_wire(now, wire as usize, source, Self::at_w0),
-            Target::ToAccessPoint(wire) => self.on_wire(now, wire as usize, source, Self::at_access_point),
+            Target::ToAccessPoint(wire) => {
+                if self.wires.gathers() {
+                    self.gather(now, wire as usize);
+                }
+                self.on_wire(now, wire as usize, source, Self::at_access_point);
+                self.foretell_line(source);
+            }
             Target::ToServer(wire) => self.on_wire(now, wire as usize, source, Self::arrive),
             Target::Schedule(flow) => self.on_schedule(now, flow as usize),
             Target::Sender(flow) => self.on_sender(now, flow as usize),
@@ -381,6 +391,7 @@ impl<'a, 'o> Engine<'a, 'o> {
             self.flows[packet.flow as usize].meter.on_sent(now);
         }
         match self.routes[packet.flow as usize].origin(&packet) {
+            HostId::Server(i) if self.wires.gathers() => self.onto_gathered(now, WireId::FromServer(i as u32), packet),
             HostId::Server(i) => self.onto_pair(now, WireId::FromServer(i as u32), packet),
             HostId::Station(i) => {
                 self.air_moved = true;
@@ -425,6 +436,39 @@ impl<'a, 'o> Engine<'a, 'o> {
             Some(at_w0) if at_w0 >= self.end => {}
             Some(at_w0) => self.onto(at_w0, second, packet),
             None => self.lose_on_wire(packet),
+        }
+    }
+
+    /// What has come to W0 by `now` goes onto the line, in the order in which it came.
+    #[inline]
+    fn gather(&mut self, now: Time, line: usize) {
+        while let Some((at_w0, packet)) = self.wires.next_at_w0(now) {
+            if let Err(refused) = self.wires.link(line).on_packet(at_w0, packet) {
+                self.lose_on_wire(refused);
+            }
+        }
+    }
+
+    /// The line's far end is looked at no later than when the first packet on its way to the line comes there.
+    #[inline]
+    fn foretell_line(&mut self, line: SourceId) {
+        if self.wires.gathers()
+            && let Some(at) = self.wires.foretell_line()
+            && self.sources.pending(line).is_none_or(|pending| at < pending)
+        {
+            self.sources.set(line, at);
+        }
+    }
+
+    /// Onto the wire of one of a few servers.
+    fn onto_gathered(&mut self, now: Time, wire: WireId, packet: SimPacket) {
+        let index = self.wires.index(wire);
+        let link = self.wires.link(index);
+        let idle = link.next_deadline().is_none();
+        match link.on_packet(now, packet) {
+            Ok(()) if idle => self.foretell_line(SourceId(self.wires.index(WireId::LineDown) as u32)),
+            Ok(()) => {}
+            Err(refused) => self.lose_on_wire(refused),
         }
     }
 

@@ -1,5 +1,6 @@
 //! The wired part of a home: each server's own link to W0, and the line from there to the access point.
 
+use lasthop_core::packet::Packet as _;
 use lasthop_core::units::Time;
 use lasthop_home::link::Link;
 use lasthop_home::report::QueueReport;
@@ -21,14 +22,28 @@ pub enum WireId {
     LineUp,
 }
 
+/// How packets that come down from the servers get past W0, where the line begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Crossing {
+    /// Each by an event of its own: something else may happen to it there.
+    Event,
+    /// One server alone sends: what becomes of a packet on both wires is reckoned when it is sent.
+    AtOnce,
+    /// A few servers send: reckoned when the first of those on their way could be at the access point.
+    Gathered,
+}
+
+/// Most servers whose packets are gathered: each time all of them are looked at.
+const MOST_GATHERED: usize = 8;
+
 /// Every wire; see [`Wires::index`] for their order.
 pub struct Wires {
     links: Vec<Link<SimPacket>>,
     servers: u32,
     has_line: bool,
-    /// Whether a packet that came down the first of two wires meets nobody at W0 who could be before it on the second:
-    /// towards the servers, towards the access point.
-    straight: [bool; 2],
+    /// Whether a packet to a server meets nobody at W0 who could be before it on the server's own wire.
+    straight_up: bool,
+    down: Crossing,
 }
 
 impl Wires {
@@ -37,11 +52,13 @@ impl Wires {
         let link = |wire: &Wire| Link::new(*wire, Time::ZERO);
         let servers = || scenario.servers.iter().map(|s| link(&s.wire));
         let line = scenario.line.iter().flat_map(|line| [link(&line.down), link(&line.up)]);
+        let (straight_up, down) = crossings(scenario);
         Self {
-            links: servers().chain(servers()).chain(line).collect(),
+            links: servers().chain(line).chain(servers()).collect(),
             servers: scenario.servers.len() as u32,
             has_line: scenario.line.is_some(),
-            straight: straight(scenario),
+            straight_up,
+            down,
         }
     }
 
@@ -49,12 +66,44 @@ impl Wires {
     #[inline]
     pub const fn straight_on(&self, first: WireId, destination: HostId) -> Option<usize> {
         match (first, destination) {
-            (WireId::LineUp, HostId::Server(i)) if self.straight[0] => Some(self.index(WireId::ToServer(i as u32))),
-            (WireId::FromServer(_), HostId::Station(_) | HostId::AccessPoint) if self.straight[1] => {
+            (WireId::LineUp, HostId::Server(i)) if self.straight_up => Some(self.index(WireId::ToServer(i as u32))),
+            (WireId::FromServer(_), HostId::Station(_) | HostId::AccessPoint)
+                if matches!(self.down, Crossing::AtOnce) =>
+            {
                 Some(self.index(WireId::LineDown))
             }
             _ => None,
         }
+    }
+
+    /// Whether what comes from the servers is gathered, by [`Self::next_at_w0`], whenever the line's far end is looked at.
+    #[inline]
+    pub fn gathers(&self) -> bool {
+        self.down == Crossing::Gathered
+    }
+
+    /// The next packet from a server that has come to W0 by `now`, and when.
+    #[inline]
+    pub fn next_at_w0(&mut self, now: Time) -> Option<(Time, SimPacket)> {
+        let first = self.first_to_w0()?;
+        self.links[first].poll(now)
+    }
+
+    /// When the first of the packets on their way to W0 will be at the access point.
+    #[inline]
+    pub fn foretell_line(&mut self) -> Option<Time> {
+        let first = self.first_to_w0()?;
+        let (at, bytes) = (self.links[first].next_deadline()?, self.links[first].front()?.bytes());
+        let line = self.index(WireId::LineDown);
+        Some(self.links[line].foretell(at, bytes))
+    }
+
+    /// The wire whose next packet is at W0 first.
+    #[inline]
+    fn first_to_w0(&self) -> Option<usize> {
+        let from = self.index(WireId::FromServer(0));
+        let at = |index: usize| self.links[index].next_deadline().unwrap_or(Time::MAX);
+        (from..self.links.len()).min_by_key(|index| at(*index))
     }
 
     /// How many there are.
@@ -62,30 +111,40 @@ impl Wires {
         self.links.len()
     }
 
+    /// How many of them, the first ones, have events of their own all the time.
+    pub fn busy(&self) -> usize {
+        match self.down {
+            Crossing::Event => self.links.len(),
+            _ => self.links.len() - self.servers as usize,
+        }
+    }
+
     /// Whether packets between W0 and the access point take any time.
     pub const fn has_line(&self) -> bool {
         self.has_line
     }
 
-    /// Place of a wire, below [`Self::count`].
+    /// Place of a wire, below [`Self::count`]: to the servers, the line down and up, from the servers.
     #[inline]
     pub const fn index(&self, wire: WireId) -> usize {
         let n = self.servers as usize;
+        let line = if self.has_line { 2 } else { 0 };
         match wire {
-            WireId::FromServer(i) => i as usize,
-            WireId::ToServer(i) => n + i as usize,
-            WireId::LineDown => 2 * n,
-            WireId::LineUp => 2 * n + 1,
+            WireId::ToServer(i) => i as usize,
+            WireId::LineDown => n,
+            WireId::LineUp => n + 1,
+            WireId::FromServer(i) => n + line + i as usize,
         }
     }
 
     /// The wire at a place.
     pub const fn id(&self, index: usize) -> WireId {
         let n = self.servers as usize;
+        let line = if self.has_line { 2 } else { 0 };
         match index {
-            i if i < n => WireId::FromServer(i as u32),
-            i if i < 2 * n => WireId::ToServer((i - n) as u32),
-            i if i == 2 * n => WireId::LineDown,
+            i if i < n => WireId::ToServer(i as u32),
+            i if i >= n + line => WireId::FromServer((i - n - line) as u32),
+            i if i == n => WireId::LineDown,
             _ => WireId::LineUp,
         }
     }
@@ -97,43 +156,52 @@ impl Wires {
 
     /// Rates and delays as `scenario` has them, from the next packet on.
     pub fn retune(&mut self, now: Time, scenario: &Scenario) {
-        let n = self.servers as usize;
-        for (i, server) in scenario.servers.iter().enumerate() {
-            self.links[i].set_wire(now, server.wire);
-            self.links[n + i].set_wire(now, server.wire);
-        }
-        if let Some(line) = scenario.line.as_ref().filter(|_| self.has_line) {
-            self.links[2 * n].set_wire(now, line.down);
-            self.links[2 * n + 1].set_wire(now, line.up);
+        for index in 0..self.links.len() {
+            let wire = match (self.id(index), &scenario.line) {
+                (WireId::FromServer(i) | WireId::ToServer(i), _) => scenario.servers[i as usize].wire,
+                (WireId::LineDown, Some(line)) => line.down,
+                (WireId::LineUp, Some(line)) => line.up,
+                (WireId::LineDown | WireId::LineUp, None) => continue,
+            };
+            self.links[index].set_wire(now, wire);
         }
     }
 
-    /// Each buffer's figures, named as the emulator names them.
+    /// Each buffer's figures, named and ordered as the emulator has them.
     pub fn report(&self, scenario: &Scenario, end: Time) -> Vec<QueueReport> {
-        let name = |index| {
-            let server = |i: u32| &scenario.servers[i as usize].name;
-            match self.id(index) {
+        let server = |i: u32| &scenario.servers[i as usize].name;
+        let one = |wire: WireId| {
+            let name = match wire {
                 WireId::FromServer(i) => format!("{} to W0", server(i)),
                 WireId::ToServer(i) => format!("W0 to {}", server(i)),
                 WireId::LineDown => "line down".to_owned(),
                 WireId::LineUp => "line up".to_owned(),
-            }
+            };
+            queue(&name, &self.links[self.index(wire)].snapshot(end))
         };
-        self.links.iter().enumerate().map(|(i, link)| queue(&name(i), &link.snapshot(end))).collect()
+        let line = [WireId::LineDown, WireId::LineUp].into_iter().filter(|_| self.has_line);
+        let servers = || 0..self.servers;
+        servers().map(WireId::FromServer).chain(servers().map(WireId::ToServer)).chain(line).map(one).collect()
     }
 }
 
-/// Towards the servers nobody comes between unless servers talk to each other; towards the access point it takes a lone
-/// server. Wires that change while packets are on them are asked packet by packet.
-fn straight(scenario: &Scenario) -> [bool; 2] {
+/// Towards the servers nobody comes between unless servers talk to each other; so it is towards the access point for the
+/// line's packets in their order. Wires that change while packets are on them are asked packet by packet.
+fn crossings(scenario: &Scenario) -> (bool, Crossing) {
     let is_server = |host: HostId| matches!(host, HostId::Server(_));
     let among_servers = scenario.flows.iter().any(|flow| is_server(flow.from) && is_server(flow.to));
     let wired = |key: &String| key.starts_with("line.") || key.starts_with("server.");
     let change = scenario.changes.iter().any(|change| change.keys.iter().any(wired));
-    let up = scenario.line.is_some() && !among_servers && !change;
+    if scenario.line.is_none() || among_servers || change {
+        return (false, Crossing::Event);
+    }
     let ends = scenario.flows.iter().flat_map(|flow| [flow.from, flow.to]);
     let mut servers: Vec<HostId> = ends.filter(|host| is_server(*host)).collect();
     servers.sort_unstable();
     servers.dedup();
-    [up, up && servers.len() == 1]
+    match servers.len() {
+        1 => (true, Crossing::AtOnce),
+        _ if scenario.servers.len() <= MOST_GATHERED => (true, Crossing::Gathered),
+        _ => (true, Crossing::Event),
+    }
 }

@@ -181,6 +181,43 @@ impl Contention {
         }
     }
 
+    /// The node, whose backoff is drawn, has a frame now.
+    #[inline]
+    pub fn enlist(&mut self, node: u16) {
+        match self.keys[usize::from(node)] {
+            APART => self.entry(node).contends = true,
+            key => self.tree.put(key, node),
+        }
+    }
+
+    /// Who sends next and when, where that is one node of the common phase.
+    #[inline]
+    pub fn sole(&self) -> Option<(Time, u16)> {
+        let common = self.tree.first().is_some().then(|| self.tree.sole());
+        let common = match common {
+            Some(sole) => {
+                sole.map(|(key, node)| (self.slots.after(self.since, key.saturating_sub(self.idle_slots)), node))?
+            }
+            None => (Time::MAX, 0),
+        };
+        if self.apart.is_empty() {
+            return (common.0 != Time::MAX).then_some(common);
+        }
+        self.sole_of_all(common)
+    }
+
+    fn sole_of_all(&self, common: (Time, u16)) -> Option<(Time, u16)> {
+        let (mut first, mut tie) = (common, common.0 == Time::MAX);
+        for entry in self.apart.iter().filter(|entry| entry.contends) {
+            let at = self.slots.after(entry.start, entry.slots);
+            if at <= first.0 {
+                tie = at == first.0;
+                first = (at, entry.node);
+            }
+        }
+        (!tie).then_some(first)
+    }
+
     #[inline(never)]
     fn draw_apart(&mut self, node: u16, slots: u64, contends: bool) {
         let entry = self.entry(node);
@@ -202,19 +239,53 @@ impl Contention {
     #[inline]
     pub fn begin(&mut self, at: Time, senders: &mut Vec<u16>) -> Option<u16> {
         // Nearly always: nobody has a phase of his own, and no two have the same key.
-        if self.apart.is_empty()
-            && let Some((key, node)) = self.tree.first()
-        {
-            self.tree.remove(node);
-            if self.tree.first().is_none_or(|(other, _)| other != key) {
-                self.idle_slots = key + self.per_busy;
-                self.since = at;
-                return Some(node);
+        if self.apart.is_empty() {
+            if let Some((key, node)) = self.tree.first() {
+                self.tree.remove(node);
+                if self.tree.first().is_none_or(|(other, _)| other != key) {
+                    self.idle_slots = key + self.per_busy;
+                    self.since = at;
+                    return Some(node);
+                }
+                self.tree.put(key, node);
             }
-            self.tree.put(key, node);
+        } else if let Some(sender) = self.begin_pair(at) {
+            return Some(sender);
         }
         self.begin_any(at, senders);
         if let [sender] = senders[..] { Some(sender) } else { None }
+    }
+
+    /// One or two nodes are apart, of one phase, and one of them is the only sender: so it is all the time where the last
+    /// sender and receiver have a phase of their own, as with ns-2. `None`: it is not so, and nothing has changed.
+    #[inline]
+    fn begin_pair(&mut self, at: Time) -> Option<u16> {
+        let (slots, per_busy) = (self.slots, self.per_busy);
+        let (first, second) = match &mut self.apart[..] {
+            [first] => (first, None),
+            [first, second] if first.start == second.start => (first, Some(second)),
+            _ => return None,
+        };
+        let gone = slots.elapsed(first.start, at);
+        let sends = |entry: &Apart| entry.contends && entry.slots == gone;
+        let (one, other) = (sends(first), second.as_deref().is_some_and(sends));
+        let common = slots.elapsed(self.since, at);
+        let by_common = self.tree.first().is_some_and(|(key, _)| key <= self.idle_slots + common);
+        if one == other || by_common || slots.after(first.start, gone) != at {
+            return None;
+        }
+        let mut sender = first.node;
+        first.contends &= !one;
+        (first.slots, first.start) = (first.slots.saturating_sub(gone + per_busy), at);
+        if let Some(second) = second {
+            if other {
+                (sender, second.contends) = (second.node, false);
+            }
+            (second.slots, second.start) = (second.slots.saturating_sub(gone + per_busy), at);
+        }
+        self.idle_slots += common + per_busy;
+        self.since = at;
+        Some(sender)
     }
 
     #[inline(never)]
@@ -282,6 +353,9 @@ impl Contention {
         let nav_now = self.nav.max(nav);
         let since = start.max(nav_now + difs);
         self.earliest = since;
+        if self.resume_pair(since, nav_now, own) {
+            return;
+        }
         let before = self.apart.len();
         for own in own {
             let place = &mut self.keys[usize::from(own.node)];
@@ -312,6 +386,29 @@ impl Contention {
             }
         }
         (self.since, self.nav) = (since, nav_now);
+    }
+
+    /// The two nodes apart are those of `own` and stay apart. False: it is not so, and nothing has changed.
+    #[inline]
+    fn resume_pair(&mut self, since: Time, nav: Time, own: &[Own]) -> bool {
+        let ([first, second], [one, other]) = (&mut self.apart[..], own) else { return false };
+        let (one, other) = if first.node == one.node { (one, other) } else { (other, one) };
+        if first.node != one.node || second.node != other.node {
+            return false;
+        }
+        let resumed = |entry: &Apart, own: &Own| {
+            let deaf = entry.nav.max(own.deaf_until);
+            (own.start.max(deaf + self.difs), deaf)
+        };
+        let (a, b) = (resumed(first, one), resumed(second, other));
+        let joins = |(start, deaf): (Time, Time)| start == since && deaf <= nav;
+        if joins(a) || joins(b) {
+            return false;
+        }
+        ((first.start, first.nav), (second.start, second.nav)) = (a, b);
+        self.earliest = since.min(a.0).min(b.0);
+        (self.since, self.nav) = (since, nav);
+        true
     }
 
     /// Gives a node in common an entry of its own with the same counter.

@@ -35,6 +35,27 @@ impl Tree {
         (first != ABSENT).then_some((first >> NODE_BITS, first as u16))
     }
 
+    /// The smallest, if no other node has the same key.
+    #[inline]
+    pub fn sole(&self) -> Option<(u64, u16)> {
+        let (first, other) = (self.winner[1].min(self.access_point), self.winner[1].max(self.access_point));
+        let (key, node) = (first >> NODE_BITS, first as u16);
+        if first == ABSENT || other >> NODE_BITS == key {
+            return None;
+        }
+        if node != 0 {
+            // Whoever has the same key lost to it somewhere on its way up.
+            let mut at = self.leaf(node);
+            while at > 1 {
+                if self.winner[at ^ 1] >> NODE_BITS == key {
+                    return None;
+                }
+                at >>= 1;
+            }
+        }
+        Some((key, node))
+    }
+
     /// Whether the node has a key.
     #[inline]
     pub fn contains(&self, node: u16) -> bool {
@@ -104,6 +125,9 @@ mod tests {
                     set.insert((key, node));
                 }
                 prop_assert_eq!(tree.first(), set.first().copied());
+                let mut keys = set.iter().map(|(key, _)| *key);
+                let sole = keys.next().filter(|key| keys.next() != Some(*key));
+                prop_assert_eq!(tree.sole(), sole.and_then(|_| set.first().copied()));
             }
         }
     }

@@ -108,6 +108,18 @@ impl Agenda {
         self.first.at
     }
 
+    /// Whether the host may see something of the first one.
+    #[inline]
+    pub fn first_is_seen(&self) -> bool {
+        self.first.is_seen()
+    }
+
+    /// The node of the only step there is.
+    #[inline]
+    pub fn sole_node(&self) -> Option<u16> {
+        (self.first.at != Time::MAX && self.rest.is_empty()).then(|| self.first.node())
+    }
+
     /// The first one, if it is due at or before `limit`.
     #[inline]
     pub fn pop(&mut self, limit: Time) -> Option<Step> {

@@ -15,19 +15,15 @@ use lasthop_core::units::{Span, Time};
 
 use crate::times::{AirTimes, Waits};
 
-/// The frames of one attempt at one rate.
+/// The frames of one attempt, small enough for two registers.
 #[derive(Clone, Copy, Debug)]
 pub struct Frames {
-    /// RTS, if one is sent.
-    pub rts: Option<Span>,
     /// Data, CTS-to-self included.
     pub data: Span,
-    /// ACK or CTS.
-    pub answer: Span,
-    /// How long the sender waits for an answer after its frame.
-    pub timeout: Span,
-    answer_nav: Span,
-    nav_reset: Span,
+    /// An RTS announces them.
+    pub rts: bool,
+    /// Where [`crate::times::Rates`] has their other times.
+    pub times: u8,
 }
 
 /// Where an exchange ends.
@@ -63,42 +59,27 @@ pub struct Outcome {
 }
 
 impl Frames {
-    /// Of an IP packet; `rts`: it is announced by one.
-    #[inline]
-    pub fn of(times: &AirTimes, ip_bytes: u32, rts: bool) -> Self {
-        Self {
-            rts: rts.then_some(times.rts),
-            data: times.data(ip_bytes),
-            answer: times.answer,
-            timeout: times.answer_timeout,
-            answer_nav: times.answer_nav,
-            nav_reset: times.nav_reset,
-        }
-    }
-
     /// The frame that contends: the one a collision destroys.
     #[inline]
-    pub fn first(&self) -> Span {
-        self.rts.unwrap_or(self.data)
+    pub fn first(&self, times: &AirTimes) -> Span {
+        if self.rts { times.rts } else { self.data }
     }
 
     /// When the data frame starts, in an attempt that starts at `at`.
     #[inline]
-    pub fn data_start(&self, waits: &Waits, at: Time) -> Time {
-        match self.rts {
-            Some(rts) => at + rts + waits.sifs + self.answer + waits.sifs,
-            None => at,
-        }
+    pub fn data_start(&self, times: &AirTimes, waits: &Waits, at: Time) -> Time {
+        if self.rts { at + times.rts + waits.sifs + times.answer + waits.sifs } else { at }
     }
 
     /// How an exchange that starts at `at` goes.
     #[inline]
-    pub fn outcome(&self, waits: &Waits, at: Time, fate: Fate) -> Outcome {
+    pub fn outcome(&self, times: &AirTimes, waits: &Waits, at: Time, fate: Fate) -> Outcome {
         let Waits { sifs, difs, eifs, .. } = *waits;
-        let first_end = at + self.first();
-        let data_end = self.data_start(waits, at) + self.data;
-        let ack_end = data_end + sifs + self.answer;
-        let nav = data_end + self.answer_nav;
+        let (answer, timeout) = (times.answer, times.answer_timeout);
+        let first_end = at + self.first(times);
+        let data_end = self.data_start(times, waits, at) + self.data;
+        let ack_end = data_end + sifs + answer;
+        let nav = data_end + times.answer_nav;
         let delivered = matches!(fate, Fate::Acked | Fate::AckLost).then_some(data_end);
         let outcome = |settled: Time, busy_until: Time, nav: Time, sender: Time, receiver: Time| Outcome {
             delivered,
@@ -110,21 +91,19 @@ impl Frames {
         };
         match fate {
             Fate::Acked => outcome(ack_end, ack_end, nav, ack_end + difs, ack_end + difs),
-            Fate::AckLost => {
-                outcome(ack_end.max(data_end + self.timeout), ack_end, nav, ack_end + eifs, ack_end + difs)
-            }
+            Fate::AckLost => outcome(ack_end.max(data_end + timeout), ack_end, nav, ack_end + eifs, ack_end + difs),
             Fate::DataLost => {
-                let settled = data_end + self.timeout;
+                let settled = data_end + timeout;
                 outcome(settled, data_end, nav, settled + difs, data_end + eifs)
             }
             Fate::RtsLost => {
-                let settled = first_end + self.timeout;
-                let nav = first_end + self.nav_reset;
+                let settled = first_end + timeout;
+                let nav = first_end + times.nav_reset;
                 outcome(settled, first_end, nav, settled + difs, first_end + eifs)
             }
             Fate::CtsLost => {
-                let cts_end = first_end + sifs + self.answer;
-                outcome(cts_end.max(first_end + self.timeout), cts_end, nav, cts_end + eifs, cts_end + difs)
+                let cts_end = first_end + sifs + answer;
+                outcome(cts_end.max(first_end + timeout), cts_end, nav, cts_end + eifs, cts_end + difs)
             }
         }
     }

@@ -115,6 +115,8 @@ impl<P: Packet + Copy> Domain<P> {
             self.contend(from.0, now);
         } else if let Err(refused) = node.queue.push(now, Addressed { packet, to }) {
             self.refuse(now, from, refused.packet);
+        } else if node.queue.len() == 1 && node.service.as_ref().is_some_and(|s| s.drawn) {
+            self.contention.enlist(from.0);
         }
     }
 
@@ -161,13 +163,36 @@ impl<P: Packet + Copy> Domain<P> {
         }
     }
 
-    /// Not later than what the host sees next. While steps are pending, nothing that follows from them is seen before
-    /// the shortest frame after them.
+    /// Not later than what the host sees next: the end of the next frame, where it is known already whose that is.
     #[inline]
     pub fn next_deadline(&self) -> Option<Time> {
         if let Some(event) = self.events.front() {
             return Some(event.at());
         }
+        let earliest = self.contention.earliest();
+        if self.agenda.first_is_seen() && self.agenda.first_at() <= earliest {
+            return Some(self.agenda.first_at());
+        }
+        if self.is_plain()
+            && let Some((start, node)) = self.contention.sole()
+        {
+            return Some(start + self.next_first(node));
+        }
+        self.next_deadline_at_least()
+    }
+
+    /// Nothing is pending, or only that a sender learns of its ACK, the backoff after it drawn already.
+    #[inline]
+    fn is_plain(&self) -> bool {
+        if self.agenda.first_at() == Time::MAX {
+            return true;
+        }
+        let Some(node) = self.agenda.sole_node() else { return false };
+        self.nodes[usize::from(node)].service.as_ref().is_some_and(|service| service.drawn)
+    }
+
+    /// While steps are pending, nothing that follows from them is seen before the shortest frame after them.
+    fn next_deadline_at_least(&self) -> Option<Time> {
         let (first, earliest) = (self.agenda.first_at(), self.contention.earliest());
         let start = if first > earliest { self.contention.next() } else { Time::MAX };
         if first == Time::MAX {
@@ -293,11 +318,27 @@ impl<P: Packet + Copy> Domain<P> {
                 advance = Advance::Event(Event::Dropped { at, node, place, packet: service.packet });
             }
         }
+        let drawn = sender.service.as_ref().is_some_and(|s| s.drawn);
         sender.cw = sender.cw_min;
         sender.serve_next(at);
+        if drawn {
+            return advance;
+        }
         let contends = sender.service.is_some();
         self.draw_backoff(node, contends);
         advance
+    }
+
+    /// The backoff that follows an exchange that is sure to end well, when it begins: so it is known early who sends next.
+    #[inline]
+    fn draw_ahead(&mut self, node: u16) {
+        let sender = &mut self.nodes[usize::from(node)];
+        let slots = sender.backoff.below(self.waits.backoff_values(sender.cw_min));
+        let contends = !sender.queue.is_empty();
+        if let Some(service) = &mut sender.service {
+            service.drawn = true;
+        }
+        self.contention.draw(node, slots, contends);
     }
 
     /// Always in line: a frame draws once, and a call costs as much as the draw.

@@ -12,16 +12,16 @@ use crate::phy::Rate;
 impl<P: Packet + Copy> Domain<P> {
     /// Notes an attempt that starts at `at`; without a fate it collides.
     #[cold]
-    pub(super) fn record(&mut self, at: Time, sender: u16, frames: &Frames, fate: Option<Fate>) {
+    pub(super) fn record(&mut self, at: Time, sender: u16, frames: Frames, fate: Option<Fate>) {
         let Some(service) = &self.nodes[usize::from(sender)].service else { return };
         let station = if sender == 0 { service.to.0 } else { sender };
         let times = self.rates.get(self.nodes[usize::from(station)].times);
         let sifs = self.waits.sifs;
         let control = |start: Time, duration: Span| Frame { start, duration, rate: times.control };
-        let sends_data = frames.rts.is_none() || !matches!(fate, None | Some(Fate::RtsLost | Fate::CtsLost));
-        let answers_rts = frames.rts.filter(|_| !matches!(fate, None | Some(Fate::RtsLost)));
+        let sends_data = !frames.rts || !matches!(fate, None | Some(Fate::RtsLost | Fate::CtsLost));
+        let answers_rts = frames.rts && !matches!(fate, None | Some(Fate::RtsLost));
         let answers_data = matches!(fate, Some(Fate::Acked | Fate::AckLost));
-        let start = frames.data_start(&self.waits, at);
+        let start = frames.data_start(times, &self.waits, at);
         let protects = sends_data && times.protection > Span::ZERO;
         let cts_to_self = Frame { start, duration: times.protection - sifs, rate: self.phy.control(Rate::DSSS_11) };
         let data =
@@ -30,11 +30,11 @@ impl<P: Packet + Copy> Domain<P> {
             from: NodeId(sender),
             to: service.to,
             is_retry: service.attempts > 1,
-            rts: frames.rts.map(|rts| control(at, rts)),
-            cts: answers_rts.map(|rts| control(at + rts + sifs, frames.answer)),
+            rts: frames.rts.then(|| control(at, times.rts)),
+            cts: answers_rts.then(|| control(at + times.rts + sifs, times.answer)),
             cts_to_self: protects.then_some(cts_to_self),
             data: sends_data.then_some(data),
-            ack: answers_data.then(|| control(data.end() + sifs, frames.answer)),
+            ack: answers_data.then(|| control(data.end() + sifs, times.answer)),
             fate: match fate {
                 None => AttemptFate::Collided,
                 Some(Fate::Acked) => AttemptFate::Acked,

@@ -1,12 +1,13 @@
 //! What a start of transmission leads to: an exchange, or a collision.
 
 use lasthop_core::packet::Packet;
-use lasthop_core::units::Time;
+use lasthop_core::units::{Span, Time};
 
 use super::Domain;
 use super::agenda::Step;
 use super::exchange::{Fate, Frames, Outcome};
 use crate::contention::Own;
+use crate::medium::NodeId;
 use crate::node::Service;
 use crate::params::AfterCollision;
 use crate::propagation::{self, Loss};
@@ -33,37 +34,44 @@ impl<P: Packet + Copy> Domain<P> {
     #[inline]
     fn alone(&mut self, at: Time, sender: u16) {
         let frames = self.attempt(sender);
-        let fate = self.draw_fate(sender, &frames, false);
+        let fate = self.draw_fate(sender, frames, false);
         if fate == Fate::Acked && !self.recording {
-            let outcome = frames.outcome(&self.waits, at, Fate::Acked);
-            let start = outcome.busy_until + self.waits.difs;
-            if self.contention.is_common(start, outcome.nav) {
-                self.nodes[usize::from(sender)].stats.airtime += outcome.busy_until.since(at);
-                self.expect(sender, &outcome, Fate::Acked);
-                self.contention.resume_together(start, outcome.nav);
-                return;
-            }
+            let outcome = frames.outcome(self.rates.get(frames.times), &self.waits, at, Fate::Acked);
+            self.nodes[usize::from(sender)].stats.airtime += outcome.busy_until.since(at);
+            self.expect(sender, &outcome, Fate::Acked);
+            self.resume(sender, &outcome, Fate::Acked, at);
+            self.draw_ahead(sender);
+            return;
         }
         self.exchange(at, sender, fate);
     }
 
-    /// An exchange in which something is lost, or that leaves somebody with a NAV of his own. Apart from the rest, and
-    /// reckoning the frames once more, so that what happens nearly always stays in registers.
-    #[inline(never)]
-    fn exchange(&mut self, at: Time, sender: u16, fate: Fate) {
-        let frames = self.frames(sender);
-        if self.recording {
-            self.record(at, sender, &frames, Some(fate));
-        }
-        let outcome = frames.outcome(&self.waits, at, fate);
-        self.nodes[usize::from(sender)].stats.airtime += outcome.busy_until.since(at);
-        self.expect(sender, &outcome, fate);
+    /// After an exchange that began at `at`, everybody counts slots again.
+    #[inline(always)]
+    fn resume(&mut self, sender: u16, outcome: &Outcome, fate: Fate, at: Time) {
         let start = outcome.busy_until + self.waits.difs;
         if fate == Fate::Acked && self.contention.is_common(start, outcome.nav) {
             self.contention.resume_together(start, outcome.nav);
         } else {
-            let own = self.apart(sender, &outcome, fate, at);
+            let own = self.apart(sender, outcome, fate, at);
             self.contention.resume(start, outcome.nav, &own);
+        }
+    }
+
+    /// An exchange in which something is lost. Apart from the rest, and reckoning the frames once more, so that what
+    /// happens nearly always stays in registers.
+    #[inline(never)]
+    fn exchange(&mut self, at: Time, sender: u16, fate: Fate) {
+        let frames = self.frames(sender);
+        if self.recording {
+            self.record(at, sender, frames, Some(fate));
+        }
+        let outcome = frames.outcome(self.rates.get(frames.times), &self.waits, at, fate);
+        self.nodes[usize::from(sender)].stats.airtime += outcome.busy_until.since(at);
+        self.expect(sender, &outcome, fate);
+        self.resume(sender, &outcome, fate, at);
+        if fate == Fate::Acked {
+            self.draw_ahead(sender);
         }
     }
 
@@ -79,14 +87,15 @@ impl<P: Packet + Copy> Domain<P> {
         // From the last one on, so that steps of one nanosecond come in order without being sorted.
         for sender in senders.iter().rev() {
             let frames = self.attempt(*sender);
-            let end = at + frames.first();
+            let times = self.rates.get(frames.times);
+            let end = at + frames.first(times);
             let stats = &mut self.nodes[usize::from(*sender)].stats;
             stats.collisions += 1;
-            stats.airtime += frames.first();
+            stats.airtime += frames.first(times);
             last = if end == frames_end { last + 1 } else { last };
             (frames_end, last) = if end > frames_end { (end, 1) } else { (frames_end, last) };
             if Some(*sender) != survivor {
-                let settled = end + frames.timeout;
+                let settled = end + times.answer_timeout;
                 self.expect_settled(settled, *sender, false);
                 own.push(Own { node: *sender, start: settled, deaf_until: end });
             }
@@ -114,7 +123,7 @@ impl<P: Packet + Copy> Domain<P> {
         }
         if self.recording {
             for sender in senders.iter().filter(|sender| Some(**sender) != survivor) {
-                self.record(at, *sender, &self.frames(*sender), None);
+                self.record(at, *sender, self.frames(*sender), None);
             }
         }
         self.contention.resume(start, nav, &own);
@@ -124,12 +133,13 @@ impl<P: Packet + Copy> Domain<P> {
     /// One frame of a collision is decoded by its receiver all the same.
     fn survive(&mut self, at: Time, sender: u16, frames_end: Time, own: &mut Vec<Own>) -> Resumes {
         let frames = self.frames(sender);
-        let fate = self.draw_fate(sender, &frames, true);
+        let fate = self.draw_fate(sender, frames, true);
         if self.recording {
-            self.record(at, sender, &frames, Some(fate));
+            self.record(at, sender, frames, Some(fate));
         }
-        let outcome = frames.outcome(&self.waits, at, fate);
-        self.nodes[usize::from(sender)].stats.airtime += outcome.busy_until.since(at + frames.first());
+        let outcome = frames.outcome(self.rates.get(frames.times), &self.waits, at, fate);
+        self.nodes[usize::from(sender)].stats.airtime +=
+            outcome.busy_until.since(at + frames.first(self.rates.get(frames.times)));
         self.expect(sender, &outcome, fate);
         let difs = self.waits.difs;
         let mut resumes = Resumes { busy_until: frames_end, nav: Time::ZERO, start: frames_end + self.waits.eifs };
@@ -166,13 +176,29 @@ impl<P: Packet + Copy> Domain<P> {
         self.frames(sender)
     }
 
-    #[inline]
+    #[inline(always)]
     fn frames(&self, sender: u16) -> Frames {
+        let service = self.nodes[usize::from(sender)].service.as_ref().expect("a sender has a frame");
+        self.frames_of(sender, service.to, service.bytes)
+    }
+
+    /// The first frame that a contender sends next: of what it has in service, or will have when that is over.
+    #[inline]
+    pub(super) fn next_first(&self, sender: u16) -> Span {
         let node = &self.nodes[usize::from(sender)];
-        let service = node.service.as_ref().expect("a sender has a frame");
-        let times = if sender == 0 { self.nodes[usize::from(service.to.0)].times } else { node.times };
-        let rts = self.phy.frame_bytes(service.bytes) > self.params.rts_threshold;
-        Frames::of(self.rates.get(times), service.bytes, rts)
+        let frames = match (&node.service, node.queue.front()) {
+            (Some(Service { drawn: true, .. }), Some(next)) => self.frames_of(sender, next.to, next.packet.bytes()),
+            _ => self.frames(sender),
+        };
+        frames.first(self.rates.get(frames.times))
+    }
+
+    #[inline(always)]
+    fn frames_of(&self, sender: u16, to: NodeId, bytes: u32) -> Frames {
+        let station = if sender == 0 { to.0 } else { sender };
+        let rts = self.phy.frame_bytes(bytes) > self.params.rts_threshold;
+        let times = self.nodes[usize::from(station)].times;
+        Frames { data: self.rates.get(times).data(bytes), rts, times }
     }
 
     #[inline]
@@ -199,13 +225,13 @@ impl<P: Packet + Copy> Domain<P> {
 
     /// Draws which frame of an exchange is lost first; `captured`: the one that contends is known to arrive.
     #[inline]
-    fn draw_fate(&mut self, sender: u16, frames: &Frames, captured: bool) -> Fate {
+    fn draw_fate(&mut self, sender: u16, frames: Frames, captured: bool) -> Fate {
         let station = if sender == 0 { self.receiver(sender) } else { sender };
         let node = &self.nodes[usize::from(station)];
         let (up, down) = (node.loss_up, node.loss_down);
         let (there, back) = if sender == 0 { (down, up) } else { (up, down) };
         let mut lost = |probability: f64| probability > 0.0 && self.channel.chance(probability);
-        if frames.rts.is_some() {
+        if frames.rts {
             if !captured && lost(there) {
                 return Fate::RtsLost;
             }
@@ -213,7 +239,7 @@ impl<P: Packet + Copy> Domain<P> {
                 return Fate::CtsLost;
             }
         }
-        let sure = captured && frames.rts.is_none();
+        let sure = captured && !frames.rts;
         if !sure && lost(there) {
             return Fate::DataLost;
         }
