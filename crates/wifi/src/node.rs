@@ -41,8 +41,6 @@ pub struct Service<P> {
     pub to: NodeId,
     /// It reached its receiver; repetitions after that are duplicates, which the receiver removes.
     pub delivered: bool,
-    /// Its ACK is sure to come, and the backoff after it is drawn already.
-    pub drawn: bool,
 }
 
 /// See the module. The access point's air times and loss fields are not used: each station holds both directions.
@@ -129,7 +127,7 @@ impl<P: Packet + Copy> Node<P> {
                 Some(service) => {
                     service.packet = *packet;
                     (service.bytes, service.attempts) = (packet.bytes(), 0);
-                    (service.to, service.delivered, service.drawn) = (*to, false, false);
+                    (service.to, service.delivered) = (*to, false);
                 }
                 none => *none = Some(Service::new(*packet, *to)),
             },
@@ -158,6 +156,6 @@ impl<P: Packet + Copy> Node<P> {
 impl<P: Packet> Service<P> {
     pub fn new(packet: P, to: NodeId) -> Self {
         let bytes = packet.bytes();
-        Self { packet, bytes, attempts: 0, to, delivered: false, drawn: false }
+        Self { packet, bytes, attempts: 0, to, delivered: false }
     }
 }

@@ -65,6 +65,28 @@ impl Step {
     }
 }
 
+/// An exchange that is sure to end with its ACK, while no other step is pending: nobody can come between its two steps, and
+/// the backoff that follows it is drawn when it begins. Nearly every exchange is one, so it has a place of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Sure {
+    /// The next step; [`Time::MAX`]: there is no such exchange.
+    pub at: Time,
+    /// The end of the ACK.
+    pub settled: Time,
+    pub node: u16,
+    /// The data frame has ended: `at` is `settled`.
+    pub delivered: bool,
+}
+
+impl Sure {
+    pub const NONE: Self = Self { at: Time::MAX, settled: Time::MAX, node: 0, delivered: true };
+
+    #[inline]
+    pub fn is_of(&self, node: u16) -> bool {
+        self.at != Time::MAX && self.node == node
+    }
+}
+
 /// The first step in a place of its own, since mostly there is no other.
 #[derive(Clone, Debug)]
 pub struct Agenda {
@@ -102,6 +124,11 @@ impl Agenda {
         self.rest[at] = later;
     }
 
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.first.at == Time::MAX
+    }
+
     /// When the first one is due; [`Time::MAX`]: there is none.
     #[inline]
     pub fn first_at(&self) -> Time {
@@ -112,12 +139,6 @@ impl Agenda {
     #[inline]
     pub fn first_is_seen(&self) -> bool {
         self.first.is_seen()
-    }
-
-    /// The node of the only step there is.
-    #[inline]
-    pub fn sole_node(&self) -> Option<u16> {
-        (self.first.at != Time::MAX && self.rest.is_empty()).then(|| self.first.node())
     }
 
     /// The first one, if it is due at or before `limit`.

@@ -38,7 +38,7 @@ use crate::phy::{Phy, Rate};
 use crate::random::Stream;
 use crate::snapshot::Snapshot;
 use crate::times::{Rates, Waits};
-use agenda::{Agenda, Due};
+use agenda::{Agenda, Due, Sure};
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -49,6 +49,8 @@ pub struct Domain<P> {
     rates: Rates,
     nodes: Vec<Node<P>>,
     contention: Contention,
+    /// Beside a sure exchange nothing stands in the agenda.
+    sure: Sure,
     agenda: Agenda,
     /// What happened during [`Self::on_packet`]; otherwise events are handed out as they happen.
     events: VecDeque<Event<P>>,
@@ -90,6 +92,7 @@ impl<P: Packet + Copy> Domain<P> {
             phy,
             rates,
             nodes,
+            sure: Sure::NONE,
             agenda: Agenda::new(),
             events: VecDeque::with_capacity(8),
             clock: Time::ZERO,
@@ -115,7 +118,7 @@ impl<P: Packet + Copy> Domain<P> {
             self.contend(from.0, now);
         } else if let Err(refused) = node.queue.push(now, Addressed { packet, to }) {
             self.refuse(now, from, refused.packet);
-        } else if node.queue.len() == 1 && node.service.as_ref().is_some_and(|s| s.drawn) {
+        } else if node.queue.len() == 1 && self.sure.is_of(from.0) {
             self.contention.enlist(from.0);
         }
     }
@@ -129,7 +132,9 @@ impl<P: Packet + Copy> Domain<P> {
     /// Whether [`Self::advance`] has something to commit.
     #[inline]
     fn is_due(&self, limit: Time) -> bool {
-        self.agenda.first_at() <= limit || (self.contention.earliest() <= limit && self.contention.next() <= limit)
+        self.sure.at <= limit
+            || self.agenda.first_at() <= limit
+            || (self.contention.earliest() <= limit && self.contention.next() <= limit)
     }
 
     /// What happens up to `limit` is handed out later. Out of line: mostly an arrival finds everything committed.
@@ -169,11 +174,10 @@ impl<P: Packet + Copy> Domain<P> {
         if let Some(event) = self.events.front() {
             return Some(event.at());
         }
-        let earliest = self.contention.earliest();
-        if self.agenda.first_is_seen() && self.agenda.first_at() <= earliest {
-            return Some(self.agenda.first_at());
+        if !self.sure.delivered {
+            return Some(self.sure.at);
         }
-        if self.is_plain()
+        if self.agenda.is_empty()
             && let Some((start, node)) = self.contention.sole()
         {
             return Some(start + self.next_first(node));
@@ -181,19 +185,12 @@ impl<P: Packet + Copy> Domain<P> {
         self.next_deadline_at_least()
     }
 
-    /// Nothing is pending, or only that a sender learns of its ACK, the backoff after it drawn already.
-    #[inline]
-    fn is_plain(&self) -> bool {
-        if self.agenda.first_at() == Time::MAX {
-            return true;
-        }
-        let Some(node) = self.agenda.sole_node() else { return false };
-        self.nodes[usize::from(node)].service.as_ref().is_some_and(|service| service.drawn)
-    }
-
     /// While steps are pending, nothing that follows from them is seen before the shortest frame after them.
     fn next_deadline_at_least(&self) -> Option<Time> {
-        let (first, earliest) = (self.agenda.first_at(), self.contention.earliest());
+        let (first, earliest) = (self.agenda.first_at().min(self.sure.at), self.contention.earliest());
+        if self.agenda.first_is_seen() && first <= earliest {
+            return Some(first);
+        }
         let start = if first > earliest { self.contention.next() } else { Time::MAX };
         if first == Time::MAX {
             return (start != Time::MAX).then(|| start + self.waits.shortest);
@@ -251,6 +248,12 @@ impl<P: Packet + Copy> Domain<P> {
     /// Commits what comes next, if it is due at or before `limit`.
     #[inline]
     fn advance(&mut self, limit: Time) -> Advance<P> {
+        if self.sure.at != Time::MAX {
+            if self.sure.at > limit {
+                return Advance::Idle;
+            }
+            return self.advance_sure();
+        }
         let step_at = self.agenda.first_at();
         // What an exchange leads to falls before anybody may send again, mostly: then nobody's counter need be asked.
         if step_at > self.contention.earliest() {
@@ -273,6 +276,22 @@ impl<P: Packet + Copy> Domain<P> {
             }
             Due::Settle { acked } => self.settle(step.at, step.node(), acked),
         }
+    }
+
+    /// The data frame of the sure exchange ends, or its ACK.
+    #[inline]
+    fn advance_sure(&mut self) -> Advance<P> {
+        let Sure { at, settled, node, delivered } = self.sure;
+        self.clock = self.clock.max(at);
+        if !delivered {
+            (self.sure.at, self.sure.delivered) = (settled, true);
+            return self.deliver(at, node);
+        }
+        self.sure.at = Time::MAX;
+        let sender = &mut self.nodes[usize::from(node)];
+        sender.cw = sender.cw_min;
+        sender.serve_next(at);
+        Advance::Unseen
     }
 
     /// A node whose first frame has just arrived.
@@ -318,12 +337,8 @@ impl<P: Packet + Copy> Domain<P> {
                 advance = Advance::Event(Event::Dropped { at, node, place, packet: service.packet });
             }
         }
-        let drawn = sender.service.as_ref().is_some_and(|s| s.drawn);
         sender.cw = sender.cw_min;
         sender.serve_next(at);
-        if drawn {
-            return advance;
-        }
         let contends = sender.service.is_some();
         self.draw_backoff(node, contends);
         advance
@@ -335,9 +350,6 @@ impl<P: Packet + Copy> Domain<P> {
         let sender = &mut self.nodes[usize::from(node)];
         let slots = sender.backoff.below(self.waits.backoff_values(sender.cw_min));
         let contends = !sender.queue.is_empty();
-        if let Some(service) = &mut sender.service {
-            service.drawn = true;
-        }
         self.contention.draw(node, slots, contends);
     }
 

@@ -4,7 +4,7 @@ use lasthop_core::packet::Packet;
 use lasthop_core::units::{Span, Time};
 
 use super::Domain;
-use super::agenda::Step;
+use super::agenda::{Step, Sure};
 use super::exchange::{Fate, Frames, Outcome};
 use crate::contention::Own;
 use crate::medium::NodeId;
@@ -35,15 +35,18 @@ impl<P: Packet + Copy> Domain<P> {
     fn alone(&mut self, at: Time, sender: u16) {
         let frames = self.attempt(sender);
         let fate = self.draw_fate(sender, frames, false);
-        if fate == Fate::Acked && !self.recording {
-            let outcome = frames.outcome(self.rates.get(frames.times), &self.waits, at, Fate::Acked);
-            self.nodes[usize::from(sender)].stats.airtime += outcome.busy_until.since(at);
-            self.expect(sender, &outcome, Fate::Acked);
-            self.resume(sender, &outcome, Fate::Acked, at);
-            self.draw_ahead(sender);
-            return;
+        if fate != Fate::Acked || !self.agenda.is_empty() {
+            return self.exchange(at, sender, fate);
         }
-        self.exchange(at, sender, fate);
+        if self.recording {
+            self.record(at, sender, frames, Some(fate));
+        }
+        let outcome = frames.outcome(self.rates.get(frames.times), &self.waits, at, Fate::Acked);
+        self.nodes[usize::from(sender)].stats.airtime += outcome.busy_until.since(at);
+        let at_receiver = outcome.busy_until - self.rates.get(frames.times).answer - self.waits.sifs;
+        self.sure = Sure { at: at_receiver, settled: outcome.settled, node: sender, delivered: false };
+        self.resume(sender, &outcome, Fate::Acked, at);
+        self.draw_ahead(sender);
     }
 
     /// After an exchange that began at `at`, everybody counts slots again.
@@ -58,7 +61,7 @@ impl<P: Packet + Copy> Domain<P> {
         }
     }
 
-    /// An exchange in which something is lost. Apart from the rest, and reckoning the frames once more, so that what
+    /// An exchange in which something is lost, or while colliders still wait. Apart from the rest, and reckoning the frames once more, so that what
     /// happens nearly always stays in registers.
     #[inline(never)]
     fn exchange(&mut self, at: Time, sender: u16, fate: Fate) {
@@ -70,9 +73,6 @@ impl<P: Packet + Copy> Domain<P> {
         self.nodes[usize::from(sender)].stats.airtime += outcome.busy_until.since(at);
         self.expect(sender, &outcome, fate);
         self.resume(sender, &outcome, fate, at);
-        if fate == Fate::Acked {
-            self.draw_ahead(sender);
-        }
     }
 
     /// Several senders.
@@ -186,8 +186,8 @@ impl<P: Packet + Copy> Domain<P> {
     #[inline]
     pub(super) fn next_first(&self, sender: u16) -> Span {
         let node = &self.nodes[usize::from(sender)];
-        let frames = match (&node.service, node.queue.front()) {
-            (Some(Service { drawn: true, .. }), Some(next)) => self.frames_of(sender, next.to, next.packet.bytes()),
+        let frames = match node.queue.front() {
+            Some(next) if self.sure.is_of(sender) => self.frames_of(sender, next.to, next.packet.bytes()),
             _ => self.frames(sender),
         };
         frames.first(self.rates.get(frames.times))
