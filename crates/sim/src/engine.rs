@@ -256,11 +256,11 @@ impl<'a, 'o> Engine<'a, 'o> {
                 if to == NodeId::ACCESS_POINT && self.control.is_some() {
                     self.leave_air(now, packet);
                 } else if to == NodeId::ACCESS_POINT {
-                    self.at_access_point(now, packet);
+                    self.at_access_point(now, &packet);
                 } else {
                     debug_assert_eq!(from, NodeId::ACCESS_POINT);
                     self.left_access_point(&packet);
-                    self.arrive(now, packet);
+                    self.arrive(now, &packet);
                 }
             }
             wifi::Event::Dropped { node, place, packet, .. } => {
@@ -272,7 +272,7 @@ impl<'a, 'o> Engine<'a, 'o> {
                     (wifi::Place::Queue, NodeId::ACCESS_POINT) => Place::ApQueue,
                     (wifi::Place::Queue, _) => Place::StationQueue,
                 };
-                self.lose(packet, place);
+                self.lose(&packet, place);
             }
         }
         true
@@ -297,11 +297,11 @@ impl<'a, 'o> Engine<'a, 'o> {
 
     /// Packets arrive at the far end of a wire, where `take` has them.
     #[inline(always)]
-    fn on_wire(&mut self, now: Time, wire: usize, source: SourceId, take: impl Fn(&mut Self, Time, SimPacket)) {
+    fn on_wire(&mut self, now: Time, wire: usize, source: SourceId, take: impl Fn(&mut Self, Time, &SimPacket)) {
         let mut next = Some(now);
         while next == Some(now) {
             let Some((_, packet)) = self.wires.link(wire).poll(now) else { break };
-            take(self, now, packet);
+            take(self, now, &packet);
             next = self.wires.link(wire).next_deadline();
         }
         match next {
@@ -328,7 +328,7 @@ impl<'a, 'o> Engine<'a, 'o> {
             window: 0,
             flags: schedule.flags,
         };
-        self.send(now, packet);
+        self.send(now, &packet);
     }
 
     /// The sender's own time has come: to begin, to stop, or by its timer.
@@ -348,7 +348,7 @@ impl<'a, 'o> Engine<'a, 'o> {
             && let Some(segment) = connection.sender.poll(now)
         {
             let packet = connection.data(now, flow as u32, &segment);
-            self.send(now, packet);
+            self.send(now, &packet);
         }
         let Running { source, stop, play: Play::Tcp(connection), .. } = &mut self.flows[flow] else { return };
         let stop = *stop;
@@ -374,7 +374,7 @@ impl<'a, 'o> Engine<'a, 'o> {
         {
             let packet = connection.ack(now, flow as u32, &ack, &mut self.sacks);
             self.tracer.on_offer(flow, ack.window_bytes);
-            self.send(now, packet);
+            self.send(now, &packet);
         }
         let Running { source, play: Play::Tcp(connection), .. } = &self.flows[flow] else { return };
         let own = SourceId(source.0 + 1);
@@ -386,16 +386,16 @@ impl<'a, 'o> Engine<'a, 'o> {
     }
 
     /// A host hands a packet to its network interface.
-    fn send(&mut self, now: Time, packet: SimPacket) {
+    fn send(&mut self, now: Time, packet: &SimPacket) {
         if !packet.has(flag::BACK) {
             self.flows[packet.flow as usize].meter.on_sent(now);
         }
-        match self.routes[packet.flow as usize].origin(&packet) {
+        match self.routes[packet.flow as usize].origin(packet) {
             HostId::Server(i) if self.wires.gathers() => self.onto_gathered(now, WireId::FromServer(i as u32), packet),
             HostId::Server(i) => self.onto_pair(now, WireId::FromServer(i as u32), packet),
             HostId::Station(i) => {
                 self.air_moved = true;
-                self.air.on_packet(now, NodeId(i as u16 + 1), NodeId::ACCESS_POINT, packet);
+                self.air.on_packet(now, NodeId(i as u16 + 1), NodeId::ACCESS_POINT, *packet);
             }
             HostId::AccessPoint => self.at_access_point(now, packet),
         }
@@ -406,29 +406,29 @@ impl<'a, 'o> Engine<'a, 'o> {
     }
 
     #[inline]
-    fn onto_wire(&mut self, now: Time, wire: WireId, packet: SimPacket) {
+    fn onto_wire(&mut self, now: Time, wire: WireId, packet: &SimPacket) {
         self.onto(now, self.wires.index(wire), packet);
     }
 
     /// The same with the wire's place known.
-    fn onto(&mut self, now: Time, index: usize, packet: SimPacket) {
+    fn onto(&mut self, now: Time, index: usize, packet: &SimPacket) {
         let link = self.wires.link(index);
         let idle = link.next_deadline().is_none();
-        match link.on_packet(now, packet) {
+        match link.on_packet(now, *packet) {
             Ok(()) if idle => {
                 if let Some(at) = link.next_deadline() {
                     self.sources.set(SourceId(index as u32), at);
                 }
             }
             Ok(()) => {}
-            Err(refused) => self.lose_on_wire(refused),
+            Err(refused) => self.lose_on_wire(&refused),
         }
     }
 
     /// Onto the first of two wires in a row; where nothing else can come between, what becomes of the packet on both is
     /// reckoned at once. What would come to W0 after the end stays on its way.
-    fn onto_pair(&mut self, now: Time, first: WireId, packet: SimPacket) {
-        let Some(second) = self.wires.straight_on(first, self.destination(&packet)) else {
+    fn onto_pair(&mut self, now: Time, first: WireId, packet: &SimPacket) {
+        let Some(second) = self.wires.straight_on(first, self.destination(packet)) else {
             return self.onto_wire(now, first, packet);
         };
         let first = self.wires.index(first);
@@ -444,7 +444,7 @@ impl<'a, 'o> Engine<'a, 'o> {
     fn gather(&mut self, now: Time, line: usize) {
         while let Some((at_w0, packet)) = self.wires.next_at_w0(now) {
             if let Err(refused) = self.wires.link(line).on_packet(at_w0, packet) {
-                self.lose_on_wire(refused);
+                self.lose_on_wire(&refused);
             }
         }
     }
@@ -461,19 +461,19 @@ impl<'a, 'o> Engine<'a, 'o> {
     }
 
     /// Onto the wire of one of a few servers.
-    fn onto_gathered(&mut self, now: Time, wire: WireId, packet: SimPacket) {
+    fn onto_gathered(&mut self, now: Time, wire: WireId, packet: &SimPacket) {
         let index = self.wires.index(wire);
         let link = self.wires.link(index);
         let idle = link.next_deadline().is_none();
-        match link.on_packet(now, packet) {
+        match link.on_packet(now, *packet) {
             Ok(()) if idle => self.foretell_line(SourceId(self.wires.index(WireId::LineDown) as u32)),
             Ok(()) => {}
-            Err(refused) => self.lose_on_wire(refused),
+            Err(refused) => self.lose_on_wire(&refused),
         }
     }
 
-    fn at_w0(&mut self, now: Time, packet: SimPacket) {
-        match self.destination(&packet) {
+    fn at_w0(&mut self, now: Time, packet: &SimPacket) {
+        match self.destination(packet) {
             HostId::Server(i) => self.onto_wire(now, WireId::ToServer(i as u32), packet),
             _ if self.wires.has_line() => self.onto_wire(now, WireId::LineDown, packet),
             _ => self.at_access_point(now, packet),
@@ -481,8 +481,8 @@ impl<'a, 'o> Engine<'a, 'o> {
     }
 
     /// The access point forwards.
-    fn at_access_point(&mut self, now: Time, packet: SimPacket) {
-        match self.destination(&packet) {
+    fn at_access_point(&mut self, now: Time, packet: &SimPacket) {
+        match self.destination(packet) {
             HostId::AccessPoint => self.arrive(now, packet),
             HostId::Station(i) => self.onto_air(now, NodeId(i as u16 + 1), packet),
             HostId::Server(_) if self.wires.has_line() => self.onto_pair(now, WireId::LineUp, packet),
@@ -490,7 +490,8 @@ impl<'a, 'o> Engine<'a, 'o> {
         }
     }
 
-    fn onto_air(&mut self, now: Time, station: NodeId, mut packet: SimPacket) {
+    fn onto_air(&mut self, now: Time, station: NodeId, packet: &SimPacket) {
+        let mut packet = *packet;
         if self.control.is_some() {
             self.pass_control(now, Direction::ToStation, &mut packet);
         }
@@ -513,7 +514,7 @@ impl<'a, 'o> Engine<'a, 'o> {
 
     fn leave_air(&mut self, now: Time, mut packet: SimPacket) {
         self.pass_control(now, Direction::ToRemote, &mut packet);
-        self.at_access_point(now, packet);
+        self.at_access_point(now, &packet);
     }
 
     fn pass_control(&mut self, now: Time, direction: Direction, packet: &mut SimPacket) {
@@ -530,7 +531,7 @@ impl<'a, 'o> Engine<'a, 'o> {
     }
 
     /// The packet is where it should be.
-    fn arrive(&mut self, now: Time, packet: SimPacket) {
+    fn arrive(&mut self, now: Time, packet: &SimPacket) {
         let index = packet.flow as usize;
         let Running { meter, play, .. } = &mut self.flows[index];
         match play {
@@ -538,17 +539,17 @@ impl<'a, 'o> Engine<'a, 'o> {
                 let bytes = packet.bytes();
                 meter.on_delivered(packet.sent, now, bytes, bytes.saturating_sub(SMALLEST_UDP as u32));
                 if self.tracer.is_on() {
-                    self.tracer.on_delivered(now, &packet, &mut self.options.trace, &mut self.failed);
+                    self.tracer.on_delivered(now, packet, &mut self.options.trace, &mut self.failed);
                 }
             }
             Play::Tcp(connection) if packet.has(flag::BACK) => {
-                let ack = connection.acknowledgment(&packet, &mut self.sacks);
+                let ack = connection.acknowledgment(packet, &mut self.sacks);
                 connection.sender.on_ack(now, &ack);
                 self.tracer.on_window(index, ack.window_bytes);
                 self.speak(now, index);
             }
             Play::Tcp(connection) => {
-                let fresh = connection.receiver.on_segment(now, &Connection::segment(&packet));
+                let fresh = connection.receiver.on_segment(now, &Connection::segment(packet));
                 meter.on_delivered(packet.sent, now, packet.bytes(), fresh);
                 if let Some(limit) = self.clamp.as_mut().and_then(|clamp| clamp.on_segment(now, index, fresh)) {
                     connection.receiver.set_limit(Some(limit));
@@ -562,11 +563,11 @@ impl<'a, 'o> Engine<'a, 'o> {
     }
 
     #[cold]
-    fn lose_on_wire(&mut self, packet: SimPacket) {
+    fn lose_on_wire(&mut self, packet: &SimPacket) {
         self.lose(packet, Place::Wired);
     }
 
-    fn lose(&mut self, packet: SimPacket, place: Place) {
+    fn lose(&mut self, packet: &SimPacket, place: Place) {
         if packet.has(flag::BACK) {
             let _ = self.sacks.take(packet.sack);
         } else {
