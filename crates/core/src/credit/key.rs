@@ -2,27 +2,20 @@
 //!
 //! ```text
 //! h = mix(..mix(mix(secret ^ w_0) ^ w_1).. ^ w_4)
-//! w = source (2 words), destination (2 words), protocol | source port << 16 | destination port << 32
+//! w = source (2 words), destination (2 words), protocol | source port << 16 | destination port << 32,
+//!     as they are in packets towards the station; of packets from it, the other way round
 //! mix(x) = y ^ y >> 29, y = (x ^ x >> 32) * 0x9e3779b97f4a7c15 mod 2^64
 //! ```
 //!
 //! Addresses are 16 bytes in network order (IPv4 as `::ffff:a.b.c.d`), two big-endian words. Ports are 0 where there are
-//! none, and where a flow is all that two hosts exchange. Each direction is a flow of its own.
+//! none, and where a flow is all that two hosts exchange. Both directions have one key, as in a NAT's table, so that what a
+//! station sends can be charged to the account that its answers are sent from.
 //!
 //! By chance two of 65,536 flows share a key once in 10^10; they are one flow then, and that is all. The secret is drawn
 //! by the host when it starts, lest somebody far away choose addresses to make many do so.
 
+use crate::packet::{Direction, FlowKind};
 use crate::wire::Parsed;
-
-/// What counts as one flow.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum FlowKind {
-    /// Addresses, ports and protocol: as a NAT sees flows.
-    #[default]
-    Connection,
-    /// Source, destination and protocol, as CHAP's own queue discipline had it: six connections of a web page are one.
-    Hosts,
-}
 
 /// One step of the hash.
 #[inline]
@@ -32,13 +25,17 @@ pub const fn mix(x: u64) -> u64 {
     y ^ y >> 29
 }
 
-/// The key of a packet; frames without believable addresses have one key together.
+/// The key of a packet that goes in `direction`; frames without believable addresses have one key together.
 #[must_use]
-pub fn of(parsed: &Parsed, kind: FlowKind, secret: u64) -> u64 {
+pub fn of(parsed: &Parsed, direction: Direction, kind: FlowKind, secret: u64) -> u64 {
     let (source, destination, ports) = match parsed {
         Parsed::Tcp(tcp) => (tcp.source.address, tcp.destination.address, (tcp.source.port, tcp.destination.port)),
         Parsed::Udp(udp) => (udp.source.address, udp.destination.address, (udp.source.port, udp.destination.port)),
         Parsed::Other(other) => (other.source, other.destination, (0, 0)),
+    };
+    let (source, destination, ports) = match direction {
+        Direction::ToStation => (source, destination, ports),
+        Direction::ToRemote => (destination, source, (ports.1, ports.0)),
     };
     let ports = match kind {
         FlowKind::Connection => u64::from(ports.0) << 16 | u64::from(ports.1) << 32,
@@ -58,7 +55,9 @@ fn words(address: [u8; 16]) -> [u64; 2] {
 mod tests {
     use super::*;
     use crate::wire::build::{Frame, Segment, v4};
-    use crate::wire::{Endpoint, Link, parse};
+    use crate::wire::{Endpoint, Link, TcpFields, parse};
+
+    const DOWN: Direction = Direction::ToStation;
 
     fn frame(source_port: u16, destination_port: u16) -> Parsed {
         let source = Endpoint { address: v4([203, 0, 113, 5]), port: source_port };
@@ -70,9 +69,20 @@ mod tests {
     fn connections_differ_by_port_and_hosts_do_not() {
         let (a, b) = (frame(443, 50_000), frame(443, 50_001));
         assert!(matches!(a, Parsed::Tcp(_)));
-        assert_ne!(of(&a, FlowKind::Connection, 1), of(&b, FlowKind::Connection, 1));
-        assert_eq!(of(&a, FlowKind::Hosts, 1), of(&b, FlowKind::Hosts, 1));
-        assert_ne!(of(&a, FlowKind::Connection, 1), of(&a, FlowKind::Connection, 2));
+        assert_ne!(of(&a, DOWN, FlowKind::Connection, 1), of(&b, DOWN, FlowKind::Connection, 1));
+        assert_eq!(of(&a, DOWN, FlowKind::Hosts, 1), of(&b, DOWN, FlowKind::Hosts, 1));
+        assert_ne!(of(&a, DOWN, FlowKind::Connection, 1), of(&a, DOWN, FlowKind::Connection, 2));
+    }
+
+    #[test]
+    fn both_directions_of_a_connection_have_one_key() {
+        let Parsed::Tcp(tcp) = frame(443, 50_000) else { panic!("a segment") };
+        let back = TcpFields { source: tcp.destination, destination: tcp.source, ..tcp };
+        let key = of(&Parsed::Tcp(tcp), DOWN, FlowKind::Connection, 0x5eed);
+        assert_eq!(of(&Parsed::Tcp(back), Direction::ToRemote, FlowKind::Connection, 0x5eed), key);
+        // With big integers elsewhere, by the formula above.
+        assert_eq!(key, 0x19df_6c1b_bc58_0135);
+        assert_eq!(of(&Parsed::Tcp(tcp), DOWN, FlowKind::Hosts, 0x5eed), 0x3aea_9461_83bd_85dc);
     }
 
     #[test]
@@ -84,7 +94,7 @@ mod tests {
             packet[16..20].copy_from_slice(&[192, 168, 1, last]);
             parse(&packet, Link::Ip)
         };
-        let key = |last| of(&ping(last), FlowKind::Connection, 7);
+        let key = |last| of(&ping(last), DOWN, FlowKind::Connection, 7);
         assert!(matches!(ping(1), Parsed::Other(_)));
         assert_ne!(key(1), key(2));
         assert_eq!(key(1), key(1));
