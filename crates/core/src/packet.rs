@@ -1,8 +1,20 @@
 //! What queues, air and schedulers need to know of a packet.
 
+use crate::credit::key::mix;
+
 /// Names a flow within one host; the host chooses the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FlowId(pub u32);
+
+/// What counts as one flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum FlowKind {
+    /// Addresses, ports and protocol: as a NAT sees flows.
+    #[default]
+    Connection,
+    /// Source, destination and protocol, as CHAP's own queue discipline had it: six connections of a web page are one.
+    Hosts,
+}
 
 /// In the simulator a small Copy struct of header fields; in the emulator and the userspace datapath an index into
 /// a frame arena.
@@ -13,6 +25,15 @@ pub trait Packet {
     fn bytes(&self) -> u32;
     /// Late is as bad as lost: games, calls, live video. What may be treated by class of traffic asks this.
     fn is_realtime(&self) -> bool {
+        false
+    }
+    /// What queues with a queue per flow tell flows apart by; the same for both directions of a connection.
+    fn key(&self, kind: FlowKind) -> u64 {
+        let _ = kind;
+        mix(u64::from(self.flow().0) + 1)
+    }
+    /// Tells its receiver of congestion in place of a drop (RFC 3168, CE). False: its ends do not understand that.
+    fn mark_ce(&mut self) -> bool {
         false
     }
 }

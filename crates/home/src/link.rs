@@ -183,6 +183,7 @@ impl<P: Packet> Link<P> {
             mean_packets: (total_s - to_come_s).max(0.0) / now.since(*made).as_secs_f64().max(1e-9),
             max_packets: *max_packets,
             dropped: *dropped,
+            marked: 0,
             mean_sojourn_ms: total_s * 1e3 / packets.max(1) as f64,
             p99_sojourn_ms: p99.as_millis_f64(),
         }

@@ -37,8 +37,10 @@ pub struct Snapshot {
     pub mean_packets: f64,
     /// Most packets held at once.
     pub max_packets: usize,
-    /// Packets refused because the queue was full.
+    /// Packets refused or thrown out.
     pub dropped: u64,
+    /// Packets marked (ECN) in place of a drop.
+    pub marked: u64,
     /// Mean time in the queue of the packets that left it, ms.
     pub mean_sojourn_ms: f64,
     /// 99th percentile of the same, ms.
@@ -126,6 +128,7 @@ impl<P: Packet> Fifo<P> {
             mean_packets: (self.sojourn.sum_ns() + held) as f64 / age as f64,
             max_packets: self.max_packets,
             dropped: self.dropped,
+            marked: 0,
             mean_sojourn_ms: self.sojourn.mean().map_or(0.0, Span::as_millis_f64),
             p99_sojourn_ms: self.sojourn.quantile(0.99).map_or(0.0, Span::as_millis_f64),
         }

@@ -1,3 +1,17 @@
-//! Queue disciplines of the last hop.
+//! Queue disciplines of the last hop, each on its own and all behind [`Queue`].
 
+pub mod codel;
+pub mod drr;
 pub mod fifo;
+pub mod figures;
+pub mod flow_queues;
+pub mod fq_codel;
+pub mod packets;
+mod queue;
+pub mod red;
+#[cfg(test)]
+mod tests;
+pub mod turns;
+
+pub use fifo::Snapshot;
+pub use queue::{Discipline, Other, Queue};

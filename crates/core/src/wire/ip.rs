@@ -43,7 +43,8 @@ pub(super) struct Transport {
 
 impl Transport {
     pub fn refuse(&self, reason: Reason) -> Other {
-        Other { reason, ip_bytes: self.ip_bytes, protocol: self.protocol }
+        let Self { source, destination, protocol, ip_bytes, .. } = *self;
+        Other { reason, ip_bytes, protocol, source, destination }
     }
 
     /// IP bytes with the headers that merging left out.

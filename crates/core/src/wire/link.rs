@@ -24,7 +24,7 @@ pub(super) struct IpStart {
 }
 
 pub(super) const fn refuse(reason: Reason) -> Other {
-    Other { reason, ip_bytes: 0, protocol: protocol::UNKNOWN }
+    Other { reason, ip_bytes: 0, protocol: protocol::UNKNOWN, source: [0; 16], destination: [0; 16] }
 }
 
 /// Steps over Ethernet, up to two tags, and PPPoE.

@@ -87,6 +87,10 @@ pub struct Other {
     pub ip_bytes: u32,
     /// The IP protocol carried, as far as it is known; [`protocol::UNKNOWN`] otherwise.
     pub protocol: u8,
+    /// IPv6, or IPv4 as `::ffff:a.b.c.d`; zeros when the IP header itself cannot be believed.
+    pub source: [u8; 16],
+    /// Likewise.
+    pub destination: [u8; 16],
 }
 
 impl Parsed {

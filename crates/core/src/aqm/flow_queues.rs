@@ -1,0 +1,131 @@
+//! Queues of flows, told apart by a hash, each under CoDel, served in turns by bytes: the inside of FQ-CoDel.
+
+use super::codel::{self, Law, Popped, Verdict};
+use super::figures::Figures;
+use super::packets::{List, Packets};
+use super::turns::Turns;
+use crate::credit::key::mix;
+use crate::packet::Packet;
+use crate::units::Time;
+
+/// How flows are queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Params {
+    /// Of each flow's queue.
+    pub codel: codel::Params,
+    /// IP bytes that a flow may send per turn. 1514: a full Ethernet frame (RFC 8290 5.2.4).
+    pub quantum: u32,
+    /// Number of queues that flows are hashed into. 1024 (RFC 8290 5.2.5).
+    pub flows: u32,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { codel: codel::Params::default(), quantum: 1514, flows: 1024 }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Queue {
+    law: Law,
+    list: List,
+    bytes: u64,
+}
+
+/// See the module. The packets and the figures are the owner's.
+#[derive(Clone, Debug)]
+pub struct FlowQueues {
+    params: Params,
+    /// As many as were needed so far.
+    queues: Vec<Queue>,
+    turns: Turns,
+    packets: usize,
+}
+
+impl FlowQueues {
+    /// Empty ones.
+    #[must_use]
+    pub fn new(params: Params) -> Self {
+        Self { params, queues: Vec::new(), turns: Turns::default(), packets: 0 }
+    }
+
+    /// Takes a packet.
+    pub fn enqueue<P: Packet>(&mut self, now: Time, packet: P, key: u64, packets: &mut Packets<P>) {
+        let number = ((u128::from(mix(key)) * u128::from(self.params.flows.max(1))) >> 64) as usize;
+        if self.queues.len() <= number {
+            let empty = Queue { law: Law::default(), list: List::EMPTY, bytes: 0 };
+            self.queues.resize(number + 1, empty);
+        }
+        let queue = &mut self.queues[number];
+        queue.bytes += u64::from(packet.bytes());
+        packets.push(&mut queue.list, now, packet);
+        self.packets += 1;
+        self.turns.come(number as u32, i64::from(self.params.quantum));
+    }
+
+    /// The packet to be sent; those that CoDel drops first go to `lose`.
+    pub fn dequeue<P: Packet>(
+        &mut self,
+        now: Time,
+        packets: &mut Packets<P>,
+        figures: &mut Figures,
+        lose: &mut impl FnMut(P),
+    ) -> Option<P> {
+        let quantum = i64::from(self.params.quantum.max(1));
+        while let Some(number) = self.turns.next(quantum) {
+            let Queue { law, list, bytes } = &mut self.queues[number as usize];
+            let held = &mut self.packets;
+            let pop = || {
+                let (arrived, packet) = packets.pop(list)?;
+                *bytes -= u64::from(packet.bytes());
+                *held -= 1;
+                Some(Popped { arrived, packet, left_bytes: *bytes })
+            };
+            let head = law.dequeue(&self.params.codel, now, pop, |verdict| match verdict {
+                Verdict::Dropped(arrived, packet) => {
+                    figures.on_drop(now, arrived, packet.bytes());
+                    lose(packet);
+                }
+                Verdict::Marked => figures.on_mark(),
+            });
+            let Some(Popped { arrived, packet, .. }) = head else {
+                self.turns.go(number);
+                continue;
+            };
+            self.turns.charge(number, i64::from(packet.bytes()));
+            figures.on_dequeue(now, arrived, packet.bytes());
+            return Some(packet);
+        }
+        None
+    }
+
+    /// The longest queue in bytes: its number and its length. It asks every flow that has packets.
+    #[must_use]
+    pub fn longest(&self) -> Option<(u32, u64)> {
+        // Of equal ones the first in turn, lest the order of asking matter.
+        let bytes = |number: u32| self.queues[number as usize].bytes;
+        let longer = |a: u32, b: u32| if bytes(b) > bytes(a) { b } else { a };
+        self.turns.iter().reduce(longer).map(|number| (number, bytes(number)))
+    }
+
+    /// The head of a queue, to be dropped; with its arrival.
+    pub fn take_head<P: Packet>(&mut self, number: u32, packets: &mut Packets<P>) -> Option<(Time, P)> {
+        let queue = &mut self.queues[number as usize];
+        let (arrived, packet) = packets.pop(&mut queue.list)?;
+        queue.bytes -= u64::from(packet.bytes());
+        self.packets -= 1;
+        Some((arrived, packet))
+    }
+
+    /// Packets held.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.packets
+    }
+
+    /// Nothing held.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.packets == 0
+    }
+}
