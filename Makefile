@@ -2,7 +2,7 @@
 # Everything is built as the user, also under `sudo make`; only the finished binary runs as root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help deps build demo test lint fmt fuzz bench bench-peers figures clean
+.PHONY: help deps build demo test vm-test lint fmt fuzz bench bench-peers figures clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
@@ -26,6 +26,11 @@ test:                  ## format, lints, every test, the short form of the fuzz 
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	tools/test
+
+vm-test:               ## tests in a virtual machine with another kernel, Wi-Fi, fq_codel and cake: ARGS="wifi" runs one case
+	@tools/install-deps build run vm
+	$(CARGO) build --release --locked -p lasthop-cli
+	tools/as-user tools/vm/test --log $(TARGET)/vm-test.log $(LASTHOP) $(ARGS)
 
 lint: deps             ## format check and clippy only
 	$(CARGO) fmt --all --check

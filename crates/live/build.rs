@@ -13,8 +13,9 @@ fn main() {
         ("lasthop.bpf.c", "test-clock.bpf.o", &["-DLASTHOP_TEST_CLOCK"]),
         ("bench.bpf.c", "bench.bpf.o", &[]),
     ] {
-        compile_bpf(&Path::new("src/bpf").join(source), &out.join(object), flags);
+        compile_bpf(&clang(), &Path::new("src/bpf").join(source), &out.join(object), flags);
     }
+    compile_bpf(&newer_clang(), Path::new("src/bpf/chap.bpf.c"), &out.join("chap.bpf.o"), &[]);
     cc::Build::new()
         .file("src/bpf/host.c")
         .flag("-std=gnu11")
@@ -27,10 +28,34 @@ fn main() {
     println!("cargo::rustc-link-search=native={}", out.display());
 }
 
-fn compile_bpf(source: &Path, object: &Path, flags: &[&str]) {
-    let clang = env::var("LASTHOP_CLANG").unwrap_or_else(|_| "clang".to_owned());
+fn clang() -> String {
+    env::var("LASTHOP_CLANG").unwrap_or_else(|_| "clang".to_owned())
+}
+
+/// Older ones do not say that a pointer in a map holds a packet.
+const NEWER: u32 = 19;
+
+/// The queue discipline's compiler: `LASTHOP_CLANG` or `clang` where it is new enough, else one with its version in its name.
+fn newer_clang() -> String {
+    let names = std::iter::once(clang()).chain((NEWER..NEWER + 12).map(|version| format!("clang-{version}")));
+    names.into_iter().find(|name| version(name).is_some_and(|version| version >= NEWER)).unwrap_or_else(|| {
+        stop(&format!(
+            "the queue discipline in BPF needs clang {NEWER} or later: apt install clang-{NEWER} (or set LASTHOP_CLANG \
+             to its path)"
+        ))
+    })
+}
+
+/// "Debian clang version 19.1.7 (3~deb12u1)": 19.
+fn version(clang: &str) -> Option<u32> {
+    let output = Command::new(clang).arg("--version").output().ok().filter(|output| output.status.success())?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    text.split_once("clang version ")?.1.split('.').next()?.parse().ok()
+}
+
+fn compile_bpf(clang: &str, source: &Path, object: &Path, flags: &[&str]) {
     let include = env::var("DEP_BPF_INCLUDE").expect("libbpf-sys says where its headers are");
-    let mut command = Command::new(&clang);
+    let mut command = Command::new(clang);
     command.args(["-O2", "-g", "-target", "bpf", "-mcpu=v3", "-std=gnu11", "-Wall", "-Wextra", "-Werror"]).args(flags);
     command.arg("-I").arg(&include);
     // Debian keeps asm/types.h below the host's multiarch triple, which clang does not look into for this target.

@@ -15,6 +15,7 @@ use lasthop_core::window::Bounds;
 pub use error::ConfigError;
 
 use crate::interface::{self, InterfaceName};
+use crate::qdisc;
 
 /// Everything that can be configured.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +46,14 @@ pub struct Config {
     pub idle: Span,
     /// How programs get onto an interface.
     pub attach: AttachMode,
+    /// Whether windows are lowered.
+    pub windows: bool,
+    /// Which queue discipline the LAN interfaces have.
+    pub queueing: Queueing,
+    /// How CHAP is to behave.
+    pub chap: qdisc::Settings,
+    /// Whether both directions share the last hop.
+    pub duplex: Duplex,
     /// Decide and show, rewrite nothing.
     pub dry_run: bool,
     /// Unix socket that serves the status.
@@ -71,6 +80,26 @@ pub enum AttachMode {
     Clsact,
 }
 
+/// Which queue discipline the LAN interfaces have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queueing {
+    /// The one that is there.
+    Kernel,
+    /// Credit-based scheduling (`live::qdisc`).
+    Chap,
+}
+
+/// Whether both directions share what the last hop carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Duplex {
+    /// They do unless the interface is a wire of known speed.
+    Auto,
+    /// They do: radio.
+    Half,
+    /// Each has the capacity to itself.
+    Full,
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -88,6 +117,10 @@ impl Default for Config {
             flows: 65_536, // a busy home holds some thousands; about 25 MB when full
             idle: Span::from_secs(600),
             attach: AttachMode::Auto,
+            windows: true,
+            queueing: Queueing::Kernel,
+            chap: qdisc::Settings::default(),
+            duplex: Duplex::Auto,
             dry_run: false,
             socket: PathBuf::from(crate::DEFAULT_SOCKET),
         }

@@ -6,6 +6,7 @@
 //! links, and where there are filters instead, the stale heartbeat turns control off within 2 s.
 
 mod links;
+mod queues;
 mod report;
 mod scales;
 mod table;
@@ -23,9 +24,11 @@ use crate::attach::AttachError;
 use crate::config::{Config, ConfigError};
 use crate::interface::InterfaceName;
 use crate::program::{LoadError, LoadOptions, Program, ProgramError};
+use crate::qdisc::QdiscError;
 use crate::status::{Server, ServerError, Status};
 
 use links::Links;
+use queues::Queues;
 use report::Totals;
 use scales::Scales;
 use table::Table;
@@ -45,6 +48,9 @@ pub enum ControllerError {
     /// An interface cannot be hooked.
     #[error(transparent)]
     Attach(#[from] AttachError),
+    /// An interface cannot have the queue discipline.
+    #[error(transparent)]
+    Queue(#[from] QdiscError),
     /// BPF is not available.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -76,6 +82,7 @@ pub struct Controller {
 struct Core {
     // Before the program, so that hooks go first.
     links: Links,
+    queues: Queues,
     program: Program,
     ap: Ap,
     table: Table,
@@ -110,14 +117,16 @@ impl Controller {
             started: now(),
             links: {
                 // The first packet already meets a living controller.
-                program.control().set_dry_run(config.dry_run);
+                program.control().set_dry_run(config.dry_run || !config.windows);
                 program.control().heartbeat(now());
                 links.attach(&program)?;
                 links
             },
+            queues: Queues::new(&config, capacity),
             program,
             config,
         };
+        core.queues.put(now(), &core.links.present())?;
         core.apply(now());
         core.announce();
         Ok(Self { core, server })
@@ -192,6 +201,8 @@ impl Core {
                 }
             }
         }
+        let up_bytes = queues::up_bytes(&counters.ip_bytes);
+        self.totals.failures += self.queues.on_interval(now, &self.links.present(), up_bytes);
         self.ap.on_link(now, &LinkSample { udp_bytes: counters.udp_bytes });
         self.apply(now);
         self.account(now, counters);

@@ -58,6 +58,7 @@ pub fn checks(lan: Option<&str>) -> Vec<Check> {
     all.extend(bpf::programs_and_hooks());
     all.extend([
         qdisc::known(),
+        qdisc::chap(),
         host::tun(),
         host::real_time(),
         host::locked_memory(),

@@ -9,6 +9,7 @@ pub mod doctor;
 pub mod interface;
 pub mod netlink;
 pub mod program;
+pub mod qdisc;
 pub mod status;
 
 pub use config::Config;

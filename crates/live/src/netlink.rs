@@ -68,13 +68,14 @@ impl Socket {
         Ok(Self { fd, sequence: 0, buffer: vec![0; 64 * 1024] })
     }
 
-    /// Sends one request and collects everything that answers it. `flags` is 0 or [`NLM_F_DUMP`].
+    /// Sends one request and collects everything that answers it. `flags` is [`NLM_F_DUMP`], or what the request says of
+    /// its object (create, replace).
     ///
     /// # Errors
     /// The kernel's errno (`ENOENT`, `EPERM`, ...) or a failure of the socket.
     pub fn request(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<Vec<Reply>> {
         self.sequence = self.sequence.wrapping_add(1);
-        let flags = NLM_F_REQUEST | if flags & NLM_F_DUMP == 0 { NLM_F_ACK } else { flags };
+        let flags = NLM_F_REQUEST | flags | if flags == NLM_F_DUMP { 0 } else { NLM_F_ACK };
         let mut message = Vec::with_capacity(HEADER + body.len());
         message.extend(((HEADER + body.len()) as u32).to_ne_bytes());
         message.extend(kind.to_ne_bytes());

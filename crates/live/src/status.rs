@@ -35,6 +35,9 @@ pub struct Status {
     pub dry_run: bool,
     /// LAN interfaces, then the WAN's.
     pub interfaces: Vec<InterfaceStatus>,
+    /// Queue disciplines of ours; none where the kernel's own stay.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub queues: Vec<QueueStatus>,
     /// What all traffic together may use.
     pub capacity_bps: u64,
     /// What of it was left for controlled TCP in the last interval.
@@ -113,6 +116,60 @@ pub enum Presence {
     Down,
     /// No such interface now.
     Away,
+}
+
+/// CHAP on one interface.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct QueueStatus {
+    /// The interface.
+    pub interface: String,
+    /// Its kind, as `tc qdisc` lists it.
+    pub kind: String,
+    /// Kind of what is put back in the end; absent when the kernel told of none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead_of: Option<String>,
+    /// How fast packets leave now.
+    pub pace_bps: u64,
+    /// Packets sent.
+    pub sent_packets: u64,
+    /// Bytes sent, link headers included.
+    pub sent_bytes: u64,
+    /// Channel time charged.
+    pub airtime_s: f64,
+    /// Packets held now.
+    pub queued: u64,
+    /// Most packets held at once.
+    pub most_queued: u64,
+    /// Packets dropped because the queue was full, from the flow of least credit.
+    pub dropped: u64,
+    /// Packets lost for any other reason; stays 0.
+    pub lost: u64,
+    /// Flows remembered now.
+    pub flows: u64,
+    /// Most flows remembered.
+    pub flows_bound: u64,
+    /// Flows with packets now.
+    pub backlogged: u64,
+    /// Boosts of all active flows.
+    pub boosts: u64,
+    /// Flows that were given an account of their own.
+    pub admitted: u64,
+    /// Packets that went to an account that new flows of a station share.
+    pub shared: u64,
+    /// Of those, because the station's new flows had used up their credit.
+    pub over_cap: u64,
+    /// Of those, because there was no room for another flow.
+    pub no_room: u64,
+    /// Flows that left for others while they were active.
+    pub evicted: u64,
+    /// Packets that came merged from several (GRO, TSO): they pass whole, and a game waits that long.
+    pub merged: u64,
+    /// How often the pace made somebody wait.
+    pub waits: u64,
+    /// Packets sent without pace, because the controller had been silent for 2 s.
+    pub unpaced: u64,
+    /// How often it had to be put there again.
+    pub put_again: u64,
 }
 
 /// One direction of one connection.

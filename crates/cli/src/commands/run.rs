@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use clap::Args;
 use lasthop_core::units::BitRate;
 use lasthop_live::Controller;
-use lasthop_live::config::{Capacity, Config};
+use lasthop_live::config::{Capacity, Config, Queueing};
 use lasthop_live::interface::InterfaceName;
 
 use crate::exit::{Failure, Outcome};
@@ -17,6 +17,7 @@ const AFTER_HELP: &str = "\
 Examples:
   sudo lasthop run --lan wlan0 --capacity 40Mbit/s --dry-run   decide and show, rewrite nothing
   sudo lasthop run --lan wlan0 --capacity 40Mbit/s             for real, until Ctrl-C
+  sudo lasthop run --lan wlan0 --capacity 40Mbit/s --queue chap    and serve who used the air least first (Linux 6.16)
   lasthop run --print-config > lasthop.toml                    every key with its meaning
 
 The capacity decides everything: give what downloads get over the last hop when nothing else runs,
@@ -45,6 +46,9 @@ pub struct Arguments {
     /// What TCP alone reaches over the last hop [default: the speed of the slowest wired --lan interface]
     #[arg(long, value_name = "RATE")]
     link: Option<BitRate>,
+    /// Queue of the LAN interfaces: the one that is there, or credit-based scheduling (Linux 6.16) [default: kernel]
+    #[arg(long, value_name = "KIND", value_enum)]
+    queue: Option<Queue>,
     /// Decide and show, rewrite nothing
     #[arg(long)]
     dry_run: bool,
@@ -54,6 +58,15 @@ pub struct Arguments {
     /// Print a configuration file with every key, its meaning and its default, and end
     #[arg(long)]
     print_config: bool,
+}
+
+/// What `queueing` takes in the configuration file.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Queue {
+    /// The one that is there
+    Kernel,
+    /// Credit-based scheduling: who used the last hop least goes first
+    Chap,
 }
 
 /// Reads what `capacity` takes in the configuration file.
@@ -98,6 +111,11 @@ impl Arguments {
         config.wan = self.wan.clone().or(config.wan);
         config.capacity = self.capacity.unwrap_or(config.capacity);
         config.link = self.link.or(config.link);
+        config.queueing = match self.queue {
+            Some(Queue::Kernel) => Queueing::Kernel,
+            Some(Queue::Chap) => Queueing::Chap,
+            None => config.queueing,
+        };
         config.dry_run |= self.dry_run;
         config.socket = self.socket.clone().unwrap_or(config.socket);
         if config.lan.is_empty() {

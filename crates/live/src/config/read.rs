@@ -9,10 +9,12 @@ use lasthop_core::units::{BitRate, Span};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{AttachMode, Capacity, Config, ConfigError};
+use super::{AttachMode, Capacity, Config, ConfigError, Duplex, Queueing};
 use crate::interface::InterfaceName;
+use crate::qdisc::FlowKind;
+use crate::qdisc::layout::LARGEST_LIMIT;
 
-pub(super) const KEYS: [&str; 15] = [
+pub(super) const KEYS: [&str; 22] = [
     "lan",
     "wan",
     "capacity",
@@ -26,6 +28,13 @@ pub(super) const KEYS: [&str; 15] = [
     "flows",
     "idle",
     "attach",
+    "windows",
+    "queueing",
+    "packet_time",
+    "increment",
+    "flow_key",
+    "limit",
+    "duplex",
     "dry_run",
     "socket",
 ];
@@ -37,6 +46,11 @@ const QUEUE: RangeInclusive<Span> = Span::from_micros(500)..=Span::from_millis(1
 /// Less than a frame's air time lets nothing grow, more than this is a queue that a game feels.
 const GROWTH: RangeInclusive<Span> = Span::from_micros(500)..=Span::from_millis(100);
 const FLOWS: RangeInclusive<i64> = 1_024..=1_048_576;
+/// Slower than any medium's preamble, contention and acknowledgment together.
+const PACKET_TIME: RangeInclusive<Span> = Span::ZERO..=Span::from_millis(20);
+/// Less than the time of a packet boosts at each one; more is felt by a game when a flow is new.
+const INCREMENT: RangeInclusive<Span> = Span::from_micros(100)..=Span::from_millis(100);
+const LIMIT: RangeInclusive<i64> = 16..=LARGEST_LIMIT as i64;
 /// A rate below this cannot carry two segments per RTT of anything.
 const SLOWEST: BitRate = BitRate::bps(64_000);
 
@@ -101,6 +115,19 @@ fn set(config: &mut Config, place: &Place<'_>, value: &Spanned<DeValue<'_>>) -> 
         "attach" => {
             let modes = [("auto", AttachMode::Auto), ("tcx", AttachMode::Tcx), ("clsact", AttachMode::Clsact)];
             choice(v, &modes).map(|x| config.attach = x)
+        }
+        "windows" => boolean(v).map(|x| config.windows = x),
+        "queueing" => choice(v, &[("kernel", Queueing::Kernel), ("chap", Queueing::Chap)]).map(|x| config.queueing = x),
+        "packet_time" => span(v, &PACKET_TIME).map(|x| config.chap.packet_time = x),
+        "increment" => span(v, &INCREMENT).map(|x| config.chap.increment = x),
+        "flow_key" => {
+            let kinds = [("connection", FlowKind::Connection), ("hosts", FlowKind::Hosts)];
+            choice(v, &kinds).map(|x| config.chap.flow_kind = x)
+        }
+        "limit" => integer(v, &LIMIT).map(|x| config.chap.limit = x),
+        "duplex" => {
+            let kinds = [("auto", Duplex::Auto), ("half", Duplex::Half), ("full", Duplex::Full)];
+            choice(v, &kinds).map(|x| config.duplex = x)
         }
         "dry_run" => boolean(v).map(|x| config.dry_run = x),
         "socket" => socket(v).map(|x| config.socket = x),

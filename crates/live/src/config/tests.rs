@@ -29,6 +29,13 @@ fn every_key_takes_effect() {
         flows = 0x1000
         idle = "60s"
         attach = "clsact"
+        windows = false
+        queueing = "chap"
+        packet_time = "177us"
+        increment = "2ms"
+        flow_key = "hosts"
+        limit = 350
+        duplex = "full"
         dry_run = true
         socket = "/tmp/x.sock"
     "#;
@@ -46,6 +53,15 @@ fn every_key_takes_effect() {
         flows: 4096,
         idle: Span::from_secs(60),
         attach: AttachMode::Clsact,
+        windows: false,
+        queueing: Queueing::Chap,
+        chap: qdisc::Settings {
+            increment: Span::from_millis(2),
+            flow_kind: qdisc::FlowKind::Hosts,
+            limit: 350,
+            packet_time: Span::from_micros(177),
+        },
+        duplex: Duplex::Full,
         dry_run: true,
         socket: "/tmp/x.sock".into(),
     };

@@ -23,6 +23,13 @@ pub(super) struct Links {
     wan: Option<Watched>,
 }
 
+/// An interface that is there.
+#[derive(Clone, Copy)]
+pub(super) struct Present {
+    pub(super) ifindex: u32,
+    pub(super) layer: LinkLayer,
+}
+
 struct Lan {
     // Before the claim, so that a successor finds the interface free of hooks.
     attachment: Option<Attachment>,
@@ -139,6 +146,12 @@ impl Links {
         }
     }
 
+    /// Each LAN interface that is there, in the order of the configuration.
+    pub(super) fn present(&self) -> Vec<Option<Present>> {
+        let present = |state: &LinkState| Present { ifindex: state.ifindex, layer: layer(state) };
+        self.lan.iter().map(|lan| lan.watched.newest.as_ref().map(present)).collect()
+    }
+
     /// IP bytes that the LAN interfaces counted, both ways.
     pub(super) fn ip_bytes(&self) -> u64 {
         self.lan.iter().map(|lan| lan.watched.ip_bytes).sum()
@@ -189,13 +202,17 @@ impl Lan {
     }
 }
 
+const fn layer(state: &LinkState) -> LinkLayer {
+    if state.ethernet { LinkLayer::Ethernet } else { LinkLayer::Ip }
+}
+
 fn hook(
     program: &Program,
     name: &InterfaceName,
     state: &LinkState,
     mode: AttachMode,
 ) -> Result<Attachment, AttachError> {
-    let layer = if state.ethernet { LinkLayer::Ethernet } else { LinkLayer::Ip };
+    let layer = layer(state);
     let ingress = program.prog_fd(Direction::ToRemote, layer);
     let egress = program.prog_fd(Direction::ToStation, layer);
     Attachment::new(name, state.ifindex, mode, ingress, egress)

@@ -137,6 +137,7 @@ impl Core {
             running_s: super::now().since(self.started).as_secs_f64(),
             dry_run: self.config.dry_run,
             interfaces: self.links.status(),
+            queues: self.queues.status(),
             capacity_bps: self.capacity.as_bps(),
             available_bps: snapshot.available.as_bps(),
             udp_bps: t.udp,

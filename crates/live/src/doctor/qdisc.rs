@@ -7,8 +7,9 @@ use std::fs;
 use std::io;
 use std::process::Command;
 
-use super::Check;
+use super::{AS_ROOT, Check};
 use crate::netlink::{self, Attributes, NLM_F_DUMP, Socket};
+use crate::qdisc;
 
 /// (name, option of the kernel).
 const KNOWN: [(&str, &str); 8] = [
@@ -21,6 +22,23 @@ const KNOWN: [(&str, &str); 8] = [
     ("clsact", "CONFIG_NET_SCH_INGRESS"),
     ("bpf", "CONFIG_NET_SCH_BPF"),
 ];
+
+/// CHAP in the kernel.
+pub(super) fn chap() -> Check {
+    const NAME: &str = "CHAP";
+    if !qdisc::is_supported() {
+        let remedy = format!("use {}; until then the userspace datapath does it (--datapath)", qdisc::REQUIREMENT);
+        return Check::warning(NAME, "the kernel has no queue disciplines in BPF: --queue chap does not work", remedy);
+    }
+    match qdisc::try_to_register() {
+        Ok(()) => Check::ok(NAME, "the kernel takes the queue discipline (--queue chap)"),
+        Err(error) => {
+            let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
+            let remedy = if cause.contains("ermi") { AS_ROOT } else { "report it, with the output of `uname -a`" };
+            Check::warning(NAME, format!("{error}: {cause}"), remedy)
+        }
+    }
+}
 
 /// The window controller needs none of them; they are what it can be compared with.
 pub(super) fn known() -> Check {

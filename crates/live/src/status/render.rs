@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use lasthop_core::packet::Direction;
 
-use super::{FlowState, FlowStatus, InterfaceStatus, Presence, Role, Status};
+use super::{FlowState, FlowStatus, InterfaceStatus, Presence, QueueStatus, Role, Status};
 
 /// Flows shown; the JSON has them all.
 const SHOWN: usize = 20;
@@ -30,6 +30,9 @@ fn head(out: &mut String, s: &Status) {
     line!(out, "lasthop {} (process {}), running for {}, {mode}", s.version, s.pid, duration(s.running_s));
     for interface in &s.interfaces {
         line!(out, "  {}", describe(interface));
+    }
+    for q in &s.queues {
+        line!(out, "  {}", queue(q));
     }
     line!(
         out,
@@ -59,6 +62,22 @@ fn describe(i: &InterfaceStatus) -> String {
         i.name,
         bytes(i.received_bytes as f64),
         bytes(i.sent_bytes as f64)
+    )
+}
+
+fn queue(q: &QueueStatus) -> String {
+    format!(
+        "queue {}: {} at {}; {} packets of {} flows wait, {} sent, {} dropped; {} of at most {} flows known, {} boosts",
+        q.interface,
+        q.kind,
+        rate(q.pace_bps as f64),
+        q.queued,
+        q.backlogged,
+        q.sent_packets,
+        q.dropped,
+        q.flows,
+        q.flows_bound,
+        q.boosts
     )
 }
 
@@ -148,6 +167,17 @@ fn remarks(out: &mut String, s: &Status) {
     }
     if let Some(why) = &s.conntrack.unavailable {
         line!(out, "conntrack cannot be asked for older connections: {why}");
+    }
+    for q in s.queues.iter().filter(|q| q.merged > 0) {
+        line!(
+            out,
+            "{}: {} packets came merged from several and pass whole; `ethtool -K DEV gro off` where they come in parts them",
+            q.interface,
+            q.merged
+        );
+    }
+    for q in s.queues.iter().filter(|q| q.lost > 0) {
+        line!(out, "WARNING: the queue discipline of {} lost {} packets, which it never should", q.interface, q.lost);
     }
     if s.controller.missed > 0 {
         line!(out, "{} decisions came late (longest took {:.1} ms)", s.controller.missed, s.controller.longest_ms);
