@@ -2,7 +2,7 @@
 # Everything is built as the user, also under `sudo make`; only the finished binary runs as root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help deps build demo test vm-test lint fmt fuzz bench bench-peers figures clean
+.PHONY: help deps build demo test vm-test lint fmt fuzz bench bench-peers figures study-web clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
@@ -53,6 +53,11 @@ figures:               ## run the papers' sweeps and draw every figure of the bo
 	$(CARGO) build --release --locked -p lasthop-cli
 	tools/as-user tools/figures $(ARGS)
 
+study-web:             ## pages in a real browser over the CHAP paper's bridge, 25 minutes, 450 MB of packages: ARGS="--short"
+	@tools/install-deps build run study web && tools/as-user tools/unpack-deps unpack-web
+	$(CARGO) build --release --locked -p lasthop-cli
+	tools/as-root python3 -B tools/study/web.py --binary $(LASTHOP) $(ARGS)
+
 clean:                 ## remove what was built
 	$(CARGO) clean
-	rm -rf fuzz/target analysis/.venv bench-results/figures
+	rm -rf fuzz/target analysis/.venv bench-results/figures bench-results/study

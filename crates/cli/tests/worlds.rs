@@ -80,3 +80,8 @@ fn a_game_beside_a_download_over_a_lossy_air() {
 fn a_game_beside_a_download_under_control() {
     the_worlds_agree_on("control", "download");
 }
+
+#[test]
+fn a_game_beside_a_download_over_the_bridge_of_the_chap_paper() {
+    the_worlds_agree_on("bridge", "download");
+}

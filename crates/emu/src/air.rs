@@ -5,10 +5,10 @@ use crate::arena::Frame;
 use crate::network::{Line, Network};
 use lasthop_core::units::{Span, Time};
 use lasthop_home::link::Link;
-use lasthop_home::scenario::{Scenario, Wifi, Wire};
+use lasthop_home::scenario::{Scenario, Wire};
 use lasthop_wifi::Medium;
 
-/// The wires and the air of a home at time zero; `None` without `[wifi]`.
+/// The wires and the air of a home at time zero; `None` with a `[wireless_link]`.
 #[must_use]
 pub fn network(scenario: &Scenario) -> Option<Network> {
     let plan = AddressPlan { servers: scenario.servers.len(), stations: scenario.stations.len() };
@@ -23,7 +23,7 @@ pub fn network(scenario: &Scenario) -> Option<Network> {
 
 /// Frames that the models can hold at one time, roughly; what the arena needs.
 #[must_use]
-pub fn most_frames(scenario: &Scenario, cell: &Wifi) -> usize {
+pub fn most_frames(scenario: &Scenario) -> usize {
     // Frames on a long wire average far above an ACK's size; without a rate, what a real host sends.
     let on_wire = |wire: &Wire| match wire.rate {
         Some(rate) => wire.buffer as usize + rate.bytes_in(wire.delay) as usize / 300,
@@ -31,7 +31,9 @@ pub fn most_frames(scenario: &Scenario, cell: &Wifi) -> usize {
     };
     let wires = scenario.servers.iter().map(|s| 2 * on_wire(&s.wire)).sum::<usize>();
     let line = scenario.line.as_ref().map_or(0, |l| on_wire(&l.up) + on_wire(&l.down));
-    let queues = cell.queue.limit as usize + scenario.stations.len() * cell.station_queue.limit as usize;
+    let queues = scenario.hop.queues();
+    let most = |i: usize| queues.get(i).map_or(0, |(_, queue)| queue.limit as usize);
+    let queues = most(0) + scenario.stations.len() * most(1);
     (wires + line + queues).clamp(8_192, 65_536)
 }
 

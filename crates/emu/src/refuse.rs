@@ -13,25 +13,21 @@ const MOST_HOSTS: usize = 250;
 /// Most connections: each has a thread at either end.
 const MOST_GREEDY: usize = 500;
 
-/// The cell, if the emulator can run all of the scenario.
+/// Whether the emulator can run all of the scenario.
 ///
 /// # Errors
 /// The first key that is not in force here.
-pub fn check(scenario: &Scenario) -> Result<&Wifi, ScenarioError> {
-    let LastHop::Wifi(cell) = &scenario.hop else {
-        return Err(scenario.refuse("wireless_link", "the emulator has only [wifi]"));
-    };
-    for (key, queue) in [("wifi.queue.kind", &cell.queue), ("wifi.station_queue.kind", &cell.station_queue)] {
+pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
+    if matches!(scenario.hop, LastHop::WirelessLink(_)) {
+        return Err(scenario.refuse("wireless_link", "the emulator has only [wifi] and [bridge]"));
+    }
+    for (key, queue) in scenario.hop.queues() {
         if queue.discipline != Discipline::Fifo {
-            return Err(scenario.refuse(key, "the emulator has only fifo"));
+            return Err(scenario.refuse(&format!("{key}.kind"), "the emulator has only fifo"));
         }
     }
-    if cell.hidden {
-        return Err(scenario.refuse("wifi.hidden", "every station hears every other"));
-    }
-    if cell.carrier_sense_threshold != CARRIER_SENSE_DEFAULT {
-        let why = "without hidden stations every one hears every other, however weak";
-        return Err(scenario.refuse("wifi.carrier_sense_threshold", why));
+    if let LastHop::Wifi(cell) = &scenario.hop {
+        check_cell(scenario, cell)?;
     }
     if let Some(slow) = scenario.stations.iter().find(|s| s.storage != Storage::default()) {
         let key = format!("station.{}.storage", slow.table);
@@ -61,8 +57,18 @@ pub fn check(scenario: &Scenario) -> Result<&Wifi, ScenarioError> {
     }
     scenario.flows.iter().try_for_each(|flow| check_flow(scenario, flow))?;
     check_shared(scenario)?;
-    check_changes(scenario)?;
-    Ok(cell)
+    check_changes(scenario)
+}
+
+fn check_cell(scenario: &Scenario, cell: &Wifi) -> Result<(), ScenarioError> {
+    if cell.hidden {
+        return Err(scenario.refuse("wifi.hidden", "every station hears every other"));
+    }
+    if cell.carrier_sense_threshold != CARRIER_SENSE_DEFAULT {
+        let why = "without hidden stations every one hears every other, however weak";
+        return Err(scenario.refuse("wifi.carrier_sense_threshold", why));
+    }
+    Ok(())
 }
 
 /// The kernel's name of a congestion control.

@@ -120,8 +120,7 @@ fn queues(
     air: &[lasthop_core::aqm::fifo::Snapshot],
     end: Time,
 ) -> Vec<QueueReport> {
-    let stations = scenario.stations.iter().map(|s| format!("{} to AP", s.name));
-    let names = std::iter::once("AP to stations".to_owned()).chain(stations);
+    let names = scenario.queue_names().into_iter();
     let mut list: Vec<QueueReport> = names.zip(air).map(|(name, figures)| queue(&name, figures)).collect();
     list.extend(network.wires(scenario, end).iter().map(|(name, figures)| queue(name, figures)));
     list

@@ -90,7 +90,7 @@ const LAST_QUESTION: Span = Span::from_millis(200);
 /// See [`Error`]; everything that was made is taken down first.
 pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
     let Options { exec, pcap, controller, progress, stop, revision } = options;
-    let cell = refuse::check(scenario)?;
+    refuse::check(scenario)?;
     let orders = Orders::new(scenario, exec)?;
     let begun = clock::now();
     sys::raise_open_files();
@@ -99,7 +99,7 @@ pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
     let home = Home::new(scenario)?;
     let capture = pcap.as_deref().map(|path| pcap::start(path, &home.interface_names())).transpose()?;
     let stage = Stage::prepare(scenario, &home)?;
-    let mut running = Running::start(scenario, cell, &home, capture, &stop)?;
+    let mut running = Running::start(scenario, &home, capture, &stop)?;
     teller.tell(Progress::Preparing("starting the controller"));
     let controller = controller.map(|it| Controller::start(&home, it, &stop)).transpose()?;
     let mut show = Show { scenario, teller: &teller, stop: &stop, controller, status: None };

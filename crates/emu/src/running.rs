@@ -10,7 +10,7 @@ use crate::{address, air, arena};
 use lasthop_core::units::Time;
 use lasthop_home::report::flow_meter;
 use lasthop_home::retune::Retune;
-use lasthop_home::scenario::{self, Scenario, Wifi};
+use lasthop_home::scenario::{self, Scenario};
 use rustix::mm::{MlockAllFlags, mlockall, munlockall};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,7 +34,6 @@ impl Running {
     /// [`Error::Stopped`], or what could not be had.
     pub fn start(
         scenario: &Scenario,
-        cell: &Wifi,
         home: &Home,
         capture: Option<(pcap::Capture, Writer)>,
         stop: &AtomicBool,
@@ -42,9 +41,8 @@ impl Running {
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Stopped);
         }
-        let arena =
-            arena::Arena::new(air::most_frames(scenario, cell)).map_err(Error::system("no memory for frames"))?;
-        let no_air = || scenario.refuse("wireless_link", "the emulator has only [wifi]");
+        let arena = arena::Arena::new(air::most_frames(scenario)).map_err(Error::system("no memory for frames"))?;
+        let no_air = || scenario.refuse("wireless_link", "the emulator has only [wifi] and [bridge]");
         let network = air::network(scenario).ok_or_else(no_air)?;
         let mut engine = Engine::new(home.plan(), home.taps(), network, arena, observer(scenario), scenario.duration);
         let (sender, pulses) = mpsc::channel();

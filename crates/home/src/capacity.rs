@@ -31,7 +31,7 @@ const BACKLOG: usize = 16;
 #[must_use]
 pub fn tcp_alone(scenario: &Scenario) -> BitRate {
     match &scenario.hop {
-        LastHop::Wifi(_) => Run::new(scenario).map_or(BitRate::ZERO, Run::finish),
+        LastHop::Wifi(_) | LastHop::Bridge(_) => Run::new(scenario).map_or(BitRate::ZERO, Run::finish),
         // Nothing contends there: what the link carries and does not lose.
         LastHop::WirelessLink(link) => link.rate.mul_f64(1.0 - link.error_rate),
     }

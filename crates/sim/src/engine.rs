@@ -10,7 +10,7 @@ use lasthop_core::packet::{Direction, Packet as _};
 use lasthop_core::units::Time;
 use lasthop_home::report::{FlowReport, Place, flow_meter};
 use lasthop_home::retune::Retune;
-use lasthop_home::scenario::{HostId, SMALLEST_UDP, Scenario};
+use lasthop_home::scenario::{HostId, LastHop, SMALLEST_UDP, Scenario};
 use lasthop_wifi::{self as wifi, Medium, NodeId};
 
 use crate::clamp::ClampControl;
@@ -84,7 +84,7 @@ impl<'a, 'o> Engine<'a, 'o> {
     pub fn new(scenario: &'a Scenario, options: &'a mut Options<'o>) -> Result<Self, SimError> {
         refuse::check(scenario)?;
         let Some((params, stations)) = scenario.medium() else {
-            return Err(scenario.refuse("wifi", "the simulator has only [wifi]").into());
+            return Err(scenario.refuse("wireless_link", "the simulator has only [wifi] and [bridge]").into());
         };
         let wires = Wires::new(scenario);
         let mut targets: Vec<Target> = (0..wires.count()).map(|i| far_end(&wires, i)).collect();
@@ -108,6 +108,9 @@ impl<'a, 'o> Engine<'a, 'o> {
             Play::Tcp(connection) => connection.seen().scale,
             Play::Schedule(_) => 0,
         };
+        if options.pcap.is_some() && matches!(scenario.hop, LastHop::Bridge(_)) {
+            return Err(scenario.refuse("bridge", "a capture shows frames of the air, and a bridge has none").into());
+        }
         let capture = match options.pcap.take() {
             Some(out) => Some(Capture::new(out, *air.phy(), Ends::of(scenario, scale))?),
             None => None,

@@ -27,15 +27,18 @@ pub fn algorithm(cc: CongestionControl) -> Option<Algorithm> {
 /// # Errors
 /// The first key that is not in force here.
 pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
-    let LastHop::Wifi(cell) = &scenario.hop else {
-        return Err(scenario.refuse("wireless_link", "the simulator has only [wifi]"));
-    };
-    for (key, queue) in [("wifi.queue.kind", &cell.queue), ("wifi.station_queue.kind", &cell.station_queue)] {
+    if matches!(scenario.hop, LastHop::WirelessLink(_)) {
+        return Err(scenario.refuse("wireless_link", "the simulator has only [wifi] and [bridge]"));
+    }
+    for (key, queue) in scenario.hop.queues() {
         if queue.discipline != Discipline::Fifo {
-            return Err(scenario.refuse(key, "the simulator has only fifo"));
+            return Err(scenario.refuse(&format!("{key}.kind"), "the simulator has only fifo"));
         }
     }
-    if !cell.hidden && cell.carrier_sense_threshold != CARRIER_SENSE_DEFAULT {
+    if let LastHop::Wifi(cell) = &scenario.hop
+        && !cell.hidden
+        && cell.carrier_sense_threshold != CARRIER_SENSE_DEFAULT
+    {
         let why = "without hidden stations every one hears every other, however weak; write hidden = true";
         return Err(scenario.refuse("wifi.carrier_sense_threshold", why));
     }

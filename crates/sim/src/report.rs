@@ -13,8 +13,7 @@ pub fn assemble(scenario: &Scenario, mut engine: Engine<'_, '_>, revision: &str)
     let end = Time::ZERO + scenario.duration;
     let flows = engine.flow_reports(end);
     let air = engine.air.snapshot(end);
-    let stations_of_air = scenario.stations.iter().map(|s| format!("{} to AP", s.name));
-    let names = std::iter::once("AP to stations".to_owned()).chain(stations_of_air);
+    let names = scenario.queue_names().into_iter();
     let mut queues: Vec<QueueReport> = names.zip(&air.queues).map(|(name, figures)| queue(&name, figures)).collect();
     queues.extend(engine.wires.report(scenario, end));
     Report {

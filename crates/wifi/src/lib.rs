@@ -1,6 +1,7 @@
 //! What the air does: 802.11 DCF, ARQ, air time, propagation.
 
 mod attempt;
+pub mod bridge;
 mod contention;
 mod domain;
 mod hidden;
@@ -14,6 +15,7 @@ pub mod snapshot;
 mod times;
 
 pub use attempt::{Attempt, AttemptFate, Frame};
+pub use bridge::BridgeParams;
 pub use medium::{Event, Medium, NodeId, Place};
 pub use params::{AfterCollision, MediumParams, StationParams};
 pub use phy::{Preamble, Rate, Standard, Timing};

@@ -2,7 +2,8 @@
 //!
 //! Two models of the air stand behind it, with one interface: `domain` (everybody hears everybody, a
 //! transmission costs O(log stations)) and, with [`MediumParams::hidden`], `hidden` (who hears whom follows
-//! from positions, powers and thresholds; O(stations)).
+//! from positions, powers and thresholds; O(stations)). With [`MediumParams::bridge`] there is no air but a time per
+//! packet ([`crate::bridge`]).
 //!
 //! # Time
 //!
@@ -19,6 +20,7 @@ use lasthop_core::packet::Packet;
 use lasthop_core::units::Time;
 
 use crate::attempt::Attempt;
+use crate::bridge::Bridge;
 use crate::domain::Domain;
 use crate::hidden::Hidden;
 use crate::params::{MediumParams, StationParams};
@@ -91,6 +93,7 @@ pub struct Medium<P>(Air<P>);
 enum Air<P> {
     Shared(Domain<P>),
     Hidden(Box<Hidden<P>>),
+    Bridge(Box<Bridge<P>>),
 }
 
 /// The same call of whichever model there is.
@@ -99,6 +102,7 @@ macro_rules! air {
         match $medium {
             Air::Shared($air) => $call,
             Air::Hidden($air) => $call,
+            Air::Bridge($air) => $call,
         }
     };
 }
@@ -112,6 +116,9 @@ impl<P: Packet + Copy> Medium<P> {
     #[must_use]
     pub fn new(params: MediumParams, stations: Vec<StationParams>, seed: u64) -> Self {
         assert!(stations.len() < usize::from(u16::MAX), "a node is numbered by 16 bits");
+        if let Some(bridge) = params.bridge {
+            return Self(Air::Bridge(Box::new(Bridge::new(bridge, params, &stations))));
+        }
         if params.hidden {
             return Self(Air::Hidden(Box::new(Hidden::new(params, &stations, seed))));
         }

@@ -2,6 +2,7 @@
 
 use lasthop_core::packet::Packet;
 
+use crate::bridge::BridgeParams;
 use crate::phy::{Phy, Preamble, Rate, Standard, Timing};
 use crate::propagation::{Loss, Radio};
 
@@ -49,6 +50,8 @@ pub struct MediumParams {
     pub after_collision: AfterCollision,
     /// Who hears whom follows from positions, powers and thresholds; false: everybody hears everybody.
     pub hidden: bool,
+    /// Packets take a time each instead of contending for the air; of the rest only the queues' limits are used.
+    pub bridge: Option<BridgeParams>,
     /// Every counter falls by one per busy period, as in Bianchi's model and unlike DCF: only for the comparison with
     /// it. Without hidden stations.
     pub check_bianchi_decrement: bool,
@@ -72,6 +75,7 @@ impl Default for MediumParams {
             loss: Loss::None,
             after_collision: AfterCollision::Standard,
             hidden: false,
+            bridge: None,
             check_bianchi_decrement: false,
         }
     }

@@ -1,10 +1,10 @@
-//! The last hop: `[wifi]`, or `[wireless_link]` in its place.
+//! The last hop: `[wifi]`, or in its place `[wireless_link]` or `[bridge]`.
 
 use lasthop_core::units::{BitRate, Bytes, Span};
-use lasthop_wifi::{AfterCollision, Preamble, Rate, Standard, Timing};
+use lasthop_wifi::{AfterCollision, BridgeParams, Preamble, Rate, Standard, Timing};
 
 use super::ScenarioError;
-use super::queue::{Queue, read_queue};
+use super::queue::{LIMIT_PACKETS, Queue, read_queue};
 use super::read::Reader;
 use super::wired::MOST_PACKETS;
 use crate::quantity::{Decibel, Hertz, Watts};
@@ -100,13 +100,40 @@ impl WirelessLink {
     }
 }
 
-/// The last hop of the home: exactly one of the two.
+/// `[bridge]`: the test bed of the CHAP paper, the air as a time per packet ([`lasthop_wifi::bridge`]).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bridge {
+    /// What a packet costs.
+    pub costs: BridgeParams,
+    /// Towards the stations; of both ways where they share it.
+    pub queue: Queue,
+    /// From all stations.
+    pub station_queue: Queue,
+}
+
+/// The last hop of the home: exactly one of them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LastHop {
     /// 802.11.
     Wifi(Wifi),
     /// A lossy link.
     WirelessLink(WirelessLink),
+    /// A time per packet.
+    Bridge(Bridge),
+}
+
+impl LastHop {
+    /// The access point's queue and the stations', each with the key of its table; none before a lossy link.
+    #[must_use]
+    pub fn queues(&self) -> Vec<(&'static str, &Queue)> {
+        match self {
+            Self::Wifi(wifi) => vec![("wifi.queue", &wifi.queue), ("wifi.station_queue", &wifi.station_queue)],
+            Self::WirelessLink(_) => Vec::new(),
+            Self::Bridge(bridge) => {
+                vec![("bridge.queue", &bridge.queue), ("bridge.station_queue", &bridge.station_queue)]
+            }
+        }
+    }
 }
 
 /// Words of the file.
@@ -162,13 +189,18 @@ const STANDARD_ATTEMPTS: (u32, u32) = (4, 7);
 
 /// Reads the last hop. `any_b`: whether a station speaks 802.11b.
 pub(crate) fn read_last_hop(root: &Reader<'_>, any_b: impl Fn(Standard) -> bool) -> Result<LastHop, ScenarioError> {
-    match (root.inner("wifi")?.is_some(), root.inner("wireless_link")?.is_some()) {
-        (true, false) => read_wifi(root, any_b).map(LastHop::Wifi),
-        (false, true) => read_wireless_link(root).map(LastHop::WirelessLink),
-        (true, true) => Err(root.wrong("wireless_link", "stands beside [wifi]; keep exactly one of the two")),
-        (false, false) => {
-            Err(root.wrong("wifi", "is missing; a scenario has exactly one of [wifi] and [wireless_link]"))
+    let mut present = Vec::new();
+    for key in ["wifi", "wireless_link", "bridge"] {
+        if root.inner(key)?.is_some() {
+            present.push(key);
         }
+    }
+    match present[..] {
+        ["wifi"] => read_wifi(root, any_b).map(LastHop::Wifi),
+        ["bridge"] => read_bridge(root).map(LastHop::Bridge),
+        [first, second, ..] => Err(root.wrong(second, format!("stands beside [{first}]; keep exactly one of them"))),
+        [] => Err(root.wrong("wifi", "is missing; a scenario has exactly one of [wifi], [wireless_link] and [bridge]")),
+        _ => read_wireless_link(root).map(LastHop::WirelessLink),
     }
 }
 
@@ -203,8 +235,8 @@ fn read_wifi(root: &Reader<'_>, any_b: impl Fn(Standard) -> bool) -> Result<Wifi
         long_attempts: long as u8,
         short_attempts: wifi.count("short_attempts", 1..=255)?.unwrap_or(short) as u8,
         rts_threshold: wifi.count("rts_threshold", 0..=65_535)?.unwrap_or(65_535),
-        queue: read_queue(&wifi, "queue")?,
-        station_queue: read_queue(&wifi, "station_queue")?,
+        queue: read_queue(&wifi, "queue", LIMIT_PACKETS)?,
+        station_queue: read_queue(&wifi, "station_queue", LIMIT_PACKETS)?,
         power: wifi.positive("power")?.unwrap_or(Watts(0.281_838_15)),
         frequency: wifi.positive("frequency")?.unwrap_or(Hertz(914e6)),
         receive_threshold: wifi.positive("receive_threshold")?.unwrap_or(Watts(3.652e-10)),
@@ -252,5 +284,33 @@ fn read_wireless_link(root: &Reader<'_>) -> Result<WirelessLink, ScenarioError> 
         buffer: link.count("buffer", 1..=MOST_PACKETS)?,
         station_rate: link.positive("station_rate")?.unwrap_or(BitRate::mbps(10)),
         snoop: link.flag("snoop")?.unwrap_or(false),
+    })
+}
+
+const BRIDGE_KEYS: [&str; 6] = ["rate", "control_rate", "extra", "queue", "station_queue", "half_duplex"];
+
+/// Packets that the bridge's queues hold where the file says nothing: the paper's.
+const BRIDGE_PACKETS: u32 = 350;
+
+/// Longest time added to a packet; bounds what a file can ask of a host.
+const LONGEST_EXTRA: Span = Span::from_secs(1);
+
+fn read_bridge(root: &Reader<'_>) -> Result<Bridge, ScenarioError> {
+    let Some(bridge) = root.table("bridge", &BRIDGE_KEYS)? else {
+        return Err(root.wrong("bridge", "is missing"));
+    };
+    let extra = bridge.quantity("extra")?.unwrap_or(Span::ZERO);
+    if extra > LONGEST_EXTRA {
+        return Err(bridge.wrong("extra", format!("{extra} is longer than {LONGEST_EXTRA}")));
+    }
+    Ok(Bridge {
+        costs: BridgeParams {
+            rate: bridge.positive("rate")?.unwrap_or(BitRate::mbps(54)),
+            control_rate: bridge.positive("control_rate")?.unwrap_or(BitRate::mbps(1)),
+            extra,
+            half_duplex: bridge.flag("half_duplex")?.unwrap_or(false),
+        },
+        queue: read_queue(&bridge, "queue", BRIDGE_PACKETS)?,
+        station_queue: read_queue(&bridge, "station_queue", BRIDGE_PACKETS)?,
     })
 }

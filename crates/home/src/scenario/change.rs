@@ -35,7 +35,7 @@ const MOST_CHANGES: usize = 1_000;
 pub(crate) const MOST_CHANGED: usize = 200_000;
 
 /// Roots a change may reach; everything else is the same throughout a run.
-const ROOTS: [&str; 7] = ["line", "server", "wifi", "wireless_link", "station", "flow", "control"];
+const ROOTS: [&str; 8] = ["line", "server", "wifi", "wireless_link", "bridge", "station", "flow", "control"];
 
 /// The changes in order of time.
 pub(crate) fn read_steps<'a>(root: &Reader<'a>, duration: Span) -> Result<Vec<Step<'a>>, ScenarioError> {

@@ -1,8 +1,8 @@
-//! From `[wifi]`, `[[station]]` and `[control.mac]` to what the medium is made of.
+//! From `[wifi]` or `[bridge]`, `[[station]]` and `[control.mac]` to what the medium is made of.
 
 use lasthop_wifi::{Loss as MediumLoss, MediumParams, NodeId, Radio, StationParams};
 
-use super::{HostId, LastHop, Loss, Scenario, Wifi};
+use super::{Bridge, HostId, LastHop, Loss, Scenario, Wifi};
 
 impl Wifi {
     /// The cell's parameters, without stations.
@@ -29,8 +29,15 @@ impl Wifi {
             loss: self.loss.into(),
             after_collision: self.after_collision,
             hidden: self.hidden,
+            bridge: None,
             check_bianchi_decrement: false,
         }
+    }
+}
+
+impl Bridge {
+    fn medium_params(&self) -> MediumParams {
+        MediumParams { bridge: Some(self.costs), queue_limit: self.queue.limit as usize, ..MediumParams::default() }
     }
 }
 
@@ -49,8 +56,11 @@ impl Scenario {
     /// of `[control.mac]` are in force where there is one: it counts while a controller runs.
     #[must_use]
     pub fn medium(&self) -> Option<(MediumParams, Vec<StationParams>)> {
-        let LastHop::Wifi(wifi) = &self.hop else { return None };
-        let mut params = wifi.medium_params();
+        let (mut params, station_queue) = match &self.hop {
+            LastHop::Wifi(wifi) => (wifi.medium_params(), &wifi.station_queue),
+            LastHop::Bridge(bridge) => (bridge.medium_params(), &bridge.station_queue),
+            LastHop::WirelessLink(_) => return None,
+        };
         let mac = self.control.mac.unwrap_or_default();
         if let Some(attempts) = mac.attempts {
             params.attempts = u32::from(attempts);
@@ -64,9 +74,21 @@ impl Scenario {
             distance_m: s.distance.0,
             angle_deg: s.angle.0,
             power_w: s.power.0,
-            queue_limit: wifi.station_queue.limit as usize,
+            queue_limit: station_queue.limit as usize,
         };
         Some((params, self.stations.iter().map(station).collect()))
+    }
+
+    /// Names of the medium's queues, in the order of its snapshot.
+    #[must_use]
+    pub fn queue_names(&self) -> Vec<String> {
+        let mut names = vec!["AP to stations".to_owned()];
+        match &self.hop {
+            LastHop::Bridge(bridge) if bridge.costs.half_duplex => names[0] = "both ways".to_owned(),
+            LastHop::Bridge(_) => names.push("stations to AP".to_owned()),
+            _ => names.extend(self.stations.iter().map(|s| format!("{} to AP", s.name))),
+        }
+        names
     }
 
     /// The node of the medium that a host is; `None` for servers.

@@ -32,7 +32,7 @@ use std::sync::Arc;
 use lasthop_core::units::Span;
 use lasthop_wifi::Standard;
 
-pub use air::{CARRIER_SENSE_DEFAULT, LastHop, Loss, Wifi, WirelessLink};
+pub use air::{Bridge, CARRIER_SENSE_DEFAULT, LastHop, Loss, Wifi, WirelessLink};
 pub use change::Change;
 pub use control::{Capacity, ClampControl, Control, MacControl, ShareRule, WindowControl, WindowRtt};
 pub use error::ScenarioError;
@@ -99,7 +99,7 @@ const LONGEST: Span = Span::from_secs(7 * 86_400);
 /// Largest file that is read, in bytes: a scenario or a frame trace.
 const LARGEST_FILE: u64 = 64 << 20;
 
-const ROOT_KEYS: [&str; 13] = [
+const ROOT_KEYS: [&str; 14] = [
     "format",
     "name",
     "duration",
@@ -109,6 +109,7 @@ const ROOT_KEYS: [&str; 13] = [
     "server",
     "wifi",
     "wireless_link",
+    "bridge",
     "station",
     "flow",
     "control",

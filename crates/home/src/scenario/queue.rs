@@ -65,11 +65,12 @@ impl Discipline {
 }
 
 /// Limit where none is given, in packets: the interface queue of the papers' ns-2 runs.
-const LIMIT_PACKETS: u32 = 50;
+pub(crate) const LIMIT_PACKETS: u32 = 50;
 
-pub(crate) fn read_queue(wifi: &Reader<'_>, key: &str) -> Result<Queue, ScenarioError> {
+/// The queue at `key` of the last hop's table; `limit` where it gives none.
+pub(crate) fn read_queue(wifi: &Reader<'_>, key: &str, limit: u32) -> Result<Queue, ScenarioError> {
     let Some((at, table)) = wifi.inner(key)? else {
-        return Ok(Queue { discipline: Discipline::Fifo, limit: LIMIT_PACKETS });
+        return Ok(Queue { discipline: Discipline::Fifo, limit });
     };
     let own: &[&str] = match table.text("kind").unwrap_or("fifo") {
         "codel" => &["kind", "limit", "target", "interval"],
@@ -96,5 +97,5 @@ pub(crate) fn read_queue(wifi: &Reader<'_>, key: &str) -> Result<Queue, Scenario
         4 => Discipline::Chap { credit: queue.positive("credit")?.unwrap_or(Span::from_millis(4)) },
         _ => Discipline::Fifo,
     };
-    Ok(Queue { discipline, limit: queue.count("limit", 1..=MOST_PACKETS)?.unwrap_or(LIMIT_PACKETS) })
+    Ok(Queue { discipline, limit: queue.count("limit", 1..=MOST_PACKETS)?.unwrap_or(limit) })
 }

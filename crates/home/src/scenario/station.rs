@@ -74,10 +74,10 @@ pub(crate) fn read_radio(station: &Reader<'_>, hop: &LastHop) -> Result<Radio, S
             let rate = read_rate(station, "rate", standard)?.unwrap_or(usual);
             (rate, standard, station.positive("power")?.unwrap_or(wifi.power))
         }
-        LastHop::WirelessLink(_) => {
+        LastHop::WirelessLink(_) | LastHop::Bridge(_) => {
             for key in ["rate", "standard", "power", "distance", "angle"] {
                 if station.has(key) {
-                    return Err(station.wrong(key, "means something only with [wifi]; [wireless_link] has no air"));
+                    return Err(station.wrong(key, "means something only with [wifi]; there is no air here"));
                 }
             }
             (top_rate(Standard::G), Standard::G, Watts(0.0))

@@ -45,7 +45,7 @@ fn small_wifi(extra: &str) -> String {
 fn wifi(scenario: &Scenario) -> &Wifi {
     match &scenario.hop {
         LastHop::Wifi(wifi) => wifi,
-        LastHop::WirelessLink(_) => panic!("there is a wireless link"),
+        _ => panic!("there is no air"),
     }
 }
 
@@ -142,6 +142,22 @@ fn a_wireless_link_stands_in_place_of_the_air() {
     // 44 ms of round trip at 5 Mbit/s are 27.5 packets of 1000 B: the 28 of the ns-2 run.
     assert_eq!(link.buffer_for(Span::from_millis(44), Bytes(1000)), 28);
     assert!(home.medium().is_none());
+}
+
+#[test]
+fn the_bridge_of_the_chap_paper_stands_in_place_of_the_air() {
+    let home = parse(&small("[bridge]\nextra = \"2ms\"\nqueue = { limit = 100 }"), &[]).unwrap();
+    let LastHop::Bridge(bridge) = &home.hop else { panic!("there is no bridge") };
+    assert_eq!((bridge.queue.limit, bridge.station_queue.limit), (100, 350));
+    let (params, stations) = home.medium().unwrap();
+    let costs = params.bridge.unwrap();
+    assert_eq!((costs.time(1500).as_nanos() / 1000, costs.half_duplex), (2399, false));
+    assert_eq!((params.queue_limit, stations[0].queue_limit), (100, 350));
+    assert_eq!(home.queue_names(), ["AP to stations", "stations to AP"]);
+    let beside = refusal(&small_wifi("[bridge]"), &[]);
+    assert!(beside.contains("bridge: stands beside [wifi]; keep exactly one of them"), "{beside}");
+    let radio = refusal(&small("[bridge]"), &["station.S.distance=5m"]);
+    assert!(radio.contains("station.S.distance: means something only with [wifi]"), "{radio}");
 }
 
 #[test]
@@ -313,7 +329,7 @@ fn a_wrong_value_says_what_would_be_right() {
 #[test]
 fn what_does_not_fit_together_is_refused() {
     let cases: [(&[&str], &str); 12] = [
-        (&["wifi=none"], "wifi: is missing; a scenario has exactly one of [wifi] and [wireless_link]"),
+        (&["wifi=none"], "wifi: is missing; a scenario has exactly one of [wifi], [wireless_link] and [bridge]"),
         (&["wireless_link.rate=5Mbit/s"], "wireless_link: stands beside [wifi]"),
         (&["measure_from=180s"], "measure_from: 180s is not before the end of the run at 180s"),
         (&["flow.ftp.start=200s"], "flow.ftp.start: 200s is not before the end of the run"),

@@ -1,0 +1,64 @@
+//! The case studies of the CHAP paper in short, where their programs are already there: a real browser and web server, a
+//! real game server and its pinger. `make study-web` and `make study-game` fetch them and do it in whole.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+/// Whether all of these are there, installed or unpacked by a study; says SKIPPED where not.
+fn is_ready(programs: &[&str], fetch: &str) -> bool {
+    if !rustix::process::geteuid().is_root() || !Path::new("/dev/net/tun").exists() {
+        println!("SKIPPED: the emulator needs root and /dev/net/tun");
+        return false;
+    }
+    let places = ["", &format!("{ROOT}/bench-results/study/root")].map(PathBuf::from);
+    let is_there = |path: &str| places.iter().any(|place| Path::new(&format!("{}{path}", place.display())).exists());
+    if let Some(absent) = programs.iter().find(|path| !is_there(path)) {
+        println!("SKIPPED: {absent} is not there, and `make test` does not fetch it; `{fetch}` does");
+        return false;
+    }
+    true
+}
+
+/// The results of a study in short; `None`, and SKIPPED, when the machine was too busy for it three times.
+fn results(study: &str) -> Option<Value> {
+    let out = tempfile::tempdir().expect("a folder");
+    let output = Command::new("python3")
+        .args(["-B", &format!("{ROOT}/tools/study/{study}.py"), "--short", "--binary", env!("CARGO_BIN_EXE_lasthop")])
+        .arg("--out")
+        .arg(out.path())
+        .stdin(Stdio::null())
+        .output()
+        .expect("python3 starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() && said.contains("the machine was too busy") {
+        println!("SKIPPED: the machine was too busy for a valid run, three times");
+        return None;
+    }
+    assert!(output.status.success(), "{said}");
+    let files = std::fs::read_dir(out.path()).expect("the folder").flatten().map(|entry| entry.path());
+    let file = files.into_iter().find(|path| path.extension().is_some_and(|e| e == "json")).expect("a file of results");
+    Some(serde_json::from_str(&std::fs::read_to_string(file).expect("results")).expect("JSON"))
+}
+
+/// `key` of the cell that a queue and a download name.
+fn cell(results: &Value, queue: &str, download: bool, key: &str) -> f64 {
+    let is_it = |cell: &&Value| cell["queue"] == queue && cell["download"] == download && !cell[key].is_null();
+    let cells = results["cells"].as_array().expect("cells");
+    cells.iter().find(is_it).and_then(|cell| cell[key].as_f64()).unwrap_or_else(|| panic!("no {key} of {queue}"))
+}
+
+#[test]
+fn a_real_browser_waits_for_a_page_behind_a_download_only_without_credit() {
+    if !is_ready(&["/usr/bin/chromium", "/usr/sbin/nginx"], "make study-web") {
+        return;
+    }
+    let Some(results) = results("web") else { return };
+    let times = |queue| cell(&results, queue, true, "median") / cell(&results, queue, false, "median");
+    let (fifo, chap) = (times("fifo"), times("chap"));
+    assert!(fifo > 4.0, "FIFO: {fifo} times as long");
+    assert!(chap < 1.3, "CHAP: {chap} times as long");
+}

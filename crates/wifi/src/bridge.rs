@@ -1,0 +1,291 @@
+//! The bridge of the CHAP paper's test bed: the air as a time per packet, without contention, loss or collisions.
+//!
+//! `d = DIFS + 8 (p_data + p_header) / R_data + SIFS + 8 p_ack / R_basic + extra   [s]`
+//!
+//! p_data: IP bytes of the packet; p_header = 34 bytes, p_ack = 14 bytes, DIFS = 50 us, SIFS = 10 us; R_data and R_basic
+//! in bit/s. Source: paper 002, eq. (1); its case studies add 2 ms to every packet, so that the bridge and not the line
+//! behind it is the bottleneck (1500 bytes: 2.399 ms, 5.0 Mbit/s).
+//!
+//! Each way has a queue and a server of its own, as the queue disciplines of a Linux bridge's two interfaces have; or,
+//! half duplex, both share one queue and one server, as the stations of a cell share the air. The paper's "about 5 Mbit/s"
+//! holds only with two: with one, ACKs cost a download 1.1 ms a packet, and 3.4 Mbit/s are left.
+//! Not done: broadcast, rates per station, anything of the PHY.
+
+use std::collections::VecDeque;
+
+use lasthop_core::aqm::fifo::Fifo;
+use lasthop_core::packet::{FlowId, Packet};
+use lasthop_core::units::{BitRate, Span, Time};
+
+use crate::attempt::Attempt;
+use crate::medium::{Event, NodeId, Place};
+use crate::params::{MediumParams, StationParams};
+use crate::phy::{Phy, Rate};
+use crate::propagation::Loss;
+use crate::snapshot::{NodeStats, Snapshot};
+
+/// The paper's DIFS.
+const DIFS: Span = Span::from_micros(50);
+/// The paper's SIFS.
+const SIFS: Span = Span::from_micros(10);
+/// The paper's 802.11 header, bytes.
+const HEADER: u64 = 34;
+/// Its ACK frame, bytes.
+const ACK: u64 = 14;
+
+/// What a packet costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BridgeParams {
+    /// R_data. The paper: 54 Mbit/s.
+    pub rate: BitRate,
+    /// R_basic. The paper: 1 Mbit/s.
+    pub control_rate: BitRate,
+    /// Added to every packet. The paper's case studies: 2 ms.
+    pub extra: Span,
+    /// Both ways share one queue and one server.
+    pub half_duplex: bool,
+}
+
+impl BridgeParams {
+    /// Time that a packet of `ip_bytes` takes.
+    #[must_use]
+    pub fn time(&self, ip_bytes: u32) -> Span {
+        let data = self.rate.time_for(u64::from(ip_bytes) + HEADER);
+        DIFS + data + SIFS + self.control_rate.time_for(ACK) + self.extra
+    }
+}
+
+/// A packet and its way.
+#[derive(Clone, Copy, Debug)]
+struct Crossing<P> {
+    packet: P,
+    from: NodeId,
+    to: NodeId,
+}
+
+impl<P: Packet> Packet for Crossing<P> {
+    fn flow(&self) -> FlowId {
+        self.packet.flow()
+    }
+    fn bytes(&self) -> u32 {
+        self.packet.bytes()
+    }
+    fn is_realtime(&self) -> bool {
+        self.packet.is_realtime()
+    }
+}
+
+/// A queue and what leaves it.
+#[derive(Clone, Debug)]
+struct Way<P> {
+    queue: Fifo<Crossing<P>>,
+    /// The packet in service, and when it is over.
+    service: Option<(Time, Crossing<P>)>,
+}
+
+/// See the module. Its interface is that of the air, [`crate::Medium`]; settings of the radio change nothing here.
+#[derive(Clone, Debug)]
+pub(crate) struct Bridge<P> {
+    costs: BridgeParams,
+    /// From the access point, then to it; half duplex: one.
+    ways: Vec<Way<P>>,
+    /// Packets that found a queue full, not told yet.
+    dropped: VecDeque<Event<P>>,
+    nodes: Vec<NodeStats>,
+    params: MediumParams,
+    phy: Phy,
+}
+
+impl<P: Packet + Copy> Bridge<P> {
+    /// Idle.
+    pub fn new(costs: BridgeParams, params: MediumParams, stations: &[StationParams]) -> Self {
+        let up = stations.iter().map(|station| station.queue_limit).max().unwrap_or(params.queue_limit);
+        let limits = [params.queue_limit, up];
+        let way = |limit: &usize| Way { queue: Fifo::new(*limit, Time::ZERO), service: None };
+        Self {
+            costs,
+            ways: limits.iter().take(if costs.half_duplex { 1 } else { 2 }).map(way).collect(),
+            dropped: VecDeque::new(),
+            nodes: vec![NodeStats::default(); stations.len() + 1],
+            phy: params.phy(stations),
+            params,
+        }
+    }
+
+    fn way(&self, from: NodeId) -> usize {
+        usize::from(from != NodeId::ACCESS_POINT).min(self.ways.len() - 1)
+    }
+
+    pub fn on_packet(&mut self, now: Time, from: NodeId, to: NodeId, packet: P) {
+        let way = self.way(from);
+        let crossing = Crossing { packet, from, to };
+        let Way { queue, service } = &mut self.ways[way];
+        if service.is_none() {
+            queue.pass_by();
+            return self.serve(now, way, crossing);
+        }
+        if let Err(Crossing { packet, .. }) = queue.push(now, crossing) {
+            self.dropped.push_back(Event::Dropped { at: now, node: from, place: Place::Queue, packet });
+        }
+    }
+
+    fn serve(&mut self, now: Time, way: usize, crossing: Crossing<P>) {
+        let time = self.costs.time(crossing.bytes());
+        let stats = &mut self.nodes[usize::from(crossing.from.0)];
+        stats.airtime += time;
+        stats.frames += 1;
+        stats.attempts += 1;
+        self.ways[way].service = Some((now + time, crossing));
+    }
+
+    /// The way whose service is over first, and when.
+    fn first(&self) -> Option<(Time, usize)> {
+        let over = |(i, way): (usize, &Way<P>)| way.service.as_ref().map(|(at, _)| (*at, i));
+        self.ways.iter().enumerate().filter_map(over).min()
+    }
+
+    pub fn poll(&mut self, now: Time) -> Option<Event<P>> {
+        if let Some(event) = self.dropped.pop_front() {
+            return Some(event);
+        }
+        let (at, way) = self.first().filter(|(at, _)| *at <= now)?;
+        let (_, Crossing { packet, from, to }) = self.ways[way].service.take()?;
+        if let Some(next) = self.ways[way].queue.pop(at) {
+            self.serve(at, way, next);
+        }
+        Some(Event::Delivered { at, from, to, packet })
+    }
+
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.dropped.front().map(Event::at).or_else(|| self.first().map(|(at, _)| at))
+    }
+
+    /// Its queues are those of the two ways, the access point's first; half duplex: one.
+    pub fn snapshot(&self, now: Time) -> Snapshot {
+        Snapshot { nodes: self.nodes.clone(), queues: self.ways.iter().map(|way| way.queue.snapshot(now)).collect() }
+    }
+
+    pub fn backlog(&self, node: NodeId) -> usize {
+        let way = &self.ways[self.way(node)];
+        way.queue.len() + usize::from(way.service.is_some())
+    }
+
+    pub fn set_queue_limit(&mut self, node: NodeId, packets: usize) {
+        let way = self.way(node);
+        self.ways[way].queue.set_limit(packets);
+    }
+
+    pub const fn phy(&self) -> &Phy {
+        &self.phy
+    }
+
+    pub fn params_mut(&mut self) -> &mut MediumParams {
+        &mut self.params
+    }
+
+    pub fn set_station_rate(&mut self, _: NodeId, _: Rate) {}
+
+    pub fn set_distance(&mut self, _: NodeId, _: f64) {}
+
+    pub fn set_loss(&mut self, _: Loss) {}
+
+    /// No attempt is ever lost or repeated: there is nothing to record.
+    pub fn record_attempts(&mut self, _: bool) {}
+
+    pub fn poll_attempt(&mut self) -> Option<Attempt<P>> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Medium;
+
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct Sized(u32);
+    impl Packet for Sized {
+        fn flow(&self) -> FlowId {
+            FlowId(0)
+        }
+        fn bytes(&self) -> u32 {
+            self.0
+        }
+    }
+
+    const PAPER: BridgeParams = BridgeParams {
+        rate: BitRate::mbps(54),
+        control_rate: BitRate::mbps(1),
+        extra: Span::from_millis(2),
+        half_duplex: false,
+    };
+    const STATION: NodeId = NodeId(1);
+
+    fn bridge(half_duplex: bool, limit: usize) -> Medium<Sized> {
+        let bridge = Some(BridgeParams { half_duplex, ..PAPER });
+        let station = StationParams { queue_limit: limit, ..StationParams::default() };
+        Medium::new(MediumParams { bridge, queue_limit: limit, ..MediumParams::default() }, vec![station], 1)
+    }
+
+    fn arrivals(bridge: &mut Medium<Sized>) -> Vec<(u64, u16)> {
+        let late = Time::from_nanos(u64::MAX);
+        std::iter::from_fn(|| bridge.poll(late))
+            .filter_map(|event| match event {
+                Event::Delivered { at, to, .. } => Some((at.as_nanos() / 1000, to.0)),
+                Event::Dropped { .. } => None,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_packet_takes_what_equation_1_says() {
+        let bare = BridgeParams { extra: Span::ZERO, ..PAPER };
+        // The paper: "The minimum value of d is 177 us when p_data is 0 bytes and a p_data of 1500 bytes ... 399 us".
+        assert_eq!(bare.time(0).as_nanos() / 1000, 177);
+        assert_eq!(bare.time(1500).as_nanos() / 1000, 399);
+        let rate = 1500.0 * 8.0 / PAPER.time(1500).as_secs_f64();
+        assert!((rate / 5e6 - 1.0).abs() < 0.001, "about 5 Mbit/s: {rate}");
+    }
+
+    #[test]
+    fn each_way_has_its_own_time_unless_they_share_it() {
+        for (half_duplex, expected) in [
+            (false, vec![(2182, 0), (2399, 1), (4798, 1)]),
+            // One after the other, in the order in which they came.
+            (true, vec![(2399, 1), (4582, 0), (6981, 1)]),
+        ] {
+            let mut bridge = bridge(half_duplex, 9);
+            bridge.on_packet(Time::ZERO, NodeId::ACCESS_POINT, STATION, Sized(1500));
+            bridge.on_packet(Time::ZERO, STATION, NodeId::ACCESS_POINT, Sized(40));
+            bridge.on_packet(Time::ZERO, NodeId::ACCESS_POINT, STATION, Sized(1500));
+            let seen = arrivals(&mut bridge);
+            assert_eq!(seen, expected);
+        }
+    }
+
+    #[test]
+    fn what_finds_the_queue_full_comes_back_at_once() {
+        let mut bridge = bridge(false, 2);
+        for _ in 0..4 {
+            bridge.on_packet(Time::from_nanos(5), NodeId::ACCESS_POINT, STATION, Sized(100));
+        }
+        assert_eq!(bridge.next_deadline(), Some(Time::from_nanos(5)));
+        let place = Place::Queue;
+        let dropped = Event::Dropped { at: Time::from_nanos(5), node: NodeId(0), place, packet: Sized(100) };
+        assert_eq!(bridge.poll(Time::from_nanos(5)), Some(dropped));
+        assert_eq!(bridge.poll(Time::from_nanos(5)), None);
+        assert_eq!((arrivals(&mut bridge).len(), bridge.next_deadline()), (3, None));
+        assert_eq!(bridge.snapshot(Time::from_nanos(1 << 40)).queues[0].dropped, 1);
+    }
+
+    #[test]
+    fn a_bridge_is_busy_for_as_long_as_its_packets_take() {
+        let mut bridge = bridge(false, 1000);
+        for _ in 0..100 {
+            bridge.on_packet(Time::ZERO, NodeId::ACCESS_POINT, STATION, Sized(1500));
+        }
+        let last = arrivals(&mut bridge).last().unwrap().0;
+        let stats = bridge.snapshot(Time::ZERO).nodes[0];
+        assert_eq!((stats.airtime.as_nanos() / 1000, stats.frames), (last, 100));
+    }
+}

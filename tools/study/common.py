@@ -1,0 +1,124 @@
+"""What both studies share: the home in the emulator, the table, the file of results."""
+
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+OUT = ROOT / "bench-results"
+UNPACKED = OUT / "study" / "root"
+
+# How a study calls the queues, and what the scenario calls them.
+QUEUES = {
+    "fifo": {"kind": "fifo"},
+    "fq_codel": {"kind": "fq_codel"},
+    "chap": {"kind": "chap", "flow": "connection"},
+    "chap-hosts": {"kind": "chap", "flow": "hosts"},
+}
+SHOWN = {
+    "fifo": "FIFO",
+    "fq_codel": "FQ-CoDel",
+    "chap": "CHAP, a flow per connection",
+    "chap-hosts": "CHAP, a flow per pair of hosts and protocol",
+}
+ATTEMPTS = 3
+
+
+class Unusable(Exception):
+    """A run from which no figure can be taken."""
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def queue_sets(queue):
+    """What `--set` makes both queues of the bridge `queue`."""
+    keys = QUEUES[queue].items()
+    return {f"bridge.{which}.{key}": value for which in ("queue", "station_queue") for key, value in keys}
+
+
+def emulate(binary, scenario, sets, programs, log):
+    """The report of one run of `scenario`; `programs` are pairs of host and command."""
+    command = [str(binary), "emulate", str(ROOT / scenario), "--json", "-"]
+    for key, value in sets.items():
+        command += ["--set", f"{key}={value}"]
+    for host, line in programs:
+        command += ["--exec", f"{host}: {line}"]
+    with open(log, "wb") as words:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=words, check=False)
+    if done.returncode != 0:
+        tail = Path(log).read_text(errors="replace").strip().splitlines()[-5:]
+        why = f"the run ended with {done.returncode}:\n    " + "\n    ".join(tail)
+        raise SystemExit(why) if done.returncode == 2 else Unusable(why)
+    report = json.loads(done.stdout)
+    if not report["run"]["valid"]:
+        raise Unusable(f"the machine was too busy: p99 lag {report['run']['lag_ms']['p99']:.2f} ms")
+    return report
+
+
+def until_usable(what, run):
+    """`run()`, again when it gave no figure, ATTEMPTS times at most."""
+    for attempt in range(ATTEMPTS):
+        try:
+            return run()
+        except Unusable as why:
+            say(f"  {what}: {why}")
+            if attempt + 1 == ATTEMPTS:
+                raise
+    return None
+
+
+def mean_and_spread(values):
+    """Mean and standard deviation, as the paper's figure 4 has them, and the median."""
+    return {
+        "n": len(values),
+        "mean": statistics.fmean(values),
+        "deviation": statistics.stdev(values) if len(values) > 1 else 0.0,
+        "median": statistics.median(values),
+        "min": min(values),
+        "max": max(values),
+    }
+
+
+def goodput(report, flow):
+    """Mbit/s of payload; None when the flow was not there."""
+    return next((f["goodput_bps"] / 1e6 for f in report["flows"] if f["name"] == flow), None)
+
+
+def machine():
+    """The processor, how many, and the kernel: what a reader needs to judge a figure."""
+    model = platform.processor() or platform.machine()
+    cores = 0
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            model, cores = line.split(":", 1)[1].strip(), cores + 1
+    return f"{model}, {cores} cores, {platform.system()} {platform.release()}"
+
+
+def version(*command):
+    """The first line that a program says of itself."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = (done.stdout + done.stderr).strip().splitlines()
+    return lines[0].strip() if lines else "?"
+
+
+def keep(out, name, results, text):
+    """Writes `results` and the table beside it into `out`; returns where."""
+    out.mkdir(parents=True, exist_ok=True)
+    path = out / f"{name}-{results['revision']}"
+    path.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
+    path.with_suffix(".md").write_text(text)
+    return path.with_suffix(".md")
+
+
+def give_back(path):
+    """What root wrote belongs to whoever called sudo."""
+    owner, group = os.environ.get("SUDO_UID"), os.environ.get("SUDO_GID")
+    if os.geteuid() == 0 and owner and group:
+        for each in [path, *path.rglob("*")]:
+            os.chown(each, int(owner), int(group), follow_symlinks=False)

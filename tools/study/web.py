@@ -1,0 +1,195 @@
+"""Case study 1 of the CHAP paper: response times of four pages in a real browser, beside a real download.
+
+    web.py --binary LASTHOP [--short] [--queues fifo,chap] [--loads 5]
+
+Runs as root: it makes the home of scenarios/papers/chap-web.toml with `lasthop emulate`, nginx in the host `web` and
+Chromium in the station `browser`. Writes bench-results/study-web-REVISION.{json,md} and a picture of each page.
+"""
+
+import argparse
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pages
+from common import (
+    OUT, QUEUES, SHOWN, UNPACKED, Unusable, emulate, give_back, goodput, keep, machine, mean_and_spread, queue_sets, say,
+    until_usable, version,
+)
+
+SCENARIO = "scenarios/papers/chap-web.toml"
+HERE = Path(__file__).resolve().parent
+# Mean response time, s, of the paper: section 3.3 and figure 4.
+PAPER = {
+    "google-news": {"fifo idle": 0.525, "chap idle": 0.514, "fifo download": 3.81, "chap download": 0.574},
+    "yahoo": {"fifo idle": 1.43, "chap idle": 1.45, "fifo download": 11.11, "chap download": 1.81},
+    "wsj": {"fifo idle": 3.22, "chap idle": 3.36, "fifo download": 14.40, "chap download": 3.8},
+    "cnn": {"fifo idle": 3.54, "chap idle": 3.40, "fifo download": 20.18, "chap download": 5.69},
+}
+# The download has left slow start and filled the queue.
+FIRST_S = 12.0
+# What a load costs beside its response: a context, a page, a picture.
+BESIDE_S = 1.0
+# Seconds of one turn of all pages: without and with a download, by queue; generous, a run that is short of time loads less.
+TURN_S = {"idle": 14.0, "fifo": 75.0, "other": 24.0}
+NGINX = """
+daemon off; master_process off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/nginx.log;
+events {{ worker_connections 256; }}
+http {{
+  types {{ text/html html; text/css css; application/javascript js; image/png png; }}
+  access_log off; sendfile on; tcp_nopush on; tcp_nodelay on; gzip off; etag off; keepalive_requests 10000;
+  client_body_temp_path {folder}/b; proxy_temp_path {folder}/p; fastcgi_temp_path {folder}/f;
+  uwsgi_temp_path {folder}/u; scgi_temp_path {folder}/s;
+  server {{ listen 80; root {folder}/pages; index index.html; }}
+}}
+"""
+
+
+def nginx():
+    """The web server: the machine's own, or one that was unpacked."""
+    unpacked = UNPACKED / "usr/sbin/nginx"
+    found = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/sbin") or (unpacked.exists() and str(unpacked))
+    if not found:
+        raise SystemExit("there is no nginx; type: make study-web")
+    return found
+
+
+def serve(folder):
+    """The command that serves all pages."""
+    pages.write_all(folder / "pages")
+    (folder / "nginx.conf").write_text(NGINX.format(folder=folder))
+    return f"exec {nginx()} -e {folder}/nginx.log -p {folder} -c {folder}/nginx.conf"
+
+
+def measure(binary, folder, queue, download, wanted):
+    """Loads of every page in one run, by page, and the report."""
+    turn = TURN_S["idle"] if not download else TURN_S["fifo" if queue == "fifo" else "other"]
+    share = sum(size for name, (_, _, size) in pages.TABLE_1.items() if name in wanted.pages) / 2369
+    seconds = FIRST_S + wanted.loads * max(4.0, turn * share)
+    here = folder / f"{queue}-{'download' if download else 'idle'}"
+    shutil.rmtree(here, ignore_errors=True)
+    here.mkdir(parents=True)
+    sets = {"duration": f"{seconds + 4:.0f}s", "measure_from": f"{FIRST_S:.0f}s", **queue_sets(queue)}
+    if not download:
+        sets["flow.download"] = "none"
+    urls = " ".join(f"http://$LASTHOP_web/{name}/" for name in wanted.pages)
+    loader = f"exec {sys.executable} -B {HERE}/browser.py {here} {wanted.loads} {seconds} {FIRST_S} {urls}"
+    programs = [("web", serve(folder)), ("browser", loader)]
+    report = emulate(binary, SCENARIO, sets, programs, here / "lasthop.log")
+    lines = [json.loads(line) for line in (here / "loads.jsonl").read_text().splitlines()]
+    by_page = {}
+    for name in wanted.pages:
+        mine = [line for line in lines if line["page"] == name]
+        good = [line for line in mine if is_whole(name, line)]
+        if len(good) < min(wanted.loads, 3):
+            raise Unusable(f"only {len(good)} of {wanted.loads} loads of {name} came to an end: {mine[-1:]}")
+        by_page[name] = good
+    return by_page, report
+
+
+def is_whole(name, line):
+    """Whether a load brought every object and byte of the page."""
+    made = pages.page(name)
+    return line.get("failed") == 0 and line.get("objects") == len(made.objects) and line.get("bytes") == made.size
+
+
+def study(wanted):
+    folder = wanted.out / "study" / "web"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    cells, revision = [], None
+    for queue in wanted.queues:
+        for download in (False, True):
+            what = f"{SHOWN[queue]}, {'with the download' if download else 'idle'}"
+            say(what)
+            by_page, report = until_usable(what, lambda q=queue, d=download: measure(wanted.binary, folder, q, d, wanted))
+            revision = report["run"]["revision"]
+            for name, loads in by_page.items():
+                figures = mean_and_spread([load["response_s"] for load in loads])
+                protocols = sorted({protocol for load in loads for protocol in load["protocols"]})
+                cells.append({"queue": queue, "download": download, "page": name, **figures, "protocols": protocols})
+                say(f"  {name}: {figures['mean']:.2f} s, deviation {figures['deviation']:.2f}, {figures['n']} loads")
+            cells.append({
+                "queue": queue, "download": download, "page": None, "download_mbps": goodput(report, "download"),
+                "queue_mean_packets": report["queues"][0]["mean_packets"], "lag_p99_ms": report["run"]["lag_ms"]["p99"],
+            })
+    pictures(folder, wanted)
+    return {
+        "study": "web", "revision": revision, "machine": machine(), "loads": wanted.loads,
+        "programs": [version("chromium", "--version"), version(nginx(), "-v")],
+        "scenario": SCENARIO, "paper": PAPER, "cells": cells,
+    }
+
+
+def pictures(folder, wanted):
+    """One of each page, to look at."""
+    for name in wanted.pages:
+        for found in sorted(folder.glob(f"*/{name}.png")):
+            shutil.copy(found, wanted.out / f"study-web-{name}.png")
+
+
+def cell(results, queue, download, page):
+    return next((c for c in results["cells"] if (c["queue"], c["download"], c["page"]) == (queue, download, page)), None)
+
+
+def table(results):
+    """Markdown: response times, what the download takes away, and the paper's."""
+    queues = [q for q in QUEUES if any(c["queue"] == q for c in results["cells"])]
+    shown = [p for p in pages.TABLE_1 if any(c["page"] == p for c in results["cells"])]
+    text = [
+        f"# Case study 1, web: measured at revision {results['revision']}",
+        "",
+        f"By `make study-web`, on {results['machine']}; {'; '.join(results['programs'])}. Response time: `loadEventEnd` of the",
+        f"browser's navigation timing, s: mean, standard deviation, n of {results['loads']} loads. HTTP/1.1, six connections at most,",
+        "a browser context of its own for each load. The paper: mean of five visits with Firefox.",
+        "",
+        "| page | queue | idle | with download | times | paper: idle | with download | times |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for page in shown:
+        for queue in queues:
+            idle, loaded = cell(results, queue, False, page), cell(results, queue, True, page)
+            paper = results["paper"][page]
+            key = {"fifo": "fifo", "chap-hosts": "chap"}.get(queue)
+            of_paper = "| | |"
+            if key:
+                a, b = paper[f"{key} idle"], paper[f"{key} download"]
+                of_paper = f"| {a:.2f} | {b:.2f} | {b / a:.2f} |"
+            text.append(
+                f"| {pages.TITLES[page]} | {SHOWN[queue]} | {one(idle)} | {one(loaded)} | "
+                f"{loaded['mean'] / idle['mean']:.2f} {of_paper if key else '| | | |'}"
+            )
+    text += ["", "| queue | download, Mbit/s, beside the pages | packets waiting, mean | p99 lag of the runs, ms |", "|---|---|---|---|"]
+    for queue in queues:
+        run, idle = cell(results, queue, True, None), cell(results, queue, False, None)
+        lag = max(run["lag_p99_ms"], idle["lag_p99_ms"])
+        text.append(f"| {SHOWN[queue]} | {run['download_mbps']:.2f} | {run['queue_mean_packets']:.0f} | {lag:.3f} |")
+    return "\n".join(text) + "\n"
+
+
+def one(figures):
+    return f"{figures['mean']:.2f} +- {figures['deviation']:.2f} (n = {figures['n']})"
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="web.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", type=Path, required=True)
+    parser.add_argument("--loads", type=int, default=5)
+    parser.add_argument("--queues", type=lambda text: text.split(","), default=list(QUEUES))
+    parser.add_argument("--pages", type=lambda text: text.split(","), default=list(pages.TABLE_1))
+    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--short", action="store_true", help="the lightest page, twice, FIFO and CHAP: whether it works")
+    wanted = parser.parse_args()
+    wanted.out = wanted.out.resolve()
+    if wanted.short:
+        wanted.loads, wanted.queues, wanted.pages = 2, ["fifo", "chap"], ["google-news"]
+    results = study(wanted)
+    text = table(results)
+    print(text)
+    say(f"written: {keep(wanted.out, 'study-web-short' if wanted.short else 'study-web', results, text)}")
+    give_back(wanted.out)
+
+
+if __name__ == "__main__":
+    main()
