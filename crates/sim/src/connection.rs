@@ -21,6 +21,8 @@ pub struct Connection {
     mss: u16,
     /// Of the windows that the receiver writes.
     scale: u8,
+    /// Bits of [`flag`] that its data have: ECT when its ends understand congestion marks.
+    flags: u32,
     cwnd: Cwnd,
     /// When the stretch that is being counted began.
     from: Totals,
@@ -28,8 +30,9 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Closed; the sender's first poll opens it. `ns2`: the sender has the habits of ns-2's agents.
-    pub fn new(ftp: &Ftp, cc: Algorithm, ns2: bool, now: Time) -> Self {
+    /// Closed; the sender's first poll opens it. `ns2`: the sender has the habits of ns-2's agents; `hosts`: see
+    /// [`flag::HOSTS`].
+    pub fn new(ftp: &Ftp, cc: Algorithm, ns2: bool, hosts: u16, now: Time) -> Self {
         let tcp = &ftp.tcp;
         let mss = tcp.mss.0 as u32;
         let window = tcp.window.map(|segments| u64::from(segments) * u64::from(mss));
@@ -53,6 +56,7 @@ impl Connection {
             sender,
             receiver,
             mss: mss as u16,
+            flags: flag::TCP | u32::from(hosts) << flag::HOSTS | if tcp.ecn { flag::ECT } else { 0 },
             cwnd: Cwnd::new(now),
             from: Totals::default(),
             start_up: None,
@@ -65,11 +69,14 @@ impl Connection {
     }
 
     /// The packet of a segment.
-    pub fn data(&self, now: Time, flow: u32, segment: &Segment) -> SimPacket {
+    pub fn data(&mut self, now: Time, flow: u32, segment: &Segment) -> SimPacket {
         let options = if segment.syn { SYN_OPTIONS } else { 0 };
-        let mut flags = flag::TCP;
+        let mut flags = self.flags;
         flags |= if segment.syn { flag::SYN } else { 0 };
         flags |= if segment.fin { flag::FIN } else { 0 };
+        if flags & flag::ECT != 0 {
+            flags = self.with_marks(segment, flags);
+        }
         SimPacket {
             sent: now,
             offset: segment.offset,
@@ -79,6 +86,15 @@ impl Connection {
             window: u16::MAX,
             flags,
         }
+    }
+
+    /// Only new data may be marked, and tell that the window was cut (RFC 3168 sections 6.1.4 and 6.1.5).
+    #[cold]
+    fn with_marks(&mut self, segment: &Segment, flags: u32) -> u32 {
+        if segment.syn || segment.again || segment.bytes == 0 {
+            return flags & !flag::ECT;
+        }
+        flags | if self.sender.take_cwr() { flag::CWR } else { 0 }
     }
 
     /// The segment of a packet that has arrived.
@@ -110,8 +126,17 @@ impl Connection {
             sack: sacks.keep(ack.sack),
             bytes: (HEADERS + options) as u16,
             window: (ack.window_bytes >> scale).min(u64::from(u16::MAX)) as u16,
-            flags: flag::TCP | flag::BACK | if ack.syn { flag::SYN } else { 0 },
+            flags: self.ack_flags(ack.syn),
         }
+    }
+
+    #[inline]
+    fn ack_flags(&self, syn: bool) -> u32 {
+        let plain = self.flags | flag::BACK | if syn { flag::SYN } else { 0 };
+        if plain & flag::ECT == 0 {
+            return plain;
+        }
+        plain & !flag::ECT | if self.receiver.echoes() { flag::ECE } else { 0 }
     }
 
     /// The acknowledgment of a packet that has arrived.
@@ -125,6 +150,23 @@ impl Connection {
             ack.sack = sacks.take(packet.sack);
         }
         ack
+    }
+
+    /// What the marks of a packet that has arrived tell its end; before the packet itself.
+    #[inline]
+    pub fn on_marks(&mut self, packet: &SimPacket) {
+        if packet.has(flag::CE | flag::CWR | flag::ECE) {
+            self.on_some_marks(packet);
+        }
+    }
+
+    #[cold]
+    fn on_some_marks(&mut self, packet: &SimPacket) {
+        if packet.has(flag::BACK) {
+            self.sender.on_congestion_echo();
+        } else {
+            self.receiver.on_marks(packet.has(flag::CE), packet.has(flag::CWR));
+        }
     }
 
     /// After anything that may have moved the congestion window.

@@ -19,7 +19,7 @@ use crate::control::WindowControl;
 use crate::options::{Options, Progress};
 use crate::packet::{Sacks, SimPacket, flag};
 use crate::pcap::{Capture, Ends};
-use crate::running::{Play, Route, Running};
+use crate::running::{Play, Route, Running, pairs};
 use crate::sources::{SourceId, Sources};
 use crate::trace::Tracer;
 use crate::wires::{WireId, Wires};
@@ -89,9 +89,9 @@ impl<'a, 'o> Engine<'a, 'o> {
         let wires = Wires::new(scenario);
         let mut targets: Vec<Target> = (0..wires.count()).map(|i| far_end(&wires, i)).collect();
         let mut flows = Vec::with_capacity(scenario.flows.len());
-        for (i, flow) in scenario.flows.iter().enumerate() {
+        for ((i, flow), pair) in scenario.flows.iter().enumerate().zip(pairs(scenario)) {
             let source = SourceId(targets.len() as u32);
-            let play = Play::new(scenario, flow)?;
+            let play = Play::new(scenario, flow, pair)?;
             match play {
                 Play::Tcp(_) => targets.extend([Target::Sender(i as u32), Target::Receiver(i as u32)]),
                 Play::Schedule(_) => targets.push(Target::Schedule(i as u32)),
@@ -546,12 +546,14 @@ impl<'a, 'o> Engine<'a, 'o> {
                 }
             }
             Play::Tcp(connection) if packet.has(flag::BACK) => {
+                connection.on_marks(packet);
                 let ack = connection.acknowledgment(packet, &mut self.sacks);
                 connection.sender.on_ack(now, &ack);
                 self.tracer.on_window(index, ack.window_bytes);
                 self.speak(now, index);
             }
             Play::Tcp(connection) => {
+                connection.on_marks(packet);
                 let fresh = connection.receiver.on_segment(now, &Connection::segment(packet));
                 meter.on_delivered(packet.sent, now, packet.bytes(), fresh);
                 if let Some(limit) = self.clamp.as_mut().and_then(|clamp| clamp.on_segment(now, index, fresh)) {

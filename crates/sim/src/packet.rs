@@ -1,6 +1,7 @@
 //! A packet: header fields only, small and passed by value. The simulator moves no bytes.
 
-use lasthop_core::packet::{FlowId, Packet};
+use lasthop_core::credit::key::mix;
+use lasthop_core::packet::{FlowId, FlowKind, Packet};
 use lasthop_core::units::Time;
 use lasthop_tcp::SackBlocks;
 
@@ -35,6 +36,16 @@ pub mod flag {
     pub const FIN: u32 = 8;
     /// Of a game, a call or live video: worth little when late.
     pub const REALTIME: u32 = 16;
+    /// Its ends understand congestion marks (ECT, RFC 3168).
+    pub const ECT: u32 = 32;
+    /// It met congestion (CE).
+    pub const CE: u32 = 64;
+    /// The receiver has seen a mark (ECE).
+    pub const ECE: u32 = 128;
+    /// The sender has cut its window (CWR).
+    pub const CWR: u32 = 256;
+    /// From this bit on: the number of its pair of hosts and protocol, modulo 2^16.
+    pub const HOSTS: u32 = 16;
 }
 
 impl SimPacket {
@@ -53,6 +64,17 @@ impl Packet for SimPacket {
     }
     fn is_realtime(&self) -> bool {
         self.has(flag::REALTIME)
+    }
+    fn key(&self, kind: FlowKind) -> u64 {
+        match kind {
+            FlowKind::Connection => mix(u64::from(self.flow) + 1),
+            FlowKind::Hosts => mix(u64::from(self.flags >> flag::HOSTS) + (1 << 32)),
+        }
+    }
+    fn mark_ce(&mut self) -> bool {
+        let is_ect = self.has(flag::ECT);
+        self.flags |= if is_ect { flag::CE } else { 0 };
+        is_ect
     }
 }
 

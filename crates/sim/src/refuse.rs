@@ -2,7 +2,7 @@
 
 use lasthop_home::retune::Retune;
 use lasthop_home::scenario::{
-    CARRIER_SENSE_DEFAULT, Capacity, CongestionControl, Discipline, Kind, LastHop, Scenario, ScenarioError, Storage,
+    CARRIER_SENSE_DEFAULT, Capacity, CongestionControl, Kind, LastHop, Scenario, ScenarioError, Storage,
 };
 use lasthop_tcp::Algorithm;
 
@@ -29,11 +29,6 @@ pub fn algorithm(cc: CongestionControl) -> Option<Algorithm> {
 pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
     if matches!(scenario.hop, LastHop::WirelessLink(_)) {
         return Err(scenario.refuse("wireless_link", "the simulator has only [wifi] and [bridge]"));
-    }
-    for (key, queue) in scenario.hop.queues() {
-        if queue.discipline != Discipline::Fifo {
-            return Err(scenario.refuse(&format!("{key}.kind"), "the simulator has only fifo"));
-        }
     }
     if let LastHop::Wifi(cell) = &scenario.hop
         && !cell.hidden

@@ -1,5 +1,7 @@
 //! The flows of a run: where each begins and ends, what it plays, and its figures.
 
+use std::collections::BTreeMap;
+
 use lasthop_core::units::Time;
 use lasthop_home::report::FlowMeter;
 use lasthop_home::scenario::{Flow, HostId, Kind, LastHop, Scenario};
@@ -53,23 +55,35 @@ pub struct Schedule {
 }
 
 impl Play {
-    /// What a flow plays.
+    /// What a flow plays; `hosts`: see [`flag::HOSTS`].
     ///
     /// # Errors
     /// A sender that the simulator does not have.
-    pub fn new(scenario: &Scenario, flow: &Flow) -> Result<Self, SimError> {
+    pub fn new(scenario: &Scenario, flow: &Flow, hosts: u16) -> Result<Self, SimError> {
         if let Kind::Ftp(ftp) = &flow.kind {
             let cc = refuse::algorithm(ftp.tcp.cc).ok_or_else(|| {
                 scenario.refuse(&format!("flow.{}.cc", flow.table), "the simulator has not this sender")
             })?;
-            let connection = Connection::new(ftp, cc, is_ns2(scenario), Time::ZERO + flow.start);
+            let connection = Connection::new(ftp, cc, is_ns2(scenario), hosts, Time::ZERO + flow.start);
             return Ok(Self::Tcp(Box::new(connection)));
         }
         let mut source = Source::new(flow, scenario.seed);
         let next = source.next();
         let flags = if flow.kind.is_realtime() { flag::REALTIME } else { 0 };
+        let flags = flags | u32::from(hosts) << flag::HOSTS;
         Ok(Self::Schedule(Box::new(Schedule { source, next, flags })))
     }
+}
+
+/// Numbers of the pairs of hosts and protocol that the flows belong to, whichever way they go.
+pub fn pairs(scenario: &Scenario) -> Vec<u16> {
+    let mut known = BTreeMap::new();
+    let pair = |flow: &Flow| (flow.from.min(flow.to), flow.from.max(flow.to), flow.kind.tcp().is_some());
+    let mut number = |flow: &Flow| {
+        let next = known.len() as u16;
+        *known.entry(pair(flow)).or_insert(next)
+    };
+    scenario.flows.iter().map(&mut number).collect()
 }
 
 /// Whether hosts behave as ns-2's, too.

@@ -149,6 +149,5 @@ fn what_the_simulator_does_not_carry_is_refused_at_its_line() {
     };
     assert!(refusal(&["f W A ftp cc = \"vegas\""], &[]).contains("flow.f.cc: not yet"));
     assert!(refusal(&["f W A web"], &[]).contains("flow.f.kind: not yet"));
-    assert!(refusal(&[GAME], &["wifi.queue.kind=chap"]).contains("wifi.queue.kind: not yet"));
     assert!(refusal(&[GAME], &["control.window.capacity=learn"]).contains("control.window.capacity: not yet"));
 }

@@ -13,8 +13,8 @@
 
 use std::collections::VecDeque;
 
-use lasthop_core::aqm::fifo::Fifo;
-use lasthop_core::packet::{FlowId, Packet};
+use lasthop_core::aqm::{Discipline, Queue};
+use lasthop_core::packet::{FlowId, FlowKind, Packet};
 use lasthop_core::units::{BitRate, Span, Time};
 
 use crate::attempt::Attempt;
@@ -63,6 +63,12 @@ struct Crossing<P> {
     to: NodeId,
 }
 
+impl<P> Crossing<P> {
+    fn station(&self) -> u16 {
+        self.from.0.max(self.to.0)
+    }
+}
+
 impl<P: Packet> Packet for Crossing<P> {
     fn flow(&self) -> FlowId {
         self.packet.flow()
@@ -73,12 +79,18 @@ impl<P: Packet> Packet for Crossing<P> {
     fn is_realtime(&self) -> bool {
         self.packet.is_realtime()
     }
+    fn key(&self, kind: FlowKind) -> u64 {
+        self.packet.key(kind)
+    }
+    fn mark_ce(&mut self) -> bool {
+        self.packet.mark_ce()
+    }
 }
 
 /// A queue and what leaves it.
 #[derive(Clone, Debug)]
 struct Way<P> {
-    queue: Fifo<Crossing<P>>,
+    queue: Queue<Crossing<P>>,
     /// The packet in service, and when it is over.
     service: Option<(Time, Crossing<P>)>,
 }
@@ -100,11 +112,15 @@ impl<P: Packet + Copy> Bridge<P> {
     /// Idle.
     pub fn new(costs: BridgeParams, params: MediumParams, stations: &[StationParams]) -> Self {
         let up = stations.iter().map(|station| station.queue_limit).max().unwrap_or(params.queue_limit);
-        let limits = [params.queue_limit, up];
-        let way = |limit: &usize| Way { queue: Fifo::new(*limit, Time::ZERO), service: None };
+        let up_queue = stations.first().map_or(params.queue, |station| station.queue);
+        let queues = [(params.queue, params.queue_limit), (up_queue, up)];
+        let way = |(discipline, limit): &(Discipline, usize)| Way {
+            queue: Queue::new(discipline, *limit, Time::ZERO),
+            service: None,
+        };
         Self {
             costs,
-            ways: limits.iter().take(if costs.half_duplex { 1 } else { 2 }).map(way).collect(),
+            ways: queues.iter().take(if costs.half_duplex { 1 } else { 2 }).map(way).collect(),
             dropped: VecDeque::new(),
             nodes: vec![NodeStats::default(); stations.len() + 1],
             phy: params.phy(stations),
@@ -120,12 +136,26 @@ impl<P: Packet + Copy> Bridge<P> {
         let way = self.way(from);
         let crossing = Crossing { packet, from, to };
         let Way { queue, service } = &mut self.ways[way];
-        if service.is_none() {
+        if let (Queue::Fifo(queue), None) = (&mut *queue, &*service) {
             queue.pass_by();
             return self.serve(now, way, crossing);
         }
-        if let Err(Crossing { packet, .. }) = queue.push(now, crossing) {
+        let idle = service.is_none();
+        if let Some(Crossing { packet, from, .. }) = queue.enqueue(now, crossing, crossing.station()) {
             self.dropped.push_back(Event::Dropped { at: now, node: from, place: Place::Queue, packet });
+        }
+        if idle {
+            self.serve_next(now, way);
+        }
+    }
+
+    fn serve_next(&mut self, at: Time, way: usize) {
+        let dropped = &mut self.dropped;
+        let next = self.ways[way].queue.dequeue(at, |Crossing { packet, from, .. }| {
+            dropped.push_back(Event::Dropped { at, node: from, place: Place::Queue, packet });
+        });
+        if let Some(next) = next {
+            self.serve(at, way, next);
         }
     }
 
@@ -150,9 +180,9 @@ impl<P: Packet + Copy> Bridge<P> {
         }
         let (at, way) = self.first().filter(|(at, _)| *at <= now)?;
         let (_, Crossing { packet, from, to }) = self.ways[way].service.take()?;
-        if let Some(next) = self.ways[way].queue.pop(at) {
-            self.serve(at, way, next);
-        }
+        let cost = self.costs.time(packet.bytes());
+        self.ways[way].queue.charge(cost);
+        self.serve_next(at, way);
         Some(Event::Delivered { at, from, to, packet })
     }
 

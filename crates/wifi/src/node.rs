@@ -1,8 +1,8 @@
 //! One radio: its queue, the frame it is sending, its contention window.
 
-use lasthop_core::aqm::fifo::Fifo;
-use lasthop_core::packet::{FlowId, Packet};
-use lasthop_core::units::Time;
+use lasthop_core::aqm::{Discipline, Queue};
+use lasthop_core::packet::{FlowId, FlowKind, Packet};
+use lasthop_core::units::{Span, Time};
 
 use crate::medium::NodeId;
 use crate::params::{MediumParams, StationParams};
@@ -29,6 +29,12 @@ impl<P: Packet> Packet for Addressed<P> {
     fn is_realtime(&self) -> bool {
         self.packet.is_realtime()
     }
+    fn key(&self, kind: FlowKind) -> u64 {
+        self.packet.key(kind)
+    }
+    fn mark_ce(&mut self) -> bool {
+        self.packet.mark_ce()
+    }
 }
 
 /// The frame in service.
@@ -54,7 +60,9 @@ pub struct Node<P> {
     /// Its backoffs: with a stream of its own it does not matter which node draws first.
     pub backoff: Stream,
     pub stats: NodeStats,
-    pub queue: Fifo<Addressed<P>>,
+    pub queue: Queue<Addressed<P>>,
+    /// Of its air time, what the queue's accounts know.
+    charged: Span,
     pub power_w: f64,
     pub distance_m: f64,
     pub angle_deg: f64,
@@ -77,31 +85,34 @@ impl<P: Packet + Copy> Node<P> {
             standard: params.standard,
             distance_m: 0.0,
             power_w: params.power_w,
+            queue: params.queue,
             queue_limit: params.queue_limit,
             // Not used; a rate that every cell has.
             rate: crate::Rate::DSSS_1,
             ..StationParams::default()
         };
         let places = std::iter::once(&access_point).chain(stations);
-        places
-            .zip(0..)
-            .map(|(place, n)| Self::new(place, phy, rates, Stream::numbered(seed, "wifi.backoff", n)))
-            .collect()
+        places.zip(0..).map(|(place, n)| Self::new(place, phy, rates, seed, n)).collect()
     }
 
-    fn new(place: &StationParams, phy: &Phy, rates: &mut Rates, backoff: Stream) -> Self {
+    fn new(place: &StationParams, phy: &Phy, rates: &mut Rates, seed: u64, number: u16) -> Self {
         let cw_min = phy.cw_min(place.standard);
+        let mut discipline = place.queue;
+        if let Discipline::Red(red) = &mut discipline {
+            red.seed = Stream::numbered(seed, "wifi.red", number).u64();
+        }
         Self {
             service: None,
             cw: cw_min,
             cw_min,
-            backoff,
+            backoff: Stream::numbered(seed, "wifi.backoff", number),
             stats: NodeStats::default(),
             times: rates.find(place.rate),
             power_w: place.power_w,
             distance_m: place.distance_m,
             angle_deg: place.angle_deg,
-            queue: Fifo::new(place.queue_limit, Time::ZERO),
+            queue: Queue::new(&discipline, place.queue_limit, Time::ZERO),
+            charged: Span::ZERO,
             loss_up: 0.0,
             loss_down: 0.0,
         }
@@ -118,11 +129,31 @@ impl<P: Packet + Copy> Node<P> {
         self.queue.len() + usize::from(self.service.as_ref().is_some_and(|s| !s.delivered))
     }
 
-    /// Takes the next packet into service.
+    /// A packet for a radio that has none in service goes there at once, past a plain queue; false: it is no plain one, see
+    /// [`Self::begin_counted`].
     #[inline]
-    pub fn serve_next(&mut self, now: Time) {
+    pub fn begin(&mut self, packet: P, to: NodeId) -> bool {
+        let Queue::Fifo(queue) = &mut self.queue else { return false };
+        queue.pass_by();
+        self.service = Some(Service::new(packet, to));
+        true
+    }
+
+    /// The same through the accounts of the queue; gives the packet back when the queue drops it.
+    pub fn begin_counted(&mut self, now: Time, packet: P, to: NodeId) -> Option<P> {
+        let refused = self.queue.enqueue(now, Addressed { packet, to }, to.0);
+        // One that is alone is never dropped at the head.
+        let next = self.queue.dequeue(now, |_| ());
+        self.service = next.map(|next| Service::new(next.packet, next.to));
+        refused.map(|refused| refused.packet)
+    }
+
+    /// Takes the next packet of a plain queue into service; false: it is no plain one, see [`Self::serve_counted`].
+    #[inline]
+    pub fn serve_next(&mut self, now: Time) -> bool {
+        let Queue::Fifo(queue) = &mut self.queue else { return false };
         // Copied from where it lies: a packet handed on twice would be read while it is still being written.
-        match self.queue.front() {
+        match queue.front() {
             Some(Addressed { packet, to }) => match &mut self.service {
                 Some(service) => {
                     service.packet = *packet;
@@ -133,7 +164,21 @@ impl<P: Packet + Copy> Node<P> {
             },
             None => self.service = None,
         }
-        let _ = self.queue.pop(now);
+        let _ = queue.pop(now);
+        true
+    }
+
+    /// Takes the next packet into service after the last one's air time is charged; packets that the queue drops before
+    /// it go to `lose`.
+    ///
+    /// Air time is what [`NodeStats`] says, of all attempts: frames, answers and what is between them. Waiting for a free
+    /// medium (DIFS and backoff) is nobody's.
+    pub fn serve_counted(&mut self, now: Time, mut lose: impl FnMut(P)) {
+        let cost = self.stats.airtime - self.charged;
+        self.charged = self.stats.airtime;
+        self.queue.charge(cost);
+        let next = self.queue.dequeue(now, |dropped| lose(dropped.packet));
+        self.service = next.map(|next| Service::new(next.packet, next.to));
     }
 
     /// Mean power of this node's frames `metres` away, dBm; meaningful with shadowing only.

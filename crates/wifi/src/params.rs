@@ -1,5 +1,6 @@
 //! What a medium is made of, as a host configures it.
 
+use lasthop_core::aqm::Discipline;
 use lasthop_core::packet::Packet;
 
 use crate::bridge::BridgeParams;
@@ -38,6 +39,8 @@ pub struct MediumParams {
     pub realtime_attempts: Option<u32>,
     /// MAC frames longer than this use RTS/CTS, bytes. 65535: none.
     pub rts_threshold: u32,
+    /// Who leaves the access point's queue first, and who is dropped.
+    pub queue: Discipline,
     /// Packets in the access point's queue, the frame in service not counted. 50: ns-2's default.
     pub queue_limit: usize,
     /// Access point's transmit power, W.
@@ -69,6 +72,7 @@ impl Default for MediumParams {
             short_attempts: None,
             realtime_attempts: None,
             rts_threshold: 65_535,
+            queue: Discipline::Fifo,
             queue_limit: 50,
             power_w: 0.281_838_15,
             radio: Radio::default(),
@@ -118,6 +122,8 @@ pub struct StationParams {
     pub angle_deg: f64,
     /// Transmit power, W.
     pub power_w: f64,
+    /// Who leaves its queue first, and who is dropped.
+    pub queue: Discipline,
     /// Packets in its queue, the frame in service not counted.
     pub queue_limit: usize,
 }
@@ -130,6 +136,7 @@ impl Default for StationParams {
             distance_m: 10.0,
             angle_deg: 0.0,
             power_w: 0.281_838_15,
+            queue: Discipline::Fifo,
             queue_limit: 50,
         }
     }

@@ -125,6 +125,13 @@ impl<P: Packet> Queue<P> {
         }
     }
 
+    /// It is first in, first out, and keeps no accounts.
+    #[inline]
+    #[must_use]
+    pub const fn is_plain(&self) -> bool {
+        matches!(self, Self::Fifo(_))
+    }
+
     /// Whether [`Self::charge`] and [`Self::charge_received`] change anything.
     #[inline]
     #[must_use]
@@ -179,6 +186,7 @@ impl<P: Packet> Queue<P> {
 }
 
 impl<P: Packet> Other<P> {
+    #[cold]
     fn enqueue(&mut self, now: Time, packet: P, station: u16) -> Option<P> {
         match self {
             Self::Codel(queue) => queue.enqueue(now, packet),
@@ -198,6 +206,7 @@ impl<P: Packet> Other<P> {
         }
     }
 
+    #[cold]
     fn dequeue(&mut self, now: Time, lose: impl FnMut(P)) -> Option<P> {
         match self {
             Self::Codel(queue) => queue.dequeue(now, lose),

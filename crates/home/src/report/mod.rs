@@ -271,6 +271,14 @@ pub struct QueueReport {
     pub p99_sojourn: f64,
     /// Packets dropped.
     pub dropped: u64,
+    /// Packets marked in place of a drop (ECN); not shown when there is none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub marked: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 /// Jain's index; null where there is nobody to share.

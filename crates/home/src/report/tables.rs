@@ -48,6 +48,7 @@ pub fn queue(name: &str, figures: &fifo::Snapshot) -> QueueReport {
         mean_sojourn: figures.mean_sojourn_ms,
         p99_sojourn: figures.p99_sojourn_ms,
         dropped: figures.dropped,
+        marked: figures.marked,
     }
 }
 

@@ -168,6 +168,7 @@ fn full() -> Report {
             mean_sojourn: 0.4,
             p99_sojourn: 2.0,
             dropped: 0,
+            marked: 4,
         }],
         fairness: Fairness { goodput: Some(1.0), airtime: None },
         control: Some(ControlReport {

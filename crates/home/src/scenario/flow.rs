@@ -107,6 +107,8 @@ pub struct Tcp {
     pub cc: CongestionControl,
     /// Selective acknowledgements offered.
     pub sack: bool,
+    /// Packets are marked where queues would drop them (RFC 3168).
+    pub ecn: bool,
     /// The receiver acknowledges every second segment.
     pub delayed_ack: bool,
     /// Segments.
@@ -262,7 +264,7 @@ impl Kind {
 const COMMON: [&str; 7] = ["name", "from", "to", "kind", "start", "stop", "count"];
 
 /// Every key that some kind of flow has beyond the common ones.
-const OF_KINDS: [&str; 13] = [
+const OF_KINDS: [&str; 14] = [
     "trace",
     "rate",
     "size",
@@ -270,6 +272,7 @@ const OF_KINDS: [&str; 13] = [
     "bytes",
     "cc",
     "sack",
+    "ecn",
     "delayed_ack",
     "initial_window",
     "window",
@@ -287,8 +290,8 @@ pub(crate) fn keys_of_kind(kind: &str) -> Option<Vec<&'static str>> {
         "game-server" | "game-client" | "audio" | "voip" => &["size", "every"],
         "cbr" | "poisson" => &["rate", "size"],
         "video" | "video-chat" => &["trace", "rate"],
-        "ftp" => &["bytes", "cc", "sack", "delayed_ack", "initial_window", "window", "mss"],
-        "web" => &["page", "connections", "cc", "sack", "delayed_ack", "initial_window", "window", "mss"],
+        "ftp" => &["bytes", "cc", "sack", "ecn", "delayed_ack", "initial_window", "window", "mss"],
+        "web" => &["page", "connections", "cc", "sack", "ecn", "delayed_ack", "initial_window", "window", "mss"],
         "quic" => &["bytes", "cc", "initial_window"],
         _ => return None,
     };
@@ -404,6 +407,7 @@ fn tcp(flow: &Reader<'_>) -> Result<Tcp, ScenarioError> {
     Ok(Tcp {
         cc: flow.choice("cc", &CongestionControl::WORDS)?.unwrap_or(CongestionControl::Cubic),
         sack: flow.flag("sack")?.unwrap_or(true),
+        ecn: flow.flag("ecn")?.unwrap_or(false),
         delayed_ack: flow.flag("delayed_ack")?.unwrap_or(true),
         initial_window: flow.count("initial_window", 1..=1000)?.unwrap_or(10),
         window: flow.count("window", 1..=700_000)?,

@@ -18,6 +18,7 @@ impl Wifi {
             short_attempts: Some(u32::from(self.short_attempts)),
             realtime_attempts: None,
             rts_threshold: self.rts_threshold,
+            queue: self.queue.discipline,
             queue_limit: self.queue.limit as usize,
             power_w: self.power.0,
             radio: Radio {
@@ -37,7 +38,12 @@ impl Wifi {
 
 impl Bridge {
     fn medium_params(&self) -> MediumParams {
-        MediumParams { bridge: Some(self.costs), queue_limit: self.queue.limit as usize, ..MediumParams::default() }
+        MediumParams {
+            bridge: Some(self.costs),
+            queue: self.queue.discipline,
+            queue_limit: self.queue.limit as usize,
+            ..MediumParams::default()
+        }
     }
 }
 
@@ -74,6 +80,7 @@ impl Scenario {
             distance_m: s.distance.0,
             angle_deg: s.angle.0,
             power_w: s.power.0,
+            queue: station_queue.discipline,
             queue_limit: station_queue.limit as usize,
         };
         Some((params, self.stations.iter().map(station).collect()))

@@ -41,7 +41,8 @@ pub use flow::{
     Video, Web,
 };
 pub use hosts::MOST;
-pub use queue::{Discipline, Queue};
+pub use lasthop_core::aqm::Discipline;
+pub use queue::Queue;
 pub use station::{Station, Storage};
 pub use template::Template;
 pub use tree::SourceMap;

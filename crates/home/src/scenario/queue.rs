@@ -1,5 +1,8 @@
 //! Queues of the access point and of the stations: the discipline, its limit, its own keys.
 
+use lasthop_core::aqm::{Discipline, codel, drr, flow_queues, red};
+use lasthop_core::credit;
+use lasthop_core::packet::FlowKind;
 use lasthop_core::units::{Bytes, Span};
 
 use super::ScenarioError;
@@ -7,7 +10,7 @@ use super::read::Reader;
 use super::wired::MOST_PACKETS;
 
 /// A queue in front of the air.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Queue {
     /// Who leaves first, and who is dropped.
     pub discipline: Discipline,
@@ -15,87 +18,138 @@ pub struct Queue {
     pub limit: u32,
 }
 
-/// Queue disciplines and the keys of each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Discipline {
-    /// First in, first out, drop-tail.
-    Fifo,
-    /// Controlled delay (RFC 8289).
-    Codel {
-        /// Standing sojourn it allows.
-        target: Span,
-        /// How long the sojourn must stand above it.
-        interval: Span,
-    },
-    /// Flow queues with CoDel each (RFC 8290).
-    FqCodel {
-        /// Standing sojourn it allows.
-        target: Span,
-        /// How long the sojourn must stand above it.
-        interval: Span,
-        /// Bytes a flow may send per round.
-        quantum: Bytes,
-        /// Number of flow queues.
-        flows: u32,
-    },
-    /// Deficit round robin.
-    Drr {
-        /// Bytes a flow may send per round.
-        quantum: Bytes,
-    },
-    /// Credit-based home access point (CHAP).
-    Chap {
-        /// I: credit of a new flow and of each boost, in channel time.
-        credit: Span,
-    },
-}
-
-impl Discipline {
-    /// The word of the file.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Fifo => "fifo",
-            Self::Codel { .. } => "codel",
-            Self::FqCodel { .. } => "fq_codel",
-            Self::Drr { .. } => "drr",
-            Self::Chap { .. } => "chap",
-        }
-    }
-}
-
 /// Limit where none is given, in packets: the interface queue of the papers' ns-2 runs.
 pub(crate) const LIMIT_PACKETS: u32 = 50;
+
+/// Longest time that a queue's key may name; far beyond what makes sense, and sums stay far from their end.
+const LONGEST: Span = Span::from_secs(1000);
+
+/// Keys of every kind; all have `kind` and `limit`.
+const KINDS: [(&str, &[&str]); 6] = [
+    ("fifo", &["kind", "limit"]),
+    ("codel", &["kind", "limit", "target", "interval"]),
+    ("fq_codel", &["kind", "limit", "target", "interval", "quantum", "flows", "flow"]),
+    ("red", &["kind", "limit", "min", "max", "max_p", "weight", "gentle", "packet_time"]),
+    ("drr", &["kind", "limit", "quantum", "target", "interval", "flow_quantum", "flows", "flow"]),
+    ("chap", &["kind", "limit", "increment", "flow", "active", "flows", "new_credit", "burst"]),
+];
+
+/// Keys that some kind has beside `kind` and `limit`.
+const OWN: [&str; 16] = [
+    "target",
+    "interval",
+    "quantum",
+    "flow_quantum",
+    "flows",
+    "flow",
+    "min",
+    "max",
+    "max_p",
+    "weight",
+    "gentle",
+    "packet_time",
+    "increment",
+    "active",
+    "new_credit",
+    "burst",
+];
 
 /// The queue at `key` of the last hop's table; `limit` where it gives none.
 pub(crate) fn read_queue(wifi: &Reader<'_>, key: &str, limit: u32) -> Result<Queue, ScenarioError> {
     let Some((at, table)) = wifi.inner(key)? else {
         return Ok(Queue { discipline: Discipline::Fifo, limit });
     };
-    let own: &[&str] = match table.text("kind").unwrap_or("fifo") {
-        "codel" => &["kind", "limit", "target", "interval"],
-        "fq_codel" => &["kind", "limit", "target", "interval", "quantum", "flows"],
-        "drr" => &["kind", "limit", "quantum"],
-        "chap" => &["kind", "limit", "credit"],
-        _ => &["kind", "limit"],
-    };
-    let all = ["target", "interval", "quantum", "flows", "credit"];
-    let queue = Reader::of_kind(wifi.source(), &wifi.path_of(key), at, table, own, &all)?;
-    let target = || queue.positive("target").map(|t| t.unwrap_or(Span::from_millis(5)));
-    let interval = || queue.positive("interval").map(|t| t.unwrap_or(Span::from_millis(100)));
-    let quantum = || queue.positive("quantum").map(|q| q.unwrap_or(Bytes(1514)));
-    let words = [("fifo", 0), ("codel", 1), ("fq_codel", 2), ("drr", 3), ("chap", 4)];
-    let discipline = match queue.choice("kind", &words)?.unwrap_or(0) {
-        1 => Discipline::Codel { target: target()?, interval: interval()? },
-        2 => Discipline::FqCodel {
-            target: target()?,
-            interval: interval()?,
-            quantum: quantum()?,
-            flows: queue.count("flows", 1..=65_536)?.unwrap_or(1024),
-        },
-        3 => Discipline::Drr { quantum: quantum()? },
-        4 => Discipline::Chap { credit: queue.positive("credit")?.unwrap_or(Span::from_millis(4)) },
+    let kind = table.text("kind").unwrap_or("fifo");
+    let own = KINDS.iter().find(|(word, _)| *word == kind).map_or(KINDS[0].1, |(_, own)| *own);
+    let queue = Reader::of_kind(wifi.source(), &wifi.path_of(key), at, table, own, &OWN)?;
+    let words: Vec<(&str, &str)> = KINDS.iter().map(|(word, _)| (*word, *word)).collect();
+    let discipline = match queue.choice("kind", &words)?.unwrap_or("fifo") {
+        "codel" => Discipline::Codel(read_codel(&queue)?),
+        "fq_codel" => {
+            Discipline::FqCodel(read_flows(&queue, "quantum", flow_queues::Params::default())?, read_flow(&queue)?)
+        }
+        "red" => Discipline::Red(read_red(&queue)?),
+        "drr" => Discipline::Drr(read_drr(&queue)?, read_flow(&queue)?),
+        "chap" => Discipline::Chap(read_chap(&queue)?, read_flow(&queue)?),
         _ => Discipline::Fifo,
     };
     Ok(Queue { discipline, limit: queue.count("limit", 1..=MOST_PACKETS)?.unwrap_or(limit) })
+}
+
+fn span(queue: &Reader<'_>, key: &str, usual: Span) -> Result<Span, ScenarioError> {
+    match queue.positive::<Span>(key)? {
+        Some(long) if long > LONGEST => {
+            Err(queue.wrong(key, format!("{long} is too long; write a time up to {LONGEST}")))
+        }
+        given => Ok(given.unwrap_or(usual)),
+    }
+}
+
+fn read_flow(queue: &Reader<'_>) -> Result<FlowKind, ScenarioError> {
+    let words = [("connection", FlowKind::Connection), ("hosts", FlowKind::Hosts)];
+    Ok(queue.choice("flow", &words)?.unwrap_or_default())
+}
+
+fn read_codel(queue: &Reader<'_>) -> Result<codel::Params, ScenarioError> {
+    let usual = codel::Params::default();
+    let (target, interval) = (span(queue, "target", usual.target)?, span(queue, "interval", usual.interval)?);
+    Ok(codel::Params { target, interval })
+}
+
+fn read_flows(
+    queue: &Reader<'_>,
+    quantum: &str,
+    usual: flow_queues::Params,
+) -> Result<flow_queues::Params, ScenarioError> {
+    let bytes = queue.positive::<Bytes>(quantum)?.unwrap_or(Bytes(u64::from(usual.quantum)));
+    if bytes.0 > 1 << 20 {
+        return Err(queue.wrong(quantum, format!("{bytes} is no turn of a flow; write 1B to 1MiB")));
+    }
+    Ok(flow_queues::Params {
+        codel: read_codel(queue)?,
+        quantum: bytes.0 as u32,
+        flows: queue.count("flows", 1..=65_536)?.unwrap_or(usual.flows),
+    })
+}
+
+fn read_drr(queue: &Reader<'_>) -> Result<drr::Params, ScenarioError> {
+    let usual = drr::Params::default();
+    let flows = read_flows(queue, "flow_quantum", usual.flows)?;
+    Ok(drr::Params { quantum: span(queue, "quantum", usual.quantum)?, flows })
+}
+
+fn read_red(queue: &Reader<'_>) -> Result<red::Params, ScenarioError> {
+    let usual = red::Params::default();
+    let most = f64::from(MOST_PACKETS);
+    let params = red::Params {
+        min: queue.number("min", 0.0..=most)?.unwrap_or(usual.min),
+        max: queue.number("max", 0.0..=most)?.unwrap_or(usual.max),
+        max_p: queue.number("max_p", 0.0..=1.0)?.unwrap_or(usual.max_p),
+        weight: queue.number("weight", 0.0..=1.0)?.unwrap_or(usual.weight),
+        gentle: queue.flag("gentle")?.unwrap_or(usual.gentle),
+        packet_time: span(queue, "packet_time", usual.packet_time)?,
+        seed: usual.seed,
+    };
+    if params.max <= params.min {
+        let why = format!("{} packets are not above `min` = {}; write min < max", params.max, params.min);
+        return Err(queue.wrong("max", why));
+    }
+    Ok(params)
+}
+
+fn read_chap(queue: &Reader<'_>) -> Result<credit::Params, ScenarioError> {
+    let usual = credit::Params::default();
+    Ok(credit::Params {
+        increment: span(queue, "increment", usual.increment)?,
+        active: span(queue, "active", usual.active)?,
+        flows: queue.count("flows", 1..=1_000_000)?.map_or(usual.flows, |flows| flows as usize),
+        new_credit: span(queue, "new_credit", usual.new_credit)?,
+        burst: queue.count("burst", 1..=10_000)?.unwrap_or(usual.burst),
+    })
+}
+
+/// Every kind with its keys, for the test that holds the schema and this reader together.
+#[cfg(test)]
+pub(super) fn kinds() -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
+    KINDS.into_iter()
 }

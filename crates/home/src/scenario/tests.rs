@@ -1,5 +1,6 @@
 use std::path::{Path, PathBuf};
 
+use lasthop_core::packet::FlowKind;
 use lasthop_core::units::{BitRate, Bytes, Span};
 use lasthop_wifi::{Rate, Standard};
 use proptest::prelude::*;
@@ -307,10 +308,44 @@ fn an_unknown_key_is_refused_with_file_line_and_the_nearest_known_one() {
 }
 
 #[test]
+fn every_kind_of_queue_stands_in_the_schema_with_its_keys_and_their_defaults() {
+    let lines = SCHEMA.lines().filter_map(|line| line.strip_prefix("#   { kind = "));
+    let mut documented = 0;
+    for line in lines {
+        let inside = line.split_once('}').unwrap().0;
+        let (word, keys) = inside.split_once(", ").unwrap();
+        let queue = |text: &str| wifi(&parse(&small_wifi(&format!("queue = {{ {text} }}")), &[]).unwrap()).queue;
+        assert_eq!(queue(&format!("kind = {inside}")), queue(&format!("kind = {word}")), "{line}");
+        let named: Vec<&str> = keys.split(", ").map(|key| key.split(' ').next().unwrap()).collect();
+        let (_, own) = super::queue::kinds().find(|(kind, _)| *kind == word.trim_matches('"')).unwrap();
+        assert_eq!(own[..2], ["kind", "limit"]);
+        assert_eq!(named, own[2..], "{line}");
+        documented += 1;
+    }
+    // fifo has no keys of its own.
+    assert_eq!(documented, super::queue::kinds().count() - 1);
+}
+
+#[test]
+fn keys_of_a_queue_reach_the_medium() {
+    let chap = "queue = { kind = \"chap\", increment = \"2ms\", flow = \"hosts\" }\nstation_queue = { kind = \"drr\" }";
+    let (params, stations) = parse(&small_wifi(chap), &[]).unwrap().medium().unwrap();
+    let Discipline::Chap(credit, flow) = params.queue else { panic!("{:?}", params.queue) };
+    assert_eq!((credit.increment, credit.burst, flow), (Span::from_millis(2), 16, FlowKind::Hosts));
+    assert_eq!(stations[0].queue.name(), "drr");
+}
+
+#[test]
 fn a_wrong_value_says_what_would_be_right() {
     let cases = [
         ("queue = { limit = 0 }", "wifi.queue.limit: `0` stands here; write an integer from 1 to 100000"),
-        ("queue = { kind = \"red\" }", "wifi.queue.kind: `red` stands here; write one of fifo, codel"),
+        ("queue = { kind = \"sfq\" }", "wifi.queue.kind: `sfq` stands here; write one of fifo, codel, fq_codel, red"),
+        (
+            "queue = { kind = \"red\", min = 20 }",
+            "wifi.queue.max: 15 packets are not above `min` = 20; write min < max",
+        ),
+        ("queue = { kind = \"codel\", quantum = \"9B\" }", "a codel has no such key; its keys are kind, limit, target"),
+        ("queue = { kind = \"chap\", flow = \"port\" }", "`port` stands here; write one of connection, hosts"),
         ("rate = \"50Mbit/s\"", "wifi.rate: 50Mbit/s is no rate of 802.11g; it has 1Mbit/s"),
         ("rate = 54", "wifi.rate: `54` is not a rate; write a number and a unit, for example `18Mbit/s`"),
         ("hidden = \"no\"", "wifi.hidden: `no` stands here; write true or false"),

@@ -12,6 +12,10 @@ const IPV4: usize = 20;
 const UDP: usize = 8;
 const TCP: usize = 20;
 
+/// Flags of RFC 3168.
+const ECE: u8 = 0x40;
+const CWR: u8 = 0x80;
+
 /// What a data sender offers in return: it never receives data, so the field means nothing.
 const SENDERS_WINDOW: u16 = u16::MAX;
 
@@ -39,7 +43,9 @@ impl Packet<'_> {
         let total = self.packet.bytes.max(headers as u16);
 
         let at = out.len();
-        out.extend([0x45, 0]);
+        // ECT(0), or CE.
+        let ecn = [0, 2, 3][usize::from(self.packet.has(flag::ECT)) + usize::from(self.packet.has(flag::CE))];
+        out.extend([0x45, ecn]);
         out.extend(total.to_be_bytes());
         out.extend(self.identification.to_be_bytes());
         let hops = u8::from(from != self.sender);
@@ -78,9 +84,13 @@ impl Packet<'_> {
             (true, false) => (1, number),
         };
         let mut flags = 0;
-        for (set, bit) in
-            [(back || !syn, tcp_flag::ACK), (syn, tcp_flag::SYN), (p.has(flag::FIN) && !back, tcp_flag::FIN)]
-        {
+        for (set, bit) in [
+            (back || !syn, tcp_flag::ACK),
+            (syn, tcp_flag::SYN),
+            (p.has(flag::FIN) && !back, tcp_flag::FIN),
+            (p.has(flag::ECE), ECE),
+            (p.has(flag::CWR), CWR),
+        ] {
             flags |= if set { bit } else { 0 };
         }
         out.extend(sequence.to_be_bytes());

@@ -70,6 +70,8 @@ pub struct Receiver {
     limit: Option<u64>,
     syn: bool,
     ack_now: bool,
+    /// A mark has come, and no word that the sender knows (RFC 3168 section 6.1.3).
+    echo: bool,
     /// Arrived in order and not acknowledged, bytes.
     waiting: u64,
     delayed_until: Option<Time>,
@@ -93,6 +95,7 @@ impl Receiver {
             limit: None,
             syn: false,
             ack_now: false,
+            echo: false,
             waiting: 0,
             delayed_until: None,
             end: None,
@@ -119,6 +122,17 @@ impl Receiver {
             self.on_progress(now, self.next - before, segment.fin);
         }
         new
+    }
+
+    /// A segment arrived with a mark (CE), or with the word that its sender has cut its window (CWR).
+    pub fn on_marks(&mut self, ce: bool, cwr: bool) {
+        self.echo = ce || (self.echo && !cwr);
+    }
+
+    /// Whether acknowledgments tell of a mark (ECE).
+    #[must_use]
+    pub fn echoes(&self) -> bool {
+        self.echo
     }
 
     fn nothing_new(&mut self) -> u32 {

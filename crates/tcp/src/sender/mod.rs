@@ -103,6 +103,10 @@ pub struct Sender {
     timeouts_in_row: u32,
     /// The congestion window stopped the last `poll`.
     limited: bool,
+    /// A mark has cut the window: not again before this is acknowledged.
+    marked_until: Option<u64>,
+    /// The receiver is to be told of that.
+    cwr: bool,
     counts: Counts,
 }
 
@@ -148,6 +152,8 @@ impl Sender {
             rescue: None,
             timeouts_in_row: 0,
             limited: false,
+            marked_until: None,
+            cwr: false,
             counts: Counts::default(),
             params,
         }

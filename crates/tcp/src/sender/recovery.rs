@@ -28,7 +28,7 @@
 use lasthop_core::units::Time;
 
 use super::flight::Learned;
-use super::{Conduct, Phase, Sender};
+use super::{Conduct, Phase, Sender, Stage};
 use crate::cc::{AckEvent, LossEvent, Recovery};
 use crate::segment::Segment;
 
@@ -112,6 +112,27 @@ impl Sender {
             self.flight.rewind();
         }
         self.restart_timer(now);
+    }
+
+    /// The receiver has seen a mark (ECE, RFC 3168 section 6.1.2): the law cuts as at a loss, once per window of data and
+    /// not in recovery; nothing is sent again. A loss in the same window cuts once more. To be called before the
+    /// acknowledgment itself.
+    pub fn on_congestion_echo(&mut self) {
+        let is_new = self.marked_until.is_none_or(|end| self.una >= end);
+        if self.stage != Stage::Open || self.phase != Phase::Open || !is_new || self.outstanding() == 0 {
+            return;
+        }
+        let loss = self.loss();
+        self.control.on_loss(&mut self.window, &loss);
+        self.round_threshold();
+        self.marked_until = Some(self.next);
+        self.cwr = true;
+        self.update_allowance();
+    }
+
+    /// Whether the next new segment is to say that the window was cut (CWR); then it has said so.
+    pub fn take_cwr(&mut self) -> bool {
+        std::mem::take(&mut self.cwr)
     }
 
     pub(super) fn on_new_in_recovery(&mut self, ack: &AckEvent, acked: u64, partial: bool) {

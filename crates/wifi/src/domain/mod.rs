@@ -32,7 +32,7 @@ use lasthop_core::units::Time;
 use crate::attempt::Attempt;
 use crate::contention::{Contention, Counter, Own};
 use crate::medium::{Event, NodeId, Place};
-use crate::node::{Addressed, Node, Service};
+use crate::node::{Addressed, Node};
 use crate::params::{MediumParams, StationParams};
 use crate::phy::{Phy, Rate};
 use crate::random::Stream;
@@ -61,6 +61,8 @@ pub struct Domain<P> {
     senders: Vec<u16>,
     own: Vec<Own>,
     recording: bool,
+    /// The access point's queue keeps accounts of air time.
+    counts_air_time: bool,
     attempts: VecDeque<Attempt<P>>,
 }
 
@@ -81,6 +83,7 @@ impl<P: Packet + Copy> Domain<P> {
         let mut rates = Rates::new(&phy);
         let mut nodes = Node::all(&params, stations, &phy, &mut rates, seed);
         nodes.iter_mut().for_each(|node| node.refresh_loss(&params));
+        let counts_air_time = nodes[0].queue.counts_air_time();
         let mut contention = Contention::new(nodes.len(), phy.slot(), phy.difs());
         if params.check_bianchi_decrement {
             contention.count_busy_periods();
@@ -100,6 +103,7 @@ impl<P: Packet + Copy> Domain<P> {
             senders: Vec::with_capacity(8),
             own: Vec::with_capacity(8),
             recording: false,
+            counts_air_time,
             attempts: VecDeque::new(),
         }
     }
@@ -113,17 +117,26 @@ impl<P: Packet + Copy> Domain<P> {
         let now = self.clock;
         let node = &mut self.nodes[usize::from(from.0)];
         if node.service.is_none() {
-            node.queue.pass_by();
-            node.service = Some(Service::new(packet, to));
+            if !node.begin(packet, to) {
+                return self.begin_counted(now, from, to, packet);
+            }
             self.contend(from.0, now);
-        } else if let Err(refused) = node.queue.push(now, Addressed { packet, to }) {
+        } else if let Some(refused) = node.queue.enqueue(now, Addressed { packet, to }, to.0) {
             self.refuse(now, from, refused.packet);
         } else if node.queue.len() == 1 && self.sure.is_of(from.0) {
             self.contention.enlist(from.0);
         }
     }
 
-    /// A packet found a full queue.
+    #[cold]
+    fn begin_counted(&mut self, now: Time, from: NodeId, to: NodeId, packet: P) {
+        match self.nodes[usize::from(from.0)].begin_counted(now, packet, to) {
+            None => self.contend(from.0, now),
+            Some(refused) => self.refuse(now, from, refused),
+        }
+    }
+
+    /// A packet had to go when another came to a queue.
     #[cold]
     fn refuse(&mut self, at: Time, node: NodeId, packet: P) {
         self.events.push_back(Event::Dropped { at, node, place: Place::Queue, packet });
@@ -290,7 +303,7 @@ impl<P: Packet + Copy> Domain<P> {
         self.sure.at = Time::MAX;
         let sender = &mut self.nodes[usize::from(node)];
         sender.cw = sender.cw_min;
-        sender.serve_next(at);
+        let _ = sender.serve_next(at);
         Advance::Unseen
     }
 
@@ -310,6 +323,9 @@ impl<P: Packet + Copy> Domain<P> {
 
     #[inline]
     fn deliver(&mut self, at: Time, node: u16) -> Advance<P> {
+        if self.counts_air_time {
+            self.charge_received(node);
+        }
         match &mut self.nodes[usize::from(node)].service {
             Some(service) if !service.delivered => {
                 service.delivered = true;
@@ -338,7 +354,27 @@ impl<P: Packet + Copy> Domain<P> {
             }
         }
         sender.cw = sender.cw_min;
-        sender.serve_next(at);
+        if !sender.serve_next(at) {
+            return self.serve_counted(at, node, advance);
+        }
+        let contends = sender.service.is_some();
+        self.draw_backoff(node, contends);
+        advance
+    }
+
+    /// The next packet out of a queue that keeps accounts, and may drop others before it. Apart, so that plain queues do
+    /// not pay for it.
+    #[cold]
+    fn serve_counted(&mut self, at: Time, node: u16, mut advance: Advance<P>) -> Advance<P> {
+        let (events, id) = (&mut self.events, NodeId(node));
+        let sender = &mut self.nodes[usize::from(node)];
+        sender.serve_counted(at, |packet| {
+            let dropped = Event::Dropped { at, node: id, place: Place::Queue, packet };
+            match advance {
+                Advance::Event(_) => events.push_back(dropped),
+                _ => advance = Advance::Event(dropped),
+            }
+        });
         let contends = sender.service.is_some();
         self.draw_backoff(node, contends);
         advance

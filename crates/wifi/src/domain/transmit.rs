@@ -1,5 +1,6 @@
 //! What a start of transmission leads to: an exchange, or a collision.
 
+use lasthop_core::aqm::Queue;
 use lasthop_core::packet::Packet;
 use lasthop_core::units::{Span, Time};
 
@@ -8,7 +9,7 @@ use super::agenda::{Step, Sure};
 use super::exchange::{Fate, Frames, Outcome};
 use crate::contention::Own;
 use crate::medium::NodeId;
-use crate::node::Service;
+use crate::node::{Addressed, Service};
 use crate::params::AfterCollision;
 use crate::propagation::{self, Loss};
 
@@ -35,7 +36,8 @@ impl<P: Packet + Copy> Domain<P> {
     fn alone(&mut self, at: Time, sender: u16) {
         let frames = self.attempt(sender);
         let fate = self.draw_fate(sender, frames, false);
-        if fate != Fate::Acked || !self.agenda.is_empty() {
+        // What follows a frame is known early only where the queue is a plain one.
+        if fate != Fate::Acked || !self.agenda.is_empty() || !self.nodes[usize::from(sender)].queue.is_plain() {
             return self.exchange(at, sender, fate);
         }
         if self.recording {
@@ -186,8 +188,11 @@ impl<P: Packet + Copy> Domain<P> {
     #[inline]
     pub(super) fn next_first(&self, sender: u16) -> Span {
         let node = &self.nodes[usize::from(sender)];
-        let frames = match node.queue.front() {
-            Some(next) if self.sure.is_of(sender) => self.frames_of(sender, next.to, next.packet.bytes()),
+        let frames = match &node.queue {
+            Queue::Fifo(queue) if self.sure.is_of(sender) => match queue.front() {
+                Some(next) => self.frames_of(sender, next.to, next.packet.bytes()),
+                None => self.frames(sender),
+            },
             _ => self.frames(sender),
         };
         frames.first(self.rates.get(frames.times))
@@ -199,6 +204,19 @@ impl<P: Packet + Copy> Domain<P> {
         let rts = self.phy.frame_bytes(bytes) > self.params.rts_threshold;
         let times = self.nodes[usize::from(station)].times;
         Frames { data: self.rates.get(times).data(bytes), rts, times }
+    }
+
+    /// A frame arrived. When the access point has it, what it can see of the air time that took is charged to the flow's
+    /// account. It sees the frame that arrived, its ACK, and from the retry bit that there was at least one before it.
+    #[cold]
+    pub(super) fn charge_received(&mut self, station: u16) {
+        let Some(service) = self.nodes[usize::from(station)].service.filter(|_| station != 0) else { return };
+        let frames = self.frames(station);
+        let exchange = frames.outcome(self.rates.get(frames.times), &self.waits, Time::ZERO, Fate::Acked);
+        let cost = exchange.busy_until.since(Time::ZERO);
+        let is_retry = service.attempts > 1 && !service.delivered;
+        let packet = Addressed { packet: service.packet, to: service.to };
+        self.nodes[0].queue.charge_received(&packet, station, cost * (1 + u64::from(is_retry)));
     }
 
     #[inline]

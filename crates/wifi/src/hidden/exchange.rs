@@ -9,6 +9,7 @@ use super::signal::{Frame, Heard, Kind};
 use super::{Due, Hidden};
 use crate::attempt::{self, Attempt, AttemptFate};
 use crate::medium::{Event, NodeId, Place};
+use crate::node::Addressed;
 use crate::propagation::Loss;
 use crate::times::AirTimes;
 
@@ -303,7 +304,23 @@ impl<P: Packet + Copy> Hidden<P> {
         }
     }
 
+    /// The access point has a frame of a station: as in `domain`, what it can see of the air time is charged.
+    fn charge_received(&mut self, station: u16) {
+        let Some(service) = self.nodes[usize::from(station)].service else { return };
+        let times = self.times(station, 0);
+        let (answer, mut cost) = (self.waits.sifs + times.answer, times.data(service.bytes));
+        if self.phy.frame_bytes(service.bytes) > self.params.rts_threshold {
+            cost += times.rts + answer + self.waits.sifs;
+        }
+        let is_retry = service.attempts > 1 && !service.delivered;
+        let packet = Addressed { packet: service.packet, to: service.to };
+        self.nodes[0].queue.charge_received(&packet, station, (cost + answer) * (1 + u64::from(is_retry)));
+    }
+
     fn deliver(&mut self, at: Time, from: u16) {
+        if from != 0 && self.nodes[0].queue.counts_air_time() {
+            self.charge_received(from);
+        }
         let Some(service) = &mut self.nodes[usize::from(from)].service else { return };
         if !service.delivered {
             service.delivered = true;
@@ -331,7 +348,12 @@ impl<P: Packet + Copy> Hidden<P> {
             }
         }
         sender.cw = sender.cw_min;
-        sender.serve_next(at);
+        if !sender.serve_next(at) {
+            let (events, from) = (&mut self.events, NodeId(node));
+            sender.serve_counted(at, |packet| {
+                events.push_back(Event::Dropped { at, node: from, place: Place::Queue, packet });
+            });
+        }
         self.draw_backoff(node);
     }
 }

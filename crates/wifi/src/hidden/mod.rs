@@ -30,7 +30,7 @@ use lasthop_core::units::Time;
 
 use crate::attempt::Attempt;
 use crate::medium::{Event, NodeId, Place};
-use crate::node::{Addressed, Node, Service};
+use crate::node::{Addressed, Node};
 use crate::params::{MediumParams, StationParams};
 use crate::phy::{Phy, Rate};
 use crate::random::Stream;
@@ -139,13 +139,19 @@ impl<P: Packet + Copy> Hidden<P> {
         let now = self.clock;
         let node = &mut self.nodes[usize::from(from.0)];
         if node.service.is_none() {
-            node.queue.pass_by();
-            node.service = Some(Service::new(packet, to));
-            self.contend(from.0, now);
-        } else if let Err(refused) = node.queue.push(now, Addressed { packet, to }) {
-            let packet = refused.packet;
-            self.events.push_back(Event::Dropped { at: now, node: from, place: Place::Queue, packet });
+            let refused = if node.begin(packet, to) { None } else { node.begin_counted(now, packet, to) };
+            match refused {
+                None => self.contend(from.0, now),
+                Some(refused) => self.refuse(now, from, refused),
+            }
+        } else if let Some(refused) = node.queue.enqueue(now, Addressed { packet, to }, to.0) {
+            self.refuse(now, from, refused.packet);
         }
+    }
+
+    /// A packet had to go when another came to a queue.
+    fn refuse(&mut self, at: Time, node: NodeId, packet: P) {
+        self.events.push_back(Event::Dropped { at, node, place: Place::Queue, packet });
     }
 
     pub fn poll(&mut self, now: Time) -> Option<Event<P>> {

@@ -48,6 +48,7 @@ pub fn report(scenario: &str, seed: u64, figure: u64) -> Report {
             mean_sojourn: 0.0,
             p99_sojourn: 0.0,
             dropped: 0,
+            marked: 0,
         }],
         fairness: Fairness::default(),
         control: Some(ControlReport {
