@@ -35,6 +35,8 @@ pub mod flag {
     pub const FIN: u32 = 8;
     /// Of a game, a call or live video: worth little when late.
     pub const REALTIME: u32 = 16;
+    /// Of a browser, to its server: opens a connection, or asks for more ([`crate::web`]); `offset` is how far.
+    pub const ASK: u32 = 512;
 }
 
 impl SimPacket {

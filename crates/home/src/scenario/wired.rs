@@ -4,6 +4,7 @@ use lasthop_core::units::{BitRate, Span};
 
 use super::ScenarioError;
 use super::read::Reader;
+use crate::normal;
 
 /// Largest buffer, in packets: room for 100 Mbit/s x 10 s, and a bound for what a file can ask of memory.
 pub(crate) const MOST_PACKETS: u32 = 100_000;
@@ -87,19 +88,8 @@ impl Spread {
     pub(crate) fn factor(&self, i: usize, n: usize) -> f64 {
         let share = (i as f64 + 0.5) / n as f64;
         let far = if share > 1.0 - self.far { self.times } else { 1.0 };
-        far * libm::exp(self.sigma * normal_quantile(share))
+        far * libm::exp(self.sigma * normal::quantile(share))
     }
-}
-
-/// The z below which `share` of a normal distribution lies, 0 < share < 1: bisection of erfc, exact to 1e-12.
-fn normal_quantile(share: f64) -> f64 {
-    let (mut low, mut high) = (-9.0, 9.0);
-    for _ in 0..60 {
-        let middle = f64::midpoint(low, high);
-        let below = 0.5 * libm::erfc(-middle / core::f64::consts::SQRT_2);
-        if below < share { low = middle } else { high = middle }
-    }
-    f64::midpoint(low, high)
 }
 
 #[cfg(test)]
@@ -114,8 +104,6 @@ mod tests {
         assert!(pings.is_sorted());
         assert!((f64::midpoint(pings[49], pings[50]) - 133.0).abs() < 0.01);
         assert_eq!(pings.iter().filter(|ping| **ping < 150.0).count(), 70);
-        // The 97.5 % quantile of N(0, 1), from any table.
-        assert!((normal_quantile(0.975) - 1.959_964).abs() < 1e-6);
         assert!(pings[94] < 200.0 && pings[95] > 380.0, "five are far away: {:?}", &pings[94..]);
     }
 

@@ -56,6 +56,10 @@ fn flatten(name: &mut String, value: Value, row: &mut Row) {
                 below(name, &key, |name| flatten(name, value, row));
             }
         }
+        // A page is loaded once, if at all: its list is its time, or nothing.
+        Value::Array(items) if items.iter().all(Value::is_number) => {
+            row.push((name.clone(), items.into_iter().next().unwrap_or(Value::Null)));
+        }
         Value::Array(items) => {
             for item in items {
                 let Value::Object(mut fields) = item else { return };
