@@ -1,8 +1,8 @@
 //! A report as one row: every scalar under a name of its own.
 //!
 //! Names are joined with dots; the entries of `flows`, `stations` and `queues` go by their names, so that
-//! `flows.ftp.delay.p99` is the figure of the flow `ftp`. A figure without a population is null. Lists of plain numbers
-//! (the load times of pages) are no scalars and are left out.
+//! `flows.ftp.delay.p99` is the figure of the flow `ftp`. A figure without a population is null. A list of plain
+//! numbers (the load times of a page) gives its first.
 
 use lasthop_home::report::Report;
 use serde_json::Value;
