@@ -2,7 +2,7 @@
 # Everything is built as the user, also under `sudo make`; only the finished binary runs as root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help deps build demo test vm-test lint fmt fuzz bench bench-peers figures study-web clean
+.PHONY: help deps build demo test vm-test lint fmt fuzz bench bench-peers figures study-web study-game clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
@@ -57,6 +57,11 @@ study-web:             ## pages in a real browser over the CHAP paper's bridge, 
 	@tools/install-deps build run study web && tools/as-user tools/unpack-deps unpack-web
 	$(CARGO) build --release --locked -p lasthop-cli
 	tools/as-root python3 -B tools/study/web.py --binary $(LASTHOP) $(ARGS)
+
+study-game:            ## a real game server pinged over the same bridge, 15 minutes, 90 MB of packages: ARGS="--short"
+	@tools/install-deps build run study game && tools/as-user tools/unpack-deps unpack-game
+	$(CARGO) build --release --locked -p lasthop-cli
+	tools/as-root python3 -B tools/study/game.py --binary $(LASTHOP) $(ARGS)
 
 clean:                 ## remove what was built
 	$(CARGO) clean

@@ -4,16 +4,16 @@ A page of t text and n other objects and K KB is one HTML document, t - 1 style 
 images, K x 1024 bytes in all. The paper gives totals only; ours is how they are divided: text has 30 % of the bytes, the
 document a third of that (all of it when it is alone), and sizes of the others are log-normal (sigma 1), as sizes of web
 objects are, from 200 bytes upwards. Four images in five stand in the document, the fifth in a style sheet, so that a
-browser finds it later.
+browser finds it later. The same pages, object by object, are the simulator's (crates/home/src/traffic/page.rs).
 
 The PNGs are not compressed, so that each has the size it should have, to the byte.
 """
 
 import math
-import random
 import struct
 import zlib
 from dataclasses import dataclass
+from statistics import NormalDist
 
 # name: text objects, others, KB; paper 002, table 1.
 TABLE_1 = {
@@ -42,11 +42,13 @@ class Page:
         return sum(len(body) for body in self.objects.values())
 
 
-def sizes(total, count, draw):
-    """`count` sizes of at least SMALLEST bytes that add up to `total`, log-normal in proportion."""
+def sizes(total, count):
+    """`count` sizes of at least SMALLEST bytes that add up to `total`: the quantiles of a log-normal distribution, stirred."""
     if count == 0:
         return []
-    weights = [math.exp(SIGMA * draw.gauss(0.0, 1.0)) for _ in range(count)]
+    stride = next(s for s in range(max(1, count * 5 // 8), 0, -1) if math.gcd(s, count) == 1)
+    ranks = [i * stride % count for i in range(count)]
+    weights = [math.exp(SIGMA * NormalDist().inv_cdf((rank + 0.5) / count)) for rank in ranks]
     spare = total - count * SMALLEST
     assert spare >= 0, "more objects than bytes"
     made = [SMALLEST + int(spare * weight / sum(weights)) for weight in weights]
@@ -57,12 +59,11 @@ def sizes(total, count, draw):
 def page(name):
     """The page called `name`."""
     text, others, kilobytes = TABLE_1[name]
-    draw = random.Random(f"chap {name}")
     total = kilobytes * 1024
     text_total = int(total * TEXT_SHARE)
     document = text_total if text == 1 else int(text_total * DOCUMENT_SHARE)
-    text_sizes = sizes(text_total - document, text - 1, draw)
-    image_sizes = sizes(total - text_total, others, draw)
+    text_sizes = sizes(text_total - document, text - 1)
+    image_sizes = sizes(total - text_total, others)
     # A PNG has 67 bytes at least; every size above is far from that.
     images = {f"i{i}.png": png(size, i) for i, size in enumerate(image_sizes)}
     sheets = [f"t{i}.css" for i in range(0, text - 1, 2)]

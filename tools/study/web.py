@@ -70,7 +70,7 @@ def measure(binary, folder, queue, download, wanted):
     here = folder / f"{queue}-{'download' if download else 'idle'}"
     shutil.rmtree(here, ignore_errors=True)
     here.mkdir(parents=True)
-    sets = {"duration": f"{seconds + 4:.0f}s", "measure_from": f"{FIRST_S:.0f}s", **queue_sets(queue)}
+    sets = {"duration": f"{seconds + 4:.0f}s", "measure_from": f"{FIRST_S:.0f}s", "flow.page": "none", **queue_sets(queue)}
     if not download:
         sets["flow.download"] = "none"
     urls = " ".join(f"http://$LASTHOP_web/{name}/" for name in wanted.pages)

@@ -62,3 +62,16 @@ fn a_real_browser_waits_for_a_page_behind_a_download_only_without_credit() {
     assert!(fifo > 4.0, "FIFO: {fifo} times as long");
     assert!(chap < 1.3, "CHAP: {chap} times as long");
 }
+
+#[test]
+fn pings_of_a_real_game_server_stay_what_they_are_beside_a_download_only_with_credit() {
+    let programs = ["/usr/bin/quakestat", "/usr/lib/ioquake3/ioq3ded", "/usr/share/games/openarena/baseoa/pak0.pk3"];
+    if !is_ready(&programs, "make study-game") {
+        return;
+    }
+    let Some(results) = results("game") else { return };
+    let added = |queue| cell(&results, queue, true, "median") - cell(&results, queue, false, "median");
+    let (fifo, chap) = (added("fifo"), added("chap"));
+    assert!(fifo > 200.0, "FIFO: {fifo} ms more");
+    assert!(chap <= 5.0, "CHAP: {chap} ms more");
+}

@@ -8,6 +8,7 @@
 pub mod address;
 pub mod capacity;
 pub mod link;
+pub(crate) mod normal;
 pub mod quantity;
 pub mod report;
 pub mod retune;

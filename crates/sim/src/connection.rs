@@ -30,9 +30,9 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Closed; the sender's first poll opens it. `ns2`: the sender has the habits of ns-2's agents; `hosts`: see
-    /// [`flag::HOSTS`].
-    pub fn new(ftp: &Ftp, cc: Algorithm, ns2: bool, hosts: u16, now: Time) -> Self {
+    /// Closed; the sender's first poll opens it. `ns2`: the sender has the habits of ns-2's agents. `fed`: what it sends is
+    /// said piece by piece. `hosts`: see [`flag::HOSTS`].
+    pub fn new(ftp: &Ftp, cc: Algorithm, ns2: bool, fed: bool, hosts: u16, now: Time) -> Self {
         let tcp = &ftp.tcp;
         let mss = tcp.mss.0 as u32;
         let window = tcp.window.map(|segments| u64::from(segments) * u64::from(mss));
@@ -49,6 +49,7 @@ impl Connection {
             sack: tcp.sack,
             initial_window: tcp.initial_window,
             bytes: ftp.bytes.map(|bytes| bytes.0),
+            fed,
             ..habits
         });
         Self {

@@ -8,11 +8,12 @@
 
 use lasthop_core::packet::{Direction, Packet as _};
 use lasthop_core::units::Time;
-use lasthop_home::report::{FlowReport, Place, flow_meter};
+use lasthop_home::report::{FlowReport, PageReport, Place, flow_meter};
 use lasthop_home::retune::Retune;
-use lasthop_home::scenario::{HostId, LastHop, SMALLEST_UDP, Scenario};
+use lasthop_home::scenario::{Flow, HostId, LastHop, SMALLEST_UDP, Scenario};
 use lasthop_wifi::{self as wifi, Medium, NodeId};
 
+use crate::SimError;
 use crate::clamp::ClampControl;
 use crate::connection::Connection;
 use crate::control::WindowControl;
@@ -22,8 +23,8 @@ use crate::pcap::{Capture, Ends};
 use crate::running::{Play, Route, Running, pairs};
 use crate::sources::{SourceId, Sources};
 use crate::trace::Tracer;
+use crate::web::{self, Slot};
 use crate::wires::{WireId, Wires};
-use crate::{SimError, refuse};
 
 /// Events between two questions whether to go on.
 const PULSE: u64 = 1 << 16;
@@ -39,6 +40,8 @@ enum Target {
     ToServer(u32),
     /// The schedule of a flow.
     Schedule(u32),
+    /// The browser that loads a page.
+    Browser(u32),
     /// The sender of a flow.
     Sender(u32),
     /// The receiver of a flow.
@@ -66,6 +69,8 @@ pub struct Engine<'a, 'o> {
     air_moved: bool,
     routes: Vec<Route>,
     flows: Vec<Running>,
+    /// The last flows are these connections of pages.
+    slots: &'a [Slot],
     pub(crate) control: Option<WindowControl>,
     clamp: Option<ClampControl>,
     sacks: Sacks,
@@ -77,12 +82,11 @@ pub struct Engine<'a, 'o> {
 }
 
 impl<'a, 'o> Engine<'a, 'o> {
-    /// At the start of the run.
+    /// At the start of the run; `slots`: what the last flows are ([`web::expand`]).
     ///
     /// # Errors
     /// A key that the simulator does not carry.
-    pub fn new(scenario: &'a Scenario, options: &'a mut Options<'o>) -> Result<Self, SimError> {
-        refuse::check(scenario)?;
+    pub fn new(scenario: &'a Scenario, slots: &'a [Slot], options: &'a mut Options<'o>) -> Result<Self, SimError> {
         let Some((params, stations)) = scenario.medium() else {
             return Err(scenario.refuse("wireless_link", "the simulator has only [wifi] and [bridge]").into());
         };
@@ -91,8 +95,9 @@ impl<'a, 'o> Engine<'a, 'o> {
         let mut flows = Vec::with_capacity(scenario.flows.len());
         for ((i, flow), pair) in scenario.flows.iter().enumerate().zip(pairs(scenario)) {
             let source = SourceId(targets.len() as u32);
-            let play = Play::new(scenario, flow, pair)?;
+            let play = Play::new(scenario, flow, i + slots.len() >= scenario.flows.len(), pair)?;
             match play {
+                Play::Page(_) => targets.push(Target::Browser(i as u32)),
                 Play::Tcp(_) => targets.extend([Target::Sender(i as u32), Target::Receiver(i as u32)]),
                 Play::Schedule(_) => targets.push(Target::Schedule(i as u32)),
             }
@@ -106,10 +111,14 @@ impl<'a, 'o> Engine<'a, 'o> {
         air.record_attempts(options.pcap.is_some());
         let scale = |i: usize| match &flows[i].play {
             Play::Tcp(connection) => connection.seen().scale,
-            Play::Schedule(_) => 0,
+            Play::Schedule(_) | Play::Page(_) => 0,
         };
         if options.pcap.is_some() && matches!(scenario.hop, LastHop::Bridge(_)) {
             return Err(scenario.refuse("bridge", "a capture shows frames of the air, and a bridge has none").into());
+        }
+        if let Some(slot) = slots.first().filter(|_| options.pcap.is_some()) {
+            let key = format!("flow.{}.kind", scenario.flows[slot.page].table);
+            return Err(scenario.refuse(&key, "a capture does not show the requests of a browser").into());
         }
         let capture = match options.pcap.take() {
             Some(out) => Some(Capture::new(out, *air.phy(), Ends::of(scenario, scale))?),
@@ -125,8 +134,9 @@ impl<'a, 'o> Engine<'a, 'o> {
             air_at: Time::MAX,
             air_moved: true,
             capture,
-            routes: scenario.flows.iter().map(|flow| Route { from: flow.from, to: flow.to }).collect(),
+            routes: routes(scenario, slots),
             flows,
+            slots,
             control,
             clamp: scenario.control.clamp.as_ref().map(|wanted| ClampControl::new(scenario, wanted)),
             sacks: Sacks::default(),
@@ -143,7 +153,8 @@ impl<'a, 'o> Engine<'a, 'o> {
 
     /// Everything that is known beforehand gets its time.
     fn start(&mut self) {
-        for i in 0..self.flows.len() {
+        // Connections of pages wait to be opened.
+        for i in 0..self.flows.len() - self.slots.len() {
             let flow = &self.scenario.flows[i];
             let Running { source, play, .. } = &mut self.flows[i];
             match play {
@@ -152,7 +163,7 @@ impl<'a, 'o> Engine<'a, 'o> {
                         self.sources.set(*source, Time::ZERO + emission.at);
                     }
                 }
-                Play::Tcp(_) => self.sources.set(*source, Time::ZERO + flow.start),
+                Play::Tcp(_) | Play::Page(_) => self.sources.set(*source, Time::ZERO + flow.start),
             }
         }
         let last = self.targets.len() as u32;
@@ -229,6 +240,7 @@ impl<'a, 'o> Engine<'a, 'o> {
             }
             Target::ToServer(wire) => self.on_wire(now, wire as usize, source, Self::arrive),
             Target::Schedule(flow) => self.on_schedule(now, flow as usize),
+            Target::Browser(page) => self.on_browser(now, page as usize),
             Target::Sender(flow) => self.on_sender(now, flow as usize),
             Target::Receiver(flow) => {
                 self.sources.clear(source);
@@ -391,7 +403,7 @@ impl<'a, 'o> Engine<'a, 'o> {
     /// A host hands a packet to its network interface.
     fn send(&mut self, now: Time, packet: &SimPacket) {
         if !packet.has(flag::BACK) {
-            self.flows[packet.flow as usize].meter.on_sent(now);
+            self.flows[self.routes[packet.flow as usize].counted_by as usize].meter.on_sent(now);
         }
         match self.routes[packet.flow as usize].origin(packet) {
             HostId::Server(i) if self.wires.gathers() => self.onto_gathered(now, WireId::FromServer(i as u32), packet),
@@ -522,13 +534,16 @@ impl<'a, 'o> Engine<'a, 'o> {
 
     fn pass_control(&mut self, now: Time, direction: Direction, packet: &mut SimPacket) {
         let Some(control) = &mut self.control else { return };
+        if packet.has(flag::ASK) {
+            return;
+        }
         let route = &self.routes[packet.flow as usize];
         if matches!((route.from, route.to), (HostId::Station(_), HostId::Station(_))) {
             return;
         }
         let connection = match &self.flows[packet.flow as usize].play {
             Play::Tcp(connection) => Some(connection.seen()),
-            Play::Schedule(_) => None,
+            Play::Schedule(_) | Play::Page(_) => None,
         };
         control.on_packet(now, direction, packet, connection, self.sacks.at(packet.sack));
     }
@@ -544,6 +559,11 @@ impl<'a, 'o> Engine<'a, 'o> {
                 if self.tracer.is_on() {
                     self.tracer.on_delivered(now, packet, &mut self.options.trace, &mut self.failed);
                 }
+            }
+            Play::Page(_) => {}
+            Play::Tcp(connection) if packet.has(flag::ASK) => {
+                connection.sender.extend(packet.offset);
+                self.speak(now, index);
             }
             Play::Tcp(connection) if packet.has(flag::BACK) => {
                 connection.on_marks(packet);
@@ -563,6 +583,9 @@ impl<'a, 'o> Engine<'a, 'o> {
                     meter.on_completed(now);
                 }
                 self.answer(now, index);
+                if self.routes[index].counted_by != packet.flow {
+                    self.on_page_segment(now, packet, fresh);
+                }
             }
         }
     }
@@ -576,7 +599,7 @@ impl<'a, 'o> Engine<'a, 'o> {
         if packet.has(flag::BACK) {
             let _ = self.sacks.take(packet.sack);
         } else {
-            self.flows[packet.flow as usize].meter.on_lost(packet.sent, place);
+            self.flows[self.routes[packet.flow as usize].counted_by as usize].meter.on_lost(packet.sent, place);
         }
     }
 
@@ -601,7 +624,7 @@ impl<'a, 'o> Engine<'a, 'o> {
             match &mut flow.play {
                 Play::Tcp(connection) if figures => connection.begin_figures(now),
                 Play::Tcp(connection) => connection.begin_start_up(now),
-                Play::Schedule(_) => {}
+                Play::Schedule(_) | Play::Page(_) => {}
             }
         }
         match self.marks.first() {
@@ -611,18 +634,94 @@ impl<'a, 'o> Engine<'a, 'o> {
     }
 }
 
+/// Pages.
 impl Engine<'_, '_> {
-    /// One report per flow, in the order of the scenario.
+    /// The browser's own time has come: to begin, or to say something again.
+    #[cold]
+    fn on_browser(&mut self, now: Time, page: usize) {
+        let Running { source, stop, play: Play::Page(loader), .. } = &mut self.flows[page] else { return };
+        if now >= *stop {
+            return self.sources.clear(*source);
+        }
+        if now == Time::ZERO + self.scenario.flows[page].start {
+            loader.start(now);
+        }
+        self.browse(now, page);
+    }
+
+    /// A segment of one of a page's connections has arrived and is acknowledged.
+    #[cold]
+    fn on_page_segment(&mut self, now: Time, packet: &SimPacket, fresh: u32) {
+        let first = self.flows.len() - self.slots.len();
+        let Slot { page, connection } = self.slots[packet.flow as usize - first];
+        let Play::Tcp(carrier) = &self.flows[packet.flow as usize].play else { return };
+        let received = carrier.receiver.received();
+        let Running { play: Play::Page(loader), meter, .. } = &mut self.flows[page] else { return };
+        meter.on_delivered(packet.sent, now, packet.bytes(), fresh);
+        if packet.has(flag::SYN) {
+            loader.on_open(connection);
+        }
+        loader.on_received(now, connection, received);
+        if loader.loaded() == Some(now) {
+            meter.on_completed(now);
+        }
+        self.browse(now, page);
+    }
+
+    /// Everything the browser has to say now.
+    fn browse(&mut self, now: Time, page: usize) {
+        let slot = |connection| self.slots.iter().position(|s| *s == Slot { page, connection });
+        let first = self.flows.len() - self.slots.len();
+        let slots: Vec<usize> = (0..).map_while(slot).map(|i| first + i).collect();
+        while let Play::Page(loader) = &mut self.flows[page].play
+            && let Some(ask) = loader.poll(now)
+        {
+            let packet = SimPacket {
+                sent: now,
+                offset: ask.up_to,
+                flow: slots[ask.connection] as u32,
+                sack: Sacks::NONE,
+                bytes: if ask.up_to == 0 { web::SYN_BYTES } else { web::REQUEST_BYTES },
+                window: 0,
+                flags: flag::TCP | flag::BACK | flag::ASK,
+            };
+            self.send(now, &packet);
+        }
+        let Running { source, play: Play::Page(loader), .. } = &self.flows[page] else { return };
+        match loader.next_deadline() {
+            Some(at) => self.sources.set(*source, at),
+            None => self.sources.clear(*source),
+        }
+    }
+}
+
+/// Where each flow's packets go, and whose they count as.
+fn routes(scenario: &Scenario, slots: &[Slot]) -> Vec<Route> {
+    let first = scenario.flows.len() - slots.len();
+    let counted_by = |i: usize| i.checked_sub(first).map_or(i, |slot| slots[slot].page) as u32;
+    let route = |(i, flow): (usize, &Flow)| Route { from: flow.from, to: flow.to, counted_by: counted_by(i) };
+    scenario.flows.iter().enumerate().map(route).collect()
+}
+
+impl Engine<'_, '_> {
+    /// One report per flow, in the order of the scenario; connections of pages have none of their own.
     pub fn flow_reports(&mut self, end: Time) -> Vec<FlowReport> {
         let scenario = self.scenario;
-        let pairs = scenario.flows.iter().zip(&mut self.flows);
+        let own = self.flows.len() - self.slots.len();
+        let pairs = scenario.flows.iter().zip(&mut self.flows[..own]);
         pairs
             .map(|(flow, running)| {
                 let (from, to) = (scenario.host_name(flow.from), scenario.host_name(flow.to));
                 let mut report = running.meter.finish(&flow.name, from, to, flow.kind.name());
-                if let Play::Tcp(connection) = &mut running.play {
-                    let (start_up, figures) = connection.reports(end);
-                    (report.start_up.tcp, report.figures.tcp) = (start_up, Some(figures));
+                match &mut running.play {
+                    Play::Tcp(connection) => {
+                        let (start_up, figures) = connection.reports(end);
+                        (report.start_up.tcp, report.figures.tcp) = (start_up, Some(figures));
+                    }
+                    Play::Page(loader) => {
+                        report.figures.page = Some(PageReport { load_ms: loader.load_ms().into_iter().collect() });
+                    }
+                    Play::Schedule(_) => {}
                 }
                 report
             })

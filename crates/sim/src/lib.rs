@@ -12,6 +12,7 @@ mod report;
 mod running;
 mod sources;
 mod trace;
+mod web;
 mod wires;
 
 use lasthop_home::report::Report;
@@ -26,7 +27,9 @@ pub use refuse::check;
 /// A key that the simulator does not carry yet, with file and line; [`SimError::Stopped`] when told to stop.
 pub fn run(scenario: &Scenario, options: &mut Options<'_>) -> Result<Report, SimError> {
     let revision = options.revision.to_owned();
-    let mut engine = engine::Engine::new(scenario, options)?;
+    refuse::check(scenario)?;
+    let (home, slots) = web::expand(scenario);
+    let mut engine = engine::Engine::new(&home, &slots, options)?;
     engine.run()?;
     Ok(report::assemble(scenario, engine, &revision))
 }

@@ -44,6 +44,8 @@ pub mod flag {
     pub const ECE: u32 = 128;
     /// The sender has cut its window (CWR).
     pub const CWR: u32 = 256;
+    /// Of a browser, to its server: opens a connection, or asks for more ([`crate::web`]); `offset` is how far.
+    pub const ASK: u32 = 512;
     /// From this bit on: the number of its pair of hosts and protocol, modulo 2^16.
     pub const HOSTS: u32 = 16;
 }

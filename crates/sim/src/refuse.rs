@@ -2,7 +2,7 @@
 
 use lasthop_home::retune::Retune;
 use lasthop_home::scenario::{
-    CARRIER_SENSE_DEFAULT, Capacity, CongestionControl, Kind, LastHop, Scenario, ScenarioError, Storage,
+    CARRIER_SENSE_DEFAULT, Capacity, CongestionControl, HostId, Kind, LastHop, Scenario, ScenarioError, Storage,
 };
 use lasthop_tcp::Algorithm;
 
@@ -53,8 +53,11 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
     for flow in &scenario.flows {
         let refuse = |key: &str, why: &str| Err(scenario.refuse(&format!("flow.{}.{key}", flow.table), why));
         match &flow.kind {
-            Kind::Web(_) | Kind::Quic(_) => return refuse("kind", "the simulator has no web page and no QUIC"),
-            Kind::Ftp(ftp) if algorithm(ftp.tcp.cc).is_none() => {
+            Kind::Quic(_) => return refuse("kind", "the simulator has no QUIC"),
+            Kind::Web(_) if !matches!((flow.from, flow.to), (HostId::Server(_), HostId::Station(_))) => {
+                return refuse("from", "a page goes from a server to a station");
+            }
+            kind if kind.tcp().is_some_and(|tcp| algorithm(tcp.cc).is_none()) => {
                 let known = CongestionControl::WORDS.iter().filter(|(_, cc)| algorithm(*cc).is_some());
                 let known: Vec<_> = known.map(|(word, _)| *word).collect();
                 return refuse("cc", &format!("the simulator has {}", known.join(", ")));

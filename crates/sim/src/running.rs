@@ -11,6 +11,7 @@ use lasthop_wifi::Timing;
 use crate::connection::Connection;
 use crate::packet::{SimPacket, flag};
 use crate::sources::SourceId;
+use crate::web::Loader;
 use crate::{SimError, refuse};
 
 /// A flow as it runs.
@@ -27,6 +28,8 @@ pub struct Running {
 pub struct Route {
     pub from: HostId,
     pub to: HostId,
+    /// The flow in whose figures its packets are counted: another one for the connections of a page.
+    pub counted_by: u32,
 }
 
 impl Route {
@@ -46,6 +49,8 @@ impl Route {
 pub enum Play {
     Schedule(Box<Schedule>),
     Tcp(Box<Connection>),
+    /// A page; its connections are flows of their own ([`crate::web::expand`]).
+    Page(Box<Loader>),
 }
 
 pub struct Schedule {
@@ -55,16 +60,19 @@ pub struct Schedule {
 }
 
 impl Play {
-    /// What a flow plays; `hosts`: see [`flag::HOSTS`].
+    /// What a flow plays. `fed`: as a connection of a page; `hosts`: see [`flag::HOSTS`].
     ///
     /// # Errors
     /// A sender that the simulator does not have.
-    pub fn new(scenario: &Scenario, flow: &Flow, hosts: u16) -> Result<Self, SimError> {
+    pub fn new(scenario: &Scenario, flow: &Flow, fed: bool, hosts: u16) -> Result<Self, SimError> {
+        if let Kind::Web(web) = &flow.kind {
+            return Ok(Self::Page(Box::new(Loader::new(web))));
+        }
         if let Kind::Ftp(ftp) = &flow.kind {
             let cc = refuse::algorithm(ftp.tcp.cc).ok_or_else(|| {
                 scenario.refuse(&format!("flow.{}.cc", flow.table), "the simulator has not this sender")
             })?;
-            let connection = Connection::new(ftp, cc, is_ns2(scenario), hosts, Time::ZERO + flow.start);
+            let connection = Connection::new(ftp, cc, is_ns2(scenario), fed, hosts, Time::ZERO + flow.start);
             return Ok(Self::Tcp(Box::new(connection)));
         }
         let mut source = Source::new(flow, scenario.seed);

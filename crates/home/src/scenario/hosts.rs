@@ -10,7 +10,7 @@ use super::read::{Reader, nearest};
 use super::set::Written;
 use super::station::{Radio, STATION_KEYS, Station, read_radio};
 use super::tree::Table;
-use super::wired::{SERVER_KEYS, Server, read_server};
+use super::wired::{SERVER_KEYS, Server, Spread, read_server};
 use super::{HostId, ScenarioError};
 use crate::quantity::Degrees;
 
@@ -112,7 +112,13 @@ pub(crate) fn read_servers(
         let (table, members) = member_names(&reader, servers.len())?;
         let ids = (servers.len()..servers.len() + members.len()).map(HostId::Server).collect();
         names.add(&reader, &table, ids)?;
-        let wires = read_members(written, &reader, "server", (&table, members.len()), &SERVER_KEYS, read_server)?;
+        let count = members.len();
+        let mut wires = read_members(written, &reader, "server", (&table, count), &SERVER_KEYS, read_server)?;
+        if let Some(spread) = Spread::read(&reader)? {
+            for (i, wire) in wires.iter_mut().enumerate() {
+                wire.delay = wire.delay.mul_f64(spread.factor(i, count));
+            }
+        }
         let pairs = members.into_iter().zip(wires);
         servers.extend(pairs.map(|(name, wire)| Server { name, table: table.clone(), wire }));
     }

@@ -4,6 +4,7 @@ use lasthop_core::units::{BitRate, Span};
 
 use super::ScenarioError;
 use super::read::Reader;
+use crate::normal;
 
 /// Largest buffer, in packets: room for 100 Mbit/s x 10 s, and a bound for what a file can ask of memory.
 pub(crate) const MOST_PACKETS: u32 = 100_000;
@@ -43,7 +44,7 @@ pub struct Server {
 }
 
 pub(crate) const LINE_KEYS: [&str; 5] = ["delay", "rate_down", "rate_up", "buffer_down", "buffer_up"];
-pub(crate) const SERVER_KEYS: [&str; 5] = ["name", "count", "delay", "rate", "buffer"];
+pub(crate) const SERVER_KEYS: [&str; 6] = ["name", "count", "delay", "rate", "buffer", "spread"];
 
 pub(crate) fn read_line(root: &Reader<'_>) -> Result<Option<Line>, ScenarioError> {
     let Some(line) = root.table("line", &LINE_KEYS)? else { return Ok(None) };
@@ -61,4 +62,54 @@ pub(crate) fn read_server(server: &Reader<'_>) -> Result<Wire, ScenarioError> {
         delay: server.quantity("delay")?.unwrap_or(Span::ZERO),
         buffer: server.count("buffer", 1..=MOST_PACKETS)?.unwrap_or(BUFFER_PACKETS),
     })
+}
+
+/// Where the members of a counted server stand: `delay_i = delay exp(sigma z_i) [times]`, z_i the quantile `(i - 1/2) / n`
+/// of the normal distribution. Quantiles and not draws, so that the median and every share are what they should be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Spread {
+    sigma: f64,
+    /// Share of the members, the farthest, that are `times` as far.
+    far: f64,
+    times: f64,
+}
+
+impl Spread {
+    pub(crate) fn read(server: &Reader<'_>) -> Result<Option<Self>, ScenarioError> {
+        let Some(spread) = server.table("spread", &["sigma", "far", "times"])? else { return Ok(None) };
+        Ok(Some(Self {
+            sigma: spread.number("sigma", 0.0..=3.0)?.unwrap_or(0.0),
+            far: spread.number("far", 0.0..=1.0)?.unwrap_or(0.0),
+            times: spread.number("times", 1.0..=100.0)?.unwrap_or(1.0),
+        }))
+    }
+
+    /// What the delay of member `i`, from 0, of `n` is multiplied by.
+    pub(crate) fn factor(&self, i: usize, n: usize) -> f64 {
+        let share = (i as f64 + 0.5) / n as f64;
+        let far = if share > 1.0 - self.far { self.times } else { 1.0 };
+        far * libm::exp(self.sigma * normal::quantile(share))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spread_has_the_median_and_the_shares_of_its_distribution() {
+        // MODELS.md 2: 133 ms in the middle, 70 % below 150 ms.
+        let spread = Spread { sigma: 0.23, far: 0.05, times: 2.0 };
+        let pings: Vec<f64> = (0..100).map(|i| 133.0 * spread.factor(i, 100)).collect();
+        assert!(pings.is_sorted());
+        assert!((f64::midpoint(pings[49], pings[50]) - 133.0).abs() < 0.01);
+        assert_eq!(pings.iter().filter(|ping| **ping < 150.0).count(), 70);
+        assert!(pings[94] < 200.0 && pings[95] > 380.0, "five are far away: {:?}", &pings[94..]);
+    }
+
+    #[test]
+    fn without_spread_all_are_as_far() {
+        let spread = Spread { sigma: 0.0, far: 0.0, times: 1.0 };
+        assert!((0..7).all(|i| spread.factor(i, 7) == 1.0));
+    }
 }

@@ -12,6 +12,7 @@
 //! no two stay in phase for a whole run. A frame is handed to the network at once, as an encoder does.
 
 mod frames;
+pub mod page;
 pub mod trace;
 pub mod video;
 

@@ -133,7 +133,7 @@ impl Sender {
             },
             stage: Stage::Closed,
             phase: Phase::Open,
-            limit: params.bytes.unwrap_or(u64::MAX),
+            limit: params.bytes.unwrap_or(if params.fed { 0 } else { u64::MAX }),
             una: 0,
             next: 0,
             right_edge: 0,
@@ -183,8 +183,16 @@ impl Sender {
         self.update_allowance();
     }
 
+    /// The application has given so many bytes in all ([`SenderParams::fed`]).
+    pub fn extend(&mut self, bytes: u64) {
+        if self.params.fed {
+            self.limit = self.limit.max(bytes);
+        }
+    }
+
     /// No new bytes from now on; what is outstanding is still repaired.
     pub fn stop(&mut self) {
+        self.params.fed = false;
         self.limit = self.limit.min(self.next);
         if self.una == self.next {
             self.timer = None;
@@ -245,7 +253,7 @@ impl Sender {
     /// All of the stream, or of what was sent before it was stopped, is acknowledged.
     #[must_use]
     pub fn is_done(&self) -> bool {
-        self.una >= self.limit && (self.stage == Stage::Open || self.limit == 0)
+        !self.params.fed && self.una >= self.limit && (self.stage == Stage::Open || self.limit == 0)
     }
 
     /// When `poll` has something to do without being told anything; none before the first `poll` and when done.

@@ -65,7 +65,7 @@ impl Sender {
         self.flight.push(offset, bytes, now);
         self.next += u64::from(bytes);
         self.counts.sent += 1;
-        Segment { offset, bytes, syn: false, fin: self.next >= self.limit, again: false }
+        Segment { offset, bytes, syn: false, fin: self.is_end(self.next), again: false }
     }
 
     /// Nothing outstanding, and the window does not take a segment: RFC 9293 section 3.8.6.1. A window smaller than a
@@ -89,12 +89,17 @@ impl Sender {
         Some(Segment { offset: self.una.saturating_sub(1), bytes: 0, syn: false, fin: false, again: true })
     }
 
+    /// Whether nothing of the stream follows `offset`.
+    fn is_end(&self, offset: u64) -> bool {
+        offset >= self.limit && !self.params.fed
+    }
+
     pub(super) fn sent_again(&mut self, now: Time, record: Record) -> Segment {
         self.counts.retransmitted += 1;
         if self.timer.is_none() {
             self.timer = Some(now + self.rtt.rto());
         }
-        let fin = record.offset + u64::from(record.bytes) >= self.limit;
+        let fin = self.is_end(record.offset + u64::from(record.bytes));
         Segment { offset: record.offset, bytes: record.bytes, syn: false, fin, again: true }
     }
 }

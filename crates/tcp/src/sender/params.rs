@@ -35,6 +35,9 @@ pub struct SenderParams {
     pub initial_ssthresh: Option<f64>,
     /// Length of the stream, bytes. None: there is always more.
     pub bytes: Option<u64>,
+    /// The application gives the stream piece by piece ([`super::Sender::extend`]): it begins with `bytes`, 0 for none, opens
+    /// nevertheless, and has no end that the receiver is told.
+    pub fed: bool,
     /// Least retransmission timeout: 200 ms as Linux and ns-2; RFC 6298 says 1 s.
     pub min_rto: Span,
     /// The first two duplicate ACKs release a segment each (RFC 3042; ns-2 `singledup_`).
@@ -52,6 +55,7 @@ impl Default for SenderParams {
             initial_window: 10,
             initial_ssthresh: None,
             bytes: None,
+            fed: false,
             min_rto: Span::from_millis(200),
             limited_transmit: true,
             conduct: Conduct::Rfc,

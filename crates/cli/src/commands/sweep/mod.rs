@@ -44,10 +44,10 @@ done. All combinations are checked before the first run starts.
 
 A row holds every varied key, the seed, and every figure of the report that schema/report.md
 describes, names joined by dots: flows.ftp.goodput_bps, stations.AP.airtime_share,
-control.capacity_bps.mean. Lists (load times of web pages) are left out. A figure that is not there
-(the mean of no packets) is null, in CSV an empty cell. Where a varied key changes which hosts or
-flows there are, a JSON line has what its run has; a CSV file gets a column more when the first row
-that needs it comes, and the rows without it an empty cell.
+control.capacity_bps.mean; a web page's load time is flows.NAME.page.load_ms. A figure that is not
+there (the mean of no packets) is null, in CSV an empty cell. Where a varied key changes which hosts
+or flows there are, a JSON line has what its run has; a CSV file gets a column more when the first
+row that needs it comes, and the rows without it an empty cell.
 
 Ctrl-C, a crash or kill -9 lose only the runs under way: the same command goes on. It refuses a file
 of other keys, another scenario or revision; it does the last row again and refuses if the figures

@@ -1,8 +1,8 @@
 //! A report as one row: every scalar under a name of its own.
 //!
 //! Names are joined with dots; the entries of `flows`, `stations` and `queues` go by their names, so that
-//! `flows.ftp.delay.p99` is the figure of the flow `ftp`. A figure without a population is null. Lists of plain numbers
-//! (the load times of pages) are no scalars and are left out.
+//! `flows.ftp.delay.p99` is the figure of the flow `ftp`. A figure without a population is null. A list of plain
+//! numbers (the load times of a page) gives its first.
 
 use lasthop_home::report::Report;
 use serde_json::Value;
@@ -55,6 +55,10 @@ fn flatten(name: &mut String, value: Value, row: &mut Row) {
             for (key, value) in fields {
                 below(name, &key, |name| flatten(name, value, row));
             }
+        }
+        // A page is loaded once, if at all: its list is its time, or nothing.
+        Value::Array(items) if items.iter().all(Value::is_number) => {
+            row.push((name.clone(), items.into_iter().next().unwrap_or(Value::Null)));
         }
         Value::Array(items) => {
             for item in items {
