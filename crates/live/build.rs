@@ -17,7 +17,7 @@ fn main() {
     }
     compile_bpf(&newer_clang(), Path::new("src/bpf/chap.bpf.c"), &out.join("chap.bpf.o"), &[]);
     cc::Build::new()
-        .file("src/bpf/host.c")
+        .files(["src/bpf/host.c", "src/bpf/host_chap.c"])
         .flag("-std=gnu11")
         .warnings(true)
         .extra_warnings(true)

@@ -94,11 +94,11 @@ game() {
     ip netns exec server python3 "$CASES/probe.py" send 10.8.2.2 "$1" &
 }
 
-# download SECONDS: from the server to the station; prints bits per second.
+# download SECONDS [BEFORE]: from the server to the station; prints bits per second, those of the seconds before not counted.
 download() {
     ip netns exec server iperf3 -s -1 >/dev/null 2>&1 &
     until_true 20 sh -c "ip netns exec server ss -tln | grep -q :5201"
-    ip netns exec station iperf3 -c 10.8.1.2 -R -t "$1" --json >/tmp/iperf.json || { cat /tmp/iperf.json >&2; return 1; }
+    ip netns exec station iperf3 -c 10.8.1.2 -R -t "$1" -O "${2:-0}" --json >/tmp/iperf.json || { cat /tmp/iperf.json >&2; return 1; }
     python3 -c 'import json; print(int(json.load(open("/tmp/iperf.json"))["end"]["sum_received"]["bits_per_second"]))'
 }
 

@@ -1,6 +1,7 @@
 """A game's packets through a queue: 200 bytes every 20 ms one way, each carrying when it was sent.
 
 probe.py receive SECONDS FILE    waits on UDP port 7000, then writes {sent, received, p50_ms, p99_ms, max_ms}
+                                 (a late virtual processor reorders: order is not judged here)
 probe.py send ADDRESS SECONDS    sends; both ends must share a clock
 """
 
@@ -27,7 +28,7 @@ def receive(seconds, file):
     wire = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     wire.bind(("0.0.0.0", PORT))
     wire.settimeout(5)
-    end, last, delays, in_order = time.monotonic() + seconds + 10, -1, [], True
+    end, last, delays = time.monotonic() + seconds + 10, -1, []
     while time.monotonic() < end and last + 1 < int(seconds / EVERY):
         try:
             packet = wire.recv(2048)
@@ -37,11 +38,10 @@ def receive(seconds, file):
             continue
         number, sent = FORM.unpack_from(packet)
         delays.append((time.monotonic() - sent) * 1e3)
-        in_order = in_order and number > last
-        last = number
+        last = max(last, number)
     delays.sort()
     at = lambda share: round(delays[min(len(delays) - 1, int(share * len(delays)))], 2)
-    result = {"sent": int(seconds / EVERY), "received": len(delays), "in_order": in_order}
+    result = {"sent": int(seconds / EVERY), "received": len(delays)}
     if delays:
         result.update(p50_ms=at(0.5), p99_ms=at(0.99), max_ms=round(delays[-1], 2))
     with open(file, "w") as out:

@@ -196,7 +196,7 @@ int BPF_PROG(chap_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf_sk
 	chap_figures.merged += segments > 1;
 	sch->q.qlen++;
 	sch->qstats.backlog += bytes;
-	if (chap.queued <= chap_control.limit) {
+	if (!chap_is_over_limit()) {
 		if (chap.queued > chap_figures.most_queued)
 			chap_figures.most_queued = chap.queued;
 		return NET_XMIT_SUCCESS;
@@ -228,7 +228,7 @@ struct sk_buff *BPF_PROG(chap_dequeue, struct Qdisc *sch)
 	struct sk_buff *skb;
 	__u32 number;
 
-	if (!chap.queued)
+	if (chap_is_empty())
 		return 0;
 	now = bpf_ktime_get_ns();
 	if (chap_is_paced(now)) {

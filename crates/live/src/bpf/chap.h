@@ -331,6 +331,9 @@ APART int chap_push(__u64 now, __u32 slot, __u32 number)
 	chap.free = packet->next;
 	packet->next = CHAP_NONE;
 	flow->seen_ns = now;
+	/* Whoever finds nobody waiting gets no burst for the time before. */
+	if (!chap.queued && chap.next_ns < now)
+		chap.next_ns = now;
 	chap_figures.queued = ++chap.queued;
 	if (flow->packets++) {
 		packet_at(flow->tail)->next = number;
@@ -384,6 +387,17 @@ static __always_inline __u64 chap_cost(const struct chap_packet *packet)
 	__u64 cost = ((bytes * price->byte_ns_q16) >> 16) + packet->segments * price->packet_ns;
 
 	return cost ? cost : 1;
+}
+
+static __always_inline int chap_is_empty(void)
+{
+	return !chap.queued;
+}
+
+/* Somebody has to go for the newcomer. */
+static __always_inline int chap_is_over_limit(void)
+{
+	return chap.queued > chap_control.limit;
 }
 
 /* The packet to be sent now, and what it costs; there is one. Its number stays taken. */

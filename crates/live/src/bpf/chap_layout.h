@@ -26,7 +26,7 @@ struct chap_control {
 	__u64 active_ns; /* how long a flow without packets is remembered */
 	__u64 interval_ns; /* in which the credit of one new flow comes in, per station */
 	__u64 burst_ns; /* in which an empty bucket of that credit becomes full */
-	__u64 slack_ns; /* how far the pace may catch up after a late timer */
+	__u64 slack_ns; /* how far the pace may catch up after a late timer, while somebody waits */
 	__u64 secret; /* of the hash of addresses */
 	__u32 limit; /* packets, 1..CHAP_PACKETS - 1 */
 	__u32 flow_kind; /* enum chap_flow_kind */

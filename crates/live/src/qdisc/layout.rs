@@ -33,7 +33,7 @@ pub struct Control {
     pub interval_ns: u64,
     /// In which an empty bucket of that credit becomes full.
     pub burst_ns: u64,
-    /// How far the pace may catch up after a late timer.
+    /// How far the pace may catch up after a late timer, while somebody waits.
     pub slack_ns: u64,
     /// Of the hash of addresses.
     pub secret: u64,
