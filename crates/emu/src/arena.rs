@@ -6,7 +6,9 @@
 
 use crate::address::Port;
 use crate::sys::Block;
-use lasthop_core::packet::{FlowId, Packet};
+use lasthop_core::credit::key;
+use lasthop_core::packet::{Direction, FlowId, FlowKind, Packet};
+use lasthop_core::wire::{self, Link, ecn};
 use std::io;
 
 /// Link-layer header of a frame, bytes.
@@ -27,6 +29,34 @@ pub struct Frame {
     pub to: Port,
     /// Whose packet it is.
     pub tag: Tag,
+    /// What the queues of the last hop see in its headers.
+    pub headers: Headers,
+}
+
+/// What queues ask of a frame's headers, read once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Headers {
+    /// Its flow's key, by connection and by hosts.
+    keys: [u64; 2],
+    /// The two bits of RFC 3168; the air may set them to CE, and then they are written into the frame.
+    ecn: u8,
+}
+
+impl Headers {
+    /// Of an Ethernet frame that goes in `direction`.
+    #[must_use]
+    pub fn of(frame: &[u8], direction: Direction) -> Self {
+        let parsed = wire::parse(frame, Link::Ethernet);
+        // Nobody out there chooses addresses here: the hash needs no secret.
+        let keys = [FlowKind::Connection, FlowKind::Hosts].map(|kind| key::of(&parsed, direction, kind, 0));
+        Self { keys, ecn: ecn::of(frame, Link::Ethernet) }
+    }
+
+    /// The frame met congestion on its way.
+    #[must_use]
+    pub const fn is_ce(self) -> bool {
+        self.ecn == ecn::CE
+    }
 }
 
 /// A packet's identity: the scenario's flow and its number within it.
@@ -53,6 +83,14 @@ impl Packet for Frame {
     }
     fn bytes(&self) -> u32 {
         u32::from(self.len).saturating_sub(ETHERNET as u32)
+    }
+    fn key(&self, kind: FlowKind) -> u64 {
+        self.headers.keys[kind as usize]
+    }
+    fn mark_ce(&mut self) -> bool {
+        let understands = self.headers.ecn != ecn::NOT_ECT;
+        self.headers.ecn = if understands { ecn::CE } else { ecn::NOT_ECT };
+        understands
     }
 }
 
@@ -128,7 +166,7 @@ mod tests {
         assert_eq!(arena.take(), None);
         arena.slot(a).fill(1);
         arena.slot(b).fill(2);
-        let frame = Frame { slot: a, len: 60, to: Port(0), tag: Tag::Other };
+        let frame = Frame { slot: a, len: 60, to: Port(0), tag: Tag::Other, headers: Headers::default() };
         assert!(arena.bytes(&frame).iter().all(|b| *b == 1));
         arena.give_back(b);
         assert_eq!((arena.in_use(), arena.least_free()), (1, 0));

@@ -145,6 +145,10 @@ fn routes(scenario: &Scenario) -> Routes {
         let Some(tcp) = flow.kind.tcp() else { continue };
         let out = routes.entry((flow.from, flow.to)).or_default();
         out.initial_window = Some(out.initial_window.map_or(tcp.initial_window, |w| w.min(tcp.initial_window)));
+        out.ecn = tcp.ecn;
+        if tcp.ecn {
+            routes.entry((flow.to, flow.from)).or_default().ecn = true;
+        }
         if !tcp.delayed_ack {
             routes.entry((flow.to, flow.from)).or_default().quick_ack = true;
         }

@@ -29,6 +29,8 @@ pub struct RouteHints {
     pub initial_window: Option<u32>,
     /// Acknowledge every segment at once.
     pub quick_ack: bool,
+    /// Ask for congestion marks (RFC 3168), and heed them.
+    pub ecn: bool,
 }
 
 /// Everything `ip` has to be told in one host. `v6` false leaves IPv6 out, for kernels without it.
@@ -92,6 +94,9 @@ pub fn route(host: HostId, peer: HostId, hints: RouteHints) -> String {
     }
     if hints.quick_ack {
         text.push_str(" quickack 1");
+    }
+    if hints.ecn {
+        text.push_str(" features ecn");
     }
     let _ = write!(text, " {CONGESTION_CONTROL}");
     text.push('\n');
@@ -233,15 +238,15 @@ mod tests {
 
     #[test]
     fn what_no_socket_option_can_do_becomes_a_route() {
-        let hints = RouteHints { initial_window: Some(2), quick_ack: false };
+        let hints = RouteHints { initial_window: Some(2), ..RouteHints::default() };
         assert_eq!(
             route(HostId::Server(0), HostId::Station(0), hints),
             "route replace 10.2.1.1/32 via 10.1.0.1 dev eth0 onlink initcwnd 2 congctl cubic\n"
         );
-        let hints = RouteHints { initial_window: None, quick_ack: true };
+        let hints = RouteHints { quick_ack: true, ecn: true, ..RouteHints::default() };
         assert_eq!(
             route(HostId::AccessPoint, HostId::Station(0), hints),
-            "route replace 10.2.1.1/32 dev wlan0 quickack 1 congctl cubic\n"
+            "route replace 10.2.1.1/32 dev wlan0 quickack 1 features ecn congctl cubic\n"
         );
     }
 }

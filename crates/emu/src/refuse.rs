@@ -3,8 +3,8 @@
 use crate::observe::identify::{MARK, UDP_HEADERS};
 use lasthop_home::retune::Retune;
 use lasthop_home::scenario::{
-    CARRIER_SENSE_DEFAULT, Capacity, CongestionControl, Discipline, Flow, Kind, LastHop, Scenario, ScenarioError,
-    Storage, Tcp, Wifi,
+    CARRIER_SENSE_DEFAULT, Capacity, CongestionControl, Flow, Kind, LastHop, Scenario, ScenarioError, Storage, Tcp,
+    Wifi,
 };
 
 /// Most hosts: each is a namespace, a TAP and a place in every ppoll.
@@ -20,11 +20,6 @@ const MOST_GREEDY: usize = 500;
 pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
     if matches!(scenario.hop, LastHop::WirelessLink(_)) {
         return Err(scenario.refuse("wireless_link", "the emulator has only [wifi] and [bridge]"));
-    }
-    for (key, queue) in scenario.hop.queues() {
-        if queue.discipline != Discipline::Fifo {
-            return Err(scenario.refuse(&format!("{key}.kind"), "the emulator has only fifo"));
-        }
     }
     if let LastHop::Wifi(cell) = &scenario.hop {
         check_cell(scenario, cell)?;
@@ -116,7 +111,11 @@ fn check_shared(scenario: &Scenario) -> Result<(), ScenarioError> {
                 return refuse("sack", "flows of one host");
             }
             if (flow.from, flow.to) == (other.from, other.to) && !agree(own, theirs) {
-                let key = if own.delayed_ack == theirs.delayed_ack { "initial_window" } else { "delayed_ack" };
+                let key = match () {
+                    () if own.ecn != theirs.ecn => "ecn",
+                    () if own.delayed_ack != theirs.delayed_ack => "delayed_ack",
+                    () => "initial_window",
+                };
                 return refuse(key, "flows between the same hosts");
             }
         }
@@ -130,7 +129,7 @@ fn turns_sack_off(flow: &Flow, other: &Flow) -> bool {
 }
 
 fn agree(a: &Tcp, b: &Tcp) -> bool {
-    a.initial_window == b.initial_window && a.delayed_ack == b.delayed_ack
+    a.initial_window == b.initial_window && a.delayed_ack == b.delayed_ack && a.ecn == b.ecn
 }
 
 fn check_changes(scenario: &Scenario) -> Result<(), ScenarioError> {

@@ -12,6 +12,7 @@
 //! behind a routing header with segments left, the address is that of the next hop.
 
 pub mod build;
+pub mod ecn;
 mod ip;
 mod key;
 mod link;

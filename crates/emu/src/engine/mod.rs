@@ -11,7 +11,7 @@ mod route;
 mod spin;
 
 use crate::address::{AddressPlan, Port};
-use crate::arena::{Arena, ETHERNET, Frame, MTU, Tag};
+use crate::arena::{Arena, ETHERNET, Frame, Headers, MTU, Tag};
 use crate::clock;
 use crate::network::{Exit, Network};
 use crate::observe::{Observer, Recent};
@@ -19,7 +19,9 @@ use crate::pcap::{Capture, Way};
 use crate::sys;
 use crate::tap::Tap;
 use lasthop_core::meter::histogram::Histogram;
+use lasthop_core::packet::Direction;
 use lasthop_core::units::{Span, Time};
+use lasthop_core::wire::{Link, ecn};
 use lasthop_home::scenario::HostId;
 use rustix::event::{PollFd, PollFlags, poll};
 use spin::{SPIN, Spin};
@@ -283,6 +285,9 @@ impl Engine {
     fn deliver(&mut self, at: Time, frame: Frame) -> io::Result<()> {
         self.lag.record(self.now().since(at));
         self.counts.events += 1;
+        if frame.headers.is_ce() {
+            ecn::set_ce(self.arena.bytes_mut(&frame), Link::Ethernet);
+        }
         if let Some(capture) = &mut self.capture {
             capture.record(frame.to.0, at.as_nanos() + self.wall_zero, Way::Inbound, self.arena.bytes(&frame));
         }
@@ -330,7 +335,7 @@ impl Engine {
 
     fn admit(&mut self, port: Port, at: Time, slot: u32, len: usize) {
         self.counts.events += 1;
-        let mut frame = Frame { slot, len: len as u16, to: port, tag: Tag::Other };
+        let mut frame = Frame { slot, len: len as u16, to: port, tag: Tag::Other, headers: Headers::default() };
         if len > MTU + ETHERNET {
             self.counts.oversize += 1;
             return self.arena.give_back(slot);
@@ -349,6 +354,9 @@ impl Engine {
                 self.observer.on_sent(at, &data);
             }
         }
+        let towards_station = matches!(self.plan.host(to), HostId::Station(_));
+        let direction = if towards_station { Direction::ToStation } else { Direction::ToRemote };
+        frame.headers = Headers::of(self.arena.bytes(&frame), direction);
         // W0 is a router to its servers: it writes the address of the next interface.
         let (mac, own) = (self.plan.mac(to), self.plan.mac(port));
         let bytes = self.arena.bytes_mut(&frame);

@@ -9,6 +9,7 @@
 //! | `sack` | `net.ipv4.tcp_sack` of the host that sends |
 //! | `delayed_ack = false` | a route with `quickack 1` in the receiving host: one ACK per segment |
 //! | `initial_window` | a route with `initcwnd` in the sending host |
+//! | `ecn` | routes with `features ecn` in both hosts |
 //! | `window` | the receiver's buffer is large and TCP_WINDOW_CLAMP bounds what it offers to window x mss |
 //! | `mss` | TCP_MAXSEG at both ends; timestamps take 12 bytes of it, as they do everywhere |
 //!
