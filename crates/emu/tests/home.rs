@@ -113,6 +113,45 @@ fn one_saturated_station_gets_what_theory_gives() {
 }
 
 #[test]
+fn any_queue_stands_before_the_air_and_keeps_a_game_quick_beside_a_download() {
+    let Some(_turn) = turn("queues") else { return };
+    for kind in ["codel", "fq_codel", "red", "drr", "chap"] {
+        let text = format!(
+            "{WIRES}[[station]]\nname = \"G\"\n[[flow]]\nname = \"game\"\nfrom = \"W\"\nto = \"G\"\nkind = \"game-server\"\n\
+             [[flow]]\nname = \"load\"\nfrom = \"W\"\nto = \"N\"\nkind = \"cbr\"\nrate = \"40Mbit/s\"\n"
+        );
+        let text = text.replace("[wifi]", &format!("[wifi]\nqueue = {{ kind = \"{kind}\", limit = 350 }}"));
+        let Some(outcome) = valid_run(kind, &scenario(&text)) else { return };
+        let (game, load) = (flow(&outcome.report, "game"), flow(&outcome.report, "load"));
+        assert!(load.figures.goodput_bps > 20e6, "{kind}: {}", load.figures.goodput_bps);
+        if matches!(kind, "fq_codel" | "drr" | "chap") {
+            let added = game.figures.added_delay.as_ref().expect("packets arrived").p95;
+            assert!(added < 5.0 && game.figures.lost.ap_queue == 0, "{kind}: {added} ms");
+        }
+    }
+}
+
+#[test]
+fn the_kernel_heeds_marks_that_the_air_sets() {
+    let Some(_turn) = turn("marks") else { return };
+    let run = |ecn: bool| {
+        let text = format!(
+            "{WIRES}[[flow]]\nname = \"down\"\nfrom = \"W\"\nto = \"N\"\nkind = \"ftp\"\ncc = \"reno\"\necn = {ecn}\n"
+        );
+        let text = text.replace("duration = \"2s\"", "duration = \"5s\"\nmeasure_from = \"2s\"");
+        let text = text.replace("[wifi]", "[wifi]\nqueue = { kind = \"codel\", limit = 1000 }");
+        valid_run("marks", &scenario(&text))
+    };
+    let (Some(plain), Some(marked)) = (run(false), run(true)) else { return };
+    let queue = |report: &Report| report.queues.iter().find(|queue| queue.name == "AP to stations").cloned().unwrap();
+    let (plain, marked) = (queue(&plain.report), queue(&marked.report));
+    assert!(plain.dropped > 0 && plain.marked == 0, "{plain:?}");
+    assert!(marked.marked > 0 && marked.dropped < plain.dropped, "{marked:?} and {plain:?}");
+    // It answers: an unheeded mark would let the queue grow to its limit.
+    assert!(marked.p99_sojourn < 120.0, "{marked:?}");
+}
+
+#[test]
 fn a_station_that_walks_away_slows_down_in_the_middle_of_the_run() {
     let Some(_turn) = turn("change") else { return };
     let text = format!(
