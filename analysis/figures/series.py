@@ -48,3 +48,13 @@ def jitter(delays):
 def cumulative(values):
     """[(x, how many values are at most x)]."""
     return [(x, count) for count, x in enumerate(sorted(values), start=1)]
+
+
+def pooled(rows, flows, field, scale=1.0):
+    """Per row the mean of one field over flows of one kind; what a flow has not got is left out."""
+    means = []
+    for row in rows:
+        values = [row[f"flows.{flow}.{field}"] for flow in flows if row.get(f"flows.{flow}.{field}") is not None]
+        if values:
+            means.append(scale * sum(values) / len(values))
+    return means

@@ -70,6 +70,10 @@ class Series(unittest.TestCase):
     def test_jitter_is_the_change_of_delay(self):
         self.assertEqual(series.jitter([(0.0, 20), (0.05, 23), (0.1, 22)]), [(0.05, 3), (0.1, 1)])
 
+    def test_streams_of_one_kind_are_one_value_per_run(self):
+        rows = [{"flows.a.1.x": 1.0, "flows.a.2.x": 3.0}, {"flows.a.1.x": 5.0, "flows.a.2.x": None}, {}]
+        self.assertEqual(series.pooled(rows, ["a.1", "a.2"], "x", 10.0), [20.0, 50.0])
+
     def test_cumulative_counts_reach_the_number_of_values(self):
         self.assertEqual(series.cumulative([3, 1, 2]), [(1, 1), (2, 2), (3, 3)])
 
