@@ -63,6 +63,7 @@ home_up() {
 
 # lasthop_up ARGUMENT..: a controller in the background, its number in $controller, ready.
 lasthop_up() {
+    rm -f /tmp/lasthop.sock
     "$LASTHOP" run --socket /tmp/lasthop.sock "$@" >/tmp/lasthop.log 2>&1 &
     controller=$!
     until_true 60 "$LASTHOP" status --socket /tmp/lasthop.sock >/dev/null 2>&1 || { cat /tmp/lasthop.log; return 1; }
@@ -82,16 +83,17 @@ import json, sys
 s = json.load(open("/tmp/status.json"))
 q = s.get("queues", [None])[0]
 if not eval(sys.argv[1]):
-    sys.exit(f"not so: {sys.argv[1]}\n{json.dumps(q, indent=1)}")
+    sys.exit(f"not so: {sys.argv[1]}\n{json.dumps(q, indent=1)}\n{open('/tmp/lasthop.log').read()}")
 END
 }
 
-# game SECONDS FILE: a game's packets from the server to the station in the background.
+# game SECONDS FILE [LATE]: a game's packets from the server to the station in the background.
 game() {
     ip netns exec station python3 "$CASES/probe.py" receive "$1" "$2" &
     game_receiver=$!
     sleep 1
-    ip netns exec server python3 "$CASES/probe.py" send 10.8.2.2 "$1" &
+    ip netns exec server python3 "$CASES/probe.py" send 10.8.2.2 "$1" ${3:+"$3"} &
+    game_sender=$!
 }
 
 # download SECONDS [BEFORE]: from the server to the station; prints bits per second, those of the seconds before not counted.
