@@ -50,6 +50,8 @@ pub struct Config {
     pub windows: bool,
     /// Which queue discipline the LAN interfaces have.
     pub queueing: Queueing,
+    /// Who keeps that queue.
+    pub datapath: Datapath,
     /// How CHAP is to behave.
     pub chap: qdisc::Settings,
     /// Whether both directions share the last hop.
@@ -85,8 +87,25 @@ pub enum AttachMode {
 pub enum Queueing {
     /// The one that is there.
     Kernel,
-    /// Credit-based scheduling (`live::qdisc`).
+    /// Credit-based scheduling (`live::qdisc`, `live::datapath`).
     Chap,
+    /// First in, first out, drop-tail; to compare with, as all that follow (`live::datapath`).
+    Fifo,
+    /// Controlled delay (RFC 8289).
+    Codel,
+    /// Flow queues with CoDel each (RFC 8290).
+    FqCodel,
+}
+
+/// Who keeps the queue of the LAN interfaces, where it is not the one that is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Datapath {
+    /// The kernel where it can, else this process.
+    Auto,
+    /// The kernel: a queue discipline in BPF (`live::qdisc`).
+    Kernel,
+    /// This process (`live::datapath`).
+    User,
 }
 
 /// Whether both directions share what the last hop carries.
@@ -119,6 +138,7 @@ impl Default for Config {
             attach: AttachMode::Auto,
             windows: true,
             queueing: Queueing::Kernel,
+            datapath: Datapath::Auto,
             chap: qdisc::Settings::default(),
             duplex: Duplex::Auto,
             dry_run: false,
@@ -173,6 +193,15 @@ impl Config {
             max_flows: self.flows as usize,
             ..Params::new(capacity)
         }
+    }
+
+    /// Whether the queue that is wanted can be kept in the way that is wanted.
+    ///
+    /// # Errors
+    /// Says what to type.
+    pub fn check_queue(&self) -> Result<(), ConfigError> {
+        let is_comparator = matches!(self.queueing, Queueing::Fifo | Queueing::Codel | Queueing::FqCodel);
+        if is_comparator && self.datapath == Datapath::Kernel { Err(ConfigError::KernelQueue) } else { Ok(()) }
     }
 
     fn capacity_of(&self, wire: impl FnOnce() -> Option<BitRate>) -> Result<BitRate, ConfigError> {

@@ -24,11 +24,12 @@ use crate::attach::AttachError;
 use crate::config::{Config, ConfigError};
 use crate::interface::InterfaceName;
 use crate::program::{LoadError, LoadOptions, Program, ProgramError};
-use crate::qdisc::QdiscError;
 use crate::status::{Server, ServerError, Status};
 
 use links::Links;
 use queues::Queues;
+
+pub use queues::QueueError;
 use report::Totals;
 use scales::Scales;
 use table::Table;
@@ -50,7 +51,7 @@ pub enum ControllerError {
     Attach(#[from] AttachError),
     /// An interface cannot have the queue discipline.
     #[error(transparent)]
-    Queue(#[from] QdiscError),
+    Queue(#[from] QueueError),
     /// BPF is not available.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -80,9 +81,9 @@ pub struct Controller {
 
 /// All but the socket.
 struct Core {
-    // Before the program, so that hooks go first.
-    links: Links,
+    // What is held leaves before the hooks go, and they before the program.
     queues: Queues,
+    links: Links,
     program: Program,
     ap: Ap,
     table: Table,
@@ -103,6 +104,7 @@ impl Controller {
             return Err(ControllerError::NoInterface);
         }
         let capacity = config.capacity()?;
+        config.check_queue()?;
         // The cheap refusals first: interfaces, then the socket, then BPF.
         let mut links = Links::claim(&config)?;
         let server = Server::new(&config.socket)?;
@@ -126,7 +128,7 @@ impl Controller {
             program,
             config,
         };
-        core.queues.put(now(), &core.links.present())?;
+        core.queues.put(now(), &core.links.present(), &core.program)?;
         core.apply(now());
         core.announce();
         Ok(Self { core, server })
@@ -202,7 +204,7 @@ impl Core {
             }
         }
         let up_bytes = queues::up_bytes(&counters.ip_bytes);
-        self.totals.failures += self.queues.on_interval(now, &self.links.present(), up_bytes);
+        self.totals.failures += self.queues.on_interval(now, &self.links.present(), up_bytes, &self.program);
         self.ap.on_link(now, &LinkSample { udp_bytes: counters.udp_bytes });
         self.apply(now);
         self.account(now, counters);

@@ -59,6 +59,7 @@ pub fn checks(lan: Option<&str>) -> Vec<Check> {
     all.extend([
         qdisc::known(),
         qdisc::chap(),
+        qdisc::datapath(),
         host::tun(),
         host::real_time(),
         host::locked_memory(),

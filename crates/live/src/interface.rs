@@ -76,6 +76,10 @@ pub struct LinkState {
     pub sent_bytes: u64,
     /// Packets sent, cumulative.
     pub sent_packets: u64,
+    /// Packets that were to be sent and were lost in the device, cumulative.
+    pub sent_dropped: u64,
+    /// Longest packet that it carries, bytes, link header not counted.
+    pub mtu: u32,
     /// Frames carry an Ethernet header; otherwise they start with the IP header (TUN, PPP, WireGuard).
     pub ethernet: bool,
     /// Root queue discipline, as `ip link` prints it.
@@ -83,6 +87,7 @@ pub struct LinkState {
 }
 
 const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
 const IFLA_QDISC: u16 = 6;
 const IFLA_STATS64: u16 = 23;
 const IFLA_EXT_MASK: u16 = 29;
@@ -118,6 +123,7 @@ fn read_link(body: &[u8]) -> Option<LinkState> {
     };
     for (kind, value) in Attributes::new(&body[16..]) {
         match kind {
+            IFLA_MTU => link.mtu = value.first_chunk().map_or(0, |b| u32::from_ne_bytes(*b)),
             IFLA_QDISC => link.qdisc = netlink::text(value),
             IFLA_STATS64 => {
                 let field = |i: usize| {
@@ -127,6 +133,7 @@ fn read_link(body: &[u8]) -> Option<LinkState> {
                 link.sent_packets = field(1);
                 link.received_bytes = field(2);
                 link.sent_bytes = field(3);
+                link.sent_dropped = field(7);
             }
             _ => {}
         }

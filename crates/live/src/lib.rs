@@ -5,6 +5,7 @@ pub mod config;
 pub mod conntrack;
 pub mod control;
 pub mod controller;
+pub mod datapath;
 pub mod doctor;
 pub mod interface;
 pub mod netlink;

@@ -143,6 +143,25 @@ impl Program {
         self.program_fd(Self::prog_name(direction, link)).expect("checked by the compiler of the object and its test")
     }
 
+    /// As [`Self::prog_fd`] for [`Direction::ToStation`]; besides, it hands packets to the process that keeps the queue of
+    /// the interface (`live::datapath`), where there is one.
+    #[must_use]
+    pub fn divert_fd(&self, link: LinkLayer) -> BorrowedFd<'_> {
+        let name = match link {
+            LinkLayer::Ethernet => "lasthop_divert",
+            LinkLayer::Ip => "lasthop_divert_ip",
+        };
+        self.program_fd(name).expect("checked by the compiler of the object and its test")
+    }
+
+    /// The map of interfaces whose queue is kept by a process; a descriptor of its own.
+    ///
+    /// # Errors
+    /// When the object has none, or no descriptor is left.
+    pub fn diverts(&self) -> Result<MapHandle, LoadError> {
+        map_named(&self.object, "diverts")
+    }
+
     /// Its name in the object.
     #[must_use]
     pub const fn prog_name(direction: Direction, link: LinkLayer) -> &'static str {

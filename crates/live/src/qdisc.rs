@@ -32,8 +32,8 @@ pub const REQUIREMENT: &str = "Linux 6.16 or later with CONFIG_NET_SCH_BPF=y and
 pub enum QdiscError {
     /// The kernel is too old, or made without.
     #[error(
-        "this kernel has no queue disciplines in BPF: CHAP in the kernel needs {REQUIREMENT}; on this one the userspace \
-         datapath does the same (--datapath), or leave --queue out: windows are controlled either way"
+        "this kernel has no queue disciplines in BPF: CHAP in the kernel needs {REQUIREMENT}; --datapath user (or auto) does \
+         the same in this process"
     )]
     Unsupported,
     /// The kernel refused the object.
@@ -97,10 +97,10 @@ impl Default for Settings {
 }
 
 /// How long a flow without packets is remembered.
-const ACTIVE: Span = Span::from_secs(10);
+pub(crate) const ACTIVE: Span = Span::from_secs(10);
 /// Credit that the new flows of a station bring in per second, and how much of it they may save up.
-const NEW_CREDIT: Span = Span::from_millis(50);
-const BURST: u64 = 16;
+pub(crate) const NEW_CREDIT: Span = Span::from_millis(50);
+pub(crate) const BURST: u64 = 16;
 /// A timer comes late by tens of microseconds, in a virtual machine by milliseconds. What is caught up with follows time in
 /// which nothing left, so it makes no queue below.
 const SLACK: Span = Span::from_millis(20);
@@ -130,7 +130,7 @@ impl Settings {
 }
 
 /// What a packet costs on a link of this rate.
-fn price(rate: BitRate, packet_time: Span) -> Price {
+pub(crate) fn price(rate: BitRate, packet_time: Span) -> Price {
     // 8e9 x 65536 is 5.2e14: no rate makes it overflow, and no rate that a link can have makes it 0.
     let byte_ns_q16 = (8_000_000_000u64 << 16) / rate.as_bps().max(1);
     Price { byte_ns_q16: byte_ns_q16.max(1), packet_ns: packet_time.as_nanos() }
@@ -346,7 +346,7 @@ fn bytes_of(control: &Control) -> &[u8] {
 }
 
 /// Nobody outside can know it, so nobody can choose addresses that share a flow.
-fn secret() -> u64 {
+pub(crate) fn secret() -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::process::id())
 }

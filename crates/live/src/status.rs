@@ -118,13 +118,19 @@ pub enum Presence {
     Away,
 }
 
-/// CHAP on one interface.
+/// Our queue of one interface.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct QueueStatus {
     /// The interface.
     pub interface: String,
-    /// Its kind, as `tc qdisc` lists it.
+    /// Its kind; in the kernel, as `tc qdisc` lists it.
     pub kind: String,
+    /// Who keeps it: `kernel`, or `user` (this process).
+    #[serde(default)]
+    pub datapath: String,
+    /// In user space, the device that packets are handed over by.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
     /// Kind of what is put back in the end; absent when the kernel told of none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead_of: Option<String>,
@@ -142,7 +148,7 @@ pub struct QueueStatus {
     pub most_queued: u64,
     /// Packets dropped because the queue was full, from the flow of least credit.
     pub dropped: u64,
-    /// Packets lost for any other reason; stays 0.
+    /// Packets lost for any other reason: in user space, refused by the interface or not read in time. Stays 0.
     pub lost: u64,
     /// Flows remembered now.
     pub flows: u64,
@@ -168,6 +174,18 @@ pub struct QueueStatus {
     pub waits: u64,
     /// Packets sent without pace, because the controller had been silent for 2 s.
     pub unpaced: u64,
+    /// In user space, how often the interface took no more, so that packets waited here.
+    #[serde(default)]
+    pub blocked: u64,
+    /// In user space, packets of stations that were charged to their flows.
+    #[serde(default)]
+    pub charged_up: u64,
+    /// Mean time in the queue of the packets that left it, ms; absent where nobody measures it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mean_sojourn_ms: Option<f64>,
+    /// 99th percentile of the same, ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_sojourn_ms: Option<f64>,
     /// How often it had to be put there again.
     pub put_again: u64,
 }

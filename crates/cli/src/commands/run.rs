@@ -6,7 +6,7 @@ use anyhow::anyhow;
 use clap::Args;
 use lasthop_core::units::BitRate;
 use lasthop_live::Controller;
-use lasthop_live::config::{Capacity, Config, Queueing};
+use lasthop_live::config::{Capacity, Config, Datapath, Queueing};
 use lasthop_live::interface::InterfaceName;
 
 use crate::exit::{Failure, Outcome};
@@ -17,7 +17,7 @@ const AFTER_HELP: &str = "\
 Examples:
   sudo lasthop run --lan wlan0 --capacity 40Mbit/s --dry-run   decide and show, rewrite nothing
   sudo lasthop run --lan wlan0 --capacity 40Mbit/s             for real, until Ctrl-C
-  sudo lasthop run --lan wlan0 --capacity 40Mbit/s --queue chap    and serve who used the air least first (Linux 6.16)
+  sudo lasthop run --lan wlan0 --capacity 40Mbit/s --queue chap    and serve who used the air least first
   lasthop run --print-config > lasthop.toml                    every key with its meaning
 
 The capacity decides everything: give what downloads get over the last hop when nothing else runs,
@@ -46,9 +46,12 @@ pub struct Arguments {
     /// What TCP alone reaches over the last hop [default: the speed of the slowest wired --lan interface]
     #[arg(long, value_name = "RATE")]
     link: Option<BitRate>,
-    /// Queue of the LAN interfaces: the one that is there, or credit-based scheduling (Linux 6.16) [default: kernel]
+    /// Queue of the LAN interfaces: the one that is there, credit-based scheduling, or what to compare it with [default: kernel]
     #[arg(long, value_name = "KIND", value_enum)]
     queue: Option<Queue>,
+    /// Who keeps that queue: the kernel (Linux 6.16), or this process [default: auto]
+    #[arg(long, value_name = "WHERE", value_enum)]
+    datapath: Option<Where>,
     /// Decide and show, rewrite nothing
     #[arg(long)]
     dry_run: bool,
@@ -67,6 +70,24 @@ enum Queue {
     Kernel,
     /// Credit-based scheduling: who used the last hop least goes first
     Chap,
+    /// First in, first out, at the same pace; like the others below it is kept by this process
+    Fifo,
+    /// Controlled delay (RFC 8289)
+    Codel,
+    /// Flow queues with CoDel each (RFC 8290)
+    #[value(name = "fq_codel")]
+    FqCodel,
+}
+
+/// What `datapath` takes in the configuration file.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Where {
+    /// The kernel where it can, else this process
+    Auto,
+    /// A queue discipline in BPF: Linux 6.16 with CONFIG_NET_SCH_BPF
+    Kernel,
+    /// A TAP and a packet socket: any kernel, more processor time
+    User,
 }
 
 /// Reads what `capacity` takes in the configuration file.
@@ -114,8 +135,18 @@ impl Arguments {
         config.queueing = match self.queue {
             Some(Queue::Kernel) => Queueing::Kernel,
             Some(Queue::Chap) => Queueing::Chap,
+            Some(Queue::Fifo) => Queueing::Fifo,
+            Some(Queue::Codel) => Queueing::Codel,
+            Some(Queue::FqCodel) => Queueing::FqCodel,
             None => config.queueing,
         };
+        config.datapath = match self.datapath {
+            Some(Where::Auto) => Datapath::Auto,
+            Some(Where::Kernel) => Datapath::Kernel,
+            Some(Where::User) => Datapath::User,
+            None => config.datapath,
+        };
+        config.check_queue().map_err(Failure::request)?;
         config.dry_run |= self.dry_run;
         config.socket = self.socket.clone().unwrap_or(config.socket);
         if config.lan.is_empty() {

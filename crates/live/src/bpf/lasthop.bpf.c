@@ -3,7 +3,7 @@
  * The data path of a real access point: parses, looks up, asks the fast path, writes.
  *
  * Seen from a LAN interface: ingress goes to the remote side, egress to the stations. Works for tcx and clsact alike:
- * the verdict is always "go on".
+ * the verdict is "go on", but for packets whose queue is kept by a process.
  */
 #include "fastpath.h"
 #include <bpf/bpf_helpers.h>
@@ -168,6 +168,90 @@ SEC("tc")
 int lasthop_egress_ip(struct __sk_buff *skb)
 {
 	return run(skb, LINK_IP, TO_STATION);
+}
+
+/*
+ * Egress of an interface whose queue is kept by a process (live::datapath): what goes to the stations is measured as ever,
+ * then handed to the process's TAP, and comes by here once more when the process sends it; the socket tells which of the
+ * two it is. Whatever is wrong with the process, packets go on as if there were none: no entry, no device, no sign of life.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, DIVERTS);
+	__type(key, __u32); /* ifindex */
+	__type(value, struct divert);
+} diverts SEC(".maps");
+
+static __always_inline int is_diverted(__u32 protocol)
+{
+	/* ARP, EAPOL and the like are the kernel's own business and never wait. */
+	switch (__builtin_bswap16(protocol)) {
+	case 0x0800: /* IPv4 */
+	case 0x86dd: /* IPv6 */
+	case 0x8100: /* 802.1Q */
+	case 0x88a8: /* 802.1ad */
+	case 0x8864: /* PPPoE session */
+		return 1;
+	}
+	return 0;
+}
+
+#define COMES_BACK -1
+#define NOWHERE 0
+
+/* The device that a packet is to be handed to. Global, so that what it may answer does not multiply what follows. */
+__noinline int divert_to(struct __sk_buff *skb)
+{
+	__u32 ifindex = skb->ifindex, length = 0;
+	const struct divert *to = bpf_map_lookup_elem(&diverts, &ifindex);
+	__u64 now;
+
+	if (!to)
+		return NOWHERE;
+	if (bpf_get_socket_cookie(skb) == to->cookie)
+		return COMES_BACK;
+	if (!is_diverted(skb->protocol))
+		return NOWHERE;
+	now = bpf_ktime_get_ns();
+	if (now > to->heartbeat_ns && now - to->heartbeat_ns > DIVERT_STALE_NS)
+		return NOWHERE;
+	/* Asked only whether the device is still there: redirecting to none would lose the packet. */
+	if (bpf_check_mtu(skb, to->into, &length, 0, 0) < 0)
+		return NOWHERE;
+	return to->into & 0x7fffffff;
+}
+
+/* Global too: walked as if they stood alone. */
+__noinline int measure_ethernet(struct __sk_buff *skb)
+{
+	return run(skb, LINK_ETHERNET, TO_STATION);
+}
+
+__noinline int measure_ip(struct __sk_buff *skb)
+{
+	return run(skb, LINK_IP, TO_STATION);
+}
+
+SEC("tc")
+int lasthop_divert(struct __sk_buff *skb)
+{
+	int into = divert_to(skb);
+
+	if (into == COMES_BACK)
+		return GO_ON;
+	measure_ethernet(skb);
+	return into == NOWHERE ? GO_ON : bpf_redirect(into, 0);
+}
+
+SEC("tc")
+int lasthop_divert_ip(struct __sk_buff *skb)
+{
+	int into = divert_to(skb);
+
+	if (into == COMES_BACK)
+		return GO_ON;
+	measure_ip(skb);
+	return into == NOWHERE ? GO_ON : bpf_redirect(into, 0);
 }
 
 /* What everything else is compared with. */

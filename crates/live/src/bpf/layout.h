@@ -141,6 +141,20 @@ struct set_scale_args {
 	__s32 result;
 };
 
+/* An interface whose queue is kept by a process; live::datapath::divert states the same. */
+struct divert {
+	__u64 heartbeat_ns; /* when the process was last alive */
+	__u64 cookie; /* of the socket that it sends by */
+	__u32 into; /* ifindex of its TAP */
+	__u32 pad;
+};
+
+/* Most interfaces at a time. */
+#define DIVERTS 64
+/* The process says it is alive ten times a second. */
+#define DIVERT_STALE_NS 500000000ull
+
+_Static_assert(sizeof(struct divert) == 2 * 8 + 2 * 4, "divert");
 _Static_assert(sizeof(struct flow_key) == 16 + 16 + 2 + 2, "flow_key");
 _Static_assert(sizeof(struct plan) == 4 * 4, "plan");
 _Static_assert(sizeof(struct rtt_match) == 3 * 8 + 10 * 4, "rtt_match");

@@ -58,4 +58,10 @@ pub enum ConfigError {
         /// The LAN interfaces.
         lan: String,
     },
+    /// A queue that the kernel has by another way.
+    #[error(
+        "fifo, codel and fq_codel are kept by this process alone: write datapath = \"user\", or take the kernel's own \
+         (tc qdisc replace dev DEV root fq_codel)"
+    )]
+    KernelQueue,
 }

@@ -9,12 +9,12 @@ use lasthop_core::units::{BitRate, Span};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::{AttachMode, Capacity, Config, ConfigError, Duplex, Queueing};
+use super::{AttachMode, Capacity, Config, ConfigError, Datapath, Duplex, Queueing};
 use crate::interface::InterfaceName;
 use crate::qdisc::FlowKind;
 use crate::qdisc::layout::LARGEST_LIMIT;
 
-pub(super) const KEYS: [&str; 22] = [
+pub(super) const KEYS: [&str; 23] = [
     "lan",
     "wan",
     "capacity",
@@ -30,6 +30,7 @@ pub(super) const KEYS: [&str; 22] = [
     "attach",
     "windows",
     "queueing",
+    "datapath",
     "packet_time",
     "increment",
     "flow_key",
@@ -51,6 +52,15 @@ const PACKET_TIME: RangeInclusive<Span> = Span::ZERO..=Span::from_millis(20);
 /// Less than the time of a packet boosts at each one; more is felt by a game when a flow is new.
 const INCREMENT: RangeInclusive<Span> = Span::from_micros(100)..=Span::from_millis(100);
 const LIMIT: RangeInclusive<i64> = 16..=LARGEST_LIMIT as i64;
+const QUEUES: [(&str, Queueing); 5] = [
+    ("kernel", Queueing::Kernel),
+    ("chap", Queueing::Chap),
+    ("fifo", Queueing::Fifo),
+    ("codel", Queueing::Codel),
+    ("fq_codel", Queueing::FqCodel),
+];
+const DATAPATHS: [(&str, Datapath); 3] =
+    [("auto", Datapath::Auto), ("kernel", Datapath::Kernel), ("user", Datapath::User)];
 /// A rate below this cannot carry two segments per RTT of anything.
 const SLOWEST: BitRate = BitRate::bps(64_000);
 
@@ -117,7 +127,8 @@ fn set(config: &mut Config, place: &Place<'_>, value: &Spanned<DeValue<'_>>) -> 
             choice(v, &modes).map(|x| config.attach = x)
         }
         "windows" => boolean(v).map(|x| config.windows = x),
-        "queueing" => choice(v, &[("kernel", Queueing::Kernel), ("chap", Queueing::Chap)]).map(|x| config.queueing = x),
+        "queueing" => choice(v, &QUEUES).map(|x| config.queueing = x),
+        "datapath" => choice(v, &DATAPATHS).map(|x| config.datapath = x),
         "packet_time" => span(v, &PACKET_TIME).map(|x| config.chap.packet_time = x),
         "increment" => span(v, &INCREMENT).map(|x| config.chap.increment = x),
         "flow_key" => {

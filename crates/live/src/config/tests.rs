@@ -31,6 +31,7 @@ fn every_key_takes_effect() {
         attach = "clsact"
         windows = false
         queueing = "chap"
+        datapath = "user"
         packet_time = "177us"
         increment = "2ms"
         flow_key = "hosts"
@@ -55,6 +56,7 @@ fn every_key_takes_effect() {
         attach: AttachMode::Clsact,
         windows: false,
         queueing: Queueing::Chap,
+        datapath: Datapath::User,
         chap: qdisc::Settings {
             increment: Span::from_millis(2),
             flow_kind: qdisc::FlowKind::Hosts,

@@ -7,7 +7,7 @@ use lasthop_core::packet::Direction;
 
 use super::{ControllerError, log};
 use crate::attach::{AttachError, Attachment, Claim, remove_leftovers};
-use crate::config::{AttachMode, Config};
+use crate::config::{AttachMode, Config, Datapath, Queueing};
 use crate::interface::{self, InterfaceName, LinkState};
 use crate::netlink::Socket;
 use crate::program::{LinkLayer, Program};
@@ -18,9 +18,17 @@ const ETHERNET_HEADER: u64 = 14;
 
 pub(super) struct Links {
     route: Socket,
-    mode: AttachMode,
+    how: How,
     lan: Vec<Lan>,
     wan: Option<Watched>,
+}
+
+/// How the programs get there, and which.
+#[derive(Clone, Copy)]
+struct How {
+    mode: AttachMode,
+    /// The one on egress hands packets to this process, should it keep the queue.
+    diverts: bool,
 }
 
 /// An interface that is there.
@@ -113,7 +121,8 @@ impl Links {
             lan.push(Lan { watched, attachment: None, reattached: 0, refused: false, _claim: claim });
         }
         let wan = config.wan.as_ref().map(watch).transpose()?;
-        Ok(Self { route, mode: config.attach, lan, wan })
+        let diverts = config.queueing != Queueing::Kernel && config.datapath != Datapath::Kernel && !config.dry_run;
+        Ok(Self { route, how: How { mode: config.attach, diverts }, lan, wan })
     }
 
     /// Hooks every LAN interface, and removes what a dead predecessor left there.
@@ -126,7 +135,7 @@ impl Links {
                 Ok(n) => log(&format!("{}: removed {n} filters that a dead controller left", lan.watched.name)),
                 Err(error) => log(&format!("{}: leftovers could not be removed: {error}", lan.watched.name)),
             }
-            lan.attachment = Some(hook(program, &lan.watched.name, &state, self.mode)?);
+            lan.attachment = Some(hook(program, &lan.watched.name, &state, self.how)?);
         }
         Ok(())
     }
@@ -142,7 +151,7 @@ impl Links {
             }
         }
         for lan in &mut self.lan {
-            lan.keep_hooked(program, self.mode);
+            lan.keep_hooked(program, self.how);
         }
     }
 
@@ -176,7 +185,7 @@ impl Links {
 }
 
 impl Lan {
-    fn keep_hooked(&mut self, program: &Program, mode: AttachMode) {
+    fn keep_hooked(&mut self, program: &Program, how: How) {
         let Some(state) = &self.watched.newest else {
             self.attachment = None;
             return;
@@ -185,7 +194,7 @@ impl Lan {
             return;
         }
         self.attachment = None;
-        match hook(program, &self.watched.name, state, mode) {
+        match hook(program, &self.watched.name, state, how) {
             Ok(attachment) => {
                 log(&format!("{}: hooked again by {}", self.watched.name, attachment.mechanism().name()));
                 self.attachment = Some(attachment);
@@ -206,14 +215,9 @@ const fn layer(state: &LinkState) -> LinkLayer {
     if state.ethernet { LinkLayer::Ethernet } else { LinkLayer::Ip }
 }
 
-fn hook(
-    program: &Program,
-    name: &InterfaceName,
-    state: &LinkState,
-    mode: AttachMode,
-) -> Result<Attachment, AttachError> {
+fn hook(program: &Program, name: &InterfaceName, state: &LinkState, how: How) -> Result<Attachment, AttachError> {
     let layer = layer(state);
     let ingress = program.prog_fd(Direction::ToRemote, layer);
-    let egress = program.prog_fd(Direction::ToStation, layer);
-    Attachment::new(name, state.ifindex, mode, ingress, egress)
+    let egress = if how.diverts { program.divert_fd(layer) } else { program.prog_fd(Direction::ToStation, layer) };
+    Attachment::new(name, state.ifindex, how.mode, ingress, egress)
 }

@@ -1,20 +1,25 @@
-//! The queue disciplines of the LAN interfaces: put there, told every interval, put back.
+//! The queues of the LAN interfaces: put there, told every interval, put back.
 //!
 //! What all traffic may use of the last hop is `capacity`, both directions together where they share it (radio). Only
 //! what goes to the stations passes a queue here, so its pace is what is left of the capacity by the other direction:
 //!
 //! `pace = max(capacity - up, capacity / 5)`   [bit/s], up low-pass filtered; on a full-duplex wire `pace = capacity`
 
+mod keeper;
+
 use lasthop_core::packet::Direction;
-use lasthop_core::units::{BitRate, Span, Time};
+use lasthop_core::units::{BitRate, Time};
 
 use super::links::Present;
 use super::{ControllerError, log};
-use crate::config::{Config, Duplex, Queueing};
+use crate::config::{Config, Datapath, Duplex, Queueing};
 use crate::interface::{self, InterfaceName};
-use crate::qdisc::layout::FLOWS;
-use crate::qdisc::{Qdisc, QdiscError, Settings};
+use crate::program::Program;
+use crate::qdisc::Settings;
 use crate::status::QueueStatus;
+use keeper::Keeper;
+
+pub use keeper::QueueError;
 
 /// Weight of the newest sample of what goes up.
 const WEIGHT: f64 = 0.2;
@@ -23,17 +28,25 @@ const LEAST: u64 = 5;
 
 pub(super) struct Queues {
     /// None: the kernel's own disciplines stay.
-    settings: Option<Settings>,
+    wanted: Option<Wanted>,
     capacity: BitRate,
     list: Vec<Queue>,
     up: Option<(Time, u64)>,
     up_bps: f64,
 }
 
+/// Which queue.
+#[derive(Clone, Copy)]
+struct Wanted {
+    queueing: Queueing,
+    datapath: Datapath,
+    settings: Settings,
+}
+
 struct Queue {
     name: InterfaceName,
     shares_air: bool,
-    qdisc: Option<Qdisc>,
+    keeper: Option<Keeper>,
     put_again: u64,
     refused: bool,
 }
@@ -47,13 +60,14 @@ impl Queues {
                 Duplex::Half => true,
                 Duplex::Full => false,
             },
-            qdisc: None,
+            keeper: None,
             put_again: 0,
             refused: false,
         };
-        let is_wanted = config.queueing == Queueing::Chap && !config.dry_run;
+        let is_wanted = config.queueing != Queueing::Kernel && !config.dry_run;
+        let wanted = Wanted { queueing: config.queueing, datapath: config.datapath, settings: config.chap };
         Self {
-            settings: is_wanted.then_some(config.chap),
+            wanted: is_wanted.then_some(wanted),
             capacity,
             list: config.lan.iter().map(queue).collect(),
             up: None,
@@ -61,34 +75,48 @@ impl Queues {
         }
     }
 
-    /// Puts a discipline on every interface that is there.
-    pub(super) fn put(&mut self, now: Time, present: &[Option<Present>]) -> Result<(), ControllerError> {
-        let Some(settings) = self.settings else { return Ok(()) };
+    /// Puts one on every interface that is there.
+    pub(super) fn put(
+        &mut self,
+        now: Time,
+        present: &[Option<Present>],
+        program: &Program,
+    ) -> Result<(), ControllerError> {
+        let Some(wanted) = self.wanted else { return Ok(()) };
         let rates: Vec<_> = self.list.iter().map(|queue| self.pace(queue)).collect();
         for ((queue, rate), there) in self.list.iter_mut().zip(rates).zip(present) {
             let Some(there) = there else { continue };
-            let qdisc = Qdisc::new(&queue.name, there.ifindex, there.layer, settings, now, rate)?;
-            let instead = qdisc.before().map_or_else(String::new, |kind| format!(" instead of {kind}"));
-            log(&format!("{}: queue discipline {}{instead}, at {rate}", queue.name, qdisc.kind()));
-            queue.qdisc = Some(qdisc);
+            let keeper = Keeper::new(queue, wanted, *there, program, now, rate)?;
+            log(&format!("{}: {}, at {rate}", queue.name, keeper.describe()));
+            queue.keeper = Some(keeper);
         }
         Ok(())
     }
 
     /// Every interval, with each interface that is there, in the order of the configuration.
-    pub(super) fn on_interval(&mut self, now: Time, present: &[Option<Present>], up_bytes: u64) -> u64 {
-        let Some(settings) = self.settings else { return 0 };
+    pub(super) fn on_interval(
+        &mut self,
+        now: Time,
+        present: &[Option<Present>],
+        up_bytes: u64,
+        program: &Program,
+    ) -> u64 {
+        let Some(wanted) = self.wanted else { return 0 };
+        self.on_up_bytes(now, up_bytes);
+        let rates: Vec<_> = self.list.iter().map(|queue| self.pace(queue)).collect();
+        let mut failures = 0;
+        for ((queue, rate), there) in self.list.iter_mut().zip(rates).zip(present) {
+            queue.keep(wanted, now, rate, *there, program);
+            failures += u64::from(queue.keeper.as_ref().is_some_and(|keeper| !keeper.tell(now, rate)));
+        }
+        failures
+    }
+
+    fn on_up_bytes(&mut self, now: Time, up_bytes: u64) {
         if let Some((before, bytes)) = self.up.replace((now, up_bytes)) {
             let seconds = now.since(before).as_secs_f64().max(1e-3);
             self.up_bps += WEIGHT * (up_bytes.saturating_sub(bytes) as f64 * 8.0 / seconds - self.up_bps);
         }
-        let rates: Vec<_> = self.list.iter().map(|queue| self.pace(queue)).collect();
-        let mut failures = 0;
-        for ((queue, rate), there) in self.list.iter_mut().zip(rates).zip(present) {
-            queue.keep(settings, now, rate, *there);
-            failures += u64::from(queue.qdisc.as_ref().is_some_and(|qdisc| qdisc.tell(now, rate).is_err()));
-        }
-        failures
     }
 
     fn pace(&self, queue: &Queue) -> BitRate {
@@ -100,25 +128,34 @@ impl Queues {
     }
 
     pub(super) fn status(&self) -> Vec<QueueStatus> {
-        self.list.iter().filter_map(|queue| queue.status(self.pace(queue))).collect()
+        let status = |queue: &Queue| {
+            let status = queue.keeper.as_ref()?.status();
+            Some(QueueStatus {
+                interface: queue.name.to_string(),
+                pace_bps: self.pace(queue).as_bps(),
+                put_again: queue.put_again,
+                ..status
+            })
+        };
+        self.list.iter().filter_map(status).collect()
     }
 }
 
 impl Queue {
     /// Puts it there again when the interface came back, or when somebody took it off.
-    fn keep(&mut self, settings: Settings, now: Time, rate: BitRate, there: Option<Present>) {
+    fn keep(&mut self, wanted: Wanted, now: Time, rate: BitRate, there: Option<Present>, program: &Program) {
         let Some(there) = there else {
-            self.qdisc = None;
+            self.keeper = None;
             return;
         };
-        if self.qdisc.as_mut().is_some_and(|qdisc| qdisc.ifindex() == there.ifindex && qdisc.is_intact()) {
+        if self.keeper.as_mut().is_some_and(|keeper| keeper.ifindex() == there.ifindex && keeper.is_intact()) {
             return;
         }
-        self.qdisc = None;
-        match Qdisc::new(&self.name, there.ifindex, there.layer, settings, now, rate) {
-            Ok(qdisc) => {
-                log(&format!("{}: queue discipline {} put there again", self.name, qdisc.kind()));
-                self.qdisc = Some(qdisc);
+        self.keeper = None;
+        match Keeper::new(self, wanted, there, program, now, rate) {
+            Ok(keeper) => {
+                log(&format!("{}: {} again", self.name, keeper.describe()));
+                self.keeper = Some(keeper);
                 self.put_again += 1;
                 self.refused = false;
             }
@@ -130,42 +167,12 @@ impl Queue {
             Err(_) => {}
         }
     }
-
-    fn status(&self, pace: BitRate) -> Option<QueueStatus> {
-        let qdisc = self.qdisc.as_ref()?;
-        let figures = qdisc.figures().unwrap_or_default();
-        Some(QueueStatus {
-            interface: self.name.to_string(),
-            kind: qdisc.kind().to_owned(),
-            instead_of: qdisc.before().map(str::to_owned),
-            pace_bps: pace.as_bps(),
-            sent_packets: figures.sent_packets,
-            sent_bytes: figures.sent_bytes,
-            airtime_s: Span::from_nanos(figures.sent_ns).as_secs_f64(),
-            queued: figures.queued,
-            most_queued: figures.most_queued,
-            dropped: figures.dropped,
-            lost: figures.lost,
-            flows: figures.flows,
-            flows_bound: u64::from(FLOWS),
-            backlogged: figures.backlogged,
-            boosts: figures.boosts,
-            admitted: figures.admitted,
-            shared: figures.shared,
-            over_cap: figures.over_cap,
-            no_room: figures.no_room,
-            evicted: figures.evicted,
-            merged: figures.merged,
-            waits: figures.waits,
-            unpaced: figures.unpaced,
-            put_again: self.put_again,
-        })
-    }
 }
 
-fn chain(error: &QdiscError) -> String {
+/// An error with what is behind it.
+fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
+    let mut cause = error.source();
     while let Some(error) = cause {
         text += &format!(": {error}");
         cause = error.source();
@@ -181,6 +188,7 @@ pub(super) fn up_bytes(ip_bytes: &[u64; 2]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lasthop_core::units::Span;
 
     fn queues(duplex: Duplex) -> Queues {
         let config = Config { lan: vec!["lo".parse().unwrap()], queueing: Queueing::Chap, duplex, ..Config::default() };
@@ -192,8 +200,8 @@ mod tests {
         for (duplex, expected) in [(Duplex::Auto, 15.0), (Duplex::Half, 15.0), (Duplex::Full, 20.0)] {
             let mut queues = queues(duplex);
             for second in 0..60 {
-                // Nothing is there: only the pace is computed. 5 Mbit/s up.
-                queues.on_interval(Time::ZERO + Span::from_secs(second), &[None], second * 625_000);
+                // 5 Mbit/s.
+                queues.on_up_bytes(Time::ZERO + Span::from_secs(second), second * 625_000);
             }
             let pace = queues.pace(&queues.list[0]).as_mbps_f64();
             assert!((pace - expected).abs() < 0.01, "{duplex:?} {pace}");
@@ -204,7 +212,7 @@ mod tests {
     fn the_pace_never_falls_below_a_fifth_of_the_capacity() {
         let mut queues = queues(Duplex::Half);
         for second in 0..60 {
-            queues.on_interval(Time::ZERO + Span::from_secs(second), &[None], second * 12_500_000);
+            queues.on_up_bytes(Time::ZERO + Span::from_secs(second), second * 12_500_000);
         }
         assert_eq!(queues.pace(&queues.list[0]), BitRate::mbps(4));
     }
@@ -212,9 +220,9 @@ mod tests {
     #[test]
     fn a_dry_run_and_the_kernels_own_leave_the_queue_alone() {
         let mut config = Config { lan: vec!["lo".parse().unwrap()], ..Config::default() };
-        assert!(Queues::new(&config, BitRate::mbps(20)).settings.is_none());
+        assert!(Queues::new(&config, BitRate::mbps(20)).wanted.is_none());
         config.queueing = Queueing::Chap;
         config.dry_run = true;
-        assert!(Queues::new(&config, BitRate::mbps(20)).settings.is_none());
+        assert!(Queues::new(&config, BitRate::mbps(20)).wanted.is_none());
     }
 }

@@ -7,9 +7,9 @@ use std::fs;
 use std::io;
 use std::process::Command;
 
-use super::{AS_ROOT, Check};
+use super::{AS_ROOT, Check, in_own_namespace, is_refusal};
 use crate::netlink::{self, Attributes, NLM_F_DUMP, Socket};
-use crate::qdisc;
+use crate::{datapath, qdisc};
 
 /// (name, option of the kernel).
 const KNOWN: [(&str, &str); 8] = [
@@ -23,12 +23,26 @@ const KNOWN: [(&str, &str); 8] = [
     ("bpf", "CONFIG_NET_SCH_BPF"),
 ];
 
+/// CHAP in user space: what it needs, tried on a device of its own.
+pub(super) fn datapath() -> Check {
+    const NAME: &str = "CHAP in user space";
+    match in_own_namespace(datapath::try_out) {
+        Ok(Ok(())) => Check::ok(NAME, "a TAP and a packet socket can be had (--queue chap --datapath user)"),
+        Ok(Err(error)) | Err(error) if is_refusal(&error) => Check::warning(NAME, "it was refused", AS_ROOT),
+        Ok(Err(error)) | Err(error) => Check::warning(
+            NAME,
+            format!("it does not work: {error}"),
+            "modprobe tun af_packet; in a container pass /dev/net/tun through",
+        ),
+    }
+}
+
 /// CHAP in the kernel.
 pub(super) fn chap() -> Check {
-    const NAME: &str = "CHAP";
+    const NAME: &str = "CHAP in the kernel";
     if !qdisc::is_supported() {
-        let remedy = format!("use {}; until then the userspace datapath does it (--datapath)", qdisc::REQUIREMENT);
-        return Check::warning(NAME, "the kernel has no queue disciplines in BPF: --queue chap does not work", remedy);
+        let remedy = format!("use {}; until then --datapath auto takes user space", qdisc::REQUIREMENT);
+        return Check::warning(NAME, "the kernel has no queue disciplines in BPF", remedy);
     }
     match qdisc::try_to_register() {
         Ok(()) => Check::ok(NAME, "the kernel takes the queue discipline (--queue chap)"),

@@ -66,19 +66,24 @@ fn describe(i: &InterfaceStatus) -> String {
 }
 
 fn queue(q: &QueueStatus) -> String {
-    format!(
-        "queue {}: {} at {}; {} packets of {} flows wait, {} sent, {} dropped; {} of at most {} flows known, {} boosts",
+    let place = if q.datapath == "user" { " in this process" } else { "" };
+    let of_flows = if q.flows_bound > 0 { format!(" of {} flows", q.backlogged) } else { String::new() };
+    let mut text = format!(
+        "queue {}: {}{place} at {}; {} packets{of_flows} wait, {} sent, {} dropped",
         q.interface,
         q.kind,
         rate(q.pace_bps as f64),
         q.queued,
-        q.backlogged,
         q.sent_packets,
         q.dropped,
-        q.flows,
-        q.flows_bound,
-        q.boosts
-    )
+    );
+    if q.flows_bound > 0 {
+        let _ = write!(text, "; {} of at most {} flows known, {} boosts", q.flows, q.flows_bound, q.boosts);
+    }
+    if let (Some(mean), Some(p99)) = (q.mean_sojourn_ms, q.p99_sojourn_ms) {
+        let _ = write!(text, "; waited {mean:.1} ms, 99 % at most {p99:.1} ms");
+    }
+    text
 }
 
 fn flows(out: &mut String, s: &Status) {
@@ -177,7 +182,7 @@ fn remarks(out: &mut String, s: &Status) {
         );
     }
     for q in s.queues.iter().filter(|q| q.lost > 0) {
-        line!(out, "WARNING: the queue discipline of {} lost {} packets, which it never should", q.interface, q.lost);
+        line!(out, "WARNING: the queue of {} lost {} packets, which it never should", q.interface, q.lost);
     }
     if s.controller.missed > 0 {
         line!(out, "{} decisions came late (longest took {:.1} ms)", s.controller.missed, s.controller.longest_ms);

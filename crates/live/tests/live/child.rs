@@ -26,6 +26,11 @@ pub struct Process {
 
 impl Process {
     pub fn start(world: &World, attach: AttachMode) -> Self {
+        Self::with(world, attach, "capacity = \"19Mbit/s\"\n")
+    }
+
+    /// With more keys of the configuration.
+    pub fn with(world: &World, attach: AttachMode, more: &str) -> Self {
         let attach = match attach {
             AttachMode::Auto => "auto",
             AttachMode::Tcx => "tcx",
@@ -33,7 +38,7 @@ impl Process {
         };
         let socket = world.socket();
         let config = format!(
-            "lan = [\"lan0\"]\ncapacity = \"19Mbit/s\"\ninterval = \"50ms\"\nflows = 4096\nattach = \"{attach}\"\n\
+            "{more}lan = [\"lan0\"]\ninterval = \"50ms\"\nflows = 4096\nattach = \"{attach}\"\n\
              socket = \"{}\"\n",
             socket.display()
         );
@@ -48,6 +53,20 @@ impl Process {
     pub fn wait_for(&self, what: &str, condition: impl Fn(&Status) -> bool) -> Status {
         let pid = self.child.id();
         wait_for(what, || query(&self.world_socket).ok().filter(|s| s.pid == pid && condition(s)))
+    }
+
+    /// Stands still until [`Self::go_on`].
+    pub fn stop(&self) {
+        self.signal(libc::SIGSTOP);
+    }
+
+    pub fn go_on(&self) {
+        self.signal(libc::SIGCONT);
+    }
+
+    fn signal(&self, signal: i32) {
+        // SAFETY: a plain call; the process is our child and not yet waited for.
+        assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
     }
 
     /// kill -9, and until it is gone.

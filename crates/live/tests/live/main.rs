@@ -5,6 +5,7 @@
 
 mod attaching;
 mod child;
+mod datapath;
 mod flood;
 mod line;
 mod namespace;

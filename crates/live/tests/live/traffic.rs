@@ -145,3 +145,71 @@ pub fn ping(world: &World, to: SocketAddr, time: Duration) -> Vec<f64> {
         round_trips
     })
 }
+
+/// Sockets in the station that look at the numbers in datagrams.
+pub struct Numbered {
+    at: Vec<SocketAddr>,
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Seen>,
+}
+
+/// What came of numbered datagrams.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Seen {
+    pub received: u64,
+    /// With a number below one that came before on the same flow.
+    pub overtaken: u64,
+}
+
+/// `flows` sockets in the station.
+pub fn numbered(world: &World, flows: usize) -> Numbered {
+    let sockets: Vec<UdpSocket> = world.station.inside(move || {
+        let socket = |_| UdpSocket::bind("10.9.1.2:0").expect("a port");
+        (0..flows).map(socket).collect()
+    });
+    let at = sockets.iter().map(|s| s.local_addr().expect("an address")).collect();
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = stop.clone();
+    let thread = std::thread::spawn(move || {
+        let (mut seen, mut newest, mut packet) = (Seen::default(), vec![0u64; sockets.len()], [0; 2048]);
+        sockets.iter().for_each(|socket| socket.set_nonblocking(true).expect("a flag"));
+        while !flag.load(Ordering::Relaxed) {
+            for (socket, newest) in sockets.iter().zip(&mut newest) {
+                while let Ok(8..) = socket.recv(&mut packet) {
+                    let number = u64::from_be_bytes(packet[..8].try_into().expect("eight bytes"));
+                    seen.received += 1;
+                    seen.overtaken += u64::from(number < *newest);
+                    *newest = number;
+                }
+            }
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
+        seen
+    });
+    Numbered { at, stop, thread }
+}
+
+impl Numbered {
+    pub fn finish(self) -> Seen {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().expect("no panic")
+    }
+}
+
+/// Numbered datagrams of `bytes` from the server to each in turn, at `bps` together.
+pub fn flood(world: &World, to: &Numbered, bytes: usize, bps: u64, time: Duration) {
+    let to = to.at.clone();
+    world.server.inside(move || {
+        let socket = UdpSocket::bind("0.0.0.0:0").expect("a port");
+        let (begun, mut packet, mut sent) = (Instant::now(), vec![0u8; bytes], 0u64);
+        while begun.elapsed() < time {
+            let due = begun.elapsed().as_secs_f64() * bps as f64 / 8.0 / bytes as f64;
+            while (sent as f64) < due {
+                packet[..8].copy_from_slice(&(sent + 1).to_be_bytes());
+                let _ = socket.send_to(&packet, to[sent as usize % to.len()]);
+                sent += 1;
+            }
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
+    });
+}

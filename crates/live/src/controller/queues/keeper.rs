@@ -1,0 +1,181 @@
+//! Who keeps the queue of one interface: the kernel, or this process.
+
+use lasthop_core::units::{BitRate, Span, Time};
+
+use super::super::links::Present;
+use super::super::log;
+use super::{Queue, Wanted, chain};
+use crate::config::{Datapath as Where, Queueing};
+use crate::datapath::{Datapath, DatapathError, Kind, Place, engine};
+use crate::program::{LoadError, Program};
+use crate::qdisc::layout::FLOWS;
+use crate::qdisc::{self, Qdisc, QdiscError};
+use crate::status::QueueStatus;
+
+/// Why an interface cannot have the queue.
+#[derive(Debug, thiserror::Error)]
+pub enum QueueError {
+    /// Not in the kernel.
+    #[error(transparent)]
+    Kernel(#[from] QdiscError),
+    /// Not in this process.
+    #[error(transparent)]
+    User(#[from] DatapathError),
+    /// Nor can it be told where packets are to go.
+    #[error(transparent)]
+    Diverts(#[from] LoadError),
+}
+
+pub(super) enum Keeper {
+    Kernel(Box<Qdisc>),
+    User(Datapath, Queueing),
+}
+
+impl Keeper {
+    pub(super) fn new(
+        queue: &Queue,
+        wanted: Wanted,
+        there: Present,
+        program: &Program,
+        now: Time,
+        rate: BitRate,
+    ) -> Result<Self, QueueError> {
+        let in_kernel = || Qdisc::new(&queue.name, there.ifindex, there.layer, wanted.settings, now, rate);
+        let in_kernel = || in_kernel().map(|qdisc| Self::Kernel(Box::new(qdisc)));
+        let kind = match wanted.queueing {
+            Queueing::Kernel | Queueing::Chap => Kind::Chap,
+            Queueing::Fifo => Kind::Fifo,
+            Queueing::Codel => Kind::Codel,
+            Queueing::FqCodel => Kind::FqCodel,
+        };
+        match wanted.datapath {
+            Where::Kernel => return Ok(in_kernel()?),
+            Where::Auto if kind == Kind::Chap && qdisc::is_supported() => match in_kernel() {
+                Ok(keeper) => return Ok(keeper),
+                Err(error) => log(&format!("{}; so this process keeps the queue", chain(&error))),
+            },
+            Where::Auto | Where::User => {}
+        }
+        let place = Place { ifindex: there.ifindex, layer: there.layer, shares_air: queue.shares_air };
+        let diverts = program.diverts()?;
+        let datapath = Datapath::new(&queue.name, place, kind, &wanted.settings, diverts, now, rate)?;
+        Ok(Self::User(datapath, wanted.queueing))
+    }
+
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Self::Kernel(qdisc) => {
+                let instead = qdisc.before().map_or_else(String::new, |kind| format!(" instead of {kind}"));
+                format!("queue discipline {}{instead}", qdisc.kind())
+            }
+            Self::User(datapath, queueing) => {
+                format!("queue {} in this process, by {}", name(*queueing), datapath.device())
+            }
+        }
+    }
+
+    /// Says that we are alive, and how fast packets may leave; false when it could not be said.
+    pub(super) fn tell(&self, now: Time, rate: BitRate) -> bool {
+        match self {
+            Self::Kernel(qdisc) => qdisc.tell(now, rate).is_ok(),
+            Self::User(datapath, _) => {
+                datapath.tell(rate);
+                true
+            }
+        }
+    }
+
+    pub(super) fn ifindex(&self) -> u32 {
+        match self {
+            Self::Kernel(qdisc) => qdisc.ifindex(),
+            Self::User(datapath, _) => datapath.ifindex(),
+        }
+    }
+
+    pub(super) fn is_intact(&mut self) -> bool {
+        match self {
+            Self::Kernel(qdisc) => qdisc.is_intact(),
+            Self::User(datapath, _) => datapath.is_intact(),
+        }
+    }
+
+    /// All but what the queue's owner knows: interface, pace, how often it was put there again.
+    pub(super) fn status(&self) -> QueueStatus {
+        match self {
+            Self::Kernel(qdisc) => in_kernel(qdisc),
+            Self::User(datapath, queueing) => in_process(datapath, *queueing),
+        }
+    }
+}
+
+/// As configuration and status name it.
+fn name(queueing: Queueing) -> &'static str {
+    match queueing {
+        Queueing::Kernel => "kernel",
+        Queueing::Chap => "chap",
+        Queueing::Fifo => "fifo",
+        Queueing::Codel => "codel",
+        Queueing::FqCodel => "fq_codel",
+    }
+}
+
+fn in_kernel(qdisc: &Qdisc) -> QueueStatus {
+    let figures = qdisc.figures().unwrap_or_default();
+    QueueStatus {
+        kind: qdisc.kind().to_owned(),
+        datapath: "kernel".to_owned(),
+        instead_of: qdisc.before().map(str::to_owned),
+        sent_packets: figures.sent_packets,
+        sent_bytes: figures.sent_bytes,
+        airtime_s: Span::from_nanos(figures.sent_ns).as_secs_f64(),
+        queued: figures.queued,
+        most_queued: figures.most_queued,
+        dropped: figures.dropped,
+        lost: figures.lost,
+        flows: figures.flows,
+        flows_bound: u64::from(FLOWS),
+        backlogged: figures.backlogged,
+        boosts: figures.boosts,
+        admitted: figures.admitted,
+        shared: figures.shared,
+        over_cap: figures.over_cap,
+        no_room: figures.no_room,
+        evicted: figures.evicted,
+        merged: figures.merged,
+        waits: figures.waits,
+        unpaced: figures.unpaced,
+        ..QueueStatus::default()
+    }
+}
+
+fn in_process(datapath: &Datapath, queueing: Queueing) -> QueueStatus {
+    let counted = datapath.counted();
+    let (engine, queue, credit) = (counted.engine, counted.engine.queue, counted.engine.credit);
+    QueueStatus {
+        kind: name(queueing).to_owned(),
+        datapath: "user".to_owned(),
+        device: Some(datapath.device().to_string()),
+        sent_packets: engine.sent_packets,
+        sent_bytes: engine.sent_bytes,
+        airtime_s: engine.sent_time.as_secs_f64(),
+        queued: queue.packets as u64,
+        most_queued: queue.max_packets as u64,
+        dropped: queue.dropped,
+        lost: counted.refused + engine.too_long + datapath.overrun(),
+        flows: credit.flows as u64,
+        flows_bound: if queueing == Queueing::Chap { u64::from(engine::FLOWS) } else { 0 },
+        backlogged: credit.backlogged as u64,
+        boosts: credit.boosts,
+        admitted: credit.admitted,
+        shared: credit.shared,
+        over_cap: credit.over_cap,
+        no_room: credit.no_room,
+        evicted: credit.evicted,
+        waits: counted.waits,
+        blocked: counted.blocked,
+        charged_up: engine.received_charged,
+        mean_sojourn_ms: Some(queue.mean_sojourn_ms),
+        p99_sojourn_ms: Some(queue.p99_sojourn_ms),
+        ..QueueStatus::default()
+    }
+}
