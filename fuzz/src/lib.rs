@@ -7,11 +7,12 @@
 use std::io;
 use std::path::Path;
 
+use lasthop_core::credit::key;
 use lasthop_core::fastpath::layout::{Control, FlowState, Plan};
 use lasthop_core::fastpath::{self as core_fastpath, Verdict};
-use lasthop_core::packet::Direction;
+use lasthop_core::packet::{Direction, FlowKind};
 use lasthop_core::units::{BitRate, Bytes, Span, Time};
-use lasthop_core::wire::{self, Link, Merged, Parsed};
+use lasthop_core::wire::{self, Link, Merged, Parsed, ecn};
 use lasthop_home::scenario::{Flow, MOST, Scenario};
 use lasthop_home::traffic::Source;
 use lasthop_home::traffic::trace::Frames;
@@ -40,6 +41,17 @@ pub const ALL: &[Target] = &[
 /// A frame, alone or merged of several packets: understood or not, never beyond its end; and a window written in place
 /// changes the window and the checksum, nothing else, and a right checksum stays right.
 pub fn wire(input: &[u8]) {
+    for link in [Link::Ethernet, Link::Ip] {
+        let mut frame = input.to_vec();
+        let understands = ecn::of(&frame, link) != ecn::NOT_ECT;
+        let is_set = ecn::set_ce(&mut frame, link);
+        assert!(!is_set || (understands && ecn::of(&frame, link) == ecn::CE));
+        assert!(is_set || frame == input);
+        for (direction, kind) in [(Direction::ToStation, FlowKind::Connection), (Direction::ToRemote, FlowKind::Hosts)]
+        {
+            let _ = key::of(&wire::parse(input, link), direction, kind, 7);
+        }
+    }
     let segment_bytes = input.first_chunk().map_or(0, |two| u32::from(u16::from_le_bytes(*two)));
     let merged = Merged { segments: 1 + input.len() as u32 % 4, segment_bytes };
     for (link, merged) in [(Link::Ethernet, Merged::NOT), (Link::Ip, Merged::NOT), (Link::Ethernet, merged)] {

@@ -300,7 +300,7 @@ name = "N"
     }
 
     fn frame(slot: u32, to: Port) -> Frame {
-        Frame { slot, len: (1500 + ETHERNET) as u16, to, tag: Tag::Other, headers: Headers::default() }
+        Frame { slot, len: (1500 + ETHERNET) as u16, to, tag: Tag::Other, headers: crate::arena::Headers::default() }
     }
 
     fn us(n: u64) -> Time {
