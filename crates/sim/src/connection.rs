@@ -111,6 +111,7 @@ impl Connection {
     }
 
     /// The packet of an acknowledgment. A window that the scale cannot express is rounded down.
+    #[inline]
     pub fn ack(&self, now: Time, flow: u32, ack: &Ack, sacks: &mut Sacks) -> SimPacket {
         let blocks = ack.sack.as_slice().len() as u32;
         let options = match (ack.syn, blocks) {

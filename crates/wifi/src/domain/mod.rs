@@ -26,6 +26,7 @@ mod transmit;
 
 use std::collections::VecDeque;
 
+use lasthop_core::aqm::Queue;
 use lasthop_core::packet::Packet;
 use lasthop_core::units::Time;
 
@@ -121,10 +122,21 @@ impl<P: Packet + Copy> Domain<P> {
                 return self.begin_counted(now, from, to, packet);
             }
             self.contend(from.0, now);
-        } else if let Some(refused) = node.queue.enqueue(now, Addressed { packet, to }, to.0) {
+            return;
+        }
+        let Queue::Fifo(queue) = &mut node.queue else { return self.enqueue_counted(now, from, to, packet) };
+        if let Err(refused) = queue.push(now, Addressed { packet, to }) {
             self.refuse(now, from, refused.packet);
-        } else if node.queue.len() == 1 && self.sure.is_of(from.0) {
+        } else if queue.len() == 1 && self.sure.is_of(from.0) {
             self.contention.enlist(from.0);
+        }
+    }
+
+    #[cold]
+    fn enqueue_counted(&mut self, now: Time, from: NodeId, to: NodeId, packet: P) {
+        let queue = &mut self.nodes[usize::from(from.0)].queue;
+        if let Some(refused) = queue.enqueue(now, Addressed { packet, to }, to.0) {
+            self.refuse(now, from, refused.packet);
         }
     }
 
@@ -385,7 +397,7 @@ impl<P: Packet + Copy> Domain<P> {
     fn draw_ahead(&mut self, node: u16) {
         let sender = &mut self.nodes[usize::from(node)];
         let slots = sender.backoff.below(self.waits.backoff_values(sender.cw_min));
-        let contends = !sender.queue.is_empty();
+        let contends = matches!(&sender.queue, Queue::Fifo(queue) if !queue.is_empty());
         self.contention.draw(node, slots, contends);
     }
 
