@@ -8,7 +8,7 @@
     table        Markdown tables, and their place in a chapter of the book
     peers        what ns-2 gave, from tests/golden
     style        how a figure looks: colours, sizes, deterministic SVG
-    sap_law, sap_law_sweeps, clamp, arq, arq_open, arq_classes, theory, shadowing    which sweeps make which figure
+    sap_law, sap_law_sweeps, clamp, arq, arq_open, arq_classes, theory, hidden, shadowing    which sweeps make which figure
 
 Retransmissions are counted as the papers do; the simulator's `attempts` is one more, everywhere.
 """

@@ -12,6 +12,7 @@ KEYS = {
     "home": ["attempts", "capacity_mbps", "distance_m", "deviation_db", "queue"],
     "arq": ["attempts", "audio_flows", "sender"],
     "cell": ["stations"],
+    "hidden": ["traffic", "near_m", "far_m", "carrier_sense_w", "rts_threshold"],
 }
 DELAY = ["min", "mean", "p50", "p95", "p99", "max"]
 FIGURES = {
@@ -19,6 +20,7 @@ FIGURES = {
             + ["cwnd_max", "retransmitted", "timeouts"],
     "arq": ["tcp_percent", "lost_air", "lost_queue"] + [f"delay_{name}_ms" for name in DELAY],
     "cell": ["rate_mbps", "jain"],
+    "hidden": ["rate_mbps", "most_mbps", "least_mbps", "near_mbps", "far_mbps"],
 }
 
 
@@ -42,6 +44,11 @@ def delay_figures(delays_ms):
     rank = lambda part: ranked[min(len(ranked) - 1, int(part * len(ranked)))]
     values = [ranked[0], mean(ranked), rank(0.50), rank(0.95), rank(0.99), ranked[-1]]
     return {f"delay_{name}_ms": value for name, value in zip(DELAY, values)}
+
+
+def hidden_figures(near, far):
+    """Mbit/s of two stations in one run; which of two equals gets more is chance, how much more is not."""
+    return {"rate_mbps": near + far, "most_mbps": max(near, far), "least_mbps": min(near, far), "near_mbps": near, "far_mbps": far}
 
 
 def summary(kind, case, runs):

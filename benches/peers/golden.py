@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs ns-2 for the cases below and writes tests/golden/ns2-{home,arq,cell}.csv.
+"""Runs ns-2 for the cases below and writes tests/golden/ns2-{home,arq,cell,hidden}.csv.
 
-    golden.py [home] [arq] [cell] [--work DIR]
+    golden.py [home] [arq] [cell] [hidden] [--work DIR]
 
 Every run is kept in DIR and not done again, so that an interrupted call can be repeated. One run at a time.
 """
@@ -13,9 +13,9 @@ import pathlib
 import subprocess
 import sys
 
-from figures import FIGURES, GOLDEN, HERE, KEYS, delay_figures, deviation, mean, summary, write_rows
+from figures import FIGURES, GOLDEN, HERE, KEYS, delay_figures, deviation, hidden_figures, mean, summary, write_rows
 
-HOME_SEEDS, ARQ_SEEDS, CELL_SEEDS = range(1, 21), range(1, 21), range(1, 11)
+HOME_SEEDS, ARQ_SEEDS, CELL_SEEDS, HIDDEN_SEEDS = range(1, 21), range(1, 21), range(1, 11), range(1, 11)
 
 
 def home(attempts, capacity="", distance=10, deviation_db=9, queue=50):
@@ -36,6 +36,17 @@ ARQ = [
     for sender in ("newreno", "westwood") for flows in (1, 5) for attempts in (1, 2, 3, 4, 5)
 ]
 CELL = [{"stations": stations} for stations in (1, 4, 16)]
+
+
+def hidden(near, far, carrier_sense, *traffics):
+    """The two stations without and with RTS."""
+    cases = [(traffic, near, far, carrier_sense, rts) for traffic in traffics for rts in (3000, 500)]
+    return [dict(zip(KEYS["hidden"], case)) for case in cases]
+
+
+# Out of each other's reach; the same where one captures the other; heard as energy that nobody decodes; decoded.
+HIDDEN = hidden(5, 5, "2.4e-10", "cbr", "up", "down") + hidden(1.5, 6.5, "3.5e-10", "cbr", "up", "down")
+HIDDEN += hidden(5, 5, "1.559e-11", "cbr", "up", "down") + hidden(3, 3, "2.4e-10", "cbr", "up", "down")
 
 
 def ns2(script, arguments):
@@ -97,7 +108,18 @@ def run_cell(case, seed, _):
     return {figure: float(printed[figure]) for figure in FIGURES["cell"]}
 
 
-KINDS = {"home": (HOME, HOME_SEEDS, run_home), "arq": (ARQ, ARQ_SEEDS, run_arq), "cell": (CELL, CELL_SEEDS, run_cell)}
+def run_hidden(case, seed, _):
+    printed = ns2("ns2_hidden.tcl", {
+        "traffic": case["traffic"], "near": case["near_m"], "far": case["far_m"], "cs": case["carrier_sense_w"],
+        "rts": case["rts_threshold"], "seed": seed,
+    })
+    return hidden_figures(float(printed["near_mbps"]), float(printed["far_mbps"]))
+
+
+KINDS = {
+    "home": (HOME, HOME_SEEDS, run_home), "arq": (ARQ, ARQ_SEEDS, run_arq), "cell": (CELL, CELL_SEEDS, run_cell),
+    "hidden": (HIDDEN, HIDDEN_SEEDS, run_hidden),
+}
 
 
 def main():

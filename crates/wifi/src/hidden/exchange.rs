@@ -287,6 +287,18 @@ impl<P: Packet + Copy> Hidden<P> {
         self.expect(at + self.waits.sifs, Due::Answer, frame.from, 0);
     }
 
+    /// An answer is due. ns-2 sends no CTS into a medium that it holds for busy; an ACK always.
+    pub(super) fn reply(&mut self, at: Time, frame: Frame) {
+        let radio = &self.radios[usize::from(frame.from)];
+        let busy = radio.heard > 0 || radio.nav.max(radio.deaf_until) > at;
+        if self.waits.is_ns2 && frame.kind == Kind::Cts && busy {
+            let airtime = &mut self.nodes[usize::from(frame.to)].stats.airtime;
+            *airtime = airtime.saturating_sub(self.waits.sifs + frame.duration);
+            return;
+        }
+        self.send(at, frame);
+    }
+
     fn overhear(&mut self, at: Time, node: u16, frame: &Frame) {
         let until = at + frame.nav;
         let reset = at + self.times(frame.from, frame.to).nav_reset;
@@ -294,12 +306,13 @@ impl<P: Packet + Copy> Hidden<P> {
         if frame.nav == Span::ZERO || until <= radio.nav {
             return;
         }
-        if frame.kind == Kind::Rts {
+        let falls_back = frame.kind == Kind::Rts && !self.waits.is_ns2;
+        if falls_back {
             // It falls back to the reset's own time, as overhearers of an unanswered RTS keep silent until then.
             radio.nav_before = radio.nav.max(reset);
         }
         radio.nav = until;
-        if frame.kind == Kind::Rts {
+        if falls_back {
             self.expect(reset, Due::NavReset, node, at.as_nanos());
         }
     }

@@ -7,7 +7,8 @@
 //! - An RTS is answered only by a node without a NAV; a data frame always. A sender whose timeout comes while its answer
 //!   is under way waits for the end (the standard, 10.3.2.9, has it wait for whatever frame it hears begin).
 //! - Under ns-2's rules EIFS is kept as a NAV: a frame decoded meanwhile does not end it. A frame that began while the
-//!   node sent and ends no earlier than the node's own is an error too.
+//!   node sent and ends no earlier than the node's own is an error too. A receiver is locked to the frame that it heard
+//!   first. A CTS is not sent into a medium that is busy, by what is heard or by that NAV.
 //! - Backoff, attempts, queues, timing rules: as in `domain`, whose events this gives to the nanosecond where
 //!   everybody hears everybody and no frame survives a collision.
 //! - Without shadowing, power falls as in free space; [`crate::Loss::Fixed`] loses decodable frames at the node that
@@ -17,7 +18,8 @@
 //! the figures, is an attempt whose first frame met another one at its receiver. `after_collision` and
 //! `check_bianchi_decrement` have no meaning here.
 //! Not modelled: propagation delay, shadowing that lasts longer than a frame, interference from frames too weak to be
-//! heard once they are over, a receiver locked to one frame while a stronger one begins (capture asks for powers only).
+//! heard once they are over; but for ns-2's rules, a receiver locked to one frame while a stronger one begins (capture asks
+//! for powers only).
 
 mod exchange;
 mod signal;
@@ -118,7 +120,7 @@ impl<P: Packet + Copy> Hidden<P> {
         let nodes = Node::all(&params, stations, &phy, &mut rates, seed);
         Self {
             waits: Waits::new(&phy),
-            air: Air::new(&params, &nodes),
+            air: Air::new(&params, &nodes, phy.is_ns2()),
             radios: vec![Radio::default(); nodes.len()],
             tracks: Tracks::new(nodes.len()),
             params,
@@ -247,7 +249,7 @@ impl<P: Packet + Copy> Hidden<P> {
             }
             Due::Answer => {
                 if let Some(frame) = self.radios[usize::from(step.node)].answer.take() {
-                    self.send(step.at, frame);
+                    self.reply(step.at, frame);
                 }
             }
         }

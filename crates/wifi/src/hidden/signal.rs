@@ -5,7 +5,13 @@
 //! decoded at j: `P_ij >= receive threshold`, j sent nothing meanwhile, and
 //!               `P_ij >= capture + 10 log10(I_ij)`, I_ij the most power of all other frames together that j received
 //!               at any one moment of it [mW]
-//! Source: ns-2's Phy/WirelessPhy and Mac/802_11; ns-2 compares with the strongest other frame, not with their sum.
+//!
+//! Under ns-2's rules a receiver is locked to a frame instead. It locks to the first that it hears; of another one, heard
+//! meanwhile:
+//! weaker by capture:   passed over; the first goes on
+//! else:                both are lost, and the receiver stays locked to the one that ends later
+//! Source: ns-2's Phy/WirelessPhy and Mac/802_11. Of frames that begin at one moment the nearest comes first there, by the way
+//! through the air; here the one with the greater mean power.
 
 use lasthop_core::packet::Packet;
 use lasthop_core::units::{Span, Time};
@@ -50,6 +56,8 @@ struct Reception {
     deaf: bool,
     /// The node sent when the frame began: it hears energy, no frame.
     missed: bool,
+    /// The node was locked to another frame, or met another one while locked to this.
+    crossed: bool,
 }
 
 /// A frame under way.
@@ -93,7 +101,10 @@ impl Signal {
             return Heard::Nothing;
         }
         let strong = reception.power_mw >= air.receive_mw;
-        let captured = reception.power_mw >= reception.worst_mw * air.capture;
+        let captured = match air.locked {
+            Some(_) => !reception.crossed,
+            None => reception.power_mw >= reception.worst_mw * air.capture,
+        };
         match (reception.missed, reception.deaf, strong && captured, strong) {
             (true, ..) => Heard::Energy,
             (false, false, true, _) => Heard::Frame,
@@ -115,12 +126,14 @@ pub struct Air {
     /// Ratio of powers.
     capture: f64,
     pub signals: Vec<Signal>,
+    /// `locked[node]`: who sends the frame that it is locked to. Under ns-2's rules only.
+    locked: Option<Vec<Option<u16>>>,
     /// Receptions of frames that are over, to be used again.
     spare: Vec<Vec<Reception>>,
 }
 
 impl Air {
-    pub fn new<P: Packet + Copy>(params: &MediumParams, nodes: &[Node<P>]) -> Self {
+    pub fn new<P: Packet + Copy>(params: &MediumParams, nodes: &[Node<P>], is_ns2: bool) -> Self {
         let mut air = Self {
             nodes: nodes.len(),
             mean: vec![0.0; nodes.len() * nodes.len()],
@@ -129,6 +142,7 @@ impl Air {
             receive_mw: params.radio.receive_threshold_w * 1e3,
             capture: milliwatts(params.radio.capture_db),
             signals: Vec::with_capacity(8),
+            locked: is_ns2.then(|| vec![None; nodes.len()]),
             spare: Vec::new(),
         };
         air.measure(params, nodes);
@@ -165,13 +179,16 @@ impl Air {
             let power_mw = milliwatts(power);
             let deaf = sends(to as u16);
             let heard = power_mw >= self.carrier_sense_mw.min(self.receive_mw);
-            receptions.push(Reception { power_mw, worst_mw: 0.0, heard, deaf, missed: deaf });
+            receptions.push(Reception { power_mw, heard, deaf, missed: deaf, ..Reception::default() });
         }
         for other in &mut self.signals {
             other.receptions[from].deaf = true;
         }
         self.signals.push(Signal { frame, start: at, receptions });
-        if self.signals.len() > 1 {
+        if let Some(mut locked) = self.locked.take() {
+            self.lock(&mut locked);
+            self.locked = Some(locked);
+        } else if self.signals.len() > 1 {
             self.interfere();
         }
         self.signals.last().expect("one was just added")
@@ -190,6 +207,34 @@ impl Air {
         }
     }
 
+    /// The frame that has just begun meets receivers that are locked to another one, or to none.
+    fn lock(&mut self, locked: &mut [Option<u16>]) {
+        let Some((young, olds)) = self.signals.split_last_mut() else { return };
+        let from = young.frame.from;
+        for (node, locked) in locked.iter_mut().enumerate() {
+            let new = &mut young.receptions[node];
+            if !new.heard {
+                continue;
+            }
+            let Some(old) = olds.iter_mut().find(|old| Some(old.frame.from) == *locked) else {
+                *locked = Some(from);
+                continue;
+            };
+            let mean = |from: u16| self.mean[usize::from(from) * self.nodes + node];
+            let comes_first = old.start == young.start && mean(from) > mean(old.frame.from);
+            let outlasts = young.start + young.frame.duration > old.start + old.frame.duration;
+            let old = &mut old.receptions[node];
+            let (first, second) = if comes_first { (new, old) } else { (old, new) };
+            let passed_over = first.power_mw >= second.power_mw * self.capture;
+            second.crossed = true;
+            first.crossed |= !passed_over;
+            let stays_with_new = if passed_over { comes_first } else { outlasts };
+            if stays_with_new {
+                *locked = Some(from);
+            }
+        }
+    }
+
     /// Whether a node sends a frame that is not over at `at`.
     pub fn sends_after(&self, node: u16, at: Time) -> bool {
         self.signals.iter().any(|signal| signal.frame.from == node && signal.start + signal.frame.duration > at)
@@ -198,6 +243,9 @@ impl Air {
     /// The frame that a node sends is over.
     pub fn end(&mut self, from: u16) -> Option<Signal> {
         let index = self.signals.iter().position(|signal| signal.frame.from == from)?;
+        for locked in self.locked.iter_mut().flatten() {
+            *locked = locked.filter(|sender| *sender != from);
+        }
         Some(self.signals.swap_remove(index))
     }
 
