@@ -98,6 +98,50 @@ fn four_downloads_share_what_one_could_have() {
     println!("SKIPPED: the machine was too busy for a valid run, three times");
 }
 
+/// A game beside a download on a deep queue: the delay that 99 % of its packets added at most, ms, and the download's
+/// goodput; `None`: not valid. `exec`: programs in the home.
+fn game_beside_a_download(exec: &[String]) -> Option<(f64, f64)> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let scenario = folder.path().join("home.toml");
+    std::fs::write(&scenario, format!("{HOME}{GAME}")).expect("written");
+    let mut command = Command::new(LASTHOP);
+    command.arg("emulate").arg(&scenario).args(["--json", "-"]).args(exec);
+    for set in ["duration=14s", "measure_from=6s", "wifi.queue.limit=400", "control.window=none"] {
+        command.args(["--set", set]);
+    }
+    let output = command.output().expect("the binary starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("nothing but JSON on stdout");
+    let added = number(&flow(&report, "game")["added_delay"]["p99"]);
+    let goodput = number(&flow(&report, "ftp")["goodput_bps"]);
+    println!("{exec:?}: the game's p99 {added:.1} ms, download {:.1} Mbit/s", goodput / 1e6);
+    (report["run"]["valid"] == true).then_some((added, goodput))
+}
+
+#[test]
+fn chap_in_user_space_in_the_access_point_keeps_a_game_short() {
+    if cannot_run() {
+        return;
+    }
+    for _ in 0..3 {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let socket = folder.path().join("lasthop.sock");
+        let chap = format!(
+            "AP: {LASTHOP} run --lan wlan0 --capacity 20Mbit/s --queue chap --datapath user --socket {}",
+            socket.display()
+        );
+        let off = game_beside_a_download(&[]);
+        let on = game_beside_a_download(&["--exec".to_owned(), chap]);
+        if let Some(((waited, without), (waits, with))) = off.zip(on) {
+            assert!(waits < 0.5 * waited, "{waits} ms with CHAP, {waited} without");
+            assert!(with > 0.7 * without, "{with} bit/s with CHAP, {without} without");
+            return;
+        }
+    }
+    println!("SKIPPED: the machine was too busy for a valid run, three times");
+}
+
 /// A short home with a controller and a program that would run for ever, up to its first second.
 struct Running {
     child: Child,
@@ -165,6 +209,14 @@ kind = "ftp"
 
 [control.window]
 capacity = "90%"
+"#;
+
+const GAME: &str = r#"
+[[flow]]
+name = "game"
+from = "W"
+to = "S"
+kind = "game-server"
 "#;
 
 #[test]

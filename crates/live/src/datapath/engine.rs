@@ -22,7 +22,7 @@ pub const ETHERNET: u32 = 14;
 const TAGS: u32 = 8;
 /// Frames that may be between queue and socket.
 pub const BATCH: usize = 64;
-/// Flows that CHAP remembers; at most a quarter of its default, 2 MB.
+/// Flows that CHAP remembers: a quarter of its default, 2 MB.
 pub const FLOWS: u32 = 16_384;
 /// Stations that have a shared account, and a cap on new flows, of their own.
 const STATIONS: u64 = 256;
