@@ -26,7 +26,8 @@ fn every_shipped_scenario_gives_one_report_per_seed() {
     for path in found {
         let name = path.strip_prefix(root).unwrap().display().to_string();
         // Those whose flows begin late are short enough in whole.
-        let late = ["sap-law", "arq", "arq-pair", "chap-web"].map(|name| format!("papers/{name}.toml")).contains(&name);
+        let late = ["sap-law", "sap-law-clamp", "arq", "arq-pair", "arq-classes", "chap-web", "chap-phases"];
+        let late = late.map(|name| format!("papers/{name}.toml")).contains(&name);
         let set = |seed| if late { vec![seed] } else { vec![seed, "duration=3s", "measure_from=1s"] };
         let report = |seed| run(&load(&name, &set(seed)));
         let (first, second) = (report("seed=5"), report("seed=5"));
