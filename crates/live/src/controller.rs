@@ -5,6 +5,7 @@
 //! Everything it makes (links, filters, socket) goes with the [`Controller`]; after `kill -9` the kernel removes the
 //! links, and where there are filters instead, the stale heartbeat turns control off within 2 s.
 
+mod air;
 mod links;
 mod queues;
 mod report;

@@ -11,6 +11,7 @@ pub mod interface;
 pub mod netlink;
 pub mod program;
 pub mod qdisc;
+pub mod stations;
 pub mod status;
 
 pub use config::Config;

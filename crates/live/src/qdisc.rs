@@ -11,12 +11,14 @@ pub mod root;
 use std::io;
 use std::mem::MaybeUninit;
 
+use lasthop_core::credit::key::mix;
 use lasthop_core::units::{BitRate, Span, Time};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
 
 use crate::interface::InterfaceName;
 use crate::netlink::Socket;
 use crate::program::LinkLayer;
+use crate::stations::Mac;
 use layout::{Control, Figures, LARGEST_LIMIT, Price, STATIONS};
 use root::Root;
 
@@ -129,6 +131,12 @@ impl Settings {
     }
 }
 
+/// The number of a station; `chap_station` of `bpf/chap.h` says the same.
+fn station(secret: u64, mac: Mac) -> usize {
+    let address = mac.iter().fold(0u64, |address, byte| address << 8 | u64::from(*byte));
+    (mix(secret ^ address) % STATIONS as u64) as usize
+}
+
 /// What a packet costs on a link of this rate.
 pub(crate) fn price(rate: BitRate, packet_time: Span) -> Price {
     // 8e9 x 65536 is 5.2e14: no rate makes it overflow, and no rate that a link can have makes it 0.
@@ -219,17 +227,30 @@ impl Qdisc {
             _object: object,
         };
         // The first packet already meets a living controller.
-        qdisc.tell(now, rate)?;
+        qdisc.tell(now, rate, std::iter::empty())?;
         root::put(&mut qdisc.route, ifindex, &qdisc.kind).map_err(changed)?;
         Ok(qdisc)
     }
 
-    /// Says that the controller is alive, and how fast packets may leave.
+    /// Says that the controller is alive, how fast packets may leave, and what those of some stations cost.
     ///
     /// # Errors
     /// When the map cannot be written.
-    pub fn tell(&self, now: Time, rate: BitRate) -> Result<(), QdiscError> {
-        let control = self.settings.control(now, rate, self.link_layer, self.secret);
+    pub fn tell(
+        &self,
+        now: Time,
+        rate: BitRate,
+        stations: impl Iterator<Item = (Mac, Price)>,
+    ) -> Result<(), QdiscError> {
+        let mut control = self.settings.control(now, rate, self.link_layer, self.secret);
+        for (mac, price) in stations {
+            let place = &mut control.station[station(self.secret, mac)];
+            // Two of them may share a place: the dearer one counts.
+            *place = Price {
+                byte_ns_q16: place.byte_ns_q16.max(price.byte_ns_q16),
+                packet_ns: place.packet_ns.max(price.packet_ns),
+            };
+        }
         Ok(self.control.update(&0u32.to_ne_bytes(), bytes_of(&control), MapFlags::ANY)?)
     }
 

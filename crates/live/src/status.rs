@@ -33,6 +33,9 @@ pub struct Status {
     pub running_s: f64,
     /// It decides and shows, and rewrites nothing.
     pub dry_run: bool,
+    /// Windows are lowered; otherwise they are measured and planned, and the queue alone works.
+    #[serde(default = "yes")]
+    pub windows: bool,
     /// LAN interfaces, then the WAN's.
     pub interfaces: Vec<InterfaceStatus>,
     /// Queue disciplines of ours; none where the kernel's own stay.
@@ -58,6 +61,10 @@ pub struct Status {
     pub controller: LoopStatus,
     /// `control` of a report, exactly.
     pub control: Control,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 impl Status {
@@ -188,6 +195,20 @@ pub struct QueueStatus {
     pub p99_sojourn_ms: Option<f64>,
     /// How often it had to be put there again.
     pub put_again: u64,
+    /// Wi-Fi stations of which the driver says what their packets cost.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stations: Vec<StationStatus>,
+}
+
+/// What packets to one station cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StationStatus {
+    /// Its address.
+    pub mac: String,
+    /// Rate at which bytes are charged to it: of the link, or less where it is slow or loses frames.
+    pub rate_bps: u64,
+    /// Air time charged for each packet beside that of its bytes.
+    pub packet_us: u64,
 }
 
 /// One direction of one connection.

@@ -8,15 +8,18 @@
 mod keeper;
 
 use lasthop_core::packet::Direction;
-use lasthop_core::units::{BitRate, Time};
+use lasthop_core::units::{BitRate, Span, Time};
 
+use super::air::{Air, Drivers};
 use super::links::Present;
 use super::{ControllerError, log};
 use crate::config::{Config, Datapath, Duplex, Queueing};
 use crate::interface::{self, InterfaceName};
 use crate::program::Program;
-use crate::qdisc::Settings;
-use crate::status::QueueStatus;
+use crate::qdisc::layout::Price;
+use crate::qdisc::{self, Settings};
+use crate::stations::Mac;
+use crate::status::{QueueStatus, StationStatus};
 use keeper::Keeper;
 
 pub use keeper::QueueError;
@@ -33,6 +36,7 @@ pub(super) struct Queues {
     list: Vec<Queue>,
     up: Option<(Time, u64)>,
     up_bps: f64,
+    drivers: Drivers,
 }
 
 /// Which queue.
@@ -49,6 +53,7 @@ struct Queue {
     keeper: Option<Keeper>,
     put_again: u64,
     refused: bool,
+    air: Air,
 }
 
 impl Queues {
@@ -63,6 +68,7 @@ impl Queues {
             keeper: None,
             put_again: 0,
             refused: false,
+            air: Air::default(),
         };
         let is_wanted = config.queueing != Queueing::Kernel && !config.dry_run;
         let wanted = Wanted { queueing: config.queueing, datapath: config.datapath, settings: config.chap };
@@ -72,6 +78,7 @@ impl Queues {
             list: config.lan.iter().map(queue).collect(),
             up: None,
             up_bps: 0.0,
+            drivers: Drivers::new(),
         }
     }
 
@@ -103,11 +110,27 @@ impl Queues {
     ) -> u64 {
         let Some(wanted) = self.wanted else { return 0 };
         self.on_up_bytes(now, up_bytes);
+        let mut failures = self.ask(now, present, wanted.settings.packet_time);
         let rates: Vec<_> = self.list.iter().map(|queue| self.pace(queue)).collect();
-        let mut failures = 0;
         for ((queue, rate), there) in self.list.iter_mut().zip(rates).zip(present) {
             queue.keep(wanted, now, rate, *there, program);
-            failures += u64::from(queue.keeper.as_ref().is_some_and(|keeper| !keeper.tell(now, rate)));
+            let prices = queue.air.prices(qdisc::price(rate, wanted.settings.packet_time));
+            failures += u64::from(queue.keeper.as_ref().is_some_and(|keeper| !keeper.tell(now, rate, prices)));
+        }
+        failures
+    }
+
+    /// Asks the drivers of access points what their stations' packets cost.
+    fn ask(&mut self, now: Time, present: &[Option<Present>], packet_time: Span) -> u64 {
+        if !self.drivers.is_time(now) {
+            return 0;
+        }
+        let mut failures = 0;
+        for (queue, there) in self.list.iter_mut().zip(present) {
+            match self.drivers.stations(there.map(|there| there.ifindex)) {
+                Ok(stations) => queue.air.on_stations(&stations, packet_time),
+                Err(_) => failures += 1,
+            }
         }
         failures
     }
@@ -128,12 +151,17 @@ impl Queues {
     }
 
     pub(super) fn status(&self) -> Vec<QueueStatus> {
+        let Some(wanted) = self.wanted else { return Vec::new() };
         let status = |queue: &Queue| {
             let status = queue.keeper.as_ref()?.status();
+            let link = qdisc::price(self.pace(queue), wanted.settings.packet_time);
+            // The queue in this process knows no stations' prices.
+            let is_priced = status.datapath == "kernel";
             Some(QueueStatus {
                 interface: queue.name.to_string(),
                 pace_bps: self.pace(queue).as_bps(),
                 put_again: queue.put_again,
+                stations: if is_priced { queue.air.prices(link).map(station).collect() } else { Vec::new() },
                 ..status
             })
         };
@@ -169,6 +197,14 @@ impl Queue {
     }
 }
 
+fn station((mac, price): (Mac, Price)) -> StationStatus {
+    StationStatus {
+        mac: mac.map(|byte| format!("{byte:02x}")).join(":"),
+        rate_bps: (8_000_000_000u64 << 16) / price.byte_ns_q16.max(1),
+        packet_us: price.packet_ns / 1_000,
+    }
+}
+
 /// An error with what is behind it.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -188,8 +224,6 @@ pub(super) fn up_bytes(ip_bytes: &[u64; 2]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lasthop_core::units::Span;
-
     fn queues(duplex: Duplex) -> Queues {
         let config = Config { lan: vec!["lo".parse().unwrap()], queueing: Queueing::Chap, duplex, ..Config::default() };
         Queues::new(&config, BitRate::mbps(20))

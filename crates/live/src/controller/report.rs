@@ -136,6 +136,7 @@ impl Core {
             pid: std::process::id(),
             running_s: super::now().since(self.started).as_secs_f64(),
             dry_run: self.config.dry_run,
+            windows: self.config.windows,
             interfaces: self.links.status(),
             queues: self.queues.status(),
             capacity_bps: self.capacity.as_bps(),

@@ -26,7 +26,11 @@ macro_rules! line {
 }
 
 fn head(out: &mut String, s: &Status) {
-    let mode = if s.dry_run { "dry run: shows what it would do, changes nothing" } else { "in control" };
+    let mode = match (s.dry_run, s.windows) {
+        (true, _) => "dry run: shows what it would do, changes nothing",
+        (false, true) => "in control",
+        (false, false) => "in control of queues, not of windows",
+    };
     line!(out, "lasthop {} (process {}), running for {}, {mode}", s.version, s.pid, duration(s.running_s));
     for interface in &s.interfaces {
         line!(out, "  {}", describe(interface));
@@ -137,7 +141,7 @@ const fn state(state: FlowState) -> &'static str {
 }
 
 fn packets(out: &mut String, s: &Status) {
-    let would = if s.dry_run { " would have been" } else { "" };
+    let would = if s.dry_run || !s.windows { " would have been" } else { "" };
     line!(
         out,
         "\nACKs: {}{would} lowered, {} were low enough; {:.0} % of all bytes belong to flows under control",

@@ -40,6 +40,7 @@ fn sample() -> Status {
         pid: 7,
         running_s: 72.4,
         dry_run: false,
+        windows: true,
         interfaces: vec![lan],
         queues: vec![QueueStatus {
             interface: "wlan0".to_owned(),

@@ -8,8 +8,9 @@ use super::{Queue, Wanted, chain};
 use crate::config::{Datapath as Where, Queueing};
 use crate::datapath::{Datapath, DatapathError, Kind, Place, engine};
 use crate::program::{LoadError, Program};
-use crate::qdisc::layout::FLOWS;
+use crate::qdisc::layout::{FLOWS, Price};
 use crate::qdisc::{self, Qdisc, QdiscError};
+use crate::stations::Mac;
 use crate::status::QueueStatus;
 
 /// Why an interface cannot have the queue.
@@ -74,10 +75,11 @@ impl Keeper {
         }
     }
 
-    /// Says that we are alive, and how fast packets may leave; false when it could not be said.
-    pub(super) fn tell(&self, now: Time, rate: BitRate) -> bool {
+    /// Says that we are alive, how fast packets may leave, and what those to some stations cost; false when it could not be
+    /// said.
+    pub(super) fn tell(&self, now: Time, rate: BitRate, stations: impl Iterator<Item = (Mac, Price)>) -> bool {
         match self {
-            Self::Kernel(qdisc) => qdisc.tell(now, rate).is_ok(),
+            Self::Kernel(qdisc) => qdisc.tell(now, rate, stations).is_ok(),
             Self::User(datapath, _) => {
                 datapath.tell(rate);
                 true

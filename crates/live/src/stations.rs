@@ -1,0 +1,153 @@
+//! What the driver of a Wi-Fi access point knows of its stations: rate, frames, retries, air time.
+//!
+//! One `NL80211_CMD_GET_STATION` dump per question. Counters are the driver's, since the station came; `tx` is what goes to
+//! the station. Source: `linux/nl80211.h`, `linux/genetlink.h`. Drivers leave out what they do not count.
+
+use std::io;
+
+use lasthop_core::units::{BitRate, Span};
+
+use crate::netlink::{Attributes, NLM_F_DUMP, Socket, put};
+
+const GENL_ID_CTRL: u16 = 0x10;
+const CTRL_CMD_GETFAMILY: u8 = 3;
+const CTRL_ATTR_FAMILY_ID: u16 = 1;
+const CTRL_ATTR_FAMILY_NAME: u16 = 2;
+const GENL_HEADER: usize = 4;
+const NL80211_CMD_GET_STATION: u8 = 17;
+const NL80211_ATTR_IFINDEX: u16 = 3;
+const NL80211_ATTR_MAC: u16 = 6;
+const NL80211_ATTR_STA_INFO: u16 = 21;
+const STA_INFO_TX_BITRATE: u16 = 8;
+const STA_INFO_TX_PACKETS: u16 = 10;
+const STA_INFO_TX_RETRIES: u16 = 11;
+const STA_INFO_TX_BYTES64: u16 = 24;
+const STA_INFO_TX_DURATION: u16 = 39;
+const RATE_INFO_BITRATE: u16 = 1;
+const RATE_INFO_BITRATE32: u16 = 5;
+
+/// A station's Ethernet address.
+pub type Mac = [u8; 6];
+
+/// One station, as the driver tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Station {
+    /// Its address.
+    pub mac: Mac,
+    /// Rate of the last frame to it.
+    pub rate: Option<BitRate>,
+    /// Bytes sent to it.
+    pub bytes: u64,
+    /// Frames sent to it.
+    pub packets: u32,
+    /// Retransmissions among them.
+    pub retries: u32,
+    /// Air time of all of that, where the driver measures it.
+    pub airtime: Option<Span>,
+}
+
+/// A socket to nl80211.
+#[derive(Debug)]
+pub struct Nl80211 {
+    socket: Socket,
+    family: u16,
+}
+
+impl Nl80211 {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// `ENOENT` where the kernel has no Wi-Fi.
+    pub fn open() -> io::Result<Self> {
+        let mut socket = Socket::open(libc::NETLINK_GENERIC)?;
+        let mut body = vec![CTRL_CMD_GETFAMILY, 1, 0, 0];
+        put(&mut body, CTRL_ATTR_FAMILY_NAME, b"nl80211\0");
+        let replies = socket.request(GENL_ID_CTRL, 0, &body)?;
+        let id = |body: &[u8]| u16_of(Attributes::find(body.get(GENL_HEADER..)?, CTRL_ATTR_FAMILY_ID)?);
+        let family = replies.iter().find_map(|reply| id(&reply.body));
+        Ok(Self { socket, family: family.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))? })
+    }
+
+    /// The stations of an access point's interface; none of one that is no Wi-Fi.
+    ///
+    /// # Errors
+    /// When netlink fails.
+    pub fn stations(&mut self, ifindex: u32) -> io::Result<Vec<Station>> {
+        let mut body = vec![NL80211_CMD_GET_STATION, 0, 0, 0];
+        put(&mut body, NL80211_ATTR_IFINDEX, &ifindex.to_ne_bytes());
+        match self.socket.request(self.family, NLM_F_DUMP, &body) {
+            Ok(replies) => Ok(replies.iter().filter_map(|reply| read(reply.body.get(GENL_HEADER..)?)).collect()),
+            Err(error) if matches!(error.raw_os_error(), Some(libc::ENODEV | libc::EOPNOTSUPP | libc::EINVAL)) => {
+                Ok(Vec::new())
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn read(attributes: &[u8]) -> Option<Station> {
+    let mac = Attributes::find(attributes, NL80211_ATTR_MAC)?.try_into().ok()?;
+    let about = Attributes::find(attributes, NL80211_ATTR_STA_INFO)?;
+    let u32_at = |kind| Attributes::find(about, kind).and_then(u32_of);
+    let u64_at = |kind| Attributes::find(about, kind).and_then(u64_of);
+    let rate = Attributes::find(about, STA_INFO_TX_BITRATE).and_then(|rate| {
+        // In units of 100 kbit/s; the short one is absent where it does not fit.
+        let long = Attributes::find(rate, RATE_INFO_BITRATE32).and_then(u32_of);
+        long.or_else(|| Attributes::find(rate, RATE_INFO_BITRATE).and_then(u16_of).map(u32::from))
+    });
+    Some(Station {
+        mac,
+        rate: rate.filter(|rate| *rate > 0).map(|rate| BitRate::bps(u64::from(rate) * 100_000)),
+        bytes: u64_at(STA_INFO_TX_BYTES64).unwrap_or(0),
+        packets: u32_at(STA_INFO_TX_PACKETS).unwrap_or(0),
+        retries: u32_at(STA_INFO_TX_RETRIES).unwrap_or(0),
+        airtime: u64_at(STA_INFO_TX_DURATION).map(Span::from_micros),
+    })
+}
+
+fn u16_of(value: &[u8]) -> Option<u16> {
+    value.try_into().ok().map(u16::from_ne_bytes)
+}
+
+fn u32_of(value: &[u8]) -> Option<u32> {
+    value.try_into().ok().map(u32::from_ne_bytes)
+}
+
+fn u64_of(value: &[u8]) -> Option<u64> {
+    value.try_into().ok().map(u64::from_ne_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::put_nested;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_told_station_is_read() {
+        let mut body = Vec::new();
+        put(&mut body, NL80211_ATTR_MAC, &[2, 0, 0, 0, 1, 0]);
+        put_nested(&mut body, NL80211_ATTR_STA_INFO, |about| {
+            put(about, STA_INFO_TX_PACKETS, &200u32.to_ne_bytes());
+            put(about, STA_INFO_TX_RETRIES, &50u32.to_ne_bytes());
+            put(about, STA_INFO_TX_BYTES64, &300_000u64.to_ne_bytes());
+            put_nested(about, STA_INFO_TX_BITRATE, |rate| put(rate, RATE_INFO_BITRATE, &60u16.to_ne_bytes()));
+        });
+        let expected = Station {
+            mac: [2, 0, 0, 0, 1, 0],
+            rate: Some(BitRate::mbps(6)),
+            bytes: 300_000,
+            packets: 200,
+            retries: 50,
+            airtime: None,
+        };
+        assert_eq!(read(&body), Some(expected));
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_bytes_are_no_station_or_one(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = read(&bytes);
+        }
+    }
+}
