@@ -109,6 +109,7 @@ def web(simulator):
                     spread(ours[download].mean, ours[download].sd), *([number(r) for r in ratio] if download else [""] * 3),
                 ])
     axes.set_yscale("log")
+    axes.minorticks_off()
     axes.set_yticks([0.5, 1, 2, 5, 10, 20], ["0.5", "1", "2", "5", "10", "20"])
     axes.set_xticks(range(len(PAGES)), PAGES.values())
     axes.grid(axis="x", visible=False)
@@ -167,7 +168,7 @@ def game(simulator):
                 number(quantile(values, 0.5), 1), percent(paper and paper[1]), percent(there and there["below_150"]),
                 percent(sum(value < PLAYABLE_MS for value in values) / len(values)), number(mbps and mbps / 1e6),
             ])
-    left.legend(loc="lower right")
+    made.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=4)
     return Drawn(made, markdown(table))
 
 

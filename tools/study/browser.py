@@ -3,7 +3,8 @@
     browser.py FOLDER LOADS SECONDS FIRST_S URL..
 
 Every page LOADS times by turns, the first after FIRST_S seconds; a load begins only while one fits into SECONDS. FOLDER
-gets `loads.jsonl`, one line per load, and `NAME.png` of the first load of each page.
+gets `loads.jsonl`, one line per load, `NAME.png` of the first load of each page, and at the end `watch.json`, how late
+sleeps ended.
 
 The browser is spoken to over DevTools by two pipes (--remote-debugging-pipe), so it needs no port and no library here.
 Each load has a browser context of its own: no cache, no cookie and no connection of an earlier one.
@@ -16,6 +17,7 @@ import select
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -167,6 +169,24 @@ def summary(figures):
     }
 
 
+class Watch(threading.Thread):
+    """How late this process's own sleeps of 10 ms end: what else the machine does is no part of a response time."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.late_ms = []
+
+    def run(self):
+        while True:
+            begun = time.monotonic()
+            time.sleep(0.01)
+            self.late_ms.append((time.monotonic() - begun) * 1e3 - 10)
+
+    def p99_ms(self):
+        ordered = sorted(self.late_ms)
+        return ordered[len(ordered) * 99 // 100] if ordered else 0.0
+
+
 def main():
     folder, loads, seconds, first = Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4])
     urls = sys.argv[5:]
@@ -174,7 +194,8 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     browser = Browser(folder)
     time.sleep(max(0.0, first - (time.monotonic() - begun)))
-    longest = {}
+    longest, watch = {}, Watch()
+    watch.start()
     with (folder / "loads.jsonl").open("w", buffering=1) as out:
         for turn in range(loads):
             for url in urls:
@@ -191,7 +212,7 @@ def main():
                     line["error"] = str(error)
                 out.write(json.dumps(line) + "\n")
     browser.close()
-    (folder / "done").touch()
+    (folder / "watch.json").write_text(json.dumps({"late_p99_ms": watch.p99_ms()}))
 
 
 if __name__ == "__main__":

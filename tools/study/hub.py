@@ -21,7 +21,16 @@ import time
 GAME = ("127.0.0.1", 28960)
 
 
+def go_first():
+    """As the emulator's own players: what else the machine does is no part of a ping."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(5))
+    except PermissionError:
+        pass
+
+
 def main():
+    go_first()
     folder, paths, program = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
     inbox = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
     inbox.bind(os.path.join(folder, "hub"))

@@ -18,7 +18,16 @@ APART_MS = 150
 PATIENCE_S = 5
 
 
+def go_first():
+    """As the emulator's own players: what else the machine does is no part of a ping."""
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(5))
+    except PermissionError:
+        pass
+
+
 def main():
+    go_first()
     folder, rounds, first = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
     addresses = sys.argv[4:]
     begun = time.monotonic()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pages
 from common import (
-    OUT, QUEUES, SHOWN, UNPACKED, Unusable, emulate, give_back, goodput, keep, machine, mean_and_spread, queue_sets, say,
+    OUT, QUEUES, SHOWN, UNPACKED, Unusable, emulate, give_back, goodput, joined, keep, machine, mean_and_spread, queue_sets, say,
     until_usable, version,
 )
 
@@ -33,6 +33,8 @@ FIRST_S = 12.0
 BESIDE_S = 1.0
 # Seconds of one turn of all pages: without and with a download, by queue; generous, a run that is short of time loads less.
 TURN_S = {"idle": 14.0, "fifo": 75.0, "other": 24.0}
+# A run in which sleeps beside the browser ended later than this, p99, says nothing of the network.
+MOST_LATE_MS = 20.0
 NGINX = """
 daemon off; master_process off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/nginx.log;
 events {{ worker_connections 256; }}
@@ -70,7 +72,7 @@ def measure(binary, folder, queue, download, wanted):
     here = folder / f"{queue}-{'download' if download else 'idle'}"
     shutil.rmtree(here, ignore_errors=True)
     here.mkdir(parents=True)
-    sets = {"duration": f"{seconds + 4:.0f}s", "measure_from": f"{FIRST_S:.0f}s", "flow.page": "none", **queue_sets(queue)}
+    sets = {"duration": f"{seconds + 8:.0f}s", "measure_from": f"{FIRST_S:.0f}s", "flow.page": "none", **queue_sets(queue)}
     if not download:
         sets["flow.download"] = "none"
     urls = " ".join(f"http://$LASTHOP_web/{name}/" for name in wanted.pages)
@@ -78,6 +80,12 @@ def measure(binary, folder, queue, download, wanted):
     programs = [("web", serve(folder)), ("browser", loader)]
     report = emulate(binary, SCENARIO, sets, programs, here / "lasthop.log")
     lines = [json.loads(line) for line in (here / "loads.jsonl").read_text().splitlines()]
+    watch = here / "watch.json"
+    late_ms = json.loads(watch.read_text())["late_p99_ms"] if watch.exists() else None
+    if late_ms is None:
+        raise Unusable("the browser did not come to an end")
+    if late_ms > MOST_LATE_MS:
+        raise Unusable(f"the machine was too busy: sleeps beside the browser ended {late_ms:.1f} ms late (p99)")
     by_page = {}
     for name in wanted.pages:
         mine = [line for line in lines if line["page"] == name]
@@ -179,12 +187,13 @@ def main():
     parser.add_argument("--queues", type=lambda text: text.split(","), default=list(QUEUES))
     parser.add_argument("--pages", type=lambda text: text.split(","), default=list(pages.TABLE_1))
     parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--add-to", type=Path, help="results of the same revision and machine, to which these are added")
     parser.add_argument("--short", action="store_true", help="the lightest page, twice, FIFO and CHAP: whether it works")
     wanted = parser.parse_args()
     wanted.out = wanted.out.resolve()
     if wanted.short:
         wanted.loads, wanted.queues, wanted.pages = 2, ["fifo", "chap"], ["google-news"]
-    results = study(wanted)
+    results = joined(study(wanted), wanted.add_to)
     text = table(results)
     print(text)
     say(f"written: {keep(wanted.out, 'study-web-short' if wanted.short else 'study-web', results, text)}")
