@@ -147,8 +147,9 @@ fn the_kernel_heeds_marks_that_the_air_sets() {
     let (plain, marked) = (queue(&plain.report), queue(&marked.report));
     assert!(plain.dropped > 0 && plain.marked == 0, "{plain:?}");
     assert!(marked.marked > 0 && marked.dropped < plain.dropped, "{marked:?} and {plain:?}");
-    // It answers: an unheeded mark would let the queue grow to its limit.
-    assert!(marked.p99_sojourn < 120.0, "{marked:?}");
+    // It answers: unheeded, the marks would let the queue stand at its limit, which is half a second. (The end of slow start
+    // alone is seen by the p99 of so short a run: 60 to 130 ms.)
+    assert!(marked.mean_sojourn < 60.0, "{marked:?}");
 }
 
 #[test]
