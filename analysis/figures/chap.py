@@ -17,14 +17,27 @@ CHAPTER = "chap.md"
 RESULTS = ROOT / "benches" / "results"
 
 # What each queue is called here, its word in the studies, its keys, and its colour.
-NAMES = {"fifo": "FIFO", "fq_codel": "FQ-CoDel", "chap": "CHAP", "chap-hosts": "CHAP, flow = hosts"}
+NAMES = {
+    "fifo": "FIFO",
+    "fq_codel": "FQ-CoDel",
+    "chap": "CHAP",
+    "chap-hosts": "CHAP, flow = hosts",
+    "chap-16ms": "CHAP, I = 16 ms",
+}
 KEYS = {
     "fifo": {"kind": "fifo"},
     "fq_codel": {"kind": "fq_codel"},
     "chap": {"kind": "chap"},
     "chap-hosts": {"kind": "chap", "flow": "hosts"},
+    "chap-16ms": {"kind": "chap", "increment": "16ms"},
 }
-COLOURS = {"fifo": style.VERMILION, "fq_codel": style.BLUE, "chap": style.GREEN, "chap-hosts": style.ORANGE}
+COLOURS = {
+    "fifo": style.VERMILION,
+    "fq_codel": style.BLUE,
+    "chap": style.GREEN,
+    "chap-hosts": style.ORANGE,
+    "chap-16ms": style.PURPLE,
+}
 PAGES = {"google-news": "Google News", "yahoo": "Yahoo", "wsj": "WSJ", "cnn": "CNN"}
 # The paper, s: section 3.3 and figure 4. Its CHAP hashed source, destination and protocol: flow = hosts.
 PAPER_WEB = {
@@ -72,21 +85,38 @@ def real(results, which, download, page=None):
     """One cell of such results."""
     cells = results["cells"] if results else []
     wanted = (which, download)
-    return next((c for c in cells if (c["queue"], c["download"]) == wanted and (page is None or c["page"] == page)), None)
+    return next(
+        (c for c in cells if (c["queue"], c["download"]) == wanted and (page is None or c["page"] == page)), None
+    )
 
 
 def web(simulator):
     """Figure 4 and its table."""
     results = measured("web")
     made, axes = style.figure(
-        "Web response times beside a bulk download: real programs, simulator, paper", "", "response time [s]", size=(6.4, 3.8)
+        "Web response times beside a bulk download: real programs, simulator, paper",
+        "",
+        "response time [s]",
+        size=(6.4, 3.8),
     )
-    table = [["page", "queue", "download", "the paper [s]", "real programs [s]", "simulator [s]", "times idle: paper", "real", "simulator"]]
-    width, marks = 0.2, {}
+    table = [
+        [
+            "page",
+            "queue",
+            "download",
+            "the paper [s]",
+            "real programs [s]",
+            "simulator [s]",
+            "times idle: paper",
+            "real",
+            "simulator",
+        ]
+    ]
+    width, marks = 0.17, {}
     for q, which in enumerate(NAMES):
         simulated = {download: loads(simulator, which, download) for download in (False, True)}
         for p, page in enumerate(PAGES):
-            at = p + (q - 1.5) * width
+            at = p + (q - 2) * width
             ours = {download: sample(simulated[download][page]) for download in (False, True)}
             theirs = {download: PAPER_WEB.get((which, download), {}).get(page) for download in (False, True)}
             cells = {download: real(results, which, download, page) for download in (False, True)}
@@ -94,20 +124,40 @@ def web(simulator):
             axes.bar(at, ours[True].mean, width * 0.92, color=COLOURS[which], alpha=0.45, label=label)
             axes.hlines(ours[False].mean, at - width / 2, at + width / 2, color=style.INK, linewidth=0.9)
             if cells[True]:
-                marks["real"] = axes.errorbar(at, cells[True]["mean"], yerr=cells[True]["deviation"], fmt="o", markersize=3.5, color=COLOURS[which], capsize=2)
+                marks["real"] = axes.errorbar(
+                    at,
+                    cells[True]["median"],
+                    yerr=cells[True]["deviation"],
+                    fmt="o",
+                    markersize=3.5,
+                    color=COLOURS[which],
+                    capsize=2,
+                )
             if theirs[True]:
                 marks["paper"] = axes.plot(at, theirs[True], "_", markersize=11, markeredgewidth=2, color=style.INK)[0]
             for download in (False, True):
-                ratio = [a / b if a and b else None for a, b in (
-                    (theirs[True], theirs[False]),
-                    (cells[True] and cells[True]["mean"], cells[False] and cells[False]["mean"]),
-                    (ours[True].mean, ours[False].mean),
-                )]
-                table.append([
-                    PAGES[page], NAMES[which], "yes" if download else "no", number(theirs[download]),
-                    spread(cells[download] and cells[download]["mean"], cells[download] and cells[download]["deviation"]),
-                    spread(ours[download].mean, ours[download].sd), *([number(r) for r in ratio] if download else [""] * 3),
-                ])
+                ratio = [
+                    a / b if a and b else None
+                    for a, b in (
+                        (theirs[True], theirs[False]),
+                        (cells[True] and cells[True]["median"], cells[False] and cells[False]["median"]),
+                        (ours[True].mean, ours[False].mean),
+                    )
+                ]
+                table.append(
+                    [
+                        PAGES[page],
+                        NAMES[which],
+                        "yes" if download else "no",
+                        number(theirs[download]),
+                        spread(
+                            cells[download] and cells[download]["median"],
+                            cells[download] and cells[download]["deviation"],
+                        ),
+                        spread(ours[download].mean, ours[download].sd),
+                        *([number(r) for r in ratio] if download else [""] * 3),
+                    ]
+                )
     axes.set_yscale("log")
     axes.minorticks_off()
     axes.set_yticks([0.5, 1, 2, 5, 10, 20], ["0.5", "1", "2", "5", "10", "20"])
@@ -148,7 +198,19 @@ def game(simulator):
     """Figure 5 and its table."""
     results = measured("game")
     made, (left, right) = style.plt.subplots(1, 2, figsize=(6.4, 3.4), sharey=True)
-    table = [["queue", "download", "median, the paper [ms]", "real programs", "simulator", "below 150 ms, the paper", "real programs", "simulator", "download, simulator [Mbit/s]"]]
+    table = [
+        [
+            "queue",
+            "download",
+            "median, the paper [ms]",
+            "real programs",
+            "simulator",
+            "below 150 ms, the paper",
+            "real programs",
+            "simulator",
+            "download, simulator [Mbit/s]",
+        ]
+    ]
     for axes, title in ((left, "simulator"), (right, "real game server and qstat")):
         axes.set(xlabel="ping [ms]", xlim=(0, 1300), ylim=(0, 1.01), title=title)
         axes.axvline(PLAYABLE_MS, color=style.GREY, linewidth=0.8, linestyle=":")
@@ -156,18 +218,30 @@ def game(simulator):
     for which in NAMES:
         for download in (False, True):
             values, row = pings(simulator, which, download)
-            look = {"color": COLOURS[which], "linestyle": "-" if download else ":", "linewidth": 1.2 if download else 0.9}
+            look = {
+                "color": COLOURS[which],
+                "linestyle": "-" if download else ":",
+                "linewidth": 1.2 if download else 0.9,
+            }
             cdf(left, values, label=f"{NAMES[which]}" if download else None, **look)
             there = real(results, which, download)
             if there:
                 cdf(right, there["pings_ms"], **look)
             paper = PAPER_GAME.get((which, download))
             mbps = row.get("flows.download.goodput_bps")
-            table.append([
-                NAMES[which], "yes" if download else "no", number(paper and paper[0], 0), number(there and there["median"], 0),
-                number(quantile(values, 0.5), 1), percent(paper and paper[1]), percent(there and there["below_150"]),
-                percent(sum(value < PLAYABLE_MS for value in values) / len(values)), number(mbps and mbps / 1e6),
-            ])
+            table.append(
+                [
+                    NAMES[which],
+                    "yes" if download else "no",
+                    number(paper and paper[0], 0),
+                    number(there and there["median"], 0),
+                    number(quantile(values, 0.5), 1),
+                    percent(paper and paper[1]),
+                    percent(there and there["below_150"]),
+                    percent(sum(value < PLAYABLE_MS for value in values) / len(values)),
+                    number(mbps and mbps / 1e6),
+                ]
+            )
     made.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=4)
     return Drawn(made, markdown(table))
 

@@ -27,7 +27,9 @@ def increment(simulator):
                 more = {f"bridge.{one}.increment": f"{ms}ms" for one in ("queue", "station_queue")}
                 idle, beside = (sample(loads(simulator, which, on, more)[page]) for on in (False, True))
                 curve.append((ms, beside.mean / idle.mean))
-            style.line(left, curve, color=colour, linestyle=look, marker="o", markersize=3, label=f"{page}, {NAMES[which]}")
+            style.line(
+                left, curve, color=colour, linestyle=look, marker="o", markersize=3, label=f"{page}, {NAMES[which]}"
+            )
     added = []
     for ms in INCREMENTS:
         more = {f"bridge.{one}.increment": f"{ms}ms" for one in ("queue", "station_queue")}
@@ -42,7 +44,9 @@ def increment(simulator):
         kept.append((ms, 100 * after.mean / before.mean))
     style.line(right, kept, color=style.GREEN, marker="o", markersize=3)
     style.level(right, 75, "three of four", color=style.INK, linestyle=":")
-    left.set(title="pages beside a download", xlabel="increment I [ms]", ylabel="response time, times idle", ylim=(1, 2.4))
+    left.set(
+        title="pages beside a download", xlabel="increment I [ms]", ylabel="response time, times idle", ylim=(1, 2.4)
+    )
     middle.set(title="game beside a download", xlabel="increment I [ms]", ylabel="median ping, added [ms]", ylim=(0, 4))
     right.set(title="three beside a bad link", xlabel="increment I [ms]", ylabel="goodput kept [%]", ylim=(50, 80))
     for axes in (left, middle, right):
@@ -59,7 +63,12 @@ def flows(simulator):
     for which in NAMES:
         curve = []
         for count in COUNTS:
-            vary = {"flow.page.page": "cnn", "flow.page.start": ["20s", "41.3s", "66.1s"], "duration": "200s", **queue(which)}
+            vary = {
+                "flow.page.page": "cnn",
+                "flow.page.start": ["20s", "41.3s", "66.1s"],
+                "duration": "200s",
+                **queue(which),
+            }
             times = column(simulator.sweep(WEB, {**vary, "flow.download.count": count}, seeds=1), LOAD)
             if times:
                 curve.append((count, sample(times).mean / 1e3))
@@ -80,12 +89,25 @@ def total(row, names):
 
 def air(simulator):
     """What a bad link takes from the others, and what it gets."""
-    made, axes = style.figure("Three downloads beside one over a bad link: 6 Mbit/s, 30 % of its frames lost", "", "Mbit/s")
-    table = [["queue", "three good, alone [Mbit/s]", "beside the bad one", "kept", "the bad one", "Jain of the three", "game, p99 added [ms]"]]
+    made, axes = style.figure(
+        "Three downloads beside one over a bad link: 6 Mbit/s, 30 % of its frames lost", "", "Mbit/s"
+    )
+    table = [
+        [
+            "queue",
+            "three good, alone [Mbit/s]",
+            "beside the bad one",
+            "kept",
+            "the bad one",
+            "Jain of the three",
+            "game, p99 added [ms]",
+        ]
+    ]
     good = [f"download.{i}" for i in (1, 2, 3)]
     for q, which in enumerate(AIR_NAMES):
         alone, beside = (
-            simulator.sweep(AIR, {"wifi.queue.kind": which, **more}, seeds=SEEDS) for more in ({"flow.slow": "none"}, {})
+            simulator.sweep(AIR, {"wifi.queue.kind": which, **more}, seeds=SEEDS)
+            for more in ({"flow.slow": "none"}, {})
         )
         before, after = (sample(total(row, good) for row in rows) for rows in (alone, beside))
         slow = sample(total(row, ["slow"]) for row in beside)
@@ -93,11 +115,20 @@ def air(simulator):
         waits = sample(column(beside, "flows.game.added_delay.p99"))
         axes.bar(q - 0.2, before.mean, 0.38, color=style.SKY, label="three good ones, alone" if q == 0 else None)
         axes.bar(q + 0.2, after.mean, 0.38, color=style.BLUE, label="beside the bad one" if q == 0 else None)
-        axes.bar(q + 0.2, slow.mean, 0.38, bottom=after.mean, color=style.VERMILION, label="the bad one" if q == 0 else None)
-        table.append([
-            AIR_NAMES[which], with_spread(before, 2), with_spread(after, 2), f"{100 * after.mean / before.mean:.0f} %",
-            with_spread(slow, 2), with_spread(jain, 3), with_spread(waits, 1),
-        ])
+        axes.bar(
+            q + 0.2, slow.mean, 0.38, bottom=after.mean, color=style.VERMILION, label="the bad one" if q == 0 else None
+        )
+        table.append(
+            [
+                AIR_NAMES[which],
+                with_spread(before, 2),
+                with_spread(after, 2),
+                f"{100 * after.mean / before.mean:.0f} %",
+                with_spread(slow, 2),
+                with_spread(jain, 3),
+                with_spread(waits, 1),
+            ]
+        )
     axes.axhline(0.75 * before.mean, color=style.INK, linewidth=0.8, linestyle=":", label="three quarters")
     axes.set_xticks(range(len(AIR_NAMES)), AIR_NAMES.values())
     axes.grid(axis="x", visible=False)
@@ -117,7 +148,9 @@ def with_spread(value, digits):
 def phases(simulator):
     """A flow's delay before, while and after it is heavy."""
     made, axes = style.figure(
-        "A flow of 0.2 Mbit/s that is one of 3 Mbit/s from 40 to 60 s, beside a download", "time [s]", "added delay [ms]"
+        "A flow of 0.2 Mbit/s that is one of 3 Mbit/s from 40 to 60 s, beside a download",
+        "time [s]",
+        "added delay [ms]",
     )
     for which in ("fifo", "fq_codel", "chap"):
         run = simulator.trace(PHASES, queue(which))
@@ -128,7 +161,12 @@ def phases(simulator):
         mean = {}
         for t, y in delays:
             mean.setdefault(int(t * 2), []).append(y - least[40 <= t < 60])
-        style.line(axes, [(half / 2, sum(ys) / len(ys)) for half, ys in sorted(mean.items()) if half >= 20], color=COLOURS[which], label=NAMES[which])
+        style.line(
+            axes,
+            [(half / 2, sum(ys) / len(ys)) for half, ys in sorted(mean.items()) if half >= 20],
+            color=COLOURS[which],
+            label=NAMES[which],
+        )
     axes.set(xlim=(30, 80), ylim=(0, None))
     axes.legend(loc="upper left")
     return Drawn(made)
@@ -141,7 +179,12 @@ CASES = {
     "one download": {},
     "fifty peers of 0.2 Mbit/s each (P2P)": PEERS,
     "an upload; the modem's queue is the bottleneck": {**UPLOAD},
-    "an upload; the bridge is, both ways by turns": {**UPLOAD, "line.rate_up": "20Mbit/s", "line.rate_down": "20Mbit/s", "bridge.half_duplex": "true"},
+    "an upload; the bridge is, both ways by turns": {
+        **UPLOAD,
+        "line.rate_up": "20Mbit/s",
+        "line.rate_down": "20Mbit/s",
+        "bridge.half_duplex": "true",
+    },
     "the download's server far away, 200 ms": {"server.mirror.delay": "90ms"},
     "a queue of 1000 packets": {"bridge.queue.limit": 1000, "bridge.station_queue.limit": 1000},
 }
@@ -153,15 +196,38 @@ def cases(simulator):
     for what, sets in CASES.items():
         row = [what]
         for which in NAMES:
-            vary = {"flow.page.page": "cnn", "flow.page.start": ["20s", "41.3s", "66.1s"], "duration": "200s", **queue(which), **sets}
+            vary = {
+                "flow.page.page": "cnn",
+                "flow.page.start": ["20s", "41.3s", "66.1s"],
+                "duration": "200s",
+                **queue(which),
+                **sets,
+            }
             rows = simulator.sweep(WEB, vary, seeds=1)
             times = sample(column(rows, LOAD))
-            bulk = sample(sum(value for key, value in one.items() if key.startswith("flows.download") and key.endswith(".goodput_bps") and "start_up" not in key and value) / 1e6 for one in rows)
+            bulk = sample(
+                sum(
+                    value
+                    for key, value in one.items()
+                    if key.startswith("flows.download")
+                    and key.endswith(".goodput_bps")
+                    and "start_up" not in key
+                    and value
+                )
+                / 1e6
+                for one in rows
+            )
             row.append(f"{times.mean / 1e3:.2f}; {bulk.mean:.2f}" if times else f"not in time; {bulk.mean:.2f}")
         table.append(row)
     idle = ["nothing"]
     for which in NAMES:
-        vary = {"flow.page.page": "cnn", "flow.page.start": ["20s", "41.3s", "66.1s"], "duration": "200s", **queue(which), **NO_DOWNLOAD}
+        vary = {
+            "flow.page.page": "cnn",
+            "flow.page.start": ["20s", "41.3s", "66.1s"],
+            "duration": "200s",
+            **queue(which),
+            **NO_DOWNLOAD,
+        }
         idle.append(f"{sample(column(simulator.sweep(WEB, vary, seeds=1), LOAD)).mean / 1e3:.2f}; -")
     return Drawn(table=markdown([table[0], idle, *table[1:]]))
 

@@ -15,7 +15,20 @@ import sys
 from pathlib import Path
 
 from common import (
-    OUT, QUEUES, SHOWN, UNPACKED, Unusable, emulate, give_back, goodput, joined, keep, machine, queue_sets, say, until_usable,
+    OUT,
+    QUEUES,
+    SHOWN,
+    UNPACKED,
+    Unusable,
+    emulate,
+    give_back,
+    goodput,
+    joined,
+    keep,
+    machine,
+    queue_sets,
+    say,
+    until_usable,
     version,
 )
 
@@ -23,7 +36,10 @@ SCENARIO = "scenarios/papers/chap-game.toml"
 HERE = Path(__file__).resolve().parent
 # Section 3.4 and figure 5: median, ms, and the share of servers below 150 ms.
 PAPER = {
-    "fifo idle": (133, 0.7), "fifo download": (562, 0.0), "chap idle": (135, 0.7), "chap download": (135, 0.7),
+    "fifo idle": (133, 0.7),
+    "fifo download": (562, 0.0),
+    "chap idle": (135, 0.7),
+    "chap download": (135, 0.7),
 }
 PLAYABLE_MS = 150
 # A run whose hub was later than this, p99, says nothing of the network.
@@ -46,9 +62,18 @@ def game_server():
     """The command line of OpenArena's dedicated server, as Debian's own wrapper has it, without its data for players."""
     base = installed("usr/lib/openarena-server")
     settings = {
-        "com_basegame": "baseoa", "fs_basepath": base, "com_homepath": ".openarena", "com_legacyprotocol": 71,
-        "com_protocol": 71, "dedicated": 1, "vm_game": 0, "sv_pure": 0, "bot_enable": 0, "net_ip": "127.0.0.1",
-        "net_port": 28960, "sv_hostname": "lasthop",
+        "com_basegame": "baseoa",
+        "fs_basepath": base,
+        "com_homepath": ".openarena",
+        "com_legacyprotocol": 71,
+        "com_protocol": 71,
+        "dedicated": 1,
+        "vm_game": 0,
+        "sv_pure": 0,
+        "bot_enable": 0,
+        "net_ip": "127.0.0.1",
+        "net_port": 28960,
+        "sv_hostname": "lasthop",
     }
     words = " ".join(f"+set {key} {value}" for key, value in settings.items())
     return f"{installed('usr/lib/ioquake3/ioq3ded')} {words} +map oa_dm1"
@@ -61,8 +86,12 @@ def measure(binary, folder, queue, download, wanted):
     here.mkdir(parents=True)
     seconds = FIRST_S + wanted.rounds * ROUND_S + 2
     sets = {
-        "duration": f"{seconds:.0f}s", "measure_from": f"{FIRST_S:.0f}s", "server.game.count": wanted.paths,
-        "flow.query": "none", "flow.answer": "none", **queue_sets(queue),
+        "duration": f"{seconds:.0f}s",
+        "measure_from": f"{FIRST_S:.0f}s",
+        "server.game.count": wanted.paths,
+        "flow.query": "none",
+        "flow.answer": "none",
+        **queue_sets(queue),
     }
     if not download:
         sets["flow.download"] = "none"
@@ -92,19 +121,37 @@ def study(wanted):
         for download in (False, True):
             what = f"{SHOWN[queue]}, {'with the download' if download else 'idle'}"
             say(what)
-            pings, hub, report = until_usable(what, lambda q=queue, d=download: measure(wanted.binary, folder, q, d, wanted))
+            pings, hub, report = until_usable(
+                what, lambda q=queue, d=download: measure(wanted.binary, folder, q, d, wanted)
+            )
             revision = report["run"]["revision"]
             answered = sorted(ping for ping in pings if ping is not None)
-            cells.append({
-                "queue": queue, "download": download, "median": statistics.median(answered),
-                "below_150": sum(ping < PLAYABLE_MS for ping in answered) / len(pings), "lost": len(pings) - len(answered),
-                "pings_ms": answered, "hub": hub, "download_mbps": goodput(report, "download"),
-                "queue_mean_packets": report["queues"][0]["mean_packets"], "lag_p99_ms": report["run"]["lag_ms"]["p99"],
-            })
-            say(f"  median {cells[-1]['median']:.0f} ms, {cells[-1]['below_150']:.0%} below {PLAYABLE_MS} ms, {cells[-1]['lost']} lost")
+            cells.append(
+                {
+                    "queue": queue,
+                    "download": download,
+                    "median": statistics.median(answered),
+                    "below_150": sum(ping < PLAYABLE_MS for ping in answered) / len(pings),
+                    "lost": len(pings) - len(answered),
+                    "pings_ms": answered,
+                    "hub": hub,
+                    "download_mbps": goodput(report, "download"),
+                    "queue_mean_packets": report["queues"][0]["mean_packets"],
+                    "lag_p99_ms": report["run"]["lag_ms"]["p99"],
+                }
+            )
+            say(
+                f"  median {cells[-1]['median']:.0f} ms, {cells[-1]['below_150']:.0%} below {PLAYABLE_MS} ms, {cells[-1]['lost']} lost"
+            )
     return {
-        "study": "game", "revision": revision, "machine": machine(), "rounds": wanted.rounds, "paths": wanted.paths,
-        "programs": ["OpenArena on " + engine(folder), "qstat " + qstat_version()], "scenario": SCENARIO, "paper": PAPER,
+        "study": "game",
+        "revision": revision,
+        "machine": machine(),
+        "rounds": wanted.rounds,
+        "paths": wanted.paths,
+        "programs": ["OpenArena on " + engine(folder), "qstat " + qstat_version()],
+        "scenario": SCENARIO,
+        "paper": PAPER,
         "cells": cells,
     }
 
@@ -140,25 +187,35 @@ def table(results):
             continue
         idle, loaded = by[queue, False], by[queue, True]
         key = {"fifo": "fifo", "chap-hosts": "chap"}.get(queue)
-        paper = [f"{results['paper'][f'{key} {w}'][0]} ms, {results['paper'][f'{key} {w}'][1]:.0%}" if key else "" for w in ("idle", "download")]
+        paper = [
+            f"{results['paper'][f'{key} {w}'][0]} ms, {results['paper'][f'{key} {w}'][1]:.0%}" if key else ""
+            for w in ("idle", "download")
+        ]
         text.append(
             f"| {SHOWN[queue]} | {idle['median']:.0f} | {idle['below_150']:.1%} | {loaded['median']:.0f} | {loaded['below_150']:.1%} "
             f"| {loaded['lost']} | {loaded['download_mbps']:.2f} | {loaded['queue_mean_packets']:.0f} | {paper[0]} | {paper[1]} |"
         )
     hub = max(c["hub"]["p99_ms"] for c in results["cells"])
     lag = max(c["lag_p99_ms"] for c in results["cells"])
-    text += ["", f"One server process answers behind all paths; from query to answer it took {hub:.2f} ms at most (p99 of the worst run); p99 lag of the runs at most {lag:.3f} ms."]
+    text += [
+        "",
+        f"One server process answers behind all paths; from query to answer it took {hub:.2f} ms at most (p99 of the worst run); p99 lag of the runs at most {lag:.3f} ms.",
+    ]
     return "\n".join(text) + "\n"
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="game.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="game.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--binary", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--paths", type=int, default=100)
     parser.add_argument("--queues", type=lambda text: text.split(","), default=list(QUEUES))
     parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--add-to", type=Path, help="results of the same revision and machine, to which these are added")
+    parser.add_argument(
+        "--add-to", type=Path, help="results of the same revision and machine, to which these are added"
+    )
     parser.add_argument("--short", action="store_true", help="a round to 20 servers, FIFO and CHAP: whether it works")
     wanted = parser.parse_args()
     wanted.out = wanted.out.resolve()

@@ -38,7 +38,11 @@ def main():
     home = os.path.join(folder, "home")
     os.makedirs(home, exist_ok=True)
     game = subprocess.Popen(
-        program, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env={**os.environ, "HOME": home},
+        program,
+        stdin=subprocess.DEVNULL,
+        stdout=log,
+        stderr=log,
+        env={**os.environ, "HOME": home},
     )
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     selector = selectors.DefaultSelector()
@@ -78,7 +82,11 @@ def main():
         took.sort()
         figures = {"answers": len(took), "doors": doors}
         if took:
-            figures |= {"p50_ms": took[len(took) // 2] * 1e3, "p99_ms": took[len(took) * 99 // 100] * 1e3, "max_ms": took[-1] * 1e3}
+            figures |= {
+                "p50_ms": took[len(took) // 2] * 1e3,
+                "p99_ms": took[len(took) * 99 // 100] * 1e3,
+                "max_ms": took[-1] * 1e3,
+            }
         with open(os.path.join(folder, "hub.json"), "w") as out:
             json.dump(figures, out)
 

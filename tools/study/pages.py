@@ -88,7 +88,8 @@ def document_of(name, sheets, scripts, images, late):
     tile = "width=64 height=48 style='margin:2px'"
     shown = "".join(f'<img src="{path}" {tile}>' for path in images if path not in late)
     behind = "".join(
-        f"<span class=b{path[1:-4]} style='display:inline-block;width:64px;height:48px;margin:2px'></span>" for path in late
+        f"<span class=b{path[1:-4]} style='display:inline-block;width:64px;height:48px;margin:2px'></span>"
+        for path in late
     )
     ran = "".join(f'<script src="{path}"></script>' for path in scripts)
     style = "body{font:16px sans-serif;margin:12px;background:#f4f1ea}"
@@ -112,8 +113,14 @@ def png(size, number):
     # Signature, header, end, the frames of data and comment, zlib's header, checksum and block headers: 110 bytes or so.
     height = max(1, (size - 180 - size // 4000) // (width + 1))
     shade = 40 + 37 * number % 160
-    rows = b"".join(bytes([0] + [(shade + 3 * x + 255 * y // (4 * height)) % 256 for x in range(width)]) for y in range(height))
-    data = signature + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(rows, 0))
+    rows = b"".join(
+        bytes([0] + [(shade + 3 * x + 255 * y // (4 * height)) % 256 for x in range(width)]) for y in range(height)
+    )
+    data = (
+        signature
+        + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
+        + chunk(b"IDAT", zlib.compress(rows, 0))
+    )
     end = chunk(b"IEND", b"")
     spare = size - len(data) - len(end) - 12
     assert spare >= 8, f"an image of {size} bytes"

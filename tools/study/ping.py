@@ -32,7 +32,20 @@ def main():
     addresses = sys.argv[4:]
     begun = time.monotonic()
     program = shutil.which("quakestat") or shutil.which("qstat")
-    command = [program, "-nocfg", "-raw", ",", "-retry", "1", "-interval", str(PATIENCE_S), "-sendinterval", str(APART_MS), "-maxsim", "100"]
+    command = [
+        program,
+        "-nocfg",
+        "-raw",
+        ",",
+        "-retry",
+        "1",
+        "-interval",
+        str(PATIENCE_S),
+        "-sendinterval",
+        str(APART_MS),
+        "-maxsim",
+        "100",
+    ]
     command += ["-default", "q3s", *addresses]
     while not os.path.exists(os.path.join(folder, "ready")):
         if time.monotonic() - begun > 60:
@@ -46,7 +59,16 @@ def main():
                 fields = line.split(",")
                 if len(fields) >= 3 and fields[1].split(":")[0] in addresses:
                     is_up = fields[0] == "Q3S" and len(fields) >= 8
-                    out.write(json.dumps({"turn": turn, "address": fields[1].split(":")[0], "ping_ms": int(fields[6]) if is_up else None}) + "\n")
+                    out.write(
+                        json.dumps(
+                            {
+                                "turn": turn,
+                                "address": fields[1].split(":")[0],
+                                "ping_ms": int(fields[6]) if is_up else None,
+                            }
+                        )
+                        + "\n"
+                    )
     open(os.path.join(folder, "done"), "w").close()
 
 

@@ -14,8 +14,22 @@ from pathlib import Path
 
 import pages
 from common import (
-    OUT, QUEUES, SHOWN, UNPACKED, Unusable, emulate, give_back, goodput, joined, keep, machine, mean_and_spread, queue_sets, say,
-    until_usable, version,
+    OUT,
+    QUEUES,
+    SHOWN,
+    UNPACKED,
+    Unusable,
+    emulate,
+    give_back,
+    goodput,
+    joined,
+    keep,
+    machine,
+    mean_and_spread,
+    queue_sets,
+    say,
+    until_usable,
+    version,
 )
 
 SCENARIO = "scenarios/papers/chap-web.toml"
@@ -72,7 +86,12 @@ def measure(binary, folder, queue, download, wanted):
     here = folder / f"{queue}-{'download' if download else 'idle'}"
     shutil.rmtree(here, ignore_errors=True)
     here.mkdir(parents=True)
-    sets = {"duration": f"{seconds + 8:.0f}s", "measure_from": f"{FIRST_S:.0f}s", "flow.page": "none", **queue_sets(queue)}
+    sets = {
+        "duration": f"{seconds + 8:.0f}s",
+        "measure_from": f"{FIRST_S:.0f}s",
+        "flow.page": "none",
+        **queue_sets(queue),
+    }
     if not download:
         sets["flow.download"] = "none"
     urls = " ".join(f"http://$LASTHOP_web/{name}/" for name in wanted.pages)
@@ -111,22 +130,35 @@ def study(wanted):
         for download in (False, True):
             what = f"{SHOWN[queue]}, {'with the download' if download else 'idle'}"
             say(what)
-            by_page, report = until_usable(what, lambda q=queue, d=download: measure(wanted.binary, folder, q, d, wanted))
+            by_page, report = until_usable(
+                what, lambda q=queue, d=download: measure(wanted.binary, folder, q, d, wanted)
+            )
             revision = report["run"]["revision"]
             for name, loads in by_page.items():
                 figures = mean_and_spread([load["response_s"] for load in loads])
                 protocols = sorted({protocol for load in loads for protocol in load["protocols"]})
                 cells.append({"queue": queue, "download": download, "page": name, **figures, "protocols": protocols})
                 say(f"  {name}: {figures['mean']:.2f} s, deviation {figures['deviation']:.2f}, {figures['n']} loads")
-            cells.append({
-                "queue": queue, "download": download, "page": None, "download_mbps": goodput(report, "download"),
-                "queue_mean_packets": report["queues"][0]["mean_packets"], "lag_p99_ms": report["run"]["lag_ms"]["p99"],
-            })
+            cells.append(
+                {
+                    "queue": queue,
+                    "download": download,
+                    "page": None,
+                    "download_mbps": goodput(report, "download"),
+                    "queue_mean_packets": report["queues"][0]["mean_packets"],
+                    "lag_p99_ms": report["run"]["lag_ms"]["p99"],
+                }
+            )
     pictures(folder, wanted)
     return {
-        "study": "web", "revision": revision, "machine": machine(), "loads": wanted.loads,
+        "study": "web",
+        "revision": revision,
+        "machine": machine(),
+        "loads": wanted.loads,
         "programs": [version("chromium", "--version"), version(nginx(), "-v")],
-        "scenario": SCENARIO, "paper": PAPER, "cells": cells,
+        "scenario": SCENARIO,
+        "paper": PAPER,
+        "cells": cells,
     }
 
 
@@ -138,7 +170,9 @@ def pictures(folder, wanted):
 
 
 def cell(results, queue, download, page):
-    return next((c for c in results["cells"] if (c["queue"], c["download"], c["page"]) == (queue, download, page)), None)
+    return next(
+        (c for c in results["cells"] if (c["queue"], c["download"], c["page"]) == (queue, download, page)), None
+    )
 
 
 def table(results):
@@ -149,7 +183,7 @@ def table(results):
         f"# Case study 1, web: measured at revision {results['revision']}",
         "",
         f"By `make study-web`, on {results['machine']}; {'; '.join(results['programs'])}. Response time: `loadEventEnd` of the",
-        f"browser's navigation timing, s: mean, standard deviation, n of {results['loads']} loads. HTTP/1.1, six connections at most,",
+        f"browser's navigation timing, s: median, standard deviation, n of {results['loads']} loads. HTTP/1.1, six connections at most,",
         "a browser context of its own for each load. The paper: mean of five visits with Firefox.",
         "",
         "| page | queue | idle | with download | times | paper: idle | with download | times |",
@@ -166,9 +200,13 @@ def table(results):
                 of_paper = f"| {a:.2f} | {b:.2f} | {b / a:.2f} |"
             text.append(
                 f"| {pages.TITLES[page]} | {SHOWN[queue]} | {one(idle)} | {one(loaded)} | "
-                f"{loaded['mean'] / idle['mean']:.2f} {of_paper if key else '| | | |'}"
+                f"{loaded['median'] / idle['median']:.2f} {of_paper if key else '| | | |'}"
             )
-    text += ["", "| queue | download, Mbit/s, beside the pages | packets waiting, mean | p99 lag of the runs, ms |", "|---|---|---|---|"]
+    text += [
+        "",
+        "| queue | download, Mbit/s, beside the pages | packets waiting, mean | p99 lag of the runs, ms |",
+        "|---|---|---|---|",
+    ]
     for queue in queues:
         run, idle = cell(results, queue, True, None), cell(results, queue, False, None)
         lag = max(run["lag_p99_ms"], idle["lag_p99_ms"])
@@ -177,18 +215,24 @@ def table(results):
 
 
 def one(figures):
-    return f"{figures['mean']:.2f} +- {figures['deviation']:.2f} (n = {figures['n']})"
+    return f"{figures['median']:.2f} +- {figures['deviation']:.2f} (n = {figures['n']})"
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="web.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="web.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--binary", type=Path, required=True)
     parser.add_argument("--loads", type=int, default=5)
     parser.add_argument("--queues", type=lambda text: text.split(","), default=list(QUEUES))
     parser.add_argument("--pages", type=lambda text: text.split(","), default=list(pages.TABLE_1))
     parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--add-to", type=Path, help="results of the same revision and machine, to which these are added")
-    parser.add_argument("--short", action="store_true", help="the lightest page, twice, FIFO and CHAP: whether it works")
+    parser.add_argument(
+        "--add-to", type=Path, help="results of the same revision and machine, to which these are added"
+    )
+    parser.add_argument(
+        "--short", action="store_true", help="the lightest page, twice, FIFO and CHAP: whether it works"
+    )
     wanted = parser.parse_args()
     wanted.out = wanted.out.resolve()
     if wanted.short:
