@@ -16,27 +16,27 @@ WEB, GAME = "papers/chap-web", "papers/chap-game"
 CHAPTER = "chap.md"
 RESULTS = ROOT / "benches" / "results"
 
-# What each queue is called here, its word in the studies, its keys, and its colour.
+# What each queue is called here, its word in the studies (whose default increment was 4 ms), its keys, and its colour.
 NAMES = {
     "fifo": "FIFO",
     "fq_codel": "FQ-CoDel",
-    "chap": "CHAP",
-    "chap-hosts": "CHAP, flow = hosts",
-    "chap-16ms": "CHAP, I = 16 ms",
+    "chap-16ms": "CHAP",
+    "chap": "CHAP, I = 4 ms",
+    "chap-hosts": "CHAP, I = 4 ms, flow = hosts",
 }
 KEYS = {
     "fifo": {"kind": "fifo"},
     "fq_codel": {"kind": "fq_codel"},
-    "chap": {"kind": "chap"},
-    "chap-hosts": {"kind": "chap", "flow": "hosts"},
-    "chap-16ms": {"kind": "chap", "increment": "16ms"},
+    "chap-16ms": {"kind": "chap"},
+    "chap": {"kind": "chap", "increment": "4ms"},
+    "chap-hosts": {"kind": "chap", "increment": "4ms", "flow": "hosts"},
 }
 COLOURS = {
     "fifo": style.VERMILION,
     "fq_codel": style.BLUE,
-    "chap": style.GREEN,
+    "chap-16ms": style.GREEN,
+    "chap": style.PURPLE,
     "chap-hosts": style.ORANGE,
-    "chap-16ms": style.PURPLE,
 }
 PAGES = {"google-news": "Google News", "yahoo": "Yahoo", "wsj": "WSJ", "cnn": "CNN"}
 # The paper, s: section 3.3 and figure 4. Its CHAP hashed source, destination and protocol: flow = hosts.

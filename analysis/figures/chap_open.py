@@ -13,27 +13,33 @@ from .table import markdown
 AIR, PHASES = "papers/chap-air", "papers/chap-phases"
 INCREMENTS = [0.5, 1, 2, 4, 8, 16, 32, 64]  # ms
 COUNTS = [1, 2, 4, 8, 16, 32]
-AIR_NAMES = {"fifo": "FIFO", "fq_codel": "FQ-CoDel", "drr": "DRR by air time", "chap": "CHAP"}
+# What each queue is called, and its keys.
+AIR_QUEUES = {
+    "FIFO": {"kind": "fifo"},
+    "FQ-CoDel": {"kind": "fq_codel"},
+    "DRR by air time": {"kind": "drr"},
+    "CHAP": {"kind": "chap"},
+    "CHAP, I = 4 ms": {"kind": "chap", "increment": "4ms"},
+}
 SEEDS = 10
 
 
 def increment(simulator):
     """Response times, pings, and what a bad link leaves to the others, over I."""
     made, (left, middle, right) = style.plt.subplots(1, 3, figsize=(7.4, 3.4))
-    for which, look in (("chap", "-"), ("chap-hosts", "--")):
+    for which, look in (("chap-16ms", "-"), ("chap-hosts", "--")):
         for page, colour in (("google-news", style.BLUE), ("cnn", style.VERMILION)):
             curve = []
             for ms in INCREMENTS:
                 more = {f"bridge.{one}.increment": f"{ms}ms" for one in ("queue", "station_queue")}
                 idle, beside = (sample(loads(simulator, which, on, more)[page]) for on in (False, True))
                 curve.append((ms, beside.mean / idle.mean))
-            style.line(
-                left, curve, color=colour, linestyle=look, marker="o", markersize=3, label=f"{page}, {NAMES[which]}"
-            )
+            label = f"{page}, flow = {KEYS[which].get('flow', 'connection')}"
+            style.line(left, curve, color=colour, linestyle=look, marker="o", markersize=3, label=label)
     added = []
     for ms in INCREMENTS:
         more = {f"bridge.{one}.increment": f"{ms}ms" for one in ("queue", "station_queue")}
-        medians = [quantile(pings(simulator, "chap", on, more)[0], 0.5) for on in (False, True)]
+        medians = [quantile(pings(simulator, "chap-16ms", on, more)[0], 0.5) for on in (False, True)]
         added.append((ms, medians[1] - medians[0]))
     style.line(middle, added, color=style.GREEN, marker="o", markersize=3)
     kept, good = [], [f"download.{i}" for i in (1, 2, 3)]
@@ -104,9 +110,10 @@ def air(simulator):
         ]
     ]
     good = [f"download.{i}" for i in (1, 2, 3)]
-    for q, which in enumerate(AIR_NAMES):
+    for q, (name, keys) in enumerate(AIR_QUEUES.items()):
+        sets = {f"wifi.queue.{key}": value for key, value in keys.items()}
         alone, beside = (
-            simulator.sweep(AIR, {"wifi.queue.kind": which, **more}, seeds=SEEDS)
+            simulator.sweep(AIR, {**sets, **more}, seeds=SEEDS)
             for more in ({"flow.slow": "none"}, {})
         )
         before, after = (sample(total(row, good) for row in rows) for rows in (alone, beside))
@@ -120,7 +127,7 @@ def air(simulator):
         )
         table.append(
             [
-                AIR_NAMES[which],
+                name,
                 with_spread(before, 2),
                 with_spread(after, 2),
                 f"{100 * after.mean / before.mean:.0f} %",
@@ -130,7 +137,7 @@ def air(simulator):
             ]
         )
     axes.axhline(0.75 * before.mean, color=style.INK, linewidth=0.8, linestyle=":", label="three quarters")
-    axes.set_xticks(range(len(AIR_NAMES)), AIR_NAMES.values())
+    axes.set_xticks(range(len(AIR_QUEUES)), AIR_QUEUES)
     axes.grid(axis="x", visible=False)
     style.legend_below(axes, depth=0.1)
     return Drawn(made, markdown(table))
@@ -152,7 +159,7 @@ def phases(simulator):
         "time [s]",
         "added delay [ms]",
     )
-    for which in ("fifo", "fq_codel", "chap"):
+    for which in ("fifo", "fq_codel", "chap-16ms"):
         run = simulator.trace(PHASES, queue(which))
         delays = run.curve("changeable", "delay_ms")
         if not delays:

@@ -16,15 +16,15 @@ UNPACKED = OUT / "study" / "root"
 QUEUES = {
     "fifo": {"kind": "fifo"},
     "fq_codel": {"kind": "fq_codel"},
-    "chap": {"kind": "chap", "flow": "connection"},
-    "chap-hosts": {"kind": "chap", "flow": "hosts"},
+    "chap": {"kind": "chap", "flow": "connection", "increment": "4ms"},
+    "chap-hosts": {"kind": "chap", "flow": "hosts", "increment": "4ms"},
     "chap-16ms": {"kind": "chap", "flow": "connection", "increment": "16ms"},
 }
 SHOWN = {
     "fifo": "FIFO",
     "fq_codel": "FQ-CoDel",
-    "chap": "CHAP, a flow per connection",
-    "chap-hosts": "CHAP, a flow per pair of hosts and protocol",
+    "chap": "CHAP, a flow per connection, I = 4 ms",
+    "chap-hosts": "CHAP, a flow per pair of hosts and protocol, I = 4 ms",
     "chap-16ms": "CHAP, a flow per connection, I = 16 ms",
 }
 ATTEMPTS = 3

@@ -8,17 +8,17 @@ use lasthop_home::link::Link;
 use lasthop_home::scenario::{Scenario, Wire};
 use lasthop_wifi::Medium;
 
-/// The wires and the air of a home at time zero; `None` with a `[wireless_link]`.
+/// The wires and the last hop of a home at time zero.
 #[must_use]
-pub fn network(scenario: &Scenario) -> Option<Network> {
+pub fn network(scenario: &Scenario) -> Network {
     let plan = AddressPlan { servers: scenario.servers.len(), stations: scenario.stations.len() };
     let link = |wire: &Wire| Link::<Frame>::new(*wire, Time::ZERO);
     let line =
         scenario.line.as_ref().map(|line| Line { to_servers: link(&line.up), to_access_point: link(&line.down) });
     let up = scenario.servers.iter().map(|s| link(&s.wire)).collect();
     let down = scenario.servers.iter().map(|s| link(&s.wire)).collect();
-    let (params, stations) = scenario.medium()?;
-    Some(Network::new(plan, up, down, line, Medium::new(params, stations, scenario.seed)))
+    let (params, stations) = scenario.medium();
+    Network::new(plan, up, down, line, Medium::new(params, stations, scenario.seed))
 }
 
 /// Frames that the models can hold at one time, roughly; what the arena needs.

@@ -18,9 +18,6 @@ const MOST_GREEDY: usize = 500;
 /// # Errors
 /// The first key that is not in force here.
 pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
-    if matches!(scenario.hop, LastHop::WirelessLink(_)) {
-        return Err(scenario.refuse("wireless_link", "the emulator has only [wifi] and [bridge]"));
-    }
     if let LastHop::Wifi(cell) = &scenario.hop {
         check_cell(scenario, cell)?;
     }

@@ -42,8 +42,7 @@ impl Running {
             return Err(Error::Stopped);
         }
         let arena = arena::Arena::new(air::most_frames(scenario)).map_err(Error::system("no memory for frames"))?;
-        let no_air = || scenario.refuse("wireless_link", "the emulator has only [wifi] and [bridge]");
-        let network = air::network(scenario).ok_or_else(no_air)?;
+        let network = air::network(scenario);
         let mut engine = Engine::new(home.plan(), home.taps(), network, arena, observer(scenario), scenario.duration);
         let (sender, pulses) = mpsc::channel();
         engine.pulse_into(sender);
@@ -112,10 +111,9 @@ fn observer(scenario: &Scenario) -> Observer {
 }
 
 fn changes(scenario: &Scenario) -> Vec<(Time, Change)> {
-    let change = |change: &scenario::Change| {
-        let retune = Retune::new(&change.after)?;
-        let apply: Change = Box::new(move |_, network| retune.apply(network.air()));
-        Some((Time::ZERO + change.at, apply))
+    let change = |change: &scenario::Change| -> (Time, Change) {
+        let retune = Retune::new(&change.after);
+        (Time::ZERO + change.at, Box::new(move |_, network| retune.apply(network.air())))
     };
-    scenario.changes.iter().filter_map(change).collect()
+    scenario.changes.iter().map(change).collect()
 }

@@ -33,7 +33,7 @@ pub fn tcp_alone(scenario: &Scenario) -> BitRate {
     match &scenario.hop {
         LastHop::Wifi(_) | LastHop::Bridge(_) => Run::new(scenario).map_or(BitRate::ZERO, Run::finish),
         // Nothing contends there: what the link carries and does not lose.
-        LastHop::WirelessLink(link) => link.rate.mul_f64(1.0 - link.error_rate),
+        LastHop::WirelessLink(link) => link.params.rate.mul_f64(1.0 - link.params.error_rate),
     }
 }
 
@@ -77,7 +77,7 @@ struct Run {
 
 impl Run {
     fn new(scenario: &Scenario) -> Option<Self> {
-        let (params, stations) = scenario.medium()?;
+        let (params, stations) = scenario.medium();
         let mut flows: Vec<Greedy> = scenario.flows.iter().filter_map(|flow| greedy(scenario, flow)).collect();
         if flows.is_empty() && !stations.is_empty() {
             flows.push(Greedy { from: NodeId(0), to: NodeId(1), bytes: 1500, per_ack: 2, unacked: 0 });

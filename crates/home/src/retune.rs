@@ -14,7 +14,7 @@ pub struct Retune {
 
 impl Retune {
     /// The keys it covers; `*` stands for a name.
-    pub const KEYS: [&str; 12] = [
+    pub const KEYS: [&str; 18] = [
         "station.*.rate",
         "station.*.distance",
         "wifi.loss",
@@ -27,12 +27,19 @@ impl Retune {
         "wifi.queue.limit",
         "wifi.station_queue.limit",
         "wifi.rate",
+        "wireless_link.rate",
+        "wireless_link.delay",
+        "wireless_link.error_rate",
+        "wireless_link.buffer",
+        "wireless_link.queue.limit",
+        "wireless_link.station_queue.limit",
     ];
 
-    /// The air as `scenario` has it; `None` without `[wifi]`.
+    /// The air as `scenario` has it.
     #[must_use]
-    pub fn new(scenario: &Scenario) -> Option<Self> {
-        scenario.medium().map(|(params, stations)| Self { params, stations })
+    pub fn new(scenario: &Scenario) -> Self {
+        let (params, stations) = scenario.medium();
+        Self { params, stations }
     }
 
     /// Whether a change of `key`, a whole path, is covered.
@@ -58,5 +65,8 @@ impl Retune {
         air.set_loss(self.params.loss);
         air.set_attempts(self.params.attempts, self.params.short_attempts);
         air.set_queue_limit(NodeId::ACCESS_POINT, self.params.queue_limit);
+        if let Some(link) = self.params.wireless_link {
+            air.set_wireless_link(link);
+        }
     }
 }

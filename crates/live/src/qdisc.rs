@@ -90,7 +90,7 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
-            increment: Span::from_millis(4),
+            increment: Span::from_millis(16),
             flow_kind: FlowKind::Connection,
             limit: 1_000, // 0.6 s of full packets at 20 Mbit/s: one flow's own affair, the others pass it
             packet_time: Span::ZERO,
@@ -101,7 +101,7 @@ impl Default for Settings {
 /// How long a flow without packets is remembered.
 pub(crate) const ACTIVE: Span = Span::from_secs(10);
 /// Credit that the new flows of a station bring in per second, and how much of it they may save up.
-pub(crate) const NEW_CREDIT: Span = Span::from_millis(50);
+pub(crate) const NEW_CREDIT: Span = Span::from_millis(200);
 pub(crate) const BURST: u64 = 16;
 /// A timer comes late by tens of microseconds, in a virtual machine by milliseconds. What is caught up with follows time in
 /// which nothing left, so it makes no queue below.

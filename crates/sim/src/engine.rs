@@ -87,9 +87,7 @@ impl<'a, 'o> Engine<'a, 'o> {
     /// # Errors
     /// A key that the simulator does not carry.
     pub fn new(scenario: &'a Scenario, slots: &'a [Slot], options: &'a mut Options<'o>) -> Result<Self, SimError> {
-        let Some((params, stations)) = scenario.medium() else {
-            return Err(scenario.refuse("wireless_link", "the simulator has only [wifi] and [bridge]").into());
-        };
+        let (params, stations) = scenario.medium();
         let wires = Wires::new(scenario);
         let mut targets: Vec<Target> = (0..wires.count()).map(|i| far_end(&wires, i)).collect();
         let mut flows = Vec::with_capacity(scenario.flows.len());
@@ -113,8 +111,13 @@ impl<'a, 'o> Engine<'a, 'o> {
             Play::Tcp(connection) => connection.seen().scale,
             Play::Schedule(_) | Play::Page(_) => 0,
         };
-        if options.pcap.is_some() && matches!(scenario.hop, LastHop::Bridge(_)) {
-            return Err(scenario.refuse("bridge", "a capture shows frames of the air, and a bridge has none").into());
+        if options.pcap.is_some() {
+            let why = "a capture shows frames of the air, and there is none";
+            match scenario.hop {
+                LastHop::Wifi(_) => {}
+                LastHop::Bridge(_) => return Err(scenario.refuse("bridge", why).into()),
+                LastHop::WirelessLink(_) => return Err(scenario.refuse("wireless_link", why).into()),
+            }
         }
         if let Some(slot) = slots.first().filter(|_| options.pcap.is_some()) {
             let key = format!("flow.{}.kind", scenario.flows[slot.page].table);
@@ -606,9 +609,7 @@ impl<'a, 'o> Engine<'a, 'o> {
     fn on_change(&mut self, now: Time, source: SourceId) {
         self.settle_air(now);
         let change = &self.scenario.changes[self.changes];
-        if let Some(retune) = Retune::new(&change.after) {
-            retune.apply(&mut self.air);
-        }
+        Retune::new(&change.after).apply(&mut self.air);
         self.wires.retune(now, &change.after);
         self.changes += 1;
         match self.scenario.changes.get(self.changes) {

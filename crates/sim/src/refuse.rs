@@ -27,9 +27,6 @@ pub fn algorithm(cc: CongestionControl) -> Option<Algorithm> {
 /// # Errors
 /// The first key that is not in force here.
 pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
-    if matches!(scenario.hop, LastHop::WirelessLink(_)) {
-        return Err(scenario.refuse("wireless_link", "the simulator has only [wifi] and [bridge]"));
-    }
     if let LastHop::Wifi(cell) = &scenario.hop
         && !cell.hidden
         && cell.carrier_sense_threshold != CARRIER_SENSE_DEFAULT

@@ -96,5 +96,9 @@ pub fn pairs(scenario: &Scenario) -> Vec<u16> {
 
 /// Whether hosts behave as ns-2's, too.
 fn is_ns2(scenario: &Scenario) -> bool {
-    matches!(&scenario.hop, LastHop::Wifi(cell) if cell.timing != Timing::Standard)
+    match &scenario.hop {
+        LastHop::Wifi(cell) => cell.timing != Timing::Standard,
+        LastHop::WirelessLink(link) => link.ns2,
+        LastHop::Bridge(_) => false,
+    }
 }

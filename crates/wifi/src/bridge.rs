@@ -14,10 +14,11 @@
 use std::collections::VecDeque;
 
 use lasthop_core::aqm::{Discipline, Queue};
-use lasthop_core::packet::{FlowId, FlowKind, Packet};
+use lasthop_core::packet::Packet;
 use lasthop_core::units::{BitRate, Span, Time};
 
 use crate::attempt::Attempt;
+use crate::crossing::Crossing;
 use crate::medium::{Event, NodeId, Place};
 use crate::params::{MediumParams, StationParams};
 use crate::phy::{Phy, Rate};
@@ -52,38 +53,6 @@ impl BridgeParams {
     pub fn time(&self, ip_bytes: u32) -> Span {
         let data = self.rate.time_for(u64::from(ip_bytes) + HEADER);
         DIFS + data + SIFS + self.control_rate.time_for(ACK) + self.extra
-    }
-}
-
-/// A packet and its way.
-#[derive(Clone, Copy, Debug)]
-struct Crossing<P> {
-    packet: P,
-    from: NodeId,
-    to: NodeId,
-}
-
-impl<P> Crossing<P> {
-    fn station(&self) -> u16 {
-        self.from.0.max(self.to.0)
-    }
-}
-
-impl<P: Packet> Packet for Crossing<P> {
-    fn flow(&self) -> FlowId {
-        self.packet.flow()
-    }
-    fn bytes(&self) -> u32 {
-        self.packet.bytes()
-    }
-    fn is_realtime(&self) -> bool {
-        self.packet.is_realtime()
-    }
-    fn key(&self, kind: FlowKind) -> u64 {
-        self.packet.key(kind)
-    }
-    fn mark_ce(&mut self) -> bool {
-        self.packet.mark_ce()
     }
 }
 
@@ -229,6 +198,8 @@ impl<P: Packet + Copy> Bridge<P> {
 
 #[cfg(test)]
 mod tests {
+    use lasthop_core::packet::FlowId;
+
     use super::*;
     use crate::Medium;
 

@@ -3,6 +3,7 @@
 mod attempt;
 pub mod bridge;
 mod contention;
+mod crossing;
 mod domain;
 mod hidden;
 pub mod medium;
@@ -13,6 +14,7 @@ pub mod propagation;
 pub mod random;
 pub mod snapshot;
 mod times;
+pub mod wireless_link;
 
 pub use attempt::{Attempt, AttemptFate, Frame};
 pub use bridge::BridgeParams;
@@ -21,3 +23,4 @@ pub use params::{AfterCollision, MediumParams, StationParams};
 pub use phy::{Preamble, Rate, Standard, Timing};
 pub use propagation::{Loss, Radio};
 pub use snapshot::{NodeStats, Snapshot};
+pub use wireless_link::{Repair, WirelessLinkParams};

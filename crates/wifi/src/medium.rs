@@ -3,7 +3,7 @@
 //! Two models of the air stand behind it, with one interface: `domain` (everybody hears everybody, a
 //! transmission costs O(log stations)) and, with [`MediumParams::hidden`], `hidden` (who hears whom follows
 //! from positions, powers and thresholds; O(stations)). With [`MediumParams::bridge`] there is no air but a time per
-//! packet ([`crate::bridge`]).
+//! packet ([`crate::bridge`]), with [`MediumParams::wireless_link`] one lossy link ([`crate::wireless_link`]).
 //!
 //! # Time
 //!
@@ -27,6 +27,7 @@ use crate::params::{MediumParams, StationParams};
 use crate::phy::{Phy, Rate};
 use crate::propagation::Loss;
 use crate::snapshot::Snapshot;
+use crate::wireless_link::{WirelessLink, WirelessLinkParams};
 
 /// A radio: 0 is the access point, i the i-th station (from 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -94,6 +95,7 @@ enum Air<P> {
     Shared(Domain<P>),
     Hidden(Box<Hidden<P>>),
     Bridge(Box<Bridge<P>>),
+    Link(Box<WirelessLink<P>>),
 }
 
 /// The same call of whichever model there is.
@@ -103,6 +105,7 @@ macro_rules! air {
             Air::Shared($air) => $call,
             Air::Hidden($air) => $call,
             Air::Bridge($air) => $call,
+            Air::Link($air) => $call,
         }
     };
 }
@@ -118,6 +121,9 @@ impl<P: Packet + Copy> Medium<P> {
         assert!(stations.len() < usize::from(u16::MAX), "a node is numbered by 16 bits");
         if let Some(bridge) = params.bridge {
             return Self(Air::Bridge(Box::new(Bridge::new(bridge, params, &stations))));
+        }
+        if let Some(link) = params.wireless_link {
+            return Self(Air::Link(Box::new(WirelessLink::new(link, params, &stations, seed))));
         }
         if params.hidden {
             return Self(Air::Hidden(Box::new(Hidden::new(params, &stations, seed))));
@@ -136,6 +142,14 @@ impl<P: Packet + Copy> Medium<P> {
     pub fn on_packet(&mut self, now: Time, from: NodeId, to: NodeId, packet: P) {
         debug_assert!((from.0 == 0) != (to.0 == 0), "the medium carries between access point and station");
         air!(&mut self.0, air => air.on_packet(now, from, to, packet));
+    }
+
+    /// The same, ahead of what waits, where the medium has a way for that (a wireless link); elsewhere as any packet.
+    pub fn on_urgent_packet(&mut self, now: Time, from: NodeId, to: NodeId, packet: P) {
+        match &mut self.0 {
+            Air::Link(link) => link.on_urgent_packet(now, from, to, packet),
+            air => air!(air, air => air.on_packet(now, from, to, packet)),
+        }
     }
 
     /// The next event at or before `now`, in order of time.
@@ -161,6 +175,22 @@ impl<P: Packet + Copy> Medium<P> {
     #[must_use]
     pub fn backlog(&self, node: NodeId) -> usize {
         air!(&self.0, air => air.backlog(node))
+    }
+
+    /// Changes of the base station so far; none but over a wireless link.
+    #[must_use]
+    pub fn handoffs(&self) -> u64 {
+        match &self.0 {
+            Air::Link(link) => link.handoffs(),
+            _ => 0,
+        }
+    }
+
+    /// What the wireless link is like, from the next packet on; nothing where there is none.
+    pub fn set_wireless_link(&mut self, params: WirelessLinkParams) {
+        if let Air::Link(link) = &mut self.0 {
+            link.set_link(params);
+        }
     }
 
     /// The air times in force.

@@ -6,6 +6,7 @@ use lasthop_core::packet::Packet;
 use crate::bridge::BridgeParams;
 use crate::phy::{Phy, Preamble, Rate, Standard, Timing};
 use crate::propagation::{Loss, Radio};
+use crate::wireless_link::WirelessLinkParams;
 
 /// How the senders of a collision resume.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,6 +56,8 @@ pub struct MediumParams {
     pub hidden: bool,
     /// Packets take a time each instead of contending for the air; of the rest only the queues' limits are used.
     pub bridge: Option<BridgeParams>,
+    /// A lossy point-to-point link in place of the air; of the rest only the queues and their limits are used.
+    pub wireless_link: Option<WirelessLinkParams>,
     /// Every counter falls by one per busy period, as in Bianchi's model and unlike DCF: only for the comparison with
     /// it. Without hidden stations.
     pub check_bianchi_decrement: bool,
@@ -80,6 +83,7 @@ impl Default for MediumParams {
             after_collision: AfterCollision::Standard,
             hidden: false,
             bridge: None,
+            wireless_link: None,
             check_bianchi_decrement: false,
         }
     }

@@ -66,14 +66,15 @@ use table::{NONE, Table};
 /// How credit is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
-    /// I: credit of a new flow and of each boost. 4 ms: ten frames of 1500 B at 54 Mbit/s, a third of a screen frame.
+    /// I: credit of a new flow and of each boost. 16 ms: several times the dearest packet of a home (6 Mbit/s, 30 % of the
+    /// frames lost: 4 ms), so that a boost forgives little of what a bad link costs; a screen frame.
     pub increment: Span,
     /// How long a flow without packets is remembered. 10 s: a page's connections outlive the pauses of its reader's clicks.
     pub active: Span,
     /// Most flows remembered; at least 1. 65,536: 8 MB when all are there.
     pub flows: usize,
-    /// Credit that new flows of one station bring in per second. 50 ms: twelve flows a second at the default increment, 5 %
-    /// of the air.
+    /// Credit that new flows of one station bring in per second. 200 ms: twelve flows a second at the default increment; who
+    /// floods with flows that each use it up gets a fifth of the air before the others.
     pub new_credit: Span,
     /// Credit in a full bucket, in increments; at least 1. 16: a page's first connections.
     pub burst: u32,
@@ -82,10 +83,10 @@ pub struct Params {
 impl Default for Params {
     fn default() -> Self {
         Self {
-            increment: Span::from_millis(4),
+            increment: Span::from_millis(16),
             active: Span::from_secs(10),
             flows: 65_536,
-            new_credit: Span::from_millis(50),
+            new_credit: Span::from_millis(200),
             burst: 16,
         }
     }

@@ -1,12 +1,12 @@
 //! The last hop: `[wifi]`, or in its place `[wireless_link]` or `[bridge]`.
 
-use lasthop_core::units::{BitRate, Bytes, Span};
+use lasthop_core::units::{BitRate, Span};
 use lasthop_wifi::{AfterCollision, BridgeParams, Preamble, Rate, Standard, Timing};
 
 use super::ScenarioError;
 use super::queue::{LIMIT_PACKETS, Queue, read_queue};
 use super::read::Reader;
-use super::wired::MOST_PACKETS;
+use super::wireless_link::{WirelessLink, read_wireless_link};
 use crate::quantity::{Decibel, Hertz, Watts};
 
 /// What the air does to a frame that did not collide.
@@ -74,32 +74,6 @@ pub struct Wifi {
     pub hidden: bool,
 }
 
-/// `[wireless_link]`: one lossy point-to-point link in place of the air.
-#[derive(Clone, Debug, PartialEq)]
-pub struct WirelessLink {
-    /// What it carries.
-    pub rate: BitRate,
-    /// One way.
-    pub delay: Span,
-    /// Per packet, both directions, 0..=1.
-    pub error_rate: f64,
-    /// Packets each way; `None`: the bandwidth-delay product, [`WirelessLink::buffer_for`].
-    pub buffer: Option<u32>,
-    /// Rate of the wire behind it.
-    pub station_rate: BitRate,
-    /// The base station runs Snoop.
-    pub snoop: bool,
-}
-
-impl WirelessLink {
-    /// Packets each way: what is written, else `rate x round_trip / packet`, rounded up, at least one.
-    #[must_use]
-    pub fn buffer_for(&self, round_trip: Span, packet: Bytes) -> u32 {
-        let product = self.rate.bytes_in(round_trip).div_ceil(packet.0.max(1));
-        self.buffer.unwrap_or(product.clamp(1, u64::from(MOST_PACKETS)) as u32)
-    }
-}
-
 /// `[bridge]`: the test bed of the CHAP paper, the air as a time per packet ([`lasthop_wifi::bridge`]).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bridge {
@@ -123,12 +97,14 @@ pub enum LastHop {
 }
 
 impl LastHop {
-    /// The access point's queue and the stations', each with the key of its table; none before a lossy link.
+    /// The access point's queue and the stations', each with the key of its table.
     #[must_use]
     pub fn queues(&self) -> Vec<(&'static str, &Queue)> {
         match self {
             Self::Wifi(wifi) => vec![("wifi.queue", &wifi.queue), ("wifi.station_queue", &wifi.station_queue)],
-            Self::WirelessLink(_) => Vec::new(),
+            Self::WirelessLink(link) => {
+                vec![("wireless_link.queue", &link.queue), ("wireless_link.station_queue", &link.station_queue)]
+            }
             Self::Bridge(bridge) => {
                 vec![("bridge.queue", &bridge.queue), ("bridge.station_queue", &bridge.station_queue)]
             }
@@ -269,22 +245,6 @@ fn read_loss(wifi: &Reader<'_>) -> Result<Loss, ScenarioError> {
             deviation: loss.quantity("deviation")?.unwrap_or(Decibel(9.0)),
         }),
     }
-}
-
-const LINK_KEYS: [&str; 6] = ["rate", "delay", "error_rate", "buffer", "station_rate", "snoop"];
-
-fn read_wireless_link(root: &Reader<'_>) -> Result<WirelessLink, ScenarioError> {
-    let Some(link) = root.table("wireless_link", &LINK_KEYS)? else {
-        return Err(root.wrong("wireless_link", "is missing"));
-    };
-    Ok(WirelessLink {
-        rate: link.positive("rate")?.unwrap_or(BitRate::mbps(5)),
-        delay: link.quantity("delay")?.unwrap_or(Span::from_millis(1)),
-        error_rate: link.number("error_rate", 0.0..=1.0)?.unwrap_or(0.01),
-        buffer: link.count("buffer", 1..=MOST_PACKETS)?,
-        station_rate: link.positive("station_rate")?.unwrap_or(BitRate::mbps(10)),
-        snoop: link.flag("snoop")?.unwrap_or(false),
-    })
 }
 
 const BRIDGE_KEYS: [&str; 6] = ["rate", "control_rate", "extra", "queue", "station_queue", "half_duplex"];

@@ -261,7 +261,7 @@ impl Kind {
     }
 }
 
-const COMMON: [&str; 7] = ["name", "from", "to", "kind", "start", "stop", "count"];
+const COMMON: [&str; 8] = ["name", "from", "to", "kind", "start", "start_within", "stop", "count"];
 
 /// Every key that some kind of flow has beyond the common ones.
 const OF_KINDS: [&str; 14] = [

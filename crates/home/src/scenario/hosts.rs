@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use lasthop_core::units::Span;
+use lasthop_wifi::random::Stream;
 
 use super::air::LastHop;
 use super::flow::{Flow, LoadTrace, open, read_kind};
@@ -163,7 +164,7 @@ fn table_path(root: &str, i: usize, table: &Table) -> String {
 pub(crate) fn read_flows(
     root: &Reader<'_>,
     names: &Names,
-    duration: Span,
+    (duration, seed): (Span, u64),
     load: &mut LoadTrace<'_>,
 ) -> Result<Vec<Flow>, ScenarioError> {
     let mut flows: Vec<Flow> = Vec::new();
@@ -176,7 +177,11 @@ pub(crate) fn read_flows(
         }
         seen.push(name.to_owned());
         let pairs = read_pairs(&reader, names, flows.len())?;
-        let (start, stop) = read_times(&reader, duration)?;
+        let (start, within, stop) = read_times(&reader, duration)?;
+        let later = |copy: usize| {
+            let mut random = Stream::numbered(seed, &format!("start.{name}"), copy as u16);
+            Span::from_nanos(random.below(within.as_nanos()))
+        };
         let kind = read_kind(&reader, load)?;
         let of = pairs.len() as u32;
         flows.extend(pairs.into_iter().enumerate().map(|(copy, (from, to))| Flow {
@@ -186,7 +191,7 @@ pub(crate) fn read_flows(
             from,
             to,
             kind: kind.clone(),
-            start,
+            start: start + later(copy),
             stop,
         }));
     }
@@ -222,7 +227,8 @@ fn read_pairs(flow: &Reader<'_>, names: &Names, already: usize) -> Result<Vec<(H
     Ok(pairs)
 }
 
-fn read_times(flow: &Reader<'_>, duration: Span) -> Result<(Span, Span), ScenarioError> {
+/// When a flow starts, how much later its copies may, and when they stop.
+fn read_times(flow: &Reader<'_>, duration: Span) -> Result<(Span, Span, Span), ScenarioError> {
     let start = flow.quantity("start")?.unwrap_or(Span::ZERO);
     if start >= duration {
         return Err(flow.wrong("start", format!("{start} is not before the end of the run at {duration}")));
@@ -231,7 +237,11 @@ fn read_times(flow: &Reader<'_>, duration: Span) -> Result<(Span, Span), Scenari
     if stop <= start {
         return Err(flow.wrong("stop", format!("{stop} is not after the start at {start}")));
     }
-    Ok((start, stop.min(duration)))
+    let within = flow.quantity("start_within")?.unwrap_or(Span::ZERO);
+    if start + within >= stop.min(duration) {
+        return Err(flow.wrong("start_within", format!("{within} after {start} it may have to stop already")));
+    }
+    Ok((start, within, stop.min(duration)))
 }
 
 /// Whether both are the same hosts and flows in the same order.

@@ -1,8 +1,8 @@
-//! From `[wifi]` or `[bridge]`, `[[station]]` and `[control.mac]` to what the medium is made of.
+//! From the last hop, `[[station]]` and `[control.mac]` to what the medium is made of.
 
 use lasthop_wifi::{Loss as MediumLoss, MediumParams, NodeId, Radio, StationParams};
 
-use super::{Bridge, HostId, LastHop, Loss, Scenario, Wifi};
+use super::{Bridge, HostId, LastHop, Loss, Scenario, Wifi, WirelessLink};
 
 impl Wifi {
     /// The cell's parameters, without stations.
@@ -31,6 +31,7 @@ impl Wifi {
             after_collision: self.after_collision,
             hidden: self.hidden,
             bridge: None,
+            wireless_link: None,
             check_bianchi_decrement: false,
         }
     }
@@ -40,6 +41,17 @@ impl Bridge {
     fn medium_params(&self) -> MediumParams {
         MediumParams {
             bridge: Some(self.costs),
+            queue: self.queue.discipline,
+            queue_limit: self.queue.limit as usize,
+            ..MediumParams::default()
+        }
+    }
+}
+
+impl WirelessLink {
+    fn medium_params(&self) -> MediumParams {
+        MediumParams {
+            wireless_link: Some(self.params),
             queue: self.queue.discipline,
             queue_limit: self.queue.limit as usize,
             ..MediumParams::default()
@@ -58,14 +70,14 @@ impl From<Loss> for MediumLoss {
 }
 
 impl Scenario {
-    /// The air and its stations in the order of [`Scenario::stations`]; `None` with a `[wireless_link]`. The settings
-    /// of `[control.mac]` are in force where there is one: it counts while a controller runs.
+    /// The last hop and its stations in the order of [`Scenario::stations`]. The settings of `[control.mac]` are in force
+    /// where there is one: it counts while a controller runs.
     #[must_use]
-    pub fn medium(&self) -> Option<(MediumParams, Vec<StationParams>)> {
+    pub fn medium(&self) -> (MediumParams, Vec<StationParams>) {
         let (mut params, station_queue) = match &self.hop {
             LastHop::Wifi(wifi) => (wifi.medium_params(), &wifi.station_queue),
             LastHop::Bridge(bridge) => (bridge.medium_params(), &bridge.station_queue),
-            LastHop::WirelessLink(_) => return None,
+            LastHop::WirelessLink(link) => (link.medium_params(), &link.station_queue),
         };
         let mac = self.control.mac.unwrap_or_default();
         if let Some(attempts) = mac.attempts {
@@ -83,7 +95,7 @@ impl Scenario {
             queue: station_queue.discipline,
             queue_limit: station_queue.limit as usize,
         };
-        Some((params, self.stations.iter().map(station).collect()))
+        (params, self.stations.iter().map(station).collect())
     }
 
     /// Names of the medium's queues, in the order of its snapshot.
@@ -92,8 +104,8 @@ impl Scenario {
         let mut names = vec!["AP to stations".to_owned()];
         match &self.hop {
             LastHop::Bridge(bridge) if bridge.costs.half_duplex => names[0] = "both ways".to_owned(),
-            LastHop::Bridge(_) => names.push("stations to AP".to_owned()),
-            _ => names.extend(self.stations.iter().map(|s| format!("{} to AP", s.name))),
+            LastHop::Bridge(_) | LastHop::WirelessLink(_) => names.push("stations to AP".to_owned()),
+            LastHop::Wifi(_) => names.extend(self.stations.iter().map(|s| format!("{} to AP", s.name))),
         }
         names
     }

@@ -23,6 +23,7 @@ mod tests;
 mod traces;
 mod tree;
 mod wired;
+mod wireless_link;
 
 use std::fs;
 use std::io;
@@ -32,7 +33,7 @@ use std::sync::Arc;
 use lasthop_core::units::Span;
 use lasthop_wifi::Standard;
 
-pub use air::{Bridge, CARRIER_SENSE_DEFAULT, LastHop, Loss, Wifi, WirelessLink};
+pub use air::{Bridge, CARRIER_SENSE_DEFAULT, LastHop, Loss, Wifi};
 pub use change::Change;
 pub use control::{Capacity, ClampControl, Control, MacControl, ShareRule, WindowControl, WindowRtt};
 pub use error::ScenarioError;
@@ -47,6 +48,7 @@ pub use station::{Station, Storage};
 pub use template::Template;
 pub use tree::SourceMap;
 pub use wired::{Line, Server, Wire};
+pub use wireless_link::WirelessLink;
 
 use hosts::Names;
 use read::Reader;
@@ -261,13 +263,16 @@ fn read_home(written: &Written, file: &str, traces: &mut Traces<'_>) -> Result<S
         );
     }
     let seed = root.integer("seed", 0..=u64::MAX)?.unwrap_or(1);
-    let hop = air::read_last_hop(&root, |home| home == Standard::G && any_b(written))?;
+    let mut hop = air::read_last_hop(&root, |home| home == Standard::G && any_b(written))?;
     let mut names = Names::default();
     let servers = hosts::read_servers(&root, written, &mut names)?;
     let stations = hosts::read_stations(&root, written, &hop, &mut names)?;
-    let flows = hosts::read_flows(&root, &names, duration, &mut |path| traces.load(path))?;
+    let flows = hosts::read_flows(&root, &names, (duration, seed), &mut |path| traces.load(path))?;
     let control = control::read_control(&root)?;
     let line = wired::read_line(&root)?;
+    if let LastHop::WirelessLink(link) = &mut hop {
+        link.set_limits(&servers, line.as_ref(), &flows);
+    }
     let changes = Vec::new();
     drop(root);
     let source = Arc::new(source);

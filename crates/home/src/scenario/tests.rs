@@ -139,10 +139,19 @@ fn every_kind_of_flow_is_read_with_its_own_keys() {
 fn a_wireless_link_stands_in_place_of_the_air() {
     let home = parse(&small("[wireless_link]\nrate = \"5Mbit/s\"\nerror_rate = 0.01"), &[]).unwrap();
     let LastHop::WirelessLink(link) = &home.hop else { panic!("there is air") };
-    assert_eq!((link.rate, link.error_rate, link.buffer, link.snoop), (BitRate::mbps(5), 0.01, None, false));
+    assert_eq!(
+        (link.params.rate, link.params.error_rate, link.buffer, link.snoop),
+        (BitRate::mbps(5), 0.01, None, false)
+    );
     // 44 ms of round trip at 5 Mbit/s are 27.5 packets of 1000 B: the 28 of the ns-2 run.
     assert_eq!(link.buffer_for(Span::from_millis(44), Bytes(1000)), 28);
-    assert!(home.medium().is_none());
+    let (params, stations) = home.medium();
+    // 1500 B of each of 5 Mbit/s and the delays of the file.
+    assert_eq!(
+        (params.wireless_link.unwrap().station_rate, params.queue_limit),
+        (BitRate::mbps(10), stations[0].queue_limit)
+    );
+    assert_eq!(home.queue_names(), ["AP to stations", "stations to AP"]);
 }
 
 #[test]
@@ -150,7 +159,7 @@ fn the_bridge_of_the_chap_paper_stands_in_place_of_the_air() {
     let home = parse(&small("[bridge]\nextra = \"2ms\"\nqueue = { limit = 100 }"), &[]).unwrap();
     let LastHop::Bridge(bridge) = &home.hop else { panic!("there is no bridge") };
     assert_eq!((bridge.queue.limit, bridge.station_queue.limit), (100, 350));
-    let (params, stations) = home.medium().unwrap();
+    let (params, stations) = home.medium();
     let costs = params.bridge.unwrap();
     assert_eq!((costs.time(1500).as_nanos() / 1000, costs.half_duplex), (2399, false));
     assert_eq!((params.queue_limit, stations[0].queue_limit), (100, 350));
@@ -254,7 +263,7 @@ fn a_kind_changed_by_set_leaves_the_old_kinds_keys_behind() {
 fn a_b_station_in_a_g_home_turns_protection_on() {
     let home = schema(&["station.N0.standard=802.11b", "station.N0.rate=none"]);
     assert!(wifi(&home).protection);
-    assert!(schema(&["wifi.protection=true"]).medium().unwrap().0.protection);
+    assert!(schema(&["wifi.protection=true"]).medium().0.protection);
     let station = parse(&small_wifi(""), &["station.S.count=2", "station.S.2.standard=802.11b"]).unwrap();
     assert!(wifi(&station).protection);
     assert_eq!((station.stations[0].rate, station.stations[1].rate), (Rate::OFDM_54, Rate::DSSS_11));
@@ -278,11 +287,11 @@ fn clamp_has_a_capacity_and_stands_alone() {
 #[test]
 fn mac_settings_of_the_controller_override_those_of_the_air() {
     let home = schema(&["control.mac.attempts=2", "control.mac.limit=9"]);
-    let (params, stations) = home.medium().unwrap();
+    let (params, stations) = home.medium();
     assert_eq!((params.attempts, params.short_attempts, params.queue_limit), (2, Some(2), 9));
     assert_eq!((params.realtime_attempts, stations[0].queue_limit), (None, 50));
     let home = schema(&["control.mac.realtime_attempts=2"]);
-    let (params, _) = home.medium().unwrap();
+    let (params, _) = home.medium();
     assert_eq!((params.attempts, params.short_attempts, params.realtime_attempts), (4, Some(4), Some(2)));
     let realtime: Vec<bool> = home.flows.iter().map(|flow| flow.kind.is_realtime()).collect();
     assert_eq!(realtime, [true, true, true, true, true, false], "all but the download");
@@ -329,7 +338,7 @@ fn every_kind_of_queue_stands_in_the_schema_with_its_keys_and_their_defaults() {
 #[test]
 fn keys_of_a_queue_reach_the_medium() {
     let chap = "queue = { kind = \"chap\", increment = \"2ms\", flow = \"hosts\" }\nstation_queue = { kind = \"drr\" }";
-    let (params, stations) = parse(&small_wifi(chap), &[]).unwrap().medium().unwrap();
+    let (params, stations) = parse(&small_wifi(chap), &[]).unwrap().medium();
     let Discipline::Chap(credit, flow) = params.queue else { panic!("{:?}", params.queue) };
     assert_eq!((credit.increment, credit.burst, flow), (Span::from_millis(2), 16, FlowKind::Hosts));
     assert_eq!(stations[0].queue.name(), "drr");
