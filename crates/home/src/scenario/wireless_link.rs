@@ -36,6 +36,8 @@ impl WirelessLink {
         let limit = self.buffer_for(one_way + one_way, Bytes(largest.unwrap_or(LARGEST_PACKET)));
         for queue in [&mut self.queue, &mut self.station_queue] {
             queue.limit = if queue.limit == UNNAMED { limit } else { queue.limit };
+            // ns-2's DropTail refuses what would make its length the limit.
+            queue.limit = if self.ns2 { queue.limit.max(2) - 1 } else { queue.limit };
         }
     }
 

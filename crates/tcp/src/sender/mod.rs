@@ -27,7 +27,7 @@ mod rtt;
 
 use lasthop_core::units::{BitRate, Time};
 
-use crate::cc::{AckEvent, CongestionControl, Recovery, Window};
+use crate::cc::{AckEvent, CongestionControl, MIN_SSTHRESH, Recovery, Window};
 use crate::segment::{Ack, Segment};
 use flight::Flight;
 use rtt::RttEstimator;
@@ -139,7 +139,7 @@ impl Sender {
             right_edge: 0,
             flight: Flight::new(params.mss),
             sacking: false,
-            rtt: RttEstimator::new(params.min_rto),
+            rtt: RttEstimator::new(params.min_rto, params.conduct == Conduct::Ns2),
             timer: None,
             probes: 0,
             probe_due: false,
@@ -302,6 +302,9 @@ impl Sender {
         if tries > 1 {
             self.rtt.after_lost_syn();
             self.window.cwnd = 1.0;
+            if self.params.conduct == Conduct::Ns2 {
+                self.window.ssthresh = MIN_SSTHRESH;
+            }
         } else {
             self.rtt.sample(now, sent_at);
         }
@@ -356,6 +359,6 @@ impl Sender {
     }
 
     fn restart_timer(&mut self, now: Time) {
-        self.timer = (self.outstanding() > 0).then(|| now + self.rtt.rto());
+        self.timer = (self.outstanding() > 0).then(|| self.rtt.due(now));
     }
 }

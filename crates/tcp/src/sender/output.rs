@@ -21,7 +21,7 @@ impl Sender {
             self.rtt.back_off();
         }
         self.stage = Stage::Opening { sent_at: now, tries };
-        self.timer = Some(now + self.rtt.rto());
+        self.timer = Some(self.rtt.due(now));
         Some(Segment { offset: 0, bytes: 0, syn: true, fin: false, again: tries > 1 })
     }
 
@@ -57,7 +57,7 @@ impl Sender {
 
     fn send_new(&mut self, now: Time, bytes: u32) -> Segment {
         if self.outstanding() == 0 || self.timer.is_none() {
-            self.timer = Some(now + self.rtt.rto());
+            self.timer = Some(self.rtt.due(now));
         }
         self.probes = 0;
         self.probe_due = false;
@@ -97,7 +97,7 @@ impl Sender {
     pub(super) fn sent_again(&mut self, now: Time, record: Record) -> Segment {
         self.counts.retransmitted += 1;
         if self.timer.is_none() {
-            self.timer = Some(now + self.rtt.rto());
+            self.timer = Some(self.rtt.due(now));
         }
         let fin = self.is_end(record.offset + u64::from(record.bytes));
         Segment { offset: record.offset, bytes: record.bytes, syn: false, fin, again: true }

@@ -13,8 +13,11 @@ pub enum Conduct {
     #[default]
     Rfc,
     /// The window always grows; a repeated timeout makes the threshold 2; thresholds are whole segments, rounded down,
-    /// while the window keeps its fraction; the acknowledgment that ends fast recovery grows the window like any other; a
-    /// partial one that takes away more than duplicates have added lowers the window itself; Reno halves once per window.
+    /// while the window keeps its fraction, and the floor of 2 is theirs alone (halving leaves a window of down to 1);
+    /// the acknowledgment that ends fast recovery grows the window like any other; a partial one that takes away more
+    /// than duplicates have added lowers the window itself; Reno halves once per window; the first timeout is 3 s, a lost
+    /// SYN makes the threshold 2, too, and after four timeouts in a row the round trip is measured from the start; when a
+    /// timer and something else fall on one instant, their order is as good as random.
     Ns2,
 }
 

@@ -29,7 +29,7 @@ use lasthop_core::units::Time;
 
 use super::flight::Learned;
 use super::{Conduct, Phase, Sender, Stage};
-use crate::cc::{AckEvent, LossEvent, Recovery};
+use crate::cc::{AckEvent, LossEvent, MIN_SSTHRESH, Recovery};
 use crate::segment::Segment;
 
 /// So many duplicates tell a loss (RFC 5681).
@@ -97,6 +97,9 @@ impl Sender {
         let loss = self.loss();
         self.control.on_loss(&mut self.window, &loss);
         self.round_threshold();
+        if self.as_ns2() && self.window.cwnd == MIN_SSTHRESH {
+            self.window.cwnd = (loss.flight / 2.0).clamp(1.0, MIN_SSTHRESH);
+        }
         self.counts.fast_retransmits += 1;
         self.recover = Some(self.next);
         self.by_timeout = false;
@@ -201,7 +204,7 @@ impl Sender {
         self.inflation = 0;
         self.resend_front = false;
         self.flight.give_up_all();
-        self.timer = Some(now + self.rtt.rto());
+        self.timer = Some(self.rtt.due(now));
         self.update_allowance();
     }
 

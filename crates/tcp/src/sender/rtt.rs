@@ -23,12 +23,15 @@ const MAX_RTO: Span = Span::from_secs(60);
 const INITIAL_RTO: Span = Span::from_secs(1);
 /// After a handshake that needed its timer (RFC 6298 rule 5.7).
 const RTO_AFTER_LOST_SYN: Span = Span::from_secs(3);
+/// After so many doublings in a row ns-2, as BSD, measures from the start (RFC 6298 section 5 allows it).
+const NS2_FORGETS: u32 = 4;
 /// 2^6 times any timeout of a second reaches the maximum, and 200 ms nearly; as ns-2.
 const MAX_BACKOFF: u32 = 9;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RttEstimator {
     min_rto: Span,
+    ns2: bool,
     /// Smoothed; none before the first sample.
     srtt: Option<Span>,
     rttvar: Span,
@@ -43,14 +46,17 @@ pub(super) struct RttEstimator {
 }
 
 impl RttEstimator {
-    pub(super) fn new(min_rto: Span) -> Self {
+    /// `ns2`: the first timeout is 3 s, RFC 2988's.
+    pub(super) fn new(min_rto: Span, ns2: bool) -> Self {
+        let initial = if ns2 { RTO_AFTER_LOST_SYN } else { INITIAL_RTO };
         Self {
             min_rto,
+            ns2,
             srtt: None,
             rttvar: Span::ZERO,
-            base: INITIAL_RTO,
+            base: initial,
             backoff: 0,
-            rto: INITIAL_RTO,
+            rto: initial,
             sampled_at: Time::ZERO,
         }
     }
@@ -89,7 +95,22 @@ impl RttEstimator {
 
     pub(super) fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
+        if self.ns2 && self.backoff >= NS2_FORGETS {
+            self.srtt = None;
+        }
         self.rto = self.backed_off(self.backoff);
+    }
+
+    /// When a timer that starts now expires. In ns-2 times are sums of floating-point numbers: whether 0.2 s end before or
+    /// after something else of the same instant is as good as random, and where round trips are whole packet times it decides
+    /// who finds the last place of a queue.
+    pub(super) fn due(&self, now: Time) -> Time {
+        let at = now + self.rto;
+        if !self.ns2 {
+            return at;
+        }
+        let rounds_up = now.as_nanos().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 63 == 1;
+        if rounds_up { at + Span::from_nanos(1) } else { Time::from_nanos(at.as_nanos() - 1) }
     }
 
     /// The timeout in force.
@@ -119,7 +140,7 @@ mod tests {
     /// 105, RTO = 105 + 190 = 295.
     #[test]
     fn the_timeout_follows_rfc_6298_by_hand() {
-        let mut rtt = RttEstimator::new(Span::from_millis(200));
+        let mut rtt = RttEstimator::new(Span::from_millis(200), false);
         assert_eq!(rtt.rto(), Span::from_secs(1));
         rtt.sample(ms(100), ms(0));
         assert_eq!(rtt.rto(), Span::from_millis(300));
@@ -130,7 +151,7 @@ mod tests {
 
     #[test]
     fn the_minimum_holds_and_backoff_doubles_it_up_to_a_minute() {
-        let mut rtt = RttEstimator::new(Span::from_millis(200));
+        let mut rtt = RttEstimator::new(Span::from_millis(200), false);
         rtt.sample(ms(10), ms(0));
         assert_eq!(rtt.rto(), Span::from_millis(200));
         for doubled in [400, 800, 1600, 3200, 6400, 12_800, 25_600, 51_200, 60_000, 60_000] {
@@ -143,7 +164,7 @@ mod tests {
 
     #[test]
     fn one_sample_per_round_trip_counts() {
-        let mut rtt = RttEstimator::new(Span::from_millis(200));
+        let mut rtt = RttEstimator::new(Span::from_millis(200), false);
         rtt.sample(ms(100), ms(0));
         rtt.sample(ms(101), ms(1));
         assert_eq!(rtt.srtt(), Some(Span::from_millis(100)), "sent before the first was taken");
