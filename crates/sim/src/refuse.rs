@@ -18,6 +18,7 @@ pub fn algorithm(cc: CongestionControl) -> Option<Algorithm> {
         CongestionControl::Westwood => Algorithm::Westwood,
         CongestionControl::WestwoodAbse => Algorithm::WestwoodAbse,
         CongestionControl::Cubic => Algorithm::Cubic,
+        CongestionControl::Vegas => Algorithm::Vegas,
         _ => return None,
     })
 }

@@ -75,3 +75,40 @@ fn a_second_timeout_in_a_row_leaves_the_threshold() {
         assert_eq!(after_a_loss(cc, more).snapshot().ssthresh, once.ssthresh, "{cc:?}");
     }
 }
+
+/// Three quarters of the 13 that are outstanding.
+#[test]
+fn vegas_leaves_three_quarters() {
+    let snapshot = after_a_loss(Algorithm::Vegas, "").snapshot();
+    assert_eq!((snapshot.cwnd, snapshot.ssthresh), (0.75 * snapshot_of_forty().floor(), snapshot.cwnd));
+}
+
+/// Where Vegas stands before the loss: its round trips are 100 ms at first and more as the window queues.
+fn snapshot_of_forty() -> f64 {
+    let mut script = String::from("0 ms: poll -> syn\n100 ms: syn-ack -> sends 0..9\n");
+    for number in 1..=40 {
+        writeln!(script, "{} ms: ack {number} -> anything", 190 + 10 * number).expect("a string");
+    }
+    play(SenderParams { initial_window: 10, initial_ssthresh: Some(10.0), ..plain(Algorithm::Vegas) }, &script)
+        .snapshot()
+        .cwnd
+}
+
+/// One duplicate is enough for Vegas when the segment is overdue: SRTT 100 ms and RTTVAR 50 ms after the handshake, then
+/// 17/16 (100 + 2 x 37.5) = 186 ms.
+#[test]
+fn vegas_believes_a_duplicate_when_the_segment_is_overdue() {
+    let script = "
+        0 ms: poll -> syn
+        100 ms: syn-ack -> sends 0..3
+        200 ms: ack 1 -> sends 4..5
+        # segment 1 was sent 105 ms ago
+        205 ms: ack 1 -> open
+        # and now 190 ms ago
+        290 ms: ack 1 -> resends 1; recovering
+        ";
+    let params = |cc| SenderParams { initial_window: 4, ..plain(cc) };
+    play(params(Algorithm::Vegas), script);
+    let newreno = script.replace("resends 1; recovering", "open");
+    play(params(Algorithm::NewReno), &newreno);
+}
