@@ -19,6 +19,8 @@ pub fn algorithm(cc: CongestionControl) -> Option<Algorithm> {
         CongestionControl::WestwoodAbse => Algorithm::WestwoodAbse,
         CongestionControl::Cubic => Algorithm::Cubic,
         CongestionControl::Vegas => Algorithm::Vegas,
+        CongestionControl::WestwoodPlus => Algorithm::WestwoodPlus,
+        CongestionControl::Aimd => Algorithm::Aimd,
         _ => return None,
     })
 }

@@ -38,6 +38,21 @@ fn westwood_falls_back_to_the_pipe() {
     assert!((sender.snapshot().cwnd - 10.0).abs() < 0.1);
 }
 
+/// The same by a sample per round trip: the first ends at 300 ms, and each has ten ACKs in 100 ms.
+#[test]
+fn westwood_plus_falls_back_to_the_pipe() {
+    let sender = after_a_loss(Algorithm::WestwoodPlus, "");
+    assert!((sender.snapshot().ssthresh - 10.0).abs() < 1.1, "{:?}", sender.snapshot());
+    assert_eq!(sender.snapshot().cwnd, sender.snapshot().ssthresh);
+}
+
+/// Forty ACKs at the pace of 0.31 per window make 10 into 11.2: eleven are outstanding, and 0.875 of them stay.
+#[test]
+fn aimd_leaves_what_it_is_told_to() {
+    let snapshot = after_a_loss(Algorithm::Aimd, "").snapshot();
+    assert_eq!((snapshot.cwnd, snapshot.ssthresh), (0.875 * 11.0, 0.875 * 11.0));
+}
+
 /// The same, with the sample window shorter than the round trip by what queues.
 #[test]
 fn westwood_abse_falls_back_to_about_the_pipe() {

@@ -6,6 +6,7 @@
 
 mod aimd;
 mod cubic;
+mod gaimd;
 mod hystart;
 mod newreno;
 mod reno;
@@ -13,12 +14,15 @@ mod tahoe;
 mod vegas;
 mod westwood;
 mod westwood_abse;
+mod westwood_plus;
 
 use std::fmt;
 
 use lasthop_core::units::{Span, Time};
 
-use crate::sender::Conduct;
+use crate::sender::SenderParams;
+
+pub use gaimd::Aimd;
 
 /// The laws there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -38,14 +42,27 @@ pub enum Algorithm {
     Cubic,
     /// Round trips tell what queues, before anything is lost.
     Vegas,
+    /// Westwood with a bandwidth sample per round trip.
+    WestwoodPlus,
+    /// [`Aimd`]: additive increase and multiplicative decrease by any two numbers.
+    Aimd,
 }
 
 impl Algorithm {
     /// All, in the order of the sheet.
-    pub const ALL: [Self; 7] =
-        [Self::Tahoe, Self::Reno, Self::NewReno, Self::Westwood, Self::WestwoodAbse, Self::Cubic, Self::Vegas];
+    pub const ALL: [Self; 9] = [
+        Self::Tahoe,
+        Self::Reno,
+        Self::NewReno,
+        Self::Westwood,
+        Self::WestwoodAbse,
+        Self::Cubic,
+        Self::Vegas,
+        Self::WestwoodPlus,
+        Self::Aimd,
+    ];
 
-    pub(crate) fn control(self, conduct: Conduct) -> Box<dyn CongestionControl> {
+    pub(crate) fn control(self, params: &SenderParams) -> Box<dyn CongestionControl> {
         match self {
             Self::Tahoe => Box::new(tahoe::Tahoe),
             Self::Reno => Box::new(reno::Reno),
@@ -53,7 +70,9 @@ impl Algorithm {
             Self::Westwood => Box::<westwood::Westwood>::default(),
             Self::WestwoodAbse => Box::<westwood_abse::WestwoodAbse>::default(),
             Self::Cubic => Box::<cubic::Cubic>::default(),
-            Self::Vegas => vegas::control(conduct),
+            Self::Vegas => vegas::control(params.conduct),
+            Self::WestwoodPlus => westwood_plus::control(params.conduct),
+            Self::Aimd => Box::new(gaimd::Gaimd(params.aimd)),
         }
     }
 }

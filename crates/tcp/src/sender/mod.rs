@@ -129,7 +129,7 @@ impl Sender {
     #[must_use]
     pub fn new(params: SenderParams) -> Self {
         let params = SenderParams { mss: params.mss.max(1), initial_window: params.initial_window.max(1), ..params };
-        let control = params.cc.control(params.conduct);
+        let control = params.cc.control(&params);
         Self {
             style: control.recovery(),
             watched: control.watches(),
