@@ -3,7 +3,7 @@
 use lasthop_core::units::{Span, Time};
 use lasthop_home::report::TcpReport;
 use lasthop_home::scenario::Ftp;
-use lasthop_tcp::{Ack, Algorithm, Receiver, ReceiverParams, SackBlocks, Segment, Sender, SenderParams};
+use lasthop_tcp::{Ack, Aimd, Algorithm, Receiver, ReceiverParams, SackBlocks, Segment, Sender, SenderParams};
 
 use crate::control;
 use crate::packet::{Sacks, SimPacket, flag};
@@ -50,6 +50,7 @@ impl Connection {
             initial_window: tcp.initial_window,
             bytes: ftp.bytes.map(|bytes| bytes.0),
             fed,
+            aimd: Aimd { increase: tcp.aimd.0, decrease: tcp.aimd.1 },
             ..habits
         });
         Self {

@@ -18,6 +18,9 @@ pub fn algorithm(cc: CongestionControl) -> Option<Algorithm> {
         CongestionControl::Westwood => Algorithm::Westwood,
         CongestionControl::WestwoodAbse => Algorithm::WestwoodAbse,
         CongestionControl::Cubic => Algorithm::Cubic,
+        CongestionControl::Vegas => Algorithm::Vegas,
+        CongestionControl::WestwoodPlus => Algorithm::WestwoodPlus,
+        CongestionControl::Aimd => Algorithm::Aimd,
         _ => return None,
     })
 }

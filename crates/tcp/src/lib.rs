@@ -11,7 +11,7 @@ mod receiver;
 mod segment;
 mod sender;
 
-pub use cc::Algorithm;
+pub use cc::{Aimd, Algorithm};
 pub use receiver::{Clamp, ClampParams, Receiver, ReceiverParams};
 pub use segment::{Ack, SackBlocks, Segment};
 pub use sender::{Conduct, Sender, SenderParams, SenderSnapshot};

@@ -25,7 +25,9 @@ fn with_blocks_every_law_fills_the_link_as_far_as_its_cut_lets_it() {
         let expected = match cc {
             Algorithm::Tahoe => 0.6..0.9,
             Algorithm::Reno | Algorithm::NewReno => 0.85..0.97,
-            Algorithm::Westwood | Algorithm::WestwoodAbse | Algorithm::Cubic => 0.93..1.0,
+            // Its estimate is a mean of the last ten round trips or so, which slow start keeps low.
+            Algorithm::WestwoodPlus => 0.85..1.0,
+            _ => 0.93..1.0,
         };
         assert!(expected.contains(&with), "{cc:?}: {with}");
         assert!(without <= with + 0.01, "{cc:?}: blocks help, {without} {with}");

@@ -38,6 +38,21 @@ fn westwood_falls_back_to_the_pipe() {
     assert!((sender.snapshot().cwnd - 10.0).abs() < 0.1);
 }
 
+/// The same by a sample per round trip: the first ends at 300 ms, and each has ten ACKs in 100 ms.
+#[test]
+fn westwood_plus_falls_back_to_the_pipe() {
+    let sender = after_a_loss(Algorithm::WestwoodPlus, "");
+    assert!((sender.snapshot().ssthresh - 10.0).abs() < 1.1, "{:?}", sender.snapshot());
+    assert_eq!(sender.snapshot().cwnd, sender.snapshot().ssthresh);
+}
+
+/// Forty ACKs at the pace of 0.31 per window make 10 into 11.2: eleven are outstanding, and 0.875 of them stay.
+#[test]
+fn aimd_leaves_what_it_is_told_to() {
+    let snapshot = after_a_loss(Algorithm::Aimd, "").snapshot();
+    assert_eq!((snapshot.cwnd, snapshot.ssthresh), (0.875 * 11.0, 0.875 * 11.0));
+}
+
 /// The same, with the sample window shorter than the round trip by what queues.
 #[test]
 fn westwood_abse_falls_back_to_about_the_pipe() {
@@ -74,4 +89,41 @@ fn a_second_timeout_in_a_row_leaves_the_threshold() {
         let more = "2000 ms: poll -> anything\n60000 ms: poll -> anything; cwnd 1; timeouts 2";
         assert_eq!(after_a_loss(cc, more).snapshot().ssthresh, once.ssthresh, "{cc:?}");
     }
+}
+
+/// Three quarters of the 13 that are outstanding.
+#[test]
+fn vegas_leaves_three_quarters() {
+    let snapshot = after_a_loss(Algorithm::Vegas, "").snapshot();
+    assert_eq!((snapshot.cwnd, snapshot.ssthresh), (0.75 * snapshot_of_forty().floor(), snapshot.cwnd));
+}
+
+/// Where Vegas stands before the loss: its round trips are 100 ms at first and more as the window queues.
+fn snapshot_of_forty() -> f64 {
+    let mut script = String::from("0 ms: poll -> syn\n100 ms: syn-ack -> sends 0..9\n");
+    for number in 1..=40 {
+        writeln!(script, "{} ms: ack {number} -> anything", 190 + 10 * number).expect("a string");
+    }
+    play(SenderParams { initial_window: 10, initial_ssthresh: Some(10.0), ..plain(Algorithm::Vegas) }, &script)
+        .snapshot()
+        .cwnd
+}
+
+/// One duplicate is enough for Vegas when the segment is overdue: SRTT 100 ms and RTTVAR 50 ms after the handshake, then
+/// 17/16 (100 + 2 x 37.5) = 186 ms.
+#[test]
+fn vegas_believes_a_duplicate_when_the_segment_is_overdue() {
+    let script = "
+        0 ms: poll -> syn
+        100 ms: syn-ack -> sends 0..3
+        200 ms: ack 1 -> sends 4..5
+        # segment 1 was sent 105 ms ago
+        205 ms: ack 1 -> open
+        # and now 190 ms ago
+        290 ms: ack 1 -> resends 1; recovering
+        ";
+    let params = |cc| SenderParams { initial_window: 4, ..plain(cc) };
+    play(params(Algorithm::Vegas), script);
+    let newreno = script.replace("resends 1; recovering", "open");
+    play(params(Algorithm::NewReno), &newreno);
 }

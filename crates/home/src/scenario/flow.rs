@@ -101,7 +101,7 @@ pub enum FrameSource {
 }
 
 /// What a TCP sender and its receiver are set to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tcp {
     /// Congestion control.
     pub cc: CongestionControl,
@@ -117,10 +117,12 @@ pub struct Tcp {
     pub window: Option<u32>,
     /// Payload of a segment before options.
     pub mss: Bytes,
+    /// What `aimd` adds per round trip, segments, and the share of its window that it keeps at a loss.
+    pub aimd: (f64, f64),
 }
 
 /// Kind `ftp`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ftp {
     /// Ends after so many bytes; `None`: at `stop`.
     pub bytes: Option<Bytes>,
@@ -129,7 +131,7 @@ pub struct Ftp {
 }
 
 /// Kind `web`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Web {
     /// Which page (the CHAP paper's table 1).
     pub page: Page,
@@ -264,13 +266,15 @@ impl Kind {
 const COMMON: [&str; 8] = ["name", "from", "to", "kind", "start", "start_within", "stop", "count"];
 
 /// Every key that some kind of flow has beyond the common ones.
-const OF_KINDS: [&str; 14] = [
+const OF_KINDS: [&str; 16] = [
     "trace",
     "rate",
     "size",
     "every",
     "bytes",
     "cc",
+    "increase",
+    "decrease",
     "sack",
     "ecn",
     "delayed_ack",
@@ -281,6 +285,10 @@ const OF_KINDS: [&str; 14] = [
     "connections",
 ];
 
+/// The keys of a kind that is carried by TCP.
+const OF_TCP: [&str; 9] =
+    ["cc", "increase", "decrease", "sack", "ecn", "delayed_ack", "initial_window", "window", "mss"];
+
 const KINDS: [&str; 11] =
     ["game-server", "game-client", "audio", "voip", "video", "video-chat", "ftp", "cbr", "web", "quic", "poisson"];
 
@@ -290,12 +298,13 @@ pub(crate) fn keys_of_kind(kind: &str) -> Option<Vec<&'static str>> {
         "game-server" | "game-client" | "audio" | "voip" => &["size", "every"],
         "cbr" | "poisson" => &["rate", "size"],
         "video" | "video-chat" => &["trace", "rate"],
-        "ftp" => &["bytes", "cc", "sack", "ecn", "delayed_ack", "initial_window", "window", "mss"],
-        "web" => &["page", "connections", "cc", "sack", "ecn", "delayed_ack", "initial_window", "window", "mss"],
+        "ftp" => &["bytes"],
+        "web" => &["page", "connections"],
         "quic" => &["bytes", "cc", "initial_window"],
         _ => return None,
     };
-    Some(COMMON.iter().chain(own).copied().collect())
+    let tcp: &[&'static str] = if matches!(kind, "ftp" | "web") { &OF_TCP } else { &[] };
+    Some(COMMON.iter().chain(own).chain(tcp).copied().collect())
 }
 
 /// Smallest IP packet over UDP: 20 bytes of IPv4, 8 of UDP.
@@ -404,8 +413,18 @@ fn tcp(flow: &Reader<'_>) -> Result<Tcp, ScenarioError> {
     if !(88..=LARGEST_PACKET - 40).contains(&mss.0) {
         return Err(flow.wrong("mss", format!("{mss} is no segment of a {LARGEST_PACKET}B packet; write 88B to 1460B")));
     }
+    let cc = flow.choice("cc", &CongestionControl::WORDS)?.unwrap_or(CongestionControl::Cubic);
+    if let Some(key) = ["increase", "decrease"].into_iter().find(|key| cc != CongestionControl::Aimd && flow.has(key)) {
+        return Err(flow.wrong(key, "is a number of cc = \"aimd\""));
+    }
+    // The friendly pair of the general AIMD.
+    let aimd = (
+        flow.number("increase", 0.01..=100.0)?.unwrap_or(0.31),
+        flow.number("decrease", 0.01..=0.99)?.unwrap_or(0.875),
+    );
     Ok(Tcp {
-        cc: flow.choice("cc", &CongestionControl::WORDS)?.unwrap_or(CongestionControl::Cubic),
+        cc,
+        aimd,
         sack: flow.flag("sack")?.unwrap_or(true),
         ecn: flow.flag("ecn")?.unwrap_or(false),
         delayed_ack: flow.flag("delayed_ack")?.unwrap_or(true),

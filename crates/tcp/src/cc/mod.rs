@@ -6,16 +6,23 @@
 
 mod aimd;
 mod cubic;
+mod gaimd;
 mod hystart;
 mod newreno;
 mod reno;
 mod tahoe;
+mod vegas;
 mod westwood;
 mod westwood_abse;
+mod westwood_plus;
 
 use std::fmt;
 
 use lasthop_core::units::{Span, Time};
+
+use crate::sender::SenderParams;
+
+pub use gaimd::Aimd;
 
 /// The laws there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -33,14 +40,29 @@ pub enum Algorithm {
     WestwoodAbse,
     /// RFC 9438.
     Cubic,
+    /// Round trips tell what queues, before anything is lost.
+    Vegas,
+    /// Westwood with a bandwidth sample per round trip.
+    WestwoodPlus,
+    /// [`Aimd`]: additive increase and multiplicative decrease by any two numbers.
+    Aimd,
 }
 
 impl Algorithm {
     /// All, in the order of the sheet.
-    pub const ALL: [Self; 6] =
-        [Self::Tahoe, Self::Reno, Self::NewReno, Self::Westwood, Self::WestwoodAbse, Self::Cubic];
+    pub const ALL: [Self; 9] = [
+        Self::Tahoe,
+        Self::Reno,
+        Self::NewReno,
+        Self::Westwood,
+        Self::WestwoodAbse,
+        Self::Cubic,
+        Self::Vegas,
+        Self::WestwoodPlus,
+        Self::Aimd,
+    ];
 
-    pub(crate) fn control(self) -> Box<dyn CongestionControl> {
+    pub(crate) fn control(self, params: &SenderParams) -> Box<dyn CongestionControl> {
         match self {
             Self::Tahoe => Box::new(tahoe::Tahoe),
             Self::Reno => Box::new(reno::Reno),
@@ -48,6 +70,9 @@ impl Algorithm {
             Self::Westwood => Box::<westwood::Westwood>::default(),
             Self::WestwoodAbse => Box::<westwood_abse::WestwoodAbse>::default(),
             Self::Cubic => Box::<cubic::Cubic>::default(),
+            Self::Vegas => vegas::control(params.conduct),
+            Self::WestwoodPlus => westwood_plus::control(params.conduct),
+            Self::Aimd => Box::new(gaimd::Gaimd(params.aimd)),
         }
     }
 }
@@ -87,11 +112,34 @@ pub(crate) struct AckEvent {
     pub limited: bool,
 }
 
+/// How far a sender is when something new is acknowledged, for the laws that ask for it: offsets into the stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Progress {
+    pub now: Time,
+    /// Everything below is acknowledged.
+    pub una: u64,
+    /// What goes out next: the lowest byte never sent, or after a timeout the lowest not sent since.
+    pub next: u64,
+    /// Payload of a full segment.
+    pub mss: f64,
+    /// Round trip of the newest segment acknowledged in order, if it was sent once.
+    pub rtt: Option<Span>,
+}
+
+impl Progress {
+    /// Segments.
+    pub(crate) fn outstanding(&self) -> f64 {
+        self.next.saturating_sub(self.una) as f64 / self.mss
+    }
+}
+
 /// A loss, however detected.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LossEvent {
     /// Outstanding when it was noticed, not more than the congestion window, segments.
     pub flight: f64,
+    /// What is lost had been sent again.
+    pub again: bool,
 }
 
 /// What follows three duplicate acknowledgments when the receiver reports no blocks.
@@ -103,6 +151,8 @@ pub(crate) enum Recovery {
     Reno,
     /// Until all that was outstanding is acknowledged.
     NewReno,
+    /// The same, and one duplicate is enough when the segment is overdue. With ns-2's conduct: `sender::vegas`.
+    Vegas,
 }
 
 /// One law. Windows are given, so that a law keeps only what is its own.
@@ -110,6 +160,17 @@ pub(crate) trait CongestionControl: fmt::Debug + Send {
     fn recovery(&self) -> Recovery {
         Recovery::NewReno
     }
+
+    /// Wants [`on_progress`](Self::on_progress).
+    fn watches(&self) -> bool {
+        false
+    }
+
+    /// The handshake is over, and its last try took `rtt`; `window` is the initial one.
+    fn on_open(&mut self, _now: Time, _rtt: Span, _window: &mut Window) {}
+
+    /// Something new was acknowledged, before the others are called.
+    fn on_progress(&mut self, _progress: &Progress) {}
 
     /// Every acknowledgment, duplicates too, before the others are called.
     fn on_feedback(&mut self, _window: &Window, _ack: &AckEvent) {}

@@ -24,13 +24,15 @@ mod output;
 mod params;
 mod recovery;
 mod rtt;
+mod vegas;
 
 use lasthop_core::units::{BitRate, Time};
 
-use crate::cc::{AckEvent, CongestionControl, MIN_SSTHRESH, Recovery, Window};
+use crate::cc::{AckEvent, CongestionControl, MIN_SSTHRESH, Progress, Recovery, Window};
 use crate::segment::{Ack, Segment};
 use flight::Flight;
 use rtt::RttEstimator;
+use vegas::Fine;
 
 pub use params::{Conduct, SenderParams, SenderSnapshot};
 
@@ -67,6 +69,10 @@ pub struct Sender {
     control: Box<dyn CongestionControl>,
     style: Recovery,
     window: Window,
+    /// The law wants to know how far the sender is.
+    watched: bool,
+    /// Vegas as in ns-2.
+    fine: Option<Box<Fine>>,
     stage: Stage,
     phase: Phase,
     /// End of the stream.
@@ -123,9 +129,11 @@ impl Sender {
     #[must_use]
     pub fn new(params: SenderParams) -> Self {
         let params = SenderParams { mss: params.mss.max(1), initial_window: params.initial_window.max(1), ..params };
-        let control = params.cc.control();
+        let control = params.cc.control(&params);
         Self {
             style: control.recovery(),
+            watched: control.watches(),
+            fine: (control.recovery() == Recovery::Vegas && params.conduct == Conduct::Ns2).then(Box::default),
             control,
             window: Window {
                 cwnd: f64::from(params.initial_window),
@@ -177,6 +185,8 @@ impl Sender {
         }
         if ack.offset > self.una {
             self.on_new(now, ack.offset, learned);
+        } else if self.fine.is_some() {
+            self.on_duplicate_as_vegas(now);
         } else if self.outstanding() > 0 {
             self.on_duplicate(now, learned);
         }
@@ -308,10 +318,18 @@ impl Sender {
         } else {
             self.rtt.sample(now, sent_at);
         }
+        let rtt = now.since(sent_at);
+        if let Some(fine) = &mut self.fine {
+            fine.on_open(rtt);
+        }
+        self.control.on_open(now, rtt, &mut self.window);
         self.update_allowance();
     }
 
     fn on_new(&mut self, now: Time, offset: u64, sacked: flight::Learned) {
+        if self.fine.is_some() {
+            return self.on_new_as_vegas(now, offset);
+        }
         let acked = offset - self.una;
         let in_order = self.flight.acknowledge(offset);
         self.una = offset;
@@ -320,6 +338,9 @@ impl Sender {
         let sent_at = if in_order.again || sacked.again { None } else { in_order.sent_at.max(sacked.sent_at) };
         let mss = u64::from(self.params.mss);
         let segments = if acked == mss { 1.0 } else { acked as f64 / mss as f64 };
+        if self.watched {
+            self.report_progress(now, sent_at);
+        }
         let event = self.feedback(now, segments, sent_at);
         match self.phase {
             Phase::Recovery { partial } => self.on_new_in_recovery(&event, acked, partial),
@@ -352,6 +373,15 @@ impl Sender {
         };
         self.control.on_feedback(&self.window, &event);
         event
+    }
+
+    /// Tells the law how far the sender is.
+    #[inline(never)]
+    fn report_progress(&mut self, now: Time, sent_at: Option<Time>) {
+        let (una, mss) = (self.una, f64::from(self.params.mss));
+        let next = if self.phase == Phase::Resending { una + self.flight.pipe() } else { self.next };
+        let rtt = sent_at.map(|sent_at| now.since(sent_at));
+        self.control.on_progress(&Progress { now, una, next, mss, rtt });
     }
 
     fn outstanding(&self) -> u64 {

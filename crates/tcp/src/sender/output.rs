@@ -39,6 +39,9 @@ impl Sender {
 
     /// RFC 3042: a segment for each of the first two duplicates. With blocks `pipe` shrinks instead.
     fn limited_transmit(&self) -> i64 {
+        if self.fine.is_some() {
+            return self.held_as_vegas();
+        }
         let due = self.params.limited_transmit && !self.sacking && self.dup_acks < DUP_ACKS;
         if due { i64::from(self.dup_acks) * i64::from(self.params.mss) } else { 0 }
     }

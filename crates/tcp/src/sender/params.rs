@@ -2,7 +2,7 @@
 
 use lasthop_core::units::{BitRate, Span};
 
-use crate::cc::Algorithm;
+use crate::cc::{Aimd, Algorithm};
 
 /// Where ns-2.35's `Agent/TCP` family departs from the RFCs, seen by running it beside this sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -45,6 +45,8 @@ pub struct SenderParams {
     pub min_rto: Span,
     /// The first two duplicate ACKs release a segment each (RFC 3042; ns-2 `singledup_`).
     pub limited_transmit: bool,
+    /// What [`Algorithm::Aimd`] adds per round trip and keeps at a loss.
+    pub aimd: Aimd,
     /// Whose word counts where the RFCs and ns-2 differ.
     pub conduct: Conduct,
 }
@@ -61,6 +63,7 @@ impl Default for SenderParams {
             fed: false,
             min_rto: Span::from_millis(200),
             limited_transmit: true,
+            aimd: Aimd::default(),
             conduct: Conduct::Rfc,
         }
     }

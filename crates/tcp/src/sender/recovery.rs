@@ -49,7 +49,7 @@ impl Sender {
             Phase::Recovery { .. } => self.mark_lost(),
             Phase::Open if self.sacking => self.look_for_losses(now),
             Phase::Open | Phase::Resending => {
-                if self.dup_acks == DUP_ACKS && self.may_recover() {
+                if (self.dup_acks == DUP_ACKS || self.is_overdue(now)) && self.may_recover() {
                     self.enter_recovery(now);
                 }
             }
@@ -75,7 +75,7 @@ impl Sender {
         }
     }
 
-    fn may_recover(&self) -> bool {
+    pub(super) fn may_recover(&self) -> bool {
         match self.recover {
             None => true,
             Some(recover) if self.sacking => self.una >= recover,
@@ -88,9 +88,10 @@ impl Sender {
         self.style == Recovery::Reno && !self.by_timeout && !self.as_ns2()
     }
 
-    fn loss(&self) -> LossEvent {
+    pub(super) fn loss(&self) -> LossEvent {
         let flight = self.outstanding() as f64 / f64::from(self.params.mss);
-        LossEvent { flight: flight.min(self.window.cwnd) }
+        let again = self.flight.front().is_some_and(|first| first.again);
+        LossEvent { flight: flight.min(self.window.cwnd), again }
     }
 
     fn enter_recovery(&mut self, now: Time) {
@@ -108,7 +109,7 @@ impl Sender {
             self.phase = Phase::Resending;
             self.flight.give_up_all();
         } else {
-            self.inflation = if self.sacking { 0 } else { i64::from(DUP_ACKS * self.params.mss) };
+            self.inflation = if self.sacking { 0 } else { i64::from(self.dup_acks * self.params.mss) };
             self.phase = Phase::Recovery { partial: false };
             self.resend_front = !self.flight.front_is_lost() || !self.flight.front_is_resent();
             self.rescue = None;
@@ -163,7 +164,7 @@ impl Sender {
         }
     }
 
-    fn as_ns2(&self) -> bool {
+    pub(super) fn as_ns2(&self) -> bool {
         self.params.conduct == Conduct::Ns2
     }
 
@@ -194,6 +195,9 @@ impl Sender {
             self.control.on_timeout(&mut self.window, &loss);
             self.round_threshold();
         }
+        if let Some(fine) = &mut self.fine {
+            fine.on_timeout(now);
+        }
         self.counts.timeouts += 1;
         self.timeouts_in_row += 1;
         self.rtt.back_off();
@@ -211,6 +215,9 @@ impl Sender {
     /// What goes out again: the first segment at once, then what is lost as the window allows.
     pub(super) fn poll_resend(&mut self, now: Time) -> Option<Segment> {
         if self.resend_front {
+            if self.fine.is_some() && self.outstanding() == 0 {
+                return self.poll_unsent(now);
+            }
             self.resend_front = false;
             let record = self.flight.resend_front(now)?;
             return Some(self.sent_again(now, record));

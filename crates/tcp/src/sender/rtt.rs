@@ -123,6 +123,13 @@ impl RttEstimator {
         (self.base * (1 << doublings.min(MAX_BACKOFF))).min(MAX_RTO)
     }
 
+    /// What Vegas waits for before it believes a single duplicate: 17/16 (SRTT + 2 RTTVAR), without a minimum; none
+    /// before the first sample.
+    pub(super) fn overdue(&self) -> Option<Span> {
+        let wait = self.srtt? + self.rttvar * 2;
+        Some(wait + wait / 16)
+    }
+
     pub(super) fn srtt(&self) -> Option<Span> {
         self.srtt
     }

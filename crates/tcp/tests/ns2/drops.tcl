@@ -5,7 +5,7 @@
 #   ns drops.tcl Newreno 60 "12"
 #
 # Arguments: the agent, how many packets, and which are dropped (counted on the link from 0).
-# 8 Mbit/s, 50 ms one way, 960 + 40 B; the SYN is segment -1 and not counted; the rest is default: window 2 at first, no delayed ACK, minimum RTO 0.2 s.
+# 8 Mbit/s, 50 ms one way, 960 + 40 B (1000 B with Vegas, whose packets have no headers and whose SYN is one of PACKETS); the SYN is segment -1 and not counted; the rest is default: window 2 at first, no delayed ACK, minimum RTO 0.2 s.
 set agent [lindex $argv 0]
 set packets [lindex $argv 1]
 foreach drops [lrange $argv 2 end] {
@@ -20,7 +20,7 @@ foreach drops [lrange $argv 2 end] {
   $ns link-lossmodel $em $a $b
   if {$agent == "Tahoe"} {set tcp [new Agent/TCP]} else {set tcp [new Agent/TCP/$agent]}
   if {$agent == "Sack1"} {set sink [new Agent/TCPSink/Sack1]} else {set sink [new Agent/TCPSink]}
-  $tcp set window_ 1000; $tcp set ssthresh_ 1000; $tcp set packetSize_ 960
+  $tcp set window_ 1000; $tcp set ssthresh_ 1000; $tcp set packetSize_ [expr {$agent == "Vegas" ? 1000 : 960}]
   $ns attach-agent $a $tcp; $ns attach-agent $b $sink; $ns connect $tcp $sink
   set tf [open /tmp/lasthop-ns2-drops.tr w]
   $ns trace-queue $a $b $tf

@@ -1,0 +1,193 @@
+//! Westwood+: Westwood with one bandwidth sample per round trip, which clustered ACKs cannot inflate.
+//!
+//! ```text
+//! per RTT:   b = d / T                       d: segments reported in it, T: how long it was, s      [segments/s]
+//!            s = 0.9 s + 0.1 b
+//! loss:      ssthresh = max(s RTTmin, 2), cwnd = min(cwnd, ssthresh)       timeout: cwnd = 1        [segments]
+//! ```
+//!
+//! Source: Mascolo, Grieco, Ferorelli, Camarda, Piccialli, "Performance evaluation of Westwood+ TCP congestion control",
+//! Performance Evaluation 55 (2004); Grieco and Mascolo, ACM CCR 34 (2004). Counting is Westwood's, growth and recovery are
+//! NewReno's.
+//!
+//! With ns-2's conduct the estimate is Linux's, whose code ns-2's `Agent/TCP/Linux` runs: samples go through two filters of
+//! 7/8, take 50 ms at least, and a timeout forgets RTTmin.
+//!
+//! Ours: a round trip is over when the smoothed one has passed; before the first estimate a loss halves.
+
+use lasthop_core::units::{Span, Time};
+
+use super::westwood::{AckedCount, pipe};
+use super::{AckEvent, CongestionControl, LossEvent, Window, aimd};
+use crate::sender::Conduct;
+
+/// Shortest sample of Linux.
+const LINUX_SHORTEST: Span = Span::from_millis(50);
+
+/// How samples become an estimate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Filter {
+    /// Weight of the past.
+    keep: f64,
+    /// Twice.
+    twice: bool,
+    /// A sample is not shorter.
+    shortest: Span,
+}
+
+const PAPER: Filter = Filter { keep: 0.9, twice: false, shortest: Span::ZERO };
+const LINUX: Filter = Filter { keep: 0.875, twice: true, shortest: LINUX_SHORTEST };
+
+#[derive(Debug)]
+struct WestwoodPlus {
+    filter: Filter,
+    count: AckedCount,
+    /// When the sample under way began.
+    began: Option<Time>,
+    /// Reported since, segments.
+    waiting: f64,
+    /// After the first filter, and after the second, segments/s.
+    estimate: Option<(f64, f64)>,
+    rtt_min: Option<Span>,
+    forget: bool,
+}
+
+pub(super) fn control(conduct: Conduct) -> Box<dyn CongestionControl> {
+    let filter = if conduct == Conduct::Ns2 { LINUX } else { PAPER };
+    let count = AckedCount::default();
+    Box::new(WestwoodPlus { filter, count, began: None, waiting: 0.0, estimate: None, rtt_min: None, forget: false })
+}
+
+impl WestwoodPlus {
+    fn sample(&mut self, sample: f64) {
+        let Filter { keep, twice, .. } = self.filter;
+        let Some((first, second)) = self.estimate else {
+            self.estimate = Some((sample, sample));
+            return;
+        };
+        let first = keep * first + (1.0 - keep) * sample;
+        let second = if twice { keep * second + (1.0 - keep) * first } else { first };
+        self.estimate = Some((first, second));
+    }
+
+    fn threshold(&self, loss: &LossEvent) -> f64 {
+        pipe(self.bandwidth(), self.rtt_min, loss)
+    }
+}
+
+impl CongestionControl for WestwoodPlus {
+    fn on_feedback(&mut self, _window: &Window, ack: &AckEvent) {
+        if let Some(rtt) = ack.rtt {
+            let known = if std::mem::take(&mut self.forget) { None } else { self.rtt_min };
+            self.rtt_min = Some(known.map_or(rtt, |least| least.min(rtt)));
+        }
+        self.waiting += self.count.reported(ack);
+        let Some(began) = self.began else {
+            (self.began, self.waiting) = (Some(ack.now), 0.0);
+            return;
+        };
+        let length = ack.now.since(began);
+        if length >= ack.srtt.max(self.filter.shortest) && length > Span::ZERO {
+            let segments = std::mem::take(&mut self.waiting);
+            self.sample(segments / length.as_secs_f64());
+            self.began = Some(ack.now);
+        }
+    }
+
+    fn bandwidth(&self) -> Option<f64> {
+        self.estimate.map(|(_, second)| second)
+    }
+
+    fn on_ack(&mut self, window: &mut Window, ack: &AckEvent) {
+        aimd::grow(window, ack);
+    }
+
+    fn on_loss(&mut self, window: &mut Window, loss: &LossEvent) {
+        window.ssthresh = self.threshold(loss);
+        window.cwnd = window.cwnd.min(window.ssthresh);
+    }
+
+    fn on_timeout(&mut self, window: &mut Window, loss: &LossEvent) {
+        window.ssthresh = self.threshold(loss);
+        window.cwnd = 1.0;
+        self.forget = self.filter.twice;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn law(filter: Filter) -> WestwoodPlus {
+        let count = AckedCount::default();
+        WestwoodPlus { filter, count, began: None, waiting: 0.0, estimate: None, rtt_min: None, forget: false }
+    }
+
+    /// `each` segments per ACK every 10 ms, for `rounds` round trips of 100 ms.
+    fn feed(law: &mut WestwoodPlus, from: u64, rounds: u64, each: f64) {
+        (1..=rounds * 10).for_each(|n| feed_one(law, from + 10 * n, each));
+    }
+
+    fn feed_one(law: &mut WestwoodPlus, milliseconds: u64, each: f64) {
+        let now = Time::from_nanos(milliseconds * 1_000_000);
+        let rtt = Span::from_millis(100);
+        let window = Window { cwnd: 10.0, ssthresh: 2.0 };
+        let ack = AckEvent { now, acked: each, counted: each, rtt: Some(rtt), srtt: rtt, limited: true };
+        law.on_feedback(&window, &ack);
+    }
+
+    fn near(found: Option<f64>, expected: f64) {
+        assert!(found.is_some_and(|found| (found - expected).abs() < 1e-9), "{found:?} {expected}");
+    }
+
+    /// The first ACK, at 10 ms, begins a sample; ten more until 110 ms are 100 segments/s; twenty until 210 ms are 200, which
+    /// make 0.9 x 100 + 0.1 x 200 = 110.
+    #[test]
+    fn a_round_trip_is_one_sample() {
+        let mut law = law(PAPER);
+        feed(&mut law, 0, 1, 1.0);
+        assert_eq!(law.bandwidth(), None);
+        feed_one(&mut law, 110, 1.0);
+        near(law.bandwidth(), 100.0);
+        feed(&mut law, 110, 1, 2.0);
+        near(law.bandwidth(), 110.0);
+    }
+
+    /// By hand: 0.9 x 100 + 0.1 x 200 = 110; twice 7/8: 100 + 1/8 x 1/8 x 100 = 101.5625.
+    #[test]
+    fn filters_by_hand() {
+        let (mut paper, mut linux) = (law(PAPER), law(LINUX));
+        for law in [&mut paper, &mut linux] {
+            law.sample(100.0);
+            law.sample(200.0);
+        }
+        near(paper.bandwidth(), 110.0);
+        near(linux.bandwidth(), 101.5625);
+    }
+
+    /// A bunch of ten ACKs at the end of each round trip is the same 100 segments/s: Westwood would see thousands.
+    #[test]
+    fn bunched_acks_do_not_inflate_the_estimate() {
+        let mut law = law(PAPER);
+        let rtt = Span::from_millis(100);
+        for round in 0..20 {
+            for n in 0..10 {
+                let now = Time::from_nanos((100 + round * 100) * 1_000_000 + n * 1000);
+                let window = Window { cwnd: 10.0, ssthresh: 2.0 };
+                let ack = AckEvent { now, acked: 1.0, counted: 1.0, rtt: Some(rtt), srtt: rtt, limited: true };
+                law.on_feedback(&window, &ack);
+            }
+        }
+        assert!(law.bandwidth().is_some_and(|found| (found - 100.0).abs() < 2.0), "{:?}", law.bandwidth());
+    }
+
+    /// 100 segments/s x 100 ms.
+    #[test]
+    fn a_loss_falls_back_to_the_pipe() {
+        let mut law = law(PAPER);
+        feed(&mut law, 0, 10, 1.0);
+        let mut window = Window { cwnd: 30.0, ssthresh: f64::INFINITY };
+        law.on_loss(&mut window, &LossEvent { flight: 30.0, again: false });
+        assert!((window.cwnd - 10.0).abs() < 1e-9 && window.ssthresh == window.cwnd, "{window:?}");
+    }
+}
