@@ -20,7 +20,7 @@ use crate::control::WindowControl;
 use crate::options::{Options, Progress};
 use crate::packet::{Sacks, SimPacket, flag};
 use crate::pcap::{Capture, Ends};
-use crate::running::{Play, Route, Running, pairs};
+use crate::running::{Play, Route, Running, feed, pairs};
 use crate::sources::{SourceId, Sources};
 use crate::trace::Tracer;
 use crate::web::{self, Slot};
@@ -46,6 +46,8 @@ enum Target {
     Sender(u32),
     /// The receiver of a flow.
     Receiver(u32),
+    /// The stream that the transport of a flow carries.
+    Feed(u32),
     Controller,
     /// The next of the changes.
     Change,
@@ -99,8 +101,12 @@ impl<'a, 'o> Engine<'a, 'o> {
                 Play::Tcp(_) => targets.extend([Target::Sender(i as u32), Target::Receiver(i as u32)]),
                 Play::Schedule(_) => targets.push(Target::Schedule(i as u32)),
             }
+            let feed = feed(scenario, flow);
+            if feed.is_some() {
+                targets.push(Target::Feed(i as u32));
+            }
             let meter = flow_meter(scenario, flow, Time::ZERO);
-            flows.push(Running { source, stop: Time::ZERO + flow.stop, play, meter });
+            flows.push(Running { source, stop: Time::ZERO + flow.stop, play, feed, meter });
         }
         targets.extend([Target::Controller, Target::Change, Target::Mark]);
         let control = scenario.control.window.as_ref().map(|wanted| WindowControl::new(scenario, wanted));
@@ -159,7 +165,10 @@ impl<'a, 'o> Engine<'a, 'o> {
         // Connections of pages wait to be opened.
         for i in 0..self.flows.len() - self.slots.len() {
             let flow = &self.scenario.flows[i];
-            let Running { source, play, .. } = &mut self.flows[i];
+            let Running { source, play, feed, .. } = &mut self.flows[i];
+            if let Some(at) = feed.as_ref().and_then(|feed| feed.next_deadline()) {
+                self.sources.set(SourceId(source.0 + 2), at);
+            }
             match play {
                 Play::Schedule(schedule) => {
                     if let Some(emission) = schedule.next {
@@ -249,6 +258,7 @@ impl<'a, 'o> Engine<'a, 'o> {
                 self.sources.clear(source);
                 self.answer(now, flow as usize);
             }
+            Target::Feed(flow) => self.on_feed(now, flow as usize, source),
             Target::Controller => {
                 if let Some(control) = &mut self.control {
                     control.on_interval(now);
@@ -357,6 +367,17 @@ impl<'a, 'o> Engine<'a, 'o> {
             connection.sender.stop();
         }
         self.sources.clear(source);
+        self.speak(now, flow);
+    }
+
+    /// A frame of the stream that `flow` carries has arisen.
+    fn on_feed(&mut self, now: Time, flow: usize, source: SourceId) {
+        let Running { play: Play::Tcp(connection), feed: Some(feed), .. } = &mut self.flows[flow] else { return };
+        connection.sender.extend(feed.given(now));
+        match feed.next_deadline() {
+            Some(at) => self.sources.set(source, at),
+            None => self.sources.clear(source),
+        }
         self.speak(now, flow);
     }
 

@@ -4,6 +4,7 @@ mod clamp;
 mod connection;
 mod control;
 mod engine;
+mod feed;
 mod options;
 mod packet;
 mod pcap;

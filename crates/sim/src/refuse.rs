@@ -49,15 +49,17 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
     }
     for flow in &scenario.flows {
         let refuse = |key: &str, why: &str| Err(scenario.refuse(&format!("flow.{}.{key}", flow.table), why));
+        if let Some(tcp) = flow.transport()
+            && algorithm(tcp.cc).is_none()
+        {
+            let known = CongestionControl::WORDS.iter().filter(|(_, cc)| algorithm(*cc).is_some());
+            let known: Vec<_> = known.map(|(word, _)| *word).collect();
+            return refuse("cc", &format!("the simulator has {}", known.join(", ")));
+        }
         match &flow.kind {
             Kind::Quic(_) => return refuse("kind", "the simulator has no QUIC"),
             Kind::Web(_) if !matches!((flow.from, flow.to), (HostId::Server(_), HostId::Station(_))) => {
                 return refuse("from", "a page goes from a server to a station");
-            }
-            kind if kind.tcp().is_some_and(|tcp| algorithm(tcp.cc).is_none()) => {
-                let known = CongestionControl::WORDS.iter().filter(|(_, cc)| algorithm(*cc).is_some());
-                let known: Vec<_> = known.map(|(word, _)| *word).collect();
-                return refuse("cc", &format!("the simulator has {}", known.join(", ")));
             }
             _ => {}
         }

@@ -284,7 +284,7 @@ fn is_zero(n: &u64) -> bool {
 /// Jain's index; null where there is nobody to share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Fairness {
-    /// Over the goodput of elastic flows.
+    /// Over the goodput of flows with congestion control: elastic ones, and streams over a transport that has it.
     pub goodput: Option<f64>,
     /// Over the air time of stations.
     pub airtime: Option<f64>,

@@ -25,10 +25,24 @@ pub struct Flow {
     pub to: HostId,
     /// What it sends.
     pub kind: Kind,
+    /// What carries a stream that has a schedule; `None`: UDP, packet by packet.
+    pub carrier: Option<Tcp>,
     /// Since the start of the run.
     pub start: Span,
     /// Since the start of the run; at most the duration.
     pub stop: Span,
+}
+
+impl Flow {
+    /// The transport with congestion control that its data go over: its kind's own, or the carrier of a stream.
+    #[must_use]
+    pub fn transport(&self) -> Option<&Tcp> {
+        match &self.kind {
+            Kind::Ftp(ftp) => Some(&ftp.tcp),
+            Kind::Web(web) => Some(&web.tcp),
+            _ => self.carrier.as_ref(),
+        }
+    }
 }
 
 /// What a flow sends. Sizes and rates count IP bytes.
@@ -249,16 +263,6 @@ impl Kind {
     pub fn is_realtime(&self) -> bool {
         !self.is_elastic() && !matches!(self, Self::Cbr(_) | Self::Poisson(_))
     }
-
-    /// The TCP of a kind that has one.
-    #[must_use]
-    pub fn tcp(&self) -> Option<&Tcp> {
-        match self {
-            Self::Ftp(ftp) => Some(&ftp.tcp),
-            Self::Web(web) => Some(&web.tcp),
-            _ => None,
-        }
-    }
 }
 
 const COMMON: [&str; 8] = ["name", "from", "to", "kind", "start", "start_within", "stop", "count"];
@@ -281,21 +285,34 @@ const OF_KINDS: [&str; 14] = [
     "connections",
 ];
 
+/// The keys of a transport.
+const TRANSPORT: [&str; 7] = ["cc", "sack", "ecn", "delayed_ack", "initial_window", "window", "mss"];
+
 const KINDS: [&str; 11] =
     ["game-server", "game-client", "audio", "voip", "video", "video-chat", "ftp", "cbr", "web", "quic", "poisson"];
 
 /// The keys that a flow of `kind` may have; `None` for a kind that does not exist.
 pub(crate) fn keys_of_kind(kind: &str) -> Option<Vec<&'static str>> {
-    let own: &[&'static str] = match kind {
-        "game-server" | "game-client" | "audio" | "voip" => &["size", "every"],
-        "cbr" | "poisson" => &["rate", "size"],
-        "video" | "video-chat" => &["trace", "rate"],
-        "ftp" => &["bytes", "cc", "sack", "ecn", "delayed_ack", "initial_window", "window", "mss"],
-        "web" => &["page", "connections", "cc", "sack", "ecn", "delayed_ack", "initial_window", "window", "mss"],
-        "quic" => &["bytes", "cc", "initial_window"],
+    let (own, transport): (&[&'static str], &[&'static str]) = match kind {
+        "game-server" | "game-client" | "audio" | "voip" => (&["size", "every"], &[]),
+        "cbr" => (&["rate", "size"], &TRANSPORT),
+        "poisson" => (&["rate", "size"], &[]),
+        "video" | "video-chat" => (&["trace", "rate"], &TRANSPORT),
+        "ftp" => (&["bytes"], &TRANSPORT),
+        "web" => (&["page", "connections"], &TRANSPORT),
+        "quic" => (&["bytes", "cc", "initial_window"], &[]),
         _ => return None,
     };
-    Some(COMMON.iter().chain(own).copied().collect())
+    Some(COMMON.iter().chain(own).chain(transport).copied().collect())
+}
+
+/// Whether the flow in `table` may be given `key` by a wildcard: a key that its kind has; of a transport, only where it has
+/// one already, lest `flow.*.cc` take a stream off UDP.
+pub(crate) fn carries(table: &Table, key: &str) -> bool {
+    let Some(kind) = table.text("kind") else { return true };
+    let of_a_carrier = TRANSPORT.contains(&key) && matches!(kind, "cbr" | "video" | "video-chat");
+    let has = keys_of_kind(kind).is_none_or(|keys| keys.contains(&key));
+    has && (!of_a_carrier || table.get("cc").is_some())
 }
 
 /// Smallest IP packet over UDP: 20 bytes of IPv4, 8 of UDP.
@@ -355,6 +372,21 @@ pub(crate) fn read_kind(flow: &Reader<'_>, load: &mut LoadTrace<'_>) -> Result<K
         }),
         _ => Kind::Ftp(Ftp { bytes: flow.positive("bytes")?, tcp: tcp(flow)? }),
     })
+}
+
+/// Reads what carries a stream: named by `cc`, else UDP. What was the transport of another kind is passed over.
+pub(crate) fn read_carrier(flow: &Reader<'_>, kind: &Kind) -> Result<Option<Tcp>, ScenarioError> {
+    if !matches!(kind, Kind::Cbr(_) | Kind::Video(_) | Kind::VideoChat(_)) {
+        return Ok(None);
+    }
+    let written = |key: &str| flow.has(key) && !flow.is_stale(key);
+    if written("cc") {
+        return tcp(flow).map(Some);
+    }
+    match TRANSPORT.iter().find(|key| written(key)) {
+        Some(key) => Err(flow.wrong(key, "is a key of a transport, and this stream goes over UDP; name one with cc")),
+        None => Ok(None),
+    }
 }
 
 const PAGES: [(&str, Page); 4] =
