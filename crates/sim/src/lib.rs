@@ -8,6 +8,7 @@ mod feed;
 mod options;
 mod packet;
 mod pcap;
+mod rate_flow;
 mod refuse;
 mod report;
 mod running;

@@ -11,6 +11,7 @@ use lasthop_wifi::Timing;
 use crate::connection::{Connection, Stream};
 use crate::feed::Feed;
 use crate::packet::{SimPacket, flag};
+use crate::rate_flow::RateFlow;
 use crate::sources::SourceId;
 use crate::web::Loader;
 use crate::{SimError, refuse};
@@ -52,6 +53,7 @@ impl Route {
 pub enum Play {
     Schedule(Box<Schedule>),
     Tcp(Box<Connection>),
+    Rate(Box<RateFlow>),
     /// A page; its connections are flows of their own ([`crate::web::expand`]).
     Page(Box<Loader>),
 }
@@ -74,15 +76,18 @@ impl Play {
         let flags = if flow.kind.is_realtime() { flag::REALTIME } else { 0 };
         let flags = flags | u32::from(hosts) << flag::HOSTS;
         if let Some(tcp) = flow.transport() {
-            let cc = refuse::algorithm(tcp.cc).ok_or_else(|| {
-                scenario.refuse(&format!("flow.{}.cc", flow.table), "the simulator has not this sender")
-            })?;
             let stream = match &flow.kind {
                 Kind::Ftp(_) if of_page => Stream::Fed,
                 Kind::Ftp(ftp) => ftp.bytes.map_or(Stream::Endless, |bytes| Stream::Bytes(bytes.0)),
                 _ => Stream::Fed,
             };
             let start = Time::ZERO + flow.start;
+            if let Some(law) = refuse::rate_law(tcp.cc) {
+                return Ok(Self::Rate(Box::new(RateFlow::new(tcp, law, stream, flags, start))));
+            }
+            let cc = refuse::algorithm(tcp.cc).ok_or_else(|| {
+                scenario.refuse(&format!("flow.{}.cc", flow.table), "the simulator has not this sender")
+            })?;
             return Ok(Self::Tcp(Box::new(Connection::new(tcp, cc, is_ns2(scenario), stream, flags, start))));
         }
         let mut source = Source::new(flow, scenario.seed);
@@ -101,7 +106,7 @@ pub fn feed(scenario: &Scenario, flow: &Flow) -> Option<Box<Feed>> {
 /// Numbers of the pairs of hosts and protocol that the flows belong to, whichever way they go.
 pub fn pairs(scenario: &Scenario) -> Vec<u16> {
     let mut known = BTreeMap::new();
-    let pair = |flow: &Flow| (flow.from.min(flow.to), flow.from.max(flow.to), flow.transport().is_some());
+    let pair = |flow: &Flow| (flow.from.min(flow.to), flow.from.max(flow.to), flow.tcp().is_some());
     let mut number = |flow: &Flow| {
         let next = known.len() as u16;
         *known.entry(pair(flow)).or_insert(next)

@@ -43,6 +43,12 @@ impl Flow {
             _ => self.carrier.as_ref(),
         }
     }
+
+    /// The same where it is TCP.
+    #[must_use]
+    pub fn tcp(&self) -> Option<&Tcp> {
+        self.transport().filter(|transport| !transport.cc.is_rate_based())
+    }
 }
 
 /// What a flow sends. Sizes and rates count IP bytes.
@@ -114,7 +120,7 @@ pub enum FrameSource {
     },
 }
 
-/// What a TCP sender and its receiver are set to.
+/// What a sender and its receiver are set to; of `tfrc` and `ssvp` only `cc`, `ecn` and `mss` mean something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tcp {
     /// Congestion control.
@@ -225,6 +231,12 @@ impl CongestionControl {
         ("cubic", Self::Cubic),
         ("bbr", Self::Bbr),
     ];
+
+    /// A rate in place of a window, and datagrams that are not sent again in place of a stream of bytes.
+    #[must_use]
+    pub const fn is_rate_based(self) -> bool {
+        matches!(self, Self::Tfrc | Self::Ssvp)
+    }
 
     /// The word of the file.
     #[must_use]

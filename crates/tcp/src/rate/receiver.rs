@@ -102,8 +102,9 @@ impl RateReceiver {
 
     fn on_loss(&mut self, now: Time, sequence: u64, at: Time, rtt: Span) {
         let before = self.loss_event_rate();
-        let (rate, size) = (self.receive_rate(now), self.size);
-        if self.history.on_loss(sequence, at, rtt, rate, size) && self.loss_event_rate() > before {
+        // Only the first event asks for it.
+        let rate = if self.history.events() == 0 { self.receive_rate(now) } else { 0.0 };
+        if self.history.on_loss(sequence, at, rtt, rate, self.size) && self.loss_event_rate() > before {
             self.due = true;
         }
     }
