@@ -8,13 +8,13 @@
 //! ```
 //!
 //! s: mean size of the segments, bytes. R: smoothed round trip, s. The gap between packets is s / X, the protocol's own
-//! variable: packets are evenly spaced. (0.2, 0.875) is the pair whose saw has TCP's mean, a = 3 (1 - b) / (1 + b). The better known
-(0.31, 0.875), a = 4 (1 - b^2) / 3, is for windows, which lose time to timeouts as TCP's do; a rate has none, and takes with it
-up to 2.2 times what Reno gets (`tests/friendly.rs` of `sim`: 0.98 to 1.40 with this one).
+//! variable: packets are evenly spaced. (0.2, 0.875) is the pair whose saw has the mean of TCP's, a = 3 (1 - b) / (1 + b). The
+//! better known (0.31, 0.875), a = 4 (1 - b^2) / 3, is for windows, which lose time to timeouts as TCP does; a rate has none,
+//! and takes with it up to 2.2 times what Reno gets (0.98 to 1.40 with this one: `tests/friendly.rs` of `sim`).
 //!
 //! Source: Papadimitriou and Tsaoussidis, "SSVP: A congestion control scheme for real-time video streaming", Computer
-//! Networks 51 (2007); the pairs: Yang and Lam, "General AIMD congestion control" (2000). Ours: the pair, start, silence, and that X does not grow while the
-//! application sends less than it may.
+//! Networks 51 (2007); the pairs: Yang and Lam, "General AIMD congestion control" (2000). Ours: which pair, start, silence,
+//! and that X does not grow while the application sends less than it may.
 
 use lasthop_core::units::Time;
 

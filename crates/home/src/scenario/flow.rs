@@ -386,16 +386,15 @@ pub(crate) fn read_kind(flow: &Reader<'_>, load: &mut LoadTrace<'_>) -> Result<K
     })
 }
 
-/// Reads what carries a stream: named by `cc`, else UDP. What was the transport of another kind is passed over.
+/// Reads what carries a stream: named by `cc`, also where that was the download's which `--set` made a stream of; else UDP.
 pub(crate) fn read_carrier(flow: &Reader<'_>, kind: &Kind) -> Result<Option<Tcp>, ScenarioError> {
     if !matches!(kind, Kind::Cbr(_) | Kind::Video(_) | Kind::VideoChat(_)) {
         return Ok(None);
     }
-    let written = |key: &str| flow.has(key) && !flow.is_stale(key);
-    if written("cc") {
+    if flow.has("cc") {
         return tcp(flow).map(Some);
     }
-    match TRANSPORT.iter().find(|key| written(key)) {
+    match TRANSPORT.iter().find(|key| flow.has(key) && !flow.is_stale(key)) {
         Some(key) => Err(flow.wrong(key, "is a key of a transport, and this stream goes over UDP; name one with cc")),
         None => Ok(None),
     }

@@ -255,9 +255,11 @@ fn a_kind_changed_by_set_leaves_the_old_kinds_keys_behind() {
     assert_eq!(wifi(&schema(&["wifi.loss.kind=fixed", "wifi.loss.rate=0.1"])).loss, Loss::Fixed { rate: 0.1 });
     let home = schema(&["flow.ftp.kind=cbr", "flow.ftp.rate=5Mbit/s"]);
     assert_eq!(home.flows[5].kind, Kind::Cbr(Rated { rate: BitRate::mbps(5), size: Bytes(1500) }));
-    assert_eq!(home.flows[5].carrier, None, "its TCP was the download's");
-    let foreign = refusal(SCHEMA, &["flow.ftp.kind=cbr", "flow.ftp.rate=5Mbit/s", "flow.ftp.sack=true"]);
-    assert!(foreign.contains("flow.ftp.sack: is a key of a transport"), "{foreign}");
+    assert_eq!(home.flows[5].transport().map(|tcp| tcp.cc), Some(CongestionControl::NewReno), "the download's");
+    let udp = schema(&["flow.ftp.kind=cbr", "flow.ftp.rate=5Mbit/s", "flow.ftp.cc=none"]);
+    assert_eq!(udp.flows[5].transport(), None);
+    let foreign = refusal(SCHEMA, &["flow.ftp.kind=cbr", "flow.ftp.rate=5Mbit/s", "flow.ftp.every=5ms"]);
+    assert!(foreign.contains("flow.ftp.every: a cbr has no such key"), "{foreign}");
 }
 
 #[test]
