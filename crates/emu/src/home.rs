@@ -48,7 +48,7 @@ impl Home {
         let mut taps = Vec::new();
         for id in all(&plan) {
             let name = scenario.host_name(id).to_owned();
-            let sack = !scenario.flows.iter().any(|f| f.from == id && f.kind.tcp().is_some_and(|tcp| !tcp.sack));
+            let sack = !scenario.flows.iter().any(|f| f.from == id && f.transport().is_some_and(|tcp| !tcp.sack));
             let (namespace, own) = Namespace::create(|| build(&plan, id, &name, sack, &routes))?;
             hosts.push(Host { name, namespace });
             taps.extend(own.into_iter().map(Arc::new));
@@ -142,7 +142,7 @@ type Routes = BTreeMap<(HostId, HostId), host::RouteHints>;
 fn routes(scenario: &Scenario) -> Routes {
     let mut routes = Routes::new();
     for flow in &scenario.flows {
-        let Some(tcp) = flow.kind.tcp() else { continue };
+        let Some(tcp) = flow.transport() else { continue };
         let out = routes.entry((flow.from, flow.to)).or_default();
         out.initial_window = Some(out.initial_window.map_or(tcp.initial_window, |w| w.min(tcp.initial_window)));
         out.ecn = tcp.ecn;

@@ -42,7 +42,7 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
         let why = "give a rate (\"18Mbit/s\") or a share (\"98%\")";
         return Err(scenario.refuse("control.window.capacity", why));
     }
-    let greedy = || scenario.flows.iter().filter(|flow| flow.kind.tcp().is_some());
+    let greedy = || scenario.flows.iter().filter(|flow| flow.transport().is_some());
     if let Some(flow) = greedy().nth(MOST_GREEDY) {
         let why = format!("the emulator has room for {MOST_GREEDY} connections");
         return Err(scenario.refuse(&format!("flow.{}", flow.table), &why));
@@ -77,6 +77,9 @@ pub fn kernel_name(cc: CongestionControl) -> Option<&'static str> {
 fn check_flow(scenario: &Scenario, flow: &Flow) -> Result<(), ScenarioError> {
     let refuse = |key: &str, why: &str| Err(scenario.refuse(&format!("flow.{}.{key}", flow.table), why));
     let smallest = u64::from(UDP_HEADERS) + MARK as u64;
+    if flow.carrier.is_some() {
+        return refuse("cc", "the emulator plays streams over UDP");
+    }
     match &flow.kind {
         Kind::Web(_) | Kind::Quic(_) => {
             refuse("kind", "the emulator plays game, audio, voip, video, cbr, poisson, ftp")
@@ -96,7 +99,7 @@ fn check_flow(scenario: &Scenario, flow: &Flow) -> Result<(), ScenarioError> {
 
 /// Some keys of TCP are settings of a host or of a route: flows that share one must agree.
 fn check_shared(scenario: &Scenario) -> Result<(), ScenarioError> {
-    let tcp = || scenario.flows.iter().filter_map(|flow| Some((flow, flow.kind.tcp()?)));
+    let tcp = || scenario.flows.iter().filter_map(|flow| Some((flow, flow.transport()?)));
     for (flow, own) in tcp() {
         for (other, theirs) in tcp() {
             let refuse = |key: &str, shared: &str| {

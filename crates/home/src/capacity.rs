@@ -157,7 +157,7 @@ fn greedy(scenario: &Scenario, flow: &Flow) -> Option<Greedy> {
     if from == to {
         return None;
     }
-    let tcp = flow.kind.tcp();
+    let tcp = flow.transport();
     let bytes = tcp.map_or(1500, |tcp| tcp.mss.0 as u32 + 40);
     let per_ack = if tcp.is_none_or(|tcp| tcp.delayed_ack) { 2 } else { 1 };
     Some(Greedy { from, to, bytes, per_ack, unacked: 0 })

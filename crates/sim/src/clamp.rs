@@ -27,7 +27,7 @@ impl ClampControl {
         let params = ClampParams::default();
         let clamp = |flow: &lasthop_home::scenario::Flow| {
             let HostId::Station(_) = flow.to else { return None };
-            let floor = 2 * flow.kind.tcp()?.mss.0;
+            let floor = 2 * flow.tcp()?.mss.0;
             Some(Clamp::new(ClampParams { floor, ..params }))
         };
         Self {

@@ -2,7 +2,7 @@
 
 use lasthop_core::units::{Span, Time};
 use lasthop_home::report::TcpReport;
-use lasthop_home::scenario::Ftp;
+use lasthop_home::scenario::Tcp;
 use lasthop_tcp::{Ack, Aimd, Algorithm, Receiver, ReceiverParams, SackBlocks, Segment, Sender, SenderParams};
 
 use crate::control;
@@ -13,6 +13,17 @@ const HEADERS: u32 = 40;
 
 /// Options of a SYN, bytes: MSS, window scale, SACK permitted, padded.
 const SYN_OPTIONS: u32 = 12;
+
+/// What there is to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stream {
+    /// There is always more.
+    Endless,
+    /// So many bytes.
+    Bytes(u64),
+    /// What it is given piece by piece.
+    Fed,
+}
 
 /// See the module.
 pub struct Connection {
@@ -30,10 +41,9 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Closed; the sender's first poll opens it. `ns2`: the sender has the habits of ns-2's agents. `fed`: what it sends is
-    /// said piece by piece. `hosts`: see [`flag::HOSTS`].
-    pub fn new(ftp: &Ftp, cc: Algorithm, ns2: bool, fed: bool, hosts: u16, now: Time) -> Self {
-        let tcp = &ftp.tcp;
+    /// Closed; the sender's first poll opens it. `ns2`: the sender has the habits of ns-2's agents. `flags`: bits of
+    /// [`flag`] that all of its packets have.
+    pub fn new(tcp: &Tcp, cc: Algorithm, ns2: bool, stream: Stream, flags: u32, now: Time) -> Self {
         let mss = tcp.mss.0 as u32;
         let window = tcp.window.map(|segments| u64::from(segments) * u64::from(mss));
         let receiver = Receiver::new(ReceiverParams {
@@ -48,8 +58,8 @@ impl Connection {
             mss,
             sack: tcp.sack,
             initial_window: tcp.initial_window,
-            bytes: ftp.bytes.map(|bytes| bytes.0),
-            fed,
+            bytes: if let Stream::Bytes(bytes) = stream { Some(bytes) } else { None },
+            fed: stream == Stream::Fed,
             aimd: Aimd { increase: tcp.aimd.0, decrease: tcp.aimd.1 },
             ..habits
         });
@@ -58,7 +68,7 @@ impl Connection {
             sender,
             receiver,
             mss: mss as u16,
-            flags: flag::TCP | u32::from(hosts) << flag::HOSTS | if tcp.ecn { flag::ECT } else { 0 },
+            flags: flags | flag::TCP | if tcp.ecn { flag::ECT } else { 0 },
             cwnd: Cwnd::new(now),
             from: Totals::default(),
             start_up: None,

@@ -6,6 +6,8 @@
 //! changes and the marks of the report; the air is asked beside them, for it has the next event most often. Of things
 //! that fall on one nanosecond the air's come first, then what was set first.
 
+mod rate;
+
 use lasthop_core::packet::{Direction, Packet as _};
 use lasthop_core::units::Time;
 use lasthop_home::report::{FlowReport, PageReport, Place, flow_meter};
@@ -20,7 +22,7 @@ use crate::control::WindowControl;
 use crate::options::{Options, Progress};
 use crate::packet::{Sacks, SimPacket, flag};
 use crate::pcap::{Capture, Ends};
-use crate::running::{Play, Route, Running, pairs};
+use crate::running::{Play, Route, Running, feed, pairs};
 use crate::sources::{SourceId, Sources};
 use crate::trace::Tracer;
 use crate::web::{self, Slot};
@@ -46,6 +48,8 @@ enum Target {
     Sender(u32),
     /// The receiver of a flow.
     Receiver(u32),
+    /// The stream that the transport of a flow carries.
+    Feed(u32),
     Controller,
     /// The next of the changes.
     Change,
@@ -96,11 +100,15 @@ impl<'a, 'o> Engine<'a, 'o> {
             let play = Play::new(scenario, flow, i + slots.len() >= scenario.flows.len(), pair)?;
             match play {
                 Play::Page(_) => targets.push(Target::Browser(i as u32)),
-                Play::Tcp(_) => targets.extend([Target::Sender(i as u32), Target::Receiver(i as u32)]),
+                Play::Tcp(_) | Play::Rate(_) => targets.extend([Target::Sender(i as u32), Target::Receiver(i as u32)]),
                 Play::Schedule(_) => targets.push(Target::Schedule(i as u32)),
             }
+            let feed = feed(scenario, flow);
+            if feed.is_some() {
+                targets.push(Target::Feed(i as u32));
+            }
             let meter = flow_meter(scenario, flow, Time::ZERO);
-            flows.push(Running { source, stop: Time::ZERO + flow.stop, play, meter });
+            flows.push(Running { source, stop: Time::ZERO + flow.stop, play, feed, meter });
         }
         targets.extend([Target::Controller, Target::Change, Target::Mark]);
         let control = scenario.control.window.as_ref().map(|wanted| WindowControl::new(scenario, wanted));
@@ -109,7 +117,7 @@ impl<'a, 'o> Engine<'a, 'o> {
         air.record_attempts(options.pcap.is_some());
         let scale = |i: usize| match &flows[i].play {
             Play::Tcp(connection) => connection.seen().scale,
-            Play::Schedule(_) | Play::Page(_) => 0,
+            Play::Schedule(_) | Play::Page(_) | Play::Rate(_) => 0,
         };
         if options.pcap.is_some() {
             let why = "a capture shows frames of the air, and there is none";
@@ -159,14 +167,17 @@ impl<'a, 'o> Engine<'a, 'o> {
         // Connections of pages wait to be opened.
         for i in 0..self.flows.len() - self.slots.len() {
             let flow = &self.scenario.flows[i];
-            let Running { source, play, .. } = &mut self.flows[i];
+            let Running { source, play, feed, .. } = &mut self.flows[i];
+            if let Some(at) = feed.as_ref().and_then(|feed| feed.next_deadline()) {
+                self.sources.set(SourceId(source.0 + 2), at);
+            }
             match play {
                 Play::Schedule(schedule) => {
                     if let Some(emission) = schedule.next {
                         self.sources.set(*source, Time::ZERO + emission.at);
                     }
                 }
-                Play::Tcp(_) | Play::Page(_) => self.sources.set(*source, Time::ZERO + flow.start),
+                Play::Tcp(_) | Play::Page(_) | Play::Rate(_) => self.sources.set(*source, Time::ZERO + flow.start),
             }
         }
         let last = self.targets.len() as u32;
@@ -247,8 +258,12 @@ impl<'a, 'o> Engine<'a, 'o> {
             Target::Sender(flow) => self.on_sender(now, flow as usize),
             Target::Receiver(flow) => {
                 self.sources.clear(source);
-                self.answer(now, flow as usize);
+                match self.flows[flow as usize].play {
+                    Play::Rate(_) => self.report(now, flow as usize),
+                    _ => self.answer(now, flow as usize),
+                }
             }
+            Target::Feed(flow) => self.on_feed(now, flow as usize, source),
             Target::Controller => {
                 if let Some(control) = &mut self.control {
                     control.on_interval(now);
@@ -351,12 +366,32 @@ impl<'a, 'o> Engine<'a, 'o> {
 
     /// The sender's own time has come: to begin, to stop, or by its timer.
     fn on_sender(&mut self, now: Time, flow: usize) {
-        let Running { source, stop, play: Play::Tcp(connection), .. } = &mut self.flows[flow] else { return };
-        let source = *source;
-        if now >= *stop {
-            connection.sender.stop();
+        let Running { source, stop, play, .. } = &mut self.flows[flow];
+        self.sources.clear(*source);
+        match play {
+            Play::Tcp(connection) if now >= *stop => connection.sender.stop(),
+            Play::Rate(_) => return self.on_rate_sender(now, flow),
+            _ => {}
         }
-        self.sources.clear(source);
+        self.speak(now, flow);
+    }
+
+    /// A frame of the stream that `flow` carries has arisen.
+    fn on_feed(&mut self, now: Time, flow: usize, source: SourceId) {
+        let Running { play, feed: Some(feed), .. } = &mut self.flows[flow] else { return };
+        let given = feed.given(now);
+        match feed.next_deadline() {
+            Some(at) => self.sources.set(source, at),
+            None => self.sources.clear(source),
+        }
+        match play {
+            Play::Tcp(connection) => connection.sender.extend(given),
+            Play::Rate(rate) => {
+                rate.sender.extend(given);
+                return self.pace(now, flow);
+            }
+            Play::Schedule(_) | Play::Page(_) => return,
+        }
         self.speak(now, flow);
     }
 
@@ -546,7 +581,7 @@ impl<'a, 'o> Engine<'a, 'o> {
         }
         let connection = match &self.flows[packet.flow as usize].play {
             Play::Tcp(connection) => Some(connection.seen()),
-            Play::Schedule(_) | Play::Page(_) => None,
+            Play::Schedule(_) | Play::Page(_) | Play::Rate(_) => None,
         };
         control.on_packet(now, direction, packet, connection, self.sacks.at(packet.sack));
     }
@@ -564,6 +599,7 @@ impl<'a, 'o> Engine<'a, 'o> {
                 }
             }
             Play::Page(_) => {}
+            Play::Rate(_) => self.on_rate_packet(now, packet),
             Play::Tcp(connection) if packet.has(flag::ASK) => {
                 connection.sender.extend(packet.offset);
                 self.speak(now, index);
@@ -625,6 +661,8 @@ impl<'a, 'o> Engine<'a, 'o> {
             match &mut flow.play {
                 Play::Tcp(connection) if figures => connection.begin_figures(now),
                 Play::Tcp(connection) => connection.begin_start_up(now),
+                Play::Rate(rate) if figures => rate.begin_figures(now),
+                Play::Rate(rate) => rate.begin_start_up(now),
                 Play::Schedule(_) | Play::Page(_) => {}
             }
         }
@@ -718,6 +756,10 @@ impl Engine<'_, '_> {
                     Play::Tcp(connection) => {
                         let (start_up, figures) = connection.reports(end);
                         (report.start_up.tcp, report.figures.tcp) = (start_up, Some(figures));
+                    }
+                    Play::Rate(rate) => {
+                        let (start_up, figures) = rate.reports(end);
+                        (report.start_up.rate_control, report.figures.rate_control) = (start_up, Some(figures));
                     }
                     Play::Page(loader) => {
                         report.figures.page = Some(PageReport { load_ms: loader.load_ms().into_iter().collect() });

@@ -24,7 +24,7 @@ use std::io::{self, Write};
 
 use lasthop_core::units::{Span, Time};
 use lasthop_home::address::FIRST_PORT;
-use lasthop_home::scenario::{Flow, HostId, Kind as FlowKind, Scenario};
+use lasthop_home::scenario::{Flow, HostId, Scenario};
 use lasthop_tcp::SackBlocks;
 use lasthop_wifi::phy::Phy;
 use lasthop_wifi::{Frame, NodeId, Rate};
@@ -63,10 +63,7 @@ impl Ends {
     #[must_use]
     pub fn of(scenario: &Scenario, window_scale: impl Fn(usize) -> u8) -> Vec<Self> {
         let ends = |(i, flow): (usize, &Flow)| {
-            let (mss, sack) = match &flow.kind {
-                FlowKind::Ftp(ftp) => (ftp.tcp.mss.0 as u16, ftp.tcp.sack),
-                _ => (0, false),
-            };
+            let (mss, sack) = flow.transport().map_or((0, false), |tcp| (tcp.mss.0 as u16, tcp.sack));
             // Beyond the last port the first comes again.
             let port = FIRST_PORT + (i % usize::from(u16::MAX - FIRST_PORT)) as u16;
             Self { from: flow.from, to: flow.to, port, mss, sack, window_scale: window_scale(i) }

@@ -4,7 +4,7 @@ use lasthop_home::retune::Retune;
 use lasthop_home::scenario::{
     CARRIER_SENSE_DEFAULT, Capacity, CongestionControl, HostId, Kind, LastHop, Scenario, ScenarioError, Storage,
 };
-use lasthop_tcp::Algorithm;
+use lasthop_tcp::{Algorithm, RateLaw};
 
 /// Keys of the wires that may change while a home runs; `*` stands for a name.
 const WIRE_ROOTS: [&str; 2] = ["line.", "server."];
@@ -23,6 +23,19 @@ pub fn algorithm(cc: CongestionControl) -> Option<Algorithm> {
         CongestionControl::Aimd => Algorithm::Aimd,
         _ => return None,
     })
+}
+
+/// The law of a rate that a scenario's word means.
+pub fn rate_law(cc: CongestionControl) -> Option<RateLaw> {
+    match cc {
+        CongestionControl::Tfrc => Some(RateLaw::Tfrc),
+        CongestionControl::Ssvp => Some(RateLaw::Ssvp),
+        _ => None,
+    }
+}
+
+fn has(cc: CongestionControl) -> bool {
+    algorithm(cc).is_some() || rate_law(cc).is_some()
 }
 
 /// Whether the simulator carries all that `scenario` asks for; [`crate::run`] asks the same before it begins.
@@ -52,15 +65,18 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
     }
     for flow in &scenario.flows {
         let refuse = |key: &str, why: &str| Err(scenario.refuse(&format!("flow.{}.{key}", flow.table), why));
+        if let Some(tcp) = flow.transport()
+            && !has(tcp.cc)
+        {
+            let known = CongestionControl::WORDS.iter().filter(|(_, cc)| has(*cc));
+            let known: Vec<_> = known.map(|(word, _)| *word).collect();
+            return refuse("cc", &format!("the simulator has {}", known.join(", ")));
+        }
         match &flow.kind {
             Kind::Quic(_) => return refuse("kind", "the simulator has no QUIC"),
+            Kind::Web(web) if web.tcp.cc.is_rate_based() => return refuse("cc", "a page is loaded over TCP"),
             Kind::Web(_) if !matches!((flow.from, flow.to), (HostId::Server(_), HostId::Station(_))) => {
                 return refuse("from", "a page goes from a server to a station");
-            }
-            kind if kind.tcp().is_some_and(|tcp| algorithm(tcp.cc).is_none()) => {
-                let known = CongestionControl::WORDS.iter().filter(|(_, cc)| algorithm(*cc).is_some());
-                let known: Vec<_> = known.map(|(word, _)| *word).collect();
-                return refuse("cc", &format!("the simulator has {}", known.join(", ")));
             }
             _ => {}
         }

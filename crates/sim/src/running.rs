@@ -8,19 +8,23 @@ use lasthop_home::scenario::{Flow, HostId, Kind, LastHop, Scenario};
 use lasthop_home::traffic::{Emission, Source};
 use lasthop_wifi::Timing;
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Stream};
+use crate::feed::Feed;
 use crate::packet::{SimPacket, flag};
+use crate::rate_flow::RateFlow;
 use crate::sources::SourceId;
 use crate::web::Loader;
 use crate::{SimError, refuse};
 
 /// A flow as it runs.
 pub struct Running {
-    /// Its own source of events: schedule or sender; a receiver's follows.
+    /// Its own source of events: schedule or sender; a receiver's follows, and then a feed's.
     pub source: SourceId,
     /// From here on its sender takes nothing new.
     pub stop: Time,
     pub play: Play,
+    /// The stream that its transport carries; it has none of its own.
+    pub feed: Option<Box<Feed>>,
     pub meter: FlowMeter,
 }
 
@@ -49,6 +53,7 @@ impl Route {
 pub enum Play {
     Schedule(Box<Schedule>),
     Tcp(Box<Connection>),
+    Rate(Box<RateFlow>),
     /// A page; its connections are flows of their own ([`crate::web::expand`]).
     Page(Box<Loader>),
 }
@@ -60,33 +65,48 @@ pub struct Schedule {
 }
 
 impl Play {
-    /// What a flow plays. `fed`: as a connection of a page; `hosts`: see [`flag::HOSTS`].
+    /// What a flow plays. `of_page`: as a connection of a page; `hosts`: see [`flag::HOSTS`].
     ///
     /// # Errors
     /// A sender that the simulator does not have.
-    pub fn new(scenario: &Scenario, flow: &Flow, fed: bool, hosts: u16) -> Result<Self, SimError> {
+    pub fn new(scenario: &Scenario, flow: &Flow, of_page: bool, hosts: u16) -> Result<Self, SimError> {
         if let Kind::Web(web) = &flow.kind {
             return Ok(Self::Page(Box::new(Loader::new(web))));
         }
-        if let Kind::Ftp(ftp) = &flow.kind {
-            let cc = refuse::algorithm(ftp.tcp.cc).ok_or_else(|| {
+        let flags = if flow.kind.is_realtime() { flag::REALTIME } else { 0 };
+        let flags = flags | u32::from(hosts) << flag::HOSTS;
+        if let Some(tcp) = flow.transport() {
+            let stream = match &flow.kind {
+                Kind::Ftp(_) if of_page => Stream::Fed,
+                Kind::Ftp(ftp) => ftp.bytes.map_or(Stream::Endless, |bytes| Stream::Bytes(bytes.0)),
+                _ => Stream::Fed,
+            };
+            let start = Time::ZERO + flow.start;
+            if let Some(law) = refuse::rate_law(tcp.cc) {
+                return Ok(Self::Rate(Box::new(RateFlow::new(tcp, law, stream, flags, start))));
+            }
+            let cc = refuse::algorithm(tcp.cc).ok_or_else(|| {
                 scenario.refuse(&format!("flow.{}.cc", flow.table), "the simulator has not this sender")
             })?;
-            let connection = Connection::new(ftp, cc, is_ns2(scenario), fed, hosts, Time::ZERO + flow.start);
-            return Ok(Self::Tcp(Box::new(connection)));
+            return Ok(Self::Tcp(Box::new(Connection::new(tcp, cc, is_ns2(scenario), stream, flags, start))));
         }
         let mut source = Source::new(flow, scenario.seed);
         let next = source.next();
-        let flags = if flow.kind.is_realtime() { flag::REALTIME } else { 0 };
-        let flags = flags | u32::from(hosts) << flag::HOSTS;
         Ok(Self::Schedule(Box::new(Schedule { source, next, flags })))
     }
+}
+
+/// The stream that the transport of `flow` carries.
+pub fn feed(scenario: &Scenario, flow: &Flow) -> Option<Box<Feed>> {
+    let tcp = flow.carrier.as_ref()?;
+    let whole = is_ns2(scenario).then_some(tcp.mss.0);
+    Some(Box::new(Feed::new(Source::new(flow, scenario.seed), whole)))
 }
 
 /// Numbers of the pairs of hosts and protocol that the flows belong to, whichever way they go.
 pub fn pairs(scenario: &Scenario) -> Vec<u16> {
     let mut known = BTreeMap::new();
-    let pair = |flow: &Flow| (flow.from.min(flow.to), flow.from.max(flow.to), flow.kind.tcp().is_some());
+    let pair = |flow: &Flow| (flow.from.min(flow.to), flow.from.max(flow.to), flow.tcp().is_some());
     let mut number = |flow: &Flow| {
         let next = known.len() as u16;
         *known.entry(pair(flow)).or_insert(next)

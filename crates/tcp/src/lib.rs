@@ -1,4 +1,4 @@
-//! What the end hosts do: TCP senders and receivers, sans-IO.
+//! What the end hosts do, sans-IO: TCP senders and receivers, and rate-controlled ones (TFRC, SSVP).
 //!
 //! A [`Sender`] turns acknowledgments into segments, a [`Receiver`] segments into acknowledgments. Numbers of bytes
 //! are offsets into the stream (0: its first byte), 64 bits wide and never wrapping; what a packet carries of them is
@@ -6,12 +6,18 @@
 //! `next_deadline`; early and late wake-ups are safe.
 
 mod cc;
+mod discriminate;
 mod ranges;
+mod rate;
 mod receiver;
 mod segment;
 mod sender;
+mod ssvp;
+mod tfrc;
 
 pub use cc::{Aimd, Algorithm};
+pub use rate::{Datagram, RateLaw, RateParams, RateReceiver, RateReceiverParams, RateSender, RateSnapshot, Report};
 pub use receiver::{Clamp, ClampParams, Receiver, ReceiverParams};
 pub use segment::{Ack, SackBlocks, Segment};
 pub use sender::{Conduct, Sender, SenderParams, SenderSnapshot};
+pub use tfrc::throughput as tfrc_throughput;

@@ -140,6 +140,9 @@ pub struct Figures {
     /// Of TCP flows, where the host can see the sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpReport>,
+    /// Of flows over a rate-controlled transport (TFRC, SSVP).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_control: Option<RateReport>,
     /// Of web flows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<PageReport>,
@@ -230,6 +233,21 @@ pub struct TcpReport {
     pub srtt_ms: f64,
 }
 
+/// What a rate-controlled sender went through.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RateReport {
+    /// Rate that its law allowed, mean over time, payload bit/s.
+    pub allowed_bps: f64,
+    /// Loss events (losses within one round trip are one) that the receiver saw.
+    pub loss_events: u64,
+    /// Loss events per packet, as the receiver reckons them, at the end; 0 before the first.
+    pub loss_event_rate: f64,
+    /// Times no report came for too long.
+    pub silences: u64,
+    /// Smoothed round trip at the end, ms.
+    pub srtt_ms: f64,
+}
+
 /// What a web user saw.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PageReport {
@@ -284,7 +302,7 @@ fn is_zero(n: &u64) -> bool {
 /// Jain's index; null where there is nobody to share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Fairness {
-    /// Over the goodput of elastic flows.
+    /// Over the goodput of flows with congestion control: elastic ones, and streams over a transport that has it.
     pub goodput: Option<f64>,
     /// Over the air time of stations.
     pub airtime: Option<f64>,

@@ -52,11 +52,12 @@ pub fn queue(name: &str, figures: &fifo::Snapshot) -> QueueReport {
     }
 }
 
-/// Jain's index over the goodput of the elastic flows; `reports` stand in the order of the scenario's flows.
+/// Jain's index over the goodput of the flows with congestion control; `reports` stand in the order of the scenario's flows.
 #[must_use]
 pub fn goodput_fairness(scenario: &Scenario, reports: &[FlowReport]) -> Option<f64> {
-    let elastic = scenario.flows.iter().zip(reports).filter(|(flow, _)| flow.kind.is_elastic());
-    jain(&elastic.map(|(_, report)| report.figures.goodput_bps).collect::<Vec<_>>())
+    let controlled = |flow: &Flow| flow.kind.is_elastic() || flow.carrier.is_some();
+    let sharing = scenario.flows.iter().zip(reports).filter(|(flow, _)| controlled(flow));
+    jain(&sharing.map(|(_, report)| report.figures.goodput_bps).collect::<Vec<_>>())
 }
 
 /// Jain's index over the air time of the stations, the access point left out.

@@ -25,10 +25,30 @@ pub struct Flow {
     pub to: HostId,
     /// What it sends.
     pub kind: Kind,
+    /// What carries a stream that has a schedule; `None`: UDP, packet by packet.
+    pub carrier: Option<Tcp>,
     /// Since the start of the run.
     pub start: Span,
     /// Since the start of the run; at most the duration.
     pub stop: Span,
+}
+
+impl Flow {
+    /// The transport with congestion control that its data go over: its kind's own, or the carrier of a stream.
+    #[must_use]
+    pub fn transport(&self) -> Option<&Tcp> {
+        match &self.kind {
+            Kind::Ftp(ftp) => Some(&ftp.tcp),
+            Kind::Web(web) => Some(&web.tcp),
+            _ => self.carrier.as_ref(),
+        }
+    }
+
+    /// The same where it is TCP.
+    #[must_use]
+    pub fn tcp(&self) -> Option<&Tcp> {
+        self.transport().filter(|transport| !transport.cc.is_rate_based())
+    }
 }
 
 /// What a flow sends. Sizes and rates count IP bytes.
@@ -100,7 +120,7 @@ pub enum FrameSource {
     },
 }
 
-/// What a TCP sender and its receiver are set to.
+/// What a sender and its receiver are set to; of `tfrc` and `ssvp` only `cc`, `ecn` and `mss` mean something.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tcp {
     /// Congestion control.
@@ -214,6 +234,12 @@ impl CongestionControl {
         ("bbr", Self::Bbr),
     ];
 
+    /// A rate in place of a window, and datagrams that are not sent again in place of a stream of bytes.
+    #[must_use]
+    pub const fn is_rate_based(self) -> bool {
+        matches!(self, Self::Tfrc | Self::Ssvp)
+    }
+
     /// The word of the file.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -251,16 +277,6 @@ impl Kind {
     pub fn is_realtime(&self) -> bool {
         !self.is_elastic() && !matches!(self, Self::Cbr(_) | Self::Poisson(_))
     }
-
-    /// The TCP of a kind that has one.
-    #[must_use]
-    pub fn tcp(&self) -> Option<&Tcp> {
-        match self {
-            Self::Ftp(ftp) => Some(&ftp.tcp),
-            Self::Web(web) => Some(&web.tcp),
-            _ => None,
-        }
-    }
 }
 
 const COMMON: [&str; 8] = ["name", "from", "to", "kind", "start", "start_within", "stop", "count"];
@@ -285,8 +301,8 @@ const OF_KINDS: [&str; 16] = [
     "connections",
 ];
 
-/// The keys of a kind that is carried by TCP.
-const OF_TCP: [&str; 9] =
+/// The keys of a transport.
+const TRANSPORT: [&str; 9] =
     ["cc", "increase", "decrease", "sack", "ecn", "delayed_ack", "initial_window", "window", "mss"];
 
 const KINDS: [&str; 11] =
@@ -294,17 +310,26 @@ const KINDS: [&str; 11] =
 
 /// The keys that a flow of `kind` may have; `None` for a kind that does not exist.
 pub(crate) fn keys_of_kind(kind: &str) -> Option<Vec<&'static str>> {
-    let own: &[&'static str] = match kind {
-        "game-server" | "game-client" | "audio" | "voip" => &["size", "every"],
-        "cbr" | "poisson" => &["rate", "size"],
-        "video" | "video-chat" => &["trace", "rate"],
-        "ftp" => &["bytes"],
-        "web" => &["page", "connections"],
-        "quic" => &["bytes", "cc", "initial_window"],
+    let (own, transport): (&[&'static str], &[&'static str]) = match kind {
+        "game-server" | "game-client" | "audio" | "voip" => (&["size", "every"], &[]),
+        "cbr" => (&["rate", "size"], &TRANSPORT),
+        "poisson" => (&["rate", "size"], &[]),
+        "video" | "video-chat" => (&["trace", "rate"], &TRANSPORT),
+        "ftp" => (&["bytes"], &TRANSPORT),
+        "web" => (&["page", "connections"], &TRANSPORT),
+        "quic" => (&["bytes", "cc", "initial_window"], &[]),
         _ => return None,
     };
-    let tcp: &[&'static str] = if matches!(kind, "ftp" | "web") { &OF_TCP } else { &[] };
-    Some(COMMON.iter().chain(own).chain(tcp).copied().collect())
+    Some(COMMON.iter().chain(own).chain(transport).copied().collect())
+}
+
+/// Whether the flow in `table` may be given `key` by a wildcard: a key that its kind has; of a transport, only where it has
+/// one already, lest `flow.*.cc` take a stream off UDP.
+pub(crate) fn carries(table: &Table, key: &str) -> bool {
+    let Some(kind) = table.text("kind") else { return true };
+    let of_a_carrier = TRANSPORT.contains(&key) && matches!(kind, "cbr" | "video" | "video-chat");
+    let has = keys_of_kind(kind).is_none_or(|keys| keys.contains(&key));
+    has && (!of_a_carrier || table.get("cc").is_some())
 }
 
 /// Smallest IP packet over UDP: 20 bytes of IPv4, 8 of UDP.
@@ -364,6 +389,20 @@ pub(crate) fn read_kind(flow: &Reader<'_>, load: &mut LoadTrace<'_>) -> Result<K
         }),
         _ => Kind::Ftp(Ftp { bytes: flow.positive("bytes")?, tcp: tcp(flow)? }),
     })
+}
+
+/// Reads what carries a stream: named by `cc`, also where that was the download's which `--set` made a stream of; else UDP.
+pub(crate) fn read_carrier(flow: &Reader<'_>, kind: &Kind) -> Result<Option<Tcp>, ScenarioError> {
+    if !matches!(kind, Kind::Cbr(_) | Kind::Video(_) | Kind::VideoChat(_)) {
+        return Ok(None);
+    }
+    if flow.has("cc") {
+        return tcp(flow).map(Some);
+    }
+    match TRANSPORT.iter().find(|key| flow.has(key) && !flow.is_stale(key)) {
+        Some(key) => Err(flow.wrong(key, "is a key of a transport, and this stream goes over UDP; name one with cc")),
+        None => Ok(None),
+    }
 }
 
 const PAGES: [(&str, Page); 4] =

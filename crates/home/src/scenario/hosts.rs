@@ -6,7 +6,7 @@ use lasthop_core::units::Span;
 use lasthop_wifi::random::Stream;
 
 use super::air::LastHop;
-use super::flow::{Flow, LoadTrace, open, read_kind};
+use super::flow::{Flow, LoadTrace, open, read_carrier, read_kind};
 use super::read::{Reader, nearest};
 use super::set::Written;
 use super::station::{Radio, STATION_KEYS, Station, read_radio};
@@ -183,6 +183,7 @@ pub(crate) fn read_flows(
             Span::from_nanos(random.below(within.as_nanos()))
         };
         let kind = read_kind(&reader, load)?;
+        let carrier = read_carrier(&reader, &kind)?;
         let of = pairs.len() as u32;
         flows.extend(pairs.into_iter().enumerate().map(|(copy, (from, to))| Flow {
             name: if of == 1 { name.to_owned() } else { format!("{name}.{}", copy + 1) },
@@ -191,6 +192,7 @@ pub(crate) fn read_flows(
             from,
             to,
             kind: kind.clone(),
+            carrier,
             start: start + later(copy),
             stop,
         }));

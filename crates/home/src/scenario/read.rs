@@ -46,11 +46,9 @@ impl<'a> Reader<'a> {
     }
 
     fn refuse_unknown(&self, known: &[&str], of_other_kinds: &[&str]) -> Result<(), ScenarioError> {
-        let kind_was_set = matches!(self.table.0.get("kind"), Some(Node { at: Origin::Set(_), .. }));
         for (key, node) in &self.table.0 {
             let foreign = of_other_kinds.contains(&key.as_str());
-            let stale = kind_was_set && foreign && matches!(node.at, Origin::Line(_));
-            if known.contains(&key.as_str()) || stale {
+            if known.contains(&key.as_str()) || (foreign && self.is_stale(key)) {
                 continue;
             }
             let kind = self.table.text("kind").filter(|_| foreign);
@@ -61,6 +59,12 @@ impl<'a> Reader<'a> {
             return Err(self.error_at(&node.at, key, why));
         }
         Ok(())
+    }
+
+    /// Whether `key` stands in the file while `--set` changed the kind: it may have been meant for the kind before.
+    pub(crate) fn is_stale(&self, key: &str) -> bool {
+        let at = |key| self.table.0.get(key).map(|node| &node.at);
+        matches!((at("kind"), at(key)), (Some(Origin::Set(_)), Some(Origin::Line(_))))
     }
 
     /// Path of `key`, as `--set` writes it.

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::ScenarioError;
-use super::flow::keys_of_kind;
+use super::flow;
 use super::read::nearest;
 use super::tree::{Node, Origin, SourceMap, Table, Value, parse_value, shorten};
 
@@ -233,7 +233,7 @@ fn name_of(node: &Node) -> Option<&str> {
 /// Whether the flow at `node` can carry `key` at all: a wildcard reaches only the flows that do.
 fn carries(root: &str, node: &Node, key: &str) -> bool {
     let Value::Table(table) = &node.value else { return false };
-    root != "flow" || table.text("kind").is_none_or(|kind| keys_of_kind(kind).is_none_or(|keys| keys.contains(&key)))
+    root != "flow" || flow::carries(table, key)
 }
 
 /// Whether `name` fits `pattern`, in which `*` stands for any run of characters.

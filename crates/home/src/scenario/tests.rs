@@ -255,8 +255,11 @@ fn a_kind_changed_by_set_leaves_the_old_kinds_keys_behind() {
     assert_eq!(wifi(&schema(&["wifi.loss.kind=fixed", "wifi.loss.rate=0.1"])).loss, Loss::Fixed { rate: 0.1 });
     let home = schema(&["flow.ftp.kind=cbr", "flow.ftp.rate=5Mbit/s"]);
     assert_eq!(home.flows[5].kind, Kind::Cbr(Rated { rate: BitRate::mbps(5), size: Bytes(1500) }));
-    let foreign = refusal(SCHEMA, &["flow.ftp.kind=cbr", "flow.ftp.rate=5Mbit/s", "flow.ftp.sack=true"]);
-    assert!(foreign.contains("flow.ftp.sack: a cbr has no such key"), "{foreign}");
+    assert_eq!(home.flows[5].transport().map(|tcp| tcp.cc), Some(CongestionControl::NewReno), "the download's");
+    let udp = schema(&["flow.ftp.kind=cbr", "flow.ftp.rate=5Mbit/s", "flow.ftp.cc=none"]);
+    assert_eq!(udp.flows[5].transport(), None);
+    let foreign = refusal(SCHEMA, &["flow.ftp.kind=cbr", "flow.ftp.rate=5Mbit/s", "flow.ftp.every=5ms"]);
+    assert!(foreign.contains("flow.ftp.every: a cbr has no such key"), "{foreign}");
 }
 
 #[test]
@@ -592,4 +595,32 @@ proptest! {
         prop_assert!(packets.iter().all(|p| p.at >= flow.start && p.at < flow.stop));
         prop_assert!(packets.iter().all(|p| (28..=1500).contains(&p.bytes)));
     }
+}
+
+#[test]
+fn a_stream_goes_over_udp_unless_it_names_a_transport() {
+    let stream = |keys: &str| {
+        small(&format!("[[flow]]\nname = \"f\"\nfrom = \"W\"\nto = \"S\"\nkind = \"video\"\n{keys}\n[wifi]"))
+    };
+    assert_eq!(parse(&stream(""), &[]).unwrap().flows[0].transport(), None);
+    let home = parse(&stream("cc = \"reno\"\nmss = \"960B\""), &[]).unwrap();
+    let tcp = home.flows[0].transport().unwrap();
+    assert_eq!((tcp.cc, tcp.mss, tcp.sack), (CongestionControl::Reno, Bytes(960), true));
+    let lost = refusal(&stream("sack = false"), &[]);
+    assert!(lost.contains("flow.f.sack: is a key of a transport, and this stream goes over UDP"), "{lost}");
+    let foreign = refusal(&stream("bytes = \"1MiB\""), &[]);
+    assert!(foreign.contains("a video has no such key"), "{foreign}");
+}
+
+#[test]
+fn a_wildcard_takes_no_stream_off_udp() {
+    let stream = |keys: &str| {
+        small(&format!("[[flow]]\nname = \"f\"\nfrom = \"W\"\nto = \"S\"\nkind = \"video\"\n{keys}\n[wifi]"))
+    };
+    let cc = |text: &str, set: &str| parse(text, &[set]).unwrap().flows[0].transport().map(|tcp| tcp.cc);
+    assert_eq!(cc(&stream("cc = \"reno\""), "flow.*.cc=cubic"), Some(CongestionControl::Cubic));
+    let none = refusal(&stream(""), &["flow.*.cc=cubic"]);
+    assert!(none.contains("no flow that matches `*` has a key `cc`"), "{none}");
+    assert_eq!(cc(&stream(""), "flow.f.cc=cubic"), Some(CongestionControl::Cubic));
+    assert_eq!(cc(&stream("cc = \"reno\""), "flow.f.cc=none"), None);
 }

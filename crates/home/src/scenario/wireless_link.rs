@@ -32,7 +32,7 @@ impl WirelessLink {
         let wired = servers.iter().map(|server| server.wire.delay).max().unwrap_or(Span::ZERO);
         let line = line.map_or(Span::ZERO, |line| line.down.delay);
         let one_way = wired + line + self.params.delay + self.params.station_delay;
-        let largest = flows.iter().filter_map(|flow| flow.kind.tcp()).map(|tcp| tcp.mss.0 + 40).max();
+        let largest = flows.iter().filter_map(|flow| flow.transport()).map(|tcp| tcp.mss.0 + 40).max();
         let limit = self.buffer_for(one_way + one_way, Bytes(largest.unwrap_or(LARGEST_PACKET)));
         for queue in [&mut self.queue, &mut self.station_queue] {
             queue.limit = if queue.limit == UNNAMED { limit } else { queue.limit };

@@ -152,6 +152,7 @@ mod tests {
             from: HostId::AccessPoint,
             to: HostId::Station(0),
             kind,
+            carrier: None,
             start: Span::from_secs(45),
             stop: Span::from_secs(180),
         }
