@@ -204,7 +204,9 @@ impl<P> Connection<P> {
             return Verdict::Forward;
         }
         if host.params.conduct == Conduct::Ns2 {
-            return self.on_ack_as_ns2(now, ack.ack, host);
+            let verdict = self.on_ack_as_ns2(now, ack.ack, host);
+            // It knows no others.
+            return if ack.carries_more { Verdict::Forward } else { verdict };
         }
         let same_window = self.window == Some(ack.window) && ack.window != 0;
         self.window = Some(ack.window);
