@@ -11,6 +11,7 @@ use lasthop_core::credit::key;
 use lasthop_core::fastpath::layout::{Control, FlowState, Plan};
 use lasthop_core::fastpath::{self as core_fastpath, Verdict};
 use lasthop_core::packet::{Direction, FlowKind};
+use lasthop_core::snoop::{self as core_snoop, Ack, Conduct, Data, Params, Snoop};
 use lasthop_core::units::{BitRate, Bytes, Span, Time};
 use lasthop_core::wire::{self, Link, Merged, Parsed, ecn};
 use lasthop_home::scenario::{Flow, MOST, Scenario};
@@ -36,6 +37,7 @@ pub const ALL: &[Target] = &[
     ("quantity", quantity),
     ("status_json", status_json),
     ("vary", vary),
+    ("snoop", snoop),
 ];
 
 /// A frame, alone or merged of several packets: understood or not, never beyond its end; and a window written in place
@@ -120,6 +122,87 @@ fn packets_under_plans(rest: &mut Cursor<'_>) -> Option<()> {
         if let Verdict::Rewrite { window } = core_fastpath::on_packet(&mut state, &control, direction, &tcp, now) {
             assert!(dry_run == 0 && window > 0 && window < tcp.window, "{window} after {}", tcp.window);
         }
+    }
+}
+
+/// Any run of segments and acknowledgments of a few connections: what is sent from the cache is what came for that
+/// connection since it was opened, as often as allowed; memory stays bounded, and nothing is held back that carries more
+/// than an acknowledgment.
+///
+/// Input: conduct, connections, segments, bytes (in units of 64), retries, duplicates (a byte each), then events: kind and
+/// connection (a byte), milliseconds since the one before (a byte), sequence number or acknowledgment (u32), length (u16) or
+/// number of blocks (a byte) and blocks (two u32 each).
+pub fn snoop(input: &[u8]) {
+    let mut rest = Cursor(input);
+    let _ = segments_and_acknowledgments(&mut rest);
+}
+
+/// A segment as it came: how often its connection had been opened, how many segments had come by then, where it starts.
+type Came = (u8, u32, u32, u32);
+
+fn segments_and_acknowledgments(rest: &mut Cursor<'_>) -> Option<()> {
+    let conduct = if rest.u8()? & 1 == 0 { Conduct::Standard } else { Conduct::Ns2 };
+    let (connections, segments) = (usize::from(rest.u8()?) + 1, usize::from(rest.u8()?) + 1);
+    let bytes = u64::from(rest.u8()?) * 64;
+    let (retries, duplicates) = (u32::from(rest.u8()?), u32::from(rest.u8()?));
+    let connection_bytes = bytes / 2;
+    let params =
+        Params { connections, segments, connection_bytes, bytes, retries, duplicates, conduct, ..Params::default() };
+    let mut snoop: Snoop<Came> = Snoop::new(params);
+    let mut opened = [0u32; 4];
+    let mut came = 0;
+    let mut sent: std::collections::HashMap<(u32, u32), u32> = std::collections::HashMap::new();
+    let mut now = Time::ZERO;
+    loop {
+        let kind = rest.u8()?;
+        let name = kind & 3;
+        let connection = u64::from(name);
+        now += Span::from_millis(u64::from(rest.u8()?));
+        let number = rest.u32()?;
+        match kind >> 2 & 7 {
+            0..=2 => {
+                let (bytes, fin) = (u32::from(rest.u16()?), kind & 0x20 != 0);
+                let data =
+                    Data { connection, seq: number, bytes, fin, queue_full: kind & 0x40 != 0, ..Data::default() };
+                came += 1;
+                snoop.on_data(now, &data, (name, opened[usize::from(name)], came, number));
+            }
+            3 => {
+                opened[usize::from(name)] += 1;
+                snoop.on_data(
+                    now,
+                    &Data { connection, syn: kind & 0x20 != 0, rst: true, ..Data::default() },
+                    (0, 0, 0, 0),
+                );
+            }
+            _ => {
+                let mut blocks = [(0, 0); 4];
+                let count = usize::from(rest.u8()?) % 5;
+                for block in &mut blocks[..count] {
+                    *block = (rest.u32()?, rest.u32()?);
+                }
+                let carries_more = kind & 0x20 != 0;
+                let sack = &blocks[..count];
+                let window = u32::from(kind >> 6);
+                let ack = Ack { connection, ack: number, window, sack, carries_more, ..Ack::default() };
+                let verdict = snoop.on_ack(now, &ack);
+                assert!(!carries_more || verdict == core_snoop::Verdict::Forward);
+                assert!(count > 0 || verdict != core_snoop::Verdict::Strip);
+            }
+        }
+        // A segment may be sent again by its sender, each time as often as allowed.
+        while let Some(again) = snoop.poll(now) {
+            let (name, life, number, _) = again.packet;
+            assert_eq!(u64::from(name), again.connection);
+            assert_eq!(life, opened[usize::from(name)], "of a connection that is over");
+            let times = sent.entry((life, number)).or_default();
+            *times += 1;
+            assert!(*times <= retries || conduct == Conduct::Ns2, "{times} times");
+        }
+        assert!(snoop.next_deadline().is_none_or(|at| at > now));
+        let seen = snoop.snapshot();
+        assert!(seen.connections <= connections && seen.segments <= segments * connections, "{seen:?}");
+        assert!(seen.bytes <= bytes, "{seen:?}");
     }
 }
 

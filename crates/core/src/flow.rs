@@ -70,6 +70,18 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
         self.entries[slot as usize].pair.as_ref().map(|(_, value)| value)
     }
 
+    /// Likewise, to be changed.
+    pub fn peek_mut(&mut self, key: &K) -> Option<&mut V> {
+        let slot = *self.slots.get(key)?;
+        self.value(slot)
+    }
+
+    /// The flow that was used longest ago.
+    #[must_use]
+    pub fn oldest(&self) -> Option<(&K, &V)> {
+        self.entries.get(self.oldest as usize)?.pair.as_ref().map(|(key, value)| (key, value))
+    }
+
     /// The flow, now the most recently used.
     pub fn get(&mut self, key: &K) -> Option<&mut V> {
         let slot = *self.slots.get(key)?;

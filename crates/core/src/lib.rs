@@ -12,6 +12,7 @@ pub mod flow;
 pub mod meter;
 pub mod packet;
 pub mod share;
+pub mod snoop;
 pub mod units;
 pub mod window;
 pub mod wire;
