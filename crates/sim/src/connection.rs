@@ -215,6 +215,7 @@ impl Connection {
             cwnd_max,
             cwnd_mean,
             srtt_ms: self.sender.snapshot().srtt.unwrap_or(Span::ZERO).as_millis_f64(),
+            local_retransmitted: None,
         }
     }
 }

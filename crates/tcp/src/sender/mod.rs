@@ -358,9 +358,7 @@ impl Sender {
 
     /// Tells the law, and measures the round trip of what was sent at `sent_at`.
     fn feedback(&mut self, now: Time, acked: f64, sent_at: Option<Time>) -> AckEvent {
-        if let Some(sent_at) = sent_at {
-            self.rtt.sample(now, sent_at);
-        }
+        self.rtt.on_acked(now, self.una, sent_at);
         // Over what is sent again an ACK may tell of much that had arrived before (RFC 3465 section 2.3).
         let one_per_ack = self.phase == Phase::Resending || self.params.conduct == Conduct::Ns2;
         let event = AckEvent {

@@ -66,6 +66,7 @@ impl Sender {
         self.probe_due = false;
         let offset = self.next;
         self.flight.push(offset, bytes, now);
+        self.rtt.on_sent(now, offset);
         self.next += u64::from(bytes);
         self.counts.sent += 1;
         Segment { offset, bytes, syn: false, fin: self.is_end(self.next), again: false }

@@ -102,6 +102,7 @@ impl Sender {
             self.window.cwnd = (loss.flight / 2.0).clamp(1.0, MIN_SSTHRESH);
         }
         self.counts.fast_retransmits += 1;
+        self.rtt.on_loss();
         self.recover = Some(self.next);
         self.by_timeout = false;
         if self.style == Recovery::Tahoe {
@@ -201,6 +202,7 @@ impl Sender {
         self.counts.timeouts += 1;
         self.timeouts_in_row += 1;
         self.rtt.back_off();
+        self.rtt.on_loss();
         self.recover = Some(self.next);
         self.by_timeout = true;
         self.phase = Phase::Resending;
