@@ -14,7 +14,7 @@ use crate::interface::InterfaceName;
 use crate::qdisc::FlowKind;
 use crate::qdisc::layout::LARGEST_LIMIT;
 
-pub(super) const KEYS: [&str; 23] = [
+pub(super) const KEYS: [&str; 24] = [
     "lan",
     "wan",
     "capacity",
@@ -31,6 +31,7 @@ pub(super) const KEYS: [&str; 23] = [
     "windows",
     "queueing",
     "datapath",
+    "snoop",
     "packet_time",
     "increment",
     "flow_key",
@@ -129,6 +130,7 @@ fn set(config: &mut Config, place: &Place<'_>, value: &Spanned<DeValue<'_>>) -> 
         "windows" => boolean(v).map(|x| config.windows = x),
         "queueing" => choice(v, &QUEUES).map(|x| config.queueing = x),
         "datapath" => choice(v, &DATAPATHS).map(|x| config.datapath = x),
+        "snoop" => boolean(v).map(|x| config.snoop = x),
         "packet_time" => span(v, &PACKET_TIME).map(|x| config.chap.packet_time = x),
         "increment" => span(v, &INCREMENT).map(|x| config.chap.increment = x),
         "flow_key" => {

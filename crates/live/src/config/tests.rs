@@ -32,6 +32,7 @@ fn every_key_takes_effect() {
         windows = false
         queueing = "chap"
         datapath = "user"
+        snoop = true
         packet_time = "177us"
         increment = "2ms"
         flow_key = "hosts"
@@ -57,6 +58,7 @@ fn every_key_takes_effect() {
         windows: false,
         queueing: Queueing::Chap,
         datapath: Datapath::User,
+        snoop: true,
         chap: qdisc::Settings {
             increment: Span::from_millis(2),
             flow_kind: qdisc::FlowKind::Hosts,

@@ -44,6 +44,7 @@ pub(super) struct Queues {
 struct Wanted {
     queueing: Queueing,
     datapath: Datapath,
+    snoop: bool,
     settings: Settings,
 }
 
@@ -70,8 +71,9 @@ impl Queues {
             refused: false,
             air: Air::default(),
         };
-        let is_wanted = config.queueing != Queueing::Kernel && !config.dry_run;
-        let wanted = Wanted { queueing: config.queueing, datapath: config.datapath, settings: config.chap };
+        let queueing = config.queue_in_force();
+        let is_wanted = queueing != Queueing::Kernel && !config.dry_run;
+        let wanted = Wanted { queueing, datapath: config.datapath, snoop: config.snoop, settings: config.chap };
         Self {
             wanted: is_wanted.then_some(wanted),
             capacity,
