@@ -131,3 +131,14 @@ fn any_text_is_read_or_refused_but_never_breaks_the_reader() {
         let _ = Config::parse(&text, "x");
     });
 }
+
+#[test]
+fn repair_of_losses_needs_a_queue_in_this_process() {
+    let config = Config { snoop: true, ..Config::default() };
+    assert_eq!(config.queue_in_force(), Queueing::FqCodel);
+    assert!(config.check_queue().is_ok());
+    let config = Config { queueing: Queueing::Chap, ..config };
+    assert_eq!(config.queue_in_force(), Queueing::Chap);
+    let refused = Config { datapath: Datapath::Kernel, ..config }.check_queue().unwrap_err();
+    assert!(refused.to_string().contains("datapath = \"user\""), "{refused}");
+}

@@ -466,6 +466,48 @@ mod tests {
     }
 
     #[test]
+    fn a_frame_that_is_lost_leaves_once_more_before_the_queue_and_at_its_pace() {
+        for kind in [Kind::Chap, Kind::Fifo, Kind::Codel, Kind::FqCodel] {
+            let mut engine = engine(kind, Settings::default()).with_snoop(snoop::Params::default());
+            let all = engine.arena.free();
+            let data = |seq| {
+                let station = Endpoint { address: v4([192, 168, 1, 20]), port: 5_000 };
+                let segment = Segment { seq, flags: 16, ..Segment::default() };
+                Built::tcp(Endpoint { address: v4(REMOTE), port: 443 }, station, segment, 1_000).bytes()
+            };
+            for number in 0..3 {
+                take_in(&mut engine, Time::ZERO, &data(number * 1_000));
+            }
+            for _each in 0..3 {
+                let due = engine.next_deadline().expect("a backlog");
+                let frame = engine.poll(due).expect("what is due leaves");
+                engine.give_back(frame.slot());
+            }
+            for number in 3..5 {
+                take_in(&mut engine, Time::ZERO + Span::from_millis(5), &data(number * 1_000));
+            }
+            let now = Time::ZERO + Span::from_millis(6);
+            let answer = |seq| {
+                let station = Endpoint { address: v4([192, 168, 1, 20]), port: 5_000 };
+                let segment = Segment { ack: seq, flags: 16, window: 9, ..Segment::default() };
+                Built::tcp(station, Endpoint { address: v4(REMOTE), port: 443 }, segment, 0).bytes()
+            };
+            assert!(engine.on_answer(now, &mut answer(1_000)));
+            assert!(!engine.on_answer(now, &mut answer(1_000)));
+            let mut left = Vec::new();
+            for _each in 0..3 {
+                let due = engine.next_deadline().expect("a backlog").max(now);
+                let frame = engine.poll(due).expect("what is due leaves");
+                left.push(u32::from_be_bytes(*engine.bytes(&frame)[38..].first_chunk().unwrap()));
+                engine.give_back(frame.slot());
+            }
+            assert_eq!(left, [1_000, 3_000, 4_000], "{kind:?}");
+            assert_eq!(engine.arena.free(), all, "{kind:?}");
+            assert_eq!(engine.snapshot(now).snoop.unwrap().by_duplicates, 1);
+        }
+    }
+
+    #[test]
     fn a_frame_that_is_too_long_or_no_frame_at_all_is_not_kept() {
         let mut engine = engine(Kind::Fifo, Settings::default());
         let all = engine.arena.free();
