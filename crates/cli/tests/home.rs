@@ -151,7 +151,7 @@ fn download_over_a_lossy_hop(cc: &str, exec: &[String]) -> Option<(f64, f64)> {
     let mut command = Command::new(LASTHOP);
     command.arg("emulate").arg(&scenario).args(["--json", "-"]).args(exec);
     let cc = format!("flow.ftp.cc={cc}");
-    for set in ["duration=14s", "measure_from=3s", "control.window=none", &cc] {
+    for set in ["duration=9s", "measure_from=2s", "control.window=none", &cc] {
         command.args(["--set", set]);
     }
     let output = command.output().expect("the binary starts");
