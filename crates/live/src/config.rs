@@ -9,6 +9,7 @@ mod read;
 use std::path::{Path, PathBuf};
 
 use lasthop_core::ap::{Params, RttSource, ShareRule};
+use lasthop_core::snoop;
 use lasthop_core::units::{BitRate, Span};
 use lasthop_core::window::Bounds;
 
@@ -54,6 +55,8 @@ pub struct Config {
     pub datapath: Datapath,
     /// Whether losses of the last hop are repaired here (`core::snoop`); then this process keeps the queue.
     pub snoop: bool,
+    /// How it is to behave.
+    pub snoop_params: snoop::Params,
     /// How CHAP is to behave.
     pub chap: qdisc::Settings,
     /// Whether both directions share the last hop.
@@ -142,6 +145,7 @@ impl Default for Config {
             queueing: Queueing::Kernel,
             datapath: Datapath::Auto,
             snoop: false,
+            snoop_params: snoop::Params::default(),
             chap: qdisc::Settings::default(),
             duplex: Duplex::Auto,
             dry_run: false,

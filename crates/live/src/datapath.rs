@@ -134,8 +134,8 @@ pub struct Place {
     pub layer: LinkLayer,
     /// Whether stations send over the same air: then their flows pay for it.
     pub shares_air: bool,
-    /// Whether losses of the hop are repaired here (`core::snoop`).
-    pub snoop: bool,
+    /// How losses of the hop are repaired here; none: they are not.
+    pub snoop: Option<snoop::Params>,
 }
 
 /// The queue of one interface; when it is dropped, packets go their own way again.
@@ -173,9 +173,9 @@ impl Datapath {
         let port = Port::new(place.ifindex, place.layer == LinkLayer::Ethernet).map_err(no_port)?;
         port.set_rate(rate);
         let at = (place.ifindex, place.layer);
-        let answers = place.snoop.then(|| Answers::new(&mut route, name, at, mtu, program)).transpose()?;
+        let answers = place.snoop.map(|_| Answers::new(&mut route, name, at, mtu, program)).transpose()?;
         // Without it the pace alone knows of what goes up, and Snoop of acknowledgments that carry data later than it could.
-        let listens = place.snoop || (place.shares_air && kind == Kind::Chap);
+        let listens = place.snoop.is_some() || (place.shares_air && kind == Kind::Chap);
         let ear = listens.then(|| Ear::new(place.ifindex, answers.as_ref().map(Answers::mark)).ok()).flatten();
         let cookie = port.cookie().map_err(no_port)?;
         let device = tap.name().clone();
@@ -185,10 +185,13 @@ impl Datapath {
             rate_bps: AtomicU64::new(rate.as_bps()),
             figures: Mutex::new(Counted::default()),
         });
-        let engine = Engine::new(kind, settings, place.layer, mtu, price, secret(), now);
+        let mut engine = Engine::new(kind, settings, place.layer, mtu, price, secret(), now);
+        if let Some(params) = place.snoop {
+            engine = engine.with_snoop(params);
+        }
         let worker = Worker {
             diversion: Diversion::new(program.diverts()?, place.ifindex, tap.ifindex(), cookie),
-            engine: if place.snoop { engine.with_snoop(snoop::Params::default()) } else { engine },
+            engine,
             tap,
             port,
             ear,
@@ -244,7 +247,7 @@ impl Datapath {
     /// Whether losses of the hop are repaired here.
     #[must_use]
     pub const fn repairs(&self) -> bool {
-        self.place.snoop
+        self.place.snoop.is_some()
     }
 
     /// Whether it is at work.

@@ -33,6 +33,12 @@ fn every_key_takes_effect() {
         queueing = "chap"
         datapath = "user"
         snoop = true
+        snoop_timer = "60ms"
+        snoop_retries = 2
+        snoop_duplicates = 2
+        snoop_connections = 100
+        snoop_connection_bytes = "64KiB"
+        snoop_bytes = "1MiB"
         packet_time = "177us"
         increment = "2ms"
         flow_key = "hosts"
@@ -59,6 +65,15 @@ fn every_key_takes_effect() {
         queueing: Queueing::Chap,
         datapath: Datapath::User,
         snoop: true,
+        snoop_params: lasthop_core::snoop::Params {
+            least_timer: Span::from_millis(60),
+            retries: 2,
+            duplicates: 2,
+            connections: 100,
+            connection_bytes: 64 << 10,
+            bytes: 1 << 20,
+            ..lasthop_core::snoop::Params::default()
+        },
         chap: qdisc::Settings {
             increment: Span::from_millis(2),
             flow_kind: qdisc::FlowKind::Hosts,

@@ -8,6 +8,7 @@
 mod keeper;
 
 use lasthop_core::packet::Direction;
+use lasthop_core::snoop;
 use lasthop_core::units::{BitRate, Span, Time};
 
 use super::air::{Air, Drivers};
@@ -44,7 +45,7 @@ pub(super) struct Queues {
 struct Wanted {
     queueing: Queueing,
     datapath: Datapath,
-    snoop: bool,
+    snoop: Option<snoop::Params>,
     settings: Settings,
 }
 
@@ -73,7 +74,8 @@ impl Queues {
         };
         let queueing = config.queue_in_force();
         let is_wanted = queueing != Queueing::Kernel && !config.dry_run;
-        let wanted = Wanted { queueing, datapath: config.datapath, snoop: config.snoop, settings: config.chap };
+        let snoop = config.snoop.then_some(config.snoop_params);
+        let wanted = Wanted { queueing, datapath: config.datapath, snoop, settings: config.chap };
         Self {
             wanted: is_wanted.then_some(wanted),
             capacity,

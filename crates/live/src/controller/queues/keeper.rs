@@ -48,7 +48,7 @@ impl Keeper {
         };
         match wanted.datapath {
             Where::Kernel => return Ok(in_kernel()?),
-            Where::Auto if kind == Kind::Chap && !wanted.snoop && qdisc::is_supported() => match in_kernel() {
+            Where::Auto if kind == Kind::Chap && wanted.snoop.is_none() && qdisc::is_supported() => match in_kernel() {
                 Ok(keeper) => return Ok(keeper),
                 Err(error) => log(&format!("{}; so this process keeps the queue", chain(&error))),
             },
