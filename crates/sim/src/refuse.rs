@@ -21,6 +21,7 @@ pub fn algorithm(cc: CongestionControl) -> Option<Algorithm> {
         CongestionControl::Vegas => Algorithm::Vegas,
         CongestionControl::WestwoodPlus => Algorithm::WestwoodPlus,
         CongestionControl::Aimd => Algorithm::Aimd,
+        CongestionControl::TcpReal => Algorithm::Real,
         _ => return None,
     })
 }

@@ -27,6 +27,8 @@ fn with_blocks_every_law_fills_the_link_as_far_as_its_cut_lets_it() {
             Algorithm::Reno | Algorithm::NewReno => 0.85..0.97,
             // Its estimate is a mean of the last ten round trips or so, which slow start keeps low.
             Algorithm::WestwoodPlus => 0.85..1.0,
+            // A window under the pipe comes in clumps, and a wave that ends within one looks fast.
+            Algorithm::Real => 0.8..0.97,
             _ => 0.93..1.0,
         };
         assert!(expected.contains(&with), "{cc:?}: {with}");

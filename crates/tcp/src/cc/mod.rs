@@ -9,6 +9,7 @@ mod cubic;
 mod gaimd;
 mod hystart;
 mod newreno;
+mod real;
 mod reno;
 mod tahoe;
 mod vegas;
@@ -20,6 +21,7 @@ use std::fmt;
 
 use lasthop_core::units::{Span, Time};
 
+use crate::note::{Note, Reports};
 use crate::sender::SenderParams;
 
 pub use gaimd::Aimd;
@@ -46,11 +48,13 @@ pub enum Algorithm {
     WestwoodPlus,
     /// [`Aimd`]: additive increase and multiplicative decrease by any two numbers.
     Aimd,
+    /// The receiver measures the rate of each wave.
+    Real,
 }
 
 impl Algorithm {
     /// All, in the order of the sheet.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Tahoe,
         Self::Reno,
         Self::NewReno,
@@ -60,7 +64,17 @@ impl Algorithm {
         Self::Vegas,
         Self::WestwoodPlus,
         Self::Aimd,
+        Self::Real,
     ];
+
+    /// What its receiver has to watch and to tell.
+    #[must_use]
+    pub fn reports(self) -> Reports {
+        match self {
+            Self::Real => Reports::Waves,
+            _ => Reports::Nothing,
+        }
+    }
 
     pub(crate) fn control(self, params: &SenderParams) -> Box<dyn CongestionControl> {
         match self {
@@ -73,6 +87,7 @@ impl Algorithm {
             Self::Vegas => vegas::control(params.conduct),
             Self::WestwoodPlus => westwood_plus::control(params.conduct),
             Self::Aimd => Box::new(gaimd::Gaimd(params.aimd)),
+            Self::Real => Box::<real::Real>::default(),
         }
     }
 }
@@ -171,6 +186,14 @@ pub(crate) trait CongestionControl: fmt::Debug + Send {
 
     /// Something new was acknowledged, before the others are called.
     fn on_progress(&mut self, _progress: &Progress) {}
+
+    /// What goes with every segment to the receiver.
+    fn mark(&self) -> u32 {
+        0
+    }
+
+    /// What the receiver tells, before the acknowledgment that carries it.
+    fn on_note(&mut self, _window: &mut Window, _note: &Note) {}
 
     /// Every acknowledgment, duplicates too, before the others are called.
     fn on_feedback(&mut self, _window: &Window, _ack: &AckEvent) {}

@@ -29,6 +29,7 @@ mod vegas;
 use lasthop_core::units::{BitRate, Time};
 
 use crate::cc::{AckEvent, CongestionControl, MIN_SSTHRESH, Progress, Recovery, Window};
+use crate::note::Note;
 use crate::segment::{Ack, Segment};
 use flight::Flight;
 use rtt::RttEstimator;
@@ -191,6 +192,19 @@ impl Sender {
             self.on_duplicate(now, learned);
         }
         self.update_allowance();
+    }
+
+    /// What its receiver has told ([`crate::Reports`]): before the acknowledgment that carries it.
+    pub fn on_note(&mut self, note: &Note) {
+        if self.stage == Stage::Open {
+            self.control.on_note(&mut self.window, note);
+        }
+    }
+
+    /// What the segment polled last carries for a receiver that reports.
+    #[must_use]
+    pub fn mark(&self) -> u32 {
+        self.control.mark()
     }
 
     /// The application has given so many bytes in all ([`SenderParams::fed`]).
