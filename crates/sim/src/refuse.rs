@@ -22,6 +22,7 @@ pub fn algorithm(cc: CongestionControl) -> Option<Algorithm> {
         CongestionControl::WestwoodPlus => Algorithm::WestwoodPlus,
         CongestionControl::Aimd => Algorithm::Aimd,
         CongestionControl::TcpReal => Algorithm::Real,
+        CongestionControl::Bbr => Algorithm::Bbr,
         _ => return None,
     })
 }

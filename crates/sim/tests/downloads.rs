@@ -87,8 +87,19 @@ fn a_window_of_ten_segments_gives_a_window_per_round_trip() {
 
 #[test]
 fn every_sender_runs_with_blocks_and_without() {
-    let laws =
-        ["tahoe", "reno", "newreno", "westwood", "westwood-abse", "cubic", "vegas", "westwood+", "aimd", "tcp-real"];
+    let laws = [
+        "tahoe",
+        "reno",
+        "newreno",
+        "westwood",
+        "westwood-abse",
+        "cubic",
+        "vegas",
+        "westwood+",
+        "aimd",
+        "tcp-real",
+        "bbr",
+    ];
     for cc in laws {
         for sack in [false, true] {
             let down = format!("down W A ftp cc = \"{cc}\"; sack = {sack}");

@@ -5,6 +5,7 @@
 //! sender's business; windows are in segments.
 
 mod aimd;
+mod bbr;
 mod cubic;
 mod gaimd;
 mod hystart;
@@ -22,7 +23,7 @@ use std::fmt;
 use lasthop_core::units::{Span, Time};
 
 use crate::note::{Note, Reports};
-use crate::sender::SenderParams;
+use crate::sender::{Sample, SenderParams};
 
 pub use gaimd::Aimd;
 
@@ -50,11 +51,13 @@ pub enum Algorithm {
     Aimd,
     /// The receiver measures the rate of each wave.
     Real,
+    /// A model of the path in place of losses.
+    Bbr,
 }
 
 impl Algorithm {
     /// All, in the order of the sheet.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Tahoe,
         Self::Reno,
         Self::NewReno,
@@ -65,6 +68,7 @@ impl Algorithm {
         Self::WestwoodPlus,
         Self::Aimd,
         Self::Real,
+        Self::Bbr,
     ];
 
     /// What its receiver has to watch and to tell.
@@ -88,6 +92,7 @@ impl Algorithm {
             Self::WestwoodPlus => westwood_plus::control(params.conduct),
             Self::Aimd => Box::new(gaimd::Gaimd(params.aimd)),
             Self::Real => Box::<real::Real>::default(),
+            Self::Bbr => Box::<bbr::Bbr>::default(),
         }
     }
 }
@@ -180,6 +185,24 @@ pub(crate) trait CongestionControl: fmt::Debug + Send {
     fn watches(&self) -> bool {
         false
     }
+
+    /// Wants [`on_sample`](Self::on_sample).
+    fn samples(&self) -> bool {
+        false
+    }
+
+    /// Says when segments go, too: [`pace`](Self::pace).
+    fn is_paced(&self) -> bool {
+        false
+    }
+
+    /// Segments/s; none: as the window lets them.
+    fn pace(&self) -> Option<f64> {
+        None
+    }
+
+    /// What an acknowledgment tells of delivery, after all others have been called.
+    fn on_sample(&mut self, _window: &mut Window, _sample: &Sample) {}
 
     /// The handshake is over, and its last try took `rtt`; `window` is the initial one.
     fn on_open(&mut self, _now: Time, _rtt: Span, _window: &mut Window) {}
