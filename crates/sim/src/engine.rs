@@ -605,14 +605,14 @@ impl<'a, 'o> Engine<'a, 'o> {
                 self.speak(now, index);
             }
             Play::Tcp(connection) if packet.has(flag::BACK) => {
-                connection.on_marks(packet, &self.sacks);
+                connection.on_marks(now, packet, &self.sacks);
                 let ack = connection.acknowledgment(packet, &mut self.sacks);
                 connection.sender.on_ack(now, &ack);
                 self.tracer.on_window(index, ack.window_bytes);
                 self.speak(now, index);
             }
             Play::Tcp(connection) => {
-                connection.on_marks(packet, &self.sacks);
+                connection.on_marks(now, packet, &self.sacks);
                 let fresh = connection.receiver.on_segment(now, &Connection::segment(packet));
                 meter.on_delivered(packet.sent, now, packet.bytes(), fresh);
                 if let Some(limit) = self.clamp.as_mut().and_then(|clamp| clamp.on_segment(now, index, fresh)) {
