@@ -31,6 +31,9 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
     if scenario.control.snoop {
         return Err(scenario.refuse("control.snoop", "the emulator has no Snoop"));
     }
+    if scenario.control.split.is_some() {
+        return Err(scenario.refuse("control.split", "the emulator's access point ends no connections"));
+    }
     if scenario.control.clamp.is_some() {
         return Err(scenario.refuse("control.clamp", "the kernel's receivers know no price"));
     }
