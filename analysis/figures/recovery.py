@@ -62,6 +62,7 @@ def panels_over_errors(schemes, grids, value, what, digits, **axes_settings):
             table.append([f"{delay} ms", name, *(shown(v, digits) for v in values)])
         axes.set(ylabel=f"{what},\nserver {delay} ms away", **axes_settings)
         axes.set_xscale("symlog", linthresh=0.001)
+        axes.set_xlim(-0.0001, 0.12)
         axes.set_xticks(ERRORS, [f"{e:g}" for e in ERRORS])
     panels[-1].set_xlabel("error rate of the link")
     style.legend_below(panels[-1], depth=0.3)
