@@ -322,7 +322,7 @@ impl<'a, 'o> Engine<'a, 'o> {
     fn write_attempts(&mut self) {
         let Some(capture) = &mut self.capture else { return };
         while let Some(attempt) = self.air.poll_attempt() {
-            if let Err(error) = capture.attempt(&attempt, self.sacks.at(attempt.packet.sack)) {
+            if let Err(error) = capture.attempt(&attempt, self.sacks.of(&attempt.packet)) {
                 self.failed = Some(error.into());
             }
         }
@@ -583,7 +583,7 @@ impl<'a, 'o> Engine<'a, 'o> {
             Play::Tcp(connection) => Some(connection.seen()),
             Play::Schedule(_) | Play::Page(_) | Play::Rate(_) => None,
         };
-        control.on_packet(now, direction, packet, connection, self.sacks.at(packet.sack));
+        control.on_packet(now, direction, packet, connection, self.sacks.of(packet));
     }
 
     /// The packet is where it should be.
@@ -605,14 +605,14 @@ impl<'a, 'o> Engine<'a, 'o> {
                 self.speak(now, index);
             }
             Play::Tcp(connection) if packet.has(flag::BACK) => {
-                connection.on_marks(packet);
+                connection.on_marks(packet, &self.sacks);
                 let ack = connection.acknowledgment(packet, &mut self.sacks);
                 connection.sender.on_ack(now, &ack);
                 self.tracer.on_window(index, ack.window_bytes);
                 self.speak(now, index);
             }
             Play::Tcp(connection) => {
-                connection.on_marks(packet);
+                connection.on_marks(packet, &self.sacks);
                 let fresh = connection.receiver.on_segment(now, &Connection::segment(packet));
                 meter.on_delivered(packet.sent, now, packet.bytes(), fresh);
                 if let Some(limit) = self.clamp.as_mut().and_then(|clamp| clamp.on_segment(now, index, fresh)) {

@@ -21,6 +21,8 @@ pub fn algorithm(cc: CongestionControl) -> Option<Algorithm> {
         CongestionControl::Vegas => Algorithm::Vegas,
         CongestionControl::WestwoodPlus => Algorithm::WestwoodPlus,
         CongestionControl::Aimd => Algorithm::Aimd,
+        CongestionControl::TcpReal => Algorithm::Real,
+        CongestionControl::Bbr => Algorithm::Bbr,
         _ => return None,
     })
 }

@@ -301,8 +301,8 @@ fn a_repeated_timeout_holds_the_threshold_unless_told_otherwise() {
             "
             0 ms: poll -> syn
             100 ms: syn-ack -> sends 0..9
-            400 ms: poll -> resends 0; ssthresh 5
-            1000 ms: poll -> resends 0; ssthresh {second}
+            401 ms: poll -> resends 0; ssthresh 5
+            1002 ms: poll -> resends 0; ssthresh {second}
             "
         )
     };

@@ -17,10 +17,12 @@
 //! way. A probe of a closed window carries no byte, from just below the hole, as Linux does, so that segments stay whole.
 //!
 //! Does not: urgent data, Nagle's delay (the stream is always full or at its end), path MTU discovery, ECN, keep-alive,
-//! closing handshakes, timestamps, pacing, restart after idleness.
+//! closing handshakes, timestamps, pacing with laws that do not ask for it, restart after idleness.
 
+mod delivery;
 mod flight;
 mod output;
+mod pace;
 mod params;
 mod recovery;
 mod rtt;
@@ -29,11 +31,15 @@ mod vegas;
 use lasthop_core::units::{BitRate, Time};
 
 use crate::cc::{AckEvent, CongestionControl, MIN_SSTHRESH, Progress, Recovery, Window};
+use crate::note::Note;
 use crate::segment::{Ack, Segment};
+use delivery::Delivery;
 use flight::Flight;
+use pace::Pace;
 use rtt::RttEstimator;
 use vegas::Fine;
 
+pub(crate) use delivery::Sample;
 pub use params::{Conduct, SenderParams, SenderSnapshot};
 
 /// The handshake.
@@ -71,6 +77,12 @@ pub struct Sender {
     window: Window,
     /// The law wants to know how far the sender is.
     watched: bool,
+    /// Kept for a law that goes by delivery.
+    delivery: Option<Box<Delivery>>,
+    /// Kept for a law that says when.
+    pace: Option<Box<Pace>>,
+    /// The pace alone stopped the last `poll`, until then.
+    paced_until: Option<Time>,
     /// Vegas as in ns-2.
     fine: Option<Box<Fine>>,
     stage: Stage,
@@ -132,7 +144,10 @@ impl Sender {
         let control = params.cc.control(&params);
         Self {
             style: control.recovery(),
-            watched: control.watches(),
+            watched: control.watches() || control.samples() || control.is_paced(),
+            delivery: control.samples().then(Box::default),
+            pace: control.is_paced().then(Box::default),
+            paced_until: None,
             fine: (control.recovery() == Recovery::Vegas && params.conduct == Conduct::Ns2).then(Box::default),
             control,
             window: Window {
@@ -178,6 +193,7 @@ impl Sender {
             return;
         }
         self.right_edge = ack.offset + ack.window_bytes;
+        let advanced = ack.offset > self.una;
         let mut learned = flight::Learned::default();
         if self.params.sack && !ack.sack.is_empty() {
             self.sacking = true;
@@ -190,7 +206,24 @@ impl Sender {
         } else if self.outstanding() > 0 {
             self.on_duplicate(now, learned);
         }
+        if self.watched {
+            self.sample_delivery(now, ack, advanced);
+            self.update_pace();
+        }
         self.update_allowance();
+    }
+
+    /// What its receiver has told ([`crate::Reports`]): before the acknowledgment that carries it.
+    pub fn on_note(&mut self, note: &Note) {
+        if self.stage == Stage::Open {
+            self.control.on_note(&mut self.window, note);
+        }
+    }
+
+    /// What the segment polled last carries for a receiver that reports.
+    #[must_use]
+    pub fn mark(&self) -> u32 {
+        self.control.mark()
     }
 
     /// The application has given so many bytes in all ([`SenderParams::fed`]).
@@ -227,6 +260,7 @@ impl Sender {
         self.stage == Stage::Open
             && self.phase == Phase::Open
             && !self.resend_front
+            && self.paced_until.is_none()
             && self.timer.is_some_and(|timer| timer > now)
             && self.una < self.next
             && end <= self.right_edge
@@ -253,6 +287,9 @@ impl Sender {
             }
         }
         self.limited = false;
+        if self.is_paced(now) {
+            return None;
+        }
         let segment = self.poll_resend(now);
         if segment.is_some() || self.limited {
             return segment;
@@ -269,7 +306,10 @@ impl Sender {
     /// When `poll` has something to do without being told anything; none before the first `poll` and when done.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
-        self.timer
+        match self.paced_until {
+            None => self.timer,
+            Some(at) => Some(self.timer.map_or(at, |timer| timer.min(at))),
+        }
     }
 
     /// Congestion window, segments, without the inflation of fast recovery.
@@ -323,6 +363,7 @@ impl Sender {
             fine.on_open(rtt);
         }
         self.control.on_open(now, rtt, &mut self.window);
+        self.update_pace();
         self.update_allowance();
     }
 
@@ -373,6 +414,31 @@ impl Sender {
         };
         self.control.on_feedback(&self.window, &event);
         event
+    }
+
+    /// Whether the next segment has to wait for its time.
+    fn is_paced(&mut self, now: Time) -> bool {
+        let Some(pace) = &self.pace else { return false };
+        let next = pace.next();
+        self.paced_until = Some(next).filter(|next| *next > now);
+        self.paced_until.is_some()
+    }
+
+    fn update_pace(&mut self) {
+        if let Some(pace) = &mut self.pace {
+            pace.rate = self.control.pace().map(|segments| segments * f64::from(self.params.mss));
+        }
+    }
+
+    /// A segment with payload goes out.
+    #[inline(never)]
+    fn on_sent(&mut self, now: Time, segment: &Segment, outstanding: bool) {
+        if let Some(delivery) = &mut self.delivery {
+            delivery.on_sent(now, segment, outstanding);
+        }
+        if let Some(pace) = &mut self.pace {
+            pace.on_sent(now, segment.bytes);
+        }
     }
 
     /// Tells the law how far the sender is.

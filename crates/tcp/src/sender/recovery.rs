@@ -198,6 +198,9 @@ impl Sender {
         if let Some(fine) = &mut self.fine {
             fine.on_timeout(now);
         }
+        if let Some(pace) = &mut self.pace {
+            pace.on_timeout();
+        }
         self.counts.timeouts += 1;
         self.timeouts_in_row += 1;
         self.rtt.back_off();

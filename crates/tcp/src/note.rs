@@ -1,0 +1,28 @@
+//! What the two ends of some laws tell each other beside the header, in options of their own.
+//!
+//! The host carries them: a sender's [`mark`](crate::Sender::mark) goes with the segment polled last, and the receiver hears of it
+//! ([`on_mark`](crate::Receiver::on_mark)) before the segment; a receiver's [`note`](crate::Receiver::note) goes with the
+//! acknowledgment polled last, and the sender hears of it ([`on_note`](crate::Sender::on_note)) before the acknowledgment. With
+//! laws that have neither ([`Algorithm::reports`](crate::Algorithm::reports)) none of them need be called.
+
+/// What a receiver watches for its sender.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Reports {
+    /// Nothing: plain TCP.
+    #[default]
+    Nothing,
+    /// The rate at which each wave arrives (TCP-Real).
+    Waves,
+}
+
+/// What a receiver tells its sender with an acknowledgment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// How fast the newest whole wave arrived (TCP-Real).
+    Wave {
+        /// Its number, as marked.
+        wave: u32,
+        /// Payload, bytes/s.
+        rate: u64,
+    },
+}
