@@ -198,20 +198,20 @@ impl Connection {
 
     /// What the marks and the note of a packet that has arrived tell its end; before the packet itself.
     #[inline]
-    pub fn on_marks(&mut self, packet: &SimPacket, sacks: &Sacks) {
+    pub fn on_marks(&mut self, now: Time, packet: &SimPacket, sacks: &Sacks) {
         if packet.has(flag::CE | flag::CWR | flag::ECE | flag::NOTE) {
-            self.on_some_marks(packet, sacks);
+            self.on_some_marks(now, packet, sacks);
         }
     }
 
     #[cold]
-    fn on_some_marks(&mut self, packet: &SimPacket, sacks: &Sacks) {
+    fn on_some_marks(&mut self, now: Time, packet: &SimPacket, sacks: &Sacks) {
         if packet.has(flag::BACK) {
             if packet.has(flag::ECE) {
                 self.sender.on_congestion_echo();
             }
             if let Some(note) = sacks.note(packet.sack) {
-                self.sender.on_note(&note);
+                self.sender.on_note(now, &note);
             }
             return;
         }
@@ -256,6 +256,7 @@ impl Connection {
             cwnd_max,
             cwnd_mean,
             srtt_ms: self.sender.snapshot().srtt.unwrap_or(Span::ZERO).as_millis_f64(),
+            local_retransmitted: None,
         }
     }
 }
@@ -344,14 +345,14 @@ mod tests {
         for segment in segments {
             let data = connection.data(*now, 0, &segment);
             *now += Span::from_millis(1);
-            connection.on_marks(&data, sacks);
+            connection.on_marks(*now, &data, sacks);
             connection.receiver.on_segment(*now, &Connection::segment(&data));
             while let Some(ack) = connection.receiver.poll(*now) {
                 acks.push(connection.ack(*now, 0, &ack, sacks));
             }
         }
         for ack in &acks {
-            connection.on_marks(ack, sacks);
+            connection.on_marks(*now, ack, sacks);
             let ack = connection.acknowledgment(ack, sacks);
             connection.sender.on_ack(*now, &ack);
         }

@@ -55,9 +55,6 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
     if let Some(slow) = scenario.stations.iter().find(|s| s.storage != Storage::default()) {
         return Err(scenario.refuse(&format!("station.{}.storage", slow.table), "stations store at any speed"));
     }
-    if scenario.control.snoop {
-        return Err(scenario.refuse("control.snoop", "the simulator has no Snoop"));
-    }
     let window = scenario.control.window.as_ref().map(|window| window.capacity);
     let clamp = scenario.control.clamp.map(|clamp| clamp.capacity);
     for (key, capacity) in [("control.window.capacity", window), ("control.clamp.capacity", clamp)] {

@@ -13,6 +13,10 @@ pub enum Reports {
     Nothing,
     /// The rate at which each wave arrives (TCP-Real).
     Waves,
+    /// Probes, which it answers with their numbers (TCP probing).
+    Probes,
+    /// Which losses are the link's, by the arrivals around them (Biaz and Vaidya).
+    Losses,
 }
 
 /// What a receiver tells its sender with an acknowledgment.
@@ -24,5 +28,15 @@ pub enum Note {
         wave: u32,
         /// Payload, bytes/s.
         rate: u64,
+    },
+    /// It answers a probe (TCP probing).
+    Probe {
+        /// Its number, as marked.
+        number: u32,
+    },
+    /// What is missing at the offset it acknowledges was lost on the link, not in a queue.
+    Corrupted {
+        /// That offset.
+        offset: u64,
     },
 }

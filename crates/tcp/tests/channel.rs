@@ -132,7 +132,7 @@ impl World {
                     Packet::Ack(ack, note) => {
                         self.offered = self.offered.max(ack.offset + ack.window_bytes);
                         if let Some(note) = note {
-                            self.sender.on_note(&note);
+                            self.sender.on_note(now, &note);
                         }
                         self.sender.on_ack(now, &ack);
                     }

@@ -296,6 +296,7 @@ fn timeouts_double_the_timer_until_something_sent_once_is_measured() {
 /// RFC 5681 section 3.1: a segment that times out again leaves ssthresh where it is. ns-2 halves cwnd = 1 to its least, 2.
 #[test]
 fn a_repeated_timeout_holds_the_threshold_unless_told_otherwise() {
+    // A millisecond after each timer: ns-2's are rounded.
     let script = |second: &str| {
         format!(
             "

@@ -10,6 +10,7 @@ mod cubic;
 mod gaimd;
 mod hystart;
 mod newreno;
+mod probing;
 mod real;
 mod reno;
 mod tahoe;
@@ -53,11 +54,13 @@ pub enum Algorithm {
     Real,
     /// A model of the path in place of losses.
     Bbr,
+    /// Reno that probes before it answers a loss.
+    Probing,
 }
 
 impl Algorithm {
     /// All, in the order of the sheet.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Tahoe,
         Self::Reno,
         Self::NewReno,
@@ -69,6 +72,7 @@ impl Algorithm {
         Self::Aimd,
         Self::Real,
         Self::Bbr,
+        Self::Probing,
     ];
 
     /// What its receiver has to watch and to tell.
@@ -76,6 +80,7 @@ impl Algorithm {
     pub fn reports(self) -> Reports {
         match self {
             Self::Real => Reports::Waves,
+            Self::Probing => Reports::Probes,
             _ => Reports::Nothing,
         }
     }
@@ -93,6 +98,7 @@ impl Algorithm {
             Self::Aimd => Box::new(gaimd::Gaimd(params.aimd)),
             Self::Real => Box::<real::Real>::default(),
             Self::Bbr => Box::<bbr::Bbr>::default(),
+            Self::Probing => Box::new(probing::Probing),
         }
     }
 }
@@ -183,6 +189,11 @@ pub(crate) trait CongestionControl: fmt::Debug + Send {
 
     /// Wants [`on_progress`](Self::on_progress).
     fn watches(&self) -> bool {
+        false
+    }
+
+    /// A loss is judged by probes before anything is cut.
+    fn probes(&self) -> bool {
         false
     }
 

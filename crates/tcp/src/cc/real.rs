@@ -80,7 +80,7 @@ impl CongestionControl for Real {
     }
 
     fn on_note(&mut self, window: &mut Window, note: &Note) {
-        let Note::Wave { wave, rate } = *note;
+        let Note::Wave { wave, rate } = *note else { return };
         let rate = rate as f64;
         let last = match self.told {
             Some((newest, _)) if wave <= newest => return,

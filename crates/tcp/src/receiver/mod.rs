@@ -105,7 +105,7 @@ impl Receiver {
             beyond: Ranges::with_capacity(16),
             recent: [None; MOST_BLOCKS],
             autotune: params.window.is_none().then(|| Autotune::new(params.mss)),
-            meter: Meter::new(params.reports).map(Box::new),
+            meter: Meter::new(params.reports, params.mss).map(Box::new),
             limit: None,
             syn: false,
             ack_now: false,
@@ -156,7 +156,7 @@ impl Receiver {
     /// What the acknowledgment polled last tells the sender.
     #[must_use]
     pub fn note(&self) -> Option<Note> {
-        self.meter.as_ref()?.note()
+        self.meter.as_ref()?.note(self.next)
     }
 
     /// Whether acknowledgments tell of a mark (ECE).
@@ -214,6 +214,9 @@ impl Receiver {
 
     fn on_progress(&mut self, now: Time, bytes: u64, fin: bool) {
         self.waiting += bytes;
+        if let Some(meter) = &mut self.meter {
+            meter.on_progress(self.next);
+        }
         if let Some(autotune) = &mut self.autotune {
             autotune.on_progress(now, self.next);
         }

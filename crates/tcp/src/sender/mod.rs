@@ -24,6 +24,7 @@ mod flight;
 mod output;
 mod pace;
 mod params;
+mod probing;
 mod recovery;
 mod rtt;
 mod vegas;
@@ -36,6 +37,7 @@ use crate::segment::{Ack, Segment};
 use delivery::Delivery;
 use flight::Flight;
 use pace::Pace;
+use probing::Probing;
 use rtt::RttEstimator;
 use vegas::Fine;
 
@@ -64,6 +66,8 @@ enum Phase {
         /// A partial acknowledgment has restarted the timer.
         partial: bool,
     },
+    /// After a loss that is not judged yet: no data ([`probing`]).
+    Probing,
     /// After a timeout, and with Tahoe after every loss: slow start over what is sent again.
     Resending,
 }
@@ -83,6 +87,8 @@ pub struct Sender {
     pace: Option<Box<Pace>>,
     /// The pace alone stopped the last `poll`, until then.
     paced_until: Option<Time>,
+    /// Kept for a law that probes.
+    probing: Option<Box<Probing>>,
     /// Vegas as in ns-2.
     fine: Option<Box<Fine>>,
     stage: Stage,
@@ -113,6 +119,10 @@ pub struct Sender {
     recover: Option<u64>,
     /// That loss was told by the timer.
     by_timeout: bool,
+    /// What is missing there was lost on the link, says the receiver.
+    corrupted: Option<u64>,
+    /// The loss that is being repaired has cut nothing.
+    spared: bool,
     /// The first segment goes out next, whatever the windows say.
     resend_front: bool,
     /// How far HighACK must come before a rescue retransmission is allowed again (RFC 6675).
@@ -148,6 +158,7 @@ impl Sender {
             delivery: control.samples().then(Box::default),
             pace: control.is_paced().then(Box::default),
             paced_until: None,
+            probing: control.probes().then(Box::default),
             fine: (control.recovery() == Recovery::Vegas && params.conduct == Conduct::Ns2).then(Box::default),
             control,
             window: Window {
@@ -171,6 +182,8 @@ impl Sender {
             allowance: 0,
             recover: None,
             by_timeout: false,
+            corrupted: None,
+            spared: false,
             resend_front: false,
             rescue: None,
             timeouts_in_row: 0,
@@ -214,16 +227,21 @@ impl Sender {
     }
 
     /// What its receiver has told ([`crate::Reports`]): before the acknowledgment that carries it.
-    pub fn on_note(&mut self, note: &Note) {
-        if self.stage == Stage::Open {
-            self.control.on_note(&mut self.window, note);
+    pub fn on_note(&mut self, now: Time, note: &Note) {
+        if self.stage != Stage::Open {
+            return;
+        }
+        match *note {
+            Note::Probe { number } => self.on_probe_answer(now, number),
+            Note::Corrupted { offset } => self.corrupted = Some(offset),
+            Note::Wave { .. } => self.control.on_note(&mut self.window, note),
         }
     }
 
     /// What the segment polled last carries for a receiver that reports.
     #[must_use]
     pub fn mark(&self) -> u32 {
-        self.control.mark()
+        self.probe_number().unwrap_or_else(|| self.control.mark())
     }
 
     /// The application has given so many bytes in all ([`SenderParams::fed`]).
@@ -278,7 +296,7 @@ impl Sender {
         if self.stage != Stage::Open {
             return self.poll_handshake(now, due);
         }
-        if due {
+        if due && self.phase != Phase::Probing {
             if self.outstanding() > 0 {
                 self.on_timeout(now);
             } else {
@@ -287,6 +305,9 @@ impl Sender {
             }
         }
         self.limited = false;
+        if self.phase == Phase::Probing {
+            return self.poll_probing(now);
+        }
         if self.is_paced(now) {
             return None;
         }
@@ -385,6 +406,7 @@ impl Sender {
         let event = self.feedback(now, segments, sent_at);
         match self.phase {
             Phase::Recovery { partial } => self.on_new_in_recovery(&event, acked, partial),
+            Phase::Probing => self.on_new_while_probing(now),
             Phase::Resending | Phase::Open => {
                 self.dup_acks = 0;
                 if self.phase == Phase::Resending && self.recover.is_none_or(|recover| offset >= recover) {
@@ -399,9 +421,7 @@ impl Sender {
 
     /// Tells the law, and measures the round trip of what was sent at `sent_at`.
     fn feedback(&mut self, now: Time, acked: f64, sent_at: Option<Time>) -> AckEvent {
-        if let Some(sent_at) = sent_at {
-            self.rtt.sample(now, sent_at);
-        }
+        self.rtt.on_acked(now, self.una, sent_at);
         // Over what is sent again an ACK may tell of much that had arrived before (RFC 3465 section 2.3).
         let one_per_ack = self.phase == Phase::Resending || self.params.conduct == Conduct::Ns2;
         let event = AckEvent {

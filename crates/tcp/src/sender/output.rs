@@ -70,6 +70,7 @@ impl Sender {
         let offset = self.next;
         let outstanding = self.outstanding() > 0;
         self.flight.push(offset, bytes, now);
+        self.rtt.on_sent(now, offset);
         self.next += u64::from(bytes);
         self.counts.sent += 1;
         let segment = Segment { offset, bytes, syn: false, fin: self.is_end(self.next), again: false };

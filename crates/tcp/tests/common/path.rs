@@ -3,7 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use lasthop_core::units::{BitRate, Span, Time};
-use lasthop_tcp::{Ack, Note, Receiver, ReceiverParams, Segment, Sender, SenderParams};
+use lasthop_tcp::{Ack, Note, Receiver, ReceiverParams, Reports, Segment, Sender, SenderParams};
 
 /// IP and TCP, bytes.
 const HEADER: u64 = 40;
@@ -71,15 +71,15 @@ pub struct Path {
 
 impl Path {
     pub fn new(params: SenderParams, window: u64, down: Link<(Segment, u32)>) -> Self {
+        let reports = params.cc.reports();
+        Self::reporting(params, window, down, reports)
+    }
+
+    /// With a receiver that watches this.
+    pub fn reporting(params: SenderParams, window: u64, down: Link<(Segment, u32)>, reports: Reports) -> Self {
         let (mss, sack) = (params.mss, params.sack);
-        let receiver = ReceiverParams {
-            mss,
-            sack,
-            delayed_ack: false,
-            window: Some(window),
-            reports: params.cc.reports(),
-            ..Default::default()
-        };
+        let receiver =
+            ReceiverParams { mss, sack, delayed_ack: false, window: Some(window), reports, ..Default::default() };
         Self {
             sender: Sender::new(params),
             receiver: Receiver::new(receiver),
@@ -139,7 +139,7 @@ impl Path {
             // One at a time: each releases its own segments.
             if let Some((ack, note)) = self.up.arrived(now) {
                 if let Some(note) = note {
-                    self.sender.on_note(&note);
+                    self.sender.on_note(now, &note);
                 }
                 self.sender.on_ack(now, &ack);
             }

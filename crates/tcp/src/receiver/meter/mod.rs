@@ -1,5 +1,7 @@
 //! What a receiver measures for a law that wants to hear of it ([`Reports`]).
 
+mod echo;
+mod losses;
 mod waves;
 
 use lasthop_core::units::Time;
@@ -12,13 +14,17 @@ use crate::segment::Segment;
 #[expect(private_interfaces, reason = "its parts stay in their files")]
 pub(super) enum Meter {
     Waves(waves::Waves),
+    Echo(echo::Echo),
+    Losses(losses::Losses),
 }
 
 impl Meter {
-    pub(super) fn new(reports: Reports) -> Option<Self> {
+    pub(super) fn new(reports: Reports, mss: u32) -> Option<Self> {
         match reports {
             Reports::Nothing => None,
             Reports::Waves => Some(Self::Waves(waves::Waves::default())),
+            Reports::Probes => Some(Self::Echo(echo::Echo::default())),
+            Reports::Losses => Some(Self::Losses(losses::Losses::new(mss))),
         }
     }
 
@@ -26,20 +32,33 @@ impl Meter {
     pub(super) fn on_mark(&mut self, mark: u32) {
         match self {
             Self::Waves(waves) => waves.on_mark(mark),
+            Self::Echo(echo) => echo.on_mark(mark),
+            Self::Losses(_) => {}
         }
     }
 
-    /// A segment with payload arrived.
+    /// A segment arrived, other than a SYN.
     pub(super) fn on_segment(&mut self, now: Time, segment: &Segment) {
         match self {
             Self::Waves(waves) => waves.on_segment(now, segment.bytes),
+            Self::Echo(echo) => echo.on_segment(segment.bytes),
+            Self::Losses(losses) => losses.on_segment(now, segment),
         }
     }
 
-    /// What the acknowledgment polled last says.
-    pub(super) fn note(&self) -> Option<Note> {
+    /// Everything below `next` is here.
+    pub(super) fn on_progress(&mut self, next: u64) {
+        if let Self::Losses(losses) = self {
+            losses.forget(next);
+        }
+    }
+
+    /// What the acknowledgment polled last says, which acknowledges everything below `next`.
+    pub(super) fn note(&self, next: u64) -> Option<Note> {
         match self {
             Self::Waves(waves) => waves.note(),
+            Self::Echo(echo) => echo.note(),
+            Self::Losses(losses) => losses.note(next),
         }
     }
 }

@@ -38,6 +38,9 @@ impl Waves {
     }
 
     pub(super) fn on_segment(&mut self, now: Time, bytes: u32) {
+        if bytes == 0 {
+            return;
+        }
         match &mut self.span {
             Some((_, last)) if self.mark == self.wave => {
                 let gap = now.since(*last);
