@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use lasthop_core::units::{BitRate, Bytes, Span};
+use lasthop_wifi::random::Stream;
 
 use super::read::Reader;
 use super::tree::{Origin, SourceMap, Table};
@@ -27,13 +28,22 @@ pub struct Flow {
     pub kind: Kind,
     /// What carries a stream that has a schedule; `None`: UDP, packet by packet.
     pub carrier: Option<Tcp>,
-    /// Since the start of the run.
+    /// Since the start of the run: drawn within [`Flow::starts`].
     pub start: Span,
+    /// When it starts at the earliest, and how much later it may.
+    pub starts: (Span, Span),
     /// Since the start of the run; at most the duration.
     pub stop: Span,
 }
 
 impl Flow {
+    /// Draws the start anew: the same for the same seed, whatever else the file holds.
+    pub(crate) fn draw_start(&mut self, seed: u64) {
+        let (earliest, within) = self.starts;
+        let mut random = Stream::numbered(seed, &format!("start.{}", self.table), self.copy.0 as u16);
+        self.start = earliest + Span::from_nanos(random.below(within.as_nanos()));
+    }
+
     /// The transport with congestion control that its data go over: its kind's own, or the carrier of a stream.
     #[must_use]
     pub fn transport(&self) -> Option<&Tcp> {

@@ -154,8 +154,11 @@ impl Scenario {
     #[must_use]
     pub fn with_seed(&self, seed: u64) -> Self {
         let mut other = Self { seed, ..self.clone() };
+        other.flows.iter_mut().for_each(|flow| flow.draw_start(seed));
         for change in &mut other.changes {
-            Arc::make_mut(&mut change.after).seed = seed;
+            let after = Arc::make_mut(&mut change.after);
+            after.seed = seed;
+            after.flows.iter_mut().for_each(|flow| flow.draw_start(seed));
         }
         other
     }

@@ -152,6 +152,8 @@ fn a_wireless_link_stands_in_place_of_the_air() {
         (BitRate::mbps(10), stations[0].queue_limit)
     );
     assert_eq!(home.queue_names(), ["AP to stations", "stations to AP"]);
+    let blind = refusal(&small("[wireless_link]\ntiming = \"ns2\"\nrepair = { kind = \"arq\" }"), &[]);
+    assert!(blind.contains("wireless_link.repair: sees no loss with timing = \"ns2\""), "{blind}");
 }
 
 #[test]
