@@ -76,14 +76,15 @@ fn two_alone_at_a_queue_that_drops_the_last_share_by_their_phase() {
     }
 }
 
-/// Each alone on one path that loses at random, so that all meet the same losses.
+/// Each alone on a link that loses at random, so that all meet the same losses.
 #[test]
 fn at_equal_losses_they_get_what_reno_gets() {
     for rate in [0.001, 0.005, 0.02, 0.05] {
         let alone = |cc: &str| {
-            let set = ["duration=300s", "measure_from=20s", "wifi.loss.kind=fixed", "wifi.attempts=1"];
-            let loss = format!("wifi.loss.rate={rate}");
-            let set: Vec<&str> = set.into_iter().chain([loss.as_str()]).collect();
+            let set = ["duration=300s", "measure_from=20s", "wifi=none"];
+            let loss = format!("wireless_link.error_rate={rate}");
+            let rates = ["wireless_link.rate=100Mbit/s", "wireless_link.station_rate=100Mbit/s"];
+            let set: Vec<&str> = set.into_iter().chain(rates).chain([loss.as_str()]).collect();
             total(&run(&home(&[&format!("f W A ftp cc = \"{cc}\"")], &set)), "f")
         };
         let reno = alone("reno");
