@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use lasthop_core::units::{Span, Time};
 use lasthop_home::report::RateReport;
 use lasthop_home::scenario::Tcp;
-use lasthop_tcp::{Datagram, RateLaw, RateParams, RateReceiver, RateReceiverParams, RateSender, Report};
+use lasthop_tcp::{Aimd, Datagram, RateLaw, RateParams, RateReceiver, RateReceiverParams, RateSender, Report};
 
 use crate::connection::Stream;
 use crate::packet::{Sacks, SimPacket, flag};
@@ -41,6 +41,7 @@ impl RateFlow {
     pub fn new(tcp: &Tcp, law: RateLaw, stream: Stream, flags: u32, now: Time) -> Self {
         let sender = RateSender::new(RateParams {
             law,
+            aimd: Aimd { increase: tcp.aimd.0, decrease: tcp.aimd.1 },
             mss: tcp.mss.0 as u32,
             bytes: if let Stream::Bytes(bytes) = stream { Some(bytes) } else { None },
             fed: stream == Stream::Fed,

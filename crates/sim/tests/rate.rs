@@ -114,10 +114,3 @@ fn one_seed_gives_one_run() {
         assert_eq!(again(), again());
     }
 }
-
-#[test]
-fn a_page_is_loaded_over_tcp() {
-    let scenario = home(&["page W A web cc = \"tfrc\""], &[]);
-    let refused = lasthop_sim::check(&scenario).unwrap_err().to_string();
-    assert!(refused.contains("a page is loaded over TCP"), "{refused}");
-}

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use lasthop_core::units::{Span, Time};
 use lasthop_tcp::{
-    Datagram, RateLaw, RateParams, RateReceiver, RateReceiverParams, RateSender, Report, tfrc_throughput,
+    Datagram, RateLaw, RateParams, RateReceiver, RateReceiverParams, RateSender, Report, SSVP_PAIR, tfrc_throughput,
 };
 
 const MSS: u32 = 1000;
@@ -51,7 +51,7 @@ impl<F: FnMut(u64) -> Fate> Path<F> {
     }
 
     fn greedy(law: RateLaw, fate: F) -> Self {
-        Self::new(RateParams { law, mss: MSS, bytes: None, fed: false }, fate)
+        Self::new(RateParams { law, aimd: SSVP_PAIR, mss: MSS, bytes: None, fed: false }, fate)
     }
 
     fn run(&mut self, end: Time) {
@@ -206,7 +206,7 @@ fn datagrams_are_evenly_spaced() {
 #[test]
 fn a_stream_slower_than_the_rate_is_sent_as_it_arises() {
     for law in [RateLaw::Tfrc, RateLaw::Ssvp] {
-        let params = RateParams { law, mss: MSS, bytes: None, fed: true };
+        let params = RateParams { law, aimd: SSVP_PAIR, mss: MSS, bytes: None, fed: true };
         let mut path = Path::new(params, |_| Fate::Arrives);
         for frame in 0..1000_u64 {
             path.sender.extend((frame + 1) * 800);
@@ -222,7 +222,10 @@ fn a_stream_slower_than_the_rate_is_sent_as_it_arises() {
 #[test]
 fn so_many_bytes_and_no_more() {
     for law in [RateLaw::Tfrc, RateLaw::Ssvp] {
-        let mut path = Path::new(RateParams { law, mss: MSS, bytes: Some(10_500), fed: false }, |_| Fate::Arrives);
+        let mut path =
+            Path::new(RateParams { law, aimd: SSVP_PAIR, mss: MSS, bytes: Some(10_500), fed: false }, |_| {
+                Fate::Arrives
+            });
         path.run(secs(100.0));
         assert_eq!((path.sent.len(), path.sender.is_done()), (11, true));
         assert_eq!(path.sender.next_deadline(), None, "nothing is left to do");

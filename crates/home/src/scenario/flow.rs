@@ -453,12 +453,14 @@ fn tcp(flow: &Reader<'_>) -> Result<Tcp, ScenarioError> {
         return Err(flow.wrong("mss", format!("{mss} is no segment of a {LARGEST_PACKET}B packet; write 88B to 1460B")));
     }
     let cc = flow.choice("cc", &CongestionControl::WORDS)?.unwrap_or(CongestionControl::Cubic);
-    if let Some(key) = ["increase", "decrease"].into_iter().find(|key| cc != CongestionControl::Aimd && flow.has(key)) {
-        return Err(flow.wrong(key, "is a number of cc = \"aimd\""));
+    let has_pair = matches!(cc, CongestionControl::Aimd | CongestionControl::Ssvp);
+    if let Some(key) = ["increase", "decrease"].into_iter().find(|key| !has_pair && flow.has(key)) {
+        return Err(flow.wrong(key, "is a number of cc = \"aimd\" and of \"ssvp\""));
     }
-    // The friendly pair of the general AIMD.
+    // The friendly pairs of the general AIMD: with timeouts, and without.
+    let increase = if cc == CongestionControl::Ssvp { 0.2 } else { 0.31 };
     let aimd = (
-        flow.number("increase", 0.01..=100.0)?.unwrap_or(0.31),
+        flow.number("increase", 0.01..=100.0)?.unwrap_or(increase),
         flow.number("decrease", 0.01..=0.99)?.unwrap_or(0.875),
     );
     Ok(Tcp {

@@ -20,6 +20,7 @@ use std::fmt;
 
 use lasthop_core::units::{Span, Time};
 
+use crate::cc::Aimd;
 use crate::{ssvp, tfrc};
 
 pub use receiver::{RateReceiver, RateReceiverParams};
@@ -61,11 +62,16 @@ pub enum RateLaw {
     Ssvp,
 }
 
+/// The pair of SSVP: what gives its saw the mean of TCP's, `increase = 3 (1 - decrease) / (1 + decrease)`.
+pub const SSVP_PAIR: Aimd = Aimd { increase: 0.2, decrease: 0.875 };
+
 /// How a sender behaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateParams {
     /// Law of the rate.
     pub law: RateLaw,
+    /// What [`RateLaw::Ssvp`] adds per round trip and keeps at a loss.
+    pub aimd: Aimd,
     /// Payload of a full datagram, bytes, at least 1.
     pub mss: u32,
     /// So many bytes are sent, and no more. None: there is always more.
@@ -154,7 +160,7 @@ impl RateSender {
         let params = RateParams { mss: params.mss.max(1), ..params };
         let control: Box<dyn RateControl> = match params.law {
             RateLaw::Tfrc => Box::new(tfrc::Tfrc::new(params.mss)),
-            RateLaw::Ssvp => Box::new(ssvp::Ssvp::new(params.mss)),
+            RateLaw::Ssvp => Box::new(ssvp::Ssvp::new(params.mss, params.aimd)),
         };
         Self {
             control,
