@@ -72,6 +72,9 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
             return refuse("cc", &format!("the simulator has {}", known.join(", ")));
         }
         match &flow.kind {
+            Kind::Web(_) if scenario.control.split.is_some() => {
+                return Err(scenario.refuse("control.split", "connections of pages are not split"));
+            }
             Kind::Quic(_) => return refuse("kind", "the simulator has no QUIC"),
             Kind::Web(web) if web.tcp.cc.is_rate_based() => return refuse("cc", "a page is loaded over TCP"),
             Kind::Web(_) if !matches!((flow.from, flow.to), (HostId::Server(_), HostId::Station(_))) => {
