@@ -18,9 +18,7 @@ mod tfrc;
 
 pub use cc::{Aimd, Algorithm};
 pub use note::{Note, Reports};
-pub use rate::{
-    Datagram, RateLaw, RateParams, RateReceiver, RateReceiverParams, RateSender, RateSnapshot, Report, SSVP_PAIR,
-};
+pub use rate::{Datagram, RateLaw, RateParams, RateReceiver, RateReceiverParams, RateSender, RateSnapshot, Report};
 pub use receiver::{Clamp, ClampParams, Receiver, ReceiverParams};
 pub use segment::{Ack, SackBlocks, Segment};
 pub use sender::{Conduct, Sender, SenderParams, SenderSnapshot};

@@ -1,20 +1,19 @@
 //! SSVP: a video stream whose gap between packets follows additive increase, multiplicative decrease.
 //!
 //! ```text
-//! per report without a new loss event:  X = X + a s / R x (time since the last report) / R      [bytes/s]
-//! at a loss event:                      X = b X,  once per round trip
+//! per report without a new loss event:  X = X + a s / R x (time since the last report) / R         [bytes/s]
+//! at a loss event:                      X = min(b X, what arrived lately),  once per round trip
 //! before the first one:                 X = 2 X per R, not above twice what was received
 //! silence, max(4 R, 2 s / X):           X = X / 2
 //! ```
 //!
 //! s: mean size of the segments, bytes. R: smoothed round trip, s. The gap between packets is s / X, the protocol's own
-//! variable: packets are evenly spaced. (0.2, 0.875) is the pair whose saw has the mean of TCP's, a = 3 (1 - b) / (1 + b). The
-//! better known (0.31, 0.875), a = 4 (1 - b^2) / 3, is for windows, which lose time to timeouts as TCP does; a rate has none,
-//! and takes with it up to 2.2 times what Reno gets (0.98 to 1.40 with this one: `tests/friendly.rs` of `sim`).
+//! variable: packets are evenly spaced. (a, b) = (0.31, 0.875) is the TCP-friendly pair of AIMD, a = 4 (1 - b^2) / 3.
 //!
 //! Source: Papadimitriou and Tsaoussidis, "SSVP: A congestion control scheme for real-time video streaming", Computer
-//! Networks 51 (2007); the pairs: Yang and Lam, "General AIMD congestion control" (2000). Ours: which pair, start, silence,
-//! and that X does not grow while the application sends less than it may.
+//! Networks 51 (2007); the pair: Yang and Lam, "General AIMD congestion control" (2000). Ours, where the project's sheet is
+//! silent: start, silence, that X does not grow while the application sends less than it may, and that a loss leaves no more
+//! than what arrived: a rate has no timeouts, and without this takes more and more of a path on which TCP lives on them.
 
 use lasthop_core::units::Time;
 
@@ -79,7 +78,7 @@ impl RateControl for Ssvp {
             // What was sent before the last cut tells nothing of the rate since.
             Some(_) if new_loss && self.cut.is_some_and(|cut| told.report.echo <= cut) => {}
             Some(_) if new_loss => {
-                self.rate = (self.aimd.decrease * self.rate).max(told.size / LONGEST_GAP);
+                self.rate = (self.aimd.decrease * self.rate).min(told.report.receive_rate).max(told.size / LONGEST_GAP);
                 (self.cut, self.slow_start) = (Some(now), false);
             }
             Some(before) => self.grow(told, now.since(before).as_secs_f64()),

@@ -457,10 +457,9 @@ fn tcp(flow: &Reader<'_>) -> Result<Tcp, ScenarioError> {
     if let Some(key) = ["increase", "decrease"].into_iter().find(|key| !has_pair && flow.has(key)) {
         return Err(flow.wrong(key, "is a number of cc = \"aimd\" and of \"ssvp\""));
     }
-    // The friendly pairs of the general AIMD: with timeouts, and without.
-    let increase = if cc == CongestionControl::Ssvp { 0.2 } else { 0.31 };
+    // The friendly pair of the general AIMD.
     let aimd = (
-        flow.number("increase", 0.01..=100.0)?.unwrap_or(increase),
+        flow.number("increase", 0.01..=100.0)?.unwrap_or(0.31),
         flow.number("decrease", 0.01..=0.99)?.unwrap_or(0.875),
     );
     Ok(Tcp {

@@ -62,9 +62,6 @@ pub enum RateLaw {
     Ssvp,
 }
 
-/// The pair of SSVP: what gives its saw the mean of TCP's, `increase = 3 (1 - decrease) / (1 + decrease)`.
-pub const SSVP_PAIR: Aimd = Aimd { increase: 0.2, decrease: 0.875 };
-
 /// How a sender behaves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RateParams {
