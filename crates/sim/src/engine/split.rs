@@ -11,7 +11,6 @@ use crate::running::{Play, Running};
 
 impl Engine<'_, '_> {
     /// A packet of either half has arrived.
-    #[cold]
     pub(super) fn on_half(&mut self, now: Time, packet: &SimPacket) {
         let index = packet.flow as usize;
         let Running { meter, play: Play::Half(connection), .. } = &mut self.flows[index] else { return };
