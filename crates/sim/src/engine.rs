@@ -51,6 +51,10 @@ enum Target {
     Sender(u32),
     /// The receiver of a flow.
     Receiver(u32),
+    /// The sender of a flow over a rate-controlled transport.
+    Pacer(u32),
+    /// The receiver of such a flow.
+    Reporter(u32),
     /// The stream that the transport of a flow carries.
     Feed(u32),
     Controller,
@@ -120,9 +124,8 @@ impl<'a, 'o> Engine<'a, 'o> {
             };
             match play {
                 Play::Page(_) => targets.push(Target::Browser(i as u32)),
-                Play::Tcp(_) | Play::Half(_) | Play::Rate(_) => {
-                    targets.extend([Target::Sender(i as u32), Target::Receiver(i as u32)])
-                }
+                Play::Tcp(_) | Play::Half(_) => targets.extend([Target::Sender(i as u32), Target::Receiver(i as u32)]),
+                Play::Rate(_) => targets.extend([Target::Pacer(i as u32), Target::Reporter(i as u32)]),
                 Play::Schedule(_) => targets.push(Target::Schedule(i as u32)),
             }
             // The stream of a split connection is its first half's.
@@ -295,11 +298,10 @@ impl<'a, 'o> Engine<'a, 'o> {
             Target::Sender(flow) => self.on_sender(now, flow as usize),
             Target::Receiver(flow) => {
                 self.sources.clear(source);
-                match self.flows[flow as usize].play {
-                    Play::Rate(_) => self.report(now, flow as usize),
-                    _ => self.answer(now, flow as usize),
-                }
+                self.answer(now, flow as usize);
             }
+            Target::Pacer(flow) => self.on_rate_sender(now, flow as usize),
+            Target::Reporter(flow) => self.report(now, flow as usize),
             Target::Feed(flow) => self.on_feed(now, flow as usize, source),
             Target::Controller => {
                 if let Some(control) = &mut self.control {
@@ -407,12 +409,12 @@ impl<'a, 'o> Engine<'a, 'o> {
     /// The sender's own time has come: to begin, to stop, or by its timer.
     fn on_sender(&mut self, now: Time, flow: usize) {
         let Running { source, stop, play, .. } = &mut self.flows[flow];
-        self.sources.clear(*source);
-        match play {
-            Play::Tcp(connection) | Play::Half(connection) if now >= *stop => connection.sender.stop(),
-            Play::Rate(_) => return self.on_rate_sender(now, flow),
-            _ => {}
+        let (Play::Tcp(connection) | Play::Half(connection)) = play else { return };
+        let source = *source;
+        if now >= *stop {
+            connection.sender.stop();
         }
+        self.sources.clear(source);
         self.speak(now, flow);
     }
 
@@ -646,9 +648,6 @@ impl<'a, 'o> Engine<'a, 'o> {
                     self.tracer.on_delivered(now, packet, &mut self.options.trace, &mut self.failed);
                 }
             }
-            Play::Page(_) => {}
-            Play::Rate(_) => self.on_rate_packet(now, packet),
-            Play::Half(_) => self.on_half(now, packet),
             Play::Tcp(connection) if packet.has(flag::ASK) => {
                 connection.sender.extend(packet.offset);
                 self.speak(now, index);
@@ -680,6 +679,17 @@ impl<'a, 'o> Engine<'a, 'o> {
                     self.on_page_segment(now, packet, fresh);
                 }
             }
+            Play::Half(_) | Play::Rate(_) | Play::Page(_) => self.arrive_elsewhere(now, packet),
+        }
+    }
+
+    /// The same for what is rarer.
+    #[cold]
+    fn arrive_elsewhere(&mut self, now: Time, packet: &SimPacket) {
+        match self.flows[packet.flow as usize].play {
+            Play::Half(_) => self.on_half(now, packet),
+            Play::Rate(_) => self.on_rate_packet(now, packet),
+            Play::Schedule(_) | Play::Tcp(_) | Play::Page(_) => {}
         }
     }
 

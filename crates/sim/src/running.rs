@@ -50,11 +50,12 @@ impl Route {
     }
 }
 
+/// Connections come first: what asks for one, of either kind, asks most often.
 pub enum Play {
-    Schedule(Box<Schedule>),
     Tcp(Box<Connection>),
     /// A half of a split connection ([`crate::split`]).
     Half(Box<Connection>),
+    Schedule(Box<Schedule>),
     Rate(Box<RateFlow>),
     /// A page; its connections are flows of their own ([`crate::web::expand`]).
     Page(Box<Loader>),

@@ -10,7 +10,6 @@ use crate::running::{Play, Running};
 
 impl Engine<'_, '_> {
     /// A packet of either half has arrived.
-    #[cold]
     pub(super) fn on_half(&mut self, now: Time, packet: &SimPacket) {
         let index = packet.flow as usize;
         let Running { meter, play: Play::Half(connection), .. } = &mut self.flows[index] else { return };
@@ -28,7 +27,11 @@ impl Engine<'_, '_> {
         }
         let segment = connection.segment(packet);
         let fresh = connection.receiver.on_segment(now, &segment);
-        meter.on_delivered(packet.sent, now, packet.bytes(), fresh);
+        if fresh == 0 && segment.bytes > 0 {
+            meter.on_duplicate(packet.sent);
+        } else {
+            meter.on_delivered(packet.sent, now, packet.bytes(), fresh);
+        }
         let received = connection.receiver.received();
         match self.halves.second(index) {
             Some(second) => self.hand_on(now, second, received),
