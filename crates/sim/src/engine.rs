@@ -715,7 +715,7 @@ impl Engine<'_, '_> {
     fn passes_snoop(&mut self, now: Time, packet: &mut SimPacket) -> bool {
         let is_ack = packet.has(flag::TCP) && packet.has(flag::BACK) && !packet.has(flag::ASK);
         let Some(snoop) = self.snoop.as_mut().filter(|_| is_ack) else { return true };
-        let verdict = snoop.on_ack(now, packet, &self.sacks.at(packet.sack));
+        let verdict = snoop.on_ack(now, packet, &self.sacks.of(packet));
         let meter = &mut self.flows[self.routes[packet.flow as usize].counted_by as usize].meter;
         snoop.settle(packet.flow, packet.offset).for_each(|loss| meter.on_lost(loss.sent, loss.place));
         if verdict != Verdict::Forward {
