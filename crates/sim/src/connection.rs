@@ -52,12 +52,13 @@ impl Connection {
     pub fn new(tcp: &Tcp, cc: Algorithm, ns2: bool, stream: Stream, flags: u32, now: Time) -> Self {
         let mss = tcp.mss.0 as u32;
         let window = tcp.window.map(|segments| u64::from(segments) * u64::from(mss));
+        let reports = if tcp.loss_discrimination.is_some() { Reports::Losses } else { cc.reports() };
         let receiver = Receiver::new(ReceiverParams {
             mss,
             sack: tcp.sack,
             delayed_ack: tcp.delayed_ack,
             window,
-            reports: cc.reports(),
+            reports,
             ..ReceiverParams::default()
         });
         let habits = if ns2 { SenderParams::ns2(cc) } else { SenderParams { cc, ..SenderParams::default() } };
@@ -79,7 +80,7 @@ impl Connection {
             flags: flags
                 | flag::TCP
                 | if tcp.ecn { flag::ECT } else { 0 }
-                | if cc.reports() == Reports::Nothing { 0 } else { flag::NOTE },
+                | if reports == Reports::Nothing { 0 } else { flag::NOTE },
             cwnd: Cwnd::new(now),
             from: Totals::default(),
             start_up: None,
@@ -331,6 +332,7 @@ mod tests {
         let tcp = Tcp {
             cc: CongestionControl::Reno,
             aimd: (1.0, 0.5),
+            loss_discrimination: None,
             sack: true,
             ecn: false,
             delayed_ack: false,

@@ -48,7 +48,7 @@ impl RateFlow {
         });
         Self {
             sender,
-            receiver: RateReceiver::new(RateReceiverParams::default()),
+            receiver: RateReceiver::new(RateReceiverParams { discriminate: tcp.loss_discrimination.is_some() }),
             flags: flags | if tcp.ecn { flag::ECT } else { 0 },
             round_trips: VecDeque::new(),
             reports: VecDeque::new(),
