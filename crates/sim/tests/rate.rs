@@ -107,6 +107,37 @@ fn marks_stand_for_losses() {
     assert_eq!(figures.lost.total(), 0);
 }
 
+/// The link is the slowest and TFRC alone on it, as the rule asks for: losses leave their places among arrivals 2.4 ms apart.
+#[test]
+fn told_apart_losses_of_the_link_leave_the_rate_alone_and_those_of_the_queue_do_not() {
+    let over = |lost: &str, keys: &str| {
+        let set = [
+            "wifi=none",
+            "wireless_link.rate=5Mbit/s",
+            "wireless_link.buffer=25",
+            "duration=120s",
+            "measure_from=20s",
+            lost,
+        ];
+        figures(&run(&home(&[&format!("f W A ftp cc = \"tfrc\"{keys}")], &set)))
+    };
+    let rule = "; loss_discrimination = \"biaz-vaidya\"";
+    let each = ["0.0", "0.01", "0.03"].map(|rate| {
+        let lost = format!("wireless_link.error_rate={rate}");
+        let (plain, judged) = (over(&lost, ""), over(&lost, rule));
+        let events = |figures: &Figures| figures.rate_control.unwrap().loss_events;
+        let (mbps, judged_mbps) = (plain.goodput_bps / 1e6, judged.goodput_bps / 1e6);
+        println!("{rate}: {mbps:.2} and {judged_mbps:.2} Mbit/s, {} and {} events", events(&plain), events(&judged));
+        (mbps, judged_mbps, judged.lost.ap_queue)
+    });
+    let [(clean, also_clean, dropped), (plain, judged, dropped_too), (far, also_far, _)] = each;
+    assert_eq!(clean, also_clean, "without losses of the link there is nothing to judge");
+    assert!(dropped > 20 && dropped_too > 20, "the queue's drops hold the rate: {dropped}, {dropped_too}");
+    assert!(judged > 0.97 * clean && plain < 0.7 * clean, "{judged} and {plain} of {clean}");
+    // A sender that never fills the link leaves other gaps than the link's: everything counts as a queue's.
+    assert!((also_far / far - 1.0).abs() < 0.05 && far < 0.4 * clean, "{also_far} and {far}");
+}
+
 #[test]
 fn one_seed_gives_one_run() {
     for law in LAWS {
