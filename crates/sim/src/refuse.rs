@@ -56,6 +56,10 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
     if let Some(slow) = scenario.stations.iter().find(|s| s.storage != Storage::default()) {
         return Err(scenario.refuse(&format!("station.{}.storage", slow.table), "stations store at any speed"));
     }
+    if scenario.control.split.is_some() && (scenario.snoop().is_some() || scenario.control.clamp.is_some()) {
+        let why = "a split connection has neither Snoop nor CLAMP beside it";
+        return Err(scenario.refuse("control.split", why));
+    }
     let window = scenario.control.window.as_ref().map(|window| window.capacity);
     let clamp = scenario.control.clamp.map(|clamp| clamp.capacity);
     for (key, capacity) in [("control.window.capacity", window), ("control.clamp.capacity", clamp)] {
