@@ -84,8 +84,10 @@ fn tahoe_starts_over() {
 /// RFC 5681 section 3.1 for every law: the second timeout in a row changes nothing but the timer.
 #[test]
 fn a_second_timeout_in_a_row_leaves_the_threshold() {
-    // BBR has no threshold, and its pace does not let it send ten at once; the other one probes first.
-    for cc in Algorithm::ALL.into_iter().filter(|cc| !matches!(cc, Algorithm::Bbr | Algorithm::Probing)) {
+    // BBR and WTCP have no threshold, and their paces do not let them send ten at once; the other one probes first.
+    for cc in
+        Algorithm::ALL.into_iter().filter(|cc| !matches!(cc, Algorithm::Bbr | Algorithm::Wtcp | Algorithm::Probing))
+    {
         let once = after_a_loss(cc, "2000 ms: poll -> anything; cwnd 1; timeouts 1").snapshot();
         let more = "2000 ms: poll -> anything\n60000 ms: poll -> anything; cwnd 1; timeouts 2";
         assert_eq!(after_a_loss(cc, more).snapshot().ssthresh, once.ssthresh, "{cc:?}");
