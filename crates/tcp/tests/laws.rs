@@ -147,3 +147,27 @@ fn bbr_spaces_what_its_window_would_let_go_at_once() {
         ",
     );
 }
+
+/// Marks (ECN) halve Reno, and leave BBR, whose version 1 does not look at them.
+#[test]
+fn a_mark_cuts_all_but_bbr() {
+    for cc in Algorithm::ALL {
+        let mut sender = after_a_round(cc);
+        let before = sender.cwnd();
+        sender.on_congestion_echo();
+        if cc == Algorithm::Bbr {
+            assert_eq!(sender.cwnd(), before);
+        } else if !matches!(
+            cc,
+            Algorithm::Wtcp | Algorithm::Westwood | Algorithm::WestwoodAbse | Algorithm::WestwoodPlus
+        ) {
+            assert!(sender.cwnd() < before, "{cc:?}: {} of {before}", sender.cwnd());
+        }
+    }
+}
+
+/// Ten segments sent, and the first of them acknowledged.
+fn after_a_round(cc: Algorithm) -> Sender {
+    let script = "0 ms: poll -> syn\n100 ms: syn-ack -> anything\n140 ms: poll -> anything\n200 ms: ack 1 -> anything";
+    play(SenderParams { initial_window: 10, initial_ssthresh: Some(10.0), ..plain(cc) }, script)
+}

@@ -172,6 +172,8 @@ pub(crate) struct LossEvent {
     pub flight: f64,
     /// What is lost had been sent again.
     pub again: bool,
+    /// Nothing is lost: a queue has marked.
+    pub marked: bool,
 }
 
 /// What follows three duplicate acknowledgments when the receiver reports no blocks.

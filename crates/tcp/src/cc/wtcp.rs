@@ -119,8 +119,8 @@ impl CongestionControl for Wtcp {
         }
     }
 
-    fn on_loss(&mut self, window: &mut Window, _loss: &LossEvent) {
-        if self.short > GROWS || self.heavy {
+    fn on_loss(&mut self, window: &mut Window, loss: &LossEvent) {
+        if loss.marked || self.short > GROWS || self.heavy {
             self.cut(LOST);
         }
         window.ssthresh = f64::INFINITY;
@@ -166,7 +166,7 @@ mod tests {
             let (mut law, mut window) = (Wtcp::default(), Window { cwnd: 4.0, ssthresh: f64::INFINITY });
             round(&mut law, &mut window, 1000, 1000);
             law.on_note(&mut window, &Note::Gaps { short, long: 1000, pair: 0, heavy });
-            law.on_loss(&mut window, &LossEvent { flight: 50.0, again: false });
+            law.on_loss(&mut window, &LossEvent { flight: 50.0, again: false, marked: false });
             assert_eq!(law.pace(), Some(left), "{short} {heavy}");
         }
     }
