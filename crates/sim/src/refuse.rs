@@ -24,6 +24,7 @@ pub fn algorithm(cc: CongestionControl) -> Option<Algorithm> {
         CongestionControl::TcpReal => Algorithm::Real,
         CongestionControl::Bbr => Algorithm::Bbr,
         CongestionControl::TcpProbing => Algorithm::Probing,
+        CongestionControl::Wtcp => Algorithm::Wtcp,
         _ => return None,
     })
 }
