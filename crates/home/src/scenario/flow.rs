@@ -149,6 +149,15 @@ pub struct Tcp {
     pub mss: Bytes,
     /// What `aimd` adds per round trip, segments, and the share of its window that it keeps at a loss.
     pub aimd: (f64, f64),
+    /// The receiver tells losses of the link from others; `None`: every loss is congestion.
+    pub loss_discrimination: Option<LossDiscrimination>,
+}
+
+/// How a receiver tells losses of the link from those of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossDiscrimination {
+    /// By the gap between the arrivals around them (Biaz and Vaidya).
+    BiazVaidya,
 }
 
 /// Kind `ftp`.
@@ -214,6 +223,8 @@ pub enum CongestionControl {
     WestwoodPlus,
     /// TCP-Real (2002).
     TcpReal,
+    /// TCP probing (Tsaoussidis and Badr, 2000).
+    TcpProbing,
     /// GAIMD (0.31, 0.875).
     Aimd,
     /// RFC 5348.
@@ -228,7 +239,7 @@ pub enum CongestionControl {
 
 impl CongestionControl {
     /// Words of the file.
-    pub const WORDS: [(&'static str, Self); 13] = [
+    pub const WORDS: [(&'static str, Self); 14] = [
         ("tahoe", Self::Tahoe),
         ("reno", Self::Reno),
         ("newreno", Self::NewReno),
@@ -237,6 +248,7 @@ impl CongestionControl {
         ("westwood-abse", Self::WestwoodAbse),
         ("westwood+", Self::WestwoodPlus),
         ("tcp-real", Self::TcpReal),
+        ("tcp-probing", Self::TcpProbing),
         ("aimd", Self::Aimd),
         ("tfrc", Self::Tfrc),
         ("ssvp", Self::Ssvp),
@@ -292,7 +304,7 @@ impl Kind {
 const COMMON: [&str; 8] = ["name", "from", "to", "kind", "start", "start_within", "stop", "count"];
 
 /// Every key that some kind of flow has beyond the common ones.
-const OF_KINDS: [&str; 16] = [
+const OF_KINDS: [&str; 17] = [
     "trace",
     "rate",
     "size",
@@ -301,6 +313,7 @@ const OF_KINDS: [&str; 16] = [
     "cc",
     "increase",
     "decrease",
+    "loss_discrimination",
     "sack",
     "ecn",
     "delayed_ack",
@@ -312,8 +325,18 @@ const OF_KINDS: [&str; 16] = [
 ];
 
 /// The keys of a transport.
-const TRANSPORT: [&str; 9] =
-    ["cc", "increase", "decrease", "sack", "ecn", "delayed_ack", "initial_window", "window", "mss"];
+const TRANSPORT: [&str; 10] = [
+    "cc",
+    "increase",
+    "decrease",
+    "loss_discrimination",
+    "sack",
+    "ecn",
+    "delayed_ack",
+    "initial_window",
+    "window",
+    "mss",
+];
 
 const KINDS: [&str; 11] =
     ["game-server", "game-client", "audio", "voip", "video", "video-chat", "ftp", "cbr", "web", "quic", "poisson"];
@@ -463,8 +486,9 @@ fn tcp(flow: &Reader<'_>) -> Result<Tcp, ScenarioError> {
         return Err(flow.wrong("mss", format!("{mss} is no segment of a {LARGEST_PACKET}B packet; write 88B to 1460B")));
     }
     let cc = flow.choice("cc", &CongestionControl::WORDS)?.unwrap_or(CongestionControl::Cubic);
-    if let Some(key) = ["increase", "decrease"].into_iter().find(|key| cc != CongestionControl::Aimd && flow.has(key)) {
-        return Err(flow.wrong(key, "is a number of cc = \"aimd\""));
+    let has_pair = matches!(cc, CongestionControl::Aimd | CongestionControl::Ssvp);
+    if let Some(key) = ["increase", "decrease"].into_iter().find(|key| !has_pair && flow.has(key)) {
+        return Err(flow.wrong(key, "is a number of cc = \"aimd\" and of \"ssvp\""));
     }
     // The friendly pair of the general AIMD.
     let aimd = (
@@ -474,6 +498,7 @@ fn tcp(flow: &Reader<'_>) -> Result<Tcp, ScenarioError> {
     Ok(Tcp {
         cc,
         aimd,
+        loss_discrimination: flow.choice("loss_discrimination", &[("biaz-vaidya", LossDiscrimination::BiazVaidya)])?,
         sack: flow.flag("sack")?.unwrap_or(true),
         ecn: flow.flag("ecn")?.unwrap_or(false),
         delayed_ack: flow.flag("delayed_ack")?.unwrap_or(true),
