@@ -74,7 +74,23 @@ def window(simulator):
     return Drawn(made)
 
 
+def with_snoop(simulator):
+    """Hand-offs of 100 ms over a link that loses 1 %: Snoop's copies stay behind with the old base station."""
+    table = [["sender", "queue", "goodput without hand-offs [Mbit/s]", "with [Mbit/s]", "time lost per hand-off [ms]"]]
+    mbps = lambda rows: sample(x / 1e6 for x in column(rows, "flows.download.goodput_bps"))
+    for snoop in (False, True):
+        for sender, settings, _ in SENDERS[:2]:
+            common = {**settings, "wireless_link.error_rate": 0.01, "wireless_link.snoop": str(snoop).lower()}
+            undisturbed = simulator.sweep(HOME, {**common, "wireless_link.handoff": "none"}, seeds=SEEDS)
+            for forward, how, _ in FORWARD:
+                rows = simulator.sweep(HOME, {**common, "wireless_link.handoff": handoff(100, forward)}, seeds=SEEDS)
+                cells = (shown(mbps(undisturbed), 2), shown(mbps(rows), 2), shown(lost_ms(rows, undisturbed), 0))
+                table.append([f"{sender}{', Snoop' * snoop}", how.removeprefix("queue "), *cells])
+    return Drawn(table=markdown(table))
+
+
 FIGURES = [
     Figure("handoff-outage", "what a hand-off costs", CHAPTER, outages),
     Figure("handoff-window", "windows around a hand-off", CHAPTER, window, short=True),
+    Figure("handoff-snoop", "hand-off beside losses, with Snoop", CHAPTER, with_snoop),
 ]
