@@ -103,7 +103,7 @@ def video_schemes():
 def video(simulator):
     schemes = video_schemes()[1:]
     grids = [grid(simulator, settings) for _, settings, _ in schemes]
-    made, panels, table = panels_over_errors(schemes, grids, timely("video"), "timely packets [%]", 1, ylim=(50, 101))
+    made, panels, table = panels_over_errors(schemes, grids, timely("video"), "timely packets [%]", 1, ylim=(15, 102))
     panels[0].set_title("Video of 0.5 Mbit/s over TCP or TFRC: who recovers")
     return Drawn(made, markdown(table))
 
@@ -123,7 +123,7 @@ def audio_schemes():
 def audio(simulator):
     schemes = audio_schemes()
     grids = [grid(simulator, settings) for _, settings, _ in schemes]
-    made, panels, table = panels_over_errors(schemes, grids, timely("audio"), "timely packets [%]", 2, ylim=(88, 100.5))
+    made, panels, table = panels_over_errors(schemes, grids, timely("audio"), "timely packets [%]", 2, ylim=(85, 100.5))
     panels[0].set_title("Audio over UDP, beside a download that recovers in one way or another")
     for (name, _, _), cells in zip(schemes, grids):
         for delay in DELAYS:
