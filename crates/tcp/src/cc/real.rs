@@ -114,7 +114,9 @@ impl CongestionControl for Real {
     }
 
     fn on_loss(&mut self, window: &mut Window, loss: &LossEvent) {
-        self.doubt(window);
+        if !loss.marked {
+            self.doubt(window);
+        }
         aimd::halve(window, loss);
     }
 
@@ -166,7 +168,7 @@ mod tests {
                 law.on_progress(&Progress { now: Time::ZERO, una: 11, next: 20, mss: 1.0, rtt: None });
                 assert_eq!(law.mark(), 2);
                 law.on_note(&mut window, &wave(1, 100_000));
-                let loss = LossEvent { flight: 10.0, again: false };
+                let loss = LossEvent { flight: 10.0, again: false, marked: false };
                 if timeout {
                     law.on_timeout(&mut window, &loss);
                 } else {
@@ -180,5 +182,15 @@ mod tests {
                 assert_eq!((window.cwnd, window.ssthresh), (expected, left), "{rate} {timeout}");
             }
         }
+    }
+
+    /// A mark is a queue's word: no wave takes it back.
+    #[test]
+    fn a_mark_is_not_in_doubt() {
+        let (mut law, mut window) = (Real::default(), Window { cwnd: 10.0, ssthresh: 2.0 });
+        law.on_note(&mut window, &wave(1, 100_000));
+        law.on_loss(&mut window, &LossEvent { flight: 10.0, again: false, marked: true });
+        law.on_note(&mut window, &wave(2, 100_000));
+        assert_eq!((window.cwnd, window.ssthresh), (5.0, 5.0));
     }
 }

@@ -234,13 +234,16 @@ impl Sender {
         match *note {
             Note::Probe { number } => self.on_probe_answer(now, number),
             Note::Corrupted { offset } => self.corrupted = Some(offset),
-            Note::Wave { .. } => self.control.on_note(&mut self.window, note),
+            Note::Wave { .. } | Note::Gaps { .. } => self.control.on_note(&mut self.window, note),
         }
     }
 
     /// What the segment polled last carries for a receiver that reports.
     #[must_use]
     pub fn mark(&self) -> u32 {
+        if self.control.marks_gaps() {
+            return self.pace.as_ref().map_or(0, |pace| pace.gap());
+        }
         self.probe_number().unwrap_or_else(|| self.control.mark())
     }
 
