@@ -70,7 +70,7 @@ def window(simulator):
         axes.set(ylabel=f"congestion window\n[packets], {how}", ylim=(0, 70), xlim=(28, 36))
     panels[0].set_title("The third hand-off, of 100 ms")
     panels[1].set_xlabel("time [s]")
-    panels[0].legend(loc="upper right", ncols=2)
+    style.legend_below(panels[1], depth=0.3)
     return Drawn(made)
 
 

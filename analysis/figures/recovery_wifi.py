@@ -1,4 +1,4 @@
-"""Where to recover, over 802.11: attempts of the MAC, Snoop at the access point, or the sender, over the radio's distance.
+"""Where to recover, over 802.11: attempts of the MAC, Snoop at the access point, or the sender.
 
 The home is `scenarios/papers/recovery-wifi.toml`. Attempts are retransmissions + 1.
 """
@@ -37,7 +37,11 @@ TOGETHER = (
     *SCHEMES[:4],
     ("4 attempts; CHAP", {"wifi.attempts": 4, **CHAP}, {"color": style.BLUE, "linestyle": ":"}),
     SCHEMES[5],
-    ("2 attempts, Snoop; streams 4", {"wifi.attempts": 2, **SNOOP, **BY_CLASS}, {"color": style.GREEN, "linestyle": "--"}),
+    (
+        "2 attempts, Snoop; streams 4",
+        {"wifi.attempts": 2, **SNOOP, **BY_CLASS},
+        {"color": style.GREEN, "linestyle": "--"},
+    ),
     (
         "2 attempts, Snoop; streams 4; CHAP",
         {"wifi.attempts": 2, **SNOOP, **BY_CLASS, **CHAP},
