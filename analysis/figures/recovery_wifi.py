@@ -1,4 +1,4 @@
-"""Where to recover, over 802.11: attempts of the MAC, Snoop at the access point, or the sender, over the radio's distance.
+"""Where to recover, over 802.11: attempts of the MAC, Snoop at the access point, or the sender.
 
 The home is `scenarios/papers/recovery-wifi.toml`. Attempts are retransmissions + 1.
 """
@@ -32,9 +32,21 @@ SCHEMES = (
     ("2 attempts, Snoop", {"wifi.attempts": 2, **SNOOP}, {"color": style.SKY, "linestyle": "--"}),
     ("7 attempts, Snoop", {"wifi.attempts": 7, **SNOOP}, {"color": style.VERMILION, "linestyle": "--"}),
 )
+CHAP = {"wifi.queue.kind": "chap"}
 TOGETHER = (
-    *SCHEMES[:6],
-    ("2 attempts, Snoop; streams 4", {"wifi.attempts": 2, **SNOOP, **BY_CLASS}, {"color": style.GREEN}),
+    *SCHEMES[:4],
+    ("4 attempts; CHAP", {"wifi.attempts": 4, **CHAP}, {"color": style.BLUE, "linestyle": ":"}),
+    SCHEMES[5],
+    (
+        "2 attempts, Snoop; streams 4",
+        {"wifi.attempts": 2, **SNOOP, **BY_CLASS},
+        {"color": style.GREEN, "linestyle": "--"},
+    ),
+    (
+        "2 attempts, Snoop; streams 4; CHAP",
+        {"wifi.attempts": 2, **SNOOP, **BY_CLASS, **CHAP},
+        {"color": style.GREEN, "linestyle": ":"},
+    ),
 )
 
 
@@ -77,7 +89,7 @@ def together(simulator):
         ("video over TCP: timely [%]", timely("video"), 1),
         ("audio: delay, p99 [ms]", late_p99, 1),
     )
-    made, panels = style.plt.subplots(2, 2, figsize=(6.8, 6.0), sharex=True)
+    made, panels = style.plt.subplots(2, 2, figsize=(6.8, 6.4), sharex=True)
     table = [["", "", *(lost(m) for m in METRES)]]
     rows = [simulator.sweep(HOME, {**settings, **vary}, seeds=SEEDS) for _, settings, _ in TOGETHER]
     for axes, (what, of, digits) in zip(panels.flatten(), panels_of):
@@ -89,7 +101,7 @@ def together(simulator):
     for axes in panels[1]:
         axes.set_xlabel("from the access point [m]")
     panels[0][0].set_title("Download, audio and video at once, server 20 ms away")
-    made.legend(*panels[0][0].get_legend_handles_labels(), loc="outside lower left", ncols=3, fontsize=8)
+    made.legend(*panels[0][0].get_legend_handles_labels(), loc="outside lower left", ncols=2, fontsize=8)
     return Drawn(made, markdown(table))
 
 

@@ -8,7 +8,7 @@ def enough(values, near=0.0, share=0.0):
 
 
 def time_lost(goodput, whole, every):
-    """Time without goodput per hand-off: `every (1 - goodput / whole)`, in the unit of `every`; below 0 where there is more."""
+    """Time without goodput per hand-off: `every (1 - goodput / whole)`, in the unit of `every`; below 0: there is more."""
     return every * (1.0 - goodput / whole)
 
 
