@@ -94,8 +94,12 @@ impl RateReceiver {
             if self.discrimination.as_ref().is_some_and(|rule| rule.is_of_the_link(hole.count(), hole.gap())) {
                 continue;
             }
-            for sequence in hole.first..hole.end {
+            // Those within a round trip of one that is looked at are of its event: a hole of any size takes no longer than
+            // the round trips it lasted.
+            let mut sequence = hole.first;
+            while sequence < hole.end {
                 self.on_loss(now, sequence, hole.time_of(sequence), rtt);
+                sequence += hole.within(rtt);
             }
         }
     }
