@@ -13,6 +13,7 @@ KEYS = {
     "arq": ["attempts", "audio_flows", "sender"],
     "cell": ["stations"],
     "hidden": ["traffic", "near_m", "far_m", "carrier_sense_w", "rts_threshold"],
+    "snoop": ["source", "sender", "snoop", "flows", "error_rate"],
 }
 DELAY = ["min", "mean", "p50", "p95", "p99", "max"]
 FIGURES = {
@@ -21,6 +22,8 @@ FIGURES = {
     "arq": ["tcp_percent", "lost_air", "lost_queue"] + [f"delay_{name}_ms" for name in DELAY],
     "cell": ["rate_mbps", "jain"],
     "hidden": ["rate_mbps", "most_mbps", "least_mbps", "near_mbps", "far_mbps"],
+    # Retransmissions of the senders and of the base station, per flow.
+    "snoop": ["goodput_mbps", "timely_index", "loss_rate", "delayed_rate", "jain", "retransmitted", "link_retransmitted"],
 }
 
 

@@ -1,0 +1,141 @@
+"""The Snoop paper (001): figures 3 to 7, each of MPEG streams as the paper has it and of greedy sources, beside ns-2."""
+
+from . import style
+from .catalogue import Drawn, Figure
+from .snoop_cells import (
+    ERRORS,
+    FLOWS,
+    NAMES,
+    REAL,
+    RENO,
+    RENO_SNOOP,
+    RULES,
+    SOURCES,
+    VEGAS,
+    VEGAS_SNOOP,
+    WESTWOOD,
+    ns2,
+    ours,
+)
+from .table import Line, three_columns
+
+CHAPTER = "snoop-paper.md"
+# What each panel of figures 3 and 4, 5, and 6 and 7 shows. 3 (f) is drawn apart: it has two kinds of retransmissions.
+ALONE = ("goodput_mbps", "timely_index", "delayed_rate", "loss_rate", "retransmitted")
+RIVALS = ("goodput_mbps", "timely_index", "delayed_rate", "loss_rate", "jain")
+LINKS = ("goodput_mbps", "timely_index")
+# Of the cells drawn, those that the tables hold.
+TABLE_FLOWS, TABLE_ERRORS = (1, 10, 40), (0, 0.03, 0.05)
+
+
+def compared(metric, scheme, what, mine, theirs):
+    """A line of the table. The paper's figures are pictures without numbers."""
+    name = f"{scheme.name}, {what}: {NAMES[metric]}"
+    return Line(name, mine[metric], RULES[metric], ns2=theirs[metric], why_ns2=scheme.why_ns2)
+
+
+def curve(axes, xs, metric, scheme, mine, theirs):
+    style.points(axes, xs, [cell[metric] for cell in mine], scheme.name, color=scheme.colour)
+    style.peer(axes, xs, [cell[metric] for cell in theirs], None, color=scheme.colour)
+
+
+def over_flows(number, source, schemes, panels):
+    """Figures 3 to 5: every metric over the number of flows."""
+
+    def make(simulator):
+        made, axes = style.plt.subplots(3, 2, figsize=(7.2, 7.6), sharex=True)
+        flat, lines = axes.flatten(), []
+        cells = {scheme: [ours(simulator, source, scheme, n) for n in FLOWS] for scheme in schemes}
+        known = {scheme: [ns2(source, scheme, n) for n in FLOWS] for scheme in schemes}
+        for letter, one, metric in zip("abcde", flat, panels):
+            for scheme in schemes:
+                curve(one, FLOWS, metric, scheme, cells[scheme], known[scheme])
+            one.set_title(f"({letter}) {NAMES[metric]}")
+        if "retransmitted" in panels:
+            helped = schemes[1]
+            for metric, colour in (("retransmitted", style.INK), ("link_retransmitted", style.PURPLE)):
+                style.points(flat[5], FLOWS, [cell[metric] for cell in cells[helped]], NAMES[metric], color=colour)
+                style.peer(flat[5], FLOWS, [cell[metric] for cell in known[helped]], None, color=colour)
+            flat[5].set_title(f"(f) link against transport, {helped.name}")
+            flat[5].legend()
+        else:
+            flat[5].axis("off")
+        for metric in (*panels, "link_retransmitted") if "retransmitted" in panels else panels:
+            for scheme in schemes:
+                if metric != "link_retransmitted" or scheme.snoop:
+                    lines += [
+                        compared(metric, scheme, flows_of(n), cells[scheme][FLOWS.index(n)], known[scheme][FLOWS.index(n)])
+                        for n in TABLE_FLOWS
+                    ]
+        finish(made, flat, f"Figure {number}, {SOURCES[source]}; open circles: ns-2.35", "flows", FLOWS)
+        return Drawn(made, three_columns(lines))
+
+    return make
+
+
+def flows_of(count):
+    return "1 flow" if count == 1 else f"{count} flows"
+
+
+def over_errors(number, source, flows):
+    """Figures 6 and 7: goodput and the index over the error rate."""
+
+    def make(simulator):
+        made, axes = style.plt.subplots(1, 2, figsize=(7.2, 3.4), sharex=True)
+        lines = []
+        for scheme in (RENO_SNOOP, VEGAS, WESTWOOD, REAL, RENO):
+            mine = [ours(simulator, source, scheme, flows, rate) for rate in ERRORS]
+            theirs = [ns2(source, scheme, flows, rate) for rate in ERRORS]
+            for letter, one, metric in zip("ab", axes, LINKS):
+                curve(one, ERRORS, metric, scheme, mine, theirs)
+                one.set_title(f"({letter}) {NAMES[metric]}")
+            lines += [
+                compared(metric, scheme, f"error rate {rate}", mine[ERRORS.index(rate)], theirs[ERRORS.index(rate)])
+                for metric in LINKS
+                for rate in TABLE_ERRORS
+            ]
+        finish(
+            made, axes, f"Figure {number}, {flows} flows, {SOURCES[source]}; open circles: ns-2.35", "error rate", ERRORS
+        )
+        return Drawn(made, three_columns(lines))
+
+    return make
+
+
+def finish(made, axes, title, x, ticks):
+    for one in axes:
+        # Shares that lie near 1 are told apart only where the axis does not begin at 0.
+        if "index" not in one.get_title():
+            one.set_ylim(0, None)
+        one.set_xticks(ticks)
+    for one in axes[-2:]:
+        one.set_xlabel(x)
+    made.suptitle(title, x=0.01, ha="left", fontsize=9.5)
+    made.legend(*axes[0].get_legend_handles_labels(), loc="outside lower left", ncols=5)
+
+
+FIGURES = []
+for one, suffix in (("mpeg", ""), ("ftp", "-greedy")):
+    FIGURES += [
+        Figure(
+            f"snoop-3{suffix}",
+            f"Snoop with Reno, {SOURCES[one]}",
+            CHAPTER,
+            over_flows(3, one, (RENO, RENO_SNOOP), ALONE),
+            short=one == "ftp",
+        ),
+        Figure(
+            f"snoop-4{suffix}",
+            f"Snoop with Vegas, {SOURCES[one]}",
+            CHAPTER,
+            over_flows(4, one, (VEGAS, VEGAS_SNOOP), ALONE),
+        ),
+        Figure(
+            f"snoop-5{suffix}",
+            f"Snoop with Reno beside other senders, {SOURCES[one]}",
+            CHAPTER,
+            over_flows(5, one, (RENO_SNOOP, VEGAS, WESTWOOD, REAL), RIVALS),
+        ),
+        Figure(f"snoop-6{suffix}", f"error rates, 10 flows, {SOURCES[one]}", CHAPTER, over_errors(6, one, 10)),
+        Figure(f"snoop-7{suffix}", f"error rates, 20 flows, {SOURCES[one]}", CHAPTER, over_errors(7, one, 20)),
+    ]
