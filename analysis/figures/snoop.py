@@ -64,7 +64,9 @@ def over_flows(number, source, schemes, panels):
             for scheme in schemes:
                 if metric != "link_retransmitted" or scheme.snoop:
                     lines += [
-                        compared(metric, scheme, flows_of(n), cells[scheme][FLOWS.index(n)], known[scheme][FLOWS.index(n)])
+                        compared(
+                            metric, scheme, flows_of(n), cells[scheme][FLOWS.index(n)], known[scheme][FLOWS.index(n)]
+                        )
                         for n in TABLE_FLOWS
                     ]
         finish(made, flat, f"Figure {number}, {SOURCES[source]}; open circles: ns-2.35", "flows", FLOWS)
@@ -95,7 +97,11 @@ def over_errors(number, source, flows):
                 for rate in TABLE_ERRORS
             ]
         finish(
-            made, axes, f"Figure {number}, {flows} flows, {SOURCES[source]}; open circles: ns-2.35", "error rate", ERRORS
+            made,
+            axes,
+            f"Figure {number}, {flows} flows, {SOURCES[source]}; open circles: ns-2.35",
+            "error rate",
+            ERRORS,
         )
         return Drawn(made, three_columns(lines))
 

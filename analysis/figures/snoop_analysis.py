@@ -66,7 +66,9 @@ def law(simulator):
     ]
     alone, helped = one_flow(simulator, RENO), one_flow(simulator, RENO_SNOOP)
     fine = [0.0005 * step for step in range(2, 101)]
-    style.line(rate, [(p, delivered(MSS, RTT, p, PAYLOAD_BPS, p) / 1e6) for p in fine], color=style.GREY, label="(3), (5)")
+    style.line(
+        rate, [(p, delivered(MSS, RTT, p, PAYLOAD_BPS, p) / 1e6) for p in fine], color=style.GREY, label="(3), (5)"
+    )
     style.line(
         rate,
         [(p, min(tfrc_rate(MSS, RTT, RTO, p), PAYLOAD_BPS) * (1 - p) / 1e6) for p in fine],
@@ -74,9 +76,17 @@ def law(simulator):
         linestyle=":",
         label="(2)",
     )
-    style.line(rate, [(p, PAYLOAD_BPS * (1 - p) / 1e6) for p in fine], color=style.INK, linestyle="--", label="(6): BW (1 - p_W)")
+    style.line(
+        rate,
+        [(p, PAYLOAD_BPS * (1 - p) / 1e6) for p in fine],
+        color=style.INK,
+        linestyle="--",
+        label="(6): BW (1 - p_W)",
+    )
     for scheme, cells in ((RENO, alone), (RENO_SNOOP, helped)):
-        style.points(rate, SHOWN_ERRORS, [cells[p]["goodput_mbps"] for p in SHOWN_ERRORS], scheme.name, color=scheme.colour)
+        style.points(
+            rate, SHOWN_ERRORS, [cells[p]["goodput_mbps"] for p in SHOWN_ERRORS], scheme.name, color=scheme.colour
+        )
     for p in SHOWN_ERRORS:
         mine = alone[p]["goodput_mbps"]
         table.append(
@@ -98,11 +108,27 @@ def law(simulator):
         p_w = 0.0 if scheme.snoop else USUAL
         laws = [path_loss(0.0, cell["p_b"].mean, p_w) for cell in cells]
         style.points(loss, FLOWS, [cell["p_s"] for cell in cells], scheme.name, color=scheme.colour, linestyle="none")
-        style.line(loss, list(zip(FLOWS, laws)), color=scheme.colour, linewidth=0.8, label=f"({6 if scheme.snoop else 4})")
-        style.points(delay, FLOWS, [cell["delay_ms"] for cell in cells], scheme.name, color=scheme.colour, linestyle="none")
-        style.line(delay, [(n, cell["law_ms"].mean) for n, cell in zip(FLOWS, cells)], color=scheme.colour, linewidth=0.8, label="(7)")
+        style.line(
+            loss, list(zip(FLOWS, laws)), color=scheme.colour, linewidth=0.8, label=f"({6 if scheme.snoop else 4})"
+        )
+        style.points(
+            delay, FLOWS, [cell["delay_ms"] for cell in cells], scheme.name, color=scheme.colour, linestyle="none"
+        )
+        style.line(
+            delay,
+            [(n, cell["law_ms"].mean) for n, cell in zip(FLOWS, cells)],
+            color=scheme.colour,
+            linewidth=0.8,
+            label="(7)",
+        )
         for n, cell, p_s in zip(FLOWS, cells, laws):
-            row = [shown(cell["p_b"], 4), f"{p_s:.4f}", shown(cell["p_s"], 4), shown(cell["law_ms"], 1), shown(cell["delay_ms"], 1)]
+            row = [
+                shown(cell["p_b"], 4),
+                f"{p_s:.4f}",
+                shown(cell["p_s"], 4),
+                shown(cell["law_ms"], 1),
+                shown(cell["delay_ms"], 1),
+            ]
             beside.append([n, scheme.name, *row])
     loss.set(title="loss that the sender sees", xlabel="flows", ylabel="p_S", ylim=(0, None), xticks=FLOWS)
     delay.set(title="end-to-end delay, mean", xlabel="flows", ylabel="ms", ylim=(0, None), xticks=FLOWS)

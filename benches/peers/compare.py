@@ -184,8 +184,8 @@ def compare(kind, row, runs):
     for figure in ("added_mean_ms", "added_p95_ms"):
         if figure in result:
             result[figure]["keeps"] = delay_keeps(result[figure]["ours"][0], result[figure]["ns2"][0])
-    # ns-2's Westwood is that of Linux: bandwidth by Westwood+, recovery with SACK. Ours is the first Westwood.
-    if row.get("sender") == "westwood":
+    # ns-2's Westwood and Westwood+ are that of Linux: another sender, of which only the estimate of bandwidth is ours.
+    if row.get("sender") in ("westwood", "westwood+"):
         for entry in result.values():
             entry["keeps"] = None
     return result
