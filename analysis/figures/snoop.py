@@ -1,4 +1,4 @@
-"""The Snoop paper (001): figures 3 to 7, each of MPEG streams as the paper has it and of greedy sources, beside ns-2."""
+"""The Snoop paper (001): figures 3 to 7, each in three worlds (see `snoop_cells`), beside ns-2."""
 
 from . import style
 from .catalogue import Drawn, Figure
@@ -10,10 +10,10 @@ from .snoop_cells import (
     RENO,
     RENO_SNOOP,
     RULES,
-    SOURCES,
     VEGAS,
     VEGAS_SNOOP,
     WESTWOOD,
+    WORLDS,
     ns2,
     ours,
 )
@@ -24,6 +24,14 @@ CHAPTER = "snoop-paper.md"
 ALONE = ("goodput_mbps", "timely_index", "delayed_rate", "loss_rate", "retransmitted")
 RIVALS = ("goodput_mbps", "timely_index", "delayed_rate", "loss_rate", "jain")
 LINKS = ("goodput_mbps", "timely_index")
+COLOURS = {
+    RENO: style.VERMILION,
+    RENO_SNOOP: style.BLUE,
+    VEGAS: style.GREEN,
+    VEGAS_SNOOP: style.SKY,
+    WESTWOOD: style.ORANGE,
+    REAL: style.PURPLE,
+}
 # Of the cells drawn, those that the tables hold.
 TABLE_FLOWS, TABLE_ERRORS = (1, 10, 40), (0, 0.03, 0.05)
 
@@ -35,18 +43,18 @@ def compared(metric, scheme, what, mine, theirs):
 
 
 def curve(axes, xs, metric, scheme, mine, theirs):
-    style.points(axes, xs, [cell[metric] for cell in mine], scheme.name, color=scheme.colour)
-    style.peer(axes, xs, [cell[metric] for cell in theirs], None, color=scheme.colour)
+    style.points(axes, xs, [cell[metric] for cell in mine], scheme.name, color=COLOURS[scheme])
+    style.peer(axes, xs, [cell[metric] for cell in theirs], None, color=COLOURS[scheme])
 
 
-def over_flows(number, source, schemes, panels):
+def over_flows(number, world, schemes, panels):
     """Figures 3 to 5: every metric over the number of flows."""
 
     def make(simulator):
         made, axes = style.plt.subplots(3, 2, figsize=(7.2, 7.6), sharex=True)
         flat, lines = axes.flatten(), []
-        cells = {scheme: [ours(simulator, source, scheme, n) for n in FLOWS] for scheme in schemes}
-        known = {scheme: [ns2(source, scheme, n) for n in FLOWS] for scheme in schemes}
+        cells = {scheme: [ours(simulator, world, scheme, n) for n in FLOWS] for scheme in schemes}
+        known = {scheme: [ns2(world, scheme, n) for n in FLOWS] for scheme in schemes}
         for letter, one, metric in zip("abcde", flat, panels):
             for scheme in schemes:
                 curve(one, FLOWS, metric, scheme, cells[scheme], known[scheme])
@@ -60,6 +68,7 @@ def over_flows(number, source, schemes, panels):
             flat[5].legend()
         else:
             flat[5].axis("off")
+            flat[3].tick_params(labelbottom=True)
         for metric in (*panels, "link_retransmitted") if "retransmitted" in panels else panels:
             for scheme in schemes:
                 if metric != "link_retransmitted" or scheme.snoop:
@@ -69,7 +78,7 @@ def over_flows(number, source, schemes, panels):
                         )
                         for n in TABLE_FLOWS
                     ]
-        finish(made, flat, f"Figure {number}, {SOURCES[source]}; open circles: ns-2.35", "flows", FLOWS)
+        finish(made, flat, f"Figure {number}, {world.name}; open circles: ns-2.35", "flows", FLOWS)
         return Drawn(made, three_columns(lines))
 
     return make
@@ -79,15 +88,15 @@ def flows_of(count):
     return "1 flow" if count == 1 else f"{count} flows"
 
 
-def over_errors(number, source, flows):
+def over_errors(number, world, flows):
     """Figures 6 and 7: goodput and the index over the error rate."""
 
     def make(simulator):
         made, axes = style.plt.subplots(1, 2, figsize=(7.2, 3.4), sharex=True)
         lines = []
         for scheme in (RENO_SNOOP, VEGAS, WESTWOOD, REAL, RENO):
-            mine = [ours(simulator, source, scheme, flows, rate) for rate in ERRORS]
-            theirs = [ns2(source, scheme, flows, rate) for rate in ERRORS]
+            mine = [ours(simulator, world, scheme, flows, rate) for rate in ERRORS]
+            theirs = [ns2(world, scheme, flows, rate) for rate in ERRORS]
             for letter, one, metric in zip("ab", axes, LINKS):
                 curve(one, ERRORS, metric, scheme, mine, theirs)
                 one.set_title(f"({letter}) {NAMES[metric]}")
@@ -99,7 +108,7 @@ def over_errors(number, source, flows):
         finish(
             made,
             axes,
-            f"Figure {number}, {flows} flows, {SOURCES[source]}; open circles: ns-2.35",
+            f"Figure {number}, {flows} flows, {world.name}; open circles: ns-2.35",
             "error rate",
             ERRORS,
         )
@@ -121,27 +130,27 @@ def finish(made, axes, title, x, ticks):
 
 
 FIGURES = []
-for one, suffix in (("mpeg", ""), ("ftp", "-greedy")):
+for place in WORLDS:
     FIGURES += [
         Figure(
-            f"snoop-3{suffix}",
-            f"Snoop with Reno, {SOURCES[one]}",
+            f"snoop-3{place.suffix}",
+            f"Snoop with Reno, {place.name}",
             CHAPTER,
-            over_flows(3, one, (RENO, RENO_SNOOP), ALONE),
-            short=one == "ftp",
+            over_flows(3, place, (RENO, RENO_SNOOP), ALONE),
+            short=place is WORLDS[-1],
         ),
         Figure(
-            f"snoop-4{suffix}",
-            f"Snoop with Vegas, {SOURCES[one]}",
+            f"snoop-4{place.suffix}",
+            f"Snoop with Vegas, {place.name}",
             CHAPTER,
-            over_flows(4, one, (VEGAS, VEGAS_SNOOP), ALONE),
+            over_flows(4, place, (VEGAS, VEGAS_SNOOP), ALONE),
         ),
         Figure(
-            f"snoop-5{suffix}",
-            f"Snoop with Reno beside other senders, {SOURCES[one]}",
+            f"snoop-5{place.suffix}",
+            f"Snoop with Reno beside other senders, {place.name}",
             CHAPTER,
-            over_flows(5, one, (RENO_SNOOP, VEGAS, WESTWOOD, REAL), RIVALS),
+            over_flows(5, place, (RENO_SNOOP, VEGAS, WESTWOOD, REAL), RIVALS),
         ),
-        Figure(f"snoop-6{suffix}", f"error rates, 10 flows, {SOURCES[one]}", CHAPTER, over_errors(6, one, 10)),
-        Figure(f"snoop-7{suffix}", f"error rates, 20 flows, {SOURCES[one]}", CHAPTER, over_errors(7, one, 20)),
+        Figure(f"snoop-6{place.suffix}", f"error rates, 10 flows, {place.name}", CHAPTER, over_errors(6, place, 10)),
+        Figure(f"snoop-7{place.suffix}", f"error rates, 20 flows, {place.name}", CHAPTER, over_errors(7, place, 20)),
     ]

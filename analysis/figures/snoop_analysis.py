@@ -6,7 +6,7 @@ the packets that came to it, p_A = 0: no queue of a wire is ever full.
 
 from . import style
 from .catalogue import Drawn, Figure
-from .snoop_cells import ERRORS, FLOWS, HOME, RENO, RENO_SNOOP, SEEDS, USUAL, samples, settings
+from .snoop_cells import ERRORS, FLOWS, GREEDY, HOME, RENO, RENO_SNOOP, SEEDS, USUAL, samples, settings
 from .snoop_law import delivered, end_to_end_delay, path_loss, tcp_rate, tfrc_rate, underused
 from .snoop_metrics import flow_fields
 from .simulator import where
@@ -14,6 +14,7 @@ from .stats import sample
 from .table import markdown, shown
 
 CHAPTER = "snoop-paper.md"
+COLOURS = {RENO: style.VERMILION, RENO_SNOOP: style.BLUE}
 MSS, PACKET = 960, 1000
 LINK_BPS = 5e6
 PAYLOAD_BPS = LINK_BPS * MSS / PACKET
@@ -28,7 +29,7 @@ SHOWN_ERRORS = [0.001, 0.003, *ERRORS[1:]]
 def one_flow(simulator, scheme):
     """{error rate: metrics} of one greedy flow."""
     vary = {"wireless_link.error_rate": SHOWN_ERRORS}
-    rows = simulator.sweep(HOME, settings("ftp", scheme, 1, vary), 2 * SEEDS)
+    rows = simulator.sweep(HOME, settings(GREEDY, scheme, 1, vary), 2 * SEEDS)
     return {rate: samples(where(rows, wireless_link__error_rate=rate)) for rate in SHOWN_ERRORS}
 
 
@@ -46,7 +47,9 @@ def counted(rows):
         found["p_s"].append((air + queue) / sent)
         found["p_b"].append(queue / (sent - air))
         found["law_ms"].append(1e3 * end_to_end_delay([(t, q, p) for (t, p), q in zip(HOPS, queues)]))
-        found["delay_ms"].append(sum(one["delay.mean"] * one["delivered"] for one in each) / total("delivered"))
+        found["delay_ms"].append(
+            sum((one.get("delay.mean") or 0) * one["delivered"] for one in each) / total("delivered")
+        )
     return {name: sample(values) for name, values in found.items()}
 
 
@@ -85,7 +88,7 @@ def law(simulator):
     )
     for scheme, cells in ((RENO, alone), (RENO_SNOOP, helped)):
         style.points(
-            rate, SHOWN_ERRORS, [cells[p]["goodput_mbps"] for p in SHOWN_ERRORS], scheme.name, color=scheme.colour
+            rate, SHOWN_ERRORS, [cells[p]["goodput_mbps"] for p in SHOWN_ERRORS], scheme.name, color=COLOURS[scheme]
         )
     for p in SHOWN_ERRORS:
         mine = alone[p]["goodput_mbps"]
@@ -104,20 +107,20 @@ def law(simulator):
     rate.set(title="one flow", xlabel="error rate p_W", ylabel="goodput [Mbit/s]", ylim=(0, 5.2))
     beside = [["flows", "", "p_B, counted", "(4) or (6)", "p_S, simulated", "(7) [ms]", "mean delay, simulated [ms]"]]
     for scheme in (RENO, RENO_SNOOP):
-        cells = [counted(simulator.sweep(HOME, settings("ftp", scheme, n), SEEDS)) for n in FLOWS]
+        cells = [counted(simulator.sweep(HOME, settings(GREEDY, scheme, n), SEEDS)) for n in FLOWS]
         p_w = 0.0 if scheme.snoop else USUAL
         laws = [path_loss(0.0, cell["p_b"].mean, p_w) for cell in cells]
-        style.points(loss, FLOWS, [cell["p_s"] for cell in cells], scheme.name, color=scheme.colour, linestyle="none")
+        style.points(loss, FLOWS, [cell["p_s"] for cell in cells], scheme.name, color=COLOURS[scheme], linestyle="none")
         style.line(
-            loss, list(zip(FLOWS, laws)), color=scheme.colour, linewidth=0.8, label=f"({6 if scheme.snoop else 4})"
+            loss, list(zip(FLOWS, laws)), color=COLOURS[scheme], linewidth=0.8, label=f"({6 if scheme.snoop else 4})"
         )
         style.points(
-            delay, FLOWS, [cell["delay_ms"] for cell in cells], scheme.name, color=scheme.colour, linestyle="none"
+            delay, FLOWS, [cell["delay_ms"] for cell in cells], scheme.name, color=COLOURS[scheme], linestyle="none"
         )
         style.line(
             delay,
             [(n, cell["law_ms"].mean) for n, cell in zip(FLOWS, cells)],
-            color=scheme.colour,
+            color=COLOURS[scheme],
             linewidth=0.8,
             label="(7)",
         )

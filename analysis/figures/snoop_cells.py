@@ -1,12 +1,13 @@
 """The cells of the Snoop paper's figures: a source, a sender with or without Snoop, a number of flows, an error rate.
 
 The network is `scenarios/papers/snoop.toml`. MPEG streams are TES video of 0.28 Mbit/s carried by the sender, as in the paper;
-greedy sources are the reference runs'. ns-2.35's answers stand in `tests/golden/ns2-snoop.csv`.
+greedy sources are the reference runs'. The paper leaves the delays open: sources 20 ms away are the reference runs', 100 ms are
+ours, with the link's buffer to match. ns-2.35's answers stand in `tests/golden/ns2-snoop.csv`.
 """
 
 from dataclasses import asdict, dataclass
 
-from . import peers, style
+from . import peers
 from .simulator import where
 from .snoop_metrics import Metrics, metrics
 from .stats import sample
@@ -17,8 +18,28 @@ FLOWS = [1, 5, 10, 20, 30, 40]
 ERRORS = [0, 0.01, 0.02, 0.03, 0.04, 0.05]
 USUAL = 0.01
 SEEDS = 10
-SOURCES = {"mpeg": "MPEG streams", "ftp": "greedy sources"}
 STREAM = {"flow.media.kind": "video", "flow.media.rate": "0.28Mbit/s"}
+
+
+@dataclass(frozen=True)
+class World:
+    """What the sources are, and how far away. `suffix`: of the names of its figures."""
+
+    name: str
+    source: str
+    delay_ms: int
+    buffer: int
+    suffix: str
+
+    def settings(self):
+        path = {"server.A.delay": f"{self.delay_ms}ms", "wireless_link.buffer": self.buffer}
+        return {**path, **(STREAM if self.source == "mpeg" else {})}
+
+
+FAR = World("MPEG streams from 100 ms away", "mpeg", 100, 128, "-far")
+NEAR = World("MPEG streams from 20 ms away", "mpeg", 20, 28, "-near")
+GREEDY = World("greedy sources 20 ms away", "ftp", 20, 28, "-greedy")
+WORLDS = (FAR, NEAR, GREEDY)
 
 
 @dataclass(frozen=True)
@@ -28,18 +49,17 @@ class Scheme:
     name: str
     cc: str
     snoop: bool
-    colour: str
     why_ns2: str = ""
 
 
 SACK = "its Westwood+ is that of Linux, with SACK"
-RENO = Scheme("Reno", "reno", False, style.VERMILION)
-RENO_SNOOP = Scheme("Reno + Snoop", "reno", True, style.BLUE)
-VEGAS = Scheme("Vegas", "vegas", False, style.GREEN)
-VEGAS_SNOOP = Scheme("Vegas + Snoop", "vegas", True, style.SKY)
-WESTWOOD = Scheme("Westwood+", "westwood+", False, style.ORANGE, SACK)
-REAL = Scheme("TCP-Real", "tcp-real", False, style.PURPLE)
-REAL_SNOOP = Scheme("TCP-Real + Snoop", "tcp-real", True, style.GREY)
+RENO = Scheme("Reno", "reno", False)
+RENO_SNOOP = Scheme("Reno + Snoop", "reno", True)
+VEGAS = Scheme("Vegas", "vegas", False)
+VEGAS_SNOOP = Scheme("Vegas + Snoop", "vegas", True)
+WESTWOOD = Scheme("Westwood+", "westwood+", False, SACK)
+REAL = Scheme("TCP-Real", "tcp-real", False)
+REAL_SNOOP = Scheme("TCP-Real + Snoop", "tcp-real", True)
 
 # What a figure calls a metric, what counts as no difference from ns-2: as far as the project allows itself.
 NAMES = {
@@ -62,10 +82,10 @@ RULES = {
 }
 
 
-def settings(source, scheme, flows, more=None):
+def settings(world, scheme, flows, more=None):
     counts = {f"{key}.count": flows for key in ("server.A", "station.B", "flow.media")}
     law = {"flow.media.cc": scheme.cc, "wireless_link.snoop": str(scheme.snoop).lower()}
-    return {**counts, **(STREAM if source == "mpeg" else {}), **law, **(more or {})}
+    return {**counts, **world.settings(), **law, **(more or {})}
 
 
 def samples(rows):
@@ -74,16 +94,17 @@ def samples(rows):
     return {name: sample(one[name] for one in each) for name in Metrics.__dataclass_fields__}
 
 
-def ours(simulator, source, scheme, flows, error=USUAL, more=None):
+def ours(simulator, world, scheme, flows, error=USUAL, more=None):
     """{metric: Sample} of one cell."""
     if error == USUAL:
-        return samples(simulator.sweep(HOME, settings(source, scheme, flows, more), SEEDS))
+        return samples(simulator.sweep(HOME, settings(world, scheme, flows, more), SEEDS))
     rates = {"wireless_link.error_rate": [rate for rate in ERRORS if rate != USUAL]}
-    rows = simulator.sweep(HOME, settings(source, scheme, flows, {**rates, **(more or {})}), SEEDS)
+    rows = simulator.sweep(HOME, settings(world, scheme, flows, {**rates, **(more or {})}), SEEDS)
     return samples(where(rows, wireless_link__error_rate=error))
 
 
-def ns2(source, scheme, flows, error=USUAL):
+def ns2(world, scheme, flows, error=USUAL):
     """The same from ns-2; a metric is None where it was not asked."""
-    case = {"source": source, "sender": scheme.cc, "snoop": int(scheme.snoop), "flows": flows, "error_rate": error}
+    path = {"source": world.source, "delay_ms": world.delay_ms}
+    case = {**path, "sender": scheme.cc, "snoop": int(scheme.snoop), "flows": flows, "error_rate": error}
     return {name: peers.ns2("snoop", name, **case) for name in Metrics.__dataclass_fields__}

@@ -3,8 +3,10 @@
 import math
 import unittest
 
+from figures import snoop_findings as findings
 from figures import snoop_law as law
 from figures.catalogue import Missing
+from figures.snoop_cells import RENO, RENO_SNOOP
 from figures.snoop_metrics import jain, metrics
 
 
@@ -97,6 +99,45 @@ class Metrics(unittest.TestCase):
         self.assertEqual(jain([2.0, 2.0, 2.0]), 1.0)
         self.assertEqual(jain([1.0, 0.0, 0.0, 0.0]), 0.25)
         self.assertEqual(jain([0.0, 0.0]), 1.0)
+
+
+class Findings(unittest.TestCase):
+    def at(self, **means):
+        """A cell where Reno has these goodputs, without and with Snoop."""
+        return lambda flows, rate: lambda scheme, metric: means["helped" if scheme is RENO_SNOOP else "alone"]
+
+    def test_what_is_greater_as_said_holds_and_what_is_alike_says_nothing(self):
+        raises = findings.ratio("goodput_mbps", RENO_SNOOP, RENO, 1)
+        self.assertEqual(raises(self.at(helped=3.0, alone=2.0)(1, 0.01)), ("x 1.50", True))
+        self.assertEqual(raises(self.at(helped=1.0, alone=2.0)(1, 0.01)), ("x 0.50", False))
+        self.assertEqual(raises(self.at(helped=2.01, alone=2.0)(1, 0.01)), ("x 1.00", None))
+        falls = findings.difference("timely_index", RENO_SNOOP, RENO, -1)
+        self.assertEqual(falls(self.at(helped=0.7, alone=0.8)(1, 0.01)), ("-0.100", True))
+        self.assertEqual(falls(self.at(helped=0.8, alone=0.7)(1, 0.01)), ("+0.100", False))
+
+    def test_losses_below_none_are_none(self):
+        cuts = findings.ratio("loss_rate", RENO_SNOOP, RENO, -1)
+        self.assertEqual(cuts(self.at(helped=-0.001, alone=0.01)(1, 0.01)), ("x 0.00", True))
+        self.assertEqual(cuts(self.at(helped=0.0, alone=0.0)(1, 0.01)), ("x 1.00", None))
+
+    def test_a_row_counts_the_cells_that_are_not_alike(self):
+        finding = findings.Finding("", findings.ratio("goodput_mbps", RENO_SNOOP, RENO, 1))
+        self.assertEqual(
+            findings.judged(finding, self.at(helped=1.0, alone=2.0)), (", ".join(["~~x 0.50~~"] * 3), [False] * 3)
+        )
+        self.assertEqual(findings.judged(finding, self.at(helped=2.0, alone=2.0)), (", ".join(["x 1.00"] * 3), []))
+        self.assertEqual(
+            [findings.verdict(held) for held in ([], [True], [False], [True, False])],
+            ["alike", "yes", "no", "in 1 of 2"],
+        )
+
+    def test_a_sender_that_ns2_has_not_leaves_a_dash(self):
+        def unknown(flows, rate):
+            raise findings.Unknown
+
+        self.assertEqual(findings.judged(findings.FINDINGS[0], unknown), ("-", []))
+        with self.assertRaises(findings.Unknown):
+            findings.others(lambda scheme, metric: unknown(1, 0.01), "jain", (RENO,))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import pathlib
 import subprocess
 import sys
 
-from figures import DELAY, FIGURES, GOLDEN, HERE, KEYS, deviation, hidden_figures, mean, read_rows
+from figures import DELAY, FIGURES, GOLDEN, HERE, KEYS, deviation, hidden_figures, mean, product, read_rows
 
 ROOT = HERE.parent.parent
 NS2_RTT = "81.5ms"   # what the runs of ns-2 multiply the rate with
@@ -69,6 +69,7 @@ def snoop(case):
     sets |= {
         "flow.media.cc": case["sender"], "wireless_link.snoop": "true" if case["snoop"] == "1" else "false",
         "wireless_link.error_rate": case["error_rate"],
+        "server.A.delay": case["delay_ms"] + "ms", "wireless_link.buffer": product(case["delay_ms"]),
     }
     # The streams have the rate of the frames of traces.py; ns-2's Westwood+ is that of Linux.
     sets |= {"flow.media.kind": "video", "flow.media.rate": "0.28Mbit/s"} if case["source"] == "mpeg" else {}

@@ -13,7 +13,7 @@ import pathlib
 import subprocess
 import sys
 
-from figures import FIGURES, GOLDEN, HERE, KEYS, delay_figures, deviation, hidden_figures, mean, summary, write_rows
+from figures import FIGURES, GOLDEN, HERE, KEYS, delay_figures, deviation, hidden_figures, mean, product, summary, write_rows
 
 HOME_SEEDS, ARQ_SEEDS, CELL_SEEDS, HIDDEN_SEEDS, SNOOP_SEEDS = range(1, 21), range(1, 21), range(1, 11), range(1, 11), range(1, 6)
 
@@ -49,17 +49,20 @@ HIDDEN = hidden(5, 5, "2.4e-10", "cbr", "up", "down") + hidden(1.5, 6.5, "3.5e-1
 HIDDEN += hidden(5, 5, "1.559e-11", "cbr", "up", "down") + hidden(3, 3, "2.4e-10", "cbr", "up", "down")
 
 
-def snoop(source, senders, flows, error_rates):
+def snoop(source, delay, senders, flows, error_rates):
     """`senders`: pairs of a sender and whether Snoop helps it."""
-    cases = [(source, sender, on, n, rate) for sender, on in senders for n in flows for rate in error_rates]
+    cases = [(source, sender, on, n, rate, delay) for sender, on in senders for n in flows for rate in error_rates]
     return [dict(zip(KEYS["snoop"], case)) for case in cases]
 
 
-# Figures 3 to 5 (1 to 40 flows), then 6 and 7 (error rates with 10 and 20 of them), of greedy sources and of MPEG streams.
+# Figures 3 to 5 (1 to 40 flows), then 6 and 7 (error rates with 10 and 20 of them): greedy sources and MPEG streams, and
+# streams from five times as far.
 SNOOP = []
-for one in ("ftp", "mpeg"):
-    SNOOP += snoop(one, [("reno", 0), ("reno", 1), ("vegas", 0), ("vegas", 1), ("westwood+", 0)], (1, 5, 10, 20, 30, 40), (0.01,))
-    SNOOP += snoop(one, [("reno", 0), ("reno", 1), ("vegas", 0), ("westwood+", 0)], (10, 20), (0, 0.02, 0.03, 0.04, 0.05))
+for source, delay in (("ftp", 20), ("mpeg", 20), ("mpeg", 100)):
+    every = [("reno", 0), ("reno", 1), ("vegas", 0), ("vegas", 1), ("westwood+", 0)]
+    SNOOP += snoop(source, delay, every, (1, 5, 10, 20, 30, 40), (0.01,))
+    some = [one for one in every if one != ("vegas", 1)]
+    SNOOP += snoop(source, delay, some, (10, 20), (0, 0.02, 0.03, 0.04, 0.05))
 
 
 def ns2(script, arguments):
@@ -134,7 +137,7 @@ def run_snoop(case, seed, work):
     flows = int(case["flows"])
     printed = ns2("ns2_snoop.tcl", {
         "N": flows, "tcp": sender, "snoop": case["snoop"], "source": case["source"], "per": case["error_rate"],
-        "seed": seed, "frames": work / "frames", "arrivals": work / "arrivals",
+        "delay": case["delay_ms"], "queue": product(case["delay_ms"]), "seed": seed, "frames": work / "frames", "arrivals": work / "arrivals",
     })
     arrived = {key: int(value) for key, value in (word.split("=") for word in (work / "arrivals").read_text().split())}
     sent = int(printed["sent"])

@@ -4,9 +4,10 @@
 #
 #   ns ns2_snoop.tcl N=10 tcp=Reno snoop=1 per=0.01 seed=1 arrivals=FILE     tcp: an agent's name, or westwood (Linux's, SACK)
 #   ns ns2_snoop.tcl N=10 source=mpeg frames=DIR                            DIR: what traces.py wrote
+#   ns ns2_snoop.tcl N=40 delay=100 queue=128                               sources 100 ms away, the link's buffer to match
 set here [file dirname [info script]]
 source $here/common.tcl
-read_arguments { N 10 tcp Reno snoop 0 source ftp per 0.01 seed 1 from 2 stop 60 queue 28 frames frames arrivals "" }
+read_arguments { N 10 tcp Reno snoop 0 source ftp per 0.01 seed 1 from 2 stop 60 delay 20 queue 28 frames frames arrivals "" }
 ns-random $o(seed)
 set streams [new RNG]
 $streams seed $o(seed)
@@ -61,7 +62,7 @@ $draw seed $o(seed)
 for {set i 0} {$i < $o(N)} {incr i} {
     set from($i) [$ns node]
     set to($i) [$ns node]
-    wire $from($i) $base 20ms
+    wire $from($i) $base $o(delay)ms
     wire $far $to($i) 1ms
     $ns trace-queue $far $to($i) $trace
     if {$o(tcp) == "westwood"} {

@@ -20,6 +20,7 @@ fn ns2(sender: &str, snoop: bool, flows: u32) -> (Figures, Figures) {
         ("snoop", if snoop { "1" } else { "0" }),
         ("flows", &flows.to_string()),
         ("error_rate", "0.01"),
+        ("delay_ms", "20"),
     ];
     let row = lines.find(|row| case.iter().all(|(key, value)| row[at(key)] == *value)).expect("a case of the file");
     let number = |name: &str| row[at(name)].parse::<f64>().unwrap();
