@@ -59,6 +59,10 @@ pub fn wire(input: &[u8]) {
     for (link, merged) in [(Link::Ethernet, Merged::NOT), (Link::Ip, Merged::NOT), (Link::Ethernet, merged)] {
         let Parsed::Tcp(tcp) = wire::parse_merged(input, link, merged) else { continue };
         let mut frame = input.to_vec();
+        wire::strip_sack(&mut frame, &tcp);
+        assert_eq!(wire::checksum_is_valid(&frame, &tcp), wire::checksum_is_valid(input, &tcp));
+        assert_eq!(wire::sack_blocks(&frame, &tcp).as_slice(), []);
+        let mut frame = input.to_vec();
         let window = tcp.window / 2;
         wire::patch_window(&mut frame, &tcp, window);
         assert_eq!(wire::checksum_is_valid(&frame, &tcp), wire::checksum_is_valid(input, &tcp));

@@ -142,6 +142,59 @@ fn chap_in_user_space_in_the_access_point_keeps_a_game_short() {
     println!("SKIPPED: the machine was too busy for a valid run, three times");
 }
 
+/// A download from far away over a hop that loses one packet in a hundred for good: its goodput and what its sender sent
+/// again; `None`: not valid. `exec`: programs in the home.
+fn download_over_a_lossy_hop(cc: &str, exec: &[String]) -> Option<(f64, f64)> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let scenario = folder.path().join("home.toml");
+    std::fs::write(&scenario, HOME.replace("5ms", "20ms").replace("[[station]]", LOSSY)).expect("written");
+    let mut command = Command::new(LASTHOP);
+    command.arg("emulate").arg(&scenario).args(["--json", "-"]).args(exec);
+    let cc = format!("flow.ftp.cc={cc}");
+    for set in ["duration=9s", "measure_from=2s", "control.window=none", &cc] {
+        command.args(["--set", set]);
+    }
+    let output = command.output().expect("the binary starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("nothing but JSON on stdout");
+    let ftp = flow(&report, "ftp");
+    let (goodput, again) = (number(&ftp["goodput_bps"]), number(&ftp["tcp"]["retransmitted"]));
+    println!("{cc} {exec:?}: {:.2} Mbit/s, {again} segments sent again by the server", goodput / 1e6);
+    (report["run"]["valid"] == true).then_some((goodput, again))
+}
+
+#[test]
+fn snoop_in_the_access_point_repairs_a_lossy_hop_for_real_senders() {
+    if cannot_run() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let kept = |snoop: &str| {
+        let socket = folder.path().join("lasthop.sock");
+        let run =
+            format!("AP: {LASTHOP} run --lan wlan0 --capacity 20Mbit/s --datapath user --socket {}", socket.display());
+        vec!["--exec".to_owned(), format!("{run} {snoop}")]
+    };
+    for cc in ["cubic", "reno"] {
+        let mut is_shown = false;
+        for _ in 0..3 {
+            let off = download_over_a_lossy_hop(cc, &kept("--queue fq_codel"));
+            let on = download_over_a_lossy_hop(cc, &kept("--queue fq_codel --snoop"));
+            if let Some(((without, again), (with, again_with))) = off.zip(on) {
+                assert!(with > 2.0 * without, "{cc}: {with} bit/s with Snoop, {without} without");
+                let (rate, rate_with) = (again / without, again_with / with);
+                assert!(rate_with < 0.25 * rate, "{cc}: {again_with} sent again with Snoop, {again} without");
+                is_shown = true;
+                break;
+            }
+        }
+        if !is_shown {
+            println!("SKIPPED: the machine was too busy for a valid run, three times");
+        }
+    }
+}
+
 /// A short home with a controller and a program that would run for ever, up to its first second.
 struct Running {
     child: Child,
@@ -210,6 +263,14 @@ kind = "ftp"
 [control.window]
 capacity = "90%"
 "#;
+
+/// Stands before the station: every transmission is the only one.
+const LOSSY: &str = r#"
+attempts = 1
+loss = { kind = "fixed", rate = 0.01 }
+queue = { kind = "fifo", limit = 100 }
+
+[[station]]"#;
 
 const GAME: &str = r#"
 [[flow]]

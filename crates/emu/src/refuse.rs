@@ -28,8 +28,9 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
     if scenario.servers.len() + scenario.stations.len() > MOST_HOSTS {
         return Err(scenario.refuse("station", &format!("the emulator has room for {MOST_HOSTS} hosts")));
     }
-    if scenario.control.snoop {
-        return Err(scenario.refuse("control.snoop", "the emulator has no Snoop"));
+    if scenario.snoop().is_some() {
+        let key = if scenario.control.snoop.is_some() { "control.snoop" } else { "wireless_link.snoop" };
+        return Err(scenario.refuse(key, "the emulator has no Snoop"));
     }
     if scenario.control.clamp.is_some() {
         return Err(scenario.refuse("control.clamp", "the kernel's receivers know no price"));

@@ -80,6 +80,7 @@ pub fn assemble(scenario: &Scenario, mut seen: Seen) -> (Report, Vec<String>) {
         stations: stations(scenario, &air.nodes, scenario.duration),
         queues: queues(scenario, &seen.network, &air.queues, end),
         control: None,
+        snoop: None,
     };
     (report, notes)
 }
@@ -106,6 +107,7 @@ fn tcp(stretch: &Stretch) -> TcpReport {
         cwnd_max: f64::from(stretch.cwnd_max),
         cwnd_mean: stretch.cwnd_mean(),
         srtt_ms: f64::from(stretch.srtt_us) / 1e3,
+        local_retransmitted: None,
     }
 }
 

@@ -9,6 +9,7 @@ mod read;
 use std::path::{Path, PathBuf};
 
 use lasthop_core::ap::{Params, RttSource, ShareRule};
+use lasthop_core::snoop;
 use lasthop_core::units::{BitRate, Span};
 use lasthop_core::window::Bounds;
 
@@ -52,6 +53,10 @@ pub struct Config {
     pub queueing: Queueing,
     /// Who keeps that queue.
     pub datapath: Datapath,
+    /// Whether losses of the last hop are repaired here (`core::snoop`); then this process keeps the queue.
+    pub snoop: bool,
+    /// How it is to behave.
+    pub snoop_params: snoop::Params,
     /// How CHAP is to behave.
     pub chap: qdisc::Settings,
     /// Whether both directions share the last hop.
@@ -139,6 +144,8 @@ impl Default for Config {
             windows: true,
             queueing: Queueing::Kernel,
             datapath: Datapath::Auto,
+            snoop: false,
+            snoop_params: snoop::Params::default(),
             chap: qdisc::Settings::default(),
             duplex: Duplex::Auto,
             dry_run: false,
@@ -201,7 +208,20 @@ impl Config {
     /// Says what to type.
     pub fn check_queue(&self) -> Result<(), ConfigError> {
         let is_comparator = matches!(self.queueing, Queueing::Fifo | Queueing::Codel | Queueing::FqCodel);
-        if is_comparator && self.datapath == Datapath::Kernel { Err(ConfigError::KernelQueue) } else { Ok(()) }
+        match self.datapath {
+            Datapath::Kernel if self.snoop => Err(ConfigError::KernelSnoop),
+            Datapath::Kernel if is_comparator => Err(ConfigError::KernelQueue),
+            _ => Ok(()),
+        }
+    }
+
+    /// The queue of the LAN interfaces: repair needs one that this process keeps.
+    #[must_use]
+    pub const fn queue_in_force(&self) -> Queueing {
+        match self.queueing {
+            Queueing::Kernel if self.snoop => Queueing::FqCodel,
+            queueing => queueing,
+        }
     }
 
     fn capacity_of(&self, wire: impl FnOnce() -> Option<BitRate>) -> Result<BitRate, ConfigError> {

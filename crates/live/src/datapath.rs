@@ -22,14 +22,20 @@
 //! packets pass as soon as the TAP is gone, or 0.5 s after the last sign of life of a process that hangs. What was held is
 //! lost then, like packets of a queue that overflows. At an orderly end everything held is sent first.
 //!
+//! # Losses of the hop
+//! With Snoop (`hop`), frames are copied as they leave the queue, and bare acknowledgments of stations take the way through
+//! here as well (`answers`): those that tell of nothing but a hole that is being repaired go no further.
+//!
 //! # What is not done
 //! Air time is charged by the price of bytes and packets (as in `qdisc`), since no driver is asked. Upstream, the flow that
 //! a station's frame belongs to pays the same price, retries unseen. Marks of the firewall (`skb->mark`) and the kernel's
 //! time stamps do not pass the TAP. CoDel drops and does not mark (ECN).
 
+pub mod answers;
 pub mod arena;
 pub mod divert;
 pub mod engine;
+pub mod hop;
 pub mod pace;
 mod port;
 mod tap;
@@ -40,17 +46,19 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use lasthop_core::snoop;
 use lasthop_core::units::{BitRate, Time};
-use libbpf_rs::MapHandle;
 
+use crate::attach::AttachError;
 use crate::interface::{self, InterfaceName};
 use crate::netlink::Socket;
-use crate::program::LinkLayer;
+use crate::program::{LinkLayer, LoadError, Program};
 use crate::qdisc::{Settings, price, secret};
 
 pub use engine::Kind;
 pub use worker::Counted;
 
+use answers::Answers;
 use divert::Diversion;
 use engine::{BATCH, Engine};
 use port::{Ear, Port};
@@ -76,6 +84,17 @@ pub enum DatapathError {
         /// Why.
         source: io::Error,
     },
+    /// Acknowledgments would not find back.
+    #[error("{name}: no program could be put where acknowledgments go back into the kernel; leave --snoop out")]
+    Return {
+        /// The interface.
+        name: InterfaceName,
+        /// Why.
+        source: AttachError,
+    },
+    /// The program cannot be told where packets are to go.
+    #[error(transparent)]
+    Maps(#[from] LoadError),
     /// The interface is not there, or its kernel does not answer.
     #[error("{name} could not be asked about")]
     Interface {
@@ -100,8 +119,11 @@ pub fn try_out() -> io::Result<()> {
     let port = Port::new(LOOPBACK, true)?;
     port.cookie()?;
     drop((tap, port));
-    Ear::new(LOOPBACK).map(drop)
+    Ear::new(LOOPBACK, None).map(drop)
 }
+
+/// For the link header of an acknowledgment, tags included.
+const ROOM: usize = 64;
 
 /// Where, and how.
 #[derive(Clone, Copy, Debug)]
@@ -112,6 +134,8 @@ pub struct Place {
     pub layer: LinkLayer,
     /// Whether stations send over the same air: then their flows pay for it.
     pub shares_air: bool,
+    /// How losses of the hop are repaired here; none: they are not.
+    pub snoop: Option<snoop::Params>,
 }
 
 /// The queue of one interface; when it is dropped, packets go their own way again.
@@ -125,8 +149,8 @@ pub struct Datapath {
 }
 
 impl Datapath {
-    /// Keeps the queue of the interface `name`. On its egress, the program of [`crate::program::Program::divert_fd`] has to
-    /// be attached; `diverts` is its map.
+    /// Keeps the queue of the interface `name`. On its egress, `program`'s [`Program::divert_fd`] has to be attached; where
+    /// losses are to be repaired, [`Program::catch_fd`] on its ingress.
     ///
     /// # Errors
     /// Says what is missing; nothing is left behind.
@@ -135,7 +159,7 @@ impl Datapath {
         place: Place,
         kind: Kind,
         settings: &Settings,
-        diverts: MapHandle,
+        program: &Program,
         now: Time,
         rate: BitRate,
     ) -> Result<Self, DatapathError> {
@@ -148,8 +172,11 @@ impl Datapath {
         let no_port = |source| DatapathError::Port { name: name.clone(), source };
         let port = Port::new(place.ifindex, place.layer == LinkLayer::Ethernet).map_err(no_port)?;
         port.set_rate(rate);
-        // Without it the pace alone knows of what goes up.
-        let ear = (place.shares_air && kind == Kind::Chap).then(|| Ear::new(place.ifindex).ok()).flatten();
+        let at = (place.ifindex, place.layer);
+        let answers = place.snoop.map(|_| Answers::new(&mut route, name, at, mtu, program)).transpose()?;
+        // Without it the pace alone knows of what goes up, and Snoop of acknowledgments that carry data later than it could.
+        let listens = place.snoop.is_some() || (place.shares_air && kind == Kind::Chap);
+        let ear = listens.then(|| Ear::new(place.ifindex, answers.as_ref().map(Answers::mark)).ok()).flatten();
         let cookie = port.cookie().map_err(no_port)?;
         let device = tap.name().clone();
         let price = price(rate, settings.packet_time);
@@ -158,12 +185,17 @@ impl Datapath {
             rate_bps: AtomicU64::new(rate.as_bps()),
             figures: Mutex::new(Counted::default()),
         });
+        let mut engine = Engine::new(kind, settings, place.layer, mtu, price, secret(), now);
+        if let Some(params) = place.snoop {
+            engine = engine.with_snoop(params);
+        }
         let worker = Worker {
-            diversion: Diversion::new(diverts, place.ifindex, tap.ifindex(), cookie),
-            engine: Engine::new(kind, settings, place.layer, mtu, price, secret(), now),
+            diversion: Diversion::new(program.diverts()?, place.ifindex, tap.ifindex(), cookie),
+            engine,
             tap,
             port,
             ear,
+            answers: answers.map(|answers| (answers, vec![0; mtu as usize + ROOM])),
             packet_time: settings.packet_time,
             shared: shared.clone(),
             counted: Counted::default(),
@@ -210,6 +242,12 @@ impl Datapath {
     #[must_use]
     pub const fn ifindex(&self) -> u32 {
         self.place.ifindex
+    }
+
+    /// Whether losses of the hop are repaired here.
+    #[must_use]
+    pub const fn repairs(&self) -> bool {
+        self.place.snoop.is_some()
     }
 
     /// Whether it is at work.

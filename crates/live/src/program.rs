@@ -154,6 +154,32 @@ impl Program {
         self.program_fd(name).expect("checked by the compiler of the object and its test")
     }
 
+    /// As [`Self::prog_fd`] for [`Direction::ToRemote`]; besides, it hands bare acknowledgments to the process that repairs
+    /// losses of the interface (`live::datapath`), where there is one.
+    #[must_use]
+    pub fn catch_fd(&self, link: LinkLayer) -> BorrowedFd<'_> {
+        let name = match link {
+            LinkLayer::Ethernet => "lasthop_catch",
+            LinkLayer::Ip => "lasthop_catch_ip",
+        };
+        self.program_fd(name).expect("checked by the compiler of the object and its test")
+    }
+
+    /// For ingress of the device that such acknowledgments come back by, and one that does nothing, for its egress.
+    #[must_use]
+    pub fn return_fds(&self) -> [BorrowedFd<'_>; 2] {
+        ["lasthop_return", "nothing"]
+            .map(|name| self.program_fd(name).expect("checked by the compiler of the object and its test"))
+    }
+
+    /// The map of interfaces whose acknowledgments go by a process; a descriptor of its own.
+    ///
+    /// # Errors
+    /// When the object has none, or no descriptor is left.
+    pub fn catches(&self) -> Result<MapHandle, LoadError> {
+        map_named(&self.object, "catches")
+    }
+
     /// The map of interfaces whose queue is kept by a process; a descriptor of its own.
     ///
     /// # Errors

@@ -187,6 +187,9 @@ pub struct QueueStatus {
     /// In user space, packets of stations that were charged to their flows.
     #[serde(default)]
     pub charged_up: u64,
+    /// Repair of the hop's losses; absent where it is off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snoop: Option<lasthop_core::snoop::Snapshot>,
     /// Mean time in the queue of the packets that left it, ms; absent where nobody measures it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mean_sojourn_ms: Option<f64>,

@@ -3,13 +3,17 @@
 use lasthop_core::units::{Span, Time};
 use lasthop_home::report::TcpReport;
 use lasthop_home::scenario::Tcp;
-use lasthop_tcp::{Ack, Aimd, Algorithm, Receiver, ReceiverParams, SackBlocks, Segment, Sender, SenderParams};
+use lasthop_tcp::{Ack, Aimd, Algorithm, Receiver, ReceiverParams, Reports, SackBlocks, Segment, Sender, SenderParams};
 
 use crate::control;
 use crate::packet::{Sacks, SimPacket, flag};
 
 /// IPv4 and TCP headers without options, bytes.
 const HEADERS: u32 = 40;
+
+/// A note in an acknowledgment: padding, kind, length, and eight bytes. A mark takes no room: it is one of the fields that data
+/// of a stream one way leave unused.
+const NOTE_OPTION: u16 = 12;
 
 /// Options of a SYN, bytes: MSS, window scale, SACK permitted, padded.
 const SYN_OPTIONS: u32 = 12;
@@ -32,7 +36,7 @@ pub struct Connection {
     mss: u16,
     /// Of the windows that the receiver writes.
     scale: u8,
-    /// Bits of [`flag`] that its data have: ECT when its ends understand congestion marks.
+    /// Bits of [`flag`] that its data have: ECT when its ends understand congestion marks, NOTE when its receiver reports.
     flags: u32,
     cwnd: Cwnd,
     /// When the stretch that is being counted began.
@@ -51,6 +55,7 @@ impl Connection {
             sack: tcp.sack,
             delayed_ack: tcp.delayed_ack,
             window,
+            reports: cc.reports(),
             ..ReceiverParams::default()
         });
         let habits = if ns2 { SenderParams::ns2(cc) } else { SenderParams { cc, ..SenderParams::default() } };
@@ -68,7 +73,10 @@ impl Connection {
             sender,
             receiver,
             mss: mss as u16,
-            flags: flags | flag::TCP | if tcp.ecn { flag::ECT } else { 0 },
+            flags: flags
+                | flag::TCP
+                | if tcp.ecn { flag::ECT } else { 0 }
+                | if cc.reports() == Reports::Nothing { 0 } else { flag::NOTE },
             cwnd: Cwnd::new(now),
             from: Totals::default(),
             start_up: None,
@@ -86,27 +94,33 @@ impl Connection {
         let mut flags = self.flags;
         flags |= if segment.syn { flag::SYN } else { 0 };
         flags |= if segment.fin { flag::FIN } else { 0 };
-        if flags & flag::ECT != 0 {
-            flags = self.with_marks(segment, flags);
+        let mut sack = Sacks::NONE;
+        if flags & (flag::ECT | flag::NOTE) != 0 {
+            (flags, sack) = self.with_marks(segment, flags);
         }
         SimPacket {
             sent: now,
             offset: segment.offset,
             flow,
-            sack: Sacks::NONE,
+            sack,
             bytes: (HEADERS + options + segment.bytes) as u16,
             window: u16::MAX,
             flags,
         }
     }
 
-    /// Only new data may be marked, and tell that the window was cut (RFC 3168 sections 6.1.4 and 6.1.5).
+    /// Only new data may be marked, and tell that the window was cut (RFC 3168 sections 6.1.4 and 6.1.5). The mark for a
+    /// receiver that reports stands in the place of blocks, which data have not.
     #[cold]
-    fn with_marks(&mut self, segment: &Segment, flags: u32) -> u32 {
-        if segment.syn || segment.again || segment.bytes == 0 {
-            return flags & !flag::ECT;
+    fn with_marks(&mut self, segment: &Segment, flags: u32) -> (u32, u32) {
+        let mark = if flags & flag::NOTE != 0 { self.sender.mark() } else { Sacks::NONE };
+        if flags & flag::ECT == 0 {
+            return (flags, mark);
         }
-        flags | if self.sender.take_cwr() { flag::CWR } else { 0 }
+        if segment.syn || segment.again || segment.bytes == 0 {
+            return (flags & !flag::ECT, mark);
+        }
+        (flags | if self.sender.take_cwr() { flag::CWR } else { 0 }, mark)
     }
 
     /// The segment of a packet that has arrived.
@@ -132,15 +146,32 @@ impl Connection {
             (false, n) => 4 + 8 * n,
         };
         let scale = if ack.syn { 0 } else { self.scale };
-        SimPacket {
+        let mut packet = SimPacket {
             sent: now,
             offset: ack.offset,
             flow,
-            sack: sacks.keep(ack.sack),
+            sack: Sacks::NONE,
             bytes: (HEADERS + options) as u16,
             window: (ack.window_bytes >> scale).min(u64::from(u16::MAX)) as u16,
             flags: self.ack_flags(ack.syn),
+        };
+        if packet.has(flag::NOTE) {
+            self.add_note(&mut packet, ack.sack, sacks);
+        } else {
+            packet.sack = sacks.keep(ack.sack);
         }
+        packet
+    }
+
+    #[cold]
+    fn add_note(&self, packet: &mut SimPacket, blocks: SackBlocks, sacks: &mut Sacks) {
+        let note = self.receiver.note();
+        packet.bytes += if note.is_some() { NOTE_OPTION } else { 0 };
+        packet.flags &= if note.is_some() { !0 } else { !flag::NOTE };
+        packet.sack = match note {
+            None => sacks.keep(blocks),
+            note => sacks.keep_with(blocks, note),
+        };
     }
 
     #[inline]
@@ -165,19 +196,29 @@ impl Connection {
         ack
     }
 
-    /// What the marks of a packet that has arrived tell its end; before the packet itself.
+    /// What the marks and the note of a packet that has arrived tell its end; before the packet itself.
     #[inline]
-    pub fn on_marks(&mut self, packet: &SimPacket) {
-        if packet.has(flag::CE | flag::CWR | flag::ECE) {
-            self.on_some_marks(packet);
+    pub fn on_marks(&mut self, now: Time, packet: &SimPacket, sacks: &Sacks) {
+        if packet.has(flag::CE | flag::CWR | flag::ECE | flag::NOTE) {
+            self.on_some_marks(now, packet, sacks);
         }
     }
 
     #[cold]
-    fn on_some_marks(&mut self, packet: &SimPacket) {
+    fn on_some_marks(&mut self, now: Time, packet: &SimPacket, sacks: &Sacks) {
         if packet.has(flag::BACK) {
-            self.sender.on_congestion_echo();
-        } else {
+            if packet.has(flag::ECE) {
+                self.sender.on_congestion_echo();
+            }
+            if let Some(note) = sacks.note(packet.sack) {
+                self.sender.on_note(now, &note);
+            }
+            return;
+        }
+        if packet.has(flag::NOTE) {
+            self.receiver.on_mark(packet.sack);
+        }
+        if packet.has(flag::CE | flag::CWR) {
             self.receiver.on_marks(packet.has(flag::CE), packet.has(flag::CWR));
         }
     }
@@ -215,6 +256,7 @@ impl Connection {
             cwnd_max,
             cwnd_mean,
             srtt_ms: self.sender.snapshot().srtt.unwrap_or(Span::ZERO).as_millis_f64(),
+            local_retransmitted: None,
         }
     }
 }
@@ -271,5 +313,65 @@ impl Cwnd {
     fn finish(&mut self, at: Time) -> (f64, f64) {
         let area = self.area + self.now * at.since(self.changed).as_secs_f64();
         (area / at.since(self.since).as_secs_f64().max(1e-9), self.max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use lasthop_core::units::Bytes;
+    use lasthop_home::scenario::{CongestionControl, Tcp};
+    use lasthop_tcp::Note;
+
+    use super::*;
+
+    fn connection(algorithm: Algorithm) -> Connection {
+        let tcp = Tcp {
+            cc: CongestionControl::Reno,
+            aimd: (1.0, 0.5),
+            sack: true,
+            ecn: false,
+            delayed_ack: false,
+            initial_window: 4,
+            window: None,
+            mss: Bytes(1000),
+        };
+        Connection::new(&tcp, algorithm, false, Stream::Endless, 0, Time::ZERO)
+    }
+
+    /// What the ends say to each other until the sender is silent, a millisecond per segment; the acknowledgments.
+    fn round(connection: &mut Connection, sacks: &mut Sacks, now: &mut Time) -> Vec<SimPacket> {
+        let mut acks = Vec::new();
+        let segments: Vec<_> = std::iter::from_fn(|| connection.sender.poll(*now)).collect();
+        for segment in segments {
+            let data = connection.data(*now, 0, &segment);
+            *now += Span::from_millis(1);
+            connection.on_marks(*now, &data, sacks);
+            connection.receiver.on_segment(*now, &Connection::segment(&data));
+            while let Some(ack) = connection.receiver.poll(*now) {
+                acks.push(connection.ack(*now, 0, &ack, sacks));
+            }
+        }
+        for ack in &acks {
+            connection.on_marks(*now, ack, sacks);
+            let ack = connection.acknowledgment(ack, sacks);
+            connection.sender.on_ack(*now, &ack);
+        }
+        acks
+    }
+
+    /// A segment of 1000 B per millisecond is 1 MB/s, told with the first segment of the next wave and not before.
+    #[test]
+    fn a_note_goes_with_its_acknowledgment_and_leaves_others_as_they_are() {
+        for (algorithm, notes) in [(Algorithm::Real, true), (Algorithm::Reno, false)] {
+            let (mut connection, mut sacks, mut now) = (connection(algorithm), Sacks::default(), Time::ZERO);
+            let syn = round(&mut connection, &mut sacks, &mut now);
+            let first = round(&mut connection, &mut sacks, &mut now);
+            let second = round(&mut connection, &mut sacks, &mut now);
+            assert_eq!((syn.len(), first.len(), second.len()), (1, 4, 8));
+            assert!(syn.iter().chain(&first).all(|ack| !ack.has(flag::NOTE) && ack.sack == Sacks::NONE));
+            assert!(second.iter().all(|ack| ack.has(flag::NOTE) == notes && ack.bytes == if notes { 52 } else { 40 }));
+            let found = second.last().and_then(|ack| sacks.note(ack.sack));
+            assert_eq!(found, notes.then_some(Note::Wave { wave: 0, rate: 1_000_000 }));
+        }
     }
 }

@@ -9,6 +9,7 @@
 mod rate;
 
 use lasthop_core::packet::{Direction, Packet as _};
+use lasthop_core::snoop::Verdict;
 use lasthop_core::units::Time;
 use lasthop_home::report::{FlowReport, PageReport, Place, flow_meter};
 use lasthop_home::retune::Retune;
@@ -23,6 +24,7 @@ use crate::options::{Options, Progress};
 use crate::packet::{Sacks, SimPacket, flag};
 use crate::pcap::{Capture, Ends};
 use crate::running::{Play, Route, Running, feed, pairs};
+use crate::snoop::SnoopControl;
 use crate::sources::{SourceId, Sources};
 use crate::trace::Tracer;
 use crate::web::{self, Slot};
@@ -51,6 +53,8 @@ enum Target {
     /// The stream that the transport of a flow carries.
     Feed(u32),
     Controller,
+    /// Snoop's timers.
+    Snoop,
     /// The next of the changes.
     Change,
     /// The start-up, then the figures proper begin.
@@ -76,7 +80,10 @@ pub struct Engine<'a, 'o> {
     /// The last flows are these connections of pages.
     slots: &'a [Slot],
     pub(crate) control: Option<WindowControl>,
+    /// What comes from the air is looked at by something at the access point.
+    looks_at_answers: bool,
     clamp: Option<ClampControl>,
+    pub(crate) snoop: Option<Box<SnoopControl>>,
     sacks: Sacks,
     tracer: Tracer,
     capture: Option<Capture<'o>>,
@@ -110,7 +117,7 @@ impl<'a, 'o> Engine<'a, 'o> {
             let meter = flow_meter(scenario, flow, Time::ZERO);
             flows.push(Running { source, stop: Time::ZERO + flow.stop, play, feed, meter });
         }
-        targets.extend([Target::Controller, Target::Change, Target::Mark]);
+        targets.extend([Target::Snoop, Target::Controller, Target::Change, Target::Mark]);
         let control = scenario.control.window.as_ref().map(|wanted| WindowControl::new(scenario, wanted));
         let marks = [scenario.youngest_start(), scenario.measure_from];
         let mut air = Medium::new(params, stations, scenario.seed);
@@ -135,6 +142,8 @@ impl<'a, 'o> Engine<'a, 'o> {
             Some(out) => Some(Capture::new(out, *air.phy(), Ends::of(scenario, scale))?),
             None => None,
         };
+        let snoop = scenario.snoop().map(|params| Box::new(SnoopControl::new(params, flows.len())));
+        let control_or_snoop = control.is_some() || snoop.is_some();
         let mut engine = Self {
             end: Time::ZERO + scenario.duration,
             events: 0,
@@ -150,6 +159,8 @@ impl<'a, 'o> Engine<'a, 'o> {
             slots,
             control,
             clamp: scenario.control.clamp.as_ref().map(|wanted| ClampControl::new(scenario, wanted)),
+            looks_at_answers: control_or_snoop,
+            snoop,
             sacks: Sacks::default(),
             tracer: Tracer::new(scenario, options.trace.is_some()),
             changes: 0,
@@ -270,6 +281,7 @@ impl<'a, 'o> Engine<'a, 'o> {
                     self.sources.set(source, now + control.interval());
                 }
             }
+            Target::Snoop => self.repair(now),
             Target::Change => self.on_change(now, source),
             Target::Mark => self.on_mark(now, source),
         }
@@ -286,7 +298,7 @@ impl<'a, 'o> Engine<'a, 'o> {
         }
         match event {
             wifi::Event::Delivered { from, to, packet, .. } => {
-                if to == NodeId::ACCESS_POINT && self.control.is_some() {
+                if to == NodeId::ACCESS_POINT && self.looks_at_answers {
                     self.leave_air(now, packet);
                 } else if to == NodeId::ACCESS_POINT {
                     self.at_access_point(now, &packet);
@@ -305,7 +317,9 @@ impl<'a, 'o> Engine<'a, 'o> {
                     (wifi::Place::Queue, NodeId::ACCESS_POINT) => Place::ApQueue,
                     (wifi::Place::Queue, _) => Place::StationQueue,
                 };
-                self.lose(&packet, place);
+                if self.snoop.is_none() || !self.may_be_repaired(now, &packet, place) {
+                    self.lose(&packet, place);
+                }
             }
         }
         true
@@ -322,7 +336,7 @@ impl<'a, 'o> Engine<'a, 'o> {
     fn write_attempts(&mut self) {
         let Some(capture) = &mut self.capture else { return };
         while let Some(attempt) = self.air.poll_attempt() {
-            if let Err(error) = capture.attempt(&attempt, self.sacks.at(attempt.packet.sack)) {
+            if let Err(error) = capture.attempt(&attempt, self.sacks.of(&attempt.packet)) {
                 self.failed = Some(error.into());
             }
         }
@@ -551,6 +565,9 @@ impl<'a, 'o> Engine<'a, 'o> {
         if let Some(clamp) = &mut self.clamp {
             clamp.on_queued(packet.bytes());
         }
+        if self.snoop.is_some() {
+            self.show_snoop(now, station, &packet);
+        }
         self.air_moved = true;
         self.air.on_packet(now, NodeId::ACCESS_POINT, station, packet);
         if self.tracer.is_on() {
@@ -566,6 +583,9 @@ impl<'a, 'o> Engine<'a, 'o> {
     }
 
     fn leave_air(&mut self, now: Time, mut packet: SimPacket) {
+        if self.snoop.is_some() && !self.passes_snoop(now, &mut packet) {
+            return;
+        }
         self.pass_control(now, Direction::ToRemote, &mut packet);
         self.at_access_point(now, &packet);
     }
@@ -583,7 +603,7 @@ impl<'a, 'o> Engine<'a, 'o> {
             Play::Tcp(connection) => Some(connection.seen()),
             Play::Schedule(_) | Play::Page(_) | Play::Rate(_) => None,
         };
-        control.on_packet(now, direction, packet, connection, self.sacks.at(packet.sack));
+        control.on_packet(now, direction, packet, connection, self.sacks.of(packet));
     }
 
     /// The packet is where it should be.
@@ -605,16 +625,21 @@ impl<'a, 'o> Engine<'a, 'o> {
                 self.speak(now, index);
             }
             Play::Tcp(connection) if packet.has(flag::BACK) => {
-                connection.on_marks(packet);
+                connection.on_marks(now, packet, &self.sacks);
                 let ack = connection.acknowledgment(packet, &mut self.sacks);
                 connection.sender.on_ack(now, &ack);
                 self.tracer.on_window(index, ack.window_bytes);
                 self.speak(now, index);
             }
             Play::Tcp(connection) => {
-                connection.on_marks(packet);
-                let fresh = connection.receiver.on_segment(now, &Connection::segment(packet));
-                meter.on_delivered(packet.sent, now, packet.bytes(), fresh);
+                connection.on_marks(now, packet, &self.sacks);
+                let segment = Connection::segment(packet);
+                let fresh = connection.receiver.on_segment(now, &segment);
+                if fresh == 0 && segment.bytes > 0 {
+                    meter.on_duplicate(packet.sent);
+                } else {
+                    meter.on_delivered(packet.sent, now, packet.bytes(), fresh);
+                }
                 if let Some(limit) = self.clamp.as_mut().and_then(|clamp| clamp.on_segment(now, index, fresh)) {
                     connection.receiver.set_limit(Some(limit));
                 }
@@ -657,6 +682,7 @@ impl<'a, 'o> Engine<'a, 'o> {
     fn on_mark(&mut self, now: Time, source: SourceId) {
         self.marks.remove(0);
         let figures = now >= Time::ZERO + self.scenario.measure_from;
+        self.snoop.iter_mut().filter(|_| figures).for_each(|snoop| snoop.begin_figures());
         for flow in &mut self.flows {
             match &mut flow.play {
                 Play::Tcp(connection) if figures => connection.begin_figures(now),
@@ -669,6 +695,70 @@ impl<'a, 'o> Engine<'a, 'o> {
         match self.marks.first() {
             Some(next) => self.sources.set(source, *next),
             None => self.sources.clear(source),
+        }
+    }
+}
+
+/// Snoop.
+impl Engine<'_, '_> {
+    /// A packet goes to a station.
+    #[cold]
+    fn show_snoop(&mut self, now: Time, station: NodeId, packet: &SimPacket) {
+        if packet.has(flag::TCP) && !packet.has(flag::BACK) {
+            self.snoop.iter_mut().for_each(|snoop| snoop.on_data(now, station, packet));
+            self.repair(now);
+        }
+    }
+
+    /// A packet comes from a station: whether it goes on.
+    #[cold]
+    fn passes_snoop(&mut self, now: Time, packet: &mut SimPacket) -> bool {
+        let is_ack = packet.has(flag::TCP) && packet.has(flag::BACK) && !packet.has(flag::ASK);
+        let Some(snoop) = self.snoop.as_mut().filter(|_| is_ack) else { return true };
+        let verdict = snoop.on_ack(now, packet, &self.sacks.at(packet.sack));
+        let meter = &mut self.flows[self.routes[packet.flow as usize].counted_by as usize].meter;
+        snoop.settle(packet.flow, packet.offset).for_each(|loss| meter.on_lost(loss.sent, loss.place));
+        if verdict != Verdict::Forward {
+            let _ = self.sacks.take(packet.sack);
+            packet.sack = Sacks::NONE;
+        }
+        self.repair(now);
+        verdict != Verdict::Suppress
+    }
+
+    /// What Snoop has to send again goes out.
+    fn repair(&mut self, now: Time) {
+        let Some(snoop) = &mut self.snoop else { return };
+        snoop.on_handoffs(self.air.handoffs());
+        while let Some((station, packet)) = snoop.poll(now) {
+            self.air_moved = true;
+            if snoop.is_urgent() {
+                self.air.on_urgent_packet(now, NodeId::ACCESS_POINT, station, packet);
+            } else {
+                self.air.on_packet(now, NodeId::ACCESS_POINT, station, packet);
+            }
+        }
+        let own = SourceId(self.targets.len() as u32 - 4);
+        match snoop.next_deadline() {
+            Some(at) => self.sources.set(own, at.max(now)),
+            None => self.sources.clear(own),
+        }
+    }
+
+    /// A packet was lost below the access point: whether a copy of it may be sent yet.
+    #[cold]
+    fn may_be_repaired(&mut self, now: Time, packet: &SimPacket, place: Place) -> bool {
+        let Some(snoop) = &mut self.snoop else { return false };
+        let waits = packet.has(flag::TCP) && !packet.has(flag::BACK) && snoop.on_lost(packet, place);
+        self.repair(now);
+        waits
+    }
+
+    /// Losses that Snoop has not repaired by the end.
+    fn settle_losses(&mut self) {
+        let Some(snoop) = &self.snoop else { return };
+        for (flow, loss) in snoop.left() {
+            self.flows[self.routes[flow as usize].counted_by as usize].meter.on_lost(loss.sent, loss.place);
         }
     }
 }
@@ -746,15 +836,19 @@ impl Engine<'_, '_> {
     /// One report per flow, in the order of the scenario; connections of pages have none of their own.
     pub fn flow_reports(&mut self, end: Time) -> Vec<FlowReport> {
         let scenario = self.scenario;
+        self.settle_losses();
         let own = self.flows.len() - self.slots.len();
+        let snoop = self.snoop.as_ref();
         let pairs = scenario.flows.iter().zip(&mut self.flows[..own]);
         pairs
-            .map(|(flow, running)| {
+            .enumerate()
+            .map(|(i, (flow, running))| {
                 let (from, to) = (scenario.host_name(flow.from), scenario.host_name(flow.to));
                 let mut report = running.meter.finish(&flow.name, from, to, flow.kind.name());
                 match &mut running.play {
                     Play::Tcp(connection) => {
-                        let (start_up, figures) = connection.reports(end);
+                        let (start_up, mut figures) = connection.reports(end);
+                        figures.local_retransmitted = snoop.map(|snoop| snoop.retransmitted(i));
                         (report.start_up.tcp, report.figures.tcp) = (start_up, Some(figures));
                     }
                     Play::Rate(rate) => {

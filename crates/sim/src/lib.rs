@@ -12,6 +12,7 @@ mod rate_flow;
 mod refuse;
 mod report;
 mod running;
+mod snoop;
 mod sources;
 mod trace;
 mod web;

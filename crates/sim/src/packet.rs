@@ -3,7 +3,7 @@
 use lasthop_core::credit::key::mix;
 use lasthop_core::packet::{FlowId, FlowKind, Packet};
 use lasthop_core::units::Time;
-use lasthop_tcp::SackBlocks;
+use lasthop_tcp::{Note, SackBlocks};
 
 /// A packet of one flow, its data or the acknowledgment of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +14,8 @@ pub struct SimPacket {
     pub offset: u64,
     /// Index into the scenario's flows.
     pub flow: u32,
-    /// Where its SACK blocks are kept; [`Sacks::NONE`] without.
+    /// An acknowledgment's: where its SACK blocks and its note are kept, [`Sacks::NONE`] without. With data that has
+    /// [`flag::NOTE`]: its mark.
     pub sack: u32,
     /// IP bytes.
     pub bytes: u16,
@@ -46,6 +47,8 @@ pub mod flag {
     pub const CWR: u32 = 256;
     /// Of a browser, to its server: opens a connection, or asks for more ([`crate::web`]); `offset` is how far.
     pub const ASK: u32 = 512;
+    /// Carries what the two ends tell each other beside the header: data a mark, an acknowledgment a note.
+    pub const NOTE: u32 = 1024;
     /// From this bit on: the number of its pair of hosts and protocol, modulo 2^16.
     pub const HOSTS: u32 = 16;
 }
@@ -82,10 +85,10 @@ impl Packet for SimPacket {
 
 const _: () = assert!(size_of::<SimPacket>() == 32);
 
-/// SACK blocks of the acknowledgments under way: few have any, so packets need not carry the room for them.
+/// SACK blocks and notes of the acknowledgments under way: few have any, so packets need not carry the room for them.
 #[derive(Clone, Debug, Default)]
 pub struct Sacks {
-    blocks: Vec<SackBlocks>,
+    kept: Vec<(SackBlocks, Option<Note>)>,
     free: Vec<u32>,
 }
 
@@ -98,21 +101,34 @@ impl Sacks {
         if blocks.is_empty() {
             return Self::NONE;
         }
+        self.keep_with(blocks, None)
+    }
+
+    /// Keeps both.
+    pub fn keep_with(&mut self, blocks: SackBlocks, note: Option<Note>) -> u32 {
         match self.free.pop() {
             Some(at) => {
-                self.blocks[at as usize] = blocks;
+                self.kept[at as usize] = (blocks, note);
                 at
             }
             None => {
-                self.blocks.push(blocks);
-                self.blocks.len() as u32 - 1
+                self.kept.push((blocks, note));
+                self.kept.len() as u32 - 1
             }
         }
     }
 
-    /// What is kept at `at`, which stays.
-    pub fn at(&self, at: u32) -> SackBlocks {
-        self.blocks.get(at as usize).copied().unwrap_or_default()
+    /// The blocks of `packet`, which stay.
+    pub fn of(&self, packet: &SimPacket) -> SackBlocks {
+        match self.kept.get(packet.sack as usize) {
+            Some((blocks, _)) if packet.has(flag::BACK) => *blocks,
+            _ => SackBlocks::default(),
+        }
+    }
+
+    /// The note that is kept at `at`, which stays.
+    pub fn note(&self, at: u32) -> Option<Note> {
+        self.kept.get(at as usize)?.1
     }
 
     /// What is kept at `at`, which is free again: its packet has arrived or is lost.
@@ -121,7 +137,7 @@ impl Sacks {
             return SackBlocks::default();
         }
         self.free.push(at);
-        self.blocks[at as usize]
+        self.kept[at as usize].0
     }
 }
 
@@ -138,6 +154,6 @@ mod tests {
         assert_eq!(sacks.take(first).as_slice(), [(10, 20)]);
         assert_eq!(sacks.keep(blocks), first);
         assert_eq!(sacks.keep(SackBlocks::default()), Sacks::NONE);
-        assert!(sacks.at(Sacks::NONE).is_empty() && sacks.take(Sacks::NONE).is_empty());
+        assert!(sacks.note(Sacks::NONE).is_none() && sacks.take(Sacks::NONE).is_empty());
     }
 }

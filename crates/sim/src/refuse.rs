@@ -21,6 +21,8 @@ pub fn algorithm(cc: CongestionControl) -> Option<Algorithm> {
         CongestionControl::Vegas => Algorithm::Vegas,
         CongestionControl::WestwoodPlus => Algorithm::WestwoodPlus,
         CongestionControl::Aimd => Algorithm::Aimd,
+        CongestionControl::TcpReal => Algorithm::Real,
+        CongestionControl::Bbr => Algorithm::Bbr,
         _ => return None,
     })
 }
@@ -52,9 +54,6 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
     }
     if let Some(slow) = scenario.stations.iter().find(|s| s.storage != Storage::default()) {
         return Err(scenario.refuse(&format!("station.{}.storage", slow.table), "stations store at any speed"));
-    }
-    if scenario.control.snoop {
-        return Err(scenario.refuse("control.snoop", "the simulator has no Snoop"));
     }
     let window = scenario.control.window.as_ref().map(|window| window.capacity);
     let clamp = scenario.control.clamp.map(|clamp| clamp.capacity);

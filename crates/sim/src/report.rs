@@ -35,6 +35,7 @@ pub fn assemble(scenario: &Scenario, mut engine: Engine<'_, '_>, revision: &str)
         flows,
         stations: stations(scenario, &air.nodes, scenario.duration),
         queues,
+        snoop: engine.snoop.as_ref().map(|snoop| snoop.snapshot()),
         control: engine.control.as_ref().map(|control| control.report(scenario)),
     }
 }

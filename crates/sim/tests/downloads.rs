@@ -87,7 +87,20 @@ fn a_window_of_ten_segments_gives_a_window_per_round_trip() {
 
 #[test]
 fn every_sender_runs_with_blocks_and_without() {
-    for cc in ["tahoe", "reno", "newreno", "westwood", "westwood-abse", "cubic"] {
+    let laws = [
+        "tahoe",
+        "reno",
+        "newreno",
+        "westwood",
+        "westwood-abse",
+        "cubic",
+        "vegas",
+        "westwood+",
+        "aimd",
+        "tcp-real",
+        "bbr",
+    ];
+    for cc in laws {
         for sack in [false, true] {
             let down = format!("down W A ftp cc = \"{cc}\"; sack = {sack}");
             let report = run(&home(&[&down], &["wifi.loss.kind=fixed", "wifi.loss.rate=0.1", "wifi.attempts=4"]));

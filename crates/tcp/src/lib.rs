@@ -7,6 +7,7 @@
 
 mod cc;
 mod discriminate;
+mod note;
 mod ranges;
 mod rate;
 mod receiver;
@@ -16,6 +17,7 @@ mod ssvp;
 mod tfrc;
 
 pub use cc::{Aimd, Algorithm};
+pub use note::{Note, Reports};
 pub use rate::{Datagram, RateLaw, RateParams, RateReceiver, RateReceiverParams, RateSender, RateSnapshot, Report};
 pub use receiver::{Clamp, ClampParams, Receiver, ReceiverParams};
 pub use segment::{Ack, SackBlocks, Segment};

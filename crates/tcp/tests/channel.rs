@@ -3,15 +3,15 @@
 use std::collections::BinaryHeap;
 
 use lasthop_core::units::{Span, Time};
-use lasthop_tcp::{Ack, Algorithm, Conduct, Receiver, ReceiverParams, Segment, Sender, SenderParams};
+use lasthop_tcp::{Ack, Algorithm, Conduct, Note, Receiver, ReceiverParams, Segment, Sender, SenderParams};
 use proptest::prelude::*;
 
 const MSS: u32 = 1000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Packet {
-    Segment(Segment),
-    Ack(Ack),
+    Segment(Segment, u32),
+    Ack(Ack, Option<Note>),
 }
 
 /// In the air, by arrival and then by the order of sending.
@@ -103,10 +103,10 @@ impl World {
             assert!(segment.again || end <= self.offered, "new bytes stay in the window: {segment:?}");
             assert!(segment.bytes <= MSS);
             self.trace.push((now, segment));
-            self.send(now, Packet::Segment(segment));
+            self.send(now, Packet::Segment(segment, self.sender.mark()));
         }
         while let Some(ack) = self.receiver.poll(now) {
-            self.send(now, Packet::Ack(ack));
+            self.send(now, Packet::Ack(ack, self.receiver.note()));
         }
         assert!(self.sender.snapshot().cwnd >= 1.0);
         assert!(self.sender.is_done() || self.sender.next_deadline().is_some(), "nothing would wake the sender");
@@ -125,11 +125,15 @@ impl World {
             while let Some(flying) = self.flying.peek().copied().filter(|flying| flying.at <= now) {
                 self.flying.pop();
                 match flying.packet {
-                    Packet::Segment(segment) => {
+                    Packet::Segment(segment, mark) => {
+                        self.receiver.on_mark(mark);
                         self.fresh += u64::from(self.receiver.on_segment(now, &segment));
                     }
-                    Packet::Ack(ack) => {
+                    Packet::Ack(ack, note) => {
                         self.offered = self.offered.max(ack.offset + ack.window_bytes);
+                        if let Some(note) = note {
+                            self.sender.on_note(now, &note);
+                        }
                         self.sender.on_ack(now, &ack);
                     }
                 }
@@ -164,7 +168,9 @@ proptest! {
         let sender = SenderParams {
             limited_transmit, conduct, ..params(cc, sack.0, bytes)
         };
-        let receiver = ReceiverParams { mss: MSS, sack: sack.1, delayed_ack, window, ..ReceiverParams::default() };
+        let receiver = ReceiverParams {
+            mss: MSS, sack: sack.1, delayed_ack, window, reports: cc.reports(), ..ReceiverParams::default()
+        };
         let mut world = World::new(sender, receiver, faults, seed);
         world.run();
         prop_assert_eq!(world.receiver.received(), bytes);
@@ -178,7 +184,7 @@ proptest! {
 fn a_clean_channel_needs_nothing_twice() {
     for cc in Algorithm::ALL {
         for sack in [false, true] {
-            let receiver = ReceiverParams { mss: MSS, sack, ..ReceiverParams::default() };
+            let receiver = ReceiverParams { mss: MSS, sack, reports: cc.reports(), ..ReceiverParams::default() };
             let clean = Faults { lost: 0, late: 0, doubled: 0 };
             let mut world = World::new(params(cc, sack, 1_000_000), receiver, clean, 1);
             world.run();
@@ -192,7 +198,7 @@ fn a_clean_channel_needs_nothing_twice() {
 fn the_same_seed_gives_the_same_segments() {
     for cc in Algorithm::ALL {
         let once = || {
-            let receiver = ReceiverParams { mss: MSS, sack: true, ..ReceiverParams::default() };
+            let receiver = ReceiverParams { mss: MSS, sack: true, reports: cc.reports(), ..ReceiverParams::default() };
             let mut world =
                 World::new(params(cc, true, 200_000), receiver, Faults { lost: 5, late: 20, doubled: 5 }, 7);
             world.run();

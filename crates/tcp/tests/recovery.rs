@@ -296,13 +296,14 @@ fn timeouts_double_the_timer_until_something_sent_once_is_measured() {
 /// RFC 5681 section 3.1: a segment that times out again leaves ssthresh where it is. ns-2 halves cwnd = 1 to its least, 2.
 #[test]
 fn a_repeated_timeout_holds_the_threshold_unless_told_otherwise() {
+    // A millisecond after each timer: ns-2's are rounded.
     let script = |second: &str| {
         format!(
             "
             0 ms: poll -> syn
             100 ms: syn-ack -> sends 0..9
-            400 ms: poll -> resends 0; ssthresh 5
-            1000 ms: poll -> resends 0; ssthresh {second}
+            401 ms: poll -> resends 0; ssthresh 5
+            1002 ms: poll -> resends 0; ssthresh {second}
             "
         )
     };

@@ -52,6 +52,10 @@ pub struct Arguments {
     /// Who keeps that queue: the kernel (Linux 6.16), or this process [default: auto]
     #[arg(long, value_name = "WHERE", value_enum)]
     datapath: Option<Where>,
+    /// Repair losses of the last hop from copies kept here: for links that lose TCP's packets (1 % and more) far from the
+    /// sender; Wi-Fi with its usual retries has none to repair
+    #[arg(long)]
+    snoop: bool,
     /// Decide and show, rewrite nothing
     #[arg(long)]
     dry_run: bool,
@@ -146,6 +150,7 @@ impl Arguments {
             Some(Where::User) => Datapath::User,
             None => config.datapath,
         };
+        config.snoop |= self.snoop;
         config.check_queue().map_err(Failure::request)?;
         config.dry_run |= self.dry_run;
         config.socket = self.socket.clone().unwrap_or(config.socket);

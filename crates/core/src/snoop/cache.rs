@@ -105,6 +105,12 @@ impl<P> Cache<P> {
         self.segments.get(self.at(start)).filter(|segment| segment.start == start)
     }
 
+    /// The same, to be changed.
+    pub fn get_mut(&mut self, start: u32) -> Option<&mut Segment<P>> {
+        let at = self.at(start);
+        self.segments.get_mut(at).filter(|segment| segment.start == start)
+    }
+
     /// That very segment.
     pub fn same(&mut self, start: u32, end: u32) -> Option<&mut Segment<P>> {
         let at = self.at(start);

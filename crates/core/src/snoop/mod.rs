@@ -163,6 +163,23 @@ impl<P: Clone> Snoop<P> {
         verdict
     }
 
+    /// The queue below has dropped the segment that begins with `seq`: congestion, of which its sender has to hear.
+    pub fn on_dropped(&mut self, connection: u64, seq: u32) {
+        if let Some(known) = self.connections.peek_mut(&connection)
+            && let Some(segment) = known.cache.get_mut(seq)
+        {
+            segment.given_up = true;
+            self.counters.queue_full += 1;
+        }
+    }
+
+    /// Whether the segment that begins with `seq` may yet be sent from here.
+    #[must_use]
+    pub fn holds(&self, connection: u64, seq: u32) -> bool {
+        let segment = self.connections.peek(&connection).and_then(|known| known.cache.get(seq));
+        segment.is_some_and(|segment| !segment.given_up)
+    }
+
     /// What is to be sent to the wireless host now.
     pub fn poll(&mut self, now: Time) -> Option<Retransmission<P>> {
         loop {

@@ -142,7 +142,7 @@ pub struct Snapshot {
     pub refused_connection: u64,
     /// Segments not cached because all memory was taken by connections in use.
     pub refused: u64,
-    /// Segments not cached because the queue below was full.
+    /// Segments left to their sender because the queue below was full or dropped them.
     pub queue_full: u64,
     /// Connections forgotten, with what was cached of them, to make room for others.
     pub evicted: u64,

@@ -1,8 +1,8 @@
-//! Views of headers as they lie in a frame, and the one change that is made to them.
+//! Views of headers as they lie in a frame, and the changes that are made to them.
 //!
 //! [`parse`] walks Ethernet, up to two 802.1Q/802.1ad tags, PPPoE session, IPv4 with options, IPv6 with extension
 //! headers, TCP with options, UDP. It never panics: what it cannot follow is a counted [`Reason`]. [`patch_window`]
-//! lowers the window of a TCP header and mends its checksum.
+//! lowers the window of a TCP header and mends its checksum; [`strip_sack`] takes SACK blocks out of one.
 //!
 //! Sources: IEEE 802.1Q-2018 9.6; RFC 2516 (PPPoE); RFC 791; RFC 8200 (IPv6), RFC 6946 (atomic fragments);
 //! RFC 9293 3.1 (TCP), RFC 7323 (window scale, timestamps), RFC 2018 (SACK), RFC 2385 (MD5), RFC 5925 (AO).
@@ -17,6 +17,7 @@ mod ip;
 mod key;
 mod link;
 mod patch;
+mod sack;
 mod tcp;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ mod tests;
 pub use ip::protocol;
 pub use key::{Endpoint, flow_key};
 pub use patch::{checksum_is_valid, patch_window};
+pub use sack::{SackBlocks, sack_blocks, strip_sack};
 pub use tcp::{TcpFields, flag};
 
 use crate::fastpath::layout::Reason;

@@ -44,6 +44,9 @@ pub struct Report {
     /// What the controller did; absent without control.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control: Option<ControlReport>,
+    /// What Snoop did; absent without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snoop: Option<lasthop_core::snoop::Snapshot>,
 }
 
 /// How it ran.
@@ -231,6 +234,9 @@ pub struct TcpReport {
     pub cwnd_mean: f64,
     /// Smoothed round trip at the end, ms.
     pub srtt_ms: f64,
+    /// Segments that Snoop sent again; absent without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local_retransmitted: Option<u64>,
 }
 
 /// What a rate-controlled sender went through.

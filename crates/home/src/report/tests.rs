@@ -134,6 +134,7 @@ fn full() -> Report {
         cwnd_max: 10.0,
         cwnd_mean: 10.0,
         srtt_ms: 81.5,
+        local_retransmitted: Some(2),
     });
     flow.figures.page = Some(PageReport { load_ms: vec![514.0] });
     Report {
@@ -171,6 +172,7 @@ fn full() -> Report {
             marked: 4,
         }],
         fairness: Fairness { goodput: Some(1.0), airtime: None },
+        snoop: Some(lasthop_core::snoop::Snapshot::default()),
         control: Some(ControlReport {
             capacity_bps: CapacityReport { mean: 18e6, last: 18e6 },
             udp_bps: 4e5,

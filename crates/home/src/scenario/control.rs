@@ -1,6 +1,7 @@
 //! `[control.*]`: what the access point does besides forwarding.
 
-use lasthop_core::units::{BitRate, Span};
+use lasthop_core::snoop;
+use lasthop_core::units::{BitRate, Bytes, Span};
 
 use super::ScenarioError;
 use super::read::Reader;
@@ -14,8 +15,8 @@ pub struct Control {
     pub window: Option<WindowControl>,
     /// CLAMP in its place.
     pub clamp: Option<ClampControl>,
-    /// Local retransmission.
-    pub snoop: bool,
+    /// Local retransmission, where the file has a table for it ([`super::Scenario::snoop`]).
+    pub snoop: Option<SnoopControl>,
     /// MAC settings that override `[wifi]` while the controller runs.
     pub mac: Option<MacControl>,
 }
@@ -33,6 +34,39 @@ pub struct WindowControl {
     pub udp_weight: f64,
     /// The RTT without queueing at the last hop.
     pub rtt: WindowRtt,
+}
+
+/// `[control.snoop]`: keys left out have the default of the network's habits.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SnoopControl {
+    /// Most connections known.
+    pub connections: Option<u32>,
+    /// Most bytes cached of one.
+    pub connection_bytes: Option<Bytes>,
+    /// Most bytes cached in all.
+    pub bytes: Option<Bytes>,
+    /// Most local retransmissions of a segment.
+    pub retries: Option<u32>,
+    /// Least local timer.
+    pub least_timer: Option<Span>,
+    /// Duplicates that make a hole.
+    pub duplicates: Option<u32>,
+}
+
+impl SnoopControl {
+    /// `usual` with what the file says.
+    #[must_use]
+    pub fn params(&self, usual: snoop::Params) -> snoop::Params {
+        snoop::Params {
+            connections: self.connections.map_or(usual.connections, |most| most as usize),
+            connection_bytes: self.connection_bytes.map_or(usual.connection_bytes, |bytes| bytes.0),
+            bytes: self.bytes.map_or(usual.bytes, |bytes| bytes.0),
+            retries: self.retries.unwrap_or(usual.retries),
+            least_timer: self.least_timer.unwrap_or(usual.least_timer),
+            duplicates: self.duplicates.unwrap_or(usual.duplicates),
+            ..usual
+        }
+    }
 }
 
 /// `[control.clamp]`: receivers that set their windows by the price of the access point's queue, for comparison.
@@ -97,7 +131,7 @@ pub(crate) fn read_control(root: &Reader<'_>) -> Result<Control, ScenarioError> 
             limit: mac.count("limit", 1..=MOST_PACKETS)?,
         }),
     };
-    let snoop = control.table("snoop", &[])?.is_some();
+    let snoop = read_snoop(&control)?;
     let window = read_window(&control)?;
     let clamp = match control.table("clamp", &["capacity"])? {
         None => None,
@@ -107,6 +141,20 @@ pub(crate) fn read_control(root: &Reader<'_>) -> Result<Control, ScenarioError> 
         Some(clamp) => Some(ClampControl { capacity: read_capacity(&clamp)? }),
     };
     Ok(Control { window, clamp, snoop, mac })
+}
+
+const SNOOP_KEYS: [&str; 6] = ["connections", "connection_bytes", "bytes", "retries", "least_timer", "duplicates"];
+
+fn read_snoop(control: &Reader<'_>) -> Result<Option<SnoopControl>, ScenarioError> {
+    let Some(snoop) = control.table("snoop", &SNOOP_KEYS)? else { return Ok(None) };
+    Ok(Some(SnoopControl {
+        connections: snoop.count("connections", 1..=1_000_000)?,
+        connection_bytes: snoop.positive("connection_bytes")?,
+        bytes: snoop.positive("bytes")?,
+        retries: snoop.count("retries", 0..=1000)?,
+        least_timer: snoop.positive("least_timer")?,
+        duplicates: snoop.count("duplicates", 1..=1000)?,
+    }))
 }
 
 const WINDOW_KEYS: [&str; 5] = ["capacity", "interval", "share", "udp_weight", "rtt"];

@@ -1,5 +1,6 @@
 //! From the last hop, `[[station]]` and `[control.mac]` to what the medium is made of.
 
+use lasthop_core::snoop;
 use lasthop_wifi::{Loss as MediumLoss, MediumParams, NodeId, Radio, StationParams};
 
 use super::{Bridge, HostId, LastHop, Loss, Scenario, Wifi, WirelessLink};
@@ -96,6 +97,20 @@ impl Scenario {
             queue_limit: station_queue.limit as usize,
         };
         (params, self.stations.iter().map(station).collect())
+    }
+
+    /// What Snoop at the access point is set to, where it runs.
+    #[must_use]
+    pub fn snoop(&self) -> Option<snoop::Params> {
+        let (usual, by_link) = match &self.hop {
+            LastHop::WirelessLink(link) if link.ns2 => (snoop::Params::ns2(), link.snoop),
+            LastHop::WirelessLink(link) => (snoop::Params::default(), link.snoop),
+            LastHop::Wifi(_) | LastHop::Bridge(_) => (snoop::Params::default(), false),
+        };
+        match &self.control.snoop {
+            Some(control) => Some(control.params(usual)),
+            None => by_link.then_some(usual),
+        }
     }
 
     /// Names of the medium's queues, in the order of its snapshot.

@@ -35,7 +35,7 @@ use lasthop_wifi::Standard;
 
 pub use air::{Bridge, CARRIER_SENSE_DEFAULT, LastHop, Loss, Wifi};
 pub use change::Change;
-pub use control::{Capacity, ClampControl, Control, MacControl, ShareRule, WindowControl, WindowRtt};
+pub use control::{Capacity, ClampControl, Control, MacControl, ShareRule, SnoopControl, WindowControl, WindowRtt};
 pub use error::ScenarioError;
 pub use flow::{
     CongestionControl, Flow, FrameSource, Ftp, Kind, LARGEST_PACKET, Page, Periodic, Quic, Rated, SMALLEST_UDP, Tcp,

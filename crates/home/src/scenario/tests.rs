@@ -78,7 +78,7 @@ fn the_schema_file_is_read_to_the_last_key() {
     let window = home.control.window.as_ref().unwrap();
     assert_eq!(window.capacity, Capacity::Rate(BitRate::mbps(18)));
     assert_eq!((window.share, window.udp_weight, window.rtt), (ShareRule::MaxMin, 0.2, WindowRtt::Measured));
-    assert!(home.control.snoop && home.control.mac == Some(MacControl::default()));
+    assert!(home.control.snoop.is_some() && home.control.mac == Some(MacControl::default()));
     let change = &home.changes[0];
     assert_eq!((change.at, change.keys.as_slice()), (Span::from_secs(150), &["station.N3.rate".to_owned()][..]));
     assert_eq!((home.stations[3].rate, change.after.stations[3].rate), (Rate::OFDM_54, Rate::OFDM_6));

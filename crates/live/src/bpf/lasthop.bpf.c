@@ -9,6 +9,7 @@
 #include <bpf/bpf_helpers.h>
 
 #define GO_ON -1 /* TCX_NEXT, TC_ACT_UNSPEC */
+#define TC_ACT_SHOT 2
 #define NO_SUCH_FLOW -2 /* -ENOENT */
 
 struct {
@@ -128,7 +129,10 @@ static __always_inline enum reason on_tcp(struct __sk_buff *skb, enum direction 
 	return REWRITTEN;
 }
 
-static __always_inline int run(struct __sk_buff *skb, enum link_layer link, enum direction d)
+#define NOWHERE 0
+
+/* A bare acknowledgment goes `into` that device, unless that is NOWHERE. */
+static __always_inline int run_or_catch(struct __sk_buff *skb, enum link_layer link, enum direction d, int into)
 {
 	struct packet p;
 	struct counters *c;
@@ -138,12 +142,20 @@ static __always_inline int run(struct __sk_buff *skb, enum link_layer link, enum
 		result = parse_again(skb, link, d, &p);
 	if (result == TOO_SHORT)
 		result = MALFORMED;
+	if (into != NOWHERE && result == PARSED_TCP && !p.payload_bytes &&
+	    (p.flags & (TCP_FIN | TCP_SYN | TCP_RST | TCP_ACK)) == TCP_ACK)
+		return bpf_redirect(into, 0);
 	if (result == PARSED_TCP)
 		result = on_tcp(skb, d, &p);
 	c = bpf_map_lookup_elem(&counters, &only);
 	if (c && result >= 0 && result < REASONS)
 		count(c, d, &p, result);
 	return GO_ON;
+}
+
+static __always_inline int run(struct __sk_buff *skb, enum link_layer link, enum direction d)
+{
+	return run_or_catch(skb, link, d, NOWHERE);
 }
 
 SEC("tc")
@@ -197,7 +209,6 @@ static __always_inline int is_diverted(__u32 protocol)
 }
 
 #define COMES_BACK -1
-#define NOWHERE 0
 
 /* The device that a packet is to be handed to. Global, so that what it may answer does not multiply what follows. */
 __noinline int divert_to(struct __sk_buff *skb)
@@ -252,6 +263,65 @@ int lasthop_divert_ip(struct __sk_buff *skb)
 		return GO_ON;
 	measure_ip(skb);
 	return into == NOWHERE ? GO_ON : bpf_redirect(into, 0);
+}
+
+/*
+ * Ingress of an interface whose losses are repaired by a process (Snoop): bare acknowledgments of stations are handed to
+ * its second TAP before anything else sees them. What it writes back there comes by here once more as if it had just been
+ * received, known by its mark, which nobody but us can have set on a packet that comes in: then it is taken off. As above,
+ * whatever is wrong with the process, packets go on.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 2 * DIVERTS);
+	__type(key, __u32); /* ifindex: of the interface, and of the TAP */
+	__type(value, struct divert); /* of the TAP `into` is the interface; the mark is the cookie's lower half */
+} catches SEC(".maps");
+
+/* The device that a bare acknowledgment is to be handed to. Global as above. */
+__noinline int catch_to(struct __sk_buff *skb)
+{
+	__u32 ifindex = skb->ifindex, length = 0;
+	const struct divert *to = bpf_map_lookup_elem(&catches, &ifindex);
+	__u64 now;
+
+	if (!to)
+		return NOWHERE;
+	if (skb->mark == (__u32)to->cookie) {
+		skb->mark = 0;
+		return NOWHERE;
+	}
+	now = bpf_ktime_get_ns();
+	if (now > to->heartbeat_ns && now - to->heartbeat_ns > DIVERT_STALE_NS)
+		return NOWHERE;
+	if (bpf_check_mtu(skb, to->into, &length, 0, 0) < 0)
+		return NOWHERE;
+	return to->into & 0x7fffffff;
+}
+
+SEC("tc")
+int lasthop_catch(struct __sk_buff *skb)
+{
+	return run_or_catch(skb, LINK_ETHERNET, TO_REMOTE, catch_to(skb));
+}
+
+SEC("tc")
+int lasthop_catch_ip(struct __sk_buff *skb)
+{
+	return run_or_catch(skb, LINK_IP, TO_REMOTE, catch_to(skb));
+}
+
+/* Ingress of that TAP. */
+SEC("tc")
+int lasthop_return(struct __sk_buff *skb)
+{
+	__u32 ifindex = skb->ifindex;
+	const struct divert *to = bpf_map_lookup_elem(&catches, &ifindex);
+
+	if (!to)
+		return TC_ACT_SHOT;
+	skb->mark = (__u32)to->cookie;
+	return bpf_redirect(to->into, BPF_F_INGRESS);
 }
 
 /* What everything else is compared with. */

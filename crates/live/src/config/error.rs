@@ -58,6 +58,11 @@ pub enum ConfigError {
         /// The LAN interfaces.
         lan: String,
     },
+    /// Packets have to be kept.
+    #[error(
+        "snoop keeps copies of packets, which the kernel cannot: write datapath = \"user\", or leave it at \"auto\""
+    )]
+    KernelSnoop,
     /// A queue that the kernel has by another way.
     #[error(
         "fifo, codel and fq_codel are kept by this process alone: write datapath = \"user\", or take the kernel's own \

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use lasthop_core::ap::{RttSource, ShareRule};
-use lasthop_core::units::{BitRate, Span};
+use lasthop_core::units::{BitRate, Bytes, Span};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -14,7 +14,7 @@ use crate::interface::InterfaceName;
 use crate::qdisc::FlowKind;
 use crate::qdisc::layout::LARGEST_LIMIT;
 
-pub(super) const KEYS: [&str; 23] = [
+pub(super) const KEYS: [&str; 30] = [
     "lan",
     "wan",
     "capacity",
@@ -31,6 +31,13 @@ pub(super) const KEYS: [&str; 23] = [
     "windows",
     "queueing",
     "datapath",
+    "snoop",
+    "snoop_timer",
+    "snoop_retries",
+    "snoop_duplicates",
+    "snoop_connections",
+    "snoop_connection_bytes",
+    "snoop_bytes",
     "packet_time",
     "increment",
     "flow_key",
@@ -52,6 +59,14 @@ const PACKET_TIME: RangeInclusive<Span> = Span::ZERO..=Span::from_millis(20);
 /// Less than the time of a packet boosts at each one; more is felt by a game when a flow is new.
 const INCREMENT: RangeInclusive<Span> = Span::from_micros(100)..=Span::from_millis(100);
 const LIMIT: RangeInclusive<i64> = 16..=LARGEST_LIMIT as i64;
+/// Below, a delayed acknowledgment would always be too late; above, every sender's own timer is faster.
+const TIMER: RangeInclusive<Span> = Span::from_millis(10)..=Span::from_secs(1);
+const RETRIES: RangeInclusive<i64> = 1..=16;
+/// From three on the sender itself acts.
+const DUPLICATES: RangeInclusive<i64> = 1..=3;
+const CONNECTIONS: RangeInclusive<i64> = 1..=1_048_576;
+/// A full packet, or nothing could be kept; more than a router has.
+const KEPT: RangeInclusive<u64> = 2_048..=1 << 30;
 const QUEUES: [(&str, Queueing); 5] = [
     ("kernel", Queueing::Kernel),
     ("chap", Queueing::Chap),
@@ -129,6 +144,13 @@ fn set(config: &mut Config, place: &Place<'_>, value: &Spanned<DeValue<'_>>) -> 
         "windows" => boolean(v).map(|x| config.windows = x),
         "queueing" => choice(v, &QUEUES).map(|x| config.queueing = x),
         "datapath" => choice(v, &DATAPATHS).map(|x| config.datapath = x),
+        "snoop" => boolean(v).map(|x| config.snoop = x),
+        "snoop_timer" => span(v, &TIMER).map(|x| config.snoop_params.least_timer = x),
+        "snoop_retries" => integer(v, &RETRIES).map(|x| config.snoop_params.retries = x),
+        "snoop_duplicates" => integer(v, &DUPLICATES).map(|x| config.snoop_params.duplicates = x),
+        "snoop_connections" => integer(v, &CONNECTIONS).map(|x| config.snoop_params.connections = x as usize),
+        "snoop_connection_bytes" => size(v).map(|x| config.snoop_params.connection_bytes = x),
+        "snoop_bytes" => size(v).map(|x| config.snoop_params.bytes = x),
         "packet_time" => span(v, &PACKET_TIME).map(|x| config.chap.packet_time = x),
         "increment" => span(v, &INCREMENT).map(|x| config.chap.increment = x),
         "flow_key" => {
@@ -246,6 +268,15 @@ fn integer(v: &DeValue<'_>, range: &RangeInclusive<i64>) -> Result<u32, Complain
         .filter(|n| range.contains(n))
         .map(|n| n as u32)
         .ok_or_else(|| not_a(v, &format!("a whole number from {} to {}", range.start(), range.end())))
+}
+
+fn size(v: &DeValue<'_>) -> Result<u64, Complaint> {
+    let Bytes(bytes) = from_text(string(v, "a size such as \"1MiB\"")?)?;
+    if KEPT.contains(&bytes) {
+        return Ok(bytes);
+    }
+    let (least, most) = (Bytes(*KEPT.start()), Bytes(*KEPT.end()));
+    Err((format!("{} is out of range", Bytes(bytes)), format!("write a size from {least} to {most}")))
 }
 
 fn boolean(v: &DeValue<'_>) -> Result<bool, Complaint> {

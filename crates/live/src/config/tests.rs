@@ -32,6 +32,13 @@ fn every_key_takes_effect() {
         windows = false
         queueing = "chap"
         datapath = "user"
+        snoop = true
+        snoop_timer = "60ms"
+        snoop_retries = 2
+        snoop_duplicates = 2
+        snoop_connections = 100
+        snoop_connection_bytes = "64KiB"
+        snoop_bytes = "1MiB"
         packet_time = "177us"
         increment = "2ms"
         flow_key = "hosts"
@@ -57,6 +64,16 @@ fn every_key_takes_effect() {
         windows: false,
         queueing: Queueing::Chap,
         datapath: Datapath::User,
+        snoop: true,
+        snoop_params: lasthop_core::snoop::Params {
+            least_timer: Span::from_millis(60),
+            retries: 2,
+            duplicates: 2,
+            connections: 100,
+            connection_bytes: 64 << 10,
+            bytes: 1 << 20,
+            ..lasthop_core::snoop::Params::default()
+        },
         chap: qdisc::Settings {
             increment: Span::from_millis(2),
             flow_kind: qdisc::FlowKind::Hosts,
@@ -128,4 +145,15 @@ fn any_text_is_read_or_refused_but_never_breaks_the_reader() {
     proptest!(|(text in "(lan|capacity|link|x)? ?=? ?[\\[\\]\"0-9a-zA-Z%./ \n]{0,40}")| {
         let _ = Config::parse(&text, "x");
     });
+}
+
+#[test]
+fn repair_of_losses_needs_a_queue_in_this_process() {
+    let config = Config { snoop: true, ..Config::default() };
+    assert_eq!(config.queue_in_force(), Queueing::FqCodel);
+    assert!(config.check_queue().is_ok());
+    let config = Config { queueing: Queueing::Chap, ..config };
+    assert_eq!(config.queue_in_force(), Queueing::Chap);
+    let refused = Config { datapath: Datapath::Kernel, ..config }.check_queue().unwrap_err();
+    assert!(refused.to_string().contains("datapath = \"user\""), "{refused}");
 }

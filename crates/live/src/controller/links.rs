@@ -29,6 +29,8 @@ struct How {
     mode: AttachMode,
     /// The one on egress hands packets to this process, should it keep the queue.
     diverts: bool,
+    /// The one on ingress hands acknowledgments to this process, should it repair losses.
+    catches: bool,
 }
 
 /// An interface that is there.
@@ -121,8 +123,9 @@ impl Links {
             lan.push(Lan { watched, attachment: None, reattached: 0, refused: false, _claim: claim });
         }
         let wan = config.wan.as_ref().map(watch).transpose()?;
-        let diverts = config.queueing != Queueing::Kernel && config.datapath != Datapath::Kernel && !config.dry_run;
-        Ok(Self { route, how: How { mode: config.attach, diverts }, lan, wan })
+        let is_kept = config.queue_in_force() != Queueing::Kernel && !config.dry_run;
+        let diverts = is_kept && config.datapath != Datapath::Kernel;
+        Ok(Self { route, how: How { mode: config.attach, diverts, catches: is_kept && config.snoop }, lan, wan })
     }
 
     /// Hooks every LAN interface, and removes what a dead predecessor left there.
@@ -217,7 +220,7 @@ const fn layer(state: &LinkState) -> LinkLayer {
 
 fn hook(program: &Program, name: &InterfaceName, state: &LinkState, how: How) -> Result<Attachment, AttachError> {
     let layer = layer(state);
-    let ingress = program.prog_fd(Direction::ToRemote, layer);
+    let ingress = if how.catches { program.catch_fd(layer) } else { program.prog_fd(Direction::ToRemote, layer) };
     let egress = if how.diverts { program.divert_fd(layer) } else { program.prog_fd(Direction::ToStation, layer) };
     Attachment::new(name, state.ifindex, how.mode, ingress, egress)
 }

@@ -8,6 +8,7 @@
 mod keeper;
 
 use lasthop_core::packet::Direction;
+use lasthop_core::snoop;
 use lasthop_core::units::{BitRate, Span, Time};
 
 use super::air::{Air, Drivers};
@@ -44,6 +45,7 @@ pub(super) struct Queues {
 struct Wanted {
     queueing: Queueing,
     datapath: Datapath,
+    snoop: Option<snoop::Params>,
     settings: Settings,
 }
 
@@ -70,8 +72,10 @@ impl Queues {
             refused: false,
             air: Air::default(),
         };
-        let is_wanted = config.queueing != Queueing::Kernel && !config.dry_run;
-        let wanted = Wanted { queueing: config.queueing, datapath: config.datapath, settings: config.chap };
+        let queueing = config.queue_in_force();
+        let is_wanted = queueing != Queueing::Kernel && !config.dry_run;
+        let snoop = config.snoop.then_some(config.snoop_params);
+        let wanted = Wanted { queueing, datapath: config.datapath, snoop, settings: config.chap };
         Self {
             wanted: is_wanted.then_some(wanted),
             capacity,

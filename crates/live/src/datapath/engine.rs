@@ -3,14 +3,19 @@
 //! What is read goes through [`Engine::slot`] and [`Engine::on_frame`]; then [`Engine::poll`] until `None`, each frame given
 //! back after it was sent; then sleep until [`Engine::next_deadline`].
 
+use std::collections::VecDeque;
+use std::sync::Arc;
+
 use lasthop_core::aqm::{self, Discipline, Other, Queue};
 use lasthop_core::credit::key::{self, mix};
 use lasthop_core::credit::{self, Counters};
 use lasthop_core::packet::{Direction, FlowId, FlowKind, Packet};
+use lasthop_core::snoop;
 use lasthop_core::units::{Span, Time};
 use lasthop_core::wire::{self, Link, Parsed};
 
 use super::arena::Arena;
+use super::hop::Hop;
 use super::pace::Pace;
 use crate::program::LinkLayer;
 use crate::qdisc::layout::Price;
@@ -106,6 +111,8 @@ pub struct Figures {
     pub queue: aqm::Snapshot,
     /// What CHAP did; zeros for other kinds.
     pub credit: Counters,
+    /// What Snoop did; none where it is not at work.
+    pub snoop: Option<snoop::Snapshot>,
 }
 
 /// See the module.
@@ -119,6 +126,9 @@ pub struct Engine {
     longest: u32,
     flow_kind: FlowKind,
     secret: u64,
+    hop: Option<Hop>,
+    /// Frames that leave before those of the queue: they are sent once more.
+    again: VecDeque<Arc<[u8]>>,
     figures: Figures,
 }
 
@@ -150,8 +160,16 @@ impl Engine {
                 crate::qdisc::FlowKind::Hosts => FlowKind::Hosts,
             },
             secret,
+            hop: None,
+            again: VecDeque::new(),
             figures: Figures::default(),
         }
+    }
+
+    /// Repairs losses of the hop, too.
+    #[must_use]
+    pub fn with_snoop(self, params: snoop::Params) -> Self {
+        Self { hop: Some(Hop::new(params, self.link, self.secret)), ..self }
     }
 
     /// What packets cost from now on.
@@ -197,7 +215,11 @@ impl Engine {
 
     /// Bytes of a frame that a station sent over the same air: its flow pays for what can be seen of it, one packet per
     /// `mtu` where an offload engine merged several.
-    pub fn on_received(&mut self, frame: &[u8]) {
+    pub fn on_received(&mut self, now: Time, frame: &[u8]) {
+        if let Some(hop) = &mut self.hop {
+            hop.on_heard(now, frame);
+            self.repair(now);
+        }
         if !self.queue.counts_air_time() || frame.len() <= self.header_bytes as usize {
             return;
         }
@@ -212,9 +234,61 @@ impl Engine {
         self.figures.received_charged += 1;
     }
 
+    /// A bare acknowledgment of a station: whether it is to go on, perhaps changed.
+    pub fn on_answer(&mut self, now: Time, frame: &mut [u8]) -> bool {
+        let Some(hop) = &mut self.hop else { return true };
+        let goes_on = hop.on_answer(now, frame);
+        self.repair(now);
+        goes_on
+    }
+
+    /// Takes in what is to be sent once more.
+    fn repair(&mut self, now: Time) {
+        let Some(hop) = &mut self.hop else { return };
+        while let Some(frame) = hop.poll(now) {
+            if self.queue.is_empty() && self.again.is_empty() {
+                self.pace.on_first(now);
+            }
+            self.again.push_back(frame);
+        }
+    }
+
     /// The frame that is to be sent now; it is charged already. Give its slot back after it.
     pub fn poll(&mut self, now: Time) -> Option<Frame> {
-        if now < self.pace.next() { None } else { self.let_out(now) }
+        if self.hop.as_ref().and_then(Hop::next_deadline).is_some_and(|due| due <= now) {
+            self.repair(now);
+        }
+        if now < self.pace.next() {
+            return None;
+        }
+        self.send_again(now).or_else(|| self.let_out(now))
+    }
+
+    /// The first frame that is to be sent once more; its flow pays like for any other.
+    fn send_again(&mut self, now: Time) -> Option<Frame> {
+        if self.again.is_empty() {
+            return None;
+        }
+        let slot = self.arena.take()?;
+        let copy = self.again.pop_front()?;
+        let length = copy.len() as u32;
+        self.arena.slot(slot)[..copy.len()].copy_from_slice(&copy);
+        let parsed = wire::parse(&copy, self.link);
+        let key = key::of(&parsed, Direction::ToStation, self.flow_kind, self.secret);
+        let frame = Frame { slot, length, ip_bytes: length - self.header_bytes, key };
+        let cost = self.pace.cost(frame.ip_bytes, 1);
+        if self.queue.counts_air_time() {
+            self.queue.charge_received(&frame, self.station(&copy, &parsed), cost);
+        }
+        self.count(now, &frame, cost);
+        Some(frame)
+    }
+
+    fn count(&mut self, now: Time, frame: &Frame, cost: Span) {
+        self.pace.on_sent(now, cost);
+        self.figures.sent_packets += 1;
+        self.figures.sent_bytes += u64::from(frame.length);
+        self.figures.sent_time = Span::from_nanos(self.figures.sent_time.as_nanos() + cost.as_nanos());
     }
 
     /// As [`Self::poll`] without waiting for its turn: when the end has come.
@@ -223,17 +297,19 @@ impl Engine {
         let frame = self.queue.dequeue(now, |lost| arena.give_back(lost.slot))?;
         let cost = self.pace.cost(frame.ip_bytes, 1);
         self.queue.charge(cost);
-        self.pace.on_sent(now, cost);
-        self.figures.sent_packets += 1;
-        self.figures.sent_bytes += u64::from(frame.length);
-        self.figures.sent_time = Span::from_nanos(self.figures.sent_time.as_nanos() + cost.as_nanos());
+        self.count(now, &frame, cost);
+        if let Some(hop) = &mut self.hop {
+            hop.on_leaving(now, self.arena.frame(frame.slot, frame.length));
+        }
         Some(frame)
     }
 
     /// When [`Self::poll`] will have something.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
-        (!self.queue.is_empty()).then(|| self.pace.next())
+        let waits = !self.queue.is_empty() || !self.again.is_empty();
+        let repair = self.hop.as_ref().and_then(Hop::next_deadline);
+        waits.then(|| self.pace.next()).into_iter().chain(repair).min()
     }
 
     /// The bytes of a frame that is to be sent.
@@ -252,7 +328,8 @@ impl Engine {
             },
             Queue::Fifo(_) => Counters::default(),
         };
-        Figures { queue: self.queue.snapshot(now), credit, ..self.figures }
+        let snoop = self.hop.as_ref().map(Hop::snapshot);
+        Figures { queue: self.queue.snapshot(now), credit, snoop, ..self.figures }
     }
 
     /// Whom a frame goes to, as a small number: by its Ethernet address, without one by that of the IP packet.
@@ -381,11 +458,53 @@ mod tests {
         let station = Endpoint { address: v4([192, 168, 1, 20]), port: 5_000 };
         let up = Built::tcp(station, Endpoint { address: v4(REMOTE), port: 443 }, Segment::default(), 1_400).bytes();
         for _each in 0..10 {
-            engine.on_received(&up);
+            engine.on_received(Time::ZERO, &up);
         }
         assert_eq!(engine.snapshot(Time::ZERO).received_charged, 10);
         let ports: Vec<u16> = drain(&mut engine).into_iter().map(|(_, port)| port).collect();
         assert_eq!(ports[..4], [6_000; 4]);
+    }
+
+    #[test]
+    fn a_frame_that_is_lost_leaves_once_more_before_the_queue_and_at_its_pace() {
+        for kind in [Kind::Chap, Kind::Fifo, Kind::Codel, Kind::FqCodel] {
+            let mut engine = engine(kind, Settings::default()).with_snoop(snoop::Params::default());
+            let all = engine.arena.free();
+            let data = |seq| {
+                let station = Endpoint { address: v4([192, 168, 1, 20]), port: 5_000 };
+                let segment = Segment { seq, flags: 16, ..Segment::default() };
+                Built::tcp(Endpoint { address: v4(REMOTE), port: 443 }, station, segment, 1_000).bytes()
+            };
+            for number in 0..3 {
+                take_in(&mut engine, Time::ZERO, &data(number * 1_000));
+            }
+            for _each in 0..3 {
+                let due = engine.next_deadline().expect("a backlog");
+                let frame = engine.poll(due).expect("what is due leaves");
+                engine.give_back(frame.slot());
+            }
+            for number in 3..5 {
+                take_in(&mut engine, Time::ZERO + Span::from_millis(5), &data(number * 1_000));
+            }
+            let now = Time::ZERO + Span::from_millis(6);
+            let answer = |seq| {
+                let station = Endpoint { address: v4([192, 168, 1, 20]), port: 5_000 };
+                let segment = Segment { ack: seq, flags: 16, window: 9, ..Segment::default() };
+                Built::tcp(station, Endpoint { address: v4(REMOTE), port: 443 }, segment, 0).bytes()
+            };
+            assert!(engine.on_answer(now, &mut answer(1_000)));
+            assert!(!engine.on_answer(now, &mut answer(1_000)));
+            let mut left = Vec::new();
+            for _each in 0..3 {
+                let due = engine.next_deadline().expect("a backlog").max(now);
+                let frame = engine.poll(due).expect("what is due leaves");
+                left.push(u32::from_be_bytes(*engine.bytes(&frame)[38..].first_chunk().unwrap()));
+                engine.give_back(frame.slot());
+            }
+            assert_eq!(left, [1_000, 3_000, 4_000], "{kind:?}");
+            assert_eq!(engine.arena.free(), all, "{kind:?}");
+            assert_eq!(engine.snapshot(now).snoop.unwrap().by_duplicates, 1);
+        }
     }
 
     #[test]

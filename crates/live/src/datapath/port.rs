@@ -155,6 +155,26 @@ impl AsFd for Port {
     }
 }
 
+/// Packets with this mark are not received (a filter in classic BPF).
+fn leave_out(socket: &OwnedFd, mark: u32) -> io::Result<()> {
+    const LOAD_WORD: u16 = 0x20;
+    const JUMP_IF_EQUAL: u16 = 0x15;
+    const RETURN: u16 = 0x06;
+    /// `SKF_AD_OFF + SKF_AD_MARK` of linux/filter.h.
+    const MARK: u32 = 0xffff_f000 + 20;
+    let step = |code, jt, k| libc::sock_filter { code, jt, jf: 0, k };
+    let mut steps =
+        [step(LOAD_WORD, 0, MARK), step(JUMP_IF_EQUAL, 1, mark), step(RETURN, 0, u32::MAX), step(RETURN, 0, 0)];
+    let program = libc::sock_fprog { len: steps.len() as u16, filter: steps.as_mut_ptr() };
+    // SAFETY: the program and its steps live until the call returns, which copies them.
+    let result = unsafe {
+        let size = size_of::<libc::sock_fprog>() as u32;
+        let value = (&raw const program).cast();
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, value, size)
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// What stations send, seen as it comes in.
 #[derive(Debug)]
 pub struct Ear {
@@ -168,13 +188,16 @@ const SOL_PACKET: libc::c_int = 263;
 const PACKET_IGNORE_OUTGOING: libc::c_int = 23;
 
 impl Ear {
-    /// On the interface with this number.
+    /// On the interface with this number; packets with the mark `but` are not heard.
     ///
     /// # Errors
     /// The failed system call; before Linux 4.20 it cannot leave out what we send ourselves.
-    pub fn new(ifindex: u32) -> io::Result<Self> {
+    pub fn new(ifindex: u32, but: Option<u32>) -> io::Result<Self> {
         let socket = packet_socket()?;
         set(&socket, SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)?;
+        if let Some(mark) = but {
+            leave_out(&socket, mark)?;
+        }
         let to = address(ifindex, libc::ETH_P_ALL as u16);
         // SAFETY: the address is readable for the length given.
         let result = unsafe {

@@ -91,6 +91,16 @@ impl Tap {
     }
 }
 
+impl Tap {
+    /// Hands the kernel a frame as if the device had received it.
+    ///
+    /// # Errors
+    /// When the kernel has no room for it, or the device is gone.
+    pub fn write(&self, frame: &[u8]) -> io::Result<()> {
+        rustix::io::retry_on_intr(|| rustix::io::write(&self.file, frame)).map(drop).map_err(Into::into)
+    }
+}
+
 impl AsFd for Tap {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lasthop_core::units::{BitRate, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::answers::Answers;
 use super::divert::{BEAT, Diversion};
 use super::engine::{BATCH, Engine, Figures, Frame};
 use super::port::{Ear, Port};
@@ -40,6 +41,8 @@ pub struct Counted {
     pub waits: u64,
     /// How often the interface took no more.
     pub blocked: u64,
+    /// Acknowledgments that could not be given back to the kernel.
+    pub answers_lost: u64,
     /// Whether the thread runs ahead of others.
     pub is_real_time: bool,
 }
@@ -49,6 +52,8 @@ pub struct Worker {
     pub tap: Tap,
     pub port: Port,
     pub ear: Option<Ear>,
+    /// Where acknowledgments come by, and room for one.
+    pub answers: Option<(Answers, Vec<u8>)>,
     pub diversion: Diversion,
     pub engine: Engine,
     pub packet_time: lasthop_core::units::Span,
@@ -71,11 +76,14 @@ impl Worker {
             let woken = now();
             if woken >= beat {
                 self.diversion.beat(woken).map_err(io::Error::other)?;
+                if let Some((answers, _)) = &self.answers {
+                    answers.beat(woken).map_err(io::Error::other)?;
+                }
                 self.report(woken);
                 beat = woken + BEAT;
             }
-            let is_more = self.take_in(woken)?;
-            self.listen();
+            let is_more = self.take_in(woken)? | self.answer()?;
+            self.listen(woken);
             self.let_out();
             if !is_more {
                 self.wait(beat)?;
@@ -106,11 +114,24 @@ impl Worker {
         Ok(true)
     }
 
-    fn listen(&mut self) {
+    /// Acknowledgments of stations; true when there may be more.
+    fn answer(&mut self) -> io::Result<bool> {
+        let Some((answers, room)) = &mut self.answers else { return Ok(false) };
+        for _each in 0..BATCH {
+            let Some(length) = answers.read(room)? else { return Ok(false) };
+            let frame = &mut room[..length];
+            if self.engine.on_answer(now(), frame) && !answers.let_go_on(frame) {
+                self.counted.answers_lost += 1;
+            }
+        }
+        Ok(true)
+    }
+
+    fn listen(&mut self, now: Time) {
         let Some(ear) = &mut self.ear else { return };
         for _each in 0..HEARD {
             let Some(frame) = ear.hear() else { return };
-            self.engine.on_received(frame);
+            self.engine.on_received(now, frame);
         }
     }
 
@@ -151,6 +172,7 @@ impl Worker {
         let left = due.map_or(beat, |due| due.min(beat)).since(now()).as_nanos();
         let timeout = Timespec { tv_sec: (left / 1_000_000_000) as _, tv_nsec: (left % 1_000_000_000) as _ };
         let mut fds = vec![PollFd::from_borrowed_fd(self.tap.as_fd(), PollFlags::IN)];
+        fds.extend(self.answers.iter().map(|(answers, _)| PollFd::from_borrowed_fd(answers.as_fd(), PollFlags::IN)));
         fds.extend(self.ear.iter().map(|ear| PollFd::from_borrowed_fd(ear.as_fd(), PollFlags::IN)));
         if self.is_blocked {
             fds.push(PollFd::from_borrowed_fd(self.port.as_fd(), PollFlags::OUT));
@@ -175,7 +197,10 @@ impl Worker {
     /// New packets go their own way; those that are held follow as fast as the interface takes them.
     fn finish(&mut self) -> io::Result<()> {
         self.diversion.end();
-        while self.take_in(now())? {}
+        if let Some((answers, _)) = &self.answers {
+            answers.end();
+        }
+        while self.take_in(now())? | self.answer()? {}
         while !self.is_blocked {
             while self.outgoing.len() < BATCH
                 && let Some(frame) = self.engine.let_out(now())

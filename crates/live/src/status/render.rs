@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use lasthop_core::packet::Direction;
+use lasthop_core::snoop::Snapshot;
 
 use super::{FlowState, FlowStatus, InterfaceStatus, Presence, QueueStatus, Role, Status};
 
@@ -37,6 +38,9 @@ fn head(out: &mut String, s: &Status) {
     }
     for q in &s.queues {
         line!(out, "  {}", queue(q));
+        if let Some(snoop) = &q.snoop {
+            line!(out, "  {}", repairs(&q.interface, snoop));
+        }
     }
     line!(
         out,
@@ -88,6 +92,20 @@ fn queue(q: &QueueStatus) -> String {
         let _ = write!(text, "; waited {mean:.1} ms, 99 % at most {p99:.1} ms");
     }
     text
+}
+
+fn repairs(interface: &str, s: &Snapshot) -> String {
+    format!(
+        "repair {interface}: {} packets sent once more ({} by duplicates, {} by timer), {} ACKs held back, {} left to \
+         their senders; {} of {} connections kept",
+        s.by_duplicates + s.by_timer,
+        s.by_duplicates,
+        s.by_timer,
+        s.suppressed,
+        s.gave_up,
+        bytes(s.bytes as f64),
+        s.connections,
+    )
 }
 
 fn flows(out: &mut String, s: &Status) {

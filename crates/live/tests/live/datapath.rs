@@ -194,15 +194,18 @@ fn longest_silence(download: &Download, bytes: u64, what: impl FnOnce()) -> Dura
     longest
 }
 
-fn killed_in_the_middle(test: &str, attach: AttachMode) {
+/// Keys of a process that is to be killed, and how many devices it has.
+const CHAP: (&str, usize) = ("capacity = \"16Mbit/s\"\nqueueing = \"chap\"\ndatapath = \"user\"\nwindows = false\n", 1);
+const SNOOP: (&str, usize) = ("capacity = \"16Mbit/s\"\nsnoop = true\nwindows = false\n", 2);
+
+fn killed_in_the_middle(test: &str, attach: AttachMode, (more, there): (&str, usize)) {
     let Some(world) = world(test) else { return };
     let download = Download::start(&world, World::SERVER);
     for round in 0..5 {
-        let more = "capacity = \"16Mbit/s\"\nqueueing = \"chap\"\ndatapath = \"user\"\nwindows = false\n";
         let controller = Process::with(&world, attach, more);
         let at_work = |s: &Status| s.queues.iter().any(|q| q.sent_packets > 500);
         controller.wait_for("packets pass the queue", at_work);
-        assert_eq!(devices(&world), 1);
+        assert_eq!(devices(&world), there);
         let usual = longest_silence(&download, 500_000, || ());
         let killed = longest_silence(&download, 500_000, || controller.kill());
         wait_for("the device goes", || (devices(&world) == 0).then_some(()));
@@ -213,25 +216,87 @@ fn killed_in_the_middle(test: &str, attach: AttachMode) {
 
 #[test]
 fn a_download_goes_on_when_the_queue_is_killed_with_its_process() {
-    killed_in_the_middle("a_download_goes_on_when_the_queue_is_killed_with_its_process", AttachMode::Auto);
+    killed_in_the_middle("a_download_goes_on_when_the_queue_is_killed_with_its_process", AttachMode::Auto, CHAP);
 }
 
 #[test]
 fn it_goes_on_with_filters_that_outlive_the_process_too() {
-    killed_in_the_middle("it_goes_on_with_filters_that_outlive_the_process_too", AttachMode::Clsact);
+    killed_in_the_middle("it_goes_on_with_filters_that_outlive_the_process_too", AttachMode::Clsact, CHAP);
+}
+
+#[test]
+fn a_download_goes_on_when_snoop_is_killed_with_its_process() {
+    killed_in_the_middle("a_download_goes_on_when_snoop_is_killed_with_its_process", AttachMode::Auto, SNOOP);
+}
+
+#[test]
+fn it_goes_on_without_snoop_where_filters_outlive_the_process() {
+    killed_in_the_middle("it_goes_on_without_snoop_where_filters_outlive_the_process", AttachMode::Clsact, SNOOP);
+}
+
+/// What Snoop has seen of a download.
+fn snoop(status: &Status) -> lasthop_core::snoop::Snapshot {
+    queue(status).snoop.expect("it is on")
+}
+
+#[test]
+fn acknowledgments_pass_snoop_and_come_in_as_if_nothing_had_been() {
+    let test = "acknowledgments_pass_snoop_and_come_in_as_if_nothing_had_been";
+    for (address, attach) in [(World::SERVER, AttachMode::Auto), (World::SERVER6, AttachMode::Clsact)] {
+        let Some(world) = world(test) else { return };
+        for device in ["all", "default", "lan0", "wan0"] {
+            world.router.write(&format!("net/ipv4/conf/{device}/rp_filter"), "1");
+        }
+        let _ = world.tracks_connections(test);
+        let config = Config { snoop: true, attach, windows: true, ..config(&world, Queueing::FqCodel) };
+        let running = world.control(config).expect("a controller");
+        let download = Download::start(&world, address);
+        let status = running.wait_for("5 MB pass", |s| queue(s).sent_bytes > 5_000_000 && s.control.rewritten > 100);
+        let (q, seen) = (queue(&status), snoop(&status));
+        assert_eq!((q.kind.as_str(), q.datapath.as_str(), q.lost), ("fq_codel", "user", 0), "{q:#?}");
+        // What was acknowledged has left the cache: acknowledgments do come by.
+        assert!(seen.cached > 3_000 && seen.segments < 1_000 && seen.refused_connection == 0, "{seen:?}");
+        assert_eq!((seen.gave_up, seen.strange, devices(&world)), (0, 0, 2), "{seen:?}");
+        // Measured once on either way: a round trip there is, and bytes are not counted twice.
+        let (flow, received) = (&status.flows[0], download.received());
+        assert!(flow.local_rtt_ms.is_some() && flow.bytes < received * 14 / 10, "{flow:?}, {received}");
+        drop(running);
+        assert_eq!(devices(&world), 0);
+        download.finish().expect("the connection lives");
+    }
+}
+
+/// The hop carries less than the queue lets out, and holds four packets: what it drops is dropped behind Snoop.
+#[test]
+fn what_the_hop_loses_is_sent_once_more_from_here() {
+    let test = "what_the_hop_loses_is_sent_once_more_from_here";
+    let Some(world) = far_world(test, Duration::from_millis(20)) else { return };
+    world.router.tool("tc", "qdisc replace dev lan0 root tbf rate 16mbit burst 5kb limit 6100");
+    let capacity = Capacity::Rate(BitRate::mbps(17));
+    let config = Config { snoop: true, capacity, ..config(&world, Queueing::Fifo) };
+    let running = world.control(config).expect("a controller");
+    let download = Download::start(&world, World::SERVER);
+    let status = running.wait_for("losses are repaired", |s| snoop(s).by_duplicates > 50 && snoop(s).suppressed > 20);
+    assert!(download.received() > 500_000, "{status:#?}");
+    download.finish().expect("the connection lives");
 }
 
 #[test]
 fn packets_pass_a_process_that_hangs() {
-    let Some(world) = world("packets_pass_a_process_that_hangs") else { return };
+    for keys in [CHAP, SNOOP] {
+        pass_one_that_hangs("packets_pass_a_process_that_hangs", keys);
+    }
+}
+
+fn pass_one_that_hangs(test: &str, (more, there): (&str, usize)) {
+    let Some(world) = world(test) else { return };
     let download = Download::start(&world, World::SERVER);
-    let more = "capacity = \"16Mbit/s\"\nqueueing = \"chap\"\ndatapath = \"user\"\nwindows = false\n";
     let controller = Process::with(&world, AttachMode::Auto, more);
     controller.wait_for("packets pass the queue", |s| s.queues.iter().any(|q| q.sent_packets > 500));
     controller.stop();
     let before = download.received();
     wait_for("the download goes on", || (download.received() > before + 2_000_000).then_some(()));
-    assert_eq!(devices(&world), 1, "the process is still there");
+    assert_eq!(devices(&world), there, "the process is still there");
     controller.go_on();
     let sent = |s: &Status| s.queues[0].sent_packets;
     let after = controller.wait_for("it answers again", |_| true);

@@ -5,10 +5,13 @@
 //! sender's business; windows are in segments.
 
 mod aimd;
+mod bbr;
 mod cubic;
 mod gaimd;
 mod hystart;
 mod newreno;
+mod probing;
+mod real;
 mod reno;
 mod tahoe;
 mod vegas;
@@ -20,7 +23,8 @@ use std::fmt;
 
 use lasthop_core::units::{Span, Time};
 
-use crate::sender::SenderParams;
+use crate::note::{Note, Reports};
+use crate::sender::{Sample, SenderParams};
 
 pub use gaimd::Aimd;
 
@@ -46,11 +50,17 @@ pub enum Algorithm {
     WestwoodPlus,
     /// [`Aimd`]: additive increase and multiplicative decrease by any two numbers.
     Aimd,
+    /// The receiver measures the rate of each wave.
+    Real,
+    /// A model of the path in place of losses.
+    Bbr,
+    /// Reno that probes before it answers a loss.
+    Probing,
 }
 
 impl Algorithm {
     /// All, in the order of the sheet.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 12] = [
         Self::Tahoe,
         Self::Reno,
         Self::NewReno,
@@ -60,7 +70,20 @@ impl Algorithm {
         Self::Vegas,
         Self::WestwoodPlus,
         Self::Aimd,
+        Self::Real,
+        Self::Bbr,
+        Self::Probing,
     ];
+
+    /// What its receiver has to watch and to tell.
+    #[must_use]
+    pub fn reports(self) -> Reports {
+        match self {
+            Self::Real => Reports::Waves,
+            Self::Probing => Reports::Probes,
+            _ => Reports::Nothing,
+        }
+    }
 
     pub(crate) fn control(self, params: &SenderParams) -> Box<dyn CongestionControl> {
         match self {
@@ -73,6 +96,9 @@ impl Algorithm {
             Self::Vegas => vegas::control(params.conduct),
             Self::WestwoodPlus => westwood_plus::control(params.conduct),
             Self::Aimd => Box::new(gaimd::Gaimd(params.aimd)),
+            Self::Real => Box::<real::Real>::default(),
+            Self::Bbr => Box::<bbr::Bbr>::default(),
+            Self::Probing => Box::new(probing::Probing),
         }
     }
 }
@@ -166,11 +192,42 @@ pub(crate) trait CongestionControl: fmt::Debug + Send {
         false
     }
 
+    /// A loss is judged by probes before anything is cut.
+    fn probes(&self) -> bool {
+        false
+    }
+
+    /// Wants [`on_sample`](Self::on_sample).
+    fn samples(&self) -> bool {
+        false
+    }
+
+    /// Says when segments go, too: [`pace`](Self::pace).
+    fn is_paced(&self) -> bool {
+        false
+    }
+
+    /// Segments/s; none: as the window lets them.
+    fn pace(&self) -> Option<f64> {
+        None
+    }
+
+    /// What an acknowledgment tells of delivery, after all others have been called.
+    fn on_sample(&mut self, _window: &mut Window, _sample: &Sample) {}
+
     /// The handshake is over, and its last try took `rtt`; `window` is the initial one.
     fn on_open(&mut self, _now: Time, _rtt: Span, _window: &mut Window) {}
 
     /// Something new was acknowledged, before the others are called.
     fn on_progress(&mut self, _progress: &Progress) {}
+
+    /// What goes with every segment to the receiver.
+    fn mark(&self) -> u32 {
+        0
+    }
+
+    /// What the receiver tells, before the acknowledgment that carries it.
+    fn on_note(&mut self, _window: &mut Window, _note: &Note) {}
 
     /// Every acknowledgment, duplicates too, before the others are called.
     fn on_feedback(&mut self, _window: &Window, _ack: &AckEvent) {}

@@ -15,12 +15,15 @@
 
 mod autotune;
 mod clamp;
+mod meter;
 
 use lasthop_core::units::{Span, Time};
 
+use crate::note::{Note, Reports};
 use crate::ranges::Ranges;
 use crate::segment::{Ack, SackBlocks, Segment};
 use autotune::Autotune;
+use meter::Meter;
 
 pub use clamp::{Clamp, ClampParams};
 
@@ -46,11 +49,20 @@ pub struct ReceiverParams {
     pub ack_delay: Span,
     /// Buffer, bytes; none: autotuned from 64 KiB to 6 MiB.
     pub window: Option<u64>,
+    /// What it watches for its sender.
+    pub reports: Reports,
 }
 
 impl Default for ReceiverParams {
     fn default() -> Self {
-        Self { mss: 1460, sack: false, delayed_ack: true, ack_delay: Span::from_millis(40), window: None }
+        Self {
+            mss: 1460,
+            sack: false,
+            delayed_ack: true,
+            ack_delay: Span::from_millis(40),
+            window: None,
+            reports: Reports::Nothing,
+        }
     }
 }
 
@@ -66,6 +78,7 @@ pub struct Receiver {
     /// A byte of each of the ranges that arrived last, the newest first.
     recent: [Option<u64>; MOST_BLOCKS],
     autotune: Option<Autotune>,
+    meter: Option<Box<Meter>>,
     /// What the host allows at most, bytes.
     limit: Option<u64>,
     syn: bool,
@@ -92,6 +105,7 @@ impl Receiver {
             beyond: Ranges::with_capacity(16),
             recent: [None; MOST_BLOCKS],
             autotune: params.window.is_none().then(|| Autotune::new(params.mss)),
+            meter: Meter::new(params.reports, params.mss).map(Box::new),
             limit: None,
             syn: false,
             ack_now: false,
@@ -111,6 +125,9 @@ impl Receiver {
             self.ack_now = true;
             return 0;
         }
+        if let Some(meter) = &mut self.meter {
+            meter.on_segment(now, segment);
+        }
         let (start, end) = (segment.offset.max(self.next), segment.offset + u64::from(segment.bytes));
         if segment.fin && end <= self.right_edge {
             self.end = Some(end);
@@ -127,6 +144,19 @@ impl Receiver {
     /// A segment arrived with a mark (CE), or with the word that its sender has cut its window (CWR).
     pub fn on_marks(&mut self, ce: bool, cwr: bool) {
         self.echo = ce || (self.echo && !cwr);
+    }
+
+    /// What the segment carries that comes next ([`crate::Sender::mark`]).
+    pub fn on_mark(&mut self, mark: u32) {
+        if let Some(meter) = &mut self.meter {
+            meter.on_mark(mark);
+        }
+    }
+
+    /// What the acknowledgment polled last tells the sender.
+    #[must_use]
+    pub fn note(&self) -> Option<Note> {
+        self.meter.as_ref()?.note(self.next)
     }
 
     /// Whether acknowledgments tell of a mark (ECE).
@@ -184,6 +214,9 @@ impl Receiver {
 
     fn on_progress(&mut self, now: Time, bytes: u64, fin: bool) {
         self.waiting += bytes;
+        if let Some(meter) = &mut self.meter {
+            meter.on_progress(self.next);
+        }
         if let Some(autotune) = &mut self.autotune {
             autotune.on_progress(now, self.next);
         }

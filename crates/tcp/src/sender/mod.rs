@@ -17,11 +17,14 @@
 //! way. A probe of a closed window carries no byte, from just below the hole, as Linux does, so that segments stay whole.
 //!
 //! Does not: urgent data, Nagle's delay (the stream is always full or at its end), path MTU discovery, ECN, keep-alive,
-//! closing handshakes, timestamps, pacing, restart after idleness.
+//! closing handshakes, timestamps, pacing with laws that do not ask for it, restart after idleness.
 
+mod delivery;
 mod flight;
 mod output;
+mod pace;
 mod params;
+mod probing;
 mod recovery;
 mod rtt;
 mod vegas;
@@ -29,11 +32,16 @@ mod vegas;
 use lasthop_core::units::{BitRate, Time};
 
 use crate::cc::{AckEvent, CongestionControl, MIN_SSTHRESH, Progress, Recovery, Window};
+use crate::note::Note;
 use crate::segment::{Ack, Segment};
+use delivery::Delivery;
 use flight::Flight;
+use pace::Pace;
+use probing::Probing;
 use rtt::RttEstimator;
 use vegas::Fine;
 
+pub(crate) use delivery::Sample;
 pub use params::{Conduct, SenderParams, SenderSnapshot};
 
 /// The handshake.
@@ -58,6 +66,8 @@ enum Phase {
         /// A partial acknowledgment has restarted the timer.
         partial: bool,
     },
+    /// After a loss that is not judged yet: no data ([`probing`]).
+    Probing,
     /// After a timeout, and with Tahoe after every loss: slow start over what is sent again.
     Resending,
 }
@@ -71,6 +81,14 @@ pub struct Sender {
     window: Window,
     /// The law wants to know how far the sender is.
     watched: bool,
+    /// Kept for a law that goes by delivery.
+    delivery: Option<Box<Delivery>>,
+    /// Kept for a law that says when.
+    pace: Option<Box<Pace>>,
+    /// The pace alone stopped the last `poll`, until then.
+    paced_until: Option<Time>,
+    /// Kept for a law that probes.
+    probing: Option<Box<Probing>>,
     /// Vegas as in ns-2.
     fine: Option<Box<Fine>>,
     stage: Stage,
@@ -101,6 +119,10 @@ pub struct Sender {
     recover: Option<u64>,
     /// That loss was told by the timer.
     by_timeout: bool,
+    /// What is missing there was lost on the link, says the receiver.
+    corrupted: Option<u64>,
+    /// The loss that is being repaired has cut nothing.
+    spared: bool,
     /// The first segment goes out next, whatever the windows say.
     resend_front: bool,
     /// How far HighACK must come before a rescue retransmission is allowed again (RFC 6675).
@@ -132,7 +154,11 @@ impl Sender {
         let control = params.cc.control(&params);
         Self {
             style: control.recovery(),
-            watched: control.watches(),
+            watched: control.watches() || control.samples() || control.is_paced(),
+            delivery: control.samples().then(Box::default),
+            pace: control.is_paced().then(Box::default),
+            paced_until: None,
+            probing: control.probes().then(Box::default),
             fine: (control.recovery() == Recovery::Vegas && params.conduct == Conduct::Ns2).then(Box::default),
             control,
             window: Window {
@@ -156,6 +182,8 @@ impl Sender {
             allowance: 0,
             recover: None,
             by_timeout: false,
+            corrupted: None,
+            spared: false,
             resend_front: false,
             rescue: None,
             timeouts_in_row: 0,
@@ -178,6 +206,7 @@ impl Sender {
             return;
         }
         self.right_edge = ack.offset + ack.window_bytes;
+        let advanced = ack.offset > self.una;
         let mut learned = flight::Learned::default();
         if self.params.sack && !ack.sack.is_empty() {
             self.sacking = true;
@@ -190,7 +219,29 @@ impl Sender {
         } else if self.outstanding() > 0 {
             self.on_duplicate(now, learned);
         }
+        if self.watched {
+            self.sample_delivery(now, ack, advanced);
+            self.update_pace();
+        }
         self.update_allowance();
+    }
+
+    /// What its receiver has told ([`crate::Reports`]): before the acknowledgment that carries it.
+    pub fn on_note(&mut self, now: Time, note: &Note) {
+        if self.stage != Stage::Open {
+            return;
+        }
+        match *note {
+            Note::Probe { number } => self.on_probe_answer(now, number),
+            Note::Corrupted { offset } => self.corrupted = Some(offset),
+            Note::Wave { .. } => self.control.on_note(&mut self.window, note),
+        }
+    }
+
+    /// What the segment polled last carries for a receiver that reports.
+    #[must_use]
+    pub fn mark(&self) -> u32 {
+        self.probe_number().unwrap_or_else(|| self.control.mark())
     }
 
     /// The application has given so many bytes in all ([`SenderParams::fed`]).
@@ -227,6 +278,7 @@ impl Sender {
         self.stage == Stage::Open
             && self.phase == Phase::Open
             && !self.resend_front
+            && self.paced_until.is_none()
             && self.timer.is_some_and(|timer| timer > now)
             && self.una < self.next
             && end <= self.right_edge
@@ -244,7 +296,7 @@ impl Sender {
         if self.stage != Stage::Open {
             return self.poll_handshake(now, due);
         }
-        if due {
+        if due && self.phase != Phase::Probing {
             if self.outstanding() > 0 {
                 self.on_timeout(now);
             } else {
@@ -253,6 +305,12 @@ impl Sender {
             }
         }
         self.limited = false;
+        if self.phase == Phase::Probing {
+            return self.poll_probing(now);
+        }
+        if self.is_paced(now) {
+            return None;
+        }
         let segment = self.poll_resend(now);
         if segment.is_some() || self.limited {
             return segment;
@@ -269,7 +327,10 @@ impl Sender {
     /// When `poll` has something to do without being told anything; none before the first `poll` and when done.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
-        self.timer
+        match self.paced_until {
+            None => self.timer,
+            Some(at) => Some(self.timer.map_or(at, |timer| timer.min(at))),
+        }
     }
 
     /// Congestion window, segments, without the inflation of fast recovery.
@@ -323,6 +384,7 @@ impl Sender {
             fine.on_open(rtt);
         }
         self.control.on_open(now, rtt, &mut self.window);
+        self.update_pace();
         self.update_allowance();
     }
 
@@ -344,6 +406,7 @@ impl Sender {
         let event = self.feedback(now, segments, sent_at);
         match self.phase {
             Phase::Recovery { partial } => self.on_new_in_recovery(&event, acked, partial),
+            Phase::Probing => self.on_new_while_probing(now),
             Phase::Resending | Phase::Open => {
                 self.dup_acks = 0;
                 if self.phase == Phase::Resending && self.recover.is_none_or(|recover| offset >= recover) {
@@ -358,9 +421,7 @@ impl Sender {
 
     /// Tells the law, and measures the round trip of what was sent at `sent_at`.
     fn feedback(&mut self, now: Time, acked: f64, sent_at: Option<Time>) -> AckEvent {
-        if let Some(sent_at) = sent_at {
-            self.rtt.sample(now, sent_at);
-        }
+        self.rtt.on_acked(now, self.una, sent_at);
         // Over what is sent again an ACK may tell of much that had arrived before (RFC 3465 section 2.3).
         let one_per_ack = self.phase == Phase::Resending || self.params.conduct == Conduct::Ns2;
         let event = AckEvent {
@@ -373,6 +434,31 @@ impl Sender {
         };
         self.control.on_feedback(&self.window, &event);
         event
+    }
+
+    /// Whether the next segment has to wait for its time.
+    fn is_paced(&mut self, now: Time) -> bool {
+        let Some(pace) = &self.pace else { return false };
+        let next = pace.next();
+        self.paced_until = Some(next).filter(|next| *next > now);
+        self.paced_until.is_some()
+    }
+
+    fn update_pace(&mut self) {
+        if let Some(pace) = &mut self.pace {
+            pace.rate = self.control.pace().map(|segments| segments * f64::from(self.params.mss));
+        }
+    }
+
+    /// A segment with payload goes out.
+    #[inline(never)]
+    fn on_sent(&mut self, now: Time, segment: &Segment, outstanding: bool) {
+        if let Some(delivery) = &mut self.delivery {
+            delivery.on_sent(now, segment, outstanding);
+        }
+        if let Some(pace) = &mut self.pace {
+            pace.on_sent(now, segment.bytes);
+        }
     }
 
     /// Tells the law how far the sender is.

@@ -48,6 +48,9 @@ impl Sender {
 
     pub(super) fn poll_new(&mut self, now: Time) -> Option<Segment> {
         let bytes = u64::from(self.params.mss).min(self.limit - self.next) as u32;
+        if bytes == 0 && self.delivery.is_some() {
+            self.note_limited();
+        }
         if bytes == 0 || self.next + u64::from(bytes) > self.right_edge {
             return self.poll_last_resort(now);
         }
@@ -65,10 +68,25 @@ impl Sender {
         self.probes = 0;
         self.probe_due = false;
         let offset = self.next;
+        let outstanding = self.outstanding() > 0;
         self.flight.push(offset, bytes, now);
+        self.rtt.on_sent(now, offset);
         self.next += u64::from(bytes);
         self.counts.sent += 1;
-        Segment { offset, bytes, syn: false, fin: self.is_end(self.next), again: false }
+        let segment = Segment { offset, bytes, syn: false, fin: self.is_end(self.next), again: false };
+        if self.watched {
+            self.on_sent(now, &segment, outstanding);
+        }
+        segment
+    }
+
+    /// There is room, and nothing to send.
+    #[inline(never)]
+    fn note_limited(&mut self) {
+        let inflight = self.flight.pipe();
+        if let Some(delivery) = self.delivery.as_mut().filter(|_| (inflight as i64) < self.allowance) {
+            delivery.on_limited(inflight);
+        }
     }
 
     /// Nothing outstanding, and the window does not take a segment: RFC 9293 section 3.8.6.1. A window smaller than a
@@ -103,6 +121,10 @@ impl Sender {
             self.timer = Some(self.rtt.due(now));
         }
         let fin = self.is_end(record.offset + u64::from(record.bytes));
-        Segment { offset: record.offset, bytes: record.bytes, syn: false, fin, again: true }
+        let segment = Segment { offset: record.offset, bytes: record.bytes, syn: false, fin, again: true };
+        if self.watched {
+            self.on_sent(now, &segment, true);
+        }
+        segment
     }
 }

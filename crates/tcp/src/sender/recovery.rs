@@ -37,6 +37,9 @@ pub(super) const DUP_ACKS: u32 = 3;
 
 impl Sender {
     pub(super) fn on_duplicate(&mut self, now: Time, sacked: Learned) {
+        if self.phase == Phase::Probing && self.on_plain_answer(now) {
+            return;
+        }
         // RFC 6675: a duplicate is an ACK with news in its blocks.
         if self.sacking && sacked.bytes == 0 {
             return;
@@ -47,6 +50,7 @@ impl Sender {
         match self.phase {
             Phase::Recovery { .. } if !self.sacking => self.inflation += i64::from(self.params.mss),
             Phase::Recovery { .. } => self.mark_lost(),
+            Phase::Probing => {}
             Phase::Open if self.sacking => self.look_for_losses(now),
             Phase::Open | Phase::Resending => {
                 if (self.dup_acks == DUP_ACKS || self.is_overdue(now)) && self.may_recover() {
@@ -95,13 +99,35 @@ impl Sender {
     }
 
     fn enter_recovery(&mut self, now: Time) {
+        if self.begin_probing(now, false) {
+            return;
+        }
+        let is_spared = self.is_corrupted();
+        self.recover_now(now, is_spared);
+    }
+
+    /// What is missing was lost on the link, as far as the receiver can tell.
+    fn is_corrupted(&self) -> bool {
+        self.corrupted == Some(self.una)
+    }
+
+    fn cut(&mut self) {
         let loss = self.loss();
         self.control.on_loss(&mut self.window, &loss);
         self.round_threshold();
         if self.as_ns2() && self.window.cwnd == MIN_SSTHRESH {
             self.window.cwnd = (loss.flight / 2.0).clamp(1.0, MIN_SSTHRESH);
         }
+    }
+
+    /// Fast recovery begins; `is_spared`: without a cut.
+    pub(super) fn recover_now(&mut self, now: Time, is_spared: bool) {
+        self.spared = is_spared;
+        if !is_spared {
+            self.cut();
+        }
         self.counts.fast_retransmits += 1;
+        self.rtt.on_loss();
         self.recover = Some(self.next);
         self.by_timeout = false;
         if self.style == Recovery::Tahoe {
@@ -141,6 +167,16 @@ impl Sender {
 
     pub(super) fn on_new_in_recovery(&mut self, ack: &AckEvent, acked: u64, partial: bool) {
         let now = ack.now;
+        if self.spared
+            && self.corrupted.is_some()
+            && self.outstanding() > 0
+            && self.una < self.recover.unwrap_or(0)
+            && !self.is_corrupted()
+        {
+            // The next hole is a queue's.
+            self.spared = false;
+            self.cut();
+        }
         let all = self.recover.is_none_or(|recover| self.una >= recover);
         if all || (self.style == Recovery::Reno && !self.sacking) {
             self.leave_recovery(ack);
@@ -190,7 +226,14 @@ impl Sender {
     }
 
     pub(super) fn on_timeout(&mut self, now: Time) {
-        if self.timeouts_in_row == 0 || self.as_ns2() {
+        if !self.begin_probing(now, true) {
+            self.time_out(now, false);
+        }
+    }
+
+    /// Everything is sent again; `is_spared`: without a cut.
+    pub(super) fn time_out(&mut self, now: Time, is_spared: bool) {
+        if !is_spared && (self.timeouts_in_row == 0 || self.as_ns2()) {
             let loss = self.loss();
             self.control.on_timeout(&mut self.window, &loss);
             self.round_threshold();
@@ -198,9 +241,13 @@ impl Sender {
         if let Some(fine) = &mut self.fine {
             fine.on_timeout(now);
         }
+        if let Some(pace) = &mut self.pace {
+            pace.on_timeout();
+        }
         self.counts.timeouts += 1;
         self.timeouts_in_row += 1;
         self.rtt.back_off();
+        self.rtt.on_loss();
         self.recover = Some(self.next);
         self.by_timeout = true;
         self.phase = Phase::Resending;

@@ -43,6 +43,8 @@ pub(super) struct RttEstimator {
     rto: Span,
     /// When the last sample was taken.
     sampled_at: Time,
+    /// ns-2: the one segment that is timed, by its first byte, and when it was sent.
+    timed: Option<(u64, Time)>,
 }
 
 impl RttEstimator {
@@ -58,7 +60,33 @@ impl RttEstimator {
             backoff: 0,
             rto: initial,
             sampled_at: Time::ZERO,
+            timed: None,
         }
+    }
+
+    /// ns-2: the segment from `offset` on was sent for the first time. It is timed when no other is: behind a hole that
+    /// somebody else repairs its round trip is as long as the repair.
+    #[inline]
+    pub(super) fn on_sent(&mut self, now: Time, offset: u64) {
+        if self.ns2 && self.timed.is_none() {
+            self.timed = Some((offset, now));
+        }
+    }
+
+    /// Everything below `offset` is acknowledged; `sent_at`: the newest of it that was sent once.
+    #[inline]
+    pub(super) fn on_acked(&mut self, now: Time, offset: u64, sent_at: Option<Time>) {
+        if !self.ns2 {
+            sent_at.into_iter().for_each(|sent_at| self.sample(now, sent_at));
+        } else if let Some((_, sent_at)) = self.timed.filter(|(timed, _)| *timed < offset) {
+            self.timed = None;
+            self.sample(now, sent_at);
+        }
+    }
+
+    /// A loss was noticed: what is timed tells of the repair.
+    pub(super) fn on_loss(&mut self) {
+        self.timed = None;
     }
 
     /// A segment sent once, at `sent_at`, was acknowledged now.

@@ -176,6 +176,7 @@ impl Sender {
             self.window.cwnd += f64::from(self.dup_acks);
         }
         self.rtt.back_off();
+        self.rtt.on_loss();
         self.restart_timer(now);
         self.counts.fast_retransmits += 1;
         self.resend_front = true;

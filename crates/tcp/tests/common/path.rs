@@ -3,7 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use lasthop_core::units::{BitRate, Span, Time};
-use lasthop_tcp::{Ack, Receiver, ReceiverParams, Segment, Sender, SenderParams};
+use lasthop_tcp::{Ack, Note, Receiver, ReceiverParams, Reports, Segment, Sender, SenderParams};
 
 /// IP and TCP, bytes.
 const HEADER: u64 = 40;
@@ -54,8 +54,9 @@ impl<P> Link<P> {
 pub struct Path {
     pub sender: Sender,
     receiver: Receiver,
-    down: Link<Segment>,
-    up: Link<Ack>,
+    /// Segments with their marks.
+    down: Link<(Segment, u32)>,
+    up: Link<(Ack, Option<Note>)>,
     mss: u64,
     now: Time,
     /// Lost on the way down, counted from 0 without the SYN.
@@ -69,9 +70,16 @@ pub struct Path {
 }
 
 impl Path {
-    pub fn new(params: SenderParams, window: u64, down: Link<Segment>) -> Self {
+    pub fn new(params: SenderParams, window: u64, down: Link<(Segment, u32)>) -> Self {
+        let reports = params.cc.reports();
+        Self::reporting(params, window, down, reports)
+    }
+
+    /// With a receiver that watches this.
+    pub fn reporting(params: SenderParams, window: u64, down: Link<(Segment, u32)>, reports: Reports) -> Self {
         let (mss, sack) = (params.mss, params.sack);
-        let receiver = ReceiverParams { mss, sack, delayed_ack: false, window: Some(window), ..Default::default() };
+        let receiver =
+            ReceiverParams { mss, sack, delayed_ack: false, window: Some(window), reports, ..Default::default() };
         Self {
             sender: Sender::new(params),
             receiver: Receiver::new(receiver),
@@ -89,7 +97,7 @@ impl Path {
     fn send(&mut self, now: Time) {
         while let Some(segment) = self.sender.poll(now) {
             if segment.syn {
-                self.down.send(now, HEADER, segment);
+                self.down.send(now, HEADER, (segment, 0));
                 continue;
             }
             if let Some(sent) = &mut self.sent {
@@ -99,7 +107,7 @@ impl Path {
             let periodic = self.lose_every > 0 && self.count % self.lose_every == self.lose_every - 1;
             let lost = periodic || (!self.drops.is_empty() && self.drops.contains(&self.count));
             let segment = if lost { Segment { bytes: 0, offset: u64::MAX, ..segment } } else { segment };
-            self.down.send(now, self.mss + HEADER, segment);
+            self.down.send(now, self.mss + HEADER, (segment, self.sender.mark()));
             self.count += 1;
         }
     }
@@ -118,17 +126,21 @@ impl Path {
             if now >= end {
                 return;
             }
-            while let Some(segment) = self.down.arrived(now) {
+            while let Some((segment, mark)) = self.down.arrived(now) {
                 if segment.offset == u64::MAX {
                     continue;
                 }
+                self.receiver.on_mark(mark);
                 self.receiver.on_segment(now, &segment);
                 while let Some(ack) = self.receiver.poll(now) {
-                    self.up.send(now, HEADER, ack);
+                    self.up.send(now, HEADER, (ack, self.receiver.note()));
                 }
             }
             // One at a time: each releases its own segments.
-            if let Some(ack) = self.up.arrived(now) {
+            if let Some((ack, note)) = self.up.arrived(now) {
+                if let Some(note) = note {
+                    self.sender.on_note(now, &note);
+                }
                 self.sender.on_ack(now, &ack);
             }
         }

@@ -7,7 +7,7 @@ use super::super::log;
 use super::{Queue, Wanted, chain};
 use crate::config::{Datapath as Where, Queueing};
 use crate::datapath::{Datapath, DatapathError, Kind, Place, engine};
-use crate::program::{LoadError, Program};
+use crate::program::Program;
 use crate::qdisc::layout::{FLOWS, Price};
 use crate::qdisc::{self, Qdisc, QdiscError};
 use crate::stations::Mac;
@@ -22,9 +22,6 @@ pub enum QueueError {
     /// Not in this process.
     #[error(transparent)]
     User(#[from] DatapathError),
-    /// Nor can it be told where packets are to go.
-    #[error(transparent)]
-    Diverts(#[from] LoadError),
 }
 
 pub(super) enum Keeper {
@@ -51,15 +48,15 @@ impl Keeper {
         };
         match wanted.datapath {
             Where::Kernel => return Ok(in_kernel()?),
-            Where::Auto if kind == Kind::Chap && qdisc::is_supported() => match in_kernel() {
+            Where::Auto if kind == Kind::Chap && wanted.snoop.is_none() && qdisc::is_supported() => match in_kernel() {
                 Ok(keeper) => return Ok(keeper),
                 Err(error) => log(&format!("{}; so this process keeps the queue", chain(&error))),
             },
             Where::Auto | Where::User => {}
         }
-        let place = Place { ifindex: there.ifindex, layer: there.layer, shares_air: queue.shares_air };
-        let diverts = program.diverts()?;
-        let datapath = Datapath::new(&queue.name, place, kind, &wanted.settings, diverts, now, rate)?;
+        let (shares_air, snoop) = (queue.shares_air, wanted.snoop);
+        let place = Place { ifindex: there.ifindex, layer: there.layer, shares_air, snoop };
+        let datapath = Datapath::new(&queue.name, place, kind, &wanted.settings, program, now, rate)?;
         Ok(Self::User(datapath, wanted.queueing))
     }
 
@@ -70,7 +67,8 @@ impl Keeper {
                 format!("queue discipline {}{instead}", qdisc.kind())
             }
             Self::User(datapath, queueing) => {
-                format!("queue {} in this process, by {}", name(*queueing), datapath.device())
+                let repairs = if datapath.repairs() { "; losses of the hop are repaired" } else { "" };
+                format!("queue {} in this process, by {}{repairs}", name(*queueing), datapath.device())
             }
         }
     }
@@ -163,7 +161,7 @@ fn in_process(datapath: &Datapath, queueing: Queueing) -> QueueStatus {
         queued: queue.packets as u64,
         most_queued: queue.max_packets as u64,
         dropped: queue.dropped,
-        lost: counted.refused + engine.too_long + datapath.overrun(),
+        lost: counted.refused + counted.answers_lost + engine.too_long + datapath.overrun(),
         flows: credit.flows as u64,
         flows_bound: if queueing == Queueing::Chap { u64::from(engine::FLOWS) } else { 0 },
         backlogged: credit.backlogged as u64,
@@ -176,6 +174,7 @@ fn in_process(datapath: &Datapath, queueing: Queueing) -> QueueStatus {
         waits: counted.waits,
         blocked: counted.blocked,
         charged_up: engine.received_charged,
+        snoop: engine.snoop,
         mean_sojourn_ms: Some(queue.mean_sojourn_ms),
         p99_sojourn_ms: Some(queue.p99_sojourn_ms),
         ..QueueStatus::default()

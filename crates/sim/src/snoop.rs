@@ -1,0 +1,175 @@
+//! Snoop at the access point of the simulated home, and what becomes of a packet's figures when it may be sent once more.
+//!
+//! A packet that is lost below the access point counts as lost only when no copy of it is sent from there any more: when
+//! its segment has been acknowledged, or at the end. Until then its loss is kept here. A copy of what had not been lost
+//! makes up for another loss of its flow, so that packets sent are those delivered, those delivered again, those lost and
+//! those under way, with Snoop as without.
+
+use std::collections::BTreeMap;
+
+use lasthop_core::snoop::{self, Ack, Conduct, Data, Params, Verdict};
+use lasthop_core::units::Time;
+use lasthop_home::report::Place;
+use lasthop_tcp::SackBlocks;
+use lasthop_wifi::NodeId;
+
+use crate::packet::{SimPacket, flag};
+
+/// IPv4 and TCP headers without options, bytes.
+const HEADERS: u32 = 40;
+
+/// A packet and where it goes.
+type Held = (NodeId, SimPacket);
+
+/// A loss that is not counted yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Loss {
+    /// When its packet was sent.
+    pub sent: Time,
+    /// Where it was lost.
+    pub place: Place,
+}
+
+/// See the module.
+pub struct SnoopControl {
+    snoop: snoop::Snoop<Held>,
+    /// What the queue of the access point drops is left to the sender; not so where Snoop stands above that queue, as in
+    /// ns-2's network.
+    leaves_drops: bool,
+    /// By flow and offset.
+    losses: BTreeMap<(u32, u64), Loss>,
+    /// Copies of each flow that no loss was kept for.
+    needless: Vec<u64>,
+    /// Local retransmissions of each flow.
+    retransmitted: Vec<u64>,
+    handoffs: u64,
+}
+
+impl SnoopControl {
+    /// Empty, for so many flows.
+    pub fn new(params: Params, flows: usize) -> Self {
+        Self {
+            leaves_drops: params.conduct == Conduct::Standard,
+            snoop: snoop::Snoop::new(params),
+            losses: BTreeMap::new(),
+            needless: vec![0; flows],
+            retransmitted: vec![0; flows],
+            handoffs: 0,
+        }
+    }
+
+    /// A packet of TCP goes to a station.
+    pub fn on_data(&mut self, now: Time, station: NodeId, packet: &SimPacket) {
+        let syn = packet.has(flag::SYN);
+        let data = Data {
+            connection: u64::from(packet.flow),
+            seq: packet.offset as u32,
+            bytes: if syn { 0 } else { u32::from(packet.bytes) - HEADERS },
+            syn,
+            ..Data::default()
+        };
+        self.snoop.on_data(now, &data, (station, *packet));
+    }
+
+    /// An acknowledgment comes from a station; `blocks`: its SACK blocks.
+    pub fn on_ack(&mut self, now: Time, packet: &SimPacket, blocks: &SackBlocks) -> Verdict {
+        let mut sack = [(0, 0); 3];
+        let blocks = blocks.as_slice();
+        for (to, from) in sack.iter_mut().zip(blocks) {
+            *to = (from.0 as u32, from.1 as u32);
+        }
+        self.snoop.on_ack(
+            now,
+            &Ack {
+                connection: u64::from(packet.flow),
+                ack: packet.offset as u32,
+                window: u32::from(packet.window),
+                sack: &sack[..blocks.len()],
+                carries_more: packet.has(flag::ECE),
+                syn: packet.has(flag::SYN),
+                rst: false,
+            },
+        )
+    }
+
+    /// Losses of `flow` below `offset`, which is acknowledged: no copy of them is sent any more.
+    pub fn settle(&mut self, flow: u32, offset: u64) -> impl Iterator<Item = Loss> {
+        let above = self.losses.split_off(&(flow, offset));
+        let mut below = std::mem::replace(&mut self.losses, above);
+        let of_flow = below.split_off(&(flow, 0));
+        self.losses.append(&mut below);
+        of_flow.into_values().filter(move |_| !self.is_made_up_for(flow))
+    }
+
+    /// Whether a needless copy stands for a loss.
+    fn is_made_up_for(&mut self, flow: u32) -> bool {
+        let needless = &mut self.needless[flow as usize];
+        let is = *needless > 0;
+        *needless -= u64::from(is);
+        is
+    }
+
+    /// A packet of TCP was lost below the access point. True: that is not to be counted yet.
+    pub fn on_lost(&mut self, packet: &SimPacket, place: Place) -> bool {
+        let connection = u64::from(packet.flow);
+        if place == Place::ApQueue && self.leaves_drops {
+            self.snoop.on_dropped(connection, packet.offset as u32);
+            return self.is_made_up_for(packet.flow);
+        }
+        if !self.snoop.holds(connection, packet.offset as u32) {
+            return self.is_made_up_for(packet.flow);
+        }
+        // A packet sent again by its sender stands for the one before, whose copies are all lost.
+        let before = self.losses.insert((packet.flow, packet.offset), Loss { sent: packet.sent, place });
+        before.is_none() || self.is_made_up_for(packet.flow)
+    }
+
+    /// What is to be sent once more.
+    pub fn poll(&mut self, now: Time) -> Option<Held> {
+        let (station, packet) = self.snoop.poll(now)?.packet;
+        let is_needless = self.losses.remove(&(packet.flow, packet.offset)).is_none();
+        self.needless[packet.flow as usize] += u64::from(is_needless);
+        self.retransmitted[packet.flow as usize] += 1;
+        Some((station, packet))
+    }
+
+    /// When [`Self::poll`] may have something.
+    pub fn next_deadline(&self) -> Option<Time> {
+        self.snoop.next_deadline()
+    }
+
+    /// The stations have changed their base station so often: the new one's cache is empty.
+    pub fn on_handoffs(&mut self, handoffs: u64) {
+        if handoffs != self.handoffs {
+            self.handoffs = handoffs;
+            for flow in 0..self.retransmitted.len() {
+                self.snoop.forget(flow as u64);
+            }
+        }
+    }
+
+    /// Whether what it sends goes ahead of what waits: where it stands at the queue of the hop.
+    pub const fn is_urgent(&self) -> bool {
+        self.leaves_drops
+    }
+
+    /// The figures proper begin.
+    pub fn begin_figures(&mut self) {
+        self.retransmitted.fill(0);
+    }
+
+    /// Local retransmissions of a flow since the figures proper began.
+    pub fn retransmitted(&self, flow: usize) -> u64 {
+        self.retransmitted[flow]
+    }
+
+    /// Losses that have not been counted, at the end.
+    pub fn left(&self) -> impl Iterator<Item = (u32, Loss)> {
+        self.losses.iter().map(|((flow, _), loss)| (*flow, *loss))
+    }
+
+    /// What it did.
+    pub fn snapshot(&self) -> snoop::Snapshot {
+        self.snoop.snapshot()
+    }
+}
