@@ -23,7 +23,7 @@ FIGURES = {
     "cell": ["rate_mbps", "jain"],
     "hidden": ["rate_mbps", "most_mbps", "least_mbps", "near_mbps", "far_mbps"],
     # Retransmissions of the senders and of the base station, per flow.
-    "snoop": ["goodput_mbps", "timely_index", "loss_rate", "delayed_rate", "jain", "retransmitted", "link_retransmitted"],
+    "snoop": ["goodput_mbps", "timely_index", "loss_rate", "delayed_rate", "jain", "retransmitted", "link_retransmitted", "loss_by_arrivals"],
 }
 
 
