@@ -4,7 +4,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from figures import bianchi, peers, series, simulator, stats, table
+from figures import bianchi, peers, series, simulator, stats, suffices, table
 from figures.stats import Sample
 
 # A stand-in for the binary: writes what it was asked into the file after -o, --trace or --json.
@@ -76,6 +76,23 @@ class Series(unittest.TestCase):
 
     def test_cumulative_counts_reach_the_number_of_values(self):
         self.assertEqual(series.cumulative([3, 1, 2]), [(1, 1), (2, 2), (3, 3)])
+
+
+class Suffices(unittest.TestCase):
+    def test_the_first_that_is_near_the_best_is_enough(self):
+        values = [("sender", 4.0), ("Snoop", 4.7), ("link", 4.8)]
+        self.assertEqual(suffices.first_enough(values, share=0.05), "Snoop")
+        self.assertEqual(suffices.first_enough(values, share=0.2), "sender")
+        self.assertEqual(suffices.first_enough(values), "link")
+        self.assertEqual(suffices.first_enough([("no", 97.4), ("yes", 98.5)], near=1.0), "yes")
+
+    def test_a_hand_off_costs_the_time_in_which_nothing_came(self):
+        self.assertAlmostEqual(suffices.time_lost(4.5, 5.0, 10_000.0), 1000.0)
+        self.assertLess(suffices.time_lost(5.1, 5.0, 10_000.0), 0.0)
+
+    def test_losses_of_several_flows_are_one_share_of_what_they_sent(self):
+        row = {"flows.a.sent": 100, "flows.b.sent": 300, "flows.a.lost.air": 1, "flows.b.lost.air": 7}
+        self.assertEqual(suffices.percent_lost(row, ["a", "b"], "air"), 2.0)
 
 
 class Tables(unittest.TestCase):

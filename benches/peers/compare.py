@@ -125,6 +125,7 @@ def snoop_figures(report):
         "goodput_mbps": sum(goodput) / 1e6, "jain": sum(goodput) ** 2 / (len(flows) * sum(x**2 for x in goodput)),
         "timely_index": total(lambda flow: (flow["timely_index"] or 0) * flow["sent"]) / sent,
         "loss_rate": total(lambda flow: (flow["loss_rate"] or 0) * flow["sent"]) / sent,
+        "loss_by_arrivals": 1 - (delivered + total(lambda flow: flow["duplicates"])) / sent,
         "delayed_rate": total(lambda flow: (flow["delayed_rate"] or 0) * flow["delivered"]) / delivered,
         "retransmitted": total(lambda flow: flow["tcp"]["retransmitted"]) / len(flows),
         "link_retransmitted": total(lambda flow: flow["tcp"].get("local_retransmitted")) / len(flows),
@@ -140,6 +141,7 @@ SNOOP_KEEPS = {
     "goodput_mbps": lambda ours, theirs: abs(ours - theirs) <= 0.05 * theirs,
     "timely_index": lambda ours, theirs: abs(ours - theirs) <= 0.03,
     "loss_rate": lambda ours, theirs: abs(ours - theirs) <= max(0.2 * theirs, 0.001),
+    "loss_by_arrivals": lambda ours, theirs: abs(ours - theirs) <= max(0.2 * theirs, 0.001),
 }
 
 

@@ -32,6 +32,9 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
         let key = if scenario.control.snoop.is_some() { "control.snoop" } else { "wireless_link.snoop" };
         return Err(scenario.refuse(key, "the emulator has no Snoop"));
     }
+    if scenario.control.split.is_some() {
+        return Err(scenario.refuse("control.split", "the emulator's access point ends no connections"));
+    }
     if scenario.control.clamp.is_some() {
         return Err(scenario.refuse("control.clamp", "the kernel's receivers know no price"));
     }

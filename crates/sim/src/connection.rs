@@ -34,6 +34,8 @@ pub struct Connection {
     pub sender: Sender,
     pub receiver: Receiver,
     mss: u16,
+    /// Bytes of a packet of data beside its payload; none where ns-2's Vegas is followed, which adds them to no packet.
+    headers: u32,
     /// Of the windows that the receiver writes.
     scale: u8,
     /// Bits of [`flag`] that its data have: ECT when its ends understand congestion marks, NOTE when its receiver reports.
@@ -50,12 +52,13 @@ impl Connection {
     pub fn new(tcp: &Tcp, cc: Algorithm, ns2: bool, stream: Stream, flags: u32, now: Time) -> Self {
         let mss = tcp.mss.0 as u32;
         let window = tcp.window.map(|segments| u64::from(segments) * u64::from(mss));
+        let reports = if tcp.loss_discrimination.is_some() { Reports::Losses } else { cc.reports() };
         let receiver = Receiver::new(ReceiverParams {
             mss,
             sack: tcp.sack,
             delayed_ack: tcp.delayed_ack,
             window,
-            reports: cc.reports(),
+            reports,
             ..ReceiverParams::default()
         });
         let habits = if ns2 { SenderParams::ns2(cc) } else { SenderParams { cc, ..SenderParams::default() } };
@@ -73,10 +76,11 @@ impl Connection {
             sender,
             receiver,
             mss: mss as u16,
+            headers: if ns2 && cc == Algorithm::Vegas { 0 } else { HEADERS },
             flags: flags
                 | flag::TCP
                 | if tcp.ecn { flag::ECT } else { 0 }
-                | if cc.reports() == Reports::Nothing { 0 } else { flag::NOTE },
+                | if reports == Reports::Nothing { 0 } else { flag::NOTE },
             cwnd: Cwnd::new(now),
             from: Totals::default(),
             start_up: None,
@@ -90,7 +94,7 @@ impl Connection {
 
     /// The packet of a segment.
     pub fn data(&mut self, now: Time, flow: u32, segment: &Segment) -> SimPacket {
-        let options = if segment.syn { SYN_OPTIONS } else { 0 };
+        let (headers, options) = if segment.syn { (HEADERS, SYN_OPTIONS) } else { (self.headers, 0) };
         let mut flags = self.flags;
         flags |= if segment.syn { flag::SYN } else { 0 };
         flags |= if segment.fin { flag::FIN } else { 0 };
@@ -103,7 +107,7 @@ impl Connection {
             offset: segment.offset,
             flow,
             sack,
-            bytes: (HEADERS + options + segment.bytes) as u16,
+            bytes: (headers + options + segment.bytes).max(1) as u16,
             window: u16::MAX,
             flags,
         }
@@ -124,11 +128,11 @@ impl Connection {
     }
 
     /// The segment of a packet that has arrived.
-    pub fn segment(packet: &SimPacket) -> Segment {
+    pub fn segment(&self, packet: &SimPacket) -> Segment {
         let syn = packet.has(flag::SYN);
         Segment {
             offset: packet.offset,
-            bytes: if syn { 0 } else { u32::from(packet.bytes) - HEADERS },
+            bytes: if syn { 0 } else { u32::from(packet.bytes) - self.headers },
             syn,
             fin: packet.has(flag::FIN),
             again: false,
@@ -328,6 +332,7 @@ mod tests {
         let tcp = Tcp {
             cc: CongestionControl::Reno,
             aimd: (1.0, 0.5),
+            loss_discrimination: None,
             sack: true,
             ecn: false,
             delayed_ack: false,
@@ -346,7 +351,8 @@ mod tests {
             let data = connection.data(*now, 0, &segment);
             *now += Span::from_millis(1);
             connection.on_marks(*now, &data, sacks);
-            connection.receiver.on_segment(*now, &Connection::segment(&data));
+            let segment = connection.segment(&data);
+            connection.receiver.on_segment(*now, &segment);
             while let Some(ack) = connection.receiver.poll(*now) {
                 acks.push(connection.ack(*now, 0, &ack, sacks));
             }

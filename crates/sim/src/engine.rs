@@ -7,6 +7,7 @@
 //! that fall on one nanosecond the air's come first, then what was set first.
 
 mod rate;
+mod split;
 
 use lasthop_core::packet::{Direction, Packet as _};
 use lasthop_core::snoop::Verdict;
@@ -18,7 +19,6 @@ use lasthop_wifi::{self as wifi, Medium, NodeId};
 
 use crate::SimError;
 use crate::clamp::ClampControl;
-use crate::connection::Connection;
 use crate::control::WindowControl;
 use crate::options::{Options, Progress};
 use crate::packet::{Sacks, SimPacket, flag};
@@ -26,6 +26,7 @@ use crate::pcap::{Capture, Ends};
 use crate::running::{Play, Route, Running, feed, pairs};
 use crate::snoop::SnoopControl;
 use crate::sources::{SourceId, Sources};
+use crate::split::Halves;
 use crate::trace::Tracer;
 use crate::web::{self, Slot};
 use crate::wires::{WireId, Wires};
@@ -50,6 +51,10 @@ enum Target {
     Sender(u32),
     /// The receiver of a flow.
     Receiver(u32),
+    /// The sender of a flow over a rate-controlled transport.
+    Pacer(u32),
+    /// The receiver of such a flow.
+    Reporter(u32),
     /// The stream that the transport of a flow carries.
     Feed(u32),
     Controller,
@@ -79,6 +84,8 @@ pub struct Engine<'a, 'o> {
     flows: Vec<Running>,
     /// The last flows are these connections of pages.
     slots: &'a [Slot],
+    /// Before those of pages stand the first halves of split connections.
+    halves: Halves,
     pub(crate) control: Option<WindowControl>,
     /// What comes from the air is looked at by something at the access point.
     looks_at_answers: bool,
@@ -97,25 +104,40 @@ impl<'a, 'o> Engine<'a, 'o> {
     ///
     /// # Errors
     /// A key that the simulator does not carry.
-    pub fn new(scenario: &'a Scenario, slots: &'a [Slot], options: &'a mut Options<'o>) -> Result<Self, SimError> {
+    pub fn new(
+        scenario: &'a Scenario,
+        slots: &'a [Slot],
+        halves: Halves,
+        options: &'a mut Options<'o>,
+    ) -> Result<Self, SimError> {
         let (params, stations) = scenario.medium();
         let wires = Wires::new(scenario);
         let mut targets: Vec<Target> = (0..wires.count()).map(|i| far_end(&wires, i)).collect();
         let mut flows = Vec::with_capacity(scenario.flows.len());
         for ((i, flow), pair) in scenario.flows.iter().enumerate().zip(pairs(scenario)) {
             let source = SourceId(targets.len() as u32);
-            let play = Play::new(scenario, flow, i + slots.len() >= scenario.flows.len(), pair)?;
+            let of_page = i + slots.len() >= scenario.flows.len();
+            let is_second = halves.first(i).is_some();
+            let play = match Play::new(scenario, flow, of_page || is_second, pair)? {
+                Play::Tcp(connection) if is_second || halves.second(i).is_some() => Play::Half(connection),
+                play => play,
+            };
             match play {
                 Play::Page(_) => targets.push(Target::Browser(i as u32)),
-                Play::Tcp(_) | Play::Rate(_) => targets.extend([Target::Sender(i as u32), Target::Receiver(i as u32)]),
+                Play::Tcp(_) | Play::Half(_) => targets.extend([Target::Sender(i as u32), Target::Receiver(i as u32)]),
+                Play::Rate(_) => targets.extend([Target::Pacer(i as u32), Target::Reporter(i as u32)]),
                 Play::Schedule(_) => targets.push(Target::Schedule(i as u32)),
             }
-            let feed = feed(scenario, flow);
+            // The stream of a split connection is its first half's.
+            let whole = &scenario.flows[halves.second(i).unwrap_or(i)];
+            let feed = if is_second { None } else { feed(scenario, whole) };
             if feed.is_some() {
                 targets.push(Target::Feed(i as u32));
             }
             let meter = flow_meter(scenario, flow, Time::ZERO);
-            flows.push(Running { source, stop: Time::ZERO + flow.stop, play, feed, meter });
+            // What the access point holds when the flow stops is still delivered.
+            let stop = if is_second { Time::MAX } else { Time::ZERO + flow.stop };
+            flows.push(Running { source, stop, play, feed, meter });
         }
         targets.extend([Target::Snoop, Target::Controller, Target::Change, Target::Mark]);
         let control = scenario.control.window.as_ref().map(|wanted| WindowControl::new(scenario, wanted));
@@ -123,7 +145,7 @@ impl<'a, 'o> Engine<'a, 'o> {
         let mut air = Medium::new(params, stations, scenario.seed);
         air.record_attempts(options.pcap.is_some());
         let scale = |i: usize| match &flows[i].play {
-            Play::Tcp(connection) => connection.seen().scale,
+            Play::Tcp(connection) | Play::Half(connection) => connection.seen().scale,
             Play::Schedule(_) | Play::Page(_) | Play::Rate(_) => 0,
         };
         if options.pcap.is_some() {
@@ -144,6 +166,8 @@ impl<'a, 'o> Engine<'a, 'o> {
         };
         let snoop = scenario.snoop().map(|params| Box::new(SnoopControl::new(params, flows.len())));
         let control_or_snoop = control.is_some() || snoop.is_some();
+        let mut routes = routes(scenario, slots);
+        halves.reroute(&mut routes);
         let mut engine = Self {
             end: Time::ZERO + scenario.duration,
             events: 0,
@@ -154,9 +178,10 @@ impl<'a, 'o> Engine<'a, 'o> {
             air_at: Time::MAX,
             air_moved: true,
             capture,
-            routes: routes(scenario, slots),
+            routes,
             flows,
             slots,
+            halves,
             control,
             clamp: scenario.control.clamp.as_ref().map(|wanted| ClampControl::new(scenario, wanted)),
             looks_at_answers: control_or_snoop,
@@ -188,7 +213,11 @@ impl<'a, 'o> Engine<'a, 'o> {
                         self.sources.set(*source, Time::ZERO + emission.at);
                     }
                 }
-                Play::Tcp(_) | Play::Page(_) | Play::Rate(_) => self.sources.set(*source, Time::ZERO + flow.start),
+                // A second half begins with its first.
+                Play::Half(_) if self.halves.first(i).is_some() => {}
+                Play::Tcp(_) | Play::Half(_) | Play::Page(_) | Play::Rate(_) => {
+                    self.sources.set(*source, Time::ZERO + flow.start);
+                }
             }
         }
         let last = self.targets.len() as u32;
@@ -269,11 +298,10 @@ impl<'a, 'o> Engine<'a, 'o> {
             Target::Sender(flow) => self.on_sender(now, flow as usize),
             Target::Receiver(flow) => {
                 self.sources.clear(source);
-                match self.flows[flow as usize].play {
-                    Play::Rate(_) => self.report(now, flow as usize),
-                    _ => self.answer(now, flow as usize),
-                }
+                self.answer(now, flow as usize);
             }
+            Target::Pacer(flow) => self.on_rate_sender(now, flow as usize),
+            Target::Reporter(flow) => self.report(now, flow as usize),
             Target::Feed(flow) => self.on_feed(now, flow as usize, source),
             Target::Controller => {
                 if let Some(control) = &mut self.control {
@@ -381,12 +409,12 @@ impl<'a, 'o> Engine<'a, 'o> {
     /// The sender's own time has come: to begin, to stop, or by its timer.
     fn on_sender(&mut self, now: Time, flow: usize) {
         let Running { source, stop, play, .. } = &mut self.flows[flow];
-        self.sources.clear(*source);
-        match play {
-            Play::Tcp(connection) if now >= *stop => connection.sender.stop(),
-            Play::Rate(_) => return self.on_rate_sender(now, flow),
-            _ => {}
+        let (Play::Tcp(connection) | Play::Half(connection)) = play else { return };
+        let source = *source;
+        if now >= *stop {
+            connection.sender.stop();
         }
+        self.sources.clear(source);
         self.speak(now, flow);
     }
 
@@ -399,7 +427,7 @@ impl<'a, 'o> Engine<'a, 'o> {
             None => self.sources.clear(source),
         }
         match play {
-            Play::Tcp(connection) => connection.sender.extend(given),
+            Play::Tcp(connection) | Play::Half(connection) => connection.sender.extend(given),
             Play::Rate(rate) => {
                 rate.sender.extend(given);
                 return self.pace(now, flow);
@@ -411,13 +439,14 @@ impl<'a, 'o> Engine<'a, 'o> {
 
     /// Everything the sender of `flow` has to say now.
     fn speak(&mut self, now: Time, flow: usize) {
-        while let Play::Tcp(connection) = &mut self.flows[flow].play
+        while let Play::Tcp(connection) | Play::Half(connection) = &mut self.flows[flow].play
             && let Some(segment) = connection.sender.poll(now)
         {
             let packet = connection.data(now, flow as u32, &segment);
             self.send(now, &packet);
         }
-        let Running { source, stop, play: Play::Tcp(connection), .. } = &mut self.flows[flow] else { return };
+        let Running { source, stop, play, .. } = &mut self.flows[flow];
+        let (Play::Tcp(connection) | Play::Half(connection)) = play else { return };
         let stop = *stop;
         connection.note(now);
         let timer = connection.sender.next_deadline();
@@ -436,14 +465,15 @@ impl<'a, 'o> Engine<'a, 'o> {
 
     /// Everything the receiver of `flow` has to answer now.
     fn answer(&mut self, now: Time, flow: usize) {
-        while let Play::Tcp(connection) = &mut self.flows[flow].play
+        while let Play::Tcp(connection) | Play::Half(connection) = &mut self.flows[flow].play
             && let Some(ack) = connection.receiver.poll(now)
         {
             let packet = connection.ack(now, flow as u32, &ack, &mut self.sacks);
             self.tracer.on_offer(flow, ack.window_bytes);
             self.send(now, &packet);
         }
-        let Running { source, play: Play::Tcp(connection), .. } = &self.flows[flow] else { return };
+        let Running { source, play, .. } = &self.flows[flow];
+        let (Play::Tcp(connection) | Play::Half(connection)) = play else { return };
         let own = SourceId(source.0 + 1);
         match (connection.receiver.next_deadline(), self.sources.pending(own)) {
             (Some(at), pending) if pending != Some(at) => self.sources.set(own, at),
@@ -600,7 +630,7 @@ impl<'a, 'o> Engine<'a, 'o> {
             return;
         }
         let connection = match &self.flows[packet.flow as usize].play {
-            Play::Tcp(connection) => Some(connection.seen()),
+            Play::Tcp(connection) | Play::Half(connection) => Some(connection.seen()),
             Play::Schedule(_) | Play::Page(_) | Play::Rate(_) => None,
         };
         control.on_packet(now, direction, packet, connection, self.sacks.of(packet));
@@ -618,8 +648,6 @@ impl<'a, 'o> Engine<'a, 'o> {
                     self.tracer.on_delivered(now, packet, &mut self.options.trace, &mut self.failed);
                 }
             }
-            Play::Page(_) => {}
-            Play::Rate(_) => self.on_rate_packet(now, packet),
             Play::Tcp(connection) if packet.has(flag::ASK) => {
                 connection.sender.extend(packet.offset);
                 self.speak(now, index);
@@ -633,7 +661,7 @@ impl<'a, 'o> Engine<'a, 'o> {
             }
             Play::Tcp(connection) => {
                 connection.on_marks(now, packet, &self.sacks);
-                let segment = Connection::segment(packet);
+                let segment = connection.segment(packet);
                 let fresh = connection.receiver.on_segment(now, &segment);
                 if fresh == 0 && segment.bytes > 0 {
                     meter.on_duplicate(packet.sent);
@@ -651,6 +679,17 @@ impl<'a, 'o> Engine<'a, 'o> {
                     self.on_page_segment(now, packet, fresh);
                 }
             }
+            Play::Half(_) | Play::Rate(_) | Play::Page(_) => self.arrive_elsewhere(now, packet),
+        }
+    }
+
+    /// The same for what is rarer.
+    #[cold]
+    fn arrive_elsewhere(&mut self, now: Time, packet: &SimPacket) {
+        match self.flows[packet.flow as usize].play {
+            Play::Half(_) => self.on_half(now, packet),
+            Play::Rate(_) => self.on_rate_packet(now, packet),
+            Play::Schedule(_) | Play::Tcp(_) | Play::Page(_) => {}
         }
     }
 
@@ -685,8 +724,8 @@ impl<'a, 'o> Engine<'a, 'o> {
         self.snoop.iter_mut().filter(|_| figures).for_each(|snoop| snoop.begin_figures());
         for flow in &mut self.flows {
             match &mut flow.play {
-                Play::Tcp(connection) if figures => connection.begin_figures(now),
-                Play::Tcp(connection) => connection.begin_start_up(now),
+                Play::Tcp(connection) | Play::Half(connection) if figures => connection.begin_figures(now),
+                Play::Tcp(connection) | Play::Half(connection) => connection.begin_start_up(now),
                 Play::Rate(rate) if figures => rate.begin_figures(now),
                 Play::Rate(rate) => rate.begin_start_up(now),
                 Play::Schedule(_) | Play::Page(_) => {}
@@ -704,8 +743,10 @@ impl Engine<'_, '_> {
     /// A packet goes to a station.
     #[cold]
     fn show_snoop(&mut self, now: Time, station: NodeId, packet: &SimPacket) {
+        let Play::Tcp(connection) = &self.flows[packet.flow as usize].play else { return };
         if packet.has(flag::TCP) && !packet.has(flag::BACK) {
-            self.snoop.iter_mut().for_each(|snoop| snoop.on_data(now, station, packet));
+            let payload = connection.segment(packet).bytes;
+            self.snoop.iter_mut().for_each(|snoop| snoop.on_data(now, station, packet, payload));
             self.repair(now);
         }
     }
@@ -715,12 +756,15 @@ impl Engine<'_, '_> {
     fn passes_snoop(&mut self, now: Time, packet: &mut SimPacket) -> bool {
         let is_ack = packet.has(flag::TCP) && packet.has(flag::BACK) && !packet.has(flag::ASK);
         let Some(snoop) = self.snoop.as_mut().filter(|_| is_ack) else { return true };
-        let verdict = snoop.on_ack(now, packet, &self.sacks.at(packet.sack));
+        let verdict = snoop.on_ack(now, packet, &self.sacks.of(packet));
         let meter = &mut self.flows[self.routes[packet.flow as usize].counted_by as usize].meter;
         snoop.settle(packet.flow, packet.offset).for_each(|loss| meter.on_lost(loss.sent, loss.place));
-        if verdict != Verdict::Forward {
-            let _ = self.sacks.take(packet.sack);
-            packet.sack = Sacks::NONE;
+        match verdict {
+            Verdict::Forward => {}
+            Verdict::Strip => packet.sack = self.sacks.without_blocks(packet.sack),
+            Verdict::Suppress => {
+                let _ = self.sacks.take(packet.sack);
+            }
         }
         self.repair(now);
         verdict != Verdict::Suppress
@@ -837,16 +881,17 @@ impl Engine<'_, '_> {
     pub fn flow_reports(&mut self, end: Time) -> Vec<FlowReport> {
         let scenario = self.scenario;
         self.settle_losses();
-        let own = self.flows.len() - self.slots.len();
+        let own = self.flows.len() - self.slots.len() - self.halves.count();
+        let firsts: Vec<_> = (0..own).map(|flow| self.first_half(flow, end)).collect();
         let snoop = self.snoop.as_ref();
-        let pairs = scenario.flows.iter().zip(&mut self.flows[..own]);
+        let pairs = scenario.flows.iter().zip(&mut self.flows[..own]).zip(firsts);
         pairs
             .enumerate()
-            .map(|(i, (flow, running))| {
+            .map(|(i, ((flow, running), first))| {
                 let (from, to) = (scenario.host_name(flow.from), scenario.host_name(flow.to));
                 let mut report = running.meter.finish(&flow.name, from, to, flow.kind.name());
                 match &mut running.play {
-                    Play::Tcp(connection) => {
+                    Play::Tcp(connection) | Play::Half(connection) => {
                         let (start_up, mut figures) = connection.reports(end);
                         figures.local_retransmitted = snoop.map(|snoop| snoop.retransmitted(i));
                         (report.start_up.tcp, report.figures.tcp) = (start_up, Some(figures));
@@ -859,6 +904,9 @@ impl Engine<'_, '_> {
                         report.figures.page = Some(PageReport { load_ms: loader.load_ms().into_iter().collect() });
                     }
                     Play::Schedule(_) => {}
+                }
+                if let Some((start_up, figures)) = first {
+                    (report.start_up.first_half, report.figures.first_half) = (start_up, Some(figures));
                 }
                 report
             })

@@ -14,6 +14,7 @@ mod report;
 mod running;
 mod snoop;
 mod sources;
+mod split;
 mod trace;
 mod web;
 mod wires;
@@ -31,8 +32,10 @@ pub use refuse::check;
 pub fn run(scenario: &Scenario, options: &mut Options<'_>) -> Result<Report, SimError> {
     let revision = options.revision.to_owned();
     refuse::check(scenario)?;
-    let (home, slots) = web::expand(scenario);
-    let mut engine = engine::Engine::new(&home, &slots, options)?;
+    let (home, halves) = split::expand(scenario);
+    let (home, slots) = web::expand(&home);
+    let halves = split::Halves::new(scenario, scenario.flows.len(), halves);
+    let mut engine = engine::Engine::new(&home, &slots, halves, options)?;
     engine.run()?;
     Ok(report::assemble(scenario, engine, &revision))
 }

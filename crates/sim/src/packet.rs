@@ -131,6 +131,16 @@ impl Sacks {
         self.kept.get(at as usize)?.1
     }
 
+    /// Where what is kept at `at` is without its blocks: the note stays, if there is one.
+    pub fn without_blocks(&mut self, at: u32) -> u32 {
+        if self.note(at).is_none() {
+            let _ = self.take(at);
+            return Self::NONE;
+        }
+        self.kept[at as usize].0 = SackBlocks::default();
+        at
+    }
+
     /// What is kept at `at`, which is free again: its packet has arrived or is lost.
     pub fn take(&mut self, at: u32) -> SackBlocks {
         if at == Self::NONE {

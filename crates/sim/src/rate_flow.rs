@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use lasthop_core::units::{Span, Time};
 use lasthop_home::report::RateReport;
 use lasthop_home::scenario::Tcp;
-use lasthop_tcp::{Datagram, RateLaw, RateParams, RateReceiver, RateReceiverParams, RateSender, Report};
+use lasthop_tcp::{Aimd, Datagram, RateLaw, RateParams, RateReceiver, RateReceiverParams, RateSender, Report};
 
 use crate::connection::Stream;
 use crate::packet::{Sacks, SimPacket, flag};
@@ -41,13 +41,14 @@ impl RateFlow {
     pub fn new(tcp: &Tcp, law: RateLaw, stream: Stream, flags: u32, now: Time) -> Self {
         let sender = RateSender::new(RateParams {
             law,
+            aimd: Aimd { increase: tcp.aimd.0, decrease: tcp.aimd.1 },
             mss: tcp.mss.0 as u32,
             bytes: if let Stream::Bytes(bytes) = stream { Some(bytes) } else { None },
             fed: stream == Stream::Fed,
         });
         Self {
             sender,
-            receiver: RateReceiver::new(RateReceiverParams::default()),
+            receiver: RateReceiver::new(RateReceiverParams { discriminate: tcp.loss_discrimination.is_some() }),
             flags: flags | if tcp.ecn { flag::ECT } else { 0 },
             round_trips: VecDeque::new(),
             reports: VecDeque::new(),

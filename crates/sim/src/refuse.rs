@@ -4,7 +4,7 @@ use lasthop_home::retune::Retune;
 use lasthop_home::scenario::{
     CARRIER_SENSE_DEFAULT, Capacity, CongestionControl, HostId, Kind, LastHop, Scenario, ScenarioError, Storage,
 };
-use lasthop_tcp::{Algorithm, RateLaw};
+use lasthop_tcp::{Algorithm, RateLaw, Reports};
 
 /// Keys of the wires that may change while a home runs; `*` stands for a name.
 const WIRE_ROOTS: [&str; 2] = ["line.", "server."];
@@ -23,6 +23,7 @@ pub fn algorithm(cc: CongestionControl) -> Option<Algorithm> {
         CongestionControl::Aimd => Algorithm::Aimd,
         CongestionControl::TcpReal => Algorithm::Real,
         CongestionControl::Bbr => Algorithm::Bbr,
+        CongestionControl::TcpProbing => Algorithm::Probing,
         _ => return None,
     })
 }
@@ -71,7 +72,15 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
             let known: Vec<_> = known.map(|(word, _)| *word).collect();
             return refuse("cc", &format!("the simulator has {}", known.join(", ")));
         }
+        if let Some(tcp) = flow.transport().filter(|tcp| tcp.loss_discrimination.is_some())
+            && algorithm(tcp.cc).is_some_and(|law| law.reports() != Reports::Nothing)
+        {
+            return refuse("loss_discrimination", "the receiver of this sender tells it something else already");
+        }
         match &flow.kind {
+            Kind::Web(_) if scenario.control.split.is_some() => {
+                return Err(scenario.refuse("control.split", "connections of pages are not split"));
+            }
             Kind::Quic(_) => return refuse("kind", "the simulator has no QUIC"),
             Kind::Web(web) if web.tcp.cc.is_rate_based() => return refuse("cc", "a page is loaded over TCP"),
             Kind::Web(_) if !matches!((flow.from, flow.to), (HostId::Server(_), HostId::Station(_))) => {

@@ -50,9 +50,12 @@ impl Route {
     }
 }
 
+/// Connections come first: what asks for one, of either kind, asks most often.
 pub enum Play {
-    Schedule(Box<Schedule>),
     Tcp(Box<Connection>),
+    /// A half of a split connection ([`crate::split`]).
+    Half(Box<Connection>),
+    Schedule(Box<Schedule>),
     Rate(Box<RateFlow>),
     /// A page; its connections are flows of their own ([`crate::web::expand`]).
     Page(Box<Loader>),
@@ -65,11 +68,11 @@ pub struct Schedule {
 }
 
 impl Play {
-    /// What a flow plays. `of_page`: as a connection of a page; `hosts`: see [`flag::HOSTS`].
+    /// What a flow plays. `fed`: what it sends is given piece by piece by something else; `hosts`: see [`flag::HOSTS`].
     ///
     /// # Errors
     /// A sender that the simulator does not have.
-    pub fn new(scenario: &Scenario, flow: &Flow, of_page: bool, hosts: u16) -> Result<Self, SimError> {
+    pub fn new(scenario: &Scenario, flow: &Flow, fed: bool, hosts: u16) -> Result<Self, SimError> {
         if let Kind::Web(web) = &flow.kind {
             return Ok(Self::Page(Box::new(Loader::new(web))));
         }
@@ -77,7 +80,7 @@ impl Play {
         let flags = flags | u32::from(hosts) << flag::HOSTS;
         if let Some(tcp) = flow.transport() {
             let stream = match &flow.kind {
-                Kind::Ftp(_) if of_page => Stream::Fed,
+                _ if fed => Stream::Fed,
                 Kind::Ftp(ftp) => ftp.bytes.map_or(Stream::Endless, |bytes| Stream::Bytes(bytes.0)),
                 _ => Stream::Fed,
             };

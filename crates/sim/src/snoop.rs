@@ -15,9 +15,6 @@ use lasthop_wifi::NodeId;
 
 use crate::packet::{SimPacket, flag};
 
-/// IPv4 and TCP headers without options, bytes.
-const HEADERS: u32 = 40;
-
 /// A packet and where it goes.
 type Held = (NodeId, SimPacket);
 
@@ -58,14 +55,13 @@ impl SnoopControl {
         }
     }
 
-    /// A packet of TCP goes to a station.
-    pub fn on_data(&mut self, now: Time, station: NodeId, packet: &SimPacket) {
-        let syn = packet.has(flag::SYN);
+    /// A packet of TCP with so many bytes of payload goes to a station.
+    pub fn on_data(&mut self, now: Time, station: NodeId, packet: &SimPacket, payload: u32) {
         let data = Data {
             connection: u64::from(packet.flow),
             seq: packet.offset as u32,
-            bytes: if syn { 0 } else { u32::from(packet.bytes) - HEADERS },
-            syn,
+            bytes: payload,
+            syn: packet.has(flag::SYN),
             ..Data::default()
         };
         self.snoop.on_data(now, &data, (station, *packet));

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{flow, home, run};
+use common::{flow, home, load, run};
 use lasthop_home::capacity;
 use lasthop_home::report::{QueueReport, Report};
 use lasthop_sim::{Options, TraceLine};
@@ -99,6 +99,7 @@ fn every_sender_runs_with_blocks_and_without() {
         "aimd",
         "tcp-real",
         "bbr",
+        "tcp-probing",
     ];
     for cc in laws {
         for sack in [false, true] {
@@ -110,6 +111,19 @@ fn every_sender_runs_with_blocks_and_without() {
             assert!(tcp.retransmitted > 0 && tcp.fast_retransmits + tcp.timeouts > 0, "{cc} {sack}: {tcp:?}");
         }
     }
+}
+
+/// A link of 5 Mbit/s that loses one packet in fifty, whoever sends: a window that is not cut for that carries more.
+#[test]
+fn losses_that_the_receiver_calls_the_links_cut_no_window() {
+    let carried = |more: &str| {
+        let one = ["server.A.count=1", "station.B.count=1", "flow.media.count=1", "flow.media.sack=true"];
+        let more = format!("flow.media.{more}");
+        let set = [&one[..], &["wireless_link.timing=standard", "wireless_link.error_rate=0.02", &more]].concat();
+        mbps(&run(&load("papers/snoop.toml", &set)), "media")
+    };
+    let (told, blind) = (carried("loss_discrimination=biaz-vaidya"), carried("cc=newreno"));
+    assert!(told > 1.2 * blind, "{told} and {blind} Mbit/s");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What rate-controlled flows leave to TCP at a wired bottleneck, and what TCP leaves to them: between half and twice.
+//! What flows of gentle laws leave to Reno at a wired bottleneck, and what it leaves to them: between half and twice.
 //!
 //! All flows have one round trip, so a queue that drops what comes last needs something that mixes them: without it the
 //! drops fall where the phase of TCP's self-clocked packets lets them fall (Floyd and Jacobson 1992; `phase` below).
@@ -8,7 +8,7 @@ mod common;
 use common::{home, run};
 use lasthop_home::report::Report;
 
-const LAWS: [&str; 2] = ["tfrc", "ssvp"];
+const LAWS: [&str; 3] = ["tfrc", "ssvp", "aimd"];
 
 /// Goodput of all flows whose names begin with `name`.
 fn total(report: &Report, name: &str) -> f64 {
@@ -67,7 +67,7 @@ fn two_alone_at_a_queue_that_drops_the_last_share_by_their_phase() {
         let set = ["line.rate_down=5Mbit/s", "line.buffer_down=25", "wifi.queue.limit=1000", &delay];
         share(cc, 1, &[], &set).0
     };
-    for cc in LAWS {
+    for cc in ["tfrc", "ssvp"] {
         let shares = [0, 300, 600, 900, 1200].map(|phase| of(cc, 10_000 + phase));
         println!("{cc} by phase: {shares:.2?}");
         let (least, most) = shares.iter().fold((f64::MAX, 0.0_f64), |(a, b), s| (a.min(*s), b.max(*s)));
@@ -76,14 +76,15 @@ fn two_alone_at_a_queue_that_drops_the_last_share_by_their_phase() {
     }
 }
 
-/// Each alone on one path that loses at random, so that all meet the same losses.
+/// Each alone on a link that loses at random, so that all meet the same losses.
 #[test]
 fn at_equal_losses_they_get_what_reno_gets() {
     for rate in [0.001, 0.005, 0.02, 0.05] {
         let alone = |cc: &str| {
-            let set = ["duration=300s", "measure_from=20s", "wifi.loss.kind=fixed", "wifi.attempts=1"];
-            let loss = format!("wifi.loss.rate={rate}");
-            let set: Vec<&str> = set.into_iter().chain([loss.as_str()]).collect();
+            let set = ["duration=300s", "measure_from=20s", "wifi=none"];
+            let loss = format!("wireless_link.error_rate={rate}");
+            let rates = ["wireless_link.rate=100Mbit/s", "wireless_link.station_rate=100Mbit/s"];
+            let set: Vec<&str> = set.into_iter().chain(rates).chain([loss.as_str()]).collect();
             total(&run(&home(&[&format!("f W A ftp cc = \"{cc}\"")], &set)), "f")
         };
         let reno = alone("reno");

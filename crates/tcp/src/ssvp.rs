@@ -1,35 +1,32 @@
 //! SSVP: a video stream whose gap between packets follows additive increase, multiplicative decrease.
 //!
 //! ```text
-//! per report without a new loss event:  X = X + 0.2 s / R x (time since the last report) / R      [bytes/s]
-//! at a loss event:                      X = 0.875 X,  once per round trip
+//! per report without a new loss event:  X = X + a s / R x (time since the last report) / R         [bytes/s]
+//! at a loss event:                      X = min(b X, what arrived lately),  once per round trip
 //! before the first one:                 X = 2 X per R, not above twice what was received
 //! silence, max(4 R, 2 s / X):           X = X / 2
 //! ```
 //!
 //! s: mean size of the segments, bytes. R: smoothed round trip, s. The gap between packets is s / X, the protocol's own
-//! variable: packets are evenly spaced. (0.2, 0.875) is the pair whose saw has the mean of TCP's, a = 3 (1 - b) / (1 + b). The
-//! better known (0.31, 0.875), a = 4 (1 - b^2) / 3, is for windows, which lose time to timeouts as TCP does; a rate has none,
-//! and takes with it up to 2.2 times what Reno gets (0.98 to 1.40 with this one: `tests/friendly.rs` of `sim`).
+//! variable: packets are evenly spaced. (a, b) = (0.31, 0.875) is the TCP-friendly pair of AIMD, a = 4 (1 - b^2) / 3.
 //!
 //! Source: Papadimitriou and Tsaoussidis, "SSVP: A congestion control scheme for real-time video streaming", Computer
-//! Networks 51 (2007); the pairs: Yang and Lam, "General AIMD congestion control" (2000). Ours: which pair, start, silence,
-//! and that X does not grow while the application sends less than it may.
+//! Networks 51 (2007); the pair: Yang and Lam, "General AIMD congestion control" (2000). Ours, where the project's sheet is
+//! silent: start, silence, that X does not grow while the application sends less than it may, and that a loss leaves no more
+//! than what arrived: a rate has no timeouts, and without this takes more and more of a path on which TCP lives on them.
 
 use lasthop_core::units::Time;
 
+use crate::cc::Aimd;
 use crate::rate::{RateControl, Told};
 use crate::tfrc::{FIRST_SILENCE, LONGEST_GAP, initial_rate, silence};
-
-/// Packets per round trip that the rate grows by per round trip.
-const INCREASE: f64 = 0.2;
-/// What a loss leaves.
-const DECREASE: f64 = 0.875;
 
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Ssvp {
     mss: f64,
+    /// a and b: packets per round trip that the rate grows by per round trip, and what a loss leaves.
+    aimd: Aimd,
     /// X.
     rate: f64,
     rtt: Option<f64>,
@@ -42,9 +39,19 @@ pub(crate) struct Ssvp {
 }
 
 impl Ssvp {
-    pub fn new(mss: u32) -> Self {
+    pub fn new(mss: u32, aimd: Aimd) -> Self {
         let mss = f64::from(mss);
-        Self { mss, rate: mss, rtt: None, reported: None, loss_events: 0, slow_start: true, cut: None, deadline: None }
+        Self {
+            mss,
+            aimd,
+            rate: mss,
+            rtt: None,
+            reported: None,
+            loss_events: 0,
+            slow_start: true,
+            cut: None,
+            deadline: None,
+        }
     }
 
     fn grow(&mut self, told: &Told<'_>, elapsed: f64) {
@@ -56,7 +63,7 @@ impl Ssvp {
             let doubled = self.rate * (1.0 + round_trips.min(1.0));
             self.rate = doubled.min((2.0 * told.report.receive_rate).max(self.rate));
         } else {
-            self.rate += INCREASE * told.size / told.rtt * round_trips;
+            self.rate += self.aimd.increase * told.size / told.rtt * round_trips;
         }
     }
 }
@@ -71,7 +78,7 @@ impl RateControl for Ssvp {
             // What was sent before the last cut tells nothing of the rate since.
             Some(_) if new_loss && self.cut.is_some_and(|cut| told.report.echo <= cut) => {}
             Some(_) if new_loss => {
-                self.rate = (DECREASE * self.rate).max(told.size / LONGEST_GAP);
+                self.rate = (self.aimd.decrease * self.rate).min(told.report.receive_rate).max(told.size / LONGEST_GAP);
                 (self.cut, self.slow_start) = (Some(now), false);
             }
             Some(before) => self.grow(told, now.since(before).as_secs_f64()),

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use lasthop_core::units::{Span, Time};
 use lasthop_tcp::{
-    Datagram, RateLaw, RateParams, RateReceiver, RateReceiverParams, RateSender, Report, tfrc_throughput,
+    Aimd, Datagram, RateLaw, RateParams, RateReceiver, RateReceiverParams, RateSender, Report, tfrc_throughput,
 };
 
 const MSS: u32 = 1000;
@@ -51,7 +51,7 @@ impl<F: FnMut(u64) -> Fate> Path<F> {
     }
 
     fn greedy(law: RateLaw, fate: F) -> Self {
-        Self::new(RateParams { law, mss: MSS, bytes: None, fed: false }, fate)
+        Self::new(RateParams { law, aimd: Aimd::default(), mss: MSS, bytes: None, fed: false }, fate)
     }
 
     fn run(&mut self, end: Time) {
@@ -206,7 +206,7 @@ fn datagrams_are_evenly_spaced() {
 #[test]
 fn a_stream_slower_than_the_rate_is_sent_as_it_arises() {
     for law in [RateLaw::Tfrc, RateLaw::Ssvp] {
-        let params = RateParams { law, mss: MSS, bytes: None, fed: true };
+        let params = RateParams { law, aimd: Aimd::default(), mss: MSS, bytes: None, fed: true };
         let mut path = Path::new(params, |_| Fate::Arrives);
         for frame in 0..1000_u64 {
             path.sender.extend((frame + 1) * 800);
@@ -222,21 +222,48 @@ fn a_stream_slower_than_the_rate_is_sent_as_it_arises() {
 #[test]
 fn so_many_bytes_and_no_more() {
     for law in [RateLaw::Tfrc, RateLaw::Ssvp] {
-        let mut path = Path::new(RateParams { law, mss: MSS, bytes: Some(10_500), fed: false }, |_| Fate::Arrives);
+        let mut path =
+            Path::new(RateParams { law, aimd: Aimd::default(), mss: MSS, bytes: Some(10_500), fed: false }, |_| {
+                Fate::Arrives
+            });
         path.run(secs(100.0));
         assert_eq!((path.sent.len(), path.sender.is_done()), (11, true));
         assert_eq!(path.sender.next_deadline(), None, "nothing is left to do");
     }
 }
 
-/// 0.2 packets per round trip and round trip up, 0.875 down: between cuts N round trips, X (1 - 0.875) = 0.2 N.
+/// 0.31 packets per round trip and round trip up, 0.875 down: between cuts N round trips, X (1 - 0.875) = 0.31 N.
 #[test]
 fn ssvp_goes_up_and_down_as_its_law_says() {
     let mut path =
         Path::greedy(RateLaw::Ssvp, |sequence| if sequence % 400 == 399 { Fate::Lost } else { Fate::Arrives });
     path.run(secs(200.0));
-    // The mean of a saw from 0.875 W to W is 0.9375 W, over 0.125 W / 0.2 round trips: 400 packets make W = 26.
+    // The mean of a saw from 0.875 W to W is 0.9375 W, over 0.125 W / 0.31 round trips: 400 packets make W = 32.5.
     let mean = path.rate(100.0, 200.0) * RTT / f64::from(MSS);
-    let right = 0.9375 * (400.0 * 0.2 / (0.125 * 0.9375_f64)).sqrt();
+    let right = 0.9375 * (400.0 * 0.31 / (0.125 * 0.9375_f64)).sqrt();
     assert!((mean / right - 1.0).abs() < 0.05, "{mean} packets per round trip, not {right}");
+}
+
+/// Datagrams every 10 ms but for those that are lost, which leave their places (`places`) or do not.
+fn loss_events(discriminate: bool, lost: &[u64], places: bool) -> u64 {
+    let mut receiver = RateReceiver::new(RateReceiverParams { discriminate });
+    let mut at = Time::ZERO;
+    for sequence in 0..200 {
+        let is_lost = lost.contains(&sequence);
+        if places || !is_lost {
+            at += Span::from_millis(10);
+        }
+        if !is_lost {
+            let datagram = Datagram { sequence, bytes: MSS, sent: at, rtt: DELAY };
+            receiver.on_datagram(at, &datagram, false);
+        }
+    }
+    receiver.loss_events()
+}
+
+#[test]
+fn losses_that_leave_their_places_are_the_links_own() {
+    let lost = [50, 51, 100, 150];
+    assert_eq!([loss_events(false, &lost, true), loss_events(false, &lost, false)], [3, 3]);
+    assert_eq!([loss_events(true, &lost, true), loss_events(true, &lost, false)], [0, 3]);
 }

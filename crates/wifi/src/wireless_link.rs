@@ -103,6 +103,8 @@ enum Load<P> {
 #[derive(Clone, Debug)]
 struct Service<P> {
     over: Time,
+    /// What the link was held for.
+    took: Span,
     load: Load<P>,
     lost: bool,
 }
@@ -286,11 +288,13 @@ impl<P: Packet + Copy> WirelessLink<P> {
     fn serve_next(&mut self, at: Time, way: usize) {
         let Way { queue, urgent, block, .. } = &mut self.ways[way];
         if let Repair::Fec { data, parity } = self.link.repair {
-            let is_full = block.sent >= data || (block.sent > 0 && urgent.is_empty() && queue.is_empty());
-            if is_full && block.parity.0 < parity {
+            let ends = block.sent >= data || (block.sent > 0 && urgent.is_empty() && queue.is_empty());
+            // What has come since the first parity packet belongs to the next block.
+            let is_over = ends || block.parity.0 > 0;
+            if is_over && block.parity.0 < parity {
                 return self.serve_parity(at, way);
             }
-            if is_full {
+            if is_over {
                 self.close_block(at, way);
             }
         }
@@ -325,7 +329,7 @@ impl<P: Packet + Copy> WirelessLink<P> {
         stats.attempts += u64::from(attempts);
         stats.retries += u64::from(attempts - 1);
         stats.airtime += time;
-        self.ways[way].service = Some(Service { over: now + time, load: Load::Packet(crossing), lost });
+        self.ways[way].service = Some(Service { over: now + time, took: time, load: Load::Packet(crossing), lost });
     }
 
     fn serve_parity(&mut self, now: Time, way: usize) {
@@ -338,17 +342,16 @@ impl<P: Packet + Copy> WirelessLink<P> {
         stats.attempts += 1;
         stats.retries += 1;
         stats.airtime += time;
-        self.ways[way].service = Some(Service { over: now + time, load: Load::Parity, lost });
+        self.ways[way].service = Some(Service { over: now + time, took: time, load: Load::Parity, lost });
     }
 
     /// A transmission is over.
     fn on_sent(&mut self, at: Time, way: usize) {
-        let Some(Service { load, lost, .. }) = self.ways[way].service.take() else { return };
+        let Some(Service { load, lost, took, .. }) = self.ways[way].service.take() else { return };
         let in_blocks = matches!(self.link.repair, Repair::Fec { .. });
         match load {
             Load::Packet(crossing) => {
-                let cost = self.link.rate.time_for(u64::from(crossing.bytes()));
-                self.ways[way].queue.charge(cost);
+                self.ways[way].queue.charge(took);
                 if in_blocks {
                     self.on_sent_in_block(at, way, crossing, lost);
                 } else if lost {
@@ -641,6 +644,25 @@ mod tests {
         assert!(arrived.windows(2).all(|pair| pair[0].2 < pair[1].2), "in order");
         assert_eq!(arrived.len() + lost.len(), sent as usize);
         assert_eq!(link.snapshot(Time::ZERO).nodes[0].attempts, u64::from(sent) * 6 / 4);
+    }
+
+    #[test]
+    fn parity_of_a_block_that_ended_early_makes_up_for_nothing_behind_it() {
+        // Two packets in bursts of two, the second while the parity of the first is sent: blocks of one, each with its own.
+        let repair = Repair::Fec { data: 10, parity: 1 };
+        let mut link = link(WirelessLinkParams { error_rate: 0.2, repair, ..PAPER }, 9);
+        let (pairs, mut lost) = (20_000u64, 0);
+        for pair in 0..pairs {
+            let start = Time::from_nanos(pair * 50_000_000);
+            link.on_packet(start, AP, STATION, Sized(1000));
+            events(&mut link, start + Span::from_micros(1700));
+            link.on_packet(start + Span::from_micros(1700), AP, STATION, Sized(1000));
+            lost += events(&mut link, start + Span::from_millis(49)).1.len();
+        }
+        // Both the packet and its parity: p^2.
+        let residual = lost as f64 / (2 * pairs) as f64;
+        assert!((residual - 0.04).abs() < 5.0 * (0.04 * 0.96 / (2 * pairs) as f64).sqrt(), "{residual}");
+        assert_eq!(link.snapshot(Time::ZERO).nodes[0].attempts, 4 * pairs);
     }
 
     #[test]

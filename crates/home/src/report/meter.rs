@@ -212,6 +212,7 @@ impl Population {
             delayed_rate: self.timely.delayed_rate(),
             loss_rate: self.timely.loss_rate(),
             tcp: None,
+            first_half: None,
             rate_control: None,
             page: None,
         }

@@ -143,6 +143,9 @@ pub struct Figures {
     /// Of TCP flows, where the host can see the sender.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tcp: Option<TcpReport>,
+    /// Of split connections: the sender of the half that ends at the access point; `tcp` is the other's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_half: Option<TcpReport>,
     /// Of flows over a rate-controlled transport (TFRC, SSVP).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_control: Option<RateReport>,

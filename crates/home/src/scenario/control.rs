@@ -17,6 +17,8 @@ pub struct Control {
     pub clamp: Option<ClampControl>,
     /// Local retransmission, where the file has a table for it ([`super::Scenario::snoop`]).
     pub snoop: Option<SnoopControl>,
+    /// TCP ends at the access point and begins anew there (I-TCP).
+    pub split: Option<SplitControl>,
     /// MAC settings that override `[wifi]` while the controller runs.
     pub mac: Option<MacControl>,
 }
@@ -105,6 +107,13 @@ pub enum WindowRtt {
     Constant(Span),
 }
 
+/// `[control.split]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SplitControl {
+    /// Most that the access point holds of one connection, beyond what is on its way when that is reached.
+    pub buffer: Bytes,
+}
+
 /// `[control.mac]`: absent keys leave what `[wifi]` says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MacControl {
@@ -120,7 +129,7 @@ pub struct MacControl {
 const CAPACITY: Capacity = Capacity::Share(0.98);
 
 pub(crate) fn read_control(root: &Reader<'_>) -> Result<Control, ScenarioError> {
-    let Some(control) = root.table("control", &["window", "clamp", "snoop", "mac"])? else {
+    let Some(control) = root.table("control", &["window", "clamp", "snoop", "split", "mac"])? else {
         return Ok(Control::default());
     };
     let mac = match control.table("mac", &["attempts", "realtime_attempts", "limit"])? {
@@ -140,7 +149,20 @@ pub(crate) fn read_control(root: &Reader<'_>) -> Result<Control, ScenarioError> 
         }
         Some(clamp) => Some(ClampControl { capacity: read_capacity(&clamp)? }),
     };
-    Ok(Control { window, clamp, snoop, mac })
+    let split = read_split(&control, snoop.is_some())?;
+    Ok(Control { window, clamp, snoop, split, mac })
+}
+
+fn read_split(control: &Reader<'_>, snoop: bool) -> Result<Option<SplitControl>, ScenarioError> {
+    let Some(split) = control.table("split", &["buffer"])? else { return Ok(None) };
+    if snoop {
+        return Err(control.wrong("split", "stands beside [control.snoop]: a connection is either split or left whole"));
+    }
+    let buffer = split.positive("buffer")?.unwrap_or(Bytes(64 << 10));
+    if buffer < Bytes(4 << 10) {
+        return Err(split.wrong("buffer", "is less than \"4KiB\", which is hardly two segments"));
+    }
+    Ok(Some(SplitControl { buffer }))
 }
 
 const SNOOP_KEYS: [&str; 6] = ["connections", "connection_bytes", "bytes", "retries", "least_timer", "duplicates"];

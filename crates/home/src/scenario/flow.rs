@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use lasthop_core::units::{BitRate, Bytes, Span};
+use lasthop_wifi::random::Stream;
 
 use super::read::Reader;
 use super::tree::{Origin, SourceMap, Table};
@@ -27,13 +28,22 @@ pub struct Flow {
     pub kind: Kind,
     /// What carries a stream that has a schedule; `None`: UDP, packet by packet.
     pub carrier: Option<Tcp>,
-    /// Since the start of the run.
+    /// Since the start of the run: drawn within [`Flow::starts`].
     pub start: Span,
+    /// When it starts at the earliest, and how much later it may.
+    pub starts: (Span, Span),
     /// Since the start of the run; at most the duration.
     pub stop: Span,
 }
 
 impl Flow {
+    /// Draws the start anew: the same for the same seed, whatever else the file holds.
+    pub(crate) fn draw_start(&mut self, seed: u64) {
+        let (earliest, within) = self.starts;
+        let mut random = Stream::numbered(seed, &format!("start.{}", self.table), self.copy.0 as u16);
+        self.start = earliest + Span::from_nanos(random.below(within.as_nanos()));
+    }
+
     /// The transport with congestion control that its data go over: its kind's own, or the carrier of a stream.
     #[must_use]
     pub fn transport(&self) -> Option<&Tcp> {
@@ -139,6 +149,15 @@ pub struct Tcp {
     pub mss: Bytes,
     /// What `aimd` adds per round trip, segments, and the share of its window that it keeps at a loss.
     pub aimd: (f64, f64),
+    /// The receiver tells losses of the link from others; `None`: every loss is congestion.
+    pub loss_discrimination: Option<LossDiscrimination>,
+}
+
+/// How a receiver tells losses of the link from those of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossDiscrimination {
+    /// By the gap between the arrivals around them (Biaz and Vaidya).
+    BiazVaidya,
 }
 
 /// Kind `ftp`.
@@ -204,6 +223,8 @@ pub enum CongestionControl {
     WestwoodPlus,
     /// TCP-Real (2002).
     TcpReal,
+    /// TCP probing (Tsaoussidis and Badr, 2000).
+    TcpProbing,
     /// GAIMD (0.31, 0.875).
     Aimd,
     /// RFC 5348.
@@ -218,7 +239,7 @@ pub enum CongestionControl {
 
 impl CongestionControl {
     /// Words of the file.
-    pub const WORDS: [(&'static str, Self); 13] = [
+    pub const WORDS: [(&'static str, Self); 14] = [
         ("tahoe", Self::Tahoe),
         ("reno", Self::Reno),
         ("newreno", Self::NewReno),
@@ -227,6 +248,7 @@ impl CongestionControl {
         ("westwood-abse", Self::WestwoodAbse),
         ("westwood+", Self::WestwoodPlus),
         ("tcp-real", Self::TcpReal),
+        ("tcp-probing", Self::TcpProbing),
         ("aimd", Self::Aimd),
         ("tfrc", Self::Tfrc),
         ("ssvp", Self::Ssvp),
@@ -282,7 +304,7 @@ impl Kind {
 const COMMON: [&str; 8] = ["name", "from", "to", "kind", "start", "start_within", "stop", "count"];
 
 /// Every key that some kind of flow has beyond the common ones.
-const OF_KINDS: [&str; 16] = [
+const OF_KINDS: [&str; 17] = [
     "trace",
     "rate",
     "size",
@@ -291,6 +313,7 @@ const OF_KINDS: [&str; 16] = [
     "cc",
     "increase",
     "decrease",
+    "loss_discrimination",
     "sack",
     "ecn",
     "delayed_ack",
@@ -302,8 +325,18 @@ const OF_KINDS: [&str; 16] = [
 ];
 
 /// The keys of a transport.
-const TRANSPORT: [&str; 9] =
-    ["cc", "increase", "decrease", "sack", "ecn", "delayed_ack", "initial_window", "window", "mss"];
+const TRANSPORT: [&str; 10] = [
+    "cc",
+    "increase",
+    "decrease",
+    "loss_discrimination",
+    "sack",
+    "ecn",
+    "delayed_ack",
+    "initial_window",
+    "window",
+    "mss",
+];
 
 const KINDS: [&str; 11] =
     ["game-server", "game-client", "audio", "voip", "video", "video-chat", "ftp", "cbr", "web", "quic", "poisson"];
@@ -453,8 +486,9 @@ fn tcp(flow: &Reader<'_>) -> Result<Tcp, ScenarioError> {
         return Err(flow.wrong("mss", format!("{mss} is no segment of a {LARGEST_PACKET}B packet; write 88B to 1460B")));
     }
     let cc = flow.choice("cc", &CongestionControl::WORDS)?.unwrap_or(CongestionControl::Cubic);
-    if let Some(key) = ["increase", "decrease"].into_iter().find(|key| cc != CongestionControl::Aimd && flow.has(key)) {
-        return Err(flow.wrong(key, "is a number of cc = \"aimd\""));
+    let has_pair = matches!(cc, CongestionControl::Aimd | CongestionControl::Ssvp);
+    if let Some(key) = ["increase", "decrease"].into_iter().find(|key| !has_pair && flow.has(key)) {
+        return Err(flow.wrong(key, "is a number of cc = \"aimd\" and of \"ssvp\""));
     }
     // The friendly pair of the general AIMD.
     let aimd = (
@@ -464,6 +498,7 @@ fn tcp(flow: &Reader<'_>) -> Result<Tcp, ScenarioError> {
     Ok(Tcp {
         cc,
         aimd,
+        loss_discrimination: flow.choice("loss_discrimination", &[("biaz-vaidya", LossDiscrimination::BiazVaidya)])?,
         sack: flow.flag("sack")?.unwrap_or(true),
         ecn: flow.flag("ecn")?.unwrap_or(false),
         delayed_ack: flow.flag("delayed_ack")?.unwrap_or(true),

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use lasthop_core::units::Span;
-use lasthop_wifi::random::Stream;
 
 use super::air::LastHop;
 use super::flow::{Flow, LoadTrace, open, read_carrier, read_kind};
@@ -178,10 +177,6 @@ pub(crate) fn read_flows(
         seen.push(name.to_owned());
         let pairs = read_pairs(&reader, names, flows.len())?;
         let (start, within, stop) = read_times(&reader, duration)?;
-        let later = |copy: usize| {
-            let mut random = Stream::numbered(seed, &format!("start.{name}"), copy as u16);
-            Span::from_nanos(random.below(within.as_nanos()))
-        };
         let kind = read_kind(&reader, load)?;
         let carrier = read_carrier(&reader, &kind)?;
         let of = pairs.len() as u32;
@@ -193,10 +188,12 @@ pub(crate) fn read_flows(
             to,
             kind: kind.clone(),
             carrier,
-            start: start + later(copy),
+            start,
+            starts: (start, within),
             stop,
         }));
     }
+    flows.iter_mut().for_each(|flow| flow.draw_start(seed));
     Ok(flows)
 }
 

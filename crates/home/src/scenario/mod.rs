@@ -35,11 +35,13 @@ use lasthop_wifi::Standard;
 
 pub use air::{Bridge, CARRIER_SENSE_DEFAULT, LastHop, Loss, Wifi};
 pub use change::Change;
-pub use control::{Capacity, ClampControl, Control, MacControl, ShareRule, SnoopControl, WindowControl, WindowRtt};
+pub use control::{
+    Capacity, ClampControl, Control, MacControl, ShareRule, SnoopControl, SplitControl, WindowControl, WindowRtt,
+};
 pub use error::ScenarioError;
 pub use flow::{
-    CongestionControl, Flow, FrameSource, Ftp, Kind, LARGEST_PACKET, Page, Periodic, Quic, Rated, SMALLEST_UDP, Tcp,
-    Video, Web,
+    CongestionControl, Flow, FrameSource, Ftp, Kind, LARGEST_PACKET, LossDiscrimination, Page, Periodic, Quic, Rated,
+    SMALLEST_UDP, Tcp, Video, Web,
 };
 pub use hosts::MOST;
 pub use lasthop_core::aqm::Discipline;
@@ -152,8 +154,11 @@ impl Scenario {
     #[must_use]
     pub fn with_seed(&self, seed: u64) -> Self {
         let mut other = Self { seed, ..self.clone() };
+        other.flows.iter_mut().for_each(|flow| flow.draw_start(seed));
         for change in &mut other.changes {
-            Arc::make_mut(&mut change.after).seed = seed;
+            let after = Arc::make_mut(&mut change.after);
+            after.seed = seed;
+            after.flows.iter_mut().for_each(|flow| flow.draw_start(seed));
         }
         other
     }

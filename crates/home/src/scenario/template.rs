@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     const HOME: &str = "format = 1\nname = \"t\"\nduration = \"10s\"\n[[server]]\nname = \"W\"\n[wifi]\nrate = \"54Mbit/s\"\n\
-                        [[station]]\nname = \"N\"\n[[flow]]\nname = \"ftp\"\nfrom = \"W\"\nto = \"N\"\nkind = \"ftp\"\n\
+                        [[station]]\nname = \"N\"\n[[flow]]\nname = \"ftp\"\nfrom = \"W\"\nto = \"N\"\nkind = \"ftp\"\nstart_within = \"1s\"\n\
                         [[change]]\nat = \"5s\"\nset = { \"wifi.rate\" = \"6Mbit/s\" }\n";
 
     #[test]
@@ -81,5 +81,8 @@ mod tests {
         let other = home.with_seed(9);
         assert_eq!((other.seed, other.changes[0].after.seed), (9, 9));
         assert_eq!(other.changes[0].after.flows, nine.changes[0].after.flows);
+        // Its flows start as in the file with that seed, not as with the first one.
+        assert_eq!(other.flows, nine.flows);
+        assert_ne!(other.flows[0].start, home.flows[0].start);
     }
 }

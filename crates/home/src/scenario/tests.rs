@@ -152,6 +152,8 @@ fn a_wireless_link_stands_in_place_of_the_air() {
         (BitRate::mbps(10), stations[0].queue_limit)
     );
     assert_eq!(home.queue_names(), ["AP to stations", "stations to AP"]);
+    let blind = refusal(&small("[wireless_link]\ntiming = \"ns2\"\nrepair = { kind = \"arq\" }"), &[]);
+    assert!(blind.contains("wireless_link.repair: sees no loss with timing = \"ns2\""), "{blind}");
 }
 
 #[test]
@@ -623,4 +625,15 @@ fn a_wildcard_takes_no_stream_off_udp() {
     assert!(none.contains("no flow that matches `*` has a key `cc`"), "{none}");
     assert_eq!(cc(&stream(""), "flow.f.cc=cubic"), Some(CongestionControl::Cubic));
     assert_eq!(cc(&stream("cc = \"reno\""), "flow.f.cc=none"), None);
+}
+
+#[test]
+fn a_split_connection_has_a_buffer_and_no_snoop_beside_it() {
+    let split = |set: &[&str]| parse(&small_wifi(""), set).unwrap().control.split.map(|split| split.buffer);
+    assert_eq!((split(&[]), split(&["control.split={}"])), (None, Some(Bytes(64 << 10))));
+    assert_eq!(split(&["control.split.buffer=16KiB"]), Some(Bytes(16 << 10)));
+    let both = refusal(&small_wifi("[control.split]\n[control.snoop]"), &[]);
+    assert!(both.contains("control.split: stands beside [control.snoop]"), "{both}");
+    let none = refusal(&small_wifi(""), &["control.split.buffer=1KiB"]);
+    assert!(none.contains("control.split.buffer: is less than"), "{none}");
 }

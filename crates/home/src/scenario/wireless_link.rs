@@ -79,6 +79,10 @@ pub(crate) fn read_wireless_link(root: &Reader<'_>) -> Result<WirelessLink, Scen
         delay => Ok(delay),
     };
     let ns2 = link.choice("timing", &[("standard", false), ("ns2", true)])?.unwrap_or(false);
+    let repair = read_repair(&link)?;
+    if ns2 && repair != Repair::None {
+        return Err(link.wrong("repair", "sees no loss with timing = \"ns2\", which loses packets before the link"));
+    }
     Ok(WirelessLink {
         params: WirelessLinkParams {
             rate: link.positive("rate")?.unwrap_or(BitRate::mbps(5)),
@@ -87,7 +91,7 @@ pub(crate) fn read_wireless_link(root: &Reader<'_>) -> Result<WirelessLink, Scen
             lost_before_queue: ns2,
             station_rate: link.positive("station_rate")?.unwrap_or(BitRate::mbps(10)),
             station_delay: delay("station_delay")?,
-            repair: read_repair(&link)?,
+            repair,
             handoff: read_handoff(&link)?,
         },
         ns2,

@@ -154,6 +154,7 @@ mod tests {
             kind,
             carrier: None,
             start: Span::from_secs(45),
+            starts: (Span::from_secs(45), Span::ZERO),
             stop: Span::from_secs(180),
         }
     }

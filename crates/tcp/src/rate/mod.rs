@@ -20,6 +20,7 @@ use std::fmt;
 
 use lasthop_core::units::{Span, Time};
 
+use crate::cc::Aimd;
 use crate::{ssvp, tfrc};
 
 pub use receiver::{RateReceiver, RateReceiverParams};
@@ -66,6 +67,8 @@ pub enum RateLaw {
 pub struct RateParams {
     /// Law of the rate.
     pub law: RateLaw,
+    /// What [`RateLaw::Ssvp`] adds per round trip and keeps at a loss.
+    pub aimd: Aimd,
     /// Payload of a full datagram, bytes, at least 1.
     pub mss: u32,
     /// So many bytes are sent, and no more. None: there is always more.
@@ -154,7 +157,7 @@ impl RateSender {
         let params = RateParams { mss: params.mss.max(1), ..params };
         let control: Box<dyn RateControl> = match params.law {
             RateLaw::Tfrc => Box::new(tfrc::Tfrc::new(params.mss)),
-            RateLaw::Ssvp => Box::new(ssvp::Ssvp::new(params.mss)),
+            RateLaw::Ssvp => Box::new(ssvp::Ssvp::new(params.mss, params.aimd)),
         };
         Self {
             control,

@@ -278,6 +278,13 @@ impl Receiver {
         self.limit = bytes;
     }
 
+    /// The host has made room ([`Self::set_limit`]): the sender is told when it can send `step` bytes more than it was offered.
+    /// Half of a buffer is a good step (RFC 9293 section 3.8.6.2.2): smaller ones make acknowledgments that do not advance,
+    /// of which three look like a loss.
+    pub fn on_room(&mut self, step: u64) {
+        self.ack_now |= self.next + self.buffer() >= self.right_edge + step.max(2 * u64::from(self.params.mss));
+    }
+
     /// Bytes that arrived in order.
     #[must_use]
     pub fn received(&self) -> u64 {

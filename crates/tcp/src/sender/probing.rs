@@ -57,7 +57,7 @@ impl Sender {
 
     /// Probes, and nothing else.
     pub(super) fn poll_probing(&mut self, now: Time) -> Option<Segment> {
-        let Some(probing) = self.probing.as_mut() else { return None };
+        let probing = self.probing.as_mut()?;
         let cycle = probing.cycle.as_mut()?;
         if cycle.sent_at.is_some() {
             if self.timer.is_some_and(|timer| timer > now) {

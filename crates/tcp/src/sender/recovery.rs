@@ -123,7 +123,10 @@ impl Sender {
     /// Fast recovery begins; `is_spared`: without a cut.
     pub(super) fn recover_now(&mut self, now: Time, is_spared: bool) {
         self.spared = is_spared;
-        if !is_spared {
+        if is_spared {
+            // What ends recovery is not to be the threshold of an older loss.
+            self.window.ssthresh = self.window.ssthresh.max(self.window.cwnd);
+        } else {
             self.cut();
         }
         self.counts.fast_retransmits += 1;

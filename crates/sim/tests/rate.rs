@@ -1,0 +1,116 @@
+//! Flows over TFRC and SSVP in whole homes.
+
+mod common;
+
+use common::{flow, home, run};
+use lasthop_home::report::{Figures, Report};
+use lasthop_tcp::tfrc_throughput;
+
+const LAWS: [&str; 2] = ["tfrc", "ssvp"];
+
+fn figures(report: &Report) -> Figures {
+    flow(report, "f").figures.clone()
+}
+
+/// A link of 100 Mbit/s in place of the air, which loses at random.
+fn lossy(keys: &str, rate: f64, seconds: u32) -> Report {
+    let (loss, duration) = (format!("wireless_link.error_rate={rate}"), format!("duration={seconds}s"));
+    let rates = ["wireless_link.rate=100Mbit/s", "wireless_link.station_rate=100Mbit/s"];
+    let set = ["wifi=none", rates[0], rates[1], "measure_from=20s", &duration, &loss];
+    run(&home(&[&format!("f W A {keys}")], &set))
+}
+
+/// By the loss events and the round trip that the run shows, at loss event rates of 0.001 to 0.1.
+#[test]
+fn tfrc_in_a_home_is_within_a_tenth_of_its_equation() {
+    for (rate, seconds) in [(0.001, 400), (0.003, 400), (0.01, 600), (0.03, 900), (0.12, 1500)] {
+        let figures = figures(&lossy("ftp cc = \"tfrc\"", rate, seconds));
+        let seen = figures.rate_control.unwrap();
+        let p = seen.loss_events as f64 / figures.sent as f64;
+        let sent = figures.sent as f64 * 1460.0 / f64::from(seconds - 20);
+        let share = sent / tfrc_throughput(1460.0, seen.srtt_ms / 1000.0, p);
+        println!("losses {rate}: p = {p:.5}, R = {:.2} ms, {share:.3} of the equation", seen.srtt_ms);
+        assert!((0.9..1.1).contains(&share), "p = {p}: {share}");
+        assert!(
+            (seen.allowed_bps / (sent * 8.0) - 1.0).abs() < 0.02,
+            "{} allowed, {} sent",
+            seen.allowed_bps,
+            sent * 8.0
+        );
+    }
+}
+
+#[test]
+fn a_stream_that_fits_is_carried_whole() {
+    for stream in ["cbr rate = \"1Mbit/s\"", "video rate = \"1Mbit/s\""] {
+        let over = |keys: &str| figures(&run(&home(&[&format!("f W A {stream}{keys}")], &["measure_from=4s"])));
+        let udp = over("");
+        for law in LAWS {
+            let rated = over(&format!("; cc = \"{law}\""));
+            let share = rated.goodput_bps / udp.goodput_bps;
+            assert!((0.97..1.03).contains(&share), "{stream} over {law}: {share}");
+            assert_eq!((rated.lost.total(), rated.tcp), (0, None));
+            assert!(rated.rate_control.unwrap().srtt_ms > 40.0);
+        }
+        assert_eq!(udp.rate_control, None);
+    }
+}
+
+/// A frame's packets leave one after the other at the rate's gap instead of at once: the queue is shorter, and the frame later.
+#[test]
+fn a_frame_is_spread_over_the_gap_that_the_rate_leaves() {
+    let most = |keys: &str| {
+        let flows = format!("f W A video rate = \"4Mbit/s\"{keys}");
+        let report = run(&home(&[&flows], &["measure_from=5s", "duration=20s", "line.rate_down=20Mbit/s"]));
+        report.queues.iter().find(|queue| queue.name.contains("line")).unwrap().max_packets
+    };
+    let (udp, tfrc) = (most(""), most("; cc = \"tfrc\""));
+    assert!(udp > 10 && tfrc < udp / 2, "{udp} over UDP, {tfrc} over TFRC");
+}
+
+#[test]
+fn losses_are_told_in_the_report() {
+    for law in LAWS {
+        let figures = figures(&lossy(&format!("ftp cc = \"{law}\""), 0.02, 60));
+        let seen = figures.rate_control.unwrap();
+        assert!(figures.lost.total() > 50 && figures.duplicates == 0);
+        assert!(seen.loss_events > 50 && seen.loss_events <= figures.lost.total(), "{seen:?}");
+        assert!((0.005..0.05).contains(&seen.loss_event_rate), "{seen:?}");
+        let share = figures.goodput_bps / seen.allowed_bps;
+        assert!((0.95..1.0).contains(&share), "{law}: {share} of what was allowed is not lost");
+    }
+}
+
+#[test]
+fn a_length_is_sent_once_and_its_time_is_its_own() {
+    for law in LAWS {
+        let of = |duration: &str| {
+            figures(&run(&home(
+                &[&format!("f W A ftp cc = \"{law}\"; bytes = \"1MiB\"")],
+                &[duration, "wifi.queue.limit=1000"],
+            )))
+        };
+        let (short, long) = (of("duration=10s"), of("duration=40s"));
+        assert_eq!((short.sent, short.delivered), (719, 719), "{law}");
+        assert_eq!(short.goodput_bps, long.goodput_bps, "{law}");
+    }
+}
+
+#[test]
+fn marks_stand_for_losses() {
+    let flows = ["f W A ftp cc = \"tfrc\"; ecn = true"];
+    let red = "bridge.queue={ kind = \"red\", limit = 100, min = 5, max = 60, gentle = true }";
+    let report = run(&home(&flows, &["wifi=none", "duration=30s", "measure_from=10s", "bridge.extra=1ms", red]));
+    let (figures, marked) = (figures(&report), report.queues[0].marked);
+    let events = figures.rate_control.unwrap().loss_events;
+    assert!(marked > 20 && events > 10, "{marked} marked, {events} loss events");
+    assert_eq!(figures.lost.total(), 0);
+}
+
+#[test]
+fn one_seed_gives_one_run() {
+    for law in LAWS {
+        let again = || figures(&lossy(&format!("video rate = \"3Mbit/s\"; cc = \"{law}\""), 0.02, 40));
+        assert_eq!(again(), again());
+    }
+}
