@@ -120,7 +120,7 @@ def over_errors(number, world, flows):
 def finish(made, axes, title, x, ticks):
     for one in axes:
         # Shares that lie near 1 are told apart only where the axis does not begin at 0.
-        if "index" not in one.get_title():
+        if "index" not in one.get_title(loc="left"):
             one.set_ylim(0, None)
         one.set_xticks(ticks)
     for one in axes[-2:]:

@@ -9,6 +9,7 @@ from typing import Callable
 
 from .catalogue import Drawn, Figure
 from .snoop_cells import (
+    FAR,
     GREEDY,
     HOME,
     REAL,
@@ -223,32 +224,49 @@ def verdict(held):
     return f"in {sum(held)} of {len(held)}" if any(held) else "no"
 
 
-# From a fifth of the hop's round trip, its queue of 28 packets included, to ten times that.
-TIMERS = ["10ms", "20ms", "50ms", "100ms", "200ms", "500ms"]
+# Round trips of the hop with a full queue: 50 ms, and 210 ms where the buffer is that of the long way.
+TIMERS = ["10ms", "50ms", "100ms", "200ms", "500ms", "1s", "2s"]
+COLUMNS = (
+    ("goodput_mbps", 3),
+    ("timely_index", 3),
+    ("delayed_rate", 3),
+    ("retransmitted", 1),
+    ("link_retransmitted", 1),
+)
+HEADS = ["goodput [Mbit/s]", "index", "delayed", "sent again by the sender", "by Snoop"]
+
+
+def values(cell):
+    return [shown(cell[name], digits) for name, digits in COLUMNS]
 
 
 def timer(simulator):
     """What the least time after which Snoop's timer sends again does to Reno."""
-    table = [
-        ["least local timer", "flows", "goodput [Mbit/s]", "index", "delayed", "sent again by the sender", "by Snoop"]
-    ]
-    for flows in (1, 10, 40):
+    table = [["sources", "flows", "least local timer", *HEADS]]
+    for world, flows in ((GREEDY, 10), (GREEDY, 40), (FAR, 20), (FAR, 40)):
+        table.append([world.name, flows, "without Snoop", *values(ours(simulator, world, RENO, flows))])
         vary = {"wireless_link.snoop": "true", "control.snoop.least_timer": TIMERS}
-        rows = simulator.sweep(HOME, settings(GREEDY, RENO_SNOOP, flows, vary), SEEDS)
+        rows = simulator.sweep(HOME, settings(world, RENO_SNOOP, flows, vary), SEEDS)
         for value in TIMERS:
-            cell = samples(where(rows, control__snoop__least_timer=value))
-            columns = (
-                ("goodput_mbps", 3),
-                ("timely_index", 3),
-                ("delayed_rate", 3),
-                ("retransmitted", 1),
-                ("link_retransmitted", 1),
-            )
-            table.append([value, flows, *(shown(cell[name], digits) for name, digits in columns)])
+            table.append([world.name, flows, value, *values(samples(where(rows, control__snoop__least_timer=value)))])
+    return Drawn(table=markdown(table))
+
+
+def standard(simulator):
+    """The same cells where packets are lost after they were sent, senders keep to the RFCs, and Snoop to its own law."""
+    table = [["sources", "flows", "", *(f"{head}, {timing}" for head in HEADS[:2] for timing in ("ns2", "standard"))]]
+    for world in (FAR, GREEDY):
+        for flows in (1, 10, 40):
+            for scheme in (RENO, RENO_SNOOP, VEGAS, VEGAS_SNOOP):
+                law = {"wireless_link.timing": "standard"}
+                cells = [ours(simulator, world, scheme, flows, more=more) for more in (None, law)]
+                row = [shown(cell[name], digits) for name, digits in COLUMNS[:2] for cell in cells]
+                table.append([world.name, flows, scheme.name, *row])
     return Drawn(table=markdown(table))
 
 
 FIGURES = [
     Figure("snoop-findings", "what the Snoop paper finds, one by one", CHAPTER, findings),
     Figure("snoop-timer", "Snoop's local timer", CHAPTER, timer),
+    Figure("snoop-standard", "the same cells without ns-2's habits", CHAPTER, standard),
 ]

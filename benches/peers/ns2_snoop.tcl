@@ -7,7 +7,7 @@
 #   ns ns2_snoop.tcl N=40 delay=100 queue=128                               sources 100 ms away, the link's buffer to match
 set here [file dirname [info script]]
 source $here/common.tcl
-read_arguments { N 10 tcp Reno snoop 0 source ftp per 0.01 seed 1 from 2 stop 60 delay 20 queue 28 frames frames arrivals "" }
+read_arguments { N 10 tcp Reno snoop 0 source ftp per 0.01 seed 1 from 2 stop 60 delay 20 timer 0.1 queue 28 frames frames arrivals "" }
 ns-random $o(seed)
 set streams [new RNG]
 $streams seed $o(seed)
@@ -15,9 +15,9 @@ Queue/DropTail set limit_ $o(queue)
 Agent/TCP set window_ 64
 Agent/TCP set packetSize_ 960
 Agent/TCP set tcpTick_ 0.01
-# Snoop's local timer is never shorter than its first round trip.
+# What Snoop takes the hop for before it has measured it, and its least local timer.
 Snoop set srtt_ 0.1
-LL/LLSnoop set snoopTick_ 0.01
+Snoop set snoopTick_ $o(timer)
 LL/LLSnoop set integrate_ 0
 
 set ns [new Simulator]
