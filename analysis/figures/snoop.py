@@ -36,10 +36,42 @@ COLOURS = {
 TABLE_FLOWS, TABLE_ERRORS = (1, 10, 40), (0, 0.03, 0.05)
 
 
-def compared(metric, scheme, what, mine, theirs):
-    """A line of the table. The paper's figures are pictures without numbers."""
+# What the paper says of each figure; its pictures came without numbers.
+SAYS = {
+    (3, "goodput_mbps", RENO_SNOOP): "above Reno",
+    (3, "timely_index", RENO_SNOOP): "little above Reno, below with many flows",
+    (3, "delayed_rate", RENO_SNOOP): "above Reno with many flows",
+    (3, "loss_rate", RENO_SNOOP): "below Reno",
+    (3, "retransmitted", RENO_SNOOP): "below Reno",
+    (4, "goodput_mbps", VEGAS_SNOOP): "above Vegas, by less than Reno gains",
+    (4, "timely_index", VEGAS_SNOOP): "below Vegas",
+    (4, "delayed_rate", VEGAS_SNOOP): "remarkably above Vegas",
+    (4, "retransmitted", VEGAS_SNOOP): "at times above Vegas",
+    (5, "goodput_mbps", RENO_SNOOP): "the highest",
+    (5, "goodput_mbps", WESTWOOD): "deficient with many flows",
+    (5, "timely_index", VEGAS): "among the best",
+    (5, "timely_index", REAL): "among the best",
+    (5, "delayed_rate", RENO_SNOOP): "excessive",
+    (5, "loss_rate", RENO_SNOOP): "most errors repaired",
+    (5, "jain", WESTWOOD): "unfair",
+    (5, "jain", VEGAS): "in part unfair",
+    (6, "goodput_mbps", RENO_SNOOP): "hardly touched by errors",
+    (6, "goodput_mbps", VEGAS): "hardly touched by errors",
+    (6, "goodput_mbps", WESTWOOD): "limited from 0.04 on",
+    (6, "goodput_mbps", REAL): "limited from 0.04 on",
+    (7, "goodput_mbps", RENO_SNOOP): "hardly touched by errors",
+    (7, "goodput_mbps", VEGAS): "hardly touched by errors",
+    (7, "goodput_mbps", WESTWOOD): "limited from 0.04 on",
+    (7, "goodput_mbps", REAL): "better than with 10 flows",
+}
+EDGES = "it counts what is on its way when the count begins and ends"
+
+
+def compared(number, metric, scheme, what, mine, theirs):
+    """A line of a figure's table."""
     name = f"{scheme.name}, {what}: {NAMES[metric]}"
-    return Line(name, mine[metric], RULES[metric], ns2=theirs[metric], why_ns2=scheme.why_ns2)
+    why = scheme.why_ns2 or (EDGES if metric == "loss_rate" else "")
+    return Line(name, mine[metric], RULES[metric], SAYS.get((number, metric, scheme)), theirs[metric], why_ns2=why)
 
 
 def curve(axes, xs, metric, scheme, mine, theirs):
@@ -74,7 +106,12 @@ def over_flows(number, world, schemes, panels):
                 if metric != "link_retransmitted" or scheme.snoop:
                     lines += [
                         compared(
-                            metric, scheme, flows_of(n), cells[scheme][FLOWS.index(n)], known[scheme][FLOWS.index(n)]
+                            number,
+                            metric,
+                            scheme,
+                            flows_of(n),
+                            cells[scheme][FLOWS.index(n)],
+                            known[scheme][FLOWS.index(n)],
                         )
                         for n in TABLE_FLOWS
                     ]
@@ -101,7 +138,9 @@ def over_errors(number, world, flows):
                 curve(one, ERRORS, metric, scheme, mine, theirs)
                 one.set_title(f"({letter}) {NAMES[metric]}")
             lines += [
-                compared(metric, scheme, f"error rate {rate}", mine[ERRORS.index(rate)], theirs[ERRORS.index(rate)])
+                compared(
+                    number, metric, scheme, f"error rate {rate}", mine[ERRORS.index(rate)], theirs[ERRORS.index(rate)]
+                )
                 for metric in LINKS
                 for rate in TABLE_ERRORS
             ]
