@@ -13,6 +13,7 @@ KEYS = {
     "arq": ["attempts", "audio_flows", "sender"],
     "cell": ["stations"],
     "hidden": ["traffic", "near_m", "far_m", "carrier_sense_w", "rts_threshold"],
+    "snoop": ["source", "sender", "snoop", "flows", "error_rate", "delay_ms"],
 }
 DELAY = ["min", "mean", "p50", "p95", "p99", "max"]
 FIGURES = {
@@ -21,6 +22,8 @@ FIGURES = {
     "arq": ["tcp_percent", "lost_air", "lost_queue"] + [f"delay_{name}_ms" for name in DELAY],
     "cell": ["rate_mbps", "jain"],
     "hidden": ["rate_mbps", "most_mbps", "least_mbps", "near_mbps", "far_mbps"],
+    # Retransmissions of the senders and of the base station, per flow.
+    "snoop": ["goodput_mbps", "timely_index", "loss_rate", "delayed_rate", "jain", "retransmitted", "link_retransmitted", "loss_by_arrivals"],
 }
 
 
@@ -49,6 +52,11 @@ def delay_figures(delays_ms):
 def hidden_figures(near, far):
     """Mbit/s of two stations in one run; which of two equals gets more is chance, how much more is not."""
     return {"rate_mbps": near + far, "most_mbps": max(near, far), "least_mbps": min(near, far), "near_mbps": near, "far_mbps": far}
+
+
+def product(delay_ms):
+    """Bandwidth-delay product of the Snoop paper's link, packets of 1000 B: both ways 2 ms longer than the sources' wires."""
+    return math.ceil(5e6 * 2 * (float(delay_ms) + 2) / 1e3 / 8000)
 
 
 def summary(kind, case, runs):

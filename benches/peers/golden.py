@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs ns-2 for the cases below and writes tests/golden/ns2-{home,arq,cell,hidden}.csv.
+"""Runs ns-2 for the cases below and writes tests/golden/ns2-{home,arq,cell,hidden,snoop}.csv.
 
-    golden.py [home] [arq] [cell] [hidden] [--work DIR]
+    golden.py [home] [arq] [cell] [hidden] [snoop] [--work DIR]
 
 Every run is kept in DIR and not done again, so that an interrupted call can be repeated. One run at a time.
 """
@@ -13,9 +13,9 @@ import pathlib
 import subprocess
 import sys
 
-from figures import FIGURES, GOLDEN, HERE, KEYS, delay_figures, deviation, hidden_figures, mean, summary, write_rows
+from figures import FIGURES, GOLDEN, HERE, KEYS, delay_figures, deviation, hidden_figures, mean, product, summary, write_rows
 
-HOME_SEEDS, ARQ_SEEDS, CELL_SEEDS, HIDDEN_SEEDS = range(1, 21), range(1, 21), range(1, 11), range(1, 11)
+HOME_SEEDS, ARQ_SEEDS, CELL_SEEDS, HIDDEN_SEEDS, SNOOP_SEEDS = range(1, 21), range(1, 21), range(1, 11), range(1, 11), range(1, 6)
 
 
 def home(attempts, capacity="", distance=10, deviation_db=9, queue=50):
@@ -47,6 +47,22 @@ def hidden(near, far, carrier_sense, *traffics):
 # Out of each other's reach; the same where one captures the other; heard as energy that nobody decodes; decoded.
 HIDDEN = hidden(5, 5, "2.4e-10", "cbr", "up", "down") + hidden(1.5, 6.5, "3.5e-10", "cbr", "up", "down")
 HIDDEN += hidden(5, 5, "1.559e-11", "cbr", "up", "down") + hidden(3, 3, "2.4e-10", "cbr", "up", "down")
+
+
+def snoop(source, delay, senders, flows, error_rates):
+    """`senders`: pairs of a sender and whether Snoop helps it."""
+    cases = [(source, sender, on, n, rate, delay) for sender, on in senders for n in flows for rate in error_rates]
+    return [dict(zip(KEYS["snoop"], case)) for case in cases]
+
+
+# Figures 3 to 5 (1 to 40 flows), then 6 and 7 (error rates with 10 and 20 of them): greedy sources and MPEG streams, and
+# streams from five times as far.
+SNOOP = []
+for source, delay in (("ftp", 20), ("mpeg", 20), ("mpeg", 100)):
+    every = [("reno", 0), ("reno", 1), ("vegas", 0), ("vegas", 1), ("westwood+", 0)]
+    SNOOP += snoop(source, delay, every, (1, 5, 10, 20, 30, 40), (0.01,))
+    some = [one for one in every if one != ("vegas", 1)]
+    SNOOP += snoop(source, delay, some, (10, 20), (0, 0.02, 0.03, 0.04, 0.05))
 
 
 def ns2(script, arguments):
@@ -116,15 +132,37 @@ def run_hidden(case, seed, _):
     return hidden_figures(float(printed["near_mbps"]), float(printed["far_mbps"]))
 
 
+def run_snoop(case, seed, work):
+    sender = {"reno": "Reno", "vegas": "Vegas", "westwood+": "westwood"}[case["sender"]]
+    flows = int(case["flows"])
+    printed = ns2("ns2_snoop.tcl", {
+        "N": flows, "tcp": sender, "snoop": case["snoop"], "source": case["source"], "per": case["error_rate"],
+        "delay": case["delay_ms"], "queue": product(case["delay_ms"]), "seed": seed, "frames": work / "frames", "arrivals": work / "arrivals",
+    })
+    arrived = {key: int(value) for key, value in (word.split("=") for word in (work / "arrivals").read_text().split())}
+    sent = int(printed["sent"])
+    return {
+        "goodput_mbps": float(printed["goodput_mbps"]), "jain": float(printed["jain"]),
+        "timely_index": arrived["timely"] / sent,
+        "loss_rate": 1 - arrived["packets"] / sent,
+        # All arrivals taken for packets of the sender: Snoop's needless copies make up for losses.
+        "loss_by_arrivals": 1 - (arrived["delivered"] + arrived["duplicates"]) / sent,
+        "delayed_rate": 1 - arrived["timely"] / arrived["delivered"],
+        "retransmitted": int(printed["retransmitted"]) / flows,
+        # What is on its way at the two ends of the count is no retransmission.
+        "link_retransmitted": int(printed["link_retransmitted"]) / flows if case["snoop"] else 0.0,
+    }
+
+
 KINDS = {
     "home": (HOME, HOME_SEEDS, run_home), "arq": (ARQ, ARQ_SEEDS, run_arq), "cell": (CELL, CELL_SEEDS, run_cell),
-    "hidden": (HIDDEN, HIDDEN_SEEDS, run_hidden),
+    "hidden": (HIDDEN, HIDDEN_SEEDS, run_hidden), "snoop": (SNOOP, SNOOP_SEEDS, run_snoop),
 }
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kinds", nargs="*", metavar="KIND", help="home, arq, cell; default all")
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help="home, arq, cell, hidden, snoop; default all")
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("golden-runs"))
     options = parser.parse_args()
     unknown = set(options.kinds) - set(KINDS)
