@@ -311,7 +311,7 @@ impl Sender {
         if self.phase == Phase::Probing {
             return self.poll_probing(now);
         }
-        if self.is_paced(now) {
+        if self.pace.is_some() && self.is_paced(now) {
             return None;
         }
         let segment = self.poll_resend(now);
@@ -440,6 +440,7 @@ impl Sender {
     }
 
     /// Whether the next segment has to wait for its time.
+    #[inline(never)]
     fn is_paced(&mut self, now: Time) -> bool {
         let Some(pace) = &self.pace else { return false };
         let next = pace.next();
@@ -447,6 +448,7 @@ impl Sender {
         self.paced_until.is_some()
     }
 
+    #[inline(never)]
     fn update_pace(&mut self) {
         if let Some(pace) = &mut self.pace {
             pace.rate = self.control.pace().map(|segments| segments * f64::from(self.params.mss));
