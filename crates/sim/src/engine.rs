@@ -779,7 +779,7 @@ impl Engine<'_, '_> {
             if snoop.is_urgent() {
                 self.air.on_urgent_packet(now, NodeId::ACCESS_POINT, station, packet);
             } else {
-                self.air.on_packet(now, NodeId::ACCESS_POINT, station, packet);
+                self.air.on_further_packet(now, NodeId::ACCESS_POINT, station, packet);
             }
         }
         let own = SourceId(self.targets.len() as u32 - 4);

@@ -145,11 +145,20 @@ impl<P: Packet + Copy> Medium<P> {
     }
 
     /// The same, ahead of what waits, where the medium has a way for that (a wireless link); elsewhere as any packet.
+    #[cold]
+    #[inline(never)]
     pub fn on_urgent_packet(&mut self, now: Time, from: NodeId, to: NodeId, packet: P) {
         match &mut self.0 {
             Air::Link(link) => link.on_urgent_packet(now, from, to, packet),
-            air => air!(air, air => air.on_packet(now, from, to, packet)),
+            _ => self.on_further_packet(now, from, to, packet),
         }
+    }
+
+    /// As [`Self::on_packet`], out of the way of the others.
+    #[cold]
+    #[inline(never)]
+    pub fn on_further_packet(&mut self, now: Time, from: NodeId, to: NodeId, packet: P) {
+        air!(&mut self.0, air => air.on_packet(now, from, to, packet));
     }
 
     /// The next event at or before `now`, in order of time.

@@ -46,6 +46,7 @@ impl Sender {
         if due { i64::from(self.dup_acks) * i64::from(self.params.mss) } else { 0 }
     }
 
+    #[inline(always)]
     pub(super) fn poll_new(&mut self, now: Time) -> Option<Segment> {
         let bytes = u64::from(self.params.mss).min(self.limit - self.next) as u32;
         if bytes == 0 && self.delivery.is_some() {
@@ -61,6 +62,7 @@ impl Sender {
         Some(self.send_new(now, bytes))
     }
 
+    #[inline(always)]
     fn send_new(&mut self, now: Time, bytes: u32) -> Segment {
         if self.outstanding() == 0 || self.timer.is_none() {
             self.timer = Some(self.rtt.due(now));

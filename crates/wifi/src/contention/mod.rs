@@ -236,7 +236,7 @@ impl Contention {
 
     /// Starts the transmission that [`Self::next`] announced for `at`: the only sender, or in `senders` everybody who
     /// sends then, sorted; the others freeze. [`Self::resume`] or [`Self::resume_together`] must follow.
-    #[inline]
+    #[inline(always)]
     pub fn begin(&mut self, at: Time, senders: &mut Vec<u16>) -> Option<u16> {
         // Nearly always: nobody has a phase of his own, and no two have the same key.
         if self.apart.is_empty() {

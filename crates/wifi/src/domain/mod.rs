@@ -109,7 +109,7 @@ impl<P: Packet + Copy> Domain<P> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn on_packet(&mut self, now: Time, from: NodeId, to: NodeId, packet: P) {
         if self.is_due(now) {
             self.catch_up(now);
@@ -271,7 +271,7 @@ impl<P: Packet + Copy> Domain<P> {
     }
 
     /// Commits what comes next, if it is due at or before `limit`.
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self, limit: Time) -> Advance<P> {
         if self.sure.at != Time::MAX {
             if self.sure.at > limit {
@@ -348,7 +348,7 @@ impl<P: Packet + Copy> Domain<P> {
     }
 
     /// The attempt of a node is over: next packet, next attempt or drop.
-    #[inline]
+    #[inline(always)]
     fn settle(&mut self, at: Time, node: u16, acked: bool) -> Advance<P> {
         let sender = &mut self.nodes[usize::from(node)];
         let mut advance = Advance::Unseen;
@@ -393,7 +393,7 @@ impl<P: Packet + Copy> Domain<P> {
     }
 
     /// The backoff that follows an exchange that is sure to end well, when it begins: so it is known early who sends next.
-    #[inline]
+    #[inline(always)]
     fn draw_ahead(&mut self, node: u16) {
         let sender = &mut self.nodes[usize::from(node)];
         let slots = sender.backoff.below(self.waits.backoff_values(sender.cw_min));

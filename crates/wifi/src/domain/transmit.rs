@@ -32,7 +32,7 @@ impl<P: Packet + Copy> Domain<P> {
     }
 
     /// One sender.
-    #[inline]
+    #[inline(always)]
     fn alone(&mut self, at: Time, sender: u16) {
         let frames = self.attempt(sender);
         let fate = self.draw_fate(sender, frames, false);
@@ -166,7 +166,7 @@ impl<P: Packet + Copy> Domain<P> {
     }
 
     /// Counts one attempt of a node's frame.
-    #[inline]
+    #[inline(always)]
     fn attempt(&mut self, sender: u16) -> Frames {
         let node = &mut self.nodes[usize::from(sender)];
         let service = node.service.as_mut().expect("a sender has a frame");
@@ -242,7 +242,7 @@ impl<P: Packet + Copy> Domain<P> {
     }
 
     /// Draws which frame of an exchange is lost first; `captured`: the one that contends is known to arrive.
-    #[inline]
+    #[inline(always)]
     fn draw_fate(&mut self, sender: u16, frames: Frames, captured: bool) -> Fate {
         let station = if sender == 0 { self.receiver(sender) } else { sender };
         let node = &self.nodes[usize::from(station)];
