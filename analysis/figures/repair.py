@@ -1,7 +1,7 @@
 """FEC against ARQ on the Snoop paper's link, beside Snoop and the sender alone: what its section 2.1 says of them.
 
-The home is `scenarios/papers/snoop-repair.toml`, its download or its audio alone. The link's ARQ repeats one packet until it
-is over, then comes the next; FEC is an erasure code over blocks of packets (`crates/wifi/src/wireless_link.rs`).
+The home is `scenarios/papers/snoop-repair.toml`, its download or its audio alone. The link's ARQ repeats a packet
+until it is over, then comes the next; FEC is an erasure code over blocks of packets (`crates/wifi/src/wireless_link.rs`).
 """
 
 from . import style
@@ -121,11 +121,16 @@ def interference(simulator):
     fields = ("lost.air", "lost.ap_queue", "tcp.retransmitted", "tcp.timeouts", "tcp.srtt_ms")
     head = ["lost on the link", "lost to the queue", "sent again", "timeouts", "round trip at the end [ms]"]
     table = [["delay of the link", "", *head]]
-    cases = (("no errors", {"wireless_link.error_rate": 0}), *((name, {"wireless_link.error_rate": 0.03, **s}) for name, s, _ in (ARQ, STRONG_FEC)))
+    cases = (
+        ("no errors", {"wireless_link.error_rate": 0}),
+        *((name, {"wireless_link.error_rate": 0.03, **s}) for name, s, _ in (ARQ, STRONG_FEC)),
+    )
     for delay in (1, 25, 100, 250):
         for name, scheme in cases:
             rows = simulator.sweep(HOME, {**setting, **scheme, "wireless_link.delay": f"{delay}ms"}, seeds=SEEDS)
-            table.append([f"{delay} ms", name, *(shown(sample(column(rows, f"flows.download.{f}")), 0) for f in fields)])
+            table.append(
+                [f"{delay} ms", name, *(shown(sample(column(rows, f"flows.download.{f}")), 0) for f in fields)]
+            )
     return Drawn(table=markdown(table))
 
 

@@ -1,14 +1,14 @@
 """Which of several ways is the first that suffices, and what a hand-off costs: plain arithmetic on means."""
 
 
-def first_enough(values, near=0.0, share=0.0):
-    """Of `values` [(name, number)], in order of effort, the first within `near` or within the share `share` of the best."""
+def enough(values, near=0.0, share=0.0):
+    """Of `values` [(name, number)] the names within `near` or within the share `share` of the best, in their order."""
     best = max(number for _, number in values)
-    return next(name for name, number in values if number >= best - max(near, share * abs(best)))
+    return [name for name, number in values if number >= best - max(near, share * abs(best))]
 
 
 def time_lost(goodput, whole, every):
-    """Time without goodput per hand-off: `every (1 - goodput / whole)`, in the unit of `every`; below 0 where there is more."""
+    """Time without goodput per hand-off: `every (1 - goodput / whole)`, in the unit of `every`; below 0: there is more."""
     return every * (1.0 - goodput / whole)
 
 

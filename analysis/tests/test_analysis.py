@@ -79,12 +79,12 @@ class Series(unittest.TestCase):
 
 
 class Suffices(unittest.TestCase):
-    def test_the_first_that_is_near_the_best_is_enough(self):
+    def test_what_is_near_the_best_is_enough(self):
         values = [("sender", 4.0), ("Snoop", 4.7), ("link", 4.8)]
-        self.assertEqual(suffices.first_enough(values, share=0.05), "Snoop")
-        self.assertEqual(suffices.first_enough(values, share=0.2), "sender")
-        self.assertEqual(suffices.first_enough(values), "link")
-        self.assertEqual(suffices.first_enough([("no", 97.4), ("yes", 98.5)], near=1.0), "yes")
+        self.assertEqual(suffices.enough(values, share=0.05), ["Snoop", "link"])
+        self.assertEqual(suffices.enough(values, share=0.2), ["sender", "Snoop", "link"])
+        self.assertEqual(suffices.enough(values), ["link"])
+        self.assertEqual(suffices.enough([("no", 97.4), ("yes", 98.5)], near=1.0), ["yes"])
 
     def test_a_hand_off_costs_the_time_in_which_nothing_came(self):
         self.assertAlmostEqual(suffices.time_lost(4.5, 5.0, 10_000.0), 1000.0)

@@ -5,13 +5,17 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Context as _;
-use lasthop_core::units::BitRate;
+use lasthop_core::snoop::Params;
+use lasthop_core::units::{BitRate, Bytes};
 use lasthop_emu::ControllerCommand;
 use lasthop_home::capacity;
 use lasthop_home::scenario::{Capacity, Scenario, ShareRule, WindowControl, WindowRtt};
 
 use crate::commands::run::toml_string;
 use crate::exit::{Failure, Outcome};
+
+/// Of what TCP alone reaches, where nothing else is said: as the controller's own default.
+const USUAL_SHARE: f64 = 0.98;
 
 /// The interface of the emulated access point towards its stations.
 const LAN: &str = "wlan0";
@@ -25,10 +29,17 @@ pub struct Controller {
 impl Controller {
     /// The controller that `scenario` asks for; `None` when it asks for none.
     pub fn for_scenario(scenario: &Scenario) -> Outcome<Option<Self>> {
-        let Some(window) = &scenario.control.window else { return Ok(None) };
+        let (window, snoop) = (scenario.control.window.as_ref(), scenario.snoop());
+        if window.is_none() && snoop.is_none() {
+            return Ok(None);
+        }
         let folder = tempfile::Builder::new().prefix("lasthop-").tempdir().context("cannot make a temporary folder")?;
         let controller = Self { folder };
-        let text = configuration(window, capacity_of(scenario, window)?);
+        let mut text = match window {
+            Some(window) => windows(window, capacity_of(scenario, window)?),
+            None => queue_alone(capacity::tcp_alone(scenario).mul_f64(USUAL_SHARE)),
+        };
+        snoop.iter().for_each(|params| text += &repair(params));
         std::fs::write(controller.config(), text).context("cannot write the controller's configuration")?;
         Ok(Some(controller))
     }
@@ -58,8 +69,25 @@ fn capacity_of(scenario: &Scenario, window: &WindowControl) -> Outcome<BitRate> 
     }
 }
 
+/// Repair alone: what the queue lets out.
+fn queue_alone(capacity: BitRate) -> String {
+    format!("windows = false\ncapacity = {}\n", toml_string(&capacity.to_string()))
+}
+
+/// Of Snoop.
+fn repair(params: &Params) -> String {
+    let mut text = "snoop = true\n".to_owned();
+    let _ = writeln!(text, "snoop_timer = {}", toml_string(&params.least_timer.to_string()));
+    let _ = writeln!(text, "snoop_retries = {}", params.retries);
+    let _ = writeln!(text, "snoop_duplicates = {}", params.duplicates);
+    let _ = writeln!(text, "snoop_connections = {}", params.connections);
+    let _ = writeln!(text, "snoop_connection_bytes = {}", toml_string(&Bytes(params.connection_bytes).to_string()));
+    let _ = writeln!(text, "snoop_bytes = {}", toml_string(&Bytes(params.bytes).to_string()));
+    text
+}
+
 /// The controller's own configuration file.
-fn configuration(window: &WindowControl, capacity: BitRate) -> String {
+fn windows(window: &WindowControl, capacity: BitRate) -> String {
     let share = match window.share {
         ShareRule::MaxMin => "max-min",
         ShareRule::Equal => "equal",

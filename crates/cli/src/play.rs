@@ -57,6 +57,7 @@ pub fn run(play: &Play<'_>, stop: &Stop) -> Outcome<Report> {
     let outcome = outcome.map_err(failure)?;
     let mut report = outcome.report;
     if controlled {
+        report.snoop = outcome.controller_status.as_ref().and_then(repairs);
         report.control = Some(control(outcome.controller_status, play.scenario)?);
     }
     Ok(report)
@@ -104,6 +105,11 @@ fn failure(error: Error) -> Failure {
         Error::Scenario(_) | Error::UnknownHost { .. } => Failure::Request(anyhow!(error)),
         _ => Failure::Work(anyhow!(error)),
     }
+}
+
+/// What Snoop did, out of a controller's status.
+fn repairs(status: &serde_json::Value) -> Option<lasthop_core::snoop::Snapshot> {
+    serde_json::from_value(status["queues"].get(0)?.get("snoop")?.clone()).ok()
 }
 
 /// The `control` of a report out of a controller's status; the two have the same fields. The controller knows flows by

@@ -59,7 +59,8 @@ fn play(chap: &mut Chap<Numbered>, numbers: std::ops::Range<u64>) -> u64 {
 
 #[test]
 fn a_packet_costs_no_allocation_in_steady_state() {
-    let params = Params { flows: 1_000, new_credit: Span::from_secs(40), burst: 1_000, ..Params::default() };
+    let (increment, new_credit) = (Span::from_millis(4), Span::from_secs(40));
+    let params = Params { increment, flows: 1_000, new_credit, burst: 1_000, ..Params::default() };
     let mut chap = Chap::new(&params, 200, Time::ZERO);
     play(&mut chap, 0..400_000);
     let before = ALLOCATIONS.load(Ordering::Relaxed);

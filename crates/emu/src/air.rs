@@ -5,7 +5,7 @@ use crate::arena::Frame;
 use crate::network::{Line, Network};
 use lasthop_core::units::{Span, Time};
 use lasthop_home::link::Link;
-use lasthop_home::scenario::{Scenario, Wire};
+use lasthop_home::scenario::{LastHop, Scenario, Wire};
 use lasthop_wifi::Medium;
 
 /// The wires and the last hop of a home at time zero.
@@ -41,5 +41,10 @@ pub fn most_frames(scenario: &Scenario) -> usize {
 #[must_use]
 pub fn longest_way(scenario: &Scenario) -> Span {
     let server = scenario.servers.iter().map(|s| s.wire.delay).max().unwrap_or(Span::ZERO);
-    scenario.line.as_ref().map_or(server, |line| server + line.down.delay.max(line.up.delay))
+    let line = scenario.line.as_ref().map_or(Span::ZERO, |line| line.down.delay.max(line.up.delay));
+    let hop = match &scenario.hop {
+        LastHop::WirelessLink(link) => link.params.delay + link.params.station_delay,
+        LastHop::Wifi(_) | LastHop::Bridge(_) => Span::ZERO,
+    };
+    server + line + hop
 }

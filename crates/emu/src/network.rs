@@ -296,7 +296,7 @@ name = "N"
     const N: Port = Port(4);
 
     fn network(text: &str) -> Network {
-        crate::air::network(&Scenario::parse(text, "home.toml", &[]).unwrap()).unwrap()
+        crate::air::network(&Scenario::parse(text, "home.toml", &[]).unwrap())
     }
 
     fn frame(slot: u32, to: Port) -> Frame {

@@ -1,6 +1,7 @@
 //! What a scenario may say that this host does not carry yet, or cannot: refused with file and line, never ignored.
 
 use crate::observe::identify::{MARK, UDP_HEADERS};
+use lasthop_core::snoop::Conduct;
 use lasthop_home::retune::Retune;
 use lasthop_home::scenario::{
     CARRIER_SENSE_DEFAULT, Capacity, CongestionControl, Flow, Kind, LastHop, Scenario, ScenarioError, Storage, Tcp,
@@ -28,9 +29,8 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
     if scenario.servers.len() + scenario.stations.len() > MOST_HOSTS {
         return Err(scenario.refuse("station", &format!("the emulator has room for {MOST_HOSTS} hosts")));
     }
-    if scenario.snoop().is_some() {
-        let key = if scenario.control.snoop.is_some() { "control.snoop" } else { "wireless_link.snoop" };
-        return Err(scenario.refuse(key, "the emulator has no Snoop"));
+    if scenario.snoop().is_some_and(|snoop| snoop.conduct == Conduct::Ns2) {
+        return Err(scenario.refuse("wireless_link.timing", "a real access point has no habits of ns-2's Snoop"));
     }
     if scenario.control.split.is_some() {
         return Err(scenario.refuse("control.split", "the emulator's access point ends no connections"));

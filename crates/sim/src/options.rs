@@ -54,7 +54,8 @@ pub struct TraceLine {
     pub queue_packets: Option<u64>,
     /// Rate of the flow since its last line, IP bit/s.
     pub rate_bps: Option<f64>,
-    /// What the sender believes the path carries, payload bit/s, where it has an estimate (Westwood).
+    /// What the sender believes the path carries, payload bit/s, where it has an estimate (Westwood) or its law allows a rate
+    /// (TFRC, SSVP).
     pub bandwidth_bps: Option<f64>,
     /// One way, ms: one line per delivered packet of a flow that is not TCP; `t_s` is when it was sent.
     pub delay_ms: Option<f64>,

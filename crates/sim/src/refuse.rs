@@ -24,6 +24,7 @@ pub fn algorithm(cc: CongestionControl) -> Option<Algorithm> {
         CongestionControl::TcpReal => Algorithm::Real,
         CongestionControl::Bbr => Algorithm::Bbr,
         CongestionControl::TcpProbing => Algorithm::Probing,
+        CongestionControl::Wtcp => Algorithm::Wtcp,
         _ => return None,
     })
 }
@@ -55,6 +56,10 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
     }
     if let Some(slow) = scenario.stations.iter().find(|s| s.storage != Storage::default()) {
         return Err(scenario.refuse(&format!("station.{}.storage", slow.table), "stations store at any speed"));
+    }
+    if scenario.control.split.is_some() && (scenario.snoop().is_some() || scenario.control.clamp.is_some()) {
+        let why = "a split connection has neither Snoop nor CLAMP beside it";
+        return Err(scenario.refuse("control.split", why));
     }
     let window = scenario.control.window.as_ref().map(|window| window.capacity);
     let clamp = scenario.control.clamp.map(|clamp| clamp.capacity);

@@ -94,6 +94,20 @@ impl Tracer {
         write(now, line, sink, failed);
     }
 
+    /// The law of `flow` allows so many bytes/s of payload.
+    pub fn on_rate(&mut self, now: Time, flow: usize, rate: f64, sink: &mut Sink<'_>, failed: &mut Option<SimError>) {
+        let own = &mut self.flows[flow];
+        if own.at.is_some_and(|at| now.since(at) < THINNED) {
+            return;
+        }
+        let name = Some(self.names[flow].clone());
+        let line = TraceLine { flow: name, bandwidth_bps: Some((rate * 8.0).round()), ..TraceLine::default() };
+        if own.newest.as_ref() != Some(&line) {
+            (own.at, own.newest) = (Some(now), Some(line.clone()));
+            write(now, line, sink, failed);
+        }
+    }
+
     /// So many packets wait at the access point.
     pub fn on_queue(&mut self, now: Time, packets: usize, sink: &mut Sink<'_>, failed: &mut Option<SimError>) {
         if self.queue.is_some_and(|(at, before)| now.since(at) < THINNED || packets == before) {

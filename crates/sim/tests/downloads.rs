@@ -100,6 +100,7 @@ fn every_sender_runs_with_blocks_and_without() {
         "tcp-real",
         "bbr",
         "tcp-probing",
+        "wtcp",
     ];
     for cc in laws {
         for sack in [false, true] {

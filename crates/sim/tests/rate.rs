@@ -4,6 +4,7 @@ mod common;
 
 use common::{flow, home, run};
 use lasthop_home::report::{Figures, Report};
+use lasthop_sim::{Options, TraceLine};
 use lasthop_tcp::tfrc_throughput;
 
 const LAWS: [&str; 2] = ["tfrc", "ssvp"];
@@ -105,6 +106,57 @@ fn marks_stand_for_losses() {
     let events = figures.rate_control.unwrap().loss_events;
     assert!(marked > 20 && events > 10, "{marked} marked, {events} loss events");
     assert_eq!(figures.lost.total(), 0);
+}
+
+/// The link is the slowest and TFRC alone on it, as the rule asks for: losses leave their places among arrivals 2.4 ms apart.
+#[test]
+fn told_apart_losses_of_the_link_leave_the_rate_alone_and_those_of_the_queue_do_not() {
+    let over = |lost: &str, keys: &str| {
+        let set = [
+            "wifi=none",
+            "wireless_link.rate=5Mbit/s",
+            "wireless_link.buffer=25",
+            "duration=120s",
+            "measure_from=20s",
+            lost,
+        ];
+        figures(&run(&home(&[&format!("f W A ftp cc = \"tfrc\"{keys}")], &set)))
+    };
+    let rule = "; loss_discrimination = \"biaz-vaidya\"";
+    let each = ["0.0", "0.01", "0.03"].map(|rate| {
+        let lost = format!("wireless_link.error_rate={rate}");
+        let (plain, judged) = (over(&lost, ""), over(&lost, rule));
+        let events = |figures: &Figures| figures.rate_control.unwrap().loss_events;
+        let (mbps, judged_mbps) = (plain.goodput_bps / 1e6, judged.goodput_bps / 1e6);
+        println!("{rate}: {mbps:.2} and {judged_mbps:.2} Mbit/s, {} and {} events", events(&plain), events(&judged));
+        (mbps, judged_mbps, judged.lost.ap_queue)
+    });
+    let [(clean, also_clean, dropped), (plain, judged, dropped_too), (far, also_far, _)] = each;
+    assert_eq!(clean, also_clean, "without losses of the link there is nothing to judge");
+    assert!(dropped > 20 && dropped_too > 20, "the queue's drops hold the rate: {dropped}, {dropped_too}");
+    assert!(judged > 0.97 * clean && plain < 0.7 * clean, "{judged} and {plain} of {clean}");
+    // A sender that never fills the link leaves other gaps than the link's: everything counts as a queue's.
+    assert!((also_far / far - 1.0).abs() < 0.05 && far < 0.4 * clean, "{also_far} and {far}");
+}
+
+#[test]
+fn a_trace_shows_the_rate_and_every_arrival_and_a_capture_the_packets() {
+    let mut lines = Vec::new();
+    let mut sink = |line: &TraceLine| {
+        lines.push(line.clone());
+        Ok(())
+    };
+    let mut capture: Vec<u8> = Vec::new();
+    let mut options = Options { trace: Some(&mut sink), pcap: Some(&mut capture), ..Options::default() };
+    let report = lasthop_sim::run(&home(&["f W A ftp cc = \"tfrc\""], &["duration=3s"]), &mut options).unwrap();
+    let figures = figures(&report);
+    assert_eq!(lines.iter().filter(|line| line.delay_ms.is_some()).count() as u64, figures.delivered);
+    let rates: Vec<f64> = lines.iter().filter_map(|line| line.bandwidth_bps).collect();
+    // One segment per second at first, and then as many as the air carries.
+    assert!(rates[0] == 1460.0 * 8.0 && rates.iter().copied().fold(0.0, f64::max) > 5e6, "{rates:?}");
+    assert!(rates.windows(2).all(|pair| pair[0] != pair[1]), "a line says what is new");
+    // A pcap header and a record of each datagram's frame, which carries no payload but its length.
+    assert!(capture.len() as u64 > 24 + 40 * figures.delivered);
 }
 
 #[test]

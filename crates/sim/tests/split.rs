@@ -77,6 +77,11 @@ fn a_stream_goes_on_over_both_halves() {
 fn what_cannot_be_split_is_left_whole_or_refused() {
     let across = figures(&run(&home(&["f A B ftp"], &[SPLIT])));
     assert!(across.first_half.is_none() && across.goodput_bps > 5e6, "{across:?}");
+    for other in ["control.clamp={}", "wireless_link.snoop=true"] {
+        let both = home(&[DOWN], &["wifi=none", "wireless_link.rate=5Mbit/s", SPLIT, other]);
+        let refused = lasthop_sim::check(&both).unwrap_err().to_string();
+        assert!(refused.contains("has neither Snoop nor CLAMP beside it"), "{refused}");
+    }
     let page = home(&["page W A web"], &[SPLIT]);
     let refused = lasthop_sim::check(&page).unwrap_err().to_string();
     assert!(refused.contains("connections of pages are not split"), "{refused}");

@@ -17,6 +17,8 @@ pub enum Reports {
     Probes,
     /// Which losses are the link's, by the arrivals around them (Biaz and Vaidya).
     Losses,
+    /// How packets spread on their way (WTCP).
+    Gaps,
 }
 
 /// What a receiver tells its sender with an acknowledgment.
@@ -38,5 +40,16 @@ pub enum Note {
     Corrupted {
         /// That offset.
         offset: u64,
+    },
+    /// How packets spread on their way, and how many are lost (WTCP).
+    Gaps {
+        /// Gap of arrivals over gap of sendings, a mean of few, 1/1000.
+        short: u16,
+        /// The same, a mean of many.
+        long: u16,
+        /// What a pair of packets showed of the path, payload bytes/s; 0: nothing yet.
+        pair: u64,
+        /// More are lost than is usual.
+        heavy: bool,
     },
 }

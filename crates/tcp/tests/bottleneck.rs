@@ -27,6 +27,8 @@ fn with_blocks_every_law_fills_the_link_as_far_as_its_cut_lets_it() {
             Algorithm::Reno | Algorithm::NewReno => 0.85..0.97,
             // Its estimate is a mean of the last ten round trips or so, which slow start keeps low.
             Algorithm::WestwoodPlus => 0.85..1.0,
+            // A pair shows the link, and it begins at half of that.
+            Algorithm::Wtcp => 0.85..0.97,
             // What it lost to a full queue it finds an empty one after, and fills it again as far.
             Algorithm::Probing => 0.4..0.97,
             // A fortieth of its time it measures round trips with four segments.

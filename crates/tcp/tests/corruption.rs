@@ -24,7 +24,7 @@ fn what_tells_corruption_from_congestion_is_rewarded() {
     let newreno = of(Algorithm::NewReno);
     assert!((1.4..2.0).contains(&newreno), "{newreno}");
     assert!(of(Algorithm::Bbr) > 5.0, "{} of the 6 Mbit/s that the window allows", of(Algorithm::Bbr));
-    for cc in [Algorithm::Real, Algorithm::Westwood, Algorithm::WestwoodPlus] {
+    for cc in [Algorithm::Real, Algorithm::Wtcp, Algorithm::Westwood, Algorithm::WestwoodPlus] {
         assert!(of(cc) > 1.5 * newreno, "{cc:?}: {} and {newreno} Mbit/s", of(cc));
     }
 }

@@ -84,8 +84,10 @@ fn tahoe_starts_over() {
 /// RFC 5681 section 3.1 for every law: the second timeout in a row changes nothing but the timer.
 #[test]
 fn a_second_timeout_in_a_row_leaves_the_threshold() {
-    // BBR has no threshold, and its pace does not let it send ten at once; the other one probes first.
-    for cc in Algorithm::ALL.into_iter().filter(|cc| !matches!(cc, Algorithm::Bbr | Algorithm::Probing)) {
+    // BBR and WTCP have no threshold, and their paces do not let them send ten at once; the other one probes first.
+    for cc in
+        Algorithm::ALL.into_iter().filter(|cc| !matches!(cc, Algorithm::Bbr | Algorithm::Wtcp | Algorithm::Probing))
+    {
         let once = after_a_loss(cc, "2000 ms: poll -> anything; cwnd 1; timeouts 1").snapshot();
         let more = "2000 ms: poll -> anything\n60000 ms: poll -> anything; cwnd 1; timeouts 2";
         assert_eq!(after_a_loss(cc, more).snapshot().ssthresh, once.ssthresh, "{cc:?}");
@@ -144,4 +146,28 @@ fn bbr_spaces_what_its_window_would_let_go_at_once() {
         120 ms: poll -> sends 2; deadline 123.466
         ",
     );
+}
+
+/// Marks (ECN) halve Reno, and leave BBR, whose version 1 does not look at them.
+#[test]
+fn a_mark_cuts_all_but_bbr() {
+    for cc in Algorithm::ALL {
+        let mut sender = after_a_round(cc);
+        let before = sender.cwnd();
+        sender.on_congestion_echo();
+        if cc == Algorithm::Bbr {
+            assert_eq!(sender.cwnd(), before);
+        } else if !matches!(
+            cc,
+            Algorithm::Wtcp | Algorithm::Westwood | Algorithm::WestwoodAbse | Algorithm::WestwoodPlus
+        ) {
+            assert!(sender.cwnd() < before, "{cc:?}: {} of {before}", sender.cwnd());
+        }
+    }
+}
+
+/// Ten segments sent, and the first of them acknowledged.
+fn after_a_round(cc: Algorithm) -> Sender {
+    let script = "0 ms: poll -> syn\n100 ms: syn-ack -> anything\n140 ms: poll -> anything\n200 ms: ack 1 -> anything";
+    play(SenderParams { initial_window: 10, initial_ssthresh: Some(10.0), ..plain(cc) }, script)
 }

@@ -267,3 +267,16 @@ fn losses_that_leave_their_places_are_the_links_own() {
     assert_eq!([loss_events(false, &lost, true), loss_events(false, &lost, false)], [3, 3]);
     assert_eq!([loss_events(true, &lost, true), loss_events(true, &lost, false)], [0, 3]);
 }
+
+#[test]
+fn a_jump_in_the_numbers_is_one_loss_event_and_no_work() {
+    let mut receiver = RateReceiver::new(RateReceiverParams::default());
+    for (i, sequence) in [0, 1, 1 << 60, (1 << 60) + 1, (1 << 60) + 2, (1 << 60) + 3].into_iter().enumerate() {
+        let sent = Time::ZERO + Span::from_millis(10 * i as u64);
+        receiver.on_datagram(sent, &Datagram { sequence, bytes: MSS, sent, rtt: DELAY }, false);
+        while let Some(report) = receiver.poll(sent) {
+            assert!(report.loss_event_rate <= 1.0);
+        }
+    }
+    assert_eq!(receiver.loss_events(), 1);
+}

@@ -260,7 +260,8 @@ proptest! {
 
     #[test]
     fn the_stream_arrives_whole_whatever_paths_and_liars_do(
-        cc in prop::sample::select(Algorithm::ALL.to_vec()),
+        // Whoever answers probes is not here: each loss would wait for three of them.
+        cc in prop::sample::select(Algorithm::ALL.into_iter().filter(|cc| *cc != Algorithm::Probing).collect::<Vec<_>>()),
         sack in any::<(bool, bool)>(),
         habits in any::<(bool, bool)>(),
         lives in prop::collection::vec(1u64..120_000, 1..3),

@@ -264,11 +264,14 @@ impl<P: Packet + Copy> WirelessLink<P> {
         }
         let open = self.closed_until.is_none();
         let Way { queue, limit, urgent: first, service, block, .. } = &mut self.ways[way];
-        if open && service.is_none() && first.is_empty() && block.sent == 0 {
-            if let Queue::Fifo(queue) = queue {
-                queue.pass_by();
-                return self.serve(now, way, crossing);
-            }
+        if open
+            && service.is_none()
+            && first.is_empty()
+            && block.sent == 0
+            && let Queue::Fifo(queue) = queue
+        {
+            queue.pass_by();
+            return self.serve(now, way, crossing);
         }
         let idle = open && service.is_none();
         if !urgent {
@@ -558,7 +561,10 @@ mod tests {
         Medium::new(params, vec![station; 2], 1)
     }
 
-    fn events(link: &mut Medium<Sized>, until: Time) -> (Vec<(u64, u16, u32)>, Vec<(Place, u32)>) {
+    /// Arrivals (when, us; where; bytes) and losses.
+    type Seen = (Vec<(u64, u16, u32)>, Vec<(Place, u32)>);
+
+    fn events(link: &mut Medium<Sized>, until: Time) -> Seen {
         let (mut arrived, mut lost) = (Vec::new(), Vec::new());
         while let Some(event) = link.poll(until) {
             match event {

@@ -52,8 +52,8 @@ pub struct Arguments {
     /// Who keeps that queue: the kernel (Linux 6.16), or this process [default: auto]
     #[arg(long, value_name = "WHERE", value_enum)]
     datapath: Option<Where>,
-    /// Repair losses of the last hop from copies kept here: for links that lose TCP's packets (1 % and more) far from the
-    /// sender; Wi-Fi with its usual retries has none to repair
+    /// Repair losses of the last hop from copies kept here: for links that lose TCP's packets (0.1 % is enough) tens
+    /// of milliseconds from the sender; Wi-Fi with its usual retries has none to repair
     #[arg(long)]
     snoop: bool,
     /// Decide and show, rewrite nothing

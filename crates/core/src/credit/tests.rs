@@ -390,7 +390,7 @@ fn a_full_table_forgets_who_fell_silent_first_and_then_shares() {
         chap.charge(served.account, Span::from_micros(400 * (key + 1)));
     }
     chap.enqueue(at(10), packet(3), 3, 0);
-    assert_eq!((chap.credit_ns(0), chap.credit_ns(1)), (None, Some(4_000_000 - 800_000)));
+    assert_eq!((chap.credit_ns(0), chap.credit_ns(1)), (None, Some(16_000_000 - 800_000)));
     // Everybody in it has packets now: 4 and 5 share.
     (1..3).for_each(|key| assert_eq!(chap.enqueue(at(11), packet(key), key, 0), None));
     (4..6).for_each(|key| assert_eq!(chap.enqueue(at(12), packet(key), key, 0), None));
@@ -406,7 +406,7 @@ fn a_charge_does_not_reach_whoever_has_the_slot_next() {
     let late = chap.dequeue(at(0)).unwrap();
     chap.enqueue(at(1), Numbered { key: 1, number: 1 }, 1, 0);
     chap.charge(late.account, Span::from_secs(1));
-    assert_eq!(chap.credit_ns(1), Some(4_000_000));
+    assert_eq!(chap.credit_ns(1), Some(16_000_000));
 }
 
 #[test]
@@ -433,9 +433,9 @@ fn an_idle_flow_is_forgotten_after_ten_seconds_and_not_before() {
     let served = chap.dequeue(at(0)).unwrap();
     chap.charge(served.account, Span::from_millis(1));
     chap.enqueue(at(10_000_000), packet, 1, 0);
-    assert_eq!(chap.credit_ns(1), Some(3_000_000));
+    assert_eq!(chap.credit_ns(1), Some(15_000_000));
     let _ = chap.dequeue(at(10_000_000));
     chap.enqueue(at(20_000_001), packet, 1, 0);
-    assert_eq!(chap.credit_ns(1), Some(4_000_000));
+    assert_eq!(chap.credit_ns(1), Some(16_000_000));
     assert_eq!(chap.counters().admitted, 2);
 }

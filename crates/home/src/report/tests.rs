@@ -136,6 +136,9 @@ fn full() -> Report {
         srtt_ms: 81.5,
         local_retransmitted: Some(2),
     });
+    flow.figures.first_half = flow.figures.tcp;
+    flow.figures.rate_control =
+        Some(RateReport { allowed_bps: 1e6, loss_events: 3, loss_event_rate: 0.01, silences: 0, srtt_ms: 44.0 });
     flow.figures.page = Some(PageReport { load_ms: vec![514.0] });
     Report {
         format: FORMAT,

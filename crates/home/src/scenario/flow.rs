@@ -225,6 +225,8 @@ pub enum CongestionControl {
     TcpReal,
     /// TCP probing (Tsaoussidis and Badr, 2000).
     TcpProbing,
+    /// WTCP (Sinha et al., 2002).
+    Wtcp,
     /// GAIMD (0.31, 0.875).
     Aimd,
     /// RFC 5348.
@@ -239,7 +241,7 @@ pub enum CongestionControl {
 
 impl CongestionControl {
     /// Words of the file.
-    pub const WORDS: [(&'static str, Self); 14] = [
+    pub const WORDS: [(&'static str, Self); 15] = [
         ("tahoe", Self::Tahoe),
         ("reno", Self::Reno),
         ("newreno", Self::NewReno),
@@ -249,6 +251,7 @@ impl CongestionControl {
         ("westwood+", Self::WestwoodPlus),
         ("tcp-real", Self::TcpReal),
         ("tcp-probing", Self::TcpProbing),
+        ("wtcp", Self::Wtcp),
         ("aimd", Self::Aimd),
         ("tfrc", Self::Tfrc),
         ("ssvp", Self::Ssvp),

@@ -28,6 +28,10 @@ impl Engine<'_, '_> {
         }
         let Running { source, stop, play: Play::Rate(rate), .. } = &mut self.flows[flow] else { return };
         rate.note(now);
+        if self.tracer.is_on() {
+            let allowed = rate.sender.snapshot().rate;
+            self.tracer.on_rate(now, flow, allowed, &mut self.options.trace, &mut self.failed);
+        }
         let timer = rate.sender.next_deadline();
         let wanted = if now < *stop { Some(timer.map_or(*stop, |at| at.min(*stop))) } else { timer };
         match wanted {

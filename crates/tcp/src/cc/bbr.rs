@@ -276,6 +276,9 @@ impl CongestionControl for Bbr {
     fn on_ack(&mut self, _window: &mut Window, _ack: &AckEvent) {}
 
     fn on_loss(&mut self, window: &mut Window, loss: &LossEvent) {
+        if loss.marked {
+            return;
+        }
         if !self.recovering && !matches!(self.state, State::ProbeRtt { .. }) {
             self.saved = window.cwnd;
         }
@@ -421,7 +424,7 @@ mod tests {
         let mut path = Path::probing();
         (0..5).for_each(|_| path.round(1e6, 100.0));
         let before = path.window.cwnd;
-        path.law.on_loss(&mut path.window, &LossEvent { flight: 90.0, again: false });
+        path.law.on_loss(&mut path.window, &LossEvent { flight: 90.0, again: false, marked: false });
         let (newly, now) = (2000, path.now);
         let sample = |delivered, recovering| Sample {
             now,

@@ -141,7 +141,7 @@ mod tests {
     fn after_a_loss_at(cwnd: f64) -> (Cubic, Window) {
         let mut cubic = Cubic::default();
         let mut window = Window { cwnd, ssthresh: f64::INFINITY };
-        cubic.on_loss(&mut window, &LossEvent { flight: cwnd, again: false });
+        cubic.on_loss(&mut window, &LossEvent { flight: cwnd, again: false, marked: false });
         (cubic, window)
     }
 
@@ -220,7 +220,7 @@ mod tests {
     fn a_shrinking_window_makes_room_fast() {
         let (mut cubic, mut window) = after_a_loss_at(100.0);
         window.cwnd = 80.0;
-        cubic.on_loss(&mut window, &LossEvent { flight: 80.0, again: false });
+        cubic.on_loss(&mut window, &LossEvent { flight: 80.0, again: false, marked: false });
         assert!((cubic.w_max - 68.0).abs() < 1e-9);
         assert!((window.cwnd - 56.0).abs() < 1e-9);
     }
@@ -230,7 +230,7 @@ mod tests {
     fn after_a_timeout_the_curve_starts_at_its_plateau() {
         let mut cubic = Cubic::default();
         let mut window = Window { cwnd: 100.0, ssthresh: f64::INFINITY };
-        cubic.on_timeout(&mut window, &LossEvent { flight: 100.0, again: false });
+        cubic.on_timeout(&mut window, &LossEvent { flight: 100.0, again: false, marked: false });
         assert!((window.cwnd - 1.0).abs() < 1e-9 && (window.ssthresh - 70.0).abs() < 1e-9);
         while window.in_slow_start() {
             cubic.on_ack(&mut window, &ack(at(0.0), 0.1));

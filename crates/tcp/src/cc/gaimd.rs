@@ -70,9 +70,9 @@ mod tests {
         let ack = AckEvent { now: Time::ZERO, acked: 1.0, counted: 1.0, rtt: None, srtt: Span::ZERO, limited: true };
         (0..10).for_each(|_| law.on_ack(&mut window, &ack));
         assert!((window.cwnd - 10.31).abs() < 5e-3, "{window:?}");
-        law.on_loss(&mut window, &LossEvent { flight: 16.0, again: false });
+        law.on_loss(&mut window, &LossEvent { flight: 16.0, again: false, marked: false });
         assert_eq!((window.cwnd, window.ssthresh), (14.0, 14.0));
-        law.on_timeout(&mut window, &LossEvent { flight: 2.0, again: false });
+        law.on_timeout(&mut window, &LossEvent { flight: 2.0, again: false, marked: false });
         assert_eq!((window.cwnd, window.ssthresh), (1.0, 2.0), "not under two");
     }
 }

@@ -18,6 +18,7 @@ mod vegas;
 mod westwood;
 mod westwood_abse;
 mod westwood_plus;
+mod wtcp;
 
 use std::fmt;
 
@@ -56,11 +57,13 @@ pub enum Algorithm {
     Bbr,
     /// Reno that probes before it answers a loss.
     Probing,
+    /// A rate, moved by how packets spread on their way.
+    Wtcp,
 }
 
 impl Algorithm {
     /// All, in the order of the sheet.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Tahoe,
         Self::Reno,
         Self::NewReno,
@@ -73,6 +76,7 @@ impl Algorithm {
         Self::Real,
         Self::Bbr,
         Self::Probing,
+        Self::Wtcp,
     ];
 
     /// What its receiver has to watch and to tell.
@@ -81,6 +85,7 @@ impl Algorithm {
         match self {
             Self::Real => Reports::Waves,
             Self::Probing => Reports::Probes,
+            Self::Wtcp => Reports::Gaps,
             _ => Reports::Nothing,
         }
     }
@@ -99,6 +104,7 @@ impl Algorithm {
             Self::Real => Box::<real::Real>::default(),
             Self::Bbr => Box::<bbr::Bbr>::default(),
             Self::Probing => Box::new(probing::Probing),
+            Self::Wtcp => Box::<wtcp::Wtcp>::default(),
         }
     }
 }
@@ -166,6 +172,8 @@ pub(crate) struct LossEvent {
     pub flight: f64,
     /// What is lost had been sent again.
     pub again: bool,
+    /// Nothing is lost: a queue has marked.
+    pub marked: bool,
 }
 
 /// What follows three duplicate acknowledgments when the receiver reports no blocks.
@@ -220,6 +228,11 @@ pub(crate) trait CongestionControl: fmt::Debug + Send {
 
     /// Something new was acknowledged, before the others are called.
     fn on_progress(&mut self, _progress: &Progress) {}
+
+    /// Segments are marked with the time since the one before them, in place of [`mark`](Self::mark).
+    fn marks_gaps(&self) -> bool {
+        false
+    }
 
     /// What goes with every segment to the receiver.
     fn mark(&self) -> u32 {

@@ -5,7 +5,7 @@
 //!             rate >= 7/8 last     cwnd stays
 //!             less                 cwnd = 7/8 cwnd, at least 2
 //! at a loss:  ssthresh = cwnd = max(flight / 2, 2), timeout: cwnd = 1; and once the wave that had the loss has been measured:
-//!             rate >= 7/8 rate before      cwnd = ssthresh = as before the loss
+//!             rate >= 7/8 most before      cwnd = ssthresh = as before the loss
 //! ```
 //!
 //! rate: what [`Note::Wave`] says, payload bytes/s. A wave is what is sent until something of it is acknowledged: about a window.
@@ -14,7 +14,8 @@
 //! 2001; Tsaoussidis and Zhang, "TCP-Real: receiver-oriented congestion control", Computer Networks 40 (2002); the rule as
 //! the Snoop paper has it, gamma = 1/8. Recovery is NewReno's.
 //!
-//! Ours, where the papers are silent: a loss ends a wave, and the wave of its repairs is not judged; the same 1/8 tells a small decrease from a larger one, in a loss as well; a hundredth is no
+//! Ours, where the papers are silent: a loss is judged by the most of the
+//! last eight waves, which among many flows is seldom reached again; a loss ends a wave, and the wave of its repairs is not judged; the same 1/8 tells a small decrease from a larger one, in a loss as well; a hundredth is no
 //! decrease; slow start looks at no rate, and its
 //! losses are believed: it goes on until a queue overflows.
 
@@ -26,12 +27,15 @@ const GAMMA: f64 = 1.0 / 8.0;
 /// A rate is not less when it is less by this share.
 const NOISE: f64 = 0.01;
 
+/// A loss is judged by the most of so many waves before it.
+const RECENT: usize = 8;
+
 /// A loss that is not told yet from another.
 #[derive(Clone, Copy, Debug)]
 struct Doubt {
     /// The window before it, segments.
     cwnd: f64,
-    /// The rate before it, bytes/s.
+    /// Most of the rates before it, bytes/s.
     rate: f64,
     /// The first wave that tells.
     wave: u32,
@@ -45,6 +49,8 @@ pub(super) struct Real {
     end: u64,
     /// The newest wave that the receiver has told of, and its rate, bytes/s.
     told: Option<(u32, f64)>,
+    /// Rates of the last waves, bytes/s.
+    recent: [f64; RECENT],
     /// The rate has decreased a little: the window stays.
     steady: bool,
     doubt: Option<Doubt>,
@@ -57,7 +63,8 @@ impl Real {
         // A second loss before the first was judged: what the first took stays in question.
         let cwnd = self.doubt.map_or(window.cwnd, |doubt| doubt.cwnd);
         let told = self.told.filter(|_| !window.in_slow_start());
-        self.doubt = told.map(|(_, rate)| Doubt { cwnd, rate, wave: self.wave });
+        let most = self.recent.iter().copied().fold(0.0, f64::max);
+        self.doubt = told.map(|_| Doubt { cwnd, rate: most, wave: self.wave });
         self.wave += 1;
         self.repairs = Some(self.wave);
     }
@@ -89,6 +96,7 @@ impl CongestionControl for Real {
             None => rate,
         };
         self.told = Some((wave, rate));
+        self.recent[wave as usize % RECENT] = rate;
         if let Some(doubt) = self.doubt {
             if wave < doubt.wave {
                 return;
@@ -114,7 +122,9 @@ impl CongestionControl for Real {
     }
 
     fn on_loss(&mut self, window: &mut Window, loss: &LossEvent) {
-        self.doubt(window);
+        if !loss.marked {
+            self.doubt(window);
+        }
         aimd::halve(window, loss);
     }
 
@@ -166,7 +176,7 @@ mod tests {
                 law.on_progress(&Progress { now: Time::ZERO, una: 11, next: 20, mss: 1.0, rtt: None });
                 assert_eq!(law.mark(), 2);
                 law.on_note(&mut window, &wave(1, 100_000));
-                let loss = LossEvent { flight: 10.0, again: false };
+                let loss = LossEvent { flight: 10.0, again: false, marked: false };
                 if timeout {
                     law.on_timeout(&mut window, &loss);
                 } else {
@@ -180,5 +190,15 @@ mod tests {
                 assert_eq!((window.cwnd, window.ssthresh), (expected, left), "{rate} {timeout}");
             }
         }
+    }
+
+    /// A mark is a queue's word: no wave takes it back.
+    #[test]
+    fn a_mark_is_not_in_doubt() {
+        let (mut law, mut window) = (Real::default(), Window { cwnd: 10.0, ssthresh: 2.0 });
+        law.on_note(&mut window, &wave(1, 100_000));
+        law.on_loss(&mut window, &LossEvent { flight: 10.0, again: false, marked: true });
+        law.on_note(&mut window, &wave(2, 100_000));
+        assert_eq!((window.cwnd, window.ssthresh), (5.0, 5.0));
     }
 }

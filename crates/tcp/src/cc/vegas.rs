@@ -176,9 +176,9 @@ mod tests {
     #[test]
     fn a_loss_takes_a_quarter_and_a_second_one_of_the_same_segment_half() {
         let (mut law, mut window) = (Vegas::default(), Window { cwnd: 20.0, ssthresh: 2.0 });
-        law.on_loss(&mut window, &LossEvent { flight: 20.0, again: false });
+        law.on_loss(&mut window, &LossEvent { flight: 20.0, again: false, marked: false });
         assert_eq!((window.cwnd, window.ssthresh), (15.0, 15.0));
-        law.on_loss(&mut window, &LossEvent { flight: 15.0, again: true });
+        law.on_loss(&mut window, &LossEvent { flight: 15.0, again: true, marked: false });
         assert_eq!(window.cwnd, 7.5);
     }
 }

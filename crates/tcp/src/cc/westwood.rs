@@ -163,12 +163,12 @@ mod tests {
             law.on_feedback(&WINDOW, &ack(n * 10, 1.0, if n == 50 { 120 } else { 150 }));
         }
         let mut window = WINDOW;
-        law.on_loss(&mut window, &LossEvent { flight: 50.0, again: false });
+        law.on_loss(&mut window, &LossEvent { flight: 50.0, again: false, marked: false });
         assert!((window.ssthresh - 12.0).abs() < 1e-6 && (window.cwnd - 12.0).abs() < 1e-6, "{window:?}");
         let mut small = Window { cwnd: 5.0, ..WINDOW };
-        law.on_loss(&mut small, &LossEvent { flight: 5.0, again: false });
+        law.on_loss(&mut small, &LossEvent { flight: 5.0, again: false, marked: false });
         assert!((small.cwnd - 5.0).abs() < 1e-9, "a window below the pipe stays");
-        law.on_timeout(&mut window, &LossEvent { flight: 12.0, again: false });
+        law.on_timeout(&mut window, &LossEvent { flight: 12.0, again: false, marked: false });
         assert!((window.ssthresh - 12.0).abs() < 1e-6 && (window.cwnd - 1.0).abs() < 1e-9);
     }
 
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn before_anything_is_measured_a_loss_halves() {
         let mut window = WINDOW;
-        Westwood::default().on_loss(&mut window, &LossEvent { flight: 50.0, again: false });
+        Westwood::default().on_loss(&mut window, &LossEvent { flight: 50.0, again: false, marked: false });
         assert_eq!(window.ssthresh, 25.0);
     }
 }

@@ -198,7 +198,7 @@ mod tests {
             for n in 0..3000 {
                 law.on_feedback(&window, &ack(1000 + 10 * n));
             }
-            law.on_loss(&mut window, &LossEvent { flight: cwnd, again: false });
+            law.on_loss(&mut window, &LossEvent { flight: cwnd, again: false, marked: false });
             // With a queue the window T ends between two ACKs, which rounds the count up.
             assert!((window.ssthresh - 10.0).abs() < 1.2, "cwnd {cwnd}: {}", window.ssthresh);
         }

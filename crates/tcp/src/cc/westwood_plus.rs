@@ -187,7 +187,7 @@ mod tests {
         let mut law = law(PAPER);
         feed(&mut law, 0, 10, 1.0);
         let mut window = Window { cwnd: 30.0, ssthresh: f64::INFINITY };
-        law.on_loss(&mut window, &LossEvent { flight: 30.0, again: false });
+        law.on_loss(&mut window, &LossEvent { flight: 30.0, again: false, marked: false });
         assert!((window.cwnd - 10.0).abs() < 1e-9 && window.ssthresh == window.cwnd, "{window:?}");
     }
 }

@@ -39,6 +39,15 @@ impl Hole {
             + Span::from_nanos((u128::from(self.gap().as_nanos()) * u128::from(step) / u128::from(steps)) as u64)
     }
 
+    /// How many of them in a row would have arrived within `span`, at least 1.
+    pub fn within(&self, span: Span) -> u64 {
+        let (gap, steps) = (u128::from(self.gap().as_nanos()), u128::from(self.count()) + 1);
+        if gap == 0 {
+            return self.count();
+        }
+        ((u128::from(span.as_nanos()) * steps / gap) as u64).clamp(1, self.count())
+    }
+
     /// Between the arrivals on either side.
     pub fn gap(&self) -> Span {
         self.after.since(self.before)
@@ -137,6 +146,7 @@ mod tests {
         }
         let hole = holes.poll().unwrap();
         assert_eq!([1, 2, 3].map(|n| hole.time_of(n)), [ms(10), ms(20), ms(30)]);
+        assert_eq!([0, 5, 10, 25, 100].map(|n| hole.within(Span::from_millis(n))), [1, 1, 1, 2, 3]);
         assert!(!holes.on_arrival(ms(70), 2), "given up");
         assert!(!holes.on_arrival(ms(70), 5), "twice");
     }

@@ -302,3 +302,32 @@ impl Limited {
         data_limited
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(n: u64) -> Time {
+        Time::from_nanos(n * 1_000_000)
+    }
+
+    /// Reports come at 100, 200, 300 ms on what was sent until 50, 150, 250 ms.
+    #[test]
+    fn a_report_is_data_limited_when_the_rate_held_nothing_back_in_what_it_covers() {
+        let covers = |waits: &[u64]| {
+            let mut limited = Limited::default();
+            [100, 200, 300].map(|now| {
+                let new = waits.iter().filter(|at| (now - 100..now).contains(*at));
+                new.for_each(|at| limited.note(ms(*at)));
+                limited.covers(ms(now), ms(now - 50))
+            })
+        };
+        assert_eq!(covers(&[]), [true, true, true]);
+        assert_eq!(covers(&[10]), [false, true, true]);
+        // Sent after what the first report covers: the second one's.
+        assert_eq!(covers(&[70]), [true, false, true]);
+        assert_eq!(covers(&[10, 70]), [false, false, true]);
+        assert_eq!(covers(&[110, 240]), [true, false, false]);
+        assert_eq!(covers(&[20, 120, 220]), [false, false, false]);
+    }
+}

@@ -94,8 +94,16 @@ impl RateReceiver {
             if self.discrimination.as_ref().is_some_and(|rule| rule.is_of_the_link(hole.count(), hole.gap())) {
                 continue;
             }
-            for sequence in hole.first..hole.end {
-                self.on_loss(now, sequence, hole.time_of(sequence), rtt);
+            // What lies in the event of one that is looked at need not be: a hole of any size takes no longer than the round
+            // trips it lasted.
+            let mut sequence = hole.first;
+            while sequence < hole.end {
+                let at = hole.time_of(sequence);
+                self.on_loss(now, sequence, at, rtt);
+                sequence += match self.history.event_ends(rtt) {
+                    Some(end) if rtt > Span::ZERO => hole.within(end.since(at)),
+                    _ => hole.count(),
+                };
             }
         }
     }

@@ -168,6 +168,7 @@ impl Delivery {
 
 impl Sender {
     /// Tells a law that goes by delivery; `advanced`: the acknowledgment acknowledged something new.
+    #[inline(never)]
     pub(super) fn sample_delivery(&mut self, now: Time, ack: &Ack, advanced: bool) {
         let Some(delivery) = &mut self.delivery else { return };
         let duplicate = !advanced && !self.sacking && self.next > self.una;

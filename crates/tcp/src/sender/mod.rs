@@ -234,13 +234,16 @@ impl Sender {
         match *note {
             Note::Probe { number } => self.on_probe_answer(now, number),
             Note::Corrupted { offset } => self.corrupted = Some(offset),
-            Note::Wave { .. } => self.control.on_note(&mut self.window, note),
+            Note::Wave { .. } | Note::Gaps { .. } => self.control.on_note(&mut self.window, note),
         }
     }
 
     /// What the segment polled last carries for a receiver that reports.
     #[must_use]
     pub fn mark(&self) -> u32 {
+        if self.control.marks_gaps() {
+            return self.pace.as_ref().map_or(0, |pace| pace.gap());
+        }
         self.probe_number().unwrap_or_else(|| self.control.mark())
     }
 
@@ -308,7 +311,7 @@ impl Sender {
         if self.phase == Phase::Probing {
             return self.poll_probing(now);
         }
-        if self.is_paced(now) {
+        if self.pace.is_some() && self.is_paced(now) {
             return None;
         }
         let segment = self.poll_resend(now);
@@ -437,6 +440,7 @@ impl Sender {
     }
 
     /// Whether the next segment has to wait for its time.
+    #[inline(never)]
     fn is_paced(&mut self, now: Time) -> bool {
         let Some(pace) = &self.pace else { return false };
         let next = pace.next();
@@ -444,6 +448,7 @@ impl Sender {
         self.paced_until.is_some()
     }
 
+    #[inline(never)]
     fn update_pace(&mut self) {
         if let Some(pace) = &mut self.pace {
             pace.rate = self.control.pace().map(|segments| segments * f64::from(self.params.mss));

@@ -56,6 +56,8 @@ impl Sender {
     }
 
     /// Probes, and nothing else.
+    #[cold]
+    #[inline(never)]
     pub(super) fn poll_probing(&mut self, now: Time) -> Option<Segment> {
         let probing = self.probing.as_mut()?;
         let cycle = probing.cycle.as_mut()?;
@@ -96,6 +98,8 @@ impl Sender {
     }
 
     /// Something was late, not lost; when it was all, the cycle is over.
+    #[cold]
+    #[inline(never)]
     pub(super) fn on_new_while_probing(&mut self, now: Time) {
         self.dup_acks = 0;
         if self.outstanding() == 0 {

@@ -95,7 +95,7 @@ impl Sender {
     pub(super) fn loss(&self) -> LossEvent {
         let flight = self.outstanding() as f64 / f64::from(self.params.mss);
         let again = self.flight.front().is_some_and(|first| first.again);
-        LossEvent { flight: flight.min(self.window.cwnd), again }
+        LossEvent { flight: flight.min(self.window.cwnd), again, marked: false }
     }
 
     fn enter_recovery(&mut self, now: Time) {
@@ -155,7 +155,7 @@ impl Sender {
         if self.stage != Stage::Open || self.phase != Phase::Open || !is_new || self.outstanding() == 0 {
             return;
         }
-        let loss = self.loss();
+        let loss = LossEvent { marked: true, ..self.loss() };
         self.control.on_loss(&mut self.window, &loss);
         self.round_threshold();
         self.marked_until = Some(self.next);

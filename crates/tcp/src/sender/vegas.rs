@@ -104,6 +104,8 @@ impl Sender {
     }
 
     /// A new acknowledgment, as ns-2 takes it.
+    #[cold]
+    #[inline(never)]
     pub(super) fn on_new_as_vegas(&mut self, now: Time, offset: u64) {
         let Some(fine) = self.fine.as_mut() else { return };
         if self.dup_acks > DUP_ACKS && self.window.cwnd > fine.left {
@@ -148,6 +150,8 @@ impl Sender {
     }
 
     /// A duplicate, as ns-2 takes it.
+    #[cold]
+    #[inline(never)]
     pub(super) fn on_duplicate_as_vegas(&mut self, now: Time) {
         self.dup_acks += 1;
         let Some((fine, first)) = self.fine.as_mut().zip(self.flight.front().copied()) else { return };
@@ -186,11 +190,15 @@ impl Sender {
     }
 
     /// What the first two duplicates take from the allowance: all of it.
+    #[cold]
+    #[inline(never)]
     pub(super) fn held_as_vegas(&self) -> i64 {
         if (1..DUP_ACKS).contains(&self.dup_acks) { i64::MIN / 2 } else { 0 }
     }
 
     /// What counts as overdue was never sent: it goes out now, and once more by the next `poll`.
+    #[cold]
+    #[inline(never)]
     pub(super) fn poll_unsent(&mut self, now: Time) -> Option<Segment> {
         let segment = self.poll_new(now);
         self.resend_front = segment.is_some();

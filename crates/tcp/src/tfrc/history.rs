@@ -63,6 +63,11 @@ impl History {
         true
     }
 
+    /// Losses until then are of the newest event.
+    pub fn event_ends(&self, rtt: Span) -> Option<Time> {
+        self.start.map(|(_, at)| at + rtt)
+    }
+
     /// Loss events so far.
     pub const fn events(&self) -> u64 {
         self.events

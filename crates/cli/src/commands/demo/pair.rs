@@ -79,6 +79,7 @@ pub mod tests {
             queues: Vec::new(),
             fairness: Fairness::default(),
             control: None,
+            snoop: None,
         }
     }
 

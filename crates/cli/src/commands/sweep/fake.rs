@@ -51,6 +51,7 @@ pub fn report(scenario: &str, seed: u64, figure: u64) -> Report {
             marked: 0,
         }],
         fairness: Fairness::default(),
+        snoop: None,
         control: Some(ControlReport {
             capacity_bps: CapacityReport { mean: 2e7, last: 2e7 },
             udp_bps: 0.0,

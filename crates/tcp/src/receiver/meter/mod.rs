@@ -1,6 +1,7 @@
 //! What a receiver measures for a law that wants to hear of it ([`Reports`]).
 
 mod echo;
+mod gaps;
 mod losses;
 mod waves;
 
@@ -16,6 +17,7 @@ pub(super) enum Meter {
     Waves(waves::Waves),
     Echo(echo::Echo),
     Losses(losses::Losses),
+    Gaps(gaps::Gaps),
 }
 
 impl Meter {
@@ -24,6 +26,7 @@ impl Meter {
             Reports::Nothing => None,
             Reports::Waves => Some(Self::Waves(waves::Waves::default())),
             Reports::Probes => Some(Self::Echo(echo::Echo::default())),
+            Reports::Gaps => Some(Self::Gaps(gaps::Gaps::new(mss))),
             Reports::Losses => Some(Self::Losses(losses::Losses::new(mss))),
         }
     }
@@ -33,6 +36,7 @@ impl Meter {
         match self {
             Self::Waves(waves) => waves.on_mark(mark),
             Self::Echo(echo) => echo.on_mark(mark),
+            Self::Gaps(gaps) => gaps.on_mark(mark),
             Self::Losses(_) => {}
         }
     }
@@ -43,6 +47,7 @@ impl Meter {
             Self::Waves(waves) => waves.on_segment(now, segment.bytes),
             Self::Echo(echo) => echo.on_segment(segment.bytes),
             Self::Losses(losses) => losses.on_segment(now, segment),
+            Self::Gaps(gaps) => gaps.on_segment(now, segment),
         }
     }
 
@@ -59,6 +64,7 @@ impl Meter {
             Self::Waves(waves) => waves.note(),
             Self::Echo(echo) => echo.note(),
             Self::Losses(losses) => losses.note(next),
+            Self::Gaps(gaps) => gaps.note(),
         }
     }
 }
