@@ -70,7 +70,7 @@ EDGES = "it counts what is on its way when the count begins and ends"
 def compared(number, metric, scheme, what, mine, theirs):
     """A line of a figure's table."""
     name = f"{scheme.name}, {what}: {NAMES[metric]}"
-    why = scheme.why_ns2 or (EDGES if metric == "loss_rate" else "")
+    why = scheme.why_ns2 or (EDGES if metric in ("loss_rate", "link_retransmitted") else "")
     return Line(name, mine[metric], RULES[metric], SAYS.get((number, metric, scheme)), theirs[metric], why_ns2=why)
 
 
@@ -97,7 +97,8 @@ def over_flows(number, world, schemes, panels):
                 style.points(flat[5], FLOWS, [cell[metric] for cell in cells[helped]], NAMES[metric], color=colour)
                 style.peer(flat[5], FLOWS, [cell[metric] for cell in known[helped]], None, color=colour)
             flat[5].set_title(f"(f) link against transport, {helped.name}")
-            flat[5].legend()
+            flat[5].set_ylim(0, 1.35 * flat[5].get_ylim()[1])
+            flat[5].legend(loc="upper right")
         else:
             flat[5].axis("off")
             flat[3].tick_params(labelbottom=True)
@@ -160,7 +161,7 @@ def finish(made, axes, title, x, ticks):
     for one in axes:
         # Shares that lie near 1 are told apart only where the axis does not begin at 0.
         if "index" not in one.get_title(loc="left"):
-            one.set_ylim(0, None)
+            one.set_ylim(bottom=0)
         one.set_xticks(ticks)
     for one in axes[-2:]:
         one.set_xlabel(x)

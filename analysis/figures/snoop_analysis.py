@@ -104,7 +104,7 @@ def law(simulator):
                 "yes" if mine.mean < 0.98 * PAYLOAD_BPS * (1 - p) / 1e6 else "no",
             ]
         )
-    rate.set(title="one flow", xlabel="error rate p_W", ylabel="goodput [Mbit/s]", ylim=(0, 5.2))
+    rate.set(title="one flow", xlabel="error rate p_W", ylabel="goodput [Mbit/s]", ylim=(0, 7))
     beside = [["flows", "", "p_B, counted", "(4) or (6)", "p_S, simulated", "(7) [ms]", "mean delay, simulated [ms]"]]
     for scheme in (RENO, RENO_SNOOP):
         cells = [counted(simulator.sweep(HOME, settings(GREEDY, scheme, n), SEEDS)) for n in FLOWS]
@@ -136,7 +136,7 @@ def law(simulator):
     loss.set(title="loss that the sender sees", xlabel="flows", ylabel="p_S", ylim=(0, None), xticks=FLOWS)
     delay.set(title="end-to-end delay, mean", xlabel="flows", ylabel="ms", ylim=(0, None), xticks=FLOWS)
     for axes in (rate, loss, delay):
-        axes.legend(fontsize=7)
+        axes.legend(fontsize=7, loc="upper right" if axes is rate else "upper left")
     return Drawn(made, markdown(table) + "\n\n" + markdown(beside))
 
 

@@ -141,7 +141,6 @@ SNOOP_KEEPS = {
     "goodput_mbps": lambda ours, theirs: abs(ours - theirs) <= 0.05 * theirs,
     "timely_index": lambda ours, theirs: abs(ours - theirs) <= 0.03,
     "loss_rate": lambda ours, theirs: abs(ours - theirs) <= max(0.2 * theirs, 0.001),
-    "loss_by_arrivals": lambda ours, theirs: abs(ours - theirs) <= max(0.2 * theirs, 0.001),
 }
 
 
