@@ -234,7 +234,7 @@ fn a_bad_scenario_is_refused_by_name_and_place_and_never_breaks_anything() {
         ("attempts = 4", "attempts = 0", "bad.toml:8: ", &["attempts"]),
         ("attempts = 4", "attempts = 99999999999999999999", "bad.toml:8: ", &["large"]),
         ("kind = \"ftp\"", "kind = \"fpt\"", "bad.toml:15: ", &["kind", "ftp"]),
-        ("cc = \"newreno\"", "cc = \"ssvp\"", "bad.toml:16: ", &["cc"]),
+        ("cc = \"newreno\"", "cc = \"ssvq\"", "bad.toml:16: ", &["cc", "ssvp"]),
         ("format = 1", "format = 2", "bad.toml:1: ", &["format"]),
         ("format = 1", "format = ", "bad.toml:1: ", &[]),
         ("name = \"small\"", &format!("name = \"{long}\""), "bad.toml:2: ", &["name"]),
@@ -376,7 +376,7 @@ fn what_cannot_be_swept_is_said_before_anything_runs() {
     refused(&["home.toml", "--vary", "wifi.attempts=1,2", "-o", "a.txt"], ".jsonl");
     refused(&["home.toml", "--vary", "wifi.attempts=1,2", "-o", "-"], ".jsonl");
     refused(&["home.toml", "--vary", "wifi.atempts=1,2", "-o", "a.csv"], "`attempts`");
-    refused(&["home.toml", "--vary", "flow.film.cc=reno,ssvp", "-o", "a.csv"], "with flow.film.cc=ssvp");
+    refused(&["home.toml", "--vary", "flow.film.kind=ftp,quic", "-o", "a.csv"], "with flow.film.kind=quic");
     refused(&["home.toml", "--vary", "station.Q.distance=1m", "-o", "a.csv"], "`Q`");
     refused(&["home.toml", "--vary", "seed=1,2", "-o", "a.csv"], "--seeds");
     refused(&["home.toml", "--seeds", "0", "-o", "a.csv"], "--seeds");
