@@ -4,13 +4,15 @@
 //! `server - its link - W0 - line - access point - air - station`; a flow may begin and end at any of the hosts.
 //! Sources of events are the wires, the traffic schedules, the two ends of each connection, the controller, the
 //! changes and the marks of the report; the air is asked beside them, for it has the next event most often. Of things
-//! that fall on one nanosecond the air's come first, then what was set first.
+//! that fall on one nanosecond the air's come first, then what was set first. What is not in every home stands in files of
+//! its own: pages, streams at a rate, Snoop, split connections.
 
+mod pages;
 mod rate;
+mod snoop;
 mod split;
 
 use lasthop_core::packet::{Direction, Packet as _};
-use lasthop_core::snoop::Verdict;
 use lasthop_core::units::Time;
 use lasthop_home::report::{FlowReport, PageReport, Place, flow_meter};
 use lasthop_home::retune::Retune;
@@ -28,7 +30,7 @@ use crate::snoop::SnoopControl;
 use crate::sources::{SourceId, Sources};
 use crate::split::Halves;
 use crate::trace::Tracer;
-use crate::web::{self, Slot};
+use crate::web::Slot;
 use crate::wires::{WireId, Wires};
 
 /// Events between two questions whether to go on.
@@ -734,136 +736,6 @@ impl<'a, 'o> Engine<'a, 'o> {
         match self.marks.first() {
             Some(next) => self.sources.set(source, *next),
             None => self.sources.clear(source),
-        }
-    }
-}
-
-/// Snoop.
-impl Engine<'_, '_> {
-    /// A packet goes to a station.
-    #[cold]
-    fn show_snoop(&mut self, now: Time, station: NodeId, packet: &SimPacket) {
-        let Play::Tcp(connection) = &self.flows[packet.flow as usize].play else { return };
-        if packet.has(flag::TCP) && !packet.has(flag::BACK) {
-            let payload = connection.segment(packet).bytes;
-            self.snoop.iter_mut().for_each(|snoop| snoop.on_data(now, station, packet, payload));
-            self.repair(now);
-        }
-    }
-
-    /// A packet comes from a station: whether it goes on.
-    #[cold]
-    fn passes_snoop(&mut self, now: Time, packet: &mut SimPacket) -> bool {
-        let is_ack = packet.has(flag::TCP) && packet.has(flag::BACK) && !packet.has(flag::ASK);
-        let Some(snoop) = self.snoop.as_mut().filter(|_| is_ack) else { return true };
-        let verdict = snoop.on_ack(now, packet, &self.sacks.of(packet));
-        let meter = &mut self.flows[self.routes[packet.flow as usize].counted_by as usize].meter;
-        snoop.settle(packet.flow, packet.offset).for_each(|loss| meter.on_lost(loss.sent, loss.place));
-        match verdict {
-            Verdict::Forward => {}
-            Verdict::Strip => packet.sack = self.sacks.without_blocks(packet.sack),
-            Verdict::Suppress => {
-                let _ = self.sacks.take(packet.sack);
-            }
-        }
-        self.repair(now);
-        verdict != Verdict::Suppress
-    }
-
-    /// What Snoop has to send again goes out.
-    fn repair(&mut self, now: Time) {
-        let Some(snoop) = &mut self.snoop else { return };
-        snoop.on_handoffs(self.air.handoffs());
-        while let Some((station, packet)) = snoop.poll(now) {
-            self.air_moved = true;
-            if snoop.is_urgent() {
-                self.air.on_urgent_packet(now, NodeId::ACCESS_POINT, station, packet);
-            } else {
-                self.air.on_further_packet(now, NodeId::ACCESS_POINT, station, packet);
-            }
-        }
-        let own = SourceId(self.targets.len() as u32 - 4);
-        match snoop.next_deadline() {
-            Some(at) => self.sources.set(own, at.max(now)),
-            None => self.sources.clear(own),
-        }
-    }
-
-    /// A packet was lost below the access point: whether a copy of it may be sent yet.
-    #[cold]
-    fn may_be_repaired(&mut self, now: Time, packet: &SimPacket, place: Place) -> bool {
-        let Some(snoop) = &mut self.snoop else { return false };
-        let waits = packet.has(flag::TCP) && !packet.has(flag::BACK) && snoop.on_lost(packet, place);
-        self.repair(now);
-        waits
-    }
-
-    /// Losses that Snoop has not repaired by the end.
-    fn settle_losses(&mut self) {
-        let Some(snoop) = &self.snoop else { return };
-        for (flow, loss) in snoop.left() {
-            self.flows[self.routes[flow as usize].counted_by as usize].meter.on_lost(loss.sent, loss.place);
-        }
-    }
-}
-
-/// Pages.
-impl Engine<'_, '_> {
-    /// The browser's own time has come: to begin, or to say something again.
-    #[cold]
-    fn on_browser(&mut self, now: Time, page: usize) {
-        let Running { source, stop, play: Play::Page(loader), .. } = &mut self.flows[page] else { return };
-        if now >= *stop {
-            return self.sources.clear(*source);
-        }
-        if now == Time::ZERO + self.scenario.flows[page].start {
-            loader.start(now);
-        }
-        self.browse(now, page);
-    }
-
-    /// A segment of one of a page's connections has arrived and is acknowledged.
-    #[cold]
-    fn on_page_segment(&mut self, now: Time, packet: &SimPacket, fresh: u32) {
-        let first = self.flows.len() - self.slots.len();
-        let Slot { page, connection } = self.slots[packet.flow as usize - first];
-        let Play::Tcp(carrier) = &self.flows[packet.flow as usize].play else { return };
-        let received = carrier.receiver.received();
-        let Running { play: Play::Page(loader), meter, .. } = &mut self.flows[page] else { return };
-        meter.on_delivered(packet.sent, now, packet.bytes(), fresh);
-        if packet.has(flag::SYN) {
-            loader.on_open(connection);
-        }
-        loader.on_received(now, connection, received);
-        if loader.loaded() == Some(now) {
-            meter.on_completed(now);
-        }
-        self.browse(now, page);
-    }
-
-    /// Everything the browser has to say now.
-    fn browse(&mut self, now: Time, page: usize) {
-        let slot = |connection| self.slots.iter().position(|s| *s == Slot { page, connection });
-        let first = self.flows.len() - self.slots.len();
-        let slots: Vec<usize> = (0..).map_while(slot).map(|i| first + i).collect();
-        while let Play::Page(loader) = &mut self.flows[page].play
-            && let Some(ask) = loader.poll(now)
-        {
-            let packet = SimPacket {
-                sent: now,
-                offset: ask.up_to,
-                flow: slots[ask.connection] as u32,
-                sack: Sacks::NONE,
-                bytes: if ask.up_to == 0 { web::SYN_BYTES } else { web::REQUEST_BYTES },
-                window: 0,
-                flags: flag::TCP | flag::BACK | flag::ASK,
-            };
-            self.send(now, &packet);
-        }
-        let Running { source, play: Play::Page(loader), .. } = &self.flows[page] else { return };
-        match loader.next_deadline() {
-            Some(at) => self.sources.set(*source, at),
-            None => self.sources.clear(*source),
         }
     }
 }

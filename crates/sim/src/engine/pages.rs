@@ -1,0 +1,69 @@
+//! What browsers do in a run.
+
+use lasthop_core::packet::Packet as _;
+use lasthop_core::units::Time;
+
+use super::Engine;
+use crate::packet::{Sacks, SimPacket, flag};
+use crate::running::{Play, Running};
+use crate::web::{self, Slot};
+
+impl Engine<'_, '_> {
+    /// The browser's own time has come: to begin, or to say something again.
+    #[cold]
+    pub(super) fn on_browser(&mut self, now: Time, page: usize) {
+        let Running { source, stop, play: Play::Page(loader), .. } = &mut self.flows[page] else { return };
+        if now >= *stop {
+            return self.sources.clear(*source);
+        }
+        if now == Time::ZERO + self.scenario.flows[page].start {
+            loader.start(now);
+        }
+        self.browse(now, page);
+    }
+
+    /// A segment of one of a page's connections has arrived and is acknowledged.
+    #[cold]
+    pub(super) fn on_page_segment(&mut self, now: Time, packet: &SimPacket, fresh: u32) {
+        let first = self.flows.len() - self.slots.len();
+        let Slot { page, connection } = self.slots[packet.flow as usize - first];
+        let Play::Tcp(carrier) = &self.flows[packet.flow as usize].play else { return };
+        let received = carrier.receiver.received();
+        let Running { play: Play::Page(loader), meter, .. } = &mut self.flows[page] else { return };
+        meter.on_delivered(packet.sent, now, packet.bytes(), fresh);
+        if packet.has(flag::SYN) {
+            loader.on_open(connection);
+        }
+        loader.on_received(now, connection, received);
+        if loader.loaded() == Some(now) {
+            meter.on_completed(now);
+        }
+        self.browse(now, page);
+    }
+
+    /// Everything the browser has to say now.
+    pub(super) fn browse(&mut self, now: Time, page: usize) {
+        let slot = |connection| self.slots.iter().position(|s| *s == Slot { page, connection });
+        let first = self.flows.len() - self.slots.len();
+        let slots: Vec<usize> = (0..).map_while(slot).map(|i| first + i).collect();
+        while let Play::Page(loader) = &mut self.flows[page].play
+            && let Some(ask) = loader.poll(now)
+        {
+            let packet = SimPacket {
+                sent: now,
+                offset: ask.up_to,
+                flow: slots[ask.connection] as u32,
+                sack: Sacks::NONE,
+                bytes: if ask.up_to == 0 { web::SYN_BYTES } else { web::REQUEST_BYTES },
+                window: 0,
+                flags: flag::TCP | flag::BACK | flag::ASK,
+            };
+            self.send(now, &packet);
+        }
+        let Running { source, play: Play::Page(loader), .. } = &self.flows[page] else { return };
+        match loader.next_deadline() {
+            Some(at) => self.sources.set(*source, at),
+            None => self.sources.clear(*source),
+        }
+    }
+}
