@@ -472,11 +472,7 @@ impl<P: Packet + Copy> WirelessLink<P> {
     }
 
     pub fn next_deadline(&self) -> Option<Time> {
-        let next = || {
-            // A change of the base station matters only to what is there.
-            self.next().map(|(at, _)| at)
-        };
-        self.dropped.front().map(Event::at).or_else(next)
+        self.dropped.front().map(Event::at).or_else(|| self.next().map(|(at, _)| at))
     }
 
     /// Its queues are those of the two ways, the access point's first.
