@@ -14,7 +14,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("sim", &["core", "wifi", "home", "tcp"]),
     ("emu", &["core", "wifi", "home"]),
     ("live", &["core"]),
-    ("cli", &["core", "wifi", "home", "tcp", "sim", "emu", "live"]),
+    ("messenger", &[]),
+    ("cli", &["core", "wifi", "home", "tcp", "sim", "emu", "live", "messenger"]),
 ];
 
 fn metadata() -> Value {

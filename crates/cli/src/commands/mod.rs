@@ -3,6 +3,7 @@
 pub mod demo;
 pub mod doctor;
 pub mod emulate;
+pub mod message;
 pub mod run;
 pub mod sim;
 pub mod status;
