@@ -191,6 +191,23 @@ impl Channel {
         }
     }
 
+    /// Whether the other end has said something that is not yet received, or has gone; does not wait for it.
+    ///
+    /// # Errors
+    /// [`ChannelError`].
+    pub fn has_incoming(&mut self) -> Result<bool, ChannelError> {
+        if self.used < self.filled {
+            return Ok(true);
+        }
+        let readable = {
+            use rustix::event::{PollFd, PollFlags, Timespec, poll};
+            let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+            poll(&mut [PollFd::new(self.socket(), PollFlags::IN)], Some(&now))
+                .map_err(|e| ChannelError::Io(e.into()))?
+        };
+        self.stream.has_plaintext(readable > 0).map_err(failed)
+    }
+
     /// Makes the inbox hold `needs` unused bytes, at most a frame.
     fn fill(&mut self, needs: usize) -> Result<(), ChannelError> {
         if self.used == self.filled {
@@ -219,6 +236,8 @@ impl Channel {
 /// TLS over TCP, of either end.
 trait Stream: Read + Write + Send {
     fn socket(&self) -> &TcpStream;
+    /// Whether something can be read without waiting; looks at what the socket has first if that is `readable`.
+    fn has_plaintext(&mut self, readable: bool) -> io::Result<bool>;
     fn say_goodbye(&mut self);
 }
 
@@ -229,6 +248,12 @@ where
 {
     fn socket(&self) -> &TcpStream {
         &self.sock
+    }
+
+    fn has_plaintext(&mut self, readable: bool) -> io::Result<bool> {
+        let ended = readable && self.conn.wants_read() && self.conn.read_tls(&mut self.sock)? == 0;
+        let state = self.conn.process_new_packets().map_err(io::Error::other)?;
+        Ok(ended || state.peer_has_closed() || state.plaintext_bytes_to_read() > 0)
     }
 
     fn say_goodbye(&mut self) {

@@ -10,6 +10,8 @@
 
 pub mod account;
 pub mod channel;
+pub mod client;
 pub mod protocol;
 pub mod tls;
+pub mod transfer;
 pub mod tuning;
