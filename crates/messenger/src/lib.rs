@@ -11,6 +11,7 @@
 pub mod account;
 pub mod channel;
 pub mod client;
+pub mod durable;
 pub mod protocol;
 pub mod tls;
 pub mod transfer;

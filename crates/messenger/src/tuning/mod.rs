@@ -8,6 +8,7 @@
 //!
 //! A path carries at most `window / RTT` (the paper's eq. 1), and the window is what fits into the receive buffer.
 
+pub mod profile;
 pub mod quantity;
 pub mod socket;
 
