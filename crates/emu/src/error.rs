@@ -16,6 +16,15 @@ pub enum Error {
     /// No TUN device.
     #[error("/dev/net/tun cannot be opened; type: sudo modprobe tun")]
     NoTun(#[source] io::Error),
+    /// No FUSE device.
+    #[error("the storage of {host} is served through /dev/fuse, which cannot be opened; type: sudo modprobe fuse")]
+    NoFuse {
+        /// Whose storage it would be.
+        host: String,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
     /// `ip` is missing.
     #[error("the program `ip` cannot be run; type: sudo apt-get install iproute2")]
     NoIproute(#[source] io::Error),

@@ -5,8 +5,9 @@ use crate::error::Error;
 use crate::host;
 use crate::netns::Namespace;
 use crate::spawn::{Child, Nursery};
+use crate::storage;
 use crate::tap::{self, Tap};
-use lasthop_home::scenario::{HostId, Scenario};
+use lasthop_home::scenario::{HostId, Scenario, Storage};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::Path;
@@ -16,7 +17,8 @@ use std::sync::Arc;
 /// Every namespace and TAP of a home. Dropping it takes everything away, programs included.
 ///
 /// Programs find the other hosts in their environment: `LASTHOP_W3=10.1.1.3` for each (dots and dashes of a name
-/// become `_`), the same with `_V6`, and `LASTHOP_HOST`, the name of their own host.
+/// become `_`), the same with `_V6`, `LASTHOP_HOST`, the name of their own host, and `LASTHOP_STORAGE`, a folder for
+/// files that all programs of the host share.
 pub struct Home {
     // First, so that programs end while their networks still stand.
     nursery: Nursery,
@@ -42,6 +44,9 @@ impl Home {
         if !Path::new("/dev/net/tun").exists() {
             return Err(Error::NoTun(std::io::ErrorKind::NotFound.into()));
         }
+        if let Some(slow) = scenario.stations.iter().find(|s| s.storage != Storage::default()) {
+            storage::check(&slow.name)?;
+        }
         let plan = AddressPlan { servers: scenario.servers.len(), stations: scenario.stations.len() };
         let routes = routes(scenario);
         let mut hosts = Vec::new();
@@ -54,7 +59,8 @@ impl Home {
             taps.extend(own.into_iter().map(Arc::new));
         }
         let environment = environment(scenario, &plan);
-        Ok(Self { nursery: Nursery::new()?, plan, hosts, taps, environment })
+        let stores = all(&plan).map(|id| (scenario.host_name(id).to_owned(), storage_of(scenario, id))).collect();
+        Ok(Self { nursery: Nursery::new(stores)?, plan, hosts, taps, environment })
     }
 
     /// Starts a program in a host. It ends when the returned child is dropped, and at the latest with this process.
@@ -63,9 +69,10 @@ impl Home {
     /// [`Error::Spawn`].
     pub fn spawn(&self, host: HostId, mut command: Command) -> Result<Child, Error> {
         let program = command.get_program().to_string_lossy().into_owned();
-        let host = self.host(host);
+        let number = index(&self.plan, host);
+        let host = &self.hosts[number];
         command.envs(self.environment.iter().map(|(k, v)| (k, v))).env("LASTHOP_HOST", &host.name);
-        self.nursery.spawn(command, &host.namespace).map_err(|source| Error::Spawn {
+        self.nursery.spawn(command, number, &host.namespace).map_err(|source| Error::Spawn {
             program,
             host: host.name.clone(),
             source,
@@ -119,6 +126,14 @@ impl Home {
 
     fn host(&self, host: HostId) -> &Host {
         &self.hosts[index(&self.plan, host)]
+    }
+}
+
+/// What a host reads and writes at; all but stations with `storage` at any speed.
+fn storage_of(scenario: &Scenario, host: HostId) -> Storage {
+    match host {
+        HostId::Station(i) => scenario.stations[i].storage,
+        HostId::Server(_) | HostId::AccessPoint => Storage::default(),
     }
 }
 
@@ -186,5 +201,6 @@ fn environment(scenario: &Scenario, plan: &AddressPlan) -> Vec<(String, String)>
             (format!("LASTHOP_{name}_V6"), AddressPlan::v6(host).to_string()),
         ]
     };
-    all(plan).flat_map(of).collect()
+    let storage = ("LASTHOP_STORAGE".to_owned(), storage::FOLDER.to_owned());
+    all(plan).flat_map(of).chain([storage]).collect()
 }

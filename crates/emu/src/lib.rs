@@ -30,6 +30,7 @@ mod run;
 mod running;
 mod spawn;
 mod stage;
+mod storage;
 mod sys;
 mod tap;
 
@@ -41,3 +42,4 @@ pub use netns::Namespace;
 pub use observe::Recent;
 pub use run::{Options, Outcome, Progress, Second, run};
 pub use spawn::Child;
+pub use storage::FOLDER as STORAGE;

@@ -5,7 +5,10 @@
 
 use crate::error::Error;
 use crate::netns::Namespace;
+use crate::storage::{self, Hurry, Store};
 use crate::sys::{self, Enclosure};
+use lasthop_home::scenario::Storage;
+use std::ffi::CString;
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
@@ -21,6 +24,8 @@ pub struct Child {
     /// Pid of the box's init, which leads the group of everything in it that did not leave the group.
     init: i32,
     reaped: bool,
+    /// Of its host's storage, where that is slow.
+    hurry: Option<Hurry>,
 }
 
 impl Child {
@@ -76,7 +81,11 @@ impl Child {
         }
         // Init dies, the kernel kills the rest of its PID namespace, then the guard sees the end and is reaped here.
         sys::signal_group(self.init, libc::SIGKILL);
+        let Some(hurry) = self.hurry.clone() else { return drop(self.wait()) };
+        // Whoever reads or writes ends when the storage has answered.
+        hurry.set(true);
         let _ = self.wait();
+        hurry.set(false);
     }
 }
 
@@ -86,7 +95,8 @@ impl Drop for Child {
     }
 }
 
-type Order = (Command, Namespace, mpsc::Sender<io::Result<Child>>);
+/// A program, its host by number and network, and who waits for it.
+type Order = (Command, usize, Namespace, mpsc::Sender<io::Result<Child>>);
 
 /// The thread that starts programs. They end at the latest when it does.
 #[derive(Debug)]
@@ -96,33 +106,43 @@ pub struct Nursery {
 }
 
 impl Nursery {
-    /// Starts the thread.
+    /// Starts the thread. `hosts`: name and storage of each.
     ///
     /// # Errors
-    /// When no thread can be had.
-    pub fn new() -> Result<Self, Error> {
+    /// When no thread can be had, or not the storage.
+    pub fn new(hosts: Vec<(String, Storage)>) -> Result<Self, Error> {
         let (orders, inbox) = mpsc::channel::<Order>();
+        let (tell, ready) = mpsc::channel();
         let work = move || {
-            for (command, namespace, answer) in inbox {
+            let stores = match storage::set_up(&hosts) {
+                Ok(stores) => stores,
+                Err(error) => return drop(tell.send(Err(error))),
+            };
+            let _ = tell.send(Ok(()));
+            for (command, host, namespace, answer) in inbox {
                 // A caller that went away drops the child with the message, which ends it.
-                let _ = answer.send(start(command, &namespace));
+                let _ = answer.send(start(command, &stores[host], &namespace));
             }
         };
         let thread = thread::Builder::new()
             .name("nursery".into())
             .spawn(work)
             .map_err(Error::system("cannot start a thread"))?;
-        Ok(Self { orders: Some(orders), thread: Some(thread) })
+        let nursery = Self { orders: Some(orders), thread: Some(thread) };
+        match ready.recv() {
+            Ok(outcome) => outcome.map(|()| nursery),
+            Err(_) => Err(Error::system("the thread that starts programs is gone")(io::ErrorKind::BrokenPipe.into())),
+        }
     }
 
-    /// Starts `command` in `namespace`.
+    /// Starts `command` in `namespace`, the network of host number `host`.
     ///
     /// # Errors
     /// As `Command::spawn`.
-    pub fn spawn(&self, command: Command, namespace: &Namespace) -> io::Result<Child> {
+    pub fn spawn(&self, command: Command, host: usize, namespace: &Namespace) -> io::Result<Child> {
         let (answer, child) = mpsc::channel();
         let gone = || io::Error::other("the thread that starts programs is gone");
-        self.orders.as_ref().ok_or_else(gone)?.send((command, namespace.clone(), answer)).map_err(|_| gone())?;
+        self.orders.as_ref().ok_or_else(gone)?.send((command, host, namespace.clone(), answer)).map_err(|_| gone())?;
         child.recv().map_err(|_| gone())?
     }
 }
@@ -136,12 +156,13 @@ impl Drop for Nursery {
     }
 }
 
-fn start(mut command: Command, namespace: &Namespace) -> io::Result<Child> {
+fn start(mut command: Command, store: &Store, namespace: &Namespace) -> io::Result<Child> {
     let (mut pid_read, pid_write) = io::pipe()?;
     let enclosure = Enclosure {
         network: namespace.raw(),
         pid_pipe: pid_write.as_raw_fd(),
         parent: std::process::id().cast_signed(),
+        storage: (store.source.clone(), CString::new(storage::FOLDER)?),
     };
     // The guard leads a group of its own, so that Ctrl-C in the terminal reaches us and not the programs.
     command.process_group(0);
@@ -149,7 +170,7 @@ fn start(mut command: Command, namespace: &Namespace) -> io::Result<Child> {
     let guard = command.spawn()?;
     drop(pid_write);
     let mut pid = [0; 4];
-    let mut child = Child { guard, init: 0, reaped: false };
+    let mut child = Child { guard, init: 0, reaped: false, hurry: store.hurry.clone() };
     match pid_read.read_exact(&mut pid) {
         Ok(()) => child.init = i32::from_ne_bytes(pid),
         Err(error) => {

@@ -26,13 +26,15 @@ to = "N"
 kind = "ftp"
 "#;
 
-/// The interfaces of this machine, and every process whose command line holds `mark`.
+/// The interfaces and mounts of this machine, and every process whose command line holds `mark`.
 fn traces(mark: &str) -> (Vec<String>, Vec<String>) {
     let mut links: Vec<String> = std::fs::read_to_string("/proc/thread-self/net/dev")
         .expect("a list of interfaces")
         .lines()
         .filter_map(|line| Some(line.split_once(':')?.0.trim().to_owned()))
         .collect();
+    let mounts = std::fs::read_to_string("/proc/thread-self/mounts").expect("a list of mounts");
+    links.extend(mounts.lines().map(str::to_owned));
     links.sort();
     let mut processes = Vec::new();
     for entry in std::fs::read_dir("/proc").expect("a list of processes").flatten() {
@@ -118,8 +120,14 @@ fn a_program_ends_with_its_child_handle() {
 #[ignore = "runs as a child of nothing_is_left_after_kill_9"]
 fn a_home_to_be_killed() {
     let Ok(mark) = std::env::var("LASTHOP_TEST_MARK") else { return };
-    let text = HOME.replace("\"1s\"", "\"60s\"");
-    let exec = vec![("N".to_owned(), format!("{{ {}; }} & echo started; wait", stubborn(&mark)))];
+    let mut text = HOME.replace("\"1s\"", "\"60s\"");
+    let mut more = String::new();
+    if std::fs::File::open("/dev/fuse").is_ok() {
+        // In the middle of a write that would take days.
+        text = text.replace("name = \"N\"", "name = \"N\"\nstorage = { write = \"1B/s\" }");
+        more = format!("dd if=/dev/zero of=$LASTHOP_STORAGE/{mark} bs=1M count=1 & ");
+    }
+    let exec = vec![("N".to_owned(), format!("{{ {}; }} & {more} echo started; wait", stubborn(&mark)))];
     let _ = run(&scenario(&text), Options { exec, ..Options::default() });
 }
 

@@ -19,7 +19,8 @@ Examples:
   sudo lasthop emulate home.toml --pcap air.pcapng       opens in Wireshark
 
 Hosts are called as in the scenario; `AP` is the access point. A command runs in a shell, where
-$LASTHOP_W1 is the address of W1 and $LASTHOP_W1_V6 its IPv6 address.";
+$LASTHOP_W1 is the address of W1, $LASTHOP_W1_V6 its IPv6 address, and $LASTHOP_STORAGE a folder for
+files that is as slow as the station's `storage` says.";
 
 /// Play a scenario in real time with real packets, and your own programs in it
 ///

@@ -19,6 +19,9 @@
 pub mod tcp;
 pub mod udp;
 
+/// Of the threads that keep to a schedule (SCHED_FIFO): below the engine (50).
+pub const PRIORITY: i32 = 10;
+
 use lasthop_core::units::Time;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

@@ -1,6 +1,7 @@
 //! Open-loop flows of one host.
 
 use super::Gate;
+use super::PRIORITY;
 use crate::clock;
 use crate::observe::identify::{FIRST_PORT, MARK, UDP_HEADERS, mark};
 use crate::sys;
@@ -11,8 +12,6 @@ use std::collections::BinaryHeap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 
-/// Below the engine, above everything that is not about time.
-const PRIORITY: i32 = 10;
 /// Bytes of a sink's buffer: it is never read.
 const SINK_BUFFER: usize = 4096;
 /// Largest payload under the MTU.

@@ -6,9 +6,10 @@
 //!
 //! The guard dies with the thread that started it (PR_SET_PDEATHSIG), init dies with the guard, and when init dies the
 //! kernel kills every process of its PID namespace, whatever group or session it moved to: a `kill -9` of this process
-//! leaves nothing behind. In good times init reaps, ends when the program ends, and the guard hands on its exit code.
+//! leaves nothing behind. The storage of the host is mounted on the way in. In good times init reaps, ends when the program ends, and the guard hands on its exit code.
 
 use super::check;
+use std::ffi::CString;
 use std::io;
 use std::os::fd::RawFd;
 use std::os::unix::process::CommandExt;
@@ -16,7 +17,7 @@ use std::process::Command;
 use std::ptr::null;
 
 /// What the child needs; descriptors stay open in the parent until after `spawn`.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Enclosure {
     /// The host's network namespace.
     pub network: RawFd,
@@ -24,25 +25,29 @@ pub struct Enclosure {
     pub pid_pipe: RawFd,
     /// Our own process id.
     pub parent: i32,
+    /// What to mount where in the box: the storage of the host. Paths as the starting thread sees them.
+    pub storage: (CString, CString),
 }
 
 /// Makes `command` start its program in the box. The descriptors of `it` must stay open until it is spawned.
 pub fn before_exec(command: &mut Command, it: Enclosure) {
     // SAFETY: `enclose` makes only async-signal-safe system calls and does not allocate.
-    unsafe { command.pre_exec(move || enclose(it)) };
+    unsafe { command.pre_exec(move || enclose(&it)) };
 }
 
 /// Returns in the program to be executed; guard and init never return.
 ///
 /// Remounting `/sys` and `/proc` is best effort: without them a program sees the machine's interfaces under
 /// `/sys/class/net`, not those of its host.
-fn enclose(it: Enclosure) -> io::Result<()> {
-    // SAFETY: only async-signal-safe system calls, as is required between fork and exec; all strings are static and
-    // NUL-terminated. The raw clone calls behave as fork: no flags, no shared memory.
+fn enclose(it: &Enclosure) -> io::Result<()> {
+    // SAFETY: only async-signal-safe system calls, as is required between fork and exec; all strings are
+    // NUL-terminated and made before the fork. The raw clone calls behave as fork: no flags, no shared memory.
     unsafe {
         check(libc::setns(it.network, libc::CLONE_NEWNET))?;
         check(libc::unshare(libc::CLONE_NEWNS | libc::CLONE_NEWPID))?;
         libc::mount(null(), c"/".as_ptr(), null(), libc::MS_SLAVE | libc::MS_REC, null());
+        let (files, folder) = (it.storage.0.as_ptr(), it.storage.1.as_ptr());
+        check(libc::mount(files, folder, null(), libc::MS_BIND, null()))?;
         libc::mount(c"sysfs".as_ptr(), c"/sys".as_ptr(), c"sysfs".as_ptr(), 0, null());
         die_with_parent()?;
         if libc::getppid() != it.parent {

@@ -8,9 +8,11 @@ mod tcp;
 pub use enclose::{Enclosure, before_exec};
 pub use tcp::{CaState, TcpDetail, set_max_segment, set_unsent_limit, set_window_clamp, tcp_detail};
 
+use std::ffi::CString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::path::Path;
 
 /// `_IOW('T', 202, int)` and `_IOW('T', 208, unsigned)` of `linux/if_tun.h`.
 const TUNSETIFF: libc::c_ulong = 0x4004_54ca;
@@ -31,6 +33,29 @@ pub fn new_network_namespace() -> io::Result<OwnedFd> {
 pub fn enter_network_namespace(namespace: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: setns changes only the calling thread's view of the network; the descriptor is borrowed and open.
     check(unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) }).map(drop)
+}
+
+/// Moves the calling thread into a mount namespace of its own: a copy, in which new mounts stay.
+pub fn new_mount_namespace() -> io::Result<()> {
+    use rustix::mount::{MountPropagationFlags, mount_change};
+    // SAFETY: unshare with CLONE_NEWNS changes only the calling thread's view of files; no memory is touched.
+    check(unsafe { libc::unshare(libc::CLONE_NEWNS) })?;
+    Ok(mount_change("/", MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC)?)
+}
+
+/// Mounts a file system of type `kind` at `place` for the calling thread's mount namespace.
+pub fn mount(kind: &str, place: &Path, options: &str) -> io::Result<()> {
+    let flags = rustix::mount::MountFlags::NOSUID | rustix::mount::MountFlags::NODEV;
+    let options = CString::new(options)?;
+    Ok(rustix::mount::mount("lasthop", place, kind, flags, options.as_c_str())?)
+}
+
+/// Gives the calling thread, and those it starts, an umask of their own: none.
+pub fn own_umask() -> io::Result<()> {
+    // SAFETY: unshare with CLONE_FS changes only the calling thread's umask and folder; no memory is touched.
+    check(unsafe { libc::unshare(libc::CLONE_FS) })?;
+    rustix::process::umask(rustix::fs::Mode::empty());
+    Ok(())
 }
 
 /// Turns an open `/dev/net/tun` into the TAP `name`: Ethernet frames, no packet information, no VNET_HDR, no offloads.

@@ -1,5 +1,6 @@
 //! `[[station]]`: a wireless host, expanded from its count.
 
+use lasthop_core::units::Span;
 use lasthop_wifi::{Rate, Standard};
 
 use super::ScenarioError;
@@ -35,6 +36,8 @@ pub struct Storage {
     pub write: StorageRate,
     /// Out of it.
     pub read: StorageRate,
+    /// What each call that reads or writes costs besides.
+    pub operation: Span,
 }
 
 pub(crate) const STATION_KEYS: [&str; 8] =
@@ -57,11 +60,13 @@ pub(crate) fn read_standard(station: &Reader<'_>) -> Result<Option<Standard>, Sc
 }
 
 pub(crate) fn read_radio(station: &Reader<'_>, hop: &LastHop) -> Result<Radio, ScenarioError> {
-    let storage = match station.table("storage", &["write", "read"])? {
+    let storage = match station.table("storage", &["write", "read", "operation"])? {
         None => Storage::default(),
-        Some(t) => {
-            Storage { write: t.quantity("write")?.unwrap_or_default(), read: t.quantity("read")?.unwrap_or_default() }
-        }
+        Some(t) => Storage {
+            write: t.quantity("write")?.unwrap_or_default(),
+            read: t.quantity("read")?.unwrap_or_default(),
+            operation: t.quantity("operation")?.unwrap_or_default(),
+        },
     };
     let (rate, standard, power) = match hop {
         LastHop::Wifi(wifi) => {

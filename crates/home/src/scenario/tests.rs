@@ -107,8 +107,22 @@ fn what_a_file_leaves_out_has_the_default_of_the_schema() {
     assert_eq!((air.protection, air.hidden, air.loss), (false, false, Loss::None));
     let station = &home.stations[0];
     assert_eq!((station.distance, station.angle, station.rate), (Metres(10.0), Degrees(0.0), Rate::OFDM_54));
-    assert_eq!(station.storage, Storage { write: StorageRate(None), read: StorageRate(None) });
+    let unlimited = StorageRate(None);
+    assert_eq!(station.storage, Storage { write: unlimited, read: unlimited, operation: Span::ZERO });
     assert_eq!(home.control, Control::default());
+}
+
+#[test]
+fn a_slow_storage_is_read_with_the_rest_of_its_keys_at_their_defaults() {
+    let storage = |set: &[&str]| parse(&small_wifi(""), set).unwrap().stations[0].storage;
+    let rate = |bytes: u64| StorageRate(Some(BitRate::bps(bytes * 8)));
+    let slow = storage(&["station.S.storage.write=400kB/s"]);
+    assert_eq!(slow, Storage { write: rate(400_000), ..Storage::default() });
+    let all = storage(&["station.S.storage={ write = \"400kB/s\", read = \"800kB/s\", operation = \"2ms\" }"]);
+    let operation = Span::from_millis(2);
+    assert_eq!(all, Storage { write: rate(400_000), read: rate(800_000), operation });
+    let wrong = refusal(&small_wifi(""), &["station.S.storage.operations=2ms"]);
+    assert!(wrong.contains("station.S.storage.operations") && wrong.contains("`operation`"), "{wrong}");
 }
 
 #[test]
