@@ -22,6 +22,8 @@ pub struct Play<'a> {
     label: &'a str,
     /// Programs to run in hosts: (host, command).
     pub exec: Vec<(String, String)>,
+    /// The host whose programs end the run when they end.
+    pub end_with: Option<String>,
     /// Where to write a capture.
     pub pcap: Option<PathBuf>,
 }
@@ -29,7 +31,7 @@ pub struct Play<'a> {
 impl<'a> Play<'a> {
     /// The scenario and nothing else; `label` stands before the progress.
     pub fn new(scenario: &'a Scenario, label: &'a str) -> Self {
-        Self { scenario, label, exec: Vec::new(), pcap: None }
+        Self { scenario, label, exec: Vec::new(), end_with: None, pcap: None }
     }
 }
 
@@ -42,6 +44,7 @@ pub fn run(play: &Play<'_>, stop: &Stop) -> Outcome<Report> {
     let (sender, receiver) = mpsc::channel();
     let options = Options {
         exec: play.exec.clone(),
+        end_with: play.end_with.clone(),
         pcap: play.pcap.clone(),
         controller: command,
         progress: Some(sender),
@@ -102,7 +105,9 @@ fn phase(scenario: &Scenario, elapsed_s: f64) -> &'static str {
 
 fn failure(error: Error) -> Failure {
     match error {
-        Error::Scenario(_) | Error::UnknownHost { .. } => Failure::Request(anyhow!(error)),
+        Error::Scenario(_) | Error::UnknownHost { .. } | Error::NothingToEndWith { .. } => {
+            Failure::Request(anyhow!(error))
+        }
         _ => Failure::Work(anyhow!(error)),
     }
 }

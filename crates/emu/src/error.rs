@@ -56,6 +56,12 @@ pub enum Error {
         /// The names that exist.
         known: String,
     },
+    /// The run is to end with a program that nobody starts.
+    #[error("the run cannot end with {host}: no program is started there")]
+    NothingToEndWith {
+        /// The host.
+        host: String,
+    },
     /// A program could not be started.
     #[error("`{program}` could not be started in host {host}")]
     Spawn {

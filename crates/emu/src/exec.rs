@@ -24,25 +24,36 @@ pub struct ProgramEnd {
 }
 
 /// Programs whose hosts exist.
-pub struct Orders(Vec<(HostId, ProgramEnd)>);
+pub struct Orders {
+    programs: Vec<(HostId, ProgramEnd)>,
+    end_with: Option<String>,
+}
 
 /// Programs that run.
-pub struct Programs(Vec<(ProgramEnd, Child)>);
+pub struct Programs {
+    children: Vec<(ProgramEnd, Child)>,
+    end_with: Option<String>,
+}
 
 impl Orders {
-    /// Looks the hosts up.
+    /// Looks the hosts up; the run is to end with the programs of `end_with`.
     ///
     /// # Errors
-    /// [`Error::UnknownHost`].
-    pub fn new(scenario: &Scenario, exec: Vec<(String, String)>) -> Result<Self, Error> {
-        let find = |(host, command): (String, String)| match scenario.host(&host) {
-            Some(id) => Ok((id, ProgramEnd { host, command, code: None })),
-            None => {
-                let known: Vec<_> = scenario.host_names().take(20).collect();
-                Err(Error::UnknownHost { found: host, known: known.join(", ") })
-            }
+    /// [`Error::UnknownHost`], [`Error::NothingToEndWith`].
+    pub fn new(scenario: &Scenario, exec: Vec<(String, String)>, end_with: Option<String>) -> Result<Self, Error> {
+        let id = |host: &str| {
+            let known = || scenario.host_names().take(20).collect::<Vec<_>>().join(", ");
+            scenario.host(host).ok_or_else(|| Error::UnknownHost { found: host.to_owned(), known: known() })
         };
-        exec.into_iter().map(find).collect::<Result<_, _>>().map(Self)
+        let find = |(host, command): (String, String)| Ok((id(&host)?, ProgramEnd { host, command, code: None }));
+        let programs: Vec<_> = exec.into_iter().map(find).collect::<Result<_, Error>>()?;
+        if let Some(host) = &end_with {
+            id(host)?;
+            if !programs.iter().any(|(_, program)| program.host == *host) {
+                return Err(Error::NothingToEndWith { host: host.clone() });
+            }
+        }
+        Ok(Self { programs, end_with })
     }
 
     /// Starts them. They write to our standard error: standard output is for data.
@@ -58,11 +69,20 @@ impl Orders {
             }
             Ok((end, home.spawn(host, command)?))
         };
-        self.0.into_iter().map(start).collect::<Result<_, _>>().map(Programs)
+        let children = self.programs.into_iter().map(start).collect::<Result<_, Error>>()?;
+        Ok(Programs { children, end_with: self.end_with })
     }
 }
 
 impl Programs {
+    /// Whether all programs that the run is to end with have ended. Without such, never.
+    pub fn are_over(&mut self) -> bool {
+        let Some(host) = &self.end_with else { return false };
+        let mut own = self.children.iter_mut().filter(|(program, _)| program.host == *host);
+        // One that cannot be asked is gone.
+        own.all(|(_, child)| !matches!(child.try_wait(), Ok(None)))
+    }
+
     /// Ends those that still run.
     #[must_use]
     pub fn finish(self) -> Vec<ProgramEnd> {
@@ -73,6 +93,6 @@ impl Programs {
             }
             end
         };
-        self.0.into_iter().map(finish).collect()
+        self.children.into_iter().map(finish).collect()
     }
 }

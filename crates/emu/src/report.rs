@@ -37,7 +37,7 @@ pub struct Seen {
 /// p99 of the lag above which a run says that it is not valid.
 pub const MOST_LAG: Span = Span::from_millis(1);
 
-/// The report, and why it is not valid.
+/// The report, and why it is not valid. `scenario.duration` is how long it was played.
 #[must_use]
 pub fn assemble(scenario: &Scenario, mut seen: Seen) -> (Report, Vec<String>) {
     let end = Time::ZERO + scenario.duration;
@@ -55,6 +55,7 @@ pub fn assemble(scenario: &Scenario, mut seen: Seen) -> (Report, Vec<String>) {
     if vanished > 0 {
         notes.push(format!("{vanished} packets were still queued 2 s later, or vanished inside a host"));
     }
+    seen.flows.iter_mut().for_each(|flow| flow.meter.end_by(end));
     let tcp = std::mem::take(&mut seen.tcp);
     let pairs = scenario.flows.iter().zip(&mut seen.flows).enumerate();
     let flows: Vec<FlowReport> =

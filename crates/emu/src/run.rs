@@ -3,7 +3,7 @@
 use crate::controller::{Controller, ControllerCommand};
 use crate::engine::{Pulse, Remains};
 use crate::error::Error;
-use crate::exec::{Orders, ProgramEnd};
+use crate::exec::{Orders, ProgramEnd, Programs};
 use crate::home::Home;
 use crate::observe::Recent;
 use crate::players::tcp::Totals;
@@ -26,6 +26,8 @@ use std::time::Duration;
 pub struct Options {
     /// Programs for hosts: name of the host and a command line for `sh -c`. Started with the scenario, ended with it.
     pub exec: Vec<(String, String)>,
+    /// Ends the run when all programs of this host have ended, before the scenario's duration is over.
+    pub end_with: Option<String>,
     /// Where to write a capture of every interface.
     pub pcap: Option<PathBuf>,
     /// A controller for the access point.
@@ -89,9 +91,9 @@ const LAST_QUESTION: Span = Span::from_millis(200);
 /// # Errors
 /// See [`Error`]; everything that was made is taken down first.
 pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
-    let Options { exec, pcap, controller, progress, stop, revision } = options;
+    let Options { exec, end_with, pcap, controller, progress, stop, revision } = options;
     refuse::check(scenario)?;
-    let orders = Orders::new(scenario, exec)?;
+    let orders = Orders::new(scenario, exec, end_with)?;
     let begun = clock::now();
     sys::raise_open_files();
     let teller = Teller(progress);
@@ -106,8 +108,8 @@ pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
     let zero = clock::now() + RUN_UP;
     running.shared.zero_ns.store(zero.as_nanos(), Ordering::Release);
     stage.gate.open(zero);
-    let programs = orders.start(&home)?;
-    show.watch(&mut running, &stage, zero)?;
+    let mut programs = orders.start(&home)?;
+    show.watch(&mut running, &stage, &mut programs, zero)?;
     let Show { controller, status, .. } = show;
     let (mut remains, writer) = running.finish()?;
     let tcp = stage.finish();
@@ -121,10 +123,11 @@ pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
         }
         _ => 0,
     };
-    let load = remains.counts.busy.as_secs_f64() / scenario.duration.as_secs_f64();
+    let played = Scenario { duration: remains.ended.since(Time::ZERO), ..scenario.clone() };
+    let load = remains.counts.busy.as_secs_f64() / played.duration.as_secs_f64().max(f64::MIN_POSITIVE);
     let mut notes = notes(&remains, missed);
     let about = About { tcp, drops: home.drops()?, wall: clock::now().since(begun), revision };
-    let (report, more) = report::assemble(scenario, seen(remains, about));
+    let (report, more) = report::assemble(&played, seen(remains, about));
     notes.extend(more);
     notes.iter().for_each(|note| teller.tell(Progress::Note(note.clone())));
     Ok(Outcome { report, controller_status: status, notes, programs, load })
@@ -176,18 +179,28 @@ struct Show<'a> {
 }
 
 impl Show<'_> {
-    fn watch(&mut self, running: &mut Running, stage: &Stage, zero: Time) -> Result<(), Error> {
+    fn watch(
+        &mut self,
+        running: &mut Running,
+        stage: &Stage,
+        programs: &mut Programs,
+        zero: Time,
+    ) -> Result<(), Error> {
         let ask_at = zero + self.scenario.duration.saturating_sub(LAST_QUESTION);
         while !running.is_over() {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(Error::Stopped);
             }
             stage.check()?;
+            let over = clock::now() > zero && programs.are_over();
             if let Some(controller) = &mut self.controller {
                 controller.check()?;
-                if self.status.is_none() && clock::now() >= ask_at {
+                if self.status.is_none() && (over || clock::now() >= ask_at) {
                     self.status = controller.status();
                 }
+            }
+            if over {
+                running.shared.stop.store(true, Ordering::Relaxed);
             }
             while let Ok(pulse) = running.pulses.try_recv() {
                 let Pulse { elapsed, recent, lag_p99 } = pulse;

@@ -185,6 +185,35 @@ fn programs_reach_each_other_by_the_names_in_their_environment() {
 }
 
 #[test]
+fn a_run_that_ends_with_a_program_is_reported_over_the_time_it_took() {
+    let Some(_turn) = turn("end with") else { return };
+    let text = WIRES.replace("\"2s\"", "\"600s\"")
+        + "[[station]]\nname = \"M\"\n\
+           [[flow]]\nname = \"cbr\"\nfrom = \"W\"\nto = \"N\"\nkind = \"cbr\"\nrate = \"1Mbit/s\"\n";
+    let exec = [("M", "sleep 1; exit 3"), ("M", "true"), ("N", "sleep 600")].map(|(h, c)| (h.to_owned(), c.to_owned()));
+    let options = Options { exec: exec.into(), end_with: Some("M".into()), ..Options::default() };
+    let outcome = run(&scenario(&text), options).unwrap_or_else(|e| panic!("{}", with_cause(&e)));
+    let codes: Vec<_> = outcome.programs.iter().map(|program| program.code).collect();
+    assert_eq!(codes, [Some(3), Some(0), None]);
+    let report = &outcome.report;
+    // Programs start up to 0.1 s before the scenario does.
+    assert!((0.8..300.0).contains(&report.duration_s), "{}", report.duration_s);
+    let it = &flow(report, "cbr").figures;
+    assert!((0.9e6..1.05e6).contains(&it.rate_bps), "{it:?}");
+}
+
+#[test]
+fn a_run_ends_with_no_program_that_nobody_starts() {
+    let ends_with = |host: &str| {
+        let exec = vec![("N".to_owned(), "true".to_owned())];
+        let options = Options { exec, end_with: Some(host.to_owned()), ..Options::default() };
+        run(&scenario(WIRES), options).expect_err("it cannot be").to_string()
+    };
+    assert_eq!(ends_with("W"), "the run cannot end with W: no program is started there");
+    assert_eq!(ends_with("X"), "no host is called `X`; the scenario has AP, W, N");
+}
+
+#[test]
 fn a_capture_shows_every_packet_on_every_interface_it_passed() {
     let Some(_turn) = turn("capture") else { return };
     let folder = tempfile::tempdir().expect("a folder");

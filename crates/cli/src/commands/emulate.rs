@@ -15,6 +15,7 @@ const AFTER_HELP: &str = "\
 Examples:
   sudo lasthop emulate scenarios/papers/sap-law.toml --set flow.ftp.cc=cubic
   sudo lasthop emulate scenarios/papers/sap-law.toml --exec 'N1: ping -c 20 $LASTHOP_W1'
+  sudo lasthop emulate home.toml --exec 'N1: wget -O /dev/null http://$LASTHOP_W1/' --end-with N1
   sudo lasthop emulate home.toml --set wifi.queue.limit=1000 --json result.json
   sudo lasthop emulate home.toml --pcap air.pcapng       opens in Wireshark
 
@@ -34,6 +35,9 @@ pub struct Arguments {
     /// Run a program in a host while the scenario plays; may be given more than once
     #[arg(long, value_name = "HOST: COMMAND", value_parser = host_and_command)]
     exec: Vec<(String, String)>,
+    /// End the run when the programs of this host have ended, not only when the scenario's duration is over
+    #[arg(long, value_name = "HOST")]
+    end_with: Option<String>,
     /// Change a key of the scenario: wifi.queue.limit=100, control.window=none; the later wins
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
@@ -65,6 +69,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let stop = Stop::on_signals()?;
     let mut play = Play::new(&scenario, &scenario.name);
     play.exec.clone_from(&arguments.exec);
+    play.end_with.clone_from(&arguments.end_with);
     play.pcap.clone_from(&arguments.pcap);
     let report = play::run(&play, &stop)?;
     if let Some(path) = &arguments.pcap {

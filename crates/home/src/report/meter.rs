@@ -165,6 +165,11 @@ impl FlowMeter {
         self.completed = Some(at);
     }
 
+    /// The run ended at `at`, before its time perhaps: rates are reckoned no further.
+    pub fn end_by(&mut self, at: Time) {
+        self.window.end = self.window.end.min(at.since(self.origin));
+    }
+
     /// The smallest delay so far.
     #[must_use]
     pub fn min_delay(&self) -> Option<Span> {
