@@ -1,6 +1,6 @@
 //! A connection between client and server: frames over TLS over TCP, with a limit to how long nothing may happen.
 
-use crate::protocol::{self, Decoded, FrameError, HEADER, TcpFigures};
+use crate::protocol::{self, Decoded, FrameError, HEADER, LONGEST, TcpFigures};
 use crate::tuning::{End, socket};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, ConnectionCommon, ServerConfig, ServerConnection, StreamOwned};
@@ -55,6 +55,8 @@ pub struct Channel {
     filled: usize,
     /// A frame on its way out.
     outbox: Vec<u8>,
+    /// Longest frame that is taken, header included.
+    longest: usize,
 }
 
 impl Channel {
@@ -82,7 +84,9 @@ impl Channel {
     }
 
     fn new(stream: impl Stream + 'static, idle: Duration) -> Result<Self, ChannelError> {
-        let channel = Self { stream: Box::new(stream), inbox: vec![0; 4096], used: 0, filled: 0, outbox: Vec::new() };
+        let inbox = vec![0; 4096];
+        let channel =
+            Self { stream: Box::new(stream), inbox, used: 0, filled: 0, outbox: Vec::new(), longest: LONGEST };
         channel.set_idle(idle)?;
         channel.socket().set_nodelay(true).map_err(ChannelError::Io)?;
         Ok(channel)
@@ -95,6 +99,11 @@ impl Channel {
     pub fn set_idle(&self, idle: Duration) -> Result<(), ChannelError> {
         self.socket().set_read_timeout(Some(idle)).map_err(ChannelError::Io)?;
         self.socket().set_write_timeout(Some(idle)).map_err(ChannelError::Io)
+    }
+
+    /// The longest frame taken from now on, in bytes, header included: memory is taken for no longer one.
+    pub fn set_longest(&mut self, bytes: usize) {
+        self.longest = bytes;
     }
 
     /// This end sends packets from now on, as `end` says.
@@ -177,6 +186,9 @@ impl Channel {
         loop {
             self.fill(needs)?;
             match protocol::decode::<T>(&self.inbox[self.used..self.filled])? {
+                Decoded::Needs(bytes) if bytes > self.longest => {
+                    return Err(FrameError::Length((bytes - HEADER) as u32 + 1).into());
+                }
                 Decoded::Needs(bytes) => needs = bytes,
                 Decoded::Control(frame, took) => {
                     self.used += took;

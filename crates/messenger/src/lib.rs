@@ -13,6 +13,8 @@ pub mod channel;
 pub mod client;
 pub mod durable;
 pub mod protocol;
+pub mod server;
+pub mod store;
 pub mod tls;
 pub mod transfer;
 pub mod tuning;

@@ -1,0 +1,5 @@
+//! A server and its clients, over real sockets on this machine.
+
+mod delivery;
+mod house;
+mod measuring;
