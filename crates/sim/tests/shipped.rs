@@ -19,7 +19,7 @@ fn scenarios(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// Homes for programs that move bytes to slow storage: the emulator's alone.
-const FOR_PROGRAMS: [&str; 1] = ["papers/messages.toml"];
+const FOR_PROGRAMS: [&str; 2] = ["papers/messages.toml", "papers/messages-delays.toml"];
 
 #[test]
 fn what_is_made_for_programs_is_refused_for_its_storage_and_has_nothing_else_to_play() {
