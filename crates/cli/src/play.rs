@@ -26,12 +26,14 @@ pub struct Play<'a> {
     pub end_with: Option<String>,
     /// Where to write a capture.
     pub pcap: Option<PathBuf>,
+    /// Where to write a line per TCP segment.
+    pub trace: Option<PathBuf>,
 }
 
 impl<'a> Play<'a> {
     /// The scenario and nothing else; `label` stands before the progress.
     pub fn new(scenario: &'a Scenario, label: &'a str) -> Self {
-        Self { scenario, label, exec: Vec::new(), end_with: None, pcap: None }
+        Self { scenario, label, exec: Vec::new(), end_with: None, pcap: None, trace: None }
     }
 }
 
@@ -46,6 +48,7 @@ pub fn run(play: &Play<'_>, stop: &Stop) -> Outcome<Report> {
         exec: play.exec.clone(),
         end_with: play.end_with.clone(),
         pcap: play.pcap.clone(),
+        trace: play.trace.clone(),
         controller: command,
         progress: Some(sender),
         stop: stop.flag(),

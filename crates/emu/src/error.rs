@@ -81,7 +81,7 @@ pub enum Error {
         /// The end of its standard error.
         stderr: String,
     },
-    /// The capture file could not be written.
+    /// A capture or a trace could not be written.
     #[error("cannot write {}", path.display())]
     Capture {
         /// The file.

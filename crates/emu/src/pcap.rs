@@ -4,15 +4,13 @@
 //! model's, in nanoseconds, moved to wall clock by one constant. A frame that crosses the access point shows up on
 //! every interface it passes, marked outbound where a host sent it and inbound where it arrived.
 //!
-//! The engine never waits for the disk: it fills buffers that another thread writes. When none is empty the frame is
-//! left out of the capture and counted.
+//! The engine never waits for the disk (see `spool`): a frame for which there is no room is left out and counted.
 
 use crate::error::Error;
+use crate::spool::{self, Spool, Writer};
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::mpsc::{self, Receiver, SyncSender, TrySendError};
-use std::thread::{self, JoinHandle};
 
 /// Bytes handed to the writer at a time.
 const BUFFER: usize = 1 << 20;
@@ -35,15 +33,9 @@ pub enum Way {
 /// The engine's end of a capture.
 #[derive(Debug)]
 pub struct Capture {
-    current: Vec<u8>,
-    full: SyncSender<Vec<u8>>,
-    empty: Receiver<Vec<u8>>,
+    spool: Spool<u8>,
     missed: u64,
 }
-
-/// The writer's end of a capture.
-#[derive(Debug)]
-pub struct Writer(JoinHandle<io::Result<()>>);
 
 /// Opens `path` and starts the writer. `interfaces` in the order of their numbers.
 ///
@@ -53,31 +45,18 @@ pub fn start(path: &Path, interfaces: &[String]) -> Result<(Capture, Writer), Er
     let refuse = |source| Error::Capture { path: path.to_owned(), source };
     let mut file = File::create(path).map_err(refuse)?;
     file.write_all(&header(interfaces)).map_err(refuse)?;
-    let (full, inbox) = mpsc::sync_channel::<Vec<u8>>(BUFFERS);
-    let (outbox, empty) = mpsc::sync_channel(BUFFERS);
-    for _ in 0..BUFFERS {
-        let _ = outbox.try_send(Vec::with_capacity(BUFFER));
-    }
-    let work = move || {
-        for mut buffer in inbox {
-            file.write_all(&buffer)?;
-            buffer.clear();
-            let _ = outbox.try_send(buffer);
-        }
-        Ok(())
-    };
-    let writer = thread::Builder::new().name("capture".into()).spawn(work).map_err(refuse)?;
-    Ok((Capture { current: Vec::with_capacity(BUFFER), full, empty, missed: 0 }, Writer(writer)))
+    let write = |file: &mut File, bytes: &[u8]| file.write_all(bytes);
+    let (spool, writer) = spool::start("capture", (BUFFERS, BUFFER), file, write, |_| Ok(())).map_err(refuse)?;
+    Ok((Capture { spool, missed: 0 }, writer))
 }
 
 impl Capture {
     /// Records one frame. `wall_ns` is Unix time.
     pub fn record(&mut self, interface: u16, wall_ns: u64, way: Way, frame: &[u8]) {
-        if self.current.len() + frame.len() + PACKET_OVERHEAD + 4 > BUFFER && !self.hand_over() {
-            self.missed += 1;
-            return;
+        match self.spool.room_for(frame.len() + PACKET_OVERHEAD + 4) {
+            Some(buffer) => packet(buffer, interface, wall_ns, way, frame),
+            None => self.missed += 1,
         }
-        packet(&mut self.current, interface, wall_ns, way, frame);
     }
 
     /// Frames left out so far.
@@ -86,32 +65,12 @@ impl Capture {
         self.missed
     }
 
-    /// Gives the current buffer to the writer and takes an empty one.
-    fn hand_over(&mut self) -> bool {
-        let Ok(empty) = self.empty.try_recv() else { return false };
-        match self.full.try_send(std::mem::replace(&mut self.current, empty)) {
-            Ok(()) => true,
-            // The writer is gone (disk full): `finish` reports why.
-            Err(TrySendError::Full(mut buffer) | TrySendError::Disconnected(mut buffer)) => {
-                buffer.clear();
-                self.current = buffer;
-                false
-            }
-        }
-    }
-
     /// Writes out what is left and waits for it. Returns how many frames were left out.
     ///
     /// # Errors
     /// The failed write.
     pub fn finish(self, writer: Writer) -> io::Result<u64> {
-        // Blocking is fine here: the run is over.
-        let _ = self.full.send(self.current);
-        drop(self.full);
-        match writer.0.join() {
-            Ok(result) => result.map(|()| self.missed),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
+        self.spool.finish(writer).map(|()| self.missed)
     }
 }
 

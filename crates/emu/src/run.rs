@@ -7,9 +7,10 @@ use crate::exec::{Orders, ProgramEnd, Programs};
 use crate::home::Home;
 use crate::observe::Recent;
 use crate::players::tcp::Totals;
+use crate::record::{Paths, Recording};
 use crate::running::Running;
 use crate::stage::Stage;
-use crate::{clock, pcap, refuse, report, sys};
+use crate::{clock, refuse, report, sys};
 use lasthop_core::units::{Span, Time};
 use lasthop_home::report::Report;
 use lasthop_home::scenario::Scenario;
@@ -30,6 +31,8 @@ pub struct Options {
     pub end_with: Option<String>,
     /// Where to write a capture of every interface.
     pub pcap: Option<PathBuf>,
+    /// Where to write a line per TCP segment of the last hop.
+    pub trace: Option<PathBuf>,
     /// A controller for the access point.
     pub controller: Option<ControllerCommand>,
     /// Told how it goes.
@@ -91,7 +94,7 @@ const LAST_QUESTION: Span = Span::from_millis(200);
 /// # Errors
 /// See [`Error`]; everything that was made is taken down first.
 pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
-    let Options { exec, end_with, pcap, controller, progress, stop, revision } = options;
+    let Options { exec, end_with, pcap, trace, controller, progress, stop, revision } = options;
     refuse::check(scenario)?;
     let orders = Orders::new(scenario, exec, end_with)?;
     let begun = clock::now();
@@ -99,9 +102,9 @@ pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
     let teller = Teller(progress);
     teller.tell(Progress::Preparing("building the home"));
     let home = Home::new(scenario)?;
-    let capture = pcap.as_deref().map(|path| pcap::start(path, &home.interface_names())).transpose()?;
+    let recording = Recording::start(Paths { pcap, trace }, scenario, &home, &revision)?;
     let stage = Stage::prepare(scenario, &home)?;
-    let mut running = Running::start(scenario, &home, capture, &stop)?;
+    let mut running = Running::start(scenario, &home, recording, &stop)?;
     teller.tell(Progress::Preparing("starting the controller"));
     let controller = controller.map(|it| Controller::start(&home, it, &stop)).transpose()?;
     let mut show = Show { scenario, teller: &teller, stop: &stop, controller, status: None };
@@ -111,21 +114,17 @@ pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
     let mut programs = orders.start(&home)?;
     show.watch(&mut running, &stage, &mut programs, zero)?;
     let Show { controller, status, .. } = show;
-    let (mut remains, writer) = running.finish()?;
+    let (mut remains, writers) = running.finish()?;
     let tcp = stage.finish();
     let programs = programs.finish();
     if let Some(controller) = controller {
         controller.stop();
     }
-    let missed = match (remains.capture.take(), writer.zip(pcap)) {
-        (Some(capture), Some((writer, path))) => {
-            capture.finish(writer).map_err(|source| Error::Capture { path, source })?
-        }
-        _ => 0,
-    };
+    let lacking = writers.map_or(Ok(Vec::new()), |writers| writers.finish(&mut remains))?;
     let played = Scenario { duration: remains.ended.since(Time::ZERO), ..scenario.clone() };
     let load = remains.counts.busy.as_secs_f64() / played.duration.as_secs_f64().max(f64::MIN_POSITIVE);
-    let mut notes = notes(&remains, missed);
+    let mut notes = notes(&remains);
+    notes.extend(lacking);
     let about = About { tcp, drops: home.drops()?, wall: clock::now().since(begun), revision };
     let (report, more) = report::assemble(&played, seen(remains, about));
     notes.extend(more);
@@ -147,13 +146,10 @@ fn seen(remains: Remains, about: About) -> report::Seen {
     report::Seen { network, flows: observer.into_flows(), lag, counts, drops, tcp, wall, revision }
 }
 
-fn notes(remains: &Remains, missed: u64) -> Vec<String> {
+fn notes(remains: &Remains) -> Vec<String> {
     let mut notes = remains.notes.clone();
     if remains.counts.refused > 0 {
         notes.push(format!("{} frames reached an interface that was down", remains.counts.refused));
-    }
-    if missed > 0 {
-        notes.push(format!("the capture lacks {missed} frames: the disk was too slow"));
     }
     notes
 }

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::home::Home;
 use crate::observe::Observer;
 use crate::observe::identify::{Endpoints, Transport};
-use crate::pcap::{self, Writer};
+use crate::record::{Recording, Writers};
 use crate::{address, air, arena};
 use lasthop_core::units::Time;
 use lasthop_home::report::flow_meter;
@@ -24,7 +24,7 @@ pub struct Running {
     engine: Option<JoinHandle<io::Result<Remains>>>,
     /// One a second.
     pub pulses: mpsc::Receiver<Pulse>,
-    writer: Option<Writer>,
+    writers: Option<Writers>,
 }
 
 impl Running {
@@ -32,12 +32,7 @@ impl Running {
     ///
     /// # Errors
     /// [`Error::Stopped`], or what could not be had.
-    pub fn start(
-        scenario: &Scenario,
-        home: &Home,
-        capture: Option<(pcap::Capture, Writer)>,
-        stop: &AtomicBool,
-    ) -> Result<Self, Error> {
+    pub fn start(scenario: &Scenario, home: &Home, recording: Recording, stop: &AtomicBool) -> Result<Self, Error> {
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Stopped);
         }
@@ -47,10 +42,7 @@ impl Running {
         let (sender, pulses) = mpsc::channel();
         engine.pulse_into(sender);
         engine.change(changes(scenario));
-        let (capture, writer) = capture.unzip();
-        if let Some(capture) = capture {
-            engine.capture_into(capture);
-        }
+        let writers = Some(recording.attach(&mut engine));
         let shared = engine.shared();
         let locked = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT);
         let work = move || {
@@ -62,7 +54,7 @@ impl Running {
         };
         let engine =
             thread::Builder::new().name("engine".into()).spawn(work).map_err(Error::system("cannot start a thread"))?;
-        Ok(Self { shared, engine: Some(engine), pulses, writer })
+        Ok(Self { shared, engine: Some(engine), pulses, writers })
     }
 
     /// Whether the scenario is over.
@@ -75,14 +67,14 @@ impl Running {
     ///
     /// # Errors
     /// An interface that could not be read any more.
-    pub fn finish(mut self) -> Result<(Remains, Option<Writer>), Error> {
+    pub fn finish(mut self) -> Result<(Remains, Option<Writers>), Error> {
         let Some(engine) = self.engine.take() else { return Err(Error::Stopped) };
         let outcome = match engine.join() {
             Ok(outcome) => outcome.map_err(Error::system("an interface of the home cannot be read any more"))?,
             Err(panic) => std::panic::resume_unwind(panic),
         };
         let _ = munlockall();
-        Ok((outcome, self.writer.take()))
+        Ok((outcome, self.writers.take()))
     }
 }
 
@@ -92,9 +84,9 @@ impl Drop for Running {
         let Some(engine) = self.engine.take() else { return };
         let remains = engine.join();
         let _ = munlockall();
-        // What was captured until now stays readable.
-        if let (Ok(Ok(Remains { capture: Some(capture), .. })), Some(writer)) = (remains, self.writer.take()) {
-            let _ = capture.finish(writer);
+        // What was recorded until now stays readable.
+        if let (Ok(Ok(mut remains)), Some(writers)) = (remains, self.writers.take()) {
+            let _ = writers.finish(&mut remains);
         }
     }
 }

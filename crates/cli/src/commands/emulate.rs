@@ -18,6 +18,7 @@ Examples:
   sudo lasthop emulate home.toml --exec 'N1: wget -O /dev/null http://$LASTHOP_W1/' --end-with N1
   sudo lasthop emulate home.toml --set wifi.queue.limit=1000 --json result.json
   sudo lasthop emulate home.toml --pcap air.pcapng       opens in Wireshark
+  sudo lasthop emulate home.toml --trace segments.jsonl
 
 Hosts are called as in the scenario; `AP` is the access point. A command runs in a shell, where
 $LASTHOP_W1 is the address of W1, $LASTHOP_W1_V6 its IPv6 address, and $LASTHOP_STORAGE a folder for
@@ -50,6 +51,9 @@ pub struct Arguments {
     /// Write every packet that crosses the access point
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
+    /// Write a JSON line per TCP segment of the last hop: windows, and how long data and acknowledgments took
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
 }
 
 fn host_and_command(text: &str) -> Result<(String, String), String> {
@@ -71,8 +75,9 @@ pub fn run(arguments: &Arguments) -> Outcome {
     play.exec.clone_from(&arguments.exec);
     play.end_with.clone_from(&arguments.end_with);
     play.pcap.clone_from(&arguments.pcap);
+    play.trace.clone_from(&arguments.trace);
     let report = play::run(&play, &stop)?;
-    if let Some(path) = &arguments.pcap {
+    for path in [&arguments.pcap, &arguments.trace].into_iter().flatten() {
         output::give_to_sudo_user(path);
     }
     let text = account::of_run(&report);

@@ -18,6 +18,7 @@ use crate::observe::{Observer, Recent};
 use crate::pcap::{Capture, Way};
 use crate::sys;
 use crate::tap::Tap;
+use crate::trace::Trace;
 use lasthop_core::meter::histogram::Histogram;
 use lasthop_core::packet::Direction;
 use lasthop_core::units::{Span, Time};
@@ -89,6 +90,7 @@ pub struct Engine {
     arena: Arena,
     observer: Observer,
     capture: Option<Capture>,
+    trace: Option<Trace>,
     /// Unix time of the start, ns.
     wall_zero: u64,
     /// Start of the scenario, CLOCK_MONOTONIC.
@@ -117,6 +119,8 @@ pub struct Remains {
     pub counts: Counts,
     /// The capture, to be finished.
     pub capture: Option<Capture>,
+    /// The trace, to be finished.
+    pub trace: Option<Trace>,
     /// When the scenario ended (or was stopped).
     pub ended: Time,
     /// What of the real-time set-up was refused.
@@ -141,6 +145,7 @@ impl Engine {
             arena,
             observer,
             capture: None,
+            trace: None,
             wall_zero: 0,
             zero: Time::ZERO,
             end: Time::ZERO + duration,
@@ -155,6 +160,11 @@ impl Engine {
     /// Records every frame.
     pub fn capture_into(&mut self, capture: Capture) {
         self.capture = Some(capture);
+    }
+
+    /// Traces every segment.
+    pub fn trace_into(&mut self, trace: Trace) {
+        self.trace = Some(trace);
     }
 
     /// Changes the network while it runs; in order of time.
@@ -190,8 +200,8 @@ impl Engine {
         if let Some(capture) = &self.capture {
             self.counts.uncaptured = capture.missed();
         }
-        let Self { network, observer, lag, counts, capture, .. } = self;
-        Ok(Remains { network, observer, lag, counts, capture, ended, notes })
+        let Self { network, observer, lag, counts, capture, trace, .. } = self;
+        Ok(Remains { network, observer, lag, counts, capture, trace, ended, notes })
     }
 
     /// False when stopped before the start.
@@ -271,7 +281,10 @@ impl Engine {
         while let Some(exit) = self.network.poll(now) {
             match exit {
                 Exit::Delivered { at, frame } => self.deliver(at, frame)?,
-                Exit::Lost { place, frame, .. } => {
+                Exit::Lost { at, place, frame } => {
+                    if let Some(trace) = &mut self.trace {
+                        trace.on_lost(at, place, self.arena.bytes(&frame));
+                    }
                     if let Tag::Data { flow, id } = frame.tag {
                         self.observer.on_lost(place, flow, id);
                     }
@@ -292,6 +305,9 @@ impl Engine {
             capture.record(frame.to.0, at.as_nanos() + self.wall_zero, Way::Inbound, self.arena.bytes(&frame));
         }
         let bytes = self.arena.bytes(&frame);
+        if let Some(trace) = &mut self.trace {
+            trace.on_delivered(at, frame.to, bytes);
+        }
         if let Some(data) = self.observer.identify(bytes)
             && self.is_end(frame.to, self.observer.destination(data.flow))
         {
@@ -348,6 +364,9 @@ impl Engine {
             return self.arena.give_back(slot);
         };
         frame.to = to;
+        if let Some(trace) = &mut self.trace {
+            trace.on_sent(at, port, self.arena.bytes(&frame));
+        }
         if let Some(data) = self.observer.identify(self.arena.bytes(&frame)) {
             frame.tag = data.tag();
             if self.is_end(port, self.observer.source(data.flow)) {

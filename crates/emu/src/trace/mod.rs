@@ -1,0 +1,135 @@
+//! `--trace`: every TCP segment between a station and somebody else, as JSON lines.
+//!
+//! The engine reads a segment's header where a host's kernel hands it to the network, where it reaches the other end's
+//! interface, and where a model loses it, and passes that on through a `spool`; a thread of its own makes lines of it.
+//! Times are the model's. Everything is bounded: what finds no room is left out and counted.
+
+mod line;
+mod segments;
+
+pub use line::Line;
+pub use segments::{Counters, Segments};
+
+use crate::address::{AddressPlan, Port};
+use crate::error::Error;
+use crate::network::LostAt;
+use crate::spool::{self, Spool, Writer};
+use lasthop_core::units::Time;
+use lasthop_core::wire::{self, Endpoint, Link, Parsed, TcpFields};
+use lasthop_home::scenario::{HostId, Scenario};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::net::{IpAddr, Ipv6Addr};
+use std::path::Path;
+
+/// Events handed to the writer at a time.
+const BUFFER: usize = 4096;
+/// Buffers in circulation: a second of 50,000 segments, each of which makes two events.
+const BUFFERS: usize = 24;
+
+/// What happened to a segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// Its sender's kernel handed it to the network.
+    Sent,
+    /// It reached the interface of its receiver.
+    Delivered,
+    /// A model dropped it.
+    Lost(LostAt),
+}
+
+/// Something that happened to a segment.
+#[derive(Clone, Copy, Debug)]
+pub struct Event {
+    /// When, since the start of the scenario.
+    pub at: Time,
+    /// What.
+    pub what: What,
+    /// The segment, as it was then.
+    pub tcp: TcpFields,
+}
+
+/// The engine's end of a trace.
+#[derive(Debug)]
+pub struct Trace {
+    plan: AddressPlan,
+    spool: Spool<Event>,
+    missed: u64,
+}
+
+/// The writer's end of a trace.
+pub type TraceWriter = Writer<Counters>;
+
+/// Opens `path`, writes the header, and starts the writer.
+///
+/// # Errors
+/// [`Error::Capture`] when the file cannot be written.
+pub fn start(
+    path: &Path,
+    scenario: &Scenario,
+    revision: &str,
+    plan: AddressPlan,
+) -> Result<(Trace, TraceWriter), Error> {
+    let refuse = |source| Error::Capture { path: path.to_owned(), source };
+    let mut file = BufWriter::new(File::create(path).map_err(refuse)?);
+    line::write_header(&mut file, scenario, revision).map_err(refuse)?;
+    let state = (Segments::new(scenario, plan), file);
+    let write = |(segments, file): &mut (Segments, BufWriter<File>), events: &[Event]| {
+        events.iter().try_for_each(|event| segments.on_event(event).map_or(Ok(()), |line| line.write(file)))
+    };
+    let done = |(segments, mut file): (Segments, BufWriter<File>)| file.flush().map(|()| segments.counters());
+    let (spool, writer) = spool::start("trace", (BUFFERS, BUFFER), state, write, done).map_err(refuse)?;
+    Ok((Trace { plan, spool, missed: 0 }, writer))
+}
+
+impl Trace {
+    /// The host behind `port` sent `frame`.
+    pub fn on_sent(&mut self, at: Time, port: Port, frame: &[u8]) {
+        self.record(at, What::Sent, Some(port), frame);
+    }
+
+    /// `frame` reached the host behind `port`.
+    pub fn on_delivered(&mut self, at: Time, port: Port, frame: &[u8]) {
+        self.record(at, What::Delivered, Some(port), frame);
+    }
+
+    /// `frame` was lost.
+    pub fn on_lost(&mut self, at: Time, place: LostAt, frame: &[u8]) {
+        self.record(at, What::Lost(place), None, frame);
+    }
+
+    /// Forwarding at the access point is no end of a segment's way: only what concerns its own host counts.
+    fn record(&mut self, at: Time, what: What, port: Option<Port>, frame: &[u8]) {
+        let Parsed::Tcp(tcp) = wire::parse(frame, Link::Ethernet) else { return };
+        let (Some(from), Some(to)) = (host(&self.plan, &tcp.source), host(&self.plan, &tcp.destination)) else {
+            return;
+        };
+        let crosses_last_hop = [from, to].iter().any(|host| matches!(host, HostId::Station(_)));
+        let end = if what == What::Sent { from } else { to };
+        if !crosses_last_hop || port.is_some_and(|port| self.plan.host(port) != end) {
+            return;
+        }
+        match self.spool.room_for(1) {
+            Some(events) => events.push(Event { at, what, tcp }),
+            None => self.missed += 1,
+        }
+    }
+
+    /// Writes out what is left and waits for it.
+    ///
+    /// # Errors
+    /// The failed write.
+    pub fn finish(self, writer: TraceWriter) -> io::Result<Counters> {
+        self.spool.finish(writer).map(|counters| Counters { missed: self.missed, ..counters })
+    }
+}
+
+/// Whose address it is.
+fn host(plan: &AddressPlan, end: &Endpoint) -> Option<HostId> {
+    plan.port_of(address(end)).map(|port| plan.host(port))
+}
+
+/// The address of an end, IPv4 as such.
+fn address(end: &Endpoint) -> IpAddr {
+    Ipv6Addr::from(end.address).to_canonical()
+}

@@ -1,0 +1,80 @@
+//! `--trace` of a download over kernel TCP, a program's and the scenario's.
+
+mod common;
+
+use common::{scenario, turn, with_cause};
+use lasthop_emu::{Options, run};
+use serde_json::Value;
+
+const HOME: &str = r#"
+format = 1
+name = "test"
+seed = 7
+duration = "3s"
+[[server]]
+name = "W"
+delay = "10ms"
+rate = "100Mbit/s"
+[wifi]
+loss = { kind = "none" }
+[[station]]
+name = "N"
+[[flow]]
+name = "ftp"
+from = "W"
+to = "N"
+kind = "ftp"
+bytes = "500kB"
+"#;
+
+fn number(line: &Value, key: &str) -> f64 {
+    line[key].as_f64().unwrap_or(0.0)
+}
+
+#[test]
+fn a_trace_of_a_download_accounts_for_every_byte_and_every_answer() {
+    let Some(_turn) = turn("trace") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("segments.jsonl");
+    let options = Options { trace: Some(file.clone()), revision: "r1".into(), ..Options::default() };
+    let outcome = run(&scenario(HOME), options).unwrap_or_else(|e| panic!("{}", with_cause(&e)));
+    assert!(!outcome.notes.iter().any(|note| note.contains("trace lacks")), "{:?}", outcome.notes);
+    let text = std::fs::read_to_string(&file).expect("a trace");
+    let mut lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let header = serde_json::json!({"format": 1, "revision": "r1", "scenario": "test", "seed": 7});
+    assert_eq!(lines.next(), Some(header));
+    let lines: Vec<Value> = lines.collect();
+
+    assert!(lines.iter().all(|line| line["connection"] == "N:20000 W:20000" && line["flow"] == "ftp"));
+    let data: Vec<&Value> = lines.iter().filter(|line| line["bytes"] != 0 && line["lost"].is_null()).collect();
+    let bytes: f64 = data.iter().filter(|line| line["retransmitted"].is_null()).map(|line| number(line, "bytes")).sum();
+    assert!((500e3..=500e3 + 8.0).contains(&bytes), "{bytes}");
+    for line in &data {
+        assert_eq!(line["direction"], "down");
+        assert!(number(line, "data_ms") > 10.0, "faster than its wire: {line}");
+    }
+    let answered: f64 = lines.iter().map(|line| number(line, "acked_segments")).sum();
+    let segments: std::collections::BTreeSet<u64> = data.iter().filter_map(|line| line["seq"].as_u64()).collect();
+    assert_eq!(answered, segments.len() as f64);
+    let acks: Vec<&Value> = lines.iter().filter(|line| !line["ack_ms"].is_null()).collect();
+    assert!(acks.len() > 50 && acks.iter().all(|line| line["direction"] == "up" && number(line, "ack_ms") >= 0.0));
+    assert!(acks.iter().all(|line| number(line, "offered_window") >= 1460.0), "nobody was slow");
+}
+
+#[test]
+fn the_connection_of_a_program_is_traced_too() {
+    let Some(_turn) = turn("trace of a program") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("segments.jsonl");
+    // Nobody listens.
+    let exec = vec![("N".to_owned(), "sleep 0.3; exec 3<>/dev/tcp/$LASTHOP_W/9 || true".to_owned())];
+    let exec = exec.into_iter().map(|(host, command)| (host, format!("bash -c '{command}' 2>/dev/null"))).collect();
+    let options = Options { trace: Some(file.clone()), exec, ..Options::default() };
+    run(&scenario(HOME), options).unwrap_or_else(|e| panic!("{}", with_cause(&e)));
+    let text = std::fs::read_to_string(&file).expect("a trace");
+    let own: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let own: Vec<&Value> =
+        own.iter().filter(|line| line["connection"].as_str().is_some_and(|it| it.ends_with("W:9"))).collect();
+    let flags: Vec<&str> = own.iter().filter_map(|line| line["flags"].as_str()).collect();
+    assert_eq!(flags, ["SYN", "RST"], "{own:?}");
+}
