@@ -52,6 +52,8 @@ enum Command {
     Emulate(commands::emulate::Arguments),
     Sim(commands::sim::Arguments),
     Sweep(commands::sweep::Arguments),
+    #[command(subcommand)]
+    Message(commands::message::Command),
 }
 
 fn main() -> ExitCode {
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         Command::Emulate(arguments) => commands::emulate::run(&arguments),
         Command::Sim(arguments) => commands::sim::run(&arguments),
         Command::Sweep(arguments) => commands::sweep::run(&arguments),
+        Command::Message(command) => commands::message::run(&command),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -35,6 +35,11 @@ impl Line {
         Self { label: label.to_owned(), terminal: std::io::stderr().is_terminal(), written_s: None }
     }
 
+    /// Goes on as the line of `label`.
+    pub fn rename(&mut self, label: &str) {
+        label.clone_into(&mut self.label);
+    }
+
     /// What is done before the run starts.
     pub fn preparing(&self, what: &str) {
         if self.terminal {

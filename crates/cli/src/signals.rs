@@ -47,6 +47,15 @@ impl Stop {
         self.flag.load(Ordering::Relaxed)
     }
 
+    /// The signal that has come, which is then forgotten: it ended a step, and the work goes on.
+    pub fn take(&self) -> Option<i32> {
+        self.flag.store(false, Ordering::Relaxed);
+        match self.signal.swap(0, Ordering::Relaxed) {
+            0 => None,
+            signal => Some(signal as i32),
+        }
+    }
+
     /// An error if a signal has come.
     pub fn check(&self) -> Outcome {
         match self.signal.load(Ordering::Relaxed) {

@@ -57,6 +57,8 @@ pub struct Channel {
     outbox: Vec<u8>,
     /// Longest frame that is taken, header included.
     longest: usize,
+    /// Nothing can be written any more; what the other end said before may still be there.
+    is_mute: bool,
 }
 
 impl Channel {
@@ -84,9 +86,15 @@ impl Channel {
     }
 
     fn new(stream: impl Stream + 'static, idle: Duration) -> Result<Self, ChannelError> {
-        let inbox = vec![0; 4096];
-        let channel =
-            Self { stream: Box::new(stream), inbox, used: 0, filled: 0, outbox: Vec::new(), longest: LONGEST };
+        let channel = Self {
+            stream: Box::new(stream),
+            inbox: vec![0; 4096],
+            used: 0,
+            filled: 0,
+            outbox: Vec::new(),
+            longest: LONGEST,
+            is_mute: false,
+        };
         channel.set_idle(idle)?;
         channel.socket().set_nodelay(true).map_err(ChannelError::Io)?;
         Ok(channel)
@@ -174,7 +182,9 @@ impl Channel {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), ChannelError> {
-        self.stream.write_all(bytes).and_then(|()| self.stream.flush()).map_err(failed)
+        let written = self.stream.write_all(bytes).and_then(|()| self.stream.flush());
+        self.is_mute |= written.is_err();
+        written.map_err(failed)
     }
 
     /// Waits for the next frame.
@@ -231,7 +241,9 @@ impl Channel {
             self.inbox.resize(self.inbox.len().max(needs), 0);
         }
         while self.filled - self.used < needs {
-            match self.stream.read(&mut self.inbox[self.filled..]).map_err(failed)? {
+            let free = &mut self.inbox[self.filled..];
+            let read = if self.is_mute { self.stream.read_only(free) } else { self.stream.read(free) };
+            match read.map_err(failed)? {
                 0 => return Err(ChannelError::Closed),
                 bytes => self.filled += bytes,
             }
@@ -250,6 +262,8 @@ trait Stream: Read + Write + Send {
     fn socket(&self) -> &TcpStream;
     /// Whether something can be read without waiting; looks at what the socket has first if that is `readable`.
     fn has_plaintext(&mut self, readable: bool) -> io::Result<bool>;
+    /// Reads without writing what waits to be written, as `read` does.
+    fn read_only(&mut self, buffer: &mut [u8]) -> io::Result<usize>;
     fn say_goodbye(&mut self);
 }
 
@@ -266,6 +280,19 @@ where
         let ended = readable && self.conn.wants_read() && self.conn.read_tls(&mut self.sock)? == 0;
         let state = self.conn.process_new_packets().map_err(io::Error::other)?;
         Ok(ended || state.peer_has_closed() || state.plaintext_bytes_to_read() > 0)
+    }
+
+    fn read_only(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.conn.reader().read(buffer) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                outcome => return outcome,
+            }
+            if self.conn.read_tls(&mut self.sock)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.conn.process_new_packets().map_err(io::Error::other)?;
+        }
     }
 
     fn say_goodbye(&mut self) {

@@ -11,7 +11,7 @@ use std::time::Duration;
 pub enum ClientError {
     /// The server's name or address is not understood, or no name server knows it.
     #[error(
-        "cannot find the server {server}: see `server` of the account file, and whether this device is on the network"
+        "cannot find the server {server} (see `server` of the account file, and whether this device is on the network)"
     )]
     Unknown {
         /// As in the account file.
@@ -21,7 +21,7 @@ pub enum ClientError {
         source: io::Error,
     },
     /// Nobody answers there.
-    #[error("cannot reach the server at {server}: is it running, and this device on the network?")]
+    #[error("cannot reach the server at {server} (is it running, and this device on the network?)")]
     Unreachable {
         /// As in the account file.
         server: String,
@@ -58,7 +58,7 @@ impl ClientError {
     pub fn passes(&self) -> Option<Duration> {
         match self {
             Self::Unknown { .. } | Self::Unreachable { .. } => Some(Duration::ZERO),
-            Self::Lost(ChannelError::Closed | ChannelError::Idle | ChannelError::Io(_)) => Some(Duration::ZERO),
+            Self::Lost(error) => (!matches!(error, ChannelError::Frame(_))).then_some(Duration::ZERO),
             Self::Refused(Refusal::Busy { seconds } | Refusal::TooManyMessages { seconds }) => {
                 Some(Duration::from_secs((*seconds).into()))
             }

@@ -15,7 +15,7 @@ pub use send::{SendError, send};
 
 use crate::protocol::Sha256;
 use ring::digest;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,14 @@ pub struct Spent {
     pub network: Duration,
 }
 
+impl std::ops::AddAssign for Spent {
+    fn add_assign(&mut self, more: Self) {
+        self.storage += more.storage;
+        self.asleep += more.asleep;
+        self.network += more.network;
+    }
+}
+
 /// How far a transfer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
@@ -42,15 +50,24 @@ pub struct Progress {
 /// Looks at a transfer after every packet, and may end it.
 pub type Watch<'a> = &'a mut dyn FnMut(&Progress) -> ControlFlow<()>;
 
-/// SHA-256 on its way.
+/// Bytes between two marks of a [`Hash`]: 256 marks of some 200 bytes for 4 GiB.
+const MARK: u64 = 16 << 20;
+
+/// SHA-256 on its way. It remembers where it was every 16 MiB, so that a transfer that begins again some bytes back does not
+/// read the whole prefix again.
 #[derive(Clone)]
-pub struct Hash(digest::Context);
+pub struct Hash {
+    now: digest::Context,
+    bytes: u64,
+    /// After how many bytes, and the state then; ascending.
+    marks: Vec<(u64, digest::Context)>,
+}
 
 impl Hash {
     /// Of nothing.
     #[must_use]
     pub fn new() -> Self {
-        Self(digest::Context::new(&digest::SHA256))
+        Self { now: digest::Context::new(&digest::SHA256), bytes: 0, marks: Vec::new() }
     }
 
     /// Of the next `bytes` bytes of `source`: of what an earlier connection carried.
@@ -58,32 +75,63 @@ impl Hash {
     /// # Errors
     /// Of `source`; `UnexpectedEof` when it has less.
     pub fn of_prefix(source: &mut dyn Read, bytes: u64) -> io::Result<Self> {
-        let (mut hash, mut left) = (Self::new(), bytes);
+        let mut hash = Self::new();
+        hash.read(source, bytes)?;
+        Ok(hash)
+    }
+
+    /// Makes it the sum of the first `bytes` bytes of `source`, and leaves `source` there. What it knows of them already is
+    /// not read again.
+    ///
+    /// # Errors
+    /// Of `source`; `UnexpectedEof` when it has less. What was read by then is known.
+    pub fn move_to(&mut self, source: &mut (impl Read + Seek), bytes: u64) -> io::Result<()> {
+        if self.bytes > bytes {
+            self.marks.retain(|(at, _)| *at <= bytes);
+            (self.bytes, self.now) =
+                self.marks.last().cloned().unwrap_or_else(|| (0, digest::Context::new(&digest::SHA256)));
+        }
+        source.seek(SeekFrom::Start(self.bytes))?;
+        self.read(source, bytes - self.bytes)
+    }
+
+    fn read(&mut self, source: &mut dyn Read, bytes: u64) -> io::Result<()> {
+        let mut left = bytes;
         let mut buffer = vec![0; 64 << 10];
         while left > 0 {
             let most = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
             match source.read(&mut buffer[..most]) {
                 Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
                 Ok(read) => {
-                    hash.add(&buffer[..read]);
+                    self.add(&buffer[..read]);
                     left -= read as u64;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(hash)
+        Ok(())
     }
 
     /// Goes on with `bytes`.
     pub fn add(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
+        self.now.update(bytes);
+        self.bytes += bytes.len() as u64;
+        if self.bytes >= self.marks.last().map_or(0, |(at, _)| *at) + MARK {
+            self.marks.push((self.bytes, self.now.clone()));
+        }
+    }
+
+    /// Of how many bytes it is.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// The sum.
     #[must_use]
     pub fn finish(self) -> Sha256 {
-        self.0.finish().as_ref().try_into().expect("SHA-256 has 32 bytes")
+        self.now.finish().as_ref().try_into().expect("SHA-256 has 32 bytes")
     }
 }
 

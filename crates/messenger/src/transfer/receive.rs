@@ -133,6 +133,12 @@ impl<W: Write> Receiver<W> {
         let progress = self.progress();
         Ok((self.sink, self.hash.finish(), progress))
     }
+
+    /// Gives up: what was received, [`flush`](Self::flush)ed or not, and its sum, to go on with later.
+    #[must_use]
+    pub fn give_up(self) -> (W, Hash) {
+        (self.sink, self.hash)
+    }
 }
 
 /// Receives packets until a control frame comes, and returns that: `Finish` or `End` when all goes well. What was

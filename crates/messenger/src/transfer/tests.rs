@@ -105,6 +105,36 @@ fn a_transfer_goes_on_where_it_ended_with_the_same_sum() {
 }
 
 #[test]
+fn a_sum_goes_back_and_forth_without_reading_what_it_knows() {
+    let message = body(40 << 20);
+    let sum = |bytes: usize| Hash::of_prefix(&mut &message[..], bytes as u64).unwrap().finish();
+    let mut hash = Hash::of_prefix(&mut &message[..], 40 << 20).unwrap();
+    for (to, reads) in [(33 << 20, 1 << 20), (40 << 20, 7 << 20), (17 << 20, 1 << 20), (5, 5), (6, 1), (0, 0)] {
+        let mut source = Counted { source: Cursor::new(&message[..]), read: 0 };
+        hash.move_to(&mut source, to as u64).unwrap();
+        assert_eq!((hash.clone().finish(), hash.bytes(), source.read), (sum(to), to as u64, reads), "to {to}");
+    }
+    assert!(hash.move_to(&mut Cursor::new(b"short"), 6).is_err());
+}
+
+struct Counted<'a> {
+    source: Cursor<&'a [u8]>,
+    read: usize,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.source.read(buffer).inspect(|bytes| self.read += bytes)
+    }
+}
+
+impl Seek for Counted<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.source.seek(to)
+    }
+}
+
+#[test]
 fn both_ends_sleep_between_packets_and_not_behind_the_last() {
     let (mut client, server) = pair();
     let mut none = Cursor::new(body(2_048));

@@ -1,0 +1,126 @@
+//! Recording by `arecord`, as a child process that ends when this one does.
+
+use std::io::{self, IsTerminal as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow};
+use lasthop_messenger::client::sound;
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
+
+use crate::exit::{Failure, Outcome};
+use crate::signals::Stop;
+
+const PROGRAM: &str = "arecord";
+/// Longest recording, in seconds.
+const LONGEST: u32 = 3600;
+/// Voice: 16 bits, 16 kHz, mono, 32 kB a second.
+const FORMAT: [&str; 8] = ["-t", "wav", "-f", "S16_LE", "-r", "16000", "-c", "1"];
+/// How often it is looked whether the recording shall end.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Records into `path`, which is new, until `seconds` are over, Enter is pressed or a signal comes.
+pub fn record(path: &Path, seconds: Option<u32>, device: Option<&str>, stop: &Stop) -> Outcome {
+    check_for_devices(device)?;
+    let mut command = Command::new(PROGRAM);
+    command.arg("-q").args(FORMAT).args(["-d", &seconds.unwrap_or(LONGEST).to_string()]);
+    command.args(device.iter().flat_map(|device| ["-D", device])).arg(path);
+    let mut child = spawn(&mut command).map_err(not_started)?;
+    let ends = if seconds.is_none() && io::stdin().is_terminal() { "Enter or Ctrl-C ends" } else { "Ctrl-C ends" };
+    eprintln!("recording; {ends} it and sends");
+    let enter = on_enter(seconds.is_none());
+    let status = loop {
+        if let Some(status) = child.try_wait().context("cannot wait for arecord")? {
+            break status;
+        }
+        if stop.has_come() || enter.load(Ordering::Relaxed) {
+            break end(&mut child)?;
+        }
+        thread::sleep(LOOK);
+    };
+    let said = child.stderr.take().map(io::read_to_string).and_then(Result::ok).unwrap_or_default();
+    let length = sound::length(path).filter(|length| !length.is_zero());
+    let signal = stop.take();
+    match (length, signal) {
+        (None, _) => {
+            let _ = std::fs::remove_file(path);
+            Err(Failure::Work(anyhow!("arecord recorded nothing ({status}): {}", last_line(&said))))
+        }
+        // Ctrl-C says that enough was said; any other signal that there is no time to send it.
+        (Some(length), Some(signal)) if signal != libc::SIGINT => {
+            let how = format!("{:.1} s were recorded and are kept: {}", length.as_secs_f64(), path.display());
+            Err(Failure::Paused(signal, how))
+        }
+        (Some(length), _) => {
+            eprintln!("recorded {:.1} s", length.as_secs_f64());
+            Ok(())
+        }
+    }
+}
+
+fn spawn(command: &mut Command) -> io::Result<Child> {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    // Of its own, so that Ctrl-C reaches it once, from here.
+    command.process_group(0);
+    // SAFETY: between fork and exec only a system call is made.
+    unsafe { command.pre_exec(|| Ok(set_parent_process_death_signal(Some(Signal::INT))?)) };
+    command.spawn()
+}
+
+fn not_started(error: io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::NotFound => Failure::Request(anyhow!(
+            "recording needs the program arecord: install the package alsa-utils, or send a file instead"
+        )),
+        _ => Failure::Work(anyhow::Error::new(error).context("cannot start arecord")),
+    }
+}
+
+/// Lets it write what it has and end.
+fn end(child: &mut Child) -> Outcome<std::process::ExitStatus> {
+    if let Some(pid) = Pid::from_raw(child.id() as i32) {
+        let _ = kill_process(pid, Signal::INT);
+    }
+    Ok(child.wait().context("cannot wait for arecord")?)
+}
+
+/// Becomes true when a line comes from the terminal.
+fn on_enter(wanted: bool) -> Arc<AtomicBool> {
+    let pressed = Arc::new(AtomicBool::new(false));
+    if wanted && io::stdin().is_terminal() {
+        let pressed = Arc::clone(&pressed);
+        // Ends with the process at the latest: nothing else reads from the terminal.
+        thread::spawn(move || {
+            let mut line = String::new();
+            if io::stdin().read_line(&mut line).is_ok() {
+                pressed.store(true, Ordering::Relaxed);
+            }
+        });
+    }
+    pressed
+}
+
+/// A device that was named is for `arecord` to judge.
+fn check_for_devices(device: Option<&str>) -> Outcome {
+    let cards = Command::new(PROGRAM).arg("-l").stdin(Stdio::null()).output().map_err(not_started)?;
+    if device.is_some() || lists_a_card(&cards) {
+        return Ok(());
+    }
+    Err(Failure::Request(anyhow!(
+        "there is no input device: plug in a microphone (`arecord -l` lists what there is), name another source by --device \
+         (`arecord -L`), or send a file instead"
+    )))
+}
+
+fn lists_a_card(listing: &Output) -> bool {
+    String::from_utf8_lossy(&listing.stdout).lines().any(|line| line.starts_with("card "))
+}
+
+fn last_line(text: &str) -> &str {
+    text.trim_end().lines().next_back().unwrap_or("it said nothing")
+}
