@@ -44,7 +44,8 @@ class Study:
         shutil.rmtree(here, ignore_errors=True)
         here.mkdir(parents=True)
         by_host = steps if isinstance(steps, dict) else {host: steps}
-        programs = [("W", self.server(here))]
+        alone = all(step["do"] in ("write", "read") for mine in by_host.values() for step in mine)
+        programs = [] if alone else [("W", self.server(here))]
         for each, mine in by_host.items():
             (here / f"{each}.json").write_text(json.dumps({"lasthop": str(self.binary), "folder": str(here), "steps": mine}))
             words = [sys.executable, "-B", "-S", "-E", HERE / "messages_host.py", here / f"{each}.json", here / f"{each}.jsonl"]
