@@ -123,3 +123,27 @@ fn a_program_ends_in_the_middle_of_a_write_that_would_take_hours() {
     // Nobody waits for what the dead had asked for.
     assert_eq!(sh(&home, PDA, "stat -c %s a").0, "1048576\n");
 }
+
+/// Threads of this process that serve storage.
+fn serving() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("a list of threads").flatten();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+    names.filter(|name| ["storage", "storage-clock", "fuser-0"].contains(&name.trim())).count()
+}
+
+#[test]
+fn who_serves_a_storage_goes_with_its_home() {
+    let Some(_turn) = turn_with_fuse("threads of a storage") else { return };
+    let home = home();
+    sh(&home, PDA, "echo > a");
+    assert!(serving() > 0);
+    drop(home);
+    // The kernel takes mounts down in its own time.
+    for _ in 0..100_000 {
+        if serving() == 0 {
+            return;
+        }
+        std::thread::yield_now();
+    }
+    panic!("{} threads are left", serving());
+}

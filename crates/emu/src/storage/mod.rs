@@ -38,13 +38,22 @@ pub const FOLDER: &str = "/run/lasthop/storage";
 /// The device through which file systems are served.
 const FUSE: &str = "/dev/fuse";
 
-/// The storage of a host, as the nursery's thread sees it.
+/// The storage of a host, as the nursery's thread sees it, which must also drop it: a slow one ends with its last mount.
 #[derive(Debug)]
 pub struct Store {
     /// What to mount at [`FOLDER`] for a program of the host.
     pub source: CString,
     /// For a slow one.
     pub hurry: Option<Hurry>,
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        if self.hurry.is_some() {
+            // Those who serve it live in the namespace that holds the mount: it does not go by itself before they do.
+            let _ = rustix::mount::unmount(&self.source, rustix::mount::UnmountFlags::DETACH);
+        }
+    }
 }
 
 /// Whether slow storage can be had.
@@ -100,6 +109,7 @@ fn slow(host: &str, rates: Storage, place: &Path, hurry: Hurry) -> Result<(), Er
     mount_files(&files, "1777").map_err(fail("mount a tmpfs for"))?;
     let folder = fs::open(&files, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
     let folder = folder.map_err(into).map_err(fail("open the tmpfs of"))?;
+    sys::map_large_blocks();
     let fuse = open_fuse(host)?;
     let options = "rootmode=40000,user_id=0,group_id=0,default_permissions,allow_other";
     sys::mount("fuse", place, &format!("fd={},{options}", fuse.as_raw_fd())).map_err(fail("mount"))?;
@@ -110,7 +120,7 @@ fn slow(host: &str, rates: Storage, place: &Path, hurry: Hurry) -> Result<(), Er
         let session = Session::from_fd(files, fuse, SessionACL::All, Config::default());
         let session = session.map(|session| tell.send(Ok(())).map(|()| session));
         match session {
-            // It ends with its last mount, which is that of the nursery or of a program.
+            // It ends with its last mount, which is that of the nursery or of a program's box.
             Ok(Ok(session)) => drop(session.run()),
             Ok(Err(_)) => {}
             Err(why) => drop(tell.send(Err(why))),
