@@ -103,6 +103,20 @@ fn a_slow_storage_is_a_file_system_like_any_other() {
 }
 
 #[test]
+fn a_storage_that_is_full_says_so() {
+    let Some(_turn) = turn_with_fuse("full storage") else { return };
+    let text = HOME.replace("operation = \"5ms\"", "size = \"100KiB\"");
+    let text = text.replace("name = \"PC\"", "name = \"PC\"\nstorage = { size = \"100KiB\" }");
+    let home = Home::new(&scenario(&text)).unwrap_or_else(|e| panic!("{}", with_cause(&e)));
+    for host in [PDA, PC] {
+        let (text, _) = sh(&home, host, "dd if=/dev/zero of=a bs=4K count=100 2>&1 || true; stat -c %s a");
+        assert!(text.contains("No space left on device") && text.ends_with("\n102400\n"), "{text}");
+        let (again, _) = sh(&home, host, "rm a; echo more > b; cat b");
+        assert_eq!(again, "more\n");
+    }
+}
+
+#[test]
 fn a_program_ends_in_the_middle_of_a_write_that_would_take_hours() {
     let Some(_turn) = turn_with_fuse("a long write") else { return };
     let text = HOME.replace("400kB/s", "1B/s");

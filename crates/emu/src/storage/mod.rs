@@ -25,6 +25,8 @@ use crate::sys;
 use answers::Answers;
 use files::Files;
 use fuser::{Config, Session, SessionACL};
+use lasthop_core::units::Bytes;
+use lasthop_home::quantity::StorageSize;
 use lasthop_home::scenario::Storage;
 use rustix::fs::{self, Mode, OFlags};
 use std::ffi::CString;
@@ -72,13 +74,13 @@ pub fn set_up(hosts: &[(String, Storage)]) -> Result<Vec<Store>, Error> {
     let fail = |what: &'static str| Error::system(format!("cannot {what} {FOLDER} for the files of programs"));
     std::fs::create_dir_all(FOLDER).map_err(fail("make the folder"))?;
     sys::new_mount_namespace().map_err(fail("keep to ourselves what is mounted at"))?;
-    mount_files(Path::new(FOLDER), "0755").map_err(fail("mount a tmpfs at"))?;
+    mount_files(Path::new(FOLDER), "0755", StorageSize::default()).map_err(fail("mount a tmpfs at"))?;
     let make = |(i, (host, rates)): (usize, &(String, Storage))| {
         let place = Path::new(FOLDER).join(i.to_string());
         fs::mkdir(&place, Mode::RWXU).map_err(into).map_err(fail("make a folder in"))?;
         let source = CString::new(place.as_os_str().as_encoded_bytes()).map_err(|e| fail("name")(e.into()))?;
-        if *rates == Storage::default() {
-            mount_files(&place, "1777").map_err(fail("mount a tmpfs in"))?;
+        if !rates.is_slow() {
+            mount_files(&place, "1777", rates.size).map_err(fail("mount a tmpfs in"))?;
             return Ok(Store { source, hurry: None });
         }
         let hurry = Hurry::default();
@@ -97,8 +99,9 @@ fn open_fuse(host: &str) -> Result<OwnedFd, Error> {
         .map_err(|why| Error::NoFuse { host: host.to_owned(), source: why.into() })
 }
 
-fn mount_files(place: &Path, mode: &str) -> std::io::Result<()> {
-    sys::mount("tmpfs", place, &format!("mode={mode}"))
+fn mount_files(place: &Path, mode: &str, size: StorageSize) -> std::io::Result<()> {
+    let size = size.0.map(|Bytes(bytes)| format!(",size={bytes}")).unwrap_or_default();
+    sys::mount("tmpfs", place, &format!("mode={mode}{size}"))
 }
 
 /// Mounts a file system that we serve at `place`, in front of a tmpfs beside it.
@@ -106,7 +109,7 @@ fn slow(host: &str, rates: Storage, place: &Path, hurry: Hurry) -> Result<(), Er
     let fail = |what: &str| Error::system(format!("cannot {what} the storage of {host}"));
     let files: PathBuf = place.with_extension("files");
     fs::mkdir(&files, Mode::RWXU).map_err(into).map_err(fail("make a folder for"))?;
-    mount_files(&files, "1777").map_err(fail("mount a tmpfs for"))?;
+    mount_files(&files, "1777", rates.size).map_err(fail("mount a tmpfs for"))?;
     let folder = fs::open(&files, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
     let folder = folder.map_err(into).map_err(fail("open the tmpfs of"))?;
     sys::map_large_blocks();
