@@ -9,6 +9,10 @@
 //!
 //! The message is as fast as the slower end, and never faster than the path: `min(packet / time, path)`.
 //!
+//! Nothing can be written before the first packet has come, nor sent before it is read, so that a message takes
+//!
+//! `seconds = bytes / rate + min(packet / path, busy)`
+//!
 //! Source: Hong, Hur (JIPS 2006), eq. (1); that an end's work and the kernel's overlap is ours, and so is how far.
 //! Leaves out: slow start, the handshake, windows that open late, arithmetic.
 
@@ -39,6 +43,15 @@ impl Direction {
             Self::Fetch => profile.fetch,
             Self::Send => profile.send,
         }
+    }
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fetch => "fetch",
+            Self::Send => "send",
+        })
     }
 }
 
@@ -124,8 +137,18 @@ pub struct Limits {
     pub air: f64,
     /// What they give together.
     pub together: f64,
+    /// What the first packet costs besides, in seconds.
+    pub first_packet_s: f64,
     /// The lowest of them.
     pub binds: Limit,
+}
+
+impl Limits {
+    /// How long a message takes, in seconds.
+    #[must_use]
+    pub fn seconds(&self, bytes: f64) -> f64 {
+        bytes / self.together + self.first_packet_s
+    }
 }
 
 /// What `tuning` gives over `path` for a device whose storage costs `storage` in this direction.
@@ -154,6 +177,7 @@ pub fn limits(direction: Direction, tuning: &Tuning, storage: &Cost, path: &Path
     };
     let sender = stage(&tuning.sender, at_sender, along);
     let receiver = stage(&tuning.receiver, at_receiver, along);
+    let packet = device.packet.bytes() as f64;
     Limits {
         window: of(Limit::Window).unwrap_or(path.air),
         storage: of(Limit::Storage).unwrap_or(path.air),
@@ -162,6 +186,7 @@ pub fn limits(direction: Direction, tuning: &Tuning, storage: &Cost, path: &Path
         pacing: of(Limit::Pacing),
         air: path.air,
         together: sender.min(receiver).min(along),
+        first_packet_s: (packet / along).min(storage.seconds(packet)),
         binds: lowest.map_or(Limit::Air, |(limit, _)| limit),
     }
 }

@@ -230,6 +230,11 @@ impl Nameless {
         Ok(Self { file, circle, at: 0 })
     }
 
+    /// Written in circles of `circle` bytes from now on.
+    pub fn set_circle(&mut self, circle: u64) {
+        self.circle = circle;
+    }
+
     /// Back to the beginning, where the next byte is written or read.
     ///
     /// # Errors
