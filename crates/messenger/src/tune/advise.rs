@@ -5,7 +5,7 @@
 //! wins no time, but what waits then waits in the server and not in the access point's queue, before everybody else's
 //! packets; it is taken when it costs nothing and the round trip was seen to fall.
 
-use super::law::{Cost, Direction, Limits, Path, as_rate, as_size, limits, packet_sizes};
+use super::law::{Cost, Direction, Limits, Path, as_rate, as_size, limits, on_the_wire, packet_sizes};
 use super::storage::{Probed, median};
 use crate::tuning::quantity::PacketSize;
 use crate::tuning::{End, Tuning};
@@ -24,9 +24,6 @@ const HELD_BACK: f64 = 0.1;
 const ABOVE_STORAGE: f64 = 1.02;
 /// The round trip must fall to this share for pacing to be worth it.
 const SHORTER_QUEUE: f64 = 0.7;
-/// Bytes that a frame and each of TLS's records add, and what a record carries.
-const FRAME_BYTES: f64 = 13.0;
-const RECORD: (f64, f64) = (22.0, 16_384.0);
 
 /// One way of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -152,12 +149,6 @@ fn buffers(tuning: Tuning, way: &Way) -> Tuning {
     let buffer = as_size(2.0 * way.path.air * way.loaded_rtt_s.max(way.path.rtt_s));
     let end = |end: End| End { buffer, ..end };
     Tuning { sender: end(tuning.sender), receiver: end(tuning.receiver) }
-}
-
-/// Bytes that TCP carries for each byte of a message.
-fn on_the_wire(packet: PacketSize) -> f64 {
-    let frame = packet.bytes() as f64 + FRAME_BYTES;
-    (frame + (frame / RECORD.1).ceil() * RECORD.0) / packet.bytes() as f64
 }
 
 /// Settings that have been tried.

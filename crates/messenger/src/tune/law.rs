@@ -1,6 +1,8 @@
 //! How fast a message travels with a tuning, and what holds it back.
 //!
-//! `path = min(air, window / rtt, pacing)`   [bytes/s]: the paper's eq. (1), and what else the path allows
+//! `path = min(air, window / rtt, pacing) / wire`   [bytes/s]: the paper's eq. (1), and what else the path allows
+//!
+//! where `wire` is what frames and TLS make of each byte, 1.03 for packets of 1 KiB, 1.002 for 64 KiB.
 //!
 //! An end works on one packet for `busy = operation + packet / rate + delay` and does not look at its socket meanwhile.
 //! The kernel goes on as far as the socket's buffer reaches; what it could not carry in that time has to be waited for:
@@ -24,6 +26,10 @@ use std::fmt;
 /// Receive buffer that Linux begins with, in bytes of data: it grows only while the application reads as fast as data
 /// comes, which a slow one does not.
 const KERNEL_BUFFER: f64 = 65_535.0;
+/// Bytes that a frame adds, that each of TLS's records adds, and what a record carries.
+const FRAME_BYTES: f64 = 13.0;
+const RECORD_BYTES: f64 = 22.0;
+const RECORD_CARRIES: f64 = 16_384.0;
 
 /// Where a message goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -171,6 +177,7 @@ pub fn limits(direction: Direction, tuning: &Tuning, storage: &Cost, path: &Path
     let of = |which: Limit| single.iter().find(|(limit, _)| *limit == which).and_then(|(_, rate)| *rate);
     let lowest = single.iter().filter_map(|(limit, rate)| Some((*limit, (*rate)?))).min_by(|a, b| a.1.total_cmp(&b.1));
     let along = [Limit::Window, Limit::Pacing, Limit::Air].into_iter().filter_map(of).fold(path.air, f64::min);
+    let along = along / on_the_wire(tuning.sender.packet);
     let (at_sender, at_receiver) = match direction {
         Direction::Fetch => (None, Some(storage)),
         Direction::Send => (Some(storage), None),
@@ -196,6 +203,13 @@ fn window(tuning: &Tuning, path: &Path) -> f64 {
     let bytes = |buffer: Option<Size>| buffer.map(|size| f64::from(size.bytes()));
     let receiver = bytes(tuning.receiver.buffer).unwrap_or(path.kernel_window);
     receiver.min(bytes(tuning.sender.buffer).unwrap_or(f64::INFINITY))
+}
+
+/// Bytes that TCP carries for each byte of a message.
+#[must_use]
+pub fn on_the_wire(packet: PacketSize) -> f64 {
+    let frame = packet.bytes() as f64 + FRAME_BYTES;
+    (frame + (frame / RECORD_CARRIES).ceil() * RECORD_BYTES) / packet.bytes() as f64
 }
 
 /// Bytes per second of one end over a path that carries `path`.
@@ -264,7 +278,8 @@ mod tests {
         let small = Tuning { receiver: end(65_536, 0, 8192), ..Tuning::default() };
         let large = Tuning { receiver: End { buffer: None, ..small.receiver }, ..small };
         let rate = |tuning| limits(Direction::Fetch, &tuning, &FLASH, &AIR).together;
-        let expected = 65_536.0 / (FLASH.seconds(65_536.0) + (65_536.0 - 8192.0) / 600e3);
+        let path = 600e3 / on_the_wire(small.sender.packet);
+        let expected = 65_536.0 / (FLASH.seconds(65_536.0) + (65_536.0 - 8192.0) / path);
         assert!((rate(small) - expected).abs() < 1e-6);
         assert!(rate(large) > 1.5 * rate(small));
     }

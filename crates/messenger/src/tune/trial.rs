@@ -108,17 +108,32 @@ fn run(
     pace: &mut Pace<'_>,
 ) -> Result<Run, TuneError> {
     file.rewind()?;
-    let (done, took, tcp) = match direction {
+    let ran = match direction {
         Direction::Fetch => fetch(account, &candidate.tuning, bytes, file, limit, pace)?,
         Direction::Send => send(account, &candidate.tuning, bytes, file, limit, pace)?,
     };
-    // The first packet's part is paid once, however long the message.
-    let first = candidate.limits.first_packet_s.min(took / 2.0);
-    Ok(Run { seconds: first + (took - first) * MESSAGE_BYTES / done, tcp })
+    Ok(Run { seconds: ran.for_message(), tcp: ran.tcp })
 }
 
-/// Bytes that were written, the seconds it took, and the server's figures when it came to an end.
-type Ran = (f64, f64, Option<TcpFigures>);
+/// How a transfer went.
+struct Ran {
+    bytes: f64,
+    seconds: f64,
+    /// Bytes per second when it had begun: what goes on for as long as the message does.
+    pace: f64,
+    /// The sender's, when it came to an end.
+    tcp: Option<TcpFigures>,
+}
+
+impl Ran {
+    /// What a message would have taken: what has a beginning is paid once.
+    fn for_message(&self) -> f64 {
+        if self.bytes >= MESSAGE_BYTES || !self.pace.is_finite() || self.pace <= 0.0 {
+            return self.seconds * MESSAGE_BYTES / self.bytes.max(1.0);
+        }
+        self.seconds + (MESSAGE_BYTES - self.bytes) / self.pace
+    }
+}
 
 fn fetch(
     account: &Account,
@@ -133,8 +148,11 @@ fn fetch(
     let since = Instant::now();
     session.say(&Request::Source { millis: 2 * limit.as_millis() as u32, bytes, sender: tuning.sender })?;
     let mut receiver = Receiver::new(&mut *file, &tuning.receiver, 0, bytes, Hash::new());
-    let mut going = Ok(());
-    let ended = transfer::receive::<Reply, _>(session.channel(), &mut receiver, &mut |_| {
+    let (mut going, mut begun) = (Ok(()), None::<(f64, u64)>);
+    let ended = transfer::receive::<Reply, _>(session.channel(), &mut receiver, &mut |progress| {
+        if progress.bytes >= bytes / 3 {
+            begun.get_or_insert_with(|| (since.elapsed().as_secs_f64(), progress.bytes));
+        }
         going = pace.go_on();
         if going.is_err() || since.elapsed() > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
@@ -150,8 +168,9 @@ fn fetch(
             return Err(ClientError::Unexpected("a packet").into());
         }
     };
-    let took = since.elapsed().as_secs_f64();
-    Ok(((receiver.progress().bytes as f64).max(1.0), took, tcp))
+    let (seconds, bytes) = (since.elapsed().as_secs_f64(), receiver.progress().bytes);
+    let (at, before) = begun.filter(|(_, before)| *before < bytes).unwrap_or((0.0, 0));
+    Ok(Ran { bytes: bytes as f64, seconds, pace: (bytes - before) as f64 / (seconds - at), tcp })
 }
 
 fn send(
@@ -179,8 +198,9 @@ fn send(
         Err(SendError::Storage(error)) => return Err(error.into()),
         Err(SendError::Shorter) => return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into()),
     }
-    let (done, _) = taken(&mut session)?;
-    let took = since.elapsed().as_secs_f64();
+    let (bytes, after_first_s) = taken(&mut session)?;
+    let seconds = since.elapsed().as_secs_f64();
     let tcp = session.channel().figures().map_err(|error| session.failed(error))?;
-    Ok((done.max(1.0), took, Some(tcp)))
+    let after_first = bytes - (tuning.sender.packet.bytes() as f64).min(bytes);
+    Ok(Ran { bytes, seconds, pace: after_first / after_first_s, tcp: Some(tcp) })
 }
