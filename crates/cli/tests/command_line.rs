@@ -63,15 +63,20 @@ fn help_names_every_command_and_the_first_thing_to_type() {
     let output = lasthop(&["--help"]);
     assert_eq!(code(&output), 0);
     let help = stdout(&output);
-    for word in ["demo", "run", "status", "doctor", "emulate", "sim", "sweep", "sudo lasthop demo", "Exit codes"] {
+    for word in
+        ["demo", "run", "status", "doctor", "emulate", "sim", "sweep", "message", "sudo lasthop demo", "Exit codes"]
+    {
         assert!(help.contains(word), "`{word}` is missing in\n{help}");
     }
 }
 
 #[test]
 fn the_help_of_every_command_fits_a_hundred_columns_and_explains_itself() {
-    for command in ["demo", "run", "status", "doctor", "emulate", "sim", "sweep"] {
-        let output = lasthop(&[command, "--help"]);
+    let of_messages = ["send", "fetch"].map(|command| vec!["message", command]);
+    let others = ["demo", "run", "status", "doctor", "emulate", "sim", "sweep", "message"].map(|command| vec![command]);
+    for command in others.into_iter().chain(of_messages) {
+        let output = lasthop(&[&command[..], &["--help"]].concat());
+        let command = command.join(" ");
         assert_eq!(code(&output), 0, "{command}");
         let help = stdout(&output);
         let wide: Vec<&str> = help.lines().filter(|l| l.chars().count() > 100).collect();
@@ -103,6 +108,11 @@ fn a_wrong_request_ends_with_2() {
         &["sweep", "/nonexistent.toml"],
         &["sweep", "/nonexistent.toml", "--vary", "seed=1", "-o", "a.csv"],
         &["demo", "--json", "/nonexistent/result.json"],
+        &["message"],
+        &["message", "send", "--to", "ben"],
+        &["message", "send", "--to", "ben", "a.wav", "--account", "/nonexistent.toml"],
+        &["message", "fetch", "--account", "/nonexistent.toml"],
+        &["message", "fetch", "--list", "--keep"],
     ] {
         let output = lasthop(arguments);
         assert_eq!(code(&output), 2, "{arguments:?}: {}", stderr(&output));

@@ -44,7 +44,7 @@ impl Home {
         if !Path::new("/dev/net/tun").exists() {
             return Err(Error::NoTun(std::io::ErrorKind::NotFound.into()));
         }
-        if let Some(slow) = scenario.stations.iter().find(|s| s.storage != Storage::default()) {
+        if let Some(slow) = scenario.stations.iter().find(|s| s.storage.is_slow()) {
             storage::check(&slow.name)?;
         }
         let plan = AddressPlan { servers: scenario.servers.len(), stations: scenario.stations.len() };

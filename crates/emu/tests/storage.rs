@@ -103,6 +103,20 @@ fn a_slow_storage_is_a_file_system_like_any_other() {
 }
 
 #[test]
+fn a_storage_that_is_full_says_so() {
+    let Some(_turn) = turn_with_fuse("full storage") else { return };
+    let text = HOME.replace("operation = \"5ms\"", "size = \"100KiB\"");
+    let text = text.replace("name = \"PC\"", "name = \"PC\"\nstorage = { size = \"100KiB\" }");
+    let home = Home::new(&scenario(&text)).unwrap_or_else(|e| panic!("{}", with_cause(&e)));
+    for host in [PDA, PC] {
+        let (text, _) = sh(&home, host, "dd if=/dev/zero of=a bs=4K count=100 2>&1 || true; stat -c %s a");
+        assert!(text.contains("No space left on device") && text.ends_with("\n102400\n"), "{text}");
+        let (again, _) = sh(&home, host, "rm a; echo more > b; cat b");
+        assert_eq!(again, "more\n");
+    }
+}
+
+#[test]
 fn a_program_ends_in_the_middle_of_a_write_that_would_take_hours() {
     let Some(_turn) = turn_with_fuse("a long write") else { return };
     let text = HOME.replace("400kB/s", "1B/s");
@@ -122,4 +136,28 @@ fn a_program_ends_in_the_middle_of_a_write_that_would_take_hours() {
     drop(child);
     // Nobody waits for what the dead had asked for.
     assert_eq!(sh(&home, PDA, "stat -c %s a").0, "1048576\n");
+}
+
+/// Threads of this process that serve storage.
+fn serving() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("a list of threads").flatten();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
+    names.filter(|name| ["storage", "storage-clock", "fuser-0"].contains(&name.trim())).count()
+}
+
+#[test]
+fn who_serves_a_storage_goes_with_its_home() {
+    let Some(_turn) = turn_with_fuse("threads of a storage") else { return };
+    let home = home();
+    sh(&home, PDA, "echo > a");
+    assert!(serving() > 0);
+    drop(home);
+    // The kernel takes mounts down in its own time.
+    for _ in 0..100_000 {
+        if serving() == 0 {
+            return;
+        }
+        std::thread::yield_now();
+    }
+    panic!("{} threads are left", serving());
 }

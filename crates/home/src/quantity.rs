@@ -34,6 +34,10 @@ pub struct Share(pub f64);
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
 pub struct StorageRate(pub Option<BitRate>);
 
+/// What a storage holds, written in bytes ("64MiB"); `None` is "unlimited".
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct StorageSize(pub Option<Bytes>);
+
 fn read(
     text: &str,
     units: &[(&str, f64)],
@@ -116,6 +120,17 @@ impl FromStr for StorageRate {
     }
 }
 
+impl FromStr for StorageSize {
+    type Err = ParseQuantityError;
+    fn from_str(s: &str) -> Result<Self, Self::Err> {
+        let wrong = || ParseQuantityError { what: "storage size", found: s.to_owned(), example: "64MiB" };
+        if s == "unlimited" {
+            return Ok(Self(None));
+        }
+        s.parse().ok().filter(|Bytes(bytes)| *bytes > 0).map(|size| Self(Some(size))).ok_or_else(wrong)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,6 +146,8 @@ mod tests {
         assert_eq!("98%".parse(), Ok(Share(0.98)));
         assert_eq!("1kB/s".parse(), Ok(StorageRate(Some(BitRate::bps(8000)))));
         assert_eq!("unlimited".parse(), Ok(StorageRate(None)));
+        assert_eq!("64KiB".parse(), Ok(StorageSize(Some(Bytes(64 << 10)))));
+        assert_eq!("unlimited".parse(), Ok(StorageSize(None)));
     }
 
     #[test]
@@ -141,5 +158,6 @@ mod tests {
         assert!("--1dB".parse::<Decibel>().is_err());
         assert!("101%".parse::<Share>().is_err());
         assert!("0B/s".parse::<StorageRate>().is_err());
+        assert!("0B".parse::<StorageSize>().is_err());
     }
 }

@@ -61,6 +61,7 @@ pub fn checks(lan: Option<&str>) -> Vec<Check> {
         qdisc::chap(),
         qdisc::datapath(),
         host::tun(),
+        host::fuse(),
         host::real_time(),
         host::locked_memory(),
         host::congestion_control(),

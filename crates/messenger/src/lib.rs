@@ -17,4 +17,5 @@ pub mod server;
 pub mod store;
 pub mod tls;
 pub mod transfer;
+pub mod tune;
 pub mod tuning;

@@ -72,7 +72,7 @@ mod tests {
     /// 400 kB/s in, 800 kB/s out.
     fn device(operation: Span) -> Device {
         let rate = |kilobytes: u64| StorageRate(Some(BitRate::bps(kilobytes * 8000)));
-        Device::new(Storage { write: rate(400), read: rate(800), operation })
+        Device::new(Storage { write: rate(400), read: rate(800), operation, ..Storage::default() })
     }
 
     fn at(ms: u64) -> Time {

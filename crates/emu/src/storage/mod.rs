@@ -25,6 +25,8 @@ use crate::sys;
 use answers::Answers;
 use files::Files;
 use fuser::{Config, Session, SessionACL};
+use lasthop_core::units::Bytes;
+use lasthop_home::quantity::StorageSize;
 use lasthop_home::scenario::Storage;
 use rustix::fs::{self, Mode, OFlags};
 use std::ffi::CString;
@@ -38,13 +40,22 @@ pub const FOLDER: &str = "/run/lasthop/storage";
 /// The device through which file systems are served.
 const FUSE: &str = "/dev/fuse";
 
-/// The storage of a host, as the nursery's thread sees it.
+/// The storage of a host, as the nursery's thread sees it, which must also drop it: a slow one ends with its last mount.
 #[derive(Debug)]
 pub struct Store {
     /// What to mount at [`FOLDER`] for a program of the host.
     pub source: CString,
     /// For a slow one.
     pub hurry: Option<Hurry>,
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        if self.hurry.is_some() {
+            // Those who serve it live in the namespace that holds the mount: it does not go by itself before they do.
+            let _ = rustix::mount::unmount(&self.source, rustix::mount::UnmountFlags::DETACH);
+        }
+    }
 }
 
 /// Whether slow storage can be had.
@@ -63,13 +74,13 @@ pub fn set_up(hosts: &[(String, Storage)]) -> Result<Vec<Store>, Error> {
     let fail = |what: &'static str| Error::system(format!("cannot {what} {FOLDER} for the files of programs"));
     std::fs::create_dir_all(FOLDER).map_err(fail("make the folder"))?;
     sys::new_mount_namespace().map_err(fail("keep to ourselves what is mounted at"))?;
-    mount_files(Path::new(FOLDER), "0755").map_err(fail("mount a tmpfs at"))?;
+    mount_files(Path::new(FOLDER), "0755", StorageSize::default()).map_err(fail("mount a tmpfs at"))?;
     let make = |(i, (host, rates)): (usize, &(String, Storage))| {
         let place = Path::new(FOLDER).join(i.to_string());
         fs::mkdir(&place, Mode::RWXU).map_err(into).map_err(fail("make a folder in"))?;
         let source = CString::new(place.as_os_str().as_encoded_bytes()).map_err(|e| fail("name")(e.into()))?;
-        if *rates == Storage::default() {
-            mount_files(&place, "1777").map_err(fail("mount a tmpfs in"))?;
+        if !rates.is_slow() {
+            mount_files(&place, "1777", rates.size).map_err(fail("mount a tmpfs in"))?;
             return Ok(Store { source, hurry: None });
         }
         let hurry = Hurry::default();
@@ -88,8 +99,9 @@ fn open_fuse(host: &str) -> Result<OwnedFd, Error> {
         .map_err(|why| Error::NoFuse { host: host.to_owned(), source: why.into() })
 }
 
-fn mount_files(place: &Path, mode: &str) -> std::io::Result<()> {
-    sys::mount("tmpfs", place, &format!("mode={mode}"))
+fn mount_files(place: &Path, mode: &str, size: StorageSize) -> std::io::Result<()> {
+    let size = size.0.map(|Bytes(bytes)| format!(",size={bytes}")).unwrap_or_default();
+    sys::mount("tmpfs", place, &format!("mode={mode}{size}"))
 }
 
 /// Mounts a file system that we serve at `place`, in front of a tmpfs beside it.
@@ -97,9 +109,10 @@ fn slow(host: &str, rates: Storage, place: &Path, hurry: Hurry) -> Result<(), Er
     let fail = |what: &str| Error::system(format!("cannot {what} the storage of {host}"));
     let files: PathBuf = place.with_extension("files");
     fs::mkdir(&files, Mode::RWXU).map_err(into).map_err(fail("make a folder for"))?;
-    mount_files(&files, "1777").map_err(fail("mount a tmpfs for"))?;
+    mount_files(&files, "1777", rates.size).map_err(fail("mount a tmpfs for"))?;
     let folder = fs::open(&files, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty());
     let folder = folder.map_err(into).map_err(fail("open the tmpfs of"))?;
+    sys::map_large_blocks();
     let fuse = open_fuse(host)?;
     let options = "rootmode=40000,user_id=0,group_id=0,default_permissions,allow_other";
     sys::mount("fuse", place, &format!("fd={},{options}", fuse.as_raw_fd())).map_err(fail("mount"))?;
@@ -110,7 +123,7 @@ fn slow(host: &str, rates: Storage, place: &Path, hurry: Hurry) -> Result<(), Er
         let session = Session::from_fd(files, fuse, SessionACL::All, Config::default());
         let session = session.map(|session| tell.send(Ok(())).map(|()| session));
         match session {
-            // It ends with its last mount, which is that of the nursery or of a program.
+            // It ends with its last mount, which is that of the nursery or of a program's box.
             Ok(Ok(session)) => drop(session.run()),
             Ok(Err(_)) => {}
             Err(why) => drop(tell.send(Err(why))),

@@ -58,6 +58,16 @@ pub fn own_umask() -> io::Result<()> {
     Ok(())
 }
 
+/// Makes the allocator take blocks of 4 MiB and more from the kernel one by one, zeroed and not present before they are
+/// used. `fuser` takes 16 MiB for each file system, of which little more than the largest request is ever used.
+pub fn map_large_blocks() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: sets a number of the allocator.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 4 << 20);
+    }
+}
+
 /// Turns an open `/dev/net/tun` into the TAP `name`: Ethernet frames, no packet information, no VNET_HDR, no offloads.
 ///
 /// The device appears in the namespace in which `/dev/net/tun` was opened and goes with the descriptor.

@@ -6,7 +6,7 @@ use lasthop_wifi::{Rate, Standard};
 use super::ScenarioError;
 use super::air::{LastHop, STANDARDS, read_rate, top_rate};
 use super::read::Reader;
-use crate::quantity::{Degrees, Metres, StorageRate, Watts};
+use crate::quantity::{Degrees, Metres, StorageRate, StorageSize, Watts};
 
 /// A wireless host.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +38,16 @@ pub struct Storage {
     pub read: StorageRate,
     /// What each call that reads or writes costs besides.
     pub operation: Span,
+    /// What it holds; a write beyond it fails.
+    pub size: StorageSize,
+}
+
+impl Storage {
+    /// Whether reading or writing takes time.
+    #[must_use]
+    pub fn is_slow(&self) -> bool {
+        *self != Self { size: self.size, ..Self::default() }
+    }
 }
 
 pub(crate) const STATION_KEYS: [&str; 8] =
@@ -60,12 +70,13 @@ pub(crate) fn read_standard(station: &Reader<'_>) -> Result<Option<Standard>, Sc
 }
 
 pub(crate) fn read_radio(station: &Reader<'_>, hop: &LastHop) -> Result<Radio, ScenarioError> {
-    let storage = match station.table("storage", &["write", "read", "operation"])? {
+    let storage = match station.table("storage", &["write", "read", "operation", "size"])? {
         None => Storage::default(),
         Some(t) => Storage {
             write: t.quantity("write")?.unwrap_or_default(),
             read: t.quantity("read")?.unwrap_or_default(),
             operation: t.quantity("operation")?.unwrap_or_default(),
+            size: t.quantity("size")?.unwrap_or_default(),
         },
     };
     let (rate, standard, power) = match hop {

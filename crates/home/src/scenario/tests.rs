@@ -6,7 +6,7 @@ use lasthop_wifi::{Rate, Standard};
 use proptest::prelude::*;
 
 use super::*;
-use crate::quantity::{Decibel, Degrees, Metres, StorageRate};
+use crate::quantity::{Decibel, Degrees, Metres, StorageRate, StorageSize};
 
 /// The normative schema file, as it is.
 const SCHEMA: &str = include_str!("../../../../schema/scenario.toml");
@@ -108,7 +108,8 @@ fn what_a_file_leaves_out_has_the_default_of_the_schema() {
     let station = &home.stations[0];
     assert_eq!((station.distance, station.angle, station.rate), (Metres(10.0), Degrees(0.0), Rate::OFDM_54));
     let unlimited = StorageRate(None);
-    assert_eq!(station.storage, Storage { write: unlimited, read: unlimited, operation: Span::ZERO });
+    let everything = StorageSize(None);
+    assert_eq!(station.storage, Storage { write: unlimited, read: unlimited, operation: Span::ZERO, size: everything });
     assert_eq!(home.control, Control::default());
 }
 
@@ -120,7 +121,10 @@ fn a_slow_storage_is_read_with_the_rest_of_its_keys_at_their_defaults() {
     assert_eq!(slow, Storage { write: rate(400_000), ..Storage::default() });
     let all = storage(&["station.S.storage={ write = \"400kB/s\", read = \"800kB/s\", operation = \"2ms\" }"]);
     let operation = Span::from_millis(2);
-    assert_eq!(all, Storage { write: rate(400_000), read: rate(800_000), operation });
+    assert_eq!(all, Storage { write: rate(400_000), read: rate(800_000), operation, size: StorageSize(None) });
+    let small = storage(&["station.S.storage.size=1MiB"]);
+    assert!(slow.is_slow() && all.is_slow() && !small.is_slow());
+    assert_eq!(small, Storage { size: StorageSize(Some(Bytes(1 << 20))), ..Storage::default() });
     let wrong = refusal(&small_wifi(""), &["station.S.storage.operations=2ms"]);
     assert!(wrong.contains("station.S.storage.operations") && wrong.contains("`operation`"), "{wrong}");
 }

@@ -1,4 +1,4 @@
-//! What does not belong to an interface: kernel, TUN, scheduling, memory, senders, connection tracking.
+//! What does not belong to an interface: kernel, TUN, FUSE, scheduling, memory, senders, connection tracking.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -51,6 +51,19 @@ fn open_tun() -> io::Result<()> {
     // SAFETY: the request is a valid ifreq; the device goes with the descriptor.
     let result = unsafe { libc::ioctl(tun.as_raw_fd(), libc::TUNSETIFF as _, &mut request) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// The emulator serves slow storage through FUSE.
+pub(super) fn fuse() -> Check {
+    const REMEDY: &str = "modprobe fuse (CONFIG_FUSE_FS); in a container pass /dev/fuse through";
+    match OpenOptions::new().read(true).write(true).custom_flags(libc::O_CLOEXEC).open("/dev/fuse") {
+        Ok(_) => Check::ok("FUSE", "the emulator can make storage slow"),
+        Err(error) if is_refusal(&error) => Check::warning("FUSE", "/dev/fuse was refused", AS_ROOT),
+        Err(error) => {
+            let detail = format!("/dev/fuse cannot be opened ({error}): stations with `storage` cannot be emulated");
+            Check::warning("FUSE", detail, REMEDY)
+        }
+    }
 }
 
 /// The emulator keeps its schedule only with real-time priority.

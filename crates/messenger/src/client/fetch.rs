@@ -55,7 +55,11 @@ impl Client {
     pub fn fetch(&self, wanted: &Wanted, watch: Watch<'_>) -> Result<usize, Failure> {
         let mut since = Instant::now();
         let mut link = Link::new(self, self.profile.fetch.receiver.buffer);
+        let mut marked = self.state.all_marked(&self.account)?;
         let listed = list(&mut link, watch)?;
+        // What was marked before and is not listed now has been deleted there.
+        marked.retain(|id| listed.iter().all(|listed| listed.message != *id));
+        self.state.forget_all(&self.account, &marked)?;
         if let Some(absent) = wanted.messages.iter().find(|id| listed.iter().all(|listed| listed.message != **id)) {
             return Err(Failure::NotListed(absent.0));
         }

@@ -5,8 +5,9 @@ use crate::tuning::quantity::Size;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long nothing may happen: longer than the longest inter-packet delay and the slowest packet.
-const IDLE: Duration = Duration::from_secs(60);
+/// How long nothing may happen: longer than the longest inter-packet delay, the slowest packet, and than a server takes to
+/// read again what it has of a message.
+const IDLE: Duration = Duration::from_secs(120);
 /// The first pause and the longest.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(8));
 /// How often it is looked whether to stop.

@@ -78,6 +78,9 @@ pub enum Event<'a> {
         /// How long to wait.
         pause: Duration,
     },
+    /// The message has been sent. It is forgotten here only after this: who is killed before has not heard of it, and the same
+    /// command hears it then; who is killed after it knows.
+    Sent(&'a Sent),
     /// A message has been fetched.
     Fetched(&'a Fetched),
     /// A message could not be fetched; the others are tried.

@@ -40,7 +40,8 @@ pub struct Sent {
 }
 
 impl Client {
-    /// Sends a message, and goes on where an earlier run ended. Returns when the server has acknowledged it.
+    /// Sends a message, and goes on where an earlier run ended. Returns when the server has acknowledged it, which is told by
+    /// [`Event::Sent`] first.
     ///
     /// # Errors
     /// [`Failure`]; the message can be sent again with the same arguments, and goes on then if the server kept a part.
@@ -53,12 +54,14 @@ impl Client {
             let outcome = link.run(watch, |session, notes| sending.attempt(session, notes, &upload));
             match outcome {
                 Ok(message) => {
-                    upload.forget()?;
                     sending.figures.took = sending.since.elapsed();
                     sending.figures.connecting = link.connecting();
-                    link.close();
                     let (bytes, resumed) = (sending.bytes, sending.resumed.unwrap_or(0));
-                    return Ok(Sent { message, bytes, resumed, figures: sending.figures });
+                    let sent = Sent { message, bytes, resumed, figures: sending.figures };
+                    watch(Event::Sent(&sent));
+                    upload.forget()?;
+                    link.close();
+                    return Ok(sent);
                 }
                 // What an earlier run sent was something else, though length and time are the same: all of it once more.
                 Err(Failure::Client(ClientError::Refused(Refusal::Mismatch))) if sending.reached > 0 && !anew => {

@@ -137,6 +137,38 @@ impl State {
         }
     }
 
+    /// Messages of which something is remembered.
+    pub(super) fn all_marked(&self, account: &Account) -> Result<Vec<MessageId>, Failure> {
+        let failed = |source| StateError { path: self.folder.clone(), source };
+        let prefix = format!("received-{}-", account_key(account));
+        let mut all = Vec::new();
+        for entry in fs::read_dir(&self.folder).map_err(failed)? {
+            let name = entry.map_err(failed)?.file_name().into_string().unwrap_or_default();
+            // A mark that was being written when everything ended is called `.. .new`.
+            let id = name.strip_prefix(&prefix).and_then(|rest| rest.split('.').next()?.parse().ok());
+            all.extend(id.map(MessageId));
+        }
+        Ok(all)
+    }
+
+    /// Of these messages nothing need be remembered, half-written marks included.
+    pub(super) fn forget_all(&self, account: &Account, messages: &[MessageId]) -> Result<(), Failure> {
+        let failed = |source| StateError { path: self.folder.clone(), source };
+        for message in messages {
+            let mark = self.mark_path(account, *message);
+            let name = mark.file_name().unwrap_or_default().as_bytes();
+            for entry in fs::read_dir(&self.folder).map_err(failed)? {
+                let entry = entry.map_err(failed)?;
+                let found = entry.file_name();
+                let rest = found.as_bytes().strip_prefix(name);
+                if rest.is_some_and(|rest| rest.is_empty() || (rest.starts_with(b".") && rest.ends_with(b".new"))) {
+                    remove(&entry.path()).map_err(failed)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The server has deleted the message: it need not be remembered.
     pub(super) fn forget(&self, account: &Account, message: MessageId) -> Result<(), Failure> {
         let path = self.mark_path(account, message);
@@ -305,7 +337,13 @@ mod tests {
         fs::rename(&part, &file).unwrap();
         assert_eq!(in_place(), Some(file));
         assert_eq!(state.marked(&anna, MessageId(4)).unwrap(), None);
-        state.forget(&anna, id).unwrap();
+        fs::write(folder.path().join("state").join(format!("received-{}-3.77.new", account_key(&anna))), "").unwrap();
+        assert_eq!(state.all_marked(&anna).unwrap(), [id, id]);
+        state.mark(&anna, MessageId(33), &Mark::new(&file, &part, 2)).unwrap();
+        state.forget_all(&anna, &[id]).unwrap();
+        assert_eq!(state.all_marked(&anna).unwrap(), [MessageId(33)]);
+        state.forget(&anna, MessageId(33)).unwrap();
+        assert!(state.all_marked(&anna).unwrap().is_empty());
         state.forget(&anna, id).unwrap();
         assert_eq!(state.marked(&anna, id).unwrap(), None);
     }

@@ -1,5 +1,6 @@
 //! Who may come in: connections and failed attempts, counted; all tables bounded.
 
+use crate::store::AccountId;
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpStream};
@@ -33,6 +34,7 @@ struct Connection {
     socket: TcpStream,
     /// When it came; `None` once it has said who it is.
     unknown_since: Option<Instant>,
+    account: Option<AccountId>,
 }
 
 struct Failed {
@@ -71,7 +73,7 @@ impl Gate {
         let is_too_many = inner.open.len() >= self.connections || its >= self.per_address;
         let number = inner.next;
         inner.next += 1;
-        inner.open.insert(number, Connection { from, socket, unknown_since: Some(now) });
+        inner.open.insert(number, Connection { from, socket, unknown_since: Some(now), account: None });
         Ok(Some(Ticket { gate: self, number, is_too_many, from }))
     }
 
@@ -94,6 +96,13 @@ impl Gate {
         }
     }
 
+    /// Cuts every connection of an account.
+    pub fn cut_account(&self, account: AccountId) {
+        for connection in self.inner().open.values().filter(|connection| connection.account == Some(account)) {
+            let _ = connection.socket.shutdown(Shutdown::Both);
+        }
+    }
+
     /// Whether nobody is there.
     pub fn is_empty(&self) -> bool {
         self.inner().open.is_empty()
@@ -107,10 +116,10 @@ impl Gate {
 
 impl Ticket<'_> {
     /// It has said who it is.
-    pub fn is_known(&self) {
+    pub fn is_known(&self, account: AccountId) {
         let mut inner = self.gate.inner();
         if let Some(connection) = inner.open.get_mut(&self.number) {
-            connection.unknown_since = None;
+            (connection.unknown_since, connection.account) = (None, Some(account));
         }
         inner.failed.remove(&self.from);
     }

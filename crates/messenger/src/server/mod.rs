@@ -4,6 +4,7 @@
 //! clock changes what [`Listed::kept_at`](crate::protocol::Listed) says, nothing else.
 
 mod claims;
+mod control;
 mod download;
 mod event;
 mod gate;
@@ -14,6 +15,7 @@ mod session;
 mod settings;
 mod upload;
 
+pub use control::{Order, OrderError, Ordered, order};
 pub use event::{Counters, Event};
 pub use secret::Cost;
 pub use settings::Settings;
@@ -139,12 +141,14 @@ impl Server {
         Ok(Account { server: address.to_owned(), pin: self.pin, account: name.to_owned(), secret })
     }
 
-    /// Removes an account and all that waits for it. Returns how many messages and uploads went.
+    /// Removes an account and all that waits for it, and cuts its connections. Returns how many messages and uploads went.
     ///
     /// # Errors
     /// A refusal when there is none of that name, or of the store.
     pub fn remove_account(&self, name: &str) -> Result<u64, Failure> {
-        self.shared.store.remove_account(name)
+        let (id, gone) = self.shared.store.remove_account(name)?;
+        self.shared.gate.cut_account(id);
+        Ok(gone)
     }
 
     /// Every account.
@@ -168,7 +172,9 @@ impl Server {
     pub fn serve(&self, listener: TcpListener, stop: &AtomicBool) -> io::Result<Counters> {
         listener.set_nonblocking(true)?;
         self.shared.stopping.store(false, Ordering::Relaxed);
+        let control = control::Control::bind(self.shared.store.folder())?;
         thread::scope(|scope| {
+            scope.spawn(|| control.listen(self));
             let outcome = self.accept(scope, &listener, stop);
             drop(listener);
             self.shared.stopping.store(true, Ordering::Relaxed);
@@ -302,7 +308,7 @@ fn identity(folder: &Path, store: &Store) -> Result<Identity, ServerError> {
 }
 
 /// Whether somebody wants to connect within `longest`.
-fn is_readable(listener: &TcpListener, longest: Duration) -> io::Result<bool> {
+fn is_readable(listener: &impl std::os::fd::AsFd, longest: Duration) -> io::Result<bool> {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let limit = Timespec::try_from(longest).map_err(io::Error::other)?;
     match poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&limit)) {

@@ -82,7 +82,7 @@ fn welcome(shared: &Shared, channel: &mut Channel, ticket: &Ticket<'_>) -> Resul
         ticket.has_failed(Instant::now());
         return Err(End::Word(Refusal::WrongSecret));
     };
-    ticket.is_known();
+    ticket.is_known(id);
     channel.set_longest(LONGEST);
     channel.set_idle(shared.settings.idle)?;
     channel.send(&Reply::Welcome { longest_message: shared.settings.bounds.longest_message })?;

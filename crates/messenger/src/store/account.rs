@@ -73,12 +73,12 @@ impl Store {
     }
 
     /// Removes an account with all that waits for it and all that it has not sent to the end; what it has sent stays.
-    /// Returns how many messages and uploads went.
+    /// Returns its number, and how many messages and uploads went.
     ///
     /// # Errors
     /// A refusal when there is no such account.
-    pub fn remove_account(&self, name: &str) -> Result<u64, Failure> {
-        let bodies = self.index.write(|transaction| {
+    pub fn remove_account(&self, name: &str) -> Result<(AccountId, u64), Failure> {
+        let (id, bodies) = self.index.write(|transaction| {
             let account = transaction.open_table(ACCOUNTS)?.remove(name)?.map(|value| record::decode(value.value()));
             let Some(account) = account.transpose()? else {
                 return Err(Failure::Refused(Refusal::NoSuchRecipient { name: name.to_owned() }));
@@ -102,10 +102,10 @@ impl Store {
             }
             transaction.open_table(KEPT)?.retain_in((id, 0)..=(id, u128::MAX), |_, _| false)?;
             transaction.open_table(KEPT_ORDER)?.retain_in((id, 0)..=(id, u64::MAX), |_, _| false)?;
-            Ok(bodies)
+            Ok((AccountId(id), bodies))
         })?;
         bodies.iter().for_each(|body| self.remove_body(*body));
-        Ok(bodies.len() as u64)
+        Ok((id, bodies.len() as u64))
     }
 }
 

@@ -7,7 +7,7 @@ use redb::{ReadableTable, ReadableTableMetadata};
 use rustix::fs::{FlockOperation, flock};
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Instant;
@@ -53,6 +53,8 @@ impl Store {
                 return Err(if was_one { StoreError::NoIndex(folder) } else { StoreError::NoStore(folder) });
             }
         }
+        // Names and hashed secrets are nobody else's, whoever made the folder.
+        fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).map_err(io)?;
         let _lock = lock(folder)?;
         let bodies = folder.join("bodies");
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&bodies).map_err(io)?;

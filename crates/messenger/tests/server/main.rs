@@ -3,3 +3,4 @@
 mod delivery;
 mod house;
 mod measuring;
+mod owner;

@@ -25,7 +25,7 @@ pub struct Who {
     /// The device's profile, as `tune` writes it; "none" for none [default: ACCOUNT.profile.toml, if it is there]
     #[arg(long, value_name = "FILE")]
     profile: Option<PathBuf>,
-    /// Change a key of the profile: fetch.receiver.packet=8KiB; may be given more than once
+    /// Change a key of the profile, see below; may be given more than once
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// How long to try again when the connection is lost

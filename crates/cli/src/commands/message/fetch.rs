@@ -19,8 +19,8 @@ use crate::table::{Align, Table};
 
 const AFTER_HELP: &str = "\
 Examples:
-  lasthop message fetch --account ben.toml --list          what is there, and how long
-  lasthop message fetch --account ben.toml                 everything, the oldest first, into this folder
+  lasthop message fetch --account ben.toml --list       what is there, and how long
+  lasthop message fetch --account ben.toml              everything, oldest first, into this folder
   lasthop message fetch --account ben.toml 7 9 --into voice --keep
   lasthop message fetch --account ben.toml --set fetch.receiver.packet=8KiB --json how.json
 
@@ -28,14 +28,14 @@ Each message becomes a file under its own name (with \" (2)\" behind it if there
 is deleted at the server once that file is whole, checked and safely in storage. What is under way
 stands in NAME.*.part; the same command goes on there after a cut, Ctrl-C or a dead battery.
 
---set reaches the keys of a profile: fetch.sender (the server) and fetch.receiver (this device), each
-with packet, delay, buffer (or none), the sender with pacing (or none), too; the later --set wins.
---json says where the time went: storage, sleeping, waiting for data; what the server's kernel waited
-for. The field list is in the book, messages.md.";
+--set reaches the keys of a profile: fetch.sender (the server) and fetch.receiver (this device),
+each with packet, delay and buffer (or none), the sender with pacing (or none), too; the later --set
+wins. --json says where the time went: storage, sleeping, waiting for data, and what the server's
+kernel waited for; the field list is in the book, messages.md.";
 
 const GOES_ON: &str = "what came of the messages is kept, and the same command goes on there";
 
-/// List messages, or receive them
+/// List the messages of your mailbox, or receive them
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Arguments {

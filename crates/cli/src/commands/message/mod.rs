@@ -5,6 +5,7 @@ mod fetch;
 mod record;
 mod send;
 mod show;
+mod tune;
 mod written;
 
 use clap::Subcommand;
@@ -34,6 +35,7 @@ A device that receives slowly can be measured and tuned: lasthop message tune --
 pub enum Command {
     Send(send::Arguments),
     Fetch(fetch::Arguments),
+    Tune(tune::Arguments),
 }
 
 /// Does what the command says.
@@ -41,5 +43,6 @@ pub fn run(command: &Command) -> Outcome {
     match command {
         Command::Send(arguments) => send::run(arguments),
         Command::Fetch(arguments) => fetch::run(arguments),
+        Command::Tune(arguments) => tune::run(arguments),
     }
 }

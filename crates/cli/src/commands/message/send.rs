@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, anyhow};
 use clap::{ArgGroup, Args};
-use lasthop_messenger::client::{Client, Outgoing, Sent, printable, sound};
+use lasthop_messenger::client::{Client, Event, Outgoing, Sent, printable, sound};
 
 use super::common::{self, Who};
 use super::record;
@@ -77,19 +77,18 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let client = arguments.who.client(&stop)?;
     let source = source(arguments, &client, &stop)?;
     let mut written = Written::new("send", &client, client.profile.send);
-    let outcome = send(arguments, &client, &source, &stop, &mut written);
+    let tell = |text: &str| match &sink {
+        Some(Sink::Stdout) => eprint!("{text}"),
+        _ => drop(output::print_out(text)),
+    };
+    let outcome = send(arguments, &client, &source, &stop, &mut written, &tell);
     match (&outcome, source.is_ours) {
-        (Ok(_), true) => drop(fs::remove_file(&source.path)),
+        (Ok(()), true) => drop(fs::remove_file(&source.path)),
         (Err(_), true) => eprintln!("lasthop: not sent yet, and kept: {}", source.path.display()),
         _ => {}
     }
-    let text = outcome.as_ref().map_or("", String::as_str);
-    match &sink {
-        Some(Sink::Stdout) => eprint!("{text}"),
-        _ => output::print_out(text)?,
-    }
-    sink.map_or(Ok(()), |sink| sink.write_json(&written))?;
-    outcome.map(drop)
+    sink.as_ref().map_or(Ok(()), |sink| sink.write_json(&written))?;
+    outcome
 }
 
 fn send(
@@ -98,16 +97,22 @@ fn send(
     source: &Source,
     stop: &Stop,
     written: &mut Written,
-) -> Outcome<String> {
+    tell: &dyn Fn(&str),
+) -> Outcome {
     let (to, name) = (arguments.to.as_str(), source.name.as_str());
     let length = sound::length(&source.path);
     let mut show = Show::new(name);
-    let sent = client.send(&Outgoing { file: &source.path, name, to }, &mut |event| show.event(&event));
+    let sent = client.send(&Outgoing { file: &source.path, name, to }, &mut |event| {
+        show.event(&event);
+        if let Event::Sent(sent) = event {
+            tell(&told(name, to, length, sent));
+        }
+    });
     show.end();
     match sent {
         Ok(sent) => {
             written.sent(to, name, length, &sent);
-            Ok(told(name, to, length, &sent))
+            Ok(())
         }
         Err(failure) => {
             written.failed(chain(&failure));

@@ -44,7 +44,7 @@ impl Show {
                 let why = chain(why);
                 self.line.note(&format!("{why}; trying again in {:.1} s", pause.as_secs_f64()));
             }
-            Event::Fetched(_) | Event::Missed(..) => self.line.end(),
+            Event::Sent(_) | Event::Fetched(_) | Event::Missed(..) => self.line.end(),
         }
     }
 

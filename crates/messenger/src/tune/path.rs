@@ -1,0 +1,130 @@
+//! What the path carries when no storage is in the way: round trip, and rate down and up with nothing set.
+
+use super::advise::Way;
+use super::law::Path;
+use super::{Pace, TuneError};
+use crate::account::Account;
+use crate::channel::Incoming;
+use crate::client::{ClientError, Session};
+use crate::protocol::{Reply, Request, TcpFigures};
+use crate::transfer::{self, SendError};
+use crate::tuning::{End, Tuning};
+use rustix::net::sockopt;
+use std::io;
+use std::ops::ControlFlow;
+use std::time::{Duration, Instant};
+
+/// How long nothing may come.
+pub const IDLE: Duration = Duration::from_secs(5);
+/// Pings, at most.
+const PINGS: u64 = 30;
+/// Of the time down, what is left out at the beginning: slow start.
+const WARM_UP: f64 = 0.25;
+/// Data that Linux's receive buffer begins with.
+const LEAST_WINDOW: f64 = 65_535.0;
+
+/// Least round trip of the application, in seconds, and its median.
+///
+/// # Errors
+/// [`TuneError`].
+pub fn round_trip(account: &Account, limit: Duration, pace: &mut Pace<'_>) -> Result<(f64, f64), TuneError> {
+    let mut session = pace.open(account, None)?;
+    let (since, mut all) = (Instant::now(), Vec::new());
+    for number in 0..PINGS {
+        pace.go_on()?;
+        let sent = Instant::now();
+        match session.ask(&Request::Ping(number))? {
+            Reply::Pong(back) if back == number => all.push(sent.elapsed().as_secs_f64()),
+            _ => return Err(ClientError::Unexpected("something else than `Pong`").into()),
+        }
+        if since.elapsed() > limit {
+            break;
+        }
+    }
+    session.close();
+    let least = all.iter().copied().fold(f64::INFINITY, f64::min).max(1e-6);
+    Ok((least, super::storage::median(&mut all)))
+}
+
+/// The way down: `Source` for `limit`, nothing written.
+///
+/// # Errors
+/// [`TuneError`].
+pub fn down(account: &Account, rtt_s: f64, limit: Duration, pace: &mut Pace<'_>) -> Result<Way, TuneError> {
+    let mut session = pace.open(account, None)?;
+    let sender = End::default();
+    session.say(&Request::Source { millis: limit.as_millis() as u32, bytes: u64::MAX, sender })?;
+    let (since, mut all, mut warm) = (Instant::now(), 0_u64, None::<(Instant, u64)>);
+    let tcp = loop {
+        pace.go_on()?;
+        match session.channel().receive::<Reply>() {
+            Ok(Incoming::Packet { bytes, .. }) => {
+                all += bytes.len() as u64;
+                if warm.is_none() && since.elapsed() > limit.mul_f64(WARM_UP) {
+                    warm = Some((Instant::now(), all));
+                }
+            }
+            Ok(Incoming::Control(Reply::Sent { tcp })) => break tcp,
+            Ok(Incoming::Control(Reply::Refused(refusal))) => return Err(ClientError::Refused(refusal).into()),
+            Ok(Incoming::Control(_)) => return Err(ClientError::Unexpected("something else than `Sent`").into()),
+            Err(error) => return Err(session.failed(error).into()),
+        }
+    };
+    let (from, before) = warm.filter(|(_, before)| *before < all).unwrap_or((since, 0));
+    let air = rate((all - before) as f64, from.elapsed().as_secs_f64());
+    let booked = sockopt::socket_recv_buffer_size(session.channel().socket()).map_err(io::Error::from)?;
+    session.close();
+    // The kernel books twice what it lets come.
+    let kernel_window = (booked as f64 / 2.0).max(LEAST_WINDOW);
+    Ok(way(Path { rtt_s, air, kernel_window }, &tcp))
+}
+
+/// The way up: packets of nothing into a `Sink` for `limit`.
+///
+/// # Errors
+/// [`TuneError`].
+pub fn up(account: &Account, rtt_s: f64, limit: Duration, pace: &mut Pace<'_>) -> Result<Way, TuneError> {
+    let mut session = pace.open(account, None)?;
+    let Tuning { sender, receiver } = Tuning::default();
+    session.say(&Request::Sink { receiver })?;
+    let (since, mut going) = (Instant::now(), Ok(()));
+    let sent = transfer::send(session.channel(), &mut io::repeat(0), 0..u64::MAX, &sender, None, &mut |_| {
+        going = pace.go_on();
+        if going.is_err() || since.elapsed() > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    going?;
+    match sent {
+        Ok(_) | Err(SendError::Stopped) => {}
+        Err(SendError::Channel(error)) => return Err(session.lost(error).into()),
+        Err(SendError::Interrupted) => return Err(session.answer().err().unwrap_or(TOO_EARLY).into()),
+        Err(SendError::Storage(error)) => return Err(error.into()),
+        Err(SendError::Shorter) => unreachable!("nothing is as long as this"),
+    }
+    let (bytes, seconds) = taken(&mut session)?;
+    let tcp = session.channel().figures().map_err(|error| session.failed(error))?;
+    session.close();
+    let air = rate(bytes, seconds);
+    let kernel_window = (air * f64::from(tcp.srtt_us) / 1e6).max(LEAST_WINDOW);
+    Ok(way(Path { rtt_s, air, kernel_window }, &tcp))
+}
+
+/// The server speaks where it should listen.
+pub const TOO_EARLY: ClientError = ClientError::Unexpected("before everything was sent");
+
+/// Ends a `Sink`: bytes that came, and the seconds between the first and the last.
+pub fn taken(session: &mut Session) -> Result<(f64, f64), ClientError> {
+    match session.ask(&Request::Finish { sha256: [0; 32] })? {
+        Reply::Taken { bytes, micros } => Ok((bytes as f64, micros as f64 / 1e6)),
+        _ => Err(ClientError::Unexpected("something else than `Taken`")),
+    }
+}
+
+fn rate(bytes: f64, seconds: f64) -> f64 {
+    (bytes / seconds.max(1e-6)).max(1.0)
+}
+
+fn way(path: Path, tcp: &TcpFigures) -> Way {
+    let held_back_us = (tcp.window_limited_us + tcp.send_buffer_limited_us) as f64;
+    let held_back = (held_back_us / tcp.busy_us.max(1) as f64).min(1.0);
+    Way { path, loaded_rtt_s: f64::from(tcp.srtt_us) / 1e6, held_back }
+}
