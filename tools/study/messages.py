@@ -62,10 +62,10 @@ class Study:
 
     def server(self, here):
         """The command of the host W: accounts, iperf3's server, what the server needs of memory, and the server."""
-        serve, store = f"{self.binary} message serve --store $LASTHOP_STORAGE/store", f"$LASTHOP_W:{PORT}"
-        add = [f"{serve} --address {store} --add {name} --account-file {here}/{name}.toml" for name in ("me", "you")]
+        serve, address = f"{self.binary} message serve --store $LASTHOP_STORAGE/store", f"$LASTHOP_W:{PORT}"
+        add = [f"{serve} --add {name} --address {address} --output {here}/{name}.toml" for name in ("me", "you")]
         memory = f"(while sleep 0.2; do grep VmHWM /proc/$$/status > {here}/memory; done) &"
-        return f"{' && '.join(add)} && touch {here}/ready; iperf3 -s >/dev/null 2>&1 & {memory} exec {serve} --listen {store}"
+        return f"{' && '.join(add)} && touch {here}/ready; iperf3 -s >/dev/null 2>&1 & {memory} exec {serve} --listen {address}"
 
 
 def seconds(result):
