@@ -10,7 +10,7 @@ from .table import markdown
 # Table 4, ms.
 PAPER = {("send", "before"): 2502, ("fetch", "before"): 11993, ("send", "after"): 2249, ("fetch", "after"): 4622}
 # The device of scenarios/papers/messages-delays.toml: bytes/s it writes and reads, s a call.
-WRITE, READ, OPERATION = 650e3, 1300e3, 0.8e-3
+WRITE, READ, OPERATION = 700e3, 1400e3, 0.74e-3
 PACKET = 4096
 DELAY = 10e-3
 

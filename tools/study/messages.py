@@ -23,6 +23,8 @@ from common import OUT, Unusable, emulate, give_back, keep, machine, say, until_
 
 HERE = Path(__file__).resolve().parent
 PORT = 7003
+# Devices that read and write at the same time: each has a storage of its own.
+DEVICES = 16
 
 
 class Study:
@@ -46,11 +48,14 @@ class Study:
         by_host = steps if isinstance(steps, dict) else {host: steps}
         alone = all(step["do"] in ("write", "read") for mine in by_host.values() for step in mine)
         programs = [] if alone else [("W", self.server(here))]
+        *others, last = by_host
         for each, mine in by_host.items():
-            (here / f"{each}.json").write_text(json.dumps({"lasthop": str(self.binary), "folder": str(here), "steps": mine}))
+            waits_for = [str(here / f"{other}.done") for other in others] if each == last else []
+            told = {"lasthop": str(self.binary), "folder": str(here), "steps": mine, "waits_for": waits_for}
+            (here / f"{each}.json").write_text(json.dumps(told))
             words = [sys.executable, "-B", "-S", "-E", HERE / "messages_host.py", here / f"{each}.json", here / f"{each}.jsonl"]
             programs.append((each, "exec " + " ".join(map(str, words))))
-        more = ["--end-with", list(by_host)[-1]] + (["--trace", here / "trace.jsonl"] if traced else [])
+        more = ["--end-with", last] + (["--trace", here / "trace.jsonl"] if traced else [])
         report = emulate(self.binary, home, sets, programs, here / "lasthop.log", more)
         self.revision = report["run"]["revision"]
         self.lag_ms = max(self.lag_ms, report["run"]["lag_ms"]["p99"])
@@ -124,11 +129,9 @@ def segments(study):
 
 
 def access(study):
-    """Figures 4 and 5: files written and read without a network, a device for each buffer, all at the same time."""
-    steps = {f"PDA.{i}": plan.accesses(study.runs, size) for i, size in enumerate(plan.BUFFERS, 1)}
-    longest = max(steps, key=lambda name: len(steps[name]) / steps[name][0]["buffer"])
-    steps[longest] = steps.pop(longest)
-    results, _, _ = study.play("access", steps, sets={"station.PDA.count": len(plan.BUFFERS)})
+    """Figures 4 and 5: files written and read without a network, by several devices at the same time."""
+    steps = plan.accesses(study.runs, DEVICES)
+    results, _, _ = study.play("access", steps, sets={"station.PDA.count": DEVICES})
     return {"rows": medians(results, ("do", "kb", "buffer"), lambda one: one["seconds"])}
 
 
@@ -137,13 +140,13 @@ def delays(study):
     kb = plan.TABLE_4_KB
     before = {"before": plan.TABLE_4, "paper's after": plan.TABLE_4_AFTER}
     steps = plan.transfers(study.runs, [kb], before)
-    steps += [{"do": "tune"}] + plan.transfers(study.runs, [kb], {"tuned": None})
+    steps += [{"do": "tune", "sets": plan.TABLE_4}] + plan.transfers(study.runs, [kb], {"tuned": None})
     results, _, _ = study.play("delays", steps, home=plan.DELAYS)
     tuned = next(one for one in results if one["do"] == "tune")
     rates = []
     for rate in plan.RATES:
         steps = plan.transfers(study.runs, [kb], {"before": plan.TABLE_4}, ("fetch",))
-        steps += [{"do": "tune"}] + plan.transfers(study.runs, [kb], {"tuned": None}, ("fetch",))
+        steps += [{"do": "tune", "sets": plan.TABLE_4}] + plan.transfers(study.runs, [kb], {"tuned": None}, ("fetch",))
         sets = {"station.PDA.storage": plan.storage(rate)}
         of_rate, _, _ = study.play(f"delays-{rate}", steps, home=plan.DELAYS, sets=sets)
         rates += [{"rate": rate, **row} for row in medians(transfers(of_rate), ("do", "tuning"))]
@@ -155,7 +158,7 @@ def bound(study):
     kb = plan.TABLE_4_KB
     tunings = {name: plan.BOUND + sets for name, sets in plan.REMEDIES.items()}
     steps = plan.transfers(study.runs, [kb], tunings, ("fetch",)) + plan.transfers(study.runs, [kb], {"as it is": plan.BOUND}, ("send",))
-    steps += [{"do": "tune"}] + plan.transfers(study.runs, [kb], {"tuned": None})
+    steps += [{"do": "tune", "sets": plan.BOUND}] + plan.transfers(study.runs, [kb], {"tuned": None})
     results, connections, _ = study.play("bound", steps, traced=True)
     index = next(i for i, one in enumerate(results) if one["do"] == "tune")
     after = len(results) - index - 1

@@ -5,7 +5,7 @@
 The plan: {"lasthop": path, "folder": folder of the accounts `me.toml` and `you.toml`, "steps": [..]}. A step is one of
 
     {"do": "send" | "fetch", "kb": size, "sets": [KEY=VALUE..]}    one message of kb x 1024 bytes, with the profile where sets are absent
-    {"do": "tune"}                                                  measures the device and keeps its profile
+    {"do": "tune", "sets": [KEY=VALUE..]}                           measures a device that had this profile, and keeps a new one
     {"do": "write" | "read", "kb": size, "buffer": bytes}           a file in calls of so many bytes, no network
     {"do": "iperf", "seconds": n, "reverse": bool}                  iperf3 to the server
 
@@ -69,7 +69,9 @@ class Host:
         return self.message("fetch", "--keep", "--into", into, self.messages[step["kb"]], sets=step.get("sets"))
 
     def tune(self, step):
-        return self.message("tune", "--storage", STORAGE, sets=step.get("sets"))
+        """From the tuning of the step, which is the device's profile until then."""
+        (self.folder / "me.profile.toml").write_text(profile(step["sets"]))
+        return self.message("tune", "--storage", STORAGE)
 
     def write(self, step):
         """A file, written in calls of `buffer` bytes."""
@@ -101,11 +103,19 @@ class Host:
         return {"bps": said["end"]["sum_received"]["bits_per_second"]}
 
 
-def wait_for(path):
-    end = time.monotonic() + PATIENCE_S
+def profile(sets):
+    """KEY=VALUE as a profile's file."""
+    pairs = [text.split("=", 1) for text in sets]
+    ends = sorted({key.rsplit(".", 1)[0] for key, _ in pairs})
+    lines = {end: [f'{key.rsplit(".", 1)[1]} = "{value}"' for key, value in pairs if key.rsplit(".", 1)[0] == end] for end in ends}
+    return "".join(f"[{end}]\n" + "\n".join(of) + "\n" for end, of in lines.items())
+
+
+def wait_for(path, patience_s=PATIENCE_S):
+    end = time.monotonic() + patience_s
     while not path.exists():
         if time.monotonic() > end:
-            raise SystemExit(f"the server did not make {path}")
+            raise SystemExit(f"nobody made {path}")
         time.sleep(0.05)
 
 
@@ -139,6 +149,10 @@ def main():
             memory_kb = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
             out.write(json.dumps({**step, **gave, "began_s": begin, "children_kb": memory_kb}) + "\n")
             time.sleep(0.1)
+    Path(results).with_suffix(".done").touch()
+    # The run ends with this host.
+    for other in plan.get("waits_for", ()):
+        wait_for(Path(other), patience_s=3600.0)
 
 
 if __name__ == "__main__":

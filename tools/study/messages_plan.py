@@ -98,8 +98,21 @@ def transfers(runs, sizes, tunings, ways=WAYS):
     ]
 
 
-def accesses(runs, buffer, sizes=ACCESS_KB):
-    """Steps: per run and size a file written and read back in calls of `buffer` bytes."""
-    return [
-        {"do": do, "kb": kb, "buffer": buffer, "run": run} for run in range(runs) for kb in sizes for do in ("write", "read")
-    ]
+def accesses(runs, devices):
+    """{device: steps}: per run, buffer and size a file written and read back, dealt out so that all devices end at about the same time."""
+    pairs = sorted(((kb, buffer) for kb in ACCESS_KB for buffer in BUFFERS), key=lambda pair: pair[0] / pair[1] + pair[0] / 600)
+    hands = {f"PDA.{i}": [] for i in range(1, devices + 1)}
+    load = dict.fromkeys(hands, 0.0)
+    for kb, buffer in reversed(pairs):
+        least = min(load, key=load.get)
+        load[least] += kb / buffer + kb / 600
+        hands[least].append((kb, buffer))
+    return {
+        name: [
+            {"do": do, "kb": kb, "buffer": buffer, "run": run}
+            for run in range(runs)
+            for kb, buffer in hands[name]
+            for do in ("write", "read")
+        ]
+        for name in hands
+    }

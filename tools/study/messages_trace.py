@@ -43,16 +43,14 @@ def transfer(lines):
         "window_updates": sum(bool(line.get("window_update")) for line in back),
         "retransmitted": sum(bool(line.get("retransmitted")) for line in data),
         "longest_silence_ms": max((1e3 * (b - a) for a, b in zip(times, times[1:])), default=0.0),
-        "first_collapse_segment": collapse(lines, way, first),
+        "first_collapse_segment": collapse(during, way),
     }
 
 
-def collapse(lines, way, first):
+def collapse(during, way):
     """How many data segments had been sent when the receiver's window first had no room for one; None when it always had."""
     sent = 0
-    for line in lines:
-        if line["t_s"] < first:
-            continue
+    for line in during:
         if line["direction"] == way:
             sent += line["bytes"] > SEGMENT / 2
         elif line["offered_window"] < SEGMENT:
