@@ -31,7 +31,7 @@ stands in NAME.*.part; the same command goes on there after a cut, Ctrl-C or a d
 --set reaches the keys of a profile: fetch.sender (the server) and fetch.receiver (this device),
 each with packet, delay and buffer (or none), the sender with pacing (or none), too; the later --set
 wins. --json says where the time went: storage, sleeping, waiting for data, and what the server's
-kernel waited for; the field list is in the book, messages.md.";
+kernel waited for; schema/messages.md lists the fields.";
 
 const GOES_ON: &str = "what came of the messages is kept, and the same command goes on there";
 

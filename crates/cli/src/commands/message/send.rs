@@ -31,7 +31,7 @@ says where if it could not be. --record needs arecord, of the package alsa-utils
 
 --set reaches the keys of a profile: send.sender (this device) and send.receiver (the server), each
 with packet, delay, buffer (or none), the sender with pacing (or none), too; the later --set wins.
---json says where the time went; the field list is in the book, messages.md.";
+--json says where the time went; schema/messages.md lists the fields.";
 
 /// Send a file or a recording to somebody's mailbox
 #[derive(Debug, Args)]
