@@ -196,7 +196,9 @@ impl Channel {
         loop {
             self.fill(needs)?;
             match protocol::decode::<T>(&self.inbox[self.used..self.filled])? {
-                Decoded::Needs(bytes) if bytes > self.longest => {
+                Decoded::Needs(bytes) | Decoded::Control(_, bytes) | Decoded::Packet { took: bytes, .. }
+                    if bytes > self.longest =>
+                {
                     return Err(FrameError::Length((bytes - HEADER) as u32 + 1).into());
                 }
                 Decoded::Needs(bytes) => needs = bytes,

@@ -4,6 +4,7 @@ mod common;
 mod fetch;
 mod record;
 mod send;
+mod serve;
 mod show;
 mod tune;
 mod written;
@@ -33,6 +34,7 @@ A device that receives slowly can be measured and tuned: lasthop message tune --
 #[derive(Debug, Subcommand)]
 #[command(after_help = AFTER_HELP)]
 pub enum Command {
+    Serve(Box<serve::Arguments>),
     Send(send::Arguments),
     Fetch(fetch::Arguments),
     Tune(tune::Arguments),
@@ -41,6 +43,7 @@ pub enum Command {
 /// Does what the command says.
 pub fn run(command: &Command) -> Outcome {
     match command {
+        Command::Serve(arguments) => serve::run(arguments),
         Command::Send(arguments) => send::run(arguments),
         Command::Fetch(arguments) => fetch::run(arguments),
         Command::Tune(arguments) => tune::run(arguments),
