@@ -65,6 +65,7 @@ impl Index {
     /// One that is there, with every page of it looked at.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let path = folder.join("index.redb");
+        take_room(&path);
         let database = RwLock::new(Some(open(&path, true)?));
         let index = Self { path, database };
         let version = index.read(|transaction| counter(&transaction.open_table(COUNTERS)?, VERSION));
@@ -116,6 +117,16 @@ impl Index {
             *database = Some(open(&self.path, false)?);
         }
         Ok(())
+    }
+}
+
+/// Has the disk give the file the room that its length says: deleting needs some, on a full disk, too. Not every file
+/// system can.
+fn take_room(path: &Path) {
+    use rustix::fs::{FallocateFlags, fallocate};
+    if let Ok(file) = OpenOptions::new().write(true).open(path) {
+        let length = file.metadata().map_or(0, |metadata| metadata.len());
+        let _ = fallocate(&file, FallocateFlags::empty(), 0, length);
     }
 }
 

@@ -97,7 +97,7 @@ fn an_index_with_flipped_bytes_is_never_believed() {
     let index = folder.path().join("index.redb");
     let whole = fs::read(&index).unwrap();
     let used: Vec<usize> = (0..whole.len()).filter(|at| whole[*at] != 0).collect();
-    for at in used.iter().step_by(used.len() / 60) {
+    for at in used.iter().step_by(used.len() / 30) {
         let mut changed = whole.clone();
         changed[*at] ^= 0x55;
         fs::write(&index, &changed).unwrap();

@@ -53,7 +53,10 @@ fn an_upload_that_the_disk_has_no_room_for_is_refused_and_goes_on_later() {
         session.say(&Request::Finish { sha256: sha256(&large) }).unwrap();
         assert_eq!(session.ask(&Request::Ping(1)).unwrap(), Reply::Pong(1), "and the connection goes on");
 
-        assert_eq!(fetch(&mut open(&bert), kept, 0).unwrap().0, small, "what was kept is there");
+        let mut recipient = open(&bert);
+        assert_eq!(fetch(&mut recipient, kept, 0).unwrap().0, small, "what was kept is there");
+        let done = recipient.ask(&Request::Received { message: kept }).unwrap();
+        assert_eq!(done, Reply::Done, "and can be deleted: the index has room of its own");
         fs::remove_file(disk.join("ballast")).unwrap();
         send(&mut session, 3, "bert", &large).unwrap();
         assert!(house.stop().disk_full >= 2);
