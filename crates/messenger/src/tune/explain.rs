@@ -169,10 +169,12 @@ fn pacing(direction: Direction, found: &Found) -> String {
             let [paced_s, plain_s] = [paced.median_s(), plain.median_s()];
             let wins = if paced_s < 0.99 * plain_s { "wins a little" } else { "wins no time" };
             format!(
-                ": {wins} ({} against {}), and a segment is under way for {} instead of {}: what waits, waits at the \
-                 server and not in the access point's queue",
+                ": {wins} ({} against {}), but the receiver's window holds the sender back for {:.0} % of the time \
+                 instead of {:.0} %, and a segment is under way for {} instead of {}: no bursts in the access point's queue",
                 time(paced_s),
                 time(plain_s),
+                100.0 * paced.window_limited,
+                100.0 * plain.window_limited,
                 time(paced.loaded_rtt_s),
                 time(plain.loaded_rtt_s)
             )

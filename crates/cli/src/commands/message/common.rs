@@ -31,14 +31,19 @@ pub struct Device {
 }
 
 impl Device {
-    /// The account, and the file that it stands in.
-    pub fn account(&self) -> Outcome<(Account, PathBuf)> {
+    /// The account file.
+    pub fn account_file(&self) -> Outcome<PathBuf> {
         let named = self.account.clone().or_else(|| std::env::var_os(ACCOUNT).map(PathBuf::from));
-        let file = named.filter(|path| !path.as_os_str().is_empty()).ok_or_else(|| {
+        named.filter(|path| !path.as_os_str().is_empty()).ok_or_else(|| {
             Failure::Request(anyhow!(
                 "whose account? Give --account FILE or set {ACCOUNT}; `lasthop message serve --store DIR --add NAME` makes one"
             ))
-        })?;
+        })
+    }
+
+    /// The account, and the file that it stands in.
+    pub fn account(&self) -> Outcome<(Account, PathBuf)> {
+        let file = self.account_file()?;
         let account = Account::load(&file).with_context(|| format!("cannot use {}", file.display()));
         Ok((account.map_err(Failure::Request)?, file))
     }
@@ -82,6 +87,11 @@ pub struct Who {
 }
 
 impl Who {
+    /// The account file.
+    pub fn account_file(&self) -> Outcome<PathBuf> {
+        self.device.account_file()
+    }
+
     /// All of it, read; `stop` ends what it does.
     pub fn client(&self, stop: &Stop) -> Outcome<Client> {
         let (account, file) = self.device.account()?;
