@@ -10,7 +10,8 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::ops::DerefMut;
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// A connection that cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -136,6 +137,19 @@ impl Channel {
     /// [`ChannelError::Io`].
     pub fn figures(&self) -> Result<TcpFigures, ChannelError> {
         socket::figures(self.socket()).map_err(ChannelError::Io)
+    }
+
+    /// What the kernel says of this end once all that waits in its send buffer has been sent, at most `longest` later:
+    /// before, a long wait of a slow receiver's is not in it yet.
+    ///
+    /// # Errors
+    /// [`ChannelError::Io`].
+    pub fn figures_when_sent(&self, longest: Duration) -> Result<TcpFigures, ChannelError> {
+        let since = Instant::now();
+        while since.elapsed() < longest && socket::unsent(self.socket()).map_err(ChannelError::Io)? > 0 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        self.figures()
     }
 
     /// The socket below, to be shut down by another thread.
