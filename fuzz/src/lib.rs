@@ -17,6 +17,9 @@ use lasthop_core::wire::{self, Link, Merged, Parsed, ecn};
 use lasthop_home::scenario::{Flow, MOST, Scenario};
 use lasthop_home::traffic::Source;
 use lasthop_home::traffic::trace::Frames;
+use lasthop_messenger::account::Account;
+use lasthop_messenger::protocol::{self, Decoded, LONGEST, Reply, Request};
+use lasthop_messenger::tuning::Profile;
 
 /// A part of the binary, which is no library.
 #[allow(dead_code)]
@@ -38,6 +41,9 @@ pub const ALL: &[Target] = &[
     ("status_json", status_json),
     ("vary", vary),
     ("snoop", snoop),
+    ("frames", frames),
+    ("account_file", account_file),
+    ("profile", profile),
 ];
 
 /// A frame, alone or merged of several packets: understood or not, never beyond its end; and a window written in place
@@ -305,4 +311,62 @@ pub fn vary(input: &[u8]) {
     let Ok(vary) = values::vary(text) else { return };
     let again = format!("{}={}", vary.key, vary.values.join(","));
     assert_eq!(values::vary(&again), Ok(vary), "{text:?}");
+}
+
+/// What is said between a client and a server of messages, as either of them hears it: frame after frame, never beyond the
+/// end of what came, never waiting for more than the longest frame has; what is understood reads back as the same.
+pub fn frames(input: &[u8]) {
+    heard::<Request>(input);
+    heard::<Reply>(input);
+}
+
+fn heard<T: serde::Serialize + serde::de::DeserializeOwned + PartialEq + std::fmt::Debug>(input: &[u8]) {
+    let mut rest = input;
+    loop {
+        match protocol::decode::<T>(rest) {
+            Err(_) => return,
+            Ok(Decoded::Needs(bytes)) => {
+                assert!(bytes > rest.len() && bytes <= LONGEST, "{bytes} bytes after {}", rest.len());
+                return;
+            }
+            Ok(Decoded::Control(frame, took)) => {
+                let again = protocol::control(&frame);
+                assert_eq!(protocol::decode(&again), Ok(Decoded::Control(frame, again.len())));
+                rest = &rest[took..];
+            }
+            Ok(Decoded::Packet { offset, bytes, took }) => {
+                assert!(!bytes.is_empty());
+                let again = [&protocol::packet_header(offset, bytes.len())[..], bytes].concat();
+                assert_eq!(again, rest[..took]);
+                rest = &rest[took..];
+            }
+        }
+    }
+}
+
+/// An account file: read, or refused; what is read can be written and reads back as the same.
+pub fn account_file(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    if let Ok(account) = text.parse::<Account>() {
+        let written = toml::to_string(&account).expect("an account can be written");
+        assert_eq!(written.parse::<Account>().expect("and read"), account);
+    }
+}
+
+/// A device's profile and the changes that `--set` makes to one, one a line: the same.
+pub fn profile(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let same = |profile: &Profile| {
+        let written = toml::to_string(profile).expect("a profile can be written");
+        assert_eq!(toml::from_str::<Profile>(&written).as_ref(), Ok(profile), "{written}");
+    };
+    if let Ok(profile) = toml::from_str::<Profile>(text) {
+        same(&profile);
+    }
+    let mut profile = Profile::default();
+    for set in text.lines().take(20) {
+        if profile.set(set).is_ok() {
+            same(&profile);
+        }
+    }
 }

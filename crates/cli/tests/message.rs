@@ -177,6 +177,9 @@ fn what_the_help_says_sends_lists_and_fetches_a_message() {
     assert!(stdout(&fetched).contains("hello (2).wav  24.0 kB from anna, "), "{}", stdout(&fetched));
     assert_eq!(fs::read(house.path("hello (2).wav")).expect("the file"), wav, "hello.wav was there");
     assert_eq!(stdout(&house.run("ben", &["fetch"])), "no messages for ben\n");
+    house.put("unwanted", b"?");
+    assert_eq!(stdout(&house.run("ben", &["fetch", "--discard", "2"])), "deleted unread: 2\n");
+    assert_eq!(stdout(&house.run("ben", &["fetch", "--list"])), "no messages for ben\n");
     house.nothing_is_under_way();
 }
 
@@ -370,7 +373,46 @@ fn a_recording_is_sent_and_one_that_could_not_be_is_kept() {
     house.shut();
     let failed = house.run("anna", &record);
     let [kept] = &house.files("state/lasthop/messages/unsent")[..] else { panic!("{}", stderr(&failed)) };
-    fails(&failed, 1, &["not sent yet, and kept: ", kept, "lasthop message send --to ben"]);
+    fails(&failed, 1, &["not sent yet, and kept: ", kept, "lasthop message send --account anna.toml --to ben"]);
+}
+
+/// A folder with an `arecord` that has a card, records a second at once and then waits for the end.
+fn microphone(house: &House) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::create_dir(house.path("bin")).expect("a folder");
+    fs::write(house.path("bin/second.wav"), wav(16_000, 16_000)).expect("written");
+    let program = house.path("bin/arecord");
+    let script = "#!/bin/sh\n[ \"$2\" ] || { echo 'card 0: test'; exit; }\nfor last; do :; done\n\
+                  cp \"$(dirname \"$0\")/second.wav\" \"$last\"\nexec sleep 600\n";
+    fs::write(&program, script).expect("written");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("executable");
+    house.path("bin")
+}
+
+#[test]
+fn ctrl_c_ends_a_recording_and_sends_it_and_a_kill_leaves_it_where_it_is() {
+    let house = House::open();
+    let path = format!("{}:/usr/bin:/bin", microphone(&house).display());
+    let unsent = "state/lasthop/messages/unsent";
+    for (signal, code) in [(Signal::INT, Some(0)), (Signal::TERM, Some(143)), (Signal::KILL, None)] {
+        let mut command = house.command("anna", &["send", "--to", "ben", "--record"]);
+        let child = command.env("PATH", &path).spawn().expect("it starts");
+        let is_recorded =
+            || house.files(unsent).iter().any(|name| length(&house.path(unsent).join(name)) == 44 + 32_000);
+        while !is_recorded() {
+            thread::sleep(Duration::from_millis(20));
+        }
+        kill_process(Pid::from_raw(child.id() as i32).expect("a pid"), signal).expect("a signal");
+        let output = child.wait_with_output().expect("its output");
+        assert_eq!(output.status.code(), code, "{}", stderr(&output));
+        assert_eq!(stdout(&output).contains("(1.0 s of sound, 32.0 kB) is in ben's mailbox"), code == Some(0));
+        assert_eq!(house.files(unsent).len(), usize::from(code != Some(0)), "{signal:?}");
+        house.files(unsent).iter().for_each(|name| fs::remove_file(house.path(unsent).join(name)).expect("removed"));
+    }
+}
+
+fn length(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |metadata| metadata.len())
 }
 
 #[test]

@@ -10,7 +10,8 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::ops::DerefMut;
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 /// A connection that cannot go on.
 #[derive(Debug, thiserror::Error)]
@@ -138,6 +139,19 @@ impl Channel {
         socket::figures(self.socket()).map_err(ChannelError::Io)
     }
 
+    /// What the kernel says of this end once all that waits in its send buffer has been sent, at most `longest` later:
+    /// before, a long wait of a slow receiver's is not in it yet.
+    ///
+    /// # Errors
+    /// [`ChannelError::Io`].
+    pub fn figures_when_sent(&self, longest: Duration) -> Result<TcpFigures, ChannelError> {
+        let since = Instant::now();
+        while since.elapsed() < longest && socket::unsent(self.socket()).map_err(ChannelError::Io)? > 0 {
+            thread::sleep(Duration::from_millis(1));
+        }
+        self.figures()
+    }
+
     /// The socket below, to be shut down by another thread.
     #[must_use]
     pub fn socket(&self) -> &TcpStream {
@@ -196,7 +210,9 @@ impl Channel {
         loop {
             self.fill(needs)?;
             match protocol::decode::<T>(&self.inbox[self.used..self.filled])? {
-                Decoded::Needs(bytes) if bytes > self.longest => {
+                Decoded::Needs(bytes) | Decoded::Control(_, bytes) | Decoded::Packet { took: bytes, .. }
+                    if bytes > self.longest =>
+                {
                     return Err(FrameError::Length((bytes - HEADER) as u32 + 1).into());
                 }
                 Decoded::Needs(bytes) => needs = bytes,

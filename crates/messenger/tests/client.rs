@@ -326,6 +326,26 @@ fn a_part_that_is_longer_than_its_message_begins_anew() {
 }
 
 #[test]
+fn messages_can_be_deleted_unfetched_and_leave_no_part_behind() {
+    let peer = Peer::start();
+    let proxy = cutting_proxy(peer.address, vec![50_000]);
+    let (client, folder) = client(&peer, proxy);
+    let impatient = Client { patience: Duration::ZERO, ..client_in(&peer, proxy, folder.path()) };
+    for name in ["a", "b"] {
+        peer.put(name, &body(100_000));
+    }
+    fetch(&impatient, &all(folder.path())).unwrap_err();
+    let into = folder.path().join("in");
+    fs::write(into.join("other.01234567-1.part"), "somebody else's").unwrap();
+    assert_eq!(files(&into).len(), 2);
+    peer.mailbox().swallow = 1;
+    client.discard(&[MessageId(1)], &mut ignore).unwrap();
+    assert!(matches!(client.discard(&[MessageId(1)], &mut ignore), Err(Failure::NotListed(1))));
+    fetch(&client, &all(folder.path())).unwrap();
+    assert_eq!(files(&into), ["b", "other.01234567-1.part"]);
+}
+
+#[test]
 fn both_ends_are_told_what_to_do() {
     let peer = Peer::start();
     let (mut client, folder) = client(&peer, peer.address);

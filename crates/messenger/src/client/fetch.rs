@@ -47,6 +47,29 @@ impl Client {
         Ok(listed)
     }
 
+    /// Deletes messages that nobody wants to fetch.
+    ///
+    /// # Errors
+    /// [`Failure`]; [`Failure::NotListed`] when one of them is not there, the ones before it are deleted.
+    pub fn discard(&self, messages: &[MessageId], watch: Watch<'_>) -> Result<(), Failure> {
+        let mut link = Link::new(self, None);
+        for message in messages {
+            let mut again = false;
+            link.run(watch, |session, _| match session.ask(&Request::Received { message: *message }) {
+                Ok(Reply::Done) => Ok(()),
+                Err(ClientError::Refused(Refusal::NoSuchMessage)) if again => Ok(()),
+                Err(ClientError::Refused(Refusal::NoSuchMessage)) => Err(Failure::NotListed(message.0)),
+                Ok(other) => Err(unexpected(&other).into()),
+                Err(error) => {
+                    again = true;
+                    Err(error.into())
+                }
+            })?;
+        }
+        link.close();
+        Ok(())
+    }
+
     /// Fetches messages, the oldest first, and goes on where an earlier run ended. Each is told by
     /// [`Event::Fetched`] or, where the others can go on, [`Event::Missed`]. Returns how many were missed.
     ///
@@ -55,11 +78,13 @@ impl Client {
     pub fn fetch(&self, wanted: &Wanted, watch: Watch<'_>) -> Result<usize, Failure> {
         let mut since = Instant::now();
         let mut link = Link::new(self, self.profile.fetch.receiver.buffer);
-        let mut marked = self.state.all_marked(&self.account)?;
+        let (mut marked, parts) = (self.state.all_marked(&self.account)?, Part::all(self, &wanted.into)?);
         let listed = list(&mut link, watch)?;
-        // What was marked before and is not listed now has been deleted there.
-        marked.retain(|id| listed.iter().all(|listed| listed.message != *id));
+        // What was here before and is not listed now has been deleted there.
+        let is_gone = |id: &MessageId| listed.iter().all(|listed| listed.message != *id);
+        marked.retain(is_gone);
         self.state.forget_all(&self.account, &marked)?;
+        parts.iter().filter(|(id, _)| is_gone(id)).try_for_each(|(_, path)| Part::discard(path))?;
         if let Some(absent) = wanted.messages.iter().find(|id| listed.iter().all(|listed| listed.message != **id)) {
             return Err(Failure::NotListed(absent.0));
         }

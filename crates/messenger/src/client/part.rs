@@ -3,7 +3,7 @@
 use super::state::{self, Mark};
 use super::{Client, Failure, name};
 use crate::durable;
-use crate::protocol::Listed;
+use crate::protocol::{Listed, MessageId};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -31,6 +31,31 @@ impl Part {
             part.cut()?;
         }
         Ok(part)
+    }
+
+    /// Part files of the account in `folder`, and of which messages they are.
+    pub fn all(client: &Client, folder: &Path) -> Result<Vec<(MessageId, PathBuf)>, Failure> {
+        let key = state::account_key(&client.account);
+        let of = |path: &Path| {
+            let name = path.file_name()?.to_str()?.strip_suffix(".part")?;
+            let (_, last) = name.rsplit_once('.')?;
+            let id = last.strip_prefix(&key)?.strip_prefix('-')?;
+            id.parse().ok().map(MessageId)
+        };
+        let mut all = Vec::new();
+        for entry in fs::read_dir(folder).map_err(Failure::file("read", folder))? {
+            let path = entry.map_err(Failure::file("read", folder))?.path();
+            all.extend(of(&path).map(|id| (id, path)));
+        }
+        Ok(all)
+    }
+
+    /// Removes a part whose message is nowhere any more, unless somebody is at it.
+    pub fn discard(path: &Path) -> Result<(), Failure> {
+        match state::lock(path).map_err(Failure::file("remove", path))? {
+            Some(_lock) => fs::remove_file(path).map_err(Failure::file("remove", path)),
+            None => Ok(()),
+        }
     }
 
     /// Bytes that there are.

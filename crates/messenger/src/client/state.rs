@@ -335,7 +335,7 @@ mod tests {
         fs::write(&file, "").unwrap();
         assert_eq!(in_place(), None, "the name alone is taken");
         fs::rename(&part, &file).unwrap();
-        assert_eq!(in_place(), Some(file));
+        assert_eq!(in_place(), Some(file.clone()));
         assert_eq!(state.marked(&anna, MessageId(4)).unwrap(), None);
         fs::write(folder.path().join("state").join(format!("received-{}-3.77.new", account_key(&anna))), "").unwrap();
         assert_eq!(state.all_marked(&anna).unwrap(), [id, id]);

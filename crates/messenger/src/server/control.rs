@@ -5,6 +5,7 @@
 
 use super::{Server, ServerError, Settings};
 use crate::account::Account;
+use crate::protocol::Refusal;
 use crate::store::{AccountSummary, Failure, StoreError};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
@@ -154,7 +155,10 @@ impl Drop for Control {
 
 impl Server {
     fn carry_out(&self, order: Order) -> Ordered {
-        let failed = |failure: Failure| Ordered::Failed(failure.to_string());
+        let failed = |failure: Failure| match failure {
+            Failure::Refused(Refusal::Failed { why }) => Ordered::Failed(why),
+            other => Ordered::Failed(other.to_string()),
+        };
         match order {
             Order::Add { name, address } => self.add_account(&name, &address).map_or_else(failed, Ordered::Added),
             Order::Remove { name } => self.remove_account(&name).map_or_else(failed, Ordered::Removed),

@@ -56,7 +56,7 @@ pub fn give(session: &mut Session<'_>, message: MessageId, offset: u64, wish: &t
     }
     count(&shared.counting.sent);
     shared.tell(&Event::Sent { message, to: session.account.clone(), bytes: bytes - offset });
-    let tcp = session.channel.figures()?;
+    let tcp = session.channel.figures_when_sent(shared.settings.idle)?;
     Ok(session.channel.send(&Reply::End { sha256, tcp })?)
 }
 

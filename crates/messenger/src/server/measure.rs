@@ -31,7 +31,7 @@ pub fn source(session: &mut Session<'_>, millis: u32, bytes: u64, wish: &tuning:
             Err(SendError::Storage(_) | SendError::Shorter) => return Err(bad_frame("nothing to send")),
         }
     }
-    let tcp = session.channel.figures()?;
+    let tcp = session.channel.figures_when_sent(settings.idle)?;
     Ok(session.channel.send(&Reply::Sent { tcp })?)
 }
 

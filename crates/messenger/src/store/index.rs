@@ -6,7 +6,8 @@ use super::record::{
 };
 use super::{Failure, StoreError};
 use redb::{Database, DatabaseError, ReadTransaction, ReadableTable, WriteTransaction};
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
@@ -26,7 +27,9 @@ impl Index {
     pub fn create(folder: &Path) -> Result<(), StoreError> {
         let (path, new) = (folder.join("index.redb"), folder.join("index.new"));
         let _ = fs::remove_file(&new);
-        let database = Database::builder().create(&new).map_err(|error| of(folder, error.into()))?;
+        let file = OpenOptions::new().create_new(true).read(true).write(true).mode(0o600).open(&new);
+        let file = file.map_err(|cause| StoreError::io(&new, cause))?;
+        let database = Database::builder().create_file(file).map_err(|error| of(folder, error.into()))?;
         let write = || -> Result<(), Failure> {
             let transaction = database.begin_write()?;
             {
@@ -62,6 +65,7 @@ impl Index {
     /// One that is there, with every page of it looked at.
     pub fn open(folder: &Path) -> Result<Self, StoreError> {
         let path = folder.join("index.redb");
+        take_room(&path);
         let database = RwLock::new(Some(open(&path, true)?));
         let index = Self { path, database };
         let version = index.read(|transaction| counter(&transaction.open_table(COUNTERS)?, VERSION));
@@ -116,6 +120,16 @@ impl Index {
     }
 }
 
+/// Has the disk give the file the room that its length says: deleting needs some, on a full disk, too. Not every file
+/// system can.
+fn take_room(path: &Path) {
+    use rustix::fs::{FallocateFlags, fallocate};
+    if let Ok(file) = OpenOptions::new().write(true).open(path) {
+        let length = file.metadata().map_or(0, |metadata| metadata.len());
+        let _ = fallocate(&file, FallocateFlags::empty(), 0, length);
+    }
+}
+
 /// Opens the file. What is badly damaged makes redb panic: that is an error here.
 fn open(path: &Path, thoroughly: bool) -> Result<Database, StoreError> {
     let folder = path.parent().unwrap_or(path);
@@ -135,8 +149,12 @@ fn open(path: &Path, thoroughly: bool) -> Result<Database, StoreError> {
 
 /// What an error of redb means for somebody who has a store.
 fn of(folder: &Path, error: redb::Error) -> StoreError {
+    use std::io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
     match error {
-        redb::Error::Io(cause) if cause.kind() == std::io::ErrorKind::InvalidData => damaged(folder, cause.to_string()),
+        // Less of the file than its header says, or something else than a header.
+        redb::Error::Io(cause) if matches!(cause.kind(), InvalidData | InvalidInput | UnexpectedEof) => {
+            damaged(folder, cause.to_string())
+        }
         redb::Error::Io(cause) => StoreError::io(&folder.join("index.redb"), cause),
         redb::Error::PreviousIo => {
             StoreError::io(&folder.join("index.redb"), std::io::Error::other("it failed a moment ago"))

@@ -10,6 +10,7 @@ use redb::{ReadableTable, WriteTransaction};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::{MutexGuard, PoisonError};
@@ -17,6 +18,10 @@ use std::time::{Duration, Instant};
 
 /// Acknowledged transfers that are remembered, per sender: a client keeps its own for a month, 130 messages a day.
 const REMEMBERED: usize = 4096;
+
+/// After so many bytes the kernel is asked to begin to write them out: the sync at the end, which the sender waits for, then
+/// has that much left to do and not the whole message.
+const WRITE_OUT: u64 = 8 << 20;
 
 /// Whether somebody writes the upload of this account just now.
 pub type IsActive<'a> = &'a dyn Fn(AccountId, TransferId) -> bool;
@@ -111,13 +116,24 @@ impl Upload {
         let hash = file.rewind().and_then(|()| Hash::of_prefix(&mut file, self.offset));
         hash.map_err(|cause| StoreError::io(&self.path, cause))
     }
+
+    /// Has the kernel begin to write out the piece that begins at `start`; a hint, of which nothing depends.
+    fn write_out(&self, start: u64) {
+        let (start, length) = (start as libc::off64_t, WRITE_OUT as libc::off64_t);
+        // SAFETY: the descriptor is open; the call takes numbers only.
+        unsafe { libc::sync_file_range(self.file.as_raw_fd(), start, length, libc::SYNC_FILE_RANGE_WRITE) };
+    }
 }
 
 impl Write for Upload {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self.file.write(bytes) {
             Ok(written) => {
+                let piece = self.offset / WRITE_OUT;
                 self.offset += written as u64;
+                if self.offset / WRITE_OUT > piece {
+                    self.write_out(piece * WRITE_OUT);
+                }
                 Ok(written)
             }
             Err(error) => {

@@ -1,9 +1,10 @@
 //! Measurements in, settings worth a try out; what they were seen to give in, the choice out.
 //!
 //! The simplest among the fastest is chosen: what the kernel does by itself before anything that is set, since a setting
-//! that is right today is wrong on tomorrow's path. Pacing is the exception: at the rate of a storage that limits, it
-//! wins no time, but what waits then waits in the server and not in the access point's queue, before everybody else's
-//! packets; it is taken when it costs nothing and the round trip was seen to fall.
+//! that is right today is wrong on tomorrow's path. Where the storage is slower than the air, a queue is nobody's need: of
+//! the fastest, those are left out that fill the access point's queue more than others, before everybody else's packets, or
+//! shut the receiver's window and go on in bursts. So pacing at the storage's rate, which wins no time, is taken when it is
+//! what keeps the queue short and the window open.
 
 use super::law::{Cost, Direction, Limits, Path, as_rate, as_size, limits, on_the_wire, packet_sizes};
 use super::storage::{Probed, median};
@@ -22,8 +23,15 @@ const WORTH: f64 = 0.005;
 const HELD_BACK: f64 = 0.1;
 /// How far above the storage's rate a sender is paced, so that it is the storage that waits for nothing.
 const ABOVE_STORAGE: f64 = 1.02;
-/// The round trip must fall to this share for pacing to be worth it.
-const SHORTER_QUEUE: f64 = 0.7;
+/// The storage's rate must be below this share of the air's, for pacing to be told apart from the air.
+const SLOWER: f64 = 0.95;
+/// How much longer a segment may be under way than with the shortest queue.
+const SHORT_QUEUE: f64 = 1.5;
+/// By how much more of the time the receiver's window may hold the sender back than with the most open one.
+const OPEN_WINDOW: f64 = 0.1;
+/// How much slower the storage is taken to be where a packet is matched to it: what two stages of about the same speed wait
+/// for each other.
+const JITTER: f64 = 1.1;
 
 /// One way of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -118,8 +126,9 @@ pub fn candidates(direction: Direction, present: &Tuning, measured: &Measured) -
         all.push((Idea::Buffers, buffers(plain, way)));
     }
     let storage_rate = storage.rate_with(plain.receiver.packet);
-    if direction == Direction::Fetch && storage_rate < way.path.air {
-        let pacing = as_rate(storage_rate * ABOVE_STORAGE * on_the_wire(plain.sender.packet));
+    let paced = storage_rate * ABOVE_STORAGE * on_the_wire(plain.sender.packet);
+    if direction == Direction::Fetch && paced < way.path.air * SLOWER {
+        let pacing = as_rate(paced);
         all.push((Idea::Pacing, Tuning { sender: End { pacing, ..plain.sender }, ..plain }));
     }
     let mut unique: Vec<Candidate> = Vec::new();
@@ -133,7 +142,10 @@ pub fn candidates(direction: Direction, present: &Tuning, measured: &Measured) -
 
 /// The smallest packet with which a message takes about the least, when that is worth a change.
 fn matched_packet(direction: Direction, measured: &Measured) -> Option<PacketSize> {
-    let seconds = |packet| measured.limits(direction, &with_packet(Tuning::default(), packet)).seconds(MESSAGE_BYTES);
+    let (storage, way) = measured.of(direction);
+    let storage = Cost { operation_s: storage.operation_s * JITTER, rate: storage.rate / JITTER };
+    let seconds =
+        |packet| limits(direction, &with_packet(Tuning::default(), packet), &storage, &way.path).seconds(MESSAGE_BYTES);
     let least = packet_sizes().map(seconds).fold(f64::INFINITY, f64::min);
     let worth = least < seconds(PacketSize::default()) * (1.0 - WORTH);
     packet_sizes().find(|packet| worth && seconds(*packet) <= least * (1.0 + WORTH))
@@ -189,17 +201,21 @@ pub fn choose(tried: &[Tried]) -> usize {
         let noise = tried[i].spread().max(tried[fastest].spread()) / 2.0;
         tried[i].median_s() <= tried[fastest].median_s() * (1.0 + noise.clamp(*EQUAL.start(), *EQUAL.end()))
     };
-    let simple = (0..tried.len()).filter(|&i| equal(i) && tried[i].candidate.idea != Idea::Pacing);
-    let simplest = simple.min_by(|&a, &b| {
-        let key = |i: usize| (settings(&tried[i].candidate.tuning), tried[i].median_s());
-        key(a).0.cmp(&key(b).0).then(key(a).1.total_cmp(&key(b).1))
-    });
-    let Some(simplest) = simplest else { return fastest };
-    let shorter = |i: &usize| {
-        let (paced, plain) = (tried[*i].loaded_rtt_s, tried[simplest].loaded_rtt_s);
-        equal(*i) && tried[*i].candidate.idea == Idea::Pacing && paced > 0.0 && paced <= plain * SHORTER_QUEUE
+    let fast: Vec<usize> = (0..tried.len()).filter(|&i| equal(i)).collect();
+    let rtt = |i: usize| Some(tried[i].loaded_rtt_s).filter(|rtt| *rtt > 0.0);
+    let shortest = fast.iter().filter_map(|&i| rtt(i)).fold(f64::INFINITY, f64::min);
+    let slow_storage = tried.iter().any(|one| one.candidate.idea == Idea::Pacing);
+    let most_open = fast.iter().filter(|&&i| rtt(i).is_some()).map(|&i| tried[i].window_limited);
+    let most_open = most_open.fold(f64::INFINITY, f64::min);
+    let is_kind = |i: usize| {
+        let is_open = tried[i].window_limited <= most_open + OPEN_WINDOW;
+        !slow_storage || rtt(i).is_none_or(|rtt| rtt <= shortest * SHORT_QUEUE && is_open)
     };
-    (0..tried.len()).find(shorter).unwrap_or(simplest)
+    let simplest = fast.into_iter().filter(|&i| is_kind(i)).min_by(|&a, &b| {
+        let by_time = tried[a].median_s().total_cmp(&tried[b].median_s());
+        settings(&tried[a].candidate.tuning).cmp(&settings(&tried[b].candidate.tuning)).then(by_time)
+    });
+    simplest.unwrap_or(fastest)
 }
 
 /// How many values differ from what is there when nothing is set.
@@ -296,7 +312,27 @@ mod tests {
         assert_eq!(paced([2.01; 3], 0.01), 1);
         assert_eq!(paced([2.01; 3], 0.09), 0, "the queue is as long");
         assert_eq!(paced([2.2; 3], 0.01), 0, "it costs time");
-        assert_eq!(paced([2.01; 3], 0.0), 0, "nothing is known of the queue");
+    }
+
+    #[test]
+    fn a_window_that_stays_open_is_preferred_where_the_storage_limits() {
+        let plain = Tried { window_limited: 0.6, ..tried(Idea::Kernel, Tuning::default(), [2.50; 3], 0.02) };
+        let sender = End { pacing: Rate::new(400_000), ..End::default() };
+        let paced = tried(Idea::Pacing, Tuning { sender, ..Tuning::default() }, [2.51; 3], 0.02);
+        assert_eq!(choose(&[plain.clone(), paced.clone()]), 1);
+        assert_eq!(choose(&[plain, Tried { window_limited: 0.55, ..paced }]), 0);
+    }
+
+    #[test]
+    fn smaller_packets_that_keep_the_queue_short_need_no_pacing() {
+        let packet = with_packet(Tuning::default(), PacketSize::new(16 << 10).unwrap());
+        let paced = Tuning { sender: End { pacing: Rate::new(400_000), ..packet.sender }, ..packet };
+        let all = [
+            tried(Idea::Kernel, Tuning::default(), [2.51; 3], 0.058),
+            tried(Idea::Packet, packet, [2.50; 3], 0.016),
+            tried(Idea::Pacing, paced, [2.49; 3], 0.021),
+        ];
+        assert_eq!(choose(&all), 1);
     }
 
     proptest! {

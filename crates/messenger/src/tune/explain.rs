@@ -3,7 +3,7 @@
 use super::advise::{Idea, Measured, Tried};
 use super::law::{Direction, Limit, Limits};
 use super::{Found, Report};
-use crate::tuning::quantity::{Delay, Size};
+use crate::tuning::quantity::{Delay, PacketSize, Size};
 use serde::Serialize;
 
 /// Of one direction.
@@ -125,16 +125,23 @@ fn packet(direction: Direction, found: &Found, measured: &Measured) -> String {
         Direction::Send => settings.tuning.sender.packet,
     };
     let (was, is) = (device(&found.before), device(&found.after));
-    let share =
-        |packet: crate::tuning::quantity::PacketSize| 100.0 * cost.operation_s / cost.seconds(packet.bytes() as f64);
+    let share = |packet: PacketSize| 100.0 * cost.operation_s / cost.seconds(packet.bytes() as f64);
     let verb = if direction == Direction::Fetch { "write" } else { "read" };
     let costs = format!("a {verb} costs {} whatever its size", time(cost.operation_s));
     if was == is {
         return format!("{is}, as before: {costs}, {:.1} % of its time", share(is));
     }
+    let plain = found.tried.iter().find(|one| one.candidate.idea == Idea::Kernel && one.median_s().is_finite());
+    let plain = plain.filter(|one| one.candidate.tuning != found.after.tuning).map_or(String::new(), |one| {
+        format!(
+            "; in packets of {} 1 MB took {}, and {}",
+            PacketSize::default(),
+            against(one, found),
+            queue(one, found)
+        )
+    });
     format!(
-        "{is} instead of {was}: {costs}, which was {:.1} % of its time and is {:.1} %; much larger ones keep the storage \
-         waiting for the first",
+        "{is} instead of {was}: {costs}, which was {:.1} % of its time and is {:.1} %{plain}",
         share(was),
         share(is)
     )
@@ -162,14 +169,17 @@ fn pacing(direction: Direction, found: &Found) -> String {
             let [paced_s, plain_s] = [paced.median_s(), plain.median_s()];
             let wins = if paced_s < 0.99 * plain_s { "wins a little" } else { "wins no time" };
             format!(
-                ": {wins} ({} against {}), and a segment is under way for {} instead of {}: what waits, waits at the \
-                 server and not in the access point's queue",
+                ": {wins} ({} against {}), but the receiver's window holds the sender back for {:.0} % of the time \
+                 instead of {:.0} %, and a segment is under way for {} instead of {}: no bursts in the access point's queue",
                 time(paced_s),
                 time(plain_s),
+                100.0 * paced.window_limited,
+                100.0 * plain.window_limited,
                 time(paced.loaded_rtt_s),
                 time(plain.loaded_rtt_s)
             )
         });
+        let rate = speed(rate.bytes_per_second() as f64);
         return format!("the sender at {rate}{effect}");
     }
     match (direction, tried) {

@@ -20,6 +20,8 @@ pub const IDLE: Duration = Duration::from_secs(5);
 const PINGS: u64 = 30;
 /// Of the time down, what is left out at the beginning: slow start.
 const WARM_UP: f64 = 0.25;
+/// Bytes of each way, at most: what a server sends or takes for a measurement is bounded.
+const MOST_BYTES: u64 = 1 << 30;
 /// Data that Linux's receive buffer begins with.
 const LEAST_WINDOW: f64 = 65_535.0;
 
@@ -53,7 +55,7 @@ pub fn round_trip(account: &Account, limit: Duration, pace: &mut Pace<'_>) -> Re
 pub fn down(account: &Account, rtt_s: f64, limit: Duration, pace: &mut Pace<'_>) -> Result<Way, TuneError> {
     let mut session = pace.open(account, None)?;
     let sender = End::default();
-    session.say(&Request::Source { millis: limit.as_millis() as u32, bytes: u64::MAX, sender })?;
+    session.say(&Request::Source { millis: limit.as_millis() as u32, bytes: MOST_BYTES, sender })?;
     let (since, mut all, mut warm) = (Instant::now(), 0_u64, None::<(Instant, u64)>);
     let tcp = loop {
         pace.go_on()?;
@@ -88,7 +90,7 @@ pub fn up(account: &Account, rtt_s: f64, limit: Duration, pace: &mut Pace<'_>) -
     let Tuning { sender, receiver } = Tuning::default();
     session.say(&Request::Sink { receiver })?;
     let (since, mut going) = (Instant::now(), Ok(()));
-    let sent = transfer::send(session.channel(), &mut io::repeat(0), 0..u64::MAX, &sender, None, &mut |_| {
+    let sent = transfer::send(session.channel(), &mut io::repeat(0), 0..MOST_BYTES, &sender, None, &mut |_| {
         going = pace.go_on();
         if going.is_err() || since.elapsed() > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
@@ -98,7 +100,7 @@ pub fn up(account: &Account, rtt_s: f64, limit: Duration, pace: &mut Pace<'_>) -
         Err(SendError::Channel(error)) => return Err(session.lost(error).into()),
         Err(SendError::Interrupted) => return Err(session.answer().err().unwrap_or(TOO_EARLY).into()),
         Err(SendError::Storage(error)) => return Err(error.into()),
-        Err(SendError::Shorter) => unreachable!("nothing is as long as this"),
+        Err(SendError::Shorter) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
     }
     let (bytes, seconds) = taken(&mut session)?;
     let tcp = session.channel().figures().map_err(|error| session.failed(error))?;

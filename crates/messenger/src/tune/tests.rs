@@ -73,7 +73,7 @@ fn small_packets_before_a_slow_storage_are_made_larger_and_the_server_is_paced()
     assert!(said.packet.starts_with("16KiB instead of 3KiB: a write costs 1.04 ms"), "{}", said.packet);
     assert!(said.packet.contains("14.5 %") && said.packet.contains("3.1 %"), "{}", said.packet);
     assert!(
-        said.pacing.contains("wins no time") && said.pacing.contains("4.00 ms instead of 80.0 ms"),
+        said.pacing.contains("wins no time") && said.pacing.contains("for 4.00 ms instead of 80.0 ms"),
         "{}",
         said.pacing
     );

@@ -80,6 +80,30 @@ fn pace(socket: &TcpStream, rate: Option<Rate>) -> io::Result<()> {
 /// # Errors
 /// Of the system call.
 pub fn figures(socket: &TcpStream) -> io::Result<TcpFigures> {
+    let info = info(socket)?;
+    Ok(TcpFigures {
+        busy_us: info.tcpi_busy_time,
+        window_limited_us: info.tcpi_rwnd_limited,
+        send_buffer_limited_us: info.tcpi_sndbuf_limited,
+        least_rtt_us: info.tcpi_min_rtt,
+        srtt_us: info.tcpi_rtt,
+        retransmitted: info.tcpi_total_retrans,
+        cwnd: info.tcpi_snd_cwnd,
+    })
+}
+
+/// Bytes that wait in the send buffer and have never been sent; none of a connection that has ended.
+///
+/// # Errors
+/// Of the system call.
+pub fn unsent(socket: &TcpStream) -> io::Result<u32> {
+    /// TCP_ESTABLISHED and TCP_CLOSE_WAIT of the kernel's states: it can still send.
+    const SENDS: [u8; 2] = [1, 8];
+    let info = info(socket)?;
+    Ok(if SENDS.contains(&info.tcpi_state) { info.tcpi_notsent_bytes } else { 0 })
+}
+
+fn info(socket: &TcpStream) -> io::Result<libc::tcp_info> {
     // SAFETY: all-zero bytes are a value of this struct of integers.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
     let mut length = size_of_val(&info) as libc::socklen_t;
@@ -93,18 +117,7 @@ pub fn figures(socket: &TcpStream) -> io::Result<TcpFigures> {
             &raw mut length,
         )
     };
-    if status != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    Ok(TcpFigures {
-        busy_us: info.tcpi_busy_time,
-        window_limited_us: info.tcpi_rwnd_limited,
-        send_buffer_limited_us: info.tcpi_sndbuf_limited,
-        least_rtt_us: info.tcpi_min_rtt,
-        srtt_us: info.tcpi_rtt,
-        retransmitted: info.tcpi_total_retrans,
-        cwnd: info.tcpi_snd_cwnd,
-    })
+    if status == 0 { Ok(info) } else { Err(io::Error::last_os_error()) }
 }
 
 #[cfg(test)]

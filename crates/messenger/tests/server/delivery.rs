@@ -146,4 +146,5 @@ fn nobody_else_can_read_the_store() {
     let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&store), mode(&store.join("bodies"))), (0o700, 0o700));
     assert_eq!((mode(&store.join("identity.pem")), mode(&store.join("bodies/1"))), (0o600, 0o600));
+    assert_eq!(mode(&store.join("index.redb")), 0o600);
 }

@@ -4,7 +4,7 @@ use super::house::{House, open, packets, refusal, settings};
 use lasthop_messenger::channel::Incoming;
 use lasthop_messenger::protocol::{Refusal, Reply, Request};
 use lasthop_messenger::tuning::End;
-use lasthop_messenger::tuning::quantity::Rate;
+use lasthop_messenger::tuning::quantity::{Rate, Size};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -35,7 +35,7 @@ fn a_source_ends_with_its_time_whatever_it_may_give() {
     let folder = tempfile::tempdir().unwrap();
     let house = House::open(folder.path(), settings());
     let mut session = open(&house.account("anna"));
-    let sender = End { pacing: Rate::new(1_000_000), ..End::default() };
+    let sender = End { pacing: Rate::new(1_000_000), buffer: Size::new(65_536), ..End::default() };
     session.say(&Request::Source { millis: 200, bytes: u64::MAX, sender }).unwrap();
     let mut got = 0;
     while let Incoming::Packet { bytes, .. } = session.channel().receive::<Reply>().unwrap() {

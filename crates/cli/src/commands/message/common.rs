@@ -16,9 +16,9 @@ use crate::signals::Stop;
 /// Environment variable that names the account file.
 const ACCOUNT: &str = "LASTHOP_ACCOUNT";
 
-/// Who it is, and how it goes about it.
+/// Whose messages, and how the device goes about them.
 #[derive(Debug, Args)]
-pub struct Who {
+pub struct Device {
     /// The account file [default: $LASTHOP_ACCOUNT]
     #[arg(long, value_name = "FILE")]
     account: Option<PathBuf>,
@@ -28,6 +28,56 @@ pub struct Who {
     /// Change a key of the profile, see below; may be given more than once
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
+}
+
+impl Device {
+    /// The account file.
+    pub fn account_file(&self) -> Outcome<PathBuf> {
+        let named = self.account.clone().or_else(|| std::env::var_os(ACCOUNT).map(PathBuf::from));
+        named.filter(|path| !path.as_os_str().is_empty()).ok_or_else(|| {
+            Failure::Request(anyhow!(
+                "whose account? Give --account FILE or set {ACCOUNT}; `lasthop message serve --store DIR --add NAME` makes one"
+            ))
+        })
+    }
+
+    /// The account, and the file that it stands in.
+    pub fn account(&self) -> Outcome<(Account, PathBuf)> {
+        let file = self.account_file()?;
+        let account = Account::load(&file).with_context(|| format!("cannot use {}", file.display()));
+        Ok((account.map_err(Failure::Request)?, file))
+    }
+
+    /// The profile's file, that beside the account file when none is named; `None`: none is wanted.
+    pub fn profile_file(&self, account: &Path) -> Option<PathBuf> {
+        match &self.profile {
+            None => Some(Profile::path(account)),
+            Some(path) if path == Path::new("none") => None,
+            Some(path) => Some(path.clone()),
+        }
+    }
+
+    /// The profile with what is set besides. A file that is named must be there, unless it `may_be_new`.
+    pub fn profile(&self, account: &Path, may_be_new: bool) -> Outcome<Profile> {
+        let mut profile = match self.profile_file(account) {
+            None => Profile::default(),
+            Some(path) => match Profile::load(&path).map_err(Failure::request)? {
+                None if self.profile.is_some() && !may_be_new => {
+                    return Err(Failure::Request(anyhow!("there is no profile {}", path.display())));
+                }
+                profile => profile.unwrap_or_default(),
+            },
+        };
+        self.set.iter().try_for_each(|set| profile.set(set)).map_err(Failure::request)?;
+        Ok(profile)
+    }
+}
+
+/// Who it is, and how it goes about it.
+#[derive(Debug, Args)]
+pub struct Who {
+    #[command(flatten)]
+    device: Device,
     /// How long to try again when the connection is lost
     #[arg(long, value_name = "TIME", default_value = "60s")]
     patience: Span,
@@ -39,36 +89,16 @@ pub struct Who {
 impl Who {
     /// The account file.
     pub fn account_file(&self) -> Outcome<PathBuf> {
-        let named = self.account.clone().or_else(|| std::env::var_os(ACCOUNT).map(PathBuf::from));
-        named.filter(|path| !path.as_os_str().is_empty()).ok_or_else(|| {
-            Failure::Request(anyhow!(
-                "whose account? Give --account FILE or set {ACCOUNT}; `lasthop message serve --store DIR --add NAME` makes one"
-            ))
-        })
+        self.device.account_file()
     }
 
     /// All of it, read; `stop` ends what it does.
     pub fn client(&self, stop: &Stop) -> Outcome<Client> {
-        let file = self.account_file()?;
-        let account = Account::load(&file).with_context(|| format!("cannot use {}", file.display()));
-        let account = account.map_err(Failure::Request)?;
-        let profile = self.read_profile(&file)?;
+        let (account, file) = self.device.account()?;
+        let profile = self.device.profile(&file, false)?;
         let state = State::open(&self.state_folder()?).map_err(Failure::request)?;
         let patience = Duration::from_nanos(self.patience.as_nanos());
         Ok(Client { account, profile, state, patience, stop: stop.flag() })
-    }
-
-    fn read_profile(&self, account: &Path) -> Outcome<Profile> {
-        let mut profile = match &self.profile {
-            None => Profile::load(&Profile::path(account)).map_err(Failure::request)?.unwrap_or_default(),
-            Some(path) if path == Path::new("none") => Profile::default(),
-            Some(path) => {
-                let none = || Failure::Request(anyhow!("there is no profile {}", path.display()));
-                Profile::load(path).map_err(Failure::request)?.ok_or_else(none)?
-            }
-        };
-        self.set.iter().try_for_each(|set| profile.set(set)).map_err(Failure::request)?;
-        Ok(profile)
     }
 
     fn state_folder(&self) -> Outcome<PathBuf> {

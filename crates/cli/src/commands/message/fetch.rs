@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::anyhow;
 use clap::Args;
-use lasthop_messenger::client::{Client, Event, Fetched, Wanted, printable};
-use lasthop_messenger::protocol::{Listed, MessageId};
+use lasthop_messenger::client::{Client, ClientError, Event, Failure as Mishap, Fetched, Wanted, printable};
+use lasthop_messenger::protocol::{Listed, MessageId, Refusal};
 
 use super::common::{self, Who};
 use super::show::{Show, chain, size, time};
@@ -22,6 +22,7 @@ Examples:
   lasthop message fetch --account ben.toml --list       what is there, and how long
   lasthop message fetch --account ben.toml              everything, oldest first, into this folder
   lasthop message fetch --account ben.toml 7 9 --into voice --keep
+  lasthop message fetch --account ben.toml --discard 8  deletes it unread
   lasthop message fetch --account ben.toml --set fetch.receiver.packet=8KiB --json how.json
 
 Each message becomes a file under its own name (with \" (2)\" behind it if there is one already), and
@@ -31,7 +32,7 @@ stands in NAME.*.part; the same command goes on there after a cut, Ctrl-C or a d
 --set reaches the keys of a profile: fetch.sender (the server) and fetch.receiver (this device),
 each with packet, delay and buffer (or none), the sender with pacing (or none), too; the later --set
 wins. --json says where the time went: storage, sleeping, waiting for data, and what the server's
-kernel waited for; the field list is in the book, messages.md.";
+kernel waited for; schema/messages.md lists the fields.";
 
 const GOES_ON: &str = "what came of the messages is kept, and the same command goes on there";
 
@@ -45,8 +46,11 @@ pub struct Arguments {
     #[command(flatten)]
     who: Who,
     /// Only say what is there
-    #[arg(long, conflicts_with_all = ["into", "keep", "messages"])]
+    #[arg(long, conflicts_with_all = ["into", "keep", "messages", "discard"])]
     list: bool,
+    /// Delete these messages without receiving them
+    #[arg(long, conflicts_with_all = ["into", "keep"], requires = "messages")]
+    discard: bool,
     /// Folder to receive into
     #[arg(long, value_name = "DIR", default_value = ".")]
     into: PathBuf,
@@ -64,9 +68,12 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let stop = Stop::on_signals()?;
     let client = arguments.who.client(&stop)?;
     let mut written = Written::new("fetch", &client, client.profile.fetch);
-    let outcome = match arguments.list {
-        true => list(&client, &stop, &mut written),
-        false => fetch(arguments, &client, &stop, &mut written),
+    let outcome = if arguments.list {
+        list(&client, &stop, &mut written)
+    } else if arguments.discard {
+        discard(arguments, &client, &stop, &mut written)
+    } else {
+        fetch(arguments, &client, &stop, &mut written)
     };
     let (text, outcome) = match outcome {
         Ok((text, outcome)) => (text, outcome),
@@ -103,6 +110,15 @@ fn list(client: &Client, stop: &Stop, written: &mut Written) -> Outcome<Said> {
     Ok((table.render(0), Ok(())))
 }
 
+fn discard(arguments: &Arguments, client: &Client, stop: &Stop, written: &mut Written) -> Outcome<Said> {
+    let messages: Vec<MessageId> = arguments.messages.iter().copied().map(MessageId).collect();
+    let mut show = Show::new("messages");
+    let done = client.discard(&messages, &mut |event| show.event(&event));
+    done.map_err(|error| fail(error, stop, written))?;
+    let numbers: Vec<String> = messages.iter().map(ToString::to_string).collect();
+    Ok((format!("deleted unread: {}\n", numbers.join(", ")), Ok(())))
+}
+
 fn fetch(arguments: &Arguments, client: &Client, stop: &Stop, written: &mut Written) -> Outcome<Said> {
     if !arguments.into.is_dir() {
         return Err(Failure::Request(anyhow!("--into {} is no folder", arguments.into.display())));
@@ -118,8 +134,11 @@ fn fetch(arguments: &Arguments, client: &Client, stop: &Stop, written: &mut Writ
                 written.fetched(fetched);
             }
             Event::Missed(listed, why) => {
+                let (id, name) = (listed.message, printable(&listed.name, 40));
+                let is_lost = matches!(why, Mishap::Client(ClientError::Refused(Refusal::Damaged)));
+                let hint = if is_lost { format!(" (`fetch --discard {id}` deletes it)") } else { String::new() };
                 let why = chain(why);
-                eprintln!("lasthop: message {} ({}): {why}", listed.message, printable(&listed.name, 40));
+                eprintln!("lasthop: message {id} ({name}): {why}{hint}");
                 written.missed(listed, why);
             }
             _ => {}
@@ -134,7 +153,7 @@ fn fetch(arguments: &Arguments, client: &Client, stop: &Stop, written: &mut Writ
     }
 }
 
-fn fail(failure: lasthop_messenger::client::Failure, stop: &Stop, written: &mut Written) -> Failure {
+fn fail(failure: Mishap, stop: &Stop, written: &mut Written) -> Failure {
     written.failed(chain(&failure));
     common::failure(failure, stop, GOES_ON)
 }

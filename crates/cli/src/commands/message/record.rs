@@ -3,11 +3,11 @@
 use std::io::{self, IsTerminal as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
 use lasthop_messenger::client::sound;
@@ -21,6 +21,8 @@ const PROGRAM: &str = "arecord";
 const LONGEST: u32 = 3600;
 /// Voice: 16 bits, 16 kHz, mono, 32 kB a second.
 const FORMAT: [&str; 8] = ["-t", "wav", "-f", "S16_LE", "-r", "16000", "-c", "1"];
+/// How long it may take to end.
+const FAREWELL: Duration = Duration::from_secs(3);
 /// How often it is looked whether the recording shall end.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -81,12 +83,21 @@ fn not_started(error: io::Error) -> Failure {
     }
 }
 
-/// Lets it write what it has and end.
-fn end(child: &mut Child) -> Outcome<std::process::ExitStatus> {
-    if let Some(pid) = Pid::from_raw(child.id() as i32) {
-        let _ = kill_process(pid, Signal::INT);
+/// Lets it write what it has and end; less politely when it does not.
+fn end(child: &mut Child) -> Outcome<ExitStatus> {
+    for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
+        if let Some(pid) = Pid::from_raw(child.id() as i32) {
+            let _ = kill_process(pid, signal);
+        }
+        let since = Instant::now();
+        while since.elapsed() < FAREWELL {
+            if let Some(status) = child.try_wait().context("cannot wait for arecord")? {
+                return Ok(status);
+            }
+            thread::sleep(LOOK);
+        }
     }
-    Ok(child.wait().context("cannot wait for arecord")?)
+    Err(Failure::Work(anyhow!("arecord does not end")))
 }
 
 /// Becomes true when a line comes from the terminal.

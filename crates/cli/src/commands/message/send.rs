@@ -31,7 +31,7 @@ says where if it could not be. --record needs arecord, of the package alsa-utils
 
 --set reaches the keys of a profile: send.sender (this device) and send.receiver (the server), each
 with packet, delay, buffer (or none), the sender with pacing (or none), too; the later --set wins.
---json says where the time went; the field list is in the book, messages.md.";
+--json says where the time went; schema/messages.md lists the fields.";
 
 /// Send a file or a recording to somebody's mailbox
 #[derive(Debug, Args)]
@@ -118,16 +118,30 @@ fn send(
             written.failed(chain(&failure));
             let goes_on = match source.is_ours {
                 false => "the same command goes on where this one ended".to_owned(),
-                true => {
-                    let name = printable(&source.name, 80);
-                    format!(
-                        "it goes on with `lasthop message send --to {to} --name '{name}' {}`",
-                        source.path.display()
-                    )
-                }
+                true => format!("it goes on with {}", again(arguments, source)?),
             };
             Err(common::failure(failure, stop, &goes_on))
         }
+    }
+}
+
+/// The command that sends what is kept.
+fn again(arguments: &Arguments, source: &Source) -> Outcome<String> {
+    let account = arguments.who.account_file()?.display().to_string();
+    let words =
+        ["--account", &account, "--to", &arguments.to, "--name", &source.name, &source.path.display().to_string()]
+            .map(quoted)
+            .join(" ");
+    Ok(format!("`lasthop message send {words}`"))
+}
+
+/// As a shell reads it back.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./=:@".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
     }
 }
 
@@ -166,6 +180,7 @@ fn source(arguments: &Arguments, client: &Client, stop: &Stop) -> Outcome<Source
         }
         None => {
             let path = own_file(client, "recording")?.with_extension("wav");
+            tell_of_unsent(&path);
             record::record(&path, arguments.seconds, arguments.device.as_deref(), stop)?;
             let own = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             Ok(Source { path, name: of_user.unwrap_or(own), is_ours: true })
@@ -184,6 +199,15 @@ fn own_file(client: &Client, what: &str) -> Outcome<PathBuf> {
     Ok(folder.join(name))
 }
 
+/// Recordings that an earlier command could not send, or did not live to.
+fn tell_of_unsent(path: &Path) {
+    let Some(folder) = path.parent() else { return };
+    let unsent = fs::read_dir(folder).map_or(0, Iterator::count);
+    if unsent > 0 {
+        eprintln!("lasthop: {unsent} not sent yet in {}", folder.display());
+    }
+}
+
 /// Year, month and day of a day since 1970, in the Gregorian calendar: 400 years have 146,097 days, and a year that begins in
 /// March has its leap day last.
 fn date(days: u64) -> (u64, u64, u64) {
@@ -199,6 +223,13 @@ fn date(days: u64) -> (u64, u64, u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_reads_back_as_one() {
+        for (word, written) in [("a.wav", "a.wav"), ("my voice", "'my voice'"), ("it's", r"'it'\''s'"), ("", "''")] {
+            assert_eq!(quoted(word), written);
+        }
+    }
 
     #[test]
     fn days_have_dates() {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use clap::Args;
 use lasthop_messenger::account::Account;
 use lasthop_messenger::tune::explain::{self, Words, bits, time};
@@ -13,6 +13,7 @@ use lasthop_messenger::tune::{self, Found, LONGEST, Report, Request, SHORTEST, S
 use lasthop_messenger::tuning::Profile;
 use serde::Serialize;
 
+use super::common::Device;
 use crate::REVISION;
 use crate::exit::{Failure, Outcome};
 use crate::output::{self, Sink};
@@ -31,7 +32,7 @@ A message is as fast as the slowest of these: the window (what may be under way 
 storage that writes or reads each packet, the sleep after each packet, the pacing of the sender, and
 the air. `tune` measures each, says which one binds, and tries what speaks for itself against the
 present settings, with transfers that go through this device's storage. The simplest settings that
-are as fast as the fastest are kept in ACCOUNT.profile.toml, where `send` and `fetch` find them.
+are as fast as the fastest are kept in the profile, where `send` and `fetch` find them.
 
 It writes at most 4 MiB to measure the storage, in a file without a name that is gone whatever
 happens, and asks the server for packets of no message; the mailbox is not touched.";
@@ -43,15 +44,8 @@ const WIDTH: usize = 100;
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Arguments {
-    /// The account file [default: $LASTHOP_ACCOUNT]
-    #[arg(long, value_name = "FILE")]
-    account: Option<PathBuf>,
-    /// The profile to begin with, and where the new one goes; "none" begins with nothing [default: ACCOUNT.profile.toml]
-    #[arg(long, value_name = "FILE")]
-    profile: Option<PathBuf>,
-    /// Begin with another value of a key of the profile: fetch.receiver.packet=8KiB; may be given more than once
-    #[arg(long, value_name = "KEY=VALUE")]
-    set: Vec<String>,
+    #[command(flatten)]
+    device: Device,
     /// Folder where messages go and come from: the storage that is measured
     #[arg(long, value_name = "DIR", default_value = ".")]
     storage: PathBuf,
@@ -91,7 +85,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     if !arguments.storage.is_dir() {
         return Err(Failure::Request(anyhow!("--storage {} is no folder", arguments.storage.display())));
     }
-    let (account, present, file) = settings(arguments)?;
+    let (account, present, file) = settings(&arguments.device)?;
     let stop = Stop::on_signals()?;
     let limit = Duration::from_secs(arguments.seconds).clamp(SHORTEST, LONGEST);
     let report = measure(&Request { account: &account, storage: &arguments.storage, present, limit }, &stop)?;
@@ -138,21 +132,10 @@ fn measure(request: &Request<'_>, stop: &Stop) -> Outcome<Report> {
 }
 
 /// Account, what there is, and where the profile goes.
-fn settings(arguments: &Arguments) -> Outcome<(Account, Profile, PathBuf)> {
-    let named = arguments.account.clone().or_else(|| std::env::var_os("LASTHOP_ACCOUNT").map(PathBuf::from));
-    let file =
-        named.ok_or_else(|| Failure::Request(anyhow!("whose account? Give --account FILE or set LASTHOP_ACCOUNT")))?;
-    let account = Account::load(&file).with_context(|| format!("cannot use {}", file.display()));
-    let account = account.map_err(Failure::Request)?;
-    let beside = Profile::path(&file);
-    let (mut present, path) = match &arguments.profile {
-        Some(path) if path == Path::new("none") => (Profile::default(), beside),
-        named => {
-            let path = named.clone().unwrap_or(beside);
-            (Profile::load(&path).map_err(Failure::request)?.unwrap_or_default(), path)
-        }
-    };
-    arguments.set.iter().try_for_each(|set| present.set(set)).map_err(Failure::request)?;
+fn settings(device: &Device) -> Outcome<(Account, Profile, PathBuf)> {
+    let (account, file) = device.account()?;
+    let present = device.profile(&file, true)?;
+    let path = device.profile_file(&file).unwrap_or_else(|| Profile::path(&file));
     Ok((account, present, path))
 }
 

@@ -1,4 +1,4 @@
-//! What `--json` writes: book/src/messages.md says what each field means.
+//! What `--json` writes: schema/messages.md says what each field means.
 
 use std::time::Duration;
 

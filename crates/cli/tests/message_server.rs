@@ -1,0 +1,273 @@
+//! `lasthop message serve` as its owner and its clients meet it, kill -9 included.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use lasthop_messenger::account::Account;
+use lasthop_messenger::channel::Incoming;
+use lasthop_messenger::client::{ClientError, Session};
+use lasthop_messenger::protocol::{MessageId, Refusal, Reply, Request, Sha256, TransferId};
+use lasthop_messenger::server::{Order, Ordered, Server, Settings, order};
+use lasthop_messenger::transfer::Hash;
+use lasthop_messenger::tuning::End;
+
+const LASTHOP: &str = env!("CARGO_BIN_EXE_lasthop");
+const IDLE: Duration = Duration::from_secs(30);
+const KILLS: usize = 100;
+
+/// A number that is hard to foresee, and the same in every run.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound.max(1)
+    }
+}
+
+fn body(number: u64) -> Vec<u8> {
+    let mut random = Random((number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    random.below(1);
+    let length = [0, 1, 3_000, 400_000, 1_000_000][random.below(5) as usize];
+    let piece: Vec<u8> = (0..997).map(|_| random.below(256) as u8).collect();
+    piece.into_iter().cycle().take(length).collect()
+}
+
+fn sha256(bytes: &[u8]) -> Sha256 {
+    let mut hash = Hash::new();
+    hash.add(bytes);
+    hash.finish()
+}
+
+fn serve(store: &Path, address: &str) -> Child {
+    let mut command = Command::new(LASTHOP);
+    command.args(["message", "serve", "--keep-free", "1MB", "--per-minute", "100000", "--listen", address, "--store"]);
+    command.arg(store).stderr(Stdio::piped()).spawn().expect("the server starts")
+}
+
+/// Waits until it serves; what it says after that is read and thrown away.
+fn wait_until_it_serves(child: &mut Child) -> bool {
+    let mut said = BufReader::new(child.stderr.take().expect("piped"));
+    let mut line = String::new();
+    while said.read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
+        if line.contains("serving on") {
+            drain(said);
+            return true;
+        }
+        line.clear();
+    }
+    false
+}
+
+fn drain(mut said: BufReader<ChildStderr>) {
+    thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+}
+
+fn account(store: &Path, name: &str, address: &str) -> Account {
+    let what = Order::Add { name: name.into(), address: address.into() };
+    let Ordered::Added(account) = order(store, &what).expect("the store can be used") else { panic!("not added") };
+    account
+}
+
+fn free_address() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+/// What the server does: slowly enough to be killed in the middle.
+fn slowly() -> End {
+    let (delay, buffer, pacing) = ("1ms".parse().unwrap(), "64KiB".parse().ok(), "20MB/s".parse().ok());
+    End { packet: "16KiB".parse().unwrap(), delay, buffer, pacing }
+}
+
+/// Sends a message as far as it goes in one connection. `resumed` counts those that went on.
+fn send(account: &Account, number: u64, bytes: &[u8], resumed: &mut u64) -> Result<MessageId, ClientError> {
+    let mut session = Session::open(account, None, IDLE)?;
+    let offer = Request::Offer {
+        transfer: TransferId(u128::from(number).to_be_bytes()),
+        to: "ben".into(),
+        name: format!("{number}"),
+        bytes: bytes.len() as u64,
+        receiver: slowly(),
+    };
+    let offset = match session.ask(&offer)? {
+        Reply::Kept { message } => return Ok(message),
+        Reply::Continue { offset } => offset as usize,
+        other => panic!("{other:?}"),
+    };
+    *resumed += u64::from(offset > 0);
+    let mut at = offset;
+    for packet in bytes[offset..].chunks(16 << 10) {
+        let fill = |buffer: &mut [u8]| {
+            buffer[..packet.len()].copy_from_slice(packet);
+            Ok::<_, ()>(packet.len())
+        };
+        let sent = session.channel().send_packet(at as u64, packet.len(), fill).unwrap().map(drop);
+        sent.map_err(|error| session.lost(error))?;
+        at += packet.len();
+    }
+    match session.ask(&Request::Finish { sha256: sha256(bytes) })? {
+        Reply::Kept { message } => Ok(message),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What ben has got.
+#[derive(Default)]
+struct Got {
+    /// Whole messages, by the server's number; and what was there of others when the connection was lost.
+    whole: BTreeMap<u64, u64>,
+    parts: BTreeMap<u64, Vec<u8>>,
+    /// Those of which the server said that they are deleted.
+    done: BTreeSet<u64>,
+    resumed: u64,
+}
+
+/// Fetches what is there, as far as it goes in one connection.
+fn fetch(account: &Account, got: &mut Got) -> Result<(), ClientError> {
+    let mut session = Session::open(account, None, IDLE)?;
+    let Reply::Listing { messages, .. } = session.ask(&Request::List { after: None })? else { panic!("no listing") };
+    for listed in messages {
+        let (id, number) = (listed.message.0, listed.name.parse::<u64>().unwrap());
+        assert!(!got.done.contains(&id), "message {id} was received and is there again");
+        let whole = body(number);
+        assert_eq!(listed.bytes, whole.len() as u64);
+        if !got.whole.contains_key(&id) {
+            fetch_one(&mut session, listed.message, got, &whole)?;
+            assert!(got.whole.values().all(|other| *other != number), "{number} came as two messages");
+            got.whole.insert(id, number);
+        }
+        match session.ask(&Request::Received { message: listed.message }) {
+            Ok(Reply::Done) | Err(ClientError::Refused(Refusal::NoSuchMessage)) => got.done.insert(id),
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => return Err(error),
+        };
+    }
+    Ok(())
+}
+
+fn fetch_one(session: &mut Session, message: MessageId, got: &mut Got, whole: &[u8]) -> Result<(), ClientError> {
+    let mut part = got.parts.remove(&message.0).unwrap_or_default();
+    got.resumed += u64::from(!part.is_empty());
+    let outcome = receive(session, message, &mut part);
+    if outcome.is_err() {
+        got.parts.insert(message.0, part);
+        return outcome.map(drop);
+    }
+    assert!(part == whole && outcome? == sha256(whole), "message {message} is not what was sent");
+    Ok(())
+}
+
+fn receive(session: &mut Session, message: MessageId, part: &mut Vec<u8>) -> Result<Sha256, ClientError> {
+    let fetch = Request::Fetch { message, offset: part.len() as u64, sender: slowly() };
+    let Reply::Start { .. } = session.ask(&fetch)? else { panic!("no start") };
+    loop {
+        match session.channel().receive::<Reply>() {
+            Ok(Incoming::Packet { offset, bytes }) => {
+                assert_eq!(offset, part.len() as u64);
+                part.extend_from_slice(bytes);
+            }
+            Ok(Incoming::Control(Reply::End { sha256, .. })) => return Ok(sha256),
+            Ok(Incoming::Control(other)) => panic!("{other:?}"),
+            Err(error) => return Err(session.failed(error)),
+        }
+    }
+}
+
+/// Of an error that a killed server may cause: anything else is a mistake.
+fn is_a_lost_connection(error: &ClientError) -> bool {
+    let is_expected = matches!(
+        error,
+        ClientError::Lost(_)
+            | ClientError::Unreachable { .. }
+            | ClientError::Refused(Refusal::Busy { .. } | Refusal::Stopping)
+    );
+    assert!(is_expected, "{error}");
+    is_expected
+}
+
+/// A server killed at random points, and two clients that do not mind.
+#[test]
+fn a_server_killed_a_hundred_times_loses_nothing_and_delivers_nothing_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, address) = (folder.path().join("box"), free_address());
+    let (anna, ben) = (account(&store, "anna", &address), account(&store, "ben", &address));
+    let (over, all_sent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+
+    let acknowledged = Arc::new(Mutex::new(BTreeMap::new()));
+    let sender = {
+        let (over, acknowledged) = (Arc::clone(&over), Arc::clone(&acknowledged));
+        thread::spawn(move || {
+            let mut resumed = 0;
+            for number in 0.. {
+                let bytes = body(number);
+                let id = loop {
+                    match send(&anna, number, &bytes, &mut resumed) {
+                        Ok(id) => break id,
+                        Err(error) => assert!(is_a_lost_connection(&error)),
+                    }
+                    thread::yield_now();
+                };
+                let before = acknowledged.lock().unwrap().insert(id.0, number);
+                assert_eq!(before, None, "two messages have the number {id}");
+                if over.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+            resumed
+        })
+    };
+    let recipient = {
+        let all_sent = Arc::clone(&all_sent);
+        thread::spawn(move || {
+            let mut got = Got::default();
+            loop {
+                let is_last = all_sent.load(Ordering::Relaxed);
+                if let Err(error) = fetch(&ben, &mut got) {
+                    assert!(is_a_lost_connection(&error));
+                    thread::yield_now();
+                } else if is_last {
+                    return got;
+                }
+            }
+        })
+    };
+
+    let mut random = Random(6);
+    for kill in 0..KILLS {
+        let mut server = serve(&store, &address);
+        // Some are killed while they start.
+        if kill % 4 == 0 || wait_until_it_serves(&mut server) {
+            thread::sleep(Duration::from_micros(random.below(150_000)));
+        }
+        server.kill().unwrap();
+        server.wait().unwrap();
+    }
+    let mut server = serve(&store, &address);
+    assert!(wait_until_it_serves(&mut server), "it starts after all that");
+    over.store(true, Ordering::Relaxed);
+    let resumed = sender.join();
+    all_sent.store(true, Ordering::Relaxed);
+    let outcome = recipient.join().and_then(|got| Ok((resumed?, got)));
+    server.kill().unwrap();
+    server.wait().unwrap();
+    let (resumed, got) = outcome.expect("both clients got through");
+
+    let acknowledged = acknowledged.lock().unwrap();
+    assert_eq!(got.whole, *acknowledged, "what was acknowledged is what was delivered");
+    let (messages, downloads) = (acknowledged.len(), got.resumed);
+    println!("{messages} messages, {resumed} uploads and {downloads} downloads resumed, {KILLS} kills");
+    assert!(resumed > 0 && downloads > 0, "no transfer was under way when the server was killed");
+    let last = Server::open(&store, Settings::default()).unwrap();
+    assert_eq!((last.swept().messages, last.swept().damaged.len()), (0, 0));
+    let bodies: Vec<PathBuf> = std::fs::read_dir(store.join("bodies")).unwrap().map(|e| e.unwrap().path()).collect();
+    assert_eq!(bodies.len() as u64, last.swept().uploads, "nothing is left of what was delivered: {bodies:?}");
+}
