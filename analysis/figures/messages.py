@@ -45,10 +45,10 @@ def packets(simulator):
     for way, rate in (("fetch", WRITE), ("send", READ)):
         curve(axes, gave["rows"], "tuning", way, NAMES[way], COLOURS[way])
         known = [(size, law.message(gave["kb"] * KB, size, rate, OPERATION)) for size in range(512, 7129, 8)]
-        style.line(axes, known, color=COLOURS[way], linestyle="--", linewidth=0.8, label="by arithmetic: storage or air")
-    style.level(axes, gave["kb"] * KB / law.air(), "the air alone", color=style.GREY)
+        style.line(axes, known, color=COLOURS[way], linestyle="--", linewidth=0.8, label=f"{NAMES[way]}, by arithmetic")
+    style.level(axes, gave["kb"] * KB / law.air(), "the air alone", color=style.GREY, linestyle=":")
     axes.set_ylim(bottom=0)
-    style.legend_below(axes)
+    axes.legend(loc="upper right")
     rows = [["packet [B]", "sent [ms]", "by arithmetic", "received [ms]", "by arithmetic", "received / sent"]]
     for size in sorted({row["tuning"] for row in gave["rows"]}):
         cells, times = [f"{size:,}"], []
@@ -67,18 +67,15 @@ def ratios(simulator):
     head = ["file [KB]", "PDA: the paper", "by arithmetic", "ours, 4,096 B", "ours, 3,072 B", "PC: the paper", "ours"]
     cells = [head]
     for kb, paper in PAPER_RATIO.items():
-        ours = [
-            f"**{divided(rows, host, kb, size):.2f}**" if host == "PDA" else f"{divided(rows, host, kb, size):.2f}"
-            for host, size in (("PDA", 4096), ("PDA", 3072), ("PC", 4096))
-        ]
-        cells.append([f"{kb:,}", f"{paper:.2f}", f"{by_law:.2f}", *ours[:2], PAPER_RATIO_PC[kb], ours[2]])
+        ours = [divided(rows, host, kb, size) for host, size in (("PDA", 4096), ("PDA", 3072), ("PC", 4096))]
+        cells.append([f"{kb:,}", f"{paper:.2f}", f"{by_law:.2f}", f"**{ours[0]}**", ours[1], PAPER_RATIO_PC[kb], ours[2]])
     return Drawn(table=markdown(cells))
 
 
 def divided(rows, host, kb, size):
-    """Receiving time over sending time."""
-    fetch, send = (pick(rows, do=way, host=host, kb=kb, tuning=size)["median"] for way in ("fetch", "send"))
-    return fetch / send
+    """Receiving time over sending time, or a dash where it was not measured."""
+    mine = {row["do"]: row["median"] for row in rows if (row["host"], row["kb"], row["tuning"]) == (host, kb, size)}
+    return f"{mine['fetch'] / mine['send']:.2f}" if mine else "-"
 
 
 def segments(simulator):

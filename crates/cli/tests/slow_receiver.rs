@@ -61,13 +61,11 @@ fn before_and_after() -> Option<[f64; 4]> {
     let fetch = |how: &str, name: &str| message("fetch", &format!("{state} --keep --into {name}.d 1 {how}"), name);
     let untuned = format!("--profile none {}", before());
     let steps = [
-        format!(
-            "until [ -e {here}/me.toml ]; do sleep 0.1; done; cd $LASTHOP_STORAGE && mkdir fetch.d tuned-fetch.d"
-        ),
+        format!("until [ -e {here}/me.toml ]; do sleep 0.1; done; cd $LASTHOP_STORAGE && mkdir fetch.d tuned-fetch.d"),
         "head -c 240000 /dev/urandom >voice".to_owned(),
         send(&untuned, "send"),
         fetch(&untuned, "fetch"),
-        message("tune", "--seconds 8 --storage .", "tune"),
+        message("tune", &format!("--seconds 8 --storage . {}", before()), "tune"),
         send("", "tuned-send"),
         fetch("", "tuned-fetch"),
         format!("cmp voice fetch.d/voice && cmp voice tuned-fetch.d/voice && touch {here}/whole"),
