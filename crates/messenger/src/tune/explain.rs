@@ -186,7 +186,7 @@ fn pacing(direction: Direction, found: &Found) -> String {
         (_, Some(one)) => {
             format!("none: at the storage's rate 1 MB took {}, and {}", against(one, found), queue(one, found))
         }
-        (Direction::Fetch, None) => "none: the storage is faster than the path".to_owned(),
+        (Direction::Fetch, None) => "none: the storage is about as fast as the path, or faster".to_owned(),
         (Direction::Send, None) => "none: a device that reads slowly paces itself".to_owned(),
     }
 }
