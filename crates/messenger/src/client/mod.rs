@@ -100,7 +100,8 @@ pub struct Figures {
     pub connecting: Duration,
     /// Of it, at this end, while packets were carried.
     pub spent: Spent,
-    /// Of it: making the fetched file safe in storage (fsync, its name).
+    /// Of it, sending: from the last packet until the server has acknowledged. Fetching: making the file safe in storage
+    /// (fsync, its name).
     pub settling: Duration,
     /// Of it: reading again what an earlier connection carried, for the sum.
     pub rereading: Duration,

@@ -166,11 +166,15 @@ impl<'a> Sending<'a> {
         self.packets(session, notes, offset)?;
         self.check_unchanged()?;
         (notes.watch)(Event::Settles);
-        self.figures.tcp = session.channel().figures().map_err(ClientError::Lost)?;
-        match session.ask(&Request::Finish { sha256: self.hash.clone().finish() })? {
-            Reply::Kept { message } => Ok(message),
-            other => Err(unexpected(&other).into()),
-        }
+        let since = Instant::now();
+        let message = match session.ask(&Request::Finish { sha256: self.hash.clone().finish() })? {
+            Reply::Kept { message } => message,
+            other => return Err(unexpected(&other).into()),
+        };
+        self.figures.settling += since.elapsed();
+        // Asked for now, since before something may still have waited in the send buffer.
+        self.figures.tcp = session.channel().figures().unwrap_or_default();
+        Ok(message)
     }
 
     fn packets(&mut self, session: &mut Session, notes: &mut Notes<'_>, offset: u64) -> Result<(), Failure> {

@@ -8,7 +8,7 @@
 
 use super::law::{Cost, Direction, Limits, Path, as_rate, as_size, limits, on_the_wire, packet_sizes};
 use super::storage::{Probed, median};
-use crate::tuning::quantity::PacketSize;
+use crate::tuning::quantity::{PacketSize, Size};
 use crate::tuning::{End, Tuning};
 use serde::Serialize;
 use std::fmt;
@@ -21,6 +21,8 @@ const EQUAL: std::ops::RangeInclusive<f64> = 0.01..=0.03;
 const WORTH: f64 = 0.005;
 /// Share of the time in which buffers of the kernel's held the sender back, for larger ones to be worth a try.
 const HELD_BACK: f64 = 0.1;
+/// Buffers for what is under way when the path is full: one part travels, one waits for its acknowledgment.
+const BUFFERS: f64 = 2.0;
 /// How far above the storage's rate a sender is paced, so that it is the storage that waits for nothing.
 const ABOVE_STORAGE: f64 = 1.02;
 /// The storage's rate must be below this share of the air's, for pacing to be told apart from the air.
@@ -122,8 +124,9 @@ pub fn candidates(direction: Direction, present: &Tuning, measured: &Measured) -
     }
     let plain = with_packet(Tuning::default(), matched.unwrap_or_default());
     let (storage, way) = measured.of(direction);
-    if way.held_back > HELD_BACK {
-        all.push((Idea::Buffers, buffers(plain, way)));
+    let needs = BUFFERS * way.path.air * way.loaded_rtt_s.max(way.path.rtt_s);
+    if way.held_back > HELD_BACK && needs > way.path.kernel_window {
+        all.push((Idea::Buffers, with_buffers(plain, as_size(needs))));
     }
     let storage_rate = storage.rate_with(plain.receiver.packet);
     let paced = storage_rate * ABOVE_STORAGE * on_the_wire(plain.sender.packet);
@@ -156,9 +159,7 @@ fn with_packet(tuning: Tuning, packet: PacketSize) -> Tuning {
     Tuning { sender: end(tuning.sender), receiver: end(tuning.receiver) }
 }
 
-/// Twice what is under way when the path is full: one part travels, one waits for its acknowledgment.
-fn buffers(tuning: Tuning, way: &Way) -> Tuning {
-    let buffer = as_size(2.0 * way.path.air * way.loaded_rtt_s.max(way.path.rtt_s));
+fn with_buffers(tuning: Tuning, buffer: Option<Size>) -> Tuning {
     let end = |end: End| End { buffer, ..end };
     Tuning { sender: end(tuning.sender), receiver: end(tuning.receiver) }
 }
@@ -229,7 +230,7 @@ fn settings(tuning: &Tuning) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tuning::quantity::{Delay, Rate, Size};
+    use crate::tuning::quantity::{Delay, Rate};
     use proptest::prelude::*;
 
     fn measured(write: Cost, air: f64, held_back: f64) -> Measured {
@@ -285,6 +286,9 @@ mod tests {
         let all = candidates(Direction::Fetch, &Tuning::default(), &held);
         assert_eq!(ideas(&all), [Idea::Present, Idea::Buffers]);
         assert_eq!(all[1].tuning.receiver.buffer, Size::new(6_000_000));
+        // The kernel gave more than that: it is the application that is slow.
+        let held = measured(Cost { operation_s: 1e-6, rate: 2e9 }, 6e6, 0.9);
+        assert_eq!(ideas(&candidates(Direction::Fetch, &Tuning::default(), &held)), [Idea::Present]);
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub fn words(direction: Direction, report: &Report) -> Words {
         packet: packet(direction, found, &report.measured),
         delay: delay(found),
         pacing: pacing(direction, found),
-        left: left(direction, found, &report.measured),
+        left: left(direction, &report.measured),
     }
 }
 
@@ -104,7 +104,7 @@ fn buffers(direction: Direction, found: &Found, measured: &Measured) -> String {
     }
     let was = found.before.tuning;
     let kernel = match direction {
-        Direction::Fetch => format!("the kernel let the window grow to {}", size(way.path.kernel_window)),
+        Direction::Fetch => format!("the kernel let the device's grow to {}", size(way.path.kernel_window)),
         Direction::Send => format!("they held the sender back for {:.0} % of the time", 100.0 * way.held_back),
     };
     let before = match (was.sender.buffer, was.receiver.buffer) {
@@ -186,7 +186,7 @@ fn pacing(direction: Direction, found: &Found) -> String {
         (_, Some(one)) => {
             format!("none: at the storage's rate 1 MB took {}, and {}", against(one, found), queue(one, found))
         }
-        (Direction::Fetch, None) => "none: the storage is faster than the path".to_owned(),
+        (Direction::Fetch, None) => "none: the storage is about as fast as the path, or faster".to_owned(),
         (Direction::Send, None) => "none: a device that reads slowly paces itself".to_owned(),
     }
 }
@@ -202,7 +202,7 @@ fn queue(one: &Tried, found: &Found) -> String {
     format!("a segment was under way for {} against {}", time(one.loaded_rtt_s), time(chosen))
 }
 
-fn left(direction: Direction, found: &Found, measured: &Measured) -> String {
+fn left(direction: Direction, measured: &Measured) -> String {
     let (cost, way) = measured.of(direction);
     let (what, verb) = if direction == Direction::Fetch { ("written", "writes") } else { ("read", "reads") };
     if cost.rate < way.path.air {
@@ -212,12 +212,10 @@ fn left(direction: Direction, found: &Found, measured: &Measured) -> String {
             time(1e6 / cost.rate)
         );
     }
-    let now = found.after.measured_s.unwrap_or(found.after.expected_s);
+    let least = time(1e6 / way.path.air);
     format!(
-        "the path carries {} with nothing in the way: 1 MB cannot travel in less than {} ({} now)",
-        bits(way.path.air),
-        time(1e6 / way.path.air),
-        time(now)
+        "the path carries {} with nothing in the way: 1 MB cannot travel in less than about {least}",
+        bits(way.path.air)
     )
 }
 

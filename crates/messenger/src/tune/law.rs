@@ -91,7 +91,7 @@ pub struct Path {
     pub rtt_s: f64,
     /// Bytes per second with buffers that the kernel sizes; positive.
     pub air: f64,
-    /// How far the kernel let the receiver's window grow then, in bytes; positive.
+    /// How far the kernel let the buffer of the device grow then, in bytes; positive.
     pub kernel_window: f64,
 }
 

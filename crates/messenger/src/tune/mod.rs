@@ -58,7 +58,7 @@ pub enum TuneError {
     #[error(transparent)]
     Client(#[from] ClientError),
     /// The storage.
-    #[error("the storage cannot be measured: {0}")]
+    #[error("the storage cannot be measured")]
     Storage(#[source] ProbeError),
     /// The storage, later, or the socket.
     #[error("cannot measure")]

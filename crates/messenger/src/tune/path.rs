@@ -22,6 +22,8 @@ const PINGS: u64 = 30;
 const WARM_UP: f64 = 0.25;
 /// Bytes of each way, at most: what a server sends or takes for a measurement is bounded.
 const MOST_BYTES: u64 = 1 << 30;
+/// The kernel books so much of a buffer for each byte that it lets come or go.
+const BOOKED: f64 = 2.0;
 /// Data that Linux's receive buffer begins with.
 const LEAST_WINDOW: f64 = 65_535.0;
 
@@ -76,8 +78,7 @@ pub fn down(account: &Account, rtt_s: f64, limit: Duration, pace: &mut Pace<'_>)
     let air = rate((all - before) as f64, from.elapsed().as_secs_f64());
     let booked = sockopt::socket_recv_buffer_size(session.channel().socket()).map_err(io::Error::from)?;
     session.close();
-    // The kernel books twice what it lets come.
-    let kernel_window = (booked as f64 / 2.0).max(LEAST_WINDOW);
+    let kernel_window = (booked as f64 / BOOKED).max(LEAST_WINDOW);
     Ok(way(Path { rtt_s, air, kernel_window }, &tcp))
 }
 
@@ -104,9 +105,10 @@ pub fn up(account: &Account, rtt_s: f64, limit: Duration, pace: &mut Pace<'_>) -
     }
     let (bytes, seconds) = taken(&mut session)?;
     let tcp = session.channel().figures().map_err(|error| session.failed(error))?;
+    let booked = sockopt::socket_send_buffer_size(session.channel().socket()).map_err(io::Error::from)?;
     session.close();
     let air = rate(bytes, seconds);
-    let kernel_window = (air * f64::from(tcp.srtt_us) / 1e6).max(LEAST_WINDOW);
+    let kernel_window = (booked as f64 / BOOKED).max(LEAST_WINDOW);
     Ok(way(Path { rtt_s, air, kernel_window }, &tcp))
 }
 

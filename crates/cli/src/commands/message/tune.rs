@@ -23,19 +23,21 @@ use crate::table::{Align, Table, figure, figure_or_dash, wrap};
 
 const AFTER_HELP: &str = "\
 Examples:
-  lasthop message tune --account ben.toml                        measures, explains, keeps the profile
-  lasthop message tune --account ben.toml --storage /mnt/card    messages go to the card: measure it
-  lasthop message tune --account ben.toml --dry-run              measures and explains, keeps nothing
+  lasthop message tune --account ben.toml                      measures, explains, keeps a profile
+  lasthop message tune --account ben.toml --storage /mnt/card  messages go to the card: measure it
+  lasthop message tune --account ben.toml --dry-run            measures, explains, keeps nothing
   lasthop message tune --account ben.toml --dry-run --profile none --set fetch.receiver.delay=10ms
 
-A message is as fast as the slowest of these: the window (what may be under way in a round trip), the
-storage that writes or reads each packet, the sleep after each packet, the pacing of the sender, and
-the air. `tune` measures each, says which one binds, and tries what speaks for itself against the
-present settings, with transfers that go through this device's storage. The simplest settings that
-are as fast as the fastest are kept in the profile, where `send` and `fetch` find them.
+A message is as fast as the slowest of these: the window (what may be under way in a round trip),
+the storage that writes or reads each packet, the sleep after each packet, the pacing of the
+sender, and the air. `tune` measures each, says which one binds, and tries what speaks for itself
+against the present settings, with transfers that go through this device's storage. The simplest
+settings that are as fast as the fastest are kept in the profile (--profile FILE, else beside the
+account file), where `send` and `fetch` find them.
 
 It writes at most 4 MiB to measure the storage, in a file without a name that is gone whatever
-happens, and asks the server for packets of no message; the mailbox is not touched.";
+happens, and asks the server for packets of no message; the mailbox is not touched. How it
+measures and chooses: the book, messages-tuning.md.";
 
 /// Characters of a line of text.
 const WIDTH: usize = 100;
