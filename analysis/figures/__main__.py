@@ -5,8 +5,8 @@ import sys
 import time
 from pathlib import Path
 
-from . import arq, arq_classes, arq_open, chap, chap_open, clamp, handoff, hidden, messages, messages_wins, recovery, red
-from . import repair
+from . import arq, arq_classes, arq_open, chap, chap_open, clamp, handoff, hidden, recovery, red, repair
+from . import messages, messages_wins
 from . import recovery_wifi, reverse, sap_law, sap_law_sweeps, shadowing, snoop, snoop_analysis, snoop_findings, theory
 from .catalogue import Missing, Skipped
 from .simulator import ROOT, Failed, Simulator

@@ -1,6 +1,6 @@
 """Asks a study with real programs for what it measures: `tools/study/messages.py`, in the emulator, as root.
 
-What a study gave lies beside the simulator's answers, in a folder named by the binary's content: another binary, another run.
+What a study gave lies beside the simulator's answers, in a folder named by the binary's content.
 """
 
 import json

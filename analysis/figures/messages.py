@@ -33,9 +33,14 @@ def curve(axes, rows, x, way, label, colour, scale=1.0):
     """Medians of one way over `x`, with the spread of the runs."""
     mine = sorted((row for row in rows if row["do"] == way), key=lambda row: row[x])
     middle = [scale * row["median"] for row in mine]
-    spread = [[m - scale * row["min"] for m, row in zip(middle, mine)], [scale * row["max"] - m for m, row in zip(middle, mine)]]
+    spread = [
+        [m - scale * row["min"] for m, row in zip(middle, mine)],
+        [scale * row["max"] - m for m, row in zip(middle, mine)],
+    ]
     xs = [row[x] for row in mine]
-    axes.errorbar(xs, middle, yerr=spread, label=label, color=colour, capsize=2.5, elinewidth=0.8, marker="o", markersize=3.5)
+    axes.errorbar(
+        xs, middle, yerr=spread, label=label, color=colour, capsize=2.5, elinewidth=0.8, marker="o", markersize=3.5
+    )
 
 
 def packets(simulator):
@@ -57,7 +62,15 @@ def packets(simulator):
             times.append(row["median"])
             cells += [spread_ms(row), f"{1e3 * law.message(gave['kb'] * KB, size, rate, OPERATION):.0f}"]
         rows.append([*cells, f"{times[1] / times[0]:.2f}"])
-    return Drawn(made, markdown(rows))
+    return Drawn(made, markdown(rows) + "\n\n" + acks_table(part(simulator, STUDY, "acks")))
+
+
+def acks_table(gave):
+    """What of a download depends on the packet where storage takes no time."""
+    cells = [[f"{gave['kb']} KB, storage unlimited: packet [B]", "received [ms]", "segments", "ACKs"]]
+    for row in gave["rows"]:
+        cells.append([f"{row['tuning']:,}", spread_ms(row), f"{row['segments']:.0f}", f"{row['acks']:.0f}"])
+    return markdown(cells)
 
 
 def ratios(simulator):
@@ -68,7 +81,9 @@ def ratios(simulator):
     cells = [head]
     for kb, paper in PAPER_RATIO.items():
         ours = [divided(rows, host, kb, size) for host, size in (("PDA", 4096), ("PDA", 3072), ("PC", 4096))]
-        cells.append([f"{kb:,}", f"{paper:.2f}", f"{by_law:.2f}", f"**{ours[0]}**", ours[1], PAPER_RATIO_PC[kb], ours[2]])
+        cells.append(
+            [f"{kb:,}", f"{paper:.2f}", f"{by_law:.2f}", f"**{ours[0]}**", ours[1], PAPER_RATIO_PC[kb], ours[2]]
+        )
     return Drawn(table=markdown(cells))
 
 
@@ -112,11 +127,15 @@ def segments_table(rows):
         return f"{max(values):.0f}"
 
     cells.append(["data time, longest [ms]", "20", worst(send, "data_ms"), "115", worst(fetch, "data_ms")])
-    cells.append(["ACK response time, longest [ms]", "-", worst(send, "ack_ms"), "up to 115 (figure 3)", worst(fetch, "ack_ms")])
+    cells.append(
+        ["ACK response time, longest [ms]", "-", worst(send, "ack_ms"), "up to 115 (figure 3)", worst(fetch, "ack_ms")]
+    )
     silence = [f"{row['longest_silence_ms']:.0f}" for row in (send, fetch)]
     cells.append(["longest time without an ACK [ms]", "-", silence[0], "115", silence[1]])
     first = [row["first_collapse_segment"] for row in (send, fetch)]
-    cells.append(["window too small for a segment, first after segment", "never", *map(shown, first[:1]), "38", shown(first[1])])
+    cells.append(
+        ["window too small for a segment, first after segment", "never", *map(shown, first[:1]), "38", shown(first[1])]
+    )
     updates = [str(row["window_updates"]) for row in (send, fetch)]
     cells.append(["window updates", "-", updates[0], "often", updates[1]])
     cells.append(["ACKs / data segments", "-", *map(share, (send,)), "-", share(fetch)])
@@ -138,7 +157,9 @@ def windows(simulator):
     for way in ("send", "fetch"):
         for host in ("PC", "PDA"):
             field = "window" if (host == "PC") == (way == "send") else "sender_window"
-            ours = [f"{min(w for _, w in pick(rows, do=way, tuning=name)[field]):,}" for name in ("4096", "bound", "paced")]
+            ours = [
+                f"{min(w for _, w in pick(rows, do=way, tuning=name)[field]):,}" for name in ("4096", "bound", "paced")
+            ]
             cells.append([f"{host}, {gave_name(way).lower()}", f"{PAPER_WINDOWS[host, way]:,}", *ours])
     return Drawn(table=markdown(cells))
 
@@ -153,7 +174,8 @@ def access(simulator):
         for kb, colour in zip(sizes, colours):
             mine = [row for row in rows if row["kb"] == kb]
             curve(axes, mine, "buffer", do, f"{kb:,} KB", colour)
-        axes.set(title=title, xlabel="application buffer [B]", ylim=(0, None))
+        axes.set(title=title, xlabel="application buffer [B]")
+    panels[0].set_ylim(0, 1.05 * max(row["max"] for row in rows))
     panels[0].set_ylabel("file access time [s]")
     panels[0].legend()
     return Drawn(made, access_table(rows, sizes))
@@ -172,13 +194,28 @@ def access_table(rows, sizes):
         cells.append([what, paper, known, *(of(kb) for kb in sizes)])
 
     twice = by_law(4096, WRITE) / by_law(4096, READ)
-    line("writing / reading, 4,096 B", "2", f"{twice:.2f}", lambda kb: f"{time('write', kb, 4096) / time('read', kb, 4096):.2f}")
+    line(
+        "writing / reading, 4,096 B",
+        "2",
+        f"{twice:.2f}",
+        lambda kb: f"{time('write', kb, 4096) / time('read', kb, 4096):.2f}",
+    )
     for do, rate in (("read", READ), ("write", WRITE)):
         known = longer(by_law(3072, rate), by_law(8192, rate))
-        line(f"{do}: 3,072 B takes longer than 8,192 B by", "10 %", known, lambda kb, do=do: longer(time(do, kb, 3072), time(do, kb, 8192)))
+        line(
+            f"{do}: 3,072 B takes longer than 8,192 B by",
+            "10 %",
+            known,
+            lambda kb, do=do: longer(time(do, kb, 3072), time(do, kb, 8192)),
+        )
         buffers = sorted({row["buffer"] for row in rows})
         best = min(buffers, key=lambda buffer: by_law(buffer, rate))
-        line(f"{do}: best buffer [B]", "8,192", f"{best:,}", lambda kb, do=do: f"{min(buffers, key=lambda b: time(do, kb, b)):,}")
+        line(
+            f"{do}: best buffer [B]",
+            "8,192",
+            f"{best:,}",
+            lambda kb, do=do: f"{min(buffers, key=lambda b: time(do, kb, b)):,}",
+        )
     return markdown(cells)
 
 

@@ -5,8 +5,8 @@ Of 802.11b at 11 Mbit/s with the long preamble, one TCP connection whose segment
     T(n) = DIFS + CWmin / 2 slots + 192 us + 8 (n + 36) / 11 Mbit/s + SIFS + 192 us + 8 x 14 / 2 Mbit/s
     air = 2 x 1448 / (2 T(1500) + T(52))
 
-A device that reads or writes a packet of P bytes takes `busy = operation + P / storage + delay`; the kernel sends and receives
-meanwhile, so that a packet takes `max(busy, P / air)`. What it leaves out: the connection's start, and that neither is even.
+A device that reads or writes a packet of P bytes takes `busy = operation + P / storage + delay`; the kernel sends and
+receives meanwhile, so that a packet takes `max(busy, P / air)`. Left out: the connection's start, and that neither is even.
 """
 
 DIFS, SIFS, SLOT, PREAMBLE = 50e-6, 10e-6, 20e-6, 192e-6

@@ -1,4 +1,4 @@
-"""Messages for slow receivers (paper 003), what can be won: table 4, what each remedy does for a slow storage, and today's path."""
+"""Messages for slow receivers (paper 003), what can be won: table 4, each remedy for a slow storage, and today's path."""
 
 from . import messages_law as law
 from . import style
@@ -56,7 +56,11 @@ def won_by_law(rate, size):
 
 
 def rates_picture(rates, size):
-    made, axes = style.figure("What table 4's before leaves to be won, by the device's storage", "storage, writing [kB/s]", "less download time [%]")
+    made, axes = style.figure(
+        "What table 4's before leaves to be won, by the device's storage",
+        "storage, writing [kB/s]",
+        "less download time [%]",
+    )
     known = [(rate, won_by_law(1e3 * rate, size)) for rate in range(150, 1101, 5)]
     style.line(axes, known, color=style.GREY, linestyle="--", label="by arithmetic: no stall, only sleep, storage, air")
     measured = [(rate, less(*pair)) for rate, pair in pairs(rates)]
@@ -70,13 +74,24 @@ def rates_picture(rates, size):
 def pairs(rates):
     """[(rate in kB/s, (before, after))], s."""
     found = sorted({row["rate"] for row in rates})
-    return [(rate, tuple(pick(rates, rate=rate, tuning=tuning)["median"] for tuning in ("before", "tuned"))) for rate in found]
+    return [
+        (rate, tuple(pick(rates, rate=rate, tuning=tuning)["median"] for tuning in ("before", "tuned")))
+        for rate in found
+    ]
 
 
 def rates_table(rates, size):
     cells = [["storage, writing [kB/s]", "before [ms]", "after `tune` [ms]", "less by", "by arithmetic"]]
     for rate, (before, after) in pairs(rates):
-        cells.append([f"{rate:,}", f"{1e3 * before:,.0f}", f"{1e3 * after:,.0f}", f"{less(before, after):.1f} %", f"{won_by_law(1e3 * rate, size):.0f} %"])
+        cells.append(
+            [
+                f"{rate:,}",
+                f"{1e3 * before:,.0f}",
+                f"{1e3 * after:,.0f}",
+                f"{less(before, after):.1f} %",
+                f"{won_by_law(1e3 * rate, size):.0f} %",
+            ]
+        )
     return markdown(cells)
 
 
@@ -88,16 +103,33 @@ def bound(simulator):
     shown = (("bound", "3,072 B, nothing tuned", style.VERMILION), ("paced", "16 KiB, paced at 400 kB/s", style.GREEN))
     for axes, (name, title, colour) in zip(panels, shown):
         row = pick(traced, do="fetch", tuning=name)
-        axes.plot([t for t, _ in row["window"]], [w / KB for _, w in row["window"]], color=colour, linewidth=0.8, drawstyle="steps-post")
+        axes.plot(
+            [t for t, _ in row["window"]],
+            [w / KB for _, w in row["window"]],
+            color=colour,
+            linewidth=0.8,
+            drawstyle="steps-post",
+        )
         axes.set(title=f"{title}: {row['seconds']:.2f} s", ylabel="window [KiB]")
     panels[-1].set_xlabel("time since the first segment [s]")
-    cells = [["download, 938 KB", "ms", "against as it is", "least window [B]", "longest time without an ACK [ms]", "ACKs"]]
+    cells = [
+        ["download, 938 KB", "ms", "against as it is", "least window [B]", "longest time without an ACK [ms]", "ACKs"]
+    ]
     base = pick(gave["rows"], do="fetch", tuning="as it is")["median"]
     for row in gave["rows"]:
         if row["do"] == "fetch":
             name = "after `tune`" if row["tuning"] == "tuned" else row["tuning"]
             change = f"{100 * (row['median'] / base - 1):+.1f} %" if row["median"] != base else ""
-            cells.append([name, spread_ms(row), change, f"{row['least_window']:,.0f}", f"{row['longest_silence_ms']:.0f}", f"{row['acks']:.0f}"])
+            cells.append(
+                [
+                    name,
+                    spread_ms(row),
+                    change,
+                    f"{row['least_window']:,.0f}",
+                    f"{row['longest_silence_ms']:.0f}",
+                    f"{row['acks']:.0f}",
+                ]
+            )
     return Drawn(made, markdown(cells) + "\n\n" + ratio_table(gave))
 
 
@@ -116,7 +148,9 @@ def path(simulator):
     cells = [["", "iperf3 [Mbit/s]", "message, TLS [Mbit/s]", "share"]]
     for way, label in (("send", "upload"), ("fetch", "download")):
         plain, message = (pick(gave["rows"], way=way, **{"with": name}) for name in ("iperf3", "message"))
-        shown = [f"{one['median'] / 1e6:.0f} ({one['min'] / 1e6:.0f} to {one['max'] / 1e6:.0f})" for one in (plain, message)]
+        shown = [
+            f"{one['median'] / 1e6:.0f} ({one['min'] / 1e6:.0f} to {one['max'] / 1e6:.0f})" for one in (plain, message)
+        ]
         cells.append([label, *shown, f"{100 * message['median'] / plain['median']:.1f} %"])
     used = [["4 GiB", "s", "client's memory [MiB]", "server's [MiB], both together"]]
     for row in memory["rows"]:

@@ -56,7 +56,10 @@ class Plan(unittest.TestCase):
 
     def test_what_is_compared_stands_together(self):
         steps = plan.transfers(2, [1], {"a": [], "tuned": None})
-        self.assertEqual([(s["run"], s["tuning"], s["do"]) for s in steps[:4]], [(0, t, w) for t in ("a", "tuned") for w in plan.WAYS])
+        self.assertEqual(
+            [(s["run"], s["tuning"], s["do"]) for s in steps[:4]],
+            [(0, t, w) for t in ("a", "tuned") for w in plan.WAYS],
+        )
         self.assertNotIn("sets", steps[2], "tuned: the device's own profile")
 
     def test_storage_is_written_at_half_the_speed_it_is_read(self):
@@ -94,7 +97,12 @@ class Trace(unittest.TestCase):
     def test_connections_are_told_apart_and_come_in_their_order(self):
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "trace.jsonl"
-            lines = [{"format": 1}, {**line(2.0, "up", 0, 1), "connection": "b"}, line(1.0, "up", 0, 1), line(3.0, "up", 0, 1)]
+            lines = [
+                {"format": 1},
+                {**line(2.0, "up", 0, 1), "connection": "b"},
+                line(1.0, "up", 0, 1),
+                line(3.0, "up", 0, 1),
+            ]
             path.write_text("".join(json.dumps(each) + "\n" for each in lines))
             self.assertEqual([len(each) for each in trace.connections(path)], [2, 1])
 
@@ -115,7 +123,9 @@ class Emulation(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder, mock.patch("os.geteuid", return_value=1000):
             with mock.patch("subprocess.run", return_value=refused), self.assertRaisesRegex(Skipped, "sudo -v"):
                 emulation.part(Simulator(folder), "messages", "ratio")
-            with mock.patch("subprocess.run", side_effect=FileNotFoundError), self.assertRaisesRegex(Skipped, "no sudo"):
+            with mock.patch("subprocess.run", side_effect=FileNotFoundError), self.assertRaisesRegex(
+                Skipped, "no sudo"
+            ):
                 emulation.part(Simulator(folder), "messages", "ratio")
 
     def test_a_part_that_was_measured_is_read_back_and_a_failed_study_is_a_failure(self):

@@ -2,10 +2,11 @@
 
     messages.py --binary LASTHOP [--parts packets,ratio] [--runs 5] [--out FOLDER] [--add-to FILE]
 
-Runs as root: it makes the homes of scenarios/papers/messages*.toml with `lasthop emulate`, `lasthop message serve` in the host `W`
-and `lasthop message send | fetch | tune` in the device `PDA` (or the desktop `PC`). Writes bench-results/messages-REVISION.{json,md}:
-medians of `--runs`. A transfer's time is that of the message alone: from the connection that is open and known to the message that
-is safe at the other end. `--parts` plays some parts; `--add-to` keeps the others of an earlier file.
+Runs as root: it makes the homes of scenarios/papers/messages*.toml with `lasthop emulate`, `lasthop message serve` in the host
+`W` and `lasthop message send | fetch | tune` in the device `PDA` (or the desktop `PC`). Writes
+bench-results/messages-REVISION.{json,md}: medians of `--runs`. A transfer's time is that of the message alone: from the
+connection that is open and known to the message that is safe at the other end. `--parts` plays some parts; `--add-to` keeps the
+others of an earlier file.
 """
 
 import argparse
@@ -36,8 +37,10 @@ class Study:
         self.revision, self.lag_ms = None, 0.0
 
     def play(self, name, steps, host="PDA", home=plan.BOUND_HOME, sets=None, traced=False):
-        """What the steps gave, played in `host` with a server beside it, and the trace's connections. `steps` of a counted host:
-        {member: list}."""
+        """What the steps gave, played in `host` with a server beside it, and the trace's connections.
+
+        `steps` of a counted host: {member: list}.
+        """
         say(name)
         return until_usable(name, lambda: self._play(name, steps, host, home, sets or {}, traced))
 
@@ -53,7 +56,15 @@ class Study:
             waits_for = [str(here / f"{other}.done") for other in others] if each == last else []
             told = {"lasthop": str(self.binary), "folder": str(here), "steps": mine, "waits_for": waits_for}
             (here / f"{each}.json").write_text(json.dumps(told))
-            words = [sys.executable, "-B", "-S", "-E", HERE / "messages_host.py", here / f"{each}.json", here / f"{each}.jsonl"]
+            words = [
+                sys.executable,
+                "-B",
+                "-S",
+                "-E",
+                HERE / "messages_host.py",
+                here / f"{each}.json",
+                here / f"{each}.jsonl",
+            ]
             programs.append((each, "exec " + " ".join(map(str, words))))
         more = ["--end-with", last] + (["--trace", here / "trace.jsonl"] if traced else [])
         report = emulate(self.binary, home, sets, programs, here / "lasthop.log", more)
@@ -101,6 +112,20 @@ def packets(study):
     return {"kb": plan.PACKETS_KB, "rows": medians(results, ("do", "tuning"))}
 
 
+def acks(study):
+    """Whether segments and ACKs become fewer with larger packets: downloads to a device whose storage takes no time."""
+    tunings = {size: plan.packet(size) for size in plan.ACK_PACKETS}
+    steps = plan.transfers(study.runs, [plan.TABLE_4_KB], tunings, ("fetch",))
+    results, connections, _ = study.play("acks", steps, sets={"station.PDA.storage": "none"}, traced=True)
+    looks = [{**one, **trace.transfer(lines)} for one, lines in zip(results, connections[1:])]
+    rows = medians(looks, ("tuning",))
+    for row in rows:
+        mine = [one for one in looks if one["tuning"] == row["tuning"]]
+        row["acks"] = statistics.median(one["acks"] for one in mine)
+        row["segments"] = statistics.median(one["segments"] for one in mine)
+    return {"kb": plan.TABLE_4_KB, "rows": rows}
+
+
 def ratio(study):
     """Table 2, and for the shorter files the same with the packet of scenario (b)."""
     rows = []
@@ -115,7 +140,11 @@ def ratio(study):
 def segments(study):
     """Table 3 and figure 3, and the download of scenario (b) with and without pacing: one traced transfer each."""
     kb = plan.TABLE_4_KB
-    tunings = {"4096": plan.packet(4096), "bound": plan.BOUND, "paced": [*plan.packet(16384), "fetch.sender.pacing=400kB/s"]}
+    tunings = {
+        "4096": plan.packet(4096),
+        "bound": plan.BOUND,
+        "paced": [*plan.packet(16384), "fetch.sender.pacing=400kB/s"],
+    }
     steps = plan.transfers(1, [kb], tunings)
     results, connections, _ = study.play("segments", steps, traced=True)
     # The first connection carried the message that is fetched.
@@ -137,7 +166,7 @@ def access(study):
 
 
 def delays(study):
-    """Scenario (a): table 4 before, with the paper's own "after", and after `tune`; then before and after over storage rates."""
+    """Scenario (a), table 4: before, with the paper's own "after", after `tune`; then before and after over storage rates."""
     kb = plan.TABLE_4_KB
     before = {"before": plan.TABLE_4, "paper's after": plan.TABLE_4_AFTER}
     steps = plan.transfers(study.runs, [kb], before)
@@ -158,7 +187,9 @@ def bound(study):
     """Scenario (b): before, each remedy alone, and after `tune`, all traced."""
     kb = plan.TABLE_4_KB
     tunings = {name: plan.BOUND + sets for name, sets in plan.REMEDIES.items()}
-    steps = plan.transfers(study.runs, [kb], tunings, ("fetch",)) + plan.transfers(study.runs, [kb], {"as it is": plan.BOUND}, ("send",))
+    steps = plan.transfers(study.runs, [kb], tunings, ("fetch",)) + plan.transfers(
+        study.runs, [kb], {"as it is": plan.BOUND}, ("send",)
+    )
     steps += [{"do": "tune", "sets": plan.BOUND}] + plan.transfers(study.runs, [kb], {"tuned": None})
     results, connections, _ = study.play("bound", steps, traced=True)
     index = next(i for i, one in enumerate(results) if one["do"] == "tune")
@@ -179,10 +210,19 @@ def path(study):
     steps = []
     for run in range(study.runs):
         for way in plan.WAYS:
-            steps.append({"do": "iperf", "seconds": plan.PATH_IPERF_S, "reverse": way == "fetch", "way": way, "run": run})
+            steps.append(
+                {"do": "iperf", "seconds": plan.PATH_IPERF_S, "reverse": way == "fetch", "way": way, "run": run}
+            )
             steps.append({"do": way, "kb": plan.PATH_KB, "way": way, "sets": [], "run": run})
     results, _, _ = study.play("path", steps, sets=plan.PATH)
-    rate = [{**one, "bps": one.get("bps") or 8 * 1024 * one["kb"] / seconds(one), "with": "iperf3" if one["do"] == "iperf" else "message"} for one in results]
+    rate = [
+        {
+            **one,
+            "bps": one.get("bps") or 8 * 1024 * one["kb"] / seconds(one),
+            "with": "iperf3" if one["do"] == "iperf" else "message",
+        }
+        for one in results
+    ]
     return {"kb": plan.PATH_KB, "rows": medians(rate, ("way", "with"), lambda one: one["bps"])}
 
 
@@ -195,16 +235,20 @@ def memory(study):
     return {"kb": plan.GIGABYTES_4_KB, "rows": rows, "server_kb": server_kb}
 
 
-PARTS = {part.__name__: part for part in (packets, ratio, segments, access, delays, bound, path, memory)}
+PARTS = {part.__name__: part for part in (packets, acks, ratio, segments, access, delays, bound, path, memory)}
 
 
 def main():
-    parser = argparse.ArgumentParser(prog="messages.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="messages.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--binary", type=Path, required=True)
     parser.add_argument("--parts", type=lambda text: text.split(","), default=list(PARTS))
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--add-to", type=Path, help="results of the same revision and machine, to which these parts are added")
+    parser.add_argument(
+        "--add-to", type=Path, help="results of the same revision and machine, to which these parts are added"
+    )
     wanted = parser.parse_args()
     wanted.out = wanted.out.resolve()
     unknown = set(wanted.parts) - set(PARTS)

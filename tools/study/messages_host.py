@@ -1,16 +1,16 @@
-"""Runs inside a host of the emulator: plays steps with `lasthop message`, one after the other, and writes what each took.
+"""Runs inside a host of the emulator: plays steps with `lasthop message`, one after the other, writes what each took.
 
     messages_host.py PLAN.json RESULTS.jsonl
 
 The plan: {"lasthop": path, "folder": folder of the accounts `me.toml` and `you.toml`, "steps": [..]}. A step is one of
 
-    {"do": "send" | "fetch", "kb": size, "sets": [KEY=VALUE..]}    one message of kb x 1024 bytes, with the profile where sets are absent
-    {"do": "tune", "sets": [KEY=VALUE..]}                           measures a device that had this profile, and keeps a new one
-    {"do": "write" | "read", "kb": size, "buffer": bytes}           a file in calls of so many bytes, no network
-    {"do": "iperf", "seconds": n, "reverse": bool}                  iperf3 to the server
+    {"do": "send" | "fetch", "kb": size, "sets": [KEY=VALUE..]}   one message of kb x 1024 bytes; no sets: the kept profile
+    {"do": "tune", "sets": [KEY=VALUE..]}                          measures a device with this profile, and keeps a new one
+    {"do": "write" | "read", "kb": size, "buffer": bytes}          a file in calls of so many bytes, no network
+    {"do": "iperf", "seconds": n, "reverse": bool}                 iperf3 to the server
 
-and whatever else it holds is written back beside the result. Messages lie in $LASTHOP_STORAGE, the host's own storage. What is
-sent goes to the mailbox `you`; what is fetched, again and again, was put into the mailbox `me` before the first step.
+and whatever else it holds is written back beside the result. Messages lie in $LASTHOP_STORAGE, the host's own storage. What
+is sent goes to the mailbox `you`; what is fetched, again and again, was put into the mailbox `me` before the first step.
 """
 
 import json
@@ -41,10 +41,12 @@ class Host:
         for kb in sorted(wanted):
             make_file(kb)
         for kb in sorted({step["kb"] for step in steps if step["do"] == "fetch"}):
-            self.messages[kb] = self.message("send", "--to", "me", file_of(kb), sets=())["said"]["messages"][0]["message"]
+            self.messages[kb] = self.message("send", "--to", "me", file_of(kb), sets=())["said"]["messages"][0][
+                "message"
+            ]
 
     def message(self, verb, *arguments, sets=None):
-        """One call of `lasthop message`: what it said, and how long it took in all. `sets` take the place of the profile."""
+        """One call of `lasthop message`: what it said, and how long it took. `sets` take the place of the profile."""
         command = [self.lasthop, "message", verb, "--account", self.folder / "me.toml", "--json", "-"]
         if verb != "tune":
             command += ["--state", self.folder / "state"]
@@ -107,7 +109,10 @@ def profile(sets):
     """KEY=VALUE as a profile's file."""
     pairs = [text.split("=", 1) for text in sets]
     ends = sorted({key.rsplit(".", 1)[0] for key, _ in pairs})
-    lines = {end: [f'{key.rsplit(".", 1)[1]} = "{value}"' for key, value in pairs if key.rsplit(".", 1)[0] == end] for end in ends}
+    lines = {
+        end: [f'{key.rsplit(".", 1)[1]} = "{value}"' for key, value in pairs if key.rsplit(".", 1)[0] == end]
+        for end in ends
+    }
     return "".join(f"[{end}]\n" + "\n".join(of) + "\n" for end, of in lines.items())
 
 

@@ -1,6 +1,6 @@
 """What the study of paper 003 plays: sizes, tunings and the steps of each part, all of them plain lists.
 
-A step is what the program in one host does once: see messages_host.py. Sizes and times are the paper's where it has them.
+A step is what the program in one host does once: see messages_host.py. Sizes and times are the paper's where it has any.
 """
 
 DELAYS = "scenarios/papers/messages-delays.toml"
@@ -11,6 +11,7 @@ SIZES_KB = (235, 469, 938, 2344, 4688)
 # Figure 2 goes from 512 to 7,128 B and names no other point.
 PACKETS = (512, 1024, 2048, 3072, 4096, 5120, 6144, 7128)
 PACKETS_KB = 469
+ACK_PACKETS = (512, 4096, 65536)
 # Figures 4 and 5: 512 to 10,240 B, files of 800 to 4,000 KB.
 BUFFERS = (512, 1024, 2048, 3072, 4096, 5120, 6144, 7168, 8192, 9216, 10240)
 ACCESS_KB = (800, 1600, 2400, 3200, 4000)
@@ -99,8 +100,10 @@ def transfers(runs, sizes, tunings, ways=WAYS):
 
 
 def accesses(runs, devices):
-    """{device: steps}: per run, buffer and size a file written and read back, dealt out so that all devices end at about the same time."""
-    pairs = sorted(((kb, buffer) for kb in ACCESS_KB for buffer in BUFFERS), key=lambda pair: pair[0] / pair[1] + pair[0] / 600)
+    """{device: steps}: per run, buffer and size a file written and read back; all devices end at about the same time."""
+    pairs = sorted(
+        ((kb, buffer) for kb in ACCESS_KB for buffer in BUFFERS), key=lambda pair: pair[0] / pair[1] + pair[0] / 600
+    )
     hands = {f"PDA.{i}": [] for i in range(1, devices + 1)}
     load = dict.fromkeys(hands, 0.0)
     for kb, buffer in reversed(pairs):

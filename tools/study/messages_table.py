@@ -2,6 +2,7 @@
 
 TITLES = {
     "packets": "Figure 2: application packets, s",
+    "acks": "ACKs by application packet, storage unlimited: downloads, s",
     "ratio": "Table 2: device and desktop, by file and packet, s",
     "segments": "Table 3 and figure 3: one traced transfer each",
     "access": "Figures 4 and 5: files written and read, s",

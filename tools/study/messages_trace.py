@@ -1,7 +1,7 @@
 """What `lasthop emulate --trace` says of one transfer: windows, data times and ACK response times, segment by segment.
 
-A connection belongs to the transfer that began last before its first segment. Windows are those between the connection's first
-and last data segment, as handshake and farewell say nothing.
+Each transfer has a connection of its own. Windows are those between its first and its last data segment, as handshake and
+farewell say nothing.
 """
 
 import json
@@ -37,7 +37,9 @@ def transfer(lines):
         "data_ms": [round(line.get("data_ms", 0.0), 3) for line in data if not line.get("retransmitted")],
         "ack_ms": [[round(line["t_s"] - first, 5), round(line["ack_ms"], 3)] for line in back if "ack_ms" in line],
         "window": [[round(line["t_s"] - first, 5), line["offered_window"]] for line in back],
-        "sender_window": [[round(line["t_s"] - first, 5), line["offered_window"]] for line in during if line["direction"] == way],
+        "sender_window": [
+            [round(line["t_s"] - first, 5), line["offered_window"]] for line in during if line["direction"] == way
+        ],
         "segments": len(data),
         "acks": sum(not line["bytes"] for line in back),
         "window_updates": sum(bool(line.get("window_update")) for line in back),
