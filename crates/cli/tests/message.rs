@@ -428,6 +428,7 @@ fn without_a_program_to_record_with_it_is_said_what_to_install() {
     let mut command = house.command("anna", &["send", "--to", "ben", "--record"]);
     let output = command.env("PATH", house.path("in")).output().expect("the binary starts");
     fails(&output, 2, &["install the package alsa-utils"]);
+    house.nothing_is_under_way();
 }
 
 #[test]
