@@ -16,8 +16,10 @@ use std::time::{Duration, Instant};
 
 /// Rounds in which all candidates are tried, when there is time.
 const ROUNDS: usize = 3;
-/// Fewest and most bytes of a transfer; flash wears.
-const BYTES: std::ops::RangeInclusive<f64> = 65_536.0..=8_388_608.0;
+/// Fewest bytes of a transfer, and most of one that is read; those that are written share theirs, since flash wears.
+const FEWEST_BYTES: f64 = 65_536.0;
+const MOST_BYTES: f64 = 8_388_608.0;
+const MOST_WRITTEN: f64 = 16_777_216.0;
 /// A transfer that takes so much longer than expected is cut, and judged by what it has carried.
 const PATIENCE: f64 = 2.0;
 
@@ -41,7 +43,11 @@ pub fn try_all(
     pace: &mut Pace<'_>,
 ) -> Result<Vec<Tried>, TuneError> {
     let since = Instant::now();
-    let plan = Plan::new(candidates, share.as_secs_f64(), pace.connecting_s());
+    let most = match direction {
+        Direction::Fetch => MOST_WRITTEN / (ROUNDS * candidates.len()) as f64,
+        Direction::Send => MOST_BYTES,
+    };
+    let plan = Plan::new(candidates, share.as_secs_f64(), pace.connecting_s(), most);
     let mut runs: Vec<Vec<Run>> = candidates.iter().map(|_| Vec::new()).collect();
     for round in 0..plan.rounds {
         // There and back again, so that what changes slowly changes for all.
@@ -70,13 +76,13 @@ struct Plan {
 }
 
 impl Plan {
-    /// As many rounds as fit with the fewest bytes, and as many bytes as fit with these rounds.
-    fn new(candidates: &[Candidate], share_s: f64, connecting_s: f64) -> Self {
+    /// As many rounds as fit with the fewest bytes, and as many bytes as fit with these rounds, at most `most`.
+    fn new(candidates: &[Candidate], share_s: f64, connecting_s: f64, most: f64) -> Self {
         let per_byte: f64 = candidates.iter().map(|one| 1.0 / one.limits.together).sum();
         let besides: f64 = candidates.iter().map(|one| one.limits.first_packet_s + connecting_s).sum();
-        let rounds = (share_s / (per_byte * BYTES.start() + besides)).clamp(1.0, ROUNDS as f64) as usize;
+        let rounds = (share_s / (per_byte * FEWEST_BYTES + besides)).clamp(1.0, ROUNDS as f64) as usize;
         let bytes = (share_s / rounds as f64 - besides) / per_byte;
-        Self { bytes: bytes.clamp(*BYTES.start(), *BYTES.end()) as u64, rounds }
+        Self { bytes: bytes.clamp(FEWEST_BYTES, most.max(FEWEST_BYTES)) as u64, rounds }
     }
 
     fn expected_s(&self, candidate: &Candidate) -> f64 {

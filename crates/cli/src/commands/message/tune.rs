@@ -35,9 +35,9 @@ against the present settings, with transfers that go through this device's stora
 settings that are as fast as the fastest are kept in the profile (--profile FILE, else beside the
 account file), where `send` and `fetch` find them.
 
-It writes at most 4 MiB to measure the storage, in a file without a name that is gone whatever
-happens, and asks the server for packets of no message; the mailbox is not touched. How it
-measures and chooses: the book, messages-tuning.md.";
+It writes at most 4 MiB to measure the storage and 16 MiB to try settings, in one file without a
+name that is gone whatever happens, and asks the server for packets of no message; the mailbox is
+not touched. How it measures and chooses: the book, messages-tuning.md.";
 
 /// Characters of a line of text.
 const WIDTH: usize = 100;
