@@ -66,14 +66,18 @@ fn an_upload_that_the_disk_has_no_room_for_is_refused_and_goes_on_later() {
 #[test]
 fn an_index_that_cannot_grow_loses_nothing_and_goes_on_when_there_is_room() {
     on_small_disk(8 << 20, |disk| {
-        let house = House::open(&disk.join("store"), settings());
+        let mut many = settings();
+        many.bounds.mailbox_messages = 20_000;
+        let house = House::open(&disk.join("store"), many);
         let (anna, bert) = (house.account("anna"), house.account("bert"));
         let mut session = open(&anna);
         send(&mut session, 0, "bert", b"").unwrap();
         fill(&disk.join("ballast"));
         let mut kept = 1;
+        let name = "x".repeat(255);
         let why = loop {
-            match send(&mut session, kept, "bert", b"") {
+            let offered = session.ask(&offer(kept, "bert", &name, 0));
+            match offered.and_then(|_| session.ask(&Request::Finish { sha256: sha256(b"") })) {
                 Ok(_) => kept += 1,
                 Err(error) => break refusal::<()>(Err(error)),
             }
