@@ -271,3 +271,49 @@ fn a_server_killed_a_hundred_times_loses_nothing_and_delivers_nothing_twice() {
     let bodies: Vec<PathBuf> = std::fs::read_dir(store.join("bodies")).unwrap().map(|e| e.unwrap().path()).collect();
     assert_eq!(bodies.len() as u64, last.swept().uploads, "nothing is left of what was delivered: {bodies:?}");
 }
+
+fn lasthop(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(LASTHOP).current_dir(folder).args(["message", "serve"]).args(arguments).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn an_owner_makes_accounts_before_and_while_it_serves_and_ctrl_c_ends_it_in_order() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let (address, store) = (free_address(), folder.path().join("box"));
+    let run = |arguments: &[&str]| lasthop(folder.path(), arguments);
+    let (code, _, said) = run(&["--store", "box", "--add", "anna", "--address", &address]);
+    assert!(code == Some(0) && said.contains("anna.toml") && said.contains("next:"), "{said}");
+    let file = folder.path().join("anna.toml");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let (code, _, said) = run(&["--store", "box", "--add", "anna"]);
+    assert!(code == Some(2) && said.contains("is there already"), "{said}");
+
+    let mut server = serve(&store, &address);
+    assert!(wait_until_it_serves(&mut server));
+    let (code, _, said) = run(&["--store", "box", "--add", "anna", "--output", "other.toml"]);
+    assert!(code == Some(2) && said.contains("--remove anna") && !folder.path().join("other.toml").exists(), "{said}");
+    let (code, _, said) = run(&["--store", "box", "--add", "ben", "--output", "nowhere/ben.toml"]);
+    assert!(code == Some(1) && said.contains("no account was made"), "{said}");
+    assert_eq!(run(&["--store", "box", "--add", "ben", "--address", &address]).0, Some(0));
+    let ben = Account::load(&folder.path().join("ben.toml")).unwrap();
+    let anna = Account::load(&file).unwrap();
+    send(&anna, 3, &body(3), &mut 0).unwrap();
+    let (code, listed, _) = run(&["--store", "box", "--accounts"]);
+    let waiting: Vec<Vec<&str>> = listed.lines().map(|line| line.split_whitespace().take(2).collect()).collect();
+    assert_eq!((code, waiting), (Some(0), vec![vec!["anna", "0"], vec!["ben", "1"]]));
+    let mut got = Got::default();
+    fetch(&ben, &mut got).unwrap();
+    assert_eq!(got.done, BTreeSet::from([1]));
+    assert_eq!(run(&["--store", "box", "--remove", "anna"]).0, Some(0));
+    assert!(matches!(send(&anna, 4, b"x", &mut 0), Err(ClientError::Refused(Refusal::WrongSecret))));
+    let (code, _, said) = run(&["--store", "box", "--listen", "127.0.0.1:0"]);
+    assert!(code == Some(1) && said.contains("in use by another process"), "{said}");
+
+    let pid = rustix::process::Pid::from_child(&server);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(server.wait().unwrap().code(), Some(0));
+    assert!(!store.join("control").exists());
+}
