@@ -317,3 +317,47 @@ fn an_owner_makes_accounts_before_and_while_it_serves_and_ctrl_c_ends_it_in_orde
     assert_eq!(server.wait().unwrap().code(), Some(0));
     assert!(!store.join("control").exists());
 }
+
+/// The most memory that a process has had, in bytes.
+fn most_memory(process: &Child) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+}
+
+#[test]
+fn every_connection_at_full_stretch_stays_below_64_mib_in_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, address) = (folder.path().join("box"), free_address());
+    let anna = account(&store, "anna", &address);
+    let mut server = Command::new(LASTHOP)
+        .args(["message", "serve", "--connections-per-address", "24", "--listen", &address, "--store"])
+        .arg(&store)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    assert!(wait_until_it_serves(&mut server));
+    let sessions: Vec<Session> = (0..24).map(|_| Session::open(&anna, None, IDLE).unwrap()).collect();
+    let largest = End { packet: "1MiB".parse().unwrap(), ..End::default() };
+    let stretch = |mut session: Session| {
+        session.say(&Request::Sink { receiver: largest }).unwrap();
+        for packet in 0..3 {
+            let fill = |_: &mut [u8]| Ok::<_, ()>(1 << 20);
+            session.channel().send_packet(packet << 20, 1 << 20, fill).unwrap().unwrap();
+        }
+        let taken = session.ask(&Request::Finish { sha256: [0; 32] }).unwrap();
+        assert!(matches!(taken, Reply::Taken { bytes: 3_145_728, .. }), "{taken:?}");
+        session.say(&Request::Source { millis: 10_000, bytes: 3 << 20, sender: largest }).unwrap();
+        while let Incoming::Packet { .. } = session.channel().receive::<Reply>().unwrap() {}
+        session
+    };
+    let open: Vec<Session> = thread::scope(|scope| {
+        let threads: Vec<_> = sessions.into_iter().map(|session| scope.spawn(|| stretch(session))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let most = most_memory(&server);
+    println!("{} connections: {:.1} MiB", open.len(), most as f64 / 1_048_576.0);
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert!(most < 64 << 20, "{most} bytes");
+}
