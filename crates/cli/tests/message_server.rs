@@ -286,6 +286,8 @@ fn an_owner_makes_accounts_before_and_while_it_serves_and_ctrl_c_ends_it_in_orde
     let run = |arguments: &[&str]| lasthop(folder.path(), arguments);
     let (code, _, said) = run(&["--store", "box", "--add", "anna", "--address", &address]);
     assert!(code == Some(0) && said.contains("anna.toml") && said.contains("next:"), "{said}");
+    let (code, _, said) = run(&["--store", "boxx", "--remove", "anna"]);
+    assert!(code == Some(2) && said.contains("no store") && !folder.path().join("boxx").exists(), "{said}");
     let file = folder.path().join("anna.toml");
     assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     let (code, _, said) = run(&["--store", "box", "--add", "anna"]);

@@ -165,17 +165,25 @@ impl Store {
         let upload = match known {
             (Some(number), _) => return Ok(Offered::Kept(MessageId(number))),
             (None, Some(upload)) if upload.is_for(offer) => upload,
-            _ => self.begin(offer, transfer, bounds, is_active)?,
+            _ => {
+                check(offer, bounds)?;
+                // Before it takes a place in the mailbox.
+                self.has_room(offer.bytes, bounds)?;
+                self.begin(offer, transfer, bounds, is_active)?
+            }
         };
         let file = self.open_body(upload.body)?;
         let path = self.body(upload.body);
         let offset = file.metadata().map_err(|cause| StoreError::io(&path, cause))?.len();
-        if self.free_bytes()? < upload.bytes.saturating_sub(offset).saturating_add(bounds.free_bytes) {
-            return Err(StoreError::DiskFull.into());
-        }
+        self.has_room(upload.bytes.saturating_sub(offset), bounds)?;
         self.left().remove(&upload.body);
         let (from, body, bytes) = (offer.from, upload.body, upload.bytes);
         Ok(Offered::Upload(Box::new(Upload { from, transfer, body, path, file, bytes, offset })))
+    }
+
+    fn has_room(&self, bytes: u64, bounds: &Bounds) -> Result<(), StoreError> {
+        let is_there = self.free_bytes()? >= bytes.saturating_add(bounds.free_bytes);
+        if is_there { Ok(()) } else { Err(StoreError::DiskFull) }
     }
 
     fn open_body(&self, body: u64) -> Result<File, StoreError> {
@@ -192,7 +200,6 @@ impl Store {
         bounds: &Bounds,
         is_active: IsActive<'_>,
     ) -> Result<record::Upload, Failure> {
-        check(offer, bounds)?;
         let mut gone = Vec::new();
         let upload = self.index.write(|transaction| {
             let other = find(&transaction.open_table(UPLOADS)?, offer, transfer)?;

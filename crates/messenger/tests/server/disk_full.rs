@@ -43,6 +43,8 @@ fn an_upload_that_the_disk_has_no_room_for_is_refused_and_goes_on_later() {
         let (small, large) = (body(10_000, 1), body(2_000_000, 2));
         let kept = send(&mut open(&anna), 1, "bert", &small).unwrap();
         assert_eq!(refusal(open(&anna).ask(&offer(2, "bert", "v", 9 << 20))), Refusal::DiskFull, "said at once");
+        let of_bert = house.server.accounts().unwrap().into_iter().find(|account| account.name == "bert").unwrap();
+        assert_eq!((of_bert.messages, of_bert.bytes), (1, 10_000), "and it takes no place in the mailbox");
 
         let mut session = open(&anna);
         assert_eq!(session.ask(&offer(3, "bert", "v", 2_000_000)).unwrap(), Reply::Continue { offset: 0 });

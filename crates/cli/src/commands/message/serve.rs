@@ -217,7 +217,14 @@ fn save(account: &Account, file: &Path, store: &Path) -> Outcome {
     ))
 }
 
+/// A mistyped folder is not made a store.
+fn is_there(store: &Path) -> Outcome {
+    let missing = || Failure::Request(anyhow!("there is no store {}", store.display()));
+    if store.join("index.redb").exists() { Ok(()) } else { Err(missing()) }
+}
+
 fn remove(store: &Path, name: &str) -> Outcome {
+    is_there(store)?;
     let Ordered::Removed(gone) = ask(store, &Order::Remove { name: name.to_owned() })? else {
         return Err(unexpected());
     };
@@ -226,9 +233,7 @@ fn remove(store: &Path, name: &str) -> Outcome {
 }
 
 fn accounts(store: &Path) -> Outcome {
-    if !store.exists() {
-        return Err(Failure::Request(anyhow!("there is no store {}", store.display())));
-    }
+    is_there(store)?;
     let Ordered::Accounts(accounts) = ask(store, &Order::Accounts)? else { return Err(unexpected()) };
     let line = |account: &lasthop_messenger::store::AccountSummary| {
         format!("{:<24} {:>6} waiting  {:>9}\n", account.name, account.messages, size(account.bytes))
