@@ -47,7 +47,7 @@ impl Default for Settings {
             bounds: Bounds::default(),
             // A folder of voice messages at once, and no mailbox filled by a program gone wild within a minute.
             messages_per_minute: 120,
-            // Memory: each takes at most 1.5 MiB (a frame coming in, a packet going out, a packet being collected).
+            // Memory: each takes up to 2 MiB (TLS, a frame coming in, a packet going out, a packet being collected).
             connections: 24,
             // A family behind one address, every device with two transfers.
             connections_per_address: 12,

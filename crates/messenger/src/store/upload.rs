@@ -17,7 +17,7 @@ use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Acknowledged transfers that are remembered, per sender: a client keeps its own for a month, 130 messages a day.
-const REMEMBERED: usize = 4096;
+const REMEMBERED: u64 = 4096;
 
 /// After so many bytes the kernel is asked to begin to write them out: the sync at the end, which the sender waits for, then
 /// has that much left to do and not the whole message.
@@ -165,17 +165,25 @@ impl Store {
         let upload = match known {
             (Some(number), _) => return Ok(Offered::Kept(MessageId(number))),
             (None, Some(upload)) if upload.is_for(offer) => upload,
-            _ => self.begin(offer, transfer, bounds, is_active)?,
+            _ => {
+                check(offer, bounds)?;
+                // Before it takes a place in the mailbox.
+                self.has_room(offer.bytes, bounds)?;
+                self.begin(offer, transfer, bounds, is_active)?
+            }
         };
         let file = self.open_body(upload.body)?;
         let path = self.body(upload.body);
         let offset = file.metadata().map_err(|cause| StoreError::io(&path, cause))?.len();
-        if self.free_bytes()? < upload.bytes.saturating_sub(offset).saturating_add(bounds.free_bytes) {
-            return Err(StoreError::DiskFull.into());
-        }
+        self.has_room(upload.bytes.saturating_sub(offset), bounds)?;
         self.left().remove(&upload.body);
         let (from, body, bytes) = (offer.from, upload.body, upload.bytes);
         Ok(Offered::Upload(Box::new(Upload { from, transfer, body, path, file, bytes, offset })))
+    }
+
+    fn has_room(&self, bytes: u64, bounds: &Bounds) -> Result<(), StoreError> {
+        let is_there = self.free_bytes()? >= bytes.saturating_add(bounds.free_bytes);
+        if is_there { Ok(()) } else { Err(StoreError::DiskFull) }
     }
 
     fn open_body(&self, body: u64) -> Result<File, StoreError> {
@@ -192,7 +200,6 @@ impl Store {
         bounds: &Bounds,
         is_active: IsActive<'_>,
     ) -> Result<record::Upload, Failure> {
-        check(offer, bounds)?;
         let mut gone = Vec::new();
         let upload = self.index.write(|transaction| {
             let other = find(&transaction.open_table(UPLOADS)?, offer, transfer)?;
@@ -238,7 +245,7 @@ impl Store {
             let number = take_number(transaction, NEXT_MESSAGE)?;
             let message = record::Message { body, from: from.to_owned(), name, bytes, sha256, kept_at: now };
             transaction.open_table(MESSAGES)?.insert((mailbox.0, number), &*record::encode(&message))?;
-            remember(transaction, upload.from, upload.transfer, number)?;
+            remember(transaction, (upload.from, from), upload.transfer, number)?;
             Ok(MessageId(number))
         })
     }
@@ -393,17 +400,79 @@ fn reserve(transaction: &WriteTransaction, offer: &Offer, bounds: &Bounds) -> Re
 }
 
 /// Keeps in mind that a transfer was acknowledged, and forgets the oldest of too many.
-fn remember(transaction: &WriteTransaction, from: AccountId, transfer: u128, number: u64) -> Result<(), Failure> {
+fn remember(
+    transaction: &WriteTransaction,
+    (from, name): (AccountId, &str),
+    transfer: u128,
+    number: u64,
+) -> Result<(), Failure> {
     let (mut kept, mut order) = (transaction.open_table(KEPT)?, transaction.open_table(KEPT_ORDER)?);
     kept.insert((from.0, transfer), number)?;
     order.insert((from.0, number), transfer)?;
-    let its = (from.0, 0)..=(from.0, u64::MAX);
-    if order.range(its.clone())?.count() > REMEMBERED {
-        let oldest = order.range(its)?.next().transpose()?.map(|(key, value)| (key.value(), value.value()));
-        if let Some((key, transfer)) = oldest {
+    let Some(mut sender) = account(transaction, name)?.filter(|sender| sender.id == from) else { return Ok(()) };
+    sender.remembered += 1;
+    if sender.remembered > REMEMBERED {
+        let oldest = order.range((from.0, 0)..=(from.0, u64::MAX))?.next().transpose()?;
+        if let Some((key, transfer)) = oldest.map(|(key, value)| (key.value(), value.value())) {
             order.remove(key)?;
             kept.remove((from.0, transfer))?;
+            sender.remembered -= 1;
         }
     }
+    transaction.open_table(ACCOUNTS)?.insert(name, &*record::encode(&sender))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redb::ReadableTableMetadata;
+
+    fn store(folder: &std::path::Path) -> (Store, AccountId) {
+        Store::create(folder).unwrap();
+        let store = Store::open(folder).unwrap().0;
+        let secret = record::HashedSecret { memory_kib: 8, passes: 1, salt: [0; 16], hash: [0; 32] };
+        let anna = store.add_account("anna", secret).unwrap();
+        (store, anna)
+    }
+
+    #[test]
+    fn the_oldest_of_too_many_acknowledged_transfers_is_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, anna) = store(folder.path());
+        let remember_all = |transaction: &WriteTransaction| {
+            let more = 0..REMEMBERED + 10;
+            more.clone().try_for_each(|n| remember(transaction, (anna, "anna"), u128::from(n), n))
+        };
+        store.index.write(remember_all).unwrap();
+        let (count, known) = store
+            .index
+            .read(|transaction| {
+                let kept = transaction.open_table(KEPT)?;
+                let is_known = |n: u64| Ok::<_, Failure>(kept.get((anna.0, u128::from(n)))?.is_some());
+                Ok((kept.len()?, [is_known(0)?, is_known(9)?, is_known(10)?, is_known(REMEMBERED + 9)?]))
+            })
+            .unwrap();
+        assert_eq!((count, known), (REMEMBERED, [false, false, true, true]));
+    }
+
+    #[test]
+    fn an_upload_that_nobody_goes_on_with_is_dropped_by_the_time_the_server_ran() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, anna) = store(folder.path());
+        let bounds = Bounds { free_bytes: 0, ..Bounds::default() };
+        let offer = Offer { from: anna, transfer: TransferId([1; 16]), to: "anna".into(), name: "a".into(), bytes: 10 };
+        let Ok(Offered::Upload(mut upload)) = store.offer(&offer, &bounds, &|_, _| false) else { panic!() };
+        upload.write_all(b"abc").unwrap();
+        let (now, longest) = (Instant::now(), Duration::from_secs(100));
+        store.leave(upload.body(), now);
+        let at = |seconds: u64, is_active: bool| {
+            store.expire(now + Duration::from_secs(seconds), longest, &|_, _| is_active).unwrap()
+        };
+        assert_eq!((at(99, false), at(101, true)), (0, 0), "not yet, and not while somebody writes it");
+        let body = folder.path().join("bodies/1");
+        assert!(body.exists());
+        assert_eq!((at(101, false), body.exists()), (1, false));
+        assert_eq!(store.accounts().unwrap()[0].messages, 0, "its place is given back");
+    }
 }

@@ -63,11 +63,11 @@ pub struct Arguments {
     /// Where to listen [default: port 4774 of every address of this machine]
     #[arg(long, value_name = "IP:PORT", conflicts_with = "order")]
     listen: Option<SocketAddr>,
-    #[command(flatten)]
-    limits: Limits,
     /// At the end, write what happened how often as JSON; "-" is stdout
     #[arg(long, value_name = "FILE", conflicts_with = "order")]
     json: Option<PathBuf>,
+    #[command(flatten)]
+    limits: Limits,
 }
 
 /// What the server allows.
@@ -101,7 +101,7 @@ struct Limits {
     /// How long an upload that nobody goes on with is kept
     #[arg(long, value_name = "TIME", default_value = "1209600s")]
     upload_kept: Span,
-    /// Connections at once; each takes at most 1.5 MiB of memory
+    /// Connections at once; each takes up to 2 MiB of memory
     #[arg(long, value_name = "N", default_value = "24", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     connections: u32,
     /// Connections at once from one address
@@ -217,7 +217,14 @@ fn save(account: &Account, file: &Path, store: &Path) -> Outcome {
     ))
 }
 
+/// A mistyped folder is not made a store.
+fn is_there(store: &Path) -> Outcome {
+    let missing = || Failure::Request(anyhow!("there is no store {}", store.display()));
+    if store.join("index.redb").exists() { Ok(()) } else { Err(missing()) }
+}
+
 fn remove(store: &Path, name: &str) -> Outcome {
+    is_there(store)?;
     let Ordered::Removed(gone) = ask(store, &Order::Remove { name: name.to_owned() })? else {
         return Err(unexpected());
     };
@@ -226,9 +233,7 @@ fn remove(store: &Path, name: &str) -> Outcome {
 }
 
 fn accounts(store: &Path) -> Outcome {
-    if !store.exists() {
-        return Err(Failure::Request(anyhow!("there is no store {}", store.display())));
-    }
+    is_there(store)?;
     let Ordered::Accounts(accounts) = ask(store, &Order::Accounts)? else { return Err(unexpected()) };
     let line = |account: &lasthop_messenger::store::AccountSummary| {
         format!("{:<24} {:>6} waiting  {:>9}\n", account.name, account.messages, size(account.bytes))
