@@ -160,7 +160,7 @@ impl Store {
         let transfer = u128::from_be_bytes(offer.transfer.0);
         let known = self.index.read(|transaction| {
             let kept = transaction.open_table(KEPT)?.get((offer.from.0, transfer))?.map(|number| number.value());
-            Ok((kept, find(&transaction.open_table(UPLOADS)?, offer, transfer)?))
+            Ok((kept, record_of(&transaction.open_table(UPLOADS)?, offer.from, transfer)?))
         })?;
         let upload = match known {
             (Some(number), _) => return Ok(Offered::Kept(MessageId(number))),
@@ -169,7 +169,13 @@ impl Store {
         };
         let file = self.open_body(upload.body)?;
         let path = self.body(upload.body);
-        let offset = file.metadata().map_err(|cause| StoreError::io(&path, cause))?.len();
+        let io = |cause| StoreError::io(&path, cause);
+        let mut offset = file.metadata().map_err(io)?.len();
+        if offset > upload.bytes {
+            // Not ours any more: somebody else has written to it.
+            file.set_len(0).map_err(io)?;
+            offset = 0;
+        }
         if self.free_bytes()? < upload.bytes.saturating_sub(offset).saturating_add(bounds.free_bytes) {
             return Err(StoreError::DiskFull.into());
         }
@@ -195,7 +201,7 @@ impl Store {
         check(offer, bounds)?;
         let mut gone = Vec::new();
         let upload = self.index.write(|transaction| {
-            let other = find(&transaction.open_table(UPLOADS)?, offer, transfer)?;
+            let other = record_of(&transaction.open_table(UPLOADS)?, offer.from, transfer)?;
             if let Some(other) = other {
                 gone.push(drop_upload(transaction, offer.from, transfer, &other)?);
             }
@@ -249,11 +255,7 @@ impl Store {
     /// Of the index.
     pub fn forget(&self, upload: &Upload) -> Result<(), Failure> {
         let removed = self.index.write(|transaction| {
-            let found = {
-                let uploads = transaction.open_table(UPLOADS)?;
-                let value = uploads.get((upload.from.0, upload.transfer))?;
-                value.map(|value| record::decode::<record::Upload>(value.value())).transpose()?
-            };
+            let found = record_of(&transaction.open_table(UPLOADS)?, upload.from, upload.transfer)?;
             let Some(found) = found.filter(|found| found.body == upload.body) else { return Ok(None) };
             drop_upload(transaction, upload.from, upload.transfer, &found).map(Some)
         })?;
@@ -291,9 +293,18 @@ impl Store {
             if now.saturating_duration_since(since) < longest || is_active(AccountId(from), transfer_id) {
                 continue;
             }
-            let body = self.index.write(|transaction| drop_upload(transaction, AccountId(from), transfer, &upload))?;
-            self.remove_body(body);
-            dropped += 1;
+            // Meanwhile it may have been gone on with, and have become a message, whose body is the same file.
+            let dropped_body = self.index.write(|transaction| {
+                let now_there = record_of(&transaction.open_table(UPLOADS)?, AccountId(from), transfer)?;
+                let is_taken_up =
+                    is_active(AccountId(from), transfer_id) || self.left().get(&upload.body) != Some(&since);
+                let Some(same) = now_there.filter(|same| *same == upload && !is_taken_up) else { return Ok(None) };
+                drop_upload(transaction, AccountId(from), transfer, &same).map(Some)
+            })?;
+            if let Some(body) = dropped_body {
+                self.remove_body(body);
+                dropped += 1;
+            }
         }
         Ok(dropped)
     }
@@ -323,12 +334,12 @@ fn check(offer: &Offer, bounds: &Bounds) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn find(
+fn record_of(
     uploads: &impl ReadableTable<(u32, u128), &'static [u8]>,
-    offer: &Offer,
+    from: AccountId,
     transfer: u128,
 ) -> Result<Option<record::Upload>, Failure> {
-    uploads.get((offer.from.0, transfer))?.map(|value| record::decode(value.value())).transpose()
+    uploads.get((from.0, transfer))?.map(|value| record::decode(value.value())).transpose()
 }
 
 fn account(transaction: &WriteTransaction, name: &str) -> Result<Option<record::Account>, Failure> {
