@@ -23,6 +23,16 @@ const REMEMBERED: usize = 4096;
 /// has that much left to do and not the whole message.
 const WRITE_OUT: u64 = 8 << 20;
 
+/// Uploads left behind whose SHA-256 so far is remembered, some 300 bytes each.
+const REMEMBERED_SUMS: usize = 256;
+
+/// An upload that nobody goes on with for now.
+pub struct Left {
+    since: Instant,
+    /// Of what is there: on slow storage, reading a long body again takes longer than its sender waits.
+    sum: Option<Hash>,
+}
+
 /// Whether somebody writes the upload of this account just now.
 pub type IsActive<'a> = &'a dyn Fn(AccountId, TransferId) -> bool;
 
@@ -79,6 +89,7 @@ pub struct Upload {
     file: File,
     bytes: u64,
     offset: u64,
+    sum: Option<Hash>,
 }
 
 impl std::fmt::Debug for Upload {
@@ -106,15 +117,24 @@ impl Upload {
         self.body
     }
 
-    /// SHA-256 of what is there; reads it.
+    /// SHA-256 of what is there; reads it, unless it is remembered from when the upload was left.
     ///
     /// # Errors
     /// Of the file.
-    pub fn hash(&self) -> Result<Hash, StoreError> {
+    pub fn hash(&mut self) -> Result<Hash, StoreError> {
+        if let Some(sum) = self.sum.take().filter(|sum| sum.bytes() == self.offset) {
+            return Ok(sum);
+        }
         // What is written goes to the end wherever this descriptor reads.
         let mut file = &self.file;
         let hash = file.rewind().and_then(|()| Hash::of_prefix(&mut file, self.offset));
         hash.map_err(|cause| StoreError::io(&self.path, cause))
+    }
+
+    /// Whether what is there is on disk now: only then may its sum be remembered in place of being read again.
+    #[must_use]
+    pub fn is_on_disk(&self) -> bool {
+        self.file.sync_data().is_ok()
     }
 
     /// Has the kernel begin to write out the piece that begins at `start`; a hint, of which nothing depends.
@@ -179,9 +199,9 @@ impl Store {
         if self.free_bytes()? < upload.bytes.saturating_sub(offset).saturating_add(bounds.free_bytes) {
             return Err(StoreError::DiskFull.into());
         }
-        self.left().remove(&upload.body);
+        let sum = self.left().remove(&upload.body).and_then(|left| left.sum);
         let (from, body, bytes) = (offer.from, upload.body, upload.bytes);
-        Ok(Offered::Upload(Box::new(Upload { from, transfer, body, path, file, bytes, offset })))
+        Ok(Offered::Upload(Box::new(Upload { from, transfer, body, path, file, bytes, offset, sum })))
     }
 
     fn open_body(&self, body: u64) -> Result<File, StoreError> {
@@ -265,9 +285,12 @@ impl Store {
         Ok(())
     }
 
-    /// An upload that is not gone on with for now.
-    pub fn leave(&self, body: u64, now: Instant) {
-        self.left().insert(body, now);
+    /// An upload that is not gone on with for now; `sum`: that of what is there, where it is known.
+    pub fn leave(&self, body: u64, sum: Option<Hash>, now: Instant) {
+        let mut left = self.left();
+        let has_room = left.values().filter(|left| left.sum.is_some()).count() < REMEMBERED_SUMS;
+        let sum = sum.filter(|_| has_room).map(Hash::without_marks);
+        left.insert(body, Left { since: now, sum });
     }
 
     /// Drops uploads that nobody has gone on with for `longest`, by the time that this process ran. Returns how many.
@@ -285,7 +308,12 @@ impl Store {
         let since: Vec<_> = {
             let mut left = self.left();
             left.retain(|body, _| uploads.iter().any(|(_, upload)| upload.body == *body));
-            uploads.into_iter().map(|(key, upload)| (*left.entry(upload.body).or_insert(now), key, upload)).collect()
+            uploads
+                .into_iter()
+                .map(|(key, upload)| {
+                    (left.entry(upload.body).or_insert(Left { since: now, sum: None }).since, key, upload)
+                })
+                .collect()
         };
         let mut dropped = 0;
         for (since, (from, transfer), upload) in since {
@@ -296,8 +324,8 @@ impl Store {
             // Meanwhile it may have been gone on with, and have become a message, whose body is the same file.
             let dropped_body = self.index.write(|transaction| {
                 let now_there = record_of(&transaction.open_table(UPLOADS)?, AccountId(from), transfer)?;
-                let is_taken_up =
-                    is_active(AccountId(from), transfer_id) || self.left().get(&upload.body) != Some(&since);
+                let is_taken_up = is_active(AccountId(from), transfer_id)
+                    || self.left().get(&upload.body).is_none_or(|left| left.since != since);
                 let Some(same) = now_there.filter(|same| *same == upload && !is_taken_up) else { return Ok(None) };
                 drop_upload(transaction, AccountId(from), transfer, &same).map(Some)
             })?;
@@ -309,7 +337,7 @@ impl Store {
         Ok(dropped)
     }
 
-    fn left(&self) -> MutexGuard<'_, HashMap<u64, Instant>> {
+    fn left(&self) -> MutexGuard<'_, HashMap<u64, Left>> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -4,10 +4,11 @@ use super::house::{body, sha256};
 use lasthop_messenger::protocol::TransferId;
 use lasthop_messenger::server::Settings;
 use lasthop_messenger::store::{AccountId, Bounds, HashedSecret, Offer, Offered, Store, Upload};
+use lasthop_messenger::transfer::Hash;
 use std::cell::Cell;
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -23,6 +24,10 @@ fn store(folder: &Path) -> (Store, AccountId) {
     let secret = HashedSecret { memory_kib: 64, passes: 1, salt: [0; 16], hash: [0; 32] };
     let anna = store.add_account("anna", secret).unwrap();
     (store, anna)
+}
+
+fn body_of(folder: &Path, upload: &Upload) -> PathBuf {
+    folder.join("bodies").join(upload.body().to_string())
 }
 
 /// An upload of 1000 bytes, begun or gone on with.
@@ -43,7 +48,7 @@ fn an_upload_that_ends_while_old_ones_are_dropped_stays_a_message() {
     for transfer in [1, 2] {
         let mut upload = upload(&store, anna, transfer);
         upload.write_all(&voice[..600]).unwrap();
-        store.leave(upload.body(), begun);
+        store.leave(upload.body(), None, begun);
     }
     // While the first is looked at, the second is taken up and ended.
     let kept = Cell::new(None);
@@ -68,8 +73,26 @@ fn an_upload_that_ends_while_old_ones_are_dropped_stays_a_message() {
 fn a_body_longer_than_its_message_begins_anew() {
     let folder = tempfile::tempdir().unwrap();
     let (store, anna) = store(folder.path());
-    let body = folder.path().join("bodies").join(upload(&store, anna, 1).body().to_string());
+    let body = body_of(folder.path(), &upload(&store, anna, 1));
     OpenOptions::new().write(true).open(&body).unwrap().set_len(1001).unwrap();
     assert_eq!(upload(&store, anna, 1).offset(), 0);
     assert_eq!(std::fs::metadata(&body).unwrap().len(), 0);
+}
+
+#[test]
+fn the_sum_of_an_upload_that_was_left_is_not_read_again_and_not_believed_of_another_length() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, anna) = store(folder.path());
+    let mut first = upload(&store, anna, 1);
+    first.write_all(&[1; 600]).unwrap();
+    let sum = first.hash().unwrap();
+    store.leave(first.body(), Some(sum.clone()), Instant::now());
+    let path = body_of(folder.path(), &first);
+    // It would be read as something else.
+    std::fs::write(&path, [2; 600]).unwrap();
+    assert_eq!(upload(&store, anna, 1).hash().unwrap().finish(), sum.clone().finish());
+    store.leave(first.body(), Some(sum), Instant::now());
+    std::fs::write(&path, [2; 599]).unwrap();
+    let read = Hash::of_prefix(&mut &[2; 599][..], 599).unwrap();
+    assert_eq!(upload(&store, anna, 1).hash().unwrap().finish(), read.finish());
 }
