@@ -504,7 +504,7 @@ mod tests {
         let Ok(Offered::Upload(mut upload)) = store.offer(&offer, &bounds, &|_, _| false) else { panic!() };
         upload.write_all(b"abc").unwrap();
         let (now, longest) = (Instant::now(), Duration::from_secs(100));
-        store.leave(upload.body(), now);
+        store.leave(upload.body(), None, now);
         let at = |seconds: u64, is_active: bool| {
             store.expire(now + Duration::from_secs(seconds), longest, &|_, _| is_active).unwrap()
         };
