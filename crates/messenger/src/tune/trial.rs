@@ -201,3 +201,48 @@ fn send(
     let after_first = bytes - (tuning.sender.packet.bytes() as f64).min(bytes);
     Ok(Ran { bytes, seconds, pace: after_first / after_first_s, tcp: Some(tcp) })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tune::advise::Idea;
+    use crate::tune::law::{Cost, Path, limits};
+    use crate::tuning::quantity::PacketSize;
+    use crate::tuning::{End, Tuning};
+    use proptest::prelude::*;
+
+    fn ran(bytes: f64, seconds: f64, pace: f64) -> f64 {
+        Ran { bytes, seconds, pace, tcp: None }.for_message()
+    }
+
+    #[test]
+    fn the_beginning_is_paid_once_and_the_pace_holds_for_the_rest() {
+        assert!((ran(250e3, 1.0, 500e3) - 2.5).abs() < 1e-9);
+        assert!((ran(4e6, 8.0, 1.0) - 2.0).abs() < 1e-9, "a transfer that is longer than the message needs no pace");
+        for unknown in [f64::NAN, f64::INFINITY, 0.0, -1.0] {
+            assert!((ran(250e3, 1.0, unknown) - 4.0).abs() < 1e-9);
+        }
+        assert!(ran(0.0, 1.0, 0.0).is_finite());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_planned_fits_into_its_time_unless_even_the_least_does_not(
+            (rate, air) in (1e3..1e9_f64, 1e3..1e9_f64),
+            (share, connecting, most) in (0.1..20.0_f64, 0.0..0.3_f64, 1e5..1e7_f64),
+            powers in proptest::collection::vec(9..=20_u32, 1..6),
+        ) {
+            let all: Vec<Candidate> = powers.into_iter().map(|power| {
+                let end = End { packet: PacketSize::new(1 << power).unwrap(), ..End::default() };
+                let tuning = Tuning { sender: end, receiver: end };
+                let path = Path { rtt_s: 0.003, air, kernel_window: 1e6 };
+                let limits = limits(Direction::Fetch, &tuning, &Cost { operation_s: 0.001, rate }, &path);
+                Candidate { idea: Idea::Packet, tuning, limits }
+            }).collect();
+            let plan = Plan::new(&all, share, connecting, most);
+            let round: f64 = all.iter().map(|one| plan.expected_s(one) + connecting).sum();
+            prop_assert!((1..=ROUNDS).contains(&plan.rounds) && plan.bytes as f64 <= most.max(FEWEST_BYTES));
+            prop_assert!(plan.rounds as f64 * round <= share * 1.001 || plan.bytes as f64 <= FEWEST_BYTES);
+        }
+    }
+}
