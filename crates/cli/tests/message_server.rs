@@ -318,6 +318,11 @@ fn an_owner_makes_accounts_before_and_while_it_serves_and_ctrl_c_ends_it_in_orde
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     assert_eq!(server.wait().unwrap().code(), Some(0));
     assert!(!store.join("control").exists());
+
+    let index = store.join("index.redb");
+    std::fs::OpenOptions::new().write(true).open(&index).unwrap().set_len(5000).unwrap();
+    let (code, _, said) = run(&["--store", "box"]);
+    assert!(code == Some(1) && said.contains("from a backup") && !said.contains("panicked"), "{said}");
 }
 
 /// The most memory that a process has had, in bytes.
