@@ -53,7 +53,7 @@ impl Default for Settings {
             connections_per_address: 12,
             // A dial-up line manages a handshake in it.
             greeting: Duration::from_secs(10),
-            // Longer than Wi-Fi is lost for on the way through a house, and than a prefix of 8 GiB takes to be read again.
+            // Longer than Wi-Fi is lost for on the way through a house.
             idle: Duration::from_secs(60),
             // Nobody mistypes a file; a secret of 256 bits is not guessed with any number.
             attempts: 5,
@@ -83,7 +83,7 @@ fn wall_clock() -> fn() -> SystemTime {
 impl Default for Bounds {
     fn default() -> Self {
         Self {
-            // A film of two hours; and a resumed upload reads it again in less than `idle`.
+            // A film of two hours.
             longest_message: 8 << 30,
             // Ten listings; a mailbox of a year of three voice messages a day.
             mailbox_messages: 1_000,
