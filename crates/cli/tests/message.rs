@@ -81,6 +81,11 @@ impl House {
         names
     }
 
+    /// Bytes of the largest file in a folder.
+    fn largest(&self, folder: &str) -> u64 {
+        self.files(folder).iter().map(|name| length(&self.path(folder).join(name))).max().unwrap_or(0)
+    }
+
     fn nothing_is_under_way(&self) {
         let state = self.files("state/lasthop/messages");
         assert!(state.iter().all(|name| name == "unsent"), "{state:?}");
@@ -253,13 +258,15 @@ fn ctrl_c_ends_a_transfer_in_order_and_the_same_command_goes_on() {
     let body = Numbers(3).bytes(3_000_000);
     fs::write(house.path("long"), &body).expect("written");
     let slowly = |end: &str| ["packet=8KiB", "delay=20ms"].map(|set| format!("--set={end}.{set}"));
-    for (account, arguments, end) in [
-        ("anna", &["send", "--to", "ben", "long"][..], "send.sender"),
-        ("ben", &["fetch", "--into", "in"], "fetch.sender"),
+    for (account, arguments, end, folder) in [
+        ("anna", &["send", "--to", "ben", "long"][..], "send.sender", "store/bodies"),
+        ("ben", &["fetch", "--into", "in"], "fetch.sender", "in"),
     ] {
         // All of it would take seven seconds.
         let child = house.command(account, arguments).args(slowly(end)).spawn().expect("it starts");
-        thread::sleep(Duration::from_millis(1_500));
+        while house.largest(folder) < 200_000 {
+            thread::sleep(Duration::from_millis(20));
+        }
         let pid = Pid::from_raw(child.id() as i32).expect("a pid");
         kill_process(pid, Signal::INT).expect("a signal");
         let output = child.wait_with_output().expect("its output");
@@ -421,6 +428,7 @@ fn without_a_program_to_record_with_it_is_said_what_to_install() {
     let mut command = house.command("anna", &["send", "--to", "ben", "--record"]);
     let output = command.env("PATH", house.path("in")).output().expect("the binary starts");
     fails(&output, 2, &["install the package alsa-utils"]);
+    house.nothing_is_under_way();
 }
 
 #[test]

@@ -271,3 +271,100 @@ fn a_server_killed_a_hundred_times_loses_nothing_and_delivers_nothing_twice() {
     let bodies: Vec<PathBuf> = std::fs::read_dir(store.join("bodies")).unwrap().map(|e| e.unwrap().path()).collect();
     assert_eq!(bodies.len() as u64, last.swept().uploads, "nothing is left of what was delivered: {bodies:?}");
 }
+
+fn lasthop(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let output = Command::new(LASTHOP).current_dir(folder).args(["message", "serve"]).args(arguments).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn an_owner_makes_accounts_before_and_while_it_serves_and_ctrl_c_ends_it_in_order() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let (address, store) = (free_address(), folder.path().join("box"));
+    let run = |arguments: &[&str]| lasthop(folder.path(), arguments);
+    let (code, _, said) = run(&["--store", "box", "--add", "anna", "--address", &address]);
+    assert!(code == Some(0) && said.contains("anna.toml") && said.contains("next:"), "{said}");
+    let (code, _, said) = run(&["--store", "boxx", "--remove", "anna"]);
+    assert!(code == Some(2) && said.contains("no store") && !folder.path().join("boxx").exists(), "{said}");
+    let file = folder.path().join("anna.toml");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let (code, _, said) = run(&["--store", "box", "--add", "anna"]);
+    assert!(code == Some(2) && said.contains("is there already"), "{said}");
+
+    let mut server = serve(&store, &address);
+    assert!(wait_until_it_serves(&mut server));
+    let (code, _, said) = run(&["--store", "box", "--add", "anna", "--output", "other.toml"]);
+    assert!(code == Some(2) && said.contains("--remove anna") && !folder.path().join("other.toml").exists(), "{said}");
+    let (code, _, said) = run(&["--store", "box", "--add", "ben", "--output", "nowhere/ben.toml"]);
+    assert!(code == Some(1) && said.contains("no account was made"), "{said}");
+    assert_eq!(run(&["--store", "box", "--add", "ben", "--address", &address]).0, Some(0));
+    let ben = Account::load(&folder.path().join("ben.toml")).unwrap();
+    let anna = Account::load(&file).unwrap();
+    send(&anna, 3, &body(3), &mut 0).unwrap();
+    let (code, listed, _) = run(&["--store", "box", "--accounts"]);
+    let waiting: Vec<Vec<&str>> = listed.lines().map(|line| line.split_whitespace().take(2).collect()).collect();
+    assert_eq!((code, waiting), (Some(0), vec![vec!["anna", "0"], vec!["ben", "1"]]));
+    let mut got = Got::default();
+    fetch(&ben, &mut got).unwrap();
+    assert_eq!(got.done, BTreeSet::from([1]));
+    assert_eq!(run(&["--store", "box", "--remove", "anna"]).0, Some(0));
+    assert!(matches!(send(&anna, 4, b"x", &mut 0), Err(ClientError::Refused(Refusal::WrongSecret))));
+    let (code, _, said) = run(&["--store", "box", "--listen", "127.0.0.1:0"]);
+    assert!(code == Some(1) && said.contains("in use by another process"), "{said}");
+
+    let pid = rustix::process::Pid::from_child(&server);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(server.wait().unwrap().code(), Some(0));
+    assert!(!store.join("control").exists());
+
+    let index = store.join("index.redb");
+    std::fs::OpenOptions::new().write(true).open(&index).unwrap().set_len(5000).unwrap();
+    let (code, _, said) = run(&["--store", "box"]);
+    assert!(code == Some(1) && said.contains("from a backup") && !said.contains("panicked"), "{said}");
+}
+
+/// The most memory that a process has had, in bytes.
+fn most_memory(process: &Child) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
+}
+
+#[test]
+fn every_connection_at_full_stretch_stays_below_64_mib_in_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let (store, address) = (folder.path().join("box"), free_address());
+    let anna = account(&store, "anna", &address);
+    let mut server = Command::new(LASTHOP)
+        .args(["message", "serve", "--connections-per-address", "24", "--listen", &address, "--store"])
+        .arg(&store)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    assert!(wait_until_it_serves(&mut server));
+    let sessions: Vec<Session> = (0..24).map(|_| Session::open(&anna, None, IDLE).unwrap()).collect();
+    let largest = End { packet: "1MiB".parse().unwrap(), ..End::default() };
+    let stretch = |mut session: Session| {
+        session.say(&Request::Sink { receiver: largest }).unwrap();
+        for packet in 0..3 {
+            let fill = |_: &mut [u8]| Ok::<_, ()>(1 << 20);
+            session.channel().send_packet(packet << 20, 1 << 20, fill).unwrap().unwrap();
+        }
+        let taken = session.ask(&Request::Finish { sha256: [0; 32] }).unwrap();
+        assert!(matches!(taken, Reply::Taken { bytes: 3_145_728, .. }), "{taken:?}");
+        session.say(&Request::Source { millis: 10_000, bytes: 3 << 20, sender: largest }).unwrap();
+        while let Incoming::Packet { .. } = session.channel().receive::<Reply>().unwrap() {}
+        session
+    };
+    let open: Vec<Session> = thread::scope(|scope| {
+        let threads: Vec<_> = sessions.into_iter().map(|session| scope.spawn(|| stretch(session))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let most = most_memory(&server);
+    println!("{} connections: {:.1} MiB", open.len(), most as f64 / 1_048_576.0);
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert!(most < 64 << 20, "{most} bytes");
+}

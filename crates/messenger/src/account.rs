@@ -7,11 +7,12 @@
 //! secret = "k3V.."          # to be read by its owner alone
 //! ```
 
+use crate::durable;
 use crate::protocol::Secret;
 use crate::tls::Pin;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
@@ -50,10 +51,13 @@ impl Account {
     /// # Errors
     /// [`AccountError`]; with line and key where it is not understood.
     pub fn load(path: &Path) -> Result<Self, AccountError> {
-        if fs::metadata(path).map_err(AccountError::Io)?.len() > LONGEST {
+        let mut text = String::new();
+        let file = File::open(path).map_err(AccountError::Io)?;
+        // Not by the file's length: a device has none, and no end.
+        if file.take(LONGEST + 1).read_to_string(&mut text).map_err(AccountError::Io)? as u64 > LONGEST {
             return Err(AccountError::Syntax(format!("an account file has at most {LONGEST} bytes")));
         }
-        fs::read_to_string(path).map_err(AccountError::Io)?.parse()
+        text.parse()
     }
 
     /// Writes a new account file that only its owner can read; one that is there stays, and is an error.
@@ -64,7 +68,11 @@ impl Account {
         let text = toml::to_string(self).map_err(|error| AccountError::Syntax(error.to_string()))?;
         let mut file =
             OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(AccountError::Io)?;
-        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(AccountError::Io)
+        let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+        if written.is_err() {
+            let _ = fs::remove_file(path);
+        }
+        written.and_then(|()| durable::sync_folder(path)).map_err(AccountError::Io)
     }
 }
 
@@ -109,6 +117,11 @@ mod tests {
         assert_eq!(Account::load(&path).unwrap(), anna());
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert!(anna().save_new(&path).is_err(), "it stays as it is");
+    }
+
+    #[test]
+    fn a_file_without_an_end_is_not_read_to_its_end() {
+        assert!(matches!(Account::load(Path::new("/dev/zero")), Err(AccountError::Syntax(_))));
     }
 
     #[test]

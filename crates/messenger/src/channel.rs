@@ -196,7 +196,11 @@ impl Channel {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), ChannelError> {
-        let written = self.stream.write_all(bytes).and_then(|()| self.stream.flush());
+        // Behind half a frame, the next one would pass for the rest of it.
+        if self.is_mute {
+            return Err(ChannelError::Closed);
+        }
+        let written = self.stream.write_all(bytes).and_then(|()| flush(&mut *self.stream));
         self.is_mute |= written.is_err();
         written.map_err(failed)
     }
@@ -314,6 +318,16 @@ where
     fn say_goodbye(&mut self) {
         self.conn.send_close_notify();
         while self.conn.wants_write() && self.conn.write_tls(&mut self.sock).is_ok_and(|bytes| bytes > 0) {}
+    }
+}
+
+/// Flushes, and goes on after a stop signal and its end, which interrupt what has a time limit.
+fn flush(stream: &mut dyn Stream) -> io::Result<()> {
+    loop {
+        match stream.flush() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            outcome => return outcome,
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Puts `bytes` in the place of `path`; on disk when it returns. `mode` is that of a new file, less the umask's bits.
 ///
 /// # Errors
-/// Of the system calls; the file is then as it was.
+/// Of the system calls; the file is then as it was, or new and not surely on disk if only its folder could not be synced.
 pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let mut beside = path.file_name().unwrap_or_default().to_owned();
     beside.push(format!(".{}.new", std::process::id()));
@@ -22,7 +22,12 @@ pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
 }
 
 fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path)?;
+    // One that is there was left by a process that was killed, or put there for us to write into.
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }
@@ -47,6 +52,18 @@ pub fn folder_of(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    #[test]
+    fn what_lies_in_the_way_is_neither_written_to_nor_taken_for_ours() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, elsewhere) = (folder.path().join("a.toml"), folder.path().join("elsewhere"));
+        fs::write(&elsewhere, "mine").unwrap();
+        symlink(&elsewhere, folder.path().join(format!("a.toml.{}.new", std::process::id()))).unwrap();
+        replace(&path, b"secret", 0o600).unwrap();
+        assert_eq!(fs::read_to_string(&elsewhere).unwrap(), "mine");
+        assert_eq!(fs::symlink_metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
 
     #[test]
     fn a_file_is_replaced_and_nothing_else_is_left() {

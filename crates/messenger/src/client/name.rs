@@ -11,16 +11,20 @@ const LONGEST: usize = 200;
 pub fn clean(name: &str, message: MessageId) -> String {
     let allowed = |c: char| !(is_invisible(c) || "/\\:*?\"<>|".contains(c));
     let cleaned: String = name.chars().map(|c| if allowed(c) { c } else { '_' }).collect();
-    let cleaned = cleaned.trim().trim_start_matches(['.', ' ']).trim_end_matches(['.', ' ']);
-    let short = shorten(cleaned);
+    let short = shorten(cleaned.trim_matches(is_edge));
     if short.is_empty() { format!("message-{message}") } else { short }
+}
+
+/// What hides a name, or some file systems drop, at its ends.
+fn is_edge(c: char) -> bool {
+    c == '.' || c.is_whitespace()
 }
 
 /// At most [`LONGEST`] bytes of `name`, with its extension.
 fn shorten(name: &str) -> String {
     let head = |text: &str, most: usize| {
         let end = (0..=most.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-        text[..end].trim_end().to_owned()
+        text[..end].trim_end_matches(is_edge).to_owned()
     };
     if name.len() <= LONGEST {
         return name.to_owned();
@@ -83,12 +87,30 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn whatever_a_name_is_the_file_stays_in_its_folder_and_shows(
+            name in proptest::prelude::any::<String>(), sly in "[./ \\\\\u{202e}\n~a-]{0,300}"
+        ) {
+            for name in [name, sly] {
+                let file = clean(&name, MessageId(7));
+                let path = std::path::Path::new("folder").join(&file);
+                assert_eq!(path.parent(), Some(std::path::Path::new("folder")), "{name:?}");
+                assert_eq!(path.file_name().and_then(|last| last.to_str()), Some(&file[..]), "{name:?}");
+                assert!(!file.starts_with('.') && !file.chars().any(is_invisible) && file.len() <= LONGEST, "{name:?}");
+                assert_eq!(clean(&file, MessageId(7)), file, "clean is clean");
+            }
+        }
+    }
+
     #[test]
     fn a_long_name_is_cut_between_characters_and_keeps_its_extension() {
         let long = clean(&("ü".repeat(150) + ".wav"), MessageId(1));
         assert!(long.len() <= LONGEST && long.ends_with("ü.wav"), "{long}");
         let none = clean(&"x".repeat(300), MessageId(1));
         assert_eq!(none.len(), LONGEST);
+        let dotted = clean(&format!("{}.{}", "x".repeat(LONGEST - 1), "y".repeat(60)), MessageId(1));
+        assert_eq!(dotted, "x".repeat(LONGEST - 1), "no dot is left at the end");
     }
 
     #[test]

@@ -124,11 +124,15 @@ impl Control {
     /// Carries orders out until the server stops.
     pub fn listen(&self, server: &Server) {
         while !server.shared.is_stopping() {
-            if super::is_readable(&self.listener, super::TICK).unwrap_or(false)
-                && let Ok((socket, _)) = self.listener.accept()
-                && let Err(error) = answer(socket, server)
-            {
+            let outcome = match super::is_readable(&self.listener, super::TICK) {
+                Ok(false) => continue,
+                Ok(true) => self.listener.accept().and_then(|(socket, _)| answer(socket, server)),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = outcome {
                 server.shared.tell(&super::Event::Failed { why: format!("an order of the owner: {error}") });
+                // No descriptors left, or the like: others will end.
+                thread::sleep(super::TICK);
             }
         }
     }

@@ -95,7 +95,7 @@ impl fmt::Display for Event {
             Self::Cut { account, at: (at, of), why } => {
                 write!(f, "a transfer of {account} was cut at {at} of {of} bytes ({why}); it can be resumed")
             }
-            Self::Dropped { uploads } => write!(f, "{uploads} uploads dropped: nobody went on with them"),
+            Self::Dropped { uploads } => write!(f, "uploads dropped, as nobody went on with them: {uploads}"),
             Self::Failed { why } => write!(f, "failed: {why}"),
         }
     }

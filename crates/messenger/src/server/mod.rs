@@ -33,7 +33,8 @@ use secret::{Hasher, NoRandomness};
 use session::End;
 use std::fs;
 use std::io;
-use std::net::{Shutdown, TcpListener, TcpStream};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -219,21 +220,22 @@ impl Server {
         Ok(())
     }
 
-    fn welcome<'scope>(
-        &'scope self,
-        scope: &'scope thread::Scope<'scope, '_>,
-        socket: TcpStream,
-        from: std::net::SocketAddr,
-    ) {
+    fn welcome<'scope>(&'scope self, scope: &'scope thread::Scope<'scope, '_>, socket: TcpStream, from: SocketAddr) {
         let shared = &self.shared;
+        // A socket for both families gives an IPv4 peer an IPv6 address.
+        let from = SocketAddr::new(from.ip().to_canonical(), from.port());
         count(&shared.counting.connections);
-        let Ok(Some(ticket)) = shared.gate.admit(&socket, from, Instant::now()) else {
+        let admit = || socket.set_nonblocking(false).and_then(|()| shared.gate.admit(&socket, from, Instant::now()));
+        let Ok(Some(ticket)) = admit() else {
             count(&shared.counting.turned_away);
             return;
         };
         let serve = move || {
-            if socket.set_nonblocking(false).is_ok() {
-                session::run(shared, socket, from, ticket);
+            // A panic, as of redb over a damaged page, ends its connection and nothing else.
+            let run = AssertUnwindSafe(|| session::run(shared, socket, from, ticket));
+            if catch_unwind(run).is_err() {
+                shared
+                    .tell(&Event::Failed { why: format!("the connection from {from} ended by a fault of the server") });
             }
         };
         if let Err(error) = thread::Builder::new().name(from.to_string()).spawn_scoped(scope, serve) {

@@ -2,7 +2,7 @@
 
 use crate::protocol::Secret;
 use crate::store::HashedSecret;
-use argon2::{Algorithm, Argon2, Params, Version};
+use argon2::{Algorithm, Argon2, Block, Params, Version};
 use ring::rand::{SecureRandom, SystemRandom};
 use std::sync::{Mutex, PoisonError};
 
@@ -33,7 +33,8 @@ pub struct Hasher {
     cost: Cost,
     /// What an unknown account is compared with, so that it takes as long as a known one.
     nobody: HashedSecret,
-    turn: Mutex<()>,
+    /// What hashing works in. Allocated once: freed by one thread after another it would stay with each of them.
+    memory: Mutex<Vec<Block>>,
 }
 
 impl Hasher {
@@ -46,7 +47,7 @@ impl Hasher {
             salt: random::<16>()?,
             hash: random::<32>()?,
         };
-        Ok(Self { cost, nobody, turn: Mutex::default() })
+        Ok(Self { cost, nobody, memory: Mutex::default() })
     }
 
     /// A new secret, and how it is kept.
@@ -70,11 +71,12 @@ impl Hasher {
     }
 
     fn hash(&self, secret: &Secret, memory_kib: u32, passes: u32, salt: &[u8]) -> Option<[u8; 32]> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         let mut hash = [0; 32];
         let params = Params::new(memory_kib, passes, 1, Some(hash.len())).ok()?;
+        memory.resize(params.block_count(), Block::default());
         let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
-        argon2.hash_password_into(secret.0.as_bytes(), salt, &mut hash).ok()?;
+        argon2.hash_password_into_with_memory(secret.0.as_bytes(), salt, &mut hash, &mut *memory).ok()?;
         Some(hash)
     }
 }

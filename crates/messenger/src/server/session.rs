@@ -83,6 +83,10 @@ fn welcome(shared: &Shared, channel: &mut Channel, ticket: &Ticket<'_>) -> Resul
         return Err(End::Word(Refusal::WrongSecret));
     };
     ticket.is_known(id);
+    // From here on the account's removal cuts the connection; it may have been removed while its secret was hashed.
+    if shared.store.account(&account).map_err(|failure| shared.last(&failure))?.is_none_or(|(now, _)| now != id) {
+        return Err(End::Word(Refusal::WrongSecret));
+    }
     channel.set_longest(LONGEST);
     channel.set_idle(shared.settings.idle)?;
     channel.send(&Reply::Welcome { longest_message: shared.settings.bounds.longest_message })?;

@@ -47,13 +47,13 @@ impl Default for Settings {
             bounds: Bounds::default(),
             // A folder of voice messages at once, and no mailbox filled by a program gone wild within a minute.
             messages_per_minute: 120,
-            // Memory: each takes at most 1.5 MiB (a frame coming in, a packet going out, a packet being collected).
+            // Memory: each takes up to 2 MiB (TLS, a frame coming in, a packet going out, a packet being collected).
             connections: 24,
             // A family behind one address, every device with two transfers.
             connections_per_address: 12,
             // A dial-up line manages a handshake in it.
             greeting: Duration::from_secs(10),
-            // Longer than Wi-Fi is lost for on the way through a house, and than a prefix of 8 GiB takes to be read again.
+            // Longer than Wi-Fi is lost for on the way through a house.
             idle: Duration::from_secs(60),
             // Nobody mistypes a file; a secret of 256 bits is not guessed with any number.
             attempts: 5,
@@ -83,7 +83,7 @@ fn wall_clock() -> fn() -> SystemTime {
 impl Default for Bounds {
     fn default() -> Self {
         Self {
-            // A film of two hours; and a resumed upload reads it again in less than `idle`.
+            // A film of two hours.
             longest_message: 8 << 30,
             // Ten listings; a mailbox of a year of three voice messages a day.
             mailbox_messages: 1_000,

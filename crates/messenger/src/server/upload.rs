@@ -5,7 +5,7 @@ use super::session::{End, Session, bad_frame};
 use crate::channel::{ChannelError, Incoming};
 use crate::protocol::{MessageId, Refusal, Reply, Request};
 use crate::store::{Failure, Offer, Offered, StoreError, Upload};
-use crate::transfer::{self, ReceiveError, Receiver};
+use crate::transfer::{self, Hash, ReceiveError, Receiver};
 use crate::tuning;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -36,16 +36,23 @@ pub fn take(session: &mut Session<'_>, offer: &Offer, wish: &tuning::End) -> Res
         }
         Ok(Offered::Upload(upload)) => {
             let body = upload.body();
-            let outcome = receive(session, offer, *upload, wish);
-            shared.store.leave(body, Instant::now());
+            let mut sum = None;
+            let outcome = receive(session, offer, *upload, wish, &mut sum);
+            shared.store.leave(body, sum, Instant::now());
             outcome
         }
         Err(failure) => session.refuse(&failure),
     }
 }
 
-/// Takes the packets, and what follows them.
-fn receive(session: &mut Session<'_>, offer: &Offer, upload: Upload, wish: &tuning::End) -> Result<(), End> {
+/// Takes the packets, and what follows them. `sum` becomes that of what is there when the connection is lost.
+fn receive(
+    session: &mut Session<'_>,
+    offer: &Offer,
+    mut upload: Upload,
+    wish: &tuning::End,
+    sum: &mut Option<Hash>,
+) -> Result<(), End> {
     let shared = session.shared;
     let end = shared.settings.within(wish);
     let (offset, bytes) = (upload.offset(), upload.bytes());
@@ -71,6 +78,8 @@ fn receive(session: &mut Session<'_>, offer: &Offer, upload: Upload, wish: &tuni
         Ok(Request::Finish { .. }) => return Err(bad_frame(format!("`Finish` after {} of {bytes} bytes", at.0))),
         Ok(_) => return Err(bad_frame("a request among packets")),
         Err(ReceiveError::Channel(error)) => {
+            let (upload, hash) = receiver.give_up();
+            *sum = upload.is_on_disk().then_some(hash);
             session.tell_cut(at, &error);
             return Err(error.into());
         }

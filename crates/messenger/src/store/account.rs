@@ -38,7 +38,7 @@ impl Store {
             if accounts.len()? >= MOST_ACCOUNTS {
                 return refused(format!("there are {MOST_ACCOUNTS} accounts already"));
             }
-            let account = Account { id, secret, messages: 0, bytes: 0 };
+            let account = Account { id, secret, messages: 0, bytes: 0, remembered: 0 };
             accounts.insert(name, &*record::encode(&account))?;
             Ok(id)
         })

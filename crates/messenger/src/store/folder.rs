@@ -2,6 +2,7 @@
 
 use super::index::{Index, told};
 use super::record::{self, COUNTERS, MESSAGES, NEXT_BODY, UPLOADS};
+use super::upload::Left;
 use super::{Failure, StoreError};
 use redb::{ReadableTable, ReadableTableMetadata};
 use rustix::fs::{FlockOperation, flock};
@@ -10,14 +11,13 @@ use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::Instant;
 
 /// Messages on disk; used by many threads at once, by one process.
 pub struct Store {
     folder: PathBuf,
     pub(super) index: Index,
     /// Uploads that nobody has gone on with since, by body.
-    pub(super) left: Mutex<HashMap<u64, Instant>>,
+    pub(super) left: Mutex<HashMap<u64, Left>>,
     _lock: File,
 }
 

@@ -6,11 +6,12 @@ use super::record::{
 };
 use super::{Failure, StoreError};
 use redb::{Database, DatabaseError, ReadTransaction, ReadableTable, WriteTransaction};
+use std::cell::Cell;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Once, PoisonError, RwLock};
 
 /// Pages kept in memory, in bytes: the index of ten thousand messages fits.
 const CACHE: usize = 4 << 20;
@@ -140,11 +141,29 @@ fn open(path: &Path, thoroughly: bool) -> Result<Database, StoreError> {
         }
         Ok::<_, DatabaseError>(database)
     };
-    match catch_unwind(AssertUnwindSafe(attempt)) {
-        Ok(Ok(database)) => Ok(database),
-        Ok(Err(error)) => Err(of(folder, error.into())),
-        Err(_) => Err(StoreError::Damaged { folder: folder.to_owned(), why: "it makes no sense".into() }),
+    match without_panic(attempt) {
+        Some(Ok(database)) => Ok(database),
+        Some(Err(error)) => Err(of(folder, error.into())),
+        None => Err(damaged(folder, "its length or its pages contradict its header".into())),
     }
+}
+
+/// What `attempt` returns; `None` when it panics, which is then not shown: the error that follows says what to do.
+fn without_panic<T>(attempt: impl FnOnce() -> T) -> Option<T> {
+    thread_local!(static ATTEMPTS: Cell<bool> = const { Cell::new(false) });
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            if !ATTEMPTS.get() {
+                before(panic);
+            }
+        }));
+    });
+    ATTEMPTS.set(true);
+    let outcome = panic::catch_unwind(AssertUnwindSafe(attempt));
+    ATTEMPTS.set(false);
+    outcome.ok()
 }
 
 /// What an error of redb means for somebody who has a store.

@@ -48,18 +48,23 @@ impl Store {
     /// # Errors
     /// A refusal: no such message for this account, or its body is gone or has another length.
     pub fn fetch(&self, mailbox: AccountId, message: MessageId) -> Result<Stored, Failure> {
-        let found = self.index.read(|transaction| {
-            let value = transaction.open_table(MESSAGES)?.get((mailbox.0, message.0))?;
-            value.map(|value| record::decode::<record::Message>(value.value())).transpose()
-        })?;
-        let Some(record::Message { body, bytes, sha256, .. }) = found else {
-            return Err(Refusal::NoSuchMessage.into());
+        let record::Message { body, bytes, sha256, .. } = self.message(mailbox, message)?;
+        let Ok(file) = File::open(self.body(body)) else {
+            // Another device of this account may just have received it.
+            return Err(self.message(mailbox, message).map_or_else(|gone| gone, |_| Refusal::Damaged.into()));
         };
-        let file = File::open(self.body(body)).map_err(|_| Refusal::Damaged)?;
         if file.metadata().map_err(|_| Refusal::Damaged)?.len() != bytes {
             return Err(Refusal::Damaged.into());
         }
         Ok(Stored { body: file, bytes, sha256 })
+    }
+
+    fn message(&self, mailbox: AccountId, message: MessageId) -> Result<record::Message, Failure> {
+        let found = self.index.read(|transaction| {
+            let value = transaction.open_table(MESSAGES)?.get((mailbox.0, message.0))?;
+            value.map(|value| record::decode(value.value())).transpose()
+        })?;
+        found.ok_or(Failure::Refused(Refusal::NoSuchMessage))
     }
 
     /// Deletes a message of an account.

@@ -44,6 +44,8 @@ pub struct Account {
     pub messages: u64,
     /// Their bytes, those that have not come yet included.
     pub bytes: u64,
+    /// Transfers of it that are remembered.
+    pub remembered: u64,
 }
 
 /// A secret as it is kept, with the argon2id parameters that made it.

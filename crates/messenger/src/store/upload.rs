@@ -17,11 +17,21 @@ use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Acknowledged transfers that are remembered, per sender: a client keeps its own for a month, 130 messages a day.
-const REMEMBERED: usize = 4096;
+const REMEMBERED: u64 = 4096;
 
 /// After so many bytes the kernel is asked to begin to write them out: the sync at the end, which the sender waits for, then
 /// has that much left to do and not the whole message.
 const WRITE_OUT: u64 = 8 << 20;
+
+/// Uploads left behind whose SHA-256 so far is remembered, some 300 bytes each.
+const REMEMBERED_SUMS: usize = 256;
+
+/// An upload that nobody goes on with for now.
+pub struct Left {
+    since: Instant,
+    /// Of what is there: on slow storage, reading a long body again takes longer than its sender waits.
+    sum: Option<Hash>,
+}
 
 /// Whether somebody writes the upload of this account just now.
 pub type IsActive<'a> = &'a dyn Fn(AccountId, TransferId) -> bool;
@@ -79,6 +89,7 @@ pub struct Upload {
     file: File,
     bytes: u64,
     offset: u64,
+    sum: Option<Hash>,
 }
 
 impl std::fmt::Debug for Upload {
@@ -106,15 +117,24 @@ impl Upload {
         self.body
     }
 
-    /// SHA-256 of what is there; reads it.
+    /// SHA-256 of what is there; reads it, unless it is remembered from when the upload was left.
     ///
     /// # Errors
     /// Of the file.
-    pub fn hash(&self) -> Result<Hash, StoreError> {
+    pub fn hash(&mut self) -> Result<Hash, StoreError> {
+        if let Some(sum) = self.sum.take().filter(|sum| sum.bytes() == self.offset) {
+            return Ok(sum);
+        }
         // What is written goes to the end wherever this descriptor reads.
         let mut file = &self.file;
         let hash = file.rewind().and_then(|()| Hash::of_prefix(&mut file, self.offset));
         hash.map_err(|cause| StoreError::io(&self.path, cause))
+    }
+
+    /// Whether what is there is on disk now: only then may its sum be remembered in place of being read again.
+    #[must_use]
+    pub fn is_on_disk(&self) -> bool {
+        self.file.sync_data().is_ok()
     }
 
     /// Has the kernel begin to write out the piece that begins at `start`; a hint, of which nothing depends.
@@ -160,22 +180,36 @@ impl Store {
         let transfer = u128::from_be_bytes(offer.transfer.0);
         let known = self.index.read(|transaction| {
             let kept = transaction.open_table(KEPT)?.get((offer.from.0, transfer))?.map(|number| number.value());
-            Ok((kept, find(&transaction.open_table(UPLOADS)?, offer, transfer)?))
+            Ok((kept, record_of(&transaction.open_table(UPLOADS)?, offer.from, transfer)?))
         })?;
         let upload = match known {
             (Some(number), _) => return Ok(Offered::Kept(MessageId(number))),
             (None, Some(upload)) if upload.is_for(offer) => upload,
-            _ => self.begin(offer, transfer, bounds, is_active)?,
+            _ => {
+                check(offer, bounds)?;
+                // Before it takes a place in the mailbox.
+                self.has_room(offer.bytes, bounds)?;
+                self.begin(offer, transfer, bounds, is_active)?
+            }
         };
         let file = self.open_body(upload.body)?;
         let path = self.body(upload.body);
-        let offset = file.metadata().map_err(|cause| StoreError::io(&path, cause))?.len();
-        if self.free_bytes()? < upload.bytes.saturating_sub(offset).saturating_add(bounds.free_bytes) {
-            return Err(StoreError::DiskFull.into());
+        let io = |cause| StoreError::io(&path, cause);
+        let mut offset = file.metadata().map_err(io)?.len();
+        if offset > upload.bytes {
+            // Not ours any more: somebody else has written to it.
+            file.set_len(0).map_err(io)?;
+            offset = 0;
         }
-        self.left().remove(&upload.body);
+        self.has_room(upload.bytes - offset, bounds)?;
+        let sum = self.left().remove(&upload.body).and_then(|left| left.sum);
         let (from, body, bytes) = (offer.from, upload.body, upload.bytes);
-        Ok(Offered::Upload(Box::new(Upload { from, transfer, body, path, file, bytes, offset })))
+        Ok(Offered::Upload(Box::new(Upload { from, transfer, body, path, file, bytes, offset, sum })))
+    }
+
+    fn has_room(&self, bytes: u64, bounds: &Bounds) -> Result<(), StoreError> {
+        let is_there = self.free_bytes()? >= bytes.saturating_add(bounds.free_bytes);
+        if is_there { Ok(()) } else { Err(StoreError::DiskFull) }
     }
 
     fn open_body(&self, body: u64) -> Result<File, StoreError> {
@@ -192,10 +226,9 @@ impl Store {
         bounds: &Bounds,
         is_active: IsActive<'_>,
     ) -> Result<record::Upload, Failure> {
-        check(offer, bounds)?;
         let mut gone = Vec::new();
         let upload = self.index.write(|transaction| {
-            let other = find(&transaction.open_table(UPLOADS)?, offer, transfer)?;
+            let other = record_of(&transaction.open_table(UPLOADS)?, offer.from, transfer)?;
             if let Some(other) = other {
                 gone.push(drop_upload(transaction, offer.from, transfer, &other)?);
             }
@@ -238,7 +271,7 @@ impl Store {
             let number = take_number(transaction, NEXT_MESSAGE)?;
             let message = record::Message { body, from: from.to_owned(), name, bytes, sha256, kept_at: now };
             transaction.open_table(MESSAGES)?.insert((mailbox.0, number), &*record::encode(&message))?;
-            remember(transaction, upload.from, upload.transfer, number)?;
+            remember(transaction, (upload.from, from), upload.transfer, number)?;
             Ok(MessageId(number))
         })
     }
@@ -249,11 +282,7 @@ impl Store {
     /// Of the index.
     pub fn forget(&self, upload: &Upload) -> Result<(), Failure> {
         let removed = self.index.write(|transaction| {
-            let found = {
-                let uploads = transaction.open_table(UPLOADS)?;
-                let value = uploads.get((upload.from.0, upload.transfer))?;
-                value.map(|value| record::decode::<record::Upload>(value.value())).transpose()?
-            };
+            let found = record_of(&transaction.open_table(UPLOADS)?, upload.from, upload.transfer)?;
             let Some(found) = found.filter(|found| found.body == upload.body) else { return Ok(None) };
             drop_upload(transaction, upload.from, upload.transfer, &found).map(Some)
         })?;
@@ -263,9 +292,12 @@ impl Store {
         Ok(())
     }
 
-    /// An upload that is not gone on with for now.
-    pub fn leave(&self, body: u64, now: Instant) {
-        self.left().insert(body, now);
+    /// An upload that is not gone on with for now; `sum`: that of what is there, where it is known.
+    pub fn leave(&self, body: u64, sum: Option<Hash>, now: Instant) {
+        let mut left = self.left();
+        let has_room = left.values().filter(|left| left.sum.is_some()).count() < REMEMBERED_SUMS;
+        let sum = sum.filter(|_| has_room).map(Hash::without_marks);
+        left.insert(body, Left { since: now, sum });
     }
 
     /// Drops uploads that nobody has gone on with for `longest`, by the time that this process ran. Returns how many.
@@ -283,7 +315,12 @@ impl Store {
         let since: Vec<_> = {
             let mut left = self.left();
             left.retain(|body, _| uploads.iter().any(|(_, upload)| upload.body == *body));
-            uploads.into_iter().map(|(key, upload)| (*left.entry(upload.body).or_insert(now), key, upload)).collect()
+            uploads
+                .into_iter()
+                .map(|(key, upload)| {
+                    (left.entry(upload.body).or_insert(Left { since: now, sum: None }).since, key, upload)
+                })
+                .collect()
         };
         let mut dropped = 0;
         for (since, (from, transfer), upload) in since {
@@ -291,14 +328,23 @@ impl Store {
             if now.saturating_duration_since(since) < longest || is_active(AccountId(from), transfer_id) {
                 continue;
             }
-            let body = self.index.write(|transaction| drop_upload(transaction, AccountId(from), transfer, &upload))?;
-            self.remove_body(body);
-            dropped += 1;
+            // Meanwhile it may have been gone on with, and have become a message, whose body is the same file.
+            let dropped_body = self.index.write(|transaction| {
+                let now_there = record_of(&transaction.open_table(UPLOADS)?, AccountId(from), transfer)?;
+                let is_taken_up = is_active(AccountId(from), transfer_id)
+                    || self.left().get(&upload.body).is_none_or(|left| left.since != since);
+                let Some(same) = now_there.filter(|same| *same == upload && !is_taken_up) else { return Ok(None) };
+                drop_upload(transaction, AccountId(from), transfer, &same).map(Some)
+            })?;
+            if let Some(body) = dropped_body {
+                self.remove_body(body);
+                dropped += 1;
+            }
         }
         Ok(dropped)
     }
 
-    fn left(&self) -> MutexGuard<'_, HashMap<u64, Instant>> {
+    fn left(&self) -> MutexGuard<'_, HashMap<u64, Left>> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -323,12 +369,12 @@ fn check(offer: &Offer, bounds: &Bounds) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn find(
+fn record_of(
     uploads: &impl ReadableTable<(u32, u128), &'static [u8]>,
-    offer: &Offer,
+    from: AccountId,
     transfer: u128,
 ) -> Result<Option<record::Upload>, Failure> {
-    uploads.get((offer.from.0, transfer))?.map(|value| record::decode(value.value())).transpose()
+    uploads.get((from.0, transfer))?.map(|value| record::decode(value.value())).transpose()
 }
 
 fn account(transaction: &WriteTransaction, name: &str) -> Result<Option<record::Account>, Failure> {
@@ -393,17 +439,79 @@ fn reserve(transaction: &WriteTransaction, offer: &Offer, bounds: &Bounds) -> Re
 }
 
 /// Keeps in mind that a transfer was acknowledged, and forgets the oldest of too many.
-fn remember(transaction: &WriteTransaction, from: AccountId, transfer: u128, number: u64) -> Result<(), Failure> {
+fn remember(
+    transaction: &WriteTransaction,
+    (from, name): (AccountId, &str),
+    transfer: u128,
+    number: u64,
+) -> Result<(), Failure> {
     let (mut kept, mut order) = (transaction.open_table(KEPT)?, transaction.open_table(KEPT_ORDER)?);
     kept.insert((from.0, transfer), number)?;
     order.insert((from.0, number), transfer)?;
-    let its = (from.0, 0)..=(from.0, u64::MAX);
-    if order.range(its.clone())?.count() > REMEMBERED {
-        let oldest = order.range(its)?.next().transpose()?.map(|(key, value)| (key.value(), value.value()));
-        if let Some((key, transfer)) = oldest {
+    let Some(mut sender) = account(transaction, name)?.filter(|sender| sender.id == from) else { return Ok(()) };
+    sender.remembered += 1;
+    if sender.remembered > REMEMBERED {
+        let oldest = order.range((from.0, 0)..=(from.0, u64::MAX))?.next().transpose()?;
+        if let Some((key, transfer)) = oldest.map(|(key, value)| (key.value(), value.value())) {
             order.remove(key)?;
             kept.remove((from.0, transfer))?;
+            sender.remembered -= 1;
         }
     }
+    transaction.open_table(ACCOUNTS)?.insert(name, &*record::encode(&sender))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use redb::ReadableTableMetadata;
+
+    fn store(folder: &std::path::Path) -> (Store, AccountId) {
+        Store::create(folder).unwrap();
+        let store = Store::open(folder).unwrap().0;
+        let secret = record::HashedSecret { memory_kib: 8, passes: 1, salt: [0; 16], hash: [0; 32] };
+        let anna = store.add_account("anna", secret).unwrap();
+        (store, anna)
+    }
+
+    #[test]
+    fn the_oldest_of_too_many_acknowledged_transfers_is_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, anna) = store(folder.path());
+        let remember_all = |transaction: &WriteTransaction| {
+            let more = 0..REMEMBERED + 10;
+            more.clone().try_for_each(|n| remember(transaction, (anna, "anna"), u128::from(n), n))
+        };
+        store.index.write(remember_all).unwrap();
+        let (count, known) = store
+            .index
+            .read(|transaction| {
+                let kept = transaction.open_table(KEPT)?;
+                let is_known = |n: u64| Ok::<_, Failure>(kept.get((anna.0, u128::from(n)))?.is_some());
+                Ok((kept.len()?, [is_known(0)?, is_known(9)?, is_known(10)?, is_known(REMEMBERED + 9)?]))
+            })
+            .unwrap();
+        assert_eq!((count, known), (REMEMBERED, [false, false, true, true]));
+    }
+
+    #[test]
+    fn an_upload_that_nobody_goes_on_with_is_dropped_by_the_time_the_server_ran() {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, anna) = store(folder.path());
+        let bounds = Bounds { free_bytes: 0, ..Bounds::default() };
+        let offer = Offer { from: anna, transfer: TransferId([1; 16]), to: "anna".into(), name: "a".into(), bytes: 10 };
+        let Ok(Offered::Upload(mut upload)) = store.offer(&offer, &bounds, &|_, _| false) else { panic!() };
+        upload.write_all(b"abc").unwrap();
+        let (now, longest) = (Instant::now(), Duration::from_secs(100));
+        store.leave(upload.body(), None, now);
+        let at = |seconds: u64, is_active: bool| {
+            store.expire(now + Duration::from_secs(seconds), longest, &|_, _| is_active).unwrap()
+        };
+        assert_eq!((at(99, false), at(101, true)), (0, 0), "not yet, and not while somebody writes it");
+        let body = folder.path().join("bodies/1");
+        assert!(body.exists());
+        assert_eq!((at(101, false), body.exists()), (1, false));
+        assert_eq!(store.accounts().unwrap()[0].messages, 0, "its place is given back");
+    }
 }

@@ -122,6 +122,12 @@ impl Hash {
         }
     }
 
+    /// Without what it remembers of where it was: a few hundred bytes.
+    #[must_use]
+    pub fn without_marks(self) -> Self {
+        Self { marks: Vec::new(), ..self }
+    }
+
     /// Of how many bytes it is.
     #[must_use]
     pub fn bytes(&self) -> u64 {

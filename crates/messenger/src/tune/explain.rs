@@ -99,7 +99,8 @@ fn buffers(direction: Direction, found: &Found, measured: &Measured) -> String {
         let [sender, receiver] = [now.sender.buffer, now.receiver.buffer].map(buffer);
         let held = 100.0 * way.held_back;
         return format!(
-            "{sender} at the sender, {receiver} at the receiver; {needs}, and left to the kernel they held the sender back for {held:.0} % of the time"
+            "{sender} at the sender, {receiver} at the receiver; {needs}, and left to the kernel they held the sender back \
+             for {held:.0} % of the time"
         );
     }
     let was = found.before.tuning;

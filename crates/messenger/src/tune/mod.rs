@@ -23,6 +23,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 use storage::{Nameless, ProbeError, probe};
 
@@ -32,6 +33,11 @@ pub const LONGEST: Duration = Duration::from_secs(20);
 pub const SHORTEST: Duration = Duration::from_secs(2);
 /// Bytes that the file has which transfers are tried with.
 const FILE_BYTES: u64 = 2 << 20;
+
+/// How much longer than planned anything may take before it is cut.
+const GRACE: Duration = Duration::from_millis(200);
+/// How often it is looked whether to cut.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// How the time is shared: parts of all of it.
 const FOR_STORAGE: f64 = 0.16;
@@ -67,7 +73,7 @@ pub enum TuneError {
     #[error("stopped")]
     Stopped,
     /// The path is too slow for this, or the time too short.
-    #[error("nothing could be tried in {} s: give it more time, up to {} s", .0.as_secs(), LONGEST.as_secs())]
+    #[error("the path is too slow to be measured in {} s; it may take up to {} s", .0.as_secs(), LONGEST.as_secs())]
     NoTime(Duration),
 }
 
@@ -212,9 +218,36 @@ impl Pace<'_> {
         self.connecting.as_secs_f64()
     }
 
-    fn open(&mut self, account: &Account, receive_buffer: Option<Size>) -> Result<Session, TuneError> {
-        let session = Session::open_until(account, receive_buffer, path::IDLE, self.stop)?;
+    /// A session that is cut when told to stop, and after `longest`, or when all of the time is over.
+    fn open(&mut self, account: &Account, buffer: Option<Size>, longest: Duration) -> Result<Session, TuneError> {
+        let cut = cut_after(longest.min(self.left()) + GRACE, self.stop);
+        let session = Session::open_until(account, buffer, path::IDLE, &cut);
+        let session = session.map_err(|error| self.told(error))?;
         self.connecting = self.connecting.max(session.connecting());
         Ok(session)
     }
+
+    /// Whether a session ended because its time was over.
+    fn is_cut(&self, error: &ClientError) -> bool {
+        matches!(error, ClientError::Stopped) && !self.stop.load(Ordering::Relaxed)
+    }
+
+    /// A cut where nothing can be made of what there is.
+    fn told(&self, error: ClientError) -> TuneError {
+        if self.is_cut(&error) { TuneError::NoTime(self.limit) } else { error.into() }
+    }
+}
+
+/// Set once `stop` is, or when `longest` is over; not looked at any more when nobody else holds it.
+fn cut_after(longest: Duration, stop: &Arc<AtomicBool>) -> Arc<AtomicBool> {
+    let (cut, stop, since) = (Arc::new(AtomicBool::new(false)), Arc::clone(stop), Instant::now());
+    let held = Arc::downgrade(&cut);
+    thread::spawn(move || {
+        while let Some(cut) = held.upgrade() {
+            cut.store(since.elapsed() >= longest || stop.load(Ordering::Relaxed), Ordering::Relaxed);
+            drop(cut);
+            thread::sleep(LOOK);
+        }
+    });
+    cut
 }

@@ -7,10 +7,10 @@ use crate::account::Account;
 use crate::channel::Incoming;
 use crate::client::{ClientError, Session};
 use crate::protocol::{Reply, Request, TcpFigures};
-use crate::transfer::{self, SendError};
-use crate::tuning::{End, Tuning};
+use crate::transfer::{self, Hash, SendError};
+use crate::tuning::{End, Tuning, socket};
 use rustix::net::sockopt;
-use std::io;
+use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 pub const IDLE: Duration = Duration::from_secs(5);
 /// Pings, at most.
 const PINGS: u64 = 30;
+/// How many times as long as planned a way may take: what has been sent must come, too.
+const PATIENCE: f64 = 2.0;
 /// Of the time down, what is left out at the beginning: slow start.
 const WARM_UP: f64 = 0.25;
 /// Bytes of each way, at most: what a server sends or takes for a measurement is bounded.
@@ -32,12 +34,12 @@ const LEAST_WINDOW: f64 = 65_535.0;
 /// # Errors
 /// [`TuneError`].
 pub fn round_trip(account: &Account, limit: Duration, pace: &mut Pace<'_>) -> Result<(f64, f64), TuneError> {
-    let mut session = pace.open(account, None)?;
+    let mut session = pace.open(account, None, pace.left())?;
     let (since, mut all) = (Instant::now(), Vec::new());
     for number in 0..PINGS {
         pace.go_on()?;
         let sent = Instant::now();
-        match session.ask(&Request::Ping(number))? {
+        match session.ask(&Request::Ping(number)).map_err(|error| pace.told(error))? {
             Reply::Pong(back) if back == number => all.push(sent.elapsed().as_secs_f64()),
             _ => return Err(ClientError::Unexpected("something else than `Pong`").into()),
         }
@@ -55,9 +57,10 @@ pub fn round_trip(account: &Account, limit: Duration, pace: &mut Pace<'_>) -> Re
 /// # Errors
 /// [`TuneError`].
 pub fn down(account: &Account, rtt_s: f64, limit: Duration, pace: &mut Pace<'_>) -> Result<Way, TuneError> {
-    let mut session = pace.open(account, None)?;
+    let mut session = pace.open(account, None, limit.mul_f64(PATIENCE))?;
     let sender = End::default();
-    session.say(&Request::Source { millis: limit.as_millis() as u32, bytes: MOST_BYTES, sender })?;
+    let source = Request::Source { millis: limit.as_millis() as u32, bytes: MOST_BYTES, sender };
+    session.say(&source).map_err(|error| pace.told(error))?;
     let (since, mut all, mut warm) = (Instant::now(), 0_u64, None::<(Instant, u64)>);
     let tcp = loop {
         pace.go_on()?;
@@ -71,7 +74,10 @@ pub fn down(account: &Account, rtt_s: f64, limit: Duration, pace: &mut Pace<'_>)
             Ok(Incoming::Control(Reply::Sent { tcp })) => break tcp,
             Ok(Incoming::Control(Reply::Refused(refusal))) => return Err(ClientError::Refused(refusal).into()),
             Ok(Incoming::Control(_)) => return Err(ClientError::Unexpected("something else than `Sent`").into()),
-            Err(error) => return Err(session.failed(error).into()),
+            Err(error) => match session.failed(error) {
+                error if pace.is_cut(&error) && all > 0 => break TcpFigures::default(),
+                error => return Err(pace.told(error)),
+            },
         }
     };
     let (from, before) = warm.filter(|(_, before)| *before < all).unwrap_or((since, 0));
@@ -87,24 +93,11 @@ pub fn down(account: &Account, rtt_s: f64, limit: Duration, pace: &mut Pace<'_>)
 /// # Errors
 /// [`TuneError`].
 pub fn up(account: &Account, rtt_s: f64, limit: Duration, pace: &mut Pace<'_>) -> Result<Way, TuneError> {
-    let mut session = pace.open(account, None)?;
+    let mut session = pace.open(account, None, limit.mul_f64(PATIENCE))?;
     let Tuning { sender, receiver } = Tuning::default();
-    session.say(&Request::Sink { receiver })?;
-    let (since, mut going) = (Instant::now(), Ok(()));
-    let sent = transfer::send(session.channel(), &mut io::repeat(0), 0..MOST_BYTES, &sender, None, &mut |_| {
-        going = pace.go_on();
-        if going.is_err() || since.elapsed() > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    going?;
-    match sent {
-        Ok(_) | Err(SendError::Stopped) => {}
-        Err(SendError::Channel(error)) => return Err(session.lost(error).into()),
-        Err(SendError::Interrupted) => return Err(session.answer().err().unwrap_or(TOO_EARLY).into()),
-        Err(SendError::Storage(error)) => return Err(error.into()),
-        Err(SendError::Shorter) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
-    }
-    let (bytes, seconds) = taken(&mut session)?;
-    let tcp = session.channel().figures().map_err(|error| session.failed(error))?;
+    session.say(&Request::Sink { receiver }).map_err(|error| pace.told(error))?;
+    let (bytes, seconds) = drain(&mut session, &mut io::repeat(0), MOST_BYTES, &sender, limit, pace)?;
+    let tcp = session.channel().figures().map_err(ClientError::Lost)?;
     let booked = sockopt::socket_send_buffer_size(session.channel().socket()).map_err(io::Error::from)?;
     session.close();
     let air = rate(bytes, seconds);
@@ -112,14 +105,40 @@ pub fn up(account: &Account, rtt_s: f64, limit: Duration, pace: &mut Pace<'_>) -
     Ok(way(Path { rtt_s, air, kernel_window }, &tcp))
 }
 
-/// The server speaks where it should listen.
-pub const TOO_EARLY: ClientError = ClientError::Unexpected("before everything was sent");
-
-/// Ends a `Sink`: bytes that came, and the seconds between the first and the last.
-pub fn taken(session: &mut Session) -> Result<(f64, f64), ClientError> {
-    match session.ask(&Request::Finish { sha256: [0; 32] })? {
-        Reply::Taken { bytes, micros } => Ok((bytes as f64, micros as f64 / 1e6)),
-        _ => Err(ClientError::Unexpected("something else than `Taken`")),
+/// Sends what `source` has into a `Sink`, `bytes` at most and for `limit`. Returns the bytes that came and the seconds from
+/// the first packet to the last; of a session that was cut, what was acknowledged.
+///
+/// # Errors
+/// [`TuneError`].
+pub fn drain(
+    session: &mut Session,
+    source: &mut dyn Read,
+    bytes: u64,
+    sender: &End,
+    limit: Duration,
+    pace: &mut Pace<'_>,
+) -> Result<(f64, f64), TuneError> {
+    let (since, mut going, mut hash) = (Instant::now(), Ok(()), Hash::new());
+    let sent = transfer::send(session.channel(), source, 0..bytes, sender, Some(&mut hash), &mut |_| {
+        going = pace.go_on();
+        if going.is_err() || since.elapsed() > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    going?;
+    let ended = match sent {
+        Ok(_) | Err(SendError::Stopped) => session.ask(&Request::Finish { sha256: hash.finish() }),
+        Err(SendError::Channel(error)) => Err(session.lost(error)),
+        Err(SendError::Interrupted) => session.answer(),
+        Err(SendError::Storage(error)) => return Err(error.into()),
+        Err(SendError::Shorter) => return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+    };
+    match ended {
+        Ok(Reply::Taken { bytes, micros }) => Ok((bytes as f64, micros as f64 / 1e6)),
+        Ok(_) => Err(ClientError::Unexpected("something else than `Taken`").into()),
+        Err(error) if pace.is_cut(&error) => {
+            let bytes = socket::acknowledged(session.channel().socket())?;
+            Ok((bytes as f64, since.elapsed().as_secs_f64()))
+        }
+        Err(error) => Err(pace.told(error)),
     }
 }
 

@@ -3,21 +3,23 @@
 
 use super::advise::{Candidate, MESSAGE_BYTES, Tried};
 use super::law::Direction;
-use super::path::{TOO_EARLY, taken};
+use super::path::drain;
 use super::storage::{Nameless, median};
 use super::{Pace, TuneError};
 use crate::account::Account;
 use crate::client::ClientError;
 use crate::protocol::{Reply, Request, TcpFigures};
-use crate::transfer::{self, Hash, ReceiveError, Receiver, SendError};
+use crate::transfer::{self, Hash, ReceiveError, Receiver};
 use crate::tuning::Tuning;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 /// Rounds in which all candidates are tried, when there is time.
 const ROUNDS: usize = 3;
-/// Fewest and most bytes of a transfer; flash wears.
-const BYTES: std::ops::RangeInclusive<f64> = 65_536.0..=8_388_608.0;
+/// Fewest bytes of a transfer, and most of one that is read; those that are written share theirs, since flash wears.
+const FEWEST_BYTES: f64 = 65_536.0;
+const MOST_BYTES: f64 = 8_388_608.0;
+const MOST_WRITTEN: f64 = 16_777_216.0;
 /// A transfer that takes so much longer than expected is cut, and judged by what it has carried.
 const PATIENCE: f64 = 2.0;
 
@@ -41,7 +43,11 @@ pub fn try_all(
     pace: &mut Pace<'_>,
 ) -> Result<Vec<Tried>, TuneError> {
     let since = Instant::now();
-    let plan = Plan::new(candidates, share.as_secs_f64(), pace.connecting_s());
+    let most = match direction {
+        Direction::Fetch => MOST_WRITTEN / (ROUNDS * candidates.len()) as f64,
+        Direction::Send => MOST_BYTES,
+    };
+    let plan = Plan::new(candidates, share.as_secs_f64(), pace.connecting_s(), most);
     let mut runs: Vec<Vec<Run>> = candidates.iter().map(|_| Vec::new()).collect();
     for round in 0..plan.rounds {
         // There and back again, so that what changes slowly changes for all.
@@ -70,13 +76,13 @@ struct Plan {
 }
 
 impl Plan {
-    /// As many rounds as fit with the fewest bytes, and as many bytes as fit with these rounds.
-    fn new(candidates: &[Candidate], share_s: f64, connecting_s: f64) -> Self {
+    /// As many rounds as fit with the fewest bytes, and as many bytes as fit with these rounds, at most `most`.
+    fn new(candidates: &[Candidate], share_s: f64, connecting_s: f64, most: f64) -> Self {
         let per_byte: f64 = candidates.iter().map(|one| 1.0 / one.limits.together).sum();
         let besides: f64 = candidates.iter().map(|one| one.limits.first_packet_s + connecting_s).sum();
-        let rounds = (share_s / (per_byte * BYTES.start() + besides)).clamp(1.0, ROUNDS as f64) as usize;
+        let rounds = (share_s / (per_byte * FEWEST_BYTES + besides)).clamp(1.0, ROUNDS as f64) as usize;
         let bytes = (share_s / rounds as f64 - besides) / per_byte;
-        Self { bytes: bytes.clamp(*BYTES.start(), *BYTES.end()) as u64, rounds }
+        Self { bytes: bytes.clamp(FEWEST_BYTES, most.max(FEWEST_BYTES)) as u64, rounds }
     }
 
     fn expected_s(&self, candidate: &Candidate) -> f64 {
@@ -143,10 +149,11 @@ fn fetch(
     limit: Duration,
     pace: &mut Pace<'_>,
 ) -> Result<Ran, TuneError> {
-    let mut session = pace.open(account, tuning.receiver.buffer)?;
+    let mut session = pace.open(account, tuning.receiver.buffer, limit)?;
     session.channel().prepare_receiver(&tuning.receiver).map_err(ClientError::Lost)?;
     let since = Instant::now();
-    session.say(&Request::Source { millis: 2 * limit.as_millis() as u32, bytes, sender: tuning.sender })?;
+    let source = Request::Source { millis: 2 * limit.as_millis() as u32, bytes, sender: tuning.sender };
+    session.say(&source).map_err(|error| pace.told(error))?;
     let mut receiver = Receiver::new(&mut *file, &tuning.receiver, 0, bytes, Hash::new());
     let (mut going, mut begun) = (Ok(()), None::<(f64, u64)>);
     let ended = transfer::receive::<Reply, _>(session.channel(), &mut receiver, &mut |progress| {
@@ -162,7 +169,10 @@ fn fetch(
         Err(ReceiveError::Stopped) => None,
         Ok(Reply::Refused(refusal)) => return Err(ClientError::Refused(refusal).into()),
         Ok(_) => return Err(ClientError::Unexpected("something else than `Sent`").into()),
-        Err(ReceiveError::Channel(error)) => return Err(session.failed(error).into()),
+        Err(ReceiveError::Channel(error)) => match session.failed(error) {
+            error if pace.is_cut(&error) => None,
+            error => return Err(pace.told(error)),
+        },
         Err(ReceiveError::Storage(error)) => return Err(error.into()),
         Err(ReceiveError::OutOfPlace { .. } | ReceiveError::TooMuch) => {
             return Err(ClientError::Unexpected("a packet").into());
@@ -181,26 +191,58 @@ fn send(
     limit: Duration,
     pace: &mut Pace<'_>,
 ) -> Result<Ran, TuneError> {
-    let mut session = pace.open(account, None)?;
+    let mut session = pace.open(account, None, limit)?;
     session.channel().prepare_sender(&tuning.sender).map_err(ClientError::Lost)?;
     let since = Instant::now();
-    session.say(&Request::Sink { receiver: tuning.receiver })?;
-    let (mut going, mut hash) = (Ok(()), Hash::new());
-    let sent = transfer::send(session.channel(), file, 0..bytes, &tuning.sender, Some(&mut hash), &mut |_| {
-        going = pace.go_on();
-        if going.is_err() || since.elapsed() > limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-    });
-    going?;
-    match sent {
-        Ok(_) | Err(SendError::Stopped) => {}
-        Err(SendError::Channel(error)) => return Err(session.lost(error).into()),
-        Err(SendError::Interrupted) => return Err(session.answer().err().unwrap_or(TOO_EARLY).into()),
-        Err(SendError::Storage(error)) => return Err(error.into()),
-        Err(SendError::Shorter) => return Err(std::io::Error::from(std::io::ErrorKind::UnexpectedEof).into()),
-    }
-    let (bytes, after_first_s) = taken(&mut session)?;
+    session.say(&Request::Sink { receiver: tuning.receiver }).map_err(|error| pace.told(error))?;
+    let (bytes, after_first_s) = drain(&mut session, file, bytes, &tuning.sender, limit, pace)?;
     let seconds = since.elapsed().as_secs_f64();
-    let tcp = session.channel().figures().map_err(|error| session.failed(error))?;
+    let tcp = session.channel().figures().map_err(ClientError::Lost)?;
     let after_first = bytes - (tuning.sender.packet.bytes() as f64).min(bytes);
     Ok(Ran { bytes, seconds, pace: after_first / after_first_s, tcp: Some(tcp) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tune::advise::Idea;
+    use crate::tune::law::{Cost, Path, limits};
+    use crate::tuning::quantity::PacketSize;
+    use crate::tuning::{End, Tuning};
+    use proptest::prelude::*;
+
+    fn ran(bytes: f64, seconds: f64, pace: f64) -> f64 {
+        Ran { bytes, seconds, pace, tcp: None }.for_message()
+    }
+
+    #[test]
+    fn the_beginning_is_paid_once_and_the_pace_holds_for_the_rest() {
+        assert!((ran(250e3, 1.0, 500e3) - 2.5).abs() < 1e-9);
+        assert!((ran(4e6, 8.0, 1.0) - 2.0).abs() < 1e-9, "a transfer that is longer than the message needs no pace");
+        for unknown in [f64::NAN, f64::INFINITY, 0.0, -1.0] {
+            assert!((ran(250e3, 1.0, unknown) - 4.0).abs() < 1e-9);
+        }
+        assert!(ran(0.0, 1.0, 0.0).is_finite());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_planned_fits_into_its_time_unless_even_the_least_does_not(
+            (rate, air) in (1e3..1e9_f64, 1e3..1e9_f64),
+            (share, connecting, most) in (0.1..20.0_f64, 0.0..0.3_f64, 1e5..1e7_f64),
+            powers in proptest::collection::vec(9..=20_u32, 1..6),
+        ) {
+            let all: Vec<Candidate> = powers.into_iter().map(|power| {
+                let end = End { packet: PacketSize::new(1 << power).unwrap(), ..End::default() };
+                let tuning = Tuning { sender: end, receiver: end };
+                let path = Path { rtt_s: 0.003, air, kernel_window: 1e6 };
+                let limits = limits(Direction::Fetch, &tuning, &Cost { operation_s: 0.001, rate }, &path);
+                Candidate { idea: Idea::Packet, tuning, limits }
+            }).collect();
+            let plan = Plan::new(&all, share, connecting, most);
+            let round: f64 = all.iter().map(|one| plan.expected_s(one) + connecting).sum();
+            prop_assert!((1..=ROUNDS).contains(&plan.rounds) && plan.bytes as f64 <= most.max(FEWEST_BYTES));
+            prop_assert!(plan.rounds as f64 * round <= share * 1.001 || plan.bytes as f64 <= FEWEST_BYTES);
+        }
+    }
 }

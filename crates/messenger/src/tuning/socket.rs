@@ -103,6 +103,14 @@ pub fn unsent(socket: &TcpStream) -> io::Result<u32> {
     Ok(if SENDS.contains(&info.tcpi_state) { info.tcpi_notsent_bytes } else { 0 })
 }
 
+/// Bytes that the other end has acknowledged since the connection began, TLS included.
+///
+/// # Errors
+/// Of the system call.
+pub fn acknowledged(socket: &TcpStream) -> io::Result<u64> {
+    Ok(info(socket)?.tcpi_bytes_acked)
+}
+
 fn info(socket: &TcpStream) -> io::Result<libc::tcp_info> {
     // SAFETY: all-zero bytes are a value of this struct of integers.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };

@@ -43,6 +43,8 @@ fn an_upload_that_the_disk_has_no_room_for_is_refused_and_goes_on_later() {
         let (small, large) = (body(10_000, 1), body(2_000_000, 2));
         let kept = send(&mut open(&anna), 1, "bert", &small).unwrap();
         assert_eq!(refusal(open(&anna).ask(&offer(2, "bert", "v", 9 << 20))), Refusal::DiskFull, "said at once");
+        let of_bert = house.server.accounts().unwrap().into_iter().find(|account| account.name == "bert").unwrap();
+        assert_eq!((of_bert.messages, of_bert.bytes), (1, 10_000), "and it takes no place in the mailbox");
 
         let mut session = open(&anna);
         assert_eq!(session.ask(&offer(3, "bert", "v", 2_000_000)).unwrap(), Reply::Continue { offset: 0 });
@@ -66,14 +68,18 @@ fn an_upload_that_the_disk_has_no_room_for_is_refused_and_goes_on_later() {
 #[test]
 fn an_index_that_cannot_grow_loses_nothing_and_goes_on_when_there_is_room() {
     on_small_disk(8 << 20, |disk| {
-        let house = House::open(&disk.join("store"), settings());
+        let mut many = settings();
+        many.bounds.mailbox_messages = 20_000;
+        let house = House::open(&disk.join("store"), many);
         let (anna, bert) = (house.account("anna"), house.account("bert"));
         let mut session = open(&anna);
         send(&mut session, 0, "bert", b"").unwrap();
         fill(&disk.join("ballast"));
         let mut kept = 1;
+        let name = "x".repeat(255);
         let why = loop {
-            match send(&mut session, kept, "bert", b"") {
+            let offered = session.ask(&offer(kept, "bert", &name, 0));
+            match offered.and_then(|_| session.ask(&Request::Finish { sha256: sha256(b"") })) {
                 Ok(_) => kept += 1,
                 Err(error) => break refusal::<()>(Err(error)),
             }

@@ -36,11 +36,14 @@ pub struct House {
 
 impl House {
     pub fn open(folder: &Path, settings: Settings) -> Self {
+        Self::listening(folder, settings, TcpListener::bind("127.0.0.1:0").unwrap())
+    }
+
+    pub fn listening(folder: &Path, settings: Settings, listener: TcpListener) -> Self {
         let events = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&events);
         let server = Server::open(folder, settings).unwrap();
         let server = Arc::new(server.on_event(move |event| heard.lock().unwrap().push(event.clone())));
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let stop = Arc::new(AtomicBool::new(false));
         let (serving, stopped) = (Arc::clone(&server), Arc::clone(&stop));

@@ -8,3 +8,4 @@ mod limits;
 mod malformed;
 mod measuring;
 mod owner;
+mod store;

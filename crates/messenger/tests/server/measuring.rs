@@ -38,10 +38,13 @@ fn a_source_ends_with_its_time_whatever_it_may_give() {
     let sender = End { pacing: Rate::new(1_000_000), buffer: Size::new(65_536), ..End::default() };
     session.say(&Request::Source { millis: 200, bytes: u64::MAX, sender }).unwrap();
     let mut got = 0;
-    while let Incoming::Packet { bytes, .. } = session.channel().receive::<Reply>().unwrap() {
-        got += bytes.len() as u64;
-    }
-    assert!(got > 0);
+    let end = loop {
+        match session.channel().receive::<Reply>().unwrap() {
+            Incoming::Packet { bytes, .. } => got += bytes.len() as u64,
+            Incoming::Control(end) => break end,
+        }
+    };
+    assert!(got > 0 && matches!(end, Reply::Sent { .. }), "{end:?} after {got} bytes");
 }
 
 #[test]

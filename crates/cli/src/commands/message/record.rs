@@ -21,6 +21,8 @@ const PROGRAM: &str = "arecord";
 const LONGEST: u32 = 3600;
 /// Voice: 16 bits, 16 kHz, mono, 32 kB a second.
 const FORMAT: [&str; 8] = ["-t", "wav", "-f", "S16_LE", "-r", "16000", "-c", "1"];
+/// Bytes before the first sample.
+const HEADER: u64 = 44;
 /// How long it may take to end.
 const FAREWELL: Duration = Duration::from_secs(3);
 /// How often it is looked whether the recording shall end.
@@ -46,20 +48,20 @@ pub fn record(path: &Path, seconds: Option<u32>, device: Option<&str>, stop: &St
         thread::sleep(LOOK);
     };
     let said = child.stderr.take().map(io::read_to_string).and_then(Result::ok).unwrap_or_default();
-    let length = sound::length(path).filter(|length| !length.is_zero());
-    let signal = stop.take();
-    match (length, signal) {
-        (None, _) => {
-            let _ = std::fs::remove_file(path);
-            Err(Failure::Work(anyhow!("arecord recorded nothing ({status}): {}", last_line(&said))))
-        }
+    // Whether anything was recorded is for the file to say: the header of one whose program died says nothing.
+    let is_empty = std::fs::metadata(path).map_or(0, |file| file.len()) <= HEADER;
+    if is_empty {
+        let _ = std::fs::remove_file(path);
+        return Err(Failure::Work(anyhow!("arecord recorded nothing ({status}): {}", last_line(&said))));
+    }
+    let length = sound::length(path).map_or("something".to_owned(), |length| format!("{:.1} s", length.as_secs_f64()));
+    match stop.take() {
         // Ctrl-C says that enough was said; any other signal that there is no time to send it.
-        (Some(length), Some(signal)) if signal != libc::SIGINT => {
-            let how = format!("{:.1} s were recorded and are kept: {}", length.as_secs_f64(), path.display());
-            Err(Failure::Paused(signal, how))
+        Some(signal) if signal != libc::SIGINT => {
+            Err(Failure::Paused(signal, format!("recorded {length}, which is kept: {}", path.display())))
         }
-        (Some(length), _) => {
-            eprintln!("recorded {:.1} s", length.as_secs_f64());
+        _ => {
+            eprintln!("recorded {length}");
             Ok(())
         }
     }

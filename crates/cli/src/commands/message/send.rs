@@ -162,8 +162,8 @@ fn source(arguments: &Arguments, client: &Client, stop: &Stop) -> Outcome<Source
     let of_user = arguments.name.clone();
     match arguments.file.as_deref() {
         Some(path) if path == Path::new("-") => {
-            let path = own_file(client, "stdin")?;
-            let mut file = File::create_new(&path).with_context(|| format!("cannot write {}", path.display()))?;
+            let path = own_file(client, "stdin", "")?;
+            let mut file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
             let spooled = io::copy(&mut io::stdin().lock(), &mut file).and_then(|_| file.sync_all());
             if let Err(error) = spooled {
                 let _ = fs::remove_file(&path);
@@ -179,30 +179,38 @@ fn source(arguments: &Arguments, client: &Client, stop: &Stop) -> Outcome<Source
             Ok(Source { path: path.to_owned(), name: of_user.unwrap_or(own), is_ours: false })
         }
         None => {
-            let path = own_file(client, "recording")?.with_extension("wav");
-            tell_of_unsent(&path);
-            record::record(&path, arguments.seconds, arguments.device.as_deref(), stop)?;
+            tell_of_unsent(client);
+            let path = own_file(client, "recording", ".wav")?;
+            let recorded = record::record(&path, arguments.seconds, arguments.device.as_deref(), stop);
+            if recorded.is_err() && fs::metadata(&path).is_ok_and(|file| file.len() == 0) {
+                let _ = fs::remove_file(&path);
+            }
+            recorded?;
             let own = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             Ok(Source { path, name: of_user.unwrap_or(own), is_ours: true })
         }
     }
 }
 
-/// A name for a new file beside the client's state: `recording-20061121-121005`, in UTC.
-fn own_file(client: &Client, what: &str) -> Outcome<PathBuf> {
+/// A name for a new file beside the client's state: `recording-20061121-121005.wav`, in UTC; one that is there stays.
+fn own_file(client: &Client, what: &str, extension: &str) -> Outcome<PathBuf> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |now| now.as_secs());
     let (year, month, day) = date(now / 86_400);
     let (hour, minute, second) = (now / 3600 % 24, now / 60 % 60, now % 60);
     let name = format!("{what}-{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}");
     let folder = client.state.folder().join("unsent");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    Ok(folder.join(name))
+    let numbered = (2..).map(|number| format!("{name}-{number}{extension}"));
+    let mut paths = std::iter::once(format!("{name}{extension}")).chain(numbered).map(|name| folder.join(name));
+    let new =
+        paths.find(|path| File::create_new(path).map_or_else(|e| e.kind() != io::ErrorKind::AlreadyExists, |_| true));
+    new.context("no name is free").map_err(Failure::Work)
 }
 
 /// Recordings that an earlier command could not send, or did not live to.
-fn tell_of_unsent(path: &Path) {
-    let Some(folder) = path.parent() else { return };
-    let unsent = fs::read_dir(folder).map_or(0, Iterator::count);
+fn tell_of_unsent(client: &Client) {
+    let folder = client.state.folder().join("unsent");
+    let unsent = fs::read_dir(&folder).map_or(0, Iterator::count);
     if unsent > 0 {
         eprintln!("lasthop: {unsent} not sent yet in {}", folder.display());
     }

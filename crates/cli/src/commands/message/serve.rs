@@ -63,11 +63,11 @@ pub struct Arguments {
     /// Where to listen [default: port 4774 of every address of this machine]
     #[arg(long, value_name = "IP:PORT", conflicts_with = "order")]
     listen: Option<SocketAddr>,
-    #[command(flatten)]
-    limits: Limits,
     /// At the end, write what happened how often as JSON; "-" is stdout
     #[arg(long, value_name = "FILE", conflicts_with = "order")]
     json: Option<PathBuf>,
+    #[command(flatten)]
+    limits: Limits,
 }
 
 /// What the server allows.
@@ -99,9 +99,9 @@ struct Limits {
     #[arg(long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u32).range(1..=1000))]
     uploads: u32,
     /// How long an upload that nobody goes on with is kept
-    #[arg(long, value_name = "TIME", default_value = "1209600s")]
+    #[arg(long, value_name = "TIME", default_value = "14d", value_parser = days_or_span)]
     upload_kept: Span,
-    /// Connections at once; each takes at most 1.5 MiB of memory
+    /// Connections at once; each takes up to 2 MiB of memory
     #[arg(long, value_name = "N", default_value = "24", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     connections: u32,
     /// Connections at once from one address
@@ -150,6 +150,16 @@ fn address(text: &str) -> Result<String, String> {
     match port {
         Some(port) if port > 0 && !text.contains(|c: char| c.is_whitespace() || c.is_control()) => Ok(text.to_owned()),
         _ => Err("give host and port, like 192.168.1.1:4774 or box.example:4774".to_owned()),
+    }
+}
+
+/// A number of days, like 14d, or what a scenario has as a time.
+fn days_or_span(text: &str) -> Result<Span, String> {
+    let days = text.strip_suffix('d').map(|days| days.parse::<u16>());
+    match days {
+        Some(Ok(days)) => Ok(Span::from_secs(u64::from(days) * 24 * 3600)),
+        Some(Err(_)) => Err("give a whole number of days, like 14d".to_owned()),
+        None => text.parse().map_err(|error| format!("{error}; or days, like 14d")),
     }
 }
 
@@ -217,18 +227,23 @@ fn save(account: &Account, file: &Path, store: &Path) -> Outcome {
     ))
 }
 
+/// A mistyped folder is not made a store.
+fn is_there(store: &Path) -> Outcome {
+    let missing = || Failure::Request(anyhow!("there is no store {}", store.display()));
+    if store.join("index.redb").exists() { Ok(()) } else { Err(missing()) }
+}
+
 fn remove(store: &Path, name: &str) -> Outcome {
+    is_there(store)?;
     let Ordered::Removed(gone) = ask(store, &Order::Remove { name: name.to_owned() })? else {
         return Err(unexpected());
     };
-    eprintln!("lasthop: {name} has no account any more; {gone} messages and uploads went with it");
+    eprintln!("lasthop: {name} has no account any more; messages and uploads that went with it: {gone}");
     Ok(())
 }
 
 fn accounts(store: &Path) -> Outcome {
-    if !store.exists() {
-        return Err(Failure::Request(anyhow!("there is no store {}", store.display())));
-    }
+    is_there(store)?;
     let Ordered::Accounts(accounts) = ask(store, &Order::Accounts)? else { return Err(unexpected()) };
     let line = |account: &lasthop_messenger::store::AccountSummary| {
         format!("{:<24} {:>6} waiting  {:>9}\n", account.name, account.messages, size(account.bytes))
@@ -245,7 +260,7 @@ fn serve(arguments: &Arguments) -> Outcome {
     let listener = listen(arguments.listen)?;
     announce(arguments, &server, &listener, is_new)?;
     let counters = server.serve(listener, &stop.flag()).context("cannot serve")?;
-    eprintln!("lasthop: stopped; {} messages were kept and {} received", counters.kept, counters.received);
+    eprintln!("lasthop: stopped; messages kept: {}, received: {}", counters.kept, counters.received);
     match sink {
         Some(sink) => sink.write_json(&counters),
         None => Ok(()),
@@ -273,10 +288,10 @@ fn announce(arguments: &Arguments, server: &Server, listener: &TcpListener, is_n
     } else {
         let removed = match swept.removed {
             0 => String::new(),
-            bodies => format!("; {bodies} bodies that belonged to nothing were removed"),
+            bodies => format!("; bodies that belonged to nothing, removed: {bodies}"),
         };
         let (messages, uploads) = (swept.messages, swept.uploads);
-        eprintln!("lasthop: {messages} messages wait, {uploads} uploads can go on{removed}");
+        eprintln!("lasthop: messages that wait: {messages}; uploads that can go on: {uploads}{removed}");
     }
     for what in &swept.damaged {
         eprintln!("lasthop: {}", Event::Damaged { what: what.clone() });
@@ -316,6 +331,8 @@ mod tests {
             (&["--add", "anna", "--address", "box"], "host and port"),
             (&["--add", "anna", "--listen", "[::]:1"], "cannot be used with"),
             (&["--idle", "0s"], "at least 1 s"),
+            (&["--upload-kept", "1.5d"], "14d"),
+            (&["--upload-kept", "14"], "14d"),
             (&["--connections", "0"], "1..=10"),
         ] {
             let error = Cli::try_parse_from(["serve", "--store", "x"].iter().chain(arguments)).err().unwrap();

@@ -35,9 +35,9 @@ against the present settings, with transfers that go through this device's stora
 settings that are as fast as the fastest are kept in the profile (--profile FILE, else beside the
 account file), where `send` and `fetch` find them.
 
-It writes at most 4 MiB to measure the storage, in a file without a name that is gone whatever
-happens, and asks the server for packets of no message; the mailbox is not touched. How it
-measures and chooses: the book, messages-tuning.md.";
+It writes at most 4 MiB to measure the storage and 16 MiB to try settings, in one file without a
+name that is gone whatever happens, and asks the server for packets of no message; the mailbox is
+not touched. How it measures and chooses: the book, messages-tuning.md.";
 
 /// Characters of a line of text.
 const WIDTH: usize = 100;
@@ -159,8 +159,8 @@ fn text(report: &Report, kept: Option<&Path>) -> String {
     let path = format!(
         "path: round trip {} ({} and {} when full); {} down, {} up with nothing in the way",
         time(down.path.rtt_s),
-        time(down.loaded_rtt_s),
-        time(up.loaded_rtt_s),
+        loaded(down.loaded_rtt_s),
+        loaded(up.loaded_rtt_s),
         bits(down.path.air),
         bits(up.path.air)
     );
@@ -186,6 +186,11 @@ fn text(report: &Report, kept: Option<&Path>) -> String {
         None => writeln!(text, "\nnothing was kept"),
     };
     text
+}
+
+/// A round trip of the kernel's, which says 0 when it does not know.
+fn loaded(rtt_s: f64) -> String {
+    if rtt_s > 0.0 { time(rtt_s) } else { "unknown".to_owned() }
 }
 
 /// What limits what, the one that binds with a star.
