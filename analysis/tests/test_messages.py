@@ -94,17 +94,19 @@ class Trace(unittest.TestCase):
         self.assertEqual(gave["first_collapse_segment"], 2)
         self.assertAlmostEqual(gave["longest_silence_ms"], 200.0)
 
-    def test_connections_are_told_apart_and_come_in_their_order(self):
+    def test_connections_are_told_apart_and_come_in_their_order_also_when_a_port_comes_again(self):
+        syn = {"flags": "SYN"}
+        lines = [
+            {**line(1.0, "up", 0, 1, **syn), "connection": "b"},
+            line(0.5, "up", 0, 1, **syn),
+            line(0.6, "up", 0, 1, **syn),
+            line(0.7, "up", 900, 1, ack=1),
+            line(3.0, "up", 0, 1, **syn),
+        ]
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "trace.jsonl"
-            lines = [
-                {"format": 1},
-                {**line(2.0, "up", 0, 1), "connection": "b"},
-                line(1.0, "up", 0, 1),
-                line(3.0, "up", 0, 1),
-            ]
-            path.write_text("".join(json.dumps(each) + "\n" for each in lines))
-            self.assertEqual([len(each) for each in trace.connections(path)], [2, 1])
+            path.write_text("".join(json.dumps(each) + "\n" for each in [{"format": 1}, *lines]))
+            self.assertEqual([len(each) for each in trace.connections(path)], [3, 1, 1])
 
 
 class Simulator:

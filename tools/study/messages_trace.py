@@ -12,14 +12,19 @@ SEGMENT = 1460
 
 
 def connections(path):
-    """Lines of each connection, in the order in which connections began."""
-    found = {}
+    """Lines of each connection, in the order in which connections began. Ports come again: a SYN after data begins anew."""
+    found, open_now = [], {}
     with Path(path).open(encoding="utf-8") as file:
         next(file)
         for text in file:
             line = json.loads(text)
-            found.setdefault(line["connection"], []).append(line)
-    return sorted(found.values(), key=lambda lines: lines[0]["t_s"])
+            lines = open_now.get(line["connection"])
+            begins = "SYN" in line.get("flags", "") and "ack" not in line
+            if lines is None or (begins and any(before["bytes"] for before in lines)):
+                lines = open_now[line["connection"]] = []
+                found.append(lines)
+            lines.append(line)
+    return sorted(found, key=lambda lines: lines[0]["t_s"])
 
 
 def transfer(lines):
