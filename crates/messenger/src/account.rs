@@ -80,7 +80,12 @@ impl std::str::FromStr for Account {
     type Err = AccountError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        toml::from_str(text).map_err(|error| AccountError::Syntax(error.to_string().trim_end().to_owned()))
+        // Not the error's own text, which shows the line: it may be that of the secret.
+        let at = |error: &toml::de::Error| error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        let line = |error: &toml::de::Error| 1 + at(error).matches('\n').count();
+        toml::from_str(text).map_err(|error: toml::de::Error| {
+            AccountError::Syntax(format!("line {}: {}", line(&error), error.message()))
+        })
     }
 }
 
@@ -133,5 +138,7 @@ mod tests {
             let error = text.replacen(from, to, 1).parse::<Account>().unwrap_err().to_string();
             assert!(error.contains(says) && !error.contains("k3"), "{error}");
         }
+        let error = text.replacen("\"k3\"", "\"k3", 1).parse::<Account>().unwrap_err().to_string();
+        assert!(error.contains("line 4") && !error.contains("k3"), "{error}");
     }
 }
