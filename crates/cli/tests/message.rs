@@ -332,6 +332,10 @@ fn errors_say_what_happened_and_what_to_do() {
     fails(&house.run("anna", &["send", "--to", "carla", "a"]), 1, &["nobody is called `carla`"]);
     fails(&house.run("anna", &["send", "--to", "ben", "b"]), 2, &["there is no file b"]);
     fails(&house.run("anna", &["send", "--to", "ben", "in"]), 2, &["in is no plain file"]);
+    let pipe = std::process::Command::new("mkfifo").arg(house.path("pipe")).status().expect("mkfifo");
+    assert!(pipe.success());
+    fails(&house.run("anna", &["send", "--to", "ben", "pipe"]), 2, &["pipe is no plain file"]);
+    fails(&house.run("anna", &[&send[..], &["--seconds", "3"]].concat()), 2, &["cannot be used with"]);
     fails(&house.run("anna", &["fetch", "77"]), 2, &["no message 77", "--list"]);
     fails(&house.run("anna", &["fetch", "--into", "nowhere"]), 2, &["nowhere is no folder"]);
     let set = ["--set", "fetch.reciever.delay=1ms"];

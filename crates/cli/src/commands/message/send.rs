@@ -52,10 +52,10 @@ pub struct Arguments {
     #[arg(long)]
     record: bool,
     /// How long to record [default: until Enter or Ctrl-C, at most an hour]
-    #[arg(long, value_name = "N", requires = "record", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    #[arg(long, value_name = "N", requires = "record", conflicts_with = "file", value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: Option<u32>,
     /// What to record from, as `arecord -L` lists it [default: ALSA's default]
-    #[arg(long, value_name = "DEVICE", requires = "record")]
+    #[arg(long, value_name = "DEVICE", requires = "record", conflicts_with = "file")]
     device: Option<String>,
     /// Write what happened as JSON; "-" is stdout
     #[arg(long, value_name = "FILE")]
