@@ -368,6 +368,23 @@ fn what_comes_from_stdin_is_a_message() {
 }
 
 #[test]
+fn ctrl_c_while_stdin_still_comes_sends_nothing_and_keeps_nothing() {
+    let house = House::open();
+    let mut command = house.command("anna", &["send", "--to", "ben", "-"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().expect("it starts");
+    let mut stdin = child.stdin.take().expect("its stdin");
+    std::io::Write::write_all(&mut stdin, b"half").expect("written");
+    while house.files("state/lasthop/messages/unsent").is_empty() {
+        thread::sleep(Duration::from_millis(20));
+    }
+    kill_process(Pid::from_raw(child.id() as i32).expect("a pid"), Signal::INT).expect("a signal");
+    fails(&child.wait_with_output().expect("its output"), 130, &["stopped"]);
+    drop(stdin);
+    house.nothing_is_under_way();
+    assert!(String::from_utf8_lossy(&house.run("ben", &["fetch", "--list"]).stdout).contains("no messages"));
+}
+
+#[test]
 fn a_recording_is_sent_and_one_that_could_not_be_is_kept() {
     if !["/usr/bin/arecord", "/bin/arecord"].iter().any(|path| Path::new(path).exists()) {
         eprintln!("SKIPPED: arecord (alsa-utils) is not installed");
