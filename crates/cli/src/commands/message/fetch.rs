@@ -111,7 +111,9 @@ fn list(client: &Client, stop: &Stop, written: &mut Written) -> Outcome<Said> {
 }
 
 fn discard(arguments: &Arguments, client: &Client, stop: &Stop, written: &mut Written) -> Outcome<Said> {
-    let messages: Vec<MessageId> = arguments.messages.iter().copied().map(MessageId).collect();
+    let mut messages: Vec<MessageId> = arguments.messages.iter().copied().map(MessageId).collect();
+    messages.sort_unstable();
+    messages.dedup();
     let mut show = Show::new("messages");
     let done = client.discard(&messages, &mut |event| show.event(&event));
     done.map_err(|error| fail(error, stop, written))?;
