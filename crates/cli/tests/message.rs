@@ -343,6 +343,7 @@ fn errors_say_what_happened_and_what_to_do() {
     fails(&house.run("anna", &[&send[..], &["--profile", "b"]].concat()), 2, &["there is no profile b"]);
     house.shut();
     fails(&house.run("anna", &["fetch"]), 1, &["cannot reach the server", "the same command goes on"]);
+    fails(&house.run("anna", &["fetch", "--list"]), 1, &["cannot reach the server", "same command again later"]);
     house.nothing_is_under_way_but_the_upload();
 }
 
