@@ -38,7 +38,7 @@ pub struct Account {
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
     /// It cannot be read or written.
-    #[error("account file")]
+    #[error("no account file that can be used: `lasthop message serve --add NAME` makes one, at the server")]
     Io(#[source] io::Error),
     /// It is not understood.
     #[error("{0}")]
