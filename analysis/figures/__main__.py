@@ -6,21 +6,24 @@ import time
 from pathlib import Path
 
 from . import arq, arq_classes, arq_open, chap, chap_open, clamp, handoff, hidden, recovery, red, repair
+from . import messages, messages_wins
 from . import recovery_wifi, reverse, sap_law, sap_law_sweeps, shadowing, snoop, snoop_analysis, snoop_findings, theory
-from .catalogue import Missing
+from .catalogue import Missing, Skipped
 from .simulator import ROOT, Failed, Simulator
 from .style import save
 from .table import splice
 
 MODULES = (sap_law, sap_law_sweeps, arq, arq_open, arq_classes, chap, chap_open, clamp, theory, hidden, shadowing)
 MODULES += (snoop, snoop_analysis, snoop_findings, repair, handoff, reverse, red, recovery, recovery_wifi)
+MODULES += (messages, messages_wins)
 CATALOGUE = [figure for module in MODULES for figure in module.FIGURES]
 CACHE = ROOT / "bench-results" / "figures"
 BOOK = ROOT / "book" / "src"
+DRAWN, SKIPPED, FAILED = "drawn", "skipped", "failed"
 
 
 def main():
-    """0: all drawn; 1: some could not be; 2: there is no such figure or no binary."""
+    """0: all drawn, or skipped; 1: some could not be; 2: there is no such figure or no binary."""
     wanted = arguments()
     chosen = [figure for figure in CATALOGUE if figure.name in wanted.names] if wanted.names else CATALOGUE
     unknown = set(wanted.names) - {figure.name for figure in CATALOGUE}
@@ -38,9 +41,11 @@ def main():
     simulator = Simulator(wanted.binary, CACHE, 2 if wanted.short else None, say=note)
     # A short run has too few seeds for the book: what it draws stays apart.
     book = CACHE / "short" if wanted.short else BOOK
-    failed = [figure.name for figure in chosen if not draw(figure, simulator, book, into_chapters=not wanted.short)]
-    note(f"{len(chosen) - len(failed)} of {len(chosen)} drawn, in {book / 'figures'}")
-    return 1 if failed else 0
+    ends = [draw(figure, simulator, book, into_chapters=not wanted.short) for figure in chosen]
+    note(f"{ends.count(DRAWN)} of {len(chosen)} drawn, in {book / 'figures'}")
+    if SKIPPED in ends:
+        note(f"SKIPPED: {' '.join(figure.name for figure, end in zip(chosen, ends) if end == SKIPPED)}: see above")
+    return 1 if FAILED in ends else 0
 
 
 def arguments():
@@ -52,14 +57,17 @@ def arguments():
 
 
 def draw(figure, simulator, book, into_chapters):
-    """Draws one figure; False, and why on stderr, when it could not be."""
+    """Draws one figure; on stderr why, when it could not be. Returns DRAWN, SKIPPED or FAILED."""
     start = time.monotonic()
     note(f"{figure.name}: {figure.title}")
     try:
         drawn = figure.make(simulator)
+    except Skipped as why:
+        note(f"  SKIPPED: {why}")
+        return SKIPPED
     except (Failed, Missing) as error:
         note(f"  not drawn: {error}")
-        return False
+        return FAILED
     (book / "figures").mkdir(parents=True, exist_ok=True)
     if drawn.picture is not None:
         save(drawn.picture, book / "figures" / f"{figure.name}.svg")
@@ -69,7 +77,7 @@ def draw(figure, simulator, book, into_chapters):
     elif drawn.table:
         (book / "figures" / f"{figure.name}.md").write_text(drawn.table + "\n", encoding="utf-8")
     note(f"  {time.monotonic() - start:.1f} s")
-    return True
+    return DRAWN
 
 
 def note(text):

@@ -8,6 +8,10 @@ class Missing(Exception):
     """What the simulator gave lacks what the figure shows."""
 
 
+class Skipped(Exception):
+    """This machine, as it is, cannot run what the figure needs; said aloud, and no failure."""
+
+
 @dataclass(frozen=True)
 class Drawn:
     """What a figure's function gives: a matplotlib figure, a Markdown table, or both."""

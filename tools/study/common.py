@@ -44,9 +44,9 @@ def queue_sets(queue):
     return {f"bridge.{which}.{key}": value for which in ("queue", "station_queue") for key, value in keys}
 
 
-def emulate(binary, scenario, sets, programs, log):
-    """The report of one run of `scenario`; `programs` are pairs of host and command."""
-    command = [str(binary), "emulate", str(ROOT / scenario), "--json", "-"]
+def emulate(binary, scenario, sets, programs, log, more=()):
+    """The report of one run of `scenario`; `programs` are pairs of host and command, `more` further arguments."""
+    command = [str(binary), "emulate", str(ROOT / scenario), "--json", "-", *map(str, more)]
     for key, value in sets.items():
         command += ["--set", f"{key}={value}"]
     for host, line in programs:
