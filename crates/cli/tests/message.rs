@@ -183,7 +183,7 @@ fn what_the_help_says_sends_lists_and_fetches_a_message() {
     assert_eq!(fs::read(house.path("hello (2).wav")).expect("the file"), wav, "hello.wav was there");
     assert_eq!(stdout(&house.run("ben", &["fetch"])), "no messages for ben\n");
     house.put("unwanted", b"?");
-    assert_eq!(stdout(&house.run("ben", &["fetch", "--discard", "2"])), "deleted unread: 2\n");
+    assert_eq!(stdout(&house.run("ben", &["fetch", "--discard", "2", "2"])), "deleted unread: 2\n");
     assert_eq!(stdout(&house.run("ben", &["fetch", "--list"])), "no messages for ben\n");
     house.nothing_is_under_way();
 }
@@ -332,6 +332,10 @@ fn errors_say_what_happened_and_what_to_do() {
     fails(&house.run("anna", &["send", "--to", "carla", "a"]), 1, &["nobody is called `carla`"]);
     fails(&house.run("anna", &["send", "--to", "ben", "b"]), 2, &["there is no file b"]);
     fails(&house.run("anna", &["send", "--to", "ben", "in"]), 2, &["in is no plain file"]);
+    let pipe = std::process::Command::new("mkfifo").arg(house.path("pipe")).status().expect("mkfifo");
+    assert!(pipe.success());
+    fails(&house.run("anna", &["send", "--to", "ben", "pipe"]), 2, &["pipe is no plain file"]);
+    fails(&house.run("anna", &[&send[..], &["--seconds", "3"]].concat()), 2, &["cannot be used with"]);
     fails(&house.run("anna", &["fetch", "77"]), 2, &["no message 77", "--list"]);
     fails(&house.run("anna", &["fetch", "--into", "nowhere"]), 2, &["nowhere is no folder"]);
     let set = ["--set", "fetch.reciever.delay=1ms"];
@@ -339,6 +343,7 @@ fn errors_say_what_happened_and_what_to_do() {
     fails(&house.run("anna", &[&send[..], &["--profile", "b"]].concat()), 2, &["there is no profile b"]);
     house.shut();
     fails(&house.run("anna", &["fetch"]), 1, &["cannot reach the server", "the same command goes on"]);
+    fails(&house.run("anna", &["fetch", "--list"]), 1, &["cannot reach the server", "same command again later"]);
     house.nothing_is_under_way_but_the_upload();
 }
 
@@ -361,6 +366,23 @@ fn what_comes_from_stdin_is_a_message() {
     succeeds(&house.run("ben", &["fetch", "--into", "in"]));
     assert!(fs::read(house.path("in/photos.tar")).expect("the file") == body);
     house.nothing_is_under_way();
+}
+
+#[test]
+fn ctrl_c_while_stdin_still_comes_sends_nothing_and_keeps_nothing() {
+    let house = House::open();
+    let mut command = house.command("anna", &["send", "--to", "ben", "-"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().expect("it starts");
+    let mut stdin = child.stdin.take().expect("its stdin");
+    std::io::Write::write_all(&mut stdin, b"half").expect("written");
+    while house.files("state/lasthop/messages/unsent").is_empty() {
+        thread::sleep(Duration::from_millis(20));
+    }
+    kill_process(Pid::from_raw(child.id() as i32).expect("a pid"), Signal::INT).expect("a signal");
+    fails(&child.wait_with_output().expect("its output"), 130, &["stopped"]);
+    drop(stdin);
+    house.nothing_is_under_way();
+    assert!(String::from_utf8_lossy(&house.run("ben", &["fetch", "--list"]).stdout).contains("no messages"));
 }
 
 #[test]

@@ -38,7 +38,7 @@ pub struct Account {
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
     /// It cannot be read or written.
-    #[error("account file")]
+    #[error("no account file that can be used: `lasthop message serve --add NAME` makes one, at the server")]
     Io(#[source] io::Error),
     /// It is not understood.
     #[error("{0}")]
@@ -80,7 +80,12 @@ impl std::str::FromStr for Account {
     type Err = AccountError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        toml::from_str(text).map_err(|error| AccountError::Syntax(error.to_string().trim_end().to_owned()))
+        // Not the error's own text, which shows the line: it may be that of the secret.
+        let at = |error: &toml::de::Error| error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+        let line = |error: &toml::de::Error| 1 + at(error).matches('\n').count();
+        toml::from_str(text).map_err(|error: toml::de::Error| {
+            AccountError::Syntax(format!("line {}: {}", line(&error), error.message()))
+        })
     }
 }
 
@@ -133,5 +138,7 @@ mod tests {
             let error = text.replacen(from, to, 1).parse::<Account>().unwrap_err().to_string();
             assert!(error.contains(says) && !error.contains("k3"), "{error}");
         }
+        let error = text.replacen("\"k3\"", "\"k3", 1).parse::<Account>().unwrap_err().to_string();
+        assert!(error.contains("line 4") && !error.contains("k3"), "{error}");
     }
 }

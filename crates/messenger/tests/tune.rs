@@ -78,5 +78,7 @@ fn a_folder_that_cannot_be_written_is_an_error() {
     let storage = tempfile::tempdir().unwrap();
     let gone = storage.path().join("gone");
     let (outcome, _) = tuned(&gone, Profile::default(), &Arc::default());
-    assert!(matches!(outcome, Err(TuneError::Io(_))), "{outcome:?}");
+    let said = outcome.as_ref().err().and_then(std::error::Error::source).map(ToString::to_string);
+    assert!(matches!(outcome, Err(TuneError::Storage(_))), "{outcome:?}");
+    assert_eq!(said.as_deref(), Some("cannot write and read there"));
 }

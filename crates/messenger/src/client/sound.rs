@@ -1,11 +1,16 @@
 //! What a file says of its sound.
 
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long a WAV file plays; `None` for any other file, and for one that does not say.
+/// How long a WAV file plays; `None` for any other file, and for one that does not say. Only a plain file is opened: a named
+/// pipe would keep whoever opens it until somebody writes.
 #[must_use]
 pub fn length(path: &Path) -> Option<Duration> {
+    if !fs::metadata(path).is_ok_and(|metadata| metadata.is_file()) {
+        return None;
+    }
     let reader = hound::WavReader::open(path).ok()?;
     let (samples, rate) = (reader.duration(), reader.spec().sample_rate);
     (rate > 0).then(|| Duration::from_secs_f64(f64::from(samples) / f64::from(rate)))

@@ -70,7 +70,8 @@ impl Gate {
         if inner.open.len() >= self.connections + TOLD || its >= self.per_address + TOLD / 2 {
             return Ok(None);
         }
-        let is_too_many = inner.open.len() >= self.connections || its >= self.per_address;
+        let is_full = inner.open.len() >= self.connections;
+        let is_too_many = its >= self.per_address || (is_full && !inner.cut_oldest_unknown());
         let number = inner.next;
         inner.next += 1;
         inner.open.insert(number, Connection { from, socket, unknown_since: Some(now), account: None });
@@ -111,6 +112,18 @@ impl Gate {
     /// Ends what all connections read, or all of them.
     pub fn cut_all(&self, how: Shutdown) {
         self.inner().open.values().for_each(|connection| drop(connection.socket.shutdown(how)));
+    }
+}
+
+impl Inner {
+    /// Cuts the connection that has not said who it is for the longest time, so that silence keeps nobody out. False: all
+    /// have said it.
+    fn cut_oldest_unknown(&mut self) -> bool {
+        let unknown = self.open.values_mut().filter(|connection| connection.unknown_since.is_some());
+        let Some(oldest) = unknown.min_by_key(|connection| connection.unknown_since) else { return false };
+        oldest.unknown_since = None;
+        let _ = oldest.socket.shutdown(Shutdown::Both);
+        true
     }
 }
 
@@ -160,11 +173,11 @@ impl Drop for Ticket<'_> {
 /// What counts as one address: of IPv6 the network that one house is given.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
-        IpAddr::V6(v6) => {
+        IpAddr::V6(v6) if !v6.is_unicast_link_local() => {
             let [a, b, c, d, ..] = v6.segments();
             IpAddr::from([a, b, c, d, 0, 0, 0, 0])
         }
-        v4 => v4,
+        single => single,
     }
 }
 
@@ -191,11 +204,35 @@ mod tests {
         assert!(inside.iter().all(|ticket| !ticket.is_too_many));
         assert!(admit("10.0.0.1").unwrap().is_too_many, "the third from one address");
         inside.push(admit("10.0.0.2").unwrap());
+        (0..).zip(&inside).for_each(|(account, ticket)| ticket.is_known(AccountId(account)));
         assert!(admit("10.0.0.3").unwrap().is_too_many, "the fourth in all");
         inside.extend((0..4).map(|_| admit("10.0.0.1").unwrap()));
         assert!(admit("10.0.0.1").is_none());
         inside.clear();
         assert!(!admit("10.0.0.1").unwrap().is_too_many, "places are given back");
+    }
+
+    #[test]
+    fn silence_keeps_nobody_out_when_all_places_are_taken() {
+        let (gate, socket, now) = (Gate::new(2, 2, 5), socket(), Instant::now());
+        let admit = |from: &str, at| gate.admit(&socket, address(from), at).unwrap().unwrap();
+        let (silent, known) = (admit("10.0.0.1", now), admit("10.0.0.2", now));
+        known.is_known(AccountId(1));
+        let next = admit("10.0.0.3", now + Duration::from_secs(1));
+        assert!(
+            !next.is_too_many && gate.inner().open[&silent.number].unknown_since.is_none(),
+            "the silent one is cut"
+        );
+        next.is_known(AccountId(2));
+        assert!(admit("10.0.0.4", now).is_too_many, "all others have said who they are");
+    }
+
+    #[test]
+    fn neighbours_on_one_link_are_not_one_address() {
+        let part = |text: &str| network(text.parse().unwrap());
+        assert_ne!(part("fe80::1"), part("fe80::2"));
+        assert_eq!(part("2001:db8::1"), part("2001:db8::2"));
+        assert_eq!(part("::ffff:10.0.0.1"), part("10.0.0.1"));
     }
 
     #[test]

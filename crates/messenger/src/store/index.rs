@@ -72,7 +72,10 @@ impl Index {
         let version = index.read(|transaction| counter(&transaction.open_table(COUNTERS)?, VERSION));
         match version {
             Ok(FORMAT) => Ok(index),
-            Ok(other) => Err(StoreError::Damaged { folder: folder.to_owned(), why: format!("format {other}") }),
+            Ok(other) => Err(StoreError::Damaged {
+                folder: folder.to_owned(),
+                why: format!("format {other}, of another release of lasthop"),
+            }),
             Err(failure) => Err(told(folder, failure)),
         }
     }

@@ -142,7 +142,8 @@ pub fn tune(
     pace.says("round trip");
     let (rtt_s, median_rtt_s) = path::round_trip(account, limit.mul_f64(FOR_PINGS), &mut pace)?;
     pace.says("storage");
-    let mut file = Nameless::in_folder(request.storage, FILE_BYTES)?;
+    let unusable = |error| TuneError::Storage(ProbeError::Io(error));
+    let mut file = Nameless::in_folder(request.storage, FILE_BYTES).map_err(unusable)?;
     let storage = probe(&mut file, limit.mul_f64(FOR_STORAGE), &mut || pace.go_on().is_ok());
     pace.go_on()?;
     let storage = storage.map_err(TuneError::Storage)?;

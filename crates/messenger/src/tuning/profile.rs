@@ -14,8 +14,8 @@
 
 use super::{End, Profile};
 use crate::durable;
-use std::fs;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -71,14 +71,15 @@ impl Profile {
     pub fn load(path: &Path) -> Result<Option<Self>, ProfileError> {
         let failed = |source| ProfileError::Io { path: path.to_owned(), source };
         let wrong = |why| ProfileError::Syntax { path: path.to_owned(), why };
-        match fs::metadata(path) {
+        let file = match File::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            metadata if metadata.as_ref().is_ok_and(|m| m.len() > LONGEST) => {
-                return Err(wrong(format!("a profile has at most {LONGEST} bytes")));
-            }
-            metadata => metadata.map_err(failed)?,
+            opened => opened.map_err(failed)?,
         };
-        let text = fs::read_to_string(path).map_err(failed)?;
+        let mut text = String::new();
+        let read = file.take(LONGEST + 1).read_to_string(&mut text).map_err(failed)?;
+        if read as u64 > LONGEST {
+            return Err(wrong(format!("a profile has at most {LONGEST} bytes")));
+        }
         text.parse().map(Some).map_err(wrong)
     }
 
@@ -191,6 +192,13 @@ impl std::fmt::Display for Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_file_without_an_end_is_not_read_to_its_end() {
+        let error = Profile::load(Path::new("/dev/zero")).unwrap_err();
+        assert!(error.to_string().contains("at most 65536 bytes"), "{error}");
+    }
 
     #[test]
     fn it_is_found_beside_the_account_file_and_reads_back() {

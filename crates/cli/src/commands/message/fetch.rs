@@ -35,6 +35,8 @@ wins. --json says where the time went: storage, sleeping, waiting for data, and 
 kernel waited for; schema/messages.md lists the fields.";
 
 const GOES_ON: &str = "what came of the messages is kept, and the same command goes on there";
+/// Of what is not carried in parts.
+const AGAIN: &str = "give the same command again later";
 
 /// List the messages of your mailbox, or receive them
 #[derive(Debug, Args)]
@@ -93,7 +95,7 @@ type Said = (String, Outcome);
 fn list(client: &Client, stop: &Stop, written: &mut Written) -> Outcome<Said> {
     let mut show = Show::new("messages");
     let listed = client.list(&mut |event| show.event(&event));
-    let listed = listed.map_err(|error| fail(error, stop, written))?;
+    let listed = listed.map_err(|error| fail(error, stop, written, AGAIN))?;
     listed.iter().for_each(|listed| written.listed(listed));
     if listed.is_empty() {
         return Ok((format!("no messages for {}\n", client.account.account), Ok(())));
@@ -111,10 +113,12 @@ fn list(client: &Client, stop: &Stop, written: &mut Written) -> Outcome<Said> {
 }
 
 fn discard(arguments: &Arguments, client: &Client, stop: &Stop, written: &mut Written) -> Outcome<Said> {
-    let messages: Vec<MessageId> = arguments.messages.iter().copied().map(MessageId).collect();
+    let mut messages: Vec<MessageId> = arguments.messages.iter().copied().map(MessageId).collect();
+    messages.sort_unstable();
+    messages.dedup();
     let mut show = Show::new("messages");
     let done = client.discard(&messages, &mut |event| show.event(&event));
-    done.map_err(|error| fail(error, stop, written))?;
+    done.map_err(|error| fail(error, stop, written, AGAIN))?;
     let numbers: Vec<String> = messages.iter().map(ToString::to_string).collect();
     Ok((format!("deleted unread: {}\n", numbers.join(", ")), Ok(())))
 }
@@ -149,13 +153,13 @@ fn fetch(arguments: &Arguments, client: &Client, stop: &Stop, written: &mut Writ
         Ok(0) if text.is_empty() => Ok((format!("no messages for {}\n", client.account.account), Ok(()))),
         Ok(0) => Ok((text, Ok(()))),
         Ok(missed) => Ok((text, Err(Failure::Work(anyhow!("{missed} of the messages could not be fetched"))))),
-        Err(failure) => Ok((text, Err(fail(failure, stop, written)))),
+        Err(failure) => Ok((text, Err(fail(failure, stop, written, GOES_ON)))),
     }
 }
 
-fn fail(failure: Mishap, stop: &Stop, written: &mut Written) -> Failure {
+fn fail(failure: Mishap, stop: &Stop, written: &mut Written, goes_on: &str) -> Failure {
     written.failed(chain(&failure));
-    common::failure(failure, stop, GOES_ON)
+    common::failure(failure, stop, goes_on)
 }
 
 /// A line about a fetched message.

@@ -1,13 +1,15 @@
 //! `lasthop message send`: a file, what stdin gives, or a recording.
 
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, anyhow};
 use clap::{ArgGroup, Args};
 use lasthop_messenger::client::{Client, Event, Outgoing, Sent, printable, sound};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 
 use super::common::{self, Who};
 use super::record;
@@ -52,10 +54,10 @@ pub struct Arguments {
     #[arg(long)]
     record: bool,
     /// How long to record [default: until Enter or Ctrl-C, at most an hour]
-    #[arg(long, value_name = "N", requires = "record", value_parser = clap::value_parser!(u32).range(1..=3600))]
+    #[arg(long, value_name = "N", requires = "record", conflicts_with = "file", value_parser = clap::value_parser!(u32).range(1..=3600))]
     seconds: Option<u32>,
     /// What to record from, as `arecord -L` lists it [default: ALSA's default]
-    #[arg(long, value_name = "DEVICE", requires = "record")]
+    #[arg(long, value_name = "DEVICE", requires = "record", conflicts_with = "file")]
     device: Option<String>,
     /// Write what happened as JSON; "-" is stdout
     #[arg(long, value_name = "FILE")]
@@ -164,10 +166,11 @@ fn source(arguments: &Arguments, client: &Client, stop: &Stop) -> Outcome<Source
         Some(path) if path == Path::new("-") => {
             let path = own_file(client, "stdin", "")?;
             let mut file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
-            let spooled = io::copy(&mut io::stdin().lock(), &mut file).and_then(|_| file.sync_all());
-            if let Err(error) = spooled {
+            let spooled = spool(&mut file, stop).and_then(|()| file.sync_all());
+            let spooled = spooled.with_context(|| format!("cannot keep stdin in {}", path.display()));
+            if let Err(failure) = spooled.map_err(Failure::Work).and_then(|()| stop.check()) {
                 let _ = fs::remove_file(&path);
-                return Err(anyhow!(error).context(format!("cannot keep stdin in {}", path.display())).into());
+                return Err(failure);
             }
             Ok(Source { path, name: of_user.unwrap_or_else(|| "stdin".to_owned()), is_ours: true })
         }
@@ -205,6 +208,23 @@ fn own_file(client: &Client, what: &str, extension: &str) -> Outcome<PathBuf> {
     let new =
         paths.find(|path| File::create_new(path).map_or_else(|e| e.kind() != io::ErrorKind::AlreadyExists, |_| true));
     new.context("no name is free").map_err(Failure::Work)
+}
+
+/// All that stdin gives, until a signal comes: half of it is no message.
+fn spool(file: &mut File, stop: &Stop) -> io::Result<()> {
+    let (mut stdin, mut bytes) = (io::stdin().lock(), vec![0; 64 << 10]);
+    let look = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+    while !stop.has_come() {
+        match poll(&mut [PollFd::new(&stdin, PollFlags::IN)], Some(&look)) {
+            Ok(0) | Err(Errno::INTR) => continue,
+            other => other?,
+        };
+        match stdin.read(&mut bytes)? {
+            0 => break,
+            read => file.write_all(&bytes[..read])?,
+        }
+    }
+    Ok(())
 }
 
 /// Recordings that an earlier command could not send, or did not live to.

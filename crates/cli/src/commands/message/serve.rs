@@ -73,6 +73,7 @@ pub struct Arguments {
 /// What the server allows.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
+#[group(conflicts_with = "order")]
 struct Limits {
     /// Longest message
     #[arg(long, value_name = "SIZE", default_value = "8GiB")]
