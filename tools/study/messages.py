@@ -105,6 +105,11 @@ def transfers(results):
     return [one for one in results if one["do"] in plan.WAYS]
 
 
+def said(tuned):
+    """What `tune` said, but for where on this machine it kept it."""
+    return {**tuned["said"], "kept": Path(tuned["said"]["kept"] or "").name}
+
+
 def packets(study):
     """Figure 2."""
     tunings = {size: plan.packet(size) for size in plan.PACKETS}
@@ -180,7 +185,7 @@ def delays(study):
         sets = {"station.PDA.storage": plan.storage(rate)}
         of_rate, _, _ = study.play(f"delays-{rate}", steps, home=plan.DELAYS, sets=sets)
         rates += [{"rate": rate, **row} for row in medians(transfers(of_rate), ("do", "tuning"))]
-    return {"kb": kb, "rows": medians(transfers(results), ("do", "tuning")), "tune": tuned["said"], "rates": rates}
+    return {"kb": kb, "rows": medians(transfers(results), ("do", "tuning")), "tune": said(tuned), "rates": rates}
 
 
 def bound(study):
@@ -202,7 +207,7 @@ def bound(study):
         row["least_window"] = statistics.median(trace.least(one["window"]) for one in mine)
         row["acks"] = statistics.median(one["acks"] for one in mine)
         row["longest_silence_ms"] = statistics.median(one["longest_silence_ms"] for one in mine)
-    return {"kb": kb, "rows": rows, "tune": results[index]["said"]}
+    return {"kb": kb, "rows": rows, "tune": said(results[index])}
 
 
 def path(study):

@@ -41,10 +41,8 @@ def transfer(lines):
         "bytes": moved[way],
         "data_ms": [round(line.get("data_ms", 0.0), 3) for line in data if not line.get("retransmitted")],
         "ack_ms": [[round(line["t_s"] - first, 5), round(line["ack_ms"], 3)] for line in back if "ack_ms" in line],
-        "window": [[round(line["t_s"] - first, 5), line["offered_window"]] for line in back],
-        "sender_window": [
-            [round(line["t_s"] - first, 5), line["offered_window"]] for line in during if line["direction"] == way
-        ],
+        "window": changes(back, first),
+        "sender_window": changes([line for line in during if line["direction"] == way], first),
         "segments": len(data),
         "acks": sum(not line["bytes"] for line in back),
         "window_updates": sum(bool(line.get("window_update")) for line in back),
@@ -52,6 +50,15 @@ def transfer(lines):
         "longest_silence_ms": max((1e3 * (b - a) for a, b in zip(times, times[1:])), default=0.0),
         "first_collapse_segment": collapse(during, way),
     }
+
+
+def changes(lines, first):
+    """[[time since `first`, offered window]] of these lines, wherever it changes."""
+    found = []
+    for line in lines:
+        if not found or found[-1][1] != line["offered_window"]:
+            found.append([round(line["t_s"] - first, 5), line["offered_window"]])
+    return found
 
 
 def collapse(during, way):
