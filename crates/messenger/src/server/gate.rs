@@ -49,6 +49,8 @@ pub struct Ticket<'a> {
     pub number: u64,
     /// More than there is place for: to be told so and closed.
     pub is_too_many: bool,
+    /// One that had not said who it is was cut to make place for it.
+    pub cut_another: bool,
     from: IpAddr,
 }
 
@@ -71,11 +73,13 @@ impl Gate {
             return Ok(None);
         }
         let is_full = inner.open.len() >= self.connections;
-        let is_too_many = its >= self.per_address || (is_full && !inner.cut_oldest_unknown());
+        let is_of_many = its >= self.per_address;
+        let cut_another = is_full && !is_of_many && inner.cut_oldest_unknown();
+        let is_too_many = is_of_many || (is_full && !cut_another);
         let number = inner.next;
         inner.next += 1;
         inner.open.insert(number, Connection { from, socket, unknown_since: Some(now), account: None });
-        Ok(Some(Ticket { gate: self, number, is_too_many, from }))
+        Ok(Some(Ticket { gate: self, number, is_too_many, cut_another, from }))
     }
 
     /// Cuts connections that have not said who they are for `longest`. Returns how many.
@@ -220,7 +224,7 @@ mod tests {
         known.is_known(AccountId(1));
         let next = admit("10.0.0.3", now + Duration::from_secs(1));
         assert!(
-            !next.is_too_many && gate.inner().open[&silent.number].unknown_since.is_none(),
+            next.cut_another && !next.is_too_many && gate.inner().open[&silent.number].unknown_since.is_none(),
             "the silent one is cut"
         );
         next.is_known(AccountId(2));

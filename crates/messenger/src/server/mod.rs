@@ -230,6 +230,9 @@ impl Server {
             count(&shared.counting.turned_away);
             return;
         };
+        if ticket.cut_another {
+            count(&shared.counting.late);
+        }
         let serve = move || {
             // A panic, as of redb over a damaged page, ends its connection and nothing else.
             let run = AssertUnwindSafe(|| session::run(shared, socket, from, ticket));

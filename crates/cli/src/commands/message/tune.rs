@@ -62,7 +62,7 @@ pub struct Arguments {
     dry_run: bool,
 }
 
-/// What `--json` writes: book/src/messages.md says what each field means.
+/// What `--json` writes: schema/messages.md says what each field means.
 #[derive(Debug, Serialize)]
 struct Written<'a> {
     format: u32,
