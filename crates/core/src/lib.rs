@@ -7,6 +7,7 @@
 pub mod ap;
 pub mod aqm;
 pub mod credit;
+pub mod elastic;
 pub mod fastpath;
 pub mod flow;
 pub mod meter;
