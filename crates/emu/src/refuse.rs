@@ -1,6 +1,7 @@
 //! What a scenario may say that this host does not carry yet, or cannot: refused with file and line, never ignored.
 
 use crate::observe::identify::{MARK, UDP_HEADERS};
+use crate::players::quic;
 use lasthop_core::snoop::Conduct;
 use lasthop_home::retune::Retune;
 use lasthop_home::scenario::{
@@ -41,7 +42,7 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
         let why = "give a rate (\"18Mbit/s\") or a share (\"98%\")";
         return Err(scenario.refuse("control.window.capacity", why));
     }
-    let greedy = || scenario.flows.iter().filter(|flow| flow.transport().is_some());
+    let greedy = || scenario.flows.iter().filter(|flow| flow.kind.is_elastic() || flow.carrier.is_some());
     if let Some(flow) = greedy().nth(MOST_GREEDY) {
         let why = format!("the emulator has room for {MOST_GREEDY} connections");
         return Err(scenario.refuse(&format!("flow.{}", flow.table), &why));
@@ -80,8 +81,9 @@ fn check_flow(scenario: &Scenario, flow: &Flow) -> Result<(), ScenarioError> {
         return refuse("cc", "the emulator plays streams over UDP");
     }
     match &flow.kind {
-        Kind::Web(_) | Kind::Quic(_) => {
-            refuse("kind", "the emulator plays game, audio, voip, video, cbr, poisson, ftp")
+        Kind::Web(_) => refuse("kind", "the emulator plays game, audio, voip, video, cbr, poisson, ftp, quic"),
+        Kind::Quic(quic) if !quic::has(quic.cc) => {
+            refuse("cc", "the emulator has what its library has: cubic, newreno (reno is the same), bbr")
         }
         Kind::GameServer(p) | Kind::GameClient(p) | Kind::Audio(p) | Kind::Voip(p) if p.size.0 < smallest => {
             refuse("size", "the emulator marks every packet, which takes 42B at least")
@@ -164,6 +166,12 @@ name = "N"
     #[test]
     fn a_sender_that_the_kernel_does_not_have_is_refused_at_its_line() {
         let text = "[[flow]]\nname = \"f\"\nfrom = \"W\"\nto = \"N\"\nkind = \"ftp\"\ncc = \"vegas\"\n";
+        assert!(refusal(text).starts_with("home.toml:15: flow.f.cc: not yet: "), "{}", refusal(text));
+    }
+
+    #[test]
+    fn a_sender_that_the_library_does_not_have_is_refused_at_its_line() {
+        let text = "[[flow]]\nname = \"f\"\nfrom = \"W\"\nto = \"N\"\nkind = \"quic\"\ncc = \"vegas\"\n";
         assert!(refusal(text).starts_with("home.toml:15: flow.f.cc: not yet: "), "{}", refusal(text));
     }
 

@@ -6,15 +6,13 @@ use crate::error::Error;
 use crate::exec::{Orders, ProgramEnd, Programs};
 use crate::home::Home;
 use crate::observe::Recent;
-use crate::players::tcp::Totals;
 use crate::record::{Paths, Recording};
 use crate::running::Running;
-use crate::stage::Stage;
+use crate::stage::{Played, Stage};
 use crate::{clock, refuse, report, sys};
 use lasthop_core::units::{Span, Time};
 use lasthop_home::report::Report;
 use lasthop_home::scenario::Scenario;
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -115,7 +113,7 @@ pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
     show.watch(&mut running, &stage, &mut programs, zero)?;
     let Show { controller, status, .. } = show;
     let (mut remains, writers) = running.finish()?;
-    let tcp = stage.finish();
+    let greedy = stage.finish();
     let programs = programs.finish();
     if let Some(controller) = controller {
         controller.stop();
@@ -125,7 +123,7 @@ pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
     let load = remains.counts.busy.as_secs_f64() / played.duration.as_secs_f64().max(f64::MIN_POSITIVE);
     let mut notes = notes(&remains);
     notes.extend(lacking);
-    let about = About { tcp, drops: home.drops()?, wall: clock::now().since(begun), revision };
+    let about = About { greedy, drops: home.drops()?, wall: clock::now().since(begun), revision };
     let (report, more) = report::assemble(&played, seen(remains, about));
     notes.extend(more);
     notes.iter().for_each(|note| teller.tell(Progress::Note(note.clone())));
@@ -134,7 +132,7 @@ pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
 
 /// What the report needs besides what the engine leaves.
 struct About {
-    tcp: BTreeMap<usize, Totals>,
+    greedy: Played,
     drops: u64,
     wall: Span,
     revision: String,
@@ -142,8 +140,8 @@ struct About {
 
 fn seen(remains: Remains, about: About) -> report::Seen {
     let Remains { network, observer, lag, counts, .. } = remains;
-    let About { tcp, drops, wall, revision } = about;
-    report::Seen { network, flows: observer.into_flows(), lag, counts, drops, tcp, wall, revision }
+    let About { greedy, drops, wall, revision } = about;
+    report::Seen { network, flows: observer.into_flows(), lag, counts, drops, greedy, wall, revision }
 }
 
 fn notes(remains: &Remains) -> Vec<String> {
