@@ -5,7 +5,7 @@ use crate::players::quic;
 use lasthop_core::snoop::Conduct;
 use lasthop_home::retune::Retune;
 use lasthop_home::scenario::{
-    CARRIER_SENSE_DEFAULT, Capacity, CongestionControl, Flow, Kind, LastHop, Scenario, ScenarioError, Tcp, Wifi,
+    CARRIER_SENSE_DEFAULT, CongestionControl, Flow, Kind, LastHop, Scenario, ScenarioError, Tcp, Wifi,
 };
 
 /// Most hosts: each is a namespace, a TAP and a place in every ppoll.
@@ -37,10 +37,6 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
     if scenario.control.mac.is_some_and(|mac| mac.realtime_attempts.is_some()) {
         let why = "the emulator's packets do not say what kind of flow they belong to";
         return Err(scenario.refuse("control.mac.realtime_attempts", why));
-    }
-    if scenario.control.window.as_ref().is_some_and(|w| w.capacity == Capacity::Learn) {
-        let why = "give a rate (\"18Mbit/s\") or a share (\"98%\")";
-        return Err(scenario.refuse("control.window.capacity", why));
     }
     let greedy = || scenario.flows.iter().filter(|flow| flow.kind.is_elastic() || flow.carrier.is_some());
     if let Some(flow) = greedy().nth(MOST_GREEDY) {
