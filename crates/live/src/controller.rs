@@ -206,7 +206,7 @@ impl Core {
         }
         let up_bytes = queues::up_bytes(&counters.ip_bytes);
         self.totals.failures += self.queues.on_interval(now, &self.links.present(), up_bytes, &self.program);
-        self.ap.on_link(now, &LinkSample { udp_bytes: counters.udp_bytes });
+        self.ap.on_link(now, &LinkSample { udp_bytes: counters.udp_bytes, ..LinkSample::default() });
         self.apply(now);
         self.account(now, counters);
     }
@@ -222,6 +222,7 @@ impl Core {
         while let Some(action) = self.ap.poll(now) {
             match action {
                 Action::SetDefault { direction, plan } => self.program.control().set_default_plan(direction, plan),
+                Action::Say(decision) => log(&decision.to_string()),
                 Action::SetPlan { flow, direction, plan } => {
                     let Some(key) = self.table.key(flow) else { continue };
                     match self.program.set_plan(&key, direction, plan) {

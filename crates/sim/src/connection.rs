@@ -38,6 +38,8 @@ pub struct Connection {
     headers: u32,
     /// Of the windows that the receiver writes.
     scale: u8,
+    /// When the newest acknowledgment that came was sent, as [`SimPacket::stamp`]; data carry it back.
+    echo: u32,
     /// Bits of [`flag`] that its data have: ECT when its ends understand congestion marks, NOTE when its receiver reports.
     flags: u32,
     cwnd: Cwnd,
@@ -77,6 +79,7 @@ impl Connection {
             receiver,
             mss: mss as u16,
             headers: if ns2 && cc == Algorithm::Vegas { 0 } else { HEADERS },
+            echo: Sacks::NONE,
             flags: flags
                 | flag::TCP
                 | if tcp.ecn { flag::ECT } else { 0 }
@@ -98,7 +101,7 @@ impl Connection {
         let mut flags = self.flags;
         flags |= if segment.syn { flag::SYN } else { 0 };
         flags |= if segment.fin { flag::FIN } else { 0 };
-        let mut sack = Sacks::NONE;
+        let mut sack = self.echo;
         if flags & (flag::ECT | flag::NOTE) != 0 {
             (flags, sack) = self.with_marks(segment, flags);
         }
@@ -117,7 +120,7 @@ impl Connection {
     /// receiver that reports stands in the place of blocks, which data have not.
     #[cold]
     fn with_marks(&mut self, segment: &Segment, flags: u32) -> (u32, u32) {
-        let mark = if flags & flag::NOTE != 0 { self.sender.mark() } else { Sacks::NONE };
+        let mark = if flags & flag::NOTE != 0 { self.sender.mark() } else { self.echo };
         if flags & flag::ECT == 0 {
             return (flags, mark);
         }
@@ -189,7 +192,8 @@ impl Connection {
 
     /// The acknowledgment of a packet that has arrived.
     #[inline]
-    pub fn acknowledgment(&self, packet: &SimPacket, sacks: &mut Sacks) -> Ack {
+    pub fn acknowledgment(&mut self, packet: &SimPacket, sacks: &mut Sacks) -> Ack {
+        self.echo = packet.stamp();
         let syn = packet.has(flag::SYN);
         let scale = if syn { 0 } else { self.scale };
         let window_bytes = u64::from(packet.window) << scale;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use lasthop_core::ap::{Action, Ap, FlowSample, LinkSample, Params, RttSource, RttTotal, ShareRule};
+use lasthop_core::ap::{Action, Ap, FlowSample, LinkSample, Params, RttSource, RttTotal, ShareRule, StationId};
 use lasthop_core::fastpath::layout::{self, Counters, FlowState, Reason};
 use lasthop_core::fastpath::{self, Verdict};
 use lasthop_core::packet::{Direction, FlowId};
@@ -14,10 +14,10 @@ use lasthop_core::units::{BitRate, Span, Time};
 use lasthop_core::wire::{TcpFields, flag as tcp_flag};
 use lasthop_home::capacity;
 use lasthop_home::report::{CapacityReport, ControlReport, LearnedReport};
-use lasthop_home::scenario::{self, Capacity, Scenario, WindowControl as Wanted, WindowRtt};
+use lasthop_home::scenario::{self, Capacity, HostId, Scenario, WindowControl as Wanted, WindowRtt};
 use lasthop_tcp::SackBlocks;
 
-use crate::packet::{SimPacket, flag};
+use crate::packet::{Sacks, SimPacket, flag};
 
 /// What the fast path has to know of a connection besides its packets.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +36,9 @@ pub struct WindowControl {
     capacity: BitRate,
     /// By flow of the scenario; `None` until its first packet passes.
     flows: Vec<Option<Watched>>,
+    stations: Vec<StationId>,
+    /// Packets are read as if they carried timestamps: who learns lives by the round trip to a sender.
+    timestamps: bool,
     counters: Counters,
 }
 
@@ -48,6 +51,7 @@ struct Watched {
 impl WindowControl {
     /// As the scenario wants it; `capacity` in its words, measured where it is a share.
     pub fn new(scenario: &Scenario, wanted: &Wanted) -> Self {
+        let learns = wanted.capacity == Capacity::Learn;
         let capacity = rate(scenario, wanted.capacity);
         let params = Params {
             interval: wanted.interval,
@@ -60,7 +64,7 @@ impl WindowControl {
                 WindowRtt::Measured => RttSource::Measured,
                 WindowRtt::Constant(rtt) => RttSource::Constant(rtt),
             },
-            ..Params::new(capacity)
+            ..if learns { Params::learning() } else { Params::new(capacity) }
         };
         let mut control = Self {
             ap: Ap::new(params),
@@ -68,6 +72,8 @@ impl WindowControl {
             interval: wanted.interval,
             capacity,
             flows: vec![None; scenario.flows.len()],
+            stations: scenario.flows.iter().map(|flow| station(flow)).collect(),
+            timestamps: learns,
             counters: Counters::default(),
         };
         control.apply(Time::ZERO);
@@ -98,7 +104,11 @@ impl WindowControl {
             return;
         };
         self.counters.tcp_bytes[d] += bytes;
-        let tcp = fields(packet, connection, sack);
+        let mut tcp = fields(packet, connection, sack);
+        if self.timestamps {
+            let echo = if packet.has(flag::BACK) || packet.sack == Sacks::NONE { 0 } else { packet.sack };
+            tcp.timestamps = Some((packet.stamp(), echo));
+        }
         let shared = &self.shared;
         let watched = self.flows[packet.flow as usize]
             .get_or_insert_with(|| Watched { state: FlowState::new(shared, now), rtt: RttTotal::default() });
@@ -111,14 +121,15 @@ impl WindowControl {
 
     /// Closes an interval.
     pub fn on_interval(&mut self, now: Time) {
-        for (i, watched) in self.flows.iter_mut().enumerate() {
+        for (i, (watched, station)) in self.flows.iter_mut().zip(&self.stations).enumerate() {
             let Some(Watched { state, rtt }) = watched else { continue };
             let before = std::mem::replace(rtt, RttTotal::of(state));
-            for sample in FlowSample::of(FlowId(i as u32), self.shared.epoch, state, before) {
-                self.ap.on_sample(now, &sample);
+            for sample in FlowSample::of(FlowId(i as u32), *station, self.shared.epoch, state, before) {
+                // Its headers are as large with timestamps as without.
+                self.ap.on_sample(now, &FlowSample { header_bytes: 40, ..sample });
             }
         }
-        self.ap.on_link(now, &LinkSample { udp_bytes: self.counters.udp_bytes });
+        self.ap.on_link(now, &LinkSample { udp_bytes: self.counters.udp_bytes, ..LinkSample::default() });
         self.shared.epoch += 1;
         self.apply(now);
     }
@@ -132,6 +143,7 @@ impl WindowControl {
                         watched.state.half[direction.index()].plan = plan;
                     }
                 }
+                Action::Say(_) => {}
                 Action::SetDefault { direction, plan } => self.shared.default_plan[direction.index()] = plan,
             }
         }
@@ -175,6 +187,15 @@ pub fn rate(scenario: &Scenario, capacity: Capacity) -> BitRate {
         Capacity::Share(share) => capacity::tcp_alone(scenario).mul_f64(share),
         Capacity::Learn => BitRate::ZERO,
     }
+}
+
+/// The station at the end of a flow.
+fn station(flow: &scenario::Flow) -> StationId {
+    let index = [flow.from, flow.to].into_iter().find_map(|host| match host {
+        HostId::Station(i) => Some(i as u32),
+        HostId::AccessPoint | HostId::Server(_) => None,
+    });
+    StationId(index.unwrap_or(u32::MAX))
 }
 
 /// A packet as the fast path reads it: the stream of a connection begins at sequence number 1, after its SYN.

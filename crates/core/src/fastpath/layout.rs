@@ -89,6 +89,10 @@ pub struct Half {
     pub rewritten: u64,
     /// When `credit` was last topped up. Written by packets the other way.
     pub paced_ns: u64,
+    /// When the newest ACK came that brought something. Likewise.
+    pub acked_ns: u64,
+    /// How long data arrived while more of it waited or was under way (`fastpath::window`), cumulative. Likewise.
+    pub served_ns: u64,
     /// What the controller wants. Written by the controller.
     pub plan: Plan,
     /// End of the highest data sent; valid with [`Half::DATA_SEEN`]. Written by packets this way.
@@ -109,6 +113,10 @@ pub struct Half {
     pub credit: u32,
     /// What an ACK usually brings, bytes; the mean of about the last eight.
     pub stretch: u32,
+    /// What was under way after the newest ACK that brought something, bytes.
+    pub waiting: u32,
+    /// What arrived in `served_ns`, bytes modulo 2^32.
+    pub served_bytes: u32,
     /// Right edge promised by the newest ACK that carried `told_tsval`; valid with [`Half::TOLD`].
     pub told_edge: u32,
     /// The timestamp whose echo shows that the sender knows `told_edge`; in a connection without timestamps when it was
@@ -361,7 +369,7 @@ const _: () = {
     assert!(size_of::<FlowKey>() == 16 + 16 + 2 + 2);
     assert!(size_of::<Plan>() == 4 * 4);
     assert!(size_of::<RttMatch>() == 3 * 8 + 10 * 4);
-    assert!(size_of::<Half>() == size_of::<RttMatch>() + 5 * 8 + size_of::<Plan>() + 10 * 4 + 8);
+    assert!(size_of::<Half>() == size_of::<RttMatch>() + 7 * 8 + size_of::<Plan>() + 12 * 4 + 8);
     assert!(size_of::<FlowState>() == 2 * size_of::<Half>() + 2 * 8);
     assert!(size_of::<Control>() == 8 + 2 * 4 + 2 * size_of::<Plan>());
     assert!(size_of::<Counters>() == (Reason::COUNT + 4 * 2) * 8);

@@ -190,12 +190,14 @@ fn read_window(control: &Reader<'_>) -> Result<Option<WindowControl>, ScenarioEr
             _ => return Err(window.wrong("rtt", "is neither \"measured\" nor a time such as \"81.5ms\"")),
         },
     };
-    let interval = window.positive("interval")?.unwrap_or(Span::from_millis(200));
+    let capacity = read_capacity(&window)?;
+    let usual = if capacity == Capacity::Learn { 50 } else { 200 };
+    let interval = window.positive("interval")?.unwrap_or(Span::from_millis(usual));
     if interval < Span::from_millis(1) {
         return Err(window.wrong("interval", "is shorter than \"1ms\""));
     }
     Ok(Some(WindowControl {
-        capacity: read_capacity(&window)?,
+        capacity,
         interval,
         share: window
             .choice("share", &[("max-min", ShareRule::MaxMin), ("equal", ShareRule::Equal)])?

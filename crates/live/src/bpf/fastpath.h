@@ -79,6 +79,10 @@ static __always_inline void handshake_forget(struct half *h)
 	h->credit = 0;
 	h->stretch = 0;
 	h->paced_ns = 0;
+	h->acked_ns = 0;
+	h->served_ns = 0;
+	h->waiting = 0;
+	h->served_bytes = 0;
 	h->told_scale = 0;
 	h->data_flags = 0;
 }
@@ -311,6 +315,24 @@ static __always_inline __u32 window_progress(struct half *h, const struct packet
 	return newly;
 }
 
+static __always_inline __u32 window_in_flight(const struct half *h)
+{
+	return h->data_flags & DATA_SEEN && after(h->snd_nxt, h->delivered) ? h->snd_nxt - h->delivered : 0;
+}
+
+/* Counts what arrived, and in what time, while more had been under way since the ACK before. */
+static __always_inline void window_serve(struct half *h, __u32 newly, __u64 now)
+{
+	if (!newly)
+		return;
+	if (h->waiting > newly) {
+		h->served_ns += since(now, h->acked_ns);
+		h->served_bytes += newly;
+	}
+	h->acked_ns = now;
+	h->waiting = window_in_flight(h);
+}
+
 static __always_inline void window_earn(struct half *h, struct plan plan, __u32 newly, int scale, __u64 now)
 {
 	__u32 twice = h->stretch > ~0u / 2 ? ~0u : 2 * h->stretch;
@@ -327,11 +349,6 @@ static __always_inline void window_earn(struct half *h, struct plan plan, __u32 
 	}
 	h->paced_ns = now;
 	h->stretch = h->stretch - h->stretch / 8 + newly / 8;
-}
-
-static __always_inline __u32 window_in_flight(const struct half *h)
-{
-	return h->data_flags & DATA_SEEN && after(h->snd_nxt, h->delivered) ? h->snd_nxt - h->delivered : 0;
 }
 
 static __always_inline void window_adapt(struct half *h, struct plan plan, __u32 newly)
@@ -373,6 +390,7 @@ static __always_inline struct verdict window_clamp(struct half *h, const struct 
 		h->flags |= EDGE_KNOWN;
 	}
 	newly = window_progress(h, p);
+	window_serve(h, newly, now);
 	moves = newly || p->window != h->last_window;
 	h->last_window = p->window;
 	if (!p->window) {

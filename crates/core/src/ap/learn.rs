@@ -1,0 +1,227 @@
+//! The same decisions where nobody said what the hop carries.
+//!
+//! Each direction of data is a *way*. Per interval, with `q` what waits beyond the round trip without queueing:
+//!
+//! ```text
+//! busy     q >= bound / 2                                 then what was delivered is what the hop carries (core::capacity)
+//! boost'   boost (1 + gain (bound - q) / rtt dt / rtt)     while windows hold the flows, or while q > bound
+//! probe    boost (1 + min(1, 2^n growth / rtt) dt / rtt)   windows hold the flows and nothing has waited for n + 2 round trips
+//! window   share x p x boost x base_rtt
+//! ```
+//!
+//! So the capacity gives the shares, and `boost`, one for all flows of a way, keeps the queue where it should be: small,
+//! but there. Without one nobody could tell a hop that is just full from one that could carry more, and an air that has
+//! to wait for packets between two frames is not full. The first steps of the probe queue no longer than the growth;
+//! a link that became ten times as fast is found in a few doublings.
+//!
+//! Where the queue is: what is added to the round trip between access point and station is the last hop's, what is added
+//! to the other half is in front of the home. The flow that saw least is believed: flows share the queue, while delayed
+//! ACKs, power save and slow servers only add. For the far half only flows that fill their windows count: others answer
+//! when they have something to say.
+
+use super::record::Record;
+use super::{Decision, Params, Place};
+use crate::capacity::{self, Estimator};
+use crate::packet::{Direction, FlowId};
+use crate::units::{BitRate, Span};
+
+/// Gain of the boost per round trip.
+const GAIN: f64 = 0.3;
+/// Bounds of the boost: flows that do not use their shares leave that much to the others.
+const BOOST: (f64, f64) = (0.5, 64.0);
+/// Round trips without a queue before the probe begins.
+const QUIET: f64 = 2.0;
+/// A train of fewer bytes says little: eight packets.
+const TRAIN_BYTES: f64 = 8.0 * 1500.0;
+/// A part of the air below which a direction's own price cannot be told from the other's.
+const LEAST_AIR: f64 = 0.1;
+/// Estimates that differ by less are not worth a line.
+const WORTH_A_LINE: f64 = 0.1;
+
+/// What one interval showed of a way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seen {
+    /// IP bytes of TCP that arrived.
+    pub(super) arrived: f64,
+    /// IP bytes of UDP that passed.
+    pub(super) udp: f64,
+    /// Largest train: IP bytes, and the time they took.
+    pub(super) train: (f64, f64),
+    /// What waits at the last hop, s.
+    pub(super) local: Option<f64>,
+    /// What waits in front of the home, s.
+    pub(super) remote: Option<f64>,
+    /// Flows that fill the windows they were planned.
+    pub(super) held: usize,
+    /// Flows that move payload.
+    pub(super) active: usize,
+    /// Mean round trip of those without queueing, s.
+    pub(super) rtt: f64,
+}
+
+impl Seen {
+    pub(super) fn of<'a>(
+        params: &Params,
+        direction: Direction,
+        bound: Span,
+        records: impl Iterator<Item = (&'a (FlowId, Direction), &'a Record)>,
+    ) -> Self {
+        let mut seen = Self::default();
+        let least = |old: Option<f64>, new: Option<f64>| match (old, new) {
+            (Some(old), Some(new)) => Some(f64::min(old, new)),
+            (old, new) => old.or(new),
+        };
+        for (_, record) in records.filter(|((_, way), _)| *way == direction) {
+            seen.arrived += record.arrived();
+            if !record.is_active() {
+                continue;
+            }
+            let train = record.train();
+            if train.0 > seen.train.0 {
+                seen.train = train;
+            }
+            seen.active += 1;
+            seen.held += usize::from(record.is_controlled() && record.is_held());
+            seen.rtt += record.base_rtt(params, bound).map_or(0.1, Span::as_secs_f64);
+            seen.local = least(seen.local, record.local_queue(bound));
+            if record.fills_its_window() {
+                seen.remote = least(seen.remote, record.remote_queue());
+            }
+        }
+        seen.rtt = if seen.active > 0 { seen.rtt / seen.active as f64 } else { 0.1 };
+        seen
+    }
+}
+
+/// One direction of data.
+#[derive(Debug)]
+pub(super) struct Way {
+    direction: Direction,
+    /// What the last hop carries.
+    pub(super) air: Estimator,
+    /// What the line carries.
+    pub(super) line: Estimator,
+    pub(super) boost: f64,
+    pub(super) queue: Span,
+    pub(super) place: Option<Place>,
+    pub(super) holds: bool,
+    quiet: f64,
+    said: Option<BitRate>,
+}
+
+impl Way {
+    pub(super) fn new(direction: Direction) -> Self {
+        Self {
+            direction,
+            air: Estimator::new(capacity::Params::default()),
+            line: Estimator::new(capacity::Params::default()),
+            boost: 1.0,
+            queue: Span::ZERO,
+            place: None,
+            holds: false,
+            quiet: 0.0,
+            said: None,
+        }
+    }
+
+    /// What the narrower of the two hops carries.
+    pub(super) fn capacity(&self) -> Option<BitRate> {
+        match (self.air.capacity(), self.line.capacity()) {
+            (Some(air), Some(line)) => Some(air.min(line)),
+            (air, line) => air.or(line),
+        }
+    }
+
+    /// Queue that is left alone.
+    pub(super) fn bound(&self, params: &Params) -> Span {
+        params.queue_bound(self.capacity().unwrap_or(BitRate::mbps(20)))
+    }
+
+    /// A queue stands at the last hop.
+    pub(super) fn is_busy_here(&self, seen: &Seen, bound: Span) -> bool {
+        seen.local.is_some_and(|queue| queue >= bound.as_secs_f64() / 2.0)
+    }
+
+    /// A queue stands in front of the home.
+    pub(super) fn is_busy_there(&self, seen: &Seen, bound: Span) -> bool {
+        seen.remote.is_some_and(|queue| queue >= bound.as_secs_f64() / 2.0)
+    }
+
+    /// After the estimates: the boost.
+    pub(super) fn steer(&mut self, params: &Params, seen: &Seen, bound: Span, dt: f64) {
+        let queue = seen.local.unwrap_or(0.0).max(0.0) + seen.remote.unwrap_or(0.0).max(0.0);
+        let known = seen.local.is_some() || seen.remote.is_some();
+        if known {
+            self.queue = Span::from_secs_f64(queue);
+        }
+        let bound = bound.as_secs_f64();
+        let rtt = seen.rtt.max(dt);
+        let step = dt / rtt;
+        if known && (seen.held > 0 || queue > bound) {
+            let error = (bound - queue) / seen.rtt.max(0.005);
+            self.boost *= 1.0 + (GAIN * error).clamp(-0.3, 0.3) * step;
+        }
+        self.quiet = if seen.held > 0 && known && queue < bound / 4.0 { self.quiet + step } else { 0.0 };
+        if self.quiet > QUIET {
+            let first = params.bounds.growth_time.as_secs_f64() / rtt;
+            let rise = (first * (self.quiet - QUIET).exp2()).min(1.0);
+            self.boost *= 1.0 + rise * step;
+        }
+        self.boost = self.boost.clamp(BOOST.0, BOOST.1);
+    }
+
+    /// The hop delivered so much in so much time while it was busy; what windows may bring does not jump with it.
+    pub(super) fn on_busy(&mut self, place: Place, bytes: f64, seconds: f64) {
+        let before = self.capacity();
+        match place {
+            Place::Line => self.line.on_busy(bytes, seconds),
+            Place::AccessPoint | Place::Firmware => self.air.on_busy(bytes, seconds),
+        }
+        self.place = Some(place);
+        if let Some((before, now)) = before.zip(self.capacity())
+            && now > before
+        {
+            self.boost *= before.as_bps() as f64 / now.as_bps() as f64;
+            self.boost = self.boost.clamp(BOOST.0, BOOST.1);
+        }
+    }
+
+    /// A train came through before anything was known.
+    pub(super) fn on_train(&mut self, seen: &Seen) {
+        if seen.train.0 >= TRAIN_BYTES {
+            self.air.on_train(seen.train.0, seen.train.1);
+        }
+    }
+
+    /// What changed that somebody should know.
+    pub(super) fn news(&mut self, seen: &Seen) -> Option<Decision> {
+        let now = self.capacity()?;
+        let direction = self.direction;
+        let said = self.said;
+        if let Some(before) = said {
+            let far = now.as_bps().abs_diff(before.as_bps()) as f64 > WORTH_A_LINE * before.as_bps() as f64;
+            if !far {
+                return None;
+            }
+        }
+        self.said = Some(now);
+        Some(match said {
+            Some(before) => Decision::Capacity { direction, before, now, queue: self.queue },
+            None => Decision::Guess { direction, capacity: now, train_bytes: seen.train.0 as u64 },
+        })
+    }
+}
+
+/// Divides an interval of a busy air between both directions, by what their bytes cost; parts sum to one.
+pub(super) fn air_used(ways: &[Way; 2], seen: &[Seen; 2]) -> [f64; 2] {
+    let prices = [ways[0].air.capacity(), ways[1].air.capacity()];
+    let price = |i: usize| prices[i].or(prices[1 - i]).map_or(1.0, |capacity| 1.0 / capacity.as_bps().max(1) as f64);
+    let used = [0, 1].map(|i| (seen[i].arrived + seen[i].udp) * price(i));
+    let total = used[0] + used[1];
+    if total > 0.0 { used.map(|part| part / total) } else { [0.5, 0.5] }
+}
+
+/// Enough of the air to tell the price of a direction.
+pub(super) const fn tells(part: f64) -> bool {
+    part >= LEAST_AIR
+}
