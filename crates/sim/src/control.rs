@@ -13,7 +13,7 @@ use lasthop_core::packet::{Direction, FlowId};
 use lasthop_core::units::{BitRate, Span, Time};
 use lasthop_core::wire::{TcpFields, flag as tcp_flag};
 use lasthop_home::capacity;
-use lasthop_home::report::{CapacityReport, ControlReport};
+use lasthop_home::report::{CapacityReport, ControlReport, LearnedReport};
 use lasthop_home::scenario::{self, Capacity, HostId, Scenario, WindowControl as Wanted, WindowRtt};
 use lasthop_tcp::SackBlocks;
 
@@ -175,6 +175,7 @@ impl WindowControl {
                 .map(|r| (r.name().to_owned(), counted(r)))
                 .collect::<BTreeMap<_, _>>(),
             clamps: snapshot.flows.iter().filter_map(clamp).collect(),
+            learned: LearnedReport::default(),
         }
     }
 }
