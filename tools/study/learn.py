@@ -59,7 +59,7 @@ class Study:
         traced = "step" in cell or self.wanted.keep_traces
         more += ["--trace", files["trace"]] if traced else []
         report = emulate(self.binary, files["toml"], {}, [], files["log"], more)
-        row = {"part": part, "cell": name, "run": run, **axes(cell), **figures(report, cell), **heard(files["said"], cell)}
+        row = {"revision": self.revision, "part": part, "cell": name, "run": run, **axes(cell), **figures(report, cell), **heard(files["said"], cell)}
         if "step" in cell:
             row |= step(files["trace"])
         if not self.wanted.keep_traces:
