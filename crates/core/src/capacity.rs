@@ -9,8 +9,8 @@
 //!
 //! A sample beyond [`Params::surprise`] of the estimate, twice in a row, begins the estimate anew: the link has changed.
 //! Until the first busy sample there may be a guess: the pace at which a train of segments that was sent at once came
-//! through (packet-pair dispersion: Keshav, "A Control-Theoretic Approach to Flow Control", 1991). It is a lower bound,
-//! for whoever sent the train may have been slower than the hop, and so guesses only grow.
+//! through (packet-pair dispersion: Keshav, "A Control-Theoretic Approach to Flow Control", 1991). Acknowledgments that
+//! waited for each other make it too high, a sender that is slower than the hop too low: a tenth either way.
 //!
 //! Not done: while a hop is never busy nothing is learned of it, and an old estimate stays.
 
@@ -52,7 +52,14 @@ pub struct Estimator {
     sum: Sample,
     /// Samples in a row on one side, beyond the surprise; negative: below.
     surprised: i8,
-    guess: f64,
+    trains: Sample,
+}
+
+impl Sample {
+    /// Bit/s.
+    fn rate(self) -> Option<f64> {
+        (self.seconds > 0.0).then(|| self.bytes * 8.0 / self.seconds)
+    }
 }
 
 /// Most samples that are kept: 1 s at 5 ms.
@@ -63,7 +70,7 @@ impl Estimator {
     #[must_use]
     pub fn new(params: Params) -> Self {
         let sum = Sample { bytes: 0.0, seconds: 0.0 };
-        Self { params, samples: VecDeque::new(), sum, surprised: 0, guess: 0.0 }
+        Self { params, samples: VecDeque::new(), sum, surprised: 0, trains: sum }
     }
 
     /// The hop had something to serve for `seconds` and delivered `bytes` of IP.
@@ -90,14 +97,14 @@ impl Estimator {
     /// A train of `bytes` came through in `seconds`.
     pub fn on_train(&mut self, bytes: f64, seconds: f64) {
         if seconds > 0.0 && self.samples.is_empty() {
-            self.guess = self.guess.max(bytes * 8.0 / seconds);
+            self.trains = Sample { bytes: self.trains.bytes + bytes, seconds: self.trains.seconds + seconds };
         }
     }
 
     /// What the hop carries.
     #[must_use]
     pub fn capacity(&self) -> Option<BitRate> {
-        self.measured().or_else(|| (self.guess > 0.0).then_some(self.guess)).map(BitRate::from_bps_f64)
+        self.measured().or_else(|| self.trains.rate()).map(BitRate::from_bps_f64)
     }
 
     /// It was measured while the hop was busy; else it is a guess.
@@ -107,7 +114,7 @@ impl Estimator {
     }
 
     fn measured(&self) -> Option<f64> {
-        (self.sum.seconds > 0.0).then(|| self.sum.bytes * 8.0 / self.sum.seconds)
+        self.sum.rate()
     }
 
     fn push(&mut self, sample: Sample) {
@@ -181,10 +188,10 @@ mod tests {
     }
 
     #[test]
-    fn a_guess_grows_and_ends_with_the_first_measure() {
+    fn a_guess_is_what_trains_came_through_at_and_ends_with_the_first_measure() {
         let mut estimator = Estimator::new(Params::default());
         estimator.on_train(14_600.0, 0.005);
-        estimator.on_train(14_600.0, 0.010);
+        estimator.on_train(29_200.0, 0.010);
         assert!((mbps(&estimator) - 23.36).abs() < 0.01 && !estimator.is_measured());
         feed(&mut estimator, 20.0, 1);
         estimator.on_train(14_600.0, 0.001);

@@ -13,7 +13,7 @@ use lasthop_core::packet::{Direction, FlowId};
 use lasthop_core::units::{BitRate, Span, Time};
 use lasthop_core::wire::{TcpFields, flag as tcp_flag};
 use lasthop_home::capacity;
-use lasthop_home::report::{CapacityReport, ControlReport};
+use lasthop_home::report::{CapacityReport, ControlReport, LearnedReport};
 use lasthop_home::scenario::{self, Capacity, HostId, Scenario, WindowControl as Wanted, WindowRtt};
 use lasthop_tcp::SackBlocks;
 
@@ -124,7 +124,7 @@ impl WindowControl {
         for (i, (watched, station)) in self.flows.iter_mut().zip(&self.stations).enumerate() {
             let Some(Watched { state, rtt }) = watched else { continue };
             let before = std::mem::replace(rtt, RttTotal::of(state));
-            for sample in FlowSample::of(FlowId(i as u32), *station, self.shared.epoch, state, before) {
+            for sample in FlowSample::of(now, (FlowId(i as u32), *station), self.shared.epoch, state, before) {
                 // Its headers are as large with timestamps as without.
                 self.ap.on_sample(now, &FlowSample { header_bytes: 40, ..sample });
             }
@@ -158,7 +158,7 @@ impl WindowControl {
         let controllable_bytes: u64 = (self.flows.iter().flatten().filter(|w| controllable(w)))
             .map(|w| w.state.half.iter().map(|half| half.bytes).sum::<u64>())
             .sum();
-        let capacity = self.capacity.as_bps() as f64;
+        let capacity = snapshot.capacity.as_bps() as f64;
         let clamp = |flow: &lasthop_core::ap::FlowSnapshot| {
             let name = &scenario.flows[flow.flow.0 as usize].name;
             Some((name.clone(), u64::from(flow.plan?.clamp_bytes)))
@@ -175,6 +175,7 @@ impl WindowControl {
                 .map(|r| (r.name().to_owned(), counted(r)))
                 .collect::<BTreeMap<_, _>>(),
             clamps: snapshot.flows.iter().filter_map(clamp).collect(),
+            learned: LearnedReport::default(),
         }
     }
 }

@@ -632,8 +632,8 @@ impl<'a, 'o> Engine<'a, 'o> {
             return;
         }
         let connection = match &self.flows[packet.flow as usize].play {
-            Play::Tcp(connection) | Play::Half(connection) => Some(connection.seen()),
-            Play::Schedule(_) | Play::Page(_) | Play::Rate(_) => None,
+            Play::Tcp(connection) | Play::Half(connection) if packet.has(flag::TCP) => Some(connection.seen()),
+            Play::Tcp(_) | Play::Half(_) | Play::Schedule(_) | Play::Page(_) | Play::Rate(_) => None,
         };
         control.on_packet(now, direction, packet, connection, self.sacks.of(packet));
     }

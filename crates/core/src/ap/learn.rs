@@ -35,6 +35,14 @@ const QUIET: f64 = 2.0;
 const TRAIN_BYTES: f64 = 8.0 * 1500.0;
 /// A part of the air below which a direction's own price cannot be told from the other's.
 const LEAST_AIR: f64 = 0.1;
+/// A part of the bound. If even the fastest packet of an interval waited longer, the queue was never empty.
+const STANDS: f64 = 0.15;
+/// The same in front of the home: further away more happens that is no queue.
+const STANDS_THERE: f64 = 0.5;
+/// A part of an interval: who sends all the time pauses no longer.
+const PAUSE: f64 = 0.25;
+/// A part of an interval: so much of it the hop was seen working.
+const WORKS: f64 = 0.8;
 /// Estimates that differ by less are not worth a line.
 const WORTH_A_LINE: f64 = 0.1;
 
@@ -47,10 +55,14 @@ pub(super) struct Seen {
     pub(super) udp: f64,
     /// Largest train: IP bytes, and the time they took.
     pub(super) train: (f64, f64),
-    /// What waits at the last hop, s.
-    pub(super) local: Option<f64>,
-    /// What waits in front of the home, s.
-    pub(super) remote: Option<f64>,
+    /// Time in which more of a flow was under way, of all flows together, s.
+    pub(super) served: f64,
+    /// Longest pause of the flow that paused least, s.
+    pub(super) gap: f64,
+    /// What waits at the last hop, s: mean and least.
+    pub(super) local: Option<(f64, f64)>,
+    /// What waits in front of the home, s: mean and least.
+    pub(super) remote: Option<(f64, f64)>,
     /// Flows that fill the windows they were planned.
     pub(super) held: usize,
     /// Flows that move payload.
@@ -63,12 +75,12 @@ impl Seen {
     pub(super) fn of<'a>(
         params: &Params,
         direction: Direction,
-        bound: Span,
+        (bound, dt): (Span, f64),
         records: impl Iterator<Item = (&'a (FlowId, Direction), &'a Record)>,
     ) -> Self {
-        let mut seen = Self::default();
-        let least = |old: Option<f64>, new: Option<f64>| match (old, new) {
-            (Some(old), Some(new)) => Some(f64::min(old, new)),
+        let mut seen = Self { gap: f64::MAX, ..Self::default() };
+        let least = |old: Option<(f64, f64)>, new: Option<(f64, f64)>| match (old, new) {
+            (Some(old), Some(new)) => Some((old.0.min(new.0), old.1.min(new.1))),
             (old, new) => old.or(new),
         };
         for (_, record) in records.filter(|((_, way), _)| *way == direction) {
@@ -77,6 +89,9 @@ impl Seen {
                 continue;
             }
             let train = record.train();
+            seen.served += train.1.min(record.watched());
+            // At the far end more is always under way than one ACK brings: only the first train says what it means.
+            let train = if direction == Direction::ToStation || record.is_new() { train } else { (0.0, 0.0) };
             if train.0 > seen.train.0 {
                 seen.train = train;
             }
@@ -84,7 +99,9 @@ impl Seen {
             seen.held += usize::from(record.is_controlled() && record.is_held());
             seen.rtt += record.base_rtt(params, bound).map_or(0.1, Span::as_secs_f64);
             seen.local = least(seen.local, record.local_queue(bound));
-            if record.fills_its_window() {
+            let gap = record.gap();
+            seen.gap = seen.gap.min(gap);
+            if record.fills_its_window() || gap <= dt * PAUSE {
                 seen.remote = least(seen.remote, record.remote_queue());
             }
         }
@@ -103,9 +120,16 @@ pub(super) struct Way {
     pub(super) line: Estimator,
     pub(super) boost: f64,
     pub(super) queue: Span,
+    pub(super) local: Span,
     pub(super) place: Option<Place>,
     pub(super) holds: bool,
-    quiet: f64,
+    pub(super) quiet: f64,
+    /// For how long packets waited without a pause, at the last hop and in front of the home, s.
+    pub(super) stands: [f64; 2],
+    /// For how long nobody told of them, s.
+    silent: [f64; 2],
+    /// Part of the capacity that is used, over a round trip.
+    used: f64,
     said: Option<BitRate>,
 }
 
@@ -117,9 +141,13 @@ impl Way {
             line: Estimator::new(capacity::Params::default()),
             boost: 1.0,
             queue: Span::ZERO,
+            local: Span::ZERO,
             place: None,
             holds: false,
             quiet: 0.0,
+            stands: [0.0; 2],
+            silent: [0.0; 2],
+            used: 0.0,
             said: None,
         }
     }
@@ -137,31 +165,64 @@ impl Way {
         params.queue_bound(self.capacity().unwrap_or(BitRate::mbps(20)))
     }
 
-    /// A queue stands at the last hop.
-    pub(super) fn is_busy_here(&self, seen: &Seen, bound: Span) -> bool {
-        seen.local.is_some_and(|queue| queue >= bound.as_secs_f64() / 2.0)
+    /// Counts for how long the queues were never empty. Who was not asked does not change it, for a round trip.
+    pub(super) fn watch(&mut self, seen: &Seen, bound: Span, dt: f64) {
+        let bound = bound.as_secs_f64();
+        // An ACK for a single segment waits for the second: who has no more under way tells nothing.
+        let works = match self.direction {
+            Direction::ToStation => seen.served >= WORKS * dt,
+            Direction::ToRemote => seen.gap <= dt * PAUSE,
+        };
+        let comes = seen.gap <= dt * PAUSE;
+        let queues = [
+            seen.local.map(|(_, least)| works && least >= bound * STANDS),
+            seen.remote.map(|(_, least)| comes && least >= bound * STANDS_THERE),
+        ];
+        for (i, waits) in queues.into_iter().enumerate() {
+            self.silent[i] = if waits.is_some() { 0.0 } else { self.silent[i] + dt };
+            self.stands[i] = match waits {
+                Some(true) => self.stands[i] + dt,
+                None if self.stands[i] > 0.0 && self.silent[i] <= 1.5 * seen.rtt => self.stands[i] + dt,
+                _ => 0.0,
+            };
+        }
     }
 
-    /// A queue stands in front of the home.
-    pub(super) fn is_busy_there(&self, seen: &Seen, bound: Span) -> bool {
-        seen.remote.is_some_and(|queue| queue >= bound.as_secs_f64() / 2.0)
+    /// The last hop had something to serve all the time, for a round trip at least: trains leave gaps between them.
+    pub(super) fn is_busy_here(&self, seen: &Seen) -> bool {
+        self.stands[0] > 0.0 && self.stands[0] >= seen.rtt && self.silent[0] == 0.0
+    }
+
+    /// The line had.
+    pub(super) fn is_busy_there(&self, seen: &Seen) -> bool {
+        self.stands[1] > 0.0 && self.stands[1] >= seen.rtt
     }
 
     /// After the estimates: the boost.
     pub(super) fn steer(&mut self, params: &Params, seen: &Seen, bound: Span, dt: f64) {
-        let queue = seen.local.unwrap_or(0.0).max(0.0) + seen.remote.unwrap_or(0.0).max(0.0);
+        let both = [seen.local, seen.remote]
+            .map(|queue| queue.map_or((0.0, 0.0), |(mean, least)| (mean.max(0.0), least.max(0.0))));
+        let (queue, least) = (both[0].0 + both[1].0, both[0].1 + both[1].1);
         let known = seen.local.is_some() || seen.remote.is_some();
+        if let Some(capacity) = self.capacity() {
+            let now = (seen.arrived + seen.udp) * 8.0 / dt / capacity.as_bps().max(1) as f64;
+            self.used += (now - self.used) * (dt / seen.rtt.max(dt)).min(1.0);
+        }
         if known {
             self.queue = Span::from_secs_f64(queue);
+            self.local = Span::from_secs_f64(both[0].0);
         }
         let bound = bound.as_secs_f64();
         let rtt = seen.rtt.max(dt);
         let step = dt / rtt;
         if known && (seen.held > 0 || queue > bound) {
-            let error = (bound - queue) / seen.rtt.max(0.005);
-            self.boost *= 1.0 + (GAIN * error).clamp(-0.3, 0.3) * step;
+            let waits = (bound - queue) / seen.rtt.max(0.005);
+            // What is missing of the capacity may be made up for at once: there is nothing to wait for.
+            let missing = if queue < bound { 1.0 - self.used } else { 0.0 };
+            self.boost *= 1.0 + (GAIN * waits + missing.max(0.0) / 2.0).clamp(-0.3, 0.3) * step;
         }
-        self.quiet = if seen.held > 0 && known && queue < bound / 4.0 { self.quiet + step } else { 0.0 };
+        let is_quiet = seen.held > 0 && known && least < bound * STANDS && queue < bound / 2.0 && self.used > 0.9;
+        self.quiet = if is_quiet { self.quiet + step } else { 0.0 };
         if self.quiet > QUIET {
             let first = params.bounds.growth_time.as_secs_f64() / rtt;
             let rise = (first * (self.quiet - QUIET).exp2()).min(1.0);

@@ -121,7 +121,12 @@ impl Params {
     /// The same where nobody knows the capacity: it decides four times as often, because it has to find out.
     #[must_use]
     pub fn learning() -> Self {
-        Self { capacity: None, interval: Span::from_millis(50), ..Self::new(BitRate::ZERO) }
+        Self {
+            capacity: None,
+            interval: Span::from_millis(50),
+            bounds: window::Bounds { growth_part: 1.0 / 16.0, ..window::Bounds::default() },
+            ..Self::new(BitRate::ZERO)
+        }
     }
 
     /// Eq. (1) as the paper and its ns-2 runs have it: no trim, no growth in steps, no pace.
@@ -174,7 +179,7 @@ pub struct Ap {
     params: Params,
     udp: LowPass,
     flows: BTreeMap<(FlowId, Direction), Record>,
-    default_plan: Plan,
+    default_plans: [Plan; 2],
     actions: VecDeque<Action>,
     next: Time,
     decided: Option<Time>,
@@ -194,7 +199,7 @@ impl Ap {
             params,
             udp: LowPass::new(params.udp_weight),
             flows: BTreeMap::new(),
-            default_plan: Plan::default(),
+            default_plans: [Plan::default(); 2],
             actions: VecDeque::new(),
             next: Time::ZERO,
             decided: None,
@@ -203,7 +208,10 @@ impl Ap {
             left: BitRate::ZERO,
             untracked: 0,
         };
-        ap.set_default(params.given());
+        match params.capacity {
+            Some(capacity) => ap.set_default(capacity),
+            None => Direction::BOTH.into_iter().for_each(|direction| ap.set_default_of(direction, None)),
+        }
         ap
     }
 
@@ -280,12 +288,16 @@ impl Ap {
             return;
         }
         let params = self.params;
+        self.flows.values_mut().for_each(|record| record.remember(dt));
         let bounds = [0, 1].map(|i| self.ways[i].bound(&params));
-        let mut seen = [0, 1].map(|i| Seen::of(&params, Direction::BOTH[i], bounds[i], self.flows.iter()));
+        let mut seen = [0, 1].map(|i| Seen::of(&params, Direction::BOTH[i], (bounds[i], dt), self.flows.iter()));
         for (seen, (now, before)) in seen.iter_mut().zip(sample.udp_bytes.into_iter().zip(udp_before)) {
             seen.udp = now.saturating_sub(before) as f64;
         }
-        self.learn(&seen, bounds, dt);
+        for i in 0..2 {
+            self.ways[i].watch(&seen[i], bounds[i], dt);
+        }
+        self.learn(&seen, dt);
         for i in 0..2 {
             let way = &mut self.ways[i];
             way.on_train(&seen[i]);
@@ -295,8 +307,8 @@ impl Ap {
         self.plan_learned(bounds);
     }
 
-    fn learn(&mut self, seen: &[Seen; 2], bounds: [Span; 2], dt: f64) {
-        let here = [0, 1].map(|i| self.ways[i].is_busy_here(&seen[i], bounds[i]));
+    fn learn(&mut self, seen: &[Seen; 2], dt: f64) {
+        let here = [0, 1].map(|i| self.ways[i].is_busy_here(&seen[i]));
         let parts = match self.params.duplex {
             Duplex::Half => learn::air_used(&self.ways, seen),
             Duplex::Full => [1.0; 2],
@@ -306,7 +318,7 @@ impl Ap {
             let is_busy = here[i] || (self.params.duplex == Duplex::Half && here[1 - i]);
             if is_busy && learn::tells(parts[i]) && bytes > 0.0 {
                 self.ways[i].on_busy(Place::Firmware, bytes, dt * parts[i]);
-            } else if !is_busy && self.ways[i].is_busy_there(&seen[i], bounds[i]) {
+            } else if !is_busy && self.ways[i].is_busy_there(&seen[i]) {
                 self.ways[i].on_busy(Place::Line, bytes, dt);
             }
         }
@@ -354,18 +366,54 @@ impl Ap {
         for ((key, record), share) in controlled.zip(shares) {
             let i = key.1.index();
             let way = &self.ways[i];
-            let Some((share, capacity)) = share.zip(way.capacity()) else { continue };
+            let Some((share, capacity)) = share.zip(way.capacity()) else {
+                self.actions.extend(record.open().map(|plan| set_plan(*key, plan)));
+                continue;
+            };
             record.boost(way.boost);
             let hop = capacity.mul_f64(way.boost.max(1.0));
             self.actions.extend(record.decide_beside(&params, bounds[i], share, hop).map(|plan| set_plan(*key, plan)));
         }
-        let with_a_newcomer: Vec<_> = demands.into_iter().chain([None]).collect();
-        for i in 0..2 {
-            let newcomer = self.ways[i]
-                .capacity()
-                .map(|capacity| share::max_min(capacity, &with_a_newcomer).pop().unwrap_or(capacity));
-            let _ = newcomer;
+        for (i, direction) in Direction::BOTH.into_iter().enumerate() {
+            let newcomer = air.map(|air| {
+                let scaled = keys.iter().zip(&demands).map(|(key, d)| d.map(|d| d.mul_f64(costs[key.1.index()])));
+                let with_a_newcomer: Vec<_> = scaled.chain([None]).collect();
+                share::max_min(air, &with_a_newcomer).pop().unwrap_or(air).mul_f64(1.0 / costs[i])
+            });
+            let share = [newcomer, self.ways[i].capacity()].into_iter().flatten().min();
+            self.set_default_of(direction, share);
         }
+    }
+
+    /// What a new connection that carries data this way starts with; `None`: nothing is known of the hop.
+    fn set_default_of(&mut self, direction: Direction, share: Option<BitRate>) {
+        let way = &self.ways[direction.index()];
+        let plan = match share.zip(way.capacity()) {
+            None => window::unknown(0),
+            Some((share, capacity)) => {
+                let flow = window::Flow {
+                    share,
+                    hop: capacity.mul_f64(way.boost.max(1.0)),
+                    base_rtt: Span::from_millis(200),
+                    payload_share: 0.97,
+                    trim: way.boost,
+                    pace_gain: self.params.pace_gain.0,
+                    mss: 1448,
+                };
+                window::plan(&flow, &self.params.bounds)
+            }
+        };
+        let before = &mut self.default_plans[direction.index()];
+        if record::differs(before, &plan) {
+            *before = plan;
+            self.actions.push_back(Action::SetDefault { direction, plan });
+        }
+    }
+
+    /// What is known of data that goes each way, indexed by [`Direction::index`].
+    #[must_use]
+    pub fn directions(&self) -> [DirectionSnapshot; 2] {
+        [0, 1].map(|i| self.direction(i))
     }
 
     fn learned(&self) -> Option<BitRate> {
@@ -375,7 +423,13 @@ impl Ap {
     fn direction(&self, i: usize) -> DirectionSnapshot {
         let way = &self.ways[i];
         let capacity = self.params.capacity.or(way.capacity());
-        DirectionSnapshot { capacity, place: way.place, queue: way.queue, holds: way.holds }
+        DirectionSnapshot { capacity, place: way.place, queue: way.queue, local: way.local, holds: way.holds }
+    }
+
+    /// Filtered rate of UDP.
+    #[must_use]
+    pub fn udp(&self) -> BitRate {
+        self.udp.smooth()
     }
 
     /// What waits at the access point, as seen by the flow that saw least: they share a queue, delayed ACKs only add.
@@ -385,7 +439,11 @@ impl Ap {
     }
 
     /// Capacity less what nobody can control: UDP, and TCP whose window cannot be rewritten.
-    fn available(&self) -> BitRate {
+    #[must_use]
+    pub fn available(&self) -> BitRate {
+        if self.params.capacity.is_none() {
+            return self.left;
+        }
         let escaping = self.flows.values().filter(|r| !r.is_controllable()).map(Record::rate);
         escaping.fold(self.params.given().saturating_sub(self.udp.smooth()), BitRate::saturating_sub)
     }
@@ -415,8 +473,8 @@ impl Ap {
         if self.params.is_to_the_letter() {
             plan = window::at_once(plan);
         }
-        if record::differs(&self.default_plan, &plan) {
-            self.default_plan = plan;
+        if record::differs(&self.default_plans[0], &plan) {
+            self.default_plans = [plan; 2];
             self.actions.extend(Direction::BOTH.map(|direction| Action::SetDefault { direction, plan }));
         }
     }
@@ -440,8 +498,8 @@ impl Ap {
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
             capacity: self.params.capacity.or(self.learned()).unwrap_or_default(),
-            directions: [0, 1].map(|i| self.direction(i)),
-            udp: self.udp.smooth(),
+            directions: self.directions(),
+            udp: self.udp(),
             available: self.available(),
             untracked: self.untracked,
             flows: self.flows.iter().map(|(key, record)| record.snapshot(*key)).collect(),

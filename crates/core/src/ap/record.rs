@@ -42,8 +42,9 @@ pub(super) struct Record {
     arrived: f64,
     /// IP bytes that arrived in a train in the newest interval, and in what time, s.
     train: (f64, f64),
-    moved_at: Option<Time>,
-    limited_at: Option<Time>,
+    /// Intervals since the sender last filled its window, and for how many of them that counts.
+    since_limited: u32,
+    limited_memory: u32,
 }
 
 /// Small changes are not worth a system call: half a per cent.
@@ -69,8 +70,8 @@ impl Record {
             pace_gain,
             arrived: 0.0,
             train: (0.0, 0.0),
-            moved_at: None,
-            limited_at: None,
+            since_limited: u32::MAX,
+            limited_memory: 0,
         }
     }
 
@@ -85,6 +86,7 @@ impl Record {
             self.remote_rtt.on_sample(now, rtt);
         }
         self.count(sample);
+        self.since_limited = if sample.window_limited { 0 } else { self.since_limited.saturating_add(1) };
         self.newest = Some(*sample);
     }
 
@@ -110,15 +112,35 @@ impl Record {
         self.train
     }
 
-    /// Mean wait between access point and station in the newest interval, s.
-    pub(super) fn local_queue(&self, bound: Span) -> Option<f64> {
-        let base = self.local_rtt.min().unwrap_or(bound).min(bound);
-        Some(self.newest?.local_rtt_mean?.as_secs_f64() - base.as_secs_f64())
+    /// Longest pause of the newest interval, s.
+    pub(super) fn gap(&self) -> f64 {
+        self.newest.map_or(f64::MAX, |newest| newest.gap.as_secs_f64())
     }
 
-    /// Mean wait between access point and remote end in the newest interval, s.
-    pub(super) fn remote_queue(&self) -> Option<f64> {
-        Some(self.newest?.remote_rtt_mean?.as_secs_f64() - self.remote_rtt.min()?.as_secs_f64())
+    /// Nothing but its first train was sent.
+    pub(super) fn is_new(&self) -> bool {
+        self.newest.is_some_and(|newest| newest.payload_bytes <= 2 * u64::from(crate::fastpath::window::INITIAL_WINDOW))
+    }
+
+    /// Wait between access point and station in the newest interval, s: mean and least.
+    pub(super) fn local_queue(&self, bound: Span) -> Option<(f64, f64)> {
+        let base = self.local_rtt.min().unwrap_or(bound).min(bound).as_secs_f64();
+        let newest = self.newest?;
+        Some((newest.local_rtt_mean?.as_secs_f64() - base, newest.local_rtt_min?.as_secs_f64() - base))
+    }
+
+    /// Time of the newest interval in which a round trip to the station was being measured, s: all but short pauses while a
+    /// flow is busy, for the next measurement begins with the next segment.
+    pub(super) fn watched(&self) -> f64 {
+        let Some(newest) = self.newest else { return 0.0 };
+        newest.local_rtt_mean.map_or(0.0, |mean| mean.as_secs_f64() * f64::from(newest.local_rtt_samples))
+    }
+
+    /// Wait between access point and remote end in the newest interval, s: mean and least.
+    pub(super) fn remote_queue(&self) -> Option<(f64, f64)> {
+        let base = self.remote_rtt.min()?.as_secs_f64();
+        let newest = self.newest?;
+        Some((newest.remote_rtt_mean?.as_secs_f64() - base, newest.remote_rtt_min?.as_secs_f64() - base))
     }
 
     /// It moved payload lately: a direction that carries only ACKs is no flow.
@@ -144,8 +166,9 @@ impl Record {
             && self.newest.zip(self.plan).is_some_and(|(s, p)| s.window_bytes >= p.clamp_bytes - p.clamp_bytes / 20)
     }
 
+    /// Lately: in an interval that is shorter than the round trip there may be no segment at the edge.
     pub(super) fn fills_its_window(&self) -> bool {
-        self.newest.is_some_and(|s| s.window_limited)
+        self.since_limited <= self.limited_memory
     }
 
     /// What it could use; `None`: all it can get.
@@ -234,6 +257,22 @@ impl Record {
         }
         self.plan = Some(plan);
         self.plan
+    }
+
+    /// Nothing is known of the hop: the plan that lets the window grow until something is.
+    pub(super) fn open(&mut self) -> Option<Plan> {
+        let plan = window::unknown(self.newest?.window_bytes);
+        if self.plan.is_some_and(|before| !differs(&before, &plan)) {
+            return None;
+        }
+        self.plan = Some(plan);
+        self.plan
+    }
+
+    /// In an interval of `dt` the window counts as filled for one and a half round trips.
+    pub(super) fn remember(&mut self, dt: f64) {
+        let rtt = self.local_rtt.min().unwrap_or_default() + self.remote_rtt.min().unwrap_or_default();
+        self.limited_memory = (1.5 * rtt.as_secs_f64() / dt).ceil() as u32;
     }
 
     /// The correction of the window that all flows of a way have in common.

@@ -2,7 +2,7 @@
 
 use crate::fastpath::layout::{FlowState, Half};
 use crate::packet::{Direction, FlowId};
-use crate::units::{BitRate, Span};
+use crate::units::{BitRate, Span, Time};
 
 /// One direction of one flow at the end of an interval. Counts are cumulative since the flow began.
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +23,8 @@ pub struct FlowSample {
     pub remote_rtt_min: Option<Span>,
     /// Mean RTT between access point and station in this interval.
     pub local_rtt_mean: Option<Span>,
+    /// Samples of it in this interval, one after the other.
+    pub local_rtt_samples: u32,
     /// Mean RTT between access point and remote end in this interval.
     pub remote_rtt_mean: Option<Span>,
     /// Highest byte known to have arrived, modulo 2^32; differences count.
@@ -31,6 +33,8 @@ pub struct FlowSample {
     pub served_bytes: u32,
     /// How long that took, cumulative.
     pub served: Span,
+    /// Longest pause between payload and payload in this interval.
+    pub gap: Span,
     /// The sender filled the window that was promised to it.
     pub window_limited: bool,
     /// The window in force, bytes: below the plan's while it still grows, and where its receiver offers less.
@@ -92,10 +96,10 @@ impl RttTotal {
 }
 
 impl FlowSample {
-    /// One sample per direction of `flow` that has carried payload; `before`: [`RttTotal::of`] an interval ago.
+    /// One sample per direction of a flow that has carried payload; `before`: [`RttTotal::of`] an interval ago.
     pub fn of(
-        flow: FlowId,
-        station: StationId,
+        now: Time,
+        (flow, station): (FlowId, StationId),
         epoch: u32,
         state: &FlowState,
         before: RttTotal,
@@ -115,10 +119,12 @@ impl FlowSample {
                 local_rtt_min,
                 remote_rtt_min,
                 local_rtt_mean,
+                local_rtt_samples: RttTotal::of(state).samples[0].wrapping_sub(before.samples[0]),
                 remote_rtt_mean,
                 delivered: half.delivered,
                 served_bytes: half.served_bytes,
                 served: Span::from_nanos(half.served_ns),
+                gap: half.longest_gap(epoch, now),
                 window_limited: half.window_limited(epoch),
                 window_bytes: half.known_scale().map_or(half.window, |scale| {
                     // The receiver's own offer as it last was; a window of 0 is a pause.
@@ -138,7 +144,6 @@ impl FlowSample {
 mod tests {
     use super::*;
     use crate::fastpath::layout::Control;
-    use crate::units::Time;
 
     /// A window of 50,000 by the plan; the receiver offers 100 x 2^7.
     #[test]
@@ -147,7 +152,7 @@ mod tests {
         let half = &mut state.half[Direction::ToStation.index()];
         (half.payload_bytes, half.window, half.last_window) = (1, 50_000, 100);
         let window = |state: &FlowState| {
-            let sample = FlowSample::of(FlowId(1), StationId(0), 1, state, RttTotal::default()).next();
+            let sample = FlowSample::of(Time::ZERO, (FlowId(1), StationId(0)), 1, state, RttTotal::default()).next();
             sample.map(|sample| sample.window_bytes)
         };
         assert_eq!(window(&state), Some(50_000), "its scale is not known");

@@ -29,8 +29,10 @@ pub struct DirectionSnapshot {
     pub capacity: Option<BitRate>,
     /// Where packets waited when they last did.
     pub place: Option<Place>,
-    /// What waits there.
+    /// What waits, on both sides of the access point together.
     pub queue: Span,
+    /// What of it waits between access point and station.
+    pub local: Span,
     /// Windows are held.
     pub holds: bool,
 }

@@ -87,6 +87,8 @@ pub struct Half {
     pub payload_bytes: u64,
     /// ACKs for this direction's data whose window was lowered, cumulative. Written by packets the other way.
     pub rewritten: u64,
+    /// When payload last passed. Written by packets this way.
+    pub data_ns: u64,
     /// When `credit` was last topped up. Written by packets the other way.
     pub paced_ns: u64,
     /// When the newest ACK came that brought something. Likewise.
@@ -99,8 +101,10 @@ pub struct Half {
     pub snd_nxt: u32,
     /// Largest payload of one segment seen, bytes. Written by packets this way.
     pub mss: u32,
-    /// Epoch (`Control::epoch`) that [`Half::LIMITED`] belongs to. Written by packets this way.
+    /// Epoch (`Control::epoch`) that [`Half::LIMITED`] and `gap_ns` belong to. Written by packets this way.
     pub epoch: u32,
+    /// Longest pause between payload and payload in `epoch`. Likewise.
+    pub gap_ns: u32,
     /// Right edge promised to the sender so far: the largest ack + window that was let through.
     /// From here on to `flags`: written by packets the other way.
     pub edge: u32,
@@ -133,7 +137,7 @@ pub struct Half {
     /// Of the bits below: those that packets this way write.
     pub data_flags: u8,
     /// Explicit padding; always 0.
-    pub pad: [u8; 2],
+    pub pad: [u8; 6],
 }
 
 impl Half {
@@ -167,6 +171,13 @@ impl Half {
     #[must_use]
     pub const fn window_limited(&self, epoch: u32) -> bool {
         self.epoch == epoch && self.data_flags & Self::LIMITED != 0
+    }
+
+    /// Longest pause between payload and payload in `epoch`, the one that lasts at `now` included.
+    #[must_use]
+    pub fn longest_gap(&self, epoch: u32, now: Time) -> Span {
+        let lasts = now.since(Time::from_nanos(self.data_ns));
+        if self.epoch == epoch { lasts.max(Span::from_nanos(u64::from(self.gap_ns))) } else { lasts }
     }
 
     /// Scale of the windows that this direction's receiver advertises, if both SYNs or conntrack told it.
@@ -369,7 +380,7 @@ const _: () = {
     assert!(size_of::<FlowKey>() == 16 + 16 + 2 + 2);
     assert!(size_of::<Plan>() == 4 * 4);
     assert!(size_of::<RttMatch>() == 3 * 8 + 10 * 4);
-    assert!(size_of::<Half>() == size_of::<RttMatch>() + 7 * 8 + size_of::<Plan>() + 12 * 4 + 8);
+    assert!(size_of::<Half>() == size_of::<RttMatch>() + 8 * 8 + size_of::<Plan>() + 13 * 4 + 12);
     assert!(size_of::<FlowState>() == 2 * size_of::<Half>() + 2 * 8);
     assert!(size_of::<Control>() == 8 + 2 * 4 + 2 * size_of::<Plan>());
     assert!(size_of::<Counters>() == (Reason::COUNT + 4 * 2) * 8);

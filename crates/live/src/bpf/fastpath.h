@@ -222,6 +222,7 @@ static __always_inline void measure_data(struct half *h, __u32 sender_rtt_ns, co
 	if (h->epoch != control->epoch) {
 		h->epoch = control->epoch;
 		h->data_flags &= ~LIMITED;
+		h->gap_ns = 0;
 	}
 	h->bytes += p->ip_bytes;
 	h->packets += p->segments;
@@ -232,7 +233,11 @@ static __always_inline void measure_data(struct half *h, __u32 sender_rtt_ns, co
 	if (p->flags & TCP_RST)
 		return;
 	if (p->payload_bytes) {
+		__u64 gap = since(now, h->data_ns);
+
 		h->mss = max_u32(h->mss, p->segment_bytes);
+		h->gap_ns = max_u32(h->gap_ns, gap < ~0u ? (__u32)gap : ~0u);
+		h->data_ns = now;
 		measure_limit(h, sender_rtt_ns, p, now);
 	}
 	measure_sequence(h, p, now, (p->payload_bytes || p->flags & TCP_SYN) && !repeated_syn);

@@ -49,6 +49,7 @@ struct half {
 	__u64 packets;
 	__u64 payload_bytes;
 	__u64 rewritten;
+	__u64 data_ns;
 	__u64 paced_ns;
 	__u64 acked_ns;
 	__u64 served_ns;
@@ -56,6 +57,7 @@ struct half {
 	__u32 snd_nxt;
 	__u32 mss;
 	__u32 epoch;
+	__u32 gap_ns;
 	__u32 edge;
 	__u32 delivered;
 	__u32 window;
@@ -70,7 +72,7 @@ struct half {
 	__u8 flags;
 	__u8 told_scale;
 	__u8 data_flags;
-	__u8 pad[2];
+	__u8 pad[6];
 };
 
 enum half_flags {
@@ -162,7 +164,7 @@ _Static_assert(sizeof(struct divert) == 2 * 8 + 2 * 4, "divert");
 _Static_assert(sizeof(struct flow_key) == 16 + 16 + 2 + 2, "flow_key");
 _Static_assert(sizeof(struct plan) == 4 * 4, "plan");
 _Static_assert(sizeof(struct rtt_match) == 3 * 8 + 10 * 4, "rtt_match");
-_Static_assert(sizeof(struct half) == sizeof(struct rtt_match) + 7 * 8 + sizeof(struct plan) + 12 * 4 + 8, "half");
+_Static_assert(sizeof(struct half) == sizeof(struct rtt_match) + 8 * 8 + sizeof(struct plan) + 13 * 4 + 12, "half");
 _Static_assert(sizeof(struct flow_state) == 2 * sizeof(struct half) + 2 * 8, "flow_state");
 _Static_assert(sizeof(struct control) == 8 + 2 * 4 + 2 * sizeof(struct plan), "control");
 _Static_assert(sizeof(struct counters) == (REASONS + 4 * 2) * 8, "counters");

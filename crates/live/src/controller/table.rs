@@ -145,7 +145,7 @@ impl Table {
                 let id = FlowId(self.next_id);
                 self.next_id = self.next_id.wrapping_add(1);
                 self.keys.insert(id, *key);
-                FlowSample::of(id, station(key), epoch, state, RttTotal::default())
+                FlowSample::of(now, (id, station(key)), epoch, state, RttTotal::default())
                     .for_each(|sample| ap.on_sample(now, &sample));
                 let carrying = Carrying { id, rtt: RttTotal::of(state), state: *state, asked: 0, ask_at: now };
                 entry.carrying = Some(Box::new(carrying));
@@ -153,7 +153,7 @@ impl Table {
             Some(carrying) if awake => {
                 let before = std::mem::replace(&mut carrying.rtt, RttTotal::of(state));
                 carrying.state = *state;
-                FlowSample::of(carrying.id, station(key), epoch, state, before)
+                FlowSample::of(now, (carrying.id, station(key)), epoch, state, before)
                     .for_each(|sample| ap.on_sample(now, &sample));
             }
             Some(carrying) => {
