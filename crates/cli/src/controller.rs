@@ -9,10 +9,10 @@ use lasthop_core::snoop::Params;
 use lasthop_core::units::{BitRate, Bytes};
 use lasthop_emu::ControllerCommand;
 use lasthop_home::capacity;
-use lasthop_home::scenario::{Capacity, Scenario, ShareRule, WindowControl, WindowRtt};
+use lasthop_home::scenario::{Capacity, LastHop, Scenario, ShareRule, WindowControl, WindowRtt};
 
 use crate::commands::run::toml_string;
-use crate::exit::{Failure, Outcome};
+use crate::exit::Outcome;
 
 /// Of what TCP alone reaches, where nothing else is said: as the controller's own default.
 const USUAL_SHARE: f64 = 0.98;
@@ -36,7 +36,7 @@ impl Controller {
         let folder = tempfile::Builder::new().prefix("lasthop-").tempdir().context("cannot make a temporary folder")?;
         let controller = Self { folder };
         let mut text = match window {
-            Some(window) => windows(window, capacity_of(scenario, window)?),
+            Some(window) => windows(window, &capacity_of(scenario, window)),
             None => queue_alone(capacity::tcp_alone(scenario).mul_f64(USUAL_SHARE)),
         };
         snoop.iter().for_each(|params| text += &repair(params));
@@ -58,14 +58,22 @@ impl Controller {
     }
 }
 
-fn capacity_of(scenario: &Scenario, window: &WindowControl) -> Outcome<BitRate> {
+/// The lines of the configuration that say what the last hop carries.
+fn capacity_of(scenario: &Scenario, window: &WindowControl) -> String {
+    let given = |rate: BitRate| format!("capacity = {}\n", toml_string(&rate.to_string()));
     match window.capacity {
-        Capacity::Rate(rate) => Ok(rate),
-        Capacity::Share(share) => Ok(capacity::tcp_alone(scenario).mul_f64(share)),
-        Capacity::Learn => Err(Failure::request(scenario.refuse(
-            "control.window.capacity",
-            "learning the capacity is not there yet; give a rate (\"18Mbit/s\") or a share (\"98%\")",
-        ))),
+        Capacity::Rate(rate) => given(rate),
+        Capacity::Share(share) => given(capacity::tcp_alone(scenario).mul_f64(share)),
+        Capacity::Learn => format!("capacity = \"learn\"\nduplex = {}\n", toml_string(duplex(scenario))),
+    }
+}
+
+/// The interface towards the stations is a TAP here, which does not tell what it stands for.
+fn duplex(scenario: &Scenario) -> &'static str {
+    match &scenario.hop {
+        LastHop::Wifi(_) => "half",
+        LastHop::Bridge(bridge) if bridge.costs.half_duplex => "half",
+        LastHop::Bridge(_) | LastHop::WirelessLink(_) => "full",
     }
 }
 
@@ -87,7 +95,7 @@ fn repair(params: &Params) -> String {
 }
 
 /// The controller's own configuration file.
-fn windows(window: &WindowControl, capacity: BitRate) -> String {
+fn windows(window: &WindowControl, capacity: &str) -> String {
     let share = match window.share {
         ShareRule::MaxMin => "max-min",
         ShareRule::Equal => "equal",
@@ -96,8 +104,7 @@ fn windows(window: &WindowControl, capacity: BitRate) -> String {
         WindowRtt::Measured => "measured".to_owned(),
         WindowRtt::Constant(span) => span.to_string(),
     };
-    let mut text = String::new();
-    let _ = writeln!(text, "capacity = {}", toml_string(&capacity.to_string()));
+    let mut text = capacity.to_owned();
     let _ = writeln!(text, "interval = {}", toml_string(&window.interval.to_string()));
     let _ = writeln!(text, "share = {}", toml_string(share));
     let _ = writeln!(text, "udp_weight = {}", window.udp_weight);

@@ -28,12 +28,14 @@ pub struct Play<'a> {
     pub pcap: Option<PathBuf>,
     /// Where to write a line per TCP segment.
     pub trace: Option<PathBuf>,
+    /// Where to write what the controller says and answers.
+    pub log: Option<PathBuf>,
 }
 
 impl<'a> Play<'a> {
     /// The scenario and nothing else; `label` stands before the progress.
     pub fn new(scenario: &'a Scenario, label: &'a str) -> Self {
-        Self { scenario, label, exec: Vec::new(), end_with: None, pcap: None, trace: None }
+        Self { scenario, label, exec: Vec::new(), end_with: None, pcap: None, trace: None, log: None }
     }
 }
 
@@ -49,6 +51,7 @@ pub fn run(play: &Play<'_>, stop: &Stop) -> Outcome<Report> {
         end_with: play.end_with.clone(),
         pcap: play.pcap.clone(),
         trace: play.trace.clone(),
+        log: play.log.clone(),
         controller: command,
         progress: Some(sender),
         stop: stop.flag(),

@@ -23,11 +23,13 @@ pub struct Bounds {
     pub floor_segments: u32,
     /// Queue that the growth of all windows together may build at the last hop.
     pub growth_time: Span,
+    /// On a long path as a part of the round trip: what queues is gone long before the next growth comes.
+    pub growth_part: f64,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { floor_segments: 3, growth_time: Span::from_millis(5) }
+        Self { floor_segments: 3, growth_time: Span::from_millis(5), growth_part: 0.0 }
     }
 }
 
@@ -55,7 +57,7 @@ pub struct Flow {
 pub fn plan(flow: &Flow, bounds: &Bounds) -> Plan {
     let payload_rate = flow.share.mul_f64(flow.payload_share);
     let clamp = payload_rate.mul_f64(flow.trim).bytes_in(flow.base_rtt);
-    let growth = payload_rate.bytes_in(bounds.growth_time);
+    let growth = payload_rate.bytes_in(bounds.growth_time.max(flow.base_rtt.mul_f64(bounds.growth_part)));
     let pace = flow.hop.mul_f64(flow.payload_share * flow.pace_gain);
     let floor_bytes = flow.mss.saturating_mul(bounds.floor_segments);
     Plan {
@@ -64,6 +66,21 @@ pub fn plan(flow: &Flow, bounds: &Bounds) -> Plan {
         growth_bytes: saturate(growth).max(flow.mss.saturating_mul(2)),
         pace_bytes: u32::try_from(pace.bytes_in(PACE_SPAN)).unwrap_or(u32::MAX).max(1),
     }
+}
+
+/// Before anything is known of the hop, for one of `flows`: any window, by an eighth a round trip more than `window`, the
+/// one in force, bytes; ten packets at least, of all flows together.
+#[must_use]
+pub fn unknown(window: u32, flows: u32) -> Plan {
+    let growth_bytes = (window / 8).max(14_600 / flows.max(1));
+    Plan { growth_bytes, ..first() }
+}
+
+/// What a connection starts with at a hop that nothing is known of: what it may send at first, and no more until the
+/// first train has shown something.
+#[must_use]
+pub const fn first() -> Plan {
+    Plan { clamp_bytes: (1 << 30) - 1, floor_bytes: 3 * 1448, growth_bytes: 1, pace_bytes: 0 }
 }
 
 /// The same window without our growth and pace, as eq. (1) to the letter has it: in force from the next ACK on.

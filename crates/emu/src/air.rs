@@ -33,7 +33,8 @@ pub fn most_frames(scenario: &Scenario) -> usize {
     let line = scenario.line.as_ref().map_or(0, |l| on_wire(&l.up) + on_wire(&l.down));
     let queues = scenario.hop.queues();
     let most = |i: usize| queues.get(i).map_or(0, |(_, queue)| queue.limit as usize);
-    let queues = most(0) + scenario.stations.len() * most(1);
+    let firmware = if let LastHop::Wifi(wifi) = &scenario.hop { wifi.firmware_queue as usize } else { 0 };
+    let queues = most(0) + firmware + scenario.stations.len() * most(1);
     (wires + line + queues).clamp(8_192, 65_536)
 }
 

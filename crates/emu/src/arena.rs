@@ -69,7 +69,7 @@ pub enum Tag {
         /// Index of the flow.
         flow: u16,
         /// UDP: the sequence number in its payload. TCP: the IP identification, which the kernel counts up per socket
-        /// and packet, so that a retransmission has another one.
+        /// and packet, so that a retransmission has another one. QUIC: the end of its authentication tag.
         id: u32,
     },
 }

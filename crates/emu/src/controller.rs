@@ -4,10 +4,11 @@
 
 use crate::error::Error;
 use crate::home::Home;
+use crate::log::Log;
 use crate::spawn::Child;
 use lasthop_home::scenario::HostId;
 use rustix::fs::{Mode, OFlags, open};
-use std::io::Read;
+use std::io::{BufRead, BufReader, Read};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -43,18 +44,18 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Starts it in the access point and waits until it answers.
+    /// Starts it in the access point and waits until it answers; what it says goes into `log`, too.
     ///
     /// # Errors
     /// [`Error::Controller`] when it ends or stays silent, [`Error::Stopped`] when `stop` is set meanwhile.
-    pub fn start(home: &Home, it: ControllerCommand, stop: &AtomicBool) -> Result<Self, Error> {
+    pub fn start(home: &Home, it: ControllerCommand, log: Option<Arc<Log>>, stop: &AtomicBool) -> Result<Self, Error> {
         let ControllerCommand { mut command, socket } = it;
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = home.spawn(HostId::AccessPoint, command)?;
         let last_words = Arc::new(Mutex::new(Vec::new()));
         if let Some(stderr) = child.take_stderr() {
             let words = Arc::clone(&last_words);
-            let listen = move || keep_tail(stderr, &words);
+            let listen = move || keep_tail(stderr, &words, log.as_deref());
             thread::Builder::new()
                 .name("controller".into())
                 .spawn(listen)
@@ -126,11 +127,16 @@ fn ask(socket: &Path) -> Option<serde_json::Value> {
     serde_json::from_str(&text).ok()
 }
 
-fn keep_tail(mut from: impl Read, into: &Mutex<Vec<u8>>) {
-    let mut buffer = [0; 1024];
-    while let Ok(n @ 1..) = from.read(&mut buffer) {
+fn keep_tail(from: impl Read, into: &Mutex<Vec<u8>>, log: Option<&Log>) {
+    let mut from = BufReader::new(from);
+    let mut line = Vec::new();
+    // A line of more than TAIL bytes counts as several.
+    while let Ok(1..) = from.by_ref().take(TAIL as u64).read_until(b'\n', &mut line) {
+        if let Some(log) = log {
+            log.say(String::from_utf8_lossy(&line).trim_end());
+        }
         let mut words = into.lock().unwrap_or_else(PoisonError::into_inner);
-        words.extend_from_slice(&buffer[..n]);
+        words.append(&mut line);
         let surplus = words.len().saturating_sub(TAIL);
         words.drain(..surplus);
     }
@@ -144,7 +150,7 @@ mod tests {
     fn only_the_last_words_are_kept() {
         let words = Mutex::new(Vec::new());
         let said = format!("{}end", "x".repeat(10_000));
-        keep_tail(said.as_bytes(), &words);
+        keep_tail(said.as_bytes(), &words, None);
         let words = words.into_inner().unwrap();
         assert_eq!(words.len(), TAIL);
         assert!(words.ends_with(b"xend"));

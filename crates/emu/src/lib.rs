@@ -24,6 +24,7 @@ mod error;
 mod exec;
 mod home;
 mod host;
+mod log;
 mod netns;
 mod record;
 mod refuse;

@@ -1,10 +1,11 @@
 //! What a scenario may say that this host does not carry yet, or cannot: refused with file and line, never ignored.
 
 use crate::observe::identify::{MARK, UDP_HEADERS};
+use crate::players::quic;
 use lasthop_core::snoop::Conduct;
 use lasthop_home::retune::Retune;
 use lasthop_home::scenario::{
-    CARRIER_SENSE_DEFAULT, Capacity, CongestionControl, Flow, Kind, LastHop, Scenario, ScenarioError, Tcp, Wifi,
+    CARRIER_SENSE_DEFAULT, CongestionControl, Flow, Kind, LastHop, Scenario, ScenarioError, Tcp, Wifi,
 };
 
 /// Most hosts: each is a namespace, a TAP and a place in every ppoll.
@@ -37,11 +38,7 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
         let why = "the emulator's packets do not say what kind of flow they belong to";
         return Err(scenario.refuse("control.mac.realtime_attempts", why));
     }
-    if scenario.control.window.as_ref().is_some_and(|w| w.capacity == Capacity::Learn) {
-        let why = "give a rate (\"18Mbit/s\") or a share (\"98%\")";
-        return Err(scenario.refuse("control.window.capacity", why));
-    }
-    let greedy = || scenario.flows.iter().filter(|flow| flow.transport().is_some());
+    let greedy = || scenario.flows.iter().filter(|flow| flow.kind.is_elastic() || flow.carrier.is_some());
     if let Some(flow) = greedy().nth(MOST_GREEDY) {
         let why = format!("the emulator has room for {MOST_GREEDY} connections");
         return Err(scenario.refuse(&format!("flow.{}", flow.table), &why));
@@ -80,8 +77,9 @@ fn check_flow(scenario: &Scenario, flow: &Flow) -> Result<(), ScenarioError> {
         return refuse("cc", "the emulator plays streams over UDP");
     }
     match &flow.kind {
-        Kind::Web(_) | Kind::Quic(_) => {
-            refuse("kind", "the emulator plays game, audio, voip, video, cbr, poisson, ftp")
+        Kind::Web(_) => refuse("kind", "the emulator plays game, audio, voip, video, cbr, poisson, ftp, quic"),
+        Kind::Quic(quic) if !quic::has(quic.cc) => {
+            refuse("cc", "the emulator has what its library has: cubic, newreno (reno is the same), bbr")
         }
         Kind::GameServer(p) | Kind::GameClient(p) | Kind::Audio(p) | Kind::Voip(p) if p.size.0 < smallest => {
             refuse("size", "the emulator marks every packet, which takes 42B at least")
@@ -164,6 +162,12 @@ name = "N"
     #[test]
     fn a_sender_that_the_kernel_does_not_have_is_refused_at_its_line() {
         let text = "[[flow]]\nname = \"f\"\nfrom = \"W\"\nto = \"N\"\nkind = \"ftp\"\ncc = \"vegas\"\n";
+        assert!(refusal(text).starts_with("home.toml:15: flow.f.cc: not yet: "), "{}", refusal(text));
+    }
+
+    #[test]
+    fn a_sender_that_the_library_does_not_have_is_refused_at_its_line() {
+        let text = "[[flow]]\nname = \"f\"\nfrom = \"W\"\nto = \"N\"\nkind = \"quic\"\ncc = \"vegas\"\n";
         assert!(refusal(text).starts_with("home.toml:15: flow.f.cc: not yet: "), "{}", refusal(text));
     }
 

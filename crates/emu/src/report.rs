@@ -4,7 +4,8 @@ use crate::air;
 use crate::engine::Counts;
 use crate::network::{LostAt, Network};
 use crate::observe::Watched;
-use crate::players::tcp::{Stretch, Totals};
+use crate::players::tcp::Stretch;
+use crate::stage::Played;
 use lasthop_core::meter::histogram::Histogram;
 use lasthop_core::units::{Span, Time};
 use lasthop_home::report::{
@@ -12,7 +13,6 @@ use lasthop_home::report::{
     goodput_fairness, queue, stations,
 };
 use lasthop_home::scenario::{Flow, Scenario};
-use std::collections::BTreeMap;
 
 /// Everything a run leaves behind.
 pub struct Seen {
@@ -26,8 +26,8 @@ pub struct Seen {
     pub counts: Counts,
     /// Frames lost in TAP queues.
     pub drops: u64,
-    /// What the kernel said of greedy flows, by flow.
-    pub tcp: BTreeMap<usize, Totals>,
+    /// What became of greedy flows.
+    pub greedy: Played,
     /// Setting up included.
     pub wall: Span,
     /// Of the program.
@@ -56,10 +56,10 @@ pub fn assemble(scenario: &Scenario, mut seen: Seen) -> (Report, Vec<String>) {
         notes.push(format!("{vanished} packets were still queued 2 s later, or vanished inside a host"));
     }
     seen.flows.iter_mut().for_each(|flow| flow.meter.end_by(end));
-    let tcp = std::mem::take(&mut seen.tcp);
+    let greedy = std::mem::take(&mut seen.greedy);
     let pairs = scenario.flows.iter().zip(&mut seen.flows).enumerate();
     let flows: Vec<FlowReport> =
-        pairs.map(|(i, (flow, watched))| report(scenario, flow, watched, tcp.get(&i))).collect();
+        pairs.map(|(i, (flow, watched))| report(scenario, flow, watched, (i, &greedy))).collect();
     let air = seen.network.air().snapshot(end);
     let report = Report {
         format: FORMAT,
@@ -86,7 +86,11 @@ pub fn assemble(scenario: &Scenario, mut seen: Seen) -> (Report, Vec<String>) {
     (report, notes)
 }
 
-fn report(scenario: &Scenario, flow: &Flow, watched: &mut Watched, totals: Option<&Totals>) -> FlowReport {
+fn report(scenario: &Scenario, flow: &Flow, watched: &mut Watched, (i, greedy): (usize, &Played)) -> FlowReport {
+    let totals = greedy.senders.get(&i);
+    for (at, bytes) in greedy.receivers.get(&i).into_iter().flatten() {
+        watched.meter.on_payload(Time::ZERO + *at, *bytes);
+    }
     if let Some(at) = totals.and_then(|t| t.completed) {
         watched.meter.on_completed(Time::ZERO + at);
     }

@@ -5,17 +5,17 @@ use crate::engine::{Pulse, Remains};
 use crate::error::Error;
 use crate::exec::{Orders, ProgramEnd, Programs};
 use crate::home::Home;
+use crate::log::{EVERY, Log};
 use crate::observe::Recent;
-use crate::players::tcp::Totals;
 use crate::record::{Paths, Recording};
 use crate::running::Running;
-use crate::stage::Stage;
+use crate::stage::{Played, Stage};
 use crate::{clock, refuse, report, sys};
 use lasthop_core::units::{Span, Time};
 use lasthop_home::report::Report;
 use lasthop_home::scenario::Scenario;
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -33,6 +33,8 @@ pub struct Options {
     pub pcap: Option<PathBuf>,
     /// Where to write a line per TCP segment of the last hop.
     pub trace: Option<PathBuf>,
+    /// Where to write what the controller says and answers, as it does.
+    pub log: Option<PathBuf>,
     /// A controller for the access point.
     pub controller: Option<ControllerCommand>,
     /// Told how it goes.
@@ -94,7 +96,7 @@ const LAST_QUESTION: Span = Span::from_millis(200);
 /// # Errors
 /// See [`Error`]; everything that was made is taken down first.
 pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
-    let Options { exec, end_with, pcap, trace, controller, progress, stop, revision } = options;
+    let Options { exec, end_with, pcap, trace, log, controller, progress, stop, revision } = options;
     refuse::check(scenario)?;
     let orders = Orders::new(scenario, exec, end_with)?;
     let begun = clock::now();
@@ -106,35 +108,45 @@ pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
     let stage = Stage::prepare(scenario, &home)?;
     let mut running = Running::start(scenario, &home, recording, &stop)?;
     teller.tell(Progress::Preparing("starting the controller"));
-    let controller = controller.map(|it| Controller::start(&home, it, &stop)).transpose()?;
-    let mut show = Show { scenario, teller: &teller, stop: &stop, controller, status: None };
+    let log = log.map(|path| Log::create(&path).map(Arc::new).map_err(cannot_write(&path)).map(|log| (log, path)));
+    let log = log.transpose()?;
+    let into = || log.as_ref().map(|(log, _)| Arc::clone(log));
+    let controller = controller.map(|it| Controller::start(&home, it, into(), &stop)).transpose()?;
+    let mut show = Show { scenario, teller: &teller, stop: &stop, controller, log: into(), status: None };
     let zero = clock::now() + RUN_UP;
+    log.iter().for_each(|(log, _)| log.start(zero));
     running.shared.zero_ns.store(zero.as_nanos(), Ordering::Release);
     stage.gate.open(zero);
     let mut programs = orders.start(&home)?;
     show.watch(&mut running, &stage, &mut programs, zero)?;
     let Show { controller, status, .. } = show;
     let (mut remains, writers) = running.finish()?;
-    let tcp = stage.finish();
+    let greedy = stage.finish();
     let programs = programs.finish();
     if let Some(controller) = controller {
         controller.stop();
     }
+    log.iter().try_for_each(|(log, path)| log.finish().map_err(cannot_write(path)))?;
     let lacking = writers.map_or(Ok(Vec::new()), |writers| writers.finish(&mut remains))?;
     let played = Scenario { duration: remains.ended.since(Time::ZERO), ..scenario.clone() };
     let load = remains.counts.busy.as_secs_f64() / played.duration.as_secs_f64().max(f64::MIN_POSITIVE);
     let mut notes = notes(&remains);
     notes.extend(lacking);
-    let about = About { tcp, drops: home.drops()?, wall: clock::now().since(begun), revision };
+    let about = About { greedy, drops: home.drops()?, wall: clock::now().since(begun), revision };
     let (report, more) = report::assemble(&played, seen(remains, about));
     notes.extend(more);
     notes.iter().for_each(|note| teller.tell(Progress::Note(note.clone())));
     Ok(Outcome { report, controller_status: status, notes, programs, load })
 }
 
+fn cannot_write(path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_owned();
+    move |source| Error::Capture { path, source }
+}
+
 /// What the report needs besides what the engine leaves.
 struct About {
-    tcp: BTreeMap<usize, Totals>,
+    greedy: Played,
     drops: u64,
     wall: Span,
     revision: String,
@@ -142,8 +154,8 @@ struct About {
 
 fn seen(remains: Remains, about: About) -> report::Seen {
     let Remains { network, observer, lag, counts, .. } = remains;
-    let About { tcp, drops, wall, revision } = about;
-    report::Seen { network, flows: observer.into_flows(), lag, counts, drops, tcp, wall, revision }
+    let About { greedy, drops, wall, revision } = about;
+    report::Seen { network, flows: observer.into_flows(), lag, counts, drops, greedy, wall, revision }
 }
 
 fn notes(remains: &Remains) -> Vec<String> {
@@ -171,6 +183,7 @@ struct Show<'a> {
     teller: &'a Teller,
     stop: &'a AtomicBool,
     controller: Option<Controller>,
+    log: Option<Arc<Log>>,
     status: Option<serde_json::Value>,
 }
 
@@ -182,6 +195,7 @@ impl Show<'_> {
         programs: &mut Programs,
         zero: Time,
     ) -> Result<(), Error> {
+        let mut log_at = zero;
         let ask_at = zero + self.scenario.duration.saturating_sub(LAST_QUESTION);
         while !running.is_over() {
             if self.stop.load(Ordering::Relaxed) {
@@ -193,6 +207,10 @@ impl Show<'_> {
                 controller.check()?;
                 if self.status.is_none() && (over || clock::now() >= ask_at) {
                     self.status = controller.status();
+                }
+                if let (Some(log), true) = (&self.log, clock::now() >= log_at) {
+                    controller.status().iter().for_each(|status| log.answer(status));
+                    log_at += EVERY;
                 }
             }
             if over {

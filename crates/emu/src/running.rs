@@ -10,7 +10,7 @@ use crate::{address, air, arena};
 use lasthop_core::units::Time;
 use lasthop_home::report::flow_meter;
 use lasthop_home::retune::Retune;
-use lasthop_home::scenario::{self, Scenario};
+use lasthop_home::scenario::{self, Kind, Scenario};
 use rustix::mm::{MlockAllFlags, mlockall, munlockall};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -94,7 +94,11 @@ impl Drop for Running {
 fn observer(scenario: &Scenario) -> Observer {
     let watch = |flow| {
         let meter = flow_meter(scenario, flow, Time::ZERO);
-        let transport = if flow.kind.is_elastic() { Transport::Tcp } else { Transport::Udp };
+        let transport = match flow.kind {
+            Kind::Quic(_) => Transport::Quic,
+            _ if flow.kind.is_elastic() => Transport::Tcp,
+            _ => Transport::Udp,
+        };
         let source = address::near(flow.from, flow.to);
         let destination = address::near(flow.to, flow.from);
         (Endpoints { source, destination, transport }, meter)

@@ -3,10 +3,11 @@
 use crate::address::near;
 use crate::error::Error;
 use crate::home::Home;
+use crate::players::quic::{self, Arrivals, Download, Identity};
 use crate::players::tcp::{self, Greedy, Totals};
 use crate::players::{Gate, udp};
 use crate::refuse::kernel_name;
-use lasthop_home::scenario::{Flow, Ftp, HostId, Kind, Scenario};
+use lasthop_home::scenario::{Flow, Ftp, HostId, Kind, Quic, Scenario};
 use lasthop_home::traffic::Source;
 use std::collections::BTreeMap;
 use std::io;
@@ -16,6 +17,17 @@ use std::thread::{self, JoinHandle};
 
 /// Stack of a player, bytes: they hold little.
 const STACK: usize = 256 << 10;
+/// Of one with TLS and a runtime.
+const LARGE_STACK: usize = 2 << 20;
+
+/// What became of the greedy flows, by index.
+#[derive(Debug, Default)]
+pub struct Played {
+    /// What their senders counted.
+    pub senders: BTreeMap<usize, Totals>,
+    /// What their receivers got, where packets do not show it.
+    pub receivers: BTreeMap<usize, Arrivals>,
+}
 
 /// Every player, waiting at the gate or playing. Dropping it sends them home.
 pub struct Stage {
@@ -24,6 +36,10 @@ pub struct Stage {
     threads: Vec<JoinHandle<()>>,
     /// Senders of greedy flows, with the index of their flow.
     senders: Vec<(usize, JoinHandle<Option<Totals>>)>,
+    /// Receivers of downloads over QUIC, likewise.
+    receivers: Vec<(usize, JoinHandle<Option<Arrivals>>)>,
+    /// Of all ends of QUIC, once there is one.
+    identity: Option<Arc<Identity>>,
     complaints: mpsc::Receiver<Error>,
     complain: mpsc::Sender<Error>,
     /// Sockets that only have to exist.
@@ -38,12 +54,18 @@ impl Stage {
     pub fn prepare(scenario: &Scenario, home: &Home) -> Result<Self, Error> {
         let (complain, complaints) = mpsc::channel();
         let (threads, senders, sinks) = (Vec::new(), Vec::new(), Vec::new());
-        let mut stage = Self { gate: Gate::new(), threads, senders, complaints, complain, _sinks: sinks };
+        let (receivers, identity) = (Vec::new(), None);
+        let mut stage =
+            Self { gate: Gate::new(), threads, senders, receivers, identity, complaints, complain, _sinks: sinks };
         let mut open: BTreeMap<HostId, Vec<udp::Open>> = BTreeMap::new();
         for (index, flow) in scenario.flows.iter().enumerate() {
             let number = index as u16;
             if let Kind::Ftp(ftp) = &flow.kind {
                 stage.add_greedy(home, index, flow, greedy(scenario, number, flow, ftp))?;
+                continue;
+            }
+            if let Kind::Quic(quic) = &flow.kind {
+                stage.add_download(home, index, flow, download(scenario, number, flow, quic))?;
                 continue;
             }
             let (source, destination) = (near(flow.from, flow.to), near(flow.to, flow.from));
@@ -63,7 +85,7 @@ impl Stage {
         let open = || udp::Sender::open(flows).map_err(fail(first, "cannot open the sender's socket"));
         let sender = home.namespace(host).run(open)?;
         let gate = Arc::clone(&self.gate);
-        self.threads.push(start(move || sender.play(&gate))?);
+        self.threads.push(start(STACK, move || sender.play(&gate))?);
         Ok(())
     }
 
@@ -72,23 +94,36 @@ impl Stage {
         let listener = home.namespace(flow.to).run(listen)?;
         let connect = || tcp::sender(&greedy).map_err(fail(flow, &cannot_send(&greedy)));
         let socket = home.namespace(flow.from).run(connect)?;
-        let (gate, complain, sink, name) =
-            (Arc::clone(&self.gate), self.complain.clone(), greedy.clone(), flow.name.clone());
-        self.threads.push(start(move || {
-            if let Err(source) = tcp::receive(&sink, &listener, &gate) {
-                let _ = complain.send(Error::Flow { flow: name, what: "the receiver failed".into(), source });
-            }
-        })?);
-        let (gate, complain, name) = (Arc::clone(&self.gate), self.complain.clone(), flow.name.clone());
-        let send = move || match tcp::send(&greedy, socket, &gate) {
-            Ok(totals) => Some(totals),
-            Err(source) => {
-                let _ = complain.send(Error::Flow { flow: name, what: "the sender failed".into(), source });
-                None
-            }
-        };
-        self.senders.push((index, start(send)?));
+        let (gate, sink, tell) = (Arc::clone(&self.gate), greedy.clone(), self.tell(flow, "the receiver failed"));
+        self.threads.push(start(STACK, move || tcp::receive(&sink, &listener, &gate).unwrap_or_else(tell))?);
+        let (gate, tell) = (Arc::clone(&self.gate), self.tell(flow, "the sender failed"));
+        self.senders.push((index, start(STACK, move || tcp::send(&greedy, socket, &gate).map_err(tell).ok())?));
         Ok(())
+    }
+
+    fn add_download(&mut self, home: &Home, index: usize, flow: &Flow, it: Download) -> Result<(), Error> {
+        if self.identity.is_none() {
+            self.identity = Some(Arc::new(Identity::generate().map_err(fail(flow, "cannot make a certificate"))?));
+        }
+        let Some(identity) = self.identity.clone() else { return Ok(()) };
+        let open = |own| move || quic::socket(it.flow, own).map_err(fail(flow, "cannot open a socket"));
+        let sender = home.namespace(flow.from).run(open(it.source))?;
+        let receiver = home.namespace(flow.to).run(open(it.destination))?;
+        let player =
+            |what: &'static str| (it.clone(), Arc::clone(&identity), Arc::clone(&self.gate), self.tell(flow, what));
+        let (own, identity_, gate, tell) = player("the receiver failed");
+        let receive = move || quic::receive(&own, &identity_, receiver, &gate).map_err(tell).ok();
+        let (own, identity_, gate, tell) = player("the sender failed");
+        let send = move || quic::send(&own, &identity_, sender, &gate).map_err(tell).ok();
+        self.receivers.push((index, start(LARGE_STACK, receive)?));
+        self.senders.push((index, start(LARGE_STACK, send)?));
+        Ok(())
+    }
+
+    /// Complains about a player of `flow`.
+    fn tell(&self, flow: &Flow, what: &'static str) -> impl FnOnce(io::Error) + Send + use<> {
+        let (complain, flow) = (self.complain.clone(), flow.name.clone());
+        move |source| drop(complain.send(Error::Flow { flow, what: what.into(), source }))
     }
 
     /// Whether all is well.
@@ -99,12 +134,11 @@ impl Stage {
         self.complaints.try_recv().map_or(Ok(()), Err)
     }
 
-    /// Sends everybody home; what became of the greedy flows, by index.
+    /// Sends everybody home; what became of the greedy flows.
     #[must_use]
-    pub fn finish(mut self) -> BTreeMap<usize, Totals> {
+    pub fn finish(mut self) -> Played {
         self.gate.close();
-        let senders = std::mem::take(&mut self.senders);
-        senders.into_iter().filter_map(|(index, thread)| Some((index, thread.join().ok()??))).collect()
+        Played { senders: results(&mut self.senders), receivers: results(&mut self.receivers) }
     }
 }
 
@@ -114,9 +148,28 @@ impl Drop for Stage {
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
-        for (_, thread) in self.senders.drain(..) {
-            let _ = thread.join();
-        }
+        results(&mut self.senders);
+        results(&mut self.receivers);
+    }
+}
+
+/// What the threads of `players` returned.
+fn results<T>(players: &mut Vec<(usize, JoinHandle<Option<T>>)>) -> BTreeMap<usize, T> {
+    players.drain(..).filter_map(|(index, thread)| Some((index, thread.join().ok()??))).collect()
+}
+
+fn download(scenario: &Scenario, number: u16, flow: &Flow, quic: &Quic) -> Download {
+    Download {
+        flow: number,
+        source: near(flow.from, flow.to),
+        destination: near(flow.to, flow.from),
+        receiver_connects: !matches!(flow.to, HostId::Server(_)),
+        start: flow.start,
+        stop: flow.stop,
+        measure_from: scenario.measure_from,
+        bytes: quic.bytes.map(|b| b.0),
+        congestion_control: quic.cc,
+        initial_window: quic.initial_window,
     }
 }
 
@@ -146,10 +199,10 @@ fn fail(flow: &Flow, what: &str) -> impl FnOnce(io::Error) -> Error + use<> {
     move |source| Error::Flow { flow, what, source }
 }
 
-fn start<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>, Error> {
+fn start<T: Send + 'static>(stack: usize, work: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>, Error> {
     thread::Builder::new()
         .name("player".into())
-        .stack_size(STACK)
+        .stack_size(stack)
         .spawn(work)
         .map_err(Error::system("cannot start a thread"))
 }

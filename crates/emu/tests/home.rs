@@ -99,6 +99,44 @@ fn a_download_of_given_size_ends_by_itself() {
 }
 
 #[test]
+fn quic_moves_bytes_both_ways_beside_tcp_and_every_datagram_is_accounted_for() {
+    let Some(_turn) = turn("quic") else { return };
+    for (from, to, cc) in [("W", "N", "cubic"), ("N", "W", "newreno"), ("W", "N", "bbr")] {
+        let text = format!(
+            "{WIRES}[[flow]]\nname = \"quic\"\nfrom = \"{from}\"\nto = \"{to}\"\nkind = \"quic\"\ncc = \"{cc}\"\n\
+             [[flow]]\nname = \"ftp\"\nfrom = \"{from}\"\nto = \"{to}\"\nkind = \"ftp\"\n"
+        );
+        let Some(outcome) = valid_run("quic", &scenario(&text)) else { return };
+        let (quic, ftp) = (&flow(&outcome.report, "quic").figures, &flow(&outcome.report, "ftp").figures);
+        let both = quic.goodput_bps + ftp.goodput_bps;
+        assert!((18e6..24e6).contains(&both) && quic.goodput_bps > 1e6, "{from} to {to}, {cc}: {quic:?} {ftp:?}");
+        let lost = quic.lost.air + quic.lost.ap_queue + quic.lost.station_queue + quic.lost.wired;
+        let under_way = quic.sent - quic.delivered - lost;
+        assert!(quic.duplicates == 0 && under_way < 300, "{from} to {to}, {cc}: {quic:?}");
+        assert!(quic.delay.is_some_and(|delay| delay.min > 10.0), "{quic:?}");
+        let sender = quic.tcp.expect("its sender tells");
+        assert!(sender.cwnd_max > 10.0 && sender.srtt_ms > 20.0, "{sender:?}");
+    }
+}
+
+#[test]
+fn a_download_over_quic_of_given_size_ends_by_itself() {
+    let Some(_turn) = turn("sized download over quic") else { return };
+    let text = format!(
+        "{WIRES}[[flow]]\nname = \"quic\"\nfrom = \"W\"\nto = \"N\"\nkind = \"quic\"\nbytes = \"1MiB\"\n\
+         start = \"0.2s\"\n"
+    );
+    let text = text.replace("[wifi]", "[wifi]\nqueue = { kind = \"fifo\", limit = 1000 }");
+    let Some(outcome) = valid_run("sized download over quic", &scenario(&text)) else { return };
+    let it = &flow(&outcome.report, "quic").figures;
+    // Rates are reckoned over the time that it took.
+    let seconds = it.rate_bps.recip() * it.delivered as f64 * 1e4;
+    assert!((4e6..24e6).contains(&it.goodput_bps) && (0.3..1.8).contains(&seconds), "{it:?}");
+    assert!(it.rate_bps > it.goodput_bps && it.rate_bps < 1.15 * it.goodput_bps, "{it:?}");
+    assert_eq!(it.lost, Default::default());
+}
+
+#[test]
 fn one_saturated_station_gets_what_theory_gives() {
     let Some(_turn) = turn("saturation") else { return };
     let text = "format = 1\nname = \"saturation\"\nduration = \"4s\"\n[[server]]\nname = \"W\"\n\

@@ -62,6 +62,23 @@ fn a_trace_of_a_download_accounts_for_every_byte_and_every_answer() {
 }
 
 #[test]
+fn a_trace_has_a_line_for_every_datagram_that_arrived() {
+    let Some(_turn) = turn("trace of datagrams") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("segments.jsonl");
+    let options = Options { trace: Some(file.clone()), ..Options::default() };
+    let home = HOME.replace("\"ftp\"\nbytes = \"500kB\"", "\"game-server\"").replace("\"3s\"", "\"1s\"");
+    let outcome = run(&scenario(&home), options).unwrap_or_else(|e| panic!("{}", with_cause(&e)));
+    let text = std::fs::read_to_string(&file).expect("a trace");
+    let lines: Vec<Value> = text.lines().skip(1).map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let figures = &outcome.report.flows[0].figures;
+    assert!(figures.delivered > 15 && lines.len() as u64 == figures.delivered, "{} {figures:?}", lines.len());
+    assert!(lines.iter().all(|line| line["flow"] == "ftp" && line["bytes"] == 200), "{lines:?}");
+    let least = lines.iter().map(|line| number(line, "delay_ms")).fold(f64::MAX, f64::min);
+    assert!(figures.delay.is_some_and(|delay| (delay.min - least).abs() < 0.01), "{least} {figures:?}");
+}
+
+#[test]
 fn the_connection_of_a_program_is_traced_too() {
     let Some(_turn) = turn("trace of a program") else { return };
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,8 +1,12 @@
-//! One TCP connection of a scenario: its two ends, what their segments look like as packets, and its figures.
+//! One connection of a scenario, over TCP or over QUIC: its two ends, what they say as packets, and its figures.
+//!
+//! A QUIC connection is that of TCP within, with congestion control, SACK and delayed ACKs, and no window but its
+//! sender's; on the outside both ends send UDP ([`Dress`]). Differs from RFC 9000: three ranges of an ACK are seen as in
+//! TCP, not all of them; a packet that is sent again has its old number; nothing of the handshake but its round trip.
 
-use lasthop_core::units::{Span, Time};
+use lasthop_core::units::{Bytes, Span, Time};
 use lasthop_home::report::TcpReport;
-use lasthop_home::scenario::Tcp;
+use lasthop_home::scenario::{Quic, Tcp};
 use lasthop_tcp::{Ack, Aimd, Algorithm, Receiver, ReceiverParams, Reports, SackBlocks, Segment, Sender, SenderParams};
 
 use crate::control;
@@ -17,6 +21,46 @@ const NOTE_OPTION: u16 = 12;
 
 /// Options of a SYN, bytes: MSS, window scale, SACK permitted, padded.
 const SYN_OPTIONS: u32 = 12;
+
+/// What packets look like that are not TCP's, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dress {
+    /// A packet that opens the connection, and the answer to it.
+    open: u16,
+    /// Of a packet with data, all but its payload.
+    headers: u32,
+    /// An acknowledgment.
+    ack: u16,
+    /// Each further range of it.
+    range: u16,
+}
+
+impl Dress {
+    /// Largest payload of a datagram over UDP where the path's is not searched for (RFC 9000 section 14).
+    const DATAGRAM: u32 = 1200;
+
+    /// RFC 9000: IPv4 20 and UDP 8; a short header 11 (flags 1, connection id 8, packet number 2) and the AEAD's tag 16; a
+    /// STREAM frame's header 9 (type 1, stream 1, offset 5, length 2), or an ACK frame 7 (type 1, largest 2, delay 2, count 1,
+    /// range 1) with 4 for each gap and further range. Datagrams with Initial packets are full at both ends (section 14.1).
+    pub const QUIC: Self = Self { open: 28 + Self::DATAGRAM as u16, headers: 28 + 27 + 9, ack: 28 + 27 + 7, range: 4 };
+
+    /// The TCP within a QUIC connection.
+    pub fn beneath_quic(quic: &Quic) -> Tcp {
+        let mss = Self::DATAGRAM + 28 - Self::QUIC.headers;
+        Tcp {
+            cc: quic.cc,
+            aimd: (0.0, 0.0),
+            loss_discrimination: None,
+            sack: true,
+            ecn: quic.ecn,
+            delayed_ack: true,
+            initial_window: quic.initial_window,
+            // Near the most that a scaled window can say: never what holds the sender back.
+            window: Some(700_000),
+            mss: Bytes(u64::from(mss)),
+        }
+    }
+}
 
 /// What there is to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +82,10 @@ pub struct Connection {
     headers: u32,
     /// Of the windows that the receiver writes.
     scale: u8,
+    /// `None`: as TCP.
+    dress: Option<Dress>,
+    /// When the newest acknowledgment that came was sent, as [`SimPacket::stamp`]; data carry it back.
+    echo: u32,
     /// Bits of [`flag`] that its data have: ECT when its ends understand congestion marks, NOTE when its receiver reports.
     flags: u32,
     cwnd: Cwnd,
@@ -77,6 +125,8 @@ impl Connection {
             receiver,
             mss: mss as u16,
             headers: if ns2 && cc == Algorithm::Vegas { 0 } else { HEADERS },
+            dress: None,
+            echo: Sacks::NONE,
             flags: flags
                 | flag::TCP
                 | if tcp.ecn { flag::ECT } else { 0 }
@@ -87,18 +137,25 @@ impl Connection {
         }
     }
 
-    /// What the fast path has to know of it.
+    /// The same with packets that are not TCP's.
+    pub fn dressed(mut self, dress: Dress) -> Self {
+        (self.headers, self.dress) = (dress.headers, Some(dress));
+        self.flags &= !flag::TCP;
+        self
+    }
+
+    /// What the fast path has to know of it, where its packets are TCP's.
     pub const fn seen(&self) -> control::Connection {
         control::Connection { mss: self.mss, scale: self.scale }
     }
 
     /// The packet of a segment.
     pub fn data(&mut self, now: Time, flow: u32, segment: &Segment) -> SimPacket {
-        let (headers, options) = if segment.syn { (HEADERS, SYN_OPTIONS) } else { (self.headers, 0) };
+        let headers = if segment.syn { self.opening() } else { self.headers };
         let mut flags = self.flags;
         flags |= if segment.syn { flag::SYN } else { 0 };
         flags |= if segment.fin { flag::FIN } else { 0 };
-        let mut sack = Sacks::NONE;
+        let mut sack = self.echo;
         if flags & (flag::ECT | flag::NOTE) != 0 {
             (flags, sack) = self.with_marks(segment, flags);
         }
@@ -107,17 +164,22 @@ impl Connection {
             offset: segment.offset,
             flow,
             sack,
-            bytes: (headers + options + segment.bytes).max(1) as u16,
+            bytes: (headers + segment.bytes).max(1) as u16,
             window: u16::MAX,
             flags,
         }
+    }
+
+    /// IP bytes of the packet that opens the connection.
+    fn opening(&self) -> u32 {
+        self.dress.map_or(HEADERS + SYN_OPTIONS, |dress| u32::from(dress.open))
     }
 
     /// Only new data may be marked, and tell that the window was cut (RFC 3168 sections 6.1.4 and 6.1.5). The mark for a
     /// receiver that reports stands in the place of blocks, which data have not.
     #[cold]
     fn with_marks(&mut self, segment: &Segment, flags: u32) -> (u32, u32) {
-        let mark = if flags & flag::NOTE != 0 { self.sender.mark() } else { Sacks::NONE };
+        let mark = if flags & flag::NOTE != 0 { self.sender.mark() } else { self.echo };
         if flags & flag::ECT == 0 {
             return (flags, mark);
         }
@@ -159,6 +221,9 @@ impl Connection {
             window: (ack.window_bytes >> scale).min(u64::from(u16::MAX)) as u16,
             flags: self.ack_flags(ack.syn),
         };
+        if let Some(dress) = &self.dress {
+            packet.bytes = if ack.syn { dress.open } else { dress.ack + dress.range * blocks as u16 };
+        }
         if packet.has(flag::NOTE) {
             self.add_note(&mut packet, ack.sack, sacks);
         } else {
@@ -189,7 +254,8 @@ impl Connection {
 
     /// The acknowledgment of a packet that has arrived.
     #[inline]
-    pub fn acknowledgment(&self, packet: &SimPacket, sacks: &mut Sacks) -> Ack {
+    pub fn acknowledgment(&mut self, packet: &SimPacket, sacks: &mut Sacks) -> Ack {
+        self.echo = packet.stamp();
         let syn = packet.has(flag::SYN);
         let scale = if syn { 0 } else { self.scale };
         let window_bytes = u64::from(packet.window) << scale;

@@ -6,18 +6,20 @@
 
 use std::collections::BTreeMap;
 
-use lasthop_core::ap::{Action, Ap, FlowSample, LinkSample, Params, RttSource, RttTotal, ShareRule};
+use lasthop_core::ap::{
+    Action, Ap, FlowSample, LinkSample, Params, RttSource, RttTotal, ShareRule, Snapshot, StationId,
+};
 use lasthop_core::fastpath::layout::{self, Counters, FlowState, Reason};
 use lasthop_core::fastpath::{self, Verdict};
 use lasthop_core::packet::{Direction, FlowId};
 use lasthop_core::units::{BitRate, Span, Time};
 use lasthop_core::wire::{TcpFields, flag as tcp_flag};
 use lasthop_home::capacity;
-use lasthop_home::report::{CapacityReport, ControlReport};
-use lasthop_home::scenario::{self, Capacity, Scenario, WindowControl as Wanted, WindowRtt};
+use lasthop_home::report::{CapacityReport, ControlReport, LearnedReport, QueuePlaces};
+use lasthop_home::scenario::{self, Capacity, HostId, Scenario, WindowControl as Wanted, WindowRtt};
 use lasthop_tcp::SackBlocks;
 
-use crate::packet::{SimPacket, flag};
+use crate::packet::{Sacks, SimPacket, flag};
 
 /// What the fast path has to know of a connection besides its packets.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +38,34 @@ pub struct WindowControl {
     capacity: BitRate,
     /// By flow of the scenario; `None` until its first packet passes.
     flows: Vec<Option<Watched>>,
+    stations: Vec<StationId>,
+    /// Packets are read as if they carried timestamps: who learns lives by the round trip to a sender.
+    timestamps: bool,
     counters: Counters,
+    /// Of what was learned, by direction.
+    means: [Mean; 2],
+    decisions: u64,
+}
+
+/// An estimate over the intervals in which there was one.
+#[derive(Clone, Copy, Default)]
+struct Mean {
+    sum: f64,
+    intervals: u64,
+    last: f64,
+}
+
+impl Mean {
+    fn on_interval(&mut self, capacity: Option<BitRate>) {
+        let Some(capacity) = capacity else { return };
+        self.last = capacity.as_bps() as f64;
+        self.sum += self.last;
+        self.intervals += 1;
+    }
+
+    fn report(&self) -> CapacityReport {
+        CapacityReport { mean: self.sum / self.intervals.max(1) as f64, last: self.last }
+    }
 }
 
 #[derive(Clone)]
@@ -48,6 +77,7 @@ struct Watched {
 impl WindowControl {
     /// As the scenario wants it; `capacity` in its words, measured where it is a share.
     pub fn new(scenario: &Scenario, wanted: &Wanted) -> Self {
+        let learns = wanted.capacity == Capacity::Learn;
         let capacity = rate(scenario, wanted.capacity);
         let params = Params {
             interval: wanted.interval,
@@ -60,7 +90,7 @@ impl WindowControl {
                 WindowRtt::Measured => RttSource::Measured,
                 WindowRtt::Constant(rtt) => RttSource::Constant(rtt),
             },
-            ..Params::new(capacity)
+            ..if learns { Params::learning() } else { Params::new(capacity) }
         };
         let mut control = Self {
             ap: Ap::new(params),
@@ -68,7 +98,11 @@ impl WindowControl {
             interval: wanted.interval,
             capacity,
             flows: vec![None; scenario.flows.len()],
+            stations: scenario.flows.iter().map(|flow| station(flow)).collect(),
+            timestamps: learns,
             counters: Counters::default(),
+            means: [Mean::default(); 2],
+            decisions: 0,
         };
         control.apply(Time::ZERO);
         control
@@ -98,7 +132,11 @@ impl WindowControl {
             return;
         };
         self.counters.tcp_bytes[d] += bytes;
-        let tcp = fields(packet, connection, sack);
+        let mut tcp = fields(packet, connection, sack);
+        if self.timestamps {
+            let echo = if packet.has(flag::BACK) || packet.sack == Sacks::NONE { 0 } else { packet.sack };
+            tcp.timestamps = Some((packet.stamp(), echo));
+        }
         let shared = &self.shared;
         let watched = self.flows[packet.flow as usize]
             .get_or_insert_with(|| Watched { state: FlowState::new(shared, now), rtt: RttTotal::default() });
@@ -111,14 +149,18 @@ impl WindowControl {
 
     /// Closes an interval.
     pub fn on_interval(&mut self, now: Time) {
-        for (i, watched) in self.flows.iter_mut().enumerate() {
+        for (i, (watched, station)) in self.flows.iter_mut().zip(&self.stations).enumerate() {
             let Some(Watched { state, rtt }) = watched else { continue };
             let before = std::mem::replace(rtt, RttTotal::of(state));
-            for sample in FlowSample::of(FlowId(i as u32), self.shared.epoch, state, before) {
-                self.ap.on_sample(now, &sample);
+            for sample in FlowSample::of(now, (FlowId(i as u32), *station), self.shared.epoch, state, before) {
+                // Its headers are as large with timestamps as without.
+                self.ap.on_sample(now, &FlowSample { header_bytes: 40, ..sample });
             }
         }
-        self.ap.on_link(now, &LinkSample { udp_bytes: self.counters.udp_bytes });
+        self.ap.on_link(now, &LinkSample { udp_bytes: self.counters.udp_bytes, ..LinkSample::default() });
+        for (mean, direction) in self.means.iter_mut().zip(self.ap.directions()) {
+            mean.on_interval(direction.capacity);
+        }
         self.shared.epoch += 1;
         self.apply(now);
     }
@@ -132,8 +174,23 @@ impl WindowControl {
                         watched.state.half[direction.index()].plan = plan;
                     }
                 }
+                Action::Say(_) => self.decisions += 1,
                 Action::SetDefault { direction, plan } => self.shared.default_plan[direction.index()] = plan,
             }
+        }
+    }
+
+    fn learned(&self, snapshot: &Snapshot) -> LearnedReport {
+        if !self.timestamps {
+            return LearnedReport::default();
+        }
+        let place = |i: usize| snapshot.directions[i].place.map(|place| place.name().to_owned());
+        LearnedReport {
+            capacity_down_bps: Some(self.means[0].report()),
+            capacity_up_bps: Some(self.means[1].report()),
+            queue_place: Some(QueuePlaces { down: place(0), up: place(1) }),
+            elastic_udp_bps: None,
+            decisions: Some(self.decisions),
         }
     }
 
@@ -146,13 +203,20 @@ impl WindowControl {
         let controllable_bytes: u64 = (self.flows.iter().flatten().filter(|w| controllable(w)))
             .map(|w| w.state.half.iter().map(|half| half.bytes).sum::<u64>())
             .sum();
-        let capacity = self.capacity.as_bps() as f64;
+        let capacity = match self.timestamps {
+            // Of the direction that carries more.
+            true => self.means[usize::from(self.counters.tcp_bytes[1] > self.counters.tcp_bytes[0])].report(),
+            false => {
+                let given = self.capacity.as_bps() as f64;
+                CapacityReport { mean: given, last: given }
+            }
+        };
         let clamp = |flow: &lasthop_core::ap::FlowSnapshot| {
             let name = &scenario.flows[flow.flow.0 as usize].name;
             Some((name.clone(), u64::from(flow.plan?.clamp_bytes)))
         };
         ControlReport {
-            capacity_bps: CapacityReport { mean: capacity, last: capacity },
+            capacity_bps: capacity,
             udp_bps: snapshot.udp.as_bps() as f64,
             controllable_share: controllable_bytes as f64 / all.max(1) as f64,
             rewritten: counted(&Reason::Rewritten),
@@ -163,6 +227,7 @@ impl WindowControl {
                 .map(|r| (r.name().to_owned(), counted(r)))
                 .collect::<BTreeMap<_, _>>(),
             clamps: snapshot.flows.iter().filter_map(clamp).collect(),
+            learned: self.learned(&snapshot),
         }
     }
 }
@@ -174,6 +239,15 @@ pub fn rate(scenario: &Scenario, capacity: Capacity) -> BitRate {
         Capacity::Share(share) => capacity::tcp_alone(scenario).mul_f64(share),
         Capacity::Learn => BitRate::ZERO,
     }
+}
+
+/// The station at the end of a flow.
+fn station(flow: &scenario::Flow) -> StationId {
+    let index = [flow.from, flow.to].into_iter().find_map(|host| match host {
+        HostId::Station(i) => Some(i as u32),
+        HostId::AccessPoint | HostId::Server(_) => None,
+    });
+    StationId(index.unwrap_or(u32::MAX))
 }
 
 /// A packet as the fast path reads it: the stream of a connection begins at sequence number 1, after its SYN.

@@ -375,13 +375,11 @@ impl<'a, 'o> Engine<'a, 'o> {
     /// Packets arrive at the far end of a wire, where `take` has them.
     #[inline(always)]
     fn on_wire(&mut self, now: Time, wire: usize, source: SourceId, take: impl Fn(&mut Self, Time, &SimPacket)) {
-        let mut next = Some(now);
-        while next == Some(now) {
-            let Some((_, packet)) = self.wires.link(wire).poll(now) else { break };
+        // It may be asked too early: what was foretold of the line another packet has put off.
+        while let Some((_, packet)) = self.wires.link(wire).poll(now) {
             take(self, now, &packet);
-            next = self.wires.link(wire).next_deadline();
         }
-        match next {
+        match self.wires.link(wire).next_deadline() {
             Some(at) => self.sources.set(source, at),
             None => self.sources.clear(source),
         }
@@ -632,8 +630,8 @@ impl<'a, 'o> Engine<'a, 'o> {
             return;
         }
         let connection = match &self.flows[packet.flow as usize].play {
-            Play::Tcp(connection) | Play::Half(connection) => Some(connection.seen()),
-            Play::Schedule(_) | Play::Page(_) | Play::Rate(_) => None,
+            Play::Tcp(connection) | Play::Half(connection) if packet.has(flag::TCP) => Some(connection.seen()),
+            Play::Tcp(_) | Play::Half(_) | Play::Schedule(_) | Play::Page(_) | Play::Rate(_) => None,
         };
         control.on_packet(now, direction, packet, connection, self.sacks.of(packet));
     }

@@ -15,7 +15,7 @@ pub struct SimPacket {
     /// Index into the scenario's flows.
     pub flow: u32,
     /// An acknowledgment's: where its SACK blocks and its note are kept, [`Sacks::NONE`] without. With data that has
-    /// [`flag::NOTE`]: its mark.
+    /// [`flag::NOTE`]: its mark; with other data of TCP [`SimPacket::stamp`] of the newest acknowledgment its sender had.
     pub sack: u32,
     /// IP bytes.
     pub bytes: u16,
@@ -57,6 +57,11 @@ impl SimPacket {
     /// Whether any of these bits is set.
     pub const fn has(&self, flags: u32) -> bool {
         self.flags & flags != 0
+    }
+
+    /// When it was sent in microseconds modulo 2^32: what a timestamp (RFC 7323) would say, without the room for one.
+    pub const fn stamp(&self) -> u32 {
+        (self.sent.as_nanos() / 1000) as u32
     }
 }
 

@@ -61,12 +61,9 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
         let why = "a split connection has neither Snoop nor CLAMP beside it";
         return Err(scenario.refuse("control.split", why));
     }
-    let window = scenario.control.window.as_ref().map(|window| window.capacity);
-    let clamp = scenario.control.clamp.map(|clamp| clamp.capacity);
-    for (key, capacity) in [("control.window.capacity", window), ("control.clamp.capacity", clamp)] {
-        if capacity == Some(Capacity::Learn) {
-            return Err(scenario.refuse(key, "give a rate (\"18Mbit/s\") or a share (\"98%\")"));
-        }
+    if scenario.control.clamp.is_some_and(|clamp| clamp.capacity == Capacity::Learn) {
+        let why = "CLAMP learns nothing; give a rate (\"18Mbit/s\") or a share (\"98%\")";
+        return Err(scenario.refuse("control.clamp.capacity", why));
     }
     for flow in &scenario.flows {
         let refuse = |key: &str, why: &str| Err(scenario.refuse(&format!("flow.{}.{key}", flow.table), why));
@@ -86,7 +83,12 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
             Kind::Web(_) if scenario.control.split.is_some() => {
                 return Err(scenario.refuse("control.split", "connections of pages are not split"));
             }
-            Kind::Quic(_) => return refuse("kind", "the simulator has no QUIC"),
+            Kind::Quic(quic) if algorithm(quic.cc).is_none_or(|law| law.reports() != Reports::Nothing) => {
+                return refuse(
+                    "cc",
+                    "QUIC sends with a congestion window, and with nothing from its receiver but ACKs",
+                );
+            }
             Kind::Web(web) if web.tcp.cc.is_rate_based() => return refuse("cc", "a page is loaded over TCP"),
             Kind::Web(_) if !matches!((flow.from, flow.to), (HostId::Server(_), HostId::Station(_))) => {
                 return refuse("from", "a page goes from a server to a station");

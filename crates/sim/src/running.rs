@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use lasthop_core::units::Time;
 use lasthop_home::report::FlowMeter;
-use lasthop_home::scenario::{Flow, HostId, Kind, LastHop, Scenario};
+use lasthop_home::scenario::{Flow, HostId, Kind, LastHop, Scenario, ScenarioError};
 use lasthop_home::traffic::{Emission, Source};
 use lasthop_wifi::Timing;
 
-use crate::connection::{Connection, Stream};
+use crate::connection::{Connection, Dress, Stream};
 use crate::feed::Feed;
 use crate::packet::{SimPacket, flag};
 use crate::rate_flow::RateFlow;
@@ -50,7 +50,7 @@ impl Route {
     }
 }
 
-/// Connections come first: what asks for one, of either kind, asks most often.
+/// Connections, QUIC's among them, come first: what asks for one, of either kind, asks most often.
 pub enum Play {
     Tcp(Box<Connection>),
     /// A half of a split connection ([`crate::split`]).
@@ -78,25 +78,34 @@ impl Play {
         }
         let flags = if flow.kind.is_realtime() { flag::REALTIME } else { 0 };
         let flags = flags | u32::from(hosts) << flag::HOSTS;
+        let start = Time::ZERO + flow.start;
+        if let Kind::Quic(quic) = &flow.kind {
+            let cc = refuse::algorithm(quic.cc).ok_or_else(|| no_sender(scenario, flow))?;
+            let stream = quic.bytes.map_or(Stream::Endless, |bytes| Stream::Bytes(bytes.0));
+            let tcp = Dress::beneath_quic(quic);
+            let connection = Connection::new(&tcp, cc, false, stream, flags, start);
+            return Ok(Self::Tcp(Box::new(connection.dressed(Dress::QUIC))));
+        }
         if let Some(tcp) = flow.transport() {
             let stream = match &flow.kind {
                 _ if fed => Stream::Fed,
                 Kind::Ftp(ftp) => ftp.bytes.map_or(Stream::Endless, |bytes| Stream::Bytes(bytes.0)),
                 _ => Stream::Fed,
             };
-            let start = Time::ZERO + flow.start;
             if let Some(law) = refuse::rate_law(tcp.cc) {
                 return Ok(Self::Rate(Box::new(RateFlow::new(tcp, law, stream, flags, start))));
             }
-            let cc = refuse::algorithm(tcp.cc).ok_or_else(|| {
-                scenario.refuse(&format!("flow.{}.cc", flow.table), "the simulator has not this sender")
-            })?;
+            let cc = refuse::algorithm(tcp.cc).ok_or_else(|| no_sender(scenario, flow))?;
             return Ok(Self::Tcp(Box::new(Connection::new(tcp, cc, is_ns2(scenario), stream, flags, start))));
         }
         let mut source = Source::new(flow, scenario.seed);
         let next = source.next();
         Ok(Self::Schedule(Box::new(Schedule { source, next, flags })))
     }
+}
+
+fn no_sender(scenario: &Scenario, flow: &Flow) -> ScenarioError {
+    scenario.refuse(&format!("flow.{}.cc", flow.table), "the simulator has not this sender")
 }
 
 /// The stream that the transport of `flow` carries.

@@ -208,3 +208,31 @@ fn a_flood_of_small_flows_does_not_starve_a_game() {
     assert!(lost < 0.01 && late < 10.0, "{lost} and {late} ms");
     assert!(total(&chap, "flood") > 0.9 * total(&fifo, "flood"));
 }
+
+/// 1,000 packets of the firmware are 450 ms that no discipline above it has a say in; unless TCP's loss keeps it shorter.
+#[test]
+fn what_waits_in_firmware_is_beyond_every_discipline() {
+    let firmware = ["wifi.firmware_queue=1000"];
+    for kind in ["fq_codel", "drr", "chap"] {
+        let (bare, behind) = (with_queue(&[DOWN, GAME], kind, &[]), with_queue(&[DOWN, GAME], kind, &firmware));
+        let (short, long) = (p99(&bare, "game"), p99(&behind, "game"));
+        assert!(short < 6.0 && long > 100.0, "{kind}: {short} and {long} ms");
+        let queue = &behind.queues[0];
+        assert!(queue.max_packets > 300 && queue.p99_sojourn > 100.0, "{kind}: {queue:?}");
+    }
+    // A short one costs about what it holds, and leaves the rest to the discipline.
+    let short = p99(&with_queue(&[DOWN, GAME], "fq_codel", &["wifi.firmware_queue=20"]), "game");
+    assert!((4.0..20.0).contains(&short), "{short} ms");
+}
+
+#[test]
+fn firmware_behind_a_plain_queue_is_a_longer_plain_queue() {
+    let limit = |limit: &str, firmware: &str| {
+        let set = ["duration=20s", "seed=5", limit, firmware];
+        run(&home(&[DOWN, GAME], &set))
+    };
+    let (two, one) =
+        (limit("wifi.queue.limit=30", "wifi.firmware_queue=50"), limit("wifi.queue.limit=80", "wifi.firmware_queue=0"));
+    assert_eq!(two, one);
+    assert!(one.queues[0].dropped > 0);
+}

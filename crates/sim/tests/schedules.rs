@@ -148,7 +148,9 @@ fn what_the_simulator_does_not_carry_is_refused_at_its_line() {
         lasthop_sim::run(&scenario, &mut Options::default()).unwrap_err().to_string()
     };
     assert!(refusal(&["f W A web cc = \"ssvp\""], &[]).contains("flow.f.cc: not yet: a page is loaded over TCP"));
-    assert!(refusal(&["f W A quic"], &[]).contains("flow.f.kind: not yet"));
+    assert!(
+        refusal(&["f W A quic cc = \"tfrc\""], &[]).contains("flow.f.cc: not yet: QUIC sends with a congestion window")
+    );
     assert!(refusal(&["f A W web"], &[]).contains("flow.f.from: not yet: a page goes from a server to a station"));
-    assert!(refusal(&[GAME], &["control.window.capacity=learn"]).contains("control.window.capacity: not yet"));
+    assert!(refusal(&[GAME], &["control.clamp.capacity=learn"]).contains("control.clamp.capacity: not yet"));
 }

@@ -5,6 +5,7 @@ pub mod bridge;
 mod contention;
 mod crossing;
 mod domain;
+mod firmware;
 mod hidden;
 pub mod medium;
 mod node;

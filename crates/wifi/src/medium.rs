@@ -186,6 +186,17 @@ impl<P: Packet + Copy> Medium<P> {
         air!(&self.0, air => air.backlog(node))
     }
 
+    /// Packets that the access point's queue discipline holds: what it can still put in order, or drop. The firmware's and
+    /// the one in service are none of them.
+    #[must_use]
+    pub fn discipline_backlog(&self) -> usize {
+        match &self.0 {
+            Air::Shared(air) => air.discipline_backlog(),
+            Air::Hidden(air) => air.discipline_backlog(),
+            air @ (Air::Bridge(_) | Air::Link(_)) => air!(air, air => air.backlog(NodeId::ACCESS_POINT)),
+        }
+    }
+
     /// Changes of the base station so far; none but over a wireless link.
     #[must_use]
     pub fn handoffs(&self) -> u64 {

@@ -1,9 +1,10 @@
 //! One radio: its queue, the frame it is sending, its contention window.
 
-use lasthop_core::aqm::{Discipline, Queue};
+use lasthop_core::aqm::{Discipline, Queue, Snapshot};
 use lasthop_core::packet::{FlowId, FlowKind, Packet};
 use lasthop_core::units::{Span, Time};
 
+use crate::firmware::{self, Firmware};
 use crate::medium::NodeId;
 use crate::params::{MediumParams, StationParams};
 use crate::phy::Phy;
@@ -70,6 +71,8 @@ pub struct Node<P> {
     pub loss_up: f64,
     /// The same from the access point to this station.
     pub loss_down: f64,
+    /// Behind a queue that is no plain one, where there is such.
+    firmware: Option<Box<Firmware<P>>>,
 }
 
 impl<P: Packet + Copy> Node<P> {
@@ -86,13 +89,17 @@ impl<P: Packet + Copy> Node<P> {
             distance_m: 0.0,
             power_w: params.power_w,
             queue: params.queue,
-            queue_limit: params.queue_limit,
+            queue_limit: params.plain_limit(params.queue_limit),
             // Not used; a rate that every cell has.
             rate: crate::Rate::DSSS_1,
             ..StationParams::default()
         };
         let places = std::iter::once(&access_point).chain(stations);
-        places.zip(0..).map(|(place, n)| Self::new(place, phy, rates, seed, n)).collect()
+        let mut nodes: Vec<_> = places.zip(0..).map(|(place, n)| Self::new(place, phy, rates, seed, n)).collect();
+        if params.firmware_queue > 0 && !nodes[0].queue.is_plain() {
+            nodes[0].firmware = Some(Box::new(Firmware::new(params.firmware_queue)));
+        }
+        nodes
     }
 
     fn new(place: &StationParams, phy: &Phy, rates: &mut Rates, seed: u64, number: u16) -> Self {
@@ -115,6 +122,7 @@ impl<P: Packet + Copy> Node<P> {
             charged: Span::ZERO,
             loss_up: 0.0,
             loss_down: 0.0,
+            firmware: None,
         }
     }
 
@@ -126,7 +134,24 @@ impl<P: Packet + Copy> Node<P> {
 
     /// Packets held: queued, and in service until delivered.
     pub fn backlog(&self) -> usize {
-        self.queue.len() + usize::from(self.service.as_ref().is_some_and(|s| !s.delivered))
+        let in_service = usize::from(self.service.as_ref().is_some_and(|s| !s.delivered));
+        self.queue.len() + self.firmware.as_ref().map_or(0, |firmware| firmware.len()) + in_service
+    }
+
+    /// Figures of its queue, the firmware's packets among them.
+    pub fn queue_snapshot(&self, now: Time) -> Snapshot {
+        let queue = self.queue.snapshot(now);
+        self.firmware.as_ref().map_or(queue, |firmware| firmware.with(now, queue))
+    }
+
+    /// A packet for a radio that has one in service; what is dropped goes to `lose`.
+    pub fn enqueue(&mut self, now: Time, packet: P, to: NodeId, mut lose: impl FnMut(P)) {
+        if let Some(refused) = self.queue.enqueue(now, Addressed { packet, to }, to.0) {
+            lose(refused.packet);
+        }
+        if let Some(firmware) = &mut self.firmware {
+            firmware.feed(now, &mut self.queue, lose);
+        }
     }
 
     /// A packet for a radio that has none in service goes there at once, past a plain queue; false: it is no plain one, see
@@ -176,8 +201,20 @@ impl<P: Packet + Copy> Node<P> {
     pub fn serve_counted(&mut self, now: Time, mut lose: impl FnMut(P)) {
         let cost = self.stats.airtime - self.charged;
         self.charged = self.stats.airtime;
-        self.queue.charge(cost);
-        let next = self.queue.dequeue(now, |dropped| lose(dropped.packet));
+        let next = match &mut self.firmware {
+            None => {
+                self.queue.charge(cost);
+                self.queue.dequeue(now, |dropped| lose(dropped.packet))
+            }
+            Some(firmware) => {
+                if let Some(Service { packet, to, .. }) = self.service {
+                    firmware::charge(&mut self.queue, &Addressed { packet, to }, cost);
+                }
+                let next = firmware.pop(now);
+                firmware.feed(now, &mut self.queue, lose);
+                next
+            }
+        };
         self.service = next.map(|next| Service::new(next.packet, next.to));
     }
 

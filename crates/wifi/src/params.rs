@@ -44,6 +44,8 @@ pub struct MediumParams {
     pub queue: Discipline,
     /// Packets in the access point's queue, the frame in service not counted. 50: ns-2's default.
     pub queue_limit: usize,
+    /// Packets that the access point's firmware takes from that queue before their turn in the air. 0: none.
+    pub firmware_queue: usize,
     /// Access point's transmit power, W.
     pub power_w: f64,
     /// Thresholds.
@@ -77,6 +79,7 @@ impl Default for MediumParams {
             rts_threshold: 65_535,
             queue: Discipline::Fifo,
             queue_limit: 50,
+            firmware_queue: 0,
             power_w: 0.281_838_15,
             radio: Radio::default(),
             loss: Loss::None,
@@ -101,6 +104,11 @@ impl MediumParams {
             protection: self.protection || mixed,
             control_rate: self.control_rate,
         }
+    }
+
+    /// Packets that the access point's queue holds when its own limit is `limit`: one that is plain is as long as both.
+    pub(crate) fn plain_limit(&self, limit: usize) -> usize {
+        limit + if self.queue == Discipline::Fifo { self.firmware_queue } else { 0 }
     }
 
     /// Transmissions of a packet's frame in all.

@@ -5,6 +5,8 @@ mod common;
 use std::collections::BTreeMap;
 
 use common::{AP, Numbered, g_stations, saturate_up, secs, us};
+use lasthop_core::aqm::Discipline;
+use lasthop_core::packet::FlowKind;
 use lasthop_core::units::{Span, Time};
 use lasthop_wifi::{Event, Loss, Medium, MediumParams, NodeId, Place, Radio, Rate, Standard, StationParams, Timing};
 use proptest::prelude::*;
@@ -205,6 +207,39 @@ fn a_full_queue_drops_and_the_frame_in_service_is_not_counted() {
     medium.set_queue_limit(AP, 3);
     medium.on_packet(us(0), AP, NodeId(1), packet(4, 1500));
     assert_eq!(drain(&mut medium, secs(1)).len(), 4);
+    assert_eq!(medium.snapshot(secs(1)).queues[0].dropped, 1);
+}
+
+/// The discipline may only order what the firmware has no room for, in either model of the air.
+#[test]
+fn the_firmware_takes_packets_as_they_leave_the_discipline_and_keeps_their_order() {
+    for hidden in [false, true] {
+        let queue = Discipline::Chap(lasthop_core::credit::Params::default(), FlowKind::Connection);
+        let params = MediumParams { queue, queue_limit: 30, firmware_queue: 10, hidden, ..MediumParams::default() };
+        let mut medium = Medium::new(params, g_stations(1), 1);
+        (0..41).for_each(|number| medium.on_packet(us(0), AP, NodeId(1), packet(number, 1500)));
+        // One in service, ten in the firmware.
+        assert_eq!((medium.backlog(AP), medium.discipline_backlog()), (41, 30));
+        medium.on_packet(us(0), AP, NodeId(1), packet(41, 1500));
+        let gone: Vec<_> = drain(&mut medium, us(0)).iter().map(Event::at).collect();
+        assert_eq!(gone, [us(0)], "it is full");
+        let events = drain(&mut medium, secs(1));
+        assert_eq!((events.len(), medium.backlog(AP)), (41, 0));
+        let queue = medium.snapshot(secs(1)).queues[0];
+        assert_eq!((queue.max_packets, queue.dropped, queue.packets), (40, 1, 0));
+        assert!(queue.mean_sojourn_ms > 4.0 && queue.p99_sojourn_ms < 25.0, "{queue:?}");
+    }
+}
+
+#[test]
+fn firmware_behind_a_plain_queue_lengthens_it() {
+    let params = MediumParams { queue_limit: 2, firmware_queue: 3, ..MediumParams::default() };
+    let mut medium = Medium::new(params, g_stations(1), 1);
+    (0..6).for_each(|number| medium.on_packet(us(0), AP, NodeId(1), packet(number, 1500)));
+    assert_eq!((medium.backlog(AP), medium.discipline_backlog()), (6, 2));
+    medium.set_queue_limit(AP, 3);
+    (6..8).for_each(|number| medium.on_packet(us(0), AP, NodeId(1), packet(number, 1500)));
+    assert_eq!(drain(&mut medium, secs(1)).len(), 8);
     assert_eq!(medium.snapshot(secs(1)).queues[0].dropped, 1);
 }
 

@@ -54,6 +54,9 @@ pub struct Arguments {
     /// Write a JSON line per TCP segment of the last hop: windows, and how long data and acknowledgments took
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Write what the controller says, and its status ten times a second, as JSON lines
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
 }
 
 fn host_and_command(text: &str) -> Result<(String, String), String> {
@@ -76,8 +79,9 @@ pub fn run(arguments: &Arguments) -> Outcome {
     play.end_with.clone_from(&arguments.end_with);
     play.pcap.clone_from(&arguments.pcap);
     play.trace.clone_from(&arguments.trace);
+    play.log.clone_from(&arguments.log);
     let report = play::run(&play, &stop)?;
-    for path in [&arguments.pcap, &arguments.trace].into_iter().flatten() {
+    for path in [&arguments.pcap, &arguments.trace, &arguments.log].into_iter().flatten() {
         output::give_to_sudo_user(path);
     }
     let text = account::of_run(&report);

@@ -12,6 +12,8 @@
 //!
 //! It does not learn the capacity, and it counts shares in bytes, not in air time.
 
+mod decision;
+mod learn;
 mod record;
 mod sample;
 mod snapshot;
@@ -24,9 +26,11 @@ use crate::packet::{Direction, FlowId};
 use crate::units::{BitRate, Span, Time};
 use crate::{share, window};
 
+pub use decision::{Decision, Place};
+use learn::{Seen, Way};
 use record::Record;
-pub use sample::{FlowSample, LinkSample, RttTotal};
-pub use snapshot::{FlowSnapshot, Snapshot};
+pub use sample::{FlowSample, LinkSample, RttTotal, StationId, StationSample};
+pub use snapshot::{DirectionSnapshot, FlowSnapshot, Snapshot};
 
 /// How the last hop is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +39,15 @@ pub enum ShareRule {
     MaxMin,
     /// SAP-LAW eq. (1) to the letter; the window is in force at once, as there.
     Equal,
+}
+
+/// Whether both directions share what the last hop carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Duplex {
+    /// They do: radio.
+    Half,
+    /// Each has it to itself: wire.
+    Full,
 }
 
 /// Where the round trip without queueing comes from.
@@ -53,8 +66,10 @@ const QUEUE_PACKETS: u64 = 4;
 /// What the controller is told once.
 #[derive(Clone, Copy, Debug)]
 pub struct Params {
-    /// What the last hop can carry, in IP bits per second, both directions together.
-    pub capacity: BitRate,
+    /// What the last hop can carry, in IP bits per second, both directions together; `None`: learn it.
+    pub capacity: Option<BitRate>,
+    /// Whether both directions share it.
+    pub duplex: Duplex,
     /// How it is divided.
     pub share: ShareRule,
     /// Weight of the newest sample in the filter of the UDP rate, 0..=1. The paper says "simple low-pass"; 0.2.
@@ -88,7 +103,8 @@ impl Params {
     #[must_use]
     pub fn new(capacity: BitRate) -> Self {
         Self {
-            capacity,
+            capacity: Some(capacity),
+            duplex: Duplex::Half,
             share: ShareRule::MaxMin,
             udp_weight: 0.2,
             interval: Span::from_millis(200),
@@ -102,6 +118,17 @@ impl Params {
         }
     }
 
+    /// The same where nobody knows the capacity: it decides four times as often, because it has to find out.
+    #[must_use]
+    pub fn learning() -> Self {
+        Self {
+            capacity: None,
+            interval: Span::from_millis(50),
+            bounds: window::Bounds { growth_part: 1.0 / 16.0, ..window::Bounds::default() },
+            ..Self::new(BitRate::ZERO)
+        }
+    }
+
     /// Eq. (1) as the paper and its ns-2 runs have it: no trim, no growth in steps, no pace.
     const fn is_to_the_letter(&self) -> bool {
         matches!(self.share, ShareRule::Equal) || matches!(self.rtt, RttSource::Constant(_))
@@ -109,13 +136,22 @@ impl Params {
 
     /// Mean queue at the last hop that is left alone. A minimum RTT to the station above it holds a queue that stood
     /// all the time.
-    fn queue_bound(&self) -> Span {
-        self.queue_target.max(self.capacity.time_for(1500 * QUEUE_PACKETS))
+    fn queue_bound(&self, capacity: BitRate) -> Span {
+        self.queue_target.max(capacity.time_for(1500 * QUEUE_PACKETS))
+    }
+
+    /// The same at the capacity that was given.
+    fn given_bound(&self) -> Span {
+        self.queue_bound(self.given())
+    }
+
+    fn given(&self) -> BitRate {
+        self.capacity.unwrap_or_default()
     }
 }
 
 /// What the host must do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Action {
     /// Hold one direction of a flow to a plan.
     SetPlan {
@@ -133,6 +169,8 @@ pub enum Action {
         /// To what.
         plan: Plan,
     },
+    /// Tell whoever watches.
+    Say(Decision),
 }
 
 /// See the module.
@@ -141,9 +179,15 @@ pub struct Ap {
     params: Params,
     udp: LowPass,
     flows: BTreeMap<(FlowId, Direction), Record>,
-    default_plan: Plan,
+    default_plans: [Plan; 2],
     actions: VecDeque<Action>,
     next: Time,
+    decided: Option<Time>,
+    /// By [`Direction::index`]: what was learned.
+    ways: [Way; 2],
+    udp_bytes: [u64; 2],
+    /// What the newest interval left to TCP, where it was learned.
+    left: BitRate,
     untracked: u64,
 }
 
@@ -155,12 +199,19 @@ impl Ap {
             params,
             udp: LowPass::new(params.udp_weight),
             flows: BTreeMap::new(),
-            default_plan: Plan::default(),
+            default_plans: [Plan::default(); 2],
             actions: VecDeque::new(),
             next: Time::ZERO,
+            decided: None,
+            ways: Direction::BOTH.map(Way::new),
+            udp_bytes: [0; 2],
+            left: BitRate::ZERO,
             untracked: 0,
         };
-        ap.set_default(params.capacity);
+        match params.capacity {
+            Some(capacity) => ap.set_default(capacity),
+            None => Direction::BOTH.into_iter().for_each(|direction| ap.set_default_of(direction, None)),
+        }
         ap
     }
 
@@ -191,6 +242,9 @@ impl Ap {
     pub fn on_link(&mut self, now: Time, sample: &LinkSample) {
         self.udp.on_count(now, sample.udp_bytes.iter().sum());
         self.next = now + self.params.interval;
+        if self.params.capacity.is_none() {
+            return self.share_learned(now, sample);
+        }
         match self.params.share {
             ShareRule::Equal => self.share_equally(),
             ShareRule::MaxMin => self.share_max_min(),
@@ -199,12 +253,12 @@ impl Ap {
 
     fn share_equally(&mut self) {
         let active = self.flows.values().filter(|r| r.is_active()).count() as u64;
-        let share = share::equal(self.params.capacity, self.udp.smooth(), active.max(1));
-        let hop = share::equal(self.params.capacity, self.udp.smooth(), 1);
+        let share = share::equal(self.params.given(), self.udp.smooth(), active.max(1));
+        let hop = share::equal(self.params.given(), self.udp.smooth(), 1);
         for (key, record) in &mut self.flows {
             self.actions.extend(record.decide(&self.params, share, hop).map(|plan| set_plan(*key, plan)));
         }
-        self.set_default(share::equal(self.params.capacity, self.udp.smooth(), active + 1));
+        self.set_default(share::equal(self.params.given(), self.udp.smooth(), active + 1));
     }
 
     fn share_max_min(&mut self) {
@@ -226,6 +280,160 @@ impl Ap {
         self.set_default(newcomer);
     }
 
+    /// The air (or wire) is shared by what its bytes cost each direction, the line by bytes.
+    fn share_learned(&mut self, now: Time, sample: &LinkSample) {
+        let dt = now.since(self.decided.unwrap_or(now)).as_secs_f64();
+        let udp_before = std::mem::replace(&mut self.udp_bytes, sample.udp_bytes);
+        if self.decided.replace(now).is_none() || dt <= 0.0 {
+            return;
+        }
+        let params = self.params;
+        self.flows.values_mut().for_each(|record| record.remember(dt));
+        let bounds = [0, 1].map(|i| self.ways[i].bound(&params));
+        let mut seen = [0, 1].map(|i| Seen::of(&params, Direction::BOTH[i], (bounds[i], dt), self.flows.iter()));
+        for (seen, (now, before)) in seen.iter_mut().zip(sample.udp_bytes.into_iter().zip(udp_before)) {
+            seen.udp = now.saturating_sub(before) as f64;
+        }
+        for i in 0..2 {
+            self.ways[i].watch(&seen[i], bounds[i], dt);
+        }
+        self.learn(&seen, dt);
+        for i in 0..2 {
+            let way = &mut self.ways[i];
+            way.on_train(&seen[i]);
+            way.steer(&params, &seen[i], bounds[i], dt);
+            way.outdo(dt);
+            self.actions.extend(way.news(&seen[i]).map(Action::Say));
+        }
+        self.plan_learned(bounds);
+    }
+
+    fn learn(&mut self, seen: &[Seen; 2], dt: f64) {
+        let here = [0, 1].map(|i| self.ways[i].is_busy_here(&seen[i]));
+        let parts = match self.params.duplex {
+            Duplex::Half => learn::air_used(&self.ways, seen),
+            Duplex::Full => [1.0; 2],
+        };
+        for i in 0..2 {
+            let bytes = seen[i].arrived + seen[i].udp;
+            let is_busy = here[i] || (self.params.duplex == Duplex::Half && here[1 - i]);
+            if is_busy && learn::tells(parts[i]) && bytes > 0.0 {
+                self.ways[i].on_busy(Place::Firmware, bytes, dt * parts[i]);
+            } else if !is_busy && self.ways[i].is_busy_there(&seen[i]) {
+                self.ways[i].on_busy(Place::Line, bytes, dt);
+            }
+        }
+    }
+
+    /// Shares in air time, as rates of the direction in which a byte costs least.
+    fn plan_learned(&mut self, bounds: [Span; 2]) {
+        let airs = [0, 1].map(|i| self.ways[i].air.capacity().or(self.ways[1 - i].air.capacity()));
+        let most = airs.into_iter().flatten().max();
+        // What a byte costs beside one of the cheapest.
+        let costs =
+            airs.map(|air| air.zip(most).map_or(1.0, |(air, most)| most.as_bps() as f64 / air.as_bps().max(1) as f64));
+        let uncontrolled = |i: usize| {
+            let way = Direction::BOTH[i];
+            let flows = self.flows.iter().filter(|((_, d), r)| *d == way && !r.is_controllable());
+            flows.map(|(_, r)| r.rate().as_bps() as f64).sum::<f64>()
+        };
+        let taken: f64 = self.udp.smooth().as_bps() as f64 * costs[0]
+            + [0, 1].map(|i| uncontrolled(i) * costs[i]).iter().sum::<f64>();
+        let air =
+            most.map(|most| BitRate::from_bps_f64((most.as_bps() as f64 - taken).max(0.05 * most.as_bps() as f64)));
+        let keys: Vec<_> = self.controlled().map(|(key, _)| *key).collect();
+        let mut demands: Vec<_> = self.controlled().map(|(_, r)| r.demand()).collect();
+        for i in 0..2 {
+            let Some(line) = self.ways[i].line.capacity().filter(|_| self.ways[i].line.is_measured()) else { continue };
+            let own: Vec<usize> = (0..keys.len()).filter(|k| keys[*k].1.index() == i).collect();
+            let wishes: Vec<_> = own.iter().map(|k| demands[*k]).collect();
+            let left = BitRate::from_bps_f64((line.as_bps() as f64 - uncontrolled(i)).max(0.05 * line.as_bps() as f64));
+            for (k, share) in own.into_iter().zip(share::max_min(left, &wishes)) {
+                demands[k] = Some(share);
+            }
+        }
+        let cost = |k: usize| costs[keys[k].1.index()];
+        let shares: Vec<Option<BitRate>> = match air {
+            None => demands.clone(),
+            Some(air) => {
+                let scaled: Vec<_> = (0..keys.len()).map(|k| demands[k].map(|d| d.mul_f64(cost(k)))).collect();
+                let shares = share::max_min(air, &scaled);
+                (0..keys.len()).map(|k| Some(shares[k].mul_f64(1.0 / cost(k)))).collect()
+            }
+        };
+        let params = self.params;
+        let flows = keys.len().max(1) as u32;
+        self.left = air.unwrap_or_default();
+        let controlled = self.flows.iter_mut().filter(|(_, r)| r.is_controlled());
+        for ((key, record), share) in controlled.zip(shares) {
+            let i = key.1.index();
+            let way = &self.ways[i];
+            let Some((share, capacity)) = share.zip(way.capacity()) else {
+                self.actions.extend(record.open(flows).map(|plan| set_plan(*key, plan)));
+                continue;
+            };
+            record.boost(way.boost);
+            let hop = capacity.mul_f64(way.boost.max(1.0));
+            self.actions.extend(record.decide_beside(&params, bounds[i], share, hop).map(|plan| set_plan(*key, plan)));
+        }
+        for (i, direction) in Direction::BOTH.into_iter().enumerate() {
+            let newcomer = air.map(|air| {
+                let scaled = keys.iter().zip(&demands).map(|(key, d)| d.map(|d| d.mul_f64(costs[key.1.index()])));
+                let with_a_newcomer: Vec<_> = scaled.chain([None]).collect();
+                share::max_min(air, &with_a_newcomer).pop().unwrap_or(air).mul_f64(1.0 / costs[i])
+            });
+            let share = [newcomer, self.ways[i].capacity()].into_iter().flatten().min();
+            self.set_default_of(direction, share);
+        }
+    }
+
+    /// What a new connection that carries data this way starts with; `None`: nothing is known of the hop.
+    fn set_default_of(&mut self, direction: Direction, share: Option<BitRate>) {
+        let way = &self.ways[direction.index()];
+        let plan = match share.zip(way.capacity()) {
+            None => window::first(),
+            Some((share, capacity)) => {
+                let flow = window::Flow {
+                    share,
+                    hop: capacity.mul_f64(way.boost.max(1.0)),
+                    base_rtt: Span::from_millis(200),
+                    payload_share: 0.97,
+                    trim: way.boost,
+                    pace_gain: self.params.pace_gain.0,
+                    mss: 1448,
+                };
+                window::plan(&flow, &self.params.bounds)
+            }
+        };
+        let before = &mut self.default_plans[direction.index()];
+        if record::differs(before, &plan) {
+            *before = plan;
+            self.actions.push_back(Action::SetDefault { direction, plan });
+        }
+    }
+
+    /// What is known of data that goes each way, indexed by [`Direction::index`].
+    #[must_use]
+    pub fn directions(&self) -> [DirectionSnapshot; 2] {
+        [0, 1].map(|i| self.direction(i))
+    }
+
+    fn learned(&self) -> Option<BitRate> {
+        self.ways.iter().filter_map(Way::capacity).max()
+    }
+
+    fn direction(&self, i: usize) -> DirectionSnapshot {
+        let way = &self.ways[i];
+        let capacity = self.params.capacity.or(way.capacity());
+        DirectionSnapshot { capacity, place: way.place, queue: way.queue, local: way.local, holds: way.holds }
+    }
+
+    /// Filtered rate of UDP.
+    #[must_use]
+    pub fn udp(&self) -> BitRate {
+        self.udp.smooth()
+    }
+
     /// What waits at the access point, as seen by the flow that saw least: they share a queue, delayed ACKs only add.
     fn queue_to_stations(&self) -> Option<Span> {
         let downloads = self.controlled().filter(|((_, direction), _)| *direction == Direction::ToStation);
@@ -233,9 +441,13 @@ impl Ap {
     }
 
     /// Capacity less what nobody can control: UDP, and TCP whose window cannot be rewritten.
-    fn available(&self) -> BitRate {
+    #[must_use]
+    pub fn available(&self) -> BitRate {
+        if self.params.capacity.is_none() {
+            return self.left;
+        }
         let escaping = self.flows.values().filter(|r| !r.is_controllable()).map(Record::rate);
-        escaping.fold(self.params.capacity.saturating_sub(self.udp.smooth()), BitRate::saturating_sub)
+        escaping.fold(self.params.given().saturating_sub(self.udp.smooth()), BitRate::saturating_sub)
     }
 
     fn controlled(&self) -> impl Iterator<Item = (&(FlowId, Direction), &Record)> {
@@ -263,11 +475,14 @@ impl Ap {
         if self.params.is_to_the_letter() {
             plan = window::at_once(plan);
         }
-        if record::differs(&self.default_plan, &plan) {
-            self.default_plan = plan;
+        if record::differs(&self.default_plans[0], &plan) {
+            self.default_plans = [plan; 2];
             self.actions.extend(Direction::BOTH.map(|direction| Action::SetDefault { direction, plan }));
         }
     }
+
+    /// What the driver says of a station.
+    pub fn on_station(&mut self, _now: Time, _sample: &StationSample) {}
 
     /// The next thing to do, until `None`.
     pub fn poll(&mut self, _now: Time) -> Option<Action> {
@@ -284,8 +499,9 @@ impl Ap {
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
-            capacity: self.params.capacity,
-            udp: self.udp.smooth(),
+            capacity: self.params.capacity.or(self.learned()).unwrap_or_default(),
+            directions: self.directions(),
+            udp: self.udp(),
             available: self.available(),
             untracked: self.untracked,
             flows: self.flows.iter().map(|(key, record)| record.snapshot(*key)).collect(),

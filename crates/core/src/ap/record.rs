@@ -38,6 +38,13 @@ pub(super) struct Record {
     plan: Option<Plan>,
     trim: f64,
     pace_gain: f64,
+    /// IP bytes that arrived in the newest interval.
+    arrived: f64,
+    /// IP bytes that arrived in a train in the newest interval, and in what time, s.
+    train: (f64, f64),
+    /// Intervals since the sender last filled its window, and for how many of them that counts.
+    since_limited: u32,
+    limited_memory: u32,
 }
 
 /// Small changes are not worth a system call: half a per cent.
@@ -61,6 +68,10 @@ impl Record {
             plan: None,
             trim: 1.0,
             pace_gain,
+            arrived: 0.0,
+            train: (0.0, 0.0),
+            since_limited: u32::MAX,
+            limited_memory: 0,
         }
     }
 
@@ -74,7 +85,62 @@ impl Record {
         if let Some(rtt) = sample.remote_rtt_min {
             self.remote_rtt.on_sample(now, rtt);
         }
+        self.count(sample);
+        self.since_limited = if sample.window_limited { 0 } else { self.since_limited.saturating_add(1) };
         self.newest = Some(*sample);
+    }
+
+    /// What arrived since the sample before.
+    fn count(&mut self, sample: &FlowSample) {
+        let Some(before) = self.newest else { return };
+        let mss = if sample.mss == 0 { USUAL_MSS } else { sample.mss };
+        let to_ip = f64::from(mss + sample.header_bytes) / f64::from(mss);
+        let sent = (sample.bytes.saturating_sub(before.bytes)) as f64;
+        let arrived = f64::from(sample.delivered.wrapping_sub(before.delivered)) * to_ip;
+        // A first ACK, or one of a connection that began anew, tells nothing; nor does one whose window is not read.
+        let counts = sample.controllable && before.delivered != 0 && arrived < sent * 4.0 + 1e6;
+        self.arrived = if counts { arrived } else { sent };
+        let train = f64::from(sample.served_bytes.wrapping_sub(before.served_bytes)) * to_ip;
+        self.train = (train, sample.served.saturating_sub(before.served).as_secs_f64());
+    }
+
+    pub(super) fn arrived(&self) -> f64 {
+        self.arrived
+    }
+
+    pub(super) fn train(&self) -> (f64, f64) {
+        self.train
+    }
+
+    /// Longest pause of the newest interval, s.
+    pub(super) fn gap(&self) -> f64 {
+        self.newest.map_or(f64::MAX, |newest| newest.gap.as_secs_f64())
+    }
+
+    /// Nothing but its first train was sent.
+    pub(super) fn is_new(&self) -> bool {
+        self.newest.is_some_and(|newest| newest.payload_bytes <= 2 * u64::from(crate::fastpath::window::INITIAL_WINDOW))
+    }
+
+    /// Wait between access point and station in the newest interval, s: mean and least.
+    pub(super) fn local_queue(&self, bound: Span) -> Option<(f64, f64)> {
+        let base = self.local_rtt.min().unwrap_or(bound).min(bound).as_secs_f64();
+        let newest = self.newest?;
+        Some((newest.local_rtt_mean?.as_secs_f64() - base, newest.local_rtt_min?.as_secs_f64() - base))
+    }
+
+    /// Time of the newest interval in which a round trip to the station was being measured, s: all but short pauses while a
+    /// flow is busy, for the next measurement begins with the next segment.
+    pub(super) fn watched(&self) -> f64 {
+        let Some(newest) = self.newest else { return 0.0 };
+        newest.local_rtt_mean.map_or(0.0, |mean| mean.as_secs_f64() * f64::from(newest.local_rtt_samples))
+    }
+
+    /// Wait between access point and remote end in the newest interval, s: mean and least.
+    pub(super) fn remote_queue(&self) -> Option<(f64, f64)> {
+        let base = self.remote_rtt.min()?.as_secs_f64();
+        let newest = self.newest?;
+        Some((newest.remote_rtt_mean?.as_secs_f64() - base, newest.remote_rtt_min?.as_secs_f64() - base))
     }
 
     /// It moved payload lately: a direction that carries only ACKs is no flow.
@@ -95,13 +161,14 @@ impl Record {
     }
 
     /// It fills the window it was planned, not one that is still growing.
-    fn is_held(&self) -> bool {
+    pub(super) fn is_held(&self) -> bool {
         self.fills_its_window()
             && self.newest.zip(self.plan).is_some_and(|(s, p)| s.window_bytes >= p.clamp_bytes - p.clamp_bytes / 20)
     }
 
-    fn fills_its_window(&self) -> bool {
-        self.newest.is_some_and(|s| s.window_limited)
+    /// Lately: in an interval that is shorter than the round trip there may be no segment at the edge.
+    pub(super) fn fills_its_window(&self) -> bool {
+        self.since_limited <= self.limited_memory
     }
 
     /// What it could use; `None`: all it can get.
@@ -116,7 +183,7 @@ impl Record {
 
     /// Mean wait between access point and station in the newest interval.
     pub(super) fn queue(&self, params: &Params) -> Option<Span> {
-        Some(self.newest?.local_rtt_mean? - self.local_base(params))
+        Some(self.newest?.local_rtt_mean? - self.local_base(params.given_bound()))
     }
 
     /// Moves the trim by what the last interval achieved: down by what queues beyond the target, else up by what is
@@ -127,8 +194,8 @@ impl Record {
         if params.is_to_the_letter() {
             return;
         }
-        let Some((share, base_rtt)) = self.share.zip(self.base_rtt(params)) else { return };
-        let excess = queue.unwrap_or_default() - params.queue_bound();
+        let Some((share, base_rtt)) = self.share.zip(self.base_rtt(params, params.given_bound())) else { return };
+        let excess = queue.unwrap_or_default() - params.given_bound();
         let error = if excess > Span::ZERO {
             -excess.as_secs_f64() / base_rtt.as_secs_f64()
         } else if self.is_held() && share > BitRate::ZERO {
@@ -143,29 +210,33 @@ impl Record {
     /// Lets the promised edge advance faster while that is what holds the flow back, and no queue speaks against it.
     pub(super) fn pace(&mut self, params: &Params, queue: Option<Span>) {
         let Some(share) = self.share else { return };
-        let queues = queue.is_some_and(|queue| queue > params.queue_bound());
+        let queues = queue.is_some_and(|queue| queue > params.given_bound());
         let holds = self.is_held() && !queues && self.rate.smooth() < share.mul_f64(PACE_HOLDS);
         let gain = self.pace_gain * if holds { PACE_UP } else { PACE_DOWN };
         self.pace_gain = gain.clamp(params.pace_gain.0, params.pace_gain.1);
     }
 
     /// RTT to the station without queue; a minimum above the bound is a queue that stood all the time.
-    fn local_base(&self, params: &Params) -> Span {
-        let bound = params.queue_bound();
+    fn local_base(&self, bound: Span) -> Span {
         self.local_rtt.min().unwrap_or(bound).min(bound)
     }
 
-    fn base_rtt(&self, params: &Params) -> Option<Span> {
+    pub(super) fn base_rtt(&self, params: &Params, bound: Span) -> Option<Span> {
         match params.rtt {
             RttSource::Constant(rtt) => Some(rtt),
-            RttSource::Measured => Some(self.local_base(params) + self.remote_rtt.min()?),
+            RttSource::Measured => Some(self.local_base(bound) + self.remote_rtt.min()?),
         }
     }
 
     /// Turns `share` into a plan; `Some` when it differs from the one in force. Without a base RTT the default plan
     /// that the flow started with stays.
     pub(super) fn decide(&mut self, params: &Params, share: BitRate, hop: BitRate) -> Option<Plan> {
-        let (sample, base_rtt) = self.newest.zip(self.base_rtt(params))?;
+        self.decide_beside(params, params.given_bound(), share, hop)
+    }
+
+    /// The same where a queue of `bound` is left alone.
+    pub(super) fn decide_beside(&mut self, params: &Params, bound: Span, share: BitRate, hop: BitRate) -> Option<Plan> {
+        let (sample, base_rtt) = self.newest.zip(self.base_rtt(params, bound))?;
         self.share = Some(share);
         let mss = if sample.mss == 0 { USUAL_MSS } else { sample.mss };
         let flow = window::Flow {
@@ -186,6 +257,27 @@ impl Record {
         }
         self.plan = Some(plan);
         self.plan
+    }
+
+    /// Nothing is known of the hop: the plan that lets the window grow until something is.
+    pub(super) fn open(&mut self, flows: u32) -> Option<Plan> {
+        let plan = window::unknown(self.newest?.window_bytes, flows);
+        if self.plan.is_some_and(|before| !differs(&before, &plan)) {
+            return None;
+        }
+        self.plan = Some(plan);
+        self.plan
+    }
+
+    /// In an interval of `dt` the window counts as filled for one and a half round trips.
+    pub(super) fn remember(&mut self, dt: f64) {
+        let rtt = self.local_rtt.min().unwrap_or_default() + self.remote_rtt.min().unwrap_or_default();
+        self.limited_memory = (1.5 * rtt.as_secs_f64() / dt).ceil() as u32;
+    }
+
+    /// The correction of the window that all flows of a way have in common.
+    pub(super) fn boost(&mut self, boost: f64) {
+        self.trim = boost;
     }
 
     pub(super) fn snapshot(&self, (flow, direction): (FlowId, Direction)) -> FlowSnapshot {

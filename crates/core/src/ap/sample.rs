@@ -2,7 +2,7 @@
 
 use crate::fastpath::layout::{FlowState, Half};
 use crate::packet::{Direction, FlowId};
-use crate::units::Span;
+use crate::units::{BitRate, Span, Time};
 
 /// One direction of one flow at the end of an interval. Counts are cumulative since the flow began.
 #[derive(Clone, Copy, Debug)]
@@ -11,6 +11,8 @@ pub struct FlowSample {
     pub flow: FlowId,
     /// Which way its data goes.
     pub direction: Direction,
+    /// The station at its end.
+    pub station: StationId,
     /// IP bytes in this direction.
     pub bytes: u64,
     /// TCP payload bytes in this direction.
@@ -21,6 +23,18 @@ pub struct FlowSample {
     pub remote_rtt_min: Option<Span>,
     /// Mean RTT between access point and station in this interval.
     pub local_rtt_mean: Option<Span>,
+    /// Samples of it in this interval, one after the other.
+    pub local_rtt_samples: u32,
+    /// Mean RTT between access point and remote end in this interval.
+    pub remote_rtt_mean: Option<Span>,
+    /// Highest byte known to have arrived, modulo 2^32; differences count.
+    pub delivered: u32,
+    /// Payload bytes that arrived while more of the flow waited or was under way, modulo 2^32; differences count.
+    pub served_bytes: u32,
+    /// How long that took, cumulative.
+    pub served: Span,
+    /// Longest pause between payload and payload in this interval.
+    pub gap: Span,
     /// The sender filled the window that was promised to it.
     pub window_limited: bool,
     /// The window in force, bytes: below the plan's while it still grows, and where its receiver offers less.
@@ -35,50 +49,82 @@ pub struct FlowSample {
     pub closing: bool,
 }
 
+/// The host's name for a station: one at the end of many flows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StationId(pub u32);
+
 /// What the link carried, cumulative IP bytes, indexed by [`Direction::index`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinkSample {
     /// UDP.
     pub udp_bytes: [u64; 2],
+    /// What waits in the access point's own queue to the stations now, bytes, where it can be asked.
+    pub backlog: Option<u64>,
 }
 
-/// Samples of the RTT between access point and station, cumulative: their mean over an interval is a difference.
+/// What the driver says of a station (nl80211), where there is one.
+#[derive(Clone, Copy, Debug)]
+pub struct StationSample {
+    /// Which one.
+    pub station: StationId,
+    /// Rate that frames to it are sent at.
+    pub rate: BitRate,
+    /// Attempts per frame, at least 1.
+    pub attempts: f64,
+}
+
+/// Samples of the RTT, cumulative, by [`Direction::index`] of the side: their mean over an interval is a difference.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RttTotal {
-    sum_ns: u64,
-    samples: u32,
+    sum_ns: [u64; 2],
+    samples: [u32; 2],
 }
 
 impl RttTotal {
     /// So far.
     #[must_use]
     pub const fn of(state: &FlowState) -> Self {
-        let rtt = &state.half[Direction::ToStation.index()].rtt;
-        Self { sum_ns: rtt.sum_ns, samples: rtt.samples }
+        let [local, remote] = [&state.half[0].rtt, &state.half[1].rtt];
+        Self { sum_ns: [local.sum_ns, remote.sum_ns], samples: [local.samples, remote.samples] }
     }
 
-    fn mean_since(self, before: Self) -> Option<Span> {
-        let count = u64::from(self.samples.wrapping_sub(before.samples));
-        self.sum_ns.wrapping_sub(before.sum_ns).checked_div(count).map(Span::from_nanos)
+    fn mean_since(self, before: Self, side: Direction) -> Option<Span> {
+        let i = side.index();
+        let count = u64::from(self.samples[i].wrapping_sub(before.samples[i]));
+        self.sum_ns[i].wrapping_sub(before.sum_ns[i]).checked_div(count).map(Span::from_nanos)
     }
 }
 
 impl FlowSample {
-    /// One sample per direction of `flow` that has carried payload; `before`: [`RttTotal::of`] an interval ago.
-    pub fn of(flow: FlowId, epoch: u32, state: &FlowState, before: RttTotal) -> impl Iterator<Item = Self> {
+    /// One sample per direction of a flow that has carried payload; `before`: [`RttTotal::of`] an interval ago.
+    pub fn of(
+        now: Time,
+        (flow, station): (FlowId, StationId),
+        epoch: u32,
+        state: &FlowState,
+        before: RttTotal,
+    ) -> impl Iterator<Item = Self> {
         let local_rtt_min = state.half[Direction::ToStation.index()].rtt_min(epoch);
         let remote_rtt_min = state.half[Direction::ToRemote.index()].rtt_min(epoch);
-        let local_rtt_mean = RttTotal::of(state).mean_since(before);
+        let mean = |side| RttTotal::of(state).mean_since(before, side);
+        let (local_rtt_mean, remote_rtt_mean) = (mean(Direction::ToStation), mean(Direction::ToRemote));
         Direction::BOTH.into_iter().filter_map(move |direction| {
             let half = &state.half[direction.index()];
             (half.payload_bytes > 0).then(|| Self {
                 flow,
                 direction,
+                station,
                 bytes: half.bytes,
                 payload_bytes: half.payload_bytes,
                 local_rtt_min,
                 remote_rtt_min,
                 local_rtt_mean,
+                local_rtt_samples: RttTotal::of(state).samples[0].wrapping_sub(before.samples[0]),
+                remote_rtt_mean,
+                delivered: half.delivered,
+                served_bytes: half.served_bytes,
+                served: Span::from_nanos(half.served_ns),
+                gap: half.longest_gap(epoch, now),
                 window_limited: half.window_limited(epoch),
                 window_bytes: half.known_scale().map_or(half.window, |scale| {
                     // The receiver's own offer as it last was; a window of 0 is a pause.
@@ -98,7 +144,6 @@ impl FlowSample {
 mod tests {
     use super::*;
     use crate::fastpath::layout::Control;
-    use crate::units::Time;
 
     /// A window of 50,000 by the plan; the receiver offers 100 x 2^7.
     #[test]
@@ -107,7 +152,7 @@ mod tests {
         let half = &mut state.half[Direction::ToStation.index()];
         (half.payload_bytes, half.window, half.last_window) = (1, 50_000, 100);
         let window = |state: &FlowState| {
-            let sample = FlowSample::of(FlowId(1), 1, state, RttTotal::default()).next();
+            let sample = FlowSample::of(Time::ZERO, (FlowId(1), StationId(0)), 1, state, RttTotal::default()).next();
             sample.map(|sample| sample.window_bytes)
         };
         assert_eq!(window(&state), Some(50_000), "its scale is not known");

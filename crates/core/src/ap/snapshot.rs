@@ -1,5 +1,6 @@
 //! What the controller sees and does, for `status` and the report.
 
+use super::Place;
 use crate::fastpath::layout::Plan;
 use crate::packet::{Direction, FlowId};
 use crate::units::{BitRate, Span};
@@ -7,8 +8,10 @@ use crate::units::{BitRate, Span};
 /// The whole controller.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// What the last hop can carry.
+    /// What the last hop can carry, or what was learned of it by the direction that carries more; 0 while unknown.
     pub capacity: BitRate,
+    /// What was learned of each direction, indexed by [`Direction::index`].
+    pub directions: [DirectionSnapshot; 2],
     /// Filtered rate of UDP.
     pub udp: BitRate,
     /// What was shared out among controlled flows.
@@ -17,6 +20,21 @@ pub struct Snapshot {
     pub untracked: u64,
     /// One entry per direction of a flow.
     pub flows: Vec<FlowSnapshot>,
+}
+
+/// What is known of data that goes one way.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DirectionSnapshot {
+    /// What the narrowest hop carries; `None` while unknown.
+    pub capacity: Option<BitRate>,
+    /// Where packets waited when they last did.
+    pub place: Option<Place>,
+    /// What waits, on both sides of the access point together.
+    pub queue: Span,
+    /// What of it waits between access point and station.
+    pub local: Span,
+    /// Windows are held.
+    pub holds: bool,
 }
 
 /// One direction of one flow.

@@ -85,7 +85,7 @@ fn run(ap: &mut Ap, hop: &Hop, senders: &mut [Sender], udp: BitRate, seconds: u6
         for s in senders.iter() {
             ap.on_sample(now, &sample_of(s, hop, step));
         }
-        ap.on_link(now, &LinkSample { udp_bytes: [udp_bytes, 0] });
+        ap.on_link(now, &LinkSample { udp_bytes: [udp_bytes, 0], ..LinkSample::default() });
         while let Some(action) = ap.poll(now) {
             if let Action::SetPlan { flow, plan, .. } = action {
                 let sender = senders.iter_mut().find(|s| s.id == flow).unwrap();
@@ -100,11 +100,18 @@ fn sample_of(s: &Sender, hop: &Hop, step: u64) -> FlowSample {
     FlowSample {
         flow: s.id,
         direction: Direction::ToStation,
+        station: StationId(0),
         bytes: s.bytes,
         payload_bytes: s.bytes.max(step),
         local_rtt_min: Some(LOCAL + s.queue),
         remote_rtt_min: Some(REMOTE),
         local_rtt_mean: Some(LOCAL + hop.contention + s.queue + s.delayed_acks),
+        local_rtt_samples: 10,
+        remote_rtt_mean: Some(REMOTE),
+        delivered: s.bytes as u32,
+        served_bytes: 0,
+        served: Span::ZERO,
+        gap: Span::ZERO,
         window_limited: s.limit.is_none_or(|limit| s.window_ip_bits() / 0.081 < limit.as_bps() as f64),
         window_bytes: s.window_bytes,
         mss: 1448,

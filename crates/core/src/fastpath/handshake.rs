@@ -29,6 +29,8 @@ fn forget(half: &mut Half) {
         rewritten: half.rewritten,
         plan: half.plan,
         epoch: half.epoch,
+        gap_ns: half.gap_ns,
+        data_ns: half.data_ns,
         ..Half::default()
     };
 }

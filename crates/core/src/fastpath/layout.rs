@@ -88,16 +88,24 @@ pub struct Half {
     pub payload_bytes: u64,
     /// ACKs for this direction's data whose window was lowered, cumulative. Written by packets the other way.
     pub rewritten: u64,
+    /// When payload last passed. Written by packets this way.
+    pub data_ns: u64,
     /// When `credit` was last topped up. Written by packets the other way.
     pub paced_ns: u64,
+    /// When the newest ACK came that brought something. Likewise.
+    pub acked_ns: u64,
+    /// How long data arrived while more of it waited or was under way (`fastpath::window`), cumulative. Likewise.
+    pub served_ns: u64,
     /// What the controller wants. Written by the controller.
     pub plan: Plan,
     /// End of the highest data sent; valid with [`Half::DATA_SEEN`]. Written by packets this way.
     pub snd_nxt: u32,
     /// Largest payload of one segment seen, bytes. Written by packets this way.
     pub mss: u32,
-    /// Epoch (`Control::epoch`) that [`Half::LIMITED`] belongs to. Written by packets this way.
+    /// Epoch (`Control::epoch`) that [`Half::LIMITED`] and `gap_ns` belong to. Written by packets this way.
     pub epoch: u32,
+    /// Longest pause between payload and payload in `epoch`. Likewise.
+    pub gap_ns: u32,
     /// Right edge promised to the sender so far: the largest ack + window that was let through.
     /// From here on to `flags`: written by packets the other way.
     pub edge: u32,
@@ -110,6 +118,10 @@ pub struct Half {
     pub credit: u32,
     /// What an ACK usually brings, bytes; the mean of about the last eight.
     pub stretch: u32,
+    /// What was under way after the newest ACK that brought something, bytes.
+    pub waiting: u32,
+    /// What arrived in `served_ns`, bytes modulo 2^32.
+    pub served_bytes: u32,
     /// Right edge promised by the newest ACK that carried `told_tsval`; valid with [`Half::TOLD`].
     pub told_edge: u32,
     /// The timestamp whose echo shows that the sender knows `told_edge`; in a connection without timestamps when it was
@@ -126,7 +138,7 @@ pub struct Half {
     /// Of the bits below: those that packets this way write.
     pub data_flags: u8,
     /// Explicit padding; always 0.
-    pub pad: [u8; 2],
+    pub pad: [u8; 6],
 }
 
 impl Half {
@@ -160,6 +172,13 @@ impl Half {
     #[must_use]
     pub const fn window_limited(&self, epoch: u32) -> bool {
         self.epoch == epoch && self.data_flags & Self::LIMITED != 0
+    }
+
+    /// Longest pause between payload and payload in `epoch`, the one that lasts at `now` included.
+    #[must_use]
+    pub fn longest_gap(&self, epoch: u32, now: Time) -> Span {
+        let lasts = now.since(Time::from_nanos(self.data_ns));
+        if self.epoch == epoch { lasts.max(Span::from_nanos(u64::from(self.gap_ns))) } else { lasts }
     }
 
     /// Scale of the windows that this direction's receiver advertises, if both SYNs or conntrack told it.
@@ -465,7 +484,7 @@ const _: () = {
     assert!(size_of::<FlowKey>() == 16 + 16 + 2 + 2);
     assert!(size_of::<Plan>() == 4 * 4);
     assert!(size_of::<RttMatch>() == 3 * 8 + 10 * 4);
-    assert!(size_of::<Half>() == size_of::<RttMatch>() + 5 * 8 + size_of::<Plan>() + 10 * 4 + 8);
+    assert!(size_of::<Half>() == size_of::<RttMatch>() + 8 * 8 + size_of::<Plan>() + 13 * 4 + 12);
     assert!(size_of::<FlowState>() == 2 * size_of::<Half>() + 2 * 8);
     assert!(size_of::<UdpPlan>() == 3 * 4);
     assert!(size_of::<UdpHalf>() == 8 * 8 + 8 * 4 + size_of::<UdpPlan>() + 4);

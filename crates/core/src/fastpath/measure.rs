@@ -7,6 +7,9 @@
 //! One match of each kind is outstanding; after 4 s it is given up. Samples hold the peer's delayed ACKs and idle
 //! times: the minimum over an epoch is what is near the path.
 //!
+//! The longest pause between payload and payload of an epoch tells a sender that always has something to send, and a hop that
+//! always has something to serve, from trains and from frames.
+//!
 //! Limited by its window is a sender that goes to within one segment of the edge it knows of. What it knows is told
 //! by the timestamp it echoes, for the access point knows of newer edges that are still under way: one edge and its
 //! timestamp are kept until the sender echoes a newer one. Without timestamps an edge counts as known a round trip to
@@ -36,6 +39,7 @@ pub(super) fn data(
     if half.epoch != control.epoch {
         half.epoch = control.epoch;
         half.data_flags &= !Half::LIMITED;
+        half.gap_ns = 0;
     }
     half.bytes = half.bytes.wrapping_add(u64::from(tcp.ip_bytes));
     half.packets = half.packets.wrapping_add(u64::from(tcp.segments));
@@ -49,6 +53,9 @@ pub(super) fn data(
     }
     if tcp.payload_bytes > 0 {
         half.mss = half.mss.max(tcp.segment_bytes);
+        let gap_ns = now.as_nanos().saturating_sub(half.data_ns).min(u64::from(u32::MAX)) as u32;
+        half.gap_ns = half.gap_ns.max(gap_ns);
+        half.data_ns = now.as_nanos();
         note_limit(half, sender_rtt_ns, tcp, now);
     }
     let measurable = (tcp.payload_bytes > 0 || tcp.has(flag::SYN)) && !repeated_syn;

@@ -70,6 +70,7 @@ pub fn clamp(half: &mut Half, tcp: &TcpFields, scale: u8, mode: Mode, now: Time)
         half.flags |= Half::EDGE_KNOWN;
     }
     let newly = progress(half, tcp);
+    serve(half, newly, now);
     let moves = newly > 0 || tcp.window != half.last_window;
     half.last_window = tcp.window;
     if tcp.window == 0 {
@@ -122,6 +123,21 @@ fn progress(half: &mut Half, tcp: &TcpFields) -> u32 {
     let newly = delivered.wrapping_sub(half.delivered);
     half.delivered = delivered;
     newly
+}
+
+/// Counts what arrived, and in what time, while more had been under way since the ACK before: the hop worked on this flow
+/// all the time, so what arrived is what the hop gives it.
+fn serve(half: &mut Half, newly: u32, now: Time) {
+    if newly == 0 {
+        return;
+    }
+    let now_ns = now.as_nanos();
+    if half.waiting > newly {
+        half.served_ns = half.served_ns.wrapping_add(now_ns.saturating_sub(half.acked_ns));
+        half.served_bytes = half.served_bytes.wrapping_add(newly);
+    }
+    half.acked_ns = now_ns;
+    half.waiting = in_flight(half);
 }
 
 /// Tops up the credit of the edge.

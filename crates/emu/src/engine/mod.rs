@@ -311,7 +311,10 @@ impl Engine {
         if let Some(data) = self.observer.identify(bytes)
             && self.is_end(frame.to, self.observer.destination(data.flow))
         {
-            self.observer.on_delivered(at, &data);
+            let sent = self.observer.on_delivered(at, &data);
+            if let (Some(sent), Some(trace)) = (sent, &mut self.trace) {
+                trace.on_datagram(sent, at, &data);
+            }
         }
         if self.taps[usize::from(frame.to.0)].write(self.arena.bytes(&frame)).is_err() {
             self.counts.refused += 1;

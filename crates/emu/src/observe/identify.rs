@@ -4,7 +4,9 @@
 //! `from` to `to`; what comes back (ACKs) is not counted. The identity must survive what happens on the way: forwarding
 //! changes TTL and header checksum, the controller changes the window and the TCP checksum. A UDP player writes the
 //! first 14 bytes of the payload: flow u16, sequence u32, time of sending u64, big-endian. TCP is known by the IP
-//! identification, which Linux counts up per socket and packet, and by (sequence number, length).
+//! identification, which Linux counts up per socket and packet, and by (sequence number, length). Of QUIC everything that
+//! would tell one packet from another is encrypted; a packet is known by the last four bytes of its datagram, which are of
+//! its authentication tag (RFC 9001, section 5.3) and so as good as drawn at random.
 
 use crate::arena::{ETHERNET, Tag};
 use std::net::Ipv4Addr;
@@ -25,6 +27,8 @@ pub enum Transport {
     Udp,
     /// A byte stream.
     Tcp,
+    /// A byte stream within encrypted datagrams.
+    Quic,
 }
 
 /// Where a flow's data come from and go to.
@@ -47,7 +51,7 @@ pub struct Data {
     pub id: u32,
     /// TCP sequence number of the first byte; 0 for UDP.
     pub seq: u32,
-    /// Bytes of payload.
+    /// Bytes of payload; 0 for QUIC, where the receiver alone knows.
     pub payload: u32,
     /// IP bytes.
     pub bytes: u32,
@@ -100,6 +104,11 @@ pub fn identify(frame: &[u8], flows: &[Endpoints]) -> Option<Data> {
             let id = u32::from_be_bytes([mark[2], mark[3], mark[4], mark[5]]);
             Some(Data { flow, id, seq: 0, payload: payload.len() as u32, bytes })
         }
+        (Transport::Quic, 17) => {
+            // Also of two packets in one datagram the last one ends in its tag.
+            let id = segment.get(8..).and_then(<[u8]>::last_chunk::<4>).map(|tag| u32::from_be_bytes(*tag))?;
+            Some(Data { flow, id, seq: 0, payload: 0, bytes })
+        }
         (Transport::Tcp, 6) => {
             let tcp = segment.first_chunk::<20>()?;
             let payload = segment.len().checked_sub(usize::from(tcp[12] >> 4) * 4).filter(|n| *n > 0)?;
@@ -118,8 +127,12 @@ mod tests {
     const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 1, 1, 1);
     const SINK: Ipv4Addr = Ipv4Addr::new(10, 2, 1, 1);
 
-    fn flows() -> [Endpoints; 2] {
-        [Transport::Udp, Transport::Tcp].map(|transport| Endpoints { source: SOURCE, destination: SINK, transport })
+    fn flows() -> [Endpoints; 3] {
+        [Transport::Udp, Transport::Tcp, Transport::Quic].map(|transport| Endpoints {
+            source: SOURCE,
+            destination: SINK,
+            transport,
+        })
     }
 
     fn frame(protocol: u8, port: u16, id: u16, segment: &[u8]) -> Vec<u8> {
@@ -160,6 +173,14 @@ mod tests {
             frame[at] ^= 0xff;
         }
         assert_eq!(identify(&frame, &flows()), expected);
+    }
+
+    #[test]
+    fn quic_is_known_by_the_end_of_its_datagram() {
+        let segment = [vec![0; 4], vec![7; 1200], vec![1, 2, 3, 4]].concat();
+        let frame = frame(17, FIRST_PORT + 2, 0, &segment);
+        let expected = Data { flow: 2, id: 0x0102_0304, seq: 0, payload: 0, bytes: 1232 };
+        assert_eq!(identify(&frame, &flows()), Some(expected));
     }
 
     #[test]

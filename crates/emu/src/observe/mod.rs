@@ -12,7 +12,7 @@ use crate::network::LostAt;
 use identify::{Data, Endpoints, Transport, UDP_HEADERS};
 use lasthop_core::units::{Span, Time};
 use lasthop_home::report::FlowMeter;
-use track::{Arrival, InFlight, Stream};
+use track::{Arrival, InFlight, Numbers, Stream};
 
 /// In-flight packets remembered per flow: TCP has 16 bits of identification, half of them are plenty.
 const TCP_IN_FLIGHT: usize = 1 << 15;
@@ -44,6 +44,7 @@ pub struct Watched {
     pub meter: FlowMeter,
     in_flight: InFlight,
     stream: Stream,
+    numbers: Numbers,
     recent: Recent,
 }
 
@@ -62,7 +63,8 @@ impl Observer {
         let watch = |(ends, meter): (Endpoints, FlowMeter)| {
             let room = if ends.transport == Transport::Tcp { TCP_IN_FLIGHT } else { UDP_IN_FLIGHT };
             let in_flight = InFlight::new(room.min(share));
-            Watched { ends, meter, in_flight, stream: Stream::default(), recent: Recent::default() }
+            let (stream, numbers) = (Stream::default(), Numbers::default());
+            Watched { ends, meter, in_flight, stream, numbers, recent: Recent::default() }
         };
         Self { ends, flows: flows.into_iter().map(watch).collect() }
     }
@@ -88,19 +90,25 @@ impl Observer {
     /// The flow's sender handed a packet to the network.
     pub fn on_sent(&mut self, at: Time, data: &Data) {
         let flow = &mut self.flows[usize::from(data.flow)];
-        flow.in_flight.on_sent(data.id, at);
+        let id = match flow.ends.transport {
+            Transport::Quic => flow.numbers.on_sent(data.id, flow.in_flight.room()),
+            Transport::Udp | Transport::Tcp => data.id,
+        };
+        flow.in_flight.on_sent(id, at);
         if flow.ends.transport == Transport::Tcp {
             flow.stream.on_sent(data.seq);
         }
         flow.meter.on_sent(at);
     }
 
-    /// A packet reached the flow's receiver.
-    pub fn on_delivered(&mut self, at: Time, data: &Data) {
+    /// A packet reached the flow's receiver. When it was sent, where this is the first copy of a datagram.
+    pub fn on_delivered(&mut self, at: Time, data: &Data) -> Option<Time> {
         let flow = &mut self.flows[usize::from(data.flow)];
-        let arrival = flow.in_flight.on_arrived(data.id);
+        let arrival = flow.number(data.id).map_or(Arrival::Unknown, |id| flow.in_flight.on_arrived(id));
         let fresh = match flow.ends.transport {
             Transport::Udp => data.bytes.saturating_sub(UDP_HEADERS),
+            // The receiver says, in the end.
+            Transport::Quic => 0,
             Transport::Tcp => flow.stream.on_segment(data.seq, data.payload),
         };
         match arrival {
@@ -110,17 +118,19 @@ impl Observer {
                 flow.recent.bytes += u64::from(data.bytes);
                 flow.recent.packets += 1;
                 flow.recent.worst_delay = flow.recent.worst_delay.max(delay);
+                return (flow.ends.transport != Transport::Tcp).then_some(sent);
             }
             Arrival::First(sent) => flow.meter.on_duplicate(sent),
             Arrival::Again => flow.meter.on_duplicate(at),
             Arrival::Unknown => {}
         }
+        None
     }
 
     /// A model dropped a packet.
     pub fn on_lost(&mut self, place: LostAt, flow: u16, id: u32) {
         let flow = &mut self.flows[usize::from(flow)];
-        if let Some(sent) = flow.in_flight.on_lost(id) {
+        if let Some(sent) = flow.number(id).and_then(|id| flow.in_flight.on_lost(id)) {
             flow.meter.on_lost(sent, place.into());
             flow.recent.lost += 1;
         }
@@ -139,6 +149,14 @@ impl Observer {
 }
 
 impl Watched {
+    /// What `id` stands for in the memory of what is on its way.
+    fn number(&self, id: u32) -> Option<u32> {
+        match self.ends.transport {
+            Transport::Quic => self.numbers.of(id),
+            Transport::Udp | Transport::Tcp => Some(id),
+        }
+    }
+
     /// Packets sent before `limit` that were neither delivered nor lost by a model, and those forgotten.
     #[must_use]
     pub fn vanished(&self, limit: Time) -> u64 {

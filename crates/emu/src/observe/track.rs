@@ -1,7 +1,7 @@
 //! Bounded memory of what is on its way and of what has arrived.
 
 use lasthop_core::units::Time;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// What became of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,12 @@ impl InFlight {
     #[must_use]
     pub fn new(room: usize) -> Self {
         Self { entries: vec![None; room.next_power_of_two()], forgotten: 0 }
+    }
+
+    /// How many are remembered.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.entries.len()
     }
 
     /// Packet `id` left its sender.
@@ -89,6 +95,36 @@ impl InFlight {
     fn entry(&mut self, id: u32) -> &mut Option<Entry> {
         let mask = self.entries.len() - 1;
         &mut self.entries[id as usize & mask]
+    }
+}
+
+/// Numbers for packets that carry none that can be read: in the order of sending, by what they are known by.
+#[derive(Clone, Debug, Default)]
+pub struct Numbers {
+    of: HashMap<u32, u32>,
+    order: VecDeque<u32>,
+    next: u32,
+}
+
+impl Numbers {
+    /// The packet known by `print` is sent: its number. The oldest of more than `room` is forgotten.
+    pub fn on_sent(&mut self, print: u32, room: usize) -> u32 {
+        if self.order.len() >= room
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.of.remove(&oldest);
+        }
+        let number = self.next;
+        self.next = self.next.wrapping_add(1);
+        self.of.insert(print, number);
+        self.order.push_back(print);
+        number
+    }
+
+    /// Its number, while it is remembered.
+    #[must_use]
+    pub fn of(&self, print: u32) -> Option<u32> {
+        self.of.get(&print).copied()
     }
 }
 
@@ -175,6 +211,13 @@ mod tests {
         assert_eq!(flight.on_arrived(0), Arrival::Unknown);
         assert_eq!(flight.on_lost(4), Some(AT));
         assert_eq!(flight.silent_since(Time::MAX), 3);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_numbered_in_the_order_of_sending() {
+        let mut numbers = Numbers::default();
+        assert_eq!([77, 5, 9].map(|print| numbers.on_sent(print, 2)), [0, 1, 2]);
+        assert_eq!([77, 5, 9].map(|print| numbers.of(print)), [None, Some(1), Some(2)]);
     }
 
     #[test]

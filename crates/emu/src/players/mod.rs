@@ -13,9 +13,12 @@
 //! | `window` | the receiver's buffer is large and TCP_WINDOW_CLAMP bounds what it offers to window x mss |
 //! | `mss` | TCP_MAXSEG at both ends; timestamps take 12 bytes of it, as they do everywhere |
 //!
+//! A download over QUIC is a connection of the `quinn` library, again with a thread at each end (`quic`).
+//!
 //! UDP sinks are sockets that nobody reads: they exist so that no ICMP goes back; arrival is judged at the interface.
 //! Datagrams shorter than their mark (42 IP bytes) are padded to it.
 
+pub mod quic;
 pub mod tcp;
 pub mod udp;
 

@@ -84,7 +84,8 @@ impl Stretch {
         self.cwnd_sum as f64 / self.samples.max(1) as f64
     }
 
-    fn add(&mut self, before: &TcpDetail, now: &TcpDetail) {
+    /// What was sampled `now`, after `before`.
+    pub(super) fn add(&mut self, before: &TcpDetail, now: &TcpDetail) {
         self.bytes_acked += now.bytes_acked - before.bytes_acked.min(now.bytes_acked);
         self.retransmitted += u64::from(now.retransmitted.saturating_sub(before.retransmitted));
         let newly_lost = u32::from(now.state == CaState::Loss && before.state != CaState::Loss);

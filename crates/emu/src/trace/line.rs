@@ -1,5 +1,7 @@
 //! One line of a trace, as `schema/report.md` has it.
 
+use super::Datagram;
+use lasthop_core::units::Time;
 use lasthop_home::report::FORMAT;
 use lasthop_home::scenario::Scenario;
 use serde::Serialize;
@@ -78,6 +80,25 @@ impl Line {
         serde_json::to_writer(&mut *to, self)?;
         to.write_all(b"\n")
     }
+}
+
+/// A datagram, as the simulator's trace has it too.
+#[derive(Serialize)]
+struct DatagramLine<'a> {
+    t_s: f64,
+    flow: &'a str,
+    bytes: u32,
+    delay_ms: f64,
+}
+
+/// Writes the line of a datagram of `flow`.
+///
+/// # Errors
+/// The failed write.
+pub fn write_datagram(to: &mut impl Write, flow: &str, it: &Datagram) -> io::Result<()> {
+    let (t_s, delay_ms) = (it.sent.since(Time::ZERO).as_secs_f64(), it.at.since(it.sent).as_millis_f64());
+    serde_json::to_writer(&mut *to, &DatagramLine { t_s, flow, bytes: it.bytes, delay_ms })?;
+    to.write_all(b"\n")
 }
 
 /// Writes the first line of a trace.

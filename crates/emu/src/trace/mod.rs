@@ -1,4 +1,4 @@
-//! `--trace`: every TCP segment between a station and somebody else, as JSON lines.
+//! `--trace`: every TCP segment between a station and somebody else, and every datagram of the flows, as JSON lines.
 //!
 //! The engine reads a segment's header where a host's kernel hands it to the network, where it reaches the other end's
 //! interface, and where a model loses it, and passes that on through a `spool`; a thread of its own makes lines of it.
@@ -13,6 +13,7 @@ pub use segments::{Counters, Segments};
 use crate::address::{AddressPlan, Port};
 use crate::error::Error;
 use crate::network::LostAt;
+use crate::observe::identify::Data;
 use crate::spool::{self, Spool, Writer};
 use lasthop_core::units::Time;
 use lasthop_core::wire::{self, Endpoint, Link, Parsed, TcpFields};
@@ -38,6 +39,26 @@ pub enum What {
     Lost(LostAt),
 }
 
+/// A datagram of a flow of the scenario that arrived.
+#[derive(Clone, Copy, Debug)]
+pub struct Datagram {
+    /// When it was sent, since the start of the scenario.
+    pub sent: Time,
+    /// When it arrived.
+    pub at: Time,
+    /// Index of its flow.
+    pub flow: u16,
+    /// IP bytes.
+    pub bytes: u32,
+}
+
+/// What becomes lines.
+#[derive(Clone, Copy, Debug)]
+enum Item {
+    Segment(Event),
+    Datagram(Datagram),
+}
+
 /// Something that happened to a segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Event {
@@ -53,7 +74,7 @@ pub struct Event {
 #[derive(Debug)]
 pub struct Trace {
     plan: AddressPlan,
-    spool: Spool<Event>,
+    spool: Spool<Item>,
     missed: u64,
 }
 
@@ -74,8 +95,11 @@ pub fn start(
     let mut file = BufWriter::new(File::create(path).map_err(refuse)?);
     line::write_header(&mut file, scenario, revision).map_err(refuse)?;
     let state = (Segments::new(scenario, plan), file);
-    let write = |(segments, file): &mut (Segments, BufWriter<File>), events: &[Event]| {
-        events.iter().try_for_each(|event| segments.on_event(event).map_or(Ok(()), |line| line.write(file)))
+    let write = |(segments, file): &mut (Segments, BufWriter<File>), items: &[Item]| {
+        items.iter().try_for_each(|item| match item {
+            Item::Segment(event) => segments.on_event(event).map_or(Ok(()), |line| line.write(file)),
+            Item::Datagram(datagram) => line::write_datagram(file, segments.flow(datagram.flow), datagram),
+        })
     };
     let done = |(segments, mut file): (Segments, BufWriter<File>)| file.flush().map(|()| segments.counters());
     let (spool, writer) = spool::start("trace", (BUFFERS, BUFFER), state, write, done).map_err(refuse)?;
@@ -98,6 +122,12 @@ impl Trace {
         self.record(at, What::Lost(place), None, frame);
     }
 
+    /// A datagram of a flow arrived.
+    pub fn on_datagram(&mut self, sent: Time, at: Time, data: &Data) {
+        let Data { flow, bytes, .. } = *data;
+        self.keep(Item::Datagram(Datagram { sent, at, flow, bytes }));
+    }
+
     /// Forwarding at the access point is no end of a segment's way: only what concerns its own host counts.
     fn record(&mut self, at: Time, what: What, port: Option<Port>, frame: &[u8]) {
         let Parsed::Tcp(tcp) = wire::parse(frame, Link::Ethernet) else { return };
@@ -109,8 +139,12 @@ impl Trace {
         if !crosses_last_hop || port.is_some_and(|port| self.plan.host(port) != end) {
             return;
         }
+        self.keep(Item::Segment(Event { at, what, tcp }));
+    }
+
+    fn keep(&mut self, item: Item) {
         match self.spool.room_for(1) {
-            Some(events) => events.push(Event { at, what, tcp }),
+            Some(items) => items.push(item),
             None => self.missed += 1,
         }
     }

@@ -135,6 +135,12 @@ impl Segments {
         }
     }
 
+    /// The name of the scenario's flow number `flow`.
+    #[must_use]
+    pub fn flow(&self, flow: u16) -> &str {
+        self.flows.get(usize::from(flow)).map_or("", String::as_str)
+    }
+
     /// What was left out so far.
     #[must_use]
     pub fn counters(&self) -> Counters {

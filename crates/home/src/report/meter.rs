@@ -139,6 +139,13 @@ impl FlowMeter {
         population.timely.on_arrival(received);
     }
 
+    /// Payload was first received at `at`, of packets that do not show it: those were delivered with none.
+    pub fn on_payload(&mut self, at: Time, bytes: u64) {
+        if let Some(population) = self.population(at) {
+            population.payload_bytes += bytes;
+        }
+    }
+
     /// A further copy arrived.
     pub fn on_duplicate(&mut self, sent: Time) {
         if let Some(population) = self.population(sent) {

@@ -334,6 +334,38 @@ pub struct ControlReport {
     pub not_controlled: BTreeMap<String, u64>,
     /// The newest clamp of each flow, bytes.
     pub clamps: BTreeMap<String, u64>,
+    /// What was learned, with `capacity = "learn"`.
+    #[serde(flatten)]
+    pub learned: LearnedReport,
+}
+
+/// What a controller learned that was given no capacity; each field is absent where one was given.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LearnedReport {
+    /// C of data to the stations, IP bit/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_down_bps: Option<CapacityReport>,
+    /// C of data from them, IP bit/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capacity_up_bps: Option<CapacityReport>,
+    /// Where packets waited when they last did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_place: Option<QueuePlaces>,
+    /// Of UDP that gives way (QUIC, tunnels), both directions, IP bit/s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elastic_udp_bps: Option<f64>,
+    /// Decisions, each of which had a line in the controller's log.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub decisions: Option<u64>,
+}
+
+/// `access-point`, `firmware` or `line` by direction; null where nothing ever waited.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueuePlaces {
+    /// Of data to the stations.
+    pub down: Option<String>,
+    /// Of data from them.
+    pub up: Option<String>,
 }
 
 /// C over the run.

@@ -184,6 +184,13 @@ fn full() -> Report {
             passed: 9,
             not_controlled: BTreeMap::from([("scale-unknown".to_owned(), 2)]),
             clamps: BTreeMap::from([("ftp".to_owned(), 178_000)]),
+            learned: LearnedReport {
+                capacity_down_bps: Some(CapacityReport { mean: 22e6, last: 23e6 }),
+                capacity_up_bps: Some(CapacityReport { mean: 21e6, last: 22e6 }),
+                queue_place: Some(QueuePlaces { down: Some("firmware".to_owned()), up: None }),
+                elastic_udp_bps: Some(1e6),
+                decisions: Some(7),
+            },
         }),
     }
 }

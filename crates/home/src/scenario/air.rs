@@ -6,6 +6,7 @@ use lasthop_wifi::{AfterCollision, BridgeParams, Preamble, Rate, Standard, Timin
 use super::ScenarioError;
 use super::queue::{LIMIT_PACKETS, Queue, read_queue};
 use super::read::Reader;
+use super::wired::MOST_PACKETS;
 use super::wireless_link::{WirelessLink, read_wireless_link};
 use crate::quantity::{Decibel, Hertz, Watts};
 
@@ -56,6 +57,8 @@ pub struct Wifi {
     pub queue: Queue,
     /// Each station's queue.
     pub station_queue: Queue,
+    /// Packets that the access point's firmware takes from its queue before their turn.
+    pub firmware_queue: u32,
     /// Transmit power of the access point and of every station that sets none.
     pub power: Watts,
     /// For the Friis reference.
@@ -138,7 +141,7 @@ pub(crate) fn read_rate(reader: &Reader<'_>, key: &str, standard: Standard) -> R
     Err(reader.wrong(key, format!("{rate} is no rate of {}; it has {}", word(standard), rates.join(", "))))
 }
 
-const WIFI_KEYS: [&str; 19] = [
+const WIFI_KEYS: [&str; 20] = [
     "standard",
     "timing",
     "rate",
@@ -150,6 +153,7 @@ const WIFI_KEYS: [&str; 19] = [
     "rts_threshold",
     "queue",
     "station_queue",
+    "firmware_queue",
     "power",
     "frequency",
     "receive_threshold",
@@ -213,6 +217,7 @@ fn read_wifi(root: &Reader<'_>, any_b: impl Fn(Standard) -> bool) -> Result<Wifi
         rts_threshold: wifi.count("rts_threshold", 0..=65_535)?.unwrap_or(65_535),
         queue: read_queue(&wifi, "queue", LIMIT_PACKETS)?,
         station_queue: read_queue(&wifi, "station_queue", LIMIT_PACKETS)?,
+        firmware_queue: wifi.count("firmware_queue", 0..=MOST_PACKETS)?.unwrap_or(0),
         power: wifi.positive("power")?.unwrap_or(Watts(0.281_838_15)),
         frequency: wifi.positive("frequency")?.unwrap_or(Hertz(914e6)),
         receive_threshold: wifi.positive("receive_threshold")?.unwrap_or(Watts(3.652e-10)),

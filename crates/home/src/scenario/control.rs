@@ -179,6 +179,10 @@ fn read_snoop(control: &Reader<'_>) -> Result<Option<SnoopControl>, ScenarioErro
     }))
 }
 
+/// How often shares are computed where the file says nothing: SAP-LAW's 200 ms; a capacity that is learned has to be followed.
+const INTERVAL: Span = Span::from_millis(200);
+const LEARNING_INTERVAL: Span = Span::from_millis(50);
+
 const WINDOW_KEYS: [&str; 5] = ["capacity", "interval", "share", "udp_weight", "rtt"];
 
 fn read_window(control: &Reader<'_>) -> Result<Option<WindowControl>, ScenarioError> {
@@ -190,12 +194,14 @@ fn read_window(control: &Reader<'_>) -> Result<Option<WindowControl>, ScenarioEr
             _ => return Err(window.wrong("rtt", "is neither \"measured\" nor a time such as \"81.5ms\"")),
         },
     };
-    let interval = window.positive("interval")?.unwrap_or(Span::from_millis(200));
+    let capacity = read_capacity(&window)?;
+    let usual = if capacity == Capacity::Learn { LEARNING_INTERVAL } else { INTERVAL };
+    let interval = window.positive("interval")?.unwrap_or(usual);
     if interval < Span::from_millis(1) {
         return Err(window.wrong("interval", "is shorter than \"1ms\""));
     }
     Ok(Some(WindowControl {
-        capacity: read_capacity(&window)?,
+        capacity,
         interval,
         share: window
             .choice("share", &[("max-min", ShareRule::MaxMin), ("equal", ShareRule::Equal)])?

@@ -187,8 +187,10 @@ pub struct Quic {
     pub bytes: Option<Bytes>,
     /// Congestion control.
     pub cc: CongestionControl,
-    /// Segments.
+    /// Datagrams.
     pub initial_window: u32,
+    /// Its datagrams are marked where queues would drop them (RFC 9000 section 13.4).
+    pub ecn: bool,
 }
 
 /// The pages of the CHAP paper.
@@ -353,7 +355,7 @@ pub(crate) fn keys_of_kind(kind: &str) -> Option<Vec<&'static str>> {
         "video" | "video-chat" => (&["trace", "rate"], &TRANSPORT),
         "ftp" => (&["bytes"], &TRANSPORT),
         "web" => (&["page", "connections"], &TRANSPORT),
-        "quic" => (&["bytes", "cc", "initial_window"], &[]),
+        "quic" => (&["bytes", "cc", "initial_window", "ecn"], &[]),
         _ => return None,
     };
     Some(COMMON.iter().chain(own).chain(transport).copied().collect())
@@ -422,6 +424,7 @@ pub(crate) fn read_kind(flow: &Reader<'_>, load: &mut LoadTrace<'_>) -> Result<K
             bytes: flow.positive("bytes")?,
             cc: flow.choice("cc", &CongestionControl::WORDS)?.unwrap_or(CongestionControl::Cubic),
             initial_window: flow.count("initial_window", 1..=1000)?.unwrap_or(10),
+            ecn: flow.flag("ecn")?.unwrap_or(false),
         }),
         _ => Kind::Ftp(Ftp { bytes: flow.positive("bytes")?, tcp: tcp(flow)? }),
     })

@@ -21,6 +21,7 @@ impl Wifi {
             rts_threshold: self.rts_threshold,
             queue: self.queue.discipline,
             queue_limit: self.queue.limit as usize,
+            firmware_queue: self.firmware_queue as usize,
             power_w: self.power.0,
             radio: Radio {
                 frequency_hz: self.frequency.0,

@@ -79,6 +79,10 @@ static __always_inline void handshake_forget(struct half *h)
 	h->credit = 0;
 	h->stretch = 0;
 	h->paced_ns = 0;
+	h->acked_ns = 0;
+	h->served_ns = 0;
+	h->waiting = 0;
+	h->served_bytes = 0;
 	h->told_scale = 0;
 	h->data_flags = 0;
 }
@@ -218,6 +222,7 @@ static __always_inline void measure_data(struct half *h, __u32 sender_rtt_ns, co
 	if (h->epoch != control->epoch) {
 		h->epoch = control->epoch;
 		h->data_flags &= ~LIMITED;
+		h->gap_ns = 0;
 	}
 	h->bytes += p->ip_bytes;
 	h->packets += p->segments;
@@ -228,7 +233,11 @@ static __always_inline void measure_data(struct half *h, __u32 sender_rtt_ns, co
 	if (p->flags & TCP_RST)
 		return;
 	if (p->payload_bytes) {
+		__u64 gap = since(now, h->data_ns);
+
 		h->mss = max_u32(h->mss, p->segment_bytes);
+		h->gap_ns = max_u32(h->gap_ns, gap < ~0u ? (__u32)gap : ~0u);
+		h->data_ns = now;
 		measure_limit(h, sender_rtt_ns, p, now);
 	}
 	measure_sequence(h, p, now, (p->payload_bytes || p->flags & TCP_SYN) && !repeated_syn);
@@ -311,6 +320,24 @@ static __always_inline __u32 window_progress(struct half *h, const struct packet
 	return newly;
 }
 
+static __always_inline __u32 window_in_flight(const struct half *h)
+{
+	return h->data_flags & DATA_SEEN && after(h->snd_nxt, h->delivered) ? h->snd_nxt - h->delivered : 0;
+}
+
+/* Counts what arrived, and in what time, while more had been under way since the ACK before. */
+static __always_inline void window_serve(struct half *h, __u32 newly, __u64 now)
+{
+	if (!newly)
+		return;
+	if (h->waiting > newly) {
+		h->served_ns += since(now, h->acked_ns);
+		h->served_bytes += newly;
+	}
+	h->acked_ns = now;
+	h->waiting = window_in_flight(h);
+}
+
 static __always_inline void window_earn(struct half *h, struct plan plan, __u32 newly, int scale, __u64 now)
 {
 	__u32 twice = h->stretch > ~0u / 2 ? ~0u : 2 * h->stretch;
@@ -327,11 +354,6 @@ static __always_inline void window_earn(struct half *h, struct plan plan, __u32 
 	}
 	h->paced_ns = now;
 	h->stretch = h->stretch - h->stretch / 8 + newly / 8;
-}
-
-static __always_inline __u32 window_in_flight(const struct half *h)
-{
-	return h->data_flags & DATA_SEEN && after(h->snd_nxt, h->delivered) ? h->snd_nxt - h->delivered : 0;
 }
 
 static __always_inline void window_adapt(struct half *h, struct plan plan, __u32 newly)
@@ -373,6 +395,7 @@ static __always_inline struct verdict window_clamp(struct half *h, const struct 
 		h->flags |= EDGE_KNOWN;
 	}
 	newly = window_progress(h, p);
+	window_serve(h, newly, now);
 	moves = newly || p->window != h->last_window;
 	h->last_window = p->window;
 	if (!p->window) {

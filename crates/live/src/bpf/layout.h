@@ -49,16 +49,22 @@ struct half {
 	__u64 packets;
 	__u64 payload_bytes;
 	__u64 rewritten;
+	__u64 data_ns;
 	__u64 paced_ns;
+	__u64 acked_ns;
+	__u64 served_ns;
 	struct plan plan;
 	__u32 snd_nxt;
 	__u32 mss;
 	__u32 epoch;
+	__u32 gap_ns;
 	__u32 edge;
 	__u32 delivered;
 	__u32 window;
 	__u32 credit;
 	__u32 stretch;
+	__u32 waiting;
+	__u32 served_bytes;
 	__u32 told_edge;
 	__u32 told_tsval;
 	__u16 last_window;
@@ -66,7 +72,7 @@ struct half {
 	__u8 flags;
 	__u8 told_scale;
 	__u8 data_flags;
-	__u8 pad[2];
+	__u8 pad[6];
 };
 
 enum half_flags {
@@ -158,7 +164,7 @@ _Static_assert(sizeof(struct divert) == 2 * 8 + 2 * 4, "divert");
 _Static_assert(sizeof(struct flow_key) == 16 + 16 + 2 + 2, "flow_key");
 _Static_assert(sizeof(struct plan) == 4 * 4, "plan");
 _Static_assert(sizeof(struct rtt_match) == 3 * 8 + 10 * 4, "rtt_match");
-_Static_assert(sizeof(struct half) == sizeof(struct rtt_match) + 5 * 8 + sizeof(struct plan) + 10 * 4 + 8, "half");
+_Static_assert(sizeof(struct half) == sizeof(struct rtt_match) + 8 * 8 + sizeof(struct plan) + 13 * 4 + 12, "half");
 _Static_assert(sizeof(struct flow_state) == 2 * sizeof(struct half) + 2 * 8, "flow_state");
 _Static_assert(sizeof(struct control) == 8 + 2 * 4 + 2 * sizeof(struct plan), "control");
 _Static_assert(sizeof(struct counters) == (REASONS + 4 * 2) * 8, "counters");

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use lasthop_core::ap::{Ap, FlowSample, RttTotal};
+use lasthop_core::ap::{Ap, FlowSample, RttTotal, StationId};
 use lasthop_core::fastpath::layout::{FlowKey, FlowState, Half};
 use lasthop_core::packet::FlowId;
 use lasthop_core::units::{Span, Time};
@@ -21,6 +21,13 @@ const CLOSED: Span = Span::from_secs(10);
 const HALF: Span = Span::from_secs(60);
 /// Forgotten in one interval at most, so that no interval takes long.
 const FORGET_AT_ONCE: usize = 4096;
+
+/// A station is known by its address.
+fn station(key: &FlowKey) -> StationId {
+    // FNV-1a: two stations of one home hardly ever meet in 32 bits.
+    let mix = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
+    StationId(key.station.iter().fold(0x811c_9dc5, mix))
+}
 
 pub(super) struct Table {
     entries: HashMap<FlowKey, Entry>,
@@ -138,14 +145,16 @@ impl Table {
                 let id = FlowId(self.next_id);
                 self.next_id = self.next_id.wrapping_add(1);
                 self.keys.insert(id, *key);
-                FlowSample::of(id, epoch, state, RttTotal::default()).for_each(|sample| ap.on_sample(now, &sample));
+                FlowSample::of(now, (id, station(key)), epoch, state, RttTotal::default())
+                    .for_each(|sample| ap.on_sample(now, &sample));
                 let carrying = Carrying { id, rtt: RttTotal::of(state), state: *state, asked: 0, ask_at: now };
                 entry.carrying = Some(Box::new(carrying));
             }
             Some(carrying) if awake => {
                 let before = std::mem::replace(&mut carrying.rtt, RttTotal::of(state));
                 carrying.state = *state;
-                FlowSample::of(carrying.id, epoch, state, before).for_each(|sample| ap.on_sample(now, &sample));
+                FlowSample::of(now, (carrying.id, station(key)), epoch, state, before)
+                    .for_each(|sample| ap.on_sample(now, &sample));
             }
             Some(carrying) => {
                 self.keys.remove(&carrying.id);

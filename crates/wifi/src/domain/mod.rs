@@ -134,10 +134,10 @@ impl<P: Packet + Copy> Domain<P> {
 
     #[cold]
     fn enqueue_counted(&mut self, now: Time, from: NodeId, to: NodeId, packet: P) {
-        let queue = &mut self.nodes[usize::from(from.0)].queue;
-        if let Some(refused) = queue.enqueue(now, Addressed { packet, to }, to.0) {
-            self.refuse(now, from, refused.packet);
-        }
+        let events = &mut self.events;
+        self.nodes[usize::from(from.0)].enqueue(now, packet, to, |packet| {
+            events.push_back(Event::Dropped { at: now, node: from, place: Place::Queue, packet });
+        });
     }
 
     #[cold]
@@ -227,12 +227,16 @@ impl<P: Packet + Copy> Domain<P> {
     pub fn snapshot(&self, now: Time) -> Snapshot {
         Snapshot {
             nodes: self.nodes.iter().map(|n| n.stats).collect(),
-            queues: self.nodes.iter().map(|n| n.queue.snapshot(now)).collect(),
+            queues: self.nodes.iter().map(|n| n.queue_snapshot(now)).collect(),
         }
     }
 
     pub fn backlog(&self, node: NodeId) -> usize {
         self.nodes[usize::from(node.0)].backlog()
+    }
+
+    pub fn discipline_backlog(&self) -> usize {
+        self.nodes[0].queue.len().saturating_sub(self.params.plain_limit(0))
     }
 
     pub fn phy(&self) -> &Phy {
@@ -255,6 +259,7 @@ impl<P: Packet + Copy> Domain<P> {
     }
 
     pub fn set_queue_limit(&mut self, node: NodeId, packets: usize) {
+        let packets = if node == NodeId::ACCESS_POINT { self.params.plain_limit(packets) } else { packets };
         self.nodes[usize::from(node.0)].queue.set_limit(packets);
     }
 

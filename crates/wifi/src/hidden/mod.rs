@@ -32,7 +32,7 @@ use lasthop_core::units::Time;
 
 use crate::attempt::Attempt;
 use crate::medium::{Event, NodeId, Place};
-use crate::node::{Addressed, Node};
+use crate::node::Node;
 use crate::params::{MediumParams, StationParams};
 use crate::phy::{Phy, Rate};
 use crate::random::Stream;
@@ -146,8 +146,11 @@ impl<P: Packet + Copy> Hidden<P> {
                 None => self.contend(from.0, now),
                 Some(refused) => self.refuse(now, from, refused),
             }
-        } else if let Some(refused) = node.queue.enqueue(now, Addressed { packet, to }, to.0) {
-            self.refuse(now, from, refused.packet);
+        } else {
+            let events = &mut self.events;
+            node.enqueue(now, packet, to, |packet| {
+                events.push_back(Event::Dropped { at: now, node: from, place: Place::Queue, packet });
+            });
         }
     }
 
@@ -178,12 +181,16 @@ impl<P: Packet + Copy> Hidden<P> {
     pub fn snapshot(&self, now: Time) -> Snapshot {
         Snapshot {
             nodes: self.nodes.iter().map(|n| n.stats).collect(),
-            queues: self.nodes.iter().map(|n| n.queue.snapshot(now)).collect(),
+            queues: self.nodes.iter().map(|n| n.queue_snapshot(now)).collect(),
         }
     }
 
     pub fn backlog(&self, node: NodeId) -> usize {
         self.nodes[usize::from(node.0)].backlog()
+    }
+
+    pub fn discipline_backlog(&self) -> usize {
+        self.nodes[0].queue.len().saturating_sub(self.params.plain_limit(0))
     }
 
     pub fn phy(&self) -> &Phy {
@@ -205,6 +212,7 @@ impl<P: Packet + Copy> Hidden<P> {
     }
 
     pub fn set_queue_limit(&mut self, node: NodeId, packets: usize) {
+        let packets = if node == NodeId::ACCESS_POINT { self.params.plain_limit(packets) } else { packets };
         self.nodes[usize::from(node.0)].queue.set_limit(packets);
     }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use lasthop_home::report::{
-    CapacityReport, ControlReport, Fairness, Figures, FlowReport, Host, QueueReport, Report, Run, StationReport,
+    CapacityReport, ControlReport, Fairness, Figures, FlowReport, Host, LearnedReport, QueueReport, Report, Run,
+    StationReport,
 };
 
 /// `figure` shows in the flow's figures.
@@ -60,6 +61,7 @@ pub fn report(scenario: &str, seed: u64, figure: u64) -> Report {
             passed: 0,
             not_controlled: BTreeMap::new(),
             clamps: BTreeMap::from([("ftp".to_owned(), 9000)]),
+            learned: LearnedReport::default(),
         }),
     }
 }

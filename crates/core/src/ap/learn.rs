@@ -1,0 +1,332 @@
+//! The same decisions where nobody said what the hop carries.
+//!
+//! Each direction of data is a *way*. Per interval, with `q` what waits beyond the round trip without queueing:
+//!
+//! ```text
+//! busy     q >= bound / 2                                 then what was delivered is what the hop carries (core::capacity)
+//! boost'   boost (1 + gain (bound - q) / rtt dt / rtt)     while windows hold the flows, or while q > bound
+//! probe    boost (1 + min(1, 2^n growth / rtt) dt / rtt)   windows hold the flows and nothing has waited for n + 2 round trips
+//! window   share x p x boost x base_rtt
+//! ```
+//!
+//! So the capacity gives the shares, and `boost`, one for all flows of a way, keeps the queue where it should be: small,
+//! but there. Without one nobody could tell a hop that is just full from one that could carry more, and an air that has
+//! to wait for packets between two frames is not full. The first steps of the probe queue no longer than the growth;
+//! a link that became ten times as fast is found in a few doublings.
+//!
+//! Where the queue is: what is added to the round trip between access point and station is the last hop's, what is added
+//! to the other half is in front of the home. The flow that saw least is believed: flows share the queue, while delayed
+//! ACKs, power save and slow servers only add. For the far half only flows that fill their windows count: others answer
+//! when they have something to say.
+
+use super::record::Record;
+use super::{Decision, Params, Place};
+use crate::capacity::{self, Estimator};
+use crate::packet::{Direction, FlowId};
+use crate::units::{BitRate, Span};
+
+/// Gain of the boost per round trip.
+const GAIN: f64 = 0.3;
+/// Bounds of the boost: flows that do not use their shares leave that much to the others.
+const BOOST: (f64, f64) = (0.5, 64.0);
+/// Round trips without a queue before the probe begins.
+const QUIET: f64 = 2.0;
+/// A train of fewer bytes says little: eight packets.
+const TRAIN_BYTES: f64 = 8.0 * 1500.0;
+/// A part of the air below which a direction's own price cannot be told from the other's.
+const LEAST_AIR: f64 = 0.1;
+/// A part of the bound. If even the fastest packet of an interval waited longer, the queue was never empty.
+const STANDS: f64 = 0.15;
+/// The same in front of the home: further away more happens that is no queue.
+const STANDS_THERE: f64 = 0.5;
+/// A part of an interval: who sends all the time pauses no longer.
+const PAUSE: f64 = 0.25;
+/// An estimate is too low when more than this many times as much was delivered for half a second.
+const OUTDONE: f64 = 1.01;
+/// Beside two round trips, s.
+const PUZZLED: f64 = 0.2;
+/// A part of an interval: so much of it the hop was seen working.
+const WORKS: f64 = 0.8;
+/// Estimates that differ by less are not worth a line.
+const WORTH_A_LINE: f64 = 0.1;
+
+/// What one interval showed of a way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seen {
+    /// IP bytes of TCP that arrived.
+    pub(super) arrived: f64,
+    /// IP bytes of UDP that passed.
+    pub(super) udp: f64,
+    /// Largest train: IP bytes, and the time they took.
+    pub(super) train: (f64, f64),
+    /// Time in which more of a flow was under way, of all flows together, s.
+    pub(super) served: f64,
+    /// Longest pause of the flow that paused least, s.
+    pub(super) gap: f64,
+    /// What waits at the last hop, s: mean and least.
+    pub(super) local: Option<(f64, f64)>,
+    /// What waits in front of the home, s: mean and least.
+    pub(super) remote: Option<(f64, f64)>,
+    /// Flows that fill the windows they were planned.
+    pub(super) held: usize,
+    /// Flows that move payload.
+    pub(super) active: usize,
+    /// Mean round trip of those without queueing, s.
+    pub(super) rtt: f64,
+}
+
+impl Seen {
+    pub(super) fn of<'a>(
+        params: &Params,
+        direction: Direction,
+        (bound, dt): (Span, f64),
+        records: impl Iterator<Item = (&'a (FlowId, Direction), &'a Record)> + Clone,
+    ) -> Self {
+        let mut seen = Self { gap: f64::MAX, ..Self::default() };
+        let least = |old: Option<(f64, f64)>, new: Option<(f64, f64)>| match (old, new) {
+            (Some(old), Some(new)) => Some((old.0.min(new.0), old.1.min(new.1))),
+            (old, new) => old.or(new),
+        };
+        let records = records.filter(|((_, way), _)| *way == direction);
+        let active = records.clone().filter(|(_, record)| record.is_active()).count();
+        for (_, record) in records {
+            seen.arrived += record.arrived();
+            if !record.is_active() {
+                continue;
+            }
+            let train = record.train();
+            seen.served += train.1.min(record.watched());
+            // At the far end more is always under way than one ACK brings: only the first train says what it means.
+            let train = if direction == Direction::ToStation || record.is_new() { train } else { (0.0, 0.0) };
+            if train.0 > seen.train.0 {
+                seen.train = train;
+            }
+            seen.active += 1;
+            seen.held += usize::from(record.is_controlled() && record.is_held());
+            seen.rtt += record.base_rtt(params, bound).map_or(0.1, Span::as_secs_f64);
+            seen.local = least(seen.local, record.local_queue(bound));
+            let gap = record.gap();
+            seen.gap = seen.gap.min(gap);
+            if record.fills_its_window() || gap <= pause(active, dt) {
+                seen.remote = least(seen.remote, record.remote_queue());
+            }
+        }
+        seen.rtt = if seen.active > 0 { seen.rtt / seen.active as f64 } else { 0.1 };
+        seen
+    }
+}
+
+/// One direction of data.
+#[derive(Debug)]
+pub(super) struct Way {
+    direction: Direction,
+    /// What the last hop carries.
+    pub(super) air: Estimator,
+    /// What the line carries.
+    pub(super) line: Estimator,
+    pub(super) boost: f64,
+    pub(super) queue: Span,
+    pub(super) local: Span,
+    pub(super) place: Option<Place>,
+    pub(super) holds: bool,
+    pub(super) quiet: f64,
+    /// For how long packets waited without a pause, at the last hop and in front of the home, s.
+    pub(super) stands: [f64; 2],
+    /// For how long nobody told of them, s.
+    silent: [f64; 2],
+    /// Part of the capacity that is used, over a round trip.
+    used: f64,
+    /// For how long something seemed to wait at a hop that was not used, s.
+    puzzled: f64,
+    /// What arrives, over half a second, bytes/s.
+    rate: f64,
+    said: Option<BitRate>,
+}
+
+impl Way {
+    pub(super) fn new(direction: Direction) -> Self {
+        Self {
+            direction,
+            air: Estimator::new(capacity::Params::default()),
+            line: Estimator::new(capacity::Params::default()),
+            boost: 1.0,
+            queue: Span::ZERO,
+            local: Span::ZERO,
+            place: None,
+            holds: false,
+            quiet: 0.0,
+            stands: [0.0; 2],
+            silent: [0.0; 2],
+            used: 0.0,
+            puzzled: 0.0,
+            rate: 0.0,
+            said: None,
+        }
+    }
+
+    /// More was delivered than the hop is said to carry.
+    pub(super) fn outdo(&mut self, dt: f64) {
+        let Some(capacity) = self.capacity() else { return };
+        if self.rate * 8.0 <= capacity.as_bps() as f64 * OUTDONE {
+            return;
+        }
+        let (bytes, capacity) = (self.rate * dt, Some(capacity));
+        if self.air.capacity() <= capacity && self.air.is_measured() {
+            self.on_busy(Place::Firmware, bytes, dt);
+        } else if self.line.capacity() <= capacity && self.line.is_measured() {
+            self.on_busy(Place::Line, bytes, dt);
+        }
+    }
+
+    /// What the narrower of the two hops carries.
+    pub(super) fn capacity(&self) -> Option<BitRate> {
+        match (self.air.capacity(), self.line.capacity()) {
+            (Some(air), Some(line)) => Some(air.min(line)),
+            (air, line) => air.or(line),
+        }
+    }
+
+    /// Queue that is left alone.
+    pub(super) fn bound(&self, params: &Params) -> Span {
+        params.queue_bound(self.capacity().unwrap_or(BitRate::mbps(20)))
+    }
+
+    /// Counts for how long the queues were never empty. Who was not asked does not change it, for a round trip.
+    pub(super) fn watch(&mut self, seen: &Seen, bound: Span, dt: f64) {
+        let bound = bound.as_secs_f64();
+        // An ACK for a single segment waits for the second: who has no more under way tells nothing.
+        let usual =
+            self.air.capacity().filter(|_| self.air.is_measured()).map_or(f64::MAX, |c| c.as_bps() as f64 / 8.0);
+        let comes = seen.gap <= pause(seen.active, dt);
+        let works = seen.arrived + seen.udp >= WORKS * usual * dt
+            || match self.direction {
+                Direction::ToStation => seen.served >= WORKS * dt,
+                Direction::ToRemote => comes,
+            };
+        let queues = [
+            seen.local.map(|(_, least)| works && least >= bound * STANDS),
+            seen.remote.map(|(_, least)| comes && least >= bound * STANDS_THERE),
+        ];
+        for (i, waits) in queues.into_iter().enumerate() {
+            self.silent[i] = if waits.is_some() { 0.0 } else { self.silent[i] + dt };
+            self.stands[i] = match waits {
+                Some(true) => self.stands[i] + dt,
+                None if self.stands[i] > 0.0 && self.silent[i] <= 1.5 * seen.rtt => self.stands[i] + dt,
+                _ => 0.0,
+            };
+        }
+    }
+
+    /// The last hop had something to serve all the time, for a round trip at least: trains leave gaps between them.
+    pub(super) fn is_busy_here(&self, seen: &Seen) -> bool {
+        self.stands[0] > 0.0 && self.stands[0] >= seen.rtt && self.silent[0] == 0.0
+    }
+
+    /// The line had.
+    pub(super) fn is_busy_there(&self, seen: &Seen) -> bool {
+        self.stands[1] > 0.0 && self.stands[1] >= seen.rtt
+    }
+
+    /// After the estimates: the boost.
+    pub(super) fn steer(&mut self, params: &Params, seen: &Seen, bound: Span, dt: f64) {
+        let both = [seen.local, seen.remote]
+            .map(|queue| queue.map_or((0.0, 0.0), |(mean, least)| (mean.max(0.0), least.max(0.0))));
+        let (queue, least) = (both[0].0 + both[1].0, both[0].1 + both[1].1);
+        let known = seen.local.is_some() || seen.remote.is_some();
+        let now = (seen.arrived + seen.udp) / dt;
+        self.rate += (now - self.rate) * (dt / 0.5).min(1.0);
+        if let Some(capacity) = self.capacity() {
+            let now = (seen.arrived + seen.udp) * 8.0 / dt / capacity.as_bps().max(1) as f64;
+            self.used += (now - self.used) * (dt / seen.rtt.max(dt)).min(1.0);
+        }
+        if known {
+            self.queue = Span::from_secs_f64(queue);
+            self.local = Span::from_secs_f64(both[0].0);
+        }
+        let bound = bound.as_secs_f64();
+        let rtt = seen.rtt.max(dt);
+        let step = dt / rtt;
+        // A queue in front of a hop that is not used is none: with few segments under way each second ACK is late.
+        let doubtful = queue > bound && self.used < WORKS && !self.is_busy_here(seen) && !self.is_busy_there(seen);
+        self.puzzled = if doubtful { self.puzzled + dt } else { 0.0 };
+        if known && (seen.held > 0 || queue > bound) {
+            // What is missing of the capacity may be made up for at once: there is nothing to wait for.
+            let missing = (1.0 - self.used).max(0.0) / 2.0;
+            let error = if doubtful {
+                if self.puzzled > 2.0 * rtt + PUZZLED { missing } else { 0.0 }
+            } else {
+                let waits = GAIN * (bound - queue) / seen.rtt.max(0.005);
+                waits + if queue < bound { missing } else { 0.0 }
+            };
+            self.boost *= 1.0 + error.clamp(-0.3, 0.3) * step;
+        }
+        let is_quiet = seen.held > 0 && known && least < bound * STANDS && queue < bound / 2.0 && self.used > 0.9;
+        self.quiet = if is_quiet { self.quiet + step } else { 0.0 };
+        if self.quiet > QUIET {
+            let first = params.bounds.growth_time.as_secs_f64() / rtt;
+            let rise = (first * (self.quiet - QUIET).exp2()).min(1.0);
+            self.boost *= 1.0 + rise * step;
+        }
+        self.boost = self.boost.clamp(BOOST.0, BOOST.1);
+    }
+
+    /// The hop delivered so much in so much time while it was busy; what windows may bring does not jump with it.
+    pub(super) fn on_busy(&mut self, place: Place, bytes: f64, seconds: f64) {
+        let before = self.capacity();
+        match place {
+            Place::Line => self.line.on_busy(bytes, seconds),
+            Place::AccessPoint | Place::Firmware => self.air.on_busy(bytes, seconds),
+        }
+        self.place = Some(place);
+        if let Some((before, now)) = before.zip(self.capacity())
+            && now > before
+        {
+            self.boost *= before.as_bps() as f64 / now.as_bps() as f64;
+            self.boost = self.boost.clamp(BOOST.0, BOOST.1);
+        }
+    }
+
+    /// A train came through before anything was known.
+    pub(super) fn on_train(&mut self, seen: &Seen) {
+        if seen.train.0 >= TRAIN_BYTES {
+            self.air.on_train(seen.train.0, seen.train.1);
+        }
+    }
+
+    /// What changed that somebody should know.
+    pub(super) fn news(&mut self, seen: &Seen) -> Option<Decision> {
+        let now = self.capacity()?;
+        let direction = self.direction;
+        let said = self.said;
+        if let Some(before) = said {
+            let far = now.as_bps().abs_diff(before.as_bps()) as f64 > WORTH_A_LINE * before.as_bps() as f64;
+            if !far {
+                return None;
+            }
+        }
+        self.said = Some(now);
+        Some(match said {
+            Some(before) => Decision::Capacity { direction, before, now, queue: self.queue },
+            None => Decision::Guess { direction, capacity: now, train_bytes: seen.train.0 as u64 },
+        })
+    }
+}
+
+/// Who sends all the time pauses no longer, s; of several flows each has to wait for the others.
+fn pause(active: usize, dt: f64) -> f64 {
+    PAUSE * dt * active.max(1) as f64
+}
+
+/// Divides an interval of a busy air between both directions, by what their bytes cost; parts sum to one.
+pub(super) fn air_used(ways: &[Way; 2], seen: &[Seen; 2]) -> [f64; 2] {
+    let prices = [ways[0].air.capacity(), ways[1].air.capacity()];
+    let price = |i: usize| prices[i].or(prices[1 - i]).map_or(1.0, |capacity| 1.0 / capacity.as_bps().max(1) as f64);
+    let used = [0, 1].map(|i| (seen[i].arrived + seen[i].udp) * price(i));
+    let total = used[0] + used[1];
+    if total > 0.0 { used.map(|part| part / total) } else { [0.5, 0.5] }
+}
+
+/// Enough of the air to tell the price of a direction.
+pub(super) const fn tells(part: f64) -> bool {
+    part >= LEAST_AIR
+}

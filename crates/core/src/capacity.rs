@@ -1,0 +1,210 @@
+//! What a hop carries, learned from what it delivered while something waited in front of it.
+//!
+//! ```text
+//! C = sum(bytes) / sum(time)      [bit/s] over the newest samples in which the hop was busy, about a second of them
+//! ```
+//!
+//! A hop that always has something to serve delivers what it can, so no probe is needed, and nothing has to be known of
+//! what the hop is. Who samples says when it is busy: a queue was seen, at the access point or in a round trip.
+//!
+//! A sample beyond [`Params::surprise`] of the estimate, twice in a row, begins the estimate anew: the link has changed.
+//! Until the first busy sample there may be a guess: the pace at which a train of segments that was sent at once came
+//! through (packet-pair dispersion: Keshav, "A Control-Theoretic Approach to Flow Control", 1991). Acknowledgments that
+//! waited for each other make it too high, a sender that is slower than the hop too low: a tenth either way.
+//!
+//! Not done: while a hop is never busy nothing is learned of it, and an old estimate stays.
+
+use std::collections::VecDeque;
+
+use crate::units::{BitRate, Span};
+
+/// What is needed once.
+#[derive(Clone, Copy, Debug)]
+pub struct Params {
+    /// Samples are kept until they cover so much time. 1 s: a hundred contentions of a slow hop, half the time in which
+    /// an estimate has to be right.
+    pub memory: Span,
+    /// And at least so many bytes. 60 full packets: a packet more or less is a sixtieth.
+    pub least_bytes: u64,
+    /// A part of the estimate. Two samples in a row that differ by more are another link. 0.2: a sample of 50 ms
+    /// varies by half of that.
+    pub surprise: f64,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { memory: Span::from_secs(1), least_bytes: 60 * 1500, surprise: 0.2 }
+    }
+}
+
+/// Bytes that a busy hop delivered, and how long it took.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    bytes: f64,
+    seconds: f64,
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub struct Estimator {
+    params: Params,
+    samples: VecDeque<Sample>,
+    sum: Sample,
+    /// Samples in a row on one side, beyond the surprise; negative: below.
+    surprised: i8,
+    trains: Sample,
+}
+
+impl Sample {
+    /// Bit/s.
+    fn rate(self) -> Option<f64> {
+        (self.seconds > 0.0).then(|| self.bytes * 8.0 / self.seconds)
+    }
+}
+
+/// Most samples that are kept: 1 s at 5 ms.
+const MOST_SAMPLES: usize = 256;
+
+impl Estimator {
+    /// Knows nothing.
+    #[must_use]
+    pub fn new(params: Params) -> Self {
+        let sum = Sample { bytes: 0.0, seconds: 0.0 };
+        Self { params, samples: VecDeque::new(), sum, surprised: 0, trains: sum }
+    }
+
+    /// The hop had something to serve for `seconds` and delivered `bytes` of IP.
+    pub fn on_busy(&mut self, bytes: f64, seconds: f64) {
+        if seconds <= 0.0 || bytes < 0.0 {
+            return;
+        }
+        let sample = Sample { bytes, seconds };
+        if let Some(estimate) = self.measured() {
+            let ratio = bytes * 8.0 / seconds / estimate;
+            let side = i8::from(ratio > 1.0 + self.params.surprise) - i8::from(ratio < 1.0 - self.params.surprise);
+            self.surprised = if side != 0 && self.surprised.signum() != -side { self.surprised + side } else { side };
+            if self.surprised.abs() >= 2 {
+                let newest = self.samples.pop_back();
+                self.clear();
+                newest.into_iter().for_each(|before| self.push(before));
+                self.surprised = 0;
+            }
+        }
+        self.push(sample);
+        self.forget();
+    }
+
+    /// A train of `bytes` came through in `seconds`.
+    pub fn on_train(&mut self, bytes: f64, seconds: f64) {
+        if seconds > 0.0 && self.samples.is_empty() {
+            self.trains = Sample { bytes: self.trains.bytes + bytes, seconds: self.trains.seconds + seconds };
+        }
+    }
+
+    /// What the hop carries.
+    #[must_use]
+    pub fn capacity(&self) -> Option<BitRate> {
+        self.measured().or_else(|| self.trains.rate()).map(BitRate::from_bps_f64)
+    }
+
+    /// It was measured while the hop was busy; else it is a guess.
+    #[must_use]
+    pub fn is_measured(&self) -> bool {
+        !self.samples.is_empty()
+    }
+
+    fn measured(&self) -> Option<f64> {
+        self.sum.rate()
+    }
+
+    fn push(&mut self, sample: Sample) {
+        self.samples.push_back(sample);
+        self.sum = Sample { bytes: self.sum.bytes + sample.bytes, seconds: self.sum.seconds + sample.seconds };
+    }
+
+    fn clear(&mut self) {
+        self.samples.clear();
+        self.sum = Sample { bytes: 0.0, seconds: 0.0 };
+    }
+
+    fn forget(&mut self) {
+        while let Some(oldest) = self.samples.front().copied() {
+            let rest = Sample { bytes: self.sum.bytes - oldest.bytes, seconds: self.sum.seconds - oldest.seconds };
+            let enough =
+                rest.seconds >= self.params.memory.as_secs_f64() && rest.bytes >= self.params.least_bytes as f64;
+            if !enough && self.samples.len() <= MOST_SAMPLES {
+                return;
+            }
+            self.samples.pop_front();
+            self.sum = rest;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mbps(estimator: &Estimator) -> f64 {
+        estimator.capacity().unwrap().as_mbps_f64()
+    }
+
+    /// `n` samples of 50 ms at a rate, Mbit/s.
+    fn feed(estimator: &mut Estimator, rate: f64, n: usize) {
+        (0..n).for_each(|_| estimator.on_busy(rate * 1e6 / 8.0 * 0.05, 0.05));
+    }
+
+    #[test]
+    fn it_is_what_was_delivered_while_the_hop_was_busy() {
+        let mut estimator = Estimator::new(Params::default());
+        assert_eq!(estimator.capacity(), None);
+        feed(&mut estimator, 20.0, 10);
+        feed(&mut estimator, 22.0, 10);
+        assert!((mbps(&estimator) - 21.0).abs() < 0.01);
+        feed(&mut estimator, 22.0, 20);
+        assert!((mbps(&estimator) - 22.0).abs() < 0.01, "the oldest are forgotten");
+    }
+
+    #[test]
+    fn a_changed_link_is_believed_at_the_second_sample() {
+        for after in [2.0, 200.0] {
+            let mut estimator = Estimator::new(Params::default());
+            feed(&mut estimator, 20.0, 20);
+            feed(&mut estimator, after, 1);
+            assert!((mbps(&estimator) / 20.0 - 1.0).abs() < 0.5, "one may be chance");
+            feed(&mut estimator, after, 1);
+            assert!((mbps(&estimator) - after).abs() < 0.01);
+        }
+    }
+
+    #[test]
+    fn one_up_and_one_down_is_noise() {
+        let mut estimator = Estimator::new(Params::default());
+        feed(&mut estimator, 20.0, 20);
+        for rate in [26.0, 14.0, 26.0, 14.0] {
+            feed(&mut estimator, rate, 1);
+        }
+        assert!((mbps(&estimator) - 20.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_guess_is_what_trains_came_through_at_and_ends_with_the_first_measure() {
+        let mut estimator = Estimator::new(Params::default());
+        estimator.on_train(14_600.0, 0.005);
+        estimator.on_train(29_200.0, 0.010);
+        assert!((mbps(&estimator) - 23.36).abs() < 0.01 && !estimator.is_measured());
+        feed(&mut estimator, 20.0, 1);
+        estimator.on_train(14_600.0, 0.001);
+        assert!((mbps(&estimator) - 20.0).abs() < 0.01 && estimator.is_measured());
+    }
+
+    #[test]
+    fn a_slow_hop_is_measured_over_enough_packets() {
+        let mut estimator = Estimator::new(Params::default());
+        // 1 Mbit/s: a packet every 12 ms, 4 or 5 in 50 ms.
+        for n in 0..200 {
+            estimator.on_busy(f64::from(4 + n % 2) * 1500.0, 0.05);
+        }
+        assert!((mbps(&estimator) / 1.08 - 1.0).abs() < 0.02);
+    }
+}
