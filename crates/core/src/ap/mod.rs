@@ -295,6 +295,7 @@ impl Ap {
             seen.udp = now.saturating_sub(before) as f64;
         }
         for i in 0..2 {
+            self.ways[i].clean(now, &mut seen[i], dt);
             self.ways[i].watch(&seen[i], bounds[i], dt);
         }
         self.learn(&seen, dt);
