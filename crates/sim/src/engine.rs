@@ -377,8 +377,11 @@ impl<'a, 'o> Engine<'a, 'o> {
     fn on_wire(&mut self, now: Time, wire: usize, source: SourceId, take: impl Fn(&mut Self, Time, &SimPacket)) {
         let mut next = Some(now);
         while next == Some(now) {
-            let Some((_, packet)) = self.wires.link(wire).poll(now) else { break };
-            take(self, now, &packet);
+            // What was foretold may come later: a larger packet has come to W0 before it since.
+            let arrived = self.wires.link(wire).poll(now);
+            if let Some((_, packet)) = &arrived {
+                take(self, now, packet);
+            }
             next = self.wires.link(wire).next_deadline();
         }
         match next {
