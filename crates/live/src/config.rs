@@ -8,7 +8,7 @@ mod read;
 
 use std::path::{Path, PathBuf};
 
-use lasthop_core::ap::{Params, RttSource, ShareRule};
+use lasthop_core::ap::{self, Params, RttSource, ShareRule};
 use lasthop_core::snoop;
 use lasthop_core::units::{BitRate, Span};
 use lasthop_core::window::Bounds;
@@ -25,12 +25,12 @@ pub struct Config {
     pub lan: Vec<InterfaceName>,
     /// Interface towards the provider: its counters are shown, nothing is hooked there.
     pub wan: Option<InterfaceName>,
-    /// What all traffic together may use of the last hop, IP bytes.
+    /// What all traffic together may use of the last hop, IP bytes; or that it is to be learned.
     pub capacity: Capacity,
     /// What the last hop can carry when nothing else uses it; `None`: the wire's speed, where there is a wire.
     pub link: Option<BitRate>,
-    /// Time between two decisions.
-    pub interval: Span,
+    /// Time between two decisions; `None`: see [`Config::interval`].
+    pub interval: Option<Span>,
     /// How capacity is divided.
     pub share: ShareRule,
     /// Weight of the newest sample in the low-pass filter of UDP's rate, above 0 and up to 1.
@@ -70,6 +70,8 @@ pub struct Config {
 /// The capacity as written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Capacity {
+    /// Nobody says: it is learned from what passes.
+    Learn,
     /// A rate.
     Rate(BitRate),
     /// A share of `link`, above 0 and up to 1.
@@ -129,10 +131,9 @@ impl Default for Config {
         Self {
             lan: Vec::new(),
             wan: None,
-            // Above about 98 % of what the air carries, its queue begins to build (book/src/window-control.md).
-            capacity: Capacity::Share(0.98),
+            capacity: Capacity::Learn,
             link: None,
-            interval: Span::from_millis(200), // the paper's
+            interval: None,
             share: ShareRule::MaxMin,
             udp_weight: 0.2,
             rtt: RttSource::Measured,
@@ -179,27 +180,66 @@ impl Config {
         include_str!("../lasthop.toml")
     }
 
-    /// The capacity as a rate.
+    /// The capacity as a rate; none where it is to be learned.
     ///
     /// # Errors
     /// When it is a share of a link whose speed is neither written nor known: says what to type.
-    pub fn capacity(&self) -> Result<BitRate, ConfigError> {
-        self.capacity_of(|| self.lan.iter().filter_map(interface::speed).min())
+    pub fn capacity(&self) -> Result<Option<BitRate>, ConfigError> {
+        self.capacity_of(|| self.wire())
     }
 
-    /// What the deciding half is told, at this capacity.
+    /// Speed of the slowest wire among the LAN interfaces.
     #[must_use]
-    pub fn params(&self, capacity: BitRate) -> Params {
+    pub fn wire(&self) -> Option<BitRate> {
+        self.lan.iter().filter_map(interface::speed).min()
+    }
+
+    /// Time between two decisions: what is written, else 50 ms where the capacity is learned and 200 ms, the paper's,
+    /// where it is given.
+    #[must_use]
+    pub fn interval(&self) -> Span {
+        self.interval.unwrap_or_else(|| match self.capacity {
+            Capacity::Learn => Params::learning().interval,
+            Capacity::Rate(_) | Capacity::Share(_) => Params::new(BitRate::ZERO).interval,
+        })
+    }
+
+    /// Whether both directions share an interface of this speed; `None`: radio, or nobody knows.
+    #[must_use]
+    pub fn shares_air(&self, speed: Option<BitRate>) -> bool {
+        match self.duplex {
+            Duplex::Auto => speed.is_none(),
+            Duplex::Half => true,
+            Duplex::Full => false,
+        }
+    }
+
+    /// What the deciding half is told, at this capacity; none: it is to be learned.
+    #[must_use]
+    pub fn params(&self, capacity: Option<BitRate>) -> Params {
+        let shares_air = self.lan.iter().any(|name| self.shares_air(interface::speed(name)));
         Params {
+            duplex: if shares_air { ap::Duplex::Half } else { ap::Duplex::Full },
             share: self.share,
             udp_weight: self.udp_weight,
-            interval: self.interval,
+            interval: self.interval(),
             rtt: self.rtt,
             queue_target: self.queue,
             bounds: Bounds { growth_time: self.growth, ..Bounds::default() },
             max_flows: self.flows as usize,
-            ..Params::new(capacity)
+            ..capacity.map_or_else(Params::learning, Params::new)
         }
+    }
+
+    /// Whether a capacity can be done without.
+    ///
+    /// # Errors
+    /// Says what to type.
+    pub fn check_capacity(&self) -> Result<(), ConfigError> {
+        if self.capacity == Capacity::Learn && self.share == ShareRule::Equal {
+            return Err(ConfigError::EqualNeedsCapacity);
+        }
+        self.capacity().map(drop)
     }
 
     /// Whether the queue that is wanted can be kept in the way that is wanted.
@@ -224,14 +264,15 @@ impl Config {
         }
     }
 
-    fn capacity_of(&self, wire: impl FnOnce() -> Option<BitRate>) -> Result<BitRate, ConfigError> {
+    fn capacity_of(&self, wire: impl FnOnce() -> Option<BitRate>) -> Result<Option<BitRate>, ConfigError> {
         match self.capacity {
-            Capacity::Rate(rate) => Ok(rate),
+            Capacity::Learn => Ok(None),
+            Capacity::Rate(rate) => Ok(Some(rate)),
             Capacity::Share(share) => {
                 let link = self.link.or_else(wire).ok_or_else(|| ConfigError::UnknownCapacity {
                     lan: self.lan.iter().map(InterfaceName::as_str).collect::<Vec<_>>().join(", "),
                 })?;
-                Ok(link.mul_f64(share))
+                Ok(Some(link.mul_f64(share)))
             }
         }
     }

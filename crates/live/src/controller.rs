@@ -6,6 +6,7 @@
 //! links, and where there are filters instead, the stale heartbeat turns control off within 2 s.
 
 mod air;
+mod journal;
 mod links;
 mod queues;
 mod report;
@@ -17,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use lasthop_core::ap::{Action, Ap, LinkSample};
 use lasthop_core::fastpath::layout::Counters;
-use lasthop_core::units::{BitRate, Time};
+use lasthop_core::units::{BitRate, Span, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -27,6 +28,7 @@ use crate::interface::InterfaceName;
 use crate::program::{LoadError, LoadOptions, Program, ProgramError};
 use crate::status::{Server, ServerError, Status};
 
+use journal::Journal;
 use links::Links;
 use queues::Queues;
 
@@ -90,8 +92,11 @@ struct Core {
     table: Table,
     scales: Scales,
     totals: Totals,
+    journal: Journal,
     config: Config,
-    capacity: BitRate,
+    /// None: it is learned.
+    capacity: Option<BitRate>,
+    interval: Span,
     started: Time,
 }
 
@@ -104,6 +109,7 @@ impl Controller {
         if config.lan.is_empty() {
             return Err(ControllerError::NoInterface);
         }
+        config.check_capacity()?;
         let capacity = config.capacity()?;
         config.check_queue()?;
         // The cheap refusals first: interfaces, then the socket, then BPF.
@@ -111,27 +117,30 @@ impl Controller {
         let server = Server::new(&config.socket)?;
         // Before Linux 5.11 maps count against RLIMIT_MEMLOCK; libbpf finds out and raises it.
         let program = Program::load(LoadOptions { flows: config.flows })?;
+        let mut journal = Journal::new(now());
         let mut core = Core {
             ap: Ap::new(config.params(capacity)),
             table: Table::new(&config),
             scales: Scales::new(),
             totals: Totals::new(now()),
             capacity,
+            interval: config.interval(),
             started: now(),
             links: {
                 // The first packet already meets a living controller.
                 program.control().set_dry_run(config.dry_run || !config.windows);
                 program.control().heartbeat(now());
-                links.attach(&program)?;
+                links.attach(&program, &mut journal)?;
                 links
             },
             queues: Queues::new(&config, capacity),
             program,
+            journal,
             config,
         };
-        core.queues.put(now(), &core.links.present(), &core.program)?;
-        core.apply(now());
         core.announce();
+        core.queues.put(now(), &core.links.present(), &core.program, &mut core.journal)?;
+        core.apply(now());
         Ok(Self { core, server })
     }
 
@@ -140,7 +149,7 @@ impl Controller {
     /// # Errors
     /// Only when waiting itself fails; refused reads and writes are counted.
     pub fn run(&mut self, stop: &AtomicBool) -> Result<(), ControllerError> {
-        let interval = self.core.config.interval;
+        let interval = self.core.interval;
         let mut deadline = now() + interval;
         while !stop.load(Ordering::Relaxed) {
             self.wait(deadline)?;
@@ -188,7 +197,7 @@ impl Core {
     /// One interval.
     fn decide(&mut self, now: Time) {
         self.program.control().heartbeat(now);
-        self.links.refresh(&self.program);
+        self.links.refresh(now, &self.program, &mut self.journal);
         let counters = self.read(Program::counters).unwrap_or(self.totals.counters);
         let flows = self.read(Program::flows);
         // Minima of the interval that was just read end here.
@@ -205,7 +214,8 @@ impl Core {
             }
         }
         let up_bytes = queues::up_bytes(&counters.ip_bytes);
-        self.totals.failures += self.queues.on_interval(now, &self.links.present(), up_bytes, &self.program);
+        let present = self.links.present();
+        self.totals.failures += self.queues.on_interval(now, &present, up_bytes, &self.program, &mut self.journal);
         self.ap.on_link(now, &LinkSample { udp_bytes: counters.udp_bytes, ..LinkSample::default() });
         self.apply(now);
         self.account(now, counters);
@@ -222,7 +232,7 @@ impl Core {
         while let Some(action) = self.ap.poll(now) {
             match action {
                 Action::SetDefault { direction, plan } => self.program.control().set_default_plan(direction, plan),
-                Action::Say(decision) => log(&decision.to_string()),
+                Action::Say(decision) => self.journal.say(now, decision.to_string()),
                 Action::SetPlan { flow, direction, plan } => {
                     let Some(key) = self.table.key(flow) else { continue };
                     match self.program.set_plan(&key, direction, plan) {
@@ -238,20 +248,27 @@ impl Core {
     fn account(&mut self, now: Time, counters: Counters) {
         let took = self::now().since(now);
         let controllable = self.table.controllable_bytes();
-        self.totals.on_interval(now, counters, controllable, self.capacity, took, self.config.udp_weight);
+        let snapshot = self.ap.snapshot();
+        if self.capacity.is_none() {
+            self.queues.on_learned(&snapshot.directions);
+        }
+        self.totals.on_interval(now, counters, controllable, &snapshot, took, self.config.udp_weight);
         self.totals.on_interface_bytes(now, self.links.ip_bytes());
-        if let Some(line) = self.totals.summary(now, &self.ap.snapshot()) {
+        if let Some(line) = self.totals.summary(now, &snapshot) {
             log(&line);
         }
     }
 
     fn announce(&self) {
-        let mode = if self.config.dry_run { " (dry run: nothing is rewritten)" } else { "" };
+        let mode = if self.config.dry_run { " (dry run: says what it would do, and changes nothing)" } else { "" };
+        let capacity = self.capacity.map_or_else(
+            || "at what the last hop carries, to be learned (until then nothing is held),".to_owned(),
+            |capacity| format!("at {capacity}"),
+        );
         log(&format!(
-            "controlling {} at {} every {}{mode}; status at {}",
+            "controlling {} {capacity} every {}{mode}; status at {}",
             self.links.describe(),
-            self.capacity,
-            self.config.interval,
+            self.interval,
             self.config.socket.display()
         ));
     }

@@ -41,8 +41,21 @@ pub struct Status {
     /// Queue disciplines of ours; none where the kernel's own stay.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<QueueStatus>,
-    /// What all traffic together may use.
+    /// What all traffic together may use: as it was given, or what was learned of the direction that carries more;
+    /// 0 while nothing is known.
     pub capacity_bps: u64,
+    /// The capacity is learned; otherwise it was given.
+    #[serde(default)]
+    pub learns: bool,
+    /// What is known of data that goes one way.
+    #[serde(default)]
+    pub directions: Directions,
+    /// Nobody is held back: nothing waits, or nobody fills what he may have.
+    #[serde(default)]
+    pub nothing_to_do: bool,
+    /// What was decided, each with its cause: the newest 64, the oldest of them first.
+    #[serde(default)]
+    pub decisions: Vec<Said>,
     /// What of it was left for controlled TCP in the last interval.
     pub available_bps: u64,
     /// UDP, low-pass filtered, by direction.
@@ -79,6 +92,38 @@ pub struct ByDirection {
     pub to_station: f64,
     /// Towards the rest of the world.
     pub to_remote: f64,
+}
+
+/// What is known of the last hop, for data to the stations and from them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Directions {
+    /// Downloads.
+    pub down: DirectionStatus,
+    /// Uploads.
+    pub up: DirectionStatus,
+}
+
+/// What is known of data that goes one way.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DirectionStatus {
+    /// What the narrowest hop carries; null while nothing is known.
+    pub capacity_bps: Option<u64>,
+    /// Where packets waited when they last did: `access-point` (its own queue), `firmware` (behind it, in driver or
+    /// radio), `line` (in front of the home); null where nothing ever waited.
+    pub queue_place: Option<String>,
+    /// What waits there, ms.
+    pub queue_ms: f64,
+    /// Windows are held.
+    pub holds: bool,
+}
+
+/// A decision.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Said {
+    /// Since the controller came, s.
+    pub at_s: f64,
+    /// What, and why; the log has the same line.
+    pub line: String,
 }
 
 /// One interface.
@@ -318,8 +363,11 @@ pub struct LoopStatus {
 /// `control` of `report.md`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Control {
-    /// Capacity used for decisions.
+    /// Capacity used for decisions, over the intervals in which it was known; 0 where it never was.
     pub capacity_bps: CapacityReport,
+    /// What was learned; its fields are absent where the capacity was given.
+    #[serde(flatten)]
+    pub learned: Option<Learned>,
     /// UDP of both directions, filtered.
     pub udp_bps: f64,
     /// Share of all IP bytes that belonged to flows whose window can be controlled, 0..=1.
@@ -334,10 +382,34 @@ pub struct Control {
     pub clamps: BTreeMap<String, u64>,
 }
 
+/// What of `control` is there only where the capacity is learned.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Learned {
+    /// Of data to the stations.
+    pub capacity_down_bps: CapacityReport,
+    /// Of data from them.
+    pub capacity_up_bps: CapacityReport,
+    /// As [`DirectionStatus::queue_place`].
+    pub queue_place: QueuePlaces,
+    /// UDP that gives way, both directions.
+    pub elastic_udp_bps: f64,
+    /// Decisions so far.
+    pub decisions: u64,
+}
+
+/// A place by direction.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueuePlaces {
+    /// Downloads.
+    pub down: Option<String>,
+    /// Uploads.
+    pub up: Option<String>,
+}
+
 /// Capacity over time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CapacityReport {
-    /// Mean over all intervals.
+    /// Mean over the intervals in which it was known.
     pub mean: f64,
     /// Of the last interval.
     pub last: f64,

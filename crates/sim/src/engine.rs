@@ -375,16 +375,11 @@ impl<'a, 'o> Engine<'a, 'o> {
     /// Packets arrive at the far end of a wire, where `take` has them.
     #[inline(always)]
     fn on_wire(&mut self, now: Time, wire: usize, source: SourceId, take: impl Fn(&mut Self, Time, &SimPacket)) {
-        let mut next = Some(now);
-        while next == Some(now) {
-            // What was foretold may come later: a larger packet has come to W0 before it since.
-            let arrived = self.wires.link(wire).poll(now);
-            if let Some((_, packet)) = &arrived {
-                take(self, now, packet);
-            }
-            next = self.wires.link(wire).next_deadline();
+        // It may be asked too early: what was foretold of the line another packet has put off.
+        while let Some((_, packet)) = self.wires.link(wire).poll(now) {
+            take(self, now, &packet);
         }
-        match next {
+        match self.wires.link(wire).next_deadline() {
             Some(at) => self.sources.set(source, at),
             None => self.sources.clear(source),
         }

@@ -15,14 +15,15 @@ use crate::{output, root};
 
 const AFTER_HELP: &str = "\
 Examples:
-  sudo lasthop run --lan wlan0 --capacity 40Mbit/s --dry-run   decide and show, rewrite nothing
-  sudo lasthop run --lan wlan0 --capacity 40Mbit/s             for real, until Ctrl-C
-  sudo lasthop run --lan wlan0 --capacity 40Mbit/s --queue chap    and serve who used the air least first
-  lasthop run --print-config > lasthop.toml                    every key with its meaning
+  sudo lasthop run --lan wlan0 --dry-run              say what it would do, change nothing
+  sudo lasthop run --lan wlan0                        for real, until Ctrl-C
+  sudo lasthop run --lan wlan0 --queue chap           and serve who used the air least first
+  sudo lasthop run --lan wlan0 --capacity 40Mbit/s    divide this much instead of what it learns
+  lasthop run --print-config > lasthop.toml           every key with its meaning
 
-The capacity decides everything: give what downloads get over the last hop when nothing else runs,
-less a few per cent. Too high and the queue comes back; too low and downloads are slower than they
-could be. On exit, also by kill -9, connections go on and nothing is rewritten any more.";
+What the last hop carries is learned from what passes, for downloads and uploads apart, while
+packets are seen waiting; it follows a link that changes. Every decision is one line here and in
+`lasthop status`. On exit, also by kill -9, connections go on and nothing is rewritten any more.";
 
 /// Control this machine's last hop: the access point's Wi-Fi or LAN interface
 ///
@@ -40,10 +41,11 @@ pub struct Arguments {
     /// TOML file with any of the keys that --print-config shows; flags win over it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// What all traffic together may use of the last hop: a rate, or a share of --link ("98%")
-    #[arg(long, value_name = "RATE|SHARE", value_parser = capacity)]
+    /// What all traffic together may use of the last hop: a rate, a share of --link ("98%"), or "learn" [default: learn]
+    #[arg(long, value_name = "RATE|SHARE|learn", value_parser = capacity)]
     capacity: Option<Capacity>,
-    /// What TCP alone reaches over the last hop [default: the speed of the slowest wired --lan interface]
+    /// What TCP alone reaches over the last hop, where --capacity is a share [default: the speed of the slowest wired
+    /// --lan interface]
     #[arg(long, value_name = "RATE")]
     link: Option<BitRate>,
     /// Queue of the LAN interfaces: the one that is there, credit-based scheduling, or what to compare it with [default: kernel]
@@ -56,7 +58,7 @@ pub struct Arguments {
     /// of milliseconds from the sender; Wi-Fi with its usual retries has none to repair
     #[arg(long)]
     snoop: bool,
-    /// Decide and show, rewrite nothing
+    /// Decide and say what it would do; change nothing, no queue either
     #[arg(long)]
     dry_run: bool,
     /// Unix socket that serves the status [default: /run/lasthop/lasthop.sock]
@@ -159,7 +161,7 @@ impl Arguments {
                 "no interface to control; name one with --lan (`lasthop doctor` and `ip link` show what there is)"
             )));
         }
-        config.capacity().map_err(Failure::request)?;
+        config.check_capacity().map_err(Failure::request)?;
         Ok(config)
     }
 }
@@ -172,6 +174,7 @@ mod tests {
     fn capacity_on_the_command_line_reads_like_the_key() {
         assert_eq!(capacity("23Mbit/s"), Ok(Capacity::Rate(BitRate::mbps(23))));
         assert_eq!(capacity("98%"), Ok(Capacity::Share(0.98)));
+        assert_eq!(capacity("learn"), Ok(Capacity::Learn));
         let error = capacity("fast\"\n").unwrap_err();
         assert!(error.contains("98%") && !error.contains("capacity:"), "{error}");
     }

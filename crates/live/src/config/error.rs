@@ -52,12 +52,17 @@ pub enum ConfigError {
     /// Capacity is a share of something unknown.
     #[error(
         "capacity is a share of the link, and the speed of {lan} is not known (radio, or a link that is down); \
-         write `capacity = \"20Mbit/s\"`, or `link = \"21Mbit/s\"` with what TCP alone reaches over it"
+         write `capacity = \"learn\"`, or `link = \"21Mbit/s\"` with what TCP alone reaches over it"
     )]
     UnknownCapacity {
         /// The LAN interfaces.
         lan: String,
     },
+    /// Eq. (1) to the letter knows no other way.
+    #[error(
+        "share = \"equal\" divides a capacity that was given: write capacity = \"20Mbit/s\" too, or share = \"max-min\""
+    )]
+    EqualNeedsCapacity,
     /// Packets have to be kept.
     #[error(
         "snoop keeps copies of packets, which the kernel cannot: write datapath = \"user\", or leave it at \"auto\""

@@ -129,7 +129,7 @@ fn set(config: &mut Config, place: &Place<'_>, value: &Spanned<DeValue<'_>>) -> 
         "wan" => string(v, "an interface").and_then(from_text).map(|x| config.wan = Some(x)),
         "capacity" => capacity(v).map(|x| config.capacity = x),
         "link" => rate(v).map(|x| config.link = Some(x)),
-        "interval" => span(v, &INTERVAL).map(|x| config.interval = x),
+        "interval" => span(v, &INTERVAL).map(|x| config.interval = Some(x)),
         "share" => choice(v, &[("max-min", ShareRule::MaxMin), ("equal", ShareRule::Equal)]).map(|x| config.share = x),
         "udp_weight" => weight(v).map(|x| config.udp_weight = x),
         "rtt" => rtt(v).map(|x| config.rtt = x),
@@ -227,8 +227,11 @@ fn rate(v: &DeValue<'_>) -> Result<BitRate, Complaint> {
 }
 
 fn capacity(v: &DeValue<'_>) -> Result<Capacity, Complaint> {
-    const RIGHT: &str = "a rate (\"23Mbit/s\") or a share of the link (\"98%\")";
+    const RIGHT: &str = "\"learn\", a rate (\"23Mbit/s\"), or a share of the link (\"98%\")";
     let text = string(v, RIGHT)?;
+    if text == "learn" {
+        return Ok(Capacity::Learn);
+    }
     let Some(percent) = text.strip_suffix('%') else {
         return rate(v).map(Capacity::Rate).map_err(|(wrong, _)| (wrong, format!("write {RIGHT}")));
     };

@@ -52,7 +52,7 @@ fn every_key_takes_effect() {
         wan: Some("eth0".parse().unwrap()),
         capacity: Capacity::Rate(BitRate::mbps(23)),
         link: Some(BitRate::mbps(24)),
-        interval: Span::from_millis(100),
+        interval: Some(Span::from_millis(100)),
         share: ShareRule::Equal,
         udp_weight: 1.0,
         rtt: RttSource::Constant(Span::from_millis(80)),
@@ -101,7 +101,7 @@ fn a_wrong_value_says_what_would_be_right() {
     assert_eq!(
         error("capacity = \"fast\""),
         "lasthop.toml:1: capacity: `fast` is not a rate; \
-         write a rate (\"23Mbit/s\") or a share of the link (\"98%\")"
+         write \"learn\", a rate (\"23Mbit/s\"), or a share of the link (\"98%\")"
     );
     assert_eq!(error("interval = \"5s\""), "lasthop.toml:1: interval: 5s is out of range; write 20ms to 1s");
     assert_eq!(
@@ -131,12 +131,37 @@ fn what_is_not_toml_names_its_line() {
 
 #[test]
 fn a_share_needs_a_link_and_says_what_to_type() {
-    let mut config = Config { lan: vec!["wlan0".parse().unwrap()], ..Config::default() };
+    let capacity = Capacity::Share(0.98);
+    let mut config = Config { lan: vec!["wlan0".parse().unwrap()], capacity, ..Config::default() };
     let message = config.capacity_of(|| None).unwrap_err().to_string();
-    assert!(message.contains("wlan0") && message.contains("capacity = \"20Mbit/s\""), "{message}");
-    assert_eq!(config.capacity_of(|| Some(BitRate::mbps(100))).unwrap(), BitRate::mbps(98));
+    assert!(message.contains("wlan0") && message.contains("capacity = \"learn\""), "{message}");
+    assert_eq!(config.capacity_of(|| Some(BitRate::mbps(100))).unwrap(), Some(BitRate::mbps(98)));
     config.link = Some(BitRate::mbps(50));
-    assert_eq!(config.capacity_of(|| Some(BitRate::mbps(100))).unwrap(), BitRate::mbps(49));
+    assert_eq!(config.capacity_of(|| Some(BitRate::mbps(100))).unwrap(), Some(BitRate::mbps(49)));
+}
+
+#[test]
+fn without_any_number_the_capacity_is_learned_and_decided_about_four_times_as_often() {
+    let mut config = Config { lan: vec!["no-such-radio".parse().unwrap()], ..Config::default() };
+    assert_eq!((config.capacity().unwrap(), config.interval()), (None, Span::from_millis(50)));
+    assert_eq!(Config::parse("capacity = \"learn\"", "x").unwrap(), Config::default());
+    let params = config.params(None);
+    assert_eq!((params.capacity, params.interval), (None, Span::from_millis(50)));
+    assert_eq!(params.duplex, lasthop_core::ap::Duplex::Half, "a speed that is not known is a radio's");
+    config.duplex = Duplex::Full;
+    assert_eq!(config.params(None).duplex, lasthop_core::ap::Duplex::Full);
+    config.capacity = Capacity::Rate(BitRate::mbps(20));
+    assert_eq!(config.interval(), Span::from_millis(200));
+    config.interval = Some(Span::from_millis(100));
+    assert_eq!(config.params(Some(BitRate::mbps(20))).interval, Span::from_millis(100));
+}
+
+#[test]
+fn equal_shares_are_of_something_that_was_given() {
+    let config = Config { share: ShareRule::Equal, ..Config::default() };
+    assert!(config.check_capacity().unwrap_err().to_string().contains("capacity = \"20Mbit/s\""));
+    let config = Config { capacity: Capacity::Rate(BitRate::mbps(20)), ..config };
+    assert!(config.check_capacity().is_ok());
 }
 
 #[test]

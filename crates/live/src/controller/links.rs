@@ -4,8 +4,10 @@
 //! the old one, clsact filters too. Someone may also take our hooks off by force: then they are put back.
 
 use lasthop_core::packet::Direction;
+use lasthop_core::units::Time;
 
-use super::{ControllerError, log};
+use super::journal::Journal;
+use super::{ControllerError, now};
 use crate::attach::{AttachError, Attachment, Claim, remove_leftovers};
 use crate::config::{AttachMode, Config, Datapath, Queueing};
 use crate::interface::{self, InterfaceName, LinkState};
@@ -129,14 +131,19 @@ impl Links {
     }
 
     /// Hooks every LAN interface, and removes what a dead predecessor left there.
-    pub(super) fn attach(&mut self, program: &Program) -> Result<(), ControllerError> {
+    pub(super) fn attach(&mut self, program: &Program, journal: &mut Journal) -> Result<(), ControllerError> {
         for lan in &mut self.lan {
             let Some(state) = lan.watched.newest.clone() else { continue };
             // Nothing of ours can be alive there: the claim is held.
             match remove_leftovers(state.ifindex) {
                 Ok(0) => {}
-                Ok(n) => log(&format!("{}: removed {n} filters that a dead controller left", lan.watched.name)),
-                Err(error) => log(&format!("{}: leftovers could not be removed: {error}", lan.watched.name)),
+                Ok(n) => {
+                    journal
+                        .say(now(), format!("{}: removed {n} filters that a dead controller left", lan.watched.name));
+                }
+                Err(error) => {
+                    journal.say(now(), format!("{}: leftovers could not be removed: {error}", lan.watched.name));
+                }
             }
             lan.attachment = Some(hook(program, &lan.watched.name, &state, self.how)?);
         }
@@ -144,17 +151,17 @@ impl Links {
     }
 
     /// Looks at every interface and hooks again what lost its hooks.
-    pub(super) fn refresh(&mut self, program: &Program) {
+    pub(super) fn refresh(&mut self, now: Time, program: &Program, journal: &mut Journal) {
         let watched = self.lan.iter_mut().map(|lan| &mut lan.watched).chain(&mut self.wan);
         for watched in watched {
             // When netlink fails for once, the last state stands.
             let Ok(state) = interface::state(&mut self.route, &watched.name) else { continue };
             if let Some(change) = watched.on_state(state) {
-                log(&format!("{} {change}", watched.name));
+                journal.say(now, format!("{} {change}", watched.name));
             }
         }
         for lan in &mut self.lan {
-            lan.keep_hooked(program, self.how);
+            lan.keep_hooked(now, program, self.how, journal);
         }
     }
 
@@ -188,7 +195,7 @@ impl Links {
 }
 
 impl Lan {
-    fn keep_hooked(&mut self, program: &Program, how: How) {
+    fn keep_hooked(&mut self, now: Time, program: &Program, how: How, journal: &mut Journal) {
         let Some(state) = &self.watched.newest else {
             self.attachment = None;
             return;
@@ -199,14 +206,15 @@ impl Lan {
         self.attachment = None;
         match hook(program, &self.watched.name, state, how) {
             Ok(attachment) => {
-                log(&format!("{}: hooked again by {}", self.watched.name, attachment.mechanism().name()));
+                let line = format!("{}: hooked again by {}", self.watched.name, attachment.mechanism().name());
+                journal.say(now, line);
                 self.attachment = Some(attachment);
                 self.reattached += 1;
                 self.refused = false;
             }
             // Tried again every interval; said once.
             Err(error) if !self.refused => {
-                log(&format!("{error}; trying on"));
+                journal.say(now, format!("{error}; trying on"));
                 self.refused = true;
             }
             Err(_) => {}

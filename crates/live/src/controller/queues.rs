@@ -3,18 +3,24 @@
 //! What all traffic may use of the last hop is `capacity`, both directions together where they share it (radio). Only
 //! what goes to the stations passes a queue here, so its pace is what is left of the capacity by the other direction:
 //!
-//! `pace = max(capacity - up, capacity / 5)`   [bit/s], up low-pass filtered; on a full-duplex wire `pace = capacity`
+//! `pace = max(C - up C / C_up, C / 5)`   [bit/s], up low-pass filtered; on a full-duplex wire `pace = C`
+//!
+//! With C the capacity that was given, or what is released of the one that is learned ([`release`]); C_up is what the other
+//! direction alone would carry.
 
 mod keeper;
+mod release;
 
+use lasthop_core::ap::DirectionSnapshot;
 use lasthop_core::packet::Direction;
 use lasthop_core::snoop;
 use lasthop_core::units::{BitRate, Span, Time};
 
+use super::ControllerError;
 use super::air::{Air, Drivers};
+use super::journal::Journal;
 use super::links::Present;
-use super::{ControllerError, log};
-use crate::config::{Config, Datapath, Duplex, Queueing};
+use crate::config::{Config, Datapath, Queueing};
 use crate::interface::{self, InterfaceName};
 use crate::program::Program;
 use crate::qdisc::layout::Price;
@@ -22,6 +28,7 @@ use crate::qdisc::{self, Settings};
 use crate::stations::Mac;
 use crate::status::{QueueStatus, StationStatus};
 use keeper::Keeper;
+use release::Release;
 
 pub use keeper::QueueError;
 
@@ -33,7 +40,7 @@ const LEAST: u64 = 5;
 pub(super) struct Queues {
     /// None: the kernel's own disciplines stay.
     wanted: Option<Wanted>,
-    capacity: BitRate,
+    release: Release,
     list: Vec<Queue>,
     up: Option<(Time, u64)>,
     up_bps: f64,
@@ -52,6 +59,8 @@ struct Wanted {
 struct Queue {
     name: InterfaceName,
     shares_air: bool,
+    /// What it carried when it was first put there, of a wire.
+    wire: Option<BitRate>,
     keeper: Option<Keeper>,
     put_again: u64,
     refused: bool,
@@ -59,14 +68,11 @@ struct Queue {
 }
 
 impl Queues {
-    pub(super) fn new(config: &Config, capacity: BitRate) -> Self {
+    pub(super) fn new(config: &Config, capacity: Option<BitRate>) -> Self {
         let queue = |name: &InterfaceName| Queue {
             name: name.clone(),
-            shares_air: match config.duplex {
-                Duplex::Auto => interface::speed(name).is_none(),
-                Duplex::Half => true,
-                Duplex::Full => false,
-            },
+            wire: interface::speed(name),
+            shares_air: config.shares_air(interface::speed(name)),
             keeper: None,
             put_again: 0,
             refused: false,
@@ -78,7 +84,7 @@ impl Queues {
         let wanted = Wanted { queueing, datapath: config.datapath, snoop, settings: config.chap };
         Self {
             wanted: is_wanted.then_some(wanted),
-            capacity,
+            release: Release::new(capacity),
             list: config.lan.iter().map(queue).collect(),
             up: None,
             up_bps: 0.0,
@@ -92,13 +98,19 @@ impl Queues {
         now: Time,
         present: &[Option<Present>],
         program: &Program,
+        journal: &mut Journal,
     ) -> Result<(), ControllerError> {
         let Some(wanted) = self.wanted else { return Ok(()) };
         let rates: Vec<_> = self.list.iter().map(|queue| self.pace(queue)).collect();
         for ((queue, rate), there) in self.list.iter_mut().zip(rates).zip(present) {
             let Some(there) = there else { continue };
-            let keeper = Keeper::new(queue, wanted, *there, program, now, rate)?;
-            log(&format!("{}: {}, at {rate}", queue.name, keeper.describe()));
+            let keeper = Keeper::new(queue, wanted, *there, program, (now, rate), journal)?;
+            let pace = match (self.release.capacity(), queue.wire) {
+                (None, None) => "not paced until something is known of what the hop carries".to_owned(),
+                (None, Some(_)) => format!("at {rate}, the speed of the wire, until something is known of the hop"),
+                (Some(_), _) => format!("at {rate}"),
+            };
+            journal.say(now, format!("{}: {}, {pace}", queue.name, keeper.describe()));
             queue.keeper = Some(keeper);
         }
         Ok(())
@@ -111,13 +123,14 @@ impl Queues {
         present: &[Option<Present>],
         up_bytes: u64,
         program: &Program,
+        journal: &mut Journal,
     ) -> u64 {
         let Some(wanted) = self.wanted else { return 0 };
         self.on_up_bytes(now, up_bytes);
         let mut failures = self.ask(now, present, wanted.settings.packet_time);
         let rates: Vec<_> = self.list.iter().map(|queue| self.pace(queue)).collect();
         for ((queue, rate), there) in self.list.iter_mut().zip(rates).zip(present) {
-            queue.keep(wanted, now, rate, *there, program);
+            queue.keep(wanted, (now, rate), *there, program, journal);
             let prices = queue.air.prices(qdisc::price(rate, wanted.settings.packet_time));
             failures += u64::from(queue.keeper.as_ref().is_some_and(|keeper| !keeper.tell(now, rate, prices)));
         }
@@ -146,12 +159,20 @@ impl Queues {
         }
     }
 
+    /// What was learned of the last hop in the interval that ended.
+    pub(super) fn on_learned(&mut self, directions: &[DirectionSnapshot; 2]) {
+        let waits = self.list.iter().filter_map(|queue| queue.keeper.as_ref()).map(Keeper::waiting_packets).sum();
+        self.release.on_learned(directions, waits);
+    }
+
     fn pace(&self, queue: &Queue) -> BitRate {
+        let Some(capacity) = self.release.capacity() else { return queue.wire.unwrap_or(release::UNKNOWN) };
         if !queue.shares_air {
-            return self.capacity;
+            return capacity;
         }
-        let capacity = self.capacity.as_bps();
-        BitRate::bps(capacity.saturating_sub(self.up_bps as u64).max(capacity / LEAST))
+        let capacity = capacity.as_bps();
+        let up = self.up_bps * self.release.price_up();
+        BitRate::bps(capacity.saturating_sub(up as u64).max(capacity / LEAST))
     }
 
     pub(super) fn status(&self) -> Vec<QueueStatus> {
@@ -175,7 +196,14 @@ impl Queues {
 
 impl Queue {
     /// Puts it there again when the interface came back, or when somebody took it off.
-    fn keep(&mut self, wanted: Wanted, now: Time, rate: BitRate, there: Option<Present>, program: &Program) {
+    fn keep(
+        &mut self,
+        wanted: Wanted,
+        (now, rate): (Time, BitRate),
+        there: Option<Present>,
+        program: &Program,
+        journal: &mut Journal,
+    ) {
         let Some(there) = there else {
             self.keeper = None;
             return;
@@ -184,16 +212,16 @@ impl Queue {
             return;
         }
         self.keeper = None;
-        match Keeper::new(self, wanted, there, program, now, rate) {
+        match Keeper::new(self, wanted, there, program, (now, rate), journal) {
             Ok(keeper) => {
-                log(&format!("{}: {} again", self.name, keeper.describe()));
+                journal.say(now, format!("{}: {} again", self.name, keeper.describe()));
                 self.keeper = Some(keeper);
                 self.put_again += 1;
                 self.refused = false;
             }
             // Tried again every interval; said once.
             Err(error) if !self.refused => {
-                log(&format!("{}; trying on", chain(&error)));
+                journal.say(now, format!("{}; trying on", chain(&error)));
                 self.refused = true;
             }
             Err(_) => {}
@@ -228,9 +256,11 @@ pub(super) fn up_bytes(ip_bytes: &[u64; 2]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Duplex;
+
     fn queues(duplex: Duplex) -> Queues {
         let config = Config { lan: vec!["lo".parse().unwrap()], queueing: Queueing::Chap, duplex, ..Config::default() };
-        Queues::new(&config, BitRate::mbps(20))
+        Queues::new(&config, Some(BitRate::mbps(20)))
     }
 
     #[test]
@@ -258,9 +288,9 @@ mod tests {
     #[test]
     fn a_dry_run_and_the_kernels_own_leave_the_queue_alone() {
         let mut config = Config { lan: vec!["lo".parse().unwrap()], ..Config::default() };
-        assert!(Queues::new(&config, BitRate::mbps(20)).wanted.is_none());
+        assert!(Queues::new(&config, None).wanted.is_none());
         config.queueing = Queueing::Chap;
         config.dry_run = true;
-        assert!(Queues::new(&config, BitRate::mbps(20)).wanted.is_none());
+        assert!(Queues::new(&config, None).wanted.is_none());
     }
 }

@@ -2,14 +2,17 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use lasthop_core::ap::{FlowSnapshot, Snapshot};
+use lasthop_core::ap::{DirectionSnapshot, FlowSnapshot, Snapshot};
 use lasthop_core::fastpath::layout::{Counters, FlowKey, FlowState as State, Half, Reason};
 use lasthop_core::packet::Direction;
 use lasthop_core::units::{BitRate, Span, Time};
 
 use super::Core;
 use super::table::Carrying;
-use crate::status::{ByDirection, Bypass, CapacityReport, Control, FlowState, FlowStatus, LoopStatus, Status};
+use crate::status::{
+    ByDirection, Bypass, CapacityReport, Control, DirectionStatus, Directions, FlowState, FlowStatus, Learned,
+    LoopStatus, QueuePlaces, Status,
+};
 
 /// From the first flow to the first line about it: its rate must settle.
 const SUMMARY_FIRST: Span = Span::from_secs(2);
@@ -21,6 +24,27 @@ const BYPASS_SHARE: f64 = 0.1;
 const BYPASS_BYTES: u64 = 5_000_000;
 /// Bypassing is judged from here on: what was queued when the controller came has been sent by then.
 const SETTLED: Span = Span::from_secs(5);
+
+/// Of a rate, over the intervals in which it was known.
+#[derive(Clone, Copy, Default)]
+struct Mean {
+    sum: f64,
+    known: u64,
+    last: f64,
+}
+
+impl Mean {
+    fn on_sample(&mut self, rate: Option<BitRate>) {
+        let Some(rate) = rate else { return };
+        self.last = rate.as_bps() as f64;
+        self.sum += self.last;
+        self.known += 1;
+    }
+
+    fn report(&self) -> CapacityReport {
+        CapacityReport { mean: self.sum / self.known.max(1) as f64, last: self.last }
+    }
+}
 
 #[derive(Default)]
 pub(super) struct Totals {
@@ -35,7 +59,8 @@ pub(super) struct Totals {
     summary_at: Time,
     summary_rewritten: u64,
     udp: ByDirection,
-    capacity_sum: f64,
+    capacity: Mean,
+    learned: [Mean; 2],
     controllable_bytes: u64,
     settled_at: Time,
     /// IP bytes by interface and by hook when it had settled.
@@ -63,7 +88,7 @@ impl Totals {
         now: Time,
         counters: Counters,
         controllable_bytes: u64,
-        capacity: BitRate,
+        snapshot: &Snapshot,
         took: Span,
         udp_weight: f64,
     ) {
@@ -82,7 +107,10 @@ impl Totals {
         self.counters = counters;
         self.controllable_bytes = controllable_bytes;
         self.intervals += 1;
-        self.capacity_sum += capacity.as_bps() as f64;
+        self.capacity.on_sample(Some(snapshot.capacity).filter(|c| *c > BitRate::ZERO));
+        for (mean, direction) in self.learned.iter_mut().zip(&snapshot.directions) {
+            mean.on_sample(direction.capacity);
+        }
         self.longest = self.longest.max(took);
     }
 
@@ -139,7 +167,11 @@ impl Core {
             windows: self.config.windows,
             interfaces: self.links.status(),
             queues: self.queues.status(),
-            capacity_bps: self.capacity.as_bps(),
+            capacity_bps: snapshot.capacity.as_bps(),
+            learns: self.capacity.is_none(),
+            directions: Directions { down: way(&snapshot.directions[0]), up: way(&snapshot.directions[1]) },
+            nothing_to_do: self.has_nothing_to_do(&snapshot, &flows),
+            decisions: self.journal.newest(),
             available_bps: snapshot.available.as_bps(),
             udp_bps: t.udp,
             flows,
@@ -148,7 +180,7 @@ impl Core {
             conntrack: self.scales.status(),
             bypass: t.bypass(self.links.ip_bytes()),
             controller: LoopStatus {
-                interval_ms: self.config.interval.as_millis_f64(),
+                interval_ms: self.interval.as_millis_f64(),
                 intervals: t.intervals,
                 missed: t.missed,
                 longest_ms: t.longest.as_millis_f64(),
@@ -164,16 +196,33 @@ impl Core {
         let all: u64 = t.counters.ip_bytes.iter().sum();
         let left_alone = Reason::ALL.into_iter().filter(|r| !r.is_controlled());
         Control {
-            capacity_bps: CapacityReport {
-                mean: t.capacity_sum / (t.intervals.max(1) as f64),
-                last: self.capacity.as_bps() as f64,
-            },
+            capacity_bps: t.capacity.report(),
+            learned: self.capacity.is_none().then(|| self.learned(snapshot)),
             udp_bps: snapshot.udp.as_bps() as f64,
             controllable_share: (t.controllable_bytes as f64 / all.max(1) as f64).min(1.0),
             rewritten: t.rewritten(),
             passed: t.counters.reason[Reason::WithinPlan as usize],
             not_controlled: left_alone.map(|r| (r.name().to_owned(), t.counters.reason[r as usize])).collect(),
             clamps: flows.iter().filter_map(|f| Some((f.flow.clone(), u64::from(f.clamp_bytes?)))).collect(),
+        }
+    }
+
+    fn learned(&self, snapshot: &Snapshot) -> Learned {
+        let [down, up] = snapshot.directions.map(|direction| direction.place.map(|place| place.name().to_owned()));
+        Learned {
+            capacity_down_bps: self.totals.learned[Direction::ToStation.index()].report(),
+            capacity_up_bps: self.totals.learned[Direction::ToRemote.index()].report(),
+            queue_place: QueuePlaces { down, up },
+            elastic_udp_bps: 0.0,
+            decisions: self.journal.count(),
+        }
+    }
+
+    /// Nobody is held back: windows pass as receivers offer them.
+    fn has_nothing_to_do(&self, snapshot: &Snapshot, flows: &[FlowStatus]) -> bool {
+        match self.capacity {
+            None => snapshot.directions.iter().all(|direction| !direction.holds),
+            Some(_) => flows.iter().all(|flow| flow.state != FlowState::Held),
         }
     }
 
@@ -194,6 +243,15 @@ impl Core {
             bytes: half.bytes,
             rewritten: half.rewritten,
         })
+    }
+}
+
+fn way(direction: &DirectionSnapshot) -> DirectionStatus {
+    DirectionStatus {
+        capacity_bps: direction.capacity.map(BitRate::as_bps),
+        queue_place: direction.place.map(|place| place.name().to_owned()),
+        queue_ms: direction.queue.as_millis_f64(),
+        holds: direction.holds,
     }
 }
 

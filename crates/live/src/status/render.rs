@@ -5,10 +5,12 @@ use std::fmt::Write;
 use lasthop_core::packet::Direction;
 use lasthop_core::snoop::Snapshot;
 
-use super::{FlowState, FlowStatus, InterfaceStatus, Presence, QueueStatus, Role, Status};
+use super::{DirectionStatus, FlowState, FlowStatus, InterfaceStatus, Presence, QueueStatus, Role, Status};
 
 /// Flows shown; the JSON has them all.
 const SHOWN: usize = 20;
+/// Decisions shown.
+const DECISIONS: usize = 10;
 
 /// The status as text for a terminal.
 #[must_use]
@@ -17,6 +19,7 @@ pub fn render(status: &Status) -> String {
     head(&mut out, status);
     flows(&mut out, status);
     packets(&mut out, status);
+    decisions(&mut out, status);
     remarks(&mut out, status);
     out
 }
@@ -42,14 +45,47 @@ fn head(out: &mut String, s: &Status) {
             line!(out, "  {}", repairs(&q.interface, snoop));
         }
     }
+    if s.learns {
+        line!(out, "  downloads: {}", way(&s.directions.down));
+        line!(out, "  uploads: {}", way(&s.directions.up));
+    } else {
+        line!(out, "  capacity {}, given", rate(s.capacity_bps as f64));
+    }
+    if s.nothing_to_do {
+        line!(out, "  nothing to do: nobody is held back");
+    }
     line!(
         out,
-        "  capacity {}, UDP down {} up {}, left for TCP {}",
-        rate(s.capacity_bps as f64),
+        "  UDP down {} up {}, left for TCP {}",
         rate(s.udp_bps.to_station),
         rate(s.udp_bps.to_remote),
         rate(s.available_bps as f64)
     );
+}
+
+fn way(d: &DirectionStatus) -> String {
+    let held = if d.holds { "held" } else { "left alone" };
+    let Some(capacity) = d.capacity_bps else {
+        return format!("nothing learned yet: never was anything seen waiting; {held}");
+    };
+    let place = match d.queue_place.as_deref() {
+        Some("access-point") => "packets wait in its own queue",
+        Some("firmware") => "packets wait behind its own queue, in driver or firmware",
+        Some("line") => "packets wait in front of the home",
+        _ => "nothing waited yet",
+    };
+    format!("learned {}; {place}, now {:.1} ms; {held}", rate(capacity as f64), d.queue_ms)
+}
+
+/// What was decided lately, and why.
+fn decisions(out: &mut String, s: &Status) {
+    if s.decisions.is_empty() {
+        return;
+    }
+    line!(out, "\nlately, seconds since it came:");
+    for said in s.decisions.iter().rev().take(DECISIONS).rev() {
+        line!(out, "  {:7.1} s  {}", said.at_s, said.line);
+    }
 }
 
 fn describe(i: &InterfaceStatus) -> String {

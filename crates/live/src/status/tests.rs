@@ -57,6 +57,18 @@ fn sample() -> Status {
             ..QueueStatus::default()
         }],
         capacity_bps: 18_000_000,
+        learns: true,
+        directions: Directions {
+            down: DirectionStatus {
+                capacity_bps: Some(18_000_000),
+                queue_place: Some("firmware".to_owned()),
+                queue_ms: 1.9,
+                holds: true,
+            },
+            up: DirectionStatus::default(),
+        },
+        nothing_to_do: false,
+        decisions: vec![Said { at_s: 1.25, line: "downloads: the hop seems to carry 18Mbit/s".to_owned() }],
         available_bps: 17_700_000,
         udp_bps: ByDirection { to_station: 280_000.0, to_remote: 5_600.0 },
         flows: vec![flow, older],
@@ -92,6 +104,13 @@ fn control_has_the_fields_of_a_report_and_no_others() {
     fields.sort_unstable();
     assert_eq!(fields, of_a_report);
     assert!(control["capacity_bps"]["mean"].is_number() && control["capacity_bps"]["last"].is_number());
+    let learned = Control { learned: Some(Learned::default()), ..sample().control };
+    let control = serde_json::to_value(&learned).unwrap();
+    for field in ["capacity_down_bps", "capacity_up_bps", "queue_place", "elastic_udp_bps", "decisions"] {
+        assert!(control.get(field).is_some(), "{field}");
+    }
+    assert!(control["capacity_up_bps"]["last"].is_number() && control["queue_place"]["down"].is_null());
+    assert_eq!(serde_json::from_value::<Control>(control).unwrap(), learned);
 }
 
 #[test]
@@ -102,7 +121,10 @@ fn the_table_tells_a_reader_what_is_held_what_is_not_and_why() {
         "LAN wlan0: up, hooked by tcx, hooked again once; in 1.5 MB, out 2.00 GB",
         "queue wlan0: chap at 17.0 Mbit/s; 12 packets of 2 flows wait, 1000 sent, 3 dropped; 40 of at most 4032 flows known, 9 boosts",
         "5 packets came merged",
-        "capacity 18.0 Mbit/s, UDP down 280 kbit/s up 6 kbit/s, left for TCP 17.7 Mbit/s",
+        "downloads: learned 18.0 Mbit/s; packets wait behind its own queue, in driver or firmware, now 1.9 ms; held",
+        "uploads: nothing learned yet: never was anything seen waiting; left alone",
+        "UDP down 280 kbit/s up 6 kbit/s, left for TCP 17.7 Mbit/s",
+        "   1.2 s  downloads: the hop seems to carry 18Mbit/s",
         "10.0.0.2:5000 <- 192.0.2.1:443",
         "held to its share",
         "2.1 + ? ms",
@@ -116,6 +138,9 @@ fn the_table_tells_a_reader_what_is_held_what_is_not_and_why() {
         assert!(text.contains(part), "`{part}` is not in\n{text}");
     }
     let dry = render(&Status { dry_run: true, flows: Vec::new(), ..sample() });
+    let given = render(&Status { learns: false, nothing_to_do: true, ..sample() });
+    assert!(given.contains("capacity 18.0 Mbit/s, given"), "{given}");
+    assert!(given.contains("nothing to do"), "{given}");
     assert!(dry.contains("dry run") && dry.contains("would have been lowered") && dry.contains("no TCP connection"));
 }
 

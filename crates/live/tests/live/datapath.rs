@@ -20,7 +20,7 @@ const PACE: BitRate = BitRate::mbps(16);
 fn config(world: &World, queueing: Queueing) -> Config {
     Config {
         capacity: Capacity::Rate(PACE),
-        interval: Span::from_millis(50),
+        interval: Some(Span::from_millis(50)),
         windows: false,
         queueing,
         datapath: Datapath::User,

@@ -4,7 +4,8 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crate::traffic::{Download, echo, ping};
-use crate::world::{World, far_world, skipped, world};
+use crate::world::{RATE, World, far_world, skipped, world};
+use lasthop_live::config::{Capacity, Config};
 
 struct Figures {
     median_ms: f64,
@@ -26,11 +27,16 @@ fn measure(world: &World, address: &'static str) -> Figures {
 
 fn smooth(test: &str, world: Option<World>, address: &'static str) {
     let Some(world) = world else { return };
+    let config = world.config();
+    smooth_with(test, &world, config, address);
+}
+
+fn smooth_with(test: &str, world: &World, config: Config, address: &'static str) {
     // The machine may stall for once; what repeats is the controller.
     for attempt in 1..=3 {
-        let off = measure(&world, address);
-        let running = world.control(world.config()).expect("a controller");
-        let on = measure(&world, address);
+        let off = measure(world, address);
+        let running = world.control(config.clone()).expect("a controller");
+        let on = measure(world, address);
         let status = running.status();
         eprintln!(
             "{test}: median {:.1} -> {:.1} ms, goodput {:.1} -> {:.1} Mbit/s, {} lowered",
@@ -56,6 +62,24 @@ fn smooth(test: &str, world: Option<World>, address: &'static str) {
 fn a_ping_beside_a_download_stays_short_and_the_download_fast() {
     let test = "a_ping_beside_a_download_stays_short_and_the_download_fast";
     smooth(test, far_world(test, Duration::from_millis(15)), World::SERVER);
+}
+
+#[test]
+fn nobody_has_to_say_what_the_hop_carries() {
+    let test = "nobody_has_to_say_what_the_hop_carries";
+    let Some(world) = far_world(test, Duration::from_millis(15)) else { return };
+    let config = Config { capacity: Capacity::Learn, ..world.config() };
+    smooth_with(test, &world, config.clone(), World::SERVER);
+    // What it learned, and that it says so.
+    let running = world.control(config).expect("a controller");
+    let download = Download::start(&world, World::SERVER);
+    let carries = RATE.as_bps() as f64;
+    let status = running.wait_for("the capacity is learned", |s| {
+        s.directions.down.capacity_bps.is_some_and(|c| (c as f64 / carries - 1.0).abs() < 0.1)
+    });
+    assert!(status.learns && status.control.learned.is_some(), "{status:#?}");
+    assert!(status.decisions.iter().any(|said| said.line.starts_with("downloads: ")), "{status:#?}");
+    download.finish().expect("the connection lives");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use lasthop_core::units::{BitRate, Span, Time};
 
+use super::super::journal::Journal;
 use super::super::links::Present;
-use super::super::log;
 use super::{Queue, Wanted, chain};
 use crate::config::{Datapath as Where, Queueing};
 use crate::datapath::{Datapath, DatapathError, Kind, Place, engine};
@@ -35,8 +35,8 @@ impl Keeper {
         wanted: Wanted,
         there: Present,
         program: &Program,
-        now: Time,
-        rate: BitRate,
+        (now, rate): (Time, BitRate),
+        journal: &mut Journal,
     ) -> Result<Self, QueueError> {
         let in_kernel = || Qdisc::new(&queue.name, there.ifindex, there.layer, wanted.settings, now, rate);
         let in_kernel = || in_kernel().map(|qdisc| Self::Kernel(Box::new(qdisc)));
@@ -50,7 +50,7 @@ impl Keeper {
             Where::Kernel => return Ok(in_kernel()?),
             Where::Auto if kind == Kind::Chap && wanted.snoop.is_none() && qdisc::is_supported() => match in_kernel() {
                 Ok(keeper) => return Ok(keeper),
-                Err(error) => log(&format!("{}; so this process keeps the queue", chain(&error))),
+                Err(error) => journal.say(now, format!("{}; so this process keeps the queue", chain(&error))),
             },
             Where::Auto | Where::User => {}
         }
@@ -82,6 +82,14 @@ impl Keeper {
                 datapath.tell(rate);
                 true
             }
+        }
+    }
+
+    /// Packets that wait in it now.
+    pub(super) fn waiting_packets(&self) -> u64 {
+        match self {
+            Self::Kernel(qdisc) => qdisc.figures().map_or(0, |figures| figures.queued),
+            Self::User(datapath, _) => datapath.counted().engine.queue.packets as u64,
         }
     }
 

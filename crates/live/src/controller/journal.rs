@@ -1,0 +1,61 @@
+//! What was decided, each in one line with its cause: for the log, and the newest for the status.
+
+use std::collections::VecDeque;
+
+use lasthop_core::units::Time;
+
+use super::log;
+use crate::status::Said;
+
+/// So many are kept for the status; the log has them all.
+const KEPT: usize = 64;
+
+pub(super) struct Journal {
+    started: Time,
+    newest: VecDeque<Said>,
+    count: u64,
+}
+
+impl Journal {
+    pub(super) const fn new(started: Time) -> Self {
+        Self { started, newest: VecDeque::new(), count: 0 }
+    }
+
+    /// A decision, or what a person should know of the machine.
+    pub(super) fn say(&mut self, now: Time, line: String) {
+        log(&line);
+        if self.newest.len() == KEPT {
+            self.newest.pop_front();
+        }
+        self.newest.push_back(Said { at_s: now.since(self.started).as_secs_f64(), line });
+        self.count += 1;
+    }
+
+    /// So many were said.
+    pub(super) const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The newest ones, the oldest of them first.
+    pub(super) fn newest(&self) -> Vec<Said> {
+        self.newest.iter().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lasthop_core::units::Span;
+
+    #[test]
+    fn the_newest_lines_are_kept_with_their_time_and_all_are_counted() {
+        let mut journal = Journal::new(Time::from_nanos(1_000));
+        for n in 0..100u64 {
+            journal.say(Time::from_nanos(1_000) + Span::from_secs(n), format!("decision {n}"));
+        }
+        let newest = journal.newest();
+        assert_eq!((journal.count(), newest.len()), (100, KEPT));
+        assert_eq!(newest[0], Said { at_s: 36.0, line: "decision 36".to_owned() });
+        assert_eq!(newest[KEPT - 1].line, "decision 99");
+    }
+}
