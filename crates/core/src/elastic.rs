@@ -6,23 +6,26 @@
 //! ```text
 //! full       = bytes in packets of at least 1200 / bytes                                          [1]
 //! answered   = packets the other way / packets                                                    [1], and per second
-//! framed     : trains of two packets or more, at least 60 % of them one period (8 to 70 ms) apart,
+//! framed     : trains of three packets or more, not doubling, at least 60 % of them one period (8 to 70 ms) apart,
 //!              with at least a quarter of the time in the pauses between them
 //! steadiness = mean |rate of an interval - mean rate| / mean rate                                 [1]
 //! ```
 //!
 //! | seen, in this order | is | why |
 //! |---|---|---|
-//! | framed, or it was within its memory, at no more than 3/2 of the rate it had then | real-time | an encoder's clock is its own, a sender's is the network's |
-//! | full < 0.9 | real-time | who sends as much as there is room for sends full packets; the last packet of a frame is what is left |
+//! | framed, or it was for 1 s within the last minute, at no more than 3/2 of the rate it had then | real-time | an encoder's clock is its own, a sender's is the network's |
+//! | full < 0.93 | real-time | who sends as much as there is room for sends full packets; the last packet of a frame is what is left |
 //! | fills what the hop has, while its queue stands | elastic | nothing live is larger than its hop |
 //! | answered < 1/16, or less than 30 per s and 1/3 | real-time | without news from the receiver nobody can follow the room there is |
+//! | more than 5/4 small packets the other way for each | real-time | that is somebody's input |
+//! | framed, but for 40 % of the trains and an eighth of the time | as before | these may be frames yet |
 //! | answered >= 1/4 and >= 150 per s | elastic | every few packets are acknowledged |
-//! | rate grew to twice of what it was, steadiness >= 5 % | elastic | it looks for its room |
+//! | elastic before | elastic | who is held neither grows nor varies |
+//! | rate grew to twice of what it was, or steadiness >= 5 % and a packet | elastic | it looks for its room |
 //! | else | real-time | a stream of constant rate that is answered now and then |
 //!
-//! What it is found to be must be found for 0.3 s on end, and for 1 s to undo what was found before. So a bulk transfer is
-//! elastic 0.8 s after it began. Until something is found it is unknown, which hosts treat as real-time.
+//! What it is found to be must be found for 0.3 s on end; for 1 s by its growth or steadiness alone, and to undo what was
+//! found before. So a bulk transfer is elastic 0.7 s after it began, a slow one 1.5 s. Until something is found it is unknown, which hosts treat as real-time.
 //!
 //! Sources: RFC 9000 section 13.2 and RFC 9221 for how often QUIC acknowledges (every second packet, or within 25 ms),
 //! RFC 8888 and the transport-wide feedback of WebRTC (every 50 to 250 ms) for real-time media. Ours: the rules and numbers.
@@ -34,6 +37,8 @@
 use std::collections::VecDeque;
 use std::fmt;
 
+use crate::fastpath::layout::UdpState;
+use crate::packet::Direction;
 use crate::units::{BitRate, Span};
 
 /// What a flow is taken for.
@@ -64,6 +69,8 @@ pub enum Why {
     FillsTheHop,
     /// This many packets come back for each of its own: too few to steer by.
     NotAnswered(f64),
+    /// This many small packets come back for each of its own: more than could acknowledge it.
+    Talk(f64),
     /// This many packets come back for each of its own: every few are acknowledged.
     Acknowledged(f64),
     /// Its rate grew by this factor.
@@ -83,6 +90,9 @@ impl fmt::Display for Why {
             Self::SmallPackets(full) => write!(f, "{:.0} % of its bytes are in full packets", full * 100.0),
             Self::FillsTheHop => write!(f, "it fills the hop and the queue stands"),
             Self::NotAnswered(ratio) => write!(f, "{ratio:.3} packets come back for each, too few to steer by"),
+            Self::Talk(ratio) => {
+                write!(f, "{ratio:.1} small packets come back for each, more than could acknowledge it")
+            }
             Self::Acknowledged(ratio) => write!(f, "{ratio:.2} acknowledgments come back for each full packet"),
             Self::Grew(factor) => write!(f, "full packets, acknowledged, and its rate grew {factor:.1} times"),
             Self::Varies(part) => {
@@ -114,6 +124,31 @@ pub struct Interval {
     pub period: Span,
     /// Packets of the flow the other way.
     pub answers: u64,
+    /// Of those, the ones that are not full.
+    pub small_answers: u64,
+}
+
+impl Interval {
+    /// What `direction` did between two looks at a flow.
+    #[must_use]
+    pub fn between(before: &UdpState, after: &UdpState, direction: Direction, span: Span) -> Self {
+        let (a, b) = (&before.half[direction.index()], &after.half[direction.index()]);
+        let back = |state: &UdpState| state.half[direction.reverse().index()];
+        let answers = back(after).packets.wrapping_sub(back(before).packets);
+        let full_back = back(after).full_bytes.wrapping_sub(back(before).full_bytes);
+        Self {
+            span,
+            bytes: b.bytes.wrapping_sub(a.bytes),
+            packets: b.packets.wrapping_sub(a.packets),
+            full_bytes: b.full_bytes.wrapping_sub(a.full_bytes),
+            trains: b.trains.wrapping_sub(a.trains),
+            regular: b.regular.wrapping_sub(a.regular),
+            pause: Span::from_nanos(b.pause_ns.wrapping_sub(a.pause_ns)),
+            period: Span::from_nanos(u64::from(b.period_ns)),
+            answers,
+            small_answers: answers.saturating_sub(full_back.div_ceil(LARGEST_PACKET)),
+        }
+    }
 }
 
 /// What the hop was like in that interval.
@@ -168,7 +203,7 @@ impl Default for Params {
             period: (Span::from_millis(8), Span::from_millis(70)),
             regular: 0.6,
             pause: 0.25,
-            full: 0.9,
+            full: 0.93,
             fills: 0.9,
             varies: 0.05,
             grows: 2.0,
@@ -180,12 +215,18 @@ impl Default for Params {
 const ANSWERS_PER_SECOND: f64 = 30.0;
 const ANSWERED: f64 = 1.0 / 16.0;
 const ANSWERED_DENSELY: f64 = 1.0 / 3.0;
+/// One packet is acknowledged by one at most; a quarter more for what the window cuts off.
+const TALK: f64 = 1.25;
+/// IP bytes.
+const LARGEST_PACKET: u64 = 1500;
 /// Only acknowledgments are as many as this: per packet and per second.
 const ACKNOWLEDGED: (f64, f64) = (0.25, 150.0);
 /// Frames are believed up to this part of the rate they had.
 const BELIEVED: f64 = 1.5;
 /// Fewer trains in the window have no rhythm.
 const LEAST_TRAINS: u32 = 8;
+/// Frames of fewer packets have too few full ones anyway.
+const LEAST_PER_TRAIN: u64 = 3;
 
 /// One direction of one flow.
 #[derive(Clone, Debug)]
@@ -197,6 +238,8 @@ pub struct Classifier {
     why: Why,
     /// What is found of late, and for how long on end.
     candidate: (Behaviour, Span),
+    /// For how long frames have been seen on end.
+    framing: Span,
     /// Time left for which frames are remembered, and the rate they had, bit/s.
     framed: Option<(Span, f64)>,
     /// Rate of the first whole interval, bit/s.
@@ -215,6 +258,7 @@ impl Classifier {
             behaviour: Behaviour::Unknown,
             why: Why::New,
             candidate: (Behaviour::Unknown, Span::ZERO),
+            framing: Span::ZERO,
             framed: None,
             first_rate: None,
             seen: false,
@@ -272,7 +316,8 @@ impl Classifier {
     /// Keeps that frames were seen, or forgets it.
     fn remember(&mut self, span: Span) {
         let now = rate(&self.total);
-        if self.has_frames() {
+        self.framing = if self.has_frames() { self.framing + span } else { Span::ZERO };
+        if self.framing >= self.params.undo {
             let before = self.framed.map_or(0.0, |(_, rate)| rate);
             self.framed = Some((self.params.memory, now.max(before)));
         } else if let Some((left, believed)) = self.framed {
@@ -282,20 +327,32 @@ impl Classifier {
     }
 
     fn has_frames(&self) -> bool {
-        let Params { period, regular, pause, .. } = self.params;
+        self.frames(self.params.regular, self.params.pause)
+    }
+
+    fn frames(&self, regular: f64, pause: f64) -> bool {
+        let period = self.params.period;
         let Interval { trains, packets, span, .. } = self.total;
-        let (_, newest) = (self.intervals.front(), self.intervals.back());
-        let period_now = newest.map_or(Span::ZERO, |interval| interval.period);
+        let period_now = self.intervals.back().map_or(Span::ZERO, |interval| interval.period);
         trains >= LEAST_TRAINS
-            && packets >= 2 * u64::from(trains)
+            && packets >= LEAST_PER_TRAIN * u64::from(trains)
+            && !self.doubles()
             && f64::from(self.total.regular) >= regular * f64::from(trains)
             && self.total.pause.as_secs_f64() >= pause * span.as_secs_f64()
             && (period.0..=period.1).contains(&period_now)
     }
 
+    /// The later half of the window carried more than twice what the earlier did: slow start, sent in trains.
+    fn doubles(&self) -> bool {
+        let half = self.intervals.len() / 2;
+        let sum = |part: &mut dyn Iterator<Item = &Interval>| part.map(|i| i.bytes).sum::<u64>();
+        let (earlier, later) = (self.intervals.iter().take(half), self.intervals.iter().rev().take(half));
+        sum(&mut { later }) > 2 * sum(&mut { earlier })
+    }
+
     fn find(&self, hop: &Hop) -> (Behaviour, Why) {
         use Behaviour::{Elastic, RealTime};
-        let Params { full, fills, varies, grows, .. } = self.params;
+        let Params { pause, full, fills, varies, grows, .. } = self.params;
         let total = &self.total;
         if self.has_frames() {
             let period = self.intervals.back().map_or(Span::ZERO, |interval| interval.period);
@@ -309,7 +366,10 @@ impl Classifier {
             return (RealTime, Why::SmallPackets(in_full));
         }
         let now = rate(total);
-        if hop.queue_stands && hop.room.is_some_and(|room| now >= fills * room.as_bps() as f64) {
+        let elastic = self.behaviour == Elastic;
+        // Once it is held there is no queue any more.
+        let queue = hop.queue_stands || (elastic && self.why == Why::FillsTheHop);
+        if queue && hop.room.is_some_and(|room| now >= fills * room.as_bps() as f64) {
             return (Elastic, Why::FillsTheHop);
         }
         let answered = total.answers as f64 / total.packets as f64;
@@ -317,15 +377,33 @@ impl Classifier {
         if answered < ANSWERED || (per_second < ANSWERS_PER_SECOND && answered < ANSWERED_DENSELY) {
             return (RealTime, Why::NotAnswered(answered));
         }
+        let talk = total.small_answers as f64 / total.packets as f64;
+        if talk > TALK {
+            return (RealTime, Why::Talk(talk));
+        }
+        if !elastic && self.frames(0.4, pause / 2.0) {
+            return (self.behaviour, self.why);
+        }
         if answered >= ACKNOWLEDGED.0 && per_second >= ACKNOWLEDGED.1 {
             return (Elastic, Why::Acknowledged(answered));
         }
+        // Who is held neither grows nor varies.
+        if elastic {
+            return (Elastic, self.why);
+        }
+
         let growth = self.first_rate.map_or(0.0, |first| now / first.max(1.0));
         if growth >= grows {
             return (Elastic, Why::Grew(growth));
         }
         let deviation = self.steadiness(now);
-        if deviation >= varies { (Elastic, Why::Varies(deviation)) } else { (RealTime, Why::Steady(deviation)) }
+        // A packet more or less in an interval is no change.
+        let one_packet = self.intervals.len() as f64 / total.packets as f64;
+        if deviation >= varies + one_packet {
+            (Elastic, Why::Varies(deviation))
+        } else {
+            (RealTime, Why::Steady(deviation))
+        }
     }
 
     fn steadiness(&self, mean: f64) -> f64 {
@@ -341,7 +419,8 @@ impl Classifier {
         }
         let before = if self.candidate.0 == found { self.candidate.1 } else { Span::ZERO };
         self.candidate = (found, before + span);
-        let first = self.behaviour == Behaviour::Unknown;
+        let sure = !matches!(why, Why::Grew(_) | Why::Varies(_));
+        let first = self.behaviour == Behaviour::Unknown && sure;
         let needed = if first { self.params.confirm } else { self.params.undo };
         if self.candidate.1 < needed {
             return false;
@@ -365,6 +444,7 @@ fn add(total: &mut Interval, one: &Interval) {
     total.regular += one.regular;
     total.pause += one.pause;
     total.answers += one.answers;
+    total.small_answers += one.small_answers;
 }
 
 fn subtract(total: &mut Interval, one: &Interval) {
@@ -376,6 +456,7 @@ fn subtract(total: &mut Interval, one: &Interval) {
     total.regular -= one.regular;
     total.pause -= one.pause;
     total.answers -= one.answers;
+    total.small_answers -= one.small_answers;
 }
 
 #[cfg(test)]

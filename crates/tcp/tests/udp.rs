@@ -6,6 +6,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use common::path::{Link, Path};
+use lasthop_core::elastic::{Behaviour, Classifier, Hop, Interval, Params, Why};
 use lasthop_core::fastpath::layout::{Control, UdpHalf, UdpPlan, UdpState};
 use lasthop_core::fastpath::udp::{Datagram, Verdict, on_datagram};
 use lasthop_core::packet::Direction;
@@ -74,7 +75,10 @@ fn a_sender_that_is_held_has_its_rate_and_passes_no_bursts() {
         for rtt in [10, 40, 100, 200] {
             let outcome = run(cc, Span::from_millis(rtt), plan(), 25);
             let lost = f64::from(outcome.half.dropped) / outcome.half.packets as f64;
-            println!("{cc:?}, {rtt} ms: {:.3} of the rate, {lost:.4} lost, {} bytes ahead", outcome.share, outcome.ahead);
+            println!(
+                "{cc:?}, {rtt} ms: {:.3} of the rate, {lost:.4} lost, {} bytes ahead",
+                outcome.share, outcome.ahead
+            );
             // BBR measures with four segments a fortieth of its time, and does not answer losses.
             let least = if cc == Algorithm::Bbr && rtt == 200 { 0.8 } else { 0.9 };
             assert!((least..1.06).contains(&outcome.share), "{cc:?}, {rtt} ms: {}", outcome.share);
@@ -88,4 +92,77 @@ fn a_sender_that_is_held_has_its_rate_and_passes_no_bursts() {
 fn without_credit_newreno_stays_at_three_quarters() {
     let outcome = run(Algorithm::NewReno, Span::from_millis(100), UdpPlan { credit_bytes: 0, ..plan() }, 25);
     assert!((0.5..0.85).contains(&outcome.share), "{}", outcome.share);
+}
+
+/// The flow as the access point sees it, and when it was taken for what.
+struct Watcher {
+    state: UdpState,
+    before: UdpState,
+    classifier: Classifier,
+    next: Time,
+    found: Vec<(Time, Behaviour, Why)>,
+}
+
+const INTERVAL: Span = Span::from_millis(50);
+
+impl Watcher {
+    fn new() -> Self {
+        let state = UdpState::new(Time::ZERO);
+        let classifier = Classifier::new(Params::default());
+        Self { state, before: state, classifier, next: Time::ZERO + INTERVAL, found: vec![] }
+    }
+
+    fn pass(&mut self, now: Time, direction: Direction, bytes: u64) {
+        while now >= self.next {
+            let interval = Interval::between(&self.before, &self.state, Direction::ToStation, INTERVAL);
+            if self.classifier.on_interval(&interval, &Hop::default()) {
+                self.found.push((self.next, self.classifier.behaviour(), self.classifier.why()));
+            }
+            self.before = self.state;
+            self.next += INTERVAL;
+        }
+        let datagram = Datagram { ip_bytes: bytes as u32, segments: 1, understands_marks: false };
+        let control = Control { heartbeat_ns: now.as_nanos(), ..Control::default() };
+        on_datagram(&mut self.state, &control, direction, &datagram, now);
+    }
+}
+
+/// What a download is taken for over a hop of 20 Mbit/s.
+fn watch(cc: Algorithm, rtt: Span, room: usize, paced: bool, delayed: bool) -> Vec<(Time, Behaviour, Why)> {
+    let params = SenderParams { cc, sack: true, ..SenderParams::default() };
+    let mut path = Path::new(params, 64 << 20, Link::new(BitRate::mbps(20), rtt / 2, room));
+    if delayed {
+        path.delay_acks();
+    }
+    path.paced = paced && cc != Algorithm::Bbr;
+    let watcher = Rc::new(RefCell::new(Watcher::new()));
+    let (down, up) = (watcher.clone(), watcher.clone());
+    path.gate = Some(Box::new(move |now, bytes| {
+        down.borrow_mut().pass(now, Direction::ToStation, bytes);
+        true
+    }));
+    path.answers = Some(Box::new(move |now| up.borrow_mut().pass(now, Direction::ToRemote, 60)));
+    path.run(Time::from_nanos(4_000_000_000));
+    watcher.borrow().found.clone()
+}
+
+#[test]
+fn a_bulk_transfer_is_elastic_after_a_second_and_stays_so() {
+    for cc in [Algorithm::Cubic, Algorithm::NewReno, Algorithm::Bbr] {
+        for rtt in [10, 30, 100, 300].map(Span::from_millis) {
+            for (room, paced, delayed) in
+                [(50, true, true), (50, false, true), (1000, true, false), (1000, false, true)]
+            {
+                let found = watch(cc, rtt, room, paced, delayed);
+                let case = format!("{cc:?}, {rtt}, {room} packets, paced {paced}: {found:?}");
+                println!("{case}");
+                // Unpaced, with such a round trip and such a queue, it is far below all it could have.
+                if cc == Algorithm::NewReno && rtt > Span::from_millis(200) && room == 50 && !paced {
+                    continue;
+                }
+                let [(at, Behaviour::Elastic, _)] = found[..] else { panic!("{case}") };
+                assert!(rtt > Span::from_millis(200) || at <= Time::from_nanos(1_500_000_000), "{case}");
+            }
+        }
+    }
 }

@@ -43,7 +43,7 @@ use crate::wire::{UdpFields, ecn};
 /// with the headers of IPv4 is 1228), tunnels neither; a flow that never sends one is not kept at all.
 pub const FULL_BYTES: u32 = 1200;
 /// A gap that ends a train, ns. Between two frames of a video at 60 per second, sent at 5/2 of its rate, lie 10 ms.
-pub const PAUSE_NS: u64 = 3_000_000;
+pub const PAUSE_NS: u64 = 5_000_000;
 /// Trains further apart have no rhythm: 7 frames per second, ns. Who pauses for longer saves no credit.
 const LONGEST_PERIOD_NS: u64 = 1 << 27;
 /// A longer gap drains no more, ns; keeps the product with the rate within 64 bits.

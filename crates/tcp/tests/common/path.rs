@@ -24,7 +24,15 @@ pub struct Link<P> {
 
 impl<P> Link<P> {
     pub fn new(rate: BitRate, delay: Span, room: usize) -> Self {
-        Self { rate, delay, room, free_at: Time::ZERO, starts: VecDeque::new(), longest_wait: Span::ZERO, flying: VecDeque::new() }
+        Self {
+            rate,
+            delay,
+            room,
+            free_at: Time::ZERO,
+            starts: VecDeque::new(),
+            longest_wait: Span::ZERO,
+            flying: VecDeque::new(),
+        }
     }
 
     fn send(&mut self, now: Time, bytes: u64, packet: P) {
@@ -65,6 +73,8 @@ pub struct Path {
     up: Link<(Ack, Option<Note>)>,
     /// Nothing, if it is not set.
     pub gate: Option<Gate>,
+    /// Sees every acknowledgment leave the receiver.
+    pub answers: Option<Box<dyn FnMut(Time)>>,
     /// Segments leave at 5/4 of window per round trip, ten at once at most, as QUIC's do (RFC 9002 section 7.7).
     pub paced: bool,
     /// When the next ten may go.
@@ -87,6 +97,12 @@ impl Path {
         Self::reporting(params, window, down, reports)
     }
 
+    /// Its receiver acknowledges every second segment.
+    pub fn delay_acks(&mut self) {
+        let (mss, sack) = (self.mss as u32, true);
+        self.receiver = Receiver::new(ReceiverParams { mss, sack, window: Some(64 << 20), ..Default::default() });
+    }
+
     /// With a receiver that watches this.
     pub fn reporting(params: SenderParams, window: u64, down: Link<(Segment, u32)>, reports: Reports) -> Self {
         let (mss, sack) = (params.mss, params.sack);
@@ -98,6 +114,7 @@ impl Path {
             up: Link::new(down.rate, down.delay, usize::MAX),
             down,
             gate: None,
+            answers: None,
             paced: false,
             paced_until: Time::ZERO,
             mss: u64::from(mss),
@@ -169,8 +186,18 @@ impl Path {
                 self.receiver.on_mark(mark);
                 self.receiver.on_segment(now, &segment);
                 while let Some(ack) = self.receiver.poll(now) {
+                    if let Some(answers) = &mut self.answers {
+                        answers(now);
+                    }
                     self.up.send(now, HEADER, (ack, self.receiver.note()));
                 }
+            }
+            // The timer of a delayed acknowledgment.
+            while let Some(ack) = self.receiver.poll(now) {
+                if let Some(answers) = &mut self.answers {
+                    answers(now);
+                }
+                self.up.send(now, HEADER, (ack, self.receiver.note()));
             }
             // One at a time: each releases its own segments.
             if let Some((ack, note)) = self.up.arrived(now) {
