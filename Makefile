@@ -2,7 +2,7 @@
 # Everything is built as the user, also under `sudo make`; only the finished binary runs as root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help deps build demo test vm-test lint fmt fuzz bench bench-peers figures study-web study-game clean
+.PHONY: help deps build demo test vm-test lint fmt fuzz bench bench-peers figures study-web study-game study-learn clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
@@ -62,6 +62,11 @@ study-game:            ## a real game server pinged over the same bridge, 15 min
 	@tools/install-deps build run study game && tools/as-user tools/unpack-deps unpack-game
 	$(CARGO) build --release --locked -p lasthop-cli
 	tools/as-root python3 -B tools/study/game.py --binary $(LASTHOP) $(ARGS)
+
+study-learn:           ## a learned capacity with real kernels in the emulator, two hours: ARGS="--runs 1 --parts down,quic -j 2"
+	@tools/install-deps build run study
+	$(CARGO) build --release --locked -p lasthop-cli
+	tools/as-root python3 -B tools/study/learn.py --binary $(LASTHOP) $(ARGS)
 
 clean:                 ## remove what was built
 	$(CARGO) clean

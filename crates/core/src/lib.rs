@@ -8,6 +8,7 @@ pub mod ap;
 pub mod aqm;
 pub mod capacity;
 pub mod credit;
+pub mod elastic;
 pub mod fastpath;
 pub mod flow;
 pub mod meter;

@@ -68,12 +68,19 @@ pub fn plan(flow: &Flow, bounds: &Bounds) -> Plan {
     }
 }
 
-/// Before anything is known of the hop: any window, by an eighth, at least ten packets, a round trip more than `window`, the
-/// one in force, bytes. What the first train shows is known an interval later.
+/// Before anything is known of the hop, for one of `flows`: any window, by an eighth a round trip more than `window`, the
+/// one in force, bytes; ten packets at least, of all flows together.
 #[must_use]
-pub fn unknown(window: u32) -> Plan {
-    let growth_bytes = (window / 8).max(14_600);
-    Plan { clamp_bytes: (1 << 30) - 1, floor_bytes: 3 * 1448, growth_bytes, pace_bytes: 0 }
+pub fn unknown(window: u32, flows: u32) -> Plan {
+    let growth_bytes = (window / 8).max(14_600 / flows.max(1));
+    Plan { growth_bytes, ..first() }
+}
+
+/// What a connection starts with at a hop that nothing is known of: what it may send at first, and no more until the
+/// first train has shown something.
+#[must_use]
+pub const fn first() -> Plan {
+    Plan { clamp_bytes: (1 << 30) - 1, floor_bytes: 3 * 1448, growth_bytes: 1, pace_bytes: 0 }
 }
 
 /// The same window without our growth and pace, as eq. (1) to the letter has it: in force from the next ACK on.

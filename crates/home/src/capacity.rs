@@ -11,7 +11,7 @@
 
 use lasthop_core::packet::{FlowId, Packet};
 use lasthop_core::units::{BitRate, Time};
-use lasthop_wifi::{Event, Medium, NodeId};
+use lasthop_wifi::{Event, Medium, NodeId, Place};
 
 use crate::scenario::{Flow, HostId, LastHop, Scenario};
 
@@ -70,9 +70,18 @@ impl Packet for Segment {
 struct Run {
     medium: Medium<Segment>,
     flows: Vec<Greedy>,
-    /// Flows by their sender, and whose turn it is there.
-    senders: Vec<(NodeId, Vec<u32>, usize)>,
+    senders: Vec<Sender>,
     data_bytes: u64,
+}
+
+/// A node and its flows.
+struct Sender {
+    node: NodeId,
+    flows: Vec<u32>,
+    /// Whose turn it is.
+    turn: usize,
+    /// Segments that found its queue full: each goes when an answer has left it.
+    owed: usize,
 }
 
 impl Run {
@@ -90,7 +99,7 @@ impl Run {
             data_bytes: 0,
         };
         for sender in 0..run.senders.len() {
-            let limit = if run.senders[sender].0 == NodeId(0) { ap_limit } else { station_limit };
+            let limit = if run.senders[sender].node == NodeId(0) { ap_limit } else { station_limit };
             // One packet is in service beside those that wait.
             (0..=limit.min(BACKLOG)).for_each(|_| run.send_next(Time::ZERO, sender));
         }
@@ -99,7 +108,7 @@ impl Run {
 
     /// The flow whose turn it is at `sender` sends a segment.
     fn send_next(&mut self, now: Time, sender: usize) {
-        let (node, flows, turn) = &mut self.senders[sender];
+        let Sender { node, flows, turn, .. } = &mut self.senders[sender];
         let flow = flows[*turn % flows.len()];
         *turn += 1;
         let Greedy { to, bytes, .. } = self.flows[flow as usize];
@@ -116,21 +125,28 @@ impl Run {
     }
 
     fn on_event(&mut self, event: Event<Segment>) {
-        let (at, segment, arrived) = match event {
-            Event::Delivered { at, packet, .. } => (at, packet, true),
-            Event::Dropped { at, packet, .. } => (at, packet, false),
+        let (at, node, segment, arrived) = match event {
+            Event::Delivered { at, from, packet, .. } => (at, from, packet, true),
+            Event::Dropped { at, node, packet, place: Place::Air } => (at, node, packet, false),
+            // Answers to others have filled its queue. One that tried again at once would find it full for ever.
+            Event::Dropped { node, packet, place: Place::Queue, .. } => {
+                let sender = self.senders.iter_mut().find(|sender| sender.node == node && !packet.is_ack);
+                return sender.into_iter().for_each(|sender| sender.owed += 1);
+            }
         };
-        if segment.is_ack {
-            return;
-        }
-        if arrived {
+        if arrived && !segment.is_ack {
             self.data_bytes += if at < WARM_UP { 0 } else { u64::from(segment.bytes) };
             self.acknowledge(at, segment.flow);
         }
-        let from = self.flows[segment.flow as usize].from;
-        if let Some(sender) = self.senders.iter().position(|(node, ..)| *node == from) {
-            self.send_next(at, sender);
+        let Some(sender) = self.senders.iter().position(|sender| sender.node == node) else { return };
+        if segment.is_ack {
+            let owed = &mut self.senders[sender].owed;
+            if *owed == 0 {
+                return;
+            }
+            *owed -= 1;
         }
+        self.send_next(at, sender);
     }
 
     fn acknowledge(&mut self, at: Time, flow: u32) {
@@ -164,12 +180,12 @@ fn greedy(scenario: &Scenario, flow: &Flow) -> Option<Greedy> {
 }
 
 /// Senders in the order of their first flow.
-fn senders(flows: &[Greedy]) -> Vec<(NodeId, Vec<u32>, usize)> {
-    let mut senders: Vec<(NodeId, Vec<u32>, usize)> = Vec::new();
+fn senders(flows: &[Greedy]) -> Vec<Sender> {
+    let mut senders: Vec<Sender> = Vec::new();
     for (i, flow) in flows.iter().enumerate() {
-        match senders.iter_mut().find(|(node, ..)| *node == flow.from) {
-            Some((_, own, _)) => own.push(i as u32),
-            None => senders.push((flow.from, vec![i as u32], 0)),
+        match senders.iter_mut().find(|sender| sender.node == flow.from) {
+            Some(sender) => sender.flows.push(i as u32),
+            None => senders.push(Sender { node: flow.from, flows: vec![i as u32], turn: 0, owed: 0 }),
         }
     }
     senders
@@ -224,6 +240,15 @@ mod tests {
     #[test]
     fn without_an_elastic_flow_it_is_a_download_to_the_first_station() {
         assert_eq!(tcp_alone(&home("", &[])), tcp_alone(&home(DOWN, &[])));
+    }
+
+    /// Answers to uploads and the segments of a download wait in one queue, which is often full of answers.
+    #[test]
+    fn a_queue_full_of_answers_does_not_stop_the_clock() {
+        let up: String =
+            (0..6).map(|i| format!("[[flow]]\nname = \"up{i}\"\nfrom = \"A\"\nto = \"W\"\nkind = \"ftp\"\n")).collect();
+        let both = home(&format!("{DOWN}{up}"), &["wifi.queue.limit=2", "flow.*.delayed_ack=false"]);
+        assert!((5.0..40.0).contains(&mbps(&both)));
     }
 
     #[test]

@@ -6,14 +6,16 @@
 
 use std::collections::BTreeMap;
 
-use lasthop_core::ap::{Action, Ap, FlowSample, LinkSample, Params, RttSource, RttTotal, ShareRule, StationId};
+use lasthop_core::ap::{
+    Action, Ap, FlowSample, LinkSample, Params, RttSource, RttTotal, ShareRule, Snapshot, StationId,
+};
 use lasthop_core::fastpath::layout::{self, Counters, FlowState, Reason};
 use lasthop_core::fastpath::{self, Verdict};
 use lasthop_core::packet::{Direction, FlowId};
 use lasthop_core::units::{BitRate, Span, Time};
 use lasthop_core::wire::{TcpFields, flag as tcp_flag};
 use lasthop_home::capacity;
-use lasthop_home::report::{CapacityReport, ControlReport, LearnedReport};
+use lasthop_home::report::{CapacityReport, ControlReport, LearnedReport, QueuePlaces};
 use lasthop_home::scenario::{self, Capacity, HostId, Scenario, WindowControl as Wanted, WindowRtt};
 use lasthop_tcp::SackBlocks;
 
@@ -40,6 +42,30 @@ pub struct WindowControl {
     /// Packets are read as if they carried timestamps: who learns lives by the round trip to a sender.
     timestamps: bool,
     counters: Counters,
+    /// Of what was learned, by direction.
+    means: [Mean; 2],
+    decisions: u64,
+}
+
+/// An estimate over the intervals in which there was one.
+#[derive(Clone, Copy, Default)]
+struct Mean {
+    sum: f64,
+    intervals: u64,
+    last: f64,
+}
+
+impl Mean {
+    fn on_interval(&mut self, capacity: Option<BitRate>) {
+        let Some(capacity) = capacity else { return };
+        self.last = capacity.as_bps() as f64;
+        self.sum += self.last;
+        self.intervals += 1;
+    }
+
+    fn report(&self) -> CapacityReport {
+        CapacityReport { mean: self.sum / self.intervals.max(1) as f64, last: self.last }
+    }
 }
 
 #[derive(Clone)]
@@ -75,6 +101,8 @@ impl WindowControl {
             stations: scenario.flows.iter().map(|flow| station(flow)).collect(),
             timestamps: learns,
             counters: Counters::default(),
+            means: [Mean::default(); 2],
+            decisions: 0,
         };
         control.apply(Time::ZERO);
         control
@@ -130,6 +158,9 @@ impl WindowControl {
             }
         }
         self.ap.on_link(now, &LinkSample { udp_bytes: self.counters.udp_bytes, ..LinkSample::default() });
+        for (mean, direction) in self.means.iter_mut().zip(self.ap.directions()) {
+            mean.on_interval(direction.capacity);
+        }
         self.shared.epoch += 1;
         self.apply(now);
     }
@@ -143,9 +174,23 @@ impl WindowControl {
                         watched.state.half[direction.index()].plan = plan;
                     }
                 }
-                Action::Say(_) => {}
+                Action::Say(_) => self.decisions += 1,
                 Action::SetDefault { direction, plan } => self.shared.default_plan[direction.index()] = plan,
             }
+        }
+    }
+
+    fn learned(&self, snapshot: &Snapshot) -> LearnedReport {
+        if !self.timestamps {
+            return LearnedReport::default();
+        }
+        let place = |i: usize| snapshot.directions[i].place.map(|place| place.name().to_owned());
+        LearnedReport {
+            capacity_down_bps: Some(self.means[0].report()),
+            capacity_up_bps: Some(self.means[1].report()),
+            queue_place: Some(QueuePlaces { down: place(0), up: place(1) }),
+            elastic_udp_bps: None,
+            decisions: Some(self.decisions),
         }
     }
 
@@ -158,13 +203,20 @@ impl WindowControl {
         let controllable_bytes: u64 = (self.flows.iter().flatten().filter(|w| controllable(w)))
             .map(|w| w.state.half.iter().map(|half| half.bytes).sum::<u64>())
             .sum();
-        let capacity = snapshot.capacity.as_bps() as f64;
+        let capacity = match self.timestamps {
+            // Of the direction that carries more.
+            true => self.means[usize::from(self.counters.tcp_bytes[1] > self.counters.tcp_bytes[0])].report(),
+            false => {
+                let given = self.capacity.as_bps() as f64;
+                CapacityReport { mean: given, last: given }
+            }
+        };
         let clamp = |flow: &lasthop_core::ap::FlowSnapshot| {
             let name = &scenario.flows[flow.flow.0 as usize].name;
             Some((name.clone(), u64::from(flow.plan?.clamp_bytes)))
         };
         ControlReport {
-            capacity_bps: CapacityReport { mean: capacity, last: capacity },
+            capacity_bps: capacity,
             udp_bps: snapshot.udp.as_bps() as f64,
             controllable_share: controllable_bytes as f64 / all.max(1) as f64,
             rewritten: counted(&Reason::Rewritten),
@@ -175,7 +227,7 @@ impl WindowControl {
                 .map(|r| (r.name().to_owned(), counted(r)))
                 .collect::<BTreeMap<_, _>>(),
             clamps: snapshot.flows.iter().filter_map(clamp).collect(),
-            learned: LearnedReport::default(),
+            learned: self.learned(&snapshot),
         }
     }
 }

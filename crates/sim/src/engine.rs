@@ -375,13 +375,11 @@ impl<'a, 'o> Engine<'a, 'o> {
     /// Packets arrive at the far end of a wire, where `take` has them.
     #[inline(always)]
     fn on_wire(&mut self, now: Time, wire: usize, source: SourceId, take: impl Fn(&mut Self, Time, &SimPacket)) {
-        let mut next = Some(now);
-        while next == Some(now) {
-            let Some((_, packet)) = self.wires.link(wire).poll(now) else { break };
+        // It may be asked too early: what was foretold of the line another packet has put off.
+        while let Some((_, packet)) = self.wires.link(wire).poll(now) {
             take(self, now, &packet);
-            next = self.wires.link(wire).next_deadline();
         }
-        match next {
+        match self.wires.link(wire).next_deadline() {
             Some(at) => self.sources.set(source, at),
             None => self.sources.clear(source),
         }

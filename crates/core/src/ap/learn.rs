@@ -41,6 +41,10 @@ const STANDS: f64 = 0.15;
 const STANDS_THERE: f64 = 0.5;
 /// A part of an interval: who sends all the time pauses no longer.
 const PAUSE: f64 = 0.25;
+/// An estimate is too low when more than this many times as much was delivered for half a second.
+const OUTDONE: f64 = 1.01;
+/// Beside two round trips, s.
+const PUZZLED: f64 = 0.2;
 /// A part of an interval: so much of it the hop was seen working.
 const WORKS: f64 = 0.8;
 /// Estimates that differ by less are not worth a line.
@@ -76,14 +80,16 @@ impl Seen {
         params: &Params,
         direction: Direction,
         (bound, dt): (Span, f64),
-        records: impl Iterator<Item = (&'a (FlowId, Direction), &'a Record)>,
+        records: impl Iterator<Item = (&'a (FlowId, Direction), &'a Record)> + Clone,
     ) -> Self {
         let mut seen = Self { gap: f64::MAX, ..Self::default() };
         let least = |old: Option<(f64, f64)>, new: Option<(f64, f64)>| match (old, new) {
             (Some(old), Some(new)) => Some((old.0.min(new.0), old.1.min(new.1))),
             (old, new) => old.or(new),
         };
-        for (_, record) in records.filter(|((_, way), _)| *way == direction) {
+        let records = records.filter(|((_, way), _)| *way == direction);
+        let active = records.clone().filter(|(_, record)| record.is_active()).count();
+        for (_, record) in records {
             seen.arrived += record.arrived();
             if !record.is_active() {
                 continue;
@@ -101,7 +107,7 @@ impl Seen {
             seen.local = least(seen.local, record.local_queue(bound));
             let gap = record.gap();
             seen.gap = seen.gap.min(gap);
-            if record.fills_its_window() || gap <= dt * PAUSE {
+            if record.fills_its_window() || gap <= pause(active, dt) {
                 seen.remote = least(seen.remote, record.remote_queue());
             }
         }
@@ -130,6 +136,10 @@ pub(super) struct Way {
     silent: [f64; 2],
     /// Part of the capacity that is used, over a round trip.
     used: f64,
+    /// For how long something seemed to wait at a hop that was not used, s.
+    puzzled: f64,
+    /// What arrives, over half a second, bytes/s.
+    rate: f64,
     said: Option<BitRate>,
 }
 
@@ -148,7 +158,23 @@ impl Way {
             stands: [0.0; 2],
             silent: [0.0; 2],
             used: 0.0,
+            puzzled: 0.0,
+            rate: 0.0,
             said: None,
+        }
+    }
+
+    /// More was delivered than the hop is said to carry.
+    pub(super) fn outdo(&mut self, dt: f64) {
+        let Some(capacity) = self.capacity() else { return };
+        if self.rate * 8.0 <= capacity.as_bps() as f64 * OUTDONE {
+            return;
+        }
+        let (bytes, capacity) = (self.rate * dt, Some(capacity));
+        if self.air.capacity() <= capacity && self.air.is_measured() {
+            self.on_busy(Place::Firmware, bytes, dt);
+        } else if self.line.capacity() <= capacity && self.line.is_measured() {
+            self.on_busy(Place::Line, bytes, dt);
         }
     }
 
@@ -169,11 +195,14 @@ impl Way {
     pub(super) fn watch(&mut self, seen: &Seen, bound: Span, dt: f64) {
         let bound = bound.as_secs_f64();
         // An ACK for a single segment waits for the second: who has no more under way tells nothing.
-        let works = match self.direction {
-            Direction::ToStation => seen.served >= WORKS * dt,
-            Direction::ToRemote => seen.gap <= dt * PAUSE,
-        };
-        let comes = seen.gap <= dt * PAUSE;
+        let usual =
+            self.air.capacity().filter(|_| self.air.is_measured()).map_or(f64::MAX, |c| c.as_bps() as f64 / 8.0);
+        let comes = seen.gap <= pause(seen.active, dt);
+        let works = seen.arrived + seen.udp >= WORKS * usual * dt
+            || match self.direction {
+                Direction::ToStation => seen.served >= WORKS * dt,
+                Direction::ToRemote => comes,
+            };
         let queues = [
             seen.local.map(|(_, least)| works && least >= bound * STANDS),
             seen.remote.map(|(_, least)| comes && least >= bound * STANDS_THERE),
@@ -204,6 +233,8 @@ impl Way {
             .map(|queue| queue.map_or((0.0, 0.0), |(mean, least)| (mean.max(0.0), least.max(0.0))));
         let (queue, least) = (both[0].0 + both[1].0, both[0].1 + both[1].1);
         let known = seen.local.is_some() || seen.remote.is_some();
+        let now = (seen.arrived + seen.udp) / dt;
+        self.rate += (now - self.rate) * (dt / 0.5).min(1.0);
         if let Some(capacity) = self.capacity() {
             let now = (seen.arrived + seen.udp) * 8.0 / dt / capacity.as_bps().max(1) as f64;
             self.used += (now - self.used) * (dt / seen.rtt.max(dt)).min(1.0);
@@ -215,11 +246,19 @@ impl Way {
         let bound = bound.as_secs_f64();
         let rtt = seen.rtt.max(dt);
         let step = dt / rtt;
+        // A queue in front of a hop that is not used is none: with few segments under way each second ACK is late.
+        let doubtful = queue > bound && self.used < WORKS && !self.is_busy_here(seen) && !self.is_busy_there(seen);
+        self.puzzled = if doubtful { self.puzzled + dt } else { 0.0 };
         if known && (seen.held > 0 || queue > bound) {
-            let waits = (bound - queue) / seen.rtt.max(0.005);
             // What is missing of the capacity may be made up for at once: there is nothing to wait for.
-            let missing = if queue < bound { 1.0 - self.used } else { 0.0 };
-            self.boost *= 1.0 + (GAIN * waits + missing.max(0.0) / 2.0).clamp(-0.3, 0.3) * step;
+            let missing = (1.0 - self.used).max(0.0) / 2.0;
+            let error = if doubtful {
+                if self.puzzled > 2.0 * rtt + PUZZLED { missing } else { 0.0 }
+            } else {
+                let waits = GAIN * (bound - queue) / seen.rtt.max(0.005);
+                waits + if queue < bound { missing } else { 0.0 }
+            };
+            self.boost *= 1.0 + error.clamp(-0.3, 0.3) * step;
         }
         let is_quiet = seen.held > 0 && known && least < bound * STANDS && queue < bound / 2.0 && self.used > 0.9;
         self.quiet = if is_quiet { self.quiet + step } else { 0.0 };
@@ -271,6 +310,11 @@ impl Way {
             None => Decision::Guess { direction, capacity: now, train_bytes: seen.train.0 as u64 },
         })
     }
+}
+
+/// Who sends all the time pauses no longer, s; of several flows each has to wait for the others.
+fn pause(active: usize, dt: f64) -> f64 {
+    PAUSE * dt * active.max(1) as f64
 }
 
 /// Divides an interval of a busy air between both directions, by what their bytes cost; parts sum to one.

@@ -302,6 +302,7 @@ impl Ap {
             let way = &mut self.ways[i];
             way.on_train(&seen[i]);
             way.steer(&params, &seen[i], bounds[i], dt);
+            way.outdo(dt);
             self.actions.extend(way.news(&seen[i]).map(Action::Say));
         }
         self.plan_learned(bounds);
@@ -361,13 +362,14 @@ impl Ap {
             }
         };
         let params = self.params;
+        let flows = keys.len().max(1) as u32;
         self.left = air.unwrap_or_default();
         let controlled = self.flows.iter_mut().filter(|(_, r)| r.is_controlled());
         for ((key, record), share) in controlled.zip(shares) {
             let i = key.1.index();
             let way = &self.ways[i];
             let Some((share, capacity)) = share.zip(way.capacity()) else {
-                self.actions.extend(record.open().map(|plan| set_plan(*key, plan)));
+                self.actions.extend(record.open(flows).map(|plan| set_plan(*key, plan)));
                 continue;
             };
             record.boost(way.boost);
@@ -389,7 +391,7 @@ impl Ap {
     fn set_default_of(&mut self, direction: Direction, share: Option<BitRate>) {
         let way = &self.ways[direction.index()];
         let plan = match share.zip(way.capacity()) {
-            None => window::unknown(0),
+            None => window::first(),
             Some((share, capacity)) => {
                 let flow = window::Flow {
                     share,

@@ -260,8 +260,8 @@ impl Record {
     }
 
     /// Nothing is known of the hop: the plan that lets the window grow until something is.
-    pub(super) fn open(&mut self) -> Option<Plan> {
-        let plan = window::unknown(self.newest?.window_bytes);
+    pub(super) fn open(&mut self, flows: u32) -> Option<Plan> {
+        let plan = window::unknown(self.newest?.window_bytes, flows);
         if self.plan.is_some_and(|before| !differs(&before, &plan)) {
             return None;
         }

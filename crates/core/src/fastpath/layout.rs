@@ -7,7 +7,8 @@ use crate::units::{Span, Time};
 /// A window scale above this counts as this (RFC 7323 section 2.3).
 pub const LARGEST_SCALE: u8 = 14;
 
-/// Names a TCP connection as the access point sees it: the station's end first, whichever way a packet goes.
+/// Names a TCP connection or a UDP flow (each has its own table) as the access point sees it: the station's end first,
+/// whichever way a packet goes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(C)]
 pub struct FlowKey {
@@ -228,6 +229,81 @@ impl FlowState {
     }
 }
 
+/// What the controller wants of one direction of a UDP flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct UdpPlan {
+    /// IP bytes that may pass in 2^30 ns (1.07 s); 0: leave the flow alone.
+    pub rate_bytes: u32,
+    /// How far it may run ahead of that rate before it is told, bytes: a usual burst. At twice this it is stopped.
+    pub depth_bytes: u32,
+    /// How much of what it left unused it may have later, at 3/2 of the rate at most, bytes; 0: nothing.
+    pub credit_bytes: u32,
+}
+
+/// One direction of a UDP flow. Written by packets this way, but for the plan, which the controller writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct UdpHalf {
+    /// IP bytes that arrived in this direction, cumulative, dropped ones included.
+    pub bytes: u64,
+    /// Packets, likewise (a GRO-merged one counts its segments).
+    pub packets: u64,
+    /// IP bytes of those that were full, likewise.
+    pub full_bytes: u64,
+    /// IP bytes that were dropped, cumulative.
+    pub dropped_bytes: u64,
+    /// Time in pauses between trains, ns, cumulative; one longer than 2^30 ns counts as that.
+    pub pause_ns: u64,
+    /// When the newest packet passed; 0: none yet.
+    pub last_ns: u64,
+    /// When the newest train began.
+    pub train_ns: u64,
+    /// When the virtual queue was last drained; 0: no plan was in force.
+    pub drained_ns: u64,
+    /// Trains so far: packets without a pause between them.
+    pub trains: u32,
+    /// Of those, how many began about one period after the one before.
+    pub regular: u32,
+    /// Running mean of the distance between the beginnings of trains, ns; 0: not known yet.
+    pub period_ns: u32,
+    /// Packets that were marked, cumulative; in a dry run none.
+    pub marked: u32,
+    /// Packets that were dropped, likewise.
+    pub dropped: u32,
+    /// The virtual queue, bytes: what passed beyond the rate of the plan; below 0 what may be made up for.
+    pub level_bytes: i32,
+    /// The same for 3/2 of the rate, never below 0.
+    pub peak_bytes: u32,
+    /// The flow is told again when its virtual queue comes to this, bytes.
+    pub next_bytes: u32,
+    /// What the controller wants. Written by the controller.
+    pub plan: UdpPlan,
+    /// Explicit padding; always 0.
+    pub pad: u32,
+}
+
+/// One UDP flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct UdpState {
+    /// Indexed by [`crate::packet::Direction::index`].
+    pub half: [UdpHalf; 2],
+    /// When a packet of this flow last passed.
+    pub last_seen_ns: u64,
+    /// When the first one passed.
+    pub first_seen_ns: u64,
+}
+
+impl UdpState {
+    /// A flow whose first full packet passes now.
+    #[must_use]
+    pub fn new(now: Time) -> Self {
+        let now_ns = now.as_nanos();
+        Self { half: [UdpHalf::default(); 2], last_seen_ns: now_ns, first_seen_ns: now_ns }
+    }
+}
+
 /// What the controller tells the fast path, in one place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -277,7 +353,7 @@ pub enum Reason {
     NotIp = 11,
     /// TCP-MD5, TCP-AO or IPsec AH: a changed header would be refused.
     Authenticated = 12,
-    /// UDP: measured, never touched.
+    /// UDP that no plan holds: measured, not touched.
     Udp = 13,
     /// Another transport (ICMP, ...).
     OtherTransport = 14,
@@ -285,11 +361,19 @@ pub enum Reason {
     NoAck = 15,
     /// The flow table took no more.
     TableFull = 16,
+    /// UDP of a flow that is held to a plan, and within it.
+    UdpWithinPlan = 17,
+    /// UDP beyond its plan: marked in its IP header (RFC 3168, CE).
+    UdpMarked = 18,
+    /// UDP beyond its plan whose ends do not understand marks, or too far beyond: dropped.
+    UdpDropped = 19,
+    /// Dry run: it would have been marked or dropped.
+    UdpWouldSteer = 20,
 }
 
 impl Reason {
     /// How many there are.
-    pub const COUNT: usize = 17;
+    pub const COUNT: usize = 21;
 
     /// Every one, in the order of their numbers.
     pub const ALL: [Self; Self::COUNT] = [
@@ -310,6 +394,10 @@ impl Reason {
         Self::OtherTransport,
         Self::NoAck,
         Self::TableFull,
+        Self::UdpWithinPlan,
+        Self::UdpMarked,
+        Self::UdpDropped,
+        Self::UdpWouldSteer,
     ];
 
     /// As status and report name it.
@@ -333,17 +421,33 @@ impl Reason {
             Self::OtherTransport => "other-transport",
             Self::NoAck => "no-ack",
             Self::TableFull => "table-full",
+            Self::UdpWithinPlan => "udp-within-plan",
+            Self::UdpMarked => "udp-marked",
+            Self::UdpDropped => "udp-dropped",
+            Self::UdpWouldSteer => "udp-would-steer",
         }
     }
 
-    /// The flow's window is under control: a packet that met this was held to its plan, or needed no holding.
+    /// The flow is under control: a packet that met this was held to its plan, or needed no holding.
     #[must_use]
     pub const fn is_controlled(self) -> bool {
+        self.is_of_a_window() || self.is_of_a_virtual_queue()
+    }
+
+    /// TCP whose window is held to a plan.
+    #[must_use]
+    pub const fn is_of_a_window(self) -> bool {
         matches!(self, Self::Rewritten | Self::WouldRewrite | Self::WithinPlan)
+    }
+
+    /// UDP whose rate is held to a plan.
+    #[must_use]
+    pub const fn is_of_a_virtual_queue(self) -> bool {
+        matches!(self, Self::UdpWithinPlan | Self::UdpMarked | Self::UdpDropped | Self::UdpWouldSteer)
     }
 }
 
-/// Counts per [`Reason`] and what link and transports carried; one per CPU in BPF.
+/// Counts per [`Reason`] and what link and transports carried (what was dropped is no part of that); one per CPU in BPF.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Counters {
@@ -382,6 +486,9 @@ const _: () = {
     assert!(size_of::<RttMatch>() == 3 * 8 + 10 * 4);
     assert!(size_of::<Half>() == size_of::<RttMatch>() + 8 * 8 + size_of::<Plan>() + 13 * 4 + 12);
     assert!(size_of::<FlowState>() == 2 * size_of::<Half>() + 2 * 8);
+    assert!(size_of::<UdpPlan>() == 3 * 4);
+    assert!(size_of::<UdpHalf>() == 8 * 8 + 8 * 4 + size_of::<UdpPlan>() + 4);
+    assert!(size_of::<UdpState>() == 2 * size_of::<UdpHalf>() + 2 * 8);
     assert!(size_of::<Control>() == 8 + 2 * 4 + 2 * size_of::<Plan>());
     assert!(size_of::<Counters>() == (Reason::COUNT + 4 * 2) * 8);
 };

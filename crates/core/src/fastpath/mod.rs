@@ -7,7 +7,7 @@
 //! `half[e.reverse()]`, whose sender its window holds back ([`window`]). A SYN teaches both halves ([`handshake`]).
 //!
 //! What becomes of a packet is decided in this order: SYN, RST, no ACK, authenticated, zero window, stale heartbeat,
-//! scale unknown, no plan, and only then the law of [`window`].
+//! scale unknown, no plan, and only then the law of [`window`]. Datagrams have a law of their own, [`udp`].
 
 mod handshake;
 pub mod layout;
@@ -15,6 +15,7 @@ mod measure;
 pub mod seq;
 #[cfg(test)]
 mod tests;
+pub mod udp;
 pub mod vectors;
 pub mod window;
 
@@ -102,6 +103,9 @@ pub fn count(counters: &mut Counters, direction: Direction, parsed: &Parsed, rea
     let d = direction.index();
     let bytes = u64::from(parsed.ip_bytes());
     counters.reason[reason as usize] += 1;
+    if reason == Reason::UdpDropped {
+        return;
+    }
     counters.packets[d] += u64::from(parsed.segments());
     counters.ip_bytes[d] += bytes;
     match parsed.protocol() {

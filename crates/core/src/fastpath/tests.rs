@@ -326,10 +326,14 @@ fn the_hosts_count_alike() {
         destination: wire::Endpoint::default(),
         ip_bytes: 228,
         segments: 1,
+        ecn: 0,
     });
     count(&mut counters, Direction::ToRemote, &udp, Reason::Udp);
     assert_eq!((counters.udp_bytes, counters.ip_bytes, counters.packets), ([0, 228], [0, 228], [0, 1]));
     assert_eq!(counters.reason[Reason::Udp as usize], 1);
+    count(&mut counters, Direction::ToRemote, &udp, Reason::UdpDropped);
+    assert_eq!((counters.udp_bytes, counters.packets), ([0, 228], [0, 1]), "nobody carries what is dropped");
+    assert_eq!(counters.reason[Reason::UdpDropped as usize], 1);
 }
 
 proptest! {

@@ -39,6 +39,8 @@ pub(super) struct Transport {
     pub end: usize,
     /// Length of the IP packet as it lies in the frame.
     pub ip_bytes: u32,
+    /// The two bits of congestion marks ([`super::ecn`]).
+    pub ecn: u8,
 }
 
 impl Transport {
@@ -77,6 +79,7 @@ fn v4(frame: &[u8], at: usize, merged: Merged) -> Result<Transport, Other> {
         start: at + header_bytes,
         end: at + total,
         ip_bytes: total as u32,
+        ecn: header[1] & 3,
     };
     // More fragments, or an offset.
     if be16(header, 6) & 0x3fff != 0 {
@@ -109,6 +112,7 @@ fn v6(frame: &[u8], at: usize, merged: Merged) -> Result<Transport, Other> {
         start: at + 40,
         end: at + total,
         ip_bytes: total as u32,
+        ecn: header[1] >> 4 & 3,
     };
     transport.source.copy_from_slice(&header[8..24]);
     transport.destination.copy_from_slice(&header[24..40]);

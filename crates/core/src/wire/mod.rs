@@ -23,7 +23,7 @@ mod tcp;
 mod tests;
 
 pub use ip::protocol;
-pub use key::{Endpoint, flow_key};
+pub use key::{Endpoint, flow_key, udp_flow_key};
 pub use patch::{checksum_is_valid, patch_window};
 pub use sack::{SackBlocks, sack_blocks, strip_sack};
 pub use tcp::{TcpFields, flag};
@@ -79,6 +79,8 @@ pub struct UdpFields {
     pub ip_bytes: u32,
     /// Packets on the wire.
     pub segments: u32,
+    /// The two bits of congestion marks ([`ecn`]).
+    pub ecn: u8,
 }
 
 /// A frame that the fast path has nothing to do with.
@@ -157,6 +159,7 @@ fn udp_fields(frame: &[u8], transport: &ip::Transport, merged: Merged) -> Result
         destination: Endpoint { address: transport.destination, port: be16(header, 2) },
         ip_bytes: transport.bytes_on_the_wire(HEADER, merged),
         segments: merged.segments,
+        ecn: transport.ecn,
     })
 }
 

@@ -1,0 +1,385 @@
+#!/usr/bin/env python3
+"""Random homes, each without window control and with it, at the same seeds, in the simulator.
+
+    tools/study/random_homes.py [--homes 1000] [--seed 7] [--capacity learn] [--json FILE] [--keep FOLDER]
+    tools/study/random_homes.py --show 17          the scenario of home 17, as text
+
+1-16 stations of 1-54 Mbit/s (802.11g, 802.11b, or both), 1-4 servers with round trips of 5-300 ms, queues of 20-2,000 packets
+of several kinds, now and then a slow line before the home or a queue in the radio's firmware, 1-64 flows of all kinds in both
+directions. Real-time flows are offered at most 40 % of the air, since what does not fit cannot be kept smooth by anybody.
+
+Goodput is what elastic flows had acknowledged in the run. A home's p99 is the mean over its real-time flows of the 99th
+percentile of their added delay. `--keep` writes the ten homes that lose most as scenarios.
+"""
+
+import argparse
+import json
+import math
+import random
+import statistics
+import sys
+from pathlib import Path
+
+import simulated
+
+G_RATES = [6, 9, 12, 18, 24, 36, 48, 54]
+B_RATES = [1, 2, 5.5, 11]
+LASTS = 20
+# Flows begin within this time.
+BEGIN = 8
+REALTIME_SHARE = 0.4
+# What a home may lose before it is listed: share of goodput, ms of p99.
+LISTED = (0.05, 5.0)
+# Two-sided 99 % of a normal distribution.
+Z99 = 2.576
+
+
+def log_uniform(draw, low, high):
+    return math.exp(draw.uniform(math.log(low), math.log(high)))
+
+
+def generate(seed, number):
+    """Home `number`: the same for ever for the same seed."""
+    draw = random.Random(f"{seed}/{number}")
+    kind = draw.choices(["g", "mixed", "b"], [65, 20, 15])[0]
+    home = {"format": 1, "name": f"random-{number}", "duration": f"{LASTS}s", "seed": number}
+    home["line"] = line(draw)
+    home["wifi"] = wifi(draw, kind)
+    home["server"] = [
+        {"name": f"W{i + 1}", "delay": f"{max(log_uniform(draw, 5, 300) / 2 - 1, 0.5):.1f}ms"}
+        for i in range(draw.randint(1, 4))
+    ]
+    home["station"] = stations(draw, kind)
+    home["flow"] = flows(draw, home)
+    return home
+
+
+def line(draw):
+    if draw.random() < 0.75:
+        return {"delay": "1ms", "rate_down": "1000Mbit/s", "rate_up": "1000Mbit/s", "buffer_down": 1000, "buffer_up": 1000}
+    down = round(log_uniform(draw, 4, 50), 1)
+    up = round(down / draw.choice([1, 2, 5, 10]), 1)
+    buffer = lambda: round(log_uniform(draw, 20, 1000))  # noqa: E731
+    rates = {"rate_down": f"{down}Mbit/s", "rate_up": f"{max(up, 1)}Mbit/s"}
+    return {"delay": "1ms", **rates, "buffer_down": buffer(), "buffer_up": buffer()}
+
+
+def wifi(draw, kind):
+    limit = lambda: round(log_uniform(draw, 20, 2000))  # noqa: E731
+    air = {"standard": "802.11b" if kind == "b" else "802.11g"}
+    air["queue"] = {"kind": draw.choices(["fifo", "fq_codel", "chap"], [70, 15, 15])[0], "limit": limit()}
+    air["station_queue"] = {"kind": "fifo", "limit": limit()}
+    if draw.random() < 0.15:
+        air["firmware_queue"] = limit()
+    if draw.random() < 0.2:
+        air["loss"] = {"kind": "fixed", "rate": round(draw.uniform(0.01, 0.15), 3)}
+    return air
+
+
+def stations(draw, kind):
+    result = []
+    for i in range(draw.randint(1, 16)):
+        is_b = kind == "b" or (kind == "mixed" and draw.random() < 0.4)
+        rate = draw.choice(B_RATES if is_b else G_RATES)
+        own = {"name": f"S{i + 1}", "rate": f"{rate}Mbit/s"}
+        result.append(own | ({"standard": "802.11b"} if is_b and kind != "b" else {}))
+    return result
+
+
+def air_share(station, kind, size, per_second):
+    """Of the air, what packets of `size` bytes take at a station's rate: their bits, and contention, header and ACK."""
+    rate = float(station["rate"].removesuffix("Mbit/s"))
+    is_b = kind == "802.11b" or "standard" in station
+    return per_second * (size * 8 / rate + (900 if is_b else 200)) / 1e6
+
+
+def flows(draw, home):
+    wanted = round(log_uniform(draw, 1, 64))
+    result, left = [], REALTIME_SHARE
+    kinds = ["ftp", "quic", "game", "voip", "video-chat", "cbr", "video", "web"]
+    weights = [40, 12, 14, 10, 6, 5, 8, 5]
+    tries = 0
+    while len(result) < wanted and tries < 4 * wanted + 20:
+        tries += 1
+        kind = draw.choices(kinds, weights)[0]
+        station, server = draw.choice(home["station"]), draw.choice(home["server"])
+        ends = {"from": server["name"], "to": station["name"]}
+        if draw.random() < 0.3 and kind != "web":
+            ends = {"from": station["name"], "to": server["name"]}
+        back = {"from": ends["to"], "to": ends["from"]}
+        start = {"start": f"{draw.uniform(0, BEGIN):.2f}s"}
+        name = f"{kind}-{len(result) + 1}"
+        cost, made = 0.0, []
+        share = lambda size, each: air_share(station, home["wifi"]["standard"], size, each)  # noqa: E731, B023
+        if kind in ("ftp", "quic"):
+            made = [{"name": name, **ends, "kind": kind, **start, **elastic(draw, kind)}]
+        elif kind == "game":
+            down, up = ({"from": server["name"], "to": station["name"]}, {"from": station["name"], "to": server["name"]})
+            made = [{"name": f"{name}-down", **down, "kind": "game-server"}, {"name": f"{name}-up", **up, "kind": "game-client"}]
+            cost = share(200, 20) + share(42, 17)
+        elif kind == "voip":
+            made = [{"name": f"{name}-{way}", **ways, "kind": "voip"} for way, ways in (("a", ends), ("b", back))]
+            cost = 2 * share(200, 50)
+        elif kind == "video-chat":
+            rate = draw.choice([0.3, 1.0, 2.0])
+            made = [
+                {"name": f"{name}-{way}", **ways, "kind": "video-chat", "rate": f"{rate}Mbit/s"}
+                for way, ways in (("a", ends), ("b", back))
+            ]
+            cost = 2 * share(1000, rate * 1e6 / 8000)
+        elif kind == "cbr":
+            rate = round(log_uniform(draw, 0.05, 1.0), 2)
+            made = [{"name": name, **ends, "kind": "cbr", "rate": f"{rate}Mbit/s", "size": "600B", **start}]
+            cost = share(600, rate * 1e6 / 4800)
+        elif kind == "video":
+            rate = draw.choice([1.0, 2.5, 5.0])
+            made = [{"name": name, **ends, "kind": "video", "rate": f"{rate}Mbit/s", **start}]
+            if draw.random() < 0.5:
+                made[0]["cc"] = "cubic"
+            cost = share(1300, rate * 1e6 / 10400)
+        else:
+            page = draw.choice(["google-news", "yahoo", "wsj", "cnn"])
+            made = [{"name": name, **ends, "kind": "web", "page": page, "cc": "cubic", **start}]
+        if cost > left or over_line(home, made):
+            continue
+        left -= cost
+        result += made
+    return result
+
+
+def over_line(home, made):
+    """A stream that the slow line could not carry."""
+    narrow = min(float(home["line"][key].removesuffix("Mbit/s")) for key in ("rate_down", "rate_up"))
+    return any(float(flow.get("rate", "0Mbit/s").removesuffix("Mbit/s")) > narrow / 4 for flow in made)
+
+
+def elastic(draw, kind):
+    own = {"cc": draw.choices(["cubic", "newreno", "reno", "bbr"], [60, 15, 5, 20])[0]}
+    if draw.random() < 0.3:
+        own["bytes"] = f"{round(log_uniform(draw, 200, 20_000))}kB"
+    if draw.random() < 0.1:
+        own["ecn"] = True
+    return own
+
+
+def way_of(flow):
+    return "up" if flow["from"].startswith("S") else "down"
+
+
+def greedy(home, way=None):
+    """Flows that never run dry, one `way` or all."""
+    endless = [f for f in home["flow"] if f["kind"] in ("ftp", "quic") and "bytes" not in f]
+    return [flow for flow in endless if way in (None, way_of(flow))]
+
+
+def alone(home, way):
+    """The home with nothing but greedy TCP one `way`, in queues that never overflow; None where nothing would fill it."""
+    wanted = greedy(home, way)
+    if not wanted:
+        return None
+    deep = {"kind": "fifo", "limit": simulated.DEEP}
+    air = {key: each for key, each in home["wifi"].items() if key != "firmware_queue"} | {"queue": deep, "station_queue": deep}
+    wires = home["line"] | {"buffer_down": simulated.DEEP, "buffer_up": simulated.DEEP}
+    tcp = [{"name": f["name"], "from": f["from"], "to": f["to"], "kind": "ftp", "cc": "cubic"} for f in wanted]
+    return home | {"wifi": air, "line": wires, "flow": tcp, "measure_from": "6s", "duration": "16s"}
+
+
+def with_control(home, capacity):
+    return home | {"control.window": {"capacity": capacity}}
+
+
+def figures(report):
+    """What a run comes to."""
+    payload = {"ftp": 1460, "quic": 1164}
+    acked = sum(f["tcp"]["acked_packets"] * payload[f["kind"]] for f in simulated.flows(report, set(payload)))
+    live = [f for f in simulated.flows(report, simulated.REALTIME) if "tcp" not in f and f["added_delay"]]
+    pages = [f["page"]["load_ms"][0] for f in simulated.flows(report, {"web"}) if f["page"]["load_ms"]]
+    return {
+        "goodput": acked * 8 / LASTS / 1e6,
+        "p99": statistics.fmean(f["added_delay"]["p99"] for f in live) if live else None,
+        "worst": max((f["added_delay"]["p99"] for f in live), default=None),
+        "loss": statistics.fmean(f["loss_rate"] for f in live) if live else None,
+        "page": statistics.fmean(pages) if pages else None,
+        "pages": len(pages),
+        "down": simulated.rate(report, direction="down"),
+        "up": simulated.rate(report, direction="up"),
+    }
+
+
+def one_rate(home, way):
+    """All greedy flows that `way` cost the same: C does not hang on who sends how much."""
+    ends = {flow["to"] if way == "down" else flow["from"] for flow in greedy(home, way)}
+    return len({(s["rate"], s.get("standard")) for s in home["station"] if s["name"] in ends}) == 1
+
+
+def play(simulator, number, seed, capacity, with_truth):
+    home = generate(seed, number)
+    off = figures(simulator.play(home))
+    report = simulator.play(with_control(home, capacity))
+    on = figures(report)
+    result = {"home": number, "off": off, "on": on, "what": described(home), "capacity": {}}
+    result["goodput"] = on["goodput"] / off["goodput"] - 1 if off["goodput"] > 0 else None
+    result["p99"] = on["p99"] - off["p99"] if None not in (on["p99"], off["p99"]) else None
+    for way in ("down", "up") if with_truth else ():
+        truth_home = alone(home, way)
+        if truth_home is None:
+            continue
+        truth = simulated.rate(simulator.play(truth_home), direction=way)
+        other = "up" if way == "down" else "down"
+        carried = {
+            "truth": truth,
+            "C": simulated.learned(report, way),
+            "queue": simulated.place(report, way),
+            # Greedy flows go this way alone, and to stations of one rate: then C means one figure.
+            "plain": not greedy(home, other) and one_rate(home, way),
+            "saturated": off[way] > 0.9 * truth,
+        }
+        result["capacity"][way] = carried
+    return result
+
+
+def described(home):
+    """A home in one line."""
+    rates = sorted({float(s["rate"].removesuffix("Mbit/s")) for s in home["station"]})
+    kinds = {}
+    for flow in home["flow"]:
+        word = {"game-server": "game", "game-client": "game"}.get(flow["kind"], flow["kind"])
+        if word in ("ftp", "quic"):
+            word += " " + way_of(flow)
+        kinds[word] = kinds.get(word, 0) + 1
+    air, wires = home["wifi"], home["line"]
+    extras = [f"firmware {air['firmware_queue']}"] if "firmware_queue" in air else []
+    extras += [f"loss {air['loss']['rate']}"] if "loss" in air else []
+    extras += [f"line {wires['rate_down']} {wires['rate_up']}"] if wires["rate_down"] != "1000Mbit/s" else []
+    delays = "/".join(s["delay"] for s in home["server"])
+    return (
+        f"{len(home['station'])} stations {rates[0]:g}-{rates[-1]:g}, {air['queue']['kind']} {air['queue']['limit']},"
+        f" {delays}" + "".join(f", {word}" for word in extras) + ": " + ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items()))
+    )
+
+
+def bound(values):
+    """Mean, and how far off it may be with 99 %."""
+    spread = statistics.stdev(values) if len(values) > 1 else math.nan
+    return statistics.fmean(values), Z99 * spread / math.sqrt(len(values))
+
+
+def badness(result):
+    """How far beyond what is listed a home is; above 1 it is listed."""
+    goodput = -(result["goodput"] or 0.0) / LISTED[0]
+    return max(goodput, (result["p99"] or 0.0) / LISTED[1])
+
+
+def line_of(result):
+    off, on = result["off"], result["on"]
+    shown = lambda v, form: format(v, form) if v is not None else "-"  # noqa: E731
+    change = f"{100 * result['goodput']:+.1f} %" if result["goodput"] is not None else "-"
+    return (
+        f"{result['home']:5}  goodput {off['goodput']:6.2f} -> {on['goodput']:6.2f} ({change})  p99 {shown(off['p99'], '.1f')}"
+        f" -> {shown(on['p99'], '.1f')} ms (worst flow {shown(on['worst'], '.1f')})  {result['what']}"
+    )
+
+
+def summary(results):
+    goodput = [r["goodput"] for r in results if r["goodput"] is not None]
+    p99 = [r["p99"] for r in results if r["p99"] is not None]
+    loss = [r["on"]["loss"] - r["off"]["loss"] for r in results if r["p99"] is not None]
+    pages = [r["on"]["page"] / r["off"]["page"] for r in results if r["on"]["page"] and r["on"]["pages"] == r["off"]["pages"]]
+    print(f"{len(results)} homes, without control and with it; 99 % of the mean in brackets")
+    if goodput:
+        mean, off = bound(goodput)
+        total = sum(r["on"]["goodput"] for r in results) / sum(r["off"]["goodput"] for r in results)
+        print(
+            f"  goodput  {100 * mean:+.2f} % ({100 * (mean - off):+.2f} .. {100 * (mean + off):+.2f}), median"
+            f" {100 * statistics.median(goodput):+.2f} %, of all bytes together {100 * (total - 1):+.2f} %; {len(goodput)} homes"
+        )
+    if p99:
+        mean, off = bound(p99)
+        before, after = ([r[which]["p99"] for r in results if r["p99"] is not None] for which in ("off", "on"))
+        print(
+            f"  p99      {mean:+.2f} ms ({mean - off:+.2f} .. {mean + off:+.2f}), median {statistics.median(p99):+.2f} ms:"
+            f" median {statistics.median(before):.1f} -> {statistics.median(after):.1f} ms; {len(p99)} homes"
+        )
+        print(f"  lost     {100 * statistics.fmean(loss):+.3f} % of real-time packets")
+    if pages:
+        print(f"  pages    load time x {statistics.geometric_mean(pages):.3f}; {len(pages)} homes")
+
+
+def capacities(results, every):
+    ratios = {True: [], False: []}
+    for result in results:
+        for way, c in result["capacity"].items():
+            if not c["C"]:
+                continue
+            ratio = c["C"] / c["truth"]
+            clean = c["plain"] and c["saturated"]
+            ratios[clean].append(ratio)
+            if clean and every:
+                flag = "" if abs(ratio - 1) <= 0.03 else "  <--"
+                print(f"{result['home']:5}  {way:4}  C {c['C']:6.2f} of {c['truth']:6.2f}: {ratio:.3f}  {c['queue'] or ''}{flag}")
+    for clean, found in ratios.items():
+        what = "saturated one way, stations of one rate" if clean else "other homes"
+        if found:
+            near = sum(abs(r - 1) <= 0.03 for r in found)
+            print(f"  C/truth  median {statistics.median(found):.3f}, within 3 % in {near} of {len(found)} ({what})")
+
+
+def keep(folder, worst, seed, capacity):
+    """The worst homes as scenarios."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.glob("*.toml"):
+        old.unlink()
+    for result in worst:
+        lines = [
+            f"# Random home {result['home']} of tools/study/random_homes.py --seed {seed}, one of those that lost most when control began.",
+            f"# {result['what']}",
+            f"#{line_of(result).split('  ', 2)[2].split('  ' + result['what'])[0].join(['  goodput', ''])}"
+            if False
+            else f"# Goodput {result['off']['goodput']:.2f} -> {result['on']['goodput']:.2f} Mbit/s"
+            + (f", real-time p99 {result['off']['p99']:.1f} -> {result['on']['p99']:.1f} ms." if result["p99"] is not None else "."),
+            "",
+        ]
+        home = with_control(generate(seed, result["home"]), capacity)
+        (folder / f"random-{result['home']}.toml").write_text("\n".join(lines) + simulated.toml(home))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", type=Path)
+    parser.add_argument("--homes", type=int, default=1000)
+    parser.add_argument("--first", type=int, default=1, help="number of the first home")
+    parser.add_argument("--only", help="numbers of homes: 3,17")
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--capacity", default="learn")
+    parser.add_argument("--no-truth", action="store_true", help="do not look how C compares")
+    parser.add_argument("--each", action="store_true", help="show every home, and every C that should be right")
+    parser.add_argument("--worst", type=int, default=20, help="how many of the listed homes are shown")
+    parser.add_argument("--show", type=int)
+    parser.add_argument("--keep", type=Path)
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("-j", type=int, dest="jobs")
+    arguments = parser.parse_args()
+    if arguments.show is not None:
+        sys.stdout.write(simulated.toml(with_control(generate(arguments.seed, arguments.show), arguments.capacity)))
+        return
+    simulator = simulated.Simulator(arguments.binary, arguments.jobs)
+    numbers = range(arguments.first, arguments.first + arguments.homes)
+    if arguments.only:
+        numbers = [int(word) for word in arguments.only.split(",")]
+    work = lambda n: play(simulator, n, arguments.seed, arguments.capacity, not arguments.no_truth)  # noqa: E731
+    results = simulator.all(work, numbers, "homes")
+    if arguments.each:
+        print("\n".join(line_of(result) for result in results))
+    capacities(results, arguments.each)
+    summary(results)
+    listed = sorted((r for r in results if badness(r) > 1), key=badness, reverse=True)
+    print(f"{len(listed)} homes lose more than {100 * LISTED[0]:g} % of goodput or {LISTED[1]:g} ms of p99, the worst first:")
+    print("\n".join(line_of(result) for result in listed[: arguments.worst]))
+    if arguments.json:
+        arguments.json.write_text(json.dumps({"seed": arguments.seed, "homes": results}, indent=1) + "\n")
+    if arguments.keep:
+        keep(arguments.keep, sorted(results, key=badness, reverse=True)[:10], arguments.seed, arguments.capacity)
+
+
+if __name__ == "__main__":
+    main()
