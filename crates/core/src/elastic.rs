@@ -90,7 +90,9 @@ impl fmt::Display for Why {
             Self::SmallPackets(full) => write!(f, "{:.0} % of its bytes are in full packets", full * 100.0),
             Self::FillsTheHop => write!(f, "it fills the hop and the queue stands"),
             Self::NotAnswered(ratio) => write!(f, "{ratio:.3} packets come back for each, too few to steer by"),
-            Self::Talk(ratio) => write!(f, "{ratio:.1} small packets come back for each, more than could acknowledge it"),
+            Self::Talk(ratio) => {
+                write!(f, "{ratio:.1} small packets come back for each, more than could acknowledge it")
+            }
             Self::Acknowledged(ratio) => write!(f, "{ratio:.2} acknowledgments come back for each full packet"),
             Self::Grew(factor) => write!(f, "full packets, acknowledged, and its rate grew {factor:.1} times"),
             Self::Varies(part) => {
@@ -397,7 +399,11 @@ impl Classifier {
         let deviation = self.steadiness(now);
         // A packet more or less in an interval is no change.
         let one_packet = self.intervals.len() as f64 / total.packets as f64;
-        if deviation >= varies + one_packet { (Elastic, Why::Varies(deviation)) } else { (RealTime, Why::Steady(deviation)) }
+        if deviation >= varies + one_packet {
+            (Elastic, Why::Varies(deviation))
+        } else {
+            (RealTime, Why::Steady(deviation))
+        }
     }
 
     fn steadiness(&self, mean: f64) -> f64 {

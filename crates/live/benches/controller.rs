@@ -61,6 +61,13 @@ fn prepare() -> Result<(), String> {
     netlink::Socket::open(libc::NETLINK_ROUTE).map(drop).map_err(|e| e.to_string())
 }
 
+fn wait(length: Duration) {
+    let begun = Instant::now();
+    while let Some(left) = length.checked_sub(begun.elapsed()).filter(|left| !left.is_zero()) {
+        std::thread::park_timeout(left);
+    }
+}
+
 fn cpu_ns(task: u64) -> u64 {
     let text = std::fs::read_to_string(format!("/proc/self/task/{task}/schedstat")).unwrap_or_default();
     text.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or_default()
@@ -74,7 +81,7 @@ fn case(connections: u32, busy: bool, length: Duration) -> Result<String, String
         Config { lan: vec!["lan0".parse().map_err(|e| format!("{e}"))?], socket: socket.clone(), ..Config::default() };
     let (stop, task) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let mut controller = Controller::new(config).map_err(|error| error.to_string())?;
-    let maps = Maps::newest()?;
+    let maps = Maps::own()?;
     let line = std::thread::scope(|scope| {
         scope.spawn(|| {
             // SAFETY: a plain system call without arguments.
@@ -82,12 +89,12 @@ fn case(connections: u32, busy: bool, length: Duration) -> Result<String, String
             let _ = controller.run(&stop);
         });
         let generator = scope.spawn(|| generate(&maps, connections, busy, &stop));
-        std::thread::park_timeout(if busy { SETTLED } else { ASLEEP });
+        wait(if busy { SETTLED } else { ASLEEP });
         let task = task.load(Ordering::Acquire);
         let decisions =
             || query(&socket).map(|s| (s.controller.intervals, s.controller.interval_ms, s.table.connections));
         let (before, begun, first) = (cpu_ns(task), Instant::now(), decisions());
-        std::thread::park_timeout(length);
+        wait(length);
         let (used, lasted, last) = (cpu_ns(task) - before, begun.elapsed(), decisions());
         stop.store(true, Ordering::Release);
         let written = generator.join().map_err(|_| "the generator broke".to_owned())?;
@@ -105,20 +112,21 @@ fn case(connections: u32, busy: bool, length: Duration) -> Result<String, String
     line
 }
 
-/// Of the controller that came last.
+/// Of this process's controller.
 struct Maps {
     flows: MapHandle,
     control: MapHandle,
 }
 
 impl Maps {
-    fn newest() -> Result<Self, String> {
-        let newest = |name: &str, kind: MapType| {
-            let maps = libbpf_rs::query::MapInfoIter::default();
-            let id = maps.filter(|map| map.name.to_string_lossy() == name && map.ty == kind).map(|map| map.id).max();
-            MapHandle::from_map_id(id.ok_or(format!("no map {name}"))?).map_err(|error| error.to_string())
+    fn own() -> Result<Self, String> {
+        let ids = own_map_ids();
+        let own = |name: &str, kind: MapType| {
+            let mut maps = libbpf_rs::query::MapInfoIter::default();
+            let map = maps.find(|m| m.name.to_string_lossy() == name && m.ty == kind && ids.contains(&m.id));
+            MapHandle::from_map_id(map.ok_or(format!("no map {name}"))?.id).map_err(|error| error.to_string())
         };
-        Ok(Self { flows: newest("flows", MapType::LruHash)?, control: newest("control", MapType::Array)? })
+        Ok(Self { flows: own("flows", MapType::LruHash)?, control: own("control", MapType::Array)? })
     }
 
     fn epoch(&self) -> u32 {
@@ -126,6 +134,13 @@ impl Maps {
         let control = self.control.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
         control.get(8..12).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes)
     }
+}
+
+/// As the descriptors of this process tell: other controllers may run on this machine.
+fn own_map_ids() -> Vec<u32> {
+    let descriptors = std::fs::read_dir("/proc/self/fdinfo").into_iter().flatten().flatten();
+    let id = |text: String| text.lines().find_map(|line| line.strip_prefix("map_id:")?.trim().parse().ok());
+    descriptors.filter_map(|entry| id(std::fs::read_to_string(entry.path()).ok()?)).collect()
 }
 
 fn key(number: u32) -> FlowKey {

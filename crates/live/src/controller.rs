@@ -95,6 +95,10 @@ struct Core {
     ap: Ap,
     table: Table,
     batch: Batch,
+    /// When the table of flows was last read.
+    read: Option<Time>,
+    /// When the interfaces were last looked at.
+    looked: Option<Time>,
     stations: Stations,
     disciplines: Disciplines,
     scales: Scales,
@@ -129,6 +133,8 @@ impl Controller {
             ap: Ap::new(config.params(capacity)),
             table: Table::new(&config),
             batch: Batch::default(),
+            read: None,
+            looked: None,
             stations: Stations::new(),
             disciplines: Disciplines::new(&config),
             scales: Scales::new(),
@@ -208,14 +214,17 @@ impl Core {
     /// One interval.
     fn decide(&mut self, now: Time) {
         self.program.control().heartbeat(now);
-        self.links.refresh(now, &self.program, &mut self.journal);
+        if self.looked.is_none_or(|looked| now.since(looked) >= LOOK_EVERY) {
+            self.looked = Some(now);
+            self.links.refresh(now, &self.program, &mut self.journal);
+        }
         let looked = [self.stations.refresh(now), self.disciplines.refresh(now, &mut self.journal)];
         self.totals.failures += looked.into_iter().filter(|looked| !looked).count() as u64;
         let counters = self.program.counters().ok();
         self.totals.failures += u64::from(counters.is_none());
         let counters = counters.unwrap_or(self.totals.counters);
         let epoch = self.totals.epoch;
-        let are_read = self.read_flows(now, epoch);
+        let are_read = self.is_worth_reading(now, &counters) && self.read_flows(now, epoch);
         // Minima of the interval that was just read end here.
         self.totals.epoch = epoch.wrapping_add(1);
         self.program.control().set_epoch(self.totals.epoch);
@@ -241,6 +250,17 @@ impl Core {
         self.apply(now);
         self.interval = interval_for(self.config.interval(), self.table.awake());
         self.account(now, counters);
+    }
+
+    /// The table of flows is walked while connections carry payload; when all are silent, as soon as any packet comes, and
+    /// once a second to forget who is over.
+    fn is_worth_reading(&mut self, now: Time, counters: &Counters) -> bool {
+        let is_silent = self.table.awake() == 0 && counters.ip_bytes == self.totals.counters.ip_bytes;
+        if is_silent && self.read.is_some_and(|read| now.since(read) < Span::from_secs(1)) {
+            return false;
+        }
+        self.read = Some(now);
+        true
     }
 
     /// Shows the table of flows to those who decide; false when the kernel refused.
@@ -306,6 +326,8 @@ impl Core {
     }
 }
 
+/// How often interfaces are looked at, and their hooks.
+const LOOK_EVERY: Span = Span::from_millis(200);
 /// Connections that may be looked at every 50 ms: a decision about one takes about a microsecond and a half, and a
 /// controller shall take no more than a twentieth of a core.
 const FLOWS_IN_50_MS: u64 = 1_000;

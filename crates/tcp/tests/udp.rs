@@ -75,7 +75,10 @@ fn a_sender_that_is_held_has_its_rate_and_passes_no_bursts() {
         for rtt in [10, 40, 100, 200] {
             let outcome = run(cc, Span::from_millis(rtt), plan(), 25);
             let lost = f64::from(outcome.half.dropped) / outcome.half.packets as f64;
-            println!("{cc:?}, {rtt} ms: {:.3} of the rate, {lost:.4} lost, {} bytes ahead", outcome.share, outcome.ahead);
+            println!(
+                "{cc:?}, {rtt} ms: {:.3} of the rate, {lost:.4} lost, {} bytes ahead",
+                outcome.share, outcome.ahead
+            );
             // BBR measures with four segments a fortieth of its time, and does not answer losses.
             let least = if cc == Algorithm::Bbr && rtt == 200 { 0.8 } else { 0.9 };
             assert!((least..1.06).contains(&outcome.share), "{cc:?}, {rtt} ms: {}", outcome.share);

@@ -24,7 +24,15 @@ pub struct Link<P> {
 
 impl<P> Link<P> {
     pub fn new(rate: BitRate, delay: Span, room: usize) -> Self {
-        Self { rate, delay, room, free_at: Time::ZERO, starts: VecDeque::new(), longest_wait: Span::ZERO, flying: VecDeque::new() }
+        Self {
+            rate,
+            delay,
+            room,
+            free_at: Time::ZERO,
+            starts: VecDeque::new(),
+            longest_wait: Span::ZERO,
+            flying: VecDeque::new(),
+        }
     }
 
     fn send(&mut self, now: Time, bytes: u64, packet: P) {
