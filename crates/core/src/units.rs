@@ -102,6 +102,12 @@ impl Span {
         self.0 as f64 / 1e6
     }
 
+    /// The sum, the longest span when that is longer.
+    #[must_use]
+    pub const fn saturating_add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
     /// The difference, zero when `other` is longer.
     #[must_use]
     pub const fn saturating_sub(self, other: Self) -> Self {

@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-use crate::packet::Direction;
+use crate::elastic::{Behaviour, Why};
+use crate::packet::{Direction, FlowId};
 use crate::units::{BitRate, Span};
 
 /// Where packets wait for their turn.
@@ -87,6 +88,28 @@ pub enum Decision {
         /// The bandwidth-delay product, bytes.
         pipe: u64,
     },
+    /// A UDP flow is taken for something else from now on.
+    Behaviour {
+        /// The host's name for it.
+        flow: FlowId,
+        /// Of data that goes this way.
+        direction: Direction,
+        /// What it is taken for.
+        behaviour: Behaviour,
+        /// Why.
+        why: Why,
+        /// What it has.
+        rate: BitRate,
+    },
+    /// A UDP flow begins to be held to its share, by marks or drops.
+    Steer {
+        /// The host's name for it.
+        flow: FlowId,
+        /// Of data that goes this way.
+        direction: Direction,
+        /// What it may have.
+        share: BitRate,
+    },
 }
 
 const fn data(direction: Direction) -> &'static str {
@@ -128,6 +151,19 @@ impl fmt::Display for Decision {
             Self::Hold { direction, flows, available } => {
                 let what = data(*direction);
                 write!(f, "{what}: holding {flows} at {available} together, because packets wait at the hop")
+            }
+            Self::Behaviour { flow, direction, behaviour, why, rate } => {
+                let what = data(*direction);
+                let taken = match behaviour {
+                    Behaviour::Unknown => "unknown",
+                    Behaviour::RealTime => "real-time and left alone",
+                    Behaviour::Elastic => "elastic and gets a share",
+                };
+                write!(f, "{what}: UDP flow {} with {rate} is {taken}: {why}", flow.0)
+            }
+            Self::Steer { flow, direction, share } => {
+                let what = data(*direction);
+                write!(f, "{what}: UDP flow {} is held to {share} by marks, or drops where it takes no marks", flow.0)
             }
             Self::Release { direction } => {
                 write!(f, "{}: letting go, because nothing waits and nobody asks for more", data(*direction))

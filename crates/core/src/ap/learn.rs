@@ -22,8 +22,9 @@
 use super::record::Record;
 use super::{Decision, Params, Place};
 use crate::capacity::{self, Estimator};
+use crate::meter::rtt::MinFilter;
 use crate::packet::{Direction, FlowId};
-use crate::units::{BitRate, Span};
+use crate::units::{BitRate, Span, Time};
 
 /// Gain of the boost per round trip.
 const GAIN: f64 = 0.3;
@@ -43,6 +44,12 @@ const STANDS_THERE: f64 = 0.5;
 const PAUSE: f64 = 0.25;
 /// An estimate is too low when more than this many times as much was delivered for half a second.
 const OUTDONE: f64 = 1.01;
+/// How long it is remembered what was delivered, and what waited meanwhile.
+const LATELY: Span = Span::from_secs(10);
+/// A part of what was delivered lately: a hop that carries less has nothing to wait for.
+const UNUSED: f64 = 0.85;
+/// More than this waits for no other reason than a queue, s.
+const MOST_NOISE: f64 = 0.01;
 /// Beside two round trips, s.
 const PUZZLED: f64 = 0.2;
 /// A part of an interval: so much of it the hop was seen working.
@@ -140,6 +147,10 @@ pub(super) struct Way {
     puzzled: f64,
     /// What arrives, over half a second, bytes/s.
     rate: f64,
+    /// Inverse of the rates lately, s per byte: the most that was delivered.
+    most: MinFilter,
+    /// What seemed to wait while the hop carried less than that.
+    noise: MinFilter,
     said: Option<BitRate>,
 }
 
@@ -160,6 +171,8 @@ impl Way {
             used: 0.0,
             puzzled: 0.0,
             rate: 0.0,
+            most: MinFilter::new(LATELY),
+            noise: MinFilter::new(LATELY),
             said: None,
         }
     }
@@ -189,6 +202,22 @@ impl Way {
     /// Queue that is left alone.
     pub(super) fn bound(&self, params: &Params) -> Span {
         params.queue_bound(self.capacity().unwrap_or(BitRate::mbps(20)))
+    }
+
+    /// Takes off what is no queue: what is seen between access point and station also while the hop carries clearly less
+    /// than it did lately is contention, power save or a station that is slow to answer. `seen` holds the queue from here on.
+    pub(super) fn clean(&mut self, now: Time, seen: &mut Seen, dt: f64) {
+        let rate = (seen.arrived + seen.udp) / dt;
+        // The filter keeps minima.
+        self.most.on_sample(now, Span::from_secs_f64(1.0 / self.rate.max(1.0)));
+        let most = self.most.min().map_or(0.0, |least| 1.0 / least.as_secs_f64());
+        let Some((mean, least)) = &mut seen.local else { return };
+        if rate < UNUSED * most && self.rate < UNUSED * most && rate > 0.0 {
+            self.noise.on_sample(now, Span::from_secs_f64(mean.max(0.0)));
+        }
+        let noise = self.noise.min().map_or(0.0, Span::as_secs_f64).min(MOST_NOISE);
+        *mean -= noise;
+        *least -= noise;
     }
 
     /// Counts for how long the queues were never empty. Who was not asked does not change it, for a round trip.
@@ -262,9 +291,11 @@ impl Way {
         }
         let is_quiet = seen.held > 0 && known && least < bound * STANDS && queue < bound / 2.0 && self.used > 0.9;
         self.quiet = if is_quiet { self.quiet + step } else { 0.0 };
-        if self.quiet > QUIET {
+        let is_guess = !self.air.is_measured() && !self.line.is_measured();
+        let patience = if is_guess { 1.0 } else { QUIET };
+        if self.quiet > patience {
             let first = params.bounds.growth_time.as_secs_f64() / rtt;
-            let rise = (first * (self.quiet - QUIET).exp2()).min(1.0);
+            let rise = (first * (self.quiet - patience).exp2()).min(1.0);
             self.boost *= 1.0 + rise * step;
         }
         self.boost = self.boost.clamp(BOOST.0, BOOST.1);

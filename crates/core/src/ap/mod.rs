@@ -17,6 +17,7 @@ mod learn;
 mod record;
 mod sample;
 mod snapshot;
+mod udp;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -31,6 +32,7 @@ use learn::{Seen, Way};
 use record::Record;
 pub use sample::{FlowSample, LinkSample, RttTotal, StationId, StationSample};
 pub use snapshot::{DirectionSnapshot, FlowSnapshot, Snapshot};
+pub use udp::{UdpFlows, UdpParams, UdpSample, UdpSnapshot, UdpWish};
 
 /// How the last hop is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -295,6 +297,7 @@ impl Ap {
             seen.udp = now.saturating_sub(before) as f64;
         }
         for i in 0..2 {
+            self.ways[i].clean(now, &mut seen[i], dt);
             self.ways[i].watch(&seen[i], bounds[i], dt);
         }
         self.learn(&seen, dt);

@@ -21,6 +21,11 @@ impl LowPass {
         Self { weight: weight.clamp(0.0, 1.0), last: None, newest_bps: 0.0, smooth_bps: None }
     }
 
+    /// Changes the weight of the newest sample: where samples are not equally far apart.
+    pub fn weigh(&mut self, weight: f64) {
+        self.weight = weight.clamp(0.0, 1.0);
+    }
+
     /// The count stood at `bytes` at `now`. The first count only sets the zero; one that goes back restarts there.
     pub fn on_count(&mut self, now: Time, bytes: u64) {
         let Some((since, before)) = self.last.replace((now, bytes)) else { return };

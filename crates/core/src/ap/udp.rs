@@ -1,0 +1,475 @@
+//! UDP flows: what each is taken for, what it has and wants, and the plan that holds an elastic one to its share.
+//!
+//! ```text
+//! rate   = share x trim                                       [bit/s]
+//! depth  = max(12 full packets, 10 ms of the share)           [bytes]
+//! credit = 1 s of the share; none while a queue stands        [bytes]
+//! ```
+//!
+//! The virtual queue that a plan describes stands in [`crate::fastpath::udp`], what a flow is taken for in
+//! [`crate::elastic`]. A flow below its share keeps its virtual queue empty, so it is not touched whatever it is; one that
+//! is not elastic has no plan at all. `trim` is what the means of this sender need: a window that saws (NewReno) has less
+//! than where it is cut, and what the acknowledgments of a flow itself clock (a hop that is all its own) never shows above
+//! its rate, so while a queue stands it falls.
+//!
+//! Where the queue is fair by itself (CHAP), it divides what there is, and no plan is made: nothing is marked or dropped.
+//!
+//! Not done: the round trip of a UDP flow is not known, so its queue cannot be told from its path; what waits is told by
+//! TCP flows beside it, or by the backlog.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{Decision, StationId};
+use crate::elastic::{Behaviour, Classifier, Hop, Interval, Params as Rules, Why};
+use crate::fastpath::layout::{UdpHalf, UdpPlan, UdpState};
+use crate::meter::rate::LowPass;
+use crate::packet::{Direction, FlowId};
+use crate::units::{BitRate, Span, Time};
+
+/// What a UDP flow was seen to do so far.
+#[derive(Clone, Copy, Debug)]
+pub struct UdpSample {
+    /// The host's name for it; UDP and TCP flows share the names.
+    pub flow: FlowId,
+    /// The station at its end.
+    pub station: StationId,
+    /// What the fast path holds of it.
+    pub state: UdpState,
+}
+
+/// An elastic flow that wants a share.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UdpWish {
+    /// The host's name for it.
+    pub flow: FlowId,
+    /// Which way its data goes.
+    pub direction: Direction,
+    /// The station at its end.
+    pub station: StationId,
+    /// What passed of late, IP bits per second.
+    pub rate: BitRate,
+    /// What it could use; `None`: all it can get.
+    pub demand: Option<BitRate>,
+}
+
+/// One direction of one UDP flow, for status and report.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct UdpSnapshot {
+    /// The host's name for it.
+    pub flow: FlowId,
+    /// Which way its data goes.
+    pub direction: Direction,
+    /// What it is taken for.
+    pub behaviour: Behaviour,
+    /// Why.
+    pub why: Why,
+    /// What passes, IP bits per second, filtered.
+    pub rate: BitRate,
+    /// What it may use; `None` where it is not held.
+    pub share: Option<BitRate>,
+    /// The plan in force.
+    pub plan: UdpPlan,
+    /// Packets that were marked so far.
+    pub marked: u32,
+    /// Packets that were dropped so far.
+    pub dropped: u32,
+}
+
+/// What the controller is told once.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UdpParams {
+    /// What tells elastic from real-time.
+    pub rules: Rules,
+    /// The queue of the hop is fair to flows by itself (CHAP): no flow is marked or dropped.
+    pub queue_is_fair: bool,
+}
+
+/// Twelve full packets: what a sender paces in one go, with room (ten, RFC 9002 section 7.7).
+const LEAST_DEPTH: u64 = 18_000;
+/// A standing queue of a game's patience.
+const DEPTH: Span = Span::from_millis(10);
+/// One sawtooth of a usual path.
+const CREDIT: Span = Span::from_secs(1);
+/// Weight of the newest rate, per second of interval: the mean of about a second.
+const RATE_WEIGHT_PER_SECOND: f64 = 2.0;
+/// Told of its plan within this, a flow takes all it can get.
+const HELD_FOR: Span = Span::from_secs(1);
+/// Silent for this long, it wants nothing.
+const IDLE_AFTER: Span = Span::from_millis(1_000);
+/// Bounds of the trim; what it moves per second, down where a queue stands and up where the share is not reached.
+const TRIM: (f64, f64) = (0.8, 1.25);
+const TRIM_DOWN: f64 = 0.2;
+const TRIM_UP: f64 = 0.05;
+/// A flow below this part of its share that is told nevertheless needs a larger rate.
+const REACHED: f64 = 0.97;
+/// Plans that differ by less are the same.
+const WORTH_A_CALL: f64 = 0.01;
+
+#[derive(Debug)]
+struct Half {
+    classifier: Classifier,
+    rate: LowPass,
+    /// Time since it was last told of its plan, and since it last sent.
+    told: Span,
+    silent: Span,
+    /// Of the newest interval.
+    passed: u64,
+    trim: f64,
+    share: Option<BitRate>,
+    plan: UdpPlan,
+}
+
+#[derive(Debug)]
+struct Record {
+    station: StationId,
+    before: UdpState,
+    at: Time,
+    half: [Half; 2],
+}
+
+/// All UDP flows that ever sent a full packet.
+#[derive(Debug)]
+pub struct UdpFlows {
+    params: UdpParams,
+    flows: BTreeMap<FlowId, Record>,
+    hops: [Hop; 2],
+    decisions: VecDeque<Decision>,
+}
+
+impl Half {
+    fn new(rules: Rules) -> Self {
+        Self {
+            classifier: Classifier::new(rules),
+            rate: LowPass::new(RATE_WEIGHT_PER_SECOND),
+            told: Span::MAX,
+            silent: Span::MAX,
+            passed: 0,
+            trim: 1.0,
+            share: None,
+            plan: UdpPlan::default(),
+        }
+    }
+
+    fn is_elastic(&self) -> bool {
+        self.classifier.behaviour() == Behaviour::Elastic
+    }
+
+    fn is_active(&self) -> bool {
+        self.silent < IDLE_AFTER
+    }
+
+    fn demand(&self, hop: &Hop) -> Option<BitRate> {
+        let rate = self.rate.newest().max(self.rate.smooth());
+        let held = self.told < HELD_FOR || self.share.is_some_and(|share| rate >= share.mul_f64(0.9));
+        // Twice what it has, as slow start would.
+        if held || hop.queue_stands { None } else { Some(rate.mul_f64(2.0)) }
+    }
+
+    fn trim(&mut self, share: BitRate, hop: &Hop, span: f64) {
+        let held = self.told < HELD_FOR;
+        let short = held && self.rate.smooth() < share.mul_f64(REACHED);
+        self.trim = if hop.queue_stands {
+            self.trim - TRIM_DOWN * span
+        } else if short {
+            self.trim + TRIM_UP * span
+        } else if self.trim < 1.0 {
+            (self.trim + TRIM_UP * span).min(1.0)
+        } else if held {
+            self.trim
+        } else {
+            (self.trim - TRIM_UP * span).max(1.0)
+        }
+        .clamp(TRIM.0, TRIM.1);
+    }
+
+    fn plan(&self, share: BitRate, hop: &Hop) -> UdpPlan {
+        let bytes = |rate: BitRate, span| u32::try_from(rate.bytes_in(span)).unwrap_or(u32::MAX);
+        UdpPlan {
+            rate_bytes: bytes(share.mul_f64(self.trim), Span::from_nanos(1 << 30)).max(1),
+            depth_bytes: bytes(share, DEPTH).max(LEAST_DEPTH as u32),
+            credit_bytes: if hop.queue_stands { 0 } else { bytes(share, CREDIT) },
+        }
+    }
+}
+
+fn passed(half: &UdpHalf) -> u64 {
+    half.bytes.wrapping_sub(half.dropped_bytes)
+}
+
+fn told(half: &UdpHalf) -> u32 {
+    half.marked.wrapping_add(half.dropped)
+}
+
+fn differs(a: &UdpPlan, b: &UdpPlan) -> bool {
+    let far = |x: u32, y: u32| f64::from(x.abs_diff(y)) > WORTH_A_CALL * f64::from(x.max(y));
+    far(a.rate_bytes, b.rate_bytes) || far(a.depth_bytes, b.depth_bytes) || far(a.credit_bytes, b.credit_bytes)
+}
+
+impl UdpFlows {
+    /// None yet.
+    #[must_use]
+    pub fn new(params: UdpParams) -> Self {
+        Self { params, flows: BTreeMap::new(), hops: [Hop::default(); 2], decisions: VecDeque::new() }
+    }
+
+    /// What the hop of data going `direction` is like: told before the samples of an interval.
+    pub fn set_hop(&mut self, direction: Direction, hop: Hop) {
+        self.hops[direction.index()] = hop;
+    }
+
+    /// One flow at the end of an interval, both directions.
+    pub fn on_sample(&mut self, now: Time, sample: &UdpSample) {
+        let rules = self.params.rules;
+        let record = self.flows.entry(sample.flow).or_insert_with(|| Record {
+            station: sample.station,
+            before: UdpState::new(now),
+            at: Time::from_nanos(sample.state.first_seen_ns),
+            half: [Half::new(rules), Half::new(rules)],
+        });
+        let span = now.since(record.at);
+        if span == Span::ZERO {
+            return;
+        }
+        for direction in Direction::BOTH {
+            let d = direction.index();
+            let (half, before, after) = (&mut record.half[d], &record.before.half[d], &sample.state.half[d]);
+            let interval = Interval::between(&record.before, &sample.state, direction, span);
+            half.passed = passed(after).wrapping_sub(passed(before));
+            half.told = if told(after) != told(before) { Span::ZERO } else { half.told.saturating_add(span) };
+            half.silent = if interval.packets > 0 { Span::ZERO } else { half.silent.saturating_add(span) };
+            half.rate.weigh(RATE_WEIGHT_PER_SECOND * span.as_secs_f64());
+            half.rate.on_count(now, passed(after));
+            if half.classifier.on_interval(&interval, &self.hops[d]) {
+                self.decisions.push_back(Decision::Behaviour {
+                    flow: sample.flow,
+                    direction,
+                    behaviour: half.classifier.behaviour(),
+                    why: half.classifier.why(),
+                    rate: half.rate.smooth(),
+                });
+            }
+        }
+        record.station = sample.station;
+        (record.before, record.at) = (sample.state, now);
+    }
+
+    /// The flow is gone, both directions.
+    pub fn on_gone(&mut self, flow: FlowId) {
+        self.flows.remove(&flow);
+    }
+
+    /// What passed of elastic flows in the newest interval, IP bytes: no part of what real-time traffic needs.
+    #[must_use]
+    pub fn elastic_bytes(&self, direction: Direction) -> u64 {
+        self.elastic_halves(direction).map(|half| half.passed).sum()
+    }
+
+    /// The rate of elastic flows, filtered.
+    #[must_use]
+    pub fn elastic_rate(&self, direction: Direction) -> BitRate {
+        BitRate::bps(self.elastic_halves(direction).map(|half| half.rate.smooth().as_bps()).sum())
+    }
+
+    /// What is left of the rate of all UDP when elastic flows are taken out: games, calls, live video, and what is unknown.
+    #[must_use]
+    pub fn realtime_rate(&self, direction: Direction, all: BitRate) -> BitRate {
+        all.saturating_sub(self.elastic_rate(direction))
+    }
+
+    fn elastic_halves(&self, direction: Direction) -> impl Iterator<Item = &Half> {
+        let halves = self.flows.values().map(move |record| &record.half[direction.index()]);
+        halves.filter(|half| half.is_elastic() && half.is_active())
+    }
+
+    /// Those that take part in sharing.
+    pub fn elastic(&self) -> impl Iterator<Item = UdpWish> {
+        self.flows.iter().flat_map(move |(flow, record)| {
+            Direction::BOTH.into_iter().filter_map(move |direction| {
+                let half = &record.half[direction.index()];
+                (half.is_elastic() && half.is_active()).then(|| UdpWish {
+                    flow: *flow,
+                    direction,
+                    station: record.station,
+                    rate: half.rate.smooth(),
+                    demand: half.demand(&self.hops[direction.index()]),
+                })
+            })
+        })
+    }
+
+    /// Gives a share to an elastic flow; `Some` when its plan is to be written. `span`: since the shares before.
+    pub fn set_share(&mut self, flow: FlowId, direction: Direction, share: BitRate, span: Span) -> Option<UdpPlan> {
+        let hop = self.hops[direction.index()];
+        let fair = self.params.queue_is_fair;
+        let half = &mut self.flows.get_mut(&flow)?.half[direction.index()];
+        let plan = if fair || !half.is_elastic() {
+            half.share = None;
+            UdpPlan::default()
+        } else {
+            half.trim(share, &hop, span.as_secs_f64());
+            if half.share.is_none() {
+                self.decisions.push_back(Decision::Steer { flow, direction, share });
+            }
+            half.share = Some(share);
+            half.plan(share, &hop)
+        };
+        write(half, plan)
+    }
+
+    /// Lets a flow alone; `Some` when its plan is to be written.
+    pub fn release(&mut self, flow: FlowId, direction: Direction) -> Option<UdpPlan> {
+        let half = &mut self.flows.get_mut(&flow)?.half[direction.index()];
+        half.share = None;
+        half.trim = 1.0;
+        write(half, UdpPlan::default())
+    }
+
+    /// Those that have a plan and are not elastic any more, or silent: to be released.
+    #[must_use]
+    pub fn stale(&self) -> Vec<(FlowId, Direction)> {
+        let all = self.flows.iter().flat_map(|(flow, record)| {
+            Direction::BOTH.into_iter().map(move |direction| (*flow, direction, &record.half[direction.index()]))
+        });
+        let held = all.filter(|(_, _, half)| half.plan != UdpPlan::default());
+        let stale = held.filter(|(_, _, half)| !half.is_elastic() || !half.is_active());
+        stale.map(|(flow, direction, _)| (flow, direction)).collect()
+    }
+
+    /// The next line for a person, until `None`.
+    pub fn take_decision(&mut self) -> Option<Decision> {
+        self.decisions.pop_front()
+    }
+
+    /// What it sees and does.
+    pub fn snapshot(&self) -> impl Iterator<Item = UdpSnapshot> {
+        self.flows.iter().flat_map(|(flow, record)| {
+            Direction::BOTH.into_iter().map(move |direction| {
+                let (half, seen) = (&record.half[direction.index()], &record.before.half[direction.index()]);
+                UdpSnapshot {
+                    flow: *flow,
+                    direction,
+                    behaviour: half.classifier.behaviour(),
+                    why: half.classifier.why(),
+                    rate: half.rate.smooth(),
+                    share: half.share,
+                    plan: half.plan,
+                    marked: seen.marked,
+                    dropped: seen.dropped,
+                }
+            })
+        })
+    }
+}
+
+fn write(half: &mut Half, plan: UdpPlan) -> Option<UdpPlan> {
+    if !differs(&half.plan, &plan) {
+        return None;
+    }
+    half.plan = plan;
+    Some(plan)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FLOW: FlowId = FlowId(3);
+    const SPAN: Span = Span::from_millis(50);
+
+    /// A flow of full packets at a rate, acknowledged every second packet.
+    struct Bulk {
+        flows: UdpFlows,
+        state: UdpState,
+        now: Time,
+    }
+
+    impl Bulk {
+        fn new(params: UdpParams) -> Self {
+            let now = Time::from_nanos(1_000_000_000);
+            Self { flows: UdpFlows::new(params), state: UdpState::new(now), now }
+        }
+
+        fn pass(&mut self, rate: BitRate, intervals: u32) {
+            for _ in 0..intervals {
+                self.now += SPAN;
+                let [down, up] = &mut self.state.half;
+                let bytes = rate.bytes_in(SPAN);
+                down.bytes += bytes;
+                down.full_bytes += bytes;
+                down.packets += bytes / 1500;
+                up.bytes += bytes / 50;
+                up.packets += bytes / 3000;
+                self.flows.on_sample(self.now, &UdpSample { flow: FLOW, station: StationId(1), state: self.state });
+            }
+        }
+
+        fn wishes(&self) -> Vec<UdpWish> {
+            self.flows.elastic().collect()
+        }
+    }
+
+    #[test]
+    fn a_bulk_flow_wants_a_share_and_is_planned_for_it() {
+        let mut bulk = Bulk::new(UdpParams::default());
+        bulk.pass(BitRate::mbps(12), 4);
+        assert_eq!(bulk.wishes(), [], "too early to say");
+        bulk.pass(BitRate::mbps(12), 20);
+        let [wish] = bulk.wishes()[..] else { panic!("one direction") };
+        assert_eq!((wish.flow, wish.direction, wish.station), (FLOW, Direction::ToStation, StationId(1)));
+        assert!(wish.demand.is_some_and(|demand| demand >= BitRate::mbps(23)), "{wish:?}");
+        assert!(matches!(bulk.flows.take_decision(), Some(Decision::Behaviour { behaviour: Behaviour::Elastic, .. })));
+        let plan = bulk.flows.set_share(FLOW, Direction::ToStation, BitRate::mbps(8), SPAN).expect("a plan");
+        // 1 MB/s for 1.0737 s; 10 ms are 10 kB.
+        assert_eq!(plan, UdpPlan { rate_bytes: 1_073_741, depth_bytes: 18_000, credit_bytes: 1_000_000 });
+        assert_eq!(bulk.flows.set_share(FLOW, Direction::ToStation, BitRate::mbps(8), SPAN), None, "the same again");
+        assert!(bulk.wishes()[0].demand.is_none(), "it has more than its share: it takes all it can get");
+        let last = std::iter::from_fn(|| bulk.flows.take_decision()).last();
+        assert!(matches!(last, Some(Decision::Steer { .. })), "{last:?}");
+    }
+
+    #[test]
+    fn what_it_had_is_no_real_time_traffic() {
+        let mut bulk = Bulk::new(UdpParams::default());
+        bulk.pass(BitRate::mbps(12), 60);
+        let realtime = bulk.flows.realtime_rate(Direction::ToStation, BitRate::mbps(14));
+        assert!((1.9..2.1).contains(&realtime.as_mbps_f64()), "{realtime}");
+        assert_eq!(bulk.flows.elastic_bytes(Direction::ToStation), 75_000);
+        assert_eq!(bulk.flows.elastic_bytes(Direction::ToRemote), 0, "acknowledgments are not elastic");
+    }
+
+    #[test]
+    fn a_fair_queue_divides_by_itself() {
+        let mut bulk = Bulk::new(UdpParams { queue_is_fair: true, ..UdpParams::default() });
+        bulk.pass(BitRate::mbps(12), 24);
+        assert_eq!(bulk.wishes().len(), 1);
+        assert_eq!(bulk.flows.set_share(FLOW, Direction::ToStation, BitRate::mbps(8), SPAN), None);
+    }
+
+    #[test]
+    fn a_flow_that_falls_silent_wants_nothing_and_is_released() {
+        let mut bulk = Bulk::new(UdpParams::default());
+        bulk.pass(BitRate::mbps(12), 24);
+        bulk.flows.set_share(FLOW, Direction::ToStation, BitRate::mbps(8), SPAN);
+        bulk.pass(BitRate::ZERO, 25);
+        assert_eq!(bulk.wishes(), []);
+        assert_eq!(bulk.flows.stale(), [(FLOW, Direction::ToStation)]);
+        assert_eq!(bulk.flows.release(FLOW, Direction::ToStation), Some(UdpPlan::default()));
+        assert_eq!(bulk.flows.stale(), []);
+    }
+
+    #[test]
+    fn the_rate_falls_while_a_queue_stands_and_comes_back() {
+        let mut bulk = Bulk::new(UdpParams::default());
+        bulk.pass(BitRate::mbps(12), 24);
+        let rate = |bulk: &mut Bulk, queue_stands| {
+            bulk.flows.set_hop(Direction::ToStation, Hop { room: None, queue_stands });
+            for _ in 0..200 {
+                bulk.flows.set_share(FLOW, Direction::ToStation, BitRate::mbps(8), SPAN);
+            }
+            bulk.flows.snapshot().next().map(|s| (s.plan.rate_bytes, s.plan.credit_bytes))
+        };
+        assert_eq!(rate(&mut bulk, true), Some((858_993, 0)));
+        let (back, credit) = rate(&mut bulk, false).expect("a plan");
+        assert!((1_063_000..=1_073_741).contains(&back) && credit == 1_000_000, "{back}");
+    }
+}
