@@ -87,6 +87,21 @@ pub struct TestRun {
     pub duration_ns: u32,
 }
 
+/// Room for as many flows as are read at once; kept from one reading to the next.
+#[derive(Debug)]
+pub struct Batch {
+    keys: Vec<FlowKey>,
+    states: Vec<FlowState>,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        // 1024 flows are half a megabyte, which stays in the processor's cache.
+        const AT_ONCE: usize = 1024;
+        Self { keys: vec![FlowKey::default(); AT_ONCE], states: vec![FlowState::default(); AT_ONCE] }
+    }
+}
+
 /// The object, loaded and verified.
 #[derive(Debug)]
 pub struct Program {
@@ -224,12 +239,21 @@ impl Program {
     /// Batches by hand: the kernel ends a batch at a whole bucket, so one that is not full is not the last, as
     /// libbpf-rs takes it to be; under a flood most of the table would be missing.
     pub fn flows(&self) -> Result<Vec<(FlowKey, FlowState)>, ProgramError> {
-        const AT_ONCE: usize = 1024;
+        let mut all = Vec::new();
+        self.read_flows(&mut Batch::default(), |key, state| all.push((*key, *state)))?;
+        Ok(all)
+    }
+
+    /// Shows every flow in the table, in the memory of `batch`: no copy of the whole is made. After an error some were
+    /// shown.
+    pub fn read_flows(
+        &self,
+        batch: &mut Batch,
+        mut show: impl FnMut(&FlowKey, &FlowState),
+    ) -> Result<(), ProgramError> {
         // The kernel's own position in the table; a key's length is what it may use at most.
         let (mut position, mut next) = ([0u8; size_of::<FlowKey>()], [0u8; size_of::<FlowKey>()]);
-        let mut keys = vec![FlowKey::default(); AT_ONCE];
-        let mut states = vec![FlowState::default(); AT_ONCE];
-        let mut all = Vec::new();
+        let Batch { keys, states } = batch;
         let mut begun = false;
         loop {
             let mut count = keys.len() as u32;
@@ -247,7 +271,9 @@ impl Program {
                 )
             };
             match -result {
-                0 | libc::ENOENT => all.extend(keys.iter().copied().zip(states.iter().copied()).take(count as usize)),
+                0 | libc::ENOENT => {
+                    keys.iter().zip(states.iter()).take(count as usize).for_each(|(key, state)| show(key, state))
+                }
                 // One bucket alone holds more.
                 libc::ENOSPC => {
                     keys.resize(keys.len() * 2, FlowKey::default());
@@ -258,7 +284,7 @@ impl Program {
                 error => return Err(ProgramError::Kernel(std::io::Error::from_raw_os_error(error))),
             }
             if result != 0 {
-                return Ok(all);
+                return Ok(());
             }
             (position, begun) = (next, true);
         }
