@@ -7,16 +7,19 @@
 use std::collections::BTreeMap;
 
 use lasthop_core::ap::{
-    Action, Ap, FlowSample, LinkSample, Params, RttSource, RttTotal, ShareRule, Snapshot, StationId,
+    Action, Ap, FlowSample, LinkSample, Params, RttSource, RttTotal, ShareRule, Snapshot, StationId, StationSample,
+    UdpSample,
 };
-use lasthop_core::fastpath::layout::{self, Counters, FlowState, Reason};
+use lasthop_core::aqm::Discipline;
+use lasthop_core::fastpath::layout::{self, Counters, FlowState, Reason, UdpState};
+use lasthop_core::fastpath::udp::{self, Datagram};
 use lasthop_core::fastpath::{self, Verdict};
-use lasthop_core::packet::{Direction, FlowId};
+use lasthop_core::packet::{Direction, FlowId, Packet as _};
 use lasthop_core::units::{BitRate, Span, Time};
 use lasthop_core::wire::{TcpFields, flag as tcp_flag};
 use lasthop_home::capacity;
 use lasthop_home::report::{CapacityReport, ControlReport, LearnedReport, QueuePlaces};
-use lasthop_home::scenario::{self, Capacity, HostId, Scenario, WindowControl as Wanted, WindowRtt};
+use lasthop_home::scenario::{self, Capacity, HostId, LastHop, Scenario, WindowControl as Wanted, WindowRtt};
 use lasthop_tcp::SackBlocks;
 
 use crate::packet::{Sacks, SimPacket, flag};
@@ -30,6 +33,9 @@ pub struct Connection {
     pub scale: u8,
 }
 
+/// What waits is counted in packets; those of whoever fills a queue are full.
+const FULL_PACKET: u64 = 1500;
+
 /// See the module.
 pub struct WindowControl {
     ap: Ap,
@@ -38,6 +44,8 @@ pub struct WindowControl {
     capacity: BitRate,
     /// By flow of the scenario; `None` until its first packet passes.
     flows: Vec<Option<Watched>>,
+    /// The same of UDP, of flows with full packets.
+    datagrams: Vec<Option<UdpState>>,
     stations: Vec<StationId>,
     /// Packets are read as if they carried timestamps: who learns lives by the round trip to a sender.
     timestamps: bool,
@@ -90,6 +98,7 @@ impl WindowControl {
                 WindowRtt::Measured => RttSource::Measured,
                 WindowRtt::Constant(rtt) => RttSource::Constant(rtt),
             },
+            queue_is_fair: matches!(&scenario.hop, LastHop::Wifi(wifi) if matches!(wifi.queue.discipline, Discipline::Chap(..))),
             ..if learns { Params::learning() } else { Params::new(capacity) }
         };
         let mut control = Self {
@@ -98,12 +107,14 @@ impl WindowControl {
             interval: wanted.interval,
             capacity,
             flows: vec![None; scenario.flows.len()],
+            datagrams: vec![None; scenario.flows.len()],
             stations: scenario.flows.iter().map(|flow| station(flow)).collect(),
             timestamps: learns,
             counters: Counters::default(),
             means: [Mean::default(); 2],
             decisions: 0,
         };
+        control.on_rates(Time::ZERO, scenario);
         control.apply(Time::ZERO);
         control
     }
@@ -113,7 +124,17 @@ impl WindowControl {
         self.interval
     }
 
-    /// A packet that passes between access point and stations; its window is lowered where the plan says so.
+    /// What the driver would say of the stations from here on: rates of `scenario`.
+    pub fn on_rates(&mut self, now: Time, scenario: &Scenario) {
+        for (i, station) in scenario.stations.iter().enumerate() {
+            let station = StationSample { station: StationId(i as u32), rate: station.rate.bit_rate(), attempts: 1.0 };
+            self.ap.on_station(now, &station);
+        }
+    }
+
+    /// A packet that passes between access point and stations; its window is lowered where the plan says so. Whether it may
+    /// go on.
+    #[must_use]
     pub fn on_packet(
         &mut self,
         now: Time,
@@ -121,15 +142,13 @@ impl WindowControl {
         packet: &mut SimPacket,
         connection: Option<Connection>,
         sack: SackBlocks,
-    ) {
+    ) -> bool {
         let d = direction.index();
         let bytes = u64::from(packet.bytes);
         self.counters.packets[d] += 1;
         self.counters.ip_bytes[d] += bytes;
         let Some(connection) = connection else {
-            self.counters.udp_bytes[d] += bytes;
-            self.counters.reason[Reason::Udp as usize] += 1;
-            return;
+            return self.on_datagram(now, direction, packet);
         };
         self.counters.tcp_bytes[d] += bytes;
         let mut tcp = fields(packet, connection, sack);
@@ -145,10 +164,35 @@ impl WindowControl {
         if let Verdict::Rewrite { window } = verdict {
             packet.window = window;
         }
+        true
     }
 
-    /// Closes an interval.
-    pub fn on_interval(&mut self, now: Time) {
+    fn on_datagram(&mut self, now: Time, direction: Direction, packet: &mut SimPacket) -> bool {
+        self.counters.udp_bytes[direction.index()] += u64::from(packet.bytes);
+        let understands_marks = packet.has(flag::ECT | flag::CE);
+        let datagram = Datagram { ip_bytes: u32::from(packet.bytes), segments: 1, understands_marks };
+        let known = &mut self.datagrams[packet.flow as usize];
+        if !self.timestamps || (known.is_none() && !datagram.is_full()) {
+            self.counters.reason[Reason::Udp as usize] += 1;
+            return true;
+        }
+        let state = known.get_or_insert_with(|| UdpState::new(now));
+        let verdict = udp::on_datagram(state, &self.shared, direction, &datagram, now);
+        self.counters.reason[verdict.reason() as usize] += 1;
+        match verdict {
+            udp::Verdict::Pass(_) => true,
+            udp::Verdict::Mark => packet.mark_ce(),
+            udp::Verdict::Drop => false,
+        }
+    }
+
+    /// Closes an interval; `backlog`: packets that the access point's own queue holds.
+    pub fn on_interval(&mut self, now: Time, backlog: usize) {
+        for (i, (state, station)) in self.datagrams.iter().zip(&self.stations).enumerate() {
+            if let Some(state) = state {
+                self.ap.on_udp(now, &UdpSample { flow: FlowId(i as u32), station: *station, state: *state });
+            }
+        }
         for (i, (watched, station)) in self.flows.iter_mut().zip(&self.stations).enumerate() {
             let Some(Watched { state, rtt }) = watched else { continue };
             let before = std::mem::replace(rtt, RttTotal::of(state));
@@ -157,7 +201,8 @@ impl WindowControl {
                 self.ap.on_sample(now, &FlowSample { header_bytes: 40, ..sample });
             }
         }
-        self.ap.on_link(now, &LinkSample { udp_bytes: self.counters.udp_bytes, ..LinkSample::default() });
+        let backlog = Some(backlog as u64 * FULL_PACKET);
+        self.ap.on_link(now, &LinkSample { udp_bytes: self.counters.udp_bytes, backlog });
         for (mean, direction) in self.means.iter_mut().zip(self.ap.directions()) {
             mean.on_interval(direction.capacity);
         }
@@ -174,6 +219,11 @@ impl WindowControl {
                         watched.state.half[direction.index()].plan = plan;
                     }
                 }
+                Action::SetUdpPlan { flow, direction, plan } => {
+                    if let Some(state) = &mut self.datagrams[flow.0 as usize] {
+                        state.half[direction.index()].plan = plan;
+                    }
+                }
                 Action::Say(_) => self.decisions += 1,
                 Action::SetDefault { direction, plan } => self.shared.default_plan[direction.index()] = plan,
             }
@@ -184,12 +234,14 @@ impl WindowControl {
         if !self.timestamps {
             return LearnedReport::default();
         }
+        let elastic: u64 = Direction::BOTH.map(|way| self.ap.udp_flows().elastic_rate(way).as_bps()).iter().sum();
+        let elastic = elastic as f64;
         let place = |i: usize| snapshot.directions[i].place.map(|place| place.name().to_owned());
         LearnedReport {
             capacity_down_bps: Some(self.means[0].report()),
             capacity_up_bps: Some(self.means[1].report()),
             queue_place: Some(QueuePlaces { down: place(0), up: place(1) }),
-            elastic_udp_bps: None,
+            elastic_udp_bps: Some(elastic),
             decisions: Some(self.decisions),
         }
     }
