@@ -31,7 +31,7 @@ def value(v):
     if isinstance(v, bool):
         return "true" if v else "false"
     if isinstance(v, dict):
-        return "{ " + ", ".join(f"{key} = {value(each)}" for key, each in v.items()) + " }"
+        return "{ " + ", ".join(f"{json.dumps(key) if '.' in key else key} = {value(each)}" for key, each in v.items()) + " }"
     return json.dumps(v) if isinstance(v, str) else str(v)
 
 

@@ -5,7 +5,7 @@
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use lasthop_core::fastpath::layout::{Counters, FlowKey, FlowState, Plan};
+use lasthop_core::fastpath::layout::{Counters, FlowKey, FlowState, Plan, UdpPlan, UdpState};
 use lasthop_core::packet::Direction;
 use lasthop_core::wire::Merged;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
@@ -87,14 +87,31 @@ pub struct TestRun {
     pub duration_ns: u32,
 }
 
+/// Room for as many flows as are read at once; kept from one reading to the next.
+#[derive(Debug)]
+pub struct Batch {
+    keys: Vec<FlowKey>,
+    states: Vec<FlowState>,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        // 1024 flows are half a megabyte, which stays in the processor's cache.
+        const AT_ONCE: usize = 1024;
+        Self { keys: vec![FlowKey::default(); AT_ONCE], states: vec![FlowState::default(); AT_ONCE] }
+    }
+}
+
 /// The object, loaded and verified.
 #[derive(Debug)]
 pub struct Program {
     object: Object,
     flows: MapHandle,
+    udp_flows: MapHandle,
     counters: MapHandle,
     control: ControlPage,
     set_plan: OwnedFd,
+    set_udp_plan: OwnedFd,
     set_scale: OwnedFd,
 }
 
@@ -122,15 +139,20 @@ impl Program {
         })?;
         let control = ControlPage::map(map_named(&object, "control")?.as_fd())?;
         let flows = map_named(&object, "flows")?;
-        let sizes = (flows.key_size() as usize, flows.value_size() as usize);
-        if sizes != (size_of::<FlowKey>(), size_of::<FlowState>()) {
+        let udp_flows = map_named(&object, "udp_flows")?;
+        let sizes = |map: &MapHandle| (map.key_size() as usize, map.value_size() as usize);
+        if sizes(&flows) != (size_of::<FlowKey>(), size_of::<FlowState>())
+            || sizes(&udp_flows) != (size_of::<FlowKey>(), size_of::<UdpState>())
+        {
             return Err(LoadError::Absent("map of flows with this crate's layout"));
         }
         Ok(Self {
             flows,
+            udp_flows,
             counters: map_named(&object, "counters")?,
             control,
             set_plan: owned_program(&object, "set_plan")?,
+            set_udp_plan: owned_program(&object, "set_udp_plan")?,
             set_scale: owned_program(&object, "set_scale")?,
             object,
         })
@@ -219,17 +241,23 @@ impl Program {
         &self.control
     }
 
-    /// A copy of every flow in the table. Reading does not make a flow recently used.
-    ///
-    /// Batches by hand: the kernel ends a batch at a whole bucket, so one that is not full is not the last, as
-    /// libbpf-rs takes it to be; under a flood most of the table would be missing.
+    /// A copy of every connection in the table. Reading does not make a flow recently used.
     pub fn flows(&self) -> Result<Vec<(FlowKey, FlowState)>, ProgramError> {
-        const AT_ONCE: usize = 1024;
+        let mut all = Vec::new();
+        self.read_flows(&mut Batch::default(), |key, state| all.push((*key, *state)))?;
+        Ok(all)
+    }
+
+    /// Shows every flow in the table, in the memory of `batch`: no copy of the whole is made. After an error some were
+    /// shown.
+    pub fn read_flows(
+        &self,
+        batch: &mut Batch,
+        mut show: impl FnMut(&FlowKey, &FlowState),
+    ) -> Result<(), ProgramError> {
         // The kernel's own position in the table; a key's length is what it may use at most.
         let (mut position, mut next) = ([0u8; size_of::<FlowKey>()], [0u8; size_of::<FlowKey>()]);
-        let mut keys = vec![FlowKey::default(); AT_ONCE];
-        let mut states = vec![FlowState::default(); AT_ONCE];
-        let mut all = Vec::new();
+        let Batch { keys, states } = batch;
         let mut begun = false;
         loop {
             let mut count = keys.len() as u32;
@@ -247,7 +275,9 @@ impl Program {
                 )
             };
             match -result {
-                0 | libc::ENOENT => all.extend(keys.iter().copied().zip(states.iter().copied()).take(count as usize)),
+                0 | libc::ENOENT => {
+                    keys.iter().zip(states.iter()).take(count as usize).for_each(|(key, state)| show(key, state))
+                }
                 // One bucket alone holds more.
                 libc::ENOSPC => {
                     keys.resize(keys.len() * 2, FlowKey::default());
@@ -258,10 +288,35 @@ impl Program {
                 error => return Err(ProgramError::Kernel(std::io::Error::from_raw_os_error(error))),
             }
             if result != 0 {
-                return Ok(all);
+                return Ok(());
             }
             (position, begun) = (next, true);
         }
+    }
+
+    /// A copy of every UDP flow in its table, likewise: those that ever sent a full packet.
+    pub fn udp_flows(&self) -> Result<Vec<(FlowKey, UdpState)>, ProgramError> {
+        all(&self.udp_flows)
+    }
+
+    /// A copy of one UDP flow.
+    pub fn udp_flow(&self, key: &FlowKey) -> Result<Option<UdpState>, ProgramError> {
+        Ok(self.udp_flows.lookup(bytes_of(key), MapFlags::ANY)?.as_deref().and_then(pod))
+    }
+
+    /// Forgets a UDP flow; one that is not there is forgotten already.
+    pub fn delete_udp(&self, key: &FlowKey) -> Result<(), ProgramError> {
+        match self.udp_flows.delete(bytes_of(key)) {
+            Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sets what the controller wants of one direction of a UDP flow.
+    pub fn set_udp_plan(&self, key: &FlowKey, direction: Direction, plan: UdpPlan) -> Result<(), ProgramError> {
+        let mut call = SetUdpPlan { key: *key, direction: direction as u32, plan, result: 0 };
+        self.syscall(&self.set_udp_plan, &mut call)?;
+        found(call.result)
     }
 
     /// A copy of one flow.
@@ -346,6 +401,51 @@ impl Program {
     }
 }
 
+/// Every entry of a table.
+///
+/// Batches by hand: the kernel ends a batch at a whole bucket, so one that is not full is not the last, as
+/// libbpf-rs takes it to be; under a flood most of the table would be missing.
+fn all<T: Pod + Default>(map: &MapHandle) -> Result<Vec<(FlowKey, T)>, ProgramError> {
+    const AT_ONCE: usize = 1024;
+    // The kernel's own position in the table; a key's length is what it may use at most.
+    let (mut position, mut next) = ([0u8; size_of::<FlowKey>()], [0u8; size_of::<FlowKey>()]);
+    let mut keys = vec![FlowKey::default(); AT_ONCE];
+    let mut states = vec![T::default(); AT_ONCE];
+    let mut all = Vec::new();
+    let mut begun = false;
+    loop {
+        let mut count = keys.len() as u32;
+        let from = if begun { position.as_mut_ptr().cast() } else { std::ptr::null_mut() };
+        // SAFETY: keys and states have room for `count` elements of the map's sizes, which `load` has checked.
+        let result = unsafe {
+            libbpf_sys::bpf_map_lookup_batch(
+                map.as_fd().as_raw_fd(),
+                from,
+                next.as_mut_ptr().cast(),
+                keys.as_mut_ptr().cast(),
+                states.as_mut_ptr().cast(),
+                &raw mut count,
+                std::ptr::null(),
+            )
+        };
+        match -result {
+            0 | libc::ENOENT => all.extend(keys.iter().copied().zip(states.iter().copied()).take(count as usize)),
+            // One bucket alone holds more.
+            libc::ENOSPC => {
+                keys.resize(keys.len() * 2, FlowKey::default());
+                states.resize(states.len() * 2, T::default());
+                continue;
+            }
+            libc::EINTR => continue,
+            error => return Err(ProgramError::Kernel(std::io::Error::from_raw_os_error(error))),
+        }
+        if result != 0 {
+            return Ok(all);
+        }
+        (position, begun) = (next, true);
+    }
+}
+
 /// `struct __sk_buff` of linux/bpf.h in words of 32 bits, and three of its fields.
 const SK_BUFF_WORDS: usize = 48;
 const MARK_WORD: usize = 2;
@@ -389,6 +489,16 @@ struct SetPlan {
     result: i32,
 }
 
+/// Arguments of the program `set_udp_plan`; `bpf/layout.h` states the same.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct SetUdpPlan {
+    key: FlowKey,
+    direction: u32,
+    plan: UdpPlan,
+    result: i32,
+}
+
 /// Arguments of the program `set_scale`; `bpf/layout.h` states the same.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -413,6 +523,10 @@ unsafe impl Pod for FlowState {}
 unsafe impl Pod for Counters {}
 // SAFETY: integers only; 36 + 4 + 12 + 4 bytes, all multiples of 4.
 unsafe impl Pod for SetPlan {}
+// SAFETY: integers only; sizes asserted beside its definition.
+unsafe impl Pod for UdpState {}
+// SAFETY: integers only; 36 + 4 + 12 + 4 bytes, all multiples of 4.
+unsafe impl Pod for SetUdpPlan {}
 // SAFETY: integers only; 36 + 3 x 4 bytes, all multiples of 4.
 unsafe impl Pod for SetScale {}
 
