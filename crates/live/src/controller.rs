@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lasthop_core::ap::{Action, Ap, LinkSample, StationSample};
-use lasthop_core::fastpath::layout::Counters;
+use lasthop_core::fastpath::layout::{Counters, FlowState};
 use lasthop_core::units::{BitRate, Span, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
@@ -94,7 +94,7 @@ struct Core {
     program: Program,
     ap: Ap,
     table: Table,
-    batch: Batch,
+    batch: Batch<FlowState>,
     /// When the table of flows was last read.
     read: Option<Time>,
     /// When the interfaces were last looked at.

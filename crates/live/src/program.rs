@@ -5,7 +5,7 @@
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use lasthop_core::fastpath::layout::{Counters, FlowKey, FlowState, Plan};
+use lasthop_core::fastpath::layout::{Counters, FlowKey, FlowState, Plan, UdpPlan, UdpState};
 use lasthop_core::packet::Direction;
 use lasthop_core::wire::Merged;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
@@ -89,16 +89,16 @@ pub struct TestRun {
 
 /// Room for as many flows as are read at once; kept from one reading to the next.
 #[derive(Debug)]
-pub struct Batch {
+pub struct Batch<T> {
     keys: Vec<FlowKey>,
-    states: Vec<FlowState>,
+    states: Vec<T>,
 }
 
-impl Default for Batch {
+impl<T: Clone + Default> Default for Batch<T> {
     fn default() -> Self {
         // 1024 flows are half a megabyte, which stays in the processor's cache.
         const AT_ONCE: usize = 1024;
-        Self { keys: vec![FlowKey::default(); AT_ONCE], states: vec![FlowState::default(); AT_ONCE] }
+        Self { keys: vec![FlowKey::default(); AT_ONCE], states: vec![T::default(); AT_ONCE] }
     }
 }
 
@@ -107,9 +107,11 @@ impl Default for Batch {
 pub struct Program {
     object: Object,
     flows: MapHandle,
+    udp_flows: MapHandle,
     counters: MapHandle,
     control: ControlPage,
     set_plan: OwnedFd,
+    set_udp_plan: OwnedFd,
     set_scale: OwnedFd,
 }
 
@@ -137,15 +139,20 @@ impl Program {
         })?;
         let control = ControlPage::map(map_named(&object, "control")?.as_fd())?;
         let flows = map_named(&object, "flows")?;
-        let sizes = (flows.key_size() as usize, flows.value_size() as usize);
-        if sizes != (size_of::<FlowKey>(), size_of::<FlowState>()) {
+        let udp_flows = map_named(&object, "udp_flows")?;
+        let sizes = |map: &MapHandle| (map.key_size() as usize, map.value_size() as usize);
+        if sizes(&flows) != (size_of::<FlowKey>(), size_of::<FlowState>())
+            || sizes(&udp_flows) != (size_of::<FlowKey>(), size_of::<UdpState>())
+        {
             return Err(LoadError::Absent("map of flows with this crate's layout"));
         }
         Ok(Self {
             flows,
+            udp_flows,
             counters: map_named(&object, "counters")?,
             control,
             set_plan: owned_program(&object, "set_plan")?,
+            set_udp_plan: owned_program(&object, "set_udp_plan")?,
             set_scale: owned_program(&object, "set_scale")?,
             object,
         })
@@ -234,60 +241,57 @@ impl Program {
         &self.control
     }
 
-    /// A copy of every flow in the table. Reading does not make a flow recently used.
-    ///
-    /// Batches by hand: the kernel ends a batch at a whole bucket, so one that is not full is not the last, as
-    /// libbpf-rs takes it to be; under a flood most of the table would be missing.
+    /// A copy of every connection in the table. Reading does not make a flow recently used.
     pub fn flows(&self) -> Result<Vec<(FlowKey, FlowState)>, ProgramError> {
         let mut all = Vec::new();
         self.read_flows(&mut Batch::default(), |key, state| all.push((*key, *state)))?;
         Ok(all)
     }
 
-    /// Shows every flow in the table, in the memory of `batch`: no copy of the whole is made. After an error some were
-    /// shown.
+    /// Shows every connection in the table, in the memory of `batch`: no copy of the whole is made. After an error some
+    /// were shown.
     pub fn read_flows(
         &self,
-        batch: &mut Batch,
-        mut show: impl FnMut(&FlowKey, &FlowState),
+        batch: &mut Batch<FlowState>,
+        show: impl FnMut(&FlowKey, &FlowState),
     ) -> Result<(), ProgramError> {
-        // The kernel's own position in the table; a key's length is what it may use at most.
-        let (mut position, mut next) = ([0u8; size_of::<FlowKey>()], [0u8; size_of::<FlowKey>()]);
-        let Batch { keys, states } = batch;
-        let mut begun = false;
-        loop {
-            let mut count = keys.len() as u32;
-            let from = if begun { position.as_mut_ptr().cast() } else { std::ptr::null_mut() };
-            // SAFETY: keys and states have room for `count` elements of the map's sizes, which `load` has checked.
-            let result = unsafe {
-                libbpf_sys::bpf_map_lookup_batch(
-                    self.flows.as_fd().as_raw_fd(),
-                    from,
-                    next.as_mut_ptr().cast(),
-                    keys.as_mut_ptr().cast(),
-                    states.as_mut_ptr().cast(),
-                    &raw mut count,
-                    std::ptr::null(),
-                )
-            };
-            match -result {
-                0 | libc::ENOENT => {
-                    keys.iter().zip(states.iter()).take(count as usize).for_each(|(key, state)| show(key, state))
-                }
-                // One bucket alone holds more.
-                libc::ENOSPC => {
-                    keys.resize(keys.len() * 2, FlowKey::default());
-                    states.resize(states.len() * 2, FlowState::default());
-                    continue;
-                }
-                libc::EINTR => continue,
-                error => return Err(ProgramError::Kernel(std::io::Error::from_raw_os_error(error))),
-            }
-            if result != 0 {
-                return Ok(());
-            }
-            (position, begun) = (next, true);
+        read_all(&self.flows, batch, show)
+    }
+
+    /// A copy of every UDP flow in its table: those that ever sent a full packet.
+    pub fn udp_flows(&self) -> Result<Vec<(FlowKey, UdpState)>, ProgramError> {
+        let mut all = Vec::new();
+        self.read_udp_flows(&mut Batch::default(), |key, state| all.push((*key, *state)))?;
+        Ok(all)
+    }
+
+    /// Shows every UDP flow, as [`Self::read_flows`].
+    pub fn read_udp_flows(
+        &self,
+        batch: &mut Batch<UdpState>,
+        show: impl FnMut(&FlowKey, &UdpState),
+    ) -> Result<(), ProgramError> {
+        read_all(&self.udp_flows, batch, show)
+    }
+
+    /// A copy of one UDP flow.
+    pub fn udp_flow(&self, key: &FlowKey) -> Result<Option<UdpState>, ProgramError> {
+        Ok(self.udp_flows.lookup(bytes_of(key), MapFlags::ANY)?.as_deref().and_then(pod))
+    }
+
+    /// Forgets a UDP flow; one that is not there is forgotten already.
+    pub fn delete_udp(&self, key: &FlowKey) -> Result<(), ProgramError> {
+        match self.udp_flows.delete(bytes_of(key)) {
+            Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(()),
         }
+    }
+
+    /// Sets what the controller wants of one direction of a UDP flow.
+    pub fn set_udp_plan(&self, key: &FlowKey, direction: Direction, plan: UdpPlan) -> Result<(), ProgramError> {
+        let mut call = SetUdpPlan { key: *key, direction: direction as u32, plan, result: 0 };
+        self.syscall(&self.set_udp_plan, &mut call)?;
+        found(call.result)
     }
 
     /// A copy of one flow.
@@ -372,6 +376,53 @@ impl Program {
     }
 }
 
+/// Shows every entry of a table.
+///
+/// Batches by hand: the kernel ends a batch at a whole bucket, so one that is not full is not the last, as
+/// libbpf-rs takes it to be; under a flood most of the table would be missing.
+fn read_all<T: Pod + Copy + Default>(
+    map: &MapHandle,
+    Batch { keys, states }: &mut Batch<T>,
+    mut show: impl FnMut(&FlowKey, &T),
+) -> Result<(), ProgramError> {
+    // The kernel's own position in the table; a key's length is what it may use at most.
+    let (mut position, mut next) = ([0u8; size_of::<FlowKey>()], [0u8; size_of::<FlowKey>()]);
+    let mut begun = false;
+    loop {
+        let mut count = keys.len() as u32;
+        let from = if begun { position.as_mut_ptr().cast() } else { std::ptr::null_mut() };
+        // SAFETY: keys and states have room for `count` elements of the map's sizes, which `load` has checked.
+        let result = unsafe {
+            libbpf_sys::bpf_map_lookup_batch(
+                map.as_fd().as_raw_fd(),
+                from,
+                next.as_mut_ptr().cast(),
+                keys.as_mut_ptr().cast(),
+                states.as_mut_ptr().cast(),
+                &raw mut count,
+                std::ptr::null(),
+            )
+        };
+        match -result {
+            0 | libc::ENOENT => {
+                keys.iter().zip(states.iter()).take(count as usize).for_each(|(key, state)| show(key, state));
+            }
+            // One bucket alone holds more.
+            libc::ENOSPC => {
+                keys.resize(keys.len() * 2, FlowKey::default());
+                states.resize(states.len() * 2, T::default());
+                continue;
+            }
+            libc::EINTR => continue,
+            error => return Err(ProgramError::Kernel(std::io::Error::from_raw_os_error(error))),
+        }
+        if result != 0 {
+            return Ok(());
+        }
+        (position, begun) = (next, true);
+    }
+}
+
 /// `struct __sk_buff` of linux/bpf.h in words of 32 bits, and three of its fields.
 const SK_BUFF_WORDS: usize = 48;
 const MARK_WORD: usize = 2;
@@ -415,6 +466,16 @@ struct SetPlan {
     result: i32,
 }
 
+/// Arguments of the program `set_udp_plan`; `bpf/layout.h` states the same.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct SetUdpPlan {
+    key: FlowKey,
+    direction: u32,
+    plan: UdpPlan,
+    result: i32,
+}
+
 /// Arguments of the program `set_scale`; `bpf/layout.h` states the same.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -439,6 +500,10 @@ unsafe impl Pod for FlowState {}
 unsafe impl Pod for Counters {}
 // SAFETY: integers only; 36 + 4 + 12 + 4 bytes, all multiples of 4.
 unsafe impl Pod for SetPlan {}
+// SAFETY: integers only; sizes asserted beside its definition.
+unsafe impl Pod for UdpState {}
+// SAFETY: integers only; 36 + 4 + 12 + 4 bytes, all multiples of 4.
+unsafe impl Pod for SetUdpPlan {}
 // SAFETY: integers only; 36 + 3 x 4 bytes, all multiples of 4.
 unsafe impl Pod for SetScale {}
 

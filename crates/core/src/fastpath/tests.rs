@@ -327,6 +327,7 @@ fn the_hosts_count_alike() {
         ip_bytes: 228,
         segments: 1,
         ecn: 0,
+        deep: false,
     });
     count(&mut counters, Direction::ToRemote, &udp, Reason::Udp);
     assert_eq!((counters.udp_bytes, counters.ip_bytes, counters.packets), ([0, 228], [0, 228], [0, 1]));

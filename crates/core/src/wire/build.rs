@@ -36,6 +36,8 @@ pub struct Frame {
     pub transport: Transport,
     /// What the transport carries.
     pub payload: Vec<u8>,
+    /// The two bits of congestion marks.
+    pub ecn: u8,
     /// Bytes behind the IP packet, as short Ethernet frames have.
     pub padding: usize,
 }
@@ -129,6 +131,7 @@ impl Frame {
             extensions: vec![],
             transport: Transport::Tcp(segment),
             payload: vec![0x55; payload],
+            ecn: 0,
             padding: 0,
         }
     }
@@ -177,7 +180,7 @@ impl Frame {
         let (number, segment) = self.transport_bytes();
         let header_bytes = 20 + self.ip_options.len();
         let total = (header_bytes + segment.len()) as u16;
-        let mut packet = vec![0x40 | (header_bytes / 4) as u8, 0];
+        let mut packet = vec![0x40 | (header_bytes / 4) as u8, self.ecn & 3];
         packet.extend(total.to_be_bytes());
         packet.extend([0, 0, 0x40, 0, 64, number, 0, 0]);
         packet.extend(&self.source.address[12..]);
@@ -193,7 +196,7 @@ impl Frame {
         let (number, segment) = self.transport_bytes();
         let following: Vec<u8> = self.extensions.iter().map(|(kind, _)| *kind).chain([number]).collect();
         let chain: usize = self.extensions.iter().map(|(_, bytes)| bytes.len()).sum();
-        let mut packet = vec![0x60, 0, 0, 0];
+        let mut packet = vec![0x60, (self.ecn & 3) << 4, 0, 0];
         packet.extend(((chain + segment.len()) as u16).to_be_bytes());
         packet.extend([following[0], 64]);
         packet.extend(self.source.address);

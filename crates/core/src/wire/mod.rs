@@ -81,6 +81,8 @@ pub struct UdpFields {
     pub segments: u32,
     /// The two bits of congestion marks ([`ecn`]).
     pub ecn: u8,
+    /// Its header ends beyond [`DEEPEST`]: counted, but no flow is kept of it.
+    pub deep: bool,
 }
 
 /// A frame that the fast path has nothing to do with.
@@ -160,6 +162,7 @@ fn udp_fields(frame: &[u8], transport: &ip::Transport, merged: Merged) -> Result
         ip_bytes: transport.bytes_on_the_wire(HEADER, merged),
         segments: merged.segments,
         ecn: transport.ecn,
+        deep: transport.start + HEADER > DEEPEST,
     })
 }
 

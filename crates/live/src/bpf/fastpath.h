@@ -485,6 +485,8 @@ static __always_inline struct verdict on_packet(struct flow_state *state, const 
 static __always_inline void count(struct counters *c, enum direction d, const struct packet *p, enum reason reason)
 {
 	c->reason[reason]++;
+	if (reason == UDP_DROPPED)
+		return;
 	c->packets[d] += p->segments;
 	c->ip_bytes[d] += p->ip_bytes;
 	if (p->protocol == PROTOCOL_TCP)

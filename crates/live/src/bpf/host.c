@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The fast path's headers compiled for the host, so that a test can hold them equal to Rust. */
-#include "fastpath.h"
+#include "udp.h"
 
 void lasthop_host_open(struct flow_state *state, const struct control *control, __u64 now);
 int lasthop_host_parse(const struct frame *f, enum link_layer link, enum direction d, struct packet *out);
 int lasthop_host_packet(__u8 *frame, const struct frame *f, enum link_layer link, enum direction d,
 			const struct control *control, struct flow_state *state, struct counters *counters, __u64 now,
-			struct flow_key *key);
+			struct flow_key *key, struct udp_state *udp);
 
 void lasthop_host_open(struct flow_state *state, const struct control *control, __u64 now)
 {
@@ -39,10 +39,27 @@ static void patch_window(__u8 *tcp, __u16 window)
 	put16(tcp + 16, ~sum);
 }
 
-/* The whole way of one packet: the reason, or TOO_SHORT. `key` is written only for TCP. */
+/* RFC 3168; core::wire::ecn::set_ce. */
+static void set_ce(__u8 *ip, __u8 version)
+{
+	__u32 before = load16(ip), now = before | (version == 4 ? 0x0003 : 0x0030), sum;
+
+	put16(ip, now);
+	if (version != 4)
+		return;
+	sum = (__u16)~load16(ip + 10) + (__u16)~before + now;
+	sum = (sum >> 16) + (sum & 0xffff);
+	sum = (sum >> 16) + (sum & 0xffff);
+	put16(ip + 10, ~sum);
+}
+
+/*
+ * The whole way of one packet: the reason, or TOO_SHORT. `key` is written only for TCP, and for UDP that has a flow: one whose
+ * first_seen_ns is 0 has none yet.
+ */
 int lasthop_host_packet(__u8 *frame, const struct frame *f, enum link_layer link, enum direction d,
 			const struct control *control, struct flow_state *state, struct counters *counters, __u64 now,
-			struct flow_key *key)
+			struct flow_key *key, struct udp_state *udp)
 {
 	struct packet p;
 	int reason = lasthop_host_parse(f, link, d, &p);
@@ -54,6 +71,14 @@ int lasthop_host_packet(__u8 *frame, const struct frame *f, enum link_layer link
 		reason = verdict.reason;
 		if (reason == REWRITTEN)
 			patch_window(frame + p.tcp_at, verdict.window);
+	}
+	if (reason == UDP && p.header && (udp->first_seen_ns || udp_is_full(&p))) {
+		if (!udp->first_seen_ns)
+			udp_open(udp, now);
+		*key = p.key;
+		reason = on_datagram(udp, control, d, &p, now);
+		if (reason == UDP_MARKED)
+			set_ce(frame + p.ip_at, p.version);
 	}
 	if (reason >= 0)
 		count(counters, d, &p, reason);

@@ -3,9 +3,9 @@
  * The data path of a real access point: parses, looks up, asks the fast path, writes.
  *
  * Seen from a LAN interface: ingress goes to the remote side, egress to the stations. Works for tcx and clsact alike:
- * the verdict is "go on", but for packets whose queue is kept by a process.
+ * the verdict is "go on", but for packets whose queue is kept by a process and for UDP beyond its plan.
  */
-#include "fastpath.h"
+#include "udp.h"
 #include <bpf/bpf_helpers.h>
 
 #define GO_ON -1 /* TCX_NEXT, TC_ACT_UNSPEC */
@@ -18,6 +18,14 @@ struct {
 	__type(key, struct flow_key);
 	__type(value, struct flow_state);
 } flows SEC(".maps");
+
+/* UDP has a table of its own: a key names no protocol. Only flows that ever sent a full packet are in it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct flow_key);
+	__type(value, struct udp_state);
+} udp_flows SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -129,6 +137,56 @@ static __always_inline enum reason on_tcp(struct __sk_buff *skb, enum direction 
 	return REWRITTEN;
 }
 
+static __noinline struct udp_state *open_udp(const struct flow_key *key, __u64 now)
+{
+	struct udp_state fresh;
+
+	udp_open(&fresh, now);
+	bpf_map_update_elem(&udp_flows, key, &fresh, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&udp_flows, key);
+}
+
+/* RFC 3168: the low bits of the second byte, in IPv6 those of its high half. */
+static __always_inline void set_ce(struct __sk_buff *skb, const struct packet *p)
+{
+	__be16 before, now;
+
+	if (bpf_skb_load_bytes(skb, p->ip_at, &before, sizeof(before)))
+		return;
+	if (p->version == 4) {
+		now = before | __builtin_bswap16(0x0003);
+		bpf_l3_csum_replace(skb, p->ip_at + 10, before, now, sizeof(now));
+		bpf_skb_store_bytes(skb, p->ip_at, &now, sizeof(now), 0);
+	} else {
+		now = before | __builtin_bswap16(0x0030);
+		bpf_skb_store_bytes(skb, p->ip_at, &now, sizeof(now), BPF_F_RECOMPUTE_CSUM);
+	}
+}
+
+static __always_inline enum reason on_udp(struct __sk_buff *skb, enum direction d, const struct packet *p)
+{
+	const struct control *in_force = bpf_map_lookup_elem(&control, &only);
+	struct udp_state *state;
+	enum reason reason;
+	__u64 now;
+
+	if (!in_force || !p->header)
+		return UDP;
+	now = clock_ns(skb, in_force);
+	state = bpf_map_lookup_elem(&udp_flows, &p->key);
+	if (!state) {
+		if (!udp_is_full(p))
+			return UDP;
+		state = open_udp(&p->key, now);
+		if (!state)
+			return TABLE_FULL;
+	}
+	reason = on_datagram(state, in_force, d, p, now);
+	if (reason == UDP_MARKED)
+		set_ce(skb, p);
+	return reason;
+}
+
 #define NOWHERE 0
 
 /* A bare acknowledgment goes `into` that device, unless that is NOWHERE. */
@@ -147,10 +205,12 @@ static __always_inline int run_or_catch(struct __sk_buff *skb, enum link_layer l
 		return bpf_redirect(into, 0);
 	if (result == PARSED_TCP)
 		result = on_tcp(skb, d, &p);
+	else if (result == UDP)
+		result = on_udp(skb, d, &p);
 	c = bpf_map_lookup_elem(&counters, &only);
 	if (c && result >= 0 && result < REASONS)
 		count(c, d, &p, result);
-	return GO_ON;
+	return result == UDP_DROPPED ? TC_ACT_SHOT : GO_ON;
 }
 
 static __always_inline int run(struct __sk_buff *skb, enum link_layer link, enum direction d)
@@ -250,7 +310,8 @@ int lasthop_divert(struct __sk_buff *skb)
 
 	if (into == COMES_BACK)
 		return GO_ON;
-	measure_ethernet(skb);
+	if (measure_ethernet(skb) == TC_ACT_SHOT)
+		return TC_ACT_SHOT;
 	return into == NOWHERE ? GO_ON : bpf_redirect(into, 0);
 }
 
@@ -261,7 +322,8 @@ int lasthop_divert_ip(struct __sk_buff *skb)
 
 	if (into == COMES_BACK)
 		return GO_ON;
-	measure_ip(skb);
+	if (measure_ip(skb) == TC_ACT_SHOT)
+		return TC_ACT_SHOT;
 	return into == NOWHERE ? GO_ON : bpf_redirect(into, 0);
 }
 
@@ -333,7 +395,7 @@ int nothing(struct __sk_buff *skb)
 }
 
 /*
- * The two calls of the controller. They write only what the data path reads, so no packet's work is undone; a plan
+ * The three calls of the controller. They write only what the data path reads, so no packet's work is undone; a plan
  * seen half old and half new lasts for one packet.
  */
 SEC("syscall")
@@ -341,6 +403,21 @@ int set_plan(struct set_plan_args *args)
 {
 	struct flow_key key = args->key;
 	struct flow_state *state = bpf_map_lookup_elem(&flows, &key);
+	__u32 d = args->direction & 1;
+
+	args->result = NO_SUCH_FLOW;
+	if (!state)
+		return 0;
+	state->half[d].plan = args->plan;
+	args->result = 0;
+	return 0;
+}
+
+SEC("syscall")
+int set_udp_plan(struct set_udp_plan_args *args)
+{
+	struct flow_key key = args->key;
+	struct udp_state *state = bpf_map_lookup_elem(&udp_flows, &key);
 	__u32 d = args->direction & 1;
 
 	args->result = NO_SUCH_FLOW;

@@ -94,6 +94,39 @@ struct flow_state {
 	__u64 first_seen_ns;
 };
 
+struct udp_plan {
+	__u32 rate_bytes;
+	__u32 depth_bytes;
+	__u32 credit_bytes;
+};
+
+struct udp_half {
+	__u64 bytes;
+	__u64 packets;
+	__u64 full_bytes;
+	__u64 dropped_bytes;
+	__u64 pause_ns;
+	__u64 last_ns;
+	__u64 train_ns;
+	__u64 drained_ns;
+	__u32 trains;
+	__u32 regular;
+	__u32 period_ns;
+	__u32 marked;
+	__u32 dropped;
+	__s32 level_bytes;
+	__u32 peak_bytes;
+	__u32 next_bytes;
+	struct udp_plan plan;
+	__u32 pad;
+};
+
+struct udp_state {
+	struct udp_half half[2];
+	__u64 last_seen_ns;
+	__u64 first_seen_ns;
+};
+
 struct control {
 	__u64 heartbeat_ns;
 	__u32 epoch;
@@ -121,7 +154,11 @@ enum reason {
 	OTHER_TRANSPORT = 14,
 	NO_ACK = 15,
 	TABLE_FULL = 16,
-	REASONS = 17,
+	UDP_WITHIN_PLAN = 17,
+	UDP_MARKED = 18,
+	UDP_DROPPED = 19,
+	UDP_WOULD_STEER = 20,
+	REASONS = 21,
 };
 
 struct counters {
@@ -132,12 +169,19 @@ struct counters {
 	__u64 packets[2];
 };
 
-/* Arguments of the syscall programs set_plan and set_scale. */
+/* Arguments of the syscall programs set_plan, set_udp_plan and set_scale. */
 struct set_plan_args {
 	struct flow_key key;
 	__u32 direction;
 	struct plan plan;
 	__s32 result; /* 0, or a negative errno: the flow is gone */
+};
+
+struct set_udp_plan_args {
+	struct flow_key key;
+	__u32 direction;
+	struct udp_plan plan;
+	__s32 result;
 };
 
 struct set_scale_args {
@@ -166,6 +210,10 @@ _Static_assert(sizeof(struct plan) == 4 * 4, "plan");
 _Static_assert(sizeof(struct rtt_match) == 3 * 8 + 10 * 4, "rtt_match");
 _Static_assert(sizeof(struct half) == sizeof(struct rtt_match) + 8 * 8 + sizeof(struct plan) + 13 * 4 + 12, "half");
 _Static_assert(sizeof(struct flow_state) == 2 * sizeof(struct half) + 2 * 8, "flow_state");
+_Static_assert(sizeof(struct udp_plan) == 3 * 4, "udp_plan");
+_Static_assert(sizeof(struct udp_half) == 8 * 8 + 8 * 4 + sizeof(struct udp_plan) + 4, "udp_half");
+_Static_assert(sizeof(struct udp_state) == 2 * sizeof(struct udp_half) + 2 * 8, "udp_state");
+_Static_assert(sizeof(struct set_udp_plan_args) == sizeof(struct flow_key) + 4 + sizeof(struct udp_plan) + 4, "set_udp_plan_args");
 _Static_assert(sizeof(struct control) == 8 + 2 * 4 + 2 * sizeof(struct plan), "control");
 _Static_assert(sizeof(struct counters) == (REASONS + 4 * 2) * 8, "counters");
 _Static_assert(sizeof(struct set_plan_args) == sizeof(struct flow_key) + 4 + sizeof(struct plan) + 4, "set_plan_args");

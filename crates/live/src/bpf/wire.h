@@ -77,8 +77,12 @@ struct packet {
 	struct flow_key key;
 	__u32 ip_bytes;
 	__u32 segments;
+	/* Where the IP header begins, its version, and its two bits of congestion marks. */
+	__u32 ip_at;
+	__u8 version;
+	__u8 ecn;
 	__u8 protocol;
-	/* From here on only of TCP. */
+	/* From here on only of TCP; of UDP `header`, 0 where its ports could not be read, and the last two. */
 	__u8 flags;
 	__u8 has;
 	__u8 scale;
@@ -229,6 +233,9 @@ static __always_inline int walk_v4(const struct frame *f, enum direction d, stru
 	if (p[0] >> 4 != 4 || header < 20 || total < header || ip->at + total > ip->end)
 		return MALFORMED;
 	out->ip_bytes = total;
+	out->ip_at = ip->at;
+	out->version = 4;
+	out->ecn = p[1] & 3;
 	out->protocol = p[9];
 	set_mapped(d == TO_REMOTE ? out->key.station : out->key.remote, p + 12);
 	set_mapped(d == TO_REMOTE ? out->key.remote : out->key.station, p + 16);
@@ -282,6 +289,9 @@ static __always_inline int walk_v6(const struct frame *f, enum direction d, stru
 	if (p[0] >> 4 != 6 || ip->at + total > ip->end)
 		return MALFORMED;
 	out->ip_bytes = total;
+	out->ip_at = ip->at;
+	out->version = 6;
+	out->ecn = p[1] >> 4 & 3;
 	out->protocol = p[6];
 	set_v6(d == TO_REMOTE ? out->key.station : out->key.remote, p + 8);
 	set_v6(d == TO_REMOTE ? out->key.remote : out->key.station, p + 24);
@@ -463,6 +473,30 @@ static __always_inline int read_tcp(const struct frame *f, enum direction d, con
 	return PARSED_TCP;
 }
 
+/* UDP, MALFORMED or TOO_SHORT. */
+static __always_inline int read_udp(const struct frame *f, enum direction d, const struct place *t, struct packet *out)
+{
+	const __u8 *p;
+
+	if (t->at + 8 > t->end)
+		return MALFORMED;
+	out->header = 0;
+	out->payload_bytes = t->end - t->at - 8;
+	/* Too deep to be looked at: counted, and no flow. */
+	if (t->at + 8 > DEEPEST) {
+		split_merged(f, out);
+		return UDP;
+	}
+	p = bytes_at(f, t->at, 4);
+	if (!p)
+		return TOO_SHORT;
+	split_merged(f, out);
+	out->header = 8;
+	out->key.station_port = d == TO_REMOTE ? load16(p) : load16(p + 2);
+	out->key.remote_port = d == TO_REMOTE ? load16(p + 2) : load16(p);
+	return UDP;
+}
+
 /*
  * All but the TCP options: PARSED_TCP, TOO_SHORT, or the reason why the packet is nothing for the fast path. Options
  * are read by a second call, which in BPF is a function of its own: verified once, not once per way to reach it.
@@ -473,6 +507,9 @@ static __always_inline int parse_headers(const struct frame *f, enum link_layer 
 	int result;
 
 	out->ip_bytes = 0;
+	out->ip_at = 0;
+	out->version = 0;
+	out->ecn = 0;
 	out->segments = 1;
 	out->protocol = PROTOCOL_UNKNOWN;
 	out->has = 0;
@@ -492,11 +529,7 @@ static __always_inline int parse_headers(const struct frame *f, enum link_layer 
 		return AUTHENTICATED;
 	if (out->protocol != PROTOCOL_UDP)
 		return OTHER_TRANSPORT;
-	if (place.at + 8 > place.end)
-		return MALFORMED;
-	out->payload_bytes = place.end - place.at - 8;
-	split_merged(f, out);
-	return UDP;
+	return read_udp(f, d, &place, out);
 }
 
 #endif

@@ -1,6 +1,6 @@
 //! The C headers compiled for the host.
 
-use lasthop_core::fastpath::layout::{Control, Counters, FlowKey, FlowState};
+use lasthop_core::fastpath::layout::{Control, Counters, FlowKey, FlowState, UdpState};
 use lasthop_core::packet::Direction;
 use lasthop_core::wire::{Link, Merged};
 
@@ -30,6 +30,7 @@ unsafe extern "C" {
         counters: *mut Counters,
         now: u64,
         key: *mut FlowKey,
+        udp: *mut UdpState,
     ) -> i32;
 }
 
@@ -40,6 +41,8 @@ pub struct World {
     pub state: FlowState,
     pub counters: Counters,
     pub key: FlowKey,
+    /// Default: it is not in the table.
+    pub udp: UdpState,
 }
 
 pub fn open(control: &Control, now: u64) -> FlowState {
@@ -80,6 +83,7 @@ pub fn packet(
             &raw mut world.counters,
             now,
             &raw mut world.key,
+            &raw mut world.udp,
         )
     }
 }

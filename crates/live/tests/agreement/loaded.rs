@@ -1,13 +1,14 @@
 //! The comparison with the program in the kernel, packet by packet (BPF_PROG_TEST_RUN).
 
-use lasthop_core::fastpath::layout::Control;
+use lasthop_core::fastpath::layout::{Control, Reason};
 use lasthop_core::packet::Direction;
 use lasthop_core::units::Time;
 use lasthop_core::wire::Link;
 use lasthop_live::program::{LinkLayer, LoadOptions, Program, TestPacket};
 
 use crate::traffic::{Crossing, Traffic};
-use crate::{PACKETS, Reference, SPELL, assert_the_mix, spell};
+use crate::udp::Datagrams;
+use crate::{Kept, PACKETS, Reference, SPELL, assert_the_mix, spell};
 
 /// The kernel's test interface itself refuses what is too short for the header that the EtherType names.
 fn is_runnable(frame: &[u8]) -> bool {
@@ -21,6 +22,8 @@ fn is_runnable(frame: &[u8]) -> bool {
 
 /// The program with a clock that the test sets: heartbeat plus the mark of the packet, ns.
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/test-clock.bpf.o"));
+const GO_ON: i32 = -1;
+const TC_ACT_SHOT: i32 = 2;
 /// How far a stale heartbeat lies back.
 const STALE_NS: u32 = 3_000_000_000;
 
@@ -55,15 +58,22 @@ fn assert_alike(program: &Program, reference: &mut Reference, crossing: &Crossin
     let packet = TestPacket { bytes: frame, merged: *merged, mark };
     let now = Time::from_nanos(reference.control.heartbeat_ns + u64::from(mark));
     let mut bytes = frame.clone();
-    let (reason, key) = reference.pass(&mut bytes, *link, *merged, *direction, now);
+    let (reason, kept) = reference.pass(&mut bytes, *link, *merged, *direction, now);
     let run = program.run_on(program.prog_fd(*direction, layer), packet, out, 1);
     let run = run.unwrap_or_else(|error| panic!("{error:?} {crossing:?}"));
-    assert_eq!(run.returned as i32, -1);
+    assert_eq!(run.returned as i32, if reason == Reason::UdpDropped { TC_ACT_SHOT } else { GO_ON });
     assert_eq!(out[..run.length], bytes, "the packet {crossing:?}");
     assert_eq!(program.counters().unwrap(), reference.counters, "{reason:?} {crossing:?}");
-    if let Some(key) = key {
-        let state = program.flow(&key).unwrap().expect("in the table");
-        assert_eq!(state, reference.flows[&key], "{crossing:?}");
+    match kept {
+        Kept::Tcp(key) => {
+            let state = program.flow(&key).unwrap().expect("in the table");
+            assert_eq!(state, reference.flows[&key], "{crossing:?}");
+        }
+        Kept::Udp(key) => {
+            let state = program.udp_flow(&key).unwrap().expect("in the table");
+            assert_eq!(state, reference.udp[&key], "{crossing:?}");
+        }
+        Kept::Not => {}
     }
 }
 
@@ -100,4 +110,32 @@ fn the_loaded_program_agrees_with_rust() {
         }
     }
     assert_the_mix(&reference.counters);
+}
+
+#[test]
+fn the_loaded_program_holds_udp_as_rust_does() {
+    let program = match Program::load_object(OBJECT, LoadOptions::default()) {
+        Ok(program) => program,
+        Err(error) => {
+            eprintln!("SKIPPED: {error}: {:?}", std::error::Error::source(&error));
+            return;
+        }
+    };
+    let mut datagrams = Datagrams::new(3);
+    let mut reference = Reference::default();
+    let mut out = vec![0; 8_192];
+    for _ in 0..40_000 {
+        let (crossing, now_ns) = datagrams.next(&mut reference);
+        if let Some((key, plan)) = datagrams.replan(&crossing, &mut reference) {
+            for direction in Direction::BOTH {
+                program.set_udp_plan(&key, direction, plan).unwrap();
+            }
+        }
+        write_control(&program, &reference.control);
+        let mark = (now_ns - reference.control.heartbeat_ns) as u32;
+        if is_runnable(&crossing.frame) {
+            assert_alike(&program, &mut reference, &crossing, mark, &mut out);
+        }
+    }
+    crate::udp::assert_the_mix(&reference.counters);
 }

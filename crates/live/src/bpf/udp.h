@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: (Apache-2.0 OR MIT) AND (GPL-2.0-only OR MIT) */
+/*
+ * What is measured and decided per datagram: crates/core/src/fastpath/udp.rs restated, function for function.
+ *
+ * The law stands there. Pure functions over struct udp_state, as in fastpath.h.
+ */
+#ifndef LASTHOP_UDP_H
+#define LASTHOP_UDP_H
+
+#include "fastpath.h"
+
+#define FULL_BYTES 1200
+#define PAUSE_NS 5000000ull
+#define LONGEST_PERIOD_NS (1ull << 27)
+#define LONGEST_GAP_NS (1ull << PACE_SHIFT)
+#define LARGEST_DEPTH (1u << 27)
+
+/* Only such a packet opens a flow. */
+static __always_inline int udp_is_full(const struct packet *p)
+{
+	return p->ip_bytes >= (__u64)FULL_BYTES * p->segments;
+}
+
+/* UdpState::new. */
+static __always_inline void udp_open(struct udp_state *state, __u64 now)
+{
+	__builtin_memset(state, 0, sizeof(*state));
+	state->first_seen_ns = now;
+	state->last_seen_ns = now;
+}
+
+static __always_inline void udp_begin_train(struct udp_half *h, __u64 now)
+{
+	__u64 between = since(now, h->train_ns);
+	__u32 distance = between, period = h->period_ns, off;
+
+	h->train_ns = now;
+	h->trains++;
+	if (between > LONGEST_PERIOD_NS)
+		return;
+	if (!period) {
+		h->period_ns = distance;
+		return;
+	}
+	off = distance > period ? distance - period : period - distance;
+	if (off <= period / 4)
+		h->regular++;
+	h->period_ns = distance > period ? period + off / 4 : period - off / 4;
+}
+
+static __always_inline void udp_measure(struct udp_half *h, const struct packet *p, __u64 now)
+{
+	__u64 gap = since(now, h->last_ns);
+
+	h->bytes += p->ip_bytes;
+	h->packets += p->segments;
+	if (udp_is_full(p))
+		h->full_bytes += p->ip_bytes;
+	if (!h->last_ns) {
+		h->train_ns = now;
+	} else if (gap >= PAUSE_NS) {
+		h->pause_ns += gap < LONGEST_GAP_NS ? gap : LONGEST_GAP_NS;
+		udp_begin_train(h, now);
+	}
+}
+
+static __always_inline void udp_drain(struct udp_half *h, struct udp_plan plan, __u64 now)
+{
+	__u64 gap = h->drained_ns ? since(now, h->drained_ns) : 0;
+	__u64 drained = plan.rate_bytes * (gap < LONGEST_GAP_NS ? gap : LONGEST_GAP_NS) >> PACE_SHIFT;
+	__u64 peak = drained + drained / 2;
+	__s64 least = gap > LONGEST_PERIOD_NS ? 0 : -(__s64)min_u32(plan.credit_bytes, LARGEST_DEPTH);
+	__s64 level;
+
+	if (!h->drained_ns) {
+		h->level_bytes = 0;
+		h->peak_bytes = 0;
+		h->next_bytes = 0;
+	}
+	h->drained_ns = now ? now : 1;
+	h->peak_bytes = h->peak_bytes > peak ? h->peak_bytes - (__u32)peak : 0;
+	level = (__s64)h->level_bytes - (__s64)drained;
+	h->level_bytes = level > least ? level : least;
+}
+
+static __always_inline enum reason udp_decide(struct udp_half *h, const struct packet *p, int stale, int dry_run,
+					      __u64 now)
+{
+	struct udp_plan plan = h->plan;
+	__u32 depth = min_u32(max_u32(plan.depth_bytes, 1), LARGEST_DEPTH);
+	__u32 over;
+	int stop, tell, mark;
+
+	if (stale || !plan.rate_bytes) {
+		h->drained_ns = 0;
+		return plan.rate_bytes ? STALE : UDP;
+	}
+	udp_drain(h, plan, now);
+	over = max_u32(h->level_bytes > 0 ? h->level_bytes : 0, h->peak_bytes);
+	h->next_bytes = max_u32(min_u32(h->next_bytes, over + depth / 2), depth);
+	stop = over >= 2 * depth;
+	tell = stop || over >= h->next_bytes;
+	if (tell && !stop)
+		h->next_bytes = over + depth / 2;
+	mark = tell && !stop && p->ecn;
+	if (!tell || mark) {
+		__u32 bytes = min_u32(p->ip_bytes, LARGEST_DEPTH);
+
+		h->peak_bytes += bytes;
+		h->level_bytes += bytes;
+	}
+	if (!tell)
+		return UDP_WITHIN_PLAN;
+	if (dry_run)
+		return UDP_WOULD_STEER;
+	if (mark) {
+		h->marked += p->segments;
+		return UDP_MARKED;
+	}
+	h->dropped += p->segments;
+	h->dropped_bytes += p->ip_bytes;
+	return UDP_DROPPED;
+}
+
+/* UDP_MARKED: set CE. UDP_DROPPED: throw it away. Else: leave it as it is. */
+static __always_inline enum reason on_datagram(struct udp_state *state, const struct control *control, enum direction d,
+					       const struct packet *p, __u64 now)
+{
+	struct udp_half *h = &state->half[d];
+	int stale = since(now, control->heartbeat_ns) > STALE_NS;
+	enum reason reason;
+
+	state->last_seen_ns = now;
+	udp_measure(h, p, now);
+	reason = udp_decide(h, p, stale, control->dry_run != 0, now);
+	h->last_ns = now;
+	return reason;
+}
+
+#endif
