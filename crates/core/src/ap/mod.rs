@@ -126,7 +126,7 @@ impl Params {
         Self {
             capacity: None,
             interval: Span::from_millis(50),
-            bounds: window::Bounds { growth_part: 1.0 / 16.0, ..window::Bounds::default() },
+            bounds: window::Bounds { growth_part: 1.0 / 12.0, ..window::Bounds::default() },
             ..Self::new(BitRate::ZERO)
         }
     }
