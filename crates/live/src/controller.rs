@@ -99,6 +99,8 @@ struct Core {
     read: Option<Time>,
     /// When the interfaces were last looked at.
     looked: Option<Time>,
+    /// What waits in queues of this machine for the stations, bytes.
+    backlog: Option<u64>,
     stations: Stations,
     disciplines: Disciplines,
     scales: Scales,
@@ -135,6 +137,7 @@ impl Controller {
             batch: Batch::default(),
             read: None,
             looked: None,
+            backlog: None,
             stations: Stations::new(),
             disciplines: Disciplines::new(&config),
             scales: Scales::new(),
@@ -246,6 +249,7 @@ impl Core {
             self.ap.on_station(now, &StationSample { station: stations::of(mac), rate, attempts });
         }
         let backlog = self.queues.backlog(&present, &self.disciplines);
+        self.backlog = backlog;
         self.ap.on_link(now, &LinkSample { udp_bytes: counters.udp_bytes, backlog });
         self.apply(now);
         self.interval = interval_for(self.config.interval(), self.table.awake());
@@ -298,7 +302,9 @@ impl Core {
     fn account(&mut self, now: Time, counters: Counters) {
         let took = self::now().since(now);
         let controllable = self.table.controllable_bytes();
-        let directions = self.ap.directions();
+        let mut directions = self.ap.directions();
+        report::place_of_own(&mut directions, self.backlog);
+        self.totals.places = directions.map(|direction| direction.place);
         if self.capacity.is_none() {
             self.queues.on_learned(&directions);
         }

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use lasthop_core::ap::{DirectionSnapshot, FlowSnapshot, Snapshot};
+use lasthop_core::ap::{DirectionSnapshot, Place, FlowSnapshot, Snapshot};
 use lasthop_core::fastpath::layout::{Counters, FlowKey, FlowState as State, Half, Reason};
 use lasthop_core::packet::Direction;
 use lasthop_core::units::{BitRate, Span, Time};
@@ -50,6 +50,8 @@ impl Mean {
 pub(super) struct Totals {
     pub(super) counters: Counters,
     pub(super) epoch: u32,
+    /// Where packets waited when they last did, by direction.
+    pub(super) places: [Option<Place>; 2],
     pub(super) missed: u64,
     pub(super) plans: u64,
     pub(super) failures: u64,
@@ -174,7 +176,7 @@ impl Core {
             found: self.disciplines.status(),
             capacity_bps: snapshot.capacity.as_bps(),
             learns: self.capacity.is_none(),
-            directions: Directions { down: way(&snapshot.directions[0]), up: way(&snapshot.directions[1]) },
+            directions: self.directions(&snapshot),
             nothing_to_do: self.has_nothing_to_do(&snapshot, &flows),
             decisions: self.journal.newest(),
             available_bps: snapshot.available.as_bps(),
@@ -213,7 +215,7 @@ impl Core {
     }
 
     fn learned(&self, snapshot: &Snapshot) -> Learned {
-        let [down, up] = snapshot.directions.map(|direction| direction.place.map(|place| place.name().to_owned()));
+        let [down, up] = self.totals.places.map(|place| place.map(|place| place.name().to_owned()));
         Learned {
             capacity_down_bps: self.totals.learned[Direction::ToStation.index()].report(),
             capacity_up_bps: self.totals.learned[Direction::ToRemote.index()].report(),
@@ -221,6 +223,11 @@ impl Core {
             elastic_udp_bps: 0.0,
             decisions: self.journal.count(),
         }
+    }
+
+    fn directions(&self, snapshot: &Snapshot) -> Directions {
+        let [down, up] = [0, 1].map(|i| way(&snapshot.directions[i], self.totals.places[i]));
+        Directions { down, up }
     }
 
     /// Nobody is held back: windows pass as receivers offer them.
@@ -251,10 +258,19 @@ impl Core {
     }
 }
 
-fn way(direction: &DirectionSnapshot) -> DirectionStatus {
+/// What waits at the last hop waits in our own queues, where these hold at least half of it.
+pub(super) fn place_of_own(directions: &mut [DirectionSnapshot; 2], backlog: Option<u64>) {
+    let down = &mut directions[Direction::ToStation.index()];
+    let Some((capacity, backlog)) = down.capacity.zip(backlog) else { return };
+    if down.place == Some(Place::Firmware) && capacity.time_for(backlog) * 2 >= down.local && backlog > 0 {
+        down.place = Some(Place::AccessPoint);
+    }
+}
+
+fn way(direction: &DirectionSnapshot, place: Option<Place>) -> DirectionStatus {
     DirectionStatus {
         capacity_bps: direction.capacity.map(BitRate::as_bps),
-        queue_place: direction.place.map(|place| place.name().to_owned()),
+        queue_place: place.map(|place| place.name().to_owned()),
         queue_ms: direction.queue.as_millis_f64(),
         holds: direction.holds,
     }
@@ -297,6 +313,25 @@ mod tests {
         key.remote[15] = 1;
         assert_eq!(text(&key, Direction::ToStation), "10.0.0.2:5000 <- [::1]:443");
         assert_eq!(text(&key, Direction::ToRemote), "10.0.0.2:5000 -> [::1]:443");
+    }
+
+    #[test]
+    fn what_waits_in_our_own_queue_does_not_wait_in_the_firmware() {
+        let place = |backlog| {
+            let down = DirectionSnapshot {
+                capacity: Some(BitRate::mbps(20)),
+                place: Some(Place::Firmware),
+                local: Span::from_millis(40),
+                ..DirectionSnapshot::default()
+            };
+            let mut directions = [down, DirectionSnapshot::default()];
+            place_of_own(&mut directions, backlog);
+            directions[0].place
+        };
+        // 100 kB at 20 Mbit/s are 40 ms.
+        assert_eq!(place(Some(90_000)), Some(Place::AccessPoint));
+        assert_eq!(place(Some(20_000)), Some(Place::Firmware));
+        assert_eq!(place(None), Some(Place::Firmware));
     }
 
     #[test]
