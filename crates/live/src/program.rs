@@ -146,10 +146,14 @@ impl Program {
         {
             return Err(LoadError::Absent("map of flows with this crate's layout"));
         }
+        let counters = map_named(&object, "counters")?;
+        if counters.value_size() as usize != size_of::<Counters>() {
+            return Err(LoadError::Absent("map of counters with this crate's layout"));
+        }
         Ok(Self {
             flows,
             udp_flows,
-            counters: map_named(&object, "counters")?,
+            counters,
             control,
             set_plan: owned_program(&object, "set_plan")?,
             set_udp_plan: owned_program(&object, "set_udp_plan")?,

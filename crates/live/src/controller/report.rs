@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use lasthop_core::ap::{DirectionSnapshot, Place, FlowSnapshot, Snapshot};
+use lasthop_core::ap::{DirectionSnapshot, FlowSnapshot, Place, Snapshot};
 use lasthop_core::fastpath::layout::{Counters, FlowKey, FlowState as State, Half, Reason};
 use lasthop_core::packet::Direction;
 use lasthop_core::units::{BitRate, Span, Time};
@@ -52,6 +52,8 @@ pub(super) struct Totals {
     pub(super) epoch: u32,
     /// Where packets waited when they last did, by direction.
     pub(super) places: [Option<Place>; 2],
+    /// Of UDP that gives way, so far.
+    pub(super) elastic_bytes: u64,
     pub(super) missed: u64,
     pub(super) plans: u64,
     pub(super) failures: u64,
@@ -204,7 +206,7 @@ impl Core {
         let left_alone = Reason::ALL.into_iter().filter(|r| !r.is_controlled());
         Control {
             capacity_bps: t.capacity.report(),
-            learned: self.capacity.is_none().then(|| self.learned(snapshot)),
+            learned: self.capacity.is_none().then(|| self.learned()),
             udp_bps: snapshot.udp.as_bps() as f64,
             controllable_share: (t.controllable_bytes as f64 / all.max(1) as f64).min(1.0),
             rewritten: t.rewritten(),
@@ -214,13 +216,13 @@ impl Core {
         }
     }
 
-    fn learned(&self, snapshot: &Snapshot) -> Learned {
+    fn learned(&self) -> Learned {
         let [down, up] = self.totals.places.map(|place| place.map(|place| place.name().to_owned()));
         Learned {
             capacity_down_bps: self.totals.learned[Direction::ToStation.index()].report(),
             capacity_up_bps: self.totals.learned[Direction::ToRemote.index()].report(),
             queue_place: QueuePlaces { down, up },
-            elastic_udp_bps: 0.0,
+            elastic_udp_bps: Direction::BOTH.map(|d| self.ap.udp_flows().elastic_rate(d).as_bps() as f64).iter().sum(),
             decisions: self.journal.count(),
         }
     }
@@ -292,7 +294,7 @@ fn state(flow: &FlowSnapshot, carrying: &Carrying, half: &Half) -> FlowState {
 }
 
 /// `station <- remote` for downloads, `station -> remote` for uploads.
-fn text(key: &FlowKey, direction: Direction) -> String {
+pub(super) fn text(key: &FlowKey, direction: Direction) -> String {
     let end = |address: [u8; 16], port: u16| {
         let address = Ipv6Addr::from(address);
         SocketAddr::new(address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4), port)

@@ -26,7 +26,7 @@ const FORGET_AT_ONCE: usize = 4096;
 /// Names of flows of all kinds, for the deciding half.
 #[derive(Default)]
 pub(super) struct Names {
-    keys: HashMap<FlowId, FlowKey>,
+    pub(super) keys: HashMap<FlowId, FlowKey>,
     next: u32,
 }
 

@@ -81,11 +81,7 @@ mod tests {
     use super::*;
 
     fn learned(mbps: u64, local: Span) -> [DirectionSnapshot; 2] {
-        let down = DirectionSnapshot {
-            capacity: Some(BitRate::mbps(mbps)),
-            local,
-            ..DirectionSnapshot::default()
-        };
+        let down = DirectionSnapshot { capacity: Some(BitRate::mbps(mbps)), local, ..DirectionSnapshot::default() };
         [down, DirectionSnapshot::default()]
     }
 
