@@ -127,12 +127,10 @@ def step(trace):
 def well(added):
     """The least time after the change from which on at most 1 % of the packets waited longer than LATE_MS."""
     late = [i for i, (_, ms) in enumerate(added) if ms > LATE_MS]
-    if not late:
-        return 0.0
-    for allowed, i in enumerate(reversed(late)):
-        if allowed >= (len(added) - i) / 100:
-            return added[i][0] - plan.CHANGE + added[i][1] / 1e3
-    return added[late[0]][0] - plan.CHANGE
+    for rest, i in enumerate(late):
+        if len(late) - rest <= (len(added) - i) / 100:
+            return 0.0 if rest == 0 else added[late[rest - 1]][0] - plan.CHANGE
+    return added[late[-1]][0] - plan.CHANGE if late else 0.0
 
 
 def main():

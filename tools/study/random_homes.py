@@ -330,13 +330,12 @@ def keep(folder, worst, seed, capacity):
     for old in folder.glob("*.toml"):
         old.unlink()
     for result in worst:
+        p99 = result["p99"] is not None and f", real-time p99 {result['off']['p99']:.1f} -> {result['on']['p99']:.1f} ms"
         lines = [
-            f"# Random home {result['home']} of tools/study/random_homes.py --seed {seed}, one of those that lost most when control began.",
+            f"# Home {result['home']} of `tools/study/random_homes.py --seed {seed}`, one of the ten that lost most when control began.",
             f"# {result['what']}",
-            f"#{line_of(result).split('  ', 2)[2].split('  ' + result['what'])[0].join(['  goodput', ''])}"
-            if False
-            else f"# Goodput {result['off']['goodput']:.2f} -> {result['on']['goodput']:.2f} Mbit/s"
-            + (f", real-time p99 {result['off']['p99']:.1f} -> {result['on']['p99']:.1f} ms." if result["p99"] is not None else "."),
+            f"# Goodput {result['off']['goodput']:.2f} -> {result['on']['goodput']:.2f} Mbit/s{p99 or ''}.",
+            "",
             "",
         ]
         home = with_control(generate(seed, result["home"]), capacity)

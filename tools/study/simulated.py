@@ -11,6 +11,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 # A queue that no flow of these homes fills for want of places.
 DEEP = 4000
+# No run takes so long, s: what does hangs.
+LONGEST = 120
 REALTIME = {"game-server", "game-client", "audio", "voip", "video", "video-chat"}
 ELASTIC = {"ftp", "web", "quic"}
 
@@ -29,7 +31,7 @@ def value(v):
     if isinstance(v, bool):
         return "true" if v else "false"
     if isinstance(v, dict):
-        return "{ " + ", ".join(f"{key} = {value(each)}" for key, each in v.items()) + " }"
+        return "{ " + ", ".join(f"{json.dumps(key) if '.' in key else key} = {value(each)}" for key, each in v.items()) + " }"
     return json.dumps(v) if isinstance(v, str) else str(v)
 
 
@@ -70,7 +72,12 @@ class Simulator:
         command += [] if seed is None else ["--seed", str(seed)]
         for each in sets:
             command += ["--set", each]
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
+        try:
+            done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=LONGEST)
+        except subprocess.TimeoutExpired:
+            kept = Path(tempfile.gettempdir()) / "lasthop-endless.toml"
+            kept.write_text(path.read_text())
+            raise SystemExit(f"{kept} has not ended after {LONGEST} s: {' '.join(command)}") from None
         if path is not home:
             path.unlink()
         if done.returncode != 0:

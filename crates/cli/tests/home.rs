@@ -98,6 +98,40 @@ fn four_downloads_share_what_one_could_have() {
     println!("SKIPPED: the machine was too busy for a valid run, three times");
 }
 
+#[test]
+fn a_capacity_that_nobody_gave_is_learned_and_told_with_its_reasons() {
+    if cannot_run() {
+        return;
+    }
+    for _ in 0..3 {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (scenario, log) = (folder.path().join("home.toml"), folder.path().join("log"));
+        std::fs::write(&scenario, HOME).expect("written");
+        let mut command = Command::new(LASTHOP);
+        command.arg("emulate").arg(&scenario).args(["--json", "-", "--log"]).arg(&log);
+        for set in ["duration=6s", "measure_from=2s", "wifi.queue.limit=500", "control.window.capacity=learn"] {
+            command.args(["--set", set]);
+        }
+        let output = command.output().expect("the binary starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let report: Value = serde_json::from_slice(&output.stdout).expect("nothing but JSON on stdout");
+        if report["run"]["valid"] != true {
+            continue;
+        }
+        let (control, rate) = (&report["control"], number(&flow(&report, "ftp")["rate_bps"]));
+        let learned = number(&control["capacity_down_bps"]["last"]);
+        assert!((0.85..1.2).contains(&(learned / rate)), "{learned} where {rate} went through");
+        assert!(number(&control["decisions"]) >= 1.0, "{control:#}");
+        assert_eq!(control["queue_place"]["down"], "firmware", "{control:#}");
+        let log = std::fs::read_to_string(log).expect("a log");
+        let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        assert!(lines.iter().any(|line| line["said"].as_str().is_some_and(|it| it.contains("carr"))), "{log}");
+        assert!(lines.iter().filter(|line| line["status"]["control"].is_object()).count() > 20);
+        return;
+    }
+    println!("SKIPPED: the machine was too busy for a valid run, three times");
+}
+
 /// A game beside a download on a deep queue: the delay that 99 % of its packets added at most, ms, and the download's
 /// goodput; `None`: not valid. `exec`: programs in the home.
 fn game_beside_a_download(exec: &[String]) -> Option<(f64, f64)> {

@@ -139,7 +139,8 @@ impl Default for Config {
             rtt: RttSource::Measured,
             queue: Params::new(BitRate::ZERO).queue_target,
             growth: Bounds::default().growth_time,
-            flows: 65_536, // a busy home holds some thousands; about 25 MB when full
+            // A busy home holds some thousands. About 8 MB; and every look walks over all places, full or empty.
+            flows: 16_384,
             idle: Span::from_secs(600),
             attach: AttachMode::Auto,
             windows: true,

@@ -8,15 +8,17 @@
 mod air;
 mod journal;
 mod links;
+mod place;
 mod queues;
 mod report;
 mod scales;
+mod stations;
 mod table;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use lasthop_core::ap::{Action, Ap, LinkSample};
+use lasthop_core::ap::{Action, Ap, LinkSample, StationSample};
 use lasthop_core::fastpath::layout::Counters;
 use lasthop_core::units::{BitRate, Span, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -25,16 +27,18 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::attach::AttachError;
 use crate::config::{Config, ConfigError};
 use crate::interface::InterfaceName;
-use crate::program::{LoadError, LoadOptions, Program, ProgramError};
+use crate::program::{Batch, LoadError, LoadOptions, Program, ProgramError};
 use crate::status::{Server, ServerError, Status};
 
 use journal::Journal;
 use links::Links;
+use place::Disciplines;
 use queues::Queues;
 
 pub use queues::QueueError;
 use report::Totals;
 use scales::Scales;
+use stations::Stations;
 use table::Table;
 
 /// Why a controller cannot start, or had to stop.
@@ -90,6 +94,13 @@ struct Core {
     program: Program,
     ap: Ap,
     table: Table,
+    batch: Batch,
+    /// When the table of flows was last read.
+    read: Option<Time>,
+    /// When the interfaces were last looked at.
+    looked: Option<Time>,
+    stations: Stations,
+    disciplines: Disciplines,
     scales: Scales,
     totals: Totals,
     journal: Journal,
@@ -121,6 +132,11 @@ impl Controller {
         let mut core = Core {
             ap: Ap::new(config.params(capacity)),
             table: Table::new(&config),
+            batch: Batch::default(),
+            read: None,
+            looked: None,
+            stations: Stations::new(),
+            disciplines: Disciplines::new(&config),
             scales: Scales::new(),
             totals: Totals::new(now()),
             capacity,
@@ -139,6 +155,7 @@ impl Controller {
             config,
         };
         core.announce();
+        core.disciplines.refresh(now(), &mut core.journal);
         core.queues.put(now(), &core.links.present(), &core.program, &mut core.journal)?;
         core.apply(now());
         Ok(Self { core, server })
@@ -149,8 +166,7 @@ impl Controller {
     /// # Errors
     /// Only when waiting itself fails; refused reads and writes are counted.
     pub fn run(&mut self, stop: &AtomicBool) -> Result<(), ControllerError> {
-        let interval = self.core.interval;
-        let mut deadline = now() + interval;
+        let mut deadline = now() + self.core.interval;
         while !stop.load(Ordering::Relaxed) {
             self.wait(deadline)?;
             let woken = now();
@@ -159,6 +175,7 @@ impl Controller {
                 continue;
             }
             self.core.decide(woken);
+            let interval = self.core.interval;
             let behind = now().since(deadline).as_nanos() / interval.as_nanos();
             self.core.totals.missed += behind;
             deadline += interval * (behind + 1);
@@ -197,15 +214,22 @@ impl Core {
     /// One interval.
     fn decide(&mut self, now: Time) {
         self.program.control().heartbeat(now);
-        self.links.refresh(now, &self.program, &mut self.journal);
-        let counters = self.read(Program::counters).unwrap_or(self.totals.counters);
-        let flows = self.read(Program::flows);
-        // Minima of the interval that was just read end here.
+        if self.looked.is_none_or(|looked| now.since(looked) >= LOOK_EVERY) {
+            self.looked = Some(now);
+            self.links.refresh(now, &self.program, &mut self.journal);
+        }
+        let looked = [self.stations.refresh(now), self.disciplines.refresh(now, &mut self.journal)];
+        self.totals.failures += looked.into_iter().filter(|looked| !looked).count() as u64;
+        let counters = self.program.counters().ok();
+        self.totals.failures += u64::from(counters.is_none());
+        let counters = counters.unwrap_or(self.totals.counters);
         let epoch = self.totals.epoch;
+        let are_read = self.is_worth_reading(now, &counters) && self.read_flows(now, epoch);
+        // Minima of the interval that was just read end here.
         self.totals.epoch = epoch.wrapping_add(1);
         self.program.control().set_epoch(self.totals.epoch);
-        if let Some(flows) = flows {
-            self.table.on_flows(now, epoch, &flows, &mut self.ap);
+        if are_read {
+            self.table.end(&mut self.ap);
             self.scales.ask(now, &mut self.table, &self.program);
             for key in self.table.take_forgotten() {
                 if self.program.delete(&key).is_err() {
@@ -215,16 +239,39 @@ impl Core {
         }
         let up_bytes = queues::up_bytes(&counters.ip_bytes);
         let present = self.links.present();
-        self.totals.failures += self.queues.on_interval(now, &present, up_bytes, &self.program, &mut self.journal);
-        self.ap.on_link(now, &LinkSample { udp_bytes: counters.udp_bytes, ..LinkSample::default() });
+        let machine =
+            queues::Machine { present: &present, disciplines: &self.disciplines, program: &self.program, up_bytes };
+        self.totals.failures += self.queues.on_interval(now, &machine, &mut self.journal);
+        for (mac, rate, attempts) in self.queues.take_rates() {
+            self.ap.on_station(now, &StationSample { station: stations::of(mac), rate, attempts });
+        }
+        let backlog = self.queues.backlog(&present, &self.disciplines);
+        self.ap.on_link(now, &LinkSample { udp_bytes: counters.udp_bytes, backlog });
         self.apply(now);
+        self.interval = interval_for(self.config.interval(), self.table.awake());
         self.account(now, counters);
     }
 
-    fn read<T>(&mut self, what: impl FnOnce(&Program) -> Result<T, ProgramError>) -> Option<T> {
-        let outcome = what(&self.program).ok();
-        self.totals.failures += u64::from(outcome.is_none());
-        outcome
+    /// The table of flows is walked while connections carry payload; when all are silent, as soon as any packet comes, and
+    /// once a second to forget who is over.
+    fn is_worth_reading(&mut self, now: Time, counters: &Counters) -> bool {
+        let is_silent = self.table.awake() == 0 && counters.ip_bytes == self.totals.counters.ip_bytes;
+        if is_silent && self.read.is_some_and(|read| now.since(read) < Span::from_secs(1)) {
+            return false;
+        }
+        self.read = Some(now);
+        true
+    }
+
+    /// Shows the table of flows to those who decide; false when the kernel refused.
+    fn read_flows(&mut self, now: Time, epoch: u32) -> bool {
+        self.table.begin();
+        let (table, stations, ap) = (&mut self.table, &self.stations, &mut self.ap);
+        let read = self.program.read_flows(&mut self.batch, |key, state| {
+            table.on_flow((now, epoch), key, state, stations, ap);
+        });
+        self.totals.failures += u64::from(read.is_err());
+        read.is_ok()
     }
 
     /// Does what the deciding half wants done.
@@ -232,7 +279,10 @@ impl Core {
         while let Some(action) = self.ap.poll(now) {
             match action {
                 Action::SetDefault { direction, plan } => self.program.control().set_default_plan(direction, plan),
-                Action::Say(decision) => self.journal.say(now, decision.to_string()),
+                Action::Say(decision) => {
+                    let would = if self.config.dry_run { "dry run, nothing is changed: " } else { "" };
+                    self.journal.say(now, format!("{would}{decision}"));
+                }
                 Action::SetPlan { flow, direction, plan } => {
                     let Some(key) = self.table.key(flow) else { continue };
                     match self.program.set_plan(&key, direction, plan) {
@@ -248,13 +298,15 @@ impl Core {
     fn account(&mut self, now: Time, counters: Counters) {
         let took = self::now().since(now);
         let controllable = self.table.controllable_bytes();
-        let snapshot = self.ap.snapshot();
+        let directions = self.ap.directions();
         if self.capacity.is_none() {
-            self.queues.on_learned(&snapshot.directions);
+            self.queues.on_learned(&directions);
         }
-        self.totals.on_interval(now, counters, controllable, &snapshot, took, self.config.udp_weight);
+        self.totals.on_interval(now, counters, controllable, &directions, took, self.config.udp_weight);
         self.totals.on_interface_bytes(now, self.links.ip_bytes());
-        if let Some(line) = self.totals.summary(now, &snapshot) {
+        if self.totals.is_summary_due(now)
+            && let Some(line) = self.totals.summary(now, &self.ap.snapshot())
+        {
             log(&line);
         }
     }
@@ -274,7 +326,35 @@ impl Core {
     }
 }
 
+/// How often interfaces are looked at, and their hooks.
+const LOOK_EVERY: Span = Span::from_millis(200);
+/// Time per connection: a decision about one takes about three microseconds of a processor, and a
+/// controller shall take no more than a twentieth of one.
+const PER_FLOW: Span = Span::from_micros(75);
+/// However many there are.
+const LONGEST_INTERVAL: Span = Span::from_millis(750);
+
+/// Time to the next decision, with so many connections that carry payload.
+fn interval_for(usual: Span, awake: usize) -> Span {
+    let needed = PER_FLOW * awake as u64;
+    usual.max(needed.min(LONGEST_INTERVAL))
+}
+
 /// One line for whoever watches; never called per packet.
 fn log(line: &str) {
     eprintln!("lasthop: {line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_decides_less_often_the_more_connections_there_are() {
+        let usual = Span::from_millis(50);
+        for (awake, expected) in [(0, 50), (600, 50), (1_000, 75), (10_000, 750), (60_000, 750)] {
+            assert_eq!(interval_for(usual, awake), Span::from_millis(expected), "{awake}");
+        }
+        assert_eq!(interval_for(Span::from_secs(1), 60_000), Span::from_secs(1));
+    }
 }

@@ -51,9 +51,9 @@ impl Check {
     }
 }
 
-/// Looks at the machine and, when one is named, at a LAN interface.
+/// Looks at the machine and, when one is named, at a LAN interface, and at the one towards the provider.
 #[must_use]
-pub fn checks(lan: Option<&str>) -> Vec<Check> {
+pub fn checks(lan: Option<&str>, wan: Option<&str>) -> Vec<Check> {
     let mut all = vec![host::kernel(), bpf::btf()];
     all.extend(bpf::programs_and_hooks());
     all.extend([
@@ -72,6 +72,12 @@ pub fn checks(lan: Option<&str>) -> Vec<Check> {
         match name.parse::<InterfaceName>() {
             Ok(name) => all.extend(link::interface(&name)),
             Err(error) => all.push(Check::missing("interface", error.to_string(), "ip link")),
+        }
+    }
+    if let Some(name) = wan {
+        match name.parse::<InterfaceName>() {
+            Ok(name) => all.extend(link::wan(&name)),
+            Err(error) => all.push(Check::missing("interface, WAN", error.to_string(), "ip link")),
         }
     }
     all
@@ -104,7 +110,7 @@ mod tests {
 
     #[test]
     fn every_line_that_is_not_ok_says_what_to_do() {
-        let all = checks(Some("lo"));
+        let all = checks(Some("lo"), Some("lo"));
         assert!(all.len() >= 12);
         for check in &all {
             assert!(check.state == State::Ok || check.remedy.as_ref().is_some_and(|r| !r.is_empty()), "{check:?}");
@@ -114,7 +120,8 @@ mod tests {
 
     #[test]
     fn an_interface_that_does_not_exist_is_missing() {
-        let all = checks(Some("no-such-link"));
+        let all = checks(Some("no-such-link"), Some("no-such-wan"));
         assert!(all.iter().any(|c| c.state == State::Missing && c.detail.contains("no-such-link")));
+        assert!(all.iter().any(|c| c.state == State::Missing && c.detail.contains("no-such-wan")));
     }
 }

@@ -87,6 +87,21 @@ pub struct TestRun {
     pub duration_ns: u32,
 }
 
+/// Room for as many flows as are read at once; kept from one reading to the next.
+#[derive(Debug)]
+pub struct Batch {
+    keys: Vec<FlowKey>,
+    states: Vec<FlowState>,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        // 1024 flows are half a megabyte, which stays in the processor's cache.
+        const AT_ONCE: usize = 1024;
+        Self { keys: vec![FlowKey::default(); AT_ONCE], states: vec![FlowState::default(); AT_ONCE] }
+    }
+}
+
 /// The object, loaded and verified.
 #[derive(Debug)]
 pub struct Program {
@@ -228,7 +243,55 @@ impl Program {
 
     /// A copy of every connection in the table. Reading does not make a flow recently used.
     pub fn flows(&self) -> Result<Vec<(FlowKey, FlowState)>, ProgramError> {
-        all(&self.flows)
+        let mut all = Vec::new();
+        self.read_flows(&mut Batch::default(), |key, state| all.push((*key, *state)))?;
+        Ok(all)
+    }
+
+    /// Shows every flow in the table, in the memory of `batch`: no copy of the whole is made. After an error some were
+    /// shown.
+    pub fn read_flows(
+        &self,
+        batch: &mut Batch,
+        mut show: impl FnMut(&FlowKey, &FlowState),
+    ) -> Result<(), ProgramError> {
+        // The kernel's own position in the table; a key's length is what it may use at most.
+        let (mut position, mut next) = ([0u8; size_of::<FlowKey>()], [0u8; size_of::<FlowKey>()]);
+        let Batch { keys, states } = batch;
+        let mut begun = false;
+        loop {
+            let mut count = keys.len() as u32;
+            let from = if begun { position.as_mut_ptr().cast() } else { std::ptr::null_mut() };
+            // SAFETY: keys and states have room for `count` elements of the map's sizes, which `load` has checked.
+            let result = unsafe {
+                libbpf_sys::bpf_map_lookup_batch(
+                    self.flows.as_fd().as_raw_fd(),
+                    from,
+                    next.as_mut_ptr().cast(),
+                    keys.as_mut_ptr().cast(),
+                    states.as_mut_ptr().cast(),
+                    &raw mut count,
+                    std::ptr::null(),
+                )
+            };
+            match -result {
+                0 | libc::ENOENT => {
+                    keys.iter().zip(states.iter()).take(count as usize).for_each(|(key, state)| show(key, state))
+                }
+                // One bucket alone holds more.
+                libc::ENOSPC => {
+                    keys.resize(keys.len() * 2, FlowKey::default());
+                    states.resize(states.len() * 2, FlowState::default());
+                    continue;
+                }
+                libc::EINTR => continue,
+                error => return Err(ProgramError::Kernel(std::io::Error::from_raw_os_error(error))),
+            }
+            if result != 0 {
+                return Ok(());
+            }
+            (position, begun) = (next, true);
+        }
     }
 
     /// A copy of every UDP flow in its table, likewise: those that ever sent a full packet.

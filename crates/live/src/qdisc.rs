@@ -15,6 +15,7 @@ use lasthop_core::credit::key::mix;
 use lasthop_core::units::{BitRate, Span, Time};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
 
+use crate::discipline::Discipline;
 use crate::interface::InterfaceName;
 use crate::netlink::Socket;
 use crate::program::LinkLayer;
@@ -287,13 +288,10 @@ impl Qdisc {
         self.before.as_ref().map(|root| root.kind.as_str())
     }
 
-    /// Whether it is still where it was put.
-    pub fn is_intact(&mut self) -> bool {
-        match root::root(&mut self.route, self.ifindex) {
-            Ok(root) => root.is_some_and(|root| root.is_ours() && root.kind == self.kind),
-            // When netlink fails for once, the last state stands.
-            Err(_) => true,
-        }
+    /// Whether this root is ours.
+    #[must_use]
+    pub fn is(&self, root: &Discipline) -> bool {
+        root.handle == root::HANDLE && root.kind == self.kind
     }
 }
 

@@ -41,6 +41,12 @@ pub struct Status {
     /// Queue disciplines of ours; none where the kernel's own stay.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<QueueStatus>,
+    /// What of the machine was set, and what it was before.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub knobs: Vec<KnobStatus>,
+    /// Queue disciplines of others that shape or keep flows apart; they are left as they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub found: Vec<FoundStatus>,
     /// What all traffic together may use: as it was given, or what was learned of the direction that carries more;
     /// 0 while nothing is known.
     pub capacity_bps: u64,
@@ -246,6 +252,34 @@ pub struct QueueStatus {
     /// Wi-Fi stations of which the driver says what their packets cost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stations: Vec<StationStatus>,
+}
+
+/// Something of the machine that was set.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KnobStatus {
+    /// What: "wlan0: root queue discipline".
+    pub what: String,
+    /// What it was; it is put back in the end, unless somebody else has changed it.
+    pub before: String,
+    /// What it was set to.
+    pub ours: String,
+    /// Somebody else has changed it: it is theirs, and stays as it is.
+    pub given_up: bool,
+}
+
+/// A queue discipline of somebody else.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundStatus {
+    /// The interface.
+    pub interface: String,
+    /// "cake at 18Mbit/s", "htb at 20Mbit/s with fq_codel", ...
+    pub what: String,
+    /// It limits the rate, so that the queue stands in it and not below.
+    pub shapes: bool,
+    /// It keeps the queue short, or flows apart.
+    pub short: bool,
+    /// What follows for control.
+    pub follows: String,
 }
 
 /// What packets to one station cost.

@@ -212,7 +212,8 @@ impl WindowControl {
             }
         };
         let clamp = |flow: &lasthop_core::ap::FlowSnapshot| {
-            let name = &scenario.flows[flow.flow.0 as usize].name;
+            // Connections of pages stand behind the flows that have names.
+            let name = &scenario.flows.get(flow.flow.0 as usize)?.name;
             Some((name.clone(), u64::from(flow.plan?.clamp_bytes)))
         };
         ControlReport {

@@ -154,3 +154,14 @@ fn what_the_simulator_does_not_carry_is_refused_at_its_line() {
     assert!(refusal(&["f A W web"], &[]).contains("flow.f.from: not yet: a page goes from a server to a station"));
     assert!(refusal(&[GAME], &["control.clamp.capacity=learn"]).contains("control.clamp.capacity: not yet"));
 }
+
+/// The small packet from W is to be at W0 after 10 ms, and is foretold for 10 ms + 0.3 us + line. The large one from V sets out
+/// later, comes there 5 us before it, and takes 12 us: at the time foretold nothing has arrived.
+#[test]
+fn a_packet_that_another_one_holds_up_after_it_was_foretold_arrives_later() {
+    let small = "small W A cbr rate = \"10kbit/s\"; size = \"28B\"; stop = \"20ms\"";
+    let large = "large V A cbr rate = \"10kbit/s\"; size = \"1500B\"; start = \"9980us\"; stop = \"20ms\"";
+    let set = ["line.rate_down=1000Mbit/s", "server.W.rate=1000Mbit/s", "server.V.rate=1000Mbit/s"];
+    let report = run(&home(&[small, large], &set));
+    assert_eq!((flow(&report, "small").figures.delivered, flow(&report, "large").figures.delivered), (1, 1));
+}

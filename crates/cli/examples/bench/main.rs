@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! bench       [--runs N] [--seconds N] [--cc cubic|reno] [--out DIR] [PART..]
-//!             parts: demo loss-free lag wired saturation bpf datapath; default: all; needs root
+//!             parts: demo loss-free lag wired saturation bpf datapath controller; default: all; needs root
 //! bench peers [--runs N] [--out DIR] [PART..]
 //!             parts: home cell cell-ns3 sweep instructions; default: all
 //! ```
@@ -12,6 +12,7 @@
 //! and read by people. An emulated run that is not valid is repeated twice, then left out and counted.
 
 mod bpf;
+mod controller;
 mod datapath;
 mod demo;
 mod emulator;
@@ -61,6 +62,7 @@ const PROMISES: Suite = Suite {
         ("saturation", emulator::saturation),
         ("bpf", bpf::cost),
         ("datapath", datapath::cost),
+        ("controller", controller::cost),
     ],
 };
 

@@ -15,6 +15,9 @@ pub struct Arguments {
     /// Also look at this interface: drivers' offloads, flow offload, other shapers in place
     #[arg(long, value_name = "DEV")]
     lan: Option<String>,
+    /// Also look at the queues of this interface towards the provider
+    #[arg(long, value_name = "DEV")]
+    wan: Option<String>,
     /// Write the checks as JSON to stdout
     #[arg(long)]
     json: bool,
@@ -22,7 +25,7 @@ pub struct Arguments {
 
 /// Runs every check and prints it.
 pub fn run(arguments: &Arguments) -> Outcome {
-    let checks = doctor::checks(arguments.lan.as_deref());
+    let checks = doctor::checks(arguments.lan.as_deref(), arguments.wan.as_deref());
     if arguments.json {
         let text = serde_json::to_string_pretty(&checks).map_err(|e| Failure::Work(e.into()))?;
         output::print_out(&format!("{text}\n"))?;

@@ -22,8 +22,9 @@
 use super::record::Record;
 use super::{Decision, Params, Place};
 use crate::capacity::{self, Estimator};
+use crate::meter::rtt::MinFilter;
 use crate::packet::{Direction, FlowId};
-use crate::units::{BitRate, Span};
+use crate::units::{BitRate, Span, Time};
 
 /// Gain of the boost per round trip.
 const GAIN: f64 = 0.3;
@@ -41,8 +42,22 @@ const STANDS: f64 = 0.15;
 const STANDS_THERE: f64 = 0.5;
 /// A part of an interval: who sends all the time pauses no longer.
 const PAUSE: f64 = 0.25;
+/// A part of the estimate: who delivers as much was busy.
+const NEARLY: f64 = 0.9;
+/// What the line delivers varies by no larger part of it: what comes through a queue comes evenly.
+const EVEN: f64 = 0.25;
 /// An estimate is too low when more than this many times as much was delivered for half a second.
 const OUTDONE: f64 = 1.01;
+/// How long it is remembered what was delivered, and what waited meanwhile.
+const LATELY: Span = Span::from_secs(10);
+/// A part of what was delivered lately: a hop that carries less has nothing to wait for.
+const UNUSED: f64 = 0.85;
+/// A sender that waits for two segments before it sends, as Linux does to fill its offloads, seems as far away as this, s.
+const FAR_NOISE: f64 = 0.001;
+/// And less than this may be that and no queue, s.
+const FAR_STANDS: f64 = 0.004;
+/// More than this waits for no other reason than a queue, s.
+const MOST_NOISE: f64 = 0.01;
 /// Beside two round trips, s.
 const PUZZLED: f64 = 0.2;
 /// A part of an interval: so much of it the hop was seen working.
@@ -138,8 +153,14 @@ pub(super) struct Way {
     used: f64,
     /// For how long something seemed to wait at a hop that was not used, s.
     puzzled: f64,
+    /// For how long what arrives has been even, s.
+    even: f64,
     /// What arrives, over half a second, bytes/s.
     rate: f64,
+    /// Inverse of the rates lately, s per byte: the most that was delivered.
+    most: MinFilter,
+    /// What seemed to wait while the hop carried less than that.
+    noise: MinFilter,
     said: Option<BitRate>,
 }
 
@@ -159,7 +180,10 @@ impl Way {
             silent: [0.0; 2],
             used: 0.0,
             puzzled: 0.0,
+            even: 0.0,
             rate: 0.0,
+            most: MinFilter::new(LATELY),
+            noise: MinFilter::new(LATELY),
             said: None,
         }
     }
@@ -191,6 +215,26 @@ impl Way {
         params.queue_bound(self.capacity().unwrap_or(BitRate::mbps(20)))
     }
 
+    /// Takes off what is no queue: what is seen between access point and station also while the hop carries clearly less
+    /// than it did lately is contention, power save or a station that is slow to answer. `seen` holds the queue from here on.
+    pub(super) fn clean(&mut self, now: Time, seen: &mut Seen, dt: f64) {
+        let rate = (seen.arrived + seen.udp) / dt;
+        // The filter keeps minima.
+        self.most.on_sample(now, Span::from_secs_f64(1.0 / self.rate.max(1.0)));
+        let most = self.most.min().map_or(0.0, |least| 1.0 / least.as_secs_f64());
+        if let Some((mean, least)) = &mut seen.remote {
+            *mean -= FAR_NOISE;
+            *least -= FAR_NOISE;
+        }
+        let Some((mean, least)) = &mut seen.local else { return };
+        if rate < UNUSED * most && self.rate < UNUSED * most && rate > 0.0 {
+            self.noise.on_sample(now, Span::from_secs_f64(mean.max(0.0)));
+        }
+        let noise = self.noise.min().map_or(0.0, Span::as_secs_f64).min(MOST_NOISE);
+        *mean -= noise;
+        *least -= noise;
+    }
+
     /// Counts for how long the queues were never empty. Who was not asked does not change it, for a round trip.
     pub(super) fn watch(&mut self, seen: &Seen, bound: Span, dt: f64) {
         let bound = bound.as_secs_f64();
@@ -198,20 +242,24 @@ impl Way {
         let usual =
             self.air.capacity().filter(|_| self.air.is_measured()).map_or(f64::MAX, |c| c.as_bps() as f64 / 8.0);
         let comes = seen.gap <= pause(seen.active, dt);
-        let works = seen.arrived + seen.udp >= WORKS * usual * dt
+        let works = seen.arrived + seen.udp >= NEARLY * usual * dt
             || match self.direction {
                 Direction::ToStation => seen.served >= WORKS * dt,
                 Direction::ToRemote => comes,
             };
+        let now = (seen.arrived + seen.udp) / dt;
+        self.even = if (now - self.rate).abs() <= EVEN * self.rate { self.even + dt } else { 0.0 };
         let queues = [
             seen.local.map(|(_, least)| works && least >= bound * STANDS),
-            seen.remote.map(|(_, least)| comes && least >= bound * STANDS_THERE),
+            seen.remote.map(|(_, least)| comes && least >= bound.max(FAR_STANDS) * STANDS_THERE),
         ];
         for (i, waits) in queues.into_iter().enumerate() {
             self.silent[i] = if waits.is_some() { 0.0 } else { self.silent[i] + dt };
             self.stands[i] = match waits {
                 Some(true) => self.stands[i] + dt,
-                None if self.stands[i] > 0.0 && self.silent[i] <= 1.5 * seen.rtt => self.stands[i] + dt,
+                None if self.stands[i] > 0.0 && self.silent[i] <= 1.5 * (seen.rtt + self.queue.as_secs_f64()) => {
+                    self.stands[i] + dt
+                }
                 _ => 0.0,
             };
         }
@@ -224,7 +272,8 @@ impl Way {
 
     /// The line had.
     pub(super) fn is_busy_there(&self, seen: &Seen) -> bool {
-        self.stands[1] > 0.0 && self.stands[1] >= seen.rtt
+        let enough = seen.rtt + 0.05;
+        self.stands[1] >= enough && self.even >= enough
     }
 
     /// After the estimates: the boost.
@@ -262,9 +311,11 @@ impl Way {
         }
         let is_quiet = seen.held > 0 && known && least < bound * STANDS && queue < bound / 2.0 && self.used > 0.9;
         self.quiet = if is_quiet { self.quiet + step } else { 0.0 };
-        if self.quiet > QUIET {
+        let is_guess = !self.air.is_measured() && !self.line.is_measured();
+        let patience = if is_guess { 1.0 } else { QUIET };
+        if self.quiet > patience {
             let first = params.bounds.growth_time.as_secs_f64() / rtt;
-            let rise = (first * (self.quiet - QUIET).exp2()).min(1.0);
+            let rise = (first * (self.quiet - patience).exp2()).min(1.0);
             self.boost *= 1.0 + rise * step;
         }
         self.boost = self.boost.clamp(BOOST.0, BOOST.1);

@@ -126,7 +126,7 @@ impl Params {
         Self {
             capacity: None,
             interval: Span::from_millis(50),
-            bounds: window::Bounds { growth_part: 1.0 / 16.0, ..window::Bounds::default() },
+            bounds: window::Bounds { growth_part: 1.0 / 12.0, ..window::Bounds::default() },
             ..Self::new(BitRate::ZERO)
         }
     }
@@ -297,6 +297,7 @@ impl Ap {
             seen.udp = now.saturating_sub(before) as f64;
         }
         for i in 0..2 {
+            self.ways[i].clean(now, &mut seen[i], dt);
             self.ways[i].watch(&seen[i], bounds[i], dt);
         }
         self.learn(&seen, dt);

@@ -42,6 +42,8 @@ pub(super) struct Record {
     arrived: f64,
     /// IP bytes that arrived in a train in the newest interval, and in what time, s.
     train: (f64, f64),
+    /// The far round trip of the interval before, when it was much shorter than any.
+    fallen: Option<Span>,
     /// Intervals since the sender last filled its window, and for how many of them that counts.
     since_limited: u32,
     limited_memory: u32,
@@ -70,6 +72,7 @@ impl Record {
             pace_gain,
             arrived: 0.0,
             train: (0.0, 0.0),
+            fallen: None,
             since_limited: u32::MAX,
             limited_memory: 0,
         }
@@ -83,11 +86,21 @@ impl Record {
             self.local_rtt.on_sample(now, rtt);
         }
         if let Some(rtt) = sample.remote_rtt_min {
-            self.remote_rtt.on_sample(now, rtt);
+            self.on_remote(now, rtt);
         }
         self.count(sample);
         self.since_limited = if sample.window_limited { 0 } else { self.since_limited.saturating_add(1) };
         self.newest = Some(*sample);
+    }
+
+    /// A far minimum that falls by a fifth at once counts when it is seen again: a single wrong match would stand for long.
+    fn on_remote(&mut self, now: Time, rtt: Span) {
+        let falls = self.remote_rtt.min().is_some_and(|min| rtt < min.mul_f64(0.8));
+        let seen_before = self.fallen.is_some_and(|before| rtt < before.mul_f64(1.25));
+        if !falls || seen_before {
+            self.remote_rtt.on_sample(now, rtt);
+        }
+        self.fallen = falls.then_some(rtt);
     }
 
     /// What arrived since the sample before.

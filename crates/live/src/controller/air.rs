@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use lasthop_core::units::{Span, Time};
+use lasthop_core::units::{BitRate, Span, Time};
 
 use crate::qdisc::layout::Price;
 use crate::stations::{Mac, Nl80211, Station};
@@ -82,6 +82,12 @@ impl Air {
         }
     }
 
+    /// What the driver says of each station: the rate that it sends at, and attempts per frame.
+    pub(super) fn rates(&self) -> impl Iterator<Item = (Mac, BitRate, f64)> {
+        let rate = |byte_ns: f64| BitRate::from_bps_f64(8e9 / byte_ns);
+        self.stations.iter().filter_map(move |(mac, learned)| Some((*mac, rate(learned.byte_ns?), learned.factor)))
+    }
+
     /// What each station's packets cost beside a link of this price; those of whom nothing is known yet are left out.
     pub(super) fn prices(&self, link: Price) -> impl Iterator<Item = (Mac, Price)> {
         self.stations.iter().filter_map(move |(mac, learned)| Some((*mac, learned.price(link)?)))
@@ -126,7 +132,6 @@ impl Learned {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lasthop_core::units::BitRate;
 
     const MAC: Mac = [2, 0, 0, 0, 1, 0];
     /// 40 Mbit/s: 200 ns a byte.
@@ -151,6 +156,17 @@ mod tests {
         assert_eq!(at(300), LINK);
         // 6 Mbit/s: 1333 ns a byte.
         assert_eq!(at(6).byte_ns_q16 >> 16, 1_333);
+    }
+
+    #[test]
+    fn rate_and_attempts_are_handed_on() {
+        let mut air = Air::default();
+        for n in 0..60 {
+            air.on_stations(&[station(6, n * 100, n * 50, None)], Span::ZERO);
+        }
+        let (mac, rate, attempts) = air.rates().next().unwrap();
+        assert_eq!((mac, rate.as_mbps_f64().round()), (MAC, 6.0));
+        assert!((attempts - 1.5).abs() < 0.01, "{attempts}");
     }
 
     #[test]

@@ -20,13 +20,14 @@ use super::ControllerError;
 use super::air::{Air, Drivers};
 use super::journal::Journal;
 use super::links::Present;
+use super::place::Disciplines;
 use crate::config::{Config, Datapath, Queueing};
 use crate::interface::{self, InterfaceName};
 use crate::program::Program;
 use crate::qdisc::layout::Price;
 use crate::qdisc::{self, Settings};
 use crate::stations::Mac;
-use crate::status::{QueueStatus, StationStatus};
+use crate::status::{KnobStatus, QueueStatus, StationStatus};
 use keeper::Keeper;
 use release::Release;
 
@@ -45,6 +46,21 @@ pub(super) struct Queues {
     up: Option<(Time, u64)>,
     up_bps: f64,
     drivers: Drivers,
+    packet_time: Span,
+    /// What the drivers have told since it was taken.
+    rates: Vec<(Mac, BitRate, f64)>,
+    /// What a dry run would put there.
+    would: Option<Queueing>,
+}
+
+/// What the machine is like in an interval.
+pub(super) struct Machine<'a> {
+    /// Each interface that is there, in the order of the configuration.
+    pub(super) present: &'a [Option<Present>],
+    pub(super) disciplines: &'a Disciplines,
+    pub(super) program: &'a Program,
+    /// IP bytes that stations have sent.
+    pub(super) up_bytes: u64,
 }
 
 /// Which queue.
@@ -62,6 +78,8 @@ struct Queue {
     /// What it carried when it was first put there, of a wire.
     wire: Option<BitRate>,
     keeper: Option<Keeper>,
+    /// Somebody else changed the discipline of the interface with this number: it is theirs.
+    given_up: Option<GivenUp>,
     put_again: u64,
     refused: bool,
     air: Air,
@@ -74,6 +92,7 @@ impl Queues {
             wire: interface::speed(name),
             shares_air: config.shares_air(interface::speed(name)),
             keeper: None,
+            given_up: None,
             put_again: 0,
             refused: false,
             air: Air::default(),
@@ -81,6 +100,7 @@ impl Queues {
         let queueing = config.queue_in_force();
         let is_wanted = queueing != Queueing::Kernel && !config.dry_run;
         let snoop = config.snoop.then_some(config.snoop_params);
+        let is_there = queueing != Queueing::Kernel;
         let wanted = Wanted { queueing, datapath: config.datapath, snoop, settings: config.chap };
         Self {
             wanted: is_wanted.then_some(wanted),
@@ -89,6 +109,9 @@ impl Queues {
             up: None,
             up_bps: 0.0,
             drivers: Drivers::new(),
+            packet_time: config.chap.packet_time,
+            rates: Vec::new(),
+            would: (is_there && config.dry_run).then_some(queueing),
         }
     }
 
@@ -100,6 +123,12 @@ impl Queues {
         program: &Program,
         journal: &mut Journal,
     ) -> Result<(), ControllerError> {
+        if let Some(queueing) = self.would {
+            for queue in &self.list {
+                let line = format!("dry run, nothing is changed: {} would get {}", queue.name, keeper::name(queueing));
+                journal.say(now, line);
+            }
+        }
         let Some(wanted) = self.wanted else { return Ok(()) };
         let rates: Vec<_> = self.list.iter().map(|queue| self.pace(queue)).collect();
         for ((queue, rate), there) in self.list.iter_mut().zip(rates).zip(present) {
@@ -116,21 +145,14 @@ impl Queues {
         Ok(())
     }
 
-    /// Every interval, with each interface that is there, in the order of the configuration.
-    pub(super) fn on_interval(
-        &mut self,
-        now: Time,
-        present: &[Option<Present>],
-        up_bytes: u64,
-        program: &Program,
-        journal: &mut Journal,
-    ) -> u64 {
-        let Some(wanted) = self.wanted else { return 0 };
-        self.on_up_bytes(now, up_bytes);
-        let mut failures = self.ask(now, present, wanted.settings.packet_time);
+    /// Every interval; how often the kernel refused something.
+    pub(super) fn on_interval(&mut self, now: Time, machine: &Machine<'_>, journal: &mut Journal) -> u64 {
+        let mut failures = self.ask(now, machine.present);
+        let Some(wanted) = self.wanted else { return failures };
+        self.on_up_bytes(now, machine.up_bytes);
         let rates: Vec<_> = self.list.iter().map(|queue| self.pace(queue)).collect();
-        for ((queue, rate), there) in self.list.iter_mut().zip(rates).zip(present) {
-            queue.keep(wanted, (now, rate), *there, program, journal);
+        for ((queue, rate), there) in self.list.iter_mut().zip(rates).zip(machine.present) {
+            queue.keep(wanted, (now, rate), *there, machine, journal);
             let prices = queue.air.prices(qdisc::price(rate, wanted.settings.packet_time));
             failures += u64::from(queue.keeper.as_ref().is_some_and(|keeper| !keeper.tell(now, rate, prices)));
         }
@@ -138,18 +160,36 @@ impl Queues {
     }
 
     /// Asks the drivers of access points what their stations' packets cost.
-    fn ask(&mut self, now: Time, present: &[Option<Present>], packet_time: Span) -> u64 {
+    fn ask(&mut self, now: Time, present: &[Option<Present>]) -> u64 {
         if !self.drivers.is_time(now) {
             return 0;
         }
         let mut failures = 0;
         for (queue, there) in self.list.iter_mut().zip(present) {
             match self.drivers.stations(there.map(|there| there.ifindex)) {
-                Ok(stations) => queue.air.on_stations(&stations, packet_time),
+                Ok(stations) => {
+                    queue.air.on_stations(&stations, self.packet_time);
+                    self.rates.extend(queue.air.rates());
+                }
                 Err(_) => failures += 1,
             }
         }
         failures
+    }
+
+    /// What the drivers have told since it was last asked for: station, rate, attempts per frame.
+    pub(super) fn take_rates(&mut self) -> Vec<(Mac, BitRate, f64)> {
+        std::mem::take(&mut self.rates)
+    }
+
+    /// What waits for the stations in queues of this machine, bytes; none where no queue can be asked.
+    pub(super) fn backlog(&self, present: &[Option<Present>], disciplines: &Disciplines) -> Option<u64> {
+        let of = |(queue, there): (&Queue, &Option<Present>)| match &queue.keeper {
+            // Packets in this process are counted, not their bytes: they are full ones while it matters.
+            Some(keeper @ Keeper::User(..)) => Some(1_500 * keeper.waiting_packets()),
+            _ => disciplines.root(there.as_ref()?.ifindex).map(|root| root.backlog),
+        };
+        self.list.iter().zip(present).filter_map(of).reduce(|a, b| a + b)
     }
 
     fn on_up_bytes(&mut self, now: Time, up_bytes: u64) {
@@ -175,6 +215,19 @@ impl Queues {
         BitRate::bps(capacity.saturating_sub(up as u64).max(capacity / LEAST))
     }
 
+    /// What was set, and what it was before.
+    pub(super) fn knobs(&self) -> Vec<KnobStatus> {
+        let knob = |queue: &Queue| {
+            let what = format!("{}: root queue discipline", queue.name);
+            if let Some(GivenUp { before, ours, .. }) = &queue.given_up {
+                return Some(KnobStatus { what, before: before.clone(), ours: ours.clone(), given_up: true });
+            }
+            let (before, ours) = queue.keeper.as_ref()?.replaced()?;
+            Some(KnobStatus { what, before, ours, given_up: false })
+        };
+        self.list.iter().filter_map(knob).collect()
+    }
+
     pub(super) fn status(&self) -> Vec<QueueStatus> {
         let Some(wanted) = self.wanted else { return Vec::new() };
         let status = |queue: &Queue| {
@@ -194,25 +247,49 @@ impl Queues {
     }
 }
 
+/// A discipline that is somebody else's now.
+struct GivenUp {
+    ifindex: u32,
+    before: String,
+    ours: String,
+}
+
 impl Queue {
-    /// Puts it there again when the interface came back, or when somebody took it off.
+    /// Puts it there again when the interface came back. When somebody put another there, it is given up: two that
+    /// take turns at one knob help nobody.
     fn keep(
         &mut self,
         wanted: Wanted,
         (now, rate): (Time, BitRate),
         there: Option<Present>,
-        program: &Program,
+        machine: &Machine<'_>,
         journal: &mut Journal,
     ) {
         let Some(there) = there else {
             self.keeper = None;
             return;
         };
-        if self.keeper.as_mut().is_some_and(|keeper| keeper.ifindex() == there.ifindex && keeper.is_intact()) {
+        if self.given_up.as_ref().is_some_and(|given_up| given_up.ifindex == there.ifindex) {
             return;
         }
-        self.keeper = None;
-        match Keeper::new(self, wanted, there, program, (now, rate), journal) {
+        self.given_up = None;
+        let root = machine.disciplines.root(there.ifindex);
+        if self.keeper.as_mut().is_some_and(|keeper| keeper.ifindex() == there.ifindex && keeper.is_intact(root)) {
+            return;
+        }
+        // It goes before anything else comes; of a knob that is somebody else's it puts nothing back.
+        let lost = self.keeper.take().filter(|keeper| keeper.ifindex() == there.ifindex);
+        if let Some((before, ours)) = lost.and_then(|keeper| keeper.replaced()) {
+            let now_there = root.map_or("noqueue", |root| root.kind.as_str());
+            let line = format!(
+                "{}: somebody else made {now_there} its queue discipline instead of our {ours}: given up, it stays as it is",
+                self.name
+            );
+            journal.say(now, line);
+            self.given_up = Some(GivenUp { ifindex: there.ifindex, before, ours });
+            return;
+        }
+        match Keeper::new(self, wanted, there, machine.program, (now, rate), journal) {
             Ok(keeper) => {
                 journal.say(now, format!("{}: {} again", self.name, keeper.describe()));
                 self.keeper = Some(keeper);

@@ -88,7 +88,7 @@ impl Totals {
         now: Time,
         counters: Counters,
         controllable_bytes: u64,
-        snapshot: &Snapshot,
+        directions: &[DirectionSnapshot; 2],
         took: Span,
         udp_weight: f64,
     ) {
@@ -107,20 +107,23 @@ impl Totals {
         self.counters = counters;
         self.controllable_bytes = controllable_bytes;
         self.intervals += 1;
-        self.capacity.on_sample(Some(snapshot.capacity).filter(|c| *c > BitRate::ZERO));
-        for (mean, direction) in self.learned.iter_mut().zip(&snapshot.directions) {
+        self.capacity.on_sample(directions.iter().filter_map(|direction| direction.capacity).max());
+        for (mean, direction) in self.learned.iter_mut().zip(directions) {
             mean.on_sample(direction.capacity);
         }
         self.longest = self.longest.max(took);
     }
 
-    /// A line about the last seconds, when something moved and it is time for one.
+    /// It is time for a line.
+    pub(super) fn is_summary_due(&self, now: Time) -> bool {
+        now >= self.summary_at
+    }
+
+    /// A line about the last seconds, when something moved.
     pub(super) fn summary(&mut self, now: Time, ap: &Snapshot) -> Option<String> {
         let shared: Vec<_> = ap.flows.iter().filter(|flow| flow.share.is_some()).collect();
         if shared.is_empty() {
             self.summary_at = now + SUMMARY_FIRST;
-        }
-        if now < self.summary_at {
             return None;
         }
         self.summary_at = now + SUMMARY_EVERY;
@@ -167,6 +170,8 @@ impl Core {
             windows: self.config.windows,
             interfaces: self.links.status(),
             queues: self.queues.status(),
+            knobs: self.queues.knobs(),
+            found: self.disciplines.status(),
             capacity_bps: snapshot.capacity.as_bps(),
             learns: self.capacity.is_none(),
             directions: Directions { down: way(&snapshot.directions[0]), up: way(&snapshot.directions[1]) },

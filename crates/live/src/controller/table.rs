@@ -10,6 +10,7 @@ use lasthop_core::fastpath::layout::{FlowKey, FlowState, Half};
 use lasthop_core::packet::FlowId;
 use lasthop_core::units::{Span, Time};
 
+use super::stations::Stations;
 use crate::config::Config;
 use crate::status::TableStatus;
 
@@ -22,13 +23,6 @@ const HALF: Span = Span::from_secs(60);
 /// Forgotten in one interval at most, so that no interval takes long.
 const FORGET_AT_ONCE: usize = 4096;
 
-/// A station is known by its address.
-fn station(key: &FlowKey) -> StationId {
-    // FNV-1a: two stations of one home hardly ever meet in 32 bits.
-    let mix = |hash: u32, byte: &u8| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193);
-    StationId(key.station.iter().fold(0x811c_9dc5, mix))
-}
-
 pub(super) struct Table {
     entries: HashMap<FlowKey, Entry>,
     keys: HashMap<FlowId, FlowKey>,
@@ -40,6 +34,7 @@ pub(super) struct Table {
     forgotten: u64,
     evicted: u64,
     controllable_bytes: u64,
+    awake: usize,
 }
 
 /// What is remembered of one connection. Small: a flood of half-open ones fills the table.
@@ -62,6 +57,9 @@ impl Entry {
 /// What is remembered in addition while a connection carries payload.
 pub(super) struct Carrying {
     id: FlowId,
+    station: StationId,
+    /// As [`Stations::version`], when the station was looked up.
+    version: u32,
     /// Samples towards the station so far.
     rtt: RttTotal,
     /// Newest copy of what the fast path knows.
@@ -92,15 +90,18 @@ impl Table {
             forgotten: 0,
             evicted: 0,
             controllable_bytes: 0,
+            awake: 0,
         }
     }
 
-    /// Takes in what the fast path measured in `epoch` and hands it on.
-    pub(super) fn on_flows(&mut self, now: Time, epoch: u32, flows: &[(FlowKey, FlowState)], ap: &mut Ap) {
+    /// A reading of the fast path's table begins.
+    pub(super) fn begin(&mut self) {
         self.round += 1;
-        for (key, state) in flows {
-            self.on_flow(now, epoch, key, state, ap);
-        }
+        self.awake = 0;
+    }
+
+    /// The whole table was read: what was not in it is gone.
+    pub(super) fn end(&mut self, ap: &mut Ap) {
         let (round, keys) = (self.round, &mut self.keys);
         let before = self.entries.len();
         self.entries.retain(|_, entry| {
@@ -115,7 +116,15 @@ impl Table {
         self.evicted += (before - self.entries.len()) as u64;
     }
 
-    fn on_flow(&mut self, now: Time, epoch: u32, key: &FlowKey, state: &FlowState, ap: &mut Ap) {
+    /// Takes in what the fast path measured of one connection in `epoch` and hands it on.
+    pub(super) fn on_flow(
+        &mut self,
+        (now, epoch): (Time, u32),
+        key: &FlowKey,
+        state: &FlowState,
+        stations: &Stations,
+        ap: &mut Ap,
+    ) {
         if self.forgotten_keys.len() < FORGET_AT_ONCE && self.is_over(now, state) {
             self.forget(key, ap);
             return;
@@ -140,20 +149,26 @@ impl Table {
             entry.payload_at = now;
         }
         let awake = payload > 0 && now.since(entry.payload_at) < SLEEP;
+        self.awake += usize::from(awake);
         match &mut entry.carrying {
             None if awake => {
+                let (station, version) = (stations.id(&key.station), stations.version());
                 let id = FlowId(self.next_id);
                 self.next_id = self.next_id.wrapping_add(1);
                 self.keys.insert(id, *key);
-                FlowSample::of(now, (id, station(key)), epoch, state, RttTotal::default())
+                FlowSample::of(now, (id, station), epoch, state, RttTotal::default())
                     .for_each(|sample| ap.on_sample(now, &sample));
-                let carrying = Carrying { id, rtt: RttTotal::of(state), state: *state, asked: 0, ask_at: now };
+                let rtt = RttTotal::of(state);
+                let carrying = Carrying { id, station, version, rtt, state: *state, asked: 0, ask_at: now };
                 entry.carrying = Some(Box::new(carrying));
             }
             Some(carrying) if awake => {
                 let before = std::mem::replace(&mut carrying.rtt, RttTotal::of(state));
                 carrying.state = *state;
-                FlowSample::of(now, (carrying.id, station(key)), epoch, state, before)
+                if carrying.version != stations.version() {
+                    (carrying.station, carrying.version) = (stations.id(&key.station), stations.version());
+                }
+                FlowSample::of(now, (carrying.id, carrying.station), epoch, state, before)
                     .for_each(|sample| ap.on_sample(now, &sample));
             }
             Some(carrying) => {
@@ -207,6 +222,11 @@ impl Table {
     /// Connections that carry payload, for those who must ask about some of them.
     pub(super) fn carrying(&mut self) -> impl Iterator<Item = (FlowKey, &mut Carrying)> {
         self.entries.iter_mut().filter_map(|(key, entry)| Some((*key, entry.carrying.as_deref_mut()?)))
+    }
+
+    /// Connections that were sampled at the last reading.
+    pub(super) const fn awake(&self) -> usize {
+        self.awake
     }
 
     /// IP bytes of connections whose window can be rewritten, cumulative.

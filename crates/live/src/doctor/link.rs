@@ -1,7 +1,8 @@
 //! One interface: is it there, what does it offload, who else works on it.
 
-use super::{AS_ROOT, Check, is_refusal, qdisc};
+use super::{AS_ROOT, Check, is_refusal};
 use crate::attach::{self, PROGRAM_PREFIX, Side};
+use crate::discipline;
 use crate::interface::{self, InterfaceName, LinkState};
 use crate::netlink::{Attributes, NLM_F_DUMP, Socket, text};
 
@@ -14,7 +15,13 @@ pub(super) fn interface(name: &InterfaceName) -> Vec<Check> {
         Ok(None) => return vec![Check::missing("interface", format!("there is no {name}"), "ip link")],
         Err(error) => return vec![Check::missing("interface", format!("{name}: {error}"), "ip link")],
     };
-    vec![presence(name, &state), speed(name), receive_offload(name), shapers(name, &state), others(name, &state)]
+    vec![
+        presence(name, &state),
+        speed(name),
+        receive_offload(name),
+        shapers(discipline::Side::Lan, name, &state),
+        others(name, &state),
+    ]
 }
 
 fn presence(name: &InterfaceName, state: &LinkState) -> Check {
@@ -29,11 +36,7 @@ fn presence(name: &InterfaceName, state: &LinkState) -> Check {
 fn speed(name: &InterfaceName) -> Check {
     match interface::speed(name) {
         Some(speed) => Check::ok("link speed", format!("{speed}: capacity may be given as a share")),
-        None => Check::warning(
-            "link speed",
-            "not known (radio, or a link that is down)",
-            "write capacity = \"20Mbit/s\" in the configuration, or link = \"..\" with what TCP alone reaches",
-        ),
+        None => Check::ok("link speed", "not known (radio, or a link that is down): what it carries is learned"),
     }
 }
 
@@ -83,19 +86,39 @@ fn hardware_tc(name: &InterfaceName) -> Option<bool> {
     Some(u32::from_ne_bytes(active.try_into().ok()?) >> (bit % 32) & 1 == 1)
 }
 
-fn shapers(name: &InterfaceName, state: &LinkState) -> Check {
-    const NAME: &str = "other shapers";
-    match qdisc::in_place(state.ifindex) {
-        Ok(kinds) => match kinds.iter().find(|kind| qdisc::shapes(kind)) {
-            Some(shaper) => Check::warning(
-                NAME,
-                format!("{shaper} already shapes {name}: give the controller a capacity below its rate, or remove it"),
-                format!("tc qdisc del dev {name} root (SQM: /etc/init.d/sqm stop)"),
-            ),
-            None => Check::ok(NAME, format!("none ({})", kinds.into_iter().collect::<Vec<_>>().join(", "))),
+/// Queue disciplines of others, and what follows from them.
+fn shapers(side: discipline::Side, name: &InterfaceName, state: &LinkState) -> Check {
+    let what = match side {
+        discipline::Side::Lan => "other queues",
+        discipline::Side::Wan => "other queues, WAN",
+    };
+    let list = Socket::open(libc::NETLINK_ROUTE).and_then(|mut route| discipline::of(&mut route, state.ifindex));
+    match list {
+        Ok(list) => match discipline::found(side, &list) {
+            Some(found) => Check::ok(what, format!("{name} has {}: {}", found.what, found.follows)),
+            None => {
+                let kinds: Vec<_> = list.into_iter().map(|discipline| discipline.kind).collect();
+                let kinds = if kinds.is_empty() { "no queue".to_owned() } else { kinds.join(", ") };
+                Check::ok(what, format!("{name}: none that shapes or keeps flows apart ({kinds})"))
+            }
         },
-        Err(error) => Check::warning(NAME, error.to_string(), format!("tc qdisc show dev {name}")),
+        Err(error) => Check::warning(what, error.to_string(), format!("tc qdisc show dev {name}")),
     }
+}
+
+/// The interface towards the provider: nothing is attached there, but a queue of others may stand there, both ways.
+pub(super) fn wan(name: &InterfaceName) -> Vec<Check> {
+    let state = |name: &InterfaceName| {
+        Socket::open(libc::NETLINK_ROUTE).and_then(|mut route| interface::state(&mut route, name)).ok().flatten()
+    };
+    let Some(there) = state(name) else {
+        return vec![Check::missing("interface, WAN", format!("there is no {name}"), "ip link")];
+    };
+    let mut checks = vec![shapers(discipline::Side::Wan, name, &there)];
+    if let Some((ifb, there)) = discipline::ifb_of(name).and_then(|ifb| Some((ifb.clone(), state(&ifb)?))) {
+        checks.push(shapers(discipline::Side::Wan, &ifb, &there));
+    }
+    checks
 }
 
 /// Programs and filters beside ours.

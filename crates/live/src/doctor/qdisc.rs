@@ -1,14 +1,11 @@
-//! Queue disciplines: which ones the kernel knows, and which are in place.
+//! Queue disciplines: which ones the kernel knows.
 //!
 //! Known from the kernel's configuration and its modules, not by trying: trying would load modules.
 
-use std::collections::BTreeSet;
 use std::fs;
-use std::io;
 use std::process::Command;
 
 use super::{AS_ROOT, Check, in_own_namespace, is_refusal};
-use crate::netlink::{self, Attributes, NLM_F_DUMP, Socket};
 use crate::{datapath, qdisc};
 
 /// (name, option of the kernel).
@@ -76,33 +73,4 @@ fn configuration() -> Option<String> {
         let output = Command::new("zcat").arg("/proc/config.gz").output().ok().filter(|o| o.status.success())?;
         String::from_utf8(output.stdout).ok()
     })
-}
-
-/// Kinds of qdiscs in place on an interface, root and inner ones.
-pub(super) fn in_place(ifindex: u32) -> io::Result<BTreeSet<String>> {
-    const TCMSG: usize = 20;
-    const TCA_KIND: u16 = 1;
-    let mut route = Socket::open(libc::NETLINK_ROUTE)?;
-    let replies = route.request(libc::RTM_GETQDISC, NLM_F_DUMP, &[0u8; TCMSG])?;
-    let kind = |body: &[u8]| {
-        let index = u32::from_ne_bytes(body.get(4..8)?.try_into().ok()?);
-        let kind = Attributes::find(body.get(TCMSG..)?, TCA_KIND)?;
-        (index == ifindex).then(|| netlink::text(kind))
-    };
-    Ok(replies.iter().filter_map(|reply| kind(&reply.body)).collect())
-}
-
-/// Whether a qdisc limits the rate by itself, so that two would work against each other.
-pub(super) fn shapes(kind: &str) -> bool {
-    matches!(kind, "cake" | "cake_mq" | "htb" | "tbf" | "hfsc" | "cbq" | "netem" | "taprio" | "cbs")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_loopback_has_no_shaper() {
-        assert!(!in_place(1).unwrap().iter().any(|kind| shapes(kind)));
-    }
 }

@@ -15,7 +15,7 @@ const TCMSG: usize = 20;
 const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;
 /// Handle of ours: "la:".
-const HANDLE: u32 = 0x6c61_0000;
+pub(super) const HANDLE: u32 = 0x6c61_0000;
 /// What can be made again from the options that the kernel tells.
 const RESTORABLE: [&str; 11] =
     ["pfifo", "bfifo", "pfifo_fast", "fq_codel", "fq", "codel", "cake", "sfq", "pie", "fq_pie", "noqueue"];

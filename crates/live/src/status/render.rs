@@ -45,6 +45,13 @@ fn head(out: &mut String, s: &Status) {
             line!(out, "  {}", repairs(&q.interface, snoop));
         }
     }
+    for knob in &s.knobs {
+        let whose = if knob.given_up { "; somebody else has changed it since, so it is theirs" } else { "" };
+        line!(out, "  {}: {}, before {}{whose}", knob.what, knob.ours, knob.before);
+    }
+    for found in &s.found {
+        line!(out, "  found at {}: {}: {}", found.interface, found.what, found.follows);
+    }
     if s.learns {
         line!(out, "  downloads: {}", way(&s.directions.down));
         line!(out, "  uploads: {}", way(&s.directions.up));

@@ -56,6 +56,19 @@ fn sample() -> Status {
             merged: 5,
             ..QueueStatus::default()
         }],
+        knobs: vec![KnobStatus {
+            what: "wlan0: root queue discipline".to_owned(),
+            before: "noqueue".to_owned(),
+            ours: "chap".to_owned(),
+            given_up: true,
+        }],
+        found: vec![FoundStatus {
+            interface: "eth0".to_owned(),
+            what: "cake at 5Mbit/s".to_owned(),
+            shapes: true,
+            short: true,
+            follows: "uploads wait there".to_owned(),
+        }],
         capacity_bps: 18_000_000,
         learns: true,
         directions: Directions {
@@ -123,6 +136,8 @@ fn the_table_tells_a_reader_what_is_held_what_is_not_and_why() {
         "5 packets came merged",
         "downloads: learned 18.0 Mbit/s; packets wait behind its own queue, in driver or firmware, now 1.9 ms; held",
         "uploads: nothing learned yet: never was anything seen waiting; left alone",
+        "wlan0: root queue discipline: chap, before noqueue; somebody else has changed it since, so it is theirs",
+        "found at eth0: cake at 5Mbit/s: uploads wait there",
         "UDP down 280 kbit/s up 6 kbit/s, left for TCP 17.7 Mbit/s",
         "   1.2 s  downloads: the hop seems to carry 18Mbit/s",
         "10.0.0.2:5000 <- 192.0.2.1:443",

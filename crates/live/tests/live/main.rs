@@ -8,6 +8,7 @@ mod child;
 mod datapath;
 mod flood;
 mod line;
+mod machine;
 mod namespace;
 mod older;
 mod smooth;

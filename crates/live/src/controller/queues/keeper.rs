@@ -7,6 +7,7 @@ use super::super::links::Present;
 use super::{Queue, Wanted, chain};
 use crate::config::{Datapath as Where, Queueing};
 use crate::datapath::{Datapath, DatapathError, Kind, Place, engine};
+use crate::discipline::Discipline;
 use crate::program::Program;
 use crate::qdisc::layout::{FLOWS, Price};
 use crate::qdisc::{self, Qdisc, QdiscError};
@@ -100,10 +101,19 @@ impl Keeper {
         }
     }
 
-    pub(super) fn is_intact(&mut self) -> bool {
+    /// Whether it is at work, where this is the root of its interface now.
+    pub(super) fn is_intact(&self, root: Option<&Discipline>) -> bool {
         match self {
-            Self::Kernel(qdisc) => qdisc.is_intact(),
+            Self::Kernel(qdisc) => root.is_some_and(|root| qdisc.is(root)),
             Self::User(datapath, _) => datapath.is_intact(),
+        }
+    }
+
+    /// What it replaced on the interface, and by what; none where it replaced nothing.
+    pub(super) fn replaced(&self) -> Option<(String, String)> {
+        match self {
+            Self::Kernel(qdisc) => Some((qdisc.before().unwrap_or("noqueue").to_owned(), qdisc.kind().to_owned())),
+            Self::User(..) => None,
         }
     }
 
@@ -117,7 +127,7 @@ impl Keeper {
 }
 
 /// As configuration and status name it.
-fn name(queueing: Queueing) -> &'static str {
+pub(super) fn name(queueing: Queueing) -> &'static str {
     match queueing {
         Queueing::Kernel => "kernel",
         Queueing::Chap => "chap",

@@ -17,7 +17,12 @@ fn steps() -> Steps {
 impl Steps {
     fn look(&mut self, flows: &[(FlowKey, FlowState)]) {
         self.now += Span::from_millis(200);
-        self.table.on_flows(self.now, 0, flows, &mut self.ap);
+        let stations = Stations::unknown();
+        self.table.begin();
+        for (key, state) in flows {
+            self.table.on_flow((self.now, 0), key, state, &stations, &mut self.ap);
+        }
+        self.table.end(&mut self.ap);
     }
 }
 

@@ -1,0 +1,219 @@
+//! What the control loop costs: processor time of its thread over 20 s, one JSON line per case on stdout.
+//!
+//! A controller as `lasthop run --lan lan0` has it (capacity learned, every 50 ms) in a network namespace of its own, with
+//! 100 and 10,000 connections in its table. What the fast path would write of them is written into the map by a thread
+//! beside it, whose time does not count: cumulative bytes, round trips, deliveries and the marks of the interval.
+//!
+//! - `busy`: each connection has moved 3 kB whenever it is looked at, and half of them fill their windows.
+//! - `idle`: all are open, and silent for longer than the loop remembers.
+//!
+//! The time is what Linux accounts to the thread (`/proc/self/task/*/schedstat`), system calls included; the cost of the
+//! programs per packet is another bench (`fastpath`). Needs root. `LASTHOP_BENCH_SECONDS` shortens it.
+
+use std::os::fd::{AsFd, AsRawFd};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use lasthop_core::fastpath::layout::{Control, FlowKey, FlowState, Half};
+use lasthop_core::units::Time;
+use lasthop_live::controller::{Controller, now};
+use lasthop_live::status::query;
+use lasthop_live::{Config, netlink};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
+
+/// Longer than a silent connection is sampled.
+const ASLEEP: Duration = Duration::from_secs(17);
+const SETTLED: Duration = Duration::from_secs(2);
+const MOVES: u64 = 3_000;
+
+fn main() {
+    let seconds = std::env::var("LASTHOP_BENCH_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(20);
+    if let Err(why) = prepare() {
+        eprintln!("SKIPPED: {why}");
+        return;
+    }
+    for connections in [100, 10_000] {
+        for busy in [false, true] {
+            match case(connections, busy, Duration::from_secs(seconds)) {
+                Ok(line) => println!("{line}"),
+                Err(why) => {
+                    eprintln!("SKIPPED: {why}");
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn prepare() -> Result<(), String> {
+    // SAFETY: moves this process, whose only thread this is, into a network of its own.
+    if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
+        return Err(format!("no network namespace: {}", std::io::Error::last_os_error()));
+    }
+    for line in ["link add lan0 type veth peer name far0", "link set lan0 up", "link set far0 up"] {
+        let output = Command::new("ip").args(line.split_whitespace()).output().map_err(|e| e.to_string())?;
+        if !output.status.success() {
+            return Err(format!("ip {line}: {}", String::from_utf8_lossy(&output.stderr)));
+        }
+    }
+    netlink::Socket::open(libc::NETLINK_ROUTE).map(drop).map_err(|e| e.to_string())
+}
+
+fn wait(length: Duration) {
+    let begun = Instant::now();
+    while let Some(left) = length.checked_sub(begun.elapsed()).filter(|left| !left.is_zero()) {
+        std::thread::park_timeout(left);
+    }
+}
+
+fn cpu_ns(task: u64) -> u64 {
+    let text = std::fs::read_to_string(format!("/proc/self/task/{task}/schedstat")).unwrap_or_default();
+    text.split_whitespace().next().and_then(|word| word.parse().ok()).unwrap_or_default()
+}
+
+fn case(connections: u32, busy: bool, length: Duration) -> Result<String, String> {
+    let folder = std::env::temp_dir().join(format!("lasthop-bench-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
+    let socket = folder.join("lasthop.sock");
+    let config =
+        Config { lan: vec!["lan0".parse().map_err(|e| format!("{e}"))?], socket: socket.clone(), ..Config::default() };
+    let (stop, task) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let mut controller = Controller::new(config).map_err(|error| error.to_string())?;
+    let maps = Maps::own()?;
+    let line = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // SAFETY: a plain system call without arguments.
+            task.store(unsafe { libc::gettid() } as u64, Ordering::Release);
+            let _ = controller.run(&stop);
+        });
+        let generator = scope.spawn(|| generate(&maps, connections, busy, &stop));
+        wait(if busy { SETTLED } else { ASLEEP });
+        let task = task.load(Ordering::Acquire);
+        let decisions =
+            || query(&socket).map(|s| (s.controller.intervals, s.controller.interval_ms, s.table.connections));
+        let (before, begun, first) = (cpu_ns(task), Instant::now(), decisions());
+        wait(length);
+        let (used, lasted, last) = (cpu_ns(task) - before, begun.elapsed(), decisions());
+        stop.store(true, Ordering::Release);
+        let written = generator.join().map_err(|_| "the generator broke".to_owned())?;
+        let ((first, ..), (last, interval_ms, known)) =
+            (first.map_err(|e| e.to_string())?, last.map_err(|e| e.to_string())?);
+        let decisions = (last - first).max(1);
+        let load = if busy { "busy" } else { "idle" };
+        Ok::<_, String>(format!(
+            r#"{{"bench":"controller","connections":{connections},"load":"{load}","core_percent":{:.3},"us_per_decision":{:.0},"decisions":{decisions},"interval_ms":{interval_ms},"known":{known},"rounds_written":{written}}}"#,
+            used as f64 / lasted.as_nanos() as f64 * 100.0,
+            used as f64 / decisions as f64 / 1e3,
+        ))
+    });
+    let _ = std::fs::remove_dir_all(&folder);
+    line
+}
+
+/// Of this process's controller.
+struct Maps {
+    flows: MapHandle,
+    control: MapHandle,
+}
+
+impl Maps {
+    fn own() -> Result<Self, String> {
+        let ids = own_map_ids();
+        let own = |name: &str, kind: MapType| {
+            let mut maps = libbpf_rs::query::MapInfoIter::default();
+            let map = maps.find(|m| m.name.to_string_lossy() == name && m.ty == kind && ids.contains(&m.id));
+            MapHandle::from_map_id(map.ok_or(format!("no map {name}"))?.id).map_err(|error| error.to_string())
+        };
+        Ok(Self { flows: own("flows", MapType::LruHash)?, control: own("control", MapType::Array)? })
+    }
+
+    fn epoch(&self) -> u32 {
+        // struct lasthop_control {heartbeat, epoch, ..}
+        let control = self.control.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
+        control.get(8..12).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes)
+    }
+}
+
+/// As the descriptors of this process tell: other controllers may run on this machine.
+fn own_map_ids() -> Vec<u32> {
+    let descriptors = std::fs::read_dir("/proc/self/fdinfo").into_iter().flatten().flatten();
+    let id = |text: String| text.lines().find_map(|line| line.strip_prefix("map_id:")?.trim().parse().ok());
+    descriptors.filter_map(|entry| id(std::fs::read_to_string(entry.path()).ok()?)).collect()
+}
+
+fn key(number: u32) -> FlowKey {
+    let mut key = FlowKey { station_port: 1_024 + (number % 60_000) as u16, remote_port: 443, ..FlowKey::default() };
+    key.station[10..12].fill(0xff);
+    key.station[12..].copy_from_slice(&[10, 9, 1, 2 + (number % 16) as u8]);
+    key.remote[10..12].fill(0xff);
+    key.remote[12..].copy_from_slice(&[192, 0, 2, 1]);
+    key
+}
+
+/// Writes what the fast path would; how often it did.
+fn generate(maps: &Maps, connections: u32, busy: bool, stop: &AtomicBool) -> u64 {
+    let keys: Vec<FlowKey> = (0..connections).map(key).collect();
+    let mut states = vec![FlowState::new(&Control::default(), Time::from_nanos(1)); connections as usize];
+    for (state, n) in states.iter_mut().zip(0u64..) {
+        state.first_seen_ns = now().as_nanos() + n;
+        for half in &mut state.half {
+            (half.flags, half.scale, half.mss) = (Half::SCALE_KNOWN | Half::EDGE_KNOWN, 7, 1_448);
+        }
+        move_on(state, 0, n, 0);
+    }
+    let mut rounds = 0;
+    while !stop.load(Ordering::Acquire) {
+        if rounds == 0 || busy {
+            let epoch = maps.epoch();
+            states.iter_mut().zip(0u64..).for_each(|(state, n)| move_on(state, epoch, n, rounds));
+            write(&maps.flows, &keys, &states);
+            rounds += 1;
+        }
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+    rounds
+}
+
+/// Another 3 kB came down, in time, and were acknowledged.
+fn move_on(state: &mut FlowState, epoch: u32, n: u64, round: u64) {
+    let at = now().as_nanos();
+    state.last_seen_ns = at;
+    for (i, half) in state.half.iter_mut().enumerate() {
+        // 12 to 14 ms at home, 20 to 36 ms beyond.
+        let rtt = if i == 0 { 12_000_000 + (n + round) % 5 * 500_000 } else { 20_000_000 + n % 5 * 4_000_000 };
+        half.rtt.samples = half.rtt.samples.wrapping_add(2);
+        half.rtt.sum_ns += 2 * rtt;
+        half.rtt.min_ns = rtt as u32;
+        half.rtt.last_ns = rtt as u32;
+        half.rtt.epoch = epoch;
+    }
+    let half = &mut state.half[0];
+    half.bytes += MOVES + 104;
+    half.packets += 2;
+    half.payload_bytes += MOVES;
+    half.data_ns = at;
+    half.acked_ns = at;
+    half.served_ns += 1_000_000;
+    half.served_bytes = half.served_bytes.wrapping_add(MOVES as u32);
+    half.delivered = half.delivered.wrapping_add(MOVES as u32);
+    half.window = 65_536;
+    half.last_window = 512;
+    half.epoch = epoch;
+    half.data_flags = if n % 2 == 0 { Half::DATA_SEEN | Half::LIMITED } else { Half::DATA_SEEN };
+}
+
+fn write(flows: &MapHandle, keys: &[FlowKey], states: &[FlowState]) {
+    let mut count = keys.len() as u32;
+    // SAFETY: both slices have `count` elements of the map's sizes, which the controller has checked.
+    unsafe {
+        libbpf_sys::bpf_map_update_batch(
+            flows.as_fd().as_raw_fd(),
+            keys.as_ptr().cast(),
+            states.as_ptr().cast(),
+            &raw mut count,
+            std::ptr::null(),
+        );
+    }
+}
