@@ -163,25 +163,28 @@ static __always_inline void set_ce(struct __sk_buff *skb, const struct packet *p
 	}
 }
 
-static __always_inline enum reason on_udp(struct __sk_buff *skb, enum direction d, const struct packet *p)
+/* Global, so that the verifier walks it once; then a key that lies elsewhere must be copied before it is looked up. */
+__noinline int on_udp(struct __sk_buff *skb, __u32 d, struct packet *p)
 {
 	const struct control *in_force = bpf_map_lookup_elem(&control, &only);
 	struct udp_state *state;
-	enum reason reason;
+	struct flow_key key;
+	int reason;
 	__u64 now;
 
-	if (!in_force || !p->header)
+	if (!p || !in_force || !p->header)
 		return UDP;
+	key = p->key;
 	now = clock_ns(skb, in_force);
-	state = bpf_map_lookup_elem(&udp_flows, &p->key);
+	state = bpf_map_lookup_elem(&udp_flows, &key);
 	if (!state) {
 		if (!udp_is_full(p))
 			return UDP;
-		state = open_udp(&p->key, now);
+		state = open_udp(&key, now);
 		if (!state)
 			return TABLE_FULL;
 	}
-	reason = on_datagram(state, in_force, d, p, now);
+	reason = on_datagram(state, in_force, d & 1, p, now);
 	if (reason == UDP_MARKED)
 		set_ce(skb, p);
 	return reason;
