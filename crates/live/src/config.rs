@@ -219,6 +219,7 @@ impl Config {
     #[must_use]
     pub fn params(&self, capacity: Option<BitRate>) -> Params {
         let shares_air = self.lan.iter().any(|name| self.shares_air(interface::speed(name)));
+        let usual = capacity.map_or_else(Params::learning, Params::new);
         Params {
             duplex: if shares_air { ap::Duplex::Half } else { ap::Duplex::Full },
             share: self.share,
@@ -226,10 +227,10 @@ impl Config {
             interval: self.interval(),
             rtt: self.rtt,
             queue_target: self.queue,
-            bounds: Bounds { growth_time: self.growth, ..Bounds::default() },
+            bounds: Bounds { growth_time: self.growth, ..usual.bounds },
             max_flows: self.flows as usize,
             queue_is_fair: !self.dry_run && matches!(self.queue_in_force(), Queueing::Chap | Queueing::FqCodel),
-            ..capacity.map_or_else(Params::learning, Params::new)
+            ..usual
         }
     }
 

@@ -139,10 +139,14 @@ static __always_inline enum reason on_tcp(struct __sk_buff *skb, enum direction 
 
 static __noinline struct udp_state *open_udp(const struct flow_key *key, __u64 now)
 {
-	struct udp_state fresh;
+	/* The same room: on the stack it would be too much below two callers. */
+	struct udp_state *state = (struct udp_state *)bpf_map_lookup_elem(&fresh, &only);
 
-	udp_open(&fresh, now);
-	bpf_map_update_elem(&udp_flows, key, &fresh, BPF_NOEXIST);
+	_Static_assert(sizeof(struct udp_state) <= sizeof(struct flow_state), "room for a new flow");
+	if (!state)
+		return 0;
+	udp_open(state, now);
+	bpf_map_update_elem(&udp_flows, key, state, BPF_NOEXIST);
 	return bpf_map_lookup_elem(&udp_flows, key);
 }
 

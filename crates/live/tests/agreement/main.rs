@@ -42,8 +42,11 @@ pub struct Reference {
 /// What a packet belongs to.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kept {
+    /// Of a TCP connection.
     Tcp(FlowKey),
+    /// Of a UDP flow.
     Udp(FlowKey),
+    /// Of neither.
     Not,
 }
 
