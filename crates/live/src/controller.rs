@@ -6,6 +6,7 @@
 //! links, and where there are filters instead, the stale heartbeat turns control off within 2 s.
 
 mod air;
+mod datagrams;
 mod journal;
 mod links;
 mod place;
@@ -30,6 +31,7 @@ use crate::interface::InterfaceName;
 use crate::program::{Batch, LoadError, LoadOptions, Program, ProgramError};
 use crate::status::{Server, ServerError, Status};
 
+use datagrams::Datagrams;
 use journal::Journal;
 use links::Links;
 use place::Disciplines;
@@ -95,6 +97,7 @@ struct Core {
     ap: Ap,
     table: Table,
     batch: Batch,
+    datagrams: Datagrams,
     /// When the table of flows was last read.
     read: Option<Time>,
     /// When the interfaces were last looked at.
@@ -133,6 +136,7 @@ impl Controller {
             ap: Ap::new(config.params(capacity)),
             table: Table::new(&config),
             batch: Batch::default(),
+            datagrams: Datagrams::default(),
             read: None,
             looked: None,
             stations: Stations::new(),
@@ -230,6 +234,7 @@ impl Core {
         self.program.control().set_epoch(self.totals.epoch);
         if are_read {
             self.table.end(&mut self.ap);
+            self.totals.failures += self.datagrams.on_interval(now, &self.program, &self.stations, &mut self.ap);
             self.scales.ask(now, &mut self.table, &self.program);
             for key in self.table.take_forgotten() {
                 if self.program.delete(&key).is_err() {
@@ -283,6 +288,13 @@ impl Core {
                     let would = if self.config.dry_run { "dry run, nothing is changed: " } else { "" };
                     self.journal.say(now, format!("{would}{decision}"));
                 }
+                Action::SetUdpPlan { flow, direction, plan } => {
+                    let Some(key) = self.datagrams.key(flow) else { continue };
+                    match self.program.set_udp_plan(&key, direction, plan) {
+                        Ok(()) | Err(ProgramError::NoSuchFlow) => self.totals.plans += 1,
+                        Err(_) => self.totals.failures += 1,
+                    }
+                }
                 Action::SetPlan { flow, direction, plan } => {
                     let Some(key) = self.table.key(flow) else { continue };
                     match self.program.set_plan(&key, direction, plan) {
@@ -297,7 +309,7 @@ impl Core {
 
     fn account(&mut self, now: Time, counters: Counters) {
         let took = self::now().since(now);
-        let controllable = self.table.controllable_bytes();
+        let controllable = self.table.controllable_bytes() + self.datagrams.elastic_bytes();
         let directions = self.ap.directions();
         if self.capacity.is_none() {
             self.queues.on_learned(&directions);

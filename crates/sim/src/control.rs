@@ -7,11 +7,14 @@
 use std::collections::BTreeMap;
 
 use lasthop_core::ap::{
-    Action, Ap, FlowSample, LinkSample, Params, RttSource, RttTotal, ShareRule, Snapshot, StationId,
+    Action, Ap, FlowSample, LinkSample, Params, RttSource, RttTotal, ShareRule, Snapshot, StationId, UdpSample,
 };
-use lasthop_core::fastpath::layout::{self, Counters, FlowState, Reason};
+use lasthop_core::aqm::Discipline;
+use lasthop_core::elastic::Behaviour;
+use lasthop_core::fastpath::layout::{self, Counters, FlowState, Reason, UdpState};
+use lasthop_core::fastpath::udp::{self, Datagram};
 use lasthop_core::fastpath::{self, Verdict};
-use lasthop_core::packet::{Direction, FlowId};
+use lasthop_core::packet::{Direction, FlowId, Packet};
 use lasthop_core::units::{BitRate, Span, Time};
 use lasthop_core::wire::{TcpFields, flag as tcp_flag};
 use lasthop_home::capacity;
@@ -38,12 +41,15 @@ pub struct WindowControl {
     capacity: BitRate,
     /// By flow of the scenario; `None` until its first packet passes.
     flows: Vec<Option<Watched>>,
+    /// Likewise, until its first full packet passes.
+    datagrams: Vec<Option<UdpState>>,
     stations: Vec<StationId>,
     /// Packets are read as if they carried timestamps: who learns lives by the round trip to a sender.
     timestamps: bool,
     counters: Counters,
     /// Of what was learned, by direction.
     means: [Mean; 2],
+    elastic: Mean,
     decisions: u64,
 }
 
@@ -90,6 +96,11 @@ impl WindowControl {
                 WindowRtt::Measured => RttSource::Measured,
                 WindowRtt::Constant(rtt) => RttSource::Constant(rtt),
             },
+            queue_is_fair: scenario
+                .hop
+                .queues()
+                .first()
+                .is_some_and(|(_, q)| matches!(q.discipline, Discipline::Chap(..))),
             ..if learns { Params::learning() } else { Params::new(capacity) }
         };
         let mut control = Self {
@@ -98,10 +109,12 @@ impl WindowControl {
             interval: wanted.interval,
             capacity,
             flows: vec![None; scenario.flows.len()],
+            datagrams: vec![None; scenario.flows.len()],
             stations: scenario.flows.iter().map(|flow| station(flow)).collect(),
             timestamps: learns,
             counters: Counters::default(),
             means: [Mean::default(); 2],
+            elastic: Mean::default(),
             decisions: 0,
         };
         control.apply(Time::ZERO);
@@ -113,7 +126,9 @@ impl WindowControl {
         self.interval
     }
 
-    /// A packet that passes between access point and stations; its window is lowered where the plan says so.
+    /// A packet that passes between access point and stations; its window is lowered, or it is marked, where the plan says
+    /// so. False: it is dropped.
+    #[must_use]
     pub fn on_packet(
         &mut self,
         now: Time,
@@ -121,16 +136,12 @@ impl WindowControl {
         packet: &mut SimPacket,
         connection: Option<Connection>,
         sack: SackBlocks,
-    ) {
+    ) -> bool {
         let d = direction.index();
         let bytes = u64::from(packet.bytes);
+        let Some(connection) = connection else { return self.on_datagram(now, direction, packet) };
         self.counters.packets[d] += 1;
         self.counters.ip_bytes[d] += bytes;
-        let Some(connection) = connection else {
-            self.counters.udp_bytes[d] += bytes;
-            self.counters.reason[Reason::Udp as usize] += 1;
-            return;
-        };
         self.counters.tcp_bytes[d] += bytes;
         let mut tcp = fields(packet, connection, sack);
         if self.timestamps {
@@ -145,6 +156,33 @@ impl WindowControl {
         if let Verdict::Rewrite { window } = verdict {
             packet.window = window;
         }
+        true
+    }
+
+    fn on_datagram(&mut self, now: Time, direction: Direction, packet: &mut SimPacket) -> bool {
+        let datagram =
+            Datagram { ip_bytes: u32::from(packet.bytes), segments: 1, understands_marks: packet.has(flag::ECT) };
+        let state = match self.datagrams.get_mut(packet.flow as usize) {
+            Some(place) if place.is_some() || datagram.is_full() => {
+                Some(place.get_or_insert_with(|| UdpState::new(now)))
+            }
+            _ => None,
+        };
+        let verdict = state.map_or(udp::Verdict::Pass(Reason::Udp), |state| {
+            udp::on_datagram(state, &self.shared, direction, &datagram, now)
+        });
+        self.counters.reason[verdict.reason() as usize] += 1;
+        if verdict == udp::Verdict::Drop {
+            return false;
+        }
+        if verdict == udp::Verdict::Mark {
+            packet.mark_ce();
+        }
+        let d = direction.index();
+        self.counters.packets[d] += 1;
+        self.counters.ip_bytes[d] += u64::from(packet.bytes);
+        self.counters.udp_bytes[d] += u64::from(packet.bytes);
+        true
     }
 
     /// Closes an interval.
@@ -157,6 +195,14 @@ impl WindowControl {
                 self.ap.on_sample(now, &FlowSample { header_bytes: 40, ..sample });
             }
         }
+        for (i, (state, station)) in self.datagrams.iter().zip(&self.stations).enumerate() {
+            if let Some(state) = state {
+                self.ap.on_udp(now, &UdpSample { flow: FlowId(i as u32), station: *station, state: *state });
+            }
+        }
+        self.elastic.on_interval(Some(
+            self.ap.elastic_udp().into_iter().fold(BitRate::ZERO, |a, b| BitRate::bps(a.as_bps() + b.as_bps())),
+        ));
         self.ap.on_link(now, &LinkSample { udp_bytes: self.counters.udp_bytes, ..LinkSample::default() });
         for (mean, direction) in self.means.iter_mut().zip(self.ap.directions()) {
             mean.on_interval(direction.capacity);
@@ -174,6 +220,11 @@ impl WindowControl {
                         watched.state.half[direction.index()].plan = plan;
                     }
                 }
+                Action::SetUdpPlan { flow, direction, plan } => {
+                    if let Some(state) = &mut self.datagrams[flow.0 as usize] {
+                        state.half[direction.index()].plan = plan;
+                    }
+                }
                 Action::Say(_) => self.decisions += 1,
                 Action::SetDefault { direction, plan } => self.shared.default_plan[direction.index()] = plan,
             }
@@ -189,7 +240,7 @@ impl WindowControl {
             capacity_down_bps: Some(self.means[0].report()),
             capacity_up_bps: Some(self.means[1].report()),
             queue_place: Some(QueuePlaces { down: place(0), up: place(1) }),
-            elastic_udp_bps: None,
+            elastic_udp_bps: Some(self.elastic.report().mean),
             decisions: Some(self.decisions),
         }
     }
@@ -203,6 +254,8 @@ impl WindowControl {
         let controllable_bytes: u64 = (self.flows.iter().flatten().filter(|w| controllable(w)))
             .map(|w| w.state.half.iter().map(|half| half.bytes).sum::<u64>())
             .sum();
+        let elastic = self.ap.udp_flows().filter(|flow| flow.behaviour == Behaviour::Elastic);
+        let elastic_bytes: u64 = elastic.map(|flow| flow.bytes).sum();
         let capacity = match self.timestamps {
             // Of the direction that carries more.
             true => self.means[usize::from(self.counters.tcp_bytes[1] > self.counters.tcp_bytes[0])].report(),
@@ -219,7 +272,7 @@ impl WindowControl {
         ControlReport {
             capacity_bps: capacity,
             udp_bps: snapshot.udp.as_bps() as f64,
-            controllable_share: controllable_bytes as f64 / all.max(1) as f64,
+            controllable_share: (controllable_bytes + elastic_bytes) as f64 / all.max(1) as f64,
             rewritten: counted(&Reason::Rewritten),
             passed: counted(&Reason::WithinPlan),
             not_controlled: Reason::ALL

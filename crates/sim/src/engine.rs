@@ -589,8 +589,8 @@ impl<'a, 'o> Engine<'a, 'o> {
 
     fn onto_air(&mut self, now: Time, station: NodeId, packet: &SimPacket) {
         let mut packet = *packet;
-        if self.control.is_some() {
-            self.pass_control(now, Direction::ToStation, &mut packet);
+        if self.control.is_some() && !self.pass_control(now, Direction::ToStation, &mut packet) {
+            return self.lose(&packet, Place::ApQueue);
         }
         if let Some(clamp) = &mut self.clamp {
             clamp.on_queued(packet.bytes());
@@ -616,24 +616,27 @@ impl<'a, 'o> Engine<'a, 'o> {
         if self.snoop.is_some() && !self.passes_snoop(now, &mut packet) {
             return;
         }
-        self.pass_control(now, Direction::ToRemote, &mut packet);
+        if !self.pass_control(now, Direction::ToRemote, &mut packet) {
+            return self.lose(&packet, Place::ApQueue);
+        }
         self.at_access_point(now, &packet);
     }
 
-    fn pass_control(&mut self, now: Time, direction: Direction, packet: &mut SimPacket) {
-        let Some(control) = &mut self.control else { return };
+    /// False: the packet is dropped there.
+    fn pass_control(&mut self, now: Time, direction: Direction, packet: &mut SimPacket) -> bool {
+        let Some(control) = &mut self.control else { return true };
         if packet.has(flag::ASK) {
-            return;
+            return true;
         }
         let route = &self.routes[packet.flow as usize];
         if matches!((route.from, route.to), (HostId::Station(_), HostId::Station(_))) {
-            return;
+            return true;
         }
         let connection = match &self.flows[packet.flow as usize].play {
             Play::Tcp(connection) | Play::Half(connection) if packet.has(flag::TCP) => Some(connection.seen()),
             Play::Tcp(_) | Play::Half(_) | Play::Schedule(_) | Play::Page(_) | Play::Rate(_) => None,
         };
-        control.on_packet(now, direction, packet, connection, self.sacks.of(packet));
+        control.on_packet(now, direction, packet, connection, self.sacks.of(packet))
     }
 
     /// The packet is where it should be.

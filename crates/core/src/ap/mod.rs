@@ -21,7 +21,8 @@ mod udp;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::fastpath::layout::Plan;
+use crate::elastic::Hop;
+use crate::fastpath::layout::{Plan, UdpPlan};
 use crate::meter::rate::LowPass;
 use crate::packet::{Direction, FlowId};
 use crate::units::{BitRate, Span, Time};
@@ -65,6 +66,9 @@ pub enum RttSource {
 /// for, one that the ACK's own contention costs, and one that waits.
 const QUEUE_PACKETS: u64 = 4;
 
+/// A window that is held wants more than its share to have it; a rate does not, but for what C may be too low.
+const MOST_BOOST_OF_UDP: f64 = 1.1;
+
 /// What the controller is told once.
 #[derive(Clone, Copy, Debug)]
 pub struct Params {
@@ -96,6 +100,8 @@ pub struct Params {
     /// is caught up. Up to 4: a train that leaves more slowly than the hop drains it never grows longer, so where the
     /// capacity is given too low, the pace has to find the speed that the hop really has.
     pub pace_gain: (f64, f64),
+    /// The queue of the hop is fair to flows by itself (CHAP): elastic UDP is left to it.
+    pub queue_is_fair: bool,
     /// Most flows that are tracked; further ones keep the default plan and are counted.
     pub max_flows: usize,
 }
@@ -116,6 +122,7 @@ impl Params {
             queue_target: Span::from_millis(2),
             trim: (0.9, 1.15),
             pace_gain: (1.1, 4.0),
+            queue_is_fair: false,
             max_flows: 65_536,
         }
     }
@@ -164,6 +171,15 @@ pub enum Action {
         /// To what.
         plan: Plan,
     },
+    /// Hold one direction of a UDP flow to a plan; one of rate 0 lets it alone.
+    SetUdpPlan {
+        /// Which flow.
+        flow: FlowId,
+        /// Which way its data goes.
+        direction: Direction,
+        /// To what.
+        plan: UdpPlan,
+    },
     /// What a new connection starts with.
     SetDefault {
         /// Which way its data goes.
@@ -188,6 +204,9 @@ pub struct Ap {
     /// By [`Direction::index`]: what was learned.
     ways: [Way; 2],
     udp_bytes: [u64; 2],
+    datagrams: UdpFlows,
+    /// IP bytes of elastic UDP so far, both ways.
+    elastic_bytes: u64,
     /// What the newest interval left to TCP, where it was learned.
     left: BitRate,
     untracked: u64,
@@ -207,6 +226,8 @@ impl Ap {
             decided: None,
             ways: Direction::BOTH.map(Way::new),
             udp_bytes: [0; 2],
+            datagrams: UdpFlows::new(UdpParams { queue_is_fair: params.queue_is_fair, ..UdpParams::default() }),
+            elastic_bytes: 0,
             left: BitRate::ZERO,
             untracked: 0,
         };
@@ -233,8 +254,25 @@ impl Ap {
         record.on_sample(now, sample);
     }
 
+    /// A UDP flow, both directions, before the interval is closed by [`Self::on_link`].
+    pub fn on_udp(&mut self, now: Time, sample: &UdpSample) {
+        self.datagrams.on_sample(now, sample);
+    }
+
+    /// UDP flows as they are seen and held.
+    pub fn udp_flows(&self) -> impl Iterator<Item = UdpSnapshot> {
+        self.datagrams.snapshot()
+    }
+
+    /// Filtered rate of elastic UDP, by [`Direction::index`].
+    #[must_use]
+    pub fn elastic_udp(&self) -> [BitRate; 2] {
+        Direction::BOTH.map(|direction| self.datagrams.elastic_rate(direction))
+    }
+
     /// The flow is gone, both directions.
     pub fn on_gone(&mut self, flow: FlowId) {
+        self.datagrams.on_gone(flow);
         for direction in Direction::BOTH {
             self.flows.remove(&(flow, direction));
         }
@@ -242,15 +280,52 @@ impl Ap {
 
     /// What the link carried; closes the interval and decides.
     pub fn on_link(&mut self, now: Time, sample: &LinkSample) {
-        self.udp.on_count(now, sample.udp_bytes.iter().sum());
         self.next = now + self.params.interval;
-        if self.params.capacity.is_none() {
-            return self.share_learned(now, sample);
+        if !self.params.is_to_the_letter() {
+            self.elastic_bytes += Direction::BOTH.map(|way| self.datagrams.elastic_bytes(way)).iter().sum::<u64>();
         }
-        match self.params.share {
-            ShareRule::Equal => self.share_equally(),
-            ShareRule::MaxMin => self.share_max_min(),
+        self.udp.on_count(now, sample.udp_bytes.iter().sum::<u64>().saturating_sub(self.elastic_bytes));
+        match (self.params.capacity, self.params.share) {
+            (None, _) => self.share_learned(now, sample),
+            (_, ShareRule::Equal) => self.share_equally(),
+            (_, ShareRule::MaxMin) => self.share_max_min(),
         }
+        self.tell_hops();
+        for (flow, direction) in self.datagrams.stale() {
+            self.leave_alone(flow, direction);
+        }
+        while let Some(decision) = self.datagrams.take_decision() {
+            self.actions.push_back(Action::Say(decision));
+        }
+    }
+
+    /// What UDP flows are to be judged by in the next interval.
+    fn tell_hops(&mut self) {
+        for (i, direction) in Direction::BOTH.into_iter().enumerate() {
+            let (capacity, queue, bound) = match self.params.capacity {
+                Some(capacity) => {
+                    (Some(capacity), self.queue_to_stations().unwrap_or_default(), self.params.given_bound())
+                }
+                None => (self.ways[i].capacity(), self.ways[i].queue, self.ways[i].bound(&self.params)),
+            };
+            let room = capacity.map(|capacity| capacity.saturating_sub(self.udp.smooth()));
+            self.datagrams.set_hop(direction, Hop { room, queue_stands: queue > bound * 2 });
+        }
+    }
+
+    fn wishes(&self) -> Vec<UdpWish> {
+        if self.params.is_to_the_letter() { Vec::new() } else { self.datagrams.elastic().collect() }
+    }
+
+    fn hold(&mut self, wish: &UdpWish, share: BitRate) {
+        let (flow, direction) = (wish.flow, wish.direction);
+        let plan = self.datagrams.set_share(flow, direction, share, self.params.interval);
+        self.actions.extend(plan.map(|plan| Action::SetUdpPlan { flow, direction, plan }));
+    }
+
+    fn leave_alone(&mut self, flow: FlowId, direction: Direction) {
+        let plan = self.datagrams.release(flow, direction);
+        self.actions.extend(plan.map(|plan| Action::SetUdpPlan { flow, direction, plan }));
     }
 
     fn share_equally(&mut self) {
@@ -265,9 +340,15 @@ impl Ap {
 
     fn share_max_min(&mut self) {
         let available = self.available();
-        let demands: Vec<_> = self.controlled().map(|(_, r)| r.demand()).collect();
+        let wishes = self.wishes();
+        let mut demands: Vec<_> = self.controlled().map(|(_, r)| r.demand()).collect();
+        let connections = demands.len();
+        demands.extend(wishes.iter().map(|wish| wish.demand));
         let shares = share::max_min(available, &demands);
         let params = self.params;
+        for (wish, share) in wishes.iter().zip(&shares[connections..]) {
+            self.hold(wish, *share);
+        }
         let queue = self.queue_to_stations();
         let controlled = self.flows.iter_mut().filter(|(_, r)| r.is_controlled());
         for ((key, record), share) in controlled.zip(shares) {
@@ -344,8 +425,12 @@ impl Ap {
             + [0, 1].map(|i| uncontrolled(i) * costs[i]).iter().sum::<f64>();
         let air =
             most.map(|most| BitRate::from_bps_f64((most.as_bps() as f64 - taken).max(0.05 * most.as_bps() as f64)));
-        let keys: Vec<_> = self.controlled().map(|(key, _)| *key).collect();
+        let wishes = self.wishes();
+        let mut keys: Vec<_> = self.controlled().map(|(key, _)| *key).collect();
         let mut demands: Vec<_> = self.controlled().map(|(_, r)| r.demand()).collect();
+        let connections = keys.len();
+        keys.extend(wishes.iter().map(|wish| (wish.flow, wish.direction)));
+        demands.extend(wishes.iter().map(|wish| wish.demand));
         for i in 0..2 {
             let Some(line) = self.ways[i].line.capacity().filter(|_| self.ways[i].line.is_measured()) else { continue };
             let own: Vec<usize> = (0..keys.len()).filter(|k| keys[*k].1.index() == i).collect();
@@ -367,6 +452,15 @@ impl Ap {
         let params = self.params;
         let flows = keys.len().max(1) as u32;
         self.left = air.unwrap_or_default();
+        for (wish, share) in wishes.iter().zip(&shares[connections..]) {
+            let way = &self.ways[wish.direction.index()];
+            // Only a connection beside it shows what waits, and so whether this is right.
+            let is_seen = keys[..connections].iter().any(|key| key.1 == wish.direction);
+            match share.filter(|_| is_seen && way.capacity().is_some()) {
+                Some(share) => self.hold(wish, share.mul_f64(way.boost.clamp(0.9, MOST_BOOST_OF_UDP))),
+                None => self.leave_alone(wish.flow, wish.direction),
+            }
+        }
         let controlled = self.flows.iter_mut().filter(|(_, r)| r.is_controlled());
         for ((key, record), share) in controlled.zip(shares) {
             let i = key.1.index();

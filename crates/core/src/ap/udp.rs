@@ -65,6 +65,8 @@ pub struct UdpSnapshot {
     pub why: Why,
     /// What passes, IP bits per second, filtered.
     pub rate: BitRate,
+    /// What passed so far, IP bytes.
+    pub bytes: u64,
     /// What it may use; `None` where it is not held.
     pub share: Option<BitRate>,
     /// The plan in force.
@@ -351,6 +353,7 @@ impl UdpFlows {
                     behaviour: half.classifier.behaviour(),
                     why: half.classifier.why(),
                     rate: half.rate.smooth(),
+                    bytes: passed(seen),
                     share: half.share,
                     plan: half.plan,
                     marked: seen.marked,

@@ -218,7 +218,7 @@ impl Core {
             capacity_down_bps: self.totals.learned[Direction::ToStation.index()].report(),
             capacity_up_bps: self.totals.learned[Direction::ToRemote.index()].report(),
             queue_place: QueuePlaces { down, up },
-            elastic_udp_bps: 0.0,
+            elastic_udp_bps: self.ap.elastic_udp().iter().map(|rate| rate.as_bps() as f64).sum(),
             decisions: self.journal.count(),
         }
     }

@@ -34,7 +34,8 @@ fn queues_of_others_are_found_said_and_left_as_they_are() {
     let before = ["lan0", "wan0"].map(|device| disciplines(&world, device));
     let running = world.control(learning(&world)).expect("a controller");
     let status = running.wait_for("both are found", |s| s.found.len() == 2);
-    let what: Vec<_> = status.found.iter().map(|f| (f.interface.as_str(), f.what.as_str(), f.shapes, f.short)).collect();
+    let what: Vec<_> =
+        status.found.iter().map(|f| (f.interface.as_str(), f.what.as_str(), f.shapes, f.short)).collect();
     assert_eq!(what, [("lan0", "tbf at 20Mbit/s", true, false), ("wan0", "htb at 5Mbit/s", true, false)]);
     assert!(status.decisions.iter().any(|said| said.line.contains("lan0: found tbf at 20Mbit/s")), "{status:#?}");
     drop(running);
@@ -80,9 +81,9 @@ fn the_kernel_tells_which_addresses_a_station_has() {
     let Some(world) = world("the_kernel_tells_which_addresses_a_station_has") else { return };
     world.router.ip("neigh add 10.9.1.77 lladdr 02:00:00:00:00:4d dev lan0");
     world.router.ip("neigh add fd09:1::77 lladdr 02:00:00:00:00:4d dev lan0");
-    let known = world.router.inside(|| {
-        neighbours::all(&mut Socket::open(libc::NETLINK_ROUTE).expect("netlink")).expect("the table")
-    });
+    let known = world
+        .router
+        .inside(|| neighbours::all(&mut Socket::open(libc::NETLINK_ROUTE).expect("netlink")).expect("the table"));
     let mac = [2, 0, 0, 0, 0, 0x4d];
     assert_eq!(known.values().filter(|address| **address == mac).count(), 2, "{known:?}");
 }
