@@ -67,7 +67,7 @@ pub enum RttSource {
 const QUEUE_PACKETS: u64 = 4;
 
 /// A window that is held wants more than its share to have it; a rate does not, but for what C may be too low.
-const MOST_BOOST_OF_UDP: f64 = 1.1;
+const MOST_BOOST_OF_UDP: f64 = 1.25;
 
 /// What the controller is told once.
 #[derive(Clone, Copy, Debug)]
@@ -309,7 +309,7 @@ impl Ap {
                 None => (self.ways[i].capacity(), self.ways[i].queue, self.ways[i].bound(&self.params)),
             };
             let room = capacity.map(|capacity| capacity.saturating_sub(self.udp.smooth()));
-            self.datagrams.set_hop(direction, Hop { room, queue_stands: queue > bound * 2 });
+            self.datagrams.set_hop(direction, Hop { room, queue_stands: queue > bound * 4 });
         }
     }
 
