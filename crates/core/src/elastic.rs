@@ -221,6 +221,8 @@ const TALK: f64 = 1.25;
 const LARGEST_PACKET: u64 = 1500;
 /// Only acknowledgments are as many as this: per packet and per second.
 const ACKNOWLEDGED: (f64, f64) = (0.25, 150.0);
+/// Every second packet, but for some.
+const ACKNOWLEDGED_AS_A_WINDOW: f64 = 0.4;
 /// Frames are believed up to this part of the rate they had.
 const BELIEVED: f64 = 1.5;
 /// Fewer trains in the window have no rhythm.
@@ -326,8 +328,11 @@ impl Classifier {
         }
     }
 
+    /// What was found elastic and is acknowledged as densely as a window is has the clock of its own round trip.
     fn has_frames(&self) -> bool {
-        self.frames(self.params.regular, self.params.pause)
+        let is_window = self.behaviour == Behaviour::Elastic
+            && self.total.answers as f64 >= ACKNOWLEDGED_AS_A_WINDOW * self.total.packets as f64;
+        !is_window && self.frames(self.params.regular, self.params.pause)
     }
 
     fn frames(&self, regular: f64, pause: f64) -> bool {

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::record;
 use super::{Action, Ap, Decision, Duplex, StationId, StationSample, set_plan};
-use crate::elastic::Hop;
 use crate::packet::{Direction, FlowId};
 use crate::share::{self, Wish};
 use crate::units::{BitRate, Span};
@@ -59,7 +58,7 @@ impl Who {
 
 impl Ap {
     /// Shares in air time, as rates of the direction and station in which a byte costs least.
-    pub(super) fn divide(&mut self, bounds: [Span; 2], dt: f64) {
+    pub(super) fn divide(&mut self, bounds: [Span; 2]) {
         let airs = [0, 1].map(|i| self.ways[i].air.capacity().or(self.ways[1 - i].air.capacity()));
         let most = airs.into_iter().flatten().max();
         let ratio = |air: BitRate, most: BitRate| most.as_bps() as f64 / air.as_bps().max(1) as f64;
@@ -104,7 +103,7 @@ impl Ap {
             self.set_default_of(Direction::BOTH[i], share);
         }
         self.hold(bounds, &whos, &shares);
-        self.steer_datagrams(&whos, &shares, realtime, bounds, dt);
+        self.steer_datagrams(&whos, &shares);
     }
 
     /// Rates of what cannot give way, by direction, bit/s: real-time UDP, and TCP whose window cannot be rewritten.
@@ -113,8 +112,7 @@ impl Ap {
         let all = self.udp_bytes.iter().sum::<u64>().max(1) as f64;
         Direction::BOTH.map(|direction| {
             let i = direction.index();
-            let elastic = self.udp_flows.elastic_rate(direction).as_bps() as f64;
-            let udp = (udp.as_bps() as f64 * self.udp_bytes[i] as f64 / all - elastic).max(0.0);
+            let udp = udp.as_bps() as f64 * self.udp_bytes[i] as f64 / all;
             let flows = self.flows.iter().filter(|((_, way), r)| *way == direction && !r.is_controllable());
             udp + flows.map(|(_, r)| r.rate().as_bps() as f64).sum::<f64>()
         })
@@ -172,35 +170,14 @@ impl Ap {
     }
 
     /// Elastic UDP: marks or drops.
-    fn steer_datagrams(
-        &mut self,
-        whos: &[Who],
-        shares: &[Option<BitRate>],
-        realtime: [f64; 2],
-        bounds: [Span; 2],
-        dt: f64,
-    ) {
+    fn steer_datagrams(&mut self, whos: &[Who], shares: &[Option<BitRate>]) {
         for (who, share) in whos.iter().zip(shares) {
             let (Who::Datagrams(flow, direction), Some(share)) = (*who, share) else { continue };
             let way = &self.ways[direction.index()];
-            if !way.is_measured() {
-                continue;
+            if way.is_measured() {
+                let share = share.mul_f64(way.boost);
+                self.hold_datagrams(flow, direction, share);
             }
-            let share = share.mul_f64(way.boost);
-            let plan = self.udp_flows.set_share(flow, direction, share, Span::from_secs_f64(dt));
-            self.actions.extend(plan.map(|plan| Action::SetUdpPlan { flow, direction, plan }));
-        }
-        for (flow, direction) in self.udp_flows.stale() {
-            let plan = self.udp_flows.release(flow, direction);
-            self.actions.extend(plan.map(|plan| Action::SetUdpPlan { flow, direction, plan }));
-        }
-        while let Some(decision) = self.udp_flows.take_decision() {
-            self.actions.push_back(Action::Say(decision));
-        }
-        for (i, direction) in Direction::BOTH.into_iter().enumerate() {
-            let way = &self.ways[i];
-            let room = way.capacity().map(|capacity| without(capacity, realtime[i]));
-            self.udp_flows.set_hop(direction, Hop { room, queue_stands: way.queue >= bounds[i] });
         }
     }
 

@@ -22,6 +22,7 @@ mod udp;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::elastic::Hop;
 use crate::fastpath::layout::{Plan, UdpPlan};
 use crate::meter::rate::LowPass;
 use crate::packet::{Direction, FlowId};
@@ -205,6 +206,8 @@ pub struct Ap {
     /// What waited in the access point's own queue, bytes, where that is known.
     backlog: Option<u64>,
     udp_flows: UdpFlows,
+    /// IP bytes of elastic UDP so far, both ways.
+    elastic_bytes: u64,
     udp_bytes: [u64; 2],
     /// What the newest interval left to TCP, where it was learned.
     left: BitRate,
@@ -227,6 +230,7 @@ impl Ap {
             prices: Prices::default(),
             backlog: None,
             udp_flows: UdpFlows::new(UdpParams { queue_is_fair: params.queue_is_fair, ..UdpParams::default() }),
+            elastic_bytes: 0,
             udp_bytes: [0; 2],
             left: BitRate::ZERO,
             untracked: 0,
@@ -263,15 +267,43 @@ impl Ap {
 
     /// What the link carried; closes the interval and decides.
     pub fn on_link(&mut self, now: Time, sample: &LinkSample) {
-        self.udp.on_count(now, sample.udp_bytes.iter().sum());
         self.next = now + self.params.interval;
-        if self.params.capacity.is_none() {
-            return self.share_learned(now, sample);
+        if !self.params.is_to_the_letter() {
+            self.elastic_bytes += Direction::BOTH.map(|way| self.udp_flows.elastic_bytes(way)).iter().sum::<u64>();
         }
-        match self.params.share {
-            ShareRule::Equal => self.share_equally(),
-            ShareRule::MaxMin => self.share_max_min(),
+        self.udp.on_count(now, sample.udp_bytes.iter().sum::<u64>().saturating_sub(self.elastic_bytes));
+        match (self.params.capacity, self.params.share) {
+            (None, _) => self.share_learned(now, sample),
+            (_, ShareRule::Equal) => self.share_equally(),
+            (_, ShareRule::MaxMin) => self.share_max_min(),
         }
+        self.tell_hops();
+        for (flow, direction) in self.udp_flows.stale() {
+            let plan = self.udp_flows.release(flow, direction);
+            self.actions.extend(plan.map(|plan| Action::SetUdpPlan { flow, direction, plan }));
+        }
+        while let Some(decision) = self.udp_flows.take_decision() {
+            self.actions.push_back(Action::Say(decision));
+        }
+    }
+
+    /// What UDP flows are to be judged by in the next interval.
+    fn tell_hops(&mut self) {
+        for (i, direction) in Direction::BOTH.into_iter().enumerate() {
+            let (capacity, queue, bound) = match self.params.capacity {
+                Some(capacity) => {
+                    (Some(capacity), self.queue_to_stations().unwrap_or_default(), self.params.given_bound())
+                }
+                None => (self.ways[i].capacity(), self.ways[i].queue, self.ways[i].bound(&self.params)),
+            };
+            let room = capacity.map(|capacity| capacity.saturating_sub(self.udp.smooth()));
+            self.udp_flows.set_hop(direction, Hop { room, queue_stands: queue > bound * 4 });
+        }
+    }
+
+    fn hold_datagrams(&mut self, flow: FlowId, direction: Direction, share: BitRate) {
+        let plan = self.udp_flows.set_share(flow, direction, share, self.params.interval);
+        self.actions.extend(plan.map(|plan| Action::SetUdpPlan { flow, direction, plan }));
     }
 
     fn share_equally(&mut self) {
@@ -286,8 +318,17 @@ impl Ap {
 
     fn share_max_min(&mut self) {
         let available = self.available();
-        let demands: Vec<_> = self.controlled().map(|(_, r)| r.demand()).collect();
+        let mut demands: Vec<_> = self.controlled().map(|(_, r)| r.demand()).collect();
+        let connections = demands.len();
+        let datagrams: Vec<_> = match self.params.is_to_the_letter() {
+            true => Vec::new(),
+            false => self.udp_flows.elastic().collect(),
+        };
+        demands.extend(datagrams.iter().map(|wish| wish.demand));
         let shares = share::max_min(available, &demands);
+        for (wish, share) in datagrams.iter().zip(&shares[connections..]) {
+            self.hold_datagrams(wish.flow, wish.direction, *share);
+        }
         let params = self.params;
         let queue = self.queue_to_stations();
         let controlled = self.flows.iter_mut().filter(|(_, r)| r.is_controlled());
@@ -341,7 +382,7 @@ impl Ap {
             way.outdo(dt);
             self.actions.extend(way.news(&seen[i]).map(Action::Say));
         }
-        self.divide(bounds, dt);
+        self.divide(bounds);
     }
 
     /// What waits on the line one way delays the acknowledgments of what goes the other way: it is taken off there. Uploads

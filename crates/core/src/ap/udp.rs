@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! rate   = share x trim                                       [bit/s]
-//! depth  = max(12 full packets, 10 ms of the share)           [bytes]
+//! depth  = max(12 full packets, 10 ms of the share, a train)  [bytes]     a train: what it sends in one go, if it pauses
 //! credit = 1 s of the share; none while a queue stands        [bytes]
 //! ```
 //!
@@ -65,6 +65,8 @@ pub struct UdpSnapshot {
     pub why: Why,
     /// What passes, IP bits per second, filtered.
     pub rate: BitRate,
+    /// What passed so far, IP bytes.
+    pub bytes: u64,
     /// What it may use; `None` where it is not held.
     pub share: Option<BitRate>,
     /// The plan in force.
@@ -88,6 +90,10 @@ pub struct UdpParams {
 const LEAST_DEPTH: u64 = 18_000;
 /// A standing queue of a game's patience.
 const DEPTH: Span = Span::from_millis(10);
+/// A flow that spends this part of its time in pauses sends in trains.
+const IN_PAUSES: f64 = 0.1;
+/// A train that lasts longer at the share is no train.
+const LONGEST_TRAIN: Span = Span::from_millis(100);
 /// One sawtooth of a usual path.
 const CREDIT: Span = Span::from_secs(1);
 /// Weight of the newest rate, per second of interval: the mean of about a second.
@@ -114,6 +120,8 @@ struct Half {
     silent: Span,
     /// Of the newest interval.
     passed: u64,
+    /// Of about the last second: bytes, trains, time in pauses, time, s.
+    trains: [f64; 4],
     trim: f64,
     share: Option<BitRate>,
     plan: UdpPlan,
@@ -144,6 +152,7 @@ impl Half {
             told: Span::MAX,
             silent: Span::MAX,
             passed: 0,
+            trains: [0.0; 4],
             trim: 1.0,
             share: None,
             plan: UdpPlan::default(),
@@ -182,11 +191,25 @@ impl Half {
         .clamp(TRIM.0, TRIM.1);
     }
 
+    fn note_trains(&mut self, interval: &Interval) {
+        let span = interval.span.as_secs_f64();
+        let newest = [interval.bytes as f64, f64::from(interval.trains), interval.pause.as_secs_f64(), span];
+        let kept = (1.0 - span).max(0.0);
+        self.trains.iter_mut().zip(newest).for_each(|(sum, newest)| *sum = *sum * kept + newest);
+    }
+
+    /// What a sender without pacing sends in one go, bytes: its window, once per round trip.
+    fn train(&self) -> u64 {
+        let [bytes, trains, pause, span] = self.trains;
+        if trains >= 1.0 && pause >= IN_PAUSES * span { (bytes / trains) as u64 } else { 0 }
+    }
+
     fn plan(&self, share: BitRate, hop: &Hop) -> UdpPlan {
+        let train = self.train().min(share.bytes_in(LONGEST_TRAIN)) as u32;
         let bytes = |rate: BitRate, span| u32::try_from(rate.bytes_in(span)).unwrap_or(u32::MAX);
         UdpPlan {
             rate_bytes: bytes(share.mul_f64(self.trim), Span::from_nanos(1 << 30)).max(1),
-            depth_bytes: bytes(share, DEPTH).max(LEAST_DEPTH as u32),
+            depth_bytes: bytes(share, DEPTH).max(LEAST_DEPTH as u32).max(train),
             credit_bytes: if hop.queue_stands { 0 } else { bytes(share, CREDIT) },
         }
     }
@@ -234,6 +257,7 @@ impl UdpFlows {
             let d = direction.index();
             let (half, before, after) = (&mut record.half[d], &record.before.half[d], &sample.state.half[d]);
             let interval = Interval::between(&record.before, &sample.state, direction, span);
+            half.note_trains(&interval);
             half.passed = passed(after).wrapping_sub(passed(before));
             half.told = if told(after) != told(before) { Span::ZERO } else { half.told.saturating_add(span) };
             half.silent = if interval.packets > 0 { Span::ZERO } else { half.silent.saturating_add(span) };
@@ -351,6 +375,7 @@ impl UdpFlows {
                     behaviour: half.classifier.behaviour(),
                     why: half.classifier.why(),
                     rate: half.rate.smooth(),
+                    bytes: passed(seen),
                     share: half.share,
                     plan: half.plan,
                     marked: seen.marked,

@@ -1,0 +1,58 @@
+//! Elastic UDP gets a share beside TCP; real-time UDP is never touched.
+
+mod common;
+
+use common::{flow, home, run};
+use lasthop_home::report::Report;
+
+const DEEP: &str = "wifi.queue.limit=1000";
+const LEARN: &str = "control.window.capacity=learn";
+const GIVEN: &str = "control.window.capacity=22Mbit/s";
+
+fn goodput(report: &Report, name: &str) -> f64 {
+    flow(report, name).figures.goodput_bps / 1e6
+}
+
+#[test]
+fn quic_beside_tcp_has_its_fair_share_and_a_game_beside_them_its_delay() {
+    for cc in ["cubic", "newreno", "bbr"] {
+        for capacity in [LEARN, GIVEN] {
+            let quic = format!("quic W A quic cc = \"{cc}\"");
+            let flows = [&quic[..], "tcp W B ftp", "game W A game-server"];
+            let report = run(&home(&flows, &[DEEP, capacity, "measure_from=10s", "duration=40s"]));
+            let (quic, tcp) = (goodput(&report, "quic"), goodput(&report, "tcp"));
+            let added = flow(&report, "game").figures.added_delay.as_ref().unwrap().p50;
+            println!("{cc} {capacity}: QUIC {quic:.2}, TCP {tcp:.2} Mbit/s, game {added:.1} ms");
+            // A QUIC packet carries 1,164 bytes where a segment carries 1,460 and costs nearly as much air.
+            let ratio = quic / tcp;
+            assert!((0.7..1.25).contains(&ratio), "{cc} {capacity}: {quic} {tcp}");
+            assert!(quic + tcp > 18.0, "{cc} {capacity}: {quic} {tcp}");
+            assert!(added < 8.0, "{cc} {capacity}: {added} ms");
+        }
+    }
+}
+
+/// Where the queue itself is fair, nothing is dropped for the plan's sake.
+#[test]
+fn chap_divides_by_itself() {
+    let flows = ["quic W A quic", "tcp W B ftp"];
+    let report = run(&home(&flows, &[LEARN, "wifi.queue.kind=chap", "measure_from=5s", "duration=20s"]));
+    let ratio = goodput(&report, "quic") / goodput(&report, "tcp");
+    assert!((0.7..1.25).contains(&ratio), "{ratio}");
+    assert!(flow(&report, "quic").figures.loss_rate.is_some_and(|rate| rate < 0.005));
+}
+
+/// Its share would be 5 Mbit/s; it has 8 and is live.
+#[test]
+fn live_video_above_its_fair_share_loses_nothing() {
+    for (capacity, kind) in [(LEARN, "video rate = \"8Mbit/s\""), (GIVEN, "video rate = \"8Mbit/s\"")] {
+        let video = format!("video W A {kind}");
+        let flows = [&video[..], "a W B ftp", "b W B ftp", "c W B ftp", "game W A game-server"];
+        let report = run(&home(&flows, &[DEEP, capacity, "duration=30s"]));
+        for name in ["video", "game"] {
+            let lost = flow(&report, name).figures.lost;
+            assert_eq!(lost.ap_queue, 0, "{capacity} {name}");
+        }
+        assert!(goodput(&report, "video") > 7.0, "{capacity}: {}", goodput(&report, "video"));
+    }
+}
