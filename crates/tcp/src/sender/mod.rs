@@ -292,7 +292,7 @@ impl Sender {
     #[inline(never)]
     fn poll_any(&mut self, now: Time) -> Option<Segment> {
         if self.is_done() {
-            self.timer = None;
+            (self.timer, self.paced_until) = (None, None);
             return None;
         }
         let due = self.timer.is_some_and(|timer| timer <= now);
