@@ -101,6 +101,13 @@ impl Estimator {
         }
     }
 
+    /// More than the guess came through: it was too low.
+    pub fn outdo(&mut self, bps: f64) {
+        if self.samples.is_empty() && self.trains.rate().is_some_and(|guess| bps > guess) {
+            self.trains = Sample { bytes: bps / 8.0, seconds: 1.0 };
+        }
+    }
+
     /// What the hop carries.
     #[must_use]
     pub fn capacity(&self) -> Option<BitRate> {

@@ -83,6 +83,16 @@ pub const fn first() -> Plan {
     Plan { clamp_bytes: (1 << 30) - 1, floor_bytes: 3 * 1448, growth_bytes: 1, pace_bytes: 0 }
 }
 
+/// The same, a little wider and at one and a half times the pace: what is guessed may be too low, and only more shows it.
+#[must_use]
+pub const fn loosely(plan: Plan) -> Plan {
+    Plan {
+        clamp_bytes: plan.clamp_bytes.saturating_add(plan.clamp_bytes / 16),
+        pace_bytes: plan.pace_bytes.saturating_add(plan.pace_bytes / 2),
+        ..plan
+    }
+}
+
 /// The same window without our growth and pace, as eq. (1) to the letter has it: in force from the next ACK on.
 #[must_use]
 pub const fn at_once(plan: Plan) -> Plan {

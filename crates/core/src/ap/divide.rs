@@ -137,7 +137,7 @@ impl Ap {
     fn hold(&mut self, bounds: [Span; 2], whos: &[Who], shares: &[Option<BitRate>]) {
         let params = self.params;
         let flows = whos.len().max(1) as u32;
-        let mut floors = [(0, 0, 0.0); 2];
+        let mut floors = [(0u32, 0u64, 0.0f64); 2];
         for (who, share) in whos.iter().zip(shares) {
             let Who::Window(flow, direction) = *who else { continue };
             let Some(record) = self.flows.get_mut(&(flow, direction)) else { continue };
@@ -149,7 +149,7 @@ impl Ap {
             };
             record.boost(way.boost);
             let hop = capacity.mul_f64(way.boost.max(1.0));
-            let plan = record.decide_beside(&params, bounds[i], share, hop);
+            let plan = record.decide_beside(&params, bounds[i], (share, hop), way.is_measured());
             self.actions.extend(plan.map(|plan| set_plan((flow, direction), plan)));
             let rtt = record.base_rtt(&params, bounds[i]).unwrap_or_default();
             floors[i] = (floors[i].0 + 1, floors[i].1 + u64::from(record.floor()), floors[i].2 + rtt.as_secs_f64());
@@ -182,10 +182,12 @@ impl Ap {
     ) {
         for (who, share) in whos.iter().zip(shares) {
             let (Who::Datagrams(flow, direction), Some(share)) = (*who, share) else { continue };
-            if self.ways[direction.index()].capacity().is_none() {
+            let way = &self.ways[direction.index()];
+            if !way.is_measured() {
                 continue;
             }
-            let plan = self.udp_flows.set_share(flow, direction, *share, Span::from_secs_f64(dt));
+            let share = share.mul_f64(way.boost);
+            let plan = self.udp_flows.set_share(flow, direction, share, Span::from_secs_f64(dt));
             self.actions.extend(plan.map(|plan| Action::SetUdpPlan { flow, direction, plan }));
         }
         for (flow, direction) in self.udp_flows.stale() {

@@ -203,6 +203,7 @@ impl Way {
 
     /// More was delivered than the hop is said to carry.
     pub(super) fn outdo(&mut self, dt: f64) {
+        self.air.outdo(self.rate * 8.0);
         let Some(capacity) = self.capacity() else { return };
         if self.rate * 8.0 <= capacity.as_bps() as f64 * OUTDONE {
             return;
@@ -213,6 +214,16 @@ impl Way {
         } else if self.line.capacity() <= capacity && self.line.is_measured() {
             self.on_busy(Place::Line, bytes, dt);
         }
+    }
+
+    /// Its line is known and used.
+    pub(super) fn fills_the_line(&self) -> bool {
+        self.line.is_measured() && self.used >= WORKS
+    }
+
+    /// What is known was measured while the hop was busy.
+    pub(super) fn is_measured(&self) -> bool {
+        self.air.is_measured() || self.line.is_measured()
     }
 
     /// What the narrower of the two hops carries.
@@ -343,7 +354,7 @@ impl Way {
         }
         let is_quiet = seen.held > 0 && known && least < bound * STANDS && queue < bound / 2.0 && self.used > 0.9;
         self.quiet = if is_quiet { self.quiet + step } else { 0.0 };
-        let is_guess = !self.air.is_measured() && !self.line.is_measured();
+        let is_guess = !self.is_measured();
         let patience = if is_guess { 1.0 } else { QUIET };
         if self.quiet > patience {
             let first = params.bounds.growth_time.as_secs_f64() / rtt;

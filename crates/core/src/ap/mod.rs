@@ -318,10 +318,17 @@ impl Ap {
         for (seen, (now, before)) in seen.iter_mut().zip(sample.udp_bytes.into_iter().zip(udp_before)) {
             seen.udp = now.saturating_sub(before) as f64;
         }
-        if let (None, Some(backlog)) = (seen[0].local, sample.backlog) {
+        let elastic = self.udp_flows.elastic_bytes(Direction::ToStation) as f64;
+        if let (None, Some(backlog)) = (seen[0].local, sample.backlog)
+            && elastic > seen[0].udp / 2.0
+        {
             self.ways[0].on_backlog(&mut seen[0], backlog, dt);
         }
         self.backlog = sample.backlog;
+        self.tell_lines_apart(&mut seen);
+        for wish in self.udp_flows.elastic().filter(|wish| wish.demand.is_none()) {
+            seen[wish.direction.index()].held += 1;
+        }
         for i in 0..2 {
             self.ways[i].clean(now, &mut seen[i], dt);
             self.ways[i].watch(&seen[i], bounds[i], dt);
@@ -335,6 +342,20 @@ impl Ap {
             self.actions.extend(way.news(&seen[i]).map(Action::Say));
         }
         self.divide(bounds, dt);
+    }
+
+    /// What waits on the line one way delays the acknowledgments of what goes the other way: it is taken off there. Uploads
+    /// first, whose line is the narrower one as a rule.
+    fn tell_lines_apart(&self, seen: &mut [Seen; 2]) {
+        for (own, other) in [(0, 1), (1, 0)] {
+            let fills = self.ways[other].fills_the_line();
+            if !fills || (own == 1 && self.ways[own].line.is_measured()) {
+                continue;
+            }
+            if let (Some(theirs), Some(ours)) = (seen[other].remote, &mut seen[own].remote) {
+                (ours.0, ours.1) = (ours.0 - theirs.0.max(0.0), ours.1 - theirs.0.max(0.0));
+            }
+        }
     }
 
     fn learn(&mut self, seen: &[Seen; 2], dt: f64) {

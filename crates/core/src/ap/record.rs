@@ -10,6 +10,8 @@ use crate::window;
 
 /// Weight of the newest rate of a flow: two intervals of 200 ms span several round trips of a usual path.
 const RATE_WEIGHT: f64 = 0.5;
+/// Two initial windows, bits.
+const START_BITS: f64 = 2.0 * 8.0 * crate::fastpath::window::INITIAL_WINDOW as f64;
 /// Intervals without payload after which a flow no longer counts: one second at 200 ms.
 const IDLE_INTERVALS: u32 = 5;
 /// What a flow that does not fill its window may want next: a quarter more than it has.
@@ -42,6 +44,8 @@ pub(super) struct Record {
     arrived: f64,
     /// IP bytes that arrived in a train in the newest interval, and in what time, s.
     train: (f64, f64),
+    /// What any flow may want: two initial windows a round trip.
+    least_demand: BitRate,
     /// The far round trip of the interval before, when it was much shorter than any.
     fallen: Option<Span>,
     /// Intervals since the sender last filled its window, and for how many of them that counts.
@@ -72,6 +76,7 @@ impl Record {
             pace_gain,
             arrived: 0.0,
             train: (0.0, 0.0),
+            least_demand: BitRate::ZERO,
             fallen: None,
             since_limited: u32::MAX,
             limited_memory: 0,
@@ -200,7 +205,7 @@ impl Record {
             (false, true) => GROWING,
             (false, false) => HEADROOM,
         };
-        Some(self.rate.newest().max(self.rate.smooth()).mul_f64(growth))
+        Some(self.rate.newest().max(self.rate.smooth()).mul_f64(growth).max(self.least_demand))
     }
 
     /// Mean wait between access point and station in the newest interval.
@@ -253,11 +258,18 @@ impl Record {
     /// Turns `share` into a plan; `Some` when it differs from the one in force. Without a base RTT the default plan
     /// that the flow started with stays.
     pub(super) fn decide(&mut self, params: &Params, share: BitRate, hop: BitRate) -> Option<Plan> {
-        self.decide_beside(params, params.given_bound(), share, hop)
+        self.decide_beside(params, params.given_bound(), (share, hop), true)
     }
 
-    /// The same where a queue of `bound` is left alone.
-    pub(super) fn decide_beside(&mut self, params: &Params, bound: Span, share: BitRate, hop: BitRate) -> Option<Plan> {
+    /// The same where a queue of `bound` is left alone. What is only guessed holds it a little
+    /// looser.
+    pub(super) fn decide_beside(
+        &mut self,
+        params: &Params,
+        bound: Span,
+        (share, hop): (BitRate, BitRate),
+        is_measured: bool,
+    ) -> Option<Plan> {
         let (sample, base_rtt) = self.newest.zip(self.base_rtt(params, bound))?;
         self.share = Some(share);
         let mss = if sample.mss == 0 { USUAL_MSS } else { sample.mss };
@@ -273,6 +285,9 @@ impl Record {
         let mut plan = window::plan(&flow, &params.bounds);
         if params.is_to_the_letter() {
             plan = window::at_once(plan);
+        }
+        if !is_measured {
+            plan = window::loosely(plan);
         }
         if self.plan.is_some_and(|before| !differs(&before, &plan)) {
             return None;
@@ -293,8 +308,11 @@ impl Record {
 
     /// In an interval of `dt` the window counts as filled for one and a half round trips.
     pub(super) fn remember(&mut self, dt: f64) {
-        let rtt = self.local_rtt.min().unwrap_or_default() + self.remote_rtt.min().unwrap_or_default();
-        self.limited_memory = (1.5 * rtt.as_secs_f64() / dt).ceil() as u32;
+        let rtt = (self.local_rtt.min().unwrap_or_default() + self.remote_rtt.min().unwrap_or_default()).as_secs_f64();
+        self.limited_memory = (1.5 * rtt / dt).ceil() as u32;
+        // On a long path data come in trains: their rate is that of a round trip.
+        self.rate.weigh((dt / rtt.max(1e-3)).min(RATE_WEIGHT));
+        self.least_demand = BitRate::from_bps_f64(START_BITS / rtt.max(1e-3));
     }
 
     /// The correction of the window that all flows of a way have in common.
