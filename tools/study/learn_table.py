@@ -33,6 +33,9 @@ def text(results):
         "Mbit/s (payload and IP bytes), times in ms. `on/off`: goodput with control over that without. `p99`: added delay of the game's worse",
         "direction from the first packet of the first download on. `on/possible`: beside what nobody loses. `C`: at the end over the truth; least and most from two seconds of load on.",
     ]
+    others = sorted({row.get("revision", results["revision"]) for row in results["rows"]} - {results["revision"]})
+    if others:
+        lines += [f"Runs without control stem from revision {', '.join(others)}: what they play is the same."]
     parts = {}
     for row in results["rows"]:
         parts.setdefault(row["part"], []).append(row)
