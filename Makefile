@@ -2,7 +2,7 @@
 # Everything is built as the user, also under `sudo make`; only the finished binary runs as root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help deps build demo test vm-test lint fmt fuzz bench bench-peers figures study-web study-game study-learn clean
+.PHONY: help deps build demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes study-web study-game study-learn clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
@@ -52,6 +52,16 @@ figures:               ## run the papers' sweeps and draw every figure of the bo
 	@tools/install-deps build run figures
 	$(CARGO) build --release --locked -p lasthop-cli
 	tools/as-user tools/figures $(ARGS)
+
+homes:                 ## play scenarios/homes in the simulator, a minute, and write the tables of book/src/homes.md: ARGS="--seeds 3"
+	@tools/install-deps build
+	$(CARGO) build --release --locked -p lasthop-cli
+	tools/as-user python3 -B tools/study/homes.py --binary $(LASTHOP) $(ARGS)
+
+random-homes:          ## 1,000 random homes without control and with it, a few minutes: ARGS="--homes 100 --each"
+	@tools/install-deps build
+	$(CARGO) build --release --locked -p lasthop-cli
+	tools/as-user python3 -B tools/study/random_homes.py --binary $(LASTHOP) $(ARGS)
 
 study-web:             ## pages in a real browser over the CHAP paper's bridge, 25 minutes, 450 MB of packages: ARGS="--short"
 	@tools/install-deps build run study web && tools/as-user tools/unpack-deps unpack-web

@@ -9,7 +9,8 @@ of several kinds, now and then a slow line before the home or a queue in the rad
 directions. Real-time flows are offered at most 40 % of the air, since what does not fit cannot be kept smooth by anybody.
 
 Goodput is what elastic flows had acknowledged in the run. A home's p99 is the mean over its real-time flows of the 99th
-percentile of their added delay. `--keep` writes the ten homes that lose most as scenarios.
+percentile of their added delay. `air` is the share of the time in which somebody sent: where it stays and goodput falls, others
+than before were served (Jain's index says how evenly), where it falls, air was left unused. `--keep` writes the ten homes that lose most as scenarios.
 """
 
 import argparse
@@ -25,6 +26,7 @@ import simulated
 G_RATES = [6, 9, 12, 18, 24, 36, 48, 54]
 B_RATES = [1, 2, 5.5, 11]
 LASTS = 20
+SHORT = 5
 # Flows begin within this time.
 BEGIN = 8
 REALTIME_SHARE = 0.4
@@ -162,6 +164,10 @@ def elastic(draw, kind):
     return own
 
 
+def begins(flow):
+    return float(flow.get("start", "0s").removesuffix("s"))
+
+
 def way_of(flow):
     return "up" if flow["from"].startswith("S") else "down"
 
@@ -201,6 +207,8 @@ def figures(report):
         "loss": statistics.fmean(f["loss_rate"] for f in live) if live else None,
         "page": statistics.fmean(pages) if pages else None,
         "pages": len(pages),
+        "air": sum(station["airtime_share"] for station in report["stations"]),
+        "fair": report["fairness"]["goodput"],
         "down": simulated.rate(report, direction="down"),
         "up": simulated.rate(report, direction="up"),
     }
@@ -212,8 +220,11 @@ def one_rate(home, way):
     return len({(s["rate"], s.get("standard")) for s in home["station"] if s["name"] in ends}) == 1
 
 
-def play(simulator, number, seed, capacity, with_truth):
+def play(simulator, number, seed, capacity, with_truth, lasts=LASTS):
     home = generate(seed, number)
+    if lasts < LASTS:
+        home |= {"duration": f"{lasts}s", "flow": [f for f in home["flow"] if begins(f) < lasts] or home["flow"][:1]}
+        home["flow"] = [f | {"start": f"{begins(f) % lasts}s"} for f in home["flow"]]
     off = figures(simulator.play(home))
     report = simulator.play(with_control(home, capacity))
     on = figures(report)
@@ -276,7 +287,8 @@ def line_of(result):
     change = f"{100 * result['goodput']:+.1f} %" if result["goodput"] is not None else "-"
     return (
         f"{result['home']:5}  goodput {off['goodput']:6.2f} -> {on['goodput']:6.2f} ({change})  p99 {shown(off['p99'], '.1f')}"
-        f" -> {shown(on['p99'], '.1f')} ms (worst flow {shown(on['worst'], '.1f')})  {result['what']}"
+        f" -> {shown(on['p99'], '.1f')} ms (worst flow {shown(on['worst'], '.1f')})  air {off['air']:.2f} -> {on['air']:.2f}"
+        f"  Jain {shown(off['fair'], '.2f')} -> {shown(on['fair'], '.2f')}  {result['what']}"
     )
 
 
@@ -350,6 +362,7 @@ def main():
     parser.add_argument("--only", help="numbers of homes: 3,17")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--capacity", default="learn")
+    parser.add_argument("--short", action="store_true", help="5 s each, without truths: does it all still work?")
     parser.add_argument("--no-truth", action="store_true", help="do not look how C compares")
     parser.add_argument("--each", action="store_true", help="show every home, and every C that should be right")
     parser.add_argument("--worst", type=int, default=20, help="how many of the listed homes are shown")
@@ -365,7 +378,9 @@ def main():
     numbers = range(arguments.first, arguments.first + arguments.homes)
     if arguments.only:
         numbers = [int(word) for word in arguments.only.split(",")]
-    work = lambda n: play(simulator, n, arguments.seed, arguments.capacity, not arguments.no_truth)  # noqa: E731
+    lasts = SHORT if arguments.short else LASTS
+    with_truth = not (arguments.no_truth or arguments.short)
+    work = lambda n: play(simulator, n, arguments.seed, arguments.capacity, with_truth, lasts)  # noqa: E731
     results = simulator.all(work, numbers, "homes")
     if arguments.each:
         print("\n".join(line_of(result) for result in results))

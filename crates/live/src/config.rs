@@ -228,7 +228,7 @@ impl Config {
             queue_target: self.queue,
             bounds: Bounds { growth_time: self.growth, ..Bounds::default() },
             max_flows: self.flows as usize,
-            queue_is_fair: self.queueing == Queueing::Chap,
+            queue_is_fair: !self.dry_run && matches!(self.queue_in_force(), Queueing::Chap | Queueing::FqCodel),
             ..capacity.map_or_else(Params::learning, Params::new)
         }
     }

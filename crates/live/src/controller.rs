@@ -6,7 +6,6 @@
 //! links, and where there are filters instead, the stale heartbeat turns control off within 2 s.
 
 mod air;
-mod datagrams;
 mod journal;
 mod links;
 mod place;
@@ -15,12 +14,14 @@ mod report;
 mod scales;
 mod stations;
 mod table;
+mod udp;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use lasthop_core::ap::{Action, Ap, LinkSample, StationSample};
-use lasthop_core::fastpath::layout::Counters;
+use lasthop_core::ap::{Action, Ap, Decision, LinkSample, StationSample};
+use lasthop_core::fastpath::layout::{Counters, FlowState, UdpState};
+use lasthop_core::packet::Direction;
 use lasthop_core::units::{BitRate, Span, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
@@ -31,7 +32,6 @@ use crate::interface::InterfaceName;
 use crate::program::{Batch, LoadError, LoadOptions, Program, ProgramError};
 use crate::status::{Server, ServerError, Status};
 
-use datagrams::Datagrams;
 use journal::Journal;
 use links::Links;
 use place::Disciplines;
@@ -42,6 +42,7 @@ use report::Totals;
 use scales::Scales;
 use stations::Stations;
 use table::Table;
+use udp::UdpTable;
 
 /// Why a controller cannot start, or had to stop.
 #[derive(Debug, thiserror::Error)]
@@ -96,12 +97,17 @@ struct Core {
     program: Program,
     ap: Ap,
     table: Table,
-    batch: Batch,
-    datagrams: Datagrams,
+    batch: Batch<FlowState>,
+    udp: UdpTable,
+    udp_batch: Batch<UdpState>,
     /// When the table of flows was last read.
     read: Option<Time>,
+    /// When the table of UDP flows was last read.
+    udp_read: Option<Time>,
     /// When the interfaces were last looked at.
     looked: Option<Time>,
+    /// What waits in queues of this machine for the stations, bytes.
+    backlog: Option<u64>,
     stations: Stations,
     disciplines: Disciplines,
     scales: Scales,
@@ -136,9 +142,12 @@ impl Controller {
             ap: Ap::new(config.params(capacity)),
             table: Table::new(&config),
             batch: Batch::default(),
-            datagrams: Datagrams::default(),
+            udp: UdpTable::default(),
+            udp_batch: Batch::default(),
             read: None,
+            udp_read: None,
             looked: None,
+            backlog: None,
             stations: Stations::new(),
             disciplines: Disciplines::new(&config),
             scales: Scales::new(),
@@ -234,7 +243,6 @@ impl Core {
         self.program.control().set_epoch(self.totals.epoch);
         if are_read {
             self.table.end(&mut self.ap);
-            self.totals.failures += self.datagrams.on_interval(now, &self.program, &self.stations, &mut self.ap);
             self.scales.ask(now, &mut self.table, &self.program);
             for key in self.table.take_forgotten() {
                 if self.program.delete(&key).is_err() {
@@ -242,6 +250,7 @@ impl Core {
                 }
             }
         }
+        self.read_udp(now, &counters);
         let up_bytes = queues::up_bytes(&counters.ip_bytes);
         let present = self.links.present();
         let machine =
@@ -251,6 +260,7 @@ impl Core {
             self.ap.on_station(now, &StationSample { station: stations::of(mac), rate, attempts });
         }
         let backlog = self.queues.backlog(&present, &self.disciplines);
+        self.backlog = backlog;
         self.ap.on_link(now, &LinkSample { udp_bytes: counters.udp_bytes, backlog });
         self.apply(now);
         self.interval = interval_for(self.config.interval(), self.table.awake());
@@ -283,17 +293,18 @@ impl Core {
     fn apply(&mut self, now: Time) {
         while let Some(action) = self.ap.poll(now) {
             match action {
-                Action::SetDefault { direction, plan } => self.program.control().set_default_plan(direction, plan),
-                Action::Say(decision) => {
-                    let would = if self.config.dry_run { "dry run, nothing is changed: " } else { "" };
-                    self.journal.say(now, format!("{would}{decision}"));
-                }
                 Action::SetUdpPlan { flow, direction, plan } => {
-                    let Some(key) = self.datagrams.key(flow) else { continue };
+                    let Some(key) = self.table.key(flow) else { continue };
                     match self.program.set_udp_plan(&key, direction, plan) {
                         Ok(()) | Err(ProgramError::NoSuchFlow) => self.totals.plans += 1,
                         Err(_) => self.totals.failures += 1,
                     }
+                }
+                Action::SetDefault { direction, plan } => self.program.control().set_default_plan(direction, plan),
+                Action::Say(decision) => {
+                    let would = if self.config.dry_run { "dry run, nothing is changed: " } else { "" };
+                    let whose = self.whose(&decision);
+                    self.journal.say(now, format!("{would}{decision}{whose}"));
                 }
                 Action::SetPlan { flow, direction, plan } => {
                     let Some(key) = self.table.key(flow) else { continue };
@@ -307,10 +318,45 @@ impl Core {
         }
     }
 
+    /// Which flow a decision is about, by its addresses.
+    fn whose(&self, decision: &Decision) -> String {
+        match decision {
+            Decision::Behaviour { flow, direction, .. } | Decision::Steer { flow, direction, .. } => {
+                let key = self.table.names.key(*flow);
+                key.map_or_else(String::new, |key| format!(" ({})", report::text(key, *direction)))
+            }
+            _ => String::new(),
+        }
+    }
+
+    /// Shows the table of UDP flows; while it is empty and no UDP passes, once a second.
+    fn read_udp(&mut self, now: Time, counters: &Counters) {
+        let is_silent = self.udp.is_empty() && counters.udp_bytes == self.totals.counters.udp_bytes;
+        if is_silent && self.udp_read.is_some_and(|read| now.since(read) < Span::from_secs(1)) {
+            return;
+        }
+        self.udp_read = Some(now);
+        self.udp.begin();
+        let (udp, stations, names, ap) = (&mut self.udp, &self.stations, &mut self.table.names, &mut self.ap);
+        let read = self.program.read_udp_flows(&mut self.udp_batch, |key, state| {
+            udp.on_flow(now, (key, state), stations, names, ap);
+        });
+        let elastic = Direction::BOTH.map(|direction| self.ap.udp_flows().elastic_bytes(direction));
+        self.totals.elastic_bytes += elastic.iter().sum::<u64>();
+        if read.is_ok() {
+            self.udp.end(&mut self.table.names, &mut self.ap);
+        }
+        let forgotten = self.udp.take_forgotten();
+        let refused = forgotten.iter().filter(|key| self.program.delete_udp(key).is_err()).count();
+        self.totals.failures += u64::from(read.is_err()) + refused as u64;
+    }
+
     fn account(&mut self, now: Time, counters: Counters) {
         let took = self::now().since(now);
-        let controllable = self.table.controllable_bytes() + self.datagrams.elastic_bytes();
-        let directions = self.ap.directions();
+        let controllable = self.table.controllable_bytes() + self.totals.elastic_bytes;
+        let mut directions = self.ap.directions();
+        report::place_of_own(&mut directions, self.backlog);
+        self.totals.places = directions.map(|direction| direction.place);
         if self.capacity.is_none() {
             self.queues.on_learned(&directions);
         }

@@ -89,16 +89,16 @@ pub struct TestRun {
 
 /// Room for as many flows as are read at once; kept from one reading to the next.
 #[derive(Debug)]
-pub struct Batch {
+pub struct Batch<T> {
     keys: Vec<FlowKey>,
-    states: Vec<FlowState>,
+    states: Vec<T>,
 }
 
-impl Default for Batch {
+impl<T: Clone + Default> Default for Batch<T> {
     fn default() -> Self {
         // 1024 flows are half a megabyte, which stays in the processor's cache.
         const AT_ONCE: usize = 1024;
-        Self { keys: vec![FlowKey::default(); AT_ONCE], states: vec![FlowState::default(); AT_ONCE] }
+        Self { keys: vec![FlowKey::default(); AT_ONCE], states: vec![T::default(); AT_ONCE] }
     }
 }
 
@@ -146,10 +146,14 @@ impl Program {
         {
             return Err(LoadError::Absent("map of flows with this crate's layout"));
         }
+        let counters = map_named(&object, "counters")?;
+        if counters.value_size() as usize != size_of::<Counters>() {
+            return Err(LoadError::Absent("map of counters with this crate's layout"));
+        }
         Ok(Self {
             flows,
             udp_flows,
-            counters: map_named(&object, "counters")?,
+            counters,
             control,
             set_plan: owned_program(&object, "set_plan")?,
             set_udp_plan: owned_program(&object, "set_udp_plan")?,
@@ -248,55 +252,30 @@ impl Program {
         Ok(all)
     }
 
-    /// Shows every flow in the table, in the memory of `batch`: no copy of the whole is made. After an error some were
-    /// shown.
+    /// Shows every connection in the table, in the memory of `batch`: no copy of the whole is made. After an error some
+    /// were shown.
     pub fn read_flows(
         &self,
-        batch: &mut Batch,
-        mut show: impl FnMut(&FlowKey, &FlowState),
+        batch: &mut Batch<FlowState>,
+        show: impl FnMut(&FlowKey, &FlowState),
     ) -> Result<(), ProgramError> {
-        // The kernel's own position in the table; a key's length is what it may use at most.
-        let (mut position, mut next) = ([0u8; size_of::<FlowKey>()], [0u8; size_of::<FlowKey>()]);
-        let Batch { keys, states } = batch;
-        let mut begun = false;
-        loop {
-            let mut count = keys.len() as u32;
-            let from = if begun { position.as_mut_ptr().cast() } else { std::ptr::null_mut() };
-            // SAFETY: keys and states have room for `count` elements of the map's sizes, which `load` has checked.
-            let result = unsafe {
-                libbpf_sys::bpf_map_lookup_batch(
-                    self.flows.as_fd().as_raw_fd(),
-                    from,
-                    next.as_mut_ptr().cast(),
-                    keys.as_mut_ptr().cast(),
-                    states.as_mut_ptr().cast(),
-                    &raw mut count,
-                    std::ptr::null(),
-                )
-            };
-            match -result {
-                0 | libc::ENOENT => {
-                    keys.iter().zip(states.iter()).take(count as usize).for_each(|(key, state)| show(key, state))
-                }
-                // One bucket alone holds more.
-                libc::ENOSPC => {
-                    keys.resize(keys.len() * 2, FlowKey::default());
-                    states.resize(states.len() * 2, FlowState::default());
-                    continue;
-                }
-                libc::EINTR => continue,
-                error => return Err(ProgramError::Kernel(std::io::Error::from_raw_os_error(error))),
-            }
-            if result != 0 {
-                return Ok(());
-            }
-            (position, begun) = (next, true);
-        }
+        read_all(&self.flows, batch, show)
     }
 
-    /// A copy of every UDP flow in its table, likewise: those that ever sent a full packet.
+    /// A copy of every UDP flow in its table: those that ever sent a full packet.
     pub fn udp_flows(&self) -> Result<Vec<(FlowKey, UdpState)>, ProgramError> {
-        all(&self.udp_flows)
+        let mut all = Vec::new();
+        self.read_udp_flows(&mut Batch::default(), |key, state| all.push((*key, *state)))?;
+        Ok(all)
+    }
+
+    /// Shows every UDP flow, as [`Self::read_flows`].
+    pub fn read_udp_flows(
+        &self,
+        batch: &mut Batch<UdpState>,
+        show: impl FnMut(&FlowKey, &UdpState),
+    ) -> Result<(), ProgramError> {
+        read_all(&self.udp_flows, batch, show)
     }
 
     /// A copy of one UDP flow.
@@ -401,17 +380,17 @@ impl Program {
     }
 }
 
-/// Every entry of a table.
+/// Shows every entry of a table.
 ///
 /// Batches by hand: the kernel ends a batch at a whole bucket, so one that is not full is not the last, as
 /// libbpf-rs takes it to be; under a flood most of the table would be missing.
-fn all<T: Pod + Default>(map: &MapHandle) -> Result<Vec<(FlowKey, T)>, ProgramError> {
-    const AT_ONCE: usize = 1024;
+fn read_all<T: Pod + Copy + Default>(
+    map: &MapHandle,
+    Batch { keys, states }: &mut Batch<T>,
+    mut show: impl FnMut(&FlowKey, &T),
+) -> Result<(), ProgramError> {
     // The kernel's own position in the table; a key's length is what it may use at most.
     let (mut position, mut next) = ([0u8; size_of::<FlowKey>()], [0u8; size_of::<FlowKey>()]);
-    let mut keys = vec![FlowKey::default(); AT_ONCE];
-    let mut states = vec![T::default(); AT_ONCE];
-    let mut all = Vec::new();
     let mut begun = false;
     loop {
         let mut count = keys.len() as u32;
@@ -429,7 +408,9 @@ fn all<T: Pod + Default>(map: &MapHandle) -> Result<Vec<(FlowKey, T)>, ProgramEr
             )
         };
         match -result {
-            0 | libc::ENOENT => all.extend(keys.iter().copied().zip(states.iter().copied()).take(count as usize)),
+            0 | libc::ENOENT => {
+                keys.iter().zip(states.iter()).take(count as usize).for_each(|(key, state)| show(key, state));
+            }
             // One bucket alone holds more.
             libc::ENOSPC => {
                 keys.resize(keys.len() * 2, FlowKey::default());
@@ -440,7 +421,7 @@ fn all<T: Pod + Default>(map: &MapHandle) -> Result<Vec<(FlowKey, T)>, ProgramEr
             error => return Err(ProgramError::Kernel(std::io::Error::from_raw_os_error(error))),
         }
         if result != 0 {
-            return Ok(all);
+            return Ok(());
         }
         (position, begun) = (next, true);
     }

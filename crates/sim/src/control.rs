@@ -7,19 +7,19 @@
 use std::collections::BTreeMap;
 
 use lasthop_core::ap::{
-    Action, Ap, FlowSample, LinkSample, Params, RttSource, RttTotal, ShareRule, Snapshot, StationId, UdpSample,
+    Action, Ap, FlowSample, LinkSample, Params, RttSource, RttTotal, ShareRule, Snapshot, StationId, StationSample,
+    UdpSample,
 };
 use lasthop_core::aqm::Discipline;
-use lasthop_core::elastic::Behaviour;
 use lasthop_core::fastpath::layout::{self, Counters, FlowState, Reason, UdpState};
 use lasthop_core::fastpath::udp::{self, Datagram};
 use lasthop_core::fastpath::{self, Verdict};
-use lasthop_core::packet::{Direction, FlowId, Packet};
+use lasthop_core::packet::{Direction, FlowId, Packet as _};
 use lasthop_core::units::{BitRate, Span, Time};
 use lasthop_core::wire::{TcpFields, flag as tcp_flag};
 use lasthop_home::capacity;
 use lasthop_home::report::{CapacityReport, ControlReport, LearnedReport, QueuePlaces};
-use lasthop_home::scenario::{self, Capacity, HostId, Scenario, WindowControl as Wanted, WindowRtt};
+use lasthop_home::scenario::{self, Capacity, HostId, LastHop, Scenario, WindowControl as Wanted, WindowRtt};
 use lasthop_tcp::SackBlocks;
 
 use crate::packet::{Sacks, SimPacket, flag};
@@ -33,6 +33,9 @@ pub struct Connection {
     pub scale: u8,
 }
 
+/// What waits is counted in packets; those of whoever fills a queue are full.
+const FULL_PACKET: u64 = 1500;
+
 /// See the module.
 pub struct WindowControl {
     ap: Ap,
@@ -41,7 +44,7 @@ pub struct WindowControl {
     capacity: BitRate,
     /// By flow of the scenario; `None` until its first packet passes.
     flows: Vec<Option<Watched>>,
-    /// Likewise, until its first full packet passes.
+    /// The same of UDP, of flows with full packets.
     datagrams: Vec<Option<UdpState>>,
     stations: Vec<StationId>,
     /// Packets are read as if they carried timestamps: who learns lives by the round trip to a sender.
@@ -49,7 +52,6 @@ pub struct WindowControl {
     counters: Counters,
     /// Of what was learned, by direction.
     means: [Mean; 2],
-    elastic: Mean,
     decisions: u64,
 }
 
@@ -96,11 +98,7 @@ impl WindowControl {
                 WindowRtt::Measured => RttSource::Measured,
                 WindowRtt::Constant(rtt) => RttSource::Constant(rtt),
             },
-            queue_is_fair: scenario
-                .hop
-                .queues()
-                .first()
-                .is_some_and(|(_, q)| matches!(q.discipline, Discipline::Chap(..))),
+            queue_is_fair: matches!(&scenario.hop, LastHop::Wifi(wifi) if matches!(wifi.queue.discipline, Discipline::Chap(..))),
             ..if learns { Params::learning() } else { Params::new(capacity) }
         };
         let mut control = Self {
@@ -114,9 +112,9 @@ impl WindowControl {
             timestamps: learns,
             counters: Counters::default(),
             means: [Mean::default(); 2],
-            elastic: Mean::default(),
             decisions: 0,
         };
+        control.on_rates(Time::ZERO, scenario);
         control.apply(Time::ZERO);
         control
     }
@@ -126,8 +124,16 @@ impl WindowControl {
         self.interval
     }
 
-    /// A packet that passes between access point and stations; its window is lowered, or it is marked, where the plan says
-    /// so. False: it is dropped.
+    /// What the driver would say of the stations from here on: rates of `scenario`.
+    pub fn on_rates(&mut self, now: Time, scenario: &Scenario) {
+        for (i, station) in scenario.stations.iter().enumerate() {
+            let station = StationSample { station: StationId(i as u32), rate: station.rate.bit_rate(), attempts: 1.0 };
+            self.ap.on_station(now, &station);
+        }
+    }
+
+    /// A packet that passes between access point and stations; its window is lowered where the plan says so. Whether it may
+    /// go on.
     #[must_use]
     pub fn on_packet(
         &mut self,
@@ -139,7 +145,15 @@ impl WindowControl {
     ) -> bool {
         let d = direction.index();
         let bytes = u64::from(packet.bytes);
-        let Some(connection) = connection else { return self.on_datagram(now, direction, packet) };
+        let Some(connection) = connection else {
+            let passes = self.on_datagram(now, direction, packet);
+            if passes {
+                self.counters.packets[d] += 1;
+                self.counters.ip_bytes[d] += bytes;
+                self.counters.udp_bytes[d] += bytes;
+            }
+            return passes;
+        };
         self.counters.packets[d] += 1;
         self.counters.ip_bytes[d] += bytes;
         self.counters.tcp_bytes[d] += bytes;
@@ -160,33 +174,33 @@ impl WindowControl {
     }
 
     fn on_datagram(&mut self, now: Time, direction: Direction, packet: &mut SimPacket) -> bool {
-        let datagram =
-            Datagram { ip_bytes: u32::from(packet.bytes), segments: 1, understands_marks: packet.has(flag::ECT) };
-        let state = match self.datagrams.get_mut(packet.flow as usize) {
-            Some(place) if place.is_some() || datagram.is_full() => {
-                Some(place.get_or_insert_with(|| UdpState::new(now)))
-            }
-            _ => None,
-        };
-        let verdict = state.map_or(udp::Verdict::Pass(Reason::Udp), |state| {
-            udp::on_datagram(state, &self.shared, direction, &datagram, now)
-        });
+        let understands_marks = packet.has(flag::ECT | flag::CE);
+        let datagram = Datagram { ip_bytes: u32::from(packet.bytes), segments: 1, understands_marks };
+        let known = &mut self.datagrams[packet.flow as usize];
+        if !self.timestamps || (known.is_none() && !datagram.is_full()) {
+            self.counters.reason[Reason::Udp as usize] += 1;
+            return true;
+        }
+        let state = known.get_or_insert_with(|| UdpState::new(now));
+        let verdict = udp::on_datagram(state, &self.shared, direction, &datagram, now);
         self.counters.reason[verdict.reason() as usize] += 1;
-        if verdict == udp::Verdict::Drop {
-            return false;
+        match verdict {
+            udp::Verdict::Pass(_) => true,
+            udp::Verdict::Mark => {
+                packet.mark_ce();
+                true
+            }
+            udp::Verdict::Drop => false,
         }
-        if verdict == udp::Verdict::Mark {
-            packet.mark_ce();
-        }
-        let d = direction.index();
-        self.counters.packets[d] += 1;
-        self.counters.ip_bytes[d] += u64::from(packet.bytes);
-        self.counters.udp_bytes[d] += u64::from(packet.bytes);
-        true
     }
 
-    /// Closes an interval.
-    pub fn on_interval(&mut self, now: Time) {
+    /// Closes an interval; `backlog`: packets that the access point's own queue holds.
+    pub fn on_interval(&mut self, now: Time, backlog: usize) {
+        for (i, (state, station)) in self.datagrams.iter().zip(&self.stations).enumerate() {
+            if let Some(state) = state {
+                self.ap.on_udp(now, &UdpSample { flow: FlowId(i as u32), station: *station, state: *state });
+            }
+        }
         for (i, (watched, station)) in self.flows.iter_mut().zip(&self.stations).enumerate() {
             let Some(Watched { state, rtt }) = watched else { continue };
             let before = std::mem::replace(rtt, RttTotal::of(state));
@@ -195,15 +209,8 @@ impl WindowControl {
                 self.ap.on_sample(now, &FlowSample { header_bytes: 40, ..sample });
             }
         }
-        for (i, (state, station)) in self.datagrams.iter().zip(&self.stations).enumerate() {
-            if let Some(state) = state {
-                self.ap.on_udp(now, &UdpSample { flow: FlowId(i as u32), station: *station, state: *state });
-            }
-        }
-        self.elastic.on_interval(Some(
-            self.ap.elastic_udp().into_iter().fold(BitRate::ZERO, |a, b| BitRate::bps(a.as_bps() + b.as_bps())),
-        ));
-        self.ap.on_link(now, &LinkSample { udp_bytes: self.counters.udp_bytes, ..LinkSample::default() });
+        let backlog = Some(backlog as u64 * FULL_PACKET);
+        self.ap.on_link(now, &LinkSample { udp_bytes: self.counters.udp_bytes, backlog });
         for (mean, direction) in self.means.iter_mut().zip(self.ap.directions()) {
             mean.on_interval(direction.capacity);
         }
@@ -235,12 +242,14 @@ impl WindowControl {
         if !self.timestamps {
             return LearnedReport::default();
         }
+        let elastic: u64 = Direction::BOTH.map(|way| self.ap.udp_flows().elastic_rate(way).as_bps()).iter().sum();
+        let elastic = elastic as f64;
         let place = |i: usize| snapshot.directions[i].place.map(|place| place.name().to_owned());
         LearnedReport {
             capacity_down_bps: Some(self.means[0].report()),
             capacity_up_bps: Some(self.means[1].report()),
             queue_place: Some(QueuePlaces { down: place(0), up: place(1) }),
-            elastic_udp_bps: Some(self.elastic.report().mean),
+            elastic_udp_bps: Some(elastic),
             decisions: Some(self.decisions),
         }
     }
@@ -254,8 +263,6 @@ impl WindowControl {
         let controllable_bytes: u64 = (self.flows.iter().flatten().filter(|w| controllable(w)))
             .map(|w| w.state.half.iter().map(|half| half.bytes).sum::<u64>())
             .sum();
-        let elastic = self.ap.udp_flows().filter(|flow| flow.behaviour == Behaviour::Elastic);
-        let elastic_bytes: u64 = elastic.map(|flow| flow.bytes).sum();
         let capacity = match self.timestamps {
             // Of the direction that carries more.
             true => self.means[usize::from(self.counters.tcp_bytes[1] > self.counters.tcp_bytes[0])].report(),
@@ -272,7 +279,7 @@ impl WindowControl {
         ControlReport {
             capacity_bps: capacity,
             udp_bps: snapshot.udp.as_bps() as f64,
-            controllable_share: (controllable_bytes + elastic_bytes) as f64 / all.max(1) as f64,
+            controllable_share: controllable_bytes as f64 / all.max(1) as f64,
             rewritten: counted(&Reason::Rewritten),
             passed: counted(&Reason::WithinPlan),
             not_controlled: Reason::ALL

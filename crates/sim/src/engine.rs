@@ -307,7 +307,7 @@ impl<'a, 'o> Engine<'a, 'o> {
             Target::Feed(flow) => self.on_feed(now, flow as usize, source),
             Target::Controller => {
                 if let Some(control) = &mut self.control {
-                    control.on_interval(now);
+                    control.on_interval(now, self.air.discipline_backlog());
                     self.sources.set(source, now + control.interval());
                 }
             }
@@ -622,7 +622,7 @@ impl<'a, 'o> Engine<'a, 'o> {
         self.at_access_point(now, &packet);
     }
 
-    /// False: the packet is dropped there.
+    /// Whether the packet may go on.
     fn pass_control(&mut self, now: Time, direction: Direction, packet: &mut SimPacket) -> bool {
         let Some(control) = &mut self.control else { return true };
         if packet.has(flag::ASK) {
@@ -714,6 +714,9 @@ impl<'a, 'o> Engine<'a, 'o> {
         let change = &self.scenario.changes[self.changes];
         Retune::new(&change.after).apply(&mut self.air);
         self.wires.retune(now, &change.after);
+        if let Some(control) = &mut self.control {
+            control.on_rates(now, &change.after);
+        }
         self.changes += 1;
         match self.scenario.changes.get(self.changes) {
             Some(next) => self.sources.set(source, Time::ZERO + next.at),

@@ -19,6 +19,7 @@
 //! ACKs, power save and slow servers only add. For the far half only flows that fill their windows count: others answer
 //! when they have something to say.
 
+use super::divide::Prices;
 use super::record::Record;
 use super::{Decision, Params, Place};
 use crate::capacity::{self, Estimator};
@@ -32,6 +33,8 @@ const GAIN: f64 = 0.3;
 const BOOST: (f64, f64) = (0.5, 64.0);
 /// Round trips without a queue before the probe begins.
 const QUIET: f64 = 2.0;
+/// So much in a queue is no chance, bytes: three full packets.
+pub(super) const WAITING: u64 = 3 * 1500;
 /// A train of fewer bytes says little: eight packets.
 const TRAIN_BYTES: f64 = 8.0 * 1500.0;
 /// A part of the air below which a direction's own price cannot be told from the other's.
@@ -69,6 +72,8 @@ const WORTH_A_LINE: f64 = 0.1;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Seen {
     /// IP bytes of TCP that arrived.
+    pub(super) bytes: f64,
+    /// The same, as bytes of the cheapest station.
     pub(super) arrived: f64,
     /// IP bytes of UDP that passed.
     pub(super) udp: f64,
@@ -95,6 +100,7 @@ impl Seen {
         params: &Params,
         direction: Direction,
         (bound, dt): (Span, f64),
+        prices: &Prices,
         records: impl Iterator<Item = (&'a (FlowId, Direction), &'a Record)> + Clone,
     ) -> Self {
         let mut seen = Self { gap: f64::MAX, ..Self::default() };
@@ -105,7 +111,8 @@ impl Seen {
         let records = records.filter(|((_, way), _)| *way == direction);
         let active = records.clone().filter(|(_, record)| record.is_active()).count();
         for (_, record) in records {
-            seen.arrived += record.arrived();
+            seen.bytes += record.arrived();
+            seen.arrived += record.arrived() * prices.of(record.station());
             if !record.is_active() {
                 continue;
             }
@@ -144,6 +151,8 @@ pub(super) struct Way {
     pub(super) local: Span,
     pub(super) place: Option<Place>,
     pub(super) holds: bool,
+    /// The floors of all flows together exceed the pipe.
+    pub(super) too_many: bool,
     pub(super) quiet: f64,
     /// For how long packets waited without a pause, at the last hop and in front of the home, s.
     pub(super) stands: [f64; 2],
@@ -151,6 +160,8 @@ pub(super) struct Way {
     silent: [f64; 2],
     /// Part of the capacity that is used, over a round trip.
     used: f64,
+    /// What a byte costs beside one of the cheapest, of those that arrive.
+    mix: f64,
     /// For how long something seemed to wait at a hop that was not used, s.
     puzzled: f64,
     /// For how long what arrives has been even, s.
@@ -175,10 +186,12 @@ impl Way {
             local: Span::ZERO,
             place: None,
             holds: false,
+            too_many: false,
             quiet: 0.0,
             stands: [0.0; 2],
             silent: [0.0; 2],
             used: 0.0,
+            mix: 1.0,
             puzzled: 0.0,
             even: 0.0,
             rate: 0.0,
@@ -210,9 +223,25 @@ impl Way {
         }
     }
 
+    /// The same for the stations that use it now.
+    pub(super) fn shown(&self) -> Option<BitRate> {
+        match (self.air.capacity().map(|air| air.mul_f64(1.0 / self.mix)), self.line.capacity()) {
+            (Some(air), Some(line)) => Some(air.min(line)),
+            (air, line) => air.or(line),
+        }
+    }
+
     /// Queue that is left alone.
     pub(super) fn bound(&self, params: &Params) -> Span {
         params.queue_bound(self.capacity().unwrap_or(BitRate::mbps(20)))
+    }
+
+    /// Nobody answered, as UDP does not: what waits in the access point's own queue, bytes, tells.
+    pub(super) fn on_backlog(&self, seen: &mut Seen, backlog: u64, dt: f64) {
+        let rate = self.capacity().map_or(self.rate, |capacity| capacity.as_bps() as f64 / 8.0).max(1.0);
+        let queue = backlog as f64 / rate;
+        seen.local = Some((queue, queue));
+        seen.served = if backlog >= WAITING { dt } else { 0.0 };
     }
 
     /// Takes off what is no queue: what is seen between access point and station also while the hop carries clearly less
@@ -247,6 +276,9 @@ impl Way {
                 Direction::ToStation => seen.served >= WORKS * dt,
                 Direction::ToRemote => comes,
             };
+        if seen.bytes > 0.0 {
+            self.mix += (seen.arrived / seen.bytes - self.mix) * (dt / 0.5).min(1.0);
+        }
         let now = (seen.arrived + seen.udp) / dt;
         self.even = if (now - self.rate).abs() <= EVEN * self.rate { self.even + dt } else { 0.0 };
         let queues = [

@@ -13,6 +13,7 @@
 //! It does not learn the capacity, and it counts shares in bytes, not in air time.
 
 mod decision;
+mod divide;
 mod learn;
 mod record;
 mod sample;
@@ -21,7 +22,6 @@ mod udp;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::elastic::Hop;
 use crate::fastpath::layout::{Plan, UdpPlan};
 use crate::meter::rate::LowPass;
 use crate::packet::{Direction, FlowId};
@@ -29,6 +29,7 @@ use crate::units::{BitRate, Span, Time};
 use crate::{share, window};
 
 pub use decision::{Decision, Place};
+use divide::Prices;
 use learn::{Seen, Way};
 use record::Record;
 pub use sample::{FlowSample, LinkSample, RttTotal, StationId, StationSample};
@@ -66,9 +67,6 @@ pub enum RttSource {
 /// for, one that the ACK's own contention costs, and one that waits.
 const QUEUE_PACKETS: u64 = 4;
 
-/// A window that is held wants more than its share to have it; a rate does not, but for what C may be too low.
-const MOST_BOOST_OF_UDP: f64 = 1.25;
-
 /// What the controller is told once.
 #[derive(Clone, Copy, Debug)]
 pub struct Params {
@@ -100,7 +98,7 @@ pub struct Params {
     /// is caught up. Up to 4: a train that leaves more slowly than the hop drains it never grows longer, so where the
     /// capacity is given too low, the pace has to find the speed that the hop really has.
     pub pace_gain: (f64, f64),
-    /// The queue of the hop is fair to flows by itself (CHAP): elastic UDP is left to it.
+    /// The queue in front of the last hop is fair to flows by itself (CHAP): elastic UDP is left to it.
     pub queue_is_fair: bool,
     /// Most flows that are tracked; further ones keep the default plan and are counted.
     pub max_flows: usize,
@@ -171,7 +169,7 @@ pub enum Action {
         /// To what.
         plan: Plan,
     },
-    /// Hold one direction of a UDP flow to a plan; one of rate 0 lets it alone.
+    /// Hold one direction of a UDP flow to a plan.
     SetUdpPlan {
         /// Which flow.
         flow: FlowId,
@@ -203,10 +201,11 @@ pub struct Ap {
     decided: Option<Time>,
     /// By [`Direction::index`]: what was learned.
     ways: [Way; 2],
+    prices: Prices,
+    /// What waited in the access point's own queue, bytes, where that is known.
+    backlog: Option<u64>,
+    udp_flows: UdpFlows,
     udp_bytes: [u64; 2],
-    datagrams: UdpFlows,
-    /// IP bytes of elastic UDP so far, both ways.
-    elastic_bytes: u64,
     /// What the newest interval left to TCP, where it was learned.
     left: BitRate,
     untracked: u64,
@@ -225,9 +224,10 @@ impl Ap {
             next: Time::ZERO,
             decided: None,
             ways: Direction::BOTH.map(Way::new),
+            prices: Prices::default(),
+            backlog: None,
+            udp_flows: UdpFlows::new(UdpParams { queue_is_fair: params.queue_is_fair, ..UdpParams::default() }),
             udp_bytes: [0; 2],
-            datagrams: UdpFlows::new(UdpParams { queue_is_fair: params.queue_is_fair, ..UdpParams::default() }),
-            elastic_bytes: 0,
             left: BitRate::ZERO,
             untracked: 0,
         };
@@ -254,25 +254,8 @@ impl Ap {
         record.on_sample(now, sample);
     }
 
-    /// A UDP flow, both directions, before the interval is closed by [`Self::on_link`].
-    pub fn on_udp(&mut self, now: Time, sample: &UdpSample) {
-        self.datagrams.on_sample(now, sample);
-    }
-
-    /// UDP flows as they are seen and held.
-    pub fn udp_flows(&self) -> impl Iterator<Item = UdpSnapshot> {
-        self.datagrams.snapshot()
-    }
-
-    /// Filtered rate of elastic UDP, by [`Direction::index`].
-    #[must_use]
-    pub fn elastic_udp(&self) -> [BitRate; 2] {
-        Direction::BOTH.map(|direction| self.datagrams.elastic_rate(direction))
-    }
-
     /// The flow is gone, both directions.
     pub fn on_gone(&mut self, flow: FlowId) {
-        self.datagrams.on_gone(flow);
         for direction in Direction::BOTH {
             self.flows.remove(&(flow, direction));
         }
@@ -280,52 +263,15 @@ impl Ap {
 
     /// What the link carried; closes the interval and decides.
     pub fn on_link(&mut self, now: Time, sample: &LinkSample) {
+        self.udp.on_count(now, sample.udp_bytes.iter().sum());
         self.next = now + self.params.interval;
-        if !self.params.is_to_the_letter() {
-            self.elastic_bytes += Direction::BOTH.map(|way| self.datagrams.elastic_bytes(way)).iter().sum::<u64>();
+        if self.params.capacity.is_none() {
+            return self.share_learned(now, sample);
         }
-        self.udp.on_count(now, sample.udp_bytes.iter().sum::<u64>().saturating_sub(self.elastic_bytes));
-        match (self.params.capacity, self.params.share) {
-            (None, _) => self.share_learned(now, sample),
-            (_, ShareRule::Equal) => self.share_equally(),
-            (_, ShareRule::MaxMin) => self.share_max_min(),
+        match self.params.share {
+            ShareRule::Equal => self.share_equally(),
+            ShareRule::MaxMin => self.share_max_min(),
         }
-        self.tell_hops();
-        for (flow, direction) in self.datagrams.stale() {
-            self.leave_alone(flow, direction);
-        }
-        while let Some(decision) = self.datagrams.take_decision() {
-            self.actions.push_back(Action::Say(decision));
-        }
-    }
-
-    /// What UDP flows are to be judged by in the next interval.
-    fn tell_hops(&mut self) {
-        for (i, direction) in Direction::BOTH.into_iter().enumerate() {
-            let (capacity, queue, bound) = match self.params.capacity {
-                Some(capacity) => {
-                    (Some(capacity), self.queue_to_stations().unwrap_or_default(), self.params.given_bound())
-                }
-                None => (self.ways[i].capacity(), self.ways[i].queue, self.ways[i].bound(&self.params)),
-            };
-            let room = capacity.map(|capacity| capacity.saturating_sub(self.udp.smooth()));
-            self.datagrams.set_hop(direction, Hop { room, queue_stands: queue > bound * 4 });
-        }
-    }
-
-    fn wishes(&self) -> Vec<UdpWish> {
-        if self.params.is_to_the_letter() { Vec::new() } else { self.datagrams.elastic().collect() }
-    }
-
-    fn hold(&mut self, wish: &UdpWish, share: BitRate) {
-        let (flow, direction) = (wish.flow, wish.direction);
-        let plan = self.datagrams.set_share(flow, direction, share, self.params.interval);
-        self.actions.extend(plan.map(|plan| Action::SetUdpPlan { flow, direction, plan }));
-    }
-
-    fn leave_alone(&mut self, flow: FlowId, direction: Direction) {
-        let plan = self.datagrams.release(flow, direction);
-        self.actions.extend(plan.map(|plan| Action::SetUdpPlan { flow, direction, plan }));
     }
 
     fn share_equally(&mut self) {
@@ -340,15 +286,9 @@ impl Ap {
 
     fn share_max_min(&mut self) {
         let available = self.available();
-        let wishes = self.wishes();
-        let mut demands: Vec<_> = self.controlled().map(|(_, r)| r.demand()).collect();
-        let connections = demands.len();
-        demands.extend(wishes.iter().map(|wish| wish.demand));
+        let demands: Vec<_> = self.controlled().map(|(_, r)| r.demand()).collect();
         let shares = share::max_min(available, &demands);
         let params = self.params;
-        for (wish, share) in wishes.iter().zip(&shares[connections..]) {
-            self.hold(wish, *share);
-        }
         let queue = self.queue_to_stations();
         let controlled = self.flows.iter_mut().filter(|(_, r)| r.is_controlled());
         for ((key, record), share) in controlled.zip(shares) {
@@ -373,10 +313,15 @@ impl Ap {
         let params = self.params;
         self.flows.values_mut().for_each(|record| record.remember(dt));
         let bounds = [0, 1].map(|i| self.ways[i].bound(&params));
-        let mut seen = [0, 1].map(|i| Seen::of(&params, Direction::BOTH[i], (bounds[i], dt), self.flows.iter()));
+        let mut seen =
+            [0, 1].map(|i| Seen::of(&params, Direction::BOTH[i], (bounds[i], dt), &self.prices, self.flows.iter()));
         for (seen, (now, before)) in seen.iter_mut().zip(sample.udp_bytes.into_iter().zip(udp_before)) {
             seen.udp = now.saturating_sub(before) as f64;
         }
+        if let (None, Some(backlog)) = (seen[0].local, sample.backlog) {
+            self.ways[0].on_backlog(&mut seen[0], backlog, dt);
+        }
+        self.backlog = sample.backlog;
         for i in 0..2 {
             self.ways[i].clean(now, &mut seen[i], dt);
             self.ways[i].watch(&seen[i], bounds[i], dt);
@@ -389,7 +334,7 @@ impl Ap {
             way.outdo(dt);
             self.actions.extend(way.news(&seen[i]).map(Action::Say));
         }
-        self.plan_learned(bounds);
+        self.divide(bounds, dt);
     }
 
     fn learn(&mut self, seen: &[Seen; 2], dt: f64) {
@@ -398,114 +343,18 @@ impl Ap {
             Duplex::Half => learn::air_used(&self.ways, seen),
             Duplex::Full => [1.0; 2],
         };
+        let place = match self.backlog {
+            Some(backlog) if backlog >= learn::WAITING => Place::AccessPoint,
+            _ => Place::Firmware,
+        };
         for i in 0..2 {
             let bytes = seen[i].arrived + seen[i].udp;
             let is_busy = here[i] || (self.params.duplex == Duplex::Half && here[1 - i]);
             if is_busy && learn::tells(parts[i]) && bytes > 0.0 {
-                self.ways[i].on_busy(Place::Firmware, bytes, dt * parts[i]);
+                self.ways[i].on_busy(place, bytes, dt * parts[i]);
             } else if !is_busy && self.ways[i].is_busy_there(&seen[i]) {
                 self.ways[i].on_busy(Place::Line, bytes, dt);
             }
-        }
-    }
-
-    /// Shares in air time, as rates of the direction in which a byte costs least.
-    fn plan_learned(&mut self, bounds: [Span; 2]) {
-        let airs = [0, 1].map(|i| self.ways[i].air.capacity().or(self.ways[1 - i].air.capacity()));
-        let most = airs.into_iter().flatten().max();
-        // What a byte costs beside one of the cheapest.
-        let costs =
-            airs.map(|air| air.zip(most).map_or(1.0, |(air, most)| most.as_bps() as f64 / air.as_bps().max(1) as f64));
-        let uncontrolled = |i: usize| {
-            let way = Direction::BOTH[i];
-            let flows = self.flows.iter().filter(|((_, d), r)| *d == way && !r.is_controllable());
-            flows.map(|(_, r)| r.rate().as_bps() as f64).sum::<f64>()
-        };
-        let taken: f64 = self.udp.smooth().as_bps() as f64 * costs[0]
-            + [0, 1].map(|i| uncontrolled(i) * costs[i]).iter().sum::<f64>();
-        let air =
-            most.map(|most| BitRate::from_bps_f64((most.as_bps() as f64 - taken).max(0.05 * most.as_bps() as f64)));
-        let wishes = self.wishes();
-        let mut keys: Vec<_> = self.controlled().map(|(key, _)| *key).collect();
-        let mut demands: Vec<_> = self.controlled().map(|(_, r)| r.demand()).collect();
-        let connections = keys.len();
-        keys.extend(wishes.iter().map(|wish| (wish.flow, wish.direction)));
-        demands.extend(wishes.iter().map(|wish| wish.demand));
-        for i in 0..2 {
-            let Some(line) = self.ways[i].line.capacity().filter(|_| self.ways[i].line.is_measured()) else { continue };
-            let own: Vec<usize> = (0..keys.len()).filter(|k| keys[*k].1.index() == i).collect();
-            let wishes: Vec<_> = own.iter().map(|k| demands[*k]).collect();
-            let left = BitRate::from_bps_f64((line.as_bps() as f64 - uncontrolled(i)).max(0.05 * line.as_bps() as f64));
-            for (k, share) in own.into_iter().zip(share::max_min(left, &wishes)) {
-                demands[k] = Some(share);
-            }
-        }
-        let cost = |k: usize| costs[keys[k].1.index()];
-        let shares: Vec<Option<BitRate>> = match air {
-            None => demands.clone(),
-            Some(air) => {
-                let scaled: Vec<_> = (0..keys.len()).map(|k| demands[k].map(|d| d.mul_f64(cost(k)))).collect();
-                let shares = share::max_min(air, &scaled);
-                (0..keys.len()).map(|k| Some(shares[k].mul_f64(1.0 / cost(k)))).collect()
-            }
-        };
-        let params = self.params;
-        let flows = keys.len().max(1) as u32;
-        self.left = air.unwrap_or_default();
-        for (wish, share) in wishes.iter().zip(&shares[connections..]) {
-            let way = &self.ways[wish.direction.index()];
-            // Only a connection beside it shows what waits, and so whether this is right.
-            let is_seen = keys[..connections].iter().any(|key| key.1 == wish.direction);
-            match share.filter(|_| is_seen && way.capacity().is_some()) {
-                Some(share) => self.hold(wish, share.mul_f64(way.boost.clamp(0.9, MOST_BOOST_OF_UDP))),
-                None => self.leave_alone(wish.flow, wish.direction),
-            }
-        }
-        let controlled = self.flows.iter_mut().filter(|(_, r)| r.is_controlled());
-        for ((key, record), share) in controlled.zip(shares) {
-            let i = key.1.index();
-            let way = &self.ways[i];
-            let Some((share, capacity)) = share.zip(way.capacity()) else {
-                self.actions.extend(record.open(flows).map(|plan| set_plan(*key, plan)));
-                continue;
-            };
-            record.boost(way.boost);
-            let hop = capacity.mul_f64(way.boost.max(1.0));
-            self.actions.extend(record.decide_beside(&params, bounds[i], share, hop).map(|plan| set_plan(*key, plan)));
-        }
-        for (i, direction) in Direction::BOTH.into_iter().enumerate() {
-            let newcomer = air.map(|air| {
-                let scaled = keys.iter().zip(&demands).map(|(key, d)| d.map(|d| d.mul_f64(costs[key.1.index()])));
-                let with_a_newcomer: Vec<_> = scaled.chain([None]).collect();
-                share::max_min(air, &with_a_newcomer).pop().unwrap_or(air).mul_f64(1.0 / costs[i])
-            });
-            let share = [newcomer, self.ways[i].capacity()].into_iter().flatten().min();
-            self.set_default_of(direction, share);
-        }
-    }
-
-    /// What a new connection that carries data this way starts with; `None`: nothing is known of the hop.
-    fn set_default_of(&mut self, direction: Direction, share: Option<BitRate>) {
-        let way = &self.ways[direction.index()];
-        let plan = match share.zip(way.capacity()) {
-            None => window::first(),
-            Some((share, capacity)) => {
-                let flow = window::Flow {
-                    share,
-                    hop: capacity.mul_f64(way.boost.max(1.0)),
-                    base_rtt: Span::from_millis(200),
-                    payload_share: 0.97,
-                    trim: way.boost,
-                    pace_gain: self.params.pace_gain.0,
-                    mss: 1448,
-                };
-                window::plan(&flow, &self.params.bounds)
-            }
-        };
-        let before = &mut self.default_plans[direction.index()];
-        if record::differs(before, &plan) {
-            *before = plan;
-            self.actions.push_back(Action::SetDefault { direction, plan });
         }
     }
 
@@ -516,12 +365,12 @@ impl Ap {
     }
 
     fn learned(&self) -> Option<BitRate> {
-        self.ways.iter().filter_map(Way::capacity).max()
+        self.ways.iter().filter_map(Way::shown).max()
     }
 
     fn direction(&self, i: usize) -> DirectionSnapshot {
         let way = &self.ways[i];
-        let capacity = self.params.capacity.or(way.capacity());
+        let capacity = self.params.capacity.or(way.shown());
         DirectionSnapshot { capacity, place: way.place, queue: way.queue, local: way.local, holds: way.holds }
     }
 
@@ -579,7 +428,25 @@ impl Ap {
     }
 
     /// What the driver says of a station.
-    pub fn on_station(&mut self, _now: Time, _sample: &StationSample) {}
+    pub fn on_station(&mut self, _now: Time, sample: &StationSample) {
+        self.prices.on_station(sample);
+    }
+
+    /// A UDP flow, before the interval is closed by [`Self::on_link`].
+    pub fn on_udp(&mut self, now: Time, sample: &UdpSample) {
+        self.udp_flows.on_sample(now, sample);
+    }
+
+    /// The UDP flow is gone, both directions.
+    pub fn on_udp_gone(&mut self, flow: FlowId) {
+        self.udp_flows.on_gone(flow);
+    }
+
+    /// What UDP flows are taken for, and what they may have.
+    #[must_use]
+    pub const fn udp_flows(&self) -> &UdpFlows {
+        &self.udp_flows
+    }
 
     /// The next thing to do, until `None`.
     pub fn poll(&mut self, _now: Time) -> Option<Action> {

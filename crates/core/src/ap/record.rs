@@ -1,6 +1,6 @@
 //! What the controller remembers of one direction of one flow.
 
-use super::{FlowSample, FlowSnapshot, Params, RttSource};
+use super::{FlowSample, FlowSnapshot, Params, RttSource, StationId};
 use crate::fastpath::layout::Plan;
 use crate::meter::rate::LowPass;
 use crate::meter::rtt::MinFilter;
@@ -123,6 +123,15 @@ impl Record {
 
     pub(super) fn train(&self) -> (f64, f64) {
         self.train
+    }
+
+    pub(super) fn station(&self) -> StationId {
+        self.newest.map_or_else(StationId::default, |newest| newest.station)
+    }
+
+    /// What its window never falls below, bytes.
+    pub(super) fn floor(&self) -> u32 {
+        self.plan.map_or(0, |plan| plan.floor_bytes)
     }
 
     /// Longest pause of the newest interval, s.

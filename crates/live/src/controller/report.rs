@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use lasthop_core::ap::{DirectionSnapshot, FlowSnapshot, Snapshot};
+use lasthop_core::ap::{DirectionSnapshot, FlowSnapshot, Place, Snapshot};
 use lasthop_core::fastpath::layout::{Counters, FlowKey, FlowState as State, Half, Reason};
 use lasthop_core::packet::Direction;
 use lasthop_core::units::{BitRate, Span, Time};
@@ -50,6 +50,10 @@ impl Mean {
 pub(super) struct Totals {
     pub(super) counters: Counters,
     pub(super) epoch: u32,
+    /// Where packets waited when they last did, by direction.
+    pub(super) places: [Option<Place>; 2],
+    /// Of UDP that gives way, so far.
+    pub(super) elastic_bytes: u64,
     pub(super) missed: u64,
     pub(super) plans: u64,
     pub(super) failures: u64,
@@ -174,7 +178,7 @@ impl Core {
             found: self.disciplines.status(),
             capacity_bps: snapshot.capacity.as_bps(),
             learns: self.capacity.is_none(),
-            directions: Directions { down: way(&snapshot.directions[0]), up: way(&snapshot.directions[1]) },
+            directions: self.directions(&snapshot),
             nothing_to_do: self.has_nothing_to_do(&snapshot, &flows),
             decisions: self.journal.newest(),
             available_bps: snapshot.available.as_bps(),
@@ -202,7 +206,7 @@ impl Core {
         let left_alone = Reason::ALL.into_iter().filter(|r| !r.is_controlled());
         Control {
             capacity_bps: t.capacity.report(),
-            learned: self.capacity.is_none().then(|| self.learned(snapshot)),
+            learned: self.capacity.is_none().then(|| self.learned()),
             udp_bps: snapshot.udp.as_bps() as f64,
             controllable_share: (t.controllable_bytes as f64 / all.max(1) as f64).min(1.0),
             rewritten: t.rewritten(),
@@ -212,15 +216,20 @@ impl Core {
         }
     }
 
-    fn learned(&self, snapshot: &Snapshot) -> Learned {
-        let [down, up] = snapshot.directions.map(|direction| direction.place.map(|place| place.name().to_owned()));
+    fn learned(&self) -> Learned {
+        let [down, up] = self.totals.places.map(|place| place.map(|place| place.name().to_owned()));
         Learned {
             capacity_down_bps: self.totals.learned[Direction::ToStation.index()].report(),
             capacity_up_bps: self.totals.learned[Direction::ToRemote.index()].report(),
             queue_place: QueuePlaces { down, up },
-            elastic_udp_bps: self.ap.elastic_udp().iter().map(|rate| rate.as_bps() as f64).sum(),
+            elastic_udp_bps: Direction::BOTH.map(|d| self.ap.udp_flows().elastic_rate(d).as_bps() as f64).iter().sum(),
             decisions: self.journal.count(),
         }
+    }
+
+    fn directions(&self, snapshot: &Snapshot) -> Directions {
+        let [down, up] = [0, 1].map(|i| way(&snapshot.directions[i], self.totals.places[i]));
+        Directions { down, up }
     }
 
     /// Nobody is held back: windows pass as receivers offer them.
@@ -251,10 +260,19 @@ impl Core {
     }
 }
 
-fn way(direction: &DirectionSnapshot) -> DirectionStatus {
+/// What waits at the last hop waits in our own queues, where these hold at least half of it.
+pub(super) fn place_of_own(directions: &mut [DirectionSnapshot; 2], backlog: Option<u64>) {
+    let down = &mut directions[Direction::ToStation.index()];
+    let Some((capacity, backlog)) = down.capacity.zip(backlog) else { return };
+    if down.place == Some(Place::Firmware) && capacity.time_for(backlog) * 2 >= down.local && backlog > 0 {
+        down.place = Some(Place::AccessPoint);
+    }
+}
+
+fn way(direction: &DirectionSnapshot, place: Option<Place>) -> DirectionStatus {
     DirectionStatus {
         capacity_bps: direction.capacity.map(BitRate::as_bps),
-        queue_place: direction.place.map(|place| place.name().to_owned()),
+        queue_place: place.map(|place| place.name().to_owned()),
         queue_ms: direction.queue.as_millis_f64(),
         holds: direction.holds,
     }
@@ -276,7 +294,7 @@ fn state(flow: &FlowSnapshot, carrying: &Carrying, half: &Half) -> FlowState {
 }
 
 /// `station <- remote` for downloads, `station -> remote` for uploads.
-fn text(key: &FlowKey, direction: Direction) -> String {
+pub(super) fn text(key: &FlowKey, direction: Direction) -> String {
     let end = |address: [u8; 16], port: u16| {
         let address = Ipv6Addr::from(address);
         SocketAddr::new(address.to_ipv4_mapped().map_or(IpAddr::V6(address), IpAddr::V4), port)
@@ -297,6 +315,25 @@ mod tests {
         key.remote[15] = 1;
         assert_eq!(text(&key, Direction::ToStation), "10.0.0.2:5000 <- [::1]:443");
         assert_eq!(text(&key, Direction::ToRemote), "10.0.0.2:5000 -> [::1]:443");
+    }
+
+    #[test]
+    fn what_waits_in_our_own_queue_does_not_wait_in_the_firmware() {
+        let place = |backlog| {
+            let down = DirectionSnapshot {
+                capacity: Some(BitRate::mbps(20)),
+                place: Some(Place::Firmware),
+                local: Span::from_millis(40),
+                ..DirectionSnapshot::default()
+            };
+            let mut directions = [down, DirectionSnapshot::default()];
+            place_of_own(&mut directions, backlog);
+            directions[0].place
+        };
+        // 100 kB at 20 Mbit/s are 40 ms.
+        assert_eq!(place(Some(90_000)), Some(Place::AccessPoint));
+        assert_eq!(place(Some(20_000)), Some(Place::Firmware));
+        assert_eq!(place(None), Some(Place::Firmware));
     }
 
     #[test]

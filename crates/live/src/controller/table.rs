@@ -23,10 +23,33 @@ const HALF: Span = Span::from_secs(60);
 /// Forgotten in one interval at most, so that no interval takes long.
 const FORGET_AT_ONCE: usize = 4096;
 
+/// Names of flows of all kinds, for the deciding half.
+#[derive(Default)]
+pub(super) struct Names {
+    pub(super) keys: HashMap<FlowId, FlowKey>,
+    next: u32,
+}
+
+impl Names {
+    pub(super) fn name(&mut self, key: &FlowKey) -> FlowId {
+        let id = FlowId(self.next);
+        self.next = self.next.wrapping_add(1);
+        self.keys.insert(id, *key);
+        id
+    }
+
+    pub(super) fn forget(&mut self, id: FlowId) {
+        self.keys.remove(&id);
+    }
+
+    pub(super) fn key(&self, id: FlowId) -> Option<&FlowKey> {
+        self.keys.get(&id)
+    }
+}
+
 pub(super) struct Table {
     entries: HashMap<FlowKey, Entry>,
-    keys: HashMap<FlowId, FlowKey>,
-    next_id: u32,
+    pub(super) names: Names,
     round: u64,
     bound: u64,
     idle: Span,
@@ -81,8 +104,7 @@ impl Table {
     pub(super) fn new(config: &Config) -> Self {
         Self {
             entries: HashMap::new(),
-            keys: HashMap::new(),
-            next_id: 0,
+            names: Names::default(),
             round: 0,
             bound: u64::from(config.flows),
             idle: config.idle,
@@ -102,13 +124,13 @@ impl Table {
 
     /// The whole table was read: what was not in it is gone.
     pub(super) fn end(&mut self, ap: &mut Ap) {
-        let (round, keys) = (self.round, &mut self.keys);
+        let (round, names) = (self.round, &mut self.names);
         let before = self.entries.len();
         self.entries.retain(|_, entry| {
             let there = entry.round == round;
             if let Some(carrying) = entry.carrying.as_ref().filter(|_| !there) {
                 ap.on_gone(carrying.id);
-                keys.remove(&carrying.id);
+                names.forget(carrying.id);
             }
             there
         });
@@ -153,9 +175,7 @@ impl Table {
         match &mut entry.carrying {
             None if awake => {
                 let (station, version) = (stations.id(&key.station), stations.version());
-                let id = FlowId(self.next_id);
-                self.next_id = self.next_id.wrapping_add(1);
-                self.keys.insert(id, *key);
+                let id = self.names.name(key);
                 FlowSample::of(now, (id, station), epoch, state, RttTotal::default())
                     .for_each(|sample| ap.on_sample(now, &sample));
                 let rtt = RttTotal::of(state);
@@ -172,7 +192,7 @@ impl Table {
                     .for_each(|sample| ap.on_sample(now, &sample));
             }
             Some(carrying) => {
-                self.keys.remove(&carrying.id);
+                self.names.forget(carrying.id);
                 ap.on_gone(carrying.id);
                 entry.carrying = None;
             }
@@ -200,7 +220,7 @@ impl Table {
     fn drop_entry(&mut self, key: &FlowKey, ap: &mut Ap) {
         if let Some(carrying) = self.entries.remove(key).and_then(|entry| entry.carrying) {
             ap.on_gone(carrying.id);
-            self.keys.remove(&carrying.id);
+            self.names.forget(carrying.id);
         }
     }
 
@@ -210,12 +230,12 @@ impl Table {
     }
 
     pub(super) fn key(&self, id: FlowId) -> Option<FlowKey> {
-        self.keys.get(&id).copied()
+        self.names.key(id).copied()
     }
 
     /// The connection that the deciding half calls `id`.
     pub(super) fn carried(&self, id: FlowId) -> Option<(&FlowKey, &Carrying)> {
-        let key = self.keys.get(&id)?;
+        let key = self.names.key(id)?;
         Some((key, self.entries.get(key)?.carrying.as_deref()?))
     }
 

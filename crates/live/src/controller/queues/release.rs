@@ -14,7 +14,7 @@
 //! link that became faster; a pace that tries a little more finds out, and what that brings too much waits below for
 //! one interval. Until C is known nothing is paced, or at the speed of the wire: who waits, waits where he did before.
 
-use lasthop_core::ap::{DirectionSnapshot, Place};
+use lasthop_core::ap::DirectionSnapshot;
 use lasthop_core::packet::Direction;
 use lasthop_core::units::{BitRate, Span};
 
@@ -65,9 +65,7 @@ impl Release {
             return;
         };
         let own = capacity.time_for(1_500 * waiting);
-        // What waits in front of the home is not ours to let out.
-        let waits = if down.place == Some(Place::Line) { Span::ZERO } else { down.queue };
-        let below = waits.saturating_sub(own);
+        let below = down.local.saturating_sub(own);
         if below > BELOW.max(capacity.time_for(1_500 * PACKETS)) {
             self.gain = DRAIN;
         } else if self.gain < 1.0 {
@@ -82,13 +80,8 @@ impl Release {
 mod tests {
     use super::*;
 
-    fn learned(mbps: u64, queue: Span) -> [DirectionSnapshot; 2] {
-        let down = DirectionSnapshot {
-            capacity: Some(BitRate::mbps(mbps)),
-            place: Some(Place::AccessPoint),
-            queue,
-            ..DirectionSnapshot::default()
-        };
+    fn learned(mbps: u64, local: Span) -> [DirectionSnapshot; 2] {
+        let down = DirectionSnapshot { capacity: Some(BitRate::mbps(mbps)), local, ..DirectionSnapshot::default() };
         [down, DirectionSnapshot::default()]
     }
 

@@ -1,0 +1,259 @@
+//! Who gets what of a hop that was learned: air time among stations, then among the flows of each; elastic UDP takes part.
+
+use std::collections::BTreeMap;
+
+use super::record;
+use super::{Action, Ap, Decision, Duplex, StationId, StationSample, set_plan};
+use crate::elastic::Hop;
+use crate::packet::{Direction, FlowId};
+use crate::share::{self, Wish};
+use crate::units::{BitRate, Span};
+use crate::window;
+
+/// What is left for flows that can be held, however much the others take: a part of the hop.
+const LEAST: f64 = 0.05;
+/// What a frame costs beside its bytes: contention, headers, the acknowledgment, and TCP's own, ns. 802.11g with two frames
+/// of data per ACK.
+const FRAME_NS: f64 = 250_000.0;
+/// Payload of a frame that prices are told by, bits.
+const FRAME_BITS: f64 = 1500.0 * 8.0;
+/// No station costs more than this many times as much as the cheapest.
+const DEAREST: f64 = 64.0;
+
+/// What a byte to or from each station costs beside one of the cheapest that is known, by what its driver says.
+///
+/// ```text
+/// price = attempts x (1500 x 8 / R + frame)      [s]
+/// ```
+#[derive(Debug, Default)]
+pub(super) struct Prices {
+    frames: BTreeMap<StationId, f64>,
+}
+
+impl Prices {
+    pub(super) fn on_station(&mut self, sample: &StationSample) {
+        let data_ns = FRAME_BITS * 1e9 / sample.rate.as_bps().max(1) as f64;
+        self.frames.insert(sample.station, sample.attempts.max(1.0) * (data_ns + FRAME_NS));
+    }
+
+    pub(super) fn of(&self, station: StationId) -> f64 {
+        let least = self.frames.values().copied().fold(f64::MAX, f64::min);
+        self.frames.get(&station).map_or(1.0, |frame| (frame / least).clamp(1.0, DEAREST))
+    }
+}
+
+/// Whom a wish is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Who {
+    Window(FlowId, Direction),
+    Datagrams(FlowId, Direction),
+}
+
+impl Who {
+    const fn direction(self) -> Direction {
+        match self {
+            Self::Window(_, direction) | Self::Datagrams(_, direction) => direction,
+        }
+    }
+}
+
+/// What a capacity that is too low may lack.
+const MOST_BOOST_OF_A_RATE: f64 = 1.25;
+
+impl Ap {
+    /// Shares in air time, as rates of the direction and station in which a byte costs least.
+    pub(super) fn divide(&mut self, bounds: [Span; 2], dt: f64) {
+        let airs = [0, 1].map(|i| self.ways[i].air.capacity().or(self.ways[1 - i].air.capacity()));
+        let most = airs.into_iter().flatten().max();
+        let ratio = |air: BitRate, most: BitRate| most.as_bps() as f64 / air.as_bps().max(1) as f64;
+        let costs = airs.map(|air| air.zip(most).map_or(1.0, |(air, most)| ratio(air, most)));
+        let (whos, mut wishes) = self.wishes(costs);
+        let realtime = self.realtime();
+        for i in 0..2 {
+            let Some(line) = self.ways[i].line.capacity().filter(|_| self.ways[i].line.is_measured()) else { continue };
+            let own: Vec<usize> = (0..whos.len()).filter(|k| whos[*k].direction().index() == i).collect();
+            let theirs: Vec<_> = own.iter().map(|k| Wish { cost: 1.0, ..wishes[*k] }).collect();
+            for (k, share) in own.into_iter().zip(share::by_group(without(line, realtime[i]), &theirs)) {
+                wishes[k].demand = Some(share);
+            }
+        }
+        let full = |i: usize| most.map(|most| without(most, realtime[i] * costs[i]));
+        let shares: Vec<Option<BitRate>> = match (most, self.params.duplex) {
+            (None, _) => wishes.iter().map(|wish| wish.demand).collect(),
+            (Some(most), Duplex::Half) => {
+                let air = without(most, realtime[0] * costs[0] + realtime[1] * costs[1]);
+                self.left = air;
+                share::by_group(air, &wishes).into_iter().map(Some).collect()
+            }
+            (Some(_), Duplex::Full) => {
+                let mut shares = vec![None; whos.len()];
+                for i in 0..2 {
+                    let own: Vec<usize> = (0..whos.len()).filter(|k| whos[*k].direction().index() == i).collect();
+                    let theirs: Vec<_> = own.iter().map(|k| wishes[*k]).collect();
+                    let air = full(i).unwrap_or_default();
+                    own.into_iter().zip(share::by_group(air, &theirs)).for_each(|(k, share)| shares[k] = Some(share));
+                    self.left = self.left.max(air);
+                }
+                shares
+            }
+        };
+        for i in 0..2 {
+            let newcomer = full(i).map(|air| {
+                let one = Wish { group: StationId(u32::MAX), demand: None, cost: costs[i] };
+                let with_one: Vec<_> = wishes.iter().copied().chain([one]).collect();
+                share::by_group(air, &with_one).pop().unwrap_or(air)
+            });
+            let share = [newcomer, self.ways[i].capacity()].into_iter().flatten().min();
+            self.set_default_of(Direction::BOTH[i], share);
+        }
+        self.hold(bounds, &whos, &shares);
+        self.steer_datagrams(&whos, &shares, realtime, bounds, dt);
+    }
+
+    /// Rates of what cannot give way, by direction, bit/s: real-time UDP, and TCP whose window cannot be rewritten.
+    fn realtime(&self) -> [f64; 2] {
+        let udp = self.udp.smooth();
+        let all = self.udp_bytes.iter().sum::<u64>().max(1) as f64;
+        Direction::BOTH.map(|direction| {
+            let i = direction.index();
+            let elastic = self.udp_flows.elastic_rate(direction).as_bps() as f64;
+            let udp = (udp.as_bps() as f64 * self.udp_bytes[i] as f64 / all - elastic).max(0.0);
+            let flows = self.flows.iter().filter(|((_, way), r)| *way == direction && !r.is_controllable());
+            udp + flows.map(|(_, r)| r.rate().as_bps() as f64).sum::<f64>()
+        })
+    }
+
+    fn wishes(&self, costs: [f64; 2]) -> (Vec<Who>, Vec<Wish<StationId>>) {
+        let windows = self
+            .controlled()
+            .map(|((flow, direction), record)| (Who::Window(*flow, *direction), record.station(), record.demand()));
+        let datagrams =
+            self.udp_flows.elastic().map(|wish| (Who::Datagrams(wish.flow, wish.direction), wish.station, wish.demand));
+        let wish = |(who, station, demand): (Who, StationId, Option<BitRate>)| {
+            let cost = costs[who.direction().index()] * self.prices.of(station);
+            (who, Wish { group: station, demand, cost })
+        };
+        windows.chain(datagrams).map(wish).unzip()
+    }
+
+    /// Windows.
+    fn hold(&mut self, bounds: [Span; 2], whos: &[Who], shares: &[Option<BitRate>]) {
+        let params = self.params;
+        let flows = whos.len().max(1) as u32;
+        let mut floors = [(0, 0, 0.0); 2];
+        for (who, share) in whos.iter().zip(shares) {
+            let Who::Window(flow, direction) = *who else { continue };
+            let Some(record) = self.flows.get_mut(&(flow, direction)) else { continue };
+            let i = direction.index();
+            let way = &self.ways[i];
+            let Some((share, capacity)) = share.zip(way.capacity()) else {
+                self.actions.extend(record.open(flows).map(|plan| set_plan((flow, direction), plan)));
+                continue;
+            };
+            record.boost(way.boost);
+            let hop = capacity.mul_f64(way.boost.max(1.0));
+            let plan = record.decide_beside(&params, bounds[i], share, hop);
+            self.actions.extend(plan.map(|plan| set_plan((flow, direction), plan)));
+            let rtt = record.base_rtt(&params, bounds[i]).unwrap_or_default();
+            floors[i] = (floors[i].0 + 1, floors[i].1 + u64::from(record.floor()), floors[i].2 + rtt.as_secs_f64());
+        }
+        for (i, (flows, floors, rtts)) in floors.into_iter().enumerate() {
+            let capacity = self.ways[i].capacity().unwrap_or_default();
+            let pipe = capacity.bytes_in(Span::from_secs_f64(rtts / f64::from(flows.max(1))));
+            let exceeds = floors > pipe + pipe / 4;
+            if exceeds && !self.ways[i].too_many {
+                let direction = Direction::BOTH[i];
+                self.actions.push_back(Action::Say(Decision::Floors {
+                    direction,
+                    flows: flows as usize,
+                    floors,
+                    pipe,
+                }));
+            }
+            self.ways[i].too_many = exceeds;
+        }
+    }
+
+    /// Elastic UDP: marks or drops.
+    fn steer_datagrams(
+        &mut self,
+        whos: &[Who],
+        shares: &[Option<BitRate>],
+        realtime: [f64; 2],
+        bounds: [Span; 2],
+        dt: f64,
+    ) {
+        for (who, share) in whos.iter().zip(shares) {
+            let (Who::Datagrams(flow, direction), Some(share)) = (*who, share) else { continue };
+            let way = &self.ways[direction.index()];
+            if way.capacity().is_none() {
+                continue;
+            }
+            // Part of the boost is what windows need and rates do not.
+            let share = share.mul_f64(way.boost.clamp(0.9, MOST_BOOST_OF_A_RATE));
+            let plan = self.udp_flows.set_share(flow, direction, share, Span::from_secs_f64(dt));
+            self.actions.extend(plan.map(|plan| Action::SetUdpPlan { flow, direction, plan }));
+        }
+        for (flow, direction) in self.udp_flows.stale() {
+            let plan = self.udp_flows.release(flow, direction);
+            self.actions.extend(plan.map(|plan| Action::SetUdpPlan { flow, direction, plan }));
+        }
+        while let Some(decision) = self.udp_flows.take_decision() {
+            self.actions.push_back(Action::Say(decision));
+        }
+        for (i, direction) in Direction::BOTH.into_iter().enumerate() {
+            let way = &self.ways[i];
+            let room = way.capacity().map(|capacity| without(capacity, realtime[i]));
+            self.udp_flows.set_hop(direction, Hop { room, queue_stands: way.queue >= bounds[i] * 4 });
+        }
+    }
+
+    /// What a new connection that carries data this way starts with; `None`: nothing is known of the hop.
+    pub(super) fn set_default_of(&mut self, direction: Direction, share: Option<BitRate>) {
+        let way = &self.ways[direction.index()];
+        let plan = match share.zip(way.capacity()) {
+            None => window::first(),
+            Some((share, capacity)) => {
+                let flow = window::Flow {
+                    share,
+                    hop: capacity.mul_f64(way.boost.max(1.0)),
+                    base_rtt: Span::from_millis(200),
+                    payload_share: 0.97,
+                    trim: way.boost,
+                    pace_gain: self.params.pace_gain.0,
+                    mss: 1448,
+                };
+                window::plan(&flow, &self.params.bounds)
+            }
+        };
+        let before = &mut self.default_plans[direction.index()];
+        if record::differs(before, &plan) {
+            *before = plan;
+            self.actions.push_back(Action::SetDefault { direction, plan });
+        }
+    }
+}
+
+/// What is left of a hop.
+fn without(capacity: BitRate, taken: f64) -> BitRate {
+    let capacity = capacity.as_bps() as f64;
+    BitRate::from_bps_f64((capacity - taken).max(LEAST * capacity))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_station_at_six_mbps_costs_five_times_one_at_fifty_four() {
+        let mut prices = Prices::default();
+        let sample = |station, mbps, attempts| StationSample { station, rate: BitRate::mbps(mbps), attempts };
+        prices.on_station(&sample(StationId(1), 54, 1.0));
+        prices.on_station(&sample(StationId(2), 6, 1.0));
+        prices.on_station(&sample(StationId(3), 54, 2.0));
+        // 2.25 ms for 0.472 ms.
+        assert!((prices.of(StationId(2)) - 4.76).abs() < 0.01);
+        assert!((prices.of(StationId(3)) - 2.0).abs() < 1e-9);
+        assert_eq!((prices.of(StationId(1)), prices.of(StationId(9))), (1.0, 1.0));
+    }
+}

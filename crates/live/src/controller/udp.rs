@@ -1,0 +1,108 @@
+//! The UDP flows that the fast path knows: names for the deciding half, samples, and who is to be forgotten.
+//!
+//! Only flows that ever sent a full packet are in the fast path's table (`core::fastpath::udp`): games and calls are not.
+
+use std::collections::HashMap;
+
+use lasthop_core::ap::{Ap, UdpSample};
+use lasthop_core::fastpath::layout::{FlowKey, UdpState};
+use lasthop_core::packet::FlowId;
+use lasthop_core::units::{Span, Time};
+
+use super::stations::Stations;
+use super::table::Names;
+
+/// Silence after which a flow is forgotten.
+const SILENT: Span = Span::from_secs(60);
+
+#[derive(Default)]
+pub(super) struct UdpTable {
+    entries: HashMap<FlowKey, Entry>,
+    round: u64,
+    forgotten: Vec<FlowKey>,
+}
+
+struct Entry {
+    id: FlowId,
+    round: u64,
+    first_seen_ns: u64,
+}
+
+impl UdpTable {
+    /// A reading of the fast path's table begins.
+    pub(super) const fn begin(&mut self) {
+        self.round += 1;
+    }
+
+    /// Takes in what the fast path holds of one flow and hands it on.
+    pub(super) fn on_flow(
+        &mut self,
+        now: Time,
+        (key, state): (&FlowKey, &UdpState),
+        stations: &Stations,
+        names: &mut Names,
+        ap: &mut Ap,
+    ) {
+        if now.since(Time::from_nanos(state.last_seen_ns)) >= SILENT {
+            // The sweep at the end of the round takes it out of the entries.
+            self.forgotten.push(*key);
+            return;
+        }
+        let first_seen_ns = state.first_seen_ns;
+        let again = self.entries.get(key).is_some_and(|entry| entry.first_seen_ns != first_seen_ns);
+        if again && let Some(entry) = self.entries.remove(key) {
+            ap.on_udp_gone(entry.id);
+            names.forget(entry.id);
+        }
+        let new = || Entry { id: names.name(key), round: 0, first_seen_ns };
+        let entry = self.entries.entry(*key).or_insert_with(new);
+        entry.round = self.round;
+        ap.on_udp(now, &UdpSample { flow: entry.id, station: stations.id(&key.station), state: *state });
+    }
+
+    /// The whole table was read: what was not in it is gone.
+    pub(super) fn end(&mut self, names: &mut Names, ap: &mut Ap) {
+        let round = self.round;
+        self.entries.retain(|_, entry| {
+            let there = entry.round == round;
+            if !there {
+                ap.on_udp_gone(entry.id);
+                names.forget(entry.id);
+            }
+            there
+        });
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Flows that the fast path shall forget.
+    pub(super) fn take_forgotten(&mut self) -> Vec<FlowKey> {
+        std::mem::take(&mut self.forgotten)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lasthop_core::ap::Params;
+
+    #[test]
+    fn a_silent_flow_is_forgotten_and_one_that_vanished_loses_its_name() {
+        let (mut table, mut names, mut ap) = (UdpTable::default(), Names::default(), Ap::new(Params::learning()));
+        let stations = Stations::unknown();
+        let begun = Time::ZERO + Span::from_secs(1_000);
+        let keys = [1, 2].map(|station_port| FlowKey { station_port, ..FlowKey::default() });
+        let mut look = |now: Time, flows: &[(FlowKey, UdpState)]| {
+            table.begin();
+            flows.iter().for_each(|(key, state)| table.on_flow(now, (key, state), &stations, &mut names, &mut ap));
+            table.end(&mut names, &mut ap);
+            (table.entries.len(), names.keys.len(), table.take_forgotten())
+        };
+        let flows = keys.map(|key| (key, UdpState::new(begun)));
+        assert_eq!(look(begun, &flows), (2, 2, vec![]));
+        assert_eq!(look(begun, &flows[..1]), (1, 1, vec![]));
+        assert_eq!(look(begun + SILENT, &flows[..1]), (0, 0, vec![keys[0]]));
+    }
+}
