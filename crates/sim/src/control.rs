@@ -49,6 +49,8 @@ pub struct WindowControl {
     stations: Vec<StationId>,
     /// Packets are read as if they carried timestamps: who learns lives by the round trip to a sender.
     timestamps: bool,
+    /// Eq. (1) as the paper has it: UDP is real-time.
+    to_the_letter: bool,
     counters: Counters,
     /// Of what was learned, by direction.
     means: [Mean; 2],
@@ -110,6 +112,7 @@ impl WindowControl {
             datagrams: vec![None; scenario.flows.len()],
             stations: scenario.flows.iter().map(|flow| station(flow)).collect(),
             timestamps: learns,
+            to_the_letter: wanted.share == scenario::ShareRule::Equal || wanted.rtt != WindowRtt::Measured,
             counters: Counters::default(),
             means: [Mean::default(); 2],
             decisions: 0,
@@ -145,11 +148,17 @@ impl WindowControl {
     ) -> bool {
         let d = direction.index();
         let bytes = u64::from(packet.bytes);
+        let Some(connection) = connection else {
+            let passes = self.on_datagram(now, direction, packet);
+            if passes {
+                self.counters.packets[d] += 1;
+                self.counters.ip_bytes[d] += bytes;
+                self.counters.udp_bytes[d] += bytes;
+            }
+            return passes;
+        };
         self.counters.packets[d] += 1;
         self.counters.ip_bytes[d] += bytes;
-        let Some(connection) = connection else {
-            return self.on_datagram(now, direction, packet);
-        };
         self.counters.tcp_bytes[d] += bytes;
         let mut tcp = fields(packet, connection, sack);
         if self.timestamps {
@@ -168,11 +177,10 @@ impl WindowControl {
     }
 
     fn on_datagram(&mut self, now: Time, direction: Direction, packet: &mut SimPacket) -> bool {
-        self.counters.udp_bytes[direction.index()] += u64::from(packet.bytes);
         let understands_marks = packet.has(flag::ECT | flag::CE);
         let datagram = Datagram { ip_bytes: u32::from(packet.bytes), segments: 1, understands_marks };
         let known = &mut self.datagrams[packet.flow as usize];
-        if !self.timestamps || (known.is_none() && !datagram.is_full()) {
+        if self.to_the_letter || (known.is_none() && !datagram.is_full()) {
             self.counters.reason[Reason::Udp as usize] += 1;
             return true;
         }
@@ -181,7 +189,7 @@ impl WindowControl {
         self.counters.reason[verdict.reason() as usize] += 1;
         match verdict {
             udp::Verdict::Pass(_) => true,
-            udp::Verdict::Mark => packet.mark_ce(),
+            udp::Verdict::Mark => packet.mark_ce() || packet.has(flag::CE),
             udp::Verdict::Drop => false,
         }
     }

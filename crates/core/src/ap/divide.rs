@@ -16,6 +16,8 @@ const LEAST: f64 = 0.05;
 const FRAME_NS: f64 = 250_000.0;
 /// Payload of a frame that prices are told by, bits.
 const FRAME_BITS: f64 = 1500.0 * 8.0;
+/// What a capacity that is a little wrong may be wrong by.
+const RATE_BOOST: (f64, f64) = (0.9, 1.25);
 /// No station costs more than this many times as much as the cheapest.
 const DEAREST: f64 = 64.0;
 
@@ -65,11 +67,11 @@ impl Ap {
         let costs = airs.map(|air| air.zip(most).map_or(1.0, |(air, most)| ratio(air, most)));
         let (whos, mut wishes) = self.wishes(costs);
         let realtime = self.realtime();
-        for i in 0..2 {
+        for (i, taken) in realtime.into_iter().enumerate() {
             let Some(line) = self.ways[i].line.capacity().filter(|_| self.ways[i].line.is_measured()) else { continue };
             let own: Vec<usize> = (0..whos.len()).filter(|k| whos[*k].direction().index() == i).collect();
             let theirs: Vec<_> = own.iter().map(|k| Wish { cost: 1.0, ..wishes[*k] }).collect();
-            for (k, share) in own.into_iter().zip(share::by_group(without(line, realtime[i]), &theirs)) {
+            for (k, share) in own.into_iter().zip(share::by_group(without(line, taken), &theirs)) {
                 wishes[k].demand = Some(share);
             }
         }
@@ -93,9 +95,9 @@ impl Ap {
                 shares
             }
         };
-        for i in 0..2 {
+        for (i, cost) in costs.into_iter().enumerate() {
             let newcomer = full(i).map(|air| {
-                let one = Wish { group: StationId(u32::MAX), demand: None, cost: costs[i] };
+                let one = Wish { group: StationId(u32::MAX), demand: None, cost };
                 let with_one: Vec<_> = wishes.iter().copied().chain([one]).collect();
                 share::by_group(air, &with_one).pop().unwrap_or(air)
             });
@@ -175,7 +177,8 @@ impl Ap {
             let (Who::Datagrams(flow, direction), Some(share)) = (*who, share) else { continue };
             let way = &self.ways[direction.index()];
             if way.is_measured() {
-                let share = share.mul_f64(way.boost);
+                // Part of the boost is what windows need and rates do not.
+                let share = share.mul_f64(way.boost.clamp(RATE_BOOST.0, RATE_BOOST.1));
                 self.hold_datagrams(flow, direction, share);
             }
         }

@@ -49,6 +49,8 @@ const PAUSE: f64 = 0.25;
 const NEARLY: f64 = 0.9;
 /// What the line delivers varies by no larger part of it: what comes through a queue comes evenly.
 const EVEN: f64 = 0.25;
+/// What elastic UDP may raise an estimate by, per interval.
+const ELASTIC_MORE: f64 = 1.02;
 /// An estimate is too low when more than this many times as much was delivered for half a second.
 const OUTDONE: f64 = 1.01;
 /// How long it is remembered what was delivered, and what waited meanwhile.
@@ -77,6 +79,8 @@ pub(super) struct Seen {
     pub(super) arrived: f64,
     /// IP bytes of UDP that passed.
     pub(super) udp: f64,
+    /// Of them those of elastic flows: what comes to a queue has not left it yet.
+    pub(super) elastic: f64,
     /// Largest train: IP bytes, and the time they took.
     pub(super) train: (f64, f64),
     /// Time in which more of a flow was under way, of all flows together, s.
@@ -96,6 +100,14 @@ pub(super) struct Seen {
 }
 
 impl Seen {
+    /// IP bytes that went through: elastic UDP counts when it comes to the queue, so beside it no more is believed than a
+    /// hop of `limit` bytes carries, and a little.
+    pub(super) fn delivered(&self, limit: Option<f64>) -> f64 {
+        let sure = self.arrived + (self.udp - self.elastic).max(0.0);
+        let all = self.arrived + self.udp;
+        limit.map_or(all, |limit| sure.max(all.min(limit * ELASTIC_MORE)))
+    }
+
     pub(super) fn of<'a>(
         params: &Params,
         direction: Direction,
@@ -221,6 +233,11 @@ impl Way {
         self.line.is_measured() && self.used >= WORKS
     }
 
+    /// What was measured, bytes/s.
+    pub(super) fn measured(&self) -> Option<f64> {
+        self.capacity().filter(|_| self.is_measured()).map(|capacity| capacity.as_bps() as f64 / 8.0)
+    }
+
     /// What is known was measured while the hop was busy.
     pub(super) fn is_measured(&self) -> bool {
         self.air.is_measured() || self.line.is_measured()
@@ -325,10 +342,10 @@ impl Way {
             .map(|queue| queue.map_or((0.0, 0.0), |(mean, least)| (mean.max(0.0), least.max(0.0))));
         let (queue, least) = (both[0].0 + both[1].0, both[0].1 + both[1].1);
         let known = seen.local.is_some() || seen.remote.is_some();
-        let now = (seen.arrived + seen.udp) / dt;
+        let now = seen.delivered(self.measured().map(|capacity| capacity * dt)) / dt;
         self.rate += (now - self.rate) * (dt / 0.5).min(1.0);
         if let Some(capacity) = self.capacity() {
-            let now = (seen.arrived + seen.udp) * 8.0 / dt / capacity.as_bps().max(1) as f64;
+            let now = now * 8.0 / capacity.as_bps().max(1) as f64;
             self.used += (now - self.used) * (dt / seen.rtt.max(dt)).min(1.0);
         }
         if known {

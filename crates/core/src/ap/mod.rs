@@ -365,6 +365,9 @@ impl Ap {
         {
             self.ways[0].on_backlog(&mut seen[0], backlog, dt);
         }
+        for (seen, direction) in seen.iter_mut().zip(Direction::BOTH) {
+            seen.elastic = self.udp_flows.elastic_bytes(direction) as f64;
+        }
         self.backlog = sample.backlog;
         self.tell_lines_apart(&mut seen);
         for wish in self.udp_flows.elastic().filter(|wish| wish.demand.is_none()) {
@@ -410,7 +413,7 @@ impl Ap {
             _ => Place::Firmware,
         };
         for i in 0..2 {
-            let bytes = seen[i].arrived + seen[i].udp;
+            let bytes = seen[i].delivered(self.ways[i].measured().map(|capacity| capacity * dt));
             let is_busy = here[i] || (self.params.duplex == Duplex::Half && here[1 - i]);
             if is_busy && learn::tells(parts[i]) && bytes > 0.0 {
                 self.ways[i].on_busy(place, bytes, dt * parts[i]);

@@ -98,10 +98,10 @@ impl Record {
         self.newest = Some(*sample);
     }
 
-    /// A far minimum that falls by a fifth at once counts when it is seen again: a single wrong match would stand for long.
+    /// A far minimum that falls by a twentieth at once counts when it is seen again: a single wrong match would stand for long.
     fn on_remote(&mut self, now: Time, rtt: Span) {
-        let falls = self.remote_rtt.min().is_some_and(|min| rtt < min.mul_f64(0.8));
-        let seen_before = self.fallen.is_some_and(|before| rtt < before.mul_f64(1.25));
+        let falls = self.remote_rtt.min().is_some_and(|min| rtt < min.mul_f64(0.95));
+        let seen_before = self.fallen.is_some_and(|before| rtt < before.mul_f64(1.05));
         if !falls || seen_before {
             self.remote_rtt.on_sample(now, rtt);
         }
