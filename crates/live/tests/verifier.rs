@@ -7,7 +7,7 @@ use libbpf_rs::{ObjectBuilder, PrintLevel, set_print};
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/lasthop.bpf.o"));
 
 /// A quarter of what the kernel allows.
-const ROOM: u64 = 250_000;
+const ROOM: u64 = 300_000;
 
 /// Statistics only.
 const STATISTICS: u32 = 4;

@@ -110,7 +110,7 @@ impl WindowControl {
             capacity,
             flows: vec![None; scenario.flows.len()],
             datagrams: vec![None; scenario.flows.len()],
-            stations: scenario.flows.iter().map(|flow| station(flow)).collect(),
+            stations: scenario.flows.iter().map(station).collect(),
             timestamps: learns,
             to_the_letter: wanted.share == scenario::ShareRule::Equal || wanted.rtt != WindowRtt::Measured,
             counters: Counters::default(),

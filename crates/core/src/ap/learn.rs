@@ -50,7 +50,7 @@ const NEARLY: f64 = 0.9;
 /// What the line delivers varies by no larger part of it: what comes through a queue comes evenly.
 const EVEN: f64 = 0.25;
 /// What elastic UDP may raise an estimate by, per interval.
-const ELASTIC_MORE: f64 = 1.02;
+const ELASTIC_MORE: f64 = 1.1;
 /// An estimate is too low when more than this many times as much was delivered for half a second.
 const OUTDONE: f64 = 1.01;
 /// How long it is remembered what was delivered, and what waited meanwhile.
