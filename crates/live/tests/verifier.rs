@@ -6,7 +6,7 @@ use libbpf_rs::{ObjectBuilder, PrintLevel, set_print};
 
 const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/lasthop.bpf.o"));
 
-/// A quarter of what the kernel allows.
+/// Three tenths of what the kernel allows.
 const ROOM: u64 = 300_000;
 
 /// Statistics only.

@@ -45,8 +45,8 @@ pub enum Decision {
     Capacity {
         /// Of data that goes this way.
         direction: Direction,
-        /// What it was.
-        before: BitRate,
+        /// What it was; `None`: nothing was known.
+        before: Option<BitRate>,
         /// What it is.
         now: BitRate,
         /// What waited at the hop while this much was delivered.
@@ -130,11 +130,11 @@ impl fmt::Display for Decision {
                 )
             }
             Self::Capacity { direction, before, now, queue } => {
-                let what = data(*direction);
-                write!(
-                    f,
-                    "{what}: the hop carries {now} instead of {before}; so much was delivered while packets waited {queue}"
-                )
+                write!(f, "{}: the hop carries {now}", data(*direction))?;
+                if let Some(before) = before {
+                    write!(f, " instead of {before}")?;
+                }
+                write!(f, "; so much was delivered while packets waited {queue}")
             }
             Self::Queue { direction, place, local, remote } => {
                 let what = data(*direction);

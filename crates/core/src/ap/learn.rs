@@ -67,6 +67,8 @@ const MOST_NOISE: f64 = 0.01;
 const PUZZLED: f64 = 0.2;
 /// A part of an interval: so much of it the hop was seen working.
 const WORKS: f64 = 0.8;
+/// Nobody asked for more for so long: nothing is held, s.
+const LET_GO: f64 = 2.0;
 /// Estimates that differ by less are not worth a line.
 const WORTH_A_LINE: f64 = 0.1;
 
@@ -185,6 +187,9 @@ pub(super) struct Way {
     /// What seemed to wait while the hop carried less than that.
     noise: MinFilter,
     said: Option<BitRate>,
+    said_place: Option<Place>,
+    /// For how long no flow filled what it may have, s.
+    idle: f64,
 }
 
 impl Way {
@@ -210,6 +215,8 @@ impl Way {
             most: MinFilter::new(LATELY),
             noise: MinFilter::new(LATELY),
             said: None,
+            said_place: None,
+            idle: 0.0,
         }
     }
 
@@ -404,22 +411,48 @@ impl Way {
         }
     }
 
-    /// What changed that somebody should know.
-    pub(super) fn news(&mut self, seen: &Seen) -> Option<Decision> {
+    /// What changed that somebody should know: the capacity, the place of the queue, whether windows are held.
+    pub(super) fn news(&mut self, seen: &Seen, dt: f64) -> impl Iterator<Item = Decision> + use<> {
+        [self.capacity_news(seen), self.place_news(seen), self.hold_news(seen, dt)].into_iter().flatten()
+    }
+
+    fn capacity_news(&mut self, seen: &Seen) -> Option<Decision> {
         let now = self.capacity()?;
         let direction = self.direction;
-        let said = self.said;
-        if let Some(before) = said {
+        if let Some(before) = self.said {
             let far = now.as_bps().abs_diff(before.as_bps()) as f64 > WORTH_A_LINE * before.as_bps() as f64;
             if !far {
                 return None;
             }
         }
-        self.said = Some(now);
-        Some(match said {
-            Some(before) => Decision::Capacity { direction, before, now, queue: self.queue },
-            None => Decision::Guess { direction, capacity: now, train_bytes: seen.train.0 as u64 },
+        let before = self.said.replace(now);
+        Some(match self.is_measured() {
+            true => Decision::Capacity { direction, before, now, queue: self.queue },
+            false => Decision::Guess { direction, capacity: now, train_bytes: seen.train.0 as u64 },
         })
+    }
+
+    fn place_news(&mut self, seen: &Seen) -> Option<Decision> {
+        let place = self.place.filter(|place| self.said_place != Some(*place))?;
+        self.said_place = Some(place);
+        let added = |queue: Option<(f64, f64)>| Span::from_secs_f64(queue.map_or(0.0, |(mean, _)| mean.max(0.0)));
+        let (local, remote) = (added(seen.local), added(seen.remote));
+        Some(Decision::Queue { direction: self.direction, place, local, remote })
+    }
+
+    fn hold_news(&mut self, seen: &Seen, dt: f64) -> Option<Decision> {
+        let direction = self.direction;
+        self.idle = if seen.held > 0 { 0.0 } else { self.idle + dt };
+        if !self.holds && self.is_measured() && seen.held > 0 {
+            self.holds = true;
+            let available = self.capacity().unwrap_or_default();
+            return Some(Decision::Hold { direction, flows: seen.held, available });
+        }
+        if self.holds && self.idle > LET_GO {
+            self.holds = false;
+            return Some(Decision::Release { direction });
+        }
+        None
     }
 }
 

@@ -383,7 +383,7 @@ impl Ap {
             way.on_train(&seen[i]);
             way.steer(&params, &seen[i], bounds[i], dt);
             way.outdo(dt);
-            self.actions.extend(way.news(&seen[i]).map(Action::Say));
+            self.actions.extend(way.news(&seen[i], dt).map(Action::Say));
         }
         self.divide(bounds);
     }
