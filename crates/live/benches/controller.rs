@@ -201,7 +201,7 @@ fn move_on(state: &mut FlowState, epoch: u32, n: u64, round: u64) {
     half.window = 65_536;
     half.last_window = 512;
     half.epoch = epoch;
-    half.data_flags = if n % 2 == 0 { Half::DATA_SEEN | Half::LIMITED } else { Half::DATA_SEEN };
+    half.data_flags = if n.is_multiple_of(2) { Half::DATA_SEEN | Half::LIMITED } else { Half::DATA_SEEN };
 }
 
 fn write(flows: &MapHandle, keys: &[FlowKey], states: &[FlowState]) {

@@ -16,7 +16,7 @@ fn goodput(report: &Report, name: &str) -> f64 {
 #[test]
 fn quic_beside_tcp_has_its_fair_share_and_a_game_beside_them_its_delay() {
     for cc in ["cubic", "newreno", "bbr"] {
-        for capacity in [LEARN] {
+        for capacity in [LEARN, GIVEN] {
             let quic = format!("quic W A quic cc = \"{cc}\"");
             let flows = [&quic[..], "tcp W B ftp", "game W A game-server"];
             let report = run(&home(&flows, &[DEEP, capacity, "measure_from=10s", "duration=40s"]));
@@ -26,7 +26,7 @@ fn quic_beside_tcp_has_its_fair_share_and_a_game_beside_them_its_delay() {
             // A QUIC packet carries 1,164 bytes where a segment carries 1,460 and costs nearly as much air.
             let ratio = quic / tcp;
             // NewReno saws between half and all of where it is cut; what it leaves, TCP takes.
-            let (least, most) = if cc == "newreno" { (0.45, 15.0) } else { (0.7, 8.0) };
+            let (least, most) = if cc == "newreno" { (0.6, 15.0) } else { (0.65, 8.0) };
             assert!((least..1.25).contains(&ratio), "{cc} {capacity}: {quic} {tcp}");
             assert!(quic + tcp > 18.0, "{cc} {capacity}: {quic} {tcp}");
             assert!(added < most, "{cc} {capacity}: {added} ms");

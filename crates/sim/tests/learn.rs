@@ -66,7 +66,10 @@ fn a_game_beside_the_first_download_waits_little_and_the_download_is_as_fast() {
         let on = beside_a_game(true, &with);
         let (goodput_off, goodput_on) = (flow(&off, "bulk").figures.rate_bps, flow(&on, "bulk").figures.rate_bps);
         let (p99_off, p99_on) = (added_p99(&off, "game-down"), added_p99(&on, "game-down"));
-        println!("{set:?}: {:.1} % of the goodput, game {p99_off:.1} -> {p99_on:.1} ms", 100.0 * goodput_on / goodput_off);
+        println!(
+            "{set:?}: {:.1} % of the goodput, game {p99_off:.1} -> {p99_on:.1} ms",
+            100.0 * goodput_on / goodput_off
+        );
         assert!(p99_on < 15.0 && p99_off > 5.0 * p99_on, "{set:?}: {p99_off} -> {p99_on}");
         assert!(goodput_on > 0.9 * goodput_off, "{set:?}: {goodput_off} -> {goodput_on}");
     }

@@ -31,7 +31,7 @@ impl Datagrams {
     /// The next one, and when; tells the controller's mood to `reference`.
     pub fn next(&mut self, reference: &mut Reference) -> (Crossing, u64) {
         let random = &mut self.random;
-        if self.passed % 250 == 0 {
+        if self.passed.is_multiple_of(250) {
             self.gap_ns = random.pick(&[20_000, 300_000, 2_000_000, 8_000_000, 40_000_000]);
             self.stale = random.percent(6);
             reference.control.dry_run = u32::from(random.percent(8));
@@ -50,7 +50,7 @@ impl Datagrams {
         let random = &mut self.random;
         let flow = random.below(FLOWS);
         let direction = if random.percent(70) { Direction::ToStation } else { Direction::ToRemote };
-        let six = flow % 3 == 0;
+        let six = flow.is_multiple_of(3);
         let address = |side: u8| match six {
             true => [0x20, 1, 0xd, 0xb8, 0, 0, 0, side, 0, 0, 0, 0, 0, 0, 0, flow as u8],
             false => v4([10, side, 0, flow as u8]),
