@@ -38,6 +38,9 @@ impl Default for Bounds {
 pub struct Flow {
     /// What it may use, in IP bits per second.
     pub share: BitRate,
+    /// What each flow would have if all wanted the same; growth goes by it where the share is less, so that a flow that
+    /// has little may come to more. Zero: by the share alone.
+    pub fair: BitRate,
     /// What the hop carries of TCP altogether, in IP bits per second.
     pub hop: BitRate,
     /// Its round trip without queueing.
@@ -57,7 +60,11 @@ pub struct Flow {
 pub fn plan(flow: &Flow, bounds: &Bounds) -> Plan {
     let payload_rate = flow.share.mul_f64(flow.payload_share);
     let clamp = payload_rate.mul_f64(flow.trim).bytes_in(flow.base_rtt);
-    let growth = payload_rate.bytes_in(bounds.growth_time.max(flow.base_rtt.mul_f64(bounds.growth_part)));
+    let growth = flow
+        .share
+        .max(flow.fair)
+        .mul_f64(flow.payload_share)
+        .bytes_in(bounds.growth_time.max(flow.base_rtt.mul_f64(bounds.growth_part)));
     let pace = flow.hop.mul_f64(flow.payload_share * flow.pace_gain);
     let floor_bytes = flow.mss.saturating_mul(bounds.floor_segments);
     Plan {
@@ -113,6 +120,7 @@ mod tests {
         // SAP-LAW figure 9: C = 18 Mbit/s less 0.28 + 0.032 + 0.0056 + 0.124 Mbit/s of UDP, RTT 81.5 ms: 119 packets.
         let flow = Flow {
             share: BitRate::bps(18_000_000 - 441_600),
+            fair: BitRate::ZERO,
             hop: BitRate::bps(18_000_000 - 441_600),
             base_rtt: "81.5ms".parse().unwrap(),
             payload_share: 1460.0 / 1500.0,
@@ -129,6 +137,7 @@ mod tests {
     fn a_flow_among_others_is_paced_by_the_hop_and_not_by_its_share() {
         let alone = Flow {
             share: BitRate::mbps(20),
+            fair: BitRate::ZERO,
             hop: BitRate::mbps(20),
             base_rtt: Span::from_millis(80),
             payload_share: 1.0,
@@ -147,6 +156,7 @@ mod tests {
     fn a_tiny_share_still_has_the_floor_and_a_huge_one_ends_at_the_largest_window() {
         let mut flow = Flow {
             share: BitRate::bps(1000),
+            fair: BitRate::ZERO,
             hop: BitRate::mbps(20),
             base_rtt: Span::from_millis(10),
             payload_share: 0.97,

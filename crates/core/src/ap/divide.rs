@@ -149,7 +149,8 @@ impl Ap {
             };
             record.boost(way.boost);
             let hop = capacity.mul_f64(way.boost.max(1.0));
-            let plan = record.decide_beside(&params, bounds[i], (share, hop), way.is_measured());
+            let fair = capacity.mul_f64(1.0 / f64::from(flows));
+            let plan = record.decide_beside(&params, bounds[i], (share, fair, hop), way.is_measured());
             self.actions.extend(plan.map(|plan| set_plan((flow, direction), plan)));
             let rtt = record.base_rtt(&params, bounds[i]).unwrap_or_default();
             floors[i] = (floors[i].0 + 1, floors[i].1 + u64::from(record.floor()), floors[i].2 + rtt.as_secs_f64());
@@ -192,6 +193,7 @@ impl Ap {
             Some((share, capacity)) => {
                 let flow = window::Flow {
                     share,
+                    fair: BitRate::ZERO,
                     hop: capacity.mul_f64(way.boost.max(1.0)),
                     base_rtt: Span::from_millis(200),
                     payload_share: 0.97,

@@ -134,6 +134,7 @@ impl Seen {
             seen.served += train.1.min(record.watched());
             // At the far end more is always under way than one ACK brings: only the first train says what it means.
             let train = if direction == Direction::ToStation || record.is_new() { train } else { (0.0, 0.0) };
+            let train = (train.0 * prices.of(record.station()), train.1);
             if train.0 > seen.train.0 {
                 seen.train = train;
             }

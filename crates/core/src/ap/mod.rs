@@ -475,6 +475,7 @@ impl Ap {
         let hop = self.available();
         let flow = window::Flow {
             share,
+            fair: BitRate::ZERO,
             hop,
             base_rtt,
             payload_share: 0.97,

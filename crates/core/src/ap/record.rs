@@ -258,7 +258,7 @@ impl Record {
     /// Turns `share` into a plan; `Some` when it differs from the one in force. Without a base RTT the default plan
     /// that the flow started with stays.
     pub(super) fn decide(&mut self, params: &Params, share: BitRate, hop: BitRate) -> Option<Plan> {
-        self.decide_beside(params, params.given_bound(), (share, hop), true)
+        self.decide_beside(params, params.given_bound(), (share, BitRate::ZERO, hop), true)
     }
 
     /// The same where a queue of `bound` is left alone. What is only guessed holds it a little
@@ -267,7 +267,7 @@ impl Record {
         &mut self,
         params: &Params,
         bound: Span,
-        (share, hop): (BitRate, BitRate),
+        (share, fair, hop): (BitRate, BitRate, BitRate),
         is_measured: bool,
     ) -> Option<Plan> {
         let (sample, base_rtt) = self.newest.zip(self.base_rtt(params, bound))?;
@@ -275,6 +275,7 @@ impl Record {
         let mss = if sample.mss == 0 { USUAL_MSS } else { sample.mss };
         let flow = window::Flow {
             share,
+            fair,
             hop,
             base_rtt,
             payload_share: f64::from(mss) / f64::from(mss + sample.header_bytes),
