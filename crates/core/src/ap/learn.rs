@@ -3,9 +3,11 @@
 //! Each direction of data is a *way*. Per interval, with `q` what waits beyond the round trip without queueing:
 //!
 //! ```text
-//! busy     q >= bound / 2                                 then what was delivered is what the hop carries (core::capacity)
-//! boost'   boost (1 + gain (bound - q) / rtt dt / rtt)     while windows hold the flows, or while q > bound
-//! probe    boost (1 + min(1, 2^n growth / rtt) dt / rtt)   windows hold the flows and nothing has waited for n + 2 round trips
+//! busy     for a round trip on end even the fastest packet of each interval waited, and the hop was seen working:
+//!          what was delivered is what it carries (core::capacity)
+//! boost'   boost (1 + (gain (bound - q) / rtt + m) dt / rtt)   while windows hold flows, or while q > bound;
+//!          m = (1 - used) / 2 while q < bound, else 0
+//! probe    boost (1 + min(1, 2^n growth / rtt) dt / rtt)       windows hold flows, and nothing waited for n + 2 round trips
 //! window   share x p x boost x base_rtt
 //! ```
 //!

@@ -200,12 +200,18 @@ fn read_window(control: &Reader<'_>) -> Result<Option<WindowControl>, ScenarioEr
     if interval < Span::from_millis(1) {
         return Err(window.wrong("interval", "is shorter than \"1ms\""));
     }
+    let share = window
+        .choice("share", &[("max-min", ShareRule::MaxMin), ("equal", ShareRule::Equal)])?
+        .unwrap_or(ShareRule::MaxMin);
+    if capacity == Capacity::Learn && (share == ShareRule::Equal || rtt != WindowRtt::Measured) {
+        let why =
+            "is learned from what windows do: eq. (1) to the letter (share = \"equal\", a given rtt) needs a rate";
+        return Err(window.wrong("capacity", why));
+    }
     Ok(Some(WindowControl {
         capacity,
         interval,
-        share: window
-            .choice("share", &[("max-min", ShareRule::MaxMin), ("equal", ShareRule::Equal)])?
-            .unwrap_or(ShareRule::MaxMin),
+        share,
         udp_weight: window.number("udp_weight", 0.0..=1.0)?.unwrap_or(0.2),
         rtt,
     }))

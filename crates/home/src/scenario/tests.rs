@@ -390,6 +390,8 @@ fn a_wrong_value_says_what_would_be_right() {
         assert!(error.starts_with("home.toml:9: ") && error.contains(right), "{line}: {error}");
     }
     let capacity = refusal(SCHEMA, &["control.window.capacity=fast"]);
+    let learned = refusal(SCHEMA, &["control.window.capacity=learn", "control.window.share=equal"]);
+    assert!(learned.contains("control.window.capacity: is learned from what windows do"), "{learned}");
     assert!(capacity.contains("`fast` is no capacity; write a rate \"18Mbit/s\", a share \"98%\""), "{capacity}");
 }
 
