@@ -1,6 +1,7 @@
 """The Markdown beside the results of the study of the learned capacity, with what physics allows beside what was measured."""
 
 import statistics
+from collections import Counter
 
 import learn_plan as plan
 
@@ -36,12 +37,14 @@ def text(results):
     others = sorted({row.get("revision", results["revision"]) for row in results["rows"]} - {results["revision"]})
     if others:
         lines += [f"Runs without control stem from revision {', '.join(others)}: what they play is the same."]
+    if max(Counter((row["part"], row["cell"]) for row in results["rows"]).values(), default=0) == 1:
+        lines += ["**One run a cell**: a median of one is that run."]
     parts = {}
     for row in results["rows"]:
         parts.setdefault(row["part"], []).append(row)
     truth = {plan_key(row, ("rtt", "flows", "way", "place", "beside")): of for row, of in of_truth(parts.get("truth", []))}
     for part, title in TITLES.items():
-        if part in parts:
+        if part in parts and (part == "truth" or any(row["control"] for row in parts[part])):
             lines += ["", f"## {title}", "", *TABLES[part](parts[part], truth)]
     return "\n".join(lines) + "\n"
 
@@ -64,6 +67,11 @@ def pairs(rows):
     return [(dict(zip(AXES, key)), off, on) for key, (off, on) in cells.items()]
 
 
+def played(rows):
+    """Those that were played both ways."""
+    return [(cell, off, on) for cell, off, on in pairs(rows) if off and on]
+
+
 def of_truth(rows):
     cells = {}
     for row in rows:
@@ -83,9 +91,7 @@ def loaded(rows, truth):
     """Goodput, waiting and C of every cell."""
     body, missed = [], {"goodput": 0, "p99": 0, "C": 0}
     axes = [axis for axis in AXES if any(row.get(axis) is not None for row in rows)]
-    for cell, off, on in pairs(rows):
-        if not off or not on:
-            continue
+    for cell, off, on in played(rows):
         without, with_control = middle(off, "goodput"), middle(on, "goodput")
         ratio, p99 = with_control / max(without, 1e-9), middle(on, "p99")
         right, _ = truth.get((cell["rtt"], cell["flows"], cell["way"], cell["place"], None), (None, None))
@@ -107,7 +113,7 @@ def loaded(rows, truth):
 def steps(rows, _):
     """When the game was well again after a fall, and how soon the download had a rise."""
     body = []
-    for cell, off, on in pairs(rows):
+    for cell, off, on in played(rows):
         before, after = cell["step"]
         rises = after > before
         new = middle([{"rate": statistics.fmean(row["rates"][-30:])} for row in off], "rate")
@@ -139,7 +145,7 @@ def reaches(rates, new):
 def quic(rows, _):
     """What each had, and what the game waited."""
     body = []
-    for cell, off, on in pairs(rows):
+    for cell, off, on in played(rows):
         row = [cell["cc"], cell["quic"], cell["flows"], cell["queue"]]
         for which in (off, on):
             share = middle([{"s": 2 * run["quic_goodput"] / max(run["goodput"], 1e-9)} for run in which], "s")
