@@ -376,7 +376,8 @@ fn what_cannot_be_swept_is_said_before_anything_runs() {
     refused(&["home.toml", "--vary", "wifi.attempts=1,2", "-o", "a.txt"], ".jsonl");
     refused(&["home.toml", "--vary", "wifi.attempts=1,2", "-o", "-"], ".jsonl");
     refused(&["home.toml", "--vary", "wifi.atempts=1,2", "-o", "a.csv"], "`attempts`");
-    refused(&["home.toml", "--vary", "flow.film.kind=ftp,quic", "-o", "a.csv"], "with flow.film.kind=quic");
+    let weak = "wifi.carrier_sense_threshold=3e-11W";
+    refused(&["home.toml", "--vary", &format!("{weak},4e-11W"), "-o", "a.csv"], &format!("with {weak}"));
     refused(&["home.toml", "--vary", "station.Q.distance=1m", "-o", "a.csv"], "`Q`");
     refused(&["home.toml", "--vary", "seed=1,2", "-o", "a.csv"], "--seeds");
     refused(&["home.toml", "--seeds", "0", "-o", "a.csv"], "--seeds");

@@ -51,8 +51,8 @@ const PAUSE: f64 = 0.25;
 const NEARLY: f64 = 0.9;
 /// What the line delivers varies by no larger part of it: what comes through a queue comes evenly.
 const EVEN: f64 = 0.25;
-/// What elastic UDP may raise an estimate by, per interval.
-const ELASTIC_MORE: f64 = 1.1;
+/// What UDP may raise an estimate by, per interval.
+const UDP_MORE: f64 = 1.1;
 /// An estimate is too low when more than this many times as much was delivered for half a second.
 const OUTDONE: f64 = 1.01;
 /// How long it is remembered what was delivered, and what waited meanwhile.
@@ -83,8 +83,6 @@ pub(super) struct Seen {
     pub(super) arrived: f64,
     /// IP bytes of UDP that passed.
     pub(super) udp: f64,
-    /// Of them those of elastic flows: what comes to a queue has not left it yet.
-    pub(super) elastic: f64,
     /// Largest train: IP bytes, and the time they took.
     pub(super) train: (f64, f64),
     /// Time in which more of a flow was under way, of all flows together, s.
@@ -104,12 +102,11 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// IP bytes that went through: elastic UDP counts when it comes to the queue, so beside it no more is believed than a
-    /// hop of `limit` bytes carries, and a little.
+    /// IP bytes that went through. TCP is acknowledged; UDP counts when it comes to the queue, and the slow start of a QUIC
+    /// download comes faster than it leaves: so with it no more is believed than a hop of `limit` bytes carries, and a little.
     pub(super) fn delivered(&self, limit: Option<f64>) -> f64 {
-        let sure = self.arrived + (self.udp - self.elastic).max(0.0);
         let all = self.arrived + self.udp;
-        limit.map_or(all, |limit| sure.max(all.min(limit * ELASTIC_MORE)))
+        limit.map_or(all, |limit| self.arrived.max(all.min(limit * UDP_MORE)))
     }
 
     pub(super) fn of<'a>(

@@ -365,9 +365,6 @@ impl Ap {
         {
             self.ways[0].on_backlog(&mut seen[0], backlog, dt);
         }
-        for (seen, direction) in seen.iter_mut().zip(Direction::BOTH) {
-            seen.elastic = self.udp_flows.elastic_bytes(direction) as f64;
-        }
         self.backlog = sample.backlog;
         self.tell_lines_apart(&mut seen);
         for wish in self.udp_flows.elastic().filter(|wish| wish.demand.is_none()) {

@@ -46,6 +46,9 @@ pub(super) struct Record {
     train: (f64, f64),
     /// What any flow may want: two initial windows a round trip.
     least_demand: BitRate,
+    /// Intervals that told a far round trip, and for how long those are remembered.
+    far_samples: u32,
+    rtt_memory: Span,
     /// The far round trip of the interval before, when it was much shorter than any.
     fallen: Option<Span>,
     /// Intervals since the sender last filled its window, and for how many of them that counts.
@@ -77,6 +80,8 @@ impl Record {
             arrived: 0.0,
             train: (0.0, 0.0),
             least_demand: BitRate::ZERO,
+            far_samples: 0,
+            rtt_memory,
             fallen: None,
             since_limited: u32::MAX,
             limited_memory: 0,
@@ -100,6 +105,11 @@ impl Record {
 
     /// A far minimum that falls by a twentieth at once counts when it is seen again: a single wrong match would stand for long.
     fn on_remote(&mut self, now: Time, rtt: Span) {
+        // Neither is a first one believed that all others exceed by far: somebody on the way may answer handshakes.
+        if self.far_samples == 1 && self.remote_rtt.min().is_some_and(|first| rtt > first * 4) {
+            self.remote_rtt = MinFilter::new(self.rtt_memory);
+        }
+        self.far_samples = self.far_samples.saturating_add(1);
         let falls = self.remote_rtt.min().is_some_and(|min| rtt < min.mul_f64(0.95));
         let seen_before = self.fallen.is_some_and(|before| rtt < before.mul_f64(1.05));
         if !falls || seen_before {
