@@ -354,8 +354,7 @@ impl Core {
     fn account(&mut self, now: Time, counters: Counters) {
         let took = self::now().since(now);
         let controllable = self.table.controllable_bytes() + self.totals.elastic_bytes;
-        let mut directions = self.ap.directions();
-        report::place_of_own(&mut directions, self.backlog);
+        let directions = self.ap.directions();
         self.totals.places = directions.map(|direction| direction.place);
         if self.capacity.is_none() {
             self.queues.on_learned(&directions);

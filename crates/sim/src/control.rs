@@ -14,6 +14,7 @@ use lasthop_core::aqm::Discipline;
 use lasthop_core::fastpath::layout::{self, Counters, FlowState, Reason, UdpState};
 use lasthop_core::fastpath::udp::{self, Datagram};
 use lasthop_core::fastpath::{self, Verdict};
+use lasthop_core::meter::rate::Known;
 use lasthop_core::packet::{Direction, FlowId, Packet as _};
 use lasthop_core::units::{BitRate, Span, Time};
 use lasthop_core::wire::{TcpFields, flag as tcp_flag};
@@ -53,29 +54,8 @@ pub struct WindowControl {
     to_the_letter: bool,
     counters: Counters,
     /// Of what was learned, by direction.
-    means: [Mean; 2],
+    means: [Known; 2],
     decisions: u64,
-}
-
-/// An estimate over the intervals in which there was one.
-#[derive(Clone, Copy, Default)]
-struct Mean {
-    sum: f64,
-    intervals: u64,
-    last: f64,
-}
-
-impl Mean {
-    fn on_interval(&mut self, capacity: Option<BitRate>) {
-        let Some(capacity) = capacity else { return };
-        self.last = capacity.as_bps() as f64;
-        self.sum += self.last;
-        self.intervals += 1;
-    }
-
-    fn report(&self) -> CapacityReport {
-        CapacityReport { mean: self.sum / self.intervals.max(1) as f64, last: self.last }
-    }
 }
 
 #[derive(Clone)]
@@ -114,7 +94,7 @@ impl WindowControl {
             timestamps: learns,
             to_the_letter: wanted.share == scenario::ShareRule::Equal || wanted.rtt != WindowRtt::Measured,
             counters: Counters::default(),
-            means: [Mean::default(); 2],
+            means: [Known::default(); 2],
             decisions: 0,
         };
         control.on_rates(Time::ZERO, scenario);
@@ -212,7 +192,7 @@ impl WindowControl {
         let backlog = Some(backlog as u64 * FULL_PACKET);
         self.ap.on_link(now, &LinkSample { udp_bytes: self.counters.udp_bytes, backlog });
         for (mean, direction) in self.means.iter_mut().zip(self.ap.directions()) {
-            mean.on_interval(direction.capacity);
+            mean.on_rate(direction.capacity);
         }
         self.shared.epoch += 1;
         self.apply(now);
@@ -246,8 +226,8 @@ impl WindowControl {
         let elastic = elastic as f64;
         let place = |i: usize| snapshot.directions[i].place.map(|place| place.name().to_owned());
         LearnedReport {
-            capacity_down_bps: Some(self.means[0].report()),
-            capacity_up_bps: Some(self.means[1].report()),
+            capacity_down_bps: Some(report(self.means[0])),
+            capacity_up_bps: Some(report(self.means[1])),
             queue_place: Some(QueuePlaces { down: place(0), up: place(1) }),
             elastic_udp_bps: Some(elastic),
             decisions: Some(self.decisions),
@@ -265,7 +245,7 @@ impl WindowControl {
             .sum();
         let capacity = match self.timestamps {
             // Of the direction that carries more.
-            true => self.means[usize::from(self.counters.tcp_bytes[1] > self.counters.tcp_bytes[0])].report(),
+            true => report(self.means[usize::from(self.counters.tcp_bytes[1] > self.counters.tcp_bytes[0])]),
             false => {
                 let given = self.capacity.as_bps() as f64;
                 CapacityReport { mean: given, last: given }
@@ -300,6 +280,10 @@ pub fn rate(scenario: &Scenario, capacity: Capacity) -> BitRate {
         Capacity::Share(share) => capacity::tcp_alone(scenario).mul_f64(share),
         Capacity::Learn => BitRate::ZERO,
     }
+}
+
+fn report(known: Known) -> CapacityReport {
+    CapacityReport { mean: known.mean_bps(), last: known.last_bps() }
 }
 
 /// The station at the end of a flow.

@@ -21,6 +21,9 @@ const RATE_BOOST: (f64, f64) = (0.9, 1.25);
 /// No station costs more than this many times as much as the cheapest.
 const DEAREST: f64 = 64.0;
 
+/// Prices that are remembered: an 802.11 access point tells 2,007 stations apart.
+const MOST_STATIONS: usize = 2_048;
+
 /// What a byte to or from each station costs beside one of the cheapest that is known, by what its driver says.
 ///
 /// ```text
@@ -29,17 +32,23 @@ const DEAREST: f64 = 64.0;
 #[derive(Debug, Default)]
 pub(super) struct Prices {
     frames: BTreeMap<StationId, f64>,
+    /// Of the cheapest.
+    least: f64,
 }
 
 impl Prices {
     pub(super) fn on_station(&mut self, sample: &StationSample) {
         let data_ns = FRAME_BITS * 1e9 / sample.rate.as_bps().max(1) as f64;
+        if self.frames.len() >= MOST_STATIONS && !self.frames.contains_key(&sample.station) {
+            // Far more than a radio can have: most are long gone, and those that are there are told again.
+            self.frames.clear();
+        }
         self.frames.insert(sample.station, sample.attempts.max(1.0) * (data_ns + FRAME_NS));
+        self.least = self.frames.values().copied().fold(f64::MAX, f64::min);
     }
 
     pub(super) fn of(&self, station: StationId) -> f64 {
-        let least = self.frames.values().copied().fold(f64::MAX, f64::min);
-        self.frames.get(&station).map_or(1.0, |frame| (frame / least).clamp(1.0, DEAREST))
+        self.frames.get(&station).map_or(1.0, |frame| (frame / self.least).clamp(1.0, DEAREST))
     }
 }
 
@@ -75,6 +84,7 @@ impl Ap {
                 wishes[k].demand = Some(share);
             }
         }
+        self.left = BitRate::ZERO;
         let full = |i: usize| most.map(|most| without(most, realtime[i] * costs[i]));
         let shares: Vec<Option<BitRate>> = match (most, self.params.duplex) {
             (None, _) => wishes.iter().map(|wish| wish.demand).collect(),

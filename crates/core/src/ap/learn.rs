@@ -36,7 +36,7 @@ const BOOST: (f64, f64) = (0.5, 64.0);
 /// Round trips without a queue before the probe begins.
 const QUIET: f64 = 2.0;
 /// So much in a queue is no chance, bytes: three full packets.
-pub(super) const WAITING: u64 = 3 * 1500;
+const WAITING: u64 = 3 * 1500;
 /// A train of fewer bytes says little: eight packets.
 const TRAIN_BYTES: f64 = 8.0 * 1500.0;
 /// A part of the air below which a direction's own price cannot be told from the other's.
@@ -73,6 +73,20 @@ const WORKS: f64 = 0.8;
 const LET_GO: f64 = 2.0;
 /// Estimates that differ by less are not worth a line.
 const WORTH_A_LINE: f64 = 0.1;
+
+/// Another place of the queue is believed after so much time in which it was seen there, s.
+const PLACE_SURE: f64 = 1.0;
+/// What waits, and where, is averaged over this, s.
+const PLACE_MEAN: f64 = 1.0;
+
+/// Which of the two hops holds a way up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Neck {
+    /// The last one.
+    Here,
+    /// The line before the home.
+    Line,
+}
 
 /// What one interval showed of a way.
 #[derive(Clone, Copy, Debug, Default)]
@@ -188,6 +202,11 @@ pub(super) struct Way {
     noise: MinFilter,
     said: Option<BitRate>,
     said_place: Option<Place>,
+    /// Another place that the queue seems to have, and for how long, s.
+    elsewhere: Option<(Place, f64)>,
+    /// What waits in the access point's own queue, and between access point and station in all, s.
+    own: f64,
+    waits: f64,
     /// For how long no flow filled what it may have, s.
     idle: f64,
 }
@@ -216,6 +235,9 @@ impl Way {
             noise: MinFilter::new(LATELY),
             said: None,
             said_place: None,
+            elsewhere: None,
+            own: 0.0,
+            waits: 0.0,
             idle: 0.0,
         }
     }
@@ -229,9 +251,9 @@ impl Way {
         }
         let (bytes, capacity) = (self.rate * dt, Some(capacity));
         if self.air.capacity() <= capacity && self.air.is_measured() {
-            self.on_busy(Place::Firmware, bytes, dt);
+            self.on_busy(Neck::Here, bytes, dt);
         } else if self.line.capacity() <= capacity && self.line.is_measured() {
-            self.on_busy(Place::Line, bytes, dt);
+            self.on_busy(Neck::Line, bytes, dt);
         }
     }
 
@@ -389,18 +411,48 @@ impl Way {
     }
 
     /// The hop delivered so much in so much time while it was busy; what windows may bring does not jump with it.
-    pub(super) fn on_busy(&mut self, place: Place, bytes: f64, seconds: f64) {
+    pub(super) fn on_busy(&mut self, neck: Neck, bytes: f64, seconds: f64) {
         let before = self.capacity();
-        match place {
-            Place::Line => self.line.on_busy(bytes, seconds),
-            Place::AccessPoint | Place::Firmware => self.air.on_busy(bytes, seconds),
+        match neck {
+            Neck::Line => self.line.on_busy(bytes, seconds),
+            Neck::Here => self.air.on_busy(bytes, seconds),
         }
-        self.place = Some(place);
         if let Some((before, now)) = before.zip(self.capacity())
             && now > before
         {
             self.boost *= before.as_bps() as f64 / now.as_bps() as f64;
             self.boost = self.boost.clamp(BOOST.0, BOOST.1);
+        }
+    }
+
+    /// How much of what waits between access point and station waits in the access point's own queue, `backlog` bytes.
+    pub(super) fn locate(&mut self, seen: &Seen, backlog: Option<u64>, dt: f64) {
+        let weight = (dt / PLACE_MEAN).min(1.0);
+        let own = self.measured().map_or(0.0, |rate| backlog.unwrap_or(0) as f64 / rate);
+        self.own += (own - self.own) * weight;
+        if let Some((mean, _)) = seen.local {
+            self.waits += (mean.max(0.0) - self.waits) * weight;
+        }
+    }
+
+    /// A queue was seen at a hop. At the last one it is the access point's own where that holds half of what waits at least;
+    /// what it holds for a moment says nothing, so another place has to be seen for a while.
+    pub(super) fn find(&mut self, neck: Neck, dt: f64) {
+        let place = match neck {
+            Neck::Line => Place::Line,
+            Neck::Here if self.own > 0.0 && 2.0 * self.own >= self.waits => Place::AccessPoint,
+            Neck::Here => Place::Firmware,
+        };
+        if self.place == Some(place) {
+            self.elsewhere = None;
+            return;
+        }
+        let before = self.elsewhere.filter(|(candidate, _)| *candidate == place).map_or(0.0, |(_, seconds)| seconds);
+        self.elsewhere = Some((place, before + dt));
+        // The first is believed as soon as the means say something.
+        let sure = if self.place.is_none() { PLACE_SURE / 4.0 } else { PLACE_SURE };
+        if before + dt >= sure {
+            (self.place, self.elsewhere) = (Some(place), None);
         }
     }
 
@@ -473,4 +525,36 @@ pub(super) fn air_used(ways: &[Way; 2], seen: &[Seen; 2]) -> [f64; 2] {
 /// Enough of the air to tell the price of a direction.
 pub(super) const fn tells(part: f64) -> bool {
     part >= LEAST_AIR
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A way of 20 Mbit/s in front of which packets wait 40 ms, `own` bytes of them in the access point's own queue.
+    fn place(own: impl Iterator<Item = u64>) -> (Option<Place>, usize) {
+        let mut way = Way::new(Direction::ToStation);
+        way.on_busy(Neck::Here, 125_000.0, 0.05);
+        let seen = Seen { local: Some((0.04, 0.04)), ..Seen::default() };
+        let mut lines = 0;
+        for backlog in own {
+            way.locate(&seen, Some(backlog), 0.05);
+            way.find(Neck::Here, 0.05);
+            lines += usize::from(way.place_news(&seen).is_some());
+        }
+        (way.place, lines)
+    }
+
+    #[test]
+    fn what_waits_in_our_own_queue_does_not_wait_in_the_firmware() {
+        assert_eq!(place([90_000].into_iter().cycle().take(60)).0, Some(Place::AccessPoint));
+        assert_eq!(place([20_000].into_iter().cycle().take(60)).0, Some(Place::Firmware));
+    }
+
+    #[test]
+    fn a_queue_that_is_full_and_empty_by_turns_stands_in_one_place() {
+        let (found, lines) = place([0, 180_000].into_iter().cycle().take(400));
+        assert_eq!(found, Some(Place::AccessPoint));
+        assert!(lines <= 2, "{lines} lines");
+    }
 }

@@ -31,7 +31,7 @@ use crate::{share, window};
 
 pub use decision::{Decision, Place};
 use divide::Prices;
-use learn::{Seen, Way};
+use learn::{Neck, Seen, Way};
 use record::Record;
 pub use sample::{FlowSample, LinkSample, RttTotal, StationId, StationSample};
 pub use snapshot::{DirectionSnapshot, FlowSnapshot, Snapshot};
@@ -203,8 +203,6 @@ pub struct Ap {
     /// By [`Direction::index`]: what was learned.
     ways: [Way; 2],
     prices: Prices,
-    /// What waited in the access point's own queue, bytes, where that is known.
-    backlog: Option<u64>,
     udp_flows: UdpFlows,
     /// IP bytes of elastic UDP so far, both ways.
     elastic_bytes: u64,
@@ -228,7 +226,6 @@ impl Ap {
             decided: None,
             ways: Direction::BOTH.map(Way::new),
             prices: Prices::default(),
-            backlog: None,
             udp_flows: UdpFlows::new(UdpParams { queue_is_fair: params.queue_is_fair, ..UdpParams::default() }),
             elastic_bytes: 0,
             udp_bytes: [0; 2],
@@ -365,13 +362,14 @@ impl Ap {
         {
             self.ways[0].on_backlog(&mut seen[0], backlog, dt);
         }
-        self.backlog = sample.backlog;
         self.tell_lines_apart(&mut seen);
         for wish in self.udp_flows.elastic().filter(|wish| wish.demand.is_none()) {
             seen[wish.direction.index()].held += 1;
         }
         for i in 0..2 {
+            let own = if i == 0 { sample.backlog } else { None };
             self.ways[i].clean(now, &mut seen[i], dt);
+            self.ways[i].locate(&seen[i], own, dt);
             self.ways[i].watch(&seen[i], bounds[i], dt);
         }
         self.learn(&seen, dt);
@@ -405,17 +403,17 @@ impl Ap {
             Duplex::Half => learn::air_used(&self.ways, seen),
             Duplex::Full => [1.0; 2],
         };
-        let place = match self.backlog {
-            Some(backlog) if backlog >= learn::WAITING => Place::AccessPoint,
-            _ => Place::Firmware,
-        };
         for i in 0..2 {
             let bytes = seen[i].delivered(self.ways[i].measured().map(|capacity| capacity * dt));
             let is_busy = here[i] || (self.params.duplex == Duplex::Half && here[1 - i]);
             if is_busy && learn::tells(parts[i]) && bytes > 0.0 {
-                self.ways[i].on_busy(place, bytes, dt * parts[i]);
+                self.ways[i].on_busy(Neck::Here, bytes, dt * parts[i]);
+                if here[i] {
+                    self.ways[i].find(Neck::Here, dt);
+                }
             } else if !is_busy && self.ways[i].is_busy_there(&seen[i]) {
-                self.ways[i].on_busy(Place::Line, bytes, dt);
+                self.ways[i].on_busy(Neck::Line, bytes, dt);
+                self.ways[i].find(Neck::Line, dt);
             }
         }
     }

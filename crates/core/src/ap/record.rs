@@ -12,8 +12,8 @@ use crate::window;
 const RATE_WEIGHT: f64 = 0.5;
 /// Two initial windows, bits.
 const START_BITS: f64 = 2.0 * 8.0 * crate::fastpath::window::INITIAL_WINDOW as f64;
-/// Intervals without payload after which a flow no longer counts: one second at 200 ms.
-const IDLE_INTERVALS: u32 = 5;
+/// Time without payload after which a flow no longer counts.
+const IDLE: Span = Span::from_secs(1);
 /// What a flow that does not fill its window may want next: a quarter more than it has.
 const HEADROOM: f64 = 1.25;
 /// What a flow may want that fills a window which still grows: twice what it has, as slow start would.
@@ -35,7 +35,9 @@ pub(super) struct Record {
     local_rtt: MinFilter,
     remote_rtt: MinFilter,
     newest: Option<FlowSample>,
-    idle_intervals: u32,
+    /// When payload was last seen to have moved, and the time of the newest sample.
+    moved_at: Option<Time>,
+    now: Time,
     share: Option<BitRate>,
     plan: Option<Plan>,
     trim: f64,
@@ -72,7 +74,8 @@ impl Record {
             local_rtt: MinFilter::new(rtt_memory),
             remote_rtt: MinFilter::new(rtt_memory),
             newest: None,
-            idle_intervals: IDLE_INTERVALS,
+            moved_at: None,
+            now: Time::ZERO,
             share: None,
             plan: None,
             trim: 1.0,
@@ -91,7 +94,10 @@ impl Record {
     pub(super) fn on_sample(&mut self, now: Time, sample: &FlowSample) {
         self.rate.on_count(now, sample.bytes);
         let moved = sample.payload_bytes > self.newest.map_or(0, |before| before.payload_bytes);
-        self.idle_intervals = if moved { 0 } else { self.idle_intervals.saturating_add(1) };
+        self.now = now;
+        if moved {
+            self.moved_at = Some(now);
+        }
         if let Some(rtt) = sample.local_rtt_min {
             self.local_rtt.on_sample(now, rtt);
         }
@@ -161,7 +167,7 @@ impl Record {
 
     /// Wait between access point and station in the newest interval, s: mean and least.
     pub(super) fn local_queue(&self, bound: Span) -> Option<(f64, f64)> {
-        let base = self.local_rtt.min().unwrap_or(bound).min(bound).as_secs_f64();
+        let base = self.local_base(bound).as_secs_f64();
         let newest = self.newest?;
         Some((newest.local_rtt_mean?.as_secs_f64() - base, newest.local_rtt_min?.as_secs_f64() - base))
     }
@@ -182,7 +188,7 @@ impl Record {
 
     /// It moved payload lately: a direction that carries only ACKs is no flow.
     pub(super) fn is_active(&self) -> bool {
-        self.idle_intervals < IDLE_INTERVALS
+        self.moved_at.is_some_and(|at| self.now.since(at) < IDLE)
     }
 
     pub(super) fn is_controllable(&self) -> bool {
@@ -271,8 +277,7 @@ impl Record {
         self.decide_beside(params, params.given_bound(), (share, BitRate::ZERO, hop), true)
     }
 
-    /// The same where a queue of `bound` is left alone. What is only guessed holds it a little
-    /// looser.
+    /// The same where a queue of `bound` is left alone. What is only guessed holds it a little looser.
     pub(super) fn decide_beside(
         &mut self,
         params: &Params,
@@ -300,6 +305,11 @@ impl Record {
         if !is_measured {
             plan = window::loosely(plan);
         }
+        self.adopt(plan)
+    }
+
+    /// `Some` when it differs from the one in force.
+    fn adopt(&mut self, plan: Plan) -> Option<Plan> {
         if self.plan.is_some_and(|before| !differs(&before, &plan)) {
             return None;
         }
@@ -309,12 +319,7 @@ impl Record {
 
     /// Nothing is known of the hop: the plan that lets the window grow until something is.
     pub(super) fn open(&mut self, flows: u32) -> Option<Plan> {
-        let plan = window::unknown(self.newest?.window_bytes, flows);
-        if self.plan.is_some_and(|before| !differs(&before, &plan)) {
-            return None;
-        }
-        self.plan = Some(plan);
-        self.plan
+        self.adopt(window::unknown(self.newest?.window_bytes, flows))
     }
 
     /// In an interval of `dt` the window counts as filled for one and a half round trips.

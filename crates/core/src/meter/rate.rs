@@ -51,6 +51,36 @@ impl LowPass {
     }
 }
 
+/// The mean of a rate over the moments in which it was known, and the newest.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Known {
+    sum_bps: f64,
+    moments: u64,
+    last: BitRate,
+}
+
+impl Known {
+    /// It is `rate` now; `None`: unknown.
+    pub fn on_rate(&mut self, rate: Option<BitRate>) {
+        let Some(rate) = rate else { return };
+        self.last = rate;
+        self.sum_bps += rate.as_bps() as f64;
+        self.moments += 1;
+    }
+
+    /// Mean, bit/s; 0 while it was never known.
+    #[must_use]
+    pub fn mean_bps(&self) -> f64 {
+        self.sum_bps / self.moments.max(1) as f64
+    }
+
+    /// The newest that was known, bit/s.
+    #[must_use]
+    pub const fn last_bps(&self) -> f64 {
+        self.last.as_bps() as f64
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,6 +96,16 @@ mod tests {
         }
         // 8000, 8000, then 16000: 8000 + 0.2 x 8000.
         assert_eq!((rate.smooth(), rate.newest()), (BitRate::bps(9600), BitRate::bps(16000)));
+    }
+
+    #[test]
+    fn moments_without_a_rate_count_in_no_mean() {
+        let mut known = Known::default();
+        assert_eq!((known.mean_bps(), known.last_bps()), (0.0, 0.0));
+        for rate in [None, Some(BitRate::mbps(2)), None, Some(BitRate::mbps(4)), None] {
+            known.on_rate(rate);
+        }
+        assert_eq!((known.mean_bps(), known.last_bps()), (3e6, 4e6));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use lasthop_core::ap::{DirectionSnapshot, FlowSnapshot, Place, Snapshot};
 use lasthop_core::fastpath::layout::{Counters, FlowKey, FlowState as State, Half, Reason};
+use lasthop_core::meter::rate::Known;
 use lasthop_core::packet::Direction;
 use lasthop_core::units::{BitRate, Span, Time};
 
@@ -25,27 +26,6 @@ const BYPASS_BYTES: u64 = 5_000_000;
 /// Bypassing is judged from here on: what was queued when the controller came has been sent by then.
 const SETTLED: Span = Span::from_secs(5);
 
-/// Of a rate, over the intervals in which it was known.
-#[derive(Clone, Copy, Default)]
-struct Mean {
-    sum: f64,
-    known: u64,
-    last: f64,
-}
-
-impl Mean {
-    fn on_sample(&mut self, rate: Option<BitRate>) {
-        let Some(rate) = rate else { return };
-        self.last = rate.as_bps() as f64;
-        self.sum += self.last;
-        self.known += 1;
-    }
-
-    fn report(&self) -> CapacityReport {
-        CapacityReport { mean: self.sum / self.known.max(1) as f64, last: self.last }
-    }
-}
-
 #[derive(Default)]
 pub(super) struct Totals {
     pub(super) counters: Counters,
@@ -63,8 +43,8 @@ pub(super) struct Totals {
     summary_at: Time,
     summary_rewritten: u64,
     udp: ByDirection,
-    capacity: Mean,
-    learned: [Mean; 2],
+    capacity: Known,
+    learned: [Known; 2],
     controllable_bytes: u64,
     settled_at: Time,
     /// IP bytes by interface and by hook when it had settled.
@@ -111,9 +91,9 @@ impl Totals {
         self.counters = counters;
         self.controllable_bytes = controllable_bytes;
         self.intervals += 1;
-        self.capacity.on_sample(directions.iter().filter_map(|direction| direction.capacity).max());
+        self.capacity.on_rate(directions.iter().filter_map(|direction| direction.capacity).max());
         for (mean, direction) in self.learned.iter_mut().zip(directions) {
-            mean.on_sample(direction.capacity);
+            mean.on_rate(direction.capacity);
         }
         self.longest = self.longest.max(took);
     }
@@ -205,7 +185,7 @@ impl Core {
         let all: u64 = t.counters.ip_bytes.iter().sum();
         let left_alone = Reason::ALL.into_iter().filter(|r| !r.is_controlled());
         Control {
-            capacity_bps: t.capacity.report(),
+            capacity_bps: capacity(t.capacity),
             learned: self.capacity.is_none().then(|| self.learned()),
             udp_bps: snapshot.udp.as_bps() as f64,
             controllable_share: (t.controllable_bytes as f64 / all.max(1) as f64).min(1.0),
@@ -219,8 +199,8 @@ impl Core {
     fn learned(&self) -> Learned {
         let [down, up] = self.totals.places.map(|place| place.map(|place| place.name().to_owned()));
         Learned {
-            capacity_down_bps: self.totals.learned[Direction::ToStation.index()].report(),
-            capacity_up_bps: self.totals.learned[Direction::ToRemote.index()].report(),
+            capacity_down_bps: capacity(self.totals.learned[Direction::ToStation.index()]),
+            capacity_up_bps: capacity(self.totals.learned[Direction::ToRemote.index()]),
             queue_place: QueuePlaces { down, up },
             elastic_udp_bps: Direction::BOTH.map(|d| self.ap.udp_flows().elastic_rate(d).as_bps() as f64).iter().sum(),
             decisions: self.journal.count(),
@@ -260,13 +240,8 @@ impl Core {
     }
 }
 
-/// What waits at the last hop waits in our own queues, where these hold at least half of it.
-pub(super) fn place_of_own(directions: &mut [DirectionSnapshot; 2], backlog: Option<u64>) {
-    let down = &mut directions[Direction::ToStation.index()];
-    let Some((capacity, backlog)) = down.capacity.zip(backlog) else { return };
-    if down.place == Some(Place::Firmware) && capacity.time_for(backlog) * 2 >= down.local && backlog > 0 {
-        down.place = Some(Place::AccessPoint);
-    }
+fn capacity(known: Known) -> CapacityReport {
+    CapacityReport { mean: known.mean_bps(), last: known.last_bps() }
 }
 
 fn way(direction: &DirectionSnapshot, place: Option<Place>) -> DirectionStatus {
@@ -315,25 +290,6 @@ mod tests {
         key.remote[15] = 1;
         assert_eq!(text(&key, Direction::ToStation), "10.0.0.2:5000 <- [::1]:443");
         assert_eq!(text(&key, Direction::ToRemote), "10.0.0.2:5000 -> [::1]:443");
-    }
-
-    #[test]
-    fn what_waits_in_our_own_queue_does_not_wait_in_the_firmware() {
-        let place = |backlog| {
-            let down = DirectionSnapshot {
-                capacity: Some(BitRate::mbps(20)),
-                place: Some(Place::Firmware),
-                local: Span::from_millis(40),
-                ..DirectionSnapshot::default()
-            };
-            let mut directions = [down, DirectionSnapshot::default()];
-            place_of_own(&mut directions, backlog);
-            directions[0].place
-        };
-        // 100 kB at 20 Mbit/s are 40 ms.
-        assert_eq!(place(Some(90_000)), Some(Place::AccessPoint));
-        assert_eq!(place(Some(20_000)), Some(Place::Firmware));
-        assert_eq!(place(None), Some(Place::Firmware));
     }
 
     #[test]
