@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 
 use lasthop_core::credit::key;
-use lasthop_core::fastpath::layout::{Control, FlowState, Plan};
+use lasthop_core::fastpath::layout::{Control, FlowState, Hop, Plan};
 use lasthop_core::fastpath::{self as core_fastpath, Verdict};
 use lasthop_core::packet::{Direction, FlowKind};
 use lasthop_core::snoop::{self as core_snoop, Ack, Conduct, Data, Params, Snoop};
@@ -108,7 +108,7 @@ impl<'a> Cursor<'a> {
 
 /// Any run of packets of one flow under any plan: windows only ever fall and never to zero, and never in a dry run.
 ///
-/// Input: window scale and dry run (a byte each), two plans, then packets: direction (a byte), microseconds since the
+/// Input: window scale and dry run (a byte each), two plans (growth and pace are the depth and rate of the hop too), then packets: direction (a byte), microseconds since the
 /// one before (u32), length (u16), Ethernet frame.
 pub fn fastpath(input: &[u8]) {
     let mut rest = Cursor(input);
@@ -118,7 +118,9 @@ pub fn fastpath(input: &[u8]) {
 fn packets_under_plans(rest: &mut Cursor<'_>) -> Option<()> {
     let (scale, dry_run) = (rest.u8()?, rest.u8()? & 1);
     let default_plan = [rest.plan()?, rest.plan()?];
-    let mut control = Control { dry_run: u32::from(dry_run), default_plan, ..Control::default() };
+    let hop =
+        default_plan.map(|plan| Hop { depth_bytes: plan.growth_bytes, rate_bytes: plan.pace_bytes, ..Hop::default() });
+    let mut control = Control { dry_run: u32::from(dry_run), default_plan, hop, ..Control::default() };
     let mut now = Time::from_nanos(1);
     let mut state = FlowState::new(&control, now);
     state.half[0].told_scale = scale;
@@ -129,7 +131,7 @@ fn packets_under_plans(rest: &mut Cursor<'_>) -> Option<()> {
         let length = usize::from(rest.u16()?).min(rest.0.len());
         let frame = rest.bytes(length)?;
         let Parsed::Tcp(tcp) = wire::parse(frame, Link::Ethernet) else { continue };
-        if let Verdict::Rewrite { window } = core_fastpath::on_packet(&mut state, &control, direction, &tcp, now) {
+        if let Verdict::Rewrite { window } = core_fastpath::on_packet(&mut state, &mut control, direction, &tcp, now) {
             assert!(dry_run == 0 && window > 0 && window < tcp.window, "{window} after {}", tcp.window);
         }
     }

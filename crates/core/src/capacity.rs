@@ -52,8 +52,19 @@ pub struct Estimator {
     sum: Sample,
     /// Samples in a row on one side, beyond the surprise; negative: below.
     surprised: i8,
-    trains: Sample,
+    guess: Option<Guess>,
 }
+
+/// What a train came through at: at least that is what the hop carries.
+#[derive(Clone, Copy, Debug)]
+struct Guess {
+    bps: f64,
+    /// Of the longest such train.
+    bytes: f64,
+}
+
+/// Trains whose paces differ by a smaller part are at the same pace.
+const SAME: f64 = 0.1;
 
 impl Sample {
     /// Bit/s.
@@ -70,7 +81,7 @@ impl Estimator {
     #[must_use]
     pub fn new(params: Params) -> Self {
         let sum = Sample { bytes: 0.0, seconds: 0.0 };
-        Self { params, samples: VecDeque::new(), sum, surprised: 0, trains: sum }
+        Self { params, samples: VecDeque::new(), sum, surprised: 0, guess: None }
     }
 
     /// The hop had something to serve for `seconds` and delivered `bytes` of IP.
@@ -94,24 +105,35 @@ impl Estimator {
         self.forget();
     }
 
-    /// A train of `bytes` came through in `seconds`.
+    /// A train of `bytes` that was sent at once came through in `seconds`.
     pub fn on_train(&mut self, bytes: f64, seconds: f64) {
-        if seconds > 0.0 && self.samples.is_empty() {
-            self.trains = Sample { bytes: self.trains.bytes + bytes, seconds: self.trains.seconds + seconds };
+        if self.is_measured() || seconds <= 0.0 {
+            return;
+        }
+        let bps = bytes * 8.0 / seconds;
+        match &mut self.guess {
+            // Slower ones say nothing: their sender was slower. Nor do shorter ones: their ACKs waited for each other.
+            Some(guess) if bps < guess.bps * (1.0 - SAME) => {}
+            Some(guess) if bps > guess.bps * (1.0 + SAME) && bytes < guess.bytes => {}
+            Some(guess) if bps <= guess.bps * (1.0 + SAME) => {
+                guess.bps += (bps - guess.bps) * bytes / (bytes + guess.bytes);
+                guess.bytes = guess.bytes.max(bytes);
+            }
+            guess => *guess = Some(Guess { bps, bytes }),
         }
     }
 
     /// More than the guess came through: it was too low.
     pub fn outdo(&mut self, bps: f64) {
-        if self.samples.is_empty() && self.trains.rate().is_some_and(|guess| bps > guess) {
-            self.trains = Sample { bytes: bps / 8.0, seconds: 1.0 };
+        if let Some(guess) = self.guess.as_mut().filter(|guess| bps > guess.bps) {
+            guess.bps = bps;
         }
     }
 
     /// What the hop carries.
     #[must_use]
     pub fn capacity(&self) -> Option<BitRate> {
-        self.measured().or_else(|| self.trains.rate()).map(BitRate::from_bps_f64)
+        self.measured().or(self.guess.map(|guess| guess.bps)).map(BitRate::from_bps_f64)
     }
 
     /// It was measured while the hop was busy; else it is a guess.

@@ -10,10 +10,18 @@
 //! that growth builds is at most the growth itself: `growth_time` is that queue in time.
 
 use crate::fastpath::layout::Plan;
+use crate::fastpath::window::INITIAL_WINDOW;
 use crate::units::{BitRate, Span};
 
 /// `Plan::pace_bytes` counts per 2^30 ns.
 const PACE_SPAN: Span = Span::from_nanos(1 << 30);
+
+/// Time of the hop that connections which begin in one moment may take.
+const START_TIME: Span = Span::from_millis(12);
+/// Part of the room that they may have.
+const START_RATE: f64 = 1.0;
+/// Room of a hop that nothing is known of.
+const UNKNOWN: BitRate = BitRate::mbps(100);
 
 /// What bounds every window, whatever the share.
 #[derive(Clone, Copy, Debug)]
@@ -75,11 +83,11 @@ pub fn plan(flow: &Flow, bounds: &Bounds) -> Plan {
     }
 }
 
-/// Before anything is known of the hop, for one of `flows`: any window, by an eighth a round trip more than `window`, the
-/// one in force, bytes; ten packets at least, of all flows together.
+/// Before anything is known of the hop, for one of `flows`: any window, by half a round trip more than `window`, the one in
+/// force, bytes; ten packets at least, of all flows together.
 #[must_use]
 pub fn unknown(window: u32, flows: u32) -> Plan {
-    let growth_bytes = (window / 8).max(14_600 / flows.max(1));
+    let growth_bytes = (window / 2).max(INITIAL_WINDOW / flows.max(1));
     Plan { growth_bytes, ..first() }
 }
 
@@ -88,6 +96,24 @@ pub fn unknown(window: u32, flows: u32) -> Plan {
 #[must_use]
 pub const fn first() -> Plan {
     Plan { clamp_bytes: (1 << 30) - 1, floor_bytes: 3 * 1448, growth_bytes: 1, pace_bytes: 0 }
+}
+
+/// What the connections that begin may promise at once, bytes, and what comes back of it in 2^30 ns, bytes, where the hop has
+/// `room`.
+#[must_use]
+pub fn start(room: Option<BitRate>) -> (u32, u32) {
+    let room = room.unwrap_or(UNKNOWN);
+    let least = 2 * 3 * 1448;
+    let depth = saturate(room.bytes_in(START_TIME)).clamp(least, INITIAL_WINDOW * 2);
+    (depth, saturate(room.mul_f64(START_RATE).bytes_in(PACE_SPAN)))
+}
+
+/// How far a window may grow in a round trip that is still below four fifths of its `plan`: twice what it is, as in slow start;
+/// the rest is left to the growth that queues no longer than [`Bounds::growth_time`].
+#[must_use]
+pub fn growing(plan: Plan, window: u32) -> Plan {
+    let room = (plan.clamp_bytes - plan.clamp_bytes / 5).saturating_sub(window);
+    Plan { growth_bytes: plan.growth_bytes.max(window.min(room)), ..plan }
 }
 
 /// The same, a little wider and at one and a half times the pace: what is guessed may be too low, and only more shows it.

@@ -1,13 +1,15 @@
-//! The control map, mapped into this process: heartbeat, epoch, dry run and default plans without a system call.
+//! The control map, mapped into this process: heartbeat, epoch, dry run, default plans and hops without a system call.
 //!
-//! The data path reads each field on its own, so a torn default plan costs at most one connection one packet.
+//! The data path reads each field on its own, so a torn default plan costs at most one connection one packet, and a torn hop
+//! what the old rate or the old depth lets pass until the next packet. Of a hop the two sides write different fields; those
+//! of the data path are read one by one, so a sum of bytes may be a packet older or newer than its time.
 
 use std::ffi::c_void;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use lasthop_core::fastpath::layout::{Control, Plan};
+use lasthop_core::fastpath::layout::{Control, Hop, Plan};
 use lasthop_core::packet::Direction;
 use lasthop_core::units::Time;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -30,6 +32,7 @@ struct Shared {
     epoch: AtomicU32,
     dry_run: AtomicU32,
     default_plan: [SharedPlan; 2],
+    hop: [SharedHop; 2],
 }
 
 #[repr(C)]
@@ -40,7 +43,23 @@ struct SharedPlan {
     pace_bytes: AtomicU32,
 }
 
+#[repr(C)]
+struct SharedHop {
+    rate_bytes: AtomicU32,
+    depth_bytes: AtomicU32,
+    left_bytes: AtomicU32,
+    pad: AtomicU32,
+    earned_ns: AtomicU64,
+    data_ns: AtomicU64,
+    came_ns: AtomicU64,
+    came_bytes: AtomicU64,
+    acked_ns: AtomicU64,
+    served_ns: AtomicU64,
+    served_bytes: AtomicU64,
+}
+
 const _: () = assert!(size_of::<Shared>() == size_of::<Control>());
+const _: () = assert!(size_of::<SharedHop>() == size_of::<Hop>());
 
 impl ControlPage {
     pub(crate) fn map(map: BorrowedFd<'_>) -> Result<Self, ControlError> {
@@ -82,7 +101,15 @@ impl ControlPage {
         shared.clamp_bytes.store(plan.clamp_bytes, Ordering::Release);
     }
 
-    /// What stands there now.
+    /// What connections whose data goes in `direction` may begin with together: `depth_bytes` at once, bytes (0: what they
+    /// like), and `rate_bytes` more in 2^30 ns, bytes.
+    pub fn set_start(&self, direction: Direction, depth_bytes: u32, rate_bytes: u32) {
+        let shared = &self.shared().hop[direction.index()];
+        shared.rate_bytes.store(rate_bytes, Ordering::Relaxed);
+        shared.depth_bytes.store(depth_bytes, Ordering::Release);
+    }
+
+    /// What stands there now, what the data path writes included.
     #[must_use]
     pub fn get(&self) -> Control {
         let shared = self.shared();
@@ -92,11 +119,25 @@ impl ControlPage {
             growth_bytes: plan.growth_bytes.load(Ordering::Relaxed),
             pace_bytes: plan.pace_bytes.load(Ordering::Relaxed),
         };
+        let hop = |hop: &SharedHop| Hop {
+            depth_bytes: hop.depth_bytes.load(Ordering::Acquire),
+            rate_bytes: hop.rate_bytes.load(Ordering::Relaxed),
+            left_bytes: hop.left_bytes.load(Ordering::Relaxed),
+            pad: hop.pad.load(Ordering::Relaxed),
+            earned_ns: hop.earned_ns.load(Ordering::Relaxed),
+            data_ns: hop.data_ns.load(Ordering::Relaxed),
+            came_ns: hop.came_ns.load(Ordering::Relaxed),
+            came_bytes: hop.came_bytes.load(Ordering::Relaxed),
+            acked_ns: hop.acked_ns.load(Ordering::Relaxed),
+            served_ns: hop.served_ns.load(Ordering::Relaxed),
+            served_bytes: hop.served_bytes.load(Ordering::Relaxed),
+        };
         Control {
             heartbeat_ns: shared.heartbeat_ns.load(Ordering::Acquire),
             epoch: shared.epoch.load(Ordering::Acquire),
             dry_run: shared.dry_run.load(Ordering::Acquire),
             default_plan: [plan(&shared.default_plan[0]), plan(&shared.default_plan[1])],
+            hop: [hop(&shared.hop[0]), hop(&shared.hop[1])],
         }
     }
 }

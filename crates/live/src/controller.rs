@@ -6,6 +6,7 @@
 //! links, and where there are filters instead, the stale heartbeat turns control off within 2 s.
 
 mod air;
+mod hops;
 mod journal;
 mod links;
 mod place;
@@ -32,6 +33,7 @@ use crate::interface::InterfaceName;
 use crate::program::{Batch, LoadError, LoadOptions, Program, ProgramError};
 use crate::status::{Server, ServerError, Status};
 
+use hops::Sums;
 use journal::Journal;
 use links::Links;
 use place::Disciplines;
@@ -108,6 +110,8 @@ struct Core {
     looked: Option<Time>,
     /// What waits in queues of this machine for the stations, bytes.
     backlog: Option<u64>,
+    /// At what pace trains move.
+    hops: Sums,
     stations: Stations,
     disciplines: Disciplines,
     scales: Scales,
@@ -148,6 +152,7 @@ impl Controller {
             udp_read: None,
             looked: None,
             backlog: None,
+            hops: Sums::default(),
             stations: Stations::new(),
             disciplines: Disciplines::new(&config),
             scales: Scales::new(),
@@ -261,7 +266,9 @@ impl Core {
         }
         let backlog = self.queues.backlog(&present, &self.disciplines);
         self.backlog = backlog;
-        self.ap.on_link(now, &LinkSample { udp_bytes: counters.udp_bytes, backlog });
+        let hops = self.hops.newest(self.program.control().get().hop);
+        let Counters { udp_bytes, udp_packets, .. } = counters;
+        self.ap.on_link(now, &LinkSample { udp_bytes, udp_packets, hops, backlog });
         self.apply(now);
         self.interval = interval_for(self.config.interval(), self.table.awake());
         self.account(now, counters);
@@ -301,6 +308,9 @@ impl Core {
                     }
                 }
                 Action::SetDefault { direction, plan } => self.program.control().set_default_plan(direction, plan),
+                Action::SetStart { direction, depth_bytes, rate_bytes } => {
+                    self.program.control().set_start(direction, depth_bytes, rate_bytes);
+                }
                 Action::Say(decision) => {
                     let would = if self.config.dry_run { "dry run, nothing is changed: " } else { "" };
                     let whose = self.whose(&decision);

@@ -1,6 +1,6 @@
 //! The object loads into this kernel and its typed access works.
 
-use lasthop_core::fastpath::layout::{FlowKey, FlowState, Plan};
+use lasthop_core::fastpath::layout::{FlowKey, FlowState, Hop, Plan};
 use lasthop_core::packet::Direction;
 use lasthop_core::units::Time;
 use lasthop_live::program::{LinkLayer, LoadOptions, Program, ProgramError};
@@ -59,7 +59,9 @@ fn the_control_page_reads_back_what_was_written() {
     program.control().set_dry_run(true);
     let plan = Plan { clamp_bytes: 1, floor_bytes: 2, growth_bytes: 3, pace_bytes: 4 };
     program.control().set_default_plan(Direction::ToRemote, plan);
+    program.control().set_start(Direction::ToStation, 6, 7);
     let control = program.control().get();
     assert_eq!((control.heartbeat_ns, control.epoch, control.dry_run), (5, 3, 1));
     assert_eq!(control.default_plan, [Plan::default(), plan]);
+    assert_eq!(control.hop, [Hop { depth_bytes: 6, rate_bytes: 7, ..Hop::default() }, Hop::default()]);
 }

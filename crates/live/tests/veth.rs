@@ -189,6 +189,8 @@ fn clamped_download(home: &Home, complete: (&Namespace, &str)) -> Result<(), Str
     heartbeat_far_ahead(&program);
     let plan = Plan { clamp_bytes: CLAMP, floor_bytes: 2_920, growth_bytes: 3_000, pace_bytes: 0 };
     program.control().set_default_plan(Direction::ToStation, plan);
+    // Four bytes a nanosecond: of it only the SYN-ACK's window comes down.
+    program.control().set_start(Direction::ToStation, 2 * CLAMP, u32::MAX);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             complete.0.enter();
@@ -214,6 +216,11 @@ fn clamped_download(home: &Home, complete: (&Namespace, &str)) -> Result<(), Str
     assert!(half.bytes >= half.payload_bytes + 40 * segments);
     assert!(half.rtt.samples > 10);
     let counters = program.counters().expect("counters");
+    assert_eq!(counters.reason[Reason::Syn as usize], 1, "the answer to it came down: {counters:?}");
+    let hop = program.control().get().hop[0];
+    assert!(hop.left_bytes <= 2 * CLAMP && hop.earned_ns > 0, "{hop:?}");
+    assert!(hop.came_bytes > 0 && hop.came_bytes <= half.payload_bytes, "{hop:?}");
+    assert!(hop.served_bytes <= BYTES as u64, "{hop:?}");
     assert_eq!(counters.reason[Reason::Malformed as usize], 0);
     for namespace in [&home.server, &home.station] {
         assert_eq!(namespace.tcp_counter("InCsumErrors"), 0);

@@ -134,6 +134,7 @@ impl WindowControl {
                 self.counters.packets[d] += 1;
                 self.counters.ip_bytes[d] += bytes;
                 self.counters.udp_bytes[d] += bytes;
+                self.counters.udp_packets[d] += 1;
             }
             return passes;
         };
@@ -145,7 +146,7 @@ impl WindowControl {
             let echo = if packet.has(flag::BACK) || packet.sack == Sacks::NONE { 0 } else { packet.sack };
             tcp.timestamps = Some((packet.stamp(), echo));
         }
-        let shared = &self.shared;
+        let shared = &mut self.shared;
         let watched = self.flows[packet.flow as usize]
             .get_or_insert_with(|| Watched { state: FlowState::new(shared, now), rtt: RttTotal::default() });
         let verdict = fastpath::on_packet(&mut watched.state, shared, direction, &tcp, now);
@@ -190,7 +191,8 @@ impl WindowControl {
             }
         }
         let backlog = Some(backlog as u64 * FULL_PACKET);
-        self.ap.on_link(now, &LinkSample { udp_bytes: self.counters.udp_bytes, backlog });
+        let Counters { udp_bytes, udp_packets, .. } = self.counters;
+        self.ap.on_link(now, &LinkSample { udp_bytes, udp_packets, hops: self.shared.hop, backlog });
         for (mean, direction) in self.means.iter_mut().zip(self.ap.directions()) {
             mean.on_rate(direction.capacity);
         }
@@ -214,6 +216,10 @@ impl WindowControl {
                 }
                 Action::Say(_) => self.decisions += 1,
                 Action::SetDefault { direction, plan } => self.shared.default_plan[direction.index()] = plan,
+                Action::SetStart { direction, depth_bytes, rate_bytes } => {
+                    let start = &mut self.shared.hop[direction.index()];
+                    (start.depth_bytes, start.rate_bytes) = (depth_bytes, rate_bytes);
+                }
             }
         }
     }

@@ -85,6 +85,8 @@ impl Ap {
             }
         }
         self.left = BitRate::ZERO;
+        let line_taken = realtime;
+        let realtime = [0, 1].map(|i| realtime[i] + self.small[i] * airs[i].map_or(0.0, |air| air.as_bps() as f64));
         let full = |i: usize| most.map(|most| without(most, realtime[i] * costs[i]));
         let shares: Vec<Option<BitRate>> = match (most, self.params.duplex) {
             (None, _) => wishes.iter().map(|wish| wish.demand).collect(),
@@ -113,6 +115,10 @@ impl Ap {
             });
             let share = [newcomer, self.ways[i].capacity()].into_iter().flatten().min();
             self.set_default_of(Direction::BOTH[i], share);
+        }
+        for direction in Direction::BOTH {
+            let room = self.room(direction, &costs, &realtime, &line_taken);
+            self.set_start_of(direction, room);
         }
         self.hold(bounds, &whos, &shares);
         self.steer_datagrams(&whos, &shares);
@@ -218,6 +224,39 @@ impl Ap {
         if record::differs(before, &plan) {
             *before = plan;
             self.actions.push_back(Action::SetDefault { direction, plan });
+        }
+    }
+
+    /// What the hops leave to the TCP of one direction.
+    fn room(
+        &self,
+        direction: Direction,
+        costs: &[f64; 2],
+        realtime: &[f64; 2],
+        line_taken: &[f64; 2],
+    ) -> Option<BitRate> {
+        let i = direction.index();
+        let tcp = |i: usize| {
+            let flows = self.controlled().filter(|((_, way), _)| way.index() == i);
+            flows.map(|(_, record)| record.rate().as_bps() as f64).sum::<f64>()
+        };
+        let taken = match self.params.duplex {
+            Duplex::Half => realtime[i] + (realtime[1 - i] + tcp(1 - i)) * costs[1 - i] / costs[i],
+            Duplex::Full => realtime[i],
+        };
+        let way = &self.ways[i];
+        let air = way.air.capacity().map(|air| without(air.mul_f64(1.0 / way.mix()), taken));
+        let line = way.line.capacity().map(|line| without(line, line_taken[i]));
+        [air, line].into_iter().flatten().min()
+    }
+
+    /// What connections that begin may promise together.
+    fn set_start_of(&mut self, direction: Direction, room: Option<BitRate>) {
+        let (depth_bytes, rate_bytes) = window::start(room);
+        let before = &mut self.starts[direction.index()];
+        if before.0.abs_diff(depth_bytes) > before.0 / 50 || before.1.abs_diff(rate_bytes) > before.1 / 200 {
+            *before = (depth_bytes, rate_bytes);
+            self.actions.push_back(Action::SetStart { direction, depth_bytes, rate_bytes });
         }
     }
 }

@@ -33,12 +33,28 @@ use crate::units::{BitRate, Span, Time};
 const GAIN: f64 = 0.3;
 /// Bounds of the boost: flows that do not use their shares leave that much to the others.
 const BOOST: (f64, f64) = (0.5, 64.0);
-/// Round trips without a queue before the probe begins.
+/// What the boost begins with: a minimum round trip lacks what contention and delayed ACKs add.
+const START_BOOST: f64 = 1.1;
+/// Round trips without a queue before the probe begins: of a hop that is used, and of one that is not, whose flows may have
+/// other reasons.
 const QUIET: f64 = 2.0;
+const HELD_UP: f64 = 4.0;
+/// What the probe adds queues for so long, s.
+const PROBE: f64 = 0.001;
+/// Delivered so many times as much as the hop is said to carry, there is more, and windows grow by so much a round trip.
+const MORE: f64 = 1.04;
+const RISE: f64 = 0.5;
 /// So much in a queue is no chance, bytes: three full packets.
 const WAITING: u64 = 3 * 1500;
-/// A train of fewer bytes says little: eight packets.
-const TRAIN_BYTES: f64 = 8.0 * 1500.0;
+/// A train of fewer bytes says little: six packets.
+const TRAIN_BYTES: f64 = 6.0 * 1500.0;
+/// A part of a round trip, and a time, s: a train that took no longer was sent at once, at the pace of no sender.
+const AT_ONCE: f64 = 0.25;
+const AT_ONCE_TIME: f64 = 0.01;
+/// A first measurement takes more than one interval of 50 ms, s.
+const FIRST_SURE: f64 = 0.06;
+/// A part of an interval: a train that filled less of it has ended.
+const TRAIN_ENDS: f64 = 0.6;
 /// A part of the air below which a direction's own price cannot be told from the other's.
 const LEAST_AIR: f64 = 0.1;
 /// A part of the bound. If even the fastest packet of an interval waited longer, the queue was never empty.
@@ -97,7 +113,10 @@ pub(super) struct Seen {
     pub(super) arrived: f64,
     /// IP bytes of UDP that passed.
     pub(super) udp: f64,
-    /// Largest train: IP bytes, and the time they took.
+    /// Bytes that could have passed in the time that its small packets take beyond their bytes.
+    pub(super) small: f64,
+    /// Of the trains of all flows that came, and of those that were delivered: IP bytes, and the time they took.
+    pub(super) came: (f64, f64),
     pub(super) train: (f64, f64),
     /// Time in which more of a flow was under way, of all flows together, s.
     pub(super) served: f64,
@@ -107,6 +126,8 @@ pub(super) struct Seen {
     pub(super) local: Option<(f64, f64)>,
     /// What waits in front of the home, s: mean and least.
     pub(super) remote: Option<(f64, f64)>,
+    /// IP bytes per byte of payload in full segments.
+    pub(super) to_ip: f64,
     /// Flows that fill the windows they were planned.
     pub(super) held: usize,
     /// Flows that move payload.
@@ -145,13 +166,8 @@ impl Seen {
             }
             let train = record.train();
             seen.served += train.1.min(record.watched());
-            // At the far end more is always under way than one ACK brings: only the first train says what it means.
-            let train = if direction == Direction::ToStation || record.is_new() { train } else { (0.0, 0.0) };
-            let train = (train.0 * prices.of(record.station()), train.1);
-            if train.0 > seen.train.0 {
-                seen.train = train;
-            }
             seen.active += 1;
+            seen.to_ip = record.to_ip();
             seen.held += usize::from(record.is_controlled() && record.is_held());
             seen.rtt += record.base_rtt(params, bound).map_or(0.1, Span::as_secs_f64);
             seen.local = least(seen.local, record.local_queue(bound));
@@ -196,6 +212,12 @@ pub(super) struct Way {
     even: f64,
     /// What arrives, over half a second, bytes/s.
     rate: f64,
+    /// Of the trains that have not ended, at the last hop and in front of the home: IP bytes, and the time they took.
+    trains: [(f64, f64); 2],
+    /// What arrived in each of the newest intervals, bytes/s.
+    arrived: [f64; 3],
+    /// What was delivered, likewise.
+    lately: [f64; 3],
     /// Inverse of the rates lately, s per byte: the most that was delivered.
     most: MinFilter,
     /// What seemed to wait while the hop carried less than that.
@@ -217,7 +239,7 @@ impl Way {
             direction,
             air: Estimator::new(capacity::Params::default()),
             line: Estimator::new(capacity::Params::default()),
-            boost: 1.0,
+            boost: START_BOOST,
             queue: Span::ZERO,
             local: Span::ZERO,
             place: None,
@@ -231,6 +253,9 @@ impl Way {
             puzzled: 0.0,
             even: 0.0,
             rate: 0.0,
+            trains: [(0.0, 0.0); 2],
+            arrived: [0.0; 3],
+            lately: [0.0; 3],
             most: MinFilter::new(LATELY),
             noise: MinFilter::new(LATELY),
             said: None,
@@ -245,11 +270,13 @@ impl Way {
     /// More was delivered than the hop is said to carry.
     pub(super) fn outdo(&mut self, dt: f64) {
         self.air.outdo(self.rate * 8.0);
+        self.line.outdo(self.rate * 8.0);
         let Some(capacity) = self.capacity() else { return };
-        if self.rate * 8.0 <= capacity.as_bps() as f64 * OUTDONE {
+        let rate = self.lately.iter().copied().fold(f64::MAX, f64::min).max(self.rate);
+        if rate * 8.0 <= capacity.as_bps() as f64 * OUTDONE {
             return;
         }
-        let (bytes, capacity) = (self.rate * dt, Some(capacity));
+        let (bytes, capacity) = (rate * dt, Some(capacity));
         if self.air.capacity() <= capacity && self.air.is_measured() {
             self.on_busy(Neck::Here, bytes, dt);
         } else if self.line.capacity() <= capacity && self.line.is_measured() {
@@ -330,14 +357,24 @@ impl Way {
         let comes = seen.gap <= pause(seen.active, dt);
         let works = seen.arrived + seen.udp >= NEARLY * usual * dt
             || match self.direction {
-                Direction::ToStation => seen.served >= WORKS * dt,
+                Direction::ToStation => {
+                    let most = self.most.min().map_or(f64::MAX, |least| 1.0 / least.as_secs_f64());
+                    let much = (seen.arrived + seen.udp) / dt >= NEARLY * most;
+                    seen.served >= WORKS * dt
+                        || (much
+                            && self.even >= seen.rtt.max(2.0 * dt)
+                            && seen.local.is_some_and(|(mean, _)| mean >= bound / 2.0))
+                }
                 Direction::ToRemote => comes,
             };
         if seen.bytes > 0.0 {
             self.mix += (seen.arrived / seen.bytes - self.mix) * (dt / 0.5).min(1.0);
         }
         let now = (seen.arrived + seen.udp) / dt;
-        self.even = if (now - self.rate).abs() <= EVEN * self.rate { self.even + dt } else { 0.0 };
+        self.arrived = [self.arrived[1], self.arrived[2], now];
+        let most = self.arrived.iter().copied().fold(0.0, f64::max);
+        let least = self.arrived.iter().copied().fold(f64::MAX, f64::min);
+        self.even = if most - least <= EVEN * most { self.even + dt } else { 0.0 };
         let queues = [
             seen.local.map(|(_, least)| works && least >= bound * STANDS),
             seen.remote.map(|(_, least)| comes && least >= bound.max(FAR_STANDS) * STANDS_THERE),
@@ -356,7 +393,10 @@ impl Way {
 
     /// The last hop had something to serve all the time, for a round trip at least: trains leave gaps between them.
     pub(super) fn is_busy_here(&self, seen: &Seen) -> bool {
-        self.stands[0] > 0.0 && self.stands[0] >= seen.rtt && self.silent[0] == 0.0
+        let enough = if self.air.is_measured() { seen.rtt } else { seen.rtt.max(FIRST_SURE) };
+        // What the line lets through is no more than the last hop carries, and waits there for other reasons.
+        let line_is_full = self.line.is_measured() && self.used >= WORKS && self.line.capacity() <= self.air.capacity();
+        self.stands[0] > 0.0 && self.stands[0] >= enough && self.silent[0] == 0.0 && !line_is_full
     }
 
     /// The line had.
@@ -366,14 +406,18 @@ impl Way {
     }
 
     /// After the estimates: the boost.
-    pub(super) fn steer(&mut self, params: &Params, seen: &Seen, bound: Span, dt: f64) {
+    pub(super) fn steer(&mut self, seen: &Seen, bound: Span, dt: f64) {
         let both = [seen.local, seen.remote]
             .map(|queue| queue.map_or((0.0, 0.0), |(mean, least)| (mean.max(0.0), least.max(0.0))));
         let (queue, least) = (both[0].0 + both[1].0, both[0].1 + both[1].1);
         let known = seen.local.is_some() || seen.remote.is_some();
         let now = seen.delivered(self.measured().map(|capacity| capacity * dt)) / dt;
         self.rate += (now - self.rate) * (dt / 0.5).min(1.0);
+        self.lately = [self.lately[1], self.lately[2], now + seen.small / dt];
         if let Some(capacity) = self.capacity() {
+            let air_is_narrower =
+                self.line.capacity().is_none_or(|line| self.air.capacity().is_some_and(|air| air <= line));
+            let now = if air_is_narrower { now + seen.small / dt } else { now };
             let now = now * 8.0 / capacity.as_bps().max(1) as f64;
             self.used += (now - self.used) * (dt / seen.rtt.max(dt)).min(1.0);
         }
@@ -398,16 +442,20 @@ impl Way {
             };
             self.boost *= 1.0 + error.clamp(-0.3, 0.3) * step;
         }
-        let is_quiet = seen.held > 0 && known && least < bound * STANDS && queue < bound / 2.0 && self.used > 0.9;
+        let is_empty = least < bound * STANDS || self.used < NEARLY;
+        let is_quiet = seen.held > 0 && known && is_empty && queue < bound / 2.0;
         self.quiet = if is_quiet { self.quiet + step } else { 0.0 };
-        let is_guess = !self.is_measured();
-        let patience = if is_guess { 1.0 } else { QUIET };
+        let patience = if self.used < NEARLY { HELD_UP } else { QUIET };
         if self.quiet > patience {
-            let first = params.bounds.growth_time.as_secs_f64() / rtt;
-            let rise = (first * (self.quiet - patience).exp2()).min(1.0);
+            // More came through than was known: there is more. Else what is added queues no longer than PROBE.
+            let rise = if self.used > MORE { RISE } else { PROBE / rtt };
             self.boost *= 1.0 + rise * step;
         }
         self.boost = self.boost.clamp(BOOST.0, BOOST.1);
+    }
+
+    pub(super) fn mix(&self) -> f64 {
+        self.mix
     }
 
     /// The hop delivered so much in so much time while it was busy; what windows may bring does not jump with it.
@@ -456,10 +504,24 @@ impl Way {
         }
     }
 
-    /// A train came through before anything was known.
-    pub(super) fn on_train(&mut self, seen: &Seen) {
-        if seen.train.0 >= TRAIN_BYTES {
-            self.air.on_train(seen.train.0, seen.train.1);
+    /// Trains came through before anything was known.
+    pub(super) fn on_trains(&mut self, seen: &Seen, dt: f64) {
+        let (air, line) = match self.direction {
+            Direction::ToStation => (seen.train, seen.came),
+            Direction::ToRemote => (seen.came, seen.train),
+        };
+        let longest = (seen.rtt * AT_ONCE).max(AT_ONCE_TIME);
+        for ((estimator, train), (bytes, seconds)) in
+            [&mut self.air, &mut self.line].into_iter().zip(&mut self.trains).zip([air, line])
+        {
+            *train = (train.0 + bytes, train.1 + seconds);
+            // It goes on in the next interval as a rule, unless it paused in this one.
+            if seconds < dt * TRAIN_ENDS {
+                if train.0 >= TRAIN_BYTES && train.1 <= longest {
+                    estimator.on_train(train.0, train.1);
+                }
+                *train = (0.0, 0.0);
+            }
         }
     }
 
@@ -517,7 +579,7 @@ fn pause(active: usize, dt: f64) -> f64 {
 pub(super) fn air_used(ways: &[Way; 2], seen: &[Seen; 2]) -> [f64; 2] {
     let prices = [ways[0].air.capacity(), ways[1].air.capacity()];
     let price = |i: usize| prices[i].or(prices[1 - i]).map_or(1.0, |capacity| 1.0 / capacity.as_bps().max(1) as f64);
-    let used = [0, 1].map(|i| (seen[i].arrived + seen[i].udp) * price(i));
+    let used = [0, 1].map(|i| (seen[i].arrived + seen[i].udp + seen[i].small) * price(i));
     let total = used[0] + used[1];
     if total > 0.0 { used.map(|part| part / total) } else { [0.5, 0.5] }
 }

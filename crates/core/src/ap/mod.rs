@@ -22,8 +22,8 @@ mod udp;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::elastic::Hop;
-use crate::fastpath::layout::{Plan, UdpPlan};
+use crate::elastic;
+use crate::fastpath::layout::{Hop, Plan, UdpPlan};
 use crate::meter::rate::LowPass;
 use crate::packet::{Direction, FlowId};
 use crate::units::{BitRate, Span, Time};
@@ -67,6 +67,9 @@ pub enum RttSource {
 /// A slow hop holds at least this many full packets at its queue target: one in service, one for a delayed ACK to wait
 /// for, one that the ACK's own contention costs, and one that waits.
 const QUEUE_PACKETS: u64 = 4;
+
+/// What a frame costs beside its bits, s: DIFS, mean backoff, preamble, SIFS and ACK of 802.11g.
+const SMALL_FRAME: f64 = 165e-6;
 
 /// What the controller is told once.
 #[derive(Clone, Copy, Debug)]
@@ -186,6 +189,15 @@ pub enum Action {
         /// To what.
         plan: Plan,
     },
+    /// What the connections that begin may promise together (`fastpath::hop`).
+    SetStart {
+        /// Which way their data goes.
+        direction: Direction,
+        /// What many may begin with at once, bytes, and twice what one may.
+        depth_bytes: u32,
+        /// What comes back of it in 2^30 ns, bytes.
+        rate_bytes: u32,
+    },
     /// Tell whoever watches.
     Say(Decision),
 }
@@ -197,6 +209,7 @@ pub struct Ap {
     udp: LowPass,
     flows: BTreeMap<(FlowId, Direction), Record>,
     default_plans: [Plan; 2],
+    starts: [(u32, u32); 2],
     actions: VecDeque<Action>,
     next: Time,
     decided: Option<Time>,
@@ -207,6 +220,10 @@ pub struct Ap {
     /// IP bytes of elastic UDP so far, both ways.
     elastic_bytes: u64,
     udp_bytes: [u64; 2],
+    udp_packets: [u64; 2],
+    hops: [Hop; 2],
+    /// What small packets of UDP cost the air beyond their bytes, by direction, s per s.
+    small: [f64; 2],
     /// What the newest interval left to TCP, where it was learned.
     left: BitRate,
     untracked: u64,
@@ -221,6 +238,7 @@ impl Ap {
             udp: LowPass::new(params.udp_weight),
             flows: BTreeMap::new(),
             default_plans: [Plan::default(); 2],
+            starts: [(0, 0); 2],
             actions: VecDeque::new(),
             next: Time::ZERO,
             decided: None,
@@ -229,6 +247,9 @@ impl Ap {
             udp_flows: UdpFlows::new(UdpParams { queue_is_fair: params.queue_is_fair, ..UdpParams::default() }),
             elastic_bytes: 0,
             udp_bytes: [0; 2],
+            udp_packets: [0; 2],
+            hops: [Hop::default(); 2],
+            small: [0.0; 2],
             left: BitRate::ZERO,
             untracked: 0,
         };
@@ -294,7 +315,7 @@ impl Ap {
                 None => (self.ways[i].capacity(), self.ways[i].queue, self.ways[i].bound(&self.params)),
             };
             let room = capacity.map(|capacity| capacity.saturating_sub(self.udp.smooth()));
-            self.udp_flows.set_hop(direction, Hop { room, queue_stands: queue > bound * 4 });
+            self.udp_flows.set_hop(direction, elastic::Hop { room, queue_stands: queue > bound * 4 });
         }
     }
 
@@ -345,6 +366,7 @@ impl Ap {
     fn share_learned(&mut self, now: Time, sample: &LinkSample) {
         let dt = now.since(self.decided.unwrap_or(now)).as_secs_f64();
         let udp_before = std::mem::replace(&mut self.udp_bytes, sample.udp_bytes);
+        let packets_before = std::mem::replace(&mut self.udp_packets, sample.udp_packets);
         if self.decided.replace(now).is_none() || dt <= 0.0 {
             return;
         }
@@ -355,6 +377,33 @@ impl Ap {
             [0, 1].map(|i| Seen::of(&params, Direction::BOTH[i], (bounds[i], dt), &self.prices, self.flows.iter()));
         for (seen, (now, before)) in seen.iter_mut().zip(sample.udp_bytes.into_iter().zip(udp_before)) {
             seen.udp = now.saturating_sub(before) as f64;
+        }
+        if params.duplex == Duplex::Half {
+            for i in 0..2 {
+                let (packets, bytes) = self.udp_flows.of_elastic(Direction::BOTH[i]);
+                let packets = self.udp_packets[i].saturating_sub(packets_before[i]).saturating_sub(packets) as f64;
+                // As many full ones would cost no more than their bytes tell.
+                let full = (seen[i].udp - bytes as f64).max(0.0) / 1500.0;
+                let seconds = (packets - full).max(0.0) * SMALL_FRAME;
+                self.small[i] += (seconds / dt - self.small[i]) * (dt / 1.0).min(1.0);
+                seen[i].small = seconds * self.ways[i].air.capacity().map_or(0.0, |c| c.as_bps() as f64 / 8.0);
+            }
+        }
+        let before = std::mem::replace(&mut self.hops, sample.hops);
+        for i in 0..2 {
+            let (now, before) = (&sample.hops[i], &before[i]);
+            let to_ip = seen[i].to_ip;
+            let pace = |bytes: u64, was: u64, ns: u64, was_ns: u64| {
+                (bytes.wrapping_sub(was) as f64 * to_ip, ns.wrapping_sub(was_ns) as f64 / 1e9)
+            };
+            seen[i].came = pace(now.came_bytes, before.came_bytes, now.came_ns, before.came_ns);
+            seen[i].train = pace(now.served_bytes, before.served_bytes, now.served_ns, before.served_ns);
+            // The air counts in bytes of the cheapest station.
+            let mix = seen[i].arrived / seen[i].bytes.max(1.0);
+            match i {
+                0 => seen[i].train.0 *= mix.max(1.0),
+                _ => seen[i].came.0 *= mix.max(1.0),
+            }
         }
         let elastic = self.udp_flows.elastic_bytes(Direction::ToStation) as f64;
         if let (None, Some(backlog)) = (seen[0].local, sample.backlog)
@@ -375,8 +424,8 @@ impl Ap {
         self.learn(&seen, dt);
         for i in 0..2 {
             let way = &mut self.ways[i];
-            way.on_train(&seen[i]);
-            way.steer(&params, &seen[i], bounds[i], dt);
+            way.on_trains(&seen[i], dt);
+            way.steer(&seen[i], bounds[i], dt);
             way.outdo(dt);
             self.actions.extend(way.news(&seen[i], dt).map(Action::Say));
         }
@@ -407,7 +456,7 @@ impl Ap {
             let bytes = seen[i].delivered(self.ways[i].measured().map(|capacity| capacity * dt));
             let is_busy = here[i] || (self.params.duplex == Duplex::Half && here[1 - i]);
             if is_busy && learn::tells(parts[i]) && bytes > 0.0 {
-                self.ways[i].on_busy(Neck::Here, bytes, dt * parts[i]);
+                self.ways[i].on_busy(Neck::Here, bytes + seen[i].small, dt * parts[i]);
                 if here[i] {
                     self.ways[i].find(Neck::Here, dt);
                 }

@@ -26,6 +26,10 @@ const PACE_HOLDS: f64 = 0.85;
 /// What the pace gains per interval while it holds, and loses while it does not.
 const PACE_UP: f64 = 1.25;
 const PACE_DOWN: f64 = 0.98;
+/// Segments whose longest pause is no longer than so many times the mean were paced by their sender.
+const PACED: f64 = 1.6;
+/// What an ACK may wait for at a sender that paces, s.
+const MOST_SPACING: f64 = 0.02;
 /// Payload of a segment in 1500 bytes of IP, until the flow shows its own.
 const USUAL_MSS: u32 = 1448;
 
@@ -65,6 +69,11 @@ pub(super) fn differs(a: &Plan, b: &Plan) -> bool {
         || far(a.growth_bytes, b.growth_bytes)
         || far(a.pace_bytes, b.pace_bytes)
         || a.floor_bytes != b.floor_bytes
+}
+
+fn to_ip(sample: &FlowSample) -> f64 {
+    let mss = if sample.mss == 0 { USUAL_MSS } else { sample.mss };
+    f64::from(mss + sample.header_bytes) / f64::from(mss)
 }
 
 impl Record {
@@ -127,8 +136,7 @@ impl Record {
     /// What arrived since the sample before.
     fn count(&mut self, sample: &FlowSample) {
         let Some(before) = self.newest else { return };
-        let mss = if sample.mss == 0 { USUAL_MSS } else { sample.mss };
-        let to_ip = f64::from(mss + sample.header_bytes) / f64::from(mss);
+        let to_ip = to_ip(sample);
         let sent = (sample.bytes.saturating_sub(before.bytes)) as f64;
         let arrived = f64::from(sample.delivered.wrapping_sub(before.delivered)) * to_ip;
         // A first ACK, or one of a connection that began anew, tells nothing; nor does one whose window is not read.
@@ -136,6 +144,11 @@ impl Record {
         self.arrived = if counts { arrived } else { sent };
         let train = f64::from(sample.served_bytes.wrapping_sub(before.served_bytes)) * to_ip;
         self.train = (train, sample.served.saturating_sub(before.served).as_secs_f64());
+    }
+
+    /// IP bytes per byte of payload in full segments.
+    pub(super) fn to_ip(&self) -> f64 {
+        self.newest.as_ref().map_or(1.0, to_ip)
     }
 
     pub(super) fn arrived(&self) -> f64 {
@@ -160,11 +173,6 @@ impl Record {
         self.newest.map_or(f64::MAX, |newest| newest.gap.as_secs_f64())
     }
 
-    /// Nothing but its first train was sent.
-    pub(super) fn is_new(&self) -> bool {
-        self.newest.is_some_and(|newest| newest.payload_bytes <= 2 * u64::from(crate::fastpath::window::INITIAL_WINDOW))
-    }
-
     /// Wait between access point and station in the newest interval, s: mean and least.
     pub(super) fn local_queue(&self, bound: Span) -> Option<(f64, f64)> {
         let base = self.local_base(bound).as_secs_f64();
@@ -181,8 +189,11 @@ impl Record {
 
     /// Wait between access point and remote end in the newest interval, s: mean and least.
     pub(super) fn remote_queue(&self) -> Option<(f64, f64)> {
-        let base = self.remote_rtt.min()?.as_secs_f64();
         let newest = self.newest?;
+        // A sender that paces answers an ACK when the next segment's turn has come.
+        let spacing = 8.0 * f64::from(USUAL_MSS) / self.rate.smooth().as_bps().max(1) as f64;
+        let is_paced = newest.gap.as_secs_f64() <= PACED * spacing;
+        let base = self.remote_rtt.min()?.as_secs_f64() + if is_paced { spacing.min(MOST_SPACING) } else { 0.0 };
         Some((newest.remote_rtt_mean?.as_secs_f64() - base, newest.remote_rtt_min?.as_secs_f64() - base))
     }
 
@@ -301,6 +312,9 @@ impl Record {
         let mut plan = window::plan(&flow, &params.bounds);
         if params.is_to_the_letter() {
             plan = window::at_once(plan);
+        }
+        if params.capacity.is_none() {
+            plan = window::growing(plan, sample.window_bytes);
         }
         if !is_measured {
             plan = window::loosely(plan);

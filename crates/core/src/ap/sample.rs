@@ -1,6 +1,6 @@
 //! What the per-packet half measured in an interval, as the deciding half takes it.
 
-use crate::fastpath::layout::{FlowState, Half};
+use crate::fastpath::layout::{FlowState, Half, Hop};
 use crate::packet::{Direction, FlowId};
 use crate::units::{BitRate, Span, Time};
 
@@ -53,11 +53,15 @@ pub struct FlowSample {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StationId(pub u32);
 
-/// What the link carried, cumulative IP bytes, indexed by [`Direction::index`].
+/// What the link carried, cumulative, IP bytes, indexed by [`Direction::index`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinkSample {
     /// UDP.
     pub udp_bytes: [u64; 2],
+    /// Packets of it.
+    pub udp_packets: [u64; 2],
+    /// At what pace trains of all connections move, by direction of the data.
+    pub hops: [Hop; 2],
     /// What waits in the access point's own queue to the stations now, bytes, where it can be asked.
     pub backlog: Option<u64>,
 }

@@ -118,8 +118,9 @@ struct Half {
     /// Time since it was last told of its plan, and since it last sent.
     told: Span,
     silent: Span,
-    /// Of the newest interval.
+    /// Of the newest interval: IP bytes, and packets.
     passed: u64,
+    packets: u64,
     /// Of about the last second: bytes, trains, time in pauses, time, s.
     trains: [f64; 4],
     trim: f64,
@@ -152,6 +153,7 @@ impl Half {
             told: Span::MAX,
             silent: Span::MAX,
             passed: 0,
+            packets: 0,
             trains: [0.0; 4],
             trim: 1.0,
             share: None,
@@ -259,6 +261,7 @@ impl UdpFlows {
             let interval = Interval::between(&record.before, &sample.state, direction, span);
             half.note_trains(&interval);
             half.passed = passed(after).wrapping_sub(passed(before));
+            half.packets = interval.packets;
             half.told = if told(after) != told(before) { Span::ZERO } else { half.told.saturating_add(span) };
             half.silent = if interval.packets > 0 { Span::ZERO } else { half.silent.saturating_add(span) };
             half.rate.weigh(RATE_WEIGHT_PER_SECOND * span.as_secs_f64());
@@ -286,6 +289,16 @@ impl UdpFlows {
     #[must_use]
     pub fn elastic_bytes(&self, direction: Direction) -> u64 {
         self.elastic_halves(direction).map(|half| half.passed).sum()
+    }
+
+    /// Packets, and IP bytes, of flows that are elastic either way, in the newest interval: their acknowledgments cost what
+    /// TCP's do.
+    #[must_use]
+    pub fn of_elastic(&self, direction: Direction) -> (u64, u64) {
+        let flows = self.flows.values().filter(|record| record.half.iter().any(Half::is_elastic));
+        flows
+            .map(|record| &record.half[direction.index()])
+            .fold((0, 0), |(packets, bytes), half| (packets + half.packets, bytes + half.passed))
     }
 
     /// The rate of elastic flows, filtered.

@@ -1,10 +1,12 @@
 //! What SYN and SYN-ACK teach: window scales, the first promised edges, and that a new connection begins.
 //!
 //! A scale holds only if both SYNs carried the option (RFC 7323 section 2.2); a SYN-ACK without it settles that there
-//! is no scaling. The window of a SYN itself is never scaled, and it already is a promise.
+//! is no scaling. The window of a SYN itself is never scaled, and it already is a promise, which is kept when it is sent again.
+//!
+//! Not done: a SYN that is sent again forgets the scales until its answer is sent again too.
 
 use super::layout::{Half, RttMatch};
-use super::seq;
+use super::{Verdict, seq};
 use crate::wire::{TcpFields, flag};
 
 /// Forgets the connection that had this key before; true when this SYN is a repetition.
@@ -13,10 +15,22 @@ pub(super) fn begin(data: &mut Half, acked: &mut Half, tcp: &TcpFields) -> bool 
     let repeated = seen && data.snd_nxt == tcp.seq.wrapping_add(tcp.sequence_length());
     // A SYN begins anew in any case; a SYN-ACK only if it is not the answer to the SYN that was seen.
     if !tcp.has(flag::ACK) || (seen && !repeated) {
-        forget(data);
-        forget(acked);
+        for half in [data, acked] {
+            // The other end may answer a SYN sent again by a SYN-ACK sent again: both keep what they promised.
+            let window = if repeated { promised(half, half.delivered) } else { 0 };
+            forget(half);
+            half.window = window;
+        }
     }
     repeated
+}
+
+/// What the receiver of `half` has promised beyond `from` while the handshake lasts, bytes; 0: nothing.
+///
+/// Before the first number is known `window` holds it. Later it is the edge, which does not move left (RFC 9293 section 3.8.6);
+/// then `window` is the one in force, which may be more or less.
+pub(super) fn promised(half: &Half, from: u32) -> u32 {
+    if half.flags & Half::EDGE_KNOWN == 0 { half.window } else { seq::later(half.edge, from).wrapping_sub(from) }
 }
 
 /// Keeps what is cumulative and what the controller wants.
@@ -35,8 +49,15 @@ fn forget(half: &mut Half) {
     };
 }
 
-/// `acked` is the half that the sender of this SYN receives; `data` the one it sends.
-pub(super) fn learn(data: &mut Half, acked: &mut Half, tcp: &TcpFields) {
+/// `acked` is the half that the sender of this SYN receives; `data` the one it sends; `verdict` what became of its window.
+pub(super) fn learn(data: &mut Half, acked: &mut Half, tcp: &TcpFields, verdict: Verdict) {
+    let window = match verdict {
+        Verdict::Rewrite { window } => {
+            acked.rewritten = acked.rewritten.wrapping_add(1);
+            window
+        }
+        Verdict::Pass(_) => tcp.window,
+    };
     acked.flags |= Half::SYN_SEEN;
     acked.scale = 0;
     acked.flags &= !Half::SCALE_OFFERED;
@@ -44,8 +65,13 @@ pub(super) fn learn(data: &mut Half, acked: &mut Half, tcp: &TcpFields) {
         acked.scale = scale;
         acked.flags |= Half::SCALE_OFFERED;
     }
+    if acked.flags & Half::EDGE_KNOWN == 0 {
+        acked.window = u32::from(window);
+    } else if data_reaches(acked, tcp.ack) {
+        // Sent again, and more of it let through than before: by a controller that has gone since, or was not there.
+        acked.edge = seq::later(acked.edge, tcp.ack.wrapping_add(u32::from(window)));
+    }
     if !tcp.has(flag::ACK) {
-        acked.window = u32::from(tcp.window);
         return;
     }
     let both_seen = data.flags & Half::SYN_SEEN != 0;
@@ -57,11 +83,16 @@ pub(super) fn learn(data: &mut Half, acked: &mut Half, tcp: &TcpFields) {
     }
     acked.flags |= Half::SCALE_KNOWN;
     data.flags |= Half::SCALE_KNOWN;
-    promise(acked, tcp.ack, u32::from(tcp.window));
+    promise(acked, tcp.ack, u32::from(window));
     if both_seen {
         // What the SYN promised counts from the byte after this SYN-ACK, whose number is only known now.
         promise(data, tcp.seq.wrapping_add(1), data.window);
     }
+}
+
+/// Whether so much was sent.
+const fn data_reaches(half: &Half, ack: u32) -> bool {
+    half.data_flags & Half::DATA_SEEN != 0 && !seq::after(ack, half.snd_nxt)
 }
 
 fn promise(half: &mut Half, ack: u32, window: u32) {

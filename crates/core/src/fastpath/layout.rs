@@ -112,7 +112,7 @@ pub struct Half {
     /// Highest byte known to have arrived: cumulative ACK, or the highest SACK edge above it.
     pub delivered: u32,
     /// The window in force: grows from its start towards `plan.clamp_bytes`, bytes; 0: no plan was in force yet.
-    /// Between SYN and SYN-ACK it holds what the SYN promised.
+    /// Before `edge` is valid it holds what the SYN or SYN-ACK promised.
     pub window: u32,
     /// How far the edge may advance now, bytes.
     pub credit: u32,
@@ -152,6 +152,8 @@ impl Half {
     pub const TOLD: u8 = 8;
     /// In `flags`: the SYN or SYN-ACK of this direction's receiver was seen.
     pub const SYN_SEEN: u8 = 16;
+    /// In `flags`: of two segments the one that is acknowledged at once is the one with an odd number.
+    pub const ODD: u8 = 32;
     /// In `data_flags`: `snd_nxt` is valid.
     pub const DATA_SEEN: u8 = 32;
     /// In `data_flags`: in `epoch` the sender filled the window it knew of to within one segment.
@@ -304,6 +306,34 @@ impl UdpState {
     }
 }
 
+/// All connections whose data goes one way: what they may begin with together, and at what pace they move (`fastpath::hop`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Hop {
+    /// What comes back of `left_bytes` in 2^30 ns (1.07 s), bytes. Written by the controller.
+    pub rate_bytes: u32,
+    /// What SYNs may promise at once, bytes; 0: what they like. Likewise.
+    pub depth_bytes: u32,
+    /// What they may promise now, bytes. From here on: written by the fast path.
+    pub left_bytes: u32,
+    /// Explicit padding; always 0.
+    pub pad: u32,
+    /// When `left_bytes` was last topped up; 0: never.
+    pub earned_ns: u64,
+    /// When payload last came to the access point.
+    pub data_ns: u64,
+    /// How long payload took to come, without the pauses between trains, cumulative.
+    pub came_ns: u64,
+    /// What came in that time, bytes.
+    pub came_bytes: u64,
+    /// When an ACK last brought something.
+    pub acked_ns: u64,
+    /// How long payload took to arrive while more was under way, without the pauses between trains, cumulative.
+    pub served_ns: u64,
+    /// What arrived in that time, bytes.
+    pub served_bytes: u64,
+}
+
 /// What the controller tells the fast path, in one place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -314,8 +344,10 @@ pub struct Control {
     pub epoch: u32,
     /// 1: decide and count, rewrite nothing.
     pub dry_run: u32,
-    /// What a new connection starts with, per direction.
+    /// What a new connection starts with, per direction of its data.
     pub default_plan: [Plan; 2],
+    /// All of them together, likewise.
+    pub hop: [Hop; 2],
 }
 
 impl Control {
@@ -333,7 +365,7 @@ pub enum Reason {
     WithinPlan = 1,
     /// Dry run: it would have been lowered.
     WouldRewrite = 2,
-    /// SYN: its window is never touched.
+    /// SYN: its window is within what a new connection may promise, or nobody says what that is.
     Syn = 3,
     /// RST.
     Rst = 4,
@@ -461,6 +493,8 @@ pub struct Counters {
     pub tcp_bytes: [u64; 2],
     /// Packets by direction.
     pub packets: [u64; 2],
+    /// Packets of UDP by direction.
+    pub udp_packets: [u64; 2],
 }
 
 impl Counters {
@@ -472,6 +506,7 @@ impl Counters {
             (&mut self.udp_bytes, &other.udp_bytes),
             (&mut self.tcp_bytes, &other.tcp_bytes),
             (&mut self.packets, &other.packets),
+            (&mut self.udp_packets, &other.udp_packets),
         ];
         for (mine, theirs) in pairs {
             mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine = mine.wrapping_add(*theirs));
@@ -489,6 +524,7 @@ const _: () = {
     assert!(size_of::<UdpPlan>() == 3 * 4);
     assert!(size_of::<UdpHalf>() == 8 * 8 + 8 * 4 + size_of::<UdpPlan>() + 4);
     assert!(size_of::<UdpState>() == 2 * size_of::<UdpHalf>() + 2 * 8);
-    assert!(size_of::<Control>() == 8 + 2 * 4 + 2 * size_of::<Plan>());
-    assert!(size_of::<Counters>() == (Reason::COUNT + 4 * 2) * 8);
+    assert!(size_of::<Hop>() == 4 * 4 + 7 * 8);
+    assert!(size_of::<Control>() == 8 + 2 * 4 + 2 * size_of::<Plan>() + 2 * size_of::<Hop>());
+    assert!(size_of::<Counters>() == (Reason::COUNT + 5 * 2) * 8);
 };

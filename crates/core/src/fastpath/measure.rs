@@ -2,10 +2,13 @@
 //!
 //! Sequence match: a segment that advances `snd_nxt` leaves at t1, the ACK that covers its end comes at t2:
 //! `sample = t2 - t1` [ns]. A retransmission below the awaited end drops the match (Karn).
-//! Timestamp match: a timestamp first seen leaving at t1, its echo coming at t2 (RFC 7323 section 4). It works for
-//! pure ACKs too, so it measures the RTT of the side that sends the data.
-//! One match of each kind is outstanding; after 4 s it is given up. Samples hold the peer's delayed ACKs and idle
-//! times: the minimum over an epoch is what is near the path.
+//! A receiver acknowledges every second segment (RFC 9293 section 3.8.6.3), and one that comes alone after a while. So only one
+//! of two segments is timed, and none that comes after a pause of 30 ms; an ACK that covers one segment more had waited for it:
+//! it is no sample, and the other of two is timed from then on.
+//! Timestamp match: a timestamp first seen leaving on a segment without payload at t1, its echo coming at t2 (RFC 7323 section
+//! 4). So it measures the RTT of the side that sends the data.
+//! One match of each kind is outstanding; after 4 s it is given up. Samples hold the peer's idle times: the minimum over an
+//! epoch is what is near the path.
 //!
 //! The longest pause between payload and payload of an epoch tells a sender that always has something to send, and a hop that
 //! always has something to serve, from trains and from frames.
@@ -17,13 +20,16 @@
 //! newest edge is compared, which sees a limited sender only when it is near.
 
 use super::handshake::{advances, end_of};
-use super::layout::{Control, Half, RttMatch};
-use super::{Verdict, seq};
+use super::layout::{Half, Hop, RttMatch};
+use super::{Verdict, hop, seq};
 use crate::units::{Span, Time};
 use crate::wire::{TcpFields, flag};
 
 /// A match that has been outstanding for longer is given up.
 const GIVEN_UP: Span = Span::from_secs(4);
+
+/// A segment that comes so long after the one before is likely to wait for an acknowledgment by itself, ns.
+const LONE_NS: u32 = 30_000_000;
 
 /// Takes the segment as data of `half`.
 ///
@@ -31,13 +37,14 @@ const GIVEN_UP: Span = Span::from_secs(4);
 pub(super) fn data(
     half: &mut Half,
     sender_rtt_ns: u32,
-    control: &Control,
+    epoch: u32,
+    hop: &mut Hop,
     tcp: &TcpFields,
     now: Time,
     repeated_syn: bool,
 ) {
-    if half.epoch != control.epoch {
-        half.epoch = control.epoch;
+    if half.epoch != epoch {
+        half.epoch = epoch;
         half.data_flags &= !Half::LIMITED;
         half.gap_ns = 0;
     }
@@ -51,14 +58,18 @@ pub(super) fn data(
     if tcp.has(flag::RST) {
         return;
     }
+    let mut gap_ns = u32::MAX;
     if tcp.payload_bytes > 0 {
         half.mss = half.mss.max(tcp.segment_bytes);
-        let gap_ns = now.as_nanos().saturating_sub(half.data_ns).min(u64::from(u32::MAX)) as u32;
+        gap_ns = now.as_nanos().saturating_sub(half.data_ns).min(u64::from(u32::MAX)) as u32;
         half.gap_ns = half.gap_ns.max(gap_ns);
         half.data_ns = now.as_nanos();
+        hop::came(hop, tcp.payload_bytes, u64::from(half.rtt.last_ns) + u64::from(sender_rtt_ns), now);
         note_limit(half, sender_rtt_ns, tcp, now);
     }
-    let measurable = (tcp.payload_bytes > 0 || tcp.has(flag::SYN)) && !repeated_syn;
+    let odd = half.packets & 1 == 1;
+    let told_at_once = odd == (half.flags & Half::ODD != 0) && gap_ns < LONE_NS;
+    let measurable = (tcp.payload_bytes > 0 && told_at_once || tcp.has(flag::SYN)) && !repeated_syn;
     match_sequence(half, tcp, now, measurable);
     begin_timestamp(&mut half.rtt, tcp, now);
 }
@@ -142,6 +153,10 @@ fn begin_timestamp(rtt: &mut RttMatch, tcp: &TcpFields, now: Time) {
         return;
     }
     rtt.ts_newest = value;
+    // The echo of data is the first segment's that waited, its acknowledgment that of the second.
+    if tcp.payload_bytes > 0 {
+        return;
+    }
     let outstanding = rtt.ts_sent_ns != 0 && rtt.tsval != rtt.ts_done;
     if outstanding && now.since(Time::from_nanos(rtt.ts_sent_ns)) <= GIVEN_UP {
         return;
@@ -151,18 +166,23 @@ fn begin_timestamp(rtt: &mut RttMatch, tcp: &TcpFields, now: Time) {
 }
 
 /// Takes the segment as an acknowledgment for `half`: ends what it answers.
-pub(super) fn acknowledgment(half: &mut Half, control: &Control, tcp: &TcpFields, now: Time) {
+pub(super) fn acknowledgment(half: &mut Half, epoch: u32, tcp: &TcpFields, now: Time) {
     let (seen, snd_nxt) = (half.data_flags & Half::DATA_SEEN != 0, half.snd_nxt);
     let rtt = &mut half.rtt;
-    if rtt.epoch != control.epoch {
-        rtt.epoch = control.epoch;
+    if rtt.epoch != epoch {
+        rtt.epoch = epoch;
         rtt.min_ns = u32::MAX;
     }
     let sent = rtt.seq_sent_ns;
     let possible = seen && !seq::after(tcp.ack, snd_nxt);
     if sent != 0 && rtt.seq_end != rtt.seq_done && possible && !seq::after(rtt.seq_end, tcp.ack) {
         rtt.seq_done = rtt.seq_end;
-        sample(rtt, Time::from_nanos(sent), now);
+        let more = tcp.ack.wrapping_sub(rtt.seq_end);
+        if more == 0 || more > half.mss {
+            sample(rtt, Time::from_nanos(sent), now);
+        } else {
+            half.flags ^= Half::ODD;
+        }
     }
     let Some((_, echo)) = tcp.timestamps else { return };
     let sent = rtt.ts_sent_ns;

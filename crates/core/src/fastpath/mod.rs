@@ -4,12 +4,14 @@
 //! tc (`crates/live/src/bpf/fastpath.h`), which shares the layouts of [`layout`] byte for byte.
 //!
 //! A packet in direction `e` is data of `half[e]` ([`measure`]) and, with ACK set, an acknowledgment for
-//! `half[e.reverse()]`, whose sender its window holds back ([`window`]). A SYN teaches both halves ([`handshake`]).
+//! `half[e.reverse()]`, whose sender its window holds back ([`window`]). A SYN teaches both halves ([`handshake`]), and its
+//! window is what the other end may begin with ([`hop`]).
 //!
 //! What becomes of a packet is decided in this order: SYN, RST, no ACK, authenticated, zero window, stale heartbeat,
 //! scale unknown, no plan, and only then the law of [`window`]. Datagrams have a law of their own, [`udp`].
 
 mod handshake;
+mod hop;
 pub mod layout;
 mod measure;
 pub mod seq;
@@ -50,7 +52,7 @@ impl Verdict {
 /// Measures a segment that crosses the access point in `direction`, and decides on its window.
 pub fn on_packet(
     state: &mut FlowState,
-    control: &Control,
+    control: &mut Control,
     direction: Direction,
     tcp: &TcpFields,
     now: Time,
@@ -62,22 +64,47 @@ pub fn on_packet(
         Direction::ToRemote => (to_remote, to_station),
     };
     let repeated_syn = tcp.has(flag::SYN) && handshake::begin(data, acked, tcp);
-    measure::data(data, acked.rtt.last_ns, control, tcp, now, repeated_syn);
+    let before = (acked.flags & Half::EDGE_KNOWN != 0).then_some((acked.delivered, acked.waiting));
+    measure::data(data, acked.rtt.last_ns, control.epoch, &mut control.hop[direction.index()], tcp, now, repeated_syn);
     if tcp.has(flag::ACK) {
-        measure::acknowledgment(acked, control, tcp, now);
+        measure::acknowledgment(acked, control.epoch, tcp, now);
     }
-    if tcp.has(flag::SYN) {
-        handshake::learn(data, acked, tcp);
+    let verdict = if tcp.has(flag::SYN) {
+        let verdict = begin(control, direction.reverse(), tcp, handshake::promised(acked, tcp.ack), now);
+        handshake::learn(data, acked, tcp, verdict);
+        verdict
+    } else {
+        decide(acked, control, tcp, now)
+    };
+    if let Some((delivered, waiting)) = before {
+        let rtt_ns = u64::from(acked.rtt.last_ns) + u64::from(data.rtt.last_ns);
+        let newly = acked.delivered.wrapping_sub(delivered);
+        hop::served(&mut control.hop[direction.reverse().index()], newly, waiting, rtt_ns, now);
     }
-    let verdict = decide(acked, control, tcp, now);
     measure::tell(acked, data.rtt.last_ns, tcp, verdict, now);
     verdict
 }
 
-fn decide(half: &mut Half, control: &Control, tcp: &TcpFields, now: Time) -> Verdict {
-    if tcp.has(flag::SYN) {
-        return Verdict::Pass(Reason::Syn);
+/// Of a SYN: `direction` is that of the data it lets through, `before` what it promised when it was sent before; 0: nothing.
+fn begin(control: &mut Control, direction: Direction, tcp: &TcpFields, before: u32, now: Time) -> Verdict {
+    let offered = u32::from(tcp.window);
+    let window = match before {
+        _ if tcp.authenticated || is_stale(control, now) => None,
+        0 => hop::start(control, direction, offered, now),
+        before => Some(before),
+    };
+    match window.filter(|window| *window < offered) {
+        None => Verdict::Pass(Reason::Syn),
+        Some(_) if control.dry_run != 0 => Verdict::Pass(Reason::WouldRewrite),
+        Some(window) => Verdict::Rewrite { window: window as u16 },
     }
+}
+
+fn is_stale(control: &Control, now: Time) -> bool {
+    now.since(Time::from_nanos(control.heartbeat_ns)) > Span::from_nanos(Control::STALE_NS)
+}
+
+fn decide(half: &mut Half, control: &Control, tcp: &TcpFields, now: Time) -> Verdict {
     if tcp.has(flag::RST) {
         return Verdict::Pass(Reason::Rst);
     }
@@ -87,7 +114,7 @@ fn decide(half: &mut Half, control: &Control, tcp: &TcpFields, now: Time) -> Ver
     if tcp.authenticated {
         return Verdict::Pass(Reason::Authenticated);
     }
-    let stale = now.since(Time::from_nanos(control.heartbeat_ns)) > Span::from_nanos(Control::STALE_NS);
+    let stale = is_stale(control, now);
     let Some(scale) = half.known_scale() else {
         return Verdict::Pass(match (tcp.window, stale) {
             (0, _) => Reason::ZeroWindow,
@@ -110,7 +137,10 @@ pub fn count(counters: &mut Counters, direction: Direction, parsed: &Parsed, rea
     counters.ip_bytes[d] += bytes;
     match parsed.protocol() {
         protocol::TCP => counters.tcp_bytes[d] += bytes,
-        protocol::UDP => counters.udp_bytes[d] += bytes,
+        protocol::UDP => {
+            counters.udp_bytes[d] += bytes;
+            counters.udp_packets[d] += u64::from(parsed.segments());
+        }
         _ => {}
     }
 }

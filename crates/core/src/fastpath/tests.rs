@@ -1,3 +1,5 @@
+mod together;
+
 use proptest::prelude::*;
 
 use super::layout::{FlowState, Plan};
@@ -34,7 +36,7 @@ impl Download {
     fn pass(&mut self, direction: Direction, tcp: &TcpFields) -> Verdict {
         self.now += Span::from_micros(10);
         self.control.heartbeat_ns = self.now.as_nanos();
-        on_packet(&mut self.state, &self.control, direction, tcp, self.now)
+        on_packet(&mut self.state, &mut self.control, direction, tcp, self.now)
     }
 
     fn data(&mut self, bytes: u32) {
@@ -76,6 +78,12 @@ fn the_shared_vectors_hold() {
         for step in case.steps {
             match step {
                 Step::Plan(direction, plan) => state.half[direction.index()].plan = plan,
+                Step::Default(direction, plan) => control.default_plan[direction.index()] = plan,
+                Step::Hop { direction, depth_bytes, rate_bytes } => {
+                    let hop = &mut control.hop[direction.index()];
+                    (hop.depth_bytes, hop.rate_bytes) = (depth_bytes, rate_bytes);
+                }
+                Step::Another => state = FlowState::new(&control, now),
                 Step::Told(direction, scale) => state.half[direction.index()].told_scale = scale + 1,
                 Step::Wait(span) => {
                     now += span;
@@ -85,7 +93,7 @@ fn the_shared_vectors_hold() {
                 Step::DryRun => control.dry_run = 1,
                 Step::Segment { direction, frame, expected, line } => {
                     let Parsed::Tcp(tcp) = wire::parse(&frame, Link::Ethernet) else { panic!("line {line}") };
-                    let verdict = on_packet(&mut state, &control, direction, &tcp, now);
+                    let verdict = on_packet(&mut state, &mut control, direction, &tcp, now);
                     assert_eq!(verdict, expected, "{}, line {line}", case.name);
                 }
             }
@@ -226,7 +234,7 @@ fn a_heartbeat_counts_until_it_is_older_than_two_seconds() {
     let heartbeat = download.control.heartbeat_ns;
     for (age, expected) in [(2_000_000_000, Reason::WithinPlan), (2_000_000_001, Reason::Stale)] {
         let now = Time::from_nanos(heartbeat + age);
-        let verdict = on_packet(&mut download.state, &download.control, Direction::ToRemote, &tcp, now);
+        let verdict = on_packet(&mut download.state, &mut download.control, Direction::ToRemote, &tcp, now);
         assert_eq!(verdict, Verdict::Pass(expected));
     }
 }
@@ -248,14 +256,78 @@ fn scales_come_from_both_syns_and_a_new_connection_forgets_the_old_one() {
 #[test]
 fn data_and_its_ack_give_an_rtt_sample_and_a_retransmission_spoils_it() {
     let mut download = Download::with_scale(0, PLAN);
+    let samples = |download: &Download| download.state.half[0].rtt.samples;
     download.round();
-    assert_eq!(download.state.half[0].rtt.samples, 1);
+    assert_eq!(samples(&download), 0, "nothing came before it: its ACK is likely to have waited");
+    download.round();
+    assert_eq!(samples(&download), 1);
     assert_eq!(download.state.half[0].rtt_min(0), Some(Span::from_micros(10)));
+    download.round();
+    assert_eq!(samples(&download), 1, "of two segments one");
     download.data(MSS);
     download.sent -= MSS;
     download.data(MSS);
     download.ack(download.sent);
-    assert_eq!(download.state.half[0].rtt.samples, 1);
+    assert_eq!(samples(&download), 1);
+}
+
+#[test]
+fn an_ack_that_waited_for_a_second_segment_gives_no_sample_and_says_which_of_two_does_not_wait() {
+    let mut download = Download::with_scale(0, PLAN);
+    let samples = |download: &Download| download.state.half[0].rtt.samples;
+    let pair = |download: &mut Download| {
+        download.data(MSS);
+        download.now += Span::from_millis(20);
+        download.data(MSS);
+        download.ack(download.sent);
+    };
+    download.round();
+    download.round();
+    assert_eq!(samples(&download), 1);
+    pair(&mut download);
+    assert_eq!(samples(&download), 2, "the second of two is told at once");
+    // Seven by now: the receiver tells of one by itself, and then of two again.
+    download.round();
+    pair(&mut download);
+    assert_eq!(samples(&download), 2, "the first of two waited");
+    pair(&mut download);
+    pair(&mut download);
+    assert_eq!(samples(&download), 4);
+    assert_eq!(download.state.half[0].rtt_min(0), Some(Span::from_micros(10)), "and never what one waited for");
+    // One ACK for many says that they came together.
+    (0..5).for_each(|_| download.data(MSS));
+    download.ack(download.sent);
+    assert_eq!(samples(&download), 5);
+}
+
+#[test]
+fn a_segment_after_a_pause_is_not_timed() {
+    let mut download = Download::with_scale(0, PLAN);
+    for pause in [Span::from_millis(29), Span::from_millis(31)] {
+        // Both ways round, for one of two is timed.
+        let before = download.state.half[0].rtt.samples;
+        (0..4).for_each(|_| {
+            download.now += pause;
+            download.round();
+        });
+        let samples = download.state.half[0].rtt.samples - before;
+        assert_eq!(samples, if pause < Span::from_millis(30) { 2 } else { 0 });
+    }
+}
+
+#[test]
+fn a_timestamp_of_data_begins_no_match() {
+    let mut download = Download::with_scale(0, PLAN);
+    let with = |bytes, value, echo| TcpFields {
+        payload_bytes: bytes,
+        segment_bytes: bytes,
+        seq: 1_000,
+        timestamps: Some((value, echo)),
+        ..acknowledge(1, 100)
+    };
+    download.pass(Direction::ToStation, &with(MSS, 5, 1));
+    download.pass(Direction::ToRemote, &TcpFields { payload_bytes: 0, ..with(0, 9, 5) });
+    assert_eq!(download.state.half[0].rtt.samples, 0);
 }
 
 #[test]
@@ -275,6 +347,7 @@ fn a_timestamp_that_comes_back_gives_a_sample_only_from_its_first_leaving() {
 #[test]
 fn a_new_epoch_starts_the_minimum_anew() {
     let mut download = Download::with_scale(0, PLAN);
+    download.round();
     download.round();
     download.control.epoch = 1;
     download.ack(download.sent);
@@ -331,6 +404,7 @@ fn the_hosts_count_alike() {
     });
     count(&mut counters, Direction::ToRemote, &udp, Reason::Udp);
     assert_eq!((counters.udp_bytes, counters.ip_bytes, counters.packets), ([0, 228], [0, 228], [0, 1]));
+    assert_eq!(counters.udp_packets, [0, 1]);
     assert_eq!(counters.reason[Reason::Udp as usize], 1);
     count(&mut counters, Direction::ToRemote, &udp, Reason::UdpDropped);
     assert_eq!((counters.udp_bytes, counters.packets), ([0, 228], [0, 1]), "nobody carries what is dropped");
@@ -349,9 +423,12 @@ proptest! {
         pace: u32,
         scale in 0u8..=15,
         near: bool,
+        hop: (u32, u32, u32),
     ) {
         let mut download = Download::with_scale(0, Plan { clamp_bytes: clamp, floor_bytes: floor, growth_bytes: growth, pace_bytes: pace });
         download.state.half[0].told_scale = scale;
+        let (depth_bytes, rate_bytes, left_bytes) = hop;
+        download.control.hop = [layout::Hop { depth_bytes, rate_bytes, left_bytes, ..layout::Hop::default() }; 2];
         for ((seq, ack, window, flags, up), timestamps, sack_high, window_scale, bytes) in packets {
             // Mostly near each other, so that the edges meet.
             let close = |n: u32| if near { n & 0xffff } else { n };

@@ -1,10 +1,13 @@
 //! Reads hand-derived cases (`tests/vectors/window.txt`), for the tests of every implementation of the fast path.
 //!
-//! A line is a comment (`#`), `case NAME`, a wish of the controller, or a segment and what must become of it:
+//! A line is a comment (`#`), `case NAME`, a wish of the controller, or a segment and what must become of it. A case is the story
+//! of one connection, or of several that come one after the other and share what the hop carries:
 //!
 //! ```text
-//! plan down clamp=100000 floor=2920 growth=3000     of the half whose data goes down; "default" for new ones;
-//!                                                   pace=BYTES in 2^30 ns
+//! plan down clamp=100000 floor=2920 growth=3000     of the half whose data goes down; pace=BYTES in 2^30 ns
+//! default down clamp=100000 floor=2920              of those that begin from here on, likewise
+//! hop down rate=1000 depth=64000                    of all together whose data goes down, bytes in 2^30 ns and bytes
+//! another                                           from here on another connection, under the default plans
 //! told down scale=7                                 as conntrack would tell it
 //! wait us=5000                                      before what follows
 //! stale | fresh | dry-run                           heartbeat and mode from here on
@@ -20,7 +23,7 @@ use crate::units::Span;
 use crate::wire::build::{Frame, Segment, option, v4};
 use crate::wire::{Endpoint, flag};
 
-/// A story of one connection.
+/// A story of one connection, or of several in turn.
 #[derive(Debug)]
 pub struct Case {
     /// A sentence with underscores.
@@ -34,6 +37,19 @@ pub struct Case {
 pub enum Step {
     /// The controller wants this.
     Plan(Direction, Plan),
+    /// The controller wants this of new connections.
+    Default(Direction, Plan),
+    /// The controller wants this of all connections whose data goes this way together, bytes, and bytes in 2^30 ns.
+    Hop {
+        /// Of the data.
+        direction: Direction,
+        /// What edges may advance at once.
+        depth_bytes: u32,
+        /// What they may advance in 2^30 ns.
+        rate_bytes: u32,
+    },
+    /// What follows belongs to a connection that has just begun.
+    Another,
     /// Conntrack told this scale.
     Told(Direction, u8),
     /// Time passes.
@@ -88,6 +104,12 @@ fn step(line: &str, number: usize) -> Option<Step> {
     let words: Vec<&str> = line.split_whitespace().collect();
     Some(match words[0] {
         "plan" => Step::Plan(direction(words[1])?, plan(&words[2..])),
+        "default" => Step::Default(direction(words[1])?, plan(&words[2..])),
+        "hop" => {
+            let of = |name| value(&words, name);
+            Step::Hop { direction: direction(words[1])?, depth_bytes: of("depth")?, rate_bytes: of("rate")? }
+        }
+        "another" => Step::Another,
         "told" => Step::Told(direction(words[1])?, value(&words, "scale")? as u8),
         "wait" => Step::Wait(Span::from_micros(u64::from(value(&words, "us")?))),
         "stale" => Step::Stale(true),

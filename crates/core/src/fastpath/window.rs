@@ -7,6 +7,7 @@
 //!
 //! ```text
 //! start      W = min(T, max(G, floor, 14600, in flight))           the first ACK under a plan; c = B
+//! begin      W = max(floor, min(W, E - D))                         likewise, where its SYN was seen: what that promised
 //! grow       W = min(T, W + max(1, min(n, n G / W)))                G per round trip
 //! shrink     W = T                                                  when T < W
 //! earn       c = min(B, c + R dt)                                   B = max(G, 2 S, 2^(s+1)); then S += (n - S) / 8
@@ -69,6 +70,7 @@ pub fn clamp(half: &mut Half, tcp: &TcpFields, scale: u8, mode: Mode, now: Time)
         half.window = 0;
         half.flags |= Half::EDGE_KNOWN;
     }
+    let promised_first = half.edge.wrapping_sub(half.delivered);
     let newly = progress(half, tcp);
     serve(half, newly, now);
     let moves = newly > 0 || tcp.window != half.last_window;
@@ -84,7 +86,7 @@ pub fn clamp(half: &mut Half, tcp: &TcpFields, scale: u8, mode: Mode, now: Time)
         return Verdict::Pass(if mode.stale { Reason::Stale } else { Reason::NoPlan });
     }
     earn(half, plan, newly, scale, now);
-    adapt(half, plan, newly);
+    adapt(half, plan, newly, known.then_some(promised_first));
     if !known {
         // What was promised before is not known; most likely it was this much.
         half.edge = tcp.ack.wrapping_add(offered);
@@ -156,12 +158,16 @@ fn earn(half: &mut Half, plan: Plan, newly: u32, scale: u8, now: Time) {
 }
 
 /// Moves the window in force.
-fn adapt(half: &mut Half, plan: Plan, newly: u32) {
+fn adapt(half: &mut Half, plan: Plan, newly: u32, promised: Option<u32>) {
     let floor = plan.floor_bytes.min(LARGEST_WINDOW);
     let growth = plan.growth_bytes.min(LARGEST_WINDOW);
     let target = plan.clamp_bytes.max(floor).min(LARGEST_WINDOW);
     if half.window == 0 {
         half.window = in_flight(half).max(growth).max(floor).max(INITIAL_WINDOW);
+        if let Some(promised) = promised.filter(|_| half.flags & Half::SYN_SEEN != 0) {
+            // Of a connection that begins: what its SYN promised is what it has.
+            half.window = half.window.min(promised).max(floor);
+        }
     } else if newly > 0 {
         let share = u64::from(newly) * u64::from(growth) / u64::from(half.window);
         let step = share.min(u64::from(newly)).max(1) as u32;

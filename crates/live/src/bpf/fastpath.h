@@ -2,8 +2,9 @@
 /*
  * What is measured and decided per segment: crates/core/src/fastpath restated, function for function.
  *
- * handshake_*: fastpath/handshake.rs. measure_*: fastpath/measure.rs. window_*: fastpath/window.rs. The laws stand
- * there. Pure functions over struct flow_state: no helper is called, so the same text runs on the host under test.
+ * handshake_*: fastpath/handshake.rs. hop_*: fastpath/hop.rs. measure_*: fastpath/measure.rs. window_*: fastpath/window.rs.
+ * The laws stand there. Pure functions over struct flow_state and struct control: no helper is called, so the same text runs
+ * on the host under test.
  */
 #ifndef LASTHOP_FASTPATH_H
 #define LASTHOP_FASTPATH_H
@@ -15,6 +16,7 @@
 #define PACE_SHIFT 30
 #define LONGEST_PAUSE_NS (1ull << PACE_SHIFT)
 #define GIVEN_UP_NS 4000000000ull
+#define LONE_NS 30000000u
 #define KNOWN_FOR (1u << 10) /* about 1 ms in units of 1024 ns */
 
 struct verdict {
@@ -35,6 +37,68 @@ static __always_inline __u32 sequence_length(const struct packet *p)
 static __always_inline __u32 end_of(const struct packet *p)
 {
 	return p->seq + sequence_length(p);
+}
+
+/*
+ * struct hop lies in a map that packets on all CPUs write without a lock: each field is read once and written once; no
+ * step of the law sees two values of it, and nothing is divided by it. What may go wrong, and how much, stands in fastpath/hop.rs.
+ */
+#define READ_ONCE(field) (*(const volatile __typeof__(field) *)&(field))
+#define WRITE_ONCE(field, value) (*(volatile __typeof__(field) *)&(field) = (value))
+
+static __always_inline void hop_earn(struct hop *hop, __u64 now)
+{
+	__u32 depth = READ_ONCE(hop->depth_bytes);
+	__u64 before = READ_ONCE(hop->earned_ns), pause = since(now, before);
+	__u64 earned = (__u64)READ_ONCE(hop->rate_bytes) * (pause < LONGEST_PAUSE_NS ? pause : LONGEST_PAUSE_NS) >> PACE_SHIFT;
+	__u64 left = READ_ONCE(hop->left_bytes) + (before ? earned : depth);
+
+	WRITE_ONCE(hop->left_bytes, left < depth ? (__u32)left : depth);
+	WRITE_ONCE(hop->earned_ns, now ? now : 1);
+}
+
+#define AS_IT_LIKES (~0u)
+
+/* What a connection whose data goes in `d` may promise with its SYN, bytes, of the `offered`; AS_IT_LIKES: that. */
+static __always_inline __u32 hop_start(struct control *control, enum direction d, __u32 offered, __u64 now)
+{
+	struct hop *hop = &control->hop[d];
+	__u32 left, window;
+
+	if (!READ_ONCE(hop->depth_bytes))
+		return AS_IT_LIKES;
+	hop_earn(hop, now);
+	left = READ_ONCE(hop->left_bytes);
+	window = max_u32(min_u32(left - left / 4, INITIAL_WINDOW), control->default_plan[d].floor_bytes);
+	window = min_u32(max_u32(window, 1), offered);
+	WRITE_ONCE(hop->left_bytes, left - min_u32(left, window));
+	return window;
+}
+
+/* Payload came: `bytes`, of a connection whose round trip to both sides is `rtt_ns`. */
+static __always_inline void hop_came(struct hop *hop, __u32 bytes, __u64 rtt_ns, __u64 now)
+{
+	__u64 gap = since(now, READ_ONCE(hop->data_ns));
+
+	if (gap <= rtt_ns / 2) {
+		WRITE_ONCE(hop->came_ns, READ_ONCE(hop->came_ns) + gap);
+		WRITE_ONCE(hop->came_bytes, READ_ONCE(hop->came_bytes) + bytes);
+	}
+	WRITE_ONCE(hop->data_ns, now);
+}
+
+/* An ACK brought `newly` bytes of a connection of which `waiting` had been under way before. */
+static __always_inline void hop_served(struct hop *hop, __u32 newly, __u32 waiting, __u64 rtt_ns, __u64 now)
+{
+	__u64 gap = since(now, READ_ONCE(hop->acked_ns));
+
+	if (!newly)
+		return;
+	if (waiting > newly && gap <= rtt_ns / 2) {
+		WRITE_ONCE(hop->served_ns, READ_ONCE(hop->served_ns) + gap);
+		WRITE_ONCE(hop->served_bytes, READ_ONCE(hop->served_bytes) + newly);
+	}
+	WRITE_ONCE(hop->acked_ns, now);
 }
 
 /* -1 when neither both SYNs nor conntrack told it. */
@@ -87,6 +151,12 @@ static __always_inline void handshake_forget(struct half *h)
 	h->data_flags = 0;
 }
 
+/* What the receiver of `h` has promised beyond `from` while the handshake lasts, bytes; 0: nothing. */
+static __always_inline __u32 handshake_promised(const struct half *h, __u32 from)
+{
+	return h->flags & EDGE_KNOWN ? later(h->edge, from) - from : h->window;
+}
+
 static __always_inline int handshake_begin(struct half *data, struct half *acked, const struct packet *p)
 {
 	int seen = data->data_flags & DATA_SEEN;
@@ -94,10 +164,21 @@ static __always_inline int handshake_begin(struct half *data, struct half *acked
 
 	/* A SYN begins anew in any case; a SYN-ACK only if it is not the answer to the SYN that was seen. */
 	if (!(p->flags & TCP_ACK) || (seen && !repeated)) {
+		/* The other end may answer a SYN sent again by a SYN-ACK sent again: both keep what they promised. */
+		__u32 ours = repeated ? handshake_promised(data, data->delivered) : 0;
+		__u32 theirs = repeated ? handshake_promised(acked, acked->delivered) : 0;
+
 		handshake_forget(data);
 		handshake_forget(acked);
+		data->window = ours;
+		acked->window = theirs;
 	}
 	return repeated;
+}
+
+static __always_inline int handshake_data_reaches(const struct half *h, __u32 ack)
+{
+	return h->data_flags & DATA_SEEN && !after(ack, h->snd_nxt);
 }
 
 static __always_inline void handshake_promise(struct half *h, __u32 ack, __u32 window)
@@ -110,10 +191,16 @@ static __always_inline void handshake_promise(struct half *h, __u32 ack, __u32 w
 	h->window = 0;
 }
 
-static __always_inline void handshake_learn(struct half *data, struct half *acked, const struct packet *p)
+static __always_inline void handshake_learn(struct half *data, struct half *acked, const struct packet *p,
+					    struct verdict verdict)
 {
+	__u32 window = p->window;
 	int both_seen;
 
+	if (verdict.reason == REWRITTEN) {
+		acked->rewritten++;
+		window = verdict.window;
+	}
 	acked->flags |= SYN_SEEN;
 	acked->scale = 0;
 	acked->flags &= ~SCALE_OFFERED;
@@ -121,10 +208,13 @@ static __always_inline void handshake_learn(struct half *data, struct half *acke
 		acked->scale = p->scale;
 		acked->flags |= SCALE_OFFERED;
 	}
-	if (!(p->flags & TCP_ACK)) {
-		acked->window = p->window;
+	if (!(acked->flags & EDGE_KNOWN))
+		acked->window = window;
+	else if (handshake_data_reaches(acked, p->ack))
+		/* Sent again, and more of it let through than before. */
+		acked->edge = later(acked->edge, p->ack + window);
+	if (!(p->flags & TCP_ACK))
 		return;
-	}
 	both_seen = data->flags & SYN_SEEN;
 	if (!(acked->flags & SCALE_OFFERED) || (both_seen && !(data->flags & SCALE_OFFERED))) {
 		acked->scale = 0;
@@ -134,7 +224,7 @@ static __always_inline void handshake_learn(struct half *data, struct half *acke
 	}
 	acked->flags |= SCALE_KNOWN;
 	data->flags |= SCALE_KNOWN;
-	handshake_promise(acked, p->ack, p->window);
+	handshake_promise(acked, p->ack, window);
 	/* What the SYN promised counts from the byte after this SYN-ACK, whose number is only known now. */
 	if (both_seen)
 		handshake_promise(data, p->seq + 1, data->window);
@@ -210,17 +300,23 @@ static __always_inline void measure_begin_timestamp(struct rtt_match *rtt, const
 	if (rtt->ts_newest && !after(p->tsval, rtt->ts_newest))
 		return;
 	rtt->ts_newest = p->tsval;
+	/* The echo of data is the first segment's that waited, its acknowledgment that of the second. */
+	if (p->payload_bytes)
+		return;
 	if (rtt->ts_sent_ns && rtt->tsval != rtt->ts_done && since(now, rtt->ts_sent_ns) <= GIVEN_UP_NS)
 		return;
 	rtt->ts_sent_ns = now;
 	rtt->tsval = p->tsval;
 }
 
-static __always_inline void measure_data(struct half *h, __u32 sender_rtt_ns, const struct control *control,
+static __always_inline void measure_data(struct half *h, __u32 sender_rtt_ns, __u32 epoch, struct hop *hop,
 					 const struct packet *p, __u64 now, int repeated_syn)
 {
-	if (h->epoch != control->epoch) {
-		h->epoch = control->epoch;
+	__u32 gap_ns = ~0u;
+	int odd, told_at_once;
+
+	if (h->epoch != epoch) {
+		h->epoch = epoch;
 		h->data_flags &= ~LIMITED;
 		h->gap_ns = 0;
 	}
@@ -236,11 +332,15 @@ static __always_inline void measure_data(struct half *h, __u32 sender_rtt_ns, co
 		__u64 gap = since(now, h->data_ns);
 
 		h->mss = max_u32(h->mss, p->segment_bytes);
-		h->gap_ns = max_u32(h->gap_ns, gap < ~0u ? (__u32)gap : ~0u);
+		gap_ns = gap < ~0u ? (__u32)gap : ~0u;
+		h->gap_ns = max_u32(h->gap_ns, gap_ns);
 		h->data_ns = now;
+		hop_came(hop, p->payload_bytes, (__u64)h->rtt.last_ns + sender_rtt_ns, now);
 		measure_limit(h, sender_rtt_ns, p, now);
 	}
-	measure_sequence(h, p, now, (p->payload_bytes || p->flags & TCP_SYN) && !repeated_syn);
+	odd = h->packets & 1;
+	told_at_once = odd == !!(h->flags & ODD) && gap_ns < LONE_NS;
+	measure_sequence(h, p, now, ((p->payload_bytes && told_at_once) || p->flags & TCP_SYN) && !repeated_syn);
 	measure_begin_timestamp(&h->rtt, p, now);
 }
 
@@ -255,20 +355,24 @@ static __always_inline void measure_sample(struct rtt_match *rtt, __u64 sent, __
 	rtt->min_ns = min_u32(rtt->min_ns, capped);
 }
 
-static __always_inline void measure_acknowledgment(struct half *h, const struct control *control,
-						   const struct packet *p, __u64 now)
+static __always_inline void measure_acknowledgment(struct half *h, __u32 epoch, const struct packet *p, __u64 now)
 {
 	struct rtt_match *rtt = &h->rtt;
 	int possible = h->data_flags & DATA_SEEN && !after(p->ack, h->snd_nxt);
 	__u64 sent = rtt->seq_sent_ns;
 
-	if (rtt->epoch != control->epoch) {
-		rtt->epoch = control->epoch;
+	if (rtt->epoch != epoch) {
+		rtt->epoch = epoch;
 		rtt->min_ns = ~0u;
 	}
 	if (sent && rtt->seq_end != rtt->seq_done && possible && !after(rtt->seq_end, p->ack)) {
+		__u32 more = p->ack - rtt->seq_end;
+
 		rtt->seq_done = rtt->seq_end;
-		measure_sample(rtt, sent, now);
+		if (!more || more > h->mss)
+			measure_sample(rtt, sent, now);
+		else
+			h->flags ^= ODD;
 	}
 	if (!(p->has & HAS_TIMESTAMPS))
 		return;
@@ -356,7 +460,7 @@ static __always_inline void window_earn(struct half *h, struct plan plan, __u32 
 	h->stretch = h->stretch - h->stretch / 8 + newly / 8;
 }
 
-static __always_inline void window_adapt(struct half *h, struct plan plan, __u32 newly)
+static __always_inline void window_adapt(struct half *h, struct plan plan, __u32 newly, int known, __u32 promised)
 {
 	__u32 floor = min_u32(plan.floor_bytes, LARGEST_WINDOW);
 	__u32 growth = min_u32(plan.growth_bytes, LARGEST_WINDOW);
@@ -365,6 +469,9 @@ static __always_inline void window_adapt(struct half *h, struct plan plan, __u32
 
 	if (!window) {
 		window = max_u32(max_u32(window_in_flight(h), growth), max_u32(floor, INITIAL_WINDOW));
+		/* Of a connection that begins: what its SYN promised is what it has. */
+		if (known && h->flags & SYN_SEEN)
+			window = max_u32(min_u32(window, promised), floor);
 	} else if (newly) {
 		__u64 share = (__u64)newly * growth / window;
 		__u32 step = share < newly ? (__u32)share : newly;
@@ -382,7 +489,7 @@ static __always_inline struct verdict window_clamp(struct half *h, const struct 
 	struct verdict verdict = { .reason = WITHIN_PLAN };
 	struct plan plan = h->plan;
 	__u32 offered = (__u32)p->window << scale;
-	__u32 newly, promised, edge, allowed, least, window;
+	__u32 newly, promised_first, promised, edge, allowed, least, window;
 	int moves, lower;
 
 	/* Of data that nobody sent: its receiver will ignore the segment, and so does the law. */
@@ -394,6 +501,7 @@ static __always_inline struct verdict window_clamp(struct half *h, const struct 
 		h->window = 0;
 		h->flags |= EDGE_KNOWN;
 	}
+	promised_first = h->edge - h->delivered;
 	newly = window_progress(h, p);
 	window_serve(h, newly, now);
 	moves = newly || p->window != h->last_window;
@@ -409,7 +517,7 @@ static __always_inline struct verdict window_clamp(struct half *h, const struct 
 		return verdict;
 	}
 	window_earn(h, plan, newly, scale, now);
-	window_adapt(h, plan, newly);
+	window_adapt(h, plan, newly, known, promised_first);
 	if (!known) {
 		/* What was promised before is not known; most likely it was this much. */
 		h->edge = p->ack + offered;
@@ -440,16 +548,37 @@ static __always_inline struct verdict window_clamp(struct half *h, const struct 
 	return verdict;
 }
 
+static __always_inline int is_stale(const struct control *control, __u64 now)
+{
+	return since(now, control->heartbeat_ns) > STALE_NS;
+}
+
+/* Of a SYN: `d` is the direction of the data it lets through, `before` what it promised when it was sent before; 0: nothing. */
+static __always_inline struct verdict begin(struct control *control, enum direction d, const struct packet *p,
+					    __u32 before, __u64 now)
+{
+	struct verdict verdict = { .reason = SYN };
+	__u32 window = before;
+
+	if (p->has & HAS_AUTHENTICATION || is_stale(control, now))
+		return verdict;
+	if (!window)
+		window = hop_start(control, d, p->window, now);
+	if (window >= p->window)
+		return verdict;
+	verdict.reason = control->dry_run ? WOULD_REWRITE : REWRITTEN;
+	verdict.window = window;
+	return verdict;
+}
+
 static __always_inline struct verdict decide(struct half *h, const struct control *control, const struct packet *p,
 					     __u64 now)
 {
-	int stale = since(now, control->heartbeat_ns) > STALE_NS;
+	int stale = is_stale(control, now);
 	int scale = known_scale(h);
 	struct verdict verdict = {};
 
-	if (p->flags & TCP_SYN)
-		verdict.reason = SYN;
-	else if (p->flags & TCP_RST)
+	if (p->flags & TCP_RST)
 		verdict.reason = RST;
 	else if (!(p->flags & TCP_ACK))
 		verdict.reason = NO_ACK;
@@ -462,22 +591,32 @@ static __always_inline struct verdict decide(struct half *h, const struct contro
 	return verdict;
 }
 
-static __always_inline struct verdict on_packet(struct flow_state *state, const struct control *control,
+static __always_inline struct verdict on_packet(struct flow_state *state, struct control *control,
 						enum direction d, const struct packet *p, __u64 now)
 {
 	struct half *data = &state->half[d];
 	struct half *acked = &state->half[!d];
 	struct verdict verdict;
-	int repeated_syn;
+	__u32 delivered, waiting;
+	int repeated_syn, known;
 
 	state->last_seen_ns = now;
 	repeated_syn = p->flags & TCP_SYN && handshake_begin(data, acked, p);
-	measure_data(data, acked->rtt.last_ns, control, p, now, repeated_syn);
+	known = acked->flags & EDGE_KNOWN;
+	delivered = acked->delivered;
+	waiting = acked->waiting;
+	measure_data(data, acked->rtt.last_ns, control->epoch, &control->hop[d], p, now, repeated_syn);
 	if (p->flags & TCP_ACK)
-		measure_acknowledgment(acked, control, p, now);
-	if (p->flags & TCP_SYN)
-		handshake_learn(data, acked, p);
-	verdict = decide(acked, control, p, now);
+		measure_acknowledgment(acked, control->epoch, p, now);
+	if (p->flags & TCP_SYN) {
+		verdict = begin(control, !d, p, handshake_promised(acked, p->ack), now);
+		handshake_learn(data, acked, p, verdict);
+	} else {
+		verdict = decide(acked, control, p, now);
+	}
+	if (known)
+		hop_served(&control->hop[!d], acked->delivered - delivered, waiting,
+			   (__u64)acked->rtt.last_ns + data->rtt.last_ns, now);
 	measure_tell(acked, data->rtt.last_ns, p, verdict, now);
 	return verdict;
 }
@@ -489,10 +628,12 @@ static __always_inline void count(struct counters *c, enum direction d, const st
 		return;
 	c->packets[d] += p->segments;
 	c->ip_bytes[d] += p->ip_bytes;
-	if (p->protocol == PROTOCOL_TCP)
+	if (p->protocol == PROTOCOL_TCP) {
 		c->tcp_bytes[d] += p->ip_bytes;
-	else if (p->protocol == PROTOCOL_UDP)
+	} else if (p->protocol == PROTOCOL_UDP) {
 		c->udp_bytes[d] += p->ip_bytes;
+		c->udp_packets[d] += p->segments;
+	}
 }
 
 #endif

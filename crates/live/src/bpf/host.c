@@ -5,7 +5,7 @@
 void lasthop_host_open(struct flow_state *state, const struct control *control, __u64 now);
 int lasthop_host_parse(const struct frame *f, enum link_layer link, enum direction d, struct packet *out);
 int lasthop_host_packet(__u8 *frame, const struct frame *f, enum link_layer link, enum direction d,
-			const struct control *control, struct flow_state *state, struct counters *counters, __u64 now,
+			struct control *control, struct flow_state *state, struct counters *counters, __u64 now,
 			struct flow_key *key, struct udp_state *udp);
 
 void lasthop_host_open(struct flow_state *state, const struct control *control, __u64 now)
@@ -58,7 +58,7 @@ static void set_ce(__u8 *ip, __u8 version)
  * first_seen_ns is 0 has none yet.
  */
 int lasthop_host_packet(__u8 *frame, const struct frame *f, enum link_layer link, enum direction d,
-			const struct control *control, struct flow_state *state, struct counters *counters, __u64 now,
+			struct control *control, struct flow_state *state, struct counters *counters, __u64 now,
 			struct flow_key *key, struct udp_state *udp)
 {
 	struct packet p;

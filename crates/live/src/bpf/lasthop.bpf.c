@@ -111,7 +111,7 @@ static __noinline struct flow_state *open_flow(const struct flow_key *key, const
 
 static __always_inline enum reason on_tcp(struct __sk_buff *skb, enum direction d, const struct packet *p)
 {
-	const struct control *in_force = bpf_map_lookup_elem(&control, &only);
+	struct control *in_force = bpf_map_lookup_elem(&control, &only);
 	struct flow_state *state;
 	struct verdict verdict;
 	__be16 from, to;

@@ -82,6 +82,7 @@ enum half_flags {
 	EDGE_KNOWN = 4,
 	TOLD = 8,
 	SYN_SEEN = 16,
+	ODD = 32,
 	/* in data_flags */
 	DATA_SEEN = 32,
 	LIMITED = 64,
@@ -127,11 +128,28 @@ struct udp_state {
 	__u64 first_seen_ns;
 };
 
+struct hop {
+	/* written by the controller */
+	__u32 rate_bytes;
+	__u32 depth_bytes;
+	/* written by the fast path */
+	__u32 left_bytes;
+	__u32 pad;
+	__u64 earned_ns;
+	__u64 data_ns;
+	__u64 came_ns;
+	__u64 came_bytes;
+	__u64 acked_ns;
+	__u64 served_ns;
+	__u64 served_bytes;
+};
+
 struct control {
 	__u64 heartbeat_ns;
 	__u32 epoch;
 	__u32 dry_run;
 	struct plan default_plan[2];
+	struct hop hop[2];
 };
 
 #define STALE_NS 2000000000ull
@@ -167,6 +185,7 @@ struct counters {
 	__u64 udp_bytes[2];
 	__u64 tcp_bytes[2];
 	__u64 packets[2];
+	__u64 udp_packets[2];
 };
 
 /* Arguments of the syscall programs set_plan, set_udp_plan and set_scale. */
@@ -214,8 +233,9 @@ _Static_assert(sizeof(struct udp_plan) == 3 * 4, "udp_plan");
 _Static_assert(sizeof(struct udp_half) == 8 * 8 + 8 * 4 + sizeof(struct udp_plan) + 4, "udp_half");
 _Static_assert(sizeof(struct udp_state) == 2 * sizeof(struct udp_half) + 2 * 8, "udp_state");
 _Static_assert(sizeof(struct set_udp_plan_args) == sizeof(struct flow_key) + 4 + sizeof(struct udp_plan) + 4, "set_udp_plan_args");
-_Static_assert(sizeof(struct control) == 8 + 2 * 4 + 2 * sizeof(struct plan), "control");
-_Static_assert(sizeof(struct counters) == (REASONS + 4 * 2) * 8, "counters");
+_Static_assert(sizeof(struct hop) == 4 * 4 + 7 * 8, "hop");
+_Static_assert(sizeof(struct control) == 8 + 2 * 4 + 2 * sizeof(struct plan) + 2 * sizeof(struct hop), "control");
+_Static_assert(sizeof(struct counters) == (REASONS + 5 * 2) * 8, "counters");
 _Static_assert(sizeof(struct set_plan_args) == sizeof(struct flow_key) + 4 + sizeof(struct plan) + 4, "set_plan_args");
 _Static_assert(sizeof(struct set_scale_args) == sizeof(struct flow_key) + 3 * 4, "set_scale_args");
 

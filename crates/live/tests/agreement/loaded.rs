@@ -8,7 +8,7 @@ use lasthop_live::program::{LinkLayer, LoadOptions, Program, TestPacket};
 
 use crate::traffic::{Crossing, Traffic};
 use crate::udp::Datagrams;
-use crate::{Kept, PACKETS, Reference, SPELL, assert_the_mix, spell};
+use crate::{Kept, PACKETS, Reference, SPELL, assert_the_hops, assert_the_mix, gap_ns, spell};
 
 /// The kernel's test interface itself refuses what is too short for the header that the EtherType names.
 fn is_runnable(frame: &[u8]) -> bool {
@@ -32,7 +32,9 @@ fn write_control(program: &Program, control: &Control) {
     program.control().set_epoch(control.epoch);
     program.control().set_dry_run(control.dry_run != 0);
     for direction in Direction::BOTH {
-        program.control().set_default_plan(direction, control.default_plan[direction.index()]);
+        let (plan, hop) = (control.default_plan[direction.index()], control.hop[direction.index()]);
+        program.control().set_default_plan(direction, plan);
+        program.control().set_start(direction, hop.depth_bytes, hop.rate_bytes);
     }
 }
 
@@ -64,6 +66,7 @@ fn assert_alike(program: &Program, reference: &mut Reference, crossing: &Crossin
     assert_eq!(run.returned as i32, if reason == Reason::UdpDropped { TC_ACT_SHOT } else { GO_ON });
     assert_eq!(out[..run.length], bytes, "the packet {crossing:?}");
     assert_eq!(program.counters().unwrap(), reference.counters, "{reason:?} {crossing:?}");
+    assert_eq!(program.control().get(), reference.control, "{reason:?} {crossing:?}");
     match kept {
         Kept::Tcp(key) => {
             let state = program.flow(&key).unwrap().expect("in the table");
@@ -101,7 +104,7 @@ fn the_loaded_program_agrees_with_rust() {
             reference.control.heartbeat_ns = now_ns - if fresh { 0 } else { u64::from(STALE_NS) };
             write_control(&program, &reference.control);
         }
-        now_ns += u64::from(traffic.random.below(2_000_000));
+        now_ns += gap_ns(&mut traffic.random);
         let crossing = traffic.next();
         if is_runnable(&crossing.frame) {
             let mark = (now_ns - reference.control.heartbeat_ns) as u32;
@@ -110,6 +113,7 @@ fn the_loaded_program_agrees_with_rust() {
         }
     }
     assert_the_mix(&reference.counters);
+    assert_the_hops(&reference.control.hop);
 }
 
 #[test]

@@ -8,7 +8,7 @@ mod udp;
 
 use std::collections::HashMap;
 
-use lasthop_core::fastpath::layout::{Control, Counters, FlowKey, FlowState, Plan, Reason, UdpState};
+use lasthop_core::fastpath::layout::{Control, Counters, FlowKey, FlowState, Hop, Plan, Reason, UdpState};
 use lasthop_core::fastpath::udp::{Datagram, Verdict as UdpVerdict, on_datagram};
 use lasthop_core::fastpath::vectors::{self, Step};
 use lasthop_core::fastpath::{self, Verdict};
@@ -65,7 +65,7 @@ impl Reference {
             Parsed::Tcp(tcp) => {
                 let key = wire::flow_key(tcp, direction);
                 let state = self.flows.entry(key).or_insert_with(|| FlowState::new(&self.control, now));
-                let verdict = fastpath::on_packet(state, &self.control, direction, tcp, now);
+                let verdict = fastpath::on_packet(state, &mut self.control, direction, tcp, now);
                 if let Verdict::Rewrite { window } = verdict {
                     assert!(window < tcp.window && window > 0, "only ever lower, never 0");
                     let valid = wire::checksum_is_valid(frame, tcp);
@@ -115,13 +115,34 @@ pub fn whim(random: &mut Random) -> Plan {
     }
 }
 
-/// Heartbeat age, dry run, epoch and default plans of a spell; mostly an ordinary one.
+/// What all connections may have together, sensible or not; what the fast path wrote stays.
+pub fn whim_of_a_hop(hop: &mut Hop, random: &mut Random) {
+    hop.depth_bytes = random.pick(&[0, 0, 1, 3_000, 30_000, 30_000, 200_000, u32::MAX]);
+    hop.rate_bytes = random.pick(&[0, 1, 100_000, 3_000_000, 3_000_000, 50_000_000, u32::MAX]);
+}
+
+/// Heartbeat age, dry run, epoch, hops and default plans of a spell; mostly an ordinary one.
 pub fn spell(control: &mut Control, random: &mut Random) -> bool {
     control.epoch += 1;
     control.dry_run = u32::from(random.percent(4));
     let nothing = random.percent(6);
     control.default_plan = [0, 1].map(|_| if nothing { Plan::default() } else { whim(random) });
+    control.hop.iter_mut().for_each(|hop| whim_of_a_hop(hop, random));
     !random.percent(4)
+}
+
+/// To the next packet, ns: now and then next to nothing, as in a train.
+pub fn gap_ns(random: &mut Random) -> u64 {
+    let most = random.pick(&[2_000, 100_000, 2_000_000, 2_000_000]);
+    u64::from(random.below(most))
+}
+
+/// Trains came and arrived both ways.
+pub fn assert_the_hops(hops: &[Hop; 2]) {
+    for hop in hops {
+        eprintln!("{hop:?}");
+        assert!(hop.came_bytes > 0 && hop.came_ns > 0 && hop.served_bytes > 0 && hop.served_ns > 0, "{hop:?}");
+    }
 }
 
 /// At least a third rewritten, a third refused, every reason met that packets can bring about.
@@ -170,6 +191,7 @@ fn assert_alike(reference: &mut Reference, crossing: &Crossing, linear: usize, n
     assert_eq!(whole.0, reason as i32, "{reason:?} {crossing:?}");
     assert_eq!(whole.2, bytes, "the packet {crossing:?}");
     assert_eq!(whole.1.counters, reference.counters);
+    assert_eq!(whole.1.control, reference.control, "{reason:?} {crossing:?}");
     match found {
         Kept::Tcp(key) => assert_eq!((whole.1.key, whole.1.state), (key, reference.flows[&key]), "{crossing:?}"),
         Kept::Udp(key) => assert_eq!((whole.1.key, whole.1.udp), (key, reference.udp[&key]), "{crossing:?}"),
@@ -185,7 +207,7 @@ fn the_headers_compiled_for_the_host_agree_with_rust() {
     let mut fresh = true;
     for number in 0..PACKETS {
         let random = &mut traffic.random;
-        now += 1 + u64::from(random.below(2_000_000));
+        now += 1 + gap_ns(random);
         if random.percent(1) {
             now += 1_000_000_000;
         }
@@ -207,6 +229,7 @@ fn the_headers_compiled_for_the_host_agree_with_rust() {
         assert_alike(&mut reference, &crossing, linear, Time::from_nanos(now));
     }
     assert_the_mix(&reference.counters);
+    assert_the_hops(&reference.control.hop);
 }
 
 #[test]
@@ -218,6 +241,12 @@ fn the_shared_vectors_hold_in_c() {
         for step in case.steps {
             match step {
                 Step::Plan(direction, plan) => world.state.half[direction.index()].plan = plan,
+                Step::Default(direction, plan) => world.control.default_plan[direction.index()] = plan,
+                Step::Hop { direction, depth_bytes, rate_bytes } => {
+                    let hop = &mut world.control.hop[direction.index()];
+                    (hop.depth_bytes, hop.rate_bytes) = (depth_bytes, rate_bytes);
+                }
+                Step::Another => world.state = host::open(&world.control, now),
                 Step::Told(direction, scale) => world.state.half[direction.index()].told_scale = scale + 1,
                 Step::Wait(span) => {
                     now += span.as_nanos();

@@ -249,7 +249,11 @@ impl Connection {
             options.extend(option::timestamps(end.clock, end.heard));
         }
         let flags = if answer { flag::SYN | flag::ACK } else { flag::SYN };
-        let window = 500 + random.below(3_000) as u16;
+        let window = match random.below(100) {
+            0..2 => 0,
+            2..30 => 30_000 + random.below(35_000) as u16,
+            _ => 500 + random.below(3_000) as u16,
+        };
         let segment = Segment { seq, ack, flags, window, options };
         self.crossing(d, segment, 0)
     }

@@ -50,7 +50,9 @@ fn a_queue_that_stands_in_the_access_point_is_known_to_stand_there() {
     let running = world.control(Config { dry_run: true, ..learning(&world) }).expect("a controller");
     let download = Download::start(&world, World::SERVER);
     // The first packets wait nowhere yet.
-    let status = running.wait_for("the place is known", |s| s.directions.down.queue_ms > 20.0);
+    let status = running.wait_for("the place is known", |s| {
+        s.directions.down.queue_ms > 20.0 && s.directions.down.queue_place.is_some()
+    });
     assert_eq!(status.directions.down.queue_place.as_deref(), Some("access-point"), "{status:#?}");
     assert_eq!(status.packets["rewritten"], 0);
     download.finish().expect("the connection lives");

@@ -1,0 +1,81 @@
+//! What the connections whose data goes one way may begin with together, and at what pace trains of all of them move.
+//!
+//! Symbols, in bytes: `s` what is left for connections that begin, `S` depth, `R` rate, `dt` time since it was topped up.
+//!
+//! ```text
+//! earn       s = min(S, s + R dt)                  at first S
+//! SYN        w = min(3 s / 4, 14600)               at least the floor; s pays for what it does promise
+//! train      what passes within half a round trip of what passed before
+//! ```
+//!
+//! The window of a SYN, or SYN-ACK, is what the other end may send before anything comes back; it is never scaled (RFC 7323
+//! section 2.2). One connection that begins alone may send what any may (RFC 6928). Of sixteen that begin in one moment the
+//! later ones have their floor: sixteen initial windows would be 75 ms of 25 Mbit/s, and none of it could be taken back. A SYN
+//! that is sent again promises all that was promised before, for the first may have arrived.
+//!
+//! The pace of trains is what a hop carries that nobody has filled yet: packet-pair dispersion (Keshav, 1991), of all
+//! connections, for trains that come together share what the hop carries.
+//!
+//! Packets on several CPUs write it at once, without a lock and without an atomic addition: each field is read once and written
+//! once, so `s` never leaves 0 to S, and of two packets in the same nanoseconds one is forgotten. Then `s` has paid for one SYN
+//! too few, 14,600 bytes at most, or it has earned the time between the two packets twice or not at all; a cumulative figure
+//! misses one packet. A CPU that is stopped between the two may write what is milliseconds old: a cumulative figure may go back
+//! by what came meanwhile, which its reader has to expect. On a 32-bit CPU a time or a figure may be read half old: the next SYN
+//! earns up to S, or nothing.
+
+use super::layout::{Control, Hop};
+use super::window::INITIAL_WINDOW;
+use crate::packet::Direction;
+use crate::units::Time;
+
+/// `rate_bytes` counts per 2^30 ns; a longer pause earns no more.
+const RATE_SHIFT: u32 = 30;
+
+/// What a connection whose data goes in `direction` may promise with its SYN, bytes, of the `offered`; `None`: what it likes.
+pub(super) fn start(control: &mut Control, direction: Direction, offered: u32, now: Time) -> Option<u32> {
+    let floor = control.default_plan[direction.index()].floor_bytes;
+    let hop = &mut control.hop[direction.index()];
+    if hop.depth_bytes == 0 {
+        return None;
+    }
+    earn(hop, now);
+    let window = (hop.left_bytes - hop.left_bytes / 4).min(INITIAL_WINDOW).max(floor).max(1).min(offered);
+    hop.left_bytes = hop.left_bytes.saturating_sub(window);
+    Some(window)
+}
+
+fn earn(hop: &mut Hop, now: Time) {
+    let now_ns = now.as_nanos();
+    let pause_ns = now_ns.saturating_sub(hop.earned_ns).min(1 << RATE_SHIFT);
+    let earned = match hop.earned_ns {
+        0 => hop.depth_bytes,
+        _ => ((u64::from(hop.rate_bytes) * pause_ns) >> RATE_SHIFT) as u32,
+    };
+    hop.left_bytes = hop.left_bytes.saturating_add(earned).min(hop.depth_bytes);
+    hop.earned_ns = now_ns.max(1);
+}
+
+/// Payload came: `bytes`, of a connection whose round trip to both sides is `rtt_ns`.
+pub(super) fn came(hop: &mut Hop, bytes: u32, rtt_ns: u64, now: Time) {
+    let now_ns = now.as_nanos();
+    let gap_ns = now_ns.saturating_sub(hop.data_ns);
+    if gap_ns <= rtt_ns / 2 {
+        hop.came_ns = hop.came_ns.wrapping_add(gap_ns);
+        hop.came_bytes = hop.came_bytes.wrapping_add(u64::from(bytes));
+    }
+    hop.data_ns = now_ns;
+}
+
+/// An ACK brought `newly` bytes of a connection of which `waiting` had been under way before.
+pub(super) fn served(hop: &mut Hop, newly: u32, waiting: u32, rtt_ns: u64, now: Time) {
+    if newly == 0 {
+        return;
+    }
+    let now_ns = now.as_nanos();
+    let gap_ns = now_ns.saturating_sub(hop.acked_ns);
+    if waiting > newly && gap_ns <= rtt_ns / 2 {
+        hop.served_ns = hop.served_ns.wrapping_add(gap_ns);
+        hop.served_bytes = hop.served_bytes.wrapping_add(u64::from(newly));
+    }
+    hop.acked_ns = now_ns;
+}
