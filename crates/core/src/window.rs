@@ -83,12 +83,12 @@ pub fn plan(flow: &Flow, bounds: &Bounds) -> Plan {
     }
 }
 
-/// Before anything is known of the hop, for one of `flows`: any window, by half a round trip more than `window`, the one in
-/// force, bytes; ten packets at least, of all flows together.
+/// Before anything is known of the hop, for one of `flows`: any window, by half more than `window`, the one in force, bytes, a
+/// round trip, or an interval where that is longer, `part` of it; ten packets at least, of all flows together.
 #[must_use]
-pub fn unknown(window: u32, flows: u32) -> Plan {
-    let growth_bytes = (window / 2).max(INITIAL_WINDOW / flows.max(1));
-    Plan { growth_bytes, ..first() }
+pub fn unknown(window: u32, flows: u32, part: f64) -> Plan {
+    let growth = (window / 2).max(INITIAL_WINDOW / flows.max(1));
+    Plan { growth_bytes: (f64::from(growth) * part.clamp(0.0, 1.0)) as u32 + 1, ..first() }
 }
 
 /// What a connection starts with at a hop that nothing is known of: what it may send at first, and no more until the

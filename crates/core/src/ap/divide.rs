@@ -160,7 +160,7 @@ impl Ap {
             let i = direction.index();
             let way = &self.ways[i];
             let Some((share, capacity)) = share.zip(way.capacity()) else {
-                self.actions.extend(record.open(flows).map(|plan| set_plan((flow, direction), plan)));
+                self.actions.extend(record.open(&params, flows).map(|plan| set_plan((flow, direction), plan)));
                 continue;
             };
             record.boost(way.boost);

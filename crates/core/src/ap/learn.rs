@@ -138,10 +138,10 @@ pub(super) struct Seen {
 
 impl Seen {
     /// IP bytes that went through. TCP is acknowledged; UDP counts when it comes to the queue, and the slow start of a QUIC
-    /// download comes faster than it leaves: so with it no more is believed than a hop of `limit` bytes carries, and a little.
+    /// download comes faster than it leaves: so with it no more than `limit` bytes are believed.
     pub(super) fn delivered(&self, limit: Option<f64>) -> f64 {
         let all = self.arrived + self.udp;
-        limit.map_or(all, |limit| self.arrived.max(all.min(limit * UDP_MORE)))
+        limit.map_or(all, |limit| self.arrived.max(all.min(limit)))
     }
 
     pub(super) fn of<'a>(
@@ -289,6 +289,13 @@ impl Way {
         self.line.is_measured() && self.used >= WORKS
     }
 
+    /// What may have been delivered in an interval, bytes, of which UDP is a part: what was measured, and a little. A guess is not
+    /// raised by what came.
+    pub(super) fn limit(&self, dt: f64) -> Option<f64> {
+        let more = if self.is_measured() { UDP_MORE } else { 1.0 };
+        self.capacity().map(|capacity| capacity.as_bps() as f64 / 8.0 * more * dt)
+    }
+
     /// What was measured, bytes/s.
     pub(super) fn measured(&self) -> Option<f64> {
         self.capacity().filter(|_| self.is_measured()).map(|capacity| capacity.as_bps() as f64 / 8.0)
@@ -411,7 +418,7 @@ impl Way {
             .map(|queue| queue.map_or((0.0, 0.0), |(mean, least)| (mean.max(0.0), least.max(0.0))));
         let (queue, least) = (both[0].0 + both[1].0, both[0].1 + both[1].1);
         let known = seen.local.is_some() || seen.remote.is_some();
-        let now = seen.delivered(self.measured().map(|capacity| capacity * dt)) / dt;
+        let now = seen.delivered(self.limit(dt)) / dt;
         self.rate += (now - self.rate) * (dt / 0.5).min(1.0);
         self.lately = [self.lately[1], self.lately[2], now + seen.small / dt];
         if let Some(capacity) = self.capacity() {

@@ -453,7 +453,7 @@ impl Ap {
             Duplex::Full => [1.0; 2],
         };
         for i in 0..2 {
-            let bytes = seen[i].delivered(self.ways[i].measured().map(|capacity| capacity * dt));
+            let bytes = seen[i].delivered(self.ways[i].limit(dt));
             let is_busy = here[i] || (self.params.duplex == Duplex::Half && here[1 - i]);
             if is_busy && learn::tells(parts[i]) && bytes > 0.0 {
                 self.ways[i].on_busy(Neck::Here, bytes + seen[i].small, dt * parts[i]);

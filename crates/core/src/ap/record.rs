@@ -332,8 +332,10 @@ impl Record {
     }
 
     /// Nothing is known of the hop: the plan that lets the window grow until something is.
-    pub(super) fn open(&mut self, flows: u32) -> Option<Plan> {
-        self.adopt(window::unknown(self.newest?.window_bytes, flows))
+    pub(super) fn open(&mut self, params: &Params, flows: u32) -> Option<Plan> {
+        let rtt = self.base_rtt(params, params.queue_target).unwrap_or(params.interval);
+        let part = rtt.as_secs_f64() / params.interval.as_secs_f64();
+        self.adopt(window::unknown(self.newest?.window_bytes, flows, part))
     }
 
     /// In an interval of `dt` the window counts as filled for one and a half round trips.
