@@ -77,7 +77,7 @@ impl Ap {
         let (whos, mut wishes) = self.wishes(costs);
         let realtime = self.realtime();
         for (i, taken) in realtime.into_iter().enumerate() {
-            let Some(line) = self.ways[i].line.capacity().filter(|_| self.ways[i].line.is_measured()) else { continue };
+            let Some(line) = self.ways[i].line.capacity() else { continue };
             let own: Vec<usize> = (0..whos.len()).filter(|k| whos[*k].direction().index() == i).collect();
             let theirs: Vec<_> = own.iter().map(|k| Wish { cost: 1.0, ..wishes[*k] }).collect();
             for (k, share) in own.into_iter().zip(share::by_group(without(line, taken), &theirs)) {

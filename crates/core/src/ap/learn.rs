@@ -231,6 +231,8 @@ pub(super) struct Way {
     waits: f64,
     /// For how long no flow filled what it may have, s.
     idle: f64,
+    /// For how long no round trip was measured, s.
+    unasked: f64,
 }
 
 impl Way {
@@ -264,6 +266,7 @@ impl Way {
             own: 0.0,
             waits: 0.0,
             idle: 0.0,
+            unasked: 0.0,
         }
     }
 
@@ -435,6 +438,8 @@ impl Way {
         let bound = bound.as_secs_f64();
         let rtt = seen.rtt.max(dt);
         let step = dt / rtt;
+        // Who is asked once in a round trip answers for all of it.
+        self.unasked = (self.unasked + dt).min(rtt);
         // A queue in front of a hop that is not used is none: with few segments under way each second ACK is late.
         let doubtful = queue > bound && self.used < WORKS && !self.is_busy_here(seen) && !self.is_busy_there(seen);
         self.puzzled = if doubtful { self.puzzled + dt } else { 0.0 };
@@ -447,7 +452,10 @@ impl Way {
                 let waits = GAIN * (bound - queue) / seen.rtt.max(0.005);
                 waits + if queue < bound { missing } else { 0.0 }
             };
-            self.boost *= 1.0 + error.clamp(-0.3, 0.3) * step;
+            self.boost *= 1.0 + error.clamp(-0.3, 0.3) * self.unasked / rtt;
+        }
+        if known {
+            self.unasked = 0.0;
         }
         let is_empty = least < bound * STANDS || self.used < NEARLY;
         let is_quiet = seen.held > 0 && known && is_empty && queue < bound / 2.0;
