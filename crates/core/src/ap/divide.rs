@@ -18,6 +18,8 @@ const FRAME_NS: f64 = 250_000.0;
 const FRAME_BITS: f64 = 1500.0 * 8.0;
 /// What a capacity that is a little wrong may be wrong by.
 const RATE_BOOST: (f64, f64) = (0.9, 1.25);
+/// And what it is where the capacity is only guessed.
+const GUESS_MORE: f64 = 1.5;
 /// No station costs more than this many times as much as the cheapest.
 const DEAREST: f64 = 64.0;
 
@@ -193,11 +195,13 @@ impl Ap {
         for (who, share) in whos.iter().zip(shares) {
             let (Who::Datagrams(flow, direction), Some(share)) = (*who, share) else { continue };
             let way = &self.ways[direction.index()];
-            if way.is_measured() {
-                // Part of the boost is what windows need and rates do not.
-                let share = share.mul_f64(way.boost.clamp(RATE_BOOST.0, RATE_BOOST.1));
-                self.hold_datagrams(flow, direction, share);
+            if way.capacity().is_none() {
+                continue;
             }
+            // Part of the boost is what windows need and rates do not. A guess leaves as much as it may be too low: then a queue
+            // shows what is true.
+            let more = if way.is_measured() { way.boost.clamp(RATE_BOOST.0, RATE_BOOST.1) } else { GUESS_MORE };
+            self.hold_datagrams(flow, direction, share.mul_f64(more));
         }
     }
 
