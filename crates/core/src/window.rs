@@ -108,11 +108,11 @@ pub fn start(room: Option<BitRate>) -> (u32, u32) {
     (depth, saturate(room.mul_f64(START_RATE).bytes_in(PACE_SPAN)))
 }
 
-/// How far a window may grow in a round trip that is still below four fifths of its `plan`: twice what it is, as in slow start;
+/// How far a window may grow in a round trip that is still below three fifths of its `plan`: twice what it is, as in slow start;
 /// the rest is left to the growth that queues no longer than [`Bounds::growth_time`].
 #[must_use]
 pub fn growing(plan: Plan, window: u32) -> Plan {
-    let room = (plan.clamp_bytes - plan.clamp_bytes / 5).saturating_sub(window);
+    let room = (plan.clamp_bytes / 5 * 3).saturating_sub(window);
     Plan { growth_bytes: plan.growth_bytes.max(window.min(room)), ..plan }
 }
 

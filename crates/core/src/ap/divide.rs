@@ -168,7 +168,7 @@ impl Ap {
             record.boost(way.boost);
             let hop = capacity.mul_f64(way.boost.max(1.0));
             let fair = capacity.mul_f64(1.0 / f64::from(flows));
-            let plan = record.decide_beside(&params, bounds[i], (share, fair, hop), way.is_measured());
+            let plan = record.decide_beside(&params, bounds[i], (share, fair, hop), way.basis(flows));
             self.actions.extend(plan.map(|plan| set_plan((flow, direction), plan)));
             let rtt = record.base_rtt(&params, bounds[i]).unwrap_or_default();
             floors[i] = (floors[i].0 + 1, floors[i].1 + u64::from(record.floor()), floors[i].2 + rtt.as_secs_f64());

@@ -22,7 +22,7 @@
 //! when they have something to say.
 
 use super::divide::Prices;
-use super::record::Record;
+use super::record::{Basis, Record};
 use super::{Decision, Params, Place};
 use crate::capacity::{self, Estimator};
 use crate::meter::rtt::MinFilter;
@@ -302,6 +302,15 @@ impl Way {
     /// What was measured, bytes/s.
     pub(super) fn measured(&self) -> Option<f64> {
         self.capacity().filter(|_| self.is_measured()).map(|capacity| capacity.as_bps() as f64 / 8.0)
+    }
+
+    /// What shares of it stem from, where `flows` share it.
+    pub(super) fn basis(&self, flows: u32) -> Basis {
+        match (self.is_measured(), self.air.capacity()) {
+            (true, _) => Basis::Measured,
+            (false, Some(_)) => Basis::Guess,
+            (false, None) => Basis::LineAlone { flows },
+        }
     }
 
     /// What is known was measured while the hop was busy.

@@ -145,6 +145,11 @@ impl Params {
         matches!(self.share, ShareRule::Equal) || matches!(self.rtt, RttSource::Constant(_))
     }
 
+    /// A round trip as a part of an interval.
+    fn part_of(&self, rtt: Span) -> f64 {
+        rtt.as_secs_f64() / self.interval.as_secs_f64()
+    }
+
     /// Mean queue at the last hop that is left alone. A minimum RTT to the station above it holds a queue that stood
     /// all the time.
     fn queue_bound(&self, capacity: BitRate) -> Span {

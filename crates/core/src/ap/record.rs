@@ -33,6 +33,22 @@ const MOST_SPACING: f64 = 0.02;
 /// Payload of a segment in 1500 bytes of IP, until the flow shows its own.
 const USUAL_MSS: u32 = 1448;
 
+/// What a share stems from.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Basis {
+    /// A capacity that was told.
+    Given,
+    /// One that was measured.
+    Measured,
+    /// One that trains came through at.
+    Guess,
+    /// The pace at which trains came; the last hop, which may be slower, is not known. It holds, and lets nothing grow faster.
+    LineAlone {
+        /// That share the way.
+        flows: u32,
+    },
+}
+
 #[derive(Debug)]
 pub(super) struct Record {
     rate: LowPass,
@@ -285,7 +301,7 @@ impl Record {
     /// Turns `share` into a plan; `Some` when it differs from the one in force. Without a base RTT the default plan
     /// that the flow started with stays.
     pub(super) fn decide(&mut self, params: &Params, share: BitRate, hop: BitRate) -> Option<Plan> {
-        self.decide_beside(params, params.given_bound(), (share, BitRate::ZERO, hop), true)
+        self.decide_beside(params, params.given_bound(), (share, BitRate::ZERO, hop), Basis::Given)
     }
 
     /// The same where a queue of `bound` is left alone. What is only guessed holds it a little looser.
@@ -294,7 +310,7 @@ impl Record {
         params: &Params,
         bound: Span,
         (share, fair, hop): (BitRate, BitRate, BitRate),
-        is_measured: bool,
+        basis: Basis,
     ) -> Option<Plan> {
         let (sample, base_rtt) = self.newest.zip(self.base_rtt(params, bound))?;
         self.share = Some(share);
@@ -313,12 +329,15 @@ impl Record {
         if params.is_to_the_letter() {
             plan = window::at_once(plan);
         }
-        if params.capacity.is_none() {
-            plan = window::growing(plan, sample.window_bytes);
-        }
-        if !is_measured {
-            plan = window::loosely(plan);
-        }
+        let plan = match basis {
+            Basis::Given => plan,
+            Basis::Measured => window::growing(plan, sample.window_bytes),
+            Basis::Guess => window::loosely(window::growing(plan, sample.window_bytes)),
+            Basis::LineAlone { flows } => {
+                let growth_bytes = window::unknown(sample.window_bytes, flows, params.part_of(base_rtt)).growth_bytes;
+                window::loosely(Plan { growth_bytes, ..plan })
+            }
+        };
         self.adopt(plan)
     }
 
@@ -334,8 +353,7 @@ impl Record {
     /// Nothing is known of the hop: the plan that lets the window grow until something is.
     pub(super) fn open(&mut self, params: &Params, flows: u32) -> Option<Plan> {
         let rtt = self.base_rtt(params, params.queue_target).unwrap_or(params.interval);
-        let part = rtt.as_secs_f64() / params.interval.as_secs_f64();
-        self.adopt(window::unknown(self.newest?.window_bytes, flows, part))
+        self.adopt(window::unknown(self.newest?.window_bytes, flows, params.part_of(rtt)))
     }
 
     /// In an interval of `dt` the window counts as filled for one and a half round trips.
