@@ -7,14 +7,18 @@
 //!          what was delivered is what it carries (core::capacity)
 //! boost'   boost (1 + (gain (bound - q) / rtt + m) dt / rtt)   while windows hold flows, or while q > bound;
 //!          m = (1 - used) / 2 while q < bound, else 0
-//! probe    boost (1 + min(1, 2^n growth / rtt) dt / rtt)       windows hold flows, and nothing waited for n + 2 round trips
+//! probe    boost (1 + r dt / rtt)         windows hold flows, and nothing waited for 2 round trips (4 where the hop is not used);
+//!          r = 1/2 where more came through than is known, else 1 ms / rtt
 //! window   share x p x boost x base_rtt
 //! ```
 //!
 //! So the capacity gives the shares, and `boost`, one for all flows of a way, keeps the queue where it should be: small,
 //! but there. Without one nobody could tell a hop that is just full from one that could carry more, and an air that has
-//! to wait for packets between two frames is not full. The first steps of the probe queue no longer than the growth;
-//! a link that became ten times as fast is found in a few doublings.
+//! to wait for packets between two frames is not full. The probe queues no longer than a millisecond; a
+//! link that became ten times as fast is found in a few doublings.
+//!
+//! Before anything was measured there is a guess: trains that were sent at once come at the pace of the line and are delivered at
+//! that of the last hop. A train that lasted longer may have the pace of its sender.
 //!
 //! Where the queue is: what is added to the round trip between access point and station is the last hop's, what is added
 //! to the other half is in front of the home. The flow that saw least is believed: flows share the queue, while delayed
@@ -432,11 +436,11 @@ impl Way {
         let known = seen.local.is_some() || seen.remote.is_some();
         let now = seen.delivered(self.limit(dt)) / dt;
         self.rate += (now - self.rate) * (dt / 0.5).min(1.0);
-        self.lately = [self.lately[1], self.lately[2], now + seen.small / dt];
+        let air_is_narrower =
+            self.line.capacity().is_none_or(|line| self.air.capacity().is_some_and(|air| air <= line));
+        let now = if air_is_narrower { now + seen.small / dt } else { now };
+        self.lately = [self.lately[1], self.lately[2], now];
         if let Some(capacity) = self.capacity() {
-            let air_is_narrower =
-                self.line.capacity().is_none_or(|line| self.air.capacity().is_some_and(|air| air <= line));
-            let now = if air_is_narrower { now + seen.small / dt } else { now };
             let now = now * 8.0 / capacity.as_bps().max(1) as f64;
             self.used += (now - self.used) * (dt / seen.rtt.max(dt)).min(1.0);
         }

@@ -198,7 +198,7 @@ pub enum Action {
     SetStart {
         /// Which way their data goes.
         direction: Direction,
-        /// What many may begin with at once, bytes, and twice what one may.
+        /// What many may begin with at once, bytes; one may have three quarters of what is left.
         depth_bytes: u32,
         /// What comes back of it in 2^30 ns, bytes.
         rate_bytes: u32,
