@@ -28,6 +28,8 @@ const PACE_UP: f64 = 1.25;
 const PACE_DOWN: f64 = 0.98;
 /// Segments whose longest pause is no longer than so many times the mean were paced by their sender.
 const PACED: f64 = 1.6;
+/// A sender that filled its window longer ago than that behind a queue is asked again, s.
+const MOST_QUEUED: f64 = 1.0;
 /// What an ACK may wait for at a sender that paces, s.
 const MOST_SPACING: f64 = 0.02;
 /// Payload of a segment in 1500 bytes of IP, until the flow shows its own.
@@ -76,6 +78,8 @@ pub(super) struct Record {
     /// Intervals since the sender last filled its window, and for how many of them that counts.
     since_limited: u32,
     limited_memory: u32,
+    /// Newest mean round trip to the station, queue and all, s.
+    queued: f64,
 }
 
 /// Small changes are not worth a system call: half a per cent.
@@ -113,6 +117,7 @@ impl Record {
             fallen: None,
             since_limited: u32::MAX,
             limited_memory: 0,
+            queued: 0.0,
         }
     }
 
@@ -359,7 +364,10 @@ impl Record {
     /// In an interval of `dt` the window counts as filled for one and a half round trips.
     pub(super) fn remember(&mut self, dt: f64) {
         let rtt = (self.local_rtt.min().unwrap_or_default() + self.remote_rtt.min().unwrap_or_default()).as_secs_f64();
-        self.limited_memory = (1.5 * rtt / dt).ceil() as u32;
+        // What queues makes the round trip longer: so does what is remembered of it.
+        let queued = self.newest.and_then(|newest| newest.local_rtt_mean).map_or(0.0, Span::as_secs_f64);
+        self.queued = if queued > 0.0 { queued } else { self.queued };
+        self.limited_memory = (1.5 * (rtt + self.queued.min(MOST_QUEUED)) / dt).ceil() as u32;
         // On a long path data come in trains: their rate is that of a round trip.
         self.rate.weigh((dt / rtt.max(1e-3)).min(RATE_WEIGHT));
         self.least_demand = BitRate::from_bps_f64(START_BITS / rtt.max(1e-3));
