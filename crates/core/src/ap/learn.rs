@@ -395,9 +395,10 @@ impl Way {
         }
         let now = (seen.arrived + seen.udp) / dt;
         self.arrived = [self.arrived[1], self.arrived[2], now];
-        let most = self.arrived.iter().copied().fold(0.0, f64::max);
-        let least = self.arrived.iter().copied().fold(f64::MAX, f64::min);
-        self.even = if most - least <= EVEN * most { self.even + dt } else { 0.0 };
+        // Beside the newest intervals, or half a second: what ACKs that waited say of a slow line varies more than that does.
+        let mean = self.arrived.iter().sum::<f64>() / self.arrived.len() as f64;
+        let is_even = [mean, self.rate].into_iter().any(|usual| (now - usual).abs() <= EVEN * usual);
+        self.even = if is_even { self.even + dt } else { 0.0 };
         let queues = [
             seen.local.map(|(_, least)| works && least >= bound * STANDS),
             seen.remote.map(|(_, least)| comes && least >= bound.max(FAR_STANDS) * STANDS_THERE),
