@@ -10,7 +10,7 @@
 //! With [`ShareRule::Equal`], or a round trip that is given instead of measured, the window is eq. (1) to the letter:
 //! nothing is trimmed, nor grows in steps, nor is paced.
 //!
-//! It does not learn the capacity, and it counts shares in bytes, not in air time.
+//! A capacity that is given counts bytes, not air time. One that is learned counts both: `learn` and `divide`.
 
 mod decision;
 mod divide;
