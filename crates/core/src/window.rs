@@ -116,12 +116,21 @@ pub fn growing(plan: Plan, window: u32) -> Plan {
     Plan { growth_bytes: plan.growth_bytes.max(window.min(room)), ..plan }
 }
 
-/// The same, a little wider and at one and a half times the pace: what is guessed may be too low, and only more shows it.
+/// The same where window updates keep what comes to its pace, so that nothing queues for growth: twice, all the way.
 #[must_use]
-pub const fn loosely(plan: Plan) -> Plan {
+pub fn growing_paced(plan: Plan, window: u32) -> Plan {
+    let growth = if window < plan.clamp_bytes { window } else { 0 };
+    Plan { growth_bytes: plan.growth_bytes.max(growth), ..plan }
+}
+
+/// The same, a little wider and, where its pace is the hop's, at one and a half times that: what is guessed may be too low, and
+/// only more shows it.
+#[must_use]
+pub const fn loosely(plan: Plan, paced: bool) -> Plan {
+    let more = if paced { 0 } else { plan.pace_bytes / 2 };
     Plan {
         clamp_bytes: plan.clamp_bytes.saturating_add(plan.clamp_bytes / 16),
-        pace_bytes: plan.pace_bytes.saturating_add(plan.pace_bytes / 2),
+        pace_bytes: plan.pace_bytes.saturating_add(more),
         ..plan
     }
 }

@@ -196,7 +196,6 @@ fn move_on(state: &mut FlowState, epoch: u32, n: u64, round: u64) {
     half.data_ns = at;
     half.acked_ns = at;
     half.served_ns += 1_000_000;
-    half.served_bytes = half.served_bytes.wrapping_add(MOVES as u32);
     half.delivered = half.delivered.wrapping_add(MOVES as u32);
     half.window = 65_536;
     half.last_window = 512;

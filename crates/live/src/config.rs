@@ -49,6 +49,8 @@ pub struct Config {
     pub attach: AttachMode,
     /// Whether windows are lowered.
     pub windows: bool,
+    /// Whether windows are told between acknowledgments too (`live::updates`), where the capacity is learned.
+    pub window_updates: bool,
     /// Which queue discipline the LAN interfaces have.
     pub queueing: Queueing,
     /// Who keeps that queue.
@@ -144,6 +146,7 @@ impl Default for Config {
             idle: Span::from_secs(600),
             attach: AttachMode::Auto,
             windows: true,
+            window_updates: true,
             queueing: Queueing::Kernel,
             datapath: Datapath::Auto,
             snoop: false,

@@ -48,7 +48,7 @@ struct SharedHop {
     rate_bytes: AtomicU32,
     depth_bytes: AtomicU32,
     left_bytes: AtomicU32,
-    pad: AtomicU32,
+    updates: AtomicU32,
     earned_ns: AtomicU64,
     data_ns: AtomicU64,
     came_ns: AtomicU64,
@@ -109,6 +109,11 @@ impl ControlPage {
         shared.depth_bytes.store(depth_bytes, Ordering::Release);
     }
 
+    /// Whether window updates are sent to senders whose data goes in `direction`.
+    pub fn set_updates(&self, direction: Direction, sent: bool) {
+        self.shared().hop[direction.index()].updates.store(u32::from(sent), Ordering::Release);
+    }
+
     /// What stands there now, what the data path writes included.
     #[must_use]
     pub fn get(&self) -> Control {
@@ -123,7 +128,7 @@ impl ControlPage {
             depth_bytes: hop.depth_bytes.load(Ordering::Acquire),
             rate_bytes: hop.rate_bytes.load(Ordering::Relaxed),
             left_bytes: hop.left_bytes.load(Ordering::Relaxed),
-            pad: hop.pad.load(Ordering::Relaxed),
+            updates: hop.updates.load(Ordering::Relaxed),
             earned_ns: hop.earned_ns.load(Ordering::Relaxed),
             data_ns: hop.data_ns.load(Ordering::Relaxed),
             came_ns: hop.came_ns.load(Ordering::Relaxed),

@@ -32,6 +32,7 @@ use crate::config::{Config, ConfigError};
 use crate::interface::InterfaceName;
 use crate::program::{Batch, LoadError, LoadOptions, Program, ProgramError};
 use crate::status::{Server, ServerError, Status};
+use crate::updates::Updates;
 
 use hops::Sums;
 use journal::Journal;
@@ -93,6 +94,8 @@ pub struct Controller {
 
 /// All but the socket.
 struct Core {
+    // Nobody asks the data path any more before it goes.
+    updates: Updates,
     // What is held leaves before the hooks go, and they before the program.
     queues: Queues,
     links: Links,
@@ -143,6 +146,7 @@ impl Controller {
         let program = Program::load(LoadOptions { flows: config.flows })?;
         let mut journal = Journal::new(now());
         let mut core = Core {
+            updates: Updates::start(&config, capacity.is_none(), &program),
             ap: Ap::new(config.params(capacity)),
             table: Table::new(&config),
             batch: Batch::default(),
@@ -172,6 +176,7 @@ impl Controller {
             journal,
             config,
         };
+        core.ap.set_window_updates(core.updates.status().on);
         core.announce();
         core.disciplines.refresh(now(), &mut core.journal);
         core.queues.put(now(), &core.links.present(), &core.program, &mut core.journal)?;
@@ -199,6 +204,7 @@ impl Controller {
             deadline += interval * (behind + 1);
         }
         log("stopping: taking everything off the interfaces");
+        self.core.updates.stop(&self.core.program);
         Ok(())
     }
 
@@ -235,6 +241,10 @@ impl Core {
         if self.looked.is_none_or(|looked| now.since(looked) >= LOOK_EVERY) {
             self.looked = Some(now);
             self.links.refresh(now, &self.program, &mut self.journal);
+        }
+        if let Some(line) = self.updates.check(&self.program) {
+            self.ap.set_window_updates(false);
+            self.journal.say(now, line);
         }
         let looked = [self.stations.refresh(now), self.disciplines.refresh(now, &mut self.journal)];
         self.totals.failures += looked.into_iter().filter(|looked| !looked).count() as u64;

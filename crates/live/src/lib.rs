@@ -15,6 +15,7 @@ pub mod program;
 pub mod qdisc;
 pub mod stations;
 pub mod status;
+pub mod updates;
 
 pub use config::Config;
 pub use controller::Controller;

@@ -12,6 +12,10 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
 
 use crate::control::{ControlError, ControlPage};
 
+mod asks;
+
+pub use asks::{Answer, Ask, Asks};
+
 /// What an interface hands to the program first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkLayer {
@@ -214,6 +218,14 @@ impl Program {
         map_named(&self.object, "diverts")
     }
 
+    /// Flows whose window updates the data path asks for, and the call that tells what to send; with descriptors of its own.
+    ///
+    /// # Errors
+    /// When the object lacks either, or no descriptor is left.
+    pub fn asks(&self) -> Result<Asks, LoadError> {
+        Ok(Asks::new(map_named(&self.object, "asks")?, owned_program(&self.object, "window_update_due")?))
+    }
+
     /// Its name in the object.
     #[must_use]
     pub const fn prog_name(direction: Direction, link: LinkLayer) -> &'static str {
@@ -294,7 +306,7 @@ impl Program {
     /// Sets what the controller wants of one direction of a UDP flow.
     pub fn set_udp_plan(&self, key: &FlowKey, direction: Direction, plan: UdpPlan) -> Result<(), ProgramError> {
         let mut call = SetUdpPlan { key: *key, direction: direction as u32, plan, result: 0 };
-        self.syscall(&self.set_udp_plan, &mut call)?;
+        syscall(&self.set_udp_plan, &mut call)?;
         found(call.result)
     }
 
@@ -329,25 +341,15 @@ impl Program {
     /// Sets what the controller wants of one direction of a flow.
     pub fn set_plan(&self, key: &FlowKey, direction: Direction, plan: Plan) -> Result<(), ProgramError> {
         let mut call = SetPlan { key: *key, direction: direction as u32, plan, result: 0 };
-        self.syscall(&self.set_plan, &mut call)?;
+        syscall(&self.set_plan, &mut call)?;
         found(call.result)
     }
 
     /// Tells the window scale of `direction`'s receiver, 0..=14, as conntrack knows it.
     pub fn set_scale(&self, key: &FlowKey, direction: Direction, scale: u8) -> Result<(), ProgramError> {
         let mut call = SetScale { key: *key, direction: direction as u32, scale: u32::from(scale), result: 0 };
-        self.syscall(&self.set_scale, &mut call)?;
+        syscall(&self.set_scale, &mut call)?;
         found(call.result)
-    }
-
-    fn syscall<T: Pod>(&self, program: &OwnedFd, call: &mut T) -> Result<(), ProgramError> {
-        let mut options = libbpf_sys::bpf_test_run_opts {
-            sz: size_of::<libbpf_sys::bpf_test_run_opts>() as _,
-            ctx_in: std::ptr::from_mut(call).cast(),
-            ctx_size_in: size_of::<T>() as u32,
-            ..Default::default()
-        };
-        test_run(program.as_fd(), &mut options)
     }
 
     /// Runs a program on a packet (BPF_PROG_TEST_RUN). `out` must have room for the packet afterwards.
@@ -432,6 +434,17 @@ const SK_BUFF_WORDS: usize = 48;
 const MARK_WORD: usize = 2;
 const GSO_SEGS_WORD: usize = 41;
 const GSO_SIZE_WORD: usize = 44;
+
+/// Calls a syscall program; what it answers stands in `call` afterwards.
+fn syscall<T: Pod>(program: &OwnedFd, call: &mut T) -> Result<(), ProgramError> {
+    let mut options = libbpf_sys::bpf_test_run_opts {
+        sz: size_of::<libbpf_sys::bpf_test_run_opts>() as _,
+        ctx_in: std::ptr::from_mut(call).cast(),
+        ctx_size_in: size_of::<T>() as u32,
+        ..Default::default()
+    };
+    test_run(program.as_fd(), &mut options)
+}
 
 fn test_run(program: BorrowedFd<'_>, options: &mut libbpf_sys::bpf_test_run_opts) -> Result<(), ProgramError> {
     // SAFETY: every pointer in `options` comes from a live reference of the length given beside it.

@@ -72,6 +72,9 @@ pub struct Status {
     pub table: TableStatus,
     /// Packets by what became of them, every reason.
     pub packets: BTreeMap<String, u64>,
+    /// Windows that were told between acknowledgments.
+    #[serde(default)]
+    pub window_updates: WindowUpdates,
     /// Asking for window scales of older connections.
     pub conntrack: ConntrackStatus,
     /// Traffic that the hooks did not see.
@@ -350,6 +353,22 @@ pub struct TableStatus {
     pub evicted: u64,
     /// Connections forgotten because they had ended or were silent.
     pub forgotten: u64,
+}
+
+/// Windows that are told between acknowledgments (`live::updates`).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WindowUpdates {
+    /// They are sent.
+    pub on: bool,
+    /// So many were.
+    pub sent: u64,
+    /// So many could not be: no route, or a firewall refused them.
+    pub failed: u64,
+    /// How often a connection had to do without, because too many others were seen to.
+    pub dropped: u64,
+    /// Why none are sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub off: Option<String>,
 }
 
 /// Asking conntrack for window scales.

@@ -13,7 +13,7 @@ use lasthop_core::ap::{
 use lasthop_core::aqm::Discipline;
 use lasthop_core::fastpath::layout::{self, Counters, FlowState, Reason, UdpState};
 use lasthop_core::fastpath::udp::{self, Datagram};
-use lasthop_core::fastpath::{self, Verdict};
+use lasthop_core::fastpath::{self, Verdict, window};
 use lasthop_core::meter::rate::Known;
 use lasthop_core::packet::{Direction, FlowId, Packet as _};
 use lasthop_core::units::{BitRate, Span, Time};
@@ -45,6 +45,9 @@ pub struct WindowControl {
     capacity: BitRate,
     /// By flow of the scenario; `None` until its first packet passes.
     flows: Vec<Option<Watched>>,
+    /// When the next window update of each is due.
+    due: Vec<Option<Time>>,
+    next_update: Option<Time>,
     /// The same of UDP, of flows with full packets.
     datagrams: Vec<Option<UdpState>>,
     stations: Vec<StationId>,
@@ -62,6 +65,8 @@ pub struct WindowControl {
 struct Watched {
     state: FlowState,
     rtt: RttTotal,
+    /// Its newest acknowledgment towards a server, as it came.
+    newest: Option<SimPacket>,
 }
 
 impl WindowControl {
@@ -81,6 +86,7 @@ impl WindowControl {
                 WindowRtt::Constant(rtt) => RttSource::Constant(rtt),
             },
             queue_is_fair: matches!(&scenario.hop, LastHop::Wifi(wifi) if matches!(wifi.queue.discipline, Discipline::Chap(..))),
+            window_updates: learns,
             ..if learns { Params::learning() } else { Params::new(capacity) }
         };
         let mut control = Self {
@@ -89,6 +95,8 @@ impl WindowControl {
             interval: wanted.interval,
             capacity,
             flows: vec![None; scenario.flows.len()],
+            due: vec![None; scenario.flows.len()],
+            next_update: None,
             datagrams: vec![None; scenario.flows.len()],
             stations: scenario.flows.iter().map(station).collect(),
             timestamps: learns,
@@ -97,6 +105,7 @@ impl WindowControl {
             means: [Known::default(); 2],
             decisions: 0,
         };
+        control.shared.hop[Direction::ToStation.index()].updates = u32::from(learns);
         control.on_rates(Time::ZERO, scenario);
         control.apply(Time::ZERO);
         control
@@ -147,14 +156,46 @@ impl WindowControl {
             tcp.timestamps = Some((packet.stamp(), echo));
         }
         let shared = &mut self.shared;
-        let watched = self.flows[packet.flow as usize]
-            .get_or_insert_with(|| Watched { state: FlowState::new(shared, now), rtt: RttTotal::default() });
+        let watched = self.flows[packet.flow as usize].get_or_insert_with(|| Watched {
+            state: FlowState::new(shared, now),
+            rtt: RttTotal::default(),
+            newest: None,
+        });
         let verdict = fastpath::on_packet(&mut watched.state, shared, direction, &tcp, now);
         self.counters.reason[verdict.reason() as usize] += 1;
         if let Verdict::Rewrite { window } = verdict {
             packet.window = window;
         }
+        if self.timestamps && direction == Direction::ToRemote && packet.has(flag::BACK) {
+            watched.newest = Some(SimPacket { sack: Sacks::NONE, ..*packet });
+            let due = window::due(&watched.state, &self.shared, Direction::ToStation, now);
+            self.set_due(packet.flow as usize, due);
+        }
         true
+    }
+
+    /// When the next window update is due.
+    pub const fn next_update(&self) -> Option<Time> {
+        self.next_update
+    }
+
+    fn set_due(&mut self, flow: usize, due: Option<Time>) {
+        if self.due[flow] != due {
+            self.due[flow] = due;
+            self.next_update = self.due.iter().flatten().min().copied();
+        }
+    }
+
+    /// A window update that is due, as a packet on its way to a server.
+    pub fn update(&mut self, now: Time) -> Option<SimPacket> {
+        let flow = self.due.iter().position(|due| due.is_some_and(|due| due <= now))?;
+        let watched = self.flows[flow].as_mut()?;
+        let update = window::update(&mut watched.state, &self.shared, Direction::ToStation, now);
+        let newest = watched.newest;
+        let due = window::due(&watched.state, &self.shared, Direction::ToStation, now).filter(|due| *due > now);
+        self.set_due(flow, due);
+        let window = update?.window;
+        newest.map(|newest| SimPacket { window, ..newest })
     }
 
     fn on_datagram(&mut self, now: Time, direction: Direction, packet: &mut SimPacket) -> bool {
@@ -183,7 +224,7 @@ impl WindowControl {
             }
         }
         for (i, (watched, station)) in self.flows.iter_mut().zip(&self.stations).enumerate() {
-            let Some(Watched { state, rtt }) = watched else { continue };
+            let Some(Watched { state, rtt, .. }) = watched else { continue };
             let before = std::mem::replace(rtt, RttTotal::of(state));
             for sample in FlowSample::of(now, (FlowId(i as u32), *station), self.shared.epoch, state, before) {
                 // Its headers are as large with timestamps as without.

@@ -60,6 +60,8 @@ enum Target {
     /// The stream that the transport of a flow carries.
     Feed(u32),
     Controller,
+    /// Window updates that the access point owes.
+    Update,
     /// Snoop's timers.
     Snoop,
     /// The next of the changes.
@@ -141,7 +143,7 @@ impl<'a, 'o> Engine<'a, 'o> {
             let stop = if is_second { Time::MAX } else { Time::ZERO + flow.stop };
             flows.push(Running { source, stop, play, feed, meter });
         }
-        targets.extend([Target::Snoop, Target::Controller, Target::Change, Target::Mark]);
+        targets.extend([Target::Update, Target::Snoop, Target::Controller, Target::Change, Target::Mark]);
         let control = scenario.control.window.as_ref().map(|wanted| WindowControl::new(scenario, wanted));
         let marks = [scenario.youngest_start(), scenario.measure_from];
         let mut air = Medium::new(params, stations, scenario.seed);
@@ -311,6 +313,7 @@ impl<'a, 'o> Engine<'a, 'o> {
                     self.sources.set(source, now + control.interval());
                 }
             }
+            Target::Update => self.update_windows(now),
             Target::Snoop => self.repair(now),
             Target::Change => self.on_change(now, source),
             Target::Mark => self.on_mark(now, source),
@@ -620,6 +623,27 @@ impl<'a, 'o> Engine<'a, 'o> {
             return self.lose(&packet, Place::ApQueue);
         }
         self.at_access_point(now, &packet);
+        self.await_update();
+    }
+
+    /// Sends the window updates that are due.
+    fn update_windows(&mut self, now: Time) {
+        while let Some(packet) = self.control.as_mut().and_then(|control| control.update(now)) {
+            self.at_access_point(now, &packet);
+        }
+        self.await_update();
+    }
+
+    #[inline]
+    fn await_update(&mut self) {
+        let source = SourceId(self.targets.len() as u32 - 5);
+        let due = self.control.as_ref().and_then(WindowControl::next_update);
+        if due != self.sources.pending(source) {
+            match due {
+                Some(at) => self.sources.set(source, at),
+                None => self.sources.clear(source),
+            }
+        }
     }
 
     /// Whether the packet may go on.

@@ -155,6 +155,7 @@ impl Ap {
     fn hold(&mut self, bounds: [Span; 2], whos: &[Who], shares: &[Option<BitRate>]) {
         let params = self.params;
         let flows = whos.len().max(1) as u32;
+        let spare = self.spare(whos, shares);
         let mut floors = [(0u32, 0u64, 0.0f64); 2];
         for (who, share) in whos.iter().zip(shares) {
             let Who::Window(flow, direction) = *who else { continue };
@@ -166,9 +167,13 @@ impl Ap {
                 continue;
             };
             record.boost(way.boost);
-            let hop = capacity.mul_f64(way.boost.max(1.0));
+            let hop = match way.pace() {
+                Some(gain) => BitRate::bps(share.as_bps() + spare[i].as_bps()).mul_f64(gain / params.pace_gain.0),
+                None => capacity.mul_f64(way.boost.max(1.0)),
+            };
             let fair = capacity.mul_f64(1.0 / f64::from(flows));
-            let plan = record.decide_beside(&params, bounds[i], (share, fair, hop), way.basis(flows));
+            let plan =
+                record.decide_beside(&params, bounds[i], (share, fair, hop), (way.basis(flows), way.pace().is_some()));
             self.actions.extend(plan.map(|plan| set_plan((flow, direction), plan)));
             let rtt = record.base_rtt(&params, bounds[i]).unwrap_or_default();
             floors[i] = (floors[i].0 + 1, floors[i].1 + u64::from(record.floor()), floors[i].2 + rtt.as_secs_f64());
@@ -188,6 +193,17 @@ impl Ap {
             }
             self.ways[i].too_many = exceeds;
         }
+    }
+
+    /// What nobody wants of each way, divided by those who share it.
+    fn spare(&self, whos: &[Who], shares: &[Option<BitRate>]) -> [BitRate; 2] {
+        Direction::BOTH.map(|direction| {
+            let own = whos.iter().zip(shares).filter(|(who, _)| who.direction() == direction);
+            let (flows, taken) =
+                own.fold((0, 0), |(flows, taken), (_, share)| (flows + 1, taken + share.unwrap_or_default().as_bps()));
+            let capacity = self.ways[direction.index()].capacity().unwrap_or_default();
+            BitRate::bps(capacity.as_bps().saturating_sub(taken) / flows.max(1))
+        })
     }
 
     /// Elastic UDP: marks or drops.

@@ -17,6 +17,11 @@
 //! to wait for packets between two frames is not full. The probe queues no longer than a millisecond; a
 //! link that became ten times as fast is found in a few doublings.
 //!
+//! Where window updates are sent, what comes of a flow keeps to a pace: its share, and a little more (`GAIN_*`): most while a guess
+//! is not sure, for what is paced too slowly shows nothing; next while nothing waits; least while the hop is full, for what comes
+//! faster then queues. While nothing was measured the boost rises only when all windows have been full for a round trip:
+//! what they bring is seen no earlier.
+//!
 //! Before anything was measured there is a guess: trains that were sent at once come at the pace of the line and are delivered at
 //! that of the last hop. A train that lasted longer may have the pace of its sender.
 //!
@@ -39,6 +44,21 @@ const GAIN: f64 = 0.3;
 const BOOST: (f64, f64) = (0.5, 64.0);
 /// What the boost begins with: a minimum round trip lacks what contention and delayed ACKs add.
 const START_BOOST: f64 = 1.1;
+/// Where window updates are sent the boost begins with no more than so much of the round trip, s.
+const START_QUEUE: f64 = 0.005;
+/// What comes of a flow that is told its window between ACKs, in parts of its share: while the hop is full; while nothing waits;
+/// while its capacity is a guess that is not sure; while only the line's is. The first lets a pause be made up for, the others
+/// find out that there is more.
+const GAIN_FULL: f64 = 1.02;
+const GAIN_QUIET: f64 = 1.1;
+const GAIN_UNSURE: f64 = 1.2;
+const GAIN_LINE: f64 = 2.0;
+/// And at most.
+const MOST_GAIN: f64 = 4.0;
+/// Round trips without a queue after which nothing is said to wait.
+const NOTHING_WAITS: f64 = 1.0;
+/// A train that came so many times faster than it was delivered was stretched by the hop.
+const STRETCHED: f64 = 1.1;
 /// Round trips without a queue before the probe begins: of a hop that is used, and of one that is not, whose flows may have
 /// other reasons.
 const QUIET: f64 = 2.0;
@@ -48,6 +68,9 @@ const PROBE: f64 = 0.001;
 /// Delivered so many times as much as the hop is said to carry, there is more, and windows grow by so much a round trip.
 const MORE: f64 = 1.04;
 const RISE: f64 = 0.5;
+/// Before anything was measured windows that are full grow by so much a round trip where window updates are sent: what they add
+/// comes at a pace.
+const EARLY_RISE: f64 = 0.03;
 /// So much in a queue is no chance, bytes: three full packets.
 const WAITING: u64 = 3 * 1500;
 /// A train of fewer bytes says little: six packets.
@@ -57,8 +80,11 @@ const AT_ONCE: f64 = 0.25;
 const AT_ONCE_TIME: f64 = 0.01;
 /// A first measurement takes more than one interval of 50 ms, s.
 const FIRST_SURE: f64 = 0.06;
-/// A part of an interval: a train that filled less of it has ended.
+/// A part of an interval: a train of a download that filled less of it has ended.
 const TRAIN_ENDS: f64 = 0.6;
+/// One of an upload has when nothing has come for so long, s, or for a quarter of a round trip: what a sender paces is no train,
+/// and the air is the first hop that it meets.
+const TRAIN_PAUSE: f64 = 0.01;
 /// A part of the air below which a direction's own price cannot be told from the other's.
 const LEAST_AIR: f64 = 0.1;
 /// A part of the bound. If even the fastest packet of an interval waited longer, the queue was never empty.
@@ -122,6 +148,8 @@ pub(super) struct Seen {
     /// Of the trains of all flows that came, and of those that were delivered: IP bytes, and the time they took.
     pub(super) came: (f64, f64),
     pub(super) train: (f64, f64),
+    /// For how long nothing has come, s.
+    pub(super) pause: f64,
     /// Time in which more of a flow was under way, of all flows together, s.
     pub(super) served: f64,
     /// Longest pause of the flow that paused least, s.
@@ -134,6 +162,10 @@ pub(super) struct Seen {
     pub(super) to_ip: f64,
     /// Flows that fill the windows they were planned.
     pub(super) held: usize,
+    /// Flows that their pace holds back.
+    pub(super) paced: usize,
+    /// Flows that fill windows which still grow.
+    pub(super) growing: usize,
     /// Flows that move payload.
     pub(super) active: usize,
     /// Mean round trip of those without queueing, s.
@@ -168,11 +200,12 @@ impl Seen {
             if !record.is_active() {
                 continue;
             }
-            let train = record.train();
-            seen.served += train.1.min(record.watched());
+            seen.served += record.served().min(record.watched());
             seen.active += 1;
             seen.to_ip = record.to_ip();
             seen.held += usize::from(record.is_controlled() && record.is_held());
+            seen.paced += usize::from(record.is_controlled() && record.is_paced());
+            seen.growing += usize::from(record.is_controlled() && record.is_growing());
             seen.rtt += record.base_rtt(params, bound).map_or(0.1, Span::as_secs_f64);
             seen.local = least(seen.local, record.local_queue(bound));
             let gap = record.gap();
@@ -195,6 +228,20 @@ pub(super) struct Way {
     /// What the line carries.
     pub(super) line: Estimator,
     pub(super) boost: f64,
+    /// What the boost began with.
+    first: f64,
+    /// Window updates are sent.
+    pub(super) paced: bool,
+    /// Something is known, so `first` is what the boost began with there.
+    begun: bool,
+    /// How much faster than its share a flow is told its window.
+    gain: f64,
+    /// For how long no window has grown, and no pace held a flow back, s.
+    full: f64,
+    /// What the way was known to carry an interval ago.
+    known: Option<BitRate>,
+    /// At what pace the newest train came, bytes/s.
+    came: f64,
     pub(super) queue: Span,
     pub(super) local: Span,
     pub(super) place: Option<Place>,
@@ -202,6 +249,8 @@ pub(super) struct Way {
     /// The floors of all flows together exceed the pipe.
     pub(super) too_many: bool,
     pub(super) quiet: f64,
+    /// The same for what flows may come at, whatever holds them.
+    calm: f64,
     /// For how long packets waited without a pause, at the last hop and in front of the home, s.
     pub(super) stands: [f64; 2],
     /// For how long nobody told of them, s.
@@ -240,18 +289,26 @@ pub(super) struct Way {
 }
 
 impl Way {
-    pub(super) fn new(direction: Direction) -> Self {
+    pub(super) fn new(direction: Direction, paced: bool) -> Self {
         Self {
             direction,
             air: Estimator::new(capacity::Params::default()),
             line: Estimator::new(capacity::Params::default()),
             boost: START_BOOST,
+            first: START_BOOST,
+            paced,
+            begun: false,
+            gain: GAIN_FULL,
+            full: 0.0,
+            known: None,
+            came: 0.0,
             queue: Span::ZERO,
             local: Span::ZERO,
             place: None,
             holds: false,
             too_many: false,
             quiet: 0.0,
+            calm: 0.0,
             stands: [0.0; 2],
             silent: [0.0; 2],
             used: 0.0,
@@ -291,6 +348,28 @@ impl Way {
         }
     }
 
+    /// What windows may bring does not jump with what is known: the boost gives back what it has risen by.
+    pub(super) fn settle(&mut self) {
+        let capacity = self.capacity();
+        let before = std::mem::replace(&mut self.known, capacity);
+        if let Some((before, now)) = before.zip(capacity)
+            && now > before
+            && self.boost > self.first
+        {
+            self.boost = (self.boost * before.as_bps() as f64 / now.as_bps() as f64).max(self.first);
+        }
+    }
+
+    /// How much faster than its share a flow may come; `None`: no window updates are sent, so ACKs tell it in trains.
+    pub(super) fn pace(&self) -> Option<f64> {
+        let least = match (self.air.is_sure() || self.line.is_measured(), self.air.capacity()) {
+            (true, _) => 0.0,
+            (false, Some(_)) => GAIN_UNSURE,
+            (false, None) => GAIN_LINE,
+        };
+        self.paced.then_some(self.gain.max(least))
+    }
+
     /// Its line is known and used.
     pub(super) fn fills_the_line(&self) -> bool {
         self.line.is_measured() && self.used >= WORKS
@@ -312,6 +391,7 @@ impl Way {
     pub(super) fn basis(&self, flows: u32) -> Basis {
         match (self.is_measured(), self.air.capacity()) {
             (true, _) => Basis::Measured,
+            (false, Some(_)) if self.air.is_sure() => Basis::Sure,
             (false, Some(_)) => Basis::Guess,
             (false, None) => Basis::LineAlone { flows },
         }
@@ -423,6 +503,17 @@ impl Way {
         self.stands[0] > 0.0 && self.stands[0] >= enough && self.silent[0] == 0.0 && !line_is_full
     }
 
+    /// It has begun to, which tells no less than a train that was stretched: more waits than should, and more was under way all
+    /// the time.
+    pub(super) fn fills_early(&self, seen: &Seen, bound: Span, dt: f64) -> bool {
+        let waits = seen.local.is_some_and(|(_, least)| least >= bound.as_secs_f64());
+        self.is_early()
+            && self.air.capacity().is_some()
+            && waits
+            && seen.served >= WORKS * dt
+            && !self.is_busy_here(seen)
+    }
+
     /// The line had.
     pub(super) fn is_busy_there(&self, seen: &Seen) -> bool {
         let enough = seen.rtt + 0.05;
@@ -452,6 +543,12 @@ impl Way {
         let bound = bound.as_secs_f64();
         let rtt = seen.rtt.max(dt);
         let step = dt / rtt;
+        if self.paced && !self.begun && seen.active > 0 && self.capacity().is_some() {
+            self.begun = true;
+            self.boost = (1.0 + START_QUEUE / seen.rtt).min(START_BOOST);
+            self.first = self.boost;
+        }
+        self.full = if seen.growing + seen.paced > 0 { 0.0 } else { self.full + dt };
         // Who is asked once in a round trip answers for all of it.
         self.unasked = (self.unasked + dt).min(rtt);
         // A queue in front of a hop that is not used is none: with few segments under way each second ACK is late.
@@ -459,7 +556,8 @@ impl Way {
         self.puzzled = if doubtful { self.puzzled + dt } else { 0.0 };
         if known && (seen.held > 0 || queue > bound) {
             // What is missing of the capacity may be made up for at once: there is nothing to wait for.
-            let missing = (1.0 - self.used).max(0.0) / 2.0;
+            let early = self.is_early() && self.full < rtt;
+            let missing = if early || seen.paced > seen.held { 0.0 } else { (1.0 - self.used).max(0.0) / 2.0 };
             let error = if doubtful {
                 if self.puzzled > 2.0 * rtt + PUZZLED { missing } else { 0.0 }
             } else {
@@ -472,33 +570,50 @@ impl Way {
             self.unasked = 0.0;
         }
         let is_empty = least < bound * STANDS || self.used < NEARLY;
-        let is_quiet = seen.held > 0 && known && is_empty && queue < bound / 2.0;
+        let grows = seen.paced > seen.held || self.is_early() && seen.growing > 0;
+        let is_quiet = seen.held > 0 && !grows && known && is_empty && queue < bound / 2.0;
         self.quiet = if is_quiet { self.quiet + step } else { 0.0 };
         let patience = if self.used < NEARLY { HELD_UP } else { QUIET };
+        let calm = seen.held + seen.paced > 0 && known && queue < bound / 2.0;
+        self.calm = if calm { self.calm + step } else { 0.0 };
+        self.gain = match self.calm > NOTHING_WAITS {
+            // More came through than was known: there is more.
+            true if self.used > MORE => (self.gain.max(GAIN_QUIET) * (1.0 + self.beyond() * step)).min(MOST_GAIN),
+            true => GAIN_QUIET,
+            false => GAIN_FULL,
+        };
         if self.quiet > patience {
             // More came through than was known: there is more. Else what is added queues no longer than PROBE.
-            let rise = if self.used > MORE { RISE } else { PROBE / rtt };
+            let rise = match self.used > MORE {
+                true if self.paced => self.beyond(),
+                true => RISE,
+                false if self.is_early() => EARLY_RISE,
+                false => PROBE / rtt,
+            };
             self.boost *= 1.0 + rise * step;
         }
         self.boost = self.boost.clamp(BOOST.0, BOOST.1);
+    }
+
+    /// What came through beyond what was known, a part of that.
+    fn beyond(&self) -> f64 {
+        (self.used - 1.0).min(RISE)
+    }
+
+    /// What windows bring is not known yet.
+    fn is_early(&self) -> bool {
+        self.paced && !self.is_measured()
     }
 
     pub(super) fn mix(&self) -> f64 {
         self.mix
     }
 
-    /// The hop delivered so much in so much time while it was busy; what windows may bring does not jump with it.
+    /// The hop delivered so much in so much time while it was busy.
     pub(super) fn on_busy(&mut self, neck: Neck, bytes: f64, seconds: f64) {
-        let before = self.capacity();
         match neck {
             Neck::Line => self.line.on_busy(bytes, seconds),
             Neck::Here => self.air.on_busy(bytes, seconds),
-        }
-        if let Some((before, now)) = before.zip(self.capacity())
-            && now > before
-        {
-            self.boost *= before.as_bps() as f64 / now.as_bps() as f64;
-            self.boost = self.boost.clamp(BOOST.0, BOOST.1);
         }
     }
 
@@ -540,17 +655,27 @@ impl Way {
             Direction::ToRemote => (seen.came, seen.train),
         };
         let longest = (seen.rtt * AT_ONCE).max(AT_ONCE_TIME);
-        for ((estimator, train), (bytes, seconds)) in
-            [&mut self.air, &mut self.line].into_iter().zip(&mut self.trains).zip([air, line])
-        {
-            *train = (train.0 + bytes, train.1 + seconds);
-            // It goes on in the next interval as a rule, unless it paused in this one.
-            if seconds < dt * TRAIN_ENDS {
-                if train.0 >= TRAIN_BYTES && train.1 <= longest {
-                    estimator.on_train(train.0, train.1);
-                }
-                *train = (0.0, 0.0);
+        let ends = [line, air].map(|(_, seconds)| match self.direction {
+            Direction::ToStation => seconds < dt * TRAIN_ENDS,
+            Direction::ToRemote => seen.pause >= (seen.rtt * AT_ONCE).min(TRAIN_PAUSE),
+        });
+        let came = ended(&mut self.trains[1], line, ends[0]);
+        let served = ended(&mut self.trains[0], air, ends[1]);
+        if let Some((bytes, seconds)) = came {
+            self.came = bytes / seconds.max(1e-6);
+            if seconds <= longest {
+                self.line.on_train(bytes, seconds);
             }
+        }
+        let Some((bytes, seconds)) = served else { return };
+        // Of uploads, too, the air comes first: what the line let through says nothing of it.
+        let came = if self.direction == Direction::ToStation { self.came } else { 0.0 };
+        if came > STRETCHED * bytes / seconds.max(1e-6) {
+            self.air.on_stretched(bytes, seconds);
+        } else if seconds <= longest {
+            // It cannot have been delivered faster than it came: its ACKs waited.
+            let least = if came > 0.0 { bytes / came } else { 0.0 };
+            self.air.on_train(bytes, seconds.max(least));
         }
     }
 
@@ -599,6 +724,15 @@ impl Way {
     }
 }
 
+/// Adds to a train; when it `ends`, and was not of few packets: its IP bytes, and the time it took, s.
+fn ended(train: &mut (f64, f64), (bytes, seconds): (f64, f64), ends: bool) -> Option<(f64, f64)> {
+    *train = (train.0 + bytes, train.1 + seconds);
+    if !ends {
+        return None;
+    }
+    Some(std::mem::take(train)).filter(|train| train.0 >= TRAIN_BYTES)
+}
+
 /// Who sends all the time pauses no longer, s; of several flows each has to wait for the others.
 fn pause(active: usize, dt: f64) -> f64 {
     PAUSE * dt * active.max(1) as f64
@@ -624,7 +758,7 @@ mod tests {
 
     /// A way of 20 Mbit/s in front of which packets wait 40 ms, `own` bytes of them in the access point's own queue.
     fn place(own: impl Iterator<Item = u64>) -> (Option<Place>, usize) {
-        let mut way = Way::new(Direction::ToStation);
+        let mut way = Way::new(Direction::ToStation, false);
         way.on_busy(Neck::Here, 125_000.0, 0.05);
         let seen = Seen { local: Some((0.04, 0.04)), ..Seen::default() };
         let mut lines = 0;

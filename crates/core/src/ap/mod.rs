@@ -104,6 +104,9 @@ pub struct Params {
     pub pace_gain: (f64, f64),
     /// The queue in front of the last hop is fair to flows by itself (CHAP): elastic UDP is left to it.
     pub queue_is_fair: bool,
+    /// The host sends window updates to senders of downloads (`fastpath::window`), so that they may come at the pace of their
+    /// shares; where the capacity is learned.
+    pub window_updates: bool,
     /// Most flows that are tracked; further ones keep the default plan and are counted.
     pub max_flows: usize,
 }
@@ -125,6 +128,7 @@ impl Params {
             trim: (0.9, 1.15),
             pace_gain: (1.1, 4.0),
             queue_is_fair: false,
+            window_updates: false,
             max_flows: 65_536,
         }
     }
@@ -143,6 +147,11 @@ impl Params {
     /// Eq. (1) as the paper and its ns-2 runs have it: no trim, no growth in steps, no pace.
     const fn is_to_the_letter(&self) -> bool {
         matches!(self.share, ShareRule::Equal) || matches!(self.rtt, RttSource::Constant(_))
+    }
+
+    /// Window updates are sent to whose data goes in `direction`.
+    fn updates(&self, direction: Direction) -> bool {
+        self.window_updates && self.capacity.is_none() && direction == Direction::ToStation
     }
 
     /// A round trip as a part of an interval.
@@ -247,7 +256,7 @@ impl Ap {
             actions: VecDeque::new(),
             next: Time::ZERO,
             decided: None,
-            ways: Direction::BOTH.map(Way::new),
+            ways: Direction::BOTH.map(|direction| Way::new(direction, params.updates(direction))),
             prices: Prices::default(),
             udp_flows: UdpFlows::new(UdpParams { queue_is_fair: params.queue_is_fair, ..UdpParams::default() }),
             elastic_bytes: 0,
@@ -263,6 +272,14 @@ impl Ap {
             None => Direction::BOTH.into_iter().for_each(|direction| ap.set_default_of(direction, None)),
         }
         ap
+    }
+
+    /// Window updates are sent from here on, or are not any more.
+    pub fn set_window_updates(&mut self, on: bool) {
+        self.params.window_updates = on;
+        for (way, direction) in self.ways.iter_mut().zip(Direction::BOTH) {
+            way.paced = self.params.updates(direction);
+        }
     }
 
     /// One direction of one flow, before the interval is closed by [`Self::on_link`].
@@ -394,6 +411,7 @@ impl Ap {
                 seen[i].small = seconds * self.ways[i].air.capacity().map_or(0.0, |c| c.as_bps() as f64 / 8.0);
             }
         }
+        let closed = now;
         let before = std::mem::replace(&mut self.hops, sample.hops);
         for i in 0..2 {
             let (now, before) = (&sample.hops[i], &before[i]);
@@ -403,6 +421,7 @@ impl Ap {
             };
             seen[i].came = pace(now.came_bytes, before.came_bytes, now.came_ns, before.came_ns);
             seen[i].train = pace(now.served_bytes, before.served_bytes, now.served_ns, before.served_ns);
+            seen[i].pause = closed.since(Time::from_nanos(now.data_ns)).as_secs_f64();
             // The air counts in bytes of the cheapest station.
             let mix = seen[i].arrived / seen[i].bytes.max(1.0);
             match i {
@@ -426,12 +445,13 @@ impl Ap {
             self.ways[i].locate(&seen[i], own, dt);
             self.ways[i].watch(&seen[i], bounds[i], dt);
         }
-        self.learn(&seen, dt);
+        self.learn(&seen, bounds, dt);
         for i in 0..2 {
             let way = &mut self.ways[i];
             way.on_trains(&seen[i], dt);
             way.steer(&seen[i], bounds[i], dt);
             way.outdo(dt);
+            way.settle();
             self.actions.extend(way.news(&seen[i], dt).map(Action::Say));
         }
         self.divide(bounds);
@@ -451,7 +471,7 @@ impl Ap {
         }
     }
 
-    fn learn(&mut self, seen: &[Seen; 2], dt: f64) {
+    fn learn(&mut self, seen: &[Seen; 2], bounds: [Span; 2], dt: f64) {
         let here = [0, 1].map(|i| self.ways[i].is_busy_here(&seen[i]));
         let parts = match self.params.duplex {
             Duplex::Half => learn::air_used(&self.ways, seen),
@@ -465,6 +485,8 @@ impl Ap {
                 if here[i] {
                     self.ways[i].find(Neck::Here, dt);
                 }
+            } else if self.ways[i].fills_early(&seen[i], bounds[i], dt) && bytes > 0.0 {
+                self.ways[i].air.on_stretched(bytes + seen[i].small, dt);
             } else if !is_busy && self.ways[i].is_busy_there(&seen[i]) {
                 self.ways[i].on_busy(Neck::Line, bytes, dt);
                 self.ways[i].find(Neck::Line, dt);

@@ -30,6 +30,10 @@ const PACE_DOWN: f64 = 0.98;
 const PACED: f64 = 1.6;
 /// A sender that filled its window longer ago than that behind a queue is asked again, s.
 const MOST_QUEUED: f64 = 1.0;
+/// Two segments in so much time: then a pace alone keeps a flow going, and one segment is floor enough.
+const LONG_FOR_TWO: Span = Span::from_millis(100);
+/// A part of its window: a sender that was not told more of it is held back by its pace.
+const UNTOLD: u32 = 10;
 /// What an ACK may wait for at a sender that paces, s.
 const MOST_SPACING: f64 = 0.02;
 /// Payload of a segment in 1500 bytes of IP, until the flow shows its own.
@@ -42,6 +46,8 @@ pub(super) enum Basis {
     Given,
     /// One that was measured.
     Measured,
+    /// One that the hop stretched long trains to.
+    Sure,
     /// One that trains came through at.
     Guess,
     /// The pace at which trains came; the last hop, which may be slower, is not known. It holds, and lets nothing grow faster.
@@ -61,13 +67,15 @@ pub(super) struct Record {
     moved_at: Option<Time>,
     now: Time,
     share: Option<BitRate>,
+    /// Window updates tell its sender what ACKs may not.
+    paced: bool,
     plan: Option<Plan>,
     trim: f64,
     pace_gain: f64,
     /// IP bytes that arrived in the newest interval.
     arrived: f64,
-    /// IP bytes that arrived in a train in the newest interval, and in what time, s.
-    train: (f64, f64),
+    /// Time of the newest interval in which something arrived while more was under way, s.
+    served: f64,
     /// What any flow may want: two initial windows a round trip.
     least_demand: BitRate,
     /// Intervals that told a far round trip, and for how long those are remembered.
@@ -106,11 +114,12 @@ impl Record {
             moved_at: None,
             now: Time::ZERO,
             share: None,
+            paced: false,
             plan: None,
             trim: 1.0,
             pace_gain,
             arrived: 0.0,
-            train: (0.0, 0.0),
+            served: 0.0,
             least_demand: BitRate::ZERO,
             far_samples: 0,
             rtt_memory,
@@ -163,8 +172,7 @@ impl Record {
         // A first ACK, or one of a connection that began anew, tells nothing; nor does one whose window is not read.
         let counts = sample.controllable && before.delivered != 0 && arrived < sent * 4.0 + 1e6;
         self.arrived = if counts { arrived } else { sent };
-        let train = f64::from(sample.served_bytes.wrapping_sub(before.served_bytes)) * to_ip;
-        self.train = (train, sample.served.saturating_sub(before.served).as_secs_f64());
+        self.served = sample.served.saturating_sub(before.served).as_secs_f64();
     }
 
     /// IP bytes per byte of payload in full segments.
@@ -176,8 +184,8 @@ impl Record {
         self.arrived
     }
 
-    pub(super) fn train(&self) -> (f64, f64) {
-        self.train
+    pub(super) fn served(&self) -> f64 {
+        self.served
     }
 
     pub(super) fn station(&self) -> StationId {
@@ -235,10 +243,22 @@ impl Record {
         self.rate.smooth()
     }
 
+    /// Its pace holds it back, not its window.
+    pub(super) fn is_paced(&self) -> bool {
+        let late = |s: &FlowSample| s.untold_bytes > (s.window_bytes / UNTOLD).max(3 * s.mss);
+        self.paced && self.fills_its_window() && self.newest.as_ref().is_some_and(late)
+    }
+
     /// It fills the window it was planned, not one that is still growing.
     pub(super) fn is_held(&self) -> bool {
         self.fills_its_window()
+            && !self.is_paced()
             && self.newest.zip(self.plan).is_some_and(|(s, p)| s.window_bytes >= p.clamp_bytes - p.clamp_bytes / 20)
+    }
+
+    /// It fills a window that still grows.
+    pub(super) fn is_growing(&self) -> bool {
+        self.fills_its_window() && !self.is_paced() && !self.is_held()
     }
 
     /// Lately: in an interval that is shorter than the round trip there may be no segment at the edge.
@@ -248,7 +268,7 @@ impl Record {
 
     /// What it could use; `None`: all it can get.
     pub(super) fn demand(&self) -> Option<BitRate> {
-        let growth = match (self.is_held(), self.fills_its_window()) {
+        let growth = match (self.is_held() || self.is_paced(), self.fills_its_window()) {
             (true, _) => return None,
             (false, true) => GROWING,
             (false, false) => HEADROOM,
@@ -306,7 +326,7 @@ impl Record {
     /// Turns `share` into a plan; `Some` when it differs from the one in force. Without a base RTT the default plan
     /// that the flow started with stays.
     pub(super) fn decide(&mut self, params: &Params, share: BitRate, hop: BitRate) -> Option<Plan> {
-        self.decide_beside(params, params.given_bound(), (share, BitRate::ZERO, hop), Basis::Given)
+        self.decide_beside(params, params.given_bound(), (share, BitRate::ZERO, hop), (Basis::Given, false))
     }
 
     /// The same where a queue of `bound` is left alone. What is only guessed holds it a little looser.
@@ -315,10 +335,11 @@ impl Record {
         params: &Params,
         bound: Span,
         (share, fair, hop): (BitRate, BitRate, BitRate),
-        basis: Basis,
+        (basis, paced): (Basis, bool),
     ) -> Option<Plan> {
         let (sample, base_rtt) = self.newest.zip(self.base_rtt(params, bound))?;
         self.share = Some(share);
+        self.paced = paced;
         let mss = if sample.mss == 0 { USUAL_MSS } else { sample.mss };
         let flow = window::Flow {
             share,
@@ -334,13 +355,19 @@ impl Record {
         if params.is_to_the_letter() {
             plan = window::at_once(plan);
         }
+        if paced && share.bytes_in(LONG_FOR_TWO) >= 2 * u64::from(mss) {
+            plan.floor_bytes = mss;
+        }
         let plan = match basis {
             Basis::Given => plan,
-            Basis::Measured => window::growing(plan, sample.window_bytes),
-            Basis::Guess => window::loosely(window::growing(plan, sample.window_bytes)),
+            Basis::Measured | Basis::Sure if paced && !self.fills_its_window() => plan,
+            Basis::Measured | Basis::Sure if paced => window::growing_paced(plan, sample.window_bytes),
+            Basis::Measured | Basis::Sure => window::growing(plan, sample.window_bytes),
+            Basis::Guess if paced => window::loosely(window::growing_paced(plan, sample.window_bytes), paced),
+            Basis::Guess => window::loosely(window::growing(plan, sample.window_bytes), paced),
             Basis::LineAlone { flows } => {
                 let growth_bytes = window::unknown(sample.window_bytes, flows, params.part_of(base_rtt)).growth_bytes;
-                window::loosely(Plan { growth_bytes, ..plan })
+                window::loosely(Plan { growth_bytes, ..plan }, paced)
             }
         };
         self.adopt(plan)

@@ -1,6 +1,7 @@
 //! What the per-packet half measured in an interval, as the deciding half takes it.
 
 use crate::fastpath::layout::{FlowState, Half, Hop};
+use crate::fastpath::seq;
 use crate::packet::{Direction, FlowId};
 use crate::units::{BitRate, Span, Time};
 
@@ -29,9 +30,7 @@ pub struct FlowSample {
     pub remote_rtt_mean: Option<Span>,
     /// Highest byte known to have arrived, modulo 2^32; differences count.
     pub delivered: u32,
-    /// Payload bytes that arrived while more of the flow waited or was under way, modulo 2^32; differences count.
-    pub served_bytes: u32,
-    /// How long that took, cumulative.
+    /// How long something arrived while more of the flow waited or was under way, cumulative.
     pub served: Span,
     /// Longest pause between payload and payload in this interval.
     pub gap: Span,
@@ -39,6 +38,8 @@ pub struct FlowSample {
     pub window_limited: bool,
     /// The window in force, bytes: below the plan's while it still grows, and where its receiver offers less.
     pub window_bytes: u32,
+    /// What of it was not told yet, bytes: its pace holds it back.
+    pub untold_bytes: u32,
     /// Largest payload of a segment, bytes; 0 unknown.
     pub mss: u32,
     /// IPv4 and TCP headers of its segments, bytes; of IPv6 it takes 20 less than they are.
@@ -114,6 +115,12 @@ impl FlowSample {
         let (local_rtt_mean, remote_rtt_mean) = (mean(Direction::ToStation), mean(Direction::ToRemote));
         Direction::BOTH.into_iter().filter_map(move |direction| {
             let half = &state.half[direction.index()];
+            let window_bytes = half.known_scale().map_or(half.window, |scale| {
+                // The receiver's own offer as it last was; a window of 0 is a pause.
+                let offered = u32::from(half.last_window) << scale;
+                if offered == 0 { half.window } else { half.window.min(offered) }
+            });
+            let told = seq::later(half.edge, half.delivered).wrapping_sub(half.delivered);
             (half.payload_bytes > 0).then(|| Self {
                 flow,
                 direction,
@@ -126,15 +133,11 @@ impl FlowSample {
                 local_rtt_samples: RttTotal::of(state).samples[0].wrapping_sub(before.samples[0]),
                 remote_rtt_mean,
                 delivered: half.delivered,
-                served_bytes: half.served_bytes,
                 served: Span::from_nanos(half.served_ns),
                 gap: half.longest_gap(epoch, now),
                 window_limited: half.window_limited(epoch),
-                window_bytes: half.known_scale().map_or(half.window, |scale| {
-                    // The receiver's own offer as it last was; a window of 0 is a pause.
-                    let offered = u32::from(half.last_window) << scale;
-                    if offered == 0 { half.window } else { half.window.min(offered) }
-                }),
+                window_bytes,
+                untold_bytes: window_bytes.saturating_sub(told),
                 mss: half.mss,
                 header_bytes: if half.rtt.ts_newest == 0 { 40 } else { 52 },
                 controllable: half.known_scale().is_some(),

@@ -5,7 +5,7 @@
 //! ```text
 //! earn       s = min(S, s + R dt)                  at first S
 //! SYN        w = min(3 s / 4, 14600)               at least the floor; s pays for what it does promise
-//! train      what passes within half a round trip of what passed before
+//! train      what passes within half a round trip, and 30 ms, of what passed before
 //! ```
 //!
 //! The window of a SYN, or SYN-ACK, is what the other end may send before anything comes back; it is never scaled (RFC 7323
@@ -24,6 +24,7 @@
 //! earns up to S, or nothing.
 
 use super::layout::{Control, Hop};
+use super::measure::LONE_NS;
 use super::window::INITIAL_WINDOW;
 use crate::packet::Direction;
 use crate::units::Time;
@@ -59,7 +60,7 @@ fn earn(hop: &mut Hop, now: Time) {
 pub(super) fn came(hop: &mut Hop, bytes: u32, rtt_ns: u64, now: Time) {
     let now_ns = now.as_nanos();
     let gap_ns = now_ns.saturating_sub(hop.data_ns);
-    if gap_ns <= rtt_ns / 2 {
+    if gap_ns <= (rtt_ns / 2).min(u64::from(LONE_NS)) {
         hop.came_ns = hop.came_ns.wrapping_add(gap_ns);
         hop.came_bytes = hop.came_bytes.wrapping_add(u64::from(bytes));
     }
@@ -73,7 +74,7 @@ pub(super) fn served(hop: &mut Hop, newly: u32, waiting: u32, rtt_ns: u64, now: 
     }
     let now_ns = now.as_nanos();
     let gap_ns = now_ns.saturating_sub(hop.acked_ns);
-    if waiting > newly && gap_ns <= rtt_ns / 2 {
+    if waiting > newly && gap_ns <= (rtt_ns / 2).min(u64::from(LONE_NS)) {
         hop.served_ns = hop.served_ns.wrapping_add(gap_ns);
         hop.served_bytes = hop.served_bytes.wrapping_add(u64::from(newly));
     }

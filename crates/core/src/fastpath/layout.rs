@@ -120,8 +120,8 @@ pub struct Half {
     pub stretch: u32,
     /// What was under way after the newest ACK that brought something, bytes.
     pub waiting: u32,
-    /// What arrived in `served_ns`, bytes modulo 2^32.
-    pub served_bytes: u32,
+    /// The newest acknowledgment; valid with [`Half::EDGE_KNOWN`].
+    pub acked: u32,
     /// Right edge promised by the newest ACK that carried `told_tsval`; valid with [`Half::TOLD`].
     pub told_edge: u32,
     /// The timestamp whose echo shows that the sender knows `told_edge`; in a connection without timestamps when it was
@@ -137,8 +137,10 @@ pub struct Half {
     pub told_scale: u8,
     /// Of the bits below: those that packets this way write.
     pub data_flags: u8,
+    /// [`Half::ASKED`] as it was when whoever was asked let go. Written by them: the program around the fast path.
+    pub answered: u8,
     /// Explicit padding; always 0.
-    pub pad: [u8; 6],
+    pub pad: [u8; 5],
 }
 
 impl Half {
@@ -152,6 +154,9 @@ impl Half {
     pub const TOLD: u8 = 8;
     /// In `flags`: the SYN or SYN-ACK of this direction's receiver was seen.
     pub const SYN_SEEN: u8 = 16;
+    /// In `flags`: turned over each time somebody is asked to see to its window updates; while `answered` differs, they do.
+    /// Written by the program around the fast path.
+    pub const ASKED: u8 = 64;
     /// In `flags`: of two segments the one that is acknowledged at once is the one with an odd number.
     pub const ODD: u8 = 32;
     /// In `data_flags`: `snd_nxt` is valid.
@@ -314,10 +319,10 @@ pub struct Hop {
     pub rate_bytes: u32,
     /// What SYNs may promise at once, bytes; 0: what they like. Likewise.
     pub depth_bytes: u32,
-    /// What they may promise now, bytes. From here on: written by the fast path.
+    /// What they may promise now, bytes. From here on, but where said: written by the fast path.
     pub left_bytes: u32,
-    /// Explicit padding; always 0.
-    pub pad: u32,
+    /// 1: the host sends the window updates that [`super::window::due`] asks for. Written by the controller.
+    pub updates: u32,
     /// When `left_bytes` was last topped up; 0: never.
     pub earned_ns: u64,
     /// When payload last came to the access point.

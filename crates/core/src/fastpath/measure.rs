@@ -29,7 +29,7 @@ use crate::wire::{TcpFields, flag};
 const GIVEN_UP: Span = Span::from_secs(4);
 
 /// A segment that comes so long after the one before is likely to wait for an acknowledgment by itself, ns.
-const LONE_NS: u32 = 30_000_000;
+pub(super) const LONE_NS: u32 = 30_000_000;
 
 /// Takes the segment as data of `half`.
 ///

@@ -7,6 +7,8 @@
 //! `half[e.reverse()]`, whose sender its window holds back ([`window`]). A SYN teaches both halves ([`handshake`]), and its
 //! window is what the other end may begin with ([`hop`]).
 //!
+//! Between ACKs the host may owe the sender window updates: [`window::due`] says when, [`window::update`] what.
+//!
 //! What becomes of a packet is decided in this order: SYN, RST, no ACK, authenticated, zero window, stale heartbeat,
 //! scale unknown, no plan, and only then the law of [`window`]. Datagrams have a law of their own, [`udp`].
 
@@ -74,7 +76,7 @@ pub fn on_packet(
         handshake::learn(data, acked, tcp, verdict);
         verdict
     } else {
-        decide(acked, control, tcp, now)
+        decide(acked, control, direction.reverse(), tcp, now)
     };
     if let Some((delivered, waiting)) = before {
         let rtt_ns = u64::from(acked.rtt.last_ns) + u64::from(data.rtt.last_ns);
@@ -104,7 +106,7 @@ fn is_stale(control: &Control, now: Time) -> bool {
     now.since(Time::from_nanos(control.heartbeat_ns)) > Span::from_nanos(Control::STALE_NS)
 }
 
-fn decide(half: &mut Half, control: &Control, tcp: &TcpFields, now: Time) -> Verdict {
+fn decide(half: &mut Half, control: &Control, direction: Direction, tcp: &TcpFields, now: Time) -> Verdict {
     if tcp.has(flag::RST) {
         return Verdict::Pass(Reason::Rst);
     }
@@ -122,7 +124,8 @@ fn decide(half: &mut Half, control: &Control, tcp: &TcpFields, now: Time) -> Ver
             (_, false) => Reason::ScaleUnknown,
         });
     };
-    window::clamp(half, tcp, scale, window::Mode { stale, dry_run: control.dry_run != 0 }, now)
+    let updates = control.hop[direction.index()].updates != 0;
+    window::clamp(half, tcp, scale, window::Mode { stale, dry_run: control.dry_run != 0, updates }, now)
 }
 
 /// Counts a packet and what it carried.

@@ -83,6 +83,13 @@ fn the_shared_vectors_hold() {
                     let hop = &mut control.hop[direction.index()];
                     (hop.depth_bytes, hop.rate_bytes) = (depth_bytes, rate_bytes);
                 }
+                Step::Updates(direction) => control.hop[direction.index()].updates = 1,
+                Step::Update { direction, expected, line } => {
+                    let due = window::due(&state, &control, direction, now);
+                    let update = window::update(&mut state, &control, direction, now);
+                    assert_eq!(update, expected, "{}, line {line}", case.name);
+                    assert!(update.is_none() || due == Some(now), "{}, line {line}: {due:?}", case.name);
+                }
                 Step::Another => state = FlowState::new(&control, now),
                 Step::Told(direction, scale) => state.half[direction.index()].told_scale = scale + 1,
                 Step::Wait(span) => {

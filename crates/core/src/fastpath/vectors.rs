@@ -7,16 +7,19 @@
 //! plan down clamp=100000 floor=2920 growth=3000     of the half whose data goes down; pace=BYTES in 2^30 ns
 //! default down clamp=100000 floor=2920              of those that begin from here on, likewise
 //! hop down rate=1000 depth=64000                    of all together whose data goes down, bytes in 2^30 ns and bytes
+//! updates down                                      the host sends window updates to senders whose data goes down
 //! another                                           from here on another connection, under the default plans
 //! told down scale=7                                 as conntrack would tell it
 //! wait us=5000                                      before what follows
 //! stale | fresh | dry-run                           heartbeat and mode from here on
 //! up seq=1 ack=1001 window=502 -> rewrite 114       "up": to the remote side; also "-> REASON"
+//! update down -> seq=1 ack=1001 window=200          the window update that the host sends now, also ts=VALUE,ECHO, or "-> none"
 //! ```
 //!
 //! Words of a segment: `syn fin rst noack md5 ao`, `seq= ack= window= bytes= scale= ts=VALUE,ECHO sack=LEFT-RIGHT,..`.
 
 use super::layout::{Plan, Reason};
+use super::window::Update;
 use super::{Verdict, layout::FlowKey};
 use crate::packet::Direction;
 use crate::units::Span;
@@ -47,6 +50,17 @@ pub enum Step {
         depth_bytes: u32,
         /// What they may advance in 2^30 ns.
         rate_bytes: u32,
+    },
+    /// The host sends window updates for data that goes this way.
+    Updates(Direction),
+    /// The host asks for a window update.
+    Update {
+        /// Of data that goes this way.
+        direction: Direction,
+        /// What it has to send.
+        expected: Option<Update>,
+        /// Line in the file.
+        line: usize,
     },
     /// What follows belongs to a connection that has just begun.
     Another,
@@ -110,6 +124,8 @@ fn step(line: &str, number: usize) -> Option<Step> {
             Step::Hop { direction: direction(words[1])?, depth_bytes: of("depth")?, rate_bytes: of("rate")? }
         }
         "another" => Step::Another,
+        "updates" => Step::Updates(direction(words[1])?),
+        "update" => Step::Update { direction: direction(words[1])?, expected: update(&words[3..])?, line: number },
         "told" => Step::Told(direction(words[1])?, value(&words, "scale")? as u8),
         "wait" => Step::Wait(Span::from_micros(u64::from(value(&words, "us")?))),
         "stale" => Step::Stale(true),
@@ -132,6 +148,25 @@ fn direction(word: &str) -> Option<Direction> {
     }
 }
 
+/// The inner `None`: no update.
+#[allow(clippy::option_option)]
+fn update(words: &[&str]) -> Option<Option<Update>> {
+    if words == ["none"] {
+        return Some(None);
+    }
+    let timestamps = match text(words, "ts") {
+        Some(ts) => Some(pair(ts)?),
+        None => None,
+    };
+    let of = |name| value(words, name);
+    Some(Some(Update { seq: of("seq")?, ack: of("ack")?, window: of("window")? as u16, timestamps }))
+}
+
+fn pair(text: &str) -> Option<(u32, u32)> {
+    let (value, echo) = text.split_once(',')?;
+    Some((value.parse().ok()?, echo.parse().ok()?))
+}
+
 fn plan(words: &[&str]) -> Plan {
     let of = |name| value(words, name).unwrap_or(0);
     Plan { clamp_bytes: of("clamp"), floor_bytes: of("floor"), growth_bytes: of("growth"), pace_bytes: of("pace") }
@@ -152,8 +187,9 @@ fn frame(direction: Direction, words: &[&str]) -> Option<Vec<u8>> {
     if let Some(scale) = value(words, "scale") {
         options.extend(option::window_scale(scale as u8));
     }
-    if let Some((value, echo)) = text(words, "ts").and_then(|ts| ts.split_once(',')) {
-        options.extend(option::timestamps(value.parse().ok()?, echo.parse().ok()?));
+    if let Some(ts) = text(words, "ts") {
+        let (value, echo) = pair(ts)?;
+        options.extend(option::timestamps(value, echo));
     }
     if let Some(blocks) = text(words, "sack") {
         let edges = |block: &str| block.split_once('-').and_then(|(l, r)| Some((l.parse().ok()?, r.parse().ok()?)));

@@ -11,9 +11,12 @@
 //! grow       W = min(T, W + max(1, min(n, n G / W)))                G per round trip
 //! shrink     W = T                                                  when T < W
 //! earn       c = min(B, c + R dt)                                   B = max(G, 2 S, 2^(s+1)); then S += (n - S) / 8
+//!            B = 3 Q / 2                                            where window updates are sent
 //! edge       E' = later(E, min(D + W, E + c))                       never left; an ACK that brings nothing moves nothing
 //! field      raw' = min(raw, max(1, ceil(floor / 2^s), min(E' - ack, offered) >> s))
 //! promised   E = later(E, ack + (raw' << s)), and c pays for the way it went
+//! update     E' = min(D + W, E + c, ack + offered)                  once that is Q further: a window update tells it
+//!            Q = max(2 MSS, 2^(s+1), what R earns in 1 ms)
 //! ```
 //!
 //! Sources: SAP-LAW eq. (1) for the clamp; RFC 9293 section 3.8.6 (the edge does not move left); RFC 7323 sections
@@ -26,13 +29,20 @@
 //! sender going and its end releases nothing at once. The edge is paced a little above what the hop carries, so that ACKs which
 //! waited for the air together, or one that closes a hole without SACK, do not come back as a burst of data.
 //!
-//! Not done: nothing is ever raised; a sender that ignores windows is not held. A pause of the ACKs longer than
-//! `B / R` leaves its rest to the ACKs that follow.
+//! **Window updates.** ACKs come when the hop serves the flow: in trains, with most of a long round trip between them. What a
+//! window gains, and what a train of ACKs brings faster than the pace, could be told only by them, all at once. So the host tells
+//! it in between, by a segment of the station's that acknowledges nothing new and has a larger window (RFC 9293 section 3.8.6;
+//! it is no duplicate, RFC 5681 section 2). Data then comes at the pace, whatever the round trip, while windows grow too. Not
+//! while a hole is open, and never beyond what the receiver itself has offered.
+//!
+//! Not done: nothing is ever raised; a sender that ignores windows is not held. Where no window updates are sent, a pause of the
+//! ACKs longer than `B / R` leaves its rest to the ACKs that follow.
 
 use super::Verdict;
-use super::layout::{Half, Plan, Reason};
+use super::layout::{Control, FlowState, Half, Plan, Reason};
 use super::seq;
-use crate::units::Time;
+use crate::packet::Direction;
+use crate::units::{Span, Time};
 use crate::wire::TcpFields;
 
 /// Where a new window starts at least, unless the clamp is lower: what any sender may send at first (RFC 6928).
@@ -47,6 +57,9 @@ const LONGEST_PAUSE_NS: u64 = 1 << PACE_SHIFT;
 /// `pace_bytes` counts per 2^30 ns.
 const PACE_SHIFT: u32 = 30;
 
+/// Of what is counted per 2^30 ns, this shift leaves what counts per 2^20, about a millisecond.
+const MILLISECOND_SHIFT: u32 = 10;
+
 /// What the controller is up to.
 #[derive(Clone, Copy, Debug)]
 pub struct Mode {
@@ -54,6 +67,21 @@ pub struct Mode {
     pub stale: bool,
     /// It decides and changes nothing.
     pub dry_run: bool,
+    /// The host sends window updates.
+    pub updates: bool,
+}
+
+/// A segment that the station could have sent: it acknowledges nothing new and promises more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Update {
+    /// Its sequence number: the next one of the station.
+    pub seq: u32,
+    /// What was acknowledged last.
+    pub ack: u32,
+    /// Its window, raw, before scaling.
+    pub window: u16,
+    /// Value and echo of the connection's newest timestamps; `None`: it has none.
+    pub timestamps: Option<(u32, u32)>,
 }
 
 /// The law, on an ACK with a known scale. `half` is the direction whose data it acknowledges.
@@ -75,6 +103,7 @@ pub fn clamp(half: &mut Half, tcp: &TcpFields, scale: u8, mode: Mode, now: Time)
     serve(half, newly, now);
     let moves = newly > 0 || tcp.window != half.last_window;
     half.last_window = tcp.window;
+    half.acked = tcp.ack;
     if tcp.window == 0 {
         return Verdict::Pass(Reason::ZeroWindow);
     }
@@ -85,7 +114,8 @@ pub fn clamp(half: &mut Half, tcp: &TcpFields, scale: u8, mode: Mode, now: Time)
         half.edge = seq::later(half.edge, tcp.ack.wrapping_add(offered));
         return Verdict::Pass(if mode.stale { Reason::Stale } else { Reason::NoPlan });
     }
-    earn(half, plan, newly, scale, now);
+    earn(half, plan, bound(half, plan, scale, mode.updates), now);
+    half.stretch = half.stretch - half.stretch / 8 + newly / 8;
     adapt(half, plan, newly, known.then_some(promised_first));
     if !known {
         // What was promised before is not known; most likely it was this much.
@@ -115,6 +145,63 @@ pub fn clamp(half: &mut Half, tcp: &TcpFields, scale: u8, mode: Mode, now: Time)
     }
 }
 
+/// What the window lets through beyond what was promised, and what an update tells at least, bytes; `None`: nothing may be told.
+fn untold(state: &FlowState, control: &Control, direction: Direction) -> Option<(u32, u32)> {
+    let half = &state.half[direction.index()];
+    let plan = half.plan;
+    let applies = control.hop[direction.index()].updates != 0 && control.dry_run == 0 && !state.closing();
+    let knows = half.flags & Half::EDGE_KNOWN != 0 && half.data_flags & Half::DATA_SEEN != 0;
+    let held = half.window != 0 && half.last_window != 0 && plan.clamp_bytes != 0 && plan.pace_bytes != 0;
+    let whole =
+        half.delivered == half.acked && state.half[direction.reverse().index()].data_flags & Half::DATA_SEEN != 0;
+    let scale = half.known_scale().filter(|_| applies && knows && held && whole)?;
+    let offered = u32::from(half.last_window) << scale;
+    let edge = half.acked.wrapping_add(half.window.min(offered));
+    let untold = seq::later(edge, half.edge).wrapping_sub(half.edge);
+    let least = worth_telling(half, plan, scale);
+    (untold >= least).then_some((untold, least))
+}
+
+/// When a window update for data that goes in `direction` is due; `None`: its promises are told.
+#[must_use]
+pub fn due(state: &FlowState, control: &Control, direction: Direction, now: Time) -> Option<Time> {
+    let (_, least) = untold(state, control, direction)?;
+    let half = &state.half[direction.index()];
+    let lacks = u64::from(least.saturating_sub(half.credit));
+    let span = (lacks << PACE_SHIFT) / u64::from(half.plan.pace_bytes) + u64::from(lacks > 0);
+    Some(now.max(Time::from_nanos(half.paced_ns) + Span::from_nanos(span)))
+}
+
+/// The window update that is due `now`, which the host has to send; `None`: none is, or the controller's heartbeat is too old.
+pub fn update(state: &mut FlowState, control: &Control, direction: Direction, now: Time) -> Option<Update> {
+    let (untold, least) = untold(state, control, direction).filter(|_| !super::is_stale(control, now))?;
+    let [to_station, to_remote] = &mut state.half;
+    let (half, back) = match direction {
+        Direction::ToStation => (to_station, to_remote),
+        Direction::ToRemote => (to_remote, to_station),
+    };
+    let scale = half.known_scale()?;
+    earn(half, half.plan, bound(half, half.plan, scale, true), now);
+    let step = untold.min(half.credit);
+    if step < least {
+        return None;
+    }
+    let promised = half.edge.wrapping_add(step).wrapping_sub(half.acked);
+    let window = (promised >> scale).min(u32::from(half.last_window));
+    let edge = half.acked.wrapping_add(window << scale);
+    if !seq::after(edge, half.edge) {
+        return None;
+    }
+    half.credit = half.credit.saturating_sub(edge.wrapping_sub(half.edge));
+    half.edge = edge;
+    let timestamp = back.rtt.ts_newest;
+    if half.flags & Half::TOLD != 0 && (timestamp == 0 || half.told_tsval == timestamp) {
+        half.told_edge = seq::later(edge, half.told_edge);
+    }
+    let timestamps = (timestamp != 0).then_some((timestamp, back.rtt.echo_newest));
+    Some(Update { seq: back.snd_nxt, ack: half.acked, window: window as u16, timestamps })
+}
+
 /// Moves `delivered`; what this ACK brought, bytes.
 fn progress(half: &mut Half, tcp: &TcpFields) -> u32 {
     let seen = half.data_flags & Half::DATA_SEEN != 0;
@@ -127,8 +214,8 @@ fn progress(half: &mut Half, tcp: &TcpFields) -> u32 {
     newly
 }
 
-/// Counts what arrived, and in what time, while more had been under way since the ACK before: the hop worked on this flow
-/// all the time, so what arrived is what the hop gives it.
+/// Counts the time in which something arrived while more had been under way since the ACK before: the hop worked on this flow
+/// all the time.
 fn serve(half: &mut Half, newly: u32, now: Time) {
     if newly == 0 {
         return;
@@ -136,16 +223,28 @@ fn serve(half: &mut Half, newly: u32, now: Time) {
     let now_ns = now.as_nanos();
     if half.waiting > newly {
         half.served_ns = half.served_ns.wrapping_add(now_ns.saturating_sub(half.acked_ns));
-        half.served_bytes = half.served_bytes.wrapping_add(newly);
     }
     half.acked_ns = now_ns;
     half.waiting = in_flight(half);
 }
 
+/// How far the edge may advance at once.
+fn bound(half: &Half, plan: Plan, scale: u8, updates: bool) -> u32 {
+    if updates && plan.pace_bytes != 0 {
+        let least = worth_telling(half, plan, scale);
+        return least.saturating_add(least / 2);
+    }
+    plan.growth_bytes.max(half.stretch.saturating_mul(2)).max(2 << scale)
+}
+
+/// What a window update tells at least: two segments are acknowledged at once; and so much that a millisecond sees one.
+fn worth_telling(half: &Half, plan: Plan, scale: u8) -> u32 {
+    half.mss.saturating_mul(2).max(plan.pace_bytes >> MILLISECOND_SHIFT).max(2 << scale)
+}
+
 /// Tops up the credit of the edge.
-fn earn(half: &mut Half, plan: Plan, newly: u32, scale: u8, now: Time) {
+fn earn(half: &mut Half, plan: Plan, bound: u32, now: Time) {
     let now_ns = now.as_nanos();
-    let bound = plan.growth_bytes.max(half.stretch.saturating_mul(2)).max(2 << scale);
     if half.window == 0 {
         half.credit = bound;
     } else {
@@ -154,7 +253,6 @@ fn earn(half: &mut Half, plan: Plan, newly: u32, scale: u8, now: Time) {
         half.credit = half.credit.saturating_add(earned).min(bound);
     }
     half.paced_ns = now_ns;
-    half.stretch = half.stretch - half.stretch / 8 + newly / 8;
 }
 
 /// Moves the window in force.

@@ -17,6 +17,7 @@
 #define LONGEST_PAUSE_NS (1ull << PACE_SHIFT)
 #define GIVEN_UP_NS 4000000000ull
 #define LONE_NS 30000000u
+#define MILLISECOND_SHIFT 10 /* from per 2^30 ns to per 2^20 ns */
 #define KNOWN_FOR (1u << 10) /* about 1 ms in units of 1024 ns */
 
 struct verdict {
@@ -75,12 +76,18 @@ static __always_inline __u32 hop_start(struct control *control, enum direction d
 	return window;
 }
 
+/* Longest pause within a train. */
+static __always_inline __u64 hop_train_gap(__u64 rtt_ns)
+{
+	return rtt_ns / 2 < LONE_NS ? rtt_ns / 2 : LONE_NS;
+}
+
 /* Payload came: `bytes`, of a connection whose round trip to both sides is `rtt_ns`. */
 static __always_inline void hop_came(struct hop *hop, __u32 bytes, __u64 rtt_ns, __u64 now)
 {
 	__u64 gap = since(now, READ_ONCE(hop->data_ns));
 
-	if (gap <= rtt_ns / 2) {
+	if (gap <= hop_train_gap(rtt_ns)) {
 		WRITE_ONCE(hop->came_ns, READ_ONCE(hop->came_ns) + gap);
 		WRITE_ONCE(hop->came_bytes, READ_ONCE(hop->came_bytes) + bytes);
 	}
@@ -94,7 +101,7 @@ static __always_inline void hop_served(struct hop *hop, __u32 newly, __u32 waiti
 
 	if (!newly)
 		return;
-	if (waiting > newly && gap <= rtt_ns / 2) {
+	if (waiting > newly && gap <= hop_train_gap(rtt_ns)) {
 		WRITE_ONCE(hop->served_ns, READ_ONCE(hop->served_ns) + gap);
 		WRITE_ONCE(hop->served_bytes, READ_ONCE(hop->served_bytes) + newly);
 	}
@@ -146,7 +153,8 @@ static __always_inline void handshake_forget(struct half *h)
 	h->acked_ns = 0;
 	h->served_ns = 0;
 	h->waiting = 0;
-	h->served_bytes = 0;
+	h->acked = 0;
+	h->answered = 0;
 	h->told_scale = 0;
 	h->data_flags = 0;
 }
@@ -429,24 +437,42 @@ static __always_inline __u32 window_in_flight(const struct half *h)
 	return h->data_flags & DATA_SEEN && after(h->snd_nxt, h->delivered) ? h->snd_nxt - h->delivered : 0;
 }
 
-/* Counts what arrived, and in what time, while more had been under way since the ACK before. */
+/* Counts the time in which something arrived while more had been under way since the ACK before. */
 static __always_inline void window_serve(struct half *h, __u32 newly, __u64 now)
 {
 	if (!newly)
 		return;
-	if (h->waiting > newly) {
+	if (h->waiting > newly)
 		h->served_ns += since(now, h->acked_ns);
-		h->served_bytes += newly;
-	}
 	h->acked_ns = now;
 	h->waiting = window_in_flight(h);
 }
 
-static __always_inline void window_earn(struct half *h, struct plan plan, __u32 newly, int scale, __u64 now)
+static __always_inline __u32 twice(__u32 bytes)
 {
-	__u32 twice = h->stretch > ~0u / 2 ? ~0u : 2 * h->stretch;
-	__u32 bound = max_u32(max_u32(plan.growth_bytes, twice), 2u << scale);
+	return bytes > ~0u / 2 ? ~0u : 2 * bytes;
+}
 
+/* What a window update tells at least, bytes. */
+static __always_inline __u32 window_worth_telling(const struct half *h, struct plan plan, int scale)
+{
+	return max_u32(max_u32(twice(h->mss), plan.pace_bytes >> MILLISECOND_SHIFT), 2u << scale);
+}
+
+/* How far the edge may advance at once. */
+static __always_inline __u32 window_bound(const struct half *h, struct plan plan, int scale, int updates)
+{
+	if (updates && plan.pace_bytes) {
+		__u32 least = window_worth_telling(h, plan, scale);
+		__u32 bound = least + least / 2;
+
+		return bound < least ? ~0u : bound;
+	}
+	return max_u32(max_u32(plan.growth_bytes, twice(h->stretch)), 2u << scale);
+}
+
+static __always_inline void window_earn(struct half *h, struct plan plan, __u32 bound, __u64 now)
+{
 	if (!h->window) {
 		h->credit = bound;
 	} else {
@@ -457,7 +483,6 @@ static __always_inline void window_earn(struct half *h, struct plan plan, __u32 
 		h->credit = credit < bound ? (__u32)credit : bound;
 	}
 	h->paced_ns = now;
-	h->stretch = h->stretch - h->stretch / 8 + newly / 8;
 }
 
 static __always_inline void window_adapt(struct half *h, struct plan plan, __u32 newly, int known, __u32 promised)
@@ -483,7 +508,7 @@ static __always_inline void window_adapt(struct half *h, struct plan plan, __u32
 }
 
 static __always_inline struct verdict window_clamp(struct half *h, const struct packet *p, int scale, int stale,
-						   int dry_run, __u64 now)
+						   int dry_run, int updates, __u64 now)
 {
 	int known = h->flags & EDGE_KNOWN;
 	struct verdict verdict = { .reason = WITHIN_PLAN };
@@ -506,6 +531,7 @@ static __always_inline struct verdict window_clamp(struct half *h, const struct 
 	window_serve(h, newly, now);
 	moves = newly || p->window != h->last_window;
 	h->last_window = p->window;
+	h->acked = p->ack;
 	if (!p->window) {
 		verdict.reason = ZERO_WINDOW;
 		return verdict;
@@ -516,7 +542,8 @@ static __always_inline struct verdict window_clamp(struct half *h, const struct 
 		verdict.reason = stale ? STALE : NO_PLAN;
 		return verdict;
 	}
-	window_earn(h, plan, newly, scale, now);
+	window_earn(h, plan, window_bound(h, plan, scale, updates), now);
+	h->stretch = h->stretch - h->stretch / 8 + newly / 8;
 	window_adapt(h, plan, newly, known, promised_first);
 	if (!known) {
 		/* What was promised before is not known; most likely it was this much. */
@@ -571,8 +598,96 @@ static __always_inline struct verdict begin(struct control *control, enum direct
 	return verdict;
 }
 
-static __always_inline struct verdict decide(struct half *h, const struct control *control, const struct packet *p,
-					     __u64 now)
+/* What a window update, of data going `d`, may tell, bytes; 0: nothing. Not below `least`, which is set if there is any. */
+static __always_inline __u32 window_untold(const struct flow_state *state, const struct control *control, enum direction d,
+					   __u32 *least)
+{
+	const struct half *h = &state->half[d];
+	struct plan plan = h->plan;
+	int scale = known_scale(h);
+	__u32 offered, edge, untold;
+
+	if (!READ_ONCE(control->hop[d].updates) || control->dry_run || scale < 0)
+		return 0;
+	if ((state->half[0].data_flags | state->half[1].data_flags) & CLOSING)
+		return 0;
+	if (!(h->flags & EDGE_KNOWN) || !(h->data_flags & state->half[!d].data_flags & DATA_SEEN))
+		return 0;
+	if (!h->window || !h->last_window || !plan.clamp_bytes || !plan.pace_bytes || h->delivered != h->acked)
+		return 0;
+	offered = (__u32)h->last_window << scale;
+	edge = h->acked + min_u32(h->window, offered);
+	untold = later(edge, h->edge) - h->edge;
+	*least = window_worth_telling(h, plan, scale);
+	return untold >= *least ? untold : 0;
+}
+
+#define NOT_DUE (~0ull)
+
+/* When a window update for data that goes in `d` is due; NOT_DUE: its promises are told. */
+static __always_inline __u64 window_due(const struct flow_state *state, const struct control *control, enum direction d,
+					__u64 now)
+{
+	const struct half *h = &state->half[d];
+	__u32 least = 0, pace = h->plan.pace_bytes;
+	__u64 lacks, at;
+
+	/* The pace is read again: the controller may have set it to 0 in between. */
+	if (!window_untold(state, control, d, &least) || !pace)
+		return NOT_DUE;
+	lacks = least - min_u32(least, h->credit);
+	at = h->paced_ns + (lacks << PACE_SHIFT) / pace + !!lacks;
+	return at > now ? at : now;
+}
+
+struct window_update {
+	int is_due; /* 0: no update, and nothing else is set */
+	__u32 seq;
+	__u32 ack;
+	__u16 window;
+	int has_timestamps;
+	__u32 tsval;
+	__u32 tsecr;
+};
+
+/* The window update that is due `now`, which the host has to send. */
+static __always_inline struct window_update window_update(struct flow_state *state, const struct control *control,
+							  enum direction d, __u64 now)
+{
+	struct half *h = &state->half[d];
+	const struct half *back = &state->half[!d];
+	struct window_update update = {};
+	__u32 least = 0, untold = window_untold(state, control, d, &least);
+	__u32 step, window, edge, stamp;
+	int scale = known_scale(h);
+
+	if (!untold || scale < 0 || is_stale(control, now))
+		return update;
+	window_earn(h, h->plan, window_bound(h, h->plan, scale, 1), now);
+	step = min_u32(untold, h->credit);
+	if (step < least)
+		return update;
+	window = min_u32((h->edge + step - h->acked) >> scale, h->last_window);
+	edge = h->acked + (window << scale);
+	if (!after(edge, h->edge))
+		return update;
+	h->credit -= min_u32(h->credit, edge - h->edge);
+	h->edge = edge;
+	stamp = back->rtt.ts_newest;
+	if (h->flags & TOLD && (!stamp || h->told_tsval == stamp))
+		h->told_edge = later(edge, h->told_edge);
+	update.is_due = 1;
+	update.seq = back->snd_nxt;
+	update.ack = h->acked;
+	update.window = window;
+	update.has_timestamps = !!stamp;
+	update.tsval = stamp;
+	update.tsecr = stamp ? back->rtt.echo_newest : 0;
+	return update;
+}
+
+static __always_inline struct verdict decide(struct half *h, const struct control *control, enum direction d,
+					     const struct packet *p, __u64 now)
 {
 	int stale = is_stale(control, now);
 	int scale = known_scale(h);
@@ -585,7 +700,8 @@ static __always_inline struct verdict decide(struct half *h, const struct contro
 	else if (p->has & HAS_AUTHENTICATION)
 		verdict.reason = AUTHENTICATED;
 	else if (scale >= 0)
-		return window_clamp(h, p, scale, stale, control->dry_run != 0, now);
+		return window_clamp(h, p, scale, stale, control->dry_run != 0, READ_ONCE(control->hop[d].updates) != 0,
+				    now);
 	else
 		verdict.reason = !p->window ? ZERO_WINDOW : stale ? STALE : SCALE_UNKNOWN;
 	return verdict;
@@ -612,7 +728,7 @@ static __always_inline struct verdict on_packet(struct flow_state *state, struct
 		verdict = begin(control, !d, p, handshake_promised(acked, p->ack), now);
 		handshake_learn(data, acked, p, verdict);
 	} else {
-		verdict = decide(acked, control, p, now);
+		verdict = decide(acked, control, !d, p, now);
 	}
 	if (known)
 		hop_served(&control->hop[!d], acked->delivered - delivered, waiting,

@@ -22,6 +22,21 @@ int lasthop_host_parse(const struct frame *f, enum link_layer link, enum directi
 	return read_options(f, out);
 }
 
+__u64 lasthop_host_due(const struct flow_state *state, const struct control *control, enum direction d, __u64 now);
+void lasthop_host_update(struct flow_state *state, const struct control *control, enum direction d, __u64 now,
+			 struct window_update *out);
+
+__u64 lasthop_host_due(const struct flow_state *state, const struct control *control, enum direction d, __u64 now)
+{
+	return window_due(state, control, d, now);
+}
+
+void lasthop_host_update(struct flow_state *state, const struct control *control, enum direction d, __u64 now,
+			 struct window_update *out)
+{
+	*out = window_update(state, control, d, now);
+}
+
 static void put16(__u8 *p, __u32 value)
 {
 	p[0] = value >> 8;

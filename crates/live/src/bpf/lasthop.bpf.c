@@ -50,13 +50,21 @@ struct {
 	__type(value, struct flow_state);
 } fresh SEC(".maps");
 
+/* Flows whose window updates the controller shall see to: struct window_ask. Some thousand at a time. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 64 * 1024);
+} asks SEC(".maps");
+
 static const __u32 only = 0;
 
 #ifdef LASTHOP_TEST_CLOCK
 /* The agreement test sets the time, so that what depends on it can be compared too. */
 #define clock_ns(skb, control) ((control)->heartbeat_ns + (skb)->mark)
+#define call_ns(args) ((args)->now_ns)
 #else
 #define clock_ns(skb, control) bpf_ktime_get_ns()
+#define call_ns(args) bpf_ktime_get_ns()
 #endif
 
 static __always_inline struct frame frame_of(const struct __sk_buff *skb)
@@ -109,6 +117,32 @@ static __noinline struct flow_state *open_flow(const struct flow_key *key, const
 	return bpf_map_lookup_elem(&flows, key);
 }
 
+/*
+ * Asks the controller to see to the window updates of a flow, unless it does already: each ask turns ASKED over, which only
+ * ACKs write, and letting go copies it into `answered`, which only window_update writes. So neither undoes the other. Where the
+ * ring is full nothing is turned over, and the next ACK asks again.
+ */
+static __noinline void ask(struct flow_state *state, const struct control *in_force, const struct flow_key *key, __u64 now)
+{
+	struct half *h = &state->half[TO_STATION];
+	struct window_ask *ask;
+	__u64 due;
+
+	if ((h->flags & ASKED) != h->answered)
+		return;
+	due = window_due(state, in_force, TO_STATION, now);
+	if (due == NOT_DUE)
+		return;
+	ask = bpf_ringbuf_reserve(&asks, sizeof(*ask), 0);
+	if (!ask)
+		return;
+	ask->key = *key;
+	ask->direction = TO_STATION;
+	ask->due_ns = due;
+	h->flags ^= ASKED;
+	bpf_ringbuf_submit(ask, 0);
+}
+
 static __always_inline enum reason on_tcp(struct __sk_buff *skb, enum direction d, const struct packet *p)
 {
 	struct control *in_force = bpf_map_lookup_elem(&control, &only);
@@ -127,6 +161,8 @@ static __always_inline enum reason on_tcp(struct __sk_buff *skb, enum direction 
 			return TABLE_FULL;
 	}
 	verdict = on_packet(state, in_force, d, p, now);
+	if (d == TO_REMOTE && in_force->hop[TO_STATION].updates && p->flags & TCP_ACK)
+		ask(state, in_force, &p->key, now);
 	if (verdict.reason != REWRITTEN)
 		return verdict.reason;
 	from = __builtin_bswap16(p->window);
@@ -402,7 +438,7 @@ int nothing(struct __sk_buff *skb)
 }
 
 /*
- * The three calls of the controller. They write only what the data path reads, so no packet's work is undone; a plan
+ * The calls of the controller. All but the last write only what the data path reads, so no packet's work is undone; a plan
  * seen half old and half new lasts for one packet.
  */
 SEC("syscall")
@@ -447,6 +483,51 @@ int set_scale(struct set_scale_args *args)
 		return 0;
 	state->half[d].told_scale = min_u32(args->scale, LARGEST_SCALE) + 1;
 	args->result = 0;
+	return 0;
+}
+
+/*
+ * The window update that is due now, and when the next one is.
+ *
+ * It moves the edge as an ACK does, and an ACK may pass on another CPU in the same nanoseconds: then one of the two steps is
+ * forgotten, or paid for once and made twice. That is one and a half updates' worth at most, either way; if an ACK takes back
+ * what an update has just told, its sender has to expect that of any receiver (RFC 9293 section 3.8.6). An ACK that makes an
+ * update due while the caller lets go does not ask: the next one does.
+ */
+SEC("syscall")
+int window_update_due(struct window_update_args *args)
+{
+	struct flow_key key = args->key;
+	struct flow_state *state = bpf_map_lookup_elem(&flows, &key);
+	const struct control *in_force = bpf_map_lookup_elem(&control, &only);
+	struct window_update update = {};
+	__u32 d = args->direction & 1;
+	__u64 now = call_ns(args), due;
+
+	args->now_ns = now;
+	args->due_ns = 0;
+	args->has = 0;
+	args->result = NO_SUCH_FLOW;
+	if (!state || !in_force)
+		return 0;
+	args->result = 0;
+	due = NOT_DUE;
+	if (!args->let_go) {
+		update = window_update(state, in_force, d, now);
+		due = window_due(state, in_force, d, now);
+	}
+	if (update.is_due) {
+		args->has = update.has_timestamps ? HAS_UPDATE | HAS_UPDATE_TIMESTAMPS : HAS_UPDATE;
+		args->seq = update.seq;
+		args->ack = update.ack;
+		args->window = update.window;
+		args->tsval = update.tsval;
+		args->tsecr = update.tsecr;
+	}
+	if (due != NOT_DUE && !is_stale(in_force, now))
+		args->due_ns = due ? due : 1;
+	else
+		state->half[d].answered = state->half[d].flags & ASKED;
 	return 0;
 }
 

@@ -64,7 +64,7 @@ struct half {
 	__u32 credit;
 	__u32 stretch;
 	__u32 waiting;
-	__u32 served_bytes;
+	__u32 acked;
 	__u32 told_edge;
 	__u32 told_tsval;
 	__u16 last_window;
@@ -72,7 +72,8 @@ struct half {
 	__u8 flags;
 	__u8 told_scale;
 	__u8 data_flags;
-	__u8 pad[6];
+	__u8 answered;
+	__u8 pad[5];
 };
 
 enum half_flags {
@@ -83,6 +84,7 @@ enum half_flags {
 	TOLD = 8,
 	SYN_SEEN = 16,
 	ODD = 32,
+	ASKED = 64,
 	/* in data_flags */
 	DATA_SEEN = 32,
 	LIMITED = 64,
@@ -132,9 +134,9 @@ struct hop {
 	/* written by the controller */
 	__u32 rate_bytes;
 	__u32 depth_bytes;
-	/* written by the fast path */
+	/* written by the fast path, but for updates: the controller */
 	__u32 left_bytes;
-	__u32 pad;
+	__u32 updates;
 	__u64 earned_ns;
 	__u64 data_ns;
 	__u64 came_ns;
@@ -210,6 +212,31 @@ struct set_scale_args {
 	__s32 result;
 };
 
+/* What the data path puts into the ring `asks`: see to the window updates of this flow; live::program states the same. */
+struct window_ask {
+	struct flow_key key;
+	__u32 direction;
+	__u64 due_ns; /* when the next one is due */
+};
+
+/* Arguments of the syscall program window_update_due; live::program states the same. */
+struct window_update_args {
+	struct flow_key key;
+	__u32 direction;
+	__u64 now_ns; /* out: when it was; under test: in */
+	__u64 due_ns; /* out: when the next one is due; 0: none is, and the caller is no longer asked */
+	__u32 seq;
+	__u32 ack;
+	__u32 tsval;
+	__u32 tsecr;
+	__u32 window; /* raw */
+	__u32 has; /* out: bits of update_has */
+	__u32 let_go; /* in: 1: the caller will not see to it, whatever is due */
+	__s32 result; /* 0, or a negative errno: the flow is gone */
+};
+
+enum update_has { HAS_UPDATE = 1, HAS_UPDATE_TIMESTAMPS = 2 };
+
 /* An interface whose queue is kept by a process; live::datapath::divert states the same. */
 struct divert {
 	__u64 heartbeat_ns; /* when the process was last alive */
@@ -237,6 +264,8 @@ _Static_assert(sizeof(struct hop) == 4 * 4 + 7 * 8, "hop");
 _Static_assert(sizeof(struct control) == 8 + 2 * 4 + 2 * sizeof(struct plan) + 2 * sizeof(struct hop), "control");
 _Static_assert(sizeof(struct counters) == (REASONS + 5 * 2) * 8, "counters");
 _Static_assert(sizeof(struct set_plan_args) == sizeof(struct flow_key) + 4 + sizeof(struct plan) + 4, "set_plan_args");
+_Static_assert(sizeof(struct window_ask) == sizeof(struct flow_key) + 4 + 8, "window_ask");
+_Static_assert(sizeof(struct window_update_args) == sizeof(struct flow_key) + 4 + 2 * 8 + 8 * 4, "window_update_args");
 _Static_assert(sizeof(struct set_scale_args) == sizeof(struct flow_key) + 3 * 4, "set_scale_args");
 
 #endif

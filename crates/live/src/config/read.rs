@@ -14,7 +14,7 @@ use crate::interface::InterfaceName;
 use crate::qdisc::FlowKind;
 use crate::qdisc::layout::LARGEST_LIMIT;
 
-pub(super) const KEYS: [&str; 30] = [
+pub(super) const KEYS: [&str; 31] = [
     "lan",
     "wan",
     "capacity",
@@ -29,6 +29,7 @@ pub(super) const KEYS: [&str; 30] = [
     "idle",
     "attach",
     "windows",
+    "window_updates",
     "queueing",
     "datapath",
     "snoop",
@@ -142,6 +143,7 @@ fn set(config: &mut Config, place: &Place<'_>, value: &Spanned<DeValue<'_>>) -> 
             choice(v, &modes).map(|x| config.attach = x)
         }
         "windows" => boolean(v).map(|x| config.windows = x),
+        "window_updates" => boolean(v).map(|x| config.window_updates = x),
         "queueing" => choice(v, &QUEUES).map(|x| config.queueing = x),
         "datapath" => choice(v, &DATAPATHS).map(|x| config.datapath = x),
         "snoop" => boolean(v).map(|x| config.snoop = x),

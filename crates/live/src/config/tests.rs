@@ -30,6 +30,7 @@ fn every_key_takes_effect() {
         idle = "60s"
         attach = "clsact"
         windows = false
+        window_updates = false
         queueing = "chap"
         datapath = "user"
         snoop = true
@@ -62,6 +63,7 @@ fn every_key_takes_effect() {
         idle: Span::from_secs(60),
         attach: AttachMode::Clsact,
         windows: false,
+        window_updates: false,
         queueing: Queueing::Chap,
         datapath: Datapath::User,
         snoop: true,

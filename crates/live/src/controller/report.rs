@@ -166,6 +166,7 @@ impl Core {
             flows,
             table: self.table.status(),
             packets: Reason::ALL.iter().map(|r| (r.name().to_owned(), t.counters.reason[*r as usize])).collect(),
+            window_updates: self.updates.status(),
             conntrack: self.scales.status(),
             bypass: t.bypass(self.links.ip_bytes()),
             controller: LoopStatus {

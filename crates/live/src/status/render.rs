@@ -5,7 +5,9 @@ use std::fmt::Write;
 use lasthop_core::packet::Direction;
 use lasthop_core::snoop::Snapshot;
 
-use super::{DirectionStatus, FlowState, FlowStatus, InterfaceStatus, Presence, QueueStatus, Role, Status};
+use super::{
+    DirectionStatus, FlowState, FlowStatus, InterfaceStatus, Presence, QueueStatus, Role, Status, WindowUpdates,
+};
 
 /// Flows shown; the JSON has them all.
 const SHOWN: usize = 20;
@@ -210,6 +212,7 @@ fn packets(out: &mut String, s: &Status) {
         s.control.passed,
         s.control.controllable_share * 100.0
     );
+    line!(out, "{}", updates(&s.window_updates));
     let left: Vec<_> =
         s.control.not_controlled.iter().filter(|(_, n)| **n > 0).map(|(why, n)| format!("{why} {n}")).collect();
     if !left.is_empty() {
@@ -224,6 +227,21 @@ fn packets(out: &mut String, s: &Status) {
         t.evicted,
         t.forgotten
     );
+}
+
+fn updates(u: &WindowUpdates) -> String {
+    let mut text = match &u.off {
+        Some(why) if !u.on => format!("window updates: off ({why})"),
+        _ if u.on => "window updates".to_owned(),
+        _ => "window updates: off".to_owned(),
+    };
+    if u.on || u.sent > 0 || u.failed > 0 {
+        let _ = write!(text, ": {} sent, {} could not be", u.sent, u.failed);
+    }
+    if u.dropped > 0 {
+        let _ = write!(text, ", {} connections did without", u.dropped);
+    }
+    text
 }
 
 fn remarks(out: &mut String, s: &Status) {

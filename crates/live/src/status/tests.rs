@@ -87,6 +87,7 @@ fn sample() -> Status {
         flows: vec![flow, older],
         table: TableStatus { connections: 2, bound: 65_536, evicted: 0, forgotten: 3 },
         packets: BTreeMap::from([("rewritten".to_owned(), 1234)]),
+        window_updates: WindowUpdates { on: true, sent: 4321, failed: 2, dropped: 1, off: None },
         conntrack: ConntrackStatus { unavailable: Some("no such file".to_owned()), ..ConntrackStatus::default() },
         bypass: Bypass { bytes: 50_000_000, share: 0.25, bypasses_control: true },
         controller: LoopStatus { missed: 2, failures: 1, longest_ms: 3.25, ..LoopStatus::default() },
@@ -146,6 +147,7 @@ fn the_table_tells_a_reader_what_is_held_what_is_not_and_why() {
         "its window scale is unknown",
         "ACKs: 1234 lowered, 56 were low enough; 90 % of all bytes",
         "packets left alone: syn 4\n",
+        "window updates: 4321 sent, 2 could not be, 1 connections did without\n",
         "WARNING: 50.0 MB (25 %) bypass control",
         "conntrack cannot be asked for older connections: no such file",
         "2 decisions came late (longest took 3.2 ms)",
@@ -156,6 +158,9 @@ fn the_table_tells_a_reader_what_is_held_what_is_not_and_why() {
     let given = render(&Status { learns: false, nothing_to_do: true, ..sample() });
     assert!(given.contains("capacity 18.0 Mbit/s, given"), "{given}");
     assert!(given.contains("nothing to do"), "{given}");
+    let updates = WindowUpdates { off: Some("a dry run sends nothing".to_owned()), ..WindowUpdates::default() };
+    let without = render(&Status { window_updates: updates, ..sample() });
+    assert!(without.contains("window updates: off (a dry run sends nothing)\n"), "{without}");
     assert!(dry.contains("dry run") && dry.contains("would have been lowered") && dry.contains("no TCP connection"));
 }
 

@@ -1,7 +1,9 @@
 //! The C headers compiled for the host.
 
 use lasthop_core::fastpath::layout::{Control, Counters, FlowKey, FlowState, UdpState};
+use lasthop_core::fastpath::window::Update;
 use lasthop_core::packet::Direction;
+use lasthop_core::units::Time;
 use lasthop_core::wire::{Link, Merged};
 
 /// Headers lie outside of what can be read.
@@ -15,6 +17,19 @@ struct Frame {
     end: u32,
     segments: u32,
     segment_bytes: u32,
+}
+
+/// `struct window_update` of `bpf/fastpath.h`.
+#[derive(Default)]
+#[repr(C)]
+struct WindowUpdate {
+    is_due: i32,
+    seq: u32,
+    ack: u32,
+    window: u16,
+    has_timestamps: i32,
+    tsval: u32,
+    tsecr: u32,
 }
 
 #[link(name = "lasthop_fastpath_host", kind = "static")]
@@ -32,6 +47,14 @@ unsafe extern "C" {
         key: *mut FlowKey,
         udp: *mut UdpState,
     ) -> i32;
+    fn lasthop_host_due(state: *const FlowState, control: *const Control, direction: u32, now: u64) -> u64;
+    fn lasthop_host_update(
+        state: *mut FlowState,
+        control: *const Control,
+        direction: u32,
+        now: u64,
+        out: *mut WindowUpdate,
+    );
 }
 
 /// What one packet does to everything it meets.
@@ -50,6 +73,22 @@ pub fn open(control: &Control, now: u64) -> FlowState {
     // SAFETY: both references are valid for the layouts that C asserts to be the same.
     unsafe { lasthop_host_open(&raw mut state, control, now) };
     state
+}
+
+/// When a window update is due.
+pub fn due(state: &FlowState, control: &Control, direction: Direction, now: Time) -> Option<Time> {
+    // SAFETY: both references are valid for the layouts that C asserts to be the same.
+    let due = unsafe { lasthop_host_due(state, control, direction as u32, now.as_nanos()) };
+    (due != u64::MAX).then(|| Time::from_nanos(due))
+}
+
+/// The window update that is due now.
+pub fn update(state: &mut FlowState, control: &Control, direction: Direction, now: Time) -> Option<Update> {
+    let mut out = WindowUpdate::default();
+    // SAFETY: as above.
+    unsafe { lasthop_host_update(state, control, direction as u32, now.as_nanos(), &raw mut out) };
+    let WindowUpdate { is_due, seq, ack, window, has_timestamps, tsval, tsecr } = out;
+    (is_due != 0).then_some(Update { seq, ack, window, timestamps: (has_timestamps != 0).then_some((tsval, tsecr)) })
 }
 
 /// The reason as a number, or [`TOO_SHORT`]. Only `linear` bytes of the frame can be read.

@@ -1,14 +1,20 @@
 //! The comparison with the program in the kernel, packet by packet (BPF_PROG_TEST_RUN).
 
-use lasthop_core::fastpath::layout::{Control, Reason};
+use std::cell::{Cell, RefCell};
+
+use lasthop_core::fastpath::layout::{Control, FlowKey, FlowState, Half, Plan, Reason};
 use lasthop_core::packet::Direction;
 use lasthop_core::units::Time;
-use lasthop_core::wire::Link;
-use lasthop_live::program::{LinkLayer, LoadOptions, Program, TestPacket};
+use lasthop_core::wire::build::{Frame, ack, v4};
+use lasthop_core::wire::{Endpoint, Link, Merged};
+use lasthop_live::program::{Answer, Asks, LinkLayer, LoadOptions, Program, TestPacket};
 
 use crate::traffic::{Crossing, Traffic};
 use crate::udp::Datagrams;
-use crate::{Kept, PACKETS, Reference, SPELL, assert_the_hops, assert_the_mix, gap_ns, spell};
+use crate::{
+    Kept, PACKETS, Reference, SPELL, assert_the_hops, assert_the_mix, assert_the_updates, gap_ns, owe, spell,
+    whim_of_a_host,
+};
 
 /// The kernel's test interface itself refuses what is too short for the header that the EtherType names.
 fn is_runnable(frame: &[u8]) -> bool {
@@ -35,6 +41,7 @@ fn write_control(program: &Program, control: &Control) {
         let (plan, hop) = (control.default_plan[direction.index()], control.hop[direction.index()]);
         program.control().set_default_plan(direction, plan);
         program.control().set_start(direction, hop.depth_bytes, hop.rate_bytes);
+        program.control().set_updates(direction, hop.updates != 0);
     }
 }
 
@@ -54,7 +61,33 @@ fn change_flows(program: &Program, reference: &mut Reference) {
     }
 }
 
-fn assert_alike(program: &Program, reference: &mut Reference, crossing: &Crossing, mark: u32, out: &mut [u8]) {
+/// The newest asks in the ring, and the same calls of the controller on both sides.
+fn assert_updates_alike(
+    asks: &Asks,
+    program: &Program,
+    reference: &mut Reference,
+    key: &FlowKey,
+    whim: (Direction, Time),
+    lets_go: bool,
+) {
+    let (direction, at) = whim;
+    if lets_go {
+        asks.let_go(key, direction).unwrap();
+    }
+    let (update, due) = if lets_go { (None, None) } else { reference.update(key, direction, at) };
+    let stale = at.as_nanos() > reference.control.heartbeat_ns + 2_000_000_000;
+    let next = due.filter(|_| !stale);
+    if next.is_none() {
+        let half = &mut reference.flows.get_mut(key).unwrap().half[direction.index()];
+        half.answered = half.flags & Half::ASKED;
+    }
+    if !lets_go {
+        assert_eq!(asks.answer_at(key, direction, at).unwrap(), Answer { update, next });
+    }
+    assert_eq!(program.flow(key).unwrap().expect("in the table"), reference.flows[key]);
+}
+
+fn assert_alike(program: &Program, reference: &mut Reference, crossing: &Crossing, mark: u32, out: &mut [u8]) -> Kept {
     let Crossing { direction, link, merged, frame } = crossing;
     let layer = if *link == Link::Ip { LinkLayer::Ip } else { LinkLayer::Ethernet };
     let packet = TestPacket { bytes: frame, merged: *merged, mark };
@@ -78,6 +111,7 @@ fn assert_alike(program: &Program, reference: &mut Reference, crossing: &Crossin
         }
         Kept::Not => {}
     }
+    kept
 }
 
 #[test]
@@ -90,7 +124,10 @@ fn the_loaded_program_agrees_with_rust() {
         }
     };
     let mut traffic = Traffic::new(2);
-    let mut reference = Reference::default();
+    let mut reference = Reference { asks: Some(Vec::new()), ..Reference::default() };
+    let asks = program.asks().unwrap();
+    let (asked, mut of_the_ring) = (RefCell::new(Vec::new()), 0);
+    let ring = asks.reader(|ask| asked.borrow_mut().push((ask.key, ask.due))).unwrap();
     let mut out = vec![0; 8_192];
     let mut fresh = true;
     let mut passed = 0;
@@ -108,12 +145,73 @@ fn the_loaded_program_agrees_with_rust() {
         let crossing = traffic.next();
         if is_runnable(&crossing.frame) {
             let mark = (now_ns - reference.control.heartbeat_ns) as u32;
-            assert_alike(&program, &mut reference, &crossing, mark, &mut out);
+            let kept = assert_alike(&program, &mut reference, &crossing, mark, &mut out);
             passed += 1;
+            ring.consume().unwrap();
+            of_the_ring += asked.borrow().len();
+            assert_eq!(reference.asks.as_mut().map(std::mem::take).unwrap(), asked.take(), "{crossing:?}");
+            let now = Time::from_nanos(now_ns);
+            if let (Kept::Tcp(key), Some(whim)) = (kept, whim_of_a_host(now, &mut traffic.random)) {
+                if traffic.random.percent(15) {
+                    let state = reference.flows.get_mut(&key).expect("known");
+                    owe(state, whim.0, &mut traffic.random);
+                    program.put(&key, state).unwrap();
+                }
+                let lets_go = traffic.random.percent(10);
+                assert_updates_alike(&asks, &program, &mut reference, &key, whim, lets_go);
+            }
         }
     }
+    eprintln!("{of_the_ring} asks");
+    assert!(of_the_ring > 100);
+    assert_the_updates(&reference);
     assert_the_mix(&reference.counters);
     assert_the_hops(&reference.control.hop);
+}
+
+/// A flow that owes its sender 49,000 bytes, and an ACK of it that brings nothing.
+fn owing() -> (FlowKey, FlowState, Vec<u8>) {
+    let [station, remote] = [[10, 0, 0, 2], [192, 0, 2, 1]].map(|address| Endpoint { address: v4(address), port: 7 });
+    let key = FlowKey { station: station.address, remote: remote.address, station_port: 7, remote_port: 7 };
+    let data = Half { data_flags: Half::DATA_SEEN, snd_nxt: 1_000, ..Half::default() };
+    let plan = Plan { clamp_bytes: 50_000, pace_bytes: 3_000_000, ..Plan::default() };
+    let flags = Half::EDGE_KNOWN | Half::SCALE_KNOWN;
+    let half =
+        Half { flags, plan, mss: 1_000, delivered: 1_000, edge: 2_000, window: 50_000, last_window: 60_000, ..data };
+    let state = FlowState { half: [half, data], ..FlowState::default() };
+    (key, state, Frame::tcp(station, remote, ack(1_000, 1_000, 60_000), 0).bytes())
+}
+
+#[test]
+fn a_full_ring_leaves_it_to_the_next_ack_to_ask() {
+    let program = match Program::load_object(OBJECT, LoadOptions::default()) {
+        Ok(program) => program,
+        Err(error) => {
+            eprintln!("SKIPPED: {error}: {:?}", std::error::Error::source(&error));
+            return;
+        }
+    };
+    let (key, state, frame) = owing();
+    program.control().heartbeat(Time::from_nanos(1_000_000_000));
+    program.control().set_updates(Direction::ToStation, true);
+    let asks = program.asks().unwrap();
+    let mut out = vec![0; 256];
+    let mut asks_when_it_passes = || {
+        program.put(&key, &state).unwrap();
+        let packet = TestPacket { bytes: &frame, merged: Merged::NOT, mark: 0 };
+        program.run_on(program.prog_fd(Direction::ToRemote, LinkLayer::Ethernet), packet, &mut out, 1).unwrap();
+        let half = program.flow(&key).unwrap().expect("in the table").half[0];
+        half.flags & Half::ASKED != half.answered
+    };
+    let room = (0..10_000).take_while(|_| asks_when_it_passes()).count();
+    assert!((1_000..1_400).contains(&room), "{room}");
+    let read = Cell::new(0);
+    asks.reader(|_| read.set(read.get() + 1)).unwrap().consume().unwrap();
+    assert_eq!(read.get(), room);
+    assert!(asks_when_it_passes(), "there is room again");
+    asks.let_go(&key, Direction::ToStation).unwrap();
+    let half = program.flow(&key).unwrap().expect("in the table").half[0];
+    assert_eq!(half.flags & Half::ASKED, half.answered, "let go, whatever is due");
 }
 
 #[test]

@@ -8,13 +8,13 @@ mod udp;
 
 use std::collections::HashMap;
 
-use lasthop_core::fastpath::layout::{Control, Counters, FlowKey, FlowState, Hop, Plan, Reason, UdpState};
+use lasthop_core::fastpath::layout::{Control, Counters, FlowKey, FlowState, Half, Hop, Plan, Reason, UdpState};
 use lasthop_core::fastpath::udp::{Datagram, Verdict as UdpVerdict, on_datagram};
 use lasthop_core::fastpath::vectors::{self, Step};
-use lasthop_core::fastpath::{self, Verdict};
+use lasthop_core::fastpath::{self, Verdict, window};
 use lasthop_core::packet::Direction;
-use lasthop_core::units::Time;
-use lasthop_core::wire::{self, Link, Merged, Parsed};
+use lasthop_core::units::{Span, Time};
+use lasthop_core::wire::{self, Link, Merged, Parsed, flag};
 use proptest::prelude::*;
 
 use random::Random;
@@ -37,6 +37,10 @@ pub struct Reference {
     pub flows: HashMap<FlowKey, FlowState>,
     /// Every UDP flow so far.
     pub udp: HashMap<FlowKey, UdpState>,
+    /// What the program around the fast path asks for, where there is one.
+    pub asks: Option<Vec<(FlowKey, Time)>>,
+    /// Window updates so far.
+    pub updates: u32,
 }
 
 /// What a packet belongs to.
@@ -72,6 +76,9 @@ impl Reference {
                     wire::patch_window(frame, tcp, window);
                     assert_eq!(wire::checksum_is_valid(frame, tcp), valid);
                 }
+                if direction == Direction::ToRemote && tcp.has(flag::ACK) {
+                    self.ask(key, now);
+                }
                 (verdict.reason(), Kept::Tcp(key))
             }
             Parsed::Udp(udp) => self.datagram(frame, link, udp, direction, now),
@@ -83,6 +90,25 @@ impl Reference {
 }
 
 impl Reference {
+    /// As `ask` of `lasthop.bpf.c`.
+    fn ask(&mut self, key: FlowKey, now: Time) {
+        let (Some(asks), Some(state)) = (&mut self.asks, self.flows.get_mut(&key)) else { return };
+        let due = window::due(state, &self.control, Direction::ToStation, now);
+        let half = &mut state.half[Direction::ToStation.index()];
+        if let Some(due) = due.filter(|_| half.flags & Half::ASKED == half.answered) {
+            half.flags ^= Half::ASKED;
+            asks.push((key, due));
+        }
+    }
+
+    /// A window update of this flow, and when the next one is due.
+    pub fn update(&mut self, key: &FlowKey, direction: Direction, now: Time) -> (Option<window::Update>, Option<Time>) {
+        let state = self.flows.get_mut(key).expect("known");
+        let update = window::update(state, &self.control, direction, now);
+        self.updates += u32::from(update.is_some());
+        (update, window::due(state, &self.control, direction, now))
+    }
+
     fn datagram(
         &mut self,
         frame: &mut [u8],
@@ -119,6 +145,7 @@ pub fn whim(random: &mut Random) -> Plan {
 pub fn whim_of_a_hop(hop: &mut Hop, random: &mut Random) {
     hop.depth_bytes = random.pick(&[0, 0, 1, 3_000, 30_000, 30_000, 200_000, u32::MAX]);
     hop.rate_bytes = random.pick(&[0, 1, 100_000, 3_000_000, 3_000_000, 50_000_000, u32::MAX]);
+    hop.updates = u32::from(random.percent(60));
 }
 
 /// Heartbeat age, dry run, epoch, hops and default plans of a spell; mostly an ordinary one.
@@ -145,6 +172,12 @@ pub fn assert_the_hops(hops: &[Hop; 2]) {
     }
 }
 
+/// Window updates were sent.
+pub fn assert_the_updates(reference: &Reference) {
+    eprintln!("{} window updates", reference.updates);
+    assert!(reference.updates > 100);
+}
+
 /// At least a third rewritten, a third refused, every reason met that packets can bring about.
 pub fn assert_the_mix(counters: &Counters) {
     let total: u64 = counters.reason.iter().sum();
@@ -161,8 +194,46 @@ pub fn assert_the_mix(counters: &Counters) {
     assert!(refused * 3 >= total, "less than a third refused");
 }
 
+/// When a host asks for a window update after a packet, and for which way; now and then.
+pub fn whim_of_a_host(now: Time, random: &mut Random) -> Option<(Direction, Time)> {
+    let direction = if random.percent(75) { Direction::ToStation } else { Direction::ToRemote };
+    let later = random.pick(&[0, 1_000, 300_000, 3_000_000, 50_000_000]);
+    random.percent(40).then(|| (direction, now + Span::from_nanos(u64::from(random.below(later + 1)))))
+}
+
+/// A connection of this traffic seldom has anything to tell: its windows are too wide, its holes too many. This one has, or nearly.
+pub fn owe(state: &mut FlowState, direction: Direction, random: &mut Random) {
+    state.half.iter_mut().for_each(|half| half.data_flags = Half::DATA_SEEN | half.data_flags & Half::LIMITED);
+    let half = &mut state.half[direction.index()];
+    let scale = random.pick(&[0, 0, 2, 7, 14]);
+    half.flags |= Half::EDGE_KNOWN;
+    if half.known_scale().is_some() {
+        (half.flags, half.told_scale) = (half.flags & !Half::SCALE_KNOWN, scale + 1);
+    }
+    half.plan =
+        Plan { clamp_bytes: 50_000, pace_bytes: random.pick(&[0, 1, 10_000, 3_000_000, u32::MAX]), ..half.plan };
+    half.acked = if random.percent(80) { half.delivered } else { half.acked };
+    half.window = random.pick(&[0, 3_000, 50_000, 50_000, u32::MAX / 4]);
+    half.edge = half.delivered.wrapping_add(random.below(half.window.max(1)));
+    let most = random.pick(&[1, 5_000, 100_000]);
+    half.credit = random.below(most);
+    half.last_window = random.pick(&[0, 20, 3_000, 60_000, u16::MAX]);
+}
+
+/// When it is due, and what is sent, in Rust and in the host's C.
+fn assert_updates_alike(reference: &mut Reference, key: &FlowKey, direction: Direction, now: Time) {
+    let mut state = reference.flows[key];
+    let due = host::due(&state, &reference.control, direction, now);
+    assert_eq!(due, window::due(&state, &reference.control, direction, now), "{state:?}");
+    let update = host::update(&mut state, &reference.control, direction, now);
+    let next = host::due(&state, &reference.control, direction, now);
+    assert_eq!((update, next), reference.update(key, direction, now), "{state:?}");
+    assert_eq!(state, reference.flows[key]);
+    assert!(update.is_none() || due == Some(now), "{due:?} {now:?}");
+}
+
 /// One packet through Rust and through the host's C, with all that it changes.
-fn assert_alike(reference: &mut Reference, crossing: &Crossing, linear: usize, now: Time) {
+fn assert_alike(reference: &mut Reference, crossing: &Crossing, linear: usize, now: Time) -> Kept {
     let Crossing { direction, link, merged, frame } = crossing;
     let (state, udp) = match wire::parse_merged(frame, *link, *merged) {
         Parsed::Tcp(tcp) => (reference.flows.get(&wire::flow_key(&tcp, *direction)), None),
@@ -197,6 +268,7 @@ fn assert_alike(reference: &mut Reference, crossing: &Crossing, linear: usize, n
         Kept::Udp(key) => assert_eq!((whole.1.key, whole.1.udp), (key, reference.udp[&key]), "{crossing:?}"),
         Kept::Not => assert_eq!((whole.1.key, whole.1.udp), (FlowKey::default(), udp), "{crossing:?}"),
     }
+    found
 }
 
 #[test]
@@ -226,8 +298,16 @@ fn the_headers_compiled_for_the_host_agree_with_rust() {
         }
         let crossing = traffic.next();
         let linear = traffic.random.below(crossing.frame.len() as u32 + 1) as usize;
-        assert_alike(&mut reference, &crossing, linear, Time::from_nanos(now));
+        let now = Time::from_nanos(now);
+        let found = assert_alike(&mut reference, &crossing, linear, now);
+        if let (Kept::Tcp(key), Some((direction, at))) = (found, whim_of_a_host(now, &mut traffic.random)) {
+            if traffic.random.percent(15) {
+                owe(reference.flows.get_mut(&key).expect("known"), direction, &mut traffic.random);
+            }
+            assert_updates_alike(&mut reference, &key, direction, at);
+        }
     }
+    assert_the_updates(&reference);
     assert_the_mix(&reference.counters);
     assert_the_hops(&reference.control.hop);
 }
@@ -245,6 +325,14 @@ fn the_shared_vectors_hold_in_c() {
                 Step::Hop { direction, depth_bytes, rate_bytes } => {
                     let hop = &mut world.control.hop[direction.index()];
                     (hop.depth_bytes, hop.rate_bytes) = (depth_bytes, rate_bytes);
+                }
+                Step::Updates(direction) => world.control.hop[direction.index()].updates = 1,
+                Step::Update { direction, expected, line } => {
+                    let now = Time::from_nanos(now);
+                    let due = host::due(&world.state, &world.control, direction, now);
+                    let update = host::update(&mut world.state, &world.control, direction, now);
+                    assert_eq!(update, expected, "{}, line {line}", case.name);
+                    assert!(update.is_none() || due == Some(now), "{}, line {line}: {due:?}", case.name);
                 }
                 Step::Another => world.state = host::open(&world.control, now),
                 Step::Told(direction, scale) => world.state.half[direction.index()].told_scale = scale + 1,

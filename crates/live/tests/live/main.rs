@@ -15,4 +15,5 @@ mod smooth;
 mod survival;
 mod tracking;
 mod traffic;
+mod updates;
 mod world;

@@ -77,6 +77,21 @@ impl Namespace {
         assert!(output.status.success(), "{program} {arguments}: {why}");
     }
 
+    /// One of the counters in /proc/net/snmp and netstat, such as "Tcp:" "OutRsts".
+    pub fn counter(&self, of: &'static str, name: &'static str) -> u64 {
+        let text = self.inside(|| {
+            let read = |file| std::fs::read_to_string(format!("/proc/thread-self/net/{file}")).expect("counters");
+            read("snmp") + &read("netstat")
+        });
+        let mut rows = text.lines().filter(|line| line.starts_with(of)).map(str::split_whitespace);
+        while let (Some(mut names), Some(mut values)) = (rows.next(), rows.next()) {
+            if let Some(at) = names.position(|n| n == name) {
+                return values.nth(at).and_then(|v| v.parse().ok()).expect("a number");
+            }
+        }
+        panic!("no counter {of} {name}")
+    }
+
     /// Writes one file below /proc/sys.
     pub fn write(&self, key: &str, value: &'static str) {
         let path = format!("/proc/sys/{key}");

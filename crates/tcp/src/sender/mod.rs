@@ -12,9 +12,10 @@
 //! (limited transmit), RFC 6582 and 6675 (recovery). After a timeout everything from the hole on is sent again in slow
 //! start (go-back-N, RFC 5681 section 3.1; ns-2), without what the receiver reported.
 //!
-//! Differs on purpose: an acknowledgment that does not advance is a duplicate whatever its window (RFC 5681 asks for
-//! an unchanged one): our receivers acknowledge only what arrives, and an access point may change the window on the
-//! way. A probe of a closed window carries no byte, from just below the hole, as Linux does, so that segments stay whole.
+//! An acknowledgment that does not advance is a duplicate if its window is the one before (RFC 5681 section 2), or if it brings
+//! SACK blocks (RFC 6675): one with another window is a window update, as an access point may send it.
+//!
+//! Differs on purpose: a probe of a closed window carries no byte, from just below the hole, as Linux does, so that segments stay whole.
 //!
 //! Does not: urgent data, Nagle's delay (the stream is always full or at its end), path MTU discovery, ECN, keep-alive,
 //! closing handshakes, timestamps, pacing with laws that do not ask for it, restart after idleness.
@@ -101,6 +102,8 @@ pub struct Sender {
     next: u64,
     /// First byte that the receiver does not offer to take.
     right_edge: u64,
+    /// An acknowledgment after that of the SYN, whose window is not scaled, has told it.
+    told: bool,
     flight: Flight,
     /// The receiver has reported blocks.
     sacking: bool,
@@ -171,6 +174,7 @@ impl Sender {
             una: 0,
             next: 0,
             right_edge: 0,
+            told: false,
             flight: Flight::new(params.mss),
             sacking: false,
             rtt: RttEstimator::new(params.min_rto, params.conduct == Conduct::Ns2),
@@ -205,6 +209,8 @@ impl Sender {
         if ack.offset < self.una || ack.offset > self.next {
             return;
         }
+        let same_window = !self.told || ack.offset + ack.window_bytes == self.right_edge;
+        self.told = true;
         self.right_edge = ack.offset + ack.window_bytes;
         let advanced = ack.offset > self.una;
         let mut learned = flight::Learned::default();
@@ -216,7 +222,7 @@ impl Sender {
             self.on_new(now, ack.offset, learned);
         } else if self.fine.is_some() {
             self.on_duplicate_as_vegas(now);
-        } else if self.outstanding() > 0 {
+        } else if self.outstanding() > 0 && (same_window || !ack.sack.is_empty()) {
             self.on_duplicate(now, learned);
         }
         if self.watched {

@@ -1,0 +1,351 @@
+//! Window updates: what an acknowledgment may not tell at once is told between two of them (`core::fastpath::window`).
+//!
+//! A thread of its own reads which flows the data path asks for, keeps when the next update of each is due, asks at that time
+//! what to send, and sends it. What it decides is nothing: the law is in the data path. When a flow owes nothing any more it is
+//! let go, and asked for again by an acknowledgment.
+//!
+//! It wakes at most once in [`GRID`], for all that is due by then, and rests after a batch for as long as that took: it never
+//! takes more than half a processor. Nothing is sent in a dry run, and nothing where the capacity is given: the paper's law knows
+//! no window updates. When [`ENOUGH`] in a row could not be sent it gives up, and the fast path does without.
+
+mod segment;
+mod socket;
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashSet};
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+
+use lasthop_core::fastpath::layout::FlowKey;
+use lasthop_core::packet::Direction;
+use lasthop_core::units::{Span, Time};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+
+use crate::config::Config;
+use crate::controller::now;
+use crate::program::{Answer, Ask, Asks, LoadError, Program, ProgramError};
+use crate::status::WindowUpdates;
+use socket::Socket;
+
+/// Updates are sent at multiples of this. It is a quarter of the least time between two of one flow: half of that may be lost
+/// before the credit of a flow is full.
+const GRID: Span = Span::from_micros(250);
+/// Flows that are seen to at a time. The others are let go, and do as well as without.
+const MOST: usize = 4096;
+/// So many failures in a row are not the weather.
+const ENOUGH: u32 = 16;
+/// The call itself was refused: try again so much later.
+const AGAIN: Span = Span::from_millis(10);
+
+/// The thread, seen from the controller. Dropping it ends the thread.
+pub struct Updates {
+    running: Option<Running>,
+    shared: Arc<Shared>,
+    /// Why none are sent.
+    off: Option<String>,
+    /// That they cannot be sent though they are wanted was not said yet.
+    unsaid: bool,
+}
+
+struct Running {
+    stop: Arc<OwnedFd>,
+    thread: JoinHandle<()>,
+}
+
+/// What the thread counts.
+#[derive(Debug, Default)]
+struct Shared {
+    sent: AtomicU64,
+    failed: AtomicU64,
+    dropped: AtomicU64,
+    stop: AtomicBool,
+    /// Why it gave up.
+    gave_up: OnceLock<String>,
+}
+
+impl Updates {
+    /// Starts the thread where window updates are wanted; the data path is told so.
+    ///
+    /// Nothing of it is needed: where it cannot be had, `status` says why.
+    #[must_use]
+    pub fn start(config: &Config, learns: bool, program: &Program) -> Self {
+        let shared = Arc::new(Shared::default());
+        if let Some(why) = unwanted(config, learns) {
+            return Self { running: None, shared, off: Some(why.to_owned()), unsaid: false };
+        }
+        match run(program, &shared) {
+            Ok(running) => {
+                program.control().set_updates(Direction::ToStation, true);
+                Self { running: Some(running), shared, off: None, unsaid: false }
+            }
+            Err(error) => Self { running: None, shared, off: Some(error.to_string()), unsaid: true },
+        }
+    }
+
+    /// Looks after the thread; when it has given up, the data path does without. What a person should know is said once.
+    pub fn check(&mut self, program: &Program) -> Option<String> {
+        if self.running.as_ref().is_some_and(|running| running.thread.is_finished()) {
+            self.stop(program);
+            let why = self.shared.gave_up.get().map_or("their thread failed", String::as_str);
+            (self.off, self.unsaid) = (Some(why.to_owned()), true);
+        }
+        let why = self.off.as_ref().filter(|_| std::mem::take(&mut self.unsaid))?;
+        Some(format!("window updates are off: {why}"))
+    }
+
+    /// Ends it.
+    pub fn stop(&mut self, program: &Program) {
+        program.control().set_updates(Direction::ToStation, false);
+        self.end();
+    }
+
+    /// What was sent, and what not.
+    #[must_use]
+    pub fn status(&self) -> WindowUpdates {
+        WindowUpdates {
+            on: self.running.is_some(),
+            sent: self.shared.sent.load(Ordering::Relaxed),
+            failed: self.shared.failed.load(Ordering::Relaxed),
+            dropped: self.shared.dropped.load(Ordering::Relaxed),
+            off: self.off.clone(),
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some(Running { stop, thread }) = self.running.take() {
+            self.shared.stop.store(true, Ordering::Release);
+            // The counter is at 0: it takes more.
+            let _ = rustix::io::write(&stop, &1u64.to_ne_bytes());
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Updates {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn unwanted(config: &Config, learns: bool) -> Option<&'static str> {
+    match () {
+        () if config.dry_run => Some("a dry run sends nothing"),
+        () if !config.window_updates => Some("window_updates = false"),
+        () if !config.windows => Some("windows = false"),
+        () if !learns => Some("the capacity is given"),
+        () => None,
+    }
+}
+
+/// Why the thread could not be started.
+#[derive(Debug, thiserror::Error)]
+enum StartError {
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error("raw sockets are refused: {0}")]
+    Socket(#[source] io::Error),
+    #[error("no event descriptor: {0}")]
+    Event(#[from] rustix::io::Errno),
+    #[error("no thread: {0}")]
+    Thread(#[source] io::Error),
+}
+
+fn run(program: &Program, shared: &Arc<Shared>) -> Result<Running, StartError> {
+    let asks = program.asks()?;
+    let socket = Socket::open().map_err(StartError::Socket)?;
+    let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+    let (its_stop, shared) = (stop.clone(), shared.clone());
+    let work = move || {
+        run_ahead_of_others();
+        let outcome = Sender { asks: &asks, socket, shared: &shared, in_a_row: 0 }.run(&its_stop);
+        if let Err(error) = outcome {
+            let _ = shared.gave_up.set(error.to_string());
+        }
+    };
+    let builder = std::thread::Builder::new().name("window updates".to_owned());
+    Ok(Running { stop, thread: builder.spawn(work).map_err(StartError::Thread)? })
+}
+
+/// Why the thread ended by itself.
+#[derive(Debug, thiserror::Error)]
+enum RunError {
+    #[error("{ENOUGH} in a row could not be sent: {0}")]
+    Refused(io::Error),
+    #[error("the ring of the data path cannot be read: {0}")]
+    Ring(#[from] ProgramError),
+    #[error("waiting failed: {0}")]
+    Wait(rustix::io::Errno),
+}
+
+struct Sender<'a> {
+    asks: &'a Asks,
+    socket: Socket,
+    shared: &'a Shared,
+    /// Failures since something was sent.
+    in_a_row: u32,
+}
+
+impl Sender<'_> {
+    fn run(mut self, stop: &OwnedFd) -> Result<(), RunError> {
+        let asked = std::cell::RefCell::new(Vec::new());
+        let ring = self.asks.reader(|ask| asked.borrow_mut().push(ask))?;
+        // SAFETY: the ring owns this descriptor and outlives the loop.
+        let ring_fd = unsafe { BorrowedFd::borrow_raw(ring.epoll_fd()) };
+        let mut list = List::default();
+        let mut rest = Time::ZERO;
+        while !self.shared.stop.load(Ordering::Acquire) {
+            wait(ring_fd, stop.as_fd(), list.next().map(|due| on_grid(due).max(rest))).map_err(RunError::Wait)?;
+            ring.consume().map_err(ProgramError::from)?;
+            for ask in asked.borrow_mut().drain(..) {
+                if !list.push(ask) {
+                    self.shared.dropped.fetch_add(1, Ordering::Relaxed);
+                    let _ = self.asks.let_go(&ask.key, ask.direction);
+                }
+            }
+            let woken = now();
+            if woken < rest {
+                continue;
+            }
+            while let Some(ask) = list.pop(woken) {
+                if let Some(due) = self.see_to(&ask)? {
+                    list.push(Ask { due, ..ask });
+                }
+            }
+            let ended = now();
+            rest = ended + ended.since(woken);
+        }
+        Ok(())
+    }
+
+    /// Sends what is due of a flow; when to look again.
+    fn see_to(&mut self, ask: &Ask) -> Result<Option<Time>, RunError> {
+        match self.asks.answer(&ask.key, ask.direction) {
+            Ok(Answer { update, next }) => {
+                match update.map(|update| self.socket.send(&ask.key, &update)) {
+                    None => {}
+                    Some(Ok(())) => {
+                        self.in_a_row = 0;
+                        self.shared.sent.fetch_add(1, Ordering::Relaxed);
+                    }
+                    Some(Err(error)) => {
+                        self.in_a_row += 1;
+                        self.shared.failed.fetch_add(1, Ordering::Relaxed);
+                        if self.in_a_row >= ENOUGH {
+                            return Err(RunError::Refused(error));
+                        }
+                    }
+                }
+                Ok(next)
+            }
+            Err(ProgramError::NoSuchFlow) => Ok(None),
+            // Not let go: nobody else would ask for it.
+            Err(_) => Ok(Some(now() + AGAIN)),
+        }
+    }
+}
+
+/// Until something is asked for, it is time, or the end.
+fn wait(ring: BorrowedFd<'_>, stop: BorrowedFd<'_>, until: Option<Time>) -> rustix::io::Result<()> {
+    let left = until.map(|until| until.since(now()).as_nanos());
+    let timeout =
+        left.map(|left| Timespec { tv_sec: (left / 1_000_000_000) as _, tv_nsec: (left % 1_000_000_000) as _ });
+    let mut fds = [ring, stop].map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    match poll(&mut fds, timeout.as_ref()) {
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The next multiple of [`GRID`].
+fn on_grid(due: Time) -> Time {
+    Time::from_nanos(due.as_nanos().div_ceil(GRID.as_nanos()) * GRID.as_nanos())
+}
+
+/// Flows that are seen to, each once, the next one due first.
+#[derive(Debug, Default)]
+struct List {
+    due: BinaryHeap<Reverse<(Time, FlowKey, bool)>>,
+    keys: HashSet<FlowKey>,
+}
+
+impl List {
+    /// False when there is no room. One that is in the list keeps its time.
+    fn push(&mut self, ask: Ask) -> bool {
+        if self.keys.contains(&ask.key) {
+            return true;
+        }
+        if self.keys.len() >= MOST {
+            return false;
+        }
+        self.keys.insert(ask.key);
+        self.due.push(Reverse((ask.due, ask.key, ask.direction == Direction::ToRemote)));
+        true
+    }
+
+    fn next(&self) -> Option<Time> {
+        self.due.peek().map(|Reverse((due, ..))| *due)
+    }
+
+    /// Takes out one that is due.
+    fn pop(&mut self, now: Time) -> Option<Ask> {
+        self.next().filter(|due| *due <= now)?;
+        let Reverse((due, key, up)) = self.due.pop()?;
+        self.keys.remove(&key);
+        Some(Ask { key, due, direction: if up { Direction::ToRemote } else { Direction::ToStation } })
+    }
+}
+
+/// An update that is late is a pause; below the emulator's priority. It does as well without the permission.
+fn run_ahead_of_others() {
+    // SAFETY: an all-zero sched_param is valid; both calls change only the calling thread.
+    unsafe {
+        let mut parameter: libc::sched_param = std::mem::zeroed();
+        parameter.sched_priority = 1;
+        libc::prctl(libc::PR_SET_TIMERSLACK, 1);
+        libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(port: u16, due: u64) -> Ask {
+        let key = FlowKey { station_port: port, ..FlowKey::default() };
+        Ask { key, direction: Direction::ToStation, due: Time::from_nanos(due) }
+    }
+
+    #[test]
+    fn the_list_gives_what_is_due_in_order_and_each_flow_once() {
+        let mut list = List::default();
+        for (port, due) in [(1, 30), (2, 10), (3, 20), (1, 5)] {
+            assert!(list.push(ask(port, due)));
+        }
+        assert_eq!(list.next(), Some(Time::from_nanos(10)));
+        let mut popped = || std::iter::from_fn(|| list.pop(Time::from_nanos(20))).collect::<Vec<_>>();
+        assert_eq!(popped(), [ask(2, 10), ask(3, 20)]);
+        assert_eq!(list.next(), Some(Time::from_nanos(30)));
+        assert!(list.push(ask(2, 1)), "let go, and asked for again");
+    }
+
+    #[test]
+    fn the_list_is_bounded() {
+        let mut list = List::default();
+        assert!((0..MOST as u16).all(|port| list.push(ask(port, 1))));
+        assert!(!list.push(ask(u16::MAX, 1)));
+        assert!(list.push(ask(7, 1)), "is in it");
+        list.pop(Time::from_nanos(1));
+        assert!(list.push(ask(u16::MAX, 1)));
+    }
+
+    #[test]
+    fn the_grid_is_never_early() {
+        for ns in [1, 249_999, 250_000, 250_001] {
+            let at = on_grid(Time::from_nanos(ns)).as_nanos();
+            assert!(at >= ns && at < ns + 250_000 && at.is_multiple_of(250_000), "{ns}: {at}");
+        }
+    }
+}

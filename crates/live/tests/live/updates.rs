@@ -1,0 +1,166 @@
+//! Window updates, as a kernel's TCP takes them.
+
+use std::time::{Duration, Instant};
+
+use lasthop_core::fastpath::layout::Plan;
+use lasthop_core::packet::Direction;
+use lasthop_core::units::Span;
+use lasthop_live::attach::Attachment;
+use lasthop_live::config::{AttachMode, Capacity, Config};
+use lasthop_live::program::{LinkLayer, LoadOptions, Program};
+use lasthop_live::status::WindowUpdates;
+use lasthop_live::updates::Updates;
+
+use crate::traffic::Download;
+use crate::world::{RATE, World, far_world, wait_for};
+
+/// One way.
+const FAR: Duration = Duration::from_millis(60);
+
+fn learning(world: &World) -> Config {
+    Config { capacity: Capacity::Learn, ..world.config() }
+}
+
+/// What the server's TCP thinks of segments that come: sent again, answered by a challenge, by a reset, broken.
+fn complaints(world: &World) -> [u64; 5] {
+    [
+        ("Tcp:", "RetransSegs"),
+        ("TcpExt:", "TCPChallengeACK"),
+        ("Tcp:", "OutRsts"),
+        ("Tcp:", "InErrs"),
+        ("Tcp:", "InCsumErrors"),
+    ]
+    .map(|(of, name)| world.server.counter(of, name))
+}
+
+/// A data path in the router whose plan paces downloads somewhat below what the hop carries, and who sees to window updates.
+fn paced(world: &World) -> (Attachment, Updates, Program) {
+    let config = learning(world);
+    world.router.inside(move || {
+        let program = Program::load(LoadOptions { flows: 4096 }).expect("a program");
+        // Nobody decides: the heartbeat lies ahead, and the plan stays.
+        program.control().heartbeat(lasthop_live::controller::now() + Span::from_secs(3600));
+        let pace_bytes = (RATE.mul_f64(0.85).as_bps() / 8) as u32;
+        let plan = Plan { clamp_bytes: 600_000, floor_bytes: 4_344, growth_bytes: 60_000, pace_bytes };
+        program.control().set_default_plan(Direction::ToStation, plan);
+        let updates = Updates::start(&config, true, &program);
+        // SAFETY: a terminated name.
+        let index = unsafe { libc::if_nametoindex(c"lan0".as_ptr()) };
+        let [ingress, egress] = [Direction::ToRemote, Direction::ToStation];
+        let [ingress, egress] = [ingress, egress].map(|direction| program.prog_fd(direction, LinkLayer::Ethernet));
+        let attachment = Attachment::new(&config.lan[0], index, AttachMode::Auto, ingress, egress).expect("hooks");
+        (attachment, updates, program)
+    })
+}
+
+/// A download until many window updates were sent; the sender has nothing to complain of.
+fn are_taken(world: &World, address: &'static str) {
+    let (_attachment, updates, program) = paced(world);
+    let download = Download::start(world, address);
+    let sent = || updates.status().sent;
+    wait_for("window updates are sent", || (sent() > 300).then_some(()));
+    let (begun, before) = (Instant::now(), (sent(), download.received()));
+    std::thread::park_timeout(Duration::from_secs(2));
+    let after = (sent(), download.received());
+    let seconds = begun.elapsed().as_secs_f64();
+    let mbps = (after.1 - before.1) as f64 * 8e-6 / seconds;
+    let rate = (after.0 - before.0) as f64 / seconds;
+    eprintln!("{rate:.0} window updates in a second beside {mbps:.1} Mbit/s; {:?}", complaints(world));
+    assert_eq!(complaints(world), [0; 5]);
+    let (_, state) = program.flows().expect("flows").into_iter().max_by_key(|(_, s)| s.half[0].bytes).expect("one");
+    assert!(state.half[0].rewritten > 300, "{state:?}");
+    download.finish().expect("whole, in order");
+    assert_eq!(complaints(world), [0; 5]);
+    let WindowUpdates { on, failed, dropped, .. } = updates.status();
+    assert_eq!((on, failed, dropped), (true, 0, 0));
+}
+
+#[test]
+fn window_updates_are_taken_by_the_sender() {
+    let Some(world) = far_world("window_updates_are_taken_by_the_sender", FAR) else { return };
+    are_taken(&world, World::SERVER);
+}
+
+#[test]
+fn window_updates_are_taken_over_ipv6_too() {
+    let Some(world) = far_world("window_updates_are_taken_over_ipv6_too", FAR) else { return };
+    are_taken(&world, World::SERVER6);
+}
+
+#[test]
+fn window_updates_are_translated_as_their_connection_is() {
+    let test = "window_updates_are_translated_as_their_connection_is";
+    let Some(world) = far_world(test, FAR) else { return };
+    if !world.translates_addresses(test) {
+        return;
+    }
+    are_taken(&world, World::SERVER);
+    // A segment in the station's own name would be answered by a reset, which `are_taken` has looked for.
+    let (seen_by_the_server, _) = Download::start(&world, World::SERVER).ends();
+    assert_eq!(seen_by_the_server.ip().to_string(), "10.9.2.1", "hidden");
+}
+
+#[test]
+fn a_firewall_that_refuses_them_turns_them_off_and_the_download_goes_on() {
+    let test = "a_firewall_that_refuses_them_turns_them_off_and_the_download_goes_on";
+    let Some(world) = far_world(test, FAR) else { return };
+    if !world.refuses_its_own_packets(test) {
+        return;
+    }
+    let (_attachment, mut updates, program) = paced(&world);
+    let download = Download::start(&world, World::SERVER);
+    let said = wait_for("it gives up", || updates.check(&program));
+    assert!(said.starts_with("window updates are off: 16 in a row could not be sent: "), "{said}");
+    assert_eq!(updates.check(&program), None, "said once");
+    let WindowUpdates { on, sent, failed, off, .. } = updates.status();
+    assert_eq!((on, sent, failed, off.is_some()), (false, 0, 16, true));
+    assert_eq!(program.control().get().hop.map(|hop| hop.updates), [0, 0], "the data path does without");
+    let before = download.received();
+    wait_for("the download goes on", || (download.received() > before + 2_000_000).then_some(()));
+    download.finish().expect("the connection lives");
+}
+
+#[test]
+fn none_are_sent_in_a_dry_run_nor_where_the_capacity_is_given_nor_where_nobody_wants_them() {
+    let test = "none_are_sent_in_a_dry_run_nor_where_the_capacity_is_given_nor_where_nobody_wants_them";
+    let Some(world) = far_world(test, Duration::from_millis(15)) else { return };
+    let learns = learning(&world);
+    for (config, why) in [
+        (Config { dry_run: true, ..learns.clone() }, "a dry run sends nothing"),
+        (Config { window_updates: false, ..learns.clone() }, "window_updates = false"),
+        (Config { windows: false, ..learns }, "windows = false"),
+        (world.config(), "the capacity is given"),
+    ] {
+        let running = world.control(config).expect("a controller");
+        let download = Download::start(&world, World::SERVER);
+        wait_for("the download runs", || (download.received() > 3_000_000).then_some(()));
+        let updates = running.status().window_updates;
+        assert_eq!((updates.on, updates.sent, updates.off.as_deref()), (false, 0, Some(why)));
+        download.finish().expect("the connection lives");
+    }
+}
+
+#[test]
+fn nothing_of_them_is_left_when_the_controller_has_gone() {
+    let Some(world) = far_world("nothing_of_them_is_left_when_the_controller_has_gone", FAR) else { return };
+    // Threads, and descriptors of BPF, events and polling.
+    let open = || {
+        let threads = std::fs::read_dir("/proc/self/task").expect("threads");
+        let name = |path: std::path::PathBuf| std::fs::read_to_string(path.join("comm")).unwrap_or_default();
+        let threads = threads.flatten().filter(|entry| name(entry.path()).trim() == "window updates").count();
+        let descriptors = std::fs::read_dir("/proc/self/fd").expect("descriptors").flatten();
+        let links = descriptors.filter_map(|entry| std::fs::read_link(entry.path()).ok());
+        (threads, links.filter(|link| link.to_string_lossy().starts_with("anon_inode:")).count())
+    };
+    let before = open();
+    let download = Download::start(&world, World::SERVER);
+    for _ in 0..3 {
+        let running = world.control(learning(&world)).expect("a controller");
+        running.wait_for("it runs", |s| s.window_updates.on);
+        assert_eq!(open().0, 1);
+        assert!(open().1 > before.1);
+        drop(running);
+        assert_eq!(open(), before);
+    }
+    download.finish().expect("the connection lives");
+}
