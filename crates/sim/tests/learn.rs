@@ -106,3 +106,51 @@ fn a_modest_flow_teaches_nothing_wrong() {
     assert!(figures.rate_bps > 2.5e6, "{}", figures.rate_bps);
     assert!(added_p99(&report, "game-down") < 5.0);
 }
+
+/// Downloads and an upload over 20/5 Mbit/s with half a second of buffer each way: what waits on the way out delays the
+/// acknowledgments of what comes in, and must not be taken for a full line there.
+#[test]
+fn a_line_that_is_full_both_ways_is_told_apart_and_never_taken_for_the_path() {
+    let flows = [
+        "bulk W A ftp start = \"1s\"",
+        "second W B ftp start = \"1.5s\"",
+        "up A W ftp start = \"1.8s\"",
+        GAME[0],
+        GAME[1],
+    ];
+    let line = ["line.rate_down=20Mbit/s", "line.rate_up=5Mbit/s", "line.buffer_down=833", "line.buffer_up=208"];
+    let set: Vec<&str> = DEEP.iter().chain(&line).copied().chain(["duration=40s", "measure_from=5s"]).collect();
+    let off = run(&home(&flows, &set));
+    let on = run(&home(&flows, &[&set[..], &[LEARN]].concat()));
+    let sum = |report: &Report| {
+        ["bulk", "second", "up"].map(|name| flow(report, name).figures.rate_bps / 1e6).iter().sum::<f64>()
+    };
+    let learned = on.control.as_ref().unwrap().learned.clone();
+    let (down, up) = (learned.capacity_down_bps.unwrap().last / 1e6, learned.capacity_up_bps.unwrap().last / 1e6);
+    let (p99_off, p99_on) = (added_p99(&off, "game-down"), added_p99(&on, "game-down"));
+    println!(
+        "C {down:.1} and {up:.1}, {:.1} -> {:.1} Mbit/s, game {p99_off:.0} -> {p99_on:.0} ms",
+        sum(&off),
+        sum(&on)
+    );
+    assert!((16.0..21.0).contains(&down) && (4.5..5.2).contains(&up), "{down} {up}");
+    assert!(sum(&on) > 0.92 * sum(&off), "{} -> {}", sum(&off), sum(&on));
+    assert!(p99_on < 50.0 && p99_off > 3.0 * p99_on, "{p99_off} -> {p99_on}");
+}
+
+/// What a slow station gets costs more of the air, whatever brings it: alone it has all of it, a queue of a few of its own packets
+/// and no less than without control.
+#[test]
+fn a_slow_station_alone_is_not_held_below_what_the_air_carries() {
+    for bulk in ["bulk W A ftp start = \"1s\"", "bulk W A quic start = \"1s\""] {
+        let flows = [bulk, GAME[0], GAME[1]];
+        let set: Vec<&str> =
+            DEEP.iter().copied().chain(["station.A.rate=6Mbit/s", "duration=20s", "measure_from=3s"]).collect();
+        let off = flow(&run(&home(&flows, &set)), "bulk").figures.goodput_bps / 1e6;
+        let report = run(&home(&flows, &[&set[..], &[LEARN]].concat()));
+        let on = flow(&report, "bulk").figures.goodput_bps / 1e6;
+        println!("{bulk}: {off:.2} -> {on:.2} Mbit/s, game {:.1} ms", added_p99(&report, "game-down"));
+        assert!(on > 0.9 * off, "{bulk}: {off} -> {on}");
+        assert!(added_p99(&report, "game-down") < 60.0);
+    }
+}

@@ -72,7 +72,7 @@ impl Who {
 impl Ap {
     /// Shares in air time, as rates of the direction and station in which a byte costs least.
     pub(super) fn divide(&mut self, bounds: [Span; 2]) {
-        let airs = [0, 1].map(|i| self.ways[i].air.capacity().or(self.ways[1 - i].air.capacity()));
+        let airs = [0, 1].map(|i| self.ways[i].air().or(self.ways[1 - i].air()));
         let most = airs.into_iter().flatten().max();
         let ratio = |air: BitRate, most: BitRate| most.as_bps() as f64 / air.as_bps().max(1) as f64;
         let costs = airs.map(|air| air.zip(most).map_or(1.0, |(air, most)| ratio(air, most)));
@@ -129,10 +129,10 @@ impl Ap {
     /// Rates of what cannot give way, by direction, bit/s: real-time UDP, and TCP whose window cannot be rewritten.
     fn realtime(&self) -> [f64; 2] {
         let udp = self.udp.smooth();
-        let all = self.udp_bytes.iter().sum::<u64>().max(1) as f64;
+        let all = self.link.udp_bytes.iter().sum::<u64>().max(1) as f64;
         Direction::BOTH.map(|direction| {
             let i = direction.index();
-            let udp = udp.as_bps() as f64 * self.udp_bytes[i] as f64 / all;
+            let udp = udp.as_bps() as f64 * self.link.udp_bytes[i] as f64 / all;
             let flows = self.flows.iter().filter(|((_, way), r)| *way == direction && !r.is_controllable());
             udp + flows.map(|(_, r)| r.rate().as_bps() as f64).sum::<f64>()
         })
@@ -265,7 +265,7 @@ impl Ap {
             Duplex::Full => realtime[i],
         };
         let way = &self.ways[i];
-        let air = way.air.capacity().map(|air| without(air.mul_f64(1.0 / way.mix()), taken));
+        let air = way.air().map(|air| without(air.mul_f64(1.0 / way.mix()), taken));
         let line = way.line.capacity().map(|line| without(line, line_taken[i]));
         [air, line].into_iter().flatten().min()
     }

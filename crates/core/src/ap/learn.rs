@@ -22,8 +22,17 @@
 //! faster then queues. While nothing was measured the boost rises only when all windows have been full for a round trip:
 //! what they bring is seen no earlier.
 //!
+//! What waits on a slow line before the home stands for minutes where nothing empties it, and the least round trip of the last
+//! ten seconds is then no more that of the path: so every five seconds the bound is zero there until the queue was empty.
+//! Who waits there, data on their way in or acknowledgments on theirs out, no round trip tells: a line that is known to carry more
+//! than comes is not full while the other way is loaded as ever.
+//!
+//! Stations differ in what a byte costs the air (`divide`). What the air carries is told in bytes of the cheapest one, TCP and UDP
+//! alike, what the line carries in bytes; the queue that is left alone in the packets of those that move now.
+//!
 //! Before anything was measured there is a guess: trains that were sent at once come at the pace of the line and are delivered at
-//! that of the last hop. A train that lasted longer may have the pace of its sender.
+//! that of the last hop. A train that lasted longer may have the pace of its sender. While windows are full and nothing waits a
+//! little more than the guess is tried.
 //!
 //! Where the queue is: what is added to the round trip between access point and station is the last hop's, what is added
 //! to the other half is in front of the home. The flow that saw least is believed: flows share the queue, while delayed
@@ -42,6 +51,8 @@ use crate::units::{BitRate, Span, Time};
 const GAIN: f64 = 0.3;
 /// Bounds of the boost: flows that do not use their shares leave that much to the others.
 const BOOST: (f64, f64) = (0.5, 64.0);
+/// A boost that is no more than so many times the least cannot fall much further.
+const HAS_HELPED: f64 = 1.1;
 /// What the boost begins with: a minimum round trip lacks what contention and delayed ACKs add.
 const START_BOOST: f64 = 1.1;
 /// Where window updates are sent the boost begins with no more than so much of the round trip, s.
@@ -68,9 +79,10 @@ const PROBE: f64 = 0.001;
 /// Delivered so many times as much as the hop is said to carry, there is more, and windows grow by so much a round trip.
 const MORE: f64 = 1.04;
 const RISE: f64 = 0.5;
-/// Before anything was measured windows that are full grow by so much a round trip where window updates are sent: what they add
-/// comes at a pace.
-const EARLY_RISE: f64 = 0.03;
+/// More than a guess is tried while windows are full and nothing waits, where window updates are sent: what comes then comes at a
+/// pace. So much more a round trip, and at most so many times the guess.
+const TRY_MORE: f64 = 0.25;
+const MOST_TRIED: f64 = 1.25;
 /// So much in a queue is no chance, bytes: three full packets.
 const WAITING: u64 = 3 * 1500;
 /// A train of fewer bytes says little: six packets.
@@ -111,6 +123,8 @@ const FAR_NOISE: f64 = 0.001;
 const FAR_STANDS: f64 = 0.004;
 /// More than this waits for no other reason than a queue, s.
 const MOST_NOISE: f64 = 0.01;
+/// A queue there that has not been empty for so long, s, is drained: half of what a round trip is remembered for.
+const DRAIN_AFTER: f64 = 5.0;
 /// Beside two round trips, s.
 const PUZZLED: f64 = 0.2;
 /// A part of an interval: so much of it the hop was seen working.
@@ -139,10 +153,15 @@ pub(super) enum Neck {
 pub(super) struct Seen {
     /// IP bytes of TCP that arrived.
     pub(super) bytes: f64,
-    /// The same, as bytes of the cheapest station.
+    /// The same, as bytes of the cheapest station; and what was sent.
     pub(super) arrived: f64,
+    pub(super) sent: f64,
     /// IP bytes of UDP that passed.
+    pub(super) udp_bytes: f64,
+    /// The same, as bytes of the cheapest station, and as far as is known when they left.
     pub(super) udp: f64,
+    /// What a byte of all this cost beside one of the cheapest station.
+    pub(super) cost: Option<f64>,
     /// Bytes that could have passed in the time that its small packets take beyond their bytes.
     pub(super) small: f64,
     /// Of the trains of all flows that came, and of those that were delivered: IP bytes, and the time they took.
@@ -197,6 +216,7 @@ impl Seen {
         for (_, record) in records {
             seen.bytes += record.arrived();
             seen.arrived += record.arrived() * prices.of(record.station());
+            seen.sent += record.sent() * prices.of(record.station());
             if !record.is_active() {
                 continue;
             }
@@ -236,6 +256,10 @@ pub(super) struct Way {
     begun: bool,
     /// How much faster than its share a flow is told its window.
     gain: f64,
+    /// For how long the line's queue was never empty, s.
+    filled: f64,
+    /// So many times the guess is tried.
+    tries: f64,
     /// For how long no window has grown, and no pace held a flow back, s.
     full: f64,
     /// What the way was known to carry an interval ago.
@@ -299,6 +323,8 @@ impl Way {
             paced,
             begun: false,
             gain: GAIN_FULL,
+            filled: 0.0,
+            tries: 1.0,
             full: 0.0,
             known: None,
             came: 0.0,
@@ -334,7 +360,7 @@ impl Way {
     /// More was delivered than the hop is said to carry.
     pub(super) fn outdo(&mut self, dt: f64) {
         self.air.outdo(self.rate * 8.0);
-        self.line.outdo(self.rate * 8.0);
+        self.line.outdo(self.rate / self.mix * 8.0);
         let Some(capacity) = self.capacity() else { return };
         let rate = self.lately.iter().copied().fold(f64::MAX, f64::min).max(self.rate);
         if rate * 8.0 <= capacity.as_bps() as f64 * OUTDONE {
@@ -343,20 +369,23 @@ impl Way {
         let (bytes, capacity) = (rate * dt, Some(capacity));
         if self.air.capacity() <= capacity && self.air.is_measured() {
             self.on_busy(Neck::Here, bytes, dt);
-        } else if self.line.capacity() <= capacity && self.line.is_measured() {
-            self.on_busy(Neck::Line, bytes, dt);
+        } else if self.across_the_line() <= capacity && self.line.is_measured() {
+            self.on_busy(Neck::Line, bytes / self.mix, dt);
         }
     }
 
     /// What windows may bring does not jump with what is known: the boost gives back what it has risen by.
     pub(super) fn settle(&mut self) {
-        let capacity = self.capacity();
-        let before = std::mem::replace(&mut self.known, capacity);
-        if let Some((before, now)) = before.zip(capacity)
+        let carries = self.carries();
+        let before = std::mem::replace(&mut self.known, carries);
+        if let Some((before, now)) = before.zip(carries)
             && now > before
-            && self.boost > self.first
         {
-            self.boost = (self.boost * before.as_bps() as f64 / now.as_bps() as f64).max(self.first);
+            let less = before.as_bps() as f64 / now.as_bps() as f64;
+            self.tries = (self.tries * less).max(1.0);
+            if self.boost > self.first {
+                self.boost = (self.boost * less).max(self.first);
+            }
         }
     }
 
@@ -368,6 +397,17 @@ impl Way {
             (false, None) => GAIN_LINE,
         };
         self.paced.then_some(self.gain.max(least))
+    }
+
+    /// Its line is known to carry more than `bytes` in `dt`. Not any more where windows of half the size have not helped.
+    pub(super) fn line_carries_more(&self, bytes: f64, dt: f64) -> bool {
+        let known = self.line.capacity().map_or(0.0, |line| line.as_bps() as f64 / 8.0);
+        bytes < NEARLY * known * dt && self.boost > HAS_HELPED * BOOST.0
+    }
+
+    /// About as much as at most lately.
+    pub(super) fn carries_as_ever(&self) -> bool {
+        self.most.min().is_some_and(|least| self.rate * least.as_secs_f64() >= WORKS)
     }
 
     /// Its line is known and used.
@@ -402,31 +442,41 @@ impl Way {
         self.air.is_measured() || self.line.is_measured()
     }
 
-    /// What the narrower of the two hops carries.
+    /// What is divided, as bytes of the cheapest station: what is known, and of a guess what is tried.
     pub(super) fn capacity(&self) -> Option<BitRate> {
-        match (self.air.capacity(), self.line.capacity()) {
-            (Some(air), Some(line)) => Some(air.min(line)),
-            (air, line) => air.or(line),
-        }
+        narrower(self.air(), self.across_the_line())
     }
 
-    /// The same for the stations that use it now.
+    /// The same of the last hop. A guess of the line is never too low for want of a faster sender.
+    pub(super) fn air(&self) -> Option<BitRate> {
+        let tries = if self.is_measured() { 1.0 } else { self.tries };
+        self.air.capacity().map(|air| air.mul_f64(tries))
+    }
+
+    /// What the narrower of the two hops carries, as bytes of the cheapest station.
+    fn carries(&self) -> Option<BitRate> {
+        narrower(self.air.capacity(), self.across_the_line())
+    }
+
+    /// What the line carries, as bytes of the cheapest station.
+    fn across_the_line(&self) -> Option<BitRate> {
+        self.line.capacity().map(|line| line.mul_f64(self.mix))
+    }
+
+    /// What the narrower of the two carries, as bytes of the stations that use it now.
     pub(super) fn shown(&self) -> Option<BitRate> {
-        match (self.air.capacity().map(|air| air.mul_f64(1.0 / self.mix)), self.line.capacity()) {
-            (Some(air), Some(line)) => Some(air.min(line)),
-            (air, line) => air.or(line),
-        }
+        self.carries().map(|carries| carries.mul_f64(1.0 / self.mix))
     }
 
     /// Queue that is left alone.
     pub(super) fn bound(&self, params: &Params) -> Span {
-        params.queue_bound(self.capacity().unwrap_or(BitRate::mbps(20)))
+        params.queue_bound(self.shown().unwrap_or(BitRate::mbps(20)))
     }
 
     /// Nobody answered, as UDP does not: what waits in the access point's own queue, bytes, tells.
     pub(super) fn on_backlog(&self, seen: &mut Seen, backlog: u64, dt: f64) {
         let rate = self.capacity().map_or(self.rate, |capacity| capacity.as_bps() as f64 / 8.0).max(1.0);
-        let queue = backlog as f64 / rate;
+        let queue = backlog as f64 * self.mix / rate;
         seen.local = Some((queue, queue));
         seen.served = if backlog >= WAITING { dt } else { 0.0 };
     }
@@ -470,8 +520,8 @@ impl Way {
                 }
                 Direction::ToRemote => comes,
             };
-        if seen.bytes > 0.0 {
-            self.mix += (seen.arrived / seen.bytes - self.mix) * (dt / 0.5).min(1.0);
+        if let Some(cost) = seen.cost {
+            self.mix += (cost - self.mix) * (dt / 0.5).min(1.0);
         }
         let now = (seen.arrived + seen.udp) / dt;
         self.arrived = [self.arrived[1], self.arrived[2], now];
@@ -499,7 +549,8 @@ impl Way {
     pub(super) fn is_busy_here(&self, seen: &Seen) -> bool {
         let enough = if self.air.is_measured() { seen.rtt } else { seen.rtt.max(FIRST_SURE) };
         // What the line lets through is no more than the last hop carries, and waits there for other reasons.
-        let line_is_full = self.line.is_measured() && self.used >= WORKS && self.line.capacity() <= self.air.capacity();
+        let line_is_full =
+            self.line.is_measured() && self.used >= WORKS && self.across_the_line() <= self.air.capacity();
         self.stands[0] > 0.0 && self.stands[0] >= enough && self.silent[0] == 0.0 && !line_is_full
     }
 
@@ -529,7 +580,7 @@ impl Way {
         let now = seen.delivered(self.limit(dt)) / dt;
         self.rate += (now - self.rate) * (dt / 0.5).min(1.0);
         let air_is_narrower =
-            self.line.capacity().is_none_or(|line| self.air.capacity().is_some_and(|air| air <= line));
+            self.across_the_line().is_none_or(|line| self.air.capacity().is_some_and(|air| air <= line));
         let now = if air_is_narrower { now + seen.small / dt } else { now };
         self.lately = [self.lately[1], self.lately[2], now];
         if let Some(capacity) = self.capacity() {
@@ -554,6 +605,10 @@ impl Way {
         // A queue in front of a hop that is not used is none: with few segments under way each second ACK is late.
         let doubtful = queue > bound && self.used < WORKS && !self.is_busy_here(seen) && !self.is_busy_there(seen);
         self.puzzled = if doubtful { self.puzzled + dt } else { 0.0 };
+        // A queue in front of the home that is never empty is taken for the path once no shorter round trip is remembered.
+        let was_empty = seen.remote.is_some_and(|(_, least)| least < (bound * STANDS).max(FAR_NOISE));
+        self.filled = if !self.fills_the_line() || was_empty { 0.0 } else { self.filled + dt };
+        let target = if self.filled > DRAIN_AFTER { 0.0 } else { bound };
         if known && (seen.held > 0 || queue > bound) {
             // What is missing of the capacity may be made up for at once: there is nothing to wait for.
             let early = self.is_early() && self.full < rtt;
@@ -561,8 +616,8 @@ impl Way {
             let error = if doubtful {
                 if self.puzzled > 2.0 * rtt + PUZZLED { missing } else { 0.0 }
             } else {
-                let waits = GAIN * (bound - queue) / seen.rtt.max(0.005);
-                waits + if queue < bound { missing } else { 0.0 }
+                let waits = GAIN * (target - queue) / seen.rtt.max(0.005);
+                waits + if queue < target { missing } else { 0.0 }
             };
             self.boost *= 1.0 + error.clamp(-0.3, 0.3) * self.unasked / rtt;
         }
@@ -571,23 +626,31 @@ impl Way {
         }
         let is_empty = least < bound * STANDS || self.used < NEARLY;
         let grows = seen.paced > seen.held || self.is_early() && seen.growing > 0;
-        let is_quiet = seen.held > 0 && !grows && known && is_empty && queue < bound / 2.0;
+        // Who is asked once in a round trip answers for all of it.
+        let answered = self.silent.iter().any(|silent| *silent <= 1.5 * rtt);
+        let is_quiet = seen.held > 0 && !grows && answered && is_empty && queue < bound / 2.0;
         self.quiet = if is_quiet { self.quiet + step } else { 0.0 };
         let patience = if self.used < NEARLY { HELD_UP } else { QUIET };
-        let calm = seen.held + seen.paced > 0 && known && queue < bound / 2.0;
-        self.calm = if calm { self.calm + step } else { 0.0 };
+        let asks = seen.held + seen.paced > 0;
+        self.calm = match answered && queue < bound / 2.0 {
+            true if asks => self.calm + step,
+            true => self.calm,
+            false => 0.0,
+        };
+        if self.is_early() && asks && self.calm > NOTHING_WAITS {
+            self.tries = (self.tries * (1.0 + TRY_MORE * step)).min(MOST_TRIED);
+        }
         self.gain = match self.calm > NOTHING_WAITS {
             // More came through than was known: there is more.
             true if self.used > MORE => (self.gain.max(GAIN_QUIET) * (1.0 + self.beyond() * step)).min(MOST_GAIN),
             true => GAIN_QUIET,
             false => GAIN_FULL,
         };
-        if self.quiet > patience {
+        if self.quiet > patience && (self.used > MORE || !self.is_early()) {
             // More came through than was known: there is more. Else what is added queues no longer than PROBE.
             let rise = match self.used > MORE {
                 true if self.paced => self.beyond(),
                 true => RISE,
-                false if self.is_early() => EARLY_RISE,
                 false => PROBE / rtt,
             };
             self.boost *= 1.0 + rise * step;
@@ -605,11 +668,12 @@ impl Way {
         self.paced && !self.is_measured()
     }
 
+    /// What a byte costs beside one of the cheapest station, of those that move now.
     pub(super) fn mix(&self) -> f64 {
         self.mix
     }
 
-    /// The hop delivered so much in so much time while it was busy.
+    /// The hop delivered so much in so much time while it was busy; of the last one, as bytes of the cheapest station.
     pub(super) fn on_busy(&mut self, neck: Neck, bytes: f64, seconds: f64) {
         match neck {
             Neck::Line => self.line.on_busy(bytes, seconds),
@@ -620,7 +684,7 @@ impl Way {
     /// How much of what waits between access point and station waits in the access point's own queue, `backlog` bytes.
     pub(super) fn locate(&mut self, seen: &Seen, backlog: Option<u64>, dt: f64) {
         let weight = (dt / PLACE_MEAN).min(1.0);
-        let own = self.measured().map_or(0.0, |rate| backlog.unwrap_or(0) as f64 / rate);
+        let own = self.measured().map_or(0.0, |rate| backlog.unwrap_or(0) as f64 * self.mix / rate);
         self.own += (own - self.own) * weight;
         if let Some((mean, _)) = seen.local {
             self.waits += (mean.max(0.0) - self.waits) * weight;
@@ -738,6 +802,13 @@ fn pause(active: usize, dt: f64) -> f64 {
     PAUSE * dt * active.max(1) as f64
 }
 
+fn narrower(air: Option<BitRate>, line: Option<BitRate>) -> Option<BitRate> {
+    match (air, line) {
+        (Some(air), Some(line)) => Some(air.min(line)),
+        (air, line) => air.or(line),
+    }
+}
+
 /// Divides an interval of a busy air between both directions, by what their bytes cost; parts sum to one.
 pub(super) fn air_used(ways: &[Way; 2], seen: &[Seen; 2]) -> [f64; 2] {
     let prices = [ways[0].air.capacity(), ways[1].air.capacity()];
@@ -753,33 +824,4 @@ pub(super) const fn tells(part: f64) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A way of 20 Mbit/s in front of which packets wait 40 ms, `own` bytes of them in the access point's own queue.
-    fn place(own: impl Iterator<Item = u64>) -> (Option<Place>, usize) {
-        let mut way = Way::new(Direction::ToStation, false);
-        way.on_busy(Neck::Here, 125_000.0, 0.05);
-        let seen = Seen { local: Some((0.04, 0.04)), ..Seen::default() };
-        let mut lines = 0;
-        for backlog in own {
-            way.locate(&seen, Some(backlog), 0.05);
-            way.find(Neck::Here, 0.05);
-            lines += usize::from(way.place_news(&seen).is_some());
-        }
-        (way.place, lines)
-    }
-
-    #[test]
-    fn what_waits_in_our_own_queue_does_not_wait_in_the_firmware() {
-        assert_eq!(place([90_000].into_iter().cycle().take(60)).0, Some(Place::AccessPoint));
-        assert_eq!(place([20_000].into_iter().cycle().take(60)).0, Some(Place::Firmware));
-    }
-
-    #[test]
-    fn a_queue_that_is_full_and_empty_by_turns_stands_in_one_place() {
-        let (found, lines) = place([0, 180_000].into_iter().cycle().take(400));
-        assert_eq!(found, Some(Place::AccessPoint));
-        assert!(lines <= 2, "{lines} lines");
-    }
-}
+mod tests;

@@ -23,7 +23,7 @@ mod udp;
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::elastic;
-use crate::fastpath::layout::{Hop, Plan, UdpPlan};
+use crate::fastpath::layout::{Plan, UdpPlan};
 use crate::meter::rate::LowPass;
 use crate::packet::{Direction, FlowId};
 use crate::units::{BitRate, Span, Time};
@@ -233,9 +233,8 @@ pub struct Ap {
     udp_flows: UdpFlows,
     /// IP bytes of elastic UDP so far, both ways.
     elastic_bytes: u64,
-    udp_bytes: [u64; 2],
-    udp_packets: [u64; 2],
-    hops: [Hop; 2],
+    /// What the link had carried an interval ago.
+    link: LinkSample,
     /// What small packets of UDP cost the air beyond their bytes, by direction, s per s.
     small: [f64; 2],
     /// What the newest interval left to TCP, where it was learned.
@@ -260,9 +259,7 @@ impl Ap {
             prices: Prices::default(),
             udp_flows: UdpFlows::new(UdpParams { queue_is_fair: params.queue_is_fair, ..UdpParams::default() }),
             elastic_bytes: 0,
-            udp_bytes: [0; 2],
-            udp_packets: [0; 2],
-            hops: [Hop::default(); 2],
+            link: LinkSample::default(),
             small: [0.0; 2],
             left: BitRate::ZERO,
             untracked: 0,
@@ -387,8 +384,7 @@ impl Ap {
     /// The air (or wire) is shared by what its bytes cost each direction, the line by bytes.
     fn share_learned(&mut self, now: Time, sample: &LinkSample) {
         let dt = now.since(self.decided.unwrap_or(now)).as_secs_f64();
-        let udp_before = std::mem::replace(&mut self.udp_bytes, sample.udp_bytes);
-        let packets_before = std::mem::replace(&mut self.udp_packets, sample.udp_packets);
+        let before = std::mem::replace(&mut self.link, *sample);
         if self.decided.replace(now).is_none() || dt <= 0.0 {
             return;
         }
@@ -397,24 +393,10 @@ impl Ap {
         let bounds = [0, 1].map(|i| self.ways[i].bound(&params));
         let mut seen =
             [0, 1].map(|i| Seen::of(&params, Direction::BOTH[i], (bounds[i], dt), &self.prices, self.flows.iter()));
-        for (seen, (now, before)) in seen.iter_mut().zip(sample.udp_bytes.into_iter().zip(udp_before)) {
-            seen.udp = now.saturating_sub(before) as f64;
-        }
-        if params.duplex == Duplex::Half {
-            for i in 0..2 {
-                let (packets, bytes) = self.udp_flows.of_elastic(Direction::BOTH[i]);
-                let packets = self.udp_packets[i].saturating_sub(packets_before[i]).saturating_sub(packets) as f64;
-                // As many full ones would cost no more than their bytes tell.
-                let full = (seen[i].udp - bytes as f64).max(0.0) / 1500.0;
-                let seconds = (packets - full).max(0.0) * SMALL_FRAME;
-                self.small[i] += (seconds / dt - self.small[i]) * (dt / 1.0).min(1.0);
-                seen[i].small = seconds * self.ways[i].air.capacity().map_or(0.0, |c| c.as_bps() as f64 / 8.0);
-            }
-        }
+        self.see_datagrams(&mut seen, (&before, sample), dt);
         let closed = now;
-        let before = std::mem::replace(&mut self.hops, sample.hops);
         for i in 0..2 {
-            let (now, before) = (&sample.hops[i], &before[i]);
+            let (now, before) = (&sample.hops[i], &before.hops[i]);
             let to_ip = seen[i].to_ip;
             let pace = |bytes: u64, was: u64, ns: u64, was_ns: u64| {
                 (bytes.wrapping_sub(was) as f64 * to_ip, ns.wrapping_sub(was_ns) as f64 / 1e9)
@@ -431,7 +413,7 @@ impl Ap {
         }
         let elastic = self.udp_flows.elastic_bytes(Direction::ToStation) as f64;
         if let (None, Some(backlog)) = (seen[0].local, sample.backlog)
-            && elastic > seen[0].udp / 2.0
+            && elastic > seen[0].udp_bytes / 2.0
         {
             self.ways[0].on_backlog(&mut seen[0], backlog, dt);
         }
@@ -457,9 +439,47 @@ impl Ap {
         self.divide(bounds);
     }
 
+    /// UDP of an interval: its bytes, what they cost the air, and what they cost it beyond that.
+    fn see_datagrams(&mut self, seen: &mut [Seen; 2], (before, now): (&LinkSample, &LinkSample), dt: f64) {
+        for (i, direction) in Direction::BOTH.into_iter().enumerate() {
+            let seen = &mut seen[i];
+            let bytes = now.udp_bytes[i].saturating_sub(before.udp_bytes[i]) as f64;
+            seen.udp_bytes = bytes;
+            let passed = self.udp_flows.passed(direction);
+            let dear: f64 = passed.map(|(station, bytes)| (self.prices.of(station) - 1.0) * bytes as f64).sum();
+            seen.udp = bytes + dear;
+            let all = seen.bytes + bytes;
+            seen.cost = (all > 0.0).then(|| (seen.arrived + seen.udp) / all);
+            if self.params.duplex == Duplex::Half {
+                let (packets, elastic) = self.udp_flows.of_elastic(direction);
+                let packets = now.udp_packets[i].saturating_sub(before.udp_packets[i]).saturating_sub(packets) as f64;
+                // As many full ones would cost no more than their bytes tell.
+                let full = (bytes - elastic as f64).max(0.0) / 1500.0;
+                let seconds = (packets - full).max(0.0) * SMALL_FRAME;
+                self.small[i] += (seconds / dt - self.small[i]) * (dt / 1.0).min(1.0);
+                seen.small = seconds * self.ways[i].air.capacity().map_or(0.0, |c| c.as_bps() as f64 / 8.0);
+            }
+        }
+        // It was counted when it came. What left is what came to the queue, less what that grew by; where bulk is among it, for
+        // the queue also holds ACKs.
+        let bulk = self.udp_flows.elastic().any(|wish| wish.direction == Direction::ToStation);
+        if let Some((before, now)) = before.backlog.zip(now.backlog).filter(|_| bulk) {
+            let grown = (now as f64 - before as f64) * self.ways[0].mix();
+            seen[0].udp = (seen[0].udp + seen[0].sent - seen[0].arrived - grown).max(0.0);
+        }
+    }
+
     /// What waits on the line one way delays the acknowledgments of what goes the other way: it is taken off there. Uploads
     /// first, whose line is the narrower one as a rule.
     fn tell_lines_apart(&self, seen: &mut [Seen; 2]) {
+        for (own, other) in [(0, 1), (1, 0)] {
+            // Bulk of UDP has no round trips to tell: what waits for others, whose line has room, may wait for it.
+            let bulk = self.udp_flows.elastic_bytes(Direction::BOTH[own]) > 0;
+            let has_room = self.ways[other].line.is_measured() && !self.ways[other].fills_the_line();
+            if bulk && seen[own].remote.is_none() && has_room {
+                (seen[own].remote, seen[own].gap) = (seen[other].remote, 0.0);
+            }
+        }
         for (own, other) in [(0, 1), (1, 0)] {
             let fills = self.ways[other].fills_the_line();
             if !fills || (own == 1 && self.ways[own].line.is_measured()) {
@@ -469,6 +489,12 @@ impl Ap {
                 (ours.0, ours.1) = (ours.0 - theirs.0.max(0.0), ours.1 - theirs.0.max(0.0));
             }
         }
+    }
+
+    /// A way carries bulk, and as much of it as ever.
+    fn is_loaded(&self, i: usize, seen: &[Seen; 2]) -> bool {
+        let bulk = seen[i].active > 0 || self.udp_flows.elastic_bytes(Direction::BOTH[i]) > 0;
+        bulk && self.ways[i].carries_as_ever()
     }
 
     fn learn(&mut self, seen: &[Seen; 2], bounds: [Span; 2], dt: f64) {
@@ -488,8 +514,12 @@ impl Ap {
             } else if self.ways[i].fills_early(&seen[i], bounds[i], dt) && bytes > 0.0 {
                 self.ways[i].air.on_stretched(bytes + seen[i].small, dt);
             } else if !is_busy && self.ways[i].is_busy_there(&seen[i]) {
-                self.ways[i].on_busy(Neck::Line, bytes, dt);
-                self.ways[i].find(Neck::Line, dt);
+                // As its own bytes. Less than it was known to carry, while the other way is loaded as ever, waits there.
+                let bytes = bytes / seen[i].cost.unwrap_or(1.0);
+                if !(self.is_loaded(1 - i, seen) && self.ways[i].line_carries_more(bytes, dt)) {
+                    self.ways[i].on_busy(Neck::Line, bytes, dt);
+                    self.ways[i].find(Neck::Line, dt);
+                }
             }
         }
     }

@@ -72,7 +72,8 @@ pub(super) struct Record {
     plan: Option<Plan>,
     trim: f64,
     pace_gain: f64,
-    /// IP bytes that arrived in the newest interval.
+    /// IP bytes that were sent in the newest interval, and that arrived.
+    sent: f64,
     arrived: f64,
     /// Time of the newest interval in which something arrived while more was under way, s.
     served: f64,
@@ -118,6 +119,7 @@ impl Record {
             plan: None,
             trim: 1.0,
             pace_gain,
+            sent: 0.0,
             arrived: 0.0,
             served: 0.0,
             least_demand: BitRate::ZERO,
@@ -171,6 +173,7 @@ impl Record {
         let arrived = f64::from(sample.delivered.wrapping_sub(before.delivered)) * to_ip;
         // A first ACK, or one of a connection that began anew, tells nothing; nor does one whose window is not read.
         let counts = sample.controllable && before.delivered != 0 && arrived < sent * 4.0 + 1e6;
+        self.sent = sent;
         self.arrived = if counts { arrived } else { sent };
         self.served = sample.served.saturating_sub(before.served).as_secs_f64();
     }
@@ -178,6 +181,10 @@ impl Record {
     /// IP bytes per byte of payload in full segments.
     pub(super) fn to_ip(&self) -> f64 {
         self.newest.as_ref().map_or(1.0, to_ip)
+    }
+
+    pub(super) fn sent(&self) -> f64 {
+        self.sent
     }
 
     pub(super) fn arrived(&self) -> f64 {

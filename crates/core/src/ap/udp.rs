@@ -291,6 +291,11 @@ impl UdpFlows {
         self.elastic_halves(direction).map(|half| half.passed).sum()
     }
 
+    /// What passed of each flow in the newest interval, IP bytes, and at whose station.
+    pub(super) fn passed(&self, direction: Direction) -> impl Iterator<Item = (StationId, u64)> {
+        self.flows.values().map(move |record| (record.station, record.half[direction.index()].passed))
+    }
+
     /// Packets, and IP bytes, of flows that are elastic either way, in the newest interval: their acknowledgments cost what
     /// TCP's do.
     #[must_use]

@@ -1,0 +1,83 @@
+use super::*;
+
+/// A way of 20 Mbit/s in front of which packets wait 40 ms, `own` bytes of them in the access point's own queue.
+fn place(own: impl Iterator<Item = u64>) -> (Option<Place>, usize) {
+    let mut way = Way::new(Direction::ToStation, false);
+    way.on_busy(Neck::Here, 125_000.0, 0.05);
+    let seen = Seen { local: Some((0.04, 0.04)), ..Seen::default() };
+    let mut lines = 0;
+    for backlog in own {
+        way.locate(&seen, Some(backlog), 0.05);
+        way.find(Neck::Here, 0.05);
+        lines += usize::from(way.place_news(&seen).is_some());
+    }
+    (way.place, lines)
+}
+
+#[test]
+fn what_waits_in_our_own_queue_does_not_wait_in_the_firmware() {
+    assert_eq!(place([90_000].into_iter().cycle().take(60)).0, Some(Place::AccessPoint));
+    assert_eq!(place([20_000].into_iter().cycle().take(60)).0, Some(Place::Firmware));
+}
+
+#[test]
+fn a_queue_that_is_full_and_empty_by_turns_stands_in_one_place() {
+    let (found, lines) = place([0, 180_000].into_iter().cycle().take(400));
+    assert_eq!(found, Some(Place::AccessPoint));
+    assert!(lines <= 2, "{lines} lines");
+}
+
+/// A way whose line carries 20 Mbit/s, and whose flows use it.
+fn full_line() -> Way {
+    let mut way = Way::new(Direction::ToRemote, false);
+    way.on_busy(Neck::Line, 125_000.0, 0.05);
+    way.used = 1.0;
+    way
+}
+
+#[test]
+fn a_queue_of_the_line_that_is_never_empty_is_drained() {
+    let bound = Span::from_millis(10);
+    let full = Seen { remote: Some((0.006, 0.006)), arrived: 125_000.0, held: 1, rtt: 0.05, ..Seen::default() };
+    let after = |seconds: u32, empty_at: Option<u32>| {
+        let mut way = full_line();
+        for interval in 0..seconds * 20 {
+            let is_empty = empty_at.is_some_and(|at| interval == at * 20);
+            way.steer(&Seen { remote: if is_empty { Some((0.0, 0.0)) } else { full.remote }, ..full }, bound, 0.05);
+        }
+        way.boost
+    };
+    let (four, six) = (after(4, None), after(6, None));
+    assert!(four > START_BOOST && six < four, "what waits is less than the bound, until it has stood: {four} {six}");
+    assert!(after(6, Some(4)) > six, "one that was empty is left alone");
+}
+
+#[test]
+fn a_line_that_is_known_to_carry_more_is_not_full_unless_half_the_windows_do_not_help() {
+    let mut way = full_line();
+    assert!(way.line_carries_more(60_000.0, 0.05) && !way.line_carries_more(120_000.0, 0.05));
+    way.boost = BOOST.0;
+    assert!(!way.line_carries_more(60_000.0, 0.05));
+}
+
+#[test]
+fn the_bound_counts_packets_of_the_stations_that_move() {
+    let mut way = Way::new(Direction::ToStation, false);
+    way.on_busy(Neck::Here, 125_000.0, 0.05);
+    let bound = |way: &Way| way.bound(&Params::learning()).as_millis_f64();
+    assert!((bound(&way) - 2.4).abs() < 0.01, "four packets at 20 Mbit/s");
+    way.mix = 8.0;
+    assert!((bound(&way) - 19.2).abs() < 0.01, "of a station whose bytes cost eight times as much");
+}
+
+#[test]
+fn more_than_a_guess_is_tried_while_nothing_waits_and_not_said() {
+    let mut way = Way::new(Direction::ToStation, true);
+    way.air.on_train(25_000.0, 0.01);
+    let quiet = Seen { local: Some((0.0, 0.0)), held: 1, active: 1, rtt: 0.05, ..Seen::default() };
+    (0..40).for_each(|_| way.steer(&quiet, Span::from_millis(2), 0.05));
+    let (tried, shown) = (way.capacity().unwrap().as_mbps_f64(), way.shown().unwrap().as_mbps_f64());
+    assert!((tried - 25.0).abs() < 0.01 && (shown - 20.0).abs() < 0.01, "{tried} {shown}");
+    way.on_busy(Neck::Here, 125_000.0, 0.05);
+    assert!((way.capacity().unwrap().as_mbps_f64() - 20.0).abs() < 0.01, "what was measured is");
+}
