@@ -395,20 +395,20 @@ impl Ap {
             [0, 1].map(|i| Seen::of(&params, Direction::BOTH[i], (bounds[i], dt), &self.prices, self.flows.iter()));
         self.see_datagrams(&mut seen, (&before, sample), dt);
         let closed = now;
-        for i in 0..2 {
+        for (i, seen) in seen.iter_mut().enumerate() {
             let (now, before) = (&sample.hops[i], &before.hops[i]);
-            let to_ip = seen[i].to_ip;
+            let to_ip = seen.to_ip;
             let pace = |bytes: u64, was: u64, ns: u64, was_ns: u64| {
                 (bytes.wrapping_sub(was) as f64 * to_ip, ns.wrapping_sub(was_ns) as f64 / 1e9)
             };
-            seen[i].came = pace(now.came_bytes, before.came_bytes, now.came_ns, before.came_ns);
-            seen[i].train = pace(now.served_bytes, before.served_bytes, now.served_ns, before.served_ns);
-            seen[i].pause = closed.since(Time::from_nanos(now.data_ns)).as_secs_f64();
+            seen.came = pace(now.came_bytes, before.came_bytes, now.came_ns, before.came_ns);
+            seen.train = pace(now.served_bytes, before.served_bytes, now.served_ns, before.served_ns);
+            seen.pause = closed.since(Time::from_nanos(now.data_ns)).as_secs_f64();
             // The air counts in bytes of the cheapest station.
-            let mix = seen[i].arrived / seen[i].bytes.max(1.0);
+            let mix = seen.arrived / seen.bytes.max(1.0);
             match i {
-                0 => seen[i].train.0 *= mix.max(1.0),
-                _ => seen[i].came.0 *= mix.max(1.0),
+                0 => seen.train.0 *= mix.max(1.0),
+                _ => seen.came.0 *= mix.max(1.0),
             }
         }
         let elastic = self.udp_flows.elastic_bytes(Direction::ToStation) as f64;
