@@ -13,6 +13,9 @@ const WORLDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/worlds/")
 /// How often a home is played with real kernels before what they say counts as different.
 const RUNS: u64 = 8;
 
+/// So many valid runs say how far they spread.
+const ENOUGH: usize = 3;
+
 /// Runs a home in one world.
 fn report(command: &str, world: &str, seed: u64) -> Value {
     let file = format!("{WORLDS}{world}.toml");
@@ -87,14 +90,14 @@ fn the_worlds_agree_on(world: &str, elastic: &str) {
             return;
         }
     }
-    if valid.is_empty() {
-        println!("SKIPPED: the machine was too busy for a valid run, {RUNS} times");
+    if valid.len() < ENOUGH {
+        println!("SKIPPED: the machine was too busy: {} of {RUNS} runs were valid", valid.len());
         return;
     }
     // Real runs on a busy machine spread more than the bound is wide: what all of them say has to differ by more than chance.
     let real = medians(&valid);
     assert!(
-        valid.len() > 2 && goodput.surely_apart(real.0) < 0.05 * real.0.value && p95.surely_apart(real.1) < 1.0,
+        goodput.surely_apart(real.0) < 0.05 * real.0.value && p95.surely_apart(real.1) < 1.0,
         "{world}: simulated {goodput:?} bit/s and {p95:?} ms, emulated {real:?} of {valid:?}"
     );
 }
