@@ -13,6 +13,7 @@
 //!
 //! | seen, in this order | is | why |
 //! |---|---|---|
+//! | new, and faster than 6/5 of what the hop carries for 0.1 s, in full packets, while its queue stands | elastic, at once | nothing live is larger than its hop |
 //! | framed, or it was for 1 s within the last minute, at no more than 3/2 of the rate it had then | real-time | an encoder's clock is its own, a sender's is the network's |
 //! | full < 0.93 | real-time | who sends as much as there is room for sends full packets; the last packet of a frame is what is left |
 //! | fills what the hop has, while its queue stands | elastic | nothing live is larger than its hop |
@@ -21,6 +22,7 @@
 //! | framed, but for 40 % of the trains and an eighth of the time | as before | these may be frames yet |
 //! | answered >= 1/4 and >= 150 per s | elastic | every few packets are acknowledged |
 //! | elastic before | elastic | who is held neither grows nor varies |
+//! | less than 60 packets per s, answered >= 2/5 | elastic | whether so few are steady is not seen, but a window is acknowledged like this |
 //! | rate grew to twice of what it was, or steadiness >= 5 % and a packet | elastic | it looks for its room |
 //! | else | real-time | a stream of constant rate that is answered now and then |
 //!
@@ -156,6 +158,8 @@ impl Interval {
 pub struct Hop {
     /// What this flow could have there, if that is known: the capacity without what cannot give way.
     pub room: Option<BitRate>,
+    /// What it carries, if that is known.
+    pub carries: Option<BitRate>,
     /// A queue stands in front of it.
     pub queue_stands: bool,
 }
@@ -185,6 +189,10 @@ pub struct Params {
     pub full: f64,
     /// Part of the room that fills it.
     pub fills: f64,
+    /// What exceeds the hop, times what that carries, and for how long: three frames of 30 per second.
+    pub exceeds: f64,
+    /// See there.
+    pub exceeding: Span,
     /// Mean deviation of the rate that is not steady.
     pub varies: f64,
     /// Growth that shows a search for room.
@@ -205,6 +213,8 @@ impl Default for Params {
             pause: 0.25,
             full: 0.93,
             fills: 0.9,
+            exceeds: 1.2,
+            exceeding: Span::from_millis(100),
             varies: 0.05,
             grows: 2.0,
         }
@@ -223,6 +233,8 @@ const LARGEST_PACKET: u64 = 1500;
 const ACKNOWLEDGED: (f64, f64) = (0.25, 150.0);
 /// Every second packet, but for some.
 const ACKNOWLEDGED_AS_A_WINDOW: f64 = 0.4;
+/// Packets per second, three in an interval of 50 ms: of fewer it is not seen whether their rate is steady.
+const FEW_PER_SECOND: f64 = 60.0;
 /// Frames are believed up to this part of the rate they had.
 const BELIEVED: f64 = 1.5;
 /// Fewer trains in the window have no rhythm.
@@ -296,6 +308,11 @@ impl Classifier {
             self.first_rate = Some(rate(interval));
         }
         self.seen = true;
+        if self.exceeds(hop) {
+            self.candidate = (Behaviour::Elastic, Span::ZERO);
+            (self.behaviour, self.why) = (Behaviour::Elastic, Why::FillsTheHop);
+            return true;
+        }
         let active: Span = self.intervals.iter().filter(|i| i.packets > 0).fold(Span::ZERO, |sum, i| sum + i.span);
         if active < self.params.least || self.total.packets < self.params.least_packets {
             return false;
@@ -355,6 +372,23 @@ impl Classifier {
         sum(&mut { later }) > 2 * sum(&mut { earlier })
     }
 
+    /// A slow start that nobody has told yet.
+    fn exceeds(&self, hop: &Hop) -> bool {
+        let carries = hop.carries.filter(|_| hop.queue_stands && self.behaviour == Behaviour::Unknown);
+        let Some(carries) = carries else { return false };
+        let mut recent = Interval::default();
+        for interval in self.intervals.iter().rev() {
+            if recent.span >= self.params.exceeding {
+                break;
+            }
+            add(&mut recent, interval);
+        }
+        recent.span >= self.params.exceeding
+            && recent.packets >= self.params.least_packets
+            && recent.full_bytes as f64 >= self.params.full * recent.bytes as f64
+            && rate(&recent) > self.params.exceeds * carries.as_bps() as f64
+    }
+
     fn find(&self, hop: &Hop) -> (Behaviour, Why) {
         use Behaviour::{Elastic, RealTime};
         let Params { pause, full, fills, varies, grows, .. } = self.params;
@@ -400,6 +434,10 @@ impl Classifier {
         let growth = self.first_rate.map_or(0.0, |first| now / first.max(1.0));
         if growth >= grows {
             return (Elastic, Why::Grew(growth));
+        }
+        let few = (total.packets as f64) < FEW_PER_SECOND * total.span.as_secs_f64();
+        if few && answered >= ACKNOWLEDGED_AS_A_WINDOW {
+            return (Elastic, Why::Acknowledged(answered));
         }
         let deviation = self.steadiness(now);
         // A packet more or less in an interval is no change.

@@ -163,7 +163,9 @@ impl Ap {
             let i = direction.index();
             let way = &self.ways[i];
             let Some((share, capacity)) = share.zip(way.capacity()) else {
-                self.actions.extend(record.open(&params, flows).map(|plan| set_plan((flow, direction), plan)));
+                // Nothing is known of the hop, but something waits on the line: more would only wait longer.
+                let grows = way.queue - way.local <= bounds[i] * 2;
+                self.actions.extend(record.open(&params, flows, grows).map(|plan| set_plan((flow, direction), plan)));
                 continue;
             };
             record.boost(way.boost);

@@ -70,6 +70,8 @@ const MOST_GAIN: f64 = 4.0;
 const NOTHING_WAITS: f64 = 1.0;
 /// A train that came so many times faster than it was delivered was stretched by the hop.
 const STRETCHED: f64 = 1.1;
+/// Who was asked answers within so many round trips.
+const ANSWERS: f64 = 1.5;
 /// Round trips without a queue before the probe begins: of a hop that is used, and of one that is not, whose flows may have
 /// other reasons.
 const QUIET: f64 = 2.0;
@@ -80,8 +82,9 @@ const PROBE: f64 = 0.001;
 const MORE: f64 = 1.04;
 const RISE: f64 = 0.5;
 /// More than a guess is tried while windows are full and nothing waits, where window updates are sent: what comes then comes at a
-/// pace. So much more a round trip, and at most so many times the guess.
+/// pace. So much more a round trip, or what queues for so long before that is seen, s, and at most so many times the guess.
 const TRY_MORE: f64 = 0.25;
+const TRY_QUEUE: f64 = 0.01;
 const MOST_TRIED: f64 = 1.25;
 /// So much in a queue is no chance, bytes: three full packets.
 const WAITING: u64 = 3 * 1500;
@@ -90,6 +93,9 @@ const TRAIN_BYTES: f64 = 6.0 * 1500.0;
 /// A part of a round trip, and a time, s: a train that took no longer was sent at once, at the pace of no sender.
 const AT_ONCE: f64 = 0.25;
 const AT_ONCE_TIME: f64 = 0.01;
+/// Those of several flows that begin together make one train on the line, as long as all of them. At most this part of a round
+/// trip: a longer one may be the pace of acknowledgments.
+const AT_ONCE_TOGETHER: f64 = 0.75;
 /// A first measurement takes more than one interval of 50 ms, s.
 const FIRST_SURE: f64 = 0.06;
 /// A part of an interval: a train of a download that filled less of it has ended.
@@ -101,6 +107,8 @@ const TRAIN_PAUSE: f64 = 0.01;
 const LEAST_AIR: f64 = 0.1;
 /// A part of the bound. If even the fastest packet of an interval waited longer, the queue was never empty.
 const STANDS: f64 = 0.15;
+/// And so many bounds are plainly a queue.
+const PLAINLY: f64 = 4.0;
 /// The same in front of the home: further away more happens that is no queue.
 const STANDS_THERE: f64 = 0.5;
 /// A part of an interval: who sends all the time pauses no longer.
@@ -266,6 +274,8 @@ pub(super) struct Way {
     known: Option<BitRate>,
     /// At what pace the newest train came, bytes/s.
     came: f64,
+    /// Of the newest train that showed something, IP bytes.
+    shown_by: f64,
     pub(super) queue: Span,
     pub(super) local: Span,
     pub(super) place: Option<Place>,
@@ -279,6 +289,8 @@ pub(super) struct Way {
     pub(super) stands: [f64; 2],
     /// For how long nobody told of them, s.
     silent: [f64; 2],
+    /// What waited there when somebody did last, s: mean and least.
+    waited: [(f64, f64); 2],
     /// Part of the capacity that is used, over a round trip.
     used: f64,
     /// What a byte costs beside one of the cheapest, of those that arrive.
@@ -328,6 +340,7 @@ impl Way {
             full: 0.0,
             known: None,
             came: 0.0,
+            shown_by: 0.0,
             queue: Span::ZERO,
             local: Span::ZERO,
             place: None,
@@ -337,6 +350,7 @@ impl Way {
             calm: 0.0,
             stands: [0.0; 2],
             silent: [0.0; 2],
+            waited: [(0.0, 0.0); 2],
             used: 0.0,
             mix: 1.0,
             puzzled: 0.0,
@@ -508,7 +522,10 @@ impl Way {
         let usual =
             self.air.capacity().filter(|_| self.air.is_measured()).map_or(f64::MAX, |c| c.as_bps() as f64 / 8.0);
         let comes = seen.gap <= pause(seen.active, dt);
-        let works = seen.arrived + seen.udp >= NEARLY * usual * dt
+        // Before anything was measured nothing but a queue makes everybody wait for so long while data come without a pause.
+        let plainly = !self.air.is_measured() && comes && seen.local.is_some_and(|(_, least)| least >= PLAINLY * bound);
+        let works = plainly
+            || seen.arrived + seen.udp >= NEARLY * usual * dt
             || match self.direction {
                 Direction::ToStation => {
                     let most = self.most.min().map_or(f64::MAX, |least| 1.0 / least.as_secs_f64());
@@ -537,7 +554,7 @@ impl Way {
             self.silent[i] = if waits.is_some() { 0.0 } else { self.silent[i] + dt };
             self.stands[i] = match waits {
                 Some(true) => self.stands[i] + dt,
-                None if self.stands[i] > 0.0 && self.silent[i] <= 1.5 * (seen.rtt + self.queue.as_secs_f64()) => {
+                None if self.stands[i] > 0.0 && self.silent[i] <= ANSWERS * (seen.rtt + self.queue.as_secs_f64()) => {
                     self.stands[i] + dt
                 }
                 _ => 0.0,
@@ -571,10 +588,23 @@ impl Way {
         self.stands[1] >= enough && self.even >= enough
     }
 
+    /// What waits at the last hop and in front of the home, s: mean and least. Where nobody was asked it stays what it was, for a
+    /// round trip: else an answer of the one half would say that the other is empty.
+    fn waits_now(&mut self, seen: &Seen) -> [(f64, f64); 2] {
+        let recent = ANSWERS * (seen.rtt + self.queue.as_secs_f64());
+        for (i, queue) in [seen.local, seen.remote].into_iter().enumerate() {
+            self.waited[i] = match queue {
+                Some((mean, least)) => (mean.max(0.0), least.max(0.0)),
+                None if self.silent[i] <= recent => self.waited[i],
+                None => (0.0, 0.0),
+            };
+        }
+        self.waited
+    }
+
     /// After the estimates: the boost.
     pub(super) fn steer(&mut self, seen: &Seen, bound: Span, dt: f64) {
-        let both = [seen.local, seen.remote]
-            .map(|queue| queue.map_or((0.0, 0.0), |(mean, least)| (mean.max(0.0), least.max(0.0))));
+        let both = self.waits_now(seen);
         let (queue, least) = (both[0].0 + both[1].0, both[0].1 + both[1].1);
         let known = seen.local.is_some() || seen.remote.is_some();
         let now = seen.delivered(self.limit(dt)) / dt;
@@ -627,7 +657,7 @@ impl Way {
         let is_empty = least < bound * STANDS || self.used < NEARLY;
         let grows = seen.paced > seen.held || self.is_early() && seen.growing > 0;
         // Who is asked once in a round trip answers for all of it.
-        let answered = self.silent.iter().any(|silent| *silent <= 1.5 * rtt);
+        let answered = self.silent.iter().any(|silent| *silent <= ANSWERS * rtt);
         let is_quiet = seen.held > 0 && !grows && answered && is_empty && queue < bound / 2.0;
         self.quiet = if is_quiet { self.quiet + step } else { 0.0 };
         let patience = if self.used < NEARLY { HELD_UP } else { QUIET };
@@ -638,7 +668,7 @@ impl Way {
             false => 0.0,
         };
         if self.is_early() && asks && self.calm > NOTHING_WAITS {
-            self.tries = (self.tries * (1.0 + TRY_MORE * step)).min(MOST_TRIED);
+            self.tries = (self.tries * (1.0 + TRY_MORE.min(TRY_QUEUE / rtt) * step)).min(MOST_TRIED);
         }
         self.gain = match self.calm > NOTHING_WAITS {
             // More came through than was known: there is more.
@@ -727,8 +757,9 @@ impl Way {
         let served = ended(&mut self.trains[0], air, ends[1]);
         if let Some((bytes, seconds)) = came {
             self.came = bytes / seconds.max(1e-6);
-            if seconds <= longest {
+            if seconds <= longest.max((AT_ONCE_TIME * seen.active as f64).min(AT_ONCE_TOGETHER * seen.rtt)) {
                 self.line.on_train(bytes, seconds);
+                self.shown_by = bytes;
             }
         }
         let Some((bytes, seconds)) = served else { return };
@@ -736,20 +767,22 @@ impl Way {
         let came = if self.direction == Direction::ToStation { self.came } else { 0.0 };
         if came > STRETCHED * bytes / seconds.max(1e-6) {
             self.air.on_stretched(bytes, seconds);
+            self.shown_by = bytes;
         } else if seconds <= longest {
             // It cannot have been delivered faster than it came: its ACKs waited.
             let least = if came > 0.0 { bytes / came } else { 0.0 };
             self.air.on_train(bytes, seconds.max(least));
+            self.shown_by = bytes;
         }
     }
 
     /// What changed that somebody should know: the capacity, the place of the queue, whether windows are held.
     pub(super) fn news(&mut self, seen: &Seen, dt: f64) -> impl Iterator<Item = Decision> + use<> {
-        [self.capacity_news(seen), self.place_news(seen), self.hold_news(seen, dt)].into_iter().flatten()
+        [self.capacity_news(), self.place_news(seen), self.hold_news(seen, dt)].into_iter().flatten()
     }
 
-    fn capacity_news(&mut self, seen: &Seen) -> Option<Decision> {
-        let now = self.capacity()?;
+    fn capacity_news(&mut self) -> Option<Decision> {
+        let now = self.carries()?;
         let direction = self.direction;
         if let Some(before) = self.said {
             let far = now.as_bps().abs_diff(before.as_bps()) as f64 > WORTH_A_LINE * before.as_bps() as f64;
@@ -760,7 +793,7 @@ impl Way {
         let before = self.said.replace(now);
         Some(match self.is_measured() {
             true => Decision::Capacity { direction, before, now, queue: self.queue },
-            false => Decision::Guess { direction, capacity: now, train_bytes: seen.train.0 as u64 },
+            false => Decision::Guess { direction, capacity: now, train_bytes: self.shown_by as u64 },
         })
     }
 

@@ -389,10 +389,11 @@ impl Record {
         self.plan
     }
 
-    /// Nothing is known of the hop: the plan that lets the window grow until something is.
-    pub(super) fn open(&mut self, params: &Params, flows: u32) -> Option<Plan> {
+    /// Nothing is known of the hop: the plan that lets the window grow until something is, or stay.
+    pub(super) fn open(&mut self, params: &Params, flows: u32, grows: bool) -> Option<Plan> {
         let rtt = self.base_rtt(params, params.queue_target).unwrap_or(params.interval);
-        self.adopt(window::unknown(self.newest?.window_bytes, flows, params.part_of(rtt)))
+        let part = if grows { params.part_of(rtt) } else { 0.0 };
+        self.adopt(window::unknown(self.newest?.window_bytes, flows, part))
     }
 
     /// In an interval of `dt` the window counts as filled for one and a half round trips.

@@ -92,8 +92,8 @@ const LEAST_DEPTH: u64 = 18_000;
 const DEPTH: Span = Span::from_millis(10);
 /// A flow that spends this part of its time in pauses sends in trains.
 const IN_PAUSES: f64 = 0.1;
-/// A train that lasts longer at the share is no train.
-const LONGEST_TRAIN: Span = Span::from_millis(100);
+/// What lasts longer at the share is a sender that was silent and makes up for it, and would wait at the hop.
+const LONGEST_TRAIN: Span = Span::from_millis(30);
 /// One sawtooth of a usual path.
 const CREDIT: Span = Span::from_secs(1);
 /// Weight of the newest rate, per second of interval: the mean of about a second.
@@ -505,7 +505,7 @@ mod tests {
         let mut bulk = Bulk::new(UdpParams::default());
         bulk.pass(BitRate::mbps(12), 24);
         let rate = |bulk: &mut Bulk, queue_stands| {
-            bulk.flows.set_hop(Direction::ToStation, Hop { room: None, queue_stands });
+            bulk.flows.set_hop(Direction::ToStation, Hop { queue_stands, ..Hop::default() });
             for _ in 0..200 {
                 bulk.flows.set_share(FLOW, Direction::ToStation, BitRate::mbps(8), SPAN);
             }

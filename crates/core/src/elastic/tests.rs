@@ -101,7 +101,7 @@ fn constant(bps: f64, size: u32, answers: f64) -> Vec<(Time, u32, bool)> {
 }
 
 const INTERVALS: [Span; 2] = [Span::from_millis(50), Span::from_millis(200)];
-const BUSY: Hop = Hop { room: Some(BitRate::mbps(20)), queue_stands: true };
+const BUSY: Hop = Hop { room: Some(BitRate::mbps(20)), carries: Some(BitRate::mbps(20)), queue_stands: true };
 
 #[test]
 fn live_video_cloud_games_and_video_calls_are_never_elastic() {
@@ -119,7 +119,7 @@ fn live_video_cloud_games_and_video_calls_are_never_elastic() {
         (20e6, 60.0),
         (30e6, 60.0),
     ];
-    let hop = Hop { room: Some(BitRate::mbps(50)), queue_stands: true };
+    let hop = Hop { room: Some(BitRate::mbps(50)), carries: Some(BitRate::mbps(50)), queue_stands: true };
     for (bps, fps) in cases {
         for pace in [f64::INFINITY, 2.5] {
             for (intra, equal, jitter) in [(0, false, 0.0), (12, true, 0.001), (60, false, 0.003)] {
@@ -180,7 +180,7 @@ fn frames_are_remembered_when_a_queue_hides_them() {
     packets.extend(constant(15e6, 1428, 0.0).into_iter().filter(|packet| packet.0 >= at(4.0)));
     packets.sort_by_key(|packet| packet.0);
     for interval in INTERVALS {
-        let found = classify(&packets, interval, Hop { room: Some(BitRate::mbps(40)), queue_stands: true });
+        let found = classify(&packets, interval, Hop { room: Some(BitRate::mbps(40)), carries: Some(BitRate::mbps(40)), queue_stands: true });
         assert!(matches!(found[..], [(_, Behaviour::RealTime, _)]), "{found:?}");
     }
 }
