@@ -515,4 +515,15 @@ mod tests {
         let (back, credit) = rate(&mut bulk, false).expect("a plan");
         assert!((1_063_000..=1_073_741).contains(&back) && credit == 1_000_000, "{back}");
     }
+
+    #[test]
+    fn what_a_silent_sender_makes_up_for_is_no_train_of_a_tenth_of_a_second() {
+        let mut bulk = Bulk::new(UdpParams::default());
+        bulk.pass(BitRate::mbps(12), 24);
+        // A train of 0.3 s of its share, once a second.
+        let half = &mut bulk.flows.flows.get_mut(&FLOW).unwrap().half[0];
+        half.trains = [300_000.0, 1.0, 0.5, 1.0];
+        let plan = bulk.flows.set_share(FLOW, Direction::ToStation, BitRate::mbps(8), SPAN).expect("a plan");
+        assert_eq!(plan.depth_bytes, 30_000, "30 ms at 1 MB/s");
+    }
 }

@@ -180,7 +180,11 @@ fn frames_are_remembered_when_a_queue_hides_them() {
     packets.extend(constant(15e6, 1428, 0.0).into_iter().filter(|packet| packet.0 >= at(4.0)));
     packets.sort_by_key(|packet| packet.0);
     for interval in INTERVALS {
-        let found = classify(&packets, interval, Hop { room: Some(BitRate::mbps(40)), carries: Some(BitRate::mbps(40)), queue_stands: true });
+        let found = classify(
+            &packets,
+            interval,
+            Hop { room: Some(BitRate::mbps(40)), carries: Some(BitRate::mbps(40)), queue_stands: true },
+        );
         assert!(matches!(found[..], [(_, Behaviour::RealTime, _)]), "{found:?}");
     }
 }
@@ -196,4 +200,36 @@ fn a_tunnel_that_begins_with_a_call_becomes_elastic_with_its_download() {
         let [.., (seconds, Behaviour::Elastic, Why::Acknowledged(_))] = found[..] else { panic!("{found:?}") };
         assert!((4.0..6.5).contains(&seconds), "{found:?}");
     }
+}
+
+/// Twice as fast each 40 ms, acknowledged by every second packet; the hop carries 20 Mbit/s.
+#[test]
+fn a_slow_start_that_exceeds_the_hop_is_found_at_once() {
+    let (mut packets, mut now, mut rate) = (vec![], 0.0, 1e6);
+    while now < 0.6 {
+        packets.push((at(now), 1500, true));
+        if packets.len() % 3 == 0 {
+            packets.push((at(now), 60, false));
+        }
+        now += 1500.0 * 8.0 / rate;
+        rate = (1e6 * 2f64.powf(now / 0.04)).min(40e6);
+    }
+    // It exceeds the hop from 0.17 s on.
+    let found = classify(&packets, INTERVALS[0], BUSY);
+    assert!(matches!(found[..], [(at, Behaviour::Elastic, Why::FillsTheHop)] if at <= 0.35), "{found:?}");
+    let unknown = Hop { carries: None, ..BUSY };
+    assert!(classify(&packets, INTERVALS[0], unknown).iter().all(|(at, ..)| *at > 0.45));
+}
+
+/// 0.5 Mbit/s of full packets: a QUIC transfer acknowledges each of them, 24 ms apart; nobody answers a stream so often.
+#[test]
+fn a_slow_transfer_is_told_by_its_acknowledgments() {
+    let mut transfer = constant(0.5e6, 1500, 0.0);
+    let answers: Vec<_> = transfer.iter().map(|(at, ..)| (*at + Span::from_millis(25), 60, false)).collect();
+    transfer.extend(answers);
+    transfer.sort_by_key(|packet| packet.0);
+    let found = classify(&transfer, INTERVALS[0], BUSY);
+    assert!(matches!(found[..], [(_, Behaviour::Elastic, Why::Acknowledged(_))]), "{found:?}");
+    let stream = classify(&constant(0.5e6, 1500, 5.0), INTERVALS[0], BUSY);
+    assert!(stream.iter().all(|(_, behaviour, _)| *behaviour == Behaviour::RealTime), "{stream:?}");
 }

@@ -81,3 +81,67 @@ fn more_than_a_guess_is_tried_while_nothing_waits_and_not_said() {
     way.on_busy(Neck::Here, 125_000.0, 0.05);
     assert!((way.capacity().unwrap().as_mbps_f64() - 20.0).abs() < 0.01, "what was measured is");
 }
+
+#[test]
+fn what_is_tried_grows_by_no_more_than_queues_for_ten_milliseconds_before_it_is_seen() {
+    let tried = |rtt: f64| {
+        let mut way = Way::new(Direction::ToStation, true);
+        way.air.on_train(25_000.0, 0.01);
+        let quiet = Seen { local: Some((0.0, 0.0)), held: 1, active: 1, rtt, ..Seen::default() };
+        // Two round trips, of which the first only shows that nothing waits.
+        (0..=(2.0 * rtt / 0.01) as u32).for_each(|_| way.steer(&quiet, Span::from_millis(2), 0.01));
+        way.capacity().unwrap().as_mbps_f64() / 20.0 - 1.0
+    };
+    let (short, long) = (tried(0.04), tried(0.2));
+    assert!(short > 0.15 && (0.03..0.06).contains(&long), "{short} {long}");
+}
+
+#[test]
+fn an_answer_from_the_one_half_does_not_say_that_the_other_is_empty() {
+    let mut way = Way::new(Direction::ToStation, false);
+    way.on_busy(Neck::Here, 125_000.0, 0.05);
+    let bound = Span::from_millis(2);
+    let both = Seen {
+        local: Some((0.2, 0.2)),
+        remote: Some((0.0, 0.0)),
+        arrived: 125_000.0,
+        held: 1,
+        rtt: 0.05,
+        ..Seen::default()
+    };
+    let far = Seen { local: None, ..both };
+    let step = |way: &mut Way, seen: &Seen| {
+        way.watch(seen, bound, 0.05);
+        way.steer(seen, bound, 0.05);
+        way.queue.as_secs_f64()
+    };
+    assert!((step(&mut way, &both) - 0.2).abs() < 1e-9);
+    let boost = way.boost;
+    (0..4).for_each(|_| assert!((step(&mut way, &far) - 0.2).abs() < 1e-9, "for one and a half round trips"));
+    assert!(way.boost < boost);
+    (0..60).for_each(|_| _ = step(&mut way, &far));
+    assert!(way.queue == Span::ZERO, "who was not asked for so long knows nothing: {}", way.queue);
+}
+
+#[test]
+fn the_trains_of_flows_that_begin_together_show_the_line() {
+    let line = |active: usize, seconds: f64, rtt: f64| {
+        let mut way = Way::new(Direction::ToStation, true);
+        way.on_trains(&Seen { came: (60_000.0, seconds), active, rtt, ..Seen::default() }, 0.05);
+        way.line.capacity().map(|line| line.as_mbps_f64())
+    };
+    assert!(line(4, 0.024, 0.04).is_some_and(|mbps| (mbps - 20.0).abs() < 0.01), "ten packets of each of four");
+    assert_eq!(line(1, 0.024, 0.04), None, "one flow may have been paced");
+    assert_eq!(line(16, 0.024, 0.03), None, "as long as most of a round trip: acknowledgments may pace it");
+}
+
+#[test]
+fn who_waits_for_so_long_while_data_come_waits_in_a_queue() {
+    let stands = |wait: f64, gap: f64| {
+        let mut way = Way::new(Direction::ToStation, true);
+        let seen = Seen { local: Some((wait, wait)), gap, arrived: 60_000.0, active: 16, rtt: 0.01, ..Seen::default() };
+        way.watch(&seen, Span::from_millis(2), 0.05);
+        way.stands[0] > 0.0
+    };
+    assert!(stands(0.01, 0.03) && !stands(0.005, 0.03) && !stands(0.01, 0.3));
+}
