@@ -189,9 +189,9 @@ pub struct Params {
     pub full: f64,
     /// Part of the room that fills it.
     pub fills: f64,
-    /// What exceeds the hop, times what that carries, and for how long: three frames of 30 per second.
+    /// In parts of what the hop carries: what is new and comes faster than this exceeds it.
     pub exceeds: f64,
-    /// See there.
+    /// For how long it has to: three frames of 30 per second.
     pub exceeding: Span,
     /// Mean deviation of the rate that is not steady.
     pub varies: f64,
@@ -372,7 +372,7 @@ impl Classifier {
         sum(&mut { later }) > 2 * sum(&mut { earlier })
     }
 
-    /// A slow start that nobody has told yet.
+    /// A slow start that nobody has told of the hop yet.
     fn exceeds(&self, hop: &Hop) -> bool {
         let carries = hop.carries.filter(|_| hop.queue_stands && self.behaviour == Behaviour::Unknown);
         let Some(carries) = carries else { return false };

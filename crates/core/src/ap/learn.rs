@@ -36,7 +36,8 @@
 //!
 //! Where the queue is: what is added to the round trip between access point and station is the last hop's, what is added
 //! to the other half is in front of the home. The flow that saw least is believed: flows share the queue, while delayed
-//! ACKs, power save and slow servers only add. For the far half only flows that fill their windows count: others answer
+//! ACKs, power save and slow servers only add. A half that nobody told of keeps what it had for a round trip. The ACKs of uploads wait
+//! where downloads do. For the far half only flows that fill their windows count: others answer
 //! when they have something to say.
 
 use super::divide::Prices;

@@ -419,7 +419,7 @@ impl Ap {
             self.ways[0].on_backlog(&mut seen[0], backlog, dt);
         }
         self.tell_lines_apart(&mut seen);
-        self.tell_stations_apart(&mut seen, bounds);
+        tell_stations_apart(&mut seen, bounds);
         for wish in self.udp_flows.elastic().filter(|wish| wish.demand.is_none()) {
             seen[wish.direction.index()].held += 1;
         }
@@ -490,16 +490,6 @@ impl Ap {
             if let (Some(theirs), Some(ours)) = (seen[other].remote, &mut seen[own].remote) {
                 (ours.0, ours.1) = (ours.0 - theirs.0.max(0.0), ours.1 - theirs.0.max(0.0));
             }
-        }
-    }
-
-    /// The acknowledgments of uploads wait in the access point's queue too, behind downloads: what is left alone there is no queue
-    /// of theirs.
-    fn tell_stations_apart(&self, seen: &mut [Seen; 2], bounds: [Span; 2]) {
-        let [down, up] = seen;
-        if let (Some((mean, _)), Some(ours)) = (down.local, &mut up.local) {
-            let theirs = mean.clamp(0.0, bounds[0].as_secs_f64());
-            *ours = (ours.0 - theirs, ours.1 - theirs);
         }
     }
 
@@ -649,6 +639,16 @@ impl Ap {
             untracked: self.untracked,
             flows: self.flows.iter().map(|(key, record)| record.snapshot(*key)).collect(),
         }
+    }
+}
+
+/// The acknowledgments of uploads wait in the access point's queue too, behind downloads: what is left alone there is no queue
+/// of theirs.
+fn tell_stations_apart(seen: &mut [Seen; 2], bounds: [Span; 2]) {
+    let [down, up] = seen;
+    if let (Some((mean, _)), Some(ours)) = (down.local, &mut up.local) {
+        let theirs = mean.clamp(0.0, bounds[0].as_secs_f64());
+        *ours = (ours.0 - theirs, ours.1 - theirs);
     }
 }
 

@@ -257,11 +257,10 @@ fn flows_beyond_the_bound_are_counted_not_kept() {
 
 #[test]
 fn what_is_left_alone_in_front_of_downloads_is_no_queue_of_uploads() {
-    let ap = Ap::new(Params::learning());
     let waits = |down: f64, up: f64| {
         let seen = |seconds| Seen { local: Some((seconds, seconds)), ..Seen::default() };
         let mut both = [seen(down), seen(up)];
-        ap.tell_stations_apart(&mut both, [Span::from_millis(2); 2]);
+        tell_stations_apart(&mut both, [Span::from_millis(2); 2]);
         both.map(|seen| seen.local.unwrap().0 * 1e3)
     };
     let near = |a: [f64; 2], b: [f64; 2]| a.iter().zip(b).all(|(a, b)| (a - b).abs() < 1e-9);
