@@ -11,7 +11,7 @@ const LASTHOP: &str = env!("CARGO_BIN_EXE_lasthop");
 const WORLDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/worlds/");
 
 /// How often a home is played with real kernels before what they say counts as different.
-const RUNS: u64 = 8;
+const RUNS: u64 = 5;
 
 /// So many valid runs say how far they spread.
 const ENOUGH: usize = 3;
