@@ -109,12 +109,13 @@ fn way() -> Result<(), String> {
     }
     ip("addr add 10.9.1.1/24 dev lan0")?;
     ip("neigh add 10.9.1.2 lladdr 02:00:00:00:00:02 dev lan0")?;
-    let program = Program::load(LoadOptions::default()).map_err(|error| error.to_string())?;
+    let program =
+        Program::load(LoadOptions { diverts: true, ..LoadOptions::default() }).map_err(|error| error.to_string())?;
     let lan0: InterfaceName = "lan0".parse().map_err(|error| format!("{error}"))?;
     let mut route = Socket::open(libc::NETLINK_ROUTE).map_err(|error| error.to_string())?;
     let ifindex = interface::state(&mut route, &lan0).ok().flatten().ok_or("no lan0")?.ifindex;
     let ingress = program.prog_fd(Direction::ToRemote, LinkLayer::Ethernet);
-    let egress = program.divert_fd(LinkLayer::Ethernet);
+    let egress = program.prog_fd(Direction::ToStation, LinkLayer::Ethernet);
     let attached = Attachment::new(&lan0, ifindex, AttachMode::Auto, ingress, egress);
     let _attached = attached.map_err(|error| error.to_string())?;
     for payload in [60, 1_400] {

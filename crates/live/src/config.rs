@@ -16,6 +16,7 @@ use lasthop_core::window::Bounds;
 pub use error::ConfigError;
 
 use crate::interface::{self, InterfaceName};
+use crate::program::LoadOptions;
 use crate::qdisc;
 
 /// Everything that can be configured.
@@ -268,6 +269,14 @@ impl Config {
             Queueing::Kernel if self.snoop => Queueing::FqCodel,
             queueing => queueing,
         }
+    }
+
+    /// The programs that are loaded: what is handed to this process is what a queue of its own needs.
+    #[must_use]
+    pub fn programs(&self) -> LoadOptions {
+        let is_kept = self.queue_in_force() != Queueing::Kernel && !self.dry_run;
+        let diverts = is_kept && self.datapath != Datapath::Kernel;
+        LoadOptions { flows: self.flows, diverts, catches: is_kept && self.snoop }
     }
 
     fn capacity_of(&self, wire: impl FnOnce() -> Option<BitRate>) -> Result<Option<BitRate>, ConfigError> {

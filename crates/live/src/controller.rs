@@ -30,7 +30,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::attach::AttachError;
 use crate::config::{Config, ConfigError};
 use crate::interface::InterfaceName;
-use crate::program::{Batch, LoadError, LoadOptions, Program, ProgramError};
+use crate::program::{Batch, LoadError, Program, ProgramError};
 use crate::status::{Server, ServerError, Status};
 use crate::updates::Updates;
 
@@ -143,7 +143,7 @@ impl Controller {
         let mut links = Links::claim(&config)?;
         let server = Server::new(&config.socket)?;
         // Before Linux 5.11 maps count against RLIMIT_MEMLOCK; libbpf finds out and raises it.
-        let program = Program::load(LoadOptions { flows: config.flows })?;
+        let program = Program::load(config.programs())?;
         let mut journal = Journal::new(now());
         let mut core = Core {
             updates: Updates::start(&config, capacity.is_none(), &program),

@@ -149,8 +149,8 @@ pub struct Datapath {
 }
 
 impl Datapath {
-    /// Keeps the queue of the interface `name`. On its egress, `program`'s [`Program::divert_fd`] has to be attached; where
-    /// losses are to be repaired, [`Program::catch_fd`] on its ingress.
+    /// Keeps the queue of the interface `name`. There `program` has to be attached, and to be one that diverts; where losses are
+    /// to be repaired, one that catches too.
     ///
     /// # Errors
     /// Says what is missing; nothing is left behind.

@@ -66,6 +66,7 @@ pub fn checks(lan: Option<&str>, wan: Option<&str>) -> Vec<Check> {
         host::locked_memory(),
         host::congestion_control(),
         host::conntrack(),
+        host::window_updates(),
         link::flow_offload(),
     ]);
     if let Some(name) = lan {
@@ -111,7 +112,7 @@ mod tests {
     #[test]
     fn every_line_that_is_not_ok_says_what_to_do() {
         let all = checks(Some("lo"), Some("lo"));
-        assert!(all.len() >= 12);
+        assert!(all.len() >= 13);
         for check in &all {
             assert!(check.state == State::Ok || check.remedy.as_ref().is_some_and(|r| !r.is_empty()), "{check:?}");
             assert!(!check.detail.is_empty(), "{check:?}");

@@ -30,11 +30,40 @@ pub enum LinkLayer {
 pub struct LoadOptions {
     /// Size of the flow table, connections. 16,384 take about 6 MiB.
     pub flows: u32,
+    /// What goes to stations is handed to the process that keeps the queue of the interface (`live::datapath`), where there is one.
+    pub diverts: bool,
+    /// Bare acknowledgments of stations are handed to the process that repairs losses of the interface, where there is one.
+    pub catches: bool,
 }
 
 impl Default for LoadOptions {
     fn default() -> Self {
-        Self { flows: 16_384 }
+        Self { flows: 16_384, diverts: false, catches: false }
+    }
+}
+
+impl LoadOptions {
+    /// Name in the object of the program for packets going `direction`.
+    const fn hook(&self, direction: Direction, link: LinkLayer) -> &'static str {
+        match (direction, link) {
+            (Direction::ToStation, LinkLayer::Ethernet) if self.diverts => "lasthop_divert",
+            (Direction::ToStation, LinkLayer::Ip) if self.diverts => "lasthop_divert_ip",
+            (Direction::ToStation, LinkLayer::Ethernet) => "lasthop_egress",
+            (Direction::ToStation, LinkLayer::Ip) => "lasthop_egress_ip",
+            (Direction::ToRemote, LinkLayer::Ethernet) if self.catches => "lasthop_catch",
+            (Direction::ToRemote, LinkLayer::Ip) if self.catches => "lasthop_catch_ip",
+            (Direction::ToRemote, LinkLayer::Ethernet) => "lasthop_ingress",
+            (Direction::ToRemote, LinkLayer::Ip) => "lasthop_ingress_ip",
+        }
+    }
+
+    /// A hook of other options: each that is loaded takes the kernel half a second to check, and a small router several.
+    fn leaves_out(&self, name: &str) -> bool {
+        let hooks = |options: &Self| {
+            [LinkLayer::Ethernet, LinkLayer::Ip].map(|link| Direction::BOTH.map(|way| options.hook(way, link)))
+        };
+        let others = Self { diverts: !self.diverts, catches: !self.catches, ..*self };
+        hooks(&others).as_flattened().contains(&name)
     }
 }
 
@@ -109,6 +138,7 @@ impl<T: Clone + Default> Default for Batch<T> {
 /// The object, loaded and verified.
 #[derive(Debug)]
 pub struct Program {
+    options: LoadOptions,
     object: Object,
     flows: MapHandle,
     udp_flows: MapHandle,
@@ -137,6 +167,11 @@ impl Program {
         for mut map in open.maps_mut().filter(|map| map.name() == "flows") {
             map.set_max_entries(options.flows)?;
         }
+        for mut program in open.progs_mut() {
+            if program.name().to_str().is_some_and(|name| options.leaves_out(name)) {
+                program.set_autoload(false);
+            }
+        }
         let object = open.load().map_err(|error| match error.kind() {
             libbpf_rs::ErrorKind::PermissionDenied => LoadError::Refused(error),
             _ => LoadError::Kernel(error),
@@ -155,6 +190,7 @@ impl Program {
             return Err(LoadError::Absent("map of counters with this crate's layout"));
         }
         Ok(Self {
+            options,
             flows,
             udp_flows,
             counters,
@@ -170,32 +206,10 @@ impl Program {
     /// ingress for [`Direction::ToRemote`].
     #[must_use]
     pub fn prog_fd(&self, direction: Direction, link: LinkLayer) -> BorrowedFd<'_> {
-        self.program_fd(Self::prog_name(direction, link)).expect("checked by the compiler of the object and its test")
+        self.program_fd(self.options.hook(direction, link)).expect("checked by the compiler of the object and its test")
     }
 
-    /// As [`Self::prog_fd`] for [`Direction::ToStation`]; besides, it hands packets to the process that keeps the queue of
-    /// the interface (`live::datapath`), where there is one.
-    #[must_use]
-    pub fn divert_fd(&self, link: LinkLayer) -> BorrowedFd<'_> {
-        let name = match link {
-            LinkLayer::Ethernet => "lasthop_divert",
-            LinkLayer::Ip => "lasthop_divert_ip",
-        };
-        self.program_fd(name).expect("checked by the compiler of the object and its test")
-    }
-
-    /// As [`Self::prog_fd`] for [`Direction::ToRemote`]; besides, it hands bare acknowledgments to the process that repairs
-    /// losses of the interface (`live::datapath`), where there is one.
-    #[must_use]
-    pub fn catch_fd(&self, link: LinkLayer) -> BorrowedFd<'_> {
-        let name = match link {
-            LinkLayer::Ethernet => "lasthop_catch",
-            LinkLayer::Ip => "lasthop_catch_ip",
-        };
-        self.program_fd(name).expect("checked by the compiler of the object and its test")
-    }
-
-    /// For ingress of the device that such acknowledgments come back by, and one that does nothing, for its egress.
+    /// For ingress of the device that caught acknowledgments come back by, and one that does nothing, for its egress.
     #[must_use]
     pub fn return_fds(&self) -> [BorrowedFd<'_>; 2] {
         ["lasthop_return", "nothing"]
@@ -226,21 +240,10 @@ impl Program {
         Ok(Asks::new(map_named(&self.object, "asks")?, owned_program(&self.object, "window_update_due")?))
     }
 
-    /// Its name in the object.
-    #[must_use]
-    pub const fn prog_name(direction: Direction, link: LinkLayer) -> &'static str {
-        match (direction, link) {
-            (Direction::ToStation, LinkLayer::Ethernet) => "lasthop_egress",
-            (Direction::ToStation, LinkLayer::Ip) => "lasthop_egress_ip",
-            (Direction::ToRemote, LinkLayer::Ethernet) => "lasthop_ingress",
-            (Direction::ToRemote, LinkLayer::Ip) => "lasthop_ingress_ip",
-        }
-    }
-
-    /// Any program of the object by name.
+    /// Any loaded program of the object by name.
     #[must_use]
     pub fn program_fd(&self, name: &str) -> Option<BorrowedFd<'_>> {
-        let program = self.object.progs().find(|program| program.name() == name)?;
+        let program = self.object.progs().find(|program| program.autoload() && program.name() == name)?;
         // SAFETY: the object owns the descriptor and lives as long as `self`, whose lifetime the result carries.
         Some(unsafe { BorrowedFd::borrow_raw(program.as_fd().as_raw_fd()) })
     }

@@ -28,7 +28,7 @@ use crate::config::Config;
 use crate::controller::now;
 use crate::program::{Answer, Ask, Asks, LoadError, Program, ProgramError};
 use crate::status::WindowUpdates;
-use socket::Socket;
+pub(crate) use socket::Socket;
 
 /// Updates are sent at multiples of this. It is a quarter of the least time between two of one flow: half of that may be lost
 /// before the credit of a flow is full.

@@ -6,7 +6,11 @@ use lasthop_core::units::Time;
 use lasthop_live::program::{LinkLayer, LoadOptions, Program, ProgramError};
 
 fn loaded(flows: u32) -> Option<Program> {
-    match Program::load(LoadOptions { flows }) {
+    load(LoadOptions { flows, ..LoadOptions::default() })
+}
+
+fn load(options: LoadOptions) -> Option<Program> {
+    match Program::load(options) {
         Ok(program) => Some(program),
         Err(error) => {
             eprintln!("SKIPPED: {error}: {:?}", std::error::Error::source(&error));
@@ -20,11 +24,19 @@ fn key(port: u16) -> FlowKey {
 }
 
 #[test]
-fn every_direction_and_link_layer_has_a_program() {
-    let Some(program) = loaded(64) else { return };
-    for direction in Direction::BOTH {
-        for link in [LinkLayer::Ethernet, LinkLayer::Ip] {
-            let _ = program.prog_fd(direction, link);
+fn every_direction_and_link_layer_has_a_program_and_others_are_not_loaded() {
+    for (diverts, catches) in [(false, false), (true, false), (true, true)] {
+        let Some(program) = load(LoadOptions { flows: 64, diverts, catches }) else { return };
+        for direction in Direction::BOTH {
+            for link in [LinkLayer::Ethernet, LinkLayer::Ip] {
+                let _ = program.prog_fd(direction, link);
+            }
+        }
+        for (name, wanted) in [("egress", !diverts), ("divert", diverts), ("ingress", !catches), ("catch", catches)] {
+            for layer in ["", "_ip"] {
+                let name = format!("lasthop_{name}{layer}");
+                assert_eq!(program.program_fd(&name).is_some(), wanted, "{name}");
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use lasthop_core::units::Time;
 use super::journal::Journal;
 use super::{ControllerError, now};
 use crate::attach::{AttachError, Attachment, Claim, remove_leftovers};
-use crate::config::{AttachMode, Config, Datapath, Queueing};
+use crate::config::{AttachMode, Config};
 use crate::interface::{self, InterfaceName, LinkState};
 use crate::netlink::Socket;
 use crate::program::{LinkLayer, Program};
@@ -20,19 +20,10 @@ const ETHERNET_HEADER: u64 = 14;
 
 pub(super) struct Links {
     route: Socket,
-    how: How,
+    /// How the programs get there.
+    mode: AttachMode,
     lan: Vec<Lan>,
     wan: Option<Watched>,
-}
-
-/// How the programs get there, and which.
-#[derive(Clone, Copy)]
-struct How {
-    mode: AttachMode,
-    /// The one on egress hands packets to this process, should it keep the queue.
-    diverts: bool,
-    /// The one on ingress hands acknowledgments to this process, should it repair losses.
-    catches: bool,
 }
 
 /// An interface that is there.
@@ -125,9 +116,7 @@ impl Links {
             lan.push(Lan { watched, attachment: None, reattached: 0, refused: false, _claim: claim });
         }
         let wan = config.wan.as_ref().map(watch).transpose()?;
-        let is_kept = config.queue_in_force() != Queueing::Kernel && !config.dry_run;
-        let diverts = is_kept && config.datapath != Datapath::Kernel;
-        Ok(Self { route, how: How { mode: config.attach, diverts, catches: is_kept && config.snoop }, lan, wan })
+        Ok(Self { route, mode: config.attach, lan, wan })
     }
 
     /// Hooks every LAN interface, and removes what a dead predecessor left there.
@@ -145,7 +134,7 @@ impl Links {
                     journal.say(now(), format!("{}: leftovers could not be removed: {error}", lan.watched.name));
                 }
             }
-            lan.attachment = Some(hook(program, &lan.watched.name, &state, self.how)?);
+            lan.attachment = Some(hook(program, &lan.watched.name, &state, self.mode)?);
         }
         Ok(())
     }
@@ -161,7 +150,7 @@ impl Links {
             }
         }
         for lan in &mut self.lan {
-            lan.keep_hooked(now, program, self.how, journal);
+            lan.keep_hooked(now, program, self.mode, journal);
         }
     }
 
@@ -195,7 +184,7 @@ impl Links {
 }
 
 impl Lan {
-    fn keep_hooked(&mut self, now: Time, program: &Program, how: How, journal: &mut Journal) {
+    fn keep_hooked(&mut self, now: Time, program: &Program, mode: AttachMode, journal: &mut Journal) {
         let Some(state) = &self.watched.newest else {
             self.attachment = None;
             return;
@@ -204,7 +193,7 @@ impl Lan {
             return;
         }
         self.attachment = None;
-        match hook(program, &self.watched.name, state, how) {
+        match hook(program, &self.watched.name, state, mode) {
             Ok(attachment) => {
                 let line = format!("{}: hooked again by {}", self.watched.name, attachment.mechanism().name());
                 journal.say(now, line);
@@ -226,9 +215,12 @@ const fn layer(state: &LinkState) -> LinkLayer {
     if state.ethernet { LinkLayer::Ethernet } else { LinkLayer::Ip }
 }
 
-fn hook(program: &Program, name: &InterfaceName, state: &LinkState, how: How) -> Result<Attachment, AttachError> {
-    let layer = layer(state);
-    let ingress = if how.catches { program.catch_fd(layer) } else { program.prog_fd(Direction::ToRemote, layer) };
-    let egress = if how.diverts { program.divert_fd(layer) } else { program.prog_fd(Direction::ToStation, layer) };
-    Attachment::new(name, state.ifindex, how.mode, ingress, egress)
+fn hook(
+    program: &Program,
+    name: &InterfaceName,
+    state: &LinkState,
+    mode: AttachMode,
+) -> Result<Attachment, AttachError> {
+    let [ingress, egress] = [Direction::ToRemote, Direction::ToStation].map(|way| program.prog_fd(way, layer(state)));
+    Attachment::new(name, state.ifindex, mode, ingress, egress)
 }

@@ -25,7 +25,9 @@ pub(super) fn btf() -> Check {
 
 /// Loads the real programs, and hooks them onto the loopback of a namespace of their own.
 pub(super) fn programs_and_hooks() -> Vec<Check> {
-    match Program::load(LoadOptions { flows: 1024 }) {
+    let plain = LoadOptions { flows: 1024, ..LoadOptions::default() };
+    let with_a_queue = LoadOptions { diverts: true, catches: true, ..plain };
+    match Program::load(with_a_queue).and_then(|_| Program::load(plain)) {
         Ok(program) => {
             let loaded = Check::ok("BPF", "the kernel takes the controller's programs");
             [Some(loaded), jit(), Some(hooks(&program))].into_iter().flatten().collect()

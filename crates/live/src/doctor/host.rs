@@ -1,4 +1,4 @@
-//! What does not belong to an interface: kernel, TUN, FUSE, scheduling, memory, senders, connection tracking.
+//! What does not belong to an interface: kernel, TUN, FUSE, scheduling, memory, senders, connection tracking, raw sockets.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -9,6 +9,7 @@ use lasthop_core::fastpath::layout::FlowKey;
 
 use super::{AS_ROOT, Check, in_own_namespace, is_refusal};
 use crate::conntrack::Conntrack;
+use crate::updates::Socket;
 
 /// Programs called by a system call came with 5.14; 5.15 is the first long-lived kernel after it.
 const OLDEST: (u32, u32) = (5, 15);
@@ -137,6 +138,22 @@ pub(super) fn conntrack() -> Check {
         Ok(_) => Check::ok(NAME, "it can be asked about connections that are older than the controller"),
         Err(error) if is_refusal(&error) => Check::warning(NAME, format!("asking was refused; {WITHOUT}"), AS_ROOT),
         Err(error) => Check::warning(NAME, format!("{error}; {WITHOUT}"), "modprobe nf_conntrack_netlink"),
+    }
+}
+
+/// Windows are told between acknowledgments through raw sockets. Whether a firewall lets them out only shows when one is sent.
+pub(super) fn window_updates() -> Check {
+    const NAME: &str = "window updates";
+    const WITHOUT: &str = "a download's window is told by acknowledgments alone, so queues are longer while it starts";
+    match Socket::open() {
+        Ok(socket) if socket.has_both() => Check::ok(NAME, "raw sockets work"),
+        Ok(_) => Check::ok(NAME, "raw sockets work, but not for IPv6"),
+        Err(error) if is_refusal(&error) => {
+            Check::warning(NAME, format!("raw sockets were refused; {WITHOUT}"), "run it as root, or with CAP_NET_RAW")
+        }
+        Err(error) => {
+            Check::warning(NAME, format!("no raw socket: {error}; {WITHOUT}"), "use a kernel with CONFIG_INET")
+        }
     }
 }
 

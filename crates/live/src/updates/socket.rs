@@ -27,6 +27,12 @@ impl Socket {
         Ok(Self { four: raw(libc::AF_INET)?, six: raw(libc::AF_INET6).ok() })
     }
 
+    /// Connections of both versions of IP can be told.
+    #[must_use]
+    pub const fn has_both(&self) -> bool {
+        self.six.is_some()
+    }
+
     /// Never waits.
     ///
     /// # Errors

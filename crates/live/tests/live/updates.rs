@@ -38,7 +38,7 @@ fn complaints(world: &World) -> [u64; 5] {
 fn paced(world: &World) -> (Attachment, Updates, Program) {
     let config = learning(world);
     world.router.inside(move || {
-        let program = Program::load(LoadOptions { flows: 4096 }).expect("a program");
+        let program = Program::load(LoadOptions { flows: 4096, ..LoadOptions::default() }).expect("a program");
         // Nobody decides: the heartbeat lies ahead, and the plan stays.
         program.control().heartbeat(lasthop_live::controller::now() + Span::from_secs(3600));
         let pace_bytes = (RATE.mul_f64(0.85).as_bps() / 8) as u32;

@@ -25,7 +25,7 @@ const BUFFER_BYTES: u32 = 1_514_000;
 static BPF_REFUSED: OnceLock<Option<String>> = OnceLock::new();
 
 fn bpf_refused() -> Option<String> {
-    match Program::load(LoadOptions { flows: 1024 }) {
+    match Program::load(LoadOptions { flows: 1024, ..LoadOptions::default() }) {
         Ok(_) => None,
         Err(error @ LoadError::Refused(_)) => Some(error.to_string()),
         Err(error) => panic!("{error}: {:?}", std::error::Error::source(&error)),
