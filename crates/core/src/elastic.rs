@@ -160,6 +160,8 @@ pub struct Hop {
     pub room: Option<BitRate>,
     /// What it carries, if that is known.
     pub carries: Option<BitRate>,
+    /// What came of late of UDP in full packets that is not taken for real-time, and of how many flows.
+    pub bulk: (BitRate, u32),
     /// A queue stands in front of it.
     pub queue_stands: bool,
 }
@@ -235,6 +237,8 @@ const ACKNOWLEDGED: (f64, f64) = (0.25, 150.0);
 const ACKNOWLEDGED_AS_A_WINDOW: f64 = 0.4;
 /// Packets per second, three in an interval of 50 ms: of fewer it is not seen whether their rate is steady.
 const FEW_PER_SECOND: f64 = 60.0;
+/// Of several slow starts that exceed the hop together one has so much of its part of the hop at least.
+const ITS_PART: f64 = 0.8;
 /// Frames are believed up to this part of the rate they had.
 const BELIEVED: f64 = 1.5;
 /// Fewer trains in the window have no rhythm.
@@ -372,10 +376,22 @@ impl Classifier {
         sum(&mut { later }) > 2 * sum(&mut { earlier })
     }
 
-    /// A slow start that nobody has told of the hop yet.
+    /// A slow start that nobody has told of the hop yet: alone, or one of several that exceed it together, with its part of that.
     fn exceeds(&self, hop: &Hop) -> bool {
         let carries = hop.carries.filter(|_| hop.queue_stands && self.behaviour == Behaviour::Unknown);
         let Some(carries) = carries else { return false };
+        let recent = self.recent();
+        let carries = carries.as_bps() as f64;
+        let (all, flows) = (rate(&recent).max(hop.bulk.0.as_bps() as f64), f64::from(hop.bulk.1.max(1)));
+        recent.span >= self.params.exceeding
+            && recent.packets as f64 * flows >= self.params.least_packets as f64
+            && self.in_full(&recent)
+            && all > self.params.exceeds * carries
+            && rate(&recent) * flows > ITS_PART * carries
+    }
+
+    /// Of late: what is enough to tell that it exceeds the hop.
+    fn recent(&self) -> Interval {
         let mut recent = Interval::default();
         for interval in self.intervals.iter().rev() {
             if recent.span >= self.params.exceeding {
@@ -383,10 +399,19 @@ impl Classifier {
             }
             add(&mut recent, interval);
         }
-        recent.span >= self.params.exceeding
-            && recent.packets >= self.params.least_packets
-            && recent.full_bytes as f64 >= self.params.full * recent.bytes as f64
-            && rate(&recent) > self.params.exceeds * carries.as_bps() as f64
+        recent
+    }
+
+    fn in_full(&self, interval: &Interval) -> bool {
+        interval.full_bytes as f64 >= self.params.full * interval.bytes as f64
+    }
+
+    /// What came of late in full packets, unless it is real-time.
+    #[must_use]
+    pub fn bulk(&self) -> Option<BitRate> {
+        let recent = self.recent();
+        let is_bulk = self.behaviour != Behaviour::RealTime && recent.packets > 0 && self.in_full(&recent);
+        is_bulk.then(|| BitRate::from_bps_f64(rate(&recent)))
     }
 
     fn find(&self, hop: &Hop) -> (Behaviour, Why) {

@@ -334,8 +334,9 @@ impl Ap {
                 None => (self.ways[i].capacity(), self.ways[i].queue, self.ways[i].bound(&self.params)),
             };
             let room = capacity.map(|capacity| capacity.saturating_sub(self.udp.smooth()));
-            self.udp_flows
-                .set_hop(direction, elastic::Hop { room, carries: capacity, queue_stands: queue > bound * 4 });
+            let hop =
+                elastic::Hop { room, carries: capacity, queue_stands: queue > bound * 4, ..elastic::Hop::default() };
+            self.udp_flows.set_hop(direction, hop);
         }
     }
 

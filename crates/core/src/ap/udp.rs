@@ -239,7 +239,11 @@ impl UdpFlows {
 
     /// What the hop of data going `direction` is like: told before the samples of an interval.
     pub fn set_hop(&mut self, direction: Direction, hop: Hop) {
-        self.hops[direction.index()] = hop;
+        let halves = self.flows.values().map(|record| &record.half[direction.index()]);
+        let bulk = halves.filter_map(|half| half.classifier.bulk());
+        let bulk =
+            bulk.fold((BitRate::ZERO, 0), |(all, flows), one| (BitRate::bps(all.as_bps() + one.as_bps()), flows + 1));
+        self.hops[direction.index()] = Hop { bulk, ..hop };
     }
 
     /// One flow at the end of an interval, both directions.

@@ -101,7 +101,13 @@ fn constant(bps: f64, size: u32, answers: f64) -> Vec<(Time, u32, bool)> {
 }
 
 const INTERVALS: [Span; 2] = [Span::from_millis(50), Span::from_millis(200)];
-const BUSY: Hop = Hop { room: Some(BitRate::mbps(20)), carries: Some(BitRate::mbps(20)), queue_stands: true };
+const BUSY: Hop = busy(20);
+
+/// A hop with a queue.
+const fn busy(mbps: u64) -> Hop {
+    let carries = Some(BitRate::mbps(mbps));
+    Hop { room: carries, carries, bulk: (BitRate::ZERO, 0), queue_stands: true }
+}
 
 #[test]
 fn live_video_cloud_games_and_video_calls_are_never_elastic() {
@@ -119,7 +125,7 @@ fn live_video_cloud_games_and_video_calls_are_never_elastic() {
         (20e6, 60.0),
         (30e6, 60.0),
     ];
-    let hop = Hop { room: Some(BitRate::mbps(50)), carries: Some(BitRate::mbps(50)), queue_stands: true };
+    let hop = busy(50);
     for (bps, fps) in cases {
         for pace in [f64::INFINITY, 2.5] {
             for (intra, equal, jitter) in [(0, false, 0.0), (12, true, 0.001), (60, false, 0.003)] {
@@ -180,11 +186,7 @@ fn frames_are_remembered_when_a_queue_hides_them() {
     packets.extend(constant(15e6, 1428, 0.0).into_iter().filter(|packet| packet.0 >= at(4.0)));
     packets.sort_by_key(|packet| packet.0);
     for interval in INTERVALS {
-        let found = classify(
-            &packets,
-            interval,
-            Hop { room: Some(BitRate::mbps(40)), carries: Some(BitRate::mbps(40)), queue_stands: true },
-        );
+        let found = classify(&packets, interval, busy(40));
         assert!(matches!(found[..], [(_, Behaviour::RealTime, _)]), "{found:?}");
     }
 }
@@ -202,9 +204,8 @@ fn a_tunnel_that_begins_with_a_call_becomes_elastic_with_its_download() {
     }
 }
 
-/// Twice as fast each 40 ms, acknowledged by every second packet; the hop carries 20 Mbit/s.
-#[test]
-fn a_slow_start_that_exceeds_the_hop_is_found_at_once() {
+/// Twice as fast each 40 ms up to `most` bit/s, acknowledged by every third packet.
+fn slow_start(most: f64) -> Vec<(Time, u32, bool)> {
     let (mut packets, mut now, mut rate) = (vec![], 0.0, 1e6);
     while now < 0.6 {
         packets.push((at(now), 1500, true));
@@ -212,13 +213,31 @@ fn a_slow_start_that_exceeds_the_hop_is_found_at_once() {
             packets.push((at(now), 60, false));
         }
         now += 1500.0 * 8.0 / rate;
-        rate = (1e6 * 2f64.powf(now / 0.04)).min(40e6);
+        rate = (1e6 * 2f64.powf(now / 0.04)).min(most);
     }
+    packets
+}
+
+#[test]
+fn a_slow_start_that_exceeds_the_hop_is_found_at_once() {
+    let packets = slow_start(40e6);
     // It exceeds the hop from 0.17 s on.
     let found = classify(&packets, INTERVALS[0], BUSY);
     assert!(matches!(found[..], [(at, Behaviour::Elastic, Why::FillsTheHop)] if at <= 0.35), "{found:?}");
     let unknown = Hop { carries: None, ..BUSY };
     assert!(classify(&packets, INTERVALS[0], unknown).iter().all(|(at, ..)| *at > 0.45));
+}
+
+#[test]
+fn slow_starts_that_exceed_the_hop_together_are_found_at_once() {
+    let packets = slow_start(8e6);
+    let at_once = |hop, packets: &[_]| classify(packets, INTERVALS[0], hop).first().is_some_and(|(at, ..)| *at <= 0.35);
+    let four = Hop { bulk: (BitRate::mbps(32), 4), ..BUSY };
+    assert!(at_once(four, &packets));
+    // Together they do not, or one of them has little of it: live video that begins beside them.
+    assert!(!at_once(Hop { bulk: (BitRate::mbps(20), 4), ..BUSY }, &packets));
+    assert!(!at_once(four, &constant(3.5e6, 1500, 20.0)));
+    assert!(!at_once(BUSY, &packets));
 }
 
 /// 0.5 Mbit/s of full packets: a QUIC transfer acknowledges each of them, 24 ms apart; nobody answers a stream so often.
