@@ -65,6 +65,8 @@ const GAIN_FULL: f64 = 1.02;
 const GAIN_QUIET: f64 = 1.1;
 const GAIN_UNSURE: f64 = 1.2;
 const GAIN_LINE: f64 = 2.0;
+/// So much of the line is used: what comes faster would wait there.
+const LINE_USED: f64 = 0.6;
 /// And at most.
 const MOST_GAIN: f64 = 4.0;
 /// Round trips without a queue after which nothing is said to wait.
@@ -97,6 +99,8 @@ const AT_ONCE_TIME: f64 = 0.01;
 /// Those of several flows that begin together make one train on the line, as long as all of them. At most this part of a round
 /// trip: a longer one may be the pace of acknowledgments.
 const AT_ONCE_TOGETHER: f64 = 0.75;
+/// A part of the largest train of late: in slow start they grow, so what is smaller is what a sender with a pace left over.
+const WHOLE: f64 = 0.5;
 /// A first measurement takes more than one interval of 50 ms, s.
 const FIRST_SURE: f64 = 0.06;
 /// A part of an interval: a train of a download that filled less of it has ended.
@@ -304,6 +308,8 @@ pub(super) struct Way {
     rate: f64,
     /// Of the trains that have not ended, at the last hop and in front of the home: IP bytes, and the time they took.
     trains: [(f64, f64); 2],
+    /// The largest train that came within about a second, IP bytes.
+    largest: f64,
     /// What arrived in each of the newest intervals, bytes/s.
     arrived: [f64; 3],
     /// What was delivered, likewise.
@@ -358,6 +364,7 @@ impl Way {
             even: 0.0,
             rate: 0.0,
             trains: [(0.0, 0.0); 2],
+            largest: 0.0,
             arrived: [0.0; 3],
             lately: [0.0; 3],
             most: MinFilter::new(LATELY),
@@ -409,6 +416,7 @@ impl Way {
         let least = match (self.air.is_sure() || self.line.is_measured(), self.air.capacity()) {
             (true, _) => 0.0,
             (false, Some(_)) => GAIN_UNSURE,
+            (false, None) if self.used >= LINE_USED => GAIN_UNSURE,
             (false, None) => GAIN_LINE,
         };
         self.paced.then_some(self.gain.max(least))
@@ -754,11 +762,14 @@ impl Way {
             Direction::ToStation => seconds < dt * TRAIN_ENDS,
             Direction::ToRemote => seen.pause >= (seen.rtt * AT_ONCE).min(TRAIN_PAUSE),
         });
+        self.largest *= (1.0 - dt).max(0.0);
         let came = ended(&mut self.trains[1], line, ends[0]);
         let served = ended(&mut self.trains[0], air, ends[1]);
         if let Some((bytes, seconds)) = came {
             self.came = bytes / seconds.max(1e-6);
-            if seconds <= longest.max((AT_ONCE_TIME * seen.active as f64).min(AT_ONCE_TOGETHER * seen.rtt)) {
+            let whole = bytes >= WHOLE * self.largest;
+            self.largest = self.largest.max(bytes);
+            if whole && seconds <= longest.max((AT_ONCE_TIME * seen.active as f64).min(AT_ONCE_TOGETHER * seen.rtt)) {
                 self.line.on_train(bytes, seconds);
                 self.shown_by = bytes;
             }
