@@ -122,6 +122,13 @@ impl Ap {
             let room = self.room(direction, &costs, &realtime, &line_taken);
             self.set_start_of(direction, room);
         }
+        for (i, taken) in realtime.into_iter().enumerate() {
+            let own = whos.iter().zip(&wishes).zip(&shares).filter(|((who, _), _)| who.direction().index() == i);
+            let given =
+                own.map(|((_, wish), share)| Some(share.as_ref()?.as_bps() as f64 * self.prices.of(wish.group)));
+            let given: Option<f64> = given.sum();
+            self.ways[i].given = given.filter(|given| *given > 0.0).map(|given| BitRate::from_bps_f64(given + taken));
+        }
         self.hold(bounds, &whos, &shares);
         self.steer_datagrams(&whos, &shares);
     }

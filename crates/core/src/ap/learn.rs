@@ -5,8 +5,9 @@
 //! ```text
 //! busy     for a round trip on end even the fastest packet of each interval waited, and the hop was seen working:
 //!          what was delivered is what it carries (core::capacity)
-//! boost'   boost (1 + (gain (bound - q) / rtt + m) dt / rtt)   while windows hold flows, or while q > bound;
-//!          m = (1 - used) / 2 while q < bound, else 0
+//! boost'   boost (1 + (gain (bound - q) / rtt + m - e) dt / rtt)   while windows hold flows, or while q > bound;
+//!          m = (1 - used) / 2 while q < bound, else 0; while the air is busy not of the capacity but of what was given;
+//!          e = (used - 1) / 2 of that while the other way of the air lacks what it was given, else 0
 //! probe    boost (1 + r dt / rtt)         windows hold flows, and nothing waited for 2 round trips (4 where the hop is not used);
 //!          r = 1/2 where more came through than is known, else 1 ms / rtt
 //! window   share x p x boost x base_rtt
@@ -40,12 +41,12 @@
 //! where downloads do. For the far half only flows that fill their windows count: others answer
 //! when they have something to say.
 
-use super::divide::Prices;
-use super::record::{Basis, Record};
+use super::record::Basis;
+use super::seen::{Seen, pause};
 use super::{Decision, Params, Place};
 use crate::capacity::{self, Estimator};
 use crate::meter::rtt::MinFilter;
-use crate::packet::{Direction, FlowId};
+use crate::packet::Direction;
 use crate::units::{BitRate, Span, Time};
 
 /// Gain of the boost per round trip.
@@ -116,8 +117,8 @@ const STANDS: f64 = 0.15;
 const PLAINLY: f64 = 4.0;
 /// The same in front of the home: further away more happens that is no queue.
 const STANDS_THERE: f64 = 0.5;
-/// A part of an interval: who sends all the time pauses no longer.
-const PAUSE: f64 = 0.25;
+/// An air that was busy within this, s, is full: what the other way takes of it is not missing here.
+const BUSY_LATELY: f64 = 2.0;
 /// A part of the estimate: who delivers as much was busy.
 const NEARLY: f64 = 0.9;
 /// What the line delivers varies by no larger part of it: what comes through a queue comes evenly.
@@ -159,97 +160,6 @@ pub(super) enum Neck {
     Here,
     /// The line before the home.
     Line,
-}
-
-/// What one interval showed of a way.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Seen {
-    /// IP bytes of TCP that arrived.
-    pub(super) bytes: f64,
-    /// The same, as bytes of the cheapest station; and what was sent.
-    pub(super) arrived: f64,
-    pub(super) sent: f64,
-    /// IP bytes of UDP that passed.
-    pub(super) udp_bytes: f64,
-    /// The same, as bytes of the cheapest station, and as far as is known when they left.
-    pub(super) udp: f64,
-    /// What a byte of all this cost beside one of the cheapest station.
-    pub(super) cost: Option<f64>,
-    /// Bytes that could have passed in the time that its small packets take beyond their bytes.
-    pub(super) small: f64,
-    /// Of the trains of all flows that came, and of those that were delivered: IP bytes, and the time they took.
-    pub(super) came: (f64, f64),
-    pub(super) train: (f64, f64),
-    /// For how long nothing has come, s.
-    pub(super) pause: f64,
-    /// Time in which more of a flow was under way, of all flows together, s.
-    pub(super) served: f64,
-    /// Longest pause of the flow that paused least, s.
-    pub(super) gap: f64,
-    /// What waits at the last hop, s: mean and least.
-    pub(super) local: Option<(f64, f64)>,
-    /// What waits in front of the home, s: mean and least.
-    pub(super) remote: Option<(f64, f64)>,
-    /// IP bytes per byte of payload in full segments.
-    pub(super) to_ip: f64,
-    /// Flows that fill the windows they were planned.
-    pub(super) held: usize,
-    /// Flows that their pace holds back.
-    pub(super) paced: usize,
-    /// Flows that fill windows which still grow.
-    pub(super) growing: usize,
-    /// Flows that move payload.
-    pub(super) active: usize,
-    /// Mean round trip of those without queueing, s.
-    pub(super) rtt: f64,
-}
-
-impl Seen {
-    /// IP bytes that went through. TCP is acknowledged; UDP counts when it comes to the queue, and the slow start of a QUIC
-    /// download comes faster than it leaves: so with it no more than `limit` bytes are believed.
-    pub(super) fn delivered(&self, limit: Option<f64>) -> f64 {
-        let all = self.arrived + self.udp;
-        limit.map_or(all, |limit| self.arrived.max(all.min(limit)))
-    }
-
-    pub(super) fn of<'a>(
-        params: &Params,
-        direction: Direction,
-        (bound, dt): (Span, f64),
-        prices: &Prices,
-        records: impl Iterator<Item = (&'a (FlowId, Direction), &'a Record)> + Clone,
-    ) -> Self {
-        let mut seen = Self { gap: f64::MAX, ..Self::default() };
-        let least = |old: Option<(f64, f64)>, new: Option<(f64, f64)>| match (old, new) {
-            (Some(old), Some(new)) => Some((old.0.min(new.0), old.1.min(new.1))),
-            (old, new) => old.or(new),
-        };
-        let records = records.filter(|((_, way), _)| *way == direction);
-        let active = records.clone().filter(|(_, record)| record.is_active()).count();
-        for (_, record) in records {
-            seen.bytes += record.arrived();
-            seen.arrived += record.arrived() * prices.of(record.station());
-            seen.sent += record.sent() * prices.of(record.station());
-            if !record.is_active() {
-                continue;
-            }
-            seen.served += record.served().min(record.watched());
-            seen.active += 1;
-            seen.to_ip = record.to_ip();
-            seen.held += usize::from(record.is_controlled() && record.is_held());
-            seen.paced += usize::from(record.is_controlled() && record.is_paced());
-            seen.growing += usize::from(record.is_controlled() && record.is_growing());
-            seen.rtt += record.base_rtt(params, bound).map_or(0.1, Span::as_secs_f64);
-            seen.local = least(seen.local, record.local_queue(bound));
-            let gap = record.gap();
-            seen.gap = seen.gap.min(gap);
-            if record.fills_its_window() || gap <= pause(active, dt) {
-                seen.remote = least(seen.remote, record.remote_queue());
-            }
-        }
-        seen.rtt = if seen.active > 0 { seen.rtt / seen.active as f64 } else { 0.1 };
-        seen
-    }
 }
 
 /// One direction of data.
@@ -296,8 +206,15 @@ pub(super) struct Way {
     silent: [f64; 2],
     /// What waited there when somebody did last, s: mean and least.
     waited: [(f64, f64); 2],
-    /// Part of the capacity that is used, over a round trip.
+    /// Part of the capacity that is used, over a round trip, and of what was given.
     used: f64,
+    got: f64,
+    /// The other way of a shared air has clearly less than it was given.
+    pub(super) others_lack: bool,
+    /// What its flows were given together, and what cannot give way, as bytes of the cheapest station.
+    pub(super) given: Option<BitRate>,
+    /// For how long the air has not been busy, s.
+    rested: f64,
     /// What a byte costs beside one of the cheapest, of those that arrive.
     mix: f64,
     /// For how long something seemed to wait at a hop that was not used, s.
@@ -359,6 +276,10 @@ impl Way {
             silent: [0.0; 2],
             waited: [(0.0, 0.0); 2],
             used: 0.0,
+            got: 0.0,
+            others_lack: false,
+            given: None,
+            rested: f64::MAX,
             mix: 1.0,
             puzzled: 0.0,
             even: 0.0,
@@ -426,6 +347,11 @@ impl Way {
     pub(super) fn line_carries_more(&self, bytes: f64, dt: f64) -> bool {
         let known = self.line.capacity().map_or(0.0, |line| line.as_bps() as f64 / 8.0);
         bytes < NEARLY * known * dt && self.boost > HAS_HELPED * BOOST.0
+    }
+
+    /// Held flows have less than nine tenths of what they were given.
+    pub(super) fn lacks(&self, seen: &Seen) -> bool {
+        seen.held > 0 && self.got < NEARLY
     }
 
     /// About as much as at most lately.
@@ -580,6 +506,11 @@ impl Way {
         self.stands[0] > 0.0 && self.stands[0] >= enough && self.silent[0] == 0.0 && !line_is_full
     }
 
+    /// The air was, or was not, busy with this way or the other.
+    pub(super) fn note_busy(&mut self, busy: bool, dt: f64) {
+        self.rested = if busy { 0.0 } else { self.rested + dt };
+    }
+
     /// It has begun to, which tells no less than a train that was stretched: more waits than should, and more was under way all
     /// the time.
     pub(super) fn fills_early(&self, seen: &Seen, bound: Span, dt: f64) -> bool {
@@ -623,8 +554,11 @@ impl Way {
         let now = if air_is_narrower { now + seen.small / dt } else { now };
         self.lately = [self.lately[1], self.lately[2], now];
         if let Some(capacity) = self.capacity() {
-            let now = now * 8.0 / capacity.as_bps().max(1) as f64;
-            self.used += (now - self.used) * (dt / seen.rtt.max(dt)).min(1.0);
+            let given = self.given.map_or(capacity, |given| given.min(capacity));
+            let part = |of: BitRate| now * 8.0 / of.as_bps().max(1) as f64;
+            let weight = (dt / seen.rtt.max(dt)).min(1.0);
+            self.used += (part(capacity) - self.used) * weight;
+            self.got += (part(given) - self.got) * weight;
         }
         if known {
             self.queue = Span::from_secs_f64(queue);
@@ -651,12 +585,16 @@ impl Way {
         if known && (seen.held > 0 || queue > bound) {
             // What is missing of the capacity may be made up for at once: there is nothing to wait for.
             let early = self.is_early() && self.full < rtt;
-            let missing = if early || seen.paced > seen.held { 0.0 } else { (1.0 - self.used).max(0.0) / 2.0 };
+            let used = if self.rested <= BUSY_LATELY { self.got } else { self.used };
+            let missing = if early || seen.paced > seen.held { 0.0 } else { (1.0 - used).max(0.0) / 2.0 };
             let error = if doubtful {
                 if self.puzzled > 2.0 * rtt + PUZZLED { missing } else { 0.0 }
             } else {
                 let waits = GAIN * (target - queue) / seen.rtt.max(0.005);
-                waits + if queue < target { missing } else { 0.0 }
+                // What the other way lacks is here.
+                let beyond =
+                    if self.rested <= BUSY_LATELY && self.others_lack { (self.got - 1.0).max(0.0) / 2.0 } else { 0.0 };
+                waits - beyond + if queue < target { missing } else { 0.0 }
             };
             self.boost *= 1.0 + error.clamp(-0.3, 0.3) * self.unasked / rtt;
         }
@@ -812,8 +750,8 @@ impl Way {
     fn place_news(&mut self, seen: &Seen) -> Option<Decision> {
         let place = self.place.filter(|place| self.said_place != Some(*place))?;
         self.said_place = Some(place);
-        let added = |queue: Option<(f64, f64)>| Span::from_secs_f64(queue.map_or(0.0, |(mean, _)| mean.max(0.0)));
-        let (local, remote) = (added(seen.local), added(seen.remote));
+        let [local, remote] = [seen.local, seen.remote].map(|queue| queue.map_or(0.0, |(mean, _)| mean.max(0.0)));
+        let (local, remote) = (Span::from_secs_f64(local), Span::from_secs_f64(remote));
         Some(Decision::Queue { direction: self.direction, place, local, remote })
     }
 
@@ -840,11 +778,6 @@ fn ended(train: &mut (f64, f64), (bytes, seconds): (f64, f64), ends: bool) -> Op
         return None;
     }
     Some(std::mem::take(train)).filter(|train| train.0 >= TRAIN_BYTES)
-}
-
-/// Who sends all the time pauses no longer, s; of several flows each has to wait for the others.
-fn pause(active: usize, dt: f64) -> f64 {
-    PAUSE * dt * active.max(1) as f64
 }
 
 fn narrower(air: Option<BitRate>, line: Option<BitRate>) -> Option<BitRate> {

@@ -17,6 +17,7 @@ mod divide;
 mod learn;
 mod record;
 mod sample;
+mod seen;
 mod snapshot;
 mod udp;
 
@@ -31,9 +32,10 @@ use crate::{share, window};
 
 pub use decision::{Decision, Place};
 use divide::Prices;
-use learn::{Neck, Seen, Way};
+use learn::{Neck, Way};
 use record::Record;
 pub use sample::{FlowSample, LinkSample, RttTotal, StationId, StationSample};
+use seen::Seen;
 pub use snapshot::{DirectionSnapshot, FlowSnapshot, Snapshot};
 pub use udp::{UdpFlows, UdpParams, UdpSample, UdpSnapshot, UdpWish};
 
@@ -431,9 +433,11 @@ impl Ap {
             self.ways[i].watch(&seen[i], bounds[i], dt);
         }
         self.learn(&seen, bounds, dt);
+        let lack = [0, 1].map(|i| params.duplex == Duplex::Half && self.ways[i].lacks(&seen[i]));
         for i in 0..2 {
             let way = &mut self.ways[i];
             way.on_trains(&seen[i], dt);
+            way.others_lack = lack[1 - i];
             way.steer(&seen[i], bounds[i], dt);
             way.outdo(dt);
             way.settle();
@@ -509,6 +513,7 @@ impl Ap {
         for i in 0..2 {
             let bytes = seen[i].delivered(self.ways[i].limit(dt));
             let is_busy = here[i] || (self.params.duplex == Duplex::Half && here[1 - i]);
+            self.ways[i].note_busy(is_busy, dt);
             if is_busy && learn::tells(parts[i]) && bytes > 0.0 {
                 self.ways[i].on_busy(Neck::Here, bytes + seen[i].small, dt * parts[i]);
                 if here[i] {

@@ -145,3 +145,48 @@ fn who_waits_for_so_long_while_data_come_waits_in_a_queue() {
     };
     assert!(stands(0.01, 0.03) && !stands(0.005, 0.03) && !stands(0.01, 0.3));
 }
+
+#[test]
+fn what_is_left_over_of_a_longer_train_does_not_show_the_line() {
+    let mut way = Way::new(Direction::ToStation, true);
+    let train = |way: &mut Way, bytes: f64, seconds: f64| {
+        way.on_trains(&Seen { came: (bytes, seconds), active: 2, rtt: 0.2, ..Seen::default() }, 0.2);
+        way.line.capacity().map(|line| line.as_mbps_f64())
+    };
+    assert_eq!(train(&mut way, 55_500.0, 0.11), None, "a third of a round trip: the sender's pace");
+    assert_eq!(train(&mut way, 10_500.0, 0.02), None, "and its last packets");
+    assert!(train(&mut way, 100_000.0, 0.04).is_some_and(|mbps| (mbps - 20.0).abs() < 0.01), "more at once than ever");
+}
+
+#[test]
+fn what_the_other_way_takes_of_a_busy_air_is_not_missing() {
+    let boost = |busy: bool| {
+        let mut way = Way::new(Direction::ToRemote, false);
+        way.on_busy(Neck::Here, 125_000.0, 0.05);
+        // A quarter of the hop is its share, and it has that.
+        way.given = Some(BitRate::mbps(5));
+        let seen = Seen { local: Some((0.001, 0.0)), arrived: 31_250.0, held: 1, rtt: 0.05, ..Seen::default() };
+        for _ in 0..40 {
+            way.note_busy(busy, 0.05);
+            way.steer(&seen, Span::from_millis(2), 0.05);
+        }
+        way.boost
+    };
+    assert!(boost(true) < 1.5 && boost(false) > 3.0, "{} {}", boost(true), boost(false));
+}
+
+#[test]
+fn what_a_way_has_beyond_its_shares_it_gives_back_while_the_other_lacks() {
+    let boost = |others_lack: bool| {
+        let mut way = Way::new(Direction::ToRemote, false);
+        way.on_busy(Neck::Here, 125_000.0, 0.05);
+        (way.given, way.others_lack) = (Some(BitRate::mbps(5)), others_lack);
+        let seen = Seen { local: Some((0.002, 0.002)), arrived: 62_500.0, held: 1, rtt: 0.05, ..Seen::default() };
+        for _ in 0..20 {
+            way.note_busy(true, 0.05);
+            way.steer(&seen, Span::from_millis(2), 0.05);
+        }
+        way.boost
+    };
+    assert!(boost(true) < 0.6 && boost(false) > 1.0, "{} {}", boost(true), boost(false));
+}
