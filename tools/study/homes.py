@@ -158,22 +158,27 @@ def shown(v, digits=1):
     return "-" if v is None else f"{v:.{digits}f}"
 
 
+def every(c):
+    """What TCP and QUIC got in a cell, films among it, Mbit/s."""
+    return c["goodput"] + (c["streams"] or 0)
+
+
 def table(name, cells, truths, home):
     """The home's table, its C and its bounds, as Markdown."""
     lines = [
-        "| queue | control | game p50 / p99, ms | the same from 12 s on | downloads and uploads, Mbit/s | against no control"
-        " | other real-time p99, ms | its loss |",
-        "|---|---|---|---|---|---|---|---|",
+        "| queue | control | game p50 / p99, ms | the same from 12 s on | downloads and uploads, Mbit/s | films, Mbit/s"
+        " | all against no control | other real-time p99, ms | its loss |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for queue, word in QUEUES.items():
         off = cells[name, queue, False]
         for controlled in (False, True):
             c = cells[name, queue, controlled]
-            ratio = f"{100 * c['goodput'] / off['goodput']:.1f} %" if controlled else ""
+            ratio = f"{100 * every(c) / every(off):.1f} %" if controlled else ""
             loss = "-" if c["other_loss"] is None else f"{100 * c['other_loss']:.2f} %"
             lines.append(
                 f"| {word} | {'on' if controlled else 'off'} | {shown(c['p50'])} / {shown(c['p99'])} | {shown(c['rest_p50'])} /"
-                f" {shown(c['rest_p99'])} | {c['goodput']:.2f} | {ratio} | {shown(c['other_p99'])} | {loss} |"
+                f" {shown(c['rest_p99'])} | {c['goodput']:.2f} | {shown(c['streams'])} | {ratio} | {shown(c['other_p99'])} | {loss} |"
             )
     words = []
     for way, true in truths.items():

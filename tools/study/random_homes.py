@@ -202,6 +202,7 @@ def figures(report):
     pages = [f["page"]["load_ms"][0] for f in simulated.flows(report, {"web"}) if f["page"]["load_ms"]]
     return {
         "goodput": acked * 8 / LASTS / 1e6,
+        "films": sum(f["goodput_bps"] for f in simulated.flows(report, {"video"}) if "tcp" in f) / 1e6,
         "p99": statistics.fmean(f["added_delay"]["p99"] for f in live) if live else None,
         "worst": max((f["added_delay"]["p99"] for f in live), default=None),
         "loss": statistics.fmean(f["loss_rate"] for f in live) if live else None,
@@ -305,6 +306,15 @@ def summary(results):
             f"  goodput  {100 * mean:+.2f} % ({100 * (mean - off):+.2f} .. {100 * (mean + off):+.2f}), median"
             f" {100 * statistics.median(goodput):+.2f} %, of all bytes together {100 * (total - 1):+.2f} %; {len(goodput)} homes"
         )
+    films = [r for r in results if r["off"]["goodput"] + r["off"]["films"] > 0]
+    if films:
+        every = [[r[which]["goodput"] + r[which]["films"] for r in films] for which in ("off", "on")]
+        mean, off = bound([on / before - 1 for before, on in zip(*every)])
+        print(f"  and films {100 * mean:+.2f} % ({100 * (mean - off):+.2f} .. {100 * (mean + off):+.2f}); {len(films)} homes")
+    jain = [(r["off"]["fair"], r["on"]["fair"]) for r in results if None not in (r["off"]["fair"], r["on"]["fair"])]
+    if jain:
+        before, after = (statistics.fmean(values) for values in zip(*jain))
+        print(f"  Jain     {before:.3f} -> {after:.3f}, index of the goodput of elastic flows; {len(jain)} homes")
     if p99:
         mean, off = bound(p99)
         before, after = ([r[which]["p99"] for r in results if r["p99"] is not None] for which in ("off", "on"))
