@@ -56,15 +56,6 @@ impl LoadOptions {
             (Direction::ToRemote, LinkLayer::Ip) => "lasthop_ingress_ip",
         }
     }
-
-    /// A hook of other options: each that is loaded takes the kernel half a second to check, and a small router several.
-    fn leaves_out(&self, name: &str) -> bool {
-        let hooks = |options: &Self| {
-            [LinkLayer::Ethernet, LinkLayer::Ip].map(|link| Direction::BOTH.map(|way| options.hook(way, link)))
-        };
-        let others = Self { diverts: !self.diverts, catches: !self.catches, ..*self };
-        hooks(&others).as_flattened().contains(&name)
-    }
 }
 
 /// The object could not be loaded.
@@ -142,6 +133,7 @@ pub struct Program {
     object: Object,
     flows: MapHandle,
     udp_flows: MapHandle,
+    /// Of each processor; the counters stand at its begin.
     counters: MapHandle,
     control: ControlPage,
     set_plan: OwnedFd,
@@ -152,7 +144,7 @@ pub struct Program {
 #[repr(C, align(8))]
 struct Aligned<T: ?Sized>(T);
 
-static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/lasthop.bpf.o")));
+static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!("bpf/object/lasthop.bpf.o"));
 
 impl Program {
     /// Loads the object this crate was built with.
@@ -167,16 +159,11 @@ impl Program {
         for mut map in open.maps_mut().filter(|map| map.name() == "flows") {
             map.set_max_entries(options.flows)?;
         }
-        for mut program in open.progs_mut() {
-            if program.name().to_str().is_some_and(|name| options.leaves_out(name)) {
-                program.set_autoload(false);
-            }
-        }
         let object = open.load().map_err(|error| match error.kind() {
             libbpf_rs::ErrorKind::PermissionDenied => LoadError::Refused(error),
             _ => LoadError::Kernel(error),
         })?;
-        let control = ControlPage::map(map_named(&object, "control")?.as_fd())?;
+        let control = ControlPage::map(map_named(&object, ".data.control")?.as_fd())?;
         let flows = map_named(&object, "flows")?;
         let udp_flows = map_named(&object, "udp_flows")?;
         let sizes = |map: &MapHandle| (map.key_size() as usize, map.value_size() as usize);
@@ -185,8 +172,8 @@ impl Program {
         {
             return Err(LoadError::Absent("map of flows with this crate's layout"));
         }
-        let counters = map_named(&object, "counters")?;
-        if counters.value_size() as usize != size_of::<Counters>() {
+        let counters = map_named(&object, "per_cpu")?;
+        if (counters.value_size() as usize) < size_of::<Counters>() {
             return Err(LoadError::Absent("map of counters with this crate's layout"));
         }
         Ok(Self {

@@ -24,18 +24,12 @@ fn key(port: u16) -> FlowKey {
 }
 
 #[test]
-fn every_direction_and_link_layer_has_a_program_and_others_are_not_loaded() {
+fn every_direction_and_link_layer_has_a_program_whatever_is_asked_of_them() {
     for (diverts, catches) in [(false, false), (true, false), (true, true)] {
         let Some(program) = load(LoadOptions { flows: 64, diverts, catches }) else { return };
         for direction in Direction::BOTH {
             for link in [LinkLayer::Ethernet, LinkLayer::Ip] {
                 let _ = program.prog_fd(direction, link);
-            }
-        }
-        for (name, wanted) in [("egress", !diverts), ("divert", diverts), ("ingress", !catches), ("catch", catches)] {
-            for layer in ["", "_ip"] {
-                let name = format!("lasthop_{name}{layer}");
-                assert_eq!(program.program_fd(&name).is_some(), wanted, "{name}");
             }
         }
     }
