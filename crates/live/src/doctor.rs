@@ -54,12 +54,13 @@ impl Check {
 /// Looks at the machine and, when one is named, at a LAN interface, and at the one towards the provider.
 #[must_use]
 pub fn checks(lan: Option<&str>, wan: Option<&str>) -> Vec<Check> {
-    let mut all = vec![host::kernel(), bpf::btf()];
+    let mut all = vec![host::kernel(), host::rights(), bpf::btf()];
     all.extend(bpf::programs_and_hooks());
     all.extend([
         qdisc::known(),
         qdisc::chap(),
         qdisc::datapath(),
+        host::tools(),
         host::tun(),
         host::fuse(),
         host::real_time(),

@@ -13,6 +13,7 @@ pub mod neighbours;
 pub mod netlink;
 pub mod program;
 pub mod qdisc;
+pub mod rights;
 pub mod stations;
 pub mod status;
 pub mod updates;

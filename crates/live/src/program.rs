@@ -13,8 +13,10 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
 use crate::control::{ControlError, ControlPage};
 
 mod asks;
+mod refusal;
 
 pub use asks::{Answer, Ask, Asks};
+pub use refusal::Refusal;
 
 /// What an interface hands to the program first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,11 +63,11 @@ impl LoadOptions {
 /// The object could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// Not root, or the system forbids BPF.
-    #[error("loading BPF programs was refused; run as root (CAP_BPF and CAP_NET_ADMIN)")]
-    Refused(#[source] libbpf_rs::Error),
-    /// The kernel took the object for wrong.
-    #[error("the kernel did not load the BPF object")]
+    /// The kernel did not load it.
+    #[error("{}; {}", _0, _0.remedy())]
+    Refused(Refusal),
+    /// A descriptor or a map of the loaded object could not be had.
+    #[error("the BPF object was loaded and cannot be used")]
     Kernel(#[from] libbpf_rs::Error),
     /// The object lacks a program or a map.
     #[error("the BPF object has no {0}")]
@@ -154,15 +156,12 @@ impl Program {
 
     /// Loads another object with the same maps and programs: benches wrap the fast path in programs of their own.
     pub fn load_object(bytes: &[u8], options: LoadOptions) -> Result<Self, LoadError> {
-        libbpf_rs::set_print(None);
+        refusal::listen();
         let mut open = ObjectBuilder::default().open_memory(bytes)?;
         for mut map in open.maps_mut().filter(|map| map.name() == "flows") {
             map.set_max_entries(options.flows)?;
         }
-        let object = open.load().map_err(|error| match error.kind() {
-            libbpf_rs::ErrorKind::PermissionDenied => LoadError::Refused(error),
-            _ => LoadError::Kernel(error),
-        })?;
+        let object = open.load().map_err(|_| LoadError::Refused(refusal::find()))?;
         let control = ControlPage::map(map_named(&object, ".data.control")?.as_fd())?;
         let flows = map_named(&object, "flows")?;
         let udp_flows = map_named(&object, "udp_flows")?;

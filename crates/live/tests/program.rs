@@ -3,7 +3,7 @@
 use lasthop_core::fastpath::layout::{FlowKey, FlowState, Hop, Plan};
 use lasthop_core::packet::Direction;
 use lasthop_core::units::Time;
-use lasthop_live::program::{LinkLayer, LoadOptions, Program, ProgramError};
+use lasthop_live::program::{LinkLayer, LoadError, LoadOptions, Program, ProgramError, Refusal};
 
 fn loaded(flows: u32) -> Option<Program> {
     load(LoadOptions { flows, ..LoadOptions::default() })
@@ -12,10 +12,11 @@ fn loaded(flows: u32) -> Option<Program> {
 fn load(options: LoadOptions) -> Option<Program> {
     match Program::load(options) {
         Ok(program) => Some(program),
-        Err(error) => {
-            eprintln!("SKIPPED: {error}: {:?}", std::error::Error::source(&error));
+        Err(error @ LoadError::Refused(Refusal::Rights(_))) => {
+            eprintln!("SKIPPED: {error}");
             None
         }
+        Err(error) => panic!("{error}"),
     }
 }
 

@@ -116,7 +116,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         return output::print_out(Config::sample());
     }
     let config = arguments.config()?;
-    root::require("attaching programs to network interfaces")?;
+    root::require_rights()?;
     let stop = Stop::on_signals()?;
     let mut controller = Controller::new(config).map_err(|e| Failure::Work(e.into()))?;
     controller.run(&stop.flag()).map_err(|e| Failure::Work(e.into()))?;
