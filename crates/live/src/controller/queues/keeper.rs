@@ -39,7 +39,7 @@ impl Keeper {
         (now, rate): (Time, BitRate),
         journal: &mut Journal,
     ) -> Result<Self, QueueError> {
-        let in_kernel = || Qdisc::new(&queue.name, there.ifindex, there.layer, wanted.settings, now, rate);
+        let in_kernel = || Qdisc::new(&queue.port.name, there.ifindex, there.layer, wanted.settings, now, rate);
         let in_kernel = || in_kernel().map(|qdisc| Self::Kernel(Box::new(qdisc)));
         let kind = match wanted.queueing {
             Queueing::Kernel | Queueing::Chap => Kind::Chap,
@@ -57,7 +57,7 @@ impl Keeper {
         }
         let (shares_air, snoop) = (queue.shares_air, wanted.snoop);
         let place = Place { ifindex: there.ifindex, layer: there.layer, shares_air, snoop };
-        let datapath = Datapath::new(&queue.name, place, kind, &wanted.settings, program, now, rate)?;
+        let datapath = Datapath::new(&queue.port.name, place, kind, &wanted.settings, program, now, rate)?;
         Ok(Self::User(datapath, wanted.queueing))
     }
 
