@@ -60,13 +60,9 @@ impl Monitor {
     /// # Errors
     /// When rtnetlink cannot be listened to; without Wi-Fi it does without.
     pub fn new(wifi: Option<&Nl80211>) -> io::Result<Self> {
-        let route = Socket::open(libc::NETLINK_ROUTE)?;
-        GROUPS.into_iter().try_for_each(|group| route.join(group))?;
-        let listens = |group| {
-            let socket = Socket::open(libc::NETLINK_GENERIC)?;
-            socket.join(group).map(|()| socket)
-        };
-        let wifi = wifi.and_then(Nl80211::changes).and_then(|group| listens(group).ok());
+        let route = Socket::listening(libc::NETLINK_ROUTE, &GROUPS)?;
+        let listens = |group| Socket::listening(libc::NETLINK_GENERIC, &[group]).ok();
+        let wifi = wifi.and_then(Nl80211::changes).and_then(listens);
         Ok(Self { route, wifi })
     }
 

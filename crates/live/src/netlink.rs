@@ -99,11 +99,26 @@ impl Socket {
         self.collect(self.sequence, show)
     }
 
-    /// Is told from now on what the kernel tells this multicast group.
+    /// Opens a socket that is told what the kernel tells these multicast groups.
     ///
     /// # Errors
-    /// When there is no such group.
-    pub fn join(&self, group: u32) -> io::Result<()> {
+    /// When the kernel lacks the protocol or a group.
+    pub fn listening(protocol: libc::c_int, groups: &[u32]) -> io::Result<Self> {
+        let socket = Self::open(protocol)?;
+        // Nothing is told to one without an address, which others get with their first request.
+        // SAFETY: an all-zero sockaddr_nl is a valid value of that plain C struct.
+        let mut address: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
+        address.nl_family = libc::AF_NETLINK as libc::sa_family_t;
+        let length = size_of::<libc::sockaddr_nl>() as u32;
+        // SAFETY: the address is a valid sockaddr_nl and its size is given.
+        if unsafe { libc::bind(socket.fd.as_raw_fd(), (&raw const address).cast(), length) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        groups.iter().try_for_each(|group| socket.join(*group))?;
+        Ok(socket)
+    }
+
+    fn join(&self, group: u32) -> io::Result<()> {
         // SAFETY: the option's value is a u32 and its size is given.
         let joined = unsafe {
             libc::setsockopt(

@@ -85,12 +85,3 @@ fn several_interfaces_are_controlled_together() {
     assert!(status.interfaces[..2].iter().all(|i| i.attached == Some(Mechanism::Tcx)));
     download.finish().expect("the connection lives");
 }
-
-#[test]
-fn an_interface_that_is_not_there_is_named() {
-    let Some(world) = world("an_interface_that_is_not_there_is_named") else { return };
-    let mut config = world.config();
-    config.lan.push("wlan9".parse().expect("a name"));
-    let error = world.control(config).err().expect("a refusal");
-    assert!(error.to_string().contains("wlan9"), "{error}");
-}
