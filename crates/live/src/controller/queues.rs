@@ -9,6 +9,7 @@
 //! direction alone would carry.
 
 mod keeper;
+mod queue;
 mod release;
 
 use lasthop_core::ap::DirectionSnapshot;
@@ -17,12 +18,11 @@ use lasthop_core::snoop;
 use lasthop_core::units::{BitRate, Span, Time};
 
 use super::ControllerError;
-use super::air::{Air, Drivers};
+use super::air::Drivers;
 use super::journal::Journal;
 use super::links::Present;
 use super::place::Disciplines;
 use crate::config::{Config, Datapath, Duplex, Queueing};
-use crate::interface;
 use crate::ports::Port;
 use crate::program::Program;
 use crate::qdisc::layout::Price;
@@ -30,6 +30,7 @@ use crate::qdisc::{self, Settings};
 use crate::stations::Mac;
 use crate::status::{KnobStatus, QueueStatus, StationStatus};
 use keeper::Keeper;
+use queue::{GivenUp, Queue};
 use release::Release;
 
 pub use keeper::QueueError;
@@ -72,20 +73,6 @@ struct Wanted {
     datapath: Datapath,
     snoop: Option<snoop::Params>,
     settings: Settings,
-}
-
-struct Queue {
-    port: Port,
-    shares_air: bool,
-    /// What it carries, of a wire.
-    wire: Option<BitRate>,
-    keeper: Option<Keeper>,
-    was_put: bool,
-    /// Somebody else changed the discipline of the interface with this number: it is theirs.
-    given_up: Option<GivenUp>,
-    put_again: u64,
-    refused: bool,
-    air: Air,
 }
 
 impl Queues {
@@ -257,125 +244,12 @@ impl Queues {
     }
 }
 
-/// A discipline that is somebody else's now.
-struct GivenUp {
-    ifindex: u32,
-    before: String,
-    ours: String,
-}
-
-impl Queue {
-    fn new(port: &Port) -> Self {
-        Self {
-            port: port.clone(),
-            wire: None,
-            shares_air: true,
-            keeper: None,
-            was_put: false,
-            given_up: None,
-            put_again: 0,
-            refused: false,
-            air: Air::default(),
-        }
-    }
-
-    /// The same interface, or another one of the same name, or none for now.
-    fn follow(&mut self, port: &Port, duplex: Duplex) {
-        if self.keeper.as_ref().is_some_and(|keeper| Some(keeper.ifindex()) != port.ifindex) {
-            self.keeper = None;
-        }
-        self.port = port.clone();
-        // A wire that is unplugged keeps the speed that it had.
-        self.wire = port.ifindex.and_then(|_| interface::speed(&port.name)).or(self.wire);
-        self.shares_air = duplex.shares_air(self.wire);
-    }
-
-    fn put(
-        &mut self,
-        wanted: Wanted,
-        there: Present,
-        program: &Program,
-        (now, rate, is_known): (Time, BitRate, bool),
-        journal: &mut Journal,
-    ) -> Result<(), QueueError> {
-        let keeper = Keeper::new(self, wanted, there, program, (now, rate), journal)?;
-        let how = match (self.was_put, is_known, self.wire) {
-            (true, ..) => "again".to_owned(),
-            (_, true, _) => format!("at {rate}"),
-            (_, false, None) => "not paced until something is known of what the hop carries".to_owned(),
-            (_, false, Some(_)) => format!("at {rate}, the speed of the wire, until something is known of the hop"),
-        };
-        let comma = if self.was_put { "" } else { "," };
-        journal.say(now, format!("{}: {}{comma} {how}", self.port.name, keeper.describe()));
-        self.keeper = Some(keeper);
-        self.put_again += u64::from(self.was_put);
-        (self.was_put, self.refused) = (true, false);
-        Ok(())
-    }
-
-    /// Puts it there when the interface came, or came back. When somebody put another there, it is given up: two that
-    /// take turns at one knob help nobody.
-    fn keep(
-        &mut self,
-        wanted: Wanted,
-        known: (Time, BitRate, bool),
-        there: Option<Present>,
-        machine: &Machine<'_>,
-        journal: &mut Journal,
-    ) {
-        let now = known.0;
-        let Some(there) = there else {
-            self.keeper = None;
-            return;
-        };
-        if self.given_up.as_ref().is_some_and(|given_up| given_up.ifindex == there.ifindex) {
-            return;
-        }
-        self.given_up = None;
-        let root = machine.disciplines.root(there.ifindex);
-        if self.keeper.as_mut().is_some_and(|keeper| keeper.ifindex() == there.ifindex && keeper.is_intact(root)) {
-            return;
-        }
-        // It goes before anything else comes; of a knob that is somebody else's it puts nothing back.
-        let lost = self.keeper.take().filter(|keeper| keeper.ifindex() == there.ifindex);
-        if let Some((before, ours)) = lost.and_then(|keeper| keeper.replaced()) {
-            let now_there = root.map_or("noqueue", |root| root.kind.as_str());
-            let line = format!(
-                "{}: somebody else made {now_there} its queue discipline instead of our {ours}: given up, it stays as it is",
-                self.port.name
-            );
-            journal.say(now, line);
-            self.given_up = Some(GivenUp { ifindex: there.ifindex, before, ours });
-            return;
-        }
-        match self.put(wanted, there, machine.program, known, journal) {
-            // Tried again every interval; said once.
-            Err(error) if !self.refused => {
-                journal.say(now, format!("{}; trying on", chain(&error)));
-                self.refused = true;
-            }
-            _ => {}
-        }
-    }
-}
-
 fn station((mac, price): (Mac, Price)) -> StationStatus {
     StationStatus {
         mac: mac.map(|byte| format!("{byte:02x}")).join(":"),
         rate_bps: (8_000_000_000u64 << 16) / price.byte_ns_q16.max(1),
         packet_us: price.packet_ns / 1_000,
     }
-}
-
-/// An error with what is behind it.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text += &format!(": {error}");
-        cause = error.source();
-    }
-    text
 }
 
 /// IP bytes that stations have sent.

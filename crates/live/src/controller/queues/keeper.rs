@@ -4,7 +4,8 @@ use lasthop_core::units::{BitRate, Span, Time};
 
 use super::super::journal::Journal;
 use super::super::links::Present;
-use super::{Queue, Wanted, chain};
+use super::Wanted;
+use super::queue::{Queue, chain};
 use crate::config::{Datapath as Where, Queueing};
 use crate::datapath::{Datapath, DatapathError, Kind, Place, engine};
 use crate::discipline::Discipline;
