@@ -24,7 +24,7 @@ pub struct Port {
     pub ifindex: Option<u32>,
     /// Its name.
     pub name: InterfaceName,
-    /// The bridge that it is hooked for being a port of, or that it is found in.
+    /// The bridge that it is a port of.
     pub bridge: Option<InterfaceName>,
     /// Somebody named it: it is followed by its name, the others by their number.
     pub is_named: bool,
@@ -175,7 +175,8 @@ impl<'a> Choosing<'a> {
             }
         };
         let ifindex = link.map(|link| link.ifindex);
-        self.choice.ports.push(Port { ifindex, name: name.clone(), bridge: None, is_named: true });
+        let bridge = link.and_then(|link| self.machine.bridge_of(link)).map(|bridge| bridge.name.clone());
+        self.choice.ports.push(Port { ifindex, name: name.clone(), bridge, is_named: true });
     }
 
     /// Hooks the ports of a bridge that was named.

@@ -147,7 +147,7 @@ pub struct InterfaceStatus {
     pub role: Role,
     /// What is there now.
     pub state: Presence,
-    /// The bridge that it is a port of; absent for one that was named itself.
+    /// The bridge that it is a port of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bridge: Option<InterfaceName>,
     /// How the programs are attached; absent when they are not.

@@ -86,7 +86,7 @@ impl Links {
             route,
             wifi,
             monitor,
-            news: News::default(),
+            news: News { machine: false, stations: true },
             read: now,
             rested: now,
             looked: None,

@@ -187,6 +187,11 @@ fn what_cannot_be_right_is_refused_at_the_start_and_made_the_best_of_later() {
     let (hooked, said) = chosen(&["br0", "p1"], None, &machine);
     assert_eq!(hooked, ["p2", "p1"], "each once");
     assert!(said.contains("both are named: hooked once"), "{said}");
+    let two = choose(&names(&["p1", "p2"]), None, &machine);
+    assert!(
+        two.ports.iter().all(|port| port.bridge == Some("br0".parse().unwrap())),
+        "whose they are is known all the same"
+    );
 }
 
 #[test]

@@ -288,3 +288,22 @@ fn stations_behind_ports_are_known_as_soon_as_they_send() {
     let (entries, ifindex) = known;
     assert!(entries.iter().any(|(m, port)| text(*m) == mac && *port == ifindex), "{mac} {entries:?}");
 }
+
+#[test]
+fn two_ports_of_one_bridge_may_be_named_and_what_passes_between_them_is_no_traffic_around_the_hooks() {
+    let test = "two_ports_of_one_bridge_may_be_named_and_what_passes_between_them_is_no_traffic_around_the_hooks";
+    let Some(world) = world(test) else { return };
+    bridge(&world);
+    world.router.ip(&format!("link add p1 type veth peer name s1 netns {}", world.server.path()));
+    world.router.ip("link set p1 master br0");
+    world.router.ip("link set p1 up");
+    world.server.ip("addr add 10.9.1.9/24 dev s1");
+    world.server.ip("link set s1 up");
+    let running = world.control(lan(&world, &["lan0", "p1"])).expect("a controller");
+    let status = running.wait_for("it has settled", |s| s.running_s > 5.5);
+    assert!(status.interfaces[..2].iter().all(|i| i.bridge.as_ref().is_some_and(|b| b.as_str() == "br0")));
+    let download = Download::start(&world, "10.9.1.9");
+    let status = running.wait_for("it carries enough to be judged", |s| s.interfaces[0].sent_bytes > 12_000_000);
+    assert!(!status.bypass.bypasses_control, "{:?}", status.bypass);
+    download.finish().expect("the connection lives");
+}
