@@ -115,6 +115,8 @@ struct Choosing<'a> {
     lan: &'a [InterfaceName],
     machine: &'a Machine,
     wan: Option<&'a Link>,
+    /// Numbers of all that the WAN interface lies on, and its own.
+    by_wan: BTreeSet<u32>,
     /// Numbers of all that leads to the provider.
     provider: BTreeSet<u32>,
     choice: Choice,
@@ -123,15 +125,10 @@ struct Choosing<'a> {
 impl<'a> Choosing<'a> {
     fn new(lan: &'a [InterfaceName], wan: Option<&InterfaceName>, machine: &'a Machine) -> Self {
         let wan = wan.and_then(|name| machine.named(name));
-        let mut provider = BTreeSet::new();
-        for ifindex in machine.default_routes.iter().copied().chain(wan.map(|wan| wan.ifindex)) {
-            let mut next = Some(ifindex);
-            // Whatever the kernel says lies on what: nothing is visited twice.
-            while let Some(ifindex) = next.filter(|ifindex| provider.insert(*ifindex)) {
-                next = machine.link(ifindex).and_then(|link| link.lower);
-            }
-        }
-        Self { lan, machine, wan, provider, choice: Choice::default() }
+        let by_wan = below(machine, wan.map(|wan| wan.ifindex));
+        let mut provider = below(machine, machine.default_routes.iter().copied());
+        provider.extend(&by_wan);
+        Self { lan, machine, wan, by_wan, provider, choice: Choice::default() }
     }
 
     fn remark(&mut self, line: String) {
@@ -204,9 +201,10 @@ impl<'a> Choosing<'a> {
         self.machine.radios.get(&link.ifindex) == Some(&Radio::AccessPoint)
     }
 
-    /// One of the bridge's ports leads to the provider, and nobody says which.
+    /// One of the bridge's ports leads to the provider, and nobody says which. Who names a WAN interface beside the bridge knows
+    /// better than default routes.
     fn hides_the_provider(&self, bridge: &Link) -> bool {
-        let is_known = self.wan.is_some_and(|wan| wan.master == Some(bridge.ifindex));
+        let is_known = self.wan.is_some() && !self.by_wan.contains(&bridge.ifindex);
         self.provider.contains(&bridge.ifindex) && !is_known
     }
 
@@ -253,6 +251,19 @@ impl<'a> Choosing<'a> {
         }
         lines.into_iter().for_each(|line| self.remark(line));
     }
+}
+
+/// These interfaces and what they lie on.
+fn below(machine: &Machine, tops: impl IntoIterator<Item = u32>) -> BTreeSet<u32> {
+    let mut all = BTreeSet::new();
+    for ifindex in tops {
+        let mut next = Some(ifindex);
+        // Whatever the kernel says lies on what: nothing is visited twice.
+        while let Some(ifindex) = next.filter(|ifindex| all.insert(*ifindex)) {
+            next = machine.link(ifindex).and_then(|link| link.lower);
+        }
+    }
+    all
 }
 
 #[cfg(test)]

@@ -102,6 +102,16 @@ fn a_bridge_that_carries_the_provider_as_a_vlan_hides_it_too() {
 }
 
 #[test]
+fn a_second_default_route_into_the_home_hides_nothing_from_who_names_the_way_to_the_provider() {
+    let mut machine = router();
+    machine.default_routes.insert(8);
+    assert_eq!(chosen(&[], None, &machine).0, ["phy0-ap0", "phy1-ap0"]);
+    assert_eq!(chosen(&[], Some("wan"), &machine).0.len(), 4);
+    assert_eq!(chosen(&["br-lan"], Some("wan"), &machine).0.len(), 4);
+    assert_eq!(chosen(&[], Some("br-lan"), &machine).0, ["phy0-ap0", "phy1-ap0"], "the bridge itself is no answer");
+}
+
+#[test]
 fn containers_tunnels_and_pairs_are_never_found() {
     let links = vec![
         link(2, "eth0", ""),
