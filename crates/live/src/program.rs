@@ -299,6 +299,21 @@ impl Program {
         found(call.result)
     }
 
+    /// Says that a station with this Ethernet address is behind the hooked port of this number of a bridge, or behind none any
+    /// more. Nothing happens where the object does not ask for it.
+    pub fn set_local(&self, mac: [u8; 6], ifindex: Option<u32>) -> Result<(), ProgramError> {
+        let Some(map) = self.object.maps().find(|map| map.name() == "local_macs") else { return Ok(()) };
+        let mut key = [0u8; 8];
+        key[..6].copy_from_slice(&mac);
+        match ifindex {
+            Some(ifindex) => Ok(map.update(&key, &ifindex.to_ne_bytes(), MapFlags::ANY)?),
+            None => match map.delete(&key) {
+                Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => Err(error.into()),
+                _ => Ok(()),
+            },
+        }
+    }
+
     /// A copy of one flow.
     pub fn flow(&self, key: &FlowKey) -> Result<Option<FlowState>, ProgramError> {
         Ok(self.flows.lookup(bytes_of(key), MapFlags::ANY)?.as_deref().and_then(pod))
