@@ -136,8 +136,10 @@ impl Queues {
             let keeper = Keeper::new(queue, wanted, *there, program, (now, rate), journal)?;
             let pace = match (self.release.capacity(), queue.wire) {
                 (None, None) => "not paced until something is known of what the hop carries".to_owned(),
-                (None, Some(_)) => format!("at {rate}, the speed of the wire, until something is known of the hop"),
-                (Some(_), _) => format!("at {rate}"),
+                (None, Some(_)) => {
+                    format!("at {}, the speed of the wire, until something is known of the hop", rate.rounded())
+                }
+                (Some(_), _) => format!("at {}", rate.rounded()),
             };
             journal.say(now, format!("{}: {}, {pace}", queue.name, keeper.describe()));
             queue.keeper = Some(keeper);
