@@ -11,6 +11,8 @@ mod line;
 mod machine;
 mod namespace;
 mod older;
+#[path = "../settings/mod.rs"]
+mod settings;
 mod smooth;
 mod survival;
 mod tracking;
