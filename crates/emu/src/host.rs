@@ -200,7 +200,8 @@ pub fn write_settings(list: &[(String, String)]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The lines for `tc -batch`: after `ip`'s, whose queue lengths they take over.
+/// The lines for `tc -batch`: before `ip`'s, so that no packet of an interface that is up is lost to the change; its queue's
+/// length follows the interface's.
 #[must_use]
 pub fn queues(interfaces: &[&str]) -> String {
     let kind = queue_discipline();
