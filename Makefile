@@ -7,6 +7,8 @@ SHELL := /bin/bash
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
 CARGO := tools/as-user cargo
+# No Python writes bytecode beside the sources.
+export PYTHONDONTWRITEBYTECODE := 1
 SECONDS_EACH := $(if $(filter command line environment,$(origin SECONDS)),$(SECONDS),60)
 
 help:                  ## this list
@@ -25,8 +27,9 @@ bpf: deps              ## compile the BPF programs anew, into crates/live/src/bp
 demo: build            ## a home on this machine, control off then on: ARGS="--seconds 15 --cc reno"
 	tools/as-root $(LASTHOP) demo $(ARGS)
 
-test:                  ## format, lints, every test, the short form of the fuzz targets
+test:                  ## format, lints, every test, the short form of the fuzz targets; the first time 570 MB of packages
 	@tools/install-deps build run test
+	@tools/fetch-for-tests
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	tools/test

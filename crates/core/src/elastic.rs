@@ -87,7 +87,7 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::New => write!(f, "too little of it has been seen"),
-            Self::Frames(period) => write!(f, "it comes in frames, {:.1} ms apart", period.as_millis_f64()),
+            Self::Frames(period) => write!(f, "it comes in frames, {} apart", period.rounded()),
             Self::HadFrames => write!(f, "it came in frames and sends no more than then"),
             Self::SmallPackets(full) => write!(f, "{:.0} % of its bytes are in full packets", full * 100.0),
             Self::FillsTheHop => write!(f, "it fills the hop and the queue stands"),
@@ -96,6 +96,9 @@ impl fmt::Display for Why {
                 write!(f, "{ratio:.1} small packets come back for each, more than could acknowledge it")
             }
             Self::Acknowledged(ratio) => write!(f, "{ratio:.2} acknowledgments come back for each full packet"),
+            Self::Grew(factor) if *factor >= 100.0 => {
+                write!(f, "full packets, acknowledged, and its rate grew more than a hundred times")
+            }
             Self::Grew(factor) => write!(f, "full packets, acknowledged, and its rate grew {factor:.1} times"),
             Self::Varies(part) => {
                 write!(f, "full packets, acknowledged, and its rate follows the room by {:.0} %", part * 100.0)

@@ -1,7 +1,7 @@
 //! Quantities that carry their unit. Raw numbers cross only at the edge.
 //!
 //! A quantity is written as a string with a unit (`"20ms"`, `"18Mbit/s"`, `"30KiB"`); `FromStr` reads exactly that
-//! form and `Display` writes it back.
+//! form and `Display` writes it back. What people read in passing (a log, a status) is [`Rounded`]: "5.34 ms".
 
 use std::fmt;
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
@@ -348,9 +348,113 @@ impl fmt::Display for Bytes {
     }
 }
 
+/// A quantity for people: three significant digits and a unit, "19.9 Mbit/s", "5.34 ms", "14.5 kB". Not read back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rounded {
+    /// In the smallest unit, rounded to three significant digits.
+    value: u64,
+    /// The smallest first, each with how many of the smallest it holds.
+    units: &'static [(&'static str, u64)],
+}
+
+impl Rounded {
+    const fn new(value: u64, units: &'static [(&'static str, u64)]) -> Self {
+        Self { value: three_digits(value), units }
+    }
+}
+
+/// `value` with everything after the third significant digit rounded to zeros.
+const fn three_digits(value: u64) -> u64 {
+    let mut unit = 1;
+    while value / unit >= 1000 {
+        unit *= 10;
+    }
+    // Half up; what does not fit any more is cut off.
+    let rest = value % unit;
+    let down = value - rest;
+    if rest >= unit.div_ceil(2) && unit > 1 { down.saturating_add(unit) } else { down }
+}
+
+impl Span {
+    /// For people.
+    #[must_use]
+    pub const fn rounded(self) -> Rounded {
+        Rounded::new(self.0, &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)])
+    }
+}
+
+impl BitRate {
+    /// For people.
+    #[must_use]
+    pub const fn rounded(self) -> Rounded {
+        Rounded::new(self.0, &[("bit/s", 1), ("kbit/s", 1_000), ("Mbit/s", 1_000_000), ("Gbit/s", 1_000_000_000)])
+    }
+}
+
+impl Bytes {
+    /// For people, in powers of ten.
+    #[must_use]
+    pub const fn rounded(self) -> Rounded {
+        Rounded::new(self.0, &[("B", 1), ("kB", 1_000), ("MB", 1_000_000), ("GB", 1_000_000_000)])
+    }
+}
+
+/// How many, for people: "7", "1234", "12.3 thousand", "1.02 million".
+#[must_use]
+pub const fn count(n: u64) -> Rounded {
+    if n < 10_000 {
+        return Rounded { value: n, units: &[("", 1)] };
+    }
+    Rounded::new(n, &[("", 1), ("thousand", 1_000), ("million", 1_000_000), ("billion", 1_000_000_000)])
+}
+
+impl fmt::Display for Rounded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fits = self.units.iter().rev().find(|(_, factor)| self.value >= *factor);
+        let (unit, factor) = fits.or(self.units.first()).copied().unwrap_or(("", 1));
+        let (whole, part) = (self.value / factor, self.value % factor);
+        let mut text = whole.to_string();
+        if part > 0 {
+            // All digits of `part`, zeros before it included, none behind it.
+            let digits = factor.ilog10() as usize;
+            text.push('.');
+            text.push_str(format!("{part:0digits$}").trim_end_matches('0'));
+        }
+        if !unit.is_empty() {
+            text.push(' ');
+            text.push_str(unit);
+        }
+        f.pad(&text)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn people_are_told_three_digits_and_a_unit() {
+        for (rounded, text) in [
+            (BitRate::bps(19_856_652).rounded(), "19.9 Mbit/s"),
+            (BitRate::mbps(20).rounded(), "20 Mbit/s"),
+            (BitRate::bps(999_600).rounded(), "1 Mbit/s"),
+            (BitRate::bps(4_004_999).rounded(), "4 Mbit/s"),
+            (BitRate::bps(1_048_000_000).rounded(), "1.05 Gbit/s"),
+            (BitRate::ZERO.rounded(), "0 bit/s"),
+            (Span::from_nanos(5_340_292).rounded(), "5.34 ms"),
+            (Span::from_nanos(60_949).rounded(), "60.9 us"),
+            (Span::from_millis(12_345).rounded(), "12.3 s"),
+            (Span::from_nanos(7).rounded(), "7 ns"),
+            (Bytes(14_480).rounded(), "14.5 kB"),
+            (count(1_234), "1234"),
+            (count(12_345), "12.3 thousand"),
+            (count(1_019_999), "1.02 million"),
+        ] {
+            assert_eq!(rounded.to_string(), text);
+        }
+        assert!(!Span::MAX.rounded().to_string().is_empty());
+        assert_eq!(format!("{:>12}|", Span::from_millis(3).rounded()), "        3 ms|");
+    }
 
     #[test]
     fn quantities_are_read_with_their_unit() {

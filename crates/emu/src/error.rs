@@ -25,15 +25,15 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// `ip` is missing.
-    #[error("the program `ip` cannot be run; type: sudo apt-get install iproute2")]
+    /// `ip` or `tc` is missing.
+    #[error("the programs `ip` and `tc` cannot be run; type: sudo apt-get install iproute2")]
     NoIproute(#[source] io::Error),
-    /// `ip` refused what we asked for.
-    #[error("`ip -batch` in host {host} failed: {stderr}")]
+    /// `ip` or `tc` refused what we asked for.
+    #[error("`ip` or `tc` in host {host} failed: {stderr}")]
     Configure {
         /// Whose network was configured.
         host: String,
-        /// The last lines of what `ip` said.
+        /// The last lines of what it said.
         stderr: String,
     },
     /// A system call failed in a way that has no better name.

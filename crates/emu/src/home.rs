@@ -188,7 +188,10 @@ fn build(plan: &AddressPlan, id: HostId, name: &str, sack: bool, routes: &Routes
     lines.extend(
         routes.iter().filter(|((from, _), _)| *from == id).map(|((_, to), hints)| host::route(id, *to, *hints)),
     );
-    host::run_batch(name, &lines)?;
+    if host::has_traffic_control() {
+        host::run_batch("tc", name, &host::queues(&interfaces))?;
+    }
+    host::run_batch("ip", name, &lines)?;
     Ok(taps)
 }
 

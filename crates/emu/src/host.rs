@@ -1,8 +1,8 @@
 //! How the network of one host is set up: the lines for `ip -batch` and the kernel's settings.
 //!
 //! No frame is ever spent on finding neighbours: entries are permanent, duplicate address detection and router
-//! solicitation are off. TCP forgets what it learned of a path (`tcp_no_metrics_save`), or the second flow of a run
-//! would start with the first one's ssthresh. Buffers may grow to 32 MiB, which makes the window scale 10.
+//! solicitation are off. The settings stand in `schema/namespace.conf`, each with its reason: a run comes out the same
+//! whatever the machine is set to.
 
 use crate::address::{AddressPlan, Mac, Port};
 use crate::error::Error;
@@ -14,13 +14,23 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Largest socket buffer, bytes.
-const BUFFER: u32 = 32 << 20;
+/// What every namespace is set to, and how its routes end.
+const SETTINGS: &str = include_str!("../../../schema/namespace.conf");
 
-/// The congestion control of programs that do not choose, whatever this machine's default is. A route sets it because
-/// the setting `tcp_congestion_control` of a namespace takes only what the machine allows to everybody. A route's
-/// choice beats what a socket chose before it connected; players choose after.
-const CONGESTION_CONTROL: &str = "congctl cubic";
+/// Keys and values of [`SETTINGS`], in their order.
+fn listed() -> impl Iterator<Item = (&'static str, &'static str)> {
+    SETTINGS.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(" = "))
+}
+
+/// What ends every route: the congestion control of programs that do not choose. Players choose after they connected.
+fn route_words() -> &'static str {
+    listed().find(|(key, _)| *key == "route").map_or("", |(_, words)| words)
+}
+
+/// The root queue discipline of every interface.
+fn queue_discipline() -> &'static str {
+    listed().find(|(key, _)| *key == "qdisc").map_or("pfifo_fast", |(_, kind)| kind)
+}
 
 /// What a flow asks of the route between two hosts, because the kernel has no socket option for it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,6 +47,7 @@ pub struct RouteHints {
 #[must_use]
 pub fn batch(plan: &AddressPlan, host: HostId, v6: bool) -> String {
     let mut text = String::from("link set lo up\n");
+    let words = route_words();
     match host {
         HostId::AccessPoint => {
             up(&mut text, plan, AddressPlan::WAN);
@@ -44,7 +55,7 @@ pub fn batch(plan: &AddressPlan, host: HostId, v6: bool) -> String {
             address(&mut text, AddressPlan::WAN, AddressPlan::WAN_V4.into(), 16);
             address(&mut text, AddressPlan::WLAN, AddressPlan::v4(host).into(), 16);
             for (net, dev, own) in [("10.1.0.0/16", "wan0", "10.1.0.1"), ("10.2.0.0/16", "wlan0", "10.2.0.1")] {
-                let _ = writeln!(text, "route replace {net} dev {dev} scope link src {own} {CONGESTION_CONTROL}");
+                let _ = writeln!(text, "route replace {net} dev {dev} scope link src {own} {words}");
             }
             if v6 {
                 address(&mut text, AddressPlan::WAN, AddressPlan::WAN_V6.into(), 64);
@@ -65,13 +76,11 @@ pub fn batch(plan: &AddressPlan, host: HostId, v6: bool) -> String {
             let ap = plan.mac(gateway_port(host));
             address(&mut text, port, AddressPlan::v4(host).into(), 32);
             neighbour(&mut text, port, gateway(host, false), ap);
-            let _ =
-                writeln!(text, "route add 0.0.0.0/0 via {} dev eth0 onlink {CONGESTION_CONTROL}", gateway(host, false));
+            let _ = writeln!(text, "route add 0.0.0.0/0 via {} dev eth0 onlink {words}", gateway(host, false));
             if v6 {
                 address(&mut text, port, AddressPlan::v6(host).into(), 128);
                 neighbour(&mut text, port, gateway(host, true), ap);
-                let _ =
-                    writeln!(text, "route add ::/0 via {} dev eth0 onlink {CONGESTION_CONTROL}", gateway(host, true));
+                let _ = writeln!(text, "route add ::/0 via {} dev eth0 onlink {words}", gateway(host, true));
             }
         }
     }
@@ -98,8 +107,7 @@ pub fn route(host: HostId, peer: HostId, hints: RouteHints) -> String {
     if hints.ecn {
         text.push_str(" features ecn");
     }
-    let _ = write!(text, " {CONGESTION_CONTROL}");
-    text.push('\n');
+    let _ = writeln!(text, " {}", route_words());
     text
 }
 
@@ -140,24 +148,33 @@ fn shown(mac: Mac) -> String {
 /// Files under `/proc/sys/net` and their values for one host. Missing files are skipped: an older kernel.
 #[must_use]
 pub fn settings(host: HostId, interfaces: &[&str]) -> Vec<(String, String)> {
-    let mut list = vec![
-        ("ipv4/tcp_no_metrics_save".into(), "1".into()),
-        ("ipv4/tcp_rmem".into(), format!("4096 131072 {BUFFER}")),
-        ("ipv4/tcp_wmem".into(), format!("4096 65536 {BUFFER}")),
-    ];
+    let mut list = Vec::new();
     if host == HostId::AccessPoint {
+        // First: writing it resets settings of interfaces.
         list.push(("ipv4/ip_forward".into(), "1".into()));
+    }
+    for (file, value) in listed().filter_map(|(key, value)| Some((key.strip_prefix("net/")?, value))) {
+        match file.split_once('*') {
+            _ if host == HostId::AccessPoint && file.contains("forward") => {}
+            None => list.push((file.to_owned(), value.to_owned())),
+            Some((before, after)) => list.extend(
+                ["all", "default", "lo"]
+                    .iter()
+                    .chain(interfaces)
+                    .map(|name| (format!("{before}{name}{after}"), value.to_owned())),
+            ),
+        }
+    }
+    if host == HostId::AccessPoint {
         list.push(("ipv6/conf/all/forwarding".into(), "1".into()));
     }
-    for name in ["all", "default"].iter().chain(interfaces) {
-        for (key, value) in [("rp_filter", "0"), ("send_redirects", "0"), ("accept_redirects", "0")] {
-            list.push((format!("ipv4/conf/{name}/{key}"), value.into()));
-        }
-        for (key, value) in [("accept_ra", "0"), ("accept_dad", "0"), ("router_solicitations", "0")] {
-            list.push((format!("ipv6/conf/{name}/{key}"), value.into()));
-        }
-    }
     list
+}
+
+/// Whether this kernel has queue disciplines to choose from; one without has `pfifo_fast` for all.
+#[must_use]
+pub fn has_traffic_control() -> bool {
+    Path::new("/proc/thread-self/net/psched").exists()
 }
 
 /// Whether this kernel has IPv6.
@@ -183,20 +200,30 @@ pub fn write_settings(list: &[(String, String)]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Runs `ip -batch` with `lines` in the namespace of the calling thread.
+/// The lines for `tc -batch`: before `ip`'s, so that no packet of an interface that is up is lost to the change; its queue's
+/// length follows the interface's.
+#[must_use]
+pub fn queues(interfaces: &[&str]) -> String {
+    let kind = queue_discipline();
+    interfaces.iter().map(|name| format!("qdisc replace dev {name} root {kind}\n")).collect()
+}
+
+/// Runs `ip -batch`, or `tc -batch`, with `lines` in the namespace of the calling thread.
 ///
 /// # Errors
-/// [`Error::NoIproute`], or [`Error::Configure`] with what `ip` said.
-pub fn run_batch(host: &str, lines: &str) -> Result<(), Error> {
-    let spawn = |program| {
+/// [`Error::NoIproute`], or [`Error::Configure`] with what the tool said.
+pub fn run_batch(tool: &str, host: &str, lines: &str) -> Result<(), Error> {
+    let spawn = |program: &str| {
         let mut command = Command::new(program);
         command.args(["-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()
     };
     // A user's PATH often lacks /usr/sbin.
-    let mut child =
-        spawn("ip").or_else(|_| spawn("/usr/sbin/ip")).or_else(|_| spawn("/sbin/ip")).map_err(Error::NoIproute)?;
+    let mut child = spawn(tool)
+        .or_else(|_| spawn(&format!("/usr/sbin/{tool}")))
+        .or_else(|_| spawn(&format!("/sbin/{tool}")))
+        .map_err(Error::NoIproute)?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A broken pipe means that `ip` gave up; its own words below say why.
+        // A broken pipe means that the tool gave up; its own words below say why.
         let _ = stdin.write_all(lines.as_bytes());
     }
     let output = child.wait_with_output().map_err(Error::NoIproute)?;
@@ -234,6 +261,25 @@ mod tests {
         ] {
             assert!(text.lines().any(|l| l == line), "{line}\n{text}");
         }
+    }
+
+    #[test]
+    fn settings_stand_once_and_only_the_access_point_forwards() {
+        let of = |host| settings(host, &["eth0"]);
+        for host in [HostId::AccessPoint, HostId::Station(0)] {
+            let mut files: Vec<_> = of(host).into_iter().map(|(file, _)| file).collect();
+            let count = files.len();
+            files.sort();
+            files.dedup();
+            assert_eq!(files.len(), count, "{host:?}");
+        }
+        let forwards = |host| of(host).iter().any(|(file, value)| file == "ipv4/ip_forward" && value == "1");
+        assert!(forwards(HostId::AccessPoint) && !forwards(HostId::Station(0)));
+        let station = of(HostId::Station(0));
+        for expected in [("ipv4/tcp_rmem", "4096 131072 33554432"), ("ipv6/conf/eth0/accept_dad", "0")] {
+            assert!(station.iter().any(|(file, value)| (file.as_str(), value.as_str()) == expected), "{expected:?}");
+        }
+        assert_eq!(queues(&["eth0"]), "qdisc replace dev eth0 root pfifo_fast\n");
     }
 
     #[test]

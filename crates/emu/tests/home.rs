@@ -271,7 +271,7 @@ fn a_capture_shows_every_packet_on_every_interface_it_passed() {
     // Sent by W, in and out of the access point, received by N; the last one may be under way.
     assert!((4 * it.delivered..=4 * it.sent).contains(&packets), "{packets} of {it:?}");
     match std::process::Command::new("tcpdump").arg("-r").arg(&file).output() {
-        Err(_) => eprintln!("SKIPPED part of capture: tcpdump is not installed"),
+        Err(_) => eprintln!("SKIPPED: part of capture: tcpdump is not installed"),
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
     }
 }

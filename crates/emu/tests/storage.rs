@@ -32,7 +32,7 @@ fn turn_with_fuse(test: &str) -> Option<std::sync::MutexGuard<'static, ()>> {
     if std::fs::File::open("/dev/fuse").is_ok() {
         return Some(turn);
     }
-    eprintln!("SKIPPED {test}: needs /dev/fuse");
+    eprintln!("SKIPPED: {test}: needs /dev/fuse");
     None
 }
 

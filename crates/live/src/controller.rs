@@ -397,9 +397,7 @@ impl Core {
         if are_counted {
             self.totals.on_interface_bytes(now, self.links.ip_bytes(), self.links.joins_hooked_ports());
         }
-        if self.totals.is_summary_due(now)
-            && let Some(line) = self.totals.summary(now, &self.ap.snapshot())
-        {
+        if let Some(line) = self.summary(now) {
             log(&line);
         }
     }
@@ -408,12 +406,12 @@ impl Core {
         let mode = if self.config.dry_run { " (dry run: says what it would do, and changes nothing)" } else { "" };
         let capacity = self.capacity.map_or_else(
             || "at what the last hop carries, to be learned (until then nothing is held),".to_owned(),
-            |capacity| format!("at {capacity}"),
+            |capacity| format!("at {}", capacity.rounded()),
         );
         log(&format!(
             "controlling {} {capacity} every {}{mode}; status at {}",
             self.links.describe(),
-            self.interval,
+            self.interval.rounded(),
             self.config.socket.display()
         ));
     }

@@ -145,7 +145,7 @@ pub enum Side {
 /// What was found at an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// "cake at 18Mbit/s", "htb at 20Mbit/s with fq_codel", ...
+    /// "cake at 18 Mbit/s", "htb at 20 Mbit/s with fq_codel", ...
     pub what: String,
     /// It limits the rate, so that the queue stands in it and not below.
     pub shapes: bool,
@@ -185,7 +185,7 @@ pub fn found(side: Side, disciplines: &[Discipline]) -> Option<Found> {
         (None, None) => return None,
         (None, Some(inner)) => inner.kind.clone(),
         (Some(shaper), inner) => {
-            let rate = shaper.rate.map_or_else(String::new, |rate| format!(" at {rate}"));
+            let rate = shaper.rate.map_or_else(String::new, |rate| format!(" at {}", rate.rounded()));
             let inner = inner.map_or_else(String::new, |inner| format!(" with {}", inner.kind));
             format!("{}{rate}{inner}", shaper.kind)
         }

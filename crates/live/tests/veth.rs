@@ -2,6 +2,8 @@
 //!
 //! server -- wan [access point] lan -- station, in three namespaces that end with this process's children.
 
+mod settings;
+
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
@@ -30,7 +32,9 @@ impl Namespace {
         // What comes back shows that `unshare` has done its work and `cat` runs.
         child.stdin.as_mut().expect("piped").write_all(b"x")?;
         child.stdout.as_mut().expect("piped").read_exact(&mut [0])?;
-        Ok(Self(child))
+        let namespace = Self(child);
+        namespace.inside(settings::apply);
+        Ok(namespace)
     }
 
     fn pid(&self) -> String {
@@ -52,14 +56,18 @@ impl Namespace {
         assert_eq!(unsafe { libc::setns(file.as_raw_fd(), libc::CLONE_NEWNET) }, 0);
     }
 
-    /// Lets its kernel forward between its interfaces; a minimal Debian has no sysctl(8).
-    fn forward(&self) {
+    /// Runs `work` on a thread inside.
+    fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         let inside = || {
             self.enter();
-            std::fs::write("/proc/sys/net/ipv4/ip_forward", "1")
+            work()
         };
-        let written = std::thread::scope(|scope| scope.spawn(inside).join());
-        written.expect("the thread ends").expect("forwarding can be turned on");
+        std::thread::scope(|scope| scope.spawn(inside).join()).expect("the thread ends")
+    }
+
+    /// Lets its kernel forward between its interfaces; a minimal Debian has no sysctl(8).
+    fn forward(&self) {
+        self.inside(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1")).expect("forwarding can be turned on");
     }
 
     /// A counter of /proc/net/snmp as the calling thread's namespace sees it.
@@ -100,8 +108,10 @@ impl Home {
         for (namespace, device) in [(access_point, "lan"), (access_point, "wan"), (station, "eth0"), (server, "eth0")] {
             namespace.ip(&format!("ip link set {device} up"));
         }
-        station.ip("ip route add default via 192.168.99.1");
-        server.ip("ip route add default via 10.99.0.1");
+        // Those that addresses brought along are not used beyond the access point.
+        let words = settings::route();
+        station.ip(&format!("ip route add default via 192.168.99.1 {words}"));
+        server.ip(&format!("ip route add default via 10.99.0.1 {words}"));
         access_point.forward();
         home
     }

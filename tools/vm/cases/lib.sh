@@ -2,10 +2,12 @@
 
 # A WPA2 access point `wlan0` here, 10.9.0.1, and a station `wlan0` in the namespace `station`, 10.9.0.2.
 wifi_up() {
+    settle
     modprobe -a ccm ctr cmac   # hostapd asks the kernel for them by a way that does not load modules
     modprobe -r mac80211_hwsim 2>/dev/null || true
     modprobe mac80211_hwsim radios=2
     ip netns add station
+    ip netns exec station bash -c "$(declare -f settle); settle"
     # Radios appear in the first namespace, whichever one the case runs in.
     nsenter --net=/proc/1/ns/net bash -c '
         iw phy phy"$(basename "$(realpath /sys/class/net/wlan0/phy80211)" | tr -dc 0-9)" set netns '"$$"'
@@ -43,9 +45,20 @@ until_true() {
     done
 }
 
+# Sets this network namespace as schema/namespace.conf has it; the congestion control is the kernel's own, which is known here.
+settle() {
+    local file value name
+    while IFS='= ' read -r file value; do
+        for name in all default lo; do
+            [ ! -e "/proc/sys/${file/\*/$name}" ] || echo "$value" >"/proc/sys/${file/\*/$name}"
+        done
+    done < <(grep '^net/' "$CASES/../../../schema/namespace.conf")
+}
+
 # A server (namespace `server`, 10.8.1.2), this namespace as the access point, a station (`station`, 10.8.2.2) behind
 # `lan0`. Nothing is merged anywhere, so that every queue sees packets and not bundles of them.
 home_up() {
+    settle
     ip link set lo up
     for side in server:wan0:10.8.1 station:lan0:10.8.2; do
         IFS=: read -r name device net <<<"$side"
@@ -53,6 +66,7 @@ home_up() {
         ip link add "$device" type veth peer name eth0 netns "$name"
         ip addr add "$net.1/24" dev "$device"
         ip link set "$device" up
+        ip netns exec "$name" bash -c "$(declare -f settle); settle"
         ip -n "$name" link set lo up
         ip -n "$name" addr add "$net.2/24" dev eth0
         ip -n "$name" link set eth0 up

@@ -33,7 +33,9 @@ packets are seen waiting; it follows a link that changes. Every decision is one 
 /// Control this machine's last hop: the access point's Wi-Fi and LAN interfaces
 ///
 /// Watches the interfaces towards stations, and lowers the window that TCP receivers offer so that downloads (and uploads) share
-/// what the last hop can carry and keep its queue short. UDP is measured and never touched.
+/// what the last hop can carry and keep its queue short. UDP flows that behave like downloads (QUIC, tunnels, bulk) are held to
+/// their share by marks (ECN), or by drops where they take no marks; real-time UDP (games, calls, streams) is measured and left
+/// alone.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Arguments {

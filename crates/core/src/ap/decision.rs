@@ -4,7 +4,7 @@ use core::fmt;
 
 use crate::elastic::{Behaviour, Why};
 use crate::packet::{Direction, FlowId};
-use crate::units::{BitRate, Span};
+use crate::units::{BitRate, Bytes, Span};
 
 /// Where packets wait for their turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -123,18 +123,18 @@ impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Guess { direction, capacity, train_bytes } => {
-                let what = data(*direction);
+                let (what, capacity, train) = (data(*direction), capacity.rounded(), Bytes(*train_bytes).rounded());
                 write!(
                     f,
-                    "{what}: the hop seems to carry {capacity}; a first train of {train_bytes} B came through at that pace"
+                    "{what}: the hop seems to carry {capacity}; a first train of {train} came through at that pace"
                 )
             }
             Self::Capacity { direction, before, now, queue } => {
-                write!(f, "{}: the hop carries {now}", data(*direction))?;
+                write!(f, "{}: the hop carries {}", data(*direction), now.rounded())?;
                 if let Some(before) = before {
-                    write!(f, " instead of {before}")?;
+                    write!(f, " instead of {}", before.rounded())?;
                 }
-                write!(f, "; so much was delivered while packets waited {queue}")
+                write!(f, "; so much was delivered while packets waited {}", queue.rounded())
             }
             Self::Queue { direction, place, local, remote } => {
                 let what = data(*direction);
@@ -143,14 +143,18 @@ impl fmt::Display for Decision {
                     Place::Firmware => "behind the access point's own queue, in its driver or firmware",
                     Place::Line => "in front of the home",
                 };
+                let (local, remote) = (local.rounded(), remote.rounded());
                 write!(
                     f,
                     "{what}: packets wait {place}; {local} were added on the side of the stations, {remote} on the other"
                 )
             }
             Self::Hold { direction, flows, available } => {
-                let what = data(*direction);
-                write!(f, "{what}: holding {flows} at {available} together, because packets wait at the hop")
+                let (what, available) = (data(*direction), available.rounded());
+                match flows {
+                    1 => write!(f, "{what}: one is held to {available}, because packets wait at the hop"),
+                    n => write!(f, "{what}: {n} are held to {available} together, because packets wait at the hop"),
+                }
             }
             Self::Behaviour { flow, direction, behaviour, why, rate } => {
                 let what = data(*direction);
@@ -159,22 +163,80 @@ impl fmt::Display for Decision {
                     Behaviour::RealTime => "real-time and left alone",
                     Behaviour::Elastic => "elastic and gets a share",
                 };
-                write!(f, "{what}: UDP flow {} with {rate} is {taken}: {why}", flow.0)
+                write!(f, "{what}: UDP flow {} with {} is {taken}: {why}", flow.0, rate.rounded())
             }
             Self::Steer { flow, direction, share } => {
-                let what = data(*direction);
+                let (what, share) = (data(*direction), share.rounded());
                 write!(f, "{what}: UDP flow {} is held to {share} by marks, or drops where it takes no marks", flow.0)
             }
             Self::Release { direction } => {
                 write!(f, "{}: letting go, because nothing waits and nobody asks for more", data(*direction))
             }
             Self::Floors { direction, flows, floors, pipe } => {
-                let what = data(*direction);
+                let (what, floors, pipe) = (data(*direction), Bytes(*floors).rounded(), Bytes(*pipe).rounded());
                 write!(
                     f,
-                    "{what}: {flows} flows need {floors} B at least where {pipe} B fill the hop; windows cannot hold them, a queue that is fair (--queue chap) can"
+                    "{what}: {flows} flows need {floors} at least where {pipe} fill the hop; windows cannot hold them, a queue that is fair (--queue chap) can"
                 )
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Digits of the number that has most of them, zeros in front and the name of a flow left out.
+    fn most_digits(line: &str) -> usize {
+        let (mut most, mut before) = (0, "");
+        for word in line.split_whitespace() {
+            let number: String = word.chars().filter(|c| c.is_ascii_digit() || *c == '.').collect();
+            if before != "flow" {
+                most = most.max(number.replace('.', "").trim_start_matches('0').len());
+            }
+            before = word;
+        }
+        most
+    }
+
+    #[test]
+    fn no_line_has_a_number_of_more_than_four_digits() {
+        let (direction, flow) = (Direction::ToStation, FlowId(40_123));
+        let rate = BitRate::bps(19_856_652);
+        let span = Span::from_nanos(5_340_292);
+        let whys = [
+            Why::New,
+            Why::Frames(span),
+            Why::HadFrames,
+            Why::SmallPackets(0.123_456),
+            Why::FillsTheHop,
+            Why::NotAnswered(0.012_345),
+            Why::Talk(12.345_6),
+            Why::Acknowledged(1.234_56),
+            Why::Grew(1_234.567),
+            Why::Varies(0.456_789),
+            Why::Steady(0.012_345),
+        ];
+        let taken = whys.map(|why| Decision::Behaviour { flow, direction, behaviour: Behaviour::Elastic, why, rate });
+        let others = [
+            Decision::Guess { direction, capacity: rate, train_bytes: 144_801 },
+            Decision::Capacity { direction, before: Some(BitRate::bps(123_456_789)), now: rate, queue: span },
+            Decision::Queue { direction, place: Place::Line, local: span, remote: Span::from_nanos(12_345) },
+            Decision::Hold { direction, flows: 1, available: rate },
+            Decision::Hold { direction, flows: 12, available: BitRate::bps(4_961_234) },
+            Decision::Release { direction },
+            Decision::Floors { direction, flows: 40, floors: 116_800, pipe: 98_765 },
+            Decision::Steer { flow, direction, share: rate },
+        ];
+        for decision in others.iter().chain(&taken) {
+            let line = decision.to_string();
+            assert!(most_digits(&line) <= 4, "{line}");
+        }
+        assert_eq!(
+            others[1].to_string(),
+            "downloads: the hop carries 19.9 Mbit/s instead of 123 Mbit/s; so much was delivered while packets waited 5.34 ms"
+        );
+        assert_eq!(most_digits("it was 19.8566 Mbit/s"), 6);
     }
 }

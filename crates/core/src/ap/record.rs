@@ -419,6 +419,7 @@ impl Record {
             direction,
             rate: self.rate.smooth(),
             share: self.share.filter(|_| self.is_controlled()),
+            held: self.is_controlled() && (self.is_held() || self.is_paced()),
             plan: self.plan,
             local_rtt: self.local_rtt.min(),
             remote_rtt: self.remote_rtt.min(),

@@ -58,4 +58,6 @@ pub struct FlowSnapshot {
     pub trim: f64,
     /// Its window can be rewritten.
     pub controllable: bool,
+    /// It fills the window that it was planned, or waits for its pace.
+    pub held: bool,
 }

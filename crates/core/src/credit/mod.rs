@@ -19,8 +19,8 @@
 //!
 //! # New flows
 //! Each brings I of fresh credit, so a flood of flows of one packet would starve those that are there. What the new flows
-//! of one station bring in is capped: a bucket of credit, by default 16 I deep and filled by 50 ms of channel time a
-//! second. A flow that finds less than I in it, no room in the table, or a crowded hash chain, goes to the one account that
+//! of one station bring in is capped: a bucket of credit, by default 16 I deep and filled by 200 ms of channel time
+//! a second. A flow that finds less than I in it, no room in the table, or a crowded hash chain, goes to the one account that
 //! such flows of its station share; and so does every new one while that account has packets queued, lest a flow's later
 //! packets overtake its earlier ones. The flood is then one flow among others.
 //!

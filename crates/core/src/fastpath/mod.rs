@@ -1,7 +1,7 @@
 //! The per-packet half of the controller: what passes is measured, and windows come down to the plan.
 //!
-//! Integers on header fields only. Rust for hosts that carry the packets themselves (none does yet), restated in C for
-//! tc (`crates/live/src/bpf/fastpath.h`), which shares the layouts of [`layout`] byte for byte.
+//! Integers on header fields only. Rust for hosts that carry the packets themselves (the simulator), restated in C for tc
+//! (`crates/live/src/bpf/fastpath.h`), which shares the layouts of [`layout`] byte for byte.
 //!
 //! A packet in direction `e` is data of `half[e]` ([`measure`]) and, with ACK set, an acknowledgment for
 //! `half[e.reverse()]`, whose sender its window holds back ([`window`]). A SYN teaches both halves ([`handshake`]), and its

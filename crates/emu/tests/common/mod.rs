@@ -14,7 +14,7 @@ pub fn turn(test: &str) -> Option<MutexGuard<'static, ()>> {
     if root && tun {
         return Some(TURN.lock().unwrap_or_else(PoisonError::into_inner));
     }
-    eprintln!("SKIPPED {test}: needs root ({root}) and /dev/net/tun ({tun})");
+    eprintln!("SKIPPED: {test}: needs root ({root}) and /dev/net/tun ({tun})");
     None
 }
 
@@ -33,7 +33,7 @@ pub fn valid_run(test: &str, scenario: &Scenario) -> Option<Outcome> {
         }
         eprintln!("{test}: {:?}", outcome.notes);
     }
-    eprintln!("SKIPPED {test}: three runs in a row were not valid, this machine is too busy");
+    eprintln!("SKIPPED: {test}: three runs in a row were not valid, this machine is too busy");
     None
 }
 

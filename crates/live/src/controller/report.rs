@@ -6,7 +6,7 @@ use lasthop_core::ap::{DirectionSnapshot, FlowSnapshot, Place, Snapshot};
 use lasthop_core::fastpath::layout::{Counters, FlowKey, FlowState as State, Half, Reason};
 use lasthop_core::meter::rate::Known;
 use lasthop_core::packet::Direction;
-use lasthop_core::units::{BitRate, Span, Time};
+use lasthop_core::units::{BitRate, Span, Time, count};
 
 use super::Core;
 use super::table::Carrying;
@@ -112,24 +112,15 @@ impl Totals {
     }
 
     /// A line about the last seconds, when something moved.
-    pub(super) fn summary(&mut self, now: Time, ap: &Snapshot) -> Option<String> {
-        let shared: Vec<_> = ap.flows.iter().filter(|flow| flow.share.is_some()).collect();
-        if shared.is_empty() {
+    fn summary(&mut self, now: Time, moved: &Moved) -> Option<String> {
+        if moved.flows == 0 {
             self.summary_at = now + SUMMARY_FIRST;
             return None;
         }
         self.summary_at = now + SUMMARY_EVERY;
-        let rate: u64 = shared.iter().map(|flow| flow.rate.as_bps()).sum();
         let total = self.rewritten();
         let rewritten = total - std::mem::replace(&mut self.summary_rewritten, total);
-        Some(format!(
-            "{} TCP flow{} at {:.1} of {:.1} Mbit/s, UDP {:.1} Mbit/s, {rewritten} ACKs lowered",
-            shared.len(),
-            if shared.len() == 1 { "" } else { "s" },
-            rate as f64 / 1e6,
-            ap.available.as_mbps_f64(),
-            ap.udp.as_mbps_f64()
-        ))
+        Some(moved.line(rewritten))
     }
 
     fn rewritten(&self) -> u64 {
@@ -149,7 +140,71 @@ impl Totals {
     }
 }
 
+/// What the last seconds came to, of the connections that have a share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Moved {
+    flows: usize,
+    rate: BitRate,
+    /// What was shared out; 0 while nothing is known of the hop.
+    available: BitRate,
+    udp: BitRate,
+    /// Those that their plan holds back.
+    held: usize,
+    /// What they may use together.
+    held_to: BitRate,
+    /// No window is changed, in a dry run or by the configuration.
+    only_looks: bool,
+}
+
+impl Moved {
+    fn line(&self, rewritten: u64) -> String {
+        let flows = if self.flows == 1 { "connection has" } else { "connections have" };
+        let of =
+            if self.available == BitRate::ZERO { String::new() } else { format!(" of {}", self.available.rounded()) };
+        let held = match self.held {
+            0 => "nobody is held".to_owned(),
+            1 => format!("one is held to {}", self.held_to.rounded()),
+            n => format!("{n} are held to {} together", self.held_to.rounded()),
+        };
+        let would = if self.only_looks { "would have been lowered" } else { "lowered" };
+        format!(
+            "{} TCP {flows} {}{of}, {held}; UDP {}; {} ACKs {would}",
+            count(self.flows as u64),
+            self.rate.rounded(),
+            self.udp.rounded(),
+            count(rewritten)
+        )
+    }
+}
+
 impl Core {
+    /// A line about the last seconds, when it is time for one and something moved.
+    pub(super) fn summary(&mut self, now: Time) -> Option<String> {
+        if !self.totals.is_summary_due(now) {
+            return None;
+        }
+        let moved = self.moved(&self.ap.snapshot());
+        self.totals.summary(now, &moved)
+    }
+
+    fn moved(&self, ap: &Snapshot) -> Moved {
+        let sum = |rates: &mut dyn Iterator<Item = BitRate>| BitRate::bps(rates.map(BitRate::as_bps).sum());
+        let shared: Vec<_> = ap.flows.iter().filter(|flow| flow.share.is_some()).collect();
+        let only_looks = self.config.dry_run || !self.config.windows;
+        // While nothing waits nobody is held, however full his window is: plans are wide then.
+        let holds = |flow: &FlowSnapshot| self.capacity.is_some() || ap.directions[flow.direction.index()].holds;
+        let held: Vec<_> = shared.iter().filter(|flow| !only_looks && flow.held && holds(flow)).collect();
+        Moved {
+            flows: shared.len(),
+            rate: sum(&mut shared.iter().map(|flow| flow.rate)),
+            available: ap.available,
+            udp: ap.udp,
+            held: held.len(),
+            held_to: sum(&mut held.iter().filter_map(|flow| flow.share)),
+            only_looks,
+        }
+    }
+
     pub(super) fn status(&self) -> Status {
         let snapshot = self.ap.snapshot();
         let mut flows: Vec<_> = snapshot.flows.iter().filter_map(|flow| self.flow(flow)).collect();
@@ -304,6 +359,30 @@ mod tests {
         key.remote[15] = 1;
         assert_eq!(text(&key, Direction::ToStation), "10.0.0.2:5000 <- [::1]:443");
         assert_eq!(text(&key, Direction::ToRemote), "10.0.0.2:5000 -> [::1]:443");
+    }
+
+    #[test]
+    fn the_line_says_who_is_held_to_what_and_when_nobody_is() {
+        let rate = BitRate::bps(14_223_456);
+        let none = Moved {
+            flows: 1,
+            rate,
+            available: BitRate::ZERO,
+            udp: BitRate::bps(280_123),
+            held: 0,
+            held_to: BitRate::ZERO,
+            only_looks: true,
+        };
+        assert_eq!(
+            none.line(12_345),
+            "1 TCP connection has 14.2 Mbit/s, nobody is held; UDP 280 kbit/s; 12.3 thousand ACKs would have been lowered"
+        );
+        let available = BitRate::bps(18_612_345);
+        let two = Moved { flows: 3, available, held: 2, held_to: BitRate::bps(12_408_230), only_looks: false, ..none };
+        assert_eq!(
+            two.line(1_234),
+            "3 TCP connections have 14.2 Mbit/s of 18.6 Mbit/s, 2 are held to 12.4 Mbit/s together; UDP 280 kbit/s; 1234 ACKs lowered"
+        );
     }
 
     #[test]

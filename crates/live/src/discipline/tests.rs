@@ -56,11 +56,11 @@ fn sqm_in_place_is_named_with_what_follows() {
     let cake =
         [discipline("cake", 0x1_0000, TC_H_ROOT, Some(18)), discipline("ingress", 0xffff_0000, TC_H_INGRESS, None)];
     let wan = found(Side::Wan, &cake).unwrap();
-    assert_eq!((wan.what.as_str(), wan.shapes, wan.is_short), ("cake at 18Mbit/s", true, true));
+    assert_eq!((wan.what.as_str(), wan.shapes, wan.is_short), ("cake at 18 Mbit/s", true, true));
     assert!(wan.follows.contains("SQM"), "{}", wan.follows);
     let simple = [discipline("htb", 0x1_0000, TC_H_ROOT, Some(20)), discipline("fq_codel", 0x2_0000, 0x1_0001, None)];
     let lan = found(Side::Lan, &simple).unwrap();
-    assert_eq!((lan.what.as_str(), lan.shapes, lan.is_short), ("htb at 20Mbit/s with fq_codel", true, true));
+    assert_eq!((lan.what.as_str(), lan.shapes, lan.is_short), ("htb at 20 Mbit/s with fq_codel", true, true));
     let bucket = found(Side::Lan, &[discipline("tbf", 0x1_0000, TC_H_ROOT, Some(20))]).unwrap();
     assert!(bucket.shapes && !bucket.is_short && bucket.follows.contains("windows keep its queue short"));
 }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use lasthop_core::packet::Direction;
 use lasthop_core::snoop::Snapshot;
+use lasthop_core::units::{BitRate, Bytes, Span};
 
 use super::{
     DirectionStatus, FlowState, FlowStatus, InterfaceStatus, Presence, QueueStatus, Role, Status, WindowUpdates,
@@ -86,7 +87,7 @@ fn way(d: &DirectionStatus) -> String {
         Some("line") => "packets wait in front of the home",
         _ => "nothing waited yet",
     };
-    format!("learned {}; {place}, now {:.1} ms; {held}", rate(capacity as f64), d.queue_ms)
+    format!("learned {}; {place}, now {}; {held}", rate(capacity as f64), ms(d.queue_ms))
 }
 
 /// What was decided lately, and why.
@@ -138,7 +139,7 @@ fn queue(q: &QueueStatus) -> String {
         let _ = write!(text, "; {} of at most {} flows known, {} boosts", q.flows, q.flows_bound, q.boosts);
     }
     if let (Some(mean), Some(p99)) = (q.mean_sojourn_ms, q.p99_sojourn_ms) {
-        let _ = write!(text, "; waited {mean:.1} ms, 99 % at most {p99:.1} ms");
+        let _ = write!(text, "; waited {}, 99 % at most {}", ms(mean), ms(p99));
     }
     text
 }
@@ -187,7 +188,7 @@ fn flow_line(f: &FlowStatus, width: usize) -> String {
     let way = if f.direction == Direction::ToStation { "down" } else { "up" };
     let share = f.share_bps.map_or_else(|| "-".to_owned(), |s| rate(s as f64));
     let window = f.clamp_bytes.map_or_else(|| "-".to_owned(), |c| bytes(f64::from(c)));
-    let ms = |v: Option<f64>| v.map_or_else(|| "?".to_owned(), |v| format!("{v:.1}"));
+    let ms = |v: Option<f64>| v.map_or_else(|| "?".to_owned(), |v| format!("{v:.*}", usize::from(v < 100.0)));
     let rtt = format!("{} + {} ms", ms(f.local_rtt_ms), ms(f.remote_rtt_ms));
     format!(
         "{:width$}  {way:4}  {:>13}  {share:>13}  {window:>9}  {rtt:>15}  {}",
@@ -272,7 +273,7 @@ fn remarks(out: &mut String, s: &Status) {
         line!(out, "WARNING: the queue of {} lost {} packets, which it never should", q.interface, q.lost);
     }
     if s.controller.missed > 0 {
-        line!(out, "{} decisions came late (longest took {:.1} ms)", s.controller.missed, s.controller.longest_ms);
+        line!(out, "{} decisions came late (longest took {})", s.controller.missed, ms(s.controller.longest_ms));
     }
     if s.controller.failures > 0 {
         line!(out, "the kernel refused {} reads or writes of the maps", s.controller.failures);
@@ -284,16 +285,15 @@ fn times(n: u64) -> String {
 }
 
 fn rate(bps: f64) -> String {
-    if bps >= 1e6 { format!("{:.1} Mbit/s", bps / 1e6) } else { format!("{:.0} kbit/s", bps / 1e3) }
+    BitRate::from_bps_f64(bps).rounded().to_string()
+}
+
+fn ms(milliseconds: f64) -> String {
+    Span::from_secs_f64(milliseconds / 1e3).rounded().to_string()
 }
 
 fn bytes(n: f64) -> String {
-    match n {
-        n if n >= 1e9 => format!("{:.2} GB", n / 1e9),
-        n if n >= 1e6 => format!("{:.1} MB", n / 1e6),
-        n if n >= 1e3 => format!("{:.0} kB", n / 1e3),
-        n => format!("{n:.0} B"),
-    }
+    Bytes(n as u64).rounded().to_string()
 }
 
 fn duration(seconds: f64) -> String {

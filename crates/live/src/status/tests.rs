@@ -66,7 +66,7 @@ fn sample() -> Status {
         }],
         found: vec![FoundStatus {
             interface: "eth0".to_owned(),
-            what: "cake at 5Mbit/s".to_owned(),
+            what: "cake at 5 Mbit/s".to_owned(),
             shapes: true,
             short: true,
             follows: "uploads wait there".to_owned(),
@@ -83,7 +83,7 @@ fn sample() -> Status {
             up: DirectionStatus::default(),
         },
         nothing_to_do: false,
-        decisions: vec![Said { at_s: 1.25, line: "downloads: the hop seems to carry 18Mbit/s".to_owned() }],
+        decisions: vec![Said { at_s: 1.25, line: "downloads: the hop seems to carry 18 Mbit/s".to_owned() }],
         available_bps: 17_700_000,
         udp_bps: ByDirection { to_station: 280_000.0, to_remote: 5_600.0 },
         flows: vec![flow, older],
@@ -134,16 +134,16 @@ fn the_table_tells_a_reader_what_is_held_what_is_not_and_why() {
     let text = render(&sample());
     for part in [
         "running for 1 min 12 s, in control",
-        "LAN wlan0 (port of br0): up, hooked by tcx, hooked again once; in 1.5 MB, out 2.00 GB",
+        "LAN wlan0 (port of br0): up, hooked by tcx, hooked again once; in 1.5 MB, out 2 GB",
         "  waiting for wlan9: there is no such interface\n",
-        "queue wlan0: chap at 17.0 Mbit/s; 12 packets of 2 flows wait, 1000 sent, 3 dropped; 40 of at most 4032 flows known, 9 boosts",
+        "queue wlan0: chap at 17 Mbit/s; 12 packets of 2 flows wait, 1000 sent, 3 dropped; 40 of at most 4032 flows known, 9 boosts",
         "5 packets came merged",
-        "downloads: learned 18.0 Mbit/s; packets wait behind its own queue, in driver or firmware, now 1.9 ms; held",
+        "downloads: learned 18 Mbit/s; packets wait behind its own queue, in driver or firmware, now 1.9 ms; held",
         "uploads: nothing learned yet: never was anything seen waiting; left alone",
         "wlan0: root queue discipline: chap, before noqueue; somebody else has changed it since, so it is theirs",
-        "found at eth0: cake at 5Mbit/s: uploads wait there",
-        "UDP down 280 kbit/s up 6 kbit/s, left for TCP 17.7 Mbit/s",
-        "   1.2 s  downloads: the hop seems to carry 18Mbit/s",
+        "found at eth0: cake at 5 Mbit/s: uploads wait there",
+        "UDP down 280 kbit/s up 5.6 kbit/s, left for TCP 17.7 Mbit/s",
+        "   1.2 s  downloads: the hop seems to carry 18 Mbit/s",
         "10.0.0.2:5000 <- 192.0.2.1:443",
         "held to its share",
         "2.1 + ? ms",
@@ -151,15 +151,15 @@ fn the_table_tells_a_reader_what_is_held_what_is_not_and_why() {
         "ACKs: 1234 lowered, 56 were low enough; 90 % of all bytes",
         "packets left alone: syn 4\n",
         "window updates: 4321 sent, 2 could not be, 1 connections did without\n",
-        "WARNING: 50.0 MB (25 %) bypass control",
+        "WARNING: 50 MB (25 %) bypass control",
         "conntrack cannot be asked for older connections: no such file",
-        "2 decisions came late (longest took 3.2 ms)",
+        "2 decisions came late (longest took 3.25 ms)",
     ] {
         assert!(text.contains(part), "`{part}` is not in\n{text}");
     }
     let dry = render(&Status { dry_run: true, flows: Vec::new(), ..sample() });
     let given = render(&Status { learns: false, nothing_to_do: true, ..sample() });
-    assert!(given.contains("capacity 18.0 Mbit/s, given"), "{given}");
+    assert!(given.contains("capacity 18 Mbit/s, given"), "{given}");
     assert!(given.contains("nothing to do"), "{given}");
     let updates = WindowUpdates { off: Some("a dry run sends nothing".to_owned()), ..WindowUpdates::default() };
     let without = render(&Status { window_updates: updates, ..sample() });

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::namespace::Namespace;
+use crate::settings;
 
 /// Ends the line when dropped; the interfaces go with it.
 pub struct Line {
@@ -24,6 +25,7 @@ impl Line {
         let ends = [near.0.inside(move || open(near.1))?, far.0.inside(move || open(far.1))?];
         for (space, name) in [near, far] {
             space.ip(&format!("link set {name} txqueuelen 10000"));
+            space.tool("tc", &format!("qdisc replace dev {name} root {}", settings::qdisc()));
         }
         let stop = Arc::new(AtomicBool::new(false));
         let flag = stop.clone();

@@ -36,8 +36,8 @@ fn queues_of_others_are_found_said_and_left_as_they_are() {
     let status = running.wait_for("both are found", |s| s.found.len() == 2);
     let what: Vec<_> =
         status.found.iter().map(|f| (f.interface.as_str(), f.what.as_str(), f.shapes, f.short)).collect();
-    assert_eq!(what, [("lan0", "tbf at 20Mbit/s", true, false), ("wan0", "htb at 5Mbit/s", true, false)]);
-    assert!(status.decisions.iter().any(|said| said.line.contains("lan0: found tbf at 20Mbit/s")), "{status:#?}");
+    assert_eq!(what, [("lan0", "tbf at 20 Mbit/s", true, false), ("wan0", "htb at 5 Mbit/s", true, false)]);
+    assert!(status.decisions.iter().any(|said| said.line.contains("lan0: found tbf at 20 Mbit/s")), "{status:#?}");
     drop(running);
     assert_eq!(["lan0", "wan0"].map(|device| disciplines(&world, device)), before);
 }

@@ -12,6 +12,8 @@ mod line;
 mod machine;
 mod namespace;
 mod older;
+#[path = "../settings/mod.rs"]
+mod settings;
 mod smooth;
 mod survival;
 mod tracking;

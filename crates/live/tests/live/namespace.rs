@@ -7,6 +7,8 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::thread::JoinHandle;
 
+use crate::settings;
+
 pub struct Namespace {
     file: File,
 }
@@ -26,10 +28,8 @@ impl Namespace {
             File::open("/proc/thread-self/ns/net")
         });
         let namespace = Self { file: made.join().expect("no panic")? };
+        namespace.inside(settings::apply);
         namespace.ip("link set lo up");
-        namespace.write("net/ipv4/tcp_no_metrics_save", "1");
-        namespace.write("net/ipv6/conf/all/accept_dad", "0");
-        namespace.write("net/ipv6/conf/default/accept_dad", "0");
         Ok(namespace)
     }
 

@@ -15,6 +15,7 @@ use lasthop_live::{Controller, controller::ControllerError};
 
 use crate::line::Line;
 use crate::namespace::Namespace;
+use crate::settings;
 
 /// What the last hop carries.
 pub const RATE: BitRate = BitRate::mbps(20);
@@ -97,11 +98,16 @@ fn address(space: &Namespace, device: &str, net: u8, host: u8) {
     space.ip(&format!("addr add 10.9.{net}.{host}/24 dev {device}"));
     space.ip(&format!("addr add fd09:{net}::{host}/64 dev {device} nodad"));
     space.ip(&format!("link set {device} up"));
+    // The routes that addresses bring along know of no congestion control.
+    let words = settings::route();
+    space.ip(&format!("route replace 10.9.{net}.0/24 dev {device} scope link src 10.9.{net}.{host} {words}"));
+    space.ip(&format!("-6 route replace fd09:{net}::/64 dev {device} metric 256 {words}"));
 }
 
 fn routes(space: &Namespace, net: u8) {
-    space.ip(&format!("route add default via 10.9.{net}.1"));
-    space.ip(&format!("-6 route add default via fd09:{net}::1"));
+    let words = settings::route();
+    space.ip(&format!("route add default via 10.9.{net}.1 {words}"));
+    space.ip(&format!("-6 route add default via fd09:{net}::1 {words}"));
 }
 
 impl World {
