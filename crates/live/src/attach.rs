@@ -9,7 +9,7 @@ mod clsact;
 mod tcx;
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use crate::config::AttachMode;
 use crate::interface::InterfaceName;
@@ -131,6 +131,42 @@ impl Attachment {
             },
         };
         Ok(Self { ifindex, hooks })
+    }
+
+    /// Puts both programs in the place of those of a controller that hands over: `links` are its tcx links, ingress first, or none
+    /// where it has filters.
+    ///
+    /// # Errors
+    /// When the kernel refuses, or the links are of another interface.
+    pub fn inherit(
+        ifindex: u32,
+        links: Vec<OwnedFd>,
+        ingress: BorrowedFd<'_>,
+        egress: BorrowedFd<'_>,
+    ) -> io::Result<Self> {
+        let hooks = match <[OwnedFd; 2]>::try_from(links) {
+            Ok([first, second]) => {
+                Hooks::Tcx([tcx::Link::inherit(first, ingress, ifindex)?, tcx::Link::inherit(second, egress, ifindex)?])
+            }
+            Err(_) => Hooks::Clsact(clsact::Filters::new(ifindex, ingress, egress)?),
+        };
+        Ok(Self { ifindex, hooks })
+    }
+
+    /// The tcx links, ingress first; none of filters.
+    #[must_use]
+    pub fn links(&self) -> Vec<BorrowedFd<'_>> {
+        match &self.hooks {
+            Hooks::Tcx(links) => links.iter().map(tcx::Link::as_fd).collect(),
+            Hooks::Clsact(_) => Vec::new(),
+        }
+    }
+
+    /// Leaves everything on the interface, for whoever has taken over.
+    pub fn leave(self) {
+        if let Hooks::Clsact(filters) = self.hooks {
+            filters.leave();
+        }
     }
 
     /// Number of the interface that the programs were attached to.

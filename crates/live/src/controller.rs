@@ -7,6 +7,7 @@
 
 mod air;
 mod hops;
+mod inherited;
 mod journal;
 mod links;
 mod locals;
@@ -30,11 +31,13 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::attach::AttachError;
 use crate::config::{Config, ConfigError};
+use crate::handover::{Heir, Host};
 use crate::program::{Batch, LoadError, Program, ProgramError};
 use crate::status::{Server, ServerError, Status};
 use crate::updates::Updates;
 
 use hops::Sums;
+use inherited::Inherited;
 use journal::Journal;
 use links::Links;
 use place::Disciplines;
@@ -65,6 +68,9 @@ pub enum ControllerError {
     /// The status cannot be served.
     #[error(transparent)]
     Server(#[from] ServerError),
+    /// The running controller does not hand over.
+    #[error("the controller that runs here does not hand over; stop it first")]
+    Handover(#[source] std::io::Error),
     /// The kernel's interface list cannot be read.
     #[error("the kernel's list of interfaces cannot be read")]
     Netlink(#[source] std::io::Error),
@@ -83,7 +89,10 @@ pub fn now() -> Time {
 /// A running controller. Dropping it takes everything off the interfaces.
 pub struct Controller {
     core: Core,
-    server: Server,
+    /// None while another controller is taking over.
+    server: Option<Server>,
+    /// Where another one may take over; none where that cannot be offered.
+    host: Option<Host>,
 }
 
 /// All but the socket.
@@ -117,6 +126,22 @@ struct Core {
     capacity: Option<BitRate>,
     interval: Span,
     started: Time,
+    inherited: Inherited,
+}
+
+/// Programs around the tables of the one that hands over, where they fit; else around fresh ones.
+fn inherit_tables(config: &Config, heir: &Heir, journal: &mut Journal) -> Result<Program, LoadError> {
+    if heir.offer.fits(config.flows) {
+        journal.say(now(), "taking over from the controller that runs here, with its connections".to_owned());
+        return Program::load_with_tables(config.programs(), &heir.maps);
+    }
+    let why =
+        if heir.offer.flows == config.flows { "its records are of another version" } else { "`flows` is another" };
+    journal.say(
+        now(),
+        format!("taking over from the controller that runs here, with a fresh table of connections: {why}"),
+    );
+    Program::load(config.programs())
 }
 
 impl Controller {
@@ -125,16 +150,38 @@ impl Controller {
     /// # Errors
     /// Says what is missing and what to type; nothing is left behind.
     pub fn new(config: Config) -> Result<Self, ControllerError> {
+        Self::start(config, None)
+    }
+
+    /// The same, but takes over from the controller that serves its status at the same socket, where one does: its connections, what
+    /// it has learned, and its hooks, which are never empty meanwhile. That one then ends.
+    ///
+    /// # Errors
+    /// As [`Self::new`]; the other one then goes on.
+    pub fn take_over(config: Config) -> Result<Self, ControllerError> {
+        let heir = Heir::find(&config.socket).map_err(ControllerError::Handover)?;
+        Self::start(config, heir)
+    }
+
+    fn start(config: Config, heir: Option<Heir>) -> Result<Self, ControllerError> {
         config.check_interfaces()?;
         config.check_capacity()?;
         let capacity = config.capacity()?;
         config.check_queue()?;
-        // The cheap refusals first: interfaces, then the socket, then BPF.
+        let mut journal = Journal::new(now());
+        // Of one that runs already nothing is asked before the programs are there; else the cheap refusals come first.
+        let (loaded, mut inheritance) = match heir {
+            None => (None, None),
+            Some(heir) => {
+                let program = inherit_tables(&config, &heir, &mut journal)?;
+                (Some(program), Some(heir.go().map_err(ControllerError::Handover)?))
+            }
+        };
         let mut links = Links::claim(&config, now())?;
         let server = Server::new(&config.socket)?;
+        let host = Host::new(&config.socket).ok();
         // Before Linux 5.11 maps count against RLIMIT_MEMLOCK; libbpf finds out and raises it.
-        let program = Program::load(config.programs())?;
-        let mut journal = Journal::new(now());
+        let program = loaded.map_or_else(|| Program::load(config.programs()), Ok)?;
         let mut core = Core {
             updates: Updates::start(&config, capacity.is_none(), &program),
             ap: Ap::new(config.params(capacity)),
@@ -157,21 +204,26 @@ impl Controller {
                 // The first packet already meets a living controller.
                 program.control().set_dry_run(config.dry_run || !config.windows);
                 program.control().heartbeat(now());
-                links.attach(now(), &program, &mut journal)?;
+                links.attach(now(), &program, inheritance.as_mut(), &mut journal)?;
                 links
             },
             queues: Queues::new(&config, capacity),
+            inherited: Inherited::default(),
             program,
             journal,
             config,
         };
+        if let Some(inheritance) = inheritance {
+            core.resume(&inheritance.offer);
+            inheritance.taken().map_err(ControllerError::Handover)?;
+        }
         core.ap.set_window_updates(core.updates.status().on);
         core.announce();
         core.follow_ports(now());
         core.disciplines.refresh(now(), &mut core.journal);
         core.queues.put(now(), &core.links.present(), &core.program, &mut core.journal)?;
         core.apply(now());
-        Ok(Self { core, server })
+        Ok(Self { core, server: Some(server), host })
     }
 
     /// Decides until `stop` is set. A signal handler that sets it also ends the wait.
@@ -184,7 +236,13 @@ impl Controller {
             self.wait(deadline)?;
             let woken = now();
             self.core.follow_links(woken);
-            self.server.serve(woken, || serde_json::to_vec(&self.core.status()).unwrap_or_default());
+            if let Some(server) = &mut self.server {
+                server.serve(woken, || serde_json::to_vec(&self.core.status()).unwrap_or_default());
+            }
+            if self.hand_over() {
+                log("another controller has taken over; leaving everything to it");
+                return Ok(());
+            }
             if woken < deadline {
                 continue;
             }
@@ -211,14 +269,56 @@ impl Controller {
         &self.core.config.socket
     }
 
+    /// Makes whoever wants to take over the offer, and when it is ready lets it; true when it has.
+    fn hand_over(&mut self) -> bool {
+        let Some(host) = &mut self.host else { return false };
+        let core = &self.core;
+        let Ok(tables) = core.program.tables() else { return false };
+        if !host.serve(|| (core.offer(), tables)) {
+            return false;
+        }
+        log("another controller is taking over");
+        let core = &mut self.core;
+        core.updates.stop(&core.program);
+        core.queues.take_off();
+        self.server = None;
+        let hooks = core.links.hooks();
+        let control = core.program.control();
+        if host.hand_over(&hooks, || control.heartbeat(now())) {
+            drop(hooks);
+            core.links.leave();
+            return true;
+        }
+        drop(hooks);
+        self.go_on();
+        false
+    }
+
+    /// Whoever wanted to take over is gone.
+    fn go_on(&mut self) {
+        let core = &mut self.core;
+        let line = "it did not take over: going on";
+        core.journal.say(now(), line.to_owned());
+        if !core.links.claim_again() {
+            core.journal.say(now(), "an interface has been claimed by another controller".to_owned());
+        }
+        core.updates = Updates::start(&core.config, core.capacity.is_none(), &core.program);
+        core.ap.set_window_updates(core.updates.status().on);
+        match Server::new(&core.config.socket) {
+            Ok(server) => self.server = Some(server),
+            Err(error) => core.journal.say(now(), format!("{error}")),
+        }
+    }
+
     fn wait(&self, deadline: Time) -> Result<(), ControllerError> {
         let deadline = self.core.links.deadline().map_or(deadline, |soon| deadline.min(soon));
         let left = deadline.since(now()).as_nanos();
         let timeout = Timespec { tv_sec: (left / 1_000_000_000) as _, tv_nsec: (left % 1_000_000_000) as _ };
-        let (listener, clients) = self.server.waits_for();
+        let (listener, clients) = self.server.as_ref().map(Server::waits_for).unzip();
+        let clients = clients.into_iter().flatten();
         let mut waits: Vec<PollFd<'_>> = clients.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)).collect();
-        let told = self.core.links.waits_for();
-        waits.extend(listener.into_iter().chain(told).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let told = self.core.links.waits_for().chain(self.host.iter().flat_map(Host::waits_for));
+        waits.extend(listener.flatten().into_iter().chain(told).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         match poll(&mut waits, Some(&timeout)) {
             // Interrupted: the caller's flag may be set.
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
@@ -237,10 +337,7 @@ impl Core {
             self.follow_ports(now);
         }
         if let Some(changes) = self.links.locals(now) {
-            let gone = changes.removed.into_iter().map(|mac| (mac, None));
-            let come = changes.added.into_iter().map(|(mac, ifindex)| (mac, Some(ifindex)));
-            let refused = gone.chain(come).filter(|(mac, port)| self.program.set_local(*mac, *port).is_err()).count();
-            self.totals.failures += refused as u64;
+            self.totals.failures += self.program.set_locals(&changes.added, &changes.removed, changes.all);
         }
     }
 
@@ -294,6 +391,7 @@ impl Core {
         let Counters { udp_bytes, udp_packets, .. } = counters;
         self.ap.on_link(now, &LinkSample { udp_bytes, udp_packets, hops, backlog });
         self.apply(now);
+        self.let_inherited_go(now);
         self.interval = interval_for(self.config.interval(), self.table.awake());
         self.account(now, counters, are_counted);
     }
@@ -342,6 +440,7 @@ impl Core {
                 }
                 Action::SetPlan { flow, direction, plan } => {
                     let Some(key) = self.table.key(flow) else { continue };
+                    self.inherited.replaced(&key, direction);
                     match self.program.set_plan(&key, direction, plan) {
                         // Pushed out since it was read: the next look will tell.
                         Ok(()) | Err(ProgramError::NoSuchFlow) => self.totals.plans += 1,

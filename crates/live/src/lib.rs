@@ -9,6 +9,7 @@ pub mod datapath;
 pub mod discipline;
 pub mod doctor;
 pub mod fdb;
+pub mod handover;
 pub mod interface;
 pub mod monitor;
 pub mod neighbours;

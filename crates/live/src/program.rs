@@ -128,6 +128,9 @@ impl<T: Clone + Default> Default for Batch<T> {
     }
 }
 
+/// Names of the tables that outlive a controller which hands over.
+const TABLES: [&str; 2] = ["flows", "udp_flows"];
+
 /// The object, loaded and verified.
 #[derive(Debug)]
 pub struct Program {
@@ -141,6 +144,9 @@ pub struct Program {
     set_plan: OwnedFd,
     set_udp_plan: OwnedFd,
     set_scale: OwnedFd,
+    /// Stations behind hooked ports of bridges, and how many they are: with none the data path does not look.
+    locals: MapHandle,
+    locals_number: MapHandle,
 }
 
 #[repr(C, align(8))]
@@ -151,15 +157,29 @@ static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!("bpf/object/lasthop.bpf
 impl Program {
     /// Loads the object this crate was built with.
     pub fn load(options: LoadOptions) -> Result<Self, LoadError> {
-        Self::load_object(&OBJECT.0, options)
+        Self::load_around(&OBJECT.0, options, None)
+    }
+
+    /// The same around the tables of connections and of UDP flows that another controller filled, of the same layout and size.
+    pub fn load_with_tables(options: LoadOptions, tables: &[OwnedFd; 2]) -> Result<Self, LoadError> {
+        Self::load_around(&OBJECT.0, options, Some(tables))
     }
 
     /// Loads another object with the same maps and programs: benches wrap the fast path in programs of their own.
     pub fn load_object(bytes: &[u8], options: LoadOptions) -> Result<Self, LoadError> {
+        Self::load_around(bytes, options, None)
+    }
+
+    fn load_around(bytes: &[u8], options: LoadOptions, tables: Option<&[OwnedFd; 2]>) -> Result<Self, LoadError> {
         refusal::listen();
         let mut open = ObjectBuilder::default().open_memory(bytes)?;
         for mut map in open.maps_mut().filter(|map| map.name() == "flows") {
             map.set_max_entries(options.flows)?;
+        }
+        for (name, table) in TABLES.iter().zip(tables.into_iter().flatten()) {
+            for mut map in open.maps_mut().filter(|map| map.name() == *name) {
+                map.reuse_fd(table.as_fd())?;
+            }
         }
         let object = open.load().map_err(|_| LoadError::Refused(refusal::find()))?;
         let control = ControlPage::map(map_named(&object, ".data.control")?.as_fd())?;
@@ -184,8 +204,18 @@ impl Program {
             set_plan: owned_program(&object, "set_plan")?,
             set_udp_plan: owned_program(&object, "set_udp_plan")?,
             set_scale: owned_program(&object, "set_scale")?,
+            locals: map_named(&object, "local_macs")?,
+            locals_number: map_named(&object, ".data.locals")?,
             object,
         })
+    }
+
+    /// The tables of connections and of UDP flows, for a controller that takes over.
+    ///
+    /// # Errors
+    /// When no descriptor is left.
+    pub fn tables(&self) -> std::io::Result<[OwnedFd; 2]> {
+        Ok([self.flows.as_fd().try_clone_to_owned()?, self.udp_flows.as_fd().try_clone_to_owned()?])
     }
 
     /// The program for packets going `direction`: tc egress of a LAN interface for [`Direction::ToStation`], tc
@@ -299,19 +329,20 @@ impl Program {
         found(call.result)
     }
 
-    /// Says that a station with this Ethernet address is behind the hooked port of this number of a bridge, or behind none any
-    /// more. Nothing happens where the object does not ask for it.
-    pub fn set_local(&self, mac: [u8; 6], ifindex: Option<u32>) -> Result<(), ProgramError> {
-        let Some(map) = self.object.maps().find(|map| map.name() == "local_macs") else { return Ok(()) };
-        let mut key = [0u8; 8];
-        key[..6].copy_from_slice(&mac);
-        match ifindex {
-            Some(ifindex) => Ok(map.update(&key, &ifindex.to_ne_bytes(), MapFlags::ANY)?),
-            None => match map.delete(&key) {
-                Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => Err(error.into()),
-                _ => Ok(()),
-            },
-        }
+    /// Says which stations are behind hooked ports of bridges: those that came, with the number of their port, and those that went.
+    /// `all` is how many there are then. Those that could not be told are counted.
+    pub fn set_locals(&self, added: &[([u8; 6], u32)], removed: &[[u8; 6]], all: u32) -> u64 {
+        let [stations, number] = [&self.locals, &self.locals_number];
+        let key = |mac: &[u8; 6]| [mac[0], mac[1], mac[2], mac[3], mac[4], mac[5], 0, 0];
+        let gone = |mac| match stations.delete(&key(mac)) {
+            Err(error) => error.kind() == libbpf_rs::ErrorKind::NotFound,
+            Ok(()) => true,
+        };
+        let come =
+            |(mac, port): &([u8; 6], u32)| stations.update(&key(mac), &port.to_ne_bytes(), MapFlags::ANY).is_ok();
+        let told = number.update(&0u32.to_ne_bytes(), &all.to_ne_bytes(), MapFlags::ANY).is_ok();
+        let refused = removed.iter().filter(|mac| !gone(mac)).count() + added.iter().filter(|one| !come(one)).count();
+        refused as u64 + u64::from(!told)
     }
 
     /// A copy of one flow.

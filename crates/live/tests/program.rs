@@ -3,7 +3,9 @@
 use lasthop_core::fastpath::layout::{FlowKey, FlowState, Hop, Plan};
 use lasthop_core::packet::Direction;
 use lasthop_core::units::Time;
-use lasthop_live::program::{LinkLayer, LoadError, LoadOptions, Program, ProgramError, Refusal};
+use lasthop_core::wire::build::{Frame, ack, v4};
+use lasthop_core::wire::{Endpoint, Merged};
+use lasthop_live::program::{LinkLayer, LoadError, LoadOptions, Program, ProgramError, Refusal, TestPacket};
 
 fn loaded(flows: u32) -> Option<Program> {
     load(LoadOptions { flows, ..LoadOptions::default() })
@@ -71,4 +73,31 @@ fn the_control_page_reads_back_what_was_written() {
     assert_eq!((control.heartbeat_ns, control.epoch, control.dry_run), (5, 3, 1));
     assert_eq!(control.default_plan, [Plan::default(), plan]);
     assert_eq!(control.hop, [Hop { depth_bytes: 6, rate_bytes: 7, ..Hop::default() }, Hop::default()]);
+}
+
+#[test]
+fn what_one_station_sends_to_another_is_counted_once_at_its_egress() {
+    let Some(program) = loaded(64) else { return };
+    let [one, other] = [2, 3].map(|host| Endpoint { address: v4([10, 0, 0, host]), port: 7 });
+    let data = Frame::tcp(one, other, ack(1, 1, 1_000), 1_000).bytes();
+    let bare = Frame::tcp(one, other, ack(1, 1, 1_000), 0).bytes();
+    let mac = data[..6].try_into().expect("six bytes");
+    let pass = |frame: &[u8], direction| {
+        let packet = TestPacket { bytes: frame, merged: Merged::NOT, mark: 0 };
+        let fd = program.prog_fd(direction, LinkLayer::Ethernet);
+        program.run_on(fd, packet, &mut [0; 2_000], 1).expect("the kernel runs it");
+        (program.counters().expect("counters").packets, program.flows().expect("flows").len())
+    };
+    assert_eq!(pass(&data, Direction::ToRemote), ([0, 1], 1), "nobody is known to be local");
+    assert_eq!(program.set_locals(&[(mac, 5)], &[], 1), 0);
+    program.delete(&program.flows().unwrap()[0].0).unwrap();
+    assert_eq!(pass(&data, Direction::ToRemote), ([0, 1], 0), "not at its ingress");
+    assert_eq!(pass(&data, Direction::ToStation), ([1, 1], 1), "but at its egress");
+    assert_eq!(
+        pass(&bare, Direction::ToRemote),
+        ([1, 1], 2),
+        "an acknowledgment is looked at, where a window is lowered"
+    );
+    assert_eq!(program.set_locals(&[], &[mac], 0), 0);
+    assert_eq!(pass(&data, Direction::ToRemote), ([1, 2], 2), "it has gone");
 }

@@ -73,6 +73,9 @@ pub struct Arguments {
     /// Unix socket that serves the status [default: /run/lasthop/lasthop.sock]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
+    /// Take over from the controller that runs here, if one does: its connections and hooks go on, and it ends. For upgrades
+    #[arg(long)]
+    take_over: bool,
     /// Print a configuration file with every key, its meaning and its default, and end
     #[arg(long)]
     print_config: bool,

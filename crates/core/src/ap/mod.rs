@@ -286,6 +286,13 @@ impl Ap {
         self.params.duplex = duplex;
     }
 
+    /// What another controller had learned of a direction before this one took over: known as if it had been measured for a second.
+    pub fn resume(&mut self, direction: Direction, capacity: BitRate, is_line: bool) {
+        let way = &mut self.ways[direction.index()];
+        let hop = if is_line { &mut way.line } else { &mut way.air };
+        hop.on_busy(capacity.as_bps() as f64 / 8.0, 1.0);
+    }
+
     /// One direction of one flow, before the interval is closed by [`Self::on_link`].
     pub fn on_sample(&mut self, now: Time, sample: &FlowSample) {
         let key = (sample.flow, sample.direction);

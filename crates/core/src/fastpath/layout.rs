@@ -4,6 +4,19 @@
 
 use crate::units::{Span, Time};
 
+/// Which layout and meaning of the records this is: of the text that states them, this file (FNV-1a). Who finds records of another
+/// version does not read them.
+pub const VERSION: u64 = fnv(include_bytes!("layout.rs"));
+
+const fn fnv(bytes: &[u8]) -> u64 {
+    let (mut hash, mut at) = (0xcbf2_9ce4_8422_2325u64, 0);
+    while at < bytes.len() {
+        hash = (hash ^ bytes[at] as u64).wrapping_mul(0x0000_0100_0000_01b3);
+        at += 1;
+    }
+    hash
+}
+
 /// A window scale above this counts as this (RFC 7323 section 2.3).
 pub const LARGEST_SCALE: u8 = 14;
 

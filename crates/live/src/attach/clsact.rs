@@ -26,13 +26,19 @@ pub(super) struct Filters {
 }
 
 impl Filters {
+    /// Filters of ours that are there already, a dead controller's or one's that hands over, are replaced, each in one step.
     pub(super) fn new(ifindex: u32, ingress: BorrowedFd<'_>, egress: BorrowedFd<'_>) -> io::Result<Self> {
-        let leftovers = remove_filters(ifindex)?;
+        let found = SIDES.iter().any(|side| ours(ifindex, *side).is_some());
         let made = create_qdisc(ifindex)?;
-        let filters = Self { ifindex, qdisc_is_ours: made || leftovers > 0 };
+        let filters = Self { ifindex, qdisc_is_ours: made || found };
         attach(ifindex, Side::Ingress, ingress)?;
         attach(ifindex, Side::Egress, egress)?;
         Ok(filters)
+    }
+
+    /// Leaves them where they are, for whoever has taken over.
+    pub(super) fn leave(self) {
+        std::mem::forget(self);
     }
 
     pub(super) fn are_attached(&self) -> bool {
@@ -107,6 +113,9 @@ fn attach(ifindex: u32, side: Side, program: BorrowedFd<'_>) -> io::Result<()> {
     let hook = hook(ifindex, point(side));
     let mut options = options();
     options.prog_fd = program.as_raw_fd();
+    if ours(ifindex, side).is_some() {
+        options.flags = sys::BPF_TC_F_REPLACE;
+    }
     // SAFETY: a valid, sized hook and options with a live program.
     outcome(unsafe { sys::bpf_tc_attach(&raw const hook, &raw mut options) })
 }

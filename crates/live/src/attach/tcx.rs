@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use libbpf_sys as sys;
 
@@ -34,15 +34,35 @@ impl Link {
         Ok(Self { link: unsafe { OwnedFd::from_raw_fd(raw) } })
     }
 
+    /// Puts `program` in the place of the one of a link that another controller handed over, in one step.
+    pub(super) fn inherit(link: OwnedFd, program: BorrowedFd<'_>, ifindex: u32) -> io::Result<Self> {
+        let link = Self { link };
+        if link.ifindex() != ifindex {
+            return Err(io::Error::from_raw_os_error(libc::ENODEV));
+        }
+        // SAFETY: both descriptors are live and no options are given.
+        let result = unsafe { sys::bpf_link_update(link.link.as_raw_fd(), program.as_raw_fd(), std::ptr::null()) };
+        if result < 0 { Err(io::Error::from_raw_os_error(-result)) } else { Ok(link) }
+    }
+
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+        self.link.as_fd()
+    }
+
     /// Whether the interface still holds it: not after the interface went away, nor after a forced detach.
     pub(super) fn is_attached(&self) -> bool {
+        self.ifindex() != 0
+    }
+
+    /// Number of the interface that holds it; 0: none.
+    fn ifindex(&self) -> u32 {
         // SAFETY: an all-zero bpf_link_info is a valid value of that plain C struct.
         let mut info: sys::bpf_link_info = unsafe { std::mem::zeroed() };
         let mut length = size_of::<sys::bpf_link_info>() as u32;
         // SAFETY: info and its length describe writable memory.
         let result = unsafe { sys::bpf_link_get_info_by_fd(self.link.as_raw_fd(), &raw mut info, &raw mut length) };
         // SAFETY: the kernel filled the member of this link's kind, and a zeroed one is valid too.
-        result == 0 && unsafe { info.__bindgen_anon_1.tcx.ifindex } != 0
+        if result == 0 { unsafe { info.__bindgen_anon_1.tcx.ifindex } } else { 0 }
     }
 }
 

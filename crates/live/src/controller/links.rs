@@ -18,6 +18,7 @@ use super::locals::{Changes, Locals};
 use crate::attach::AttachError;
 use crate::config::{AttachMode, Config, ConfigError};
 use crate::fdb;
+use crate::handover::Inheritance;
 use crate::interface::{self, InterfaceName};
 use crate::monitor::{Monitor, News};
 use crate::netlink::Socket;
@@ -106,11 +107,22 @@ impl Links {
         Ok(links)
     }
 
-    /// Hooks every interface that is there. One that was named and is refused is an error; the others are tried on.
-    pub(super) fn attach(&mut self, now: Time, program: &Program, journal: &mut Journal) -> Result<(), AttachError> {
+    /// Hooks every interface that is there, those that somebody hands over in its place. One that was named and is refused is an
+    /// error; the others are tried on.
+    pub(super) fn attach(
+        &mut self,
+        now: Time,
+        program: &Program,
+        mut inheritance: Option<&mut Inheritance>,
+        journal: &mut Journal,
+    ) -> Result<(), AttachError> {
         self.remarks.iter().for_each(|line| journal.say(now, line.clone()));
         self.read_states(now, journal);
         for slot in &mut self.slots {
+            let links = inheritance.as_mut().zip(slot.port.ifindex).and_then(|(all, ifindex)| all.hook(ifindex));
+            if links.is_some_and(|links| slot.inherit(program, links)) {
+                continue;
+            }
             if slot.port.is_named {
                 slot.hook(now, program, self.mode, journal)?;
             } else {
@@ -118,6 +130,24 @@ impl Links {
             }
         }
         Ok(())
+    }
+
+    /// Every hook, for whoever takes over, and nobody claims the interfaces any more.
+    pub(super) fn hooks(&mut self) -> Vec<(u32, Vec<BorrowedFd<'_>>)> {
+        self.slots.iter_mut().for_each(Slot::release_claim);
+        self.slots.iter().filter_map(Slot::hooks).collect()
+    }
+
+    /// Nobody took over: the interfaces are claimed again. True when all could be.
+    pub(super) fn claim_again(&mut self) -> bool {
+        let hooked: Vec<_> = self.slots.iter().map(|slot| slot.hooks().map(|(ifindex, _)| ifindex)).collect();
+        let claims = self.slots.iter_mut().zip(hooked);
+        claims.filter_map(|(slot, ifindex)| slot.claim(ifindex?).err()).count() == 0
+    }
+
+    /// Somebody took over: everything stays where it is.
+    pub(super) fn leave(&mut self) {
+        self.slots.iter_mut().for_each(Slot::leave);
     }
 
     /// Descriptors that become readable when something changed.
@@ -210,7 +240,8 @@ impl Links {
         let ports: Vec<_> = self.slots.iter().filter(|slot| slot.port.bridge.is_some()).collect();
         let ports: Vec<_> = ports.into_iter().filter_map(|slot| Some(slot.present()?.ifindex)).collect();
         self.locals.begin();
-        if !ports.is_empty() {
+        // Behind one port alone nobody sends to another port.
+        if ports.len() > 1 {
             let locals = &mut self.locals;
             let read = fdb::learned(&mut self.route, |mac, ifindex| {
                 if ports.contains(&ifindex) {

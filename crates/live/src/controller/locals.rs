@@ -26,6 +26,8 @@ pub(super) struct Changes {
     pub(super) removed: Vec<Mac>,
     /// Who is new, or behind another port: with the port's number.
     pub(super) added: Vec<(Mac, u32)>,
+    /// How many there are then.
+    pub(super) all: u32,
 }
 
 impl Locals {
@@ -53,7 +55,7 @@ impl Locals {
         let is_new = |(mac, ifindex): &(&Mac, &u32)| self.told.get(*mac) != Some(*ifindex);
         let added = newest.iter().filter(is_new).map(|(mac, ifindex)| (*mac, *ifindex)).collect();
         self.told = newest;
-        Changes { removed, added }
+        Changes { removed, added, all: self.told.len() as u32 }
     }
 }
 
@@ -77,10 +79,10 @@ mod tests {
     fn only_who_comes_goes_or_moves_is_told() {
         let mut locals = Locals::default();
         let first = read(&mut locals, [(mac(1), 5), (mac(2), 5)]);
-        assert_eq!(first, Changes { removed: vec![], added: vec![(mac(1), 5), (mac(2), 5)] });
-        assert_eq!(read(&mut locals, [(mac(2), 5), (mac(1), 5)]), Changes::default());
+        assert_eq!(first, Changes { removed: vec![], added: vec![(mac(1), 5), (mac(2), 5)], all: 2 });
+        assert_eq!(read(&mut locals, [(mac(2), 5), (mac(1), 5)]), Changes { all: 2, ..Changes::default() });
         let moved = read(&mut locals, [(mac(2), 6), (mac(3), 5)]);
-        assert_eq!(moved, Changes { removed: vec![mac(1)], added: vec![(mac(2), 6), (mac(3), 5)] });
+        assert_eq!(moved, Changes { removed: vec![mac(1)], added: vec![(mac(2), 6), (mac(3), 5)], all: 2 });
     }
 
     #[test]

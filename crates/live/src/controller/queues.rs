@@ -141,6 +141,11 @@ impl Queues {
         Ok(())
     }
 
+    /// Takes off what was put there; the next interval puts it again.
+    pub(super) fn take_off(&mut self) {
+        self.list.iter_mut().for_each(|queue| queue.keeper = None);
+    }
+
     /// Every interval; how often the kernel refused something.
     pub(super) fn on_interval(&mut self, now: Time, machine: &Machine<'_>, journal: &mut Journal) -> u64 {
         let mut failures = self.ask(now, machine.present);

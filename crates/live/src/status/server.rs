@@ -17,7 +17,9 @@ const PATIENCE: Span = Span::from_secs(2);
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// Another controller answers there.
-    #[error("a controller is already running and answers at {0}; stop it, or choose another path with --socket")]
+    #[error(
+        "a controller is already running and answers at {0}; stop it, let this one take over (--take-over), or choose another path with --socket"
+    )]
     InUse(PathBuf),
     /// The path is something else.
     #[error("{0} exists and is not a socket; choose another path with --socket")]

@@ -10,13 +10,15 @@ use lasthop_live::{Config, Controller};
 use crate::world::{World, wait_for};
 
 const CONFIG: &str = "LASTHOP_TEST_CONFIG";
+const TAKES_OVER: &str = "LASTHOP_TEST_TAKES_OVER";
 
 /// Not a test: what the child runs. Without its variable it does nothing.
 #[test]
 fn child_controls_until_it_is_killed() {
     let Ok(text) = std::env::var(CONFIG) else { return };
     let config = Config::parse(&text, "the test").expect("a configuration");
-    Controller::new(config).expect("a controller").run(&AtomicBool::new(false)).expect("the loop runs");
+    let start = if std::env::var(TAKES_OVER).is_ok() { Controller::take_over } else { Controller::new };
+    start(config).expect("a controller").run(&AtomicBool::new(false)).expect("the loop runs");
 }
 
 pub struct Process {
@@ -31,6 +33,15 @@ impl Process {
 
     /// With more keys of the configuration.
     pub fn with(world: &World, attach: AttachMode, more: &str) -> Self {
+        Self::spawn(world, attach, more, false)
+    }
+
+    /// The same, taking over from the one that runs there.
+    pub fn taking_over(world: &World, attach: AttachMode, more: &str) -> Self {
+        Self::spawn(world, attach, more, true)
+    }
+
+    fn spawn(world: &World, attach: AttachMode, more: &str, takes_over: bool) -> Self {
         let attach = match attach {
             AttachMode::Auto => "auto",
             AttachMode::Tcx => "tcx",
@@ -45,6 +56,9 @@ impl Process {
         let this = std::env::current_exe().expect("this binary");
         let mut command = world.router.command(this.to_str().expect("a plain path"));
         command.args(["--exact", "child::child_controls_until_it_is_killed", "--nocapture"]);
+        if takes_over {
+            command.env(TAKES_OVER, "yes");
+        }
         command.env(CONFIG, config).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Self { child: command.spawn().expect("a process"), world_socket: socket }
     }
@@ -67,6 +81,11 @@ impl Process {
     fn signal(&self, signal: i32) {
         // SAFETY: a plain call; the process is our child and not yet waited for.
         assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
+    }
+
+    /// Waits until it ends by itself; whether all went well.
+    pub fn ends(&mut self) -> bool {
+        wait_for("it ends", || self.child.try_wait().expect("it is ours")).success()
     }
 
     /// kill -9, and until it is gone.

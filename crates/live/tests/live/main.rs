@@ -8,6 +8,7 @@ mod child;
 mod datapath;
 mod flood;
 mod following;
+mod handover;
 mod line;
 mod machine;
 mod namespace;

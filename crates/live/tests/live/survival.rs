@@ -11,7 +11,7 @@ use crate::traffic::Download;
 use crate::world::{World, wait_for, world};
 
 /// Programs on lan0 by tcx, and filters by clsact.
-fn hooks(world: &World) -> (usize, usize) {
+pub fn hooks(world: &World) -> (usize, usize) {
     world.router.inside(|| {
         let mut route = Socket::open(libc::NETLINK_ROUTE).expect("netlink");
         let name = "lan0".parse().expect("a name");
@@ -23,7 +23,7 @@ fn hooks(world: &World) -> (usize, usize) {
     })
 }
 
-fn moves_on(download: &Download) {
+pub fn moves_on(download: &Download) {
     let before = download.received();
     wait_for("the download moves on", || (download.received() > before + 100_000).then_some(()));
 }

@@ -1,5 +1,7 @@
 //! One interface towards stations: claimed, hooked, hooked again when its hooks are lost, let go.
 
+use std::os::fd::{BorrowedFd, OwnedFd};
+
 use lasthop_core::packet::Direction;
 use lasthop_core::units::Time;
 
@@ -72,6 +74,35 @@ impl Slot {
             self.claim = Some((ifindex, Claim::new(&self.port.name, ifindex)?));
         }
         Ok(())
+    }
+
+    /// Hooks it in the place of the one who hands over `links`; false when that cannot be, and it has to be hooked as any other.
+    pub(super) fn inherit(&mut self, program: &Program, links: Vec<OwnedFd>) -> bool {
+        let Some(state) = &self.watched.newest else { return false };
+        let (ifindex, [ingress, egress]) = (state.ifindex, programs(program, state));
+        if self.claim(ifindex).is_err() {
+            return false;
+        }
+        self.attachment = Attachment::inherit(ifindex, links, ingress, egress).ok();
+        self.was_hooked = self.attachment.is_some();
+        self.was_hooked
+    }
+
+    /// Number of the interface and its links, where it is hooked.
+    pub(super) fn hooks(&self) -> Option<(u32, Vec<BorrowedFd<'_>>)> {
+        self.attachment.as_ref().map(|attachment| (attachment.ifindex(), attachment.links()))
+    }
+
+    /// Whoever takes over may claim it.
+    pub(super) fn release_claim(&mut self) {
+        self.claim = None;
+    }
+
+    /// Leaves everything on the interface, for whoever has taken over.
+    pub(super) fn leave(&mut self) {
+        if let Some(attachment) = self.attachment.take() {
+            attachment.leave();
+        }
     }
 
     /// Hooks it, and removes what a dead predecessor left there.
@@ -156,12 +187,17 @@ const fn layer(state: &LinkState) -> LinkLayer {
     if state.ethernet { LinkLayer::Ethernet } else { LinkLayer::Ip }
 }
 
+/// For ingress, and for egress.
+fn programs<'a>(program: &'a Program, state: &LinkState) -> [BorrowedFd<'a>; 2] {
+    [Direction::ToRemote, Direction::ToStation].map(|way| program.prog_fd(way, layer(state)))
+}
+
 fn attach(
     program: &Program,
     name: &InterfaceName,
     state: &LinkState,
     mode: AttachMode,
 ) -> Result<Attachment, AttachError> {
-    let [ingress, egress] = [Direction::ToRemote, Direction::ToStation].map(|way| program.prog_fd(way, layer(state)));
+    let [ingress, egress] = programs(program, state);
     Attachment::new(name, state.ifindex, mode, ingress, egress)
 }
