@@ -2,7 +2,7 @@
 # Everything is built as the user, also under `sudo make`; only the finished binary runs as root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help deps build demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes study-web study-game study-learn clean
+.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes study-web study-game study-learn clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
@@ -19,6 +19,10 @@ deps:                  ## install what is missing to build and run (Debian, Ubun
 
 build: deps            ## the release binary, as the user
 	$(CARGO) build --release --locked -p lasthop-cli
+
+bpf: deps              ## compile the BPF programs anew, into crates/live/src/bpf/object; needed only after changing them
+	@tools/install-deps bpf
+	$(CARGO) run --quiet --locked -p lasthop-live --example bpf
 
 demo: build            ## a home on this machine, control off then on: ARGS="--seconds 15 --cc reno"
 	tools/as-root $(LASTHOP) demo $(ARGS)

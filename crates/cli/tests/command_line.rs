@@ -97,7 +97,9 @@ fn a_wrong_request_ends_with_2() {
         &["fly"][..],
         &["demo", "--seconds", "2"],
         &["demo", "--cc", "bbr"],
-        &["run"],
+        &["run", "--lan", "lo"],
+        &["run", "--lan", "wlan0", "--wan", "wlan0"],
+        &["run", "--lan", "auto", "--lan", "wlan0"],
         &["run", "--lan", "wlan0", "--capacity", "fast"],
         &["run", "--lan", "a/b", "--capacity", "1Mbit/s"],
         &["run", "--config", "/nonexistent.toml"],
@@ -156,9 +158,7 @@ fn without_root_a_command_says_what_it_cannot_do_and_what_to_type() {
     let folder = open_folder();
     let scenario = scenario_with(folder.path(), "seed = 1", "seed = 2");
     let scenario = scenario.to_str().expect("utf-8");
-    for arguments in
-        [&["demo", "--seconds", "6"][..], &["run", "--lan", "lo", "--capacity", "1Mbit/s"], &["emulate", scenario]]
-    {
+    for arguments in [&["demo", "--seconds", "6"][..], &["run", "--capacity", "1Mbit/s"], &["emulate", scenario]] {
         let Some(mut command) = as_nobody(folder.path(), arguments) else {
             println!("SKIPPED: no setpriv here to run the binary as a user without rights");
             return;
@@ -172,10 +172,37 @@ fn without_root_a_command_says_what_it_cannot_do_and_what_to_type() {
 }
 
 #[test]
+fn a_right_that_is_missing_is_named_to_root_too() {
+    let Some(setpriv) = ["/usr/bin/setpriv", "/bin/setpriv"].iter().find(|path| Path::new(path).exists()) else {
+        println!("SKIPPED: no setpriv here to take a right away");
+        return;
+    };
+    if !rustix::process::geteuid().is_root() {
+        println!("SKIPPED: only root has rights that can be taken away");
+        return;
+    }
+    let mut command = Command::new(setpriv);
+    command.args(["--inh-caps=-perfmon,-sys_admin", "--bounding-set=-perfmon,-sys_admin", "--"]);
+    command.args([
+        env!("CARGO_BIN_EXE_lasthop"),
+        "run",
+        "--lan",
+        "lasthop-none",
+        "--socket",
+        "/nonexistent/lasthop.sock",
+    ]);
+    let output = command.output().expect("it starts");
+    let message = stderr(&output);
+    assert_eq!(code(&output), 1, "{message}");
+    assert!(message.contains("CAP_PERFMON") && !message.contains("CAP_NET_ADMIN"), "{message}");
+    assert!(!message.contains("sudo"), "it is root already: {message}");
+}
+
+#[test]
 fn status_without_a_controller_says_how_to_start_one() {
     let output = lasthop(&["status", "--socket", "/nonexistent/lasthop.sock"]);
     assert_eq!(code(&output), 1);
-    assert!(stderr(&output).contains("lasthop run --lan"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("lasthop run"), "{}", stderr(&output));
 }
 
 #[test]

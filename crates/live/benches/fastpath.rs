@@ -4,6 +4,9 @@
 //! program that does nothing, measured beside it, and held in `ns` too: both hold the kernel's own loop. Each is the
 //! median of rounds that take turns.
 
+#[path = "../tests/common/compile.rs"]
+mod compile;
+
 use std::fmt::Write as _;
 
 use lasthop_core::fastpath::layout::{Control, FlowKey, FlowState, Half, Plan, Reason};
@@ -13,7 +16,6 @@ use lasthop_core::wire::build::{Frame, Segment, option, v4};
 use lasthop_core::wire::{self, Endpoint, Link, Merged, Parsed, flag};
 use lasthop_live::program::{LoadOptions, Program, TestPacket};
 
-const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/bench.bpf.o"));
 const ROUNDS: usize = 15;
 /// Runs per round: 1,448 bytes each stay below 2^30.
 const RUNS: u32 = 200_000;
@@ -31,7 +33,15 @@ struct Case {
 }
 
 fn main() {
-    let program = match Program::load_object(OBJECT, LoadOptions::default()) {
+    let object = compile::clang().and_then(|clang| compile::object(&clang, "bench.bpf.c", &[]));
+    let object = match object {
+        Ok(object) => object,
+        Err(why) => {
+            eprintln!("SKIPPED: {why}");
+            return;
+        }
+    };
+    let program = match Program::load_object(&object, LoadOptions::default()) {
         Ok(program) => program,
         Err(error) => {
             eprintln!("SKIPPED: {error}: {:?}", std::error::Error::source(&error));

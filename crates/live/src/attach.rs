@@ -66,13 +66,26 @@ pub enum AttachError {
         source: io::Error,
     },
     /// clsact refused.
-    #[error("{name}: the kernel refused a clsact filter; `lasthop doctor` tells what is missing")]
+    #[error("{name}: {}", clsact_refused(source))]
     Clsact {
         /// The interface.
         name: InterfaceName,
         /// The kernel's answer.
         source: io::Error,
     },
+}
+
+/// What a refused clsact filter means, and what to do.
+fn clsact_refused(error: &io::Error) -> &'static str {
+    match error.raw_os_error() {
+        Some(libc::ENOENT | libc::EOPNOTSUPP | libc::EINVAL) => {
+            "the kernel has no clsact filters of BPF; use one with CONFIG_NET_SCH_INGRESS and CONFIG_NET_CLS_BPF (modprobe sch_ingress \
+             cls_bpf), or Linux 6.6 or later, which needs neither"
+        }
+        Some(libc::EPERM | libc::EACCES) => "setting a clsact filter was refused; run as root, or with CAP_NET_ADMIN",
+        Some(libc::ENODEV) => "it went away while it was hooked",
+        _ => "the kernel refused a clsact filter",
+    }
 }
 
 enum Hooks {

@@ -14,15 +14,18 @@ use lasthop_core::units::{BitRate, Span};
 use lasthop_core::window::Bounds;
 
 pub use error::ConfigError;
+pub use read::AUTO;
 
 use crate::interface::{self, InterfaceName};
+use crate::ports;
 use crate::program::LoadOptions;
 use crate::qdisc;
 
 /// Everything that can be configured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Interfaces towards the home's stations; the controller hooks both directions of each.
+    /// Interfaces towards the home's stations; the controller hooks both directions of each. None: it finds them
+    /// (`live::ports`).
     pub lan: Vec<InterfaceName>,
     /// Interface towards the provider: its counters are shown, nothing is hooked there.
     pub wan: Option<InterfaceName>,
@@ -129,6 +132,29 @@ pub enum Duplex {
     Full,
 }
 
+impl Duplex {
+    /// Whether both directions share an interface of this speed; `None`: radio, or nobody knows.
+    #[must_use]
+    pub const fn shares_air(self, speed: Option<BitRate>) -> bool {
+        match self {
+            Self::Auto => speed.is_none(),
+            Self::Half => true,
+            Self::Full => false,
+        }
+    }
+
+    /// What holds for a last hop of interfaces of these speeds: radio where one of them is, or where none is there yet.
+    #[must_use]
+    pub fn of(self, speeds: impl IntoIterator<Item = Option<BitRate>>) -> ap::Duplex {
+        let mut speeds = speeds.into_iter().peekable();
+        let shares_air = match speeds.peek() {
+            Some(_) => speeds.any(|speed| self.shares_air(speed)),
+            None => self.shares_air(None),
+        };
+        if shares_air { ap::Duplex::Half } else { ap::Duplex::Full }
+    }
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -209,23 +235,12 @@ impl Config {
         })
     }
 
-    /// Whether both directions share an interface of this speed; `None`: radio, or nobody knows.
-    #[must_use]
-    pub fn shares_air(&self, speed: Option<BitRate>) -> bool {
-        match self.duplex {
-            Duplex::Auto => speed.is_none(),
-            Duplex::Half => true,
-            Duplex::Full => false,
-        }
-    }
-
     /// What the deciding half is told, at this capacity; none: it is to be learned.
     #[must_use]
     pub fn params(&self, capacity: Option<BitRate>) -> Params {
-        let shares_air = self.lan.iter().any(|name| self.shares_air(interface::speed(name)));
         let usual = capacity.map_or_else(Params::learning, Params::new);
         Params {
-            duplex: if shares_air { ap::Duplex::Half } else { ap::Duplex::Full },
+            duplex: self.duplex.of(self.lan.iter().map(interface::speed)),
             share: self.share,
             udp_weight: self.udp_weight,
             interval: self.interval(),
@@ -236,6 +251,14 @@ impl Config {
             queue_is_fair: !self.dry_run && matches!(self.queue_in_force(), Queueing::Chap | Queueing::FqCodel),
             ..usual
         }
+    }
+
+    /// Whether the interfaces can be what they are named as.
+    ///
+    /// # Errors
+    /// Says what to type.
+    pub fn check_interfaces(&self) -> Result<(), ConfigError> {
+        Ok(ports::check_names(&self.lan, self.wan.as_ref())?)
     }
 
     /// Whether a capacity can be done without.
@@ -285,7 +308,10 @@ impl Config {
             Capacity::Rate(rate) => Ok(Some(rate)),
             Capacity::Share(share) => {
                 let link = self.link.or_else(wire).ok_or_else(|| ConfigError::UnknownCapacity {
-                    lan: self.lan.iter().map(InterfaceName::as_str).collect::<Vec<_>>().join(", "),
+                    lan: match self.lan.as_slice() {
+                        [] => "interfaces that are yet to be found".to_owned(),
+                        names => names.iter().map(InterfaceName::as_str).collect::<Vec<_>>().join(", "),
+                    },
                 })?;
                 Ok(Some(link.mul_f64(share)))
             }

@@ -9,6 +9,7 @@ mod air;
 mod hops;
 mod journal;
 mod links;
+mod locals;
 mod place;
 mod queues;
 mod report;
@@ -29,7 +30,6 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::attach::AttachError;
 use crate::config::{Config, ConfigError};
-use crate::interface::InterfaceName;
 use crate::program::{Batch, LoadError, Program, ProgramError};
 use crate::status::{Server, ServerError, Status};
 use crate::updates::Updates;
@@ -53,12 +53,6 @@ pub enum ControllerError {
     /// The configuration does not say enough.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// No interface was named.
-    #[error("no LAN interface is named; write --lan DEV, or `lan = [\"wlan0\"]` in the configuration")]
-    NoInterface,
-    /// An interface does not exist.
-    #[error("there is no interface {0}; `ip link` lists those that exist")]
-    NoSuchInterface(InterfaceName),
     /// An interface cannot be hooked.
     #[error(transparent)]
     Attach(#[from] AttachError),
@@ -109,8 +103,6 @@ struct Core {
     read: Option<Time>,
     /// When the table of UDP flows was last read.
     udp_read: Option<Time>,
-    /// When the interfaces were last looked at.
-    looked: Option<Time>,
     /// What waits in queues of this machine for the stations, bytes.
     backlog: Option<u64>,
     /// At what pace trains move.
@@ -133,14 +125,12 @@ impl Controller {
     /// # Errors
     /// Says what is missing and what to type; nothing is left behind.
     pub fn new(config: Config) -> Result<Self, ControllerError> {
-        if config.lan.is_empty() {
-            return Err(ControllerError::NoInterface);
-        }
+        config.check_interfaces()?;
         config.check_capacity()?;
         let capacity = config.capacity()?;
         config.check_queue()?;
         // The cheap refusals first: interfaces, then the socket, then BPF.
-        let mut links = Links::claim(&config)?;
+        let mut links = Links::claim(&config, now())?;
         let server = Server::new(&config.socket)?;
         // Before Linux 5.11 maps count against RLIMIT_MEMLOCK; libbpf finds out and raises it.
         let program = Program::load(config.programs())?;
@@ -154,7 +144,6 @@ impl Controller {
             udp_batch: Batch::default(),
             read: None,
             udp_read: None,
-            looked: None,
             backlog: None,
             hops: Sums::default(),
             stations: Stations::new(),
@@ -168,7 +157,7 @@ impl Controller {
                 // The first packet already meets a living controller.
                 program.control().set_dry_run(config.dry_run || !config.windows);
                 program.control().heartbeat(now());
-                links.attach(&program, &mut journal)?;
+                links.attach(now(), &program, &mut journal)?;
                 links
             },
             queues: Queues::new(&config, capacity),
@@ -178,6 +167,7 @@ impl Controller {
         };
         core.ap.set_window_updates(core.updates.status().on);
         core.announce();
+        core.follow_ports(now());
         core.disciplines.refresh(now(), &mut core.journal);
         core.queues.put(now(), &core.links.present(), &core.program, &mut core.journal)?;
         core.apply(now());
@@ -193,6 +183,7 @@ impl Controller {
         while !stop.load(Ordering::Relaxed) {
             self.wait(deadline)?;
             let woken = now();
+            self.core.follow_links(woken);
             self.server.serve(woken, || serde_json::to_vec(&self.core.status()).unwrap_or_default());
             if woken < deadline {
                 continue;
@@ -221,11 +212,13 @@ impl Controller {
     }
 
     fn wait(&self, deadline: Time) -> Result<(), ControllerError> {
+        let deadline = self.core.links.deadline().map_or(deadline, |soon| deadline.min(soon));
         let left = deadline.since(now()).as_nanos();
         let timeout = Timespec { tv_sec: (left / 1_000_000_000) as _, tv_nsec: (left % 1_000_000_000) as _ };
         let (listener, clients) = self.server.waits_for();
         let mut waits: Vec<PollFd<'_>> = clients.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)).collect();
-        waits.extend(listener.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let told = self.core.links.waits_for();
+        waits.extend(listener.into_iter().chain(told).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         match poll(&mut waits, Some(&timeout)) {
             // Interrupted: the caller's flag may be set.
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
@@ -235,13 +228,34 @@ impl Controller {
 }
 
 impl Core {
+    /// Hooks what came and lets go what went, when somebody told that something did, or it is time to look.
+    fn follow_links(&mut self, now: Time) {
+        if let Some(choice) = self.links.choose(now) {
+            // What is held leaves before the hooks go.
+            self.queues.follow(now, &choice.ports, &mut self.journal);
+            self.links.follow(now, choice, &self.program, &mut self.journal);
+            self.follow_ports(now);
+        }
+        if let Some(changes) = self.links.locals(now) {
+            let gone = changes.removed.into_iter().map(|mac| (mac, None));
+            let come = changes.added.into_iter().map(|(mac, ifindex)| (mac, Some(ifindex)));
+            let refused = gone.chain(come).filter(|(mac, port)| self.program.set_local(*mac, *port).is_err()).count();
+            self.totals.failures += refused as u64;
+        }
+    }
+
+    /// Whoever has to know which interfaces are hooked is told.
+    fn follow_ports(&mut self, now: Time) {
+        let ports = self.links.ports();
+        self.queues.follow(now, &ports, &mut self.journal);
+        self.ap.set_duplex(self.config.duplex.of(self.queues.wires()));
+        self.disciplines.follow(ports.into_iter().filter(|port| port.ifindex.is_some()).map(|port| port.name));
+    }
+
     /// One interval.
     fn decide(&mut self, now: Time) {
         self.program.control().heartbeat(now);
-        if self.looked.is_none_or(|looked| now.since(looked) >= LOOK_EVERY) {
-            self.looked = Some(now);
-            self.links.refresh(now, &self.program, &mut self.journal);
-        }
+        let are_counted = self.links.look(now, &self.program, &mut self.journal);
         if let Some(line) = self.updates.check(&self.program) {
             self.ap.set_window_updates(false);
             self.journal.say(now, line);
@@ -281,7 +295,7 @@ impl Core {
         self.ap.on_link(now, &LinkSample { udp_bytes, udp_packets, hops, backlog });
         self.apply(now);
         self.interval = interval_for(self.config.interval(), self.table.awake());
-        self.account(now, counters);
+        self.account(now, counters, are_counted);
     }
 
     /// The table of flows is walked while connections carry payload; when all are silent, as soon as any packet comes, and
@@ -371,7 +385,7 @@ impl Core {
         self.totals.failures += u64::from(read.is_err()) + refused as u64;
     }
 
-    fn account(&mut self, now: Time, counters: Counters) {
+    fn account(&mut self, now: Time, counters: Counters, are_counted: bool) {
         let took = self::now().since(now);
         let controllable = self.table.controllable_bytes() + self.totals.elastic_bytes;
         let directions = self.ap.directions();
@@ -380,7 +394,9 @@ impl Core {
             self.queues.on_learned(&directions);
         }
         self.totals.on_interval(now, counters, controllable, &directions, took, self.config.udp_weight);
-        self.totals.on_interface_bytes(now, self.links.ip_bytes());
+        if are_counted {
+            self.totals.on_interface_bytes(now, self.links.ip_bytes(), self.links.joins_hooked_ports());
+        }
         if let Some(line) = self.summary(now) {
             log(&line);
         }
@@ -401,8 +417,6 @@ impl Core {
     }
 }
 
-/// How often interfaces are looked at, and their hooks.
-const LOOK_EVERY: Span = Span::from_millis(200);
 /// Time per connection: a decision about one takes about three microseconds of a processor, and a
 /// controller shall take no more than a twentieth of one.
 const PER_FLOW: Span = Span::from_micros(75);

@@ -6,6 +6,7 @@
 mod bpf;
 mod host;
 mod link;
+mod ports;
 mod qdisc;
 
 use serde::Serialize;
@@ -51,15 +52,17 @@ impl Check {
     }
 }
 
-/// Looks at the machine and, when one is named, at a LAN interface, and at the one towards the provider.
+/// Looks at the machine, at the LAN interface that is named or those that would be found, and, when it is named, at the one
+/// towards the provider.
 #[must_use]
 pub fn checks(lan: Option<&str>, wan: Option<&str>) -> Vec<Check> {
-    let mut all = vec![host::kernel(), bpf::btf()];
+    let mut all = vec![host::kernel(), host::rights(), bpf::btf()];
     all.extend(bpf::programs_and_hooks());
     all.extend([
         qdisc::known(),
         qdisc::chap(),
         qdisc::datapath(),
+        host::tools(),
         host::tun(),
         host::fuse(),
         host::real_time(),
@@ -69,11 +72,10 @@ pub fn checks(lan: Option<&str>, wan: Option<&str>) -> Vec<Check> {
         host::window_updates(),
         link::flow_offload(),
     ]);
-    if let Some(name) = lan {
-        match name.parse::<InterfaceName>() {
-            Ok(name) => all.extend(link::interface(&name)),
-            Err(error) => all.push(Check::missing("interface", error.to_string(), "ip link")),
-        }
+    let towards = wan.and_then(|name| name.parse().ok());
+    match lan.map(str::parse::<InterfaceName>).transpose() {
+        Ok(name) => all.extend(ports::checks(name.as_ref(), towards.as_ref())),
+        Err(error) => all.push(Check::missing("interface", error.to_string(), "ip link")),
     }
     if let Some(name) = wan {
         match name.parse::<InterfaceName>() {
@@ -111,7 +113,7 @@ mod tests {
 
     #[test]
     fn every_line_that_is_not_ok_says_what_to_do() {
-        let all = checks(Some("lo"), Some("lo"));
+        let all = checks(Some("lo"), Some("lo")).into_iter().chain(checks(None, None)).collect::<Vec<_>>();
         assert!(all.len() >= 13);
         for check in &all {
             assert!(check.state == State::Ok || check.remedy.as_ref().is_some_and(|r| !r.is_empty()), "{check:?}");

@@ -103,6 +103,20 @@ const IFF_LOWER_UP: u32 = 1 << 16;
 pub fn state(route: &mut Socket, name: &InterfaceName) -> io::Result<Option<LinkState>> {
     let mut body = vec![0u8; 16]; // struct ifinfomsg
     netlink::put(&mut body, IFLA_IFNAME, &[name.as_str().as_bytes(), b"\0"].concat());
+    ask(route, body)
+}
+
+/// State of the interface of number `ifindex`, or `None` when there is none of that number.
+///
+/// # Errors
+/// When netlink itself fails.
+pub fn state_of(route: &mut Socket, ifindex: u32) -> io::Result<Option<LinkState>> {
+    let mut body = vec![0u8; 16]; // struct ifinfomsg
+    body[4..8].copy_from_slice(&ifindex.to_ne_bytes());
+    ask(route, body)
+}
+
+fn ask(route: &mut Socket, mut body: Vec<u8>) -> io::Result<Option<LinkState>> {
     netlink::put(&mut body, IFLA_EXT_MASK, &RTEXT_FILTER_SKIP_STATS_VF.to_ne_bytes());
     let replies = match route.request(libc::RTM_GETLINK, 0, &body) {
         Ok(replies) => replies,
@@ -211,7 +225,9 @@ mod tests {
         let mut route = Socket::open(libc::NETLINK_ROUTE).unwrap();
         let loopback = state(&mut route, &"lo".parse().unwrap()).unwrap().unwrap();
         assert_eq!(loopback.ifindex, 1);
+        assert_eq!(state_of(&mut route, 1).unwrap().unwrap().ethernet, loopback.ethernet);
         assert_eq!(state(&mut route, &"no-such-link".parse().unwrap()).unwrap(), None);
+        assert_eq!(state_of(&mut route, 1 << 30).unwrap(), None);
     }
 
     #[test]

@@ -8,13 +8,18 @@ pub mod controller;
 pub mod datapath;
 pub mod discipline;
 pub mod doctor;
+pub mod fdb;
 pub mod interface;
+pub mod monitor;
 pub mod neighbours;
 pub mod netlink;
+pub mod ports;
 pub mod program;
 pub mod qdisc;
+pub mod rights;
 pub mod stations;
 pub mod status;
+pub mod topology;
 pub mod updates;
 
 pub use config::Config;

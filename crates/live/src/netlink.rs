@@ -2,10 +2,10 @@
 //!
 //! Message: `nlmsghdr` (16 bytes), a family header, attributes of `{u16 length, u16 kind, value}` padded to 4 bytes,
 //! all in host order. A dump ends with `NLMSG_DONE`, an error carries a negative errno.
-//! Source: netlink(7), RFC 3549. No multicast, no extended acknowledgements.
+//! A socket that has joined groups is told of changes unasked. Source: netlink(7), RFC 3549. No extended acknowledgements.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 const HEADER: usize = 16;
 const NLM_F_REQUEST: u16 = 1;
@@ -18,6 +18,8 @@ const NLMSG_DONE: u16 = 3;
 pub const NESTED: u16 = 1 << 15;
 /// Bits of an attribute's kind that name it.
 const KIND_MASK: u16 = 0x3fff;
+/// Messages taken in at once by one that listens: more are left for the next time.
+const AT_ONCE: usize = 256;
 /// The kernel answers at once; a longer silence means that it will not.
 const PATIENCE_US: i64 = 500_000;
 
@@ -74,6 +76,16 @@ impl Socket {
     /// # Errors
     /// The kernel's errno (`ENOENT`, `EPERM`, ...) or a failure of the socket.
     pub fn request(&mut self, kind: u16, flags: u16, body: &[u8]) -> io::Result<Vec<Reply>> {
+        let mut replies = Vec::new();
+        self.request_each(kind, flags, body, |kind, body| replies.push(Reply { kind, body: body.to_vec() }))?;
+        Ok(replies)
+    }
+
+    /// As [`Self::request`], with each message of the answer shown as it comes: for answers that may be long.
+    ///
+    /// # Errors
+    /// As there; some may have been shown by then.
+    pub fn request_each(&mut self, kind: u16, flags: u16, body: &[u8], show: impl FnMut(u16, &[u8])) -> io::Result<()> {
         self.sequence = self.sequence.wrapping_add(1);
         let flags = NLM_F_REQUEST | flags | if flags == NLM_F_DUMP { 0 } else { NLM_F_ACK };
         let mut message = Vec::with_capacity(HEADER + body.len());
@@ -84,7 +96,63 @@ impl Socket {
         message.extend(0u32.to_ne_bytes());
         message.extend(body);
         rustix::net::send(&self.fd, &message, rustix::net::SendFlags::empty())?;
-        self.collect(self.sequence)
+        self.collect(self.sequence, show)
+    }
+
+    /// Opens a socket that is told what the kernel tells these multicast groups.
+    ///
+    /// # Errors
+    /// When the kernel lacks the protocol or a group.
+    pub fn listening(protocol: libc::c_int, groups: &[u32]) -> io::Result<Self> {
+        let socket = Self::open(protocol)?;
+        // Nothing is told to one without an address, which others get with their first request.
+        // SAFETY: an all-zero sockaddr_nl is a valid value of that plain C struct.
+        let mut address: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
+        address.nl_family = libc::AF_NETLINK as libc::sa_family_t;
+        let length = size_of::<libc::sockaddr_nl>() as u32;
+        // SAFETY: the address is a valid sockaddr_nl and its size is given.
+        if unsafe { libc::bind(socket.fd.as_raw_fd(), (&raw const address).cast(), length) } < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        groups.iter().try_for_each(|group| socket.join(*group))?;
+        Ok(socket)
+    }
+
+    fn join(&self, group: u32) -> io::Result<()> {
+        // SAFETY: the option's value is a u32 and its size is given.
+        let joined = unsafe {
+            libc::setsockopt(
+                self.fd.as_raw_fd(),
+                libc::SOL_NETLINK,
+                libc::NETLINK_ADD_MEMBERSHIP,
+                (&raw const group).cast(),
+                size_of::<u32>() as u32,
+            )
+        };
+        if joined < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+
+    /// Shows what has been told to the groups since the last time, and never waits. A socket that listens is not asked.
+    ///
+    /// # Errors
+    /// `ENOBUFS` when more was told than the kernel kept: then everything has to be read anew.
+    pub fn listen(&mut self, mut show: impl FnMut(u16, &[u8])) -> io::Result<()> {
+        for _ in 0..AT_ONCE {
+            let (fd, buffer) = (&self.fd, self.buffer.as_mut_slice());
+            match rustix::net::recv(fd, buffer, rustix::net::RecvFlags::DONTWAIT) {
+                Ok((length, _)) => walk(&self.buffer[..length], |_, kind, body| show(kind, body)),
+                Err(rustix::io::Errno::AGAIN) => return Ok(()),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
     }
 }
 
@@ -95,43 +163,47 @@ impl Socket {
     /// The kernel's errno or a failure of the socket.
     pub fn send_batch(&mut self, messages: &[u8], sequence: u32) -> io::Result<()> {
         rustix::net::send(&self.fd, messages, rustix::net::SendFlags::empty())?;
-        self.collect(sequence).map(drop)
+        self.collect(sequence, |_, _| {})
     }
 
     /// Everything that answers `sequence`.
-    fn collect(&mut self, sequence: u32) -> io::Result<Vec<Reply>> {
-        let mut replies = Vec::new();
+    fn collect(&mut self, sequence: u32, mut show: impl FnMut(u16, &[u8])) -> io::Result<()> {
         loop {
             let (length, _) = rustix::io::retry_on_intr(|| {
                 rustix::net::recv(&self.fd, self.buffer.as_mut_slice(), rustix::net::RecvFlags::empty())
             })?;
-            if take(&self.buffer[..length], sequence, &mut replies)? {
-                return Ok(replies);
+            if take(&self.buffer[..length], sequence, &mut show)? {
+                return Ok(());
             }
         }
     }
 }
 
 /// Reads one datagram; true when it ends the answer to `sequence`.
-fn take(mut rest: &[u8], sequence: u32, replies: &mut Vec<Reply>) -> io::Result<bool> {
+fn take(datagram: &[u8], sequence: u32, show: &mut impl FnMut(u16, &[u8])) -> io::Result<bool> {
+    let mut end = None;
+    walk(datagram, |number, kind, body| match kind {
+        _ if number != sequence || end.is_some() => {}
+        NLMSG_DONE => end = Some(0),
+        NLMSG_ERROR => end = Some(body.first_chunk().map_or(0, |code| i32::from_ne_bytes(*code))),
+        _ => show(kind, body),
+    });
+    match end {
+        None => Ok(false),
+        Some(0) => Ok(true),
+        Some(code) => Err(io::Error::from_raw_os_error(code.saturating_neg())),
+    }
+}
+
+/// Shows each message of a datagram: its sequence number, its kind, what follows its header.
+fn walk(mut rest: &[u8], mut show: impl FnMut(u32, u16, &[u8])) {
     while let Some(header) = rest.get(..HEADER) {
         let word = |at: usize| u32::from_ne_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         let length = word(0) as usize;
-        let kind = u16::from_ne_bytes([header[4], header[5]]);
         let Some(body) = rest.get(HEADER..length) else { break };
-        if word(8) == sequence {
-            match kind {
-                NLMSG_DONE => return Ok(true),
-                NLMSG_ERROR => {
-                    let code = body.get(..4).and_then(|b| b.try_into().ok()).map_or(0, i32::from_ne_bytes);
-                    return if code == 0 { Ok(true) } else { Err(io::Error::from_raw_os_error(-code)) };
-                }
-                _ => replies.push(Reply { kind, body: body.to_vec() }),
-            }
-        }
+        show(word(8), u16::from_ne_bytes([header[4], header[5]]), body);
         rest = rest.get(length.next_multiple_of(4)..).unwrap_or(&[]);
     }
-    Ok(false)
 }
 
 /// Appends one attribute and its padding.
@@ -205,8 +277,9 @@ mod tests {
         #[test]
         fn hostile_bytes_end_the_walk(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             prop_assert!(Attributes::new(&bytes).count() <= bytes.len());
-            let mut replies = Vec::new();
-            let _ = take(&bytes, 1, &mut replies);
+            let mut shown = 0;
+            let _ = take(&bytes, 1, &mut |_, _| shown += 1);
+            prop_assert!(shown <= bytes.len());
         }
     }
 }

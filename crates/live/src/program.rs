@@ -13,8 +13,10 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
 use crate::control::{ControlError, ControlPage};
 
 mod asks;
+mod refusal;
 
 pub use asks::{Answer, Ask, Asks};
+pub use refusal::Refusal;
 
 /// What an interface hands to the program first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,25 +58,16 @@ impl LoadOptions {
             (Direction::ToRemote, LinkLayer::Ip) => "lasthop_ingress_ip",
         }
     }
-
-    /// A hook of other options: each that is loaded takes the kernel half a second to check, and a small router several.
-    fn leaves_out(&self, name: &str) -> bool {
-        let hooks = |options: &Self| {
-            [LinkLayer::Ethernet, LinkLayer::Ip].map(|link| Direction::BOTH.map(|way| options.hook(way, link)))
-        };
-        let others = Self { diverts: !self.diverts, catches: !self.catches, ..*self };
-        hooks(&others).as_flattened().contains(&name)
-    }
 }
 
 /// The object could not be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// Not root, or the system forbids BPF.
-    #[error("loading BPF programs was refused; run as root (CAP_BPF and CAP_NET_ADMIN)")]
-    Refused(#[source] libbpf_rs::Error),
-    /// The kernel took the object for wrong.
-    #[error("the kernel did not load the BPF object")]
+    /// The kernel did not load it.
+    #[error("{}; {}", _0, _0.remedy())]
+    Refused(Refusal),
+    /// A descriptor or a map of the loaded object could not be had.
+    #[error("the BPF object was loaded and cannot be used")]
     Kernel(#[from] libbpf_rs::Error),
     /// The object lacks a program or a map.
     #[error("the BPF object has no {0}")]
@@ -142,6 +135,7 @@ pub struct Program {
     object: Object,
     flows: MapHandle,
     udp_flows: MapHandle,
+    /// Of each processor; the counters stand at its begin.
     counters: MapHandle,
     control: ControlPage,
     set_plan: OwnedFd,
@@ -152,7 +146,7 @@ pub struct Program {
 #[repr(C, align(8))]
 struct Aligned<T: ?Sized>(T);
 
-static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/lasthop.bpf.o")));
+static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!("bpf/object/lasthop.bpf.o"));
 
 impl Program {
     /// Loads the object this crate was built with.
@@ -162,21 +156,13 @@ impl Program {
 
     /// Loads another object with the same maps and programs: benches wrap the fast path in programs of their own.
     pub fn load_object(bytes: &[u8], options: LoadOptions) -> Result<Self, LoadError> {
-        libbpf_rs::set_print(None);
+        refusal::listen();
         let mut open = ObjectBuilder::default().open_memory(bytes)?;
         for mut map in open.maps_mut().filter(|map| map.name() == "flows") {
             map.set_max_entries(options.flows)?;
         }
-        for mut program in open.progs_mut() {
-            if program.name().to_str().is_some_and(|name| options.leaves_out(name)) {
-                program.set_autoload(false);
-            }
-        }
-        let object = open.load().map_err(|error| match error.kind() {
-            libbpf_rs::ErrorKind::PermissionDenied => LoadError::Refused(error),
-            _ => LoadError::Kernel(error),
-        })?;
-        let control = ControlPage::map(map_named(&object, "control")?.as_fd())?;
+        let object = open.load().map_err(|_| LoadError::Refused(refusal::find()))?;
+        let control = ControlPage::map(map_named(&object, ".data.control")?.as_fd())?;
         let flows = map_named(&object, "flows")?;
         let udp_flows = map_named(&object, "udp_flows")?;
         let sizes = |map: &MapHandle| (map.key_size() as usize, map.value_size() as usize);
@@ -185,8 +171,8 @@ impl Program {
         {
             return Err(LoadError::Absent("map of flows with this crate's layout"));
         }
-        let counters = map_named(&object, "counters")?;
-        if counters.value_size() as usize != size_of::<Counters>() {
+        let counters = map_named(&object, "per_cpu")?;
+        if (counters.value_size() as usize) < size_of::<Counters>() {
             return Err(LoadError::Absent("map of counters with this crate's layout"));
         }
         Ok(Self {
@@ -311,6 +297,21 @@ impl Program {
         let mut call = SetUdpPlan { key: *key, direction: direction as u32, plan, result: 0 };
         syscall(&self.set_udp_plan, &mut call)?;
         found(call.result)
+    }
+
+    /// Says that a station with this Ethernet address is behind the hooked port of this number of a bridge, or behind none any
+    /// more. Nothing happens where the object does not ask for it.
+    pub fn set_local(&self, mac: [u8; 6], ifindex: Option<u32>) -> Result<(), ProgramError> {
+        let Some(map) = self.object.maps().find(|map| map.name() == "local_macs") else { return Ok(()) };
+        let mut key = [0u8; 8];
+        key[..6].copy_from_slice(&mac);
+        match ifindex {
+            Some(ifindex) => Ok(map.update(&key, &ifindex.to_ne_bytes(), MapFlags::ANY)?),
+            None => match map.delete(&key) {
+                Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => Err(error.into()),
+                _ => Ok(()),
+            },
+        }
     }
 
     /// A copy of one flow.

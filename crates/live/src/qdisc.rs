@@ -316,7 +316,7 @@ impl std::fmt::Debug for Qdisc {
 #[repr(C, align(8))]
 struct Aligned<T: ?Sized>(T);
 
-static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/chap.bpf.o")));
+static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!("bpf/object/chap.bpf.o"));
 
 /// Loads an object and registers it under the first free name: names are the whole machine's.
 fn register() -> Result<(Object, Link, String), QdiscError> {

@@ -1,19 +1,26 @@
-//! What the driver of a Wi-Fi access point knows of its stations: rate, frames, retries, air time.
+//! What the driver of a Wi-Fi access point knows of its stations: rate, frames, retries, air time; and which interfaces are
+//! access points.
 //!
 //! One `NL80211_CMD_GET_STATION` dump per question. Counters are the driver's, since the station came; `tx` is what goes to
 //! the station. Source: `linux/nl80211.h`, `linux/genetlink.h`. Drivers leave out what they do not count.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use lasthop_core::units::{BitRate, Span};
 
-use crate::netlink::{Attributes, NLM_F_DUMP, Socket, put};
+use crate::netlink::{Attributes, NLM_F_DUMP, Socket, put, text};
 
 const GENL_ID_CTRL: u16 = 0x10;
 const CTRL_CMD_GETFAMILY: u8 = 3;
 const CTRL_ATTR_FAMILY_ID: u16 = 1;
 const CTRL_ATTR_FAMILY_NAME: u16 = 2;
+const CTRL_ATTR_MCAST_GROUPS: u16 = 7;
+const CTRL_ATTR_MCAST_GRP_NAME: u16 = 1;
+const CTRL_ATTR_MCAST_GRP_ID: u16 = 2;
 const GENL_HEADER: usize = 4;
+const NL80211_CMD_GET_INTERFACE: u8 = 5;
+const NL80211_ATTR_IFTYPE: u16 = 5;
 const NL80211_CMD_GET_STATION: u8 = 17;
 const NL80211_ATTR_IFINDEX: u16 = 3;
 const NL80211_ATTR_MAC: u16 = 6;
@@ -46,11 +53,34 @@ pub struct Station {
     pub airtime: Option<Span>,
 }
 
+/// What a Wi-Fi interface is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Radio {
+    /// An access point's, or one of its stations' own (four addresses).
+    AccessPoint,
+    /// A point of a mesh.
+    Mesh,
+    /// A client, a monitor, or anything else that serves no stations.
+    Other,
+}
+
+impl Radio {
+    const fn of(iftype: u32) -> Self {
+        match iftype {
+            3 | 4 => Self::AccessPoint,
+            7 => Self::Mesh,
+            _ => Self::Other,
+        }
+    }
+}
+
 /// A socket to nl80211.
 #[derive(Debug)]
 pub struct Nl80211 {
     socket: Socket,
     family: u16,
+    /// Number of the multicast group that is told when interfaces come, go, and change their type.
+    changes: Option<u32>,
 }
 
 impl Nl80211 {
@@ -65,7 +95,27 @@ impl Nl80211 {
         let replies = socket.request(GENL_ID_CTRL, 0, &body)?;
         let id = |body: &[u8]| u16_of(Attributes::find(body.get(GENL_HEADER..)?, CTRL_ATTR_FAMILY_ID)?);
         let family = replies.iter().find_map(|reply| id(&reply.body));
-        Ok(Self { socket, family: family.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))? })
+        let changes = replies.iter().find_map(|reply| group(reply.body.get(GENL_HEADER..)?, "config"));
+        Ok(Self { socket, family: family.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))?, changes })
+    }
+
+    /// The multicast group that is told when interfaces come, go, and change their type.
+    #[must_use]
+    pub const fn changes(&self) -> Option<u32> {
+        self.changes
+    }
+
+    /// Every Wi-Fi interface by its number.
+    ///
+    /// # Errors
+    /// When netlink fails.
+    pub fn interfaces(&mut self) -> io::Result<BTreeMap<u32, Radio>> {
+        let body = [NL80211_CMD_GET_INTERFACE, 0, 0, 0];
+        let mut all = BTreeMap::new();
+        self.socket.request_each(self.family, NLM_F_DUMP, &body, |_, body| {
+            all.extend(body.get(GENL_HEADER..).and_then(read_interface));
+        })?;
+        Ok(all)
     }
 
     /// The stations of an access point's interface; none of one that is no Wi-Fi.
@@ -83,6 +133,19 @@ impl Nl80211 {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Number of the family's multicast group of this name.
+fn group(attributes: &[u8], name: &str) -> Option<u32> {
+    let groups = Attributes::find(attributes, CTRL_ATTR_MCAST_GROUPS)?;
+    let is_it = |group: &[u8]| Attributes::find(group, CTRL_ATTR_MCAST_GRP_NAME).map(text).as_deref() == Some(name);
+    let (_, group) = Attributes::new(groups).find(|(_, group)| is_it(group))?;
+    Attributes::find(group, CTRL_ATTR_MCAST_GRP_ID).and_then(u32_of)
+}
+
+fn read_interface(attributes: &[u8]) -> Option<(u32, Radio)> {
+    let word = |kind| Attributes::find(attributes, kind).and_then(u32_of);
+    Some((word(NL80211_ATTR_IFINDEX)?, Radio::of(word(NL80211_ATTR_IFTYPE)?)))
 }
 
 fn read(attributes: &[u8]) -> Option<Station> {
@@ -144,10 +207,37 @@ mod tests {
         assert_eq!(read(&body), Some(expected));
     }
 
+    #[test]
+    fn access_points_and_meshes_are_told_from_clients() {
+        let interface = |iftype: u32| {
+            let mut body = Vec::new();
+            put(&mut body, NL80211_ATTR_IFINDEX, &7u32.to_ne_bytes());
+            put(&mut body, NL80211_ATTR_IFTYPE, &iftype.to_ne_bytes());
+            read_interface(&body)
+        };
+        let types = [Radio::Other, Radio::AccessPoint, Radio::AccessPoint, Radio::Mesh];
+        assert_eq!([2, 3, 4, 7].map(interface), types.map(|radio| Some((7, radio))));
+        assert_eq!(read_interface(&[]), None);
+    }
+
+    #[test]
+    fn a_multicast_group_is_found_by_its_name() {
+        let mut body = Vec::new();
+        put_nested(&mut body, CTRL_ATTR_MCAST_GROUPS, |groups| {
+            for (n, name) in [(1, "scan"), (2, "config")] {
+                put_nested(groups, n, |group| {
+                    put(group, CTRL_ATTR_MCAST_GRP_NAME, name.as_bytes());
+                    put(group, CTRL_ATTR_MCAST_GRP_ID, &(40 + u32::from(n)).to_ne_bytes());
+                });
+            }
+        });
+        assert_eq!((group(&body, "config"), group(&body, "mlme")), (Some(42), None));
+    }
+
     proptest! {
         #[test]
         fn hostile_bytes_are_no_station_or_one(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = read(&bytes);
+            let _ = (read(&bytes), read_interface(&bytes), group(&bytes, "config"));
         }
     }
 }

@@ -38,6 +38,9 @@ pub struct Status {
     pub windows: bool,
     /// LAN interfaces, then the WAN's.
     pub interfaces: Vec<InterfaceStatus>,
+    /// What is waited for, and why some interfaces are not hooked, in sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<String>,
     /// Queue disciplines of ours; none where the kernel's own stay.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<QueueStatus>,
@@ -144,6 +147,9 @@ pub struct InterfaceStatus {
     pub role: Role,
     /// What is there now.
     pub state: Presence,
+    /// The bridge that it is a port of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bridge: Option<InterfaceName>,
     /// How the programs are attached; absent when they are not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attached: Option<Mechanism>,
@@ -472,9 +478,7 @@ pub struct CapacityReport {
 #[derive(Debug, thiserror::Error)]
 pub enum QueryError {
     /// Nobody serves there.
-    #[error(
-        "no controller answers at {path}; start one with `lasthop run --lan DEV`, or name its socket with --socket"
-    )]
+    #[error("no controller answers at {path}; start one with `lasthop run`, or name its socket with --socket")]
     NobodyThere {
         /// The socket.
         path: PathBuf,

@@ -3,7 +3,7 @@
 use lasthop_core::fastpath::layout::{FlowKey, FlowState, Hop, Plan};
 use lasthop_core::packet::Direction;
 use lasthop_core::units::Time;
-use lasthop_live::program::{LinkLayer, LoadOptions, Program, ProgramError};
+use lasthop_live::program::{LinkLayer, LoadError, LoadOptions, Program, ProgramError, Refusal};
 
 fn loaded(flows: u32) -> Option<Program> {
     load(LoadOptions { flows, ..LoadOptions::default() })
@@ -12,10 +12,11 @@ fn loaded(flows: u32) -> Option<Program> {
 fn load(options: LoadOptions) -> Option<Program> {
     match Program::load(options) {
         Ok(program) => Some(program),
-        Err(error) => {
-            eprintln!("SKIPPED: {error}: {:?}", std::error::Error::source(&error));
+        Err(error @ LoadError::Refused(Refusal::Rights(_))) => {
+            eprintln!("SKIPPED: {error}");
             None
         }
+        Err(error) => panic!("{error}"),
     }
 }
 
@@ -24,18 +25,12 @@ fn key(port: u16) -> FlowKey {
 }
 
 #[test]
-fn every_direction_and_link_layer_has_a_program_and_others_are_not_loaded() {
+fn every_direction_and_link_layer_has_a_program_whatever_is_asked_of_them() {
     for (diverts, catches) in [(false, false), (true, false), (true, true)] {
         let Some(program) = load(LoadOptions { flows: 64, diverts, catches }) else { return };
         for direction in Direction::BOTH {
             for link in [LinkLayer::Ethernet, LinkLayer::Ip] {
                 let _ = program.prog_fd(direction, link);
-            }
-        }
-        for (name, wanted) in [("egress", !diverts), ("divert", diverts), ("ingress", !catches), ("catch", catches)] {
-            for layer in ["", "_ip"] {
-                let name = format!("lasthop_{name}{layer}");
-                assert_eq!(program.program_fd(&name).is_some(), wanted, "{name}");
             }
         }
     }

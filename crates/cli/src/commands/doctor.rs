@@ -12,7 +12,8 @@ use crate::output;
 /// look and say so. Exit code 1 when something that control needs is missing.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// Also look at this interface: drivers' offloads, flow offload, other shapers in place
+    /// Look at this interface, or the ports of this bridge: drivers' offloads, flow offload, other shapers in place
+    /// [default: those that `lasthop run` finds]
     #[arg(long, value_name = "DEV")]
     lan: Option<String>,
     /// Also look at the queues of this interface towards the provider

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use anyhow::anyhow;
 use clap::Args;
 use lasthop_core::units::BitRate;
 use lasthop_live::Controller;
-use lasthop_live::config::{Capacity, Config, Datapath, Queueing};
+use lasthop_live::config::{AUTO, Capacity, Config, Datapath, Queueing};
+use lasthop_live::controller::ControllerError;
 use lasthop_live::interface::InterfaceName;
 
 use crate::exit::{Failure, Outcome};
@@ -15,29 +15,36 @@ use crate::{output, root};
 
 const AFTER_HELP: &str = "\
 Examples:
-  sudo lasthop run --lan wlan0 --dry-run              say what it would do, change nothing
-  sudo lasthop run --lan wlan0                        for real, until Ctrl-C
+  sudo lasthop run --dry-run                          say what it would do, change nothing
+  sudo lasthop run                                    for real, until Ctrl-C
+  sudo lasthop run --lan br-lan                       on the ports of this bridge
   sudo lasthop run --lan wlan0 --queue chap           and serve who used the air least first
   sudo lasthop run --lan wlan0 --capacity 40Mbit/s    divide this much instead of what it learns
   lasthop run --print-config > lasthop.toml           every key with its meaning
+
+Without --lan it finds the interfaces: radios of access points, the wired ports of their bridges, and
+switch ports, but nothing that leads to the provider (--wan, or where default routes go). Interfaces
+come and go, are renamed, join bridges: it follows, and waits for those that are named and not there.
 
 What the last hop carries is learned from what passes, for downloads and uploads apart, while
 packets are seen waiting; it follows a link that changes. Every decision is one line here and in
 `lasthop status`. On exit, also by kill -9, connections go on and nothing is rewritten any more.";
 
-/// Control this machine's last hop: the access point's Wi-Fi or LAN interface
+/// Control this machine's last hop: the access point's Wi-Fi and LAN interfaces
 ///
-/// Watches the given interfaces, and lowers the window that TCP receivers offer so that downloads (and uploads) share
-/// what the last hop can carry and keep its queue short. UDP flows that
-/// behave like downloads (QUIC, tunnels, bulk) are held to their share by marks (ECN), or by drops where they take no marks;
-/// real-time UDP (games, calls, streams) is measured and left alone.
+/// Watches the interfaces towards stations, and lowers the window that TCP receivers offer so that downloads (and uploads) share
+/// what the last hop can carry and keep its queue short. UDP flows that behave like downloads (QUIC, tunnels, bulk) are held to
+/// their share by marks (ECN), or by drops where they take no marks; real-time UDP (games, calls, streams) is measured and left
+/// alone.
 #[derive(Debug, Args)]
 #[command(after_help = AFTER_HELP)]
 pub struct Arguments {
-    /// Interface towards the home's stations: Wi-Fi, LAN, or a bridge of both; may be given more than once
-    #[arg(long, value_name = "DEV")]
+    /// Interface towards the home's stations, or a bridge, whose ports are taken; may be given more than once. "auto" finds
+    /// them [default: auto]
+    #[arg(long, value_name = "DEV|auto")]
     lan: Vec<InterfaceName>,
-    /// Interface towards the provider; its counters are shown, nothing is attached there
+    /// Interface towards the provider, also a port of the bridge; its counters are shown, nothing is attached there
+    /// [default: where default routes go]
     #[arg(long, value_name = "DEV")]
     wan: Option<InterfaceName>,
     /// TOML file with any of the keys that --print-config shows; flags win over it
@@ -118,9 +125,12 @@ pub fn run(arguments: &Arguments) -> Outcome {
         return output::print_out(Config::sample());
     }
     let config = arguments.config()?;
-    root::require("attaching programs to network interfaces")?;
+    root::require_rights()?;
     let stop = Stop::on_signals()?;
-    let mut controller = Controller::new(config).map_err(|e| Failure::Work(e.into()))?;
+    let mut controller = Controller::new(config).map_err(|error| match error {
+        ControllerError::Config(error) => Failure::request(error),
+        error => Failure::Work(error.into()),
+    })?;
     controller.run(&stop.flag()).map_err(|e| Failure::Work(e.into()))?;
     Ok(())
 }
@@ -132,9 +142,19 @@ impl Arguments {
             Some(path) => Config::load(path).map_err(Failure::request)?,
             None => Config::default(),
         };
-        for name in &self.lan {
-            if !config.lan.contains(name) {
-                config.lan.push(name.clone());
+        match self.lan.as_slice() {
+            [name] if name.as_str() == AUTO => config.lan.clear(),
+            names if names.iter().any(|name| name.as_str() == AUTO) => {
+                return Err(Failure::Request(anyhow::anyhow!(
+                    "--lan auto stands for all; leave it or the other --lan out"
+                )));
+            }
+            names => {
+                for name in names {
+                    if !config.lan.contains(name) {
+                        config.lan.push(name.clone());
+                    }
+                }
             }
         }
         config.wan = self.wan.clone().or(config.wan);
@@ -158,11 +178,7 @@ impl Arguments {
         config.check_queue().map_err(Failure::request)?;
         config.dry_run |= self.dry_run;
         config.socket = self.socket.clone().unwrap_or(config.socket);
-        if config.lan.is_empty() {
-            return Err(Failure::Request(anyhow!(
-                "no interface to control; name one with --lan (`lasthop doctor` and `ip link` show what there is)"
-            )));
-        }
+        config.check_interfaces().map_err(Failure::request)?;
         config.check_capacity().map_err(Failure::request)?;
         Ok(config)
     }

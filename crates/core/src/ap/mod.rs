@@ -281,6 +281,11 @@ impl Ap {
         }
     }
 
+    /// Whether both directions share the last hop: it may be made of other interfaces than before.
+    pub const fn set_duplex(&mut self, duplex: Duplex) {
+        self.params.duplex = duplex;
+    }
+
     /// One direction of one flow, before the interval is closed by [`Self::on_link`].
     pub fn on_sample(&mut self, now: Time, sample: &FlowSample) {
         let key = (sample.flow, sample.direction);

@@ -51,7 +51,7 @@ SEC("tc")
 int bench_data(struct __sk_buff *skb)
 {
 	next_data(skb);
-	return run(skb, LINK_ETHERNET, TO_STATION);
+	return pass(skb, LINK_ETHERNET, TO_STATION, NOWHERE);
 }
 
 SEC("tc")
@@ -65,7 +65,7 @@ SEC("tc")
 int bench_ack(struct __sk_buff *skb)
 {
 	next_ack(skb);
-	return run(skb, LINK_ETHERNET, TO_REMOTE);
+	return pass(skb, LINK_ETHERNET, TO_REMOTE, NOWHERE);
 }
 
 SEC("tc")

@@ -6,7 +6,7 @@
  * link. The pace is its own: what lies below (a driver's queue, mac80211's) pushes back late or never. A controller that
  * is silent for 2 s is dead: then packets leave at once, still in CHAP's order.
  */
-#include <linux/bpf.h>
+#include "uapi.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
 #include <bpf/bpf_core_read.h>

@@ -5,7 +5,7 @@
 #ifndef LASTHOP_CHAP_LAYOUT_H
 #define LASTHOP_CHAP_LAYOUT_H
 
-#include <linux/types.h>
+#include "uapi.h"
 
 #define CHAP_STATIONS 64
 /* A heartbeat older than this is none. */

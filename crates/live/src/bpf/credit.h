@@ -8,7 +8,7 @@
 #ifndef LASTHOP_CREDIT_H
 #define LASTHOP_CREDIT_H
 
-#include <linux/types.h>
+#include "uapi.h"
 
 #ifndef __bpf__
 #undef __always_inline

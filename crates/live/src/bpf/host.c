@@ -2,24 +2,48 @@
 /* The fast path's headers compiled for the host, so that a test can hold them equal to Rust. */
 #include "udp.h"
 
+/* A frame as the test hands it over: so many bytes of it can be copied. */
+struct host_frame {
+	__u8 *bytes;
+	__u32 copyable;
+	__u32 length;
+	__u32 segments;
+	__u32 segment_bytes;
+};
+
 void lasthop_host_open(struct flow_state *state, const struct control *control, __u64 now);
-int lasthop_host_parse(const struct frame *f, enum link_layer link, enum direction d, struct packet *out);
-int lasthop_host_packet(__u8 *frame, const struct frame *f, enum link_layer link, enum direction d,
-			struct control *control, struct flow_state *state, struct counters *counters, __u64 now,
-			struct flow_key *key, struct udp_state *udp);
+int lasthop_host_packet(const struct host_frame *frame, enum link_layer link, enum direction d, struct control *control,
+			struct flow_state *state, struct counters *counters, __u64 now, struct flow_key *key,
+			struct udp_state *udp);
 
 void lasthop_host_open(struct flow_state *state, const struct control *control, __u64 now)
 {
 	flow_open(state, control, now);
 }
 
-int lasthop_host_parse(const struct frame *f, enum link_layer link, enum direction d, struct packet *out)
+/* As parse_skb of lasthop.bpf.c. */
+static int parse(const struct host_frame *frame, enum link_layer link, enum direction d, struct packet *out)
 {
-	int result = parse_headers(f, link, d, out);
+	struct frame f;
+	__u32 at = FRAME_AT(link), length = min_u32(frame->copyable, HEADERS);
+	int result = UNUSUAL;
 
-	if (result != PARSED_TCP || read_usual_options(f, out))
+	f.copied = at + length;
+	f.end = at + frame->length;
+	f.segments = frame->segments;
+	f.segment_bytes = frame->segment_bytes;
+	if (link == LINK_ETHERNET)
+		result = parse_usual(&f, frame->bytes, frame->bytes + frame->copyable, d, out);
+	if (result == UNUSUAL) {
+		__builtin_memcpy(f.bytes + at, frame->bytes, length);
+		result = parse_headers(&f, link, d, out);
+	}
+	if (result != OPTIONS_LEFT)
 		return result;
-	return read_options(f, out);
+	if (out->tcp_at + out->header > frame->copyable)
+		return TOO_SHORT;
+	__builtin_memcpy(f.bytes, frame->bytes + out->tcp_at, out->header);
+	return read_options(&f, out);
 }
 
 __u64 lasthop_host_due(const struct flow_state *state, const struct control *control, enum direction d, __u64 now);
@@ -72,12 +96,12 @@ static void set_ce(__u8 *ip, __u8 version)
  * The whole way of one packet: the reason, or TOO_SHORT. `key` is written only for TCP, and for UDP that has a flow: one whose
  * first_seen_ns is 0 has none yet.
  */
-int lasthop_host_packet(__u8 *frame, const struct frame *f, enum link_layer link, enum direction d,
-			struct control *control, struct flow_state *state, struct counters *counters, __u64 now,
-			struct flow_key *key, struct udp_state *udp)
+int lasthop_host_packet(const struct host_frame *frame, enum link_layer link, enum direction d, struct control *control,
+			struct flow_state *state, struct counters *counters, __u64 now, struct flow_key *key,
+			struct udp_state *udp)
 {
-	struct packet p;
-	int reason = lasthop_host_parse(f, link, d, &p);
+	struct packet p = {};
+	int reason = parse(frame, link, d, &p);
 
 	if (reason == PARSED_TCP) {
 		struct verdict verdict = on_packet(state, control, d, &p, now);
@@ -85,7 +109,7 @@ int lasthop_host_packet(__u8 *frame, const struct frame *f, enum link_layer link
 		*key = p.key;
 		reason = verdict.reason;
 		if (reason == REWRITTEN)
-			patch_window(frame + p.tcp_at, verdict.window);
+			patch_window(frame->bytes + p.tcp_at, verdict.window);
 	}
 	if (reason == UDP && p.header && (udp->first_seen_ns || udp_is_full(&p))) {
 		if (!udp->first_seen_ns)
@@ -93,7 +117,7 @@ int lasthop_host_packet(__u8 *frame, const struct frame *f, enum link_layer link
 		*key = p.key;
 		reason = on_datagram(udp, control, d, &p, now);
 		if (reason == UDP_MARKED)
-			set_ce(frame + p.ip_at, p.version);
+			set_ce(frame->bytes + p.ip_at, p.version);
 	}
 	if (reason >= 0)
 		count(counters, d, &p, reason);

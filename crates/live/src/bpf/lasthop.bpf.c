@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: (Apache-2.0 OR MIT) AND (GPL-2.0-only OR MIT)
 /*
- * The data path of a real access point: parses, looks up, asks the fast path, writes.
+ * The data path of a real access point: copies the headers, parses, looks up, asks the fast path, writes.
  *
  * Seen from a LAN interface: ingress goes to the remote side, egress to the stations. Works for tcx and clsact alike:
  * the verdict is "go on", but for packets whose queue is kept by a process and for UDP beyond its plan.
+ *
+ * Each hook is a few lines that say what it is and jump (tail call) to one program, `lasthop_pass`, that does all the work: so the
+ * kernel checks the work once, not once for each hook. The jump goes nowhere, and packets go on, once the table of programs is
+ * emptied, which the kernel does when the controller is gone. What takes many paths is in global functions, which the verifier
+ * walks once each and apart from each other. They take no skb, and nothing here asks the kernel for a description of its types:
+ * it loads without BTF of the kernel. From Linux 6.1 on, strictly aligned; by clang 14 and later.
  */
 #include "udp.h"
 #include <bpf/bpf_helpers.h>
@@ -27,20 +33,23 @@ struct {
 	__type(value, struct udp_state);
 } udp_flows SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct control);
-} control SEC(".maps");
+/* What the controller tells the data path, and what all connections have in common. */
+struct control in_force SEC(".data.control");
+
+/* Of each processor: its counters, and room for the packet that is passing. Nothing else passes there meanwhile: hooks run with
+ * bottom halves disabled. */
+struct per_cpu {
+	struct counters counters;
+	struct packet packet;
+	struct frame frame;
+};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);
-	__type(value, struct counters);
-} counters SEC(".maps");
+	__type(value, struct per_cpu);
+} per_cpu SEC(".maps");
 
 /* A new flow is made up here: it is too large for the stack. */
 struct {
@@ -56,63 +65,75 @@ struct {
 	__uint(max_entries, 64 * 1024);
 } asks SEC(".maps");
 
-static const __u32 only = 0;
-
 #ifdef LASTHOP_TEST_CLOCK
 /* The agreement test sets the time, so that what depends on it can be compared too. */
-#define clock_ns(skb, control) ((control)->heartbeat_ns + (skb)->mark)
+#define clock_ns(skb) (in_force.heartbeat_ns + (skb)->mark)
 #define call_ns(args) ((args)->now_ns)
 #else
-#define clock_ns(skb, control) bpf_ktime_get_ns()
+#define clock_ns(skb) bpf_ktime_get_ns()
 #define call_ns(args) bpf_ktime_get_ns()
 #endif
 
-static __always_inline struct frame frame_of(const struct __sk_buff *skb)
+/* Copies so many bytes at `from` of the packet to `at`, a place in the copy. */
+static __always_inline int copy(struct __sk_buff *skb, __u32 from, struct frame *f, __u32 at, __u32 length)
 {
-	return (struct frame){
-		.data = (const __u8 *)(long)skb->data,
-		.data_end = (const __u8 *)(long)skb->data_end,
-		.end = skb->len,
-		.segments = skb->gso_segs > 1 ? skb->gso_segs : 1,
-		.segment_bytes = skb->gso_size,
-	};
+	/* As it is, in a way that the verifier sees from 1 to PLACES. */
+	opaque(length);
+	length = ((length - 1) & (PLACES - 1)) + 1;
+	return bpf_skb_load_bytes(skb, from, f->bytes + (at & 2), length);
 }
 
-/* Global, so that the verifier walks it once. */
-__noinline int unusual_options(struct __sk_buff *skb, struct packet *out)
+__noinline int parse(struct frame *f, __u32 link, __u32 d, struct packet *out)
 {
-	struct frame f = frame_of(skb);
-
-	return out ? read_options(&f, out) : MALFORMED;
+	return f && out ? parse_headers(f, link, d & 1, out) : MALFORMED;
 }
 
-static __always_inline int parse_skb(struct __sk_buff *skb, enum link_layer link, enum direction d, struct packet *out)
+/* The frame's first bytes, at most so many, and what they say but for TCP's options. */
+static __always_inline int copy_and_parse(struct __sk_buff *skb, struct frame *f, __u32 link, __u32 d, struct packet *out,
+					  __u32 most)
 {
-	struct frame f = frame_of(skb);
-	int result = parse_headers(&f, link, d, out);
+	__u32 at = FRAME_AT(link), length = min_u32(skb->len, most);
 
-	if (result != PARSED_TCP || read_usual_options(&f, out))
+	f->copied = at + length;
+	f->end = at + skb->len;
+	return copy(skb, 0, f, at, length) ? MALFORMED : parse(f, link, d, out);
+}
+
+__noinline int parse_options(struct frame *f, struct packet *out)
+{
+	return f && out ? read_options(f, out) : MALFORMED;
+}
+
+static __always_inline int parse_skb(struct __sk_buff *skb, struct frame *f, __u32 link, __u32 d, struct packet *out)
+{
+	int result = UNUSUAL;
+
+	f->segments = skb->gso_segs > 1 ? skb->gso_segs : 1;
+	f->segment_bytes = skb->gso_size;
+	if (link == LINK_ETHERNET) {
+		f->end = FRAME_AT(LINK_ETHERNET) + skb->len;
+		result = parse_usual(f, (const __u8 *)(long)skb->data, (const __u8 *)(long)skb->data_end, d, out);
+	}
+	if (result == UNUSUAL)
+		result = copy_and_parse(skb, f, link, d, out, USUALLY);
+	/* Many extension headers. */
+	if (result == TOO_SHORT)
+		result = copy_and_parse(skb, f, link, d, out, HEADERS);
+	if (result == TOO_SHORT)
+		return MALFORMED;
+	if (result != OPTIONS_LEFT)
 		return result;
-	return unusual_options(skb, out);
+	return copy(skb, out->tcp_at, f, 0, out->header) ? MALFORMED : parse_options(f, out);
 }
 
-/* Apart, so that the hot path stays short: headers seldom lie outside the linear part. Global as above. */
-__noinline int parse_again(struct __sk_buff *skb, __u32 link, __u32 d, struct packet *out)
+static __noinline struct flow_state *open_flow(const struct flow_key *key, __u64 now)
 {
-	__u32 length = skb->len;
-
-	if (!out || bpf_skb_pull_data(skb, length < HEADERS ? length : HEADERS))
-		return TOO_SHORT;
-	return parse_skb(skb, link, d, out);
-}
-
-static __noinline struct flow_state *open_flow(const struct flow_key *key, const struct control *now_in_force, __u64 now)
-{
-	struct flow_state *state = bpf_map_lookup_elem(&fresh, &only);
+	__u32 zero = 0;
+	struct flow_state *state = bpf_map_lookup_elem(&fresh, &zero);
 
 	if (!state)
 		return 0;
-	flow_open(state, now_in_force, now);
+	flow_open(state, &in_force, now);
 	bpf_map_update_elem(&flows, key, state, BPF_NOEXIST);
 	return bpf_map_lookup_elem(&flows, key);
 }
@@ -122,7 +143,7 @@ static __noinline struct flow_state *open_flow(const struct flow_key *key, const
  * ACKs write, and letting go copies it into `answered`, which only window_update writes. So neither undoes the other. Where the
  * ring is full nothing is turned over, and the next ACK asks again.
  */
-static __noinline void ask(struct flow_state *state, const struct control *in_force, const struct flow_key *key, __u64 now)
+static __noinline void ask(struct flow_state *state, const struct flow_key *key, __u64 now)
 {
 	struct half *h = &state->half[TO_STATION];
 	struct window_ask *ask;
@@ -130,7 +151,7 @@ static __noinline void ask(struct flow_state *state, const struct control *in_fo
 
 	if ((h->flags & ASKED) != h->answered)
 		return;
-	due = window_due(state, in_force, TO_STATION, now);
+	due = window_due(state, &in_force, TO_STATION, now);
 	if (due == NOT_DUE)
 		return;
 	ask = bpf_ringbuf_reserve(&asks, sizeof(*ask), 0);
@@ -143,30 +164,37 @@ static __noinline void ask(struct flow_state *state, const struct control *in_fo
 	bpf_ringbuf_submit(ask, 0);
 }
 
-static __always_inline enum reason on_tcp(struct __sk_buff *skb, enum direction d, const struct packet *p)
+__noinline int decide_tcp(struct flow_state *state, struct packet *p, __u32 d)
 {
-	struct control *in_force = bpf_map_lookup_elem(&control, &only);
-	struct flow_state *state;
 	struct verdict verdict;
-	__be16 from, to;
-	__u64 now;
 
-	if (!in_force)
+	if (!state || !p)
 		return TABLE_FULL;
-	now = clock_ns(skb, in_force);
-	state = bpf_map_lookup_elem(&flows, &p->key);
+	/* Said as numbers, so that places in the record are known when it is compiled. */
+	verdict = d & 1 ? on_packet(state, &in_force, TO_REMOTE, p, p->now_ns) :
+			  on_packet(state, &in_force, TO_STATION, p, p->now_ns);
+	if (d & 1 && in_force.hop[TO_STATION].updates && p->flags & TCP_ACK)
+		ask(state, &p->key, p->now_ns);
+	p->lowered = verdict.window;
+	return verdict.reason;
+}
+
+static __always_inline int on_tcp(struct __sk_buff *skb, __u32 d, struct packet *p)
+{
+	struct flow_state *state = bpf_map_lookup_elem(&flows, &p->key);
+	__be16 from, to;
+	int reason;
+
 	if (!state) {
-		state = open_flow(&p->key, in_force, now);
+		state = open_flow(&p->key, p->now_ns);
 		if (!state)
 			return TABLE_FULL;
 	}
-	verdict = on_packet(state, in_force, d, p, now);
-	if (d == TO_REMOTE && in_force->hop[TO_STATION].updates && p->flags & TCP_ACK)
-		ask(state, in_force, &p->key, now);
-	if (verdict.reason != REWRITTEN)
-		return verdict.reason;
+	reason = decide_tcp(state, p, d);
+	if (reason != REWRITTEN)
+		return reason;
 	from = __builtin_bswap16(p->window);
-	to = __builtin_bswap16(verdict.window);
+	to = __builtin_bswap16(p->lowered);
 	/* Without BPF_F_PSEUDO_HDR: right for merged packets and for CHECKSUM_PARTIAL, where it changes nothing. */
 	bpf_l4_csum_replace(skb, p->tcp_at + 16, from, to, sizeof(to));
 	bpf_skb_store_bytes(skb, p->tcp_at + 14, &to, sizeof(to), 0);
@@ -176,7 +204,8 @@ static __always_inline enum reason on_tcp(struct __sk_buff *skb, enum direction 
 static __noinline struct udp_state *open_udp(const struct flow_key *key, __u64 now)
 {
 	/* The same room: on the stack it would be too much below two callers. */
-	struct udp_state *state = (struct udp_state *)bpf_map_lookup_elem(&fresh, &only);
+	__u32 zero = 0;
+	struct udp_state *state = (struct udp_state *)bpf_map_lookup_elem(&fresh, &zero);
 
 	_Static_assert(sizeof(struct udp_state) <= sizeof(struct flow_state), "room for a new flow");
 	if (!state)
@@ -203,86 +232,145 @@ static __always_inline void set_ce(struct __sk_buff *skb, const struct packet *p
 	}
 }
 
-/* Global, so that the verifier walks it once; then a key that lies elsewhere must be copied before it is looked up. */
-__noinline int on_udp(struct __sk_buff *skb, __u32 d, struct packet *p)
+__noinline int decide_udp(struct udp_state *state, struct packet *p, __u32 d)
 {
-	const struct control *in_force = bpf_map_lookup_elem(&control, &only);
-	struct udp_state *state;
-	struct flow_key key;
-	int reason;
-	__u64 now;
+	return state && p ? on_datagram(state, &in_force, d & 1, p, p->now_ns) : TABLE_FULL;
+}
 
-	if (!p || !in_force || !p->header)
+static __always_inline int on_udp(struct __sk_buff *skb, __u32 d, struct packet *p)
+{
+	struct udp_state *state;
+	int reason;
+
+	if (!p->header)
 		return UDP;
-	key = p->key;
-	now = clock_ns(skb, in_force);
-	state = bpf_map_lookup_elem(&udp_flows, &key);
+	state = bpf_map_lookup_elem(&udp_flows, &p->key);
 	if (!state) {
 		if (!udp_is_full(p))
 			return UDP;
-		state = open_udp(&key, now);
+		state = open_udp(&p->key, p->now_ns);
 		if (!state)
 			return TABLE_FULL;
 	}
-	reason = on_datagram(state, in_force, d & 1, p, now);
+	reason = decide_udp(state, p, d);
 	if (reason == UDP_MARKED)
 		set_ce(skb, p);
 	return reason;
 }
 
+/*
+ * What a hook tells `lasthop_pass` in skb->cb: which way packets go there (an enum direction), what they begin with, and whether
+ * some of them are redirected; then where to.
+ */
+#define CB_HOOK 0
+#define CB_INTO 1
+#define HOOK(link, direction) ((direction) | (link) << 1)
+#define REDIRECTED 4
 #define NOWHERE 0
 
-/* A bare acknowledgment goes `into` that device, unless that is NOWHERE. */
-static __always_inline int run_or_catch(struct __sk_buff *skb, enum link_layer link, enum direction d, int into)
-{
-	struct packet p;
-	struct counters *c;
-	int result = parse_skb(skb, link, d, &p);
+/*
+ * Stations behind hooked ports of bridges: Ethernet address and two zero bytes, and the number of the port. What one of them sends
+ * to another passes two hooks: it is counted at the second, its egress. At the first only bare acknowledgments are looked at, for
+ * it is there that a window is lowered.
+ */
+#define LOCAL_STATIONS 4096
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, LOCAL_STATIONS);
+	__type(key, __u64);
+	__type(value, __u32);
+} local_macs SEC(".maps");
 
-	if (result == TOO_SHORT)
-		result = parse_again(skb, link, d, &p);
-	if (result == TOO_SHORT)
-		result = MALFORMED;
-	if (into != NOWHERE && result == PARSED_TCP && !p.payload_bytes &&
-	    (p.flags & (TCP_FIN | TCP_SYN | TCP_RST | TCP_ACK)) == TCP_ACK)
-		return bpf_redirect(into, 0);
-	if (result == PARSED_TCP)
-		result = on_tcp(skb, d, &p);
-	else if (result == UDP)
-		result = on_udp(skb, d, &p);
-	c = bpf_map_lookup_elem(&counters, &only);
-	if (c && result >= 0 && result < REASONS)
-		count(c, d, &p, result);
-	return result == UDP_DROPPED ? TC_ACT_SHOT : GO_ON;
+/* How many there are: with none nothing is looked up. */
+__u32 locals SEC(".data.locals");
+
+static __always_inline int is_local(const struct frame *f)
+{
+	/* The address that the frame is for, as the bytes of a number. */
+	const __u16 *words = (const __u16 *)(f->bytes + FRAME_AT(LINK_ETHERNET));
+	union {
+		__u16 words[4];
+		__u64 number;
+	} mac = { .words = { words[0], words[1], words[2], 0 } };
+
+	return bpf_map_lookup_elem(&local_macs, &mac.number) != 0;
 }
 
-static __always_inline int run(struct __sk_buff *skb, enum link_layer link, enum direction d)
+static __always_inline int is_bare_ack(int result, const struct packet *p)
 {
-	return run_or_catch(skb, link, d, NOWHERE);
+	return result == PARSED_TCP && !p->payload_bytes &&
+	       (p->flags & (TCP_FIN | TCP_SYN | TCP_RST | TCP_ACK)) == TCP_ACK;
+}
+
+/* Everything that is done for a packet, whichever hook it passes. */
+SEC("tc")
+int lasthop_pass(struct __sk_buff *skb)
+{
+	__u32 hook = skb->cb[CB_HOOK], d = hook & 1, link = hook >> 1 & 1, zero = 0;
+	struct per_cpu *here = bpf_map_lookup_elem(&per_cpu, &zero);
+	struct packet *p;
+	int result, local;
+
+	if (!here)
+		return GO_ON;
+	p = &here->packet;
+	p->now_ns = clock_ns(skb);
+	result = parse_skb(skb, &here->frame, link, d, p);
+	local = locals && d == TO_REMOTE && link == LINK_ETHERNET && is_local(&here->frame);
+	if (d == TO_REMOTE && hook & REDIRECTED && is_bare_ack(result, p))
+		return bpf_redirect(skb->cb[CB_INTO], 0);
+	if (local && !is_bare_ack(result, p))
+		return GO_ON;
+	if (result == PARSED_TCP)
+		result = on_tcp(skb, d, p);
+	else if (result == UDP)
+		result = on_udp(skb, d, p);
+	if (!local && result >= 0 && result < REASONS)
+		count(&here->counters, d, p, result);
+	if (result == UDP_DROPPED)
+		return TC_ACT_SHOT;
+	return d == TO_STATION && hook & REDIRECTED ? bpf_redirect(skb->cb[CB_INTO], 0) : GO_ON;
+}
+
+int lasthop_pass(struct __sk_buff *skb);
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, int(struct __sk_buff *skb));
+} passes SEC(".maps") = { .values = { [0] = &lasthop_pass } };
+
+static __always_inline int pass(struct __sk_buff *skb, enum link_layer link, enum direction d, __u32 into)
+{
+	skb->cb[CB_HOOK] = HOOK(link, d) | (into == NOWHERE ? 0 : REDIRECTED);
+	if (into != NOWHERE)
+		skb->cb[CB_INTO] = into;
+	bpf_tail_call(skb, &passes, 0);
+	return GO_ON;
 }
 
 SEC("tc")
 int lasthop_ingress(struct __sk_buff *skb)
 {
-	return run(skb, LINK_ETHERNET, TO_REMOTE);
+	return pass(skb, LINK_ETHERNET, TO_REMOTE, NOWHERE);
 }
 
 SEC("tc")
 int lasthop_egress(struct __sk_buff *skb)
 {
-	return run(skb, LINK_ETHERNET, TO_STATION);
+	return pass(skb, LINK_ETHERNET, TO_STATION, NOWHERE);
 }
 
 SEC("tc")
 int lasthop_ingress_ip(struct __sk_buff *skb)
 {
-	return run(skb, LINK_IP, TO_REMOTE);
+	return pass(skb, LINK_IP, TO_REMOTE, NOWHERE);
 }
 
 SEC("tc")
 int lasthop_egress_ip(struct __sk_buff *skb)
 {
-	return run(skb, LINK_IP, TO_STATION);
+	return pass(skb, LINK_IP, TO_STATION, NOWHERE);
 }
 
 /*
@@ -313,8 +401,8 @@ static __always_inline int is_diverted(__u32 protocol)
 
 #define COMES_BACK -1
 
-/* The device that a packet is to be handed to. Global, so that what it may answer does not multiply what follows. */
-__noinline int divert_to(struct __sk_buff *skb)
+/* The device that a packet is to be handed to. */
+static __always_inline int divert_to(struct __sk_buff *skb)
 {
 	__u32 ifindex = skb->ifindex, length = 0;
 	const struct divert *to = bpf_map_lookup_elem(&diverts, &ifindex);
@@ -335,39 +423,23 @@ __noinline int divert_to(struct __sk_buff *skb)
 	return to->into & 0x7fffffff;
 }
 
-/* Global too: walked as if they stood alone. */
-__noinline int measure_ethernet(struct __sk_buff *skb)
+static __always_inline int divert(struct __sk_buff *skb, enum link_layer link)
 {
-	return run(skb, LINK_ETHERNET, TO_STATION);
-}
+	int into = divert_to(skb);
 
-__noinline int measure_ip(struct __sk_buff *skb)
-{
-	return run(skb, LINK_IP, TO_STATION);
+	return into == COMES_BACK ? GO_ON : pass(skb, link, TO_STATION, into);
 }
 
 SEC("tc")
 int lasthop_divert(struct __sk_buff *skb)
 {
-	int into = divert_to(skb);
-
-	if (into == COMES_BACK)
-		return GO_ON;
-	if (measure_ethernet(skb) == TC_ACT_SHOT)
-		return TC_ACT_SHOT;
-	return into == NOWHERE ? GO_ON : bpf_redirect(into, 0);
+	return divert(skb, LINK_ETHERNET);
 }
 
 SEC("tc")
 int lasthop_divert_ip(struct __sk_buff *skb)
 {
-	int into = divert_to(skb);
-
-	if (into == COMES_BACK)
-		return GO_ON;
-	if (measure_ip(skb) == TC_ACT_SHOT)
-		return TC_ACT_SHOT;
-	return into == NOWHERE ? GO_ON : bpf_redirect(into, 0);
+	return divert(skb, LINK_IP);
 }
 
 /*
@@ -383,8 +455,8 @@ struct {
 	__type(value, struct divert); /* of the TAP `into` is the interface; the mark is the cookie's lower half */
 } catches SEC(".maps");
 
-/* The device that a bare acknowledgment is to be handed to. Global as above. */
-__noinline int catch_to(struct __sk_buff *skb)
+/* The device that a bare acknowledgment is to be handed to. */
+static __always_inline int catch_to(struct __sk_buff *skb)
 {
 	__u32 ifindex = skb->ifindex, length = 0;
 	const struct divert *to = bpf_map_lookup_elem(&catches, &ifindex);
@@ -407,13 +479,13 @@ __noinline int catch_to(struct __sk_buff *skb)
 SEC("tc")
 int lasthop_catch(struct __sk_buff *skb)
 {
-	return run_or_catch(skb, LINK_ETHERNET, TO_REMOTE, catch_to(skb));
+	return pass(skb, LINK_ETHERNET, TO_REMOTE, catch_to(skb));
 }
 
 SEC("tc")
 int lasthop_catch_ip(struct __sk_buff *skb)
 {
-	return run_or_catch(skb, LINK_IP, TO_REMOTE, catch_to(skb));
+	return pass(skb, LINK_IP, TO_REMOTE, catch_to(skb));
 }
 
 /* Ingress of that TAP. */
@@ -499,7 +571,6 @@ int window_update_due(struct window_update_args *args)
 {
 	struct flow_key key = args->key;
 	struct flow_state *state = bpf_map_lookup_elem(&flows, &key);
-	const struct control *in_force = bpf_map_lookup_elem(&control, &only);
 	struct window_update update = {};
 	__u32 d = args->direction & 1;
 	__u64 now = call_ns(args), due;
@@ -508,13 +579,13 @@ int window_update_due(struct window_update_args *args)
 	args->due_ns = 0;
 	args->has = 0;
 	args->result = NO_SUCH_FLOW;
-	if (!state || !in_force)
+	if (!state)
 		return 0;
 	args->result = 0;
 	due = NOT_DUE;
 	if (!args->let_go) {
-		update = window_update(state, in_force, d, now);
-		due = window_due(state, in_force, d, now);
+		update = window_update(state, &in_force, d, now);
+		due = window_due(state, &in_force, d, now);
 	}
 	if (update.is_due) {
 		args->has = update.has_timestamps ? HAS_UPDATE | HAS_UPDATE_TIMESTAMPS : HAS_UPDATE;
@@ -524,7 +595,7 @@ int window_update_due(struct window_update_args *args)
 		args->tsval = update.tsval;
 		args->tsecr = update.tsecr;
 	}
-	if (due != NOT_DUE && !is_stale(in_force, now))
+	if (due != NOT_DUE && !is_stale(&in_force, now))
 		args->due_ns = due ? due : 1;
 	else
 		state->half[d].answered = state->half[d].flags & ASKED;

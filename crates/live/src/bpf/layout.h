@@ -8,8 +8,7 @@
 #ifndef LASTHOP_LAYOUT_H
 #define LASTHOP_LAYOUT_H
 
-#include <linux/bpf.h>
-#include <linux/types.h>
+#include "uapi.h"
 
 enum direction { TO_STATION = 0, TO_REMOTE = 1 };
 

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::ports::Refusal;
+
 /// A configuration that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
@@ -58,6 +60,9 @@ pub enum ConfigError {
         /// The LAN interfaces.
         lan: String,
     },
+    /// Interfaces that cannot be what they are named as.
+    #[error(transparent)]
+    Ports(#[from] Refusal),
     /// Eq. (1) to the letter knows no other way.
     #[error(
         "share = \"equal\" divides a capacity that was given: write capacity = \"20Mbit/s\" too, or share = \"max-min\""

@@ -203,15 +203,24 @@ fn from_text<T: FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, Compla
     })
 }
 
+/// In place of names in `lan`: all that lead to stations.
+pub const AUTO: &str = "auto";
+
+/// None of them: all that lead to stations.
 fn names(v: &DeValue<'_>) -> Result<Vec<InterfaceName>, Complaint> {
-    const RIGHT: &str = "a list of interfaces, for example [\"wlan0\"]";
-    if let Some(one) = v.as_str() {
-        return from_text(one).map(|name| vec![name]);
+    const RIGHT: &str = "\"auto\", or a list of interfaces, for example [\"wlan0\"]";
+    match v.as_str() {
+        Some(AUTO) => return Ok(Vec::new()),
+        Some(one) => return from_text(one).map(|name| vec![name]),
+        None => {}
     }
     let list = v.as_array().ok_or_else(|| not_a(v, RIGHT))?;
     let mut names: Vec<InterfaceName> = Vec::new();
     for item in list.iter() {
         let text = item.get_ref().as_str().ok_or_else(|| not_a(item.get_ref(), RIGHT))?;
+        if text == AUTO {
+            return Err(("`auto` stands for all, and not among others".to_owned(), format!("write {RIGHT}")));
+        }
         let name: InterfaceName = from_text(text)?;
         if !names.contains(&name) {
             names.push(name);

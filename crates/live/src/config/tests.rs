@@ -118,6 +118,7 @@ fn a_wrong_value_says_what_would_be_right() {
         ("socket = \"here\"", "absolute path"),
         ("dry_run = \"yes\"", "true or false"),
         ("lan = [1]", "[\"wlan0\"]"),
+        ("lan = [\"auto\", \"wlan0\"]", "\"auto\", or a list"),
         ("lan = \"a/b\"", "ip link"),
         ("rtt = \"soon\"", "\"measured\""),
         ("interval = 200", "\"200ms\""),
@@ -156,6 +157,36 @@ fn without_any_number_the_capacity_is_learned_and_decided_about_four_times_as_of
     assert_eq!(config.interval(), Span::from_millis(200));
     config.interval = Some(Span::from_millis(100));
     assert_eq!(config.params(Some(BitRate::mbps(20))).interval, Span::from_millis(100));
+}
+
+#[test]
+fn without_a_name_the_interfaces_are_found() {
+    for text in ["", "lan = \"auto\"", "lan = []"] {
+        assert!(Config::parse(text, "x").unwrap().lan.is_empty(), "{text}");
+    }
+    assert_eq!(
+        Config::default().params(None).duplex,
+        lasthop_core::ap::Duplex::Half,
+        "until they are, it is as on radio"
+    );
+    let message =
+        Config { capacity: Capacity::Share(0.5), ..Config::default() }.capacity_of(|| None).unwrap_err().to_string();
+    assert!(message.contains("yet to be found"), "{message}");
+}
+
+#[test]
+fn one_radio_makes_the_last_hop_shared_by_both_directions() {
+    use lasthop_core::ap::Duplex::{Full, Half};
+    let wire = Some(BitRate::mbps(1_000));
+    assert_eq!((Duplex::Auto.of([wire, None]), Duplex::Auto.of([wire]), Duplex::Auto.of([])), (Half, Full, Half));
+    assert_eq!((Duplex::Half.of([wire]), Duplex::Full.of([None])), (Half, Full));
+}
+
+#[test]
+fn interfaces_that_cannot_be_what_they_are_named_as_are_refused() {
+    let refused = |text| Config::parse(text, "x").unwrap().check_interfaces().unwrap_err().to_string();
+    assert!(refused("lan = [\"wlan0\", \"lo\"]").contains("loopback"));
+    assert!(refused("lan = \"eth0\"\nwan = \"eth0\"").contains("as LAN and as WAN"));
 }
 
 #[test]

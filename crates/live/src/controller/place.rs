@@ -16,21 +16,30 @@ pub(super) struct Disciplines {
     route: Option<Socket>,
     newest: Vec<Discipline>,
     looked: Option<Time>,
-    watched: Vec<(Side, InterfaceName)>,
+    lan: Vec<InterfaceName>,
+    wan: Vec<InterfaceName>,
     found: Vec<FoundStatus>,
 }
 
 impl Disciplines {
     pub(super) fn new(config: &Config) -> Self {
-        let lan = config.lan.iter().map(|name| (Side::Lan, name.clone()));
         let ifb = config.wan.as_ref().and_then(discipline::ifb_of);
-        let wan = config.wan.iter().cloned().chain(ifb).map(|name| (Side::Wan, name));
         Self {
             route: Socket::open(libc::NETLINK_ROUTE).ok(),
             newest: Vec::new(),
             looked: None,
-            watched: lan.chain(wan).collect(),
+            lan: Vec::new(),
+            wan: config.wan.iter().cloned().chain(ifb).collect(),
             found: Vec::new(),
+        }
+    }
+
+    /// From now on those of these interfaces are looked at, and at once.
+    pub(super) fn follow(&mut self, lan: impl Iterator<Item = InterfaceName>) {
+        let lan: Vec<_> = lan.collect();
+        if lan != self.lan {
+            self.lan = lan;
+            self.looked = None;
         }
     }
 
@@ -49,10 +58,11 @@ impl Disciplines {
     fn look(&mut self, now: Time, journal: &mut Journal) {
         let Some(route) = &mut self.route else { return };
         let mut found = Vec::new();
-        for (side, name) in &self.watched {
+        let (lan, wan) = (self.lan.iter(), self.wan.iter());
+        for (side, name) in lan.map(|name| (Side::Lan, name)).chain(wan.map(|name| (Side::Wan, name))) {
             let there = interface::state(route, name).ok().flatten();
             let Some(list) = there.and_then(|there| discipline::of(route, there.ifindex).ok()) else { continue };
-            let Some(one) = discipline::found(*side, &list) else { continue };
+            let Some(one) = discipline::found(side, &list) else { continue };
             let (interface, follows) = (name.to_string(), one.follows.to_owned());
             found.push(FoundStatus { interface, what: one.what, shapes: one.shapes, short: one.is_short, follows });
         }

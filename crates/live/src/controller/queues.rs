@@ -9,6 +9,7 @@
 //! direction alone would carry.
 
 mod keeper;
+mod queue;
 mod release;
 
 use lasthop_core::ap::DirectionSnapshot;
@@ -17,18 +18,19 @@ use lasthop_core::snoop;
 use lasthop_core::units::{BitRate, Span, Time};
 
 use super::ControllerError;
-use super::air::{Air, Drivers};
+use super::air::Drivers;
 use super::journal::Journal;
 use super::links::Present;
 use super::place::Disciplines;
-use crate::config::{Config, Datapath, Queueing};
-use crate::interface::{self, InterfaceName};
+use crate::config::{Config, Datapath, Duplex, Queueing};
+use crate::ports::Port;
 use crate::program::Program;
 use crate::qdisc::layout::Price;
 use crate::qdisc::{self, Settings};
 use crate::stations::Mac;
 use crate::status::{KnobStatus, QueueStatus, StationStatus};
 use keeper::Keeper;
+use queue::{GivenUp, Queue};
 use release::Release;
 
 pub use keeper::QueueError;
@@ -51,11 +53,12 @@ pub(super) struct Queues {
     rates: Vec<(Mac, BitRate, f64)>,
     /// What a dry run would put there.
     would: Option<Queueing>,
+    duplex: Duplex,
 }
 
 /// What the machine is like in an interval.
 pub(super) struct Machine<'a> {
-    /// Each interface that is there, in the order of the configuration.
+    /// Each interface that is there and hooked, as they were told last.
     pub(super) present: &'a [Option<Present>],
     pub(super) disciplines: &'a Disciplines,
     pub(super) program: &'a Program,
@@ -72,31 +75,8 @@ struct Wanted {
     settings: Settings,
 }
 
-struct Queue {
-    name: InterfaceName,
-    shares_air: bool,
-    /// What it carried when it was first put there, of a wire.
-    wire: Option<BitRate>,
-    keeper: Option<Keeper>,
-    /// Somebody else changed the discipline of the interface with this number: it is theirs.
-    given_up: Option<GivenUp>,
-    put_again: u64,
-    refused: bool,
-    air: Air,
-}
-
 impl Queues {
     pub(super) fn new(config: &Config, capacity: Option<BitRate>) -> Self {
-        let queue = |name: &InterfaceName| Queue {
-            name: name.clone(),
-            wire: interface::speed(name),
-            shares_air: config.shares_air(interface::speed(name)),
-            keeper: None,
-            given_up: None,
-            put_again: 0,
-            refused: false,
-            air: Air::default(),
-        };
         let queueing = config.queue_in_force();
         let is_wanted = queueing != Queueing::Kernel && !config.dry_run;
         let snoop = config.snoop.then_some(config.snoop_params);
@@ -105,17 +85,42 @@ impl Queues {
         Self {
             wanted: is_wanted.then_some(wanted),
             release: Release::new(capacity),
-            list: config.lan.iter().map(queue).collect(),
+            list: Vec::new(),
             up: None,
             up_bps: 0.0,
             drivers: Drivers::new(),
             packet_time: config.chap.packet_time,
             rates: Vec::new(),
             would: (is_there && config.dry_run).then_some(queueing),
+            duplex: config.duplex,
         }
     }
 
-    /// Puts one on every interface that is there.
+    /// From now on it is these interfaces: what is held for others is sent before they are let go.
+    pub(super) fn follow(&mut self, now: Time, ports: &[Port], journal: &mut Journal) {
+        let mut before = std::mem::take(&mut self.list);
+        for port in ports {
+            let goes_on = |queue: &Queue| match port.is_named {
+                true => queue.port.is_named && queue.port.name == port.name,
+                false => !queue.port.is_named && queue.port.ifindex == port.ifindex,
+            };
+            let known = before.iter().position(goes_on).map(|at| before.remove(at));
+            if let (None, Some(queueing)) = (&known, self.would) {
+                let line = format!("dry run, nothing is changed: {} would get {}", port.name, keeper::name(queueing));
+                journal.say(now, line);
+            }
+            let mut queue = known.unwrap_or_else(|| Queue::new(port));
+            queue.follow(port, self.duplex);
+            self.list.push(queue);
+        }
+    }
+
+    /// Speeds of the interfaces' wires; none of radio, or where nobody knows.
+    pub(super) fn wires(&self) -> impl Iterator<Item = Option<BitRate>> {
+        self.list.iter().filter(|queue| queue.port.ifindex.is_some()).map(|queue| queue.wire)
+    }
+
+    /// Puts one on every interface that is there. One that was named and is refused is an error; the others are tried on.
     pub(super) fn put(
         &mut self,
         now: Time,
@@ -123,26 +128,15 @@ impl Queues {
         program: &Program,
         journal: &mut Journal,
     ) -> Result<(), ControllerError> {
-        if let Some(queueing) = self.would {
-            for queue in &self.list {
-                let line = format!("dry run, nothing is changed: {} would get {}", queue.name, keeper::name(queueing));
-                journal.say(now, line);
-            }
-        }
         let Some(wanted) = self.wanted else { return Ok(()) };
         let rates: Vec<_> = self.list.iter().map(|queue| self.pace(queue)).collect();
+        let is_known = self.release.capacity().is_some();
         for ((queue, rate), there) in self.list.iter_mut().zip(rates).zip(present) {
             let Some(there) = there else { continue };
-            let keeper = Keeper::new(queue, wanted, *there, program, (now, rate), journal)?;
-            let pace = match (self.release.capacity(), queue.wire) {
-                (None, None) => "not paced until something is known of what the hop carries".to_owned(),
-                (None, Some(_)) => {
-                    format!("at {}, the speed of the wire, until something is known of the hop", rate.rounded())
-                }
-                (Some(_), _) => format!("at {}", rate.rounded()),
-            };
-            journal.say(now, format!("{}: {}, {pace}", queue.name, keeper.describe()));
-            queue.keeper = Some(keeper);
+            match queue.put(wanted, *there, program, (now, rate, is_known), journal) {
+                Err(error) if queue.port.is_named => return Err(error.into()),
+                _ => {}
+            }
         }
         Ok(())
     }
@@ -153,8 +147,9 @@ impl Queues {
         let Some(wanted) = self.wanted else { return failures };
         self.on_up_bytes(now, machine.up_bytes);
         let rates: Vec<_> = self.list.iter().map(|queue| self.pace(queue)).collect();
+        let is_known = self.release.capacity().is_some();
         for ((queue, rate), there) in self.list.iter_mut().zip(rates).zip(machine.present) {
-            queue.keep(wanted, (now, rate), *there, machine, journal);
+            queue.keep(wanted, (now, rate, is_known), *there, machine, journal);
             let prices = queue.air.prices(qdisc::price(rate, wanted.settings.packet_time));
             failures += u64::from(queue.keeper.as_ref().is_some_and(|keeper| !keeper.tell(now, rate, prices)));
         }
@@ -220,7 +215,7 @@ impl Queues {
     /// What was set, and what it was before.
     pub(super) fn knobs(&self) -> Vec<KnobStatus> {
         let knob = |queue: &Queue| {
-            let what = format!("{}: root queue discipline", queue.name);
+            let what = format!("{}: root queue discipline", queue.port.name);
             if let Some(GivenUp { before, ours, .. }) = &queue.given_up {
                 return Some(KnobStatus { what, before: before.clone(), ours: ours.clone(), given_up: true });
             }
@@ -238,7 +233,7 @@ impl Queues {
             // The queue in this process knows no stations' prices.
             let is_priced = status.datapath == "kernel";
             Some(QueueStatus {
-                interface: queue.name.to_string(),
+                interface: queue.port.name.to_string(),
                 pace_bps: self.pace(queue).as_bps(),
                 put_again: queue.put_again,
                 stations: if is_priced { queue.air.prices(link).map(station).collect() } else { Vec::new() },
@@ -246,65 +241,6 @@ impl Queues {
             })
         };
         self.list.iter().filter_map(status).collect()
-    }
-}
-
-/// A discipline that is somebody else's now.
-struct GivenUp {
-    ifindex: u32,
-    before: String,
-    ours: String,
-}
-
-impl Queue {
-    /// Puts it there again when the interface came back. When somebody put another there, it is given up: two that
-    /// take turns at one knob help nobody.
-    fn keep(
-        &mut self,
-        wanted: Wanted,
-        (now, rate): (Time, BitRate),
-        there: Option<Present>,
-        machine: &Machine<'_>,
-        journal: &mut Journal,
-    ) {
-        let Some(there) = there else {
-            self.keeper = None;
-            return;
-        };
-        if self.given_up.as_ref().is_some_and(|given_up| given_up.ifindex == there.ifindex) {
-            return;
-        }
-        self.given_up = None;
-        let root = machine.disciplines.root(there.ifindex);
-        if self.keeper.as_mut().is_some_and(|keeper| keeper.ifindex() == there.ifindex && keeper.is_intact(root)) {
-            return;
-        }
-        // It goes before anything else comes; of a knob that is somebody else's it puts nothing back.
-        let lost = self.keeper.take().filter(|keeper| keeper.ifindex() == there.ifindex);
-        if let Some((before, ours)) = lost.and_then(|keeper| keeper.replaced()) {
-            let now_there = root.map_or("noqueue", |root| root.kind.as_str());
-            let line = format!(
-                "{}: somebody else made {now_there} its queue discipline instead of our {ours}: given up, it stays as it is",
-                self.name
-            );
-            journal.say(now, line);
-            self.given_up = Some(GivenUp { ifindex: there.ifindex, before, ours });
-            return;
-        }
-        match Keeper::new(self, wanted, there, machine.program, (now, rate), journal) {
-            Ok(keeper) => {
-                journal.say(now, format!("{}: {} again", self.name, keeper.describe()));
-                self.keeper = Some(keeper);
-                self.put_again += 1;
-                self.refused = false;
-            }
-            // Tried again every interval; said once.
-            Err(error) if !self.refused => {
-                journal.say(now, format!("{}; trying on", chain(&error)));
-                self.refused = true;
-            }
-            Err(_) => {}
-        }
     }
 }
 
@@ -316,17 +252,6 @@ fn station((mac, price): (Mac, Price)) -> StationStatus {
     }
 }
 
-/// An error with what is behind it.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text += &format!(": {error}");
-        cause = error.source();
-    }
-    text
-}
-
 /// IP bytes that stations have sent.
 pub(super) fn up_bytes(ip_bytes: &[u64; 2]) -> u64 {
     ip_bytes[Direction::ToRemote.index()]
@@ -335,11 +260,37 @@ pub(super) fn up_bytes(ip_bytes: &[u64; 2]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Duplex;
 
     fn queues(duplex: Duplex) -> Queues {
-        let config = Config { lan: vec!["lo".parse().unwrap()], queueing: Queueing::Chap, duplex, ..Config::default() };
-        Queues::new(&config, Some(BitRate::mbps(20)))
+        let config = Config { queueing: Queueing::Chap, duplex, ..Config::default() };
+        let mut queues = Queues::new(&config, Some(BitRate::mbps(20)));
+        queues.follow(Time::ZERO, &[port(1, "lo")], &mut Journal::new(Time::ZERO));
+        queues
+    }
+
+    fn port(ifindex: u32, name: &str) -> Port {
+        Port { ifindex: Some(ifindex), name: name.parse().unwrap(), bridge: None, is_named: false }
+    }
+
+    #[test]
+    fn queues_follow_their_interfaces_by_number_or_by_name() {
+        let mut queues = queues(Duplex::Auto);
+        queues.list[0].put_again = 7;
+        let mut journal = Journal::new(Time::ZERO);
+        let mut follow = |ports: &[Port]| {
+            queues.follow(Time::ZERO, ports, &mut journal);
+            queues.list.iter().map(|queue| (queue.port.name.to_string(), queue.put_again)).collect::<Vec<_>>()
+        };
+        let named = |ifindex| Port { ifindex, is_named: true, ..port(1, "lan0") };
+        assert_eq!(follow(&[named(Some(2)), port(1, "p1")]), [("lan0".to_owned(), 0), ("p1".to_owned(), 7)]);
+        assert_eq!(follow(&[named(None)]), [("lan0".to_owned(), 0)], "waited for");
+        queues.list[0].put_again = 3;
+        let mut follow = |ports: &[Port]| {
+            queues.follow(Time::ZERO, ports, &mut journal);
+            queues.list.iter().map(|queue| queue.put_again).collect::<Vec<_>>()
+        };
+        assert_eq!(follow(&[named(Some(9))]), [3], "the name came back with another interface");
+        assert_eq!(follow(&[port(9, "lan0")]), [0]);
     }
 
     #[test]
@@ -366,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_dry_run_and_the_kernels_own_leave_the_queue_alone() {
-        let mut config = Config { lan: vec!["lo".parse().unwrap()], ..Config::default() };
+        let mut config = Config::default();
         assert!(Queues::new(&config, None).wanted.is_none());
         config.queueing = Queueing::Chap;
         config.dry_run = true;

@@ -47,8 +47,18 @@ pub(super) struct Totals {
     learned: [Known; 2],
     controllable_bytes: u64,
     settled_at: Time,
-    /// IP bytes by interface and by hook when it had settled.
-    settled: Option<(u64, u64)>,
+    /// When it had settled, and when the interfaces were last read.
+    settled: Option<Carried>,
+    carried: Carried,
+    /// What passes between two hooked ports of one bridge is counted by both interfaces: then ingress tells nothing.
+    joins_ports: bool,
+}
+
+/// IP bytes by direction at one moment.
+#[derive(Clone, Copy, Default)]
+struct Carried {
+    interfaces: [u64; 2],
+    hooks: [u64; 2],
 }
 
 impl Totals {
@@ -56,14 +66,12 @@ impl Totals {
         Self { summary_at: now + SUMMARY_FIRST, settled_at: now + SETTLED, ..Self::default() }
     }
 
-    fn hooked_bytes(&self) -> u64 {
-        self.counters.ip_bytes.iter().sum()
-    }
-
-    /// After [`Self::on_interval`]: what the interfaces counted by then.
-    pub(super) fn on_interface_bytes(&mut self, now: Time, bytes: u64) {
+    /// After [`Self::on_interval`]: what the interfaces counted by then, when they were read in this interval.
+    pub(super) fn on_interface_bytes(&mut self, now: Time, interfaces: [u64; 2], joins_ports: bool) {
+        self.joins_ports |= joins_ports;
+        self.carried = Carried { interfaces, hooks: self.counters.ip_bytes };
         if self.settled.is_none() && now >= self.settled_at {
-            self.settled = Some((bytes, self.hooked_bytes()));
+            self.settled = Some(self.carried);
         }
     }
 
@@ -119,10 +127,14 @@ impl Totals {
         self.counters.reason[Reason::Rewritten as usize] + self.counters.reason[Reason::WouldRewrite as usize]
     }
 
-    fn bypass(&self, interface_bytes: u64) -> Bypass {
-        let Some((interface_before, hooked_before)) = self.settled else { return Bypass::default() };
-        let carried = interface_bytes.saturating_sub(interface_before);
-        let bytes = carried.saturating_sub(self.hooked_bytes().saturating_sub(hooked_before));
+    fn bypass(&self) -> Bypass {
+        let Some(before) = self.settled else { return Bypass::default() };
+        let judged = Direction::BOTH.into_iter().filter(|way| !self.joins_ports || *way == Direction::ToStation);
+        let since = |now: &[u64; 2], before: &[u64; 2]| -> u64 {
+            judged.clone().map(|way| now[way.index()].saturating_sub(before[way.index()])).sum()
+        };
+        let carried = since(&self.carried.interfaces, &before.interfaces);
+        let bytes = carried.saturating_sub(since(&self.carried.hooks, &before.hooks));
         let share = if carried == 0 { 0.0 } else { bytes as f64 / carried as f64 };
         Bypass { bytes, share, bypasses_control: bytes > BYPASS_BYTES && share > BYPASS_SHARE }
     }
@@ -208,6 +220,7 @@ impl Core {
             dry_run: self.config.dry_run,
             windows: self.config.windows,
             interfaces: self.links.status(),
+            waits: self.links.remarks(),
             queues: self.queues.status(),
             knobs: self.queues.knobs(),
             found: self.disciplines.status(),
@@ -223,7 +236,7 @@ impl Core {
             packets: Reason::ALL.iter().map(|r| (r.name().to_owned(), t.counters.reason[*r as usize])).collect(),
             window_updates: self.updates.status(),
             conntrack: self.scales.status(),
-            bypass: t.bypass(self.links.ip_bytes()),
+            bypass: t.bypass(),
             controller: LoopStatus {
                 interval_ms: self.interval.as_millis_f64(),
                 intervals: t.intervals,
@@ -376,13 +389,29 @@ mod tests {
     fn traffic_around_the_hooks_is_told_from_headers_of_merged_segments() {
         let mut totals = Totals::new(Time::ZERO);
         let after = Time::ZERO + SETTLED;
-        totals.on_interface_bytes(Time::ZERO, 1_000_000);
-        assert_eq!(totals.bypass(1_000_000), Bypass::default(), "what was queued before does not count");
-        totals.on_interface_bytes(after, 7_000_000);
+        totals.on_interface_bytes(Time::ZERO, [1_000_000, 0], false);
+        assert_eq!(totals.bypass(), Bypass::default(), "what was queued before does not count");
+        totals.on_interface_bytes(after, [7_000_000, 0], false);
         totals.counters.ip_bytes = [10_000_000, 0];
-        assert!(!totals.bypass(17_500_000).bypasses_control);
-        assert!(totals.bypass(27_000_000).bypasses_control);
-        assert_eq!(totals.bypass(27_000_000).bytes, 10_000_000);
-        assert!(!totals.bypass(7_000_000).bypasses_control);
+        let mut bypass = |interfaces| {
+            totals.on_interface_bytes(after, interfaces, false);
+            totals.bypass()
+        };
+        assert!(!bypass([17_500_000, 0]).bypasses_control);
+        assert!(bypass([27_000_000, 0]).bypasses_control);
+        assert_eq!(bypass([17_000_000, 10_000_000]).bytes, 10_000_000);
+        assert!(!bypass([7_000_000, 0]).bypasses_control);
+    }
+
+    #[test]
+    fn what_passes_between_two_ports_of_a_bridge_is_not_taken_for_traffic_around_the_hooks() {
+        let mut totals = Totals::new(Time::ZERO);
+        let after = Time::ZERO + SETTLED;
+        totals.on_interface_bytes(after, [0, 0], true);
+        totals.counters.ip_bytes = [50_000_000, 0];
+        totals.on_interface_bytes(after, [50_000_000, 50_000_000], false);
+        assert!(!totals.bypass().bypasses_control, "in by one port and out by the other");
+        totals.on_interface_bytes(after, [70_000_000, 50_000_000], false);
+        assert_eq!(totals.bypass().bytes, 20_000_000);
     }
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
+use std::time::Instant;
 
 use lasthop_core::packet::Direction;
 
@@ -17,19 +18,19 @@ pub(super) fn btf() -> Check {
     } else {
         Check::warning(
             "BTF",
-            "the kernel does not describe its types; the controller works without",
-            "for other BPF tools use a kernel with CONFIG_DEBUG_INFO_BTF=y",
+            "the kernel does not describe its types: window control and CHAP in user space work without, CHAP in the kernel does not",
+            "--datapath auto takes user space by itself; for CHAP in the kernel use one with CONFIG_DEBUG_INFO_BTF=y",
         )
     }
 }
 
 /// Loads the real programs, and hooks them onto the loopback of a namespace of their own.
 pub(super) fn programs_and_hooks() -> Vec<Check> {
-    let plain = LoadOptions { flows: 1024, ..LoadOptions::default() };
-    let with_a_queue = LoadOptions { diverts: true, catches: true, ..plain };
-    match Program::load(with_a_queue).and_then(|_| Program::load(plain)) {
+    let begun = Instant::now();
+    match Program::load(LoadOptions { flows: 1024, ..LoadOptions::default() }) {
         Ok(program) => {
-            let loaded = Check::ok("BPF", "the kernel takes the controller's programs");
+            let took = begun.elapsed().as_millis();
+            let loaded = Check::ok("BPF", format!("the kernel takes the controller's programs, in {took} ms"));
             [Some(loaded), jit(), Some(hooks(&program))].into_iter().flatten().collect()
         }
         Err(error) => {
@@ -40,12 +41,13 @@ pub(super) fn programs_and_hooks() -> Vec<Check> {
 }
 
 fn refusal(error: &LoadError) -> Check {
-    if matches!(error, LoadError::Refused(_)) {
-        return Check::missing("BPF", error.to_string(), AS_ROOT);
+    match error {
+        LoadError::Refused(why) => Check::missing("BPF", why.to_string(), why.remedy()),
+        other => {
+            let cause = std::error::Error::source(other).map(|cause| format!(": {cause}")).unwrap_or_default();
+            Check::missing("BPF", format!("{other}{cause}"), "report it, with the output of `uname -a`")
+        }
     }
-    let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
-    let remedy = "use Linux 5.15 or later with CONFIG_BPF_SYSCALL=y and CONFIG_NET_CLS_BPF";
-    Check::missing("BPF", format!("{error}: {cause}"), remedy)
 }
 
 fn jit() -> Option<Check> {
@@ -82,7 +84,7 @@ fn hooks(program: &Program) -> Check {
         (false, false) => Check::missing(
             "hooks",
             "neither tcx nor clsact",
-            "use Linux 6.6 or later, or load them: modprobe sch_ingress; modprobe cls_bpf",
+            "use Linux 6.6 or later, or load them: modprobe sch_ingress; modprobe cls_bpf (CONFIG_NET_SCH_INGRESS, CONFIG_NET_CLS_BPF)",
         ),
     }
 }

@@ -9,10 +9,12 @@ use lasthop_core::fastpath::layout::FlowKey;
 
 use super::{AS_ROOT, Check, in_own_namespace, is_refusal};
 use crate::conntrack::Conntrack;
+use crate::program::Refusal;
+use crate::rights::{self, Right};
 use crate::updates::Socket;
 
-/// Programs called by a system call came with 5.14; 5.15 is the first long-lived kernel after it.
-const OLDEST: (u32, u32) = (5, 15);
+/// The oldest on which the programs are tried (`make vm-test`).
+const OLDEST: (u32, u32) = (6, 1);
 
 pub(super) fn kernel() -> Check {
     let uname = rustix::system::uname();
@@ -30,6 +32,29 @@ pub(super) fn kernel() -> Check {
 fn version(release: &str) -> Option<(u32, u32)> {
     let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+/// What control needs root for.
+pub(super) fn rights() -> Check {
+    let missing = rights::missing();
+    if missing.is_empty() {
+        return Check::ok("rights", rights::names(&Right::ALL));
+    }
+    let lacks = format!("this process lacks {}", rights::names(&missing));
+    Check::missing("rights", lacks, Refusal::Rights(missing).remedy())
+}
+
+/// The emulator gives its hosts addresses and routes by it; control needs no other program.
+pub(super) fn tools() -> Check {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let places = std::env::split_paths(&folders).chain(["/usr/sbin", "/sbin"].map(Into::into));
+    match places.map(|folder| folder.join("ip")).find(|path| path.is_file()) {
+        Some(path) => Check::ok("ip", format!("{}: the emulator can set up its hosts", path.display())),
+        None => {
+            let detail = "there is no program `ip`: `demo` and `emulate` cannot set up their hosts; `run` needs none";
+            Check::warning("ip", detail, "apt-get install iproute2")
+        }
+    }
 }
 
 /// The emulator's hosts are TAPs.

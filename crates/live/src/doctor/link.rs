@@ -1,5 +1,7 @@
 //! One interface: is it there, what does it offload, who else works on it.
 
+use std::path::Path;
+
 use super::{AS_ROOT, Check, is_refusal};
 use crate::attach::{self, PROGRAM_PREFIX, Side};
 use crate::discipline;
@@ -170,6 +172,7 @@ fn others(name: &InterfaceName, state: &LinkState) -> Check {
 pub(super) fn flow_offload() -> Check {
     const NAME: &str = "flow offload";
     const NFT_MSG_GETFLOWTABLE: u16 = 10 << 8 | 23;
+    const NFTA_FLOWTABLE_TABLE: u16 = 1;
     const NFTA_FLOWTABLE_NAME: u16 = 2;
     const NFTA_FLOWTABLE_FLAGS: u16 = 7;
     const HARDWARE: u32 = 1;
@@ -180,17 +183,55 @@ pub(super) fn flow_offload() -> Check {
         Err(error) if is_refusal(&error) => return Check::warning(NAME, "asking was refused", AS_ROOT),
         Err(_) => return Check::ok(NAME, "the kernel has no flow tables"),
     };
-    for table in &tables {
-        let attributes = table.body.get(4..).unwrap_or_default();
+    for found in &tables {
+        let attributes = found.body.get(4..).unwrap_or_default();
         let flags = Attributes::find(attributes, NFTA_FLOWTABLE_FLAGS).and_then(|v| v.try_into().ok());
         if flags.map_or(0, u32::from_be_bytes) & HARDWARE != 0 {
-            let table = Attributes::find(attributes, NFTA_FLOWTABLE_NAME).map(text).unwrap_or_default();
+            let word = |kind| Attributes::find(attributes, kind).map(text).unwrap_or_default();
+            let (table, name) = (word(NFTA_FLOWTABLE_TABLE), word(NFTA_FLOWTABLE_NAME));
             return Check::warning(
                 NAME,
-                format!("flow table {table} offloads to hardware: that traffic bypasses control"),
-                "remove `flags offload` from it (OpenWrt: uci set firewall.@defaults[0].flow_offloading_hw=0)",
+                format!("flow table {name} offloads to hardware: that traffic bypasses control"),
+                offload_off(
+                    found.body.first().copied().unwrap_or_default(),
+                    &table,
+                    Path::new(OPENWRT_FIREWALL).exists(),
+                ),
             );
         }
     }
     Check::ok(NAME, format!("{} flow tables, none offloads to hardware", tables.len()))
+}
+
+const OPENWRT_FIREWALL: &str = "/etc/config/firewall";
+
+/// The command that turns hardware offload off. A flow table's flags cannot be changed: its table is made anew, in one step.
+fn offload_off(family: u8, table: &str, is_openwrt: bool) -> String {
+    if is_openwrt {
+        return "uci set firewall.@defaults[0].flow_offloading_hw=0; uci commit firewall; service firewall restart"
+            .to_owned();
+    }
+    let family = match family {
+        2 => "ip",
+        10 => "ip6",
+        5 => "netdev",
+        7 => "bridge",
+        _ => "inet",
+    };
+    format!(
+        "(echo delete table {family} {table}; nft list table {family} {table} | sed '/flags offload/d') | nft -f -    \
+         (and take `flags offload` out of the file that makes it)"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_that_turns_hardware_offload_off_names_the_table() {
+        assert!(offload_off(1, "fw4", true).starts_with("uci set "));
+        let command = offload_off(10, "filter", false);
+        assert!(command.starts_with("(echo delete table ip6 filter; nft list table ip6 filter | sed"), "{command}");
+    }
 }

@@ -42,6 +42,9 @@ fn head(out: &mut String, s: &Status) {
     for interface in &s.interfaces {
         line!(out, "  {}", describe(interface));
     }
+    for line in &s.waits {
+        line!(out, "  {line}");
+    }
     for q in &s.queues {
         line!(out, "  {}", queue(q));
         if let Some(snoop) = &q.snoop {
@@ -111,8 +114,9 @@ fn describe(i: &InterfaceStatus) -> String {
         (Role::Wan, None) => ", watched".to_owned(),
     };
     let again = if i.reattached > 0 { format!(", hooked again {}", times(i.reattached)) } else { String::new() };
+    let bridge = i.bridge.as_ref().map_or_else(String::new, |bridge| format!(" (port of {bridge})"));
     format!(
-        "{role} {}: {presence}{hooked}{again}; in {}, out {}",
+        "{role} {}{bridge}: {presence}{hooked}{again}; in {}, out {}",
         i.name,
         bytes(i.received_bytes as f64),
         bytes(i.sent_bytes as f64)

@@ -9,12 +9,12 @@ use lasthop_core::wire::{Link, Merged};
 /// Headers lie outside of what can be read.
 pub const TOO_SHORT: i32 = -2;
 
-/// `struct frame` of `bpf/wire.h`.
+/// `struct host_frame` of `bpf/host.c`.
 #[repr(C)]
 struct Frame {
-    data: *const u8,
-    data_end: *const u8,
-    end: u32,
+    bytes: *mut u8,
+    copyable: u32,
+    length: u32,
     segments: u32,
     segment_bytes: u32,
 }
@@ -36,7 +36,6 @@ struct WindowUpdate {
 unsafe extern "C" {
     fn lasthop_host_open(state: *mut FlowState, control: *const Control, now: u64);
     fn lasthop_host_packet(
-        bytes: *mut u8,
         frame: *const Frame,
         link: u32,
         direction: u32,
@@ -101,19 +100,16 @@ pub fn packet(
     direction: Direction,
     now: u64,
 ) -> i32 {
-    let range = frame[..linear].as_ptr_range();
     let view = Frame {
-        data: range.start,
-        data_end: range.end,
-        end: frame.len() as u32,
+        bytes: frame.as_mut_ptr(),
+        copyable: linear as u32,
+        length: frame.len() as u32,
         segments: merged.segments,
         segment_bytes: merged.segment_bytes,
     };
-    let bytes = frame.as_mut_ptr();
-    // SAFETY: `view` lies within `frame`, which C changes only behind a header it has read; the rest are references.
+    // SAFETY: `view` is `frame`, which C reads up to `linear` and changes only behind a header it has read; the rest are references.
     unsafe {
         lasthop_host_packet(
-            bytes,
             &raw const view,
             link as u32,
             direction as u32,

@@ -1,5 +1,7 @@
 //! Rust, the C headers compiled for the host, and the program loaded into the kernel decide alike, byte for byte.
 
+#[path = "../common/compile.rs"]
+mod compile;
 mod host;
 mod loaded;
 mod random;

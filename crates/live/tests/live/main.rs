@@ -7,6 +7,7 @@ mod attaching;
 mod child;
 mod datapath;
 mod flood;
+mod following;
 mod line;
 mod machine;
 mod namespace;

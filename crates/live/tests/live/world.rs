@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use lasthop_core::units::BitRate;
 use lasthop_live::config::{AttachMode, Capacity, Config};
-use lasthop_live::program::{LoadError, LoadOptions, Program};
+use lasthop_live::program::{LoadError, LoadOptions, Program, Refusal};
 use lasthop_live::status::{Status, query};
 use lasthop_live::{Controller, controller::ControllerError};
 
@@ -28,7 +28,7 @@ static BPF_REFUSED: OnceLock<Option<String>> = OnceLock::new();
 fn bpf_refused() -> Option<String> {
     match Program::load(LoadOptions { flows: 1024, ..LoadOptions::default() }) {
         Ok(_) => None,
-        Err(error @ LoadError::Refused(_)) => Some(error.to_string()),
+        Err(error @ LoadError::Refused(Refusal::Rights(_))) => Some(error.to_string()),
         Err(error) => panic!("{error}: {:?}", std::error::Error::source(&error)),
     }
 }

@@ -4,7 +4,8 @@ use lasthop_core::units::{BitRate, Span, Time};
 
 use super::super::journal::Journal;
 use super::super::links::Present;
-use super::{Queue, Wanted, chain};
+use super::Wanted;
+use super::queue::{Queue, chain};
 use crate::config::{Datapath as Where, Queueing};
 use crate::datapath::{Datapath, DatapathError, Kind, Place, engine};
 use crate::discipline::Discipline;
@@ -39,7 +40,7 @@ impl Keeper {
         (now, rate): (Time, BitRate),
         journal: &mut Journal,
     ) -> Result<Self, QueueError> {
-        let in_kernel = || Qdisc::new(&queue.name, there.ifindex, there.layer, wanted.settings, now, rate);
+        let in_kernel = || Qdisc::new(&queue.port.name, there.ifindex, there.layer, wanted.settings, now, rate);
         let in_kernel = || in_kernel().map(|qdisc| Self::Kernel(Box::new(qdisc)));
         let kind = match wanted.queueing {
             Queueing::Kernel | Queueing::Chap => Kind::Chap,
@@ -57,7 +58,7 @@ impl Keeper {
         }
         let (shares_air, snoop) = (queue.shares_air, wanted.snoop);
         let place = Place { ifindex: there.ifindex, layer: there.layer, shares_air, snoop };
-        let datapath = Datapath::new(&queue.name, place, kind, &wanted.settings, program, now, rate)?;
+        let datapath = Datapath::new(&queue.port.name, place, kind, &wanted.settings, program, now, rate)?;
         Ok(Self::User(datapath, wanted.queueing))
     }
 
