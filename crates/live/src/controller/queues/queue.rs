@@ -73,7 +73,9 @@ impl Queue {
             (true, ..) => "again".to_owned(),
             (_, true, _) => format!("at {}", rate.rounded()),
             (_, false, None) => "not paced until something is known of what the hop carries".to_owned(),
-            (_, false, Some(_)) => format!("at {}, the speed of the wire, until something is known of the hop", rate.rounded()),
+            (_, false, Some(_)) => {
+                format!("at {}, the speed of the wire, until something is known of the hop", rate.rounded())
+            }
         };
         let comma = if self.was_put { "" } else { "," };
         journal.say(now, format!("{}: {}{comma} {how}", self.port.name, keeper.describe()));
