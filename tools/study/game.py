@@ -47,7 +47,7 @@ MOST_HUB_MS = 2.0
 # From when on servers are pinged: the download has left slow start and filled the queue, the doors are open.
 FIRST_S = {"download": 14.0, "idle": 6.0}
 # The short form asks whether it works, not for figures: the queue is full after two seconds.
-SHORT_FIRST_S = {"download": 6.0, "idle": 4.0}
+SHORT_FIRST_S = {"download": 5.0, "idle": 3.0}
 # Most seconds of a round, several times what it needs: a run ends when its pings have come to an end.
 ROUND_S = 100.0
 
@@ -220,11 +220,11 @@ def main():
     parser.add_argument(
         "--add-to", type=Path, help="results of the same revision and machine, to which these are added"
     )
-    parser.add_argument("--short", action="store_true", help="a round to 20 servers, FIFO and CHAP: whether it works")
+    parser.add_argument("--short", action="store_true", help="a round to 10 servers, FIFO and CHAP: whether it works")
     wanted = parser.parse_args()
     wanted.out = wanted.out.resolve()
     if wanted.short:
-        wanted.rounds, wanted.paths, wanted.queues = 1, 20, ["fifo", "chap"]
+        wanted.rounds, wanted.paths, wanted.queues = 1, 10, ["fifo", "chap"]
     results = joined(study(wanted), wanted.add_to)
     text = table(results)
     print(text)

@@ -44,7 +44,7 @@ PAPER = {
 # From when on pages are loaded: the download has left slow start and filled the queue; without one, the browser is up.
 FIRST_S = {"download": 12.0, "idle": 4.0}
 # The short form asks whether it works, not for figures: the queue is full after two seconds.
-SHORT_FIRST_S = {"download": 6.0, "idle": 4.0}
+SHORT_FIRST_S = {"download": 5.0, "idle": 3.0}
 # Most seconds of one turn of all pages, several times what any queue needs: a run ends when its loads have come to an end.
 TURN_S = 200.0
 # Most time for one load, as in browser.py, and what beginning and ending cost.

@@ -64,6 +64,13 @@ fn a_ping_beside_a_download_stays_short_and_the_download_fast() {
     smooth(test, far_world(test, Duration::from_millis(15)), World::SERVER);
 }
 
+/// Digits of the longest number of a line; addresses and names of interfaces are none.
+fn most_digits(line: &str) -> usize {
+    let figures = line.split_whitespace().filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+    let digits = |word: &str| word.chars().filter(char::is_ascii_digit).count();
+    figures.filter(|word| !word.contains(':') && word.matches('.').count() < 2).map(digits).max().unwrap_or(0)
+}
+
 #[test]
 fn nobody_has_to_say_what_the_hop_carries() {
     let test = "nobody_has_to_say_what_the_hop_carries";
@@ -79,6 +86,9 @@ fn nobody_has_to_say_what_the_hop_carries() {
     });
     assert!(status.learns && status.control.learned.is_some(), "{status:#?}");
     assert!(status.decisions.iter().any(|said| said.line.starts_with("downloads: ")), "{status:#?}");
+    for said in &status.decisions {
+        assert!(most_digits(&said.line) <= 4, "figures are for people: {}", said.line);
+    }
     download.finish().expect("the connection lives");
 }
 
