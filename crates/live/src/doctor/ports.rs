@@ -23,8 +23,19 @@ pub(super) fn checks(lan: Option<&InterfaceName>, wan: Option<&InterfaceName>) -
     }
     let choice = ports::choose(&names, wan, &machine);
     let mut checks = vec![summary(lan, &choice)];
-    checks.extend(choice.ports.iter().flat_map(|port| link::interface(&port.name)));
+    for port in &choice.ports {
+        let about = link::interface(&port.name);
+        checks.extend(about.into_iter().map(|check| if choice.ports.len() > 1 { whose(check, port) } else { check }));
+    }
     checks
+}
+
+/// Says which of several interfaces a line is about.
+fn whose(check: Check, port: &Port) -> Check {
+    if check.detail.contains(port.name.as_str()) {
+        return check;
+    }
+    Check { detail: format!("{}: {}", port.name, check.detail), ..check }
 }
 
 fn summary(lan: Option<&InterfaceName>, choice: &Choice) -> Check {

@@ -35,6 +35,20 @@ fn clsact_comes_and_goes_with_the_controller() {
 }
 
 #[test]
+fn clsact_is_taken_off_a_port_that_leaves_its_bridge() {
+    let Some(world) = world("clsact_is_taken_off_a_port_that_leaves_its_bridge") else { return };
+    world.router.ip("link add br0 type bridge");
+    world.router.ip("link set lan0 master br0");
+    let mut config = world.with(AttachMode::Clsact);
+    config.lan = vec!["br0".parse().expect("a name")];
+    let running = world.control(config).expect("a controller");
+    assert_eq!(filters_of(&world, Side::Egress), ["bpf"]);
+    world.router.ip("link set lan0 nomaster");
+    running.wait_for("it is let go", |s| s.interfaces.iter().all(|i| i.attached.is_none()));
+    assert!(!has_clsact(&world), "nothing of ours is left there");
+}
+
+#[test]
 fn the_qdisc_and_filters_of_others_stay() {
     let Some(world) = world("the_qdisc_and_filters_of_others_stay") else { return };
     world.router.tool("tc", "qdisc add dev lan0 clsact");
