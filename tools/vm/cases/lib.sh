@@ -1,5 +1,14 @@
 # What several cases share. Sourced; `set -euo pipefail` is on.
 
+# figure NAME VALUE: something measured, for the table of tools/vm/table.py.
+figure() {
+    printf 'FIGURE %s %s\n' "$1" "$2"
+}
+
+now_ms() {
+    echo $(($(date +%s%N) / 1000000))
+}
+
 # A WPA2 access point `wlan0` here, 10.9.0.1, and a station `wlan0` in the namespace `station`, 10.9.0.2.
 wifi_up() {
     modprobe -a ccm ctr cmac   # hostapd asks the kernel for them by a way that does not load modules
