@@ -77,7 +77,12 @@ lasthop_up() {
     rm -f /tmp/lasthop.sock
     "$LASTHOP" run --socket /tmp/lasthop.sock "$@" >/tmp/lasthop.log 2>&1 &
     controller=$!
-    until_true 60 "$LASTHOP" status --socket /tmp/lasthop.sock >/dev/null 2>&1 || { cat /tmp/lasthop.log; return 1; }
+    until_true 60 lasthop_answers >/dev/null && [ -S /tmp/lasthop.sock ] || { cat /tmp/lasthop.log; return 1; }
+}
+
+# It answers, or it has ended and never will.
+lasthop_answers() {
+    "$LASTHOP" status --socket /tmp/lasthop.sock >/dev/null 2>&1 || ! kill -0 "$controller" 2>/dev/null
 }
 
 # lasthop_down SIGNAL: ends it and waits.
