@@ -4,7 +4,7 @@
  * stay in memory), runs the one program that its command line names, prints its exit code and switches the machine off.
  *
  * Kernel command line: everything after `--` is the program and its arguments. `lasthop_root=FOLDER` says what folder of
- * the host becomes the root, `lasthop_with=FOLDER` which one is there beside it, at the same place.
+ * the host becomes the root, `lasthop_with=FOLDER:FOLDER` which are there beside it, at the same place.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -115,7 +115,8 @@ static void load_modules(void)
 
 int main(int count, char **arguments)
 {
-	const char *root = getenv("lasthop_root"), *with = getenv("lasthop_with");
+	const char *root = getenv("lasthop_root");
+	char *with = getenv("lasthop_with");
 	int status;
 	pid_t child;
 
@@ -139,9 +140,13 @@ int main(int count, char **arguments)
 	attach("tmpfs", "run", "/run", 0, "mode=0755");
 	attach("bpf", "bpf", "/sys/fs/bpf", 0, NULL);
 	mount("debugfs", "/sys/kernel/debug", "debugfs", 0, NULL); /* not every kernel has it */
-	if (with) {
+	with = with ? strtok(with, ":") : NULL;
+	for (int number = 0; with; number++, with = strtok(NULL, ":")) {
+		char tag[32];
+
+		snprintf(tag, sizeof(tag), "with%d", number);
 		make_folders(with);
-		attach_host("with", with, with);
+		attach_host(tag, with, with);
 	}
 	if (count < 2)
 		stop("no program was named");
