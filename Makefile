@@ -34,9 +34,10 @@ test:                  ## format, lints, every test, the short form of the fuzz 
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	tools/test
 
-vm-test:               ## tests in a virtual machine with another kernel, Wi-Fi, fq_codel and cake: ARGS="wifi" runs one case
-	@tools/install-deps build run vm
+vm-test:               ## other kernels, bare Debians, Wi-Fi, fq_codel and cake in virtual machines, 1.5 hours: ARGS="wifi" runs one case
+	@tools/install-deps build run vm bare
 	$(CARGO) build --release --locked -p lasthop-cli
+	$(CARGO) test --locked -p lasthop-live --test verifier --no-run
 	tools/as-user tools/vm/test --log $(TARGET)/vm-test.log $(LASTHOP) $(ARGS)
 
 lint: deps             ## format check and clippy only

@@ -3,7 +3,9 @@
 use std::process::Command;
 
 fn git(arguments: &[&str]) -> Option<String> {
-    let output = Command::new("git").args(arguments).output().ok().filter(|o| o.status.success())?;
+    // Without refreshing the index, which is watched below: each fresh clone would be built twice.
+    let output =
+        Command::new("git").arg("--no-optional-locks").args(arguments).output().ok().filter(|o| o.status.success())?;
     let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
     (!text.is_empty()).then_some(text)
 }

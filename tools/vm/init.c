@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /*
- * The first program of the virtual machine: loads what 9p needs, makes the host's files the root (changes stay in
- * memory), runs the one program that its command line names, prints its exit code and switches the machine off.
+ * The first program of the virtual machine: loads the modules that reach the host's files, makes them the root (changes
+ * stay in memory), runs the one program that its command line names, prints its exit code and switches the machine off.
  *
- * Kernel command line: everything after `--` is the program and its arguments.
+ * Kernel command line: everything after `--` is the program and its arguments. `lasthop_root=FOLDER` says what folder of
+ * the host becomes the root, `lasthop_with=FOLDER:FOLDER` which are there beside it, at the same place.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -51,6 +52,29 @@ static void attach(const char *kind, const char *what, const char *where, unsign
 		stop("cannot mount %s at %s", what, where);
 }
 
+static void make_folders(const char *path)
+{
+	char part[512];
+
+	for (size_t end = 1; path[end - 1] && end < sizeof(part); end++) {
+		if (path[end] && path[end] != '/')
+			continue;
+		snprintf(part, sizeof(part), "%.*s", (int)end, path);
+		mkdir(part, 0755);
+	}
+}
+
+/* A folder of the host, read-only: User Mode Linux reaches it itself, QEMU by what the folder is called there. */
+static void attach_host(const char *tag, const char *folder, const char *where)
+{
+	mkdir(where, 0755);
+	if (mount(tag, where, "9p", MS_RDONLY, "trans=virtio,version=9p2000.L,msize=512000,cache=loose") == 0)
+		return;
+	if (errno != ENODEV)
+		stop("cannot mount the host's %s", folder);
+	attach("hostfs", "none", where, MS_RDONLY, folder);
+}
+
 /* The console is a wire: what is written is what arrives. */
 static void open_console(void)
 {
@@ -91,6 +115,8 @@ static void load_modules(void)
 
 int main(int count, char **arguments)
 {
+	const char *root = getenv("lasthop_root");
+	char *with = getenv("lasthop_with");
 	int status;
 	pid_t child;
 
@@ -100,7 +126,7 @@ int main(int count, char **arguments)
 	open_console();
 	load_modules();
 	attach("tmpfs", "changes", "/changes", 0, "mode=0755");
-	attach("9p", "host", "/host", MS_RDONLY, "trans=virtio,version=9p2000.L,msize=512000,cache=loose");
+	attach_host("host", root ? root : "/", "/host");
 	mkdir("/changes/upper", 0755);
 	mkdir("/changes/work", 0755);
 	attach("overlay", "root", "/root", 0, "lowerdir=/host,upperdir=/changes/upper,workdir=/changes/work");
@@ -113,7 +139,15 @@ int main(int count, char **arguments)
 	attach("tmpfs", "shm", "/dev/shm", 0, NULL);
 	attach("tmpfs", "run", "/run", 0, "mode=0755");
 	attach("bpf", "bpf", "/sys/fs/bpf", 0, NULL);
-	attach("debugfs", "debugfs", "/sys/kernel/debug", 0, NULL);
+	mount("debugfs", "/sys/kernel/debug", "debugfs", 0, NULL); /* not every kernel has it */
+	with = with ? strtok(with, ":") : NULL;
+	for (int number = 0; with; number++, with = strtok(NULL, ":")) {
+		char tag[32];
+
+		snprintf(tag, sizeof(tag), "with%d", number);
+		make_folders(with);
+		attach_host(tag, with, with);
+	}
 	if (count < 2)
 		stop("no program was named");
 

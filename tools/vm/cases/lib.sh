@@ -1,5 +1,14 @@
 # What several cases share. Sourced; `set -euo pipefail` is on.
 
+# figure NAME VALUE: something measured, for the table of tools/vm/table.py.
+figure() {
+    printf 'FIGURE %s %s\n' "$1" "$2"
+}
+
+now_ms() {
+    echo $(($(date +%s%N) / 1000000))
+}
+
 # A WPA2 access point `wlan0` here, 10.9.0.1, and a station `wlan0` in the namespace `station`, 10.9.0.2.
 wifi_up() {
     settle
@@ -82,7 +91,12 @@ lasthop_up() {
     rm -f /tmp/lasthop.sock
     "$LASTHOP" run --socket /tmp/lasthop.sock "$@" >/tmp/lasthop.log 2>&1 &
     controller=$!
-    until_true 60 "$LASTHOP" status --socket /tmp/lasthop.sock >/dev/null 2>&1 || { cat /tmp/lasthop.log; return 1; }
+    until_true 60 lasthop_answers >/dev/null && [ -S /tmp/lasthop.sock ] || { cat /tmp/lasthop.log; return 1; }
+}
+
+# It answers, or it has ended and never will.
+lasthop_answers() {
+    "$LASTHOP" status --socket /tmp/lasthop.sock >/dev/null 2>&1 || ! kill -0 "$controller" 2>/dev/null
 }
 
 # lasthop_down SIGNAL: ends it and waits.
