@@ -284,16 +284,12 @@ struct {
 /* How many there are: with none nothing is looked up. */
 __u32 locals SEC(".data.locals");
 
-static __always_inline int is_local(const struct frame *f)
+static __always_inline int is_local(struct __sk_buff *skb)
 {
-	/* The address that the frame is for, as the bytes of a number. */
-	const __u16 *words = (const __u16 *)(f->bytes + FRAME_AT(LINK_ETHERNET));
-	union {
-		__u16 words[4];
-		__u64 number;
-	} mac = { .words = { words[0], words[1], words[2], 0 } };
+	/* The address that the frame is for, and two zero bytes. */
+	__u64 mac = 0;
 
-	return bpf_map_lookup_elem(&local_macs, &mac.number) != 0;
+	return !bpf_skb_load_bytes(skb, 0, &mac, 6) && bpf_map_lookup_elem(&local_macs, &mac);
 }
 
 static __always_inline int is_bare_ack(int result, const struct packet *p)
@@ -316,7 +312,7 @@ int lasthop_pass(struct __sk_buff *skb)
 	p = &here->packet;
 	p->now_ns = clock_ns(skb);
 	result = parse_skb(skb, &here->frame, link, d, p);
-	local = locals && d == TO_REMOTE && link == LINK_ETHERNET && is_local(&here->frame);
+	local = locals && d == TO_REMOTE && link == LINK_ETHERNET && is_local(skb);
 	if (d == TO_REMOTE && hook & REDIRECTED && is_bare_ack(result, p))
 		return bpf_redirect(skb->cb[CB_INTO], 0);
 	if (local && !is_bare_ack(result, p))
