@@ -17,6 +17,7 @@ use lasthop_core::wire::{self, Link, Merged, Parsed, ecn};
 use lasthop_home::scenario::{Flow, MOST, Scenario};
 use lasthop_home::traffic::Source;
 use lasthop_home::traffic::trace::Frames;
+use lasthop_live::handover::Offer;
 use lasthop_messenger::account::Account;
 use lasthop_messenger::protocol::{self, Decoded, LONGEST, Reply, Request};
 use lasthop_messenger::tuning::Profile;
@@ -39,6 +40,7 @@ pub const ALL: &[Target] = &[
     ("config", config),
     ("quantity", quantity),
     ("status_json", status_json),
+    ("handover", handover),
     ("vary", vary),
     ("snoop", snoop),
     ("frames", frames),
@@ -247,6 +249,14 @@ pub fn config(input: &[u8]) {
 pub fn status_json(input: &[u8]) {
     if let Ok(status) = serde_json::from_slice::<lasthop_live::status::Status>(input) {
         let _ = lasthop_live::status::render(&status);
+    }
+}
+
+/// What a controller offers to its successor: whatever is read is written as it was meant.
+pub fn handover(input: &[u8]) {
+    if let Ok(offer) = Offer::read(input) {
+        let said = serde_json::to_vec(&offer).expect("plain numbers");
+        assert_eq!(Offer::read(&said).expect("our own words"), offer);
     }
 }
 

@@ -68,6 +68,14 @@ pub struct Learned {
 }
 
 impl Offer {
+    /// Reads what was said.
+    ///
+    /// # Errors
+    /// When it is no offer.
+    pub fn read(said: &[u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(said)
+    }
+
     /// The maps hold what this version of the program keeps there.
     #[must_use]
     pub const fn fits(&self, flows: u32) -> bool {
@@ -197,7 +205,7 @@ impl Heir {
             Err(error) => return Err(error.into()),
         }
         let (said, fds) = answer(&stream)?;
-        let offer = serde_json::from_slice(&said)?;
+        let offer = Offer::read(&said)?;
         let maps = <[OwnedFd; 2]>::try_from(fds).map_err(|_| io::Error::other("it did not offer its maps"))?;
         Ok(Some(Self { stream, offer, maps }))
     }
