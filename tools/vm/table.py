@@ -32,6 +32,8 @@ def read(path):
             boot["kernel"] = match[1]
         elif match := re.match(r"== (\S+): (passed|skipped|FAILED)", line):
             boot["cases"][match[1]] = match[2]
+        elif match := re.match(r"== (\S+)$", line):
+            boot["cases"][match[1]] = "FAILED"   # until it has ended: its kernel may not live so long
         elif match := re.match(r"FIGURE (\S+) (.*)", line):
             boot["figures"][match[1]] = match[2]
     return head, boots
