@@ -135,6 +135,9 @@ int main(int count, char **arguments)
 	attach("proc", "proc", "/proc", 0, NULL);
 	attach("sysfs", "sysfs", "/sys", 0, NULL);
 	attach("devtmpfs", "dev", "/dev", 0, NULL);
+	/* As udev would; shells read from there. */
+	if (symlink("/proc/self/fd", "/dev/fd") && errno != EEXIST)
+		stop("cannot make /dev/fd");
 	attach("devpts", "devpts", "/dev/pts", 0, NULL);
 	attach("tmpfs", "shm", "/dev/shm", 0, NULL);
 	attach("tmpfs", "run", "/run", 0, "mode=0755");

@@ -164,19 +164,28 @@ static __noinline void ask(struct flow_state *state, const struct flow_key *key,
 	bpf_ringbuf_submit(ask, 0);
 }
 
-__noinline int decide_tcp(struct flow_state *state, struct packet *p, __u32 d)
+static __always_inline int decide_tcp(struct flow_state *state, struct packet *p, enum direction d)
 {
 	struct verdict verdict;
 
 	if (!state || !p)
 		return TABLE_FULL;
-	/* Said as numbers, so that places in the record are known when it is compiled. */
-	verdict = d & 1 ? on_packet(state, &in_force, TO_REMOTE, p, p->now_ns) :
-			  on_packet(state, &in_force, TO_STATION, p, p->now_ns);
-	if (d & 1 && in_force.hop[TO_STATION].updates && p->flags & TCP_ACK)
+	verdict = on_packet(state, &in_force, d, p, p->now_ns);
+	if (d == TO_REMOTE && in_force.hop[TO_STATION].updates && p->flags & TCP_ACK)
 		ask(state, &p->key, p->now_ns);
 	p->lowered = verdict.window;
 	return verdict.reason;
+}
+
+/* One for each direction, so that places in the record are known when it is compiled. */
+__noinline int decide_down(struct flow_state *state, struct packet *p)
+{
+	return decide_tcp(state, p, TO_STATION);
+}
+
+__noinline int decide_up(struct flow_state *state, struct packet *p)
+{
+	return decide_tcp(state, p, TO_REMOTE);
 }
 
 static __always_inline int on_tcp(struct __sk_buff *skb, __u32 d, struct packet *p)
@@ -190,7 +199,7 @@ static __always_inline int on_tcp(struct __sk_buff *skb, __u32 d, struct packet 
 		if (!state)
 			return TABLE_FULL;
 	}
-	reason = decide_tcp(state, p, d);
+	reason = d == TO_STATION ? decide_down(state, p) : decide_up(state, p);
 	if (reason != REWRITTEN)
 		return reason;
 	from = __builtin_bswap16(p->window);
@@ -336,8 +345,15 @@ struct {
 	__array(values, int(struct __sk_buff *skb));
 } passes SEC(".maps") = { .values = { [0] = &lasthop_pass } };
 
+#define STACK_OF_PASS 256 /* and more; crates/live/tests/verifier.rs holds it */
+
 static __always_inline int pass(struct __sk_buff *skb, enum link_layer link, enum direction d, __u32 into)
 {
+	/* Where nothing is compiled to machine code, Linux 6.10 and later run the program that is jumped to on the stack of this one. */
+	volatile __u64 room[STACK_OF_PASS / 8];
+
+	asm volatile("" : : "r"(room)); /* all of it, not what is used */
+	room[0] = 0;
 	skb->cb[CB_HOOK] = HOOK(link, d) | (into == NOWHERE ? 0 : REDIRECTED);
 	if (into != NOWHERE)
 		skb->cb[CB_INTO] = into;
