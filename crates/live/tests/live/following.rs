@@ -47,6 +47,9 @@ fn bridge(world: &World) {
     world.router.ip("link add br0 type bridge forward_delay 0");
     world.router.ip("link set br0 up");
     world.router.ip("addr flush dev lan0");
+    // Those that the world made do not go with the addresses.
+    world.router.ip("route flush dev lan0");
+    world.router.ip("-6 route flush dev lan0");
     world.router.ip("link set lan0 master br0");
     world.router.ip("addr add 10.9.1.1/24 dev br0");
     world.router.ip("addr add fd09:1::1/64 dev br0 nodad");
@@ -142,7 +145,8 @@ fn a_port_that_leads_to_the_provider_is_not_hooked_with_its_bridge() {
     bridge(&world);
     world.router.ip("link add p1 type veth peer name far1");
     world.router.ip("link set p1 master br0");
-    let running = world.control(lan(&world, &["br0"])).expect("a controller");
+    let nobody_says = Config { wan: None, ..lan(&world, &["br0"]) };
+    let running = world.control(nobody_says).expect("a controller");
     assert_eq!(hooked(&running.status()), ["lan0", "p1"]);
     world.router.ip("route add default via 10.9.1.2");
     soon(&running, "one of the two leads there", |s| hooked(s).is_empty() && s.waits[0].contains("--wan PORT"));
@@ -240,6 +244,9 @@ fn a_queue_follows_its_interface_into_a_bridge_and_out_of_it() {
 /// As [`bridge`], where the bridge is there already.
 fn bridge_again(world: &World) {
     world.router.ip("addr flush dev lan0");
+    // Those that the world made do not go with the addresses.
+    world.router.ip("route flush dev lan0");
+    world.router.ip("-6 route flush dev lan0");
     world.router.ip("link set lan0 master br0");
     world.router.ip("addr add 10.9.1.1/24 dev br0");
 }
