@@ -51,6 +51,7 @@ fuzz:                  ## every fuzz target for a while: SECONDS=60 FUZZ=wire
 	@tools/fuzz "$(SECONDS_EACH)" $(FUZZ)
 
 bench: deps            ## measure what the README promises, over an hour: ARGS="demo bpf" runs parts
+	@tools/install-deps bpf
 	tools/bench $(ARGS)
 
 bench-peers:           ## the simulator beside ns-2 and ns-3, a quarter of an hour: ARGS="--runs 3 home cell"
