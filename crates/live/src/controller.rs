@@ -273,8 +273,7 @@ impl Controller {
     fn hand_over(&mut self) -> bool {
         let Some(host) = &mut self.host else { return false };
         let core = &self.core;
-        let Ok(tables) = core.program.tables() else { return false };
-        if !host.serve(|| (core.offer(), tables)) {
+        if !host.serve(|| Ok((core.offer(), core.program.tables()?))) {
             return false;
         }
         log("another controller is taking over");
@@ -308,6 +307,9 @@ impl Controller {
             Ok(server) => self.server = Some(server),
             Err(error) => core.journal.say(now(), format!("{error}")),
         }
+        // The other one may have put a socket of its own in the place of ours.
+        self.host = None;
+        self.host = Host::new(&core.config.socket).ok();
     }
 
     fn wait(&self, deadline: Time) -> Result<(), ControllerError> {

@@ -127,8 +127,8 @@ impl Host {
         std::iter::once(self.heir.as_ref().unwrap_or(&self.listener).as_fd())
     }
 
-    /// Makes whoever came the offer, once; true when it has said that it is ready. Never waits.
-    pub fn serve(&mut self, offer: impl FnOnce() -> (Offer, [OwnedFd; 2])) -> bool {
+    /// Makes whoever came the offer, once; true when it has said that it is ready. Never waits, and asks for no offer before.
+    pub fn serve(&mut self, offer: impl FnOnce() -> io::Result<(Offer, [OwnedFd; 2])>) -> bool {
         if let Some(heir) = &self.heir {
             return match receive(heir, RecvFlags::DONTWAIT) {
                 Ok((word, _)) if word == GO => true,
@@ -143,7 +143,7 @@ impl Host {
         if !is_trusted(&heir) {
             return false;
         }
-        let (offer, maps) = offer();
+        let Ok((offer, maps)) = offer() else { return false };
         let said = serde_json::to_vec(&offer).unwrap_or_default();
         if send(&heir, &said, &maps.each_ref().map(AsFd::as_fd)).is_ok() {
             self.heir = Some(heir);
@@ -313,8 +313,8 @@ mod tests {
         std::fs::File::open("/dev/null").unwrap().into()
     }
 
-    fn offer() -> (Offer, [OwnedFd; 2]) {
-        (OFFER, [descriptor(), descriptor()])
+    fn offer() -> io::Result<(Offer, [OwnedFd; 2])> {
+        Ok((OFFER, [descriptor(), descriptor()]))
     }
 
     /// A host that has said its offer, and whoever asked for it.
