@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 
 use lasthop_core::credit::key;
-use lasthop_core::fastpath::layout::{Control, FlowState, Hop, Plan};
+use lasthop_core::fastpath::layout::{Control, FlowState, HOPS, Hop, Plan};
 use lasthop_core::fastpath::{self as core_fastpath, Verdict};
 use lasthop_core::packet::{Direction, FlowKind};
 use lasthop_core::snoop::{self as core_snoop, Ack, Conduct, Data, Params, Snoop};
@@ -122,7 +122,7 @@ fn packets_under_plans(rest: &mut Cursor<'_>) -> Option<()> {
     let default_plan = [rest.plan()?, rest.plan()?];
     let hop =
         default_plan.map(|plan| Hop { depth_bytes: plan.growth_bytes, rate_bytes: plan.pace_bytes, ..Hop::default() });
-    let mut control = Control { dry_run: u32::from(dry_run), default_plan, hop, ..Control::default() };
+    let mut control = Control { dry_run: u32::from(dry_run), default_plan, hops: [hop; HOPS], ..Control::default() };
     let mut now = Time::from_nanos(1);
     let mut state = FlowState::new(&control, now);
     state.half[0].told_scale = scale;

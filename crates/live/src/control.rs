@@ -9,7 +9,7 @@ use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use lasthop_core::fastpath::layout::{Control, Hop, Plan};
+use lasthop_core::fastpath::layout::{Control, HOPS, Hop, Plan};
 use lasthop_core::packet::Direction;
 use lasthop_core::units::Time;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -32,7 +32,7 @@ struct Shared {
     epoch: AtomicU32,
     dry_run: AtomicU32,
     default_plan: [SharedPlan; 2],
-    hop: [SharedHop; 2],
+    hops: [[SharedHop; 2]; HOPS],
 }
 
 #[repr(C)]
@@ -101,17 +101,24 @@ impl ControlPage {
         shared.clamp_bytes.store(plan.clamp_bytes, Ordering::Release);
     }
 
-    /// What connections whose data goes in `direction` may begin with together: `depth_bytes` at once, bytes (0: what they
-    /// like), and `rate_bytes` more in 2^30 ns, bytes.
+    /// What connections of each hop whose data goes in `direction` may begin with together: `depth_bytes` at once, bytes (0: what
+    /// they like), and `rate_bytes` more in 2^30 ns, bytes.
     pub fn set_start(&self, direction: Direction, depth_bytes: u32, rate_bytes: u32) {
-        let shared = &self.shared().hop[direction.index()];
+        (0..HOPS).for_each(|hop| self.set_start_of(hop, direction, depth_bytes, rate_bytes));
+    }
+
+    /// The same of one of them, by its place.
+    pub fn set_start_of(&self, hop: usize, direction: Direction, depth_bytes: u32, rate_bytes: u32) {
+        let shared = &self.shared().hops[hop % HOPS][direction.index()];
         shared.rate_bytes.store(rate_bytes, Ordering::Relaxed);
         shared.depth_bytes.store(depth_bytes, Ordering::Release);
     }
 
     /// Whether window updates are sent to senders whose data goes in `direction`.
     pub fn set_updates(&self, direction: Direction, sent: bool) {
-        self.shared().hop[direction.index()].updates.store(u32::from(sent), Ordering::Release);
+        for hop in &self.shared().hops {
+            hop[direction.index()].updates.store(u32::from(sent), Ordering::Release);
+        }
     }
 
     /// What stands there now, what the data path writes included.
@@ -142,7 +149,7 @@ impl ControlPage {
             epoch: shared.epoch.load(Ordering::Acquire),
             dry_run: shared.dry_run.load(Ordering::Acquire),
             default_plan: [plan(&shared.default_plan[0]), plan(&shared.default_plan[1])],
-            hop: [hop(&shared.hop[0]), hop(&shared.hop[1])],
+            hops: std::array::from_fn(|i| [hop(&shared.hops[i][0]), hop(&shared.hops[i][1])]),
         }
     }
 }

@@ -36,7 +36,7 @@ use crate::program::{Batch, LoadError, Program, ProgramError};
 use crate::status::{Server, ServerError, Status};
 use crate::updates::Updates;
 
-use hops::Sums;
+use hops::Hops;
 use inherited::Inherited;
 use journal::Journal;
 use links::Links;
@@ -114,8 +114,7 @@ struct Core {
     udp_read: Option<Time>,
     /// What waits in queues of this machine for the stations, bytes.
     backlog: Option<u64>,
-    /// At what pace trains move.
-    hops: Sums,
+    hops: Hops,
     stations: Stations,
     disciplines: Disciplines,
     scales: Scales,
@@ -192,7 +191,7 @@ impl Controller {
             read: None,
             udp_read: None,
             backlog: None,
-            hops: Sums::default(),
+            hops: Hops::default(),
             stations: Stations::new(),
             disciplines: Disciplines::new(&config),
             scales: Scales::new(),
@@ -348,6 +347,8 @@ impl Core {
         let ports = self.links.ports();
         self.queues.follow(now, &ports, &mut self.journal);
         self.ap.set_duplex(self.config.duplex.of(self.queues.wires()));
+        let told = self.hops.follow(self.queues.duplexes(), &self.program);
+        self.totals.failures += u64::from(!told);
         self.disciplines.follow(ports.into_iter().filter(|port| port.ifindex.is_some()).map(|port| port.name));
     }
 
@@ -387,11 +388,14 @@ impl Core {
         for (mac, rate, attempts) in self.queues.take_rates() {
             self.ap.on_station(now, &StationSample { station: stations::of(mac), rate, attempts });
         }
-        let backlog = self.queues.backlog(&present, &self.disciplines);
+        let (queues, disciplines) = (&self.queues, &self.disciplines);
+        let of_port = |ifindex| queues.backlog(ifindex, disciplines);
+        let backlog = present.iter().flatten().filter_map(|there| of_port(there.ifindex)).reduce(|a, b| a + b);
         self.backlog = backlog;
-        let hops = self.hops.newest(self.program.control().get().hop);
+        let each_hop = self.hops.samples(&self.program.control().get(), &counters, disciplines, of_port);
+        let (hops, line_shaped) = (self.hops.trains(), disciplines.line_shaped());
         let Counters { udp_bytes, udp_packets, .. } = counters;
-        self.ap.on_link(now, &LinkSample { udp_bytes, udp_packets, hops, backlog });
+        self.ap.on_link(now, &LinkSample { udp_bytes, udp_packets, hops, backlog, each_hop, line_shaped });
         self.apply(now);
         self.let_inherited_go(now);
         self.interval = interval_for(self.config.interval(), self.table.awake());
@@ -412,9 +416,9 @@ impl Core {
     /// Shows the table of flows to those who decide; false when the kernel refused.
     fn read_flows(&mut self, now: Time, epoch: u32) -> bool {
         self.table.begin();
-        let (table, stations, ap) = (&mut self.table, &self.stations, &mut self.ap);
+        let (table, who, ap) = (&mut self.table, (&self.stations, &self.hops), &mut self.ap);
         let read = self.program.read_flows(&mut self.batch, |key, state| {
-            table.on_flow((now, epoch), key, state, stations, ap);
+            table.on_flow((now, epoch), key, state, who, ap);
         });
         self.totals.failures += u64::from(read.is_err());
         read.is_ok()
@@ -472,9 +476,10 @@ impl Core {
         }
         self.udp_read = Some(now);
         self.udp.begin();
-        let (udp, stations, names, ap) = (&mut self.udp, &self.stations, &mut self.table.names, &mut self.ap);
+        let who = (&self.stations, &self.hops);
+        let (udp, names, ap) = (&mut self.udp, &mut self.table.names, &mut self.ap);
         let read = self.program.read_udp_flows(&mut self.udp_batch, |key, state| {
-            udp.on_flow(now, (key, state), stations, names, ap);
+            udp.on_flow(now, (key, state), who, names, ap);
         });
         let elastic = Direction::BOTH.map(|direction| self.ap.udp_flows().elastic_bytes(direction));
         self.totals.elastic_bytes += elastic.iter().sum::<u64>();

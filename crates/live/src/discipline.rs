@@ -23,6 +23,7 @@ const TCA_CAKE_BASE_RATE64: u16 = 2;
 const TCA_TBF_PARMS: u16 = 1;
 const TCA_TBF_RATE64: u16 = 4;
 const TCA_HTB_PARMS: u16 = 1;
+const TCA_HTB_INIT: u16 = 2;
 const TCA_HTB_CEIL64: u16 = 7;
 /// Where `struct tc_ratespec` has its 32-bit rate, and how long it is.
 const RATESPEC_RATE: usize = 8;
@@ -43,6 +44,8 @@ pub struct Discipline {
     pub backlog: u64,
     /// What it lets out, where it says so itself.
     pub rate: Option<BitRate>,
+    /// Everything waits in a class that has a rate, or nobody says otherwise: an HTB may let out at once what no class takes.
+    pub takes_all: bool,
 }
 
 impl Discipline {
@@ -66,7 +69,8 @@ impl Discipline {
         let waits = Attributes::find(attributes, TCA_STATS2).and_then(|stats| Attributes::find(stats, TCA_STATS_QUEUE));
         // struct gnet_stats_queue {qlen, backlog, ..}
         let backlog = waits.and_then(|queue| u32_at(queue, 4)).map_or(0, u64::from);
-        Some(Self { ifindex: word(4)?, kind, handle: word(8)?, parent: word(12)?, backlog, rate })
+        let takes_all = kind != "htb" || Attributes::find(attributes, TCA_OPTIONS).is_some_and(has_default);
+        Some(Self { ifindex: word(4)?, kind, handle: word(8)?, parent: word(12)?, backlog, rate, takes_all })
     }
 }
 
@@ -95,6 +99,12 @@ fn rate_of(kind: &str, options: &[u8]) -> Option<BitRate> {
     }
 }
 
+/// What no filter takes goes to a class of this HTB.
+fn has_default(options: &[u8]) -> bool {
+    // struct tc_htb_glob {version, rate2quantum, defcls, ..}
+    Attributes::find(options, TCA_HTB_INIT).and_then(|init| u32_at(init, 8)).is_some_and(|class| class != 0)
+}
+
 /// What a class of an HTB may use at most, when it is a root's.
 fn ceiling(body: &[u8]) -> Option<BitRate> {
     let attributes = body.get(TCMSG..)?;
@@ -117,7 +127,19 @@ pub fn all(route: &mut Socket) -> io::Result<Vec<Discipline>> {
     Ok(replies.iter().filter_map(|reply| Discipline::read(&reply.body)).collect())
 }
 
-/// Those of one interface, an HTB with the rate of its largest root class.
+/// What the root classes of an interface's HTB may use together at most.
+///
+/// # Errors
+/// When netlink fails.
+pub fn htb_rate(route: &mut Socket, ifindex: u32) -> io::Result<Option<BitRate>> {
+    let mut body = [0u8; TCMSG];
+    body[4..8].copy_from_slice(&ifindex.to_ne_bytes());
+    let classes = route.request(libc::RTM_GETTCLASS, NLM_F_DUMP, &body)?;
+    let all = classes.iter().filter_map(|reply| ceiling(&reply.body)).map(BitRate::as_bps).reduce(u64::saturating_add);
+    Ok(all.map(BitRate::bps))
+}
+
+/// Those of one interface, an HTB with what its root classes may use together.
 ///
 /// # Errors
 /// When netlink fails.
@@ -125,10 +147,7 @@ pub fn of(route: &mut Socket, ifindex: u32) -> io::Result<Vec<Discipline>> {
     let mut list = all(route)?;
     list.retain(|discipline| discipline.ifindex == ifindex);
     for htb in list.iter_mut().filter(|discipline| discipline.kind == "htb") {
-        let mut body = [0u8; TCMSG];
-        body[4..8].copy_from_slice(&ifindex.to_ne_bytes());
-        let classes = route.request(libc::RTM_GETTCLASS, NLM_F_DUMP, &body)?;
-        htb.rate = classes.iter().filter_map(|reply| ceiling(&reply.body)).max();
+        htb.rate = htb_rate(route, ifindex)?;
     }
     Ok(list)
 }

@@ -11,6 +11,7 @@ pub mod doctor;
 pub mod fdb;
 pub mod handover;
 pub mod interface;
+pub mod medium;
 pub mod monitor;
 pub mod neighbours;
 pub mod netlink;

@@ -14,6 +14,7 @@ mod found;
 use std::collections::BTreeSet;
 
 use crate::interface::InterfaceName;
+use crate::medium::Medium;
 use crate::stations::Radio;
 use crate::topology::{Link, Machine};
 
@@ -26,6 +27,8 @@ pub struct Port {
     pub name: InterfaceName,
     /// The bridge that it is a port of.
     pub bridge: Option<InterfaceName>,
+    /// The medium behind it.
+    pub medium: Medium,
     /// Somebody named it: it is followed by its name, the others by their number.
     pub is_named: bool,
 }
@@ -146,6 +149,7 @@ impl<'a> Choosing<'a> {
             ifindex: Some(link.ifindex),
             name: link.name.clone(),
             bridge: bridge.map(|bridge| bridge.name.clone()),
+            medium: Medium::behind(self.machine, link),
             is_named: false,
         });
     }
@@ -173,7 +177,8 @@ impl<'a> Choosing<'a> {
         };
         let ifindex = link.map(|link| link.ifindex);
         let bridge = link.and_then(|link| self.machine.bridge_of(link)).map(|bridge| bridge.name.clone());
-        self.choice.ports.push(Port { ifindex, name: name.clone(), bridge, is_named: true });
+        let medium = link.map(|link| Medium::behind(self.machine, link)).unwrap_or_default();
+        self.choice.ports.push(Port { ifindex, name: name.clone(), bridge, medium, is_named: true });
     }
 
     /// Hooks the ports of a bridge that was named.
@@ -198,7 +203,7 @@ impl<'a> Choosing<'a> {
     }
 
     fn is_access_point(&self, link: &Link) -> bool {
-        self.machine.radios.get(&link.ifindex) == Some(&Radio::AccessPoint)
+        self.machine.radio(link.ifindex) == Some(Radio::AccessPoint)
     }
 
     /// One of the bridge's ports leads to the provider, and nobody says which. Who names a WAN interface beside the bridge knows

@@ -147,7 +147,12 @@ pub struct Program {
     /// Stations behind hooked ports of bridges, and how many they are: with none the data path does not look.
     locals: MapHandle,
     locals_number: MapHandle,
+    /// Which hop is behind an interface.
+    hops: MapHandle,
 }
+
+/// How many interfaces have places of their own in the map of hops, by the lower bits of their numbers.
+pub const PLACES_OF_PORTS: usize = 1024;
 
 #[repr(C, align(8))]
 struct Aligned<T: ?Sized>(T);
@@ -206,6 +211,7 @@ impl Program {
             set_scale: owned_program(&object, "set_scale")?,
             locals: map_named(&object, "local_macs")?,
             locals_number: map_named(&object, ".data.locals")?,
+            hops: map_named(&object, ".data.hops")?,
             object,
         })
     }
@@ -343,6 +349,11 @@ impl Program {
         let told = number.update(&0u32.to_ne_bytes(), &all.to_ne_bytes(), MapFlags::ANY).is_ok();
         let refused = removed.iter().filter(|mac| !gone(mac)).count() + added.iter().filter(|one| !come(one)).count();
         refused as u64 + u64::from(!told)
+    }
+
+    /// Says which of [`lasthop_core::fastpath::layout::Control::hops`] is behind each interface, by the lower bits of its number.
+    pub fn set_hops(&self, places: &[u8; PLACES_OF_PORTS]) -> Result<(), ProgramError> {
+        Ok(self.hops.update(&0u32.to_ne_bytes(), places, MapFlags::ANY)?)
     }
 
     /// A copy of one flow.

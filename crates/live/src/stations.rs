@@ -20,6 +20,7 @@ const CTRL_ATTR_MCAST_GRP_NAME: u16 = 1;
 const CTRL_ATTR_MCAST_GRP_ID: u16 = 2;
 const GENL_HEADER: usize = 4;
 const NL80211_CMD_GET_INTERFACE: u8 = 5;
+const NL80211_ATTR_WIPHY: u16 = 1;
 const NL80211_ATTR_IFTYPE: u16 = 5;
 const NL80211_CMD_GET_STATION: u8 = 17;
 const NL80211_ATTR_IFINDEX: u16 = 3;
@@ -74,6 +75,15 @@ impl Radio {
     }
 }
 
+/// A Wi-Fi interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wireless {
+    /// What it is.
+    pub radio: Radio,
+    /// Number of the radio: all of its interfaces share the air.
+    pub wiphy: u32,
+}
+
 /// A socket to nl80211.
 #[derive(Debug)]
 pub struct Nl80211 {
@@ -109,7 +119,7 @@ impl Nl80211 {
     ///
     /// # Errors
     /// When netlink fails.
-    pub fn interfaces(&mut self) -> io::Result<BTreeMap<u32, Radio>> {
+    pub fn interfaces(&mut self) -> io::Result<BTreeMap<u32, Wireless>> {
         let body = [NL80211_CMD_GET_INTERFACE, 0, 0, 0];
         let mut all = BTreeMap::new();
         self.socket.request_each(self.family, NLM_F_DUMP, &body, |_, body| {
@@ -143,9 +153,10 @@ fn group(attributes: &[u8], name: &str) -> Option<u32> {
     Attributes::find(group, CTRL_ATTR_MCAST_GRP_ID).and_then(u32_of)
 }
 
-fn read_interface(attributes: &[u8]) -> Option<(u32, Radio)> {
+fn read_interface(attributes: &[u8]) -> Option<(u32, Wireless)> {
     let word = |kind| Attributes::find(attributes, kind).and_then(u32_of);
-    Some((word(NL80211_ATTR_IFINDEX)?, Radio::of(word(NL80211_ATTR_IFTYPE)?)))
+    let radio = Radio::of(word(NL80211_ATTR_IFTYPE)?);
+    Some((word(NL80211_ATTR_IFINDEX)?, Wireless { radio, wiphy: word(NL80211_ATTR_WIPHY)? }))
 }
 
 fn read(attributes: &[u8]) -> Option<Station> {
@@ -213,10 +224,11 @@ mod tests {
             let mut body = Vec::new();
             put(&mut body, NL80211_ATTR_IFINDEX, &7u32.to_ne_bytes());
             put(&mut body, NL80211_ATTR_IFTYPE, &iftype.to_ne_bytes());
+            put(&mut body, NL80211_ATTR_WIPHY, &1u32.to_ne_bytes());
             read_interface(&body)
         };
         let types = [Radio::Other, Radio::AccessPoint, Radio::AccessPoint, Radio::Mesh];
-        assert_eq!([2, 3, 4, 7].map(interface), types.map(|radio| Some((7, radio))));
+        assert_eq!([2, 3, 4, 7].map(interface), types.map(|radio| Some((7, Wireless { radio, wiphy: 1 }))));
         assert_eq!(read_interface(&[]), None);
     }
 

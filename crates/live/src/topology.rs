@@ -9,7 +9,7 @@ use std::io;
 
 use crate::interface::InterfaceName;
 use crate::netlink::{self, Attributes, NLM_F_DUMP, Socket};
-use crate::stations::{Nl80211, Radio};
+use crate::stations::{Nl80211, Radio, Wireless};
 
 const IFINFOMSG: usize = 16;
 const IFLA_IFNAME: u16 = 3;
@@ -102,7 +102,7 @@ pub struct Machine {
     /// Numbers of the interfaces that default routes leave by.
     pub default_routes: BTreeSet<u32>,
     /// Wi-Fi interfaces by number.
-    pub radios: BTreeMap<u32, Radio>,
+    pub radios: BTreeMap<u32, Wireless>,
     /// It forwards IP packets. True also where the kernel does not tell.
     pub forwards: bool,
 }
@@ -125,6 +125,12 @@ impl Machine {
             radios: wifi.and_then(|wifi| wifi.interfaces().ok()).unwrap_or_default(),
             forwards: forwards(route),
         })
+    }
+
+    /// What this Wi-Fi interface is; none of others.
+    #[must_use]
+    pub fn radio(&self, ifindex: u32) -> Option<Radio> {
+        self.radios.get(&ifindex).map(|wireless| wireless.radio)
     }
 
     /// The interface of this number.

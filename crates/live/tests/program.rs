@@ -1,6 +1,6 @@
 //! The object loads into this kernel and its typed access works.
 
-use lasthop_core::fastpath::layout::{FlowKey, FlowState, Hop, Plan};
+use lasthop_core::fastpath::layout::{FlowKey, FlowState, HOPS, Hop, Plan};
 use lasthop_core::packet::Direction;
 use lasthop_core::units::Time;
 use lasthop_core::wire::build::{Frame, ack, v4};
@@ -72,7 +72,7 @@ fn the_control_page_reads_back_what_was_written() {
     let control = program.control().get();
     assert_eq!((control.heartbeat_ns, control.epoch, control.dry_run), (5, 3, 1));
     assert_eq!(control.default_plan, [Plan::default(), plan]);
-    assert_eq!(control.hop, [Hop { depth_bytes: 6, rate_bytes: 7, ..Hop::default() }, Hop::default()]);
+    assert_eq!(control.hops, [[Hop { depth_bytes: 6, rate_bytes: 7, ..Hop::default() }, Hop::default()]; HOPS]);
 }
 
 #[test]

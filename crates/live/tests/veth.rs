@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use lasthop_core::fastpath::layout::{FlowState, Plan, Reason};
 use lasthop_core::packet::Direction;
 use lasthop_core::units::Time;
-use lasthop_live::program::{LinkLayer, LoadOptions, Program};
+use lasthop_live::program::{LinkLayer, LoadOptions, PLACES_OF_PORTS, Program};
 
 const BYTES: usize = 12_000_000;
 const CLAMP: u32 = 30_000;
@@ -212,6 +212,8 @@ fn clamped_download(home: &Home, complete: (&Namespace, &str)) -> Result<(), Str
         });
         attached.join().expect("no panic")
     })?;
+    let places: [u8; PLACES_OF_PORTS] = std::array::from_fn(|bits| 1 + (bits % 2) as u8);
+    program.set_hops(&places).expect("the map of hops");
     download(home);
     let flows = program.flows().expect("flows");
     let (_, state): &(_, FlowState) = flows.iter().max_by_key(|(_, state)| state.half[0].bytes).expect("a flow");
@@ -227,7 +229,20 @@ fn clamped_download(home: &Home, complete: (&Namespace, &str)) -> Result<(), Str
     assert!(half.rtt.samples > 10);
     let counters = program.counters().expect("counters");
     assert_eq!(counters.reason[Reason::Syn as usize], 1, "the answer to it came down: {counters:?}");
-    let hop = program.control().get().hop[0];
+    let lan = std::thread::scope(|scope| {
+        let number = scope.spawn(|| {
+            home.access_point.enter();
+            // SAFETY: a plain call with a C string.
+            unsafe { libc::if_nametoindex(c"lan".as_ptr()) }
+        });
+        number.join().expect("no panic")
+    });
+    assert_eq!((state.port, state.hop), (lan, 1 + lan % 2), "where it left for the station");
+    let carried = counters.hops[state.hop as usize];
+    assert!(carried.ip_bytes[0] >= counters.tcp_bytes[0], "over one hop: {counters:?}");
+    let all: u64 = counters.hops.iter().map(|hop| hop.ip_bytes[0]).sum();
+    assert_eq!(all, counters.ip_bytes[0]);
+    let hop = program.control().get().hops[state.hop as usize][0];
     assert!(hop.left_bytes <= 2 * CLAMP && hop.earned_ns > 0, "{hop:?}");
     assert!(hop.came_bytes > 0 && hop.came_bytes <= half.payload_bytes, "{hop:?}");
     assert!(hop.served_bytes <= BYTES as u64, "{hop:?}");

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use lasthop_core::ap::{
-    Action, Ap, FlowSample, LinkSample, Params, RttSource, RttTotal, ShareRule, Snapshot, StationId, StationSample,
-    UdpSample,
+    Action, Ap, FlowSample, HopId, HopSample, LinkSample, Params, RttSource, RttTotal, ShareRule, Snapshot, StationId,
+    StationSample, UdpSample,
 };
 use lasthop_core::aqm::Discipline;
 use lasthop_core::fastpath::layout::{self, Counters, FlowState, Reason, UdpState};
@@ -36,6 +36,9 @@ pub struct Connection {
 
 /// What waits is counted in packets; those of whoever fills a queue are full.
 const FULL_PACKET: u64 = 1500;
+
+/// One medium is behind the access point.
+const HOP: usize = 0;
 
 /// See the module.
 pub struct WindowControl {
@@ -105,7 +108,7 @@ impl WindowControl {
             means: [Known::default(); 2],
             decisions: 0,
         };
-        control.shared.hop[Direction::ToStation.index()].updates = u32::from(learns);
+        control.shared.hops[HOP][Direction::ToStation.index()].updates = u32::from(learns);
         control.on_rates(Time::ZERO, scenario);
         control.apply(Time::ZERO);
         control
@@ -220,20 +223,46 @@ impl WindowControl {
     pub fn on_interval(&mut self, now: Time, backlog: usize) {
         for (i, (state, station)) in self.datagrams.iter().zip(&self.stations).enumerate() {
             if let Some(state) = state {
-                self.ap.on_udp(now, &UdpSample { flow: FlowId(i as u32), station: *station, state: *state });
+                self.ap.on_udp(
+                    now,
+                    &UdpSample { flow: FlowId(i as u32), station: *station, hop: HopId(HOP as u32), state: *state },
+                );
             }
         }
         for (i, (watched, station)) in self.flows.iter_mut().zip(&self.stations).enumerate() {
             let Some(Watched { state, rtt, .. }) = watched else { continue };
             let before = std::mem::replace(rtt, RttTotal::of(state));
-            for sample in FlowSample::of(now, (FlowId(i as u32), *station), self.shared.epoch, state, before) {
+            for sample in
+                FlowSample::of(now, (FlowId(i as u32), *station, HopId(HOP as u32)), self.shared.epoch, state, before)
+            {
                 // Its headers are as large with timestamps as without.
                 self.ap.on_sample(now, &FlowSample { header_bytes: 40, ..sample });
             }
         }
         let backlog = Some(backlog as u64 * FULL_PACKET);
         let Counters { udp_bytes, udp_packets, .. } = self.counters;
-        self.ap.on_link(now, &LinkSample { udp_bytes, udp_packets, hops: self.shared.hop, backlog });
+        let carried = &self.counters;
+        let each_hop = vec![HopSample {
+            hop: HopId(HOP as u32),
+            duplex: Params::new(BitRate::ZERO).duplex,
+            backlog,
+            ip_bytes: carried.ip_bytes,
+            udp_bytes,
+            udp_packets,
+            trains: self.shared.hops[HOP],
+            shaped: None,
+        }];
+        self.ap.on_link(
+            now,
+            &LinkSample {
+                udp_bytes,
+                udp_packets,
+                hops: self.shared.hops[HOP],
+                backlog,
+                each_hop,
+                ..LinkSample::default()
+            },
+        );
         for (mean, direction) in self.means.iter_mut().zip(self.ap.directions()) {
             mean.on_rate(direction.capacity);
         }
@@ -258,7 +287,7 @@ impl WindowControl {
                 Action::Say(_) => self.decisions += 1,
                 Action::SetDefault { direction, plan } => self.shared.default_plan[direction.index()] = plan,
                 Action::SetStart { direction, depth_bytes, rate_bytes } => {
-                    let start = &mut self.shared.hop[direction.index()];
+                    let start = &mut self.shared.hops[HOP][direction.index()];
                     (start.depth_bytes, start.rate_bytes) = (depth_bytes, rate_bytes);
                 }
             }

@@ -34,7 +34,7 @@ pub use decision::{Decision, Place};
 use divide::Prices;
 use learn::{Neck, Way};
 use record::Record;
-pub use sample::{FlowSample, LinkSample, RttTotal, StationId, StationSample};
+pub use sample::{FlowSample, HopId, HopSample, LinkSample, RttTotal, StationId, StationSample};
 use seen::Seen;
 pub use snapshot::{DirectionSnapshot, FlowSnapshot, Snapshot};
 pub use udp::{UdpFlows, UdpParams, UdpSample, UdpSnapshot, UdpWish};
@@ -400,7 +400,7 @@ impl Ap {
     /// The air (or wire) is shared by what its bytes cost each direction, the line by bytes.
     fn share_learned(&mut self, now: Time, sample: &LinkSample) {
         let dt = now.since(self.decided.unwrap_or(now)).as_secs_f64();
-        let before = std::mem::replace(&mut self.link, *sample);
+        let before = std::mem::replace(&mut self.link, sample.clone());
         if self.decided.replace(now).is_none() || dt <= 0.0 {
             return;
         }

@@ -1,5 +1,6 @@
 //! What the per-packet half measured in an interval, as the deciding half takes it.
 
+use super::Duplex;
 use crate::fastpath::layout::{FlowState, Half, Hop};
 use crate::fastpath::seq;
 use crate::packet::{Direction, FlowId};
@@ -14,6 +15,8 @@ pub struct FlowSample {
     pub direction: Direction,
     /// The station at its end.
     pub station: StationId,
+    /// The hop that its packets crossed last on their way between access point and station.
+    pub hop: HopId,
     /// IP bytes in this direction.
     pub bytes: u64,
     /// TCP payload bytes in this direction.
@@ -54,8 +57,34 @@ pub struct FlowSample {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StationId(pub u32);
 
+/// The host's name for a hop between the access point and stations: one medium. Interfaces that share it (those of one radio, a VLAN
+/// and what it lies on) are one hop. 0: not known, or one of those that are too many to be told apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HopId(pub u32);
+
+/// What a hop is, and what it carried so far; counts begin anywhere, so that differences count. Indexed by [`Direction::index`].
+#[derive(Clone, Copy, Debug)]
+pub struct HopSample {
+    /// Which one.
+    pub hop: HopId,
+    /// Whether both directions share it.
+    pub duplex: Duplex,
+    /// What waits in front of it for the stations now, in the access point's own queues, bytes, where they can be asked.
+    pub backlog: Option<u64>,
+    /// IP bytes of everything.
+    pub ip_bytes: [u64; 2],
+    /// IP bytes of UDP.
+    pub udp_bytes: [u64; 2],
+    /// Packets of UDP.
+    pub udp_packets: [u64; 2],
+    /// At what pace trains of its connections move, by direction of the data.
+    pub trains: [Hop; 2],
+    /// Most that a shaper lets out to the stations, bits of frames per second, where one was found.
+    pub shaped: Option<BitRate>,
+}
+
 /// What the link carried, cumulative, IP bytes, indexed by [`Direction::index`].
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct LinkSample {
     /// UDP.
     pub udp_bytes: [u64; 2],
@@ -65,6 +94,10 @@ pub struct LinkSample {
     pub hops: [Hop; 2],
     /// What waits in the access point's own queue to the stations now, bytes, where it can be asked.
     pub backlog: Option<u64>,
+    /// The same of each hop.
+    pub each_hop: Vec<HopSample>,
+    /// Most that shapers of the access point let pass to and from the provider, bits of frames per second, where they were found.
+    pub line_shaped: [Option<BitRate>; 2],
 }
 
 /// What the driver says of a station (nl80211), where there is one.
@@ -101,10 +134,10 @@ impl RttTotal {
 }
 
 impl FlowSample {
-    /// One sample per direction of a flow that has carried payload; `before`: [`RttTotal::of`] an interval ago.
+    /// One sample per direction of a flow that has carried payload, of which the host says who it is; `before`: [`RttTotal::of`] an interval ago.
     pub fn of(
         now: Time,
-        (flow, station): (FlowId, StationId),
+        (flow, station, hop): (FlowId, StationId, HopId),
         epoch: u32,
         state: &FlowState,
         before: RttTotal,
@@ -125,6 +158,7 @@ impl FlowSample {
                 flow,
                 direction,
                 station,
+                hop,
                 bytes: half.bytes,
                 payload_bytes: half.payload_bytes,
                 local_rtt_min,
@@ -159,7 +193,8 @@ mod tests {
         let half = &mut state.half[Direction::ToStation.index()];
         (half.payload_bytes, half.window, half.last_window) = (1, 50_000, 100);
         let window = |state: &FlowState| {
-            let sample = FlowSample::of(Time::ZERO, (FlowId(1), StationId(0)), 1, state, RttTotal::default()).next();
+            let sample =
+                FlowSample::of(Time::ZERO, (FlowId(1), StationId(0), HopId(0)), 1, state, RttTotal::default()).next();
             sample.map(|sample| sample.window_bytes)
         };
         assert_eq!(window(&state), Some(50_000), "its scale is not known");

@@ -101,6 +101,7 @@ fn sample_of(s: &Sender, hop: &Hop, step: u64) -> FlowSample {
         flow: s.id,
         direction: Direction::ToStation,
         station: StationId(0),
+        hop: HopId(0),
         bytes: s.bytes,
         payload_bytes: s.bytes.max(step),
         local_rtt_min: Some(LOCAL + s.queue),

@@ -19,7 +19,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::{Decision, StationId};
+use super::{Decision, HopId, StationId};
 use crate::elastic::{Behaviour, Classifier, Hop, Interval, Params as Rules, Why};
 use crate::fastpath::layout::{UdpHalf, UdpPlan, UdpState};
 use crate::meter::rate::LowPass;
@@ -33,6 +33,8 @@ pub struct UdpSample {
     pub flow: FlowId,
     /// The station at its end.
     pub station: StationId,
+    /// As that of a connection.
+    pub hop: HopId,
     /// What the fast path holds of it.
     pub state: UdpState,
 }
@@ -446,7 +448,10 @@ mod tests {
                 down.packets += bytes / 1500;
                 up.bytes += bytes / 50;
                 up.packets += bytes / 3000;
-                self.flows.on_sample(self.now, &UdpSample { flow: FLOW, station: StationId(1), state: self.state });
+                self.flows.on_sample(
+                    self.now,
+                    &UdpSample { flow: FLOW, station: StationId(1), hop: HopId(0), state: self.state },
+                );
             }
         }
 

@@ -1,4 +1,4 @@
-//! What the connections whose data goes one way may begin with together, and at what pace trains of all of them move.
+//! What the connections of one hop whose data goes one way may begin with together, and at what pace trains of all of them move.
 //!
 //! Symbols, in bytes: `s` what is left for connections that begin, `S` depth, `R` rate, `dt` time since it was topped up.
 //!
@@ -32,10 +32,15 @@ use crate::units::Time;
 /// `rate_bytes` counts per 2^30 ns; a longer pause earns no more.
 const RATE_SHIFT: u32 = 30;
 
-/// What a connection whose data goes in `direction` may promise with its SYN, bytes, of the `offered`; `None`: what it likes.
-pub(super) fn start(control: &mut Control, direction: Direction, offered: u32, now: Time) -> Option<u32> {
+/// What a connection whose data goes over this hop in this direction may promise with its SYN, bytes, of the `offered`; `None`: what it likes.
+pub(super) fn start(
+    control: &mut Control,
+    (hop, direction): (usize, Direction),
+    offered: u32,
+    now: Time,
+) -> Option<u32> {
     let floor = control.default_plan[direction.index()].floor_bytes;
-    let hop = &mut control.hop[direction.index()];
+    let hop = &mut control.hops[hop][direction.index()];
     if hop.depth_bytes == 0 {
         return None;
     }

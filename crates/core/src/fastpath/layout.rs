@@ -225,6 +225,11 @@ pub struct FlowState {
     pub last_seen_ns: u64,
     /// When the first one passed.
     pub first_seen_ns: u64,
+    /// Number (ifindex) of the interface towards the station that the newest packet passed; 0: not known. Written by whoever carries
+    /// the packet, before the fast path sees it.
+    pub port: u32,
+    /// Which of [`Control::hops`] that is. Likewise.
+    pub hop: u32,
 }
 
 impl FlowState {
@@ -239,7 +244,12 @@ impl FlowState {
         };
         let [to_station, to_remote] = control.default_plan;
         let now_ns = now.as_nanos();
-        Self { half: [fresh(to_station), fresh(to_remote)], last_seen_ns: now_ns, first_seen_ns: now_ns }
+        Self {
+            half: [fresh(to_station), fresh(to_remote)],
+            last_seen_ns: now_ns,
+            first_seen_ns: now_ns,
+            ..Self::default()
+        }
     }
 
     /// Whether one of the two ends has begun to close.
@@ -313,6 +323,10 @@ pub struct UdpState {
     pub last_seen_ns: u64,
     /// When the first one passed.
     pub first_seen_ns: u64,
+    /// As [`FlowState::port`].
+    pub port: u32,
+    /// As [`FlowState::hop`].
+    pub hop: u32,
 }
 
 impl UdpState {
@@ -320,11 +334,15 @@ impl UdpState {
     #[must_use]
     pub fn new(now: Time) -> Self {
         let now_ns = now.as_nanos();
-        Self { half: [UdpHalf::default(); 2], last_seen_ns: now_ns, first_seen_ns: now_ns }
+        Self { last_seen_ns: now_ns, first_seen_ns: now_ns, ..Self::default() }
     }
 }
 
-/// All connections whose data goes one way: what they may begin with together, and at what pace they move (`fastpath::hop`).
+/// How many hops towards stations are told apart; a power of two. The first is that of all interfaces that have none of their own.
+pub const HOPS: usize = 16;
+
+/// The connections of one hop whose data goes one way: what they may begin with together, and at what pace they move
+/// (`fastpath::hop`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Hop {
@@ -364,8 +382,8 @@ pub struct Control {
     pub dry_run: u32,
     /// What a new connection starts with, per direction of its data.
     pub default_plan: [Plan; 2],
-    /// All of them together, likewise.
-    pub hop: [Hop; 2],
+    /// All of one hop together, by direction of their data.
+    pub hops: [[Hop; 2]; HOPS],
 }
 
 impl Control {
@@ -497,6 +515,30 @@ impl Reason {
     }
 }
 
+/// What one hop carried, by direction; what was dropped is no part of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct HopCounters {
+    /// IP bytes, everything.
+    pub ip_bytes: [u64; 2],
+    /// IP bytes of UDP.
+    pub udp_bytes: [u64; 2],
+    /// Packets of UDP.
+    pub udp_packets: [u64; 2],
+}
+
+impl HopCounters {
+    /// Adds what another CPU counted.
+    fn add(&mut self, other: &Self) {
+        let sum = |mine: &mut [u64; 2], theirs: &[u64; 2]| {
+            mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine = mine.wrapping_add(*theirs));
+        };
+        sum(&mut self.ip_bytes, &other.ip_bytes);
+        sum(&mut self.udp_bytes, &other.udp_bytes);
+        sum(&mut self.udp_packets, &other.udp_packets);
+    }
+}
+
 /// Counts per [`Reason`] and what link and transports carried (what was dropped is no part of that); one per CPU in BPF.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -513,6 +555,8 @@ pub struct Counters {
     pub packets: [u64; 2],
     /// Packets of UDP by direction.
     pub udp_packets: [u64; 2],
+    /// What each hop carried of that.
+    pub hops: [HopCounters; HOPS],
 }
 
 impl Counters {
@@ -529,6 +573,7 @@ impl Counters {
         for (mine, theirs) in pairs {
             mine.iter_mut().zip(theirs).for_each(|(mine, theirs)| *mine = mine.wrapping_add(*theirs));
         }
+        self.hops.iter_mut().zip(&other.hops).for_each(|(mine, theirs)| mine.add(theirs));
     }
 }
 
@@ -538,11 +583,13 @@ const _: () = {
     assert!(size_of::<Plan>() == 4 * 4);
     assert!(size_of::<RttMatch>() == 3 * 8 + 10 * 4);
     assert!(size_of::<Half>() == size_of::<RttMatch>() + 8 * 8 + size_of::<Plan>() + 13 * 4 + 12);
-    assert!(size_of::<FlowState>() == 2 * size_of::<Half>() + 2 * 8);
+    assert!(size_of::<FlowState>() == 2 * size_of::<Half>() + 2 * 8 + 2 * 4);
     assert!(size_of::<UdpPlan>() == 3 * 4);
     assert!(size_of::<UdpHalf>() == 8 * 8 + 8 * 4 + size_of::<UdpPlan>() + 4);
-    assert!(size_of::<UdpState>() == 2 * size_of::<UdpHalf>() + 2 * 8);
+    assert!(size_of::<UdpState>() == 2 * size_of::<UdpHalf>() + 2 * 8 + 2 * 4);
     assert!(size_of::<Hop>() == 4 * 4 + 7 * 8);
-    assert!(size_of::<Control>() == 8 + 2 * 4 + 2 * size_of::<Plan>() + 2 * size_of::<Hop>());
-    assert!(size_of::<Counters>() == (Reason::COUNT + 5 * 2) * 8);
+    assert!(size_of::<Control>() == 8 + 2 * 4 + 2 * size_of::<Plan>() + HOPS * 2 * size_of::<Hop>());
+    assert!(size_of::<HopCounters>() == 3 * 2 * 8);
+    assert!(size_of::<Counters>() == (Reason::COUNT + 5 * 2) * 8 + HOPS * size_of::<HopCounters>());
+    assert!(HOPS.is_power_of_two());
 };

@@ -26,7 +26,7 @@ pub mod window;
 use crate::packet::Direction;
 use crate::units::{Span, Time};
 use crate::wire::{Parsed, TcpFields, flag, protocol};
-use layout::{Control, Counters, FlowState, Half, Reason};
+use layout::{Control, Counters, FlowState, HOPS, Half, Reason};
 
 /// What to do with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +60,7 @@ pub fn on_packet(
     now: Time,
 ) -> Verdict {
     state.last_seen_ns = now.as_nanos();
+    let hop = state.hop as usize % HOPS;
     let [to_station, to_remote] = &mut state.half;
     let (data, acked) = match direction {
         Direction::ToStation => (to_station, to_remote),
@@ -67,32 +68,40 @@ pub fn on_packet(
     };
     let repeated_syn = tcp.has(flag::SYN) && handshake::begin(data, acked, tcp);
     let before = (acked.flags & Half::EDGE_KNOWN != 0).then_some((acked.delivered, acked.waiting));
-    measure::data(data, acked.rtt.last_ns, control.epoch, &mut control.hop[direction.index()], tcp, now, repeated_syn);
+    measure::data(
+        data,
+        acked.rtt.last_ns,
+        control.epoch,
+        &mut control.hops[hop][direction.index()],
+        tcp,
+        now,
+        repeated_syn,
+    );
     if tcp.has(flag::ACK) {
         measure::acknowledgment(acked, control.epoch, tcp, now);
     }
     let verdict = if tcp.has(flag::SYN) {
-        let verdict = begin(control, direction.reverse(), tcp, handshake::promised(acked, tcp.ack), now);
+        let verdict = begin(control, (hop, direction.reverse()), tcp, handshake::promised(acked, tcp.ack), now);
         handshake::learn(data, acked, tcp, verdict);
         verdict
     } else {
-        decide(acked, control, direction.reverse(), tcp, now)
+        decide(acked, control, (hop, direction.reverse()), tcp, now)
     };
     if let Some((delivered, waiting)) = before {
         let rtt_ns = u64::from(acked.rtt.last_ns) + u64::from(data.rtt.last_ns);
         let newly = acked.delivered.wrapping_sub(delivered);
-        hop::served(&mut control.hop[direction.reverse().index()], newly, waiting, rtt_ns, now);
+        hop::served(&mut control.hops[hop][direction.reverse().index()], newly, waiting, rtt_ns, now);
     }
     measure::tell(acked, data.rtt.last_ns, tcp, verdict, now);
     verdict
 }
 
-/// Of a SYN: `direction` is that of the data it lets through, `before` what it promised when it was sent before; 0: nothing.
-fn begin(control: &mut Control, direction: Direction, tcp: &TcpFields, before: u32, now: Time) -> Verdict {
+/// Of a SYN: hop and direction are those of the data it lets through, `before` what it promised when it was sent before; 0: nothing.
+fn begin(control: &mut Control, way: (usize, Direction), tcp: &TcpFields, before: u32, now: Time) -> Verdict {
     let offered = u32::from(tcp.window);
     let window = match before {
         _ if tcp.authenticated || is_stale(control, now) => None,
-        0 => hop::start(control, direction, offered, now),
+        0 => hop::start(control, way, offered, now),
         before => Some(before),
     };
     match window.filter(|window| *window < offered) {
@@ -106,7 +115,13 @@ fn is_stale(control: &Control, now: Time) -> bool {
     now.since(Time::from_nanos(control.heartbeat_ns)) > Span::from_nanos(Control::STALE_NS)
 }
 
-fn decide(half: &mut Half, control: &Control, direction: Direction, tcp: &TcpFields, now: Time) -> Verdict {
+fn decide(
+    half: &mut Half,
+    control: &Control,
+    (hop, direction): (usize, Direction),
+    tcp: &TcpFields,
+    now: Time,
+) -> Verdict {
     if tcp.has(flag::RST) {
         return Verdict::Pass(Reason::Rst);
     }
@@ -124,25 +139,30 @@ fn decide(half: &mut Half, control: &Control, direction: Direction, tcp: &TcpFie
             (_, false) => Reason::ScaleUnknown,
         });
     };
-    let updates = control.hop[direction.index()].updates != 0;
+    let updates = control.hops[hop][direction.index()].updates != 0;
     window::clamp(half, tcp, scale, window::Mode { stale, dry_run: control.dry_run != 0, updates }, now)
 }
 
-/// Counts a packet and what it carried.
-pub fn count(counters: &mut Counters, direction: Direction, parsed: &Parsed, reason: Reason) {
+/// Counts a packet and what it carried over which of [`Control::hops`].
+pub fn count(counters: &mut Counters, hop: u32, direction: Direction, parsed: &Parsed, reason: Reason) {
     let d = direction.index();
     let bytes = u64::from(parsed.ip_bytes());
     counters.reason[reason as usize] += 1;
     if reason == Reason::UdpDropped {
         return;
     }
+    let hop = &mut counters.hops[hop as usize % HOPS];
     counters.packets[d] += u64::from(parsed.segments());
     counters.ip_bytes[d] += bytes;
+    hop.ip_bytes[d] += bytes;
     match parsed.protocol() {
         protocol::TCP => counters.tcp_bytes[d] += bytes,
         protocol::UDP => {
+            let segments = u64::from(parsed.segments());
             counters.udp_bytes[d] += bytes;
-            counters.udp_packets[d] += u64::from(parsed.segments());
+            counters.udp_packets[d] += segments;
+            hop.udp_bytes[d] += bytes;
+            hop.udp_packets[d] += segments;
         }
         _ => {}
     }

@@ -80,10 +80,10 @@ fn the_shared_vectors_hold() {
                 Step::Plan(direction, plan) => state.half[direction.index()].plan = plan,
                 Step::Default(direction, plan) => control.default_plan[direction.index()] = plan,
                 Step::Hop { direction, depth_bytes, rate_bytes } => {
-                    let hop = &mut control.hop[direction.index()];
+                    let hop = &mut control.hops[0][direction.index()];
                     (hop.depth_bytes, hop.rate_bytes) = (depth_bytes, rate_bytes);
                 }
-                Step::Updates(direction) => control.hop[direction.index()].updates = 1,
+                Step::Updates(direction) => control.hops[0][direction.index()].updates = 1,
                 Step::Update { direction, expected, line } => {
                     let due = window::due(&state, &control, direction, now);
                     let update = window::update(&mut state, &control, direction, now);
@@ -409,11 +409,11 @@ fn the_hosts_count_alike() {
         ecn: 0,
         deep: false,
     });
-    count(&mut counters, Direction::ToRemote, &udp, Reason::Udp);
+    count(&mut counters, 17, Direction::ToRemote, &udp, Reason::Udp);
     assert_eq!((counters.udp_bytes, counters.ip_bytes, counters.packets), ([0, 228], [0, 228], [0, 1]));
     assert_eq!(counters.udp_packets, [0, 1]);
     assert_eq!(counters.reason[Reason::Udp as usize], 1);
-    count(&mut counters, Direction::ToRemote, &udp, Reason::UdpDropped);
+    count(&mut counters, 17, Direction::ToRemote, &udp, Reason::UdpDropped);
     assert_eq!((counters.udp_bytes, counters.packets), ([0, 228], [0, 1]), "nobody carries what is dropped");
     assert_eq!(counters.reason[Reason::UdpDropped as usize], 1);
 }
@@ -435,7 +435,7 @@ proptest! {
         let mut download = Download::with_scale(0, Plan { clamp_bytes: clamp, floor_bytes: floor, growth_bytes: growth, pace_bytes: pace });
         download.state.half[0].told_scale = scale;
         let (depth_bytes, rate_bytes, left_bytes) = hop;
-        download.control.hop = [layout::Hop { depth_bytes, rate_bytes, left_bytes, ..layout::Hop::default() }; 2];
+        download.control.hops[0] = [layout::Hop { depth_bytes, rate_bytes, left_bytes, ..layout::Hop::default() }; 2];
         for ((seq, ack, window, flags, up), timestamps, sack_high, window_scale, bytes) in packets {
             // Mostly near each other, so that the edges meet.
             let close = |n: u32| if near { n & 0xffff } else { n };

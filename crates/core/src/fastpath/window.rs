@@ -39,7 +39,7 @@
 //! ACKs longer than `B / R` leaves its rest to the ACKs that follow.
 
 use super::Verdict;
-use super::layout::{Control, FlowState, Half, Plan, Reason};
+use super::layout::{Control, FlowState, HOPS, Half, Plan, Reason};
 use super::seq;
 use crate::packet::Direction;
 use crate::units::{Span, Time};
@@ -149,7 +149,8 @@ pub fn clamp(half: &mut Half, tcp: &TcpFields, scale: u8, mode: Mode, now: Time)
 fn untold(state: &FlowState, control: &Control, direction: Direction) -> Option<(u32, u32)> {
     let half = &state.half[direction.index()];
     let plan = half.plan;
-    let applies = control.hop[direction.index()].updates != 0 && control.dry_run == 0 && !state.closing();
+    let hop = &control.hops[state.hop as usize % HOPS][direction.index()];
+    let applies = hop.updates != 0 && control.dry_run == 0 && !state.closing();
     let knows = half.flags & Half::EDGE_KNOWN != 0 && half.data_flags & Half::DATA_SEEN != 0;
     let held = half.window != 0 && half.last_window != 0 && plan.clamp_bytes != 0 && plan.pace_bytes != 0;
     let whole =

@@ -60,10 +60,10 @@ static __always_inline void hop_earn(struct hop *hop, __u64 now)
 
 #define AS_IT_LIKES (~0u)
 
-/* What a connection whose data goes in `d` may promise with its SYN, bytes, of the `offered`; AS_IT_LIKES: that. */
-static __always_inline __u32 hop_start(struct control *control, enum direction d, __u32 offered, __u64 now)
+/* What a connection whose data goes over this hop in `d` may promise with its SYN, bytes, of the `offered`; AS_IT_LIKES: that. */
+static __always_inline __u32 hop_start(struct control *control, __u32 hop_number, enum direction d, __u32 offered, __u64 now)
 {
-	struct hop *hop = &control->hop[d];
+	struct hop *hop = &control->hops[hop_number][d];
 	__u32 left, window;
 
 	if (!READ_ONCE(hop->depth_bytes))
@@ -114,6 +114,14 @@ static __always_inline int known_scale(const struct half *h)
 	if (h->flags & SCALE_KNOWN)
 		return h->scale & 15;
 	return h->told_scale ? (int)min_u32(h->told_scale - 1, LARGEST_SCALE) : -1;
+}
+
+static __always_inline __u32 hop_of(const struct flow_state *state)
+{
+	__u32 hop = state->hop;
+
+	opaque(hop);
+	return hop & (HOPS - 1);
 }
 
 /* FlowState::new. */
@@ -581,7 +589,7 @@ static __always_inline int is_stale(const struct control *control, __u64 now)
 }
 
 /* Of a SYN: `d` is the direction of the data it lets through, `before` what it promised when it was sent before; 0: nothing. */
-static __always_inline struct verdict begin(struct control *control, enum direction d, const struct packet *p,
+static __always_inline struct verdict begin(struct control *control, __u32 hop, enum direction d, const struct packet *p,
 					    __u32 before, __u64 now)
 {
 	struct verdict verdict = { .reason = SYN };
@@ -590,7 +598,7 @@ static __always_inline struct verdict begin(struct control *control, enum direct
 	if (p->has & HAS_AUTHENTICATION || is_stale(control, now))
 		return verdict;
 	if (!window)
-		window = hop_start(control, d, p->window, now);
+		window = hop_start(control, hop, d, p->window, now);
 	if (window >= p->window)
 		return verdict;
 	verdict.reason = control->dry_run ? WOULD_REWRITE : REWRITTEN;
@@ -607,7 +615,7 @@ static __always_inline __u32 window_untold(const struct flow_state *state, const
 	int scale = known_scale(h);
 	__u32 offered, edge, untold;
 
-	if (!READ_ONCE(control->hop[d].updates) || control->dry_run || scale < 0)
+	if (!READ_ONCE(control->hops[hop_of(state)][d].updates) || control->dry_run || scale < 0)
 		return 0;
 	if ((state->half[0].data_flags | state->half[1].data_flags) & CLOSING)
 		return 0;
@@ -686,7 +694,7 @@ static __always_inline struct window_update window_update(struct flow_state *sta
 	return update;
 }
 
-static __always_inline struct verdict decide(struct half *h, const struct control *control, enum direction d,
+static __always_inline struct verdict decide(struct half *h, const struct control *control, __u32 hop, enum direction d,
 					     const struct packet *p, __u64 now)
 {
 	int stale = is_stale(control, now);
@@ -700,8 +708,8 @@ static __always_inline struct verdict decide(struct half *h, const struct contro
 	else if (p->has & HAS_AUTHENTICATION)
 		verdict.reason = AUTHENTICATED;
 	else if (scale >= 0)
-		return window_clamp(h, p, scale, stale, control->dry_run != 0, READ_ONCE(control->hop[d].updates) != 0,
-				    now);
+		return window_clamp(h, p, scale, stale, control->dry_run != 0,
+				    READ_ONCE(control->hops[hop][d].updates) != 0, now);
 	else
 		verdict.reason = !p->window ? ZERO_WINDOW : stale ? STALE : SCALE_UNKNOWN;
 	return verdict;
@@ -713,7 +721,7 @@ static __always_inline struct verdict on_packet(struct flow_state *state, struct
 	struct half *data = &state->half[d];
 	struct half *acked = &state->half[!d];
 	struct verdict verdict;
-	__u32 delivered, waiting;
+	__u32 delivered, waiting, hop = hop_of(state);
 	int repeated_syn, known;
 
 	state->last_seen_ns = now;
@@ -721,17 +729,17 @@ static __always_inline struct verdict on_packet(struct flow_state *state, struct
 	known = acked->flags & EDGE_KNOWN;
 	delivered = acked->delivered;
 	waiting = acked->waiting;
-	measure_data(data, acked->rtt.last_ns, control->epoch, &control->hop[d], p, now, repeated_syn);
+	measure_data(data, acked->rtt.last_ns, control->epoch, &control->hops[hop][d], p, now, repeated_syn);
 	if (p->flags & TCP_ACK)
 		measure_acknowledgment(acked, control->epoch, p, now);
 	if (p->flags & TCP_SYN) {
-		verdict = begin(control, !d, p, handshake_promised(acked, p->ack), now);
+		verdict = begin(control, hop, !d, p, handshake_promised(acked, p->ack), now);
 		handshake_learn(data, acked, p, verdict);
 	} else {
-		verdict = decide(acked, control, !d, p, now);
+		verdict = decide(acked, control, hop, !d, p, now);
 	}
 	if (known)
-		hop_served(&control->hop[!d], acked->delivered - delivered, waiting,
+		hop_served(&control->hops[hop][!d], acked->delivered - delivered, waiting,
 			   (__u64)acked->rtt.last_ns + data->rtt.last_ns, now);
 	measure_tell(acked, data->rtt.last_ns, p, verdict, now);
 	return verdict;
@@ -739,16 +747,24 @@ static __always_inline struct verdict on_packet(struct flow_state *state, struct
 
 static __always_inline void count(struct counters *c, enum direction d, const struct packet *p, enum reason reason)
 {
+	struct hop_counters *hop;
+	__u32 number = p->hop;
+
 	c->reason[reason]++;
 	if (reason == UDP_DROPPED)
 		return;
+	opaque(number);
+	hop = &c->hops[number & (HOPS - 1)];
 	c->packets[d] += p->segments;
 	c->ip_bytes[d] += p->ip_bytes;
+	hop->ip_bytes[d] += p->ip_bytes;
 	if (p->protocol == PROTOCOL_TCP) {
 		c->tcp_bytes[d] += p->ip_bytes;
 	} else if (p->protocol == PROTOCOL_UDP) {
 		c->udp_bytes[d] += p->ip_bytes;
 		c->udp_packets[d] += p->segments;
+		hop->udp_bytes[d] += p->ip_bytes;
+		hop->udp_packets[d] += p->segments;
 	}
 }
 

@@ -9,6 +9,9 @@ struct host_frame {
 	__u32 length;
 	__u32 segments;
 	__u32 segment_bytes;
+	/* What it passes. */
+	__u32 port;
+	__u32 hop;
 };
 
 void lasthop_host_open(struct flow_state *state, const struct control *control, __u64 now);
@@ -103,8 +106,13 @@ int lasthop_host_packet(const struct host_frame *frame, enum link_layer link, en
 	struct packet p = {};
 	int reason = parse(frame, link, d, &p);
 
+	p.hop = frame->hop;
 	if (reason == PARSED_TCP) {
-		struct verdict verdict = on_packet(state, control, d, &p, now);
+		struct verdict verdict;
+
+		state->port = frame->port;
+		state->hop = frame->hop;
+		verdict = on_packet(state, control, d, &p, now);
 
 		*key = p.key;
 		reason = verdict.reason;
@@ -114,6 +122,8 @@ int lasthop_host_packet(const struct host_frame *frame, enum link_layer link, en
 	if (reason == UDP && p.header && (udp->first_seen_ns || udp_is_full(&p))) {
 		if (!udp->first_seen_ns)
 			udp_open(udp, now);
+		udp->port = frame->port;
+		udp->hop = frame->hop;
 		*key = p.key;
 		reason = on_datagram(udp, control, d, &p, now);
 		if (reason == UDP_MARKED)

@@ -36,6 +36,13 @@ struct {
 /* What the controller tells the data path, and what all connections have in common. */
 struct control in_force SEC(".data.control");
 
+/*
+ * Which hop is behind an interface towards stations, by the lower bits of its number: 0 where it has none of its own. Two of those
+ * that are hooked may share a place; the controller gives it to one hop then.
+ */
+#define PLACES_OF_PORTS 1024
+__u8 hop_behind[PLACES_OF_PORTS] SEC(".data.hops");
+
 /* Of each processor: its counters, and room for the packet that is passing. Nothing else passes there meanwhile: hooks run with
  * bottom halves disabled. */
 struct per_cpu {
@@ -170,8 +177,10 @@ static __always_inline int decide_tcp(struct flow_state *state, struct packet *p
 
 	if (!state || !p)
 		return TABLE_FULL;
+	state->port = p->port;
+	state->hop = p->hop;
 	verdict = on_packet(state, &in_force, d, p, p->now_ns);
-	if (d == TO_REMOTE && in_force.hop[TO_STATION].updates && p->flags & TCP_ACK)
+	if (d == TO_REMOTE && in_force.hops[hop_of(state)][TO_STATION].updates && p->flags & TCP_ACK)
 		ask(state, &p->key, p->now_ns);
 	p->lowered = verdict.window;
 	return verdict.reason;
@@ -243,7 +252,11 @@ static __always_inline void set_ce(struct __sk_buff *skb, const struct packet *p
 
 __noinline int decide_udp(struct udp_state *state, struct packet *p, __u32 d)
 {
-	return state && p ? on_datagram(state, &in_force, d & 1, p, p->now_ns) : TABLE_FULL;
+	if (!state || !p)
+		return TABLE_FULL;
+	state->port = p->port;
+	state->hop = p->hop;
+	return on_datagram(state, &in_force, d & 1, p, p->now_ns);
 }
 
 static __always_inline int on_udp(struct __sk_buff *skb, __u32 d, struct packet *p)
@@ -320,6 +333,8 @@ int lasthop_pass(struct __sk_buff *skb)
 		return GO_ON;
 	p = &here->packet;
 	p->now_ns = clock_ns(skb);
+	p->port = skb->ifindex;
+	p->hop = hop_behind[p->port & (PLACES_OF_PORTS - 1)];
 	result = parse_skb(skb, &here->frame, link, d, p);
 	local = locals && d == TO_REMOTE && link == LINK_ETHERNET && is_local(skb);
 	if (d == TO_REMOTE && hook & REDIRECTED && is_bare_ack(result, p))

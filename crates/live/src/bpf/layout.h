@@ -94,6 +94,8 @@ struct flow_state {
 	struct half half[2];
 	__u64 last_seen_ns;
 	__u64 first_seen_ns;
+	__u32 port;
+	__u32 hop;
 };
 
 struct udp_plan {
@@ -127,6 +129,8 @@ struct udp_state {
 	struct udp_half half[2];
 	__u64 last_seen_ns;
 	__u64 first_seen_ns;
+	__u32 port;
+	__u32 hop;
 };
 
 struct hop {
@@ -145,12 +149,14 @@ struct hop {
 	__u64 served_bytes;
 };
 
+#define HOPS 16
+
 struct control {
 	__u64 heartbeat_ns;
 	__u32 epoch;
 	__u32 dry_run;
 	struct plan default_plan[2];
-	struct hop hop[2];
+	struct hop hops[HOPS][2];
 };
 
 #define STALE_NS 2000000000ull
@@ -180,6 +186,12 @@ enum reason {
 	REASONS = 21,
 };
 
+struct hop_counters {
+	__u64 ip_bytes[2];
+	__u64 udp_bytes[2];
+	__u64 udp_packets[2];
+};
+
 struct counters {
 	__u64 reason[REASONS];
 	__u64 ip_bytes[2];
@@ -187,6 +199,7 @@ struct counters {
 	__u64 tcp_bytes[2];
 	__u64 packets[2];
 	__u64 udp_packets[2];
+	struct hop_counters hops[HOPS];
 };
 
 /* Arguments of the syscall programs set_plan, set_udp_plan and set_scale. */
@@ -254,14 +267,16 @@ _Static_assert(sizeof(struct flow_key) == 16 + 16 + 2 + 2, "flow_key");
 _Static_assert(sizeof(struct plan) == 4 * 4, "plan");
 _Static_assert(sizeof(struct rtt_match) == 3 * 8 + 10 * 4, "rtt_match");
 _Static_assert(sizeof(struct half) == sizeof(struct rtt_match) + 8 * 8 + sizeof(struct plan) + 13 * 4 + 12, "half");
-_Static_assert(sizeof(struct flow_state) == 2 * sizeof(struct half) + 2 * 8, "flow_state");
+_Static_assert(sizeof(struct flow_state) == 2 * sizeof(struct half) + 2 * 8 + 2 * 4, "flow_state");
 _Static_assert(sizeof(struct udp_plan) == 3 * 4, "udp_plan");
 _Static_assert(sizeof(struct udp_half) == 8 * 8 + 8 * 4 + sizeof(struct udp_plan) + 4, "udp_half");
-_Static_assert(sizeof(struct udp_state) == 2 * sizeof(struct udp_half) + 2 * 8, "udp_state");
+_Static_assert(sizeof(struct udp_state) == 2 * sizeof(struct udp_half) + 2 * 8 + 2 * 4, "udp_state");
 _Static_assert(sizeof(struct set_udp_plan_args) == sizeof(struct flow_key) + 4 + sizeof(struct udp_plan) + 4, "set_udp_plan_args");
 _Static_assert(sizeof(struct hop) == 4 * 4 + 7 * 8, "hop");
-_Static_assert(sizeof(struct control) == 8 + 2 * 4 + 2 * sizeof(struct plan) + 2 * sizeof(struct hop), "control");
-_Static_assert(sizeof(struct counters) == (REASONS + 5 * 2) * 8, "counters");
+_Static_assert(sizeof(struct control) == 8 + 2 * 4 + 2 * sizeof(struct plan) + HOPS * 2 * sizeof(struct hop),
+	       "control");
+_Static_assert(sizeof(struct hop_counters) == 3 * 2 * 8, "hop_counters");
+_Static_assert(sizeof(struct counters) == (REASONS + 5 * 2) * 8 + HOPS * sizeof(struct hop_counters), "counters");
 _Static_assert(sizeof(struct set_plan_args) == sizeof(struct flow_key) + 4 + sizeof(struct plan) + 4, "set_plan_args");
 _Static_assert(sizeof(struct window_ask) == sizeof(struct flow_key) + 4 + 8, "window_ask");
 _Static_assert(sizeof(struct window_update_args) == sizeof(struct flow_key) + 4 + 2 * 8 + 8 * 4, "window_update_args");

@@ -92,7 +92,10 @@ struct frame {
 };
 
 struct packet {
-	__u64 now_ns; /* when it passed; set by whoever asks */
+	/* When it passed, the interface towards stations, and which hop that is; set by whoever asks. */
+	__u64 now_ns;
+	__u32 port;
+	__u32 hop;
 	struct flow_key key;
 	__u32 ip_bytes;
 	__u32 segments;

@@ -1,6 +1,141 @@
-//! The pace of trains as the data path sums it up, made fit for taking differences.
+//! The hops behind the hooked interfaces: one for each medium, with a place in the data path, and what it carried.
 
-use lasthop_core::fastpath::layout::Hop;
+use std::collections::{BTreeMap, BTreeSet};
+
+use lasthop_core::ap::{Duplex, HopId, HopSample};
+use lasthop_core::fastpath::layout::{Control, Counters, HOPS, Hop};
+use lasthop_core::units::BitRate;
+
+use super::place::Disciplines;
+use crate::ports::Port;
+use crate::program::{PLACES_OF_PORTS, Program};
+
+/// Place of those that have none of their own.
+const OTHERS: usize = 0;
+
+#[derive(Debug, Default)]
+pub(super) struct Hops {
+    /// By their names.
+    media: BTreeMap<HopId, Known>,
+    /// Number of each hooked interface.
+    ports: BTreeMap<u32, HopId>,
+    sums: [Sums; HOPS],
+}
+
+#[derive(Debug)]
+struct Known {
+    /// In the data path; [`OTHERS`]: none of its own.
+    place: usize,
+    duplex: Duplex,
+    /// Of each of its interfaces that are hooked: what it lies on, from the top.
+    chains: Vec<Vec<u32>>,
+}
+
+impl Hops {
+    /// From now on these interfaces are hooked, and whether both directions of each share its medium. False when the data path could
+    /// not be told.
+    pub(super) fn follow<'a>(&mut self, ports: impl Iterator<Item = (&'a Port, Duplex)>, program: &Program) -> bool {
+        let mut before = std::mem::take(&mut self.media);
+        self.ports.clear();
+        for (port, duplex) in ports {
+            let Some(ifindex) = port.ifindex else { continue };
+            let hop = HopId(port.medium.id);
+            let known = self.media.entry(hop).or_insert_with(|| {
+                let place = before.remove(&hop).map_or(OTHERS, |known| known.place);
+                Known { place, duplex, chains: Vec::new() }
+            });
+            known.chains.push(port.medium.chain.clone());
+            if duplex == Duplex::Half {
+                known.duplex = Duplex::Half;
+            }
+            self.ports.insert(ifindex, hop);
+        }
+        let mut free: BTreeSet<_> = (OTHERS + 1..HOPS).collect();
+        self.media.values().for_each(|known| {
+            free.remove(&known.place);
+        });
+        for known in self.media.values_mut().filter(|known| known.place == OTHERS) {
+            known.place = free.pop_first().unwrap_or(OTHERS);
+        }
+        program.set_hops(&self.places()).is_ok()
+    }
+
+    /// Place of each interface by the lower bits of its number. Where two share those, that of the first.
+    fn places(&self) -> [u8; PLACES_OF_PORTS] {
+        let mut places = [OTHERS as u8; PLACES_OF_PORTS];
+        for (ifindex, hop) in self.ports.iter().rev() {
+            places[*ifindex as usize % PLACES_OF_PORTS] = self.media[hop].place as u8;
+        }
+        places
+    }
+
+    /// The hop behind an interface.
+    pub(super) fn of(&self, ifindex: u32) -> HopId {
+        let hop = self.ports.get(&ifindex).copied().unwrap_or_default();
+        self.media.get(&hop).filter(|known| known.place != OTHERS).map_or(HopId(0), |_| hop)
+    }
+
+    /// What there is to say of each hop; `backlog`: of an interface, what waits there.
+    pub(super) fn samples(
+        &mut self,
+        control: &Control,
+        counters: &Counters,
+        disciplines: &Disciplines,
+        backlog: impl Fn(u32) -> Option<u64>,
+    ) -> Vec<HopSample> {
+        self.sums.iter_mut().zip(control.hops).for_each(|(sums, now)| sums.on(now));
+        let sample = |(hop, known): (&HopId, &Known)| {
+            let interfaces: BTreeSet<_> = known.chains.iter().flatten().copied().collect();
+            let carried = &counters.hops[known.place];
+            HopSample {
+                hop: if known.place == OTHERS { HopId(0) } else { *hop },
+                duplex: known.duplex,
+                backlog: interfaces.into_iter().filter_map(&backlog).reduce(|a, b| a + b),
+                ip_bytes: carried.ip_bytes,
+                udp_bytes: carried.udp_bytes,
+                udp_packets: carried.udp_packets,
+                trains: self.sums[known.place].0,
+                shaped: shaped(&known.chains, |ifindex| disciplines.shaped(ifindex)),
+            }
+        };
+        let mut samples: Vec<_> = self.media.iter().filter(|(_, known)| known.place != OTHERS).map(sample).collect();
+        let others = self.media.iter().filter(|(_, known)| known.place == OTHERS).map(sample);
+        samples.extend(others.reduce(|a, b| HopSample {
+            backlog: a.backlog.zip(b.backlog).map(|(a, b)| a + b).or(a.backlog).or(b.backlog),
+            shaped: None,
+            ..a
+        }));
+        samples
+    }
+
+    /// The trains of all hops together, as of [`Self::samples`].
+    pub(super) fn trains(&self) -> [Hop; 2] {
+        [0, 1].map(|i| self.sums.iter().map(|sums| sums.0[i]).fold(Hop::default(), together))
+    }
+}
+
+/// What is cumulative of both, and the newest of what is a time.
+fn together(a: Hop, b: Hop) -> Hop {
+    Hop {
+        data_ns: a.data_ns.max(b.data_ns),
+        came_ns: a.came_ns + b.came_ns,
+        came_bytes: a.came_bytes + b.came_bytes,
+        acked_ns: a.acked_ns.max(b.acked_ns),
+        served_ns: a.served_ns + b.served_ns,
+        served_bytes: a.served_bytes + b.served_bytes,
+        ..a
+    }
+}
+
+/// The most that interfaces with these chains let out together, when each passes a shaper: what the shapers let out that all of them
+/// pass, or the sum of their own.
+fn shaped(chains: &[Vec<u32>], of: impl Fn(u32) -> Option<BitRate>) -> Option<BitRate> {
+    let least = |chain: &Vec<u32>| chain.iter().filter_map(|ifindex| of(*ifindex)).min();
+    let sum: Option<u64> = chains.iter().map(|chain| least(chain).map(BitRate::as_bps)).sum();
+    let first = chains.first()?;
+    let common = first.iter().filter(|ifindex| chains.iter().all(|chain| chain.contains(*ifindex)));
+    common.filter_map(|ifindex| of(*ifindex)).chain(sum.map(BitRate::bps)).min()
+}
 
 /// Sums of both directions, of which none goes back.
 ///
@@ -8,11 +143,11 @@ use lasthop_core::fastpath::layout::Hop;
 /// milliseconds) writes an old sum over newer ones; a difference would then be next to 2^64. So a pair of sums that went back
 /// counts as it was until it has caught up: what was lost in between is not counted.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Sums([Hop; 2]);
+struct Sums([Hop; 2]);
 
 impl Sums {
-    /// The hops as they are `now`, with sums that can be compared with those of the call before.
-    pub(super) fn newest(&mut self, now: [Hop; 2]) -> [Hop; 2] {
+    /// The hop as it is `now`, with sums that can be compared with those of the call before.
+    fn on(&mut self, now: [Hop; 2]) {
         for (mine, now) in self.0.iter_mut().zip(now) {
             let (came, served) = ((mine.came_bytes, mine.came_ns), (mine.served_bytes, mine.served_ns));
             *mine = now;
@@ -23,7 +158,6 @@ impl Sums {
                 (mine.served_bytes, mine.served_ns) = served;
             }
         }
-        self.0
     }
 }
 
@@ -35,12 +169,30 @@ mod tests {
     fn a_sum_that_goes_back_stays_with_its_time_until_it_has_caught_up() {
         let hop = |came_bytes, came_ns, served_bytes| Hop { came_bytes, came_ns, served_bytes, ..Hop::default() };
         let mut sums = Sums::default();
-        let mut newest = |now| sums.newest([now, Hop::default()])[0];
+        let mut newest = |now| {
+            sums.on([now, Hop::default()]);
+            sums.0[0]
+        };
         assert_eq!(newest(hop(1_000, 10, 5)), hop(1_000, 10, 5));
         assert_eq!(newest(hop(900, 20, 6)), hop(1_000, 10, 6), "the bytes went back");
         assert_eq!(newest(hop(1_100, 9, 6)), hop(1_000, 10, 6), "the time did");
         assert_eq!(newest(hop(1_100, 21, 4)), hop(1_100, 21, 6), "the other pair did");
         let left = Hop { left_bytes: 7, ..hop(1_100, 21, 6) };
         assert_eq!(newest(left), left, "what is no sum is as it is");
+    }
+
+    #[test]
+    fn a_shaper_bounds_a_hop_when_everything_passes_one() {
+        let of = |ifindex: u32| match ifindex {
+            2 => Some(BitRate::mbps(100)),
+            5 | 6 => Some(BitRate::mbps(30)),
+            _ => None,
+        };
+        let bound = |chains: &[&[u32]]| shaped(&chains.iter().map(|chain| chain.to_vec()).collect::<Vec<_>>(), of);
+        assert_eq!(bound(&[&[2]]), Some(BitRate::mbps(100)));
+        assert_eq!(bound(&[&[3]]), None);
+        assert_eq!(bound(&[&[5, 2], &[6, 2]]), Some(BitRate::mbps(60)), "the sum of their own");
+        assert_eq!(bound(&[&[5, 2], &[7, 2]]), Some(BitRate::mbps(100)), "what all pass");
+        assert_eq!(bound(&[&[5], &[7]]), None, "one passes none");
     }
 }

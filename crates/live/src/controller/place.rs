@@ -1,6 +1,9 @@
 //! Queue disciplines of the interfaces: what waits in ours or anybody's, and what others have put there.
 
-use lasthop_core::units::{Span, Time};
+use std::collections::BTreeMap;
+
+use lasthop_core::packet::Direction;
+use lasthop_core::units::{BitRate, Span, Time};
 
 use super::journal::Journal;
 use crate::config::Config;
@@ -19,6 +22,10 @@ pub(super) struct Disciplines {
     lan: Vec<InterfaceName>,
     wan: Vec<InterfaceName>,
     found: Vec<FoundStatus>,
+    /// By interface: what the classes of an HTB that is its root may use.
+    classes: BTreeMap<u32, BitRate>,
+    /// Numbers of the interfaces that what comes from and goes to the provider is shaped at.
+    line: [Option<u32>; 2],
 }
 
 impl Disciplines {
@@ -31,6 +38,8 @@ impl Disciplines {
             lan: Vec::new(),
             wan: config.wan.iter().cloned().chain(ifb).collect(),
             found: Vec::new(),
+            classes: BTreeMap::new(),
+            line: [None; 2],
         }
     }
 
@@ -73,6 +82,36 @@ impl Disciplines {
             journal.say(now, format!("{}: {} is gone", gone.interface, gone.what));
         }
         self.found = found;
+        self.look_at_shapers();
+    }
+
+    fn look_at_shapers(&mut self) {
+        let Some(route) = &mut self.route else { return };
+        let htb = self.newest.iter().filter(|one| one.is_root() && one.kind == "htb" && one.takes_all);
+        let rate = |one: &Discipline| discipline::htb_rate(route, one.ifindex).ok().flatten();
+        let mut rate = rate;
+        self.classes = htb.filter_map(|one| Some((one.ifindex, rate(one)?))).collect();
+        // The device that SQM queues downloads in stands behind the one towards the provider.
+        let mut number = |at: usize| {
+            let name = self.wan.get(at)?;
+            interface::state(route, name).ok().flatten().map(|there| there.ifindex)
+        };
+        self.line[Direction::ToRemote.index()] = number(0);
+        self.line[Direction::ToStation.index()] = number(1);
+    }
+
+    /// Most that the root discipline of an interface lets out, where it says so, bits of frames per second.
+    pub(super) fn shaped(&self, ifindex: u32) -> Option<BitRate> {
+        let root = self.root(ifindex)?;
+        match root.kind.as_str() {
+            "htb" => self.classes.get(&ifindex).copied(),
+            kind => root.rate.filter(|_| discipline::shapes(kind)),
+        }
+    }
+
+    /// The same towards the provider, and of what comes from there.
+    pub(super) fn line_shaped(&self) -> [Option<BitRate>; 2] {
+        self.line.map(|ifindex| self.shaped(ifindex?))
     }
 
     /// The first discipline that a packet to this interface meets, when the kernel tells of one.

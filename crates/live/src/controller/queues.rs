@@ -12,7 +12,7 @@ mod keeper;
 mod queue;
 mod release;
 
-use lasthop_core::ap::DirectionSnapshot;
+use lasthop_core::ap::{self, DirectionSnapshot};
 use lasthop_core::packet::Direction;
 use lasthop_core::snoop;
 use lasthop_core::units::{BitRate, Span, Time};
@@ -184,14 +184,20 @@ impl Queues {
         std::mem::take(&mut self.rates)
     }
 
-    /// What waits for the stations in queues of this machine, bytes; none where no queue can be asked.
-    pub(super) fn backlog(&self, present: &[Option<Present>], disciplines: &Disciplines) -> Option<u64> {
-        let of = |(queue, there): (&Queue, &Option<Present>)| match &queue.keeper {
+    /// What waits for the stations at an interface in queues of this machine, bytes; none where no queue can be asked.
+    pub(super) fn backlog(&self, ifindex: u32, disciplines: &Disciplines) -> Option<u64> {
+        let here = self.list.iter().find(|queue| queue.port.ifindex == Some(ifindex));
+        match here.and_then(|queue| queue.keeper.as_ref()) {
             // Packets in this process are counted, not their bytes: they are full ones while it matters.
             Some(keeper @ Keeper::User(..)) => Some(1_500 * keeper.waiting_packets()),
-            _ => disciplines.root(there.as_ref()?.ifindex).map(|root| root.backlog),
-        };
-        self.list.iter().zip(present).filter_map(of).reduce(|a, b| a + b)
+            _ => disciplines.root(ifindex).map(|root| root.backlog),
+        }
+    }
+
+    /// The interfaces, and whether both directions share what is behind each.
+    pub(super) fn duplexes(&self) -> impl Iterator<Item = (&Port, ap::Duplex)> {
+        let duplex = |queue: &Queue| if queue.shares_air { ap::Duplex::Half } else { ap::Duplex::Full };
+        self.list.iter().map(move |queue| (&queue.port, duplex(queue)))
     }
 
     fn on_up_bytes(&mut self, now: Time, up_bytes: u64) {
@@ -265,6 +271,7 @@ pub(super) fn up_bytes(ip_bytes: &[u64; 2]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::medium::Medium;
 
     fn queues(duplex: Duplex) -> Queues {
         let config = Config { queueing: Queueing::Chap, duplex, ..Config::default() };
@@ -274,7 +281,13 @@ mod tests {
     }
 
     fn port(ifindex: u32, name: &str) -> Port {
-        Port { ifindex: Some(ifindex), name: name.parse().unwrap(), bridge: None, is_named: false }
+        Port {
+            ifindex: Some(ifindex),
+            name: name.parse().unwrap(),
+            bridge: None,
+            medium: Medium::default(),
+            is_named: false,
+        }
     }
 
     #[test]

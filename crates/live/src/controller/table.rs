@@ -10,6 +10,7 @@ use lasthop_core::fastpath::layout::{FlowKey, FlowState, Half};
 use lasthop_core::packet::FlowId;
 use lasthop_core::units::{Span, Time};
 
+use super::hops::Hops;
 use super::stations::Stations;
 use crate::config::Config;
 use crate::status::TableStatus;
@@ -144,7 +145,7 @@ impl Table {
         (now, epoch): (Time, u32),
         key: &FlowKey,
         state: &FlowState,
-        stations: &Stations,
+        (stations, hops): (&Stations, &Hops),
         ap: &mut Ap,
     ) {
         if self.forgotten_keys.len() < FORGET_AT_ONCE && self.is_over(now, state) {
@@ -176,7 +177,7 @@ impl Table {
             None if awake => {
                 let (station, version) = (stations.id(&key.station), stations.version());
                 let id = self.names.name(key);
-                FlowSample::of(now, (id, station), epoch, state, RttTotal::default())
+                FlowSample::of(now, (id, station, hops.of(state.port)), epoch, state, RttTotal::default())
                     .for_each(|sample| ap.on_sample(now, &sample));
                 let rtt = RttTotal::of(state);
                 let carrying = Carrying { id, station, version, rtt, state: *state, asked: 0, ask_at: now };
@@ -188,7 +189,7 @@ impl Table {
                 if carrying.version != stations.version() {
                     (carrying.station, carrying.version) = (stations.id(&key.station), stations.version());
                 }
-                FlowSample::of(now, (carrying.id, carrying.station), epoch, state, before)
+                FlowSample::of(now, (carrying.id, carrying.station, hops.of(state.port)), epoch, state, before)
                     .for_each(|sample| ap.on_sample(now, &sample));
             }
             Some(carrying) => {

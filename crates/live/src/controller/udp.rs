@@ -9,6 +9,7 @@ use lasthop_core::fastpath::layout::{FlowKey, UdpState};
 use lasthop_core::packet::FlowId;
 use lasthop_core::units::{Span, Time};
 
+use super::hops::Hops;
 use super::stations::Stations;
 use super::table::Names;
 
@@ -39,7 +40,7 @@ impl UdpTable {
         &mut self,
         now: Time,
         (key, state): (&FlowKey, &UdpState),
-        stations: &Stations,
+        (stations, hops): (&Stations, &Hops),
         names: &mut Names,
         ap: &mut Ap,
     ) {
@@ -57,7 +58,10 @@ impl UdpTable {
         let new = || Entry { id: names.name(key), round: 0, first_seen_ns };
         let entry = self.entries.entry(*key).or_insert_with(new);
         entry.round = self.round;
-        ap.on_udp(now, &UdpSample { flow: entry.id, station: stations.id(&key.station), state: *state });
+        ap.on_udp(
+            now,
+            &UdpSample { flow: entry.id, station: stations.id(&key.station), hop: hops.of(state.port), state: *state },
+        );
     }
 
     /// The whole table was read: what was not in it is gone.
@@ -96,7 +100,9 @@ mod tests {
         let keys = [1, 2].map(|station_port| FlowKey { station_port, ..FlowKey::default() });
         let mut look = |now: Time, flows: &[(FlowKey, UdpState)]| {
             table.begin();
-            flows.iter().for_each(|(key, state)| table.on_flow(now, (key, state), &stations, &mut names, &mut ap));
+            flows.iter().for_each(|(key, state)| {
+                table.on_flow(now, (key, state), (&stations, &Hops::default()), &mut names, &mut ap)
+            });
             table.end(&mut names, &mut ap);
             (table.entries.len(), names.keys.len(), table.take_forgotten())
         };

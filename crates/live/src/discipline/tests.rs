@@ -18,7 +18,7 @@ fn told(kind: &str, parent: u32, options: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> 
 
 fn discipline(kind: &str, handle: u32, parent: u32, rate: Option<u64>) -> Discipline {
     let rate = rate.map(BitRate::mbps);
-    Discipline { ifindex: 7, kind: kind.to_owned(), handle, parent, backlog: 0, rate }
+    Discipline { ifindex: 7, kind: kind.to_owned(), handle, parent, backlog: 0, rate, takes_all: true }
 }
 
 #[test]
@@ -49,6 +49,16 @@ fn an_htb_has_the_ceiling_of_its_root_class() {
     assert_eq!(ceiling(&root), Some(BitRate::mbps(20)));
     let child = told("htb", 0x1_0001, |o| put(o, TCA_HTB_PARMS, &options));
     assert_eq!(ceiling(&child), None);
+}
+
+#[test]
+fn an_htb_without_a_default_class_may_let_packets_out_at_once() {
+    let takes_all = |class: u32| {
+        let init: Vec<u8> = [3u32, 10, class, 0, 0].into_iter().flat_map(u32::to_ne_bytes).collect();
+        Discipline::read(&told("htb", TC_H_ROOT, |o| put(o, TCA_HTB_INIT, &init))).unwrap().takes_all
+    };
+    assert_eq!([0, 1].map(takes_all), [false, true]);
+    assert!(Discipline::read(&told("tbf", TC_H_ROOT, |_| ())).unwrap().takes_all);
 }
 
 #[test]

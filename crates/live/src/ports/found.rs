@@ -28,7 +28,7 @@ impl Choosing<'_> {
 
     fn consider(&mut self, link: &Link) {
         let (machine, bridge) = (self.machine, self.machine.bridge_of(link));
-        let radio = machine.radios.get(&link.ifindex).copied();
+        let radio = machine.radio(link.ifindex);
         let is_wired = radio.is_none() && (link.is_switch_port || bridge.is_some_and(|b| self.is_wired(link, b)));
         if (radio.is_none() && !is_wired) || link.is_loopback || self.is_hooked(link) {
             return;
@@ -50,7 +50,7 @@ impl Choosing<'_> {
     /// A port by cable of a bridge that leads to stations.
     fn is_wired(&self, link: &Link, bridge: &Link) -> bool {
         let serves = |port: &Link| {
-            let radio = self.machine.radios.get(&port.ifindex);
+            let radio = self.machine.radio(port.ifindex);
             port.is_switch_port || matches!(radio, Some(Radio::AccessPoint | Radio::Mesh))
         };
         matches!(link.kind.as_str(), "" | "dsa" | "vlan" | "bond" | "team") && self.machine.ports(bridge).any(serves)

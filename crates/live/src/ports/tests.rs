@@ -3,6 +3,11 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::stations::Wireless;
+
+const fn air(radio: Radio, wiphy: u32) -> Wireless {
+    Wireless { radio, wiphy }
+}
 
 /// An interface of a made-up machine.
 fn link(ifindex: u32, name: &str, kind: &str) -> Link {
@@ -24,7 +29,7 @@ fn port(ifindex: u32, name: &str, kind: &str, master: u32) -> Link {
 
 /// That forwards, and whose default route leaves by `default_route`.
 fn machine(links: Vec<Link>, default_route: Option<u32>, access_points: &[u32]) -> Machine {
-    let radios = access_points.iter().map(|ifindex| (*ifindex, Radio::AccessPoint)).collect();
+    let radios = access_points.iter().map(|ifindex| (*ifindex, air(Radio::AccessPoint, *ifindex))).collect();
     Machine { links, default_routes: default_route.into_iter().collect(), radios, forwards: true }
 }
 
@@ -132,7 +137,7 @@ fn containers_tunnels_and_pairs_are_never_found() {
 #[test]
 fn a_client_of_another_access_point_is_said_and_not_hooked() {
     let mut machine = machine(vec![link(2, "wlan0", ""), link(3, "wlan1", "")], Some(2), &[]);
-    machine.radios = BTreeMap::from([(2, Radio::Other), (3, Radio::Other)]);
+    machine.radios = BTreeMap::from([(2, air(Radio::Other, 0)), (3, air(Radio::Other, 0))]);
     let (hooked, said) = chosen(&[], None, &machine);
     assert!(hooked.is_empty());
     assert!(
@@ -140,7 +145,7 @@ fn a_client_of_another_access_point_is_said_and_not_hooked() {
         "{said}"
     );
     // Until it becomes one.
-    machine.radios.insert(3, Radio::AccessPoint);
+    machine.radios.insert(3, air(Radio::AccessPoint, 0));
     assert_eq!(chosen(&[], None, &machine).0, ["wlan1"]);
 }
 
@@ -176,7 +181,8 @@ fn of_a_bridge_the_ports_are_hooked_whatever_they_are_but_not_the_way_to_the_pro
 fn a_name_that_nobody_has_is_waited_for_and_those_like_it_are_said() {
     let machine = machine(vec![link(1, "lo", ""), link(2, "wlan0", ""), link(3, "eth0", "")], None, &[]);
     let choice = choose(&names(&["wlan9", "eth0"]), None, &machine);
-    let waiting = Port { ifindex: None, name: "wlan9".parse().unwrap(), bridge: None, is_named: true };
+    let waiting =
+        Port { ifindex: None, name: "wlan9".parse().unwrap(), bridge: None, medium: Medium::default(), is_named: true };
     assert_eq!(choice.ports[0], waiting);
     assert_eq!(choice.ports[1].ifindex, Some(3));
     assert_eq!(choice.remarks, ["waiting for wlan9: there is no such interface (like it: wlan0)"]);
@@ -229,6 +235,7 @@ fn any_machine() -> impl Strategy<Value = Machine> {
     let links =
         parts.prop_map(|(ifindex, name, kind, master, lower)| Link { master, lower, ..link(ifindex, &name, kind) });
     let radio = prop::sample::select(vec![Radio::AccessPoint, Radio::Mesh, Radio::Other]);
+    let radio = (radio, 0u32..3).prop_map(|(radio, wiphy)| air(radio, wiphy));
     let routes = prop::collection::btree_set(number.clone(), 0..3);
     (prop::collection::vec(links, 0..10), routes, prop::collection::btree_map(number, radio, 0..4), any::<bool>())
         .prop_map(|(links, default_routes, radios, forwards)| Machine { links, default_routes, radios, forwards })

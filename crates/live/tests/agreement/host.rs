@@ -17,6 +17,8 @@ struct Frame {
     length: u32,
     segments: u32,
     segment_bytes: u32,
+    port: u32,
+    hop: u32,
 }
 
 /// `struct window_update` of `bpf/fastpath.h`.
@@ -97,7 +99,7 @@ pub fn packet(
     linear: usize,
     merged: Merged,
     link: Link,
-    direction: Direction,
+    (direction, (port, hop)): (Direction, (u32, u32)),
     now: u64,
 ) -> i32 {
     let view = Frame {
@@ -106,6 +108,8 @@ pub fn packet(
         length: frame.len() as u32,
         segments: merged.segments,
         segment_bytes: merged.segment_bytes,
+        port,
+        hop,
     };
     // SAFETY: `view` is `frame`, which C reads up to `linear` and changes only behind a header it has read; the rest are references.
     unsafe {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use lasthop_core::fastpath::layout::Plan;
+use lasthop_core::fastpath::layout::{HOPS, Plan};
 use lasthop_core::packet::Direction;
 use lasthop_core::units::Span;
 use lasthop_live::attach::Attachment;
@@ -115,7 +115,11 @@ fn a_firewall_that_refuses_them_turns_them_off_and_the_download_goes_on() {
     assert_eq!(updates.check(&program), None, "said once");
     let WindowUpdates { on, sent, failed, off, .. } = updates.status();
     assert_eq!((on, sent, failed, off.is_some()), (false, 0, 16, true));
-    assert_eq!(program.control().get().hop.map(|hop| hop.updates), [0, 0], "the data path does without");
+    assert_eq!(
+        program.control().get().hops.map(|hop| hop.map(|way| way.updates)),
+        [[0, 0]; HOPS],
+        "the data path does without"
+    );
     let before = download.received();
     wait_for("the download goes on", || (download.received() > before + 2_000_000).then_some(()));
     download.finish().expect("the connection lives");

@@ -1,7 +1,7 @@
 //! What many connections begin with together, and that no edge of theirs moves left, whatever their packets do.
 
 use super::*;
-use crate::fastpath::layout::Hop;
+use crate::fastpath::layout::{HOPS, Hop};
 
 /// Where the numbers of the two ends start, by the direction of the data.
 const START: [u32; 2] = [1_000, 0];
@@ -47,8 +47,12 @@ impl Home {
     fn new(hop: Hop) -> Self {
         let plan = Plan { clamp_bytes: 200_000, floor_bytes: FLOOR, growth_bytes: 3_000, pace_bytes: 0 };
         let now = Time::from_nanos(1_000_000_000);
-        let control =
-            Control { heartbeat_ns: now.as_nanos(), default_plan: [plan; 2], hop: [hop; 2], ..Control::default() };
+        let control = Control {
+            heartbeat_ns: now.as_nanos(),
+            default_plan: [plan; 2],
+            hops: [[hop; 2]; HOPS],
+            ..Control::default()
+        };
         let half = START.map(|start| Half { sent: start, told: start, edge: start, promised: false });
         let state = FlowState::new(&control, now);
         let connection = Connection { state, half, syn: [false; 2], established: false };
@@ -150,7 +154,7 @@ impl Home {
 
     /// What the hop had to give until now, bytes.
     fn given(&self) -> u64 {
-        let hop = self.control.hop[0];
+        let hop = self.control.hops[0][0];
         u64::from(hop.depth_bytes) + ((u64::from(hop.rate_bytes) * self.now.since(self.began).as_nanos()) >> 30)
     }
 }
@@ -193,7 +197,7 @@ proptest! {
         for (steps, (stale, dry_run, depth_bytes, rate_bytes)) in steps.chunks(each).zip(moods) {
             home.control.heartbeat_ns = if stale { 1 } else { home.now.as_nanos() };
             home.control.dry_run = u32::from(dry_run);
-            home.control.hop.iter_mut().for_each(|hop| (hop.depth_bytes, hop.rate_bytes) = (depth_bytes, rate_bytes));
+            home.control.hops[0].iter_mut().for_each(|hop| (hop.depth_bytes, hop.rate_bytes) = (depth_bytes, rate_bytes));
             for (which, what, wait_us, bytes) in steps {
                 home.step(*which, *what, *wait_us, *bytes);
             }

@@ -20,7 +20,7 @@ impl Steps {
         let stations = Stations::unknown();
         self.table.begin();
         for (key, state) in flows {
-            self.table.on_flow((self.now, 0), key, state, &stations, &mut self.ap);
+            self.table.on_flow((self.now, 0), key, state, (&stations, &Hops::default()), &mut self.ap);
         }
         self.table.end(&mut self.ap);
     }
