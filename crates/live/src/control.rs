@@ -7,7 +7,7 @@
 use std::ffi::c_void;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 use lasthop_core::fastpath::layout::{Control, HOPS, Hop, Plan};
 use lasthop_core::packet::Direction;
@@ -31,6 +31,7 @@ struct Shared {
     heartbeat_ns: AtomicU64,
     epoch: AtomicU32,
     dry_run: AtomicU32,
+    looks_ns: AtomicU64,
     default_plan: [SharedPlan; 2],
     hops: [[SharedHop; 2]; HOPS],
 }
@@ -114,10 +115,16 @@ impl ControlPage {
         shared.depth_bytes.store(depth_bytes, Ordering::Release);
     }
 
-    /// Whether window updates are sent to senders whose data goes in `direction`.
-    pub fn set_updates(&self, direction: Direction, sent: bool) {
+    /// When whoever sends window updates looks next by itself. What was asked for before this is seen by one who looks after it.
+    pub fn set_looks(&self, at: Time) {
+        self.shared().looks_ns.store(at.as_nanos(), Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Whether window updates are sent to senders whose data goes in `direction`: how much each tells at least, bytes, or 0.
+    pub fn set_updates(&self, direction: Direction, least: u32) {
         for hop in &self.shared().hops {
-            hop[direction.index()].updates.store(u32::from(sent), Ordering::Release);
+            hop[direction.index()].updates.store(least, Ordering::Release);
         }
     }
 
@@ -148,6 +155,7 @@ impl ControlPage {
             heartbeat_ns: shared.heartbeat_ns.load(Ordering::Acquire),
             epoch: shared.epoch.load(Ordering::Acquire),
             dry_run: shared.dry_run.load(Ordering::Acquire),
+            looks_ns: shared.looks_ns.load(Ordering::Acquire),
             default_plan: [plan(&shared.default_plan[0]), plan(&shared.default_plan[1])],
             hops: std::array::from_fn(|i| [hop(&shared.hops[i][0]), hop(&shared.hops[i][1])]),
         }

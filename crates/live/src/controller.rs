@@ -499,6 +499,7 @@ impl Core {
         if self.capacity.is_none() {
             self.queues.on_learned(&directions);
         }
+        self.updates.on_capacity(&self.program, directions[Direction::ToStation.index()].capacity);
         self.totals.on_interval(now, counters, controllable, &directions, took, self.config.udp_weight);
         if are_counted {
             self.totals.on_interface_bytes(now, self.links.ip_bytes(), self.links.joins_hooked_ports());

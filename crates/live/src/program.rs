@@ -276,6 +276,14 @@ impl Program {
         &self.object
     }
 
+    /// The same page once more, for a thread of its own.
+    ///
+    /// # Errors
+    /// When it cannot be mapped.
+    pub fn another_control(&self) -> Result<ControlPage, LoadError> {
+        Ok(ControlPage::map(map_named(&self.object, ".data.control")?.as_fd())?)
+    }
+
     /// What the controller tells the data path.
     #[must_use]
     pub const fn control(&self) -> &ControlPage {

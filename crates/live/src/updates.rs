@@ -20,19 +20,26 @@ use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
 use lasthop_core::fastpath::layout::FlowKey;
+use lasthop_core::fastpath::window;
 use lasthop_core::packet::Direction;
-use lasthop_core::units::{Span, Time};
+use lasthop_core::units::{BitRate, Span, Time};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use crate::config::Config;
+use crate::control::ControlPage;
 use crate::controller::now;
 use crate::program::{Answer, Ask, Asks, LoadError, Program, ProgramError};
 use crate::status::WindowUpdates;
 pub(crate) use socket::Socket;
 
-/// Updates are sent at multiples of this. It is a quarter of the least time between two of one flow: half of that may be lost
-/// before the credit of a flow is full.
-const GRID: Span = Span::from_micros(250);
+/// Updates are sent at multiples of this, all that are due by then together, for each wake-up costs as much as an update. It is half of
+/// what a hop carries in one (`fastpath::window::quantum`): half of the least time between two of one flow may be lost before its
+/// credit is full. As GRACE_NS of `lasthop.bpf.c`.
+const GRID: Span = Span::from_millis(1);
+/// Where nothing is due it looks so often all the same, for so long after the last ask: one that was put there unseen, while it fell
+/// asleep, is found then.
+const LINGER: Span = Span::from_millis(100);
+const LINGERS: u32 = 10;
 /// Flows that are seen to at a time. The others are let go, and do as well as without.
 const MOST: usize = 4096;
 /// So many failures in a row are not the weather.
@@ -78,7 +85,7 @@ impl Updates {
         }
         match run(program, &shared) {
             Ok(running) => {
-                program.control().set_updates(Direction::ToStation, true);
+                program.control().set_updates(Direction::ToStation, 1);
                 Self { running: Some(running), shared, off: None, unsaid: false }
             }
             Err(error) => Self { running: None, shared, off: Some(error.to_string()), unsaid: true },
@@ -98,8 +105,15 @@ impl Updates {
 
     /// Ends it.
     pub fn stop(&mut self, program: &Program) {
-        program.control().set_updates(Direction::ToStation, false);
+        program.control().set_updates(Direction::ToStation, 0);
         self.end();
+    }
+
+    /// The hops carry so much together, as far as is known: how much each update tells follows.
+    pub fn on_capacity(&self, program: &Program, capacity: Option<BitRate>) {
+        if self.running.is_some() {
+            program.control().set_updates(Direction::ToStation, window::quantum(capacity));
+        }
     }
 
     /// What was sent, and what not.
@@ -155,12 +169,13 @@ enum StartError {
 
 fn run(program: &Program, shared: &Arc<Shared>) -> Result<Running, StartError> {
     let asks = program.asks()?;
+    let control = program.another_control()?;
     let socket = Socket::open().map_err(StartError::Socket)?;
     let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
     let (its_stop, shared) = (stop.clone(), shared.clone());
     let work = move || {
         run_ahead_of_others();
-        let outcome = Sender { asks: &asks, socket, shared: &shared, in_a_row: 0 }.run(&its_stop);
+        let outcome = Sender { asks: &asks, control: &control, socket, shared: &shared, in_a_row: 0 }.run(&its_stop);
         if let Err(error) = outcome {
             let _ = shared.gave_up.set(error.to_string());
         }
@@ -182,6 +197,7 @@ enum RunError {
 
 struct Sender<'a> {
     asks: &'a Asks,
+    control: &'a ControlPage,
     socket: Socket,
     shared: &'a Shared,
     /// Failures since something was sent.
@@ -195,17 +211,38 @@ impl Sender<'_> {
         // SAFETY: the ring owns this descriptor and outlives the loop.
         let ring_fd = unsafe { BorrowedFd::borrow_raw(ring.epoll_fd()) };
         let mut list = List::default();
-        let mut rest = Time::ZERO;
-        while !self.shared.stop.load(Ordering::Acquire) {
-            wait(ring_fd, stop.as_fd(), list.next().map(|due| on_grid(due).max(rest))).map_err(RunError::Wait)?;
+        let (mut rest, mut lingers) = (Time::ZERO, 0);
+        let take = |list: &mut List| {
             ring.consume().map_err(ProgramError::from)?;
-            for ask in asked.borrow_mut().drain(..) {
+            let mut asked = asked.borrow_mut();
+            let any = !asked.is_empty();
+            for ask in asked.drain(..) {
                 if !list.push(ask) {
                     self.shared.dropped.fetch_add(1, Ordering::Relaxed);
                     let _ = self.asks.let_go(&ask.key, ask.direction);
                 }
             }
+            Ok::<_, RunError>(any)
+        };
+        while !self.shared.stop.load(Ordering::Acquire) {
+            let mut until = list.next().map(|due| on_grid(due).max(rest));
+            self.control.set_looks(until.unwrap_or_default());
+            // What was put there before that was told woke nobody.
+            if take(&mut list)? {
+                lingers = LINGERS;
+                until = list.next().map(|due| on_grid(due).max(rest));
+                self.control.set_looks(until.unwrap_or_default());
+            }
+            if until.is_none() && lingers > 0 {
+                lingers -= 1;
+                until = Some(now() + LINGER);
+            }
+            wait(ring_fd, stop.as_fd(), until).map_err(RunError::Wait)?;
             let woken = now();
+            self.control.set_looks(woken + GRID);
+            if take(&mut list)? {
+                lingers = LINGERS;
+            }
             if woken < rest {
                 continue;
             }
@@ -343,9 +380,9 @@ mod tests {
 
     #[test]
     fn the_grid_is_never_early() {
-        for ns in [1, 249_999, 250_000, 250_001] {
+        for ns in [1, 999_999, 1_000_000, 1_000_001] {
             let at = on_grid(Time::from_nanos(ns)).as_nanos();
-            assert!(at >= ns && at < ns + 250_000 && at.is_multiple_of(250_000), "{ns}: {at}");
+            assert!(at >= ns && at < ns + 1_000_000 && at.is_multiple_of(1_000_000), "{ns}: {at}");
         }
     }
 }

@@ -266,6 +266,10 @@ impl WindowControl {
         for (mean, direction) in self.means.iter_mut().zip(self.ap.directions()) {
             mean.on_rate(direction.capacity);
         }
+        if self.timestamps {
+            let capacity = self.ap.directions()[Direction::ToStation.index()].capacity;
+            self.shared.hops[HOP][Direction::ToStation.index()].updates = window::quantum(capacity);
+        }
         self.shared.epoch += 1;
         self.apply(now);
     }

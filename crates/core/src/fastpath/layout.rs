@@ -352,7 +352,8 @@ pub struct Hop {
     pub depth_bytes: u32,
     /// What they may promise now, bytes. From here on, but where said: written by the fast path.
     pub left_bytes: u32,
-    /// 1: the host sends the window updates that [`super::window::due`] asks for. Written by the controller.
+    /// What a window update tells at least that [`super::window::due`] asks the host for, bytes; 0: the host sends none. Written by the
+    /// controller.
     pub updates: u32,
     /// When `left_bytes` was last topped up; 0: never.
     pub earned_ns: u64,
@@ -380,6 +381,8 @@ pub struct Control {
     pub epoch: u32,
     /// 1: decide and count, rewrite nothing.
     pub dry_run: u32,
+    /// When whoever sends window updates looks by itself whether one is asked for; an ask that can wait until then wakes nobody.
+    pub looks_ns: u64,
     /// What a new connection starts with, per direction of its data.
     pub default_plan: [Plan; 2],
     /// All of one hop together, by direction of their data.
@@ -588,7 +591,7 @@ const _: () = {
     assert!(size_of::<UdpHalf>() == 8 * 8 + 8 * 4 + size_of::<UdpPlan>() + 4);
     assert!(size_of::<UdpState>() == 2 * size_of::<UdpHalf>() + 2 * 8 + 2 * 4);
     assert!(size_of::<Hop>() == 4 * 4 + 7 * 8);
-    assert!(size_of::<Control>() == 8 + 2 * 4 + 2 * size_of::<Plan>() + HOPS * 2 * size_of::<Hop>());
+    assert!(size_of::<Control>() == 8 + 2 * 4 + 8 + 2 * size_of::<Plan>() + HOPS * 2 * size_of::<Hop>());
     assert!(size_of::<HopCounters>() == 3 * 2 * 8);
     assert!(size_of::<Counters>() == (Reason::COUNT + 5 * 2) * 8 + HOPS * size_of::<HopCounters>());
     assert!(HOPS.is_power_of_two());

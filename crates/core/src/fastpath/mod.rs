@@ -139,7 +139,7 @@ fn decide(
             (_, false) => Reason::ScaleUnknown,
         });
     };
-    let updates = control.hops[hop][direction.index()].updates != 0;
+    let updates = control.hops[hop][direction.index()].updates;
     window::clamp(half, tcp, scale, window::Mode { stale, dry_run: control.dry_run != 0, updates }, now)
 }
 

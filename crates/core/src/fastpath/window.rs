@@ -16,7 +16,7 @@
 //! field      raw' = min(raw, max(1, ceil(floor / 2^s), min(E' - ack, offered) >> s))
 //! promised   E = later(E, ack + (raw' << s)), and c pays for the way it went
 //! update     E' = min(D + W, E + c, ack + offered)                  once that is Q further: a window update tells it
-//!            Q = max(2 MSS, 2^(s+1), what R earns in 1 ms)
+//!            Q = max(2 MSS, 2^(s+1), what R earns in 1 ms, what the hop carries in 2 ms)
 //! ```
 //!
 //! Sources: SAP-LAW eq. (1) for the clamp; RFC 9293 section 3.8.6 (the edge does not move left); RFC 7323 sections
@@ -42,7 +42,7 @@ use super::Verdict;
 use super::layout::{Control, FlowState, HOPS, Half, Plan, Reason};
 use super::seq;
 use crate::packet::Direction;
-use crate::units::{Span, Time};
+use crate::units::{BitRate, Span, Time};
 use crate::wire::TcpFields;
 
 /// Where a new window starts at least, unless the clamp is lower: what any sender may send at first (RFC 6928).
@@ -67,8 +67,8 @@ pub struct Mode {
     pub stale: bool,
     /// It decides and changes nothing.
     pub dry_run: bool,
-    /// The host sends window updates.
-    pub updates: bool,
+    /// What a window update tells at least, bytes; 0: the host sends none.
+    pub updates: u32,
 }
 
 /// A segment that the station could have sent: it acknowledges nothing new and promises more.
@@ -159,7 +159,7 @@ fn untold(state: &FlowState, control: &Control, direction: Direction) -> Option<
     let offered = u32::from(half.last_window) << scale;
     let edge = half.acked.wrapping_add(half.window.min(offered));
     let untold = seq::later(edge, half.edge).wrapping_sub(half.edge);
-    let least = worth_telling(half, plan, scale);
+    let least = worth_telling(half, plan, scale, hop.updates);
     (untold >= least).then_some((untold, least))
 }
 
@@ -176,13 +176,14 @@ pub fn due(state: &FlowState, control: &Control, direction: Direction, now: Time
 /// The window update that is due `now`, which the host has to send; `None`: none is, or the controller's heartbeat is too old.
 pub fn update(state: &mut FlowState, control: &Control, direction: Direction, now: Time) -> Option<Update> {
     let (untold, least) = untold(state, control, direction).filter(|_| !super::is_stale(control, now))?;
+    let updates = control.hops[state.hop as usize % HOPS][direction.index()].updates;
     let [to_station, to_remote] = &mut state.half;
     let (half, back) = match direction {
         Direction::ToStation => (to_station, to_remote),
         Direction::ToRemote => (to_remote, to_station),
     };
     let scale = half.known_scale()?;
-    earn(half, half.plan, bound(half, half.plan, scale, true), now);
+    earn(half, half.plan, bound(half, half.plan, scale, updates), now);
     let step = untold.min(half.credit);
     if step < least {
         return None;
@@ -230,18 +231,37 @@ fn serve(half: &mut Half, newly: u32, now: Time) {
 }
 
 /// How far the edge may advance at once.
-fn bound(half: &Half, plan: Plan, scale: u8, updates: bool) -> u32 {
-    if updates && plan.pace_bytes != 0 {
-        let least = worth_telling(half, plan, scale);
+fn bound(half: &Half, plan: Plan, scale: u8, updates: u32) -> u32 {
+    if updates != 0 && plan.pace_bytes != 0 {
+        let least = worth_telling(half, plan, scale, updates);
         return least.saturating_add(least / 2);
     }
     plan.growth_bytes.max(half.stretch.saturating_mul(2)).max(2 << scale)
 }
 
-/// What a window update tells at least: two segments are acknowledged at once; and so much that a millisecond sees one.
-fn worth_telling(half: &Half, plan: Plan, scale: u8) -> u32 {
-    half.mss.saturating_mul(2).max(plan.pace_bytes >> MILLISECOND_SHIFT).max(2 << scale)
+/// What a window update tells at least: two segments are acknowledged at once; so much that a millisecond sees one; and what the
+/// hop's are to tell.
+fn worth_telling(half: &Half, plan: Plan, scale: u8, updates: u32) -> u32 {
+    half.mss.saturating_mul(2).max(plan.pace_bytes >> MILLISECOND_SHIFT).max(2 << scale).max(updates)
 }
+
+/// What window updates of a hop that carries so much are to tell at least, bytes: what passes it in [`QUANTUM`]. Each costs a wake-up and
+/// a packet, and however many connections there are, no more of them pass in a second than quanta fit into it.
+#[must_use]
+pub const fn quantum(hop: Option<BitRate>) -> u32 {
+    let Some(hop) = hop else { return 1 };
+    let bytes = hop.as_bps() as u128 / 8 * QUANTUM.as_nanos() as u128 / 1_000_000_000;
+    if bytes > LARGEST_WINDOW as u128 {
+        LARGEST_WINDOW
+    } else if bytes == 0 {
+        1
+    } else {
+        bytes as u32
+    }
+}
+
+/// A connection that begins to send again sends so much of the hop's time at once: what its queue may gain at worst.
+const QUANTUM: Span = Span::from_millis(2);
 
 /// Tops up the credit of the edge.
 fn earn(half: &mut Half, plan: Plan, bound: u32, now: Time) {

@@ -462,16 +462,16 @@ static __always_inline __u32 twice(__u32 bytes)
 }
 
 /* What a window update tells at least, bytes. */
-static __always_inline __u32 window_worth_telling(const struct half *h, struct plan plan, int scale)
+static __always_inline __u32 window_worth_telling(const struct half *h, struct plan plan, int scale, __u32 updates)
 {
-	return max_u32(max_u32(twice(h->mss), plan.pace_bytes >> MILLISECOND_SHIFT), 2u << scale);
+	return max_u32(max_u32(twice(h->mss), plan.pace_bytes >> MILLISECOND_SHIFT), max_u32(2u << scale, updates));
 }
 
 /* How far the edge may advance at once. */
-static __always_inline __u32 window_bound(const struct half *h, struct plan plan, int scale, int updates)
+static __always_inline __u32 window_bound(const struct half *h, struct plan plan, int scale, __u32 updates)
 {
 	if (updates && plan.pace_bytes) {
-		__u32 least = window_worth_telling(h, plan, scale);
+		__u32 least = window_worth_telling(h, plan, scale, updates);
 		__u32 bound = least + least / 2;
 
 		return bound < least ? ~0u : bound;
@@ -516,7 +516,7 @@ static __always_inline void window_adapt(struct half *h, struct plan plan, __u32
 }
 
 static __always_inline struct verdict window_clamp(struct half *h, const struct packet *p, int scale, int stale,
-						   int dry_run, int updates, __u64 now)
+						   int dry_run, __u32 updates, __u64 now)
 {
 	int known = h->flags & EDGE_KNOWN;
 	struct verdict verdict = { .reason = WITHIN_PLAN };
@@ -613,9 +613,9 @@ static __always_inline __u32 window_untold(const struct flow_state *state, const
 	const struct half *h = &state->half[d];
 	struct plan plan = h->plan;
 	int scale = known_scale(h);
-	__u32 offered, edge, untold;
+	__u32 offered, edge, untold, updates = READ_ONCE(control->hops[hop_of(state)][d].updates);
 
-	if (!READ_ONCE(control->hops[hop_of(state)][d].updates) || control->dry_run || scale < 0)
+	if (!updates || control->dry_run || scale < 0)
 		return 0;
 	if ((state->half[0].data_flags | state->half[1].data_flags) & CLOSING)
 		return 0;
@@ -626,7 +626,7 @@ static __always_inline __u32 window_untold(const struct flow_state *state, const
 	offered = (__u32)h->last_window << scale;
 	edge = h->acked + min_u32(h->window, offered);
 	untold = later(edge, h->edge) - h->edge;
-	*least = window_worth_telling(h, plan, scale);
+	*least = window_worth_telling(h, plan, scale, updates);
 	return untold >= *least ? untold : 0;
 }
 
@@ -666,12 +666,13 @@ static __always_inline struct window_update window_update(struct flow_state *sta
 	const struct half *back = &state->half[!d];
 	struct window_update update = {};
 	__u32 least = 0, untold = window_untold(state, control, d, &least);
-	__u32 step, window, edge, stamp;
+	__u32 step, window, edge, stamp, updates;
 	int scale = known_scale(h);
 
 	if (!untold || scale < 0 || is_stale(control, now))
 		return update;
-	window_earn(h, h->plan, window_bound(h, h->plan, scale, 1), now);
+	updates = READ_ONCE(control->hops[hop_of(state)][d].updates);
+	window_earn(h, h->plan, window_bound(h, h->plan, scale, updates), now);
 	step = min_u32(untold, h->credit);
 	if (step < least)
 		return update;
@@ -709,7 +710,7 @@ static __always_inline struct verdict decide(struct half *h, const struct contro
 		verdict.reason = AUTHENTICATED;
 	else if (scale >= 0)
 		return window_clamp(h, p, scale, stale, control->dry_run != 0,
-				    READ_ONCE(control->hops[hop][d].updates) != 0, now);
+				    READ_ONCE(control->hops[hop][d].updates), now);
 	else
 		verdict.reason = !p->window ? ZERO_WINDOW : stale ? STALE : SCALE_UNKNOWN;
 	return verdict;

@@ -148,13 +148,16 @@ static __noinline struct flow_state *open_flow(const struct flow_key *key, __u64
 /*
  * Asks the controller to see to the window updates of a flow, unless it does already: each ask turns ASKED over, which only
  * ACKs write, and letting go copies it into `answered`, which only window_update writes. So neither undoes the other. Where the
- * ring is full nothing is turned over, and the next ACK asks again.
+ * ring is full nothing is turned over, and the next ACK asks again. Waking costs more than anything else here: it is done only
+ * where whoever is asked would look more than GRACE_NS too late.
  */
+#define GRACE_NS 1000000ull
+
 static __noinline void ask(struct flow_state *state, const struct flow_key *key, __u64 now)
 {
 	struct half *h = &state->half[TO_STATION];
 	struct window_ask *ask;
-	__u64 due;
+	__u64 due, looks;
 
 	if ((h->flags & ASKED) != h->answered)
 		return;
@@ -168,7 +171,8 @@ static __noinline void ask(struct flow_state *state, const struct flow_key *key,
 	ask->direction = TO_STATION;
 	ask->due_ns = due;
 	h->flags ^= ASKED;
-	bpf_ringbuf_submit(ask, 0);
+	looks = READ_ONCE(in_force.looks_ns);
+	bpf_ringbuf_submit(ask, looks > now && looks <= due + GRACE_NS ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP);
 }
 
 static __always_inline int decide_tcp(struct flow_state *state, struct packet *p, enum direction d)

@@ -32,6 +32,8 @@ enum {
 	BPF_NOEXIST = 1,
 	BPF_F_INGRESS = 1,
 	BPF_F_RECOMPUTE_CSUM = 1,
+	BPF_RB_NO_WAKEUP = 1,
+	BPF_RB_FORCE_WAKEUP = 2,
 };
 
 /* What a tc program sees of a packet; its last fields are not used here. */

@@ -67,7 +67,7 @@ fn write_control(program: &Program, control: &Control) {
         let (plan, hop) = (control.default_plan[direction.index()], control.hops[0][direction.index()]);
         program.control().set_default_plan(direction, plan);
         program.control().set_start(direction, hop.depth_bytes, hop.rate_bytes);
-        program.control().set_updates(direction, hop.updates != 0);
+        program.control().set_updates(direction, hop.updates);
     }
 }
 
@@ -207,7 +207,7 @@ fn a_full_ring_leaves_it_to_the_next_ack_to_ask() {
     let Some(program) = load() else { return };
     let (key, state, frame) = owing();
     program.control().heartbeat(Time::from_nanos(1_000_000_000));
-    program.control().set_updates(Direction::ToStation, true);
+    program.control().set_updates(Direction::ToStation, 1);
     let asks = program.asks().unwrap();
     let mut out = vec![0; 256];
     let mut asks_when_it_passes = || {

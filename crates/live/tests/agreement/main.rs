@@ -152,7 +152,7 @@ pub fn whim(random: &mut Random) -> Plan {
 pub fn whim_of_a_hop(hop: &mut Hop, random: &mut Random) {
     hop.depth_bytes = random.pick(&[0, 0, 1, 3_000, 30_000, 30_000, 200_000, u32::MAX]);
     hop.rate_bytes = random.pick(&[0, 1, 100_000, 3_000_000, 3_000_000, 50_000_000, u32::MAX]);
-    hop.updates = u32::from(random.percent(60));
+    hop.updates = random.pick(&[0, 0, 1, 1, 1, 4_000]);
 }
 
 /// Heartbeat age, dry run, epoch, hops and default plans of a spell; mostly an ordinary one.
