@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lasthop_core::ap::{Action, Ap, Decision, LinkSample, StationSample};
-use lasthop_core::fastpath::layout::{Counters, FlowState, UdpState};
+use lasthop_core::fastpath::layout::{Counters, FlowKey, FlowState, UdpState};
 use lasthop_core::packet::Direction;
 use lasthop_core::units::{BitRate, Span, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -32,7 +32,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::attach::AttachError;
 use crate::config::{Config, ConfigError};
 use crate::handover::{Heir, Host};
-use crate::program::{Batch, LoadError, Program, ProgramError};
+use crate::program::{Batch, LoadError, Moved, Program, ProgramError};
 use crate::status::{Server, ServerError, Status};
 use crate::updates::Updates;
 
@@ -108,8 +108,12 @@ struct Core {
     batch: Batch<FlowState>,
     udp: UdpTable,
     udp_batch: Batch<UdpState>,
-    /// When the table of flows was last read.
+    /// Which connections moved; none where that cannot be had, and then all are read.
+    moved: Option<Moved>,
+    moved_keys: Vec<FlowKey>,
+    /// When the table of flows was last read, and when it was read whole.
     read: Option<Time>,
+    read_all: Option<Time>,
     /// When the table of UDP flows was last read.
     udp_read: Option<Time>,
     /// What waits in queues of this machine for the stations, bytes.
@@ -124,6 +128,8 @@ struct Core {
     /// None: it is learned.
     capacity: Option<BitRate>,
     interval: Span,
+    /// Time of a processor that a decision takes.
+    took: Span,
     started: Time,
     inherited: Inherited,
 }
@@ -188,7 +194,10 @@ impl Controller {
             batch: Batch::default(),
             udp: UdpTable::default(),
             udp_batch: Batch::default(),
+            moved: program.moved().ok(),
+            moved_keys: Vec::new(),
             read: None,
+            read_all: None,
             udp_read: None,
             backlog: None,
             hops: Hops::default(),
@@ -198,6 +207,7 @@ impl Controller {
             totals: Totals::new(now()),
             capacity,
             interval: config.interval(),
+            took: Span::ZERO,
             started: now(),
             links: {
                 // The first packet already meets a living controller.
@@ -219,7 +229,7 @@ impl Controller {
         core.ap.set_window_updates(core.updates.status().on);
         core.announce();
         core.follow_ports(now());
-        core.disciplines.refresh(now(), &mut core.journal);
+        core.disciplines.refresh(now(), true, &mut core.journal);
         core.queues.put(now(), &core.links.present(), &core.program, &mut core.journal)?;
         core.apply(now());
         Ok(Self { core, server: Some(server), host })
@@ -232,13 +242,13 @@ impl Controller {
     pub fn run(&mut self, stop: &AtomicBool) -> Result<(), ControllerError> {
         let mut deadline = now() + self.core.interval;
         while !stop.load(Ordering::Relaxed) {
-            self.wait(deadline)?;
+            let is_told = self.wait(deadline)?;
             let woken = now();
-            self.core.follow_links(woken);
-            if let Some(server) = &mut self.server {
+            self.core.follow_links(woken, is_told);
+            if let Some(server) = self.server.as_mut().filter(|server| is_told || server.has_clients()) {
                 server.serve(woken, || serde_json::to_vec(&self.core.status()).unwrap_or_default());
             }
-            if self.hand_over() {
+            if is_told && self.hand_over() {
                 log("another controller has taken over; leaving everything to it");
                 return Ok(());
             }
@@ -311,7 +321,8 @@ impl Controller {
         self.host = Host::new(&core.config.socket).ok();
     }
 
-    fn wait(&self, deadline: Time) -> Result<(), ControllerError> {
+    /// True when somebody wants something, or may.
+    fn wait(&self, deadline: Time) -> Result<bool, ControllerError> {
         let deadline = self.core.links.deadline().map_or(deadline, |soon| deadline.min(soon));
         let left = deadline.since(now()).as_nanos();
         let timeout = Timespec { tv_sec: (left / 1_000_000_000) as _, tv_nsec: (left % 1_000_000_000) as _ };
@@ -322,7 +333,8 @@ impl Controller {
         waits.extend(listener.flatten().into_iter().chain(told).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         match poll(&mut waits, Some(&timeout)) {
             // Interrupted: the caller's flag may be set.
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Ok(ready) => Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => Ok(true),
             Err(error) => Err(ControllerError::Wait(error.into())),
         }
     }
@@ -330,8 +342,8 @@ impl Controller {
 
 impl Core {
     /// Hooks what came and lets go what went, when somebody told that something did, or it is time to look.
-    fn follow_links(&mut self, now: Time) {
-        if let Some(choice) = self.links.choose(now) {
+    fn follow_links(&mut self, now: Time, is_told: bool) {
+        if let Some(choice) = self.links.choose(now, is_told) {
             // What is held leaves before the hooks go.
             self.queues.follow(now, &choice.ports, &mut self.journal);
             self.links.follow(now, choice, &self.program, &mut self.journal);
@@ -354,24 +366,25 @@ impl Core {
 
     /// One interval.
     fn decide(&mut self, now: Time) {
+        let begun = used();
         self.program.control().heartbeat(now);
         let are_counted = self.links.look(now, &self.program, &mut self.journal);
         if let Some(line) = self.updates.check(&self.program) {
             self.ap.set_window_updates(false);
             self.journal.say(now, line);
         }
-        let looked = [self.stations.refresh(now), self.disciplines.refresh(now, &mut self.journal)];
-        self.totals.failures += looked.into_iter().filter(|looked| !looked).count() as u64;
         let counters = self.program.counters().ok();
         self.totals.failures += u64::from(counters.is_none());
         let counters = counters.unwrap_or(self.totals.counters);
+        let moves = counters.ip_bytes != self.totals.counters.ip_bytes;
+        let looked = [self.stations.refresh(now), self.disciplines.refresh(now, moves, &mut self.journal)];
+        self.totals.failures += looked.into_iter().filter(|looked| !looked).count() as u64;
         let epoch = self.totals.epoch;
         let are_read = self.is_worth_reading(now, &counters) && self.read_flows(now, epoch);
         // Minima of the interval that was just read end here.
         self.totals.epoch = epoch.wrapping_add(1);
         self.program.control().set_epoch(self.totals.epoch);
         if are_read {
-            self.table.end(&mut self.ap);
             self.scales.ask(now, &mut self.table, &self.program);
             for key in self.table.take_forgotten() {
                 if self.program.delete(&key).is_err() {
@@ -398,7 +411,9 @@ impl Core {
         self.ap.on_link(now, &LinkSample { udp_bytes, udp_packets, hops, backlog, each_hop, line_shaped });
         self.apply(now);
         self.let_inherited_go(now);
-        self.interval = interval_for(self.config.interval(), self.table.awake());
+        let took = used() - begun;
+        self.took = (self.took * (TOOK_PART - 1) + took) / TOOK_PART;
+        self.interval = interval_for(self.config.interval(), self.took);
         self.account(now, counters, are_counted);
     }
 
@@ -413,13 +428,30 @@ impl Core {
         true
     }
 
-    /// Shows the table of flows to those who decide; false when the kernel refused.
+    /// Shows the flows to those who decide: of those that moved what they are like now, of the others what they were like. All are
+    /// read once a second, and when most moved. False when the kernel refused.
     fn read_flows(&mut self, now: Time, epoch: u32) -> bool {
+        let keys = &mut self.moved_keys;
+        let are_told = self.moved.as_ref().is_some_and(|moved| moved.take(keys));
+        let is_fresh = self.read_all.is_some_and(|read| now.since(read) < READ_ALL_EVERY);
+        let is_cheap = keys.len() * 2 < self.table.known() + self.config.flows as usize / BUCKETS_PER_LOOKUP;
         self.table.begin();
-        let (table, who, ap) = (&mut self.table, (&self.stations, &self.hops), &mut self.ap);
-        let read = self.program.read_flows(&mut self.batch, |key, state| {
-            table.on_flow((now, epoch), key, state, who, ap);
-        });
+        let (table, who, ap, at) = (&mut self.table, (&self.stations, &self.hops), &mut self.ap, (now, epoch));
+        let read = if are_told && is_fresh && is_cheap {
+            let (program, batch) = (&self.program, &mut self.batch);
+            let mut one = |key| program.read_flow(key, batch, |state| table.on_flow(at, key, state, who, ap));
+            // One that is not there any more is found missing when all are read.
+            let read = keys.iter().try_for_each(|key| one(key).map(drop));
+            table.rest(at, who, ap);
+            read
+        } else {
+            let read = self.program.read_flows(&mut self.batch, |key, state| table.on_flow(at, key, state, who, ap));
+            if read.is_ok() {
+                table.end(ap);
+                self.read_all = Some(now);
+            }
+            read
+        };
         self.totals.failures += u64::from(read.is_err());
         read.is_ok()
     }
@@ -524,16 +556,26 @@ impl Core {
     }
 }
 
-/// Time per connection: a decision about one takes about three microseconds of a processor, and a
-/// controller shall take no more than a twentieth of one.
-const PER_FLOW: Span = Span::from_micros(75);
-/// However many there are.
-const LONGEST_INTERVAL: Span = Span::from_millis(750);
+/// Between two readings of the whole table of connections: those that are over or were pushed out are found then.
+const READ_ALL_EVERY: Span = Span::from_secs(1);
+/// The kernel walks all of a table's buckets when it is read whole: as many as this take as long as looking up half a connection.
+const BUCKETS_PER_LOOKUP: usize = 75;
+/// A controller takes no more than a twentieth of a processor: after a decision it rests so many times as long as that took.
+const REST: u64 = 20;
+/// However much there is to decide.
+const LONGEST_INTERVAL: Span = Span::from_millis(200);
+/// Weight of the newest decision in how long one takes.
+const TOOK_PART: u64 = 8;
 
-/// Time to the next decision, with so many connections that carry payload.
-fn interval_for(usual: Span, awake: usize) -> Span {
-    let needed = PER_FLOW * awake as u64;
-    usual.max(needed.min(LONGEST_INTERVAL))
+/// Time to the next decision, where one takes so much time of a processor.
+fn interval_for(usual: Span, took: Span) -> Span {
+    usual.max((took * REST).min(LONGEST_INTERVAL))
+}
+
+/// Time of a processor that this thread has used.
+fn used() -> Span {
+    let t = clock_gettime(ClockId::ThreadCPUTime);
+    Span::from_nanos(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
 }
 
 /// One line for whoever watches; never called per packet.
@@ -546,11 +588,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_decides_less_often_the_more_connections_there_are() {
+    fn it_decides_less_often_the_longer_a_decision_takes() {
         let usual = Span::from_millis(50);
-        for (awake, expected) in [(0, 50), (600, 50), (1_000, 75), (10_000, 750), (60_000, 750)] {
-            assert_eq!(interval_for(usual, awake), Span::from_millis(expected), "{awake}");
+        for (us, expected) in [(0, 50), (2_500, 50), (5_000, 100), (10_000, 200), (60_000, 200)] {
+            assert_eq!(interval_for(usual, Span::from_micros(us)), Span::from_millis(expected), "{us}");
         }
-        assert_eq!(interval_for(Span::from_secs(1), 60_000), Span::from_secs(1));
+        assert_eq!(interval_for(Span::from_secs(1), Span::from_secs(60)), Span::from_secs(1));
     }
 }

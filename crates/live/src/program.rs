@@ -13,9 +13,11 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
 use crate::control::{ControlError, ControlPage};
 
 mod asks;
+mod moved;
 mod refusal;
 
 pub use asks::{Answer, Ask, Asks};
+pub use moved::Moved;
 pub use refusal::Refusal;
 
 /// What an interface hands to the program first.
@@ -262,6 +264,14 @@ impl Program {
         Ok(Asks::new(map_named(&self.object, "asks")?, owned_program(&self.object, "window_update_due")?))
     }
 
+    /// Which connections moved, told by the data path.
+    ///
+    /// # Errors
+    /// When the object lacks the ring, or it cannot be mapped.
+    pub fn moved(&self) -> Result<Moved, LoadError> {
+        Ok(Moved::new(&map_named(&self.object, "moved")?)?)
+    }
+
     /// Any loaded program of the object by name.
     #[must_use]
     pub fn program_fd(&self, name: &str) -> Option<BorrowedFd<'_>> {
@@ -305,6 +315,24 @@ impl Program {
         show: impl FnMut(&FlowKey, &FlowState),
     ) -> Result<(), ProgramError> {
         read_all(&self.flows, batch, show)
+    }
+
+    /// Shows one connection, if it is in the table, in memory that is used again; whether it is.
+    pub fn read_flow(
+        &self,
+        key: &FlowKey,
+        batch: &mut Batch<FlowState>,
+        show: impl FnOnce(&FlowState),
+    ) -> Result<bool, ProgramError> {
+        let state = &mut batch.states[0];
+        // SAFETY: a plain struct of integers, seen as its bytes; any bytes are a value of it.
+        let bytes =
+            unsafe { std::slice::from_raw_parts_mut(std::ptr::from_mut(state).cast::<u8>(), size_of::<FlowState>()) };
+        let found = self.flows.lookup_into(bytes_of(key), bytes, MapFlags::ANY)?;
+        if found {
+            show(state);
+        }
+        Ok(found)
     }
 
     /// A copy of every UDP flow in its table: those that ever sent a full packet.

@@ -72,6 +72,15 @@ struct {
 	__uint(max_entries, 64 * 1024);
 } asks SEC(".maps");
 
+/*
+ * Keys of connections that moved in this epoch: the controller reads those, and not all there are. Nobody is woken. Some ten thousand
+ * fit; one that finds no room is not there, so a ring that was nearly full says nothing, and the controller reads them all.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 512 * 1024);
+} moved SEC(".maps");
+
 #ifdef LASTHOP_TEST_CLOCK
 /* The agreement test sets the time, so that what depends on it can be compared too. */
 #define clock_ns(skb) (in_force.heartbeat_ns + (skb)->mark)
@@ -175,6 +184,17 @@ static __noinline void ask(struct flow_state *state, const struct flow_key *key,
 	bpf_ringbuf_submit(ask, looks > now && looks <= due + GRACE_NS ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP);
 }
 
+static __noinline void tell_moved(const struct flow_key *key)
+{
+	bpf_ringbuf_output(&moved, (void *)key, sizeof(*key), BPF_RB_NO_WAKEUP);
+}
+
+/* The first packet of this epoch either way: each writes its epoch into its half. Two at once may both be told. */
+static __always_inline int has_just_moved(const struct flow_state *state)
+{
+	return state->half[0].epoch != in_force.epoch && state->half[1].epoch != in_force.epoch;
+}
+
 static __always_inline int decide_tcp(struct flow_state *state, struct packet *p, enum direction d)
 {
 	struct verdict verdict;
@@ -211,6 +231,9 @@ static __always_inline int on_tcp(struct __sk_buff *skb, __u32 d, struct packet 
 		state = open_flow(&p->key, p->now_ns);
 		if (!state)
 			return TABLE_FULL;
+		tell_moved(&p->key);
+	} else if (has_just_moved(state)) {
+		tell_moved(&p->key);
 	}
 	reason = d == TO_STATION ? decide_down(state, p) : decide_up(state, p);
 	if (reason != REWRITTEN)

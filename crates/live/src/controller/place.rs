@@ -52,12 +52,17 @@ impl Disciplines {
         }
     }
 
-    /// Looks at them; false when that failed, and then the last look stands.
-    pub(super) fn refresh(&mut self, now: Time, journal: &mut Journal) -> bool {
+    /// Looks at them, but where nothing `moves` and nothing waits; false when that failed, and then the last look stands.
+    pub(super) fn refresh(&mut self, now: Time, moves: bool, journal: &mut Journal) -> bool {
+        let is_over = |looked| now.since(looked) >= LOOK_EVERY;
+        let waits = self.newest.iter().any(|discipline| discipline.backlog > 0);
+        if !moves && !waits && !self.looked.is_none_or(is_over) {
+            return true;
+        }
         let Some(route) = &mut self.route else { return true };
         let Ok(newest) = discipline::all(route) else { return false };
         self.newest = newest;
-        if self.looked.is_none_or(|looked| now.since(looked) >= LOOK_EVERY) {
+        if self.looked.is_none_or(is_over) {
             self.looked = Some(now);
             self.look(now, journal);
         }

@@ -76,6 +76,10 @@ impl Entry {
         let first_seen_ns = state.first_seen_ns;
         Self { round: 0, first_seen_ns, bytes: 0, payload_bytes: 0, payload_at: now, carrying: None }
     }
+
+    fn is_awake(&self, now: Time) -> bool {
+        self.payload_bytes > 0 && now.since(self.payload_at) < SLEEP
+    }
 }
 
 /// What is remembered in addition while a connection carries payload.
@@ -95,6 +99,16 @@ pub(super) struct Carrying {
 }
 
 impl Carrying {
+    /// Shows what is known of it to those who decide.
+    fn sample(&mut self, (now, epoch): (Time, u32), key: &FlowKey, (stations, hops): (&Stations, &Hops), ap: &mut Ap) {
+        let before = std::mem::replace(&mut self.rtt, RttTotal::of(&self.state));
+        if self.version != stations.version() {
+            (self.station, self.version) = (stations.id(&key.station), stations.version());
+        }
+        let who = (self.id, self.station, hops.of(self.state.port));
+        FlowSample::of(now, who, epoch, &self.state, before).for_each(|sample| ap.on_sample(now, &sample));
+    }
+
     /// Neither its SYNs nor conntrack told the scales.
     pub(super) fn lacks_scale(&self) -> bool {
         self.state.half.iter().any(|half| half.known_scale().is_none())
@@ -121,6 +135,29 @@ impl Table {
     pub(super) fn begin(&mut self) {
         self.round += 1;
         self.awake = 0;
+    }
+
+    /// Those that moved were read: the others are as they were.
+    pub(super) fn rest(&mut self, (now, epoch): (Time, u32), (stations, hops): (&Stations, &Hops), ap: &mut Ap) {
+        let round = self.round;
+        for (key, entry) in self.entries.iter_mut().filter(|(_, entry)| entry.round != round) {
+            let awake = entry.is_awake(now);
+            let Some(carrying) = &mut entry.carrying else { continue };
+            entry.round = round;
+            if awake {
+                self.awake += 1;
+                carrying.sample((now, epoch), key, (stations, hops), ap);
+            } else {
+                self.names.forget(carrying.id);
+                ap.on_gone(carrying.id);
+                entry.carrying = None;
+            }
+        }
+    }
+
+    /// Connections in the table when it was last read whole, and those that came since.
+    pub(super) fn known(&self) -> usize {
+        self.entries.len()
     }
 
     /// The whole table was read: what was not in it is gone.
@@ -171,7 +208,7 @@ impl Table {
             entry.payload_bytes = payload;
             entry.payload_at = now;
         }
-        let awake = payload > 0 && now.since(entry.payload_at) < SLEEP;
+        let awake = entry.is_awake(now);
         self.awake += usize::from(awake);
         match &mut entry.carrying {
             None if awake => {
@@ -184,13 +221,8 @@ impl Table {
                 entry.carrying = Some(Box::new(carrying));
             }
             Some(carrying) if awake => {
-                let before = std::mem::replace(&mut carrying.rtt, RttTotal::of(state));
                 carrying.state = *state;
-                if carrying.version != stations.version() {
-                    (carrying.station, carrying.version) = (stations.id(&key.station), stations.version());
-                }
-                FlowSample::of(now, (carrying.id, carrying.station, hops.of(state.port)), epoch, state, before)
-                    .for_each(|sample| ap.on_sample(now, &sample));
+                carrying.sample((now, epoch), key, (stations, hops), ap);
             }
             Some(carrying) => {
                 self.names.forget(carrying.id);

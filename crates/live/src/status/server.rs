@@ -78,6 +78,12 @@ impl Server {
         (room.then(|| self.listener.as_fd()), self.clients.iter().map(|c| c.stream.as_fd()))
     }
 
+    /// Somebody has not got everything yet.
+    #[must_use]
+    pub const fn has_clients(&self) -> bool {
+        !self.clients.is_empty()
+    }
+
     /// Answers new clients with what `status` makes and goes on with the others; never waits.
     pub fn serve(&mut self, now: Time, mut status: impl FnMut() -> Vec<u8>) {
         while self.clients.len() < MOST_CLIENTS {
