@@ -148,7 +148,7 @@ impl Maps {
         };
         Ok(Self {
             flows: own("flows", MapType::LruHash)?,
-            control: own("control", MapType::Array)?,
+            control: own(".data.control", MapType::Array)?,
             ingress: own_program("lasthop_ingress")?,
         })
     }

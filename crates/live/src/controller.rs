@@ -111,6 +111,8 @@ struct Core {
     /// Which connections moved; none where that cannot be had, and then all are read.
     moved: Option<Moved>,
     moved_keys: Vec<FlowKey>,
+    /// Those of the reading before: a packet that passed after it and before the epoch ended was not noted.
+    moved_before: Vec<FlowKey>,
     /// When the table of flows was last read, and when it was read whole.
     read: Option<Time>,
     read_all: Option<Time>,
@@ -196,6 +198,7 @@ impl Controller {
             udp_batch: Batch::default(),
             moved: program.moved().ok(),
             moved_keys: Vec::new(),
+            moved_before: Vec::new(),
             read: None,
             read_all: None,
             udp_read: None,
@@ -429,10 +432,15 @@ impl Core {
     }
 
     /// Shows the flows to those who decide: of those that moved what they are like now, of the others what they were like. All are
-    /// read once a second, and when most moved. False when the kernel refused.
+    /// read once in a while, and when most moved. False when the kernel refused.
     fn read_flows(&mut self, now: Time, epoch: u32) -> bool {
         let keys = &mut self.moved_keys;
         let are_told = self.moved.as_ref().is_some_and(|moved| moved.take(keys));
+        let newest = keys.len();
+        keys.append(&mut self.moved_before);
+        self.moved_before.extend_from_slice(&keys[..newest]);
+        keys.sort_unstable();
+        keys.dedup();
         let is_fresh = self.read_all.is_some_and(|read| now.since(read) < READ_ALL_EVERY);
         let is_cheap = keys.len() * 2 < self.table.known() + self.config.flows as usize / BUCKETS_PER_LOOKUP;
         self.table.begin();
@@ -557,7 +565,7 @@ impl Core {
 }
 
 /// Between two readings of the whole table of connections: those that are over or were pushed out are found then.
-const READ_ALL_EVERY: Span = Span::from_secs(1);
+const READ_ALL_EVERY: Span = Span::from_secs(5);
 /// The kernel walks all of a table's buckets when it is read whole: as many as this take as long as looking up half a connection.
 const BUCKETS_PER_LOOKUP: usize = 75;
 /// A controller takes no more than a twentieth of a processor: after a decision it rests so many times as long as that took.
