@@ -23,6 +23,8 @@ LASTS = 8
 # From the greedy flow's start on, s.
 STARTUP = 2
 WANTED = 0.97
+# What a packet costs on the air besides its own bytes: contention, preamble, ACK.
+AIR_BYTES = 800
 PLACES = {"air": 25, "port": 35, "line-down": 20, "line-up": 20}
 AIR = {6: 5, 12: 9, 24: 15, 54: 25}
 
@@ -77,10 +79,12 @@ def with_control(case, capacity):
 
 def carried(report, case):
     """Goodput of the greedy flow, and of the small ones that share its bottleneck; Mbit/s."""
-    shared = None if case["place"] == "air" else case["way"]
-    flows = list(simulated.flows(report, direction=shared))
-    greedy = sum(f["goodput_bps"] for f in flows if f["name"] == "greedy") / 1e6
-    return greedy, sum(f["rate_bps"] for f in flows if f["name"] != "greedy") / 1e6
+    on_air = case["place"] == "air"
+    flows = list(simulated.flows(report, direction=None if on_air else case["way"]))
+    small = [f for f in flows if f["name"] != "greedy"]
+    besides = on_air * AIR_BYTES * 8 * sum(f["delivered"] for f in small) / (report["duration_s"] - report["measure_from_s"])
+    greedy = sum(f["goodput_bps"] for f in flows if f["name"] == "greedy")
+    return greedy / 1e6, (sum(f["rate_bps"] for f in small) + besides) / 1e6
 
 
 def play(simulator, seed, number, capacity):

@@ -3,9 +3,6 @@ have tiny windows, or were there before the controller; asymmetric lines, loaded
 
 import math
 
-# Of those that say nothing else.
-GAME = [("game-server", "down"), ("game-client", "up")]
-
 
 def log_uniform(draw, low, high):
     return math.exp(draw.uniform(math.log(low), math.log(high)))
