@@ -68,3 +68,59 @@ def port(rate):
 
 def queue(limit):
     return {"kind": "fifo", "limit": limit}
+
+
+# When the controller comes to every fifth odd home: what is there then, it has not seen begin.
+LATE = "6s"
+
+
+def late(home):
+    return {"start": LATE} if home["name"].startswith("odd-") and home["seed"] % 5 == 0 else {}
+
+
+def line(draw):
+    if draw.random() < 0.4:
+        return {"delay": "1ms", "rate_down": "1000Mbit/s", "rate_up": "1000Mbit/s", "buffer_down": 1000, "buffer_up": 1000}
+    down = round(log_uniform(draw, 5, 100), 1)
+    up = max(round(down / draw.choice([1, 2, 5, 10, 20]), 1), 0.5)
+    buffer = lambda rate: max(20, round(rate * 1e6 * log_uniform(draw, 0.05, 0.8) / 12e3))  # noqa: E731
+    rates = {"rate_down": f"{down}Mbit/s", "rate_up": f"{up}Mbit/s"}
+    return {"delay": "1ms", **rates, "buffer_down": buffer(down), "buffer_up": buffer(up)}
+
+
+def home(draw, number):
+    """An odd home: a hop, a line, a game, bulk one way or both, and small connections of all kinds."""
+    result = {"format": 1, "name": f"odd-{number}", "duration": "20s", "seed": number, "line": line(draw)}
+    stations = [{"name": f"S{i + 1}"} for i in range(draw.randint(1, 6))]
+    limit = lambda: round(log_uniform(draw, 50, 1500))  # noqa: E731
+    queues = {"queue": queue(limit()), "station_queue": queue(limit())}
+    if draw.random() < 0.5:
+        result["wifi"] = {"standard": "802.11g", **queues}
+        stations = [station | {"rate": f"{draw.choice([6, 12, 24, 36, 54])}Mbit/s"} for station in stations]
+    else:
+        result["bridge"] = port(round(log_uniform(draw, 10, 100), 1)) | queues
+    result["server"] = [
+        {"name": f"W{i + 1}", "delay": f"{max(log_uniform(draw, 5, 150) / 2 - 1, 0.5):.1f}ms"} for i in range(draw.randint(1, 3))
+    ]
+    result["station"] = stations
+    any_of = lambda key: draw.choice(result[key])["name"]  # noqa: E731
+    server, station = any_of("server"), any_of("station")
+    result["flow"] = [
+        {"name": "game-down", "from": server, "to": station, "kind": "game-server"},
+        {"name": "game-up", "from": station, "to": server, "kind": "game-client"},
+    ]
+    up_share = draw.choice([0.0, 0.0, 0.5, 1.0])
+    for i in range(round(log_uniform(draw, 1, 12))):
+        ends = {"from": any_of("server"), "to": any_of("station")}
+        if draw.random() < up_share:
+            ends = {"from": ends["to"], "to": ends["from"]}
+        kind = draw.choices(["ftp", "quic"], [85, 15])[0]
+        bulk = {"name": f"bulk-{i + 1}", **ends, "kind": kind, "cc": draw.choices(["cubic", "newreno", "bbr"], [75, 10, 15])[0]}
+        if draw.random() < 0.25:
+            bulk["bytes"] = f"{round(log_uniform(draw, 100, 10_000))}kB"
+        if kind == "ftp" and draw.random() < 0.1:
+            bulk["half_close"] = True
+        result["flow"].append(bulk | {"start": f"{draw.uniform(0, 8):.2f}s"})
+    for i in range(round(log_uniform(draw, 1, 30))):
+        result["flow"].append(small(draw, i + 1, any_of("server"), any_of("station")))
+    return result
