@@ -2,7 +2,7 @@
 # Everything is built as the user, also under `sudo make`; only the finished binary runs as root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes conserve study-web study-game study-learn clean
+.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve study-web study-game study-learn clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
@@ -71,6 +71,11 @@ random-homes:          ## 1,000 random homes and 1,000 odd ones without control 
 	@tools/install-deps build
 	$(CARGO) build --release --locked -p lasthop-cli
 	tools/as-user python3 -B tools/study/random_homes.py --binary $(LASTHOP) $(ARGS)
+
+everyday:              ## cases that once went wrong (scenarios/everyday), without control and with it, in one table: ARGS="--only idle"
+	@tools/install-deps build
+	$(CARGO) build --release --locked -p lasthop-cli
+	tools/as-user python3 -B tools/study/everyday.py --binary $(LASTHOP) $(ARGS)
 
 conserve:              ## does a greedy flow get what small ones leave? 1,000 cases, half a minute: ARGS="--worst 5 --keep FOLDER"
 	@tools/install-deps build
