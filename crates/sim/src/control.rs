@@ -169,7 +169,8 @@ impl WindowControl {
             state: FlowState::new(shared, now),
             rtt: RttTotal::default(),
             newest: None,
-            requests: 0,
+            // Of a connection that was there before, any number with the right last bits will do.
+            requests: if packet.has(flag::SYN) { 0 } else { flag::REQUESTS_MASK + 1 + packet.requests() },
         });
         let mut tcp = fields(packet, connection, sack, &mut watched.requests);
         if self.timestamps {

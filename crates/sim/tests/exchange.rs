@@ -58,3 +58,13 @@ fn a_controller_that_comes_later_does_nothing_before_and_has_not_seen_the_handsh
     let late = run(&home(&early, &["duration=9s", LEARN, "control.window.start=20s"]));
     assert_eq!(flow(&late, "old").figures, flow(&without, "old").figures);
 }
+
+/// Numbers of requests go on where the controller finds them, also beyond what a packet's bits can say.
+#[test]
+fn a_session_is_played_alike_by_a_controller_that_comes_later() {
+    let session = "poll W A request-response response = \"3kB\"; every = \"50ms\"; think = \"5ms\"";
+    let set = ["duration=9s", LEARN, "control.window.start=2s"];
+    let (off, on) = (run(&home(&[session], &set[..1])), run(&home(&[session], &set)));
+    let [off, on] = [off, on].map(|report| flow(&report, "poll").figures.goodput_bps);
+    assert!(on > 0.99 * off && on < 1.01 * off, "{off} -> {on}");
+}

@@ -3,9 +3,9 @@
 use lasthop_core::snoop;
 use lasthop_core::units::{BitRate, Bytes, Span};
 
-use super::ScenarioError;
 use super::read::Reader;
 use super::wired::MOST_PACKETS;
+use super::{LONGEST, ScenarioError};
 use crate::quantity::Share;
 
 /// What controls the home.
@@ -202,6 +202,10 @@ fn read_window(control: &Reader<'_>) -> Result<Option<WindowControl>, ScenarioEr
     if interval < Span::from_millis(1) {
         return Err(window.wrong("interval", "is shorter than \"1ms\""));
     }
+    let start = window.quantity("start")?.unwrap_or(Span::ZERO);
+    if start > LONGEST {
+        return Err(window.wrong("start", format!("{start} is longer than a week, {LONGEST}")));
+    }
     let share = window
         .choice("share", &[("max-min", ShareRule::MaxMin), ("equal", ShareRule::Equal)])?
         .unwrap_or(ShareRule::MaxMin);
@@ -213,7 +217,7 @@ fn read_window(control: &Reader<'_>) -> Result<Option<WindowControl>, ScenarioEr
     Ok(Some(WindowControl {
         capacity,
         interval,
-        start: window.quantity("start")?.unwrap_or(Span::ZERO),
+        start,
         share,
         udp_weight: window.number("udp_weight", 0.0..=1.0)?.unwrap_or(0.2),
         rtt,

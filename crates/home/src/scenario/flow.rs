@@ -506,6 +506,8 @@ fn periodic(flow: &Reader<'_>, usual_size: u64, usual_gap: Span) -> Result<Perio
 
 /// Longest that a server thinks or a client waits: a day.
 const LONGEST_PAUSE: Span = Span::from_secs(86_400);
+/// Largest response: a file of a gibibyte.
+const LARGEST_RESPONSE: Bytes = Bytes(1 << 30);
 /// Shortest time between requests where there is no round trip to keep them apart.
 const SHORTEST_PAUSE: Span = Span::from_millis(1);
 
@@ -530,6 +532,9 @@ fn request_response(flow: &Reader<'_>) -> Result<RequestResponse, ScenarioError>
         return Err(flow.wrong("half_close", "leaves nobody who could ask"));
     }
     let response = flow.positive("response")?.unwrap_or(Bytes(10_000));
+    if response > LARGEST_RESPONSE {
+        return Err(flow.wrong("response", format!("{response} is more than {LARGEST_RESPONSE}")));
+    }
     Ok(RequestResponse { request, response, think: pause("think", Span::ZERO)?, every, tcp })
 }
 

@@ -157,6 +157,14 @@ fn every_kind_of_flow_is_read_with_its_own_keys() {
 }
 
 #[test]
+fn a_controller_may_come_later() {
+    let start = |set: &str| parse(&small_wifi(""), &[set]).map(|home| home.control.window.unwrap().start);
+    assert_eq!(start("control.window.start=5s").unwrap(), Span::from_secs(5));
+    assert_eq!(start("control.window.capacity=learn").unwrap(), Span::ZERO);
+    assert!(start("control.window.start=9d").unwrap_err().to_string().contains("control.window.start"));
+}
+
+#[test]
 fn requests_that_cannot_be_made_are_refused() {
     let wrong = |keys: &str| {
         let flow =
@@ -167,6 +175,7 @@ fn requests_that_cannot_be_made_are_refused() {
         ("request = \"2kB\"", "flow.f.request: 2000B is more than one segment of 1460B"),
         ("every = \"0s\"", "flow.f.every: is shorter than 1ms"),
         ("think = \"2d\"", "flow.f.think: "),
+        ("response = \"2GiB\"", "flow.f.response: "),
         ("half_close = true", "flow.f.half_close: leaves nobody who could ask"),
         ("cc = \"tfrc\"", "flow.f.cc: asks over TCP"),
         ("bytes = \"2kB\"", "flow.f.bytes: "),

@@ -20,6 +20,7 @@ impl Engine<'_, '_> {
         if packet.has(flag::BACK) {
             let heard = exchange.on_request(now, packet.requests());
             connection.on_request(heard);
+            connection.on_marks(now, packet, &self.sacks);
             let ack = connection.acknowledgment(packet, &mut self.sacks);
             connection.sender.on_ack(now, &ack);
             self.speak(now, flow);
