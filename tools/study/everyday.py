@@ -33,6 +33,7 @@ CASES = [
     ("change", ["measure_from=20s"], "then at 100"),
     ("first-second", [], "at 20"),
     ("first-second", SLOW, "at 6"),
+    ("quic", [], "TCP and QUIC at 20"),
     ("existing", [], "at 20, control from 3 s"),
 ]
 SMALL = {"idle", "poll", "session", "push", "half", "tiny", "game"}
