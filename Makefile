@@ -2,7 +2,7 @@
 # Everything is built as the user, also under `sudo make`; only the finished binary runs as root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes study-web study-game study-learn clean
+.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve study-web study-game study-learn clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
@@ -67,10 +67,20 @@ homes:                 ## play scenarios/homes in the simulator, a minute, and w
 	$(CARGO) build --release --locked -p lasthop-cli
 	tools/as-user python3 -B tools/study/homes.py --binary $(LASTHOP) $(ARGS)
 
-random-homes:          ## 1,000 random homes without control and with it, a few minutes: ARGS="--homes 100 --each"
+random-homes:          ## 1,000 random homes and 1,000 odd ones without control and with it, a few minutes: ARGS="--kind odd --homes 100 --each"
 	@tools/install-deps build
 	$(CARGO) build --release --locked -p lasthop-cli
 	tools/as-user python3 -B tools/study/random_homes.py --binary $(LASTHOP) $(ARGS)
+
+everyday:              ## cases that once went wrong (scenarios/everyday), without control and with it, in one table: ARGS="--only idle"
+	@tools/install-deps build
+	$(CARGO) build --release --locked -p lasthop-cli
+	tools/as-user python3 -B tools/study/everyday.py --binary $(LASTHOP) $(ARGS)
+
+conserve:              ## does a greedy flow get what small ones leave? 1,000 cases, half a minute: ARGS="--worst 5 --keep FOLDER"
+	@tools/install-deps build
+	$(CARGO) build --release --locked -p lasthop-cli
+	tools/as-user python3 -B tools/study/conserve.py --binary $(LASTHOP) $(ARGS)
 
 study-web:             ## pages in a real browser over the CHAP paper's bridge, 25 minutes, 450 MB of packages: ARGS="--short"
 	@tools/install-deps build run study web && tools/as-user tools/unpack-deps unpack-web

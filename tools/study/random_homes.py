@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Random homes, each without window control and with it, at the same seeds, in the simulator.
 
-    tools/study/random_homes.py [--homes 1000] [--seed 7] [--capacity learn] [--json FILE] [--keep FOLDER]
-    tools/study/random_homes.py --show 17          the scenario of home 17, as text
+    tools/study/random_homes.py [--homes 1000] [--kind all] [--seed 7] [--capacity learn] [--json FILE] [--keep FOLDER]
+    tools/study/random_homes.py --kind odd --show 17          the scenario of odd home 17, as text
 
-1-16 stations of 1-54 Mbit/s (802.11g, 802.11b, or both), 1-4 servers with round trips of 5-300 ms, queues of 20-2,000 packets
+So many of each kind, a summary each. Random (`--kind random`): 1-16 stations of 1-54 Mbit/s (802.11g, 802.11b, or both), 1-4 servers with round trips of 5-300 ms, queues of 20-2,000 packets
 of several kinds, now and then a slow line before the home or a queue in the radio's firmware, 1-64 flows of all kinds in both
 directions. Real-time flows are offered at most 40 % of the air, since what does not fit cannot be kept smooth by anybody.
+Odd (`--kind odd`, drawn by odd.py): what those are not: asymmetric lines, ports of a bridge, both ways at once, and connections that
+idle, poll, push, ask and think, are half-closed, have tiny windows, or were there before the controller.
 
 Goodput is what elastic flows had acknowledged in the run. A home's p99 is the mean over its real-time flows of the 99th
 percentile of their added delay. `air` is the share of the time in which somebody sent: where it stays and goodput falls, others
@@ -21,6 +23,7 @@ import statistics
 import sys
 from pathlib import Path
 
+import odd
 import simulated
 
 G_RATES = [6, 9, 12, 18, 24, 36, 48, 54]
@@ -36,12 +39,13 @@ LISTED = (0.05, 5.0)
 Z99 = 2.576
 
 
-def log_uniform(draw, low, high):
-    return math.exp(draw.uniform(math.log(low), math.log(high)))
+log_uniform = odd.log_uniform
 
 
-def generate(seed, number):
+def generate(seed, number, kind="random"):
     """Home `number`: the same for ever for the same seed."""
+    if kind == "odd":
+        return odd.home(random.Random(f"{seed}/odd/{number}"), number)
     draw = random.Random(f"{seed}/{number}")
     kind = draw.choices(["g", "mixed", "b"], [65, 20, 15])[0]
     home = {"format": 1, "name": f"random-{number}", "duration": f"{LASTS}s", "seed": number}
@@ -174,7 +178,7 @@ def way_of(flow):
 
 def greedy(home, way=None):
     """Flows that never run dry, one `way` or all."""
-    endless = [f for f in home["flow"] if f["kind"] in ("ftp", "quic") and "bytes" not in f]
+    endless = [f for f in home["flow"] if f["kind"] in ("ftp", "quic") and "bytes" not in f and "window" not in f]
     return [flow for flow in endless if way in (None, way_of(flow))]
 
 
@@ -184,20 +188,26 @@ def alone(home, way):
     if not wanted:
         return None
     deep = {"kind": "fifo", "limit": simulated.DEEP}
-    air = {key: each for key, each in home["wifi"].items() if key != "firmware_queue"} | {"queue": deep, "station_queue": deep}
+    hop = hop_of(home)
+    air = {key: each for key, each in home[hop].items() if key != "firmware_queue"} | {"queue": deep, "station_queue": deep}
     wires = home["line"] | {"buffer_down": simulated.DEEP, "buffer_up": simulated.DEEP}
     tcp = [{"name": f["name"], "from": f["from"], "to": f["to"], "kind": "ftp", "cc": "cubic"} for f in wanted]
-    return home | {"wifi": air, "line": wires, "flow": tcp, "measure_from": "6s", "duration": "16s"}
+    return home | {hop: air, "line": wires, "flow": tcp, "measure_from": "6s", "duration": "16s"}
+
+
+def hop_of(home):
+    return "wifi" if "wifi" in home else "bridge"
 
 
 def with_control(home, capacity):
-    return home | {"control.window": {"capacity": capacity}}
+    return home | {"control.window": {"capacity": capacity} | odd.late(home)}
 
 
 def figures(report):
     """What a run comes to."""
     payload = {"ftp": 1460, "quic": 1164}
-    acked = sum(f["tcp"]["acked_packets"] * payload[f["kind"]] for f in simulated.flows(report, set(payload)))
+    fast = [f for f in simulated.flows(report, set(payload)) if not f["name"].startswith("tiny")]
+    acked = sum(f["tcp"]["acked_packets"] * payload[f["kind"]] for f in fast)
     live = [f for f in simulated.flows(report, simulated.REALTIME) if "tcp" not in f and f["added_delay"]]
     pages = [f["page"]["load_ms"][0] for f in simulated.flows(report, {"web"}) if f["page"]["load_ms"]]
     return {
@@ -218,18 +228,18 @@ def figures(report):
 def one_rate(home, way):
     """All greedy flows that `way` cost the same: C does not hang on who sends how much."""
     ends = {flow["to"] if way == "down" else flow["from"] for flow in greedy(home, way)}
-    return len({(s["rate"], s.get("standard")) for s in home["station"] if s["name"] in ends}) == 1
+    return len({(s.get("rate"), s.get("standard")) for s in home["station"] if s["name"] in ends}) == 1
 
 
-def play(simulator, number, seed, capacity, with_truth, lasts=LASTS):
-    home = generate(seed, number)
+def play(simulator, kind, number, seed, capacity, with_truth, lasts=LASTS):
+    home = generate(seed, number, kind)
     if lasts < LASTS:
         home |= {"duration": f"{lasts}s", "flow": [f for f in home["flow"] if begins(f) < lasts] or home["flow"][:1]}
         home["flow"] = [f | {"start": f"{begins(f) % lasts}s"} for f in home["flow"]]
     off = figures(simulator.play(home))
     report = simulator.play(with_control(home, capacity))
     on = figures(report)
-    result = {"home": number, "off": off, "on": on, "what": described(home), "capacity": {}}
+    result = {"kind": kind, "home": number, "off": off, "on": on, "what": described(home), "capacity": {}}
     result["goodput"] = on["goodput"] / off["goodput"] - 1 if off["goodput"] > 0 else None
     result["p99"] = on["p99"] - off["p99"] if None not in (on["p99"], off["p99"]) else None
     for way in ("down", "up") if with_truth else ():
@@ -252,20 +262,23 @@ def play(simulator, number, seed, capacity, with_truth, lasts=LASTS):
 
 def described(home):
     """A home in one line."""
-    rates = sorted({float(s["rate"].removesuffix("Mbit/s")) for s in home["station"]})
+    rates = sorted({float(s["rate"].removesuffix("Mbit/s")) for s in home["station"] if "rate" in s})
+    speed = f"{rates[0]:g}-{rates[-1]:g}" if rates else f"on ports of {home['bridge']['rate']}"
     kinds = {}
     for flow in home["flow"]:
         word = {"game-server": "game", "game-client": "game"}.get(flow["kind"], flow["kind"])
+        word = flow["name"].partition("-")[0] if flow["name"].partition("-")[0] in odd.SMALL else word
         if word in ("ftp", "quic"):
             word += " " + way_of(flow)
         kinds[word] = kinds.get(word, 0) + 1
-    air, wires = home["wifi"], home["line"]
+    air, wires = home[hop_of(home)], home["line"]
     extras = [f"firmware {air['firmware_queue']}"] if "firmware_queue" in air else []
     extras += [f"loss {air['loss']['rate']}"] if "loss" in air else []
+    extras += [f"control from {each}" for each in odd.late(home).values()]
     extras += [f"line {wires['rate_down']} {wires['rate_up']}"] if wires["rate_down"] != "1000Mbit/s" else []
     delays = "/".join(s["delay"] for s in home["server"])
     return (
-        f"{len(home['station'])} stations {rates[0]:g}-{rates[-1]:g}, {air['queue']['kind']} {air['queue']['limit']},"
+        f"{len(home['station'])} stations {speed}, {air['queue']['kind']} {air['queue']['limit']},"
         f" {delays}" + "".join(f", {word}" for word in extras) + ": " + ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items()))
     )
 
@@ -354,20 +367,21 @@ def keep(folder, worst, seed, capacity):
     for result in worst:
         p99 = result["p99"] is not None and f", real-time p99 {result['off']['p99']:.1f} -> {result['on']['p99']:.1f} ms"
         lines = [
-            f"# Home {result['home']} of `tools/study/random_homes.py --seed {seed}`, one of the ten that lost most when control began.",
+            f"# Home {result['home']} of `tools/study/random_homes.py --kind {result['kind']} --seed {seed}`, one of the ten that lost most when control began.",
             f"# {result['what']}",
             f"# Goodput {result['off']['goodput']:.2f} -> {result['on']['goodput']:.2f} Mbit/s{p99 or ''}.",
             "",
             "",
         ]
-        home = with_control(generate(seed, result["home"]), capacity)
-        (folder / f"random-{result['home']}.toml").write_text("\n".join(lines) + simulated.toml(home))
+        home = with_control(generate(seed, result["home"], result["kind"]), capacity)
+        (folder / f"{home['name']}.toml").write_text("\n".join(lines) + simulated.toml(home))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", type=Path)
-    parser.add_argument("--homes", type=int, default=1000)
+    parser.add_argument("--homes", type=int, default=1000, help="of each kind")
+    parser.add_argument("--kind", choices=["random", "odd", "all"], default="all")
     parser.add_argument("--first", type=int, default=1, help="number of the first home")
     parser.add_argument("--only", help="numbers of homes: 3,17")
     parser.add_argument("--seed", type=int, default=7)
@@ -382,7 +396,8 @@ def main():
     parser.add_argument("-j", type=int, dest="jobs")
     arguments = parser.parse_args()
     if arguments.show is not None:
-        sys.stdout.write(simulated.toml(with_control(generate(arguments.seed, arguments.show), arguments.capacity)))
+        kind = "odd" if arguments.kind == "odd" else "random"
+        sys.stdout.write(simulated.toml(with_control(generate(arguments.seed, arguments.show, kind), arguments.capacity)))
         return
     simulator = simulated.Simulator(arguments.binary, arguments.jobs)
     numbers = range(arguments.first, arguments.first + arguments.homes)
@@ -390,8 +405,20 @@ def main():
         numbers = [int(word) for word in arguments.only.split(",")]
     lasts = SHORT if arguments.short else LASTS
     with_truth = not (arguments.no_truth or arguments.short)
-    work = lambda n: play(simulator, n, arguments.seed, arguments.capacity, with_truth, lasts)  # noqa: E731
-    results = simulator.all(work, numbers, "homes")
+    kinds = ["random", "odd"] if arguments.kind == "all" else [arguments.kind]
+    every = []
+    for kind in kinds:
+        work = lambda n: play(simulator, kind, n, arguments.seed, arguments.capacity, with_truth, lasts)  # noqa: E731, B023
+        every += tell(kind, simulator.all(work, numbers, f"{kind} homes"), arguments)
+    if arguments.json:
+        arguments.json.write_text(json.dumps({"seed": arguments.seed, "homes": every}, indent=1) + "\n")
+    if arguments.keep:
+        keep(arguments.keep, sorted(every, key=badness, reverse=True)[:10], arguments.seed, arguments.capacity)
+
+
+def tell(kind, results, arguments):
+    """The results of one kind, printed."""
+    print(f"{kind} homes")
     if arguments.each:
         print("\n".join(line_of(result) for result in results))
     capacities(results, arguments.each)
@@ -399,10 +426,7 @@ def main():
     listed = sorted((r for r in results if badness(r) > 1), key=badness, reverse=True)
     print(f"{len(listed)} homes lose more than {100 * LISTED[0]:g} % of goodput or {LISTED[1]:g} ms of p99, the worst first:")
     print("\n".join(line_of(result) for result in listed[: arguments.worst]))
-    if arguments.json:
-        arguments.json.write_text(json.dumps({"seed": arguments.seed, "homes": results}, indent=1) + "\n")
-    if arguments.keep:
-        keep(arguments.keep, sorted(results, key=badness, reverse=True)[:10], arguments.seed, arguments.capacity)
+    return results
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 use crate::observe::identify::{MARK, UDP_HEADERS};
 use crate::players::quic;
 use lasthop_core::snoop::Conduct;
+use lasthop_core::units::Span;
 use lasthop_home::retune::Retune;
 use lasthop_home::scenario::{
     CARRIER_SENSE_DEFAULT, CongestionControl, Flow, Kind, LastHop, Scenario, ScenarioError, Tcp, Wifi,
@@ -30,6 +31,9 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
     }
     if scenario.control.split.is_some() {
         return Err(scenario.refuse("control.split", "the emulator's access point ends no connections"));
+    }
+    if scenario.control.window.as_ref().is_some_and(|window| window.start > Span::ZERO) {
+        return Err(scenario.refuse("control.window.start", "the emulator's controller begins with the run"));
     }
     if scenario.control.clamp.is_some() {
         return Err(scenario.refuse("control.clamp", "the kernel's receivers know no price"));
@@ -76,8 +80,13 @@ fn check_flow(scenario: &Scenario, flow: &Flow) -> Result<(), ScenarioError> {
     if flow.carrier.is_some() {
         return refuse("cc", "the emulator plays streams over UDP");
     }
+    if flow.transport().is_some_and(|tcp| tcp.half_close) {
+        return refuse("half_close", "the emulator's receivers close when everything has come");
+    }
     match &flow.kind {
-        Kind::Web(_) => refuse("kind", "the emulator plays game, audio, voip, video, cbr, poisson, ftp, quic"),
+        Kind::Web(_) | Kind::RequestResponse(_) => {
+            refuse("kind", "the emulator plays game, audio, voip, video, cbr, poisson, ftp, quic")
+        }
         Kind::Quic(quic) if !quic::has(quic.cc) => {
             refuse("cc", "the emulator has what its library has: cubic, newreno (reno is the same), bbr")
         }

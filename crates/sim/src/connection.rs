@@ -51,6 +51,7 @@ impl Dress {
             cc: quic.cc,
             aimd: (0.0, 0.0),
             loss_discrimination: None,
+            half_close: false,
             sack: true,
             ecn: quic.ecn,
             delayed_ack: true,
@@ -88,6 +89,11 @@ pub struct Connection {
     echo: u32,
     /// Bits of [`flag`] that its data have: ECT when its ends understand congestion marks, NOTE when its receiver reports.
     flags: u32,
+    /// The receiver closes its own way with its first acknowledgments.
+    half_close: bool,
+    /// Payload of a request of its receiver; 0: it makes none. And how many it has made.
+    request: u16,
+    asked: u32,
     cwnd: Cwnd,
     /// When the stretch that is being counted began.
     from: Totals,
@@ -131,6 +137,9 @@ impl Connection {
                 | flag::TCP
                 | if tcp.ecn { flag::ECT } else { 0 }
                 | if reports == Reports::Nothing { 0 } else { flag::NOTE },
+            half_close: tcp.half_close,
+            request: 0,
+            asked: 0,
             cwnd: Cwnd::new(now),
             from: Totals::default(),
             start_up: None,
@@ -144,9 +153,48 @@ impl Connection {
         self
     }
 
+    /// The same with a receiver that makes requests of so many bytes.
+    pub const fn asking(mut self, request: u16) -> Self {
+        self.request = request;
+        self
+    }
+
     /// What the fast path has to know of it, where its packets are TCP's.
     pub const fn seen(&self) -> control::Connection {
-        control::Connection { mss: self.mss, scale: self.scale }
+        control::Connection { mss: self.mss, scale: self.scale, half_close: self.half_close, request: self.request }
+    }
+
+    /// Its receiver has made `n` requests: what it sends from here on says so.
+    pub const fn on_asked(&mut self, n: u32) {
+        self.asked = n;
+    }
+
+    /// The newest request of its receiver, which acknowledges what has come.
+    pub fn request(&mut self, now: Time, flow: u32, sacks: &mut Sacks) -> SimPacket {
+        let ack = self.receiver.acknowledge(now);
+        let ack = Ack { sack: SackBlocks::default(), ..ack };
+        let mut packet = self.ack(now, flow, &ack, sacks);
+        packet.bytes += self.request;
+        packet.flags |= flag::ASK;
+        packet
+    }
+
+    /// The sender's acknowledgment of a request that it has not answered yet.
+    pub fn heard(&self, now: Time, flow: u32) -> SimPacket {
+        SimPacket {
+            sent: now,
+            offset: self.sender.snapshot().acked_bytes,
+            flow,
+            sack: self.echo,
+            bytes: HEADERS as u16,
+            window: u16::MAX,
+            flags: self.flags & !(flag::ECT | flag::NOTE) | flag::ASK,
+        }
+    }
+
+    /// A request has come: what the sender sends from here on says so.
+    pub fn on_request(&mut self, n: u32) {
+        self.flags = numbered(self.flags, n);
     }
 
     /// The packet of a segment.
@@ -221,6 +269,12 @@ impl Connection {
             window: (ack.window_bytes >> scale).min(u64::from(u16::MAX)) as u16,
             flags: self.ack_flags(ack.syn),
         };
+        if self.request > 0 {
+            packet.flags = numbered(packet.flags, self.asked);
+        }
+        if self.half_close && !ack.syn && ack.offset <= 2 * u64::from(self.mss) {
+            packet.flags |= flag::FIN;
+        }
         if let Some(dress) = &self.dress {
             packet.bytes = if ack.syn { dress.open } else { dress.ack + dress.range * blocks as u16 };
         }
@@ -331,6 +385,11 @@ impl Connection {
     }
 }
 
+/// Flags with another number of requests.
+const fn numbered(flags: u32, n: u32) -> u32 {
+    flags & !(flag::REQUESTS_MASK << flag::REQUESTS) | (n & flag::REQUESTS_MASK) << flag::REQUESTS
+}
+
 /// Cumulative figures of a sender.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
@@ -399,6 +458,7 @@ mod tests {
             cc: CongestionControl::Reno,
             aimd: (1.0, 0.5),
             loss_discrimination: None,
+            half_close: false,
             sack: true,
             ecn: false,
             delayed_ack: false,

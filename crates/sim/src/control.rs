@@ -32,6 +32,10 @@ pub struct Connection {
     pub mss: u16,
     /// Scale of the windows that its receiver writes.
     pub scale: u8,
+    /// The receiver has closed its way with its first acknowledgment.
+    pub half_close: bool,
+    /// Payload of a request of its receiver, bytes; 0: it makes none.
+    pub request: u16,
 }
 
 /// What waits is counted in packets; those of whoever fills a queue are full.
@@ -45,6 +49,8 @@ pub struct WindowControl {
     ap: Ap,
     shared: layout::Control,
     interval: Span,
+    /// Before, it sees nothing.
+    start: Time,
     capacity: BitRate,
     /// By flow of the scenario; `None` until its first packet passes.
     flows: Vec<Option<Watched>>,
@@ -70,6 +76,8 @@ struct Watched {
     rtt: RttTotal,
     /// Its newest acknowledgment towards a server, as it came.
     newest: Option<SimPacket>,
+    /// Requests that have passed.
+    requests: u32,
 }
 
 impl WindowControl {
@@ -96,6 +104,7 @@ impl WindowControl {
             ap: Ap::new(params),
             shared: layout::Control { epoch: 1, ..layout::Control::default() },
             interval: wanted.interval,
+            start: Time::ZERO + wanted.start,
             capacity,
             flows: vec![None; scenario.flows.len()],
             due: vec![None; scenario.flows.len()],
@@ -109,14 +118,19 @@ impl WindowControl {
             decisions: 0,
         };
         control.shared.hops[HOP][Direction::ToStation.index()].updates = u32::from(learns);
-        control.on_rates(Time::ZERO, scenario);
-        control.apply(Time::ZERO);
+        control.on_rates(control.start, scenario);
+        control.apply(control.start);
         control
     }
 
     /// How often it decides.
     pub const fn interval(&self) -> Span {
         self.interval
+    }
+
+    /// When it begins: what passes before, it does not see.
+    pub const fn start(&self) -> Time {
+        self.start
     }
 
     /// What the driver would say of the stations from here on: rates of `scenario`.
@@ -153,24 +167,28 @@ impl WindowControl {
         self.counters.packets[d] += 1;
         self.counters.ip_bytes[d] += bytes;
         self.counters.tcp_bytes[d] += bytes;
-        let mut tcp = fields(packet, connection, sack);
-        if self.timestamps {
-            let echo = if packet.has(flag::BACK) || packet.sack == Sacks::NONE { 0 } else { packet.sack };
-            tcp.timestamps = Some((packet.stamp(), echo));
-        }
         let shared = &mut self.shared;
         let watched = self.flows[packet.flow as usize].get_or_insert_with(|| Watched {
             state: FlowState::new(shared, now),
             rtt: RttTotal::default(),
             newest: None,
+            // Of a connection that was there before, any number with the right last bits will do.
+            requests: if packet.has(flag::SYN) { 0 } else { flag::REQUESTS_MASK + 1 + packet.requests() },
         });
+        let mut tcp = fields(packet, connection, sack, &mut watched.requests);
+        if self.timestamps {
+            let echo = if packet.has(flag::BACK) || packet.sack == Sacks::NONE { 0 } else { packet.sack };
+            tcp.timestamps = Some((packet.stamp(), echo));
+        }
         let verdict = fastpath::on_packet(&mut watched.state, shared, direction, &tcp, now);
         self.counters.reason[verdict.reason() as usize] += 1;
         if let Verdict::Rewrite { window } = verdict {
             packet.window = window;
         }
         if self.timestamps && direction == Direction::ToRemote && packet.has(flag::BACK) {
-            watched.newest = Some(SimPacket { sack: Sacks::NONE, ..*packet });
+            let bytes = packet.bytes - if packet.has(flag::ASK) { connection.request } else { 0 };
+            let flags = packet.flags & !(flag::ASK | flag::FIN);
+            watched.newest = Some(SimPacket { sack: Sacks::NONE, bytes, flags, ..*packet });
             let due = window::due(&watched.state, &self.shared, Direction::ToStation, now);
             self.set_due(packet.flow as usize, due);
         }
@@ -375,8 +393,9 @@ fn station(flow: &scenario::Flow) -> StationId {
     StationId(index.unwrap_or(u32::MAX))
 }
 
-/// A packet as the fast path reads it: the stream of a connection begins at sequence number 1, after its SYN.
-fn fields(packet: &SimPacket, connection: Connection, sack: SackBlocks) -> TcpFields {
+/// A packet as the fast path reads it: the stream of a connection begins at sequence number 1, after its SYN; its receiver
+/// sends nothing but requests and its FIN. `requests`: those that have passed.
+fn fields(packet: &SimPacket, connection: Connection, sack: SackBlocks, requests: &mut u32) -> TcpFields {
     let ip_bytes = u32::from(packet.bytes);
     let header_bytes = 20;
     let number = (packet.offset as u32).wrapping_add(1);
@@ -392,13 +411,22 @@ fn fields(packet: &SimPacket, connection: Connection, sack: SackBlocks) -> TcpFi
     };
     if packet.has(flag::BACK) {
         tcp.seq = 1 - u32::from(syn);
+        if connection.request > 0 {
+            request_fields(&mut tcp, packet, connection.request, requests);
+        }
+        if connection.half_close && !syn && !packet.has(flag::FIN) {
+            tcp.seq = 2;
+        }
         tcp.ack = number;
         tcp.flags = tcp_flag::ACK;
         let highest = sack.as_slice().iter().map(|(_, end)| *end).max();
         tcp.sack_high = highest.map(|end| (end as u32).wrapping_add(1));
     } else {
         tcp.seq = if syn { 0 } else { number };
-        tcp.ack = 1;
+        tcp.ack = 1 + u32::from(connection.half_close);
+        if connection.request > 0 {
+            tcp.ack = request_end(numbered(packet, *requests), connection.request);
+        }
         tcp.flags = if syn { 0 } else { tcp_flag::ACK };
         tcp.payload_bytes = if syn { 0 } else { ip_bytes - 40 };
         tcp.segment_bytes = tcp.payload_bytes;
@@ -406,4 +434,32 @@ fn fields(packet: &SimPacket, connection: Connection, sack: SackBlocks) -> TcpFi
     tcp.flags |= if syn { tcp_flag::SYN } else { 0 };
     tcp.flags |= if packet.has(flag::FIN) { tcp_flag::FIN } else { 0 };
     tcp
+}
+
+/// The sequence numbers of what a client says.
+#[cold]
+fn request_fields(tcp: &mut TcpFields, packet: &SimPacket, request: u16, requests: &mut u32) {
+    let made = numbered(packet, *requests);
+    *requests = made.max(*requests);
+    if packet.has(flag::ASK) {
+        tcp.seq = request_end(made.saturating_sub(1), request);
+        (tcp.payload_bytes, tcp.segment_bytes) = (u32::from(request), u32::from(request));
+    } else if !packet.has(flag::SYN) {
+        tcp.seq = request_end(made, request);
+    }
+}
+
+/// Which of the requests around `known` the packet names by its last five bits.
+const fn numbered(packet: &SimPacket, known: u32) -> u32 {
+    let ahead = packet.requests().wrapping_sub(known) & flag::REQUESTS_MASK;
+    if ahead <= flag::REQUESTS_MASK / 2 {
+        known + ahead
+    } else {
+        (known + ahead).saturating_sub(flag::REQUESTS_MASK + 1)
+    }
+}
+
+/// Where the stream of so many requests ends.
+const fn request_end(requests: u32, request: u16) -> u32 {
+    requests.wrapping_mul(request as u32).wrapping_add(1)
 }

@@ -7,6 +7,7 @@
 //! that fall on one nanosecond the air's come first, then what was set first. What is not in every home stands in files of
 //! its own: pages, streams at a rate, Snoop, split connections.
 
+mod exchange;
 mod pages;
 mod rate;
 mod snoop;
@@ -16,12 +17,13 @@ use lasthop_core::packet::{Direction, Packet as _};
 use lasthop_core::units::Time;
 use lasthop_home::report::{FlowReport, PageReport, Place, flow_meter};
 use lasthop_home::retune::Retune;
-use lasthop_home::scenario::{Flow, HostId, LastHop, SMALLEST_UDP, Scenario};
+use lasthop_home::scenario::{Flow, HostId, Kind, LastHop, SMALLEST_UDP, Scenario};
 use lasthop_wifi::{self as wifi, Medium, NodeId};
 
 use crate::SimError;
 use crate::clamp::ClampControl;
 use crate::control::WindowControl;
+use crate::exchange::Exchange;
 use crate::options::{Options, Progress};
 use crate::packet::{Sacks, SimPacket, flag};
 use crate::pcap::{Capture, Ends};
@@ -59,6 +61,8 @@ enum Target {
     Reporter(u32),
     /// The stream that the transport of a flow carries.
     Feed(u32),
+    /// What the ends of a connection ask and answer.
+    Exchange(u32),
     Controller,
     /// Window updates that the access point owes.
     Update,
@@ -138,10 +142,17 @@ impl<'a, 'o> Engine<'a, 'o> {
             if feed.is_some() {
                 targets.push(Target::Feed(i as u32));
             }
+            let exchange = match flow.kind {
+                Kind::RequestResponse(kind) => Some(Box::new(Exchange::new(kind, flow))),
+                _ => None,
+            };
+            if exchange.is_some() {
+                targets.push(Target::Exchange(i as u32));
+            }
             let meter = flow_meter(scenario, flow, Time::ZERO);
             // What the access point holds when the flow stops is still delivered.
             let stop = if is_second { Time::MAX } else { Time::ZERO + flow.stop };
-            flows.push(Running { source, stop, play, feed, meter });
+            flows.push(Running { source, stop, play, feed, exchange, meter });
         }
         targets.extend([Target::Update, Target::Snoop, Target::Controller, Target::Change, Target::Mark]);
         let control = scenario.control.window.as_ref().map(|wanted| WindowControl::new(scenario, wanted));
@@ -163,6 +174,12 @@ impl<'a, 'o> Engine<'a, 'o> {
         if let Some(slot) = slots.first().filter(|_| options.pcap.is_some()) {
             let key = format!("flow.{}.kind", scenario.flows[slot.page].table);
             return Err(scenario.refuse(&key, "a capture does not show the requests of a browser").into());
+        }
+        if let Some(flow) = scenario.flows.iter().find(|flow| matches!(flow.kind, Kind::RequestResponse(_)))
+            && options.pcap.is_some()
+        {
+            let key = format!("flow.{}.kind", flow.table);
+            return Err(scenario.refuse(&key, "a capture does not show requests").into());
         }
         let capture = match options.pcap.take() {
             Some(out) => Some(Capture::new(out, *air.phy(), Ends::of(scenario, scale))?),
@@ -226,7 +243,7 @@ impl<'a, 'o> Engine<'a, 'o> {
         }
         let last = self.targets.len() as u32;
         if let Some(control) = &self.control {
-            self.sources.set(SourceId(last - 3), Time::ZERO + control.interval());
+            self.sources.set(SourceId(last - 3), control.start() + control.interval());
         }
         if let Some(change) = self.scenario.changes.first() {
             self.sources.set(SourceId(last - 2), Time::ZERO + change.at);
@@ -307,6 +324,7 @@ impl<'a, 'o> Engine<'a, 'o> {
             Target::Pacer(flow) => self.on_rate_sender(now, flow as usize),
             Target::Reporter(flow) => self.report(now, flow as usize),
             Target::Feed(flow) => self.on_feed(now, flow as usize, source),
+            Target::Exchange(flow) => self.exchange(now, flow as usize),
             Target::Controller => {
                 if let Some(control) = &mut self.control {
                     control.on_interval(now, self.air.discipline_backlog());
@@ -649,7 +667,7 @@ impl<'a, 'o> Engine<'a, 'o> {
     /// Whether the packet may go on.
     fn pass_control(&mut self, now: Time, direction: Direction, packet: &mut SimPacket) -> bool {
         let Some(control) = &mut self.control else { return true };
-        if packet.has(flag::ASK) {
+        if now < control.start() {
             return true;
         }
         let route = &self.routes[packet.flow as usize];
@@ -660,13 +678,17 @@ impl<'a, 'o> Engine<'a, 'o> {
             Play::Tcp(connection) | Play::Half(connection) if packet.has(flag::TCP) => Some(connection.seen()),
             Play::Tcp(_) | Play::Half(_) | Play::Schedule(_) | Play::Page(_) | Play::Rate(_) => None,
         };
+        // What a browser asks is no segment of a connection.
+        if packet.has(flag::ASK) && connection.is_none_or(|connection| connection.request == 0) {
+            return true;
+        }
         control.on_packet(now, direction, packet, connection, self.sacks.of(packet))
     }
 
     /// The packet is where it should be.
     fn arrive(&mut self, now: Time, packet: &SimPacket) {
         let index = packet.flow as usize;
-        let Running { meter, play, .. } = &mut self.flows[index];
+        let Running { meter, play, exchange, .. } = &mut self.flows[index];
         match play {
             Play::Schedule(_) => {
                 let bytes = packet.bytes();
@@ -674,6 +696,9 @@ impl<'a, 'o> Engine<'a, 'o> {
                 if self.tracer.is_on() {
                     self.tracer.on_delivered(now, packet, &mut self.options.trace, &mut self.failed);
                 }
+            }
+            Play::Tcp(_) if packet.has(flag::ASK) && exchange.is_some() => {
+                self.on_exchange_packet(now, packet);
             }
             Play::Tcp(connection) if packet.has(flag::ASK) => {
                 connection.sender.extend(packet.offset);
@@ -702,6 +727,9 @@ impl<'a, 'o> Engine<'a, 'o> {
                     meter.on_completed(now);
                 }
                 self.answer(now, index);
+                if self.flows[index].exchange.is_some() {
+                    self.on_response_segment(now, packet);
+                }
                 if self.routes[index].counted_by != packet.flow {
                     self.on_page_segment(now, packet, fresh);
                 }

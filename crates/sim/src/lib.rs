@@ -4,6 +4,7 @@ mod clamp;
 mod connection;
 mod control;
 mod engine;
+mod exchange;
 mod feed;
 mod options;
 mod packet;

@@ -45,10 +45,15 @@ pub mod flag {
     pub const ECE: u32 = 128;
     /// The sender has cut its window (CWR).
     pub const CWR: u32 = 256;
-    /// Of a browser, to its server: opens a connection, or asks for more ([`crate::web`]); `offset` is how far.
+    /// Of a browser, to its server: opens a connection, or asks for more ([`crate::web`]); `offset` is how far. Of a client
+    /// ([`crate::exchange`]): its request; from its server: the acknowledgment of one.
     pub const ASK: u32 = 512;
     /// Carries what the two ends tell each other beside the header: data a mark, an acknowledgment a note.
     pub const NOTE: u32 = 1024;
+    /// From this bit on: how many requests the client has made, or the server has heard, modulo 2^5 ([`crate::exchange`]).
+    pub const REQUESTS: u32 = 11;
+    /// Of their number.
+    pub const REQUESTS_MASK: u32 = 31;
     /// From this bit on: the number of its pair of hosts and protocol, modulo 2^16.
     pub const HOSTS: u32 = 16;
 }
@@ -57,6 +62,11 @@ impl SimPacket {
     /// Whether any of these bits is set.
     pub const fn has(&self, flags: u32) -> bool {
         self.flags & flags != 0
+    }
+
+    /// How many requests have been made or heard, modulo 2^5.
+    pub const fn requests(&self) -> u32 {
+        self.flags >> flag::REQUESTS & flag::REQUESTS_MASK
     }
 
     /// When it was sent in microseconds modulo 2^32: what a timestamp (RFC 7323) would say, without the room for one.

@@ -83,6 +83,12 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
             Kind::Web(_) if scenario.control.split.is_some() => {
                 return Err(scenario.refuse("control.split", "connections of pages are not split"));
             }
+            Kind::RequestResponse(_) if scenario.control.split.is_some() => {
+                return Err(scenario.refuse("control.split", "connections with requests are not split"));
+            }
+            Kind::RequestResponse(_) if scenario.snoop().is_some() => {
+                return refuse("kind", "Snoop here knows data one way only");
+            }
             Kind::Quic(quic) if algorithm(quic.cc).is_none_or(|law| law.reports() != Reports::Nothing) => {
                 return refuse(
                     "cc",

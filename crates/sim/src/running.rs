@@ -9,6 +9,7 @@ use lasthop_home::traffic::{Emission, Source};
 use lasthop_wifi::Timing;
 
 use crate::connection::{Connection, Dress, Stream};
+use crate::exchange::Exchange;
 use crate::feed::Feed;
 use crate::packet::{SimPacket, flag};
 use crate::rate_flow::RateFlow;
@@ -25,6 +26,8 @@ pub struct Running {
     pub play: Play,
     /// The stream that its transport carries; it has none of its own.
     pub feed: Option<Box<Feed>>,
+    /// What its ends ask and answer, in place of a feed.
+    pub exchange: Option<Box<Exchange>>,
     pub meter: FlowMeter,
 }
 
@@ -96,7 +99,11 @@ impl Play {
                 return Ok(Self::Rate(Box::new(RateFlow::new(tcp, law, stream, flags, start))));
             }
             let cc = refuse::algorithm(tcp.cc).ok_or_else(|| no_sender(scenario, flow))?;
-            return Ok(Self::Tcp(Box::new(Connection::new(tcp, cc, is_ns2(scenario), stream, flags, start))));
+            let connection = Connection::new(tcp, cc, is_ns2(scenario), stream, flags, start);
+            return Ok(Self::Tcp(Box::new(match &flow.kind {
+                Kind::RequestResponse(exchange) => connection.asking(exchange.request.0 as u16),
+                _ => connection,
+            })));
         }
         let mut source = Source::new(flow, scenario.seed);
         let next = source.next();

@@ -3,9 +3,9 @@
 use lasthop_core::snoop;
 use lasthop_core::units::{BitRate, Bytes, Span};
 
-use super::ScenarioError;
 use super::read::Reader;
 use super::wired::MOST_PACKETS;
+use super::{LONGEST, ScenarioError};
 use crate::quantity::Share;
 
 /// What controls the home.
@@ -30,6 +30,8 @@ pub struct WindowControl {
     pub capacity: Capacity,
     /// How often shares are computed.
     pub interval: Span,
+    /// When it begins, since the start of the run: what is there then, it has not seen begin.
+    pub start: Span,
     /// How what UDP leaves is divided.
     pub share: ShareRule,
     /// Weight of the newest sample in the low-pass filter of UDP, 0..=1.
@@ -183,7 +185,7 @@ fn read_snoop(control: &Reader<'_>) -> Result<Option<SnoopControl>, ScenarioErro
 const INTERVAL: Span = Span::from_millis(200);
 const LEARNING_INTERVAL: Span = Span::from_millis(50);
 
-const WINDOW_KEYS: [&str; 5] = ["capacity", "interval", "share", "udp_weight", "rtt"];
+const WINDOW_KEYS: [&str; 6] = ["capacity", "interval", "start", "share", "udp_weight", "rtt"];
 
 fn read_window(control: &Reader<'_>) -> Result<Option<WindowControl>, ScenarioError> {
     let Some(window) = control.table("window", &WINDOW_KEYS)? else { return Ok(None) };
@@ -200,6 +202,10 @@ fn read_window(control: &Reader<'_>) -> Result<Option<WindowControl>, ScenarioEr
     if interval < Span::from_millis(1) {
         return Err(window.wrong("interval", "is shorter than \"1ms\""));
     }
+    let start = window.quantity("start")?.unwrap_or(Span::ZERO);
+    if start > LONGEST {
+        return Err(window.wrong("start", format!("{start} is longer than a week, {LONGEST}")));
+    }
     let share = window
         .choice("share", &[("max-min", ShareRule::MaxMin), ("equal", ShareRule::Equal)])?
         .unwrap_or(ShareRule::MaxMin);
@@ -211,6 +217,7 @@ fn read_window(control: &Reader<'_>) -> Result<Option<WindowControl>, ScenarioEr
     Ok(Some(WindowControl {
         capacity,
         interval,
+        start,
         share,
         udp_weight: window.number("udp_weight", 0.0..=1.0)?.unwrap_or(0.2),
         rtt,

@@ -50,6 +50,7 @@ impl Flow {
         match &self.kind {
             Kind::Ftp(ftp) => Some(&ftp.tcp),
             Kind::Web(web) => Some(&web.tcp),
+            Kind::RequestResponse(exchange) => Some(&exchange.tcp),
             _ => self.carrier.as_ref(),
         }
     }
@@ -86,6 +87,8 @@ pub enum Kind {
     Web(Web),
     /// A download over QUIC.
     Quic(Quic),
+    /// One TCP connection with a request the other way, a response, and a pause, again and again.
+    RequestResponse(RequestResponse),
 }
 
 /// One packet of one size at one gap.
@@ -149,6 +152,8 @@ pub struct Tcp {
     pub mss: Bytes,
     /// What `aimd` adds per round trip, segments, and the share of its window that it keeps at a loss.
     pub aimd: (f64, f64),
+    /// The receiver has closed its own way of the connection (FIN) before data came, and goes on reading.
+    pub half_close: bool,
     /// The receiver tells losses of the link from others; `None`: every loss is congestion.
     pub loss_discrimination: Option<LossDiscrimination>,
 }
@@ -191,6 +196,21 @@ pub struct Quic {
     pub initial_window: u32,
     /// Its datagrams are marked where queues would drop them (RFC 9000 section 13.4).
     pub ecn: bool,
+}
+
+/// Kind `request-response`: polling, an interactive session, a database, an API. The client is where the flow ends.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RequestResponse {
+    /// Payload of a request, one segment.
+    pub request: Bytes,
+    /// Payload of a response.
+    pub response: Bytes,
+    /// From a request's arrival to the first byte of its response.
+    pub think: Span,
+    /// From one request to the next, or longer where the response takes longer.
+    pub every: Span,
+    /// Its TCP.
+    pub tcp: Tcp,
 }
 
 /// The pages of the CHAP paper.
@@ -290,6 +310,7 @@ impl Kind {
             Self::Ftp(_) => "ftp",
             Self::Web(_) => "web",
             Self::Quic(_) => "quic",
+            Self::RequestResponse(_) => "request-response",
         }
     }
 
@@ -302,14 +323,14 @@ impl Kind {
     /// Late is as bad as lost: what a setting by class of traffic counts as real time.
     #[must_use]
     pub fn is_realtime(&self) -> bool {
-        !self.is_elastic() && !matches!(self, Self::Cbr(_) | Self::Poisson(_))
+        !self.is_elastic() && !matches!(self, Self::Cbr(_) | Self::Poisson(_) | Self::RequestResponse(_))
     }
 }
 
 const COMMON: [&str; 8] = ["name", "from", "to", "kind", "start", "start_within", "stop", "count"];
 
 /// Every key that some kind of flow has beyond the common ones.
-const OF_KINDS: [&str; 17] = [
+const OF_KINDS: [&str; 21] = [
     "trace",
     "rate",
     "size",
@@ -325,12 +346,16 @@ const OF_KINDS: [&str; 17] = [
     "initial_window",
     "window",
     "mss",
+    "half_close",
     "page",
     "connections",
+    "request",
+    "response",
+    "think",
 ];
 
 /// The keys of a transport.
-const TRANSPORT: [&str; 10] = [
+const TRANSPORT: [&str; 11] = [
     "cc",
     "increase",
     "decrease",
@@ -341,10 +366,23 @@ const TRANSPORT: [&str; 10] = [
     "initial_window",
     "window",
     "mss",
+    "half_close",
 ];
 
-const KINDS: [&str; 11] =
-    ["game-server", "game-client", "audio", "voip", "video", "video-chat", "ftp", "cbr", "web", "quic", "poisson"];
+const KINDS: [&str; 12] = [
+    "game-server",
+    "game-client",
+    "audio",
+    "voip",
+    "video",
+    "video-chat",
+    "ftp",
+    "cbr",
+    "web",
+    "quic",
+    "poisson",
+    "request-response",
+];
 
 /// The keys that a flow of `kind` may have; `None` for a kind that does not exist.
 pub(crate) fn keys_of_kind(kind: &str) -> Option<Vec<&'static str>> {
@@ -356,6 +394,7 @@ pub(crate) fn keys_of_kind(kind: &str) -> Option<Vec<&'static str>> {
         "ftp" => (&["bytes"], &TRANSPORT),
         "web" => (&["page", "connections"], &TRANSPORT),
         "quic" => (&["bytes", "cc", "initial_window", "ecn"], &[]),
+        "request-response" => (&["request", "response", "think", "every"], &TRANSPORT),
         _ => return None,
     };
     Some(COMMON.iter().chain(own).chain(transport).copied().collect())
@@ -426,6 +465,7 @@ pub(crate) fn read_kind(flow: &Reader<'_>, load: &mut LoadTrace<'_>) -> Result<K
             initial_window: flow.count("initial_window", 1..=1000)?.unwrap_or(10),
             ecn: flow.flag("ecn")?.unwrap_or(false),
         }),
+        "request-response" => Kind::RequestResponse(request_response(flow)?),
         _ => Kind::Ftp(Ftp { bytes: flow.positive("bytes")?, tcp: tcp(flow)? }),
     })
 }
@@ -462,6 +502,40 @@ fn periodic(flow: &Reader<'_>, usual_size: u64, usual_gap: Span) -> Result<Perio
         return Err(flow.wrong("every", format!("is shorter than {SHORTEST_GAP}")));
     }
     Ok(Periodic { size: size(flow, usual_size)?, every })
+}
+
+/// Longest that a server thinks or a client waits: a day.
+const LONGEST_PAUSE: Span = Span::from_secs(86_400);
+/// Largest response: a file of a gibibyte.
+const LARGEST_RESPONSE: Bytes = Bytes(1 << 30);
+/// Shortest time between requests where there is no round trip to keep them apart.
+const SHORTEST_PAUSE: Span = Span::from_millis(1);
+
+fn request_response(flow: &Reader<'_>) -> Result<RequestResponse, ScenarioError> {
+    let tcp = tcp(flow)?;
+    if tcp.cc.is_rate_based() {
+        return Err(flow.wrong("cc", "asks over TCP; name a sender with a congestion window"));
+    }
+    let request: Bytes = flow.positive("request")?.unwrap_or(Bytes(200));
+    if request > tcp.mss {
+        return Err(flow.wrong("request", format!("{request} is more than one segment of {}", tcp.mss)));
+    }
+    let pause = |key: &str, usual: Span| match flow.quantity(key)?.unwrap_or(usual) {
+        long if long > LONGEST_PAUSE => Err(flow.wrong(key, format!("{long} is longer than a day, {LONGEST_PAUSE}"))),
+        pause => Ok(pause),
+    };
+    let every = pause("every", Span::from_secs(1))?;
+    if every < SHORTEST_PAUSE {
+        return Err(flow.wrong("every", format!("is shorter than {SHORTEST_PAUSE}")));
+    }
+    if tcp.half_close {
+        return Err(flow.wrong("half_close", "leaves nobody who could ask"));
+    }
+    let response = flow.positive("response")?.unwrap_or(Bytes(10_000));
+    if response > LARGEST_RESPONSE {
+        return Err(flow.wrong("response", format!("{response} is more than {LARGEST_RESPONSE}")));
+    }
+    Ok(RequestResponse { request, response, think: pause("think", Span::ZERO)?, every, tcp })
 }
 
 fn rated(flow: &Reader<'_>) -> Result<Rated, ScenarioError> {
@@ -510,6 +584,7 @@ fn tcp(flow: &Reader<'_>) -> Result<Tcp, ScenarioError> {
         delayed_ack: flow.flag("delayed_ack")?.unwrap_or(true),
         initial_window: flow.count("initial_window", 1..=1000)?.unwrap_or(10),
         window: flow.count("window", 1..=700_000)?,
+        half_close: flow.flag("half_close")?.unwrap_or(false),
         mss,
     })
 }

@@ -41,7 +41,7 @@ pub use control::{
 pub use error::ScenarioError;
 pub use flow::{
     CongestionControl, Flow, FrameSource, Ftp, Kind, LARGEST_PACKET, LossDiscrimination, Page, Periodic, Quic, Rated,
-    SMALLEST_UDP, Tcp, Video, Web,
+    RequestResponse, SMALLEST_UDP, Tcp, Video, Web,
 };
 pub use hosts::MOST;
 pub use lasthop_core::aqm::Discipline;

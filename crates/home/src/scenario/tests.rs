@@ -150,7 +150,39 @@ fn every_kind_of_flow_is_read_with_its_own_keys() {
     let Kind::Video(video) = flow("video", "trace = \"x.txt\"") else { panic!("no video") };
     assert!(matches!(video.frames, FrameSource::Trace { path, .. } if path == Path::new("x.txt")));
     assert!(matches!(flow("web", "page = \"wsj\""), Kind::Web(Web { page: Page::Wsj, connections: 6, .. })));
+    let Kind::RequestResponse(asks) = flow("request-response", "think = \"50ms\"") else { panic!("no requests") };
+    assert_eq!((asks.request, asks.response, asks.think), (Bytes(200), Bytes(10_000), Span::from_millis(50)));
+    assert_eq!((asks.every, asks.tcp.half_close), (Span::from_secs(1), false));
     assert!(matches!(flow("quic", ""), Kind::Quic(Quic { bytes: None, initial_window: 10, .. })));
+}
+
+#[test]
+fn a_controller_may_come_later() {
+    let start = |set: &str| parse(&small_wifi(""), &[set]).map(|home| home.control.window.unwrap().start);
+    assert_eq!(start("control.window.start=5s").unwrap(), Span::from_secs(5));
+    assert_eq!(start("control.window.capacity=learn").unwrap(), Span::ZERO);
+    assert!(start("control.window.start=9d").unwrap_err().to_string().contains("control.window.start"));
+}
+
+#[test]
+fn requests_that_cannot_be_made_are_refused() {
+    let wrong = |keys: &str| {
+        let flow =
+            format!("[[flow]]\nname = \"f\"\nfrom = \"W\"\nto = \"S\"\nkind = \"request-response\"\n{keys}\n[wifi]");
+        refusal(&small(&flow), &[])
+    };
+    for (keys, why) in [
+        ("request = \"2kB\"", "flow.f.request: 2000B is more than one segment of 1460B"),
+        ("every = \"0s\"", "flow.f.every: is shorter than 1ms"),
+        ("think = \"2d\"", "flow.f.think: "),
+        ("response = \"2GiB\"", "flow.f.response: "),
+        ("half_close = true", "flow.f.half_close: leaves nobody who could ask"),
+        ("cc = \"tfrc\"", "flow.f.cc: asks over TCP"),
+        ("bytes = \"2kB\"", "flow.f.bytes: "),
+    ] {
+        let found = wrong(keys);
+        assert!(found.contains(why), "{found}");
+    }
 }
 
 #[test]

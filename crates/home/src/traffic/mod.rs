@@ -6,7 +6,7 @@
 //! | `cbr` | `size` every `8 size / rate` |
 //! | `poisson` | `size` at exponential gaps of mean `8 size / rate` |
 //! | `video`, `video-chat` | frames of a trace, or of the generator in [`video`], cut into packets |
-//! | `ftp`, `web`, `quic` | elastic: what the path gives, no schedule |
+//! | `ftp`, `web`, `quic`, `request-response` | elastic: what the path gives, no schedule |
 //!
 //! Ours: the copies of a periodic flow are spread evenly over one period, copy i of n starting i/n of it later, so that
 //! no two stay in phase for a whole run. A frame is handed to the network at once, as an encoder does.
@@ -77,7 +77,7 @@ impl Source {
             },
             Kind::Video(video) => Pattern::Frames(Box::new(Video::stream(video, flow.start, random()))),
             Kind::VideoChat(video) => Pattern::Frames(Box::new(Video::chat(video, flow.start, random()))),
-            Kind::Ftp(_) | Kind::Web(_) | Kind::Quic(_) => Pattern::None,
+            Kind::Ftp(_) | Kind::Web(_) | Kind::Quic(_) | Kind::RequestResponse(_) => Pattern::None,
         };
         Self { stop: flow.stop, pattern, ready: VecDeque::new() }
     }
@@ -134,7 +134,7 @@ pub fn mean_rate(kind: &Kind) -> Option<BitRate> {
         Kind::GameServer(p) | Kind::GameClient(p) | Kind::Audio(p) | Kind::Voip(p) => Some(periodic(p)),
         Kind::Cbr(rated) | Kind::Poisson(rated) => Some(rated.rate),
         Kind::Video(v) | Kind::VideoChat(v) => Some(frames::mean_rate(v)),
-        Kind::Ftp(_) | Kind::Web(_) | Kind::Quic(_) => None,
+        Kind::Ftp(_) | Kind::Web(_) | Kind::Quic(_) | Kind::RequestResponse(_) => None,
     }
 }
 

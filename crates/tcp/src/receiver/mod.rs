@@ -236,7 +236,8 @@ impl Receiver {
         Some(self.acknowledge(now))
     }
 
-    fn acknowledge(&mut self, now: Time) -> Ack {
+    /// The acknowledgment that goes with data the other way, due or not.
+    pub fn acknowledge(&mut self, now: Time) -> Ack {
         self.ack_now = false;
         self.waiting = 0;
         self.delayed_until = None;
