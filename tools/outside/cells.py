@@ -36,9 +36,11 @@ class Cell:
     up: float | None = None
     line: tuple | None = None  # Mbit/s of the provider's line, down and up
     rtt: float = 40.0
-    home: str = "routed"  # routed, nat, bridge (two ports), transparent (a bridge, no conntrack), series (two controllers)
+    # routed, nat, bridge (two ports), transparent (a bridge, no conntrack), series (two controllers), vlan, 464xlat
+    home: str = "routed"
     place: str = "ap"  # where the last hop's queue stands: ap, or hidden, a hop behind it
     shaper: str = "htb"
+    queue: str = "pfifo"  # pfifo, fq_codel, cake: what stands below that shaper towards stations
     limit: int = 1000
     line_limit: int = 256
     family: int = 4
@@ -57,6 +59,19 @@ class Cell:
     @property
     def bulk(self):
         return sum(load.n for load in self.loads if load.is_bulk)
+
+
+def scaled(cell, times):
+    """The same with other rates."""
+    rate = lambda mbps: mbps and mbps * times  # noqa: E731
+    return replace(
+        cell,
+        down=rate(cell.down),
+        up=rate(cell.up),
+        line=cell.line and tuple(map(rate, cell.line)),
+        change=tuple((at, rate(mbps)) for at, mbps in cell.change),
+        loads=tuple(replace(load, mbps=rate(load.mbps)) for load in cell.loads),
+    )
 
 
 def down(n=1, **more):
@@ -146,6 +161,10 @@ def homes():
         replace(base, name="series-line-20-2", home="series", down=None, line=(20, 2), bars=("game", "goodput", "steady")),
         replace(base, name="beside-sqm", down=None, line=(20, 2), beside="sqm", loads=(down(), up()), bars=("each",), least=0.95),
         replace(base, name="beside-bpf", beside="bpf"),
+        replace(base, name="464xlat", home="464xlat"),
+        replace(base, name="vlan", home="vlan"),
+        replace(base, name="fq-codel", queue="fq_codel", place="hidden"),
+        replace(base, name="cake", queue="cake", place="hidden"),
     ]
     return found
 

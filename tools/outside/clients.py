@@ -1,16 +1,14 @@
 """What runs in the world: programs that others wrote, and how their figures are read."""
 
 import json
-import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-from world import BULK, GAME, LAN, NET, PC, PLAYER, ROOT, SECOND, STATION, Broken, address
+from world import BULK, CLAT, FIRST, GAME, LAN, NET, PC, PLAYER, ROOT, SECOND, STATION, Broken, address, program
 
 HERE = Path(__file__).resolve().parent
-UNPACKED = ROOT / "bench-results" / "study" / "root"
 PYTHON = [sys.executable, "-B"]
 HOSTS = {"sta": STATION, "second": SECOND, "pc": PC}
 SMALL_PORT, WEB_PORT, QUIC_PORT, SSH_PORT, IPERF_PORT = 7000, 8080, 8443, 2222, 5201
@@ -46,17 +44,6 @@ exec "$2" -D -e -f "$1/sshd_config"
 """
 
 
-def program(name):
-    """The path of a program, installed or unpacked."""
-    found = shutil.which(name, path="/usr/bin:/usr/sbin:/bin:/sbin:/usr/local/bin")
-    if found:
-        return found
-    for folder in ("usr/bin", "usr/sbin"):
-        if (UNPACKED / folder / name).exists():
-            return str(UNPACKED / folder / name)
-    raise SystemExit(f"there is no {name}; type: make outside")
-
-
 class Game:
     """irtt: a packet each way every 20 ms, from before the first load to its end."""
 
@@ -64,14 +51,16 @@ class Game:
         self.file = world.folder / "irtt.json"
         self.cell = cell
         # Bound, or it would answer in the name of the host's first address.
-        words = [program("irtt"), "server", "-b", self.host(NET, GAME), "-i", "0", "-d", "0", "-l", "0"]
+        words = [*FIRST, program("irtt"), "server", "-b", self.host(NET, GAME), "-i", "0", "-d", "0", "-l", "0"]
         world.start("srv", words, "irtt-server.log")
 
     def host(self, net, number):
+        if net == LAN and self.cell.home == "464xlat":
+            return CLAT
         return ("[%s]" if self.cell.family == 6 else "%s") % address(self.cell.family, net, number)
 
     def start(self, world, seconds):
-        words = [program("irtt"), "client", "-q", "-i", f"{GAME_EVERY_MS}ms", "-d", f"{seconds:.1f}s", "-l", "60"]
+        words = [*FIRST, program("irtt"), "client", "-q", "-i", f"{GAME_EVERY_MS}ms", "-d", f"{seconds:.1f}s", "-l", "60"]
         words += ["-o", self.file, f"--local={self.host(LAN, PLAYER)}", self.host(NET, GAME)]
         self.running = world.start("sta", words, "irtt.log")
 
@@ -93,7 +82,7 @@ class Client:
     def __init__(self, world, cell, load, number):
         self.world, self.cell, self.load, self.number = world, cell, load, number
         self.server = address(cell.family, NET, BULK)
-        self.local = address(cell.family, LAN, HOSTS[load.station])
+        self.local = CLAT if cell.home == "464xlat" else address(cell.family, LAN, HOSTS[load.station])
         self.file = world.folder / f"{number}-{load.kind}.json"
         self.log = f"{number}-{load.kind}.log"
 

@@ -1,14 +1,16 @@
 """An outside world: the real `lasthop run` on a real kernel, between programs that others wrote.
 
-    outside.py --binary LASTHOP --delay DELAY [--list] [--only NAME,..] [--groups everyday,homes] [--short] [--seconds 20]
+    outside.py --binary LASTHOP --delay DELAY [--list] [--only NAME,..] [--groups everyday,homes] [--short] [--kernel uml-6.1]
 
 Runs as root: makes network namespaces (see world.py), shapes them with tc, loads them with iperf3, aioquic, nginx, ssh and
 others, and measures with irtt what a game feels; each cell without control and with it. Writes
 bench-results/outside-REVISION.{json,md} anew after each cell: what was measured, and which bounds (judge.py) hold. Ends with 1
-where one does not. What a cell's programs wrote stays in bench-results/study/outside/CELL.
+where one does not. What a cell's programs wrote stays in bench-results/study/outside/CELL. In User Mode Linux (--kernel, see
+tools/vm/kernels.txt) there are queues that this kernel may lack; it is slow, so that times measured there are no bounds.
 """
 
 import argparse
+import fnmatch
 import json
 import math
 import os
@@ -27,17 +29,19 @@ sys.path.insert(0, str(HERE.parent / "study"))
 import cells as matrix  # noqa: E402
 import judge  # noqa: E402
 import table  # noqa: E402
-from clients import BIN_S, Game, client, program  # noqa: E402
+from clients import BIN_S, Game, client  # noqa: E402
 from common import OUT, give_back, keep, machine, say, version  # noqa: E402
-from world import Broken, World, build, sweep  # noqa: E402
+from world import Broken, World, build, lacking, lan, program, sweep  # noqa: E402
 
 # The game plays alone for so long before the first load, and its median then is what nothing was added to.
 IDLE_S = 3.0
 SHORT_S = 10.0
 ATTEMPTS = 3
 # A run says nothing of a queue whose wire was later than this (p99), or whose game was before anything was loaded.
-MOST_LATE_MS = 0.5
+MOST_LATE_MS = 1.0
 MOST_IDLE_MS = 2.0
+# In a virtual machine rates are a quarter, so that it keeps up, and it may be later by so much.
+GUEST_RATES, GUEST_LATE = 0.25, 10.0
 # Processor time is read from here on: before, the controller learns.
 DAEMON_FROM_S = 3.0
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -48,15 +52,14 @@ class Controller:
 
     def __init__(self, world, cell, binary):
         self.world, self.binary = world, binary
-        lan = "br-lan" if cell.home in ("bridge", "transparent") else "lan0"
-        self.places = [("ap", lan, "wan0")]
+        self.places = [("ap", lan(cell), "wan0")]
         if cell.home == "series":
             self.places.append(("ap2", "l0", "w0"))
         self.running = []
 
     def start(self):
-        for space, lan, wan in self.places:
-            words = [self.binary, "run", "--lan", lan, "--wan", wan, "--socket", self.socket(space)]
+        for space, inner, wan in self.places:
+            words = [self.binary, "run", "--lan", inner, "--wan", wan, "--socket", self.socket(space)]
             self.running.append((space, self.world.start(space, words, f"lasthop-{space}.log")))
         last = time.monotonic() + 5
         for space, running in self.running:
@@ -179,6 +182,8 @@ def felt(cell, rounds, began):
         "first_p99": quantile(first, 0.99),
         "rest_p50": quantile(rest, 0.5),
         "rest_p99": quantile(rest, 0.99),
+        "first_back_p99": quantile([ms for ms in first if ms is not None], 0.99),
+        "rest_back_p99": quantile([ms for ms in rest if ms is not None], 0.99),
         "lost": sum(ms is None for at, ms in added if 0 <= at < cell.seconds) / len(first + rest),
         # Worst of each half second, to be drawn.
         "worst": [worst(added, i * BIN_S) for i in range(int(cell.seconds / BIN_S))],
@@ -212,11 +217,11 @@ def quantile(values, share):
     return None if math.isinf(value) else value
 
 
-def lateness(run):
-    """Why a run tells nothing; None where it does."""
-    if run.get("wire") and run["wire"]["late_p99_ms"] > MOST_LATE_MS:
+def lateness(run, times):
+    """Why a run tells nothing; None where it does. `times` as late as usual it may be."""
+    if run.get("wire") and run["wire"]["late_p99_ms"] > times * MOST_LATE_MS:
         return f"the wire was {run['wire']['late_p99_ms']:.2f} ms late (p99)"
-    if run["game"] and (run["game"]["idle_spread"] is None or run["game"]["idle_spread"] > MOST_IDLE_MS):
+    if run["game"] and (run["game"]["idle_spread"] is None or run["game"]["idle_spread"] > times * MOST_IDLE_MS):
         return f"the game's idle p99 was {run['game']['idle_spread'] or math.inf:.1f} ms above its median"
     return None
 
@@ -232,7 +237,7 @@ def until_on_time(cell, control, wanted):
                 raise
             say(f"    {why}; once more")
             continue
-        run["late"] = lateness(run)
+        run["late"] = lateness(run, wanted.late)
         if run["late"] is None:
             break
         say(f"    too late, {run['late']}" + ("; once more" if attempt + 1 < ATTEMPTS else "; kept, and marked"))
@@ -256,7 +261,7 @@ def measure(cell, wanted, earlier):
         runs = [until_on_time(cell, side == "on", wanted) for _ in range(wanted.runs)]
         sides[side] = middle(runs)
         run = sides[side]
-        game = f"game p99 {table.ms(run['game']['first_p99'])}, then {table.ms(run['game']['rest_p99'])} ms" if run["game"] else ""
+        game = f"game p99 {table.felt(run, 'first')}, then {table.felt(run, 'rest')} ms" if run["game"] else ""
         say(f"    {side:3} {run['mbps']:8.2f} Mbit/s  {game}")
     verdicts = judge.verdicts(cell, sides["off"], sides["on"])
     for each in verdicts:
@@ -270,7 +275,7 @@ def chosen(wanted):
     """The cells that were asked for, as long as was asked for."""
     every = matrix.cells()
     if wanted.only:
-        names = wanted.only.split(",")
+        names = [name for words in wanted.only for name in words.split(",")]
         for name in names:
             if not any(matches(cell, name) for cell in every):
                 raise SystemExit(f"there is no cell {name}; --list names them all, and * stands for any letters")
@@ -287,12 +292,11 @@ def chosen(wanted):
         raise SystemExit(f"--seconds: at least {judge.FIRST_S + 3:g}, since bounds differ before second {judge.FIRST_S:g} and after it")
     # What happens at given times takes as long as it takes.
     is_timed = lambda cell: cell.change or cell.control_at is not None  # noqa: E731
-    return [cell if seconds is None or is_timed(cell) else replace(cell, seconds=seconds) for cell in every]
+    every = [cell if seconds is None or is_timed(cell) else replace(cell, seconds=seconds) for cell in every]
+    return [matrix.scaled(cell, wanted.rates) for cell in every] if wanted.rates else every
 
 
 def matches(cell, name):
-    import fnmatch
-
     return fnmatch.fnmatchcase(cell.name, name)
 
 
@@ -301,14 +305,51 @@ def arguments():
     parser.add_argument("--binary", type=Path, required=True)
     parser.add_argument("--delay", type=Path, required=True, help="the example `delay` of crates/emu")
     parser.add_argument("--list", action="store_true", help="name the cells and what they are, and end")
-    parser.add_argument("--only", help="names of cells, with commas between them; * stands for any letters")
+    parser.add_argument("--only", action="append", help="names of cells, with commas between them; * stands for any letters")
     parser.add_argument("--groups", help="everyday,matrix,uploads,homes,programs")
     parser.add_argument("--short", action="store_true", help=f"{SHORT_S:g} s each; the everyday cells where none are named")
     parser.add_argument("--seconds", type=float, help="of load in each run; cells in which something changes keep theirs")
     parser.add_argument("--runs", type=int, default=1, help="of each cell and side; the one in the middle counts")
     parser.add_argument("--off-from", type=Path, help="results from which runs without control are taken")
+    parser.add_argument("--kernel", help="User Mode Linux of tools/vm/kernels.txt, such as uml-6.1, instead of this kernel")
+    parser.add_argument("--rates", type=float, help="what every rate is multiplied by")
+    parser.add_argument("--late", type=float, default=1.0, help="how many times as late as usual a run may be and still count")
     parser.add_argument("--out", type=Path, default=OUT)
     return parser.parse_args()
+
+
+def elsewhere(todo, wanted):
+    """The same in a virtual machine with another kernel."""
+    tools = HERE.parent / "vm"
+    if not wanted.kernel.startswith("uml-"):
+        raise SystemExit("--kernel: User Mode Linux only (uml-6.1): the others compute too slowly for real time")
+    place = wanted.binary.parents[1] / "vm"
+    done = subprocess.run([tools / "fetch", place, wanted.kernel], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(f"the kernel {wanted.kernel} cannot be had: make vm-test fetches it")
+    kernel = done.stdout.split()[-1]
+    longest = 60 * (1 + len(todo)) + sum(4 * (cell.seconds + 30) for cell in todo) * wanted.runs
+    words = [tools / "run", "--seconds", f"{longest:.0f}", kernel, HERE / "guest", kernel, "--binary", wanted.binary]
+    words += ["--delay", wanted.delay, "--runs", wanted.runs, "--late", GUEST_LATE * wanted.late]
+    words += ["--rates", wanted.rates or GUEST_RATES]
+    words += [word for cell in todo for word in ("--only", cell.name)]
+    words += ["--short"] if wanted.short else []
+    words += ["--seconds", wanted.seconds] if wanted.seconds else []
+    program = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, text=True)
+    results = []
+    for line in program.stdout:
+        if results or line == "RESULTS\n":
+            results.append(line)
+        else:
+            print(line, end="", flush=True)
+    program.wait()
+    if not results:
+        raise SystemExit("the virtual machine brought no results; what it said stands above")
+    found = json.loads("".join(results[1:]))
+    found["machine"] += f" ({wanted.kernel} on {machine()})"
+    say(f"written: {keep(wanted.out, fx, found, table.text(found))}")
+    give_back(wanted.out)
+    return program.returncode
 
 
 def main():
@@ -324,6 +365,8 @@ def main():
     for path in (wanted.binary, wanted.delay):
         if not path.exists():
             raise SystemExit(f"there is no {path}; type: make outside")
+    if wanted.kernel:
+        return elsewhere(todo, wanted)
     earlier = json.loads(wanted.off_from.read_text()) if wanted.off_from else {"cells": []}
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sweep()
@@ -333,12 +376,17 @@ def main():
         "revision": revision,
         "machine": machine(),
         "programs": [version(program("iperf3"), "--version"), version(program("irtt"), "version"), version("tc", "-V")],
+        "skipped": [],
         "cells": [],
     }
     known = {each["cell"]: each for each in earlier["cells"]}
     unbroken = True
     for number, cell in enumerate(todo, 1):
         say(f"{number}/{len(todo)} {cell.name}: {table.home(cell)}")
+        if absent := lacking(cell):
+            say(f"    SKIPPED: this kernel has no {absent}")
+            results["skipped"].append([cell.name, absent])
+            continue
         try:
             results["cells"].append(measure(cell, wanted, known))
         except Broken as why:

@@ -8,7 +8,8 @@ def home(cell):
     words = [f"{load.n} {load.name}" for load in cell.loads]
     if cell.down or cell.up:
         rates = f"{cell.down or 0:g}/{cell.up:g}" if cell.up else f"{cell.down:g}"
-        words.append(f"last hop {rates} Mbit/s ({cell.shaper}, {'seen' if cell.place == 'ap' else 'hidden'})")
+        kind = cell.shaper if cell.queue == "pfifo" else f"{cell.shaper} with {cell.queue}"
+        words.append(f"last hop {rates} Mbit/s ({kind}, {'seen' if cell.place == 'ap' else 'hidden'})")
     if cell.line:
         words.append(f"line {cell.line[0]:g}/{cell.line[1]:g}")
     for at, mbps in cell.change:
@@ -25,13 +26,24 @@ def home(cell):
 
 
 def bounds(cell):
-    if not cell.game or judge.capacity(cell) is None:
+    if not {"game", "slow-upload"} & set(cell.bars) or judge.capacity(cell) is None:
         return None
+    # Others are shown and not judged.
     return {"first": judge.first_bound(cell), "rest": judge.rest_bound(cell)}
 
 
 def ms(value):
     return "lost" if value is None else f"{value:.1f}" if abs(value) < 100 else f"{value:.0f}"
+
+
+def felt(run, part):
+    """The game's p99 in a part of a run; where that packet never came back, the p99 of those that did, and the run's loss."""
+    game = run["game"]
+    if game is None:
+        return ""
+    if game[f"{part}_p99"] is not None:
+        return ms(game[f"{part}_p99"])
+    return f"{ms(game[f'{part}_back_p99'])}, lost {game['lost']:.0%}"
 
 
 def verdict(each):
@@ -45,7 +57,7 @@ def text(results):
         "",
         f"By `make outside`, on {results['machine']}; {'; '.join(results['programs'])}. Goodput: payload of all bulk flows together",
         "from the first one on, by flow where there are several kinds. Game: what the load added to irtt's round trip (50 packets a",
-        "second) over the idle median, p99; `lost`: more than 1 % of its packets did not come back. Bounds: tools/outside/judge.py.",
+        "second) over the idle median, p99; where more than 1 % never came back, of those that did. Bounds: tools/outside/judge.py.",
     ]
     groups = dict.fromkeys(each["group"] for each in results["cells"])
     for group in groups:
@@ -57,6 +69,9 @@ def text(results):
         lines += [row(each) for each in results["cells"] if each["group"] == group]
     good = sum(each["ok"] for each in results["cells"])
     lines += ["", f"{good} of {len(results['cells'])} cells hold."]
+    if results["skipped"]:
+        absent = ", ".join(f"{name} (no {what})" for name, what in results["skipped"])
+        lines += ["", f"Not tried, since this kernel lacks what they need: {absent}."]
     late = [each["cell"] for each in results["cells"] if any((each.get(side) or {}).get("late") for side in ("off", "on"))]
     if late:
         lines += ["", f"The machine was too busy three times, so that figures may be worse than they should: {', '.join(late)}."]
@@ -70,7 +85,7 @@ def row(each):
     bound = each["bounds"] or {}
     cells = [f"**{each['cell']}**: {each['home']}", goodput(off), goodput(on), f"{on['mbps'] / off['mbps']:.1%}" if off["mbps"] else ""]
     for part in ("first", "rest"):
-        cells += [ms(run["game"][f"{part}_p99"]) if run["game"] else "" for run in (off, on)]
+        cells += [felt(run, part) for run in (off, on)]
         cells.append(ms(bound[part]) if bound else "")
     cells.append(f"{on['daemon']:.1%}")
     cells.append("yes" if each["ok"] else "**no**: " + "; ".join(verdict(v) for v in each["verdicts"] if not v["ok"]))

@@ -4,13 +4,15 @@
                                   `-lan1-- pc
 
 `isp` holds both queues of the provider's line, `air` the queue upwards and, where the access point shall not see it, the one
-downwards; else that stands on the access point's egress. `air` and `ap2` are bridges. Everything is named after this process
+downwards; else that stands on the access point's egress. `air` and `ap2` are bridges. 464XLAT has a translator in `sta` and one in
+`isp`. Everything is named after this process
 and goes with it: namespaces by their names, programs by their own ids.
 """
 
 import ctypes
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -18,14 +20,20 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = ROOT / "schema" / "namespace.conf"
+UNPACKED = ROOT / "bench-results" / "study" / "root"
 NETNS = Path("/run/netns")
 PREFIX = "outside-"
 LIBC = ctypes.CDLL(None, use_errno=True)
 PR_SET_PDEATHSIG = 1
 # Of the hosts in a network, the last number of their addresses.
-BULK, GAME, OTHER = 2, 3, 4
-NET, LINE, LAN = 1, 2, 3
+BULK, GAME = 2, 3
+NET, LINE, LAN, POOL = 1, 2, 3, 9
 STATION, PLAYER, PC, SECOND = 11, 12, 21, 31
+# 464XLAT: the station's IPv4 address, its translator's, the same in IPv6, and the prefix of IPv4 beyond the provider.
+CLAT, CLAT_HOST, CLAT6, PREFIX6 = "192.0.0.1", "192.0.0.2", "fd71:0:0:3::c1a7", "fd71:0:0:64::"
+VLAN = 5
+# Before all others: what measures must not wait for what it measures.
+FIRST = ["chrt", "-f", "1"]
 # The device's Ethernet header counts in a shaper's rate.
 ETHERNET = 14
 
@@ -36,6 +44,17 @@ class Broken(Exception):
 
 def address(family, net, host):
     return f"10.71.{net}.{host}" if family == 4 else f"fd71:0:0:{net}::{host:x}"
+
+
+def program(name):
+    """The path of a program, installed or unpacked."""
+    found = shutil.which(name, path="/usr/bin:/usr/sbin:/bin:/sbin:/usr/local/bin")
+    if found:
+        return found
+    for folder in ("usr/bin", "usr/sbin"):
+        if (UNPACKED / folder / name).exists():
+            return str(UNPACKED / folder / name)
+    raise SystemExit(f"there is no {name}; type: make outside")
 
 
 def end_with_parent():
@@ -155,8 +174,8 @@ class World:
                 capture_output=True,
             )
 
-    def shape(self, space, dev, mbps, kind="htb", limit=1000, verb="add"):
-        """A bottleneck of `mbps` on the egress of `dev`, with a FIFO of `limit` packets."""
+    def shape(self, space, dev, mbps, kind="htb", limit=1000, verb="add", queue="pfifo"):
+        """A bottleneck of `mbps` on the egress of `dev`, with `limit` packets in a FIFO, or another `queue`."""
         # What may leave at once: a millisecond's worth, so that a timer that is late costs no rate, and two packets at least.
         burst = max(2 * (1500 + ETHERNET), int(mbps * 125))
         if kind == "tbf":
@@ -166,7 +185,25 @@ class World:
             self.tc(space, f"qdisc add dev {dev} root handle 1: htb default 1")
         self.tc(space, f"class {verb} dev {dev} parent 1: classid 1:1 htb rate {mbps}mbit burst {burst} cburst {burst} quantum 1514")
         if verb == "add":
-            self.tc(space, f"qdisc add dev {dev} parent 1:1 handle 2: pfifo limit {limit}")
+            words = f"{queue} limit {limit}" if queue in ("pfifo", "fq_codel") else queue
+            self.tc(space, f"qdisc add dev {dev} parent 1:1 handle 2: {words}")
+
+
+def lan(cell):
+    """The access point's interface towards stations, as its owner would name it."""
+    return {"bridge": "br-lan", "transparent": "br-lan", "vlan": f"lan0.{VLAN}"}.get(cell.home, "lan0")
+
+
+def lacking(cell):
+    """What `cell` needs that this kernel has not; None where it has everything."""
+    tries = [(kind, ["tc", "qdisc", "add", "dev", "lo", "root", kind]) for kind in ("fq_codel", "cake") if kind == cell.queue]
+    if cell.home == "vlan":
+        tries.append(("VLANs", ["ip", "link", "add", "link", "lo", "name", "v5", "type", "vlan", "id", "5"]))
+    for what, words in tries:
+        done = subprocess.run(["unshare", "--net", *words], capture_output=True, text=True, check=False)
+        if done.returncode != 0 and "nknown" in done.stderr:
+            return what
+    return None
 
 
 def build(world, cell, delay):
@@ -177,7 +214,7 @@ def build(world, cell, delay):
     # Server and provider.
     wire = None
     if cell.rtt:
-        words = ["chrt", "-f", "1", delay, "eth0", NETNS / world.spaces["isp"], "net0", int(cell.rtt * 500)]
+        words = [*FIRST, delay, "eth0", NETNS / world.spaces["isp"], "net0", int(cell.rtt * 500)]
         wire = world.start("srv", words, "delay.err", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         if wire.stdout.readline() != b"ready\n":
             raise Broken(f"the delay did not start; see {world.folder}/delay.err")
@@ -212,7 +249,11 @@ def build(world, cell, delay):
         world.link("ap", "lan1", "pc", "eth0")
         stations.append("pc")
         world.bridge("ap", "br-lan", ["lan0", "lan1"] + (["wan0"] if transparent else []))
-    addresses(world, cell, transparent, "br-lan" if bridged else "lan0", stations)
+    if cell.home == "vlan":
+        for space, dev in (("ap", "lan0"), ("sta", "eth0")):
+            world.ip(space, f"link add link {dev} name {dev}.{VLAN} type vlan id {VLAN}")
+            world.ip(space, f"link set {dev}.{VLAN} up")
+    addresses(world, cell, stations)
     for space in world.spaces:
         world.settle(space, forward=space in ("isp", "ap"))
         for dev in world.run(space, "ls", "/sys/class/net").split():
@@ -223,6 +264,8 @@ def build(world, cell, delay):
     if cell.home == "nat":
         world.run("ap", "nft", "add table ip nat; add chain ip nat out { type nat hook postrouting priority 100; };"
                   " add rule ip nat out oifname wan0 masquerade")
+    if cell.home == "464xlat":
+        translate(world)
     sizes(world, cell)
     shapers(world, cell, last)
     if cell.beside == "bpf":
@@ -232,26 +275,55 @@ def build(world, cell, delay):
     return wire
 
 
-def addresses(world, cell, transparent, inner, stations):
-    world.give("srv", "eth0", NET, (BULK, GAME, OTHER))
+def addresses(world, cell, stations):
+    world.give("srv", "eth0", NET, (BULK, GAME))
     world.give("isp", "net0", NET, (1,))
     world.route("srv", None, (NET, 1))
-    if transparent:
+    if cell.home == "transparent":
         world.give("isp", "line0", LAN, (1,))
-        world.give("ap", inner, LAN, (5,))
+        world.give("ap", lan(cell), LAN, (5,))
     else:
         world.give("isp", "line0", LINE, (1,))
         world.give("ap", "wan0", LINE, (2,))
-        world.give("ap", inner, LAN, (1,))
+        world.give("ap", lan(cell), LAN, (1,))
         world.route("ap", None, (LINE, 1))
         world.route("isp", LAN, (LINE, 2))
     hosts = {"sta": (STATION, PLAYER), "second": (SECOND,), "pc": (PC,)}
     for station in stations:
-        world.give(station, "eth0", LAN, hosts[station])
+        world.give(station, f"eth0.{VLAN}" if cell.home == "vlan" else "eth0", LAN, hosts[station])
         world.route(station, None, (LAN, 1))
     if cell.home == "nat":
         # The provider knows nothing of what stands behind the address that it gave.
         world.ip("isp", f"-4 route del {address(4, LAN, 0)}/24")
+
+
+def translate(world):
+    """464XLAT (RFC 6877): IPv4 at the station and beyond the provider, nothing but IPv6 between, by tayga at both ends."""
+    # The access point and the line know no IPv4 at all.
+    world.ip("sta", "-4 address flush dev eth0")
+    world.ip("ap", "-4 address flush dev lan0")
+    world.ip("ap", "-4 address flush dev wan0")
+    world.ip("isp", "-4 address flush dev line0")
+    pool = address(4, POOL, 0)
+    tayga(world, "isp", "plat", f"ipv4-addr {address(4, POOL, 1)}\nprefix {PREFIX6}/96\ndynamic-pool {pool}/24\n")
+    world.ip("isp", f"-4 route add {pool}/24 dev plat")
+    world.ip("isp", f"-6 route add {PREFIX6}/96 dev plat")
+    world.run("sta", "sysctl", "-q", "-w", "net.ipv6.conf.all.forwarding=1", "net.ipv4.ip_forward=1")
+    tayga(world, "sta", "clat", f"ipv4-addr {CLAT_HOST}\nipv6-addr {CLAT6[:-1]}8\nprefix {PREFIX6}/96\nmap {CLAT} {CLAT6}\n")
+    world.ip("sta", f"-4 address add {CLAT}/32 dev clat")
+    # IPv6 adds 20 bytes to a header, and a fragment's header may come, too.
+    world.ip("sta", "-4 route replace default dev clat mtu 1472 advmss 1432")
+    world.ip("sta", f"-6 route add {CLAT6}/128 dev clat")
+    world.ip("ap", f"-6 route add {CLAT6}/128 via {address(6, LAN, STATION)}")
+
+
+def tayga(world, space, dev, words):
+    file = world.folder / f"{dev}.conf"
+    file.write_text(f"tun-device {dev}\n{words}")
+    tayga = program("tayga")
+    world.run(space, tayga, "--mktun", "-c", str(file))
+    world.ip(space, f"link set {dev} up")
+    world.start(space, [tayga, "-n", "-c", file], f"{dev}.log")
 
 
 def sizes(world, cell):
@@ -271,7 +343,7 @@ def shapers(world, cell, last):
         world.shape("isp", "net0", cell.line[1], limit=cell.line_limit)
     if cell.down:
         space, dev = last if cell.place == "ap" else ("air", "a1")
-        world.shape(space, dev, cell.down, cell.shaper, cell.limit)
+        world.shape(space, dev, cell.down, cell.shaper, cell.limit, queue=cell.queue)
     if cell.up:
         world.shape("air", "a0", cell.up, cell.shaper, cell.limit)
     if cell.beside == "sqm":
