@@ -347,7 +347,8 @@ def elsewhere(todo, wanted):
         raise SystemExit("the virtual machine brought no results; what it said stands above")
     found = json.loads("".join(results[1:]))
     found["machine"] += f" ({wanted.kernel} on {machine()})"
-    say(f"written: {keep(wanted.out, fx, found, table.text(found))}")
+    where = keep(wanted.out, "outside-" + wanted.kernel.replace(".", "-"), found, table.text(found))
+    say(f"written: {where}")
     give_back(wanted.out)
     return program.returncode
 
