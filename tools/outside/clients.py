@@ -60,7 +60,7 @@ class Game:
         return ("[%s]" if self.cell.family == 6 else "%s") % address(self.cell.family, net, number)
 
     def start(self, world, seconds):
-        words = [*FIRST, program("irtt"), "client", "-q", "-i", f"{GAME_EVERY_MS}ms", "-d", f"{seconds:.1f}s", "-l", "60"]
+        words = [*FIRST, program("irtt"), "client", "-q", "--timeouts=4s,8s", "-i", f"{GAME_EVERY_MS}ms", "-d", f"{seconds:.1f}s", "-l", "60"]
         words += ["-o", self.file, f"--local={self.host(LAN, PLAYER)}", self.host(NET, GAME)]
         self.running = world.start("sta", words, "irtt.log")
 

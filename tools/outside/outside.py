@@ -161,6 +161,7 @@ def figures(cell, clients, rounds, began):
     return {
         "mbps": sum(bulk or []) * 8e-6 / cell.seconds,
         "bins_mbps": [round(count * 8e-6 / BIN_S, 3) for count in bulk or []],
+        "bin_median": statistics.median(bulk) * 8e-6 / BIN_S if bulk else None,
         "slowest_second": min(sums) / statistics.fmean(sums) if sums and sum(sums) else None,
         "loads": loads,
         "game": felt(cell, rounds, began) if rounds else None,
@@ -171,6 +172,8 @@ def figures(cell, clients, rounds, began):
 def felt(cell, rounds, began):
     """What the load added to the game's round trip, ms."""
     idle = [ms for at, ms in rounds if at < began and ms is not None]
+    if not idle:
+        raise Broken("no packet of the game came back before there was a load")
     base = statistics.median(idle)
     added = [(at - began, None if ms is None else ms - base) for at, ms in rounds]
     first = [ms for at, ms in added if 0 <= at < judge.FIRST_S]

@@ -107,6 +107,8 @@ class World:
         self.spaces[name] = f"{PREFIX}{os.getpid()}-{name}"
         self.call(["ip", "netns", "add", self.spaces[name]])
         self.call(["ip", "-n", self.spaces[name], "link", "set", "lo", "up"])
+        # Before there are interfaces: nobody asks for a second whether an address is somebody else's.
+        self.run(name, "sh", "-c", "echo 0 >/proc/sys/net/ipv6/conf/default/accept_dad")
 
     def call(self, words):
         done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
