@@ -61,6 +61,11 @@ class Cell:
         return sum(load.n for load in self.loads if load.is_bulk)
 
 
+# Bounds that several cells have.
+SLOW_UPLOAD = {"bars": ("slow-upload", "goodput"), "least": 0.95}
+EACH = {"bars": ("each",), "least": 0.95}
+
+
 def scaled(cell, times):
     """The same with other rates."""
     rate = lambda mbps: mbps and mbps * times  # noqa: E731
@@ -93,18 +98,52 @@ def everyday():
         Cell("idle-20", "everyday", (down(), idle), down=20),
         Cell("pollers-20", "everyday", (down(), pollers), down=20),
         Cell("pollers-6", "everyday", (down(), pollers), down=6),
-        Cell("upload-line-20-2", "everyday", (up(),), line=(20, 2), bars=("slow-upload", "goodput"), least=0.95),
-        Cell("upload-wifi-60-line-50-5", "everyday", (up(),), down=60, up=60, line=(50, 5), bars=("slow-upload", "goodput"), least=0.95),
-        Cell("both-ways-line-20-2", "everyday", (down(), up()), line=(20, 2), bars=("each",), least=0.95),
-        Cell("many-30-30-line-50-5", "everyday", (down(30), up(30)), line=(50, 5), bars=("each",), least=0.95, seconds=25),
-        Cell("bridge-two-ports", "everyday", (down(), down(station="pc")), down=20, line=(200, 200), home="bridge", bars=("game", "each")),
-        Cell("change-100-10-100", "everyday", (down(2),), down=100, change=((8, 10), (18, 100)), bars=("change", "goodput"), least=0.95, seconds=26),
+        Cell("upload-line-20-2", "everyday", (up(),), line=(20, 2), **SLOW_UPLOAD),
+        Cell("upload-wifi-60-line-50-5", "everyday", (up(),), down=60, up=60, line=(50, 5), **SLOW_UPLOAD),
+        Cell("both-ways-line-20-2", "everyday", (down(), up()), line=(20, 2), **EACH),
+        Cell("many-30-30-line-50-5", "everyday", (down(30), up(30)), line=(50, 5), **EACH, seconds=25),
+        Cell(
+            "bridge-two-ports",
+            "everyday",
+            (down(), down(station="pc")),
+            down=20,
+            line=(200, 200),
+            home="bridge",
+            bars=("game", "each"),
+        ),
+        Cell(
+            "change-100-10-100",
+            "everyday",
+            (down(2),),
+            down=100,
+            change=((8, 10), (18, 100)),
+            bars=("change", "goodput"),
+            least=0.95,
+            seconds=26,
+        ),
         Cell("quic-and-tcp-20", "everyday", (down(), Load("quic")), down=20, bars=("game", "goodput", "ratio")),
         Cell("first-second-20", "everyday", (down(),), down=20),
         Cell("first-second-6", "everyday", (down(),), down=6),
-        Cell("existing-flow-20", "everyday", (down(), down(begins=8)), down=20, control_at=5, bars=("goodput", "fair"), seconds=25),
-        Cell("window-scale-14", "everyday", (down(8), down(8, station="second")), down=20, window_scale=True, bars=("goodput", "fair")),
+        Cell(
+            "existing-flow-20",
+            "everyday",
+            (down(), down(begins=8)),
+            down=20,
+            control_at=5,
+            bars=("goodput", "fair"),
+            seconds=25,
+        ),
+        Cell(
+            "window-scale-14",
+            "everyday",
+            (down(8), down(8, station="second")),
+            down=20,
+            window_scale=True,
+            bars=("goodput", "fair"),
+        ),
         Cell("ten-flows-100", "everyday", (down(10),), down=100, bars=("game", "goodput", "daemon")),
+        Cell("hundred-flows-100", "everyday", (down(100),), down=100, bars=("game", "goodput", "daemon")),
+        Cell("quiet", "everyday", (idle,), down=20, bars=("daemon",)),
         *cost(),
     ]
 
@@ -125,9 +164,24 @@ def matrix():
     found.append(Cell("down-100-hidden", "matrix", (down(4),), down=100, place="hidden"))
     found.append(Cell("down-line-20-2", "matrix", (down(2),), line=(20, 2)))
     found.append(Cell("down-line-100-40", "matrix", (down(4),), line=(100, 40)))
+    found.append(Cell("down-wifi-100-line-50-5", "matrix", (down(4),), down=100, line=(50, 5)))
+    found.append(
+        Cell("many-30-30-wifi-100-line-50-5", "matrix", (down(30), up(30)), down=100, up=100, line=(50, 5), **EACH)
+    )
     found.append(Cell("up-20", "matrix", (up(2),), down=20, up=20))
     found.append(Cell("both-ways-50", "matrix", (down(), up()), down=50, up=50, bars=("each", "game"), least=0.95))
-    found.append(Cell("change-100-10-rtt100", "matrix", (down(2),), down=100, rtt=100, change=((8, 10),), bars=("change",), seconds=20))
+    found.append(
+        Cell(
+            "change-100-10-rtt100",
+            "matrix",
+            (down(2),),
+            down=100,
+            rtt=100,
+            change=((8, 10),),
+            bars=("change",),
+            seconds=20,
+        )
+    )
     return found
 
 
@@ -136,10 +190,10 @@ def uploads():
     for mbps in (1, 2, 5):
         for rtt in (10, 40):
             found.append(
-                Cell(f"upload-line-{mbps}-rtt{rtt}", "uploads", (up(),), line=(20, mbps), rtt=rtt, bars=("slow-upload", "goodput"), least=0.95)
+                Cell(f"upload-line-{mbps}-rtt{rtt}", "uploads", (up(),), line=(20, mbps), rtt=rtt, **SLOW_UPLOAD)
             )
-    found.append(Cell("uploads-3-line-2", "uploads", (up(3),), line=(20, 2), bars=("slow-upload", "goodput"), least=0.95))
-    found.append(Cell("both-ways-line-50-5", "uploads", (down(2), up()), line=(50, 5), bars=("each",), least=0.95))
+    found.append(Cell("uploads-3-line-2", "uploads", (up(3),), line=(20, 2), **SLOW_UPLOAD))
+    found.append(Cell("both-ways-line-50-5", "uploads", (down(2), up()), line=(50, 5), **EACH))
     return found
 
 
@@ -148,9 +202,11 @@ def homes():
     base = Cell("", "homes", two, down=20)
     found = [
         replace(base, name="nat", home="nat"),
-        replace(base, name="nat-line-20-2-both-ways", home="nat", down=None, loads=(down(), up()), line=(20, 2), bars=("each",), least=0.95),
+        replace(
+            base, name="nat-line-20-2-both-ways", home="nat", down=None, loads=(down(), up()), line=(20, 2), **EACH
+        ),
         replace(base, name="ipv6", family=6),
-        replace(base, name="ipv6-upload-line-20-2", family=6, down=None, loads=(up(),), line=(20, 2), bars=("slow-upload", "goodput"), least=0.95),
+        replace(base, name="ipv6-upload-line-20-2", family=6, down=None, loads=(up(),), line=(20, 2), **SLOW_UPLOAD),
         replace(base, name="mtu-1492", mtu=1492),
         replace(base, name="mtu-1280", mtu=1280),
         replace(base, name="offloads", offload=True),
@@ -158,8 +214,10 @@ def homes():
         replace(base, name="bridge-no-conntrack", home="transparent"),
         replace(base, name="bridge-no-conntrack-ipv6", home="transparent", family=6),
         replace(base, name="series", home="series", bars=("game", "goodput", "steady")),
-        replace(base, name="series-line-20-2", home="series", down=None, line=(20, 2), bars=("game", "goodput", "steady")),
-        replace(base, name="beside-sqm", down=None, line=(20, 2), beside="sqm", loads=(down(), up()), bars=("each",), least=0.95),
+        replace(
+            base, name="series-line-20-2", home="series", down=None, line=(20, 2), bars=("game", "goodput", "steady")
+        ),
+        replace(base, name="beside-sqm", down=None, line=(20, 2), beside="sqm", loads=(down(), up()), **EACH),
         replace(base, name="beside-bpf", beside="bpf"),
         replace(base, name="464xlat", home="464xlat"),
         replace(base, name="vlan", home="vlan"),

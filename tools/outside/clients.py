@@ -60,7 +60,19 @@ class Game:
         return ("[%s]" if self.cell.family == 6 else "%s") % address(self.cell.family, net, number)
 
     def start(self, world, seconds):
-        words = [*FIRST, program("irtt"), "client", "-q", "--timeouts=4s,8s", "-i", f"{GAME_EVERY_MS}ms", "-d", f"{seconds:.1f}s", "-l", "60"]
+        words = [
+            *FIRST,
+            program("irtt"),
+            "client",
+            "-q",
+            "--timeouts=4s,8s",
+            "-i",
+            f"{GAME_EVERY_MS}ms",
+            "-d",
+            f"{seconds:.1f}s",
+            "-l",
+            "60",
+        ]
         words += ["-o", self.file, f"--local={self.host(LAN, PLAYER)}", self.host(NET, GAME)]
         self.running = world.start("sta", words, "irtt.log")
 
@@ -160,7 +172,9 @@ class Iperf(Client):
 class Quic(Client):
     def serve(self):
         python = [environment(), "-B", HERE / "quic.py"]
-        self.world.start("srv", [*python, "serve", self.server, QUIC_PORT, self.world.folder], f"{self.number}-server.log")
+        self.world.start(
+            "srv", [*python, "serve", self.server, QUIC_PORT, self.world.folder], f"{self.number}-server.log"
+        )
 
     def words(self, seconds):
         return [environment(), "-B", HERE / "quic.py", "fetch", self.server, QUIC_PORT, self.local, seconds, self.file]
@@ -171,7 +185,9 @@ class Quic(Client):
 
 class Small(Client):
     def serve(self):
-        self.world.start("srv", [*PYTHON, HERE / "small.py", "serve", SMALL_PORT + self.number], f"{self.number}-server.log")
+        self.world.start(
+            "srv", [*PYTHON, HERE / "small.py", "serve", SMALL_PORT + self.number], f"{self.number}-server.log"
+        )
 
     def words(self, seconds):
         words = [*PYTHON, HERE / "small.py", "connect", self.server, SMALL_PORT + self.number, self.local]

@@ -7,7 +7,8 @@ INITIAL_WINDOW = 10
 INTERVAL_MS = 50
 # Of a change: added round trip once what was under way has drained, ms.
 CHANGED_MS = 60
-DAEMON_SHARE = 0.01
+# The daemon's share of a core: nobody moves, up to 10 flows, up to 100, more.
+DAEMON_QUIET, DAEMON_SHARES = 0.002, ((10, 0.01), (100, 0.02), (10_000, 0.05))
 # Loads of equal weight differ by at most this, QUIC over TCP.
 RATIO = (0.8, 1.25)
 
@@ -48,6 +49,10 @@ def change_bound_s(cell, old, new):
     return old * cell.rtt / 1e3 / new + 2 * (cell.rtt + INTERVAL_MS) / 1e3
 
 
+def daemon_bound(cell):
+    return next(share for most, share in DAEMON_SHARES if cell.bulk <= most) if cell.bulk else DAEMON_QUIET
+
+
 def at_most(what, value, limit, unit):
     # A percentile that is None is a packet that never came back.
     return {"what": what, "value": value, "limit": limit, "unit": unit, "ok": value is not None and value <= limit}
@@ -78,7 +83,9 @@ def verdicts(cell, off, on):
                 share = ratio(on["loads"][name]["mbps"], off["loads"][name]["mbps"])
                 found.append(at_least(f"goodput of {name}", share, cell.least))
     if "ratio" in bars:
-        quic, tcp = (sum(it["mbps"] for it in on["loads"].values() if (it["kind"] == "quic") == is_it) for is_it in (True, False))
+        quic, tcp = (
+            sum(it["mbps"] for it in on["loads"].values() if (it["kind"] == "quic") == is_it) for is_it in (True, False)
+        )
         value = ratio(quic, tcp)
         found.append(at_least("QUIC over TCP", value, RATIO[0], ""))
         found.append(at_most("QUIC over TCP", value, RATIO[1], ""))
@@ -87,7 +94,7 @@ def verdicts(cell, off, on):
     if "steady" in bars:
         found.append(at_least("slowest second, of the mean", on["slowest_second"], 0.8, ""))
     if "daemon" in bars:
-        found.append(at_most("daemon, of a core", on["daemon"], DAEMON_SHARE, ""))
+        found.append(at_most("daemon, of a core", on["daemon"], daemon_bound(cell), ""))
     if "change" in bars:
         for change in on["changes"]:
             if change["bound_from_s"] is not None:

@@ -81,7 +81,9 @@ class Controller:
         ticks = 0
         for space, running in self.running:
             if running.poll() is not None:
-                raise Broken(f"lasthop run ended with {running.returncode}; see {self.world.folder}/lasthop-{space}.log")
+                raise Broken(
+                    f"lasthop run ended with {running.returncode}; see {self.world.folder}/lasthop-{space}.log"
+                )
             fields = Path(f"/proc/{running.pid}/stat").read_text().rpartition(")")[2].split()
             ticks += int(fields[11]) + int(fields[12])
         return ticks / TICKS
@@ -110,7 +112,9 @@ def play(cell, control, wanted, folder):
         what = [(each.load.begins, lambda c=each: c.start(cell.seconds - c.load.begins)) for each in clients]
         what += [(at, lambda m=mbps: change(world, cell, m)) for at, mbps in cell.change]
         if control:
-            what += [(at, lambda: daemon.append((time.time(), controller.seconds()))) for at in (DAEMON_FROM_S, cell.seconds)]
+            what += [
+                (at, lambda: daemon.append((time.time(), controller.seconds()))) for at in (DAEMON_FROM_S, cell.seconds)
+            ]
             if cell.control_at is not None:
                 what.append((cell.control_at, controller.start))
         what.append((cell.seconds, lambda: None))
@@ -249,7 +253,9 @@ def until_on_time(cell, control, wanted):
 
 def middle(runs):
     """Of several runs the one in the middle, by what the game felt."""
-    key = lambda run: run["game"]["rest_p99"] if run["game"] and run["game"]["rest_p99"] is not None else run["mbps"]  # noqa: E731
+    key = lambda run: (
+        run["game"]["rest_p99"] if run["game"] and run["game"]["rest_p99"] is not None else run["mbps"]
+    )  # noqa: E731
     return sorted(runs, key=key)[(len(runs) - 1) // 2]
 
 
@@ -258,7 +264,8 @@ def measure(cell, wanted, earlier):
     sides = {}
     for side in ("off", "on"):
         known = earlier.get(cell.name)
-        if side == "off" and known and known["seconds"] == cell.seconds:
+        is_same = known and (known["seconds"], known["home"]) == (cell.seconds, table.home(cell)) and "off" in known
+        if side == "off" and is_same:
             sides[side] = known["off"]
             continue
         runs = [until_on_time(cell, side == "on", wanted) for _ in range(wanted.runs)]
@@ -270,8 +277,16 @@ def measure(cell, wanted, earlier):
     for each in verdicts:
         if not each["ok"]:
             say(f"    fails: {table.verdict(each)}")
-    return {"cell": cell.name, "group": cell.group, "seconds": cell.seconds, "home": table.home(cell), **sides,
-            "bounds": table.bounds(cell), "verdicts": verdicts, "ok": all(each["ok"] for each in verdicts)}
+    return {
+        "cell": cell.name,
+        "group": cell.group,
+        "seconds": cell.seconds,
+        "home": table.home(cell),
+        **sides,
+        "bounds": table.bounds(cell),
+        "verdicts": verdicts,
+        "ok": all(each["ok"] for each in verdicts),
+    }
 
 
 def chosen(wanted):
@@ -286,13 +301,17 @@ def chosen(wanted):
     elif wanted.groups:
         groups = wanted.groups.split(",")
         if unknown := set(groups) - {cell.group for cell in every}:
-            raise SystemExit(f"there is no group {', '.join(sorted(unknown))}; there are: {' '.join(dict.fromkeys(c.group for c in every))}")
+            raise SystemExit(
+                f"there is no group {', '.join(sorted(unknown))}; there are: {' '.join(dict.fromkeys(c.group for c in every))}"
+            )
         every = [cell for cell in every if cell.group in groups]
     elif wanted.short:
         every = [cell for cell in every if cell.group == "everyday"]
     seconds = wanted.seconds or (SHORT_S if wanted.short else None)
     if seconds and seconds < judge.FIRST_S + 3:
-        raise SystemExit(f"--seconds: at least {judge.FIRST_S + 3:g}, since bounds differ before second {judge.FIRST_S:g} and after it")
+        raise SystemExit(
+            f"--seconds: at least {judge.FIRST_S + 3:g}, since bounds differ before second {judge.FIRST_S:g} and after it"
+        )
     # What happens at given times takes as long as it takes.
     is_timed = lambda cell: cell.change or cell.control_at is not None  # noqa: E731
     every = [cell if seconds is None or is_timed(cell) else replace(cell, seconds=seconds) for cell in every]
@@ -304,19 +323,31 @@ def matches(cell, name):
 
 
 def arguments():
-    parser = argparse.ArgumentParser(prog="outside.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog="outside.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--binary", type=Path, required=True)
     parser.add_argument("--delay", type=Path, required=True, help="the example `delay` of crates/emu")
     parser.add_argument("--list", action="store_true", help="name the cells and what they are, and end")
-    parser.add_argument("--only", action="append", help="names of cells, with commas between them; * stands for any letters")
+    parser.add_argument(
+        "--only", action="append", help="names of cells, with commas between them; * stands for any letters"
+    )
     parser.add_argument("--groups", help="everyday,matrix,uploads,homes,programs")
-    parser.add_argument("--short", action="store_true", help=f"{SHORT_S:g} s each; the everyday cells where none are named")
-    parser.add_argument("--seconds", type=float, help="of load in each run; cells in which something changes keep theirs")
+    parser.add_argument(
+        "--short", action="store_true", help=f"{SHORT_S:g} s each; the everyday cells where none are named"
+    )
+    parser.add_argument(
+        "--seconds", type=float, help="of load in each run; cells in which something changes keep theirs"
+    )
     parser.add_argument("--runs", type=int, default=1, help="of each cell and side; the one in the middle counts")
     parser.add_argument("--off-from", type=Path, help="results from which runs without control are taken")
-    parser.add_argument("--kernel", help="User Mode Linux of tools/vm/kernels.txt, such as uml-6.1, instead of this kernel")
+    parser.add_argument(
+        "--kernel", help="User Mode Linux of tools/vm/kernels.txt, such as uml-6.1, instead of this kernel"
+    )
     parser.add_argument("--rates", type=float, help="what every rate is multiplied by")
-    parser.add_argument("--late", type=float, default=1.0, help="how many times as late as usual a run may be and still count")
+    parser.add_argument(
+        "--late", type=float, default=1.0, help="how many times as late as usual a run may be and still count"
+    )
     parser.add_argument("--out", type=Path, default=OUT)
     return parser.parse_args()
 
@@ -396,7 +427,9 @@ def main():
         except Broken as why:
             unbroken = False
             say(f"    broken: {why}")
-            results["cells"].append({"cell": cell.name, "group": cell.group, "home": table.home(cell), "broken": str(why), "ok": False})
+            results["cells"].append(
+                {"cell": cell.name, "group": cell.group, "home": table.home(cell), "broken": str(why), "ok": False}
+            )
         where = keep(wanted.out, "outside", results, table.text(results))
     print(table.text(results))
     say(f"written: {where}")

@@ -3,7 +3,8 @@
     quic.py serve ADDRESS PORT FOLDER
     quic.py fetch ADDRESS PORT LOCAL SECONDS ARRIVED
 
-`serve` keeps a certificate that it makes in FOLDER. `fetch` writes into the file ARRIVED the bytes that came in each half second since it began.
+`serve` keeps a certificate that it makes in FOLDER. `fetch` writes into the file ARRIVED the bytes that came in
+each half second since it began.
 """
 
 import asyncio
@@ -77,9 +78,7 @@ def certificate(folder):
     files = folder / "quic.pem", folder / "quic.key"
     files[0].write_bytes(builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
     files[1].write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        )
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     )
     return files
 

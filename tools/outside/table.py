@@ -72,9 +72,14 @@ def text(results):
     if results["skipped"]:
         absent = ", ".join(f"{name} (no {what})" for name, what in results["skipped"])
         lines += ["", f"Not tried, since this kernel lacks what they need: {absent}."]
-    late = [each["cell"] for each in results["cells"] if any((each.get(side) or {}).get("late") for side in ("off", "on"))]
+    late = [
+        each["cell"] for each in results["cells"] if any((each.get(side) or {}).get("late") for side in ("off", "on"))
+    ]
     if late:
-        lines += ["", f"The machine was too busy three times, so that figures may be worse than they should: {', '.join(late)}."]
+        lines += [
+            "",
+            f"The machine was too busy three times, so that figures may be worse than they should: {', '.join(late)}.",
+        ]
     return "\n".join(lines) + "\n"
 
 
@@ -83,7 +88,12 @@ def row(each):
         return f"| {each['cell']}: {each['home']} |  |  |  |  |  |  |  |  |  |  | broken: {each['broken'].splitlines()[0]} |"
     off, on = each["off"], each["on"]
     bound = each["bounds"] or {}
-    cells = [f"**{each['cell']}**: {each['home']}", goodput(off), goodput(on), f"{on['mbps'] / off['mbps']:.1%}" if off["mbps"] else ""]
+    cells = [
+        f"**{each['cell']}**: {each['home']}",
+        goodput(off),
+        goodput(on),
+        f"{on['mbps'] / off['mbps']:.1%}" if off["mbps"] else "",
+    ]
     for part in ("first", "rest"):
         cells += [felt(run, part) for run in (off, on)]
         cells.append(ms(bound[part]) if bound else "")

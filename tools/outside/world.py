@@ -4,8 +4,8 @@
                                   `-lan1-- pc
 
 `isp` holds both queues of the provider's line, `air` the queue upwards and, where the access point shall not see it, the one
-downwards; else that stands on the access point's egress. `air` and `ap2` are bridges. 464XLAT has a translator in `sta` and one in
-`isp`. Everything is named after this process
+downwards; else that stands on the access point's egress. `air` and `ap2` are bridges. 464XLAT has a translator in
+`sta` and one in `isp`. Everything is named after this process
 and goes with it: namespaces by their names, programs by their own ids.
 """
 
@@ -113,7 +113,9 @@ class World:
     def call(self, words):
         done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            raise Broken(f"`{' '.join(map(str, words))}` said: {(done.stderr + done.stdout).strip() or done.returncode}")
+            raise Broken(
+                f"`{' '.join(map(str, words))}` said: {(done.stderr + done.stdout).strip() or done.returncode}"
+            )
         return done.stdout
 
     def ip(self, space, line):
@@ -164,7 +166,10 @@ class World:
         pairs += [("net/ipv4/tcp_congestion_control", "cubic")]
         if forward:
             pairs += [("net/ipv4/ip_forward", "1"), ("net/ipv6/conf/all/forwarding", "1")]
-        lines = [f'for f in /proc/sys/{file}; do [ ! -e "$f" ] || echo "{value}" >"$f" 2>/dev/null || :; done' for file, value in pairs]
+        lines = [
+            f'for f in /proc/sys/{file}; do [ ! -e "$f" ] || echo "{value}" >"$f" 2>/dev/null || :; done'
+            for file, value in pairs
+        ]
         self.run(space, "sh", "-c", "\n".join(lines))
 
     def offloads(self, space, dev, on):
@@ -181,11 +186,17 @@ class World:
         # What may leave at once: a millisecond's worth, so that a timer that is late costs no rate, and two packets at least.
         burst = max(2 * (1500 + ETHERNET), int(mbps * 125))
         if kind == "tbf":
-            self.tc(space, f"qdisc {verb} dev {dev} root tbf rate {mbps}mbit burst {burst} limit {limit * (1500 + ETHERNET)}")
+            self.tc(
+                space,
+                f"qdisc {verb} dev {dev} root tbf rate {mbps}mbit burst {burst} limit {limit * (1500 + ETHERNET)}",
+            )
             return
         if verb == "add":
             self.tc(space, f"qdisc add dev {dev} root handle 1: htb default 1")
-        self.tc(space, f"class {verb} dev {dev} parent 1: classid 1:1 htb rate {mbps}mbit burst {burst} cburst {burst} quantum 1514")
+        self.tc(
+            space,
+            f"class {verb} dev {dev} parent 1: classid 1:1 htb rate {mbps}mbit burst {burst} cburst {burst} quantum 1514",
+        )
         if verb == "add":
             words = f"{queue} limit {limit}" if queue in ("pfifo", "fq_codel") else queue
             self.tc(space, f"qdisc add dev {dev} parent 1:1 handle 2: {words}")
@@ -198,7 +209,9 @@ def lan(cell):
 
 def lacking(cell):
     """What `cell` needs that this kernel has not; None where it has everything."""
-    tries = [(kind, ["tc", "qdisc", "add", "dev", "lo", "root", kind]) for kind in ("fq_codel", "cake") if kind == cell.queue]
+    tries = [
+        (kind, ["tc", "qdisc", "add", "dev", "lo", "root", kind]) for kind in ("fq_codel", "cake") if kind == cell.queue
+    ]
     if cell.home == "vlan":
         tries.append(("VLANs", ["ip", "link", "add", "link", "lo", "name", "v5", "type", "vlan", "id", "5"]))
     for what, words in tries:
@@ -264,8 +277,12 @@ def build(world, cell, delay):
     if cell.window_scale:
         world.run("sta", "sh", "-c", 'echo "4096 131072 1073725440" >/proc/sys/net/ipv4/tcp_rmem')
     if cell.home == "nat":
-        world.run("ap", "nft", "add table ip nat; add chain ip nat out { type nat hook postrouting priority 100; };"
-                  " add rule ip nat out oifname wan0 masquerade")
+        world.run(
+            "ap",
+            "nft",
+            "add table ip nat; add chain ip nat out { type nat hook postrouting priority 100; };"
+            " add rule ip nat out oifname wan0 masquerade",
+        )
     if cell.home == "464xlat":
         translate(world)
     sizes(world, cell)
@@ -311,7 +328,12 @@ def translate(world):
     world.ip("isp", f"-4 route add {pool}/24 dev plat")
     world.ip("isp", f"-6 route add {PREFIX6}/96 dev plat")
     world.run("sta", "sysctl", "-q", "-w", "net.ipv6.conf.all.forwarding=1", "net.ipv4.ip_forward=1")
-    tayga(world, "sta", "clat", f"ipv4-addr {CLAT_HOST}\nipv6-addr {CLAT6[:-1]}8\nprefix {PREFIX6}/96\nmap {CLAT} {CLAT6}\n")
+    tayga(
+        world,
+        "sta",
+        "clat",
+        f"ipv4-addr {CLAT_HOST}\nipv6-addr {CLAT6[:-1]}8\nprefix {PREFIX6}/96\nmap {CLAT} {CLAT6}\n",
+    )
     world.ip("sta", f"-4 address add {CLAT}/32 dev clat")
     # IPv6 adds 20 bytes to a header, and a fragment's header may come, too.
     world.ip("sta", "-4 route replace default dev clat mtu 1472 advmss 1432")
