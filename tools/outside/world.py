@@ -5,8 +5,8 @@
 
 `isp` holds both queues of the provider's line, `air` the queue upwards and, where the access point shall not see it, the one
 downwards; else that stands on the access point's egress. `air` and `ap2` are bridges. 464XLAT has a translator in
-`sta` and one in `isp`. Everything is named after this process
-and goes with it: namespaces by their names, programs by their own ids.
+`sta` and one in `isp`. Everything is named after this process and goes with it: namespaces by their names, programs by their
+own ids.
 """
 
 import ctypes
