@@ -290,7 +290,8 @@ def build(world, cell, delay):
     if cell.beside == "bpf":
         world.tc("ap", "qdisc add dev lan0 clsact")
         for side in ("ingress", "egress"):
-            world.tc("ap", f"filter add dev lan0 {side} protocol all prio 7 bpf bytecode 1,6 0 0 0")
+            words = f"tc filter add dev lan0 {side} protocol all prio 7 bpf bytecode".split()
+            world.run("ap", *words, "1,6 0 0 0")  # matches nothing
     return wire
 
 
