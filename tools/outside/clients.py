@@ -1,6 +1,7 @@
 """What runs in the world: programs that others wrote, and how their figures are read."""
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -15,6 +16,8 @@ SMALL_PORT, WEB_PORT, QUIC_PORT, SSH_PORT, IPERF_PORT = 7000, 8080, 8443, 2222, 
 # Between two of the game's packets: 50 a second, as games send.
 GAME_EVERY_MS = 20
 BIN_S = 0.5
+# Of what nginx answers with, bytes.
+SIZE = 100_000
 NGINX = """
 daemon off; master_process off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/nginx.log;
 events {{ worker_connections 512; }}
@@ -124,6 +127,10 @@ class Client:
         """What else it measured."""
         return {}
 
+    def answered(self, count):
+        """Of requests, `count` bytes in all: they belong to the goodput, since they take their share of it."""
+        return {"answers_mbps": count * 8e-6 / self.seconds}
+
 
 class Iperf(Client):
     """iperf3: TCP's and UDP's payload as the receiver counts it."""
@@ -200,7 +207,10 @@ class Small(Client):
     def figures(self):
         counts = json.loads(self.file.read_text())
         moved = [here + there for here, there in zip(counts["arrived"], counts["sent"])]
-        return {"small_kbps": sum(moved) * 8e-3 / self.seconds, "failed": len(counts["failed"])}
+        failed = {"failed": len(counts["failed"])}
+        if self.load.kind == "think":
+            return {**self.answered(sum(moved)), **failed}
+        return {"small_kbps": sum(moved) * 8e-3 / self.seconds, **failed}
 
 
 class Web(Client):
@@ -209,8 +219,7 @@ class Web(Client):
     def serve(self):
         folder = self.world.folder / "web"
         (folder / "www").mkdir(parents=True, exist_ok=True)
-        for name, size in (("100k", 100_000), ("1M", 1_000_000)):
-            (folder / "www" / name).write_bytes(bytes(size))
+        (folder / "www" / "page").write_bytes(bytes(SIZE))
         folder.chmod(0o755)
         (folder / "nginx.conf").write_text(NGINX.format(folder=folder, port=WEB_PORT))
         words = [program("nginx"), "-e", folder / "nginx.log", "-p", folder, "-c", folder / "nginx.conf"]
@@ -218,7 +227,7 @@ class Web(Client):
 
     def words(self, seconds):
         host = f"[{self.server}]" if self.cell.family == 6 else self.server
-        url = f"http://{host}:{WEB_PORT}/100k"
+        url = f"http://{host}:{WEB_PORT}/page"
         if self.load.kind == "ab":
             # -t alone would end at 50,000 requests.
             words = [program("ab"), "-q", "-k", "-c", self.load.n, "-t", f"{seconds:.0f}", "-n", 1_000_000]
@@ -236,9 +245,12 @@ class Web(Client):
         lines = self.file.read_text().splitlines()
         if self.load.kind == "curl":
             times = sorted(float(line) * 1e3 for line in lines)
-            return {"answers": len(times), "answer_p50_ms": times[len(times) // 2] if times else None}
+            middle = times[len(times) // 2] if times else None
+            return {"answers": len(times), "answer_p50_ms": middle, **self.answered(len(times) * SIZE)}
         by_share = dict(line.split(",") for line in lines[1:])
-        return {"answer_p50_ms": float(by_share["50"]), "answer_p99_ms": float(by_share["99"])}
+        said = (self.world.folder / self.log).read_text()
+        count = int(re.search(r"HTML transferred: +(\d+) bytes", said)[1])
+        return {"answer_p50_ms": float(by_share["50"]), "answer_p99_ms": float(by_share["99"]), **self.answered(count)}
 
 
 class Ssh(Client):

@@ -104,6 +104,9 @@ def verdicts(cell, off, on):
     for name in small:
         share = ratio(on["loads"][name]["small_kbps"], off["loads"][name]["small_kbps"])
         found.append(at_least(f"bytes of {name}", share, 0.9))
+    for name, it in on["loads"].items():
+        if it["kind"] == "udp":
+            found.append(at_least(f"bytes of {name}", ratio(it["mbps"], off["loads"][name]["mbps"]), 0.97))
     return found
 
 

@@ -139,7 +139,7 @@ def figures(cell, clients, rounds, began):
         loads[name] = found
     sums = [a + b for a, b in zip(bulk[::2], bulk[1::2])][int(judge.FIRST_S) :] if bulk else []
     return {
-        "mbps": sum(bulk or []) * 8e-6 / cell.seconds,
+        "mbps": sum(bulk or []) * 8e-6 / cell.seconds + sum(found.get("answers_mbps", 0) for found in loads.values()),
         "bins_mbps": [round(count * 8e-6 / BIN_S, 3) for count in bulk or []],
         "bin_median": statistics.median(bulk) * 8e-6 / BIN_S if bulk else None,
         "slowest_second": min(sums) / statistics.fmean(sums) if sums and sum(sums) else None,

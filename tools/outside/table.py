@@ -55,8 +55,8 @@ def text(results):
     lines = [
         f"# Outside world: measured at revision {results['revision']}",
         "",
-        f"By `make outside`, on {results['machine']}; {'; '.join(results['programs'])}. Goodput: payload of all bulk flows together",
-        "from the first one on, by flow where there are several kinds. Game: what the load added to irtt's round trip (50 packets a",
+        f"By `make outside`, on {results['machine']}; {'; '.join(results['programs'])}. Goodput: payload of all bulk flows and answers",
+        "together from the first one on, by load where there are several kinds. Game: what the load added to irtt's round trip (50 packets a",
         "second) over the idle median, p99; where more than 1 % never came back, of those that did. Bounds: tools/outside/judge.py.",
     ]
     groups = dict.fromkeys(each["group"] for each in results["cells"])
@@ -103,6 +103,7 @@ def row(each):
 
 
 def goodput(run):
-    rates = [it["mbps"] for it in run["loads"].values() if it.get("mbps") is not None]
+    rates = [it.get("mbps", it.get("answers_mbps")) for it in run["loads"].values()]
+    rates = [rate for rate in rates if rate is not None]
     parts = " + ".join(f"{rate:.2f}" if rate < 10 else f"{rate:.1f}" for rate in rates)
     return parts if len(rates) > 1 else f"{run['mbps']:.1f}" if run["mbps"] >= 10 else f"{run['mbps']:.2f}"
