@@ -2,7 +2,7 @@
 # Everything is built as the user, also under `sudo make`; only the finished binary runs as root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve study-web study-game study-learn clean
+.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve study-web study-game study-learn outside clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
@@ -96,6 +96,12 @@ study-learn:           ## a learned capacity with real kernels in the emulator, 
 	@tools/install-deps build run study
 	$(CARGO) build --release --locked -p lasthop-cli
 	tools/as-root python3 -B tools/study/learn.py --binary $(LASTHOP) $(ARGS)
+
+outside:               ## the real controller between programs others wrote, off and on, 1.5 hours: ARGS="--list" or ARGS="--short --only 'up*'"
+	@tools/install-deps build run outside && tools/as-user tools/unpack-deps unpack-outside && tools/as-user tools/outside/environment
+	$(CARGO) build --release --locked -p lasthop-cli
+	$(CARGO) build --release --locked -p lasthop-emu --example delay
+	tools/as-root python3 -B tools/outside/outside.py --binary $(LASTHOP) --delay $(TARGET)/release/examples/delay $(ARGS)
 
 clean:                 ## remove what was built
 	$(CARGO) clean

@@ -47,3 +47,4 @@ pub use observe::Recent;
 pub use run::{Options, Outcome, Progress, Second, run};
 pub use spawn::Child;
 pub use storage::FOLDER as STORAGE;
+pub use tap::Tap;
