@@ -7,8 +7,6 @@
 //! Differs: what is left when everybody is content is handed out in equal parts on top, so that no flow is held to
 //! the rate it happened to have while the air idles.
 
-use std::collections::BTreeMap;
-
 use crate::units::BitRate;
 
 /// SAP-LAW eq. (1), to the letter; nothing for no flows.
@@ -34,40 +32,6 @@ pub fn max_min(available: BitRate, demands: &[Option<BitRate>]) -> Vec<BitRate> 
     }
     let extra = left.checked_div(demands.len() as u64).unwrap_or(0);
     shares.iter_mut().for_each(|s| *s = BitRate::bps(s.as_bps() + extra));
-    shares
-}
-
-/// Who wants what, at which price.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Wish<G> {
-    /// Those of one group share what the group gets.
-    pub group: G,
-    /// What it could use; `None`: all it can get.
-    pub demand: Option<BitRate>,
-    /// What a byte of it takes of the hop, beside one of the cheapest: 1 or more.
-    pub cost: f64,
-}
-
-/// Max-min among groups, and among the wishes of each; `available` in bytes of the cheapest, what comes back in bytes of
-/// each wish. With stations as groups a station whose bytes take ten times as long gets as much of the air as another, and
-/// a tenth of the bytes: nobody's pace is set by the slowest (Tan, Guttag, "Time-based Fairness Improves Performance in
-/// Multi-rate WLANs", 2004).
-#[must_use]
-pub fn by_group<G: Ord + Copy>(available: BitRate, wishes: &[Wish<G>]) -> Vec<BitRate> {
-    let mut groups: BTreeMap<G, Vec<usize>> = BTreeMap::new();
-    wishes.iter().enumerate().for_each(|(i, wish)| groups.entry(wish.group).or_default().push(i));
-    let air = |i: &usize| wishes[*i].demand.map(|demand| demand.mul_f64(wishes[*i].cost));
-    let total = |members: &Vec<usize>| {
-        members.iter().map(air).try_fold(BitRate::ZERO, |sum, air| Some(BitRate::bps(sum.as_bps() + air?.as_bps())))
-    };
-    let wanted: Vec<_> = groups.values().map(total).collect();
-    let mut shares = vec![BitRate::ZERO; wishes.len()];
-    for (members, part) in groups.values().zip(max_min(available, &wanted)) {
-        let wanted: Vec<_> = members.iter().map(air).collect();
-        for (i, share) in members.iter().zip(max_min(part, &wanted)) {
-            shares[*i] = share.mul_f64(1.0 / wishes[*i].cost);
-        }
-    }
     shares
 }
 
@@ -97,28 +61,6 @@ mod tests {
     fn when_all_are_content_the_rest_is_handed_out_in_equal_parts() {
         let demands = [Some(BitRate::mbps(1)), Some(BitRate::mbps(3))];
         assert_eq!(max_min(BitRate::mbps(20), &demands), mbps(&[9, 11]));
-    }
-
-    fn wish(group: u32, demand: Option<u64>, cost: f64) -> Wish<u32> {
-        Wish { group, demand: demand.map(BitRate::mbps), cost }
-    }
-
-    #[test]
-    fn a_station_whose_bytes_take_ten_times_as_long_gets_a_tenth_of_them() {
-        let shares = by_group(BitRate::mbps(20), &[wish(1, None, 1.0), wish(2, None, 10.0)]);
-        assert_eq!(shares, mbps(&[10, 1]));
-    }
-
-    #[test]
-    fn many_flows_of_one_station_have_what_one_flow_of_another_has() {
-        let shares = by_group(BitRate::mbps(20), &[wish(1, None, 1.0), wish(1, None, 1.0), wish(2, None, 1.0)]);
-        assert_eq!(shares, mbps(&[5, 5, 10]));
-    }
-
-    #[test]
-    fn what_a_modest_station_leaves_goes_to_the_others() {
-        let wishes = [wish(1, Some(1), 4.0), wish(2, None, 1.0), wish(3, None, 2.0)];
-        assert_eq!(by_group(BitRate::mbps(20), &wishes), mbps(&[1, 8, 4]));
     }
 
     proptest! {

@@ -123,18 +123,6 @@ pub fn growing_paced(plan: Plan, window: u32) -> Plan {
     Plan { growth_bytes: plan.growth_bytes.max(growth), ..plan }
 }
 
-/// The same, a little wider and, where its pace is the hop's, at one and a half times that: what is guessed may be too low, and
-/// only more shows it.
-#[must_use]
-pub const fn loosely(plan: Plan, paced: bool) -> Plan {
-    let more = if paced { 0 } else { plan.pace_bytes / 2 };
-    Plan {
-        clamp_bytes: plan.clamp_bytes.saturating_add(plan.clamp_bytes / 16),
-        pace_bytes: plan.pace_bytes.saturating_add(more),
-        ..plan
-    }
-}
-
 /// The same window without our growth and pace, as eq. (1) to the letter has it: in force from the next ACK on.
 #[must_use]
 pub const fn at_once(plan: Plan) -> Plan {

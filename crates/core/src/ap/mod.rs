@@ -12,13 +12,18 @@
 //!
 //! A capacity that is given counts bytes, not air time. One that is learned counts both: `learn` and `divide`.
 
+mod bottleneck;
+mod decide;
 mod decision;
-mod divide;
-mod learn;
+mod fair_rate;
+mod law;
+mod observe;
+mod one_way;
+mod packet_train;
 mod record;
 mod sample;
-mod seen;
 mod snapshot;
+mod stations;
 mod udp;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -31,12 +36,12 @@ use crate::units::{BitRate, Span, Time};
 use crate::{share, window};
 
 pub use decision::{Decision, Place};
-use divide::Prices;
-use learn::{Neck, Way};
+pub use fair_rate::Mode;
+pub use law::{Law, Parameter};
 use record::Record;
-pub use sample::{FlowSample, HopId, HopSample, LinkSample, RttTotal, StationId, StationSample};
-use seen::Seen;
+pub use sample::{FlowSample, HopId, HopSample, LinkSample, RttTotal, Stamps, StationId, StationSample};
 pub use snapshot::{DirectionSnapshot, FlowSnapshot, Snapshot};
+use stations::Prices;
 pub use udp::{UdpFlows, UdpParams, UdpSample, UdpSnapshot, UdpWish};
 
 /// How the last hop is divided.
@@ -69,9 +74,6 @@ pub enum RttSource {
 /// A slow hop holds at least this many full packets at its queue target: one in service, one for a delayed ACK to wait
 /// for, one that the ACK's own contention costs, and one that waits.
 const QUEUE_PACKETS: u64 = 4;
-
-/// What a frame costs beside its bits, s: DIFS, mean backoff, preamble, SIFS and ACK of 802.11g.
-const SMALL_FRAME: f64 = 165e-6;
 
 /// What the controller is told once.
 #[derive(Clone, Copy, Debug)]
@@ -109,6 +111,8 @@ pub struct Params {
     /// The host sends window updates to senders of downloads (`fastpath::window`), so that they may come at the pace of their
     /// shares; where the capacity is learned.
     pub window_updates: bool,
+    /// The control law's parameters, where the capacity is learned.
+    pub law: Law,
     /// Most flows that are tracked; further ones keep the default plan and are counted.
     pub max_flows: usize,
 }
@@ -131,6 +135,7 @@ impl Params {
             pace_gain: (1.1, 4.0),
             queue_is_fair: false,
             window_updates: false,
+            law: Law::default(),
             max_flows: 65_536,
         }
     }
@@ -141,7 +146,8 @@ impl Params {
         Self {
             capacity: None,
             interval: Span::from_millis(50),
-            bounds: window::Bounds { growth_part: 1.0 / 12.0, ..window::Bounds::default() },
+            bounds: window::Bounds { growth_part: 1.0 / 12.0, floor_segments: 2, ..window::Bounds::default() },
+            pace_gain: (1.1, 1.1),
             ..Self::new(BitRate::ZERO)
         }
     }
@@ -229,18 +235,17 @@ pub struct Ap {
     actions: VecDeque<Action>,
     next: Time,
     decided: Option<Time>,
-    /// By [`Direction::index`]: what was learned.
-    ways: [Way; 2],
+    law: decide::State,
+    /// What is known of each hop.
+    duplex: BTreeMap<HopId, Duplex>,
     prices: Prices,
     udp_flows: UdpFlows,
     /// IP bytes of elastic UDP so far, both ways.
     elastic_bytes: u64,
     /// What the link had carried an interval ago.
     link: LinkSample,
-    /// What small packets of UDP cost the air beyond their bytes, by direction, s per s.
-    small: [f64; 2],
-    /// What the newest interval left to TCP, where it was learned.
-    left: BitRate,
+    /// Of a direction the floors of all flows together exceed the pipe.
+    too_many: [bool; 2],
     untracked: u64,
 }
 
@@ -257,28 +262,30 @@ impl Ap {
             actions: VecDeque::new(),
             next: Time::ZERO,
             decided: None,
-            ways: Direction::BOTH.map(|direction| Way::new(direction, params.updates(direction))),
+            law: decide::State::default(),
+            duplex: BTreeMap::new(),
             prices: Prices::default(),
             udp_flows: UdpFlows::new(UdpParams { queue_is_fair: params.queue_is_fair, ..UdpParams::default() }),
             elastic_bytes: 0,
             link: LinkSample::default(),
-            small: [0.0; 2],
-            left: BitRate::ZERO,
+            too_many: [false; 2],
             untracked: 0,
         };
         match params.capacity {
             Some(capacity) => ap.set_default(capacity),
-            None => Direction::BOTH.into_iter().for_each(|direction| ap.set_default_of(direction, None)),
+            None => {
+                for direction in Direction::BOTH {
+                    ap.default_plans[direction.index()] = window::first();
+                    ap.actions.push_back(Action::SetDefault { direction, plan: window::first() });
+                }
+            }
         }
         ap
     }
 
     /// Window updates are sent from here on, or are not any more.
-    pub fn set_window_updates(&mut self, on: bool) {
+    pub const fn set_window_updates(&mut self, on: bool) {
         self.params.window_updates = on;
-        for (way, direction) in self.ways.iter_mut().zip(Direction::BOTH) {
-            way.paced = self.params.updates(direction);
-        }
     }
 
     /// Whether both directions share the last hop: it may be made of other interfaces than before.
@@ -288,9 +295,10 @@ impl Ap {
 
     /// What another controller had learned of a direction before this one took over: known as if it had been measured for a second.
     pub fn resume(&mut self, direction: Direction, capacity: BitRate, is_line: bool) {
-        let way = &mut self.ways[direction.index()];
-        let hop = if is_line { &mut way.line } else { &mut way.air };
-        hop.on_busy(capacity.as_bps() as f64 / 8.0, 1.0);
+        match is_line {
+            true => self.law.at(bottleneck::Id::Line(direction)).resume(capacity),
+            false => self.law.resumed[direction.index()] = Some(capacity),
+        }
     }
 
     /// One direction of one flow, before the interval is closed by [`Self::on_link`].
@@ -324,7 +332,7 @@ impl Ap {
         }
         self.udp.on_count(now, sample.udp_bytes.iter().sum::<u64>().saturating_sub(self.elastic_bytes));
         match (self.params.capacity, self.params.share) {
-            (None, _) => self.share_learned(now, sample),
+            (None, _) => self.decide_learned(now, sample),
             (_, ShareRule::Equal) => self.share_equally(),
             (_, ShareRule::MaxMin) => self.share_max_min(),
         }
@@ -340,12 +348,15 @@ impl Ap {
 
     /// What UDP flows are to be judged by in the next interval.
     fn tell_hops(&mut self) {
-        for (i, direction) in Direction::BOTH.into_iter().enumerate() {
+        for direction in Direction::BOTH {
             let (capacity, queue, bound) = match self.params.capacity {
                 Some(capacity) => {
                     (Some(capacity), self.queue_to_stations().unwrap_or_default(), self.params.given_bound())
                 }
-                None => (self.ways[i].capacity(), self.ways[i].queue, self.ways[i].bound(&self.params)),
+                None => {
+                    let shown = self.shown(direction);
+                    (shown.capacity, shown.queue, self.bound(HopId::default(), direction))
+                }
             };
             let room = capacity.map(|capacity| capacity.saturating_sub(self.udp.smooth()));
             let hop =
@@ -397,167 +408,14 @@ impl Ap {
         self.set_default(newcomer);
     }
 
-    /// The air (or wire) is shared by what its bytes cost each direction, the line by bytes.
-    fn share_learned(&mut self, now: Time, sample: &LinkSample) {
-        let dt = now.since(self.decided.unwrap_or(now)).as_secs_f64();
-        let before = std::mem::replace(&mut self.link, sample.clone());
-        if self.decided.replace(now).is_none() || dt <= 0.0 {
-            return;
-        }
-        let params = self.params;
-        self.flows.values_mut().for_each(|record| record.remember(dt));
-        let bounds = [0, 1].map(|i| self.ways[i].bound(&params));
-        let mut seen =
-            [0, 1].map(|i| Seen::of(&params, Direction::BOTH[i], (bounds[i], dt), &self.prices, self.flows.iter()));
-        self.see_datagrams(&mut seen, (&before, sample), dt);
-        let closed = now;
-        for (i, seen) in seen.iter_mut().enumerate() {
-            let (now, before) = (&sample.hops[i], &before.hops[i]);
-            let to_ip = seen.to_ip;
-            let pace = |bytes: u64, was: u64, ns: u64, was_ns: u64| {
-                (bytes.wrapping_sub(was) as f64 * to_ip, ns.wrapping_sub(was_ns) as f64 / 1e9)
-            };
-            seen.came = pace(now.came_bytes, before.came_bytes, now.came_ns, before.came_ns);
-            seen.train = pace(now.served_bytes, before.served_bytes, now.served_ns, before.served_ns);
-            seen.pause = closed.since(Time::from_nanos(now.data_ns)).as_secs_f64();
-            // The air counts in bytes of the cheapest station.
-            let mix = seen.arrived / seen.bytes.max(1.0);
-            match i {
-                0 => seen.train.0 *= mix.max(1.0),
-                _ => seen.came.0 *= mix.max(1.0),
-            }
-        }
-        let elastic = self.udp_flows.elastic_bytes(Direction::ToStation) as f64;
-        if let (None, Some(backlog)) = (seen[0].local, sample.backlog)
-            && elastic > seen[0].udp_bytes / 2.0
-        {
-            self.ways[0].on_backlog(&mut seen[0], backlog, dt);
-        }
-        self.tell_lines_apart(&mut seen);
-        tell_stations_apart(&mut seen, bounds);
-        for wish in self.udp_flows.elastic().filter(|wish| wish.demand.is_none()) {
-            seen[wish.direction.index()].held += 1;
-        }
-        for i in 0..2 {
-            let own = if i == 0 { sample.backlog } else { None };
-            self.ways[i].clean(now, &mut seen[i], dt);
-            self.ways[i].locate(&seen[i], own, dt);
-            self.ways[i].watch(&seen[i], bounds[i], dt);
-        }
-        self.learn(&seen, bounds, dt);
-        let lack = [0, 1].map(|i| params.duplex == Duplex::Half && self.ways[i].lacks(&seen[i]));
-        for i in 0..2 {
-            let way = &mut self.ways[i];
-            way.on_trains(&seen[i], dt);
-            way.others_lack = lack[1 - i];
-            way.steer(&seen[i], bounds[i], dt);
-            way.outdo(dt);
-            way.settle();
-            self.actions.extend(way.news(&seen[i], dt).map(Action::Say));
-        }
-        self.divide(bounds);
-    }
-
-    /// UDP of an interval: its bytes, what they cost the air, and what they cost it beyond that.
-    fn see_datagrams(&mut self, seen: &mut [Seen; 2], (before, now): (&LinkSample, &LinkSample), dt: f64) {
-        for (i, direction) in Direction::BOTH.into_iter().enumerate() {
-            let seen = &mut seen[i];
-            let bytes = now.udp_bytes[i].saturating_sub(before.udp_bytes[i]) as f64;
-            seen.udp_bytes = bytes;
-            let passed = self.udp_flows.passed(direction);
-            let dear: f64 = passed.map(|(station, bytes)| (self.prices.of(station) - 1.0) * bytes as f64).sum();
-            seen.udp = bytes + dear;
-            let all = seen.bytes + bytes;
-            seen.cost = (all > 0.0).then(|| (seen.arrived + seen.udp) / all);
-            if self.params.duplex == Duplex::Half {
-                let (packets, elastic) = self.udp_flows.of_elastic(direction);
-                let packets = now.udp_packets[i].saturating_sub(before.udp_packets[i]).saturating_sub(packets) as f64;
-                // As many full ones would cost no more than their bytes tell.
-                let full = (bytes - elastic as f64).max(0.0) / 1500.0;
-                let seconds = (packets - full).max(0.0) * SMALL_FRAME;
-                self.small[i] += (seconds / dt - self.small[i]) * (dt / 1.0).min(1.0);
-                seen.small = seconds * self.ways[i].air.capacity().map_or(0.0, |c| c.as_bps() as f64 / 8.0);
-            }
-        }
-        // It was counted when it came. What left is what came to the queue, less what that grew by; where bulk is among it, for
-        // the queue also holds ACKs.
-        let bulk = self.udp_flows.elastic().any(|wish| wish.direction == Direction::ToStation);
-        if let Some((before, now)) = before.backlog.zip(now.backlog).filter(|_| bulk) {
-            let grown = (now as f64 - before as f64) * self.ways[0].mix();
-            seen[0].udp = (seen[0].udp + seen[0].sent - seen[0].arrived - grown).max(0.0);
-        }
-    }
-
-    /// What waits on the line one way delays the acknowledgments of what goes the other way: it is taken off there. Uploads
-    /// first, whose line is the narrower one as a rule.
-    fn tell_lines_apart(&self, seen: &mut [Seen; 2]) {
-        for (own, other) in [(0, 1), (1, 0)] {
-            // Bulk of UDP has no round trips to tell: what waits for others, whose line has room, may wait for it.
-            let bulk = self.udp_flows.elastic_bytes(Direction::BOTH[own]) > 0;
-            let has_room = self.ways[other].line.is_measured() && !self.ways[other].fills_the_line();
-            if bulk && seen[own].remote.is_none() && has_room {
-                (seen[own].remote, seen[own].gap) = (seen[other].remote, 0.0);
-            }
-        }
-        for (own, other) in [(0, 1), (1, 0)] {
-            let fills = self.ways[other].fills_the_line();
-            if !fills || (own == 1 && self.ways[own].line.is_measured()) {
-                continue;
-            }
-            if let (Some(theirs), Some(ours)) = (seen[other].remote, &mut seen[own].remote) {
-                (ours.0, ours.1) = (ours.0 - theirs.0.max(0.0), ours.1 - theirs.0.max(0.0));
-            }
-        }
-    }
-
-    /// A way carries bulk, and as much of it as ever.
-    fn is_loaded(&self, i: usize, seen: &[Seen; 2]) -> bool {
-        let bulk = seen[i].active > 0 || self.udp_flows.elastic_bytes(Direction::BOTH[i]) > 0;
-        bulk && self.ways[i].carries_as_ever()
-    }
-
-    fn learn(&mut self, seen: &[Seen; 2], bounds: [Span; 2], dt: f64) {
-        let here = [0, 1].map(|i| self.ways[i].is_busy_here(&seen[i]));
-        let parts = match self.params.duplex {
-            Duplex::Half => learn::air_used(&self.ways, seen),
-            Duplex::Full => [1.0; 2],
-        };
-        for i in 0..2 {
-            let bytes = seen[i].delivered(self.ways[i].limit(dt));
-            let is_busy = here[i] || (self.params.duplex == Duplex::Half && here[1 - i]);
-            self.ways[i].note_busy(is_busy, dt);
-            if is_busy && learn::tells(parts[i]) && bytes > 0.0 {
-                self.ways[i].on_busy(Neck::Here, bytes + seen[i].small, dt * parts[i]);
-                if here[i] {
-                    self.ways[i].find(Neck::Here, dt);
-                }
-            } else if self.ways[i].fills_early(&seen[i], bounds[i], dt) && bytes > 0.0 {
-                self.ways[i].air.on_stretched(bytes + seen[i].small, dt);
-            } else if !is_busy && self.ways[i].is_busy_there(&seen[i]) {
-                // As its own bytes. Less than it was known to carry, while the other way is loaded as ever, waits there.
-                let bytes = bytes / seen[i].cost.unwrap_or(1.0);
-                if !(self.is_loaded(1 - i, seen) && self.ways[i].line_carries_more(bytes, dt)) {
-                    self.ways[i].on_busy(Neck::Line, bytes, dt);
-                    self.ways[i].find(Neck::Line, dt);
-                }
-            }
-        }
-    }
-
     /// What is known of data that goes each way, indexed by [`Direction::index`].
     #[must_use]
     pub fn directions(&self) -> [DirectionSnapshot; 2] {
-        [0, 1].map(|i| self.direction(i))
+        Direction::BOTH.map(|direction| self.shown(direction))
     }
 
     fn learned(&self) -> Option<BitRate> {
-        self.ways.iter().filter_map(Way::shown).max()
-    }
-
-    fn direction(&self, i: usize) -> DirectionSnapshot {
-        let way = &self.ways[i];
-        let capacity = self.params.capacity.or(way.shown());
-        DirectionSnapshot { capacity, place: way.place, queue: way.queue, local: way.local, holds: way.holds }
+        Direction::BOTH.into_iter().filter_map(|direction| self.learned_capacity(direction)).max()
     }
 
     /// Filtered rate of UDP.
@@ -576,7 +434,7 @@ impl Ap {
     #[must_use]
     pub fn available(&self) -> BitRate {
         if self.params.capacity.is_none() {
-            return self.left;
+            return self.learned().unwrap_or_default();
         }
         let escaping = self.flows.values().filter(|r| !r.is_controllable()).map(Record::rate);
         escaping.fold(self.params.given().saturating_sub(self.udp.smooth()), BitRate::saturating_sub)
@@ -657,16 +515,6 @@ impl Ap {
             untracked: self.untracked,
             flows: self.flows.iter().map(|(key, record)| record.snapshot(*key)).collect(),
         }
-    }
-}
-
-/// The acknowledgments of uploads wait in the access point's queue too, behind downloads: what is left alone there is no queue
-/// of theirs.
-fn tell_stations_apart(seen: &mut [Seen; 2], bounds: [Span; 2]) {
-    let [down, up] = seen;
-    if let (Some((mean, _)), Some(ours)) = (down.local, &mut up.local) {
-        let theirs = mean.clamp(0.0, bounds[0].as_secs_f64());
-        *ours = (ours.0 - theirs, ours.1 - theirs);
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the controller remembers of one direction of one flow.
 
-use super::{FlowSample, FlowSnapshot, Params, RttSource, StationId};
+use super::one_way::OneWay;
+use super::{FlowSample, FlowSnapshot, HopId, Params, RttSource, StationId};
 use crate::fastpath::layout::Plan;
 use crate::meter::rate::LowPass;
 use crate::meter::rtt::MinFilter;
@@ -30,32 +31,12 @@ const PACE_DOWN: f64 = 0.98;
 const PACED: f64 = 1.6;
 /// A sender that filled its window longer ago than that behind a queue is asked again, s.
 const MOST_QUEUED: f64 = 1.0;
-/// Two segments in so much time: then a pace alone keeps a flow going, and one segment is floor enough.
-const LONG_FOR_TWO: Span = Span::from_millis(100);
 /// A part of its window: a sender that was not told more of it is held back by its pace.
 const UNTOLD: u32 = 10;
 /// What an ACK may wait for at a sender that paces, s.
 const MOST_SPACING: f64 = 0.02;
 /// Payload of a segment in 1500 bytes of IP, until the flow shows its own.
 const USUAL_MSS: u32 = 1448;
-
-/// What a share stems from.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Basis {
-    /// A capacity that was told.
-    Given,
-    /// One that was measured.
-    Measured,
-    /// One that the hop stretched long trains to.
-    Sure,
-    /// One that trains came through at.
-    Guess,
-    /// The pace at which trains came; the last hop, which may be slower, is not known. It holds, and lets nothing grow faster.
-    LineAlone {
-        /// That share the way.
-        flows: u32,
-    },
-}
 
 #[derive(Debug)]
 pub(super) struct Record {
@@ -72,8 +53,7 @@ pub(super) struct Record {
     plan: Option<Plan>,
     trim: f64,
     pace_gain: f64,
-    /// IP bytes that were sent in the newest interval, and that arrived.
-    sent: f64,
+    /// IP bytes that arrived in the newest interval.
     arrived: f64,
     /// Time of the newest interval in which something arrived while more was under way, s.
     served: f64,
@@ -89,6 +69,7 @@ pub(super) struct Record {
     limited_memory: u32,
     /// Newest mean round trip to the station, queue and all, s.
     queued: f64,
+    inbound: [OneWay; 2],
 }
 
 /// Small changes are not worth a system call: half a per cent.
@@ -119,7 +100,6 @@ impl Record {
             plan: None,
             trim: 1.0,
             pace_gain,
-            sent: 0.0,
             arrived: 0.0,
             served: 0.0,
             least_demand: BitRate::ZERO,
@@ -129,6 +109,7 @@ impl Record {
             since_limited: u32::MAX,
             limited_memory: 0,
             queued: 0.0,
+            inbound: [OneWay::new(rtt_memory), OneWay::new(rtt_memory)],
         }
     }
 
@@ -145,8 +126,12 @@ impl Record {
         if let Some(rtt) = sample.remote_rtt_min {
             self.on_remote(now, rtt);
         }
+        for (inbound, stamped) in self.inbound.iter_mut().zip(sample.stamped) {
+            inbound.on_stamps(now, stamped);
+        }
         self.count(sample);
-        self.since_limited = if sample.window_limited { 0 } else { self.since_limited.saturating_add(1) };
+        self.since_limited =
+            if sample.window_limited && !sample.receiver_limited { 0 } else { self.since_limited.saturating_add(1) };
         self.newest = Some(*sample);
     }
 
@@ -173,7 +158,6 @@ impl Record {
         let arrived = f64::from(sample.delivered.wrapping_sub(before.delivered)) * to_ip;
         // A first ACK, or one of a connection that began anew, tells nothing; nor does one whose window is not read.
         let counts = sample.controllable && before.delivered != 0 && arrived < sent * 4.0 + 1e6;
-        self.sent = sent;
         self.arrived = if counts { arrived } else { sent };
         self.served = sample.served.saturating_sub(before.served).as_secs_f64();
     }
@@ -183,16 +167,16 @@ impl Record {
         self.newest.as_ref().map_or(1.0, to_ip)
     }
 
-    pub(super) fn sent(&self) -> f64 {
-        self.sent
-    }
-
     pub(super) fn arrived(&self) -> f64 {
         self.arrived
     }
 
     pub(super) fn served(&self) -> f64 {
         self.served
+    }
+
+    pub(super) fn hop(&self) -> HopId {
+        self.newest.map_or_else(HopId::default, |newest| newest.hop)
     }
 
     pub(super) fn station(&self) -> StationId {
@@ -242,6 +226,11 @@ impl Record {
         self.newest.is_some_and(|s| s.controllable)
     }
 
+    /// The same for a window of so many bytes: it cannot be told in larger units.
+    pub(super) fn is_controllable_at(&self, window: f64) -> bool {
+        self.newest.is_some_and(|s| s.controllable && f64::from(s.unit_bytes) <= window)
+    }
+
     pub(super) fn is_controlled(&self) -> bool {
         self.is_active() && self.is_controllable()
     }
@@ -263,9 +252,19 @@ impl Record {
             && self.newest.zip(self.plan).is_some_and(|(s, p)| s.window_bytes >= p.clamp_bytes - p.clamp_bytes / 20)
     }
 
-    /// It fills a window that still grows.
-    pub(super) fn is_growing(&self) -> bool {
-        self.fills_its_window() && !self.is_paced() && !self.is_held()
+    /// Window in force, IP bytes.
+    pub(super) fn window(&self) -> f64 {
+        self.newest.map_or(0.0, |newest| f64::from(newest.window_bytes)) * self.to_ip()
+    }
+
+    /// The timestamps of what goes in `direction` are understood.
+    pub(super) fn is_clocked(&self, direction: Direction) -> bool {
+        self.inbound[direction.index()].is_known()
+    }
+
+    /// How long the newest segment that went in `direction` was on its way here beyond the least of late, s.
+    pub(super) fn inbound(&self, direction: Direction) -> Option<f64> {
+        self.inbound[direction.index()].queue()
     }
 
     /// Lately: in an interval that is shorter than the round trip there may be no segment at the edge.
@@ -333,7 +332,7 @@ impl Record {
     /// Turns `share` into a plan; `Some` when it differs from the one in force. Without a base RTT the default plan
     /// that the flow started with stays.
     pub(super) fn decide(&mut self, params: &Params, share: BitRate, hop: BitRate) -> Option<Plan> {
-        self.decide_beside(params, params.given_bound(), (share, BitRate::ZERO, hop), (Basis::Given, false))
+        self.decide_beside(params, params.given_bound(), (share, BitRate::ZERO, hop), false)
     }
 
     /// The same where a queue of `bound` is left alone. What is only guessed holds it a little looser.
@@ -342,7 +341,7 @@ impl Record {
         params: &Params,
         bound: Span,
         (share, fair, hop): (BitRate, BitRate, BitRate),
-        (basis, paced): (Basis, bool),
+        paced: bool,
     ) -> Option<Plan> {
         let (sample, base_rtt) = self.newest.zip(self.base_rtt(params, bound))?;
         self.share = Some(share);
@@ -362,20 +361,11 @@ impl Record {
         if params.is_to_the_letter() {
             plan = window::at_once(plan);
         }
-        if paced && share.bytes_in(LONG_FOR_TWO) >= 2 * u64::from(mss) {
-            plan.floor_bytes = mss;
-        }
-        let plan = match basis {
-            Basis::Given => plan,
-            Basis::Measured | Basis::Sure if paced && !self.fills_its_window() => plan,
-            Basis::Measured | Basis::Sure if paced => window::growing_paced(plan, sample.window_bytes),
-            Basis::Measured | Basis::Sure => window::growing(plan, sample.window_bytes),
-            Basis::Guess if paced => window::loosely(window::growing_paced(plan, sample.window_bytes), paced),
-            Basis::Guess => window::loosely(window::growing(plan, sample.window_bytes), paced),
-            Basis::LineAlone { flows } => {
-                let growth_bytes = window::unknown(sample.window_bytes, flows, params.part_of(base_rtt)).growth_bytes;
-                window::loosely(Plan { growth_bytes, ..plan }, paced)
-            }
+        let plan = match (params.capacity, paced) {
+            (Some(_), _) => plan,
+            (None, true) if !self.fills_its_window() => plan,
+            (None, true) => window::growing_paced(plan, sample.window_bytes),
+            (None, false) => window::growing(plan, sample.window_bytes),
         };
         self.adopt(plan)
     }
@@ -406,11 +396,6 @@ impl Record {
         // On a long path data come in trains: their rate is that of a round trip.
         self.rate.weigh((dt / rtt.max(1e-3)).min(RATE_WEIGHT));
         self.least_demand = BitRate::from_bps_f64(START_BITS / rtt.max(1e-3));
-    }
-
-    /// The correction of the window that all flows of a way have in common.
-    pub(super) fn boost(&mut self, boost: f64) {
-        self.trim = boost;
     }
 
     pub(super) fn snapshot(&self, (flow, direction): (FlowId, Direction)) -> FlowSnapshot {

@@ -31,6 +31,8 @@ pub struct FlowSample {
     pub local_rtt_samples: u32,
     /// Mean RTT between access point and remote end in this interval.
     pub remote_rtt_mean: Option<Span>,
+    /// When segments came from a side, and the timestamps (RFC 7323) that they carried; indexed by the direction of what comes.
+    pub stamped: [Option<Stamps>; 2],
     /// Highest byte known to have arrived, modulo 2^32; differences count.
     pub delivered: u32,
     /// How long something arrived while more of the flow waited or was under way, cumulative.
@@ -41,6 +43,8 @@ pub struct FlowSample {
     pub window_limited: bool,
     /// The window in force, bytes: below the plan's while it still grows, and where its receiver offers less.
     pub window_bytes: u32,
+    /// Its receiver offers less than it was planned: no window of ours holds it.
+    pub receiver_limited: bool,
     /// What of it was not told yet, bytes: its pace holds it back.
     pub untold_bytes: u32,
     /// Largest payload of a segment, bytes; 0 unknown.
@@ -49,6 +53,8 @@ pub struct FlowSample {
     pub header_bytes: u32,
     /// False when its window cannot be rewritten (scale unknown, ...).
     pub controllable: bool,
+    /// Unit that its window is told in, bytes.
+    pub unit_bytes: u32,
     /// A FIN or RST has passed.
     pub closing: bool,
 }
@@ -148,11 +154,10 @@ impl FlowSample {
         let (local_rtt_mean, remote_rtt_mean) = (mean(Direction::ToStation), mean(Direction::ToRemote));
         Direction::BOTH.into_iter().filter_map(move |direction| {
             let half = &state.half[direction.index()];
-            let window_bytes = half.known_scale().map_or(half.window, |scale| {
-                // The receiver's own offer as it last was; a window of 0 is a pause.
-                let offered = u32::from(half.last_window) << scale;
-                if offered == 0 { half.window } else { half.window.min(offered) }
-            });
+            // The receiver's own offer as it last was; a window of 0 is a pause.
+            let offered = half.known_scale().map_or(0, |scale| u32::from(half.last_window) << scale);
+            let receiver_limited = offered != 0 && offered < half.window;
+            let window_bytes = if receiver_limited { offered } else { half.window };
             let told = seq::later(half.edge, half.delivered).wrapping_sub(half.delivered);
             (half.payload_bytes > 0).then(|| Self {
                 flow,
@@ -166,19 +171,41 @@ impl FlowSample {
                 local_rtt_mean,
                 local_rtt_samples: RttTotal::of(state).samples[0].wrapping_sub(before.samples[0]),
                 remote_rtt_mean,
+                stamped: [stamped(&state.half[0]), stamped(&state.half[1])],
                 delivered: half.delivered,
                 served: Span::from_nanos(half.served_ns),
                 gap: half.longest_gap(epoch, now),
                 window_limited: half.window_limited(epoch),
                 window_bytes,
+                receiver_limited,
                 untold_bytes: window_bytes.saturating_sub(told),
                 mss: half.mss,
                 header_bytes: if half.rtt.ts_newest == 0 { 40 } else { 52 },
                 controllable: half.known_scale().is_some(),
+                unit_bytes: 1 << half.known_scale().unwrap_or(0),
                 closing: half.data_flags & Half::CLOSING != 0,
             })
         })
     }
+}
+
+/// When two segments came, and their timestamps: an acknowledgment or SYN, and what came last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamps {
+    /// The older of the two.
+    pub older: (Time, u32),
+    /// The newer.
+    pub newer: (Time, u32),
+}
+
+fn stamped(half: &Half) -> Option<Stamps> {
+    let rtt = &half.rtt;
+    if rtt.ts_newest == 0 {
+        return None;
+    }
+    let data = (Time::from_nanos(half.data_ns), rtt.ts_newest);
+    let other = if rtt.ts_sent_ns == 0 { data } else { (Time::from_nanos(rtt.ts_sent_ns), rtt.tsval) };
+    Some(if data.0 > other.0 { Stamps { older: other, newer: data } } else { Stamps { older: other, newer: other } })
 }
 
 #[cfg(test)]

@@ -46,8 +46,10 @@ pub struct UdpWish {
     pub flow: FlowId,
     /// Which way its data goes.
     pub direction: Direction,
-    /// The station at its end.
+    /// The station at its end, and the hop that leads to it.
     pub station: StationId,
+    /// See there.
+    pub hop: HopId,
     /// What passed of late, IP bits per second.
     pub rate: BitRate,
     /// What it could use; `None`: all it can get.
@@ -133,6 +135,7 @@ struct Half {
 #[derive(Debug)]
 struct Record {
     station: StationId,
+    hop: HopId,
     before: UdpState,
     at: Time,
     half: [Half; 2],
@@ -253,6 +256,7 @@ impl UdpFlows {
         let rules = self.params.rules;
         let record = self.flows.entry(sample.flow).or_insert_with(|| Record {
             station: sample.station,
+            hop: sample.hop,
             before: UdpState::new(now),
             at: Time::from_nanos(sample.state.first_seen_ns),
             half: [Half::new(rules), Half::new(rules)],
@@ -282,7 +286,7 @@ impl UdpFlows {
                 });
             }
         }
-        record.station = sample.station;
+        (record.station, record.hop) = (sample.station, sample.hop);
         (record.before, record.at) = (sample.state, now);
     }
 
@@ -297,16 +301,19 @@ impl UdpFlows {
         self.elastic_halves(direction).map(|half| half.passed).sum()
     }
 
-    /// What passed of each flow in the newest interval, IP bytes, and at whose station.
-    pub(super) fn passed(&self, direction: Direction) -> impl Iterator<Item = (StationId, u64)> {
-        self.flows.values().map(move |record| (record.station, record.half[direction.index()].passed))
+    /// What passed over a hop of each flow in the newest interval, IP bytes, and at whose station.
+    pub(super) fn passed(&self, hop: HopId, direction: Direction) -> impl Iterator<Item = (StationId, u64)> {
+        self.flows
+            .values()
+            .filter(move |record| record.hop == hop)
+            .map(move |record| (record.station, record.half[direction.index()].passed))
     }
 
-    /// Packets, and IP bytes, of flows that are elastic either way, in the newest interval: their acknowledgments cost what
+    /// Packets, and IP bytes, over a hop of flows that are elastic either way, in the newest interval: their acknowledgments cost what
     /// TCP's do.
     #[must_use]
-    pub fn of_elastic(&self, direction: Direction) -> (u64, u64) {
-        let flows = self.flows.values().filter(|record| record.half.iter().any(Half::is_elastic));
+    pub fn of_elastic(&self, hop: HopId, direction: Direction) -> (u64, u64) {
+        let flows = self.flows.values().filter(|record| record.hop == hop && record.half.iter().any(Half::is_elastic));
         flows
             .map(|record| &record.half[direction.index()])
             .fold((0, 0), |(packets, bytes), half| (packets + half.packets, bytes + half.passed))
@@ -338,6 +345,7 @@ impl UdpFlows {
                     flow: *flow,
                     direction,
                     station: record.station,
+                    hop: record.hop,
                     rate: half.rate.smooth(),
                     demand: half.demand(&self.hops[direction.index()]),
                 })

@@ -1,0 +1,157 @@
+//! What each place showed, and which is which. The estimator: what a bottleneck carries, and how long its queue has stood.
+
+use super::HopId;
+use super::fair_rate::{FairRate, Observation};
+use super::law::Law;
+use super::packet_train::Train;
+use crate::capacity::{self, Estimator};
+use crate::packet::Direction;
+use crate::units::BitRate;
+
+/// Delivered so many times as much as it is said to carry, it carries more.
+const OUTDONE: f64 = 1.01;
+/// Who delivers this part of what is carried keeps it busy.
+const NEARLY: f64 = 0.9;
+/// A round trip that nobody told of is still what it was for so many of them.
+const ANSWERS: f64 = 1.5;
+/// After so many round trips without any that was measured there is taken to be no queue.
+const UNTOLD: f64 = 4.0;
+/// What was delivered is forgotten within so long, s.
+const FORGOTTEN: f64 = 10.0;
+/// A first measurement takes more than one interval of 50 ms, s.
+const FIRST_SURE: f64 = 0.06;
+
+/// A place where packets can wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Id {
+    /// A hop between access point and stations; a medium that both directions share has none.
+    Hop(HopId, Option<Direction>),
+    /// The line before the home.
+    Line(Direction),
+}
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Bottleneck {
+    pub(super) fair: FairRate,
+    pub(super) capacity: Estimator,
+    /// What a shaper lets pass, bit/s.
+    bound: Option<f64>,
+    /// What is delivered, over a round trip, and over half a second, bit/s.
+    delivered: f64,
+    usual: f64,
+    /// The most of the latter of late, bit/s.
+    most: f64,
+    /// Least queueing delay of the newest interval that told one, s.
+    least: Option<f64>,
+    /// For how long the queue was never empty, and for how long nobody told of it, s.
+    stood: f64,
+    silent: f64,
+}
+
+impl Bottleneck {
+    pub(super) fn new() -> Self {
+        Self {
+            fair: FairRate::default(),
+            capacity: Estimator::new(capacity::Params::default()),
+            bound: None,
+            delivered: 0.0,
+            usual: 0.0,
+            most: 0.0,
+            least: None,
+            stood: 0.0,
+            silent: 0.0,
+        }
+    }
+
+    /// Bit/s: what it delivered while its queue stood, or what trains came through at; 0: not known.
+    pub(super) fn carries(&self) -> f64 {
+        let learned = self.capacity.capacity().map(|capacity| capacity.as_bps() as f64);
+        [learned, self.bound].into_iter().flatten().reduce(f64::min).unwrap_or(0.0)
+    }
+
+    /// The same, and where it is not known the most that was delivered of late.
+    fn at_least(&self) -> f64 {
+        if self.carries() > 0.0 { self.carries() } else { self.most }
+    }
+
+    /// It carries no more, as a shaper says, bit/s.
+    pub(super) const fn set_bound(&mut self, bound: Option<f64>) {
+        self.bound = bound;
+    }
+
+    /// Known as if it had been measured for a second.
+    pub(super) fn resume(&mut self, capacity: BitRate) {
+        self.capacity.on_busy(capacity.as_bps() as f64 / 8.0, 1.0);
+    }
+
+    /// A train came through before anything was measured.
+    pub(super) fn on_train(&mut self, train: Train) {
+        match train.stretched {
+            true => self.capacity.on_stretched(train.bytes, train.seconds),
+            false => self.capacity.on_train(train.bytes, train.seconds),
+        }
+    }
+
+    pub(super) fn delivered(&self) -> f64 {
+        self.delivered
+    }
+
+    /// A queue stands.
+    pub(super) fn stands(&self) -> bool {
+        self.stood > 0.0
+    }
+
+    /// What is kept as a queue, s.
+    pub(super) fn target(&self, law: &Law, id: Id, price: f64) -> f64 {
+        let carries = match self.at_least() {
+            0.0 => BitRate::mbps(20).as_bps() as f64,
+            known => known,
+        };
+        // On a line nobody contends.
+        let packets = law.queue_packets - if matches!(id, Id::Line(_)) { 1.0 } else { 0.0 };
+        law.queue_target.max(packets.max(0.0) * 12_000.0 * price / carries)
+    }
+
+    /// One interval of `dt`; `busy`: it had something to serve all the time, as far as flows tell.
+    pub(super) fn on_interval(&mut self, x: &mut Observation, busy: bool, law: &Law, dt: f64) {
+        let rtt = x.base_rtt + self.fair.queue();
+        self.delivered += (x.delivered - self.delivered) * (dt / rtt.max(dt)).min(1.0);
+        self.usual += (x.delivered - self.usual) * (dt / 0.5).min(1.0);
+        if let Some((_, least)) = &mut x.queue {
+            // What stands is the least of 100 ms (RFC 8289 section 4.3): this interval's and the one's before.
+            let before = self.least.replace(*least);
+            *least = before.map_or(*least, |before| before.min(*least));
+        }
+        self.most = self.usual.max(self.most * (1.0 - dt / FORGOTTEN));
+        let measured = self.capacity.is_measured();
+        let waits = x.queue.is_none_or(|(mean, _)| mean >= law.quiet * x.target);
+        let works = (busy && waits) || (measured && x.delivered >= NEARLY * self.carries());
+        self.silent = if x.queue.is_some() { 0.0 } else { self.silent + dt };
+        if self.silent > UNTOLD * (rtt + dt) && x.held > 0 && x.windows == 0 {
+            // Datagrams alone: nobody tells of a queue, so nothing is held for one.
+            x.queue = Some((0.0, 0.0));
+        }
+        self.stood = match x.queue {
+            Some((_, least)) if works && least >= law.stands * x.target => self.stood + dt,
+            None if self.stood > 0.0 && self.silent <= ANSWERS * rtt => self.stood + dt,
+            _ => 0.0,
+        };
+        let enough = if measured { rtt.max(dt) } else { rtt.max(FIRST_SURE) };
+        x.stood = self.stood >= enough;
+        // Over half a second, and still.
+        let more = self.usual.min(self.delivered);
+        if x.stood && self.silent == 0.0 {
+            self.capacity.on_busy(x.delivered / 8.0 * dt, dt);
+        } else if self.carries() > 0.0 && more > OUTDONE * self.carries() {
+            if measured {
+                self.capacity.on_busy(more / 8.0 * dt, dt);
+            } else {
+                self.capacity.outdo(more);
+            }
+        }
+        x.delivered = self.delivered;
+        (x.trains, x.capacity) = (self.carries(), self.at_least());
+        self.fair.step(x, law, dt);
+    }
+}

@@ -1,0 +1,390 @@
+//! From samples to plans where the capacity is learned: what an interval showed of each bottleneck, a step of its fair rate, and the
+//! window of each flow, the least over the bottlenecks on its path.
+//!
+//! ```text
+//! window = min over its bottlenecks of R / price x base_rtt           price: what a byte costs there          [bytes]
+//! pace   = min over its bottlenecks of R / price x pace_gain          where window updates are sent           [bytes/s]
+//! ```
+//!
+//! Where an elastic flow cannot be held, the queue is as long as that flow makes it: a window that counts only the round trip without
+//! queueing would starve. Then the equal part of C that is anybody's is given over the whole round trip.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::bottleneck::{Bottleneck, Id};
+use super::fair_rate::Mode;
+use super::observe::Seen;
+use super::packet_train::{Passed, Trains};
+use super::record;
+use super::{Action, Ap, Decision, Direction, HopId, LinkSample, Place, set_plan};
+use crate::units::{BitRate, Span, Time};
+use crate::window;
+
+/// Where no window updates are sent, acknowledgments come in trains at the pace of the hop, which may carry more than is known.
+const UNPACED: f64 = 2.0;
+/// Estimates that differ by less are not worth a line.
+const WORTH_A_LINE: f64 = 0.1;
+/// Another place of the queue is believed after so much time in which it was seen there, s.
+const PLACE_SURE: f64 = 1.0;
+/// What a byte costs beside one of the cheapest is averaged over this, s.
+const MIX_MEAN: f64 = 0.5;
+/// A round trip of a connection that begins, and the part of its segments that is payload.
+const FIRST_RTT: Span = Span::from_millis(200);
+const PAYLOAD: f64 = 0.97;
+/// Of a hop that is full so much is still room for who begins.
+const LEAST_ROOM: f64 = 0.05;
+
+/// What is kept over time.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) bottlenecks: BTreeMap<Id, Bottleneck>,
+    trains: BTreeMap<HopId, [Trains; 2]>,
+    /// What a byte costs at the hop beside one of the cheapest, of those that arrive, by direction.
+    mix: BTreeMap<HopId, [f64; 2]>,
+    news: [News; 2],
+    /// What another controller had learned of the hops of a direction.
+    pub(super) resumed: [Option<BitRate>; 2],
+}
+
+/// What a person was told of a direction.
+#[derive(Debug, Default)]
+struct News {
+    capacity: Option<BitRate>,
+    place: Option<Place>,
+    said_place: Option<Place>,
+    elsewhere: Option<(Place, f64)>,
+    holds: bool,
+    idle: f64,
+    queue: Span,
+    local: Span,
+}
+
+impl State {
+    pub(super) fn at(&mut self, id: Id) -> &mut Bottleneck {
+        self.bottlenecks.entry(id).or_insert_with(Bottleneck::new)
+    }
+
+    pub(super) fn rate(&self, id: Id) -> Option<f64> {
+        self.bottlenecks.get(&id)?.fair.rate()
+    }
+
+    pub(super) fn carries(&self, id: Id) -> Option<f64> {
+        self.bottlenecks.get(&id).map(Bottleneck::carries).filter(|carries| *carries > 0.0)
+    }
+
+    /// What a full packet takes there, s; 0 where that is not known.
+    pub(super) fn packet(&self, id: Id) -> f64 {
+        self.carries(id).map_or(0.0, |carries| 12_000.0 / carries)
+    }
+
+    pub(super) fn delivered(&self, id: Id) -> f64 {
+        self.bottlenecks.get(&id).map_or(0.0, Bottleneck::delivered)
+    }
+
+    /// At least 1.
+    pub(super) fn mix(&self, hop: HopId, direction: Direction) -> f64 {
+        self.mix.get(&hop).map_or(1.0, |mix| mix[direction.index()].max(1.0))
+    }
+
+    /// Which of a flow's bottlenecks holds it: the one with the least rate for it.
+    pub(super) fn binding(&self, path: &[(Id, f64); 2]) -> Option<Id> {
+        let rates = path.iter().filter_map(|(id, price)| Some((*id, self.rate(*id)? / price)));
+        rates.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(id, _)| id)
+    }
+
+    /// What a flow may have over this path; `None`: nothing is known.
+    fn fair(&self, path: &[(Id, f64); 2]) -> Option<f64> {
+        path.iter().filter_map(|(id, price)| Some(self.rate(*id)? / price)).reduce(f64::min)
+    }
+
+    /// The same for a round trip of `rtt`, s, where somebody cannot be held.
+    fn least(&self, path: &[(Id, f64); 2], rtt: f64) -> f64 {
+        let known = path.iter().filter_map(|(id, price)| Some((&self.bottlenecks.get(id)?.fair, price)));
+        let waits: f64 = known.clone().map(|(fair, _)| fair.queue()).sum();
+        let shares = known.filter_map(|(fair, price)| Some(fair.share_beside_uncontrolled()? / price));
+        shares.reduce(f64::min).map_or(0.0, |share| share * (rtt + waits) / rtt)
+    }
+}
+
+impl Ap {
+    pub(super) fn decide_learned(&mut self, now: Time, sample: &LinkSample) {
+        let dt = now.since(self.decided.unwrap_or(now)).as_secs_f64();
+        let before = std::mem::replace(&mut self.link, sample.clone());
+        self.duplex = sample.each_hop.iter().map(|hop| (hop.hop, hop.duplex)).collect();
+        if self.decided.replace(now).is_none() || dt <= 0.0 {
+            return;
+        }
+        self.flows.values_mut().for_each(|record| record.remember(dt));
+        let hops: BTreeSet<HopId> =
+            self.duplex.keys().copied().chain(self.flows.values().map(|record| record.hop())).collect();
+        let seen: BTreeMap<HopId, [Seen; 2]> = hops
+            .iter()
+            .map(|hop| (*hop, Direction::BOTH.map(|direction| self.see(Some(*hop), direction, dt))))
+            .collect();
+        let lines = match seen.len() {
+            1 => seen.values().next().copied().unwrap_or_default(),
+            _ => Direction::BOTH.map(|direction| self.see(None, direction, dt)),
+        };
+        let observed = self.observe(&seen, &lines, (&before, sample), dt);
+        for (hop, seen) in &seen {
+            self.see_trains(now, *hop, seen, (&before, sample), dt);
+        }
+        for direction in Direction::BOTH {
+            if let Some(capacity) = self.law.resumed[direction.index()].take() {
+                hops.iter().for_each(|hop| self.law.at(self.hop(*hop, direction)).resume(capacity));
+            }
+        }
+        self.law.bottlenecks.retain(|id, _| observed.contains_key(id));
+        let law = self.params.law;
+        for (id, mut x) in observed {
+            let waits = x.queue.map_or(0.0, |(_, least)| least);
+            let busy = x.backlogged
+                || Direction::BOTH.into_iter().any(|direction| match id {
+                    Id::Hop(hop, of) => {
+                        of.is_none_or(|of| of == direction)
+                            && seen
+                                .get(&hop)
+                                .is_some_and(|seen| seen[direction.index()].is_busy(true, direction, waits, dt))
+                    }
+                    Id::Line(of) => of == direction && lines[of.index()].is_busy(false, direction, waits, dt),
+                });
+            let bottleneck = self.law.at(id);
+            bottleneck.set_bound(bound(id, sample));
+            bottleneck.on_interval(&mut x, busy, &law, dt);
+        }
+        self.hold();
+        self.begin(&hops);
+        self.tell(&lines, dt);
+    }
+
+    fn see_trains(&mut self, now: Time, hop: HopId, seen: &[Seen; 2], samples: (&LinkSample, &LinkSample), dt: f64) {
+        for direction in Direction::BOTH {
+            let i = direction.index();
+            let seen = &seen[i];
+            if seen.bytes > 0.0 {
+                let mix = &mut self.law.mix.entry(hop).or_insert([1.0; 2])[i];
+                *mix += (seen.cost / seen.bytes - *mix) * (dt / MIX_MEAN).min(1.0);
+            }
+            let Some(passed) = Passed::between(samples, hop, direction, now, seen.to_ip.max(1.0)) else { continue };
+            let price = self.law.mix(hop, direction);
+            let shown = self.law.trains.entry(hop).or_default()[i].on_interval(
+                direction,
+                &passed,
+                (seen.rtt, seen.active),
+                price,
+                dt,
+            );
+            for (id, shown) in [(self.hop(hop, direction), shown.0), (Id::Line(direction), shown.1)] {
+                shown.into_iter().for_each(|train| self.law.at(id).on_train(train));
+            }
+        }
+    }
+
+    /// Windows, and what elastic UDP may have.
+    fn hold(&mut self) {
+        let params = self.params;
+        let active = self.flows.values().filter(|record| record.is_active()).count().max(1) as u32;
+        let keys: Vec<_> =
+            self.flows.iter().filter(|(_, record)| record.is_controlled()).map(|(key, _)| *key).collect();
+        let mut floors = [(0u32, 0u64, 0.0f64); 2];
+        for key in keys {
+            let direction = key.1;
+            let record = &self.flows[&key];
+            let (bound, base) = (self.bound(record.hop(), direction), self.base_rtt(record, direction));
+            let path = self.path_of(record, direction);
+            let rate = self.law.fair(&path).map(|rate| rate.max(self.law.least(&path, base)));
+            let quiet = path.iter().all(|(id, price)| {
+                let bottleneck = self.law.bottlenecks.get(id);
+                bottleneck.is_none_or(|b| b.fair.queue() <= b.target(&params.law, *id, *price))
+            });
+            let carries = self.law.carries(path[0].0).map_or(0.0, |carries| carries / path[0].1);
+            let Some(record) = self.flows.get_mut(&key) else { continue };
+            let Some(rate) = rate else {
+                self.actions.extend(record.open(&params, active, quiet).map(|plan| set_plan(key, plan)));
+                continue;
+            };
+            let paced = params.updates(direction);
+
+            let hop = if paced { rate } else { UNPACED * rate.max(carries) };
+            let bps = BitRate::from_bps_f64;
+            let fair = bps(carries / f64::from(active));
+            let plan = record.decide_beside(&params, bound, (bps(rate), fair, bps(hop)), paced);
+            self.actions.extend(plan.map(|plan| set_plan(key, plan)));
+            let of = &mut floors[direction.index()];
+            *of = (of.0 + 1, of.1 + u64::from(record.floor()), of.2 + base);
+        }
+        self.warn_of_floors(floors);
+        for wish in self.udp_flows.elastic().collect::<Vec<_>>() {
+            let path = self.path(wish.hop, wish.direction, self.prices.of(wish.station));
+            if let Some(rate) = self.law.fair(&path) {
+                self.hold_datagrams(wish.flow, wish.direction, BitRate::from_bps_f64(rate));
+            }
+        }
+    }
+
+    fn warn_of_floors(&mut self, floors: [(u32, u64, f64); 2]) {
+        for (direction, (flows, floors, rtts)) in Direction::BOTH.into_iter().zip(floors) {
+            let capacity = self.learned_capacity(direction).unwrap_or_default();
+            let pipe = capacity.bytes_in(Span::from_secs_f64(rtts / f64::from(flows.max(1))));
+            let exceeds = floors > pipe + pipe / 4;
+            let said = &mut self.too_many[direction.index()];
+            if exceeds && !*said {
+                let flows = flows as usize;
+                self.actions.push_back(Action::Say(Decision::Floors { direction, flows, floors, pipe }));
+            }
+            *said = exceeds;
+        }
+    }
+
+    /// What new connections begin with, whichever hop they are over: as the hop with the most room has it.
+    fn begin(&mut self, hops: &BTreeSet<HopId>) {
+        for direction in Direction::BOTH {
+            let known = hops.iter().filter_map(|hop| {
+                let path = self.path(*hop, direction, self.law.mix(*hop, direction));
+                let each = path.iter().filter_map(|(id, price)| {
+                    let carries = self.law.carries(*id)?;
+                    let room = (carries - self.law.delivered(*id)).max(LEAST_ROOM * carries);
+                    Some([self.law.rate(*id)? / price, carries / price, room / price])
+                });
+                each.reduce(|a, b| [a[0].min(b[0]), a[1].min(b[1]), a[2].min(b[2])])
+            });
+            let known = known.max_by(|a, b| a[2].total_cmp(&b[2])).map(|known| known.map(BitRate::from_bps_f64));
+            let plan = known.map_or_else(window::first, |[share, hop, _]| {
+                let flow = window::Flow {
+                    share,
+                    fair: BitRate::ZERO,
+                    hop,
+                    base_rtt: FIRST_RTT,
+                    payload_share: PAYLOAD,
+                    trim: 1.0,
+                    pace_gain: self.params.law.pace_gain,
+                    mss: 1448,
+                };
+                window::plan(&flow, &self.params.bounds)
+            });
+            let before = &mut self.default_plans[direction.index()];
+            if record::differs(before, &plan) {
+                *before = plan;
+                self.actions.push_back(Action::SetDefault { direction, plan });
+            }
+            let (depth_bytes, rate_bytes) = window::start(known.map(|[_, _, room]| room));
+            let before = &mut self.starts[direction.index()];
+            if before.0.abs_diff(depth_bytes) > before.0 / 50 || before.1.abs_diff(rate_bytes) > before.1 / 200 {
+                *before = (depth_bytes, rate_bytes);
+                self.actions.push_back(Action::SetStart { direction, depth_bytes, rate_bytes });
+            }
+        }
+    }
+
+    /// The hop that most of a direction's data goes over.
+    fn main_hop(&self, direction: Direction) -> HopId {
+        let ids = self.law.mix.keys().map(|hop| (*hop, self.law.delivered(self.hop(*hop, direction))));
+        ids.max_by(|a, b| a.1.total_cmp(&b.1)).map_or_else(HopId::default, |(hop, _)| hop)
+    }
+
+    /// The bottlenecks of most of a direction's data, and what a byte costs there.
+    fn main_path(&self, direction: Direction) -> [(Id, f64); 2] {
+        let hop = self.main_hop(direction);
+        self.path(hop, direction, self.law.mix(hop, direction))
+    }
+
+    /// What the narrower of those carries, as bytes of the stations that use it now.
+    pub(super) fn learned_capacity(&self, direction: Direction) -> Option<BitRate> {
+        let path = self.main_path(direction);
+        let carries = path.iter().filter_map(|(id, price)| Some(self.law.carries(*id)? / price));
+        carries.reduce(f64::min).map(BitRate::from_bps_f64)
+    }
+
+    /// What changed that somebody should know.
+    fn tell(&mut self, seen: &[Seen; 2], dt: f64) {
+        for direction in Direction::BOTH {
+            let i = direction.index();
+            let path = self.main_path(direction);
+            let now = self.learned_capacity(direction);
+            let there = path.map(|(id, _)| self.law.bottlenecks.get(&id));
+            let queues = there.map(|b| b.map_or(0.0, |b| b.fair.queue()));
+            let stands = there.map(|b| b.is_some_and(Bottleneck::stands));
+            let measured = there.into_iter().flatten().any(|b| b.capacity.is_measured());
+            let released = there.into_iter().flatten().all(|b| matches!(b.fair.mode, Mode::Released | Mode::Startup));
+            let flows = self.flows.iter().filter(|((_, way), _)| *way == direction).map(|(_, record)| record);
+            let held = flows.filter(|r| r.is_controlled() && (r.is_held() || r.is_paced())).count();
+            let hop = self.main_hop(direction);
+            let backlog = self.link.each_hop.iter().find(|sample| sample.hop == hop).and_then(|sample| sample.backlog);
+            let own = backlog.unwrap_or(0) as f64 * 8.0 * path[0].1 / self.law.carries(path[0].0).unwrap_or(f64::MAX);
+            let train_bytes = self.law.trains.get(&hop).map_or(0, |trains| trains[i].shown_by as u64);
+            let news = &mut self.law.news[i];
+            (news.queue, news.local) = (Span::from_secs_f64(queues[0] + queues[1]), Span::from_secs_f64(queues[0]));
+            if let Some(now) = now {
+                let far = |before: BitRate| {
+                    now.as_bps().abs_diff(before.as_bps()) as f64 > WORTH_A_LINE * before.as_bps() as f64
+                };
+                if news.capacity.is_none_or(far) {
+                    let before = news.capacity.replace(now);
+                    self.actions.push_back(Action::Say(match measured {
+                        true => Decision::Capacity { direction, before, now, queue: news.queue },
+                        false => Decision::Guess { direction, capacity: now, train_bytes },
+                    }));
+                }
+            }
+            let place = match stands {
+                [_, true] if queues[1] > queues[0] || !stands[0] => Some(Place::Line),
+                [true, _] if own > 0.0 && 2.0 * own >= queues[0] => Some(Place::AccessPoint),
+                [true, _] => Some(Place::Firmware),
+                _ => None,
+            };
+            place.into_iter().for_each(|place| news.find(place, dt));
+            if let Some(place) = news.place.filter(|place| news.said_place != Some(*place)) {
+                news.said_place = Some(place);
+                let [local, remote] = [seen[i].local, seen[i].remote]
+                    .map(|queue| Span::from_secs_f64(queue.map_or(0.0, |(mean, _)| mean.max(0.0))));
+                self.actions.push_back(Action::Say(Decision::Queue { direction, place, local, remote }));
+            }
+            news.idle = if held > 0 { 0.0 } else { news.idle + dt };
+            if !news.holds && measured && held > 0 {
+                news.holds = true;
+                let available = now.unwrap_or_default();
+                self.actions.push_back(Action::Say(Decision::Hold { direction, flows: held, available }));
+            } else if news.holds && (news.idle > self.params.law.release_after || released && news.idle > 0.0) {
+                news.holds = false;
+                self.actions.push_back(Action::Say(Decision::Release { direction }));
+            }
+        }
+    }
+
+    pub(super) fn shown(&self, direction: Direction) -> super::DirectionSnapshot {
+        let news = &self.law.news[direction.index()];
+        let capacity = self.params.capacity.or(self.learned_capacity(direction));
+        let (place, queue, local, holds) = (news.place, news.queue, news.local, news.holds);
+        super::DirectionSnapshot { capacity, place, queue, local, holds }
+    }
+}
+
+impl News {
+    /// A queue stands there. Another place is believed when it has been seen for a while.
+    fn find(&mut self, place: Place, dt: f64) {
+        if self.place == Some(place) {
+            self.elsewhere = None;
+            return;
+        }
+        let before = self.elsewhere.filter(|(other, _)| *other == place).map_or(0.0, |(_, time)| time);
+        self.elsewhere = Some((place, before + dt));
+        // The first is believed as soon as the means say something.
+        let sure = if self.place.is_none() { PLACE_SURE / 4.0 } else { PLACE_SURE };
+        if before + dt >= sure {
+            (self.place, self.elsewhere) = (Some(place), None);
+        }
+    }
+}
+
+/// What shapers of the access point let pass there at most, IP bit/s: no bottleneck carries more.
+fn bound(id: Id, sample: &LinkSample) -> Option<f64> {
+    let shaped = match id {
+        Id::Hop(hop, None | Some(Direction::ToStation)) => {
+            sample.each_hop.iter().find(|each| each.hop == hop).and_then(|each| each.shaped)
+        }
+        Id::Hop(..) => None,
+        Id::Line(direction) => sample.line_shaped[direction.index()],
+    };
+    // Of frames with 14 bytes of header.
+    shaped.map(|rate| rate.as_bps() as f64 * 1500.0 / 1514.0)
+}

@@ -1,0 +1,239 @@
+//! The control law: one fair rate per bottleneck. Pure: what an interval showed goes in, a rate comes out.
+//!
+//! A held flow may have `R / price x base round trip` under way. Windows are clocked by their ACKs, so with windows W, base round
+//! trip d and capacity C the plant is static, `q = W / C - d`, and the controller an integrator on the logarithm of R:
+//!
+//! ```text
+//! tau  = d + q + T                                        round trip and interval: what was decided is seen no earlier      [s]
+//! e    = ln((d + q*) / (d + q))                           queue q, its target q*
+//! s    = min(k q*/d, probe/5), doubling per tau up to `probe`           while q < q*/2 and most flows that fill their windows are held; else 0
+//! R   <- R exp((k e + s) dt / tau)
+//! ```
+//!
+//! Linearised, `dx/dt = -k x(t - tau) / tau`: stable for `k < pi/2`, phase margin `90 - 57.3 k` degrees. Flows that need less than
+//! R use less, so R rises until the bottleneck is full: max-min fairness without knowing anybody's demand, and work is conserved
+//! whoever else is there.
+//!
+//! | mode | what R does | goes to |
+//! |---|---|---|
+//! | startup | nothing is known: windows grow by themselves | steady: a packet train came through, or a queue stood for a round trip |
+//! | steady | the law above | drain: a queue that tells its path stood for `drain_after`; released: nobody was held for `release_after` |
+//! | drain | the same with no target | steady: it was empty, or eight tau have passed |
+//! | released | R follows what the largest flow could have | steady: a flow is held |
+//!
+//! Bounds, all of them against wind-up: what rises counts only for the part of the filling flows that is held; with windows that
+//! have not arrived yet R never promises more than C; while a queue stands R is no more than the widest window in force brings;
+//! whoever is alone behind a collapse falls to what is delivered; and R never falls below an equal part of C.
+//!
+//! Sources: RCP (Dukkipati, McKeown 2005): one rate for all flows of a link. FAST (Wei, Jin, Low, Hegde 2006): windows by queueing
+//! delay. PIE (RFC 8033), PI2 (De Schepper et al. 2016): integral control of a queue to a target. BBR (Cardwell et al. 2016): modes.
+
+use super::law::Law;
+
+/// The largest step of an interval, of the logarithm: a half up, to a third down.
+const STEP: (f64, f64) = (-1.0, 0.5);
+/// What a part of C is for who is held, however much cannot be.
+const LEAST: f64 = 0.05;
+/// Windows double every round trip: from ten packets to 160 in so many.
+const PROMISES: f64 = 4.0;
+/// The probe begins at what keeps the queue under its target, and at no more than this part of what it may come to.
+const FIRST_PROBE: f64 = 5.0;
+/// No rate is lower, bit/s: three full packets in 300 ms.
+const SLOWEST: f64 = 1e5;
+/// A bottleneck that delivers less than this part of its capacity has nothing left to serve.
+const DRAINED: f64 = 0.96;
+/// A drain that has not ended after so many tau found no queue.
+const DRAINS: f64 = 8.0;
+
+/// What a bottleneck's rate is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Nothing is known.
+    #[default]
+    Startup,
+    /// The law.
+    Steady,
+    /// A standing queue is emptied once.
+    Drain,
+    /// Nobody is held.
+    Released,
+}
+
+/// What an interval showed of a bottleneck. Rates in bit/s, weighted by what a byte costs there; times in s.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Observation {
+    /// Queueing delay of the flow that saw least: mean and least.
+    pub(super) queue: Option<(f64, f64)>,
+    /// What is kept of it.
+    pub(super) target: f64,
+    /// Mean round trip without queueing, of flows that fill their windows.
+    pub(super) base_rtt: f64,
+    /// What was delivered, of everything.
+    pub(super) delivered: f64,
+    /// What it carries; 0: not known.
+    pub(super) capacity: f64,
+    /// The queue was not empty for a round trip.
+    pub(super) stood: bool,
+    /// The access point's own backlog told that.
+    pub(super) backlogged: bool,
+    /// Nobody can tell its standing queue from the path.
+    pub(super) hides: bool,
+    /// The first trains came through at this; 0: none did.
+    pub(super) trains: f64,
+    /// Flows that fill their windows.
+    pub(super) filling: usize,
+    /// Connections among those.
+    pub(super) windows: usize,
+    /// Of those, the ones that are held by this bottleneck.
+    pub(super) held: usize,
+    /// Flows that take what they get, controlled or not; and those among them that cannot be held.
+    pub(super) elastic: usize,
+    pub(super) uncontrolled: usize,
+    /// Rate of the largest.
+    pub(super) most: f64,
+    /// Widest window in force of those that fill theirs, over its base round trip.
+    pub(super) widest: f64,
+    /// What windows that still grow may bring beyond what they do.
+    pub(super) promised: f64,
+    /// UDP that cannot give way.
+    pub(super) inelastic: f64,
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(super) struct FairRate {
+    pub(super) mode: Mode,
+    rate: f64,
+    /// An equal part of C, where somebody cannot be held.
+    beside: Option<f64>,
+    /// For how many tau there has been no queue.
+    calm: f64,
+    /// Growth per tau while held flows find no queue.
+    probe: f64,
+    /// Newest queueing delay.
+    queue: f64,
+    /// Since the rate was moved last, for who is asked once in a round trip answers for all of it.
+    unmoved: f64,
+    /// Since the queue was empty; since anybody was held; of a drain.
+    never_empty: f64,
+    idle: f64,
+    draining: f64,
+}
+
+impl FairRate {
+    /// Bit/s; `None`: nothing is known.
+    pub(super) fn rate(&self) -> Option<f64> {
+        (self.mode != Mode::Startup).then_some(self.rate)
+    }
+
+    /// Newest queueing delay, s.
+    pub(super) const fn queue(&self) -> f64 {
+        self.queue
+    }
+
+    /// What a controlled flow has over its whole round trip where somebody cannot be held.
+    pub(super) const fn share_beside_uncontrolled(&self) -> Option<f64> {
+        self.beside
+    }
+
+    /// One interval of `dt`.
+    pub(super) fn step(&mut self, x: &Observation, law: &Law, dt: f64) {
+        if let Some((mean, least)) = x.queue {
+            self.queue = (mean + law.standing * (least - mean)).max(0.0);
+        }
+        let tau = x.base_rtt + self.queue + dt;
+        self.unmoved = (self.unmoved + dt).min(tau);
+        self.change_mode(x, law, tau, dt);
+        self.beside = (x.uncontrolled > 0 && x.elastic > x.uncontrolled).then(|| floor(x));
+        if self.mode == Mode::Startup || x.queue.is_none() {
+            return;
+        }
+        let part = std::mem::take(&mut self.unmoved) / tau;
+        match self.mode {
+            Mode::Released if self.queue <= x.target => self.park(x, part),
+            _ => self.integrate(x, law, part),
+        }
+        let floor = if self.mode == Mode::Drain { 0.5 * floor(x) } else { floor(x) };
+        self.rate = self.rate.max(floor).max(SLOWEST);
+    }
+
+    fn change_mode(&mut self, x: &Observation, law: &Law, tau: f64, dt: f64) {
+        let empty = x.queue.is_some_and(|(_, least)| least < law.stands * x.target);
+        self.never_empty = if empty || !x.hides { 0.0 } else { self.never_empty + dt };
+        self.idle = if x.held > 0 { 0.0 } else { self.idle + dt };
+        self.draining = if self.mode == Mode::Drain { self.draining + dt } else { 0.0 };
+        self.mode = match self.mode {
+            Mode::Startup if x.trains > 0.0 && x.filling > 0 => {
+                self.rate = x.trains * law.startup_gain / x.elastic.max(1) as f64;
+                Mode::Steady
+            }
+            Mode::Startup if x.stood && self.queue > x.target && x.most > 0.0 => {
+                self.rate = x.most * (x.base_rtt + x.target) / x.base_rtt;
+                Mode::Steady
+            }
+            Mode::Steady if self.never_empty > law.drain_after => Mode::Drain,
+            Mode::Steady if self.idle > law.release_after => Mode::Released,
+            Mode::Drain if x.delivered < DRAINED * x.capacity || self.draining > DRAINS * tau => {
+                self.never_empty = 0.0;
+                Mode::Steady
+            }
+            Mode::Released if x.held > 0 => Mode::Steady,
+            mode => mode,
+        };
+    }
+
+    /// Where it would be if the largest flow took what is left.
+    fn park(&mut self, x: &Observation, part: f64) {
+        let most = (x.most + (x.capacity - x.delivered).max(0.0)).min(x.capacity);
+        self.rate += (most - self.rate) * part.min(1.0);
+    }
+
+    fn integrate(&mut self, x: &Observation, law: &Law, part: f64) {
+        let target = if self.mode == Mode::Drain { 0.0 } else { x.target };
+        let quiet = self.queue < law.quiet * target;
+        self.calm = if quiet { self.calm + part } else { 0.0 };
+        // What was promised and has not arrived after so long never will.
+        let waits = self.calm < PROMISES;
+        let held = match waits {
+            true => x.held as f64 / x.filling.max(1) as f64,
+            false => f64::from(u8::from(x.held > 0)),
+        };
+        let least = (law.gain * target / x.base_rtt).min(law.probe / FIRST_PROBE);
+        self.probe = match (quiet, held > 0.5) {
+            (true, true) => (self.probe.max(least) * 2f64.powf(part)).min(law.probe.max(least)),
+            (true, false) => self.probe.max(least),
+            (false, _) => least,
+        };
+        if self.queue > target && x.widest > 0.0 {
+            self.rate = self.rate.min(x.widest);
+        }
+        if self.queue > law.collapse * x.target && x.stood && x.held > 0 {
+            self.rate = self.rate.min(x.most * (1.0 + law.headroom) * (x.base_rtt + target) / x.base_rtt);
+        }
+        let error = law.gain * ((x.base_rtt + target) / (x.base_rtt + self.queue)).ln();
+        let error = match self.mode {
+            Mode::Drain => error.min(0.0) - law.gain * x.target / x.base_rtt,
+            _ if quiet => error + self.probe,
+            _ => error,
+        };
+        let mut error = if error > 0.0 { error * held } else { error };
+        if waits && x.promised > 0.0 && x.capacity > 0.0 {
+            let room = (x.capacity / (x.delivered + x.promised).max(1.0)).ln();
+            error = error.min(room.max(-1.0) + law.headroom);
+        }
+        let before = self.rate;
+        self.rate *= (error * part).clamp(STEP.0, STEP.1).exp();
+        if x.held > 0 {
+            // Nor does it run ahead of what windows bring.
+            self.rate = self.rate.min((2.0 * x.widest).max(before));
+        }
+    }
+}
+
+/// An equal part of what inelastic UDP leaves.
+fn floor(x: &Observation) -> f64 {
+    (x.capacity - x.inelastic).max(LEAST * x.capacity) / x.elastic.max(1) as f64
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,238 @@
+use super::*;
+
+const DT: f64 = 0.05;
+
+/// Windows over a path: what is under way beyond what fits waits. What windows are is seen a round trip later.
+struct Plant {
+    capacity: f64,
+    base_rtt: f64,
+    /// Of each flow, at most, bit/s; infinite: greedy.
+    limits: Vec<f64>,
+    /// Windows that are on their way, s and bit.
+    told: Vec<(f64, f64)>,
+    time: f64,
+    /// UDP, bit/s.
+    inelastic: f64,
+    noise: f64,
+    /// What stands hides in the path.
+    hides: bool,
+}
+
+impl Plant {
+    fn new(capacity: f64, base_rtt: f64, flows: usize) -> Self {
+        let limits = vec![f64::INFINITY; flows];
+        Self { capacity, base_rtt, limits, told: vec![], time: 0.0, inelastic: 0.0, noise: 0.0, hides: false }
+    }
+
+    /// What R gives every flow, one round trip and queue ago.
+    fn window(&self, queue: f64) -> f64 {
+        let then = self.time - self.base_rtt - queue;
+        let old = self.told.iter().rev().find(|(at, _)| *at <= then).or(self.told.first());
+        old.map_or(0.0, |(_, rate)| rate * self.base_rtt)
+    }
+
+    fn step(&mut self, law: &Law, fair: &mut FairRate, trains: f64) -> Observation {
+        self.time += DT;
+        let window = self.window(fair.queue());
+        let left = (self.capacity - self.inelastic).max(1.0);
+        let wants: Vec<f64> = self.limits.iter().map(|limit| (window / self.base_rtt).min(*limit)).collect();
+        let greedy = self.limits.iter().filter(|limit| **limit * self.base_rtt > window).count();
+        let offered: f64 = wants.iter().sum();
+        let others: f64 = self.limits.iter().filter(|limit| **limit * self.base_rtt <= window).sum();
+        // What does not fit waits, of those that have windows: W / C - d.
+        let queue =
+            if offered > left { greedy as f64 * window / (left - others).max(1.0) - self.base_rtt } else { 0.0 };
+        let noisy = (queue.max(0.0) + self.noise).min(5.0);
+        let x = Observation {
+            queue: Some((noisy, noisy)),
+            target: law.queue_target.max(law.queue_packets * 12_000.0 / self.capacity),
+            base_rtt: self.base_rtt,
+            delivered: offered.min(left) + self.inelastic,
+            capacity: self.capacity,
+            stood: queue > 0.0,
+            hides: self.hides,
+            trains,
+            filling: greedy,
+            windows: greedy,
+            held: greedy,
+            elastic: greedy.max(1),
+            most: wants.iter().copied().fold(0.0, f64::max).min(left),
+            widest: window / self.base_rtt,
+            inelastic: self.inelastic,
+            ..Observation::default()
+        };
+        fair.step(&x, law, DT);
+        self.told.push((self.time, fair.rate().unwrap_or(0.0)));
+        x
+    }
+
+    /// The last observation of so many seconds.
+    fn run(&mut self, law: &Law, fair: &mut FairRate, seconds: f64) -> Observation {
+        let steps = (seconds / DT) as usize;
+        (0..steps.max(1)).map(|_| self.step(law, fair, self.capacity)).last().unwrap_or_default()
+    }
+}
+
+#[test]
+fn the_queue_comes_to_its_target_whatever_path_capacity_and_number_of_flows() {
+    let law = Law::default();
+    for base_rtt in [0.005, 0.02, 0.08, 0.3] {
+        for capacity in [1e6, 2e7, 1e9] {
+            for flows in [1, 4, 64] {
+                let (mut plant, mut fair) = (Plant::new(capacity, base_rtt, flows), FairRate::default());
+                let tau = base_rtt + DT;
+                let x = plant.run(&law, &mut fair, 20.0 * tau + 2.0);
+                // A rate has a floor.
+                let slowest = SLOWEST * flows as f64 > capacity;
+                assert!(
+                    slowest || (fair.queue() - x.target).abs() <= x.target,
+                    "{capacity} bit/s, {base_rtt} s, {flows}: {} s waits, {} s should",
+                    fair.queue(),
+                    x.target
+                );
+                assert!(slowest || x.delivered >= 0.97 * capacity, "{capacity} {base_rtt} {flows}: {x:?}");
+            }
+        }
+    }
+}
+
+/// Half of the range of the queue's last ten round trips, in targets.
+fn swing(gain: f64) -> f64 {
+    let law = Law { gain, probe: 0.0, collapse: 100.0, ..Law::default() };
+    let (mut plant, mut fair) = (Plant::new(2e7, 0.2, 4), FairRate::default());
+    plant.run(&law, &mut fair, 10.0);
+    let queues: Vec<f64> = (0..60)
+        .map(|_| {
+            plant.step(&law, &mut fair, 2e7);
+            fair.queue()
+        })
+        .collect();
+    let (least, most) = queues.iter().fold((f64::MAX, 0.0f64), |(a, b), q| (a.min(*q), b.max(*q)));
+    (most - least) / 2.0 / 0.0024
+}
+
+#[test]
+fn it_is_stable_at_its_gain_and_not_beyond_the_margin() {
+    let (at_half, at_two_and_a_half) = (swing(0.5), swing(2.5));
+    assert!(at_half < 0.5, "{at_half}");
+    assert!(at_two_and_a_half > 4.0 * at_half.max(0.25), "{at_two_and_a_half}");
+}
+
+#[test]
+fn work_is_conserved_beside_any_that_need_less() {
+    let law = Law::default();
+    for small in [0, 1, 5, 60] {
+        let (mut plant, mut fair) = (Plant::new(2e7, 0.04, 1 + small), FairRate::default());
+        plant.limits[1..].fill(8_000.0);
+        plant.run(&law, &mut fair, 5.0);
+        let greedy = fair.rate().unwrap_or(0.0).min(2e7 - 8_000.0 * small as f64);
+        assert!(greedy >= 0.97 * (2e7 - 8_000.0 * small as f64), "{small}: {greedy}");
+    }
+}
+
+#[test]
+fn an_idle_flow_more_changes_nobodys_rate() {
+    let law = Law::default();
+    let rate = |idle: usize| {
+        let (mut plant, mut fair) = (Plant::new(2e7, 0.04, 2 + idle), FairRate::default());
+        plant.limits[2..].fill(1_000.0);
+        plant.run(&law, &mut fair, 10.0);
+        fair.rate().unwrap_or(0.0)
+    };
+    let (without, with) = (rate(0), rate(1));
+    assert!((with / without - 1.0).abs() < 0.01, "{without} -> {with}");
+}
+
+#[test]
+fn who_cannot_be_held_pushes_nobody_under_an_equal_part() {
+    let law = Law::default();
+    let (mut plant, mut fair) = (Plant::new(2e7, 0.04, 2), FairRate::default());
+    // 0.9 C of UDP, and a queue that no window can shorten.
+    (plant.inelastic, plant.noise) = (1.8e7, 0.2);
+    plant.run(&law, &mut fair, 20.0);
+    assert!(fair.rate().unwrap_or(0.0) >= 0.99e6, "{:?}", fair.rate());
+}
+
+#[test]
+fn a_fall_to_a_tenth_drains_within_what_was_under_way_and_two_tau() {
+    let law = Law::default();
+    for base_rtt in [0.02, 0.1] {
+        let (mut plant, mut fair) = (Plant::new(1e8, base_rtt, 1), FairRate::default());
+        plant.run(&law, &mut fair, 10.0);
+        plant.capacity = 1e7;
+        // The queue is what was under way: 9 d; so long it takes to drain.
+        plant.run(&law, &mut fair, 9.0 * base_rtt + 2.0 * (10.0 * base_rtt + DT) + 0.2);
+        assert!(fair.queue() < 0.02, "{base_rtt}: {}", fair.queue());
+    }
+}
+
+#[test]
+fn ten_times_the_capacity_is_found_in_a_few_doublings() {
+    let law = Law::default();
+    let (mut plant, mut fair) = (Plant::new(1e7, 0.04, 1), FairRate::default());
+    plant.run(&law, &mut fair, 10.0);
+    plant.capacity = 1e8;
+    plant.run(&law, &mut fair, 20.0 * (0.04 + DT));
+    assert!(fair.rate().unwrap_or(0.0) > 0.9e8, "{:?}", fair.rate());
+}
+
+#[test]
+fn without_samples_it_stays() {
+    let law = Law::default();
+    let (mut plant, mut fair) = (Plant::new(2e7, 0.04, 2), FairRate::default());
+    let x = plant.run(&law, &mut fair, 5.0);
+    let before = fair.rate();
+    (0..100).for_each(|_| fair.step(&Observation { queue: None, ..x }, &law, DT));
+    assert_eq!(fair.rate(), before);
+}
+
+#[test]
+fn with_nobody_held_it_never_rises_above_what_is_carried() {
+    let law = Law::default();
+    let mut fair = FairRate::default();
+    let x = Observation {
+        queue: Some((0.0, 0.0)),
+        target: 0.002,
+        base_rtt: 0.04,
+        capacity: 2e7,
+        trains: 2e7,
+        filling: 1,
+        elastic: 1,
+        most: 1e6,
+        delivered: 1e6,
+        ..Observation::default()
+    };
+    (0..400).for_each(|_| fair.step(&x, &law, DT));
+    assert_eq!(fair.mode, Mode::Released);
+    assert!(fair.rate().is_some_and(|rate| rate <= 2.2e7), "{:?}", fair.rate());
+}
+
+#[test]
+fn a_queue_that_hides_in_the_path_is_drained_now_and_then() {
+    let law = Law::default();
+    let (mut plant, mut fair) = (Plant::new(2e7, 0.04, 2), FairRate::default());
+    plant.run(&law, &mut fair, 3.0);
+    // Half a target is never empty.
+    (plant.hides, plant.noise) = (true, 0.0012);
+    let modes: Vec<Mode> = (0..200)
+        .map(|_| {
+            plant.step(&law, &mut fair, 2e7);
+            fair.mode
+        })
+        .collect();
+    let drains = modes.iter().filter(|mode| **mode == Mode::Drain).count();
+    assert!((1..=60).contains(&drains) && modes.last() == Some(&Mode::Steady), "{drains} of 200");
+}
+
+#[test]
+fn every_parameter_can_be_set_by_its_name_and_no_other() {
+    assert!(Law::PARAMETERS.len() <= 30, "{}", Law::PARAMETERS.len());
+    for parameter in Law::PARAMETERS {
+        let mut law = Law::default();
+        let middle = f64::midpoint(parameter.range.0, parameter.range.1);
+        assert_eq!(law.set(parameter.name, middle), Ok(()), "{}", parameter.name);
+        assert!(law.set(parameter.name, parameter.range.1 * 2.0 + 1.0).is_err());
+        assert!((parameter.range.0..=parameter.range.1).contains(&parameter.without), "{}", parameter.name);
+    }
+    assert!(Law::default().set("boost", 1.0).is_err_and(|why| why.contains("gain")));
+}

@@ -1,0 +1,354 @@
+//! What an interval showed: of the flows of each hop and direction, and from that of each bottleneck.
+//!
+//! Which queue is whose: what is added to a round trip between access point and station, or between access point and remote end,
+//! waits on the way there or on the way back. TCP timestamps (RFC 7323) tell the way back: when a segment came, less when its sender
+//! stamped it, less the least of that within the memory of round trips (the one-way delay of LEDBAT, RFC 6817). So the
+//! acknowledgments of downloads that wait behind an upload are the upload's queue. Where there are no timestamps the round trip tells,
+//! and the queue is of the direction that is used as much as ever.
+
+use std::collections::BTreeMap;
+
+use super::bottleneck::Id;
+use super::fair_rate::Observation;
+use super::record::Record;
+use super::{Ap, Direction, Duplex, HopId, LinkSample};
+use crate::units::Span;
+
+/// What a frame costs beside its bits, s: DIFS, mean backoff, preamble, SIFS and ACK of 802.11g.
+const SMALL_FRAME: f64 = 165e-6;
+/// Who sends all the time pauses no longer than this part of an interval.
+const PAUSE: f64 = 0.25;
+/// A part of an interval: so much of it a hop was seen working.
+const WORKS: f64 = 0.8;
+/// Who has less than this part of what the largest has takes no part in sharing.
+const TAKES_PART: f64 = 0.1;
+/// A round trip where none is known, and that of datagrams, s.
+pub(super) const USUAL_RTT: f64 = 0.1;
+const DATAGRAMS_RTT: f64 = 0.05;
+/// What is used as much as ever is used by this part of what it carries.
+const USED: f64 = 0.85;
+/// Datagrams count when they come, which may be faster than they leave: in parts of what the hop carries.
+const MOST_DATAGRAMS: f64 = 1.02;
+
+/// A queueing delay, s: mean and least of an interval.
+type Queue = Option<(f64, f64)>;
+
+/// What an interval showed of the flows of one direction, over one hop or all.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Seen {
+    /// IP bytes of TCP, and what they cost at the hop.
+    pub(super) bytes: f64,
+    pub(super) cost: f64,
+    /// Queues on both sides.
+    pub(super) local: Queue,
+    pub(super) remote: Queue,
+    /// Of the flow whose segments waited least on their way in, s: from the remote end, and from the station.
+    inbound: [Option<f64>; 2],
+    /// Timestamps tell that, now or in another interval.
+    clocked: [bool; 2],
+    /// Longest pause of the flow that paused least; time in which more of a flow was under way, of all together, s.
+    gap: f64,
+    served: f64,
+    pub(super) active: usize,
+    pub(super) to_ip: f64,
+    pub(super) rtt: f64,
+}
+
+impl Seen {
+    /// A hop or line that has something to serve all the time, as far as its flows tell; `waits`: what waited at least, s.
+    pub(super) fn is_busy(&self, at_hop: bool, direction: Direction, waits: f64, dt: f64) -> bool {
+        // A queue that is longer than any pause never ran dry.
+        let comes = self.gap <= pause(self.active, dt).max(waits);
+        self.served >= WORKS * dt || (comes && !(at_hop && direction == Direction::ToStation))
+    }
+}
+
+/// Who sends all the time pauses no longer, s; of several flows each has to wait for the others.
+fn pause(active: usize, dt: f64) -> f64 {
+    PAUSE * dt * active.max(1) as f64
+}
+
+fn least(old: Queue, new: Queue) -> Queue {
+    match (old, new) {
+        (Some(old), Some(new)) => Some((old.0.min(new.0), old.1.min(new.1))),
+        (old, new) => old.or(new),
+    }
+}
+
+fn longer(a: Queue, b: Queue) -> Queue {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(if a.0 > b.0 { a } else { b }),
+        (a, b) => a.or(b),
+    }
+}
+
+fn sooner(queue: Queue, by: Option<f64>) -> Queue {
+    let by = by.unwrap_or(0.0);
+    queue.map(|(mean, least)| (mean - by, least - by))
+}
+
+/// What waits at the last hop for data of each direction. Downloads: their round trip to the station, less what their
+/// acknowledgments waited. Uploads: what their data waited, as their timestamps tell.
+///
+/// `packet`: what a full one takes, s: the handshake that tells the path is shorter by as much.
+fn at_hop([down, up]: &[Seen; 2], packet: f64) -> [Queue; 2] {
+    let uploads = match up.clocked[1] {
+        true => up.inbound[1].map(|queue| (queue - packet, queue - packet)),
+        // Their acknowledgments wait behind downloads.
+        false => sooner(up.local, down.local.map(|(mean, _)| mean.max(0.0))),
+    };
+    [sooner(down.local, down.inbound[1]), uploads]
+}
+
+/// The same on the line; `used`: each direction is, as much as ever.
+fn on_line([down, up]: &[Seen; 2], used: [bool; 2], packet: f64) -> [Queue; 2] {
+    let own = |i: usize, queue| if !used[i] && used[1 - i] { (0.0, 0.0) } else { queue };
+    let from_servers = match down.clocked[0] {
+        true => down.inbound[0].map(|queue| (queue - packet, queue - packet)),
+        false => down.remote.map(|queue| own(0, queue)),
+    };
+    let to_servers = |seen: &Seen| match seen.clocked[0] {
+        true => seen.inbound[0].and_then(|by| sooner(seen.remote, Some(by))),
+        false => seen.remote.map(|queue| own(1, queue)),
+    };
+    [from_servers, to_servers(if up.active > 0 { up } else { down })]
+}
+
+impl Ap {
+    /// The bottleneck of a hop for data of a direction; a medium that both share is one.
+    pub(super) fn hop(&self, hop: HopId, direction: Direction) -> Id {
+        let duplex = self.duplex.get(&hop).copied().unwrap_or(self.params.duplex);
+        Id::Hop(hop, (duplex == Duplex::Full).then_some(direction))
+    }
+
+    /// The bottlenecks of a path, and what a byte costs at each.
+    pub(super) fn path(&self, hop: HopId, direction: Direction, price: f64) -> [(Id, f64); 2] {
+        [(self.hop(hop, direction), price), (Id::Line(direction), 1.0)]
+    }
+
+    pub(super) fn path_of(&self, record: &Record, direction: Direction) -> [(Id, f64); 2] {
+        self.path(record.hop(), direction, self.prices.of(record.station()))
+    }
+
+    /// Flows of `direction`, over `hop` where one is given.
+    pub(super) fn see(&self, hop: Option<HopId>, direction: Direction, dt: f64) -> Seen {
+        let mut seen = Seen { gap: f64::MAX, ..Seen::default() };
+        let records = self.flows.iter().filter(|((_, way), _)| *way == direction).map(|(_, record)| record);
+        let records = records.filter(|record| hop.is_none_or(|hop| record.hop() == hop));
+        let active = records.clone().filter(|record| record.is_active()).count();
+        let mut somebody_sends = false;
+        for record in records {
+            seen.bytes += record.arrived();
+            seen.cost += record.arrived() * self.prices.of(record.station());
+            if !record.is_active() {
+                continue;
+            }
+            seen.active += 1;
+            seen.to_ip = record.to_ip();
+            seen.rtt += self.base_rtt(record, direction);
+            seen.served += record.served().min(record.watched());
+            let gap = record.gap();
+            seen.gap = seen.gap.min(gap);
+            // A request that follows a response tells the time that somebody thought: only who sends all the time answers an ACK.
+            let sends = record.fills_its_window() || gap <= pause(active, dt);
+            // And who sends a segment now and then waits for the timer of its receiver's acknowledgment.
+            if sends {
+                seen.local = least(seen.local, record.local_queue(self.bound(record.hop(), direction)));
+                seen.remote = least(seen.remote, record.remote_queue());
+            }
+            // A connection that has begun behind a queue takes that for its path: who sends all the time has met an empty one.
+            if sends && !somebody_sends {
+                (seen.inbound, somebody_sends) = ([None; 2], true);
+            }
+            for way in Direction::BOTH.into_iter().filter(|_| sends || !somebody_sends) {
+                let (old, new) = (&mut seen.inbound[way.index()], record.inbound(way));
+                *old = [*old, new].into_iter().flatten().reduce(f64::min);
+                seen.clocked[way.index()] |= record.is_clocked(way);
+            }
+        }
+        seen.rtt = if seen.active > 0 { seen.rtt / seen.active as f64 } else { USUAL_RTT };
+        seen
+    }
+
+    /// A minimum RTT to the station above this holds a queue that stood all the time.
+    pub(super) fn bound(&self, hop: HopId, direction: Direction) -> Span {
+        let id = self.hop(hop, direction);
+        let price = self.law.mix(hop, direction);
+        Span::from_secs_f64(match self.law.bottlenecks.get(&id) {
+            Some(bottleneck) => bottleneck.target(&self.params.law, id, price),
+            None => self.params.law.queue_target,
+        })
+    }
+
+    pub(super) fn base_rtt(&self, record: &Record, direction: Direction) -> f64 {
+        let rtt = record.base_rtt(&self.params, self.bound(record.hop(), direction));
+        rtt.map_or(USUAL_RTT, Span::as_secs_f64).max(0.001)
+    }
+
+    /// What each bottleneck showed, of which `seen` is what the flows of each hop showed, and `lines` those of each direction.
+    pub(super) fn observe(
+        &mut self,
+        seen: &BTreeMap<HopId, [Seen; 2]>,
+        lines: &[Seen; 2],
+        samples: (&LinkSample, &LinkSample),
+        dt: f64,
+    ) -> BTreeMap<Id, Observation> {
+        let mut observed = BTreeMap::new();
+        for direction in Direction::BOTH {
+            observed.insert(Id::Line(direction), Observation { hides: true, ..Observation::default() });
+            for hop in seen.keys() {
+                observed.insert(self.hop(*hop, direction), Observation::default());
+            }
+        }
+        self.count_datagrams(&mut observed, samples, dt);
+        self.count_flows(&mut observed, dt);
+        for (hop, seen) in seen {
+            let backlog = samples.1.each_hop.iter().find(|sample| sample.hop == *hop).and_then(|sample| sample.backlog);
+            let packet = self.law.packet(self.hop(*hop, Direction::ToRemote));
+            for (direction, queue) in Direction::BOTH.into_iter().zip(at_hop(seen, packet)) {
+                let id = self.hop(*hop, direction);
+                let mut backlogged = false;
+                let queue = match (queue, backlog) {
+                    // Nobody answered: what waits in the access point's own queue tells.
+                    (None, Some(backlog)) if self.takes_bulk_of_datagrams(*hop, direction) => {
+                        backlogged = true;
+                        let carries = self.law.carries(id).unwrap_or(0.0).max(self.law.delivered(id)).max(1e5);
+                        let queue = backlog as f64 * 8.0 * self.law.mix(*hop, direction) / carries;
+                        Some((queue, queue))
+                    }
+                    (queue, _) => queue,
+                };
+                let x: &mut Observation = observed.entry(id).or_default();
+                x.queue = longer(x.queue, queue);
+                x.backlogged |= backlogged;
+                x.target = x.target.max(self.bound(*hop, direction).as_secs_f64());
+            }
+        }
+        let used = Direction::BOTH.map(|direction| {
+            let id = Id::Line(direction);
+            let x = observed[&id];
+            x.filling > 0 && x.delivered.max(self.law.delivered(id)) >= USED * self.law.carries(id).unwrap_or(0.0)
+        });
+        let packet = self.law.packet(Id::Line(Direction::ToStation));
+        for (direction, queue) in Direction::BOTH.into_iter().zip(on_line(lines, used, packet)) {
+            let id = Id::Line(direction);
+            let target = self.law.at(id).target(&self.params.law, id, 1.0);
+            let x = observed.entry(id).or_default();
+            (x.queue, x.target) = (queue, target);
+        }
+        observed
+    }
+
+    fn takes_bulk_of_datagrams(&self, hop: HopId, direction: Direction) -> bool {
+        direction == Direction::ToStation
+            && self.udp_flows.elastic().any(|wish| wish.hop == hop && wish.direction == direction)
+    }
+
+    /// UDP of an interval: what was delivered, and what cannot give way.
+    fn count_datagrams(
+        &mut self,
+        observed: &mut BTreeMap<Id, Observation>,
+        (before, now): (&LinkSample, &LinkSample),
+        dt: f64,
+    ) {
+        let inelastic = self.inelastic();
+        for (i, direction) in Direction::BOTH.into_iter().enumerate() {
+            let line = observed.entry(Id::Line(direction)).or_default();
+            let bytes = now.udp_bytes[i].saturating_sub(before.udp_bytes[i]) as f64;
+            line.delivered += bytes * 8.0 / dt;
+            line.inelastic += inelastic[i];
+            for sample in &now.each_hop {
+                let Some(was) = before.each_hop.iter().find(|was| was.hop == sample.hop) else { continue };
+                let udp = sample.udp_bytes[i].saturating_sub(was.udp_bytes[i]) as f64;
+                let passed = self.udp_flows.passed(sample.hop, direction);
+                let dear: f64 = passed.map(|(station, bytes)| (self.prices.of(station) - 1.0) * bytes as f64).sum();
+                let id = self.hop(sample.hop, direction);
+                let carries = self.law.carries(id).unwrap_or(0.0);
+                let mut cost = udp + dear;
+                if carries > 0.0 && self.udp_flows.elastic_bytes(direction) > 0 {
+                    cost = cost.min(MOST_DATAGRAMS * carries / 8.0 * dt);
+                }
+                let mut small = 0.0;
+                if sample.duplex == Duplex::Half {
+                    let (packets, elastic) = self.udp_flows.of_elastic(sample.hop, direction);
+                    let all = sample.udp_packets[i].saturating_sub(was.udp_packets[i]);
+                    // As many full ones would cost no more than their bytes tell.
+                    let full = (udp - elastic as f64).max(0.0) / 1500.0;
+                    small = (all.saturating_sub(packets) as f64 - full).max(0.0) * SMALL_FRAME * carries;
+                }
+                let part = if bytes > 0.0 { udp / bytes } else { 0.0 };
+                let x = observed.entry(id).or_default();
+                x.delivered += (cost * 8.0 + small) / dt;
+                x.inelastic += inelastic[i] * part * self.law.mix(sample.hop, direction) + small / dt;
+            }
+        }
+        for wish in self.udp_flows.elastic() {
+            for (id, price) in self.path(wish.hop, wish.direction, self.prices.of(wish.station)) {
+                let x = observed.entry(id).or_default();
+                let rate = wish.rate.as_bps() as f64 * price;
+                x.most = x.most.max(rate);
+                x.elastic += 1;
+                if wish.demand.is_none() {
+                    x.filling += 1;
+                    x.held += usize::from(matches!(id, Id::Hop(..)));
+                    x.widest = x.widest.max(rate);
+                    x.base_rtt += DATAGRAMS_RTT;
+                }
+            }
+        }
+    }
+
+    /// Rates of UDP that cannot give way, by direction, bit/s.
+    fn inelastic(&self) -> [f64; 2] {
+        let udp = self.udp.smooth().as_bps() as f64;
+        let all = self.link.udp_bytes.iter().sum::<u64>().max(1) as f64;
+        Direction::BOTH.map(|direction| udp * self.link.udp_bytes[direction.index()] as f64 / all)
+    }
+
+    fn count_flows(&self, observed: &mut BTreeMap<Id, Observation>, dt: f64) {
+        for ((_, direction), record) in &self.flows {
+            let path = self.path_of(record, *direction);
+            for (id, price) in path {
+                observed.entry(id).or_default().delivered += record.arrived() * price * 8.0 / dt;
+            }
+            if !record.is_active() {
+                continue;
+            }
+            let base = self.base_rtt(record, *direction);
+            let fills = record.fills_its_window();
+            let rate = record.rate().as_bps() as f64;
+            let held = record.is_controlled() && (record.is_held() || record.is_paced());
+            let binds = self.law.binding(&path);
+            for (id, price) in path {
+                let x = observed.entry(id).or_default();
+                let fair = self.law.rate(id).unwrap_or(0.0);
+                x.most = x.most.max(rate * price);
+                if fills {
+                    let window = record.window() * 8.0 / base * price;
+                    x.filling += 1;
+                    x.windows += 1;
+                    x.base_rtt += base;
+                    x.widest = x.widest.max(window);
+                    if !held && binds == Some(id) {
+                        x.promised += (fair - window).max(0.0);
+                    }
+                }
+                x.held += usize::from(held && binds == Some(id));
+            }
+        }
+        for ((_, direction), record) in self.flows.iter().filter(|(_, record)| record.is_active()) {
+            let base = self.base_rtt(record, *direction);
+            for (id, price) in self.path_of(record, *direction) {
+                let fair = self.law.rate(id).unwrap_or(f64::MAX) / price;
+                let x = observed.entry(id).or_default();
+                let rate = record.rate().as_bps() as f64 * price;
+                let elastic = record.fills_its_window() || rate > TAKES_PART * x.most;
+                x.elastic += usize::from(elastic);
+                x.uncontrolled += usize::from(elastic && !record.is_controllable_at(fair * base / 8.0));
+            }
+        }
+        for x in observed.values_mut() {
+            x.base_rtt = if x.filling > 0 { x.base_rtt / x.filling as f64 } else { USUAL_RTT };
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The queue on the way in, by the timestamps of a sender (RFC 7323): the one-way delay less the least of it of late (LEDBAT, RFC
+//! 6817). The clock's offset is in both; its tick is found, its drift is forgotten with the least.
+
+use super::sample::Stamps;
+use crate::meter::rtt::MinFilter;
+use crate::units::{Span, Time};
+
+/// Ticks of the clocks that are in use, ns: the simulator's, Linux's and others' of 1,000, 250 and 100 Hz.
+const TICKS: [f64; 4] = [1e3, 1e6, 4e6, 1e7];
+/// A queue that grows stretches what is measured of a tick, at most so many times; what is measured is shorter by no more than
+/// this part.
+const STRETCHED: f64 = 3.8;
+const SHORTER: f64 = 0.05;
+/// A longer delay is another clock, s.
+const LONGEST: f64 = 5.0;
+/// Ticks that have to pass before it is.
+const ENOUGH: f64 = 50.0;
+/// A segment that came longer ago than this says nothing of now.
+const FRESH: Span = Span::from_millis(100);
+/// Keeps delays above zero whatever the clock does until its tick is known, s.
+const OFFSET: f64 = 1000.0;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct OneWay {
+    memory: Span,
+    first: Option<(Time, u32)>,
+    tick: Option<f64>,
+    least: MinFilter,
+    queue: Option<f64>,
+}
+
+impl OneWay {
+    pub(super) fn new(memory: Span) -> Self {
+        Self { memory, first: None, tick: None, least: MinFilter::new(memory), queue: None }
+    }
+
+    /// Queueing delay of the newest segment, s.
+    pub(super) const fn queue(&self) -> Option<f64> {
+        self.queue
+    }
+
+    /// The clock of its sender is understood.
+    pub(super) const fn is_known(&self) -> bool {
+        self.tick.is_some()
+    }
+
+    /// When segments came, and their timestamps.
+    pub(super) fn on_stamps(&mut self, now: Time, stamps: Option<Stamps>) {
+        self.queue = None;
+        let Some(Stamps { older, newer: (at, value) }) = stamps else { return };
+        // The handshake met less of a queue than what follows it.
+        let (first_at, first) = *self.first.get_or_insert(older);
+        let (passed, ticks) = (at.since(first_at).as_nanos() as f64, f64::from(value.wrapping_sub(first)));
+        if now.since(at) > FRESH || ticks < ENOUGH || ticks > f64::from(u32::MAX / 2) {
+            return;
+        }
+        if self.tick.is_none() {
+            let measured = passed / ticks;
+            let fits = |tick: &f64| measured >= tick * (1.0 - SHORTER) && measured <= tick * STRETCHED;
+            self.tick = TICKS.into_iter().rev().find(fits);
+            self.least.on_sample(now, Span::from_secs_f64(OFFSET));
+        }
+        let Some(tick) = self.tick else { return };
+        let delay = (passed - ticks * tick) / 1e9;
+        if delay.abs() > LONGEST {
+            let memory = self.memory;
+            *self = Self::new(memory);
+            return;
+        }
+        let delay = Span::from_secs_f64(delay + OFFSET);
+        self.least.on_sample(now, delay);
+        self.queue = self.least.min().map(|least| (delay.as_secs_f64() - least.as_secs_f64()).max(0.0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: f64) -> Time {
+        Time::from_nanos((ms * 1e6) as u64)
+    }
+
+    /// A segment that was stamped at `sent` by a clock of `tick` ms and came when its path of 30 ms and `queue` ms were over.
+    fn feed(one_way: &mut OneWay, sent: f64, tick: f64, queue: f64) -> Option<f64> {
+        let (came, value) = (at(sent + 30.0 + queue), 7_000 + (sent / tick) as u32);
+        one_way.on_stamps(came, Some(Stamps { older: (at(30.0), 7_000), newer: (came, value) }));
+        one_way.queue().map(|queue| queue * 1e3)
+    }
+
+    #[test]
+    fn what_is_added_to_the_path_is_a_queue_whatever_the_clock() {
+        for tick in [0.001, 1.0, 4.0, 10.0] {
+            let mut one_way = OneWay::new(Span::from_secs(10));
+            assert_eq!(feed(&mut one_way, 20.0 * tick, tick, 0.0), None, "too few ticks: {tick}");
+            (1..20).for_each(|n| {
+                feed(&mut one_way, 60.0 * tick * f64::from(n), tick, 0.0);
+            });
+            let queue = feed(&mut one_way, 1_300.0 * tick, tick, 25.0).expect("the clock is understood");
+            assert!((25.0 - 0.1..=25.0 + tick).contains(&queue), "{queue} ms with a tick of {tick} ms");
+        }
+    }
+
+    #[test]
+    fn a_queue_that_was_there_from_the_first_data_on_is_one() {
+        let mut one_way = OneWay::new(Span::from_secs(10));
+        // 100 ms of it within 300 ms: each tick seems to last longer.
+        let shown: Vec<_> = (1..=6).filter_map(|n| feed(&mut one_way, 50.0 * f64::from(n), 1.0, 100.0)).collect();
+        assert!(shown.last().is_some_and(|queue| (queue - 100.0).abs() < 2.0), "{shown:?}");
+    }
+
+    #[test]
+    fn a_clock_of_no_known_tick_tells_nothing() {
+        let mut one_way = OneWay::new(Span::from_secs(10));
+        assert!((1..100).all(|n| feed(&mut one_way, 50.0 * f64::from(n), 0.1, 0.0).is_none()) && !one_way.is_known());
+    }
+
+    #[test]
+    fn another_clock_behind_the_same_connection_is_learned_anew() {
+        let mut one_way = OneWay::new(Span::from_secs(10));
+        (1..10).for_each(|n| {
+            feed(&mut one_way, 60.0 * f64::from(n), 1.0, 0.0);
+        });
+        one_way.on_stamps(at(700.0), Some(Stamps { older: (at(30.0), 7_000), newer: (at(700.0), 100_000) }));
+        assert!(one_way.queue().is_none() && !one_way.is_known());
+    }
+}

@@ -1,0 +1,139 @@
+//! The first estimate of what a bottleneck carries: trains that were sent at once come at the pace of the line, and are delivered at
+//! that of the last hop (packet-pair dispersion: Keshav 1991).
+//!
+//! A train that came faster than it was delivered was stretched by the hop: its pace is the hop's. One that lasted longer may have
+//! the pace of its sender, and says nothing.
+
+use super::sample::{HopId, LinkSample};
+use crate::packet::Direction;
+use crate::units::Time;
+
+/// A train that came so many times faster than it was delivered was stretched by the hop.
+const STRETCHED: f64 = 1.1;
+/// A train of fewer bytes says little: six packets.
+const TRAIN_BYTES: f64 = 6.0 * 1500.0;
+/// A part of a round trip, and a time, s: a train that took no longer was sent at once, at the pace of no sender.
+const AT_ONCE: f64 = 0.25;
+const AT_ONCE_TIME: f64 = 0.01;
+/// Those of several flows that begin together make one train on the line, as long as all of them. At most this part of a round
+/// trip: a longer one may be the pace of acknowledgments.
+const AT_ONCE_TOGETHER: f64 = 0.75;
+/// A part of the largest train of late: in slow start they grow, so what is smaller is what a sender with a pace left over.
+const WHOLE: f64 = 0.5;
+/// A part of an interval: a train of a download that filled less of it has ended.
+const TRAIN_ENDS: f64 = 0.6;
+/// One of an upload has when nothing has come for so long, s, or for a quarter of a round trip: what a sender paces is no train,
+/// and the air is the first hop that it meets.
+const TRAIN_PAUSE: f64 = 0.01;
+
+/// Of all flows whose data goes one way: a train that has not ended, IP bytes and s, where it came and where it was delivered.
+#[derive(Debug, Default)]
+pub(super) struct Trains {
+    came: (f64, f64),
+    served: (f64, f64),
+    /// At what pace the newest one came, bytes/s.
+    pace: f64,
+    /// The largest that came within about a second, and the newest that showed something, IP bytes.
+    largest: f64,
+    pub(super) shown_by: f64,
+}
+
+/// A train that came through a bottleneck.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Train {
+    /// What it cost there, bytes.
+    pub(super) bytes: f64,
+    /// How long it took, s.
+    pub(super) seconds: f64,
+    /// It had come faster.
+    pub(super) stretched: bool,
+}
+
+/// What passed of trains in an interval: IP bytes, and the time they took, s.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Passed {
+    came: (f64, f64),
+    served: (f64, f64),
+    /// For how long nothing has come, s.
+    pause: f64,
+}
+
+impl Passed {
+    /// Of data that goes over `hop` in `direction`; `to_ip`: IP bytes for each of payload.
+    pub(super) fn between(
+        (before, now): (&LinkSample, &LinkSample),
+        hop: HopId,
+        direction: Direction,
+        at: Time,
+        to_ip: f64,
+    ) -> Option<Self> {
+        let of = |sample: &LinkSample| {
+            sample.each_hop.iter().find(|each| each.hop == hop).map(|each| each.trains[direction.index()])
+        };
+        let (a, b) = (of(before)?, of(now)?);
+        let part = |bytes: u64, was: u64, ns: u64, was_ns: u64| {
+            (bytes.wrapping_sub(was) as f64 * to_ip, ns.wrapping_sub(was_ns) as f64 / 1e9)
+        };
+        Some(Self {
+            came: part(b.came_bytes, a.came_bytes, b.came_ns, a.came_ns),
+            served: part(b.served_bytes, a.served_bytes, b.served_ns, a.served_ns),
+            pause: at.since(Time::from_nanos(b.data_ns)).as_secs_f64(),
+        })
+    }
+}
+
+impl Trains {
+    /// An interval of `dt`: what trains show of the hop and of the line. `price`: of a byte at the hop.
+    pub(super) fn on_interval(
+        &mut self,
+        direction: Direction,
+        passed: &Passed,
+        (rtt, active): (f64, usize),
+        price: f64,
+        dt: f64,
+    ) -> (Option<Train>, Option<Train>) {
+        let (mut of_hop, mut of_line) = (None, None);
+        let longest = (rtt * AT_ONCE).max(AT_ONCE_TIME);
+        // Data of an upload come from the hop.
+        let down = direction == Direction::ToStation;
+        let (at_hop, at_line) = if down { (passed.served, passed.came) } else { (passed.came, passed.served) };
+        let ends = [at_line, at_hop].map(|(_, seconds)| match down {
+            true => seconds < dt * TRAIN_ENDS,
+            false => passed.pause >= (rtt * AT_ONCE).min(TRAIN_PAUSE),
+        });
+        self.largest *= (1.0 - dt).max(0.0);
+        let at_line = ended(&mut self.came, at_line, ends[0]);
+        let at_hop = ended(&mut self.served, at_hop, ends[1]);
+        if let Some((bytes, seconds)) = at_line {
+            self.pace = bytes / seconds.max(1e-6);
+            let whole = bytes >= WHOLE * self.largest;
+            self.largest = self.largest.max(bytes);
+            if whole && seconds <= longest.max((AT_ONCE_TIME * active as f64).min(AT_ONCE_TOGETHER * rtt)) {
+                of_line = Some(Train { bytes, seconds, stretched: false });
+                self.shown_by = bytes;
+            }
+        }
+        let Some((bytes, seconds)) = at_hop else { return (None, of_line) };
+        // Of uploads the hop comes first: what the line let through says nothing of it.
+        let pace = if down { self.pace } else { 0.0 };
+        if pace > STRETCHED * bytes / seconds.max(1e-6) {
+            of_hop = Some(Train { bytes: bytes * price, seconds, stretched: true });
+            self.shown_by = bytes;
+        } else if seconds <= longest {
+            // It cannot have been delivered faster than it came: its ACKs waited.
+            let least = if pace > 0.0 { bytes / pace } else { 0.0 };
+            of_hop = Some(Train { bytes: bytes * price, seconds: seconds.max(least), stretched: false });
+            self.shown_by = bytes;
+        }
+        (of_hop, of_line)
+    }
+}
+
+/// Adds to a train; when it `ends`, and was not of few packets: its IP bytes, and the time it took, s.
+fn ended(train: &mut (f64, f64), (bytes, seconds): (f64, f64), ends: bool) -> Option<(f64, f64)> {
+    *train = (train.0 + bytes, train.1 + seconds);
+    if !ends {
+        return None;
+    }
+    Some(std::mem::take(train)).filter(|train| train.0 >= TRAIN_BYTES)
+}
