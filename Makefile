@@ -2,7 +2,7 @@
 # Everything is built as the user, also under `sudo make`; only the finished binary runs as root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve study-web study-game study-learn outside clean
+.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve ablate study-web study-game study-learn outside clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
@@ -81,6 +81,11 @@ conserve:              ## does a greedy flow get what small ones leave? 1,000 ca
 	@tools/install-deps build
 	$(CARGO) build --release --locked -p lasthop-cli
 	tools/as-user python3 -B tools/study/conserve.py --binary $(LASTHOP) $(ARGS)
+
+ablate:                ## what is each parameter of the control law worth? the same homes without its part: ARGS="--only gain --homes 30"
+	@tools/install-deps build
+	$(CARGO) build --release --locked -p lasthop-cli
+	tools/as-user python3 -B tools/study/ablate.py --binary $(LASTHOP) $(ARGS)
 
 study-web:             ## pages in a real browser over the CHAP paper's bridge, 25 minutes, 450 MB of packages: ARGS="--short"
 	@tools/install-deps build run study web && tools/as-user tools/unpack-deps unpack-web

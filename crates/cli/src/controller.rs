@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Context as _;
+use lasthop_core::ap::Law;
 use lasthop_core::snoop::Params;
 use lasthop_core::units::{BitRate, Bytes};
 use lasthop_emu::ControllerCommand;
@@ -109,5 +110,31 @@ fn windows(window: &WindowControl, capacity: &str) -> String {
     let _ = writeln!(text, "share = {}", toml_string(share));
     let _ = writeln!(text, "udp_weight = {}", window.udp_weight);
     let _ = writeln!(text, "rtt = {}", toml_string(&rtt));
+    let usual = Law::default();
+    for name in Law::PARAMETERS.iter().map(|parameter| parameter.name) {
+        if let Some(value) = window.law.get(name).filter(|value| Some(*value) != usual.get(name)) {
+            let _ = writeln!(text, "law.{name} = {value}");
+        }
+    }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_of_the_law_that_a_scenario_sets_reach_the_controller() {
+        let text = include_str!("../../../schema/scenario.toml");
+        let handed = |set: &[&str]| {
+            // Its trace is a file that is not here.
+            let sets: Vec<_> = ["flow.video=none"].iter().chain(set).map(|&set| set.to_owned()).collect();
+            let scenario = Scenario::parse(text, "scenario.toml", &sets).unwrap();
+            windows(scenario.control.window.as_ref().unwrap(), "capacity = \"learn\"\n")
+        };
+        assert!(!handed(&[]).contains("law"));
+        let text = handed(&["control.law.gain=0.4", "control.law.drain_after=9"]);
+        let law = lasthop_live::Config::parse(&text, "lasthop.toml").unwrap().law;
+        assert_eq!(law, Law { gain: 0.4, drain_after: 9.0, ..Law::default() });
+    }
 }

@@ -154,6 +154,30 @@ fn the_printed_configuration_is_one_that_run_accepts() {
 }
 
 #[test]
+fn the_parameters_of_the_law_are_printed_for_tools() {
+    let output = lasthop(&["run", "--print-law"]);
+    assert_eq!(code(&output), 0);
+    let printed: serde_json::Value = serde_json::from_str(&stdout(&output)).expect("JSON");
+    let usual = lasthop_core::ap::Law::default();
+    for each in printed.as_array().expect("a list") {
+        assert_eq!(each["default"].as_f64(), usual.get(each["name"].as_str().expect("a name")), "{each}");
+    }
+    assert_eq!(printed.as_array().map(Vec::len), Some(lasthop_core::ap::Law::PARAMETERS.len()));
+}
+
+#[test]
+fn the_books_table_of_the_law_is_the_laws() {
+    let book = include_str!("../../../book/src/law.md");
+    let usual = lasthop_core::ap::Law::default();
+    for parameter in lasthop_core::ap::Law::PARAMETERS {
+        let lasthop_core::ap::Parameter { name, unit, range: (least, most), without, reason } = parameter;
+        let default = usual.get(name).expect("a parameter has a value");
+        let row = format!("| `{name}` | {default} | {unit} | {least} to {most} | {without} | {reason} |");
+        assert!(book.lines().any(|line| line == row), "book/src/law.md has to say\n{row}");
+    }
+}
+
+#[test]
 fn without_root_a_command_says_what_it_cannot_do_and_what_to_type() {
     let folder = open_folder();
     let scenario = scenario_with(folder.path(), "seed = 1", "seed = 2");

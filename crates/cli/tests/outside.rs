@@ -55,6 +55,9 @@ fn play(cell: &str) -> Value {
     cell
 }
 
+/// Five connections of 8 kbit/s, as `tools/outside/cells.py` has them in this cell.
+const OFFERED: f64 = 40.0;
+
 /// Why a run of the cell was too late for a figure of time.
 fn lateness(cell: &Value) -> Option<&str> {
     ["off", "on"].iter().find_map(|side| cell[side]["late"].as_str())
@@ -76,7 +79,9 @@ fn a_greedy_flow_between_idle_ones_keeps_its_goodput_and_leaves_the_queue() {
     assert!(off > 15.0, "without control {off} Mbit/s of a line of 20");
     assert!(on >= 0.9 * off, "with control {on} Mbit/s instead of {off}");
     let idle = |side| of(side, "/loads/idle down/small_kbps").expect("what idle connections carried");
-    assert!(idle("on") >= 0.9 * idle("off"), "idle connections: {} instead of {} kbit/s", idle("on"), idle("off"));
+    // Behind the queue without control they make up for what waited before: no more than they send is wanted.
+    let wanted = idle("off").min(OFFERED);
+    assert!(idle("on") >= 0.9 * wanted, "idle connections: {} instead of {wanted} kbit/s", idle("on"));
     // Without control a FIFO of 1,000 packets fills; half of its delay tells whether there is a controller at all.
     let felt = |side| of(side, "/game/rest_p50").expect("the game's round trip");
     assert!(felt("on") < 0.5 * felt("off"), "the game's median: {} instead of {} ms", felt("on"), felt("off"));

@@ -8,7 +8,7 @@ mod read;
 
 use std::path::{Path, PathBuf};
 
-use lasthop_core::ap::{self, Params, RttSource, ShareRule};
+use lasthop_core::ap::{self, Law, Params, RttSource, ShareRule};
 use lasthop_core::snoop;
 use lasthop_core::units::{BitRate, Span};
 use lasthop_core::window::Bounds;
@@ -45,6 +45,8 @@ pub struct Config {
     pub queue: Span,
     /// Queue that the growth of all windows together may build at the last hop.
     pub growth: Span,
+    /// Parameters of the law by which a capacity that is learned is shared: for experts.
+    pub law: Law,
     /// Bound of the flow table, connections.
     pub flows: u32,
     /// A connection that was silent for so long is forgotten.
@@ -168,6 +170,7 @@ impl Default for Config {
             rtt: RttSource::Measured,
             queue: Params::new(BitRate::ZERO).queue_target,
             growth: Bounds::default().growth_time,
+            law: Law::default(),
             // A busy home holds some thousands. About 8 MB; and every look walks over all places, full or empty.
             flows: 16_384,
             idle: Span::from_secs(600),
@@ -239,6 +242,7 @@ impl Config {
     #[must_use]
     pub fn params(&self, capacity: Option<BitRate>) -> Params {
         let usual = capacity.map_or_else(Params::learning, Params::new);
+        let usual = Params { bounds: Bounds { growth_time: self.growth, ..usual.bounds }, ..usual }.with_law(self.law);
         Params {
             duplex: self.duplex.of(self.lan.iter().map(interface::speed)),
             share: self.share,
@@ -246,7 +250,6 @@ impl Config {
             interval: self.interval(),
             rtt: self.rtt,
             queue_target: self.queue,
-            bounds: Bounds { growth_time: self.growth, ..usual.bounds },
             max_flows: self.flows as usize,
             queue_is_fair: !self.dry_run && matches!(self.queue_in_force(), Queueing::Chap | Queueing::FqCodel),
             ..usual

@@ -85,6 +85,7 @@ impl WindowControl {
     pub fn new(scenario: &Scenario, wanted: &Wanted) -> Self {
         let learns = wanted.capacity == Capacity::Learn;
         let capacity = rate(scenario, wanted.capacity);
+        let usual = if learns { Params::learning() } else { Params::new(capacity) };
         let params = Params {
             interval: wanted.interval,
             udp_weight: wanted.udp_weight,
@@ -98,7 +99,7 @@ impl WindowControl {
             },
             queue_is_fair: matches!(&scenario.hop, LastHop::Wifi(wifi) if matches!(wifi.queue.discipline, Discipline::Chap(..))),
             window_updates: learns,
-            ..if learns { Params::learning() } else { Params::new(capacity) }
+            ..usual.with_law(wanted.law)
         };
         let mut control = Self {
             ap: Ap::new(params),

@@ -155,3 +155,16 @@ fn a_slow_station_alone_is_not_held_below_what_the_air_carries() {
         assert!(added_p99(&report, "game-down") < 60.0);
     }
 }
+
+#[test]
+fn parameters_of_the_law_act_where_the_capacity_is_learned() {
+    let played = |set: &[&str]| beside_a_game(true, set);
+    let usual = played(&[LEARN]);
+    let stated = played(&[LEARN, "control.law.gain=0.5"]);
+    assert_eq!(flow(&stated, "game-down").figures, flow(&usual, "game-down").figures, "as it is without");
+    let [near, far] = [&usual, &played(&[LEARN, "control.law.queue_target=0.02"])].map(|r| added_p99(r, "game-down"));
+    assert!(far > near + 8e-3, "ten times the target: {:.1} and {:.1} ms", near * 1e3, far * 1e3);
+    let given = ["control.window.capacity=20Mbit/s", "control.law.queue_target=0.02"];
+    let [without, with] = [&given[..1], &given].map(|set| flow(&played(set), "game-down").figures.clone());
+    assert_eq!(without, with, "a capacity that is given is not shared by it");
+}

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use lasthop_core::ap::{Law, Parameter};
 use lasthop_core::units::BitRate;
 use lasthop_live::Controller;
 use lasthop_live::config::{AUTO, Capacity, Config, Datapath, Queueing};
@@ -79,6 +80,9 @@ pub struct Arguments {
     /// Print a configuration file with every key, its meaning and its default, and end
     #[arg(long)]
     print_config: bool,
+    /// Print the parameters of the control law as JSON, and end: name, unit, default, range, value without its part, reason
+    #[arg(long, conflicts_with = "print_config")]
+    print_law: bool,
 }
 
 /// What `queueing` takes in the configuration file.
@@ -127,6 +131,9 @@ pub fn run(arguments: &Arguments) -> Outcome {
     if arguments.print_config {
         return output::print_out(Config::sample());
     }
+    if arguments.print_law {
+        return output::print_out(&parameters_of_the_law());
+    }
     let config = arguments.config()?;
     root::require_rights()?;
     let stop = Stop::on_signals()?;
@@ -136,6 +143,23 @@ pub fn run(arguments: &Arguments) -> Outcome {
     })?;
     controller.run(&stop.flag()).map_err(|e| Failure::Work(e.into()))?;
     Ok(())
+}
+
+/// For tools: `tools/study/ablate.py` plays homes without each.
+fn parameters_of_the_law() -> String {
+    let usual = Law::default();
+    let each = |parameter: &Parameter| {
+        serde_json::json!({
+            "name": parameter.name,
+            "unit": parameter.unit,
+            "default": usual.get(parameter.name),
+            "range": [parameter.range.0, parameter.range.1],
+            "without": parameter.without,
+            "reason": parameter.reason,
+        })
+    };
+    let all: Vec<_> = Law::PARAMETERS.iter().map(each).collect();
+    format!("{:#}\n", serde_json::Value::from(all))
 }
 
 impl Arguments {

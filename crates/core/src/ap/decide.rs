@@ -303,11 +303,15 @@ impl Ap {
             let now = self.learned_capacity(direction);
             let there = path.map(|(id, _)| self.law.bottlenecks.get(&id));
             let queues = there.map(|b| b.map_or(0.0, |b| b.fair.queue()));
-            let stands = there.map(|b| b.is_some_and(Bottleneck::stands));
             let measured = there.into_iter().flatten().any(|b| b.capacity.is_measured());
             let released = there.into_iter().flatten().all(|b| matches!(b.fair.mode, Mode::Released | Mode::Startup));
             let flows = self.flows.iter().filter(|((_, way), _)| *way == direction).map(|(_, record)| record);
             let held = flows.filter(|r| r.is_controlled() && (r.is_held() || r.is_paced())).count();
+            let law = self.params.law;
+            let stands = path.map(|(id, price)| {
+                let bottleneck = self.law.bottlenecks.get(&id);
+                held > 0 && bottleneck.is_some_and(|b| b.fair.queue() >= law.quiet * b.target(&law, id, price))
+            });
             let hop = self.main_hop(direction);
             let backlog = self.link.each_hop.iter().find(|sample| sample.hop == hop).and_then(|sample| sample.backlog);
             let own = backlog.unwrap_or(0) as f64 * 8.0 * path[0].1 / self.law.carries(path[0].0).unwrap_or(f64::MAX);

@@ -44,6 +44,15 @@ macro_rules! law {
                     _ => None,
                 }
             }
+
+            /// What one is.
+            #[must_use]
+            pub fn get(&self, name: &str) -> Option<f64> {
+                match name {
+                    $(stringify!($name) => Some(self.$name),)*
+                    _ => None,
+                }
+            }
         }
     };
 }
@@ -77,7 +86,7 @@ law! {
         "Nobody asked for more for so long: nothing is held.";
     growth_time = 0.005, "s", (0.0005, 1.0), without 1.0,
         "Queue that the growth of a window within one round trip may build where no window updates pace it.";
-    growth_part = 0.0833, "round trips", (0.0, 1.0), without 0.0,
+    growth_part = 1.0 / 12.0, "round trips", (0.0, 1.0), without 0.0,
         "The same as a part of a long round trip: what queues is gone before the next growth comes.";
 }
 
@@ -95,7 +104,8 @@ impl Law {
         };
         let (least, most) = parameter.range;
         if !(least..=most).contains(&value) {
-            return Err(format!("{name} is {value}; it must be from {least} to {most} ({})", parameter.unit));
+            let unit = if parameter.unit == "1" { String::new() } else { format!(" ({})", parameter.unit) };
+            return Err(format!("{name} is {value}; it must be from {least} to {most}{unit}"));
         }
         *field = value;
         Ok(())

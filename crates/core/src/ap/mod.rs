@@ -10,7 +10,8 @@
 //! With [`ShareRule::Equal`], or a round trip that is given instead of measured, the window is eq. (1) to the letter:
 //! nothing is trimmed, nor grows in steps, nor is paced.
 //!
-//! A capacity that is given counts bytes, not air time. One that is learned counts both: `learn` and `divide`.
+//! That is the law of a capacity that is given, which counts bytes, not air time. Where the capacity is learned every bottleneck has
+//! one fair rate: `observe` says what each showed, `fair_rate` is the law, `decide` makes plans of it (`book/src/law.md`).
 
 mod bottleneck;
 mod decide;
@@ -150,6 +151,17 @@ impl Params {
             pace_gain: (1.1, 1.1),
             ..Self::new(BitRate::ZERO)
         }
+    }
+
+    /// The same with parameters of the law that somebody set.
+    #[must_use]
+    pub fn with_law(self, law: Law) -> Self {
+        if self.capacity.is_some() {
+            return Self { law, ..self };
+        }
+        let growth_time = Span::from_secs_f64(law.growth_time);
+        let bounds = window::Bounds { growth_time, growth_part: law.growth_part, ..self.bounds };
+        Self { law, bounds, pace_gain: (law.pace_gain, law.pace_gain), ..self }
     }
 
     /// Eq. (1) as the paper and its ns-2 runs have it: no trim, no growth in steps, no pace.

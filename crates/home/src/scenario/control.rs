@@ -1,5 +1,6 @@
 //! `[control.*]`: what the access point does besides forwarding.
 
+use lasthop_core::ap::Law;
 use lasthop_core::snoop;
 use lasthop_core::units::{BitRate, Bytes, Span};
 
@@ -38,6 +39,8 @@ pub struct WindowControl {
     pub udp_weight: f64,
     /// The RTT without queueing at the last hop.
     pub rtt: WindowRtt,
+    /// `[control.law]`: parameters of the law by which a capacity that is learned is shared.
+    pub law: Law,
 }
 
 /// `[control.snoop]`: keys left out have the default of the network's habits.
@@ -131,7 +134,7 @@ pub struct MacControl {
 const CAPACITY: Capacity = Capacity::Share(0.98);
 
 pub(crate) fn read_control(root: &Reader<'_>) -> Result<Control, ScenarioError> {
-    let Some(control) = root.table("control", &["window", "clamp", "snoop", "split", "mac"])? else {
+    let Some(control) = root.table("control", &["window", "law", "clamp", "snoop", "split", "mac"])? else {
         return Ok(Control::default());
     };
     let mac = match control.table("mac", &["attempts", "realtime_attempts", "limit"])? {
@@ -188,6 +191,7 @@ const LEARNING_INTERVAL: Span = Span::from_millis(50);
 const WINDOW_KEYS: [&str; 6] = ["capacity", "interval", "start", "share", "udp_weight", "rtt"];
 
 fn read_window(control: &Reader<'_>) -> Result<Option<WindowControl>, ScenarioError> {
+    let law = read_law(control)?;
     let Some(window) = control.table("window", &WINDOW_KEYS)? else { return Ok(None) };
     let rtt = match window.text("rtt") {
         Ok(None | Some("measured")) => WindowRtt::Measured,
@@ -221,7 +225,24 @@ fn read_window(control: &Reader<'_>) -> Result<Option<WindowControl>, ScenarioEr
         share,
         udp_weight: window.number("udp_weight", 0.0..=1.0)?.unwrap_or(0.2),
         rtt,
+        law,
     }))
+}
+
+/// For experts; where nothing holds windows, only checked.
+fn read_law(control: &Reader<'_>) -> Result<Law, ScenarioError> {
+    let mut law = Law::default();
+    let names: Vec<_> = Law::PARAMETERS.iter().map(|parameter| parameter.name).collect();
+    let Some(table) = control.table("law", &names)? else { return Ok(law) };
+    for parameter in Law::PARAMETERS {
+        let plain =
+            || format!("is not a plain number; write for example {}", law.get(parameter.name).unwrap_or_default());
+        let value = table.number(parameter.name, f64::MIN..=f64::MAX);
+        if let Some(value) = value.map_err(|_| table.wrong(parameter.name, plain()))? {
+            law.set(parameter.name, value).map_err(|why| table.wrong(parameter.name, why))?;
+        }
+    }
+    Ok(law)
 }
 
 fn read_capacity(table: &Reader<'_>) -> Result<Capacity, ScenarioError> {

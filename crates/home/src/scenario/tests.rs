@@ -78,6 +78,7 @@ fn the_schema_file_is_read_to_the_last_key() {
     let window = home.control.window.as_ref().unwrap();
     assert_eq!(window.capacity, Capacity::Rate(BitRate::mbps(18)));
     assert_eq!((window.share, window.udp_weight, window.rtt), (ShareRule::MaxMin, 0.2, WindowRtt::Measured));
+    assert_eq!(window.law, lasthop_core::ap::Law::default());
     assert!(home.control.snoop.is_some() && home.control.mac == Some(MacControl::default()));
     let change = &home.changes[0];
     assert_eq!((change.at, change.keys.as_slice()), (Span::from_secs(150), &["station.N3.rate".to_owned()][..]));
@@ -300,6 +301,40 @@ fn none_removes_a_table_and_a_missing_one_is_made_with_its_defaults() {
     assert_eq!(wifi(&loss).loss, Loss::Fixed { rate: 0.02 });
     let back = schema(&["control.window=none", "control.window.share=equal"]).control.window.unwrap();
     assert_eq!((back.share, back.capacity), (ShareRule::Equal, Capacity::Share(0.98)), "made anew, with defaults");
+}
+
+#[test]
+fn every_parameter_of_the_law_can_be_set_and_stands_in_the_schema() {
+    use lasthop_core::ap::Law;
+    let law = |set: &[&str]| parse(&small_wifi(""), set).map(|home| home.control.window.unwrap().law);
+    for parameter in Law::PARAMETERS {
+        let (name, (least, most)) = (parameter.name, parameter.range);
+        assert!(SCHEMA.contains(&format!("\n{name} = ")), "{name}");
+        for value in [least, most, parameter.without] {
+            let set = law(&["control.window.capacity=learn", &format!("control.law.{name}={value}")]).unwrap();
+            let mut expected = Law::default();
+            expected.set(name, value).unwrap();
+            assert_eq!(set, expected);
+        }
+    }
+    let file = parse(&small_wifi("[control.window]\n[control.law]\ngain = 1\nprobe = 0.5"), &["control.law.gain=0.4"]);
+    let law = file.unwrap().control.window.unwrap().law;
+    assert_eq!((law.gain, law.probe), (0.4, 0.5));
+}
+
+#[test]
+fn a_law_that_cannot_be_is_refused_whether_or_not_anything_is_held() {
+    let refused = |set: &str| refusal(&small_wifi(""), &[set]);
+    let unknown = refused("control.law.gian=0.4");
+    assert!(unknown.contains("control.law.gian: unknown key; did you mean `gain`?"), "{unknown}");
+    let far = refused("control.law.gain=9");
+    assert!(far.contains("control.law.gain: gain is 9; it must be from 0 to 3"), "{far}");
+    let span = refused("control.law.queue_target=2ms");
+    assert!(span.contains("control.law.queue_target: is not a plain number; write for example 0.002"), "{span}");
+    let line = refusal(&small_wifi("[control.window]\n[control.law]\ngain = \"fast\""), &[]);
+    assert!(line.contains("control.law.gain: is not a plain number"), "{line}");
+    let stated = refusal(&small_wifi("[control.law]\ngain = nan"), &[]);
+    assert!(stated.contains("control.law.gain"), "{stated}");
 }
 
 #[test]

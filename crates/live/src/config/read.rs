@@ -4,7 +4,7 @@ use std::ops::{Range, RangeInclusive};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use lasthop_core::ap::{RttSource, ShareRule};
+use lasthop_core::ap::{Law, RttSource, ShareRule};
 use lasthop_core::units::{BitRate, Bytes, Span};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -14,7 +14,7 @@ use crate::interface::InterfaceName;
 use crate::qdisc::FlowKind;
 use crate::qdisc::layout::LARGEST_LIMIT;
 
-pub(super) const KEYS: [&str; 31] = [
+pub(super) const KEYS: [&str; 32] = [
     "lan",
     "wan",
     "capacity",
@@ -46,6 +46,7 @@ pub(super) const KEYS: [&str; 31] = [
     "duplex",
     "dry_run",
     "socket",
+    "law",
 ];
 /// Shorter costs CPU for nothing, longer comes too near the heartbeat's 2 s.
 const INTERVAL: RangeInclusive<Span> = Span::from_millis(20)..=Span::from_secs(1);
@@ -134,8 +135,9 @@ fn set(config: &mut Config, place: &Place<'_>, value: &Spanned<DeValue<'_>>) -> 
         "share" => choice(v, &[("max-min", ShareRule::MaxMin), ("equal", ShareRule::Equal)]).map(|x| config.share = x),
         "udp_weight" => weight(v).map(|x| config.udp_weight = x),
         "rtt" => rtt(v).map(|x| config.rtt = x),
-        "queue" => span(v, &QUEUE).map(|x| config.queue = x),
-        "growth" => span(v, &GROWTH).map(|x| config.growth = x),
+        // The law's own names for the same; what stands in [law] comes later, and wins.
+        "queue" => span(v, &QUEUE).map(|x| (config.queue, config.law.queue_target) = (x, x.as_secs_f64())),
+        "growth" => span(v, &GROWTH).map(|x| (config.growth, config.law.growth_time) = (x, x.as_secs_f64())),
         "flows" => integer(v, &FLOWS).map(|x| config.flows = x),
         "idle" => span(v, &IDLE).map(|x| config.idle = x),
         "attach" => {
@@ -166,18 +168,40 @@ fn set(config: &mut Config, place: &Place<'_>, value: &Spanned<DeValue<'_>>) -> 
         }
         "dry_run" => boolean(v).map(|x| config.dry_run = x),
         "socket" => socket(v).map(|x| config.socket = x),
-        unknown => return Err(unknown_key(place, unknown)),
+        "law" => match v.as_table() {
+            Some(table) => return law(config, place, table),
+            None => Err(not_a(v, "a table: [law]")),
+        },
+        unknown => return Err(unknown_key(place, unknown, &KEYS)),
     };
     outcome.map_err(|complaint| place.error(complaint))
 }
 
-fn unknown_key(place: &Place<'_>, key: &str) -> ConfigError {
-    let nearest = KEYS.iter().map(|k| (strsim::jaro_winkler(key, k), k)).max_by(|a, b| a.0.total_cmp(&b.0));
+/// `[law]`, for experts: plain numbers, in the unit of each.
+fn law(config: &mut Config, place: &Place<'_>, table: &DeTable<'_>) -> Result<(), ConfigError> {
+    let names: Vec<_> = Law::PARAMETERS.iter().map(|parameter| parameter.name).collect();
+    let mut entries: Vec<_> = table.iter().collect();
+    entries.sort_by_key(|(key, _)| key.span().start);
+    for (name, value) in entries {
+        let key = format!("law.{}", name.get_ref());
+        let place = Place { key: &key, span: name.span(), ..*place };
+        if !names.contains(&name.get_ref().as_ref()) {
+            return Err(unknown_key(&place, name.get_ref(), &names));
+        }
+        let number = number(value.get_ref()).ok_or_else(|| not_a(value.get_ref(), "a plain number, such as 0.5"));
+        let set = number.and_then(|number| config.law.set(name.get_ref(), number).map_err(|why| in_two(&why)));
+        set.map_err(|complaint| place.error(complaint))?;
+    }
+    Ok(())
+}
+
+fn unknown_key(place: &Place<'_>, key: &str, keys: &[&str]) -> ConfigError {
+    let nearest = keys.iter().map(|k| (strsim::jaro_winkler(key, k), k)).max_by(|a, b| a.0.total_cmp(&b.0));
     let right = match nearest {
         Some((likeness, nearest)) if likeness > 0.7 => format!("did you mean `{nearest}`?"),
         _ => "`lasthop run --print-config` shows all keys".to_owned(),
     };
-    ConfigError::UnknownKey { file: place.file.to_owned(), line: place.line(), key: key.to_owned(), right }
+    ConfigError::UnknownKey { file: place.file.to_owned(), line: place.line(), key: place.key.to_owned(), right }
 }
 
 fn not_a(found: &DeValue<'_>, what: &str) -> Complaint {
@@ -195,12 +219,12 @@ fn string<'a>(v: &'a DeValue<'_>, what: &str) -> Result<&'a str, Complaint> {
 }
 
 fn from_text<T: FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, Complaint> {
-    text.parse().map_err(|error: T::Err| {
-        let message = error.to_string();
-        message
-            .split_once("; ")
-            .map_or((message.clone(), "see `ip link`".to_owned()), |(w, r)| (w.to_owned(), r.to_owned()))
-    })
+    text.parse().map_err(|error: T::Err| in_two(&error.to_string()))
+}
+
+fn in_two(message: &str) -> Complaint {
+    let (wrong, right) = message.split_once("; ").unwrap_or((message, "see `ip link`"));
+    (wrong.to_owned(), right.to_owned())
 }
 
 /// In place of names in `lan`: all that lead to stations.
@@ -267,13 +291,16 @@ fn rtt(v: &DeValue<'_>) -> Result<RttSource, Complaint> {
     }
 }
 
-fn weight(v: &DeValue<'_>) -> Result<f64, Complaint> {
-    let number = match v {
+fn number(v: &DeValue<'_>) -> Option<f64> {
+    match v {
         DeValue::Float(f) => f.as_str().parse().ok(),
         DeValue::Integer(i) => i.as_str().parse().ok(),
         _ => None,
-    };
-    number.filter(|w: &f64| *w > 0.0 && *w <= 1.0).ok_or_else(|| not_a(v, "a number above 0 and up to 1"))
+    }
+}
+
+fn weight(v: &DeValue<'_>) -> Result<f64, Complaint> {
+    number(v).filter(|w: &f64| *w > 0.0 && *w <= 1.0).ok_or_else(|| not_a(v, "a number above 0 and up to 1"))
 }
 
 fn integer(v: &DeValue<'_>, range: &RangeInclusive<i64>) -> Result<u32, Complaint> {

@@ -8,8 +8,12 @@ fn error(text: &str) -> String {
 fn the_sample_parses_to_the_defaults_and_shows_every_key() {
     assert_eq!(Config::parse(Config::sample(), "sample").unwrap(), Config::default());
     for key in super::read::KEYS {
-        let shown = Config::sample().lines().any(|l| l.trim_start_matches("# ").starts_with(&format!("{key} = ")));
-        assert!(shown, "the sample lacks {key}");
+        let shows = |l: &str| l == format!("[{key}]") || l.trim_start_matches("# ").starts_with(&format!("{key} = "));
+        assert!(Config::sample().lines().any(shows), "the sample lacks {key}");
+    }
+    let (_, table) = Config::sample().split_once("\n[law]\n").unwrap();
+    for parameter in Law::PARAMETERS {
+        assert!(table.contains(&format!("\n{} = ", parameter.name)), "the sample lacks law.{}", parameter.name);
     }
 }
 
@@ -47,6 +51,9 @@ fn every_key_takes_effect() {
         duplex = "full"
         dry_run = true
         socket = "/tmp/x.sock"
+        [law]
+        gain = 1
+        queue_target = 0.003
     "#;
     let expected = Config {
         lan: vec!["wlan0".parse().unwrap(), "lan1".parse().unwrap()],
@@ -59,6 +66,7 @@ fn every_key_takes_effect() {
         rtt: RttSource::Constant(Span::from_millis(80)),
         queue: Span::from_millis(4),
         growth: Span::from_millis(2),
+        law: Law { gain: 1.0, queue_target: 0.003, growth_time: 0.002, ..Law::default() },
         flows: 4096,
         idle: Span::from_secs(60),
         attach: AttachMode::Clsact,
@@ -125,6 +133,41 @@ fn a_wrong_value_says_what_would_be_right() {
     ] {
         assert!(error(text).contains(right), "{text}: {}", error(text));
     }
+}
+
+#[test]
+fn the_law_is_set_in_plain_numbers_and_reaches_who_decides() {
+    for parameter in Law::PARAMETERS {
+        let text = format!("[law]\n{} = {}\n", parameter.name, parameter.without);
+        let mut expected = Law::default();
+        expected.set(parameter.name, parameter.without).unwrap();
+        let config = Config::parse(&text, "x").unwrap();
+        assert_eq!(config.law, expected);
+        assert_eq!(config.params(None).law, expected);
+    }
+    let config = Config::parse("queue = \"4ms\"\ngrowth = \"2ms\"\nlaw.growth_part = 0\n", "x").unwrap();
+    assert_eq!((config.law.queue_target, config.law.growth_time), (0.004, 0.002));
+    let bounds = config.params(None).bounds;
+    assert_eq!((bounds.growth_time, bounds.growth_part), (Span::from_millis(2), 0.0));
+    let [usual, own] = [Params::learning(), Config::default().params(None)].map(|params| params.bounds);
+    assert_eq!((own.growth_time, own.growth_part), (usual.growth_time, usual.growth_part));
+    let paced = Config::parse("law.pace_gain = 2", "x").unwrap();
+    assert_eq!(paced.params(None).pace_gain, (2.0, 2.0));
+    let given = Some(BitRate::mbps(20));
+    assert_eq!(paced.params(given).pace_gain, Params::new(BitRate::mbps(20)).pace_gain);
+    assert_eq!(config.params(given).bounds.growth_part, Params::new(BitRate::mbps(20)).bounds.growth_part);
+}
+
+#[test]
+fn a_wrong_parameter_of_the_law_says_what_would_be_right() {
+    assert_eq!(error("[law]\n\ngian = 1\n"), "lasthop.toml:3: law.gian: there is no such key; did you mean `gain`?");
+    assert_eq!(error("[law]\ngain = 9\n"), "lasthop.toml:2: law.gain: gain is 9; it must be from 0 to 3");
+    assert_eq!(
+        error("[law]\nqueue_target = \"2ms\"\n"),
+        "lasthop.toml:2: law.queue_target: `2ms` is not right here; write a plain number, such as 0.5"
+    );
+    assert!(error("law = 3").contains("[law]"));
+    assert!(error("[law]\ngain = nan\n").contains("law.gain: gain is NaN"));
 }
 
 #[test]
