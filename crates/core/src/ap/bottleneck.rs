@@ -97,6 +97,11 @@ impl Bottleneck {
         self.delivered
     }
 
+    /// A queue stands, whether somebody is held or not.
+    pub(super) fn stands(&self) -> bool {
+        self.stood > 0.0
+    }
+
     /// What is kept as a queue, s.
     pub(super) fn target(&self, law: &Law, id: Id, price: f64) -> f64 {
         let carries = match self.at_least() {

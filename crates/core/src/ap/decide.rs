@@ -135,6 +135,8 @@ impl Ap {
             }
         }
         self.law.bottlenecks.retain(|id, _| observed.contains_key(id));
+        self.law.trains.retain(|hop, _| hops.contains(hop));
+        self.law.mix.retain(|hop, _| hops.contains(hop));
         let law = self.params.law;
         for (id, mut x) in observed {
             let waits = x.queue.map_or(0.0, |(_, least)| least);
@@ -310,7 +312,8 @@ impl Ap {
             let law = self.params.law;
             let stands = path.map(|(id, price)| {
                 let bottleneck = self.law.bottlenecks.get(&id);
-                held > 0 && bottleneck.is_some_and(|b| b.fair.queue() >= law.quiet * b.target(&law, id, price))
+                let waits = |b: &Bottleneck| b.fair.queue() >= law.quiet * b.target(&law, id, price);
+                bottleneck.is_some_and(|b| (held > 0 || b.stands()) && waits(b))
             });
             let hop = self.main_hop(direction);
             let backlog = self.link.each_hop.iter().find(|sample| sample.hop == hop).and_then(|sample| sample.backlog);

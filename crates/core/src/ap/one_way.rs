@@ -52,7 +52,13 @@ impl OneWay {
         // The handshake met less of a queue than what follows it.
         let (first_at, first) = *self.first.get_or_insert(older);
         let (passed, ticks) = (at.since(first_at).as_nanos() as f64, f64::from(value.wrapping_sub(first)));
-        if now.since(at) > FRESH || ticks < ENOUGH || ticks > f64::from(u32::MAX / 2) {
+        if ticks > f64::from(u32::MAX / 2) {
+            // The clock has run for half of its circle, or went back: it begins anew.
+            let memory = self.memory;
+            *self = Self::new(memory);
+            return;
+        }
+        if now.since(at) > FRESH || ticks < ENOUGH {
             return;
         }
         if self.tick.is_none() {
@@ -124,5 +130,21 @@ mod tests {
         });
         one_way.on_stamps(at(700.0), Some(Stamps { older: (at(30.0), 7_000), newer: (at(700.0), 100_000) }));
         assert!(one_way.queue().is_none() && !one_way.is_known());
+    }
+
+    #[test]
+    fn a_clock_that_has_run_for_half_of_its_circle_begins_anew() {
+        let mut one_way = OneWay::new(Span::from_secs(10));
+        (1..10).for_each(|n| {
+            feed(&mut one_way, 60.0 * f64::from(n), 1.0, 0.0);
+        });
+        let late = 2_200_000_000.0;
+        assert!(feed(&mut one_way, late, 1.0, 0.0).is_none() && !one_way.is_known());
+        let after = |ms: f64| {
+            let stamp = |ms: f64| (at(late + 30.0 + ms), 7_000u32.wrapping_add((late + ms) as u32));
+            Some(Stamps { older: stamp(0.0), newer: stamp(ms) })
+        };
+        (0..10).for_each(|n| one_way.on_stamps(at(late + 30.0 + 60.0 * f64::from(n)), after(60.0 * f64::from(n))));
+        assert!(one_way.queue().is_some_and(|queue| queue < 0.002), "{:?}", one_way.queue());
     }
 }
