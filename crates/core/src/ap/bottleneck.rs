@@ -11,12 +11,10 @@ use crate::units::BitRate;
 /// Delivered so many times as much as it is said to carry, it carries more.
 const OUTDONE: f64 = 1.01;
 /// Who delivers this part of what is carried keeps it busy.
-const NEARLY: f64 = 0.9;
-/// A round trip that nobody told of is still what it was for so many of them.
+pub(super) const NEARLY: f64 = 0.9;
+/// What nobody told of is still what it was for so many round trips: who was asked answers within one.
 const ANSWERS: f64 = 1.5;
-/// After so many round trips without any that was measured there is taken to be no queue.
-const UNTOLD: f64 = 4.0;
-/// What was delivered is forgotten within so long, s.
+/// What was delivered is forgotten within so long, s: as a round trip is (`Params::rtt_memory`).
 const FORGOTTEN: f64 = 10.0;
 /// A first measurement takes more than one interval of 50 ms, s.
 const FIRST_SURE: f64 = 0.06;
@@ -128,7 +126,7 @@ impl Bottleneck {
         let waits = x.queue.is_none_or(|(mean, _)| mean >= law.quiet * x.target);
         let works = (busy && waits) || (measured && x.delivered >= NEARLY * self.carries());
         self.silent = if x.queue.is_some() { 0.0 } else { self.silent + dt };
-        if self.silent > UNTOLD * (rtt + dt) && x.held > 0 && x.windows == 0 {
+        if self.silent > ANSWERS * (rtt + dt) && x.held > 0 && x.windows == 0 {
             // Datagrams alone: nobody tells of a queue, so nothing is held for one.
             x.queue = Some((0.0, 0.0));
         }

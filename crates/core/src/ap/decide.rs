@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::bottleneck::{Bottleneck, Id};
-use super::fair_rate::Mode;
+use super::fair_rate::{LEAST, Mode};
 use super::observe::Seen;
 use super::packet_train::{Passed, Trains};
 use super::record;
@@ -31,8 +31,6 @@ const MIX_MEAN: f64 = 0.5;
 /// A round trip of a connection that begins, and the part of its segments that is payload.
 const FIRST_RTT: Span = Span::from_millis(200);
 const PAYLOAD: f64 = 0.97;
-/// Of a hop that is full so much is still room for who begins.
-const LEAST_ROOM: f64 = 0.05;
 
 /// What is kept over time.
 #[derive(Debug, Default)]
@@ -245,7 +243,7 @@ impl Ap {
                 let path = self.path(*hop, direction, self.law.mix(*hop, direction));
                 let each = path.iter().filter_map(|(id, price)| {
                     let carries = self.law.carries(*id)?;
-                    let room = (carries - self.law.delivered(*id)).max(LEAST_ROOM * carries);
+                    let room = (carries - self.law.delivered(*id)).max(LEAST * carries);
                     Some([self.law.rate(*id)? / price, carries / price, room / price])
                 });
                 each.reduce(|a, b| [a[0].min(b[0]), a[1].min(b[1]), a[2].min(b[2])])

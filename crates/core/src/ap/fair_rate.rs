@@ -30,16 +30,12 @@
 
 use super::law::Law;
 
-/// The largest step of an interval, of the logarithm: a half up, to a third down.
-const STEP: (f64, f64) = (-1.0, 0.5);
 /// What a part of C is for who is held, however much cannot be.
-const LEAST: f64 = 0.05;
+pub(super) const LEAST: f64 = 0.05;
 /// Windows double every round trip: from ten packets to 160 in so many.
 const PROMISES: f64 = 4.0;
 /// The probe begins at what keeps the queue under its target, and at no more than this part of what it may come to.
 const FIRST_PROBE: f64 = 5.0;
-/// No rate is lower, bit/s: three full packets in 300 ms.
-const SLOWEST: f64 = 1e5;
 /// A bottleneck that delivers less than this part of its capacity has nothing left to serve.
 const DRAINED: f64 = 0.96;
 /// A drain that has not ended after so many tau found no queue.
@@ -154,7 +150,7 @@ impl FairRate {
             _ => self.integrate(x, law, part),
         }
         let floor = if self.mode == Mode::Drain { 0.5 * floor(x) } else { floor(x) };
-        self.rate = self.rate.max(floor).max(SLOWEST);
+        self.rate = self.rate.max(floor);
     }
 
     fn change_mode(&mut self, x: &Observation, law: &Law, tau: f64, dt: f64) {
@@ -222,7 +218,7 @@ impl FairRate {
             error = error.min(room.max(-1.0) + law.headroom);
         }
         let before = self.rate;
-        self.rate *= (error * part).clamp(STEP.0, STEP.1).exp();
+        self.rate *= (error * part).exp();
         if x.held > 0 {
             // Nor does it run ahead of what windows bring.
             self.rate = self.rate.min((2.0 * x.widest).max(before));

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use super::bottleneck::Id;
+use super::bottleneck::{Id, NEARLY};
 use super::fair_rate::Observation;
 use super::record::Record;
 use super::{Ap, Direction, Duplex, HopId, LinkSample};
@@ -25,10 +25,6 @@ const TAKES_PART: f64 = 0.1;
 /// A round trip where none is known, and that of datagrams, s.
 pub(super) const USUAL_RTT: f64 = 0.1;
 const DATAGRAMS_RTT: f64 = 0.05;
-/// What is used as much as ever is used by this part of what it carries.
-const USED: f64 = 0.85;
-/// Datagrams count when they come, which may be faster than they leave: in parts of what the hop carries.
-const MOST_DATAGRAMS: f64 = 1.02;
 
 /// A queueing delay, s: mean and least of an interval.
 type Queue = Option<(f64, f64)>;
@@ -227,7 +223,7 @@ impl Ap {
         let used = Direction::BOTH.map(|direction| {
             let id = Id::Line(direction);
             let x = observed[&id];
-            x.filling > 0 && x.delivered.max(self.law.delivered(id)) >= USED * self.law.carries(id).unwrap_or(0.0)
+            x.filling > 0 && x.delivered.max(self.law.delivered(id)) >= NEARLY * self.law.carries(id).unwrap_or(0.0)
         });
         let packet = self.law.packet(Id::Line(Direction::ToStation));
         for (direction, queue) in Direction::BOTH.into_iter().zip(on_line(lines, used, packet)) {
@@ -266,7 +262,8 @@ impl Ap {
                 let carries = self.law.carries(id).unwrap_or(0.0);
                 let mut cost = udp + dear;
                 if carries > 0.0 && self.udp_flows.elastic_bytes(direction) > 0 {
-                    cost = cost.min(MOST_DATAGRAMS * carries / 8.0 * dt);
+                    // They count when they come, which may be faster than they leave.
+                    cost = cost.min(carries / 8.0 * dt);
                 }
                 let mut small = 0.0;
                 if sample.duplex == Duplex::Half {
@@ -350,5 +347,40 @@ impl Ap {
         for x in observed.values_mut() {
             x.base_rtt = if x.filling > 0 { x.base_rtt / x.filling as f64 } else { USUAL_RTT };
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(remote: f64, inbound: Option<f64>, clocked: bool) -> Seen {
+        let inbound = [inbound, None];
+        Seen { remote: Some((remote, remote)), inbound, clocked: [clocked, false], active: 1, ..Seen::default() }
+    }
+
+    #[test]
+    fn timestamps_tell_which_way_a_line_queues() {
+        // 40 ms of round trip too much, of which 5 ms were on the way in.
+        let both = [seen(0.04, Some(0.005), true), seen(0.04, Some(0.005), true)];
+        let [down, up] = on_line(&both, [true; 2], 0.001).map(|queue| queue.map_or(0.0, |(mean, _)| mean * 1e3));
+        assert!((down - 4.0).abs() < 1e-9 && (up - 35.0).abs() < 1e-9, "{down} {up}");
+    }
+
+    #[test]
+    fn without_timestamps_the_queue_is_of_the_direction_that_is_used() {
+        let both = [seen(0.04, None, false), seen(0.04, None, false)];
+        let means = |used| on_line(&both, used, 0.0).map(|queue| queue.map_or(0.0, |(mean, _)| mean));
+        assert_eq!(means([false, true]), [0.0, 0.04]);
+        assert_eq!(means([true, false]), [0.04, 0.0]);
+        assert_eq!(means([true, true]), [0.04, 0.04]);
+    }
+
+    #[test]
+    fn acknowledgments_that_wait_at_a_station_are_no_queue_of_downloads() {
+        let down = Seen { local: Some((0.03, 0.02)), inbound: [None, Some(0.015)], active: 1, ..Seen::default() };
+        let up = Seen { inbound: [None, Some(0.025)], clocked: [false, true], active: 1, ..Seen::default() };
+        let [down, up] = at_hop(&[down, up], 0.001).map(|queue| queue.map_or(0.0, |(mean, _)| mean));
+        assert!((down - 0.015).abs() < 1e-9 && (up - 0.024).abs() < 1e-9, "{down} {up}");
     }
 }
