@@ -119,13 +119,18 @@ fn a_capacity_that_nobody_gave_is_learned_and_told_with_its_reasons() {
             continue;
         }
         let (control, rate) = (&report["control"], number(&flow(&report, "ftp")["rate_bps"]));
-        let learned = number(&control["capacity_down_bps"]["last"]);
-        assert!((0.85..1.2).contains(&(learned / rate)), "{learned} where {rate} went through");
         assert!(number(&control["decisions"]) >= 1.0, "{control:#}");
         assert_eq!(control["queue_place"]["down"], "firmware", "{control:#}");
         let log = std::fs::read_to_string(log).expect("a log");
         let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         assert!(lines.iter().any(|line| line["said"].as_str().is_some_and(|it| it.contains("carr"))), "{log}");
+        // Most of the time: in a pause of this machine nothing goes through, and that is what is learned then.
+        let learned = lines.iter().filter_map(|line| line["status"]["directions"]["down"]["capacity_bps"].as_f64());
+        let mut learned: Vec<f64> = learned.collect();
+        learned.sort_by(f64::total_cmp);
+        assert!(learned.len() > 20, "{log}");
+        let usual = learned[learned.len() / 2];
+        assert!((0.85..1.2).contains(&(usual / rate)), "{usual} where {rate} went through");
         assert!(lines.iter().filter(|line| line["status"]["control"].is_object()).count() > 20);
         return;
     }

@@ -20,6 +20,8 @@ const PACE_SPAN: Span = Span::from_nanos(1 << 30);
 const START_TIME: Span = Span::from_millis(12);
 /// Part of the room that they may have.
 const START_RATE: f64 = 1.0;
+/// Where nothing is known windows grow to so many times what they were in a round trip.
+pub const UNKNOWN_GROWTH: f64 = 1.5;
 /// Room of a hop that nothing is known of.
 const UNKNOWN: BitRate = BitRate::mbps(100);
 
@@ -83,12 +85,12 @@ pub fn plan(flow: &Flow, bounds: &Bounds) -> Plan {
     }
 }
 
-/// Before anything is known of the hop, for one of `flows`: any window, by half more than `window`, the one in force, bytes, a
-/// round trip, or an interval where that is longer, `part` of it; ten packets at least, of all flows together.
+/// How far a window, bytes, may grow in a round trip before anything is known of a hop, of one of `flows`: by half more, and ten
+/// packets at least, of all flows together; `part`: of a round trip, where it is shorter than an interval.
 #[must_use]
-pub fn unknown(window: u32, flows: u32, part: f64) -> Plan {
-    let growth = (window / 2).max(INITIAL_WINDOW / flows.max(1));
-    Plan { growth_bytes: (f64::from(growth) * part.clamp(0.0, 1.0)) as u32 + 1, ..first() }
+pub fn unknown(window: u32, flows: u32, part: f64) -> u32 {
+    let growth = f64::from(window) * (UNKNOWN_GROWTH - 1.0);
+    (growth.max(f64::from(INITIAL_WINDOW / flows.max(1))) * part.clamp(0.0, 1.0)) as u32 + 1
 }
 
 /// What a connection starts with at a hop that nothing is known of: what it may send at first, and no more until the
@@ -108,19 +110,11 @@ pub fn start(room: Option<BitRate>) -> (u32, u32) {
     (depth, saturate(room.mul_f64(START_RATE).bytes_in(PACE_SPAN)))
 }
 
-/// How far a window may grow in a round trip that is still below three fifths of its `plan`: twice what it is, as in slow start;
-/// the rest is left to the growth that queues no longer than [`Bounds::growth_time`].
+/// How far a window may grow in a round trip that is still below its `plan`: to twice what it is, as in slow start.
 #[must_use]
 pub fn growing(plan: Plan, window: u32) -> Plan {
-    let room = (plan.clamp_bytes / 5 * 3).saturating_sub(window);
+    let room = plan.clamp_bytes.saturating_sub(window);
     Plan { growth_bytes: plan.growth_bytes.max(window.min(room)), ..plan }
-}
-
-/// The same where window updates keep what comes to its pace, so that nothing queues for growth: twice, all the way.
-#[must_use]
-pub fn growing_paced(plan: Plan, window: u32) -> Plan {
-    let growth = if window < plan.clamp_bytes { window } else { 0 };
-    Plan { growth_bytes: plan.growth_bytes.max(growth), ..plan }
 }
 
 /// The same window without our growth and pace, as eq. (1) to the letter has it: in force from the next ACK on.

@@ -1,9 +1,10 @@
 //! What each place showed, and which is which. The estimator: what a bottleneck carries, and how long its queue has stood.
 
 use super::HopId;
-use super::fair_rate::{FairRate, Observation};
+use super::fair_rate::{FairRate, Mode, Observation};
 use super::law::Law;
 use super::packet_train::Train;
+use super::record::Unknown;
 use crate::capacity::{self, Estimator};
 use crate::packet::Direction;
 use crate::units::BitRate;
@@ -45,6 +46,8 @@ pub(super) struct Bottleneck {
     /// For how long the queue was never empty, and for how long nobody told of it, s.
     stood: f64,
     silent: f64,
+    /// What it delivered since somebody told of its queue, while that stood, bytes and s.
+    untold: (f64, f64),
 }
 
 impl Bottleneck {
@@ -59,6 +62,7 @@ impl Bottleneck {
             least: None,
             stood: 0.0,
             silent: 0.0,
+            untold: (0.0, 0.0),
         }
     }
 
@@ -70,7 +74,7 @@ impl Bottleneck {
 
     /// The same, and where it is not known the most that was delivered of late.
     fn at_least(&self) -> f64 {
-        if self.carries() > 0.0 { self.carries() } else { self.most }
+        if self.carries() > 0.0 { self.carries() } else { self.most.max(self.delivered) }
     }
 
     /// It carries no more, as a shaper says, bit/s.
@@ -100,14 +104,22 @@ impl Bottleneck {
         self.stood > 0.0
     }
 
+    pub(super) fn unknown(&self, law: &Law, id: Id, price: f64) -> Unknown {
+        match self.fair.mode {
+            Mode::Startup if self.silent == 0.0 && self.fair.queue() <= self.target(law, id, price) => Unknown::Quiet,
+            Mode::Startup => Unknown::Queue,
+            _ => Unknown::Nothing,
+        }
+    }
+
     /// What is kept as a queue, s.
     pub(super) fn target(&self, law: &Law, id: Id, price: f64) -> f64 {
         let carries = match self.at_least() {
             0.0 => BitRate::mbps(20).as_bps() as f64,
             known => known,
         };
-        // On a line nobody contends.
-        let packets = law.queue_packets - if matches!(id, Id::Line(_)) { 1.0 } else { 0.0 };
+        // On a line nobody contends, and what is in service is no queue.
+        let packets = law.queue_packets - if matches!(id, Id::Line(_)) { 2.0 } else { 0.0 };
         law.queue_target.max(packets.max(0.0) * 12_000.0 * price / carries)
     }
 
@@ -124,10 +136,12 @@ impl Bottleneck {
         self.most = self.usual.max(self.most * (1.0 - dt / FORGOTTEN));
         let measured = self.capacity.is_measured();
         let waits = x.queue.is_none_or(|(mean, _)| mean >= law.quiet * x.target);
+        // Many small windows leave nothing under way: where even the luckiest waits they fill it nevertheless.
+        let busy = busy || (x.held > 0 && x.held >= x.filling && x.queue.is_some_and(|(_, least)| least >= x.target));
         let works = (busy && waits) || (measured && x.delivered >= NEARLY * self.carries());
         self.silent = if x.queue.is_some() { 0.0 } else { self.silent + dt };
-        if self.silent > ANSWERS * (rtt + dt) && x.held > 0 && x.windows == 0 {
-            // Datagrams alone: nobody tells of a queue, so nothing is held for one.
+        if self.silent > ANSWERS * (rtt + dt) && x.filling > 0 && x.served == 0.0 {
+            // Whatever was acknowledged, nothing was left under way; and datagrams tell of no queue.
             x.queue = Some((0.0, 0.0));
         }
         self.stood = match x.queue {
@@ -139,8 +153,15 @@ impl Bottleneck {
         x.stood = self.stood >= enough;
         // Over half a second, and still.
         let more = self.usual.min(self.delivered);
+        if self.stood > 0.0 {
+            self.untold = (self.untold.0 + x.delivered / 8.0 * dt, self.untold.1 + dt);
+        } else {
+            self.untold = (0.0, 0.0);
+        }
         if x.stood && self.silent == 0.0 {
-            self.capacity.on_busy(x.delivered / 8.0 * dt, dt);
+            // Of all of the time, not of the intervals in which acknowledgments came, which have more than others.
+            let (bytes, seconds) = std::mem::take(&mut self.untold);
+            self.capacity.on_busy(bytes, seconds);
         } else if self.carries() > 0.0 && more > OUTDONE * self.carries() {
             if measured {
                 self.capacity.on_busy(more / 8.0 * dt, dt);
@@ -149,6 +170,8 @@ impl Bottleneck {
             }
         }
         x.delivered = self.delivered;
+        // What was sent and waits is no rate.
+        x.most = x.most.min(x.delivered);
         (x.trains, x.capacity) = (self.carries(), self.at_least());
         self.fair.step(x, law, dt);
     }

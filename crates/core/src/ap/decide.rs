@@ -15,7 +15,7 @@ use super::bottleneck::{Bottleneck, Id};
 use super::fair_rate::{LEAST, Mode};
 use super::observe::Seen;
 use super::packet_train::{Passed, Trains};
-use super::record;
+use super::record::{self, Unknown};
 use super::{Action, Ap, Decision, Direction, HopId, LinkSample, Place, set_plan};
 use crate::units::{BitRate, Span, Time};
 use crate::window;
@@ -193,14 +193,15 @@ impl Ap {
             let (bound, base) = (self.bound(record.hop(), direction), self.base_rtt(record, direction));
             let path = self.path_of(record, direction);
             let rate = self.law.fair(&path).map(|rate| rate.max(self.law.least(&path, base)));
-            let quiet = path.iter().all(|(id, price)| {
-                let bottleneck = self.law.bottlenecks.get(id);
-                bottleneck.is_none_or(|b| b.fair.queue() <= b.target(&params.law, *id, *price))
+            let unknown = path.iter().map(|(id, price)| match self.law.bottlenecks.get(id) {
+                Some(bottleneck) => bottleneck.unknown(&params.law, *id, *price),
+                None => Unknown::Queue,
             });
+            let unknown = unknown.max().unwrap_or(Unknown::Nothing);
             let carries = self.law.carries(path[0].0).map_or(0.0, |carries| carries / path[0].1);
             let Some(record) = self.flows.get_mut(&key) else { continue };
             let Some(rate) = rate else {
-                self.actions.extend(record.open(&params, active, quiet).map(|plan| set_plan(key, plan)));
+                self.actions.extend(record.open(&params, active, unknown).map(|plan| set_plan(key, plan)));
                 continue;
             };
             let paced = params.updates(direction);
@@ -208,7 +209,7 @@ impl Ap {
             let hop = if paced { rate } else { UNPACED * rate.max(carries) };
             let bps = BitRate::from_bps_f64;
             let fair = bps(carries / f64::from(active));
-            let plan = record.decide_beside(&params, bound, (bps(rate), fair, bps(hop)), paced);
+            let plan = record.decide_beside(&params, bound, (bps(rate), fair, bps(hop)), paced, unknown);
             self.actions.extend(plan.map(|plan| set_plan(key, plan)));
             let of = &mut floors[direction.index()];
             *of = (of.0 + 1, of.1 + u64::from(record.floor()), of.2 + base);

@@ -18,7 +18,7 @@
 //! |---|---|---|
 //! | startup | nothing is known: windows grow by themselves | steady: a packet train came through, or a queue stood for a round trip |
 //! | steady | the law above | drain: a queue that tells its path stood for `drain_after`; released: nobody was held for `release_after` |
-//! | drain | the same with no target | steady: it was empty, or eight tau have passed |
+//! | drain | the same with no target | steady, with what each flow had before: it was empty, or eight tau have passed |
 //! | released | R follows what the largest flow could have | steady: a flow is held |
 //!
 //! Bounds, all of them against wind-up: what rises counts only for the part of the filling flows that is held; with windows that
@@ -78,8 +78,8 @@ pub(super) struct Observation {
     pub(super) trains: f64,
     /// Flows that fill their windows.
     pub(super) filling: usize,
-    /// Connections among those.
-    pub(super) windows: usize,
+    /// Time in which something of a connection arrived while more was under way, of all together, s.
+    pub(super) served: f64,
     /// Of those, the ones that are held by this bottleneck.
     pub(super) held: usize,
     /// Flows that take what they get, controlled or not; and those among them that cannot be held.
@@ -114,6 +114,8 @@ pub(super) struct FairRate {
     never_empty: f64,
     idle: f64,
     draining: f64,
+    /// What a flow had before the drain, of what the bottleneck carries.
+    kept: f64,
 }
 
 impl FairRate {
@@ -167,10 +169,14 @@ impl FairRate {
                 self.rate = x.most * (x.base_rtt + x.target) / x.base_rtt;
                 Mode::Steady
             }
-            Mode::Steady if self.never_empty > law.drain_after => Mode::Drain,
+            Mode::Steady if self.never_empty > law.drain_after => {
+                self.kept = self.rate * x.base_rtt / (x.base_rtt + x.target);
+                Mode::Drain
+            }
             Mode::Steady if self.idle > law.release_after => Mode::Released,
             Mode::Drain if x.delivered < DRAINED * x.capacity || self.draining > DRAINS * tau => {
                 self.never_empty = 0.0;
+                self.rate = self.rate.max(self.kept * (x.base_rtt + x.target) / x.base_rtt);
                 Mode::Steady
             }
             Mode::Released if x.held > 0 => Mode::Steady,

@@ -46,6 +46,8 @@ pub(super) struct Seen {
     gap: f64,
     served: f64,
     pub(super) active: usize,
+    /// Of those, the ones that fill their windows.
+    filling: usize,
     pub(super) to_ip: f64,
     pub(super) rtt: f64,
 }
@@ -54,14 +56,14 @@ impl Seen {
     /// A hop or line that has something to serve all the time, as far as its flows tell; `waits`: what waited at least, s.
     pub(super) fn is_busy(&self, at_hop: bool, direction: Direction, waits: f64, dt: f64) -> bool {
         // A queue that is longer than any pause never ran dry.
-        let comes = self.gap <= pause(self.active, dt).max(waits);
+        let comes = self.gap <= pause(self.filling, dt).max(waits);
         self.served >= WORKS * dt || (comes && !(at_hop && direction == Direction::ToStation))
     }
 }
 
 /// Who sends all the time pauses no longer, s; of several flows each has to wait for the others.
-fn pause(active: usize, dt: f64) -> f64 {
-    PAUSE * dt * active.max(1) as f64
+fn pause(filling: usize, dt: f64) -> f64 {
+    PAUSE * dt * filling.max(1) as f64
 }
 
 fn least(old: Queue, new: Queue) -> Queue {
@@ -131,7 +133,8 @@ impl Ap {
         let mut seen = Seen { gap: f64::MAX, ..Seen::default() };
         let records = self.flows.iter().filter(|((_, way), _)| *way == direction).map(|(_, record)| record);
         let records = records.filter(|record| hop.is_none_or(|hop| record.hop() == hop));
-        let active = records.clone().filter(|record| record.is_active()).count();
+        let filling = records.clone().filter(|record| record.is_active() && record.fills_its_window()).count();
+        seen.filling = filling;
         let mut somebody_sends = false;
         for record in records {
             seen.bytes += record.arrived();
@@ -146,7 +149,7 @@ impl Ap {
             let gap = record.gap();
             seen.gap = seen.gap.min(gap);
             // A request that follows a response tells the time that somebody thought: only who sends all the time answers an ACK.
-            let sends = record.fills_its_window() || gap <= pause(active, dt);
+            let sends = record.fills_its_window() || gap <= pause(filling, dt) || record.served() >= WORKS * dt;
             // And who sends a segment now and then waits for the timer of its receiver's acknowledgment.
             if sends {
                 seen.local = least(seen.local, record.local_queue(self.bound(record.hop(), direction)));
@@ -320,10 +323,10 @@ impl Ap {
                 let x = observed.entry(id).or_default();
                 let fair = self.law.rate(id).unwrap_or(0.0);
                 x.most = x.most.max(rate * price);
+                x.served += record.served();
                 if fills {
                     let window = record.window() * 8.0 / base * price;
                     x.filling += 1;
-                    x.windows += 1;
                     x.base_rtt += base;
                     x.widest = x.widest.max(window);
                     if !held && binds == Some(id) {

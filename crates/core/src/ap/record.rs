@@ -38,6 +38,17 @@ const MOST_SPACING: f64 = 0.02;
 /// Payload of a segment in 1500 bytes of IP, until the flow shows its own.
 const USUAL_MSS: u32 = 1448;
 
+/// What is not known of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Unknown {
+    /// What each bottleneck carries is known.
+    Nothing,
+    /// What one of them carries is not, but no queue stands there.
+    Quiet,
+    /// Nor is that.
+    Queue,
+}
+
 #[derive(Debug)]
 pub(super) struct Record {
     rate: LowPass,
@@ -53,15 +64,17 @@ pub(super) struct Record {
     plan: Option<Plan>,
     trim: f64,
     pace_gain: f64,
-    /// IP bytes that arrived in the newest interval.
+    /// IP bytes that arrived in the newest interval, and within about a round trip, per second.
     arrived: f64,
+    arrives: f64,
+    /// For how long less than what was promised has, s.
+    stuck: f64,
+    /// Acknowledgments told that.
+    told: bool,
     /// Time of the newest interval in which something arrived while more was under way, s.
     served: f64,
     /// What any flow may want: two initial windows a round trip.
     least_demand: BitRate,
-    /// Intervals that told a far round trip, and for how long those are remembered.
-    far_samples: u32,
-    rtt_memory: Span,
     /// The far round trip of the interval before, when it was much shorter than any.
     fallen: Option<Span>,
     /// Intervals since the sender last filled its window, and for how many of them that counts.
@@ -101,10 +114,11 @@ impl Record {
             trim: 1.0,
             pace_gain,
             arrived: 0.0,
+            arrives: 0.0,
+            stuck: f64::MAX,
+            told: false,
             served: 0.0,
             least_demand: BitRate::ZERO,
-            far_samples: 0,
-            rtt_memory,
             fallen: None,
             since_limited: u32::MAX,
             limited_memory: 0,
@@ -137,11 +151,6 @@ impl Record {
 
     /// A far minimum that falls by a twentieth at once counts when it is seen again: a single wrong match would stand for long.
     fn on_remote(&mut self, now: Time, rtt: Span) {
-        // Neither is a first one believed that all others exceed by far: somebody on the way may answer handshakes.
-        if self.far_samples == 1 && self.remote_rtt.min().is_some_and(|first| rtt > first * 4) {
-            self.remote_rtt = MinFilter::new(self.rtt_memory);
-        }
-        self.far_samples = self.far_samples.saturating_add(1);
         let falls = self.remote_rtt.min().is_some_and(|min| rtt < min.mul_f64(0.95));
         let seen_before = self.fallen.is_some_and(|before| rtt < before.mul_f64(1.05));
         if !falls || seen_before {
@@ -159,6 +168,7 @@ impl Record {
         // A first ACK, or one of a connection that began anew, tells nothing; nor does one whose window is not read.
         let counts = sample.controllable && before.delivered != 0 && arrived < sent * 4.0 + 1e6;
         self.arrived = if counts { arrived } else { sent };
+        self.told = counts;
         self.served = sample.served.saturating_sub(before.served).as_secs_f64();
     }
 
@@ -332,7 +342,7 @@ impl Record {
     /// Turns `share` into a plan; `Some` when it differs from the one in force. Without a base RTT the default plan
     /// that the flow started with stays.
     pub(super) fn decide(&mut self, params: &Params, share: BitRate, hop: BitRate) -> Option<Plan> {
-        self.decide_beside(params, params.given_bound(), (share, BitRate::ZERO, hop), false)
+        self.decide_beside(params, params.given_bound(), (share, BitRate::ZERO, hop), false, Unknown::Nothing)
     }
 
     /// The same where a queue of `bound` is left alone. What is only guessed holds it a little looser.
@@ -342,6 +352,7 @@ impl Record {
         bound: Span,
         (share, fair, hop): (BitRate, BitRate, BitRate),
         paced: bool,
+        unknown: Unknown,
     ) -> Option<Plan> {
         let (sample, base_rtt) = self.newest.zip(self.base_rtt(params, bound))?;
         self.share = Some(share);
@@ -361,13 +372,10 @@ impl Record {
         if params.is_to_the_letter() {
             plan = window::at_once(plan);
         }
-        let plan = match (params.capacity, paced) {
-            (Some(_), _) => plan,
-            (None, true) if !self.fills_its_window() => plan,
-            (None, true) => window::growing_paced(plan, sample.window_bytes),
-            (None, false) => window::growing(plan, sample.window_bytes),
-        };
-        self.adopt(plan)
+        let grows = params.capacity.is_none() && (!paced || self.fills_its_window());
+        let plan = if grows { window::growing(plan, sample.window_bytes) } else { plan };
+        let most = if unknown == Unknown::Nothing { u32::MAX } else { self.grows(params, unknown, 1) };
+        self.adopt(Plan { growth_bytes: plan.growth_bytes.min(most), ..plan })
     }
 
     /// `Some` when it differs from the one in force.
@@ -379,11 +387,27 @@ impl Record {
         self.plan
     }
 
-    /// Nothing is known of the hop: the plan that lets the window grow until something is, or stay.
-    pub(super) fn open(&mut self, params: &Params, flows: u32, grows: bool) -> Option<Plan> {
-        let rtt = self.base_rtt(params, params.queue_target).unwrap_or(params.interval);
-        let part = if grows { params.part_of(rtt) } else { 0.0 };
-        self.adopt(window::unknown(self.newest?.window_bytes, flows, part))
+    /// A bottleneck is unknown, and its window does not grow: in a round trip less has arrived than was promised, so that the rest
+    /// waits somewhere; or nothing has, and what a handshake met says nothing of what followed it.
+    fn stays(&self, unknown: Unknown, rtt: Span) -> bool {
+        match unknown {
+            Unknown::Nothing => false,
+            Unknown::Quiet => self.arrives == 0.0,
+            Unknown::Queue => self.stuck > rtt.as_secs_f64(),
+        }
+    }
+
+    /// How far its window may grow in a round trip while a bottleneck is unknown, where `flows` begin.
+    fn grows(&self, params: &Params, unknown: Unknown, flows: u32) -> u32 {
+        let rtt = self.base_rtt(params, params.queue_target).filter(|rtt| !self.stays(unknown, *rtt));
+        let window = self.newest.map_or(0, |newest| newest.window_bytes);
+        window::unknown(window, flows, rtt.map_or(0.0, |rtt| params.part_of(rtt)))
+    }
+
+    /// Nothing is known of its path: the plan that lets the window grow until something is, or stay.
+    pub(super) fn open(&mut self, params: &Params, flows: u32, unknown: Unknown) -> Option<Plan> {
+        let growth_bytes = self.grows(params, unknown, flows);
+        self.adopt(Plan { growth_bytes, ..window::first() })
     }
 
     /// In an interval of `dt` the window counts as filled for one and a half round trips.
@@ -393,6 +417,12 @@ impl Record {
         let queued = self.newest.and_then(|newest| newest.local_rtt_mean).map_or(0.0, Span::as_secs_f64);
         self.queued = if queued > 0.0 { queued } else { self.queued };
         self.limited_memory = (1.5 * (rtt + self.queued.min(MOST_QUEUED)) / dt).ceil() as u32;
+        let arrived = if self.told { self.arrived } else { 0.0 };
+        let weight = dt / rtt.max(dt);
+        self.arrives += (arrived / dt - self.arrives) * weight;
+        // What was promised a round trip ago, and as much before it as the mean is late, has arrived by now.
+        let promised = self.window() / window::UNKNOWN_GROWTH.powf(2.0 - weight);
+        self.stuck = if self.arrives * rtt >= promised { 0.0 } else { self.stuck + dt };
         // On a long path data come in trains: their rate is that of a round trip.
         self.rate.weigh((dt / rtt.max(1e-3)).min(RATE_WEIGHT));
         self.least_demand = BitRate::from_bps_f64(START_BITS / rtt.max(1e-3));

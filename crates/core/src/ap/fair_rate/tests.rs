@@ -53,7 +53,7 @@ impl Plant {
             hides: self.hides,
             trains,
             filling: greedy,
-            windows: greedy,
+            served: DT,
             held: greedy,
             elastic: greedy.max(1),
             most: wants.iter().copied().fold(0.0, f64::max).min(left),

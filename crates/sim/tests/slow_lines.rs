@@ -1,0 +1,64 @@
+//! Uploads into slow lines are held, whatever the line and the path: a game beside them waits for a few packets, not for the line's
+//! buffer, from the first round trip on, and nothing is lost of the upload.
+//!
+//! ```text
+//! from 5 s on  p99 <= 30 ms + 6 packet times           three are what the line keeps, a game's own pair beside them
+//! before       p99 <= 20 ms + 12 packet times          an initial window of ten (RFC 6928), and what it grew by before it came back
+//! ```
+//!
+//! Without control all of these lines have a queue of hundreds of milliseconds.
+
+use std::path::Path;
+
+use lasthop_home::report::Report;
+use lasthop_home::scenario::Scenario;
+use lasthop_sim::Options;
+use lasthop_wifi::random::Stream;
+
+const CASES: u64 = 24;
+
+fn play(sets: &[String]) -> Report {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/everyday/upload-slow-line.toml");
+    let scenario = Scenario::load(&file, sets).expect("a scenario");
+    lasthop_sim::run(&scenario, &mut Options::default()).expect("it runs")
+}
+
+/// What 99 % of the game's packets waited at most, the worse way, ms, and the upload's goodput, bit/s.
+fn figures(report: &Report) -> (f64, f64) {
+    let games = report.flows.iter().filter(|flow| flow.name.starts_with("game"));
+    let waited = games.filter_map(|flow| flow.figures.added_delay.as_ref()).map(|delay| delay.p99).fold(0.0, f64::max);
+    let upload = report.flows.iter().find(|flow| flow.name == "bulk").expect("the upload");
+    (waited, upload.figures.goodput_bps)
+}
+
+#[test]
+fn a_game_beside_an_upload_waits_for_packets_and_not_for_the_buffer() {
+    let mut draw = Stream::named(19, "slow lines");
+    let mut uniform = |low: f64, high: f64| low + (high - low) * draw.below(1 << 32) as f64 / (1_u64 << 32) as f64;
+    let mut failed = Vec::new();
+    for _ in 0..CASES {
+        let (rate, rtt) = ((uniform(1f64.ln(), 6f64.ln())).exp(), uniform(8.0, 60.0));
+        let line = [
+            format!("line.rate_up={rate:.3}Mbit/s"),
+            format!("line.rate_down={:.0}Mbit/s", 10.0 * rate),
+            format!("server.W.delay=\"{:.1}ms\"", rtt / 2.0 - 1.0),
+        ];
+        let with = |more: &[&str]| [&line[..], &more.iter().map(ToString::to_string).collect::<Vec<_>>()].concat();
+        let packet = 12.0 / rate;
+        let (first, _) = figures(&play(&with(&["measure_from=1s", "duration=6s"])));
+        let (later, held) = figures(&play(&with(&["measure_from=6s", "duration=16s"])));
+        let off = play(&with(&["measure_from=6s", "duration=16s", "control.window=none"]));
+        let (_, free) = figures(&off);
+        let ok = first <= 20.0 + 12.0 * packet && later <= 30.0 + 6.0 * packet && held >= 0.93 * free;
+        println!(
+            "{rate:.2} Mbit/s, {rtt:.0} ms: game {first:.0} ms, then {later:.0} ms; upload {:.3} of {:.2} Mbit/s{}",
+            held / free,
+            free / 1e6,
+            if ok { "" } else { "  <- no" }
+        );
+        if !ok {
+            failed.push((rate, rtt));
+        }
+    }
+    assert!(failed.is_empty(), "{} of {CASES}: {failed:?}", failed.len());
+}
