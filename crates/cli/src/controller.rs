@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Context as _;
-use lasthop_core::ap::Law;
+use lasthop_core::ap::{Law, ShareRule};
 use lasthop_core::snoop::Params;
 use lasthop_core::units::{BitRate, Bytes};
 use lasthop_emu::ControllerCommand;
 use lasthop_home::capacity;
-use lasthop_home::scenario::{Capacity, LastHop, Scenario, ShareRule, WindowControl, WindowRtt};
+use lasthop_home::scenario::{Capacity, LastHop, Scenario, WindowControl, WindowRtt};
 
 use crate::commands::run::toml_string;
 use crate::exit::Outcome;
@@ -61,12 +61,12 @@ impl Controller {
 
 /// The lines of the configuration that say what the last hop carries.
 fn capacity_of(scenario: &Scenario, window: &WindowControl) -> String {
-    let given = |rate: BitRate| format!("capacity = {}\n", toml_string(&rate.to_string()));
-    match window.capacity {
-        Capacity::Rate(rate) => given(rate),
-        Capacity::Share(share) => given(capacity::tcp_alone(scenario).mul_f64(share)),
-        Capacity::Learn => format!("capacity = \"learn\"\nduplex = {}\n", toml_string(duplex(scenario))),
-    }
+    let capacity = match window.capacity {
+        Capacity::Rate(rate) => rate.to_string(),
+        Capacity::Share(share) => capacity::tcp_alone(scenario).mul_f64(share).to_string(),
+        Capacity::Learn => "learn".to_owned(),
+    };
+    format!("capacity = {}\nduplex = {}\n", toml_string(&capacity), toml_string(duplex(scenario)))
 }
 
 /// The interface towards the stations is a TAP here, which does not tell what it stands for.

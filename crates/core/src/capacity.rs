@@ -11,7 +11,7 @@
 //! Until the first busy sample there may be a guess: the pace at which a train of segments that was sent at once came
 //! through (packet-pair dispersion: Keshav, "A Control-Theoretic Approach to Flow Control", 1991). Acknowledgments that
 //! waited for each other make it too high, a sender that is slower than the hop too low: a tenth either way. A train that came
-//! faster than it was delivered was stretched by the hop: its pace is the hop's, and what long ones show is sure.
+//! faster than it was delivered was stretched by the hop: its pace is the hop's.
 //!
 //! Not done: while a hop is never busy nothing is learned of it, and an old estimate stays.
 
@@ -66,8 +66,6 @@ struct Guess {
     stretched: f64,
 }
 
-/// What stretched trains show is sure when they were of so many bytes: 33 packets, 16 ms of 25 Mbit/s.
-const SURE_BYTES: f64 = 50e3;
 /// What an older train counts when the next one comes.
 const FADES: f64 = 0.5;
 
@@ -165,12 +163,6 @@ impl Estimator {
         !self.samples.is_empty()
     }
 
-    /// It was measured, or long trains were stretched.
-    #[must_use]
-    pub fn is_sure(&self) -> bool {
-        self.is_measured() || self.guess.is_some_and(|guess| guess.stretched >= SURE_BYTES)
-    }
-
     fn measured(&self) -> Option<f64> {
         self.sum.rate()
     }
@@ -257,16 +249,16 @@ mod tests {
     }
 
     #[test]
-    fn what_long_trains_were_stretched_to_is_sure() {
+    fn what_trains_were_stretched_to_counts_by_their_length() {
         let mut estimator = Estimator::new(Params::default());
         // Too fast by chance, as short ones are.
         estimator.on_train(9_000.0, 0.002);
-        assert!((mbps(&estimator) - 36.0).abs() < 0.01 && !estimator.is_sure());
+        assert!((mbps(&estimator) - 36.0).abs() < 0.01);
         estimator.on_stretched(24_000.0, 0.0096);
-        assert!((mbps(&estimator) - 20.0).abs() < 0.01 && !estimator.is_sure());
+        assert!((mbps(&estimator) - 20.0).abs() < 0.01);
         // 20 + (25 - 20) x 48 / 72.
         estimator.on_stretched(48_000.0, 0.015_36);
-        assert!((mbps(&estimator) - 23.33).abs() < 0.01 && estimator.is_sure());
+        assert!((mbps(&estimator) - 23.33).abs() < 0.01);
     }
 
     #[test]

@@ -13,7 +13,6 @@ pub mod fastpath;
 pub mod flow;
 pub mod meter;
 pub mod packet;
-pub mod share;
 pub mod snoop;
 pub mod units;
 pub mod window;

@@ -1,6 +1,6 @@
 //! From a share of the last hop to what the per-packet half needs: no TCP flow may queue at the last hop.
 //!
-//! `clamp = share x base_rtt x payload_share x trim`   [bytes] = [bytes/s] x [s] x [1] x [1]
+//! `clamp = share x base_rtt x payload_share`           [bytes] = [bytes/s] x [s] x [1]
 //! `growth = share x growth_time`                       [bytes] per round trip
 //! `pace = pace_gain x hop`                             [bytes/s]
 //!
@@ -9,39 +9,23 @@
 //! Ours: growth. Whatever a window gains within one round trip arrives on top of what the hop carries, so the queue
 //! that growth builds is at most the growth itself: `growth_time` is that queue in time.
 
+use crate::ap::Law;
 use crate::fastpath::layout::Plan;
 use crate::fastpath::window::INITIAL_WINDOW;
 use crate::units::{BitRate, Span};
+
+/// A window never falls below so many segments: two keep delayed ACKs going (RFC 9293 section 3.8.6.3).
+const FLOOR_SEGMENTS: u32 = 2;
 
 /// `Plan::pace_bytes` counts per 2^30 ns.
 const PACE_SPAN: Span = Span::from_nanos(1 << 30);
 
 /// Time of the hop that connections which begin in one moment may take.
 const START_TIME: Span = Span::from_millis(12);
-/// Part of the room that they may have.
-const START_RATE: f64 = 1.0;
 /// Where nothing is known windows grow to so many times what they were in a round trip.
 pub const UNKNOWN_GROWTH: f64 = 1.5;
 /// Room of a hop that nothing is known of.
 const UNKNOWN: BitRate = BitRate::mbps(100);
-
-/// What bounds every window, whatever the share.
-#[derive(Clone, Copy, Debug)]
-pub struct Bounds {
-    /// A window never falls below this many segments: two keep delayed ACKs going (RFC 9293 section 3.8.6.3), a third
-    /// covers the one that is lost.
-    pub floor_segments: u32,
-    /// Queue that the growth of all windows together may build at the last hop.
-    pub growth_time: Span,
-    /// On a long path as a part of the round trip: what queues is gone long before the next growth comes.
-    pub growth_part: f64,
-}
-
-impl Default for Bounds {
-    fn default() -> Self {
-        Self { floor_segments: 3, growth_time: Span::from_millis(5), growth_part: 0.0 }
-    }
-}
 
 /// What is known of the flow.
 #[derive(Clone, Copy, Debug)]
@@ -57,26 +41,18 @@ pub struct Flow {
     pub base_rtt: Span,
     /// Payload / IP bytes of full segments, 0..=1.
     pub payload_share: f64,
-    /// Correction of the window from what was achieved, about 1.
-    pub trim: f64,
-    /// How much faster than `hop` its promised edge may advance, above 1.
-    pub pace_gain: f64,
     /// Largest payload of a segment, bytes.
     pub mss: u32,
 }
 
 /// The plan that holds `flow` to its share.
 #[must_use]
-pub fn plan(flow: &Flow, bounds: &Bounds) -> Plan {
-    let payload_rate = flow.share.mul_f64(flow.payload_share);
-    let clamp = payload_rate.mul_f64(flow.trim).bytes_in(flow.base_rtt);
-    let growth = flow
-        .share
-        .max(flow.fair)
-        .mul_f64(flow.payload_share)
-        .bytes_in(bounds.growth_time.max(flow.base_rtt.mul_f64(bounds.growth_part)));
-    let pace = flow.hop.mul_f64(flow.payload_share * flow.pace_gain);
-    let floor_bytes = flow.mss.saturating_mul(bounds.floor_segments);
+pub fn plan(flow: &Flow, law: &Law) -> Plan {
+    let clamp = flow.share.mul_f64(flow.payload_share).bytes_in(flow.base_rtt);
+    let growth_time = Span::from_secs_f64(law.growth_time).max(flow.base_rtt.mul_f64(law.growth_part));
+    let growth = flow.share.max(flow.fair).mul_f64(flow.payload_share).bytes_in(growth_time);
+    let pace = flow.hop.mul_f64(flow.payload_share * law.pace_gain);
+    let floor_bytes = flow.mss.saturating_mul(FLOOR_SEGMENTS);
     Plan {
         clamp_bytes: saturate(clamp).max(floor_bytes).max(1),
         floor_bytes,
@@ -107,7 +83,7 @@ pub fn start(room: Option<BitRate>) -> (u32, u32) {
     let room = room.unwrap_or(UNKNOWN);
     let least = 2 * 3 * 1448;
     let depth = saturate(room.bytes_in(START_TIME)).clamp(least, INITIAL_WINDOW * 2);
-    (depth, saturate(room.mul_f64(START_RATE).bytes_in(PACE_SPAN)))
+    (depth, saturate(room.bytes_in(PACE_SPAN)))
 }
 
 /// How far a window may grow in a round trip that is still below its `plan`: to twice what it is, as in slow start.
@@ -117,14 +93,8 @@ pub fn growing(plan: Plan, window: u32) -> Plan {
     Plan { growth_bytes: plan.growth_bytes.max(window.min(room)), ..plan }
 }
 
-/// The same window without our growth and pace, as eq. (1) to the letter has it: in force from the next ACK on.
-#[must_use]
-pub const fn at_once(plan: Plan) -> Plan {
-    Plan { growth_bytes: plan.clamp_bytes, pace_bytes: 0, ..plan }
-}
-
 /// Windows end at 2^30 - 1 (RFC 7323 section 2.3).
-fn saturate(bytes: u64) -> u32 {
+pub(crate) fn saturate(bytes: u64) -> u32 {
     bytes.min((1 << 30) - 1) as u32
 }
 
@@ -132,58 +102,37 @@ fn saturate(bytes: u64) -> u32 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn the_papers_home_gets_the_papers_window() {
-        // SAP-LAW figure 9: C = 18 Mbit/s less 0.28 + 0.032 + 0.0056 + 0.124 Mbit/s of UDP, RTT 81.5 ms: 119 packets.
-        let flow = Flow {
-            share: BitRate::bps(18_000_000 - 441_600),
-            fair: BitRate::ZERO,
-            hop: BitRate::bps(18_000_000 - 441_600),
-            base_rtt: "81.5ms".parse().unwrap(),
-            payload_share: 1460.0 / 1500.0,
-            trim: 1.0,
-            pace_gain: 1.1,
-            mss: 1460,
-        };
-        let plan = plan(&flow, &Bounds::default());
-        assert_eq!(plan.clamp_bytes / 1460, 119);
-        assert_eq!(plan.growth_bytes, 10_681);
-    }
+    const ALONE: Flow = Flow {
+        share: BitRate::mbps(20),
+        fair: BitRate::ZERO,
+        hop: BitRate::mbps(20),
+        base_rtt: Span::from_millis(80),
+        payload_share: 1.0,
+        mss: 1448,
+    };
 
     #[test]
     fn a_flow_among_others_is_paced_by_the_hop_and_not_by_its_share() {
-        let alone = Flow {
-            share: BitRate::mbps(20),
-            fair: BitRate::ZERO,
-            hop: BitRate::mbps(20),
-            base_rtt: Span::from_millis(80),
-            payload_share: 1.0,
-            trim: 1.0,
-            pace_gain: 1.1,
-            mss: 1448,
-        };
-        let among_ten = Flow { share: BitRate::mbps(2), ..alone };
-        let pace = |flow| plan(flow, &Bounds::default()).pace_bytes;
-        assert_eq!(pace(&alone), pace(&among_ten));
+        let among_ten = Flow { share: BitRate::mbps(2), ..ALONE };
+        let pace = |flow| plan(flow, &Law::default()).pace_bytes;
+        assert_eq!(pace(&ALONE), pace(&among_ten));
         // 22 Mbit/s are 2.75 MB/s, and 2^30 ns are 1.0737 s.
-        assert_eq!(pace(&alone), 2_952_790);
+        assert_eq!(pace(&ALONE), 2_952_790);
+    }
+
+    #[test]
+    fn growth_is_a_part_of_a_long_round_trip_and_a_time_on_a_short_one() {
+        let growth = |flow: Flow| plan(&flow, &Law::default()).growth_bytes;
+        assert_eq!(growth(ALONE), 16_666, "a twelfth of 80 ms at 2.5 MB/s");
+        assert_eq!(growth(Flow { base_rtt: Span::from_millis(10), ..ALONE }), 12_500, "5 ms");
     }
 
     #[test]
     fn a_tiny_share_still_has_the_floor_and_a_huge_one_ends_at_the_largest_window() {
-        let mut flow = Flow {
-            share: BitRate::bps(1000),
-            fair: BitRate::ZERO,
-            hop: BitRate::mbps(20),
-            base_rtt: Span::from_millis(10),
-            payload_share: 0.97,
-            trim: 1.0,
-            pace_gain: 1.1,
-            mss: 1448,
-        };
-        assert_eq!(plan(&flow, &Bounds::default()).clamp_bytes, 3 * 1448);
-        flow.share = BitRate::mbps(1_000_000);
-        flow.base_rtt = Span::from_secs(10);
-        assert_eq!(plan(&flow, &Bounds::default()).clamp_bytes, (1 << 30) - 1);
+        let clamp = |flow: Flow| plan(&flow, &Law::default()).clamp_bytes;
+        let short = Span::from_millis(10);
+        assert_eq!(clamp(Flow { share: BitRate::bps(1000), base_rtt: short, ..ALONE }), 2 * 1448);
+        let huge = BitRate::mbps(1_000_000);
+        assert_eq!(clamp(Flow { share: huge, base_rtt: Span::from_secs(10), ..ALONE }), (1 << 30) - 1);
     }
 }

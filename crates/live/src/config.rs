@@ -11,7 +11,6 @@ use std::path::{Path, PathBuf};
 use lasthop_core::ap::{self, Law, Params, RttSource, ShareRule};
 use lasthop_core::snoop;
 use lasthop_core::units::{BitRate, Span};
-use lasthop_core::window::Bounds;
 
 pub use error::ConfigError;
 pub use read::AUTO;
@@ -29,7 +28,7 @@ pub struct Config {
     pub lan: Vec<InterfaceName>,
     /// Interface towards the provider: its counters are shown, nothing is hooked there.
     pub wan: Option<InterfaceName>,
-    /// What all traffic together may use of the last hop, IP bytes; or that it is to be learned.
+    /// What each hop carries, IP bytes; or that it is to be learned.
     pub capacity: Capacity,
     /// What the last hop can carry when nothing else uses it; `None`: the wire's speed, where there is a wire.
     pub link: Option<BitRate>,
@@ -41,11 +40,7 @@ pub struct Config {
     pub udp_weight: f64,
     /// Where the base RTT of a flow comes from.
     pub rtt: RttSource,
-    /// Mean queue at the last hop above which windows are trimmed, unless four full packets take longer.
-    pub queue: Span,
-    /// Queue that the growth of all windows together may build at the last hop.
-    pub growth: Span,
-    /// Parameters of the law by which a capacity that is learned is shared: for experts.
+    /// Parameters of the law, `queue` and `growth` among them; the others are for experts.
     pub law: Law,
     /// Bound of the flow table, connections.
     pub flows: u32,
@@ -55,7 +50,7 @@ pub struct Config {
     pub attach: AttachMode,
     /// Whether windows are lowered.
     pub windows: bool,
-    /// Whether windows are told between acknowledgments too (`live::updates`), where the capacity is learned.
+    /// Whether windows are told between acknowledgments too (`live::updates`), under the law.
     pub window_updates: bool,
     /// Which queue discipline the LAN interfaces have.
     pub queueing: Queueing,
@@ -168,8 +163,6 @@ impl Default for Config {
             share: ShareRule::MaxMin,
             udp_weight: 0.2,
             rtt: RttSource::Measured,
-            queue: Params::new(BitRate::ZERO).queue_target,
-            growth: Bounds::default().growth_time,
             law: Law::default(),
             // A busy home holds some thousands. About 8 MB; and every look walks over all places, full or empty.
             flows: 16_384,
@@ -228,31 +221,26 @@ impl Config {
         self.lan.iter().filter_map(interface::speed).min()
     }
 
-    /// Time between two decisions: what is written, else 50 ms where the capacity is learned and 200 ms, the paper's,
-    /// where it is given.
+    /// Time between two decisions: what is written, else what the rule of sharing wants.
     #[must_use]
     pub fn interval(&self) -> Span {
-        self.interval.unwrap_or_else(|| match self.capacity {
-            Capacity::Learn => Params::learning().interval,
-            Capacity::Rate(_) | Capacity::Share(_) => Params::new(BitRate::ZERO).interval,
-        })
+        self.interval.unwrap_or(self.share.interval())
     }
 
     /// What the deciding half is told, at this capacity; none: it is to be learned.
     #[must_use]
     pub fn params(&self, capacity: Option<BitRate>) -> Params {
-        let usual = capacity.map_or_else(Params::learning, Params::new);
-        let usual = Params { bounds: Bounds { growth_time: self.growth, ..usual.bounds }, ..usual }.with_law(self.law);
         Params {
+            capacity,
             duplex: self.duplex.of(self.lan.iter().map(interface::speed)),
             share: self.share,
             udp_weight: self.udp_weight,
             interval: self.interval(),
             rtt: self.rtt,
-            queue_target: self.queue,
+            law: self.law,
             max_flows: self.flows as usize,
             queue_is_fair: !self.dry_run && matches!(self.queue_in_force(), Queueing::Chap | Queueing::FqCodel),
-            ..usual
+            ..Params::learning()
         }
     }
 

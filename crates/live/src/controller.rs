@@ -118,8 +118,6 @@ struct Core {
     read_all: Option<Time>,
     /// When the table of UDP flows was last read.
     udp_read: Option<Time>,
-    /// What waits in queues of this machine for the stations, bytes.
-    backlog: Option<u64>,
     hops: Hops,
     stations: Stations,
     disciplines: Disciplines,
@@ -190,7 +188,7 @@ impl Controller {
         // Before Linux 5.11 maps count against RLIMIT_MEMLOCK; libbpf finds out and raises it.
         let program = loaded.map_or_else(|| Program::load(config.programs()), Ok)?;
         let mut core = Core {
-            updates: Updates::start(&config, capacity.is_none(), &program),
+            updates: Updates::start(&config, &program),
             ap: Ap::new(config.params(capacity)),
             table: Table::new(&config),
             batch: Batch::default(),
@@ -202,7 +200,6 @@ impl Controller {
             read: None,
             read_all: None,
             udp_read: None,
-            backlog: None,
             hops: Hops::default(),
             stations: Stations::new(),
             disciplines: Disciplines::new(&config),
@@ -313,7 +310,7 @@ impl Controller {
         if !core.links.claim_again() {
             core.journal.say(now(), "an interface has been claimed by another controller".to_owned());
         }
-        core.updates = Updates::start(&core.config, core.capacity.is_none(), &core.program);
+        core.updates = Updates::start(&core.config, &core.program);
         core.ap.set_window_updates(core.updates.status().on);
         match Server::new(&core.config.socket) {
             Ok(server) => self.server = Some(server),
@@ -406,12 +403,10 @@ impl Core {
         }
         let (queues, disciplines) = (&self.queues, &self.disciplines);
         let of_port = |ifindex| queues.backlog(ifindex, disciplines);
-        let backlog = present.iter().flatten().filter_map(|there| of_port(there.ifindex)).reduce(|a, b| a + b);
-        self.backlog = backlog;
         let each_hop = self.hops.samples(&self.program.control().get(), &counters, disciplines, of_port);
-        let (hops, line_shaped) = (self.hops.trains(), disciplines.line_shaped());
+        let line_shaped = disciplines.line_shaped();
         let Counters { udp_bytes, udp_packets, .. } = counters;
-        self.ap.on_link(now, &LinkSample { udp_bytes, udp_packets, hops, backlog, each_hop, line_shaped });
+        self.ap.on_link(now, &LinkSample { udp_bytes, udp_packets, each_hop, line_shaped });
         self.apply(now);
         self.let_inherited_go(now);
         let took = used() - begun;

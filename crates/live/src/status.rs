@@ -50,7 +50,7 @@ pub struct Status {
     /// Queue disciplines of others that shape or keep flows apart; they are left as they are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub found: Vec<FoundStatus>,
-    /// What all traffic together may use: as it was given, or what was learned of the direction that carries more;
+    /// What the last hop carries: as it was given, or what was learned of the direction that carries more;
     /// 0 while nothing is known.
     pub capacity_bps: u64,
     /// The capacity is learned; otherwise it was given.
@@ -65,7 +65,7 @@ pub struct Status {
     /// What was decided, each with its cause: the newest 64, the oldest of them first.
     #[serde(default)]
     pub decisions: Vec<Said>,
-    /// What of it was left for controlled TCP in the last interval.
+    /// What of it UDP left in the last interval.
     pub available_bps: u64,
     /// UDP, low-pass filtered, by direction.
     pub udp_bps: ByDirection,
@@ -323,8 +323,6 @@ pub struct FlowStatus {
     pub local_rtt_ms: Option<f64>,
     /// RTT without queueing between access point and remote end.
     pub remote_rtt_ms: Option<f64>,
-    /// Correction of the window from what was achieved.
-    pub trim: f64,
     /// IP bytes so far.
     pub bytes: u64,
     /// ACKs whose window was lowered so far.

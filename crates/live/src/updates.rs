@@ -5,7 +5,7 @@
 //! let go, and asked for again by an acknowledgment.
 //!
 //! It wakes at most once in [`GRID`], for all that is due by then, and rests after a batch for as long as that took: it never
-//! takes more than half a processor. Nothing is sent in a dry run, and nothing where the capacity is given: the paper's law knows
+//! takes more than half a processor. Nothing is sent in a dry run, and nothing under `share = "equal"`: the paper's law knows
 //! no window updates. When [`ENOUGH`] in a row could not be sent it gives up, and the fast path does without.
 
 mod segment;
@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 
+use lasthop_core::ap::ShareRule;
 use lasthop_core::fastpath::layout::FlowKey;
 use lasthop_core::fastpath::window;
 use lasthop_core::packet::Direction;
@@ -78,9 +79,9 @@ impl Updates {
     ///
     /// Nothing of it is needed: where it cannot be had, `status` says why.
     #[must_use]
-    pub fn start(config: &Config, learns: bool, program: &Program) -> Self {
+    pub fn start(config: &Config, program: &Program) -> Self {
         let shared = Arc::new(Shared::default());
-        if let Some(why) = unwanted(config, learns) {
+        if let Some(why) = unwanted(config) {
             return Self { running: None, shared, off: Some(why.to_owned()), unsaid: false };
         }
         match run(program, &shared) {
@@ -144,12 +145,12 @@ impl Drop for Updates {
     }
 }
 
-fn unwanted(config: &Config, learns: bool) -> Option<&'static str> {
+fn unwanted(config: &Config) -> Option<&'static str> {
     match () {
         () if config.dry_run => Some("a dry run sends nothing"),
         () if !config.window_updates => Some("window_updates = false"),
         () if !config.windows => Some("windows = false"),
-        () if !learns => Some("the capacity is given"),
+        () if config.share == ShareRule::Equal => Some("share = \"equal\""),
         () => None,
     }
 }

@@ -60,9 +60,9 @@ pub struct WindowControl {
     /// The same of UDP, of flows with full packets.
     datagrams: Vec<Option<UdpState>>,
     stations: Vec<StationId>,
-    /// Packets are read as if they carried timestamps: who learns lives by the round trip to a sender.
-    timestamps: bool,
-    /// Eq. (1) as the paper has it: UDP is real-time.
+    /// The capacity is learned.
+    learns: bool,
+    /// Eq. (1) as the paper has it: UDP is real-time, no window is updated, and packets carry no timestamps.
     to_the_letter: bool,
     counters: Counters,
     /// Of what was learned, by direction.
@@ -85,21 +85,20 @@ impl WindowControl {
     pub fn new(scenario: &Scenario, wanted: &Wanted) -> Self {
         let learns = wanted.capacity == Capacity::Learn;
         let capacity = rate(scenario, wanted.capacity);
-        let usual = if learns { Params::learning() } else { Params::new(capacity) };
+        let to_the_letter = wanted.share == ShareRule::Equal;
         let params = Params {
+            capacity: (!learns).then_some(capacity),
             interval: wanted.interval,
             udp_weight: wanted.udp_weight,
-            share: match wanted.share {
-                scenario::ShareRule::MaxMin => ShareRule::MaxMin,
-                scenario::ShareRule::Equal => ShareRule::Equal,
-            },
+            share: wanted.share,
             rtt: match wanted.rtt {
                 WindowRtt::Measured => RttSource::Measured,
                 WindowRtt::Constant(rtt) => RttSource::Constant(rtt),
             },
             queue_is_fair: matches!(&scenario.hop, LastHop::Wifi(wifi) if matches!(wifi.queue.discipline, Discipline::Chap(..))),
-            window_updates: learns,
-            ..usual.with_law(wanted.law)
+            window_updates: !to_the_letter,
+            law: wanted.law,
+            ..Params::learning()
         };
         let mut control = Self {
             ap: Ap::new(params),
@@ -112,13 +111,13 @@ impl WindowControl {
             next_update: None,
             datagrams: vec![None; scenario.flows.len()],
             stations: scenario.flows.iter().map(station).collect(),
-            timestamps: learns,
-            to_the_letter: wanted.share == scenario::ShareRule::Equal || wanted.rtt != WindowRtt::Measured,
+            learns,
+            to_the_letter,
             counters: Counters::default(),
             means: [Known::default(); 2],
             decisions: 0,
         };
-        control.shared.hops[HOP][Direction::ToStation.index()].updates = u32::from(learns);
+        control.shared.hops[HOP][Direction::ToStation.index()].updates = u32::from(!to_the_letter);
         control.on_rates(control.start, scenario);
         control.apply(control.start);
         control
@@ -177,7 +176,7 @@ impl WindowControl {
             requests: if packet.has(flag::SYN) { 0 } else { flag::REQUESTS_MASK + 1 + packet.requests() },
         });
         let mut tcp = fields(packet, connection, sack, &mut watched.requests);
-        if self.timestamps {
+        if !self.to_the_letter {
             let echo = if packet.has(flag::BACK) || packet.sack == Sacks::NONE { 0 } else { packet.sack };
             tcp.timestamps = Some((packet.stamp(), echo));
         }
@@ -186,7 +185,7 @@ impl WindowControl {
         if let Verdict::Rewrite { window } = verdict {
             packet.window = window;
         }
-        if self.timestamps && direction == Direction::ToRemote && packet.has(flag::BACK) {
+        if !self.to_the_letter && direction == Direction::ToRemote && packet.has(flag::BACK) {
             let bytes = packet.bytes - if packet.has(flag::ASK) { connection.request } else { 0 };
             let flags = packet.flags & !(flag::ASK | flag::FIN);
             watched.newest = Some(SimPacket { sack: Sacks::NONE, bytes, flags, ..*packet });
@@ -263,7 +262,7 @@ impl WindowControl {
         let carried = &self.counters;
         let each_hop = vec![HopSample {
             hop: HopId(HOP as u32),
-            duplex: Params::new(BitRate::ZERO).duplex,
+            duplex: Params::learning().duplex,
             backlog,
             ip_bytes: carried.ip_bytes,
             udp_bytes,
@@ -271,21 +270,11 @@ impl WindowControl {
             trains: self.shared.hops[HOP],
             shaped: None,
         }];
-        self.ap.on_link(
-            now,
-            &LinkSample {
-                udp_bytes,
-                udp_packets,
-                hops: self.shared.hops[HOP],
-                backlog,
-                each_hop,
-                ..LinkSample::default()
-            },
-        );
+        self.ap.on_link(now, &LinkSample { udp_bytes, udp_packets, each_hop, ..LinkSample::default() });
         for (mean, direction) in self.means.iter_mut().zip(self.ap.directions()) {
             mean.on_rate(direction.capacity);
         }
-        if self.timestamps {
+        if !self.to_the_letter {
             let capacity = self.ap.directions()[Direction::ToStation.index()].capacity;
             self.shared.hops[HOP][Direction::ToStation.index()].updates = window::quantum(capacity);
         }
@@ -318,7 +307,7 @@ impl WindowControl {
     }
 
     fn learned(&self, snapshot: &Snapshot) -> LearnedReport {
-        if !self.timestamps {
+        if !self.learns {
             return LearnedReport::default();
         }
         let elastic: u64 = Direction::BOTH.map(|way| self.ap.udp_flows().elastic_rate(way).as_bps()).iter().sum();
@@ -342,7 +331,7 @@ impl WindowControl {
         let controllable_bytes: u64 = (self.flows.iter().flatten().filter(|w| controllable(w)))
             .map(|w| w.state.half.iter().map(|half| half.bytes).sum::<u64>())
             .sum();
-        let capacity = match self.timestamps {
+        let capacity = match self.learns {
             // Of the direction that carries more.
             true => report(self.means[usize::from(self.counters.tcp_bytes[1] > self.counters.tcp_bytes[0])]),
             false => {

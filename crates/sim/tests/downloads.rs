@@ -145,38 +145,47 @@ fn copies_with_one_round_trip_share_alike() {
 }
 
 #[test]
-fn control_keeps_the_queue_empty_and_the_download_at_its_share() {
-    let set = ["control.window.capacity=20Mbit/s", "measure_from=4s", DEEP];
-    for share in ["control.window.share=max-min", "control.window.share=equal"] {
-        let report = run(&home(&[DOWN, "game W B game-server"], &[&set[..], &[share]].concat()));
-        let rate = flow(&report, "down").figures.rate_bps / 1e6;
-        assert!((17.5..20.5).contains(&rate), "{share}: {rate}");
-        assert!(ap_queue(&report).mean_packets < 3.0, "{share}: {:?}", ap_queue(&report));
-        let waits = flow(&report, "game").figures.added_delay.unwrap().p95;
-        assert!(waits < 4.0, "{share}: {waits} ms");
-    }
+fn equation_one_keeps_the_queue_empty_and_the_download_at_its_share() {
+    let set = ["control.window.capacity=20Mbit/s", "control.window.share=equal", "measure_from=4s", DEEP];
+    let report = run(&home(&[DOWN, "game W B game-server"], &set));
+    let rate = flow(&report, "down").figures.rate_bps / 1e6;
+    assert!((17.5..20.5).contains(&rate), "{rate}");
+    assert!(ap_queue(&report).mean_packets < 3.0, "{:?}", ap_queue(&report));
+    let waits = flow(&report, "game").figures.added_delay.unwrap().p95;
+    assert!(waits < 4.0, "{waits} ms");
 }
 
-/// ACKs come in trains that the air made; a paced edge must not keep them as short as they began.
+/// Nor does it matter that ACKs come in trains that the air made.
 #[test]
-fn a_capacity_given_at_half_is_used_to_nine_tenths() {
-    let clean = home(&[DOWN], &[]);
-    let half = capacity::tcp_alone(&clean).as_bps() as f64 / 2.0;
-    let set = [&format!("control.window.capacity={}kbit/s", (half / 1e3) as u64), "measure_from=5s", DEEP];
-    let rate = flow(&run(&home(&[DOWN], &set)), "down").figures.rate_bps;
-    assert!((0.9..1.03).contains(&(rate / half)), "{rate} of {half}");
+fn a_capacity_given_at_half_or_twice_is_put_right_by_the_queue() {
+    let carries = capacity::tcp_alone(&home(&[DOWN], &[])).as_bps() as f64;
+    let played = |capacity: &str| {
+        let set = [&format!("control.window.capacity={capacity}"), "measure_from=5s", DEEP];
+        let report = run(&home(&[DOWN, "game W B game-server"], &set));
+        let waits = flow(&report, "game").figures.added_delay.unwrap().p95;
+        (flow(&report, "down").figures.rate_bps / carries, waits, ap_queue(&report).mean_packets)
+    };
+    let (_, learned, _) = played("learn");
+    for part in [0.5, 0.9, 1.0, 1.1, 2.0] {
+        let (rate, waits, queue) = played(&format!("{}kbit/s", (carries * part / 1e3) as u64));
+        assert!((0.97..1.03).contains(&rate), "{part}: {rate} of what it carries");
+        // Of a hop that seems slow four packets of its time are kept, where that is more than 2 ms.
+        let seems = (4.0 * 12e6 / (carries * part) - 2.0).max(0.0);
+        let most = learned + seems + 1.0;
+        assert!(waits < most && queue < 12.0, "{part}: {waits} ms, learned {learned} ms, {queue} packets");
+    }
 }
 
 #[test]
 fn two_downloads_under_control_share_max_min() {
-    let set = ["control.window.capacity=20Mbit/s", "measure_from=4s", "duration=14s", DEEP];
+    let set = ["control.window.capacity=24Mbit/s", "measure_from=4s", "duration=14s", DEEP];
     let both = run(&home(&["a W A ftp cc = \"newreno\"", "b V B ftp cc = \"newreno\""], &set));
     let (a, b) = (flow(&both, "a").figures.rate_bps / 1e6, flow(&both, "b").figures.rate_bps / 1e6);
-    assert!((8.5..11.0).contains(&a) && (8.5..11.0).contains(&b), "{a} and {b}");
-    // 2 Mbit/s by its receiver's own window: 40 ms, 7 segments. It is granted twice that, the other has the rest.
+    assert!((11.0..14.0).contains(&a) && (11.0..14.0).contains(&b), "{a} and {b}");
+    // 2 Mbit/s by its receiver's own window: 40 ms, 7 segments. The other has the rest.
     let one = run(&home(&["a W A ftp cc = \"newreno\"; window = 7", "b V B ftp cc = \"newreno\""], &set));
     let (a, b) = (flow(&one, "a").figures.rate_bps / 1e6, flow(&one, "b").figures.rate_bps / 1e6);
-    assert!((1.5..2.3).contains(&a) && (14.5..18.5).contains(&b), "{a} and {b}");
+    assert!((1.5..2.3).contains(&a) && (22.0..24.5).contains(&b), "{a} and {b}");
 }
 
 #[test]
@@ -192,14 +201,14 @@ fn mac_settings_of_the_controller_are_in_force_alone_and_beside_the_window() {
     assert!(both.control.unwrap().rewritten > 0 && mac.control.is_none());
 }
 
-/// Matched by what was sent one round trip before, since the simulator's segments carry no timestamps.
+/// Matched by what was sent one round trip before, since under eq. (1) the simulator's segments carry no timestamps.
 #[test]
-fn a_flow_without_timestamps_is_known_to_be_held_by_its_window() {
-    let set = ["control.window.capacity=16Mbit/s", "measure_from=4s", DEEP];
+fn the_round_trip_of_a_flow_without_timestamps_is_known() {
+    let set = ["control.window.capacity=16Mbit/s", "control.window.share=equal", "measure_from=4s", DEEP];
     let report = run(&home(&[DOWN], &set));
     let rate = flow(&report, "down").figures.rate_bps / 1e6;
-    // Were it not seen to fill its window, its demand would be a quarter above its rate, and its trim never rise.
-    assert!(rate > 0.95 * 16.0 && rate < 16.3, "{rate}");
+    // A minimum round trip lacks the mean of contention, 2 ms of 42.
+    assert!(rate > 0.93 * 16.0 && rate < 16.3, "{rate}");
     let clamp = report.control.as_ref().unwrap().clamps.get("down").copied().unwrap();
     assert!((70_000..95_000).contains(&clamp), "16 Mbit/s for 41 to 43 ms: {clamp}");
 }

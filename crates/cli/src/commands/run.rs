@@ -20,7 +20,7 @@ Examples:
   sudo lasthop run                                    for real, until Ctrl-C
   sudo lasthop run --lan br-lan                       on the ports of this bridge
   sudo lasthop run --lan wlan0 --queue chap           and serve who used the air least first
-  sudo lasthop run --lan wlan0 --capacity 40Mbit/s    divide this much instead of what it learns
+  sudo lasthop run --lan wlan0 --capacity 40Mbit/s    begin with this much instead of learning it
   lasthop run --print-config > lasthop.toml           every key with its meaning
 
 Without --lan it finds the interfaces: radios of access points, the wired ports of their bridges, and
@@ -51,7 +51,7 @@ pub struct Arguments {
     /// TOML file with any of the keys that --print-config shows; flags win over it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// What all traffic together may use of the last hop: a rate, a share of --link ("98%"), or "learn" [default: learn]
+    /// What the last hop carries: a rate to begin with, a share of --link ("98%"), or "learn" [default: learn]
     #[arg(long, value_name = "RATE|SHARE|learn", value_parser = capacity)]
     capacity: Option<Capacity>,
     /// What TCP alone reaches over the last hop, where --capacity is a share [default: the speed of the slowest wired

@@ -34,6 +34,8 @@ pub(super) enum Id {
 pub(super) struct Bottleneck {
     pub(super) fair: FairRate,
     pub(super) capacity: Estimator,
+    /// What somebody said that it carries, bit/s.
+    given: Option<f64>,
     /// What a shaper lets pass, bit/s.
     bound: Option<f64>,
     /// What is delivered, over a round trip, and over half a second, bit/s.
@@ -51,8 +53,9 @@ pub(super) struct Bottleneck {
 }
 
 impl Bottleneck {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(given: Option<f64>) -> Self {
         Self {
+            given,
             fair: FairRate::default(),
             capacity: Estimator::new(capacity::Params::default()),
             bound: None,
@@ -66,10 +69,18 @@ impl Bottleneck {
         }
     }
 
-    /// Bit/s: what it delivered while its queue stood, or what trains came through at; 0: not known.
+    /// Bit/s: what was given, or what it delivered while its queue stood, or what trains came through at; 0: unknown.
     pub(super) fn carries(&self) -> f64 {
-        let learned = self.capacity.capacity().map(|capacity| capacity.as_bps() as f64);
-        [learned, self.bound].into_iter().flatten().reduce(f64::min).unwrap_or(0.0)
+        [self.given.or(self.learned()), self.bound].into_iter().flatten().reduce(f64::min).unwrap_or(0.0)
+    }
+
+    fn learned(&self) -> Option<f64> {
+        self.capacity.capacity().map(|capacity| capacity.as_bps() as f64)
+    }
+
+    /// It is no guess.
+    pub(super) fn is_measured(&self) -> bool {
+        self.given.is_some() || self.capacity.is_measured()
     }
 
     /// The same, and where it is not known the most that was delivered of late.
@@ -89,6 +100,9 @@ impl Bottleneck {
 
     /// A train came through before anything was measured.
     pub(super) fn on_train(&mut self, train: Train) {
+        if self.given.is_some() {
+            return;
+        }
         match train.stretched {
             true => self.capacity.on_stretched(train.bytes, train.seconds),
             false => self.capacity.on_train(train.bytes, train.seconds),
@@ -134,7 +148,7 @@ impl Bottleneck {
             *least = before.map_or(*least, |before| before.min(*least));
         }
         self.most = self.usual.max(self.most * (1.0 - dt / FORGOTTEN));
-        let measured = self.capacity.is_measured();
+        let measured = self.is_measured();
         let waits = x.queue.is_none_or(|(mean, _)| mean >= law.quiet * x.target);
         // Many small windows leave nothing under way: where even the luckiest waits they fill it nevertheless.
         let busy = busy || (x.held > 0 && x.held >= x.filling && x.queue.is_some_and(|(_, least)| least >= x.target));
@@ -172,7 +186,8 @@ impl Bottleneck {
         x.delivered = self.delivered;
         // What was sent and waits is no rate.
         x.most = x.most.min(x.delivered);
-        (x.trains, x.capacity) = (self.carries(), self.at_least());
+        // Where more was given than comes through, nobody has a part of the rest.
+        (x.trains, x.capacity) = (self.carries(), self.at_least().min(self.learned().unwrap_or(f64::MAX)));
         self.fair.step(x, law, dt);
     }
 }

@@ -1,5 +1,5 @@
-//! From samples to plans where the capacity is learned: what an interval showed of each bottleneck, a step of its fair rate, and the
-//! window of each flow, the least over the bottlenecks on its path.
+//! From samples to plans: what an interval showed of each bottleneck, a step of its fair rate, and the window of each
+//! flow, the least over the bottlenecks on its path.
 //!
 //! ```text
 //! window = min over its bottlenecks of R / price x base_rtt           price: what a byte costs there          [bytes]
@@ -35,6 +35,8 @@ const PAYLOAD: f64 = 0.97;
 /// What is kept over time.
 #[derive(Debug, Default)]
 pub(super) struct State {
+    /// What every hop is said to carry, bit/s.
+    given: Option<f64>,
     pub(super) bottlenecks: BTreeMap<Id, Bottleneck>,
     trains: BTreeMap<HopId, [Trains; 2]>,
     /// What a byte costs at the hop beside one of the cheapest, of those that arrive, by direction.
@@ -58,8 +60,17 @@ struct News {
 }
 
 impl State {
+    pub(super) fn new(given: Option<BitRate>) -> Self {
+        Self { given: given.map(|given| given.as_bps() as f64), ..Self::default() }
+    }
+
+    fn given(&self, id: Id) -> Option<f64> {
+        self.given.filter(|_| matches!(id, Id::Hop(..)))
+    }
+
     pub(super) fn at(&mut self, id: Id) -> &mut Bottleneck {
-        self.bottlenecks.entry(id).or_insert_with(Bottleneck::new)
+        let given = self.given(id);
+        self.bottlenecks.entry(id).or_insert_with(|| Bottleneck::new(given))
     }
 
     pub(super) fn rate(&self, id: Id) -> Option<f64> {
@@ -67,7 +78,8 @@ impl State {
     }
 
     pub(super) fn carries(&self, id: Id) -> Option<f64> {
-        self.bottlenecks.get(&id).map(Bottleneck::carries).filter(|carries| *carries > 0.0)
+        let known = self.bottlenecks.get(&id).map_or(self.given(id), |bottleneck| Some(bottleneck.carries()));
+        known.filter(|carries| *carries > 0.0)
     }
 
     /// What a full packet takes there, s; 0 where that is not known.
@@ -105,7 +117,7 @@ impl State {
 }
 
 impl Ap {
-    pub(super) fn decide_learned(&mut self, now: Time, sample: &LinkSample) {
+    pub(super) fn decide(&mut self, now: Time, sample: &LinkSample) {
         let dt = now.since(self.decided.unwrap_or(now)).as_secs_f64();
         let before = std::mem::replace(&mut self.link, sample.clone());
         self.duplex = sample.each_hop.iter().map(|hop| (hop.hop, hop.duplex)).collect();
@@ -209,7 +221,7 @@ impl Ap {
             let hop = if paced { rate } else { UNPACED * rate.max(carries) };
             let bps = BitRate::from_bps_f64;
             let fair = bps(carries / f64::from(active));
-            let plan = record.decide_beside(&params, bound, (bps(rate), fair, bps(hop)), paced, unknown);
+            let plan = record.decide(&params, bound, (bps(rate), fair, bps(hop)), paced, unknown);
             self.actions.extend(plan.map(|plan| set_plan(key, plan)));
             let of = &mut floors[direction.index()];
             *of = (of.0 + 1, of.1 + u64::from(record.floor()), of.2 + base);
@@ -225,7 +237,7 @@ impl Ap {
 
     fn warn_of_floors(&mut self, floors: [(u32, u64, f64); 2]) {
         for (direction, (flows, floors, rtts)) in Direction::BOTH.into_iter().zip(floors) {
-            let capacity = self.learned_capacity(direction).unwrap_or_default();
+            let capacity = self.capacity_of(direction).unwrap_or_default();
             let pipe = capacity.bytes_in(Span::from_secs_f64(rtts / f64::from(flows.max(1))));
             let exceeds = floors > pipe + pipe / 4;
             let said = &mut self.too_many[direction.index()];
@@ -237,44 +249,43 @@ impl Ap {
         }
     }
 
-    /// What new connections begin with, whichever hop they are over: as the hop with the most room has it.
+    /// What new connections begin with, and what they may promise together.
     fn begin(&mut self, hops: &BTreeSet<HopId>) {
         for direction in Direction::BOTH {
-            let known = hops.iter().filter_map(|hop| {
-                let path = self.path(*hop, direction, self.law.mix(*hop, direction));
-                let each = path.iter().filter_map(|(id, price)| {
-                    let carries = self.law.carries(*id)?;
-                    let room = (carries - self.law.delivered(*id)).max(LEAST * carries);
-                    Some([self.law.rate(*id)? / price, carries / price, room / price])
-                });
-                each.reduce(|a, b| [a[0].min(b[0]), a[1].min(b[1]), a[2].min(b[2])])
-            });
-            let known = known.max_by(|a, b| a[2].total_cmp(&b[2])).map(|known| known.map(BitRate::from_bps_f64));
-            let plan = known.map_or_else(window::first, |[share, hop, _]| {
-                let flow = window::Flow {
-                    share,
-                    fair: BitRate::ZERO,
-                    hop,
-                    base_rtt: FIRST_RTT,
-                    payload_share: PAYLOAD,
-                    trim: 1.0,
-                    pace_gain: self.params.law.pace_gain,
-                    mss: 1448,
-                };
-                window::plan(&flow, &self.params.bounds)
-            });
-            let before = &mut self.default_plans[direction.index()];
-            if record::differs(before, &plan) {
-                *before = plan;
-                self.actions.push_back(Action::SetDefault { direction, plan });
-            }
-            let (depth_bytes, rate_bytes) = window::start(known.map(|[_, _, room]| room));
+            let known = self.begin_with(hops, direction);
+            let (depth_bytes, rate_bytes) = window::start(known);
             let before = &mut self.starts[direction.index()];
             if before.0.abs_diff(depth_bytes) > before.0 / 50 || before.1.abs_diff(rate_bytes) > before.1 / 200 {
                 *before = (depth_bytes, rate_bytes);
                 self.actions.push_back(Action::SetStart { direction, depth_bytes, rate_bytes });
             }
         }
+    }
+
+    /// What new connections begin with, whichever hop they are over: as the hop with the most room has it. That room.
+    pub(super) fn begin_with(&mut self, hops: &BTreeSet<HopId>, direction: Direction) -> Option<BitRate> {
+        let known = hops.iter().filter_map(|hop| {
+            let path = self.path(*hop, direction, self.law.mix(*hop, direction));
+            let each = path.iter().filter_map(|(id, price)| {
+                let carries = self.law.carries(*id)?;
+                let rate = self.law.rate(*id).or(self.law.given(*id))?;
+                let room = (carries - self.law.delivered(*id)).max(LEAST * carries);
+                Some([rate / price, carries / price, room / price])
+            });
+            each.reduce(|a, b| [a[0].min(b[0]), a[1].min(b[1]), a[2].min(b[2])])
+        });
+        let known = known.max_by(|a, b| a[2].total_cmp(&b[2])).map(|known| known.map(BitRate::from_bps_f64));
+        let plan = known.map_or_else(window::first, |[share, hop, _]| {
+            let (fair, base_rtt) = (BitRate::ZERO, FIRST_RTT);
+            let flow = window::Flow { share, fair, hop, base_rtt, payload_share: PAYLOAD, mss: 1448 };
+            window::plan(&flow, &self.params.law)
+        });
+        let before = &mut self.default_plans[direction.index()];
+        if record::differs(before, &plan) {
+            *before = plan;
+            self.actions.push_back(Action::SetDefault { direction, plan });
+        }
+        known.map(|[_, _, room]| room)
     }
 
     /// The hop that most of a direction's data goes over.
@@ -289,11 +300,15 @@ impl Ap {
         self.path(hop, direction, self.law.mix(hop, direction))
     }
 
-    /// What the narrower of those carries, as bytes of the stations that use it now.
-    pub(super) fn learned_capacity(&self, direction: Direction) -> Option<BitRate> {
+    /// The narrower of those, and what it carries, as bytes of the stations that use it now.
+    fn narrowest(&self, direction: Direction) -> Option<(Id, BitRate)> {
         let path = self.main_path(direction);
-        let carries = path.iter().filter_map(|(id, price)| Some(self.law.carries(*id)? / price));
-        carries.reduce(f64::min).map(BitRate::from_bps_f64)
+        let carries = path.iter().filter_map(|(id, price)| Some((*id, self.law.carries(*id)? / price)));
+        carries.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(id, carries)| (id, BitRate::from_bps_f64(carries)))
+    }
+
+    pub(super) fn capacity_of(&self, direction: Direction) -> Option<BitRate> {
+        self.narrowest(direction).map(|(_, carries)| carries)
     }
 
     /// What changed that somebody should know.
@@ -301,10 +316,11 @@ impl Ap {
         for direction in Direction::BOTH {
             let i = direction.index();
             let path = self.main_path(direction);
-            let now = self.learned_capacity(direction);
+            let narrowest = self.narrowest(direction);
+            let now = narrowest.map(|(_, carries)| carries);
             let there = path.map(|(id, _)| self.law.bottlenecks.get(&id));
             let queues = there.map(|b| b.map_or(0.0, |b| b.fair.queue()));
-            let measured = there.into_iter().flatten().any(|b| b.capacity.is_measured());
+            let measured = there.into_iter().flatten().any(Bottleneck::is_measured);
             let released = there.into_iter().flatten().all(|b| matches!(b.fair.mode, Mode::Released | Mode::Startup));
             let flows = self.flows.iter().filter(|((_, way), _)| *way == direction).map(|(_, record)| record);
             let held = flows.filter(|r| r.is_controlled() && (r.is_held() || r.is_paced())).count();
@@ -318,9 +334,11 @@ impl Ap {
             let backlog = self.link.each_hop.iter().find(|sample| sample.hop == hop).and_then(|sample| sample.backlog);
             let own = backlog.unwrap_or(0) as f64 * 8.0 * path[0].1 / self.law.carries(path[0].0).unwrap_or(f64::MAX);
             let train_bytes = self.law.trains.get(&hop).map_or(0, |trains| trains[i].shown_by as u64);
+            // What was given is no news.
+            let found = narrowest.filter(|(id, _)| self.law.given(*id).is_none()).map(|(_, carries)| carries);
             let news = &mut self.law.news[i];
             (news.queue, news.local) = (Span::from_secs_f64(queues[0] + queues[1]), Span::from_secs_f64(queues[0]));
-            if let Some(now) = now {
+            if let Some(now) = found {
                 let far = |before: BitRate| {
                     now.as_bps().abs_diff(before.as_bps()) as f64 > WORTH_A_LINE * before.as_bps() as f64
                 };
@@ -359,7 +377,7 @@ impl Ap {
 
     pub(super) fn shown(&self, direction: Direction) -> super::DirectionSnapshot {
         let news = &self.law.news[direction.index()];
-        let capacity = self.params.capacity.or(self.learned_capacity(direction));
+        let capacity = self.capacity_of(direction);
         let (place, queue, local, holds) = (news.place, news.queue, news.local, news.holds);
         super::DirectionSnapshot { capacity, place, queue, local, holds }
     }

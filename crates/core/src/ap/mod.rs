@@ -1,21 +1,17 @@
 //! The per-interval half of the controller: samples of flows and of the link in, plans out.
 //!
-//! Every interval: the capacity less what UDP (and TCP that cannot be controlled) uses is shared out
-//! ([`crate::share`]), each share becomes a window over the flow's base RTT ([`crate::window`]), and the window is
-//! trimmed by what it achieved: raised while the flow stays below its share and no queue stands at the last hop,
-//! lowered while one does. Source: SAP-LAW section 3.2 and eq. (1).
+//! Every bottleneck has one fair rate, whether what it carries was given or is learned: `observe` says what each
+//! showed, `fair_rate` is the law, `decide` makes plans of it (`book/src/law.md`). A capacity that is given is an
+//! estimate that is pinned: every hop carries so much, both directions together where they share it, else each; lines
+//! are learned all the same. Should it be wrong the rate follows the queue, up or down. A round trip that is given is
+//! the base round trip of every flow.
 //!
-//! The trim is ours. The minimum RTT lacks the mean of contention and delayed ACKs, about 3 ms of 80, so that a window
-//! of exactly share x minimum would lose 4 %; and a capacity given a few per cent too high would bring the queue back.
-//! With [`ShareRule::Equal`], or a round trip that is given instead of measured, the window is eq. (1) to the letter:
-//! nothing is trimmed, nor grows in steps, nor is paced.
-//!
-//! That is the law of a capacity that is given, which counts bytes, not air time. Where the capacity is learned every bottleneck has
-//! one fair rate: `observe` says what each showed, `fair_rate` is the law, `decide` makes plans of it (`book/src/law.md`).
+//! Apart from that stands SAP-LAW's eq. (1) to the letter, for the papers: `equation_one`.
 
 mod bottleneck;
 mod decide;
 mod decision;
+mod equation_one;
 mod fair_rate;
 mod law;
 mod observe;
@@ -27,14 +23,13 @@ mod snapshot;
 mod stations;
 mod udp;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::elastic;
 use crate::fastpath::layout::{Plan, UdpPlan};
 use crate::meter::rate::LowPass;
 use crate::packet::{Direction, FlowId};
 use crate::units::{BitRate, Span, Time};
-use crate::{share, window};
 
 pub use decision::{Decision, Place};
 pub use fair_rate::Mode;
@@ -50,8 +45,19 @@ pub use udp::{UdpFlows, UdpParams, UdpSample, UdpSnapshot, UdpWish};
 pub enum ShareRule {
     /// Max-min fair; what a flow cannot use goes to the others.
     MaxMin,
-    /// SAP-LAW eq. (1) to the letter; the window is in force at once, as there.
+    /// SAP-LAW eq. (1) to the letter, of a capacity that is given; the window is in force at once, as there.
     Equal,
+}
+
+impl ShareRule {
+    /// How often it decides, usually: it follows a queue; the paper's eq. (1) computes shares five times a second.
+    #[must_use]
+    pub const fn interval(self) -> Span {
+        match self {
+            Self::MaxMin => Span::from_millis(50),
+            Self::Equal => equation_one::INTERVAL,
+        }
+    }
 }
 
 /// Whether both directions share what the last hop carries.
@@ -68,18 +74,14 @@ pub enum Duplex {
 pub enum RttSource {
     /// Minimum of what the fast path matched, local and remote half apart.
     Measured,
-    /// A constant, as the papers' ns-2 runs use: the window is in force at once, as there.
+    /// A constant, as the papers' ns-2 runs use.
     Constant(Span),
 }
-
-/// A slow hop holds at least this many full packets at its queue target: one in service, one for a delayed ACK to wait
-/// for, one that the ACK's own contention costs, and one that waits.
-const QUEUE_PACKETS: u64 = 4;
 
 /// What the controller is told once.
 #[derive(Clone, Copy, Debug)]
 pub struct Params {
-    /// What the last hop can carry, in IP bits per second, both directions together; `None`: learn it.
+    /// What each hop can carry, in IP bits per second, both directions together where they share it; `None`: learn it.
     pub capacity: Option<BitRate>,
     /// Whether both directions share it.
     pub duplex: Duplex,
@@ -87,32 +89,18 @@ pub struct Params {
     pub share: ShareRule,
     /// Weight of the newest sample in the filter of the UDP rate, 0..=1. The paper says "simple low-pass"; 0.2.
     pub udp_weight: f64,
-    /// How often it decides. 200 ms, as the paper.
+    /// How often it decides ([`ShareRule::interval`]).
     pub interval: Span,
     /// Base RTT.
     pub rtt: RttSource,
-    /// Bounds of every window.
-    pub bounds: window::Bounds,
     /// How long a base RTT is remembered: long enough to meet an empty queue, short enough to follow a walk. 10 s.
     pub rtt_memory: Span,
-    /// Queue at the last hop above which windows are trimmed down, unless [`QUEUE_PACKETS`] take longer. 2 ms: a
-    /// game's packets may wait 10 ms, and the worst of a hundred waits about four times the mean.
-    pub queue_target: Span,
-    /// Bounds of the trim. Down to 0.9: a capacity may be given a tenth too high, and contention of others, which
-    /// cannot be told from a queue, costs no more than that. Up to 1.15: what the minimum RTT lacks on a short path.
-    pub trim: (f64, f64),
-    /// Bounds of the pace of a promised edge, in parts of what the hop carries of TCP altogether. Not of the flow's
-    /// share: a flow among others is acknowledged in trains at the speed of the hop. From 1.1: at the speed of the hop
-    /// itself a flow could not catch up after the ACKs paused; what comes on top queues while it does, a tenth of what
-    /// is caught up. Up to 4: a train that leaves more slowly than the hop drains it never grows longer, so where the
-    /// capacity is given too low, the pace has to find the speed that the hop really has.
-    pub pace_gain: (f64, f64),
     /// The queue in front of the last hop is fair to flows by itself (CHAP): elastic UDP is left to it.
     pub queue_is_fair: bool,
     /// The host sends window updates to senders of downloads (`fastpath::window`), so that they may come at the pace of their
-    /// shares; where the capacity is learned.
+    /// shares.
     pub window_updates: bool,
-    /// The control law's parameters, where the capacity is learned.
+    /// The control law's parameters.
     pub law: Law,
     /// Most flows that are tracked; further ones keep the default plan and are counted.
     pub max_flows: usize,
@@ -122,18 +110,20 @@ impl Params {
     /// The defaults around a capacity.
     #[must_use]
     pub fn new(capacity: BitRate) -> Self {
+        Self { capacity: Some(capacity), ..Self::learning() }
+    }
+
+    /// The same where nobody knows the capacity.
+    #[must_use]
+    pub fn learning() -> Self {
         Self {
-            capacity: Some(capacity),
+            capacity: None,
             duplex: Duplex::Half,
             share: ShareRule::MaxMin,
             udp_weight: 0.2,
-            interval: Span::from_millis(200),
+            interval: ShareRule::MaxMin.interval(),
             rtt: RttSource::Measured,
-            bounds: window::Bounds::default(),
             rtt_memory: Span::from_secs(10),
-            queue_target: Span::from_millis(2),
-            trim: (0.9, 1.15),
-            pace_gain: (1.1, 4.0),
             queue_is_fair: false,
             window_updates: false,
             law: Law::default(),
@@ -141,57 +131,14 @@ impl Params {
         }
     }
 
-    /// The same where nobody knows the capacity: it decides four times as often, because it has to find out.
-    #[must_use]
-    pub fn learning() -> Self {
-        Self {
-            capacity: None,
-            interval: Span::from_millis(50),
-            bounds: window::Bounds { growth_part: 1.0 / 12.0, floor_segments: 2, ..window::Bounds::default() },
-            pace_gain: (1.1, 1.1),
-            ..Self::new(BitRate::ZERO)
-        }
-    }
-
-    /// The same with parameters of the law that somebody set.
-    #[must_use]
-    pub fn with_law(self, law: Law) -> Self {
-        if self.capacity.is_some() {
-            return Self { law, ..self };
-        }
-        let growth_time = Span::from_secs_f64(law.growth_time);
-        let bounds = window::Bounds { growth_time, growth_part: law.growth_part, ..self.bounds };
-        Self { law, bounds, pace_gain: (law.pace_gain, law.pace_gain), ..self }
-    }
-
-    /// Eq. (1) as the paper and its ns-2 runs have it: no trim, no growth in steps, no pace.
-    const fn is_to_the_letter(&self) -> bool {
-        matches!(self.share, ShareRule::Equal) || matches!(self.rtt, RttSource::Constant(_))
-    }
-
     /// Window updates are sent to whose data goes in `direction`.
     fn updates(&self, direction: Direction) -> bool {
-        self.window_updates && self.capacity.is_none() && direction == Direction::ToStation
+        self.window_updates && direction == Direction::ToStation
     }
 
     /// A round trip as a part of an interval.
     fn part_of(&self, rtt: Span) -> f64 {
         rtt.as_secs_f64() / self.interval.as_secs_f64()
-    }
-
-    /// Mean queue at the last hop that is left alone. A minimum RTT to the station above it holds a queue that stood
-    /// all the time.
-    fn queue_bound(&self, capacity: BitRate) -> Span {
-        self.queue_target.max(capacity.time_for(1500 * QUEUE_PACKETS))
-    }
-
-    /// The same at the capacity that was given.
-    fn given_bound(&self) -> Span {
-        self.queue_bound(self.given())
-    }
-
-    fn given(&self) -> BitRate {
-        self.capacity.unwrap_or_default()
     }
 }
 
@@ -274,7 +221,7 @@ impl Ap {
             actions: VecDeque::new(),
             next: Time::ZERO,
             decided: None,
-            law: decide::State::default(),
+            law: decide::State::new(params.capacity),
             duplex: BTreeMap::new(),
             prices: Prices::default(),
             udp_flows: UdpFlows::new(UdpParams { queue_is_fair: params.queue_is_fair, ..UdpParams::default() }),
@@ -283,14 +230,11 @@ impl Ap {
             too_many: [false; 2],
             untracked: 0,
         };
-        match params.capacity {
-            Some(capacity) => ap.set_default(capacity),
-            None => {
-                for direction in Direction::BOTH {
-                    ap.default_plans[direction.index()] = window::first();
-                    ap.actions.push_back(Action::SetDefault { direction, plan: window::first() });
-                }
-            }
+        match params.share {
+            ShareRule::Equal => ap.begin_equally(1),
+            ShareRule::MaxMin => Direction::BOTH.into_iter().for_each(|direction| {
+                ap.begin_with(&BTreeSet::from([HopId::default()]), direction);
+            }),
         }
         ap
     }
@@ -324,8 +268,7 @@ impl Ap {
             self.untracked += 1;
             return;
         }
-        let Params { rtt_memory, pace_gain, .. } = self.params;
-        let record = self.flows.entry(key).or_insert_with(|| Record::new(rtt_memory, pace_gain.0));
+        let record = self.flows.entry(key).or_insert_with(|| Record::new(self.params.rtt_memory));
         record.on_sample(now, sample);
     }
 
@@ -339,14 +282,13 @@ impl Ap {
     /// What the link carried; closes the interval and decides.
     pub fn on_link(&mut self, now: Time, sample: &LinkSample) {
         self.next = now + self.params.interval;
-        if !self.params.is_to_the_letter() {
+        if self.params.share == ShareRule::MaxMin {
             self.elastic_bytes += Direction::BOTH.map(|way| self.udp_flows.elastic_bytes(way)).iter().sum::<u64>();
         }
         self.udp.on_count(now, sample.udp_bytes.iter().sum::<u64>().saturating_sub(self.elastic_bytes));
-        match (self.params.capacity, self.params.share) {
-            (None, _) => self.decide_learned(now, sample),
-            (_, ShareRule::Equal) => self.share_equally(),
-            (_, ShareRule::MaxMin) => self.share_max_min(),
+        match self.params.share {
+            ShareRule::MaxMin => self.decide(now, sample),
+            ShareRule::Equal => self.share_equally(),
         }
         self.tell_hops();
         for (flow, direction) in self.udp_flows.stale() {
@@ -361,15 +303,8 @@ impl Ap {
     /// What UDP flows are to be judged by in the next interval.
     fn tell_hops(&mut self) {
         for direction in Direction::BOTH {
-            let (capacity, queue, bound) = match self.params.capacity {
-                Some(capacity) => {
-                    (Some(capacity), self.queue_to_stations().unwrap_or_default(), self.params.given_bound())
-                }
-                None => {
-                    let shown = self.shown(direction);
-                    (shown.capacity, shown.queue, self.bound(HopId::default(), direction))
-                }
-            };
+            let DirectionSnapshot { capacity, queue, .. } = self.shown(direction);
+            let bound = self.bound(HopId::default(), direction);
             let room = capacity.map(|capacity| capacity.saturating_sub(self.udp.smooth()));
             let hop =
                 elastic::Hop { room, carries: capacity, queue_stands: queue > bound * 4, ..elastic::Hop::default() };
@@ -382,106 +317,22 @@ impl Ap {
         self.actions.extend(plan.map(|plan| Action::SetUdpPlan { flow, direction, plan }));
     }
 
-    fn share_equally(&mut self) {
-        let active = self.flows.values().filter(|r| r.is_active()).count() as u64;
-        let share = share::equal(self.params.given(), self.udp.smooth(), active.max(1));
-        let hop = share::equal(self.params.given(), self.udp.smooth(), 1);
-        for (key, record) in &mut self.flows {
-            self.actions.extend(record.decide(&self.params, share, hop).map(|plan| set_plan(*key, plan)));
-        }
-        self.set_default(share::equal(self.params.given(), self.udp.smooth(), active + 1));
-    }
-
-    fn share_max_min(&mut self) {
-        let available = self.available();
-        let mut demands: Vec<_> = self.controlled().map(|(_, r)| r.demand()).collect();
-        let connections = demands.len();
-        let datagrams: Vec<_> = match self.params.is_to_the_letter() {
-            true => Vec::new(),
-            false => self.udp_flows.elastic().collect(),
-        };
-        demands.extend(datagrams.iter().map(|wish| wish.demand));
-        let shares = share::max_min(available, &demands);
-        for (wish, share) in datagrams.iter().zip(&shares[connections..]) {
-            self.hold_datagrams(wish.flow, wish.direction, *share);
-        }
-        let params = self.params;
-        let queue = self.queue_to_stations();
-        let controlled = self.flows.iter_mut().filter(|(_, r)| r.is_controlled());
-        for ((key, record), share) in controlled.zip(shares) {
-            let own = record.queue(&params);
-            let queue = if key.1 == Direction::ToStation { queue } else { own };
-            record.trim(&params, queue);
-            record.pace(&params, queue);
-            self.actions.extend(record.decide(&params, share, available).map(|plan| set_plan(*key, plan)));
-        }
-        let with_a_newcomer: Vec<_> = demands.into_iter().chain([None]).collect();
-        let newcomer = share::max_min(available, &with_a_newcomer).pop().unwrap_or(available);
-        self.set_default(newcomer);
-    }
-
     /// What is known of data that goes each way, indexed by [`Direction::index`].
     #[must_use]
     pub fn directions(&self) -> [DirectionSnapshot; 2] {
         Direction::BOTH.map(|direction| self.shown(direction))
     }
 
-    fn learned(&self) -> Option<BitRate> {
-        Direction::BOTH.into_iter().filter_map(|direction| self.learned_capacity(direction)).max()
+    /// What was given, or what was learned of the direction that carries more; 0 while unknown.
+    fn capacity(&self) -> BitRate {
+        let learned = || Direction::BOTH.into_iter().filter_map(|direction| self.capacity_of(direction)).max();
+        self.params.capacity.or_else(learned).unwrap_or_default()
     }
 
     /// Filtered rate of UDP.
     #[must_use]
     pub fn udp(&self) -> BitRate {
         self.udp.smooth()
-    }
-
-    /// What waits at the access point, as seen by the flow that saw least: they share a queue, delayed ACKs only add.
-    fn queue_to_stations(&self) -> Option<Span> {
-        let downloads = self.controlled().filter(|((_, direction), _)| *direction == Direction::ToStation);
-        downloads.filter_map(|(_, record)| record.queue(&self.params)).min()
-    }
-
-    /// Capacity less what nobody can control: UDP, and TCP whose window cannot be rewritten.
-    #[must_use]
-    pub fn available(&self) -> BitRate {
-        if self.params.capacity.is_none() {
-            return self.learned().unwrap_or_default();
-        }
-        let escaping = self.flows.values().filter(|r| !r.is_controllable()).map(Record::rate);
-        escaping.fold(self.params.given().saturating_sub(self.udp.smooth()), BitRate::saturating_sub)
-    }
-
-    fn controlled(&self) -> impl Iterator<Item = (&(FlowId, Direction), &Record)> {
-        self.flows.iter().filter(|(_, r)| r.is_controlled())
-    }
-
-    /// New connections start with `share` over a round trip that is not known yet; until it is, their growth alone
-    /// protects the queue, so the clamp may be generous.
-    fn set_default(&mut self, share: BitRate) {
-        let base_rtt = match self.params.rtt {
-            RttSource::Constant(rtt) => rtt,
-            RttSource::Measured => Span::from_millis(200),
-        };
-        let hop = self.available();
-        let flow = window::Flow {
-            share,
-            fair: BitRate::ZERO,
-            hop,
-            base_rtt,
-            payload_share: 0.97,
-            trim: 1.0,
-            pace_gain: self.params.pace_gain.0,
-            mss: 1448,
-        };
-        let mut plan = window::plan(&flow, &self.params.bounds);
-        if self.params.is_to_the_letter() {
-            plan = window::at_once(plan);
-        }
-        if record::differs(&self.default_plans[0], &plan) {
-            self.default_plans = [plan; 2];
-            self.actions.extend(Direction::BOTH.map(|direction| Action::SetDefault { direction, plan }));
-        }
     }
 
     /// What the driver says of a station.
@@ -520,10 +371,10 @@ impl Ap {
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
-            capacity: self.params.capacity.or(self.learned()).unwrap_or_default(),
+            capacity: self.capacity(),
             directions: self.directions(),
             udp: self.udp(),
-            available: self.available(),
+            available: self.capacity().saturating_sub(self.udp()),
             untracked: self.untracked,
             flows: self.flows.iter().map(|(key, record)| record.snapshot(*key)).collect(),
         }

@@ -288,7 +288,7 @@ impl Ap {
                 let rate = wish.rate.as_bps() as f64 * price;
                 x.most = x.most.max(rate);
                 x.elastic += 1;
-                if wish.demand.is_none() {
+                if wish.is_held {
                     x.filling += 1;
                     x.held += usize::from(matches!(id, Id::Hop(..)));
                     x.widest = x.widest.max(rate);
@@ -329,7 +329,7 @@ impl Ap {
                     x.filling += 1;
                     x.base_rtt += base;
                     x.widest = x.widest.max(window);
-                    if !held && binds == Some(id) {
+                    if !held && record.is_controlled() && binds == Some(id) {
                         x.promised += (fair - window).max(0.0);
                     }
                 }

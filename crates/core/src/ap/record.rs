@@ -11,22 +11,8 @@ use crate::window;
 
 /// Weight of the newest rate of a flow: two intervals of 200 ms span several round trips of a usual path.
 const RATE_WEIGHT: f64 = 0.5;
-/// Two initial windows, bits.
-const START_BITS: f64 = 2.0 * 8.0 * crate::fastpath::window::INITIAL_WINDOW as f64;
 /// Time without payload after which a flow no longer counts.
 const IDLE: Span = Span::from_secs(1);
-/// What a flow that does not fill its window may want next: a quarter more than it has.
-const HEADROOM: f64 = 1.25;
-/// What a flow may want that fills a window which still grows: twice what it has, as slow start would.
-const GROWING: f64 = 2.0;
-/// Largest step of the trim per interval, and its gain on the relative error of the window.
-const TRIM_STEP: f64 = 0.02;
-const TRIM_GAIN: f64 = 0.25;
-/// A held flow below this part of its share is held by its pace, not by its window; above it the pace is right.
-const PACE_HOLDS: f64 = 0.85;
-/// What the pace gains per interval while it holds, and loses while it does not.
-const PACE_UP: f64 = 1.25;
-const PACE_DOWN: f64 = 0.98;
 /// Segments whose longest pause is no longer than so many times the mean were paced by their sender.
 const PACED: f64 = 1.6;
 /// A sender that filled its window longer ago than that behind a queue is asked again, s.
@@ -62,8 +48,6 @@ pub(super) struct Record {
     /// Window updates tell its sender what ACKs may not.
     paced: bool,
     plan: Option<Plan>,
-    trim: f64,
-    pace_gain: f64,
     /// IP bytes that arrived in the newest interval, and within about a round trip, per second.
     arrived: f64,
     arrives: f64,
@@ -73,8 +57,6 @@ pub(super) struct Record {
     told: bool,
     /// Time of the newest interval in which something arrived while more was under way, s.
     served: f64,
-    /// What any flow may want: two initial windows a round trip.
-    least_demand: BitRate,
     /// The far round trip of the interval before, when it was much shorter than any.
     fallen: Option<Span>,
     /// Intervals since the sender last filled its window, and for how many of them that counts.
@@ -100,7 +82,7 @@ fn to_ip(sample: &FlowSample) -> f64 {
 }
 
 impl Record {
-    pub(super) fn new(rtt_memory: Span, pace_gain: f64) -> Self {
+    pub(super) fn new(rtt_memory: Span) -> Self {
         Self {
             rate: LowPass::new(RATE_WEIGHT),
             local_rtt: MinFilter::new(rtt_memory),
@@ -111,14 +93,11 @@ impl Record {
             share: None,
             paced: false,
             plan: None,
-            trim: 1.0,
-            pace_gain,
             arrived: 0.0,
             arrives: 0.0,
             stuck: f64::MAX,
             told: false,
             served: 0.0,
-            least_demand: BitRate::ZERO,
             fallen: None,
             since_limited: u32::MAX,
             limited_memory: 0,
@@ -282,51 +261,6 @@ impl Record {
         self.since_limited <= self.limited_memory
     }
 
-    /// What it could use; `None`: all it can get.
-    pub(super) fn demand(&self) -> Option<BitRate> {
-        let growth = match (self.is_held() || self.is_paced(), self.fills_its_window()) {
-            (true, _) => return None,
-            (false, true) => GROWING,
-            (false, false) => HEADROOM,
-        };
-        Some(self.rate.newest().max(self.rate.smooth()).mul_f64(growth).max(self.least_demand))
-    }
-
-    /// Mean wait between access point and station in the newest interval.
-    pub(super) fn queue(&self, params: &Params) -> Option<Span> {
-        Some(self.newest?.local_rtt_mean? - self.local_base(params.given_bound()))
-    }
-
-    /// Moves the trim by what the last interval achieved: down by what queues beyond the target, else up by what is
-    /// missing of the share, both as a part of the window.
-    ///
-    /// A round trip that was given is taken as it is: the trim makes up for what a measured minimum lacks.
-    pub(super) fn trim(&mut self, params: &Params, queue: Option<Span>) {
-        if params.is_to_the_letter() {
-            return;
-        }
-        let Some((share, base_rtt)) = self.share.zip(self.base_rtt(params, params.given_bound())) else { return };
-        let excess = queue.unwrap_or_default() - params.given_bound();
-        let error = if excess > Span::ZERO {
-            -excess.as_secs_f64() / base_rtt.as_secs_f64()
-        } else if self.is_held() && share > BitRate::ZERO {
-            1.0 - self.rate.newest().as_bps() as f64 / share.as_bps() as f64
-        } else {
-            0.0
-        };
-        let step = (error * TRIM_GAIN).clamp(-TRIM_STEP, TRIM_STEP);
-        self.trim = (self.trim + step).clamp(params.trim.0, params.trim.1);
-    }
-
-    /// Lets the promised edge advance faster while that is what holds the flow back, and no queue speaks against it.
-    pub(super) fn pace(&mut self, params: &Params, queue: Option<Span>) {
-        let Some(share) = self.share else { return };
-        let queues = queue.is_some_and(|queue| queue > params.given_bound());
-        let holds = self.is_held() && !queues && self.rate.smooth() < share.mul_f64(PACE_HOLDS);
-        let gain = self.pace_gain * if holds { PACE_UP } else { PACE_DOWN };
-        self.pace_gain = gain.clamp(params.pace_gain.0, params.pace_gain.1);
-    }
-
     /// RTT to the station without queue; a minimum above the bound is a queue that stood all the time.
     fn local_base(&self, bound: Span) -> Span {
         self.local_rtt.min().unwrap_or(bound).min(bound)
@@ -339,14 +273,16 @@ impl Record {
         }
     }
 
-    /// Turns `share` into a plan; `Some` when it differs from the one in force. Without a base RTT the default plan
-    /// that the flow started with stays.
-    pub(super) fn decide(&mut self, params: &Params, share: BitRate, hop: BitRate) -> Option<Plan> {
-        self.decide_beside(params, params.given_bound(), (share, BitRate::ZERO, hop), false, Unknown::Nothing)
+    /// What of a full segment is payload, and how much that is; `None`: nothing has been seen of it.
+    pub(super) fn payload(&self) -> Option<(f64, u32)> {
+        let sample = self.newest?;
+        let mss = if sample.mss == 0 { USUAL_MSS } else { sample.mss };
+        Some((f64::from(mss) / f64::from(mss + sample.header_bytes), mss))
     }
 
-    /// The same where a queue of `bound` is left alone. What is only guessed holds it a little looser.
-    pub(super) fn decide_beside(
+    /// Turns what it may have into a plan, where a queue of `bound` is left alone; `Some` when it differs from the one in
+    /// force. Without a base RTT the plan that the flow started with stays. What is only guessed holds it a little looser.
+    pub(super) fn decide(
         &mut self,
         params: &Params,
         bound: Span,
@@ -354,28 +290,19 @@ impl Record {
         paced: bool,
         unknown: Unknown,
     ) -> Option<Plan> {
-        let (sample, base_rtt) = self.newest.zip(self.base_rtt(params, bound))?;
-        self.share = Some(share);
+        let (window, base_rtt) = (self.newest?.window_bytes, self.base_rtt(params, bound)?);
+        let (payload_share, mss) = self.payload()?;
         self.paced = paced;
-        let mss = if sample.mss == 0 { USUAL_MSS } else { sample.mss };
-        let flow = window::Flow {
-            share,
-            fair,
-            hop,
-            base_rtt,
-            payload_share: f64::from(mss) / f64::from(mss + sample.header_bytes),
-            trim: self.trim,
-            pace_gain: self.pace_gain,
-            mss,
-        };
-        let mut plan = window::plan(&flow, &params.bounds);
-        if params.is_to_the_letter() {
-            plan = window::at_once(plan);
-        }
-        let grows = params.capacity.is_none() && (!paced || self.fills_its_window());
-        let plan = if grows { window::growing(plan, sample.window_bytes) } else { plan };
+        let plan = window::plan(&window::Flow { share, fair, hop, base_rtt, payload_share, mss }, &params.law);
+        let plan = if !paced || self.fills_its_window() { window::growing(plan, window) } else { plan };
         let most = if unknown == Unknown::Nothing { u32::MAX } else { self.grows(params, unknown, 1) };
-        self.adopt(Plan { growth_bytes: plan.growth_bytes.min(most), ..plan })
+        self.give(share, Plan { growth_bytes: plan.growth_bytes.min(most), ..plan })
+    }
+
+    /// `Some` when the plan differs from the one in force.
+    pub(super) fn give(&mut self, share: BitRate, plan: Plan) -> Option<Plan> {
+        self.share = Some(share);
+        self.adopt(plan)
     }
 
     /// `Some` when it differs from the one in force.
@@ -399,7 +326,9 @@ impl Record {
 
     /// How far its window may grow in a round trip while a bottleneck is unknown, where `flows` begin.
     fn grows(&self, params: &Params, unknown: Unknown, flows: u32) -> u32 {
-        let rtt = self.base_rtt(params, params.queue_target).filter(|rtt| !self.stays(unknown, *rtt));
+        let rtt = self
+            .base_rtt(params, Span::from_secs_f64(params.law.queue_target))
+            .filter(|rtt| !self.stays(unknown, *rtt));
         let window = self.newest.map_or(0, |newest| newest.window_bytes);
         window::unknown(window, flows, rtt.map_or(0.0, |rtt| params.part_of(rtt)))
     }
@@ -425,7 +354,6 @@ impl Record {
         self.stuck = if self.arrives * rtt >= promised { 0.0 } else { self.stuck + dt };
         // On a long path data come in trains: their rate is that of a round trip.
         self.rate.weigh((dt / rtt.max(1e-3)).min(RATE_WEIGHT));
-        self.least_demand = BitRate::from_bps_f64(START_BITS / rtt.max(1e-3));
     }
 
     pub(super) fn snapshot(&self, (flow, direction): (FlowId, Direction)) -> FlowSnapshot {
@@ -438,7 +366,6 @@ impl Record {
             plan: self.plan,
             local_rtt: self.local_rtt.min(),
             remote_rtt: self.remote_rtt.min(),
-            trim: self.trim,
             controllable: self.is_controllable(),
         }
     }

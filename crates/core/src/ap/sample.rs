@@ -96,11 +96,7 @@ pub struct LinkSample {
     pub udp_bytes: [u64; 2],
     /// Packets of it.
     pub udp_packets: [u64; 2],
-    /// At what pace trains of all connections move, by direction of the data.
-    pub hops: [Hop; 2],
-    /// What waits in the access point's own queue to the stations now, bytes, where it can be asked.
-    pub backlog: Option<u64>,
-    /// The same of each hop.
+    /// What each hop carried, and what waits there.
     pub each_hop: Vec<HopSample>,
     /// Most that shapers of the access point let pass to and from the provider, bits of frames per second, where they were found.
     pub line_shaped: [Option<BitRate>; 2],

@@ -10,11 +10,11 @@ use crate::units::{BitRate, Span};
 pub struct Snapshot {
     /// What the last hop can carry, or what was learned of it by the direction that carries more; 0 while unknown.
     pub capacity: BitRate,
-    /// What was learned of each direction, indexed by [`Direction::index`].
+    /// What is known of each direction, indexed by [`Direction::index`].
     pub directions: [DirectionSnapshot; 2],
     /// Filtered rate of UDP.
     pub udp: BitRate,
-    /// What was shared out among controlled flows.
+    /// What of the capacity UDP leaves.
     pub available: BitRate,
     /// Samples of flows beyond the bound on flows.
     pub untracked: u64,
@@ -54,8 +54,6 @@ pub struct FlowSnapshot {
     pub local_rtt: Option<Span>,
     /// RTT to the remote end without queue.
     pub remote_rtt: Option<Span>,
-    /// Correction of the window from what was achieved.
-    pub trim: f64,
     /// Its window can be rewritten.
     pub controllable: bool,
     /// It fills the window that it was planned, or waits for its pace.

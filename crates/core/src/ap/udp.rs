@@ -52,8 +52,8 @@ pub struct UdpWish {
     pub hop: HopId,
     /// What passed of late, IP bits per second.
     pub rate: BitRate,
-    /// What it could use; `None`: all it can get.
-    pub demand: Option<BitRate>,
+    /// It takes all it can get.
+    pub is_held: bool,
 }
 
 /// One direction of one UDP flow, for status and report.
@@ -174,11 +174,10 @@ impl Half {
         self.silent < IDLE_AFTER
     }
 
-    fn demand(&self, hop: &Hop) -> Option<BitRate> {
+    fn is_held(&self, hop: &Hop) -> bool {
         let rate = self.rate.newest().max(self.rate.smooth());
-        let held = self.told < HELD_FOR || self.share.is_some_and(|share| rate >= share.mul_f64(0.9));
-        // Twice what it has, as slow start would.
-        if held || hop.queue_stands { None } else { Some(rate.mul_f64(2.0)) }
+        let has_its_share = || self.share.is_some_and(|share| rate >= share.mul_f64(0.9));
+        hop.queue_stands || self.told < HELD_FOR || has_its_share()
     }
 
     fn trim(&mut self, share: BitRate, hop: &Hop, span: f64) {
@@ -325,12 +324,6 @@ impl UdpFlows {
         BitRate::bps(self.elastic_halves(direction).map(|half| half.rate.smooth().as_bps()).sum())
     }
 
-    /// What is left of the rate of all UDP when elastic flows are taken out: games, calls, live video, and what is unknown.
-    #[must_use]
-    pub fn realtime_rate(&self, direction: Direction, all: BitRate) -> BitRate {
-        all.saturating_sub(self.elastic_rate(direction))
-    }
-
     fn elastic_halves(&self, direction: Direction) -> impl Iterator<Item = &Half> {
         let halves = self.flows.values().map(move |record| &record.half[direction.index()]);
         halves.filter(|half| half.is_elastic() && half.is_active())
@@ -347,7 +340,7 @@ impl UdpFlows {
                     station: record.station,
                     hop: record.hop,
                     rate: half.rate.smooth(),
-                    demand: half.demand(&self.hops[direction.index()]),
+                    is_held: half.is_held(&self.hops[direction.index()]),
                 })
             })
         })
@@ -476,13 +469,13 @@ mod tests {
         bulk.pass(BitRate::mbps(12), 20);
         let [wish] = bulk.wishes()[..] else { panic!("one direction") };
         assert_eq!((wish.flow, wish.direction, wish.station), (FLOW, Direction::ToStation, StationId(1)));
-        assert!(wish.demand.is_some_and(|demand| demand >= BitRate::mbps(23)), "{wish:?}");
+        assert!(!wish.is_held && wish.rate > BitRate::mbps(11), "{wish:?}");
         assert!(matches!(bulk.flows.take_decision(), Some(Decision::Behaviour { behaviour: Behaviour::Elastic, .. })));
         let plan = bulk.flows.set_share(FLOW, Direction::ToStation, BitRate::mbps(8), SPAN).expect("a plan");
         // 1 MB/s for 1.0737 s; 10 ms are 10 kB.
         assert_eq!(plan, UdpPlan { rate_bytes: 1_073_741, depth_bytes: 18_000, credit_bytes: 1_000_000 });
         assert_eq!(bulk.flows.set_share(FLOW, Direction::ToStation, BitRate::mbps(8), SPAN), None, "the same again");
-        assert!(bulk.wishes()[0].demand.is_none(), "it has more than its share: it takes all it can get");
+        assert!(bulk.wishes()[0].is_held, "it has more than its share: it takes all it can get");
         let last = std::iter::from_fn(|| bulk.flows.take_decision()).last();
         assert!(matches!(last, Some(Decision::Steer { .. })), "{last:?}");
     }
@@ -491,8 +484,8 @@ mod tests {
     fn what_it_had_is_no_real_time_traffic() {
         let mut bulk = Bulk::new(UdpParams::default());
         bulk.pass(BitRate::mbps(12), 60);
-        let realtime = bulk.flows.realtime_rate(Direction::ToStation, BitRate::mbps(14));
-        assert!((1.9..2.1).contains(&realtime.as_mbps_f64()), "{realtime}");
+        let elastic = bulk.flows.elastic_rate(Direction::ToStation);
+        assert!((11.9..12.1).contains(&elastic.as_mbps_f64()), "{elastic}");
         assert_eq!(bulk.flows.elastic_bytes(Direction::ToStation), 75_000);
         assert_eq!(bulk.flows.elastic_bytes(Direction::ToRemote), 0, "acknowledgments are not elastic");
     }

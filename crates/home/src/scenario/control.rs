@@ -1,6 +1,6 @@
 //! `[control.*]`: what the access point does besides forwarding.
 
-use lasthop_core::ap::Law;
+use lasthop_core::ap::{Law, ShareRule};
 use lasthop_core::snoop;
 use lasthop_core::units::{BitRate, Bytes, Span};
 
@@ -39,7 +39,7 @@ pub struct WindowControl {
     pub udp_weight: f64,
     /// The RTT without queueing at the last hop.
     pub rtt: WindowRtt,
-    /// `[control.law]`: parameters of the law by which a capacity that is learned is shared.
+    /// `[control.law]`: parameters of the law by which what the last hop carries is shared.
     pub law: Law,
 }
 
@@ -92,15 +92,6 @@ pub enum Capacity {
     Share(f64),
     /// Learned while it runs.
     Learn,
-}
-
-/// How flows share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ShareRule {
-    /// Max-min fair: what one flow cannot use goes to the others.
-    MaxMin,
-    /// Eq. (1) of SAP-LAW to the letter.
-    Equal,
 }
 
 /// The RTT of the window formula.
@@ -184,10 +175,6 @@ fn read_snoop(control: &Reader<'_>) -> Result<Option<SnoopControl>, ScenarioErro
     }))
 }
 
-/// How often shares are computed where the file says nothing: SAP-LAW's 200 ms; a capacity that is learned has to be followed.
-const INTERVAL: Span = Span::from_millis(200);
-const LEARNING_INTERVAL: Span = Span::from_millis(50);
-
 const WINDOW_KEYS: [&str; 6] = ["capacity", "interval", "start", "share", "udp_weight", "rtt"];
 
 fn read_window(control: &Reader<'_>) -> Result<Option<WindowControl>, ScenarioError> {
@@ -201,8 +188,9 @@ fn read_window(control: &Reader<'_>) -> Result<Option<WindowControl>, ScenarioEr
         },
     };
     let capacity = read_capacity(&window)?;
-    let usual = if capacity == Capacity::Learn { LEARNING_INTERVAL } else { INTERVAL };
-    let interval = window.positive("interval")?.unwrap_or(usual);
+    let rules = [("max-min", ShareRule::MaxMin), ("equal", ShareRule::Equal)];
+    let share = window.choice("share", &rules)?.unwrap_or(ShareRule::MaxMin);
+    let interval = window.positive("interval")?.unwrap_or(share.interval());
     if interval < Span::from_millis(1) {
         return Err(window.wrong("interval", "is shorter than \"1ms\""));
     }
@@ -210,12 +198,8 @@ fn read_window(control: &Reader<'_>) -> Result<Option<WindowControl>, ScenarioEr
     if start > LONGEST {
         return Err(window.wrong("start", format!("{start} is longer than a week, {LONGEST}")));
     }
-    let share = window
-        .choice("share", &[("max-min", ShareRule::MaxMin), ("equal", ShareRule::Equal)])?
-        .unwrap_or(ShareRule::MaxMin);
-    if capacity == Capacity::Learn && (share == ShareRule::Equal || rtt != WindowRtt::Measured) {
-        let why =
-            "is learned from what windows do: eq. (1) to the letter (share = \"equal\", a given rtt) needs a rate";
+    if capacity == Capacity::Learn && share == ShareRule::Equal {
+        let why = "is learned from what windows do: eq. (1) to the letter (share = \"equal\") needs a rate";
         return Err(window.wrong("capacity", why));
     }
     Ok(Some(WindowControl {

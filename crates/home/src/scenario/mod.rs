@@ -35,9 +35,7 @@ use lasthop_wifi::Standard;
 
 pub use air::{Bridge, CARRIER_SENSE_DEFAULT, LastHop, Loss, Wifi};
 pub use change::Change;
-pub use control::{
-    Capacity, ClampControl, Control, MacControl, ShareRule, SnoopControl, SplitControl, WindowControl, WindowRtt,
-};
+pub use control::{Capacity, ClampControl, Control, MacControl, SnoopControl, SplitControl, WindowControl, WindowRtt};
 pub use error::ScenarioError;
 pub use flow::{
     CongestionControl, Flow, FrameSource, Ftp, Kind, LARGEST_PACKET, LossDiscrimination, Page, Periodic, Quic, Rated,

@@ -1,5 +1,6 @@
 use std::path::{Path, PathBuf};
 
+use lasthop_core::ap::ShareRule;
 use lasthop_core::packet::FlowKind;
 use lasthop_core::units::{BitRate, Bytes, Span};
 use lasthop_wifi::{Rate, Standard};
@@ -295,12 +296,15 @@ fn none_removes_a_table_and_a_missing_one_is_made_with_its_defaults() {
     assert_eq!(ftp(&schema(&["flow.ftp.window=none"]), "ftp").tcp.window, None);
     let made = parse(&small_wifi(""), &["control.window.capacity=20Mbit/s", "line.delay=5ms"]).unwrap();
     let window = made.control.window.unwrap();
-    assert_eq!((window.capacity, window.interval), (Capacity::Rate(BitRate::mbps(20)), Span::from_millis(200)));
+    assert_eq!((window.capacity, window.interval), (Capacity::Rate(BitRate::mbps(20)), Span::from_millis(50)));
     assert_eq!(made.line.unwrap().up, Wire { rate: None, delay: Span::from_millis(5), buffer: 140 });
     let loss = parse(&small_wifi(""), &["wifi.loss.kind=fixed", "wifi.loss.rate=0.02"]).unwrap();
     assert_eq!(wifi(&loss).loss, Loss::Fixed { rate: 0.02 });
     let back = schema(&["control.window=none", "control.window.share=equal"]).control.window.unwrap();
     assert_eq!((back.share, back.capacity), (ShareRule::Equal, Capacity::Share(0.98)), "made anew, with defaults");
+    assert_eq!(back.interval, Span::from_millis(200), "the paper's");
+    let learns = |more| parse(&small_wifi(""), &["control.window.capacity=learn", more]);
+    assert!(learns("control.window.rtt=80ms").is_ok() && learns("control.window.share=equal").is_err());
 }
 
 #[test]
@@ -553,7 +557,8 @@ fn shipped(name: &str, set: &[&str]) -> Scenario {
 /// The shipped one is the paper's law to the letter, and leaves the control rate to the timing.
 #[test]
 fn the_shipped_sap_law_home_is_the_schema_s_but_for_its_trace_change_and_law() {
-    let ours = ["control.window.share=max-min", "control.window.rtt=measured", "wifi.control_rate=24Mbit/s"];
+    let ours = ["share=max-min", "rtt=measured", "interval=50ms"].map(|set| format!("control.window.{set}"));
+    let ours: Vec<_> = ours.iter().map(String::as_str).chain(["wifi.control_rate=24Mbit/s"]).collect();
     let shipped = shipped("papers/sap-law.toml", &ours);
     let schema = schema(&["flow.video.trace=none", "change=none", "control.snoop=none", "control.mac=none"]);
     assert_eq!(

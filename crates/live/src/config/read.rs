@@ -136,8 +136,8 @@ fn set(config: &mut Config, place: &Place<'_>, value: &Spanned<DeValue<'_>>) -> 
         "udp_weight" => weight(v).map(|x| config.udp_weight = x),
         "rtt" => rtt(v).map(|x| config.rtt = x),
         // The law's own names for the same; what stands in [law] comes later, and wins.
-        "queue" => span(v, &QUEUE).map(|x| (config.queue, config.law.queue_target) = (x, x.as_secs_f64())),
-        "growth" => span(v, &GROWTH).map(|x| (config.growth, config.law.growth_time) = (x, x.as_secs_f64())),
+        "queue" => span(v, &QUEUE).map(|x| config.law.queue_target = x.as_secs_f64()),
+        "growth" => span(v, &GROWTH).map(|x| config.law.growth_time = x.as_secs_f64()),
         "flows" => integer(v, &FLOWS).map(|x| config.flows = x),
         "idle" => span(v, &IDLE).map(|x| config.idle = x),
         "attach" => {

@@ -107,24 +107,6 @@ impl Hops {
         }));
         samples
     }
-
-    /// The trains of all hops together, as of [`Self::samples`].
-    pub(super) fn trains(&self) -> [Hop; 2] {
-        [0, 1].map(|i| self.sums.iter().map(|sums| sums.0[i]).fold(Hop::default(), together))
-    }
-}
-
-/// What is cumulative of both, and the newest of what is a time.
-fn together(a: Hop, b: Hop) -> Hop {
-    Hop {
-        data_ns: a.data_ns.max(b.data_ns),
-        came_ns: a.came_ns + b.came_ns,
-        came_bytes: a.came_bytes + b.came_bytes,
-        acked_ns: a.acked_ns.max(b.acked_ns),
-        served_ns: a.served_ns + b.served_ns,
-        served_bytes: a.served_bytes + b.served_bytes,
-        ..a
-    }
 }
 
 /// The most that interfaces with these chains let out together, when each passes a shaper: what the shapers let out that all of them

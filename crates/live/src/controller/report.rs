@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use lasthop_core::ap::{DirectionSnapshot, FlowSnapshot, Place, Snapshot};
+use lasthop_core::ap::{DirectionSnapshot, FlowSnapshot, Place, ShareRule, Snapshot};
 use lasthop_core::fastpath::layout::{Counters, FlowKey, FlowState as State, Half, Reason};
 use lasthop_core::meter::rate::Known;
 use lasthop_core::packet::Direction;
@@ -145,7 +145,7 @@ impl Totals {
 struct Moved {
     flows: usize,
     rate: BitRate,
-    /// What was shared out; 0 while nothing is known of the hop.
+    /// What UDP leaves of the hop; 0 while nothing is known of it.
     available: BitRate,
     udp: BitRate,
     /// Those that their plan holds back.
@@ -192,7 +192,8 @@ impl Core {
         let shared: Vec<_> = ap.flows.iter().filter(|flow| flow.share.is_some()).collect();
         let only_looks = self.config.dry_run || !self.config.windows;
         // While nothing waits nobody is held, however full his window is: plans are wide then.
-        let holds = |flow: &FlowSnapshot| self.capacity.is_some() || ap.directions[flow.direction.index()].holds;
+        let holds =
+            |flow: &FlowSnapshot| self.config.share == ShareRule::Equal || ap.directions[flow.direction.index()].holds;
         let held: Vec<_> = shared.iter().filter(|flow| !only_looks && flow.held && holds(flow)).collect();
         Moved {
             flows: shared.len(),
@@ -254,7 +255,10 @@ impl Core {
         let all: u64 = t.counters.ip_bytes.iter().sum();
         let left_alone = Reason::ALL.into_iter().filter(|r| !r.is_controlled());
         Control {
-            capacity_bps: capacity(t.capacity),
+            capacity_bps: match self.capacity {
+                Some(given) => CapacityReport { mean: given.as_bps() as f64, last: given.as_bps() as f64 },
+                None => capacity(t.capacity),
+            },
             learned: self.capacity.is_none().then(|| self.learned()),
             udp_bps: snapshot.udp.as_bps() as f64,
             controllable_share: (t.controllable_bytes as f64 / all.max(1) as f64).min(1.0),
@@ -283,9 +287,9 @@ impl Core {
 
     /// Nobody is held back: windows pass as receivers offer them.
     fn has_nothing_to_do(&self, snapshot: &Snapshot, flows: &[FlowStatus]) -> bool {
-        match self.capacity {
-            None => snapshot.directions.iter().all(|direction| !direction.holds),
-            Some(_) => flows.iter().all(|flow| flow.state != FlowState::Held),
+        match self.config.share {
+            ShareRule::MaxMin => snapshot.directions.iter().all(|direction| !direction.holds),
+            ShareRule::Equal => flows.iter().all(|flow| flow.state != FlowState::Held),
         }
     }
 
@@ -302,7 +306,6 @@ impl Core {
             window_bytes: half.window,
             local_rtt_ms: flow.local_rtt.map(Span::as_millis_f64),
             remote_rtt_ms: flow.remote_rtt.map(Span::as_millis_f64),
-            trim: flow.trim,
             bytes: half.bytes,
             rewritten: half.rewritten,
         })

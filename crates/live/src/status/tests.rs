@@ -11,7 +11,6 @@ fn sample() -> Status {
         window_bytes: 174_000,
         local_rtt_ms: Some(2.1),
         remote_rtt_ms: None,
-        trim: 1.0,
         bytes: 1,
         rewritten: 1,
     };

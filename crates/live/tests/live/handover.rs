@@ -70,13 +70,13 @@ fn an_upgrade_of_clsact_filters_replaces_them_where_they_are() {
 #[test]
 fn a_window_that_nobody_keeps_small_is_let_go_after_an_upgrade() {
     let Some(world) = world("a_window_that_nobody_keeps_small_is_let_go_after_an_upgrade") else { return };
-    let mut before = Process::with(&world, AttachMode::Auto, "capacity = \"2Mbit/s\"\n");
+    let mut before = Process::with(&world, AttachMode::Auto, "capacity = \"2Mbit/s\"\nshare = \"equal\"\n");
     before.wait_for("it is at work", |s| s.controller.intervals > 0);
     let download = Download::start(&world, World::SERVER);
     before.wait_for("it lowers windows", |s| s.control.rewritten > 100);
     let held = download.offered_window();
     // The next one has nothing against large windows: it only watches.
-    let after = Process::taking_over(&world, AttachMode::Auto, "capacity = \"1000Mbit/s\"\n");
+    let after = Process::taking_over(&world, AttachMode::Auto, "capacity = \"1000Mbit/s\"\nshare = \"equal\"\n");
     assert!(before.ends());
     wait_for("the window grows", || (download.offered_window() > 4 * held).then_some(()));
     after.kill();

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use lasthop_core::ap::ShareRule;
 use lasthop_core::fastpath::layout::{HOPS, Plan};
 use lasthop_core::packet::Direction;
 use lasthop_core::units::Span;
@@ -44,7 +45,7 @@ fn paced(world: &World) -> (Attachment, Updates, Program) {
         let pace_bytes = (RATE.mul_f64(0.85).as_bps() / 8) as u32;
         let plan = Plan { clamp_bytes: 600_000, floor_bytes: 4_344, growth_bytes: 60_000, pace_bytes };
         program.control().set_default_plan(Direction::ToStation, plan);
-        let updates = Updates::start(&config, true, &program);
+        let updates = Updates::start(&config, &program);
         // SAFETY: a terminated name.
         let index = unsafe { libc::if_nametoindex(c"lan0".as_ptr()) };
         let [ingress, egress] = [Direction::ToRemote, Direction::ToStation];
@@ -126,15 +127,15 @@ fn a_firewall_that_refuses_them_turns_them_off_and_the_download_goes_on() {
 }
 
 #[test]
-fn none_are_sent_in_a_dry_run_nor_where_the_capacity_is_given_nor_where_nobody_wants_them() {
-    let test = "none_are_sent_in_a_dry_run_nor_where_the_capacity_is_given_nor_where_nobody_wants_them";
+fn none_are_sent_in_a_dry_run_nor_by_equation_one_nor_where_nobody_wants_them() {
+    let test = "none_are_sent_in_a_dry_run_nor_by_equation_one_nor_where_nobody_wants_them";
     let Some(world) = far_world(test, Duration::from_millis(15)) else { return };
     let learns = learning(&world);
     for (config, why) in [
         (Config { dry_run: true, ..learns.clone() }, "a dry run sends nothing"),
         (Config { window_updates: false, ..learns.clone() }, "window_updates = false"),
         (Config { windows: false, ..learns }, "windows = false"),
-        (world.config(), "the capacity is given"),
+        (Config { share: ShareRule::Equal, ..world.config() }, "share = \"equal\""),
     ] {
         let running = world.control(config).expect("a controller");
         let download = Download::start(&world, World::SERVER);
