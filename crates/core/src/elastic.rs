@@ -15,7 +15,7 @@
 //! |---|---|---|
 //! | new, and faster than 6/5 of what the hop carries for 0.1 s, in full packets, while its queue stands | elastic, at once | nothing live is larger than its hop |
 //! | framed, or it was for 1 s within the last minute, at no more than 3/2 of the rate it had then | real-time | an encoder's clock is its own, a sender's is the network's |
-//! | full < 0.93 | real-time | who sends as much as there is room for sends full packets; the last packet of a frame is what is left |
+//! | full < 0.93; 0.5 of one that was elastic, for who is held sends what is left of its windows | real-time | who sends as much as there is room for sends full packets; the last packet of a frame is what is left |
 //! | fills what the hop has, while its queue stands | elastic | nothing live is larger than its hop |
 //! | answered < 1/16, or less than 30 per s and 1/3 | real-time | without news from the receiver nobody can follow the room there is |
 //! | more than 5/4 small packets the other way for each | real-time | that is somebody's input |
@@ -226,6 +226,8 @@ impl Default for Params {
     }
 }
 
+/// An elastic flow of which fewer bytes are in full packets has become something else.
+const MOSTLY: f64 = 0.5;
 /// Answers by feedback on media come 4 to 20 times per second, acknowledgments at least 40 times.
 const ANSWERS_PER_SECOND: f64 = 30.0;
 const ANSWERED: f64 = 1.0 / 16.0;
@@ -429,11 +431,12 @@ impl Classifier {
             return (RealTime, Why::HadFrames);
         }
         let in_full = total.full_bytes as f64 / total.bytes.max(1) as f64;
-        if in_full < full {
+        let elastic = self.behaviour == Elastic;
+        // Who is held sends what is left of its windows, and again what was dropped.
+        if in_full < if elastic { full.min(MOSTLY) } else { full } {
             return (RealTime, Why::SmallPackets(in_full));
         }
         let now = rate(total);
-        let elastic = self.behaviour == Elastic;
         // Once it is held there is no queue any more.
         let queue = hop.queue_stands || (elastic && self.why == Why::FillsTheHop);
         if queue && hop.room.is_some_and(|room| now >= fills * room.as_bps() as f64) {

@@ -243,7 +243,13 @@ impl WindowControl {
             if let Some(state) = state {
                 self.ap.on_udp(
                     now,
-                    &UdpSample { flow: FlowId(i as u32), station: *station, hop: HopId(HOP as u32), state: *state },
+                    &UdpSample {
+                        flow: FlowId(i as u32),
+                        station: *station,
+                        hop: HopId(HOP as u32),
+                        tunnel: None,
+                        state: *state,
+                    },
                 );
             }
         }

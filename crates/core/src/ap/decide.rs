@@ -16,6 +16,7 @@ use super::fair_rate::{LEAST, Mode};
 use super::observe::Seen;
 use super::packet_train::{Passed, Trains};
 use super::record::{self, Unknown};
+use super::udp::RATE_WEIGHT_PER_SECOND;
 use super::{Action, Ap, Decision, Direction, HopId, LinkSample, Place, set_plan};
 use crate::units::{BitRate, Span, Time};
 use crate::window;
@@ -125,6 +126,10 @@ impl Ap {
             return;
         }
         self.flows.values_mut().for_each(|record| record.remember(dt));
+        for (udp, bytes) in self.udp_each.iter_mut().zip(sample.udp_bytes) {
+            udp.weigh(RATE_WEIGHT_PER_SECOND * dt);
+            udp.on_count(now, bytes);
+        }
         let hops: BTreeSet<HopId> =
             self.duplex.keys().copied().chain(self.flows.values().map(|record| record.hop())).collect();
         let seen: BTreeMap<HopId, [Seen; 2]> = hops
@@ -229,7 +234,10 @@ impl Ap {
         self.warn_of_floors(floors);
         for wish in self.udp_flows.elastic().collect::<Vec<_>>() {
             let path = self.path(wish.hop, wish.direction, self.prices.of(wish.station));
-            if let Some(rate) = self.law.fair(&path) {
+            let rates = path
+                .iter()
+                .filter_map(|(id, price)| Some(self.law.bottlenecks.get(id)?.fair.rate_without_window()? / price));
+            if let Some(rate) = rates.reduce(f64::min) {
                 self.hold_datagrams(wish.flow, wish.direction, BitRate::from_bps_f64(rate));
             }
         }

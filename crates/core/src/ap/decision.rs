@@ -2,6 +2,7 @@
 
 use core::fmt;
 
+use super::Tunnel;
 use crate::elastic::{Behaviour, Why};
 use crate::packet::{Direction, FlowId};
 use crate::units::{BitRate, Bytes, Span};
@@ -94,6 +95,8 @@ pub enum Decision {
         flow: FlowId,
         /// Of data that goes this way.
         direction: Direction,
+        /// It is one.
+        tunnel: Option<Tunnel>,
         /// What it is taken for.
         behaviour: Behaviour,
         /// Why.
@@ -156,14 +159,15 @@ impl fmt::Display for Decision {
                     n => write!(f, "{what}: {n} are held to {available} together, because packets wait at the hop"),
                 }
             }
-            Self::Behaviour { flow, direction, behaviour, why, rate } => {
+            Self::Behaviour { flow, direction, tunnel, behaviour, why, rate } => {
                 let what = data(*direction);
+                let tunnel = tunnel.map_or_else(String::new, |tunnel| format!(", a {tunnel} tunnel,"));
                 let taken = match behaviour {
                     Behaviour::Unknown => "unknown",
                     Behaviour::RealTime => "real-time and left alone",
                     Behaviour::Elastic => "elastic and gets a share",
                 };
-                write!(f, "{what}: UDP flow {} with {} is {taken}: {why}", flow.0, rate.rounded())
+                write!(f, "{what}: UDP flow {}{tunnel} with {} is {taken}: {why}", flow.0, rate.rounded())
             }
             Self::Steer { flow, direction, share } => {
                 let (what, share) = (data(*direction), share.rounded());
@@ -218,7 +222,8 @@ mod tests {
             Why::Varies(0.456_789),
             Why::Steady(0.012_345),
         ];
-        let taken = whys.map(|why| Decision::Behaviour { flow, direction, behaviour: Behaviour::Elastic, why, rate });
+        let (tunnel, behaviour) = (Some(Tunnel::WireGuard), Behaviour::Elastic);
+        let taken = whys.map(|why| Decision::Behaviour { flow, direction, tunnel, behaviour, why, rate });
         let others = [
             Decision::Guess { direction, capacity: rate, train_bytes: 144_801 },
             Decision::Capacity { direction, before: Some(BitRate::bps(123_456_789)), now: rate, queue: span },

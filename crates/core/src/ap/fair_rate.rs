@@ -114,6 +114,8 @@ pub(super) struct FairRate {
     never_empty: f64,
     idle: f64,
     draining: f64,
+    /// Part of the rate that a window brings, d / (d + q).
+    brings: f64,
     /// What a flow had before the drain, of what the bottleneck carries.
     kept: f64,
 }
@@ -122,6 +124,11 @@ impl FairRate {
     /// Bit/s; `None`: nothing is known.
     pub(super) fn rate(&self) -> Option<f64> {
         (self.mode != Mode::Startup).then_some(self.rate)
+    }
+
+    /// The same of what has no window: what a window brings that lasts for the queue, too.
+    pub(super) fn rate_without_window(&self) -> Option<f64> {
+        self.rate().map(|rate| rate * self.brings)
     }
 
     /// Newest queueing delay, s.
@@ -139,6 +146,7 @@ impl FairRate {
         if let Some((mean, least)) = x.queue {
             self.queue = (mean + law.standing * (least - mean)).max(0.0);
         }
+        self.brings = x.base_rtt / (x.base_rtt + self.queue);
         let tau = x.base_rtt + self.queue + dt;
         self.unmoved = (self.unmoved + dt).min(tau);
         self.change_mode(x, law, tau, dt);

@@ -38,7 +38,7 @@ use record::Record;
 pub use sample::{FlowSample, HopId, HopSample, LinkSample, RttTotal, Stamps, StationId, StationSample};
 pub use snapshot::{DirectionSnapshot, FlowSnapshot, Snapshot};
 use stations::Prices;
-pub use udp::{UdpFlows, UdpParams, UdpSample, UdpSnapshot, UdpWish};
+pub use udp::{Tunnel, UdpFlows, UdpParams, UdpSample, UdpSnapshot, UdpWish};
 
 /// How the last hop is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,7 +187,9 @@ pub enum Action {
 #[derive(Debug)]
 pub struct Ap {
     params: Params,
+    /// Rate of UDP that is not elastic; and of all of it, by direction.
     udp: LowPass,
+    udp_each: [LowPass; 2],
     flows: BTreeMap<(FlowId, Direction), Record>,
     default_plans: [Plan; 2],
     starts: [(u32, u32); 2],
@@ -215,6 +217,7 @@ impl Ap {
         let mut ap = Self {
             params,
             udp: LowPass::new(params.udp_weight),
+            udp_each: Direction::BOTH.map(|_| LowPass::new(udp::RATE_WEIGHT_PER_SECOND)),
             flows: BTreeMap::new(),
             default_plans: [Plan::default(); 2],
             starts: [(0, 0); 2],

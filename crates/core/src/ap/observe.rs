@@ -181,7 +181,7 @@ impl Ap {
 
     pub(super) fn base_rtt(&self, record: &Record, direction: Direction) -> f64 {
         let rtt = record.base_rtt(&self.params, self.bound(record.hop(), direction));
-        rtt.map_or(USUAL_RTT, Span::as_secs_f64).max(0.001)
+        rtt.map_or(USUAL_RTT, Span::as_secs_f64)
     }
 
     /// What each bottleneck showed, of which `seen` is what the flows of each hop showed, and `lines` those of each direction.
@@ -298,11 +298,13 @@ impl Ap {
         }
     }
 
-    /// Rates of UDP that cannot give way, by direction, bit/s.
+    /// Rates of UDP that cannot give way, by direction, bit/s: of all, less of who is elastic now, filtered alike, so that nothing of
+    /// the latter is left when it is found.
     fn inelastic(&self) -> [f64; 2] {
-        let udp = self.udp.smooth().as_bps() as f64;
-        let all = self.link.udp_bytes.iter().sum::<u64>().max(1) as f64;
-        Direction::BOTH.map(|direction| udp * self.link.udp_bytes[direction.index()] as f64 / all)
+        Direction::BOTH.map(|direction| {
+            let all = self.udp_each[direction.index()].smooth();
+            all.saturating_sub(self.udp_flows.elastic_rate(direction)).as_bps() as f64
+        })
     }
 
     fn count_flows(&self, observed: &mut BTreeMap<Id, Observation>, dt: f64) {

@@ -21,6 +21,8 @@ const MOST_QUEUED: f64 = 1.0;
 const UNTOLD: u32 = 10;
 /// What an ACK may wait for at a sender that paces, s.
 const MOST_SPACING: f64 = 0.02;
+/// Linux sends a millisecond of a flow's data at once (`sk_pacing_shift`): a window for less would hold what nothing queues.
+const LEAST_RTT: Span = Span::from_millis(1);
 /// Payload of a segment in 1500 bytes of IP, until the flow shows its own.
 const USUAL_MSS: u32 = 1448;
 
@@ -269,7 +271,7 @@ impl Record {
     pub(super) fn base_rtt(&self, params: &Params, bound: Span) -> Option<Span> {
         match params.rtt {
             RttSource::Constant(rtt) => Some(rtt),
-            RttSource::Measured => Some(self.local_base(bound) + self.remote_rtt.min()?),
+            RttSource::Measured => Some((self.local_base(bound) + self.remote_rtt.min()?).max(LEAST_RTT)),
         }
     }
 
@@ -351,7 +353,9 @@ impl Record {
         self.arrives += (arrived / dt - self.arrives) * weight;
         // What was promised a round trip ago, and as much before it as the mean is late, has arrived by now.
         let promised = self.window() / window::UNKNOWN_GROWTH.powf(2.0 - weight);
-        self.stuck = if self.arrives * rtt >= promised { 0.0 } else { self.stuck + dt };
+        let local = self.local_rtt.min().map_or(0.0, Span::as_secs_f64);
+        let rtt_now = rtt + (self.queued - local).clamp(0.0, MOST_QUEUED);
+        self.stuck = if self.arrives * rtt_now >= promised { 0.0 } else { self.stuck + dt };
         // On a long path data come in trains: their rate is that of a round trip.
         self.rate.weigh((dt / rtt.max(1e-3)).min(RATE_WEIGHT));
     }

@@ -12,12 +12,16 @@
 //! than where it is cut, and what the acknowledgments of a flow itself clock (a hop that is all its own) never shows above
 //! its rate, so while a queue stands it falls.
 //!
+//! A tunnel (WireGuard, OpenVPN, IPsec) may carry a call beside a download. What it carried in the second before it was taken for
+//! elastic, or the one before that where it was less, for the bulk may have come in the newer one, is never taken from it.
+//!
 //! Where the queue is fair by itself (CHAP), it divides what there is, and no plan is made: nothing is marked or dropped.
 //!
 //! Not done: the round trip of a UDP flow is not known, so its queue cannot be told from its path; what waits is told by
 //! TCP flows beside it, or by the backlog.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
 
 use super::{Decision, HopId, StationId};
 use crate::elastic::{Behaviour, Classifier, Hop, Interval, Params as Rules, Why};
@@ -35,8 +39,44 @@ pub struct UdpSample {
     pub station: StationId,
     /// As that of a connection.
     pub hop: HopId,
+    /// It is one; what travels in it is not seen.
+    pub tunnel: Option<Tunnel>,
     /// What the fast path holds of it.
     pub state: UdpState,
+}
+
+/// A tunnel over UDP, by the port that it usually has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tunnel {
+    /// Port 51820.
+    WireGuard,
+    /// Port 1194 (IANA).
+    OpenVpn,
+    /// Behind NAT, port 4500 (RFC 3948).
+    Ipsec,
+}
+
+impl Tunnel {
+    /// Of a flow between these ports.
+    #[must_use]
+    pub fn of_ports(ports: [u16; 2]) -> Option<Self> {
+        ports.into_iter().find_map(|port| match port {
+            51_820 => Some(Self::WireGuard),
+            1_194 => Some(Self::OpenVpn),
+            4_500 => Some(Self::Ipsec),
+            _ => None,
+        })
+    }
+}
+
+impl fmt::Display for Tunnel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::WireGuard => "WireGuard",
+            Self::OpenVpn => "OpenVPN",
+            Self::Ipsec => "IPsec",
+        })
+    }
 }
 
 /// An elastic flow that wants a share.
@@ -63,6 +103,8 @@ pub struct UdpSnapshot {
     pub flow: FlowId,
     /// Which way its data goes.
     pub direction: Direction,
+    /// It is one.
+    pub tunnel: Option<Tunnel>,
     /// What it is taken for.
     pub behaviour: Behaviour,
     /// Why.
@@ -101,7 +143,7 @@ const LONGEST_TRAIN: Span = Span::from_millis(30);
 /// One sawtooth of a usual path.
 const CREDIT: Span = Span::from_secs(1);
 /// Weight of the newest rate, per second of interval: the mean of about a second.
-const RATE_WEIGHT_PER_SECOND: f64 = 2.0;
+pub(super) const RATE_WEIGHT_PER_SECOND: f64 = 2.0;
 /// Told of its plan within this, a flow takes all it can get.
 const HELD_FOR: Span = Span::from_secs(1);
 /// Silent for this long, it wants nothing.
@@ -127,6 +169,9 @@ struct Half {
     packets: u64,
     /// Of about the last second: bytes, trains, time in pauses, time, s.
     trains: [f64; 4],
+    /// While it was not elastic: bytes and s of the second that lasts, and rates of the two before, bit/s.
+    lasts: [f64; 2],
+    carried: [f64; 2],
     trim: f64,
     share: Option<BitRate>,
     plan: UdpPlan,
@@ -136,6 +181,7 @@ struct Half {
 struct Record {
     station: StationId,
     hop: HopId,
+    tunnel: Option<Tunnel>,
     before: UdpState,
     at: Time,
     half: [Half; 2],
@@ -160,6 +206,8 @@ impl Half {
             passed: 0,
             packets: 0,
             trains: [0.0; 4],
+            lasts: [0.0; 2],
+            carried: [0.0; 2],
             trim: 1.0,
             share: None,
             plan: UdpPlan::default(),
@@ -202,6 +250,20 @@ impl Half {
         let newest = [interval.bytes as f64, f64::from(interval.trains), interval.pause.as_secs_f64(), span];
         let kept = (1.0 - span).max(0.0);
         self.trains.iter_mut().zip(newest).for_each(|(sum, newest)| *sum = *sum * kept + newest);
+    }
+
+    /// Remembers what it carries while it is not elastic.
+    fn note_carried(&mut self, interval: &Interval) {
+        if self.is_elastic() {
+            return;
+        }
+        let [bytes, seconds] = &mut self.lasts;
+        *bytes += interval.bytes as f64;
+        *seconds += interval.span.as_secs_f64();
+        if *seconds >= 1.0 {
+            self.carried = [*bytes * 8.0 / *seconds, self.carried[0]];
+            self.lasts = [0.0; 2];
+        }
     }
 
     /// What a sender without pacing sends in one go, bytes: its window, once per round trip.
@@ -256,6 +318,7 @@ impl UdpFlows {
         let record = self.flows.entry(sample.flow).or_insert_with(|| Record {
             station: sample.station,
             hop: sample.hop,
+            tunnel: sample.tunnel,
             before: UdpState::new(now),
             at: Time::from_nanos(sample.state.first_seen_ns),
             half: [Half::new(rules), Half::new(rules)],
@@ -269,6 +332,7 @@ impl UdpFlows {
             let (half, before, after) = (&mut record.half[d], &record.before.half[d], &sample.state.half[d]);
             let interval = Interval::between(&record.before, &sample.state, direction, span);
             half.note_trains(&interval);
+            half.note_carried(&interval);
             half.passed = passed(after).wrapping_sub(passed(before));
             half.packets = interval.packets;
             half.told = if told(after) != told(before) { Span::ZERO } else { half.told.saturating_add(span) };
@@ -279,6 +343,7 @@ impl UdpFlows {
                 self.decisions.push_back(Decision::Behaviour {
                     flow: sample.flow,
                     direction,
+                    tunnel: sample.tunnel,
                     behaviour: half.classifier.behaviour(),
                     why: half.classifier.why(),
                     rate: half.rate.smooth(),
@@ -350,7 +415,10 @@ impl UdpFlows {
     pub fn set_share(&mut self, flow: FlowId, direction: Direction, share: BitRate, span: Span) -> Option<UdpPlan> {
         let hop = self.hops[direction.index()];
         let fair = self.params.queue_is_fair;
-        let half = &mut self.flows.get_mut(&flow)?.half[direction.index()];
+        let record = self.flows.get_mut(&flow)?;
+        let half = &mut record.half[direction.index()];
+        let kept = BitRate::from_bps_f64(half.carried[0].min(half.carried[1]));
+        let share = if record.tunnel.is_some() { share.max(kept) } else { share };
         let plan = if fair || !half.is_elastic() {
             half.share = None;
             UdpPlan::default()
@@ -397,6 +465,7 @@ impl UdpFlows {
                 UdpSnapshot {
                     flow: *flow,
                     direction,
+                    tunnel: record.tunnel,
                     behaviour: half.classifier.behaviour(),
                     why: half.classifier.why(),
                     rate: half.rate.smooth(),
@@ -429,6 +498,7 @@ mod tests {
     /// A flow of full packets at a rate, acknowledged every second packet.
     struct Bulk {
         flows: UdpFlows,
+        tunnel: Option<Tunnel>,
         state: UdpState,
         now: Time,
     }
@@ -436,7 +506,7 @@ mod tests {
     impl Bulk {
         fn new(params: UdpParams) -> Self {
             let now = Time::from_nanos(1_000_000_000);
-            Self { flows: UdpFlows::new(params), state: UdpState::new(now), now }
+            Self { flows: UdpFlows::new(params), tunnel: None, state: UdpState::new(now), now }
         }
 
         fn pass(&mut self, rate: BitRate, intervals: u32) {
@@ -449,11 +519,15 @@ mod tests {
                 down.packets += bytes / 1500;
                 up.bytes += bytes / 50;
                 up.packets += bytes / 3000;
-                self.flows.on_sample(
-                    self.now,
-                    &UdpSample { flow: FLOW, station: StationId(1), hop: HopId(0), state: self.state },
-                );
+                self.give();
             }
+        }
+
+        fn give(&mut self) {
+            self.flows.on_sample(
+                self.now,
+                &UdpSample { flow: FLOW, station: StationId(1), hop: HopId(0), tunnel: self.tunnel, state: self.state },
+            );
         }
 
         fn wishes(&self) -> Vec<UdpWish> {
@@ -488,6 +562,26 @@ mod tests {
         assert!((11.9..12.1).contains(&elastic.as_mbps_f64()), "{elastic}");
         assert_eq!(bulk.flows.elastic_bytes(Direction::ToStation), 75_000);
         assert_eq!(bulk.flows.elastic_bytes(Direction::ToRemote), 0, "acknowledgments are not elastic");
+    }
+
+    #[test]
+    fn a_tunnel_keeps_what_it_carried_before_the_bulk_came() {
+        for (ports, kept) in [([51_820, 40_000], true), ([40_000, 4_500], true), ([443, 40_000], false)] {
+            let mut bulk = Bulk { tunnel: Tunnel::of_ports(ports), ..Bulk::new(UdpParams::default()) };
+            // A video call of 2 Mbit/s: nothing comes back that could steer it.
+            for _ in 0..60 {
+                bulk.now += SPAN;
+                bulk.state.half[0].bytes += 12_500;
+                bulk.state.half[0].packets += 25;
+                bulk.give();
+            }
+            assert_eq!(bulk.wishes(), []);
+            bulk.pass(BitRate::mbps(12), 60);
+            assert_eq!(bulk.wishes().len(), 1, "{ports:?}");
+            let plan = bulk.flows.set_share(FLOW, Direction::ToStation, BitRate::mbps(1), SPAN).expect("a plan");
+            let rate = f64::from(plan.rate_bytes) * 8.0 / 1.073_741_824e6;
+            assert!((rate - if kept { 2.0 } else { 1.0 }).abs() < 0.1, "{rate} Mbit/s of {ports:?}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use lasthop_core::ap::{Ap, UdpSample};
+use lasthop_core::ap::{Ap, Tunnel, UdpSample};
 use lasthop_core::fastpath::layout::{FlowKey, UdpState};
 use lasthop_core::packet::FlowId;
 use lasthop_core::units::{Span, Time};
@@ -60,7 +60,13 @@ impl UdpTable {
         entry.round = self.round;
         ap.on_udp(
             now,
-            &UdpSample { flow: entry.id, station: stations.id(&key.station), hop: hops.of(state.port), state: *state },
+            &UdpSample {
+                flow: entry.id,
+                station: stations.id(&key.station),
+                hop: hops.of(state.port),
+                tunnel: Tunnel::of_ports([key.station_port, key.remote_port]),
+                state: *state,
+            },
         );
     }
 
