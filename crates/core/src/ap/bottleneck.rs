@@ -118,6 +118,7 @@ impl Bottleneck {
         self.stood > 0.0
     }
 
+    /// What is not known of it.
     pub(super) fn unknown(&self, law: &Law, id: Id, price: f64) -> Unknown {
         match self.fair.mode {
             Mode::Startup if self.silent == 0.0 && self.fair.queue() <= self.target(law, id, price) => Unknown::Quiet,

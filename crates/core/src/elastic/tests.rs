@@ -252,3 +252,24 @@ fn a_slow_transfer_is_told_by_its_acknowledgments() {
     let stream = classify(&constant(0.5e6, 1500, 5.0), INTERVALS[0], BUSY);
     assert!(stream.iter().all(|(_, behaviour, _)| *behaviour == Behaviour::RealTime), "{stream:?}");
 }
+
+/// A bulk sender that is held sends what is left of its windows: nine tenths of its bytes are in full packets.
+#[test]
+fn who_is_held_stays_elastic_although_fewer_of_its_packets_are_full() {
+    let hop =
+        Hop { room: Some(BitRate::mbps(20)), carries: Some(BitRate::mbps(20)), queue_stands: true, ..Hop::default() };
+    let mut packets = Vec::new();
+    for n in 0..8_000_u32 {
+        // Full ones at 19 Mbit/s for 2 s; then one in nine is of 900 bytes, and it has half.
+        let (time, bytes) = match n {
+            0..3_200 => (f64::from(n) / 1_600.0, 1_500),
+            _ => (2.0 + f64::from(n - 3_200) / 800.0, if n % 5 == 0 { 900 } else { 1_500 }),
+        };
+        packets.push((at(time), bytes, true));
+        if n % 3 == 0 {
+            packets.push((at(time + 1e-4), 60, false));
+        }
+    }
+    let found = classify(&packets, Span::from_millis(50), hop);
+    assert!(matches!(found[..], [(_, Behaviour::Elastic, _)]), "{found:?}");
+}

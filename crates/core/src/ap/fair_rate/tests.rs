@@ -234,3 +234,45 @@ fn every_parameter_can_be_set_by_its_name_and_no_other() {
     }
     assert!(Law::default().set("boost", 1.0).is_err_and(|why| why.contains("gain")));
 }
+
+#[test]
+fn what_has_no_window_has_what_a_window_brings() {
+    let law = Law::default();
+    for (base_rtt, flows) in [(0.02, 2), (0.08, 8)] {
+        let (mut plant, mut fair) = (Plant::new(2e7, base_rtt, flows), FairRate::default());
+        plant.run(&law, &mut fair, 10.0);
+        let (windows, datagrams) = (2e7 / flows as f64, fair.rate_without_window().unwrap_or(0.0));
+        assert!((0.95..1.1).contains(&(datagrams / windows)), "{datagrams} beside {windows} bit/s");
+    }
+}
+
+#[test]
+fn a_drain_gives_back_what_it_took() {
+    let law = Law::default();
+    let stands = Observation {
+        queue: Some((0.002, 0.002)),
+        target: 0.002,
+        base_rtt: 0.04,
+        delivered: 2e7,
+        capacity: 2e7,
+        hides: true,
+        filling: 2,
+        held: 2,
+        elastic: 2,
+        most: 1e7,
+        widest: 1.1e7,
+        ..Observation::default()
+    };
+    let mut fair = FairRate { mode: Mode::Steady, rate: 1.1e7, ..FairRate::default() };
+    for _ in 0..200 {
+        fair.step(&stands, &law, DT);
+        if fair.mode == Mode::Drain {
+            break;
+        }
+    }
+    (0..8).for_each(|_| fair.step(&stands, &law, DT));
+    assert!(fair.mode == Mode::Drain && fair.rate < 0.95e7, "{fair:?}");
+    let empty = Observation { queue: Some((0.0, 0.0)), delivered: 1.5e7, ..stands };
+    fair.step(&empty, &law, DT);
+    assert!(fair.mode == Mode::Steady && fair.rate >= 1.04e7, "{fair:?}");
+}
