@@ -22,7 +22,8 @@ const PACE_SPAN: Span = Span::from_nanos(1 << 30);
 
 /// Time of the hop that connections which begin in one moment may take.
 const START_TIME: Span = Span::from_millis(12);
-/// Where nothing is known windows grow to so many times what they were in a round trip.
+/// Where nothing is known windows grow to so many times what they were in a round trip: as slow start does whose ACKs are for two
+/// segments (RFC 3465 section 1). Beyond it an upload fills a slow line before anything came back (`slow_lines` of the simulator).
 pub const UNKNOWN_GROWTH: f64 = 1.5;
 /// Room of a hop that nothing is known of.
 const UNKNOWN: BitRate = BitRate::mbps(100);

@@ -30,8 +30,8 @@ const PLACE_SURE: f64 = 1.0;
 /// What a byte costs beside one of the cheapest is averaged over this, s.
 const MIX_MEAN: f64 = 0.5;
 /// A round trip of a connection that begins, and the part of its segments that is payload.
-const FIRST_RTT: Span = Span::from_millis(200);
-const PAYLOAD: f64 = 0.97;
+pub(super) const FIRST_RTT: Span = Span::from_millis(200);
+pub(super) const PAYLOAD: f64 = 0.97;
 
 /// What is kept over time.
 #[derive(Debug, Default)]

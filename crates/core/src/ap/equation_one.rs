@@ -8,6 +8,7 @@
 //! Source: SAP-LAW section 3.2 and eq. (1). A new connection has the window of one flow more, over 200 ms where round
 //! trips are measured. UDP is all real-time, nothing is learned, and no queue is looked at.
 
+use super::decide::{FIRST_RTT, PAYLOAD};
 use super::record::{self, Record};
 use super::{Action, Ap, Direction, RttSource, set_plan};
 use crate::fastpath::layout::Plan;
@@ -16,15 +17,8 @@ use crate::window;
 
 /// How often shares are computed, as in the paper.
 pub(super) const INTERVAL: Span = Span::from_millis(200);
-/// A minimum round trip to the station above this, or above the time of so many full packets, is a queue.
-const QUEUE: Span = Span::from_millis(2);
-const QUEUE_PACKETS: u64 = 4;
 /// Least window: two segments keep delayed ACKs going, a third covers the one that is lost.
 const FLOOR_SEGMENTS: u32 = 3;
-/// Of a connection that begins: its round trip, what of its segments is payload, and how much that is.
-const FIRST_RTT: Span = Span::from_millis(200);
-const FIRST_PAYLOAD: (f64, u32) = (0.97, 1448);
-
 /// The share of each of `flows`; nothing for no flows.
 fn share(capacity: BitRate, udp: BitRate, flows: u64) -> BitRate {
     BitRate::bps(capacity.saturating_sub(udp).as_bps().checked_div(flows).unwrap_or(0))
@@ -42,7 +36,10 @@ impl Ap {
     pub(super) fn share_equally(&mut self) {
         let (params, capacity, udp) = (self.params, self.params.capacity.unwrap_or_default(), self.udp.smooth());
         let active = self.flows.values().filter(|record| record.is_active()).count() as u64;
-        let (share, bound) = (share(capacity, udp, active.max(1)), QUEUE.max(capacity.time_for(1500 * QUEUE_PACKETS)));
+        let share = share(capacity, udp, active.max(1));
+        // A minimum round trip to the station above this is a queue.
+        let few = capacity.time_for(1500 * params.law.queue_packets as u64);
+        let bound = Span::from_secs_f64(params.law.queue_target).max(few);
         let plan = |record: &Record| Some(window(share, record.base_rtt(&params, bound)?, record.payload()?));
         for (key, record) in &mut self.flows {
             // Without a round trip the plan that the flow began with stays.
@@ -59,7 +56,7 @@ impl Ap {
             RttSource::Measured => FIRST_RTT,
         };
         let share = share(self.params.capacity.unwrap_or_default(), self.udp.smooth(), flows);
-        let plan = window(share, base_rtt, FIRST_PAYLOAD);
+        let plan = window(share, base_rtt, (PAYLOAD, 1448));
         if record::differs(&self.default_plans[0], &plan) {
             self.default_plans = [plan; 2];
             self.actions.extend(Direction::BOTH.map(|direction| Action::SetDefault { direction, plan }));

@@ -348,3 +348,27 @@ fn flows_beyond_the_bound_are_counted_not_kept() {
     let snapshot = ap.snapshot();
     assert_eq!((snapshot.flows.len(), snapshot.untracked), (10, 90));
 }
+
+/// Between programs on one machine a round trip is microseconds: 3.1 instead of 26 Gbit/s where nothing is a bottleneck.
+#[test]
+fn a_window_lasts_for_a_millisecond_at_least() {
+    let mut ap = Ap::new(Params::new(BitRate::mbps(10_000)));
+    let short = Span::from_micros(3);
+    for step in 0..40u64 {
+        let now = ap.next_deadline().unwrap();
+        let bytes = step * 60_000_000;
+        let sender = Sender { bytes, window_bytes: 100_000, ..Sender::new(1) };
+        let (local_rtt_mean, remote_rtt_mean) = (Some(short), Some(short));
+        let sample = FlowSample {
+            local_rtt_min: Some(short),
+            remote_rtt_min: Some(short),
+            local_rtt_mean,
+            remote_rtt_mean,
+            ..sample_of(&sender, &HOP, now)
+        };
+        ap.on_sample(now, &sample);
+        ap.on_link(now, &LinkSample::default());
+    }
+    let clamp = ap.snapshot().flows[0].plan.unwrap().clamp_bytes;
+    assert!(clamp > 1_000_000, "{clamp} bytes of 10 Gbit/s");
+}
