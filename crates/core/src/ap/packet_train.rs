@@ -10,6 +10,8 @@ use crate::units::Time;
 
 /// A train that came so many times faster than it was delivered was stretched by the hop.
 const STRETCHED: f64 = 1.1;
+/// An upload's burst that the line stretches so much is no other train: acknowledgments that wait for each other stretch less.
+const CLEARLY: f64 = 2.0;
 /// A train of fewer bytes says little: six packets.
 const TRAIN_BYTES: f64 = 6.0 * 1500.0;
 /// A part of a round trip, and a time, s: a train that took no longer was sent at once, at the pace of no sender.
@@ -33,6 +35,8 @@ pub(super) struct Trains {
     served: (f64, f64),
     /// At what pace the newest one came, bytes/s.
     pace: f64,
+    /// Of an upload, the newest that came over the hop at once: IP bytes and s.
+    burst: Option<(f64, f64)>,
     /// The largest that came within about a second, and the newest that showed something, IP bytes.
     largest: f64,
     pub(super) shown_by: f64,
@@ -102,9 +106,19 @@ impl Trains {
             false => passed.pause >= (rtt * AT_ONCE).min(TRAIN_PAUSE),
         });
         self.largest *= (1.0 - dt).max(0.0);
-        let at_line = ended(&mut self.came, at_line, ends[0]);
+        if !down && at_hop.0 >= TRAIN_BYTES && at_hop.1 < dt * TRAIN_ENDS && self.came.0 + at_line.0 == 0.0 {
+            self.burst = Some(at_hop);
+        }
         let at_hop = ended(&mut self.served, at_hop, ends[1]);
-        if let Some((bytes, seconds)) = at_line {
+        // A burst that the line clearly stretches tells its pace by its first half, though more follows it without a pause.
+        let so_far = (self.came.0 + at_line.0, self.came.1 + at_line.1);
+        let judged = self.burst.take_if(|burst| so_far.0 >= WHOLE * burst.0);
+        let is_clear = judged.is_some_and(|burst| so_far.1 * burst.0 > CLEARLY * burst.1 * so_far.0);
+        let at_line = ended(&mut self.came, at_line, ends[0] || is_clear);
+        if let Some((bytes, seconds)) = at_line.filter(|_| is_clear) {
+            of_line = Some(Train { bytes, seconds, stretched: true });
+            self.shown_by = bytes;
+        } else if let Some((bytes, seconds)) = at_line {
             self.pace = bytes / seconds.max(1e-6);
             let whole = bytes >= WHOLE * self.largest;
             self.largest = self.largest.max(bytes);
@@ -136,4 +150,28 @@ fn ended(train: &mut (f64, f64), (bytes, seconds): (f64, f64), ends: bool) -> Op
         return None;
     }
     Some(std::mem::take(train)).filter(|train| train.0 >= TRAIN_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A burst of nine packets from the hop, of which the line delivers one in `packet` s; each answer brings more data.
+    fn shown(packet: f64) -> Option<Train> {
+        let mut trains = Trains::default();
+        let mut interval = |came, served, pause| {
+            let passed = Passed { came, served, pause };
+            trains.on_interval(Direction::ToRemote, &passed, (0.04, 1), 1.0, 0.05).1
+        };
+        assert!(interval((13_500.0, 0.001), (0.0, 0.0), 0.009).is_none());
+        let first = interval((7_500.0, 0.03), (3_000.0, 2.0 * packet), 0.0);
+        first.or_else(|| interval((12_000.0, 0.048), (12_000.0, 8.0 * packet), 0.0))
+    }
+
+    #[test]
+    fn an_upload_that_a_line_stretches_shows_it_before_its_train_ends() {
+        let train = shown(0.006).expect("a train");
+        assert!(train.stretched && (train.bytes * 8.0 / train.seconds - 2e6).abs() < 1e3, "{train:?}");
+        assert!(shown(0.0001).is_none_or(|train| !train.stretched), "it came at the pace at which it was sent");
+    }
 }
