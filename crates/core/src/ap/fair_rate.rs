@@ -192,9 +192,10 @@ impl FairRate {
         };
     }
 
-    /// Where it would be if the largest flow took what is left.
+    /// Where it would be if the largest flow took what is left, or those that grow together shared it.
     fn park(&mut self, x: &Observation, part: f64) {
-        let most = (x.most + (x.capacity - x.delivered).max(0.0)).min(x.capacity);
+        let left = (x.capacity - x.delivered).max(0.0) / x.filling.max(1) as f64;
+        let most = (x.most + left).min(x.capacity);
         self.rate += (most - self.rate) * part.min(1.0);
     }
 

@@ -276,3 +276,28 @@ fn a_drain_gives_back_what_it_took() {
     fair.step(&empty, &law, DT);
     assert!(fair.mode == Mode::Steady && fair.rate >= 1.04e7, "{fair:?}");
 }
+
+/// Between real kernels four downloads that began together queued for 31 ms: each was promised all that was left.
+#[test]
+fn those_that_grow_together_are_promised_no_more_than_is_left() {
+    let law = Law::default();
+    let promised = |growing: usize| {
+        let mut fair = FairRate { mode: Mode::Released, rate: 5e7, ..FairRate::default() };
+        let x = Observation {
+            queue: Some((0.0, 0.0)),
+            target: 0.002,
+            base_rtt: 0.04,
+            capacity: 5e7,
+            delivered: 1e7,
+            most: 1e7 / growing as f64,
+            filling: growing,
+            elastic: growing,
+            ..Observation::default()
+        };
+        (0..20).for_each(|_| fair.step(&x, &law, DT));
+        fair.rate().unwrap() * growing as f64
+    };
+    for growing in [1, 4, 16] {
+        assert!((promised(growing) / 5e7 - 1.0).abs() < 0.01, "{growing}: {}", promised(growing));
+    }
+}
