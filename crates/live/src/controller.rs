@@ -470,6 +470,15 @@ impl Core {
                         Err(_) => self.totals.failures += 1,
                     }
                 }
+                // In a dry run nobody is told a window, so that what is under way says nothing of it.
+                Action::SetScale { .. } if self.config.dry_run => {}
+                Action::SetScale { flow, direction, scale } => {
+                    let Some(key) = self.table.key(flow) else { continue };
+                    match self.program.set_scale(&key, direction, scale) {
+                        Ok(()) | Err(ProgramError::NoSuchFlow) => {}
+                        Err(_) => self.totals.failures += 1,
+                    }
+                }
                 Action::SetDefault { direction, plan } => self.program.control().set_default_plan(direction, plan),
                 Action::SetStart { direction, depth_bytes, rate_bytes } => {
                     self.program.control().set_start(direction, depth_bytes, rate_bytes);

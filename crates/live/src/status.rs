@@ -341,7 +341,7 @@ pub enum FlowState {
     Idle,
     /// A FIN or RST has passed.
     Closing,
-    /// Its window scale is unknown: it is older than the controller, and conntrack did not know it.
+    /// Its window scale is not known yet: it is older than the controller, and conntrack did not know it.
     ScaleUnknown,
 }
 

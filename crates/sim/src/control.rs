@@ -297,6 +297,11 @@ impl WindowControl {
                         watched.state.half[direction.index()].plan = plan;
                     }
                 }
+                Action::SetScale { flow, direction, scale } => {
+                    if let Some(watched) = &mut self.flows[flow.0 as usize] {
+                        watched.state.half[direction.index()].told_scale = scale + 1;
+                    }
+                }
                 Action::SetUdpPlan { flow, direction, plan } => {
                     if let Some(state) = &mut self.datagrams[flow.0 as usize] {
                         state.half[direction.index()].plan = plan;

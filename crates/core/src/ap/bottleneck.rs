@@ -164,7 +164,7 @@ impl Bottleneck {
             None if self.stood > 0.0 && self.silent <= ANSWERS * rtt => self.stood + dt,
             _ => 0.0,
         };
-        let enough = if measured { rtt.max(dt) } else { rtt.max(FIRST_SURE) };
+        let enough = if measured { x.base_rtt + dt } else { rtt.max(FIRST_SURE) };
         x.stood = self.stood >= enough;
         // Over half a second, and still.
         let more = self.usual.min(self.delivered);

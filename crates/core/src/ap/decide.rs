@@ -125,7 +125,13 @@ impl Ap {
         if self.decided.replace(now).is_none() || dt <= 0.0 {
             return;
         }
-        self.flows.values_mut().for_each(|record| record.remember(dt));
+        let packet = self.law.packet(Id::Line(Direction::ToRemote));
+        for (&(flow, direction), record) in &mut self.flows {
+            record.remember(dt);
+            record.set_packet(if direction == Direction::ToRemote { packet } else { 0.0 });
+            let scale = record.find_scale(dt);
+            self.actions.extend(scale.map(|scale| Action::SetScale { flow, direction, scale }));
+        }
         for (udp, bytes) in self.udp_each.iter_mut().zip(sample.udp_bytes) {
             udp.weigh(RATE_WEIGHT_PER_SECOND * dt);
             udp.on_count(now, bytes);

@@ -19,6 +19,7 @@ mod one_way;
 mod packet_train;
 mod record;
 mod sample;
+mod scale;
 mod snapshot;
 mod stations;
 mod udp;
@@ -153,6 +154,15 @@ pub enum Action {
         direction: Direction,
         /// To what.
         plan: Plan,
+    },
+    /// Take the windows that one direction of a flow is told for these.
+    SetScale {
+        /// Which flow.
+        flow: FlowId,
+        /// Which way its data goes.
+        direction: Direction,
+        /// Of them, 0..=14.
+        scale: u8,
     },
     /// Hold one direction of a UDP flow to a plan.
     SetUdpPlan {

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use super::bottleneck::{Id, NEARLY};
+use super::bottleneck::{Bottleneck, Id, NEARLY};
 use super::fair_rate::Observation;
 use super::record::Record;
 use super::{Ap, Direction, Duplex, HopId, LinkSample};
@@ -22,6 +22,8 @@ const PAUSE: f64 = 0.25;
 const WORKS: f64 = 0.8;
 /// Who has less than this part of what the largest has takes no part in sharing.
 const TAKES_PART: f64 = 0.1;
+/// What a measured C may be off by (`learn_grid.py`: no more in any of 288 cells).
+const TOLERANCE: f64 = 0.03;
 /// A round trip where none is known, and that of datagrams, s.
 pub(super) const USUAL_RTT: f64 = 0.1;
 const DATAGRAMS_RTT: f64 = 0.05;
@@ -233,9 +235,27 @@ impl Ap {
             let id = Id::Line(direction);
             let target = self.law.at(id).target(&self.params.law, id, 1.0);
             let x = observed.entry(id).or_default();
-            (x.queue, x.target) = (queue, target);
+            let under_way =
+                if direction == Direction::ToRemote { self.under_way(x, &lines[direction.index()]) } else { None };
+            (x.queue, x.target) = (under_way.or(queue), target);
         }
         observed
+    }
+
+    /// What uploads have waiting before the line (Little's law): all of theirs that is under way, less what an empty path of their
+    /// rate would hold. Round trips tell that in steps of a packet, once a round trip; so it is taken where what is not known of C
+    /// makes a smaller error than a packet.
+    fn under_way(&self, x: &Observation, uploads: &Seen) -> Queue {
+        let id = Id::Line(Direction::ToRemote);
+        let measured = self.law.bottlenecks.get(&id).is_some_and(Bottleneck::is_measured);
+        if !measured || x.filling == 0 || TOLERANCE * x.base_rtt >= self.law.packet(id) {
+            return None;
+        }
+        let records = self.flows.iter().filter(|((_, way), record)| *way == Direction::ToRemote && record.is_active());
+        let waits: f64 = records.map(|(_, record)| record.waits(self.base_rtt(record, Direction::ToRemote))).sum();
+        let queue = waits * 8.0 / self.law.carries(id)?;
+        // Their acknowledgments wait behind downloads.
+        sooner(Some((queue, queue)), uploads.inbound[Direction::ToStation.index()])
     }
 
     fn takes_bulk_of_datagrams(&self, hop: HopId, direction: Direction) -> bool {

@@ -1,6 +1,7 @@
 //! What the controller remembers of one direction of one flow.
 
 use super::one_way::OneWay;
+use super::scale::{LeastScale, Shown};
 use super::{FlowSample, FlowSnapshot, HopId, Params, RttSource, StationId};
 use crate::fastpath::layout::Plan;
 use crate::meter::rate::LowPass;
@@ -23,6 +24,8 @@ const UNTOLD: u32 = 10;
 const MOST_SPACING: f64 = 0.02;
 /// Linux sends a millisecond of a flow's data at once (`sk_pacing_shift`): a window for less would hold what nothing queues.
 const LEAST_RTT: Span = Span::from_millis(1);
+/// A receiver acknowledges every second segment (RFC 9293 section 3.8.6.3): so many of a flow wait for the next one.
+const DELAYED: f64 = 0.5;
 /// Payload of a segment in 1500 bytes of IP, until the flow shows its own.
 const USUAL_MSS: u32 = 1448;
 
@@ -66,6 +69,13 @@ pub(super) struct Record {
     limited_memory: u32,
     /// Newest mean round trip to the station, queue and all, s.
     queued: f64,
+    /// What its segments take of a round trip to the remote end that is measured, and the first: a handshake's is without.
+    transmission: Span,
+    handshake: Option<Span>,
+    /// Under way, over a round trip, IP bytes.
+    in_flight: f64,
+    /// Where nobody told it.
+    scale: LeastScale,
     inbound: [OneWay; 2],
 }
 
@@ -104,6 +114,10 @@ impl Record {
             since_limited: u32::MAX,
             limited_memory: 0,
             queued: 0.0,
+            transmission: Span::ZERO,
+            handshake: None,
+            in_flight: 0.0,
+            scale: LeastScale::default(),
             inbound: [OneWay::new(rtt_memory), OneWay::new(rtt_memory)],
         }
     }
@@ -119,7 +133,8 @@ impl Record {
             self.local_rtt.on_sample(now, rtt);
         }
         if let Some(rtt) = sample.remote_rtt_min {
-            self.on_remote(now, rtt);
+            let handshake = *self.handshake.get_or_insert(rtt);
+            self.on_remote(now, rtt.saturating_sub(self.transmission).max(handshake).min(rtt));
         }
         for (inbound, stamped) in self.inbound.iter_mut().zip(sample.stamped) {
             inbound.on_stamps(now, stamped);
@@ -147,7 +162,7 @@ impl Record {
         let sent = (sample.bytes.saturating_sub(before.bytes)) as f64;
         let arrived = f64::from(sample.delivered.wrapping_sub(before.delivered)) * to_ip;
         // A first ACK, or one of a connection that began anew, tells nothing; nor does one whose window is not read.
-        let counts = sample.controllable && before.delivered != 0 && arrived < sent * 4.0 + 1e6;
+        let counts = sample.scale.is_some() && before.delivered != 0 && arrived < sent * 4.0 + 1e6;
         self.arrived = if counts { arrived } else { sent };
         self.told = counts;
         self.served = sample.served.saturating_sub(before.served).as_secs_f64();
@@ -156,6 +171,16 @@ impl Record {
     /// IP bytes per byte of payload in full segments.
     pub(super) fn to_ip(&self) -> f64 {
         self.newest.as_ref().map_or(1.0, to_ip)
+    }
+
+    /// What of it waits somewhere, IP bytes, where the path without queueing takes `base`, s: as TCP Vegas counts it.
+    pub(super) fn waits(&self, base: f64) -> f64 {
+        self.in_flight - self.arrives * base - DELAYED * f64::from(USUAL_MSS) * self.to_ip()
+    }
+
+    /// A full packet of it takes so long on the line, s. The second of two is timed, for that is acknowledged at once.
+    pub(super) fn set_packet(&mut self, packet: f64) {
+        self.transmission = Span::from_secs_f64(2.0 * packet);
     }
 
     pub(super) fn arrived(&self) -> f64 {
@@ -188,7 +213,17 @@ impl Record {
     pub(super) fn local_queue(&self, bound: Span) -> Option<(f64, f64)> {
         let base = self.local_base(bound).as_secs_f64();
         let newest = self.newest?;
-        Some((newest.local_rtt_mean?.as_secs_f64() - base, newest.local_rtt_min?.as_secs_f64() - base))
+        let Some((mean, least)) = newest.local_rtt_mean.zip(newest.local_rtt_min) else {
+            return self.unanswered(&newest, Direction::ToStation).map(|so_far| (so_far - base, so_far - base));
+        };
+        Some((mean.as_secs_f64() - base, least.as_secs_f64() - base))
+    }
+
+    /// A round trip that has lasted longer than the one before, s, tells before it ends.
+    fn unanswered(&self, newest: &FlowSample, direction: Direction) -> Option<f64> {
+        newest.unanswered[direction.index()]
+            .map(Span::as_secs_f64)
+            .filter(|so_far| *so_far > self.queued && self.queued > 0.0)
     }
 
     /// Time of the newest interval in which a round trip to the station was being measured, s: all but short pauses while a
@@ -214,12 +249,12 @@ impl Record {
     }
 
     pub(super) fn is_controllable(&self) -> bool {
-        self.newest.is_some_and(|s| s.controllable)
+        self.newest.is_some_and(|s| s.scale.is_some())
     }
 
     /// The same for a window of so many bytes: it cannot be told in larger units.
     pub(super) fn is_controllable_at(&self, window: f64) -> bool {
-        self.newest.is_some_and(|s| s.controllable && f64::from(s.unit_bytes) <= window)
+        self.newest.and_then(|s| s.scale).is_some_and(|scale| f64::from(1u32 << scale) <= window)
     }
 
     pub(super) fn is_controlled(&self) -> bool {
@@ -341,6 +376,16 @@ impl Record {
         self.adopt(Plan { growth_bytes, ..window::first() })
     }
 
+    /// The scale that it is to be taken for from now on, after an interval of `dt`.
+    pub(super) fn find_scale(&mut self, dt: f64) -> Option<u8> {
+        let newest = self.newest.filter(|_| self.is_active())?;
+        let remote = newest.remote_rtt_mean.or(self.remote_rtt.min()).map_or(0.0, Span::as_secs_f64);
+        let rtt = self.queued + remote;
+        let under_way = f64::from(newest.in_flight).min(self.arrives * rtt / self.to_ip());
+        let (window, mss) = (f64::from(newest.window_bytes), f64::from(newest.mss));
+        self.scale.on_interval(&Shown { scale: newest.scale, under_way, window, mss, rtt }, dt)
+    }
+
     /// In an interval of `dt` the window counts as filled for one and a half round trips.
     pub(super) fn remember(&mut self, dt: f64) {
         let rtt = (self.local_rtt.min().unwrap_or_default() + self.remote_rtt.min().unwrap_or_default()).as_secs_f64();
@@ -351,6 +396,8 @@ impl Record {
         let arrived = if self.told { self.arrived } else { 0.0 };
         let weight = dt / rtt.max(dt);
         self.arrives += (arrived / dt - self.arrives) * weight;
+        let in_flight = self.newest.map_or(0.0, |newest| f64::from(newest.in_flight)) * self.to_ip();
+        self.in_flight += (in_flight - self.in_flight) * weight;
         // What was promised a round trip ago, and as much before it as the mean is late, has arrived by now.
         let promised = self.window() / window::UNKNOWN_GROWTH.powf(2.0 - weight);
         let local = self.local_rtt.min().map_or(0.0, Span::as_secs_f64);

@@ -31,6 +31,8 @@ pub struct FlowSample {
     pub local_rtt_samples: u32,
     /// Mean RTT between access point and remote end in this interval.
     pub remote_rtt_mean: Option<Span>,
+    /// For how long what is being measured has not come back: the round trip is longer. Indexed by the direction of its data.
+    pub unanswered: [Option<Span>; 2],
     /// When segments came from a side, and the timestamps (RFC 7323) that they carried; indexed by the direction of what comes.
     pub stamped: [Option<Stamps>; 2],
     /// Highest byte known to have arrived, modulo 2^32; differences count.
@@ -45,16 +47,16 @@ pub struct FlowSample {
     pub window_bytes: u32,
     /// Its receiver offers less than it was planned: no window of ours holds it.
     pub receiver_limited: bool,
+    /// What is under way, bytes.
+    pub in_flight: u32,
     /// What of it was not told yet, bytes: its pace holds it back.
     pub untold_bytes: u32,
     /// Largest payload of a segment, bytes; 0 unknown.
     pub mss: u32,
     /// IPv4 and TCP headers of its segments, bytes; of IPv6 it takes 20 less than they are.
     pub header_bytes: u32,
-    /// False when its window cannot be rewritten (scale unknown, ...).
-    pub controllable: bool,
-    /// Unit that its window is told in, bytes.
-    pub unit_bytes: u32,
+    /// Scale of its windows; `None`: not known, so that none can be rewritten.
+    pub scale: Option<u8>,
     /// A FIN or RST has passed.
     pub closing: bool,
 }
@@ -167,6 +169,7 @@ impl FlowSample {
                 local_rtt_mean,
                 local_rtt_samples: RttTotal::of(state).samples[0].wrapping_sub(before.samples[0]),
                 remote_rtt_mean,
+                unanswered: [unanswered(&state.half[0], now), unanswered(&state.half[1], now)],
                 stamped: [stamped(&state.half[0]), stamped(&state.half[1])],
                 delivered: half.delivered,
                 served: Span::from_nanos(half.served_ns),
@@ -174,11 +177,11 @@ impl FlowSample {
                 window_limited: half.window_limited(epoch),
                 window_bytes,
                 receiver_limited,
+                in_flight: seq::later(half.snd_nxt, half.delivered).wrapping_sub(half.delivered),
                 untold_bytes: window_bytes.saturating_sub(told),
                 mss: half.mss,
                 header_bytes: if half.rtt.ts_newest == 0 { 40 } else { 52 },
-                controllable: half.known_scale().is_some(),
-                unit_bytes: 1 << half.known_scale().unwrap_or(0),
+                scale: half.known_scale(),
                 closing: half.data_flags & Half::CLOSING != 0,
             })
         })
@@ -192,6 +195,12 @@ pub struct Stamps {
     pub older: (Time, u32),
     /// The newer.
     pub newer: (Time, u32),
+}
+
+fn unanswered(half: &Half, now: Time) -> Option<Span> {
+    let rtt = &half.rtt;
+    let outstanding = rtt.seq_sent_ns != 0 && rtt.seq_end != rtt.seq_done;
+    outstanding.then(|| now.since(Time::from_nanos(rtt.seq_sent_ns)))
 }
 
 fn stamped(half: &Half) -> Option<Stamps> {

@@ -117,6 +117,7 @@ fn sample_of(s: &Sender, hop: &Hop, now: Time) -> FlowSample {
         local_rtt_mean: Some(LOCAL + hop.contention + s.queue + s.delayed_acks),
         local_rtt_samples: 50,
         remote_rtt_mean: Some(REMOTE),
+        unanswered: [None; 2],
         stamped: [None; 2],
         delivered: (s.bytes as f64 * PAYLOAD_SHARE) as u32,
         served: if fills { now.since(Time::ZERO) } else { Span::ZERO },
@@ -124,11 +125,11 @@ fn sample_of(s: &Sender, hop: &Hop, now: Time) -> FlowSample {
         window_limited: fills,
         window_bytes: s.window_bytes,
         receiver_limited: false,
+        in_flight: s.window_bytes,
         untold_bytes: 0,
         mss: 1448,
         header_bytes: 52,
-        controllable: s.controllable,
-        unit_bytes: 1,
+        scale: s.controllable.then_some(0),
         closing: false,
     }
 }
@@ -371,4 +372,52 @@ fn a_window_lasts_for_a_millisecond_at_least() {
     }
     let clamp = ap.snapshot().flows[0].plan.unwrap().clamp_bytes;
     assert!(clamp > 1_000_000, "{clamp} bytes of 10 Gbit/s");
+}
+
+/// Real kernels over 100 ms fell from 100 to 10 Mbit/s behind 800 ms of queue: one answer in 800 ms told of it.
+#[test]
+fn a_round_trip_that_has_not_ended_tells_of_a_queue() {
+    let mut ap = Ap::new(Params::new(BitRate::mbps(24)));
+    let mut senders = [Sender::new(1)];
+    run(&mut ap, &HOP, &mut senders, BitRate::ZERO, 20);
+    let before = ap.snapshot().flows[0].plan.unwrap().clamp_bytes;
+    let sender = &mut senders[0];
+    for step in 1..=8u64 {
+        let now = ap.next_deadline().unwrap();
+        sender.bytes += 15_000;
+        let unanswered = Some(Span::from_millis(50 * step));
+        let sample = FlowSample {
+            local_rtt_min: None,
+            local_rtt_mean: None,
+            local_rtt_samples: 0,
+            unanswered: [unanswered, None],
+            ..sample_of(sender, &HOP, now)
+        };
+        ap.on_sample(now, &sample);
+        ap.on_link(now, &LinkSample::default());
+    }
+    let after = ap.snapshot().flows[0].plan.unwrap().clamp_bytes;
+    assert!(f64::from(after) < 0.5 * f64::from(before), "{before} -> {after} bytes");
+}
+
+/// A handshake meets an empty line; what is timed later brings its own transmission, and that of the segment before it.
+#[test]
+fn transmission_is_no_path_and_no_path_is_shorter_than_a_handshake() {
+    let mut record = record::Record::new(Span::from_secs(10));
+    let sample = |rtt: u64| FlowSample {
+        direction: Direction::ToRemote,
+        local_rtt_min: Some(Span::ZERO),
+        remote_rtt_min: Some(Span::from_millis(rtt)),
+        ..sample_of(&Sender::new(1), &HOP, Time::ZERO)
+    };
+    let base = |record: &record::Record| record.base_rtt(&Params::learning(), Span::ZERO).unwrap().as_secs_f64() * 1e3;
+    record.on_sample(Time::ZERO, &sample(40));
+    record.set_packet(0.012);
+    // 12 s later the handshake is forgotten: 66 ms with 24 of its own, then 62.
+    for (at, rtt, expected) in [(12, 66, 42.0), (13, 62, 40.0), (14, 39, 39.0)] {
+        for again in 0..2 {
+            record.on_sample(Time::from_nanos(at * 1_000_000_000 + again), &sample(rtt));
+        }
+        assert!((base(&record) - expected).abs() < 1e-6, "{} instead of {expected}", base(&record));
+    }
 }

@@ -158,7 +158,7 @@ pub(super) fn congestion_control() -> Check {
 /// Tells the window scale of connections that are older than the controller.
 pub(super) fn conntrack() -> Check {
     const NAME: &str = "conntrack";
-    const WITHOUT: &str = "connections that are older than the controller will be left alone";
+    const WITHOUT: &str = "connections that are older than the controller will be left alone for some seconds, until their window scale is found";
     match Conntrack::open().and_then(|mut conntrack| conntrack.scales(&FlowKey::default())) {
         Ok(_) => Check::ok(NAME, "it can be asked about connections that are older than the controller"),
         Err(error) if is_refusal(&error) => Check::warning(NAME, format!("asking was refused; {WITHOUT}"), AS_ROOT),

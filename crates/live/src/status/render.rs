@@ -204,7 +204,7 @@ const fn state(state: FlowState) -> &'static str {
         FlowState::Below => "uses less than it may",
         FlowState::Idle => "idle",
         FlowState::Closing => "ending",
-        FlowState::ScaleUnknown => "left alone: older than the controller, its window scale is unknown",
+        FlowState::ScaleUnknown => "left alone for now: older than the controller, its window scale is unknown",
     }
 }
 

@@ -1,0 +1,113 @@
+//! The window scale of a connection that began before anybody watched, where nobody else knows it either: found from below.
+//!
+//! ```text
+//! f      under way, bytes: what was sent and not acknowledged, and no more than arrives in a round trip
+//! w      the window it was told in the last two round trips, at the scale s that it is taken for
+//! s     <- s + 1 + floor(log2(f / (5/4 w)))            where f > 5/4 w, two round trips after s was changed last
+//! ```
+//!
+//! A sender has no more under way than it was told, so whoever has more than `w` reads its window in larger units. Each step is a bound
+//! from below: until the last one is taken the window that is told is larger than the one that is meant, never smaller, so that
+//! nobody starves by a wrong one. A sender that ignores windows ends at the largest scale there is (RFC 7323 section 2.3).
+
+/// Nobody told it for so long, s: conntrack has been asked by then.
+const UNTOLD: f64 = 1.0;
+/// Round trips from a scale to what it does.
+const TRIPS: f64 = 2.0;
+/// What is under way varies by so much, and by two segments that are acknowledged together.
+const VARIES: f64 = 1.25;
+/// RFC 7323 section 2.3.
+const LARGEST: u8 = 14;
+
+/// What an interval showed of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shown {
+    /// The scale that the fast path takes it for.
+    pub(super) scale: Option<u8>,
+    /// Under way, bytes.
+    pub(super) under_way: f64,
+    /// The window in force at that scale, bytes.
+    pub(super) window: f64,
+    /// Largest segment, bytes.
+    pub(super) mss: f64,
+    /// Round trip, queue and all, s.
+    pub(super) rtt: f64,
+}
+
+/// See the module.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LeastScale {
+    /// What it was taken for.
+    told: Option<u8>,
+    /// For how long nobody knew, s; round trips since it was told another.
+    unknown: f64,
+    trips: f64,
+    /// The widest window of this round trip and of those before.
+    widest: f64,
+}
+
+impl LeastScale {
+    /// An interval of `dt` in which it carried payload; `Some`: it is to be taken for that.
+    pub(super) fn on_interval(&mut self, shown: &Shown, dt: f64) -> Option<u8> {
+        match (shown.scale, self.told) {
+            (None, _) => {
+                self.unknown += dt;
+                (self.unknown >= UNTOLD).then(|| self.tell(0))
+            }
+            (Some(scale), Some(told)) if scale == told && told < LARGEST => {
+                self.widest = self.widest.max(shown.window);
+                self.trips += dt / shown.rtt.max(dt);
+                if self.trips < TRIPS {
+                    return None;
+                }
+                let most = VARIES * self.widest + 2.0 * shown.mss;
+                let ratio = shown.under_way / most;
+                (self.trips, self.widest) = (0.0, shown.window);
+                (ratio > 1.0).then(|| self.tell((told + 1 + ratio.log2() as u8).min(LARGEST)))
+            }
+            _ => None,
+        }
+    }
+
+    fn tell(&mut self, scale: u8) -> u8 {
+        *self = Self { told: Some(scale), ..Self::default() };
+        scale
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sender that fills what it understands of a window of 50,000 bytes, up to `most` bytes, whose scale is `scale`.
+    fn found(scale: u8, most: f64) -> u8 {
+        let mut least = LeastScale::default();
+        let mut told = None;
+        for _ in 0..400 {
+            let under_way = told.map_or(most, |told: u8| (50_000.0 * f64::from(scale - told).exp2()).min(most));
+            let shown = Shown { scale: told, under_way, window: 50_000.0, mss: 1448.0, rtt: 0.1 };
+            told = least.on_interval(&shown, 0.05).or(told);
+            assert!(told.is_none_or(|told| told <= scale), "{told:?} of {scale}");
+        }
+        told.unwrap()
+    }
+
+    #[test]
+    fn it_is_found_from_below_and_never_too_large() {
+        for scale in 0..=14 {
+            assert_eq!(found(scale, 1e9), scale);
+        }
+        assert_eq!(found(7, 400_000.0), 7);
+        assert_eq!(found(7, 60_000.0), 0, "it has no more under way than it may");
+    }
+
+    #[test]
+    fn what_somebody_else_tells_stays() {
+        let mut least = LeastScale::default();
+        let shown = Shown { scale: None, under_way: 1e6, window: 50_000.0, mss: 1448.0, rtt: 0.1 };
+        assert_eq!((0..20).filter_map(|_| least.on_interval(&shown, 0.05)).next(), Some(0));
+        assert_eq!((0..99).find_map(|_| least.on_interval(&Shown { scale: Some(7), ..shown }, 0.05)), None);
+        let mut unasked = LeastScale::default();
+        assert_eq!((0..99).find_map(|_| unasked.on_interval(&Shown { scale: Some(2), ..shown }, 0.05)), None);
+    }
+}
