@@ -10,11 +10,12 @@
 //! from below: until the last one is taken the window that is told is larger than the one that is meant, never smaller, so that
 //! nobody starves by a wrong one. A sender that ignores windows ends at the largest scale there is (RFC 7323 section 2.3).
 
-/// Nobody told it for so long, s: conntrack has been asked by then.
+/// Nobody told it for so long, s: by then the host has asked conntrack of hundreds, a few per interval (`controller::scales`).
 const UNTOLD: f64 = 1.0;
-/// Round trips from a scale to what it does.
+/// Round trips from a scale to what it does: one until the sender knows it, one until what it had under way before is acknowledged.
 const TRIPS: f64 = 2.0;
-/// What is under way varies by so much, and by two segments that are acknowledged together.
+/// What is under way varies by a fifth (as what a hop delivers does, `capacity::Params::surprise`), a quarter is beyond it, and by two
+/// segments that are acknowledged together (RFC 9293 section 3.8.6.3).
 const VARIES: f64 = 1.25;
 /// RFC 7323 section 2.3.
 const LARGEST: u8 = 14;
@@ -79,17 +80,22 @@ impl LeastScale {
 mod tests {
     use super::*;
 
-    /// A sender that fills what it understands of a window of 50,000 bytes, up to `most` bytes, whose scale is `scale`.
+    /// A sender that fills what it understood of a window of 50,000 bytes a round trip and an interval ago, up to `most` bytes and
+    /// up to a fifth more than that; its scale is `scale`.
     fn found(scale: u8, most: f64) -> u8 {
         let mut least = LeastScale::default();
-        let mut told = None;
-        for _ in 0..400 {
-            let under_way = told.map_or(most, |told: u8| (50_000.0 * f64::from(scale - told).exp2()).min(most));
-            let shown = Shown { scale: told, under_way, window: 50_000.0, mss: 1448.0, rtt: 0.1 };
-            told = least.on_interval(&shown, 0.05).or(told);
-            assert!(told.is_none_or(|told| told <= scale), "{told:?} of {scale}");
+        let mut told = vec![None; 4];
+        for interval in 0..400 {
+            let varies = 1.0 + 0.2 * f64::from(interval % 2);
+            let understood: Option<u8> = told[told.len() - 4];
+            let under_way =
+                understood.map_or(most, |told| (50_000.0 * varies * f64::from(scale - told).exp2()).min(most));
+            let now = *told.last().unwrap();
+            let shown = Shown { scale: now, under_way, window: 50_000.0, mss: 1448.0, rtt: 0.1 };
+            told.push(least.on_interval(&shown, 0.05).or(now));
+            assert!(told.last().unwrap().is_none_or(|told| told <= scale), "{told:?} of {scale}");
         }
-        told.unwrap()
+        told.last().unwrap().unwrap()
     }
 
     #[test]
@@ -99,6 +105,14 @@ mod tests {
         }
         assert_eq!(found(7, 400_000.0), 7);
         assert_eq!(found(7, 60_000.0), 0, "it has no more under way than it may");
+    }
+
+    #[test]
+    fn who_is_asked_first_has_half_a_second_to_tell() {
+        let mut least = LeastScale::default();
+        let shown = |scale| Shown { scale, under_way: 1e6, window: 50_000.0, mss: 1448.0, rtt: 0.1 };
+        assert_eq!((0..10).find_map(|_| least.on_interval(&shown(None), 0.05)), None);
+        assert_eq!((0..99).find_map(|_| least.on_interval(&shown(Some(7)), 0.05)), None);
     }
 
     #[test]
