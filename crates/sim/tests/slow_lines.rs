@@ -62,3 +62,45 @@ fn a_game_beside_an_upload_waits_for_packets_and_not_for_the_buffer() {
     }
     assert!(failed.is_empty(), "{} of {CASES}: {failed:?}", failed.len());
 }
+
+/// Over a line that is not slow what is not known of C makes a larger error than a packet: counted there, what sixteen uploads have
+/// under way passed for a queue, C was learned at 0.6 of what it is, and they had that.
+#[test]
+fn many_uploads_over_a_faster_line_keep_it_full() {
+    const HOME: &str = r#"
+format = 1
+name = "uploads"
+duration = "22s"
+measure_from = "2s"
+line = { delay = "7.5ms", rate_down = "20Mbit/s", rate_up = "20Mbit/s", buffer_down = 833, buffer_up = 833 }
+
+[wifi]
+rate = "54Mbit/s"
+queue = { kind = "fifo", limit = 1000 }
+station_queue = { kind = "fifo", limit = 1000 }
+
+[[server]]
+name = "W"
+delay = "7.5ms"
+
+[[station]]
+name = "S"
+
+[[flow]]
+name = "bulk"
+from = "S"
+to = "W"
+kind = "ftp"
+count = 16
+start = "2s"
+
+[control.window]
+capacity = "learn"
+"#;
+    let scenario = Scenario::parse(HOME, "uploads.toml", &[]).expect("a scenario");
+    let report = lasthop_sim::run(&scenario, &mut Options::default()).expect("it runs");
+    let goodput: f64 = report.flows.iter().map(|flow| flow.figures.goodput_bps / 1e6).sum();
+    let capacity =
+        report.control.as_ref().and_then(|control| control.learned.capacity_up_bps.as_ref()).expect("C").last / 1e6;
+    assert!(goodput > 16.0 && (19.0..21.0).contains(&capacity), "{goodput:.1} Mbit/s of {capacity:.1}");
+}

@@ -10,7 +10,8 @@ use crate::units::Time;
 
 /// A train that came so many times faster than it was delivered was stretched by the hop.
 const STRETCHED: f64 = 1.1;
-/// An upload's burst that the line stretches so much is no other train: acknowledgments that wait for each other stretch less.
+/// A burst that the line stretches by more than so much was not stretched by acknowledgments alone, each of which waits for a second
+/// segment (RFC 9293 section 3.8.6.3): twice. Without it windows grow on over slow lines (`slow_lines` of the simulator).
 const CLEARLY: f64 = 2.0;
 /// A train of fewer bytes says little: six packets.
 const TRAIN_BYTES: f64 = 6.0 * 1500.0;

@@ -24,7 +24,8 @@ const UNTOLD: u32 = 10;
 const MOST_SPACING: f64 = 0.02;
 /// Linux sends a millisecond of a flow's data at once (`sk_pacing_shift`): a window for less would hold what nothing queues.
 const LEAST_RTT: Span = Span::from_millis(1);
-/// A receiver acknowledges every second segment (RFC 9293 section 3.8.6.3): so many of a flow wait for the next one.
+/// A receiver acknowledges every second segment (RFC 9293 section 3.8.6.3): half of one waits for the next in the mean. Without it 56 of
+/// 1,000 small homes lose work instead of 42 (`work_conservation` of the simulator).
 const DELAYED: f64 = 0.5;
 /// Payload of a segment in 1500 bytes of IP, until the flow shows its own.
 const USUAL_MSS: u32 = 1448;
