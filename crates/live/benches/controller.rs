@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use lasthop_core::fastpath::layout::{Control, FlowKey, FlowState, Half};
+use lasthop_core::fastpath::layout::{Control, FlowKey, FlowState, Half, Stamp};
 use lasthop_core::units::Time;
 use lasthop_core::wire::Endpoint;
 use lasthop_core::wire::build::{Frame, ack};
@@ -244,8 +244,8 @@ fn move_on(state: &mut FlowState, epoch: u32, n: u64, round: u64) {
     for (i, half) in state.half.iter_mut().enumerate() {
         // 12 to 14 ms at home, 20 to 36 ms beyond.
         let rtt = if i == 0 { 12_000_000 + (n + round) % 5 * 500_000 } else { 20_000_000 + n % 5 * 4_000_000 };
-        half.rtt.samples = half.rtt.samples.wrapping_add(2);
-        half.rtt.sum_ns += 2 * rtt;
+        let ticks = (rtt >> Stamp::SHIFT) as u32;
+        half.rtt.total = half.rtt.total.add(ticks).add(ticks);
         half.rtt.min_ns = rtt as u32;
         half.rtt.last_ns = rtt as u32;
         half.rtt.epoch = epoch;

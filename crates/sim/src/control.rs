@@ -7,11 +7,11 @@
 use std::collections::BTreeMap;
 
 use lasthop_core::ap::{
-    Action, Ap, FlowSample, HopId, HopSample, LinkSample, Params, RttSource, RttTotal, ShareRule, Snapshot, StationId,
-    StationSample, UdpSample,
+    Action, Ap, FlowSample, HopId, HopSample, LinkSample, Params, RttSource, ShareRule, Snapshot, StationId,
+    StationSample, UdpSample, rtt_totals,
 };
 use lasthop_core::aqm::Discipline;
-use lasthop_core::fastpath::layout::{self, Counters, FlowState, Reason, UdpState};
+use lasthop_core::fastpath::layout::{self, Counters, FlowState, Reason, RttTotal, UdpState};
 use lasthop_core::fastpath::udp::{self, Datagram};
 use lasthop_core::fastpath::{self, Verdict, window};
 use lasthop_core::meter::rate::Known;
@@ -73,7 +73,7 @@ pub struct WindowControl {
 #[derive(Clone)]
 struct Watched {
     state: FlowState,
-    rtt: RttTotal,
+    rtt: [RttTotal; 2],
     /// Its newest acknowledgment towards a server, as it came.
     newest: Option<SimPacket>,
     /// Requests that have passed.
@@ -170,7 +170,7 @@ impl WindowControl {
         let shared = &mut self.shared;
         let watched = self.flows[packet.flow as usize].get_or_insert_with(|| Watched {
             state: FlowState::new(shared, now),
-            rtt: RttTotal::default(),
+            rtt: Default::default(),
             newest: None,
             // Of a connection that was there before, any number with the right last bits will do.
             requests: if packet.has(flag::SYN) { 0 } else { flag::REQUESTS_MASK + 1 + packet.requests() },
@@ -255,7 +255,7 @@ impl WindowControl {
         }
         for (i, (watched, station)) in self.flows.iter_mut().zip(&self.stations).enumerate() {
             let Some(Watched { state, rtt, .. }) = watched else { continue };
-            let before = std::mem::replace(rtt, RttTotal::of(state));
+            let before = std::mem::replace(rtt, rtt_totals(state));
             for sample in
                 FlowSample::of(now, (FlowId(i as u32), *station, HopId(HOP as u32)), self.shared.epoch, state, before)
             {

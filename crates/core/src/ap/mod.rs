@@ -36,7 +36,7 @@ pub use decision::{Decision, Place};
 pub use fair_rate::Mode;
 pub use law::{Law, Parameter};
 use record::Record;
-pub use sample::{FlowSample, HopId, HopSample, LinkSample, RttTotal, Stamps, StationId, StationSample};
+pub use sample::{FlowSample, HopId, HopSample, LinkSample, Stamps, StationId, StationSample, rtt_totals};
 pub use snapshot::{DirectionSnapshot, FlowSnapshot, Snapshot};
 use stations::Prices;
 pub use udp::{Tunnel, UdpFlows, UdpParams, UdpSample, UdpSnapshot, UdpWish};

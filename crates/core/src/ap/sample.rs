@@ -1,7 +1,7 @@
 //! What the per-packet half measured in an interval, as the deciding half takes it.
 
 use super::Duplex;
-use crate::fastpath::layout::{FlowState, Half, Hop};
+use crate::fastpath::layout::{FlowState, Half, Hop, RttTotal, Stamp};
 use crate::fastpath::seq;
 use crate::packet::{Direction, FlowId};
 use crate::units::{BitRate, Span, Time};
@@ -115,41 +115,26 @@ pub struct StationSample {
     pub attempts: f64,
 }
 
-/// Samples of the RTT, cumulative, by [`Direction::index`] of the side: their mean over an interval is a difference.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RttTotal {
-    sum_ns: [u64; 2],
-    samples: [u32; 2],
-}
-
-impl RttTotal {
-    /// So far.
-    #[must_use]
-    pub const fn of(state: &FlowState) -> Self {
-        let [local, remote] = [&state.half[0].rtt, &state.half[1].rtt];
-        Self { sum_ns: [local.sum_ns, remote.sum_ns], samples: [local.samples, remote.samples] }
-    }
-
-    fn mean_since(self, before: Self, side: Direction) -> Option<Span> {
-        let i = side.index();
-        let count = u64::from(self.samples[i].wrapping_sub(before.samples[i]));
-        self.sum_ns[i].wrapping_sub(before.sum_ns[i]).checked_div(count).map(Span::from_nanos)
-    }
+/// All samples of the RTT, by [`Direction::index`] of the side.
+#[must_use]
+pub const fn rtt_totals(state: &FlowState) -> [RttTotal; 2] {
+    [state.half[0].rtt.total, state.half[1].rtt.total]
 }
 
 impl FlowSample {
-    /// One sample per direction of a flow that has carried payload, of which the host says who it is; `before`: [`RttTotal::of`] an interval ago.
+    /// One sample per direction of a flow that has carried payload, of which the host says who it is; `before`: [`rtt_totals`] an
+    /// interval ago.
     pub fn of(
         now: Time,
         (flow, station, hop): (FlowId, StationId, HopId),
         epoch: u32,
         state: &FlowState,
-        before: RttTotal,
+        before: [RttTotal; 2],
     ) -> impl Iterator<Item = Self> {
         let local_rtt_min = state.half[Direction::ToStation.index()].rtt_min(epoch);
         let remote_rtt_min = state.half[Direction::ToRemote.index()].rtt_min(epoch);
-        let mean = |side| RttTotal::of(state).mean_since(before, side);
-        let (local_rtt_mean, remote_rtt_mean) = (mean(Direction::ToStation), mean(Direction::ToRemote));
+        let totals = rtt_totals(state);
+        let [local_rtt_mean, remote_rtt_mean] = [0, 1].map(|side| totals[side].mean_since(before[side]));
         Direction::BOTH.into_iter().filter_map(move |direction| {
             let half = &state.half[direction.index()];
             // The receiver's own offer as it last was; a window of 0 is a pause.
@@ -167,10 +152,10 @@ impl FlowSample {
                 local_rtt_min,
                 remote_rtt_min,
                 local_rtt_mean,
-                local_rtt_samples: RttTotal::of(state).samples[0].wrapping_sub(before.samples[0]),
+                local_rtt_samples: totals[0].samples_since(before[0]),
                 remote_rtt_mean,
                 unanswered: [unanswered(&state.half[0], now), unanswered(&state.half[1], now)],
-                stamped: [stamped(&state.half[0]), stamped(&state.half[1])],
+                stamped: [stamped(&state.half[0], now), stamped(&state.half[1], now)],
                 delivered: half.delivered,
                 served: Span::from_nanos(half.served_ns),
                 gap: half.longest_gap(epoch, now),
@@ -180,7 +165,7 @@ impl FlowSample {
                 in_flight: seq::later(half.snd_nxt, half.delivered).wrapping_sub(half.delivered),
                 untold_bytes: window_bytes.saturating_sub(told),
                 mss: half.mss,
-                header_bytes: if half.rtt.ts_newest == 0 { 40 } else { 52 },
+                header_bytes: if half.rtt.ts_newest.value() == 0 { 40 } else { 52 },
                 scale: half.known_scale(),
                 closing: half.data_flags & Half::CLOSING != 0,
             })
@@ -199,18 +184,16 @@ pub struct Stamps {
 
 fn unanswered(half: &Half, now: Time) -> Option<Span> {
     let rtt = &half.rtt;
-    let outstanding = rtt.seq_sent_ns != 0 && rtt.seq_end != rtt.seq_done;
-    outstanding.then(|| now.since(Time::from_nanos(rtt.seq_sent_ns)))
+    let outstanding = !rtt.seq_sent.is_none() && rtt.seq_sent.value() != rtt.seq_done;
+    outstanding.then(|| rtt.seq_sent.age(now))
 }
 
-fn stamped(half: &Half) -> Option<Stamps> {
+fn stamped(half: &Half, now: Time) -> Option<Stamps> {
     let rtt = &half.rtt;
-    if rtt.ts_newest == 0 {
-        return None;
-    }
-    let data = (Time::from_nanos(half.data_ns), rtt.ts_newest);
-    let other = if rtt.ts_sent_ns == 0 { data } else { (Time::from_nanos(rtt.ts_sent_ns), rtt.tsval) };
-    Some(if data.0 > other.0 { Stamps { older: other, newer: data } } else { Stamps { older: other, newer: other } })
+    let of = |stamp: Stamp| (stamp.at(now), stamp.value());
+    let newer = (rtt.ts_newest.value() != 0).then(|| of(rtt.ts_newest))?;
+    let older = if rtt.ts_sent.is_none() { newer } else { of(rtt.ts_sent) };
+    Some(Stamps { older, newer })
 }
 
 #[cfg(test)]
@@ -226,7 +209,7 @@ mod tests {
         (half.payload_bytes, half.window, half.last_window) = (1, 50_000, 100);
         let window = |state: &FlowState| {
             let sample =
-                FlowSample::of(Time::ZERO, (FlowId(1), StationId(0), HopId(0)), 1, state, RttTotal::default()).next();
+                FlowSample::of(Time::ZERO, (FlowId(1), StationId(0), HopId(0)), 1, state, Default::default()).next();
             sample.map(|sample| sample.window_bytes)
         };
         assert_eq!(window(&state), Some(50_000), "its scale is not known");

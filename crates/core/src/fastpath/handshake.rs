@@ -5,7 +5,7 @@
 //!
 //! Not done: a SYN that is sent again forgets the scales until its answer is sent again too.
 
-use super::layout::{Half, RttMatch};
+use super::layout::{Half, RttMatch, Stamp};
 use super::{Verdict, seq};
 use crate::wire::{TcpFields, flag};
 
@@ -36,7 +36,13 @@ pub(super) fn promised(half: &Half, from: u32) -> u32 {
 /// Keeps what is cumulative and what the controller wants.
 fn forget(half: &mut Half) {
     *half = Half {
-        rtt: RttMatch { seq_sent_ns: 0, ts_sent_ns: 0, ts_newest: 0, echo_newest: 0, ..half.rtt },
+        rtt: RttMatch {
+            seq_sent: Stamp::NONE,
+            ts_sent: Stamp::NONE,
+            ts_newest: Stamp::NONE,
+            echo_newest: 0,
+            ..half.rtt
+        },
         bytes: half.bytes,
         packets: half.packets,
         payload_bytes: half.payload_bytes,

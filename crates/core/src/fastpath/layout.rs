@@ -49,37 +49,124 @@ pub struct Plan {
     pub pace_bytes: u32,
 }
 
+/// A number that a packet carried and when it passed, in one word, so that another CPU reads both of the same packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Stamp(u64);
+
+impl Stamp {
+    /// No packet passed.
+    pub const NONE: Self = Self(0);
+    /// Its clock ticks in 2^10 ns: it is good for 73 minutes. Who has waited for longer is taken for one that waited less, which shows
+    /// as a short round trip once in `4,400 s / round trip` such waits.
+    pub const SHIFT: u32 = 10;
+
+    /// `value` passes at `now`.
+    #[must_use]
+    pub const fn new(value: u32, now: Time) -> Self {
+        Self((value as u64) << 32 | Self::clock(now) as u64)
+    }
+
+    /// That clock.
+    #[must_use]
+    pub const fn clock(now: Time) -> u32 {
+        (now.as_nanos() >> Self::SHIFT) as u32
+    }
+
+    /// No packet passed.
+    #[must_use]
+    pub const fn is_none(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The number; 0 where there is none.
+    #[must_use]
+    pub const fn value(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// For how long it has been there, in ticks.
+    #[must_use]
+    pub const fn ticks(self, now: Time) -> u32 {
+        Self::clock(now).wrapping_sub(self.0 as u32)
+    }
+
+    /// For how long it has been there.
+    #[must_use]
+    pub const fn age(self, now: Time) -> Span {
+        Span::from_nanos((self.ticks(now) as u64) << Self::SHIFT)
+    }
+
+    /// When it passed.
+    #[must_use]
+    pub const fn at(self, now: Time) -> Time {
+        Time::from_nanos((now.as_nanos() >> Self::SHIFT << Self::SHIFT).saturating_sub(self.age(now).as_nanos()))
+    }
+}
+
+/// Sum and number of all samples of a round trip, in one word likewise; both begin anew when they are full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct RttTotal(u64);
+
+impl RttTotal {
+    /// So many bits hold the sum, in ticks of [`Stamp`]: 13 days; the others the number.
+    pub const SUM_BITS: u32 = 40;
+    const SUM: u64 = (1 << Self::SUM_BITS) - 1;
+
+    /// With one more.
+    #[must_use]
+    pub const fn add(self, ticks: u32) -> Self {
+        let samples = (self.0 & !Self::SUM).wrapping_add(1 << Self::SUM_BITS);
+        Self(samples | (self.0.wrapping_add(ticks as u64) & Self::SUM))
+    }
+
+    /// How many there were.
+    #[must_use]
+    pub const fn samples(self) -> u32 {
+        self.samples_since(Self(0))
+    }
+
+    /// How many there were since.
+    #[must_use]
+    pub const fn samples_since(self, before: Self) -> u32 {
+        let most = u32::MAX >> (Self::SUM_BITS - 32);
+        ((self.0 >> Self::SUM_BITS) as u32).wrapping_sub((before.0 >> Self::SUM_BITS) as u32) & most
+    }
+
+    /// The mean of those.
+    #[must_use]
+    pub fn mean_since(self, before: Self) -> Option<Span> {
+        let sum = self.0.wrapping_sub(before.0) & Self::SUM;
+        (sum << Stamp::SHIFT).checked_div(u64::from(self.samples_since(before))).map(Span::from_nanos)
+    }
+}
+
 /// RTT towards one side, matched two ways: data by sequence number, ACKs by the timestamp that comes back.
 ///
-/// A match is outstanding while its `sent` is not 0 and its mark differs from its `done`.
+/// A match is outstanding while there is a stamp whose number differs from its `done`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct RttMatch {
-    /// When the segment ending at `seq_end` left; 0: none. Written by packets this way.
-    pub seq_sent_ns: u64,
-    /// When `tsval` was first seen leaving; 0: none. Written by packets this way.
-    pub ts_sent_ns: u64,
-    /// Sum of all samples, ns, cumulative. From here on: written by packets the other way, but where said.
-    pub sum_ns: u64,
-    /// Number of all samples, cumulative.
-    pub samples: u32,
+    /// The ACK that ends the sequence match, and when its segment left. Written by packets this way.
+    pub seq_sent: Stamp,
+    /// The timestamp whose echo ends the timestamp match, and when it was first seen leaving. Written by packets this way.
+    pub ts_sent: Stamp,
+    /// Newest timestamp seen leaving, and when; only a newer one can start a match, for its first leaving is known. One of
+    /// 0 counts as none. Written by packets this way.
+    pub ts_newest: Stamp,
+    /// All samples. From here on: written by packets the other way, but where said.
+    pub total: RttTotal,
     /// Smallest sample of `epoch`, ns, capped at `u32::MAX` - 1; `u32::MAX`: none.
     pub min_ns: u32,
     /// Newest sample, ns, capped likewise; 0: none yet.
     pub last_ns: u32,
     /// Epoch (`Control::epoch`) that `min_ns` belongs to.
     pub epoch: u32,
-    /// The newest `seq_end` whose match has ended.
+    /// The number of the newest `seq_sent` whose match has ended.
     pub seq_done: u32,
-    /// The newest `tsval` whose match has ended.
+    /// The timestamp of the newest `ts_sent` whose match has ended.
     pub ts_done: u32,
-    /// The ACK that ends the sequence match. Written by packets this way.
-    pub seq_end: u32,
-    /// The timestamp whose echo ends the timestamp match. Written by packets this way.
-    pub tsval: u32,
-    /// Newest timestamp seen leaving; only a newer one can start a match, for its first leaving is known. 0: none.
-    /// Written by packets this way.
-    pub ts_newest: u32,
     /// Newest timestamp that packets this way echoed; 0: none. Written by packets this way.
     pub echo_newest: u32,
 }
@@ -138,7 +225,7 @@ pub struct Half {
     /// Right edge promised by the newest ACK that carried `told_tsval`; valid with [`Half::TOLD`].
     pub told_edge: u32,
     /// The timestamp whose echo shows that the sender knows `told_edge`; in a connection without timestamps when it was
-    /// promised, in units of 1024 ns.
+    /// promised, in ticks of [`Stamp`].
     pub told_tsval: u32,
     /// Window of the newest ACK as the receiver wrote it: one that changed it is no duplicate (RFC 5681).
     pub last_window: u16,
@@ -584,7 +671,7 @@ impl Counters {
 const _: () = {
     assert!(size_of::<FlowKey>() == 16 + 16 + 2 + 2);
     assert!(size_of::<Plan>() == 4 * 4);
-    assert!(size_of::<RttMatch>() == 3 * 8 + 10 * 4);
+    assert!(size_of::<RttMatch>() == 4 * 8 + 6 * 4);
     assert!(size_of::<Half>() == size_of::<RttMatch>() + 8 * 8 + size_of::<Plan>() + 13 * 4 + 12);
     assert!(size_of::<FlowState>() == 2 * size_of::<Half>() + 2 * 8 + 2 * 4);
     assert!(size_of::<UdpPlan>() == 3 * 4);

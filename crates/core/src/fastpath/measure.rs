@@ -20,7 +20,7 @@
 //! newest edge is compared, which sees a limited sender only when it is near.
 
 use super::handshake::{advances, end_of};
-use super::layout::{Half, Hop, RttMatch};
+use super::layout::{Half, Hop, RttMatch, Stamp};
 use super::{Verdict, hop, seq};
 use crate::units::{Span, Time};
 use crate::wire::{TcpFields, flag};
@@ -78,7 +78,7 @@ fn note_limit(half: &mut Half, sender_rtt_ns: u32, tcp: &TcpFields, now: Time) {
     let told = half.flags & Half::TOLD != 0;
     let edge = match tcp.timestamps {
         Some((_, echo)) if told && echo == half.told_tsval => half.told_edge,
-        None if half.rtt.ts_newest != 0 => return,
+        None if half.rtt.ts_newest.value() != 0 => return,
         None if told => match age(half, sender_rtt_ns, now) {
             Age::Known => half.told_edge,
             Age::Fresh | Age::Old => return,
@@ -103,7 +103,7 @@ enum Age {
 }
 
 fn age(half: &Half, sender_rtt_ns: u32, now: Time) -> Age {
-    let (age, rtt) = (stamp(now).wrapping_sub(half.told_tsval), sender_rtt_ns >> STAMP_SHIFT);
+    let (age, rtt) = (Stamp::clock(now).wrapping_sub(half.told_tsval), sender_rtt_ns >> Stamp::SHIFT);
     match age {
         age if age < rtt => Age::Fresh,
         age if age <= rtt + rtt / 16 + KNOWN_FOR => Age::Known,
@@ -111,36 +111,28 @@ fn age(half: &Half, sender_rtt_ns: u32, now: Time) -> Age {
     }
 }
 
-/// Without timestamps `told_tsval` holds the time instead, in units of 1024 ns.
-const fn stamp(now: Time) -> u32 {
-    (now.as_nanos() >> STAMP_SHIFT) as u32
-}
-
-const STAMP_SHIFT: u32 = 10;
-
 /// An edge is compared for a sixteenth of the round trip and this much longer, about 1 ms: more would count a sender as
 /// limited that has only gone on sending.
 const KNOWN_FOR: u32 = 1 << 10;
 
 fn match_sequence(half: &mut Half, tcp: &TcpFields, now: Time, measurable: bool) {
     let rtt = &mut half.rtt;
-    let mut outstanding = rtt.seq_sent_ns != 0 && rtt.seq_end != rtt.seq_done;
+    let mut outstanding = !rtt.seq_sent.is_none() && rtt.seq_sent.value() != rtt.seq_done;
     if !advances(half, tcp) {
-        let again = tcp.sequence_length() > 0 && seq::after(half.rtt.seq_end, tcp.seq);
+        let again = tcp.sequence_length() > 0 && seq::after(half.rtt.seq_sent.value(), tcp.seq);
         if outstanding && again {
-            half.rtt.seq_sent_ns = 0;
+            half.rtt.seq_sent = Stamp::NONE;
         }
         return;
     }
     half.data_flags |= Half::DATA_SEEN;
     half.snd_nxt = end_of(tcp);
     let rtt = &mut half.rtt;
-    if outstanding && now.since(Time::from_nanos(rtt.seq_sent_ns)) > GIVEN_UP {
+    if outstanding && rtt.seq_sent.age(now) > GIVEN_UP {
         outstanding = false;
     }
     if measurable && !outstanding {
-        rtt.seq_sent_ns = now.as_nanos();
-        rtt.seq_end = end_of(tcp);
+        rtt.seq_sent = Stamp::new(end_of(tcp), now);
     }
 }
 
@@ -149,20 +141,20 @@ fn begin_timestamp(rtt: &mut RttMatch, tcp: &TcpFields, now: Time) {
     if tcp.has(flag::ACK) && (rtt.echo_newest == 0 || seq::after(echo, rtt.echo_newest)) {
         rtt.echo_newest = echo;
     }
-    if rtt.ts_newest != 0 && !seq::after(value, rtt.ts_newest) {
+    let newest = rtt.ts_newest.value();
+    if newest != 0 && !seq::after(value, newest) {
         return;
     }
-    rtt.ts_newest = value;
+    rtt.ts_newest = Stamp::new(value, now);
     // The echo of data is the first segment's that waited, its acknowledgment that of the second.
     if tcp.payload_bytes > 0 {
         return;
     }
-    let outstanding = rtt.ts_sent_ns != 0 && rtt.tsval != rtt.ts_done;
-    if outstanding && now.since(Time::from_nanos(rtt.ts_sent_ns)) <= GIVEN_UP {
+    let outstanding = !rtt.ts_sent.is_none() && rtt.ts_sent.value() != rtt.ts_done;
+    if outstanding && rtt.ts_sent.age(now) <= GIVEN_UP {
         return;
     }
-    rtt.ts_sent_ns = now.as_nanos();
-    rtt.tsval = value;
+    rtt.ts_sent = rtt.ts_newest;
 }
 
 /// Takes the segment as an acknowledgment for `half`: ends what it answers.
@@ -173,31 +165,29 @@ pub(super) fn acknowledgment(half: &mut Half, epoch: u32, tcp: &TcpFields, now: 
         rtt.epoch = epoch;
         rtt.min_ns = u32::MAX;
     }
-    let sent = rtt.seq_sent_ns;
+    let (sent, end) = (rtt.seq_sent, rtt.seq_sent.value());
     let possible = seen && !seq::after(tcp.ack, snd_nxt);
-    if sent != 0 && rtt.seq_end != rtt.seq_done && possible && !seq::after(rtt.seq_end, tcp.ack) {
-        rtt.seq_done = rtt.seq_end;
-        let more = tcp.ack.wrapping_sub(rtt.seq_end);
+    if !sent.is_none() && end != rtt.seq_done && possible && !seq::after(end, tcp.ack) {
+        rtt.seq_done = end;
+        let more = tcp.ack.wrapping_sub(end);
         if more == 0 || more > half.mss {
-            sample(rtt, Time::from_nanos(sent), now);
+            sample(rtt, sent, now);
         } else {
             half.flags ^= Half::ODD;
         }
     }
     let Some((_, echo)) = tcp.timestamps else { return };
-    let sent = rtt.ts_sent_ns;
-    let possible = !seq::after(echo, rtt.ts_newest);
-    if sent != 0 && rtt.tsval != rtt.ts_done && possible && !seq::after(rtt.tsval, echo) {
-        rtt.ts_done = rtt.tsval;
-        sample(rtt, Time::from_nanos(sent), now);
+    let (sent, value) = (rtt.ts_sent, rtt.ts_sent.value());
+    let possible = !seq::after(echo, rtt.ts_newest.value());
+    if !sent.is_none() && value != rtt.ts_done && possible && !seq::after(value, echo) {
+        rtt.ts_done = value;
+        sample(rtt, sent, now);
     }
 }
 
-fn sample(rtt: &mut RttMatch, sent: Time, now: Time) {
-    let took_ns = now.since(sent).as_nanos();
-    let capped = took_ns.min(u64::from(u32::MAX - 1)) as u32;
-    rtt.sum_ns = rtt.sum_ns.wrapping_add(took_ns);
-    rtt.samples = rtt.samples.wrapping_add(1);
+fn sample(rtt: &mut RttMatch, sent: Stamp, now: Time) {
+    let capped = sent.age(now).as_nanos().min(u64::from(u32::MAX - 1)) as u32;
+    rtt.total = rtt.total.add(sent.ticks(now));
     rtt.last_ns = capped;
     rtt.min_ns = rtt.min_ns.min(capped);
 }
@@ -212,8 +202,8 @@ pub(super) fn tell(half: &mut Half, sender_rtt_ns: u32, tcp: &TcpFields, verdict
             let again = told && half.told_tsval == value;
             (value, again, told && !again && !seq::after(half.rtt.echo_newest, half.told_tsval))
         }
-        None if half.rtt.ts_newest != 0 || sender_rtt_ns == 0 => return,
-        None => (stamp(now), false, told && age(half, sender_rtt_ns, now) != Age::Old),
+        None if half.rtt.ts_newest.value() != 0 || sender_rtt_ns == 0 => return,
+        None => (Stamp::clock(now), false, told && age(half, sender_rtt_ns, now) != Age::Old),
     };
     let promises = tcp.has(flag::ACK) && !tcp.has(flag::SYN | flag::RST) && half.flags & Half::EDGE_KNOWN != 0;
     if awaited || !promises {

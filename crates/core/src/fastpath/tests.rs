@@ -2,7 +2,7 @@ mod together;
 
 use proptest::prelude::*;
 
-use super::layout::{FlowState, Plan};
+use super::layout::{FlowState, Plan, RttTotal, Stamp};
 use super::vectors::Step;
 use super::*;
 use crate::wire::{self, Link};
@@ -21,6 +21,9 @@ struct Download {
     sent: u32,
 }
 
+/// Between packets: ten ticks of the clock that times them.
+const STEP: Span = Span::from_nanos(10 << Stamp::SHIFT);
+
 impl Download {
     /// Older than the controller; conntrack told its scale.
     fn with_scale(scale: u8, plan: Plan) -> Self {
@@ -34,7 +37,7 @@ impl Download {
     }
 
     fn pass(&mut self, direction: Direction, tcp: &TcpFields) -> Verdict {
-        self.now += Span::from_micros(10);
+        self.now += STEP;
         self.control.heartbeat_ns = self.now.as_nanos();
         on_packet(&mut self.state, &mut self.control, direction, tcp, self.now)
     }
@@ -263,12 +266,12 @@ fn scales_come_from_both_syns_and_a_new_connection_forgets_the_old_one() {
 #[test]
 fn data_and_its_ack_give_an_rtt_sample_and_a_retransmission_spoils_it() {
     let mut download = Download::with_scale(0, PLAN);
-    let samples = |download: &Download| download.state.half[0].rtt.samples;
+    let samples = |download: &Download| download.state.half[0].rtt.total.samples();
     download.round();
     assert_eq!(samples(&download), 0, "nothing came before it: its ACK is likely to have waited");
     download.round();
     assert_eq!(samples(&download), 1);
-    assert_eq!(download.state.half[0].rtt_min(0), Some(Span::from_micros(10)));
+    assert_eq!(download.state.half[0].rtt_min(0), Some(STEP));
     download.round();
     assert_eq!(samples(&download), 1, "of two segments one");
     download.data(MSS);
@@ -281,7 +284,7 @@ fn data_and_its_ack_give_an_rtt_sample_and_a_retransmission_spoils_it() {
 #[test]
 fn an_ack_that_waited_for_a_second_segment_gives_no_sample_and_says_which_of_two_does_not_wait() {
     let mut download = Download::with_scale(0, PLAN);
-    let samples = |download: &Download| download.state.half[0].rtt.samples;
+    let samples = |download: &Download| download.state.half[0].rtt.total.samples();
     let pair = |download: &mut Download| {
         download.data(MSS);
         download.now += Span::from_millis(20);
@@ -300,7 +303,7 @@ fn an_ack_that_waited_for_a_second_segment_gives_no_sample_and_says_which_of_two
     pair(&mut download);
     pair(&mut download);
     assert_eq!(samples(&download), 4);
-    assert_eq!(download.state.half[0].rtt_min(0), Some(Span::from_micros(10)), "and never what one waited for");
+    assert_eq!(download.state.half[0].rtt_min(0), Some(STEP), "and never what one waited for");
     // One ACK for many says that they came together.
     (0..5).for_each(|_| download.data(MSS));
     download.ack(download.sent);
@@ -312,12 +315,12 @@ fn a_segment_after_a_pause_is_not_timed() {
     let mut download = Download::with_scale(0, PLAN);
     for pause in [Span::from_millis(29), Span::from_millis(31)] {
         // Both ways round, for one of two is timed.
-        let before = download.state.half[0].rtt.samples;
+        let before = download.state.half[0].rtt.total.samples();
         (0..4).for_each(|_| {
             download.now += pause;
             download.round();
         });
-        let samples = download.state.half[0].rtt.samples - before;
+        let samples = download.state.half[0].rtt.total.samples() - before;
         assert_eq!(samples, if pause < Span::from_millis(30) { 2 } else { 0 });
     }
 }
@@ -334,7 +337,7 @@ fn a_timestamp_of_data_begins_no_match() {
     };
     download.pass(Direction::ToStation, &with(MSS, 5, 1));
     download.pass(Direction::ToRemote, &TcpFields { payload_bytes: 0, ..with(0, 9, 5) });
-    assert_eq!(download.state.half[0].rtt.samples, 0);
+    assert_eq!(download.state.half[0].rtt.total.samples(), 0);
 }
 
 #[test]
@@ -344,11 +347,11 @@ fn a_timestamp_that_comes_back_gives_a_sample_only_from_its_first_leaving() {
     download.pass(Direction::ToRemote, &with(5, 0));
     download.pass(Direction::ToRemote, &with(6, 0));
     download.pass(Direction::ToStation, &with(9, 5));
-    assert_eq!(download.state.half[1].rtt_min(0), Some(Span::from_micros(20)));
+    assert_eq!(download.state.half[1].rtt_min(0), Some(STEP + STEP));
     // 6 left while 5 was awaited: when it left first is not known any more.
     download.pass(Direction::ToRemote, &with(6, 0));
     download.pass(Direction::ToStation, &with(9, 6));
-    assert_eq!(download.state.half[1].rtt.samples, 1);
+    assert_eq!(download.state.half[1].rtt.total.samples(), 1);
 }
 
 #[test]
@@ -359,7 +362,7 @@ fn a_new_epoch_starts_the_minimum_anew() {
     download.control.epoch = 1;
     download.ack(download.sent);
     assert_eq!(download.state.half[0].rtt_min(1), None);
-    assert_eq!(download.state.half[0].rtt.samples, 1);
+    assert_eq!(download.state.half[0].rtt.total.samples(), 1);
 }
 
 #[test]
@@ -449,4 +452,48 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_timestamp_keeps_the_time_of_the_packet_that_brought_it() {
+    let mut download = Download::with_scale(0, PLAN);
+    let with = |bytes, value| TcpFields {
+        payload_bytes: bytes,
+        segment_bytes: bytes,
+        timestamps: Some((value, 1)),
+        ..acknowledge(1, 100)
+    };
+    download.pass(Direction::ToStation, &with(MSS, 5));
+    // The same millisecond's data, and then an acknowledgment without any.
+    download.pass(Direction::ToStation, &TcpFields { seq: 1 + MSS, ..with(MSS, 5) });
+    let later = |download: &Download| download.state.half[0].rtt.ts_newest.age(download.now);
+    assert_eq!((download.state.half[0].rtt.ts_newest.value(), later(&download)), (5, STEP));
+    download.now += Span::from_millis(4);
+    download.pass(Direction::ToStation, &TcpFields { seq: 1 + 2 * MSS, ..with(0, 9) });
+    assert_eq!((download.state.half[0].rtt.ts_newest.value(), later(&download)), (9, Span::ZERO));
+}
+
+#[test]
+fn a_stamp_tells_its_time_for_73_minutes() {
+    let passed = Time::from_nanos(90_000_000_000_000);
+    let stamp = Stamp::new(u32::MAX, passed);
+    for after in [Span::ZERO, Span::from_millis(7), Span::from_secs(4_000)] {
+        let off = stamp.at(passed + after).as_nanos().abs_diff(passed.as_nanos());
+        assert!(stamp.value() == u32::MAX && off < 1 << Stamp::SHIFT, "{off} ns after {after:?}");
+    }
+    assert!(Stamp::NONE.is_none() && Stamp::default().value() == 0);
+}
+
+#[test]
+fn sum_and_number_of_round_trips_stay_apart_when_they_begin_anew() {
+    // Just below where each of them is full.
+    let mut total = RttTotal::default();
+    (0..300).for_each(|_| total = total.add(u32::MAX));
+    for round in 0..3 << (64 - RttTotal::SUM_BITS - 2) {
+        let before = total;
+        total = total.add(3_000 << 10).add(1_000 << 10);
+        assert_eq!(total.samples_since(before), 2, "{round}");
+        assert_eq!(total.mean_since(before), Some(Span::from_nanos(2_000 << 20)), "{round}");
+    }
+    assert_eq!(total.mean_since(total), None);
 }

@@ -196,7 +196,7 @@ pub fn update(state: &mut FlowState, control: &Control, direction: Direction, no
     }
     half.credit = half.credit.saturating_sub(edge.wrapping_sub(half.edge));
     half.edge = edge;
-    let timestamp = back.rtt.ts_newest;
+    let timestamp = back.rtt.ts_newest.value();
     if half.flags & Half::TOLD != 0 && (timestamp == 0 || half.told_tsval == timestamp) {
         half.told_edge = seq::later(edge, half.told_edge);
     }

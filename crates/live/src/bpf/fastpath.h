@@ -141,8 +141,8 @@ static __always_inline void flow_open(struct flow_state *state, const struct con
 
 static __always_inline void handshake_forget(struct half *h)
 {
-	h->rtt.seq_sent_ns = 0;
-	h->rtt.ts_sent_ns = 0;
+	h->rtt.seq_sent = 0;
+	h->rtt.ts_sent = 0;
 	h->rtt.ts_newest = 0;
 	h->rtt.echo_newest = 0;
 	h->snd_nxt = 0;
@@ -246,18 +246,38 @@ static __always_inline void handshake_learn(struct half *data, struct half *acke
 		handshake_promise(data, p->seq + 1, data->window);
 }
 
-/* Without timestamps told_tsval holds the time instead, in units of 1024 ns. */
-static __always_inline __u32 measure_stamp(__u64 now)
+/* The clock of stamps; without timestamps told_tsval holds it. */
+static __always_inline __u32 stamp_clock(__u64 now)
 {
-	return now >> 10;
+	return now >> STAMP_SHIFT;
+}
+
+static __always_inline stamp_t stamp_new(__u32 value, __u64 now)
+{
+	return (__u64)value << 32 | stamp_clock(now);
+}
+
+static __always_inline __u32 stamp_value(stamp_t stamp)
+{
+	return stamp >> 32;
+}
+
+static __always_inline __u32 stamp_ticks(stamp_t stamp, __u64 now)
+{
+	return stamp_clock(now) - (__u32)stamp;
+}
+
+static __always_inline __u64 stamp_age(stamp_t stamp, __u64 now)
+{
+	return (__u64)stamp_ticks(stamp, now) << STAMP_SHIFT;
 }
 
 enum age { AGE_FRESH, AGE_KNOWN, AGE_OLD };
 
 static __always_inline enum age measure_age(const struct half *h, __u32 sender_rtt_ns, __u64 now)
 {
-	__u32 age = measure_stamp(now) - h->told_tsval;
-	__u32 rtt = sender_rtt_ns >> 10;
+	__u32 age = stamp_clock(now) - h->told_tsval;
+	__u32 rtt = sender_rtt_ns >> STAMP_SHIFT;
 
 	if (age < rtt)
 		return AGE_FRESH;
@@ -272,7 +292,7 @@ static __always_inline void measure_limit(struct half *h, __u32 sender_rtt_ns, c
 		if (!(h->flags & TOLD) || p->tsecr != h->told_tsval)
 			return;
 		edge = h->told_edge;
-	} else if (h->rtt.ts_newest) {
+	} else if (stamp_value(h->rtt.ts_newest)) {
 		return;
 	} else if (h->flags & TOLD) {
 		if (measure_age(h, sender_rtt_ns, now) != AGE_KNOWN)
@@ -289,40 +309,41 @@ static __always_inline void measure_limit(struct half *h, __u32 sender_rtt_ns, c
 
 static __always_inline void measure_sequence(struct half *h, const struct packet *p, __u64 now, int measurable)
 {
-	int outstanding = h->rtt.seq_sent_ns && h->rtt.seq_end != h->rtt.seq_done;
+	stamp_t sent = READ_ONCE(h->rtt.seq_sent);
+	int outstanding = sent && stamp_value(sent) != h->rtt.seq_done;
 
 	if (h->data_flags & DATA_SEEN && !after(end_of(p), h->snd_nxt)) {
 		/* Sent again: the ACK could answer either (Karn). */
-		if (outstanding && sequence_length(p) && after(h->rtt.seq_end, p->seq))
-			h->rtt.seq_sent_ns = 0;
+		if (outstanding && sequence_length(p) && after(stamp_value(sent), p->seq))
+			WRITE_ONCE(h->rtt.seq_sent, 0);
 		return;
 	}
 	h->data_flags |= DATA_SEEN;
 	h->snd_nxt = end_of(p);
-	if (outstanding && since(now, h->rtt.seq_sent_ns) > GIVEN_UP_NS)
+	if (outstanding && stamp_age(sent, now) > GIVEN_UP_NS)
 		outstanding = 0;
-	if (measurable && !outstanding) {
-		h->rtt.seq_sent_ns = now;
-		h->rtt.seq_end = end_of(p);
-	}
+	if (measurable && !outstanding)
+		WRITE_ONCE(h->rtt.seq_sent, stamp_new(end_of(p), now));
 }
 
 static __always_inline void measure_begin_timestamp(struct rtt_match *rtt, const struct packet *p, __u64 now)
 {
+	stamp_t sent = READ_ONCE(rtt->ts_sent);
+	__u32 newest = stamp_value(READ_ONCE(rtt->ts_newest));
+
 	if (!(p->has & HAS_TIMESTAMPS))
 		return;
 	if (p->flags & TCP_ACK && (!rtt->echo_newest || after(p->tsecr, rtt->echo_newest)))
 		rtt->echo_newest = p->tsecr;
-	if (rtt->ts_newest && !after(p->tsval, rtt->ts_newest))
+	if (newest && !after(p->tsval, newest))
 		return;
-	rtt->ts_newest = p->tsval;
+	WRITE_ONCE(rtt->ts_newest, stamp_new(p->tsval, now));
 	/* The echo of data is the first segment's that waited, its acknowledgment that of the second. */
 	if (p->payload_bytes)
 		return;
-	if (rtt->ts_sent_ns && rtt->tsval != rtt->ts_done && since(now, rtt->ts_sent_ns) <= GIVEN_UP_NS)
+	if (sent && stamp_value(sent) != rtt->ts_done && stamp_age(sent, now) <= GIVEN_UP_NS)
 		return;
-	rtt->ts_sent_ns = now;
-	rtt->tsval = p->tsval;
+	WRITE_ONCE(rtt->ts_sent, stamp_new(p->tsval, now));
 }
 
 static __always_inline void measure_data(struct half *h, __u32 sender_rtt_ns, __u32 epoch, struct hop *hop,
@@ -360,13 +381,15 @@ static __always_inline void measure_data(struct half *h, __u32 sender_rtt_ns, __
 	measure_begin_timestamp(&h->rtt, p, now);
 }
 
-static __always_inline void measure_sample(struct rtt_match *rtt, __u64 sent, __u64 now)
+static __always_inline void measure_sample(struct rtt_match *rtt, stamp_t sent, __u64 now)
 {
-	__u64 took = since(now, sent);
+	const rtt_total_t below = (1ULL << RTT_SUM_BITS) - 1;
+	rtt_total_t total = READ_ONCE(rtt->total);
+	__u64 took = stamp_age(sent, now);
 	__u32 capped = took < ~0u - 1 ? (__u32)took : ~0u - 1;
 
-	rtt->sum_ns += took;
-	rtt->samples++;
+	total = ((total & ~below) + below + 1) | ((total + stamp_ticks(sent, now)) & below);
+	WRITE_ONCE(rtt->total, total);
 	rtt->last_ns = capped;
 	rtt->min_ns = min_u32(rtt->min_ns, capped);
 }
@@ -375,16 +398,17 @@ static __always_inline void measure_acknowledgment(struct half *h, __u32 epoch, 
 {
 	struct rtt_match *rtt = &h->rtt;
 	int possible = h->data_flags & DATA_SEEN && !after(p->ack, h->snd_nxt);
-	__u64 sent = rtt->seq_sent_ns;
+	stamp_t sent = READ_ONCE(rtt->seq_sent);
+	__u32 end = stamp_value(sent), value;
 
 	if (rtt->epoch != epoch) {
 		rtt->epoch = epoch;
 		rtt->min_ns = ~0u;
 	}
-	if (sent && rtt->seq_end != rtt->seq_done && possible && !after(rtt->seq_end, p->ack)) {
-		__u32 more = p->ack - rtt->seq_end;
+	if (sent && end != rtt->seq_done && possible && !after(end, p->ack)) {
+		__u32 more = p->ack - end;
 
-		rtt->seq_done = rtt->seq_end;
+		rtt->seq_done = end;
 		if (!more || more > h->mss)
 			measure_sample(rtt, sent, now);
 		else
@@ -392,9 +416,11 @@ static __always_inline void measure_acknowledgment(struct half *h, __u32 epoch, 
 	}
 	if (!(p->has & HAS_TIMESTAMPS))
 		return;
-	sent = rtt->ts_sent_ns;
-	if (sent && rtt->tsval != rtt->ts_done && !after(p->tsecr, rtt->ts_newest) && !after(rtt->tsval, p->tsecr)) {
-		rtt->ts_done = rtt->tsval;
+	sent = READ_ONCE(rtt->ts_sent);
+	value = stamp_value(sent);
+	if (sent && value != rtt->ts_done && !after(p->tsecr, stamp_value(READ_ONCE(rtt->ts_newest))) &&
+	    !after(value, p->tsecr)) {
+		rtt->ts_done = value;
 		measure_sample(rtt, sent, now);
 	}
 }
@@ -413,9 +439,9 @@ static __always_inline void measure_tell(struct half *h, __u32 sender_rtt_ns, co
 		again = told && h->told_tsval == mark;
 		awaited = told && !again && !after(h->rtt.echo_newest, h->told_tsval);
 	} else {
-		if (h->rtt.ts_newest || !sender_rtt_ns)
+		if (stamp_value(h->rtt.ts_newest) || !sender_rtt_ns)
 			return;
-		mark = measure_stamp(now);
+		mark = stamp_clock(now);
 		awaited = told && measure_age(h, sender_rtt_ns, now) != AGE_OLD;
 	}
 	if (awaited || !promises || scale < 0)
@@ -682,7 +708,7 @@ static __always_inline struct window_update window_update(struct flow_state *sta
 		return update;
 	h->credit -= min_u32(h->credit, edge - h->edge);
 	h->edge = edge;
-	stamp = back->rtt.ts_newest;
+	stamp = stamp_value(READ_ONCE(back->rtt.ts_newest));
 	if (h->flags & TOLD && (!stamp || h->told_tsval == stamp))
 		h->told_edge = later(edge, h->told_edge);
 	update.is_due = 1;

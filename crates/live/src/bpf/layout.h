@@ -26,19 +26,25 @@ struct plan {
 	__u32 pace_bytes;
 };
 
+/* A number and when it passed in one word, so that another CPU reads both of the same packet: the number above, the time below,
+ * in ticks of 2^STAMP_SHIFT ns. 0: none. */
+typedef __u64 stamp_t;
+#define STAMP_SHIFT 10
+
+/* Sum of all samples in such ticks, below, and their number, above. */
+typedef __u64 rtt_total_t;
+#define RTT_SUM_BITS 40
+
 struct rtt_match {
-	__u64 seq_sent_ns;
-	__u64 ts_sent_ns;
-	__u64 sum_ns;
-	__u32 samples;
+	stamp_t seq_sent;
+	stamp_t ts_sent;
+	stamp_t ts_newest;
+	rtt_total_t total;
 	__u32 min_ns;
 	__u32 last_ns;
 	__u32 epoch;
 	__u32 seq_done;
 	__u32 ts_done;
-	__u32 seq_end;
-	__u32 tsval;
-	__u32 ts_newest;
 	__u32 echo_newest;
 };
 
@@ -266,7 +272,7 @@ struct divert {
 _Static_assert(sizeof(struct divert) == 2 * 8 + 2 * 4, "divert");
 _Static_assert(sizeof(struct flow_key) == 16 + 16 + 2 + 2, "flow_key");
 _Static_assert(sizeof(struct plan) == 4 * 4, "plan");
-_Static_assert(sizeof(struct rtt_match) == 3 * 8 + 10 * 4, "rtt_match");
+_Static_assert(sizeof(struct rtt_match) == 4 * 8 + 6 * 4, "rtt_match");
 _Static_assert(sizeof(struct half) == sizeof(struct rtt_match) + 8 * 8 + sizeof(struct plan) + 13 * 4 + 12, "half");
 _Static_assert(sizeof(struct flow_state) == 2 * sizeof(struct half) + 2 * 8 + 2 * 4, "flow_state");
 _Static_assert(sizeof(struct udp_plan) == 3 * 4, "udp_plan");

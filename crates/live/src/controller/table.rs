@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 
-use lasthop_core::ap::{Ap, FlowSample, RttTotal, StationId};
-use lasthop_core::fastpath::layout::{FlowKey, FlowState, Half};
+use lasthop_core::ap::{Ap, FlowSample, StationId, rtt_totals};
+use lasthop_core::fastpath::layout::{FlowKey, FlowState, Half, RttTotal};
 use lasthop_core::packet::FlowId;
 use lasthop_core::units::{Span, Time};
 
@@ -89,7 +89,7 @@ pub(super) struct Carrying {
     /// As [`Stations::version`], when the station was looked up.
     version: u32,
     /// Samples towards the station so far.
-    rtt: RttTotal,
+    rtt: [RttTotal; 2],
     /// Newest copy of what the fast path knows.
     pub(super) state: FlowState,
     /// Questions to conntrack so far.
@@ -101,7 +101,7 @@ pub(super) struct Carrying {
 impl Carrying {
     /// Shows what is known of it to those who decide.
     fn sample(&mut self, (now, epoch): (Time, u32), key: &FlowKey, (stations, hops): (&Stations, &Hops), ap: &mut Ap) {
-        let before = std::mem::replace(&mut self.rtt, RttTotal::of(&self.state));
+        let before = std::mem::replace(&mut self.rtt, rtt_totals(&self.state));
         if self.version != stations.version() {
             (self.station, self.version) = (stations.id(&key.station), stations.version());
         }
@@ -214,9 +214,9 @@ impl Table {
             None if awake => {
                 let (station, version) = (stations.id(&key.station), stations.version());
                 let id = self.names.name(key);
-                FlowSample::of(now, (id, station, hops.of(state.port)), epoch, state, RttTotal::default())
+                FlowSample::of(now, (id, station, hops.of(state.port)), epoch, state, Default::default())
                     .for_each(|sample| ap.on_sample(now, &sample));
-                let rtt = RttTotal::of(state);
+                let rtt = rtt_totals(state);
                 let carrying = Carrying { id, station, version, rtt, state: *state, asked: 0, ask_at: now };
                 entry.carrying = Some(Box::new(carrying));
             }
