@@ -50,6 +50,7 @@ class Cell:
     beside: str = ""  # sqm, bpf
     control_at: float | None = None  # s after the first load; None: before it
     change: tuple = ()  # pairs of s and Mbit/s of the last hop towards stations
+    rtts: tuple = ()  # pairs of s and round trip without queues, ms
     seconds: float = 20.0
     # The bounds that hold here beside those of every cell, and the load that goodput is judged by, if not all.
     bars: tuple = ("game", "goodput")
@@ -182,6 +183,10 @@ def matrix():
             seconds=20,
         )
     )
+    # The way to the server becomes longer, and short again: nothing of it is a queue.
+    for name, loads, where in (("down-50", down(2), {"down": 50}), ("up-line-50-10", up(2), {"line": (50, 10)})):
+        changes = {"rtts": ((7, 60), (14, 40)), "bars": ("goodput",), "least": 0.95}
+        found.append(Cell(f"longer-path-{name}", "matrix", (loads,), **where, **changes))
     return found
 
 

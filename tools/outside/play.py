@@ -87,6 +87,7 @@ def play(cell, control, wanted, folder):
         began, daemon = time.time(), []
         what = [(each.load.begins, lambda c=each: c.start(cell.seconds - c.load.begins)) for each in clients]
         what += [(at, lambda m=mbps: change(world, cell, m)) for at, mbps in cell.change]
+        what += [(at, lambda m=ms: lengthen(wire, m)) for at, ms in cell.rtts]
         if control:
             what += [
                 (at, lambda: daemon.append((time.time(), controller.seconds()))) for at in (DAEMON_FROM_S, cell.seconds)
@@ -114,6 +115,11 @@ def play(cell, control, wanted, folder):
 def change(world, cell, mbps):
     space, dev = ("air", "a1") if cell.place == "hidden" else ("ap", "lan0")
     world.shape(space, dev, mbps, cell.shaper, cell.limit, verb="change")
+
+
+def lengthen(wire, rtt):
+    wire.stdin.write(b"%d\n" % (rtt * 500))
+    wire.stdin.flush()
 
 
 def figures(cell, clients, rounds, began):

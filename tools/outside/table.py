@@ -14,6 +14,7 @@ def home(cell):
         words.append(f"line {cell.line[0]:g}/{cell.line[1]:g}")
     for at, mbps in cell.change:
         words.append(f"{mbps:g} from {at:g} s")
+    words += [f"RTT {rtt:g} ms from {at:g} s" for at, rtt in cell.rtts]
     words.append(f"RTT {cell.rtt:g} ms" if cell.rtt else "no delay")
     words += [cell.home] if cell.home != "routed" else []
     words += ["IPv6"] if cell.family == 6 else []

@@ -31,6 +31,8 @@ CASES = [
     ("change", ["change=none", "duration=10s"], "at 100"),
     ("change", ["measure_from=10s", "duration=20.001s"], "then at 10"),
     ("change", ["measure_from=20s"], "then at 100"),
+    ("longer-path", [], "at 50, +20 ms"),
+    ("longer-path", ['flow.bulk.from="A"', 'flow.bulk.to="W"'], "upload at 50, +20 ms"),
     ("first-second", [], "at 20"),
     ("first-second", SLOW, "at 6"),
     ("quic", [], "TCP and QUIC at 20"),

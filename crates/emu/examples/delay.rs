@@ -4,14 +4,15 @@
 //! ip netns exec A delay TAP_HERE /run/netns/B TAP_THERE MICROSECONDS
 //! ```
 //!
-//! Makes both TAPs, writes the line `ready`, and carries until standard input ends. A line there begins the figures anew. Then
+//! Makes both TAPs, writes the line `ready`, and carries until standard input ends. A line there begins the figures anew; one with a
+//! number is another delay from then on, microseconds, and no frame overtakes another. Then
 //! it writes one line of JSON: frames carried each way, how late they left (CLOCK_MONOTONIC at the write minus the time that was
 //! due), and its share of a processor. A wire has no rate and no queue: what shapes stands elsewhere.
 
 use std::collections::VecDeque;
 use std::error::Error;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, Write};
 use std::os::fd::AsFd;
 
 use lasthop_core::units::{Span, Time};
@@ -105,7 +106,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Until standard input ends.
-fn carry(taps: [&Tap; 2], delay: Span) -> Result<Figures, Box<dyn Error>> {
+fn carry(taps: [&Tap; 2], mut delay: Span) -> Result<Figures, Box<dyn Error>> {
     let stdin = io::stdin();
     let mut wires = [Wire::default(), Wire::default()];
     let mut figures = Figures::new();
@@ -128,10 +129,14 @@ fn carry(taps: [&Tap; 2], delay: Span) -> Result<Figures, Box<dyn Error>> {
             wires[from].deliver(taps[1 - from], from, &mut figures);
         }
         if is_ready[2] {
-            if stdin.lock().read(&mut buffer[..256])? == 0 {
+            let mut line = String::new();
+            if stdin.lock().read_line(&mut line)? == 0 {
                 return Ok(figures);
             }
-            figures = Figures::new();
+            match line.trim() {
+                "" => figures = Figures::new(),
+                micros => delay = Span::from_micros(micros.parse()?),
+            }
         }
     }
 }
@@ -148,7 +153,8 @@ impl Wire {
             let mut frame = self.spare.pop().unwrap_or_default();
             frame.clear();
             frame.extend_from_slice(&buffer[..len]);
-            self.flying.push_back((clock::now() + delay, frame));
+            let due = (clock::now() + delay).max(self.flying.back().map_or(Time::ZERO, |(due, _)| *due));
+            self.flying.push_back((due, frame));
         }
         Ok(())
     }

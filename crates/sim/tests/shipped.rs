@@ -45,7 +45,8 @@ fn every_shipped_scenario_gives_one_report_per_seed() {
         // Those whose flows begin late are short enough in whole.
         let late = ["sap-law", "sap-law-clamp", "arq", "arq-pair", "arq-classes", "chap-web", "chap-phases"];
         let late = late.map(|name| format!("papers/{name}.toml")).contains(&name)
-            || ["homes/garden.toml", "everyday/change.toml", "everyday/existing.toml"].contains(&&*name)
+            || ["homes/garden.toml", "everyday/change.toml", "everyday/existing.toml", "everyday/longer-path.toml"]
+                .contains(&&*name)
             || name.starts_with("homes/worst/");
         let set = |seed| if late { vec![seed] } else { vec![seed, "duration=3s", "measure_from=1s"] };
         let report = |seed| run(&load(&name, &set(seed)));

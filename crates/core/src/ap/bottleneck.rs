@@ -4,6 +4,7 @@ use super::HopId;
 use super::fair_rate::{FairRate, Mode, Observation};
 use super::law::Law;
 use super::packet_train::Train;
+use super::path::{PathTest, Shown};
 use super::record::Unknown;
 use crate::capacity::{self, Estimator};
 use crate::packet::Direction;
@@ -50,6 +51,9 @@ pub(super) struct Bottleneck {
     silent: f64,
     /// What it delivered since somebody told of its queue, while that stood, bytes and s.
     untold: (f64, f64),
+    path: PathTest,
+    /// The path was found to be longer in the newest interval.
+    longer: bool,
 }
 
 impl Bottleneck {
@@ -66,6 +70,8 @@ impl Bottleneck {
             stood: 0.0,
             silent: 0.0,
             untold: (0.0, 0.0),
+            path: PathTest::default(),
+            longer: false,
         }
     }
 
@@ -118,6 +124,11 @@ impl Bottleneck {
         self.stood > 0.0
     }
 
+    /// What seemed to wait in the newest interval is a longer path.
+    pub(super) const fn has_longer_path(&self) -> bool {
+        self.longer
+    }
+
     /// What is not known of it.
     pub(super) fn unknown(&self, law: &Law, id: Id, price: f64) -> Unknown {
         match self.fair.mode {
@@ -143,6 +154,7 @@ impl Bottleneck {
         let rtt = x.base_rtt + self.fair.queue();
         self.delivered += (x.delivered - self.delivered) * (dt / rtt.max(dt)).min(1.0);
         self.usual += (x.delivered - self.usual) * (dt / 0.5).min(1.0);
+        self.longer = self.find_longer_path(x, dt);
         if let Some((_, least)) = &mut x.queue {
             // What stands is the least of 100 ms (RFC 8289 section 4.3): this interval's and the one's before.
             let before = self.least.replace(*least);
@@ -190,5 +202,26 @@ impl Bottleneck {
         // Where more was given than comes through, nobody has a part of the rest.
         (x.trains, x.capacity) = (self.carries(), self.at_least().min(self.learned().unwrap_or(f64::MAX)));
         self.fair.step(x, law, dt);
+    }
+
+    fn find_longer_path(&mut self, x: &mut Observation, dt: f64) -> bool {
+        let shown = x.timed.filter(|_| x.hides && x.filling > 0).map(|(_, queue)| Shown {
+            windows: x.windows,
+            elastic: x.elastic,
+            queue,
+            target: x.target,
+            base_rtt: x.base_rtt,
+            delivered: self.delivered,
+            capacity: self.capacity.capacity().map(|capacity| (capacity, self.capacity.is_measured())),
+        });
+        let Some(capacity) = self.path.on_interval(shown, dt) else { return false };
+        self.capacity = Estimator::new(capacity::Params::default());
+        match capacity {
+            Some((capacity, true)) => self.resume(capacity),
+            Some((capacity, false)) => self.capacity.outdo(capacity.as_bps() as f64),
+            None => {}
+        }
+        (x.queue, self.least) = (Some((0.0, 0.0)), None);
+        true
     }
 }

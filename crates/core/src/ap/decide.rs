@@ -15,7 +15,7 @@ use super::bottleneck::{Bottleneck, Id};
 use super::fair_rate::{LEAST, Mode};
 use super::observe::Seen;
 use super::packet_train::{Passed, Trains};
-use super::record::{self, Unknown};
+use super::record::{self, Record, Unknown};
 use super::udp::RATE_WEIGHT_PER_SECOND;
 use super::{Action, Ap, Decision, Direction, HopId, LinkSample, Place, set_plan};
 use crate::units::{BitRate, Span, Time};
@@ -159,6 +159,7 @@ impl Ap {
         self.law.trains.retain(|hop, _| hops.contains(hop));
         self.law.mix.retain(|hop, _| hops.contains(hop));
         let law = self.params.law;
+        let mut longer = false;
         for (id, mut x) in observed {
             let waits = x.queue.map_or(0.0, |(_, least)| least);
             let busy = x.backlogged
@@ -174,6 +175,10 @@ impl Ap {
             let bottleneck = self.law.at(id);
             bottleneck.set_bound(bound(id, sample));
             bottleneck.on_interval(&mut x, busy, &law, dt);
+            longer |= bottleneck.has_longer_path();
+        }
+        if longer {
+            self.flows.values_mut().filter(|record| record.is_active()).for_each(Record::forget_path);
         }
         self.hold();
         self.begin(&hops);

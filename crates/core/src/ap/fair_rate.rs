@@ -60,6 +60,8 @@ pub enum Mode {
 pub(super) struct Observation {
     /// Queueing delay of the flow that saw least: mean and least.
     pub(super) queue: Option<(f64, f64)>,
+    /// The same as round trips tell it, where it is counted, too.
+    pub(super) timed: Option<(f64, f64)>,
     /// What is kept of it.
     pub(super) target: f64,
     /// Mean round trip without queueing, of flows that fill their windows.
@@ -85,6 +87,8 @@ pub(super) struct Observation {
     /// Flows that take what they get, controlled or not; and those among them that cannot be held.
     pub(super) elastic: usize,
     pub(super) uncontrolled: usize,
+    /// Windows in force of the elastic ones, together, bytes.
+    pub(super) windows: f64,
     /// Rate of the largest.
     pub(super) most: f64,
     /// Widest window in force of those that fill theirs, over its base round trip.

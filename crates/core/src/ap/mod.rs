@@ -17,6 +17,7 @@ mod law;
 mod observe;
 mod one_way;
 mod packet_train;
+mod path;
 mod record;
 mod sample;
 mod scale;

@@ -238,7 +238,8 @@ impl Ap {
             let x = observed.entry(id).or_default();
             let under_way =
                 if direction == Direction::ToRemote { self.under_way(x, &lines[direction.index()]) } else { None };
-            (x.queue, x.target) = (under_way.or(queue), target);
+            let under_way = under_way.map(|(mean, least)| (mean, queue.map_or(least, |(_, timed)| timed.min(least))));
+            (x.queue, x.timed, x.target) = (under_way.or(queue), queue, target);
         }
         observed
     }
@@ -367,6 +368,7 @@ impl Ap {
                 let rate = record.rate().as_bps() as f64 * price;
                 let elastic = record.fills_its_window() || rate > TAKES_PART * x.most;
                 x.elastic += usize::from(elastic);
+                x.windows += if elastic { record.window() * price } else { 0.0 };
                 x.uncontrolled += usize::from(elastic && !record.is_controllable_at(fair * base / 8.0));
             }
         }

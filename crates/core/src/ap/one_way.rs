@@ -40,6 +40,11 @@ impl OneWay {
         self.queue
     }
 
+    /// The path has changed.
+    pub(super) fn forget_least(&mut self) {
+        self.least = self.least.anew();
+    }
+
     /// The clock of its sender is understood.
     pub(super) const fn is_known(&self) -> bool {
         self.tick.is_some()

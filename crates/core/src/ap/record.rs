@@ -170,6 +170,12 @@ impl Record {
     }
 
     /// IP bytes per byte of payload in full segments.
+    /// The path to the remote end has changed: it is as long as it shows from here on.
+    pub(super) fn forget_path(&mut self) {
+        (self.remote_rtt, self.handshake, self.fallen) = (self.remote_rtt.anew(), None, None);
+        self.inbound[Direction::ToStation.index()].forget_least();
+    }
+
     pub(super) fn to_ip(&self) -> f64 {
         self.newest.as_ref().map_or(1.0, to_ip)
     }

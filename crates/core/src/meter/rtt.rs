@@ -25,6 +25,12 @@ impl MinFilter {
         Self { window, candidates: VecDeque::new() }
     }
 
+    /// The same without what it has seen, but for the newest.
+    #[must_use]
+    pub fn anew(&self) -> Self {
+        Self { window: self.window, candidates: self.candidates.back().copied().into_iter().collect() }
+    }
+
     /// A round trip of `sample` ended at `now`.
     pub fn on_sample(&mut self, now: Time, sample: Span) {
         while self.candidates.back().is_some_and(|(_, s)| *s >= sample) {

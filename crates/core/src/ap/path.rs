@@ -1,0 +1,136 @@
+//! Whether what waits on a line is a queue, or the path has become longer than it was remembered.
+//!
+//! Both show as a longer round trip, and both as less delivered by the same windows: W = X (d + q). They differ in what smaller windows
+//! do. Of a queue they take what they are smaller by, and as much is delivered as before; over a longer path the round trip stays and
+//! less is delivered. The law makes windows smaller in either case; so this waits until they are, and looks.
+//!
+//! Sources: Little (1961). The trouble is known of Vegas, whose rate falls for good when its route becomes longer (La, Walrand,
+//! Anantharam, "Issues in TCP Vegas", 1999).
+
+use crate::units::BitRate;
+
+/// Windows have to be smaller by this part: what a bottleneck delivers is known to half of it (`capacity::Params::surprise`).
+const SMALLER: f64 = 0.2;
+/// What smaller windows did is seen after a round trip, and in means over another.
+const SEEN_AFTER: f64 = 2.0;
+
+type Carries = Option<(BitRate, bool)>;
+
+/// What an interval showed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shown {
+    /// Of those that take what they get, together, bytes.
+    pub(super) windows: f64,
+    /// How many those are.
+    pub(super) elastic: usize,
+    /// Least queueing delay and what is kept of it, and the round trip without it, s.
+    pub(super) queue: f64,
+    pub(super) target: f64,
+    pub(super) base_rtt: f64,
+    /// What was delivered in the mean of a round trip, bit/s.
+    pub(super) delivered: f64,
+    /// What the bottleneck is said to carry, and whether that was measured.
+    pub(super) capacity: Carries,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct PathTest {
+    before: Option<Shown>,
+    /// For how long windows have been smaller, s.
+    smaller: f64,
+}
+
+impl PathTest {
+    /// One interval of `dt`; `now`: if a round trip ended in it. If the path is longer: what the bottleneck was said to carry before.
+    pub(super) fn on_interval(&mut self, now: Option<Shown>, dt: f64) -> Option<Carries> {
+        self.smaller += if self.smaller > 0.0 { dt } else { 0.0 };
+        let now = now?;
+        let Some(before) = self.before.filter(|_| now.queue > now.target) else {
+            self.begin((now.queue > now.target).then_some(now));
+            return None;
+        };
+        let rtt = before.base_rtt + before.queue;
+        // What takes twice the queue leaves nothing of it.
+        let part = (2.0 * before.queue / rtt).clamp(SMALLER / 2.0, SMALLER);
+        let takes = part * rtt;
+        let rose = now.queue > before.queue + takes / 2.0;
+        if rose || now.windows > before.windows || now.elastic != before.elastic {
+            self.begin(Some(Shown { capacity: before.capacity, ..now }));
+            return None;
+        }
+        if now.windows > before.windows * (1.0 - part) {
+            self.smaller = 0.0;
+            return None;
+        }
+        if self.smaller == 0.0 {
+            self.smaller = dt;
+        }
+        if self.smaller < SEEN_AFTER * (now.base_rtt + now.queue) + dt {
+            return None;
+        }
+        let stays = now.queue > before.queue - takes / 2.0;
+        // What has just fallen is not yet in the mean: what its windows bring is.
+        let had = before.delivered.min(before.windows * 8.0 / rtt);
+        let longer = stays && now.delivered < had * (1.0 - part / 2.0);
+        self.begin((!longer).then_some(now));
+        longer.then_some(before.capacity)
+    }
+
+    fn begin(&mut self, before: Option<Shown>) {
+        (self.before, self.smaller) = (before, 0.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DT: f64 = 0.05;
+
+    /// A bottleneck of 20 Mbit/s behind a path of 40 ms in which windows of 110 kB leave 4 ms of queue.
+    fn shown(windows: f64, queue: f64, delivered: f64) -> Option<Shown> {
+        let capacity = Some((BitRate::mbps(20), true));
+        Some(Shown { windows, elastic: 2, queue, target: 0.002, base_rtt: 0.04, delivered, capacity })
+    }
+
+    /// What is found of windows that become smaller by a per cent per interval, and when.
+    fn found(mut on: impl FnMut(f64) -> Option<Shown>) -> Option<(i32, f64)> {
+        let mut path = PathTest::default();
+        (0..60).find_map(|n| {
+            let windows = 110e3 * 0.99f64.powi(n);
+            path.on_interval(on(windows), DT).map(|carries| (n, carries.expect("known").0.as_bps() as f64))
+        })
+    }
+
+    #[test]
+    fn what_stays_while_windows_take_more_than_it_is_a_longer_path() {
+        // 14 ms more of path: windows of 110 kB bring 16.3 Mbit/s over it.
+        let over = |windows: f64| windows * 8.0 / 0.054;
+        let (n, carries) = found(|windows| shown(windows, 0.014, over(windows))).expect("it is found");
+        assert!((23..30).contains(&n) && carries == 20e6, "interval {n}, {carries} bit/s");
+    }
+
+    #[test]
+    fn what_becomes_shorter_with_windows_is_a_queue() {
+        // A line that fell to 16 Mbit/s: windows leave a queue of 15 ms, and then less.
+        assert_eq!(found(|windows| shown(windows, (windows * 8.0 / 16e6 - 0.04).max(0.0), 16e6)), None);
+    }
+
+    #[test]
+    fn what_stays_because_somebody_else_fills_it_is_a_queue() {
+        // As much is delivered as before: others have what these windows leave.
+        assert_eq!(found(|windows| shown(windows, 0.014, 20e6)), None);
+    }
+
+    #[test]
+    fn who_comes_or_goes_meanwhile_begins_it_anew() {
+        let mut n = 0;
+        let over = |windows: f64| windows * 8.0 / 0.054;
+        let in_turn = found(|windows| {
+            n += 1;
+            shown(windows, 0.014, over(windows)).map(|shown| Shown { elastic: 2 + n / 10 % 2, ..shown })
+        });
+        assert_eq!(in_turn, None);
+    }
+}
