@@ -172,7 +172,10 @@ impl Record {
     /// IP bytes per byte of payload in full segments.
     /// The path to the remote end has changed: it is as long as it shows from here on.
     pub(super) fn forget_path(&mut self) {
+        // Of the newest round trip its transmission was taken off, as of a path that a handshake had shown.
+        let newest = self.remote_rtt.newest().map(|rtt| rtt + self.transmission);
         (self.remote_rtt, self.handshake, self.fallen) = (self.remote_rtt.anew(), None, None);
+        newest.into_iter().for_each(|rtt| self.remote_rtt.on_sample(self.now, rtt));
         self.inbound[Direction::ToStation.index()].forget_least();
     }
 

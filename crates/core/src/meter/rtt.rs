@@ -25,10 +25,16 @@ impl MinFilter {
         Self { window, candidates: VecDeque::new() }
     }
 
-    /// The same without what it has seen, but for the newest.
+    /// The same that has seen nothing.
     #[must_use]
     pub fn anew(&self) -> Self {
-        Self { window: self.window, candidates: self.candidates.back().copied().into_iter().collect() }
+        Self::new(self.window)
+    }
+
+    /// The newest sample.
+    #[must_use]
+    pub fn newest(&self) -> Option<Span> {
+        self.candidates.back().map(|(_, s)| *s)
     }
 
     /// A round trip of `sample` ended at `now`.
