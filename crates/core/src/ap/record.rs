@@ -169,7 +169,6 @@ impl Record {
         self.served = sample.served.saturating_sub(before.served).as_secs_f64();
     }
 
-    /// IP bytes per byte of payload in full segments.
     /// The path to the remote end has changed: it is as long as it shows from here on.
     pub(super) fn forget_path(&mut self) {
         // Of the newest round trip its transmission was taken off, as of a path that a handshake had shown.
@@ -179,6 +178,7 @@ impl Record {
         self.inbound[Direction::ToStation.index()].forget_least();
     }
 
+    /// IP bytes per byte of payload in full segments.
     pub(super) fn to_ip(&self) -> f64 {
         self.newest.as_ref().map_or(1.0, to_ip)
     }

@@ -152,8 +152,8 @@ pub struct RttMatch {
     pub seq_sent: Stamp,
     /// The timestamp whose echo ends the timestamp match, and when it was first seen leaving. Written by packets this way.
     pub ts_sent: Stamp,
-    /// Newest timestamp seen leaving, and when; only a newer one can start a match, for its first leaving is known. One of
-    /// 0 counts as none. Written by packets this way.
+    /// Newest timestamp seen leaving, and when data carried it last; only a newer one can start a match, for its first leaving is
+    /// known. One of 0 counts as none. Written by packets this way.
     pub ts_newest: Stamp,
     /// All samples. From here on: written by packets the other way, but where said.
     pub total: RttTotal,

@@ -142,6 +142,10 @@ fn begin_timestamp(rtt: &mut RttMatch, tcp: &TcpFields, now: Time) {
         rtt.echo_newest = echo;
     }
     let newest = rtt.ts_newest.value();
+    // Of a train with one timestamp the last has waited for all of it.
+    if value == newest && tcp.payload_bytes > 0 {
+        rtt.ts_newest = Stamp::new(value, now);
+    }
     if newest != 0 && !seq::after(value, newest) {
         return;
     }

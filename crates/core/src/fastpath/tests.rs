@@ -464,10 +464,10 @@ fn a_timestamp_keeps_the_time_of_the_packet_that_brought_it() {
         ..acknowledge(1, 100)
     };
     download.pass(Direction::ToStation, &with(MSS, 5));
-    // The same millisecond's data, and then an acknowledgment without any.
+    // The same millisecond's data, of which the last has waited longest, and then an acknowledgment without any.
     download.pass(Direction::ToStation, &TcpFields { seq: 1 + MSS, ..with(MSS, 5) });
     let later = |download: &Download| download.state.half[0].rtt.ts_newest.age(download.now);
-    assert_eq!((download.state.half[0].rtt.ts_newest.value(), later(&download)), (5, STEP));
+    assert_eq!((download.state.half[0].rtt.ts_newest.value(), later(&download)), (5, Span::ZERO));
     download.now += Span::from_millis(4);
     download.pass(Direction::ToStation, &TcpFields { seq: 1 + 2 * MSS, ..with(0, 9) });
     assert_eq!((download.state.half[0].rtt.ts_newest.value(), later(&download)), (9, Span::ZERO));

@@ -335,6 +335,9 @@ static __always_inline void measure_begin_timestamp(struct rtt_match *rtt, const
 		return;
 	if (p->flags & TCP_ACK && (!rtt->echo_newest || after(p->tsecr, rtt->echo_newest)))
 		rtt->echo_newest = p->tsecr;
+	/* Of a train with one timestamp the last has waited for all of it. */
+	if (p->tsval == newest && p->payload_bytes)
+		WRITE_ONCE(rtt->ts_newest, stamp_new(newest, now));
 	if (newest && !after(p->tsval, newest))
 		return;
 	WRITE_ONCE(rtt->ts_newest, stamp_new(p->tsval, now));
