@@ -22,7 +22,7 @@ const PAUSE: f64 = 0.25;
 const WORKS: f64 = 0.8;
 /// Who has less than this part of what the largest has takes no part in sharing.
 const TAKES_PART: f64 = 0.1;
-/// What a measured C may be off by (`learn_grid.py`: no more in any of 288 cells). Without it C runs away downwards
+/// What a measured C may be off by (`learn_grid.py`: no more in 284 of 288 cells). Without it C runs away downwards
 /// (`many_uploads_over_a_faster_line_keep_it_full` of the simulator).
 const TOLERANCE: f64 = 0.03;
 /// A round trip where none is known, and that of datagrams, s.
