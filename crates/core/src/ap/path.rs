@@ -9,8 +9,8 @@
 
 use crate::units::BitRate;
 
-/// Windows have to be smaller by this part: what a bottleneck delivers is known to half of it (`capacity::Params::surprise`). Without it, at
-/// 0 as at 1, no longer path is told (`longer_path` of the simulator: 0.75 of the goodput instead of 0.98).
+/// Windows have to be smaller by this part: what a bottleneck delivers is known to half of it (`capacity::Params::surprise`). At 0 none is told
+/// (unit tests), nor at 1.9 (`longer_path` of the simulator: 0.75 of the goodput instead of 0.98).
 const SMALLER: f64 = 0.2;
 /// What smaller windows did is seen after a round trip, and in means over another. Without it none is told
 /// (`over_a_long_path_what_windows_did_is_waited_for`).
