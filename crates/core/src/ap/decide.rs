@@ -55,6 +55,8 @@ struct News {
     said_place: Option<Place>,
     elsewhere: Option<(Place, f64)>,
     holds: bool,
+    /// The queue is somebody's whom windows do not hold.
+    beside: bool,
     idle: f64,
     queue: Span,
     local: Span,
@@ -212,15 +214,16 @@ impl Ap {
     fn hold(&mut self) {
         let params = self.params;
         let active = self.flows.values().filter(|record| record.is_active()).count().max(1) as u32;
-        let keys: Vec<_> =
-            self.flows.iter().filter(|(_, record)| record.is_controlled()).map(|(key, _)| *key).collect();
+        let told = |record: &Record| record.is_active() && record.is_told();
+        let keys: Vec<_> = self.flows.iter().filter(|(_, record)| told(record)).map(|(key, _)| *key).collect();
         let mut floors = [(0u32, 0u64, 0.0f64); 2];
         for key in keys {
             let direction = key.1;
             let record = &self.flows[&key];
             let (bound, base) = (self.bound(record.hop(), direction), self.base_rtt(record, direction));
             let path = self.path_of(record, direction);
-            let rate = self.law.fair(&path).map(|rate| rate.max(self.law.least(&path, base)));
+            let least = if record.is_controllable() { self.law.least(&path, base) } else { 0.0 };
+            let rate = self.law.fair(&path).map(|rate| rate.max(least));
             let unknown = path.iter().map(|(id, price)| match self.law.bottlenecks.get(id) {
                 Some(bottleneck) => bottleneck.unknown(&params.law, *id, *price),
                 None => Unknown::Queue,
@@ -342,7 +345,12 @@ impl Ap {
             let measured = there.into_iter().flatten().any(Bottleneck::is_measured);
             let released = there.into_iter().flatten().all(|b| matches!(b.fair.mode, Mode::Released | Mode::Startup));
             let flows = self.flows.iter().filter(|((_, way), _)| *way == direction).map(|(_, record)| record);
-            let held = flows.filter(|r| r.is_controlled() && (r.is_held() || r.is_paced())).count();
+            let held = flows.clone().filter(|r| r.is_controlled() && (r.is_held() || r.is_paced())).count();
+            let uncontrolled = flows.filter(|r| r.is_active() && r.fills_its_window() && !r.is_controllable()).count();
+            let shares = path.iter().zip(there).filter_map(|((_, price), bottleneck)| {
+                Some(bottleneck.filter(|b| b.stands())?.fair.share_beside_uncontrolled()? / price)
+            });
+            let beside = shares.reduce(f64::min).filter(|_| uncontrolled > 0).map(BitRate::from_bps_f64);
             let law = self.params.law;
             let stands = path.map(|(id, price)| {
                 let bottleneck = self.law.bottlenecks.get(&id);
@@ -382,6 +390,10 @@ impl Ap {
                     .map(|queue| Span::from_secs_f64(queue.map_or(0.0, |(mean, _)| mean.max(0.0))));
                 self.actions.push_back(Action::Say(Decision::Queue { direction, place, local, remote }));
             }
+            if let Some(share) = beside.filter(|_| !news.beside) {
+                self.actions.push_back(Action::Say(Decision::Beside { direction, flows: uncontrolled, share }));
+            }
+            news.beside = beside.is_some() || news.beside && uncontrolled > 0;
             news.idle = if held > 0 { 0.0 } else { news.idle + dt };
             if !news.holds && measured && held > 0 {
                 news.holds = true;

@@ -73,6 +73,16 @@ pub enum Decision {
         /// What they share.
         available: BitRate,
     },
+    /// Packets wait because of connections that windows do not hold: whoever is held has its equal part over the whole of its round
+    /// trip, and does not wait for them to give way.
+    Beside {
+        /// Of data that goes this way.
+        direction: Direction,
+        /// So many that cannot be held.
+        flows: usize,
+        /// What everybody else has at least.
+        share: BitRate,
+    },
     /// Nothing waits and nobody fills what he may have: windows are left alone.
     Release {
         /// Of data that goes this way.
@@ -173,6 +183,14 @@ impl fmt::Display for Decision {
                 let (what, share) = (data(*direction), share.rounded());
                 write!(f, "{what}: UDP flow {} is held to {share} by marks, or drops where it takes no marks", flow.0)
             }
+            Self::Beside { direction, flows, share } => {
+                let (what, share) = (data(*direction), share.rounded());
+                let cannot = if *flows == 1 { "one cannot" } else { "some cannot" };
+                write!(
+                    f,
+                    "{what}: {cannot} be held by windows ({flows}), and packets wait; everybody else has {share} at least, however long"
+                )
+            }
             Self::Release { direction } => {
                 write!(f, "{}: letting go, because nothing waits and nobody asks for more", data(*direction))
             }
@@ -231,6 +249,7 @@ mod tests {
             Decision::Hold { direction, flows: 1, available: rate },
             Decision::Hold { direction, flows: 12, available: BitRate::bps(4_961_234) },
             Decision::Release { direction },
+            Decision::Beside { direction, flows: 2, share: rate },
             Decision::Floors { direction, flows: 40, floors: 116_800, pipe: 98_765 },
             Decision::Steer { flow, direction, share: rate },
         ];

@@ -14,13 +14,14 @@ mod decision;
 mod equation_one;
 mod fair_rate;
 mod law;
+mod obedience;
 mod observe;
 mod one_way;
 mod packet_train;
 mod path;
 mod record;
 mod sample;
-mod scale;
+
 mod snapshot;
 mod stations;
 mod udp;

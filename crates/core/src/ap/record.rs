@@ -1,7 +1,7 @@
 //! What the controller remembers of one direction of one flow.
 
+use super::obedience::{Obedience, Shown};
 use super::one_way::OneWay;
-use super::scale::{LeastScale, Shown};
 use super::{FlowSample, FlowSnapshot, HopId, Params, RttSource, StationId};
 use crate::fastpath::layout::Plan;
 use crate::meter::rate::LowPass;
@@ -75,8 +75,8 @@ pub(super) struct Record {
     handshake: Option<Span>,
     /// Under way, over a round trip, IP bytes.
     in_flight: f64,
-    /// Where nobody told it.
-    scale: LeastScale,
+    /// To its windows, and their scale where nobody told it.
+    obedience: Obedience,
     inbound: [OneWay; 2],
 }
 
@@ -118,7 +118,7 @@ impl Record {
             transmission: Span::ZERO,
             handshake: None,
             in_flight: 0.0,
-            scale: LeastScale::default(),
+            obedience: Obedience::default(),
             inbound: [OneWay::new(rtt_memory), OneWay::new(rtt_memory)],
         }
     }
@@ -258,13 +258,20 @@ impl Record {
         self.moved_at.is_some_and(|at| self.now.since(at) < IDLE)
     }
 
+    /// Its windows can be told, and hold it.
     pub(super) fn is_controllable(&self) -> bool {
-        self.newest.is_some_and(|s| s.scale.is_some())
+        self.is_told() && !self.obedience.ignores_windows()
     }
 
     /// The same for a window of so many bytes: it cannot be told in larger units.
     pub(super) fn is_controllable_at(&self, window: f64) -> bool {
-        self.newest.and_then(|s| s.scale).is_some_and(|scale| f64::from(1u32 << scale) <= window)
+        let scale = self.newest.and_then(|s| s.scale);
+        self.is_controllable() && scale.is_some_and(|scale| f64::from(1u32 << scale) <= window)
+    }
+
+    /// Its windows can be told, whether it keeps to them or not: how else should it show that it does.
+    pub(super) fn is_told(&self) -> bool {
+        self.newest.is_some_and(|s| s.scale.is_some())
     }
 
     pub(super) fn is_controlled(&self) -> bool {
@@ -393,7 +400,7 @@ impl Record {
         let rtt = self.queued + remote;
         let under_way = f64::from(newest.in_flight).min(self.arrives * rtt / self.to_ip());
         let (window, mss) = (f64::from(newest.window_bytes), f64::from(newest.mss));
-        self.scale.on_interval(&Shown { scale: newest.scale, under_way, window, mss, rtt }, dt)
+        self.obedience.on_interval(&Shown { scale: newest.scale, under_way, window, mss, rtt }, dt)
     }
 
     /// In an interval of `dt` the window counts as filled for one and a half round trips.

@@ -13,6 +13,8 @@ struct Sender {
     /// Rate at which its server reads from disk, say.
     limit: Option<BitRate>,
     controllable: bool,
+    /// What it has under way whatever it is told, bytes.
+    ignores: Option<u32>,
     bytes: u64,
     queue: Span,
     /// What its receiver's delayed ACKs add to its mean RTT.
@@ -33,6 +35,7 @@ impl Sender {
             window_bytes: 0,
             limit: None,
             controllable: true,
+            ignores: None,
             bytes: 0,
             queue: Span::ZERO,
             delayed_acks: Span::ZERO,
@@ -50,8 +53,12 @@ impl Sender {
         (slower > 0.0).then(|| f64::from(plan.growth_bytes) * 8.0 / PAYLOAD_SHARE / slower / rtt)
     }
 
+    fn under_way(&self) -> u32 {
+        self.ignores.unwrap_or(self.window_bytes)
+    }
+
     fn window_ip_bits(&self) -> f64 {
-        f64::from(self.window_bytes) * 8.0 / PAYLOAD_SHARE
+        f64::from(self.under_way()) * 8.0 / PAYLOAD_SHARE
     }
 }
 
@@ -78,8 +85,9 @@ impl Hop {
     }
 }
 
-fn run(ap: &mut Ap, hop: &Hop, senders: &mut [Sender], udp: BitRate, seconds: u64) {
-    let mut udp_bytes = 0;
+/// What was said meanwhile.
+fn run(ap: &mut Ap, hop: &Hop, senders: &mut [Sender], udp: BitRate, seconds: u64) -> Vec<Decision> {
+    let (mut udp_bytes, mut said) = (0, Vec::new());
     let until = ap.next_deadline().unwrap() + Span::from_secs(seconds);
     while ap.next_deadline().unwrap() < until {
         let now = ap.next_deadline().unwrap();
@@ -89,18 +97,25 @@ fn run(ap: &mut Ap, hop: &Hop, senders: &mut [Sender], udp: BitRate, seconds: u6
             ap.on_sample(now, &sample_of(s, hop, now));
         }
         ap.on_link(now, &LinkSample { udp_bytes: [udp_bytes, 0], ..LinkSample::default() });
-        obey(ap, senders);
+        said.extend(obey(ap, senders));
     }
+    said
 }
 
-fn obey(ap: &mut Ap, senders: &mut [Sender]) {
+fn obey(ap: &mut Ap, senders: &mut [Sender]) -> Vec<Decision> {
+    let mut said = Vec::new();
     while let Some(action) = ap.poll(Time::ZERO) {
-        if let Action::SetPlan { flow, plan, .. } = action {
-            let sender = senders.iter_mut().find(|s| s.id == flow).unwrap();
-            sender.trains = sender.trains.map(|_| plan);
-            sender.window_bytes = if sender.controllable { plan.clamp_bytes } else { sender.window_bytes };
+        match action {
+            Action::SetPlan { flow, plan, .. } => {
+                let sender = senders.iter_mut().find(|s| s.id == flow).unwrap();
+                sender.trains = sender.trains.map(|_| plan);
+                sender.window_bytes = if sender.controllable { plan.clamp_bytes } else { sender.window_bytes };
+            }
+            Action::Say(decision) => said.push(decision),
+            _ => {}
         }
     }
+    said
 }
 
 fn sample_of(s: &Sender, hop: &Hop, now: Time) -> FlowSample {
@@ -125,7 +140,7 @@ fn sample_of(s: &Sender, hop: &Hop, now: Time) -> FlowSample {
         window_limited: fills,
         window_bytes: s.window_bytes,
         receiver_limited: false,
-        in_flight: s.window_bytes,
+        in_flight: s.under_way(),
         untold_bytes: 0,
         mss: 1448,
         header_bytes: 52,
@@ -315,6 +330,28 @@ fn what_cannot_be_controlled_leaves_the_rest() {
     let snapshot = ap.snapshot();
     assert!(snapshot.flows[0].share.is_none());
     assert!((snapshot.available.as_mbps_f64() - 22.0).abs() < 0.1, "{}", snapshot.available);
+}
+
+/// Whoever wrote it, a sender that has more under way than its window is not held; who keeps to his has an equal part, and a person is
+/// told.
+#[test]
+fn who_ignores_windows_starves_nobody_and_is_told_of() {
+    let mut ap = Ap::new(Params::new(BitRate::mbps(24)));
+    let mut senders = [Sender { ignores: Some(600_000), ..Sender::new(1) }, Sender::new(2)];
+    let mut said = Vec::new();
+    for second in 0..60 {
+        said.extend(run(&mut ap, &HOP, &mut senders, BitRate::ZERO, 1));
+        if second == 29 {
+            let (shown, rates) = (ap.snapshot(), rates(&ap));
+            assert_eq!(shown.flows.iter().map(|flow| flow.controllable).collect::<Vec<_>>(), [false, true]);
+            assert!(rates[1] > 0.95 * 12.0, "{rates:?}");
+            let beside = |line: &&Decision| matches!(line, Decision::Beside { flows: 1, .. });
+            assert_eq!(said.iter().filter(beside).count(), 1, "{said:?}");
+            // It keeps to its windows from here on.
+            senders[0].ignores = None;
+        }
+    }
+    assert!(ap.snapshot().flows.iter().all(|flow| flow.controllable) && senders[0].queue < Span::from_millis(5));
 }
 
 #[test]

@@ -49,7 +49,7 @@ impl Scales {
                 }
                 Ok(None) => self.status.unknown += u64::from(entry.asked == ATTEMPTS),
                 Err(error) => {
-                    // It will not get better: such connections are left alone until their scale is found (`core::ap::scale`).
+                    // It will not get better: such connections are left alone until their scale is found (`core::ap::obedience`).
                     self.status.unavailable = Some(error.to_string());
                     self.conntrack = None;
                     return;

@@ -1,4 +1,5 @@
-//! The window scale of a connection that began before anybody watched, where nobody else knows it either: found from below.
+//! Whether a sender keeps to its window; and with that the window scale of a connection that began before anybody watched, where nobody
+//! else knows it either: found from below.
 //!
 //! ```text
 //! f      under way, bytes: what was sent and not acknowledged, and no more than arrives in a round trip
@@ -8,7 +9,9 @@
 //!
 //! A sender has no more under way than it was told, so whoever has more than `w` reads its window in larger units. Each step is a bound
 //! from below: until the last one is taken the window that is told is larger than the one that is meant, never smaller, so that
-//! nobody starves by a wrong one. A sender that ignores windows ends at the largest scale there is (RFC 7323 section 2.3).
+//! nobody starves by a wrong one. A sender that has more under way than any scale explains, or than the scale that its handshake or
+//! conntrack told does, ignores windows: it cannot be held by them (RFC 9293 section 3.8.6 forbids it, RFC 7323 section 2.3 ends
+//! scales at 14).
 
 /// Nobody told it for so long, s: by then the host has asked conntrack of hundreds, a few per interval (`controller::scales`).
 const UNTOLD: f64 = 1.0;
@@ -17,6 +20,8 @@ const TRIPS: f64 = 2.0;
 /// What is under way varies by a fifth (as what a hop delivers does, `capacity::Params::surprise`), a quarter is beyond it, and by two
 /// segments that are acknowledged together (RFC 9293 section 3.8.6.3).
 const VARIES: f64 = 1.25;
+/// It has more under way than it was told so many times one after the other: once may be what it had sent before its window shrank.
+const IGNORED: u8 = 2;
 /// RFC 7323 section 2.3.
 const LARGEST: u8 = 14;
 
@@ -37,41 +42,50 @@ pub(super) struct Shown {
 
 /// See the module.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct LeastScale {
-    /// What it was taken for.
-    told: Option<u8>,
-    /// For how long nobody knew, s; round trips since it was told another.
+pub(super) struct Obedience {
+    /// The scale that it is taken for, and whether it was found here.
+    scale: Option<u8>,
+    found: bool,
+    /// For how long nobody knew, s; round trips since it was looked at.
     unknown: f64,
     trips: f64,
     /// The widest window of this round trip and of those before.
     widest: f64,
+    /// How many times it had more under way than that.
+    exceeded: u8,
 }
 
-impl LeastScale {
-    /// An interval of `dt` in which it carried payload; `Some`: it is to be taken for that.
-    pub(super) fn on_interval(&mut self, shown: &Shown, dt: f64) -> Option<u8> {
-        match (shown.scale, self.told) {
-            (None, _) => {
-                self.unknown += dt;
-                (self.unknown >= UNTOLD).then(|| self.tell(0))
-            }
-            (Some(scale), Some(told)) if scale == told && told < LARGEST => {
-                self.widest = self.widest.max(shown.window);
-                self.trips += dt / shown.rtt.max(dt);
-                if self.trips < TRIPS {
-                    return None;
-                }
-                let most = VARIES * self.widest + 2.0 * shown.mss;
-                let ratio = shown.under_way / most;
-                (self.trips, self.widest) = (0.0, shown.window);
-                (ratio > 1.0).then(|| self.tell((told + 1 + ratio.log2() as u8).min(LARGEST)))
-            }
-            _ => None,
-        }
+impl Obedience {
+    /// Its window does not hold it.
+    pub(super) const fn ignores_windows(&self) -> bool {
+        self.exceeded >= IGNORED
     }
 
-    fn tell(&mut self, scale: u8) -> u8 {
-        *self = Self { told: Some(scale), ..Self::default() };
+    /// An interval of `dt` in which it carried payload; `Some`: it is to be taken for that.
+    pub(super) fn on_interval(&mut self, shown: &Shown, dt: f64) -> Option<u8> {
+        let Some(scale) = shown.scale else {
+            self.unknown += dt;
+            return (self.unknown >= UNTOLD).then(|| self.take_for(0));
+        };
+        if self.scale != Some(scale) {
+            *self = Self { scale: Some(scale), ..Self::default() };
+        }
+        self.widest = self.widest.max(shown.window);
+        self.trips += dt / shown.rtt.max(dt);
+        if self.trips < TRIPS {
+            return None;
+        }
+        let ratio = shown.under_way / (VARIES * self.widest + 2.0 * shown.mss);
+        (self.trips, self.widest) = (0.0, shown.window);
+        if self.found && scale < LARGEST {
+            return (ratio > 1.0).then(|| self.take_for((scale + 1 + ratio.log2() as u8).min(LARGEST)));
+        }
+        self.exceeded = if ratio > 1.0 { self.exceeded.saturating_add(1) } else { 0 };
+        None
+    }
+
+    fn take_for(&mut self, scale: u8) -> u8 {
+        *self = Self { scale: Some(scale), found: true, ..Self::default() };
         scale
     }
 }
@@ -83,7 +97,7 @@ mod tests {
     /// A sender that fills what it understood of a window of 50,000 bytes a round trip and an interval ago, up to `most` bytes and
     /// up to a fifth more than that; its scale is `scale`.
     fn found(scale: u8, most: f64) -> u8 {
-        let mut least = LeastScale::default();
+        let mut least = Obedience::default();
         let mut told = vec![None; 4];
         for interval in 0..400 {
             let varies = 1.0 + 0.2 * f64::from(interval % 2);
@@ -109,19 +123,37 @@ mod tests {
 
     #[test]
     fn who_is_asked_first_has_half_a_second_to_tell() {
-        let mut least = LeastScale::default();
+        let mut least = Obedience::default();
         let shown = |scale| Shown { scale, under_way: 1e6, window: 50_000.0, mss: 1448.0, rtt: 0.1 };
         assert_eq!((0..10).find_map(|_| least.on_interval(&shown(None), 0.05)), None);
         assert_eq!((0..99).find_map(|_| least.on_interval(&shown(Some(7)), 0.05)), None);
     }
 
+    /// Its scale was told. A window of 50,000 bytes becomes 10,000 after two seconds; what was under way is gone `late` intervals later.
+    fn ignores(late: usize) -> bool {
+        let mut sender = Obedience::default();
+        (0..200).any(|interval| {
+            let window = if interval < 40 { 50_000.0 } else { 10_000.0 };
+            let under_way = if interval < 40 + late { 50_000.0 } else { 10_000.0 };
+            sender.on_interval(&Shown { scale: Some(7), under_way, window, mss: 1448.0, rtt: 0.1 }, 0.05);
+            sender.ignores_windows()
+        })
+    }
+
+    #[test]
+    fn who_had_sent_before_its_window_shrank_ignores_nothing() {
+        // Behind a hop that collapses a round trip is several times as long as the newest one that has ended.
+        assert!(!ignores(0) && !ignores(2) && !ignores(10));
+        assert!(ignores(160));
+    }
+
     #[test]
     fn what_somebody_else_tells_stays() {
-        let mut least = LeastScale::default();
+        let mut least = Obedience::default();
         let shown = Shown { scale: None, under_way: 1e6, window: 50_000.0, mss: 1448.0, rtt: 0.1 };
         assert_eq!((0..20).filter_map(|_| least.on_interval(&shown, 0.05)).next(), Some(0));
         assert_eq!((0..99).find_map(|_| least.on_interval(&Shown { scale: Some(7), ..shown }, 0.05)), None);
-        let mut unasked = LeastScale::default();
+        let mut unasked = Obedience::default();
         assert_eq!((0..99).find_map(|_| unasked.on_interval(&Shown { scale: Some(2), ..shown }, 0.05)), None);
     }
 }
