@@ -196,7 +196,7 @@ impl Bottleneck {
                 self.capacity.outdo(more);
             }
         }
-        x.delivered = self.delivered;
+        (x.delivered, x.usual) = (self.delivered, self.usual);
         // What was sent and waits is no rate.
         x.most = x.most.min(x.delivered);
         // Where more was given than comes through, nobody has a part of the rest.

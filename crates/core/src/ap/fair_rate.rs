@@ -6,9 +6,12 @@
 //! ```text
 //! tau  = d + q + T                                        round trip and interval: what was decided is seen no earlier      [s]
 //! e    = ln((d + q*) / (d + q))                           queue q, its target q*
-//! s    = min(k q*/d, probe/5), doubling per tau up to `probe`           while q < q*/2 and most flows that fill their windows are held; else 0
-//! R   <- R exp((k e + s) dt / tau)
+//! l    = ln(C / (b + P))                                  what windows in force bring, b, and may yet, P, leaves of C
+//! s    = min(k q*/d, probe/5), doubling per tau up to `probe`           while l < 0, q < q*/2 and most flows that fill their windows are held
+//! R   <- R exp(max(k e + s, l) dt / tau)                  s and l only while q < q*/2
 //! ```
+//!
+//! So what a flow that has ended leaves of a known C is another's at once, and only beyond C anything is tried.
 //!
 //! Linearised, `dx/dt = -k x(t - tau) / tau`: stable for `k < pi/2`, phase margin `90 - 57.3 k` degrees. Flows that need less than
 //! R use less, so R rises until the bottleneck is full: max-min fairness without knowing anybody's demand, and work is conserved
@@ -23,7 +26,8 @@
 //!
 //! Bounds, all of them against wind-up: what rises counts only for the part of the filling flows that is held; with windows that
 //! have not arrived yet R never promises more than C; while a queue stands R is no more than the widest window in force brings;
-//! whoever is alone behind a collapse falls to what is delivered; and R never falls below an equal part of C.
+//! where a queue of many targets stands, which no burst leaves behind, R falls to what is delivered; what waits only now and then while
+//! less than C is delivered is no queue at all; and R never falls below an equal part of C.
 //!
 //! Sources: RCP (Dukkipati, McKeown 2005): one rate for all flows of a link. FAST (Wei, Jin, Low, Hegde 2006): windows by queueing
 //! delay. PIE (RFC 8033), PI2 (De Schepper et al. 2016): integral control of a queue to a target. BBR (Cardwell et al. 2016): modes.
@@ -62,12 +66,16 @@ pub(super) struct Observation {
     pub(super) queue: Option<(f64, f64)>,
     /// The same as round trips tell it, where it is counted, too.
     pub(super) timed: Option<(f64, f64)>,
+    /// It is counted: what of flows that may be held waits, and of nobody else.
+    pub(super) counted: bool,
     /// What is kept of it.
     pub(super) target: f64,
     /// Mean round trip without queueing, of flows that fill their windows.
     pub(super) base_rtt: f64,
     /// What was delivered, of everything.
     pub(super) delivered: f64,
+    /// The same over half a second.
+    pub(super) usual: f64,
     /// What it carries; 0: not known.
     pub(super) capacity: f64,
     /// The queue was not empty for a round trip.
@@ -93,6 +101,8 @@ pub(super) struct Observation {
     pub(super) most: f64,
     /// Widest window in force of those that fill theirs, over its base round trip.
     pub(super) widest: f64,
+    /// What windows in force bring of the flows that fill theirs and still arrive, and what the others do.
+    pub(super) brought: f64,
     /// What windows that still grow may bring beyond what they do.
     pub(super) promised: f64,
     /// UDP that cannot give way.
@@ -148,7 +158,10 @@ impl FairRate {
     /// One interval of `dt`.
     pub(super) fn step(&mut self, x: &Observation, law: &Law, dt: f64) {
         if let Some((mean, least)) = x.queue {
-            self.queue = (mean + law.standing * (least - mean)).max(0.0);
+            // What waits now and then, where less is delivered than could be, is others' bursts, and no queue of who is held.
+            let bursts = !x.counted && least < law.stands * x.target && x.usual.max(x.delivered) < DRAINED * x.capacity;
+            let standing = if bursts { 1.0 } else { law.standing };
+            self.queue = (mean + standing * (least - mean)).max(0.0);
         }
         self.brings = x.base_rtt / (x.base_rtt + self.queue);
         let tau = x.base_rtt + self.queue + dt;
@@ -214,7 +227,9 @@ impl FairRate {
             false => f64::from(u8::from(x.held > 0)),
         };
         let least = (law.gain * target / x.base_rtt).min(law.probe / FIRST_PROBE);
-        self.probe = match (quiet, held > 0.5) {
+        // What windows in force leave of what it carries is theirs at once; only beyond that nobody knows.
+        let left = if x.capacity > 0.0 { (x.capacity / (x.brought + x.promised).max(1.0)).ln() } else { 0.0 };
+        self.probe = match (quiet && left <= 0.0, held > 0.5) {
             (true, true) => (self.probe.max(least) * 2f64.powf(part)).min(law.probe.max(least)),
             (true, false) => self.probe.max(least),
             (false, _) => least,
@@ -222,13 +237,17 @@ impl FairRate {
         if self.queue > target && x.widest > 0.0 {
             self.rate = self.rate.min(x.widest);
         }
-        if self.queue > law.collapse * x.target && x.stood && x.held > 0 {
-            self.rate = self.rate.min(x.most * (1.0 + law.headroom) * (x.base_rtt + target) / x.base_rtt);
+        // What a burst leaves behind is gone before it says anything of the bottleneck: what collapsed stands.
+        let stands = x.queue.is_some_and(|(_, least)| least > law.collapse * x.target);
+        if stands && x.stood && x.held > 0 {
+            let fills = (x.base_rtt + target) / x.base_rtt;
+            let most = x.most * (1.0 + law.headroom);
+            self.rate = self.rate.min(most.max(self.rate * x.delivered / x.brought.max(1.0)) * fills);
         }
         let error = law.gain * ((x.base_rtt + target) / (x.base_rtt + self.queue)).ln();
         let error = match self.mode {
             Mode::Drain => error.min(0.0) - law.gain * x.target / x.base_rtt,
-            _ if quiet => error + self.probe,
+            _ if quiet => (error + self.probe).max(left),
             _ => error,
         };
         let mut error = if error > 0.0 { error * held } else { error };

@@ -239,7 +239,7 @@ impl Ap {
             let under_way =
                 if direction == Direction::ToRemote { self.under_way(x, &lines[direction.index()]) } else { None };
             let under_way = under_way.map(|(mean, least)| (mean, queue.map_or(least, |(_, timed)| timed.min(least))));
-            (x.queue, x.timed, x.target) = (under_way.or(queue), queue, target);
+            (x.queue, x.timed, x.target, x.counted) = (under_way.or(queue), queue, target, under_way.is_some());
         }
         observed
     }
@@ -330,10 +330,13 @@ impl Ap {
     }
 
     fn count_flows(&self, observed: &mut BTreeMap<Id, Observation>, dt: f64) {
+        // So far what datagrams did.
+        observed.values_mut().for_each(|x| x.brought = x.delivered);
         for ((_, direction), record) in &self.flows {
             let path = self.path_of(record, *direction);
+            let arrived = record.arrived() * 8.0 / dt;
             for (id, price) in path {
-                observed.entry(id).or_default().delivered += record.arrived() * price * 8.0 / dt;
+                observed.entry(id).or_default().delivered += arrived * price;
             }
             if !record.is_active() {
                 continue;
@@ -346,6 +349,7 @@ impl Ap {
             for (id, price) in path {
                 let x = observed.entry(id).or_default();
                 let fair = self.law.rate(id).unwrap_or(0.0);
+                x.brought += if fills && arrived > 0.0 { record.window() * 8.0 / base } else { arrived } * price;
                 x.most = x.most.max(rate * price);
                 x.served += record.served();
                 if fills {

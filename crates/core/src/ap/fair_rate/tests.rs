@@ -48,6 +48,8 @@ impl Plant {
             target: law.queue_target.max(law.queue_packets * 12_000.0 / self.capacity),
             base_rtt: self.base_rtt,
             delivered: offered.min(left) + self.inelastic,
+            usual: offered.min(left) + self.inelastic,
+            brought: offered + self.inelastic,
             capacity: self.capacity,
             stood: queue > 0.0,
             hides: self.hides,
