@@ -10,6 +10,7 @@ mod tcx;
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::PathBuf;
 
 use crate::config::AttachMode;
 use crate::interface::InterfaceName;
@@ -55,8 +56,26 @@ impl Mechanism {
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
     /// Someone else controls it.
-    #[error("{0} already has a controller; stop it, or choose another interface (`lasthop status` shows it)")]
-    Taken(InterfaceName),
+    #[error(
+        "{name} already has a controller{}; stop it, let this one take over (--take-over), or choose another interface",
+        by.map(|pid| format!(", process {pid}")).unwrap_or_default()
+    )]
+    Taken {
+        /// The interface.
+        name: InterfaceName,
+        /// Its process, if it says so.
+        by: Option<u32>,
+    },
+    /// The lock by which controllers know of each other cannot be had.
+    #[error("{name}: no lock can be held in {}; it has to be a folder of root's, or of this user's, that nobody else may write to", folder.display())]
+    Lock {
+        /// The interface.
+        name: InterfaceName,
+        /// Where the locks are.
+        folder: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// tcx refused.
     #[error("{name}: tcx refused the program; try `attach = \"clsact\"`")]
     Tcx {

@@ -1,46 +1,208 @@
 //! One controller per interface.
 //!
-//! An abstract Unix address per interface: it belongs to the network namespace, exactly as the interface does, and the kernel
-//! frees it with the process, however that ends. It has the interface's number, which stays when it is renamed.
+//! A file per interface in a folder of root's, locked by flock(2) while the interface is controlled: the kernel frees it with the
+//! process, however that ends. Its name is the number of the network namespace (of nsfs, unique while it lives) and that of the
+//! interface, which stays when it is renamed. What is in it, the number of the process, is for people.
+//!
+//! Why not an abstract Unix address: everybody may bind those. Why the file is its owner's alone: flock(2) asks for nothing but
+//! an open descriptor, so that whoever may read it could hold it. A controller in a container that shares the host's network but
+//! not its `/run` is not seen.
 
-use std::io;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, fstat, mkdir, open, openat, statat, unlinkat};
+use rustix::io::Errno;
 
 use super::AttachError;
 use crate::interface::InterfaceName;
 
+/// Of root, and gone with the boot, as the interfaces are.
+const FOLDER: &str = "/run/lasthop";
+/// A file that somebody removes while it is opened is opened anew so often; each time somebody else was faster.
+const TRIES: usize = 100;
+
 /// Held while an interface is controlled.
 #[derive(Debug)]
 pub struct Claim {
-    _listener: UnixListener,
+    file: File,
+    folder: PathBuf,
+    name: String,
 }
 
 impl Claim {
     /// Claims the interface of number `ifindex` in the namespace of the calling thread; its `name` is only named in errors.
     ///
     /// # Errors
-    /// [`AttachError::Taken`] when another controller holds it.
+    /// [`AttachError::Taken`] when another controller holds it, [`AttachError::Lock`] when that cannot be found out.
     pub fn new(name: &InterfaceName, ifindex: u32) -> Result<Self, AttachError> {
-        let bind = || -> io::Result<UnixListener> {
-            UnixListener::bind_addr(&SocketAddr::from_abstract_name(format!("lasthop/controls/{ifindex}"))?)
-        };
-        bind().map(|listener| Self { _listener: listener }).map_err(|_| AttachError::Taken(name.clone()))
+        Self::in_folder(Path::new(FOLDER), name, ifindex)
     }
+
+    fn in_folder(folder: &Path, interface: &InterfaceName, ifindex: u32) -> Result<Self, AttachError> {
+        let refused = |source| AttachError::Lock { name: interface.clone(), folder: folder.to_owned(), source };
+        let namespace = std::fs::metadata("/proc/thread-self/ns/net").map_err(refused)?.ino();
+        let name = format!("{namespace}-{ifindex}.lock");
+        for _try in 0..TRIES {
+            match lock(folder, &name) {
+                Ok(Lock::Held(file)) => return Ok(Self { file, folder: folder.to_owned(), name }),
+                Ok(Lock::Taken(by)) => return Err(AttachError::Taken { name: interface.clone(), by }),
+                Ok(Lock::Removed) => {}
+                Err(error) => return Err(refused(error)),
+            }
+        }
+        Err(refused(io::ErrorKind::ResourceBusy.into()))
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        // While it is held nobody else makes one of this name; only one that was removed by hand may be another's.
+        if let Ok(folder) = open(&self.folder, FOLDER_FLAGS, Mode::empty())
+            && is_in(&folder, &self.name, &self.file)
+        {
+            let _ = unlinkat(&folder, &self.name, AtFlags::empty());
+        }
+        // Fails while anything is in it, as it should.
+        let _ = std::fs::remove_dir(&self.folder);
+    }
+}
+
+/// What came of one attempt.
+enum Lock {
+    Held(File),
+    /// By the process of this number, if it says so.
+    Taken(Option<u32>),
+    /// Folder or file went away meanwhile.
+    Removed,
+}
+
+const FOLDER_FLAGS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+fn lock(folder: &Path, name: &str) -> io::Result<Lock> {
+    match mkdir(folder, Mode::from_raw_mode(0o755)) {
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let folder = match open(folder, FOLDER_FLAGS, Mode::empty()) {
+        Ok(folder) => folder,
+        Err(Errno::NOENT) => return Ok(Lock::Removed),
+        Err(error) => return Err(error.into()),
+    };
+    check(&folder)?;
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut file = match openat(&folder, name, flags, Mode::RUSR | Mode::WUSR) {
+        Ok(file) => File::from(file),
+        Err(Errno::NOENT) => return Ok(Lock::Removed),
+        Err(error) => return Err(error.into()),
+    };
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(Errno::WOULDBLOCK) => {
+            let mut said = String::new();
+            let _ = file.read_to_string(&mut said);
+            return Ok(Lock::Taken(said.trim().parse().ok()));
+        }
+        Err(error) => return Err(error.into()),
+    }
+    if !is_in(&folder, name, &file) {
+        return Ok(Lock::Removed);
+    }
+    // A dead controller's number may stand there.
+    file.set_len(0)?;
+    writeln!(file, "{}", std::process::id())?;
+    Ok(Lock::Held(file))
+}
+
+/// Nobody but root and this user may put files there.
+fn check(folder: &impl std::os::fd::AsFd) -> io::Result<()> {
+    let found = fstat(folder)?;
+    let refused = |why| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+    if found.st_uid != 0 && found.st_uid != rustix::process::geteuid().as_raw() {
+        return refused(format!("it is user {}'s", found.st_uid));
+    }
+    if found.st_mode & 0o022 != 0 {
+        return refused(format!("its mode is {:o}", found.st_mode & 0o777));
+    }
+    Ok(())
+}
+
+/// Whether `file` is what has this name in `folder`.
+fn is_in(folder: &impl std::os::fd::AsFd, name: &str, file: &File) -> bool {
+    let (Ok(own), Ok(found)) = (fstat(file), statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)) else { return false };
+    (own.st_dev, own.st_ino) == (found.st_dev, found.st_ino)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
     use super::*;
 
+    /// No interface has such a number.
+    const IFINDEX: u32 = 1 << 31;
+
+    fn claim(folder: &Path) -> Result<Claim, AttachError> {
+        Claim::in_folder(folder, &"t0".parse().unwrap(), IFINDEX)
+    }
+
+    fn names(folder: &Path) -> Vec<PathBuf> {
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+    }
+
     #[test]
-    fn a_second_controller_on_the_same_interface_is_refused() {
-        let (name, other): (InterfaceName, InterfaceName) = ("t0".parse().unwrap(), "t1".parse().unwrap());
-        // No interface has such a number.
-        let ifindex = 1 << 31 | std::process::id();
-        let first = Claim::new(&name, ifindex).unwrap();
-        assert!(matches!(Claim::new(&other, ifindex), Err(AttachError::Taken(_))), "also by another name");
+    fn a_second_controller_on_the_same_interface_is_refused_and_told_who_has_it() {
+        let above = tempfile::tempdir().unwrap();
+        let folder = above.path().join("lasthop");
+        let first = claim(&folder).unwrap();
+        let error = Claim::in_folder(&folder, &"t1".parse().unwrap(), IFINDEX).unwrap_err();
+        assert!(matches!(error, AttachError::Taken { by: Some(pid), .. } if pid == std::process::id()), "{error}");
+        assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
+        let [file] = names(&folder).try_into().expect("one file");
+        assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o600, "whoever may open it could hold it");
         drop(first);
-        assert!(Claim::new(&name, ifindex).is_ok());
+        assert!(!folder.exists(), "nothing is left");
+        assert!(claim(&folder).is_ok());
+    }
+
+    #[test]
+    fn a_dead_controllers_file_is_no_claim() {
+        let above = tempfile::tempdir().unwrap();
+        let folder = above.path().join("lasthop");
+        let file = std::mem::ManuallyDrop::new(claim(&folder).unwrap()).file.try_clone().unwrap();
+        let path = names(&folder).remove(0);
+        // As kill -9 leaves it: the file, and no lock.
+        rustix::fs::flock(&file, FlockOperation::Unlock).unwrap();
+        std::fs::write(&path, "4294967295\n and more than one number\n").unwrap();
+        let held = claim(&folder).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), format!("{}\n", std::process::id()));
+        drop(held);
+    }
+
+    #[test]
+    fn a_folder_or_a_file_that_others_could_have_put_there_is_refused() {
+        let above = tempfile::tempdir().unwrap();
+        let folder = above.path().join("lasthop");
+        std::fs::create_dir(&folder).unwrap();
+        let open_to = |mode| std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(mode)).unwrap();
+        open_to(0o777);
+        assert!(matches!(claim(&folder), Err(AttachError::Lock { .. })), "everybody may write there");
+        open_to(0o755);
+        let name = names(&{
+            let _held = std::mem::ManuallyDrop::new(claim(&folder).unwrap());
+            folder.clone()
+        })
+        .remove(0);
+        std::fs::remove_file(&name).unwrap();
+        let elsewhere = above.path().join("elsewhere");
+        std::fs::write(&elsewhere, "as it was").unwrap();
+        symlink(&elsewhere, &name).unwrap();
+        assert!(matches!(claim(&folder), Err(AttachError::Lock { .. })), "a link leads elsewhere");
+        assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), "as it was");
+        std::fs::rename(&folder, above.path().join("moved")).unwrap();
+        symlink(above.path().join("moved"), &folder).unwrap();
+        assert!(matches!(claim(&folder), Err(AttachError::Lock { .. })), "so does a link in the folder's place");
     }
 }

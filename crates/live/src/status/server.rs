@@ -1,8 +1,9 @@
 //! Serves the status without ever making the control loop wait: few clients, no blocking, a deadline for each.
 
+use std::fs::DirBuilder;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -61,7 +62,7 @@ impl Server {
     pub fn new(path: &Path) -> Result<Self, ServerError> {
         let refused = |source| ServerError::Refused { path: path.to_owned(), source };
         remove_dead(path)?;
-        let made_folder = path.parent().is_some_and(|folder| std::fs::create_dir(folder).is_ok());
+        let made_folder = path.parent().is_some_and(|folder| DirBuilder::new().mode(0o755).create(folder).is_ok());
         let listener = UnixListener::bind(path).map_err(|source| match source.kind() {
             io::ErrorKind::AddrInUse => ServerError::InUse(path.to_owned()),
             _ => refused(source),

@@ -79,7 +79,7 @@ fn a_second_controller_is_refused_and_says_why() {
     let mut config = world.config();
     config.socket.set_extension("other");
     let same_interface = world.control(config).err().expect("a refusal");
-    assert!(matches!(same_interface, ControllerError::Attach(AttachError::Taken(_))), "{same_interface}");
+    assert!(matches!(same_interface, ControllerError::Attach(AttachError::Taken { .. })), "{same_interface}");
     let mut config = world.config();
     (config.lan, config.wan) = (vec!["wan0".parse().expect("a name")], None);
     let same_socket = world.control(config).err().expect("a refusal");

@@ -189,7 +189,7 @@ fn a_port_that_another_controller_has_is_left_to_it_and_tried_again() {
     assert!(hooked(&status).is_empty() && status.waits[0].contains("already has a controller"), "{status:#?}");
     assert!(matches!(
         world.control(Config { socket: world.socket().with_extension("third"), ..lan(&world, &["lan0"]) }).err(),
-        Some(ControllerError::Attach(AttachError::Taken(_)))
+        Some(ControllerError::Attach(AttachError::Taken { .. }))
     ));
     drop(first);
     soon(&running, "it is hooked", |s| hooked(s) == ["lan0"] && s.waits.is_empty());
