@@ -10,7 +10,6 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use libbpf_sys as sys;
 
 use super::Side;
-use super::tcx::program_name;
 use crate::netlink::{self, Attributes, NLM_F_DUMP, Socket};
 
 /// Handle of our filters: "la".
@@ -28,7 +27,7 @@ pub(super) struct Filters {
 impl Filters {
     /// Filters of ours that are there already, a dead controller's or one's that hands over, are replaced, each in one step.
     pub(super) fn new(ifindex: u32, ingress: BorrowedFd<'_>, egress: BorrowedFd<'_>) -> io::Result<Self> {
-        let found = SIDES.iter().any(|side| ours(ifindex, *side).is_some());
+        let found = SIDES.iter().any(|side| is_there(ifindex, *side));
         let made = create_qdisc(ifindex)?;
         let filters = Self { ifindex, qdisc_is_ours: made || found };
         attach(ifindex, Side::Ingress, ingress)?;
@@ -42,7 +41,7 @@ impl Filters {
     }
 
     pub(super) fn are_attached(&self) -> bool {
-        SIDES.iter().all(|side| ours(self.ifindex, *side).is_some())
+        SIDES.iter().all(|side| is_there(self.ifindex, *side))
     }
 }
 
@@ -113,27 +112,24 @@ fn attach(ifindex: u32, side: Side, program: BorrowedFd<'_>) -> io::Result<()> {
     let hook = hook(ifindex, point(side));
     let mut options = options();
     options.prog_fd = program.as_raw_fd();
-    if ours(ifindex, side).is_some() {
+    if is_there(ifindex, side) {
         options.flags = sys::BPF_TC_F_REPLACE;
     }
     // SAFETY: a valid, sized hook and options with a live program.
     outcome(unsafe { sys::bpf_tc_attach(&raw const hook, &raw mut options) })
 }
 
-/// Number of our program on `side`, when the filter with our handle runs one of our programs.
-fn ours(ifindex: u32, side: Side) -> Option<u32> {
-    let hook = hook(ifindex, point(side));
-    let mut options = options();
-    // SAFETY: a valid, sized hook and options.
-    outcome(unsafe { sys::bpf_tc_query(&raw const hook, &raw mut options) }).ok()?;
-    let name = program_name(options.prog_id)?;
-    name.starts_with(super::PROGRAM_PREFIX).then_some(options.prog_id)
+/// Whether our filter is on `side`. The kernel is asked for the filter, not for the program: finding a program by its number needs
+/// CAP_SYS_ADMIN.
+fn is_there(ifindex: u32, side: Side) -> bool {
+    let list = Socket::open(libc::NETLINK_ROUTE).and_then(|mut route| filters(&mut route, ifindex, side));
+    list.is_ok_and(|list| list.iter().any(Filter::is_ours))
 }
 
 fn remove_filters(ifindex: u32) -> io::Result<usize> {
     let mut removed = 0;
     for side in SIDES {
-        if ours(ifindex, side).is_some() {
+        if is_there(ifindex, side) {
             let hook = hook(ifindex, point(side));
             let options = options();
             // SAFETY: a valid, sized hook and options that name one filter.
@@ -165,13 +161,16 @@ pub struct Filter {
     pub handle: u32,
     /// Order among filters, the lowest first.
     pub priority: u16,
+    /// Of one that runs a BPF program: what it was called when it was put there; libbpf writes `NAME:[NUMBER]`.
+    pub program: Option<String>,
 }
 
 impl Filter {
-    /// Whether it has our handle and priority.
+    /// Whether it has our handle and priority, and runs one of our programs.
     #[must_use]
-    pub const fn is_ours(&self) -> bool {
-        self.handle == HANDLE && self.priority as u32 == PRIORITY
+    pub fn is_ours(&self) -> bool {
+        let runs_ours = self.program.as_ref().is_some_and(|name| name.starts_with(super::PROGRAM_PREFIX));
+        self.handle == HANDLE && u32::from(self.priority) == PRIORITY && runs_ours
     }
 }
 
@@ -182,6 +181,8 @@ impl Filter {
 pub fn filters(route: &mut Socket, ifindex: u32, side: Side) -> io::Result<Vec<Filter>> {
     const TCMSG: usize = 20;
     const TCA_KIND: u16 = 1;
+    const TCA_OPTIONS: u16 = 2;
+    const TCA_BPF_NAME: u16 = 7;
     const TC_H_CLSACT: u32 = 0xffff_0000;
     let parent = TC_H_CLSACT
         | match side {
@@ -199,7 +200,9 @@ pub fn filters(route: &mut Socket, ifindex: u32, side: Side) -> io::Result<Vec<F
     let filter = |body: &[u8]| {
         let word = |at: usize| body.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes);
         let kind = netlink::text(Attributes::find(body.get(TCMSG..)?, TCA_KIND)?);
-        Some(Filter { kind, handle: word(8)?, priority: (word(16)? >> 16) as u16 })
+        let options = Attributes::find(body.get(TCMSG..)?, TCA_OPTIONS).filter(|_| kind == "bpf");
+        let program = options.and_then(|options| Attributes::find(options, TCA_BPF_NAME)).map(netlink::text);
+        Some(Filter { kind, handle: word(8)?, priority: (word(16)? >> 16) as u16, program })
     };
     // A classifier announces itself once without a handle before its filters.
     Ok(replies.iter().filter_map(|r| filter(&r.body)).filter(|f| f.handle != 0).collect())

@@ -102,7 +102,7 @@ pub fn attached(ifindex: u32, side: Side) -> io::Result<Vec<Attached>> {
 }
 
 /// Name of the loaded program with this number.
-pub(super) fn program_name(id: u32) -> Option<String> {
+fn program_name(id: u32) -> Option<String> {
     // SAFETY: a plain call; the result is checked before it is owned.
     let raw = unsafe { sys::bpf_prog_get_fd_by_id(id) };
     if raw < 0 {
