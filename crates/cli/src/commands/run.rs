@@ -137,7 +137,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let config = arguments.config()?;
     root::require_rights()?;
     let stop = Stop::on_signals()?;
-    let mut controller = Controller::new(config).map_err(|error| match error {
+    let start = if arguments.take_over { Controller::take_over } else { Controller::new };
+    let mut controller = start(config).map_err(|error| match error {
         ControllerError::Config(error) => Failure::request(error),
         error => Failure::Work(error.into()),
     })?;
