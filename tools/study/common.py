@@ -45,12 +45,15 @@ def queue_sets(queue):
 
 
 def emulate(binary, scenario, sets, programs, log, more=()):
-    """The report of one run of `scenario`; `programs` are pairs of host and command, `more` further arguments."""
+    """The report of one run of `scenario`; `programs` are pairs of host and command, `more` further arguments.
+
+    As root: servers at ports below 1024, real-time priorities, and folders of root's, to which the study belongs.
+    """
     command = [str(binary), "emulate", str(ROOT / scenario), "--json", "-", *map(str, more)]
     for key, value in sets.items():
         command += ["--set", f"{key}={value}"]
     for host, line in programs:
-        command += ["--exec", f"{host}: {line}"]
+        command += ["--exec-as-root", f"{host}: {line}"]
     with open(log, "wb") as words:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=words, check=False, preexec_fn=go_first

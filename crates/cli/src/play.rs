@@ -22,6 +22,8 @@ pub struct Play<'a> {
     label: &'a str,
     /// Programs to run in hosts: (host, command).
     pub exec: Vec<(String, String)>,
+    /// The same as root.
+    pub exec_as_root: Vec<(String, String)>,
     /// The host whose programs end the run when they end.
     pub end_with: Option<String>,
     /// Where to write a capture.
@@ -35,7 +37,16 @@ pub struct Play<'a> {
 impl<'a> Play<'a> {
     /// The scenario and nothing else; `label` stands before the progress.
     pub fn new(scenario: &'a Scenario, label: &'a str) -> Self {
-        Self { scenario, label, exec: Vec::new(), end_with: None, pcap: None, trace: None, log: None }
+        Self {
+            scenario,
+            label,
+            exec: Vec::new(),
+            exec_as_root: Vec::new(),
+            end_with: None,
+            pcap: None,
+            trace: None,
+            log: None,
+        }
     }
 }
 
@@ -48,6 +59,7 @@ pub fn run(play: &Play<'_>, stop: &Stop) -> Outcome<Report> {
     let (sender, receiver) = mpsc::channel();
     let options = Options {
         exec: play.exec.clone(),
+        exec_as_root: play.exec_as_root.clone(),
         end_with: play.end_with.clone(),
         pcap: play.pcap.clone(),
         trace: play.trace.clone(),

@@ -171,7 +171,7 @@ fn chap_in_user_space_in_the_access_point_keeps_a_game_short() {
             socket.display()
         );
         let off = game_beside_a_download(&[]);
-        let on = game_beside_a_download(&["--exec".to_owned(), chap]);
+        let on = game_beside_a_download(&["--exec-as-root".to_owned(), chap]);
         if let Some(((waited, without), (waits, with))) = off.zip(on) {
             assert!(waits < 0.5 * waited, "{waits} ms with CHAP, {waited} without");
             assert!(with > 0.7 * without, "{with} bit/s with CHAP, {without} without");
@@ -225,7 +225,7 @@ fn snoop_in_the_access_point_repairs_a_lossy_hop_for_real_senders() {
         let socket = folder.path().join("lasthop.sock");
         let kept = |snoop: &str| {
             let keys = format!("--capacity 20Mbit/s --queue fq_codel --datapath user --socket {}", socket.display());
-            ["--exec".to_owned(), format!("AP: {LASTHOP} run --lan wlan0 {keys} {snoop}")]
+            ["--exec-as-root".to_owned(), format!("AP: {LASTHOP} run --lan wlan0 {keys} {snoop}")]
         };
         let off = download_over_a_lossy_hop("cubic", &kept(""));
         let on = download_over_a_lossy_hop("cubic", &kept("--snoop"));

@@ -72,8 +72,10 @@ fn before_and_after() -> Option<[f64; 4]> {
     ];
     let device = format!("PDA: ({}) >{here}/said 2>&1", steps.join(" && "));
     let scenario = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/papers/messages-delays.toml");
-    let arguments = ["emulate", scenario, "--json", "-", "--end-with", "PDA", "--exec", &server, "--exec", &device];
-    let output = Command::new(LASTHOP).args(arguments).output().expect("the binary starts");
+    let arguments = ["emulate", scenario, "--json", "-", "--end-with", "PDA"];
+    // As root: the binary, and the folder of what it writes, may be where only who runs the tests can go.
+    let programs = ["--exec-as-root", &server, "--exec-as-root", &device];
+    let output = Command::new(LASTHOP).args(arguments).args(programs).output().expect("the binary starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).expect("nothing but JSON on stdout");
     let said = fs::read_to_string(folder.path().join("said")).unwrap_or_default();

@@ -1,8 +1,10 @@
-//! Programs of `--exec`: started with the scenario, ended with it.
+//! Programs of `--exec` and `--exec-as-root`: started with the scenario, ended with it.
 
 use crate::error::Error;
 use crate::home::Home;
+use crate::run::Options;
 use crate::spawn::Child;
+use crate::user::User;
 use lasthop_home::scenario::{HostId, Scenario};
 use std::io;
 use std::os::fd::AsFd;
@@ -25,8 +27,14 @@ pub struct ProgramEnd {
 
 /// Programs whose hosts exist.
 pub struct Orders {
-    programs: Vec<(HostId, ProgramEnd)>,
+    programs: Vec<Order>,
     end_with: Option<String>,
+}
+
+struct Order {
+    host: HostId,
+    as_root: bool,
+    end: ProgramEnd,
 }
 
 /// Programs that run.
@@ -36,24 +44,30 @@ pub struct Programs {
 }
 
 impl Orders {
-    /// Looks the hosts up; the run is to end with the programs of `end_with`.
+    /// Looks the hosts up of what `options` asks for.
     ///
     /// # Errors
     /// [`Error::UnknownHost`], [`Error::NothingToEndWith`].
-    pub fn new(scenario: &Scenario, exec: Vec<(String, String)>, end_with: Option<String>) -> Result<Self, Error> {
+    pub fn new(scenario: &Scenario, options: &Options) -> Result<Self, Error> {
+        let Options { exec, exec_as_root, end_with, .. } = options;
         let id = |host: &str| {
             let known = || scenario.host_names().take(20).collect::<Vec<_>>().join(", ");
             scenario.host(host).ok_or_else(|| Error::UnknownHost { found: host.to_owned(), known: known() })
         };
-        let find = |(host, command): (String, String)| Ok((id(&host)?, ProgramEnd { host, command, code: None }));
-        let programs: Vec<_> = exec.into_iter().map(find).collect::<Result<_, Error>>()?;
-        if let Some(host) = &end_with {
+        let find = |((host, command), as_root): (&(String, String), bool)| {
+            let end = ProgramEnd { host: host.clone(), command: command.clone(), code: None };
+            Ok(Order { host: id(host)?, as_root, end })
+        };
+        // Those of root's are there first: they set up what the others play in.
+        let all = exec_as_root.iter().map(|it| (it, true)).chain(exec.iter().map(|it| (it, false)));
+        let programs: Vec<_> = all.map(find).collect::<Result<_, Error>>()?;
+        if let Some(host) = end_with {
             id(host)?;
-            if !programs.iter().any(|(_, program)| program.host == *host) {
+            if !programs.iter().any(|order| order.end.host == *host) {
                 return Err(Error::NothingToEndWith { host: host.clone() });
             }
         }
-        Ok(Self { programs, end_with })
+        Ok(Self { programs, end_with: end_with.clone() })
     }
 
     /// Starts them. They write to our standard error: standard output is for data.
@@ -61,13 +75,15 @@ impl Orders {
     /// # Errors
     /// [`Error::Spawn`].
     pub fn start(self, home: &Home) -> Result<Programs, Error> {
-        let start = |(host, end): (HostId, ProgramEnd)| {
+        let user = User::who_typed();
+        let start = |Order { host, as_root, end }: Order| {
             let mut command = Command::new("sh");
             command.args(["-c", &end.command]).stdin(Stdio::null());
             if let Ok(stderr) = io::stderr().as_fd().try_clone_to_owned() {
                 command.stdout(Stdio::from(stderr));
             }
-            Ok((end, home.spawn(host, command)?))
+            let child = if as_root { home.spawn(host, command) } else { home.spawn_as(&user, host, command) };
+            Ok((end, child?))
         };
         let children = self.programs.into_iter().map(start).collect::<Result<_, Error>>()?;
         Ok(Programs { children, end_with: self.end_with })

@@ -7,6 +7,7 @@ use crate::netns::Namespace;
 use crate::spawn::{Child, Nursery};
 use crate::storage;
 use crate::tap::{self, Tap};
+use crate::user::User;
 use lasthop_home::scenario::{HostId, Scenario, Storage};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -63,16 +64,29 @@ impl Home {
         Ok(Self { nursery: Nursery::new(stores)?, plan, hosts, taps, environment })
     }
 
-    /// Starts a program in a host. It ends when the returned child is dropped, and at the latest with this process.
+    /// Starts a program of root's in a host. It ends when the returned child is dropped, and at the latest with this process.
     ///
     /// # Errors
     /// [`Error::Spawn`].
-    pub fn spawn(&self, host: HostId, mut command: Command) -> Result<Child, Error> {
+    pub fn spawn(&self, host: HostId, command: Command) -> Result<Child, Error> {
+        self.start(host, command, None)
+    }
+
+    /// The same as `user`, without capabilities and without a way to gain any.
+    ///
+    /// # Errors
+    /// [`Error::Spawn`].
+    pub fn spawn_as(&self, user: &User, host: HostId, mut command: Command) -> Result<Child, Error> {
+        command.envs(user.environment(Path::new(storage::FOLDER)));
+        self.start(host, command, Some(user.clone()))
+    }
+
+    fn start(&self, host: HostId, mut command: Command, user: Option<User>) -> Result<Child, Error> {
         let program = command.get_program().to_string_lossy().into_owned();
         let number = index(&self.plan, host);
         let host = &self.hosts[number];
         command.envs(self.environment.iter().map(|(k, v)| (k, v))).env("LASTHOP_HOST", &host.name);
-        self.nursery.spawn(command, number, &host.namespace).map_err(|source| Error::Spawn {
+        self.nursery.spawn(command, user, number, &host.namespace).map_err(|source| Error::Spawn {
             program,
             host: host.name.clone(),
             source,

@@ -37,6 +37,7 @@ mod stage;
 mod storage;
 mod sys;
 mod tap;
+mod user;
 
 pub use controller::ControllerCommand;
 pub use error::Error;
@@ -48,3 +49,4 @@ pub use run::{Options, Outcome, Progress, Second, run};
 pub use spawn::Child;
 pub use storage::FOLDER as STORAGE;
 pub use tap::Tap;
+pub use user::User;

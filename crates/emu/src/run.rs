@@ -25,8 +25,11 @@ use std::time::Duration;
 /// What may be asked of a run besides its scenario.
 #[derive(Debug, Default)]
 pub struct Options {
-    /// Programs for hosts: name of the host and a command line for `sh -c`. Started with the scenario, ended with it.
+    /// Programs for hosts: name of the host and a command line for `sh -c`. Started with the scenario, ended with it. They run as the
+    /// user who typed `sudo`, or as `nobody`.
     pub exec: Vec<(String, String)>,
+    /// The same for programs that need root; these are started first.
+    pub exec_as_root: Vec<(String, String)>,
     /// Ends the run when all programs of this host have ended, before the scenario's duration is over.
     pub end_with: Option<String>,
     /// Where to write a capture of every interface.
@@ -96,9 +99,9 @@ const LAST_QUESTION: Span = Span::from_millis(200);
 /// # Errors
 /// See [`Error`]; everything that was made is taken down first.
 pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
-    let Options { exec, end_with, pcap, trace, log, controller, progress, stop, revision } = options;
     refuse::check(scenario)?;
-    let orders = Orders::new(scenario, exec, end_with)?;
+    let orders = Orders::new(scenario, &options)?;
+    let Options { pcap, trace, log, controller, progress, stop, revision, .. } = options;
     let begun = clock::now();
     sys::raise_open_files();
     let teller = Teller(progress);

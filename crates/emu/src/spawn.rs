@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::netns::Namespace;
 use crate::storage::{self, Hurry, Store};
 use crate::sys::{self, Enclosure};
+use crate::user::User;
 use lasthop_home::scenario::Storage;
 use std::ffi::CString;
 use std::io::{self, Read};
@@ -95,8 +96,8 @@ impl Drop for Child {
     }
 }
 
-/// A program, its host by number and network, and who waits for it.
-type Order = (Command, usize, Namespace, mpsc::Sender<io::Result<Child>>);
+/// A program, whom it runs as, its host by number and network, and who waits for it.
+type Order = (Command, Option<User>, usize, Namespace, mpsc::Sender<io::Result<Child>>);
 
 /// The thread that starts programs. They end at the latest when it does.
 #[derive(Debug)]
@@ -119,9 +120,9 @@ impl Nursery {
                 Err(error) => return drop(tell.send(Err(error))),
             };
             let _ = tell.send(Ok(()));
-            for (command, host, namespace, answer) in inbox {
+            for (command, user, host, namespace, answer) in inbox {
                 // A caller that went away drops the child with the message, which ends it.
-                let _ = answer.send(start(command, &stores[host], &namespace));
+                let _ = answer.send(start(command, user, &stores[host], &namespace));
             }
         };
         let thread = thread::Builder::new()
@@ -135,14 +136,15 @@ impl Nursery {
         }
     }
 
-    /// Starts `command` in `namespace`, the network of host number `host`.
+    /// Starts `command` as `user`, or as root, in `namespace`, the network of host number `host`.
     ///
     /// # Errors
     /// As `Command::spawn`.
-    pub fn spawn(&self, command: Command, host: usize, namespace: &Namespace) -> io::Result<Child> {
+    pub fn spawn(&self, command: Command, user: Option<User>, host: usize, namespace: &Namespace) -> io::Result<Child> {
         let (answer, child) = mpsc::channel();
         let gone = || io::Error::other("the thread that starts programs is gone");
-        self.orders.as_ref().ok_or_else(gone)?.send((command, host, namespace.clone(), answer)).map_err(|_| gone())?;
+        let order = (command, user, host, namespace.clone(), answer);
+        self.orders.as_ref().ok_or_else(gone)?.send(order).map_err(|_| gone())?;
         child.recv().map_err(|_| gone())?
     }
 }
@@ -156,13 +158,14 @@ impl Drop for Nursery {
     }
 }
 
-fn start(mut command: Command, store: &Store, namespace: &Namespace) -> io::Result<Child> {
+fn start(mut command: Command, user: Option<User>, store: &Store, namespace: &Namespace) -> io::Result<Child> {
     let (mut pid_read, pid_write) = io::pipe()?;
     let enclosure = Enclosure {
         network: namespace.raw(),
         pid_pipe: pid_write.as_raw_fd(),
         parent: std::process::id().cast_signed(),
         storage: (store.source.clone(), CString::new(storage::FOLDER)?),
+        user,
     };
     // The guard leads a group of its own, so that Ctrl-C in the terminal reaches us and not the programs.
     command.process_group(0);

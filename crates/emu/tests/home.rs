@@ -2,9 +2,12 @@
 
 mod common;
 
-use common::{scenario, turn, valid_run, with_cause};
-use lasthop_emu::{Options, run};
+use common::{open_to_all, scenario, turn, valid_run, with_cause};
+use lasthop_emu::{Home, Options, User, run};
 use lasthop_home::report::{FlowReport, Report};
+use lasthop_home::scenario::HostId;
+use std::io::Read as _;
+use std::process::{Command, Stdio};
 
 const WIRES: &str = r#"
 format = 1
@@ -208,18 +211,52 @@ fn a_station_that_walks_away_slows_down_in_the_middle_of_the_run() {
 fn programs_reach_each_other_by_the_names_in_their_environment() {
     let Some(_turn) = turn("programs") else { return };
     let folder = tempfile::tempdir().expect("a folder");
+    open_to_all(folder.path());
     let file = folder.path().join("out");
     let there = file.display();
     let exec = vec![
         ("N".to_owned(), format!("echo $LASTHOP_HOST $LASTHOP_W $LASTHOP_AP $LASTHOP_W_V6 > {there}")),
-        ("N".to_owned(), format!("ls /sys/class/net > {there}.net; ip -br link > {there}.link")),
+        ("N".to_owned(), format!("ls /sys/class/net > {there}.net; ip -br link > {there}.link; id -u > {there}.user")),
     ];
+    let exec_as_root = vec![("N".to_owned(), format!("id -u > {there}.root"))];
     let home = scenario(&format!("{WIRES}[[station]]\nname = \"Z-9\"\n"));
-    run(&home, Options { exec, ..Options::default() }).unwrap_or_else(|e| panic!("{}", with_cause(&e)));
+    run(&home, Options { exec, exec_as_root, ..Options::default() }).unwrap_or_else(|e| panic!("{}", with_cause(&e)));
     let read = |path: String| std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
     assert_eq!(read(there.to_string()).trim(), "N 10.1.1.1 10.2.0.1 fd00:1::1:1");
     assert_eq!(read(format!("{there}.net")).split_whitespace().filter(|n| *n == "eth0").count(), 1);
     assert!(read(format!("{there}.link")).contains("02:4c:48:03:00:01"));
+    assert_eq!(read(format!("{there}.root")).trim(), "0");
+    assert_ne!(read(format!("{there}.user")).trim(), "0", "programs run as root only where that is asked for");
+}
+
+#[test]
+fn a_program_of_a_user_has_no_rights_and_gains_none() {
+    let Some(_turn) = turn("rights of programs") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    open_to_all(folder.path());
+    let there = folder.path().display();
+    // `id` says which uid it has; as a set-uid program of root's it would have 0.
+    let made = format!("cp $(command -v id) {there}/id && chmod 4755 {there}/id");
+    assert!(Command::new("sh").args(["-c", &made]).status().expect("a shell").success());
+    let words = format!(
+        "id -u; {there}/id -u; id -G; grep -hE '^(CapPrm|CapEff|CapAmb|NoNewPrivs)' /proc/self/status;
+         cat /proc/sys/net/ipv4/ping_group_range; cd $LASTHOP_STORAGE && touch x && rm x && echo stored"
+    );
+    let mut command = Command::new("sh");
+    command.args(["-c", &words]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let home = Home::new(&scenario(WIRES)).unwrap_or_else(|e| panic!("{}", with_cause(&e)));
+    let mut child = home.spawn_as(&User::who_typed(), HostId::Station(0), command).expect("it starts");
+    let mut said = String::new();
+    child.take_stdout().expect("piped").read_to_string(&mut said).expect("text");
+    let lines: Vec<_> = said.lines().collect();
+    assert!(lines[0] != "0" && lines[1] == lines[0], "{said}");
+    assert!(!lines[2].split(' ').any(|group| group == "0"), "{said}");
+    for set in ["CapPrm", "CapEff", "CapAmb"] {
+        assert!(lines.contains(&format!("{set}:\t0000000000000000").as_str()), "{said}");
+    }
+    assert!(lines.contains(&"NoNewPrivs:\t1"), "{said}");
+    assert!(lines.contains(&"0\t2147483647"), "everybody may ping: {said}");
+    assert_eq!(lines.last(), Some(&"stored"), "it may write there: {said}");
 }
 
 #[test]

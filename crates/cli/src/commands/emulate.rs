@@ -16,13 +16,16 @@ Examples:
   sudo lasthop emulate scenarios/papers/sap-law.toml --set flow.ftp.cc=cubic
   sudo lasthop emulate scenarios/papers/sap-law.toml --exec 'N1: ping -c 20 $LASTHOP_W1'
   sudo lasthop emulate home.toml --exec 'N1: wget -O /dev/null http://$LASTHOP_W1/' --end-with N1
+  sudo lasthop emulate home.toml --exec-as-root 'AP: tcpdump -i wlan0 -w wlan0.pcap'
   sudo lasthop emulate home.toml --set wifi.queue.limit=1000 --json result.json
   sudo lasthop emulate home.toml --pcap air.pcapng       opens in Wireshark
   sudo lasthop emulate home.toml --trace segments.jsonl
 
 Hosts are called as in the scenario; `AP` is the access point. A command runs in a shell, where
 $LASTHOP_W1 is the address of W1, $LASTHOP_W1_V6 its IPv6 address, and $LASTHOP_STORAGE a folder for
-files that is as slow as the station's `storage` says.";
+files that is as slow as the station's `storage` says. It runs as you who typed sudo, with your groups and
+home, or as nobody where root typed the command; it has no rights of root's (capabilities) and gains none,
+by set-uid programs either. ping works all the same. What needs root: --exec-as-root.";
 
 /// Play a scenario in real time with real packets, and your own programs in it
 ///
@@ -33,9 +36,13 @@ files that is as slow as the station's `storage` says.";
 pub struct Arguments {
     /// The scenario file
     scenario: PathBuf,
-    /// Run a program in a host while the scenario plays; may be given more than once
+    /// Run a program in a host while the scenario plays; may be given more than once. It runs as you who typed sudo, or as
+    /// nobody where root did
     #[arg(long, value_name = "HOST: COMMAND", value_parser = host_and_command)]
     exec: Vec<(String, String)>,
+    /// The same as root, for programs that need it: tcpdump, ports below 1024, `lasthop run` in the access point
+    #[arg(long, value_name = "HOST: COMMAND", value_parser = host_and_command)]
+    exec_as_root: Vec<(String, String)>,
     /// End the run when the programs of this host have ended, not only when the scenario's duration is over
     #[arg(long, value_name = "HOST")]
     end_with: Option<String>,
@@ -76,6 +83,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let stop = Stop::on_signals()?;
     let mut play = Play::new(&scenario, &scenario.name);
     play.exec.clone_from(&arguments.exec);
+    play.exec_as_root.clone_from(&arguments.exec_as_root);
     play.end_with.clone_from(&arguments.end_with);
     play.pcap.clone_from(&arguments.pcap);
     play.trace.clone_from(&arguments.trace);

@@ -30,7 +30,9 @@ use lasthop_home::quantity::StorageSize;
 use lasthop_home::scenario::Storage;
 use rustix::fs::{self, Mode, OFlags};
 use std::ffi::CString;
+use std::fs::Permissions;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
@@ -72,7 +74,7 @@ pub fn check(host: &str) -> Result<(), Error> {
 /// [`Error::NoFuse`], or what could not be made.
 pub fn set_up(hosts: &[(String, Storage)]) -> Result<Vec<Store>, Error> {
     let fail = |what: &'static str| Error::system(format!("cannot {what} {FOLDER} for the files of programs"));
-    std::fs::create_dir_all(FOLDER).map_err(fail("make the folder"))?;
+    make_folder().map_err(fail("make the folder"))?;
     sys::new_mount_namespace().map_err(fail("keep to ourselves what is mounted at"))?;
     mount_files(Path::new(FOLDER), "0755", StorageSize::default()).map_err(fail("mount a tmpfs at"))?;
     let make = |(i, (host, rates)): (usize, &(String, Storage))| {
@@ -88,6 +90,13 @@ pub fn set_up(hosts: &[(String, Storage)]) -> Result<Vec<Store>, Error> {
         Ok(Store { source, hurry: Some(hurry) })
     };
     hosts.iter().enumerate().map(make).collect()
+}
+
+/// Programs of any user may go in, whatever our umask is.
+fn make_folder() -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o755).create(FOLDER)?;
+    let folders = Path::new(FOLDER).ancestors().take(2);
+    folders.into_iter().try_for_each(|folder| std::fs::set_permissions(folder, Permissions::from_mode(0o755)))
 }
 
 fn into(error: rustix::io::Errno) -> std::io::Error {

@@ -9,6 +9,7 @@
 //! leaves nothing behind. The storage of the host is mounted on the way in. In good times init reaps, ends when the program ends, and the guard hands on its exit code.
 
 use super::check;
+use crate::user::User;
 use std::ffi::CString;
 use std::io;
 use std::os::fd::RawFd;
@@ -27,6 +28,8 @@ pub struct Enclosure {
     pub parent: i32,
     /// What to mount where in the box: the storage of the host. Paths as the starting thread sees them.
     pub storage: (CString, CString),
+    /// Whom the program runs as; root where nobody stands here.
+    pub user: Option<User>,
 }
 
 /// Makes `command` start its program in the box. The descriptors of `it` must stay open until it is spawned.
@@ -58,12 +61,29 @@ fn enclose(it: &Enclosure) -> io::Result<()> {
             init => guard(init, it.pid_pipe),
         }
         die_with_parent()?;
-        check(libc::setpgid(0, 0))?;
+        // A session of its own: a program of a lesser user may not type into our terminal.
+        check(libc::setsid())?;
         libc::mount(c"proc".as_ptr(), c"/proc".as_ptr(), c"proc".as_ptr(), 0, null());
         match clone_as_fork()? {
-            0 => Ok(()),
+            0 => it.user.as_ref().map_or(Ok(()), |user| become_user(user)),
             program => reap_until(program),
         }
+    }
+}
+
+/// For good: with its last uid of root's the program loses all capabilities, and nothing that it executes gives it any, not a
+/// program of root's that is set-uid either. The bounding set stays as it is, because a `ping` whose file has CAP_NET_RAW could not
+/// even be executed without it (capabilities(7), "safety checking"); with NoNewPrivs it gains nothing by that file.
+///
+/// By system calls, since the functions of the C library tell other threads, which this copy of the process does not have.
+unsafe fn become_user(user: &User) -> io::Result<()> {
+    let (uid, gid, groups) = (user.uid, user.gid, &user.groups);
+    // SAFETY: plain system calls; the groups are a live list of the length given.
+    unsafe {
+        check(libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) as libc::c_int)?;
+        check(libc::syscall(libc::SYS_setresgid, gid, gid, gid) as libc::c_int)?;
+        check(libc::syscall(libc::SYS_setresuid, uid, uid, uid) as libc::c_int)?;
+        check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)).map(drop)
     }
 }
 

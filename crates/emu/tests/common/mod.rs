@@ -18,6 +18,13 @@ pub fn turn(test: &str) -> Option<MutexGuard<'static, ()>> {
     None
 }
 
+/// Programs of `exec` have no rights of root's, and write there all the same.
+#[allow(dead_code, reason = "not every test file has programs that write")]
+pub fn open_to_all(folder: &std::path::Path) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o777)).expect("it is ours");
+}
+
 /// Reads a scenario that the test wrote.
 pub fn scenario(text: &str) -> Scenario {
     Scenario::parse(text, "test.toml", &[]).unwrap_or_else(|e| panic!("{e}"))
