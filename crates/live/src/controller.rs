@@ -33,6 +33,7 @@ use crate::attach::AttachError;
 use crate::config::{Config, ConfigError};
 use crate::handover::{Heir, Host};
 use crate::program::{Batch, LoadError, Moved, Program, ProgramError};
+use crate::rights;
 use crate::status::{Server, ServerError, Status};
 use crate::updates::Updates;
 
@@ -68,6 +69,9 @@ pub enum ControllerError {
     /// The status cannot be served.
     #[error(transparent)]
     Server(#[from] ServerError),
+    /// Rights that are not needed cannot be given up.
+    #[error("this process cannot give up the rights that it does not need")]
+    Rights(#[source] std::io::Error),
     /// The running controller does not hand over.
     #[error("the controller that runs here does not hand over; stop it first")]
     Handover(#[source] std::io::Error),
@@ -150,7 +154,8 @@ fn inherit_tables(config: &Config, heir: &Heir, journal: &mut Journal) -> Result
 }
 
 impl Controller {
-    /// Loads the programs, hooks the interfaces, and opens the status socket.
+    /// Loads the programs, hooks the interfaces, and opens the status socket. Of the rights of the calling thread only those are left
+    /// that control needs ([`rights`]); it then has to be the one that runs and drops the controller.
     ///
     /// # Errors
     /// Says what is missing and what to type; nothing is left behind.
@@ -182,11 +187,14 @@ impl Controller {
                 (Some(program), Some(heir.go().map_err(ControllerError::Handover)?))
             }
         };
-        let mut links = Links::claim(&config, now())?;
+        // Before the claims, so that it goes after them, and with it the folder that all of them may be in.
         let server = Server::new(&config.socket)?;
+        let mut links = Links::claim(&config, now())?;
         let host = Host::new(&config.socket).ok();
         // Before Linux 5.11 maps count against RLIMIT_MEMLOCK; libbpf finds out and raises it.
         let program = loaded.map_or_else(|| Program::load(config.programs()), Ok)?;
+        // Sockets may be in a folder of another user; nothing below needs more than is kept. Threads are started below.
+        rights::settle().map_err(ControllerError::Rights)?;
         let mut core = Core {
             updates: Updates::start(&config, &program),
             ap: Ap::new(config.params(capacity)),

@@ -30,6 +30,7 @@ use crate::config::Config;
 use crate::control::ControlPage;
 use crate::controller::now;
 use crate::program::{Answer, Ask, Asks, LoadError, Program, ProgramError};
+use crate::rights::{self, Right};
 use crate::status::WindowUpdates;
 pub(crate) use socket::Socket;
 
@@ -176,7 +177,8 @@ fn run(program: &Program, shared: &Arc<Shared>) -> Result<Running, StartError> {
     let (its_stop, shared) = (stop.clone(), shared.clone());
     let work = move || {
         run_ahead_of_others();
-        let outcome = Sender { asks: &asks, control: &control, socket, shared: &shared, in_a_row: 0 }.run(&its_stop);
+        let sender = Sender { asks: &asks, control: &control, socket, shared: &shared, in_a_row: 0 };
+        let outcome = rights::keep_only(&[Right::Bpf]).map_err(RunError::Rights).and_then(|()| sender.run(&its_stop));
         if let Err(error) = outcome {
             let _ = shared.gave_up.set(error.to_string());
         }
@@ -194,6 +196,8 @@ enum RunError {
     Ring(#[from] ProgramError),
     #[error("waiting failed: {0}")]
     Wait(rustix::io::Errno),
+    #[error("rights that it does not need cannot be given up: {0}")]
+    Rights(io::Error),
 }
 
 struct Sender<'a> {
@@ -341,7 +345,7 @@ fn run_ahead_of_others() {
     // SAFETY: an all-zero sched_param is valid; both calls change only the calling thread.
     unsafe {
         let mut parameter: libc::sched_param = std::mem::zeroed();
-        parameter.sched_priority = 1;
+        parameter.sched_priority = rights::REAL_TIME as i32;
         libc::prctl(libc::PR_SET_TIMERSLACK, 1);
         libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter);
     }

@@ -15,6 +15,7 @@ use super::port::{Ear, Port};
 use super::tap::Tap;
 use crate::controller::now;
 use crate::qdisc::price;
+use crate::rights::{self, Right};
 
 /// Frames of stations that are looked at per turn: what they send must not hold up what they are sent.
 const HEARD: usize = 16;
@@ -71,6 +72,8 @@ impl Worker {
     /// When the device is gone.
     pub fn run(mut self) -> io::Result<()> {
         self.counted.is_real_time = run_ahead_of_others();
+        // Its device and sockets are open; what is left to do with rights is to write maps.
+        rights::keep_only(&[Right::Bpf])?;
         let mut beat = Time::ZERO;
         while !self.shared.stop.load(Ordering::Relaxed) {
             let woken = now();
@@ -222,7 +225,7 @@ fn run_ahead_of_others() -> bool {
     // SAFETY: an all-zero sched_param is valid; both calls change only the calling thread.
     unsafe {
         let mut parameter: libc::sched_param = std::mem::zeroed();
-        parameter.sched_priority = 1;
+        parameter.sched_priority = rights::REAL_TIME as i32;
         libc::prctl(libc::PR_SET_TIMERSLACK, 1);
         libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) == 0
     }

@@ -34,14 +34,23 @@ fn version(release: &str) -> Option<(u32, u32)> {
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// What control needs root for.
+/// What control needs root for: which of these rights this start has, and which it lacks.
 pub(super) fn rights() -> Check {
-    let missing = rights::missing();
-    if missing.is_empty() {
-        return Check::ok("rights", rights::names(&Right::ALL));
+    const NAME: &str = "rights";
+    let lacking = rights::lacking(&Right::KEPT);
+    let there: Vec<_> = Right::KEPT.into_iter().filter(|right| !lacking.contains(right)).collect();
+    let has = if there.is_empty() { "none of those that `run` keeps".to_owned() } else { rights::names(&there) };
+    if lacking.is_empty() {
+        return Check::ok(NAME, format!("{has}; `run` gives up all others once its programs are loaded"));
     }
-    let lacks = format!("this process lacks {}", rights::names(&missing));
-    Check::missing("rights", lacks, Refusal::Rights(missing).remedy())
+    let detail = format!("this process lacks {}; it has {has}", rights::names(&lacking));
+    let remedy = Refusal::Rights(lacking).remedy();
+    // Window updates and a queue in this process say what is lost without the other one.
+    if rights::missing().is_empty() {
+        Check::warning(NAME, detail, remedy)
+    } else {
+        Check::missing(NAME, detail, remedy)
+    }
 }
 
 /// The emulator gives its hosts addresses and routes by it; control needs no other program.
@@ -116,7 +125,7 @@ fn in_own_thread<T: Send + 'static>(work: fn() -> io::Result<T>) -> io::Result<T
 fn try_fifo() -> io::Result<()> {
     // SAFETY: an all-zero sched_param is a valid value of that plain C struct.
     let mut parameter: libc::sched_param = unsafe { std::mem::zeroed() };
-    parameter.sched_priority = 1;
+    parameter.sched_priority = rights::REAL_TIME as i32;
     // SAFETY: a valid parameter; 0 means the calling thread, which ends right after.
     let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) };
     if result != 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
