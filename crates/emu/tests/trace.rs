@@ -85,7 +85,7 @@ fn the_connection_of_a_program_is_traced_too() {
     let file = folder.path().join("segments.jsonl");
     // Nobody listens.
     let exec = vec![("N".to_owned(), "sleep 0.3; exec 3<>/dev/tcp/$LASTHOP_W/9 || true".to_owned())];
-    let exec = exec.into_iter().map(|(host, command)| (host, format!("bash -c '{command}' 2>/dev/null"))).collect();
+    let exec = exec.into_iter().map(|(host, command)| (host, format!("bash -c '{command}' 2>&-"))).collect();
     let options = Options { trace: Some(file.clone()), exec, ..Options::default() };
     run(&scenario(HOME), options).unwrap_or_else(|e| panic!("{}", with_cause(&e)));
     let text = std::fs::read_to_string(&file).expect("a trace");
