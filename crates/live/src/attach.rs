@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use crate::config::AttachMode;
 use crate::interface::InterfaceName;
 
-pub use claim::Claim;
+pub use claim::{Claim, LOCKS, make_folder};
 pub use clsact::{Filter, filters, remove_leftovers};
 pub use tcx::{Attached, attached};
 

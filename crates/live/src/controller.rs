@@ -29,8 +29,9 @@ use lasthop_core::units::{BitRate, Span, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::attach::AttachError;
+use crate::attach::{self, AttachError};
 use crate::config::{Config, ConfigError};
+use crate::confine::confine;
 use crate::handover::{Heir, Host};
 use crate::program::{Batch, LoadError, Moved, Program, ProgramError};
 use crate::rights;
@@ -72,6 +73,9 @@ pub enum ControllerError {
     /// Rights that are not needed cannot be given up.
     #[error("this process cannot give up the rights that it does not need")]
     Rights(#[source] std::io::Error),
+    /// The files that it does not write cannot be shut to it.
+    #[error("this process cannot be kept from writing to files that are not its own")]
+    Files(#[source] landlock::RulesetError),
     /// The running controller does not hand over.
     #[error("the controller that runs here does not hand over; stop it first")]
     Handover(#[source] std::io::Error),
@@ -155,7 +159,8 @@ fn inherit_tables(config: &Config, heir: &Heir, journal: &mut Journal) -> Result
 
 impl Controller {
     /// Loads the programs, hooks the interfaces, and opens the status socket. Of the rights of the calling thread only those are left
-    /// that control needs ([`rights`]); it then has to be the one that runs and drops the controller.
+    /// that control needs ([`rights`]), and it writes to no files but its own ([`confine`](mod@crate::confine)); it then has to be
+    /// the one that runs and drops the controller.
     ///
     /// # Errors
     /// Says what is missing and what to type; nothing is left behind.
@@ -193,7 +198,10 @@ impl Controller {
         let host = Host::new(&config.socket).ok();
         // Before Linux 5.11 maps count against RLIMIT_MEMLOCK; libbpf finds out and raises it.
         let program = loaded.map_or_else(|| Program::load(config.programs()), Ok)?;
-        // Sockets may be in a folder of another user; nothing below needs more than is kept. Threads are started below.
+        // Nothing below needs more than is kept, and threads are started below. A folder of another user, which the sockets may be
+        // in, is still found with all rights.
+        let _ = attach::make_folder();
+        confine(&config.socket, server.made_folder()).map_err(ControllerError::Files)?;
         rights::settle().map_err(ControllerError::Rights)?;
         let mut core = Core {
             updates: Updates::start(&config, &program),

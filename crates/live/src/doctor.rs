@@ -56,7 +56,7 @@ impl Check {
 /// towards the provider.
 #[must_use]
 pub fn checks(lan: Option<&str>, wan: Option<&str>) -> Vec<Check> {
-    let mut all = vec![host::kernel(), host::rights(), bpf::btf()];
+    let mut all = vec![host::kernel(), host::rights(), host::files(), bpf::btf()];
     all.extend(bpf::programs_and_hooks());
     all.extend([
         qdisc::known(),

@@ -2,6 +2,7 @@
 
 pub mod attach;
 pub mod config;
+pub mod confine;
 pub mod conntrack;
 pub mod control;
 pub mod controller;

@@ -19,8 +19,8 @@ use rustix::io::Errno;
 use super::AttachError;
 use crate::interface::InterfaceName;
 
-/// Of root, and gone with the boot, as the interfaces are.
-const FOLDER: &str = "/run/lasthop";
+/// Where the locks are: a folder of root's, gone with the boot, as the interfaces are. It stays, empty.
+pub const LOCKS: &str = "/run/lasthop";
 /// A file that somebody removes while it is opened is opened anew so often; each time somebody else was faster.
 const TRIES: usize = 100;
 
@@ -38,7 +38,7 @@ impl Claim {
     /// # Errors
     /// [`AttachError::Taken`] when another controller holds it, [`AttachError::Lock`] when that cannot be found out.
     pub fn new(name: &InterfaceName, ifindex: u32) -> Result<Self, AttachError> {
-        Self::in_folder(Path::new(FOLDER), name, ifindex)
+        Self::in_folder(Path::new(LOCKS), name, ifindex)
     }
 
     fn in_folder(folder: &Path, interface: &InterfaceName, ifindex: u32) -> Result<Self, AttachError> {
@@ -65,8 +65,6 @@ impl Drop for Claim {
         {
             let _ = unlinkat(&folder, &self.name, AtFlags::empty());
         }
-        // Fails while anything is in it, as it should.
-        let _ = std::fs::remove_dir(&self.folder);
     }
 }
 
@@ -81,10 +79,25 @@ enum Lock {
 
 const FOLDER_FLAGS: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-fn lock(folder: &Path, name: &str) -> io::Result<Lock> {
+/// Makes the folder of the locks where there is none: a confined controller cannot.
+///
+/// # Errors
+/// The failed system call.
+pub fn make_folder() -> io::Result<()> {
+    make(Path::new(LOCKS))
+}
+
+fn make(folder: &Path) -> io::Result<()> {
     match mkdir(folder, Mode::from_raw_mode(0o755)) {
-        Ok(()) | Err(Errno::EXIST) => {}
-        Err(error) => return Err(error.into()),
+        Ok(()) | Err(Errno::EXIST) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn lock(folder: &Path, name: &str) -> io::Result<Lock> {
+    // Only where it is not there: a confined thread is refused also what is.
+    if !folder.exists() {
+        make(folder)?;
     }
     let folder = match open(folder, FOLDER_FLAGS, Mode::empty()) {
         Ok(folder) => folder,
@@ -163,7 +176,7 @@ mod tests {
         let [file] = names(&folder).try_into().expect("one file");
         assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o600, "whoever may open it could hold it");
         drop(first);
-        assert!(!folder.exists(), "nothing is left");
+        assert!(names(&folder).is_empty(), "no file is left");
         assert!(claim(&folder).is_ok());
     }
 

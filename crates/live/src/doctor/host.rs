@@ -4,10 +4,13 @@ use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 
 use lasthop_core::fastpath::layout::FlowKey;
 
 use super::{AS_ROOT, Check, in_own_namespace, is_refusal};
+use crate::DEFAULT_SOCKET;
+use crate::confine::{Confinement, confine};
 use crate::conntrack::Conntrack;
 use crate::program::Refusal;
 use crate::rights::{self, Right};
@@ -50,6 +53,23 @@ pub(super) fn rights() -> Check {
         Check::warning(NAME, detail, remedy)
     } else {
         Check::missing(NAME, detail, remedy)
+    }
+}
+
+/// Root writes to root's files without any right, unless Landlock forbids it.
+pub(super) fn files() -> Check {
+    const NAME: &str = "files";
+    const WITHOUT: &str = "`run` could write to root's files as long as it is root's";
+    const REMEDY: &str = "nothing has to be done; to narrow it, a unit with ProtectSystem=strict (book: Rights)";
+    match in_own_thread(|| confine(Path::new(DEFAULT_SOCKET), false).map_err(io::Error::other)) {
+        Ok(Confinement::Whole) => {
+            Check::ok(NAME, "Landlock: `run` writes to its sockets, locks and TAPs, and to no other files")
+        }
+        Ok(Confinement::Partial) => {
+            Check::warning(NAME, "an older Landlock: `run` could cut files of root's short", REMEDY)
+        }
+        Ok(Confinement::None) => Check::warning(NAME, format!("no Landlock in this kernel: {WITHOUT}"), REMEDY),
+        Err(error) => Check::warning(NAME, format!("Landlock cannot be used ({error}): `run` will not start"), REMEDY),
     }
 }
 

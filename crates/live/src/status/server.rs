@@ -73,6 +73,12 @@ impl Server {
         Ok(Self { listener, path: path.to_owned(), inode, made_folder, clients: Vec::new() })
     }
 
+    /// The folder of the socket was made for it, and goes with it.
+    #[must_use]
+    pub const fn made_folder(&self) -> bool {
+        self.made_folder
+    }
+
     /// Descriptors to wait for: readable first, then writable ones.
     pub fn waits_for(&self) -> (Option<BorrowedFd<'_>>, impl Iterator<Item = BorrowedFd<'_>>) {
         let room = self.clients.len() < MOST_CLIENTS;
