@@ -94,15 +94,22 @@ fn case(connections: u32, load: Load, length: Duration) -> Result<String, String
     let config =
         Config { lan: vec!["lan0".parse().map_err(|e| format!("{e}"))?], socket: socket.clone(), ..Config::default() };
     let (stop, task) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-    let mut controller = Controller::new(config).map_err(|error| error.to_string())?;
-    let maps = Maps::own()?;
+    let (tell, is_ready) = std::sync::mpsc::channel();
     let line = std::thread::scope(|scope| {
+        // On a thread of its own, which gives up the rights that finding maps by their numbers takes.
         scope.spawn(|| {
             // SAFETY: a plain system call without arguments.
             task.store(unsafe { libc::gettid() } as u64, Ordering::Release);
-            let _ = controller.run(&stop);
+            match Controller::new(config) {
+                Ok(mut controller) => {
+                    let _ = tell.send(Ok(()));
+                    let _ = controller.run(&stop);
+                }
+                Err(error) => drop(tell.send(Err(error.to_string()))),
+            }
         });
-        let generator = scope.spawn(|| generate(&maps, connections, load, &stop));
+        is_ready.recv().map_err(|error| error.to_string())??;
+        let generator = scope.spawn(|| Ok::<_, String>(generate(&Maps::own()?, connections, load, &stop)));
         wait(if load == Load::Idle { ASLEEP } else { SETTLED });
         let task = task.load(Ordering::Acquire);
         let decisions =
@@ -111,7 +118,7 @@ fn case(connections: u32, load: Load, length: Duration) -> Result<String, String
         wait(length);
         let (used, lasted, last) = (cpu_ns(task) - before, begun.elapsed(), decisions());
         stop.store(true, Ordering::Release);
-        let written = generator.join().map_err(|_| "the generator broke".to_owned())?;
+        let written = generator.join().map_err(|_| "the generator broke".to_owned())??;
         let ((first, ..), (last, interval_ms, known)) =
             (first.map_err(|e| e.to_string())?, last.map_err(|e| e.to_string())?);
         let decisions = (last - first).max(1);
