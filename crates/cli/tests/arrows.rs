@@ -8,13 +8,14 @@ use serde_json::Value;
 /// Crate, and the crates of this repository that it may use.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("core", &[]),
+    ("files", &[]),
     ("wifi", &["core"]),
-    ("home", &["core", "wifi"]),
+    ("home", &["core", "wifi", "files"]),
     ("tcp", &["core"]),
     ("sim", &["core", "wifi", "home", "tcp"]),
     ("emu", &["core", "wifi", "home"]),
-    ("live", &["core"]),
-    ("messenger", &[]),
+    ("live", &["core", "files"]),
+    ("messenger", &["files"]),
     ("cli", &["core", "wifi", "home", "tcp", "sim", "emu", "live", "messenger"]),
 ];
 

@@ -262,3 +262,50 @@ fn every_scenario_of_the_repository_loads() {
     }
     assert!(loaded >= 4, "only {loaded} scenarios");
 }
+
+fn mkfifo(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().expect("mkfifo starts").success());
+}
+
+#[test]
+fn a_configuration_that_has_no_end_is_refused_and_not_read() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (fifo, long) = (folder.path().join("fifo"), folder.path().join("long.toml"));
+    mkfifo(&fifo);
+    std::fs::write(&long, vec![b'#'; (1 << 20) + 1]).expect("written");
+    let cases = [
+        (Path::new("/dev/zero"), "it is a character device"),
+        (folder.path(), "it is a directory"),
+        (&fifo, "it is a pipe"),
+        (&long, "larger than 1024 KiB"),
+    ];
+    for (path, says) in cases {
+        // Memory is bounded, so that reading on ends in an error of another kind, and so is the time.
+        let command = "ulimit -v 1000000; exec timeout 20 \"$0\" run --dry-run --config \"$1\"";
+        let output = Command::new("bash").args(["-c", command, LASTHOP]).arg(path).output().expect("bash starts");
+        let said = stderr(&output);
+        assert!(code(&output) == 2 && said.contains(says), "{}: {said}", path.display());
+    }
+    let command = "exec \"$0\" run --dry-run --config <(\"$0\" run --print-config)";
+    let output = Command::new("bash").args(["-c", command, LASTHOP]).output().expect("bash starts");
+    assert!(code(&output) == 2 && stderr(&output).contains("it is a pipe"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_scenario_may_come_through_a_pipe_that_has_an_end() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let home = folder.path().join("home.toml");
+    let text = "format = 1\nname = \"t\"\nduration = \"2s\"\n[wifi]\nrate = \"54Mbit/s\"\n[[server]]\nname = \"W\"\n\
+                [[station]]\nname = \"N\"\n[[flow]]\nname = \"ftp\"\nfrom = \"W\"\nto = \"N\"\nkind = \"ftp\"\n";
+    std::fs::write(&home, text).expect("the scenario can be written");
+    let run = |source: &str| {
+        let command = format!("exec timeout 60 \"$0\" sim <({source})");
+        Command::new("bash").args(["-c", &command, LASTHOP]).arg(&home).output().expect("bash starts")
+    };
+    let output = run("cat \"$1\"");
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let output = run("cat /dev/zero");
+    assert!(code(&output) == 2 && stderr(&output).contains("larger than 1024 KiB"), "{}", stderr(&output));
+    let output = lasthop(&["sim", "/dev/zero"]);
+    assert!(code(&output) == 2 && stderr(&output).contains("it is a character device"), "{}", stderr(&output));
+}

@@ -188,7 +188,7 @@ impl Config {
     /// # Errors
     /// Names file, line, key and what would be right.
     pub fn load(path: &Path) -> Result<Self, ConfigError> {
-        let text = std::fs::read_to_string(path)
+        let text = lasthop_files::read_text(path, lasthop_files::Terms::CONFIGURATION)
             .map_err(|source| ConfigError::Unreadable { file: path.display().to_string(), source })?;
         Self::parse(&text, &path.display().to_string())
     }

@@ -10,14 +10,12 @@
 use crate::durable;
 use crate::protocol::Secret;
 use crate::tls::Pin;
+use lasthop_files::Terms;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-
-/// Longest account file that is read, in bytes.
-const LONGEST: u64 = 16 << 10;
 
 /// See above.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,26 +35,27 @@ pub struct Account {
 /// An account file that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AccountError {
-    /// It cannot be read or written.
+    /// It is not there, or cannot be read or written.
     #[error("no account file that can be used: `lasthop message serve --add NAME` makes one, at the server")]
     Io(#[source] io::Error),
+    /// It is not what an account file must be: says why, and what to do.
+    #[error("{0}")]
+    Refused(io::Error),
     /// It is not understood.
     #[error("{0}")]
     Syntax(String),
 }
 
 impl Account {
-    /// Reads an account file.
+    /// Reads an account file, which nobody but its owner may be able to read, or a pipe from where secrets are kept.
     ///
     /// # Errors
     /// [`AccountError`]; with line and key where it is not understood.
     pub fn load(path: &Path) -> Result<Self, AccountError> {
-        let mut text = String::new();
-        let file = File::open(path).map_err(AccountError::Io)?;
-        // Not by the file's length: a device has none, and no end.
-        if file.take(LONGEST + 1).read_to_string(&mut text).map_err(AccountError::Io)? as u64 > LONGEST {
-            return Err(AccountError::Syntax(format!("an account file has at most {LONGEST} bytes")));
-        }
+        let text = lasthop_files::read_text(path, Terms::SECRET).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidInput => AccountError::Refused(error),
+            _ => AccountError::Io(error),
+        })?;
         text.parse()
     }
 
@@ -125,8 +124,18 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_an_end_is_not_read_to_its_end() {
-        assert!(matches!(Account::load(Path::new("/dev/zero")), Err(AccountError::Syntax(_))));
+    fn a_file_without_an_end_is_not_read() {
+        assert!(matches!(Account::load(Path::new("/dev/zero")), Err(AccountError::Refused(_))));
+    }
+
+    #[test]
+    fn a_file_that_others_can_read_is_refused_with_what_to_type() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("anna.toml");
+        anna().save_new(&path).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let said = Account::load(&path).unwrap_err().to_string();
+        assert!(said.contains("mode 0644") && said.contains("chmod 600") && !said.contains("k3"), "{said}");
     }
 
     #[test]

@@ -25,12 +25,12 @@ mod tree;
 mod wired;
 mod wireless_link;
 
-use std::fs;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use lasthop_core::units::Span;
+use lasthop_files::Terms;
 use lasthop_wifi::Standard;
 
 pub use air::{Bridge, CARRIER_SENSE_DEFAULT, LastHop, Loss, Wifi};
@@ -99,8 +99,8 @@ pub struct Scenario {
 /// Longest run: a week. Bounds what a short file can ask of a host.
 const LONGEST: Span = Span::from_secs(7 * 86_400);
 
-/// Largest file that is read, in bytes: a scenario or a frame trace.
-const LARGEST_FILE: u64 = 64 << 20;
+/// Largest frame trace that is read, in bytes: some 25 hours of video.
+const LARGEST_TRACE: u64 = 64 << 20;
 
 const ROOT_KEYS: [&str; 14] = [
     "format",
@@ -128,7 +128,7 @@ impl Scenario {
     /// # Errors
     /// Names the file, the line, the key, and what would be right.
     pub fn load(path: &Path, set: &[String]) -> Result<Self, ScenarioError> {
-        let text = read_file(path).map_err(|source| ScenarioError::Read { path: path.to_owned(), source })?;
+        let text = read_home_file(path).map_err(|source| ScenarioError::Read { path: path.to_owned(), source })?;
         Self::parse(&text, &path.display().to_string(), set)
     }
 
@@ -137,7 +137,7 @@ impl Scenario {
     /// # Errors
     /// Names the file, the line, the key, and what would be right.
     pub fn parse(text: &str, file: &str, set: &[String]) -> Result<Self, ScenarioError> {
-        Self::parse_with(text, file, set, &read_file)
+        Self::parse_with(text, file, set, &read_trace)
     }
 
     /// As [`Scenario::parse`], with the caller's way of reading frame traces.
@@ -217,15 +217,14 @@ impl PartialEq for SourceMap {
     }
 }
 
-fn read_file(path: &Path) -> io::Result<String> {
-    let about = fs::metadata(path)?;
-    if !about.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "is not a file"));
-    }
-    if about.len() > LARGEST_FILE {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "is larger than 64 MiB"));
-    }
-    fs::read_to_string(path)
+/// A scenario, which may come through a pipe.
+fn read_home_file(path: &Path) -> io::Result<String> {
+    lasthop_files::read_text(path, Terms::FOR_ITS_USER)
+}
+
+/// A frame trace that a scenario names.
+fn read_trace(path: &Path) -> io::Result<String> {
+    lasthop_files::read_text(path, Terms { most_bytes: LARGEST_TRACE, ..Terms::CONFIGURATION })
 }
 
 /// A home out of what was written and `set`.

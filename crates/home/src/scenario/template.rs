@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::set::Written;
 use super::traces::{Known, Traces};
-use super::{Scenario, ScenarioError, build, read_file, tree};
+use super::{Scenario, ScenarioError, build, read_home_file, read_trace, tree};
 
 /// The file as written, before any `--set`.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl Template {
     /// # Errors
     /// The file cannot be read or is not TOML; whether it is a scenario, [`Template::with`] says.
     pub fn load(path: &Path) -> Result<Self, ScenarioError> {
-        let text = read_file(path).map_err(|source| ScenarioError::Read { path: path.to_owned(), source })?;
+        let text = read_home_file(path).map_err(|source| ScenarioError::Read { path: path.to_owned(), source })?;
         Self::parse(&text, &path.display().to_string())
     }
 
@@ -42,7 +42,7 @@ impl Template {
     /// # Errors
     /// As [`Scenario::load`].
     pub fn with(&self, set: &[String]) -> Result<Scenario, ScenarioError> {
-        let mut traces = Traces::new(&self.file, &read_file);
+        let mut traces = Traces::new(&self.file, &read_trace);
         traces.known = self.known().clone();
         let known = traces.known.len();
         let scenario = build(self.written.clone(), &self.file, set, &mut traces);

@@ -8,7 +8,7 @@ use crate::ports::Refusal;
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
-    #[error("{file}: cannot be read; name an existing file after --config, or leave it out")]
+    #[error("{file}: cannot be read; name a regular file after --config, or leave it out")]
     Unreadable {
         /// The file.
         file: String,

@@ -10,6 +10,7 @@ use super::Failure;
 use crate::account::Account;
 use crate::durable;
 use crate::protocol::{MessageId, TransferId};
+use lasthop_files::Terms;
 use ring::digest::{SHA256, digest};
 use ring::rand::{SecureRandom, SystemRandom};
 use rustix::fs::{FlockOperation, flock};
@@ -130,7 +131,7 @@ impl State {
     /// What is remembered of a message.
     pub(super) fn marked(&self, account: &Account, message: MessageId) -> Result<Option<Mark>, Failure> {
         let path = self.mark_path(account, message);
-        match fs::read(&path) {
+        match lasthop_files::read(&path, Terms::CONFIGURATION) {
             Ok(bytes) => Ok(postcard::from_bytes(&bytes).ok()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(source) => Err(StateError { path, source }.into()),

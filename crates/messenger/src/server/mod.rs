@@ -28,10 +28,10 @@ use claims::Claims;
 use event::{Counting, count};
 use gate::Gate;
 use pace::Pace;
+use lasthop_files::Terms;
 use rustls::ServerConfig;
 use secret::{Hasher, NoRandomness};
 use session::End;
-use std::fs;
 use std::io;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -298,7 +298,7 @@ impl Shared {
 fn identity(folder: &Path, store: &Store) -> Result<Identity, ServerError> {
     let path = folder.join("identity.pem");
     let io = |cause| ServerError::Store(StoreError::io(&path, cause));
-    let pem = match fs::read(&path) {
+    let pem = match lasthop_files::read(&path, Terms::SECRET_OF_A_DAEMON) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             if !store.accounts().is_ok_and(|accounts| accounts.is_empty()) {
                 return Err(ServerError::NoIdentity);

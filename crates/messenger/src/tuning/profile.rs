@@ -14,13 +14,10 @@
 
 use super::{End, Profile};
 use crate::durable;
-use std::fs::File;
-use std::io::{self, Read as _};
+use lasthop_files::Terms;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-
-/// Longest profile that is read, in bytes.
-const LONGEST: u64 = 64 << 10;
 
 /// A profile that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -71,16 +68,11 @@ impl Profile {
     pub fn load(path: &Path) -> Result<Option<Self>, ProfileError> {
         let failed = |source| ProfileError::Io { path: path.to_owned(), source };
         let wrong = |why| ProfileError::Syntax { path: path.to_owned(), why };
-        let file = match File::open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            opened => opened.map_err(failed)?,
-        };
-        let mut text = String::new();
-        let read = file.take(LONGEST + 1).read_to_string(&mut text).map_err(failed)?;
-        if read as u64 > LONGEST {
-            return Err(wrong(format!("a profile has at most {LONGEST} bytes")));
+        match lasthop_files::read_text(path, Terms::FOR_ITS_USER) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Err(wrong(error.to_string())),
+            read => read.map_err(failed)?.parse().map(Some).map_err(wrong),
         }
-        text.parse().map(Some).map_err(wrong)
     }
 
     /// Writes the profile, whole or not at all, under `remark`, lines that say where its figures are from.
@@ -195,9 +187,9 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn a_file_without_an_end_is_not_read_to_its_end() {
+    fn a_file_without_an_end_is_not_read() {
         let error = Profile::load(Path::new("/dev/zero")).unwrap_err();
-        assert!(error.to_string().contains("at most 65536 bytes"), "{error}");
+        assert!(error.to_string().contains("a character device"), "{error}");
     }
 
     #[test]

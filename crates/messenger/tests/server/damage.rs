@@ -7,6 +7,7 @@ use lasthop_messenger::server::{Event, Server, ServerError};
 use lasthop_messenger::store::StoreError;
 use std::collections::BTreeMap;
 use std::fs::{self, OpenOptions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// A store with messages of these lengths for bert, who has an account.
@@ -148,6 +149,10 @@ fn a_store_is_one_processs_and_its_certificate_is_not_made_anew() {
     fs::remove_file(folder.path().join("identity.pem")).unwrap();
     assert!(matches!(Server::open(folder.path(), settings()), Err(ServerError::NoIdentity)));
     fs::write(folder.path().join("identity.pem"), "no certificate").unwrap();
+    let Err(error) = Server::open(folder.path(), settings()) else { panic!("a key that others can read") };
+    let why = std::error::Error::source(&error).expect("a cause").to_string();
+    assert!(why.contains("chmod 600"), "{why}");
+    fs::set_permissions(folder.path().join("identity.pem"), fs::Permissions::from_mode(0o600)).unwrap();
     assert!(matches!(Server::open(folder.path(), settings()), Err(ServerError::Identity(_))));
 }
 
