@@ -20,7 +20,7 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -28,10 +28,11 @@ use lasthop_core::fastpath::layout::VERSION;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, recvmsg, sendmsg,
-    socket_with,
+    SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, connect, listen, recvmsg, sendmsg, socket_with,
 };
 use serde::{Deserialize, Serialize};
+
+use crate::status::bind_alone;
 
 /// How long each waits for the other's next word.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -114,8 +115,7 @@ impl Host {
         let path = path(status);
         let _ = std::fs::remove_file(&path);
         let listener = seqpacket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
-        bind(&listener, &SocketAddrUnix::new(&path)?)?;
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+        bind_alone(&listener, &path)?;
         listen(&listener, 1)?;
         let inode = std::fs::symlink_metadata(&path)?.ino();
         Ok(Self { listener, path, inode, heir: None })

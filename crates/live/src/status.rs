@@ -18,6 +18,7 @@ use crate::attach::Mechanism;
 use crate::interface::InterfaceName;
 
 pub use render::render;
+pub(crate) use server::bind_alone;
 pub use server::{Server, ServerError};
 
 /// A controller, seen from outside.

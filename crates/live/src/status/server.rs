@@ -8,9 +8,16 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use lasthop_core::units::{Span, Time};
+use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 /// More clients at once than anybody needs; further ones wait in the kernel's queue.
 const MOST_CLIENTS: usize = 8;
+/// Those that wait there: std's number for listeners.
+const BACKLOG: i32 = 128;
+/// Mode of the sockets: their owner's alone, who connects may learn what runs here, and take over.
+const SOCKET_MODE: u32 = 0o600;
+/// Mode of a folder that is made for them: others may see that they are there, and put nothing beside them.
+const FOLDER_MODE: u32 = 0o755;
 /// A client that reads nothing for so long is dropped.
 const PATIENCE: Span = Span::from_secs(2);
 
@@ -62,12 +69,11 @@ impl Server {
     pub fn new(path: &Path) -> Result<Self, ServerError> {
         let refused = |source| ServerError::Refused { path: path.to_owned(), source };
         remove_dead(path)?;
-        let made_folder = path.parent().is_some_and(|folder| DirBuilder::new().mode(0o755).create(folder).is_ok());
-        let listener = UnixListener::bind(path).map_err(|source| match source.kind() {
+        let made_folder = path.parent().is_some_and(|folder| make_folder(folder).is_ok());
+        let listener = bind(path).map_err(|source| match source.kind() {
             io::ErrorKind::AddrInUse => ServerError::InUse(path.to_owned()),
             _ => refused(source),
         })?;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(refused)?;
         listener.set_nonblocking(true).map_err(refused)?;
         let inode = std::fs::symlink_metadata(path).map_err(refused)?.ino();
         Ok(Self { listener, path: path.to_owned(), inode, made_folder, clients: Vec::new() })
@@ -121,6 +127,35 @@ impl Client {
         }
         false
     }
+}
+
+/// Makes the folder of the socket, with its mode whatever the umask is.
+fn make_folder(folder: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(FOLDER_MODE).create(folder)?;
+    // What the umask took.
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(FOLDER_MODE))
+}
+
+/// A listening socket at `path`, with its mode from its first moment.
+fn bind(path: &Path) -> io::Result<UnixListener> {
+    let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    bind_alone(&socket, path)?;
+    net::listen(&socket, BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Binds a Unix socket to `path`, with the mode of our sockets whatever the umask is: bind(2) takes it from the socket, of which
+/// the umask can take away but add nothing. Set afterwards alone, there would be a moment at which anybody can connect.
+///
+/// Source: unix(7); `unix_bind_bsd` in `net/unix/af_unix.c`.
+///
+/// # Errors
+/// Of the system calls.
+pub fn bind_alone(socket: &impl AsFd, path: &Path) -> io::Result<()> {
+    rustix::fs::fchmod(socket, rustix::fs::Mode::from_raw_mode(SOCKET_MODE))?;
+    net::bind(socket, &SocketAddrUnix::new(path)?)?;
+    // What the umask took.
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(SOCKET_MODE))
 }
 
 fn remove_dead(path: &Path) -> Result<(), ServerError> {
@@ -199,5 +234,37 @@ mod tests {
         std::fs::write(&path, "a file").unwrap();
         assert!(matches!(Server::new(&path), Err(ServerError::NotASocket(_))));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "a file");
+    }
+
+    #[test]
+    fn folder_and_sockets_have_their_modes_whatever_the_umask_is() {
+        // The umask is the process's: every one is tried in a process of its own.
+        if let Some(umask) = std::env::var_os("LASTHOP_TEST_UMASK") {
+            let umask = u32::from_str_radix(umask.to_str().unwrap(), 8).unwrap();
+            return modes_under(umask);
+        }
+        for umask in ["0", "22", "77", "277"] {
+            let name = "status::server::tests::folder_and_sockets_have_their_modes_whatever_the_umask_is";
+            let test = std::process::Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", name])
+                .env("LASTHOP_TEST_UMASK", umask)
+                .output();
+            let output = test.unwrap();
+            let said = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success() && said.contains("1 passed"), "umask {umask}: {said}");
+        }
+    }
+
+    fn modes_under(umask: u32) {
+        let folder = folder();
+        rustix::process::umask(rustix::fs::Mode::from_raw_mode(umask));
+        let path = folder.path().join("new/x.sock");
+        let server = Server::new(&path).unwrap();
+        let host = crate::handover::Host::new(&path).unwrap();
+        let mode = |path: &Path| std::fs::symlink_metadata(path).unwrap().permissions().mode() & 0o7777;
+        assert_eq!(mode(path.parent().unwrap()), FOLDER_MODE);
+        assert_eq!([mode(&path), mode(&crate::handover::path(&path))], [SOCKET_MODE; 2]);
+        drop((host, server));
+        assert!(!path.parent().unwrap().exists());
     }
 }
