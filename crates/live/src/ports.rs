@@ -59,6 +59,14 @@ pub enum Refusal {
         /// Its port.
         port: InterfaceName,
     },
+    /// An interface, and one that its packets pass through.
+    #[error("what passes {upper} passes {lower}, too, and would be counted twice; name one of the two")]
+    Stacked {
+        /// A bond, a team, a VLAN, a macvlan, or a bridge over one.
+        upper: InterfaceName,
+        /// Its port, or what it lies on, at any depth.
+        lower: InterfaceName,
+    },
 }
 
 /// Refuses names that no machine could make right.
@@ -95,7 +103,25 @@ pub fn check(lan: &[InterfaceName], wan: Option<&InterfaceName>, machine: &Machi
             return Err(Refusal::BridgeAndPort { bridge: (*bridge).clone(), port: (*name).clone() });
         }
     }
+    for (upper, top) in &named {
+        let under = under(machine, top);
+        if let Some((lower, _)) = named.iter().find(|(_, link)| under.contains(&link.ifindex)) {
+            return Err(Refusal::Stacked { upper: (*upper).clone(), lower: (*lower).clone() });
+        }
+    }
     Ok(())
+}
+
+/// Numbers of all that what passes `top` passes through: its ports, what it lies on, and theirs.
+fn under(machine: &Machine, top: &Link) -> BTreeSet<u32> {
+    let (mut all, mut next) = (BTreeSet::new(), vec![top.ifindex]);
+    while let Some(upper) = next.pop() {
+        let lower = machine.link(upper).and_then(|link| link.lower);
+        let ports = machine.links.iter().filter(|link| link.master == Some(upper)).map(|link| link.ifindex);
+        // Whatever the kernel says lies on what: nothing is visited twice.
+        next.extend(ports.chain(lower).filter(|ifindex| *ifindex != top.ifindex && all.insert(*ifindex)));
+    }
+    all
 }
 
 /// Chooses. Without names in `lan` it finds interfaces by itself.

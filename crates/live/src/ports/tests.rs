@@ -226,6 +226,47 @@ fn a_vlan_beside_what_it_lies_on_is_said_to_be_counted_twice() {
     assert!(said.contains("eth1.5 lies on eth1"), "{said}");
 }
 
+#[test]
+fn an_interface_beside_one_that_its_packets_pass_through_is_refused_at_the_start() {
+    let over = |ifindex, name, kind, lower| Link { lower: Some(lower), ..link(ifindex, name, kind) };
+    let machine = machine(
+        vec![
+            link(2, "eth1", ""),
+            over(3, "eth1.5", "vlan", 2),
+            over(4, "mac0", "macvlan", 3),
+            port(5, "p5", "", 7),
+            port(6, "p6", "", 7),
+            link(7, "bond0", "bond"),
+            Link { lower: Some(7), ..port(8, "bond0.9", "vlan", 9) },
+            link(9, "br9", "bridge"),
+            port(10, "p10", "", 11),
+            link(11, "team0", "team"),
+        ],
+        None,
+        &[],
+    );
+    let refused = |lan: &[&str]| check(&names(lan), None, &machine).map_err(|refusal| refusal.to_string());
+    for [upper, lower] in [
+        ["eth1.5", "eth1"],
+        ["mac0", "eth1.5"],
+        ["mac0", "eth1"],
+        ["bond0", "p5"],
+        ["team0", "p10"],
+        ["bond0.9", "p6"],
+        ["br9", "bond0"],
+        ["br9", "p5"],
+    ] {
+        let expected =
+            format!("what passes {upper} passes {lower}, too, and would be counted twice; name one of the two");
+        for lan in [[upper, lower], [lower, upper]] {
+            assert_eq!(refused(&lan), Err(expected.clone()), "{lan:?}");
+        }
+    }
+    assert!(refused(&["bond0.9", "br9"]).unwrap_err().starts_with("bond0.9 is a port of br9"));
+    assert_eq!(refused(&["eth1", "bond0", "p10"]), Ok(()));
+    assert_eq!(refused(&["p5", "p6"]), Ok(()), "two ports of one bond");
+}
+
 /// Machines that hang together in any way at all: numbers that nobody has, circles, names twice.
 fn any_machine() -> impl Strategy<Value = Machine> {
     let number = 0u32..9;

@@ -178,6 +178,38 @@ fn what_cannot_be_right_is_refused_and_said_when_it_comes_about_later() {
 }
 
 #[test]
+fn an_interface_beside_one_that_its_packets_pass_through_is_refused_at_the_start() {
+    let test = "an_interface_beside_one_that_its_packets_pass_through_is_refused_at_the_start";
+    let Some(world) = world(test) else { return };
+    let kinds: [(&str, &[&str], &str, &str); 4] = [
+        ("bond", &["add bond0 type bond", "set low down", "set low master bond0"], "bond0", "low"),
+        ("team", &["add team0 type team", "set low down", "set low master team0"], "team0", "low"),
+        ("VLAN", &["add link low name low.5 type vlan id 5"], "low.5", "low"),
+        ("macvlan", &["add link low name mac0 type macvlan"], "mac0", "low"),
+    ];
+    for (kind, steps, upper, lower) in kinds {
+        world.router.ip("link add low type veth peer name far");
+        let made = steps.iter().all(|step| {
+            let words = format!("link {step}");
+            world.router.command("ip").args(words.split(' ')).output().expect("ip").status.success()
+        });
+        if made {
+            match world.control(lan(&world, &[lower, upper])).err() {
+                Some(ControllerError::Config(ConfigError::Ports(refusal))) => {
+                    let (upper, lower) = (upper.parse().expect("a name"), lower.parse().expect("a name"));
+                    assert_eq!(refusal, Refusal::Stacked { upper, lower }, "{kind}");
+                }
+                other => panic!("{kind}: {other:?}"),
+            }
+            world.router.ip(&format!("link del {upper}"));
+        } else {
+            eprintln!("SKIPPED: this kernel has no {kind}");
+        }
+        world.router.ip("link del low");
+    }
+}
+
+#[test]
 fn a_port_that_another_controller_has_is_left_to_it_and_tried_again() {
     let Some(world) = world("a_port_that_another_controller_has_is_left_to_it_and_tried_again") else { return };
     bridge(&world);
