@@ -83,4 +83,15 @@ pub enum Refusal {
         /// What.
         why: String,
     },
+    /// The sender has as much waiting as one may have.
+    #[error(
+        "too much of what you sent waits on this server, which keeps at most {messages} messages and {bytes} bytes of one \
+         sender: its recipients must fetch messages first"
+    )]
+    SenderFull {
+        /// Messages that may wait.
+        messages: u64,
+        /// Their bytes.
+        bytes: u64,
+    },
 }

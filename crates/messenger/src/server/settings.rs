@@ -89,6 +89,9 @@ impl Default for Bounds {
             mailbox_messages: 1_000,
             // Four of the longest.
             mailbox_bytes: 32 << 30,
+            // Half a mailbox: no sender fills one alone.
+            sender_messages: 500,
+            sender_bytes: 16 << 30,
             // The index stays below 10 MB.
             store_messages: 20_000,
             // A disk of today, less than half of it; `free_bytes` holds below that.

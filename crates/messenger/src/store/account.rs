@@ -1,7 +1,7 @@
 //! Accounts in the index.
 
-use super::record::{self, ACCOUNTS, Account, HashedSecret, KEPT, KEPT_ORDER, MESSAGES, NEXT_ACCOUNT, UPLOADS};
-use super::{AccountId, Failure, Store, mailbox};
+use super::record::{self, ACCOUNTS, Account, HashedSecret, KEPT, KEPT_ORDER, MESSAGES, NEXT_ACCOUNT, SENT, UPLOADS};
+use super::{AccountId, Failure, Store, mailbox, sender};
 use crate::protocol::Refusal;
 use redb::{ReadableTable, ReadableTableMetadata};
 
@@ -89,17 +89,23 @@ impl Store {
             for entry in messages.extract_from_if((id, 0)..=(id, u64::MAX), |_, _| true)? {
                 let message: record::Message = record::decode(entry?.1.value())?;
                 mailbox::count_in_all(transaction, -1, message.bytes)?;
+                sender::release_of(transaction, &message)?;
                 bodies.push(message.body);
             }
             let mut uploads = transaction.open_table(UPLOADS)?;
+            let mut others = Vec::new();
             let is_its = |(sender, _): (u32, u128), upload: &[u8]| {
                 sender == id || record::decode::<record::Upload>(upload).is_ok_and(|u| u.mailbox == AccountId(id))
             };
             for entry in uploads.extract_if(is_its)? {
-                let upload: record::Upload = record::decode(entry?.1.value())?;
+                let (key, value) = entry?;
+                let upload: record::Upload = record::decode(value.value())?;
+                others.push((AccountId(key.value().0), upload.bytes));
                 mailbox::release(transaction, &upload.to, upload.mailbox, upload.bytes)?;
                 bodies.push(upload.body);
             }
+            others.into_iter().try_for_each(|(from, bytes)| sender::release(transaction, from, bytes))?;
+            transaction.open_table(SENT)?.remove(id)?;
             transaction.open_table(KEPT)?.retain_in((id, 0)..=(id, u128::MAX), |_, _| false)?;
             transaction.open_table(KEPT_ORDER)?.retain_in((id, 0)..=(id, u64::MAX), |_, _| false)?;
             Ok((AccountId(id), bodies))

@@ -76,6 +76,11 @@ impl Store {
         let index = Index::open(folder)?;
         let store = Self { folder: folder.to_owned(), index, left: Mutex::default(), _lock: lock };
         let swept = store.sweep()?;
+        match store.index.write(super::sender::count).map_err(|failure| told(folder, failure)) {
+            // What was counted before stands; messages can be fetched, which makes room.
+            Err(StoreError::DiskFull) => {}
+            counted => counted?,
+        }
         Ok((store, swept))
     }
 

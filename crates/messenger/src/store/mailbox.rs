@@ -2,7 +2,7 @@
 
 use super::index::counter;
 use super::record::{self, ACCOUNTS, BYTES_IN_ALL, COUNTERS, MESSAGES, MESSAGES_IN_ALL};
-use super::{AccountId, Failure, Store};
+use super::{AccountId, Failure, Store, sender};
 use crate::protocol::{Listed, MessageId, Refusal, Sha256};
 use redb::{ReadableTable, WriteTransaction};
 use std::fs::{self, File};
@@ -78,6 +78,7 @@ impl Store {
             let removed = removed.map(|value| record::decode::<record::Message>(value.value())).transpose()?;
             let Some(removed) = removed else { return Err(Refusal::NoSuchMessage.into()) };
             release(transaction, account, mailbox, removed.bytes)?;
+            sender::release_of(transaction, &removed)?;
             Ok(removed.body)
         })?;
         self.remove_body(body);

@@ -20,6 +20,7 @@ mod folder;
 mod index;
 mod mailbox;
 mod record;
+mod sender;
 mod upload;
 
 pub use account::{AccountSummary, MOST_ACCOUNTS};

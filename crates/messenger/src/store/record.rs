@@ -22,6 +22,10 @@ pub const KEPT: TableDefinition<(u32, u128), u64> = TableDefinition::new("kept")
 /// The same the other way round, the oldest first.
 pub const KEPT_ORDER: TableDefinition<(u32, u64), u128> = TableDefinition::new("kept_order");
 
+/// Messages and bytes of a sender that wait for anybody, uploads under way included, by its number. Counted anew at every start:
+/// stores of before this table was there need no other format.
+pub const SENT: TableDefinition<u32, (u64, u64)> = TableDefinition::new("sent");
+
 /// [`FORMAT`].
 pub const VERSION: &str = "format";
 /// Number of the next account.

@@ -3,7 +3,7 @@
 use super::index::{counter, take_number};
 use super::record::{self, ACCOUNTS, BYTES_IN_ALL, COUNTERS, KEPT, KEPT_ORDER, MESSAGES, MESSAGES_IN_ALL};
 use super::record::{NEXT_BODY, NEXT_MESSAGE, UPLOADS};
-use super::{AccountId, Failure, Store, StoreError, mailbox};
+use super::{AccountId, Failure, Store, StoreError, mailbox, sender};
 use crate::protocol::{MessageId, Refusal, Sha256, TransferId};
 use crate::transfer::Hash;
 use redb::{ReadableTable, WriteTransaction};
@@ -45,6 +45,10 @@ pub struct Bounds {
     pub mailbox_messages: u64,
     /// Bytes per mailbox.
     pub mailbox_bytes: u64,
+    /// Messages of one sender that wait for anybody.
+    pub sender_messages: u64,
+    /// Bytes of one sender that wait for anybody.
+    pub sender_bytes: u64,
     /// Messages in the whole store.
     pub store_messages: u64,
     /// Bytes in the whole store.
@@ -391,6 +395,7 @@ fn drop_upload(
 ) -> Result<u64, Failure> {
     transaction.open_table(UPLOADS)?.remove((from.0, transfer))?;
     mailbox::release(transaction, &upload.to, upload.mailbox, upload.bytes)?;
+    sender::release(transaction, from, upload.bytes)?;
     Ok(upload.body)
 }
 
@@ -435,6 +440,7 @@ fn reserve(transaction: &WriteTransaction, offer: &Offer, bounds: &Bounds) -> Re
     }
     transaction.open_table(ACCOUNTS)?.insert(&*offer.to, &*record::encode(&found))?;
     mailbox::count_in_all(transaction, 1, offer.bytes)?;
+    sender::reserve(transaction, offer.from, offer.bytes, bounds)?;
     Ok(found.id)
 }
 

@@ -69,7 +69,7 @@ fn an_upload_that_the_disk_has_no_room_for_is_refused_and_goes_on_later() {
 fn an_index_that_cannot_grow_loses_nothing_and_goes_on_when_there_is_room() {
     on_small_disk(8 << 20, |disk| {
         let mut many = settings();
-        many.bounds.mailbox_messages = 20_000;
+        (many.bounds.mailbox_messages, many.bounds.sender_messages) = (20_000, 20_000);
         let house = House::open(&disk.join("store"), many);
         let (anna, bert) = (house.account("anna"), house.account("bert"));
         let mut session = open(&anna);

@@ -49,6 +49,35 @@ fn a_full_mailbox_takes_messages_again_once_some_are_received() {
 }
 
 #[test]
+fn one_sender_fills_no_mailbox_alone_and_is_told_so() {
+    let (folder, house, anna, bert) = with(|settings| {
+        settings.bounds.sender_messages = 3;
+        settings.bounds.sender_bytes = 1000;
+    });
+    let (mut session, full) = (open(&anna), Refusal::SenderFull { messages: 3, bytes: 1000 });
+    let first = send(&mut session, 1, "bert", &[1; 600]).unwrap();
+    assert_eq!(refusal(session.ask(&offer(2, "anna", "v", 401))), full, "too many bytes, for whomever");
+    send(&mut session, 3, "bert", &[1; 100]).unwrap();
+    session.ask(&offer(4, "bert", "v", 300)).unwrap();
+    packets(&mut session, 0, &[0; 10]).unwrap();
+    drop(session);
+    let mut session = open(&anna);
+    assert_eq!(refusal(session.ask(&offer(5, "bert", "v", 0))), full, "too many messages, one of them under way");
+    send(&mut open(&bert), 1, "bert", &[1; 1000]).unwrap();
+    // The same after a restart, by what is there.
+    drop((session, house));
+    let mut settings = settings();
+    (settings.bounds.sender_messages, settings.bounds.sender_bytes) = (3, 1000);
+    let house = House::open(folder.path(), settings);
+    let at = |account: Account| Account { server: house.address.clone(), ..account };
+    let (mut session, mut bert) = (open(&at(anna)), open(&at(bert)));
+    assert_eq!(refusal(session.ask(&offer(6, "anna", "v", 0))), full);
+    bert.ask(&Request::Received { message: first }).unwrap();
+    send(&mut session, 7, "bert", &[1; 600]).unwrap();
+    assert_eq!(refusal(bert.ask(&offer(2, "anna", "v", 1))), full);
+}
+
+#[test]
 fn uploads_under_way_take_their_place_and_give_it_back() {
     let (folder, _house, anna, bert) = with(|settings| {
         settings.bounds.mailbox_bytes = 1000;

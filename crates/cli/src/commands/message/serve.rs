@@ -84,6 +84,12 @@ struct Limits {
     /// Bytes that may wait for one account
     #[arg(long, value_name = "SIZE", default_value = "32GiB")]
     mailbox_bytes: Bytes,
+    /// Messages of one account that may wait for others
+    #[arg(long, value_name = "N", default_value = "500")]
+    sender_messages: u64,
+    /// Bytes of one account that may wait for others
+    #[arg(long, value_name = "SIZE", default_value = "16GiB")]
+    sender_bytes: Bytes,
     /// Messages in the whole store
     #[arg(long, value_name = "N", default_value = "20000")]
     store_messages: u64,
@@ -124,6 +130,8 @@ impl Limits {
                 longest_message: self.longest_message.0,
                 mailbox_messages: self.mailbox_messages,
                 mailbox_bytes: self.mailbox_bytes.0,
+                sender_messages: self.sender_messages,
+                sender_bytes: self.sender_bytes.0,
                 store_messages: self.store_messages,
                 store_bytes: self.store_bytes.0,
                 uploads: self.uploads as usize,
