@@ -20,6 +20,7 @@ use lasthop_home::traffic::trace::Frames;
 use lasthop_live::handover::Offer;
 use lasthop_messenger::account::Account;
 use lasthop_messenger::protocol::{self, Decoded, LONGEST, Reply, Request};
+use lasthop_messenger::server::Startups;
 use lasthop_messenger::tuning::Profile;
 
 /// A part of the binary, which is no library.
@@ -46,6 +47,7 @@ pub const ALL: &[Target] = &[
     ("frames", frames),
     ("account_file", account_file),
     ("profile", profile),
+    ("startups", startups),
 ];
 
 /// A frame, alone or merged of several packets: understood or not, never beyond its end; and a window written in place
@@ -381,4 +383,16 @@ pub fn profile(input: &[u8]) {
             same(&profile);
         }
     }
+}
+
+/// How many strangers a server of messages takes: refused, or read, and then what is displayed reads back as the same, nobody is
+/// turned away below the start nor let in at the end, and more of them are never turned away less often.
+pub fn startups(input: &[u8]) {
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let Ok(startups) = text.parse::<Startups>() else { return };
+    assert_eq!(startups.to_string().parse(), Ok(startups), "{text:?}");
+    let percent = |unknown| (0..100).filter(|draw| startups.is_one_too_many(unknown, *draw)).count();
+    assert_eq!((percent(0), percent(startups.full())), (0, 100));
+    let steps: Vec<_> = (0..=8).map(|eighth| percent(startups.full() * eighth / 8)).collect();
+    assert!(steps.is_sorted(), "{steps:?}");
 }

@@ -67,6 +67,16 @@ impl ClientError {
         }
     }
 
+    /// Whether somebody was there who can have been the server.
+    pub(super) fn was_reached(&self) -> bool {
+        match self {
+            Self::Refused(_) => true,
+            Self::Lost(ChannelError::Io(cause)) => cause.kind() == io::ErrorKind::ConnectionReset,
+            Self::Lost(error) => matches!(error, ChannelError::Closed),
+            _ => false,
+        }
+    }
+
     /// What a channel's error means on a connection to `server`.
     pub(super) fn of_channel(error: ChannelError, server: &str) -> Self {
         let pin = CertificateError::ApplicationVerificationFailure;

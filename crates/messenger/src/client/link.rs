@@ -87,10 +87,11 @@ impl<'a> Link<'a> {
     }
 
     /// How long to wait before another try; `None`: it does not help, or patience is at its end. A server that was never
-    /// reached is not waited for: whoever asks is told at once.
+    /// reached is not waited for: whoever asks is told at once. One that hung up has been reached, and may have had too many
+    /// connections.
     fn next_pause(&mut self, why: &ClientError) -> Option<Duration> {
         let least = why.passes()?;
-        if !self.was_connected && !matches!(why, ClientError::Refused(_)) {
+        if !self.was_connected && !why.was_reached() {
             return None;
         }
         let pause = self.pause.max(least);

@@ -14,8 +14,8 @@ pub enum Refusal {
     /// Name or secret, not said which.
     #[error("the server does not know this account with this secret: see the account file")]
     WrongSecret,
-    /// Too many failed attempts or connections from there.
-    #[error("too many attempts from this address: try again in {seconds} s")]
+    /// Too many wrong secrets from there.
+    #[error("too many wrong secrets from this address: try again in {seconds} s")]
     TooManyAttempts {
         /// When to come again.
         seconds: u32,

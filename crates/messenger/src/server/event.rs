@@ -25,6 +25,16 @@ pub enum Event {
         /// Why.
         refusal: Refusal,
     },
+    /// A connection was cut or turned away before it said who it is: there are too many of them.
+    TurnedAway {
+        /// Where the one came from for which there was no place.
+        from: SocketAddr,
+    },
+    /// Refusals, and what else comes as often as strangers want it to, that no event told of: too many.
+    NotTold {
+        /// How many.
+        events: u64,
+    },
     /// A message is kept.
     Kept {
         /// Its number.
@@ -86,6 +96,10 @@ impl fmt::Display for Event {
                 write!(f, "{account} ({from}) refused: {refusal}")
             }
             Self::Refused { from, account: None, refusal } => write!(f, "{from} refused: {refusal}"),
+            Self::TurnedAway { from } => {
+                write!(f, "too many connections that do not say who they are: one was cut when {from} came")
+            }
+            Self::NotTold { events } => write!(f, "refusals and failures that were too many to be told: {events}"),
             Self::Kept { message, from, to, bytes } => {
                 write!(f, "message {message} from {from} for {to} is kept, {bytes} bytes")
             }
@@ -126,7 +140,7 @@ macro_rules! counters {
 counters! {
     /// Connections that came.
     connections,
-    /// Closed without a word: far too many.
+    /// Closed without a word, before they said who they are: too many of them.
     turned_away,
     /// Told that there is no place.
     busy,
@@ -134,6 +148,10 @@ counters! {
     wrong_secrets,
     /// Not even compared: too many wrong ones before.
     too_many_attempts,
+    /// Of what was kept in mind of wrong secrets: forgotten to make place.
+    forgotten_attempts,
+    /// Refusals and failures that no event told of.
+    not_told,
     /// Did not say who they are in time.
     late,
     /// Connections ended by a frame that does not belong there.

@@ -3,32 +3,38 @@
 //! One thread per connection, one for all that comes. Time limits are by the monotonic clock: whatever is done to the wall
 //! clock changes what [`Listed::kept_at`](crate::protocol::Listed) says, nothing else.
 
+mod attempts;
 mod claims;
 mod control;
 mod download;
 mod event;
 mod gate;
+mod limit;
 mod measure;
 mod pace;
 mod secret;
 mod session;
 mod settings;
+mod startups;
 mod upload;
 
 pub use control::{Order, OrderError, Ordered, order};
 pub use event::{Counters, Event};
 pub use secret::Cost;
 pub use settings::Settings;
+pub use startups::{NoStartups, Startups};
 
 use crate::account::Account;
 use crate::protocol::Refusal;
 use crate::store::{AccountSummary, Failure, Store, StoreError, Swept};
 use crate::tls::{Identity, IdentityError, Pin};
+use attempts::Attempts;
 use claims::Claims;
 use event::{Counting, count};
-use gate::Gate;
-use pace::Pace;
+use gate::{Admission, Gate, Places};
 use lasthop_files::Terms;
+use limit::Lines;
+use pace::Pace;
 use rustls::ServerConfig;
 use secret::{Hasher, NoRandomness};
 use session::End;
@@ -81,11 +87,19 @@ struct Shared {
     tls: Arc<ServerConfig>,
     hasher: Hasher,
     gate: Gate,
+    attempts: Attempts,
+    lines: Kinds,
     claims: Claims,
     pace: Pace,
     counting: Counting,
     stopping: AtomicBool,
     on_event: Box<dyn Fn(&Event) + Send + Sync>,
+}
+
+/// Lines that come as often as others want them to, by who these are: strangers leave room for those of accounts.
+struct Kinds {
+    strangers: Lines,
+    accounts: Lines,
 }
 
 impl Server {
@@ -101,7 +115,13 @@ impl Server {
             store,
             tls: identity.server_config().map_err(ServerError::Identity)?,
             hasher: Hasher::new(settings.hashing)?,
-            gate: Gate::new(settings.connections, settings.connections_per_address, settings.attempts),
+            gate: Gate::new(Places {
+                startups: settings.startups,
+                connections: settings.connections,
+                per_address: settings.connections_per_address,
+            }),
+            attempts: Attempts::new(settings.attempts),
+            lines: Kinds { strangers: Lines::new(Instant::now()), accounts: Lines::new(Instant::now()) },
             claims: Claims::default(),
             pace: Pace::new(settings.messages_per_minute),
             counting: Counting::default(),
@@ -149,6 +169,7 @@ impl Server {
     pub fn remove_account(&self, name: &str) -> Result<u64, Failure> {
         let (id, gone) = self.shared.store.remove_account(name)?;
         self.shared.gate.cut_account(id);
+        self.shared.attempts.forget(name);
         Ok(gone)
     }
 
@@ -163,7 +184,7 @@ impl Server {
     /// What has happened so far.
     #[must_use]
     pub fn counters(&self) -> Counters {
-        self.shared.counting.read()
+        Counters { forgotten_attempts: self.shared.attempts.forgotten(), ..self.shared.counting.read() }
     }
 
     /// Serves until `stop` is set; transfers under way are then cut, to be resumed.
@@ -187,6 +208,7 @@ impl Server {
             self.shared.gate.cut_all(Shutdown::Both);
             outcome
         })?;
+        self.shared.tell_left_out(true);
         Ok(self.counters())
     }
 
@@ -205,13 +227,15 @@ impl Server {
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                     Err(error) => {
                         // No descriptors left, or the like: others will end.
-                        shared.tell(&Event::Failed { why: format!("cannot take a connection: {error}") });
+                        let why = format!("cannot take a connection: {error}");
+                        shared.tell_seldom(&shared.lines.strangers, &Event::Failed { why });
                         thread::sleep(TICK);
                     }
                 }
             }
             let late = shared.gate.cut_unknown(Instant::now(), shared.settings.greeting);
             shared.counting.late.fetch_add(late, Ordering::Relaxed);
+            shared.tell_left_out(false);
             if expired.elapsed() >= EXPIRY {
                 expired = Instant::now();
                 shared.expire();
@@ -226,23 +250,23 @@ impl Server {
         let from = SocketAddr::new(from.ip().to_canonical(), from.port());
         count(&shared.counting.connections);
         let admit = || socket.set_nonblocking(false).and_then(|()| shared.gate.admit(&socket, from, Instant::now()));
-        let Ok(Some(ticket)) = admit() else {
+        let admission = admit().unwrap_or(Admission::Away);
+        if !matches!(admission, Admission::In(_)) {
             count(&shared.counting.turned_away);
-            return;
-        };
-        if ticket.cut_another {
-            count(&shared.counting.late);
+            shared.tell_seldom(&shared.lines.strangers, &Event::TurnedAway { from });
         }
+        let (Admission::In(ticket) | Admission::InPlaceOfAnother(ticket)) = admission else { return };
         let serve = move || {
             // A panic, as of redb over a damaged page, ends its connection and nothing else.
             let run = AssertUnwindSafe(|| session::run(shared, socket, from, ticket));
             if catch_unwind(run).is_err() {
-                shared
-                    .tell(&Event::Failed { why: format!("the connection from {from} ended by a fault of the server") });
+                let why = format!("the connection from {from} ended by a fault of the server");
+                shared.tell_seldom(&shared.lines.strangers, &Event::Failed { why });
             }
         };
         if let Err(error) = thread::Builder::new().name(from.to_string()).spawn_scoped(scope, serve) {
-            shared.tell(&Event::Failed { why: format!("no thread for a connection: {error}") });
+            let why = format!("no thread for a connection: {error}");
+            shared.tell_seldom(&shared.lines.strangers, &Event::Failed { why });
         }
     }
 }
@@ -250,6 +274,27 @@ impl Server {
 impl Shared {
     fn tell(&self, event: &Event) {
         (self.on_event)(event);
+    }
+
+    /// Tells of what comes as often as others want it to: at a limited rate, with a count of what was not told.
+    fn tell_seldom(&self, lines: &Lines, event: &Event) {
+        match lines.take(Instant::now()) {
+            Some(0) => self.tell(event),
+            Some(events) => {
+                self.tell(&Event::NotTold { events });
+                self.tell(event);
+            }
+            None => count(&self.counting.not_told),
+        }
+    }
+
+    /// Tells how much was not told, when that may be told now.
+    fn tell_left_out(&self, is_last: bool) {
+        for lines in [&self.lines.strangers, &self.lines.accounts] {
+            if let Some(events) = lines.left_out(Instant::now(), is_last) {
+                self.tell(&Event::NotTold { events });
+            }
+        }
     }
 
     /// Tells whoever runs the server what a client is not told.

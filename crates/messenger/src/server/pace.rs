@@ -1,5 +1,6 @@
 //! How many messages an account may offer: a bucket of a minute's worth, filled as time goes by.
 
+use super::limit::{Bucket, Rate};
 use crate::store::AccountId;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,29 +8,22 @@ use std::time::Instant;
 
 /// See above.
 pub struct Pace {
-    per_minute: u32,
-    /// By account, of which there is a bounded number: messages left, and when that was counted.
-    left: Mutex<HashMap<AccountId, (f64, Instant)>>,
+    rate: Rate,
+    /// By account, of which there is a bounded number.
+    left: Mutex<HashMap<AccountId, Bucket>>,
 }
 
 impl Pace {
     pub fn new(per_minute: u32) -> Self {
-        Self { per_minute, left: Mutex::default() }
+        let most = f64::from(per_minute);
+        Self { rate: Rate { most, per_second: most / 60.0 }, left: Mutex::default() }
     }
 
     /// Takes one; or how many seconds until there is one again.
     pub fn take(&self, account: AccountId, now: Instant) -> Result<(), u32> {
-        let most = f64::from(self.per_minute);
-        let per_second = most / 60.0;
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        let (count, since) = left.entry(account).or_insert((most, now));
-        *count = (*count + now.saturating_duration_since(*since).as_secs_f64() * per_second).min(most);
-        *since = now;
-        if *count < 1.0 {
-            return Err(((1.0 - *count) / per_second).ceil().clamp(1.0, 3600.0) as u32);
-        }
-        *count -= 1.0;
-        Ok(())
+        let bucket = left.entry(account).or_insert(Bucket::new(self.rate, now));
+        bucket.take(self.rate, now).map_err(|seconds| seconds.ceil().clamp(1.0, 3600.0) as u32)
     }
 }
 

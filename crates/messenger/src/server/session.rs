@@ -1,5 +1,6 @@
 //! One connection, from `Hello` to its end.
 
+use super::attempts::Wait;
 use super::event::{Event, count};
 use super::gate::Ticket;
 use super::{Shared, measure};
@@ -71,18 +72,10 @@ fn welcome(shared: &Shared, channel: &mut Channel, ticket: &Ticket<'_>) -> Resul
     if version != VERSION {
         return Err(End::Word(Refusal::Version { server: VERSION }));
     }
-    if ticket.is_too_many {
+    let id = authenticate(shared, &account, &secret, ticket)?;
+    if !ticket.is_known(id) {
         return Err(End::Word(Refusal::Busy { seconds: 5 }));
     }
-    if let Some(seconds) = ticket.waits(Instant::now()) {
-        return Err(End::Word(Refusal::TooManyAttempts { seconds }));
-    }
-    let id = authenticate(shared, &account, &secret).map_err(|failure| shared.last(&failure))?;
-    let Some(id) = id else {
-        ticket.has_failed(Instant::now());
-        return Err(End::Word(Refusal::WrongSecret));
-    };
-    ticket.is_known(id);
     // From here on the account's removal cuts the connection; it may have been removed while its secret was hashed.
     if shared.store.account(&account).map_err(|failure| shared.last(&failure))?.is_none_or(|(now, _)| now != id) {
         return Err(End::Word(Refusal::WrongSecret));
@@ -93,11 +86,27 @@ fn welcome(shared: &Shared, channel: &mut Channel, ticket: &Ticket<'_>) -> Resul
     Ok((id, account))
 }
 
-/// The account of this name and secret. An unknown name takes as long as a wrong secret.
-fn authenticate(shared: &Shared, name: &str, secret: &Secret) -> Result<Option<AccountId>, Failure> {
-    let found = if crate::store::is_account_name(name) { shared.store.account(name)? } else { None };
-    let is_right = shared.hasher.is(secret, found.as_ref().map(|(_, kept)| kept));
-    Ok(found.filter(|_| is_right).map(|(id, _)| id))
+/// The account of this name and secret. An unknown name takes as long as a wrong secret, and counts as one.
+fn authenticate(shared: &Shared, name: &str, secret: &Secret, ticket: &Ticket<'_>) -> Result<AccountId, End> {
+    // What can be nobody's name is one name: nothing of a stranger's is kept in mind but what a name can be.
+    let name = if crate::store::is_account_name(name) { name } else { "" };
+    let attempt = shared.attempts.begin(name, ticket.from, Instant::now()).map_err(|wait| match wait {
+        Wait::Wrong(seconds) => End::Word(Refusal::TooManyAttempts { seconds }),
+        Wait::Crowd => End::Word(Refusal::Busy { seconds: 1 }),
+    })?;
+    let found = shared.store.account(name).map_err(|failure| shared.last(&failure))?;
+    let is_right = shared.hasher.is(secret, found.as_ref().map(|(_, kept)| kept), || !ticket.is_cut());
+    match found.filter(|_| is_right) {
+        Some((id, _)) => {
+            attempt.succeeded();
+            Ok(id)
+        }
+        None if ticket.is_cut() => Err(End::Channel(ChannelError::Closed)),
+        None => {
+            attempt.failed(Instant::now());
+            Err(End::Word(Refusal::WrongSecret))
+        }
+    }
 }
 
 impl Session<'_> {
@@ -151,7 +160,7 @@ impl Session<'_> {
         let refusal = failure.refusal();
         self.shared.count_refusal(&refusal);
         let event = Event::Refused { from: self.from, account: Some(self.account.clone()), refusal: refusal.clone() };
-        self.shared.tell(&event);
+        self.shared.tell_seldom(&self.shared.lines.accounts, &event);
         Ok(self.channel.send(&Reply::Refused(refusal))?)
     }
 
@@ -179,7 +188,8 @@ fn last_word(
         End::Channel(_) => return channel.close(),
     };
     shared.count_refusal(&refusal);
-    shared.tell(&Event::Refused { from, account, refusal: refusal.clone() });
+    let lines = if account.is_some() { &shared.lines.accounts } else { &shared.lines.strangers };
+    shared.tell_seldom(lines, &Event::Refused { from, account, refusal: refusal.clone() });
     let _ = channel.set_idle(LINGER);
     if channel.send(&Reply::Refused(refusal)).is_ok() {
         linger(socket);

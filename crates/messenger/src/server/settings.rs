@@ -1,6 +1,7 @@
 //! What a server allows; every default with its reason.
 
 use super::secret::Cost;
+use super::startups::Startups;
 use crate::store::Bounds;
 use crate::tuning::End;
 use crate::tuning::quantity::{Delay, PacketSize, Size};
@@ -13,15 +14,17 @@ pub struct Settings {
     pub bounds: Bounds,
     /// Messages that one account may offer per minute, as many at once.
     pub messages_per_minute: u32,
-    /// Connections whose account is known, or is being looked at.
+    /// Connections that have not said who they are.
+    pub startups: Startups,
+    /// Connections whose account is known.
     pub connections: usize,
-    /// Of them from one address (of IPv6: one /64).
+    /// Of either from one address (of IPv6: one /64), and of one account.
     pub connections_per_address: usize,
     /// How long a connection may take until it has said who it is.
     pub greeting: Duration,
     /// How long nothing may happen.
     pub idle: Duration,
-    /// Wrong secrets per address and minute.
+    /// Wrong secrets per minute of one account from one address.
     pub attempts: u32,
     /// How long a `Source` or a `Sink` may last.
     pub measurement: Duration,
@@ -47,6 +50,7 @@ impl Default for Settings {
             bounds: Bounds::default(),
             // A folder of voice messages at once, and no mailbox filled by a program gone wild within a minute.
             messages_per_minute: 120,
+            startups: Startups::default(),
             // Memory: each takes up to 2 MiB (TLS, a frame coming in, a packet going out, a packet being collected).
             connections: 24,
             // A family behind one address, every device with two transfers.

@@ -9,3 +9,4 @@ mod malformed;
 mod measuring;
 mod owner;
 mod store;
+mod strangers;

@@ -10,7 +10,7 @@ use lasthop_core::units::{Bytes, Span};
 use lasthop_messenger::account::Account;
 use lasthop_messenger::client::printable;
 use lasthop_messenger::protocol::PORT;
-use lasthop_messenger::server::{Event, Order, Ordered, Server, Settings, order};
+use lasthop_messenger::server::{Event, Order, Ordered, Server, Settings, Startups, order};
 use lasthop_messenger::store::{Bounds, is_account_name};
 
 use super::show::size;
@@ -108,13 +108,17 @@ struct Limits {
     /// How long an upload that nobody goes on with is kept
     #[arg(long, value_name = "TIME", default_value = "14d", value_parser = days_or_span)]
     upload_kept: Span,
-    /// Connections at once; each takes up to 2 MiB of memory
+    /// Connections that have not said who they are, as sshd's MaxStartups: beyond START one is cut with RATE percent
+    /// probability for one that comes, at FULL with all
+    #[arg(long, value_name = "START:RATE:FULL", default_value = "10:30:100")]
+    max_startups: Startups,
+    /// Connections of accounts at once; each takes up to 2 MiB of memory
     #[arg(long, value_name = "N", default_value = "24", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     connections: u32,
-    /// Connections at once from one address
+    /// Connections at once from one address, and of one account
     #[arg(long, value_name = "N", default_value = "12", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     connections_per_address: u32,
-    /// Wrong secrets per address and minute
+    /// Wrong secrets per minute of one account from one address
     #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
     attempts: u32,
     /// A connection on which nothing moves for so long is closed
@@ -139,6 +143,7 @@ impl Limits {
             },
             messages_per_minute: self.per_minute,
             upload_kept: seconds(self.upload_kept),
+            startups: self.max_startups,
             connections: self.connections as usize,
             connections_per_address: self.connections_per_address as usize,
             attempts: self.attempts,
@@ -343,6 +348,7 @@ mod tests {
             (&["--upload-kept", "1.5d"], "14d"),
             (&["--upload-kept", "14"], "14d"),
             (&["--connections", "0"], "1..=10"),
+            (&["--max-startups", "10:30"], "start:rate:full"),
         ] {
             let error = Cli::try_parse_from(["serve", "--store", "x"].iter().chain(arguments)).err().unwrap();
             assert!(error.to_string().contains(says), "{error}");
