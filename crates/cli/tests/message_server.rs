@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -367,4 +368,76 @@ fn every_connection_at_full_stretch_stays_below_64_mib_in_all() {
     server.kill().unwrap();
     server.wait().unwrap();
     assert!(most < 64 << 20, "{most} bytes");
+}
+
+/// Modes of all that is below `folder`, without those of links.
+fn modes(folder: &Path) -> BTreeMap<PathBuf, u32> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+            let about = entry.metadata().unwrap();
+            found.insert(entry.path(), about.permissions().mode() & 0o7777);
+            if about.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn what_server_and_clients_make_is_its_owners_alone_whatever_the_umask_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = free_address();
+    let run = |command: &str| {
+        let command = format!("umask 0; exec {command}");
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &command, LASTHOP, &address]).current_dir(folder.path());
+        shell.env("XDG_STATE_HOME", folder.path().join("state"));
+        shell
+    };
+    let add = run("\"$0\" message serve --store box --add anna --address \"$1\"").output().unwrap();
+    assert!(add.status.success(), "{}", String::from_utf8_lossy(&add.stderr));
+    let mut server = run("\"$0\" message serve --store box --listen \"$1\"")
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the server starts");
+    assert!(wait_until_it_serves(&mut server));
+    let send = |to: &str| {
+        let command = format!("\"$0\" message send --account anna.toml --to {to} - < anna.toml");
+        run(&command).output().unwrap()
+    };
+    assert!(send("anna").status.success());
+    // It stays in the state's folder, to be sent again.
+    assert!(!send("nobody").status.success());
+    let found = modes(folder.path());
+    for (path, mode) in &found {
+        assert_eq!(*mode, if path.is_dir() { 0o700 } else { 0o600 }, "{}", path.display());
+    }
+    let is_there = |part: &str| found.keys().any(|path| path.to_string_lossy().contains(part));
+    for part in ["box/control", "box/bodies/1", "box/identity.pem", "state/lasthop/messages/unsent/stdin", "anna.toml"]
+    {
+        assert!(is_there(part), "{part} in {found:?}");
+    }
+    server.kill().unwrap();
+    server.wait().unwrap();
+}
+
+#[test]
+fn an_account_file_that_others_can_read_is_refused_with_what_to_type() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("anna.toml");
+    account(&folder.path().join("box"), "anna", "127.0.0.1:9").save_new(&path).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let list = |account: &str| {
+        let command = format!("\"$0\" message fetch --list --state state --account {account}");
+        let output = Command::new("bash").args(["-c", &command, LASTHOP]).current_dir(folder.path()).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (code, said) = list("anna.toml");
+    assert!(code == Some(2) && said.contains("(mode 0644): chmod 600 anna.toml"), "{said}");
+    // From where secrets are kept, as a password manager, it may come through a pipe.
+    let (code, said) = list("<(cat anna.toml)");
+    assert!(code == Some(1) && said.contains("cannot reach the server"), "{said}");
 }

@@ -12,6 +12,7 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -117,6 +118,8 @@ impl Control {
         // One that is there is of a server that was killed: the store's lock is ours.
         let _ = fs::remove_file(&short);
         let listener = UnixListener::bind(&short)?;
+        // The folder is its owner's alone, and so is this, whatever the umask is.
+        fs::set_permissions(&short, fs::Permissions::from_mode(0o600))?;
         listener.set_nonblocking(true)?;
         Ok(Self { listener, path: folder.join("control") })
     }

@@ -1,7 +1,8 @@
 //! `lasthop message send`: a file, what stdin gives, or a recording.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -202,11 +203,16 @@ fn own_file(client: &Client, what: &str, extension: &str) -> Outcome<PathBuf> {
     let (hour, minute, second) = (now / 3600 % 24, now / 60 % 60, now % 60);
     let name = format!("{what}-{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}");
     let folder = client.state.folder().join("unsent");
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    // Nobody else's to hear, whatever the umask is.
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&folder)
+        .with_context(|| format!("cannot make {}", folder.display()))?;
+    let create = |path: &PathBuf| OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     let numbered = (2..).map(|number| format!("{name}-{number}{extension}"));
     let mut paths = std::iter::once(format!("{name}{extension}")).chain(numbered).map(|name| folder.join(name));
-    let new =
-        paths.find(|path| File::create_new(path).map_or_else(|e| e.kind() != io::ErrorKind::AlreadyExists, |_| true));
+    let new = paths.find(|path| create(path).map_or_else(|e| e.kind() != io::ErrorKind::AlreadyExists, |_| true));
     new.context("no name is free").map_err(Failure::Work)
 }
 
