@@ -7,10 +7,13 @@
 //!
 //! - `busy`: each connection has moved 3 kB whenever it is looked at, and half of them fill their windows.
 //! - `some`: the same of 400 in 50 ms, one after the other: as many full packets as 100 Mbit/s carry.
+//! - `quiet`: a home in which nobody loads anything: one connection after the other moves 300 bytes, 17 in a second, and a game
+//!   sends and gets 50 packets in a second.
 //! - `idle`: all are open, and silent for longer than the loop remembers.
 //!
 //! The time is what Linux accounts to the thread (`/proc/self/task/*/schedstat`), system calls included; the cost of the
-//! programs per packet is another bench (`fastpath`). Needs root. `LASTHOP_BENCH_SECONDS` shortens it.
+//! programs per packet is another bench (`fastpath`). Needs root. `LASTHOP_BENCH_SECONDS` shortens it,
+//! `LASTHOP_BENCH_ONLY` names some of its cases: `5-quiet 100-busy`.
 
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::process::Command;
@@ -31,6 +34,11 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 const ASLEEP: Duration = Duration::from_secs(17);
 const SETTLED: Duration = Duration::from_secs(2);
 const MOVES: u64 = 3_000;
+/// The same of a connection that is open and hardly used.
+const LITTLE: u64 = 300;
+/// Payload of a game's packet, and of one that is large enough to keep the controller awake.
+const GAME: usize = 60;
+const LARGE: usize = 1_000;
 /// Connections that move in one round of the generator, where only some do.
 const SOME: usize = 400;
 
@@ -38,8 +46,20 @@ const SOME: usize = 400;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Load {
     Idle,
+    Quiet,
     Some,
     Busy,
+}
+
+impl Load {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Quiet => "quiet",
+            Self::Some => "some",
+            Self::Busy => "busy",
+        }
+    }
 }
 
 fn main() {
@@ -48,9 +68,21 @@ fn main() {
         eprintln!("SKIPPED: {why}");
         return;
     }
-    let loads =
-        [(100, Load::Idle), (100, Load::Busy), (10_000, Load::Idle), (10_000, Load::Some), (10_000, Load::Busy)];
-    for (connections, load) in loads {
+    let loads = [
+        (5, Load::Quiet),
+        (10, Load::Busy),
+        (100, Load::Idle),
+        (100, Load::Busy),
+        (10_000, Load::Idle),
+        (10_000, Load::Some),
+        (10_000, Load::Busy),
+    ];
+    let only = std::env::var("LASTHOP_BENCH_ONLY").ok();
+    let is_wanted = |case: &(u32, Load)| {
+        let name = format!("{}-{}", case.0, case.1.name());
+        only.as_ref().is_none_or(|only| only.split_whitespace().any(|word| word == name))
+    };
+    for (connections, load) in loads.into_iter().filter(is_wanted) {
         match case(connections, load, Duration::from_secs(seconds)) {
             Ok(line) => println!("{line}"),
             Err(why) => {
@@ -122,11 +154,7 @@ fn case(connections: u32, load: Load, length: Duration) -> Result<String, String
         let ((first, ..), (last, interval_ms, known)) =
             (first.map_err(|e| e.to_string())?, last.map_err(|e| e.to_string())?);
         let decisions = (last - first).max(1);
-        let load = match load {
-            Load::Idle => "idle",
-            Load::Some => "some",
-            Load::Busy => "busy",
-        };
+        let load = load.name();
         Ok::<_, String>(format!(
             r#"{{"bench":"controller","connections":{connections},"load":"{load}","core_percent":{:.3},"us_per_decision":{:.0},"decisions":{decisions},"interval_ms":{interval_ms},"known":{known},"rounds_written":{written}}}"#,
             used as f64 / lasted.as_nanos() as f64 * 100.0,
@@ -186,9 +214,21 @@ fn own_program(name: &str) -> Result<OwnedFd, String> {
 
 /// An acknowledgment of this connection passes the data path.
 fn pass(ingress: &OwnedFd, key: &FlowKey) {
-    let [station, remote] = [(key.station, key.station_port), (key.remote, key.remote_port)]
-        .map(|(address, port)| Endpoint { address, port });
-    let frame = Frame::tcp(station, remote, ack(1, 1, 512), 0).bytes();
+    let [station, remote] = ends(key);
+    pass_frame(ingress, &Frame::tcp(station, remote, ack(1, 1, 512), 0).bytes());
+}
+
+/// A datagram of so much payload does.
+fn pass_datagram(ingress: &OwnedFd, key: &FlowKey, payload: usize) {
+    let [station, remote] = ends(key);
+    pass_frame(ingress, &Frame::udp(station, remote, payload).bytes());
+}
+
+fn ends(key: &FlowKey) -> [Endpoint; 2] {
+    [(key.station, key.station_port), (key.remote, key.remote_port)].map(|(address, port)| Endpoint { address, port })
+}
+
+fn pass_frame(ingress: &OwnedFd, frame: &[u8]) {
     // SAFETY: an all-zero value of that plain C struct is valid.
     let mut options: libbpf_sys::bpf_test_run_opts = unsafe { std::mem::zeroed() };
     options.sz = size_of::<libbpf_sys::bpf_test_run_opts>() as _;
@@ -217,8 +257,12 @@ fn generate(maps: &Maps, connections: u32, load: Load, stop: &AtomicBool) -> u64
         for half in &mut state.half {
             (half.flags, half.scale, half.mss) = (Half::SCALE_KNOWN | Half::EDGE_KNOWN, 7, 1_448);
         }
-        move_on(state, 0, n, 0);
+        move_on(state, 0, n, 0, MOVES);
     }
+    let (bytes, pause) = match load {
+        Load::Quiet => (LITTLE, Duration::from_millis(60)),
+        _ => (MOVES, Duration::from_millis(50)),
+    };
     let mut rounds = 0;
     while !stop.load(Ordering::Acquire) {
         if rounds == 0 || load != Load::Idle {
@@ -228,24 +272,30 @@ fn generate(maps: &Maps, connections: u32, load: Load, stop: &AtomicBool) -> u64
                 Load::Some if rounds > 0 => {
                     rounds as usize * SOME % all..(rounds as usize * SOME % all + SOME).min(all)
                 }
+                Load::Quiet if rounds > 0 => rounds as usize % all..rounds as usize % all + 1,
                 _ => 0..all,
             };
             for n in moves.clone() {
                 if rounds > 0 {
                     pass(&maps.ingress, &keys[n]);
                 }
-                move_on(&mut states[n], epoch, n as u64, rounds);
+                move_on(&mut states[n], epoch, n as u64, rounds, bytes);
+            }
+            match load {
+                Load::Idle => {}
+                Load::Quiet => (0..5).for_each(|_| pass_datagram(&maps.ingress, &keys[0], GAME)),
+                Load::Some | Load::Busy => pass_datagram(&maps.ingress, &keys[0], LARGE),
             }
             write(&maps.flows, &keys[moves.clone()], &states[moves]);
             rounds += 1;
         }
-        std::thread::park_timeout(Duration::from_millis(50));
+        std::thread::park_timeout(pause);
     }
     rounds
 }
 
-/// Another 3 kB came down, in time, and were acknowledged.
-fn move_on(state: &mut FlowState, epoch: u32, n: u64, round: u64) {
+/// So many bytes more came down, in time, and were acknowledged.
+fn move_on(state: &mut FlowState, epoch: u32, n: u64, round: u64, bytes: u64) {
     let at = now().as_nanos();
     state.last_seen_ns = at;
     for (i, half) in state.half.iter_mut().enumerate() {
@@ -258,17 +308,18 @@ fn move_on(state: &mut FlowState, epoch: u32, n: u64, round: u64) {
         half.rtt.epoch = epoch;
     }
     let half = &mut state.half[0];
-    half.bytes += MOVES + 104;
+    half.bytes += bytes + 104;
     half.packets += 2;
-    half.payload_bytes += MOVES;
+    half.payload_bytes += bytes;
     half.data_ns = at;
     half.acked_ns = at;
     half.served_ns += 1_000_000;
-    half.delivered = half.delivered.wrapping_add(MOVES as u32);
+    half.delivered = half.delivered.wrapping_add(bytes as u32);
     half.window = 65_536;
     half.last_window = 512;
     half.epoch = epoch;
-    half.data_flags = if n.is_multiple_of(2) { Half::DATA_SEEN | Half::LIMITED } else { Half::DATA_SEEN };
+    half.data_flags =
+        if n.is_multiple_of(2) && bytes == MOVES { Half::DATA_SEEN | Half::LIMITED } else { Half::DATA_SEEN };
 }
 
 fn write(flows: &MapHandle, keys: &[FlowKey], states: &[FlowState]) {

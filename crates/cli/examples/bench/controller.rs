@@ -9,7 +9,7 @@ use crate::{Settings, output_of};
 
 const PART: &str = "controller";
 /// Connections, and most of a core that deciding about them may take, %.
-const AIMS: [(u64, f64); 2] = [(100, 1.0), (10_000, 5.0)];
+const AIMS: [(u64, f64); 4] = [(5, 0.2), (10, 1.0), (100, 1.0), (10_000, 5.0)];
 
 /// The bench prints one JSON line per case. `tools/bench` builds it and says where it is.
 pub fn cost(_: &Settings, sheet: &mut Sheet) {
