@@ -5,6 +5,7 @@
 //! of the data path are read one by one, so a sum of bytes may be a packet older or newer than its time.
 
 use std::ffi::c_void;
+use std::ops::Deref;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -14,18 +15,25 @@ use lasthop_core::packet::Direction;
 use lasthop_core::units::Time;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// The control map could not be mapped.
+/// A map that both sides share could not be mapped.
 #[derive(Debug, thiserror::Error)]
 #[error("the control map could not be mapped into memory")]
 pub struct ControlError(#[source] rustix::io::Errno);
 
+/// The one element of a map, mapped into this process; every field of `T` is atomic.
+#[derive(Debug)]
+struct Mapped<T>(NonNull<T>);
+
 /// The one element of the control map.
 #[derive(Debug)]
-pub struct ControlPage {
-    shared: NonNull<Shared>,
-}
+pub struct ControlPage(Mapped<Shared>);
+
+/// When a large packet last passed, as the data path tells it.
+#[derive(Debug)]
+pub struct LastLarge(Mapped<AtomicU64>);
 
 /// [`Control`] as the two sides share it.
+#[derive(Debug)]
 #[repr(C)]
 struct Shared {
     heartbeat_ns: AtomicU64,
@@ -36,6 +44,7 @@ struct Shared {
     hops: [[SharedHop; 2]; HOPS],
 }
 
+#[derive(Debug)]
 #[repr(C)]
 struct SharedPlan {
     clamp_bytes: AtomicU32,
@@ -44,6 +53,7 @@ struct SharedPlan {
     pace_bytes: AtomicU32,
 }
 
+#[derive(Debug)]
 #[repr(C)]
 struct SharedHop {
     rate_bytes: AtomicU32,
@@ -62,20 +72,46 @@ struct SharedHop {
 const _: () = assert!(size_of::<Shared>() == size_of::<Control>());
 const _: () = assert!(size_of::<SharedHop>() == size_of::<Hop>());
 
-impl ControlPage {
-    pub(crate) fn map(map: BorrowedFd<'_>) -> Result<Self, ControlError> {
+impl<T> Mapped<T> {
+    fn new(map: BorrowedFd<'_>) -> Result<Self, ControlError> {
         // SAFETY: a fresh mapping at an address of the kernel's choice; nothing else refers to it.
         let page = unsafe {
             let flags = ProtFlags::READ | ProtFlags::WRITE;
-            mmap(std::ptr::null_mut(), size_of::<Shared>(), flags, MapFlags::SHARED, map, 0)
+            mmap(std::ptr::null_mut(), size_of::<T>(), flags, MapFlags::SHARED, map, 0)
         };
         let page = page.map_err(ControlError)?;
-        Ok(Self { shared: NonNull::new(page.cast()).ok_or(ControlError(rustix::io::Errno::NOMEM))? })
+        Ok(Self(NonNull::new(page.cast()).ok_or(ControlError(rustix::io::Errno::NOMEM))?))
+    }
+}
+
+impl<T> Deref for Mapped<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: mapped in `new`, unmapped only in `drop`; every field is atomic, so the kernel may read and write.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl LastLarge {
+    pub(crate) fn map(map: BorrowedFd<'_>) -> Result<Self, ControlError> {
+        Mapped::new(map).map(Self)
+    }
+
+    /// When it did; the zero of time where none has.
+    #[must_use]
+    pub fn at(&self) -> Time {
+        Time::from_nanos(self.0.load(Ordering::Acquire))
+    }
+}
+
+impl ControlPage {
+    pub(crate) fn map(map: BorrowedFd<'_>) -> Result<Self, ControlError> {
+        Mapped::new(map).map(Self)
     }
 
     fn shared(&self) -> &Shared {
-        // SAFETY: mapped in `map`, unmapped only in `drop`; every field is atomic, so the kernel may read and write.
-        unsafe { self.shared.as_ref() }
+        &self.0
     }
 
     /// Says that the controller is alive at `now` (CLOCK_MONOTONIC, as `bpf_ktime_get_ns`).
@@ -162,10 +198,10 @@ impl ControlPage {
     }
 }
 
-impl Drop for ControlPage {
+impl<T> Drop for Mapped<T> {
     fn drop(&mut self) {
-        // SAFETY: this mapping was made in `map` with this length, and no reference outlives `self`.
-        let _ = unsafe { munmap(self.shared.as_ptr().cast::<c_void>(), size_of::<Shared>()) };
+        // SAFETY: this mapping was made in `new` with this length, and no reference outlives `self`.
+        let _ = unsafe { munmap(self.0.as_ptr().cast::<c_void>(), size_of::<T>()) };
     }
 }
 
@@ -173,3 +209,5 @@ impl Drop for ControlPage {
 unsafe impl Send for ControlPage {}
 // SAFETY: as above.
 unsafe impl Sync for ControlPage {}
+// SAFETY: as above.
+unsafe impl Send for LastLarge {}

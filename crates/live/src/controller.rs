@@ -126,6 +126,9 @@ struct Core {
     read_all: Option<Time>,
     /// When the table of UDP flows was last read.
     udp_read: Option<Time>,
+    /// When it last decided, and when it last looked and did not.
+    decided: Time,
+    rested: Option<Time>,
     hops: Hops,
     stations: Stations,
     disciplines: Disciplines,
@@ -216,6 +219,8 @@ impl Controller {
             read: None,
             read_all: None,
             udp_read: None,
+            decided: Time::ZERO,
+            rested: None,
             hops: Hops::default(),
             stations: Stations::new(),
             disciplines: Disciplines::new(&config),
@@ -271,7 +276,7 @@ impl Controller {
             if woken < deadline {
                 continue;
             }
-            self.core.decide(woken);
+            self.core.on_deadline(woken);
             let interval = self.core.interval;
             let behind = now().since(deadline).as_nanos() / interval.as_nanos();
             self.core.totals.missed += behind;
@@ -378,6 +383,23 @@ impl Core {
         let told = self.hops.follow(self.queues.duplexes(), &self.program);
         self.totals.failures += u64::from(!told);
         self.disciplines.follow(ports.into_iter().filter(|port| port.ifindex.is_some()).map(|port| port.name));
+    }
+
+    /// Decides, or rests while nobody moves bulk data.
+    fn on_deadline(&mut self, now: Time) {
+        let rested = self.rested.take();
+        let large = now.since(self.program.last_large());
+        if rests(large, now.since(self.decided)) {
+            self.rested = Some(now);
+            self.program.control().heartbeat(now);
+            return;
+        }
+        // What bulk data shows is shown by the interval that it came in.
+        if let Some(rested) = rested.filter(|_| large < CALM) {
+            self.ap.begin_interval(rested);
+        }
+        self.decided = now;
+        self.decide(now);
     }
 
     /// One interval.
@@ -592,12 +614,21 @@ const BUCKETS_PER_LOOKUP: usize = 75;
 const REST: u64 = 20;
 /// However much there is to decide.
 const LONGEST_INTERVAL: Span = Span::from_millis(200);
+/// A home has been calm for so long when no large packet has passed: longer than a round trip, which a sender that knows none takes
+/// to be a second (RFC 6298 section 2), so that a decision is followed until what it did has come back.
+const CALM: Span = Span::from_secs(1);
 /// Weight of the newest decision in how long one takes.
 const TOOK_PART: u64 = 8;
 
 /// Time to the next decision, where one takes so much time of a processor.
 fn interval_for(usual: Span, took: Span) -> Span {
     usual.max((took * REST).min(LONGEST_INTERVAL))
+}
+
+/// Whether there is nothing to decide yet, `large` after the last large packet and `decided` after the last decision: in a calm home it
+/// decides as seldom as where there is the most to decide. A large packet ends that within an interval.
+fn rests(large: Span, decided: Span) -> bool {
+    large >= CALM && decided < LONGEST_INTERVAL
 }
 
 /// Time of a processor that this thread has used.
@@ -614,6 +645,14 @@ fn log(line: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn it_rests_while_no_large_packet_passes_and_decides_all_the_same_every_200_ms() {
+        let ms = Span::from_millis;
+        assert!(rests(ms(1_000), ms(150)));
+        assert!(!rests(ms(999), ms(50)));
+        assert!(!rests(ms(60_000), ms(200)));
+    }
 
     #[test]
     fn it_decides_less_often_the_longer_a_decision_takes() {

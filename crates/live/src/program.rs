@@ -7,10 +7,11 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use lasthop_core::fastpath::layout::{Counters, FlowKey, FlowState, Plan, UdpPlan, UdpState};
 use lasthop_core::packet::Direction;
+use lasthop_core::units::Time;
 use lasthop_core::wire::Merged;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
 
-use crate::control::{ControlError, ControlPage};
+use crate::control::{ControlError, ControlPage, LastLarge};
 
 mod asks;
 mod moved;
@@ -143,6 +144,7 @@ pub struct Program {
     /// Of each processor; the counters stand at its begin.
     counters: MapHandle,
     control: ControlPage,
+    large: LastLarge,
     set_plan: OwnedFd,
     set_udp_plan: OwnedFd,
     set_scale: OwnedFd,
@@ -190,6 +192,7 @@ impl Program {
         }
         let object = open.load().map_err(|_| LoadError::Refused(refusal::find()))?;
         let control = ControlPage::map(map_named(&object, ".data.control")?.as_fd())?;
+        let large = LastLarge::map(map_named(&object, ".data.large")?.as_fd())?;
         let flows = map_named(&object, "flows")?;
         let udp_flows = map_named(&object, "udp_flows")?;
         let sizes = |map: &MapHandle| (map.key_size() as usize, map.value_size() as usize);
@@ -208,6 +211,7 @@ impl Program {
             udp_flows,
             counters,
             control,
+            large,
             set_plan: owned_program(&object, "set_plan")?,
             set_udp_plan: owned_program(&object, "set_udp_plan")?,
             set_scale: owned_program(&object, "set_scale")?,
@@ -298,6 +302,12 @@ impl Program {
     #[must_use]
     pub const fn control(&self) -> &ControlPage {
         &self.control
+    }
+
+    /// When a large packet last passed: all bulk data come in such.
+    #[must_use]
+    pub fn last_large(&self) -> Time {
+        self.large.at()
     }
 
     /// A copy of every connection in the table. Reading does not make a flow recently used.

@@ -5,6 +5,7 @@ use lasthop_core::packet::Direction;
 use lasthop_core::units::Time;
 use lasthop_core::wire::build::{Frame, ack, v4};
 use lasthop_core::wire::{Endpoint, Merged};
+use lasthop_live::controller::now;
 use lasthop_live::program::{LinkLayer, LoadError, LoadOptions, Program, ProgramError, Refusal, TestPacket};
 
 fn loaded(flows: u32) -> Option<Program> {
@@ -51,6 +52,26 @@ fn a_plan_changes_a_flow_in_place_and_only_there() {
     expected.half[0].told_scale = 10;
     assert_eq!(program.flow(&key(1)).unwrap(), Some(expected));
     assert_eq!(program.flows().unwrap(), [(key(1), expected)]);
+}
+
+/// Each has 20 bytes of IP and 8 of UDP.
+#[test]
+fn a_large_packet_is_noted_with_its_time_and_a_smaller_one_is_not() {
+    let Some(program) = loaded(64) else { return };
+    let [remote, station] =
+        [[192, 0, 2, 1], [10, 0, 0, 2]].map(|address| Endpoint { address: v4(address), port: 4000 });
+    let passes = |payload: usize| {
+        let frame = Frame::udp(remote, station, payload).bytes();
+        let hook = program.prog_fd(Direction::ToStation, LinkLayer::Ethernet);
+        let packet = TestPacket { bytes: &frame, merged: Merged::NOT, mark: 0 };
+        program.run_on(hook, packet, &mut vec![0; frame.len()], 1).unwrap();
+        program.last_large()
+    };
+    assert_eq!(passes(576 - 28 - 1), Time::ZERO);
+    let before = now();
+    let noted = passes(576 - 28);
+    assert!((before..=now()).contains(&noted), "{noted:?}");
+    assert_eq!(passes(576 - 28 - 1), noted);
 }
 
 #[test]

@@ -272,6 +272,11 @@ impl Ap {
         }
     }
 
+    /// The interval begins at `at`: between the decision before and then nothing passed that one would follow from.
+    pub fn begin_interval(&mut self, at: Time) {
+        self.decided = self.decided.map(|decided| decided.max(at));
+    }
+
     /// One direction of one flow, before the interval is closed by [`Self::on_link`].
     pub fn on_sample(&mut self, now: Time, sample: &FlowSample) {
         let key = (sample.flow, sample.direction);

@@ -222,6 +222,19 @@ fn it_shares_from_the_first_filling_flow_on_and_its_interval_is_the_laws() {
     assert!(share(&ap).is_some_and(|share| share >= BitRate::mbps(20)), "{:?}", share(&ap));
 }
 
+#[test]
+fn an_interval_may_begin_after_the_decision_before_and_never_before_it() {
+    let ms = |ms| Time::ZERO + Span::from_millis(ms);
+    let mut ap = Ap::new(Params::learning());
+    ap.begin_interval(ms(50));
+    assert_eq!(ap.decided, None, "nothing was decided yet");
+    ap.on_link(ms(100), &LinkSample::default());
+    ap.begin_interval(ms(250));
+    assert_eq!(ap.decided, Some(ms(250)));
+    ap.begin_interval(ms(200));
+    assert_eq!(ap.decided, Some(ms(250)));
+}
+
 fn share_is_unknown(ap: &Ap) -> bool {
     ap.snapshot().flows.first().is_none_or(|flow| flow.share.is_none())
 }

@@ -43,6 +43,21 @@ struct control in_force SEC(".data.control");
 #define PLACES_OF_PORTS 1024
 __u8 hop_behind[PLACES_OF_PORTS] SEC(".data.hops");
 
+/*
+ * When a large packet last passed: while none does the controller rests. All bulk data come in such packets: 576 bytes is what every
+ * host takes (RFC 791 section 3.1), and what TCP sends where nobody told it more (RFC 9293 section 3.7.1). Every processor reads it;
+ * so it is written no more often than the controller could tell.
+ */
+#define LARGE_BYTES 576
+#define LARGE_EVERY_NS 10000000ull
+__u64 large_ns SEC(".data.large");
+
+static __always_inline void note_large(const struct packet *p)
+{
+	if (p->ip_bytes >= LARGE_BYTES && p->now_ns - READ_ONCE(large_ns) >= LARGE_EVERY_NS)
+		WRITE_ONCE(large_ns, p->now_ns);
+}
+
 /* Of each processor: its counters, and room for the packet that is passing. Nothing else passes there meanwhile: hooks run with
  * bottom halves disabled. */
 struct per_cpu {
@@ -372,8 +387,10 @@ int lasthop_pass(struct __sk_buff *skb)
 		result = on_tcp(skb, d, p);
 	else if (result == UDP)
 		result = on_udp(skb, d, p);
-	if (!local && result >= 0 && result < REASONS)
+	if (!local && result >= 0 && result < REASONS) {
 		count(&here->counters, d, p, result);
+		note_large(p);
+	}
 	if (result == UDP_DROPPED)
 		return TC_ACT_SHOT;
 	return d == TO_STATION && hook & REDIRECTED ? bpf_redirect(skb->cb[CB_INTO], 0) : GO_ON;

@@ -80,6 +80,23 @@ fn with_nobody_there_is_nothing_to_do() {
 }
 
 #[test]
+fn a_calm_home_is_decided_about_seldom_until_somebody_moves_bulk_data() {
+    let test = "a_calm_home_is_decided_about_seldom_until_somebody_moves_bulk_data";
+    let Some(world) = far_world(test, Duration::from_millis(15)) else { return };
+    let running = world.control(learning(&world)).expect("a controller");
+    let in_a_second = || {
+        let before = running.status().controller.intervals;
+        std::thread::sleep(Duration::from_secs(1));
+        running.status().controller.intervals - before
+    };
+    assert!((2..=7).contains(&in_a_second()), "one every 200 ms");
+    let download = Download::start(&world, World::SERVER);
+    running.wait_for("it is there", |s| !s.flows.is_empty());
+    assert!(in_a_second() >= 10, "one every 50 ms");
+    download.finish().expect("the connection lives");
+}
+
+#[test]
 fn the_kernel_tells_which_addresses_a_station_has() {
     let Some(world) = world("the_kernel_tells_which_addresses_a_station_has") else { return };
     world.router.ip("neigh add 10.9.1.77 lladdr 02:00:00:00:00:4d dev lan0");
