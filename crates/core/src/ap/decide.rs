@@ -13,11 +13,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::bottleneck::{Bottleneck, Id};
 use super::fair_rate::{LEAST, Mode};
-use super::observe::Seen;
+use super::observe::{Seen, see};
 use super::packet_train::{Passed, Trains};
 use super::record::{self, Record, Unknown};
 use super::udp::RATE_WEIGHT_PER_SECOND;
-use super::{Action, Ap, Decision, Direction, HopId, LinkSample, Place, set_plan};
+use super::{Action, Ap, Decision, Direction, HopId, LinkSample, Params, Place, set_plan};
+use crate::packet::FlowId;
 use crate::units::{BitRate, Span, Time};
 use crate::window;
 
@@ -127,28 +128,22 @@ impl Ap {
         if self.decided.replace(now).is_none() || dt <= 0.0 {
             return;
         }
-        let packet = self.law.packet(Id::Line(Direction::ToRemote));
-        for (&(flow, direction), record) in &mut self.flows {
-            record.remember(dt);
-            record.set_packet(if direction == Direction::ToRemote { packet } else { 0.0 });
-            let scale = record.find_scale(dt);
-            self.actions.extend(scale.map(|scale| Action::SetScale { flow, direction, scale }));
-        }
         for (udp, bytes) in self.udp_each.iter_mut().zip(sample.udp_bytes) {
             udp.weigh(RATE_WEIGHT_PER_SECOND * dt);
             udp.on_count(now, bytes);
         }
-        let hops: BTreeSet<HopId> =
-            self.duplex.keys().copied().chain(self.flows.values().map(|record| record.hop())).collect();
+        let rows = self.rows(dt);
+        let mut hops: BTreeSet<HopId> = self.duplex.keys().copied().collect();
+        hops.extend(rows.iter().map(|row| row.hop));
         let seen: BTreeMap<HopId, [Seen; 2]> = hops
             .iter()
-            .map(|hop| (*hop, Direction::BOTH.map(|direction| self.see(Some(*hop), direction, dt))))
+            .map(|hop| (*hop, Direction::BOTH.map(|direction| see(&rows, Some(*hop), direction, dt))))
             .collect();
         let lines = match seen.len() {
             1 => seen.values().next().copied().unwrap_or_default(),
-            _ => Direction::BOTH.map(|direction| self.see(None, direction, dt)),
+            _ => Direction::BOTH.map(|direction| see(&rows, None, direction, dt)),
         };
-        let observed = self.observe(&seen, &lines, (&before, sample), dt);
+        let observed = self.observe(&rows, &seen, &lines, (&before, sample), dt);
         for (hop, seen) in &seen {
             self.see_trains(now, *hop, seen, (&before, sample), dt);
         }
@@ -182,9 +177,10 @@ impl Ap {
         if longer {
             self.flows.values_mut().filter(|record| record.is_active()).for_each(Record::forget_path);
         }
-        self.hold();
+        let uncontrolled = Direction::BOTH.map(|way| rows.iter().filter(|row| row.is_uncontrolled(way)).count());
+        let held = self.hold(rows.iter().filter(|row| row.active.is_some()).count());
         self.begin(&hops);
-        self.tell(&lines, dt);
+        self.tell(&lines, (held, uncontrolled), dt);
     }
 
     fn see_trains(&mut self, now: Time, hop: HopId, seen: &[Seen; 2], samples: (&LinkSample, &LinkSample), dt: f64) {
@@ -210,41 +206,18 @@ impl Ap {
         }
     }
 
-    /// Windows, and what elastic UDP may have.
-    fn hold(&mut self) {
+    /// Windows, and what elastic UDP may have, of `active` flows; how many are held then, by direction.
+    fn hold(&mut self, active: usize) -> [usize; 2] {
         let params = self.params;
-        let active = self.flows.values().filter(|record| record.is_active()).count().max(1) as u32;
-        let told = |record: &Record| record.is_active() && record.is_told();
-        let keys: Vec<_> = self.flows.iter().filter(|(_, record)| told(record)).map(|(key, _)| *key).collect();
+        let active = active.max(1) as u32;
         let mut floors = [(0u32, 0u64, 0.0f64); 2];
-        for key in keys {
-            let direction = key.1;
-            let record = &self.flows[&key];
-            let (bound, base) = (self.bound(record.hop(), direction), self.base_rtt(record, direction));
-            let path = self.path_of(record, direction);
-            let least = if record.is_controllable() { self.law.least(&path, base) } else { 0.0 };
-            let rate = self.law.fair(&path).map(|rate| rate.max(least));
-            let unknown = path.iter().map(|(id, price)| match self.law.bottlenecks.get(id) {
-                Some(bottleneck) => bottleneck.unknown(&params.law, *id, *price),
-                None => Unknown::Queue,
-            });
-            let unknown = unknown.max().unwrap_or(Unknown::Nothing);
-            let carries = self.law.carries(path[0].0).map_or(0.0, |carries| carries / path[0].1);
-            let Some(record) = self.flows.get_mut(&key) else { continue };
-            let Some(rate) = rate else {
-                self.actions.extend(record.open(&params, active, unknown).map(|plan| set_plan(key, plan)));
-                continue;
-            };
-            let paced = params.updates(direction);
-
-            let hop = if paced { rate } else { UNPACED * rate.max(carries) };
-            let bps = BitRate::from_bps_f64;
-            let fair = bps(carries / f64::from(active));
-            let plan = record.decide(&params, bound, (bps(rate), fair, bps(hop)), paced, unknown);
-            self.actions.extend(plan.map(|plan| set_plan(key, plan)));
-            let of = &mut floors[direction.index()];
-            *of = (of.0 + 1, of.1 + u64::from(record.floor()), of.2 + base);
+        let mut held = [0; 2];
+        let mut flows = std::mem::take(&mut self.flows);
+        for (&key, record) in flows.iter_mut().filter(|(_, record)| record.is_active() && record.is_told()) {
+            self.hold_one((key, record), &params, active, &mut floors[key.1.index()]);
+            held[key.1.index()] += usize::from(record.is_controlled() && (record.is_held() || record.is_paced()));
         }
+        self.flows = flows;
         self.warn_of_floors(floors);
         for wish in self.udp_flows.elastic().collect::<Vec<_>>() {
             let path = self.path(wish.hop, wish.direction, self.prices.of(wish.station));
@@ -255,6 +228,40 @@ impl Ap {
                 self.hold_datagrams(wish.flow, wish.direction, BitRate::from_bps_f64(rate));
             }
         }
+        held
+    }
+
+    /// The window of one flow; `of`: flows of its direction that have one, their floors and round trips.
+    fn hold_one(
+        &mut self,
+        (key, record): ((FlowId, Direction), &mut Record),
+        params: &Params,
+        active: u32,
+        of: &mut (u32, u64, f64),
+    ) {
+        let direction = key.1;
+        let bound = self.bound(record.hop(), direction);
+        let base = self.base_rtt(record, bound);
+        let path = self.path_of(record, direction);
+        let least = if record.is_controllable() { self.law.least(&path, base) } else { 0.0 };
+        let rate = self.law.fair(&path).map(|rate| rate.max(least));
+        let unknown = path.iter().map(|(id, price)| match self.law.bottlenecks.get(id) {
+            Some(bottleneck) => bottleneck.unknown(&params.law, *id, *price),
+            None => Unknown::Queue,
+        });
+        let unknown = unknown.max().unwrap_or(Unknown::Nothing);
+        let carries = self.law.carries(path[0].0).map_or(0.0, |carries| carries / path[0].1);
+        let Some(rate) = rate else {
+            self.actions.extend(record.open(params, active, unknown).map(|plan| set_plan(key, plan)));
+            return;
+        };
+        let paced = params.updates(direction);
+        let hop = if paced { rate } else { UNPACED * rate.max(carries) };
+        let bps = BitRate::from_bps_f64;
+        let fair = bps(carries / f64::from(active));
+        let plan = record.decide(params, bound, (bps(rate), fair, bps(hop)), paced, unknown);
+        self.actions.extend(plan.map(|plan| set_plan(key, plan)));
+        *of = (of.0 + 1, of.1 + u64::from(record.floor()), of.2 + base);
     }
 
     fn warn_of_floors(&mut self, floors: [(u32, u64, f64); 2]) {
@@ -334,7 +341,7 @@ impl Ap {
     }
 
     /// What changed that somebody should know.
-    fn tell(&mut self, seen: &[Seen; 2], dt: f64) {
+    fn tell(&mut self, seen: &[Seen; 2], (held, uncontrolled): ([usize; 2], [usize; 2]), dt: f64) {
         for direction in Direction::BOTH {
             let i = direction.index();
             let path = self.main_path(direction);
@@ -344,12 +351,11 @@ impl Ap {
             let queues = there.map(|b| b.map_or(0.0, |b| b.fair.queue()));
             let measured = there.into_iter().flatten().any(Bottleneck::is_measured);
             let released = there.into_iter().flatten().all(|b| matches!(b.fair.mode, Mode::Released | Mode::Startup));
-            let flows = self.flows.iter().filter(|((_, way), _)| *way == direction).map(|(_, record)| record);
-            let held = flows.clone().filter(|r| r.is_controlled() && (r.is_held() || r.is_paced())).count();
-            let uncontrolled = flows.filter(|r| r.is_active() && r.fills_its_window() && !r.is_controllable()).count();
+            let held = held[i];
             let shares = path.iter().zip(there).filter_map(|((_, price), bottleneck)| {
                 Some(bottleneck.filter(|b| b.stands())?.fair.share_beside_uncontrolled()? / price)
             });
+            let uncontrolled = uncontrolled[i];
             let beside = shares.reduce(f64::min).filter(|_| uncontrolled > 0).map(BitRate::from_bps_f64);
             let law = self.params.law;
             let stands = path.map(|(id, price)| {

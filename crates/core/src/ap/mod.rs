@@ -284,12 +284,16 @@ impl Ap {
             self.flows.remove(&key);
             return;
         }
-        if !self.flows.contains_key(&key) && self.flows.len() >= self.params.max_flows {
+        if let Some(record) = self.flows.get_mut(&key) {
+            return record.on_sample(now, sample);
+        }
+        if self.flows.len() >= self.params.max_flows {
             self.untracked += 1;
             return;
         }
-        let record = self.flows.entry(key).or_insert_with(|| Record::new(self.params.rtt_memory));
+        let mut record = Record::new(self.params.rtt_memory);
         record.on_sample(now, sample);
+        self.flows.insert(key, record);
     }
 
     /// The flow is gone, both directions.

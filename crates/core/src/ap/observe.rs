@@ -10,8 +10,9 @@ use std::collections::BTreeMap;
 
 use super::bottleneck::{Bottleneck, Id, NEARLY};
 use super::fair_rate::Observation;
-use super::record::Record;
-use super::{Ap, Direction, Duplex, HopId, LinkSample};
+use super::record::{self, Record};
+use super::{Action, Ap, Direction, Duplex, HopId, LinkSample};
+use crate::packet::FlowId;
 use crate::units::Span;
 
 /// What a frame costs beside its bits, s: DIFS, mean backoff, preamble, SIFS and ACK of 802.11g.
@@ -53,6 +54,13 @@ pub(super) struct Seen {
     filling: usize,
     pub(super) to_ip: f64,
     pub(super) rtt: f64,
+}
+
+impl Row {
+    /// It fills a window of data in `direction` that does not hold it.
+    pub(super) fn is_uncontrolled(&self, direction: Direction) -> bool {
+        self.direction == direction && self.active.as_ref().is_some_and(|flow| flow.fills && flow.scale.is_none())
+    }
 }
 
 impl Seen {
@@ -115,6 +123,78 @@ fn on_line([down, up]: &[Seen; 2], used: [bool; 2], packet: f64) -> [Queue; 2] {
     [from_servers, to_servers(if up.active > 0 { up } else { down })]
 }
 
+/// What the newest sample of a flow showed.
+#[derive(Debug)]
+pub(super) struct Row {
+    direction: Direction,
+    pub(super) hop: HopId,
+    path: [(Id, f64); 2],
+    /// IP bytes.
+    arrived: f64,
+    /// None of one that has moved no payload lately.
+    pub(super) active: Option<Active>,
+}
+
+/// See the methods of [`Record`] of these names; times in s.
+#[derive(Debug)]
+pub(super) struct Active {
+    to_ip: f64,
+    base: f64,
+    served: f64,
+    watched: f64,
+    gap: f64,
+    fills: bool,
+    local: Queue,
+    remote: Queue,
+    inbound: [Option<f64>; 2],
+    clocked: [bool; 2],
+    rate: f64,
+    window: f64,
+    waits: f64,
+    /// `None`: not known, or it does not hold it.
+    scale: Option<u8>,
+    is_controlled: bool,
+    /// By its window or its pace.
+    is_held: bool,
+}
+
+/// Flows of `direction`, over `hop` where one is given.
+pub(super) fn see(rows: &[Row], hop: Option<HopId>, direction: Direction, dt: f64) -> Seen {
+    let mut seen = Seen { gap: f64::MAX, ..Seen::default() };
+    let rows = rows.iter().filter(|row| row.direction == direction && hop.is_none_or(|hop| row.hop == hop));
+    let filling = rows.clone().filter(|row| row.active.as_ref().is_some_and(|flow| flow.fills)).count();
+    seen.filling = filling;
+    let mut somebody_sends = false;
+    for row in rows {
+        seen.bytes += row.arrived;
+        seen.cost += row.arrived * row.path[0].1;
+        let Some(flow) = &row.active else { continue };
+        seen.active += 1;
+        seen.to_ip = flow.to_ip;
+        seen.rtt += flow.base;
+        seen.served += flow.served.min(flow.watched);
+        seen.gap = seen.gap.min(flow.gap);
+        // A request that follows a response tells the time that somebody thought: only who sends all the time answers an ACK.
+        let sends = flow.fills || flow.gap <= pause(filling, dt) || flow.served >= WORKS * dt;
+        // And who sends a segment now and then waits for the timer of its receiver's acknowledgment.
+        if sends {
+            seen.local = least(seen.local, flow.local);
+            seen.remote = least(seen.remote, flow.remote);
+        }
+        // A connection that has begun behind a queue takes that for its path: who sends all the time has met an empty one.
+        if sends && !somebody_sends {
+            (seen.inbound, somebody_sends) = ([None; 2], true);
+        }
+        for way in Direction::BOTH.map(Direction::index).into_iter().filter(|_| sends || !somebody_sends) {
+            let old = &mut seen.inbound[way];
+            *old = [*old, flow.inbound[way]].into_iter().flatten().reduce(f64::min);
+            seen.clocked[way] |= flow.clocked[way];
+        }
+    }
+    seen.rtt = if seen.active > 0 { seen.rtt / seen.active as f64 } else { USUAL_RTT };
+    seen
+}
+
 impl Ap {
     /// The bottleneck of a hop for data of a direction; a medium that both share is one.
     pub(super) fn hop(&self, hop: HopId, direction: Direction) -> Id {
@@ -131,45 +211,47 @@ impl Ap {
         self.path(record.hop(), direction, self.prices.of(record.station()))
     }
 
-    /// Flows of `direction`, over `hop` where one is given.
-    pub(super) fn see(&self, hop: Option<HopId>, direction: Direction, dt: f64) -> Seen {
-        let mut seen = Seen { gap: f64::MAX, ..Seen::default() };
-        let records = self.flows.iter().filter(|((_, way), _)| *way == direction).map(|(_, record)| record);
-        let records = records.filter(|record| hop.is_none_or(|hop| record.hop() == hop));
-        let filling = records.clone().filter(|record| record.is_active() && record.fills_its_window()).count();
-        seen.filling = filling;
-        let mut somebody_sends = false;
-        for record in records {
-            seen.bytes += record.arrived();
-            seen.cost += record.arrived() * self.prices.of(record.station());
-            if !record.is_active() {
-                continue;
+    /// What each flow showed in an interval of `dt`. Each is visited once: their records are more than a processor's cache holds.
+    pub(super) fn rows(&mut self, dt: f64) -> Vec<Row> {
+        let packet = self.law.packet(Id::Line(Direction::ToRemote));
+        let mut flows = std::mem::take(&mut self.flows);
+        let row = |(&(flow, direction), record): (&(FlowId, Direction), &mut Record)| {
+            record.remember(dt);
+            record.set_packet(if direction == Direction::ToRemote { packet } else { 0.0 });
+            let scale = record.find_scale(dt);
+            self.actions.extend(scale.map(|scale| Action::SetScale { flow, direction, scale }));
+            self.row(record, direction)
+        };
+        let rows = flows.iter_mut().map(row).collect();
+        self.flows = flows;
+        rows
+    }
+
+    fn row(&self, record: &Record, direction: Direction) -> Row {
+        let hop = record.hop();
+        let active = record.is_active().then(|| {
+            let bound = self.bound(hop, direction);
+            let base = self.base_rtt(record, bound);
+            Active {
+                to_ip: record.to_ip(),
+                base,
+                served: record.served(),
+                watched: record.watched(),
+                gap: record.gap(),
+                fills: record.fills_its_window(),
+                local: record.local_queue(bound),
+                remote: record.remote_queue(),
+                inbound: Direction::BOTH.map(|way| record.inbound(way)),
+                clocked: Direction::BOTH.map(|way| record.is_clocked(way)),
+                rate: record.rate().as_bps() as f64,
+                window: record.window(),
+                waits: record.waits(base),
+                scale: record.scale(),
+                is_controlled: record.is_controlled(),
+                is_held: record.is_controlled() && (record.is_held() || record.is_paced()),
             }
-            seen.active += 1;
-            seen.to_ip = record.to_ip();
-            seen.rtt += self.base_rtt(record, direction);
-            seen.served += record.served().min(record.watched());
-            let gap = record.gap();
-            seen.gap = seen.gap.min(gap);
-            // A request that follows a response tells the time that somebody thought: only who sends all the time answers an ACK.
-            let sends = record.fills_its_window() || gap <= pause(filling, dt) || record.served() >= WORKS * dt;
-            // And who sends a segment now and then waits for the timer of its receiver's acknowledgment.
-            if sends {
-                seen.local = least(seen.local, record.local_queue(self.bound(record.hop(), direction)));
-                seen.remote = least(seen.remote, record.remote_queue());
-            }
-            // A connection that has begun behind a queue takes that for its path: who sends all the time has met an empty one.
-            if sends && !somebody_sends {
-                (seen.inbound, somebody_sends) = ([None; 2], true);
-            }
-            for way in Direction::BOTH.into_iter().filter(|_| sends || !somebody_sends) {
-                let (old, new) = (&mut seen.inbound[way.index()], record.inbound(way));
-                *old = [*old, new].into_iter().flatten().reduce(f64::min);
-                seen.clocked[way.index()] |= record.is_clocked(way);
-            }
-        }
-        seen.rtt = if seen.active > 0 { seen.rtt / seen.active as f64 } else { USUAL_RTT };
-        seen
+        });
+        Row { direction, hop, path: self.path_of(record, direction), arrived: record.arrived(), active }
     }
 
     /// A minimum RTT to the station above this holds a queue that stood all the time.
@@ -182,14 +264,14 @@ impl Ap {
         })
     }
 
-    pub(super) fn base_rtt(&self, record: &Record, direction: Direction) -> f64 {
-        let rtt = record.base_rtt(&self.params, self.bound(record.hop(), direction));
-        rtt.map_or(USUAL_RTT, Span::as_secs_f64)
+    pub(super) fn base_rtt(&self, record: &Record, bound: Span) -> f64 {
+        record.base_rtt(&self.params, bound).map_or(USUAL_RTT, Span::as_secs_f64)
     }
 
     /// What each bottleneck showed, of which `seen` is what the flows of each hop showed, and `lines` those of each direction.
     pub(super) fn observe(
         &mut self,
+        rows: &[Row],
         seen: &BTreeMap<HopId, [Seen; 2]>,
         lines: &[Seen; 2],
         samples: (&LinkSample, &LinkSample),
@@ -203,7 +285,7 @@ impl Ap {
             }
         }
         self.count_datagrams(&mut observed, samples, dt);
-        self.count_flows(&mut observed, dt);
+        self.count_flows(rows, &mut observed, dt);
         for (hop, seen) in seen {
             let backlog = samples.1.each_hop.iter().find(|sample| sample.hop == *hop).and_then(|sample| sample.backlog);
             let packet = self.law.packet(self.hop(*hop, Direction::ToRemote));
@@ -236,8 +318,11 @@ impl Ap {
             let id = Id::Line(direction);
             let target = self.law.at(id).target(&self.params.law, id, 1.0);
             let x = observed.entry(id).or_default();
-            let under_way =
-                if direction == Direction::ToRemote { self.under_way(x, &lines[direction.index()]) } else { None };
+            let under_way = if direction == Direction::ToRemote {
+                self.under_way(rows, x, &lines[direction.index()])
+            } else {
+                None
+            };
             let under_way = under_way.map(|(mean, least)| (mean, queue.map_or(least, |(_, timed)| timed.min(least))));
             (x.queue, x.timed, x.target, x.counted) = (under_way.or(queue), queue, target, under_way.is_some());
         }
@@ -247,14 +332,14 @@ impl Ap {
     /// What uploads have waiting before the line (Little's law): all of theirs that is under way, less what an empty path of their
     /// rate would hold. Round trips tell that in steps of a packet, once a round trip; so it is taken where what is not known of C
     /// makes a smaller error than a packet.
-    fn under_way(&self, x: &Observation, uploads: &Seen) -> Queue {
+    fn under_way(&self, rows: &[Row], x: &Observation, uploads: &Seen) -> Queue {
         let id = Id::Line(Direction::ToRemote);
         let measured = self.law.bottlenecks.get(&id).is_some_and(Bottleneck::is_measured);
         if !measured || x.filling == 0 || TOLERANCE * x.base_rtt >= self.law.packet(id) {
             return None;
         }
-        let records = self.flows.iter().filter(|((_, way), record)| *way == Direction::ToRemote && record.is_active());
-        let waits: f64 = records.map(|(_, record)| record.waits(self.base_rtt(record, Direction::ToRemote))).sum();
+        let rows = rows.iter().filter(|row| row.direction == Direction::ToRemote);
+        let waits: f64 = rows.filter_map(|row| row.active.as_ref()).map(|flow| flow.waits).sum();
         let queue = waits * 8.0 / self.law.carries(id)?;
         // Their acknowledgments wait behind downloads.
         sooner(Some((queue, queue)), uploads.inbound[Direction::ToStation.index()])
@@ -329,51 +414,42 @@ impl Ap {
         })
     }
 
-    fn count_flows(&self, observed: &mut BTreeMap<Id, Observation>, dt: f64) {
+    fn count_flows(&self, rows: &[Row], observed: &mut BTreeMap<Id, Observation>, dt: f64) {
         // So far what datagrams did.
         observed.values_mut().for_each(|x| x.brought = x.delivered);
-        for ((_, direction), record) in &self.flows {
-            let path = self.path_of(record, *direction);
-            let arrived = record.arrived() * 8.0 / dt;
-            for (id, price) in path {
+        for row in rows {
+            let arrived = row.arrived * 8.0 / dt;
+            for (id, price) in row.path {
                 observed.entry(id).or_default().delivered += arrived * price;
             }
-            if !record.is_active() {
-                continue;
-            }
-            let base = self.base_rtt(record, *direction);
-            let fills = record.fills_its_window();
-            let rate = record.rate().as_bps() as f64;
-            let held = record.is_controlled() && (record.is_held() || record.is_paced());
-            let binds = self.law.binding(&path);
-            for (id, price) in path {
+            let Some(flow) = &row.active else { continue };
+            let binds = self.law.binding(&row.path);
+            for (id, price) in row.path {
                 let x = observed.entry(id).or_default();
                 let fair = self.law.rate(id).unwrap_or(0.0);
-                x.brought += if fills && arrived > 0.0 { record.window() * 8.0 / base } else { arrived } * price;
-                x.most = x.most.max(rate * price);
-                x.served += record.served();
-                if fills {
-                    let window = record.window() * 8.0 / base * price;
+                let window = flow.window * 8.0 / flow.base * price;
+                x.brought += if flow.fills && arrived > 0.0 { window } else { arrived * price };
+                x.most = x.most.max(flow.rate * price);
+                x.served += flow.served;
+                if flow.fills {
                     x.filling += 1;
-                    x.base_rtt += base;
+                    x.base_rtt += flow.base;
                     x.widest = x.widest.max(window);
-                    if !held && record.is_controlled() && binds == Some(id) {
+                    if !flow.is_held && flow.is_controlled && binds == Some(id) {
                         x.promised += (fair - window).max(0.0);
                     }
                 }
-                x.held += usize::from(held && binds == Some(id));
+                x.held += usize::from(flow.is_held && binds == Some(id));
             }
         }
-        for ((_, direction), record) in self.flows.iter().filter(|(_, record)| record.is_active()) {
-            let base = self.base_rtt(record, *direction);
-            for (id, price) in self.path_of(record, *direction) {
+        for (row, flow) in rows.iter().filter_map(|row| Some((row, row.active.as_ref()?))) {
+            for (id, price) in row.path {
                 let fair = self.law.rate(id).unwrap_or(f64::MAX) / price;
                 let x = observed.entry(id).or_default();
-                let rate = record.rate().as_bps() as f64 * price;
-                let elastic = record.fills_its_window() || rate > TAKES_PART * x.most;
+                let elastic = flow.fills || flow.rate * price > TAKES_PART * x.most;
                 x.elastic += usize::from(elastic);
-                x.windows += if elastic { record.window() * price } else { 0.0 };
-                x.uncontrolled += usize::from(elastic && !record.is_controllable_at(fair * base / 8.0));
+                x.windows += if elastic { flow.window * price } else { 0.0 };
+                x.uncontrolled += usize::from(elastic && !record::can_be_told(flow.scale, fair * flow.base / 8.0));
             }
         }
         for x in observed.values_mut() {

@@ -89,6 +89,11 @@ pub(super) fn differs(a: &Plan, b: &Plan) -> bool {
         || a.floor_bytes != b.floor_bytes
 }
 
+/// A window of so many bytes can be told in units of this scale.
+pub(super) fn can_be_told(scale: Option<u8>, window: f64) -> bool {
+    scale.is_some_and(|scale| f64::from(1u32 << scale) <= window)
+}
+
 fn to_ip(sample: &FlowSample) -> f64 {
     let mss = if sample.mss == 0 { USUAL_MSS } else { sample.mss };
     f64::from(mss + sample.header_bytes) / f64::from(mss)
@@ -260,18 +265,17 @@ impl Record {
 
     /// Its windows can be told, and hold it.
     pub(super) fn is_controllable(&self) -> bool {
-        self.is_told() && !self.obedience.ignores_windows()
-    }
-
-    /// The same for a window of so many bytes: it cannot be told in larger units.
-    pub(super) fn is_controllable_at(&self, window: f64) -> bool {
-        let scale = self.newest.and_then(|s| s.scale);
-        self.is_controllable() && scale.is_some_and(|scale| f64::from(1u32 << scale) <= window)
+        self.scale().is_some()
     }
 
     /// Its windows can be told, whether it keeps to them or not: how else should it show that it does.
     pub(super) fn is_told(&self) -> bool {
-        self.newest.is_some_and(|s| s.scale.is_some())
+        self.newest.as_ref().is_some_and(|newest| newest.scale.is_some())
+    }
+
+    /// Scale of its windows; none while that is not known, or they do not hold it.
+    pub(super) fn scale(&self) -> Option<u8> {
+        self.newest.as_ref().and_then(|newest| newest.scale).filter(|_| !self.obedience.ignores_windows())
     }
 
     pub(super) fn is_controlled(&self) -> bool {

@@ -16,13 +16,15 @@ pub struct MinFilter {
     window: Span,
     /// Ascending in time and in value; the front is the minimum.
     candidates: VecDeque<(Time, Span)>,
+    /// The front once more: it is asked for far more often than it changes, and where the candidates are nothing else has to be read.
+    least: Option<Span>,
 }
 
 impl MinFilter {
     /// Remembers samples for `window`.
     #[must_use]
     pub fn new(window: Span) -> Self {
-        Self { window, candidates: VecDeque::new() }
+        Self { window, candidates: VecDeque::new(), least: None }
     }
 
     /// The same that has seen nothing.
@@ -47,6 +49,7 @@ impl MinFilter {
         }
         self.candidates.push_back((now, sample));
         self.expire(now);
+        self.least = self.candidates.front().map(|(_, s)| *s);
     }
 
     /// The last candidate stays however old it is: a flow that pauses keeps its base.
@@ -58,8 +61,8 @@ impl MinFilter {
 
     /// Smallest sample of the window.
     #[must_use]
-    pub fn min(&self) -> Option<Span> {
-        self.candidates.front().map(|(_, s)| *s)
+    pub const fn min(&self) -> Option<Span> {
+        self.least
     }
 }
 
