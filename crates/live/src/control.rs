@@ -1,4 +1,5 @@
-//! The control map, mapped into this process: heartbeat, epoch, dry run, default plans and hops without a system call.
+//! Maps that both sides share, mapped into this process: heartbeat, epoch, dry run, default plans and hops without a system call, and
+//! many connections with one.
 //!
 //! The data path reads each field on its own, so a torn default plan costs at most one connection one packet, and a torn hop
 //! what the old rate or the old depth lets pass until the next packet. Of a hop the two sides write different fields; those
@@ -10,7 +11,7 @@ use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
-use lasthop_core::fastpath::layout::{Control, HOPS, Hop, Plan};
+use lasthop_core::fastpath::layout::{Control, FlowKey, FlowState, HOPS, Hop, Plan};
 use lasthop_core::packet::Direction;
 use lasthop_core::units::Time;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -20,7 +21,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 #[error("the control map could not be mapped into memory")]
 pub struct ControlError(#[source] rustix::io::Errno);
 
-/// The one element of a map, mapped into this process; every field of `T` is atomic.
+/// The one element of a map, mapped into this process; every field of `T` is atomic, or nobody else writes it meanwhile.
 #[derive(Debug)]
 struct Mapped<T>(NonNull<T>);
 
@@ -31,6 +32,56 @@ pub struct ControlPage(Mapped<Shared>);
 /// When a large packet last passed, as the data path tells it.
 #[derive(Debug)]
 pub struct LastLarge(Mapped<AtomicU64>);
+
+/// Connections that are copied at once, by a program of the data path that this process calls.
+#[derive(Debug)]
+pub struct Reads(Mapped<SharedReads>);
+
+/// What is wanted of connections, told at once by a program of the data path that this process calls.
+#[derive(Debug)]
+pub struct Plans(Mapped<SharedPlans>);
+
+/// How many those are at once.
+pub const READS: usize = 64;
+
+/// `struct reads` of `bpf/layout.h`.
+#[derive(Debug)]
+#[repr(C)]
+struct SharedReads {
+    count: u64,
+    found: [u32; READS],
+    keys: [FlowKey; READS],
+    states: [FlowState; READS],
+}
+
+/// What is wanted of one direction of a connection; `struct plan_of` of `bpf/layout.h`.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct PlanOf {
+    key: FlowKey,
+    direction: u32,
+    plan: Plan,
+}
+
+impl PlanOf {
+    /// It.
+    #[must_use]
+    pub const fn new(key: FlowKey, direction: Direction, plan: Plan) -> Self {
+        Self { key, direction: direction as u32, plan }
+    }
+}
+
+/// `struct plans` of `bpf/layout.h`.
+#[derive(Debug)]
+#[repr(C)]
+struct SharedPlans {
+    count: u64,
+    found: u64,
+    each: [PlanOf; READS],
+}
+
+const _: () = assert!(size_of::<SharedReads>() == 8 + READS * (4 + size_of::<FlowKey>() + size_of::<FlowState>()));
+const _: () = assert!(size_of::<SharedPlans>() == 2 * 8 + READS * (size_of::<FlowKey>() + 4 + size_of::<Plan>()));
 
 /// [`Control`] as the two sides share it.
 #[derive(Debug)]
@@ -102,6 +153,54 @@ impl LastLarge {
     #[must_use]
     pub fn at(&self) -> Time {
         Time::from_nanos(self.0.load(Ordering::Acquire))
+    }
+}
+
+impl Reads {
+    pub(crate) fn map(map: BorrowedFd<'_>) -> Result<Self, ControlError> {
+        Mapped::new(map).map(Self)
+    }
+
+    /// Asks for at most [`READS`] connections, of which `call` has the data path copy those that are in the table, and shows them.
+    pub(crate) fn read<E>(
+        &mut self,
+        keys: &[FlowKey],
+        call: impl FnOnce() -> Result<(), E>,
+        mut show: impl FnMut(&FlowKey, &FlowState),
+    ) -> Result<(), E> {
+        let shared = self.0.0.as_ptr();
+        // SAFETY: mapped as long as `self`; whoever else writes there does so within `call`, and no reference is kept over that. Any
+        // bytes are a value of these fields.
+        unsafe {
+            (*shared).count = keys.len().min(READS) as u64;
+            (*shared).keys.iter_mut().zip(keys).for_each(|(to, key)| *to = *key);
+        }
+        call()?;
+        // SAFETY: as above.
+        let (found, states) = unsafe { (&(*shared).found, &(*shared).states) };
+        for ((key, state), _) in keys.iter().zip(states).zip(found).filter(|(_, found)| **found != 0) {
+            show(key, state);
+        }
+        Ok(())
+    }
+}
+
+impl Plans {
+    pub(crate) fn map(map: BorrowedFd<'_>) -> Result<Self, ControlError> {
+        Mapped::new(map).map(Self)
+    }
+
+    /// Has `call` tell the data path at most [`READS`] plans; of how many there is a connection.
+    pub(crate) fn tell<E>(&mut self, plans: &[PlanOf], call: impl FnOnce() -> Result<(), E>) -> Result<u64, E> {
+        let shared = self.0.0.as_ptr();
+        // SAFETY: mapped as long as `self`; whoever else writes there does so within `call`, and no reference is kept over that.
+        unsafe {
+            (*shared).count = plans.len().min(READS) as u64;
+            (*shared).each.iter_mut().zip(plans).for_each(|(to, plan)| *to = *plan);
+        }
+        call()?;
+        // SAFETY: as above.
+        Ok(unsafe { (*shared).found })
     }
 }
 
@@ -211,3 +310,13 @@ unsafe impl Send for ControlPage {}
 unsafe impl Sync for ControlPage {}
 // SAFETY: as above.
 unsafe impl Send for LastLarge {}
+// SAFETY: as above.
+unsafe impl Sync for LastLarge {}
+// SAFETY: the mapping belongs to the process, and whoever reads or writes there has it alone.
+unsafe impl Send for Reads {}
+// SAFETY: as above.
+unsafe impl Sync for Reads {}
+// SAFETY: as above.
+unsafe impl Send for Plans {}
+// SAFETY: as above.
+unsafe impl Sync for Plans {}

@@ -32,6 +32,7 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::attach::{self, AttachError};
 use crate::config::{Config, ConfigError};
 use crate::confine::confine;
+use crate::control::PlanOf;
 use crate::handover::{Heir, Host};
 use crate::program::{Batch, LoadError, Moved, Program, ProgramError};
 use crate::rights;
@@ -479,10 +480,8 @@ impl Core {
         self.table.begin();
         let (table, who, ap, at) = (&mut self.table, (&self.stations, &self.hops), &mut self.ap, (now, epoch));
         let read = if are_told && is_fresh && is_cheap {
-            let (program, batch) = (&self.program, &mut self.batch);
-            let mut one = |key| program.read_flow(key, batch, |state| table.on_flow(at, key, state, who, ap));
             // One that is not there any more is found missing when all are read.
-            let read = keys.iter().try_for_each(|key| one(key).map(drop));
+            let read = self.program.read_some(keys, |key, state| table.on_flow(at, key, state, who, ap));
             table.rest(at, who, ap);
             read
         } else {
@@ -499,6 +498,7 @@ impl Core {
 
     /// Does what the deciding half wants done.
     fn apply(&mut self, now: Time) {
+        let mut plans = Vec::new();
         while let Some(action) = self.ap.poll(now) {
             match action {
                 Action::SetUdpPlan { flow, direction, plan } => {
@@ -529,14 +529,13 @@ impl Core {
                 Action::SetPlan { flow, direction, plan } => {
                     let Some(key) = self.table.key(flow) else { continue };
                     self.inherited.replaced(&key, direction);
-                    match self.program.set_plan(&key, direction, plan) {
-                        // Pushed out since it was read: the next look will tell.
-                        Ok(()) | Err(ProgramError::NoSuchFlow) => self.totals.plans += 1,
-                        Err(_) => self.totals.failures += 1,
-                    }
+                    plans.push(PlanOf::new(key, direction, plan));
                 }
             }
         }
+        // Who was pushed out since he was read has none: the next look will tell.
+        let told = self.program.set_plans(&plans).is_ok();
+        *(if told { &mut self.totals.plans } else { &mut self.totals.failures }) += plans.len() as u64;
     }
 
     /// Which flow a decision is about, by its addresses.

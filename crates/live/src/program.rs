@@ -11,7 +11,7 @@ use lasthop_core::units::Time;
 use lasthop_core::wire::Merged;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
 
-use crate::control::{ControlError, ControlPage, LastLarge};
+use crate::control::{ControlError, ControlPage, LastLarge, PlanOf, Plans, READS, Reads};
 
 mod asks;
 mod moved;
@@ -145,7 +145,10 @@ pub struct Program {
     counters: MapHandle,
     control: ControlPage,
     large: LastLarge,
-    set_plan: OwnedFd,
+    reads: Reads,
+    read_flows: OwnedFd,
+    plans: Plans,
+    set_plans: OwnedFd,
     set_udp_plan: OwnedFd,
     set_scale: OwnedFd,
     /// Stations behind hooked ports of bridges, and how many they are: with none the data path does not look.
@@ -212,7 +215,10 @@ impl Program {
             counters,
             control,
             large,
-            set_plan: owned_program(&object, "set_plan")?,
+            reads: Reads::map(map_named(&object, "reads")?.as_fd())?,
+            read_flows: owned_program(&object, "read_flows")?,
+            plans: Plans::map(map_named(&object, "plans")?.as_fd())?,
+            set_plans: owned_program(&object, "set_plans")?,
             set_udp_plan: owned_program(&object, "set_udp_plan")?,
             set_scale: owned_program(&object, "set_scale")?,
             locals: map_named(&object, "local_macs")?,
@@ -327,22 +333,18 @@ impl Program {
         read_all(&self.flows, batch, show)
     }
 
-    /// Shows one connection, if it is in the table, in memory that is used again; whether it is.
-    pub fn read_flow(
-        &self,
-        key: &FlowKey,
-        batch: &mut Batch<FlowState>,
-        show: impl FnOnce(&FlowState),
-    ) -> Result<bool, ProgramError> {
-        let state = &mut batch.states[0];
-        // SAFETY: a plain struct of integers, seen as its bytes; any bytes are a value of it.
-        let bytes =
-            unsafe { std::slice::from_raw_parts_mut(std::ptr::from_mut(state).cast::<u8>(), size_of::<FlowState>()) };
-        let found = self.flows.lookup_into(bytes_of(key), bytes, MapFlags::ANY)?;
-        if found {
-            show(state);
-        }
-        Ok(found)
+    /// Shows those of these connections that are in the table, each as often as it is named. To the table they are recently used, as
+    /// those that moved are.
+    pub fn read_some(
+        &mut self,
+        keys: &[FlowKey],
+        mut show: impl FnMut(&FlowKey, &FlowState),
+    ) -> Result<(), ProgramError> {
+        let Self { reads, read_flows, .. } = self;
+        keys.chunks(READS).try_for_each(|some| {
+            let call = || test_run(read_flows.as_fd(), &mut without_arguments());
+            reads.read(some, call, &mut show)
+        })
     }
 
     /// A copy of every UDP flow in its table: those that ever sent a full packet.
@@ -431,10 +433,17 @@ impl Program {
     }
 
     /// Sets what the controller wants of one direction of a flow.
-    pub fn set_plan(&self, key: &FlowKey, direction: Direction, plan: Plan) -> Result<(), ProgramError> {
-        let mut call = SetPlan { key: *key, direction: direction as u32, plan, result: 0 };
-        syscall(&self.set_plan, &mut call)?;
-        found(call.result)
+    pub fn set_plan(&mut self, key: &FlowKey, direction: Direction, plan: Plan) -> Result<(), ProgramError> {
+        match self.set_plans(&[PlanOf::new(*key, direction, plan)])? {
+            0 => Err(ProgramError::NoSuchFlow),
+            _ => Ok(()),
+        }
+    }
+
+    /// The same of many; of how many there is a flow. After an error some were set.
+    pub fn set_plans(&mut self, plans: &[PlanOf]) -> Result<u64, ProgramError> {
+        let call = || test_run(self.set_plans.as_fd(), &mut without_arguments());
+        plans.chunks(READS).map(|some| self.plans.tell(some, call)).sum()
     }
 
     /// Tells the window scale of `direction`'s receiver, 0..=14, as conntrack knows it.
@@ -527,13 +536,16 @@ const MARK_WORD: usize = 2;
 const GSO_SEGS_WORD: usize = 41;
 const GSO_SIZE_WORD: usize = 44;
 
+fn without_arguments() -> libbpf_sys::bpf_test_run_opts {
+    libbpf_sys::bpf_test_run_opts { sz: size_of::<libbpf_sys::bpf_test_run_opts>() as _, ..Default::default() }
+}
+
 /// Calls a syscall program; what it answers stands in `call` afterwards.
 fn syscall<T: Pod>(program: &OwnedFd, call: &mut T) -> Result<(), ProgramError> {
     let mut options = libbpf_sys::bpf_test_run_opts {
-        sz: size_of::<libbpf_sys::bpf_test_run_opts>() as _,
         ctx_in: std::ptr::from_mut(call).cast(),
         ctx_size_in: size_of::<T>() as u32,
-        ..Default::default()
+        ..without_arguments()
     };
     test_run(program.as_fd(), &mut options)
 }
@@ -563,16 +575,6 @@ fn map_named(object: &Object, name: &'static str) -> Result<MapHandle, LoadError
 fn owned_program(object: &Object, name: &'static str) -> Result<OwnedFd, LoadError> {
     let program = object.progs().find(|program| program.name() == name).ok_or(LoadError::Absent(name))?;
     program.as_fd().try_clone_to_owned().map_err(|error| LoadError::Kernel(error.into()))
-}
-
-/// Arguments of the program `set_plan`; `bpf/layout.h` states the same.
-#[derive(Clone, Copy)]
-#[repr(C)]
-struct SetPlan {
-    key: FlowKey,
-    direction: u32,
-    plan: Plan,
-    result: i32,
 }
 
 /// Arguments of the program `set_udp_plan`; `bpf/layout.h` states the same.
@@ -607,8 +609,6 @@ unsafe impl Pod for FlowKey {}
 unsafe impl Pod for FlowState {}
 // SAFETY: as above.
 unsafe impl Pod for Counters {}
-// SAFETY: integers only; 36 + 4 + 12 + 4 bytes, all multiples of 4.
-unsafe impl Pod for SetPlan {}
 // SAFETY: integers only; sizes asserted beside its definition.
 unsafe impl Pod for UdpState {}
 // SAFETY: integers only; 36 + 4 + 12 + 4 bytes, all multiples of 4.

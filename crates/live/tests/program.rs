@@ -5,6 +5,7 @@ use lasthop_core::packet::Direction;
 use lasthop_core::units::Time;
 use lasthop_core::wire::build::{Frame, ack, v4};
 use lasthop_core::wire::{Endpoint, Merged};
+use lasthop_live::control::{PlanOf, READS};
 use lasthop_live::controller::now;
 use lasthop_live::program::{LinkLayer, LoadError, LoadOptions, Program, ProgramError, Refusal, TestPacket};
 
@@ -41,7 +42,7 @@ fn every_direction_and_link_layer_has_a_program_whatever_is_asked_of_them() {
 
 #[test]
 fn a_plan_changes_a_flow_in_place_and_only_there() {
-    let Some(program) = loaded(64) else { return };
+    let Some(mut program) = loaded(64) else { return };
     let state = FlowState { last_seen_ns: 7, ..FlowState::default() };
     program.put(&key(1), &state).unwrap();
     let plan = Plan { clamp_bytes: 100_000, floor_bytes: 2_920, growth_bytes: 3_000, pace_bytes: 0 };
@@ -52,6 +53,29 @@ fn a_plan_changes_a_flow_in_place_and_only_there() {
     expected.half[0].told_scale = 10;
     assert_eq!(program.flow(&key(1)).unwrap(), Some(expected));
     assert_eq!(program.flows().unwrap(), [(key(1), expected)]);
+}
+
+/// More than one call takes; every third has left.
+#[test]
+fn many_connections_are_read_and_told_their_plans_at_once() {
+    let Some(mut program) = loaded(1024) else { return };
+    let keys: Vec<_> = (0..2 * READS as u16 + 3).map(key).collect();
+    let is_there = |key: &FlowKey| !key.station_port.is_multiple_of(3);
+    let there: Vec<_> = keys.iter().copied().filter(is_there).collect();
+    let state = |key: &FlowKey| FlowState { last_seen_ns: key.station_port.into(), ..FlowState::default() };
+    there.iter().for_each(|key| program.put(key, &state(key)).unwrap());
+    let plan = |key: &FlowKey| Plan { clamp_bytes: 1_000 + u32::from(key.station_port), ..Plan::default() };
+    let plans: Vec<_> = keys.iter().map(|key| PlanOf::new(*key, Direction::ToRemote, plan(key))).collect();
+    assert_eq!(program.set_plans(&plans).unwrap(), there.len() as u64);
+    let mut read = Vec::new();
+    program.read_some(&keys, |key, state| read.push((*key, *state))).unwrap();
+    let expected = there.iter().map(|key| {
+        let mut state = state(key);
+        state.half[1].plan = plan(key);
+        (*key, state)
+    });
+    assert_eq!(read, expected.collect::<Vec<_>>());
+    program.read_some(&[], |_, _| panic!("nobody was asked for")).unwrap();
 }
 
 /// Each has 20 bytes of IP and 8 of UDP.
@@ -76,7 +100,7 @@ fn a_large_packet_is_noted_with_its_time_and_a_smaller_one_is_not() {
 
 #[test]
 fn a_flow_that_left_the_table_is_reported() {
-    let Some(program) = loaded(64) else { return };
+    let Some(mut program) = loaded(64) else { return };
     program.delete(&key(1)).unwrap();
     assert!(matches!(program.set_plan(&key(1), Direction::ToRemote, Plan::default()), Err(ProgramError::NoSuchFlow)));
 }

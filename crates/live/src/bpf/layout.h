@@ -209,13 +209,32 @@ struct counters {
 	struct hop_counters hops[HOPS];
 };
 
-/* Arguments of the syscall programs set_plan, set_udp_plan and set_scale. */
-struct set_plan_args {
+/* Connections that the syscall program read_flows copies at once: so many that the call costs little beside them. */
+#define READS 64
+
+/* Which, and what they are like, where they are in the table. */
+struct reads {
+	__u64 count;
+	__u32 found[READS];
+	struct flow_key keys[READS];
+	struct flow_state states[READS];
+};
+
+/* What the controller wants of one direction of a connection. */
+struct plan_of {
 	struct flow_key key;
 	__u32 direction;
 	struct plan plan;
-	__s32 result; /* 0, or a negative errno: the flow is gone */
 };
+
+/* As many of them at once as of connections, and of how many there is a connection. */
+struct plans {
+	__u64 count;
+	__u64 found;
+	struct plan_of each[READS];
+};
+
+/* Arguments of the syscall programs set_udp_plan and set_scale; the result is 0, or a negative errno: the flow is gone. */
 
 struct set_udp_plan_args {
 	struct flow_key key;
@@ -284,7 +303,8 @@ _Static_assert(sizeof(struct control) == 8 + 2 * 4 + 8 + 2 * sizeof(struct plan)
 	       "control");
 _Static_assert(sizeof(struct hop_counters) == 3 * 2 * 8, "hop_counters");
 _Static_assert(sizeof(struct counters) == (REASONS + 5 * 2) * 8 + HOPS * sizeof(struct hop_counters), "counters");
-_Static_assert(sizeof(struct set_plan_args) == sizeof(struct flow_key) + 4 + sizeof(struct plan) + 4, "set_plan_args");
+_Static_assert(sizeof(struct plans) == 2 * 8 + READS * (sizeof(struct flow_key) + 4 + sizeof(struct plan)), "plans");
+_Static_assert(sizeof(struct reads) == 8 + READS * (4 + sizeof(struct flow_key) + sizeof(struct flow_state)), "reads");
 _Static_assert(sizeof(struct window_ask) == sizeof(struct flow_key) + 4 + 8, "window_ask");
 _Static_assert(sizeof(struct window_update_args) == sizeof(struct flow_key) + 4 + 2 * 8 + 8 * 4, "window_update_args");
 _Static_assert(sizeof(struct set_scale_args) == sizeof(struct flow_key) + 3 * 4, "set_scale_args");

@@ -34,6 +34,7 @@ enum {
 	BPF_F_RECOMPUTE_CSUM = 1,
 	BPF_RB_NO_WAKEUP = 1,
 	BPF_RB_FORCE_WAKEUP = 2,
+	BPF_F_MMAPABLE = 1024,
 };
 
 /* What a tc program sees of a packet; its last fields are not used here. */

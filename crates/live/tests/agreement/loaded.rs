@@ -72,7 +72,7 @@ fn write_control(program: &Program, control: &Control) {
 }
 
 /// The same wishes of the controller on both sides.
-fn change_flows(program: &Program, reference: &mut Reference) {
+fn change_flows(program: &mut Program, reference: &mut Reference) {
     let plan = reference.control.default_plan[1];
     for (key, state) in &mut reference.flows {
         program.set_plan(key, Direction::ToStation, plan).unwrap();
@@ -142,7 +142,7 @@ fn assert_alike(program: &Program, reference: &mut Reference, crossing: &Crossin
 
 #[test]
 fn the_loaded_program_agrees_with_rust() {
-    let Some(program) = load() else { return };
+    let Some(mut program) = load() else { return };
     let mut traffic = Traffic::new(2);
     let mut reference = Reference { asks: Some(Vec::new()), ..Reference::default() };
     let asks = program.asks().unwrap();
@@ -155,7 +155,7 @@ fn the_loaded_program_agrees_with_rust() {
     while passed < PACKETS {
         if passed % SPELL == 0 {
             fresh = spell(&mut reference.control, &mut traffic.random);
-            change_flows(&program, &mut reference);
+            change_flows(&mut program, &mut reference);
         }
         if passed % 64 == 0 || passed % SPELL == 0 {
             reference.control.heartbeat_ns = now_ns - if fresh { 0 } else { u64::from(STALE_NS) };
