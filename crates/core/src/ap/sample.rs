@@ -167,7 +167,7 @@ impl FlowSample {
                 mss: half.mss,
                 header_bytes: if half.rtt.ts_newest.value() == 0 { 40 } else { 52 },
                 scale: half.known_scale(),
-                closing: half.data_flags & Half::CLOSING != 0,
+                closing: state.closing(direction),
             })
         })
     }

@@ -2,6 +2,7 @@
 //!
 //! Sequence numbers are TCP's, modulo 2^32, in host order. Times are `bpf_ktime_get_ns`, in nanoseconds.
 
+use crate::packet::Direction;
 use crate::units::{Span, Time};
 
 /// Which layout and meaning of the records this is: of the text that states them, this file (FNV-1a). Who finds records of another
@@ -263,8 +264,10 @@ impl Half {
     pub const DATA_SEEN: u8 = 32;
     /// In `data_flags`: in `epoch` the sender filled the window it knew of to within one segment.
     pub const LIMITED: u8 = 64;
-    /// In `data_flags`: this direction's sender sent a FIN or RST.
+    /// In `data_flags`: this direction's sender sent a FIN, and nothing beyond it since.
     pub const CLOSING: u8 = 128;
+    /// In `data_flags`: it sent a RST that the other end takes (RFC 5961 section 3.2), and nothing new since.
+    pub const RESET: u8 = 16;
 
     /// Smallest RTT of `epoch` towards the side this direction leads to.
     #[must_use]
@@ -339,10 +342,11 @@ impl FlowState {
         }
     }
 
-    /// Whether one of the two ends has begun to close.
+    /// Whether the data that goes in `direction` has ended: its sender has no more, or one of the two ends the connection.
     #[must_use]
-    pub const fn closing(&self) -> bool {
-        (self.half[0].data_flags | self.half[1].data_flags) & Half::CLOSING != 0
+    pub const fn closing(&self, direction: Direction) -> bool {
+        let (own, other) = (self.half[direction.index()].data_flags, self.half[direction.reverse().index()].data_flags);
+        own & Half::CLOSING != 0 || (own | other) & Half::RESET != 0
     }
 }
 

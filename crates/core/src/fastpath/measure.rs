@@ -51,12 +51,20 @@ pub(super) fn data(
     half.bytes = half.bytes.wrapping_add(u64::from(tcp.ip_bytes));
     half.packets = half.packets.wrapping_add(u64::from(tcp.segments));
     half.payload_bytes = half.payload_bytes.wrapping_add(u64::from(tcp.payload_bytes));
-    if tcp.has(flag::RST | flag::FIN) {
-        half.data_flags |= Half::CLOSING;
-    }
-    // The numbers of a RST need not be the connection's.
     if tcp.has(flag::RST) {
+        // The other end takes only what has the number that it expects (RFC 5961 section 3.2).
+        let expected = half.data_flags & Half::DATA_SEEN == 0
+            || tcp.seq == half.snd_nxt
+            || half.flags & Half::EDGE_KNOWN != 0 && tcp.seq == half.delivered;
+        half.data_flags |= if expected { Half::RESET } else { 0 };
         return;
+    }
+    if tcp.payload_bytes > 0 && advances(half, tcp) {
+        // Nobody sends beyond the end: whatever claimed one was not his.
+        half.data_flags &= !(Half::CLOSING | Half::RESET);
+    }
+    if tcp.has(flag::FIN) {
+        half.data_flags |= Half::CLOSING;
     }
     let mut gap_ns = u32::MAX;
     if tcp.payload_bytes > 0 {

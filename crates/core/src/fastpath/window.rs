@@ -150,7 +150,7 @@ fn untold(state: &FlowState, control: &Control, direction: Direction) -> Option<
     let half = &state.half[direction.index()];
     let plan = half.plan;
     let hop = &control.hops[state.hop as usize % HOPS][direction.index()];
-    let applies = hop.updates != 0 && control.dry_run == 0 && !state.closing();
+    let applies = hop.updates != 0 && control.dry_run == 0 && !state.closing(direction);
     let knows = half.flags & Half::EDGE_KNOWN != 0 && half.data_flags & Half::DATA_SEEN != 0;
     let held = half.window != 0 && half.last_window != 0 && plan.clamp_bytes != 0 && plan.pace_bytes != 0;
     let whole =

@@ -307,12 +307,17 @@ static __always_inline void measure_limit(struct half *h, __u32 sender_rtt_ns, c
 		h->data_flags |= LIMITED;
 }
 
+static __always_inline int advances(const struct half *h, const struct packet *p)
+{
+	return !(h->data_flags & DATA_SEEN) || after(end_of(p), h->snd_nxt);
+}
+
 static __always_inline void measure_sequence(struct half *h, const struct packet *p, __u64 now, int measurable)
 {
 	stamp_t sent = READ_ONCE(h->rtt.seq_sent);
 	int outstanding = sent && stamp_value(sent) != h->rtt.seq_done;
 
-	if (h->data_flags & DATA_SEEN && !after(end_of(p), h->snd_nxt)) {
+	if (!advances(h, p)) {
 		/* Sent again: the ACK could answer either (Karn). */
 		if (outstanding && sequence_length(p) && after(stamp_value(sent), p->seq))
 			WRITE_ONCE(h->rtt.seq_sent, 0);
@@ -363,11 +368,18 @@ static __always_inline void measure_data(struct half *h, __u32 sender_rtt_ns, __
 	h->bytes += p->ip_bytes;
 	h->packets += p->segments;
 	h->payload_bytes += p->payload_bytes;
-	if (p->flags & (TCP_RST | TCP_FIN))
-		h->data_flags |= CLOSING;
-	/* The numbers of a RST need not be the connection's. */
-	if (p->flags & TCP_RST)
+	if (p->flags & TCP_RST) {
+		/* The other end takes only what has the number that it expects (RFC 5961 section 3.2). */
+		if (!(h->data_flags & DATA_SEEN) || p->seq == h->snd_nxt ||
+		    (h->flags & EDGE_KNOWN && p->seq == h->delivered))
+			h->data_flags |= RESET;
 		return;
+	}
+	/* Nobody sends beyond the end: whatever claimed one was not his. */
+	if (p->payload_bytes && advances(h, p))
+		h->data_flags &= ~(CLOSING | RESET);
+	if (p->flags & TCP_FIN)
+		h->data_flags |= CLOSING;
 	if (p->payload_bytes) {
 		__u64 gap = since(now, h->data_ns);
 
@@ -635,6 +647,12 @@ static __always_inline struct verdict begin(struct control *control, __u32 hop, 
 	return verdict;
 }
 
+/* The data that goes `d` has ended: its sender has no more, or one of the two ends the connection. */
+static __always_inline int flow_closing(const struct flow_state *state, enum direction d)
+{
+	return state->half[d].data_flags & CLOSING || (state->half[0].data_flags | state->half[1].data_flags) & RESET;
+}
+
 /* What a window update, of data going `d`, may tell, bytes; 0: nothing. Not below `least`, which is set if there is any. */
 static __always_inline __u32 window_untold(const struct flow_state *state, const struct control *control, enum direction d,
 					   __u32 *least)
@@ -646,7 +664,7 @@ static __always_inline __u32 window_untold(const struct flow_state *state, const
 
 	if (!updates || control->dry_run || scale < 0)
 		return 0;
-	if ((state->half[0].data_flags | state->half[1].data_flags) & CLOSING)
+	if (flow_closing(state, d))
 		return 0;
 	if (!(h->flags & EDGE_KNOWN) || !(h->data_flags & state->half[!d].data_flags & DATA_SEEN))
 		return 0;

@@ -91,6 +91,7 @@ enum half_flags {
 	ODD = 32,
 	ASKED = 64,
 	/* in data_flags */
+	RESET = 16,
 	DATA_SEEN = 32,
 	LIMITED = 64,
 	CLOSING = 128,

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use lasthop_core::ap::{DirectionSnapshot, FlowSnapshot, Place, ShareRule, Snapshot};
-use lasthop_core::fastpath::layout::{Counters, FlowKey, FlowState as State, Half, Reason};
+use lasthop_core::fastpath::layout::{Counters, FlowKey, Half, Reason};
 use lasthop_core::meter::rate::Known;
 use lasthop_core::packet::Direction;
 use lasthop_core::units::{BitRate, Span, Time, count};
@@ -326,8 +326,7 @@ fn way(direction: &DirectionSnapshot, place: Option<Place>) -> DirectionStatus {
 }
 
 fn state(flow: &FlowSnapshot, carrying: &Carrying, half: &Half) -> FlowState {
-    let State { half: halves, .. } = &carrying.state;
-    if halves.iter().any(|h| h.data_flags & Half::CLOSING != 0) {
+    if carrying.state.closing(flow.direction) {
         FlowState::Closing
     } else if !flow.controllable {
         FlowState::ScaleUnknown

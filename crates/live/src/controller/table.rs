@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 
 use lasthop_core::ap::{Ap, FlowSample, StationId, rtt_totals};
-use lasthop_core::fastpath::layout::{FlowKey, FlowState, Half, RttTotal};
-use lasthop_core::packet::FlowId;
+use lasthop_core::fastpath::layout::{FlowKey, FlowState, RttTotal};
+use lasthop_core::packet::{Direction, FlowId};
 use lasthop_core::units::{Span, Time};
 
 use super::hops::Hops;
@@ -235,7 +235,7 @@ impl Table {
 
     fn is_over(&self, now: Time, state: &FlowState) -> bool {
         let silent = now.since(Time::from_nanos(state.last_seen_ns));
-        let closing = state.half.iter().filter(|half| half.data_flags & Half::CLOSING != 0).count();
+        let closing = Direction::BOTH.into_iter().filter(|direction| state.closing(*direction)).count();
         let half_open = state.half.iter().all(|half| half.payload_bytes == 0);
         match closing {
             2 => silent >= CLOSED,
