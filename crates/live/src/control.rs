@@ -90,6 +90,7 @@ struct Shared {
     heartbeat_ns: AtomicU64,
     epoch: AtomicU32,
     dry_run: AtomicU32,
+    silent_ns: AtomicU64,
     looks_ns: AtomicU64,
     default_plan: [SharedPlan; 2],
     hops: [[SharedHop; 2]; HOPS],
@@ -218,6 +219,11 @@ impl ControlPage {
         self.shared().heartbeat_ns.store(now.as_nanos(), Ordering::Release);
     }
 
+    /// From `at` on, unless another time is told, nobody is to wait for window updates.
+    pub fn set_silent(&self, at: Time) {
+        self.shared().silent_ns.store(at.as_nanos(), Ordering::Release);
+    }
+
     /// Begins a measuring epoch: the per-epoch minima start anew at each flow's next packet.
     pub fn set_epoch(&self, epoch: u32) {
         self.shared().epoch.store(epoch, Ordering::Release);
@@ -290,6 +296,7 @@ impl ControlPage {
             heartbeat_ns: shared.heartbeat_ns.load(Ordering::Acquire),
             epoch: shared.epoch.load(Ordering::Acquire),
             dry_run: shared.dry_run.load(Ordering::Acquire),
+            silent_ns: shared.silent_ns.load(Ordering::Acquire),
             looks_ns: shared.looks_ns.load(Ordering::Acquire),
             default_plan: [plan(&shared.default_plan[0]), plan(&shared.default_plan[1])],
             hops: std::array::from_fn(|i| [hop(&shared.hops[i][0]), hop(&shared.hops[i][1])]),

@@ -393,6 +393,7 @@ impl Core {
         if rests(large, now.since(self.decided)) {
             self.rested = Some(now);
             self.program.control().heartbeat(now);
+            self.program.control().set_silent(now + self.interval * MISSED);
             return;
         }
         // What bulk data shows is shown by the interval that it came in.
@@ -407,6 +408,7 @@ impl Core {
     fn decide(&mut self, now: Time) {
         let begun = used();
         self.program.control().heartbeat(now);
+        self.program.control().set_silent(now + self.interval * MISSED);
         let are_counted = self.links.look(now, &self.program, &mut self.journal);
         if let Some(line) = self.updates.check(&self.program) {
             self.ap.set_window_updates(false);
@@ -613,6 +615,8 @@ const BUCKETS_PER_LOOKUP: usize = 75;
 const REST: u64 = 20;
 /// However much there is to decide.
 const LONGEST_INTERVAL: Span = Span::from_millis(200);
+/// Intervals without a sign of life after which nobody waits for window updates: one that is late is no silence.
+const MISSED: u64 = 2;
 /// A home has been calm for so long when no large packet has passed: longer than a round trip, which a sender that knows none takes
 /// to be a second (RFC 6298 section 2), so that a decision is followed until what it did has come back.
 const CALM: Span = Span::from_secs(1);

@@ -472,6 +472,8 @@ pub struct Control {
     pub epoch: u32,
     /// 1: decide and count, rewrite nothing.
     pub dry_run: u32,
+    /// From then on no window updates are to be expected: two of its intervals without a sign of life; 0: nobody said.
+    pub silent_ns: u64,
     /// When whoever sends window updates looks by itself whether one is asked for; an ask that can wait until then wakes nobody.
     pub looks_ns: u64,
     /// What a new connection starts with, per direction of its data.
@@ -682,7 +684,7 @@ const _: () = {
     assert!(size_of::<UdpHalf>() == 8 * 8 + 8 * 4 + size_of::<UdpPlan>() + 4);
     assert!(size_of::<UdpState>() == 2 * size_of::<UdpHalf>() + 2 * 8 + 2 * 4);
     assert!(size_of::<Hop>() == 4 * 4 + 7 * 8);
-    assert!(size_of::<Control>() == 8 + 2 * 4 + 8 + 2 * size_of::<Plan>() + HOPS * 2 * size_of::<Hop>());
+    assert!(size_of::<Control>() == 8 + 2 * 4 + 2 * 8 + 2 * size_of::<Plan>() + HOPS * 2 * size_of::<Hop>());
     assert!(size_of::<HopCounters>() == 3 * 2 * 8);
     assert!(size_of::<Counters>() == (Reason::COUNT + 5 * 2) * 8 + HOPS * size_of::<HopCounters>());
     assert!(HOPS.is_power_of_two());

@@ -140,7 +140,9 @@ fn decide(
         });
     };
     let updates = control.hops[hop][direction.index()].updates;
-    window::clamp(half, tcp, scale, window::Mode { stale, dry_run: control.dry_run != 0, updates }, now)
+    let silent = control.silent_ns != 0 && now.as_nanos() > control.silent_ns;
+    let mode = window::Mode { stale, silent, dry_run: control.dry_run != 0, updates };
+    window::clamp(half, tcp, scale, mode, now)
 }
 
 /// Counts a packet and what it carried over which of [`Control::hops`].

@@ -100,6 +100,7 @@ fn the_shared_vectors_hold() {
                     control.heartbeat_ns = now.as_nanos();
                 }
                 Step::Stale(stale) => control.heartbeat_ns = if stale { 1 } else { now.as_nanos() },
+                Step::Silent => control.silent_ns = 1,
                 Step::DryRun => control.dry_run = 1,
                 Step::Segment { direction, frame, expected, line } => {
                     let Parsed::Tcp(tcp) = wire::parse(&frame, Link::Ethernet) else { panic!("line {line}") };

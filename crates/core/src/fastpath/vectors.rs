@@ -11,7 +11,7 @@
 //! another                                           from here on another connection, under the default plans
 //! told down scale=7                                 as conntrack would tell it
 //! wait us=5000                                      before what follows
-//! stale | fresh | dry-run                           heartbeat and mode from here on
+//! stale | fresh | silent | dry-run                  heartbeat and mode from here on
 //! up seq=1 ack=1001 window=502 -> rewrite 114       "up": to the remote side; also "-> REASON"
 //! update down -> seq=1 ack=1001 window=200          the window update that the host sends now, also ts=VALUE,ECHO, or "-> none"
 //! ```
@@ -70,6 +70,8 @@ pub enum Step {
     Wait(Span),
     /// The heartbeat is too old from here on, or not.
     Stale(bool),
+    /// It has missed two intervals.
+    Silent,
     /// Decide only, from here on.
     DryRun,
     /// A segment crosses.
@@ -130,6 +132,7 @@ fn step(line: &str, number: usize) -> Option<Step> {
         "wait" => Step::Wait(Span::from_micros(u64::from(value(&words, "us")?))),
         "stale" => Step::Stale(true),
         "fresh" => Step::Stale(false),
+        "silent" => Step::Silent,
         "dry-run" => Step::DryRun,
         way => {
             let direction = direction(way)?;

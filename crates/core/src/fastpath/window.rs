@@ -29,6 +29,8 @@
 //! sender going and its end releases nothing at once. The edge is paced a little above what the hop carries, so that ACKs which
 //! waited for the air together, or one that closes a hole without SACK, do not come back as a burst of data.
 //!
+//! Where the host is silent for two of its intervals, R is 0 until it says that it lives: each ACK lets all of the window through.
+//!
 //! **Window updates.** ACKs come when the hop serves the flow: in trains, with most of a long round trip between them. What a
 //! window gains, and what a train of ACKs brings faster than the pace, could be told only by them, all at once. So the host tells
 //! it in between, by a segment of the station's that acknowledges nothing new and has a larger window (RFC 9293 section 3.8.6;
@@ -65,6 +67,8 @@ const MILLISECOND_SHIFT: u32 = 10;
 pub struct Mode {
     /// Its heartbeat is too old.
     pub stale: bool,
+    /// It has missed two of its intervals: who waits for its window updates waits in vain.
+    pub silent: bool,
     /// It decides and changes nothing.
     pub dry_run: bool,
     /// What a window update tells at least, bytes; 0: the host sends none.
@@ -108,7 +112,9 @@ pub fn clamp(half: &mut Half, tcp: &TcpFields, scale: u8, mode: Mode, now: Time)
         return Verdict::Pass(Reason::ZeroWindow);
     }
     let offered = u32::from(tcp.window) << scale;
-    let plan = half.plan;
+    // What the pace keeps back nobody tells then: ACKs do, at the pace of data.
+    let pace_bytes = if mode.silent { 0 } else { half.plan.pace_bytes };
+    let plan = Plan { pace_bytes, ..half.plan };
     if mode.stale || plan.clamp_bytes == 0 {
         half.window = 0;
         half.edge = seq::later(half.edge, tcp.ack.wrapping_add(offered));

@@ -556,8 +556,15 @@ static __always_inline void window_adapt(struct half *h, struct plan plan, __u32
 	h->window = min_u32(window, target);
 }
 
-static __always_inline struct verdict window_clamp(struct half *h, const struct packet *p, int scale, int stale,
-						   int dry_run, __u32 updates, __u64 now)
+struct mode {
+	int stale;
+	int silent; /* who waits for window updates waits in vain */
+	int dry_run;
+	__u32 updates;
+};
+
+static __always_inline struct verdict window_clamp(struct half *h, const struct packet *p, int scale, struct mode mode,
+						   __u64 now)
 {
 	int known = h->flags & EDGE_KNOWN;
 	struct verdict verdict = { .reason = WITHIN_PLAN };
@@ -585,13 +592,16 @@ static __always_inline struct verdict window_clamp(struct half *h, const struct 
 		verdict.reason = ZERO_WINDOW;
 		return verdict;
 	}
-	if (stale || !plan.clamp_bytes) {
+	/* What the pace keeps back nobody tells then: ACKs do, at the pace of data. */
+	if (mode.silent)
+		plan.pace_bytes = 0;
+	if (mode.stale || !plan.clamp_bytes) {
 		h->window = 0;
 		h->edge = later(h->edge, p->ack + offered);
-		verdict.reason = stale ? STALE : NO_PLAN;
+		verdict.reason = mode.stale ? STALE : NO_PLAN;
 		return verdict;
 	}
-	window_earn(h, plan, window_bound(h, plan, scale, updates), now);
+	window_earn(h, plan, window_bound(h, plan, scale, mode.updates), now);
 	h->stretch = h->stretch - h->stretch / 8 + newly / 8;
 	window_adapt(h, plan, newly, known, promised_first);
 	if (!known) {
@@ -610,11 +620,11 @@ static __always_inline struct verdict window_clamp(struct half *h, const struct 
 	least = (min_u32(plan.floor_bytes, LARGEST_WINDOW) + (1u << scale) - 1) >> scale;
 	window = min_u32(max_u32(allowed, max_u32(least, 1)), p->window);
 	lower = window < p->window;
-	h->edge = later(promised, p->ack + (dry_run ? offered : window << scale));
+	h->edge = later(promised, p->ack + (mode.dry_run ? offered : window << scale));
 	h->credit -= min_u32(h->credit, h->edge - promised);
 	if (!lower)
 		return verdict;
-	if (dry_run) {
+	if (mode.dry_run) {
 		verdict.reason = WOULD_REWRITE;
 		return verdict;
 	}
@@ -745,7 +755,13 @@ static __always_inline struct window_update window_update(struct flow_state *sta
 static __always_inline struct verdict decide(struct half *h, const struct control *control, __u32 hop, enum direction d,
 					     const struct packet *p, __u64 now)
 {
-	int stale = is_stale(control, now);
+	__u64 silent = READ_ONCE(control->silent_ns);
+	struct mode mode = {
+		.stale = is_stale(control, now),
+		.silent = silent && now > silent,
+		.dry_run = control->dry_run != 0,
+		.updates = READ_ONCE(control->hops[hop][d].updates),
+	};
 	int scale = known_scale(h);
 	struct verdict verdict = {};
 
@@ -756,10 +772,9 @@ static __always_inline struct verdict decide(struct half *h, const struct contro
 	else if (p->has & HAS_AUTHENTICATION)
 		verdict.reason = AUTHENTICATED;
 	else if (scale >= 0)
-		return window_clamp(h, p, scale, stale, control->dry_run != 0,
-				    READ_ONCE(control->hops[hop][d].updates), now);
+		return window_clamp(h, p, scale, mode, now);
 	else
-		verdict.reason = !p->window ? ZERO_WINDOW : stale ? STALE : SCALE_UNKNOWN;
+		verdict.reason = !p->window ? ZERO_WINDOW : mode.stale ? STALE : SCALE_UNKNOWN;
 	return verdict;
 }
 

@@ -162,6 +162,7 @@ struct control {
 	__u64 heartbeat_ns;
 	__u32 epoch;
 	__u32 dry_run;
+	__u64 silent_ns;
 	__u64 looks_ns;
 	struct plan default_plan[2];
 	struct hop hops[HOPS][2];
@@ -300,7 +301,7 @@ _Static_assert(sizeof(struct udp_half) == 8 * 8 + 8 * 4 + sizeof(struct udp_plan
 _Static_assert(sizeof(struct udp_state) == 2 * sizeof(struct udp_half) + 2 * 8 + 2 * 4, "udp_state");
 _Static_assert(sizeof(struct set_udp_plan_args) == sizeof(struct flow_key) + 4 + sizeof(struct udp_plan) + 4, "set_udp_plan_args");
 _Static_assert(sizeof(struct hop) == 4 * 4 + 7 * 8, "hop");
-_Static_assert(sizeof(struct control) == 8 + 2 * 4 + 8 + 2 * sizeof(struct plan) + HOPS * 2 * sizeof(struct hop),
+_Static_assert(sizeof(struct control) == 8 + 2 * 4 + 2 * 8 + 2 * sizeof(struct plan) + HOPS * 2 * sizeof(struct hop),
 	       "control");
 _Static_assert(sizeof(struct hop_counters) == 3 * 2 * 8, "hop_counters");
 _Static_assert(sizeof(struct counters) == (REASONS + 5 * 2) * 8 + HOPS * sizeof(struct hop_counters), "counters");

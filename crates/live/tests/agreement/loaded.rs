@@ -63,6 +63,7 @@ fn write_control(program: &Program, control: &Control) {
     program.control().heartbeat(Time::from_nanos(control.heartbeat_ns));
     program.control().set_epoch(control.epoch);
     program.control().set_dry_run(control.dry_run != 0);
+    program.control().set_silent(Time::from_nanos(control.silent_ns));
     for direction in Direction::BOTH {
         let (plan, hop) = (control.default_plan[direction.index()], control.hops[0][direction.index()]);
         program.control().set_default_plan(direction, plan);

@@ -159,6 +159,7 @@ pub fn whim_of_a_hop(hop: &mut Hop, random: &mut Random) {
 pub fn spell(control: &mut Control, random: &mut Random) -> bool {
     control.epoch += 1;
     control.dry_run = u32::from(random.percent(4));
+    control.silent_ns = u64::from(random.percent(10));
     let nothing = random.percent(6);
     control.default_plan = [0, 1].map(|_| if nothing { Plan::default() } else { whim(random) });
     for d in 0..2 {
@@ -358,6 +359,7 @@ fn the_shared_vectors_hold_in_c() {
                     world.control.heartbeat_ns = now;
                 }
                 Step::Stale(stale) => world.control.heartbeat_ns = if stale { 1 } else { now },
+                Step::Silent => world.control.silent_ns = 1,
                 Step::DryRun => world.control.dry_run = 1,
                 Step::Segment { direction, mut frame, expected, line } => {
                     let linear = frame.len();
