@@ -417,7 +417,8 @@ impl Core {
         let counters = self.program.counters().ok();
         self.totals.failures += u64::from(counters.is_none());
         let counters = counters.unwrap_or(self.totals.counters);
-        let moves = counters.ip_bytes != self.totals.counters.ip_bytes;
+        // In a calm home nothing fills a queue.
+        let moves = counters.ip_bytes != self.totals.counters.ip_bytes && !self.is_calm(now);
         let looked = [self.stations.refresh(now), self.disciplines.refresh(now, moves, &mut self.journal)];
         self.totals.failures += looked.into_iter().filter(|looked| !looked).count() as u64;
         let epoch = self.totals.epoch;
@@ -551,9 +552,15 @@ impl Core {
         }
     }
 
-    /// Shows the table of UDP flows; while it is empty and no UDP passes, once a second.
+    /// No large packet has passed of late.
+    fn is_calm(&self, now: Time) -> bool {
+        now.since(self.program.last_large()) >= CALM
+    }
+
+    /// Shows the table of UDP flows; while it is empty and no UDP passes that could be in it, all of which is large, once a second.
     fn read_udp(&mut self, now: Time, counters: &Counters) {
-        let is_silent = self.udp.is_empty() && counters.udp_bytes == self.totals.counters.udp_bytes;
+        let passes = counters.udp_bytes != self.totals.counters.udp_bytes && !self.is_calm(now);
+        let is_silent = self.udp.is_empty() && !passes;
         if is_silent && self.udp_read.is_some_and(|read| now.since(read) < Span::from_secs(1)) {
             return;
         }
