@@ -1,6 +1,6 @@
 use super::*;
 use lasthop_core::ap::Params;
-use lasthop_core::fastpath::layout::Control;
+use lasthop_core::fastpath::layout::{Control, Half};
 use lasthop_core::units::BitRate;
 
 struct Steps {
