@@ -188,7 +188,7 @@ impl fmt::Display for Decision {
                 let cannot = if *flows == 1 { "one cannot" } else { "some cannot" };
                 write!(
                     f,
-                    "{what}: {cannot} be held by windows ({flows}), and packets wait; everybody else has {share} at least, however long"
+                    "{what}: {cannot} be held by windows ({flows}), and packets wait; each of the others has {share} at least"
                 )
             }
             Self::Release { direction } => {
