@@ -9,8 +9,8 @@ use lasthop_home::report::TcpReport;
 use lasthop_home::scenario::{Quic, Tcp};
 use lasthop_tcp::{Ack, Aimd, Algorithm, Receiver, ReceiverParams, Reports, SackBlocks, Segment, Sender, SenderParams};
 
-use crate::control;
-use crate::packet::{Sacks, SimPacket, flag};
+use crate::numbers;
+use crate::packet::{Position, Sacks, SimPacket, flag};
 
 /// IPv4 and TCP headers without options, bytes.
 const HEADERS: u32 = 40;
@@ -21,6 +21,9 @@ const NOTE_OPTION: u16 = 12;
 
 /// Options of a SYN, bytes: MSS, window scale, SACK permitted, padded.
 const SYN_OPTIONS: u32 = 12;
+
+/// How long a receiver that has closed its way waits for the acknowledgment of its FIN.
+const CLOSE_AGAIN: Span = Span::from_secs(1);
 
 /// What packets look like that are not TCP's, bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,11 +92,13 @@ pub struct Connection {
     echo: u32,
     /// Bits of [`flag`] that its data have: ECT when its ends understand congestion marks, NOTE when its receiver reports.
     flags: u32,
-    /// The receiver closes its own way with its first acknowledgments.
-    half_close: bool,
-    /// Payload of a request of its receiver; 0: it makes none. And how many it has made.
+    /// Payload of a request of its receiver; 0: it makes none.
     request: u16,
-    asked: u32,
+    /// How often its receiver has spoken itself ([`Position`]), and how many of these its sender has heard.
+    turns: u32,
+    heard: u32,
+    /// The receiver closes its own way with its first acknowledgments, and with one from then on unless its sender has heard.
+    closes: Option<Time>,
     cwnd: Cwnd,
     /// When the stretch that is being counted began.
     from: Totals,
@@ -137,9 +142,10 @@ impl Connection {
                 | flag::TCP
                 | if tcp.ecn { flag::ECT } else { 0 }
                 | if reports == Reports::Nothing { 0 } else { flag::NOTE },
-            half_close: tcp.half_close,
             request: 0,
-            asked: 0,
+            turns: 0,
+            heard: 0,
+            closes: tcp.half_close.then_some(now),
             cwnd: Cwnd::new(now),
             from: Totals::default(),
             start_up: None,
@@ -160,13 +166,18 @@ impl Connection {
     }
 
     /// What the fast path has to know of it, where its packets are TCP's.
-    pub const fn seen(&self) -> control::Connection {
-        control::Connection { mss: self.mss, scale: self.scale, half_close: self.half_close, request: self.request }
+    pub const fn seen(&self) -> numbers::Connection {
+        numbers::Connection { mss: self.mss, scale: self.scale, headers: self.headers as u8, turn: self.turn() }
+    }
+
+    /// What a turn of its receiver takes up in sequence numbers.
+    const fn turn(&self) -> u16 {
+        if self.closes.is_some() { 1 } else { self.request }
     }
 
     /// Its receiver has made `n` requests: what it sends from here on says so.
     pub const fn on_asked(&mut self, n: u32) {
-        self.asked = n;
+        self.turns = n;
     }
 
     /// The newest request of its receiver, which acknowledges what has come.
@@ -181,9 +192,10 @@ impl Connection {
 
     /// The sender's acknowledgment of a request that it has not answered yet.
     pub fn heard(&self, now: Time, flow: u32) -> SimPacket {
+        let sent = self.sender.snapshot();
         SimPacket {
             sent: now,
-            offset: self.sender.snapshot().acked_bytes,
+            position: Position::new(sent.acked_bytes + sent.outstanding, self.heard),
             flow,
             sack: self.echo,
             bytes: HEADERS as u16,
@@ -193,8 +205,8 @@ impl Connection {
     }
 
     /// A request has come: what the sender sends from here on says so.
-    pub fn on_request(&mut self, n: u32) {
-        self.flags = numbered(self.flags, n);
+    pub const fn on_request(&mut self, n: u32) {
+        self.heard = n;
     }
 
     /// The packet of a segment.
@@ -209,7 +221,7 @@ impl Connection {
         }
         SimPacket {
             sent: now,
-            offset: segment.offset,
+            position: Position::new(segment.offset, self.heard),
             flow,
             sack,
             bytes: (headers + segment.bytes).max(1) as u16,
@@ -241,7 +253,7 @@ impl Connection {
     pub fn segment(&self, packet: &SimPacket) -> Segment {
         let syn = packet.has(flag::SYN);
         Segment {
-            offset: packet.offset,
+            offset: packet.position.offset(),
             bytes: if syn { 0 } else { u32::from(packet.bytes) - self.headers },
             syn,
             fin: packet.has(flag::FIN),
@@ -251,7 +263,7 @@ impl Connection {
 
     /// The packet of an acknowledgment. A window that the scale cannot express is rounded down.
     #[inline]
-    pub fn ack(&self, now: Time, flow: u32, ack: &Ack, sacks: &mut Sacks) -> SimPacket {
+    pub fn ack(&mut self, now: Time, flow: u32, ack: &Ack, sacks: &mut Sacks) -> SimPacket {
         let blocks = ack.sack.as_slice().len() as u32;
         let options = match (ack.syn, blocks) {
             (true, _) => SYN_OPTIONS,
@@ -262,18 +274,15 @@ impl Connection {
         let scale = if ack.syn { 0 } else { self.scale };
         let mut packet = SimPacket {
             sent: now,
-            offset: ack.offset,
+            position: Position::new(ack.offset, self.turns),
             flow,
             sack: Sacks::NONE,
             bytes: (HEADERS + options) as u16,
             window: (ack.window_bytes >> scale).min(u64::from(u16::MAX)) as u16,
             flags: self.ack_flags(ack.syn),
         };
-        if self.request > 0 {
-            packet.flags = numbered(packet.flags, self.asked);
-        }
-        if self.half_close && !ack.syn && ack.offset <= 2 * u64::from(self.mss) {
-            packet.flags |= flag::FIN;
+        if self.closes.is_some() && !ack.syn {
+            self.close(now, &mut packet);
         }
         if let Some(dress) = &self.dress {
             packet.bytes = if ack.syn { dress.open } else { dress.ack + dress.range * blocks as u16 };
@@ -284,6 +293,18 @@ impl Connection {
             packet.sack = sacks.keep(ack.sack);
         }
         packet
+    }
+
+    /// The receiver's FIN goes with its first acknowledgments, and again after a while (RFC 6298 section 2).
+    #[cold]
+    fn close(&mut self, now: Time, packet: &mut SimPacket) {
+        let again = self.closes.is_some_and(|at| at <= now);
+        if again || packet.position.offset() <= 2 * u64::from(self.mss) {
+            packet.flags |= flag::FIN;
+            self.turns = 1;
+            self.closes = self.closes.map(|at| at.max(now + CLOSE_AGAIN));
+        }
+        packet.position = Position::new(packet.position.offset(), self.turns);
     }
 
     #[cold]
@@ -299,7 +320,8 @@ impl Connection {
 
     #[inline]
     fn ack_flags(&self, syn: bool) -> u32 {
-        let plain = self.flags | flag::BACK | if syn { flag::SYN } else { 0 };
+        let mut plain = self.flags | flag::BACK | if syn { flag::SYN } else { 0 };
+        plain |= if self.receiver.is_finished() { flag::ALL } else { 0 };
         if plain & flag::ECT == 0 {
             return plain;
         }
@@ -313,7 +335,7 @@ impl Connection {
         let syn = packet.has(flag::SYN);
         let scale = if syn { 0 } else { self.scale };
         let window_bytes = u64::from(packet.window) << scale;
-        let mut ack = Ack { offset: packet.offset, window_bytes, sack: SackBlocks::default(), syn };
+        let mut ack = Ack { offset: packet.position.offset(), window_bytes, sack: SackBlocks::default(), syn };
         if packet.sack != Sacks::NONE {
             ack.sack = sacks.take(packet.sack);
         }
@@ -323,7 +345,7 @@ impl Connection {
     /// What the marks and the note of a packet that has arrived tell its end; before the packet itself.
     #[inline]
     pub fn on_marks(&mut self, now: Time, packet: &SimPacket, sacks: &Sacks) {
-        if packet.has(flag::CE | flag::CWR | flag::ECE | flag::NOTE) {
+        if packet.has(flag::CE | flag::CWR | flag::ECE | flag::NOTE) || self.closes.is_some() {
             self.on_some_marks(now, packet, sacks);
         }
     }
@@ -331,6 +353,9 @@ impl Connection {
     #[cold]
     fn on_some_marks(&mut self, now: Time, packet: &SimPacket, sacks: &Sacks) {
         if packet.has(flag::BACK) {
+            if packet.has(flag::FIN) {
+                self.heard = packet.position.turns();
+            }
             if packet.has(flag::ECE) {
                 self.sender.on_congestion_echo();
             }
@@ -338,6 +363,9 @@ impl Connection {
                 self.sender.on_note(now, &note);
             }
             return;
+        }
+        if self.closes.is_some() && self.turns > 0 && packet.position.turns() == self.turns {
+            self.closes = Some(Time::MAX);
         }
         if packet.has(flag::NOTE) {
             self.receiver.on_mark(packet.sack);
@@ -383,11 +411,6 @@ impl Connection {
             local_retransmitted: None,
         }
     }
-}
-
-/// Flags with another number of requests.
-const fn numbered(flags: u32, n: u32) -> u32 {
-    flags & !(flag::REQUESTS_MASK << flag::REQUESTS) | (n & flag::REQUESTS_MASK) << flag::REQUESTS
 }
 
 /// Cumulative figures of a sender.

@@ -23,20 +23,8 @@ use lasthop_home::report::{CapacityReport, ControlReport, LearnedReport, QueuePl
 use lasthop_home::scenario::{self, Capacity, HostId, LastHop, Scenario, WindowControl as Wanted, WindowRtt};
 use lasthop_tcp::SackBlocks;
 
+use crate::numbers::{self, Connection, Numbers};
 use crate::packet::{Sacks, SimPacket, flag};
-
-/// What the fast path has to know of a connection besides its packets.
-#[derive(Clone, Copy, Debug)]
-pub struct Connection {
-    /// Most payload of a segment, bytes.
-    pub mss: u16,
-    /// Scale of the windows that its receiver writes.
-    pub scale: u8,
-    /// The receiver has closed its way with its first acknowledgment.
-    pub half_close: bool,
-    /// Payload of a request of its receiver, bytes; 0: it makes none.
-    pub request: u16,
-}
 
 /// What waits is counted in packets; those of whoever fills a queue are full.
 const FULL_PACKET: u64 = 1500;
@@ -68,6 +56,9 @@ pub struct WindowControl {
     /// Of what was learned, by direction.
     means: [Known; 2],
     decisions: u64,
+    /// What the fast path was shown.
+    #[cfg(test)]
+    pub seen: Vec<(Time, u32, Direction, TcpFields)>,
 }
 
 #[derive(Clone)]
@@ -76,8 +67,6 @@ struct Watched {
     rtt: [RttTotal; 2],
     /// Its newest acknowledgment towards a server, as it came.
     newest: Option<SimPacket>,
-    /// Requests that have passed.
-    requests: u32,
 }
 
 impl WindowControl {
@@ -116,6 +105,8 @@ impl WindowControl {
             counters: Counters::default(),
             means: [Known::default(); 2],
             decisions: 0,
+            #[cfg(test)]
+            seen: Vec::new(),
         };
         control.shared.hops[HOP][Direction::ToStation.index()].updates = u32::from(!to_the_letter);
         control.on_rates(control.start, scenario);
@@ -172,21 +163,21 @@ impl WindowControl {
             state: FlowState::new(shared, now),
             rtt: Default::default(),
             newest: None,
-            // Of a connection that was there before, any number with the right last bits will do.
-            requests: if packet.has(flag::SYN) { 0 } else { flag::REQUESTS_MASK + 1 + packet.requests() },
         });
-        let mut tcp = fields(packet, connection, sack, &mut watched.requests);
+        let mut tcp = fields(packet, connection, sack);
         if !self.to_the_letter {
             let echo = if packet.has(flag::BACK) || packet.sack == Sacks::NONE { 0 } else { packet.sack };
             tcp.timestamps = Some((packet.stamp(), echo));
         }
+        #[cfg(test)]
+        self.seen.push((now, packet.flow, direction, tcp));
         let verdict = fastpath::on_packet(&mut watched.state, shared, direction, &tcp, now);
         self.counters.reason[verdict.reason() as usize] += 1;
         if let Verdict::Rewrite { window } = verdict {
             packet.window = window;
         }
         if !self.to_the_letter && direction == Direction::ToRemote && packet.has(flag::BACK) {
-            let bytes = packet.bytes - if packet.has(flag::ASK) { connection.request } else { 0 };
+            let bytes = packet.bytes - if packet.has(flag::ASK) { connection.turn } else { 0 };
             let flags = packet.flags & !(flag::ASK | flag::FIN);
             watched.newest = Some(SimPacket { sack: Sacks::NONE, bytes, flags, ..*packet });
             let due = window::due(&watched.state, &self.shared, Direction::ToStation, now);
@@ -394,73 +385,30 @@ fn station(flow: &scenario::Flow) -> StationId {
     StationId(index.unwrap_or(u32::MAX))
 }
 
-/// A packet as the fast path reads it: the stream of a connection begins at sequence number 1, after its SYN; its receiver
-/// sends nothing but requests and its FIN. `requests`: those that have passed.
-fn fields(packet: &SimPacket, connection: Connection, sack: SackBlocks, requests: &mut u32) -> TcpFields {
-    let ip_bytes = u32::from(packet.bytes);
-    let header_bytes = 20;
-    let number = (packet.offset as u32).wrapping_add(1);
-    let syn = packet.has(flag::SYN);
+/// A packet as the fast path reads it.
+fn fields(packet: &SimPacket, connection: Connection, sack: SackBlocks) -> TcpFields {
+    let (is_back, syn) = (packet.has(flag::BACK), packet.has(flag::SYN));
+    let numbers = Numbers::of(packet, connection.turn);
+    let payload_bytes = connection.payload_bytes(packet);
     let mut tcp = TcpFields {
+        seq: numbers.seq,
+        ack: numbers.ack.unwrap_or_default(),
+        flags: if numbers.ack.is_some() { tcp_flag::ACK } else { 0 },
         window: packet.window,
         window_scale: syn.then_some(connection.scale),
         mss: syn.then_some(connection.mss),
+        payload_bytes,
+        segment_bytes: payload_bytes,
         segments: 1,
-        ip_bytes,
-        header_bytes,
+        ip_bytes: u32::from(packet.bytes),
+        header_bytes: 20,
         ..TcpFields::default()
     };
-    if packet.has(flag::BACK) {
-        tcp.seq = 1 - u32::from(syn);
-        if connection.request > 0 {
-            request_fields(&mut tcp, packet, connection.request, requests);
-        }
-        if connection.half_close && !syn && !packet.has(flag::FIN) {
-            tcp.seq = 2;
-        }
-        tcp.ack = number;
-        tcp.flags = tcp_flag::ACK;
+    if is_back {
         let highest = sack.as_slice().iter().map(|(_, end)| *end).max();
-        tcp.sack_high = highest.map(|end| (end as u32).wrapping_add(1));
-    } else {
-        tcp.seq = if syn { 0 } else { number };
-        tcp.ack = 1 + u32::from(connection.half_close);
-        if connection.request > 0 {
-            tcp.ack = request_end(numbered(packet, *requests), connection.request);
-        }
-        tcp.flags = if syn { 0 } else { tcp_flag::ACK };
-        tcp.payload_bytes = if syn { 0 } else { ip_bytes - 40 };
-        tcp.segment_bytes = tcp.payload_bytes;
+        tcp.sack_high = highest.map(numbers::of_byte);
     }
     tcp.flags |= if syn { tcp_flag::SYN } else { 0 };
     tcp.flags |= if packet.has(flag::FIN) { tcp_flag::FIN } else { 0 };
     tcp
-}
-
-/// The sequence numbers of what a client says.
-#[cold]
-fn request_fields(tcp: &mut TcpFields, packet: &SimPacket, request: u16, requests: &mut u32) {
-    let made = numbered(packet, *requests);
-    *requests = made.max(*requests);
-    if packet.has(flag::ASK) {
-        tcp.seq = request_end(made.saturating_sub(1), request);
-        (tcp.payload_bytes, tcp.segment_bytes) = (u32::from(request), u32::from(request));
-    } else if !packet.has(flag::SYN) {
-        tcp.seq = request_end(made, request);
-    }
-}
-
-/// Which of the requests around `known` the packet names by its last five bits.
-const fn numbered(packet: &SimPacket, known: u32) -> u32 {
-    let ahead = packet.requests().wrapping_sub(known) & flag::REQUESTS_MASK;
-    if ahead <= flag::REQUESTS_MASK / 2 {
-        known + ahead
-    } else {
-        (known + ahead).saturating_sub(flag::REQUESTS_MASK + 1)
-    }
-}
-
-/// Where the stream of so many requests ends.
-const fn request_end(requests: u32, request: u16) -> u32 {
-    requests.wrapping_mul(request as u32).wrapping_add(1)
 }

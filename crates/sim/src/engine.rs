@@ -25,7 +25,7 @@ use crate::clamp::ClampControl;
 use crate::control::WindowControl;
 use crate::exchange::Exchange;
 use crate::options::{Options, Progress};
-use crate::packet::{Sacks, SimPacket, flag};
+use crate::packet::{Position, Sacks, SimPacket, flag};
 use crate::pcap::{Capture, Ends};
 use crate::running::{Play, Route, Running, feed, pairs};
 use crate::snoop::SnoopControl;
@@ -159,9 +159,9 @@ impl<'a, 'o> Engine<'a, 'o> {
         let marks = [scenario.youngest_start(), scenario.measure_from];
         let mut air = Medium::new(params, stations, scenario.seed);
         air.record_attempts(options.pcap.is_some());
-        let scale = |i: usize| match &flows[i].play {
-            Play::Tcp(connection) | Play::Half(connection) => connection.seen().scale,
-            Play::Schedule(_) | Play::Page(_) | Play::Rate(_) => 0,
+        let seen = |i: usize| match &flows[i].play {
+            Play::Tcp(connection) | Play::Half(connection) => Some(connection.seen()),
+            Play::Schedule(_) | Play::Page(_) | Play::Rate(_) => None,
         };
         if options.pcap.is_some() {
             let why = "a capture shows frames of the air, and there is none";
@@ -182,7 +182,7 @@ impl<'a, 'o> Engine<'a, 'o> {
             return Err(scenario.refuse(&key, "a capture does not show requests").into());
         }
         let capture = match options.pcap.take() {
-            Some(out) => Some(Capture::new(out, *air.phy(), Ends::of(scenario, scale))?),
+            Some(out) => Some(Capture::new(out, *air.phy(), Ends::of(scenario, seen))?),
             None => None,
         };
         let snoop = scenario.snoop().map(|params| Box::new(SnoopControl::new(params, flows.len())));
@@ -417,7 +417,7 @@ impl<'a, 'o> Engine<'a, 'o> {
         }
         let packet = SimPacket {
             sent: now,
-            offset: 0,
+            position: Position::default(),
             flow: flow as u32,
             sack: Sacks::NONE,
             bytes: emission.bytes as u16,
@@ -679,7 +679,7 @@ impl<'a, 'o> Engine<'a, 'o> {
             Play::Tcp(_) | Play::Half(_) | Play::Schedule(_) | Play::Page(_) | Play::Rate(_) => None,
         };
         // What a browser asks is no segment of a connection.
-        if packet.has(flag::ASK) && connection.is_none_or(|connection| connection.request == 0) {
+        if packet.has(flag::ASK) && connection.is_none_or(|connection| connection.turn == 0) {
             return true;
         }
         control.on_packet(now, direction, packet, connection, self.sacks.of(packet))
@@ -701,7 +701,7 @@ impl<'a, 'o> Engine<'a, 'o> {
                 self.on_exchange_packet(now, packet);
             }
             Play::Tcp(connection) if packet.has(flag::ASK) => {
-                connection.sender.extend(packet.offset);
+                connection.sender.extend(packet.position.offset());
                 self.speak(now, index);
             }
             Play::Tcp(connection) if packet.has(flag::BACK) => {

@@ -12,13 +12,11 @@
 //! `every` later, so that no two stay in phase.
 //!
 //! The access point sees one connection with payload both ways: a request's sequence numbers follow from how many were made,
-//! which every packet says ([`crate::packet::flag::REQUESTS`]). Not done: requests of more than a segment; the client's congestion
+//! which every packet says ([`crate::packet::Position`]). Not done: requests of more than a segment; the client's congestion
 //! window, which one segment at a time never fills.
 
 use lasthop_core::units::{Span, Time};
 use lasthop_home::scenario::{Flow, RequestResponse};
-
-use crate::packet::flag;
 
 /// First wait for an answer (RFC 6298 section 2); doubled each time.
 const PATIENCE: Span = Span::from_secs(1);
@@ -97,9 +95,9 @@ impl Exchange {
         self.again = None;
     }
 
-    /// A request has come to the server, by the last bits of its number; the requests it has heard.
+    /// A request has come to the server, by its number; the requests it has heard.
     pub fn on_request(&mut self, now: Time, number: u32) -> u32 {
-        if number != (self.heard + 1) & flag::REQUESTS_MASK {
+        if number != self.heard + 1 {
             self.acknowledge = Some(now);
             return self.heard;
         }

@@ -6,6 +6,7 @@ mod control;
 mod engine;
 mod exchange;
 mod feed;
+mod numbers;
 mod options;
 mod packet;
 mod pcap;

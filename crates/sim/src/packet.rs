@@ -10,8 +10,8 @@ use lasthop_tcp::{Note, SackBlocks};
 pub struct SimPacket {
     /// When its sender's network interface took it.
     pub sent: Time,
-    /// TCP: offset of the first byte of data, or of what is acknowledged; else unused.
-    pub offset: u64,
+    /// TCP: where it stands in the streams of both ends; else a number.
+    pub position: Position,
     /// Index into the scenario's flows.
     pub flow: u32,
     /// An acknowledgment's: where its SACK blocks and its note are kept, [`Sacks::NONE`] without. With data that has
@@ -50,23 +50,44 @@ pub mod flag {
     pub const ASK: u32 = 512;
     /// Carries what the two ends tell each other beside the header: data a mark, an acknowledgment a note.
     pub const NOTE: u32 = 1024;
-    /// From this bit on: how many requests the client has made, or the server has heard, modulo 2^5 ([`crate::exchange`]).
-    pub const REQUESTS: u32 = 11;
-    /// Of their number.
-    pub const REQUESTS_MASK: u32 = 31;
+    /// An acknowledgment of everything, the end of the stream included.
+    pub const ALL: u32 = 2048;
     /// From this bit on: the number of its pair of hosts and protocol, modulo 2^16.
     pub const HOSTS: u32 = 16;
+}
+
+/// Where a packet stands in the streams of both ends, in one word: sequence number and acknowledgment follow from it
+/// ([`crate::numbers`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Position(u64);
+
+impl Position {
+    /// Bits of the offset: 10^12 bytes, for which the simulator works for hours. The others are those of the turns.
+    const OFFSET_BITS: u32 = 40;
+    const OFFSET: u64 = (1 << Self::OFFSET_BITS) - 1;
+
+    /// `offset`: of the first byte of data, or of what is acknowledged. `turns`: how often the receiver has spoken itself, what
+    /// this packet says included, or how many of these its sender has heard: requests, or its FIN.
+    pub const fn new(offset: u64, turns: u32) -> Self {
+        debug_assert!(offset <= Self::OFFSET);
+        Self((turns as u64) << Self::OFFSET_BITS | offset)
+    }
+
+    /// See [`Self::new`].
+    pub const fn offset(self) -> u64 {
+        self.0 & Self::OFFSET
+    }
+
+    /// See [`Self::new`]; modulo 2^24.
+    pub const fn turns(self) -> u32 {
+        (self.0 >> Self::OFFSET_BITS) as u32
+    }
 }
 
 impl SimPacket {
     /// Whether any of these bits is set.
     pub const fn has(&self, flags: u32) -> bool {
         self.flags & flags != 0
-    }
-
-    /// How many requests have been made or heard, modulo 2^5.
-    pub const fn requests(&self) -> u32 {
-        self.flags >> flag::REQUESTS & flag::REQUESTS_MASK
     }
 
     /// When it was sent in microseconds modulo 2^32: what a timestamp (RFC 7323) would say, without the room for one.
@@ -169,6 +190,15 @@ impl Sacks {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_position_holds_both() {
+        let (offset, turns) = ((1 << 40) - 1, (1 << 24) - 1);
+        for (offset, turns) in [(0, 0), (offset, 0), (0, turns), (offset, turns), (1460, 3)] {
+            let position = Position::new(offset, turns);
+            assert_eq!((position.offset(), position.turns()), (offset, turns));
+        }
+    }
 
     #[test]
     fn a_place_is_used_again_when_its_packet_has_gone() {

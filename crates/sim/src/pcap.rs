@@ -10,7 +10,7 @@
 //! | radiotap | TSFT, flags (short preamble), rate, channel 1 with the modulation, data retries |
 //! | 802.11 | to-DS or from-DS, addresses of [`lasthop_home::address`], retry, sequence number per sender, NAV |
 //! | IPv4 | a count per capture as identification, TTL 64 less one behind the access point, checksum |
-//! | UDP, TCP | port of the flow at both ends; TCP sequence numbers from 0 (the SYN), so the byte at offset n is n + 1; MSS, window scale and SACK permitted in SYNs, SACK blocks; checksum over a payload of zeros |
+//! | UDP, TCP | port of the flow at both ends; TCP sequence numbers of [`crate::numbers`]; MSS, window scale and SACK permitted in SYNs, SACK blocks; checksum over a payload of zeros |
 //!
 //! Sources: pcap-savefile(5), radiotap.org, IEEE 802.11-2016 clause 9.
 //! Frames that were lost or collided are there like all others: they were on the air.
@@ -29,6 +29,7 @@ use lasthop_tcp::SackBlocks;
 use lasthop_wifi::phy::Phy;
 use lasthop_wifi::{Frame, NodeId, Rate};
 
+use crate::numbers;
 use crate::packet::SimPacket;
 
 /// `LINKTYPE_IEEE802_11_RADIOTAP`.
@@ -56,17 +57,20 @@ pub struct Ends {
     pub sack: bool,
     /// TCP: window scale of the receiver's SYN; the sender's own is 0.
     pub window_scale: u8,
+    /// TCP: see [`numbers::Connection::turn`].
+    pub turn: u16,
 }
 
 impl Ends {
-    /// Of every flow of `scenario`, in its order. `window_scale`: of the receiver of a flow.
+    /// Of every flow of `scenario`, in its order. `seen`: what has to be known of a flow's connection.
     #[must_use]
-    pub fn of(scenario: &Scenario, window_scale: impl Fn(usize) -> u8) -> Vec<Self> {
+    pub fn of(scenario: &Scenario, seen: impl Fn(usize) -> Option<numbers::Connection>) -> Vec<Self> {
         let ends = |(i, flow): (usize, &Flow)| {
             let (mss, sack) = flow.transport().map_or((0, false), |tcp| (tcp.mss.0 as u16, tcp.sack));
             // Beyond the last port the first comes again.
             let port = FIRST_PORT + (i % usize::from(u16::MAX - FIRST_PORT)) as u16;
-            Self { from: flow.from, to: flow.to, port, mss, sack, window_scale: window_scale(i) }
+            let (window_scale, turn) = seen(i).map_or((0, 0), |connection| (connection.scale, connection.turn));
+            Self { from: flow.from, to: flow.to, port, mss, sack, window_scale, turn }
         };
         scenario.flows.iter().enumerate().map(ends).collect()
     }

@@ -12,7 +12,7 @@ use lasthop_home::scenario::Tcp;
 use lasthop_tcp::{Aimd, Datagram, RateLaw, RateParams, RateReceiver, RateReceiverParams, RateSender, Report};
 
 use crate::connection::Stream;
-use crate::packet::{Sacks, SimPacket, flag};
+use crate::packet::{Position, Sacks, SimPacket, flag};
 
 /// IPv4, UDP, and number, time and round trip of the datagram, bytes: as many as TCP's.
 const HEADERS: u32 = 40;
@@ -66,7 +66,7 @@ impl RateFlow {
         }
         SimPacket {
             sent: now,
-            offset: datagram.sequence,
+            position: Position::new(datagram.sequence, 0),
             flow,
             sack: Sacks::NONE,
             bytes: (HEADERS + datagram.bytes) as u16,
@@ -77,12 +77,12 @@ impl RateFlow {
 
     /// The datagram of a packet that has arrived.
     pub fn datagram(&mut self, packet: &SimPacket) -> Datagram {
-        while self.round_trips.get(1).is_some_and(|(from, _)| *from <= packet.offset) {
+        while self.round_trips.get(1).is_some_and(|(from, _)| *from <= packet.position.offset()) {
             self.round_trips.pop_front();
         }
         let rtt = self.round_trips.front().map_or(Span::ZERO, |(_, rtt)| *rtt);
         let bytes = u32::from(packet.bytes) - HEADERS;
-        Datagram { sequence: packet.offset, bytes, sent: packet.sent, rtt }
+        Datagram { sequence: packet.position.offset(), bytes, sent: packet.sent, rtt }
     }
 
     /// The packet of a report that goes out now.
@@ -91,7 +91,7 @@ impl RateFlow {
         self.next_report += 1;
         SimPacket {
             sent: now,
-            offset: self.next_report - 1,
+            position: Position::new(self.next_report - 1, 0),
             flow,
             sack: Sacks::NONE,
             bytes: REPORT_BYTES,
@@ -103,10 +103,10 @@ impl RateFlow {
     /// The report of a packet that has arrived; none when a newer one came before it.
     pub fn reported(&mut self, packet: &SimPacket) -> Option<Report> {
         while let Some((number, report)) = self.reports.pop_front() {
-            if number == packet.offset {
+            if number == packet.position.offset() {
                 return Some(report);
             }
-            if number > packet.offset {
+            if number > packet.position.offset() {
                 self.reports.push_front((number, report));
                 return None;
             }

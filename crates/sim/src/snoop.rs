@@ -59,7 +59,7 @@ impl SnoopControl {
     pub fn on_data(&mut self, now: Time, station: NodeId, packet: &SimPacket, payload: u32) {
         let data = Data {
             connection: u64::from(packet.flow),
-            seq: packet.offset as u32,
+            seq: packet.position.offset() as u32,
             bytes: payload,
             syn: packet.has(flag::SYN),
             ..Data::default()
@@ -78,7 +78,7 @@ impl SnoopControl {
             now,
             &Ack {
                 connection: u64::from(packet.flow),
-                ack: packet.offset as u32,
+                ack: packet.position.offset() as u32,
                 window: u32::from(packet.window),
                 sack: &sack[..blocks.len()],
                 carries_more: packet.has(flag::ECE),
@@ -109,21 +109,21 @@ impl SnoopControl {
     pub fn on_lost(&mut self, packet: &SimPacket, place: Place) -> bool {
         let connection = u64::from(packet.flow);
         if place == Place::ApQueue && self.leaves_drops {
-            self.snoop.on_dropped(connection, packet.offset as u32);
+            self.snoop.on_dropped(connection, packet.position.offset() as u32);
             return self.is_made_up_for(packet.flow);
         }
-        if !self.snoop.holds(connection, packet.offset as u32) {
+        if !self.snoop.holds(connection, packet.position.offset() as u32) {
             return self.is_made_up_for(packet.flow);
         }
         // A packet sent again by its sender stands for the one before, whose copies are all lost.
-        let before = self.losses.insert((packet.flow, packet.offset), Loss { sent: packet.sent, place });
+        let before = self.losses.insert((packet.flow, packet.position.offset()), Loss { sent: packet.sent, place });
         before.is_none() || self.is_made_up_for(packet.flow)
     }
 
     /// What is to be sent once more.
     pub fn poll(&mut self, now: Time) -> Option<Held> {
         let (station, packet) = self.snoop.poll(now)?.packet;
-        let is_needless = self.losses.remove(&(packet.flow, packet.offset)).is_none();
+        let is_needless = self.losses.remove(&(packet.flow, packet.position.offset())).is_none();
         self.needless[packet.flow as usize] += u64::from(is_needless);
         self.retransmitted[packet.flow as usize] += 1;
         Some((station, packet))

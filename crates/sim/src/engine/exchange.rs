@@ -18,7 +18,7 @@ impl Engine<'_, '_> {
             return;
         };
         if packet.has(flag::BACK) {
-            let heard = exchange.on_request(now, packet.requests());
+            let heard = exchange.on_request(now, packet.position.turns());
             connection.on_request(heard);
             connection.on_marks(now, packet, &self.sacks);
             let ack = connection.acknowledgment(packet, &mut self.sacks);

@@ -4,7 +4,7 @@ use lasthop_core::packet::Packet as _;
 use lasthop_core::units::Time;
 
 use super::Engine;
-use crate::packet::{Sacks, SimPacket, flag};
+use crate::packet::{Position, Sacks, SimPacket, flag};
 use crate::running::{Play, Running};
 use crate::web::{self, Slot};
 
@@ -51,7 +51,7 @@ impl Engine<'_, '_> {
         {
             let packet = SimPacket {
                 sent: now,
-                offset: ask.up_to,
+                position: Position::new(ask.up_to, 0),
                 flow: slots[ask.connection] as u32,
                 sack: Sacks::NONE,
                 bytes: if ask.up_to == 0 { web::SYN_BYTES } else { web::REQUEST_BYTES },

@@ -29,7 +29,7 @@ impl Engine<'_, '_> {
         let Some(snoop) = self.snoop.as_mut().filter(|_| is_ack) else { return true };
         let verdict = snoop.on_ack(now, packet, &self.sacks.of(packet));
         let meter = &mut self.flows[self.routes[packet.flow as usize].counted_by as usize].meter;
-        snoop.settle(packet.flow, packet.offset).for_each(|loss| meter.on_lost(loss.sent, loss.place));
+        snoop.settle(packet.flow, packet.position.offset()).for_each(|loss| meter.on_lost(loss.sent, loss.place));
         match verdict {
             Verdict::Forward => {}
             Verdict::Strip => packet.sack = self.sacks.without_blocks(packet.sack),

@@ -6,6 +6,7 @@ use lasthop_home::scenario::HostId;
 use lasthop_tcp::SackBlocks;
 
 use super::Ends;
+use crate::numbers::{Numbers, of_byte};
 use crate::packet::{SimPacket, flag};
 
 const IPV4: usize = 20;
@@ -75,26 +76,19 @@ impl Packet<'_> {
     fn tcp(&self, out: &mut Vec<u8>, options: &[u8]) -> usize {
         let p = self.packet;
         let (back, syn) = (p.has(flag::BACK), p.has(flag::SYN));
-        // The SYN has number 0 on either side, so that offset n is number n + 1.
-        let number = (p.offset as u32).wrapping_add(1);
-        let (sequence, acknowledged) = match (back, syn) {
-            (false, true) => (0, 0),
-            (false, false) => (number, 1),
-            (true, true) => (0, 1),
-            (true, false) => (1, number),
-        };
+        let numbers = Numbers::of(p, self.ends.turn);
         let mut flags = 0;
         for (set, bit) in [
-            (back || !syn, tcp_flag::ACK),
+            (numbers.ack.is_some(), tcp_flag::ACK),
             (syn, tcp_flag::SYN),
-            (p.has(flag::FIN) && !back, tcp_flag::FIN),
+            (p.has(flag::FIN), tcp_flag::FIN),
             (p.has(flag::ECE), ECE),
             (p.has(flag::CWR), CWR),
         ] {
             flags |= if set { bit } else { 0 };
         }
-        out.extend(sequence.to_be_bytes());
-        out.extend(acknowledged.to_be_bytes());
+        out.extend(numbers.seq.to_be_bytes());
+        out.extend(numbers.ack.unwrap_or_default().to_be_bytes());
         out.extend([((TCP + options.len()) as u8) << 2, flags]);
         out.extend((if back { p.window } else { SENDERS_WINDOW }).to_be_bytes());
         out.extend([0; 4]);
@@ -121,7 +115,7 @@ impl Packet<'_> {
             let blocks = self.sacks.as_slice();
             put(&[1, 1, 5, 2 + 8 * blocks.len() as u8]);
             for edge in blocks.iter().flat_map(|(start, end)| [*start, *end]) {
-                put(&(edge as u32).wrapping_add(1).to_be_bytes());
+                put(&of_byte(edge).to_be_bytes());
             }
         }
         let counted = usize::from(self.packet.bytes).saturating_sub(IPV4 + TCP).min(place.len()) & !3;

@@ -6,7 +6,7 @@ use lasthop_core::wire::{self, Link, Merged, Parsed, checksum_is_valid};
 use lasthop_wifi::{AttemptFate, Preamble, Standard, Timing};
 
 use super::*;
-use crate::packet::flag;
+use crate::packet::{Position, flag};
 
 const G: Phy = Phy {
     standard: Standard::G,
@@ -21,12 +21,14 @@ const STATION: HostId = HostId::Station(0);
 const MIXED: Phy = Phy { protection: true, preamble: Preamble::Short, ..G };
 
 fn flows() -> Vec<Ends> {
-    let ends = Ends { from: HostId::Server(2), to: STATION, port: 20_000, mss: 1460, sack: true, window_scale: 7 };
+    let ends =
+        Ends { from: HostId::Server(2), to: STATION, port: 20_000, mss: 1460, sack: true, window_scale: 7, turn: 0 };
     vec![ends, Ends { from: STATION, to: HostId::Server(0), port: 20_001, ..ends }]
 }
 
 fn packet(flow: u32, bytes: u16, flags: u32, offset: u64) -> SimPacket {
-    SimPacket { sent: Time::ZERO, offset, flow, sack: u32::MAX, bytes, window: 501, flags }
+    let position = Position::new(offset, 0);
+    SimPacket { sent: Time::ZERO, position, flow, sack: u32::MAX, bytes, window: 501, flags }
 }
 
 /// How far an exchange comes.
