@@ -135,7 +135,8 @@ fn packets_under_plans(rest: &mut Cursor<'_>) -> Option<()> {
         let length = usize::from(rest.u16()?).min(rest.0.len());
         let frame = rest.bytes(length)?;
         let Parsed::Tcp(tcp) = wire::parse(frame, Link::Ethernet) else { continue };
-        if let Verdict::Rewrite { window } = core_fastpath::on_packet(&mut state, &mut control, direction, &tcp, now) {
+        let passage = core_fastpath::Passage { direction, port: 1, hop: u32::from(scale) };
+        if let Verdict::Rewrite { window } = core_fastpath::on_packet(&mut state, &mut control, passage, &tcp, now) {
             assert!(dry_run == 0 && window > 0 && window < tcp.window, "{window} after {}", tcp.window);
         }
     }

@@ -13,7 +13,7 @@ use lasthop_core::ap::{
 use lasthop_core::aqm::Discipline;
 use lasthop_core::fastpath::layout::{self, Counters, FlowState, Reason, RttTotal, UdpState};
 use lasthop_core::fastpath::udp::{self, Datagram};
-use lasthop_core::fastpath::{self, Verdict, window};
+use lasthop_core::fastpath::{self, Passage, Verdict, window};
 use lasthop_core::meter::rate::Known;
 use lasthop_core::packet::{Direction, FlowId, Packet as _};
 use lasthop_core::units::{BitRate, Span, Time};
@@ -171,7 +171,8 @@ impl WindowControl {
         }
         #[cfg(test)]
         self.seen.push((now, packet.flow, direction, tcp));
-        let verdict = fastpath::on_packet(&mut watched.state, shared, direction, &tcp, now);
+        let passage = Passage { direction, port: 0, hop: HOP as u32 };
+        let verdict = fastpath::on_packet(&mut watched.state, shared, passage, &tcp, now);
         self.counters.reason[verdict.reason() as usize] += 1;
         if let Verdict::Rewrite { window } = verdict {
             packet.window = window;

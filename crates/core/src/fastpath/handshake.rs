@@ -17,9 +17,13 @@ pub(super) fn begin(data: &mut Half, acked: &mut Half, tcp: &TcpFields) -> bool 
     if !tcp.has(flag::ACK) || (seen && !repeated) {
         for half in [data, acked] {
             // The other end may answer a SYN sent again by a SYN-ACK sent again: both keep what they promised.
-            let window = if repeated { promised(half, half.delivered) } else { 0 };
+            let before = *half;
             forget(half);
-            half.window = window;
+            if repeated {
+                half.window = promised(&before, before.delivered);
+                half.scale = before.scale;
+                half.flags = before.flags & Half::SCALE_OFFERED;
+            }
         }
     }
     repeated
@@ -65,11 +69,15 @@ pub(super) fn learn(data: &mut Half, acked: &mut Half, tcp: &TcpFields, verdict:
         Verdict::Pass(_) => tcp.window,
     };
     acked.flags |= Half::SYN_SEEN;
-    acked.scale = 0;
-    acked.flags &= !Half::SCALE_OFFERED;
+    // Of several SYNs of one connection nobody knows which one arrived: the scale that makes windows largest holds.
+    let before = if acked.flags & Half::SCALE_OFFERED == 0 { 0 } else { acked.scale };
+    acked.scale = before;
     if let Some(scale) = tcp.window_scale {
-        acked.scale = scale;
+        acked.scale = scale.max(before);
         acked.flags |= Half::SCALE_OFFERED;
+    }
+    if !tcp.has(flag::ACK) {
+        data.delivered = tcp.seq.wrapping_add(1);
     }
     if acked.flags & Half::EDGE_KNOWN == 0 {
         acked.window = u32::from(window);

@@ -266,6 +266,8 @@ impl Half {
     pub const LIMITED: u8 = 64;
     /// In `data_flags`: this direction's sender sent a FIN, and nothing beyond it since.
     pub const CLOSING: u8 = 128;
+    /// In `data_flags`: of this direction's data only bare acknowledgments pass here, and the rest by another way.
+    pub const ELSEWHERE: u8 = 8;
     /// In `data_flags`: it sent a RST that the other end takes (RFC 5961 section 3.2), and nothing new since.
     pub const RESET: u8 = 16;
 
@@ -315,11 +317,14 @@ pub struct FlowState {
     pub last_seen_ns: u64,
     /// When the first one passed.
     pub first_seen_ns: u64,
-    /// Number (ifindex) of the interface towards the station that the newest packet passed; 0: not known. Written by whoever carries
-    /// the packet, before the fast path sees it.
+    /// Number (ifindex) of the interface towards the station that the newest packet passed; 0: not known.
     pub port: u32,
-    /// Which of [`Control::hops`] that is. Likewise.
+    /// Which of [`Control::hops`] that is.
     pub hop: u32,
+    /// 1: one end has acknowledged what the other was seen to send (`fastpath::gate`).
+    pub assured: u32,
+    /// Explicit padding; always 0.
+    pub pad: u32,
 }
 
 impl FlowState {
@@ -533,11 +538,15 @@ pub enum Reason {
     UdpDropped = 19,
     /// Dry run: it would have been marked or dropped.
     UdpWouldSteer = 20,
+    /// TCP that does not fit what the two ends have shown, or whose checksum is wrong: nothing was learned from it.
+    Invalid = 21,
+    /// The window would have been lowered, and the kernel could not change the packet.
+    Unwritable = 22,
 }
 
 impl Reason {
     /// How many there are.
-    pub const COUNT: usize = 21;
+    pub const COUNT: usize = 23;
 
     /// Every one, in the order of their numbers.
     pub const ALL: [Self; Self::COUNT] = [
@@ -562,6 +571,8 @@ impl Reason {
         Self::UdpMarked,
         Self::UdpDropped,
         Self::UdpWouldSteer,
+        Self::Invalid,
+        Self::Unwritable,
     ];
 
     /// As status and report name it.
@@ -589,6 +600,8 @@ impl Reason {
             Self::UdpMarked => "udp-marked",
             Self::UdpDropped => "udp-dropped",
             Self::UdpWouldSteer => "udp-would-steer",
+            Self::Invalid => "invalid",
+            Self::Unwritable => "unwritable",
         }
     }
 
@@ -679,7 +692,7 @@ const _: () = {
     assert!(size_of::<Plan>() == 4 * 4);
     assert!(size_of::<RttMatch>() == 4 * 8 + 6 * 4);
     assert!(size_of::<Half>() == size_of::<RttMatch>() + 8 * 8 + size_of::<Plan>() + 13 * 4 + 12);
-    assert!(size_of::<FlowState>() == 2 * size_of::<Half>() + 2 * 8 + 2 * 4);
+    assert!(size_of::<FlowState>() == 2 * size_of::<Half>() + 2 * 8 + 4 * 4);
     assert!(size_of::<UdpPlan>() == 3 * 4);
     assert!(size_of::<UdpHalf>() == 8 * 8 + 8 * 4 + size_of::<UdpPlan>() + 4);
     assert!(size_of::<UdpState>() == 2 * size_of::<UdpHalf>() + 2 * 8 + 2 * 4);

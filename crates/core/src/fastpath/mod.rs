@@ -3,15 +3,18 @@
 //! Integers on header fields only. Rust for hosts that carry the packets themselves (the simulator), restated in C for tc
 //! (`crates/live/src/bpf/fastpath.h`), which shares the layouts of [`layout`] byte for byte.
 //!
+//! A segment changes something only if it fits what both ends have shown ([`gate`]).
+//!
 //! A packet in direction `e` is data of `half[e]` ([`measure`]) and, with ACK set, an acknowledgment for
 //! `half[e.reverse()]`, whose sender its window holds back ([`window`]). A SYN teaches both halves ([`handshake`]), and its
 //! window is what the other end may begin with ([`hop`]).
 //!
 //! Between ACKs the host may owe the sender window updates: [`window::due`] says when, [`window::update`] what.
 //!
-//! What becomes of a packet is decided in this order: SYN, RST, no ACK, authenticated, zero window, stale heartbeat,
+//! What becomes of a packet is decided in this order: invalid, SYN, RST, no ACK, authenticated, zero window, stale heartbeat,
 //! scale unknown, no plan, and only then the law of [`window`]. Datagrams have a law of their own, [`udp`].
 
+mod gate;
 mod handshake;
 mod hop;
 pub mod layout;
@@ -51,22 +54,41 @@ impl Verdict {
     }
 }
 
-/// Measures a segment that crosses the access point in `direction`, and decides on its window.
+/// Which way a packet crosses the access point.
+#[derive(Clone, Copy, Debug)]
+pub struct Passage {
+    /// To stations, or from them.
+    pub direction: Direction,
+    /// As [`FlowState::port`].
+    pub port: u32,
+    /// As [`FlowState::hop`].
+    pub hop: u32,
+}
+
+/// Measures a segment that crosses the access point, and decides on its window. One that is [`Reason::Invalid`] changes nothing.
 pub fn on_packet(
     state: &mut FlowState,
     control: &mut Control,
-    direction: Direction,
+    passage: Passage,
     tcp: &TcpFields,
     now: Time,
 ) -> Verdict {
+    let Passage { direction, port, hop } = passage;
+    if !gate::fits(state, direction, tcp) {
+        return Verdict::Pass(Reason::Invalid);
+    }
     state.last_seen_ns = now.as_nanos();
-    let hop = state.hop as usize % HOPS;
+    (state.port, state.hop) = (port, hop);
+    let hop = hop as usize % HOPS;
     let [to_station, to_remote] = &mut state.half;
     let (data, acked) = match direction {
         Direction::ToStation => (to_station, to_remote),
         Direction::ToRemote => (to_remote, to_station),
     };
     let repeated_syn = tcp.has(flag::SYN) && handshake::begin(data, acked, tcp);
+    if tcp.has(flag::SYN) && !tcp.has(flag::ACK) && !repeated_syn {
+        state.first_seen_ns = now.as_nanos();
+    }
     let before = (acked.flags & Half::EDGE_KNOWN != 0).then_some((acked.delivered, acked.waiting));
     measure::data(
         data,
@@ -93,7 +115,19 @@ pub fn on_packet(
         hop::served(&mut control.hops[hop][direction.reverse().index()], newly, waiting, rtt_ns, now);
     }
     measure::tell(acked, data.rtt.last_ns, tcp, verdict, now);
+    if state.assured == 0 && gate::assures(acked, tcp) {
+        state.assured = 1;
+    }
     verdict
+}
+
+/// A segment of the station's that passes here on its way to another station, where it is measured: what it says of its own data must
+/// not be expected to be known here.
+pub fn passes_elsewhere(state: &mut FlowState, tcp: &TcpFields) {
+    let half = &mut state.half[Direction::ToRemote.index()];
+    if half.data_flags & Half::ELSEWHERE == 0 && gate::fits(state, Direction::ToRemote, tcp) {
+        state.half[Direction::ToRemote.index()].data_flags |= Half::ELSEWHERE;
+    }
 }
 
 /// Of a SYN: hop and direction are those of the data it lets through, `before` what it promised when it was sent before; 0: nothing.
@@ -128,20 +162,23 @@ fn decide(
     if !tcp.has(flag::ACK) {
         return Verdict::Pass(Reason::NoAck);
     }
-    if tcp.authenticated {
-        return Verdict::Pass(Reason::Authenticated);
-    }
     let stale = is_stale(control, now);
+    let left_alone = match (tcp.authenticated, stale) {
+        (true, _) => Some(Reason::Authenticated),
+        (false, true) => Some(Reason::Stale),
+        (false, false) => None,
+    };
     let Some(scale) = half.known_scale() else {
-        return Verdict::Pass(match (tcp.window, stale) {
+        return Verdict::Pass(match (tcp.window, left_alone) {
+            (_, Some(Reason::Authenticated)) => Reason::Authenticated,
             (0, _) => Reason::ZeroWindow,
-            (_, true) => Reason::Stale,
-            (_, false) => Reason::ScaleUnknown,
+            (_, Some(reason)) => reason,
+            (_, None) => Reason::ScaleUnknown,
         });
     };
     let updates = control.hops[hop][direction.index()].updates;
     let silent = control.silent_ns != 0 && now.as_nanos() > control.silent_ns;
-    let mode = window::Mode { stale, silent, dry_run: control.dry_run != 0, updates };
+    let mode = window::Mode { left_alone, silent, dry_run: control.dry_run != 0, updates };
     window::clamp(half, tcp, scale, mode, now)
 }
 

@@ -39,7 +39,7 @@ impl Download {
     fn pass(&mut self, direction: Direction, tcp: &TcpFields) -> Verdict {
         self.now += STEP;
         self.control.heartbeat_ns = self.now.as_nanos();
-        on_packet(&mut self.state, &mut self.control, direction, tcp, self.now)
+        on_packet(&mut self.state, &mut self.control, passage(direction), tcp, self.now)
     }
 
     fn data(&mut self, bytes: u32) {
@@ -67,8 +67,12 @@ impl Download {
     }
 }
 
+const fn passage(direction: Direction) -> Passage {
+    Passage { direction, port: 1, hop: 0 }
+}
+
 fn acknowledge(ack: u32, window: u16) -> TcpFields {
-    TcpFields { ack, window, flags: flag::ACK, segments: 1, ip_bytes: 52, ..TcpFields::default() }
+    TcpFields { seq: 1, ack, window, flags: flag::ACK, segments: 1, ip_bytes: 52, ..TcpFields::default() }
 }
 
 #[test]
@@ -104,7 +108,7 @@ fn the_shared_vectors_hold() {
                 Step::DryRun => control.dry_run = 1,
                 Step::Segment { direction, frame, expected, line } => {
                     let Parsed::Tcp(tcp) = wire::parse(&frame, Link::Ethernet) else { panic!("line {line}") };
-                    let verdict = on_packet(&mut state, &mut control, direction, &tcp, now);
+                    let verdict = on_packet(&mut state, &mut control, passage(direction), &tcp, now);
                     assert_eq!(verdict, expected, "{}, line {line}", case.name);
                 }
             }
@@ -245,16 +249,16 @@ fn a_heartbeat_counts_until_it_is_older_than_two_seconds() {
     let heartbeat = download.control.heartbeat_ns;
     for (age, expected) in [(2_000_000_000, Reason::WithinPlan), (2_000_000_001, Reason::Stale)] {
         let now = Time::from_nanos(heartbeat + age);
-        let verdict = on_packet(&mut download.state, &mut download.control, Direction::ToRemote, &tcp, now);
+        let verdict = on_packet(&mut download.state, &mut download.control, passage(Direction::ToRemote), &tcp, now);
         assert_eq!(verdict, Verdict::Pass(expected));
     }
 }
 
 #[test]
-fn scales_come_from_both_syns_and_a_new_connection_forgets_the_old_one() {
+fn scales_come_from_both_syns_and_a_new_connection_forgets_one_that_was_not_assured() {
     let mut download = Download::with_scale(3, PLAN);
-    download.round();
-    let syn = |scale| TcpFields { flags: flag::SYN, window_scale: scale, ..acknowledge(0, 1_000) };
+    download.data(MSS);
+    let syn = |scale| TcpFields { seq: 0, flags: flag::SYN, window_scale: scale, ..acknowledge(0, 1_000) };
     download.pass(Direction::ToRemote, &syn(Some(5)));
     assert_eq!(download.state.half[0].known_scale(), None);
     let answer = TcpFields { seq: 77, ack: 1, flags: flag::SYN | flag::ACK, ..syn(Some(9)) };
@@ -262,6 +266,18 @@ fn scales_come_from_both_syns_and_a_new_connection_forgets_the_old_one() {
     assert_eq!(download.state.half.map(|half| half.known_scale()), [Some(5), Some(9)]);
     assert_eq!((download.state.half[0].edge, download.state.half[1].edge), (1_078, 1_001));
     assert_eq!(download.state.half[0].packets, 2, "counters go on");
+    // A SYN sent again with another scale, which may go no further than here, makes nothing smaller.
+    download.pass(Direction::ToRemote, &syn(Some(0)));
+    download.pass(Direction::ToStation, &answer);
+    assert_eq!(download.state.half.map(|half| half.known_scale()), [Some(5), Some(9)]);
+    // Now both ends are there, and SYNs change nothing any more.
+    download.pass(Direction::ToRemote, &acknowledge(78, 1_000));
+    let before = download.state;
+    for tcp in [syn(Some(0)), TcpFields { seq: 9, ..syn(None) }] {
+        assert_eq!(download.pass(Direction::ToRemote, &tcp), Verdict::Pass(Reason::Invalid));
+    }
+    assert_eq!(download.pass(Direction::ToStation, &answer), Verdict::Pass(Reason::Invalid));
+    assert_eq!(download.state, before);
 }
 
 #[test]
@@ -347,11 +363,12 @@ fn a_timestamp_that_comes_back_gives_a_sample_only_from_its_first_leaving() {
     let with = |value, echo| TcpFields { timestamps: Some((value, echo)), ..acknowledge(1_000, 100) };
     download.pass(Direction::ToRemote, &with(5, 0));
     download.pass(Direction::ToRemote, &with(6, 0));
-    download.pass(Direction::ToStation, &with(9, 5));
+    let answer = |echo| TcpFields { seq: 1_000, ack: 1, ..with(9, echo) };
+    download.pass(Direction::ToStation, &answer(5));
     assert_eq!(download.state.half[1].rtt_min(0), Some(STEP + STEP));
     // 6 left while 5 was awaited: when it left first is not known any more.
     download.pass(Direction::ToRemote, &with(6, 0));
-    download.pass(Direction::ToStation, &with(9, 6));
+    download.pass(Direction::ToStation, &answer(6));
     assert_eq!(download.state.half[1].rtt.total.samples(), 1);
 }
 

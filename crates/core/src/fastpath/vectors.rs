@@ -238,6 +238,7 @@ fn verdict(words: &str) -> Option<Verdict> {
         "stale" => Reason::Stale,
         "authenticated" => Reason::Authenticated,
         "no-ack" => Reason::NoAck,
+        "invalid" => Reason::Invalid,
         _ => return None,
     }))
 }

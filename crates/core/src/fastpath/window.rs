@@ -65,8 +65,8 @@ const MILLISECOND_SHIFT: u32 = 10;
 /// What the controller is up to.
 #[derive(Clone, Copy, Debug)]
 pub struct Mode {
-    /// Its heartbeat is too old.
-    pub stale: bool,
+    /// Why windows are left as they are, whatever the plan.
+    pub left_alone: Option<Reason>,
     /// It has missed two of its intervals: who waits for its window updates waits in vain.
     pub silent: bool,
     /// It decides and changes nothing.
@@ -91,9 +91,8 @@ pub struct Update {
 /// The law, on an ACK with a known scale. `half` is the direction whose data it acknowledges.
 pub fn clamp(half: &mut Half, tcp: &TcpFields, scale: u8, mode: Mode, now: Time) -> Verdict {
     let known = half.flags & Half::EDGE_KNOWN != 0;
-    let seen = half.data_flags & Half::DATA_SEEN != 0;
-    // Of data that nobody sent: its receiver will ignore the segment (RFC 9293 section 3.10.7.4), and so does the law.
-    if seen && seq::after(tcp.ack, half.snd_nxt) {
+    // Of data that passes elsewhere.
+    if half.data_flags & Half::DATA_SEEN != 0 && seq::after(tcp.ack, half.snd_nxt) {
         return Verdict::Pass(Reason::WithinPlan);
     }
     if !known {
@@ -108,17 +107,18 @@ pub fn clamp(half: &mut Half, tcp: &TcpFields, scale: u8, mode: Mode, now: Time)
     let moves = newly > 0 || tcp.window != half.last_window;
     half.last_window = tcp.window;
     half.acked = tcp.ack;
-    if tcp.window == 0 {
+    if tcp.window == 0 && mode.left_alone != Some(Reason::Authenticated) {
         return Verdict::Pass(Reason::ZeroWindow);
     }
     let offered = u32::from(tcp.window) << scale;
     // What the pace keeps back nobody tells then: ACKs do, at the pace of data.
     let pace_bytes = if mode.silent { 0 } else { half.plan.pace_bytes };
     let plan = Plan { pace_bytes, ..half.plan };
-    if mode.stale || plan.clamp_bytes == 0 {
+    let left_alone = mode.left_alone.or((plan.clamp_bytes == 0).then_some(Reason::NoPlan));
+    if let Some(reason) = left_alone {
         half.window = 0;
         half.edge = seq::later(half.edge, tcp.ack.wrapping_add(offered));
-        return Verdict::Pass(if mode.stale { Reason::Stale } else { Reason::NoPlan });
+        return Verdict::Pass(reason);
     }
     earn(half, plan, bound(half, plan, scale, mode.updates), now);
     half.stretch = half.stretch - half.stretch / 8 + newly / 8;

@@ -24,7 +24,7 @@ mod tests;
 
 pub use ip::protocol;
 pub use key::{Endpoint, flow_key, udp_flow_key};
-pub use patch::{checksum_is_valid, patch_window};
+pub use patch::{checksum_is_valid, is_intact, patch_window};
 pub use sack::{SackBlocks, sack_blocks, strip_sack};
 pub use tcp::{TcpFields, flag};
 

@@ -3,7 +3,7 @@
 //! `HC' = ~(~HC + ~m + m')`, one's complement sums of 16 bits: HC the old checksum, m the old field, m' the new one.
 //! Source: RFC 1624 section 3, equation 3. It needs neither the payload nor the pseudo header.
 
-use super::{TcpFields, be16};
+use super::{TcpFields, be16, flag};
 
 /// Writes `window` (raw, before scaling) into the segment that `tcp` was parsed from, and mends the checksum.
 ///
@@ -26,6 +26,24 @@ pub fn checksum_is_valid(frame: &[u8], tcp: &TcpFields) -> bool {
         let addresses = pseudo_header(&tcp.source.address, &tcp.destination.address, super::protocol::TCP, segment);
         fold(addresses) == 0xffff
     })
+}
+
+/// Whether a segment by which a connection begins, ends or lets its sender go on has a right checksum; or the part of it that a
+/// sender leaves whose network card, or nobody on a virtual link, adds the rest: the sum of the pseudo header. True of all other
+/// segments, and of merged ones, which were verified before.
+#[must_use]
+pub fn is_intact(frame: &[u8], tcp: &TcpFields) -> bool {
+    let counts = tcp.payload_bytes == 0 || tcp.has(flag::SYN | flag::FIN | flag::RST);
+    tcp.segments > 1 || !counts || checksum_is_valid(frame, tcp) || checksum_is_partial(frame, tcp)
+}
+
+fn checksum_is_partial(frame: &[u8], tcp: &TcpFields) -> bool {
+    let length = tcp.header_bytes + tcp.payload_bytes;
+    let protocol = u32::from(super::protocol::TCP);
+    let rest = u32::from(fold(protocol + (length >> 16) + (length & 0xffff)));
+    let pseudo = fold(rest + u32::from(sum(&tcp.source.address)) + u32::from(sum(&tcp.destination.address)));
+    let at = usize::from(tcp.window_at) + 2;
+    frame.get(at..at + 2).is_some_and(|field| be16(field, 0) == pseudo)
 }
 
 /// One's complement sum of the pseudo header and the segment. Mapped IPv4 addresses give IPv4's sum but for the

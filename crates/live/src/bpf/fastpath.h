@@ -2,7 +2,7 @@
 /*
  * What is measured and decided per segment: crates/core/src/fastpath restated, function for function.
  *
- * handshake_*: fastpath/handshake.rs. hop_*: fastpath/hop.rs. measure_*: fastpath/measure.rs. window_*: fastpath/window.rs.
+ * gate_*: fastpath/gate.rs. handshake_*: fastpath/handshake.rs. hop_*: fastpath/hop.rs. measure_*: fastpath/measure.rs. window_*: fastpath/window.rs.
  * The laws stand there. Pure functions over struct flow_state and struct control: no helper is called, so the same text runs
  * on the host under test.
  */
@@ -124,6 +124,92 @@ static __always_inline __u32 hop_of(const struct flow_state *state)
 	return hop & (HOPS - 1);
 }
 
+/* The clock of stamps; without timestamps told_tsval holds it. */
+static __always_inline __u32 stamp_clock(__u64 now)
+{
+	return now >> STAMP_SHIFT;
+}
+
+static __always_inline stamp_t stamp_new(__u32 value, __u64 now)
+{
+	return (__u64)value << 32 | stamp_clock(now);
+}
+
+static __always_inline __u32 stamp_value(stamp_t stamp)
+{
+	return stamp >> 32;
+}
+
+static __always_inline __u32 stamp_ticks(stamp_t stamp, __u64 now)
+{
+	return stamp_clock(now) - (__u32)stamp;
+}
+
+static __always_inline __u64 stamp_age(stamp_t stamp, __u64 now)
+{
+	return (__u64)stamp_ticks(stamp, now) << STAMP_SHIFT;
+}
+
+#define REACH 66000u
+#define LARGEST_REACH (1u << 30)
+#define LARGEST_FLIGHT (1u << 24)
+
+static __always_inline __u32 gate_reach(const struct half *h)
+{
+	if (!(h->flags & SCALE_KNOWN))
+		return LARGEST_REACH;
+	return min_u32(max_u32((__u32)h->last_window << (h->scale & 15) << 1, REACH), LARGEST_REACH);
+}
+
+static __always_inline int gate_data_fits(const struct half *h, const struct packet *p)
+{
+	__u32 reach;
+
+	if (!(h->flags & EDGE_KNOWN) || (h->data_flags & (DATA_SEEN | ELSEWHERE)) != DATA_SEEN)
+		return 1;
+	reach = gate_reach(h);
+	return !after(h->delivered - reach, end_of(p)) && !after(p->seq, later(h->edge, h->snd_nxt) + reach);
+}
+
+static __always_inline int gate_acknowledgment_fits(const struct half *h, const struct packet *p)
+{
+	__u32 newest = stamp_value(READ_ONCE(h->rtt.ts_newest));
+
+	if (h->data_flags & ELSEWHERE)
+		return 1;
+	if (h->data_flags & DATA_SEEN && after(p->ack, h->snd_nxt))
+		return 0;
+	if (h->flags & EDGE_KNOWN && after(h->delivered - gate_reach(h), p->ack))
+		return 0;
+	return !(p->has & HAS_TIMESTAMPS) || !newest || !p->tsecr || !after(p->tsecr, newest);
+}
+
+static __always_inline int gate_handshake_fits(const struct half *data, const struct half *acked, const struct packet *p)
+{
+	if (!(p->flags & TCP_ACK) || !(data->flags & SYN_SEEN))
+		return 1;
+	return !after(acked->delivered, p->ack) && !after(p->ack, acked->snd_nxt);
+}
+
+/* Whether the segment fits what both ends have shown. */
+static __always_inline int gate_fits(const struct flow_state *state, enum direction d, const struct packet *p)
+{
+	const struct half *data = &state->half[d], *acked = &state->half[!d];
+
+	if (p->flags & TCP_SYN)
+		return !state->assured && gate_handshake_fits(data, acked, p);
+	if (!gate_data_fits(data, p))
+		return 0;
+	return !(p->flags & TCP_ACK) || p->flags & TCP_RST || gate_acknowledgment_fits(acked, p);
+}
+
+/* Whether the segment, which fits, shows that both ends are there. */
+static __always_inline int gate_assures(const struct half *acked, const struct packet *p)
+{
+	return (p->flags & (TCP_ACK | TCP_SYN | TCP_RST)) == TCP_ACK && acked->data_flags & DATA_SEEN &&
+	       acked->snd_nxt - p->ack < LARGEST_FLIGHT;
+}
+
 /* FlowState::new. */
 static __always_inline void flow_open(struct flow_state *state, const struct control *control, __u64 now)
 {
@@ -139,8 +225,16 @@ static __always_inline void flow_open(struct flow_state *state, const struct con
 	state->last_seen_ns = now;
 }
 
-static __always_inline void handshake_forget(struct half *h)
+/* What the receiver of `h` has promised beyond `from` while the handshake lasts, bytes; 0: nothing. */
+static __always_inline __u32 handshake_promised(const struct half *h, __u32 from)
 {
+	return h->flags & EDGE_KNOWN ? later(h->edge, from) - from : h->window;
+}
+
+static __always_inline void handshake_forget(struct half *h, int repeated)
+{
+	__u32 window = repeated ? handshake_promised(h, h->delivered) : 0;
+
 	h->rtt.seq_sent = 0;
 	h->rtt.ts_sent = 0;
 	h->rtt.ts_newest = 0;
@@ -149,12 +243,12 @@ static __always_inline void handshake_forget(struct half *h)
 	h->mss = 0;
 	h->edge = 0;
 	h->delivered = 0;
-	h->window = 0;
+	h->window = window;
 	h->told_edge = 0;
 	h->told_tsval = 0;
 	h->last_window = 0;
-	h->scale = 0;
-	h->flags = 0;
+	h->scale = repeated ? h->scale : 0;
+	h->flags = repeated ? h->flags & SCALE_OFFERED : 0;
 	h->credit = 0;
 	h->stretch = 0;
 	h->paced_ns = 0;
@@ -167,12 +261,6 @@ static __always_inline void handshake_forget(struct half *h)
 	h->data_flags = 0;
 }
 
-/* What the receiver of `h` has promised beyond `from` while the handshake lasts, bytes; 0: nothing. */
-static __always_inline __u32 handshake_promised(const struct half *h, __u32 from)
-{
-	return h->flags & EDGE_KNOWN ? later(h->edge, from) - from : h->window;
-}
-
 static __always_inline int handshake_begin(struct half *data, struct half *acked, const struct packet *p)
 {
 	int seen = data->data_flags & DATA_SEEN;
@@ -181,13 +269,8 @@ static __always_inline int handshake_begin(struct half *data, struct half *acked
 	/* A SYN begins anew in any case; a SYN-ACK only if it is not the answer to the SYN that was seen. */
 	if (!(p->flags & TCP_ACK) || (seen && !repeated)) {
 		/* The other end may answer a SYN sent again by a SYN-ACK sent again: both keep what they promised. */
-		__u32 ours = repeated ? handshake_promised(data, data->delivered) : 0;
-		__u32 theirs = repeated ? handshake_promised(acked, acked->delivered) : 0;
-
-		handshake_forget(data);
-		handshake_forget(acked);
-		data->window = ours;
-		acked->window = theirs;
+		handshake_forget(data, repeated);
+		handshake_forget(acked, repeated);
 	}
 	return repeated;
 }
@@ -218,12 +301,15 @@ static __always_inline void handshake_learn(struct half *data, struct half *acke
 		window = verdict.window;
 	}
 	acked->flags |= SYN_SEEN;
-	acked->scale = 0;
-	acked->flags &= ~SCALE_OFFERED;
+	/* Of several SYNs of one connection nobody knows which one arrived. */
+	if (!(acked->flags & SCALE_OFFERED))
+		acked->scale = 0;
 	if (p->has & HAS_SCALE) {
-		acked->scale = p->scale;
+		acked->scale = max_u32(acked->scale, p->scale);
 		acked->flags |= SCALE_OFFERED;
 	}
+	if (!(p->flags & TCP_ACK))
+		data->delivered = p->seq + 1;
 	if (!(acked->flags & EDGE_KNOWN))
 		acked->window = window;
 	else if (handshake_data_reaches(acked, p->ack))
@@ -244,32 +330,6 @@ static __always_inline void handshake_learn(struct half *data, struct half *acke
 	/* What the SYN promised counts from the byte after this SYN-ACK, whose number is only known now. */
 	if (both_seen)
 		handshake_promise(data, p->seq + 1, data->window);
-}
-
-/* The clock of stamps; without timestamps told_tsval holds it. */
-static __always_inline __u32 stamp_clock(__u64 now)
-{
-	return now >> STAMP_SHIFT;
-}
-
-static __always_inline stamp_t stamp_new(__u32 value, __u64 now)
-{
-	return (__u64)value << 32 | stamp_clock(now);
-}
-
-static __always_inline __u32 stamp_value(stamp_t stamp)
-{
-	return stamp >> 32;
-}
-
-static __always_inline __u32 stamp_ticks(stamp_t stamp, __u64 now)
-{
-	return stamp_clock(now) - (__u32)stamp;
-}
-
-static __always_inline __u64 stamp_age(stamp_t stamp, __u64 now)
-{
-	return (__u64)stamp_ticks(stamp, now) << STAMP_SHIFT;
 }
 
 enum age { AGE_FRESH, AGE_KNOWN, AGE_OLD };
@@ -556,8 +616,10 @@ static __always_inline void window_adapt(struct half *h, struct plan plan, __u32
 	h->window = min_u32(window, target);
 }
 
+#define AS_PLANNED REASONS
+
 struct mode {
-	int stale;
+	enum reason left_alone; /* why windows are left as they are, whatever the plan; or AS_PLANNED */
 	int silent; /* who waits for window updates waits in vain */
 	int dry_run;
 	__u32 updates;
@@ -573,7 +635,7 @@ static __always_inline struct verdict window_clamp(struct half *h, const struct 
 	__u32 newly, promised_first, promised, edge, allowed, least, window;
 	int moves, lower;
 
-	/* Of data that nobody sent: its receiver will ignore the segment, and so does the law. */
+	/* Of data that passes elsewhere. */
 	if (h->data_flags & DATA_SEEN && after(p->ack, h->snd_nxt))
 		return verdict;
 	if (!known) {
@@ -588,17 +650,17 @@ static __always_inline struct verdict window_clamp(struct half *h, const struct 
 	moves = newly || p->window != h->last_window;
 	h->last_window = p->window;
 	h->acked = p->ack;
-	if (!p->window) {
+	if (!p->window && mode.left_alone != AUTHENTICATED) {
 		verdict.reason = ZERO_WINDOW;
 		return verdict;
 	}
 	/* What the pace keeps back nobody tells then: ACKs do, at the pace of data. */
 	if (mode.silent)
 		plan.pace_bytes = 0;
-	if (mode.stale || !plan.clamp_bytes) {
+	if (mode.left_alone != AS_PLANNED || !plan.clamp_bytes) {
 		h->window = 0;
 		h->edge = later(h->edge, p->ack + offered);
-		verdict.reason = mode.stale ? STALE : NO_PLAN;
+		verdict.reason = mode.left_alone != AS_PLANNED ? mode.left_alone : NO_PLAN;
 		return verdict;
 	}
 	window_earn(h, plan, window_bound(h, plan, scale, mode.updates), now);
@@ -757,7 +819,7 @@ static __always_inline struct verdict decide(struct half *h, const struct contro
 {
 	__u64 silent = READ_ONCE(control->silent_ns);
 	struct mode mode = {
-		.stale = is_stale(control, now),
+		.left_alone = p->has & HAS_AUTHENTICATION ? AUTHENTICATED : is_stale(control, now) ? STALE : AS_PLANNED,
 		.silent = silent && now > silent,
 		.dry_run = control->dry_run != 0,
 		.updates = READ_ONCE(control->hops[hop][d].updates),
@@ -769,12 +831,12 @@ static __always_inline struct verdict decide(struct half *h, const struct contro
 		verdict.reason = RST;
 	else if (!(p->flags & TCP_ACK))
 		verdict.reason = NO_ACK;
-	else if (p->has & HAS_AUTHENTICATION)
-		verdict.reason = AUTHENTICATED;
 	else if (scale >= 0)
 		return window_clamp(h, p, scale, mode, now);
+	else if (mode.left_alone == AUTHENTICATED)
+		verdict.reason = AUTHENTICATED;
 	else
-		verdict.reason = !p->window ? ZERO_WINDOW : mode.stale ? STALE : SCALE_UNKNOWN;
+		verdict.reason = !p->window ? ZERO_WINDOW : mode.left_alone == STALE ? STALE : SCALE_UNKNOWN;
 	return verdict;
 }
 
@@ -784,11 +846,20 @@ static __always_inline struct verdict on_packet(struct flow_state *state, struct
 	struct half *data = &state->half[d];
 	struct half *acked = &state->half[!d];
 	struct verdict verdict;
-	__u32 delivered, waiting, hop = hop_of(state);
+	__u32 delivered, waiting, hop;
 	int repeated_syn, known;
 
+	if (!gate_fits(state, d, p)) {
+		verdict = (struct verdict){ .reason = INVALID };
+		return verdict;
+	}
 	state->last_seen_ns = now;
+	state->port = p->port;
+	state->hop = p->hop;
+	hop = hop_of(state);
 	repeated_syn = p->flags & TCP_SYN && handshake_begin(data, acked, p);
+	if ((p->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN && !repeated_syn)
+		state->first_seen_ns = now;
 	known = acked->flags & EDGE_KNOWN;
 	delivered = acked->delivered;
 	waiting = acked->waiting;
@@ -805,7 +876,25 @@ static __always_inline struct verdict on_packet(struct flow_state *state, struct
 		hop_served(&control->hops[hop][!d], acked->delivered - delivered, waiting,
 			   (__u64)acked->rtt.last_ns + data->rtt.last_ns, now);
 	measure_tell(acked, data->rtt.last_ns, p, verdict, now);
+	if (!state->assured && gate_assures(acked, p))
+		state->assured = 1;
 	return verdict;
+}
+
+/* What was to be told could not be written: the receiver's own window went through. */
+static __always_inline void not_rewritten(struct half *acked, const struct packet *p)
+{
+	int scale = known_scale(acked);
+
+	if (!(p->flags & TCP_SYN) && scale >= 0)
+		acked->edge = later(acked->edge, p->ack + ((__u32)p->window << scale));
+}
+
+/* A segment of the station's on its way to another one, where it is measured. */
+static __always_inline void passes_elsewhere(struct flow_state *state, const struct packet *p)
+{
+	if (!(state->half[TO_REMOTE].data_flags & ELSEWHERE) && gate_fits(state, TO_REMOTE, p))
+		state->half[TO_REMOTE].data_flags |= ELSEWHERE;
 }
 
 static __always_inline void count(struct counters *c, enum direction d, const struct packet *p, enum reason reason)

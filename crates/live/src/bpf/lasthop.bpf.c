@@ -25,6 +25,17 @@ struct {
 	__type(value, struct flow_state);
 } flows SEC(".maps");
 
+/*
+ * Connections of which nothing has shown yet that both ends are there, and what claims to be another one between the ports of one
+ * that is alive. Whoever sends SYNs without end drives out others like them.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct flow_key);
+	__type(value, struct flow_state);
+} opening SEC(".maps");
+
 /* UDP has a table of its own: a key names no protocol. Only flows that ever sent a full packet are in it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -165,8 +176,8 @@ static __noinline struct flow_state *open_flow(const struct flow_key *key, __u64
 	if (!state)
 		return 0;
 	flow_open(state, &in_force, now);
-	bpf_map_update_elem(&flows, key, state, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&flows, key);
+	bpf_map_update_elem(&opening, key, state, BPF_ANY);
+	return bpf_map_lookup_elem(&opening, key);
 }
 
 /*
@@ -216,10 +227,8 @@ static __always_inline int decide_tcp(struct flow_state *state, struct packet *p
 
 	if (!state || !p)
 		return TABLE_FULL;
-	state->port = p->port;
-	state->hop = p->hop;
 	verdict = on_packet(state, &in_force, d, p, p->now_ns);
-	if (d == TO_REMOTE && in_force.hops[hop_of(state)][TO_STATION].updates && p->flags & TCP_ACK)
+	if (d == TO_REMOTE && verdict.reason != INVALID && state->assured && in_force.hops[hop_of(state)][TO_STATION].updates && p->flags & TCP_ACK)
 		ask(state, &p->key, p->now_ns);
 	p->lowered = verdict.window;
 	return verdict.reason;
@@ -236,27 +245,118 @@ __noinline int decide_up(struct flow_state *state, struct packet *p)
 	return decide_tcp(state, p, TO_REMOTE);
 }
 
-static __always_inline int on_tcp(struct __sk_buff *skb, __u32 d, struct packet *p)
+static __always_inline int decide_either(struct flow_state *state, struct packet *p, __u32 d)
 {
-	struct flow_state *state = bpf_map_lookup_elem(&flows, &p->key);
-	__be16 from, to;
-	int reason;
+	return d == TO_STATION ? decide_down(state, p) : decide_up(state, p);
+}
 
-	if (!state) {
+/*
+ * A segment of no connection that is known, or that does not fit the one that is. What it belongs to is assured by itself, and takes
+ * that one's place only if nothing of that one has passed since it began.
+ */
+static __noinline int on_stranger(struct packet *p, __u32 d)
+{
+	struct flow_state *state = bpf_map_lookup_elem(&opening, &p->key);
+	struct flow_state *living = bpf_map_lookup_elem(&flows, &p->key);
+	int reason = INVALID;
+
+	if (state)
+		reason = decide_either(state, p, d);
+	if (reason == INVALID) {
 		state = open_flow(&p->key, p->now_ns);
 		if (!state)
 			return TABLE_FULL;
-		tell_moved(&p->key);
-	} else if (has_just_moved(state)) {
-		tell_moved(&p->key);
+		reason = decide_either(state, p, d);
 	}
-	reason = d == TO_STATION ? decide_down(state, p) : decide_up(state, p);
+	if (!state->assured)
+		return living && reason != REWRITTEN ? INVALID : reason;
+	if (living && living->last_seen_ns >= state->first_seen_ns)
+		reason = INVALID;
+	else if (bpf_map_update_elem(&flows, &p->key, state, BPF_ANY))
+		reason = TABLE_FULL;
+	else
+		tell_moved(&p->key);
+	bpf_map_delete_elem(&opening, &p->key);
+	return reason;
+}
+
+#define CHUNK 512 /* divides into words of four bytes */
+#define CHUNKS (65536 / CHUNK)
+
+/* What is still to be summed of a segment. */
+struct summing {
+	struct __sk_buff *skb;
+	struct frame *f;
+	__u32 at;
+	__u32 left;
+	__s64 sum;
+};
+
+/* Adds one piece more; 1: that was all of it, or it cannot be read. */
+static int sum_piece(__u32 number, struct summing *s)
+{
+	__u32 length = min_u32(s->left, CHUNK);
+
+	(void)number;
+	if (!length)
+		return 1;
+	s->left -= length;
+	if (copy(s->skb, s->at, s->f, 0, length))
+		return 1;
+	/* Its last word may be cut off. */
+	opaque(length);
+	length &= 2 * CHUNK - 1;
+	s->f->bytes[length] = 0;
+	s->f->bytes[length + 1] = 0;
+	s->f->bytes[length + 2] = 0;
+	s->sum = bpf_csum_diff(0, 0, (__be32 *)s->f->bytes, (length + 3) & (2 * CHUNK - 4), s->sum);
+	s->at += CHUNK;
+	return 0;
+}
+
+/* Whether the checksum of a segment is right, header and payload. */
+static __noinline int sum_segment(struct __sk_buff *skb, struct frame *f, struct packet *p)
+{
+	struct summing s = { .skb = skb, .f = f, .at = p->tcp_at, .left = p->header + p->payload_bytes };
+
+	bpf_loop(CHUNKS, sum_piece, &s, 0);
+	return is_intact(p, (__u32)s.sum);
+}
+
+static __always_inline int is_valid(struct __sk_buff *skb, struct frame *f, struct packet *p)
+{
+	if (!is_verified(p))
+		return 1;
+	return p->has & HAS_SUM ? is_intact(p, p->sum) : sum_segment(skb, f, p);
+}
+
+static __always_inline int on_tcp(struct __sk_buff *skb, __u32 d, struct frame *f, struct packet *p)
+{
+	struct flow_state *state;
+	int reason = INVALID;
+	__be16 from, to;
+
+	if (!is_valid(skb, f, p))
+		return INVALID;
+	state = bpf_map_lookup_elem(&flows, &p->key);
+	if (state) {
+		if (has_just_moved(state))
+			tell_moved(&p->key);
+		reason = decide_either(state, p, d);
+	}
+	if (reason == INVALID)
+		reason = on_stranger(p, d);
 	if (reason != REWRITTEN)
 		return reason;
 	from = __builtin_bswap16(p->window);
 	to = __builtin_bswap16(p->lowered);
 	/* Without BPF_F_PSEUDO_HDR: right for merged packets and for CHECKSUM_PARTIAL, where it changes nothing. */
-	bpf_l4_csum_replace(skb, p->tcp_at + 16, from, to, sizeof(to));
+	if (bpf_l4_csum_replace(skb, p->tcp_at + 16, from, to, sizeof(to))) {
+		state = bpf_map_lookup_elem(&flows, &p->key);
+		if (state)
+			not_rewritten(&state->half[!d], p);
+		return UNWRITABLE;
+	}
 	bpf_skb_store_bytes(skb, p->tcp_at + 14, &to, sizeof(to), 0);
 	return REWRITTEN;
 }
@@ -362,6 +462,14 @@ static __always_inline int is_bare_ack(int result, const struct packet *p)
 	       (p->flags & (TCP_FIN | TCP_SYN | TCP_RST | TCP_ACK)) == TCP_ACK;
 }
 
+static __noinline void leaves_for_another(struct packet *p)
+{
+	struct flow_state *state = bpf_map_lookup_elem(&flows, &p->key);
+
+	if (state)
+		passes_elsewhere(state, p);
+}
+
 /* Everything that is done for a packet, whichever hook it passes. */
 SEC("tc")
 int lasthop_pass(struct __sk_buff *skb)
@@ -381,10 +489,13 @@ int lasthop_pass(struct __sk_buff *skb)
 	local = locals && d == TO_REMOTE && link == LINK_ETHERNET && is_local(skb);
 	if (d == TO_REMOTE && hook & REDIRECTED && is_bare_ack(result, p))
 		return bpf_redirect(skb->cb[CB_INTO], 0);
-	if (local && !is_bare_ack(result, p))
+	if (local && !is_bare_ack(result, p)) {
+		if (result == PARSED_TCP)
+			leaves_for_another(p);
 		return GO_ON;
+	}
 	if (result == PARSED_TCP)
-		result = on_tcp(skb, d, p);
+		result = on_tcp(skb, d, &here->frame, p);
 	else if (result == UDP)
 		result = on_udp(skb, d, p);
 	if (!local && result >= 0 && result < REASONS) {

@@ -91,6 +91,7 @@ enum half_flags {
 	ODD = 32,
 	ASKED = 64,
 	/* in data_flags */
+	ELSEWHERE = 8,
 	RESET = 16,
 	DATA_SEEN = 32,
 	LIMITED = 64,
@@ -103,6 +104,8 @@ struct flow_state {
 	__u64 first_seen_ns;
 	__u32 port;
 	__u32 hop;
+	__u32 assured;
+	__u32 pad;
 };
 
 struct udp_plan {
@@ -192,7 +195,9 @@ enum reason {
 	UDP_MARKED = 18,
 	UDP_DROPPED = 19,
 	UDP_WOULD_STEER = 20,
-	REASONS = 21,
+	INVALID = 21,
+	UNWRITABLE = 22,
+	REASONS = 23,
 };
 
 struct hop_counters {
@@ -295,7 +300,7 @@ _Static_assert(sizeof(struct flow_key) == 16 + 16 + 2 + 2, "flow_key");
 _Static_assert(sizeof(struct plan) == 4 * 4, "plan");
 _Static_assert(sizeof(struct rtt_match) == 4 * 8 + 6 * 4, "rtt_match");
 _Static_assert(sizeof(struct half) == sizeof(struct rtt_match) + 8 * 8 + sizeof(struct plan) + 13 * 4 + 12, "half");
-_Static_assert(sizeof(struct flow_state) == 2 * sizeof(struct half) + 2 * 8 + 2 * 4, "flow_state");
+_Static_assert(sizeof(struct flow_state) == 2 * sizeof(struct half) + 2 * 8 + 4 * 4, "flow_state");
 _Static_assert(sizeof(struct udp_plan) == 3 * 4, "udp_plan");
 _Static_assert(sizeof(struct udp_half) == 8 * 8 + 8 * 4 + sizeof(struct udp_plan) + 4, "udp_half");
 _Static_assert(sizeof(struct udp_state) == 2 * sizeof(struct udp_half) + 2 * 8 + 2 * 4, "udp_state");

@@ -29,6 +29,7 @@ enum bpf_map_type {
 };
 
 enum {
+	BPF_ANY = 0,
 	BPF_NOEXIST = 1,
 	BPF_F_INGRESS = 1,
 	BPF_F_RECOMPUTE_CSUM = 1,

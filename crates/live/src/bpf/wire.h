@@ -61,7 +61,7 @@ enum link_layer { LINK_ETHERNET, LINK_IP };
 
 enum tcp_flags { TCP_FIN = 1, TCP_SYN = 2, TCP_RST = 4, TCP_ACK = 16 };
 
-enum has { HAS_SCALE = 1, HAS_TIMESTAMPS = 2, HAS_SACK = 4, HAS_AUTHENTICATION = 8 };
+enum has { HAS_SCALE = 1, HAS_TIMESTAMPS = 2, HAS_SACK = 4, HAS_AUTHENTICATION = 8, HAS_SUM = 16 };
 
 /* What parsing answers: a whole TCP segment, one whose options are still to be read, or why not. */
 enum { PARSED_TCP = -1, TOO_SHORT = -2, UNUSUAL = -3, OPTIONS_LEFT = -4 };
@@ -119,6 +119,9 @@ struct packet {
 	__u32 payload_bytes;
 	__u32 segment_bytes;
 	__u32 lowered; /* the window to write, where one is rewritten */
+	/* One's complement sum of the TCP header, with HAS_SUM: without payload of the whole segment; and the checksum in it, as it lies. */
+	__u32 sum;
+	__u32 checksum;
 };
 
 /* Where an IP packet, then a transport header lies. */
@@ -148,6 +151,54 @@ static __always_inline __u32 min_u32(__u32 a, __u32 b)
 static __always_inline __u32 max_u32(__u32 a, __u32 b)
 {
 	return a > b ? a : b;
+}
+
+/*
+ * One's complement sums of 16-bit words (RFC 1071): of words as they lie, for the order of bytes makes no difference to what is
+ * right.
+ */
+static __always_inline __u32 fold(__u64 sum)
+{
+	sum = (sum >> 32) + (sum & 0xffffffff);
+	sum = (sum >> 32) + (sum & 0xffffffff);
+	sum = (sum >> 16) + (sum & 0xffff);
+	return (sum >> 16) + (sum & 0xffff);
+}
+
+static __always_inline __u64 sum_words(const __u8 *p, int words)
+{
+	__u64 sum = 0;
+
+	UNROLLED
+	for (int i = 0; i < words; i++)
+		sum += *(const __u32 *)(p + 4 * i);
+	return sum;
+}
+
+/* Of IPv4 the prefix ::ffff adds nothing. */
+static __always_inline __u64 sum_of_pseudo_header(const struct packet *p)
+{
+	__u32 length = p->header + p->payload_bytes;
+
+	return sum_words(p->key.station, 4) + sum_words(p->key.remote, 4) + __builtin_bswap16(PROTOCOL_TCP) +
+	       __builtin_bswap16(length) + __builtin_bswap16(length >> 16);
+}
+
+/*
+ * Whether the checksum of a segment is right, of which `sum` is the sum; or the part that a sender leaves whose network card, or
+ * nobody on a virtual link, adds the rest: the pseudo header's.
+ */
+static __always_inline int is_intact(const struct packet *p, __u64 sum)
+{
+	__u64 pseudo = sum_of_pseudo_header(p);
+
+	return fold(sum + pseudo) == 0xffff || fold(pseudo) == p->checksum;
+}
+
+/* Segments by which a connection begins, ends or lets its sender go on. Those that were merged were verified before. */
+static __always_inline int is_verified(const struct packet *p)
+{
+	return p->segments <= 1 && (!p->payload_bytes || p->flags & (TCP_FIN | TCP_SYN | TCP_RST));
 }
 
 /* What stands at a place that is a multiple of four: an IP header, or what follows one. */
@@ -464,6 +515,7 @@ static __always_inline int read_tcp(const __u8 *p, enum direction d, const struc
 	out->seq = load32(p + 4);
 	out->ack = load32(p + 8);
 	out->window = load16(p + 14);
+	out->checksum = *(const __u16 *)(p + 16);
 	out->tcp_at = t->at - t->begin;
 	out->header = header;
 	out->key.station_port = d == TO_REMOTE ? load16(p) : load16(p + 2);
@@ -568,6 +620,7 @@ static __always_inline int parse_usual(const struct frame *f, const __u8 *data, 
 	struct place place = { .begin = FRAME_AT(LINK_ETHERNET), .at = FRAME_AT(LINK_ETHERNET) + 14, .end = f->end };
 	const __u8 *ip = data + 14, *next;
 	__u32 kind;
+	__u64 sum;
 	int result;
 
 	if (data + 14 + 20 > data_end)
@@ -590,13 +643,19 @@ static __always_inline int parse_usual(const struct frame *f, const __u8 *data, 
 		return read_udp(f, next, d, &place, out);
 	if (out->protocol != PROTOCOL_TCP || next + 20 > data_end)
 		return UNUSUAL;
-	if (next[12] >> 4 == 8 && next + 32 <= data_end && load32(next + 20) == NOP_NOP_TIMESTAMPS)
+	sum = sum_words(next, 5);
+	if (next[12] >> 4 == 8 && next + 32 <= data_end && load32(next + 20) == NOP_NOP_TIMESTAMPS) {
 		set_timestamps(out, load32(next + 24), load32(next + 28));
-	else if (next[12] >> 4 != 5)
+		sum += sum_words(next + 20, 3);
+	} else if (next[12] >> 4 != 5)
 		return read_tcp(next, d, &place, out);
 	result = read_tcp(next, d, &place, out);
 	if (result != OPTIONS_LEFT)
 		return result;
+	if (!out->payload_bytes) {
+		out->sum = fold(sum);
+		out->has |= HAS_SUM;
+	}
 	split_merged(f, out);
 	return PARSED_TCP;
 }

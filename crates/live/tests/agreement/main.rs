@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use lasthop_core::fastpath::layout::{Control, Counters, FlowKey, FlowState, HOPS, Half, Hop, Plan, Reason, UdpState};
 use lasthop_core::fastpath::udp::{Datagram, Verdict as UdpVerdict, on_datagram};
 use lasthop_core::fastpath::vectors::{self, Step};
-use lasthop_core::fastpath::{self, Verdict, window};
+use lasthop_core::fastpath::{self, Passage, Verdict, window};
 use lasthop_core::packet::Direction;
 use lasthop_core::units::{Span, Time};
 use lasthop_core::wire::{self, Link, Merged, Parsed, flag};
@@ -28,6 +28,8 @@ pub const PACKETS: u32 = 120_000;
 /// The controller's whims change after so many packets.
 pub const SPELL: u32 = 400;
 
+const INVALID: Verdict = Verdict::Pass(Reason::Invalid);
+
 /// The Rust side of the comparison.
 #[derive(Default)]
 pub struct Reference {
@@ -35,8 +37,10 @@ pub struct Reference {
     pub control: Control,
     /// What was counted.
     pub counters: Counters,
-    /// Every connection so far.
+    /// Every connection so far; with `opening` those that are assured.
     pub flows: HashMap<FlowKey, FlowState>,
+    /// The others, where they live apart.
+    pub opening: Option<HashMap<FlowKey, FlowState>>,
     /// Every UDP flow so far.
     pub udp: HashMap<FlowKey, UdpState>,
     /// What the program around the fast path asks for, where there is one.
@@ -70,17 +74,15 @@ impl Reference {
         let (reason, key) = match &parsed {
             Parsed::Tcp(tcp) => {
                 let key = wire::flow_key(tcp, direction);
-                let state = self.flows.entry(key).or_insert_with(|| FlowState::new(&self.control, now));
-                (state.port, state.hop) = (port, hop);
-                let verdict = fastpath::on_packet(state, &mut self.control, direction, tcp, now);
+                let verdict = match wire::is_intact(frame, tcp) {
+                    true => self.decide(key, Passage { direction, port, hop }, tcp, now),
+                    false => Verdict::Pass(Reason::Invalid),
+                };
                 if let Verdict::Rewrite { window } = verdict {
                     assert!(window < tcp.window && window > 0, "only ever lower, never 0");
                     let valid = wire::checksum_is_valid(frame, tcp);
                     wire::patch_window(frame, tcp, window);
                     assert_eq!(wire::checksum_is_valid(frame, tcp), valid);
-                }
-                if direction == Direction::ToRemote && tcp.has(flag::ACK) {
-                    self.ask(key, now);
                 }
                 (verdict.reason(), Kept::Tcp(key))
             }
@@ -93,9 +95,65 @@ impl Reference {
 }
 
 impl Reference {
+    /// As `on_tcp` of `lasthop.bpf.c`.
+    fn decide(&mut self, key: FlowKey, passage: Passage, tcp: &wire::TcpFields, now: Time) -> Verdict {
+        if self.opening.is_none() {
+            let state = self.flows.entry(key).or_insert_with(|| FlowState::new(&self.control, now));
+            return fastpath::on_packet(state, &mut self.control, passage, tcp, now);
+        }
+        let living = self.flows.get(&key).copied().map(|state| self.decide_one(key, state, passage, tcp, now));
+        match living {
+            Some((state, verdict)) if verdict != INVALID => {
+                self.flows.insert(key, state);
+                verdict
+            }
+            _ => self.on_stranger(key, passage, tcp, now),
+        }
+    }
+
+    /// Likewise.
+    fn on_stranger(&mut self, key: FlowKey, passage: Passage, tcp: &wire::TcpFields, now: Time) -> Verdict {
+        let known = self.opening.as_ref().and_then(|opening| opening.get(&key)).copied();
+        let known = known.map(|state| self.decide_one(key, state, passage, tcp, now));
+        let (state, verdict) = known.filter(|(_, verdict)| *verdict != INVALID).unwrap_or_else(|| {
+            let fresh = FlowState::new(&self.control, now);
+            self.decide_one(key, fresh, passage, tcp, now)
+        });
+        let living = self.flows.get(&key);
+        let opening = self.opening.as_mut().expect("they live apart");
+        if state.assured == 0 {
+            opening.insert(key, state);
+            let changed = matches!(verdict, Verdict::Rewrite { .. });
+            return if living.is_some() && !changed { INVALID } else { verdict };
+        }
+        opening.remove(&key);
+        if living.is_some_and(|living| living.last_seen_ns >= state.first_seen_ns) {
+            return INVALID;
+        }
+        self.flows.insert(key, state);
+        verdict
+    }
+
+    /// As `decide_tcp` of `lasthop.bpf.c`.
+    fn decide_one(
+        &mut self,
+        key: FlowKey,
+        mut state: FlowState,
+        passage: Passage,
+        tcp: &wire::TcpFields,
+        now: Time,
+    ) -> (FlowState, Verdict) {
+        let verdict = fastpath::on_packet(&mut state, &mut self.control, passage, tcp, now);
+        let can_ask = passage.direction == Direction::ToRemote && tcp.has(flag::ACK) && state.assured != 0;
+        if can_ask && verdict != INVALID {
+            self.ask(key, &mut state, now);
+        }
+        (state, verdict)
+    }
+
     /// As `ask` of `lasthop.bpf.c`.
-    fn ask(&mut self, key: FlowKey, now: Time) {
-        let (Some(asks), Some(state)) = (&mut self.asks, self.flows.get_mut(&key)) else { return };
+    fn ask(&mut self, key: FlowKey, state: &mut FlowState, now: Time) {
+        let Some(asks) = &mut self.asks else { return };
         let due = window::due(state, &self.control, Direction::ToStation, now);
         let half = &mut state.half[Direction::ToStation.index()];
         if let Some(due) = due.filter(|_| half.flags & Half::ASKED == half.answered) {
@@ -192,7 +250,7 @@ pub fn assert_the_updates(reference: &Reference) {
     assert!(reference.updates > 100);
 }
 
-/// At least a third rewritten, a third refused, every reason met that packets can bring about.
+/// At least a fifth rewritten, a third refused, every reason met that packets can bring about.
 pub fn assert_the_mix(counters: &Counters) {
     let total: u64 = counters.reason.iter().sum();
     let of = |reason: Reason| counters.reason[reason as usize];
@@ -200,11 +258,11 @@ pub fn assert_the_mix(counters: &Counters) {
     for reason in Reason::ALL {
         eprintln!("  {reason:?}: {}", of(reason));
         // The table of the kernel always finds someone to evict; UDP has a test of its own.
-        let elsewhere = reason == Reason::TableFull || reason.is_of_a_virtual_queue();
+        let elsewhere = matches!(reason, Reason::TableFull | Reason::Unwritable) || reason.is_of_a_virtual_queue();
         assert!(of(reason) > 0 || elsewhere, "{reason:?} was not met");
     }
     let refused = total - of(Reason::Rewritten) - of(Reason::WithinPlan);
-    assert!(of(Reason::Rewritten) * 3 >= total, "less than a third rewritten");
+    assert!(of(Reason::Rewritten) * 5 >= total, "less than a fifth rewritten");
     assert!(refused * 3 >= total, "less than a third refused");
 }
 
@@ -238,18 +296,27 @@ pub fn owe(state: &mut FlowState, direction: Direction, random: &mut Random) {
 fn assert_updates_alike(reference: &mut Reference, key: &FlowKey, direction: Direction, now: Time) {
     let mut state = reference.flows[key];
     let due = host::due(&state, &reference.control, direction, now);
+    // A host that looked ahead of the packets has paced the edge already.
+    let paced = Time::from_nanos(state.half[direction.index()].paced_ns);
     assert_eq!(due, window::due(&state, &reference.control, direction, now), "{state:?}");
     let update = host::update(&mut state, &reference.control, direction, now);
     let next = host::due(&state, &reference.control, direction, now);
     assert_eq!((update, next), reference.update(key, direction, now), "{state:?}");
     assert_eq!(state, reference.flows[key]);
-    assert!(update.is_none() || due == Some(now), "{due:?} {now:?}");
+    assert!(update.is_none() || due == Some(now.max(paced)), "{due:?} {now:?}");
 }
 
 /// One packet through Rust and through the host's C, with all that it changes.
 fn assert_alike(reference: &mut Reference, crossing: &Crossing, linear: usize, now: Time) -> Kept {
     let Crossing { direction, link, merged, frame } = crossing;
-    let (state, udp) = match wire::parse_merged(frame, *link, *merged) {
+    let parsed = wire::parse_merged(frame, *link, *merged);
+    // Some are known by one place of a hop, some by a number that is too large.
+    let ports = match &parsed {
+        Parsed::Tcp(tcp) => tcp.source.port ^ tcp.destination.port,
+        _ => frame.len() as u16,
+    };
+    let at = [PORT, (9, 3), (21, 21)][usize::from(ports % 3)];
+    let (state, udp) = match parsed {
         Parsed::Tcp(tcp) => (reference.flows.get(&wire::flow_key(&tcp, *direction)), None),
         Parsed::Udp(udp) => (None, reference.udp.get(&wire::udp_flow_key(&udp, *direction))),
         Parsed::Other(_) => (None, None),
@@ -262,8 +329,6 @@ fn assert_alike(reference: &mut Reference, crossing: &Crossing, linear: usize, n
         key: FlowKey::default(),
         udp,
     };
-    // Some are known by one place of a hop, some by a number that is too large.
-    let at = [PORT, (9, 3), (21, 21)][crossing.frame.len() % 3];
     let run = |linear: usize| {
         let (mut world, mut bytes) = (before, frame.clone());
         let reason = host::packet(&mut world, &mut bytes, linear, *merged, *link, (*direction, at), now.as_nanos());
@@ -280,7 +345,18 @@ fn assert_alike(reference: &mut Reference, crossing: &Crossing, linear: usize, n
     assert_eq!(whole.1.counters, reference.counters);
     assert_eq!(whole.1.control, reference.control, "{reason:?} {crossing:?}");
     match found {
-        Kept::Tcp(key) => assert_eq!((whole.1.key, whole.1.state), (key, reference.flows[&key]), "{crossing:?}"),
+        Kept::Tcp(key) => {
+            let state = reference.flows.get(&key).copied().unwrap_or(before.state);
+            assert_eq!((whole.1.key, whole.1.state), (key, state), "{crossing:?}");
+            // The program would try it as another connection's; here that one takes the place at times.
+            if reason == Reason::Invalid && now.as_nanos() % 4 == 0 {
+                let mut another = FlowState::new(&reference.control, now);
+                for (half, before) in another.half.iter_mut().zip(&state.half) {
+                    half.told_scale = before.known_scale().map_or(0, |scale| scale + 1);
+                }
+                reference.flows.insert(key, another);
+            }
+        }
         Kept::Udp(key) => assert_eq!((whole.1.key, whole.1.udp), (key, reference.udp[&key]), "{crossing:?}"),
         Kept::Not => assert_eq!((whole.1.key, whole.1.udp), (FlowKey::default(), udp), "{crossing:?}"),
     }
@@ -317,8 +393,9 @@ fn the_headers_compiled_for_the_host_agree_with_rust() {
         let now = Time::from_nanos(now);
         let found = assert_alike(&mut reference, &crossing, linear, now);
         if let (Kept::Tcp(key), Some((direction, at))) = (found, whim_of_a_host(now, &mut traffic.random)) {
+            let Some(state) = reference.flows.get_mut(&key) else { continue };
             if traffic.random.percent(15) {
-                owe(reference.flows.get_mut(&key).expect("known"), direction, &mut traffic.random);
+                owe(state, direction, &mut traffic.random);
             }
             assert_updates_alike(&mut reference, &key, direction, at);
         }

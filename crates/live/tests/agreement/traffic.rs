@@ -71,7 +71,7 @@ impl Traffic {
             self.connections.swap_remove(at);
         }
         // A damaged handshake would leave a connection without a scale, which many have anyway.
-        if !handshake && self.random.percent(9) {
+        if !handshake && self.random.percent(7) {
             self.damage(&mut crossing.frame);
         }
         crossing
@@ -151,9 +151,9 @@ impl Connection {
         let data = if to_station { Direction::ToStation } else { Direction::ToRemote };
         match random.below(100) {
             0..14 => self.send(data, random),
-            14..82 => self.acknowledge(data.reverse(), random),
-            82..87 => self.strange(data, random),
-            87..98 => self.foreign(data, random),
+            14..85 => self.acknowledge(data.reverse(), random),
+            85..89 => self.strange(data, random),
+            89..98 => self.foreign(data, random),
             // Late, and mostly of a connection that is over already.
             _ if random.percent(20) => self.syn(data, random.percent(50), random),
             _ => self.segment(data, 0, flag::RST, 0, random),

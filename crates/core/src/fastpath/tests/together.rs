@@ -127,7 +127,7 @@ impl Home {
 
     fn pass(&mut self, which: usize, direction: Direction, tcp: &TcpFields, scale: u8) {
         let (data, connection) = (direction.reverse().index(), &mut self.connections[which]);
-        let verdict = on_packet(&mut connection.state, &mut self.control, direction, tcp, self.now);
+        let verdict = on_packet(&mut connection.state, &mut self.control, passage(direction), tcp, self.now);
         let window = match verdict {
             Verdict::Rewrite { window } => {
                 assert!(window < tcp.window && window > 0);
