@@ -16,6 +16,7 @@ pub struct Found {
 
 /// What may be changed of a segment: window and checksum, which follow each other.
 const WINDOW: usize = 14;
+const CHECKSUM: usize = 16;
 const URGENT: usize = 18;
 
 impl Found {
@@ -42,6 +43,17 @@ impl Found {
         // Of ones' complement 0 has two forms; a frame of nothing but zeros is not a segment.
         let folded = total % 0xffff;
         if folded == 0 { 0xffff } else { folded as u16 }
+    }
+
+    /// Writes the checksum that is right.
+    pub fn mend(&self, frame: &mut [u8]) {
+        let at = self.segment.start + CHECKSUM;
+        if at + 2 > self.segment.end {
+            return;
+        }
+        frame[at..at + 2].fill(0);
+        let checksum = !self.sum(frame);
+        frame[at..at + 2].copy_from_slice(&checksum.to_be_bytes());
     }
 }
 

@@ -26,10 +26,15 @@
 
 #[path = "../common/compile.rs"]
 mod compile;
+mod connection;
 mod expect;
 mod frame;
 mod headers;
+mod mutate;
+mod odd;
 mod parse;
+#[path = "../agreement/random.rs"]
+mod random;
 mod rig;
 
 use std::fs;
