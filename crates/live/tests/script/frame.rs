@@ -100,7 +100,7 @@ impl Packet {
                     let [high, low] = (offset << 3 | u16::from(more)).to_be_bytes();
                     frame.extensions.push((protocol::FRAGMENT, vec![0, 0, high, low, 0, 0, 0, 7]));
                 }
-                Mark::Fragment { .. } | Mark::BadChecksum => {}
+                Mark::Fragment { .. } | Mark::BadChecksum | Mark::Longer(_) => {}
             }
         }
         let mut bytes = frame.bytes();
@@ -115,15 +115,25 @@ impl Packet {
             Transport::Udp | Transport::Other(_) => return,
         };
         let tcp = bytes.len() - frame.padding - transport;
+        let extensions: usize = frame.extensions.iter().map(|(_, bytes)| bytes.len()).sum();
+        let (ip, length) = if frame.source.address[0] == 0 {
+            (tcp - 20 - frame.ip_options.len(), 2)
+        } else {
+            (tcp - 40 - extensions, 4)
+        };
+        let mut change = |at: usize, to: &dyn Fn(u16) -> u16| {
+            let was = u16::from_be_bytes([bytes[at], bytes[at + 1]]);
+            bytes[at..at + 2].copy_from_slice(&to(was).to_be_bytes());
+        };
         for mark in &self.marks {
             match *mark {
-                Mark::BadChecksum => bytes[tcp + 17] ^= 1,
-                Mark::Fragment { offset, more } if frame.extensions.is_empty() => {
-                    let ip = tcp - 20 - frame.ip_options.len();
-                    // RFC 791: MF is the third bit of the word.
-                    bytes[ip + 6..ip + 8].copy_from_slice(&(offset | u16::from(more) << 13).to_be_bytes());
+                Mark::BadChecksum => change(tcp + 16, &|checksum| checksum ^ 1),
+                Mark::Longer(by) => change(ip + length, &|length| length.wrapping_add_signed(by)),
+                // RFC 791: MF is the third bit of the word.
+                Mark::Fragment { offset, more } if extensions == 0 => {
+                    change(ip + 6, &|_| offset | u16::from(more) << 13)
                 }
-                _ => {}
+                Mark::Fragment { .. } | Mark::Gso(_) | Mark::Padding(_) => {}
             }
         }
     }

@@ -17,8 +17,8 @@
 //!
 //! `>` goes to the remote side, `<` to the station. Times are seconds from the begin, or with a plus from the line before. Numbers
 //! count from each end's first one, timestamps likewise; every script runs with several beginnings, two of which wrap soon. What
-//! follows in brackets: `gso BYTES`, `fragment OFFSET`, `fragment OFFSET more`, `bad checksum`, `padding BYTES`, separated by
-//! commas. A verdict is one of `Reason`, with the window where one is written, or `untouched`: whatever the reason. After each
+//! follows in brackets: `gso BYTES`, `fragment OFFSET`, `fragment OFFSET more`, `bad checksum`, `padding BYTES`, `longer BYTES`
+//! (what the IP header says beyond what there is; `longer -8` is less), separated by commas. A verdict is one of `Reason`, with the window where one is written, or `untouched`: whatever the reason. After each
 //! packet its bytes are compared: nothing but window and checksum may differ, and the checksum, added up anew, is as right as it was.
 //!
 //! `?` asks what the program keeps, of `down` (data to the station) and `up`: see `expect::FIELDS`; `unknown` is a value,

@@ -80,6 +80,8 @@ pub enum Mark {
     },
     BadChecksum,
     Padding(usize),
+    /// The IP header says so many bytes more than there are, or fewer.
+    Longer(i16),
 }
 
 /// What is to become of a packet.
@@ -289,6 +291,7 @@ fn mark(words: &mut Words<'_>) -> Parsed<Mark> {
     Ok(match word {
         "gso" => Mark::Gso(words.number("the size of a segment")?),
         "padding" => Mark::Padding(words.number("the padding")?),
+        "longer" => Mark::Longer(words.number("the length")?),
         "fragment" => Mark::Fragment { offset: words.number("the offset")?, more: words.take("more") },
         "bad" => {
             words.expect("checksum")?;

@@ -56,7 +56,10 @@ impl Rig {
         };
         // Once for all tests of this file: compiling takes longer than what follows.
         static OBJECT: OnceLock<Result<Vec<u8>, String>> = OnceLock::new();
-        let compile = || compile::object(&compile::clang()?, "lasthop.bpf.c", &["-DLASTHOP_TEST_CLOCK"]);
+        let compile = || {
+            let clang = compile::clang()?;
+            Ok(compile::object(&clang, "lasthop.bpf.c", &["-DLASTHOP_TEST_CLOCK"]).expect("it compiles"))
+        };
         let object = match OBJECT.get_or_init(compile) {
             Ok(object) => object,
             Err(why) => return skipped(why.clone()),
