@@ -6,6 +6,7 @@ use lasthop_core::wire::build::{Segment, option};
 use lasthop_core::wire::{Endpoint, Merged, flag};
 
 use crate::frame::Over;
+use crate::headers::Found;
 use crate::random::Random;
 use crate::rig::key_of;
 
@@ -165,6 +166,15 @@ impl Connection {
         let left = if after(told, edge) { told.wrapping_sub(edge) } else { 0 };
         other.told = Some(if after(edge, told) { edge } else { told });
         (left, 1 << scale)
+    }
+
+    /// Whether it is a reset that its receiver takes, whoever sent it (RFC 5961 section 3.2).
+    pub fn is_ended_by(&mut self, crossing: &Crossing) -> bool {
+        let Some(found) = Found::of(&crossing.frame, crossing.raw, crossing.merged.segments > 1) else { return false };
+        let tcp = &crossing.frame[found.segment];
+        let seq = u32::from_be_bytes(tcp[4..8].try_into().expect("four bytes"));
+        let [_, receiver] = self.pair(crossing.direction);
+        tcp[13] & flag::RST != 0 && seq == receiver.rcv
     }
 
     /// Who sends what goes `direction`, and the other end.

@@ -30,6 +30,12 @@ impl Found {
         }
     }
 
+    /// Where the IP header says how long it is.
+    pub fn length_at(&self) -> usize {
+        // Before the addresses of IPv4 are 12 bytes, of IPv6 8.
+        self.addresses.start - if self.addresses.len() == 8 { 10 } else { 4 }
+    }
+
     pub fn window(&self, frame: &[u8]) -> Option<u16> {
         word(frame, self.segment.start + WINDOW)
     }
@@ -113,7 +119,9 @@ fn of_v4(frame: &[u8], ip: usize, end: usize, merged: bool) -> Option<Found> {
         total => total.into(),
     };
     let begin = ip + usize::from(frame[ip] & 15) * 4;
-    if *frame.get(ip + 9)? != 6 {
+    // Of a fragment the checksum covers what is not there: nothing of it may be changed.
+    let is_fragment = word(frame, ip + 6)? & 0x3fff != 0;
+    if is_fragment || *frame.get(ip + 9)? != 6 {
         return None;
     }
     found(begin..(ip + total).min(end), ip + 12..ip + 20)
@@ -126,6 +134,9 @@ fn of_v6(frame: &[u8], ip: usize, end: usize, merged: bool) -> Option<Found> {
     };
     let (mut next, mut at) = (*frame.get(ip + 6)?, ip + 40);
     while matches!(next, 0 | 43 | 44 | 60) {
+        if next == 44 && word(frame, at + 2)? & 0xfff9 != 0 {
+            return None;
+        }
         let units = if next == 44 { 0 } else { usize::from(*frame.get(at + 1)?) };
         next = *frame.get(at)?;
         at += 8 + 8 * units;

@@ -12,7 +12,7 @@ pub fn mutate(of: &Crossing, random: &mut Random) -> (Crossing, &'static str) {
     let mut odd = of.clone();
     let found = Found::of(&of.frame, of.raw, of.merged.segments > 1).expect("it is of the connection");
     let tcp = found.segment.start;
-    let kind = match random.below(18) {
+    let kind = match random.below(19) {
         0 => number(&mut odd.frame, tcp + 4, "sequence number", random),
         1 => number(&mut odd.frame, tcp + 8, "acknowledgment", random),
         2 => byte(&mut odd.frame, tcp + 14 + random.below(2) as usize, "window", random),
@@ -42,6 +42,12 @@ pub fn mutate(of: &Crossing, random: &mut Random) -> (Crossing, &'static str) {
         16 => {
             odd.direction = of.direction.reverse();
             "reflection"
+        }
+        17 => {
+            let at = found.length_at();
+            let length = (random.below(found.segment.len() as u32 + 80) as u16).to_be_bytes();
+            odd.frame[at..at + 2].copy_from_slice(&length);
+            "length"
         }
         // Once more, or late.
         _ => "repetition",

@@ -141,6 +141,9 @@ impl World {
         self.packets += 1;
         let written = self.pass(&odd).map_err(|what| format!("{kind}: {what}\n{odd:02x?}"))?;
         self.written[1] += u64::from(written.is_some());
+        if self.lives[at].connection.is_ended_by(&odd) {
+            self.lives.swap_remove(at);
+        }
         Ok(())
     }
 
@@ -175,8 +178,8 @@ fn pass_packets(strangers: u32) -> Option<World> {
     let (seed, packets) = (number("ODD_SEED", SEED), number("ODD_PACKETS", PACKETS));
     let mut world = World::load(seed, strangers)?;
     let mut steps = 0;
-    // As many steps where there are no strangers.
-    while if strangers > 0 { world.packets < packets } else { steps < packets } {
+    // Where there are no strangers all packets are counted.
+    while (if strangers == 0 { steps } else { world.packets }) < packets {
         let step = world.step(steps);
         step.unwrap_or_else(|what| panic!("seed {seed}, odd packet {}: {what}", world.packets));
         steps += 1;
