@@ -6,7 +6,7 @@
 //! ```text
 //! data             D - r <= end  and  seq <= max(E, N) + r
 //! acknowledgment   D - r <= ack <= N
-//! timestamps       echo <= newest timestamp that the other end sent
+//! timestamps       newest - 2^16 <= timestamp <= newest + t + 2^22; echo <= newest timestamp that the other end sent
 //! SYN              only until the connection is assured; a SYN-ACK acknowledges the SYN that was seen
 //! r                max(66000, twice the receiver's window); 2^30 unless both SYNs told its scale
 //! ```
@@ -19,14 +19,17 @@
 //! take part. Who sends from one place alone, with addresses that are not his, cannot bring that about without the numbers.
 //!
 //! Source: Linux's connection tracking (`tcp_in_window`; Guido van Rooij, Real Stateful TCP Packet Filtering in IP Filter, 2001),
-//! where the least `r` of acknowledgments is 66,000 as well; RFC 5961 for SYN and RST.
+//! where the least `r` of acknowledgments is 66,000 as well; RFC 5961 for SYN and RST; RFC 7323 section 5 for timestamps.
 //!
-//! Differs: the bounds of data have that `r`, too, because windows in force are known here only as far as ACKs passed.
+//! Differs: the bounds of data have that `r`, too, because windows in force are known here only as far as ACKs passed; and a receiver
+//! compares with the timestamp of what it acknowledged last, which is not known here: segments that overtook each other are a little
+//! older than the newest.
 
 use super::handshake::end_of;
-use super::layout::{FlowState, Half};
+use super::layout::{FlowState, Half, Stamp};
 use super::seq;
 use crate::packet::Direction;
+use crate::units::{Span, Time};
 use crate::wire::{TcpFields, flag};
 
 /// A segment may lie so far beside what is known in any case, bytes: a window without scaling, and some.
@@ -39,14 +42,28 @@ const LARGEST_REACH: u32 = 1 << 30;
 /// 256 is nearer.
 const LARGEST_FLIGHT: u32 = 1 << 24;
 
+/// A timestamp may be so much older than the newest, ticks: 65 s of the usual clock, 65 ms of the finest (RFC 7323 section 5.4: 1 ms
+/// to 1 s; Linux has one of 1 us).
+const OVERTAKEN: u32 = 1 << 16;
+
+/// And so much newer than the finest clock can have become since: 4 s of that, which the newest may have waited longer on its way.
+const HELD_UP: u32 = 1 << 22;
+
 /// Whether the segment fits.
-pub(super) fn fits(state: &FlowState, direction: Direction, tcp: &TcpFields) -> bool {
+pub(super) fn fits(state: &FlowState, direction: Direction, tcp: &TcpFields, now: Time) -> bool {
     let data = &state.half[direction.index()];
     let acked = &state.half[direction.reverse().index()];
     if tcp.has(flag::SYN) {
         return state.assured == 0 && handshake_fits(data, acked, tcp);
     }
-    data_fits(data, tcp) && (!tcp.has(flag::ACK) || tcp.has(flag::RST) || acknowledgment_fits(acked, tcp))
+    if tcp.has(flag::RST) {
+        // Its timestamp does not count (RFC 7323 section 5.2).
+        return data_fits(data, tcp);
+    }
+    let idle = now.since(Time::from_nanos(state.last_seen_ns));
+    data_fits(data, tcp)
+        && timestamp_fits(data.rtt.ts_newest, idle, tcp, now)
+        && (!tcp.has(flag::ACK) || acknowledgment_fits(acked, tcp))
 }
 
 /// Whether the segment, which fits, shows that both ends are there.
@@ -80,6 +97,16 @@ fn acknowledgment_fits(acked: &Half, tcp: &TcpFields) -> bool {
     !beyond && !old && echo_fits(acked.rtt.ts_newest.value(), tcp)
 }
 
+/// `newest`: timestamp that this end sent; `idle`: how long nothing passed either way, which the clock of stamps may not tell.
+fn timestamp_fits(newest: Stamp, idle: Span, tcp: &TcpFields, now: Time) -> bool {
+    let Some((value, _)) = tcp.timestamps.filter(|_| newest.value() != 0) else { return true };
+    let idle = (idle.as_nanos() >> Stamp::SHIFT).min(u64::from(LARGEST_REACH)) as u32;
+    // Ticks of 1024 ns are a fortieth fewer than those of 1 us.
+    let passed = newest.ticks(now).max(idle).min(LARGEST_REACH);
+    let (oldest, latest) = (newest.value().wrapping_sub(OVERTAKEN), passed + passed / 32 + HELD_UP);
+    !seq::after(oldest, value) && !seq::after(value, newest.value().wrapping_add(latest))
+}
+
 /// `newest`: timestamp that the other end sent; 0: none. An echo of 0 is none.
 fn echo_fits(newest: u32, tcp: &TcpFields) -> bool {
     match tcp.timestamps {
@@ -101,6 +128,7 @@ mod tests {
     use super::*;
 
     const DATA: u32 = 1_000_000;
+    const NOW: Time = Time::from_nanos(1 << 30);
 
     /// A download that has begun: 30,000 bytes passed, of which 10,000 are acknowledged; the window is 20,000 bytes.
     fn download() -> FlowState {
@@ -125,7 +153,7 @@ mod tests {
     #[test]
     fn data_fits_from_a_window_below_to_a_window_beyond() {
         let state = download();
-        let fits = |seq: u32, bytes| fits(&state, Direction::ToStation, &segment(seq, 1, bytes));
+        let fits = |seq: u32, bytes| fits(&state, Direction::ToStation, &segment(seq, 1, bytes), NOW);
         assert!(fits(DATA + 30_000, 1_000), "the next");
         assert!(fits(DATA + 10_000, 1_000), "sent again");
         // D - r = 10,000 - 66,000; the least end that fits is that number itself.
@@ -138,7 +166,7 @@ mod tests {
     #[test]
     fn an_acknowledgment_fits_from_a_window_below_to_what_was_sent() {
         let state = download();
-        let fits = |ack: u32| fits(&state, Direction::ToRemote, &segment(1, ack, 0));
+        let fits = |ack: u32| fits(&state, Direction::ToRemote, &segment(1, ack, 0), NOW);
         assert!(fits(DATA + 30_000));
         assert!(!fits(DATA + 30_001), "nobody sent that");
         assert!(fits(DATA + 10_000 - 66_000));
@@ -150,9 +178,9 @@ mod tests {
         let mut state = download();
         state.half[0].scale = 3;
         let least = |state: &FlowState| {
-            (0..u32::BITS - 1)
-                .rev()
-                .find(|bit| fits(state, Direction::ToRemote, &segment(1, (DATA + 10_000).wrapping_sub(1 << bit), 0)))
+            (0..u32::BITS - 1).rev().find(|bit| {
+                fits(state, Direction::ToRemote, &segment(1, (DATA + 10_000).wrapping_sub(1 << bit), 0), NOW)
+            })
         };
         // 2 x 160,000 lie between 2^18 and 2^19.
         assert_eq!(least(&state), Some(18));
@@ -163,13 +191,32 @@ mod tests {
     #[test]
     fn an_echo_of_what_was_never_sent_does_not_fit() {
         let mut state = download();
-        state.half[0].rtt.ts_newest = super::super::layout::Stamp::new(500, crate::units::Time::from_nanos(1 << 20));
+        state.half[0].rtt.ts_newest = Stamp::new(500, NOW);
         let fits = |echo| {
             let tcp = TcpFields { timestamps: Some((7, echo)), ..segment(1, DATA + 20_000, 0) };
-            fits(&state, Direction::ToRemote, &tcp)
+            fits(&state, Direction::ToRemote, &tcp, NOW)
         };
         assert!(fits(500) && fits(499) && fits(0));
         assert!(!fits(501));
+    }
+
+    #[test]
+    fn a_timestamp_may_be_overtaken_and_is_neither_old_nor_from_a_time_to_come() {
+        let mut state = download();
+        let newest = 7;
+        state.half[0].rtt.ts_newest = Stamp::new(newest, NOW);
+        state.last_seen_ns = NOW.as_nanos();
+        let fits = |state: &FlowState, newer: i64, after: Span| {
+            let value = newest.wrapping_add(newer as u32);
+            let tcp = TcpFields { timestamps: Some((value, 0)), ..segment(DATA + 30_000, 1, 100) };
+            fits(state, Direction::ToStation, &tcp, NOW + after)
+        };
+        assert!(fits(&state, 0, Span::ZERO) && fits(&state, -65_536, Span::ZERO));
+        assert!(!fits(&state, -65_537, Span::ZERO));
+        assert!(fits(&state, 1 << 22, Span::ZERO) && !fits(&state, (1 << 22) + 1, Span::ZERO));
+        // A clock of 1 us, after 10 s; and one of 1 ms after as long as the clock of stamps takes to come around.
+        assert!(fits(&state, 10_000_000, Span::from_secs(10)) && !fits(&state, 15_000_000, Span::from_secs(10)));
+        assert!(fits(&state, 4_400_000, Span::from_nanos(1 << 42)));
     }
 
     #[test]
@@ -177,22 +224,24 @@ mod tests {
         let mut state = download();
         let syn = |seq| TcpFields { seq, flags: flag::SYN, ..TcpFields::default() };
         let answer = |ack| TcpFields { seq: 77, ack, flags: flag::SYN | flag::ACK, ..TcpFields::default() };
-        assert!(!fits(&state, Direction::ToRemote, &syn(0)) && !fits(&state, Direction::ToStation, &answer(1)));
+        assert!(
+            !fits(&state, Direction::ToRemote, &syn(0), NOW) && !fits(&state, Direction::ToStation, &answer(1), NOW)
+        );
         state = FlowState::default();
-        assert!(fits(&state, Direction::ToRemote, &syn(0)));
+        assert!(fits(&state, Direction::ToRemote, &syn(0), NOW));
         // The SYN 500 was seen, with 100 bytes (RFC 7413).
         state.half[0].flags = Half::SYN_SEEN;
         state.half[1] = Half { data_flags: Half::DATA_SEEN, delivered: 501, snd_nxt: 601, ..Half::default() };
-        let answers = |ack| fits(&state, Direction::ToStation, &answer(ack));
+        let answers = |ack| fits(&state, Direction::ToStation, &answer(ack), NOW);
         assert!(answers(501) && answers(601));
         assert!(!answers(500) && !answers(602));
-        assert!(fits(&state, Direction::ToRemote, &syn(9)), "another attempt");
+        assert!(fits(&state, Direction::ToRemote, &syn(9), NOW), "another attempt");
     }
 
     #[test]
     fn what_passes_elsewhere_is_acknowledged_unseen() {
         let mut state = download();
         state.half[0].data_flags |= Half::ELSEWHERE;
-        assert!(fits(&state, Direction::ToRemote, &segment(1, DATA + 900_000, 0)));
+        assert!(fits(&state, Direction::ToRemote, &segment(1, DATA + 900_000, 0), NOW));
     }
 }

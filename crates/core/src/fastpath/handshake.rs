@@ -80,7 +80,7 @@ pub(super) fn learn(data: &mut Half, acked: &mut Half, tcp: &TcpFields, verdict:
         data.delivered = tcp.seq.wrapping_add(1);
     }
     if acked.flags & Half::EDGE_KNOWN == 0 {
-        acked.window = u32::from(window);
+        acked.window = acked.window.max(u32::from(window));
     } else if data_reaches(acked, tcp.ack) {
         // Sent again, and more of it let through than before: by a controller that has gone since, or was not there.
         acked.edge = seq::later(acked.edge, tcp.ack.wrapping_add(u32::from(window)));

@@ -74,7 +74,7 @@ pub fn on_packet(
     now: Time,
 ) -> Verdict {
     let Passage { direction, port, hop } = passage;
-    if !gate::fits(state, direction, tcp) {
+    if !gate::fits(state, direction, tcp, now) {
         return Verdict::Pass(Reason::Invalid);
     }
     state.last_seen_ns = now.as_nanos();
@@ -86,7 +86,7 @@ pub fn on_packet(
         Direction::ToRemote => (to_remote, to_station),
     };
     let repeated_syn = tcp.has(flag::SYN) && handshake::begin(data, acked, tcp);
-    if tcp.has(flag::SYN) && !tcp.has(flag::ACK) && !repeated_syn {
+    if tcp.has(flag::SYN) && !tcp.has(flag::ACK) {
         state.first_seen_ns = now.as_nanos();
     }
     let before = (acked.flags & Half::EDGE_KNOWN != 0).then_some((acked.delivered, acked.waiting));
@@ -123,9 +123,9 @@ pub fn on_packet(
 
 /// A segment of the station's that passes here on its way to another station, where it is measured: what it says of its own data must
 /// not be expected to be known here.
-pub fn passes_elsewhere(state: &mut FlowState, tcp: &TcpFields) {
+pub fn passes_elsewhere(state: &mut FlowState, tcp: &TcpFields, now: Time) {
     let half = &mut state.half[Direction::ToRemote.index()];
-    if half.data_flags & Half::ELSEWHERE == 0 && gate::fits(state, Direction::ToRemote, tcp) {
+    if half.data_flags & Half::ELSEWHERE == 0 && gate::fits(state, Direction::ToRemote, tcp, now) {
         state.half[Direction::ToRemote.index()].data_flags |= Half::ELSEWHERE;
     }
 }

@@ -153,6 +153,8 @@ static __always_inline __u64 stamp_age(stamp_t stamp, __u64 now)
 #define REACH 66000u
 #define LARGEST_REACH (1u << 30)
 #define LARGEST_FLIGHT (1u << 24)
+#define OVERTAKEN (1u << 16)
+#define HELD_UP (1u << 22)
 
 static __always_inline __u32 gate_reach(const struct half *h)
 {
@@ -184,6 +186,18 @@ static __always_inline int gate_acknowledgment_fits(const struct half *h, const 
 	return !(p->has & HAS_TIMESTAMPS) || !newest || !p->tsecr || !after(p->tsecr, newest);
 }
 
+static __always_inline int gate_timestamp_fits(const struct half *h, __u64 idle_ns, const struct packet *p, __u64 now)
+{
+	stamp_t stamp = READ_ONCE(h->rtt.ts_newest);
+	__u32 newest = stamp_value(stamp), passed, most = LARGEST_REACH;
+	__u64 idle = idle_ns >> STAMP_SHIFT;
+
+	if (!(p->has & HAS_TIMESTAMPS) || !newest)
+		return 1;
+	passed = min_u32(max_u32(stamp_ticks(stamp, now), idle < most ? (__u32)idle : most), most);
+	return !after(newest - OVERTAKEN, p->tsval) && !after(p->tsval, newest + passed + passed / 32 + HELD_UP);
+}
+
 static __always_inline int gate_handshake_fits(const struct half *data, const struct half *acked, const struct packet *p)
 {
 	if (!(p->flags & TCP_ACK) || !(data->flags & SYN_SEEN))
@@ -192,7 +206,7 @@ static __always_inline int gate_handshake_fits(const struct half *data, const st
 }
 
 /* Whether the segment fits what both ends have shown. */
-static __always_inline int gate_fits(const struct flow_state *state, enum direction d, const struct packet *p)
+static __always_inline int gate_fits(const struct flow_state *state, enum direction d, const struct packet *p, __u64 now)
 {
 	const struct half *data = &state->half[d], *acked = &state->half[!d];
 
@@ -200,7 +214,10 @@ static __always_inline int gate_fits(const struct flow_state *state, enum direct
 		return !state->assured && gate_handshake_fits(data, acked, p);
 	if (!gate_data_fits(data, p))
 		return 0;
-	return !(p->flags & TCP_ACK) || p->flags & TCP_RST || gate_acknowledgment_fits(acked, p);
+	if (p->flags & TCP_RST)
+		return 1;
+	return gate_timestamp_fits(data, since(now, state->last_seen_ns), p, now) &&
+	       (!(p->flags & TCP_ACK) || gate_acknowledgment_fits(acked, p));
 }
 
 /* Whether the segment, which fits, shows that both ends are there. */
@@ -311,7 +328,7 @@ static __always_inline void handshake_learn(struct half *data, struct half *acke
 	if (!(p->flags & TCP_ACK))
 		data->delivered = p->seq + 1;
 	if (!(acked->flags & EDGE_KNOWN))
-		acked->window = window;
+		acked->window = max_u32(acked->window, window);
 	else if (handshake_data_reaches(acked, p->ack))
 		/* Sent again, and more of it let through than before. */
 		acked->edge = later(acked->edge, p->ack + window);
@@ -849,7 +866,7 @@ static __always_inline struct verdict on_packet(struct flow_state *state, struct
 	__u32 delivered, waiting, hop;
 	int repeated_syn, known;
 
-	if (!gate_fits(state, d, p)) {
+	if (!gate_fits(state, d, p, now)) {
 		verdict = (struct verdict){ .reason = INVALID };
 		return verdict;
 	}
@@ -858,7 +875,7 @@ static __always_inline struct verdict on_packet(struct flow_state *state, struct
 	state->hop = p->hop;
 	hop = hop_of(state);
 	repeated_syn = p->flags & TCP_SYN && handshake_begin(data, acked, p);
-	if ((p->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN && !repeated_syn)
+	if ((p->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN)
 		state->first_seen_ns = now;
 	known = acked->flags & EDGE_KNOWN;
 	delivered = acked->delivered;
@@ -891,9 +908,9 @@ static __always_inline void not_rewritten(struct half *acked, const struct packe
 }
 
 /* A segment of the station's on its way to another one, where it is measured. */
-static __always_inline void passes_elsewhere(struct flow_state *state, const struct packet *p)
+static __always_inline void passes_elsewhere(struct flow_state *state, const struct packet *p, __u64 now)
 {
-	if (!(state->half[TO_REMOTE].data_flags & ELSEWHERE) && gate_fits(state, TO_REMOTE, p))
+	if (!(state->half[TO_REMOTE].data_flags & ELSEWHERE) && gate_fits(state, TO_REMOTE, p, now))
 		state->half[TO_REMOTE].data_flags |= ELSEWHERE;
 }
 

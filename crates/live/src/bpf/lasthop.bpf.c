@@ -250,9 +250,20 @@ static __always_inline int decide_either(struct flow_state *state, struct packet
 	return d == TO_STATION ? decide_down(state, p) : decide_up(state, p);
 }
 
+/* Whoever has sent something is heard again by then: a retransmission timeout is at most so long (RFC 6298 section 2.5). */
+#define SILENCE_NS 60000000000ull
+
+/* Whether another connection between the same ports, which is assured, takes the place of the one that is known. */
+static __always_inline int takes_place(const struct flow_state *another, const struct flow_state *living, __u64 now)
+{
+	if (another->half[0].flags & another->half[1].flags & SYN_SEEN)
+		return living->last_seen_ns < another->first_seen_ns;
+	return since(now, living->last_seen_ns) > SILENCE_NS;
+}
+
 /*
  * A segment of no connection that is known, or that does not fit the one that is. What it belongs to is assured by itself, and takes
- * that one's place only if nothing of that one has passed since it began.
+ * that one's place only if nothing of that one has passed since it began; if nobody saw it begin, for long.
  */
 static __noinline int on_stranger(struct packet *p, __u32 d)
 {
@@ -262,6 +273,9 @@ static __noinline int on_stranger(struct packet *p, __u32 d)
 
 	if (state)
 		reason = decide_either(state, p, d);
+	/* The answer to another SYN than the one that waits for it. */
+	if (state && reason == INVALID && p->flags & TCP_SYN)
+		return INVALID;
 	if (reason == INVALID) {
 		state = open_flow(&p->key, p->now_ns);
 		if (!state)
@@ -270,7 +284,7 @@ static __noinline int on_stranger(struct packet *p, __u32 d)
 	}
 	if (!state->assured)
 		return living && reason != REWRITTEN ? INVALID : reason;
-	if (living && living->last_seen_ns >= state->first_seen_ns)
+	if (living && !takes_place(state, living, p->now_ns))
 		reason = INVALID;
 	else if (bpf_map_update_elem(&flows, &p->key, state, BPF_ANY))
 		reason = TABLE_FULL;
@@ -467,7 +481,7 @@ static __noinline void leaves_for_another(struct packet *p)
 	struct flow_state *state = bpf_map_lookup_elem(&flows, &p->key);
 
 	if (state)
-		passes_elsewhere(state, p);
+		passes_elsewhere(state, p, p->now_ns);
 }
 
 /* Everything that is done for a packet, whichever hook it passes. */

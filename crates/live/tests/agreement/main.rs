@@ -115,6 +115,9 @@ impl Reference {
     fn on_stranger(&mut self, key: FlowKey, passage: Passage, tcp: &wire::TcpFields, now: Time) -> Verdict {
         let known = self.opening.as_ref().and_then(|opening| opening.get(&key)).copied();
         let known = known.map(|state| self.decide_one(key, state, passage, tcp, now));
+        if tcp.has(flag::SYN) && known.is_some_and(|(_, verdict)| verdict == INVALID) {
+            return INVALID;
+        }
         let (state, verdict) = known.filter(|(_, verdict)| *verdict != INVALID).unwrap_or_else(|| {
             let fresh = FlowState::new(&self.control, now);
             self.decide_one(key, fresh, passage, tcp, now)
@@ -127,7 +130,12 @@ impl Reference {
             return if living.is_some() && !changed { INVALID } else { verdict };
         }
         opening.remove(&key);
-        if living.is_some_and(|living| living.last_seen_ns >= state.first_seen_ns) {
+        let begun = state.half.iter().all(|half| half.flags & Half::SYN_SEEN != 0);
+        let takes_place = |living: &FlowState| match begun {
+            true => living.last_seen_ns < state.first_seen_ns,
+            false => now.since(Time::from_nanos(living.last_seen_ns)) > Span::from_secs(60),
+        };
+        if living.is_some_and(|living| !takes_place(living)) {
             return INVALID;
         }
         self.flows.insert(key, state);
