@@ -182,7 +182,7 @@ impl Maps {
             MapHandle::from_map_id(map.ok_or(format!("no map {name}"))?.id).map_err(|error| error.to_string())
         };
         Ok(Self {
-            flows: own("flows", MapType::LruHash)?,
+            flows: own("flows", MapType::Hash)?,
             control: own(".data.control", MapType::Array)?,
             ingress: own_program("lasthop_ingress")?,
         })

@@ -9,7 +9,7 @@ use std::ffi::c_void;
 use std::ops::Deref;
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 
 use lasthop_core::fastpath::layout::{Control, FlowKey, FlowState, HOPS, Hop, Plan};
 use lasthop_core::packet::Direction;
@@ -32,6 +32,13 @@ pub struct ControlPage(Mapped<Shared>);
 /// When a large packet last passed, as the data path tells it.
 #[derive(Debug)]
 pub struct LastLarge(Mapped<AtomicU64>);
+
+/// Slots of connections that found no place in the table, as the data path marks them.
+#[derive(Debug)]
+pub struct Refused(Mapped<[AtomicU8; SLOTS]>);
+
+/// `1 << REFUSED_BITS` of `bpf/lasthop.bpf.c`.
+const SLOTS: usize = 1 << 15;
 
 /// Connections that are copied at once, by a program of the data path that this process calls.
 #[derive(Debug)]
@@ -157,6 +164,26 @@ impl LastLarge {
     }
 }
 
+impl Refused {
+    pub(crate) fn map(map: BorrowedFd<'_>) -> Result<Self, ControlError> {
+        Mapped::new(map).map(Self)
+    }
+
+    /// How many connections have found no place since this was last asked, about: `n = -m ln(e/m)` of `m` slots of which `e` are
+    /// empty (Whang, Vander-Zanden and Taylor 1990), to some hundredths up to a hundred thousand. When none is empty it is more.
+    #[must_use]
+    pub fn take(&self) -> u64 {
+        let marked =
+            self.0.iter().filter(|slot| slot.load(Ordering::Relaxed) != 0).map(|slot| slot.store(0, Ordering::Relaxed));
+        refused(marked.count())
+    }
+}
+
+fn refused(marked: usize) -> u64 {
+    let empty = (SLOTS - marked).max(1) as f64;
+    (SLOTS as f64 * (SLOTS as f64 / empty).ln()).round() as u64
+}
+
 impl Reads {
     pub(crate) fn map(map: BorrowedFd<'_>) -> Result<Self, ControlError> {
         Mapped::new(map).map(Self)
@@ -183,6 +210,27 @@ impl Reads {
             show(key, state);
         }
         Ok(())
+    }
+
+    /// Names at most [`READS`] connections and when each was last seen, of which `call` has the data path forget those that were not
+    /// seen since; how many those are.
+    pub(crate) fn remove<E>(
+        &mut self,
+        flows: &[(FlowKey, Time)],
+        call: impl FnOnce() -> Result<(), E>,
+    ) -> Result<u64, E> {
+        let shared = self.0.0.as_ptr();
+        // SAFETY: as in `read`.
+        unsafe {
+            (*shared).count = flows.len().min(READS) as u64;
+            for (i, (key, seen)) in flows.iter().take(READS).enumerate() {
+                ((*shared).keys[i], (*shared).states[i].last_seen_ns) = (*key, seen.as_nanos());
+            }
+        }
+        call()?;
+        // SAFETY: as in `read`.
+        let found = unsafe { &(*shared).found };
+        Ok(found.iter().zip(flows).filter(|(found, _)| **found != 0).count() as u64)
     }
 }
 
@@ -316,6 +364,10 @@ unsafe impl Send for ControlPage {}
 // SAFETY: as above.
 unsafe impl Sync for ControlPage {}
 // SAFETY: as above.
+unsafe impl Send for Refused {}
+// SAFETY: as above.
+unsafe impl Sync for Refused {}
+// SAFETY: as above.
 unsafe impl Send for LastLarge {}
 // SAFETY: as above.
 unsafe impl Sync for LastLarge {}
@@ -327,3 +379,20 @@ unsafe impl Sync for Reads {}
 unsafe impl Send for Plans {}
 // SAFETY: as above.
 unsafe impl Sync for Plans {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marked_slots_tell_how_many_connections_marked_them() {
+        assert_eq!(refused(0), 0);
+        // So many of 32,768 are marked in the mean by as many that hash anywhere: m (1 - (1 - 1/m)^n).
+        for n in [1u32, 100, 30_000, 100_000] {
+            let empty = (1.0 - 1.0 / SLOTS as f64).powf(f64::from(n));
+            let told = refused(((1.0 - empty) * SLOTS as f64).round() as usize) as f64;
+            assert!((told / f64::from(n) - 1.0).abs() < 0.01, "{n}: {told}");
+        }
+        assert!(refused(SLOTS) > 300_000);
+    }
+}

@@ -6,6 +6,7 @@
 //! links, and where there are filters instead, the stale heartbeat turns control off within 2 s.
 
 mod air;
+mod full;
 mod hops;
 mod inherited;
 mod journal;
@@ -23,7 +24,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lasthop_core::ap::{Action, Ap, Decision, LinkSample, StationSample};
-use lasthop_core::fastpath::layout::{Counters, FlowKey, FlowState, UdpState};
+use lasthop_core::fastpath::layout::{Counters, FlowKey, FlowState, Reason, UdpState};
 use lasthop_core::packet::Direction;
 use lasthop_core::units::{BitRate, Span, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -34,11 +35,12 @@ use crate::config::{Config, ConfigError};
 use crate::confine::confine;
 use crate::control::PlanOf;
 use crate::handover::{Heir, Host};
-use crate::program::{Batch, LoadError, Moved, Program, ProgramError};
+use crate::program::{Batch, LoadError, Moved, Program, ProgramError, Walk};
 use crate::rights;
 use crate::status::{Server, ServerError, Status};
 use crate::updates::Updates;
 
+use full::Full;
 use hops::Hops;
 use inherited::Inherited;
 use journal::Journal;
@@ -122,9 +124,12 @@ struct Core {
     moved_keys: Vec<FlowKey>,
     /// Those of the reading before: a packet that passed after it and before the epoch ended was not noted.
     moved_before: Vec<FlowKey>,
-    /// When the table of flows was last read, and when it was read whole.
+    /// When the table of flows was last read.
     read: Option<Time>,
-    read_all: Option<Time>,
+    /// How far the walk over all its places is, and when it went on.
+    walk: Walk,
+    walked: Option<Time>,
+    full: Full,
     /// When the table of UDP flows was last read.
     udp_read: Option<Time>,
     /// When it last decided, and when it last looked and did not.
@@ -218,14 +223,16 @@ impl Controller {
             moved_keys: Vec::new(),
             moved_before: Vec::new(),
             read: None,
-            read_all: None,
+            walk: Walk::default(),
+            walked: None,
+            full: Full::default(),
             udp_read: None,
             decided: Time::ZERO,
             rested: None,
             hops: Hops::default(),
             stations: Stations::new(),
             disciplines: Disciplines::new(&config),
-            scales: Scales::new(),
+            scales: Scales::new(now()),
             totals: Totals::new(now()),
             capacity,
             interval: config.interval(),
@@ -428,12 +435,12 @@ impl Core {
         self.program.control().set_epoch(self.totals.epoch);
         if are_read {
             self.scales.ask(now, &mut self.table, &self.program);
-            for key in self.table.take_forgotten() {
-                if self.program.delete(&key).is_err() {
-                    self.totals.failures += 1;
-                }
+            match self.program.remove(&self.table.take_over()) {
+                Ok(forgotten) => self.table.on_forgotten(forgotten),
+                Err(_) => self.totals.failures += 1,
             }
         }
+        self.tell_of_a_full_table(now, &counters);
         self.read_udp(now, &counters);
         let up_bytes = queues::up_bytes(&counters.ip_bytes);
         let present = self.links.present();
@@ -468,8 +475,8 @@ impl Core {
         true
     }
 
-    /// Shows the flows to those who decide: of those that moved what they are like now, of the others what they were like. All are
-    /// read once in a while, and when most moved. False when the kernel refused.
+    /// Shows the flows to those who decide: of those that moved what they are like now, of the others what they were like, but for
+    /// those whose turn it is to be looked at. When most moved, or it was not told which, all are read. False when the kernel refused.
     fn read_flows(&mut self, now: Time, epoch: u32) -> bool {
         let keys = &mut self.moved_keys;
         let are_told = self.moved.as_ref().is_some_and(|moved| moved.take(keys));
@@ -478,25 +485,47 @@ impl Core {
         self.moved_before.extend_from_slice(&keys[..newest]);
         keys.sort_unstable();
         keys.dedup();
-        let is_fresh = self.read_all.is_some_and(|read| now.since(read) < READ_ALL_EVERY);
         let is_cheap = keys.len() * 2 < self.table.known() + self.config.flows as usize / BUCKETS_PER_LOOKUP;
         self.table.begin();
         let (table, who, ap, at) = (&mut self.table, (&self.stations, &self.hops), &mut self.ap, (now, epoch));
-        let read = if are_told && is_fresh && is_cheap {
-            // One that is not there any more is found missing when all are read.
+        let read = if are_told && is_cheap {
             let read = self.program.read_some(keys, |key, state| table.on_flow(at, key, state, who, ap));
-            table.rest(at, who, ap);
-            read
+            let walked = self.walk_on(at);
+            self.table.rest(at, (&self.stations, &self.hops), &mut self.ap);
+            read.and(walked)
         } else {
             let read = self.program.read_flows(&mut self.batch, |key, state| table.on_flow(at, key, state, who, ap));
             if read.is_ok() {
                 table.end(ap);
-                self.read_all = Some(now);
+                self.walk = Walk::default();
             }
             read
         };
         self.totals.failures += u64::from(read.is_err());
         read.is_ok()
+    }
+
+    /// Looks at the next places of the table, so that who is over is found, and who came unheard; faster while few are left.
+    fn walk_on(&mut self, at: (Time, u32)) -> Result<(), ProgramError> {
+        let is_due = self.walked.is_none_or(|walked| at.0.since(walked) >= WALK_EVERY);
+        if !is_due && !self.table.is_nearly_full() {
+            return Ok(());
+        }
+        self.walked = Some(at.0);
+        let (table, who, ap) = (&mut self.table, (&self.stations, &self.hops), &mut self.ap);
+        let show = |key: &FlowKey, state: &FlowState| table.on_flow(at, key, state, who, ap);
+        if self.program.walk_flows(&mut self.walk, &mut self.batch, show)? {
+            self.table.end(&mut self.ap);
+        }
+        Ok(())
+    }
+
+    fn tell_of_a_full_table(&mut self, now: Time, counters: &Counters) {
+        let packets = counters.reason[Reason::TableFull as usize];
+        let take = || self.program.refused().take();
+        if let Some(line) = self.full.on_interval(now, packets, self.config.flows, take) {
+            self.journal.say(now, line);
+        }
     }
 
     /// Does what the deciding half wants done.
@@ -536,7 +565,7 @@ impl Core {
                 }
             }
         }
-        // Who was pushed out since he was read has none: the next look will tell.
+        // Who was forgotten since he was read has none.
         let told = self.program.set_plans(&plans).is_ok();
         *(if told { &mut self.totals.plans } else { &mut self.totals.failures }) += plans.len() as u64;
     }
@@ -565,7 +594,7 @@ impl Core {
             return;
         }
         self.udp_read = Some(now);
-        self.udp.begin();
+        self.udp.begin(self.program.udp_places());
         let who = (&self.stations, &self.hops);
         let (udp, names, ap) = (&mut self.udp, &mut self.table.names, &mut self.ap);
         let read = self.program.read_udp_flows(&mut self.udp_batch, |key, state| {
@@ -614,8 +643,8 @@ impl Core {
     }
 }
 
-/// Between two readings of the whole table of connections: those that are over or were pushed out are found then.
-const READ_ALL_EVERY: Span = Span::from_secs(5);
+/// Between two steps of the walk over the table of connections, of a batch each: all of the usual 16,384 places in 3 s, and 65,536 in 13.
+const WALK_EVERY: Span = Span::from_millis(200);
 /// The kernel walks all of a table's buckets when it is read whole: as many as this take as long as looking up half a connection.
 const BUCKETS_PER_LOOKUP: usize = 75;
 /// A controller takes no more than a twentieth of a processor: after a decision it rests so many times as long as that took.

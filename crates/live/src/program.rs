@@ -11,7 +11,7 @@ use lasthop_core::units::Time;
 use lasthop_core::wire::Merged;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
 
-use crate::control::{ControlError, ControlPage, LastLarge, PlanOf, Plans, READS, Reads};
+use crate::control::{ControlError, ControlPage, LastLarge, PlanOf, Plans, READS, Reads, Refused};
 
 mod asks;
 mod moved;
@@ -121,6 +121,13 @@ pub struct TestRun {
     pub duration_ns: u32,
 }
 
+/// How far a walk over a table has come: from here on when it is a new one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Walk {
+    /// The kernel's own position in the table; a key's length is what it may use at most. None: at the begin.
+    position: Option<[u8; size_of::<FlowKey>()]>,
+}
+
 /// Room for as many flows as are read at once; kept from one reading to the next.
 #[derive(Debug)]
 pub struct Batch<T> {
@@ -150,8 +157,10 @@ pub struct Program {
     counters: MapHandle,
     control: ControlPage,
     large: LastLarge,
+    refused: Refused,
     reads: Reads,
     read_flows: OwnedFd,
+    remove_flows: OwnedFd,
     plans: Plans,
     set_plans: OwnedFd,
     set_udp_plan: OwnedFd,
@@ -226,6 +235,8 @@ impl Program {
             large,
             reads: Reads::map(map_named(&object, "reads")?.as_fd())?,
             read_flows: owned_program(&object, "read_flows")?,
+            remove_flows: owned_program(&object, "remove_flows")?,
+            refused: Refused::map(map_named(&object, "refused")?.as_fd())?,
             plans: Plans::map(map_named(&object, "plans")?.as_fd())?,
             set_plans: owned_program(&object, "set_plans")?,
             set_udp_plan: owned_program(&object, "set_udp_plan")?,
@@ -325,7 +336,13 @@ impl Program {
         self.large.at()
     }
 
-    /// A copy of every connection in the table. Reading does not make a flow recently used.
+    /// Who found no place in the table of connections.
+    #[must_use]
+    pub const fn refused(&self) -> &Refused {
+        &self.refused
+    }
+
+    /// A copy of every connection in the table.
     pub fn flows(&self) -> Result<Vec<(FlowKey, FlowState)>, ProgramError> {
         let mut all = Vec::new();
         self.read_flows(&mut Batch::default(), |key, state| all.push((*key, *state)))?;
@@ -342,8 +359,18 @@ impl Program {
         read_all(&self.flows, batch, show)
     }
 
-    /// Shows those of these connections that are in the table, each as often as it is named. To the table they are recently used, as
-    /// those that moved are.
+    /// Shows the next connections of the table, as many as `batch` holds, and whether those were the last: then the walk begins anew.
+    /// One that comes or goes meanwhile may be missed; every other is shown once.
+    pub fn walk_flows(
+        &self,
+        walk: &mut Walk,
+        batch: &mut Batch<FlowState>,
+        mut show: impl FnMut(&FlowKey, &FlowState),
+    ) -> Result<bool, ProgramError> {
+        read_next(&self.flows, walk, batch, &mut show)
+    }
+
+    /// Shows those of these connections that are in the table, each as often as it is named.
     pub fn read_some(
         &mut self,
         keys: &[FlowKey],
@@ -354,6 +381,15 @@ impl Program {
             let call = || test_run(read_flows.as_fd(), &mut without_arguments());
             reads.read(some, call, &mut show)
         })
+    }
+
+    /// Forgets those of these connections of which nothing has passed since they were last seen; how many those are.
+    pub fn remove(&mut self, flows: &[(FlowKey, Time)]) -> Result<u64, ProgramError> {
+        let Self { reads, remove_flows, .. } = self;
+        flows
+            .chunks(READS)
+            .map(|some| reads.remove(some, || test_run(remove_flows.as_fd(), &mut without_arguments())))
+            .sum()
     }
 
     /// A copy of every UDP flow in its table: those that ever sent a full packet.
@@ -370,6 +406,12 @@ impl Program {
         show: impl FnMut(&FlowKey, &UdpState),
     ) -> Result<(), ProgramError> {
         read_all(&self.udp_flows, batch, show)
+    }
+
+    /// How many have a place there.
+    #[must_use]
+    pub fn udp_places(&self) -> usize {
+        self.udp_flows.max_entries() as usize
     }
 
     /// A copy of one UDP flow.
@@ -429,7 +471,7 @@ impl Program {
         Ok(self.flows.update(bytes_of(key), bytes_of(state), MapFlags::ANY)?)
     }
 
-    /// Forgets a flow; one that is not there is forgotten already.
+    /// Forgets a flow, whatever passes; one that is not there is forgotten already: for tests.
     pub fn delete(&self, key: &FlowKey) -> Result<(), ProgramError> {
         match self.flows.delete(bytes_of(key)) {
             Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => Err(error.into()),
@@ -499,20 +541,30 @@ impl Program {
 }
 
 /// Shows every entry of a table.
+fn read_all<T: Pod + Copy + Default>(
+    map: &MapHandle,
+    batch: &mut Batch<T>,
+    mut show: impl FnMut(&FlowKey, &T),
+) -> Result<(), ProgramError> {
+    let mut walk = Walk::default();
+    while !read_next(map, &mut walk, batch, &mut show)? {}
+    Ok(())
+}
+
+/// Shows the next entries of a table, and whether they were the last.
 ///
 /// Batches by hand: the kernel ends a batch at a whole bucket, so one that is not full is not the last, as
 /// libbpf-rs takes it to be; under a flood most of the table would be missing.
-fn read_all<T: Pod + Copy + Default>(
+fn read_next<T: Pod + Copy + Default>(
     map: &MapHandle,
+    walk: &mut Walk,
     Batch { keys, states }: &mut Batch<T>,
-    mut show: impl FnMut(&FlowKey, &T),
-) -> Result<(), ProgramError> {
-    // The kernel's own position in the table; a key's length is what it may use at most.
-    let (mut position, mut next) = ([0u8; size_of::<FlowKey>()], [0u8; size_of::<FlowKey>()]);
-    let mut begun = false;
+    show: &mut impl FnMut(&FlowKey, &T),
+) -> Result<bool, ProgramError> {
+    let mut next = [0u8; size_of::<FlowKey>()];
     loop {
         let mut count = keys.len() as u32;
-        let from = if begun { position.as_mut_ptr().cast() } else { std::ptr::null_mut() };
+        let from = walk.position.as_mut().map_or(std::ptr::null_mut(), |position| position.as_mut_ptr().cast());
         // SAFETY: keys and states have room for `count` elements of the map's sizes, which `load` has checked.
         let result = unsafe {
             libbpf_sys::bpf_map_lookup_batch(
@@ -528,20 +580,17 @@ fn read_all<T: Pod + Copy + Default>(
         match -result {
             0 | libc::ENOENT => {
                 keys.iter().zip(states.iter()).take(count as usize).for_each(|(key, state)| show(key, state));
+                walk.position = (result == 0).then_some(next);
+                return Ok(result != 0);
             }
             // One bucket alone holds more.
             libc::ENOSPC => {
                 keys.resize(keys.len() * 2, FlowKey::default());
                 states.resize(states.len() * 2, T::default());
-                continue;
             }
-            libc::EINTR => continue,
+            libc::EINTR => {}
             error => return Err(ProgramError::Kernel(std::io::Error::from_raw_os_error(error))),
         }
-        if result != 0 {
-            return Ok(());
-        }
-        (position, begun) = (next, true);
     }
 }
 

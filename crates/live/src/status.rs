@@ -346,18 +346,24 @@ pub enum FlowState {
     ScaleUnknown,
 }
 
-/// The table of connections.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The table of connections, and who is not controlled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TableStatus {
-    /// Connections in it, half-open ones included.
+    /// Connections in it.
     pub connections: u64,
     /// Its bound.
     pub bound: u64,
-    /// Connections that the kernel pushed out for newer ones. An estimate: those that came and went between two looks
-    /// are missing.
-    pub evicted: u64,
     /// Connections forgotten because they had ended or were silent.
     pub forgotten: u64,
+    /// Newer ones that found no place in the last ten seconds and pass uncontrolled; an estimate.
+    #[serde(default)]
+    pub uncontrolled: u64,
+    /// For how long there has been none, s; absent while there is place for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub full_s: Option<f64>,
+    /// Connections that carry payload and are left alone because nobody told their window scale.
+    #[serde(default)]
+    pub scale_unknown: u64,
 }
 
 /// Windows that are told between acknowledgments (`live::updates`).

@@ -7,7 +7,9 @@ use lasthop_core::wire::build::{Frame, ack, v4};
 use lasthop_core::wire::{Endpoint, Merged};
 use lasthop_live::control::{PlanOf, READS};
 use lasthop_live::controller::now;
-use lasthop_live::program::{LinkLayer, LoadError, LoadOptions, Program, ProgramError, Refusal, TestPacket};
+use lasthop_live::program::{
+    Batch, LinkLayer, LoadError, LoadOptions, Program, ProgramError, Refusal, TestPacket, Walk,
+};
 
 fn loaded(flows: u32) -> Option<Program> {
     load(LoadOptions { flows, ..LoadOptions::default() })
@@ -76,6 +78,66 @@ fn many_connections_are_read_and_told_their_plans_at_once() {
     });
     assert_eq!(read, expected.collect::<Vec<_>>());
     program.read_some(&[], |_, _| panic!("nobody was asked for")).unwrap();
+}
+
+/// More than one call takes; every third was seen again since.
+#[test]
+fn only_connections_that_were_not_seen_again_are_removed() {
+    let Some(mut program) = loaded(1024) else { return };
+    let keys: Vec<_> = (0..2 * READS as u16 + 3).map(key).collect();
+    let was_seen = |key: &FlowKey| key.station_port.is_multiple_of(3);
+    let at = |nanos| FlowState { last_seen_ns: nanos, ..FlowState::default() };
+    keys.iter().for_each(|key| program.put(key, &at(if was_seen(key) { 8 } else { 7 })).unwrap());
+    let mut over: Vec<_> = keys.iter().map(|key| (*key, Time::from_nanos(7))).collect();
+    over.push((key(5000), Time::from_nanos(7)));
+    let alive = keys.iter().filter(|key| was_seen(key)).count();
+    assert_eq!(program.remove(&over).unwrap(), (keys.len() - alive) as u64);
+    let left = program.flows().unwrap();
+    assert!(left.len() == alive && left.iter().all(|(key, _)| was_seen(key)), "{left:?}");
+    assert_eq!(program.remove(&[]).unwrap(), 0);
+}
+
+#[test]
+fn a_walk_shows_every_connection_once_and_begins_anew() {
+    let Some(program) = loaded(8192) else { return };
+    let keys: Vec<_> = (0..5000).map(key).collect();
+    keys.iter().for_each(|key| program.put(key, &FlowState::default()).unwrap());
+    let (mut walk, mut batch) = (Walk::default(), Batch::default());
+    for _ in 0..2 {
+        let (mut shown, mut steps) = (Vec::new(), 1);
+        while !program.walk_flows(&mut walk, &mut batch, |key, _| shown.push(*key)).unwrap() {
+            steps += 1;
+        }
+        shown.sort_unstable();
+        assert_eq!(shown, keys);
+        assert!((5..=7).contains(&steps), "{steps} steps of 1024");
+    }
+}
+
+/// Whoever came first stays, and a packet that finds no place passes as it is.
+#[test]
+fn newcomers_to_a_full_table_are_counted_by_packet_and_by_connection() {
+    let Some(program) = loaded(64) else { return };
+    let station = Endpoint { address: v4([10, 0, 0, 2]), port: 4000 };
+    let pass = |port: u16| {
+        let remote = Endpoint { address: v4([192, 0, 2, 1]), port };
+        let frame = Frame::tcp(station, remote, ack(1, 1, 1_000), 0).bytes();
+        let packet = TestPacket { bytes: &frame, merged: Merged::NOT, mark: 0 };
+        let hook = program.prog_fd(Direction::ToRemote, LinkLayer::Ethernet);
+        program.run_on(hook, packet, &mut vec![0; frame.len()], 3).expect("the kernel runs it");
+    };
+    (0..64).for_each(pass);
+    let first = program.flows().unwrap();
+    assert_eq!((first.len(), program.refused().take()), (64, 0));
+    (64..3064).for_each(pass);
+    let mut ports: Vec<_> = program.flows().unwrap().iter().map(|(key, _)| key.remote_port).collect();
+    ports.sort_unstable();
+    assert_eq!(ports, (0..64).collect::<Vec<_>>());
+    assert_eq!(program.counters().unwrap().reason[Reason::TableFull as usize], 9_000);
+    let refused = program.refused().take();
+    // Ports one after the other share slots less often than chance has it.
+    assert!((2_700..=3_300).contains(&refused), "{refused}");
+    assert_eq!(program.refused().take(), 0, "those of before are not counted again");
 }
 
 /// Each has 20 bytes of IP and 8 of UDP.

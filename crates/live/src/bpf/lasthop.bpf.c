@@ -18,8 +18,13 @@
 #define TC_ACT_SHOT 2
 #define NO_SUCH_FLOW -2 /* -ENOENT */
 
+/*
+ * A connection keeps its place until the controller takes it away (remove_flows): nobody who comes later pushes it out. Where all
+ * places are taken a newcomer passes as it is, which is counted (TABLE_FULL, `refused`). All places are made when it is loaded:
+ * what does not fit then is refused at the start and not in the middle of a flood, and a packet never waits for memory.
+ */
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);
 	__type(key, struct flow_key);
 	__type(value, struct flow_state);
@@ -36,9 +41,12 @@ struct {
 	__type(value, struct flow_state);
 } opening SEC(".maps");
 
-/* UDP has a table of its own: a key names no protocol. Only flows that ever sent a full packet are in it. */
+/*
+ * UDP has a table of its own: a key names no protocol. Only flows that ever sent a full packet are in it, and they keep their places
+ * likewise.
+ */
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
 	__type(key, struct flow_key);
 	__type(value, struct udp_state);
@@ -106,6 +114,38 @@ struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 512 * 1024);
 } moved SEC(".maps");
+
+/*
+ * Who found no place in the table of connections: each of its packets marks the slot that its key hashes to. The controller counts
+ * the slots that are marked and clears them; from how many are empty it tells how many connections there were (linear counting,
+ * Whang, Vander-Zanden and Taylor 1990). A byte for each, so that two processors need not agree.
+ */
+#define REFUSED_BITS 15
+struct refused {
+	__u8 slots[1 << REFUSED_BITS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct refused);
+} refused SEC(".maps");
+
+/* The upper bits of a product depend on all of the lower ones (Knuth, volume 3, section 6.4). */
+static __noinline void note_refused(const struct flow_key *key)
+{
+	const __u16 *words = (const __u16 *)key;
+	__u32 zero = 0, hash = 0, i;
+	struct refused *all = bpf_map_lookup_elem(&refused, &zero);
+
+	if (!all)
+		return;
+	for (i = 0; i < sizeof(*key) / sizeof(*words); i++)
+		hash = (hash ^ words[i]) * 2654435761u;
+	all->slots[hash >> (32 - REFUSED_BITS)] = 1;
+}
 
 #ifdef LASTHOP_TEST_CLOCK
 /* The agreement test sets the time, so that what depends on it can be compared too. */
@@ -290,6 +330,8 @@ static __noinline int on_stranger(struct packet *p, __u32 d)
 		reason = TABLE_FULL;
 	else
 		tell_moved(&p->key);
+	if (reason == TABLE_FULL)
+		note_refused(&p->key);
 	bpf_map_delete_elem(&opening, &p->key);
 	return reason;
 }
@@ -738,6 +780,30 @@ int read_flows(void *none)
 		r->found[i] = !!state;
 		if (state)
 			r->states[i] = *state;
+	}
+	return 0;
+}
+
+/*
+ * Takes away the places of those connections that `reads` names of which nothing has passed since `states` was read. A packet that
+ * passes on another processor between comparison and removal is measured in a place that nobody has, or in that of who gets it next:
+ * once, and of a connection that had ended or was silent for hours. Its next packet begins anew. No map of the kernel keeps a
+ * place from being given away while a program looks at it; one that pushes out the oldest gave away those of the living.
+ */
+SEC("syscall")
+int remove_flows(void *none)
+{
+	__u32 zero = 0, i;
+	struct reads *r = bpf_map_lookup_elem(&reads, &zero);
+	struct flow_state *state;
+
+	(void)none;
+	if (!r)
+		return 0;
+	for (i = 0; i < READS && i < r->count; i++) {
+		state = bpf_map_lookup_elem(&flows, &r->keys[i]);
+		r->found[i] = state && READ_ONCE(state->last_seen_ns) == r->states[i].last_seen_ns &&
+			      !bpf_map_delete_elem(&flows, &r->keys[i]);
 	}
 	return 0;
 }

@@ -12,7 +12,7 @@ use super::Core;
 use super::table::Carrying;
 use crate::status::{
     ByDirection, Bypass, CapacityReport, Control, DirectionStatus, Directions, FlowState, FlowStatus, Learned,
-    LoopStatus, QueuePlaces, Status,
+    LoopStatus, QueuePlaces, Status, TableStatus,
 };
 
 /// From the first flow to the first line about it: its rate must settle.
@@ -233,7 +233,7 @@ impl Core {
             available_bps: snapshot.available.as_bps(),
             udp_bps: t.udp,
             flows,
-            table: self.table.status(),
+            table: self.table(),
             packets: Reason::ALL.iter().map(|r| (r.name().to_owned(), t.counters.reason[*r as usize])).collect(),
             window_updates: self.updates.status(),
             conntrack: self.scales.status(),
@@ -248,6 +248,11 @@ impl Core {
             },
             control,
         }
+    }
+
+    fn table(&self) -> TableStatus {
+        let full_s = self.full.lasts(super::now()).map(Span::as_secs_f64);
+        TableStatus { uncontrolled: self.full.connections(), full_s, ..self.table.status() }
     }
 
     fn control(&self, snapshot: &Snapshot, flows: &[FlowStatus]) -> Control {

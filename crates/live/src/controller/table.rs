@@ -2,11 +2,24 @@
 //!
 //! Only connections that carry payload are decided about; half-open ones are just counted. A connection without new
 //! payload for [`SLEEP`] is not sampled until it wakes, so that thousands of open and silent ones cost nothing.
+//!
+//! A connection keeps its place in the fast path's table until it is forgotten here: nobody who comes later pushes it out, however
+//! long it pauses. It is forgotten when it has ended or been silent for so long that nobody waits for it:
+//!
+//! | what | forgotten after silence of | source |
+//! |---|---|---|
+//! | reset | [`RESET`] | conntrack's `close`, 10 s |
+//! | closed by both ends | [`CLOSED`] | TIME-WAIT is 2 MSL (RFC 9293 section 3.6.1); Linux takes that for 60 s (`TCP_TIMEWAIT_LEN`) |
+//! | half-open or closed by one end | [`TRANSITORY`] | RFC 5382 REQ-5: no less than 4 min |
+//! | open | `idle`, 2 h 4 min | RFC 5382 REQ-5: no less; two hours is how often TCP asks whether the other end lives |
+//!
+//! Of a table that is nearly full those who ended, or never began, go after [`HURRIED`]; an open connection goes for nobody.
+//! All places are looked at in turn, some at a time: also those of connections that this controller never heard of.
 
 use std::collections::HashMap;
 
 use lasthop_core::ap::{Ap, FlowSample, StationId, rtt_totals};
-use lasthop_core::fastpath::layout::{FlowKey, FlowState, RttTotal};
+use lasthop_core::fastpath::layout::{FlowKey, FlowState, Half, RttTotal};
 use lasthop_core::packet::{Direction, FlowId};
 use lasthop_core::units::{Span, Time};
 
@@ -17,10 +30,16 @@ use crate::status::TableStatus;
 
 /// Without payload for so long: no longer sampled. Longer than the deciding half calls a flow active.
 const SLEEP: Span = Span::from_secs(15);
-/// Silence after which a connection that both ends closed is forgotten: retransmitted FINs have passed by then.
-const CLOSED: Span = Span::from_secs(10);
-/// Silence after which a half-closed or half-open one is forgotten.
-const HALF: Span = Span::from_secs(60);
+/// Silence after which a connection that was reset is forgotten: what was under way has come by then.
+const RESET: Span = Span::from_secs(10);
+/// The same of one that both ends closed.
+const CLOSED: Span = Span::from_secs(60);
+/// The same of one that one end has closed, or that never was open.
+const TRANSITORY: Span = Span::from_secs(240);
+/// The same of those in a table that is nearly full: an answer that comes takes no longer, but for few.
+const HURRIED: Span = Span::from_secs(1);
+/// A table is nearly full with so many of sixteen parts: what comes within a walk over the table finds room.
+const NEARLY_FULL: u64 = 15;
 /// Forgotten in one interval at most, so that no interval takes long.
 const FORGET_AT_ONCE: usize = 4096;
 
@@ -51,19 +70,25 @@ impl Names {
 pub(super) struct Table {
     entries: HashMap<FlowKey, Entry>,
     pub(super) names: Names,
-    round: u64,
+    round: u32,
+    walk: u32,
     bound: u64,
+    nearly_full: bool,
     idle: Span,
-    forgotten_keys: Vec<FlowKey>,
+    /// Who is to be forgotten, and when each was last seen.
+    over: Vec<(FlowKey, Time)>,
     forgotten: u64,
-    evicted: u64,
+    /// Who carries payload since they were last asked for and has a window scale that nobody told.
+    unscaled: Vec<FlowId>,
     controllable_bytes: u64,
     awake: usize,
 }
 
 /// What is remembered of one connection. Small: a flood of half-open ones fills the table.
 struct Entry {
-    round: u64,
+    /// The reading that saw it last, and the walk.
+    round: u32,
+    walk: u32,
     first_seen_ns: u64,
     bytes: u64,
     payload_bytes: u64,
@@ -74,7 +99,7 @@ struct Entry {
 impl Entry {
     fn new(now: Time, state: &FlowState) -> Self {
         let first_seen_ns = state.first_seen_ns;
-        Self { round: 0, first_seen_ns, bytes: 0, payload_bytes: 0, payload_at: now, carrying: None }
+        Self { round: 0, walk: 0, first_seen_ns, bytes: 0, payload_bytes: 0, payload_at: now, carrying: None }
     }
 
     fn is_awake(&self, now: Time) -> bool {
@@ -92,10 +117,6 @@ pub(super) struct Carrying {
     rtt: [RttTotal; 2],
     /// Newest copy of what the fast path knows.
     pub(super) state: FlowState,
-    /// Questions to conntrack so far.
-    pub(super) asked: u8,
-    /// Not before this.
-    pub(super) ask_at: Time,
 }
 
 impl Carrying {
@@ -121,11 +142,13 @@ impl Table {
             entries: HashMap::new(),
             names: Names::default(),
             round: 0,
+            walk: 0,
             bound: u64::from(config.flows),
+            nearly_full: false,
             idle: config.idle,
-            forgotten_keys: Vec::new(),
+            over: Vec::new(),
             forgotten: 0,
-            evicted: 0,
+            unscaled: Vec::new(),
             controllable_bytes: 0,
             awake: 0,
         }
@@ -133,7 +156,8 @@ impl Table {
 
     /// A reading of the fast path's table begins.
     pub(super) fn begin(&mut self) {
-        self.round += 1;
+        self.round = self.round.wrapping_add(1);
+        self.nearly_full = self.entries.len() as u64 * 16 >= self.bound * NEARLY_FULL;
         self.awake = 0;
     }
 
@@ -155,25 +179,28 @@ impl Table {
         }
     }
 
-    /// Connections in the table when it was last read whole, and those that came since.
+    /// Connections in the table, as far as they were seen.
     pub(super) fn known(&self) -> usize {
         self.entries.len()
     }
 
-    /// The whole table was read: what was not in it is gone.
+    /// Few places were left when the reading began.
+    pub(super) const fn is_nearly_full(&self) -> bool {
+        self.nearly_full
+    }
+
+    /// Every place of the fast path's table was looked at since this was last said: who was seen in none is gone.
     pub(super) fn end(&mut self, ap: &mut Ap) {
-        let (round, names) = (self.round, &mut self.names);
-        let before = self.entries.len();
+        let (walk, names) = (self.walk, &mut self.names);
         self.entries.retain(|_, entry| {
-            let there = entry.round == round;
+            let there = entry.walk == walk;
             if let Some(carrying) = entry.carrying.as_ref().filter(|_| !there) {
                 ap.on_gone(carrying.id);
                 names.forget(carrying.id);
             }
             there
         });
-        // What we forgot ourselves has left the entries already.
-        self.evicted += (before - self.entries.len()) as u64;
+        self.walk = walk.wrapping_add(1);
     }
 
     /// Takes in what the fast path measured of one connection in `epoch` and hands it on.
@@ -185,19 +212,23 @@ impl Table {
         (stations, hops): (&Stations, &Hops),
         ap: &mut Ap,
     ) {
-        if self.forgotten_keys.len() < FORGET_AT_ONCE && self.is_over(now, state) {
-            self.forget(key, ap);
+        if self.over.len() < FORGET_AT_ONCE && self.is_over(now, state) {
+            self.drop_entry(key, ap);
+            self.over.push((*key, Time::from_nanos(state.last_seen_ns)));
             return;
         }
-        let round = self.round;
+        let (round, walk) = (self.round, self.walk);
         let mut entry = self.entries.entry(*key).or_insert_with(|| Entry::new(now, state));
         if entry.first_seen_ns != state.first_seen_ns {
             // The same addresses and ports again: another connection, with no plan of ours.
             self.drop_entry(key, ap);
-            self.evicted += 1;
             entry = self.entries.entry(*key).or_insert(Entry::new(now, state));
         }
-        entry.round = round;
+        entry.walk = walk;
+        if std::mem::replace(&mut entry.round, round) == round {
+            // It moved, and it was its turn to be looked at.
+            return;
+        }
         let bytes: u64 = state.half.iter().map(|half| half.bytes).sum();
         let payload: u64 = state.half.iter().map(|half| half.payload_bytes).sum();
         if state.half.iter().any(|half| half.known_scale().is_some()) {
@@ -217,7 +248,8 @@ impl Table {
                 FlowSample::of(now, (id, station, hops.of(state.port)), epoch, state, Default::default())
                     .for_each(|sample| ap.on_sample(now, &sample));
                 let rtt = rtt_totals(state);
-                let carrying = Carrying { id, station, version, rtt, state: *state, asked: 0, ask_at: now };
+                let carrying = Carrying { id, station, version, rtt, state: *state };
+                self.unscaled.extend(carrying.lacks_scale().then_some(id));
                 entry.carrying = Some(Box::new(carrying));
             }
             Some(carrying) if awake => {
@@ -235,19 +267,20 @@ impl Table {
 
     fn is_over(&self, now: Time, state: &FlowState) -> bool {
         let silent = now.since(Time::from_nanos(state.last_seen_ns));
-        let closing = Direction::BOTH.into_iter().filter(|direction| state.closing(*direction)).count();
-        let half_open = state.half.iter().all(|half| half.payload_bytes == 0);
-        match closing {
-            2 => silent >= CLOSED,
-            1 => silent >= HALF,
-            _ => silent >= self.idle || half_open && silent >= HALF,
-        }
+        let patience = match Stage::of(state) {
+            Stage::Open => return silent >= self.idle,
+            Stage::Reset => RESET,
+            Stage::Closed => CLOSED,
+            Stage::HalfOpen => TRANSITORY,
+            // What the other end still sends may come at any time.
+            Stage::HalfClosed => return silent >= TRANSITORY.min(self.idle),
+        };
+        silent >= (if self.nearly_full { HURRIED } else { patience.min(self.idle) })
     }
 
-    fn forget(&mut self, key: &FlowKey, ap: &mut Ap) {
-        self.drop_entry(key, ap);
-        self.forgotten_keys.push(*key);
-        self.forgotten += 1;
+    /// So many of those that were to be forgotten are.
+    pub(super) const fn on_forgotten(&mut self, number: u64) {
+        self.forgotten += number;
     }
 
     fn drop_entry(&mut self, key: &FlowKey, ap: &mut Ap) {
@@ -257,9 +290,14 @@ impl Table {
         }
     }
 
-    /// Connections that the fast path shall forget.
-    pub(super) fn take_forgotten(&mut self) -> Vec<FlowKey> {
-        std::mem::take(&mut self.forgotten_keys)
+    /// Connections that the fast path shall forget, and when each was last seen.
+    pub(super) fn take_over(&mut self) -> Vec<(FlowKey, Time)> {
+        std::mem::take(&mut self.over)
+    }
+
+    /// Who has begun to carry payload, or does so again, without a scale that is known.
+    pub(super) fn take_unscaled(&mut self) -> Vec<FlowId> {
+        std::mem::take(&mut self.unscaled)
     }
 
     pub(super) fn key(&self, id: FlowId) -> Option<FlowKey> {
@@ -270,11 +308,6 @@ impl Table {
     pub(super) fn carried(&self, id: FlowId) -> Option<(&FlowKey, &Carrying)> {
         let key = self.names.key(id)?;
         Some((key, self.entries.get(key)?.carrying.as_deref()?))
-    }
-
-    /// Connections that carry payload, for those who must ask about some of them.
-    pub(super) fn carrying(&mut self) -> impl Iterator<Item = (FlowKey, &mut Carrying)> {
-        self.entries.iter_mut().filter_map(|(key, entry)| Some((*key, entry.carrying.as_deref_mut()?)))
     }
 
     /// Connections that were sampled at the last reading.
@@ -291,8 +324,40 @@ impl Table {
         TableStatus {
             connections: self.entries.len() as u64,
             bound: self.bound,
-            evicted: self.evicted,
             forgotten: self.forgotten,
+            scale_unknown: self.carrying().filter(|carrying| carrying.lacks_scale()).count() as u64,
+            ..TableStatus::default()
+        }
+    }
+
+    fn carrying(&self) -> impl Iterator<Item = &Carrying> {
+        self.entries.values().filter_map(|entry| entry.carrying.as_deref())
+    }
+}
+
+/// How far a connection is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// Never was any payload seen, nor an acknowledgment of both ends.
+    HalfOpen,
+    Open,
+    /// One end has no more to send.
+    HalfClosed,
+    Closed,
+    Reset,
+}
+
+impl Stage {
+    fn of(state: &FlowState) -> Self {
+        let both = |has: fn(&Half) -> bool| state.half.iter().filter(|half| has(half)).count();
+        let closing = Direction::BOTH.into_iter().filter(|direction| state.closing(*direction)).count();
+        match closing {
+            _ if both(|half| half.data_flags & Half::RESET != 0) > 0 => Self::Reset,
+            2 => Self::Closed,
+            1 => Self::HalfClosed,
+            _ if both(|half| half.payload_bytes > 0) > 0 => Self::Open,
+            _ if both(|half| half.flags & Half::EDGE_KNOWN != 0) == 2 => Self::Open,
+            _ => Self::HalfOpen,
         }
     }
 }

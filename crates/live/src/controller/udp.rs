@@ -1,11 +1,13 @@
 //! The UDP flows that the fast path knows: names for the deciding half, samples, and who is to be forgotten.
 //!
-//! Only flows that ever sent a full packet are in the fast path's table (`core::fastpath::udp`): games and calls are not.
+//! Only flows that ever sent a full packet are in the fast path's table (`core::fastpath::udp`): games and calls are not. They keep
+//! their places there until they are forgotten here, so that a flood of others pushes out nobody who is held; of a table that is
+//! nearly full those that nobody holds go soon.
 
 use std::collections::HashMap;
 
 use lasthop_core::ap::{Ap, Tunnel, UdpSample};
-use lasthop_core::fastpath::layout::{FlowKey, UdpState};
+use lasthop_core::fastpath::layout::{FlowKey, UdpPlan, UdpState};
 use lasthop_core::packet::FlowId;
 use lasthop_core::units::{Span, Time};
 
@@ -15,11 +17,16 @@ use super::table::Names;
 
 /// Silence after which a flow is forgotten.
 const SILENT: Span = Span::from_secs(60);
+/// The same of one that nobody holds, in a table that is nearly full: who sends in bulk pauses for no longer.
+const HURRIED: Span = Span::from_secs(2);
+/// A table is nearly full with so many of sixteen parts.
+const NEARLY_FULL: usize = 15;
 
 #[derive(Default)]
 pub(super) struct UdpTable {
     entries: HashMap<FlowKey, Entry>,
     round: u64,
+    nearly_full: bool,
     forgotten: Vec<FlowKey>,
 }
 
@@ -30,9 +37,16 @@ struct Entry {
 }
 
 impl UdpTable {
-    /// A reading of the fast path's table begins.
-    pub(super) const fn begin(&mut self) {
+    /// A reading of the fast path's table of so many places begins.
+    pub(super) fn begin(&mut self, places: usize) {
         self.round += 1;
+        self.nearly_full = self.entries.len() * 16 >= places * NEARLY_FULL;
+    }
+
+    fn is_over(&self, now: Time, state: &UdpState) -> bool {
+        let is_held = state.half.iter().any(|half| half.plan != UdpPlan::default());
+        let patience = if self.nearly_full && !is_held { HURRIED } else { SILENT };
+        now.since(Time::from_nanos(state.last_seen_ns)) >= patience
     }
 
     /// Takes in what the fast path holds of one flow and hands it on.
@@ -44,7 +58,7 @@ impl UdpTable {
         names: &mut Names,
         ap: &mut Ap,
     ) {
-        if now.since(Time::from_nanos(state.last_seen_ns)) >= SILENT {
+        if self.is_over(now, state) {
             // The sweep at the end of the round takes it out of the entries.
             self.forgotten.push(*key);
             return;
@@ -105,7 +119,7 @@ mod tests {
         let begun = Time::ZERO + Span::from_secs(1_000);
         let keys = [1, 2].map(|station_port| FlowKey { station_port, ..FlowKey::default() });
         let mut look = |now: Time, flows: &[(FlowKey, UdpState)]| {
-            table.begin();
+            table.begin(4);
             flows.iter().for_each(|(key, state)| {
                 table.on_flow(now, (key, state), (&stations, &Hops::default()), &mut names, &mut ap)
             });
@@ -116,5 +130,25 @@ mod tests {
         assert_eq!(look(begun, &flows), (2, 2, vec![]));
         assert_eq!(look(begun, &flows[..1]), (1, 1, vec![]));
         assert_eq!(look(begun + SILENT, &flows[..1]), (0, 0, vec![keys[0]]));
+    }
+
+    #[test]
+    fn a_nearly_full_table_forgets_who_pauses_but_nobody_who_is_held() {
+        let (mut table, mut names, mut ap) = (UdpTable::default(), Names::default(), Ap::new(Params::learning()));
+        let begun = Time::ZERO + Span::from_secs(1_000);
+        let mut held = UdpState::new(begun);
+        held.half[0].plan = UdpPlan { rate_bytes: 1, ..UdpPlan::default() };
+        let flows = [(1, held), (2, UdpState::new(begun)), (3, UdpState::new(begun + HURRIED))]
+            .map(|(station_port, state)| (FlowKey { station_port, ..FlowKey::default() }, state));
+        let mut look = |now: Time, places: usize| {
+            table.begin(places);
+            let who = (&Stations::unknown(), &Hops::default());
+            flows.iter().for_each(|(key, state)| table.on_flow(now, (key, state), who, &mut names, &mut ap));
+            table.end(&mut names, &mut ap);
+            table.take_forgotten().iter().map(|key| key.station_port).collect::<Vec<_>>()
+        };
+        assert!(look(begun + HURRIED, 4).is_empty());
+        assert!(look(begun + HURRIED, 4).is_empty(), "3 of 4");
+        assert_eq!(look(begun + HURRIED, 3), [2]);
     }
 }

@@ -142,7 +142,7 @@ fn lack() -> Option<Refusal> {
         (sys::BPF_PROG_TYPE_SYSCALL, "programs called by a system call", "CONFIG_BPF_SYSCALL=y of Linux 5.14 or later"),
     ];
     const MAPS: [(sys::bpf_map_type, &str); 4] = [
-        (sys::BPF_MAP_TYPE_LRU_HASH, "LRU hash maps"),
+        (sys::BPF_MAP_TYPE_HASH, "hash maps"),
         (sys::BPF_MAP_TYPE_PERCPU_ARRAY, "arrays for each processor"),
         (sys::BPF_MAP_TYPE_PROG_ARRAY, "arrays of programs"),
         (sys::BPF_MAP_TYPE_RINGBUF, "ring buffers"),

@@ -7,7 +7,8 @@ use lasthop_core::snoop::Snapshot;
 use lasthop_core::units::{BitRate, Bytes, Span};
 
 use super::{
-    DirectionStatus, FlowState, FlowStatus, InterfaceStatus, Presence, QueueStatus, Role, Status, WindowUpdates,
+    DirectionStatus, FlowState, FlowStatus, InterfaceStatus, Presence, QueueStatus, Role, Status, TableStatus,
+    WindowUpdates,
 };
 
 /// Flows shown; the JSON has them all.
@@ -223,15 +224,15 @@ fn packets(out: &mut String, s: &Status) {
     if !left.is_empty() {
         line!(out, "packets left alone: {}", left.join(", "));
     }
-    let t = &s.table;
-    line!(
-        out,
-        "connections: {} of at most {}, {} pushed out by newer ones, {} ended or silent",
-        t.connections,
-        t.bound,
-        t.evicted,
-        t.forgotten
-    );
+    line!(out, "{}", table(&s.table));
+}
+
+fn table(t: &TableStatus) -> String {
+    let mut text = format!("connections: {} of at most {}, {} ended or silent", t.connections, t.bound, t.forgotten);
+    if t.scale_unknown > 0 {
+        let _ = write!(text, "; {} left alone, their window scale is unknown", t.scale_unknown);
+    }
+    text
 }
 
 fn updates(u: &WindowUpdates) -> String {
@@ -256,6 +257,15 @@ fn remarks(out: &mut String, s: &Status) {
             "WARNING: {} ({:.0} %) bypass control; is hardware flow offload on? `lasthop doctor` tells",
             bytes(s.bypass.bytes as f64),
             s.bypass.share * 100.0
+        );
+    }
+    if let Some(seconds) = s.table.full_s {
+        line!(
+            out,
+            "WARNING: the table of connections is full since {}: about {} newer ones pass uncontrolled; set `flows` higher than {}",
+            duration(seconds),
+            s.table.uncontrolled,
+            s.table.bound
         );
     }
     if let Some(why) = &s.conntrack.unavailable {

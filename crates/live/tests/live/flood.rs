@@ -1,18 +1,22 @@
-//! A hundred thousand half-open connections beside one that works.
+//! Hundreds of thousands of half-open connections beside one that works, and more connections than have a place.
 
-use std::io;
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::time::{Duration, Instant};
 
 use lasthop_live::Config;
-use lasthop_live::status::Status;
+use lasthop_live::status::{FlowStatus, Status};
 
 use crate::traffic::Download;
 use crate::world::{World, world};
 
 const HALF_OPEN: u32 = 100_000;
+/// A flood as a neighbour's machine makes it.
+const SYNS_PER_SECOND: u32 = 60_000;
 
-/// A SYN from the station with made-up addresses and ports, as an Ethernet frame to everybody.
-fn syn(number: u32) -> [u8; 54] {
+/// A SYN from a station with made-up addresses and ports, as an Ethernet frame to everybody.
+fn syn(number: u32, station: u8) -> [u8; 54] {
     let mut frame = [0u8; 54];
     frame[..6].fill(0xff);
     frame[6] = 2;
@@ -22,7 +26,7 @@ fn syn(number: u32) -> [u8; 54] {
     ip[3] = 40;
     ip[8] = 64;
     ip[9] = 6;
-    ip[12..16].copy_from_slice(&[10, 9, 1, 2]);
+    ip[12..16].copy_from_slice(&[10, 9, 1, station]);
     ip[16..20].copy_from_slice(&[198, 51, 100, (number >> 16) as u8]);
     let sum: u32 = ip.chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum();
     let sum = !(((sum >> 16) + (sum & 0xffff)) as u16);
@@ -36,7 +40,8 @@ fn syn(number: u32) -> [u8; 54] {
     frame
 }
 
-fn flood() -> io::Result<()> {
+/// So many of `station`, at most so many in a second.
+fn flood(syns: u32, station: u8, per_second: u32) -> io::Result<()> {
     // SAFETY: a plain socket call; the result is checked before it is owned.
     let raw = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
     if raw < 0 {
@@ -50,8 +55,12 @@ fn flood() -> io::Result<()> {
     // SAFETY: a text with its final zero.
     to.sll_ifindex = unsafe { libc::if_nametoindex(c"c0".as_ptr()) } as i32;
     to.sll_halen = 6;
-    for number in 0..HALF_OPEN {
-        let frame = syn(number);
+    let begun = Instant::now();
+    for number in 0..syns {
+        while f64::from(number) > begun.elapsed().as_secs_f64() * f64::from(per_second) {
+            std::thread::park_timeout(Duration::from_millis(2));
+        }
+        let frame = syn(number, station);
         // SAFETY: frame and address are readable for the lengths given.
         let sent = unsafe {
             let length = size_of::<libc::sockaddr_ll>() as u32;
@@ -64,6 +73,11 @@ fn flood() -> io::Result<()> {
     Ok(())
 }
 
+/// Those that have passed, about: what some may promise is lowered, so that they do not begin all at once, and some find no place.
+fn syns(status: &Status) -> u64 {
+    status.packets["syn"] + status.packets["rewritten"] + status.packets["table-full"]
+}
+
 #[test]
 fn a_hundred_thousand_half_open_connections_do_not_push_out_a_download() {
     let test = "a_hundred_thousand_half_open_connections_do_not_push_out_a_download";
@@ -73,19 +87,89 @@ fn a_hundred_thousand_half_open_connections_do_not_push_out_a_download() {
     let status = running.wait_for("it lowers windows", |s| s.control.rewritten > 100);
     let (name, lowered) = (status.flows[0].flow.clone(), status.flows[0].rewritten);
 
-    // What they may promise is lowered, so that they do not begin all at once.
-    let syns = |status: &Status| status.packets["syn"] + status.packets["rewritten"];
     let before = syns(&status);
-    world.station.inside(flood).expect("frames are sent");
+    world.station.inside(|| flood(HALF_OPEN, 2, u32::MAX)).expect("frames are sent");
     let status = running.wait_for("all of them passed the hook", |s| syns(s) >= before + u64::from(HALF_OPEN));
     let intervals = status.controller.intervals;
     let status = running.wait_for("it has looked at them", |s| s.controller.intervals > intervals + 1);
 
     eprintln!("{test}: {:?}, longest decision {:.1} ms", status.table, status.controller.longest_ms);
     assert!(status.table.connections <= 8192, "{:?}", status.table);
-    assert!(status.table.evicted > 0 || status.packets["table-full"] > 0, "overflow is counted: {:?}", status.table);
     let flow = status.flows.iter().find(|f| f.flow == name).expect("the download is still known");
     assert!(flow.rewritten >= lowered, "and it is the same entry");
     running.wait_for("it is still lowered", |s| s.flows.iter().any(|f| f.flow == name && f.rewritten > lowered + 50));
+    download.finish().expect("the connection lives");
+}
+
+fn of<'a>(status: &'a Status, name: &str) -> Option<&'a FlowStatus> {
+    status.flows.iter().find(|flow| flow.flow == name)
+}
+
+/// What was lowered of a connection is counted at its place: one that had lost it would begin anew.
+#[test]
+fn a_connection_that_pauses_while_another_station_floods_comes_back_to_its_place() {
+    let test = "a_connection_that_pauses_while_another_station_floods_comes_back_to_its_place";
+    let Some(world) = world(test) else { return };
+    let running = world.control(Config { flows: 1024, ..world.config() }).expect("a controller");
+    let download = Download::start(&world, World::SERVER);
+    let status = running.wait_for("it lowers windows", |s| s.control.rewritten > 100);
+    let name = status.flows[0].flow.clone();
+    download.pause(true);
+    let before = running.wait_for("nothing moves", |s| of(s, &name).is_some_and(|flow| flow.rate_bps < 1_000));
+    let lowered = of(&before, &name).expect("it is known").rewritten;
+
+    let number = 4 * SYNS_PER_SECOND;
+    world.station.inside(move || flood(number, 3, SYNS_PER_SECOND)).expect("frames are sent");
+    let status = running.wait_for("all of them passed", |s| syns(s) >= syns(&before) + u64::from(number));
+    eprintln!("{test}: {:?}, longest decision {:.1} ms", status.table, status.controller.longest_ms);
+
+    download.pause(false);
+    let after = running.wait_for("it moves and is lowered again", |s| {
+        of(s, &name).is_some_and(|flow| flow.rate_bps > 1_000_000 && flow.rewritten > lowered + 50)
+    });
+    assert_eq!(after.controller.failures, 0);
+    download.finish().expect("the connection lives");
+}
+
+/// Connections of the station in each of which a byte went either way.
+fn open(world: &World, listener: TcpListener, number: usize) -> Vec<(TcpStream, TcpStream)> {
+    let server = listener.local_addr().expect("an address");
+    let one = move |_| {
+        let mut near = TcpStream::connect(server).expect("a connection");
+        let (mut far, _) = listener.accept().expect("a connection");
+        near.write_all(b"x").and_then(|()| far.read_exact(&mut [0])).expect("a byte");
+        far.write_all(b"x").and_then(|()| near.read_exact(&mut [0])).expect("a byte");
+        (near, far)
+    };
+    world.station.inside(move || (0..number).map(one).collect())
+}
+
+#[test]
+fn at_the_bound_the_newest_connections_are_counted_and_the_others_keep_their_places() {
+    let test = "at_the_bound_the_newest_connections_are_counted_and_the_others_keep_their_places";
+    let Some(world) = world(test) else { return };
+    let running = world.control(Config { flows: 256, ..world.config() }).expect("a controller");
+    let download = Download::start(&world, World::SERVER);
+    running.wait_for("it lowers windows", |s| s.control.rewritten > 100);
+    let listener = world.server.inside(|| TcpListener::bind(World::server_at(World::SERVER, 0)).expect("a port"));
+    let all = open(&world, listener, 300);
+    let status = running.wait_for("it tells how many have no place", |s| s.table.full_s.is_some());
+    eprintln!("{test}: {:?}", status.table);
+    assert_eq!(status.table.connections, 256);
+    assert!((40..=50).contains(&status.table.uncontrolled), "45 of 301: {:?}", status.table);
+    let told = |s: &Status, words: &str| s.decisions.iter().any(|said| said.line.contains(words));
+    assert!(told(&status, "`flows = 512` has room for them"), "{:?}", status.decisions);
+    let lowered = status.control.rewritten;
+    running.wait_for("the download is still lowered", |s| s.control.rewritten > lowered + 50);
+
+    drop(all);
+    running.wait_for("those that ended make room", |s| s.table.connections < 20);
+    let newcomer = Download::start(&world, World::SERVER);
+    let name = newcomer.ends().0.to_string();
+    running.wait_for("a newcomer is controlled", |s| {
+        s.flows.iter().any(|flow| flow.flow.starts_with(&name) && flow.rewritten > 0)
+    });
+    running.wait_for("and it is told that there is room", |s| told(s, "room again") && s.table.full_s.is_none());
+    newcomer.finish().expect("the connection lives");
     download.finish().expect("the connection lives");
 }

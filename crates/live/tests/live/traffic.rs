@@ -14,6 +14,7 @@ use crate::world::World;
 pub struct Download {
     received: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
+    pauses: Arc<AtomicBool>,
     sender: TcpStream,
     threads: Vec<JoinHandle<io::Result<()>>>,
 }
@@ -33,13 +34,19 @@ impl Download {
         let receiver = world.station.inside(move || TcpStream::connect(server).expect("a connection"));
         let (sender, _) = listener.accept().expect("a connection");
         let stop = Arc::new(AtomicBool::new(false));
+        let pauses = Arc::new(AtomicBool::new(false));
         let received = Arc::new(AtomicU64::new(0));
         let sending = {
-            let (mut sender, stop) = (sender.try_clone().expect("a descriptor"), stop.clone());
+            let mut sender = sender.try_clone().expect("a descriptor");
+            let (stop, pauses) = (stop.clone(), pauses.clone());
             std::thread::spawn(move || {
                 let block = [0x5a; 65_536];
                 while !stop.load(Ordering::Relaxed) {
-                    sender.write_all(&block)?;
+                    if pauses.load(Ordering::Relaxed) {
+                        std::thread::park_timeout(Duration::from_millis(5));
+                    } else {
+                        sender.write_all(&block)?;
+                    }
                 }
                 Ok(())
             })
@@ -58,11 +65,16 @@ impl Download {
                 }
             })
         };
-        Self { received, stop, sender, threads: vec![sending, receiving] }
+        Self { received, stop, pauses, sender, threads: vec![sending, receiving] }
     }
 
     pub fn received(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
+    }
+
+    /// The sender has nothing to send for a while, or again.
+    pub fn pause(&self, pauses: bool) {
+        self.pauses.store(pauses, Ordering::Relaxed);
     }
 
     /// The station's end and the server's.

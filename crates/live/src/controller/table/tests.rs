@@ -50,13 +50,21 @@ fn a_half_open_connection_is_counted_but_not_decided_about() {
 }
 
 #[test]
-fn a_connection_that_vanished_was_pushed_out() {
+fn a_connection_that_vanished_is_known_no_more_after_a_walk_over_all() {
     let mut s = steps();
     let state = flow(s.now, 1000);
     s.look(&[(key(1), state), (key(2), state)]);
     assert_eq!(s.ap.snapshot().flows.len(), 2);
     s.look(&[(key(2), state)]);
-    assert_eq!((s.table.status().evicted, s.ap.snapshot().flows.len()), (1, 1));
+    assert_eq!((s.table.known(), s.ap.snapshot().flows.len()), (1, 1));
+}
+
+#[test]
+fn one_that_moved_is_shown_once_in_an_interval_though_it_is_its_turn_in_the_walk() {
+    let mut s = steps();
+    let state = flow(s.now, 1000);
+    s.look(&[(key(1), state), (key(1), FlowState { half: [flow(s.now, 9000).half[0]; 2], ..state })]);
+    assert_eq!(s.table.controllable_bytes(), 1100);
 }
 
 #[test]
@@ -71,23 +79,64 @@ fn the_same_ports_again_are_another_connection() {
     assert_eq!(s.table.key(first), None);
 }
 
-#[test]
-fn closed_connections_are_forgotten_after_a_while_and_half_closed_ones_later() {
-    let mut s = steps();
-    let mut closed = flow(s.now, 1000);
+/// What a walk forgets of these after so much silence.
+fn forgotten(s: &mut Steps, silence: Span, flows: &[(FlowKey, FlowState)]) -> Vec<u16> {
+    s.now += silence;
+    s.look(flows);
+    s.table.take_over().iter().map(|(key, _)| key.station_port).collect()
+}
+
+fn stages(seen: Time) -> [(FlowKey, FlowState); 6] {
+    let mut reset = flow(seen, 1000);
+    reset.half[1].data_flags |= Half::RESET;
+    let mut closed = flow(seen, 1000);
     closed.half.iter_mut().for_each(|half| half.data_flags |= Half::CLOSING);
-    let mut half_closed = flow(s.now, 1000);
+    let mut half_closed = flow(seen, 1000);
     half_closed.half[1].data_flags |= Half::CLOSING;
-    let both = [(key(1), closed), (key(2), half_closed)];
-    s.look(&both);
-    assert!(s.table.take_forgotten().is_empty());
-    s.now += CLOSED;
-    s.look(&both);
-    assert_eq!(s.table.take_forgotten(), [key(1)]);
-    s.now += HALF;
-    s.look(&both[1..]);
-    assert_eq!(s.table.take_forgotten(), [key(2)]);
-    assert_eq!(s.table.status().evicted, 0, "forgetting is not eviction");
+    let half_open = flow(seen, 0);
+    let mut silent = flow(seen, 0);
+    silent.half.iter_mut().for_each(|half| half.flags |= Half::EDGE_KNOWN);
+    let open = flow(seen, 1000);
+    let all = [reset, closed, half_closed, half_open, silent, open];
+    std::array::from_fn(|i| (key(i as u16 + 1), all[i]))
+}
+
+#[test]
+fn each_stage_of_a_connection_is_forgotten_after_its_own_silence() {
+    let mut s = steps();
+    let mut all = stages(s.now).to_vec();
+    let idle = Config::default().idle;
+    assert_eq!(idle, Span::from_secs(7440), "RFC 5382 REQ-5");
+    let mut passed = Span::ZERO;
+    for (after, expected) in [
+        (RESET, vec![1]),
+        (CLOSED, vec![2]),
+        (TRANSITORY, vec![3, 4]),
+        (Span::from_secs(3600), vec![]),
+        (idle, vec![5, 6]),
+    ] {
+        let still = forgotten(&mut s, after - passed - Span::from_secs(1), &all);
+        assert!(still.is_empty(), "{still:?} a second before {after:?}");
+        let gone = forgotten(&mut s, Span::from_secs(1), &all);
+        assert_eq!(gone, expected, "after {after:?}");
+        all.retain(|(key, _)| !gone.contains(&key.station_port));
+        // Each look takes a fifth of a second.
+        passed = after + Span::from_millis(400);
+    }
+}
+
+#[test]
+fn a_nearly_full_table_forgets_who_ended_or_never_began_at_once_and_nobody_who_is_open() {
+    let config = Config { flows: 16, ..Config::default() };
+    let mut s = Steps { table: Table::new(&config), ..steps() };
+    let seen = s.now;
+    let others = (100u16..108).map(|port| (key(port), flow(seen, 1000)));
+    let mut all: Vec<_> = stages(seen).into_iter().chain(others).collect();
+    assert!(forgotten(&mut s, Span::ZERO, &all).is_empty());
+    assert!(forgotten(&mut s, HURRIED * 2, &all).is_empty(), "14 of 16");
+    all.push((key(200), flow(seen, 1000)));
+    assert!(forgotten(&mut s, Span::ZERO, &all).is_empty(), "15 are known now");
+    assert_eq!(forgotten(&mut s, Span::ZERO, &all), [1, 2, 4]);
 }
 
 #[test]
