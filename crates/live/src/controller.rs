@@ -478,18 +478,19 @@ impl Core {
     /// Shows the flows to those who decide: of those that moved what they are like now, of the others what they were like, but for
     /// those whose turn it is to be looked at. When most moved, or it was not told which, all are read. False when the kernel refused.
     fn read_flows(&mut self, now: Time, epoch: u32) -> bool {
-        let keys = &mut self.moved_keys;
-        let are_told = self.moved.as_ref().is_some_and(|moved| moved.take(keys));
-        let newest = keys.len();
-        keys.append(&mut self.moved_before);
-        self.moved_before.extend_from_slice(&keys[..newest]);
-        keys.sort_unstable();
-        keys.dedup();
-        let is_cheap = keys.len() * 2 < self.table.known() + self.config.flows as usize / BUCKETS_PER_LOOKUP;
+        std::mem::swap(&mut self.moved_keys, &mut self.moved_before);
+        let are_told = self.moved.as_ref().is_some_and(|moved| moved.take(&mut self.moved_keys));
+        let is_cheap = self.moved_keys.len() * 2 < self.table.known() + self.config.flows as usize / BUCKETS_PER_LOOKUP;
         self.table.begin();
         let (table, who, ap, at) = (&mut self.table, (&self.stations, &self.hops), &mut self.ap, (now, epoch));
         let read = if are_told && is_cheap {
-            let read = self.program.read_some(keys, |key, state| table.on_flow(at, key, state, who, ap));
+            let mut show = |key: &FlowKey, state: &FlowState| table.on_flow(at, key, state, who, ap);
+            let read = self.program.read_some(&self.moved_keys, &mut show);
+            self.moved_before.retain(|key| !self.table.is_seen(key));
+            let read = read.and_then(|()| {
+                let (table, who, ap) = (&mut self.table, (&self.stations, &self.hops), &mut self.ap);
+                self.program.read_some(&self.moved_before, |key, state| table.on_flow(at, key, state, who, ap))
+            });
             let walked = self.walk_on(at);
             self.table.rest(at, (&self.stations, &self.hops), &mut self.ap);
             read.and(walked)
