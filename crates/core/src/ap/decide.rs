@@ -63,6 +63,19 @@ struct News {
     local: Span,
 }
 
+/// What flows of one hop, direction and price have in common when their windows are decided; see the methods of these names.
+#[derive(Clone, Copy, Debug)]
+struct Way {
+    hop: HopId,
+    price: f64,
+    path: [(Id, f64); 2],
+    bound: Span,
+    fair: Option<f64>,
+    unknown: Unknown,
+    /// The hop, as bytes of the station.
+    carries: f64,
+}
+
 impl State {
     pub(super) fn new(given: Option<BitRate>) -> Self {
         Self { given: given.map(|given| given.as_bps() as f64), ..Self::default() }
@@ -213,8 +226,10 @@ impl Ap {
         let mut floors = [(0u32, 0u64, 0.0f64); 2];
         let mut held = [0; 2];
         let mut flows = std::mem::take(&mut self.flows);
+        let mut ways: [Option<Way>; 2] = [None; 2];
         for (&key, record) in flows.iter_mut().filter(|(_, record)| record.is_active() && record.is_told()) {
-            self.hold_one((key, record), &params, active, &mut floors[key.1.index()]);
+            let way = self.way(&mut ways[key.1.index()], record, key.1);
+            self.hold_one((key, record), &params, (active, &way), &mut floors[key.1.index()]);
             held[key.1.index()] += usize::from(record.is_controlled() && (record.is_held() || record.is_paced()));
         }
         self.flows = flows;
@@ -231,27 +246,43 @@ impl Ap {
         held
     }
 
+    /// What is known of the way that a flow takes: as that of the one `before` it, where it takes the same.
+    fn way(&self, before: &mut Option<Way>, record: &Record, direction: Direction) -> Way {
+        let (hop, price) = (record.hop(), self.prices.of(record.station()));
+        if let Some(way) = before.filter(|way| way.hop == hop && way.price == price) {
+            return way;
+        }
+        let path = self.path(hop, direction, price);
+        let unknown = path.iter().map(|(id, price)| match self.law.bottlenecks.get(id) {
+            Some(bottleneck) => bottleneck.unknown(&self.params.law, *id, *price),
+            None => Unknown::Queue,
+        });
+        let way = Way {
+            hop,
+            price,
+            path,
+            bound: self.bound(hop, direction),
+            fair: self.law.fair(&path),
+            unknown: unknown.max().unwrap_or(Unknown::Nothing),
+            carries: self.law.carries(path[0].0).map_or(0.0, |carries| carries / path[0].1),
+        };
+        *before = Some(way);
+        way
+    }
+
     /// The window of one flow; `of`: flows of its direction that have one, their floors and round trips.
     fn hold_one(
         &mut self,
         (key, record): ((FlowId, Direction), &mut Record),
         params: &Params,
-        active: u32,
+        (active, way): (u32, &Way),
         of: &mut (u32, u64, f64),
     ) {
         let direction = key.1;
-        let bound = self.bound(record.hop(), direction);
+        let Way { path, bound, unknown, carries, .. } = *way;
         let base = self.base_rtt(record, bound);
-        let path = self.path_of(record, direction);
         let least = if record.is_controllable() { self.law.least(&path, base) } else { 0.0 };
-        let rate = self.law.fair(&path).map(|rate| rate.max(least));
-        let unknown = path.iter().map(|(id, price)| match self.law.bottlenecks.get(id) {
-            Some(bottleneck) => bottleneck.unknown(&params.law, *id, *price),
-            None => Unknown::Queue,
-        });
-        let unknown = unknown.max().unwrap_or(Unknown::Nothing);
-        let carries = self.law.carries(path[0].0).map_or(0.0, |carries| carries / path[0].1);
-        let Some(rate) = rate else {
+        let Some(rate) = way.fair.map(|rate| rate.max(least)) else {
             self.actions.extend(record.open(params, active, unknown).map(|plan| set_plan(key, plan)));
             return;
         };

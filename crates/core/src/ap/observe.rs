@@ -215,22 +215,29 @@ impl Ap {
     pub(super) fn rows(&mut self, dt: f64) -> Vec<Row> {
         let packet = self.law.packet(Id::Line(Direction::ToRemote));
         let mut flows = std::mem::take(&mut self.flows);
+        // Of the hop of the flow before, of each direction: nearly all flows are over one.
+        let mut bounds = [None; 2];
         let row = |(&(flow, direction), record): (&(FlowId, Direction), &mut Record)| {
             record.remember(dt);
             record.set_packet(if direction == Direction::ToRemote { packet } else { 0.0 });
             let scale = record.find_scale(dt);
             self.actions.extend(scale.map(|scale| Action::SetScale { flow, direction, scale }));
-            self.row(record, direction)
+            let hop = record.hop();
+            let known: &mut Option<(HopId, Span)> = &mut bounds[direction.index()];
+            let bound = match *known {
+                Some((of, bound)) if of == hop => bound,
+                _ => known.insert((hop, self.bound(hop, direction))).1,
+            };
+            self.row(record, direction, bound)
         };
         let rows = flows.iter_mut().map(row).collect();
         self.flows = flows;
         rows
     }
 
-    fn row(&self, record: &Record, direction: Direction) -> Row {
+    fn row(&self, record: &Record, direction: Direction, bound: Span) -> Row {
         let hop = record.hop();
         let active = record.is_active().then(|| {
-            let bound = self.bound(hop, direction);
             let base = self.base_rtt(record, bound);
             Active {
                 to_ip: record.to_ip(),
