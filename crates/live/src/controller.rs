@@ -461,6 +461,7 @@ impl Core {
         let took = used() - begun;
         self.took = (self.took * (TOOK_PART - 1) + took) / TOOK_PART;
         self.interval = interval_for(self.config.interval(), self.took);
+        self.ap.set_interval(self.interval);
         self.account(now, counters, are_counted);
     }
 

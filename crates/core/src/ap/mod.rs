@@ -92,7 +92,7 @@ pub struct Params {
     pub share: ShareRule,
     /// Weight of the newest sample in the filter of the UDP rate, 0..=1. The paper says "simple low-pass"; 0.2.
     pub udp_weight: f64,
-    /// How often it decides ([`ShareRule::interval`]).
+    /// How often it decides ([`ShareRule::interval`], [`Ap::set_interval`]).
     pub interval: Span,
     /// Base RTT.
     pub rtt: RttSource,
@@ -252,6 +252,11 @@ impl Ap {
             }),
         }
         ap
+    }
+
+    /// It is asked to decide so often from here on: seldom where there is much to decide.
+    pub const fn set_interval(&mut self, interval: Span) {
+        self.params.interval = interval;
     }
 
     /// Window updates are sent from here on, or are not any more.

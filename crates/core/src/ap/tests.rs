@@ -190,6 +190,52 @@ fn a_capacity_given_too_low_is_outgrown_until_a_queue_says_enough() {
     }
 }
 
+/// As where there are so many flows that the controller decides as seldom as it may.
+#[test]
+fn decided_upon_every_200_ms_a_hop_stays_full_and_its_queue_short() {
+    for flows in [1, 8, 40] {
+        let mut ap = Ap::new(Params::new(BitRate::mbps(30)));
+        ap.set_interval(Span::from_millis(200));
+        let mut senders: Vec<_> = (0..flows).map(Sender::new).collect();
+        run(&mut ap, &HOP, &mut senders, BitRate::ZERO, 30);
+        let (mut longest, mut least) = (Span::ZERO, f64::MAX);
+        for _ in 0..30 {
+            run(&mut ap, &HOP, &mut senders, BitRate::ZERO, 1);
+            longest = longest.max(senders[0].queue);
+            least = least.min(rates(&ap).iter().sum());
+        }
+        assert!(longest < Span::from_millis(6) && least > 23.5, "{flows} flows: {longest}, {least} Mbit/s");
+    }
+}
+
+/// The largest step of a window in a round trip of 81 ms, whose path is not known, in the first second.
+fn largest_growth(interval: Span) -> u32 {
+    let mut ap = Ap::new(Params::learning());
+    ap.set_interval(interval);
+    let mut senders = [Sender { window_bytes: 100_000, ..Sender::new(1) }];
+    let mut largest = 0;
+    for step in 1..=1_000 / (interval.as_nanos() / 1_000_000) {
+        let now = Time::ZERO + interval * step;
+        HOP.carry(&mut senders, BitRate::ZERO, interval);
+        ap.on_sample(now, &sample_of(&senders[0], &HOP, now));
+        ap.on_link(now, &LinkSample::default());
+        let plans = std::iter::from_fn(|| ap.poll(now)).filter_map(|action| match action {
+            Action::SetPlan { plan, .. } => Some(plan.growth_bytes),
+            _ => None,
+        });
+        largest = plans.fold(largest, u32::max);
+    }
+    largest
+}
+
+#[test]
+fn a_window_on_an_unknown_path_grows_no_more_in_a_long_interval_than_in_a_short_one() {
+    let [short, long] = [50, 200].map(|ms| largest_growth(Span::from_millis(ms)));
+    assert!(short >= 50_000, "by half in a round trip: {short}");
+    // An interval holds two and a half round trips.
+    assert!((19_000..22_000).contains(&long), "{long}");
+}
+
 /// The pace begins below what the hop really carries: a train never grows longer, until the pace has found the hop's speed.
 #[test]
 fn a_capacity_given_at_a_quarter_is_reached_although_acks_come_in_trains() {
