@@ -5,6 +5,8 @@ use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use lasthop_core::wire::build::{Frame, Segment, v4};
+use lasthop_core::wire::{Endpoint, flag};
 use lasthop_live::Config;
 use lasthop_live::status::{FlowStatus, Status};
 
@@ -15,28 +17,14 @@ const HALF_OPEN: u32 = 100_000;
 /// A flood as a neighbour's machine makes it.
 const SYNS_PER_SECOND: u32 = 60_000;
 
-/// A SYN from a station with made-up addresses and ports, as an Ethernet frame to everybody.
-fn syn(number: u32, station: u8) -> [u8; 54] {
-    let mut frame = [0u8; 54];
+/// A SYN from a station to made-up addresses and ports, as an Ethernet frame to everybody.
+fn syn(number: u32, station: u8) -> Vec<u8> {
+    let [low, middle] = [number as u16, (number >> 16) as u16];
+    let from = Endpoint { address: v4([10, 9, 1, station]), port: low };
+    let to = Endpoint { address: v4([198, 51, 100, middle as u8]), port: 443 };
+    let syn = Segment { seq: number, ack: 0, flags: flag::SYN, window: 0xff00, options: vec![] };
+    let mut frame = Frame::tcp(from, to, syn, 0).bytes();
     frame[..6].fill(0xff);
-    frame[6] = 2;
-    frame[12..14].copy_from_slice(&[8, 0]);
-    let ip = &mut frame[14..34];
-    ip[0] = 0x45;
-    ip[3] = 40;
-    ip[8] = 64;
-    ip[9] = 6;
-    ip[12..16].copy_from_slice(&[10, 9, 1, station]);
-    ip[16..20].copy_from_slice(&[198, 51, 100, (number >> 16) as u8]);
-    let sum: u32 = ip.chunks(2).map(|w| u32::from(u16::from_be_bytes([w[0], w[1]]))).sum();
-    let sum = !(((sum >> 16) + (sum & 0xffff)) as u16);
-    ip[10..12].copy_from_slice(&sum.to_be_bytes());
-    let tcp = &mut frame[34..];
-    tcp[..2].copy_from_slice(&(number as u16).to_be_bytes());
-    tcp[2..4].copy_from_slice(&443u16.to_be_bytes());
-    tcp[12] = 0x50;
-    tcp[13] = 2;
-    tcp[14] = 0xff;
     frame
 }
 
