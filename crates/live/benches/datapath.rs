@@ -122,7 +122,7 @@ fn way() -> Result<(), String> {
         let (mut kernel, mut user, mut thread_ns, mut lost) = (vec![], vec![], vec![], vec![]);
         for _round in 0..ROUNDS {
             kernel.push(arrived_per_second(&mut route, payload)?.0);
-            let place = Place { ifindex, layer: LinkLayer::Ethernet, shares_air: false, snoop: None };
+            let place = Place { ifindex, layer: LinkLayer::Ethernet, mtu: 1_500, shares_air: false, snoop: None };
             let settings = Settings { limit: 4_000, ..Settings::default() };
             let datapath = Datapath::new(&lan0, place, Kind::Chap, &settings, &program, now(), RATE);
             let datapath = datapath.map_err(|error| error.to_string())?;

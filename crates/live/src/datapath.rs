@@ -132,6 +132,8 @@ pub struct Place {
     pub ifindex: u32,
     /// What its frames begin with.
     pub layer: LinkLayer,
+    /// Longest packet that it carries, bytes, link header not counted.
+    pub mtu: u32,
     /// Whether stations send over the same air: then their flows pay for it.
     pub shares_air: bool,
     /// How losses of the hop are repaired here; none: they are not.
@@ -165,8 +167,7 @@ impl Datapath {
     ) -> Result<Self, DatapathError> {
         let refused = |source| DatapathError::Interface { name: name.clone(), source };
         let mut route = Socket::open(libc::NETLINK_ROUTE).map_err(refused)?;
-        let gone = || refused(io::Error::from_raw_os_error(libc::ENODEV));
-        let mtu = interface::state(&mut route, name).map_err(refused)?.ok_or_else(gone)?.mtu;
+        let mtu = place.mtu;
         let tap = Tap::new(&mut route, place.layer, mtu)
             .map_err(|source| DatapathError::Tap { name: name.clone(), source })?;
         let no_port = |source| DatapathError::Port { name: name.clone(), source };
@@ -242,6 +243,12 @@ impl Datapath {
     #[must_use]
     pub const fn ifindex(&self) -> u32 {
         self.place.ifindex
+    }
+
+    /// Whether there is room for the longest packets of an interface with this MTU.
+    #[must_use]
+    pub const fn carries(&self, mtu: u32) -> bool {
+        mtu <= self.place.mtu
     }
 
     /// Whether losses of the hop are repaired here.

@@ -71,6 +71,8 @@ pub(super) struct Links {
 pub(super) struct Present {
     pub(super) ifindex: u32,
     pub(super) layer: LinkLayer,
+    /// Longest packet that it carries now, bytes.
+    pub(super) mtu: u32,
 }
 
 impl Links {

@@ -4,13 +4,14 @@ use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
 use lasthop_live::attach::AttachError;
-use lasthop_live::config::{Config, ConfigError, Datapath, Queueing};
+use lasthop_live::config::{AttachMode, Config, ConfigError, Datapath, Queueing};
 use lasthop_live::controller::ControllerError;
 use lasthop_live::ports::Refusal;
 use lasthop_live::status::{Presence, Status};
 
+use crate::survival::{hooks_in, moves_on};
 use crate::traffic::Download;
-use crate::world::{Running, World, world};
+use crate::world::{Running, World, wait_for, world};
 
 /// The promise is one second; a busy machine gets more. Less than all is read anew after, also when nobody tells.
 const GENEROUS: Duration = Duration::from_secs(4);
@@ -95,6 +96,52 @@ fn an_interface_is_followed_by_its_name() {
     let download = Download::start(&world, World::SERVER);
     is_lowered(&running);
     download.finish().expect("the connection lives");
+}
+
+#[test]
+fn an_interface_that_moves_to_another_namespace_takes_no_hooks_along_and_gets_them_again_when_it_is_back() {
+    let test = "an_interface_that_moves_to_another_namespace_takes_no_hooks_along_and_gets_them_again_when_it_is_back";
+    for attach in [AttachMode::Auto, AttachMode::Clsact] {
+        let Some(world) = world(test) else { return };
+        let running = world.control(world.with(attach)).expect("a controller");
+        let download = Download::start(&world, World::SERVER);
+        is_lowered(&running);
+        world.router.ip(&format!("link set lan0 netns {}", world.server.path()));
+        soon(&running, "it is let go", |s| hooked(s).is_empty() && s.waits[0].contains("waiting for lan0"));
+        assert_eq!(hooks_in(&world.server), (0, 0), "{attach:?}: there it is free for others");
+        world.server.ip(&format!("link set lan0 netns {}", world.router.path()));
+        world.set_up_lan();
+        soon(&running, "it is hooked again", |s| hooked(s) == ["lan0"] && s.interfaces[0].reattached == 1);
+        moves_on(&download);
+        is_lowered(&running);
+        download.finish().expect("the connection lives");
+    }
+}
+
+#[test]
+fn packets_that_grow_and_shrink_with_the_mtu_pass() {
+    for queueing in [Queueing::Kernel, Queueing::Chap] {
+        let Some(world) = world("packets_that_grow_and_shrink_with_the_mtu_pass") else { return };
+        let set_mtu = |mtu: u32| {
+            world.router.ip(&format!("link set lan0 mtu {mtu}"));
+            world.station.ip(&format!("link set c0 mtu {mtu}"));
+        };
+        set_mtu(1_300);
+        let config = Config { queueing, datapath: Datapath::User, ..world.config() };
+        let running = world.control(config).expect("a controller");
+        let small = Download::start(&world, World::SERVER);
+        is_lowered(&running);
+        set_mtu(1_500);
+        let large = Download::start(&world, World::SERVER);
+        wait_for("larger packets pass", || (large.received() > 500_000).then_some(()));
+        moves_on(&small);
+        set_mtu(1_300);
+        [&small, &large].into_iter().for_each(moves_on);
+        is_lowered(&running);
+        for download in [small, large] {
+            download.finish().expect("the connection lives");
+        }
+    }
 }
 
 #[test]

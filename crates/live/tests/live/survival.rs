@@ -7,12 +7,18 @@ use lasthop_live::config::AttachMode;
 use lasthop_live::netlink::Socket;
 
 use crate::child::Process;
+use crate::namespace::Namespace;
 use crate::traffic::Download;
 use crate::world::{World, wait_for, world};
 
-/// Programs on lan0 by tcx, and filters by clsact.
+/// Programs on the router's lan0 by tcx, and filters by clsact.
 pub fn hooks(world: &World) -> (usize, usize) {
-    world.router.inside(|| {
+    hooks_in(&world.router)
+}
+
+/// Those on the lan0 that is in `space`.
+pub fn hooks_in(space: &Namespace) -> (usize, usize) {
+    space.inside(|| {
         let mut route = Socket::open(libc::NETLINK_ROUTE).expect("netlink");
         let name = "lan0".parse().expect("a name");
         let link = lasthop_live::interface::state(&mut route, &name).expect("netlink").expect("lan0");

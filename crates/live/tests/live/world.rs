@@ -121,9 +121,14 @@ impl World {
     /// Makes the last hop: also after it was pulled out.
     pub fn plug_station(&self) {
         self.router.ip(&format!("link add lan0 type veth peer name c0 netns {}", self.station.path()));
-        address(&self.router, "lan0", 1, 1);
         address(&self.station, "c0", 1, 2);
         routes(&self.station, 1);
+        self.set_up_lan();
+    }
+
+    /// Gives the router's end of the last hop its address and its queue: also after it was in another namespace, where both get lost.
+    pub fn set_up_lan(&self) {
+        address(&self.router, "lan0", 1, 1);
         let rate = RATE.as_bps();
         self.router.tool("tc", &format!("qdisc add dev lan0 root tbf rate {rate}bit burst 5kb limit {BUFFER_BYTES}"));
     }

@@ -159,7 +159,7 @@ impl Slot {
     /// It is there, and hooked.
     pub(super) fn present(&self) -> Option<Present> {
         let state = self.watched.newest.as_ref().filter(|_| self.attachment.is_some())?;
-        Some(Present { ifindex: state.ifindex, layer: layer(state) })
+        Some(Present { ifindex: state.ifindex, layer: layer(state), mtu: state.mtu })
     }
 
     fn mechanism(&self) -> &'static str {

@@ -57,7 +57,7 @@ impl Keeper {
             Where::Auto | Where::User => {}
         }
         let (shares_air, snoop) = (queue.shares_air, wanted.snoop);
-        let place = Place { ifindex: there.ifindex, layer: there.layer, shares_air, snoop };
+        let place = Place { ifindex: there.ifindex, layer: there.layer, mtu: there.mtu, shares_air, snoop };
         let datapath = Datapath::new(&queue.port.name, place, kind, &wanted.settings, program, now, rate)?;
         Ok(Self::User(datapath, wanted.queueing))
     }
@@ -107,6 +107,14 @@ impl Keeper {
         match self {
             Self::Kernel(qdisc) => root.is_some_and(|root| qdisc.is(root)),
             Self::User(datapath, _) => datapath.is_intact(),
+        }
+    }
+
+    /// Whether it has room for the longest packets of its interface, whose MTU may have grown.
+    pub(super) const fn carries(&self, mtu: u32) -> bool {
+        match self {
+            Self::Kernel(_) => true,
+            Self::User(datapath, _) => datapath.carries(mtu),
         }
     }
 

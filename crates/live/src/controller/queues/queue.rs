@@ -105,7 +105,9 @@ impl Queue {
         }
         self.given_up = None;
         let root = machine.disciplines.root(there.ifindex);
-        if self.keeper.as_mut().is_some_and(|keeper| keeper.ifindex() == there.ifindex && keeper.is_intact(root)) {
+        let stays =
+            |keeper: &Keeper| keeper.ifindex() == there.ifindex && keeper.is_intact(root) && keeper.carries(there.mtu);
+        if self.keeper.as_ref().is_some_and(stays) {
             return;
         }
         // It goes before anything else comes; of a knob that is somebody else's it puts nothing back.
