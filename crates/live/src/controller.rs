@@ -20,7 +20,7 @@ mod stations;
 mod table;
 mod udp;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lasthop_core::ap::{Action, Ap, Decision, LinkSample, StationSample};
@@ -151,6 +151,12 @@ struct Core {
     inherited: Inherited,
 }
 
+/// Where another controller may take over from the one that serves its status at `socket`; without it this one works as well.
+fn host(socket: &Path, journal: &mut Journal) -> Option<Host> {
+    let said = |error: &std::io::Error| journal.say(now(), format!("no other controller can take over here: {error}"));
+    Host::new(socket).inspect_err(said).ok()
+}
+
 /// Programs around the tables of the one that hands over, where they fit; else around fresh ones.
 fn inherit_tables(config: &Config, heir: &Heir, journal: &mut Journal) -> Result<Program, LoadError> {
     if heir.offer.fits(config.flows) {
@@ -204,7 +210,7 @@ impl Controller {
         // Before the claims, so that it goes after them, and with it the folder that all of them may be in.
         let server = Server::new(&config.socket)?;
         let mut links = Links::claim(&config, now())?;
-        let host = Host::new(&config.socket).ok();
+        let host = host(&config.socket, &mut journal);
         // Before Linux 5.11 maps count against RLIMIT_MEMLOCK; libbpf finds out and raises it.
         let program = loaded.map_or_else(|| Program::load(config.programs()), Ok)?;
         // Nothing below needs more than is kept, and threads are started below. A folder of another user, which the sockets may be
@@ -347,7 +353,7 @@ impl Controller {
         }
         // The other one may have put a socket of its own in the place of ours.
         self.host = None;
-        self.host = Host::new(&core.config.socket).ok();
+        self.host = host(&core.config.socket, &mut core.journal);
     }
 
     /// True when somebody wants something, or may.
@@ -355,10 +361,11 @@ impl Controller {
         let deadline = self.core.links.deadline().map_or(deadline, |soon| deadline.min(soon));
         let left = deadline.since(now()).as_nanos();
         let timeout = Timespec { tv_sec: (left / 1_000_000_000) as _, tv_nsec: (left % 1_000_000_000) as _ };
-        let (listener, clients) = self.server.as_ref().map(Server::waits_for).unzip();
+        let woken = now();
+        let (listener, clients) = self.server.as_ref().map(|server| server.waits_for(woken)).unzip();
         let clients = clients.into_iter().flatten();
         let mut waits: Vec<PollFd<'_>> = clients.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)).collect();
-        let told = self.core.links.waits_for().chain(self.host.iter().flat_map(Host::waits_for));
+        let told = self.core.links.waits_for().chain(self.host.iter().flat_map(|host| host.waits_for(woken)));
         waits.extend(listener.flatten().into_iter().chain(told).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         match poll(&mut waits, Some(&timeout)) {
             // Interrupted: the caller's flag may be set.

@@ -20,11 +20,11 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use lasthop_core::fastpath::layout::VERSION;
+use lasthop_core::units::{Span, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -32,12 +32,15 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::status::bind_alone;
+use crate::controller::now;
+use crate::status::SocketFile;
 
 /// How long each waits for the other's next word.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two signs of life to the data path meanwhile.
 const BEAT: Duration = Duration::from_millis(100);
+/// Nobody is let in for so long after the kernel refused that, as at the status socket.
+const REST: Span = Span::from_millis(100);
 /// Longest message, bytes.
 const LONGEST: usize = 4096;
 /// Most descriptors in a message.
@@ -100,9 +103,10 @@ pub fn path(status: &Path) -> PathBuf {
 /// The running controller's side. Dropping it removes the socket.
 #[derive(Debug)]
 pub struct Host {
+    _file: SocketFile,
     listener: OwnedFd,
-    path: PathBuf,
-    inode: u64,
+    /// Until when nobody is let in.
+    rests_until: Time,
     heir: Option<OwnedFd>,
 }
 
@@ -115,16 +119,16 @@ impl Host {
         let path = path(status);
         let _ = std::fs::remove_file(&path);
         let listener = seqpacket(SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
-        bind_alone(&listener, &path)?;
+        let file = SocketFile::bind(&listener, &path)?;
         listen(&listener, 1)?;
-        let inode = std::fs::symlink_metadata(&path)?.ino();
-        Ok(Self { listener, path, inode, heir: None })
+        Ok(Self { _file: file, listener, rests_until: Time::ZERO, heir: None })
     }
 
-    /// Descriptors that become readable when there is something to do.
-    pub fn waits_for(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    /// Descriptors that become readable when there is something to do, asked at `now`.
+    pub fn waits_for(&self, now: Time) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let listener = (now >= self.rests_until).then_some(&self.listener);
         // One at a time: the next one waits in the kernel's queue.
-        std::iter::once(self.heir.as_ref().unwrap_or(&self.listener).as_fd())
+        self.heir.as_ref().or(listener).map(AsFd::as_fd).into_iter()
     }
 
     /// Makes whoever came the offer, once; true when it has said that it is ready. Never waits, and asks for no offer before.
@@ -139,7 +143,14 @@ impl Host {
                 }
             };
         }
-        let Ok(heir) = accept_with(&self.listener, SocketFlags::CLOEXEC) else { return false };
+        let heir = match accept_with(&self.listener, SocketFlags::CLOEXEC) {
+            Ok(heir) => heir,
+            Err(rustix::io::Errno::AGAIN) => return false,
+            Err(_) => {
+                self.rests_until = now() + REST;
+                return false;
+            }
+        };
         if !is_trusted(&heir) {
             return false;
         }
@@ -169,14 +180,6 @@ impl Host {
             }
         }
         false
-    }
-}
-
-impl Drop for Host {
-    fn drop(&mut self) {
-        if std::fs::symlink_metadata(&self.path).is_ok_and(|found| found.ino() == self.inode) {
-            let _ = std::fs::remove_file(&self.path);
-        }
     }
 }
 
@@ -376,7 +379,7 @@ mod tests {
             }
             assert!(!host.hand_over(&[], || {}), "nobody said that it was taken");
         });
-        assert!(host.waits_for().next().is_some_and(|fd| fd.as_raw_fd() == host.listener.as_raw_fd()));
+        assert!(host.waits_for(now()).next().is_some_and(|fd| fd.as_raw_fd() == host.listener.as_raw_fd()));
     }
 
     #[test]

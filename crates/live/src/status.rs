@@ -4,6 +4,7 @@
 
 mod render;
 mod server;
+mod socket_file;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
@@ -18,8 +19,8 @@ use crate::attach::Mechanism;
 use crate::interface::InterfaceName;
 
 pub use render::render;
-pub(crate) use server::bind_alone;
 pub use server::{Server, ServerError};
+pub(crate) use socket_file::SocketFile;
 
 /// A controller, seen from outside.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

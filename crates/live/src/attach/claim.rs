@@ -10,8 +10,9 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags, flock, fstat, mkdir, open, openat, statat, unlinkat};
 use rustix::io::Errno;
@@ -28,7 +29,8 @@ const TRIES: usize = 100;
 #[derive(Debug)]
 pub struct Claim {
     file: File,
-    folder: PathBuf,
+    /// Held, so that it can be removed also when no descriptor is to be had.
+    folder: OwnedFd,
     name: String,
 }
 
@@ -47,7 +49,7 @@ impl Claim {
         let name = format!("{namespace}-{ifindex}.lock");
         for _try in 0..TRIES {
             match lock(folder, &name) {
-                Ok(Lock::Held(file)) => return Ok(Self { file, folder: folder.to_owned(), name }),
+                Ok(Lock::Held(claim)) => return Ok(claim),
                 Ok(Lock::Taken(by)) => return Err(AttachError::Taken { name: interface.clone(), by }),
                 Ok(Lock::Removed) => {}
                 Err(error) => return Err(refused(error)),
@@ -60,17 +62,15 @@ impl Claim {
 impl Drop for Claim {
     fn drop(&mut self) {
         // While it is held nobody else makes one of this name; only one that was removed by hand may be another's.
-        if let Ok(folder) = open(&self.folder, FOLDER_FLAGS, Mode::empty())
-            && is_in(&folder, &self.name, &self.file)
-        {
-            let _ = unlinkat(&folder, &self.name, AtFlags::empty());
+        if is_in(&self.folder, &self.name, &self.file) {
+            let _ = unlinkat(&self.folder, &self.name, AtFlags::empty());
         }
     }
 }
 
 /// What came of one attempt.
 enum Lock {
-    Held(File),
+    Held(Claim),
     /// By the process of this number, if it says so.
     Taken(Option<u32>),
     /// Folder or file went away meanwhile.
@@ -94,12 +94,12 @@ fn make(folder: &Path) -> io::Result<()> {
     }
 }
 
-fn lock(folder: &Path, name: &str) -> io::Result<Lock> {
+fn lock(path: &Path, name: &str) -> io::Result<Lock> {
     // Only where it is not there: a confined thread is refused also what is.
-    if !folder.exists() {
-        make(folder)?;
+    if !path.exists() {
+        make(path)?;
     }
-    let folder = match open(folder, FOLDER_FLAGS, Mode::empty()) {
+    let folder = match open(path, FOLDER_FLAGS, Mode::empty()) {
         Ok(folder) => folder,
         Err(Errno::NOENT) => return Ok(Lock::Removed),
         Err(error) => return Err(error.into()),
@@ -123,10 +123,12 @@ fn lock(folder: &Path, name: &str) -> io::Result<Lock> {
     if !is_in(&folder, name, &file) {
         return Ok(Lock::Removed);
     }
+    // From here on it goes when something fails.
+    let mut claim = Claim { file, folder, name: name.to_owned() };
     // A dead controller's number may stand there.
-    file.set_len(0)?;
-    writeln!(file, "{}", std::process::id())?;
-    Ok(Lock::Held(file))
+    claim.file.set_len(0)?;
+    writeln!(claim.file, "{}", std::process::id())?;
+    Ok(Lock::Held(claim))
 }
 
 /// Nobody but root and this user may put files there.
@@ -151,6 +153,7 @@ fn is_in(folder: &impl std::os::fd::AsFd, name: &str, file: &File) -> bool {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::path::PathBuf;
 
     use super::*;
 

@@ -1,25 +1,24 @@
 //! Serves the status without ever making the control loop wait: few clients, no blocking, a deadline for each.
 
-use std::fs::DirBuilder;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
 use lasthop_core::units::{Span, Time};
-use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
+
+use super::socket_file::{MadeFolder, SocketFile};
 
 /// More clients at once than anybody needs; further ones wait in the kernel's queue.
 const MOST_CLIENTS: usize = 8;
 /// Those that wait there: std's number for listeners.
 const BACKLOG: i32 = 128;
-/// Mode of the sockets: their owner's alone, who connects may learn what runs here, and take over.
-const SOCKET_MODE: u32 = 0o600;
-/// Mode of a folder that is made for them: others may see that they are there, and put nothing beside them.
-const FOLDER_MODE: u32 = 0o755;
 /// A client that reads nothing for so long is dropped.
 const PATIENCE: Span = Span::from_secs(2);
+/// Nobody is let in for so long after the kernel refused that, for want of descriptors or memory: it says again and again that
+/// somebody waits.
+const REST: Span = Span::from_millis(100);
 
 /// Why the status cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -54,11 +53,13 @@ struct Client {
 /// The socket and its clients. Dropping it removes the socket.
 #[derive(Debug)]
 pub struct Server {
+    // The file goes before its folder.
+    _file: SocketFile,
+    folder: Option<MadeFolder>,
     listener: UnixListener,
-    path: PathBuf,
-    inode: u64,
-    made_folder: bool,
     clients: Vec<Client>,
+    /// Until when nobody is let in.
+    rests_until: Time,
 }
 
 impl Server {
@@ -69,25 +70,24 @@ impl Server {
     pub fn new(path: &Path) -> Result<Self, ServerError> {
         let refused = |source| ServerError::Refused { path: path.to_owned(), source };
         remove_dead(path)?;
-        let made_folder = path.parent().is_some_and(|folder| make_folder(folder).is_ok());
-        let listener = bind(path).map_err(|source| match source.kind() {
+        let folder = path.parent().and_then(MadeFolder::new);
+        let (listener, file) = listen(path).map_err(|source| match source.kind() {
             io::ErrorKind::AddrInUse => ServerError::InUse(path.to_owned()),
             _ => refused(source),
         })?;
         listener.set_nonblocking(true).map_err(refused)?;
-        let inode = std::fs::symlink_metadata(path).map_err(refused)?.ino();
-        Ok(Self { listener, path: path.to_owned(), inode, made_folder, clients: Vec::new() })
+        Ok(Self { _file: file, folder, listener, clients: Vec::new(), rests_until: Time::ZERO })
     }
 
     /// The folder of the socket was made for it, and goes with it.
     #[must_use]
     pub const fn made_folder(&self) -> bool {
-        self.made_folder
+        self.folder.is_some()
     }
 
-    /// Descriptors to wait for: readable first, then writable ones.
-    pub fn waits_for(&self) -> (Option<BorrowedFd<'_>>, impl Iterator<Item = BorrowedFd<'_>>) {
-        let room = self.clients.len() < MOST_CLIENTS;
+    /// Descriptors to wait for at `now`: readable first, then writable ones.
+    pub fn waits_for(&self, now: Time) -> (Option<BorrowedFd<'_>>, impl Iterator<Item = BorrowedFd<'_>>) {
+        let room = self.clients.len() < MOST_CLIENTS && now >= self.rests_until;
         (room.then(|| self.listener.as_fd()), self.clients.iter().map(|c| c.stream.as_fd()))
     }
 
@@ -100,8 +100,15 @@ impl Server {
     /// Answers new clients with what `status` makes and goes on with the others; never waits.
     pub fn serve(&mut self, now: Time, mut status: impl FnMut() -> Vec<u8>) {
         while self.clients.len() < MOST_CLIENTS {
-            // A client that hung up, or no client: nothing to report either way.
-            let Ok((stream, _)) = self.listener.accept() else { break };
+            let stream = match self.listener.accept() {
+                Ok((stream, _)) => stream,
+                Err(error) => {
+                    if error.kind() != io::ErrorKind::WouldBlock {
+                        self.rests_until = now + REST;
+                    }
+                    break;
+                }
+            };
             if stream.set_nonblocking(true).is_ok() {
                 self.clients.push(Client { stream, text: status(), sent: 0, until: now + PATIENCE });
             }
@@ -129,33 +136,12 @@ impl Client {
     }
 }
 
-/// Makes the folder of the socket, with its mode whatever the umask is.
-fn make_folder(folder: &Path) -> io::Result<()> {
-    DirBuilder::new().mode(FOLDER_MODE).create(folder)?;
-    // What the umask took.
-    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(FOLDER_MODE))
-}
-
 /// A listening socket at `path`, with its mode from its first moment.
-fn bind(path: &Path) -> io::Result<UnixListener> {
+fn listen(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
     let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    bind_alone(&socket, path)?;
+    let file = SocketFile::bind(&socket, path)?;
     net::listen(&socket, BACKLOG)?;
-    Ok(socket.into())
-}
-
-/// Binds a Unix socket to `path`, with the mode of our sockets whatever the umask is: bind(2) takes it from the socket, of which
-/// the umask can take away but add nothing. Set afterwards alone, there would be a moment at which anybody can connect.
-///
-/// Source: unix(7); `unix_bind_bsd` in `net/unix/af_unix.c`.
-///
-/// # Errors
-/// Of the system calls.
-pub fn bind_alone(socket: &impl AsFd, path: &Path) -> io::Result<()> {
-    rustix::fs::fchmod(socket, rustix::fs::Mode::from_raw_mode(SOCKET_MODE))?;
-    net::bind(socket, &SocketAddrUnix::new(path)?)?;
-    // What the umask took.
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(SOCKET_MODE))
+    Ok((socket.into(), file))
 }
 
 fn remove_dead(path: &Path) -> Result<(), ServerError> {
@@ -172,25 +158,13 @@ fn remove_dead(path: &Path) -> Result<(), ServerError> {
     }
 }
 
-impl Drop for Server {
-    fn drop(&mut self) {
-        // Only if it is still ours: another controller may have replaced it.
-        if std::fs::symlink_metadata(&self.path).is_ok_and(|m| m.ino() == self.inode) {
-            let _ = std::fs::remove_file(&self.path);
-        }
-        if self.made_folder
-            && let Some(folder) = self.path.parent()
-        {
-            // Fails when somebody else put something there, as it should.
-            let _ = std::fs::remove_dir(folder);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::io::Read;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::super::socket_file::{FOLDER_MODE, SOCKET_MODE};
 
     fn folder() -> tempfile::TempDir {
         tempfile::tempdir().unwrap()
@@ -221,6 +195,20 @@ mod tests {
         server.serve(Time::ZERO + PATIENCE, || vec![b'x'; 4 << 20]);
         assert!(server.clients.iter().all(|c| c.until > Time::ZERO + PATIENCE), "the first ones were dropped");
         drop(lazy);
+    }
+
+    /// Without memory or descriptors accept(2) fails, and the client still waits; here because the socket does not listen.
+    #[test]
+    fn a_client_that_cannot_be_let_in_is_waited_for_a_moment_later() {
+        let folder = folder();
+        let mut server = Server::new(&folder.path().join("x.sock")).unwrap();
+        let waits = |server: &Server, after: Span| server.waits_for(Time::ZERO + after).0.is_some();
+        server.serve(Time::ZERO, Vec::new);
+        assert!(waits(&server, Span::ZERO), "nobody there is no failure");
+        let deaf = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::NONBLOCK, None).unwrap();
+        server.listener = deaf.into();
+        server.serve(Time::ZERO, Vec::new);
+        assert!(!waits(&server, Span::ZERO) && waits(&server, REST));
     }
 
     #[test]
