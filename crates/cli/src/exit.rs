@@ -2,6 +2,7 @@
 //!
 //! The last is the shell's own convention (130 after Ctrl-C, 143 after SIGTERM); everything was cleaned up before.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 /// Why a command did not do what was asked.
@@ -28,24 +29,15 @@ impl Failure {
 
     /// Says on stderr what went wrong, with its causes, and gives the exit code.
     pub fn tell(&self) -> ExitCode {
-        match self {
-            Self::Work(error) => {
-                eprintln!("lasthop: {error:#}");
-                ExitCode::from(1)
-            }
-            Self::Request(error) => {
-                eprintln!("lasthop: {error:#}");
-                ExitCode::from(2)
-            }
-            Self::Signal(signal) => {
-                eprintln!("lasthop: stopped; nothing is left behind");
-                by_signal(*signal)
-            }
-            Self::Paused(signal, how) => {
-                eprintln!("lasthop: stopped; {how}");
-                by_signal(*signal)
-            }
-        }
+        let (why, code) = match self {
+            Self::Work(error) => (format!("{error:#}"), ExitCode::from(1)),
+            Self::Request(error) => (format!("{error:#}"), ExitCode::from(2)),
+            Self::Signal(signal) => ("stopped; nothing is left behind".to_owned(), by_signal(*signal)),
+            Self::Paused(signal, how) => (format!("stopped; {how}"), by_signal(*signal)),
+        };
+        // The code says it too when nobody reads this; `eprintln!` would panic and end with another one.
+        let _ = writeln!(std::io::stderr(), "lasthop: {why}");
+        code
     }
 }
 

@@ -20,6 +20,7 @@ mod stations;
 mod table;
 mod udp;
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -685,9 +686,9 @@ fn used() -> Span {
     Span::from_nanos(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
 }
 
-/// One line for whoever watches; never called per packet.
-fn log(line: &str) {
-    eprintln!("lasthop: {line}");
+/// One line for whoever watches; never called per packet. Control goes on when nobody reads it any more, and `eprintln!` would panic.
+pub(crate) fn log(line: &str) {
+    let _ = writeln!(std::io::stderr(), "lasthop: {line}");
 }
 
 #[cfg(test)]

@@ -50,6 +50,7 @@ use lasthop_core::snoop;
 use lasthop_core::units::{BitRate, Time};
 
 use crate::attach::AttachError;
+use crate::controller::log;
 use crate::interface::{self, InterfaceName};
 use crate::netlink::Socket;
 use crate::program::{LinkLayer, LoadError, Program};
@@ -207,7 +208,7 @@ impl Datapath {
         let what = name.clone();
         let work = move || {
             if let Err(error) = worker.run() {
-                eprintln!("lasthop: {what}: its queue in this process ended: {error}");
+                log(&format!("{what}: its queue in this process ended: {error}"));
             }
         };
         let thread = std::thread::Builder::new().name("lasthop-queue".to_owned()).spawn(work);

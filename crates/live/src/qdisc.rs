@@ -15,6 +15,7 @@ use lasthop_core::credit::key::mix;
 use lasthop_core::units::{BitRate, Span, Time};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
 
+use crate::controller::log;
 use crate::discipline::Discipline;
 use crate::interface::InterfaceName;
 use crate::netlink::Socket;
@@ -301,7 +302,7 @@ impl Drop for Qdisc {
         match root::restore(&mut self.route, self.ifindex, self.before.as_ref()) {
             Ok(()) => {}
             Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
-            Err(error) => eprintln!("lasthop: the queue discipline of {} could not be put back: {error}", self.name),
+            Err(error) => log(&format!("the queue discipline of {} could not be put back: {error}", self.name)),
         }
         self.link = None;
     }
