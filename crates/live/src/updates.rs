@@ -24,7 +24,8 @@ use lasthop_core::fastpath::layout::FlowKey;
 use lasthop_core::fastpath::window;
 use lasthop_core::packet::Direction;
 use lasthop_core::units::{BitRate, Span, Time};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::config::Config;
 use crate::control::ControlPage;
@@ -60,7 +61,8 @@ pub struct Updates {
 }
 
 struct Running {
-    stop: Arc<OwnedFd>,
+    /// The thread ends when this end of a pipe closes, which cannot fail.
+    stop: OwnedFd,
     thread: JoinHandle<()>,
 }
 
@@ -133,8 +135,7 @@ impl Updates {
     fn end(&mut self) {
         if let Some(Running { stop, thread }) = self.running.take() {
             self.shared.stop.store(true, Ordering::Release);
-            // The counter is at 0: it takes more.
-            let _ = rustix::io::write(&stop, &1u64.to_ne_bytes());
+            drop(stop);
             let _ = thread.join();
         }
     }
@@ -163,8 +164,8 @@ enum StartError {
     Load(#[from] LoadError),
     #[error("raw sockets are refused: {0}")]
     Socket(#[source] io::Error),
-    #[error("no event descriptor: {0}")]
-    Event(#[from] rustix::io::Errno),
+    #[error("no pipe: {0}")]
+    Pipe(#[from] rustix::io::Errno),
     #[error("no thread: {0}")]
     Thread(#[source] io::Error),
 }
@@ -173,8 +174,8 @@ fn run(program: &Program, shared: &Arc<Shared>) -> Result<Running, StartError> {
     let asks = program.asks()?;
     let control = program.another_control()?;
     let socket = Socket::open().map_err(StartError::Socket)?;
-    let stop = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-    let (its_stop, shared) = (stop.clone(), shared.clone());
+    let (its_stop, stop) = pipe_with(PipeFlags::CLOEXEC)?;
+    let shared = shared.clone();
     let work = move || {
         run_ahead_of_others();
         let sender = Sender { asks: &asks, control: &control, socket, shared: &shared, in_a_row: 0 };
