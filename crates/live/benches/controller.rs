@@ -135,7 +135,7 @@ fn case(connections: u32, load: Load, length: Duration) -> Result<String, String
             match Controller::new(config) {
                 Ok(mut controller) => {
                     let _ = tell.send(Ok(()));
-                    let _ = controller.run(&stop);
+                    controller.run(&stop);
                 }
                 Err(error) => drop(tell.send(Err(error.to_string()))),
             }

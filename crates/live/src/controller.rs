@@ -23,6 +23,7 @@ mod udp;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use lasthop_core::ap::{Action, Ap, Decision, LinkSample, StationSample};
 use lasthop_core::fastpath::layout::{Counters, FlowKey, FlowState, Reason, UdpState};
@@ -86,9 +87,6 @@ pub enum ControllerError {
     /// The kernel's interface list cannot be read.
     #[error("the kernel's list of interfaces cannot be read")]
     Netlink(#[source] std::io::Error),
-    /// Waiting failed.
-    #[error("waiting for the next interval failed")]
-    Wait(#[source] std::io::Error),
 }
 
 /// Now, as `bpf_ktime_get_ns` tells it.
@@ -271,14 +269,12 @@ impl Controller {
         Ok(Self { core, server: Some(server), host })
     }
 
-    /// Decides until `stop` is set. A signal handler that sets it also ends the wait.
-    ///
-    /// # Errors
-    /// Only when waiting itself fails; refused reads and writes are counted.
-    pub fn run(&mut self, stop: &AtomicBool) -> Result<(), ControllerError> {
+    /// Decides until `stop` is set, or another controller has taken over. A signal handler that sets it also ends the wait. What the
+    /// kernel refuses is counted.
+    pub fn run(&mut self, stop: &AtomicBool) {
         let mut deadline = now() + self.core.interval;
         while !stop.load(Ordering::Relaxed) {
-            let is_told = self.wait(deadline)?;
+            let is_told = self.wait(deadline);
             let woken = now();
             self.core.follow_links(woken, is_told);
             if let Some(server) = self.server.as_mut().filter(|server| is_told || server.has_clients()) {
@@ -286,7 +282,7 @@ impl Controller {
             }
             if is_told && self.hand_over() {
                 log("another controller has taken over; leaving everything to it");
-                return Ok(());
+                return;
             }
             if woken < deadline {
                 continue;
@@ -299,7 +295,6 @@ impl Controller {
         }
         log("stopping: taking everything off the interfaces");
         self.core.updates.stop(&self.core.program);
-        Ok(())
     }
 
     /// What it sees and does now.
@@ -358,7 +353,7 @@ impl Controller {
     }
 
     /// True when somebody wants something, or may.
-    fn wait(&self, deadline: Time) -> Result<bool, ControllerError> {
+    fn wait(&mut self, deadline: Time) -> bool {
         let deadline = self.core.links.deadline().map_or(deadline, |soon| deadline.min(soon));
         let left = deadline.since(now()).as_nanos();
         let timeout = Timespec { tv_sec: (left / 1_000_000_000) as _, tv_nsec: (left % 1_000_000_000) as _ };
@@ -370,9 +365,14 @@ impl Controller {
         waits.extend(listener.flatten().into_iter().chain(told).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         match poll(&mut waits, Some(&timeout)) {
             // Interrupted: the caller's flag may be set.
-            Ok(ready) => Ok(ready > 0),
-            Err(rustix::io::Errno::INTR) => Ok(true),
-            Err(error) => Err(ControllerError::Wait(error.into())),
+            Ok(ready) => ready > 0,
+            Err(rustix::io::Errno::INTR) => true,
+            // No memory to wait for anybody: whoever it is is asked at the deadline.
+            Err(_) => {
+                self.core.totals.failures += 1;
+                std::thread::sleep(Duration::from_nanos(left));
+                true
+            }
         }
     }
 }

@@ -142,7 +142,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         ControllerError::Config(error) => Failure::request(error),
         error => Failure::Work(error.into()),
     })?;
-    controller.run(&stop.flag()).map_err(|e| Failure::Work(e.into()))?;
+    controller.run(&stop.flag());
     Ok(())
 }
 
