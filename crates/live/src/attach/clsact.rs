@@ -10,6 +10,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use libbpf_sys as sys;
 
 use super::Side;
+use crate::controller::log;
 use crate::netlink::{self, Attributes, NLM_F_DUMP, Socket};
 
 /// Handle of our filters: "la".
@@ -17,6 +18,9 @@ const HANDLE: u32 = 0x6c61;
 /// Priority of our filters: after the usual small numbers, so that others see the packet as it came.
 const PRIORITY: u32 = 0x6c61;
 const SIDES: [Side; 2] = [Side::Ingress, Side::Egress];
+
+/// For want of memory, or of room in a socket, a request fails once.
+const TRIES: u32 = 3;
 
 /// Both filters on one interface; removed when dropped.
 pub(super) struct Filters {
@@ -40,6 +44,11 @@ impl Filters {
         std::mem::forget(self);
     }
 
+    fn take_off(&self) -> io::Result<()> {
+        remove_filters(self.ifindex)?;
+        if self.qdisc_is_ours { remove_empty_qdisc(self.ifindex) } else { Ok(()) }
+    }
+
     pub(super) fn are_attached(&self) -> bool {
         SIDES.iter().all(|side| is_there(self.ifindex, *side))
     }
@@ -47,10 +56,13 @@ impl Filters {
 
 impl Drop for Filters {
     fn drop(&mut self) {
-        // The interface may be gone, and its filters with it: nothing to report.
-        let _ = remove_filters(self.ifindex);
-        if self.qdisc_is_ours {
-            let _ = remove_empty_qdisc(self.ifindex);
+        // The interface may be gone, and its filters with it: then none are found.
+        let mut outcome = self.take_off();
+        for _again in 1..TRIES {
+            outcome = outcome.or_else(|_| self.take_off());
+        }
+        if let Err(error) = outcome {
+            log(&format!("filters of interface {} could not be taken off: {error}; they let all pass", self.ifindex));
         }
     }
 }
@@ -121,15 +133,20 @@ fn attach(ifindex: u32, side: Side, program: BorrowedFd<'_>) -> io::Result<()> {
 
 /// Whether our filter is on `side`. The kernel is asked for the filter, not for the program: finding a program by its number needs
 /// CAP_SYS_ADMIN.
+fn find(ifindex: u32, side: Side) -> io::Result<bool> {
+    let mut route = Socket::open(libc::NETLINK_ROUTE)?;
+    Ok(filters(&mut route, ifindex, side)?.iter().any(Filter::is_ours))
+}
+
+/// The same, where one that cannot be found is as good as none.
 fn is_there(ifindex: u32, side: Side) -> bool {
-    let list = Socket::open(libc::NETLINK_ROUTE).and_then(|mut route| filters(&mut route, ifindex, side));
-    list.is_ok_and(|list| list.iter().any(Filter::is_ours))
+    find(ifindex, side).unwrap_or(false)
 }
 
 fn remove_filters(ifindex: u32) -> io::Result<usize> {
     let mut removed = 0;
     for side in SIDES {
-        if is_there(ifindex, side) {
+        if find(ifindex, side)? {
             let hook = hook(ifindex, point(side));
             let options = options();
             // SAFETY: a valid, sized hook and options that name one filter.
