@@ -108,7 +108,7 @@ outside:               ## the real controller between programs others wrote, off
 	$(CARGO) build --release --locked -p lasthop-emu --example delay
 	tools/as-root python3 -B tools/outside/outside.py --binary $(LASTHOP) --delay $(TARGET)/release/examples/delay $(ARGS)
 
-faults:                ## the n-th system call of the controller fails, for every n; 200 kills in each datapath; 1.5 hours: ARGS="--only bpf"
+faults:                ## the n-th system call of the controller fails, for every n; 200 kills in each datapath; 2.5 hours: ARGS="--only bpf"
 	@tools/install-deps build run test
 	$(CARGO) build --release --locked -p lasthop-cli
 	tools/as-root python3 -B tools/faults/faults.py kills --binary $(LASTHOP)

@@ -187,7 +187,7 @@ def status():
     """What the controller says of itself; None where it does not."""
     try:
         with socket.socket(socket.AF_UNIX) as asking:
-            asking.settimeout(2)
+            asking.settimeout(1)
             asking.connect(str(SOCKET))
             text = b""
             while part := asking.recv(65_536):

@@ -28,11 +28,6 @@ fn a_call_that_fails_is_a_refusal_in_words_or_a_loss_that_downloads_survive() {
 }
 
 #[test]
-fn a_call_that_fails_stops_no_download_through_a_queue_in_this_process_either() {
-    play("calls", "user");
-}
-
-#[test]
 fn kills_stop_no_download_and_leave_nothing_that_grows() {
     play("kills", "tcx");
 }
