@@ -50,7 +50,7 @@ fn main() {
     };
     let segment = Segment { seq: 1, ack: 1, flags: flag::ACK, window: 60_000, options: option::timestamps(5, 0) };
     let with_sack = Segment { options: [segment.options.clone(), option::sack(&[(1, 2)])].concat(), ..segment.clone() };
-    let up = |segment: &Segment| Frame::tcp(STATION, REMOTE, segment.clone(), 0).bytes();
+    let up = |segment: &Segment| with_partial_checksum(Frame::tcp(STATION, REMOTE, segment.clone(), 0).bytes());
     let ack = |name, segment: &Segment| Case {
         name,
         frame: up(segment),
@@ -70,6 +70,18 @@ fn main() {
     for case in [data, ack("ack_rewritten", &segment), ack("ack_with_sack_rewritten", &with_sack)] {
         println!("{}", measure(&program, &case));
     }
+}
+
+/// The sum of the pseudo header as checksum and, for the program that makes the packet new, as urgent pointer.
+fn with_partial_checksum(mut frame: Vec<u8>) -> Vec<u8> {
+    let Parsed::Tcp(tcp) = wire::parse(&frame, Link::Ethernet) else { panic!("not TCP") };
+    let words = frame[26..34].chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
+    let sum: u32 = words.sum::<u32>() + u32::from(wire::protocol::TCP) + tcp.header_bytes + tcp.payload_bytes;
+    let partial = ((sum >> 16) + (sum & 0xffff)) as u16;
+    for at in [16, 18] {
+        frame[34 + at..][..2].copy_from_slice(&partial.to_be_bytes());
+    }
+    frame
 }
 
 fn measure(program: &Program, case: &Case) -> String {
@@ -101,7 +113,7 @@ fn prepare(program: &Program, case: &Case) -> FlowKey {
     let control = Control { heartbeat_ns: now.as_nanos(), ..Control::default() };
     let Parsed::Tcp(tcp) = wire::parse(&case.frame, Link::Ethernet) else { panic!("not TCP") };
     let key = wire::flow_key(&tcp, case.direction);
-    let mut state = FlowState::new(&control, now);
+    let mut state = FlowState { assured: 1, ..FlowState::new(&control, now) };
     for half in &mut state.half {
         half.told_scale = 8;
         half.data_flags = Half::DATA_SEEN;

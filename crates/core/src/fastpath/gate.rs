@@ -80,7 +80,7 @@ fn handshake_fits(data: &Half, acked: &Half, tcp: &TcpFields) -> bool {
 
 fn data_fits(data: &Half, tcp: &TcpFields) -> bool {
     let known = data.flags & Half::EDGE_KNOWN != 0 && data.data_flags & Half::DATA_SEEN != 0;
-    if !known || data.data_flags & Half::ELSEWHERE != 0 {
+    if !known || data.data_flags & Half::ELSEWHERE != 0 || is_under_way(data, tcp.seq) {
         return true;
     }
     let reach = reach(data);
@@ -92,14 +92,25 @@ fn acknowledgment_fits(acked: &Half, tcp: &TcpFields) -> bool {
     if acked.data_flags & Half::ELSEWHERE != 0 {
         return true;
     }
-    let beyond = acked.data_flags & Half::DATA_SEEN != 0 && seq::after(tcp.ack, acked.snd_nxt);
-    let old = acked.flags & Half::EDGE_KNOWN != 0 && seq::after(acked.delivered.wrapping_sub(reach(acked)), tcp.ack);
-    !beyond && !old && echo_fits(acked.rtt.ts_newest.value(), tcp)
+    let (seen, known) = (acked.data_flags & Half::DATA_SEEN != 0, acked.flags & Half::EDGE_KNOWN != 0);
+    let beyond = seen && seq::after(tcp.ack, acked.snd_nxt);
+    let old = known && seq::after(acked.delivered.wrapping_sub(reach(acked)), tcp.ack);
+    let fits = seen && known && is_under_way(acked, tcp.ack) || !beyond && !old;
+    fits && echo_fits(acked.rtt.ts_newest.value(), tcp)
+}
+
+/// Nearly every number of a segment is one from `D` to `N`.
+const fn is_under_way(half: &Half, number: u32) -> bool {
+    let all = half.snd_nxt.wrapping_sub(half.delivered);
+    all < LARGEST_REACH && number.wrapping_sub(half.delivered) <= all
 }
 
 /// `newest`: timestamp that this end sent; `idle`: how long nothing passed either way, which the clock of stamps may not tell.
 fn timestamp_fits(newest: Stamp, idle: Span, tcp: &TcpFields, now: Time) -> bool {
     let Some((value, _)) = tcp.timestamps.filter(|_| newest.value() != 0) else { return true };
+    if value.wrapping_sub(newest.value()) <= HELD_UP {
+        return true;
+    }
     let idle = (idle.as_nanos() >> Stamp::SHIFT).min(u64::from(LARGEST_REACH)) as u32;
     // Ticks of 1024 ns are a fortieth fewer than those of 1 us.
     let passed = newest.ticks(now).max(idle).min(LARGEST_REACH);

@@ -163,11 +163,19 @@ static __always_inline __u32 gate_reach(const struct half *h)
 	return min_u32(max_u32((__u32)h->last_window << (h->scale & 15) << 1, REACH), LARGEST_REACH);
 }
 
+/* Nearly every number of a segment is one of those. */
+static __always_inline int gate_is_under_way(const struct half *h, __u32 number)
+{
+	__u32 all = h->snd_nxt - h->delivered;
+
+	return all < LARGEST_REACH && number - h->delivered <= all;
+}
+
 static __always_inline int gate_data_fits(const struct half *h, const struct packet *p)
 {
 	__u32 reach;
 
-	if (!(h->flags & EDGE_KNOWN) || (h->data_flags & (DATA_SEEN | ELSEWHERE)) != DATA_SEEN)
+	if (!(h->flags & EDGE_KNOWN) || (h->data_flags & (DATA_SEEN | ELSEWHERE)) != DATA_SEEN || gate_is_under_way(h, p->seq))
 		return 1;
 	reach = gate_reach(h);
 	return !after(h->delivered - reach, end_of(p)) && !after(p->seq, later(h->edge, h->snd_nxt) + reach);
@@ -176,13 +184,16 @@ static __always_inline int gate_data_fits(const struct half *h, const struct pac
 static __always_inline int gate_acknowledgment_fits(const struct half *h, const struct packet *p)
 {
 	__u32 newest = stamp_value(READ_ONCE(h->rtt.ts_newest));
+	int seen = h->data_flags & DATA_SEEN, known = h->flags & EDGE_KNOWN;
 
 	if (h->data_flags & ELSEWHERE)
 		return 1;
-	if (h->data_flags & DATA_SEEN && after(p->ack, h->snd_nxt))
-		return 0;
-	if (h->flags & EDGE_KNOWN && after(h->delivered - gate_reach(h), p->ack))
-		return 0;
+	if (!seen || !known || !gate_is_under_way(h, p->ack)) {
+		if (seen && after(p->ack, h->snd_nxt))
+			return 0;
+		if (known && after(h->delivered - gate_reach(h), p->ack))
+			return 0;
+	}
 	return !(p->has & HAS_TIMESTAMPS) || !newest || !p->tsecr || !after(p->tsecr, newest);
 }
 
@@ -192,7 +203,7 @@ static __always_inline int gate_timestamp_fits(const struct half *h, __u64 idle_
 	__u32 newest = stamp_value(stamp), passed, most = LARGEST_REACH;
 	__u64 idle = idle_ns >> STAMP_SHIFT;
 
-	if (!(p->has & HAS_TIMESTAMPS) || !newest)
+	if (!(p->has & HAS_TIMESTAMPS) || !newest || p->tsval - newest <= HELD_UP)
 		return 1;
 	passed = min_u32(max_u32(stamp_ticks(stamp, now), idle < most ? (__u32)idle : most), most);
 	return !after(newest - OVERTAKEN, p->tsval) && !after(p->tsval, newest + passed + passed / 32 + HELD_UP);

@@ -475,6 +475,25 @@ static __always_inline void set_timestamps(struct packet *out, __u32 tsval, __u3
 	out->has |= HAS_TIMESTAMPS;
 }
 
+static __always_inline void set_sum(struct packet *out, __u64 sum)
+{
+	out->sum = fold(sum);
+	out->has |= HAS_SUM;
+}
+
+static __always_inline __u64 sum_options(const __u8 *tcp, __u32 header)
+{
+	__u64 sum = 0;
+
+	UNROLLED
+	for (int i = 5; i < 15; i++) {
+		if (header <= 4u * i)
+			break;
+		sum += *(const __u32 *)(tcp + 4 * i);
+	}
+	return sum;
+}
+
 /* PARSED_TCP or MALFORMED: of a packet whose TCP header, and nothing else, was copied. */
 static __always_inline int read_options(struct frame *f, struct packet *out)
 {
@@ -498,6 +517,8 @@ static __always_inline int read_options(struct frame *f, struct packet *out)
 		out->has |= HAS_AUTHENTICATION;
 	if (found->sack)
 		read_sack(tcp + (found->sack & 63), out);
+	if (!out->payload_bytes)
+		set_sum(out, sum_words(tcp, 5) + sum_options(tcp, out->header));
 	split_merged(f, out);
 	return PARSED_TCP;
 }
@@ -620,8 +641,8 @@ static __always_inline int parse_usual(const struct frame *f, const __u8 *data, 
 	struct place place = { .begin = FRAME_AT(LINK_ETHERNET), .at = FRAME_AT(LINK_ETHERNET) + 14, .end = f->end };
 	const __u8 *ip = data + 14, *next;
 	__u32 kind;
-	__u64 sum;
-	int result;
+	__u64 sum = 0;
+	int result, bare;
 
 	if (data + 14 + 20 > data_end)
 		return UNUSUAL;
@@ -643,19 +664,20 @@ static __always_inline int parse_usual(const struct frame *f, const __u8 *data, 
 		return read_udp(f, next, d, &place, out);
 	if (out->protocol != PROTOCOL_TCP || next + 20 > data_end)
 		return UNUSUAL;
-	sum = sum_words(next, 5);
+	bare = place.end - place.at == (__u32)(next[12] >> 4) * 4;
+	if (bare)
+		sum = sum_words(next, 5);
 	if (next[12] >> 4 == 8 && next + 32 <= data_end && load32(next + 20) == NOP_NOP_TIMESTAMPS) {
 		set_timestamps(out, load32(next + 24), load32(next + 28));
-		sum += sum_words(next + 20, 3);
+		if (bare)
+			sum += sum_words(next + 20, 3);
 	} else if (next[12] >> 4 != 5)
 		return read_tcp(next, d, &place, out);
 	result = read_tcp(next, d, &place, out);
 	if (result != OPTIONS_LEFT)
 		return result;
-	if (!out->payload_bytes) {
-		out->sum = fold(sum);
-		out->has |= HAS_SUM;
-	}
+	if (bare)
+		set_sum(out, sum);
 	split_merged(f, out);
 	return PARSED_TCP;
 }

@@ -357,7 +357,7 @@ fn assert_alike(reference: &mut Reference, crossing: &Crossing, linear: usize, n
             let state = reference.flows.get(&key).copied().unwrap_or(before.state);
             assert_eq!((whole.1.key, whole.1.state), (key, state), "{crossing:?}");
             // The program would try it as another connection's; here that one takes the place at times.
-            if reason == Reason::Invalid && now.as_nanos() % 4 == 0 {
+            if reason == Reason::Invalid && now.as_nanos().is_multiple_of(4) {
                 let mut another = FlowState::new(&reference.control, now);
                 for (half, before) in another.half.iter_mut().zip(&state.half) {
                     half.told_scale = before.known_scale().map_or(0, |scale| scale + 1);
