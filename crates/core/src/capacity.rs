@@ -7,7 +7,7 @@
 //! A hop that always has something to serve delivers what it can, so no probe is needed, and nothing has to be known of
 //! what the hop is. Who samples says when it is busy: a queue was seen, at the access point or in a round trip.
 //!
-//! A sample beyond [`Params::surprise`] of the estimate, twice in a row, begins the estimate anew: the link has changed.
+//! A sample beyond [`SURPRISE`] of the estimate, twice in a row, begins the estimate anew: the link has changed.
 //! Until the first busy sample there may be a guess: the pace at which a train of segments that was sent at once came
 //! through (packet-pair dispersion: Keshav, "A Control-Theoretic Approach to Flow Control", 1991). Acknowledgments that
 //! waited for each other make it too high, a sender that is slower than the hop too low: a tenth either way. A train that came
@@ -17,38 +17,26 @@
 
 use std::collections::VecDeque;
 
-use crate::units::{BitRate, Span};
+use crate::units::BitRate;
 
-/// What is needed once.
-#[derive(Clone, Copy, Debug)]
-pub struct Params {
-    /// Samples are kept until they cover so much time. 1 s: a hundred contentions of a slow hop, half the time in which
-    /// an estimate has to be right.
-    pub memory: Span,
-    /// And at least so many bytes. 60 full packets: a packet more or less is a sixtieth.
-    pub least_bytes: u64,
-    /// A part of the estimate. Two samples in a row that differ by more are another link. 0.2: a sample of 50 ms
-    /// varies by half of that.
-    pub surprise: f64,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self { memory: Span::from_secs(1), least_bytes: 60 * 1500, surprise: 0.2 }
-    }
-}
+/// Samples are kept until they cover so much time, s: a hundred contentions of a slow hop, half the time in which an estimate has
+/// to be right.
+const MEMORY: f64 = 1.0;
+/// And at least so many bytes: of 60 full packets one more or less is a sixtieth.
+const LEAST_BYTES: f64 = 60.0 * 1500.0;
+/// A part of the estimate. Two samples in a row that differ by more are another link: a sample of 50 ms varies by half of that.
+const SURPRISE: f64 = 0.2;
 
 /// Bytes that a busy hop delivered, and how long it took.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Sample {
     bytes: f64,
     seconds: f64,
 }
 
 /// See the module.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Estimator {
-    params: Params,
     samples: VecDeque<Sample>,
     sum: Sample,
     /// Samples in a row on one side, beyond the surprise; negative: below.
@@ -83,13 +71,6 @@ impl Sample {
 const MOST_SAMPLES: usize = 256;
 
 impl Estimator {
-    /// Knows nothing.
-    #[must_use]
-    pub fn new(params: Params) -> Self {
-        let sum = Sample { bytes: 0.0, seconds: 0.0 };
-        Self { params, samples: VecDeque::new(), sum, surprised: 0, guess: None }
-    }
-
     /// The hop had something to serve for `seconds` and delivered `bytes` of IP.
     pub fn on_busy(&mut self, bytes: f64, seconds: f64) {
         if seconds <= 0.0 || bytes < 0.0 {
@@ -98,7 +79,7 @@ impl Estimator {
         let sample = Sample { bytes, seconds };
         if let Some(estimate) = self.measured() {
             let ratio = bytes * 8.0 / seconds / estimate;
-            let side = i8::from(ratio > 1.0 + self.params.surprise) - i8::from(ratio < 1.0 - self.params.surprise);
+            let side = i8::from(ratio > 1.0 + SURPRISE) - i8::from(ratio < 1.0 - SURPRISE);
             self.surprised = if side != 0 && self.surprised.signum() != -side { self.surprised + side } else { side };
             if self.surprised.abs() >= 2 {
                 let newest = self.samples.pop_back();
@@ -174,14 +155,13 @@ impl Estimator {
 
     fn clear(&mut self) {
         self.samples.clear();
-        self.sum = Sample { bytes: 0.0, seconds: 0.0 };
+        self.sum = Sample::default();
     }
 
     fn forget(&mut self) {
         while let Some(oldest) = self.samples.front().copied() {
             let rest = Sample { bytes: self.sum.bytes - oldest.bytes, seconds: self.sum.seconds - oldest.seconds };
-            let enough =
-                rest.seconds >= self.params.memory.as_secs_f64() && rest.bytes >= self.params.least_bytes as f64;
+            let enough = rest.seconds >= MEMORY && rest.bytes >= LEAST_BYTES;
             if !enough && self.samples.len() <= MOST_SAMPLES {
                 return;
             }
@@ -206,7 +186,7 @@ mod tests {
 
     #[test]
     fn it_is_what_was_delivered_while_the_hop_was_busy() {
-        let mut estimator = Estimator::new(Params::default());
+        let mut estimator = Estimator::default();
         assert_eq!(estimator.capacity(), None);
         feed(&mut estimator, 20.0, 10);
         feed(&mut estimator, 22.0, 10);
@@ -218,7 +198,7 @@ mod tests {
     #[test]
     fn a_changed_link_is_believed_at_the_second_sample() {
         for after in [2.0, 200.0] {
-            let mut estimator = Estimator::new(Params::default());
+            let mut estimator = Estimator::default();
             feed(&mut estimator, 20.0, 20);
             feed(&mut estimator, after, 1);
             assert!((mbps(&estimator) / 20.0 - 1.0).abs() < 0.5, "one may be chance");
@@ -229,7 +209,7 @@ mod tests {
 
     #[test]
     fn one_up_and_one_down_is_noise() {
-        let mut estimator = Estimator::new(Params::default());
+        let mut estimator = Estimator::default();
         feed(&mut estimator, 20.0, 20);
         for rate in [26.0, 14.0, 26.0, 14.0] {
             feed(&mut estimator, rate, 1);
@@ -239,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_guess_is_what_trains_came_through_at_and_ends_with_the_first_measure() {
-        let mut estimator = Estimator::new(Params::default());
+        let mut estimator = Estimator::default();
         estimator.on_train(14_600.0, 0.005);
         estimator.on_train(29_200.0, 0.010);
         assert!((mbps(&estimator) - 23.36).abs() < 0.01 && !estimator.is_measured());
@@ -250,7 +230,7 @@ mod tests {
 
     #[test]
     fn what_trains_were_stretched_to_counts_by_their_length() {
-        let mut estimator = Estimator::new(Params::default());
+        let mut estimator = Estimator::default();
         // Too fast by chance, as short ones are.
         estimator.on_train(9_000.0, 0.002);
         assert!((mbps(&estimator) - 36.0).abs() < 0.01);
@@ -263,7 +243,7 @@ mod tests {
 
     #[test]
     fn a_slow_hop_is_measured_over_enough_packets() {
-        let mut estimator = Estimator::new(Params::default());
+        let mut estimator = Estimator::default();
         // 1 Mbit/s: a packet every 12 ms, 4 or 5 in 50 ms.
         for n in 0..200 {
             estimator.on_busy(f64::from(4 + n % 2) * 1500.0, 0.05);

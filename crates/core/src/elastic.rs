@@ -38,6 +38,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use crate::fastpath::layout::UdpState;
 use crate::packet::Direction;
@@ -169,63 +170,33 @@ pub struct Hop {
     pub queue_stands: bool,
 }
 
-/// What the rules need; the defaults carry their reasons.
-#[derive(Clone, Copy, Debug)]
-pub struct Params {
-    /// What is looked at: long enough for several frames and round trips.
-    pub window: Span,
-    /// Nothing is found in less.
-    pub least: Span,
-    /// Nor in fewer packets.
-    pub least_packets: u64,
-    /// For how long a first finding must hold.
-    pub confirm: Span,
-    /// For how long a later one.
-    pub undo: Span,
-    /// How long frames are remembered while the flow sends: a queue before the home hides them.
-    pub memory: Span,
-    /// Periods of frames: 14 to 125 per second.
-    pub period: (Span, Span),
-    /// Part of the trains that is one period apart, at least.
-    pub regular: f64,
-    /// Part of the time that is in pauses, at least.
-    pub pause: f64,
-    /// Part of the bytes that is in full packets, at least.
-    pub full: f64,
-    /// Part of the room that fills it.
-    pub fills: f64,
-    /// In parts of what the hop carries: what is new and comes faster than this exceeds it.
-    pub exceeds: f64,
-    /// For how long it has to: three frames of 30 per second.
-    pub exceeding: Span,
-    /// Mean deviation of the rate that is not steady.
-    pub varies: f64,
-    /// Growth that shows a search for room.
-    pub grows: f64,
-}
-
-impl Default for Params {
-    fn default() -> Self {
-        Self {
-            window: Span::from_secs(1),
-            least: Span::from_millis(400),
-            least_packets: 30,
-            confirm: Span::from_millis(300),
-            undo: Span::from_secs(1),
-            memory: Span::from_secs(60),
-            period: (Span::from_millis(8), Span::from_millis(70)),
-            regular: 0.6,
-            pause: 0.25,
-            full: 0.93,
-            fills: 0.9,
-            exceeds: 1.2,
-            exceeding: Span::from_millis(100),
-            varies: 0.05,
-            grows: 2.0,
-        }
-    }
-}
-
+/// What is looked at: long enough for several frames and round trips.
+const WINDOW: Span = Span::from_secs(1);
+/// Nothing is found in less time, nor in fewer packets.
+const LEAST: Span = Span::from_millis(400);
+const LEAST_PACKETS: u64 = 30;
+/// For how long a first finding must hold, and a later one.
+const CONFIRM: Span = Span::from_millis(300);
+const UNDO: Span = Span::from_secs(1);
+/// How long frames are remembered while the flow sends: a queue before the home hides them.
+const MEMORY: Span = Span::from_secs(60);
+/// Periods of frames: 14 to 125 per second.
+const PERIOD: RangeInclusive<Span> = Span::from_millis(8)..=Span::from_millis(70);
+/// Part of the trains that is one period apart, and part of the time that is in pauses, at least.
+const REGULAR: f64 = 0.6;
+const PAUSE: f64 = 0.25;
+/// The same of what may be frames yet.
+const PERHAPS: (f64, f64) = (0.4, PAUSE / 2.0);
+/// Part of the bytes that is in full packets, at least.
+const FULL: f64 = 0.93;
+/// Part of the room that fills it.
+const FILLS: f64 = 0.9;
+/// In parts of what the hop carries: what is new and comes faster than this exceeds it, where it does so for three frames of 30 per second.
+const EXCEEDS: f64 = 1.2;
+const EXCEEDING: Span = Span::from_millis(100);
+/// Mean deviation of the rate that is not steady, and growth that shows a search for room.
+const VARIES: f64 = 0.05;
+const GROWS: f64 = 2.0;
 /// An elastic flow of which fewer bytes are in full packets has become something else: most of them. aioquic has 0.88 while it is held
 /// (`quic-and-tcp-20` of `make outside`), and takes two thirds of the hop where that undoes it.
 const MOSTLY: f64 = 0.5;
@@ -253,9 +224,8 @@ const LEAST_TRAINS: u32 = 8;
 const LEAST_PER_TRAIN: u64 = 3;
 
 /// One direction of one flow.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Classifier {
-    params: Params,
     intervals: VecDeque<Interval>,
     total: Interval,
     behaviour: Behaviour,
@@ -272,23 +242,6 @@ pub struct Classifier {
 }
 
 impl Classifier {
-    /// Of a flow that has not been seen.
-    #[must_use]
-    pub fn new(params: Params) -> Self {
-        Self {
-            params,
-            intervals: VecDeque::new(),
-            total: Interval::default(),
-            behaviour: Behaviour::Unknown,
-            why: Why::New,
-            candidate: (Behaviour::Unknown, Span::ZERO),
-            framing: Span::ZERO,
-            framed: None,
-            first_rate: None,
-            seen: false,
-        }
-    }
-
     /// What it is taken for.
     #[must_use]
     pub const fn behaviour(&self) -> Behaviour {
@@ -324,7 +277,7 @@ impl Classifier {
             return true;
         }
         let active: Span = self.intervals.iter().filter(|i| i.packets > 0).fold(Span::ZERO, |sum, i| sum + i.span);
-        if active < self.params.least || self.total.packets < self.params.least_packets {
+        if active < LEAST || self.total.packets < LEAST_PACKETS {
             return false;
         }
         self.remember(interval.span);
@@ -335,7 +288,7 @@ impl Classifier {
     fn push(&mut self, interval: &Interval) {
         self.intervals.push_back(*interval);
         add(&mut self.total, interval);
-        while self.total.span > self.params.window && self.intervals.len() > 1 {
+        while self.total.span > WINDOW && self.intervals.len() > 1 {
             if let Some(oldest) = self.intervals.pop_front() {
                 subtract(&mut self.total, &oldest);
             }
@@ -346,9 +299,9 @@ impl Classifier {
     fn remember(&mut self, span: Span) {
         let now = rate(&self.total);
         self.framing = if self.has_frames() { self.framing + span } else { Span::ZERO };
-        if self.framing >= self.params.undo {
+        if self.framing >= UNDO {
             let before = self.framed.map_or(0.0, |(_, rate)| rate);
-            self.framed = Some((self.params.memory, now.max(before)));
+            self.framed = Some((MEMORY, now.max(before)));
         } else if let Some((left, believed)) = self.framed {
             let kept = left > span && now <= BELIEVED * believed;
             self.framed = kept.then(|| (left - span, believed));
@@ -359,11 +312,10 @@ impl Classifier {
     fn has_frames(&self) -> bool {
         let is_window = self.behaviour == Behaviour::Elastic
             && self.total.answers as f64 >= ACKNOWLEDGED_AS_A_WINDOW * self.total.packets as f64;
-        !is_window && self.frames(self.params.regular, self.params.pause)
+        !is_window && self.frames((REGULAR, PAUSE))
     }
 
-    fn frames(&self, regular: f64, pause: f64) -> bool {
-        let period = self.params.period;
+    fn frames(&self, (regular, pause): (f64, f64)) -> bool {
         let Interval { trains, packets, span, .. } = self.total;
         let period_now = self.intervals.back().map_or(Span::ZERO, |interval| interval.period);
         trains >= LEAST_TRAINS
@@ -371,7 +323,7 @@ impl Classifier {
             && !self.doubles()
             && f64::from(self.total.regular) >= regular * f64::from(trains)
             && self.total.pause.as_secs_f64() >= pause * span.as_secs_f64()
-            && (period.0..=period.1).contains(&period_now)
+            && PERIOD.contains(&period_now)
     }
 
     /// The later half of the window carried more than twice what the earlier did: slow start, sent in trains.
@@ -389,10 +341,10 @@ impl Classifier {
         let recent = self.recent();
         let carries = carries.as_bps() as f64;
         let (all, flows) = (rate(&recent).max(hop.bulk.0.as_bps() as f64), f64::from(hop.bulk.1.max(1)));
-        recent.span >= self.params.exceeding
-            && recent.packets as f64 * flows >= self.params.least_packets as f64
+        recent.span >= EXCEEDING
+            && recent.packets as f64 * flows >= LEAST_PACKETS as f64
             && self.in_full(&recent)
-            && all > self.params.exceeds * carries
+            && all > EXCEEDS * carries
             && rate(&recent) * flows > ITS_PART * carries
     }
 
@@ -400,7 +352,7 @@ impl Classifier {
     fn recent(&self) -> Interval {
         let mut recent = Interval::default();
         for interval in self.intervals.iter().rev() {
-            if recent.span >= self.params.exceeding {
+            if recent.span >= EXCEEDING {
                 break;
             }
             add(&mut recent, interval);
@@ -409,7 +361,7 @@ impl Classifier {
     }
 
     fn in_full(&self, interval: &Interval) -> bool {
-        interval.full_bytes as f64 >= self.params.full * interval.bytes as f64
+        interval.full_bytes as f64 >= FULL * interval.bytes as f64
     }
 
     /// What came of late in full packets, unless it is real-time.
@@ -422,7 +374,6 @@ impl Classifier {
 
     fn find(&self, hop: &Hop) -> (Behaviour, Why) {
         use Behaviour::{Elastic, RealTime};
-        let Params { pause, full, fills, varies, grows, .. } = self.params;
         let total = &self.total;
         if self.has_frames() {
             let period = self.intervals.back().map_or(Span::ZERO, |interval| interval.period);
@@ -434,13 +385,13 @@ impl Classifier {
         let in_full = total.full_bytes as f64 / total.bytes.max(1) as f64;
         let elastic = self.behaviour == Elastic;
         // Who is held sends what is left of its windows, and again what was dropped.
-        if in_full < if elastic { full.min(MOSTLY) } else { full } {
+        if in_full < if elastic { MOSTLY } else { FULL } {
             return (RealTime, Why::SmallPackets(in_full));
         }
         let now = rate(total);
         // Once it is held there is no queue any more.
         let queue = hop.queue_stands || (elastic && self.why == Why::FillsTheHop);
-        if queue && hop.room.is_some_and(|room| now >= fills * room.as_bps() as f64) {
+        if queue && hop.room.is_some_and(|room| now >= FILLS * room.as_bps() as f64) {
             return (Elastic, Why::FillsTheHop);
         }
         let answered = total.answers as f64 / total.packets as f64;
@@ -452,7 +403,7 @@ impl Classifier {
         if talk > TALK {
             return (RealTime, Why::Talk(talk));
         }
-        if !elastic && self.frames(0.4, pause / 2.0) {
+        if !elastic && self.frames(PERHAPS) {
             return (self.behaviour, self.why);
         }
         if answered >= ACKNOWLEDGED.0 && per_second >= ACKNOWLEDGED.1 {
@@ -464,7 +415,7 @@ impl Classifier {
         }
 
         let growth = self.first_rate.map_or(0.0, |first| now / first.max(1.0));
-        if growth >= grows {
+        if growth >= GROWS {
             return (Elastic, Why::Grew(growth));
         }
         let few = (total.packets as f64) < FEW_PER_SECOND * total.span.as_secs_f64();
@@ -474,7 +425,7 @@ impl Classifier {
         let deviation = self.steadiness(now);
         // A packet more or less in an interval is no change.
         let one_packet = self.intervals.len() as f64 / total.packets as f64;
-        if deviation >= varies + one_packet {
+        if deviation >= VARIES + one_packet {
             (Elastic, Why::Varies(deviation))
         } else {
             (RealTime, Why::Steady(deviation))
@@ -496,7 +447,7 @@ impl Classifier {
         self.candidate = (found, before + span);
         let sure = !matches!(why, Why::Grew(_) | Why::Varies(_));
         let first = self.behaviour == Behaviour::Unknown && sure;
-        let needed = if first { self.params.confirm } else { self.params.undo };
+        let needed = if first { CONFIRM } else { UNDO };
         if self.candidate.1 < needed {
             return false;
         }

@@ -6,7 +6,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use common::path::{Link, Path};
-use lasthop_core::elastic::{Behaviour, Classifier, Hop, Interval, Params, Why};
+use lasthop_core::elastic::{Behaviour, Classifier, Hop, Interval, Why};
 use lasthop_core::fastpath::layout::{Control, UdpHalf, UdpPlan, UdpState};
 use lasthop_core::fastpath::udp::{Datagram, Verdict, on_datagram};
 use lasthop_core::packet::Direction;
@@ -108,7 +108,7 @@ const INTERVAL: Span = Span::from_millis(50);
 impl Watcher {
     fn new() -> Self {
         let state = UdpState::new(Time::ZERO);
-        let classifier = Classifier::new(Params::default());
+        let classifier = Classifier::default();
         Self { state, before: state, classifier, next: Time::ZERO + INTERVAL, found: vec![] }
     }
 

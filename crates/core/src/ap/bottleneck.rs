@@ -6,7 +6,7 @@ use super::law::Law;
 use super::packet_train::Train;
 use super::path::{PathTest, Shown};
 use super::record::Unknown;
-use crate::capacity::{self, Estimator};
+use crate::capacity::Estimator;
 use crate::packet::Direction;
 use crate::units::BitRate;
 
@@ -61,7 +61,7 @@ impl Bottleneck {
         Self {
             given,
             fair: FairRate::default(),
-            capacity: Estimator::new(capacity::Params::default()),
+            capacity: Estimator::default(),
             bound: None,
             delivered: 0.0,
             usual: 0.0,
@@ -215,7 +215,7 @@ impl Bottleneck {
             capacity: self.capacity.capacity().map(|capacity| (capacity, self.capacity.is_measured())),
         });
         let Some(capacity) = self.path.on_interval(shown, dt) else { return false };
-        self.capacity = Estimator::new(capacity::Params::default());
+        self.capacity = Estimator::default();
         match capacity {
             Some((capacity, true)) => self.resume(capacity),
             Some((capacity, false)) => self.capacity.outdo(capacity.as_bps() as f64),

@@ -41,7 +41,7 @@ use record::Record;
 pub use sample::{FlowSample, HopId, HopSample, LinkSample, Stamps, StationId, StationSample, rtt_totals};
 pub use snapshot::{DirectionSnapshot, FlowSnapshot, Snapshot};
 use stations::Prices;
-pub use udp::{Tunnel, UdpFlows, UdpParams, UdpSample, UdpSnapshot, UdpWish};
+pub use udp::{Tunnel, UdpFlows, UdpSample, UdpSnapshot, UdpWish};
 
 /// How the last hop is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -239,7 +239,7 @@ impl Ap {
             law: decide::State::new(params.capacity),
             duplex: BTreeMap::new(),
             prices: Prices::default(),
-            udp_flows: UdpFlows::new(UdpParams { queue_is_fair: params.queue_is_fair, ..UdpParams::default() }),
+            udp_flows: UdpFlows::new(params.queue_is_fair),
             elastic_bytes: 0,
             link: LinkSample::default(),
             too_many: [false; 2],

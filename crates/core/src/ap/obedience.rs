@@ -17,7 +17,7 @@
 const UNTOLD: f64 = 1.0;
 /// Round trips from a scale to what it does: one until the sender knows it, one until what it had under way before is acknowledged.
 const TRIPS: f64 = 2.0;
-/// What is under way varies by a fifth (as what a hop delivers does, `capacity::Params::surprise`), a quarter is beyond it, and by two
+/// What is under way varies by a fifth (as what a hop delivers does, `capacity::SURPRISE`), a quarter is beyond it, and by two
 /// segments that are acknowledged together (RFC 9293 section 3.8.6.3).
 const VARIES: f64 = 1.25;
 /// It has more under way than it was told so many times one after the other: once may be what it had sent before its window shrank.

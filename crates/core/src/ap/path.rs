@@ -9,7 +9,7 @@
 
 use crate::units::BitRate;
 
-/// Windows have to be smaller by this part: what a bottleneck delivers is known to half of it (`capacity::Params::surprise`). At 0 none is told
+/// Windows have to be smaller by this part: what a bottleneck delivers is known to half of it (`capacity::SURPRISE`). At 0 none is told
 /// (unit tests), nor at 1.9 (`longer_path` of the simulator: 0.75 of the goodput instead of 0.98).
 const SMALLER: f64 = 0.2;
 /// What smaller windows did is seen after a round trip, and in means over another. Without it none is told

@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
 use super::{Decision, HopId, StationId};
-use crate::elastic::{Behaviour, Classifier, Hop, Interval, Params as Rules, Why};
+use crate::elastic::{Behaviour, Classifier, Hop, Interval, Why};
 use crate::fastpath::layout::{UdpHalf, UdpPlan, UdpState};
 use crate::meter::rate::LowPass;
 use crate::packet::{Direction, FlowId};
@@ -123,15 +123,6 @@ pub struct UdpSnapshot {
     pub dropped: u32,
 }
 
-/// What the controller is told once.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct UdpParams {
-    /// What tells elastic from real-time.
-    pub rules: Rules,
-    /// The queue of the hop is fair to flows by itself (CHAP): no flow is marked or dropped.
-    pub queue_is_fair: bool,
-}
-
 /// Twelve full packets: what a sender paces in one go, with room (ten, RFC 9002 section 7.7).
 const LEAST_DEPTH: u64 = 18_000;
 /// A standing queue of a game's patience.
@@ -190,16 +181,17 @@ struct Record {
 /// All UDP flows that ever sent a full packet.
 #[derive(Debug)]
 pub struct UdpFlows {
-    params: UdpParams,
+    /// The queue of the hop is fair to flows by itself (CHAP): no flow is marked or dropped.
+    queue_is_fair: bool,
     flows: BTreeMap<FlowId, Record>,
     hops: [Hop; 2],
     decisions: VecDeque<Decision>,
 }
 
 impl Half {
-    fn new(rules: Rules) -> Self {
+    fn new() -> Self {
         Self {
-            classifier: Classifier::new(rules),
+            classifier: Classifier::default(),
             rate: LowPass::new(RATE_WEIGHT_PER_SECOND),
             told: Span::MAX,
             silent: Span::MAX,
@@ -297,10 +289,9 @@ fn differs(a: &UdpPlan, b: &UdpPlan) -> bool {
 }
 
 impl UdpFlows {
-    /// None yet.
-    #[must_use]
-    pub fn new(params: UdpParams) -> Self {
-        Self { params, flows: BTreeMap::new(), hops: [Hop::default(); 2], decisions: VecDeque::new() }
+    /// None yet; `queue_is_fair`: see there.
+    pub(super) fn new(queue_is_fair: bool) -> Self {
+        Self { queue_is_fair, flows: BTreeMap::new(), hops: [Hop::default(); 2], decisions: VecDeque::new() }
     }
 
     /// What the hop of data going `direction` is like: told before the samples of an interval.
@@ -314,14 +305,13 @@ impl UdpFlows {
 
     /// One flow at the end of an interval, both directions.
     pub fn on_sample(&mut self, now: Time, sample: &UdpSample) {
-        let rules = self.params.rules;
         let record = self.flows.entry(sample.flow).or_insert_with(|| Record {
             station: sample.station,
             hop: sample.hop,
             tunnel: sample.tunnel,
             before: UdpState::new(now),
             at: Time::from_nanos(sample.state.first_seen_ns),
-            half: [Half::new(rules), Half::new(rules)],
+            half: [Half::new(), Half::new()],
         });
         let span = now.since(record.at);
         if span == Span::ZERO {
@@ -414,7 +404,7 @@ impl UdpFlows {
     /// Gives a share to an elastic flow; `Some` when its plan is to be written. `span`: since the shares before.
     pub fn set_share(&mut self, flow: FlowId, direction: Direction, share: BitRate, span: Span) -> Option<UdpPlan> {
         let hop = self.hops[direction.index()];
-        let fair = self.params.queue_is_fair;
+        let fair = self.queue_is_fair;
         let record = self.flows.get_mut(&flow)?;
         let half = &mut record.half[direction.index()];
         let kept = BitRate::from_bps_f64(half.carried[0].min(half.carried[1]));
@@ -504,9 +494,9 @@ mod tests {
     }
 
     impl Bulk {
-        fn new(params: UdpParams) -> Self {
+        fn new(queue_is_fair: bool) -> Self {
             let now = Time::from_nanos(1_000_000_000);
-            Self { flows: UdpFlows::new(params), tunnel: None, state: UdpState::new(now), now }
+            Self { flows: UdpFlows::new(queue_is_fair), tunnel: None, state: UdpState::new(now), now }
         }
 
         fn pass(&mut self, rate: BitRate, intervals: u32) {
@@ -537,7 +527,7 @@ mod tests {
 
     #[test]
     fn a_bulk_flow_wants_a_share_and_is_planned_for_it() {
-        let mut bulk = Bulk::new(UdpParams::default());
+        let mut bulk = Bulk::new(false);
         bulk.pass(BitRate::mbps(12), 4);
         assert_eq!(bulk.wishes(), [], "too early to say");
         bulk.pass(BitRate::mbps(12), 20);
@@ -556,7 +546,7 @@ mod tests {
 
     #[test]
     fn what_it_had_is_no_real_time_traffic() {
-        let mut bulk = Bulk::new(UdpParams::default());
+        let mut bulk = Bulk::new(false);
         bulk.pass(BitRate::mbps(12), 60);
         let elastic = bulk.flows.elastic_rate(Direction::ToStation);
         assert!((11.9..12.1).contains(&elastic.as_mbps_f64()), "{elastic}");
@@ -567,7 +557,7 @@ mod tests {
     #[test]
     fn a_tunnel_keeps_what_it_carried_before_the_bulk_came() {
         for (ports, kept) in [([51_820, 40_000], true), ([40_000, 4_500], true), ([443, 40_000], false)] {
-            let mut bulk = Bulk { tunnel: Tunnel::of_ports(ports), ..Bulk::new(UdpParams::default()) };
+            let mut bulk = Bulk { tunnel: Tunnel::of_ports(ports), ..Bulk::new(false) };
             // A video call of 2 Mbit/s: nothing comes back that could steer it.
             for _ in 0..60 {
                 bulk.now += SPAN;
@@ -586,7 +576,7 @@ mod tests {
 
     #[test]
     fn a_fair_queue_divides_by_itself() {
-        let mut bulk = Bulk::new(UdpParams { queue_is_fair: true, ..UdpParams::default() });
+        let mut bulk = Bulk::new(true);
         bulk.pass(BitRate::mbps(12), 24);
         assert_eq!(bulk.wishes().len(), 1);
         assert_eq!(bulk.flows.set_share(FLOW, Direction::ToStation, BitRate::mbps(8), SPAN), None);
@@ -594,7 +584,7 @@ mod tests {
 
     #[test]
     fn a_flow_that_falls_silent_wants_nothing_and_is_released() {
-        let mut bulk = Bulk::new(UdpParams::default());
+        let mut bulk = Bulk::new(false);
         bulk.pass(BitRate::mbps(12), 24);
         bulk.flows.set_share(FLOW, Direction::ToStation, BitRate::mbps(8), SPAN);
         bulk.pass(BitRate::ZERO, 25);
@@ -606,7 +596,7 @@ mod tests {
 
     #[test]
     fn the_rate_falls_while_a_queue_stands_and_comes_back() {
-        let mut bulk = Bulk::new(UdpParams::default());
+        let mut bulk = Bulk::new(false);
         bulk.pass(BitRate::mbps(12), 24);
         let rate = |bulk: &mut Bulk, queue_stands| {
             bulk.flows.set_hop(Direction::ToStation, Hop { queue_stands, ..Hop::default() });
@@ -622,7 +612,7 @@ mod tests {
 
     #[test]
     fn what_a_silent_sender_makes_up_for_is_no_train_of_a_tenth_of_a_second() {
-        let mut bulk = Bulk::new(UdpParams::default());
+        let mut bulk = Bulk::new(false);
         bulk.pass(BitRate::mbps(12), 24);
         // A train of 0.3 s of its share, once a second.
         let half = &mut bulk.flows.flows.get_mut(&FLOW).unwrap().half[0];

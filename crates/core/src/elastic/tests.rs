@@ -7,7 +7,7 @@ use crate::units::Time;
 fn classify(packets: &[(Time, u32, bool)], interval: Span, hop: Hop) -> Vec<(f64, Behaviour, Why)> {
     let mut state: Option<UdpState> = None;
     let mut before = UdpState::new(Time::ZERO);
-    let mut classifier = Classifier::new(Params::default());
+    let mut classifier = Classifier::default();
     let (mut next, mut found) = (Time::ZERO + interval, vec![]);
     for (now, bytes, down) in packets {
         while *now >= next {
