@@ -10,8 +10,6 @@ use crate::capacity::Estimator;
 use crate::packet::Direction;
 use crate::units::BitRate;
 
-/// Delivered so many times as much as it is said to carry, it carries more.
-const OUTDONE: f64 = 1.01;
 /// Who delivers this part of what is carried keeps it busy.
 pub(super) const NEARLY: f64 = 0.9;
 /// What nobody told of is still what it was for so many round trips: who was asked answers within one.
@@ -178,7 +176,8 @@ impl Bottleneck {
         };
         let enough = if measured { x.base_rtt + dt } else { rtt.max(FIRST_SURE) };
         x.stood = self.stood >= enough;
-        // Over half a second, and still.
+        // Over half a second, and still: it carries that at least. Without it a line that is full both ways is taken for less than it
+        // carries (`a_line_that_is_full_both_ways` of the simulator).
         let more = self.usual.min(self.delivered);
         if self.stood > 0.0 {
             self.untold = (self.untold.0 + x.delivered / 8.0 * dt, self.untold.1 + dt);
@@ -189,11 +188,10 @@ impl Bottleneck {
             // Of all of the time, not of the intervals in which acknowledgments came, which have more than others.
             let (bytes, seconds) = std::mem::take(&mut self.untold);
             self.capacity.on_busy(bytes, seconds);
-        } else if self.carries() > 0.0 && more > OUTDONE * self.carries() {
-            if measured {
-                self.capacity.on_busy(more / 8.0 * dt, dt);
-            } else {
-                self.capacity.outdo(more);
+        } else if self.carries() > 0.0 && more > self.carries() {
+            match measured {
+                true => self.capacity.on_busy(more / 8.0 * dt, dt),
+                false => self.capacity.outdo(more),
             }
         }
         (x.delivered, x.usual) = (self.delivered, self.usual);
