@@ -14,8 +14,6 @@ use crate::units::BitRate;
 pub(super) const NEARLY: f64 = 0.9;
 /// What nobody told of is still what it was for so many round trips: who was asked answers within one.
 const ANSWERS: f64 = 1.5;
-/// What was delivered is forgotten within so long, s: as a round trip is (`Params::rtt_memory`).
-const FORGOTTEN: f64 = 10.0;
 /// A first measurement takes more than one interval of 50 ms, s.
 const FIRST_SURE: f64 = 0.06;
 
@@ -40,8 +38,6 @@ pub(super) struct Bottleneck {
     /// What is delivered, over a round trip, and over half a second, bit/s.
     delivered: f64,
     usual: f64,
-    /// The most of the latter of late, bit/s.
-    most: f64,
     /// Least queueing delay of the newest interval that told one, s.
     least: Option<f64>,
     /// For how long the queue was never empty, and for how long nobody told of it, s.
@@ -63,7 +59,6 @@ impl Bottleneck {
             bound: None,
             delivered: 0.0,
             usual: 0.0,
-            most: 0.0,
             least: None,
             stood: 0.0,
             silent: 0.0,
@@ -87,9 +82,9 @@ impl Bottleneck {
         self.given.is_some() || self.capacity.is_measured()
     }
 
-    /// The same, and where it is not known the most that was delivered of late.
+    /// The same, and where it is not known what is delivered.
     fn at_least(&self) -> f64 {
-        if self.carries() > 0.0 { self.carries() } else { self.most.max(self.delivered) }
+        if self.carries() > 0.0 { self.carries() } else { self.delivered }
     }
 
     /// It carries no more, as a shaper says, bit/s.
@@ -158,7 +153,6 @@ impl Bottleneck {
             let before = self.least.replace(*least);
             *least = before.map_or(*least, |before| before.min(*least));
         }
-        self.most = self.usual.max(self.most * (1.0 - dt / FORGOTTEN));
         let measured = self.is_measured();
         let waits = x.queue.is_none_or(|(mean, _)| mean >= law.quiet * x.target);
         // Many small windows leave nothing under way: where even the luckiest waits they fill it nevertheless.
