@@ -12,8 +12,6 @@ use crate::units::BitRate;
 
 /// Who delivers this part of what is carried keeps it busy.
 pub(super) const NEARLY: f64 = 0.9;
-/// What nobody told of is still what it was for so many round trips: who was asked answers within one.
-const ANSWERS: f64 = 1.5;
 /// A first measurement takes more than one interval of 50 ms, s.
 const FIRST_SURE: f64 = 0.06;
 
@@ -159,13 +157,14 @@ impl Bottleneck {
         let busy = busy || (x.held > 0 && x.held >= x.filling && x.queue.is_some_and(|(_, least)| least >= x.target));
         let works = (busy && waits) || (measured && x.delivered >= NEARLY * self.carries());
         self.silent = if x.queue.is_some() { 0.0 } else { self.silent + dt };
-        if self.silent > ANSWERS * (rtt + dt) && x.filling > 0 && x.served == 0.0 {
-            // Whatever was acknowledged, nothing was left under way; and datagrams tell of no queue.
+        if self.silent > rtt + dt && x.filling > 0 && x.served == 0.0 {
+            // Whatever was acknowledged, nothing was left under way; and datagrams tell of no queue. Without it many uploads leave a
+            // faster line empty (`many_uploads_over_a_faster_line_keep_it_full` of the simulator).
             x.queue = Some((0.0, 0.0));
         }
         self.stood = match x.queue {
             Some((_, least)) if works && least >= law.stands * x.target => self.stood + dt,
-            None if self.stood > 0.0 && self.silent <= ANSWERS * rtt => self.stood + dt,
+            None if self.stood > 0.0 && self.silent <= rtt => self.stood + dt,
             _ => 0.0,
         };
         let enough = if measured { x.base_rtt + dt } else { rtt.max(FIRST_SURE) };
