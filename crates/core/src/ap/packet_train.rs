@@ -21,8 +21,8 @@ const AT_ONCE_TIME: f64 = 0.01;
 /// Those of several flows that begin together make one train on the line, as long as all of them. At most this part of a round
 /// trip: a longer one may be the pace of acknowledgments.
 const AT_ONCE_TOGETHER: f64 = 0.75;
-/// A part of the largest train of late: in slow start they grow, so what is smaller is what a sender with a pace left over.
-const WHOLE: f64 = 0.5;
+/// This part of a burst tells its pace. Told by all of it an upload fills a slow line before (`slow_lines` of the simulator).
+const TELLS: f64 = 0.5;
 /// A part of an interval: a train of a download that filled less of it has ended.
 const TRAIN_ENDS: f64 = 0.6;
 /// One of an upload has when nothing has come for so long, s, or for a quarter of a round trip: what a sender paces is no train,
@@ -38,8 +38,7 @@ pub(super) struct Trains {
     pace: f64,
     /// Of an upload, the newest that came over the hop at once: IP bytes and s.
     burst: Option<(f64, f64)>,
-    /// The largest that came within about a second, and the newest that showed something, IP bytes.
-    largest: f64,
+    /// The newest that showed something, IP bytes.
     pub(super) shown_by: f64,
 }
 
@@ -106,14 +105,13 @@ impl Trains {
             true => seconds < dt * TRAIN_ENDS,
             false => passed.pause >= (rtt * AT_ONCE).min(TRAIN_PAUSE),
         });
-        self.largest *= (1.0 - dt).max(0.0);
         if !down && at_hop.0 >= TRAIN_BYTES && at_hop.1 < dt * TRAIN_ENDS && self.came.0 + at_line.0 == 0.0 {
             self.burst = Some(at_hop);
         }
         let at_hop = ended(&mut self.served, at_hop, ends[1]);
-        // A burst that the line clearly stretches tells its pace by its first half, though more follows it without a pause.
+        // A burst that the line clearly stretches tells its pace by a part of it, though more follows it without a pause.
         let so_far = (self.came.0 + at_line.0, self.came.1 + at_line.1);
-        let judged = self.burst.take_if(|burst| so_far.0 >= WHOLE * burst.0);
+        let judged = self.burst.take_if(|burst| so_far.0 >= TELLS * burst.0);
         let is_clear = judged.is_some_and(|burst| so_far.1 * burst.0 > CLEARLY * burst.1 * so_far.0);
         let at_line = ended(&mut self.came, at_line, ends[0] || is_clear);
         if let Some((bytes, seconds)) = at_line.filter(|_| is_clear) {
@@ -121,9 +119,7 @@ impl Trains {
             self.shown_by = bytes;
         } else if let Some((bytes, seconds)) = at_line {
             self.pace = bytes / seconds.max(1e-6);
-            let whole = bytes >= WHOLE * self.largest;
-            self.largest = self.largest.max(bytes);
-            if whole && seconds <= longest.max((AT_ONCE_TIME * active as f64).min(AT_ONCE_TOGETHER * rtt)) {
+            if seconds <= longest.max((AT_ONCE_TIME * active as f64).min(AT_ONCE_TOGETHER * rtt)) {
                 of_line = Some(Train { bytes, seconds, stretched: false });
                 self.shown_by = bytes;
             }
