@@ -23,11 +23,9 @@ const AT_ONCE_TIME: f64 = 0.01;
 const AT_ONCE_TOGETHER: f64 = 0.75;
 /// This part of a burst tells its pace. Told by all of it an upload fills a slow line before (`slow_lines` of the simulator).
 const TELLS: f64 = 0.5;
-/// A part of an interval: a train of a download that filled less of it has ended.
+/// A part of an interval: a train of a download that filled less of it has ended. One of an upload has when nothing has come for a
+/// quarter of a round trip: the air is the first hop that it meets.
 const TRAIN_ENDS: f64 = 0.6;
-/// One of an upload has when nothing has come for so long, s, or for a quarter of a round trip: what a sender paces is no train,
-/// and the air is the first hop that it meets.
-const TRAIN_PAUSE: f64 = 0.01;
 
 /// Of all flows whose data goes one way: a train that has not ended, IP bytes and s, where it came and where it was delivered.
 #[derive(Debug, Default)]
@@ -103,7 +101,7 @@ impl Trains {
         let (at_hop, at_line) = if down { (passed.served, passed.came) } else { (passed.came, passed.served) };
         let ends = [at_line, at_hop].map(|(_, seconds)| match down {
             true => seconds < dt * TRAIN_ENDS,
-            false => passed.pause >= (rtt * AT_ONCE).min(TRAIN_PAUSE),
+            false => passed.pause >= rtt * AT_ONCE,
         });
         if !down && at_hop.0 >= TRAIN_BYTES && at_hop.1 < dt * TRAIN_ENDS && self.came.0 + at_line.0 == 0.0 {
             self.burst = Some(at_hop);
