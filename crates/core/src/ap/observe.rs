@@ -26,9 +26,9 @@ const TAKES_PART: f64 = 0.1;
 /// What a measured C may be off by (`learn_grid.py`: no more in 284 of 288 cells). Without it C runs away downwards
 /// (`many_uploads_over_a_faster_line_keep_it_full` of the simulator).
 const TOLERANCE: f64 = 0.03;
-/// A round trip where none is known, and that of datagrams, s.
-pub(super) const USUAL_RTT: f64 = 0.1;
-const DATAGRAMS_RTT: f64 = 0.05;
+/// A round trip where none is known, as that of datagrams never is, s. With twice that p99 is worse in 58 of 607 homes and cells, and
+/// better in 33.
+const USUAL_RTT: f64 = 0.1;
 
 /// A queueing delay, s: mean and least of an interval.
 type Queue = Option<(f64, f64)>;
@@ -406,7 +406,7 @@ impl Ap {
                     x.filling += 1;
                     x.held += usize::from(matches!(id, Id::Hop(..)));
                     x.widest = x.widest.max(rate);
-                    x.base_rtt += DATAGRAMS_RTT;
+                    x.base_rtt += USUAL_RTT;
                 }
             }
         }
