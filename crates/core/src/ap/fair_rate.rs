@@ -36,9 +36,11 @@ use super::law::Law;
 
 /// What a part of C is for who is held, however much cannot be.
 pub(super) const LEAST: f64 = 0.05;
-/// Windows double every round trip: from ten packets to 160 in so many.
+/// Windows double every round trip: from ten packets to 160 in so many. What was promised for longer is not taken
+/// (`what_was_promised_counts_until_it_should_have_arrived`).
 const PROMISES: f64 = 4.0;
-/// The probe begins at what keeps the queue under its target, and at no more than this part of what it may come to.
+/// The probe begins at what keeps the queue under its target, and at no more than this part of what it may come to
+/// (`a_first_step_beyond_what_is_carried_leaves_less_than_the_target`).
 const FIRST_PROBE: f64 = 5.0;
 /// A bottleneck that delivers less than this part of its capacity has nothing left to serve.
 const DRAINED: f64 = 0.96;

@@ -303,3 +303,54 @@ fn those_that_grow_together_are_promised_no_more_than_is_left() {
         assert!((promised(growing) / 5e7 - 1.0).abs() < 0.01, "{growing}: {}", promised(growing));
     }
 }
+
+#[test]
+fn what_was_promised_counts_until_it_should_have_arrived() {
+    let law = Law::default();
+    let mut fair = FairRate { mode: Mode::Steady, rate: 1e7, ..FairRate::default() };
+    // One is held; the other has been promised more than is left, and does not take it.
+    let x = Observation {
+        queue: Some((0.0, 0.0)),
+        target: 0.002,
+        base_rtt: 0.04,
+        capacity: 2e7,
+        delivered: 1e7,
+        brought: 1e7,
+        promised: 3e7,
+        filling: 2,
+        held: 1,
+        elastic: 2,
+        most: 1e7,
+        widest: 1e7,
+        ..Observation::default()
+    };
+    (0..4).for_each(|_| fair.step(&x, &law, DT));
+    assert!(fair.rate < 1.01e7, "{fair:?}");
+    (0..40).for_each(|_| fair.step(&x, &law, DT));
+    assert!(fair.rate > 1.9e7, "{fair:?}");
+}
+
+#[test]
+fn a_first_step_beyond_what_is_carried_leaves_less_than_the_target() {
+    let law = Law::default();
+    for base_rtt in [0.002, 0.005, 0.01, 0.02] {
+        let mut fair = FairRate { mode: Mode::Steady, rate: 2e7, ..FairRate::default() };
+        let x = Observation {
+            queue: Some((0.0, 0.0)),
+            target: 0.002,
+            base_rtt,
+            capacity: 2e7,
+            delivered: 2e7,
+            brought: 2e7,
+            filling: 1,
+            held: 1,
+            elastic: 1,
+            most: 2e7,
+            widest: 2e7,
+            ..Observation::default()
+        };
+        fair.step(&x, &law, DT);
+        let waits = (fair.rate / 2e7 - 1.0) * base_rtt;
+        assert!(waits < x.target, "{base_rtt}: {waits} s");
+    }
+}
