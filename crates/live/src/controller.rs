@@ -462,8 +462,7 @@ impl Core {
         let of_port = |ifindex| queues.backlog(ifindex, disciplines);
         let each_hop = self.hops.samples(&self.program.control().get(), &counters, disciplines, of_port);
         let line_shaped = disciplines.line_shaped();
-        let Counters { udp_bytes, udp_packets, .. } = counters;
-        self.ap.on_link(now, &LinkSample { udp_bytes, udp_packets, each_hop, line_shaped });
+        self.ap.on_link(now, &LinkSample { udp_bytes: counters.udp_bytes, each_hop, line_shaped });
         self.apply(now);
         self.let_inherited_go(now);
         let took = used() - begun;

@@ -257,18 +257,16 @@ impl WindowControl {
         }
         let backlog = Some(backlog as u64 * FULL_PACKET);
         let Counters { udp_bytes, udp_packets, .. } = self.counters;
-        let carried = &self.counters;
         let each_hop = vec![HopSample {
             hop: HopId(HOP as u32),
             duplex: Params::learning().duplex,
             backlog,
-            ip_bytes: carried.ip_bytes,
             udp_bytes,
             udp_packets,
             trains: self.shared.hops[HOP],
             shaped: None,
         }];
-        self.ap.on_link(now, &LinkSample { udp_bytes, udp_packets, each_hop, ..LinkSample::default() });
+        self.ap.on_link(now, &LinkSample { udp_bytes, each_hop, ..LinkSample::default() });
         for (mean, direction) in self.means.iter_mut().zip(self.ap.directions()) {
             mean.on_rate(direction.capacity);
         }

@@ -105,7 +105,7 @@ pub struct Params {
     pub window_updates: bool,
     /// The control law's parameters.
     pub law: Law,
-    /// Most flows that are tracked; further ones keep the default plan and are counted.
+    /// Most flows that are tracked; further ones keep the default plan.
     pub max_flows: usize,
 }
 
@@ -219,7 +219,6 @@ pub struct Ap {
     link: LinkSample,
     /// Of a direction the floors of all flows together exceed the pipe.
     too_many: [bool; 2],
-    untracked: u64,
 }
 
 impl Ap {
@@ -243,7 +242,6 @@ impl Ap {
             elastic_bytes: 0,
             link: LinkSample::default(),
             too_many: [false; 2],
-            untracked: 0,
         };
         match params.share {
             ShareRule::Equal => ap.begin_equally(1),
@@ -293,7 +291,6 @@ impl Ap {
             return record.on_sample(now, sample);
         }
         if self.flows.len() >= self.params.max_flows {
-            self.untracked += 1;
             return;
         }
         let mut record = Record::new(self.params.rtt_memory);
@@ -404,7 +401,6 @@ impl Ap {
             directions: self.directions(),
             udp: self.udp(),
             available: self.capacity().saturating_sub(self.udp()),
-            untracked: self.untracked,
             flows: self.flows.iter().map(|(key, record)| record.snapshot(*key)).collect(),
         }
     }

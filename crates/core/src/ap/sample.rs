@@ -79,8 +79,6 @@ pub struct HopSample {
     pub duplex: Duplex,
     /// What waits in front of it for the stations now, in the access point's own queues, bytes, where they can be asked.
     pub backlog: Option<u64>,
-    /// IP bytes of everything.
-    pub ip_bytes: [u64; 2],
     /// IP bytes of UDP.
     pub udp_bytes: [u64; 2],
     /// Packets of UDP.
@@ -96,8 +94,6 @@ pub struct HopSample {
 pub struct LinkSample {
     /// UDP.
     pub udp_bytes: [u64; 2],
-    /// Packets of it.
-    pub udp_packets: [u64; 2],
     /// What each hop carried, and what waits there.
     pub each_hop: Vec<HopSample>,
     /// Most that shapers of the access point let pass to and from the provider, bits of frames per second, where they were found.

@@ -16,8 +16,6 @@ pub struct Snapshot {
     pub udp: BitRate,
     /// What of the capacity UDP leaves.
     pub available: BitRate,
-    /// Samples of flows beyond the bound on flows.
-    pub untracked: u64,
     /// One entry per direction of a flow.
     pub flows: Vec<FlowSnapshot>,
 }

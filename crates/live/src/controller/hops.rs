@@ -91,7 +91,6 @@ impl Hops {
                 hop: if known.place == OTHERS { HopId(0) } else { *hop },
                 duplex: known.duplex,
                 backlog: interfaces.into_iter().filter_map(&backlog).reduce(|a, b| a + b),
-                ip_bytes: carried.ip_bytes,
                 udp_bytes: carried.udp_bytes,
                 udp_packets: carried.udp_packets,
                 trains: self.sums[known.place].0,
