@@ -188,8 +188,6 @@ impl Bottleneck {
             }
         }
         (x.delivered, x.usual) = (self.delivered, self.usual);
-        // What was sent and waits is no rate.
-        x.most = x.most.min(x.delivered);
         // Where more was given than comes through, nobody has a part of the rest.
         (x.trains, x.capacity) = (self.carries(), self.at_least().min(self.learned().unwrap_or(f64::MAX)));
         self.fair.step(x, law, dt);
