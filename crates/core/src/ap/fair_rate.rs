@@ -260,7 +260,7 @@ impl FairRate {
         let before = self.rate;
         self.rate *= (error * part).exp();
         if x.held > 0 {
-            // Nor does it run ahead of what windows bring.
+            // Nor does it run ahead of what windows bring (`the_queue_comes_to_its_target_whatever_path_capacity_and_number_of_flows`).
             self.rate = self.rate.min((2.0 * x.widest).max(before));
         }
     }

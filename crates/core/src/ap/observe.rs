@@ -66,8 +66,9 @@ impl Row {
 
 impl Seen {
     /// A hop or line that has something to serve all the time, as far as its flows tell; `waits`: what waited at least, s.
+    /// Where every one passes for that C is too low: 21 of 150 small homes lose work instead of 12, and `change` has 70 Mbit/s of 97.
     pub(super) fn is_busy(&self, at_hop: bool, direction: Direction, waits: f64, dt: f64) -> bool {
-        // A queue that is longer than any pause never ran dry.
+        // A queue that is longer than any pause never ran dry. Without it C of a slow line is not measured (`slow_lines` of the simulator).
         let comes = self.gap <= pause(self.filling, dt).max(waits);
         self.served >= WORKS * dt || (comes && !(at_hop && direction == Direction::ToStation))
     }

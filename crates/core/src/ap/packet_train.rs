@@ -19,7 +19,7 @@ const TRAIN_BYTES: f64 = 6.0 * 1500.0;
 const AT_ONCE: f64 = 0.25;
 const AT_ONCE_TIME: f64 = 0.01;
 /// Those of several flows that begin together make one train on the line, as long as all of them. At most this part of a round
-/// trip: a longer one may be the pace of acknowledgments.
+/// trip: a longer one may be the pace of acknowledgments. Without it 5 of 1,800 small homes more lose work.
 const AT_ONCE_TOGETHER: f64 = 0.75;
 /// This part of a burst tells its pace. Told by all of it an upload fills a slow line before (`slow_lines` of the simulator).
 const TELLS: f64 = 0.5;
