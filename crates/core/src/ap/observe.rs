@@ -4,11 +4,11 @@
 //! waits on the way there or on the way back. TCP timestamps (RFC 7323) tell the way back: when a segment came, less when its sender
 //! stamped it, less the least of that within the memory of round trips (the one-way delay of LEDBAT, RFC 6817). So the
 //! acknowledgments of downloads that wait behind an upload are the upload's queue. Where there are no timestamps the round trip tells,
-//! and the queue is of the direction that is used as much as ever.
+//! and the queue is of the direction in which somebody fills his window.
 
 use std::collections::BTreeMap;
 
-use super::bottleneck::{Bottleneck, Id, NEARLY};
+use super::bottleneck::{Bottleneck, Id};
 use super::fair_rate::Observation;
 use super::record::{self, Record};
 use super::{Action, Ap, Direction, Duplex, HopId, LinkSample};
@@ -111,7 +111,7 @@ fn at_hop([down, up]: &[Seen; 2], packet: f64) -> [Queue; 2] {
     [sooner(down.local, down.inbound[1]), uploads]
 }
 
-/// The same on the line; `used`: each direction is, as much as ever.
+/// The same on the line; `used`: somebody fills his window.
 fn on_line([down, up]: &[Seen; 2], used: [bool; 2], packet: f64) -> [Queue; 2] {
     let own = |i: usize, queue| if !used[i] && used[1 - i] { (0.0, 0.0) } else { queue };
     let from_servers = match down.clocked[0] {
@@ -317,11 +317,7 @@ impl Ap {
                 x.target = x.target.max(self.bound(*hop, direction).as_secs_f64());
             }
         }
-        let used = Direction::BOTH.map(|direction| {
-            let id = Id::Line(direction);
-            let x = observed[&id];
-            x.filling > 0 && x.delivered.max(self.law.delivered(id)) >= NEARLY * self.law.carries(id).unwrap_or(0.0)
-        });
+        let used = Direction::BOTH.map(|direction| observed[&Id::Line(direction)].filling > 0);
         let packet = self.law.packet(Id::Line(Direction::ToStation));
         for (direction, queue) in Direction::BOTH.into_iter().zip(on_line(lines, used, packet)) {
             let id = Id::Line(direction);
