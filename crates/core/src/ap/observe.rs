@@ -375,11 +375,7 @@ impl Ap {
                 let dear: f64 = passed.map(|(station, bytes)| (self.prices.of(station) - 1.0) * bytes as f64).sum();
                 let id = self.hop(sample.hop, direction);
                 let carries = self.law.carries(id).unwrap_or(0.0);
-                let mut cost = udp + dear;
-                if carries > 0.0 && self.udp_flows.elastic_bytes(direction) > 0 {
-                    // They count when they come, which may be faster than they leave.
-                    cost = cost.min(carries / 8.0 * dt);
-                }
+                let cost = udp + dear;
                 let mut small = 0.0;
                 if sample.duplex == Duplex::Half {
                     let (packets, elastic) = self.udp_flows.of_elastic(sample.hop, direction);
