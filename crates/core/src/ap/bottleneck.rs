@@ -10,8 +10,8 @@ use crate::capacity::Estimator;
 use crate::packet::Direction;
 use crate::units::BitRate;
 
-/// Who delivers this part of what is carried keeps it busy.
-pub(super) const NEARLY: f64 = 0.9;
+/// Who delivers this part of what is carried keeps it busy. Without it 3 of 1,800 small homes more lose work (`conserve.py`).
+const NEARLY: f64 = 0.9;
 /// A first measurement takes more than one interval of 50 ms, s.
 const FIRST_SURE: f64 = 0.06;
 

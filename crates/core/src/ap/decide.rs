@@ -22,7 +22,9 @@ use crate::packet::FlowId;
 use crate::units::{BitRate, Span, Time};
 use crate::window;
 
-/// Where no window updates are sent, acknowledgments come in trains at the pace of the hop, which may carry more than is known.
+/// Where no window updates are sent, acknowledgments come in trains at the pace of the hop, which may carry more than is known. At 1 a
+/// first train that told too little proves itself right (`conserve.py --seed 3 --only 86`: 0.16 of the goodput); without any pace a
+/// line that is full both ways is taken for its path (`learn` of the simulator).
 const UNPACED: f64 = 2.0;
 /// Estimates that differ by less are not worth a line.
 const WORTH_A_LINE: f64 = 0.1;

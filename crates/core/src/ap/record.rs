@@ -14,7 +14,8 @@ use crate::window;
 const RATE_WEIGHT: f64 = 0.5;
 /// Time without payload after which a flow no longer counts.
 const IDLE: Span = Span::from_secs(1);
-/// Segments whose longest pause is no longer than so many times the mean were paced by their sender.
+/// Segments whose longest pause is no longer than so many times the mean were paced by their sender. Taken for none, they lose work
+/// in one of 1,800 small homes (`conserve.py --seed 3 --only 62`: 0.83).
 const PACED: f64 = 1.6;
 /// A sender that filled its window longer ago than that behind a queue is asked again, s.
 const MOST_QUEUED: f64 = 1.0;
