@@ -11,7 +11,7 @@
 //! r                max(66000, twice the receiver's window); 2^30 unless both SYNs told its scale
 //! ```
 //!
-//! All modulo 2^32; what is not known yet bounds nothing, nor does data of which only a part passes here (`Half::ELSEWHERE`). What does not fit is [`Reason::Invalid`](super::layout::Reason::Invalid) and
+//! A segment without ACK that is neither SYN nor RST fits nowhere. All modulo 2^32; what is not known yet bounds nothing, nor does data of which only a part passes here (`Half::ELSEWHERE`). What does not fit is [`Reason::Invalid`](super::layout::Reason::Invalid) and
 //! changes nothing; it may be of another connection between the same ports, which has to be assured by itself. Whoever carries the
 //! packets looks after that, and after checksums.
 //!
@@ -49,6 +49,12 @@ const OVERTAKEN: u32 = 1 << 16;
 /// And so much newer than the finest clock can have become since: 4 s of that, which the newest may have waited longer on its way.
 const HELD_UP: u32 = 1 << 22;
 
+/// Whether a receiver takes such a segment at all (RFC 9293 section 3.10.7.4): without an acknowledgment only one that begins or breaks
+/// off a connection. So whoever guesses numbers has to guess both.
+pub(super) const fn is_taken(tcp: &TcpFields) -> bool {
+    tcp.has(flag::SYN | flag::RST | flag::ACK)
+}
+
 /// Whether the segment fits.
 pub(super) fn fits(state: &FlowState, direction: Direction, tcp: &TcpFields, now: Time) -> bool {
     let data = &state.half[direction.index()];
@@ -61,9 +67,7 @@ pub(super) fn fits(state: &FlowState, direction: Direction, tcp: &TcpFields, now
         return data_fits(data, tcp);
     }
     let idle = now.since(Time::from_nanos(state.last_seen_ns));
-    data_fits(data, tcp)
-        && timestamp_fits(data.rtt.ts_newest, idle, tcp, now)
-        && (!tcp.has(flag::ACK) || acknowledgment_fits(acked, tcp))
+    data_fits(data, tcp) && timestamp_fits(data.rtt.ts_newest, idle, tcp, now) && acknowledgment_fits(acked, tcp)
 }
 
 /// Whether the segment, which fits, shows that both ends are there.

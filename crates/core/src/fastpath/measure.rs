@@ -38,7 +38,7 @@ pub(super) fn data(
     half: &mut Half,
     sender_rtt_ns: u32,
     epoch: u32,
-    hop: &mut Hop,
+    train: Option<&mut Hop>,
     tcp: &TcpFields,
     now: Time,
     repeated_syn: bool,
@@ -72,7 +72,9 @@ pub(super) fn data(
         gap_ns = now.as_nanos().saturating_sub(half.data_ns).min(u64::from(u32::MAX)) as u32;
         half.gap_ns = half.gap_ns.max(gap_ns);
         half.data_ns = now.as_nanos();
-        hop::came(hop, tcp.payload_bytes, u64::from(half.rtt.last_ns) + u64::from(sender_rtt_ns), now);
+        if let Some(hop) = train {
+            hop::came(hop, tcp.payload_bytes, u64::from(half.rtt.last_ns) + u64::from(sender_rtt_ns), now);
+        }
         note_limit(half, sender_rtt_ns, tcp, now);
     }
     let odd = half.packets & 1 == 1;

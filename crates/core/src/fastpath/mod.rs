@@ -11,7 +11,7 @@
 //!
 //! Between ACKs the host may owe the sender window updates: [`window::due`] says when, [`window::update`] what.
 //!
-//! What becomes of a packet is decided in this order: invalid, SYN, RST, no ACK, authenticated, zero window, stale heartbeat,
+//! What becomes of a packet is decided in this order: no ACK, invalid, SYN, RST, authenticated, zero window, stale heartbeat,
 //! scale unknown, no plan, and only then the law of [`window`]. Datagrams have a law of their own, [`udp`].
 
 mod gate;
@@ -74,6 +74,9 @@ pub fn on_packet(
     now: Time,
 ) -> Verdict {
     let Passage { direction, port, hop } = passage;
+    if !gate::is_taken(tcp) {
+        return Verdict::Pass(Reason::NoAck);
+    }
     if !gate::fits(state, direction, tcp, now) {
         return Verdict::Pass(Reason::Invalid);
     }
@@ -85,20 +88,17 @@ pub fn on_packet(
         Direction::ToStation => (to_station, to_remote),
         Direction::ToRemote => (to_remote, to_station),
     };
+    if state.assured == 0 && gate::assures(acked, tcp) {
+        state.assured = 1;
+    }
     let repeated_syn = tcp.has(flag::SYN) && handshake::begin(data, acked, tcp);
     if tcp.has(flag::SYN) && !tcp.has(flag::ACK) {
         state.first_seen_ns = now.as_nanos();
     }
     let before = (acked.flags & Half::EDGE_KNOWN != 0).then_some((acked.delivered, acked.waiting));
-    measure::data(
-        data,
-        acked.rtt.last_ns,
-        control.epoch,
-        &mut control.hops[hop][direction.index()],
-        tcp,
-        now,
-        repeated_syn,
-    );
+    // A train of one who may not be there says nothing of the hop.
+    let train = (state.assured != 0).then_some(&mut control.hops[hop][direction.index()]);
+    measure::data(data, acked.rtt.last_ns, control.epoch, train, tcp, now, repeated_syn);
     if tcp.has(flag::ACK) {
         measure::acknowledgment(acked, control.epoch, tcp, now);
     }
@@ -115,9 +115,6 @@ pub fn on_packet(
         hop::served(&mut control.hops[hop][direction.reverse().index()], newly, waiting, rtt_ns, now);
     }
     measure::tell(acked, data.rtt.last_ns, tcp, verdict, now);
-    if state.assured == 0 && gate::assures(acked, tcp) {
-        state.assured = 1;
-    }
     verdict
 }
 
@@ -158,9 +155,6 @@ fn decide(
 ) -> Verdict {
     if tcp.has(flag::RST) {
         return Verdict::Pass(Reason::Rst);
-    }
-    if !tcp.has(flag::ACK) {
-        return Verdict::Pass(Reason::NoAck);
     }
     let stale = is_stale(control, now);
     let left_alone = match (tcp.authenticated, stale) {

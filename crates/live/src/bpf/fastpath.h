@@ -216,6 +216,12 @@ static __always_inline int gate_handshake_fits(const struct half *data, const st
 	return !after(acked->delivered, p->ack) && !after(p->ack, acked->snd_nxt);
 }
 
+/* Whether a receiver takes such a segment at all. */
+static __always_inline int gate_is_taken(const struct packet *p)
+{
+	return p->flags & (TCP_SYN | TCP_RST | TCP_ACK);
+}
+
 /* Whether the segment fits what both ends have shown. */
 static __always_inline int gate_fits(const struct flow_state *state, enum direction d, const struct packet *p, __u64 now)
 {
@@ -227,8 +233,7 @@ static __always_inline int gate_fits(const struct flow_state *state, enum direct
 		return 0;
 	if (p->flags & TCP_RST)
 		return 1;
-	return gate_timestamp_fits(data, since(now, state->last_seen_ns), p, now) &&
-	       (!(p->flags & TCP_ACK) || gate_acknowledgment_fits(acked, p));
+	return gate_timestamp_fits(data, since(now, state->last_seen_ns), p, now) && gate_acknowledgment_fits(acked, p);
 }
 
 /* Whether the segment, which fits, shows that both ends are there. */
@@ -442,7 +447,8 @@ static __always_inline void measure_begin_timestamp(struct rtt_match *rtt, const
 	WRITE_ONCE(rtt->ts_sent, stamp_new(p->tsval, now));
 }
 
-static __always_inline void measure_data(struct half *h, __u32 sender_rtt_ns, __u32 epoch, struct hop *hop,
+/* `train`: whether it counts as part of a train of the hop. */
+static __always_inline void measure_data(struct half *h, __u32 sender_rtt_ns, __u32 epoch, struct hop *hop, int train,
 					 const struct packet *p, __u64 now, int repeated_syn)
 {
 	__u32 gap_ns = ~0u;
@@ -475,7 +481,8 @@ static __always_inline void measure_data(struct half *h, __u32 sender_rtt_ns, __
 		gap_ns = gap < ~0u ? (__u32)gap : ~0u;
 		h->gap_ns = max_u32(h->gap_ns, gap_ns);
 		h->data_ns = now;
-		hop_came(hop, p->payload_bytes, (__u64)h->rtt.last_ns + sender_rtt_ns, now);
+		if (train)
+			hop_came(hop, p->payload_bytes, (__u64)h->rtt.last_ns + sender_rtt_ns, now);
 		measure_limit(h, sender_rtt_ns, p, now);
 	}
 	odd = h->packets & 1;
@@ -857,8 +864,6 @@ static __always_inline struct verdict decide(struct half *h, const struct contro
 
 	if (p->flags & TCP_RST)
 		verdict.reason = RST;
-	else if (!(p->flags & TCP_ACK))
-		verdict.reason = NO_ACK;
 	else if (scale >= 0)
 		return window_clamp(h, p, scale, mode, now);
 	else if (mode.left_alone == AUTHENTICATED)
@@ -877,21 +882,23 @@ static __always_inline struct verdict on_packet(struct flow_state *state, struct
 	__u32 delivered, waiting, hop;
 	int repeated_syn, known;
 
-	if (!gate_fits(state, d, p, now)) {
-		verdict = (struct verdict){ .reason = INVALID };
+	if (!gate_is_taken(p) || !gate_fits(state, d, p, now)) {
+		verdict = (struct verdict){ .reason = gate_is_taken(p) ? INVALID : NO_ACK };
 		return verdict;
 	}
 	state->last_seen_ns = now;
 	state->port = p->port;
 	state->hop = p->hop;
 	hop = hop_of(state);
+	if (!state->assured && gate_assures(acked, p))
+		state->assured = 1;
 	repeated_syn = p->flags & TCP_SYN && handshake_begin(data, acked, p);
 	if ((p->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN)
 		state->first_seen_ns = now;
 	known = acked->flags & EDGE_KNOWN;
 	delivered = acked->delivered;
 	waiting = acked->waiting;
-	measure_data(data, acked->rtt.last_ns, control->epoch, &control->hops[hop][d], p, now, repeated_syn);
+	measure_data(data, acked->rtt.last_ns, control->epoch, &control->hops[hop][d], state->assured, p, now, repeated_syn);
 	if (p->flags & TCP_ACK)
 		measure_acknowledgment(acked, control->epoch, p, now);
 	if (p->flags & TCP_SYN) {
@@ -904,8 +911,6 @@ static __always_inline struct verdict on_packet(struct flow_state *state, struct
 		hop_served(&control->hops[hop][!d], acked->delivered - delivered, waiting,
 			   (__u64)acked->rtt.last_ns + data->rtt.last_ns, now);
 	measure_tell(acked, data->rtt.last_ns, p, verdict, now);
-	if (!state->assured && gate_assures(acked, p))
-		state->assured = 1;
 	return verdict;
 }
 

@@ -127,7 +127,9 @@ int lasthop_host_packet(const struct host_frame *frame, enum link_layer link, en
 	if (reason == PARSED_TCP) {
 		struct verdict verdict = { .reason = INVALID };
 
-		if (is_valid(frame, &p))
+		if (!gate_is_taken(&p))
+			verdict.reason = NO_ACK;
+		else if (is_valid(frame, &p))
 			verdict = on_packet(state, control, d, &p, now);
 		*key = p.key;
 		reason = verdict.reason;

@@ -392,6 +392,8 @@ static __always_inline int on_tcp(struct __sk_buff *skb, __u32 d, struct frame *
 	int reason = INVALID;
 	__be16 from, to;
 
+	if (!gate_is_taken(p))
+		return NO_ACK;
 	if (!is_valid(skb, f, p))
 		return INVALID;
 	state = bpf_map_lookup_elem(&flows, &p->key);

@@ -189,7 +189,7 @@ fn the_loaded_program_agrees_with_rust() {
     assert!(of_the_ring > 100);
     assert_the_updates(&reference);
     assert_the_mix(&reference.counters);
-    assert_the_hops(&reference.control.hops[PORT.1 as usize]);
+    assert_the_hops(&[reference.control.hops[PORT.1 as usize]]);
 }
 
 /// A flow that owes its sender 49,000 bytes, and an ACK of it that brings nothing.
