@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use lasthop_core::fastpath::layout::Reason;
+
 const LASTHOP: &str = env!("CARGO_BIN_EXE_lasthop");
 
 fn lasthop(arguments: &[&str]) -> Output {
@@ -175,6 +177,19 @@ fn the_books_table_of_the_law_is_the_laws() {
         let row = format!("| `{name}` | {default} | {unit} | {least} to {most} | {without} | {reason} |");
         assert!(book.lines().any(|line| line == row), "book/src/law.md has to say\n{row}");
     }
+}
+
+#[test]
+fn the_books_table_of_reasons_has_every_reason_once_and_no_other() {
+    let book = include_str!("../../../book/src/router.md");
+    let (_, rest) = book.split_once("| reason | the packet |\n|---|---|\n").expect("the table's head");
+    let first_column = |row: &str| row.split('|').nth(1).unwrap_or_default().replace(['`', ' '], "");
+    let rows = rest.lines().take_while(|row| row.starts_with('|')).map(first_column).collect::<Vec<_>>().join(",");
+    let mut listed: Vec<_> = rows.split(',').collect();
+    let mut reasons = Reason::ALL.map(Reason::name);
+    listed.sort_unstable();
+    reasons.sort_unstable();
+    assert_eq!(listed, reasons);
 }
 
 #[test]
