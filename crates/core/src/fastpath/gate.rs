@@ -70,6 +70,13 @@ pub(super) fn fits(state: &FlowState, direction: Direction, tcp: &TcpFields, now
     data_fits(data, tcp) && timestamp_fits(data.rtt.ts_newest, idle, tcp, now) && acknowledgment_fits(acked, tcp)
 }
 
+/// Whether the other end hears what the segment acknowledges: not if all of it was acknowledged before (RFC 9293 section 3.10.7.4,
+/// as Linux does; a RST is judged by its own rule). What it does not hear must not be repeated to it.
+pub(super) const fn is_heard(data: &Half, tcp: &TcpFields) -> bool {
+    let known = data.flags & Half::EDGE_KNOWN != 0 && data.data_flags & Half::ELSEWHERE == 0;
+    !known || tcp.has(flag::RST) || !seq::after(data.acked, end_of(tcp))
+}
+
 /// Whether the segment, which fits, shows that both ends are there.
 pub(super) fn assures(acked: &Half, tcp: &TcpFields) -> bool {
     let answers = tcp.has(flag::ACK) && !tcp.has(flag::SYN | flag::RST);

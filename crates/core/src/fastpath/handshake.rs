@@ -113,6 +113,7 @@ fn promise(half: &mut Half, ack: u32, window: u32) {
     if half.flags & Half::EDGE_KNOWN == 0 {
         half.flags |= Half::EDGE_KNOWN;
         half.delivered = ack;
+        half.acked = ack;
         half.edge = ack.wrapping_add(window);
         half.window = 0;
     }

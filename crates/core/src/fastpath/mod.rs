@@ -96,16 +96,19 @@ pub fn on_packet(
         state.first_seen_ns = now.as_nanos();
     }
     let before = (acked.flags & Half::EDGE_KNOWN != 0).then_some((acked.delivered, acked.waiting));
+    let heard = tcp.has(flag::SYN) || gate::is_heard(data, tcp);
     // A train of one who may not be there says nothing of the hop.
     let train = (state.assured != 0).then_some(&mut control.hops[hop][direction.index()]);
     measure::data(data, acked.rtt.last_ns, control.epoch, train, tcp, now, repeated_syn);
-    if tcp.has(flag::ACK) {
+    if tcp.has(flag::ACK) && heard {
         measure::acknowledgment(acked, control.epoch, tcp, now);
     }
     let verdict = if tcp.has(flag::SYN) {
         let verdict = begin(control, (hop, direction.reverse()), tcp, handshake::promised(acked, tcp.ack), now);
         handshake::learn(data, acked, tcp, verdict);
         verdict
+    } else if !heard {
+        return Verdict::Pass(Reason::WithinPlan);
     } else {
         decide(acked, control, (hop, direction.reverse()), tcp, now)
     };

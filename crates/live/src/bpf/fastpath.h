@@ -236,6 +236,13 @@ static __always_inline int gate_fits(const struct flow_state *state, enum direct
 	return gate_timestamp_fits(data, since(now, state->last_seen_ns), p, now) && gate_acknowledgment_fits(acked, p);
 }
 
+/* Whether the other end hears what the segment acknowledges. */
+static __always_inline int gate_is_heard(const struct half *h, const struct packet *p)
+{
+	return !(h->flags & EDGE_KNOWN) || h->data_flags & ELSEWHERE || p->flags & (TCP_RST | TCP_SYN) ||
+	       !after(h->acked, end_of(p));
+}
+
 /* Whether the segment, which fits, shows that both ends are there. */
 static __always_inline int gate_assures(const struct half *acked, const struct packet *p)
 {
@@ -319,6 +326,7 @@ static __always_inline void handshake_promise(struct half *h, __u32 ack, __u32 w
 		return;
 	h->flags |= EDGE_KNOWN;
 	h->delivered = ack;
+	h->acked = ack;
 	h->edge = ack + window;
 	h->window = 0;
 }
@@ -880,7 +888,7 @@ static __always_inline struct verdict on_packet(struct flow_state *state, struct
 	struct half *acked = &state->half[!d];
 	struct verdict verdict;
 	__u32 delivered, waiting, hop;
-	int repeated_syn, known;
+	int repeated_syn, known, heard;
 
 	if (!gate_is_taken(p) || !gate_fits(state, d, p, now)) {
 		verdict = (struct verdict){ .reason = gate_is_taken(p) ? INVALID : NO_ACK };
@@ -895,15 +903,19 @@ static __always_inline struct verdict on_packet(struct flow_state *state, struct
 	repeated_syn = p->flags & TCP_SYN && handshake_begin(data, acked, p);
 	if ((p->flags & (TCP_SYN | TCP_ACK)) == TCP_SYN)
 		state->first_seen_ns = now;
+	heard = gate_is_heard(data, p);
 	known = acked->flags & EDGE_KNOWN;
 	delivered = acked->delivered;
 	waiting = acked->waiting;
 	measure_data(data, acked->rtt.last_ns, control->epoch, &control->hops[hop][d], state->assured, p, now, repeated_syn);
-	if (p->flags & TCP_ACK)
+	if (p->flags & TCP_ACK && heard)
 		measure_acknowledgment(acked, control->epoch, p, now);
 	if (p->flags & TCP_SYN) {
 		verdict = begin(control, hop, !d, p, handshake_promised(acked, p->ack), now);
 		handshake_learn(data, acked, p, verdict);
+	} else if (!heard) {
+		verdict = (struct verdict){ .reason = WITHIN_PLAN };
+		return verdict;
 	} else {
 		verdict = decide(acked, control, hop, !d, p, now);
 	}

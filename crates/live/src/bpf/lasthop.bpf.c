@@ -290,8 +290,11 @@ static __always_inline int decide_either(struct flow_state *state, struct packet
 	return d == TO_STATION ? decide_down(state, p) : decide_up(state, p);
 }
 
-/* Whoever has sent something is heard again by then: a retransmission timeout is at most so long (RFC 6298 section 2.5). */
-#define SILENCE_NS 60000000000ull
+/*
+ * A connection that is in use and fits is heard of again by then: so long is a first retransmission timeout (RFC 6298 section 2.1).
+ * Where packets passed elsewhere for a while none fits any more, and it is picked up anew.
+ */
+#define SILENCE_NS 1000000000ull
 
 /* Whether another connection between the same ports, which is assured, takes the place of the one that is known. */
 static __always_inline int takes_place(const struct flow_state *another, const struct flow_state *living, __u64 now)
@@ -303,7 +306,7 @@ static __always_inline int takes_place(const struct flow_state *another, const s
 
 /*
  * A segment of no connection that is known, or that does not fit the one that is. What it belongs to is assured by itself, and takes
- * that one's place only if nothing of that one has passed since it began; if nobody saw it begin, for long.
+ * that one's place only if nothing of that one has passed since it began; if nobody saw it begin, for a while.
  */
 static __noinline int on_stranger(struct packet *p, __u32 d)
 {

@@ -135,7 +135,7 @@ impl Reference {
         let begun = state.half.iter().all(|half| half.flags & Half::SYN_SEEN != 0);
         let takes_place = |living: &FlowState| match begun {
             true => living.last_seen_ns < state.first_seen_ns,
-            false => now.since(Time::from_nanos(living.last_seen_ns)) > Span::from_secs(60),
+            false => now.since(Time::from_nanos(living.last_seen_ns)) > Span::from_secs(1),
         };
         if living.is_some_and(|living| !takes_place(living)) {
             return INVALID;
