@@ -2,23 +2,41 @@
 
 use std::process::{Child, Stdio};
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
+use lasthop_core::units::Span;
 use lasthop_live::config::AttachMode;
+use lasthop_live::controller::now;
+use lasthop_live::program::LinkLayer;
 use lasthop_live::status::{Status, query};
 use lasthop_live::{Config, Controller};
 
+use crate::updates::pace;
 use crate::world::{World, wait_for};
 
 const CONFIG: &str = "LASTHOP_TEST_CONFIG";
 const TAKES_OVER: &str = "LASTHOP_TEST_TAKES_OVER";
+const PACES: &str = "LASTHOP_TEST_PACES";
 
 /// Not a test: what the child runs. Without its variable it does nothing.
 #[test]
 fn child_controls_until_it_is_killed() {
     let Ok(text) = std::env::var(CONFIG) else { return };
     let config = Config::parse(&text, "the test").expect("a configuration");
+    if std::env::var(PACES).is_ok() {
+        pace_on(&config);
+    }
     let start = if std::env::var(TAKES_OVER).is_ok() { Controller::take_over } else { Controller::new };
     start(config).expect("a controller").run(&AtomicBool::new(false));
+}
+
+/// No decisions, one plan, and every 50 ms what a controller says: window updates are to be expected for two such intervals more.
+fn pace_on(config: &Config) -> ! {
+    let (_attachment, _updates, program) = pace(config, LinkLayer::Ip);
+    loop {
+        program.control().set_silent(now() + Span::from_millis(100));
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
 }
 
 pub struct Process {
@@ -33,15 +51,20 @@ impl Process {
 
     /// With more keys of the configuration.
     pub fn with(world: &World, attach: AttachMode, more: &str) -> Self {
-        Self::spawn(world, attach, more, false)
+        Self::spawn(world, attach, more, None)
     }
 
     /// The same, taking over from the one that runs there.
     pub fn taking_over(world: &World, attach: AttachMode, more: &str) -> Self {
-        Self::spawn(world, attach, more, true)
+        Self::spawn(world, attach, more, Some(TAKES_OVER))
     }
 
-    fn spawn(world: &World, attach: AttachMode, more: &str, takes_over: bool) -> Self {
+    /// No controller, but what paces downloads by one plan, on a lan0 without link headers.
+    pub fn pacing(world: &World) -> Self {
+        Self::spawn(world, AttachMode::Auto, "", Some(PACES))
+    }
+
+    fn spawn(world: &World, attach: AttachMode, more: &str, how: Option<&str>) -> Self {
         let attach = match attach {
             AttachMode::Auto => "auto",
             AttachMode::Tcx => "tcx",
@@ -56,8 +79,8 @@ impl Process {
         let this = std::env::current_exe().expect("this binary");
         let mut command = world.router.command(this.to_str().expect("a plain path"));
         command.args(["--exact", "child::child_controls_until_it_is_killed", "--nocapture"]);
-        if takes_over {
-            command.env(TAKES_OVER, "yes");
+        if let Some(how) = how {
+            command.env(how, "yes");
         }
         command.env(CONFIG, config).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         Self { child: command.spawn().expect("a process"), world_socket: socket }

@@ -22,6 +22,19 @@ pub struct Line {
 impl Line {
     /// Interfaces `near` and `far`, each packet `delay` later on the other side.
     pub fn new(near: (&Namespace, &'static str), far: (&Namespace, &'static str), delay: Duration) -> io::Result<Self> {
+        Self::lay(near, far, Pause::Each(delay))
+    }
+
+    /// Packets arrive in bunches, as aggregates of the air do: all that is under way, once in `period`.
+    pub fn bunching(
+        near: (&Namespace, &'static str),
+        far: (&Namespace, &'static str),
+        period: Duration,
+    ) -> io::Result<Self> {
+        Self::lay(near, far, Pause::Bunches(period))
+    }
+
+    fn lay(near: (&Namespace, &'static str), far: (&Namespace, &'static str), pause: Pause) -> io::Result<Self> {
         let ends = [near.0.inside(move || open(near.1))?, far.0.inside(move || open(far.1))?];
         for (space, name) in [near, far] {
             space.ip(&format!("link set {name} txqueuelen 10000"));
@@ -29,8 +42,27 @@ impl Line {
         }
         let stop = Arc::new(AtomicBool::new(false));
         let flag = stop.clone();
-        std::thread::spawn(move || carry(&ends, delay, &flag));
+        std::thread::spawn(move || carry(&ends, pause, &flag));
         Ok(Self { stop })
+    }
+}
+
+/// When what comes in now goes out.
+#[derive(Clone, Copy)]
+enum Pause {
+    Each(Duration),
+    Bunches(Duration),
+}
+
+impl Pause {
+    fn ends(self, begun: Instant) -> Instant {
+        match self {
+            Self::Each(delay) => Instant::now() + delay,
+            Self::Bunches(period) => {
+                let over = begun.elapsed().as_nanos() / period.as_nanos();
+                begun + period * (over as u32 + 1)
+            }
+        }
     }
 }
 
@@ -54,7 +86,8 @@ fn open(name: &str) -> io::Result<File> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(tun) }
 }
 
-fn carry(ends: &[File; 2], delay: Duration, stop: &AtomicBool) {
+fn carry(ends: &[File; 2], pause: Pause, stop: &AtomicBool) {
+    let begun = Instant::now();
     // `under_way[i]` is on its way to `ends[i]`.
     let mut under_way: [VecDeque<(Instant, Vec<u8>)>; 2] = Default::default();
     let mut packet = [0u8; 65_536];
@@ -66,7 +99,7 @@ fn carry(ends: &[File; 2], delay: Duration, stop: &AtomicBool) {
         let _ = poll(&mut fds, Some(&wait));
         for from in 0..2 {
             while let Ok(length @ 1..) = (&ends[from]).read(&mut packet) {
-                under_way[1 - from].push_back((Instant::now() + delay, packet[..length].to_vec()));
+                under_way[1 - from].push_back((pause.ends(begun), packet[..length].to_vec()));
             }
         }
         let now = Instant::now();

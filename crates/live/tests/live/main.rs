@@ -4,10 +4,12 @@
 //! durations. One test at a time: they share the machine's processors.
 
 mod attaching;
+mod attacks;
 mod child;
 mod datapath;
 mod flood;
 mod following;
+mod forged;
 mod handover;
 mod line;
 mod machine;

@@ -8,7 +8,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::namespace::Namespace;
 use crate::world::World;
+
+/// What a download consists of, again and again: a number of bytes that divides no power of two, so that nothing fits but its place.
+const BLOCK: usize = 65_521;
+
+fn block() -> Vec<u8> {
+    (0..BLOCK).map(|place| (place % 251) as u8).collect()
+}
 
 /// Kernel TCP from the server to the station until it is dropped.
 pub struct Download {
@@ -16,6 +24,7 @@ pub struct Download {
     stop: Arc<AtomicBool>,
     pauses: Arc<AtomicBool>,
     sender: TcpStream,
+    receiver: TcpStream,
     threads: Vec<JoinHandle<io::Result<()>>>,
 }
 
@@ -26,12 +35,30 @@ fn option<T>(socket: &impl AsRawFd, level: i32, name: i32, value: &[T]) -> io::R
     if set == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// A field of the kernel's `struct tcp_info`.
+fn tcp_info<const N: usize>(socket: &TcpStream, at: usize) -> [u8; N] {
+    let mut info = [0u8; 256];
+    let mut length = info.len() as u32;
+    // SAFETY: the buffer and its length describe writable memory.
+    let result = unsafe {
+        let fd = socket.as_raw_fd();
+        libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, info.as_mut_ptr().cast(), &raw mut length)
+    };
+    assert!(result == 0 && length as usize >= at + N, "TCP_INFO with that field");
+    info[at..at + N].try_into().expect("so many bytes")
+}
+
 impl Download {
     pub fn start(world: &World, address: &'static str) -> Self {
+        Self::to(&world.station, world, address)
+    }
+
+    /// Of another station.
+    pub fn to(station: &Namespace, world: &World, address: &'static str) -> Self {
         let listener = world.server.inside(move || TcpListener::bind(World::server_at(address, 0)).expect("a port"));
         option(&listener, libc::IPPROTO_TCP, libc::TCP_CONGESTION, b"cubic").expect("cubic is there");
         let server = listener.local_addr().expect("an address");
-        let receiver = world.station.inside(move || TcpStream::connect(server).expect("a connection"));
+        let receiver = station.inside(move || TcpStream::connect(server).expect("a connection"));
         let (sender, _) = listener.accept().expect("a connection");
         let stop = Arc::new(AtomicBool::new(false));
         let pauses = Arc::new(AtomicBool::new(false));
@@ -40,7 +67,7 @@ impl Download {
             let mut sender = sender.try_clone().expect("a descriptor");
             let (stop, pauses) = (stop.clone(), pauses.clone());
             std::thread::spawn(move || {
-                let block = [0x5a; 65_536];
+                let block = block();
                 while !stop.load(Ordering::Relaxed) {
                     if pauses.load(Ordering::Relaxed) {
                         std::thread::park_timeout(Duration::from_millis(5));
@@ -52,20 +79,21 @@ impl Download {
             })
         };
         let receiving = {
-            let (mut receiver, received) = (receiver, received.clone());
+            let (mut receiver, received) = (receiver.try_clone().expect("a descriptor"), received.clone());
             std::thread::spawn(move || {
-                let mut block = [0; 65_536];
+                let (sent, mut part, mut place) = (block(), [0; BLOCK], 0);
                 loop {
-                    let length = receiver.read(&mut block)?;
+                    let length = receiver.read(&mut part[..BLOCK - place])?;
                     if length == 0 {
                         return Ok(());
                     }
-                    assert!(block[..length].iter().all(|b| *b == 0x5a), "the bytes arrive as they were sent");
+                    assert!(part[..length] == sent[place..place + length], "the bytes arrive as they were sent");
+                    place = (place + length) % BLOCK;
                     received.fetch_add(length as u64, Ordering::Relaxed);
                 }
             })
         };
-        Self { received, stop, pauses, sender, threads: vec![sending, receiving] }
+        Self { received, stop, pauses, sender, receiver, threads: vec![sending, receiving] }
     }
 
     pub fn received(&self) -> u64 {
@@ -85,15 +113,20 @@ impl Download {
     /// The window that the sender was last told, bytes.
     pub fn offered_window(&self) -> u32 {
         const TCPI_SND_WND: usize = 228;
-        let mut info = [0u8; 256];
-        let mut length = info.len() as u32;
-        // SAFETY: the buffer and its length describe writable memory.
-        let result = unsafe {
-            let fd = self.sender.as_raw_fd();
-            libc::getsockopt(fd, libc::IPPROTO_TCP, libc::TCP_INFO, info.as_mut_ptr().cast(), &raw mut length)
-        };
-        assert!(result == 0 && length as usize >= TCPI_SND_WND + 4, "TCP_INFO with the sender's window");
-        u32::from_ne_bytes(info[TCPI_SND_WND..TCPI_SND_WND + 4].try_into().expect("four bytes"))
+        u32::from_ne_bytes(tcp_info(&self.sender, TCPI_SND_WND))
+    }
+
+    /// What the sender takes for acknowledged and what the receiver has, bytes: the first is never more than the second.
+    pub fn acknowledged_and_had(&self) -> (u64, u64) {
+        const TCPI_BYTES_ACKED: usize = 120;
+        const TCPI_BYTES_RECEIVED: usize = 128;
+        let acknowledged = u64::from_ne_bytes(tcp_info(&self.sender, TCPI_BYTES_ACKED));
+        (acknowledged, u64::from_ne_bytes(tcp_info(&self.receiver, TCPI_BYTES_RECEIVED)))
+    }
+
+    /// The station says that it has nothing more to send.
+    pub fn half_close(&self) {
+        self.receiver.shutdown(std::net::Shutdown::Write).expect("it is connected");
     }
 
     /// Ends it in order; an error when the connection broke before.
@@ -134,7 +167,12 @@ pub fn echo(world: &World, address: &'static str) -> (SocketAddr, Arc<AtomicBool
 
 /// Round trips of datagrams sent every 20 ms for `time`, in ms, sorted.
 pub fn ping(world: &World, to: SocketAddr, time: Duration) -> Vec<f64> {
-    world.station.inside(move || {
+    ping_from(&world.station, to, time)
+}
+
+/// Of another station.
+pub fn ping_from(station: &Namespace, to: SocketAddr, time: Duration) -> Vec<f64> {
+    station.inside(move || {
         let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
         let socket = UdpSocket::bind(any).expect("a port");
         socket.connect(to).expect("a route");

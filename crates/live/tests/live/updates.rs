@@ -24,7 +24,7 @@ fn learning(world: &World) -> Config {
 
 /// What the server's TCP thinks of segments that come: duplicates, upon which data is sent again, answered by a challenge, by a
 /// reset, broken. What a timer sends again counts for nothing: on a busy machine ACKs come late.
-fn complaints(world: &World) -> [u64; 5] {
+pub fn complaints(world: &World) -> [u64; 5] {
     [
         ("TcpExt:", "TCPFastRetrans"),
         ("TcpExt:", "TCPChallengeACK"),
@@ -36,23 +36,26 @@ fn complaints(world: &World) -> [u64; 5] {
 }
 
 /// A data path in the router whose plan paces downloads somewhat below what the hop carries, and who sees to window updates.
-fn paced(world: &World) -> (Attachment, Updates, Program) {
+pub fn paced(world: &World) -> (Attachment, Updates, Program) {
     let config = learning(world);
-    world.router.inside(move || {
-        let program = Program::load(LoadOptions { flows: 4096, ..LoadOptions::default() }).expect("a program");
-        // Nobody decides: the heartbeat lies ahead, and the plan stays.
-        program.control().heartbeat(lasthop_live::controller::now() + Span::from_secs(3600));
-        let pace_bytes = (RATE.mul_f64(0.85).as_bps() / 8) as u32;
-        let plan = Plan { clamp_bytes: 600_000, floor_bytes: 4_344, growth_bytes: 60_000, pace_bytes };
-        program.control().set_default_plan(Direction::ToStation, plan);
-        let updates = Updates::start(&config, &program);
-        // SAFETY: a terminated name.
-        let index = unsafe { libc::if_nametoindex(c"lan0".as_ptr()) };
-        let [ingress, egress] = [Direction::ToRemote, Direction::ToStation];
-        let [ingress, egress] = [ingress, egress].map(|direction| program.prog_fd(direction, LinkLayer::Ethernet));
-        let attachment = Attachment::new(&config.lan[0], index, AttachMode::Auto, ingress, egress).expect("hooks");
-        (attachment, updates, program)
-    })
+    world.router.inside(move || pace(&config, LinkLayer::Ethernet))
+}
+
+/// The same where this thread is.
+pub fn pace(config: &Config, link: LinkLayer) -> (Attachment, Updates, Program) {
+    let program = Program::load(LoadOptions { flows: 4096, ..LoadOptions::default() }).expect("a program");
+    // Nobody decides: the heartbeat lies ahead, and the plan stays.
+    program.control().heartbeat(lasthop_live::controller::now() + Span::from_secs(3600));
+    let pace_bytes = (RATE.mul_f64(0.85).as_bps() / 8) as u32;
+    let plan = Plan { clamp_bytes: 600_000, floor_bytes: 4_344, growth_bytes: 60_000, pace_bytes };
+    program.control().set_default_plan(Direction::ToStation, plan);
+    let updates = Updates::start(config, &program);
+    // SAFETY: a terminated name.
+    let index = unsafe { libc::if_nametoindex(c"lan0".as_ptr()) };
+    let [ingress, egress] = [Direction::ToRemote, Direction::ToStation];
+    let [ingress, egress] = [ingress, egress].map(|direction| program.prog_fd(direction, link));
+    let attachment = Attachment::new(&config.lan[0], index, AttachMode::Auto, ingress, egress).expect("hooks");
+    (attachment, updates, program)
 }
 
 /// A download until many window updates were sent; the sender has nothing to complain of.

@@ -94,7 +94,8 @@ pub fn skipped(test: &str, why: &str) {
     eprintln!("SKIPPED: {test}: {why}");
 }
 
-fn address(space: &Namespace, device: &str, net: u8, host: u8) {
+/// Gives `device` its addresses, and the ways to its network.
+pub fn address(space: &Namespace, device: &str, net: u8, host: u8) {
     space.ip(&format!("addr add 10.9.{net}.{host}/24 dev {device}"));
     space.ip(&format!("addr add fd09:{net}::{host}/64 dev {device} nodad"));
     space.ip(&format!("link set {device} up"));
@@ -104,7 +105,8 @@ fn address(space: &Namespace, device: &str, net: u8, host: u8) {
     space.ip(&format!("-6 route replace fd09:{net}::/64 dev {device} metric 256 {words}"));
 }
 
-fn routes(space: &Namespace, net: u8) {
+/// The way to everybody else.
+pub fn routes(space: &Namespace, net: u8) {
     let words = settings::route();
     space.ip(&format!("route add default via 10.9.{net}.1 {words}"));
     space.ip(&format!("-6 route add default via fd09:{net}::1 {words}"));
@@ -124,6 +126,18 @@ impl World {
         address(&self.station, "c0", 1, 2);
         routes(&self.station, 1);
         self.set_up_lan();
+    }
+
+    /// Makes the last hop another one, over which packets go in bunches, once in `period`; without link headers.
+    pub fn plug_bunching_station(&self, period: Duration) -> std::io::Result<Line> {
+        self.router.ip("link del lan0");
+        let hop = Line::bunching((&self.router, "lan0"), (&self.station, "c0"), period)?;
+        address(&self.station, "c0", 1, 2);
+        routes(&self.station, 1);
+        self.router.ip("link set lan0 up");
+        self.router.tool("tc", "qdisc del dev lan0 root");
+        self.set_up_lan();
+        Ok(hop)
     }
 
     /// Gives the router's end of the last hop its address and its queue: also after it was in another namespace, where both get lost.
