@@ -30,11 +30,13 @@ pub fn checksum_is_valid(frame: &[u8], tcp: &TcpFields) -> bool {
 
 /// Whether a segment by which a connection begins, ends or lets its sender go on has a right checksum; or the part of it that a
 /// sender leaves whose network card, or nobody on a virtual link, adds the rest: the sum of the pseudo header. True of all other
-/// segments, and of merged ones, which were verified before.
+/// segments, of merged ones, which were verified before, and of those that are longer than a usual link carries: the program in
+/// the kernel cannot add up all of them.
 #[must_use]
 pub fn is_intact(frame: &[u8], tcp: &TcpFields) -> bool {
     let counts = tcp.payload_bytes == 0 || tcp.has(flag::SYN | flag::FIN | flag::RST);
-    tcp.segments > 1 || !counts || checksum_is_valid(frame, tcp) || checksum_is_partial(frame, tcp)
+    let longest = tcp.header_bytes + tcp.payload_bytes > 2048;
+    tcp.segments > 1 || longest || !counts || checksum_is_valid(frame, tcp) || checksum_is_partial(frame, tcp)
 }
 
 fn checksum_is_partial(frame: &[u8], tcp: &TcpFields) -> bool {
