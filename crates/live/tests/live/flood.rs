@@ -156,7 +156,8 @@ fn at_the_bound_the_newest_connections_are_counted_and_the_others_keep_their_pla
     running.wait_for("the download is still lowered", |s| s.control.rewritten > lowered + 50);
 
     drop(all);
-    running.wait_for("those that ended make room", |s| s.table.connections < 20);
+    // In a table that is nearly full, to 15/16, those that ended go after a second; the others have their time.
+    running.wait_for("those that ended make room", |s| s.table.connections <= 240);
     let newcomer = Download::start(&world, World::SERVER);
     let name = newcomer.ends().0.to_string();
     running.wait_for("a newcomer is controlled", |s| {
