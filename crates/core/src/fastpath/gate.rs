@@ -261,6 +261,27 @@ mod tests {
     }
 
     #[test]
+    fn an_acknowledgment_of_what_was_seen_assures_and_one_of_anything_else_does_not() {
+        let state = download();
+        let does = |ack, flags| assures(&state.half[0], &TcpFields { flags, ..segment(1, ack, 0) });
+        assert!(does(DATA + 30_000, flag::ACK) && does((DATA + 30_001).wrapping_sub(1 << 24), flag::ACK));
+        assert!(!does((DATA + 30_000).wrapping_sub(1 << 24), flag::ACK), "too long ago");
+        assert!(!does(DATA + 30_001, flag::ACK), "nobody sent that");
+        assert!(!does(DATA + 30_000, flag::ACK | flag::SYN) && !does(DATA + 30_000, flag::ACK | flag::RST));
+        assert!(!assures(&Half::default(), &segment(1, 0, 0)), "nothing was seen");
+    }
+
+    #[test]
+    fn an_acknowledgment_in_what_its_receiver_drops_is_not_heard() {
+        let mut state = download();
+        state.half[1] = Half { flags: Half::EDGE_KNOWN, acked: 5_001, ..state.half[1] };
+        let heard = |seq, bytes, flags| is_heard(&state.half[1], &TcpFields { flags, ..segment(seq, DATA, bytes) });
+        assert!(heard(5_001, 0, flag::ACK) && heard(4_001, 1_000, flag::ACK) && !heard(4_001, 999, flag::ACK));
+        assert!(!heard(5_000, 0, flag::ACK), "as a probe");
+        assert!(heard(5_000, 0, flag::RST), "which has a rule of its own");
+    }
+
+    #[test]
     fn what_passes_elsewhere_is_acknowledged_unseen() {
         let mut state = download();
         state.half[0].data_flags |= Half::ELSEWHERE;

@@ -121,15 +121,6 @@ pub fn on_packet(
     verdict
 }
 
-/// A segment of the station's that passes here on its way to another station, where it is measured: what it says of its own data must
-/// not be expected to be known here.
-pub fn passes_elsewhere(state: &mut FlowState, tcp: &TcpFields, now: Time) {
-    let half = &mut state.half[Direction::ToRemote.index()];
-    if half.data_flags & Half::ELSEWHERE == 0 && gate::fits(state, Direction::ToRemote, tcp, now) {
-        state.half[Direction::ToRemote.index()].data_flags |= Half::ELSEWHERE;
-    }
-}
-
 /// Of a SYN: hop and direction are those of the data it lets through, `before` what it promised when it was sent before; 0: nothing.
 fn begin(control: &mut Control, way: (usize, Direction), tcp: &TcpFields, before: u32, now: Time) -> Verdict {
     let offered = u32::from(tcp.window);

@@ -28,6 +28,9 @@ pub fn checksum_is_valid(frame: &[u8], tcp: &TcpFields) -> bool {
     })
 }
 
+/// Header and payload of the longest segment that the program in the kernel adds up, bytes: the verifier bounds its loop.
+const LONGEST_SUMMED: u32 = 2048;
+
 /// Whether a segment by which a connection begins, ends or lets its sender go on has a right checksum; or the part of it that a
 /// sender leaves whose network card, or nobody on a virtual link, adds the rest: the sum of the pseudo header. True of all other
 /// segments, of merged ones, which were verified before, and of those that are longer than a usual link carries: the program in
@@ -35,8 +38,8 @@ pub fn checksum_is_valid(frame: &[u8], tcp: &TcpFields) -> bool {
 #[must_use]
 pub fn is_intact(frame: &[u8], tcp: &TcpFields) -> bool {
     let counts = tcp.payload_bytes == 0 || tcp.has(flag::SYN | flag::FIN | flag::RST);
-    let longest = tcp.header_bytes + tcp.payload_bytes > 2048;
-    tcp.segments > 1 || longest || !counts || checksum_is_valid(frame, tcp) || checksum_is_partial(frame, tcp)
+    let longer = tcp.header_bytes + tcp.payload_bytes > LONGEST_SUMMED;
+    tcp.segments > 1 || longer || !counts || checksum_is_valid(frame, tcp) || checksum_is_partial(frame, tcp)
 }
 
 fn checksum_is_partial(frame: &[u8], tcp: &TcpFields) -> bool {

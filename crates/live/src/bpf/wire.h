@@ -195,10 +195,16 @@ static __always_inline int is_intact(const struct packet *p, __u64 sum)
 	return fold(sum + pseudo) == 0xffff || fold(pseudo) == p->checksum;
 }
 
-/* Segments by which a connection begins, ends or lets its sender go on. Those that were merged were verified before. */
+#define LONGEST_SUMMED 2048
+
+/*
+ * Segments by which a connection begins, ends or lets its sender go on, unless they are longer than a usual link carries. Those that
+ * were merged were verified before.
+ */
 static __always_inline int is_verified(const struct packet *p)
 {
-	return p->segments <= 1 && (!p->payload_bytes || p->flags & (TCP_FIN | TCP_SYN | TCP_RST));
+	return p->segments <= 1 && p->header + p->payload_bytes <= LONGEST_SUMMED &&
+	       (!p->payload_bytes || p->flags & (TCP_FIN | TCP_SYN | TCP_RST));
 }
 
 /* What stands at a place that is a multiple of four: an IP header, or what follows one. */

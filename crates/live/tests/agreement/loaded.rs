@@ -13,22 +13,13 @@ use lasthop_live::program::{
 };
 
 use crate::compile;
+use crate::runnable::is_runnable;
 use crate::traffic::{Crossing, Traffic};
 use crate::udp::Datagrams;
 use crate::{
     Kept, PACKETS, PORT, Reference, SPELL, assert_the_hops, assert_the_mix, assert_the_updates, gap_ns, owe, spell,
     whim_of_a_host,
 };
-
-/// The kernel's test interface itself refuses what is too short for the header that the EtherType names.
-fn is_runnable(frame: &[u8]) -> bool {
-    let shortest = match frame.get(12..14) {
-        Some([0x08, 0x00]) => 14 + 20,
-        Some([0x86, 0xdd]) => 14 + 40,
-        _ => 14,
-    };
-    frame.len() >= shortest
-}
 
 /// The program with a clock that the test sets: heartbeat plus the mark of the packet, ns.
 fn load() -> Option<Program> {

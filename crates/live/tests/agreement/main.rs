@@ -5,6 +5,8 @@ mod compile;
 mod host;
 mod loaded;
 mod random;
+#[path = "../common/runnable.rs"]
+mod runnable;
 mod traffic;
 mod udp;
 

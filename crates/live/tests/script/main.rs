@@ -36,6 +36,8 @@ mod parse;
 #[path = "../agreement/random.rs"]
 mod random;
 mod rig;
+#[path = "../common/runnable.rs"]
+mod runnable;
 
 use std::fs;
 use std::path::Path;

@@ -19,6 +19,7 @@ use crate::headers::Found;
 use crate::mutate::mutate;
 use crate::random::Random;
 use crate::rig::Rig;
+use crate::runnable::is_runnable;
 
 const SEED: u64 = 11;
 /// Odd ones in the short form.
@@ -160,16 +161,6 @@ impl World {
         let at = self.random.below(self.lives.len() as u32) as usize;
         if self.random.percent(self.strangers) { self.odd(at) } else { self.own(at) }
     }
-}
-
-/// The kernel's test interface itself refuses what is too short for the header that the EtherType names.
-fn is_runnable(frame: &[u8]) -> bool {
-    let shortest = match frame.get(12..14) {
-        Some([0x08, 0x00]) => 14 + 20,
-        Some([0x86, 0xdd]) => 14 + 40,
-        _ => 14,
-    };
-    frame.len() >= shortest
 }
 
 /// As many packets as are asked for; `None` where nothing can be loaded.
