@@ -33,6 +33,8 @@ CASES = [
     ("change", ["measure_from=20s"], "then at 100"),
     ("longer-path", [], "at 50, +20 ms"),
     ("longer-path", ['flow.bulk.from="A"', 'flow.bulk.to="W"'], "upload at 50, +20 ms"),
+    *(("bunches", [f"bridge.delivery_interval={ms}ms"], f"every {ms} ms") for ms in (5, 10, 20)),
+    ("bunches", ['flow.bulk.from="A"', 'flow.bulk.to="W"'], "upload, every 10 ms"),
     ("first-second", [], "at 20"),
     ("first-second", SLOW, "at 6"),
     ("quic", [], "TCP and QUIC at 20"),

@@ -1,5 +1,5 @@
 """What homes are full of and papers are not: connections that idle, poll, wait for messages, ask and think, are closed one way,
-have tiny windows, or were there before the controller; asymmetric lines, loaded both ways at once."""
+have tiny windows, or were there before the controller; asymmetric lines, loaded both ways at once; hops that deliver in bunches."""
 
 import math
 
@@ -123,4 +123,7 @@ def home(draw, number):
         result["flow"].append(bulk | {"start": f"{draw.uniform(0, 8):.2f}s"})
     for i in range(round(log_uniform(draw, 1, 30))):
         result["flow"].append(small(draw, i + 1, any_of("server"), any_of("station")))
+    # Drawn last: the other homes stay as they are.
+    if "bridge" in result and draw.random() < 0.3:
+        result["bridge"]["delivery_interval"] = f"{log_uniform(draw, 1, 20):.1f}ms"
     return result

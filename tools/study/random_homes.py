@@ -7,7 +7,7 @@
 So many of each kind, a summary each. Random (`--kind random`): 1-16 stations of 1-54 Mbit/s (802.11g, 802.11b, or both), 1-4 servers with round trips of 5-300 ms, queues of 20-2,000 packets
 of several kinds, now and then a slow line before the home or a queue in the radio's firmware, 1-64 flows of all kinds in both
 directions. Real-time flows are offered at most 40 % of the air, since what does not fit cannot be kept smooth by anybody.
-Odd (`--kind odd`, drawn by odd.py): what those are not: asymmetric lines, ports of a bridge, both ways at once, and connections that
+Odd (`--kind odd`, drawn by odd.py): what those are not: asymmetric lines, ports of a bridge, some of which deliver in bunches, both ways at once, and connections that
 idle, poll, push, ask and think, are half-closed, have tiny windows, or were there before the controller.
 
 Goodput is what elastic flows had acknowledged in the run. A home's p99 is the mean over its real-time flows of the 99th

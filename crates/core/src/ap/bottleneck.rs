@@ -44,6 +44,8 @@ pub(super) struct Bottleneck {
     /// What it delivered since somebody told of its queue, while that stood, bytes and s.
     untold: (f64, f64),
     path: PathTest,
+    /// Of a hop, the longest round trip to a station that was told from a queue, s: at most so long is a path.
+    longest: f64,
     /// The path was found to be longer in the newest interval.
     longer: bool,
 }
@@ -62,6 +64,7 @@ impl Bottleneck {
             silent: 0.0,
             untold: (0.0, 0.0),
             path: PathTest::default(),
+            longest: 0.0,
             longer: false,
         }
     }
@@ -115,6 +118,18 @@ impl Bottleneck {
         self.stood > 0.0
     }
 
+    /// What takes longer between access point and station waits there, s.
+    pub(super) fn longest_path(&self, law: &Law, id: Id, price: f64) -> f64 {
+        self.target(law, id, price).max(self.longest)
+    }
+
+    /// The longest path to a station that sends now, s.
+    pub(super) fn on_local_path(&mut self, path: f64) {
+        if path > 0.0 {
+            self.longest = self.longest.min(path);
+        }
+    }
+
     /// What seemed to wait in the newest interval is a longer path.
     pub(super) const fn has_longer_path(&self) -> bool {
         self.longer
@@ -145,7 +160,7 @@ impl Bottleneck {
         let rtt = x.base_rtt + self.fair.queue();
         self.delivered += (x.delivered - self.delivered) * (dt / rtt.max(dt)).min(1.0);
         self.usual += (x.delivered - self.usual) * (dt / 0.5).min(1.0);
-        self.longer = self.find_longer_path(x, dt);
+        self.longer = self.find_longer_path(x, law, dt);
         if let Some((_, least)) = &mut x.queue {
             // What stands is the least of 100 ms (RFC 8289 section 4.3): this interval's and the one's before.
             let before = self.least.replace(*least);
@@ -187,18 +202,18 @@ impl Bottleneck {
                 false => self.capacity.outdo(more),
             }
         }
-        (x.delivered, x.usual) = (self.delivered, self.usual);
+        x.delivered = self.delivered;
         // Where more was given than comes through, nobody has a part of the rest.
         (x.trains, x.capacity) = (self.carries(), self.at_least().min(self.learned().unwrap_or(f64::MAX)));
         self.fair.step(x, law, dt);
     }
 
-    fn find_longer_path(&mut self, x: &mut Observation, dt: f64) -> bool {
+    fn find_longer_path(&mut self, x: &mut Observation, law: &Law, dt: f64) -> bool {
         let shown = x.timed.filter(|_| x.hides && x.filling > 0).map(|(_, queue)| Shown {
             windows: x.windows,
             elastic: x.elastic,
             queue,
-            target: x.target,
+            empty: law.stands * x.target,
             base_rtt: x.base_rtt,
             delivered: self.delivered,
             capacity: self.capacity.capacity().map(|capacity| (capacity, self.capacity.is_measured())),
@@ -210,6 +225,8 @@ impl Bottleneck {
             Some((capacity, false)) => self.capacity.outdo(capacity.as_bps() as f64),
             None => {}
         }
+        // As long as it shows: the longest that is found from now on says how long that is.
+        self.longest = f64::MAX;
         (x.queue, self.least) = (Some((0.0, 0.0)), None);
         true
     }

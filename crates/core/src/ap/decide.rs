@@ -171,7 +171,7 @@ impl Ap {
         self.law.trains.retain(|hop, _| hops.contains(hop));
         self.law.mix.retain(|hop, _| hops.contains(hop));
         let law = self.params.law;
-        let mut longer = false;
+        let mut longer = BTreeSet::new();
         for (id, mut x) in observed {
             let waits = x.queue.map_or(0.0, |(_, least)| least);
             let busy = x.backlogged
@@ -187,15 +187,29 @@ impl Ap {
             let bottleneck = self.law.at(id);
             bottleneck.set_bound(bound(id, sample));
             bottleneck.on_interval(&mut x, busy, &law, dt);
-            longer |= bottleneck.has_longer_path();
+            longer.extend(bottleneck.has_longer_path().then_some(id));
         }
-        if longer {
-            self.flows.values_mut().filter(|record| record.is_active()).for_each(Record::forget_path);
+        if !longer.is_empty() {
+            self.forget_paths(&longer);
         }
         let uncontrolled = Direction::BOTH.map(|way| rows.iter().filter(|row| row.is_uncontrolled(way)).count());
         let held = self.hold(rows.iter().filter(|row| row.active.is_some()).count());
         self.begin(&hops);
         self.tell(&lines, (held, uncontrolled), dt);
+    }
+
+    /// These bottlenecks are on paths that are as long as they show from here on.
+    fn forget_paths(&mut self, longer: &BTreeSet<Id>) {
+        let mut flows = std::mem::take(&mut self.flows);
+        for (&(_, direction), record) in flows.iter_mut().filter(|(_, record)| record.is_active()) {
+            for (id, _) in self.path_of(record, direction).into_iter().filter(|(id, _)| longer.contains(id)) {
+                match id {
+                    Id::Hop(..) => record.forget_local_path(),
+                    Id::Line(_) => record.forget_remote_path(),
+                }
+            }
+        }
+        self.flows = flows;
     }
 
     fn see_trains(&mut self, now: Time, hop: HopId, seen: &[Seen; 2], samples: (&LinkSample, &LinkSample), dt: f64) {
@@ -282,6 +296,7 @@ impl Ap {
     ) {
         let direction = key.1;
         let Way { path, bound, unknown, carries, .. } = *way;
+        let bound = record.bound(direction, bound);
         let base = self.base_rtt(record, bound);
         let least = if record.is_controllable() { self.law.least(&path, base) } else { 0.0 };
         let Some(rate) = way.fair.map(|rate| rate.max(least)) else {

@@ -42,7 +42,8 @@ const PROMISES: f64 = 4.0;
 /// The probe begins at what keeps the queue under its target, and at no more than this part of what it may come to
 /// (`a_first_step_beyond_what_is_carried_leaves_less_than_the_target`).
 const FIRST_PROBE: f64 = 5.0;
-/// A bottleneck that delivers less than this part of its capacity has nothing left to serve.
+/// A bottleneck that delivers less than this part of its capacity has nothing left to serve. Without it a hop that is full both ways has
+/// twice the queue (`both-ways-50` of `make outside`).
 const DRAINED: f64 = 0.96;
 /// A drain that has not ended after so many tau found no queue.
 const DRAINS: f64 = 8.0;
@@ -76,8 +77,6 @@ pub(super) struct Observation {
     pub(super) base_rtt: f64,
     /// What was delivered, of everything.
     pub(super) delivered: f64,
-    /// The same over half a second.
-    pub(super) usual: f64,
     /// What it carries; 0: not known.
     pub(super) capacity: f64,
     /// The queue was not empty for a round trip.
@@ -161,7 +160,7 @@ impl FairRate {
     pub(super) fn step(&mut self, x: &Observation, law: &Law, dt: f64) {
         if let Some((mean, least)) = x.queue {
             // What waits now and then, where less is delivered than could be, is others' bursts, and no queue of who is held.
-            let bursts = !x.counted && least < law.stands * x.target && x.usual.max(x.delivered) < DRAINED * x.capacity;
+            let bursts = !x.counted && least < law.stands * x.target && x.delivered < DRAINED * x.capacity;
             let standing = if bursts { 1.0 } else { law.standing };
             self.queue = (mean + standing * (least - mean)).max(0.0);
         }
@@ -201,7 +200,7 @@ impl FairRate {
                 Mode::Drain
             }
             Mode::Steady if self.idle > law.release_after => Mode::Released,
-            Mode::Drain if x.delivered < DRAINED * x.capacity || self.draining > DRAINS * tau => {
+            Mode::Drain if empty || self.draining > DRAINS * tau => {
                 self.never_empty = 0.0;
                 self.rate = self.rate.max(self.kept * (x.base_rtt + x.target) / x.base_rtt);
                 Mode::Steady

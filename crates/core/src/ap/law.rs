@@ -81,7 +81,7 @@ law! {
     stands = 0.15, "targets", (0.0, 1.0), without 0.0,
         "Where even the packet that waited least waited longer, the queue was never empty.";
     drain_after = 5.0, "s", (0.5, 1000.0), without 1000.0,
-        "A line's queue that has not been empty for so long is drained once, or it would be taken for the path: half of what a round trip is remembered for (BBR drains every 10 s).";
+        "A queue that nobody has seen empty for so long is drained once, or it would be taken for the path, or the path for it: half of what a round trip is remembered for (BBR drains every 10 s).";
     release_after = 2.0, "s", (0.1, 1000.0), without 1000.0,
         "Nobody asked for more for so long: nothing is held.";
     growth_time = 0.005, "s", (0.0005, 1.0), without 1.0,

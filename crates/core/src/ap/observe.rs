@@ -43,6 +43,9 @@ pub(super) struct Seen {
     /// Queues on both sides.
     pub(super) local: Queue,
     pub(super) remote: Queue,
+    /// Nobody's round trip to the station was ever without what waits there; the longest path to a station of late, s.
+    hides: bool,
+    local_path: f64,
     /// Of the flow whose segments waited least on their way in, s: from the remote end, and from the station.
     inbound: [Option<f64>; 2],
     /// Timestamps tell that, now or in another interval.
@@ -147,6 +150,8 @@ pub(super) struct Active {
     gap: f64,
     fills: bool,
     local: Queue,
+    hides: bool,
+    local_path: f64,
     remote: Queue,
     inbound: [Option<f64>; 2],
     clocked: [bool; 2],
@@ -162,7 +167,7 @@ pub(super) struct Active {
 
 /// Flows of `direction`, over `hop` where one is given.
 pub(super) fn see(rows: &[Row], hop: Option<HopId>, direction: Direction, dt: f64) -> Seen {
-    let mut seen = Seen { gap: f64::MAX, ..Seen::default() };
+    let mut seen = Seen { gap: f64::MAX, hides: true, ..Seen::default() };
     let rows = rows.iter().filter(|row| row.direction == direction && hop.is_none_or(|hop| row.hop == hop));
     let filling = rows.clone().filter(|row| row.active.as_ref().is_some_and(|flow| flow.fills)).count();
     seen.filling = filling;
@@ -173,6 +178,7 @@ pub(super) fn see(rows: &[Row], hop: Option<HopId>, direction: Direction, dt: f6
         let Some(flow) = &row.active else { continue };
         seen.active += 1;
         seen.to_ip = flow.to_ip;
+        seen.local_path = seen.local_path.max(flow.local_path);
         seen.rtt += flow.base;
         seen.served += flow.served.min(flow.watched);
         seen.gap = seen.gap.min(flow.gap);
@@ -181,6 +187,7 @@ pub(super) fn see(rows: &[Row], hop: Option<HopId>, direction: Direction, dt: f6
         // And who sends a segment now and then waits for the timer of its receiver's acknowledgment.
         if sends {
             seen.local = least(seen.local, flow.local);
+            seen.hides &= flow.hides;
             seen.remote = least(seen.remote, flow.remote);
         }
         // A connection that has begun behind a queue takes that for its path: who sends all the time has met an empty one.
@@ -240,6 +247,7 @@ impl Ap {
     fn row(&self, record: &Record, direction: Direction, bound: Span) -> Row {
         let hop = record.hop();
         let active = record.is_active().then(|| {
+            let bound = record.bound(direction, bound);
             let base = self.base_rtt(record, bound);
             Active {
                 to_ip: record.to_ip(),
@@ -249,6 +257,8 @@ impl Ap {
                 gap: record.gap(),
                 fills: record.fills_its_window(),
                 local: record.local_queue(bound),
+                hides: record.hides(bound),
+                local_path: record.local_path(),
                 remote: record.remote_queue(),
                 inbound: Direction::BOTH.map(|way| record.inbound(way)),
                 clocked: Direction::BOTH.map(|way| record.is_clocked(way)),
@@ -268,7 +278,7 @@ impl Ap {
         let id = self.hop(hop, direction);
         let price = self.law.mix(hop, direction);
         Span::from_secs_f64(match self.law.bottlenecks.get(&id) {
-            Some(bottleneck) => bottleneck.target(&self.params.law, id, price),
+            Some(bottleneck) => bottleneck.longest_path(&self.params.law, id, price),
             None => self.params.law.queue_target,
         })
     }
@@ -311,10 +321,17 @@ impl Ap {
                     }
                     (queue, _) => queue,
                 };
+                let (price, of) = (self.law.mix(*hop, direction), &seen[direction.index()]);
+                let bottleneck = self.law.at(id);
+                bottleneck.on_local_path(seen[0].local_path.max(seen[1].local_path));
+                let target = bottleneck.target(&self.params.law, id, price);
+                let longest = bottleneck.longest_path(&self.params.law, id, price);
                 let x: &mut Observation = observed.entry(id).or_default();
                 x.queue = longer(x.queue, queue);
+                x.timed = longer(x.timed, queue.filter(|_| !backlogged));
+                x.hides |= of.filling > 0 && (of.hides || longest > target);
                 x.backlogged |= backlogged;
-                x.target = x.target.max(self.bound(*hop, direction).as_secs_f64());
+                x.target = x.target.max(target);
             }
         }
         let used = Direction::BOTH.map(|direction| observed[&Id::Line(direction)].filling > 0);

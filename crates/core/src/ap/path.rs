@@ -1,4 +1,4 @@
-//! Whether what waits on a line is a queue, or the path has become longer than it was remembered.
+//! Whether what waits is a queue, or the path is longer than it was remembered or believed.
 //!
 //! Both show as a longer round trip, and both as less delivered by the same windows: W = X (d + q). They differ in what smaller windows
 //! do. Of a queue they take what they are smaller by, and as much is delivered as before; over a longer path the round trip stays and
@@ -12,6 +12,9 @@ use crate::units::BitRate;
 /// Windows have to be smaller by this part: what a bottleneck delivers is known to half of it (`capacity::SURPRISE`). At 0 none is told
 /// (unit tests), nor at 1.9 (`longer_path` of the simulator: 0.75 of the goodput instead of 0.98).
 const SMALLER: f64 = 0.2;
+/// What is delivered is told in whole packets: those that one acknowledgment is for, at both ends of what it is counted over. Without it
+/// a slow line's queue is taken for its path (`slow_lines` of the simulator).
+const QUANTUM: f64 = 4.0 * 12_000.0;
 /// What smaller windows did is seen after a round trip, and in means over another. Without it none is told
 /// (`over_a_long_path_what_windows_did_is_waited_for`).
 const SEEN_AFTER: f64 = 2.0;
@@ -25,9 +28,9 @@ pub(super) struct Shown {
     pub(super) windows: f64,
     /// How many those are.
     pub(super) elastic: usize,
-    /// Least queueing delay and what is kept of it, and the round trip without it, s.
+    /// Least queueing delay, below which one there is none, and the round trip without it, s.
     pub(super) queue: f64,
-    pub(super) target: f64,
+    pub(super) empty: f64,
     pub(super) base_rtt: f64,
     /// What was delivered in the mean of a round trip, bit/s.
     pub(super) delivered: f64,
@@ -41,6 +44,8 @@ pub(super) struct PathTest {
     before: Option<Shown>,
     /// For how long windows have been smaller, s.
     smaller: f64,
+    /// Since the test began, as long as they were not, s.
+    age: f64,
 }
 
 impl PathTest {
@@ -48,8 +53,8 @@ impl PathTest {
     pub(super) fn on_interval(&mut self, now: Option<Shown>, dt: f64) -> Option<Carries> {
         self.smaller += if self.smaller > 0.0 { dt } else { 0.0 };
         let now = now?;
-        let Some(before) = self.before.filter(|_| now.queue > now.target) else {
-            self.begin((now.queue > now.target).then_some(now));
+        let Some(before) = self.before.filter(|_| now.queue > now.empty) else {
+            self.begin((now.queue > now.empty).then_some(now));
             return None;
         };
         let rtt = before.base_rtt + before.queue;
@@ -63,6 +68,12 @@ impl PathTest {
         }
         if now.windows > before.windows * (1.0 - part) {
             self.smaller = 0.0;
+            // What those windows bring is seen later.
+            let seen = self.age < SEEN_AFTER * rtt;
+            self.age += dt;
+            if seen && self.age >= SEEN_AFTER * rtt {
+                self.before = Some(Shown { delivered: now.delivered, ..before });
+            }
             return None;
         }
         if self.smaller == 0.0 {
@@ -74,13 +85,14 @@ impl PathTest {
         let stays = now.queue > before.queue - takes / 2.0;
         // What has just fallen is not yet in the mean: what its windows bring is.
         let had = before.delivered.min(before.windows * 8.0 / rtt);
-        let longer = stays && now.delivered < had * (1.0 - part / 2.0);
+        let less = (had * part / 2.0).max(QUANTUM / rtt.max(dt));
+        let longer = stays && now.delivered < had - less;
         self.begin((!longer).then_some(now));
         longer.then_some(before.capacity)
     }
 
     fn begin(&mut self, before: Option<Shown>) {
-        (self.before, self.smaller) = (before, 0.0);
+        (self.before, self.smaller, self.age) = (before, 0.0, 0.0);
     }
 }
 
@@ -93,7 +105,7 @@ mod tests {
     /// A bottleneck of 20 Mbit/s behind a path of 40 ms in which windows of 110 kB leave 4 ms of queue.
     fn shown(windows: f64, queue: f64, delivered: f64) -> Option<Shown> {
         let capacity = Some((BitRate::mbps(20), true));
-        Some(Shown { windows, elastic: 2, queue, target: 0.002, base_rtt: 0.04, delivered, capacity })
+        Some(Shown { windows, elastic: 2, queue, empty: 0.0003, base_rtt: 0.04, delivered, capacity })
     }
 
     /// What is found of windows that become smaller by a per cent per interval, and when.

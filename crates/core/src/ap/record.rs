@@ -46,6 +46,8 @@ pub(super) enum Unknown {
 pub(super) struct Record {
     rate: LowPass,
     local_rtt: MinFilter,
+    /// Least round trip to the station since its path changed, however long ago.
+    nearest: Option<Span>,
     remote_rtt: MinFilter,
     newest: Option<FlowSample>,
     /// When payload was last seen to have moved, and the time of the newest sample.
@@ -105,6 +107,7 @@ impl Record {
         Self {
             rate: LowPass::new(RATE_WEIGHT),
             local_rtt: MinFilter::new(rtt_memory),
+            nearest: None,
             remote_rtt: MinFilter::new(rtt_memory),
             newest: None,
             moved_at: None,
@@ -138,6 +141,7 @@ impl Record {
         }
         if let Some(rtt) = sample.local_rtt_min {
             self.local_rtt.on_sample(now, rtt);
+            self.nearest = Some(self.nearest.map_or(rtt, |nearest| nearest.min(rtt)));
         }
         if let Some(rtt) = sample.remote_rtt_min {
             let handshake = *self.handshake.get_or_insert(rtt);
@@ -175,8 +179,16 @@ impl Record {
         self.served = sample.served.saturating_sub(before.served).as_secs_f64();
     }
 
-    /// The path to the remote end has changed: it is as long as it shows from here on.
-    pub(super) fn forget_path(&mut self) {
+    /// The path to the station has changed: it is as long as it shows from here on.
+    pub(super) fn forget_local_path(&mut self) {
+        let newest = self.local_rtt.newest();
+        (self.local_rtt, self.nearest) = (self.local_rtt.anew(), newest);
+        newest.into_iter().for_each(|rtt| self.local_rtt.on_sample(self.now, rtt));
+        self.inbound[Direction::ToRemote.index()].forget_least();
+    }
+
+    /// The same of the path to the remote end.
+    pub(super) fn forget_remote_path(&mut self) {
         // Of the newest round trip its transmission was taken off, as of a path that a handshake had shown.
         let newest = self.remote_rtt.newest().map(|rtt| rtt + self.transmission);
         (self.remote_rtt, self.handshake, self.fallen) = (self.remote_rtt.anew(), None, None);
@@ -323,6 +335,22 @@ impl Record {
     /// RTT to the station without queue; a minimum above the bound is a queue that stood all the time.
     fn local_base(&self, bound: Span) -> Span {
         self.local_rtt.min().unwrap_or(bound).min(bound)
+    }
+
+    /// The bound of a flow of `direction` over a hop of `bound`: none where timestamps of the station's data tell what waits there.
+    pub(super) fn bound(&self, direction: Direction, bound: Span) -> Span {
+        let told = direction == Direction::ToRemote && self.is_clocked(direction);
+        if told { self.local_rtt.min().unwrap_or(bound).max(bound) } else { bound }
+    }
+
+    /// Least round trip to the station of late, s.
+    pub(super) fn local_path(&self) -> f64 {
+        self.local_rtt.min().map_or(0.0, Span::as_secs_f64)
+    }
+
+    /// No round trip to the station was shorter than the bound: nobody knows that the rest is a queue.
+    pub(super) fn hides(&self, bound: Span) -> bool {
+        self.nearest.is_some_and(|nearest| nearest > bound)
     }
 
     pub(super) fn base_rtt(&self, params: &Params, bound: Span) -> Option<Span> {

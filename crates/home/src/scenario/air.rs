@@ -252,12 +252,13 @@ fn read_loss(wifi: &Reader<'_>) -> Result<Loss, ScenarioError> {
     }
 }
 
-const BRIDGE_KEYS: [&str; 6] = ["rate", "control_rate", "extra", "queue", "station_queue", "half_duplex"];
+const BRIDGE_KEYS: [&str; 7] =
+    ["rate", "control_rate", "extra", "queue", "station_queue", "half_duplex", "delivery_interval"];
 
 /// Packets that the bridge's queues hold where the file says nothing: the paper's.
 const BRIDGE_PACKETS: u32 = 350;
 
-/// Longest time added to a packet; bounds what a file can ask of a host.
+/// Longest time added to a packet, and between deliveries; bounds what a file can ask of a host.
 const LONGEST_EXTRA: Span = Span::from_secs(1);
 
 fn read_bridge(root: &Reader<'_>) -> Result<Bridge, ScenarioError> {
@@ -268,12 +269,17 @@ fn read_bridge(root: &Reader<'_>) -> Result<Bridge, ScenarioError> {
     if extra > LONGEST_EXTRA {
         return Err(bridge.wrong("extra", format!("{extra} is longer than {LONGEST_EXTRA}")));
     }
+    let delivery_interval = bridge.quantity("delivery_interval")?.unwrap_or(Span::ZERO);
+    if delivery_interval > LONGEST_EXTRA {
+        return Err(bridge.wrong("delivery_interval", format!("{delivery_interval} is longer than {LONGEST_EXTRA}")));
+    }
     Ok(Bridge {
         costs: BridgeParams {
             rate: bridge.positive("rate")?.unwrap_or(BitRate::mbps(54)),
             control_rate: bridge.positive("control_rate")?.unwrap_or(BitRate::mbps(1)),
             extra,
             half_duplex: bridge.flag("half_duplex")?.unwrap_or(false),
+            delivery_interval,
         },
         queue: read_queue(&bridge, "queue", BRIDGE_PACKETS)?,
         station_queue: read_queue(&bridge, "station_queue", BRIDGE_PACKETS)?,

@@ -48,7 +48,6 @@ impl Plant {
             target: law.queue_target.max(law.queue_packets * 12_000.0 / self.capacity),
             base_rtt: self.base_rtt,
             delivered: offered.min(left) + self.inelastic,
-            usual: offered.min(left) + self.inelastic,
             brought: offered + self.inelastic,
             capacity: self.capacity,
             stood: queue > 0.0,
