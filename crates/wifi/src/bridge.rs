@@ -165,9 +165,8 @@ impl<P: Packet + Copy> Bridge<P> {
         loop {
             let sent = self.first().filter(|(at, _)| *at <= now);
             // What arrives goes before what is sent in the same moment.
-            if let Some((at, Crossing { packet, from, to })) =
-                self.under_way.pop_front_if(|(at, _)| *at <= sent.map_or(now, |(at, _)| at))
-            {
+            let arrives = self.under_way.front().is_some_and(|(at, _)| *at <= sent.map_or(now, |(at, _)| at));
+            if let Some((at, Crossing { packet, from, to })) = arrives.then(|| self.under_way.pop_front()).flatten() {
                 return Some(Event::Delivered { at, from, to, packet });
             }
             let (at, way) = sent?;
