@@ -32,13 +32,13 @@ const LOOK: Duration = Duration::from_millis(700);
 const ASTRAY: [u32; 4] = [1 << 29, 1 << 30, 3 << 30, 7 << 29];
 
 /// The world with a switch behind its last hop, and a second station there.
-struct Home {
-    world: World,
+pub struct Home {
+    pub world: World,
     switch: Namespace,
-    neighbour: Namespace,
+    pub neighbour: Namespace,
 }
 
-fn home(test: &str) -> Option<Home> {
+pub fn home(test: &str) -> Option<Home> {
     let world = far_world(test, FAR)?;
     let spaces = (Namespace::new(), Namespace::new());
     let (Ok(switch), Ok(neighbour)) = spaces else { unreachable!("there were three already") };

@@ -71,8 +71,9 @@ impl Process {
             AttachMode::Clsact => "clsact",
         };
         let socket = world.socket();
+        let flows = if more.contains("flows") { "" } else { "flows = 4096\n" };
         let config = format!(
-            "{more}lan = [\"lan0\"]\ninterval = \"50ms\"\nflows = 4096\nattach = \"{attach}\"\n\
+            "{more}lan = [\"lan0\"]\ninterval = \"50ms\"\n{flows}attach = \"{attach}\"\n\
              socket = \"{}\"\n",
             socket.display()
         );
@@ -90,6 +91,15 @@ impl Process {
     pub fn wait_for(&self, what: &str, condition: impl Fn(&Status) -> bool) -> Status {
         let pid = self.child.id();
         wait_for(what, || query(&self.world_socket).ok().filter(|s| s.pid == pid && condition(s)))
+    }
+
+    /// What it has had of processors, and what it has of memory.
+    pub fn spent(&self) -> (Duration, u64) {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("it lives");
+        // Fields 14, 15 and 24 of proc(5), by 100 ticks a second; the name, which is the second, may hold spaces.
+        let fields: Vec<&str> = stat.rsplit(')').next().expect("fields").split_whitespace().collect();
+        let field = |number: usize| fields[number - 3].parse::<u64>().expect("a number");
+        (Duration::from_millis(10 * (field(14) + field(15))), field(24) * 4096)
     }
 
     /// Stands still until [`Self::go_on`].

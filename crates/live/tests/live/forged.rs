@@ -45,7 +45,7 @@ impl Forged {
     }
 }
 
-fn socket(domain: i32, kind: i32, protocol: i32) -> OwnedFd {
+pub fn socket(domain: i32, kind: i32, protocol: i32) -> OwnedFd {
     // SAFETY: a plain call; what it returns is looked at and owned by nobody else.
     unsafe {
         let raw = libc::socket(domain, kind | libc::SOCK_CLOEXEC, protocol);

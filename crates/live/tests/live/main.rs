@@ -11,10 +11,18 @@ mod flood;
 mod following;
 mod forged;
 mod handover;
+#[path = "../script/headers.rs"]
+#[allow(dead_code, reason = "scripts compare whole frames")]
+mod headers;
 mod line;
 mod machine;
+#[path = "../script/mutate.rs"]
+mod mutate;
 mod namespace;
+mod odd;
 mod older;
+#[path = "../agreement/random.rs"]
+mod random;
 #[path = "../settings/mod.rs"]
 mod settings;
 mod smooth;

@@ -116,6 +116,13 @@ impl Download {
         u32::from_ne_bytes(tcp_info(&self.sender, TCPI_SND_WND))
     }
 
+    /// The scale of the windows that the sender is told.
+    pub fn scale(&self) -> u8 {
+        const TCPI_SND_WSCALE: usize = 6;
+        let [scales] = tcp_info(&self.sender, TCPI_SND_WSCALE);
+        if cfg!(target_endian = "little") { scales & 15 } else { scales >> 4 }
+    }
+
     /// What the sender takes for acknowledged and what the receiver has, bytes: the first is never more than the second.
     pub fn acknowledged_and_had(&self) -> (u64, u64) {
         const TCPI_BYTES_ACKED: usize = 120;

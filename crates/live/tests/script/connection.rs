@@ -7,6 +7,7 @@ use lasthop_core::wire::{Endpoint, Merged, flag};
 
 use crate::frame::Over;
 use crate::headers::Found;
+use crate::mutate::Crossing;
 use crate::random::Random;
 use crate::rig::key_of;
 
@@ -37,15 +38,6 @@ pub struct Connection {
     step: u32,
     /// Packets of its own still to come.
     pub left: u32,
-}
-
-/// A packet that crosses the access point.
-#[derive(Clone, Debug)]
-pub struct Crossing {
-    pub direction: Direction,
-    pub raw: bool,
-    pub merged: Merged,
-    pub frame: Vec<u8>,
 }
 
 impl Connection {

@@ -1,11 +1,21 @@
 //! What strangers make of a packet: any field of any header, lengths, options, flags, checksums.
 
+use lasthop_core::packet::Direction;
 use lasthop_core::wire::build::option;
 use lasthop_core::wire::{Merged, flag};
 
-use crate::connection::Crossing;
 use crate::headers::Found;
 use crate::random::Random;
+
+/// A packet that crosses the access point.
+#[derive(Clone, Debug)]
+pub struct Crossing {
+    pub direction: Direction,
+    /// It begins with its IP header.
+    pub raw: bool,
+    pub merged: Merged,
+    pub frame: Vec<u8>,
+}
 
 /// What a stranger makes of a packet, and what that is called.
 pub fn mutate(of: &Crossing, random: &mut Random) -> (Crossing, &'static str) {

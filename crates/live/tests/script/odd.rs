@@ -13,10 +13,10 @@ use lasthop_core::packet::Direction;
 use lasthop_core::units::Time;
 use lasthop_live::program::ProgramError;
 
-use crate::connection::{Connection, Crossing};
+use crate::connection::Connection;
 use crate::has_gate;
 use crate::headers::Found;
-use crate::mutate::mutate;
+use crate::mutate::{Crossing, mutate};
 use crate::random::Random;
 use crate::rig::Rig;
 use crate::runnable::is_runnable;
