@@ -192,8 +192,8 @@ impl Bottleneck {
         } else {
             self.untold = (0.0, 0.0);
         }
-        if x.stood && self.silent == 0.0 {
-            // Of all of the time, not of the intervals in which acknowledgments came, which have more than others.
+        if x.stood && self.silent == 0.0 && !x.doubtful {
+            // Unless that may be its path. Of all of the time, not of the intervals in which acknowledgments came, which have more than others.
             let (bytes, seconds) = std::mem::take(&mut self.untold);
             self.capacity.on_busy(bytes, seconds);
         } else if self.carries() > 0.0 && more > self.carries() {

@@ -85,6 +85,8 @@ pub(super) struct Observation {
     pub(super) backlogged: bool,
     /// Nobody can tell its standing queue from the path.
     pub(super) hides: bool,
+    /// Nor has anybody been asked yet: what waits may be the path.
+    pub(super) doubtful: bool,
     /// The first trains came through at this; 0: none did.
     pub(super) trains: f64,
     /// Flows that fill their windows.

@@ -257,7 +257,7 @@ impl Ap {
                 gap: record.gap(),
                 fills: record.fills_its_window(),
                 local: record.local_queue(bound),
-                hides: record.hides(bound),
+                hides: record.hides(self.params.law.queue_target),
                 local_path: record.local_path(),
                 remote: record.remote_queue(),
                 inbound: Direction::BOTH.map(|way| record.inbound(way)),
@@ -329,7 +329,10 @@ impl Ap {
                 let x: &mut Observation = observed.entry(id).or_default();
                 x.queue = longer(x.queue, queue);
                 x.timed = longer(x.timed, queue.filter(|_| !backlogged));
-                x.hides |= of.filling > 0 && (of.hides || longest > target);
+                // Timestamps of the station's data tell what uploads have waiting.
+                let hides = of.filling > 0 && of.hides && !(direction == Direction::ToRemote && of.clocked[1]);
+                x.hides |= hides || of.filling > 0 && longest > target;
+                x.doubtful |= hides && longest <= target;
                 x.backlogged |= backlogged;
                 x.target = x.target.max(target);
             }

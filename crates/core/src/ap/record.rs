@@ -348,9 +348,9 @@ impl Record {
         self.local_rtt.min().map_or(0.0, Span::as_secs_f64)
     }
 
-    /// No round trip to the station was shorter than the bound: nobody knows that the rest is a queue.
-    pub(super) fn hides(&self, bound: Span) -> bool {
-        self.nearest.is_some_and(|nearest| nearest > bound)
+    /// No round trip to the station was as short as an empty hop's, s: nobody knows that the rest is a queue.
+    pub(super) fn hides(&self, empty: f64) -> bool {
+        self.nearest.is_some_and(|nearest| nearest.as_secs_f64() > empty)
     }
 
     pub(super) fn base_rtt(&self, params: &Params, bound: Span) -> Option<Span> {

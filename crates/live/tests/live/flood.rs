@@ -206,10 +206,12 @@ fn floods_of_all_kinds_leave_every_connection_its_place() {
         .expect("frames are sent");
     });
     let (after, memory) = process.spent();
-    let share = (after - before).as_secs_f64() / begun.elapsed().as_secs_f64();
+    let lasted = begun.elapsed().as_secs_f64();
+    let share = (after - before).as_secs_f64() / lasted;
     let status = process.wait_for("all of them passed", |s| syns(s) >= passed + u64::from(syns_sent));
     eprintln!(
-        "{test}: {:?}, {:.0} % of a core and {} MB, longest decision {:.1} ms",
+        "{test}: {syns_sent} SYNs and {} datagrams in {lasted:.1} s: {:?}, {:.0} % of a core and {} MB, longest decision {:.1} ms",
+        10_000 * times,
         status.table,
         share * 100.0,
         memory / 1_000_000,

@@ -103,7 +103,7 @@ fn a_hop_that_delivers_in_bunches_is_not_slower_than_it_is() {
     let Some(world) = far_world(test, Duration::from_millis(20)) else { return };
     let _hop = world.plug_bunching_station(Duration::from_millis(10)).expect("a TUN, as there was one already");
     let config = Config { capacity: Capacity::Learn, ..world.config() };
-    smooth_with(test, &world, config, World::SERVER, Duration::from_secs(4));
+    smooth_with(test, &world, config, World::SERVER, Duration::from_secs(8));
 }
 
 #[test]
