@@ -123,7 +123,7 @@ impl Bottleneck {
         self.target(law, id, price).max(self.longest)
     }
 
-    /// The longest path to a station that sends now, s.
+    /// The longest path to a station that moves payload now, s.
     pub(super) fn on_local_path(&mut self, path: f64) {
         if path > 0.0 {
             self.longest = self.longest.min(path);
@@ -193,7 +193,7 @@ impl Bottleneck {
             self.untold = (0.0, 0.0);
         }
         if x.stood && self.silent == 0.0 && !x.doubtful {
-            // Unless that may be its path. Of all of the time, not of the intervals in which acknowledgments came, which have more than others.
+            // Of all of the time, not of the intervals in which acknowledgments came, which have more than others.
             let (bytes, seconds) = std::mem::take(&mut self.untold);
             self.capacity.on_busy(bytes, seconds);
         } else if self.carries() > 0.0 && more > self.carries() {
@@ -225,8 +225,8 @@ impl Bottleneck {
             Some((capacity, false)) => self.capacity.outdo(capacity.as_bps() as f64),
             None => {}
         }
-        // As long as it shows: the longest that is found from now on says how long that is.
-        self.longest = f64::MAX;
+        // The longest that shows from now on says how long it is: no longer than this.
+        self.longest = x.target + x.base_rtt + x.timed.map_or(0.0, |(mean, _)| mean.max(0.0));
         (x.queue, self.least) = (Some((0.0, 0.0)), None);
         true
     }
