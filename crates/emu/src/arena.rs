@@ -29,6 +29,8 @@ pub struct Frame {
     pub to: Port,
     /// Whose packet it is.
     pub tag: Tag,
+    /// Of a flow of the scenario to which late is as bad as lost.
+    pub is_realtime: bool,
     /// What the queues of the last hop see in its headers.
     pub headers: Headers,
 }
@@ -83,6 +85,9 @@ impl Packet for Frame {
     }
     fn bytes(&self) -> u32 {
         u32::from(self.len).saturating_sub(ETHERNET as u32)
+    }
+    fn is_realtime(&self) -> bool {
+        self.is_realtime
     }
     fn key(&self, kind: FlowKind) -> u64 {
         self.headers.keys[kind as usize]
@@ -166,7 +171,8 @@ mod tests {
         assert_eq!(arena.take(), None);
         arena.slot(a).fill(1);
         arena.slot(b).fill(2);
-        let frame = Frame { slot: a, len: 60, to: Port(0), tag: Tag::Other, headers: Headers::default() };
+        let frame =
+            Frame { slot: a, len: 60, to: Port(0), tag: Tag::Other, is_realtime: false, headers: Headers::default() };
         assert!(arena.bytes(&frame).iter().all(|b| *b == 1));
         arena.give_back(b);
         assert_eq!((arena.in_use(), arena.least_free()), (1, 0));

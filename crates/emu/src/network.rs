@@ -300,7 +300,8 @@ name = "N"
     }
 
     fn frame(slot: u32, to: Port) -> Frame {
-        Frame { slot, len: (1500 + ETHERNET) as u16, to, tag: Tag::Other, headers: crate::arena::Headers::default() }
+        let (len, headers) = ((1500 + ETHERNET) as u16, crate::arena::Headers::default());
+        Frame { slot, len, to, tag: Tag::Other, is_realtime: false, headers }
     }
 
     fn us(n: u64) -> Time {

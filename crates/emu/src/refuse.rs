@@ -6,7 +6,7 @@ use lasthop_core::snoop::Conduct;
 use lasthop_core::units::Span;
 use lasthop_home::retune::Retune;
 use lasthop_home::scenario::{
-    CARRIER_SENSE_DEFAULT, CongestionControl, Flow, Kind, LastHop, Scenario, ScenarioError, Tcp, Wifi,
+    CARRIER_SENSE_DEFAULT, CongestionControl, Flow, KernelName, Kind, LastHop, Scenario, ScenarioError, Tcp, Wifi,
 };
 
 /// Most hosts: each is a namespace, a TAP and a place in every ppoll.
@@ -38,10 +38,6 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
     if scenario.control.clamp.is_some() {
         return Err(scenario.refuse("control.clamp", "the kernel's receivers know no price"));
     }
-    if scenario.control.mac.is_some_and(|mac| mac.realtime_attempts.is_some()) {
-        let why = "the emulator's packets do not say what kind of flow they belong to";
-        return Err(scenario.refuse("control.mac.realtime_attempts", why));
-    }
     let greedy = || scenario.flows.iter().filter(|flow| flow.kind.is_elastic() || flow.carrier.is_some());
     if let Some(flow) = greedy().nth(MOST_GREEDY) {
         let why = format!("the emulator has room for {MOST_GREEDY} connections");
@@ -63,25 +59,44 @@ fn check_cell(scenario: &Scenario, cell: &Wifi) -> Result<(), ScenarioError> {
     Ok(())
 }
 
-/// The kernel's name of a congestion control.
+/// The kernel's name of a congestion control; `None`: no kernel has it. What it calls Westwood is Westwood+.
 #[must_use]
-pub fn kernel_name(cc: CongestionControl) -> Option<&'static str> {
+pub fn kernel_name(cc: CongestionControl) -> Option<KernelName> {
     match cc {
-        CongestionControl::Reno | CongestionControl::NewReno => Some("reno"),
-        CongestionControl::Cubic => Some("cubic"),
-        CongestionControl::Bbr => Some("bbr"),
+        CongestionControl::Reno | CongestionControl::NewReno => KernelName::new("reno"),
+        CongestionControl::Cubic => KernelName::new("cubic"),
+        CongestionControl::Bbr => KernelName::new("bbr"),
+        CongestionControl::Vegas => KernelName::new("vegas"),
+        CongestionControl::WestwoodPlus => KernelName::new("westwood"),
+        CongestionControl::Kernel(name) => Some(name),
         _ => None,
+    }
+}
+
+/// Why the kernel has not `cc`.
+fn lacks(cc: CongestionControl) -> &'static str {
+    match cc {
+        CongestionControl::Westwood => "what the kernel calls westwood is Westwood+; write cc = \"westwood+\"",
+        CongestionControl::Tfrc | CongestionControl::Ssvp => "the kernel sends no datagrams at a rate of its own",
+        _ => {
+            "no kernel has it: reno (newreno is the same), cubic, bbr, vegas, westwood+, or the name of a module, tcp_NAME"
+        }
     }
 }
 
 fn check_flow(scenario: &Scenario, flow: &Flow) -> Result<(), ScenarioError> {
     let refuse = |key: &str, why: &str| Err(scenario.refuse(&format!("flow.{}.{key}", flow.table), why));
     let smallest = u64::from(UDP_HEADERS) + MARK as u64;
-    if flow.carrier.is_some() {
-        return refuse("cc", "the emulator plays streams over UDP");
-    }
-    if flow.transport().is_some_and(|tcp| tcp.half_close) {
-        return refuse("half_close", "the emulator's receivers close when everything has come");
+    if let Some(tcp) = flow.transport() {
+        if tcp.half_close {
+            return refuse("half_close", "the emulator's receivers close when everything has come");
+        }
+        if tcp.loss_discrimination.is_some() {
+            return refuse("loss_discrimination", "the kernel's receivers do not tell losses apart");
+        }
+        if kernel_name(tcp.cc).is_none() {
+            return refuse("cc", lacks(tcp.cc));
+        }
     }
     match &flow.kind {
         Kind::Web(_) | Kind::RequestResponse(_) => {
@@ -93,11 +108,8 @@ fn check_flow(scenario: &Scenario, flow: &Flow) -> Result<(), ScenarioError> {
         Kind::GameServer(p) | Kind::GameClient(p) | Kind::Audio(p) | Kind::Voip(p) if p.size.0 < smallest => {
             refuse("size", "the emulator marks every packet, which takes 42B at least")
         }
-        Kind::Cbr(r) | Kind::Poisson(r) if r.size.0 < smallest => {
+        Kind::Cbr(r) | Kind::Poisson(r) if flow.carrier.is_none() && r.size.0 < smallest => {
             refuse("size", "the emulator marks every packet, which takes 42B at least")
-        }
-        Kind::Ftp(ftp) if kernel_name(ftp.tcp.cc).is_none() => {
-            refuse("cc", "the emulator has what the kernel has: cubic, reno (newreno is the same), bbr")
         }
         _ => Ok(()),
     }
@@ -169,22 +181,29 @@ name = "N"
     }
 
     #[test]
-    fn a_sender_that_the_kernel_does_not_have_is_refused_at_its_line() {
-        let text = "[[flow]]\nname = \"f\"\nfrom = \"W\"\nto = \"N\"\nkind = \"ftp\"\ncc = \"vegas\"\n";
-        assert!(refusal(text).starts_with("home.toml:15: flow.f.cc: not yet: "), "{}", refusal(text));
+    fn a_sender_that_no_kernel_has_is_refused_at_its_line() {
+        for (kind, cc) in [("ftp", "wtcp"), ("ftp", "westwood"), ("video", "tfrc"), ("video", "tcp-real")] {
+            let text = format!("[[flow]]\nname = \"f\"\nfrom = \"W\"\nto = \"N\"\nkind = \"{kind}\"\ncc = \"{cc}\"\n");
+            assert!(refusal(&text).starts_with("home.toml:15: flow.f.cc: not yet: "), "{}", refusal(&text));
+        }
+    }
+
+    #[test]
+    fn a_sender_that_a_kernel_may_have_is_asked_of_the_kernel() {
+        for (cc, name) in [("vegas", "vegas"), ("westwood+", "westwood"), ("newreno", "reno"), ("illinois", "illinois")]
+        {
+            let flow = format!("[[flow]]\nname = \"f\"\nfrom = \"W\"\nto = \"N\"\nkind = \"video\"\ncc = \"{cc}\"\n");
+            let home = Scenario::parse(&format!("{HOME}{flow}"), "home.toml", &[]).unwrap();
+            check(&home).unwrap();
+            let of = home.flows[0].tcp().and_then(|tcp| kernel_name(tcp.cc));
+            assert_eq!(of.map(|name| name.to_string()).as_deref(), Some(name));
+        }
     }
 
     #[test]
     fn a_sender_that_the_library_does_not_have_is_refused_at_its_line() {
         let text = "[[flow]]\nname = \"f\"\nfrom = \"W\"\nto = \"N\"\nkind = \"quic\"\ncc = \"vegas\"\n";
         assert!(refusal(text).starts_with("home.toml:15: flow.f.cc: not yet: "), "{}", refusal(text));
-    }
-
-    #[test]
-    fn attempts_by_class_of_traffic_are_refused_at_their_line() {
-        let text = "[control.mac]\nrealtime_attempts = 2\n";
-        let start = "home.toml:11: control.mac.realtime_attempts: not yet: ";
-        assert!(refusal(text).starts_with(start), "{}", refusal(text));
     }
 
     #[test]

@@ -96,12 +96,12 @@ fn observer(scenario: &Scenario) -> Observer {
         let meter = flow_meter(scenario, flow, Time::ZERO);
         let transport = match flow.kind {
             Kind::Quic(_) => Transport::Quic,
-            _ if flow.kind.is_elastic() => Transport::Tcp,
+            _ if flow.tcp().is_some() => Transport::Tcp,
             _ => Transport::Udp,
         };
         let source = address::near(flow.from, flow.to);
         let destination = address::near(flow.to, flow.from);
-        (Endpoints { source, destination, transport }, meter)
+        (Endpoints { source, destination, transport, is_realtime: flow.kind.is_realtime() }, meter)
     };
     Observer::new(scenario.flows.iter().map(watch).collect())
 }

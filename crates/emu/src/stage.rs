@@ -4,11 +4,12 @@ use crate::address::near;
 use crate::error::Error;
 use crate::home::Home;
 use crate::players::quic::{self, Arrivals, Download, Identity};
-use crate::players::tcp::{self, Greedy, Totals};
+use crate::players::tcp::{self, Connection, Supply, Totals};
 use crate::players::{Gate, udp};
 use crate::refuse::kernel_name;
-use lasthop_home::scenario::{Flow, Ftp, HostId, Kind, Quic, Scenario};
+use lasthop_home::scenario::{Flow, HostId, Kind, Quic, Scenario, Tcp};
 use lasthop_home::traffic::Source;
+use lasthop_home::traffic::feed::Feed;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::UdpSocket;
@@ -60,8 +61,8 @@ impl Stage {
         let mut open: BTreeMap<HostId, Vec<udp::Open>> = BTreeMap::new();
         for (index, flow) in scenario.flows.iter().enumerate() {
             let number = index as u16;
-            if let Kind::Ftp(ftp) = &flow.kind {
-                stage.add_greedy(home, index, flow, greedy(scenario, number, flow, ftp))?;
+            if let Some(tcp) = flow.tcp() {
+                stage.add_connection(scenario, home, index, flow, tcp)?;
                 continue;
             }
             if let Kind::Quic(quic) = &flow.kind {
@@ -89,15 +90,28 @@ impl Stage {
         Ok(())
     }
 
-    fn add_greedy(&mut self, home: &Home, index: usize, flow: &Flow, greedy: Greedy) -> Result<(), Error> {
-        let listen = || tcp::listen(&greedy).map_err(fail(flow, "cannot open the receiver's socket"));
+    fn add_connection(
+        &mut self,
+        scenario: &Scenario,
+        home: &Home,
+        index: usize,
+        flow: &Flow,
+        tcp: &Tcp,
+    ) -> Result<(), Error> {
+        let connection = connection(scenario, index as u16, flow, tcp);
+        let listen = || tcp::listen(&connection).map_err(fail(flow, "cannot open the receiver's socket"));
         let listener = home.namespace(flow.to).run(listen)?;
-        let connect = || tcp::sender(&greedy).map_err(fail(flow, &cannot_send(&greedy)));
+        let connect = || tcp::sender(&connection).map_err(fail(flow, &cannot_send(&connection)));
         let socket = home.namespace(flow.from).run(connect)?;
-        let (gate, sink, tell) = (Arc::clone(&self.gate), greedy.clone(), self.tell(flow, "the receiver failed"));
+        let (gate, sink, tell) = (Arc::clone(&self.gate), connection.clone(), self.tell(flow, "the receiver failed"));
         self.threads.push(start(STACK, move || tcp::receive(&sink, &listener, &gate).unwrap_or_else(tell))?);
+        let supply = match &flow.kind {
+            Kind::Ftp(ftp) => ftp.bytes.map_or(Supply::Endless, |bytes| Supply::Bytes(bytes.0)),
+            _ => Supply::Stream(Box::new(Feed::new(Source::new(flow, scenario.seed), None))),
+        };
         let (gate, tell) = (Arc::clone(&self.gate), self.tell(flow, "the sender failed"));
-        self.senders.push((index, start(STACK, move || tcp::send(&greedy, socket, &gate).map_err(tell).ok())?));
+        let send = move || tcp::send(&connection, socket, supply, &gate).map_err(tell).ok();
+        self.senders.push((index, start(STACK, send)?));
         Ok(())
     }
 
@@ -173,25 +187,28 @@ fn download(scenario: &Scenario, number: u16, flow: &Flow, quic: &Quic) -> Downl
     }
 }
 
-fn greedy(scenario: &Scenario, number: u16, flow: &Flow, ftp: &Ftp) -> Greedy {
-    let mss = ftp.tcp.mss.0 as u16;
-    Greedy {
+fn connection(scenario: &Scenario, number: u16, flow: &Flow, tcp: &Tcp) -> Connection {
+    let mss = tcp.mss.0 as u16;
+    Connection {
         flow: number,
         source: near(flow.from, flow.to),
         destination: near(flow.to, flow.from),
         start: flow.start,
         stop: flow.stop,
         measure_from: scenario.measure_from,
-        bytes: ftp.bytes.map(|b| b.0),
-        congestion_control: kernel_name(ftp.tcp.cc).unwrap_or("cubic"),
+        congestion_control: kernel_name(tcp.cc),
         mss,
-        window: ftp.tcp.window.map(|segments| segments.saturating_mul(u32::from(mss))),
+        window: tcp.window.map(|segments| segments.saturating_mul(u32::from(mss))),
     }
 }
 
-fn cannot_send(greedy: &Greedy) -> String {
-    let cc = greedy.congestion_control;
-    format!("cannot open the sender's socket with {cc}; if the kernel lacks it, type: sudo modprobe tcp_{cc}")
+fn cannot_send(connection: &Connection) -> String {
+    let Some(cc) = connection.congestion_control else { return "cannot open the sender's socket".to_owned() };
+    let has = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    let has = has.split_whitespace().collect::<Vec<_>>().join(", ");
+    format!(
+        "cannot open the sender's socket with {cc} (the kernel has {has}); for its module, type: sudo modprobe tcp_{cc}"
+    )
 }
 
 fn fail(flow: &Flow, what: &str) -> impl FnOnce(io::Error) -> Error + use<> {

@@ -87,6 +87,55 @@ fn a_download_and_an_upload_move_bytes_over_kernel_tcp() {
 }
 
 #[test]
+fn a_stream_over_kernel_tcp_is_sent_as_it_arises_and_what_the_link_loses_is_sent_again() {
+    let Some(_turn) = turn("stream over TCP") else { return };
+    let home = WIRES.replace("\"2s\"", "\"4s\"");
+    let air = home.find("[wifi]").zip(home.find("[[station]]")).expect("both are there");
+    let link = "[wireless_link]\nrate = \"5Mbit/s\"\nbuffer = 100\nerror_rate = 0.04\n";
+    let text = format!(
+        "{}{link}{}[[flow]]\nname = \"film\"\nfrom = \"W\"\nto = \"N\"\nkind = \"cbr\"\nrate = \"0.5Mbit/s\"\nsize = \"250B\"\n\
+         cc = \"reno\"\n[[flow]]\nname = \"same\"\nfrom = \"W\"\nto = \"N\"\nkind = \"cbr\"\nrate = \"0.5Mbit/s\"\nsize = \"250B\"\n",
+        &home[..air.0],
+        &home[air.1..]
+    );
+    let Some(outcome) = valid_run("stream over TCP", &scenario(&text)) else { return };
+    let (film, same) = (&flow(&outcome.report, "film").figures, &flow(&outcome.report, "same").figures);
+    // The payload of 250 packets a second of 250 bytes, which over UDP have headers of 28: TCP delivers all of it, but for what
+    // still waits at the end.
+    assert!((0.40e6..0.45e6).contains(&film.goodput_bps), "{film:?}");
+    assert!(same.loss_rate > Some(0.01), "{same:?}");
+    let tcp = film.tcp.expect("the kernel tells of its sender");
+    assert!(film.lost.air > 10 && tcp.retransmitted >= film.lost.air / 2, "{tcp:?} {film:?}");
+    // Without TCP_NODELAY a packet would wait for the ACK of the one before, and leave with those that came meanwhile.
+    assert!(film.sent > 500, "{film:?}");
+    assert_eq!(outcome.report.fairness.goodput, Some(1.0), "one flow has congestion control");
+}
+
+#[test]
+fn real_time_packets_are_given_up_after_attempts_of_their_own() {
+    let Some(_turn) = turn("attempts by class") else { return };
+    let lossy = WIRES.replace("kind = \"none\"", "kind = \"fixed\", rate = 0.2");
+    let text = format!(
+        "{lossy}[[flow]]\nname = \"call\"\nfrom = \"W\"\nto = \"N\"\nkind = \"voip\"\nevery = \"5ms\"\n\
+         [[flow]]\nname = \"bulk\"\nfrom = \"W\"\nto = \"N\"\nkind = \"cbr\"\nrate = \"1Mbit/s\"\nsize = \"500B\"\n\
+         [control.mac]\nattempts = 8\nrealtime_attempts = 1\n"
+    );
+    let Some(outcome) = valid_run("attempts by class", &scenario(&text)) else { return };
+    let (call, bulk) = (&flow(&outcome.report, "call").figures, &flow(&outcome.report, "bulk").figures);
+    // 0.2 or more of 400, frames and their ACKs; with eight attempts two in a million.
+    assert!(call.lost.air > 50 && bulk.lost.air < 5 && bulk.sent > 400, "{call:?} {bulk:?}");
+}
+
+#[test]
+fn a_congestion_control_that_this_kernel_lacks_is_named_with_what_it_has() {
+    let Some(_turn) = turn("a congestion control that is not there") else { return };
+    let flow = "[[flow]]\nname = \"ftp\"\nfrom = \"W\"\nto = \"N\"\nkind = \"ftp\"\ncc = \"nobodys\"\n";
+    let error = run(&scenario(&format!("{WIRES}{flow}")), Options::default()).map(drop).expect_err("there is none");
+    let said = with_cause(&error);
+    assert!(said.contains("nobodys") && said.contains("cubic") && said.contains("modprobe tcp_nobodys"), "{said}");
+}
+
+#[test]
 fn a_download_of_given_size_ends_by_itself() {
     let Some(_turn) = turn("sized download") else { return };
     let text = format!(

@@ -5,7 +5,6 @@ mod connection;
 mod control;
 mod engine;
 mod exchange;
-mod feed;
 mod numbers;
 mod options;
 mod packet;

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use lasthop_core::units::Time;
 use lasthop_home::report::FlowMeter;
 use lasthop_home::scenario::{Flow, HostId, Kind, LastHop, Scenario, ScenarioError};
+use lasthop_home::traffic::feed::Feed;
 use lasthop_home::traffic::{Emission, Source};
 use lasthop_wifi::Timing;
 
 use crate::connection::{Connection, Dress, Stream};
 use crate::exchange::Exchange;
-use crate::feed::Feed;
 use crate::packet::{SimPacket, flag};
 use crate::rate_flow::RateFlow;
 use crate::sources::SourceId;

@@ -354,7 +354,8 @@ impl Engine {
 
     fn admit(&mut self, port: Port, at: Time, slot: u32, len: usize) {
         self.counts.events += 1;
-        let mut frame = Frame { slot, len: len as u16, to: port, tag: Tag::Other, headers: Headers::default() };
+        let (tag, headers) = (Tag::Other, Headers::default());
+        let mut frame = Frame { slot, len: len as u16, to: port, tag, is_realtime: false, headers };
         if len > MTU + ETHERNET {
             self.counts.oversize += 1;
             return self.arena.give_back(slot);
@@ -372,6 +373,7 @@ impl Engine {
         }
         if let Some(data) = self.observer.identify(self.arena.bytes(&frame)) {
             frame.tag = data.tag();
+            frame.is_realtime = self.observer.is_realtime(data.flow);
             if self.is_end(port, self.observer.source(data.flow)) {
                 self.observer.on_sent(at, &data);
             }

@@ -31,7 +31,7 @@ pub enum Transport {
     Quic,
 }
 
-/// Where a flow's data come from and go to.
+/// Where a flow's data come from and go to, and as what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Endpoints {
     /// Address of `from`.
@@ -40,6 +40,8 @@ pub struct Endpoints {
     pub destination: Ipv4Addr,
     /// Protocol.
     pub transport: Transport,
+    /// What a setting by class of traffic counts as real time.
+    pub is_realtime: bool,
 }
 
 /// A data packet of a flow of the scenario.
@@ -132,6 +134,7 @@ mod tests {
             source: SOURCE,
             destination: SINK,
             transport,
+            is_realtime: false,
         })
     }
 

@@ -87,6 +87,12 @@ impl Observer {
         self.ends[usize::from(flow)].destination
     }
 
+    /// Late is as bad as lost for it.
+    #[must_use]
+    pub fn is_realtime(&self, flow: u16) -> bool {
+        self.ends[usize::from(flow)].is_realtime
+    }
+
     /// The flow's sender handed a packet to the network.
     pub fn on_sent(&mut self, at: Time, data: &Data) {
         let flow = &mut self.flows[usize::from(data.flow)];

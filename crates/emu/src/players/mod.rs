@@ -1,11 +1,11 @@
 //! Who sends and receives: threads that entered a host, with ordinary sockets.
 //!
-//! Open-loop flows follow the schedule of `home::traffic` on CLOCK_MONOTONIC; all of one host share a thread. Greedy
-//! flows are a kernel TCP connection with a thread at each end. What a scenario's TCP keys mean here:
+//! Open-loop flows follow the schedule of `home::traffic` on CLOCK_MONOTONIC; all of one host share a thread. Flows over TCP,
+//! greedy ones and streams, are a kernel connection with a thread at each end. What a scenario's TCP keys mean here:
 //!
 //! | key | means |
 //! |---|---|
-//! | `cc` | TCP_CONGESTION: `reno` and `newreno` are the kernel's `reno` (RFC 6582 with SACK where on), `cubic`, `bbr` |
+//! | `cc` | TCP_CONGESTION, by the kernel's name: `reno` and `newreno` are its `reno` (RFC 6582 with SACK where on) |
 //! | `sack` | `net.ipv4.tcp_sack` of the host that sends |
 //! | `delayed_ack = false` | a route with `quickack 1` in the receiving host: one ACK per segment |
 //! | `initial_window` | a route with `initcwnd` in the sending host |

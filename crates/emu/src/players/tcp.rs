@@ -1,10 +1,12 @@
-//! Greedy flows: one kernel TCP connection each, a thread at either end.
+//! Flows over TCP: one kernel connection each, a thread at either end; greedy, or a stream that is given as it arises.
 
-use super::Gate;
+use super::{Gate, PRIORITY};
 use crate::clock;
 use crate::observe::identify::FIRST_PORT;
 use crate::sys::{self, CaState, TcpDetail};
 use lasthop_core::units::{Span, Time};
+use lasthop_home::scenario::KernelName;
+use lasthop_home::traffic::feed::Feed;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
@@ -20,9 +22,9 @@ const UNSENT: u32 = 2 << 20;
 const SEND_BUFFER: usize = 16 << 20;
 const CHUNK: usize = 64 << 10;
 
-/// One greedy flow.
+/// One flow.
 #[derive(Clone, Debug)]
-pub struct Greedy {
+pub struct Connection {
     /// Index of the flow.
     pub flow: u16,
     /// Sender's address.
@@ -35,14 +37,22 @@ pub struct Greedy {
     pub stop: Span,
     /// When the figures proper begin, since the start of the scenario.
     pub measure_from: Span,
-    /// Ends it earlier.
-    pub bytes: Option<u64>,
-    /// The kernel's name of the congestion control.
-    pub congestion_control: &'static str,
+    /// The kernel's name of the congestion control; `None`: as the host has it.
+    pub congestion_control: Option<KernelName>,
     /// Payload bytes of a segment, before options.
     pub mss: u16,
     /// Most the receiver offers, bytes.
     pub window: Option<u32>,
+}
+
+/// What a connection has to carry.
+pub enum Supply {
+    /// More than it can.
+    Endless,
+    /// So many bytes, which end it.
+    Bytes(u64),
+    /// What its schedule gives it.
+    Stream(Box<Feed>),
 }
 
 /// What the sender's kernel said over one stretch of the run.
@@ -106,7 +116,7 @@ impl Stretch {
 ///
 /// # Errors
 /// The failed system call.
-pub fn listen(flow: &Greedy) -> io::Result<TcpListener> {
+pub fn listen(flow: &Connection) -> io::Result<TcpListener> {
     let socket = new_socket()?;
     sys::set_max_segment(&socket, flow.mss)?;
     bound_window(&socket, flow)?;
@@ -116,7 +126,7 @@ pub fn listen(flow: &Greedy) -> io::Result<TcpListener> {
 }
 
 /// Receives until the sender or the gate ends.
-pub fn receive(flow: &Greedy, listener: &TcpListener, gate: &Gate) -> io::Result<()> {
+pub fn receive(flow: &Connection, listener: &TcpListener, gate: &Gate) -> io::Result<()> {
     let Some(zero) = gate.wait() else { return Ok(()) };
     if !gate.sleep_until(zero + flow.start) {
         return Ok(());
@@ -155,10 +165,10 @@ pub fn receive(flow: &Greedy, listener: &TcpListener, gate: &Gate) -> io::Result
 ///
 /// # Errors
 /// The failed system call.
-pub fn sender(flow: &Greedy) -> io::Result<TcpStream> {
+pub fn sender(flow: &Connection) -> io::Result<TcpStream> {
     let socket = new_socket()?;
     // Tried here, where a kernel without it can still be refused by name.
-    rustix::net::sockopt::set_tcp_congestion(&socket, flow.congestion_control)?;
+    set_congestion_control(&socket, flow)?;
     sys::set_max_segment(&socket, flow.mss)?;
     sys::set_unsent_limit(&socket, UNSENT)?;
     rustix::net::sockopt::set_socket_send_buffer_size_force(&socket, SEND_BUFFER)?;
@@ -170,7 +180,7 @@ pub fn sender(flow: &Greedy) -> io::Result<TcpStream> {
 ///
 /// # Errors
 /// A connection that was refused or broke.
-pub fn send(flow: &Greedy, stream: TcpStream, gate: &Gate) -> io::Result<Totals> {
+pub fn send(flow: &Connection, stream: TcpStream, supply: Supply, gate: &Gate) -> io::Result<Totals> {
     let mut totals = Totals::default();
     let Some(zero) = gate.wait() else { return Ok(totals) };
     if !gate.sleep_until(zero + flow.start) {
@@ -184,7 +194,7 @@ pub fn send(flow: &Greedy, stream: TcpStream, gate: &Gate) -> io::Result<Totals>
         Err(error) => return Err(error.into()),
     }
     // Again: the route chose one for programs that do not.
-    rustix::net::sockopt::set_tcp_congestion(&stream, flow.congestion_control)?;
+    set_congestion_control(&stream, flow)?;
     while !wait_for(&stream, PollFlags::OUT)? {
         if gate.is_closed() || clock::now() >= stop {
             return Ok(totals);
@@ -195,7 +205,12 @@ pub fn send(flow: &Greedy, stream: TcpStream, gate: &Gate) -> io::Result<Totals>
     }
     let measure_from = zero + flow.measure_from;
     let before = TcpDetail::default();
-    let mut sending = Sending { stream, left: flow.bytes, measure_from, sampled: Time::ZERO, before };
+    if let Supply::Stream(_) = supply {
+        // What a frame ends with is sent at once; and without the right to it, frames arise a little later than scheduled.
+        stream.set_nodelay(true)?;
+        let _ = sys::set_realtime(PRIORITY);
+    }
+    let mut sending = Sending { stream, supply, zero, written: 0, measure_from, sampled: Time::ZERO, before };
     let outcome = sending.run(stop, gate, &mut totals);
     sending.sample(&mut totals)?;
     if outcome? {
@@ -209,8 +224,11 @@ pub fn send(flow: &Greedy, stream: TcpStream, gate: &Gate) -> io::Result<Totals>
 
 struct Sending {
     stream: TcpStream,
-    /// Bytes not yet written; `None`: endless.
-    left: Option<u64>,
+    supply: Supply,
+    /// When the scenario started.
+    zero: Time,
+    /// Bytes.
+    written: u64,
     measure_from: Time,
     sampled: Time,
     before: TcpDetail,
@@ -224,12 +242,23 @@ impl Sending {
             if clock::now() >= self.sampled + SAMPLE {
                 self.sample(totals)?;
             }
-            let most = self.left.map_or(CHUNK, |left| CHUNK.min(left as usize));
-            if most == 0 {
-                return self.finish(stop, gate, totals);
-            }
-            match self.stream.write(&chunk[..most]) {
-                Ok(n) => self.left = self.left.map(|left| left - n as u64),
+            let left = match &mut self.supply {
+                Supply::Endless => u64::MAX,
+                Supply::Bytes(bytes) if self.written == *bytes => return self.finish(stop, gate, totals),
+                Supply::Bytes(bytes) => *bytes - self.written,
+                Supply::Stream(feed) => {
+                    let now = clock::now();
+                    let left = feed.given(Time::ZERO + now.since(self.zero)) - self.written;
+                    if left == 0 {
+                        let next = feed.next_deadline().map_or(stop, |at| self.zero + at.since(Time::ZERO));
+                        clock::sleep_until(next.min(stop).min(now + SAMPLE));
+                        continue;
+                    }
+                    left
+                }
+            };
+            match self.stream.write(&chunk[..CHUNK.min(left as usize)]) {
+                Ok(n) => self.written += n as u64,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     wait_for(&self.stream, PollFlags::OUT)?;
                 }
@@ -270,7 +299,12 @@ fn new_socket() -> io::Result<std::os::fd::OwnedFd> {
     Ok(socket)
 }
 
-fn bound_window(socket: &impl std::os::fd::AsFd, flow: &Greedy) -> io::Result<()> {
+fn set_congestion_control(socket: &impl std::os::fd::AsFd, flow: &Connection) -> io::Result<()> {
+    let Some(name) = flow.congestion_control else { return Ok(()) };
+    Ok(rustix::net::sockopt::set_tcp_congestion(socket, name.as_str())?)
+}
+
+fn bound_window(socket: &impl std::os::fd::AsFd, flow: &Connection) -> io::Result<()> {
     let Some(window) = flow.window else { return Ok(()) };
     // The buffer also holds the kernel's overhead per segment: room to spare, the clamp is the bound.
     rustix::net::sockopt::set_socket_recv_buffer_size_force(socket, (window as usize).saturating_mul(4).max(1 << 16))?;

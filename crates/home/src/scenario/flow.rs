@@ -6,6 +6,7 @@ use std::sync::Arc;
 use lasthop_core::units::{BitRate, Bytes, Span};
 use lasthop_wifi::random::Stream;
 
+use super::congestion::CongestionControl;
 use super::read::Reader;
 use super::tree::{Origin, SourceMap, Table};
 use super::{HostId, ScenarioError};
@@ -226,74 +227,6 @@ pub enum Page {
     Cnn,
 }
 
-/// TCP senders.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CongestionControl {
-    /// RFC 5681 without fast recovery.
-    Tahoe,
-    /// RFC 5681.
-    Reno,
-    /// RFC 6582.
-    NewReno,
-    /// Brakmo and Peterson.
-    Vegas,
-    /// Westwood, BWE filter.
-    Westwood,
-    /// Westwood, ABSE (2002).
-    WestwoodAbse,
-    /// Westwood+.
-    WestwoodPlus,
-    /// TCP-Real (2002).
-    TcpReal,
-    /// TCP probing (Tsaoussidis and Badr, 2000).
-    TcpProbing,
-    /// WTCP (Sinha et al., 2002).
-    Wtcp,
-    /// GAIMD (0.31, 0.875).
-    Aimd,
-    /// RFC 5348.
-    Tfrc,
-    /// Scalable streaming video protocol.
-    Ssvp,
-    /// RFC 9438.
-    Cubic,
-    /// draft-ietf-ccwg-bbr.
-    Bbr,
-}
-
-impl CongestionControl {
-    /// Words of the file.
-    pub const WORDS: [(&'static str, Self); 15] = [
-        ("tahoe", Self::Tahoe),
-        ("reno", Self::Reno),
-        ("newreno", Self::NewReno),
-        ("vegas", Self::Vegas),
-        ("westwood", Self::Westwood),
-        ("westwood-abse", Self::WestwoodAbse),
-        ("westwood+", Self::WestwoodPlus),
-        ("tcp-real", Self::TcpReal),
-        ("tcp-probing", Self::TcpProbing),
-        ("wtcp", Self::Wtcp),
-        ("aimd", Self::Aimd),
-        ("tfrc", Self::Tfrc),
-        ("ssvp", Self::Ssvp),
-        ("cubic", Self::Cubic),
-        ("bbr", Self::Bbr),
-    ];
-
-    /// A rate in place of a window, and datagrams that are not sent again in place of a stream of bytes.
-    #[must_use]
-    pub const fn is_rate_based(self) -> bool {
-        matches!(self, Self::Tfrc | Self::Ssvp)
-    }
-
-    /// The word of the file.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::WORDS.iter().find(|(_, cc)| *cc == self).map_or("", |(word, _)| word)
-    }
-}
-
 impl Kind {
     /// The word of the file.
     #[must_use]
@@ -461,7 +394,7 @@ pub(crate) fn read_kind(flow: &Reader<'_>, load: &mut LoadTrace<'_>) -> Result<K
         }),
         "quic" => Kind::Quic(Quic {
             bytes: flow.positive("bytes")?,
-            cc: flow.choice("cc", &CongestionControl::WORDS)?.unwrap_or(CongestionControl::Cubic),
+            cc: CongestionControl::read(flow)?,
             initial_window: flow.count("initial_window", 1..=1000)?.unwrap_or(10),
             ecn: flow.flag("ecn")?.unwrap_or(false),
         }),
@@ -565,7 +498,7 @@ fn tcp(flow: &Reader<'_>) -> Result<Tcp, ScenarioError> {
     if !(88..=LARGEST_PACKET - 40).contains(&mss.0) {
         return Err(flow.wrong("mss", format!("{mss} is no segment of a {LARGEST_PACKET}B packet; write 88B to 1460B")));
     }
-    let cc = flow.choice("cc", &CongestionControl::WORDS)?.unwrap_or(CongestionControl::Cubic);
+    let cc = CongestionControl::read(flow)?;
     let has_pair = matches!(cc, CongestionControl::Aimd | CongestionControl::Ssvp);
     if let Some(key) = ["increase", "decrease"].into_iter().find(|key| !has_pair && flow.has(key)) {
         return Err(flow.wrong(key, "is a number of cc = \"aimd\" and of \"ssvp\""));

@@ -8,6 +8,7 @@
 
 mod air;
 mod change;
+mod congestion;
 mod control;
 mod error;
 mod flow;
@@ -35,11 +36,12 @@ use lasthop_wifi::Standard;
 
 pub use air::{Bridge, CARRIER_SENSE_DEFAULT, LastHop, Loss, Wifi};
 pub use change::Change;
+pub use congestion::{CongestionControl, KernelName};
 pub use control::{Capacity, ClampControl, Control, MacControl, SnoopControl, SplitControl, WindowControl, WindowRtt};
 pub use error::ScenarioError;
 pub use flow::{
-    CongestionControl, Flow, FrameSource, Ftp, Kind, LARGEST_PACKET, LossDiscrimination, Page, Periodic, Quic, Rated,
-    RequestResponse, SMALLEST_UDP, Tcp, Video, Web,
+    Flow, FrameSource, Ftp, Kind, LARGEST_PACKET, LossDiscrimination, Page, Periodic, Quic, Rated, RequestResponse,
+    SMALLEST_UDP, Tcp, Video, Web,
 };
 pub use hosts::MOST;
 pub use lasthop_core::aqm::Discipline;

@@ -11,6 +11,7 @@
 //! Ours: the copies of a periodic flow are spread evenly over one period, copy i of n starting i/n of it later, so that
 //! no two stay in phase for a whole run. A frame is handed to the network at once, as an encoder does.
 
+pub mod feed;
 mod frames;
 pub mod page;
 pub mod trace;

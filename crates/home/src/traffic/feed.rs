@@ -5,8 +5,9 @@
 //! in a socket that its program never finds full, and what waits when the stream stops is not sent.
 
 use lasthop_core::units::{Span, Time};
-use lasthop_home::scenario::SMALLEST_UDP;
-use lasthop_home::traffic::{Emission, Source};
+
+use super::{Emission, Source};
+use crate::scenario::SMALLEST_UDP;
 
 /// See the module.
 pub struct Feed {
@@ -52,7 +53,7 @@ impl Feed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lasthop_home::scenario::Scenario;
+    use crate::scenario::Scenario;
 
     const HOME: &str = "format = 1\nname = \"t\"\nduration = \"10s\"\n[[server]]\nname = \"W\"\n[wifi]\n[[station]]\n\
                         name = \"N\"\n[[flow]]\nname = \"f\"\nfrom = \"W\"\nto = \"N\"\nstart = \"1s\"\nkind = ";
