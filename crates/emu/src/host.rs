@@ -50,8 +50,8 @@ pub fn batch(plan: &AddressPlan, host: HostId, v6: bool) -> String {
     let words = route_words();
     match host {
         HostId::AccessPoint => {
-            up(&mut text, plan, AddressPlan::WAN);
-            up(&mut text, plan, AddressPlan::WLAN);
+            up(&mut text, plan, AddressPlan::WAN, v6);
+            up(&mut text, plan, AddressPlan::WLAN, v6);
             address(&mut text, AddressPlan::WAN, AddressPlan::WAN_V4.into(), 16);
             address(&mut text, AddressPlan::WLAN, AddressPlan::v4(host).into(), 16);
             for (net, dev, own) in [("10.1.0.0/16", "wan0", "10.1.0.1"), ("10.2.0.0/16", "wlan0", "10.2.0.1")] {
@@ -72,7 +72,7 @@ pub fn batch(plan: &AddressPlan, host: HostId, v6: bool) -> String {
         }
         HostId::Server(_) | HostId::Station(_) => {
             let port = plan.port(host);
-            up(&mut text, plan, port);
+            up(&mut text, plan, port, v6);
             let ap = plan.mac(gateway_port(host));
             address(&mut text, port, AddressPlan::v4(host).into(), 32);
             neighbour(&mut text, port, gateway(host, false), ap);
@@ -124,10 +124,11 @@ fn gateway(host: HostId, v6: bool) -> IpAddr {
     }
 }
 
-fn up(text: &mut String, plan: &AddressPlan, port: Port) {
+fn up(text: &mut String, plan: &AddressPlan, port: Port, v6: bool) {
     let (name, mac) = (AddressPlan::interface(port), shown(plan.mac(port)));
-    // Without a link-local address the host has nothing to say to its neighbours on its own.
-    let _ = writeln!(text, "link set {name} address {mac} mtu 1500 txqueuelen {QUEUE} addrgenmode none");
+    // Without a link-local address the host has nothing to say to its neighbours on its own; a kernel without IPv6 has none.
+    let quiet = if v6 { " addrgenmode none" } else { "" };
+    let _ = writeln!(text, "link set {name} address {mac} mtu 1500 txqueuelen {QUEUE}{quiet}");
     let _ = writeln!(text, "link set {name} up");
 }
 
@@ -243,7 +244,7 @@ mod tests {
     fn a_station_knows_only_the_way_to_the_access_point() {
         let text = batch(&PLAN, HostId::Station(0), false);
         let expected = "link set lo up\n\
-            link set eth0 address 02:4c:48:03:00:01 mtu 1500 txqueuelen 10000 addrgenmode none\n\
+            link set eth0 address 02:4c:48:03:00:01 mtu 1500 txqueuelen 10000\n\
             link set eth0 up\n\
             addr add 10.2.1.1/32 dev eth0\n\
             neigh replace 10.2.0.1 lladdr 02:4c:48:01:00:01 nud permanent dev eth0\n\
