@@ -148,13 +148,19 @@ impl Stream {
 
     /// A segment arrived. Returns how many of its bytes are new.
     pub fn on_segment(&mut self, seq: u32, len: u32) -> u32 {
-        let next = *self.next.get_or_insert(1 << 32 | u64::from(seq));
-        let ahead = i64::from(seq.wrapping_sub(next as u32).cast_signed());
-        let start = next.saturating_add_signed(ahead);
+        self.on_sent(seq);
+        let Some((start, next)) = self.place(seq) else { return 0 };
         let end = start + u64::from(len);
         let fresh = self.insert(start.max(next), end);
         self.advance();
         fresh
+    }
+
+    /// Where `seq` lies in the stream, and up to where that has arrived; `None`: nothing of it was sent.
+    #[must_use]
+    pub fn place(&self, seq: u32) -> Option<(u64, u64)> {
+        let next = self.next?;
+        Some((next.saturating_add_signed(i64::from(seq.wrapping_sub(next as u32).cast_signed())), next))
     }
 
     fn insert(&mut self, start: u64, end: u64) -> u32 {

@@ -11,6 +11,7 @@ use lasthop_core::meter::jitter::Jitter;
 use lasthop_core::meter::timely::Timely;
 use lasthop_core::units::{Span, Time};
 
+use super::in_order::InOrder;
 use super::{AddedDelay, Delay, Figures, FlowReport, JitterReport, Lost};
 
 /// Where a packet was lost.
@@ -67,10 +68,12 @@ pub struct FlowMeter {
     completed: Option<Time>,
     /// Population of the packet that arrived last, and when.
     last_arrival: Option<(Which, Time)>,
+    in_order: InOrder,
 }
 
+/// The population of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Which {
+pub(super) enum Which {
     Neither,
     StartUp,
     Figures,
@@ -88,6 +91,7 @@ impl FlowMeter {
             min_delay: None,
             completed: None,
             last_arrival: None,
+            in_order: InOrder::default(),
         }
     }
 
@@ -139,6 +143,11 @@ impl FlowMeter {
         population.timely.on_arrival(received);
     }
 
+    /// Of a byte stream: what arrived at `received` begins at `seq`, and everything before `next` has arrived.
+    pub fn on_stream(&mut self, sent: Time, received: Time, seq: u64, next: u64) {
+        self.in_order.on_packet(self.which(sent), received, seq, next);
+    }
+
     /// Payload was first received at `at`, of packets that do not show it: those were delivered with none.
     pub fn on_payload(&mut self, at: Time, bytes: u64) {
         if let Some(population) = self.population(at) {
@@ -188,8 +197,15 @@ impl FlowMeter {
     pub fn finish(&self, name: &str, from: &str, to: &str, kind: &str) -> FlowReport {
         let Window { youngest_start, measure_from, start, end } = self.window;
         let end = self.completed.map_or(end, |at| end.min(at.since(self.origin)));
-        let figures = self.figures.figures(self.min_delay, end - measure_from.max(start));
-        let start_up = self.start_up.figures(self.min_delay, end.min(measure_from) - youngest_start.max(start));
+        let timely = |which, of: &Population| Some(self.in_order.timely(which)? as f64 / of.sent.max(1) as f64);
+        let figures = Figures {
+            timely_in_order: timely(Which::Figures, &self.figures),
+            ..self.figures.figures(self.min_delay, end - measure_from.max(start))
+        };
+        let start_up = Figures {
+            timely_in_order: timely(Which::StartUp, &self.start_up),
+            ..self.start_up.figures(self.min_delay, end.min(measure_from) - youngest_start.max(start))
+        };
         FlowReport {
             name: name.to_owned(),
             from: from.to_owned(),
@@ -221,6 +237,7 @@ impl Population {
             jitter: self.jitter_report(),
             rfc3550: self.jitter.rfc3550().map(Span::as_millis_f64),
             timely_index: self.timely.index(),
+            timely_in_order: None,
             delayed_rate: self.timely.delayed_rate(),
             loss_rate: self.timely.loss_rate(),
             tcp: None,

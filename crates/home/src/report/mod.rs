@@ -3,6 +3,7 @@
 //! Times are in ms unless the name says otherwise. A figure without a population (the mean of no packets) is null;
 //! fields that only some hosts or kinds of flow have are absent elsewhere.
 
+mod in_order;
 mod meter;
 mod tables;
 #[cfg(test)]
@@ -136,6 +137,9 @@ pub struct Figures {
     pub rfc3550: Option<f64>,
     /// Timely received / sent; null when nothing was sent.
     pub timely_index: Option<f64>,
+    /// Handed to the application in order and timely / sent; only of streams over TCP whose receiver the host can see.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timely_in_order: Option<f64>,
     /// Late / received; null when nothing was received.
     pub delayed_rate: Option<f64>,
     /// Lost / sent; null when nothing was sent.
