@@ -329,6 +329,10 @@ pub struct FlowStatus {
     pub bytes: u64,
     /// ACKs whose window was lowered so far.
     pub rewritten: u64,
+    /// Segments that passed at most 75 ms after the one before / segments, since it began to carry payload: the Real-Time Performance
+    /// Index of a stream as far as this access point, without what was lost. Null before the hundredth.
+    #[serde(default)]
+    pub timely_index: Option<f64>,
 }
 
 /// What the controller does with a flow.

@@ -313,6 +313,7 @@ impl Core {
             remote_rtt_ms: flow.remote_rtt.map(Span::as_millis_f64),
             bytes: half.bytes,
             rewritten: half.rewritten,
+            timely_index: carrying.timely_index(flow.direction),
         })
     }
 }

@@ -20,6 +20,7 @@ use std::collections::HashMap;
 
 use lasthop_core::ap::{Ap, FlowSample, StationId, rtt_totals};
 use lasthop_core::fastpath::layout::{FlowKey, FlowState, Half, RttTotal};
+use lasthop_core::meter::timely;
 use lasthop_core::packet::{Direction, FlowId};
 use lasthop_core::units::{Span, Time};
 
@@ -40,6 +41,8 @@ const TRANSITORY: Span = Span::from_secs(240);
 const HURRIED: Span = Span::from_secs(1);
 /// A table is nearly full with so many of sixteen parts: what comes within a walk over the table finds room.
 const NEARLY_FULL: u64 = 15;
+/// Of fewer segments no share of timely ones is told.
+const FEWEST: u64 = 100;
 /// Forgotten in one interval at most, so that no interval takes long.
 const FORGET_AT_ONCE: usize = 4096;
 
@@ -117,11 +120,35 @@ pub(super) struct Carrying {
     rtt: [RttTotal; 2],
     /// Newest copy of what the fast path knows.
     pub(super) state: FlowState,
+    /// By direction: payload when it began, and pauses that were too long since.
+    began: [u64; 2],
+    late: [u32; 2],
 }
 
 impl Carrying {
+    fn new(id: FlowId, (station, version): (StationId, u32), state: &FlowState) -> Self {
+        let began = [0, 1].map(|i| state.half[i].payload_bytes);
+        Self { id, station, version, rtt: rtt_totals(state), state: *state, began, late: [0; 2] }
+    }
+
+    /// Counts the pauses that ended in `epoch`: one, for two of them do not end within an interval.
+    fn count_late(&mut self, epoch: u32) {
+        for (late, half) in self.late.iter_mut().zip(&self.state.half) {
+            *late += u32::from(half.epoch == epoch && u64::from(half.gap_ns) > timely::LIMIT.as_nanos());
+        }
+    }
+
+    /// Segments that came at most 75 ms after the one before, of all since it began to carry payload.
+    pub(super) fn timely_index(&self, direction: Direction) -> Option<f64> {
+        let i = direction.index();
+        let half = &self.state.half[i];
+        let segments = half.payload_bytes.saturating_sub(self.began[i]).checked_div(u64::from(half.mss))?;
+        (segments >= FEWEST).then(|| (1.0 - f64::from(self.late[i]) / segments as f64).max(0.0))
+    }
+
     /// Shows what is known of it to those who decide.
     fn sample(&mut self, (now, epoch): (Time, u32), key: &FlowKey, (stations, hops): (&Stations, &Hops), ap: &mut Ap) {
+        self.count_late(epoch);
         let before = std::mem::replace(&mut self.rtt, rtt_totals(&self.state));
         if self.version != stations.version() {
             (self.station, self.version) = (stations.id(&key.station), stations.version());
@@ -252,8 +279,7 @@ impl Table {
                 let id = self.names.name(key);
                 FlowSample::of(now, (id, station, hops.of(state.port)), epoch, state, Default::default())
                     .for_each(|sample| ap.on_sample(now, &sample));
-                let rtt = rtt_totals(state);
-                let carrying = Carrying { id, station, version, rtt, state: *state };
+                let carrying = Carrying::new(id, (station, version), state);
                 self.unscaled.extend(carrying.lacks_scale().then_some(id));
                 entry.carrying = Some(Box::new(carrying));
             }

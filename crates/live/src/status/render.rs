@@ -169,13 +169,14 @@ fn flows(out: &mut String, s: &Status) {
     let width = longest.max(HEADING.len());
     line!(
         out,
-        "\n  {:width$}  {:4}  {:>13}  {:>13}  {:>9}  {:>15}  state",
+        "\n  {:width$}  {:4}  {:>13}  {:>13}  {:>9}  {:>15}  {:>6}  state",
         HEADING,
         "way",
         "rate",
         "may use",
         "window",
         "RTT home + far",
+        "timely",
     );
     for flow in s.flows.iter().take(SHOWN) {
         line!(out, "  {}", flow_line(flow, width));
@@ -191,8 +192,9 @@ fn flow_line(f: &FlowStatus, width: usize) -> String {
     let window = f.clamp_bytes.map_or_else(|| "-".to_owned(), |c| bytes(f64::from(c)));
     let ms = |v: Option<f64>| v.map_or_else(|| "?".to_owned(), |v| format!("{v:.*}", usize::from(v < 100.0)));
     let rtt = format!("{} + {} ms", ms(f.local_rtt_ms), ms(f.remote_rtt_ms));
+    let timely = f.timely_index.map_or_else(|| "-".to_owned(), |index| format!("{:.1} %", index * 100.0));
     format!(
-        "{:width$}  {way:4}  {:>13}  {share:>13}  {window:>9}  {rtt:>15}  {}",
+        "{:width$}  {way:4}  {:>13}  {share:>13}  {window:>9}  {rtt:>15}  {timely:>6}  {}",
         f.flow,
         rate(f.rate_bps as f64),
         state(f.state)

@@ -13,6 +13,7 @@ fn sample() -> Status {
         remote_rtt_ms: None,
         bytes: 1,
         rewritten: 1,
+        timely_index: Some(0.987),
     };
     let older = FlowStatus {
         flow: "[2001:db8::2]:5001 -> [2001:db8::1]:22".to_owned(),
@@ -152,6 +153,7 @@ fn the_table_tells_a_reader_what_is_held_what_is_not_and_why() {
         "   1.2 s  downloads: the hop seems to carry 18 Mbit/s",
         "10.0.0.2:5000 <- 192.0.2.1:443",
         "held to its share",
+        "98.7 %",
         "2.1 + ? ms",
         "its window scale is unknown",
         "ACKs: 1234 lowered, 56 were low enough; 90 % of all bytes",

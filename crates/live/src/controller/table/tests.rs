@@ -151,3 +151,21 @@ fn a_silent_connection_sleeps_and_wakes_with_its_next_payload() {
     s.look(&[(key(1), awake)]);
     assert_eq!(s.ap.snapshot().flows.len(), 1);
 }
+
+#[test]
+fn a_pause_of_more_than_75_ms_makes_one_segment_late_and_no_index_is_told_of_a_few() {
+    let mut s = steps();
+    let shows = |s: &mut Steps, payload: u64, gap_ms: u32, epoch: u32| {
+        let mut state = flow(s.now, payload);
+        state.half[0].mss = 1000;
+        (state.half[0].gap_ns, state.half[0].epoch) = (gap_ms * 1_000_000, epoch);
+        s.look(&[(key(1), state)]);
+        let id = s.ap.snapshot().flows[0].flow;
+        s.table.carried(id).and_then(|(_, carrying)| carrying.timely_index(Direction::ToStation))
+    };
+    shows(&mut s, 1_000, 0, 0);
+    assert_eq!(shows(&mut s, 100_000, 76, 0), None, "99 segments");
+    assert_eq!(shows(&mut s, 201_000, 75, 0), Some(0.995));
+    // What is of an older epoch was counted in it.
+    assert_eq!(shows(&mut s, 401_000, 90, u32::MAX), Some(0.9975));
+}
