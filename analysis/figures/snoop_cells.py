@@ -65,6 +65,8 @@ WESTWOOD = Scheme("Westwood+", "westwood+", False, SACK)
 REAL = Scheme("TCP-Real", "tcp-real", False)
 REAL_SNOOP = Scheme("TCP-Real + Snoop", "tcp-real", True)
 
+# What is not counted of ns-2's traces.
+OURS_ALONE = ("timely_per_flow", "timely_in_order")
 # What a figure calls a metric, what counts as no difference from ns-2: as far as the project allows itself.
 NAMES = {
     "goodput_mbps": "goodput [Mbit/s]",
@@ -112,4 +114,5 @@ def ns2(world, scheme, flows, error=USUAL):
     path = {"source": world.source, "delay_ms": world.delay_ms}
     case = {**path, "sender": scheme.cc, "snoop": int(scheme.snoop), "flows": flows, "error_rate": error}
     asked = world.timing == "ns2"
-    return {name: peers.ns2("snoop", name, **case) if asked else None for name in Metrics.__dataclass_fields__}
+    known = lambda name: peers.ns2("snoop", name, **case) if asked and name not in OURS_ALONE else None
+    return {name: known(name) for name in Metrics.__dataclass_fields__}

@@ -1,13 +1,15 @@
 """The metrics of the Snoop paper (001, section 4.2) of all flows of a run together, from a row of a sweep.
 
     goodput     = payload delivered once / time, all flows                  [Mbit/s]
-    timely      = packets at most 75 ms after the one before / packets sent
+    timely      = packets at most 75 ms after the one before / packets sent; pooled, per flow, and of those that an
+                  application gets in order (per flow)
     delayed     = packets later than that / packets delivered
     lost        = packets lost / packets sent
     fairness    = (sum x)^2 / (n sum x^2) over goodput
     transport, link = packets sent again by senders, by the base station; per flow
 
-Shares are of the packets of all flows (the paper's are means of the flows' shares; equal flows make them the same).
+Shares are of the packets of all flows, as ns-2's traces are counted; the paper's index is the mean of the flows' own. The
+two differ where flows differ: one that is starved sends little, and little of it counts when packets are pooled.
 """
 
 import re
@@ -27,6 +29,8 @@ class Metrics:
     jain: float
     retransmitted: float
     link_retransmitted: float
+    timely_per_flow: float
+    timely_in_order: float
 
 
 def flow_fields(row, flow):
@@ -62,4 +66,6 @@ def metrics(row, flow="media"):
         jain=jain(one["goodput_bps"] for one in each),
         retransmitted=total("tcp.retransmitted") / len(each),
         link_retransmitted=total("tcp.local_retransmitted") / len(each),
+        timely_per_flow=total("timely_index") / len(each),
+        timely_in_order=total("timely_in_order") / len(each),
     )

@@ -60,6 +60,7 @@ class Metrics(unittest.TestCase):
         "flows.media.1.delivered": 190,
         "flows.media.1.goodput_bps": 3e6,
         "flows.media.1.timely_index": 0.9,
+        "flows.media.1.timely_in_order": 0.8,
         "flows.media.1.delayed_rate": 10 / 190,
         "flows.media.1.loss_rate": 0.05,
         "flows.media.1.tcp.retransmitted": 12,
@@ -68,6 +69,7 @@ class Metrics(unittest.TestCase):
         "flows.media.2.delivered": 100,
         "flows.media.2.goodput_bps": 1e6,
         "flows.media.2.timely_index": 0.6,
+        "flows.media.2.timely_in_order": 0.4,
         "flows.media.2.delayed_rate": 0.4,
         "flows.media.2.loss_rate": 0.0,
         "flows.media.2.tcp.retransmitted": 0,
@@ -80,6 +82,8 @@ class Metrics(unittest.TestCase):
         all_of_them = metrics(self.ROW)
         self.assertEqual(all_of_them.goodput_mbps, 4.0)
         self.assertAlmostEqual(all_of_them.timely_index, (180 + 60) / 300)
+        self.assertAlmostEqual(all_of_them.timely_per_flow, 0.75, msg="who sends less counts as much")
+        self.assertAlmostEqual(all_of_them.timely_in_order, 0.6)
         self.assertAlmostEqual(all_of_them.delayed_rate, (10 + 40) / 290)
         self.assertAlmostEqual(all_of_them.loss_rate, 10 / 300)
         self.assertEqual((all_of_them.retransmitted, all_of_them.link_retransmitted), (6.0, 4.0))
