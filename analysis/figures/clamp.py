@@ -1,7 +1,7 @@
 """CLAMP beside SAP-LAW and beside no control, in the SAP-LAW home over the capacity that both are told.
 
 ns-2's timing and regular 802.11 (4 retransmissions, attempts = 5) as in the figures of SAP-LAW. SAP-LAW is eq. (1) to the
-letter, its capacity in IP bits; CLAMP has the constants of `crates/tcp/src/receiver/clamp.rs`.
+letter, its capacity in IP bits; CLAMP has the constants of `crates/core/src/clamp.rs`.
 """
 
 from . import style

@@ -7,6 +7,7 @@
 pub mod ap;
 pub mod aqm;
 pub mod capacity;
+pub mod clamp;
 pub mod credit;
 pub mod elastic;
 pub mod fastpath;

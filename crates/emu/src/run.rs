@@ -1,7 +1,7 @@
 //! One scenario from beginning to end.
 
 use crate::controller::{Controller, ControllerCommand};
-use crate::engine::{Pulse, Remains};
+use crate::engine::{Offers, Pulse, Remains};
 use crate::error::Error;
 use crate::exec::{Orders, ProgramEnd, Programs};
 use crate::home::Home;
@@ -17,7 +17,7 @@ use lasthop_home::scenario::Scenario;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -108,8 +108,9 @@ pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
     teller.tell(Progress::Preparing("building the home"));
     let home = Home::new(scenario)?;
     let recording = Recording::start(Paths { pcap, trace }, scenario, &home, &revision)?;
-    let stage = Stage::prepare(scenario, &home)?;
-    let mut running = Running::start(scenario, &home, recording, &stop)?;
+    let offers: Offers = scenario.flows.iter().map(|_| AtomicU32::new(0)).collect();
+    let stage = Stage::prepare(scenario, &home, &offers)?;
+    let mut running = Running::start(scenario, &home, recording, offers, &stop)?;
     teller.tell(Progress::Preparing("starting the controller"));
     let log = log.map(|path| Log::create(&path).map(Arc::new).map_err(cannot_write(&path)).map(|log| (log, path)));
     let log = log.transpose()?;

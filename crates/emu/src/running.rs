@@ -1,6 +1,6 @@
 //! The engine on its thread.
 
-use crate::engine::{Change, Engine, Pulse, Remains, Shared};
+use crate::engine::{Change, Engine, Offers, Pulse, Remains, Shared};
 use crate::error::Error;
 use crate::home::Home;
 use crate::observe::Observer;
@@ -8,6 +8,7 @@ use crate::observe::identify::{Endpoints, Transport};
 use crate::record::{Recording, Writers};
 use crate::{address, air, arena};
 use lasthop_core::units::Time;
+use lasthop_home::clamp::ClampControl;
 use lasthop_home::report::flow_meter;
 use lasthop_home::retune::Retune;
 use lasthop_home::scenario::{self, Kind, Scenario};
@@ -32,7 +33,13 @@ impl Running {
     ///
     /// # Errors
     /// [`Error::Stopped`], or what could not be had.
-    pub fn start(scenario: &Scenario, home: &Home, recording: Recording, stop: &AtomicBool) -> Result<Self, Error> {
+    pub fn start(
+        scenario: &Scenario,
+        home: &Home,
+        recording: Recording,
+        offers: Offers,
+        stop: &AtomicBool,
+    ) -> Result<Self, Error> {
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Stopped);
         }
@@ -42,6 +49,9 @@ impl Running {
         let (sender, pulses) = mpsc::channel();
         engine.pulse_into(sender);
         engine.change(changes(scenario));
+        if let Some(wanted) = &scenario.control.clamp {
+            engine.clamp(ClampControl::new(scenario, wanted), offers);
+        }
         let writers = Some(recording.attach(&mut engine));
         let shared = engine.shared();
         let locked = mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE | MlockAllFlags::ONFAULT);

@@ -1,6 +1,7 @@
 //! The players of a scenario on their threads.
 
 use crate::address::near;
+use crate::engine::Offers;
 use crate::error::Error;
 use crate::home::Home;
 use crate::players::quic::{self, Arrivals, Download, Identity};
@@ -52,7 +53,7 @@ impl Stage {
     ///
     /// # Errors
     /// [`Error::Flow`] with the flow whose socket failed.
-    pub fn prepare(scenario: &Scenario, home: &Home) -> Result<Self, Error> {
+    pub fn prepare(scenario: &Scenario, home: &Home, offers: &Offers) -> Result<Self, Error> {
         let (complain, complaints) = mpsc::channel();
         let (threads, senders, sinks) = (Vec::new(), Vec::new(), Vec::new());
         let (receivers, identity) = (Vec::new(), None);
@@ -62,7 +63,7 @@ impl Stage {
         for (index, flow) in scenario.flows.iter().enumerate() {
             let number = index as u16;
             if let Some(tcp) = flow.tcp() {
-                stage.add_connection(scenario, home, index, flow, tcp)?;
+                stage.add_connection(scenario, home, (index, offers), flow, tcp)?;
                 continue;
             }
             if let Kind::Quic(quic) = &flow.kind {
@@ -94,7 +95,7 @@ impl Stage {
         &mut self,
         scenario: &Scenario,
         home: &Home,
-        index: usize,
+        (index, offers): (usize, &Offers),
         flow: &Flow,
         tcp: &Tcp,
     ) -> Result<(), Error> {
@@ -104,7 +105,9 @@ impl Stage {
         let connect = || tcp::sender(&connection).map_err(fail(flow, &cannot_send(&connection)));
         let socket = home.namespace(flow.from).run(connect)?;
         let (gate, sink, tell) = (Arc::clone(&self.gate), connection.clone(), self.tell(flow, "the receiver failed"));
-        self.threads.push(start(STACK, move || tcp::receive(&sink, &listener, &gate).unwrap_or_else(tell))?);
+        let offers = Arc::clone(offers);
+        let receive = move || tcp::receive(&sink, &listener, &offers[index], &gate).unwrap_or_else(tell);
+        self.threads.push(start(STACK, receive)?);
         let supply = match &flow.kind {
             Kind::Ftp(ftp) => ftp.bytes.map_or(Supply::Endless, |bytes| Supply::Bytes(bytes.0)),
             _ => Supply::Stream(Box::new(Feed::new(Source::new(flow, scenario.seed), None))),

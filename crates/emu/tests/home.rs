@@ -127,6 +127,24 @@ fn real_time_packets_are_given_up_after_attempts_of_their_own() {
 }
 
 #[test]
+fn receivers_that_heed_the_price_of_the_queue_keep_it_short() {
+    let Some(_turn) = turn("clamp") else { return };
+    let home = WIRES
+        .replace("\"2s\"", "\"6s\"\nmeasure_from = \"2s\"")
+        .replace("[wifi]", "[wifi]\nqueue = { kind = \"fifo\", limit = 300 }");
+    let flow = "[[flow]]\nname = \"ftp\"\nfrom = \"W\"\nto = \"N\"\nkind = \"ftp\"\n";
+    let mean = |control: &str| {
+        let outcome = valid_run("clamp", &scenario(&format!("{home}{flow}{control}")))?;
+        Some((outcome.report.queues[0].mean_packets, outcome.report.flows[0].figures.goodput_bps))
+    };
+    let Some((free, most)) = mean("") else { return };
+    let Some((held, goodput)) = mean("[control.clamp]\ncapacity = \"98%\"\n") else { return };
+    // At rest (20 kB/s + 20 kB/s) / 4 per s: 10 kB, seven packets.
+    assert!(free > 60.0 && held < 25.0, "{free} without, {held} with");
+    assert!(goodput > 0.9 * most, "{most} without, {goodput} with");
+}
+
+#[test]
 fn a_congestion_control_that_this_kernel_lacks_is_named_with_what_it_has() {
     let Some(_turn) = turn("a congestion control that is not there") else { return };
     let flow = "[[flow]]\nname = \"ftp\"\nfrom = \"W\"\nto = \"N\"\nkind = \"ftp\"\ncc = \"nobodys\"\n";

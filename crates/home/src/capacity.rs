@@ -13,7 +13,7 @@ use lasthop_core::packet::{FlowId, Packet};
 use lasthop_core::units::{BitRate, Time};
 use lasthop_wifi::{Event, Medium, NodeId, Place};
 
-use crate::scenario::{Flow, HostId, LastHop, Scenario};
+use crate::scenario::{Capacity, Flow, HostId, LastHop, Scenario};
 
 /// IP bytes of an ACK with timestamps.
 const ACK_BYTES: u32 = 52;
@@ -34,6 +34,16 @@ pub fn tcp_alone(scenario: &Scenario) -> BitRate {
         LastHop::Wifi(_) | LastHop::Bridge(_) => Run::new(scenario).map_or(BitRate::ZERO, Run::finish),
         // Nothing contends there: what the link carries and does not lose.
         LastHop::WirelessLink(link) => link.params.rate.mul_f64(1.0 - link.params.error_rate),
+    }
+}
+
+/// What a scenario's word means in it; zero where it is to be learned.
+#[must_use]
+pub fn rate(scenario: &Scenario, capacity: Capacity) -> BitRate {
+    match capacity {
+        Capacity::Rate(rate) => rate,
+        Capacity::Share(share) => tcp_alone(scenario).mul_f64(share),
+        Capacity::Learn => BitRate::ZERO,
     }
 }
 

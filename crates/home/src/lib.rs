@@ -7,6 +7,7 @@
 
 pub mod address;
 pub mod capacity;
+pub mod clamp;
 pub mod link;
 pub(crate) mod normal;
 pub mod quantity;

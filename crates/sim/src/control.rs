@@ -73,7 +73,7 @@ impl WindowControl {
     /// As the scenario wants it; `capacity` in its words, measured where it is a share.
     pub fn new(scenario: &Scenario, wanted: &Wanted) -> Self {
         let learns = wanted.capacity == Capacity::Learn;
-        let capacity = rate(scenario, wanted.capacity);
+        let capacity = capacity::rate(scenario, wanted.capacity);
         let to_the_letter = wanted.share == ShareRule::Equal;
         let params = Params {
             capacity: (!learns).then_some(capacity),
@@ -359,15 +359,6 @@ impl WindowControl {
             clamps: snapshot.flows.iter().filter_map(clamp).collect(),
             learned: self.learned(&snapshot),
         }
-    }
-}
-
-/// What the last hop can carry in a scenario's words; measured where it is a share.
-pub fn rate(scenario: &Scenario, capacity: Capacity) -> BitRate {
-    match capacity {
-        Capacity::Rate(rate) => rate,
-        Capacity::Share(share) => capacity::tcp_alone(scenario).mul_f64(share),
-        Capacity::Learn => BitRate::ZERO,
     }
 }
 

@@ -15,13 +15,13 @@ mod split;
 
 use lasthop_core::packet::{Direction, Packet as _};
 use lasthop_core::units::Time;
+use lasthop_home::clamp::ClampControl;
 use lasthop_home::report::{FlowReport, PageReport, Place, flow_meter};
 use lasthop_home::retune::Retune;
 use lasthop_home::scenario::{Flow, HostId, Kind, LastHop, SMALLEST_UDP, Scenario};
 use lasthop_wifi::{self as wifi, Medium, NodeId};
 
 use crate::SimError;
-use crate::clamp::ClampControl;
 use crate::control::WindowControl;
 use crate::exchange::Exchange;
 use crate::options::{Options, Progress};

@@ -1,6 +1,5 @@
 //! The simulator: a home in virtual time, packet by packet.
 
-mod clamp;
 mod connection;
 mod control;
 mod engine;

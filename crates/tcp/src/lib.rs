@@ -19,7 +19,7 @@ mod tfrc;
 pub use cc::{Aimd, Algorithm};
 pub use note::{Note, Reports};
 pub use rate::{Datagram, RateLaw, RateParams, RateReceiver, RateReceiverParams, RateSender, RateSnapshot, Report};
-pub use receiver::{Clamp, ClampParams, Receiver, ReceiverParams};
+pub use receiver::{Receiver, ReceiverParams};
 pub use segment::{Ack, SackBlocks, Segment};
 pub use sender::{Conduct, Sender, SenderParams, SenderSnapshot};
 pub use tfrc::throughput as tfrc_throughput;

@@ -21,15 +21,17 @@ use crate::tap::Tap;
 use crate::trace::Trace;
 use lasthop_core::meter::histogram::Histogram;
 use lasthop_core::packet::Direction;
+use lasthop_core::packet::Packet as _;
 use lasthop_core::units::{Span, Time};
 use lasthop_core::wire::{Link, ecn};
+use lasthop_home::clamp::ClampControl;
 use lasthop_home::scenario::HostId;
 use rustix::event::{PollFd, PollFlags, poll};
 use spin::{SPIN, Spin};
 use std::io;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 
 /// Frames read from one interface before the clock is looked at again.
@@ -102,7 +104,11 @@ pub struct Engine {
     /// Scheduled actions on the network, the next one last.
     changes: Vec<(Time, Change)>,
     pulse: Option<Sender<Pulse>>,
+    clamp: Option<(ClampControl, Offers)>,
 }
+
+/// The most that the receiver of each flow may offer, bytes; 0: what it likes.
+pub type Offers = Arc<[AtomicU32]>;
 
 /// Something that changes the network at a given time.
 pub type Change = Box<dyn FnOnce(Time, &mut Network) + Send>;
@@ -154,6 +160,7 @@ impl Engine {
             shared: Arc::default(),
             changes: Vec::new(),
             pulse: None,
+            clamp: None,
         }
     }
 
@@ -171,6 +178,11 @@ impl Engine {
     pub fn change(&mut self, mut changes: Vec<(Time, Change)>) {
         changes.reverse();
         self.changes = changes;
+    }
+
+    /// The queue towards the stations has a price, and by it their receivers' offers are told.
+    pub fn clamp(&mut self, clamp: ClampControl, offers: Offers) {
+        self.clamp = Some((clamp, offers));
     }
 
     /// Tells once a second how it goes.
@@ -288,6 +300,7 @@ impl Engine {
                     if let Tag::Data { flow, id } = frame.tag {
                         self.observer.on_lost(place, flow, id);
                     }
+                    self.left_queue(&frame);
                     self.arena.give_back(frame.slot);
                 }
             }
@@ -304,6 +317,7 @@ impl Engine {
         if let Some(capture) = &mut self.capture {
             capture.record(frame.to.0, at.as_nanos() + self.wall_zero, Way::Inbound, self.arena.bytes(&frame));
         }
+        self.left_queue(&frame);
         let bytes = self.arena.bytes(&frame);
         if let Some(trace) = &mut self.trace {
             trace.on_delivered(at, frame.to, bytes);
@@ -311,9 +325,14 @@ impl Engine {
         if let Some(data) = self.observer.identify(bytes)
             && self.is_end(frame.to, self.observer.destination(data.flow))
         {
-            let sent = self.observer.on_delivered(at, &data);
+            let (sent, fresh) = self.observer.on_delivered(at, &data);
             if let (Some(sent), Some(trace)) = (sent, &mut self.trace) {
                 trace.on_datagram(sent, at, &data);
+            }
+            if let Some((clamp, offers)) = &mut self.clamp
+                && let Some(offer) = clamp.on_segment(at, usize::from(data.flow), fresh)
+            {
+                offers[usize::from(data.flow)].store(offer as u32, Ordering::Relaxed);
             }
         }
         if self.taps[usize::from(frame.to.0)].write(self.arena.bytes(&frame)).is_err() {
@@ -383,10 +402,24 @@ impl Engine {
         frame.headers = Headers::of(self.arena.bytes(&frame), direction);
         // W0 is a router to its servers: it writes the address of the next interface.
         let (mac, own) = (self.plan.mac(to), self.plan.mac(port));
+        if let Some((clamp, _)) = &mut self.clamp
+            && towards_station
+        {
+            clamp.on_queued(frame.bytes());
+        }
         let bytes = self.arena.bytes_mut(&frame);
         bytes[..6].copy_from_slice(&mac);
         bytes[6..12].copy_from_slice(&own);
         self.network.on_frame(at, port, frame);
+    }
+
+    /// What the access point was given for a station has arrived there or is lost.
+    fn left_queue(&mut self, frame: &Frame) {
+        if let Some((clamp, _)) = &mut self.clamp
+            && matches!(self.plan.host(frame.to), HostId::Station(_))
+        {
+            clamp.on_left(frame.bytes());
+        }
     }
 
     fn is_end(&self, port: Port, address: Ipv4Addr) -> bool {

@@ -107,8 +107,9 @@ impl Observer {
         flow.meter.on_sent(at);
     }
 
-    /// A packet reached the flow's receiver. When it was sent, where this is the first copy of a datagram.
-    pub fn on_delivered(&mut self, at: Time, data: &Data) -> Option<Time> {
+    /// A packet reached the flow's receiver. When it was sent, where this is the first copy of a datagram; and how many bytes of its
+    /// payload are new.
+    pub fn on_delivered(&mut self, at: Time, data: &Data) -> (Option<Time>, u32) {
         let flow = &mut self.flows[usize::from(data.flow)];
         let arrival = flow.number(data.id).map_or(Arrival::Unknown, |id| flow.in_flight.on_arrived(id));
         let fresh = match flow.ends.transport {
@@ -127,13 +128,13 @@ impl Observer {
                 flow.recent.bytes += u64::from(data.bytes);
                 flow.recent.packets += 1;
                 flow.recent.worst_delay = flow.recent.worst_delay.max(delay);
-                return (flow.ends.transport != Transport::Tcp).then_some(sent);
+                return ((flow.ends.transport != Transport::Tcp).then_some(sent), fresh);
             }
             Arrival::First(sent) => flow.meter.on_duplicate(sent),
             Arrival::Again => flow.meter.on_duplicate(at),
             Arrival::Unknown => {}
         }
-        None
+        (None, 0)
     }
 
     /// A model dropped a packet.

@@ -10,6 +10,7 @@ use lasthop_home::traffic::feed::Feed;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 /// How often TCP_INFO is read, and the longest wait before the gate is looked at.
@@ -125,8 +126,8 @@ pub fn listen(flow: &Connection) -> io::Result<TcpListener> {
     Ok(TcpListener::from(socket))
 }
 
-/// Receives until the sender or the gate ends.
-pub fn receive(flow: &Connection, listener: &TcpListener, gate: &Gate) -> io::Result<()> {
+/// Receives until the sender or the gate ends; `offer`: the most that it may offer, bytes, once that is told.
+pub fn receive(flow: &Connection, listener: &TcpListener, offer: &AtomicU32, gate: &Gate) -> io::Result<()> {
     let Some(zero) = gate.wait() else { return Ok(()) };
     if !gate.sleep_until(zero + flow.start) {
         return Ok(());
@@ -139,12 +140,14 @@ pub fn receive(flow: &Connection, listener: &TcpListener, gate: &Gate) -> io::Re
     let (mut stream, _) = listener.accept()?;
     stream.set_nonblocking(true)?;
     let mut sink = vec![0; CHUNK];
-    let mut clamped = Time::ZERO;
+    let (mut clamped, mut offered) = (Time::ZERO, 0);
     while !gate.is_closed() {
-        if flow.window.is_some() && clock::now() >= clamped + SAMPLE * 10 {
-            // The kernel sets the clamp anew when it learns how much memory a segment costs.
-            bound_window(&stream, flow)?;
-            clamped = clock::now();
+        let told = Some(offer.load(Ordering::Relaxed)).filter(|bytes| *bytes > 0);
+        let most = [flow.window, told].into_iter().flatten().min();
+        // The kernel sets the clamp anew when it learns how much memory a segment costs.
+        if let Some(most) = most.filter(|most| *most != offered || clock::now() >= clamped + SAMPLE * 10) {
+            sys::set_window_clamp(&stream, most)?;
+            (offered, clamped) = (most, clock::now());
         }
         match stream.read(&mut sink) {
             Ok(0) => return Ok(()),

@@ -14,7 +14,6 @@
 //! Does not: report duplicates (D-SACK, RFC 2883), send window updates of its own, take back what it has reported.
 
 mod autotune;
-mod clamp;
 mod meter;
 
 use lasthop_core::units::{Span, Time};
@@ -24,8 +23,6 @@ use crate::ranges::Ranges;
 use crate::segment::{Ack, SackBlocks, Segment};
 use autotune::Autotune;
 use meter::Meter;
-
-pub use clamp::{Clamp, ClampParams};
 
 /// Ranges beyond a hole that are kept; a segment that would make one more is dropped and counted.
 const MOST_RANGES: usize = 4096;

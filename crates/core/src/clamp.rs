@@ -19,7 +19,7 @@
 //! step counts at most 0.1 s, so that a pause does not open the window; a floor of two segments. The price reaches the
 //! receiver as the host lets it: at once, or with the access point's own packets.
 
-use lasthop_core::units::{BitRate, Span, Time};
+use crate::units::{BitRate, Span, Time};
 
 /// Constants; the defaults are ours. At rest they hold a queue of 5 kB and 5 kB for each flow of weight 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -90,8 +90,7 @@ impl Clamp {
         Self { params, window, arrivals: [(Time::ZERO, 0); ARRIVALS], count: 0, bytes: 0 }
     }
 
-    /// `bytes` of payload arrived while the queue had `price`; returns the window, bytes, for
-    /// [`Receiver::set_limit`](crate::Receiver::set_limit).
+    /// `bytes` of payload arrived while the queue had `price`; the window that the receiver may offer, bytes.
     pub fn on_segment(&mut self, now: Time, bytes: u32, price: f64) -> u64 {
         if self.count > 0 {
             let (last, _) = self.arrivals[(self.count - 1) % ARRIVALS];

@@ -4,15 +4,16 @@
 //! is that of the moment at which a data packet leaves for its station, and travels with it: since nothing lies between the
 //! two in this home, the receiver looks it up when the packet arrives, and the packet carries nothing.
 //!
-//! Law and source: [`lasthop_tcp::Clamp`].
+//! Law and source: [`lasthop_core::clamp`].
 
+use lasthop_core::clamp::{Clamp, ClampParams};
 use lasthop_core::units::{BitRate, Time};
-use lasthop_home::scenario::{ClampControl as Wanted, HostId, Scenario};
-use lasthop_tcp::{Clamp, ClampParams};
 
-use crate::control;
+use crate::capacity;
+use crate::scenario::{ClampControl as Wanted, Flow, HostId, Scenario};
 
 /// See the module.
+#[derive(Clone, Debug)]
 pub struct ClampControl {
     params: ClampParams,
     capacity: BitRate,
@@ -23,16 +24,17 @@ pub struct ClampControl {
 
 impl ClampControl {
     /// As the scenario wants it, with an empty queue.
+    #[must_use]
     pub fn new(scenario: &Scenario, wanted: &Wanted) -> Self {
         let params = ClampParams::default();
-        let clamp = |flow: &lasthop_home::scenario::Flow| {
+        let clamp = |flow: &Flow| {
             let HostId::Station(_) = flow.to else { return None };
             let floor = 2 * flow.tcp()?.mss.0;
             Some(Clamp::new(ClampParams { floor, ..params }))
         };
         Self {
             params,
-            capacity: control::rate(scenario, wanted.capacity),
+            capacity: capacity::rate(scenario, wanted.capacity),
             queued_bytes: 0,
             flows: scenario.flows.iter().map(clamp).collect(),
         }
