@@ -4,9 +4,11 @@ The home is `scenarios/papers/arq.toml`. The paper's "maximum number of retransm
 Utilisation is payload of TCP over 100 s by 11 Mbit/s.
 """
 
+import statistics
+
 from . import peers, style
 from .catalogue import Drawn, Figure, Missing
-from .series import as_steps, cumulative, thin
+from .series import as_steps, cumulative, pooled, thin
 from .simulator import column, where
 from .stats import sample
 from .table import LOSSES, MILLISECONDS, PERCENT, Line, markdown, shown, three_columns
@@ -41,26 +43,52 @@ def utilisation(rows):
     )
 
 
+# How the home can be read. ns-2 sends RTS before every frame unless it is told otherwise, and the paper does not say that it
+# was; it names no shadowing, and its pipe is a product with 146 ms or, of twice the rate, with 73 ms.
+RTS = {"wifi.rts_threshold": 0, "wifi.loss.deviation": "4dB"}
+HALF = {"line.delay": "33.5ms"}
+DRAWN = (("as the scenario stands: no RTS, 7.5 dB", {}), ("RTS before every frame, 4 dB", RTS))
+THRESHOLD_SAID = 20  # packets: what the paper's Westwood sets after each loss
+
+
+def side_by_side(title, retransmissions):
+    """One panel for each reading that is drawn."""
+    made, panels = style.plt.subplots(1, len(DRAWN), figsize=(8.6, 3.8), sharey=True)
+    times = "retransmission" if retransmissions == 1 else "retransmissions"
+    made.suptitle(f"{title}; at most {retransmissions} {times} (attempts = {retransmissions + 1})", fontsize=9.5)
+    for axes, (reading, _) in zip(panels, DRAWN):
+        axes.set_title(reading)
+    return made, panels
+
+
 # Figures 4.1, 4.2, 4.3, 4.6, 4.7: windows of one run.
+
+
+def finite(thresholds):
+    """Without those before the first loss, when it is unbounded."""
+    return [(t, y) for t, y in thresholds if y < 1000]
 
 
 def windows(title, retransmissions, flows, sender, more=None):
     def make(simulator):
-        run = simulator.trace(HOME, {**settings(retransmissions, flows, sender), **(more or {})})
-        heading = f"{title}; at most {retransmissions} retransmission{'s' * (retransmissions > 1)} (attempts = {retransmissions + 1})"
-        made, axes = style.figure(heading, "time [s]", "packets")
-        cwnd = run.curve("ftp", "cwnd")
-        ssthresh = [
-            (t, y) for t, y in run.curve("ftp", "ssthresh") if y < 1000
-        ]  # before the first loss it is unbounded
-        estimate = run.curve("ftp", "bandwidth_bps", 0.146 / 8 / 1040)  # over the shortest round trip, as a window
-        if estimate:
-            style.line(axes, thin(estimate), color=style.ORANGE, linewidth=0.8, label="bandwidth estimate x 146 ms")
-        style.line(axes, thin(cwnd), color=style.VERMILION, label="congestion window")
-        style.line(axes, thin(as_steps(ssthresh, RUN_S)), color=style.GREEN, label="slow start threshold")
-        style.level(axes, PIPE + QUEUE, f"bandwidth-delay product {PIPE} + queue {QUEUE}", linestyle="-")
-        axes.set(xlim=(0, RUN_S), ylim=(0, 140))
-        style.legend_below(axes)
+        made, panels = side_by_side(title, retransmissions)
+        for axes, (_, reading) in zip(panels, DRAWN):
+            run = simulator.trace(HOME, {**settings(retransmissions, flows, sender), **(more or {}), **reading})
+            # Payload per second over the shortest round trip, as a window.
+            estimate = run.curve("ftp", "bandwidth_bps", 0.146 / 8 / 1000)
+            if estimate:
+                look = {"color": style.ORANGE, "linewidth": 0.8, "label": "bandwidth estimate x 146 ms"}
+                style.line(axes, thin(estimate), **look)
+            style.line(axes, thin(run.curve("ftp", "cwnd")), color=style.VERMILION, label="congestion window")
+            steps = thin(as_steps(finite(run.curve("ftp", "ssthresh")), RUN_S))
+            style.line(axes, steps, color=style.GREEN, label="slow start threshold")
+            style.level(axes, PIPE + QUEUE, f"the paper: bandwidth-delay product {PIPE} + queue {QUEUE}", linestyle="-")
+            if sender == "westwood-abse" and retransmissions == 3:
+                style.level(axes, THRESHOLD_SAID, "the paper: threshold after each loss", color=style.GREEN)
+            axes.set(xlim=(0, RUN_S), xlabel="time [s]")
+        # The panels share it, so once both have been drawn: up to the peak of slow start.
+        panels[0].set(ylabel="packets", ylim=(0, None))
+        made.legend(*panels[0].get_legend_handles_labels(), loc="outside lower left", ncols=3)
         return Drawn(made)
 
     return make
@@ -71,19 +99,17 @@ def windows(title, retransmissions, flows, sender, more=None):
 
 def cumulative_delays(title, flows):
     def make(simulator):
-        made, axes = style.figure(
-            f"{title}; at most 3 retransmissions (attempts = 4)",
-            "delay [ms]",
-            "packets delivered with at most this delay",
-        )
-        for sender in ("westwood-abse", "newreno"):
-            run = simulator.trace(HOME, settings(3, flows, sender))
-            delays = [y for name in audio_names(flows) for _, y in run.curve(name, "delay_ms")]
-            if not delays:
-                raise Missing("the trace holds no delay_ms")
-            style.line(axes, thin(cumulative(delays), 300), color=COLOURS[sender], label=SENDERS[sender])
-        axes.set(xlim=(60, 220), ylim=(0, None))
-        axes.legend(loc="lower right")
+        made, panels = side_by_side(title, 3)
+        for axes, (_, reading) in zip(panels, DRAWN):
+            for sender in ("westwood-abse", "newreno"):
+                run = simulator.trace(HOME, {**settings(3, flows, sender), **reading})
+                delays = [y for name in audio_names(flows) for _, y in run.curve(name, "delay_ms")]
+                if not delays:
+                    raise Missing("the trace holds no delay_ms")
+                style.line(axes, thin(cumulative(delays), 300), color=COLOURS[sender], label=SENDERS[sender])
+            axes.set(xlim=(60, 260), ylim=(0, None), xlabel="delay [ms]")
+        panels[0].set_ylabel("packets delivered with at most this delay")
+        panels[0].legend(loc="lower right")
         return Drawn(made)
 
     return make
@@ -105,7 +131,7 @@ PAPER = {
 NS2_SENDER = {"newreno": "newreno", "westwood-abse": "westwood"}
 NS2_NAMES = {"newreno": "NewReno", "westwood-abse": "Westwood+"}
 UNNAMED = "[what it leaves unnamed](#what-the-paper-leaves-unnamed)"
-THRESHOLD = "[Westwood's threshold](#westwoods-threshold)"
+THRESHOLD = "[readings](#readings-of-the-home)"
 WHY_PAPER = {"newreno": UNNAMED, "westwood-abse": THRESHOLD}
 WHY_NS2 = {"newreno": "", "westwood-abse": "its Westwood is another, with SACK"}
 
@@ -180,15 +206,92 @@ def unnamed(simulator):
     return Drawn(table=markdown(table))
 
 
-def threshold(simulator):
-    """The two senders over the paper's round trip of 146 ms, and over one of 73 ms."""
-    table = [["round trip", "", "TCP [%]", "audio delay, mean [ms]", "p50 [ms]", "p95 [ms]", "mean window [packets]"]]
-    for trip, delay in (("146 ms", "70ms"), ("73 ms", "33.5ms")):
-        for sender in SENDERS:
-            rows = simulator.sweep(HOME, {**settings(3, 1, sender), "line.delay": delay}, seeds=100)
-            of = lambda field: shown(sample(column(rows, field)), 1)
-            delays = [of(f"flows.audio.delay.{name}") for name in ("mean", "p50", "p95")]
-            table.append([trip, SENDERS[sender], shown(utilisation(rows), 2), *delays, of("flows.ftp.tcp.cwnd_mean")])
+# What the paper prints, beside each reading of its home: name, the paper's, digits, how it is measured.
+READINGS = (
+    ("no RTS, 7.5 dB, 146 ms", {}),
+    ("RTS, 4 dB, 146 ms", RTS),
+    ("RTS, 6.5 dB, 146 ms", {**RTS, "wifi.loss.deviation": "6.5dB"}),
+    ("no RTS, 7.5 dB, 73 ms", HALF),
+    ("RTS, 4 dB, 73 ms", {**RTS, **HALF}),
+)
+TRACED = range(1, 11)  # seeds
+
+
+def at_losses(simulator, reading, sender):
+    """Medians over a run of the window before each loss and of the threshold after it, packets, from second 5 to 50."""
+    before, after = [], []
+    for seed in TRACED:
+        more = {**settings(3, 1, sender), **reading, "flow.audio": "none", "duration": "50s"}
+        del more["flow.audio.count"]
+        run = simulator.trace(HOME, more, seed)
+        windows, thresholds = [], []
+        window = last = None
+        for line in run.lines:
+            if line.get("flow") != "ftp":
+                continue
+            threshold = line.get("ssthresh")
+            if threshold != last and line["t_s"] > 5:
+                windows.append(window)
+                thresholds.append(threshold)
+            last, window = threshold, line.get("cwnd", window)
+        if thresholds:
+            before.append(statistics.median(windows))
+            after.append(statistics.median(thresholds))
+    return sample(before), sample(after)
+
+
+def measured(simulator, reading):
+    """Of one reading, every row of the table in its order."""
+    newreno, westwood = SENDERS
+    of = {
+        (sender, r, flows): simulator.sweep(HOME, {**settings(r, flows, sender), **reading})
+        for sender in SENDERS
+        for r in (1, 3)
+        for flows in (1, 5)
+    }
+    share = {case: utilisation(rows) for case, rows in of.items()}
+    field = lambda case, name: sample(column(of[case], name))
+    ratio = lambda a, b: f"{share[a].mean / share[b].mean:.2f}"
+    window, threshold = at_losses(simulator, reading, newreno)
+    least = at_losses(simulator, reading, westwood)[1]
+    packets = share[newreno, 3, 1].mean / 100 * LINK_BPS / 8000 * (0.073 if "line.delay" in reading else 0.146)
+    audio = lambda sender, flows: shown(sample(pooled(of[sender, 3, flows], audio_names(flows), "delay.mean")), 0)
+    return [
+        f"{packets:.0f}",
+        shown(window, 0),
+        shown(threshold, 0),
+        shown(least, 1),
+        *(" / ".join(audio(sender, flows) for sender in SENDERS) for flows in (1, 5)),
+        *(shown(share[case], 2) for case in share),
+        *(ratio((sender, 1, 1), (sender, 3, 1)) for sender in SENDERS),
+        ratio((newreno, 3, 5), (newreno, 3, 1)),
+        shown(field((newreno, 1, 1), "flows.ftp.lost.ap_queue"), 0),
+        shown(field((newreno, 3, 1), "flows.ftp.lost.air"), 1),
+    ]
+
+
+def readings(simulator):
+    """All that the paper prints, under five readings of its home."""
+    newreno, westwood = SENDERS.values()
+    cases = [(sender, r, flows) for sender in SENDERS for r in (1, 3) for flows in (1, 5)]
+    names = [
+        ("rate x round trip [packets]", "32"),
+        (f"window at a loss, {newreno} [packets]", "82"),
+        (f"threshold after it, {newreno} [packets]", "41"),
+        (f"threshold, {westwood} [packets]", "about 20"),
+        *((f"audio delay, mean, beside {newreno} / Westwood, {n} audio [ms]", "Westwood less") for n in (1, 5)),
+        *((f"{SENDERS[s]}, {r} retr., {n} audio [% of 11 Mbit/s]", f"{PAPER[s, r, n]:.2f}") for s, r, n in cases),
+        *(
+            (f"{SENDERS[s]}: share with 1 over share with 3 retr.", f"{PAPER[s, 1, 1] / PAPER[s, 3, 1]:.2f}")
+            for s in SENDERS
+        ),
+        (f"{newreno}, 3 retr.: 5 over 1 audio", "1.18; 0.85 exchanged"),
+        (f"{newreno}, 1 retr.: drops by the queue", "none"),
+        (f"{newreno}, 3 retr.: lost on the air", "none"),
+    ]
+    columns = [measured(simulator, reading) for _, reading in READINGS]
+    table = [["", "the paper", *(name for name, _ in READINGS)]]
+    table += [[name, said, *values] for (name, said), *values in zip(names, *columns)]
     return Drawn(table=markdown(table))
 
 
@@ -217,5 +320,5 @@ FIGURES = [
     Figure("arq-share", "TCP's share over retransmissions", CHAPTER, throughput, short=True),
     Figure("arq-causes", "causes of loss, and the audio's delay", CHAPTER, causes),
     Figure("arq-unnamed", "settings that the paper does not name", CHAPTER, unnamed),
-    Figure("arq-threshold", "Westwood's threshold and the round trip", CHAPTER, threshold),
+    Figure("arq-readings", "the home's readings", CHAPTER, readings),
 ]

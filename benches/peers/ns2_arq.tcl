@@ -3,11 +3,13 @@
 # what arrived and was dropped of the download. TCP in per cent is payload over 11 Mbit/s.
 #
 #   ns ns2_arq.tcl R=3 nudp=1 std=7.5 tcp=Newreno seed=1 arrivals=FILE     R: transmissions of a frame in all
+#   ns ns2_arq.tcl R=4 std=4 rts=0                                         RTS before every frame, ns-2's default
 set here [file dirname [info script]]
 source $here/common.tcl
-read_arguments { R 4 nudp 1 tcp Newreno seed 1 std 7.5 ple 2.0 dist 10 ifq 50 stop 100 pt 0.001 wmax 1000 arrivals "" }
+read_arguments { R 4 nudp 1 tcp Newreno seed 1 std 7.5 ple 2.0 dist 10 ifq 50 stop 100 pt 0.001 wmax 1000 rts 3000 arrivals "" }
 timing_b
 attempts $o(R)
+Mac/802_11 set RTSThreshold_ $o(rts)
 Phy/WirelessPhy set Pt_ $o(pt)
 shadowing $o(ple) $o(std) $o(seed)
 ns-random $o(seed)
