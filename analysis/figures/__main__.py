@@ -7,6 +7,7 @@ from pathlib import Path
 
 from . import arq, arq_classes, arq_open, chap, chap_open, clamp, handoff, hidden, recovery, red, repair
 from . import messages, messages_wins
+from . import chap_window
 from . import recovery_wifi, reverse, sap_law, sap_law_sweeps, shadowing, snoop, snoop_analysis, snoop_findings
 from . import snoop_index, theory
 from .catalogue import Missing, Skipped
@@ -17,6 +18,7 @@ from .table import splice
 MODULES = (sap_law, sap_law_sweeps, arq, arq_open, arq_classes, chap, chap_open, clamp, theory, hidden, shadowing)
 MODULES += (snoop, snoop_analysis, snoop_index, snoop_findings, repair, handoff, reverse, red, recovery, recovery_wifi)
 MODULES += (messages, messages_wins)
+MODULES += (chap_window,)
 CATALOGUE = [figure for module in MODULES for figure in module.FIGURES]
 CACHE = ROOT / "bench-results" / "figures"
 BOOK = ROOT / "book" / "src"

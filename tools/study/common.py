@@ -44,6 +44,17 @@ def queue_sets(queue):
     return {f"bridge.{which}.{key}": value for which in ("queue", "station_queue") for key, value in keys}
 
 
+def window_sets(window):
+    """What `--set` makes the download's receiver offer `window` segments; None: what the scenario says."""
+    return {} if window is None else {"flow.download.window": window}
+
+
+def offered(results):
+    """Of results whose download's receiver offered other than the scenario's window: a sentence; else nothing."""
+    window = results.get("window")
+    return [] if window is None else ["", f"The download's receiver offers {window} segments (`--window {window}`)."]
+
+
 def emulate(binary, scenario, sets, programs, log, more=()):
     """The report of one run of `scenario`; `programs` are pairs of host and command, `more` further arguments.
 
@@ -105,9 +116,9 @@ def joined(results, earlier):
     if earlier is None:
         return results
     before = json.loads(earlier.read_text())
-    for key in ("study", "revision", "machine", "programs"):
-        if before[key] != results[key]:
-            raise SystemExit(f"{earlier} has another {key}: {before[key]}")
+    for key in ("study", "revision", "machine", "programs", "window"):
+        if before.get(key) != results.get(key):
+            raise SystemExit(f"{earlier} has another {key}: {before.get(key)}")
     mine = {cell["queue"] for cell in results["cells"]}
     return {**results, "cells": [cell for cell in before["cells"] if cell["queue"] not in mine] + results["cells"]}
 
@@ -132,6 +143,12 @@ def version(*command):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     lines = (done.stdout + done.stderr).strip().splitlines()
     return lines[0].strip() if lines else "?"
+
+
+def file_name(study, wanted):
+    """What the results of a study are called, before the revision; another window's are apart from the study's own."""
+    window = "" if wanted.window is None else f"window-{wanted.window}-"
+    return f"{window}{study}{'-short' if wanted.short else ''}"
 
 
 def keep(out, name, results, text):

@@ -21,15 +21,18 @@ from common import (
     UNPACKED,
     Unusable,
     emulate,
+    file_name,
     give_back,
     goodput,
     joined,
     keep,
     machine,
+    offered,
     queue_sets,
     say,
     until_usable,
     version,
+    window_sets,
 )
 
 SCENARIO = "scenarios/papers/chap-game.toml"
@@ -98,6 +101,8 @@ def measure(binary, folder, queue, download, wanted):
     }
     if not download:
         sets["flow.download"] = "none"
+    else:
+        sets |= window_sets(wanted.window)
     python = f"exec {sys.executable} -B -S -E"
     programs = [("game.1", f"{python} {HERE}/hub.py {here} {wanted.paths} {game_server()}")]
     programs += [(f"game.{i}", f"{python} {HERE}/door.py {here} {i}") for i in range(1, wanted.paths + 1)]
@@ -151,6 +156,7 @@ def study(wanted):
         "study": "game",
         "revision": revision,
         "machine": machine(),
+        "window": wanted.window,
         "rounds": wanted.rounds,
         "paths": wanted.paths,
         "programs": ["OpenArena on " + engine(folder), "qstat " + qstat_version()],
@@ -199,6 +205,7 @@ def table(results):
             f"| {SHOWN[queue]} | {idle['median']:.0f} | {idle['below_150']:.1%} | {loaded['median']:.0f} | {loaded['below_150']:.1%} "
             f"| {loaded['lost']} | {loaded['download_mbps']:.2f} | {loaded['queue_mean_packets']:.0f} | {paper[0]} | {paper[1]} |"
         )
+    text += offered(results)
     hub = max(c["hub"]["p99_ms"] for c in results["cells"])
     lag = max(c["lag_p99_ms"] for c in results["cells"])
     text += [
@@ -215,6 +222,7 @@ def main():
     parser.add_argument("--binary", type=Path, required=True)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--paths", type=int, default=100)
+    parser.add_argument("--window", type=int, help="segments that the download's receiver offers; else the scenario's")
     parser.add_argument("--queues", type=lambda text: text.split(","), default=list(QUEUES))
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument(
@@ -228,7 +236,7 @@ def main():
     results = joined(study(wanted), wanted.add_to)
     text = table(results)
     print(text)
-    say(f"written: {keep(wanted.out, 'study-game-short' if wanted.short else 'study-game', results, text)}")
+    say(f"written: {keep(wanted.out, file_name('study-game', wanted), results, text)}")
     give_back(wanted.out)
 
 

@@ -20,16 +20,19 @@ from common import (
     UNPACKED,
     Unusable,
     emulate,
+    file_name,
     give_back,
     goodput,
     joined,
     keep,
     machine,
     mean_and_spread,
+    offered,
     queue_sets,
     say,
     until_usable,
     version,
+    window_sets,
 )
 
 SCENARIO = "scenarios/papers/chap-web.toml"
@@ -95,6 +98,8 @@ def measure(binary, folder, queue, download, wanted):
     }
     if not download:
         sets["flow.download"] = "none"
+    else:
+        sets |= window_sets(wanted.window)
     urls = " ".join(f"http://$LASTHOP_web/{name}/" for name in wanted.pages)
     loader = f"exec {sys.executable} -B {HERE}/browser.py {here} {wanted.loads} {seconds} {first} {urls}"
     programs = [("web", serve(folder)), ("browser", loader)]
@@ -156,6 +161,7 @@ def study(wanted):
         "study": "web",
         "revision": revision,
         "machine": machine(),
+        "window": wanted.window,
         "loads": wanted.loads,
         "programs": [version("chromium", "--version"), version(nginx(), "-v")],
         "scenario": SCENARIO,
@@ -205,6 +211,7 @@ def table(results):
                 f"| {pages.TITLES[page]} | {SHOWN[queue]} | {one(idle)} | {one(loaded)} | "
                 f"{loaded['median'] / idle['median']:.2f} {of_paper if key else '| | | |'}"
             )
+    text += offered(results)
     text += [
         "",
         "| queue | download, Mbit/s, beside the pages | packets waiting, mean | p99 lag of the runs, ms |",
@@ -227,6 +234,7 @@ def main():
     )
     parser.add_argument("--binary", type=Path, required=True)
     parser.add_argument("--loads", type=int, default=5)
+    parser.add_argument("--window", type=int, help="segments that the download's receiver offers; else the scenario's")
     parser.add_argument("--queues", type=lambda text: text.split(","), default=list(QUEUES))
     parser.add_argument("--pages", type=lambda text: text.split(","), default=list(pages.TABLE_1))
     parser.add_argument("--out", type=Path, default=OUT)
@@ -243,7 +251,7 @@ def main():
     results = joined(study(wanted), wanted.add_to)
     text = table(results)
     print(text)
-    say(f"written: {keep(wanted.out, 'study-web-short' if wanted.short else 'study-web', results, text)}")
+    say(f"written: {keep(wanted.out, file_name('study-web', wanted), results, text)}")
     give_back(wanted.out)
 
 
