@@ -46,21 +46,41 @@ def windows(simulator):
     real_windows = (181, 194, 1000)  # segments of 1448 B, with timestamps; the simulator's have 1460 B
     head = ["FIFO, with the download", "the paper"]
     head += [f"real programs, {window} segments" for window in real_windows]
-    head += [f"simulator, {window}" for window in WINDOWS] + ["simulator, 194, pages from 80 ms away", "idle", "the paper"]
+    head += [f"simulator, {window}" for window in WINDOWS] + ["simulator, 194, pages from 80 ms away"]
     games = [real(played("game", window), "fifo", True) for window in real_windows]
     row = ["median ping [ms]", shown(PAPER_GAME["fifo", True][0], 0), *(shown(g and g["median"], 0) for g in games)]
-    table = [head, row + [brief(ping(simulator, window), 0) for window in WINDOWS] + ["", "", ""]]
+    table = [head, row + [brief(ping(simulator, window), 0) for window in WINDOWS] + [""]]
     webs = [played("web", window) for window in real_windows]
     ours = [loads(simulator, "fifo", True, {"flow.download.window": window}) for window in WINDOWS]
     ours.append(loads(simulator, "fifo", True, {"flow.download.window": 194, **FAR}))
-    idle = loads(simulator, "fifo", False, FAR)
     for page, title in PAGES.items():
         row = [f"{title} [s]", shown(PAPER_WEB["fifo", True][page], 2)]
         for results in webs:
             cell = real(results, "fifo", True, page)
             row.append(f"{cell['median']:.2f} +- {cell['deviation']:.2f}" if cell else "-")
-        row += [brief(one[page], 2) for one in ours]
-        table.append([*row, brief(idle[page], 2), shown(PAPER_WEB["fifo", False][page], 2)])
+        table.append(row + [brief(one[page], 2) for one in ours])
+    return Drawn(table=markdown(table))
+
+
+def distance(simulator):
+    """Response times with CHAP and the paper's key over the distance of the pages' servers."""
+    which = "chap-hosts"
+    table = [["CHAP, I = 4 ms, flow = hosts"]]
+    for what in ("idle [s]", "with the download [s]", "times idle"):
+        table[0] += [f"{what}: the paper", "40 ms", "80 ms"]
+    paper = {download: PAPER_WEB[which, download] for download in (False, True)}
+    ours = {
+        download: [loads(simulator, which, download, {} if not download else {"flow.download.window": 194}),
+                   loads(simulator, which, download, FAR if not download else {"flow.download.window": 194, **FAR})]
+        for download in (False, True)
+    }  # fmt: skip
+    for page, title in PAGES.items():
+        row = [title]
+        for download in (False, True):
+            row += [shown(paper[download][page], 2), *(brief(one[page], 2) for one in ours[download])]
+        means = [[sample(one[page]).mean for one in ours[download]] for download in (False, True)]
+        row += [shown(paper[True][page] / paper[False][page], 2)]
+        table.append(row + [f"{loaded / idle:.2f}" for idle, loaded in zip(*means)])
     return Drawn(table=markdown(table))
 
 
@@ -78,5 +98,6 @@ def connections(simulator):
 
 FIGURES = [
     Figure("chap-window", "the window of the download's receiver", CHAPTER, windows),
+    Figure("chap-distance", "response times with CHAP over the distance of the pages", CHAPTER, distance),
     Figure("chap-connections", "response times over connections", CHAPTER, connections),
 ]

@@ -1,4 +1,4 @@
-//! What the chapter "CHAP" says of the paper's FIFO: its pings are those of a download whose receiver offers 256 KiB.
+//! What the chapter "CHAP" says of what the paper does not name: the window of its downloader, the distance of its pages.
 
 mod common;
 
@@ -25,4 +25,22 @@ fn a_window_of_256_kib_makes_the_papers_fifo_pings_and_one_that_fills_the_queue_
     // Fourteen segments more wait fourteen times as long as the bridge takes for one: 399 us and 2 ms.
     assert!((fitted - small - 14.0 * 2.399).abs() < 5.0, "{small} and {fitted}");
     assert!(full > 1.3 * 562.0, "{full}");
+}
+
+/// How many times its idle time WSJ's page takes beside a download, with CHAP and the paper's key.
+fn times_idle(web: &str) -> f64 {
+    let queue = "{ kind = \"chap\", flow = \"hosts\", increment = \"4ms\", limit = 350 }";
+    let sets = [format!("bridge.queue={queue}"), format!("bridge.station_queue={queue}")];
+    let load_ms = |more: &str| {
+        let home = load("papers/chap-web.toml", &[&sets[0], &sets[1], "flow.page.page=wsj", web, more]);
+        flow(&run(&home), "page").figures.page.as_ref().unwrap().load_ms[0]
+    };
+    load_ms("flow.download.window=194") / load_ms("flow.download=none")
+}
+
+#[test]
+fn pages_from_farther_away_lose_as_little_to_a_download_with_credit_as_the_papers() {
+    let (near, far) = (times_idle("server.web.delay=10ms"), times_idle("server.web.delay=30ms"));
+    // The paper has 1.13.
+    assert!((far - 1.13).abs() < 0.08 && near > far + 0.3, "{near} and {far}");
 }
