@@ -42,6 +42,32 @@ def delays(simulator):
     return Drawn(rates_picture(gave["rates"], size), markdown(cells) + "\n\n" + rates_table(gave["rates"], size))
 
 
+# The device that table 4's download after tuning tells of: 208 kB/s with its calls included, or 2.5 ms a call besides.
+OWN_WRITE, OWN_OPERATIONS = 208e3, {"calls included": 0.0, "2.5 ms a call besides": 2.5e-3}
+# Of each tuning: what is received at once, bytes, the sleep after it, s, and the paper's number.
+RECEIVED = {
+    "4096": (4096, DELAY, "before"),
+    "1366": (1366, DELAY, "before"),
+    "1366, no delays": (1366, 0.0, "after"),
+}
+
+
+def sleeps(simulator):
+    """Table 4's download on the paper's own device: by how much of a packet it receives before it sleeps."""
+    gave = part(simulator, STUDY, "sleeps")
+    size = gave["kb"] * KB
+    head = ["storage of 208 kB/s", "received at once", "sleep after it", "the paper [ms]", "by arithmetic [ms]"]
+    cells = [[*head, "ours [ms]", "a packet of 4,096 B [ms]", "least window [B]"]]
+    for device, operation in OWN_OPERATIONS.items():
+        for tuning, (at_once, delay, when) in RECEIVED.items():
+            row = pick(gave["rows"], device=device, tuning=tuning)
+            expected = 1e3 * law.message(size, at_once, OWN_WRITE, operation, delay)
+            line = [device, f"{at_once:,} B", f"{1e3 * delay:.0f} ms", f"{PAPER['fetch', when]:,}", f"{expected:,.0f}"]
+            packet = f"{1e3 * row['median'] * PACKET / size:.1f}"
+            cells.append([*line, spread_ms(row), packet, f"{row['least_window']:,.0f}"])
+    return Drawn(table=markdown(cells))
+
+
 def less(before, after):
     """By how many percent `after` is less."""
     return 100 * (1 - after / before)
@@ -161,6 +187,7 @@ def path(simulator):
 
 FIGURES = [
     Figure("messages-delays", "table 4 before and after, and over the storage's rate", CHAPTER, delays),
+    Figure("messages-sleeps", "one sleep a packet, and three", CHAPTER, sleeps),
     Figure("messages-bound", "what each remedy does for a slow storage", CHAPTER, bound),
     Figure("messages-path", "500 Mbit/s and 20 ms beside iperf3", CHAPTER, path),
 ]

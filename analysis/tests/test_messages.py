@@ -29,6 +29,13 @@ class Law(unittest.TestCase):
         self.assertAlmostEqual(law.message(8192, 4096, 1e6, 1e-3, 10e-3), 2 * 15.096e-3)
         self.assertAlmostEqual(law.message(8192, 4096, None), 8192 / law.air())
 
+    def test_table_4s_download_before_is_three_sleeps_a_packet_and_its_storage(self):
+        # 938 KB in 4,622 ms are 208 kB/s; 1,366 B: 10 + 6.57 ms, 703 times.
+        size, rate = 938 * 1024, 938 * 1024 / 4.622
+        self.assertAlmostEqual(law.message(size, 1366, rate, 0.0, 10e-3), 11.654, places=3)
+        self.assertLess(abs(law.message(size, 1366, rate, 0.0, 10e-3) / 11.993 - 1), 0.05)
+        self.assertGreater(abs(law.message(size, 4096, rate, 0.0, 10e-3) / 11.993 - 1), 0.3)
+
     def test_a_file_costs_its_calls_and_its_bytes(self):
         self.assertAlmostEqual(law.access(10_000, 4096, 500e3, 2e-3), 3 * 2e-3 + 20e-3)
 

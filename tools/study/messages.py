@@ -188,6 +188,23 @@ def delays(study):
     return {"kb": kb, "rows": medians(transfers(results), ("do", "tuning")), "tune": said(tuned), "rates": rates}
 
 
+def sleeps(study):
+    """Table 4's download on the paper's own device: one sleep a packet, one for each third of a packet, and none."""
+    kb = plan.TABLE_4_KB
+    tunings = {"4096": plan.TABLE_4, "1366": plan.THIRDS, "1366, no delays": plan.THIRDS_AFTER}
+    steps = plan.transfers(study.runs, [kb], tunings, ("fetch",))
+    rows = []
+    for device, storage in plan.OWN_DEVICES.items():
+        sets = {"station.PDA.storage": storage}
+        results, connections, _ = study.play(f"sleeps-{len(rows)}", steps, home=plan.DELAYS, sets=sets, traced=True)
+        # The first connection carried the message that is fetched.
+        looks = [{**one, **trace.transfer(lines)} for one, lines in zip(results, connections[1:])]
+        for row in medians(looks, ("tuning",)):
+            windows = [trace.least(one["window"]) for one in looks if one["tuning"] == row["tuning"]]
+            rows.append({"device": device, **row, "least_window": statistics.median(windows)})
+    return {"kb": kb, "rows": rows}
+
+
 def bound(study):
     """Scenario (b): before, each remedy alone, and after `tune`, all traced."""
     kb = plan.TABLE_4_KB
@@ -240,7 +257,7 @@ def memory(study):
     return {"kb": plan.GIGABYTES_4_KB, "rows": rows, "server_kb": server_kb}
 
 
-PARTS = {part.__name__: part for part in (packets, acks, ratio, segments, access, delays, bound, path, memory)}
+PARTS = {part.__name__: part for part in (packets, acks, ratio, segments, access, delays, sleeps, bound, path, memory)}
 
 
 def main():

@@ -7,6 +7,7 @@ TITLES = {
     "segments": "Table 3 and figure 3: one traced transfer each",
     "access": "Figures 4 and 5: files written and read, s",
     "delays": "Scenario (a), table 4, s",
+    "sleeps": "Table 4's download on the paper's own device, by how much is received at once, s",
     "bound": "Scenario (b), bound by storage, s",
     "path": "500 Mbit/s and 20 ms of round trip, bit/s of payload",
     "memory": "4 GiB over that path: s, and the most memory of clients, kB",
