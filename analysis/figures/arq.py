@@ -47,15 +47,28 @@ def utilisation(rows):
 # was; it names no shadowing, and its pipe is a product with 146 ms or, of twice the rate, with 73 ms.
 RTS = {"wifi.rts_threshold": 0, "wifi.loss.deviation": "4dB"}
 HALF = {"line.delay": "33.5ms"}
-DRAWN = (("as the scenario stands: no RTS, 7.5 dB", {}), ("RTS before every frame, 4 dB", RTS))
+# ns-2's retry limits count transmissions: who sets them to r makes r attempts.
+AS_LIMIT = "attempts = r"
+DRAWN = (
+    ("no RTS, 7.5 dB, attempts = r + 1: the scenario", {}),
+    ("RTS before every frame, 4 dB, attempts = r", {**RTS, AS_LIMIT: True}),
+)
 THRESHOLD_SAID = 20  # packets: what the paper's Westwood sets after each loss
+
+
+def read(retransmissions, flows, sender, reading):
+    """One of the paper's configurations under a reading."""
+    found = {**settings(retransmissions, flows, sender), **reading}
+    if found.pop(AS_LIMIT, False):
+        found["wifi.attempts"] -= 1
+    return found
 
 
 def side_by_side(title, retransmissions):
     """One panel for each reading that is drawn."""
     made, panels = style.plt.subplots(1, len(DRAWN), figsize=(8.6, 3.8), sharey=True)
     times = "retransmission" if retransmissions == 1 else "retransmissions"
-    made.suptitle(f"{title}; at most {retransmissions} {times} (attempts = {retransmissions + 1})", fontsize=9.5)
+    made.suptitle(f"{title}; at most r = {retransmissions} {times}", fontsize=9.5)
     for axes, (reading, _) in zip(panels, DRAWN):
         axes.set_title(reading)
     return made, panels
@@ -73,7 +86,7 @@ def windows(title, retransmissions, flows, sender, more=None):
     def make(simulator):
         made, panels = side_by_side(title, retransmissions)
         for axes, (_, reading) in zip(panels, DRAWN):
-            run = simulator.trace(HOME, {**settings(retransmissions, flows, sender), **(more or {}), **reading})
+            run = simulator.trace(HOME, {**read(retransmissions, flows, sender, reading), **(more or {})})
             # Payload per second over the shortest round trip, as a window.
             estimate = run.curve("ftp", "bandwidth_bps", 0.146 / 8 / 1000)
             if estimate:
@@ -102,7 +115,7 @@ def cumulative_delays(title, flows):
         made, panels = side_by_side(title, 3)
         for axes, (_, reading) in zip(panels, DRAWN):
             for sender in ("westwood-abse", "newreno"):
-                run = simulator.trace(HOME, {**settings(3, flows, sender), **reading})
+                run = simulator.trace(HOME, read(3, flows, sender, reading))
                 delays = [y for name in audio_names(flows) for _, y in run.curve(name, "delay_ms")]
                 if not delays:
                     raise Missing("the trace holds no delay_ms")
@@ -212,7 +225,8 @@ READINGS = (
     ("RTS, 4 dB, 146 ms", RTS),
     ("RTS, 6.5 dB, 146 ms", {**RTS, "wifi.loss.deviation": "6.5dB"}),
     ("no RTS, 7.5 dB, 73 ms", HALF),
-    ("RTS, 4 dB, 73 ms", {**RTS, **HALF}),
+    ("RTS, 4 dB, 146 ms, attempts = r", {**RTS, AS_LIMIT: True}),
+    ("RTS, 4 dB, 73 ms, attempts = r", {**RTS, **HALF, AS_LIMIT: True}),
 )
 TRACED = range(1, 11)  # seeds
 
@@ -221,7 +235,7 @@ def at_losses(simulator, reading, sender):
     """Medians over a run of the window before each loss and of the threshold after it, packets, from second 5 to 50."""
     before, after = [], []
     for seed in TRACED:
-        more = {**settings(3, 1, sender), **reading, "flow.audio": "none", "duration": "50s"}
+        more = {**read(3, 1, sender, reading), "flow.audio": "none", "duration": "50s"}
         del more["flow.audio.count"]
         run = simulator.trace(HOME, more, seed)
         windows, thresholds = [], []
@@ -244,7 +258,7 @@ def measured(simulator, reading):
     """Of one reading, every row of the table in its order."""
     newreno, westwood = SENDERS
     of = {
-        (sender, r, flows): simulator.sweep(HOME, {**settings(r, flows, sender), **reading})
+        (sender, r, flows): simulator.sweep(HOME, read(r, flows, sender, reading))
         for sender in SENDERS
         for r in (1, 3)
         for flows in (1, 5)

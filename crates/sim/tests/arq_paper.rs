@@ -61,3 +61,21 @@ fn with_rts_westwoods_threshold_is_below_newrenos_and_over_half_the_round_trip_t
     let (newreno, westwood) = (threshold(&[half]), threshold(&[half, WESTWOOD]));
     assert!((westwood - 20.0).abs() < 1.0 && newreno > westwood + 10.0, "{newreno} and {westwood}");
 }
+
+/// Packets of the download that the air and the queue lost, over six seeds.
+fn losses(attempts: &str) -> (u64, u64) {
+    let of = |seed: u32| {
+        let seed = format!("seed={seed}");
+        let lost = flow(&run(&load("papers/arq.toml", &[RTS, DEVIATION, attempts, &seed])), "ftp").figures.lost;
+        (lost.air, lost.ap_queue)
+    };
+    (1..=6).map(of).fold((0, 0), |sum, lost| (sum.0 + lost.0, sum.1 + lost.1))
+}
+
+#[test]
+fn with_as_many_attempts_as_retransmissions_the_causes_of_loss_are_the_papers() {
+    let (one, two, three) = (losses("wifi.attempts=1"), losses("wifi.attempts=2"), losses("wifi.attempts=3"));
+    assert!(one.0 > 6 * 50 && one.1 == 0, "{one:?}: the air alone");
+    assert!(two.0 > 6 * 10 && two.1 > 6 * 10, "{two:?}: both");
+    assert!(three.0 < 6 * 5 && three.1 > 6 * 50, "{three:?}: next to none on the air");
+}
