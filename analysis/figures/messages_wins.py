@@ -57,14 +57,14 @@ def sleeps(simulator):
     gave = part(simulator, STUDY, "sleeps")
     size = gave["kb"] * KB
     head = ["storage of 208 kB/s", "received at once", "sleep after it", "the paper [ms]", "by arithmetic [ms]"]
-    cells = [[*head, "ours [ms]", "a packet of 4,096 B [ms]", "least window [B]"]]
+    cells = [[*head, "ours [ms]", "a packet of 4,096 B [ms]", "longest time without an ACK [ms]"]]
     for device, operation in OWN_OPERATIONS.items():
         for tuning, (at_once, delay, when) in RECEIVED.items():
             row = pick(gave["rows"], device=device, tuning=tuning)
             expected = 1e3 * law.message(size, at_once, OWN_WRITE, operation, delay)
             line = [device, f"{at_once:,} B", f"{1e3 * delay:.0f} ms", f"{PAPER['fetch', when]:,}", f"{expected:,.0f}"]
             packet = f"{1e3 * row['median'] * PACKET / size:.1f}"
-            cells.append([*line, spread_ms(row), packet, f"{row['least_window']:,.0f}"])
+            cells.append([*line, spread_ms(row), packet, f"{row['longest_silence_ms']:.0f}"])
     return Drawn(table=markdown(cells))
 
 

@@ -200,8 +200,10 @@ def sleeps(study):
         # The first connection carried the message that is fetched.
         looks = [{**one, **trace.transfer(lines)} for one, lines in zip(results, connections[1:])]
         for row in medians(looks, ("tuning",)):
-            windows = [trace.least(one["window"]) for one in looks if one["tuning"] == row["tuning"]]
-            rows.append({"device": device, **row, "least_window": statistics.median(windows)})
+            mine = [one for one in looks if one["tuning"] == row["tuning"]]
+            row["least_window"] = statistics.median(trace.least(one["window"]) for one in mine)
+            row["longest_silence_ms"] = statistics.median(one["longest_silence_ms"] for one in mine)
+            rows.append({"device": device, **row})
     return {"kb": kb, "rows": rows}
 
 
