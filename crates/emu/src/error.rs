@@ -28,6 +28,11 @@ pub enum Error {
     /// `ip` or `tc` is missing.
     #[error("the programs `ip` and `tc` cannot be run; type: sudo apt-get install iproute2")]
     NoIproute(#[source] io::Error),
+    /// `socat` is missing.
+    #[error(
+        "the access point splits connections with the program `socat`, which cannot be run; type: sudo apt-get install socat"
+    )]
+    NoSocat(#[source] io::Error),
     /// `ip` or `tc` refused what we asked for.
     #[error("`ip` or `tc` in host {host} failed: {stderr}")]
     Configure {

@@ -172,14 +172,18 @@ fn routes(scenario: &Scenario) -> Routes {
     let mut routes = Routes::new();
     for flow in &scenario.flows {
         let Some(tcp) = flow.transport() else { continue };
-        let out = routes.entry((flow.from, flow.to)).or_default();
-        out.initial_window = Some(out.initial_window.map_or(tcp.initial_window, |w| w.min(tcp.initial_window)));
-        out.ecn = tcp.ecn;
-        if tcp.ecn {
-            routes.entry((flow.to, flow.from)).or_default().ecn = true;
-        }
-        if !tcp.delayed_ack {
-            routes.entry((flow.to, flow.from)).or_default().quick_ack = true;
+        let is_split = scenario.control.split.is_some() && flow.can_be_split();
+        let halves = [(flow.from, HostId::AccessPoint), (HostId::AccessPoint, flow.to)];
+        for (from, to) in if is_split { halves.to_vec() } else { vec![(flow.from, flow.to)] } {
+            let out = routes.entry((from, to)).or_default();
+            out.initial_window = Some(out.initial_window.map_or(tcp.initial_window, |w| w.min(tcp.initial_window)));
+            out.ecn = tcp.ecn;
+            if tcp.ecn {
+                routes.entry((to, from)).or_default().ecn = true;
+            }
+            if !tcp.delayed_ack {
+                routes.entry((to, from)).or_default().quick_ack = true;
+            }
         }
     }
     routes

@@ -4,7 +4,7 @@
 //! solicitation are off. The settings stand in `schema/namespace.conf`, each with its reason: a run comes out the same
 //! whatever the machine is set to.
 
-use crate::address::{AddressPlan, Mac, Port};
+use crate::address::{AddressPlan, Mac, Port, near};
 use crate::error::Error;
 use crate::tap::QUEUE;
 use lasthop_home::scenario::HostId;
@@ -90,7 +90,7 @@ pub fn batch(plan: &AddressPlan, host: HostId, v6: bool) -> String {
 /// The line that gives `host` a route of its own to `peer`.
 #[must_use]
 pub fn route(host: HostId, peer: HostId, hints: RouteHints) -> String {
-    let mut text = format!("route replace {}/32 ", AddressPlan::v4(peer));
+    let mut text = format!("route replace {}/32 ", near(peer, host));
     match (host, peer) {
         (HostId::AccessPoint, HostId::Server(_)) => text.push_str("dev wan0"),
         (HostId::AccessPoint, _) => text.push_str("dev wlan0"),

@@ -26,6 +26,7 @@ mod home;
 mod host;
 mod log;
 mod netns;
+mod proxy;
 mod record;
 mod refuse;
 mod report;

@@ -30,8 +30,9 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
     if scenario.snoop().is_some_and(|snoop| snoop.conduct == Conduct::Ns2) {
         return Err(scenario.refuse("wireless_link.timing", "a real access point has no habits of ns-2's Snoop"));
     }
-    if scenario.control.split.is_some() {
-        return Err(scenario.refuse("control.split", "the emulator's access point ends no connections"));
+    if scenario.control.split.is_some() && (scenario.control.window.is_some() || scenario.control.clamp.is_some()) {
+        let why = "the access point's own connections are not controlled; leave control.window and control.clamp out";
+        return Err(scenario.refuse("control.split", why));
     }
     if scenario.control.window.as_ref().is_some_and(|window| window.start > Span::ZERO) {
         return Err(scenario.refuse("control.window.start", "the emulator's controller begins with the run"));
@@ -206,6 +207,12 @@ name = "N"
     fn a_sender_that_the_library_does_not_have_is_refused_at_its_line() {
         let text = "[[flow]]\nname = \"f\"\nfrom = \"W\"\nto = \"N\"\nkind = \"quic\"\ncc = \"vegas\"\n";
         assert!(refusal(text).starts_with("home.toml:15: flow.f.cc: not yet: "), "{}", refusal(text));
+    }
+
+    #[test]
+    fn a_split_connection_beside_window_control_is_refused_at_its_line() {
+        let text = "[control.window]\ncapacity = \"18Mbit/s\"\n[control.split]\nbuffer = \"64KiB\"\n";
+        assert!(refusal(text).starts_with("home.toml:12: control.split: not yet: "), "{}", refusal(text));
     }
 
     #[test]

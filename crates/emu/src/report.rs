@@ -97,8 +97,13 @@ fn report(scenario: &Scenario, flow: &Flow, watched: &mut Watched, (i, greedy): 
     let (from, to) = (scenario.host_name(flow.from), scenario.host_name(flow.to));
     let mut report = watched.meter.finish(&flow.name, from, to, flow.kind.name());
     if let Some(totals) = totals {
-        report.figures.tcp = Some(tcp(&totals.figures));
-        report.start_up.tcp = Some(tcp(&totals.start_up));
+        let (figures, start_up) = (Some(tcp(&totals.figures)), Some(tcp(&totals.start_up)));
+        // A proxy's own sender is not asked.
+        if scenario.control.split.is_some() && flow.can_be_split() {
+            (report.figures.first_half, report.start_up.first_half) = (figures, start_up);
+        } else {
+            (report.figures.tcp, report.start_up.tcp) = (figures, start_up);
+        }
     }
     report
 }

@@ -7,6 +7,7 @@ use crate::exec::{Orders, ProgramEnd, Programs};
 use crate::home::Home;
 use crate::log::{EVERY, Log};
 use crate::observe::Recent;
+use crate::proxy::Proxies;
 use crate::record::{Paths, Recording};
 use crate::running::Running;
 use crate::stage::{Played, Stage};
@@ -110,6 +111,7 @@ pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
     let recording = Recording::start(Paths { pcap, trace }, scenario, &home, &revision)?;
     let offers: Offers = scenario.flows.iter().map(|_| AtomicU32::new(0)).collect();
     let stage = Stage::prepare(scenario, &home, &offers)?;
+    let _proxies = Proxies::start(scenario, &home)?;
     let mut running = Running::start(scenario, &home, recording, offers, &stop)?;
     teller.tell(Progress::Preparing("starting the controller"));
     let log = log.map(|path| Log::create(&path).map(Arc::new).map_err(cannot_write(&path)).map(|log| (log, path)));

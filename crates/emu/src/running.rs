@@ -11,7 +11,7 @@ use lasthop_core::units::Time;
 use lasthop_home::clamp::ClampControl;
 use lasthop_home::report::flow_meter;
 use lasthop_home::retune::Retune;
-use lasthop_home::scenario::{self, Kind, Scenario};
+use lasthop_home::scenario::{self, HostId, Kind, Scenario};
 use rustix::mm::{MlockAllFlags, mlockall, munlockall};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -109,7 +109,10 @@ fn observer(scenario: &Scenario) -> Observer {
             _ if flow.tcp().is_some() => Transport::Tcp,
             _ => Transport::Udp,
         };
-        let source = address::near(flow.from, flow.to);
+        // Of a split connection the half that ends at its receiver.
+        let is_split = scenario.control.split.is_some() && flow.can_be_split();
+        let from = if is_split { HostId::AccessPoint } else { flow.from };
+        let source = address::near(from, flow.to);
         let destination = address::near(flow.to, flow.from);
         (Endpoints { source, destination, transport, is_realtime: flow.kind.is_realtime() }, meter)
     };

@@ -192,10 +192,12 @@ fn download(scenario: &Scenario, number: u16, flow: &Flow, quic: &Quic) -> Downl
 
 fn connection(scenario: &Scenario, number: u16, flow: &Flow, tcp: &Tcp) -> Connection {
     let mss = tcp.mss.0 as u16;
+    let is_split = scenario.control.split.is_some() && flow.can_be_split();
     Connection {
         flow: number,
         source: near(flow.from, flow.to),
         destination: near(flow.to, flow.from),
+        ends_at: near(if is_split { HostId::AccessPoint } else { flow.to }, flow.from),
         start: flow.start,
         stop: flow.stop,
         measure_from: scenario.measure_from,

@@ -145,6 +145,34 @@ fn receivers_that_heed_the_price_of_the_queue_keep_it_short() {
 }
 
 #[test]
+fn a_proxy_in_the_access_point_ends_connections_and_senders_hear_nothing_of_the_radio() {
+    let Some(_turn) = turn("split") else { return };
+    if Command::new("socat").arg("-V").output().is_err() {
+        eprintln!("SKIPPED: split: the program socat is not installed");
+        return;
+    }
+    let home = WIRES.replace("\"2s\"", "\"5s\"").replace("7ms", "40ms");
+    let air = home.find("[wifi]").zip(home.find("[[station]]")).expect("both are there");
+    let link = "[wireless_link]\nrate = \"8Mbit/s\"\ndelay = \"2ms\"\nbuffer = 100\nerror_rate = 0.02\n";
+    let home = format!("{}{link}{}", &home[..air.0], &home[air.1..]);
+    let download = "[[flow]]\nname = \"down\"\nfrom = \"W\"\nto = \"N\"\nkind = \"ftp\"\ncc = \"reno\"\n";
+    let file =
+        "[[flow]]\nname = \"file\"\nfrom = \"N\"\nto = \"W\"\nkind = \"ftp\"\ncc = \"reno\"\nbytes = \"64KiB\"\n";
+    let of = |control: &str| valid_run("split", &scenario(&format!("{home}{download}{file}{control}")));
+    let Some(whole) = of("") else { return };
+    let Some(split) = of("[control.split]\nbuffer = \"128KiB\"\n") else { return };
+    let (whole, down) = (&flow(&whole.report, "down").figures, &flow(&split.report, "down").figures);
+    assert!(down.goodput_bps > 1.5 * whole.goodput_bps, "{whole:?} {down:?}");
+    let first = down.first_half.expect("the server tells of its half");
+    assert!(down.tcp.is_none() && first.retransmitted == 0 && first.acked_packets > 500, "{first:?}");
+    assert!(down.lost.air > 20 && down.loss_rate > Some(0.01), "{down:?}");
+    // Its delay is that of the radio's half: the wire's 43 ms are not in it.
+    assert!(down.delay.is_some_and(|delay| delay.min < 10.0), "{down:?}");
+    let file = &flow(&split.report, "file").figures;
+    assert!(file.delivered >= 65_536_u64.div_ceil(1448) && file.first_half.is_some(), "{file:?}");
+}
+
+#[test]
 fn a_congestion_control_that_this_kernel_lacks_is_named_with_what_it_has() {
     let Some(_turn) = turn("a congestion control that is not there") else { return };
     let flow = "[[flow]]\nname = \"ftp\"\nfrom = \"W\"\nto = \"N\"\nkind = \"ftp\"\ncc = \"nobodys\"\n";

@@ -14,7 +14,7 @@
 
 use std::borrow::Cow;
 
-use lasthop_home::scenario::{Flow, HostId, Kind, Scenario};
+use lasthop_home::scenario::{Flow, HostId, Scenario};
 
 use crate::running::Route;
 
@@ -24,22 +24,13 @@ pub fn expand(scenario: &Scenario) -> (Cow<'_, Scenario>, Vec<usize>) {
     if scenario.control.split.is_none() {
         return (home, Vec::new());
     }
-    let whole: Vec<usize> = (0..scenario.flows.len()).filter(|i| is_split(&scenario.flows[*i])).collect();
+    let whole: Vec<usize> = (0..scenario.flows.len()).filter(|i| scenario.flows[*i].can_be_split()).collect();
     for i in &whole {
         let flow = &scenario.flows[*i];
         let name = format!("{}/first", flow.name);
         home.to_mut().flows.push(Flow { name, to: HostId::AccessPoint, ..flow.clone() });
     }
     (home, whole)
-}
-
-/// TCP between a server and a station; connections of pages are not.
-fn is_split(flow: &Flow) -> bool {
-    let apart = matches!(
-        (flow.from, flow.to),
-        (HostId::Server(_), HostId::Station(_)) | (HostId::Station(_), HostId::Server(_))
-    );
-    apart && flow.tcp().is_some() && !matches!(flow.kind, Kind::Web(_))
 }
 
 /// The halves of a run.

@@ -32,6 +32,8 @@ pub struct Connection {
     pub source: Ipv4Addr,
     /// Receiver's address.
     pub destination: Ipv4Addr,
+    /// Where the sender's own connection ends: there, or at a proxy's address.
+    pub ends_at: Ipv4Addr,
     /// Since the start of the scenario.
     pub start: Span,
     /// Since the start of the scenario.
@@ -191,7 +193,7 @@ pub fn send(flow: &Connection, stream: TcpStream, supply: Supply, gate: &Gate) -
     }
     let stop = zero + flow.stop;
     stream.set_nonblocking(true)?;
-    let to = SocketAddrV4::new(flow.destination, FIRST_PORT + flow.flow);
+    let to = SocketAddrV4::new(flow.ends_at, FIRST_PORT + flow.flow);
     match rustix::net::connect(&stream, &to) {
         Ok(()) | Err(rustix::io::Errno::INPROGRESS) => {}
         Err(error) => return Err(error.into()),

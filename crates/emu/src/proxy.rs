@@ -1,0 +1,106 @@
+//! `[control.split]`: a real proxy in the access point, socat, ends connections between servers and stations and begins them anew, one
+//! process for each.
+//!
+//! Senders connect to the access point; the flow is then watched from there to its receiver, and keeps its port on both ways. What a
+//! proxy holds of a connection lies in three places: the receive buffer of one socket and the send buffer of the other, which share
+//! `buffer`, and what it copies at a time, an eighth of it.
+
+use crate::address::near;
+use crate::error::Error;
+use crate::home::Home;
+use crate::observe::identify::FIRST_PORT;
+use crate::refuse::kernel_name;
+use crate::spawn::Child;
+use lasthop_core::units::Span;
+use lasthop_home::scenario::{Flow, HostId, Scenario, SplitControl, Tcp};
+use std::process::{Command, Stdio};
+
+use crate::clock;
+
+/// They listen within.
+const PATIENCE: Span = Span::from_secs(5);
+/// How often that is looked at.
+const LOOK: Span = Span::from_millis(10);
+/// What is left of the other way when one has ended, s: until a slow receiver has taken what is held.
+const LEFT: u32 = 60;
+/// setsockopt(2): TCP and TCP_CONGESTION.
+const CONGESTION: &str = "setsockopt-string=6:13";
+
+/// The proxies of a run; they end when this is dropped.
+#[derive(Default)]
+pub struct Proxies(Vec<Child>);
+
+impl Proxies {
+    /// Starts them, and waits until they listen.
+    ///
+    /// # Errors
+    /// [`Error::NoSocat`], or one that does not listen.
+    pub fn start(scenario: &Scenario, home: &Home) -> Result<Self, Error> {
+        let Some(split) = &scenario.control.split else { return Ok(Self::default()) };
+        let known = Command::new("socat").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
+        known.map_err(Error::NoSocat)?;
+        let flows = || scenario.flows.iter().enumerate().filter(|(_, flow)| flow.can_be_split());
+        let start = |(i, flow): (usize, &Flow)| {
+            let command = flow.tcp().map_or_else(|| Command::new("false"), |tcp| socat(i as u16, flow, tcp, split));
+            home.spawn(HostId::AccessPoint, command)
+        };
+        let mut proxies = Self(flows().map(start).collect::<Result<_, _>>()?);
+        let ports: Vec<u16> = flows().map(|(i, _)| FIRST_PORT + i as u16).collect();
+        let last = clock::now() + PATIENCE;
+        loop {
+            let tables = || std::fs::read_to_string("/proc/thread-self/net/tcp");
+            let table =
+                home.namespace(HostId::AccessPoint).run(|| tables().map_err(Error::system("cannot read sockets")))?;
+            if ports.iter().all(|port| listens(&table, *port)) {
+                return Ok(proxies);
+            }
+            let ended = proxies.0.iter_mut().any(|child| !matches!(child.try_wait(), Ok(None)));
+            if ended || clock::now() >= last {
+                let why = std::io::Error::other(if ended { "one ended at once" } else { "not within 5 s" });
+                return Err(Error::system("the access point's proxies do not listen")(why));
+            }
+            clock::sleep_until(clock::now() + LOOK);
+        }
+    }
+}
+
+/// The proxy of a flow.
+fn socat(number: u16, flow: &Flow, tcp: &Tcp, split: &SplitControl) -> Command {
+    let (ap, port) = (HostId::AccessPoint, FIRST_PORT + number);
+    let (half, copied) = (split.buffer.0 / 2, split.buffer.0 / 8);
+    let congestion = kernel_name(tcp.cc).map_or_else(String::new, |name| format!(",{CONGESTION}:{name}"));
+    let from = format!("TCP-LISTEN:{port},bind={},reuseaddr,rcvbuf={half}", near(ap, flow.from));
+    let to = format!(
+        "TCP:{}:{port},bind={}:{port},reuseaddr,nodelay,mss={},sndbuf={half}{congestion}",
+        near(flow.to, ap),
+        near(ap, flow.to),
+        tcp.mss.0
+    );
+    let mut command = Command::new("socat");
+    command.args(["-b", &copied.to_string(), "-t", &LEFT.to_string(), &from, &to]);
+    // A sender that stops in the middle of a download is no fault of the proxy's.
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+/// Whether `table`, of /proc/net/tcp, has a socket that listens at `port`.
+fn listens(table: &str, port: u16) -> bool {
+    let port = format!(":{port:04X}");
+    let is_it = |line: &str| {
+        let mut words = line.split_whitespace().skip(1);
+        words.next().is_some_and(|own| own.ends_with(&port)) && words.nth(1) == Some("0A")
+    };
+    table.lines().any(is_it)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_listening_socket_is_found_by_its_port_and_state() {
+        let table = "  sl  local_address rem_address   st tx_queue\n   0: 0100010A:4E20 00000000:0000 0A 00000000:00000000\n\
+                     \x20  1: 0100010A:4E21 0101010A:4E21 01 00000000:00000000\n";
+        assert!(listens(table, 0x4e20) && !listens(table, 0x4e21) && !listens(table, 0x0e20));
+    }
+}
