@@ -4,7 +4,7 @@
 //! `timely_in_order = packets handed on timely / packets sent`: the Real-Time Performance Index of SNOOP-RT section 4, asked of
 //! handings in place of arrivals. What arrived in time behind a hole counts there and not here.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 use lasthop_core::meter::timely::LIMIT;
 use lasthop_core::units::Time;
@@ -14,8 +14,9 @@ use super::meter::Which;
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub(super) struct InOrder {
-    /// Packets that wait for an earlier one, by where they begin in the stream. At most a window of them.
-    waiting: BTreeMap<u64, Which>,
+    /// Packets that wait for an earlier one and where they begin in the stream, in that order. At most a window of them; nearly all
+    /// come in order, so they are put at the end, and the memory is kept.
+    waiting: VecDeque<(u64, Which)>,
     previous: Option<Time>,
     /// Handed on timely: of those sent before measuring began, and after.
     start_up: u64,
@@ -26,14 +27,15 @@ impl InOrder {
     /// A packet of the population `which` that begins at `seq` has arrived at `at`; everything before `next` has, too.
     pub(super) fn on_packet(&mut self, which: Which, at: Time, seq: u64, next: u64) {
         if next < seq {
-            self.waiting.insert(seq, which);
+            let place = self.waiting.iter().rposition(|(own, _)| *own < seq).map_or(0, |before| before + 1);
+            self.waiting.insert(place, (seq, which));
             return;
         }
         let timely = self.previous.is_none_or(|before| at.since(before) <= LIMIT);
         self.previous = Some(at);
         self.count(which, timely);
-        while let Some(first) = self.waiting.first_entry().filter(|first| *first.key() <= next) {
-            let which = first.remove();
+        while let Some((_, which)) = self.waiting.front().copied().filter(|(first, _)| *first <= next) {
+            self.waiting.pop_front();
             self.count(which, timely);
         }
     }
