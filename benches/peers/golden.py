@@ -22,7 +22,7 @@ def home(attempts, capacity="", distance=10, deviation_db=9, queue=50):
     return dict(zip(KEYS["home"], [attempts, capacity, distance, deviation_db, queue]))
 
 
-# Without control for every number of attempts; SAP-LAW for a range of C; then one thing changed at a time.
+# At 9 dB without control for every number of attempts, and SAP-LAW for a range of C; then one thing changed at a time.
 HOME = [home(attempts) for attempts in (1, 2, 3, 4, 5)]
 HOME += [home(4, capacity) for capacity in (10, 12, 14, 16, 18, 20, 22)]
 HOME += [
@@ -31,6 +31,11 @@ HOME += [
     home(4, queue=100), home(4, 20, queue=100),
     home(3, 18), home(2, 14),
 ]
+# Regular 802.11 (5 attempts) with SAP-LAW; then at 7 dB, where the paper's figures but the fifth are read.
+HOME += [home(5, queue=100)] + [home(5, capacity) for capacity in (18, 20, 22, 24, 26)]
+HOME += [home(attempts, deviation_db=7) for attempts in (1, 3, 4, 5)]
+HOME += [home(5, capacity, deviation_db=7) for capacity in (12, 14, 16, 18, 20, 22, 24, 26)]
+HOME += [home(5, capacity, deviation_db=7, queue=100) for capacity in ("", 18, 24)]
 ARQ = [
     dict(zip(KEYS["arq"], [attempts, flows, sender]))
     for sender in ("newreno", "westwood") for flows in (1, 5) for attempts in (1, 2, 3, 4, 5)

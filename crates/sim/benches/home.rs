@@ -17,8 +17,13 @@ use lasthop_sim::Options;
 fn scenario(stations: u32, seconds: u32) -> Scenario {
     let file = if stations == 0 { "papers/sap-law.toml" } else { "bench/cell.toml" };
     let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios")).join(file);
-    let own = if stations == 0 { "control.window=none".to_owned() } else { format!("station.S.count={stations}") };
-    Scenario::load(&path, &[own, format!("duration={seconds}s")]).expect("the scenario is one of the repository's")
+    let mut sets = vec![format!("duration={seconds}s")];
+    if stations == 0 {
+        sets.extend(["control.window=none".into(), "wifi.loss.deviation=9dB".into()]);
+    } else {
+        sets.push(format!("station.S.count={stations}"));
+    }
+    Scenario::load(&path, &sets).expect("the scenario is one of the repository's")
 }
 
 /// Nanoseconds this process has spent on a processor.

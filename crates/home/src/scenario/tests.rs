@@ -71,7 +71,7 @@ fn the_schema_file_is_read_to_the_last_key() {
     assert_eq!((air.standard, air.rate, air.control_rate), (Standard::G, Rate::OFDM_54, Some(Rate::OFDM_24)));
     assert_eq!((air.long_attempts, air.short_attempts, air.rts_threshold), (4, 4, 65_535));
     assert_eq!(air.queue, Queue { discipline: Discipline::Fifo, limit: 50 });
-    assert_eq!(air.loss, Loss::Shadowing { exponent: 4.0, deviation: Decibel(9.0) });
+    assert_eq!(air.loss, Loss::Shadowing { exponent: 4.0, deviation: Decibel(7.0) });
     assert_eq!(home.stations.len(), 4);
     let ftp = ftp(&home, "ftp");
     assert_eq!(ftp.tcp.cc, CongestionControl::NewReno);
