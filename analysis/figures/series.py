@@ -3,6 +3,9 @@
 `D_i = (R_i - R_(i-1)) - (S_i - S_(i-1)) = delay_i - delay_(i-1)`: of packets received in a row, abs(D) is the report's jitter.
 """
 
+import math
+from bisect import bisect_right
+
 
 def thin(points, width=1200):
     """`points` [(x, y)] in at most about 4 x `width` of them, with every peak: per slice of x the first, least, greatest, last."""
@@ -38,6 +41,12 @@ def as_steps(points, end):
     if corners:
         corners.append((end, corners[-1][1]))
     return corners
+
+
+def held(points, x):
+    """The last value at or before `x` of one that stays until it changes; infinite before the first."""
+    at = bisect_right(points, x, key=lambda point: point[0])
+    return points[at - 1][1] if at else math.inf
 
 
 def jitter(delays):

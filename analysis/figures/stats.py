@@ -47,6 +47,11 @@ def outside(ours, published, share=0.0, least=0.0):
     return abs(ours.mean - value) > max(spread, share * abs(value), least)
 
 
+def fits(mean, published, share=0.05):
+    """Whether a mean lies within a share of a published number."""
+    return abs(mean - published) <= share * abs(published)
+
+
 def quantile(values, q):
     """The value below which a share `q` of the values lies, by linear interpolation."""
     ordered = sorted(values)

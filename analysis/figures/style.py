@@ -77,11 +77,16 @@ def legend_below(axes, handles=None, labels=None, depth=0.17):
     axes.legend(*chosen, loc="upper left", bbox_to_anchor=(0.0, -depth), ncols=2, borderaxespad=0.0)
 
 
-def peer(axes, xs, samples, label, **how):
-    """What ns-2 gave: open circles, where it was asked."""
+def peer(axes, xs, samples, label, marker="o", **how):
+    """What ns-2 gave: open marks, where it was asked."""
     known = [(x, s.mean) for x, s in zip(xs, samples) if s is not None]
     if known:
-        axes.plot(*zip(*known), "o", markerfacecolor="none", markersize=7, markeredgewidth=0.8, label=label, **how)
+        axes.plot(*zip(*known), marker, markerfacecolor="none", markersize=7, markeredgewidth=0.8, label=label, **how)
+
+
+def paper(axes, xs, ys, label, **how):
+    """What a paper printed: black stars, above what we measured."""
+    axes.plot(list(xs), list(ys), "*", color="black", markersize=9, zorder=5, label=label, **how)
 
 
 def save(made, path):

@@ -21,6 +21,10 @@ esac
 
 
 class Statistics(unittest.TestCase):
+    def test_a_number_fits_within_a_twentieth(self):
+        self.assertTrue(stats.fits(58000, 55371) and stats.fits(52700, 55371))
+        self.assertFalse(stats.fits(52500, 55371) or stats.fits(63803, 58677))
+
     def test_a_sample_has_the_spread_between_seeds(self):
         ours = stats.sample([1.0, 2.0, 3.0, 4.0])
         self.assertEqual((ours.mean, ours.n), (2.5, 4))
@@ -55,6 +59,10 @@ class Statistics(unittest.TestCase):
 
 
 class Series(unittest.TestCase):
+    def test_a_value_holds_until_it_changes(self):
+        points = [(1.0, 10.0), (2.0, 20.0)]
+        self.assertEqual([series.held(points, x) for x in (0.5, 1.0, 1.9, 2.0, 9.0)], [float("inf"), 10, 10, 20, 20])
+
     def test_thinning_keeps_ends_and_peaks(self):
         points = [(float(x), 500.0 if x == 4321 else float(x % 7)) for x in range(10_000)]
         thinned = series.thin(points, 50)
