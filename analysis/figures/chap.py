@@ -4,6 +4,7 @@ The homes are `scenarios/papers/chap-web.toml` and `chap-game.toml`; what real p
 `make study-game` and is kept in `benches/results`.
 """
 
+import importlib.util
 import json
 
 from . import style
@@ -11,6 +12,11 @@ from .catalogue import Drawn, Figure, Missing
 from .simulator import ROOT, column
 from .stats import quantile, sample
 from .table import markdown
+
+STUDY = importlib.util.spec_from_file_location("pages", ROOT / "tools" / "study" / "pages.py")
+pages = importlib.util.module_from_spec(STUDY)
+STUDY.loader.exec_module(pages)
+TABLE_1 = pages.TABLE_1
 
 WEB, GAME = "papers/chap-web", "papers/chap-game"
 CHAPTER = "chap.md"
@@ -31,13 +37,15 @@ KEYS = {
     "chap": {"kind": "chap", "increment": "4ms"},
     "chap-hosts": {"kind": "chap", "increment": "4ms", "flow": "hosts"},
 }
-COLOURS = {
-    "fifo": style.VERMILION,
-    "fq_codel": style.BLUE,
-    "chap-16ms": style.GREEN,
-    "chap": style.PURPLE,
-    "chap-hosts": style.ORANGE,
+# How a queue's curves and bars look where colours cannot be told apart.
+LOOKS = {
+    "fifo": {"color": style.VERMILION, "linestyle": "-", "marker": "o"},
+    "fq_codel": {"color": style.BLUE, "linestyle": "--", "marker": "s"},
+    "chap-16ms": {"color": style.GREEN, "linestyle": "-.", "marker": "^"},
+    "chap": {"color": style.PURPLE, "linestyle": ":", "marker": "D"},
+    "chap-hosts": {"color": style.ORANGE, "linestyle": (0, (6, 2, 1, 2, 1, 2)), "marker": "v"},
 }
+HATCHES = {"fifo": "", "fq_codel": "////", "chap-16ms": "||||", "chap": "xxxx", "chap-hosts": "----"}
 PAGES = {"google-news": "Google News", "yahoo": "Yahoo", "wsj": "WSJ", "cnn": "CNN"}
 # The paper, s: section 3.3 and figure 4. Its CHAP hashed source, destination and protocol: flow = hosts.
 PAPER_WEB = {
@@ -56,7 +64,7 @@ PAPER_GAME = {
 # Five loads; what they meet of the download's window differs.
 STARTS = ["20s", "33.1s", "46.3s", "57.7s", "68.9s"]
 LOAD = "flows.page.page.load_ms"
-PLAYABLE_MS = 150
+PLAYABLE_MS = 150  # "playable threshold of 150 ms"
 NO_DOWNLOAD = {"flow.download": "none"}
 
 
@@ -121,7 +129,8 @@ def web(simulator):
             theirs = {download: PAPER_WEB.get((which, download), {}).get(page) for download in (False, True)}
             cells = {download: real(results, which, download, page) for download in (False, True)}
             label = NAMES[which] if p == 0 else None
-            axes.bar(at, ours[True].mean, width * 0.92, color=COLOURS[which], alpha=0.45, label=label)
+            colour, bar = LOOKS[which]["color"], {"hatch": HATCHES[which], "edgecolor": "white", "linewidth": 0}
+            axes.bar(at, ours[True].mean, width * 0.92, color=colour, alpha=0.55, label=label, **bar)
             axes.hlines(ours[False].mean, at - width / 2, at + width / 2, color=style.INK, linewidth=0.9)
             if cells[True]:
                 marks["real"] = axes.errorbar(
@@ -130,11 +139,13 @@ def web(simulator):
                     yerr=cells[True]["deviation"],
                     fmt="o",
                     markersize=3.5,
-                    color=COLOURS[which],
+                    color=colour,
                     capsize=2,
                 )
             if theirs[True]:
-                marks["paper"] = axes.plot(at, theirs[True], "_", markersize=11, markeredgewidth=2, color=style.INK)[0]
+                star = {"color": "black", "markersize": 7, "zorder": 5}
+                marks["paper"] = axes.plot(at, theirs[True], "*", **star)[0]
+                marks["paper idle"] = axes.plot(at, theirs[False], "*", markerfacecolor="white", **star)[0]
             for download in (False, True):
                 ratio = [
                     a / b if a and b else None
@@ -164,7 +175,8 @@ def web(simulator):
     axes.set_xticks(range(len(PAGES)), PAGES.values())
     axes.grid(axis="x", visible=False)
     handles, labels = axes.get_legend_handles_labels()
-    for key, words in (("real", "real programs"), ("paper", "the paper")):
+    words = {"real": "real programs", "paper": "the paper", "paper idle": "the paper, without the download"}
+    for key, words in words.items():
         if key in marks:
             handles, labels = [*handles, marks[key]], [*labels, words]
     style.legend_below(axes, handles, labels, depth=0.1)
@@ -189,15 +201,20 @@ def pings(simulator, which, download, more=None):
     return [there + back for there, back in zip(*ways)], row
 
 
-def cdf(axes, values, **how):
+def cdf(axes, values, first, **how):
+    """The share of values up to x; every fortieth part of it has a mark, from `first` on."""
     ordered = sorted(values)
-    style.line(axes, [(x, (i + 1) / len(ordered)) for i, x in enumerate(ordered)], drawstyle="steps-post", **how)
+    every = max(1, len(ordered) // 6)
+    marks = {"markevery": (first * every // len(NAMES), every), "markersize": 3.5}
+    style.line(
+        axes, [(x, (i + 1) / len(ordered)) for i, x in enumerate(ordered)], drawstyle="steps-post", **marks, **how
+    )
 
 
 def game(simulator):
     """Figure 5 and its table."""
     results = measured("game")
-    made, (left, right) = style.plt.subplots(1, 2, figsize=(6.4, 3.4), sharey=True)
+    made, panels = style.plt.subplots(2, 2, figsize=(6.6, 5.6), sharey=True, sharex="row")
     table = [
         [
             "queue",
@@ -211,23 +228,35 @@ def game(simulator):
             "download, simulator [Mbit/s]",
         ]
     ]
-    for axes, title in ((left, "simulator"), (right, "real game server and qstat")):
-        axes.set(xlabel="ping [ms]", xlim=(0, 1300), ylim=(0, 1.01), title=title)
-        axes.axvline(PLAYABLE_MS, color=style.GREY, linewidth=0.8, linestyle=":")
-    left.set_ylabel("share of pings")
-    for which in NAMES:
+    beside = ("without the download", "beside the download")
+    for pair, words, end in zip(panels, beside, (350, 1300)):
+        for axes, world in zip(pair, ("simulator", "real programs")):
+            axes.set(xlabel="ping [ms]", xlim=(0, end), ylim=(0, 1.01), title=f"{world}, {words}")
+            axes.axvline(PLAYABLE_MS, color=style.INK, linewidth=0.8, linestyle=":")
+            axes.annotate(
+                f"{PLAYABLE_MS} ms: playable",
+                (PLAYABLE_MS, 0.03),
+                xytext=(3, 0),
+                textcoords="offset points",
+                fontsize=7,
+            )
+        pair[0].set_ylabel("share of pings")
+    for order, which in enumerate(NAMES):
         for download in (False, True):
             values, row = pings(simulator, which, download)
-            look = {
-                "color": COLOURS[which],
-                "linestyle": "-" if download else ":",
-                "linewidth": 1.2 if download else 0.9,
-            }
-            cdf(left, values, label=f"{NAMES[which]}" if download else None, **look)
+            left, right = panels[int(download)]
+            cdf(left, values, order, label=NAMES[which], **LOOKS[which])
             there = real(results, which, download)
             if there:
-                cdf(right, there["pings_ms"], **look)
+                cdf(right, there["pings_ms"], order, **LOOKS[which])
             paper = PAPER_GAME.get((which, download))
+            for axes in (left, right) if paper else ():
+                label = "the paper's medians: FIFO; CHAP" if axes is left and which == "fifo" else None
+                style.paper(axes, [paper[0]], [0.5], label)
+                high = which == "fifo" and not download
+                where = {"xytext": (-5, 5) if high else (7, -10), "ha": "right" if high else "left"}
+                words = f"{NAMES[which].split(',')[0]}: {paper[0]}"
+                axes.annotate(words, (paper[0], 0.5), textcoords="offset points", fontsize=7, **where)
             mbps = row.get("flows.download.goodput_bps")
             table.append(
                 [
@@ -242,7 +271,7 @@ def game(simulator):
                     number(mbps and mbps / 1e6),
                 ]
             )
-    made.legend(*left.get_legend_handles_labels(), loc="outside lower left", ncols=4)
+    made.legend(*panels[1][0].get_legend_handles_labels(), loc="outside lower left", ncols=3)
     return Drawn(made, markdown(table))
 
 
@@ -250,7 +279,77 @@ def percent(share):
     return "-" if share is None else f"{100 * share:.0f} %"
 
 
+# What an activity bears, s: a game by the paper's section 3.4, the others by ITU-T G.1010, preferred and acceptable.
+TOLERANCE = {
+    "online game": (0.15, 0.18),
+    "video call": (0.15, 0.4),
+    "web page (CNN)": (2, 4),
+    "video stream": (10, 10),
+    "download": (15, 60),
+}
+
+
+def activities(simulator):
+    """Figure 1: what our models of the activities use, measured, over what such an activity bears."""
+    home = simulator.sweep("papers/sap-law", {"control.window": "none"}, seeds=1)[0]
+    page = {"flow.page.page": "cnn", **queue("fifo")}
+    idle = simulator.sweep(WEB, {**page, **NO_DOWNLOAD}, seeds=1)[0]
+    bulk = simulator.sweep(WEB, {**page, "flow.page": "none"}, seeds=1)[0]
+    used = {
+        "online game": home["flows.game-down.goodput_bps"] + home["flows.game-up.goodput_bps"],
+        "video call": home["flows.chat-down.goodput_bps"] + home["flows.chat-up.goodput_bps"],
+        "web page (CNN)": 8 * 1024 * TABLE_1["cnn"][2] / (idle[LOAD] / 1e3),
+        "video stream": home["flows.video.goodput_bps"],
+        "download": bulk["flows.download.goodput_bps"],
+    }
+    made, axes = style.figure(
+        "What activities use and bear", "used on the air, measured [Mbit/s]", "delay that they bear [s]"
+    )
+    for (name, bits), shape in zip(used.items(), "osD^v"):
+        least, most = TOLERANCE[name]
+        axes.plot([bits / 1e6] * 2, [least, most], color=style.BLUE, marker=shape, markersize=6)
+        side = -1 if bits > 2e6 else 1
+        how = {"ha": "right" if side < 0 else "left", "va": "center", "fontsize": 8}
+        axes.annotate(
+            name, (bits / 1e6, (least * most) ** 0.5), xytext=(8 * side, 0), textcoords="offset points", **how
+        )
+    axes.set(xscale="log", yscale="log", xlim=(0.02, 10), ylim=(0.05, 200))
+    return Drawn(made)
+
+
+def compositions(_):
+    """Table 1, and what the made pages hold."""
+    table = [["page", "text objects: the paper", "ours", "others: the paper", "ours", "KB: the paper", "ours"]]
+    for name, (text, others, kilobytes) in TABLE_1.items():
+        made = pages.page(name)
+        images = sum(path.endswith(".png") for path in made.objects)
+        cells = (text, len(made.objects) - images, others, images, kilobytes, f"{made.size / 1024:.0f}")
+        table.append([PAGES[name], *cells])
+    return Drawn(table=markdown(table))
+
+
+def servers(simulator):
+    """In place of figure 5a: how far the hundred servers are. The paper's map has no distances, ours no places."""
+    values, _ = pings(simulator, "fifo", False)
+    made, axes = style.figure("The hundred servers by their distance", "ping without the download [ms]", "servers")
+    axes.hist(values, bins=range(40, 420, 10), color=style.BLUE, edgecolor="white")
+    axes.set(ylim=(0, 18))
+    near = sum(value < PLAYABLE_MS for value in values)
+    axes.axvline(PLAYABLE_MS, color=style.INK, linewidth=0.8, linestyle=":")
+    words = f"{PLAYABLE_MS} ms: playable;\n{near} servers nearer, the paper: about 70 %"
+    how = {"xycoords": ("data", "axes fraction"), "textcoords": "offset points", "fontsize": 8}
+    axes.annotate(words, (PLAYABLE_MS, 0.9), xytext=(5, 0), **how)
+    median = quantile(values, 0.5)
+    axes.axvline(median, color=style.VERMILION, linewidth=1.2, linestyle="--")
+    words = f"median {median:.0f} ms;\nthe paper: {PAPER_GAME['fifo', False][0]}"
+    axes.annotate(words, (median, 0.9), xytext=(-5, 0), ha="right", **how)
+    return Drawn(made)
+
+
 FIGURES = [
+    Figure("chap-1", "What activities use and bear (figure 1)", CHAPTER, activities),
+    Figure("chap-pages", "What pages are made of (table 1)", CHAPTER, compositions),
+    Figure("chap-5a", "How far the game servers are (figure 5a)", CHAPTER, servers),
     Figure("chap-web", "Web response times (figure 4)", CHAPTER, web, short=True),
     Figure("chap-game", "Pings of game servers (figure 5)", CHAPTER, game),
 ]

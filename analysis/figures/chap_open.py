@@ -5,7 +5,7 @@ Every statement of the chapter is a row or a curve here, and every one of these 
 
 from . import style
 from .catalogue import Drawn, Figure, Missing
-from .chap import CHAPTER, COLOURS, GAME, KEYS, LOAD, NAMES, NO_DOWNLOAD, PLAYABLE_MS, WEB, loads, number, pings, queue
+from .chap import CHAPTER, GAME, KEYS, LOAD, LOOKS, NAMES, NO_DOWNLOAD, PLAYABLE_MS, WEB, loads, number, pings, queue
 from .simulator import column
 from .stats import quantile, sample
 from .table import markdown
@@ -28,14 +28,14 @@ def increment(simulator):
     """Response times, pings, and what a bad link leaves to the others, over I."""
     made, (left, middle, right) = style.plt.subplots(1, 3, figsize=(7.4, 3.4))
     for which, look in (("chap-16ms", "-"), ("chap-hosts", "--")):
-        for page, colour in (("google-news", style.BLUE), ("cnn", style.VERMILION)):
+        for page, colour, shape in (("google-news", style.BLUE, "s"), ("cnn", style.VERMILION, "o")):
             curve = []
             for ms in INCREMENTS:
                 more = {f"bridge.{one}.increment": f"{ms}ms" for one in ("queue", "station_queue")}
                 idle, beside = (sample(loads(simulator, which, on, more)[page]) for on in (False, True))
                 curve.append((ms, beside.mean / idle.mean))
             label = f"{page}, flow = {KEYS[which].get('flow', 'connection')}"
-            style.line(left, curve, color=colour, linestyle=look, marker="o", markersize=3, label=label)
+            style.line(left, curve, color=colour, linestyle=look, marker=shape, markersize=3.5, label=label)
     added = []
     for ms in INCREMENTS:
         more = {f"bridge.{one}.increment": f"{ms}ms" for one in ("queue", "station_queue")}
@@ -78,7 +78,7 @@ def flows(simulator):
             times = column(simulator.sweep(WEB, {**vary, "flow.download.count": count}, seeds=1), LOAD)
             if times:
                 curve.append((count, sample(times).mean / 1e3))
-        style.line(axes, curve, color=COLOURS[which], marker="o", markersize=3, label=NAMES[which])
+        style.line(axes, curve, markersize=4, label=NAMES[which], **LOOKS[which])
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xticks(COUNTS, [str(count) for count in COUNTS])
@@ -121,10 +121,11 @@ def air(simulator):
         jain = sample(fairness([row[f"flows.{name}.goodput_bps"] for name in good]) for row in beside)
         waits = sample(column(beside, "flows.game.added_delay.p99"))
         axes.bar(q - 0.2, before.mean, 0.38, color=style.SKY, label="three good ones, alone" if q == 0 else None)
-        axes.bar(q + 0.2, after.mean, 0.38, color=style.BLUE, label="beside the bad one" if q == 0 else None)
-        axes.bar(
-            q + 0.2, slow.mean, 0.38, bottom=after.mean, color=style.VERMILION, label="the bad one" if q == 0 else None
-        )
+        lower, upper = ("beside the bad one", "the bad one") if q == 0 else (None, None)
+        edge = {"edgecolor": "white", "linewidth": 0}
+        axes.bar(q + 0.2, after.mean, 0.38, color=style.BLUE, hatch="////", label=lower, **edge)
+        look = {"color": style.VERMILION, "hatch": "\\\\\\\\", **edge}
+        axes.bar(q + 0.2, slow.mean, 0.38, bottom=after.mean, label=upper, **look)
         table.append(
             [
                 name,
@@ -171,8 +172,10 @@ def phases(simulator):
         style.line(
             axes,
             [(half / 2, sum(ys) / len(ys)) for half, ys in sorted(mean.items()) if half >= 20],
-            color=COLOURS[which],
+            markersize=3.5,
+            markevery=8,
             label=NAMES[which],
+            **LOOKS[which],
         )
     axes.set(xlim=(30, 80), ylim=(0, None))
     axes.legend(loc="upper left")
