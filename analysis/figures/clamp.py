@@ -37,10 +37,10 @@ def beside(simulator):
     for axes, (name, of, digits) in zip(panels, PANELS):
         for scheme, key, rows, colour in schemes:
             each = [sample(of([row for row in rows if row[key] == value])) for value in values]
-            style.points(axes, CAPACITIES, each, scheme, color=colour)
+            style.points(axes, CAPACITIES, each, scheme, color=colour, linestyle="-" if scheme == "SAP-LAW" else "--")
             table.append([name, scheme, *(shown(one, digits) for one in each)])
         none = sample(of(free))
-        style.level(axes, none.mean, "no control", color=style.GREY)
+        style.level(axes, none.mean, "no control", color=style.GREY, linestyle=":")
         table.append([name, "no control", shown(none, digits), *("" for _ in CAPACITIES[1:])])
         axes.set(ylabel=name.replace(", ", ",\n"), ylim=(0, None), xticks=CAPACITIES)
     panels[-1].set_xlabel("C, the capacity told [Mbit/s]")

@@ -32,7 +32,8 @@ def loss(distance, power_w, exponent, deviation_db):
 def over_distance(simulator):
     made, axes = style.figure("Frames lost to shadowing, one attempt", "distance [m]", "share of frames lost")
     table = [["", *(f"{d} m" for d in DISTANCES)]]
-    for (name, power, watts, exponent, deviation), colour in zip(RADIOS, (style.BLUE, style.VERMILION, style.GREEN)):
+    for radio, colour, mark in zip(RADIOS, (style.BLUE, style.VERMILION, style.GREEN), "os^"):
+        name, power, watts, exponent, deviation = radio
         rows = simulator.sweep(
             "theory/shadowing",
             {
@@ -48,7 +49,7 @@ def over_distance(simulator):
         law = [loss(d, watts, exponent, deviation) for d in DISTANCES]
         fine = [2 + 38 * i / 200 for i in range(201)]
         style.line(axes, [(d, loss(d, watts, exponent, deviation)) for d in fine], color=style.GREY, linestyle="--")
-        axes.plot(DISTANCES, [v.mean for v in ours], "o", color=colour, markersize=4, label=name)
+        axes.plot(DISTANCES, [v.mean for v in ours], mark, color=colour, markersize=4, label=name)
         table.append([f"{name}: closed form", *(f"{p:.5f}" for p in law)])
         table.append([f"{name}: measured", *(shown(v, 5) for v in ours)])
     axes.set(yscale="log", ylim=(1e-5, 1), xlim=(0, 41))
