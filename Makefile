@@ -2,7 +2,7 @@
 # Everything is built as the user, also under `sudo make`; only the finished binary runs as root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve ablate study-web study-game study-learn outside faults clean
+.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve ablate study-web study-game study-learn study-senders outside faults clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
@@ -101,6 +101,11 @@ study-learn:           ## a learned capacity with real kernels in the emulator, 
 	@tools/install-deps build run study
 	$(CARGO) build --release --locked -p lasthop-cli
 	tools/as-root python3 -B tools/study/learn.py --binary $(LASTHOP) $(ARGS)
+
+study-senders:         ## MPEG streams over this kernel's TCP senders with Snoop and without, beside the simulator, half an hour: ARGS="--flows 1 10"
+	@tools/install-deps build run
+	$(CARGO) build --release --locked -p lasthop-cli
+	tools/as-root python3 -B tools/study/senders.py --binary $(LASTHOP) $(ARGS)
 
 outside:               ## the real controller between programs others wrote, off and on, 1.5 hours: ARGS="--list" or ARGS="--short --only 'up*'"
 	@tools/install-deps build run outside && tools/as-user tools/unpack-deps unpack-outside && tools/as-user tools/outside/environment
