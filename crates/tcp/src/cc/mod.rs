@@ -115,7 +115,7 @@ pub(crate) const MIN_SSTHRESH: f64 = 2.0;
 /// What a law moves.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Window {
-    /// Congestion window, segments, at least 1.
+    /// Congestion window, segments, at least 1 (with ns-2's conduct 1/2).
     pub cwnd: f64,
     /// Slow start below it, segments; infinite at first.
     pub ssthresh: f64,
@@ -168,7 +168,8 @@ impl Progress {
 /// A loss, however detected.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LossEvent {
-    /// Outstanding when it was noticed, not more than the congestion window, segments.
+    /// Outstanding when it was noticed, not more than the congestion window, segments. With ns-2's conduct that window,
+    /// not more than the receiver's.
     pub flight: f64,
     /// What is lost had been sent again.
     pub again: bool,

@@ -12,11 +12,12 @@ pub enum Conduct {
     /// `cwnd = ssthresh` (RFC 6582 section 3.2 step 3).
     #[default]
     Rfc,
-    /// The window always grows; a repeated timeout makes the threshold 2; thresholds are whole segments, rounded down,
-    /// while the window keeps its fraction, and the floor of 2 is theirs alone (halving leaves a window of down to 1);
+    /// The window always grows, and a loss halves it, not what of it is in use (the receiver's bounds it); a repeated timeout
+    /// makes the threshold 2; thresholds are whole segments, rounded down, while the window keeps its fraction, and the
+    /// floor of 2 is theirs alone (halving leaves a window of down to 1/2); the timeout is counted in ticks of 10 ms;
     /// the acknowledgment that ends fast recovery grows the window like any other; a partial one that takes away more
     /// than duplicates have added lowers the window itself; Reno halves once per window; the first timeout is 3 s, a lost
-    /// SYN makes the threshold 2, too, and after four timeouts in a row the round trip is measured from the start; when a
+    /// SYN doubles it and makes the threshold 2, too, and after four timeouts in a row the round trip is measured from the start; when a
     /// timer and something else fall on one instant, their order is as good as random.
     Ns2,
 }

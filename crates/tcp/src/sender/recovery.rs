@@ -20,7 +20,8 @@
 //! all that was outstanding at the start is acknowledged; what is lost a second time is sent a third (RFC 8985). Acknowledgments that advance restart the timer.
 //!
 //! The law is told `flight = min(outstanding, cwnd)`: what limited transmit and inflation add does not count (RFC 5681
-//! equation 4 and its note), and a second loss in one window halves again (ns-2).
+//! equation 4 and its note), and a second loss in one window halves again (ns-2). ns-2's agents cut the window, whatever of
+//! it is in use: `flight = min(cwnd, receiver's window)`.
 //!
 //! Ours: the rescue retransmission is left out when the last segment has just been sent again; when something sent in
 //! recovery is lost too, the next recovery starts as the last one ends.
@@ -93,7 +94,8 @@ impl Sender {
     }
 
     pub(super) fn loss(&self) -> LossEvent {
-        let flight = self.outstanding() as f64 / f64::from(self.params.mss);
+        let most = if self.as_ns2() { self.right_edge.saturating_sub(self.una) } else { self.outstanding() };
+        let flight = most as f64 / f64::from(self.params.mss);
         let again = self.flight.front().is_some_and(|first| first.again);
         LossEvent { flight: flight.min(self.window.cwnd), again, marked: false }
     }
@@ -116,7 +118,7 @@ impl Sender {
         self.control.on_loss(&mut self.window, &loss);
         self.round_threshold();
         if self.as_ns2() && self.window.cwnd == MIN_SSTHRESH {
-            self.window.cwnd = (loss.flight / 2.0).clamp(1.0, MIN_SSTHRESH);
+            self.window.cwnd = (loss.flight / 2.0).min(MIN_SSTHRESH);
         }
     }
 

@@ -12,6 +12,9 @@
 //! Ours: one sample per round trip enters the averages, as with the classic single timed segment (and ns-2): a sample
 //! counts when its segment was sent after the previous sample had been taken. The gains 1/8 and 1/4 assume that
 //! (RFC 6298 section 3, RFC 7323 appendix G).
+//!
+//! ns-2, as BSD, counts round trips in ticks of 10 ms, in whole numbers ([`Ticks`]): its timeout stays 30 ms or more above
+//! SRTT however even the round trips are, where the above comes down to G.
 
 use lasthop_core::units::{Span, Time};
 
@@ -27,6 +30,39 @@ const RTO_AFTER_LOST_SYN: Span = Span::from_secs(3);
 const NS2_FORGETS: u32 = 4;
 /// 2^6 times any timeout of a second reaches the maximum, and 200 ms nearly; as ns-2.
 const MAX_BACKOFF: u32 = 9;
+
+/// ns-2's `tcpTick_`.
+const TICK: Span = Span::from_millis(10);
+
+/// Averages in whole ticks, as BSD and ns-2's `rtt_update` keep them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ticks {
+    /// Eight times SRTT; 0 before the first sample.
+    srtt: u64,
+    /// Four times RTTVAR.
+    rttvar: u64,
+}
+
+impl Ticks {
+    /// Of a round trip that began at `sent_at`; what it makes the timeout without its least.
+    fn sample(&mut self, now: Time, sent_at: Time) -> Span {
+        let tick = |at: Time| at.as_nanos() / TICK.as_nanos();
+        let ticks = (tick(now) - tick(sent_at)).max(1);
+        if self.srtt == 0 {
+            (self.srtt, self.rttvar) = (8 * ticks, 2 * ticks);
+        } else {
+            let srtt = self.srtt / 8;
+            self.srtt = (self.srtt + ticks - srtt).max(1);
+            self.rttvar = (self.rttvar + ticks.abs_diff(srtt) - self.rttvar / 4).max(1);
+        }
+        TICK * ((8 * self.rttvar + self.srtt) / 8)
+    }
+
+    fn forget(&mut self) {
+        self.rttvar += self.srtt / 8;
+        self.srtt = 0;
+    }
+}
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RttEstimator {
@@ -45,6 +81,8 @@ pub(super) struct RttEstimator {
     sampled_at: Time,
     /// ns-2: the one segment that is timed, by its first byte, and when it was sent.
     timed: Option<(u64, Time)>,
+    /// ns-2: the averages that make the timeout.
+    ticks: Ticks,
 }
 
 impl RttEstimator {
@@ -61,6 +99,7 @@ impl RttEstimator {
             rto: initial,
             sampled_at: Time::ZERO,
             timed: None,
+            ticks: Ticks::default(),
         }
     }
 
@@ -109,13 +148,20 @@ impl RttEstimator {
             }
         }
         self.sampled_at = now;
-        let spread = (self.rttvar * 4).max(GRANULARITY);
-        self.base = (self.srtt.unwrap_or_default() + spread).max(self.min_rto);
+        let timeout = if self.ns2 {
+            self.ticks.sample(now, sent_at)
+        } else {
+            self.srtt.unwrap_or_default() + (self.rttvar * 4).max(GRANULARITY)
+        };
+        self.base = timeout.max(self.min_rto);
         self.rto = self.base;
     }
 
-    /// The SYN had to be repeated: its round trip cannot be told.
+    /// The SYN had to be repeated: its round trip cannot be told. With ns-2 the timeout stays as it was doubled.
     pub(super) fn after_lost_syn(&mut self) {
+        if self.ns2 {
+            return;
+        }
         self.base = RTO_AFTER_LOST_SYN;
         self.backoff = 0;
         self.rto = self.base;
@@ -125,6 +171,7 @@ impl RttEstimator {
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
         if self.ns2 && self.backoff >= NS2_FORGETS {
             self.srtt = None;
+            self.ticks.forget();
         }
         self.rto = self.backed_off(self.backoff);
     }
@@ -182,6 +229,23 @@ mod tests {
         rtt.sample(ms(240), ms(100));
         assert_eq!(rtt.srtt(), Some(Span::from_millis(105)));
         assert_eq!(rtt.rto(), Span::from_millis(295));
+    }
+
+    /// ns-2, by hand: 100 ms are 10 ticks, SRTT 80 eighths, RTTVAR 20 fourths: (8 x 20 + 80) / 8 = 30 ticks. From then on the
+    /// same again: RTTVAR 20 - 20 / 4 = 15, 15 - 3 = 12, .., 4, 3, and there it stays: 10 + 3 ticks, under the minimum; a round
+    /// trip of 299 ms that begins at a tick is 29 ticks, from 3 ms before it 30.
+    #[test]
+    fn ticks_keep_the_timeout_above_the_round_trip() {
+        let mut ticks = Ticks::default();
+        assert_eq!(ticks.sample(ms(100), ms(0)), Span::from_millis(300));
+        assert_eq!(ticks.sample(ms(200), ms(100)), Span::from_millis(250));
+        let last = (2..20).map(|n| ticks.sample(ms(100 * n + 100), ms(100 * n))).last();
+        assert_eq!(last, Some(Span::from_millis(130)));
+        let (mut even, mut across) = (Ticks::default(), Ticks::default());
+        assert_eq!(even.sample(ms(299), ms(0)), Span::from_millis(870));
+        assert_eq!(across.sample(ms(306), ms(7)), Span::from_millis(900));
+        even.forget();
+        assert_eq!((even.srtt, even.rttvar), (0, 58 + 29));
     }
 
     #[test]

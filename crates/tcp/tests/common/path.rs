@@ -172,13 +172,12 @@ impl Path {
             let paced = (!self.may_send(now)).then_some(self.paced_until);
             let sender = self.sender.next_deadline().map(|at| at.max(paced.unwrap_or(at)));
             let timers = [sender, self.receiver.next_deadline(), paced];
-            let Some(next) = timers.into_iter().chain([self.down.next(), self.up.next()]).flatten().min() else {
+            let next = timers.into_iter().chain([self.down.next(), self.up.next()]).flatten().min();
+            let Some(next) = next.filter(|next| *next < end) else {
+                self.now = if end < Time::MAX { end.max(now) } else { now };
                 return;
             };
             now = next.max(now);
-            if now >= end {
-                return;
-            }
             while let Some((segment, mark)) = self.down.arrived(now) {
                 if segment.offset == u64::MAX {
                     continue;

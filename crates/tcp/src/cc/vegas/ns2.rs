@@ -115,7 +115,7 @@ impl CongestionControl for Vegas {
     }
 
     fn on_loss(&mut self, window: &mut Window, loss: &LossEvent) {
-        let cwnd = window.cwnd.floor();
+        let cwnd = loss.flight.floor();
         window.cwnd = match loss.again {
             _ if cwnd <= SMALL => LEAST,
             true => (cwnd / 2.0).floor(),
@@ -123,8 +123,8 @@ impl CongestionControl for Vegas {
         };
     }
 
-    fn on_timeout(&mut self, window: &mut Window, _loss: &LossEvent) {
-        window.ssthresh = (window.cwnd / 2.0).floor().max(MIN_SSTHRESH);
+    fn on_timeout(&mut self, window: &mut Window, loss: &LossEvent) {
+        window.ssthresh = (loss.flight / 2.0).floor().max(MIN_SSTHRESH);
         window.cwnd = RESTART;
     }
 }
