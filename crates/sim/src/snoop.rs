@@ -15,6 +15,17 @@ use lasthop_wifi::NodeId;
 
 use crate::packet::{SimPacket, flag};
 
+/// The sequence number of a packet: a SYN stands before the first byte.
+fn number(packet: &SimPacket) -> u32 {
+    let offset = packet.position.offset() as u32;
+    if packet.has(flag::SYN) { offset.wrapping_sub(1) } else { offset }
+}
+
+/// Where a packet's loss is kept: those of what an acknowledgment of `offset` covers stand below `offset + 1`.
+fn place(packet: &SimPacket) -> (u32, u64) {
+    (packet.flow, if packet.has(flag::SYN) { 0 } else { packet.position.offset() + 1 })
+}
+
 /// A packet and where it goes.
 type Held = (NodeId, SimPacket);
 
@@ -33,7 +44,7 @@ pub struct SnoopControl {
     /// What the queue of the access point drops is left to the sender; not so where Snoop stands above that queue, as in
     /// ns-2's network.
     leaves_drops: bool,
-    /// By flow and offset.
+    /// By [`place`].
     losses: BTreeMap<(u32, u64), Loss>,
     /// Copies of each flow that no loss was kept for.
     needless: Vec<u64>,
@@ -59,7 +70,7 @@ impl SnoopControl {
     pub fn on_data(&mut self, now: Time, station: NodeId, packet: &SimPacket, payload: u32) {
         let data = Data {
             connection: u64::from(packet.flow),
-            seq: packet.position.offset() as u32,
+            seq: number(packet),
             bytes: payload,
             syn: packet.has(flag::SYN),
             ..Data::default()
@@ -90,7 +101,7 @@ impl SnoopControl {
 
     /// Losses of `flow` below `offset`, which is acknowledged: no copy of them is sent any more.
     pub fn settle(&mut self, flow: u32, offset: u64) -> impl Iterator<Item = Loss> {
-        let above = self.losses.split_off(&(flow, offset));
+        let above = self.losses.split_off(&(flow, offset + 1));
         let mut below = std::mem::replace(&mut self.losses, above);
         let of_flow = below.split_off(&(flow, 0));
         self.losses.append(&mut below);
@@ -109,21 +120,21 @@ impl SnoopControl {
     pub fn on_lost(&mut self, packet: &SimPacket, place: Place) -> bool {
         let connection = u64::from(packet.flow);
         if place == Place::ApQueue && self.leaves_drops {
-            self.snoop.on_dropped(connection, packet.position.offset() as u32);
+            self.snoop.on_dropped(connection, number(packet));
             return self.is_made_up_for(packet.flow);
         }
-        if !self.snoop.holds(connection, packet.position.offset() as u32) {
+        if !self.snoop.holds(connection, number(packet)) {
             return self.is_made_up_for(packet.flow);
         }
         // A packet sent again by its sender stands for the one before, whose copies are all lost.
-        let before = self.losses.insert((packet.flow, packet.position.offset()), Loss { sent: packet.sent, place });
+        let before = self.losses.insert(self::place(packet), Loss { sent: packet.sent, place });
         before.is_none() || self.is_made_up_for(packet.flow)
     }
 
     /// What is to be sent once more.
     pub fn poll(&mut self, now: Time) -> Option<Held> {
         let (station, packet) = self.snoop.poll(now)?.packet;
-        let is_needless = self.losses.remove(&(packet.flow, packet.position.offset())).is_none();
+        let is_needless = self.losses.remove(&place(&packet)).is_none();
         self.needless[packet.flow as usize] += u64::from(is_needless);
         self.retransmitted[packet.flow as usize] += 1;
         Some((station, packet))

@@ -136,7 +136,7 @@ impl<P> Connection<P> {
 
     /// A segment came by; `room`: it may be cached.
     pub fn on_data(&mut self, now: Time, data: &Data, packet: P, room: bool, host: &mut Host<'_>) {
-        let (start, end) = (data.seq, data.seq.wrapping_add(data.bytes + u32::from(data.fin)));
+        let (start, end) = (data.seq, data.seq.wrapping_add(data.bytes + u32::from(data.fin) + u32::from(data.syn)));
         let is_new = !seq::after(self.highest, start);
         if is_new {
             self.drop_far(end);

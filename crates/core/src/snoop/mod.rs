@@ -122,9 +122,11 @@ impl<P: Clone> Snoop<P> {
     /// happens here.
     pub fn on_data(&mut self, now: Time, data: &Data, packet: P) {
         if data.syn || data.rst {
-            return self.forget(data.connection);
+            self.forget(data.connection);
         }
-        if (data.bytes == 0 && !data.fin) || data.bytes > connection::FAR {
+        let opens = data.syn && self.keeps_syn();
+        let is_cached = opens || (!data.syn && (data.bytes > 0 || data.fin));
+        if data.rst || !is_cached || data.bytes > connection::FAR {
             return;
         }
         match self.connections.get(&data.connection).map(|known| known.is_foreign(data.seq)) {
@@ -145,7 +147,7 @@ impl<P: Clone> Snoop<P> {
 
     /// A packet comes from the wireless host: says what becomes of it. Drain [`Self::poll`] then.
     pub fn on_ack(&mut self, now: Time, ack: &Ack<'_>) -> Verdict {
-        if ack.syn || ack.rst {
+        if ack.rst || (ack.syn && !self.keeps_syn()) {
             self.forget(ack.connection);
             return Verdict::Forward;
         }
@@ -161,6 +163,11 @@ impl<P: Clone> Snoop<P> {
             Verdict::Suppress => self.counters.suppressed += 1,
         }
         verdict
+    }
+
+    /// ns-2's one-way connections open with a packet like any other, number 0.
+    fn keeps_syn(&self) -> bool {
+        self.params.conduct == Conduct::Ns2
     }
 
     /// The queue below has dropped the segment that begins with `seq`: congestion, of which its sender has to hear.

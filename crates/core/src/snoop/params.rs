@@ -10,7 +10,8 @@ pub enum Conduct {
     Standard,
     /// ns-2.35's `LL/LLSnoop`, seen by reading and running it: every second sign of a hole, counted over all connections
     /// together, is let through and does nothing; as many duplicates are held back as segments were outstanding, the next
-    /// one passes; the timer does not back off and knows neither Karn's rule nor `2 x srtt`; blocks (SACK) are not read.
+    /// one passes; the timer does not back off and knows neither Karn's rule nor `2 x srtt`; blocks (SACK) are not read; the
+    /// SYN is cached and repaired as data are.
     Ns2,
 }
 
@@ -71,7 +72,7 @@ pub struct Data {
     pub seq: u32,
     /// Payload, bytes; 0 for a bare acknowledgment.
     pub bytes: u32,
-    /// Opens a connection: what was known of an earlier one with the same name is forgotten.
+    /// Opens a connection: what was known of an earlier one with the same name is forgotten. Takes one sequence number.
     pub syn: bool,
     /// The last of its direction; takes one sequence number.
     pub fin: bool,

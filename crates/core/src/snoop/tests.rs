@@ -434,6 +434,25 @@ fn ns2_sets_its_timer_before_it_takes_the_sample_and_does_not_back_off() {
     assert_eq!(hop.wait_ms(10_000).sent(), NOTHING, "ten times in all");
 }
 
+/// 100 ms + 4 x 250 ms after it went out, and the answer of the copy is taken for a round trip.
+#[test]
+fn ns2_repairs_the_syn_like_data() {
+    let mut hop = Hop::from(Params::ns2(), 0);
+    let opens = Data { connection: CONNECTION, seq: u32::MAX, syn: true, ..Data::default() };
+    hop.snoop.on_data(hop.now, &opens, 99);
+    assert_eq!(hop.wait_ms(1_099).sent(), NOTHING);
+    assert_eq!(hop.wait_ms(1).sent(), [99]);
+    assert_eq!(hop.wait_ms(50).ack_with(0, &[], |ack| ack.syn = true), (Forward, NOTHING));
+    assert_eq!(hop.snapshot().segments, 0);
+    // srtt = (100 + 7 x 50) / 8 = 56.25 ms, var = (6.25 + 7 x 250) / 8 = 219.53 ms.
+    hop.data(0..1);
+    assert_eq!(hop.wait_ms(934).sent(), NOTHING);
+    assert_eq!(hop.wait_ms(1).sent(), [0]);
+    let mut standard = Hop::new(Params::default());
+    standard.snoop.on_data(standard.now, &opens, 99);
+    assert_eq!(standard.snapshot().connections, 0);
+}
+
 #[test]
 fn ns2_leaves_to_its_sender_what_its_sender_has_sent_again() {
     let mut hop = Hop::new(Params::ns2());
