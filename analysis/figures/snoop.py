@@ -70,7 +70,7 @@ EDGES = "it counts what is on its way when the count begins and ends"
 def compared(number, metric, scheme, what, mine, theirs):
     """A line of a figure's table."""
     name = f"{scheme.name}, {what}: {NAMES[metric]}"
-    why = scheme.why_ns2 or (EDGES if metric in ("loss_rate", "link_retransmitted") else "")
+    why = EDGES if metric in ("loss_rate", "link_retransmitted") else ""
     return Line(name, mine[metric], RULES[metric], SAYS.get((number, metric, scheme)), theirs[metric], why_ns2=why)
 
 

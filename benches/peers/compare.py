@@ -69,10 +69,11 @@ def snoop(case):
     sets |= {
         "flow.media.cc": case["sender"], "wireless_link.snoop": "true" if case["snoop"] == "1" else "false",
         "wireless_link.error_rate": case["error_rate"],
-        "server.A.delay": case["delay_ms"] + "ms", "wireless_link.buffer": product(case["delay_ms"]),
+        "server.A.delay": case["delay_ms"] + "ms", "wireless_link.delay": case["hop_ms"] + "ms",
+        "wireless_link.buffer": product(case["delay_ms"], case["hop_ms"]),
     }
     # The streams have the rate of the frames of traces.py; ns-2's Westwood+ is that of Linux.
-    sets |= {"flow.media.kind": "video", "flow.media.rate": "0.28Mbit/s"} if case["source"] == "mpeg" else {}
+    sets |= {"flow.media.kind": "video", "flow.media.rate": case["rate_mbps"] + "Mbit/s"} if case["source"] == "mpeg" else {}
     return "papers/snoop.toml", sets | ({"flow.media.sack": "true"} if case["sender"] == "westwood+" else {})
 
 
@@ -186,8 +187,8 @@ def compare(kind, row, runs):
     for figure in ("added_mean_ms", "added_p95_ms"):
         if figure in result:
             result[figure]["keeps"] = delay_keeps(result[figure]["ours"][0], result[figure]["ns2"][0])
-    # ns-2's Westwood and Westwood+ are that of Linux: another sender, of which only the estimate of bandwidth is ours.
-    if row.get("sender") in ("westwood", "westwood+"):
+    # ns-2's Westwood is Linux's Westwood+: another sender.
+    if row.get("sender") == "westwood":
         for entry in result.values():
             entry["keeps"] = None
     return result

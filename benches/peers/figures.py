@@ -13,7 +13,7 @@ KEYS = {
     "arq": ["attempts", "audio_flows", "sender"],
     "cell": ["stations"],
     "hidden": ["traffic", "near_m", "far_m", "carrier_sense_w", "rts_threshold"],
-    "snoop": ["source", "sender", "snoop", "flows", "error_rate", "delay_ms"],
+    "snoop": ["source", "sender", "snoop", "flows", "error_rate", "delay_ms", "hop_ms", "rate_mbps"],
 }
 DELAY = ["min", "mean", "p50", "p95", "p99", "max"]
 FIGURES = {
@@ -54,9 +54,9 @@ def hidden_figures(near, far):
     return {"rate_mbps": near + far, "most_mbps": max(near, far), "least_mbps": min(near, far), "near_mbps": near, "far_mbps": far}
 
 
-def product(delay_ms):
-    """Bandwidth-delay product of the Snoop paper's link, packets of 1000 B: both ways 2 ms longer than the sources' wires."""
-    return math.ceil(5e6 * 2 * (float(delay_ms) + 2) / 1e3 / 8000)
+def product(delay_ms, hop_ms=1):
+    """Bandwidth-delay product of the Snoop paper's link, packets of 1000 B: sources' wires, link, sinks' wires of 1 ms."""
+    return math.ceil(5e6 * 2 * (float(delay_ms) + float(hop_ms) + 1) / 1e3 / 8000)
 
 
 def summary(kind, case, runs):

@@ -54,9 +54,10 @@ HIDDEN = hidden(5, 5, "2.4e-10", "cbr", "up", "down") + hidden(1.5, 6.5, "3.5e-1
 HIDDEN += hidden(5, 5, "1.559e-11", "cbr", "up", "down") + hidden(3, 3, "2.4e-10", "cbr", "up", "down")
 
 
-def snoop(source, delay, senders, flows, error_rates):
-    """`senders`: pairs of a sender and whether Snoop helps it."""
-    cases = [(source, sender, on, n, rate, delay) for sender, on in senders for n in flows for rate in error_rates]
+def snoop(source, delay, senders, flows, error_rates, hop=1, stream=0.28):
+    """`senders`: pairs of a sender and whether Snoop helps it; `hop`: ms of the link; `stream`: Mbit/s of one."""
+    every = [(sender, on, n, rate) for sender, on in senders for n in flows for rate in error_rates]
+    cases = [(source, *one, delay, hop, stream) for one in every]
     return [dict(zip(KEYS["snoop"], case)) for case in cases]
 
 
@@ -68,6 +69,10 @@ for source, delay in (("ftp", 20), ("mpeg", 20), ("mpeg", 100)):
     SNOOP += snoop(source, delay, every, (1, 5, 10, 20, 30, 40), (0.01,))
     some = [one for one in every if one != ("vegas", 1)]
     SNOOP += snoop(source, delay, some, (10, 20), (0, 0.02, 0.03, 0.04, 0.05))
+# The link itself is the long way; then streams that a few of fill it.
+for source in ("ftp", "mpeg"):
+    SNOOP += snoop(source, 1, every[:3], (20, 40), (0.01,), hop=20)
+SNOOP += snoop("mpeg", 20, every, (5,), (0.01,), stream=1)
 
 
 def ns2(script, arguments):
@@ -142,7 +147,8 @@ def run_snoop(case, seed, work):
     flows = int(case["flows"])
     printed = ns2("ns2_snoop.tcl", {
         "N": flows, "tcp": sender, "snoop": case["snoop"], "source": case["source"], "per": case["error_rate"],
-        "delay": case["delay_ms"], "queue": product(case["delay_ms"]), "seed": seed, "frames": work / "frames", "arrivals": work / "arrivals",
+        "delay": case["delay_ms"], "hop": case["hop_ms"], "queue": product(case["delay_ms"], case["hop_ms"]), "seed": seed,
+        "frames": work / f"frames-{case['rate_mbps']}", "arrivals": work / "arrivals",
     })
     arrived = {key: int(value) for key, value in (word.split("=") for word in (work / "arrivals").read_text().split())}
     sent = int(printed["sent"])
@@ -175,6 +181,8 @@ def main():
         parser.error(f"no such kind: {', '.join(sorted(unknown))}")
     options.work.mkdir(parents=True, exist_ok=True)
     subprocess.run([sys.executable, HERE / "traces.py", options.work / "frames"], check=True)
+    for rate in {case["rate_mbps"] for case in SNOOP}:
+        subprocess.run([sys.executable, HERE / "traces.py", options.work / f"frames-{rate}", str(rate)], check=True)
     for kind in options.kinds or KINDS:
         cases, seeds, run = KINDS[kind]
         rows = []

@@ -5,9 +5,10 @@
 #   ns ns2_snoop.tcl N=10 tcp=Reno snoop=1 per=0.01 seed=1 arrivals=FILE     tcp: an agent's name, or westwood (Linux's, SACK)
 #   ns ns2_snoop.tcl N=10 source=mpeg frames=DIR                            DIR: what traces.py wrote
 #   ns ns2_snoop.tcl N=40 delay=100 queue=128                               sources 100 ms away, the link's buffer to match
+#   ns ns2_snoop.tcl N=40 delay=1 hop=20 snoop=1                            the link itself long
 set here [file dirname [info script]]
 source $here/common.tcl
-read_arguments { N 10 tcp Reno snoop 0 source ftp per 0.01 seed 1 from 2 stop 60 delay 20 timer 0.1 queue 28 frames frames arrivals "" }
+read_arguments { N 10 tcp Reno snoop 0 source ftp per 0.01 seed 1 from 2 stop 60 delay 20 hop 1 timer 0.1 queue 28 frames frames arrivals "" }
 ns-random $o(seed)
 set streams [new RNG]
 $streams seed $o(seed)
@@ -29,7 +30,7 @@ if {$o(arrivals) == ""} { set trace [open /dev/null w] } else {
 }
 set lan [$ns make-lan [list $head] 100Mb 0.01ms LL Queue/DropTail Mac/802_3]
 $lan addNode [list $base] 100Mb 0.01ms [expr {$o(snoop) ? "LL/LLSnoop" : "LL"}] Queue/DropTail Mac/802_3
-$ns duplex-link $head $far 5Mb 1ms DropTail
+$ns duplex-link $head $far 5Mb $o(hop)ms DropTail
 $ns queue-limit $head $far $o(queue)
 $ns queue-limit $far $head $o(queue)
 

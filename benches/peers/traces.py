@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Frames of a video and of a video chat, made up, for both simulators:  traces.py DIR
+"""Frames of a video and of a video chat, made up, for both simulators:  traces.py DIR [MBIT/S OF THE VIDEO]
 
 The published traces may not be handed on; these have their statistics (Star Wars IV, MPEG-4, high quality: 25 frames/s,
 groups IBBPBBPBBPBB, 0.28 Mbit/s; Lecture Room-Cam, H.263: 618 bytes a frame, 0.062 Mbit/s). Always the same frames.
@@ -25,16 +25,17 @@ def lognormal(mean, deviation):
     return random.lognormvariate(math.log(mean) - variance / 2, math.sqrt(variance))
 
 
-def video():
+def video(mean_bytes=VIDEO_MEAN):
     """(gap in us, type, bytes) per frame; activity changes every 120 frames."""
-    scale = VIDEO_MEAN / (sum(RELATIVE_SIZE[kind] for kind in GROUP) / len(GROUP))
+    scale = mean_bytes / (sum(RELATIVE_SIZE[kind] for kind in GROUP) / len(GROUP))
+    most = 9370 * mean_bytes / VIDEO_MEAN
     activity = 1.0
     for number in range(VIDEO_FRAMES):
         if number % 120 == 0:
             activity = lognormal(1.0, 0.35)
         kind = GROUP[number % len(GROUP)]
         mean = RELATIVE_SIZE[kind] * scale
-        yield 40_000, kind, int(min(9370, max(26, lognormal(mean, mean * 0.30) * activity)))
+        yield 40_000, kind, int(min(most, max(26, lognormal(mean, mean * 0.30) * activity)))
 
 
 def chat():
@@ -54,12 +55,12 @@ def write(path, frames):
 
 
 def main():
-    if len(sys.argv) != 2:
-        sys.exit("traces.py DIR")
+    if not 2 <= len(sys.argv) <= 3:
+        sys.exit("traces.py DIR [MBIT/S]")
     directory = pathlib.Path(sys.argv[1])
     directory.mkdir(parents=True, exist_ok=True)
     random.seed(20060614)
-    write(directory / "video", video())
+    write(directory / "video", video(float(sys.argv[2]) * 1e6 / 8 / 25 if len(sys.argv) == 3 else VIDEO_MEAN))
     write(directory / "chat", chat())
 
 

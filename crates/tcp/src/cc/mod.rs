@@ -99,7 +99,7 @@ impl Algorithm {
             Self::WestwoodAbse => Box::<westwood_abse::WestwoodAbse>::default(),
             Self::Cubic => Box::<cubic::Cubic>::default(),
             Self::Vegas => vegas::control(params.conduct),
-            Self::WestwoodPlus => westwood_plus::control(params.conduct),
+            Self::WestwoodPlus => westwood_plus::control(params),
             Self::Aimd => Box::new(gaimd::Gaimd(params.aimd)),
             Self::Real => Box::<real::Real>::default(),
             Self::Bbr => Box::<bbr::Bbr>::default(),
@@ -232,6 +232,17 @@ pub(crate) trait CongestionControl: fmt::Debug + Send {
 
     /// Segments are marked with the time since the one before them, in place of [`mark`](Self::mark).
     fn marks_gaps(&self) -> bool {
+        false
+    }
+
+    /// With ns-2's conduct: the law of its `Agent/TCP/Linux` ([`crate::sender`]'s module of that name).
+    fn is_linux(&self) -> bool {
+        false
+    }
+
+    /// With ns-2's conduct fast recovery is over, by an acknowledgment that leaves so many segments in flight. True: it is
+    /// not to grow the window like any other.
+    fn on_recovered(&mut self, _window: &mut Window, _in_flight: f64) -> bool {
         false
     }
 

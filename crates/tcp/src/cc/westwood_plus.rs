@@ -10,64 +10,43 @@
 //! Performance Evaluation 55 (2004); Grieco and Mascolo, ACM CCR 34 (2004). Counting is Westwood's, growth and recovery are
 //! NewReno's.
 //!
-//! With ns-2's conduct the estimate is Linux's, whose code ns-2's `Agent/TCP/Linux` runs: samples go through two filters of
-//! 7/8, take 50 ms at least, and a timeout forgets RTTmin.
+//! With ns-2's conduct it is Linux's, whose code ns-2's `Agent/TCP/Linux` runs ([`linux`]).
 //!
 //! Ours: a round trip is over when the smoothed one has passed; before the first estimate a loss halves.
 
 use lasthop_core::units::{Span, Time};
 
+mod linux;
+
 use super::westwood::{AckedCount, pipe};
 use super::{AckEvent, CongestionControl, LossEvent, Window, aimd};
-use crate::sender::Conduct;
+use crate::sender::{Conduct, SenderParams};
 
-/// Shortest sample of Linux.
-const LINUX_SHORTEST: Span = Span::from_millis(50);
+/// Weight of the past.
+const KEEP: f64 = 0.9;
 
-/// How samples become an estimate.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Filter {
-    /// Weight of the past.
-    keep: f64,
-    /// Twice.
-    twice: bool,
-    /// A sample is not shorter.
-    shortest: Span,
-}
-
-const PAPER: Filter = Filter { keep: 0.9, twice: false, shortest: Span::ZERO };
-const LINUX: Filter = Filter { keep: 0.875, twice: true, shortest: LINUX_SHORTEST };
-
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct WestwoodPlus {
-    filter: Filter,
     count: AckedCount,
     /// When the sample under way began.
     began: Option<Time>,
     /// Reported since, segments.
     waiting: f64,
-    /// After the first filter, and after the second, segments/s.
-    estimate: Option<(f64, f64)>,
+    /// Segments/s.
+    estimate: Option<f64>,
     rtt_min: Option<Span>,
-    forget: bool,
 }
 
-pub(super) fn control(conduct: Conduct) -> Box<dyn CongestionControl> {
-    let filter = if conduct == Conduct::Ns2 { LINUX } else { PAPER };
-    let count = AckedCount::default();
-    Box::new(WestwoodPlus { filter, count, began: None, waiting: 0.0, estimate: None, rtt_min: None, forget: false })
+pub(super) fn control(params: &SenderParams) -> Box<dyn CongestionControl> {
+    match params.conduct {
+        Conduct::Rfc => Box::<WestwoodPlus>::default(),
+        Conduct::Ns2 => Box::new(linux::WestwoodPlus::new(params.mss)),
+    }
 }
 
 impl WestwoodPlus {
     fn sample(&mut self, sample: f64) {
-        let Filter { keep, twice, .. } = self.filter;
-        let Some((first, second)) = self.estimate else {
-            self.estimate = Some((sample, sample));
-            return;
-        };
-        let first = keep * first + (1.0 - keep) * sample;
-        let second = if twice { keep * second + (1.0 - keep) * first } else { first };
-        self.estimate = Some((first, second));
+        self.estimate = Some(self.estimate.map_or(sample, |estimate| KEEP * estimate + (1.0 - KEEP) * sample));
     }
 
     fn threshold(&self, loss: &LossEvent) -> f64 {
@@ -78,8 +57,7 @@ impl WestwoodPlus {
 impl CongestionControl for WestwoodPlus {
     fn on_feedback(&mut self, _window: &Window, ack: &AckEvent) {
         if let Some(rtt) = ack.rtt {
-            let known = if std::mem::take(&mut self.forget) { None } else { self.rtt_min };
-            self.rtt_min = Some(known.map_or(rtt, |least| least.min(rtt)));
+            self.rtt_min = Some(self.rtt_min.map_or(rtt, |least| least.min(rtt)));
         }
         self.waiting += self.count.reported(ack);
         let Some(began) = self.began else {
@@ -87,7 +65,7 @@ impl CongestionControl for WestwoodPlus {
             return;
         };
         let length = ack.now.since(began);
-        if length >= ack.srtt.max(self.filter.shortest) && length > Span::ZERO {
+        if length >= ack.srtt && length > Span::ZERO {
             let segments = std::mem::take(&mut self.waiting);
             self.sample(segments / length.as_secs_f64());
             self.began = Some(ack.now);
@@ -95,7 +73,7 @@ impl CongestionControl for WestwoodPlus {
     }
 
     fn bandwidth(&self) -> Option<f64> {
-        self.estimate.map(|(_, second)| second)
+        self.estimate
     }
 
     fn on_ack(&mut self, window: &mut Window, ack: &AckEvent) {
@@ -110,7 +88,6 @@ impl CongestionControl for WestwoodPlus {
     fn on_timeout(&mut self, window: &mut Window, loss: &LossEvent) {
         window.ssthresh = self.threshold(loss);
         window.cwnd = 1.0;
-        self.forget = self.filter.twice;
     }
 }
 
@@ -118,9 +95,8 @@ impl CongestionControl for WestwoodPlus {
 mod tests {
     use super::*;
 
-    fn law(filter: Filter) -> WestwoodPlus {
-        let count = AckedCount::default();
-        WestwoodPlus { filter, count, began: None, waiting: 0.0, estimate: None, rtt_min: None, forget: false }
+    fn law() -> WestwoodPlus {
+        WestwoodPlus::default()
     }
 
     /// `each` segments per ACK every 10 ms, for `rounds` round trips of 100 ms.
@@ -144,7 +120,7 @@ mod tests {
     /// make 0.9 x 100 + 0.1 x 200 = 110.
     #[test]
     fn a_round_trip_is_one_sample() {
-        let mut law = law(PAPER);
+        let mut law = law();
         feed(&mut law, 0, 1, 1.0);
         assert_eq!(law.bandwidth(), None);
         feed_one(&mut law, 110, 1.0);
@@ -153,22 +129,19 @@ mod tests {
         near(law.bandwidth(), 110.0);
     }
 
-    /// By hand: 0.9 x 100 + 0.1 x 200 = 110; twice 7/8: 100 + 1/8 x 1/8 x 100 = 101.5625.
+    /// By hand: 0.9 x 100 + 0.1 x 200 = 110.
     #[test]
-    fn filters_by_hand() {
-        let (mut paper, mut linux) = (law(PAPER), law(LINUX));
-        for law in [&mut paper, &mut linux] {
-            law.sample(100.0);
-            law.sample(200.0);
-        }
-        near(paper.bandwidth(), 110.0);
-        near(linux.bandwidth(), 101.5625);
+    fn the_filter_by_hand() {
+        let mut law = law();
+        law.sample(100.0);
+        law.sample(200.0);
+        near(law.bandwidth(), 110.0);
     }
 
     /// A bunch of ten ACKs at the end of each round trip is the same 100 segments/s: Westwood would see thousands.
     #[test]
     fn bunched_acks_do_not_inflate_the_estimate() {
-        let mut law = law(PAPER);
+        let mut law = law();
         let rtt = Span::from_millis(100);
         for round in 0..20 {
             for n in 0..10 {
@@ -184,7 +157,7 @@ mod tests {
     /// 100 segments/s x 100 ms.
     #[test]
     fn a_loss_falls_back_to_the_pipe() {
-        let mut law = law(PAPER);
+        let mut law = law();
         feed(&mut law, 0, 10, 1.0);
         let mut window = Window { cwnd: 30.0, ssthresh: f64::INFINITY };
         law.on_loss(&mut window, &LossEvent { flight: 30.0, again: false, marked: false });

@@ -213,6 +213,14 @@ impl Flight {
         }
     }
 
+    /// Lost is what `segments` or more have been sent after, up to the highest reported one (FACK). Whether that is news.
+    pub(super) fn mark_lost_beyond(&mut self, segments: u64) -> bool {
+        let before = self.lost_below;
+        let highest = self.sacked.as_slice().last().map_or(0, |&(_, end)| end);
+        self.give_up_below(highest.saturating_sub(segments * u64::from(self.mss)));
+        self.lost_below > before && self.next_lost().is_some_and(|(at, _)| self.records[at].offset >= before)
+    }
+
     fn give_up_below(&mut self, line: u64) {
         if line <= self.lost_below {
             return;
@@ -227,8 +235,9 @@ impl Flight {
         self.lost_below = line;
     }
 
-    /// What was sent again and must have been lost again waits once more.
-    pub(super) fn give_up_repairs(&mut self) {
+    /// What was sent again and must have been lost again waits once more. Whether there was any.
+    pub(super) fn give_up_repairs(&mut self) -> bool {
+        let mut any = false;
         while let Some(&offset) = self.repairs.front() {
             let (at, lost_below) = (self.index_of(offset), self.lost_below);
             let Some(record) = self.records.get_mut(at).filter(|r| r.offset == offset && r.resent && !r.sacked) else {
@@ -236,14 +245,16 @@ impl Flight {
                 continue;
             };
             if record.sent_at >= self.delivered_sent_at {
-                return;
+                return any;
             }
+            any = true;
             self.pipe -= record.in_pipe(lost_below);
             record.resent = false;
             self.pipe += record.in_pipe(lost_below);
             self.cursor = self.cursor.min(offset);
             self.repairs.pop_front();
         }
+        any
     }
 
     /// Timeout: everything that is not sacked is lost, and nothing of it has been sent again.

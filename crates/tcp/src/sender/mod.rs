@@ -22,6 +22,7 @@
 
 mod delivery;
 mod flight;
+mod linux;
 mod output;
 mod pace;
 mod params;
@@ -37,9 +38,10 @@ use crate::note::Note;
 use crate::segment::{Ack, Segment};
 use delivery::Delivery;
 use flight::Flight;
+use linux::Halving;
 use pace::Pace;
 use probing::Probing;
-use rtt::RttEstimator;
+use rtt::{Clock, RttEstimator};
 use vegas::Fine;
 
 pub(crate) use delivery::Sample;
@@ -92,6 +94,8 @@ pub struct Sender {
     probing: Option<Box<Probing>>,
     /// Vegas as in ns-2.
     fine: Option<Box<Fine>>,
+    /// Linux's laws as in ns-2.
+    linux: Option<Box<Halving>>,
     stage: Stage,
     phase: Phase,
     /// End of the stream.
@@ -155,6 +159,11 @@ impl Sender {
     pub fn new(params: SenderParams) -> Self {
         let params = SenderParams { mss: params.mss.max(1), initial_window: params.initial_window.max(1), ..params };
         let control = params.cc.control(&params);
+        let clock = match params.conduct {
+            Conduct::Rfc => Clock::Fine,
+            Conduct::Ns2 if control.is_linux() => Clock::Linux,
+            Conduct::Ns2 => Clock::Bsd,
+        };
         Self {
             style: control.recovery(),
             watched: control.watches() || control.samples() || control.is_paced(),
@@ -163,6 +172,7 @@ impl Sender {
             paced_until: None,
             probing: control.probes().then(Box::default),
             fine: (control.recovery() == Recovery::Vegas && params.conduct == Conduct::Ns2).then(Box::default),
+            linux: (control.is_linux() && params.conduct == Conduct::Ns2).then(Box::default),
             control,
             window: Window {
                 cwnd: f64::from(params.initial_window),
@@ -177,7 +187,7 @@ impl Sender {
             told: false,
             flight: Flight::new(params.mss),
             sacking: false,
-            rtt: RttEstimator::new(params.min_rto, params.conduct == Conduct::Ns2),
+            rtt: RttEstimator::new(params.min_rto, clock),
             timer: None,
             probes: 0,
             probe_due: false,
@@ -228,6 +238,9 @@ impl Sender {
         if self.watched {
             self.sample_delivery(now, ack, advanced);
             self.update_pace();
+        }
+        if self.linux.is_some() {
+            self.after_ack_as_linux(now);
         }
         self.update_allowance();
     }
@@ -439,7 +452,7 @@ impl Sender {
             counted: if one_per_ack { acked.min(1.0) } else { acked },
             rtt: sent_at.map(|sent_at| now.since(sent_at)),
             srtt: self.rtt.srtt().unwrap_or_default(),
-            limited: self.limited || self.params.conduct == Conduct::Ns2,
+            limited: self.limited || (self.params.conduct == Conduct::Ns2 && self.linux.is_none()),
         };
         self.control.on_feedback(&self.window, &event);
         event

@@ -34,7 +34,7 @@ impl Sender {
     /// To be called when windows or duplicates have changed.
     pub(super) fn update_allowance(&mut self) {
         let window = (self.window.cwnd * f64::from(self.params.mss)) as i64;
-        self.allowance = window + self.inflation + self.limited_transmit();
+        self.allowance = (window + self.inflation + self.limited_transmit()).max(self.halving());
     }
 
     /// RFC 3042: a segment for each of the first two duplicates. With blocks `pipe` shrinks instead.
@@ -78,6 +78,9 @@ impl Sender {
         let segment = Segment { offset, bytes, syn: false, fin: self.is_end(self.next), again: false };
         if self.watched {
             self.on_sent(now, &segment, outstanding);
+        }
+        if self.linux.is_some() {
+            self.after_sent_as_linux();
         }
         segment
     }
@@ -126,6 +129,9 @@ impl Sender {
         let segment = Segment { offset: record.offset, bytes: record.bytes, syn: false, fin, again: true };
         if self.watched {
             self.on_sent(now, &segment, true);
+        }
+        if self.linux.is_some() {
+            self.after_sent_as_linux();
         }
         segment
     }

@@ -29,6 +29,7 @@
 use lasthop_core::units::Time;
 
 use super::flight::Learned;
+use super::linux::FACK;
 use super::{Conduct, Phase, Sender, Stage};
 use crate::cc::{AckEvent, LossEvent, MIN_SSTHRESH, Recovery};
 use crate::segment::Segment;
@@ -53,6 +54,7 @@ impl Sender {
             Phase::Recovery { .. } => self.mark_lost(),
             Phase::Probing => {}
             Phase::Open if self.sacking => self.look_for_losses(now),
+            Phase::Resending if self.linux.is_some() => self.look_again_as_linux(now),
             Phase::Open | Phase::Resending => {
                 if (self.dup_acks == DUP_ACKS || self.is_overdue(now)) && self.may_recover() {
                     self.enter_recovery(now);
@@ -64,18 +66,27 @@ impl Sender {
     /// Blocks tell a loss: three duplicates, or enough sacked above the first segment.
     pub(super) fn look_for_losses(&mut self, now: Time) {
         if !self.sacking || self.phase != Phase::Open {
-            return;
+            return self.look_again_as_linux(now);
         }
-        self.flight.mark_lost();
-        if (self.dup_acks >= DUP_ACKS || self.flight.front_is_lost()) && self.may_recover() {
+        self.find_lost();
+        let counted = self.dup_acks >= DUP_ACKS && self.linux.is_none();
+        if (counted || self.flight.front_is_lost()) && self.may_recover() {
             self.enter_recovery(now);
         }
     }
 
-    /// In fast recovery, by blocks. ns-2 does not look at what it has sent again.
+    fn find_lost(&mut self) {
+        if self.linux.is_some() {
+            self.flight.mark_lost_beyond(FACK);
+        } else {
+            self.flight.mark_lost();
+        }
+    }
+
+    /// In fast recovery, by blocks. ns-2 does not look at what it has sent again, but for its Linux.
     fn mark_lost(&mut self) {
-        self.flight.mark_lost();
-        if !self.as_ns2() {
+        self.find_lost();
+        if !self.as_ns2() || self.linux.is_some() {
             self.flight.give_up_repairs();
         }
     }
@@ -117,13 +128,14 @@ impl Sender {
         let loss = self.loss();
         self.control.on_loss(&mut self.window, &loss);
         self.round_threshold();
-        if self.as_ns2() && self.window.cwnd == MIN_SSTHRESH {
+        if self.as_ns2() && self.window.cwnd == MIN_SSTHRESH && self.linux.is_none() {
             self.window.cwnd = (loss.flight / 2.0).min(MIN_SSTHRESH);
         }
     }
 
     /// Fast recovery begins; `is_spared`: without a cut.
     pub(super) fn recover_now(&mut self, now: Time, is_spared: bool) {
+        self.halve_as_linux(self.window.cwnd);
         self.spared = is_spared;
         if is_spared {
             // What ends recovery is not to be the threshold of an older loss.
@@ -132,7 +144,9 @@ impl Sender {
             self.cut();
         }
         self.counts.fast_retransmits += 1;
-        self.rtt.on_loss();
+        if self.linux.is_none() {
+            self.rtt.on_loss();
+        }
         self.recover = Some(self.next);
         self.by_timeout = false;
         if self.style == Recovery::Tahoe {
@@ -142,7 +156,8 @@ impl Sender {
         } else {
             self.inflation = if self.sacking { 0 } else { i64::from(self.dup_acks * self.params.mss) };
             self.phase = Phase::Recovery { partial: false };
-            self.resend_front = !self.flight.front_is_lost() || !self.flight.front_is_resent();
+            self.resend_front =
+                self.linux.is_none() && (!self.flight.front_is_lost() || !self.flight.front_is_resent());
             self.rescue = None;
             self.flight.rewind();
         }
@@ -222,7 +237,10 @@ impl Sender {
         self.inflation = 0;
         self.resend_front = false;
         if self.as_ns2() {
-            self.control.on_ack(&mut self.window, ack);
+            let in_flight = self.flight.pipe() as f64 / f64::from(self.params.mss);
+            if !self.control.on_recovered(&mut self.window, in_flight) {
+                self.control.on_ack(&mut self.window, ack);
+            }
         } else {
             self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
         }
@@ -283,7 +301,11 @@ impl Sender {
 
     /// Nothing is lost for sure and nothing new may go: RFC 6675 NextSeg rules 3 and 4.
     pub(super) fn poll_last_resort(&mut self, now: Time) -> Option<Segment> {
-        if !self.sacking || !matches!(self.phase, Phase::Recovery { .. }) || !self.has_room(self.params.mss) {
+        if !self.sacking
+            || self.linux.is_some()
+            || !matches!(self.phase, Phase::Recovery { .. })
+            || !self.has_room(self.params.mss)
+        {
             return None;
         }
         if let Some((at, bytes)) = self.flight.next_unsacked() {

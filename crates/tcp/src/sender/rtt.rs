@@ -31,12 +31,23 @@ const NS2_FORGETS: u32 = 4;
 /// 2^6 times any timeout of a second reaches the maximum, and 200 ms nearly; as ns-2.
 const MAX_BACKOFF: u32 = 9;
 
-/// ns-2's `tcpTick_`.
-const TICK: Span = Span::from_millis(10);
+/// How round trips are measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Clock {
+    /// As the module says.
+    Fine,
+    /// ns-2's agents.
+    Bsd,
+    /// Its `Agent/TCP/Linux`: ticks of 1 ms, and a round trip shorter than the average hardly widens RTTVAR.
+    Linux,
+}
 
 /// Averages in whole ticks, as BSD and ns-2's `rtt_update` keep them.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Ticks {
+    /// ns-2's `tcpTick_`.
+    tick: Span,
+    linux: bool,
     /// Eight times SRTT; 0 before the first sample.
     srtt: u64,
     /// Four times RTTVAR.
@@ -44,18 +55,27 @@ struct Ticks {
 }
 
 impl Ticks {
+    const fn new(linux: bool) -> Self {
+        Self { tick: Span::from_millis(if linux { 1 } else { 10 }), linux, srtt: 0, rttvar: 0 }
+    }
+
     /// Of a round trip that began at `sent_at`; what it makes the timeout without its least.
     fn sample(&mut self, now: Time, sent_at: Time) -> Span {
-        let tick = |at: Time| at.as_nanos() / TICK.as_nanos();
+        let tick = |at: Time| at.as_nanos() / self.tick.as_nanos();
         let ticks = (tick(now) - tick(sent_at)).max(1);
         if self.srtt == 0 {
             (self.srtt, self.rttvar) = (8 * ticks, 2 * ticks);
         } else {
             let srtt = self.srtt / 8;
             self.srtt = (self.srtt + ticks - srtt).max(1);
-            self.rttvar = (self.rttvar + ticks.abs_diff(srtt) - self.rttvar / 4).max(1);
+            let (off, var) = (ticks.abs_diff(srtt), self.rttvar / 4);
+            self.rttvar = if self.linux && ticks < srtt && off > var {
+                self.rttvar + (off - var) / 8
+            } else {
+                (self.rttvar + off - var).max(1)
+            };
         }
-        TICK * ((8 * self.rttvar + self.srtt) / 8)
+        self.tick * ((8 * self.rttvar + self.srtt) / 8)
     }
 
     fn forget(&mut self) {
@@ -86,8 +106,9 @@ pub(super) struct RttEstimator {
 }
 
 impl RttEstimator {
-    /// `ns2`: the first timeout is 3 s, RFC 2988's.
-    pub(super) fn new(min_rto: Span, ns2: bool) -> Self {
+    /// With ns-2's clocks the first timeout is 3 s, RFC 2988's.
+    pub(super) fn new(min_rto: Span, clock: Clock) -> Self {
+        let ns2 = clock != Clock::Fine;
         let initial = if ns2 { RTO_AFTER_LOST_SYN } else { INITIAL_RTO };
         Self {
             min_rto,
@@ -99,7 +120,7 @@ impl RttEstimator {
             rto: initial,
             sampled_at: Time::ZERO,
             timed: None,
-            ticks: Ticks::default(),
+            ticks: Ticks::new(clock == Clock::Linux),
         }
     }
 
@@ -222,7 +243,7 @@ mod tests {
     /// 105, RTO = 105 + 190 = 295.
     #[test]
     fn the_timeout_follows_rfc_6298_by_hand() {
-        let mut rtt = RttEstimator::new(Span::from_millis(200), false);
+        let mut rtt = RttEstimator::new(Span::from_millis(200), Clock::Fine);
         assert_eq!(rtt.rto(), Span::from_secs(1));
         rtt.sample(ms(100), ms(0));
         assert_eq!(rtt.rto(), Span::from_millis(300));
@@ -236,12 +257,12 @@ mod tests {
     /// trip of 299 ms that begins at a tick is 29 ticks, from 3 ms before it 30.
     #[test]
     fn ticks_keep_the_timeout_above_the_round_trip() {
-        let mut ticks = Ticks::default();
+        let mut ticks = Ticks::new(false);
         assert_eq!(ticks.sample(ms(100), ms(0)), Span::from_millis(300));
         assert_eq!(ticks.sample(ms(200), ms(100)), Span::from_millis(250));
         let last = (2..20).map(|n| ticks.sample(ms(100 * n + 100), ms(100 * n))).last();
         assert_eq!(last, Some(Span::from_millis(130)));
-        let (mut even, mut across) = (Ticks::default(), Ticks::default());
+        let (mut even, mut across) = (Ticks::new(false), Ticks::new(false));
         assert_eq!(even.sample(ms(299), ms(0)), Span::from_millis(870));
         assert_eq!(across.sample(ms(306), ms(7)), Span::from_millis(900));
         even.forget();
@@ -250,7 +271,7 @@ mod tests {
 
     #[test]
     fn the_minimum_holds_and_backoff_doubles_it_up_to_a_minute() {
-        let mut rtt = RttEstimator::new(Span::from_millis(200), false);
+        let mut rtt = RttEstimator::new(Span::from_millis(200), Clock::Fine);
         rtt.sample(ms(10), ms(0));
         assert_eq!(rtt.rto(), Span::from_millis(200));
         for doubled in [400, 800, 1600, 3200, 6400, 12_800, 25_600, 51_200, 60_000, 60_000] {
@@ -263,7 +284,7 @@ mod tests {
 
     #[test]
     fn one_sample_per_round_trip_counts() {
-        let mut rtt = RttEstimator::new(Span::from_millis(200), false);
+        let mut rtt = RttEstimator::new(Span::from_millis(200), Clock::Fine);
         rtt.sample(ms(100), ms(0));
         rtt.sample(ms(101), ms(1));
         assert_eq!(rtt.srtt(), Some(Span::from_millis(100)), "sent before the first was taken");
