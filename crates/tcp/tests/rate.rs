@@ -280,3 +280,41 @@ fn a_jump_in_the_numbers_is_one_loss_event_and_no_work() {
     }
     assert_eq!(receiver.loss_events(), 1);
 }
+
+/// What Floyd, Handley, Padhye and Widmer (SIGCOMM 2000, section 4.3 and appendix A) say of TFRC, and the Snoop paper after
+/// them: without losses its rate grows by at most 0.14 packets per round trip, 0.28 when history is discounted; when
+/// congestion persists it takes five round trips to halve. Every 100th packet is lost until 60 s, then none, or every second.
+///
+/// The 0.28 is of their discounting. RFC 5348's goes down to 1/4: a weight of 1 / (1 + 5/4) for the open interval, with
+/// T = 1.2 sqrt(I) half of 1.2 x 1.2 x 4/9 = 0.32 per round trip, and more while the discount itself deepens.
+#[test]
+fn tfrc_grows_and_halves_as_slowly_as_its_authors_say() {
+    let rounds = |every: u64| {
+        let later = std::cell::Cell::new(false);
+        let mut path = Path::greedy(RateLaw::Tfrc, |n| {
+            let period = if later.get() { every } else { 100 };
+            if period > 0 && n % period == period - 1 { Fate::Lost } else { Fate::Arrives }
+        });
+        path.run(secs(60.0));
+        later.set(true);
+        // Packets per round trip, from the moment on that the first of the others has been answered.
+        let mut rates = Vec::new();
+        for round in 1..=60 {
+            path.run(secs(60.0 + RTT * f64::from(round)));
+            rates.push(path.sender.snapshot().rate * RTT / f64::from(MSS));
+        }
+        rates
+    };
+    let clear = rounds(0);
+    let steps: Vec<f64> = clear.windows(2).map(|two| two[1] - two[0]).collect();
+    let most = |steps: &[f64]| steps.iter().copied().fold(0.0, f64::max);
+    // Discounting begins with the 200th packet, when the open interval is twice the mean.
+    assert!((0.10..=0.14).contains(&most(&steps[..12])), "{steps:?}");
+    assert!((0.28..=0.5).contains(&most(&steps)), "{steps:?}");
+    let last = &steps[steps.len() - 10..];
+    assert!((last.iter().sum::<f64>() / 10.0 - 0.32).abs() < 0.02, "{last:?}");
+    let congested = rounds(2);
+    let half = congested.iter().position(|rate| *rate <= clear[0] / 2.0);
+    // The seventh round trip after that of the first loss; its authors' simulations took four to eight.
+    assert!(matches!(half, Some(4..=8)), "{congested:?}");
+}

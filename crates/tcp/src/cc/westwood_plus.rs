@@ -40,7 +40,9 @@ struct WestwoodPlus {
 pub(super) fn control(params: &SenderParams) -> Box<dyn CongestionControl> {
     match params.conduct {
         Conduct::Rfc => Box::<WestwoodPlus>::default(),
-        Conduct::Ns2 => Box::new(linux::WestwoodPlus::new(params.mss)),
+        Conduct::Ns2 => {
+            Box::new(linux::WestwoodPlus::new(params.mss, params.initial_ssthresh.unwrap_or(f64::INFINITY)))
+        }
     }
 }
 

@@ -44,9 +44,10 @@ pub(super) struct WestwoodPlus {
 }
 
 impl WestwoodPlus {
-    pub(super) fn new(mss: u32) -> Self {
+    /// `most`: the receiver's window, segments.
+    pub(super) fn new(mss: u32, most: f64) -> Self {
         let (mss, count) = (f64::from(mss), AckedCount::default());
-        Self { mss, count, began: 0, waiting: 0.0, estimate: (0, 0), rtt_min: None, most: 0.0, credit: 0.0 }
+        Self { mss, count, began: 0, waiting: 0.0, estimate: (0, 0), rtt_min: None, most, credit: 0.0 }
     }
 
     fn sample(&mut self, sample: u64) {
@@ -74,9 +75,8 @@ impl CongestionControl for WestwoodPlus {
         true
     }
 
-    fn on_open(&mut self, now: Time, _rtt: Span, window: &mut Window) {
+    fn on_open(&mut self, now: Time, _rtt: Span, _window: &mut Window) {
         self.began = now.as_nanos() / MILLISECOND;
-        self.most = window.ssthresh;
     }
 
     fn on_feedback(&mut self, _window: &Window, ack: &AckEvent) {
@@ -139,7 +139,7 @@ mod tests {
     /// (707 + 123) / 8 = 103; (861 + 200) / 8 = 132, (721 + 132) / 8 = 106. It ends 7 short of 200, then 7 short of that.
     #[test]
     fn filters_round_down_by_hand() {
-        let mut law = WestwoodPlus::new(960);
+        let mut law = WestwoodPlus::new(960, 64.0);
         law.sample(100);
         for expected in [(112, 101), (123, 103), (132, 106)] {
             law.sample(200);
@@ -149,5 +149,20 @@ mod tests {
         assert_eq!(law.estimate, (193, 186));
         law.rtt_min = Some(47);
         assert_eq!(law.pipe(), 9.0, "186 x 47 / 960");
+    }
+
+    /// A lost SYN leaves a threshold of 2; the window is still bounded by the receiver's alone, here 4.
+    #[test]
+    fn a_lost_syn_does_not_bound_the_window() {
+        let mut law = WestwoodPlus::new(960, 4.0);
+        let mut window = Window { cwnd: 1.0, ssthresh: MIN_SSTHRESH };
+        law.on_open(Time::ZERO, Span::from_millis(40), &mut window);
+        for n in 1..=40 {
+            let (now, rtt) = (Time::from_nanos(n * 10 * MILLISECOND), Span::from_millis(40));
+            let ack = AckEvent { now, acked: 1.0, counted: 1.0, rtt: Some(rtt), srtt: rtt, limited: true };
+            law.on_feedback(&window, &ack);
+            law.on_ack(&mut window, &ack);
+        }
+        assert_eq!(window.cwnd, 4.0);
     }
 }
