@@ -9,15 +9,15 @@ from . import arq, arq_classes, arq_open, chap, chap_open, clamp, handoff, hidde
 from . import messages, messages_wins
 from . import chap_window
 from . import recovery_wifi, reverse, sap_law, sap_law_readings, sap_law_sweeps, shadowing, snoop, snoop_analysis
-from . import snoop_findings, snoop_index, theory, topology
+from . import snoop_findings, snoop_index, snoop_rates, theory, topology
 from .catalogue import Missing, Skipped
 from .simulator import ROOT, Failed, Simulator
 from .style import save
 from .table import splice
 
 MODULES = (sap_law, sap_law_sweeps, sap_law_readings, topology, arq, arq_open, arq_classes, chap, chap_open)
-MODULES += (clamp, theory, hidden, shadowing)
-MODULES += (snoop, snoop_analysis, snoop_index, snoop_findings, repair, handoff, reverse, red, recovery, recovery_wifi)
+MODULES += (clamp, theory, hidden, shadowing, snoop, snoop_analysis, snoop_index, snoop_findings, snoop_rates)
+MODULES += (repair, handoff, reverse, red, recovery, recovery_wifi)
 MODULES += (messages, messages_wins)
 MODULES += (chap_window,)
 CATALOGUE = [figure for module in MODULES for figure in module.FIGURES]

@@ -17,7 +17,7 @@ from .snoop_cells import (
     ns2,
     ours,
 )
-from .table import Line, three_columns
+from .table import Line, markdown, reason, shown
 
 CHAPTER = "snoop-paper.md"
 # What each panel of figures 3 and 4, 5, and 6 and 7 shows. 3 (f) is drawn apart: it has two kinds of retransmissions.
@@ -67,11 +67,24 @@ SAYS = {
 EDGES = "it counts what is on its way when the count begins and ends"
 
 
-def compared(number, metric, scheme, what, mine, theirs):
-    """A line of a figure's table."""
-    name = f"{scheme.name}, {what}: {NAMES[metric]}"
+def compared(number, metric, scheme, mine, theirs):
+    """A number of a figure's table."""
+    name = f"{scheme.name}: {NAMES[metric]}"
     why = EDGES if metric in ("loss_rate", "link_retransmitted") else ""
     return Line(name, mine[metric], RULES[metric], SAYS.get((number, metric, scheme)), theirs[metric], why_ns2=why)
+
+
+def beside(lines, heads):
+    """A figure's table: a line per sender and metric, ours with ns-2's in brackets, and why where they differ."""
+    table = [["", "the paper", *heads, "where ours and ns-2's differ, why"]]
+    for line in lines:
+        digits = line[0].rule.digits
+        cells = [
+            shown(one.ours, digits) + (f" ({shown(one.ns2.mean, digits)})" if one.ns2 else "") for one in line
+        ]
+        whys = [f"{head}: {reason(one)}" for head, one in zip(heads, line) if reason(one)]
+        table.append([line[0].what, shown(line[0].paper, digits), *cells, "; ".join(whys)])
+    return markdown(table)
 
 
 def curve(axes, xs, metric, scheme, mine, theirs):
@@ -105,19 +118,10 @@ def over_flows(number, world, schemes, panels):
         for metric in (*panels, "link_retransmitted") if "retransmitted" in panels else panels:
             for scheme in schemes:
                 if metric != "link_retransmitted" or scheme.snoop:
-                    lines += [
-                        compared(
-                            number,
-                            metric,
-                            scheme,
-                            flows_of(n),
-                            cells[scheme][FLOWS.index(n)],
-                            known[scheme][FLOWS.index(n)],
-                        )
-                        for n in TABLE_FLOWS
-                    ]
+                    at = [FLOWS.index(n) for n in TABLE_FLOWS]
+                    lines.append([compared(number, metric, scheme, cells[scheme][i], known[scheme][i]) for i in at])
         finish(made, flat, f"Figure {number}, {world.name}; open circles: ns-2.35", "flows", FLOWS)
-        return Drawn(made, three_columns(lines))
+        return Drawn(made, beside(lines, [flows_of(n) for n in TABLE_FLOWS]))
 
     return make
 
@@ -138,13 +142,9 @@ def over_errors(number, world, flows):
             for letter, one, metric in zip("ab", axes, LINKS):
                 curve(one, ERRORS, metric, scheme, mine, theirs)
                 one.set_title(f"({letter}) {NAMES[metric]}")
-            lines += [
-                compared(
-                    number, metric, scheme, f"error rate {rate}", mine[ERRORS.index(rate)], theirs[ERRORS.index(rate)]
-                )
-                for metric in LINKS
-                for rate in TABLE_ERRORS
-            ]
+            for metric in LINKS:
+                at = [ERRORS.index(rate) for rate in TABLE_ERRORS]
+                lines.append([compared(number, metric, scheme, mine[i], theirs[i]) for i in at])
         finish(
             made,
             axes,
@@ -152,7 +152,7 @@ def over_errors(number, world, flows):
             "error rate",
             ERRORS,
         )
-        return Drawn(made, three_columns(lines))
+        return Drawn(made, beside(lines, [f"error rate {rate}" for rate in TABLE_ERRORS]))
 
     return make
 
