@@ -315,6 +315,6 @@ fn tfrc_grows_and_halves_as_slowly_as_its_authors_say() {
     assert!((last.iter().sum::<f64>() / 10.0 - 0.32).abs() < 0.02, "{last:?}");
     let congested = rounds(2);
     let half = congested.iter().position(|rate| *rate <= clear[0] / 2.0);
-    // The seventh round trip after that of the first loss; its authors' simulations took four to eight.
+    // The seventh round trip from the first loss on, of which one passes before the sender is told.
     assert!(matches!(half, Some(4..=8)), "{congested:?}");
 }
