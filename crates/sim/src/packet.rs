@@ -52,6 +52,8 @@ pub mod flag {
     pub const NOTE: u32 = 1024;
     /// An acknowledgment of everything, the end of the stream included.
     pub const ALL: u32 = 2048;
+    /// A local retransmission of what was not known to be lost: when it is lost, no packet is.
+    pub const SPARE: u32 = 4096;
     /// From this bit on: the number of its pair of hosts and protocol, modulo 2^16.
     pub const HOSTS: u32 = 16;
 }

@@ -1,9 +1,8 @@
 //! Snoop at the access point of the simulated home, and what becomes of a packet's figures when it may be sent once more.
 //!
-//! A packet that is lost below the access point counts as lost only when no copy of it is sent from there any more: when
-//! its segment has been acknowledged, or at the end. Until then its loss is kept here. A copy of what had not been lost
-//! makes up for another loss of its flow, so that packets sent are those delivered, those delivered again, those lost and
-//! those under way, with Snoop as without.
+//! A packet is lost when no copy of it arrives, as one counts who tells packets by their names. So its loss counts when no
+//! copy of it is sent from there any more: when its segment has been acknowledged, or at the end; until then it is kept
+//! here. A copy of what had not been lost may itself be lost, and nothing counts.
 
 use std::collections::BTreeMap;
 
@@ -46,8 +45,6 @@ pub struct SnoopControl {
     leaves_drops: bool,
     /// By [`place`].
     losses: BTreeMap<(u32, u64), Loss>,
-    /// Copies of each flow that no loss was kept for.
-    needless: Vec<u64>,
     /// Local retransmissions of each flow.
     retransmitted: Vec<u64>,
     handoffs: u64,
@@ -60,7 +57,6 @@ impl SnoopControl {
             leaves_drops: params.conduct == Conduct::Standard,
             snoop: snoop::Snoop::new(params),
             losses: BTreeMap::new(),
-            needless: vec![0; flows],
             retransmitted: vec![0; flows],
             handoffs: 0,
         }
@@ -105,15 +101,7 @@ impl SnoopControl {
         let mut below = std::mem::replace(&mut self.losses, above);
         let of_flow = below.split_off(&(flow, 0));
         self.losses.append(&mut below);
-        of_flow.into_values().filter(move |_| !self.is_made_up_for(flow))
-    }
-
-    /// Whether a needless copy stands for a loss.
-    fn is_made_up_for(&mut self, flow: u32) -> bool {
-        let needless = &mut self.needless[flow as usize];
-        let is = *needless > 0;
-        *needless -= u64::from(is);
-        is
+        of_flow.into_values()
     }
 
     /// A packet of TCP was lost below the access point. True: that is not to be counted yet.
@@ -121,21 +109,27 @@ impl SnoopControl {
         let connection = u64::from(packet.flow);
         if place == Place::ApQueue && self.leaves_drops {
             self.snoop.on_dropped(connection, number(packet));
-            return self.is_made_up_for(packet.flow);
+            return packet.has(flag::SPARE);
+        }
+        if packet.has(flag::SPARE) {
+            return true;
         }
         if !self.snoop.holds(connection, number(packet)) {
-            return self.is_made_up_for(packet.flow);
+            return false;
         }
         // A packet sent again by its sender stands for the one before, whose copies are all lost.
-        let before = self.losses.insert(self::place(packet), Loss { sent: packet.sent, place });
-        before.is_none() || self.is_made_up_for(packet.flow)
+        self.losses.insert(self::place(packet), Loss { sent: packet.sent, place }).is_none()
     }
 
     /// What is to be sent once more.
     pub fn poll(&mut self, now: Time) -> Option<Held> {
-        let (station, packet) = self.snoop.poll(now)?.packet;
-        let is_needless = self.losses.remove(&place(&packet)).is_none();
-        self.needless[packet.flow as usize] += u64::from(is_needless);
+        let (station, mut packet) = self.snoop.poll(now)?.packet;
+        let is_its = self.losses.get(&place(&packet)).is_some_and(|loss| loss.sent == packet.sent);
+        if is_its {
+            self.losses.remove(&place(&packet));
+        } else {
+            packet.flags |= flag::SPARE;
+        }
         self.retransmitted[packet.flow as usize] += 1;
         Some((station, packet))
     }
