@@ -114,7 +114,8 @@ impl SnoopControl {
         if packet.has(flag::SPARE) {
             return true;
         }
-        if !self.snoop.holds(connection, number(packet)) {
+        // Copies are of what the cache holds, which with ns-2's conduct is the first that came.
+        if self.snoop.held(connection, number(packet)).is_none_or(|(_, held)| held.sent != packet.sent) {
             return false;
         }
         // A packet sent again by its sender stands for the one before, whose copies are all lost.

@@ -187,6 +187,13 @@ impl<P: Clone> Snoop<P> {
         segment.is_some_and(|segment| !segment.given_up)
     }
 
+    /// The copy of that segment.
+    #[must_use]
+    pub fn held(&self, connection: u64, seq: u32) -> Option<&P> {
+        let segment = self.connections.peek(&connection).and_then(|known| known.cache.get(seq))?;
+        (!segment.given_up).then_some(&segment.packet)
+    }
+
     /// What is to be sent to the wireless host now.
     pub fn poll(&mut self, now: Time) -> Option<Retransmission<P>> {
         loop {
