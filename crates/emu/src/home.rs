@@ -172,7 +172,7 @@ fn routes(scenario: &Scenario) -> Routes {
     let mut routes = Routes::new();
     for flow in &scenario.flows {
         let Some(tcp) = flow.transport() else { continue };
-        let is_split = scenario.control.split.is_some() && flow.can_be_split();
+        let is_split = scenario.is_split(flow);
         let halves = [(flow.from, HostId::AccessPoint), (HostId::AccessPoint, flow.to)];
         for (from, to) in if is_split { halves.to_vec() } else { vec![(flow.from, flow.to)] } {
             let out = routes.entry((from, to)).or_default();

@@ -6,6 +6,7 @@
 //! `buffer`, and what it copies at a time, an eighth of it.
 
 use crate::address::near;
+use crate::clock;
 use crate::error::Error;
 use crate::home::Home;
 use crate::observe::identify::FIRST_PORT;
@@ -14,8 +15,6 @@ use crate::spawn::Child;
 use lasthop_core::units::Span;
 use lasthop_home::scenario::{Flow, HostId, Scenario, SplitControl, Tcp};
 use std::process::{Command, Stdio};
-
-use crate::clock;
 
 /// They listen within.
 const PATIENCE: Span = Span::from_secs(5);
@@ -39,13 +38,12 @@ impl Proxies {
         let Some(split) = &scenario.control.split else { return Ok(Self::default()) };
         let known = Command::new("socat").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status();
         known.map_err(Error::NoSocat)?;
-        let flows = || scenario.flows.iter().enumerate().filter(|(_, flow)| flow.can_be_split());
-        let start = |(i, flow): (usize, &Flow)| {
-            let command = flow.tcp().map_or_else(|| Command::new("false"), |tcp| socat(i as u16, flow, tcp, split));
-            home.spawn(HostId::AccessPoint, command)
-        };
-        let mut proxies = Self(flows().map(start).collect::<Result<_, _>>()?);
-        let ports: Vec<u16> = flows().map(|(i, _)| FIRST_PORT + i as u16).collect();
+        let (mut proxies, mut ports) = (Self::default(), Vec::new());
+        for (flow, port) in scenario.flows.iter().zip(FIRST_PORT..) {
+            let Some(tcp) = flow.tcp().filter(|_| scenario.is_split(flow)) else { continue };
+            proxies.0.push(home.spawn(HostId::AccessPoint, socat(port, flow, tcp, split))?);
+            ports.push(port);
+        }
         let last = clock::now() + PATIENCE;
         loop {
             let tables = || std::fs::read_to_string("/proc/thread-self/net/tcp");
@@ -65,8 +63,8 @@ impl Proxies {
 }
 
 /// The proxy of a flow.
-fn socat(number: u16, flow: &Flow, tcp: &Tcp, split: &SplitControl) -> Command {
-    let (ap, port) = (HostId::AccessPoint, FIRST_PORT + number);
+fn socat(port: u16, flow: &Flow, tcp: &Tcp, split: &SplitControl) -> Command {
+    let ap = HostId::AccessPoint;
     let (half, copied) = (split.buffer.0 / 2, split.buffer.0 / 8);
     let congestion = kernel_name(tcp.cc).map_or_else(String::new, |name| format!(",{CONGESTION}:{name}"));
     let from = format!("TCP-LISTEN:{port},bind={},reuseaddr,rcvbuf={half}", near(ap, flow.from));

@@ -6,8 +6,7 @@ use lasthop_core::snoop::Conduct;
 use lasthop_core::units::Span;
 use lasthop_home::retune::Retune;
 use lasthop_home::scenario::{
-    CARRIER_SENSE_DEFAULT, Capacity, CongestionControl, Flow, KernelName, Kind, LastHop, Scenario, ScenarioError, Tcp,
-    Wifi,
+    CARRIER_SENSE_DEFAULT, CongestionControl, Flow, KernelName, Kind, LastHop, Scenario, ScenarioError, Tcp, Wifi,
 };
 
 /// Most hosts: each is a namespace, a TAP and a place in every ppoll.
@@ -36,10 +35,6 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
     }
     if scenario.control.window.as_ref().is_some_and(|window| window.start > Span::ZERO) {
         return Err(scenario.refuse("control.window.start", "the emulator's controller begins with the run"));
-    }
-    if scenario.control.clamp.is_some_and(|clamp| clamp.capacity == Capacity::Learn) {
-        let why = "CLAMP learns nothing; give a rate (\"18Mbit/s\") or a share (\"98%\")";
-        return Err(scenario.refuse("control.clamp.capacity", why));
     }
     let greedy = || scenario.flows.iter().filter(|flow| flow.kind.is_elastic() || flow.carrier.is_some());
     if let Some(flow) = greedy().nth(MOST_GREEDY) {
@@ -213,12 +208,6 @@ name = "N"
     fn a_split_connection_beside_window_control_is_refused_at_its_line() {
         let text = "[control.window]\ncapacity = \"18Mbit/s\"\n[control.split]\nbuffer = \"64KiB\"\n";
         assert!(refusal(text).starts_with("home.toml:12: control.split: not yet: "), "{}", refusal(text));
-    }
-
-    #[test]
-    fn clamp_without_a_capacity_is_refused_at_its_line() {
-        let text = "[control.clamp]\ncapacity = \"learn\"\n";
-        assert!(refusal(text).contains(": control.clamp.capacity: not yet: "), "{}", refusal(text));
     }
 
     #[test]

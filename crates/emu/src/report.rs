@@ -99,7 +99,7 @@ fn report(scenario: &Scenario, flow: &Flow, watched: &mut Watched, (i, greedy): 
     if let Some(totals) = totals {
         let (figures, start_up) = (Some(tcp(&totals.figures)), Some(tcp(&totals.start_up)));
         // A proxy's own sender is not asked.
-        if scenario.control.split.is_some() && flow.can_be_split() {
+        if scenario.is_split(flow) {
             (report.figures.first_half, report.start_up.first_half) = (figures, start_up);
         } else {
             (report.figures.tcp, report.start_up.tcp) = (figures, start_up);

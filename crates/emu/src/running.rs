@@ -110,7 +110,7 @@ fn observer(scenario: &Scenario) -> Observer {
             _ => Transport::Udp,
         };
         // Of a split connection the half that ends at its receiver.
-        let is_split = scenario.control.split.is_some() && flow.can_be_split();
+        let is_split = scenario.is_split(flow);
         let from = if is_split { HostId::AccessPoint } else { flow.from };
         let source = address::near(from, flow.to);
         let destination = address::near(flow.to, flow.from);

@@ -192,7 +192,7 @@ fn download(scenario: &Scenario, number: u16, flow: &Flow, quic: &Quic) -> Downl
 
 fn connection(scenario: &Scenario, number: u16, flow: &Flow, tcp: &Tcp) -> Connection {
     let mss = tcp.mss.0 as u16;
-    let is_split = scenario.control.split.is_some() && flow.can_be_split();
+    let is_split = scenario.is_split(flow);
     Connection {
         flow: number,
         source: near(flow.from, flow.to),

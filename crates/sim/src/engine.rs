@@ -719,7 +719,7 @@ impl<'a, 'o> Engine<'a, 'o> {
                     meter.on_duplicate(packet.sent);
                 } else {
                     meter.on_delivered(packet.sent, now, packet.bytes(), fresh);
-                    meter.on_stream(packet.sent, now, segment.offset, connection.receiver.received());
+                    meter.on_stream(segment.offset, connection.receiver.received());
                 }
                 if let Some(limit) = self.clamp.as_mut().and_then(|clamp| clamp.on_segment(now, index, fresh)) {
                     connection.receiver.set_limit(Some(limit));

@@ -2,7 +2,7 @@
 
 use lasthop_home::retune::Retune;
 use lasthop_home::scenario::{
-    CARRIER_SENSE_DEFAULT, Capacity, CongestionControl, HostId, Kind, LastHop, Scenario, ScenarioError, Storage,
+    CARRIER_SENSE_DEFAULT, CongestionControl, HostId, Kind, LastHop, Scenario, ScenarioError, Storage,
 };
 use lasthop_tcp::{Algorithm, RateLaw, Reports};
 
@@ -60,10 +60,6 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
     if scenario.control.split.is_some() && (scenario.snoop().is_some() || scenario.control.clamp.is_some()) {
         let why = "a split connection has neither Snoop nor CLAMP beside it";
         return Err(scenario.refuse("control.split", why));
-    }
-    if scenario.control.clamp.is_some_and(|clamp| clamp.capacity == Capacity::Learn) {
-        let why = "CLAMP learns nothing; give a rate (\"18Mbit/s\") or a share (\"98%\")";
-        return Err(scenario.refuse("control.clamp.capacity", why));
     }
     for flow in &scenario.flows {
         let refuse = |key: &str, why: &str| Err(scenario.refuse(&format!("flow.{}.{key}", flow.table), why));

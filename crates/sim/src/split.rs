@@ -21,10 +21,7 @@ use crate::running::Route;
 /// The scenario with the first half of each connection that is split behind its own flows, and whose half each is.
 pub fn expand(scenario: &Scenario) -> (Cow<'_, Scenario>, Vec<usize>) {
     let mut home = Cow::Borrowed(scenario);
-    if scenario.control.split.is_none() {
-        return (home, Vec::new());
-    }
-    let whole: Vec<usize> = (0..scenario.flows.len()).filter(|i| scenario.flows[*i].can_be_split()).collect();
+    let whole: Vec<usize> = (0..scenario.flows.len()).filter(|i| scenario.is_split(&scenario.flows[*i])).collect();
     for i in &whole {
         let flow = &scenario.flows[*i];
         let name = format!("{}/first", flow.name);

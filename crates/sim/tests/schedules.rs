@@ -152,7 +152,6 @@ fn what_the_simulator_does_not_carry_is_refused_at_its_line() {
         refusal(&["f W A quic cc = \"tfrc\""], &[]).contains("flow.f.cc: not yet: QUIC sends with a congestion window")
     );
     assert!(refusal(&["f A W web"], &[]).contains("flow.f.from: not yet: a page goes from a server to a station"));
-    assert!(refusal(&[GAME], &["control.clamp.capacity=learn"]).contains("control.clamp.capacity: not yet"));
 }
 
 /// The small packet from W is to be at W0 after 10 ms, and is foretold for 10 ms + 0.3 us + line. The large one from V sets out

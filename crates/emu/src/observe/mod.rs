@@ -122,7 +122,7 @@ impl Observer {
             Arrival::First(sent) if fresh > 0 || data.payload == 0 => {
                 flow.meter.on_delivered(sent, at, data.bytes, fresh);
                 if let Some((seq, next)) = flow.stream.place(data.seq) {
-                    flow.meter.on_stream(sent, at, seq, next);
+                    flow.meter.on_stream(seq, next);
                 }
                 let delay = at.since(sent);
                 flow.recent.bytes += u64::from(data.bytes);

@@ -143,9 +143,11 @@ impl FlowMeter {
         population.timely.on_arrival(received);
     }
 
-    /// Of a byte stream: what arrived at `received` begins at `seq`, and everything before `next` has arrived.
-    pub fn on_stream(&mut self, sent: Time, received: Time, seq: u64, next: u64) {
-        self.in_order.on_packet(self.which(sent), received, seq, next);
+    /// Of a byte stream: the packet that was just delivered begins at `seq`, and everything before `next` has arrived.
+    pub fn on_stream(&mut self, seq: u64, next: u64) {
+        if let Some((which, at)) = self.last_arrival {
+            self.in_order.on_packet(which, at, seq, next);
+        }
     }
 
     /// Payload was first received at `at`, of packets that do not show it: those were delivered with none.

@@ -143,7 +143,13 @@ pub(crate) fn read_control(root: &Reader<'_>) -> Result<Control, ScenarioError> 
         Some(_) if window.is_some() => {
             return Err(control.wrong("clamp", "stands beside [control.window]: only one of them can set a window"));
         }
-        Some(clamp) => Some(ClampControl { capacity: read_capacity(&clamp)? }),
+        Some(clamp) => match read_capacity(&clamp)? {
+            Capacity::Learn => {
+                let why = "CLAMP learns nothing; give a rate (\"18Mbit/s\") or a share (\"98%\")";
+                return Err(clamp.wrong("capacity", why));
+            }
+            capacity => Some(ClampControl { capacity }),
+        },
     };
     let split = read_split(&control, snoop.is_some())?;
     Ok(Control { window, clamp, snoop, split, mac })

@@ -56,16 +56,6 @@ impl Flow {
         }
     }
 
-    /// TCP between a server and a station, which an access point can end and begin anew; connections of pages are not.
-    #[must_use]
-    pub fn can_be_split(&self) -> bool {
-        let apart = matches!(
-            (self.from, self.to),
-            (HostId::Server(_), HostId::Station(_)) | (HostId::Station(_), HostId::Server(_))
-        );
-        apart && self.tcp().is_some() && !matches!(self.kind, Kind::Web(_))
-    }
-
     /// The same where it is TCP.
     #[must_use]
     pub fn tcp(&self) -> Option<&Tcp> {

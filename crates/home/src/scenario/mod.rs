@@ -200,6 +200,16 @@ impl Scenario {
         std::iter::once("AP").chain(servers).chain(self.stations.iter().map(|s| s.name.as_str()))
     }
 
+    /// The access point ends this flow's connection and begins it anew: TCP between a server and a station, but for pages.
+    #[must_use]
+    pub fn is_split(&self, flow: &Flow) -> bool {
+        let apart = matches!(
+            (flow.from, flow.to),
+            (HostId::Server(_), HostId::Station(_)) | (HostId::Station(_), HostId::Server(_))
+        );
+        self.control.split.is_some() && apart && flow.tcp().is_some() && !matches!(flow.kind, Kind::Web(_))
+    }
+
     /// The start of the flow that starts last; what was sent before it is no start-up of the whole home.
     #[must_use]
     pub fn youngest_start(&self) -> Span {

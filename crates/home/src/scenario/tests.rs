@@ -373,6 +373,8 @@ fn clamp_has_a_capacity_and_stands_alone() {
     assert_eq!(clamp(&["control.clamp={}"]), capacity(Capacity::Share(0.98)));
     let both = refusal(&small_wifi("[control.window]\n[control.clamp]"), &[]);
     assert!(both.contains("control.clamp: stands beside [control.window]"), "{both}");
+    let learns = refusal(&small_wifi("[control.clamp]\ncapacity = \"learn\""), &[]);
+    assert!(learns.contains("control.clamp.capacity: CLAMP learns nothing"), "{learns}");
     let unknown = refusal(&small_wifi(""), &["control.clamp.capcity=18Mbit/s"]);
     assert!(unknown.contains("did you mean `capacity`?"), "{unknown}");
     let wrong = refusal(&small_wifi(""), &["control.clamp.capacity=fast"]);

@@ -31,7 +31,7 @@ impl Engine<'_, '_> {
             meter.on_duplicate(packet.sent);
         } else {
             meter.on_delivered(packet.sent, now, packet.bytes(), fresh);
-            meter.on_stream(packet.sent, now, segment.offset, connection.receiver.received());
+            meter.on_stream(segment.offset, connection.receiver.received());
         }
         let received = connection.receiver.received();
         match self.halves.second(index) {

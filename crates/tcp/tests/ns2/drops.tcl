@@ -6,6 +6,7 @@
 #
 # Arguments: the agent, how many packets, and which are dropped (counted on the link from 0).
 # 8 Mbit/s, 50 ms one way, 960 + 40 B (1000 B with Vegas, whose packets have no headers and whose SYN is one of PACKETS); the SYN is segment -1 and not counted; the rest is default: window 2 at first, no delayed ACK, minimum RTO 0.2 s.
+source [file join [file dirname [info script]] shown.tcl]
 set agent [lindex $argv 0]
 set packets [lindex $argv 1]
 foreach drops [lrange $argv 2 end] {
@@ -29,16 +30,5 @@ foreach drops [lrange $argv 2 end] {
   $ns at 60 "$ns halt"
   $ns run
   close $tf
-  set line ""; set last -1; set first -1
-  set tf [open /tmp/lasthop-ns2-drops.tr]
-  while {[gets $tf l] >= 0} {
-    if {[lindex $l 0] == "+" && [lindex $l 4] == "tcp" && [lindex $l 10] > 0} {
-      set t [lindex $l 1]
-      if {$first < 0} {set first $t}
-      if {$last >= 0 && $t - $last > 0.0005} {append line ","}
-      append line " [expr [lindex $l 10] - 1]"; set last $t
-    }
-  }
-  close $tf
-  puts "$agent {$drops} [format %.0f [expr ($last - $first) * 1000]]:$line"
+  shown $agent $drops /tmp/lasthop-ns2-drops.tr
 }

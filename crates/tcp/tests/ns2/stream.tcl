@@ -5,6 +5,7 @@
 #
 # One packet at 0 s; from 0.313 s on, every 40 ms, frames of one and of two in turns, every seventh of five, to 101 in all.
 # 5 Mbit/s, 50 ms one way, 960 + 40 B, window 64.
+source [file join [file dirname [info script]] shown.tcl]
 set agent [lindex $argv 0]
 set drops [lindex $argv 1]
 set ns [new Simulator]
@@ -32,15 +33,4 @@ for {set i 0} {$given < 100} {incr i} {
 $ns at 60 "$ns halt"
 $ns run
 close $tf
-set line ""; set last -1; set first -1
-set tf [open /tmp/lasthop-ns2-stream.tr]
-while {[gets $tf l] >= 0} {
-  if {[lindex $l 0] == "+" && [lindex $l 4] == "tcp" && [lindex $l 10] > 0} {
-    set t [lindex $l 1]
-    if {$first < 0} {set first $t}
-    if {$last >= 0 && $t - $last > 0.0005} {append line ","}
-    append line " [expr [lindex $l 10] - 1]"; set last $t
-  }
-}
-close $tf
-puts "$agent {$drops} [format %.0f [expr ($last - $first) * 1000]]:$line"
+shown $agent $drops /tmp/lasthop-ns2-stream.tr
