@@ -21,7 +21,7 @@ fn number(packet: &SimPacket) -> u32 {
 }
 
 /// Where a packet's loss is kept: those of what an acknowledgment of `offset` covers stand below `offset + 1`.
-fn place(packet: &SimPacket) -> (u32, u64) {
+fn kept_at(packet: &SimPacket) -> (u32, u64) {
     (packet.flow, if packet.has(flag::SYN) { 0 } else { packet.position.offset() + 1 })
 }
 
@@ -43,7 +43,7 @@ pub struct SnoopControl {
     /// What the queue of the access point drops is left to the sender; not so where Snoop stands above that queue, as in
     /// ns-2's network.
     leaves_drops: bool,
-    /// By [`place`].
+    /// By [`kept_at`].
     losses: BTreeMap<(u32, u64), Loss>,
     /// Local retransmissions of each flow.
     retransmitted: Vec<u64>,
@@ -119,15 +119,15 @@ impl SnoopControl {
             return false;
         }
         // A packet sent again by its sender stands for the one before, whose copies are all lost.
-        self.losses.insert(self::place(packet), Loss { sent: packet.sent, place }).is_none()
+        self.losses.insert(kept_at(packet), Loss { sent: packet.sent, place }).is_none()
     }
 
     /// What is to be sent once more.
     pub fn poll(&mut self, now: Time) -> Option<Held> {
         let (station, mut packet) = self.snoop.poll(now)?.packet;
-        let is_its = self.losses.get(&place(&packet)).is_some_and(|loss| loss.sent == packet.sent);
+        let is_its = self.losses.get(&kept_at(&packet)).is_some_and(|loss| loss.sent == packet.sent);
         if is_its {
-            self.losses.remove(&place(&packet));
+            self.losses.remove(&kept_at(&packet));
         } else {
             packet.flags |= flag::SPARE;
         }

@@ -14,7 +14,7 @@ fn median_ping(window: &str) -> f64 {
 }
 
 #[test]
-fn a_window_of_256_kib_makes_the_papers_fifo_pings_and_one_that_fills_the_queue_makes_others() {
+fn a_window_of_194_segments_makes_the_papers_fifo_ping_and_256_kib_or_a_full_queue_another() {
     let (small, fitted, full) = (
         median_ping("flow.download.window=180"),
         median_ping("flow.download.window=194"),
