@@ -1,7 +1,7 @@
 """FEC against ARQ on the Snoop paper's link, beside Snoop and the sender alone: what its section 2.1 says of them.
 
 The home is `scenarios/papers/snoop-repair.toml`, its download or its audio alone. The link's ARQ repeats a packet
-until it is over, then comes the next; FEC is an erasure code over blocks of packets (`crates/wifi/src/wireless_link.rs`).
+until it is over, then comes the next; FEC is an erasure code over blocks of packets (`crates/medium/src/wireless_link.rs`).
 """
 
 from . import style

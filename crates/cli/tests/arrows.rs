@@ -9,14 +9,14 @@ use serde_json::Value;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("core", &[]),
     ("files", &[]),
-    ("wifi", &["core"]),
-    ("home", &["core", "wifi", "files"]),
+    ("medium", &["core"]),
+    ("home", &["core", "medium", "files"]),
     ("tcp", &["core"]),
-    ("sim", &["core", "wifi", "home", "tcp"]),
-    ("emu", &["core", "wifi", "home"]),
+    ("sim", &["core", "medium", "home", "tcp"]),
+    ("emu", &["core", "medium", "home"]),
     ("live", &["core", "files"]),
     ("messenger", &["files"]),
-    ("cli", &["core", "wifi", "home", "tcp", "sim", "emu", "live", "messenger"]),
+    ("cli", &["core", "medium", "home", "tcp", "sim", "emu", "live", "messenger"]),
 ];
 
 fn metadata() -> Value {

@@ -6,7 +6,7 @@ use crate::network::{Line, Network};
 use lasthop_core::units::{Span, Time};
 use lasthop_home::link::Link;
 use lasthop_home::scenario::{LastHop, Scenario, Wire};
-use lasthop_wifi::Medium;
+use lasthop_medium::Medium;
 
 /// The wires and the last hop of a home at time zero.
 #[must_use]

@@ -15,7 +15,7 @@ use lasthop_core::aqm::fifo;
 use lasthop_core::units::Time;
 use lasthop_home::link::Link;
 use lasthop_home::scenario::{HostId, Scenario};
-use lasthop_wifi::{Event, Medium, NodeId, Place};
+use lasthop_medium::{Event, Medium, NodeId, Place};
 use std::collections::VecDeque;
 
 /// Where a packet was lost.

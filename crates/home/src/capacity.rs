@@ -11,7 +11,7 @@
 
 use lasthop_core::packet::{FlowId, Packet};
 use lasthop_core::units::{BitRate, Time};
-use lasthop_wifi::{Event, Medium, NodeId, Place};
+use lasthop_medium::{Event, Medium, NodeId, Place};
 
 use crate::scenario::{Capacity, Flow, HostId, LastHop, Scenario};
 

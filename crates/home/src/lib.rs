@@ -3,7 +3,7 @@
 //! [`scenario`] turns a scenario file into types that cannot hold a wrong value, [`traffic`] turns a flow into the
 //! times and sizes of its packets, [`link`] is a wire, [`capacity`] says what TCP alone gets over the air, and
 //! [`report`] holds every figure of a run; [`retune`] changes the air while one goes on, [`address`] says which host has
-//! which address. Nothing here reads a clock; randomness comes from `lasthop_wifi::random`.
+//! which address. Nothing here reads a clock; randomness comes from `lasthop_medium::random`.
 
 pub mod address;
 pub mod capacity;

@@ -1,7 +1,7 @@
 //! What of the air `[[change]]` may change while a home runs.
 
 use lasthop_core::packet::Packet;
-use lasthop_wifi::{Medium, MediumParams, NodeId, StationParams};
+use lasthop_medium::{Medium, MediumParams, NodeId, StationParams};
 
 use crate::scenario::Scenario;
 

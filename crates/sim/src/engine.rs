@@ -19,7 +19,7 @@ use lasthop_home::clamp::ClampControl;
 use lasthop_home::report::{FlowReport, PageReport, Place, flow_meter};
 use lasthop_home::retune::Retune;
 use lasthop_home::scenario::{Flow, HostId, Kind, LastHop, SMALLEST_UDP, Scenario};
-use lasthop_wifi::{self as wifi, Medium, NodeId};
+use lasthop_medium::{self as wifi, Medium, NodeId};
 
 use crate::SimError;
 use crate::control::WindowControl;

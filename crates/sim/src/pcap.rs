@@ -25,9 +25,9 @@ use std::io::{self, Write};
 use lasthop_core::units::{Span, Time};
 use lasthop_home::address::FIRST_PORT;
 use lasthop_home::scenario::{Flow, HostId, Scenario};
+use lasthop_medium::phy::Phy;
+use lasthop_medium::{Frame, NodeId, Rate};
 use lasthop_tcp::SackBlocks;
-use lasthop_wifi::phy::Phy;
-use lasthop_wifi::{Frame, NodeId, Rate};
 
 use crate::numbers;
 use crate::packet::SimPacket;
@@ -40,7 +40,7 @@ const RECORD_BYTES: usize = 16;
 const SNAP: u32 = 256;
 
 /// One attempt of the medium at a packet.
-type Attempt = lasthop_wifi::Attempt<SimPacket>;
+type Attempt = lasthop_medium::Attempt<SimPacket>;
 
 /// What a capture says of a flow's two ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

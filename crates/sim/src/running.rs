@@ -7,7 +7,7 @@ use lasthop_home::report::FlowMeter;
 use lasthop_home::scenario::{Flow, HostId, Kind, LastHop, Scenario, ScenarioError};
 use lasthop_home::traffic::feed::Feed;
 use lasthop_home::traffic::{Emission, Source};
-use lasthop_wifi::Timing;
+use lasthop_medium::Timing;
 
 use crate::connection::{Connection, Dress, Stream};
 use crate::exchange::Exchange;

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use lasthop_core::snoop::{self, Ack, Conduct, Data, Params, Verdict};
 use lasthop_core::units::Time;
 use lasthop_home::report::Place;
+use lasthop_medium::NodeId;
 use lasthop_tcp::SackBlocks;
-use lasthop_wifi::NodeId;
 
 use crate::packet::{SimPacket, flag};
 

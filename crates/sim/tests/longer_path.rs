@@ -8,8 +8,8 @@
 use std::path::Path;
 
 use lasthop_home::scenario::Scenario;
+use lasthop_medium::random::Stream;
 use lasthop_sim::Options;
-use lasthop_wifi::random::Stream;
 
 const CASES: u64 = 24;
 const MEAN: f64 = 0.95;

@@ -12,8 +12,8 @@ use std::path::Path;
 
 use lasthop_home::report::Report;
 use lasthop_home::scenario::Scenario;
+use lasthop_medium::random::Stream;
 use lasthop_sim::Options;
-use lasthop_wifi::random::Stream;
 
 const CASES: u64 = 24;
 

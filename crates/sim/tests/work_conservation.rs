@@ -14,8 +14,8 @@ use std::thread;
 
 use lasthop_home::report::Report;
 use lasthop_home::scenario::Scenario;
+use lasthop_medium::random::Stream;
 use lasthop_sim::Options;
-use lasthop_wifi::random::Stream;
 
 const CASES: u64 = 1000;
 /// Cases that are known to miss it: most are over long paths, of senders that left slow start early (`book/src/law.md`). None is

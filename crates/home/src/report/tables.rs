@@ -3,7 +3,7 @@
 use lasthop_core::aqm::fifo;
 use lasthop_core::meter::fairness::jain;
 use lasthop_core::units::{Span, Time};
-use lasthop_wifi::NodeStats;
+use lasthop_medium::NodeStats;
 
 use super::meter::Window;
 use super::{FlowMeter, FlowReport, QueueReport, StationReport};

@@ -1,7 +1,7 @@
 //! The last hop: `[wifi]`, or in its place `[wireless_link]` or `[bridge]`.
 
 use lasthop_core::units::{BitRate, Span};
-use lasthop_wifi::{AfterCollision, BridgeParams, Preamble, Rate, Standard, Timing};
+use lasthop_medium::{AfterCollision, BridgeParams, Preamble, Rate, Standard, Timing};
 
 use super::ScenarioError;
 use super::queue::{LIMIT_PACKETS, Queue, read_queue};
@@ -77,7 +77,7 @@ pub struct Wifi {
     pub hidden: bool,
 }
 
-/// `[bridge]`: the test bed of the CHAP paper, the air as a time per packet ([`lasthop_wifi::bridge`]).
+/// `[bridge]`: the test bed of the CHAP paper, the air as a time per packet ([`lasthop_medium::bridge`]).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bridge {
     /// What a packet costs.

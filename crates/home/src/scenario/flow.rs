@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use lasthop_core::units::{BitRate, Bytes, Span};
-use lasthop_wifi::random::Stream;
+use lasthop_medium::random::Stream;
 
 use super::congestion::CongestionControl;
 use super::read::Reader;

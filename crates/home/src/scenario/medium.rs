@@ -1,7 +1,7 @@
 //! From the last hop, `[[station]]` and `[control.mac]` to what the medium is made of.
 
 use lasthop_core::snoop;
-use lasthop_wifi::{Loss as MediumLoss, MediumParams, NodeId, Radio, StationParams};
+use lasthop_medium::{Loss as MediumLoss, MediumParams, NodeId, Radio, StationParams};
 
 use super::{Bridge, HostId, LastHop, Loss, Scenario, Wifi, WirelessLink};
 

@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use lasthop_core::units::Span;
 use lasthop_files::Terms;
-use lasthop_wifi::Standard;
+use lasthop_medium::Standard;
 
 pub use air::{Bridge, CARRIER_SENSE_DEFAULT, LastHop, Loss, Wifi};
 pub use change::Change;

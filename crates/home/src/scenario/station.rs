@@ -1,7 +1,7 @@
 //! `[[station]]`: a wireless host, expanded from its count.
 
 use lasthop_core::units::Span;
-use lasthop_wifi::{Rate, Standard};
+use lasthop_medium::{Rate, Standard};
 
 use super::ScenarioError;
 use super::air::{LastHop, STANDARDS, read_rate, top_rate};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use lasthop_core::ap::ShareRule;
 use lasthop_core::packet::FlowKind;
 use lasthop_core::units::{BitRate, Bytes, Span};
-use lasthop_wifi::{Rate, Standard};
+use lasthop_medium::{Rate, Standard};
 use proptest::prelude::*;
 
 use super::*;

@@ -1,7 +1,7 @@
-//! `[wireless_link]`: the Snoop paper's lossy point-to-point link in place of the air ([`lasthop_wifi::wireless_link`]).
+//! `[wireless_link]`: the Snoop paper's lossy point-to-point link in place of the air ([`lasthop_medium::wireless_link`]).
 
 use lasthop_core::units::{BitRate, Bytes, Span};
-use lasthop_wifi::wireless_link::{Handoff, Repair, WirelessLinkParams};
+use lasthop_medium::wireless_link::{Handoff, Repair, WirelessLinkParams};
 
 use super::ScenarioError;
 use super::flow::{Flow, LARGEST_PACKET};

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use lasthop_core::units::{BitRate, Span};
-use lasthop_wifi::random::Stream;
+use lasthop_medium::random::Stream;
 
 use super::Emission;
 use super::trace::Frames;

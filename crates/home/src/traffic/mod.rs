@@ -20,7 +20,7 @@ pub mod video;
 use std::collections::VecDeque;
 
 use lasthop_core::units::{BitRate, Span};
-use lasthop_wifi::random::Stream;
+use lasthop_medium::random::Stream;
 
 use crate::scenario::{Flow, Kind, Periodic, Rated};
 use frames::Video;

@@ -17,7 +17,7 @@
 //! an encoder's rate control, which keeps the mean rate of a few minutes within 1 %.
 //! Not done: scene changes, dependence between the frame types of one GOP.
 
-use lasthop_wifi::random::Stream;
+use lasthop_medium::random::Stream;
 
 use super::trace::FrameType;
 use crate::scenario::SMALLEST_UDP;

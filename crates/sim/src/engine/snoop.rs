@@ -3,7 +3,7 @@
 use lasthop_core::snoop::Verdict;
 use lasthop_core::units::Time;
 use lasthop_home::report::Place;
-use lasthop_wifi::NodeId;
+use lasthop_medium::NodeId;
 
 use super::Engine;
 use crate::packet::{SimPacket, flag};

@@ -2,8 +2,8 @@
 
 use lasthop_home::address::{Mac, mac};
 use lasthop_home::scenario::HostId;
-use lasthop_wifi::phy::{ACK_BYTES, Phy, Preamble, RTS_BYTES};
-use lasthop_wifi::{Frame, Rate};
+use lasthop_medium::phy::{ACK_BYTES, Phy, Preamble, RTS_BYTES};
+use lasthop_medium::{Frame, Rate};
 
 use super::{AirFrame, Kind, Sender};
 

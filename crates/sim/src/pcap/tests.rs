@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use lasthop_core::wire::{self, Link, Merged, Parsed, checksum_is_valid};
-use lasthop_wifi::{AttemptFate, Preamble, Standard, Timing};
+use lasthop_medium::{AttemptFate, Preamble, Standard, Timing};
 
 use super::*;
 use crate::packet::{Position, flag};

@@ -6,9 +6,9 @@
 
 use std::collections::VecDeque;
 
-use lasthop_wifi::phy::Phy;
-use lasthop_wifi::random::Stream;
-use lasthop_wifi::{AfterCollision, Event, Loss, MediumParams, NodeId, Place, Rate, StationParams};
+use lasthop_medium::phy::Phy;
+use lasthop_medium::random::Stream;
+use lasthop_medium::{AfterCollision, Event, Loss, MediumParams, NodeId, Place, Rate, StationParams};
 
 use super::{AP, Numbered, us};
 

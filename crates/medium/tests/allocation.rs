@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::{AP, Numbered, g_stations, saturate_up, secs};
 use lasthop_core::units::Time;
-use lasthop_wifi::{Event, Loss, Medium, MediumParams, NodeId};
+use lasthop_medium::{Event, Loss, Medium, MediumParams, NodeId};
 
 struct Counting;
 

@@ -5,8 +5,8 @@ mod common;
 
 use common::{b_stations, g_stations, saturate_up, secs};
 use lasthop_core::units::Span;
-use lasthop_wifi::phy::Phy;
-use lasthop_wifi::{AfterCollision, Medium, MediumParams, Rate, Standard, StationParams, Timing};
+use lasthop_medium::phy::Phy;
+use lasthop_medium::{AfterCollision, Medium, MediumParams, Rate, Standard, StationParams, Timing};
 
 const BYTES: u32 = 1500;
 

@@ -5,7 +5,9 @@ mod common;
 use common::oracle::{Arrival, Oracle};
 use common::{Numbered, us};
 use lasthop_core::units::BitRate;
-use lasthop_wifi::{AfterCollision, Event, Loss, Medium, MediumParams, NodeId, Rate, Standard, StationParams, Timing};
+use lasthop_medium::{
+    AfterCollision, Event, Loss, Medium, MediumParams, NodeId, Rate, Standard, StationParams, Timing,
+};
 use proptest::prelude::*;
 
 /// Rates at which every frame lasts whole microseconds.

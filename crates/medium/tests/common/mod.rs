@@ -5,7 +5,7 @@ pub mod oracle;
 
 use lasthop_core::packet::{FlowId, Packet};
 use lasthop_core::units::{Span, Time};
-use lasthop_wifi::{Event, Medium, NodeId, Rate, StationParams};
+use lasthop_medium::{Event, Medium, NodeId, Rate, StationParams};
 
 /// A numbered packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,7 +44,7 @@ pub fn g_stations(n: usize) -> Vec<StationParams> {
 
 /// n stations of 802.11b at 11 Mbit/s.
 pub fn b_stations(n: usize) -> Vec<StationParams> {
-    let b = StationParams { standard: lasthop_wifi::Standard::B, rate: Rate::DSSS_11, ..StationParams::default() };
+    let b = StationParams { standard: lasthop_medium::Standard::B, rate: Rate::DSSS_11, ..StationParams::default() };
     g_stations(n).into_iter().map(|s| StationParams { angle_deg: s.angle_deg, ..b }).collect()
 }
 

@@ -8,7 +8,7 @@ use common::{AP, Numbered, g_stations, saturate_up, secs, us};
 use lasthop_core::aqm::Discipline;
 use lasthop_core::packet::FlowKind;
 use lasthop_core::units::{Span, Time};
-use lasthop_wifi::{Event, Loss, Medium, MediumParams, NodeId, Place, Radio, Rate, Standard, StationParams, Timing};
+use lasthop_medium::{Event, Loss, Medium, MediumParams, NodeId, Place, Radio, Rate, Standard, StationParams, Timing};
 use proptest::prelude::*;
 
 fn packet(number: u32, bytes: u32) -> Numbered {

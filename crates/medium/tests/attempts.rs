@@ -4,7 +4,7 @@ mod common;
 
 use common::{AP, Numbered, g_stations, secs, us};
 use lasthop_core::units::{Span, Time};
-use lasthop_wifi::{Attempt, AttemptFate, Event, Loss, Medium, MediumParams, NodeId, Radio, Standard, Timing};
+use lasthop_medium::{Attempt, AttemptFate, Event, Loss, Medium, MediumParams, NodeId, Radio, Standard, Timing};
 
 fn packet(number: u32) -> Numbered {
     Numbered { number, bytes: 1500 }

@@ -1,4 +1,4 @@
-//! What the air does: 802.11 DCF, ARQ, air time, propagation.
+//! What carries packets on the last hop: 802.11 (DCF, ARQ, air time, propagation), a bridge, a lossy wireless link.
 
 mod attempt;
 pub mod bridge;

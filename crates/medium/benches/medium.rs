@@ -6,13 +6,13 @@
 //!
 //! The medium is driven as hosts drive it: at its deadlines, with a packet of 32 bytes in memory.
 //!
-//! `cargo bench -p lasthop-wifi --bench medium`: best of five, processor time as Linux accounts it, so that other work
+//! `cargo bench -p lasthop-medium --bench medium`: best of five, processor time as Linux accounts it, so that other work
 //! on the machine disturbs little. `... -- up 64 2` runs one cell once, for 2 s of virtual time: what
 //! `valgrind --tool=callgrind` counts instructions of.
 
 use lasthop_core::packet::{FlowId, Packet};
 use lasthop_core::units::{Span, Time};
-use lasthop_wifi::{Event, Medium, MediumParams, NodeId, StationParams};
+use lasthop_medium::{Event, Medium, MediumParams, NodeId, StationParams};
 
 const AP: NodeId = NodeId::ACCESS_POINT;
 

@@ -4,8 +4,8 @@ mod common;
 
 use common::{AP, Numbered, g_stations, saturate_up, secs};
 use lasthop_core::units::{Span, Time};
-use lasthop_wifi::random::Stream;
-use lasthop_wifi::{AttemptFate, Event, Loss, Medium, MediumParams, NodeId, Radio, Rate, StationParams, Timing};
+use lasthop_medium::random::Stream;
+use lasthop_medium::{AttemptFate, Event, Loss, Medium, MediumParams, NodeId, Radio, Rate, StationParams, Timing};
 use proptest::prelude::*;
 
 /// Nobody's frame survives a collision: as in the fast path without shadowing.
