@@ -65,7 +65,7 @@ impl Sink {
     }
 }
 
-/// A result on its way. Until [`Draft::keep`] the file holds what it held before; dropped, nothing is left of it.
+/// A result in flight. Until [`Draft::keep`] the file holds what it held before; dropped, nothing is left of it.
 #[derive(Debug)]
 pub struct Draft(To);
 

@@ -26,7 +26,7 @@ impl House {
         self.files(folder).iter().map(|name| length(&self.path(folder).join(name))).max().unwrap_or(0)
     }
 
-    fn nothing_is_under_way(&self) {
+    fn no_transfer_is_open(&self) {
         let state = self.files("state/lasthop/messages");
         assert!(state.iter().all(|name| name == "unsent"), "{state:?}");
         assert!(self.files("state/lasthop/messages/unsent").is_empty());
@@ -100,7 +100,7 @@ fn what_the_help_says_sends_lists_and_fetches_a_message() {
     house.put("unwanted", b"?");
     assert_eq!(stdout(&house.run("ben", &["fetch", "--discard", "2", "2"])), "deleted unread: 2\n");
     assert_eq!(stdout(&house.run("ben", &["fetch", "--list"])), "no messages for ben\n");
-    house.nothing_is_under_way();
+    house.no_transfer_is_open();
 }
 
 fn wav(rate: u32, samples: u32) -> Vec<u8> {
@@ -160,7 +160,7 @@ fn a_recipient_killed_a_hundred_times_gets_every_message_once() {
             kills += 1;
         }
     }
-    house.nothing_is_under_way();
+    house.no_transfer_is_open();
     assert_eq!(house.files("in").len(), bodies.len(), "{:?}", house.files("in"));
     for (number, body) in bodies.iter().enumerate() {
         assert!(fs::read(house.path(&format!("in/m{number}"))).expect("the file") == *body, "m{number}");
@@ -193,7 +193,7 @@ fn ctrl_c_ends_a_transfer_in_order_and_the_same_command_goes_on() {
         assert!(resumed > Some(0) && resumed < bytes && bytes == Some(3_000_000), "{message}");
     }
     assert!(fs::read(house.path("in/long")).expect("the file") == body);
-    house.nothing_is_under_way();
+    house.no_transfer_is_open();
 }
 
 fn read_json(path: &Path) -> Value {
@@ -259,12 +259,12 @@ fn errors_say_what_happened_and_what_to_do() {
     house.shut();
     fails(&house.run("anna", &["fetch"]), 1, &["cannot reach the server", "the same command goes on"]);
     fails(&house.run("anna", &["fetch", "--list"]), 1, &["cannot reach the server", "same command again later"]);
-    house.nothing_is_under_way_but_the_upload();
+    house.no_transfer_is_open_but_the_upload();
 }
 
 impl House {
     /// The message that found nobody, of each of two accounts.
-    fn nothing_is_under_way_but_the_upload(&self) {
+    fn no_transfer_is_open_but_the_upload(&self) {
         let state = self.files("state/lasthop/messages");
         assert!(state.iter().all(|name| name.starts_with("upload-")) && !state.is_empty(), "{state:?}");
     }
@@ -280,7 +280,7 @@ fn what_comes_from_stdin_is_a_message() {
     succeeds(&child.wait_with_output().expect("its output"));
     succeeds(&house.run("ben", &["fetch", "--into", "in"]));
     assert!(fs::read(house.path("in/photos.tar")).expect("the file") == body);
-    house.nothing_is_under_way();
+    house.no_transfer_is_open();
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn ctrl_c_while_stdin_still_comes_sends_nothing_and_keeps_nothing() {
     kill_process(Pid::from_raw(child.id() as i32).expect("a pid"), Signal::INT).expect("a signal");
     fails(&child.wait_with_output().expect("its output"), 130, &["stopped"]);
     drop(stdin);
-    house.nothing_is_under_way();
+    house.no_transfer_is_open();
     assert!(String::from_utf8_lossy(&house.run("ben", &["fetch", "--list"]).stdout).contains("no messages"));
 }
 
@@ -309,7 +309,7 @@ fn a_recording_is_sent_and_one_that_could_not_be_is_kept() {
     let mut house = House::open();
     let record = ["send", "--to", "ben", "--record", "--seconds", "1", "--device", "null"];
     succeeds(&house.run("anna", &record));
-    house.nothing_is_under_way();
+    house.no_transfer_is_open();
     succeeds(&house.run("ben", &["fetch", "--into", "in"]));
     let [name] = &house.files("in")[..] else { panic!("{:?}", house.files("in")) };
     assert!(name.starts_with("recording-") && name.ends_with(".wav"), "{name}");
@@ -365,7 +365,7 @@ fn without_a_program_to_record_with_it_is_said_what_to_install() {
     let mut command = house.command("anna", &["send", "--to", "ben", "--record"]);
     let output = command.env("PATH", house.path("in")).output().expect("the binary starts");
     fails(&output, 2, &["install the package alsa-utils"]);
-    house.nothing_is_under_way();
+    house.no_transfer_is_open();
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn cannot_run() -> bool {
     true
 }
 
-/// `--set` of every key of [`BEFORE`], both ways.
+/// `--set` of every key of [`BEFORE`], in both directions.
 fn before() -> String {
     let both = |key: &str| match key.split_once('.') {
         Some(_) => vec![key.to_owned()],

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! full       = bytes in packets of at least 1200 / bytes                                          [1]
-//! answered   = packets the other way / packets                                                    [1], and per second
+//! answered   = packets in the other direction / packets                                                    [1], and per second
 //! framed     : trains of three packets or more, not doubling, at least 60 % of them one period (8 to 70 ms) apart,
 //!              with at least a quarter of the time in the pauses between them
 //! steadiness = mean |rate of an interval - mean rate| / mean rate                                 [1]
@@ -18,7 +18,7 @@
 //! | full < 0.93; 0.5 of one that was elastic, for who is held sends what is left of its windows | real-time | who sends as much as there is room for sends full packets; the last packet of a frame is what is left |
 //! | fills what the hop has, while its queue stands | elastic | nothing live is larger than its hop |
 //! | answered < 1/16, or less than 30 per s and 1/3 | real-time | without news from the receiver nobody can follow the room there is |
-//! | more than 5/4 small packets the other way for each | real-time | that is somebody's input |
+//! | more than 5/4 small packets in the other direction for each | real-time | that is somebody's input |
 //! | framed, but for 40 % of the trains and an eighth of the time | as before | these may be frames yet |
 //! | answered >= 1/4 and >= 150 per s | elastic | every few packets are acknowledged |
 //! | elastic before | elastic | who is held neither grows nor varies |
@@ -128,7 +128,7 @@ pub struct Interval {
     pub pause: Span,
     /// The running period.
     pub period: Span,
-    /// Packets of the flow the other way.
+    /// Packets of the flow in the other direction.
     pub answers: u64,
     /// Of those, the ones that are not full.
     pub small_answers: u64,

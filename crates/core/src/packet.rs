@@ -38,7 +38,7 @@ pub trait Packet {
     }
 }
 
-/// Which way a packet crosses the access point.
+/// In which direction a packet crosses the access point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]
@@ -53,7 +53,7 @@ impl Direction {
     /// Both, in index order.
     pub const BOTH: [Self; 2] = [Self::ToStation, Self::ToRemote];
 
-    /// The way back.
+    /// The return path.
     #[must_use]
     pub const fn reverse(self) -> Self {
         match self {

@@ -6,7 +6,7 @@
 //!
 //! Makes both TAPs, writes the line `ready`, and carries until standard input ends. A line there begins the figures anew; one with a
 //! number is another delay from then on, microseconds, and no frame overtakes another. Then
-//! it writes one line of JSON: frames carried each way, how late they left (CLOCK_MONOTONIC at the write minus the time that was
+//! it writes one line of JSON: frames carried in each direction, how late they left (CLOCK_MONOTONIC at the write minus the time that was
 //! due), and its share of a processor. A wire has no rate and no queue: what shapes stands elsewhere.
 
 use std::collections::VecDeque;

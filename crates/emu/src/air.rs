@@ -40,7 +40,7 @@ pub fn most_frames(scenario: &Scenario) -> usize {
 
 /// How long the longest way through the wires takes without queues; what is silent for longer has vanished.
 #[must_use]
-pub fn longest_way(scenario: &Scenario) -> Span {
+pub fn longest_path_delay(scenario: &Scenario) -> Span {
     let server = scenario.servers.iter().map(|s| s.wire.delay).max().unwrap_or(Span::ZERO);
     let line = scenario.line.as_ref().map_or(Span::ZERO, |line| line.down.delay.max(line.up.delay));
     let hop = match &scenario.hop {

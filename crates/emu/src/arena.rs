@@ -54,7 +54,7 @@ impl Headers {
         Self { keys, ecn: ecn::of(frame, Link::Ethernet) }
     }
 
-    /// The frame met congestion on its way.
+    /// The frame met congestion in flight.
     #[must_use]
     pub const fn is_ce(self) -> bool {
         self.ecn == ecn::CE

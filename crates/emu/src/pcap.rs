@@ -21,9 +21,9 @@ const ETHERNET: u16 = 1;
 /// Fixed bytes of an enhanced packet block with the flags option.
 const PACKET_OVERHEAD: usize = 44;
 
-/// Which way a frame crossed an interface, seen from its host. Values of `epb_flags`.
+/// In which direction a frame crossed an interface, seen from its host. Values of `epb_flags`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Crossing {
     /// The host received it.
     Inbound = 1,
     /// The host sent it.
@@ -52,9 +52,9 @@ pub fn start(path: &Path, interfaces: &[String]) -> Result<(Capture, Writer), Er
 
 impl Capture {
     /// Records one frame. `wall_ns` is Unix time.
-    pub fn record(&mut self, interface: u16, wall_ns: u64, way: Way, frame: &[u8]) {
+    pub fn record(&mut self, interface: u16, wall_ns: u64, crossing: Crossing, frame: &[u8]) {
         match self.spool.room_for(frame.len() + PACKET_OVERHEAD + 4) {
-            Some(buffer) => packet(buffer, interface, wall_ns, way, frame),
+            Some(buffer) => packet(buffer, interface, wall_ns, crossing, frame),
             None => self.missed += 1,
         }
     }
@@ -97,7 +97,7 @@ fn header(interfaces: &[String]) -> Vec<u8> {
     out
 }
 
-fn packet(out: &mut Vec<u8>, interface: u16, wall_ns: u64, way: Way, frame: &[u8]) {
+fn packet(out: &mut Vec<u8>, interface: u16, wall_ns: u64, crossing: Crossing, frame: &[u8]) {
     block(out, 6, |body| {
         body.extend(u32::from(interface).to_le_bytes());
         body.extend(((wall_ns >> 32) as u32).to_le_bytes());
@@ -106,7 +106,7 @@ fn packet(out: &mut Vec<u8>, interface: u16, wall_ns: u64, way: Way, frame: &[u8
         body.extend((frame.len() as u32).to_le_bytes());
         body.extend_from_slice(frame);
         pad(body, frame.len());
-        option(body, 2, &(way as u32).to_le_bytes());
+        option(body, 2, &(crossing as u32).to_le_bytes());
         option(body, 0, b"");
     });
 }
@@ -158,7 +158,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let (mut capture, writer) = start(file.path(), &["AP wan0".into(), "N1 eth0".into()]).unwrap();
         let time = 1_700_000_000_123_456_789;
-        capture.record(1, time, Way::Outbound, &[7; 61]);
+        capture.record(1, time, Crossing::Outbound, &[7; 61]);
         assert_eq!(capture.finish(writer).unwrap(), 0);
 
         let bytes = std::fs::read(file.path()).unwrap();
@@ -177,7 +177,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let (mut capture, writer) = start(file.path(), &["a".into()]).unwrap();
         for n in 0..3000 {
-            capture.record(0, n, Way::Inbound, &[0; 1514]);
+            capture.record(0, n, Crossing::Inbound, &[0; 1514]);
         }
         let missed = capture.finish(writer).unwrap();
         let packets = blocks(&std::fs::read(file.path()).unwrap()).iter().filter(|b| b.0 == 6).count() as u64;

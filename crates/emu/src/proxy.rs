@@ -1,7 +1,7 @@
 //! `[control.split]`: a real proxy in the access point, socat, ends connections between servers and stations and begins them anew, one
 //! process for each.
 //!
-//! Senders connect to the access point; the flow is then watched from there to its receiver, and keeps its port on both ways. What a
+//! Senders connect to the access point; the flow is then watched from there to its receiver, and keeps its port in both directions. What a
 //! proxy holds of a connection lies in three places: the receive buffer of one socket and the send buffer of the other, which share
 //! `buffer`, and what it copies at a time, an eighth of it.
 
@@ -20,7 +20,7 @@ use std::process::{Command, Stdio};
 const PATIENCE: Span = Span::from_secs(5);
 /// How often that is looked at.
 const LOOK: Span = Span::from_millis(10);
-/// What is left of the other way when one has ended, s: until a slow receiver has taken what is held.
+/// What is left of the other direction when one has ended, s: until a slow receiver has taken what is held.
 const LEFT: u32 = 60;
 /// setsockopt(2): TCP and TCP_CONGESTION.
 const CONGESTION: &str = "setsockopt-string=6:13";

@@ -50,7 +50,7 @@ pub fn assemble(scenario: &Scenario, mut seen: Seen) -> (Report, Vec<String>) {
     if drops > 0 {
         notes.push(format!("not valid: {drops} frames were lost between the hosts and the engine"));
     }
-    let quiet_since = end - (air::longest_way(scenario) + Span::from_secs(2));
+    let quiet_since = end - (air::longest_path_delay(scenario) + Span::from_secs(2));
     let vanished: u64 = seen.flows.iter().map(|f| f.vanished(quiet_since)).sum();
     if vanished > 0 {
         notes.push(format!("{vanished} packets were still queued 2 s later, or vanished inside a host"));

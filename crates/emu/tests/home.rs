@@ -197,7 +197,7 @@ fn a_download_of_given_size_ends_by_itself() {
 }
 
 #[test]
-fn quic_moves_bytes_both_ways_beside_tcp_and_every_datagram_is_accounted_for() {
+fn quic_moves_bytes_both_directions_beside_tcp_and_every_datagram_is_accounted_for() {
     let Some(_turn) = turn("quic") else { return };
     for (from, to, cc) in [("W", "N", "cubic"), ("N", "W", "newreno"), ("W", "N", "bbr")] {
         let text = format!(
@@ -209,8 +209,8 @@ fn quic_moves_bytes_both_ways_beside_tcp_and_every_datagram_is_accounted_for() {
         let both = quic.goodput_bps + ftp.goodput_bps;
         assert!((18e6..24e6).contains(&both) && quic.goodput_bps > 1e6, "{from} to {to}, {cc}: {quic:?} {ftp:?}");
         let lost = quic.lost.air + quic.lost.ap_queue + quic.lost.station_queue + quic.lost.wired;
-        let under_way = quic.sent - quic.delivered - lost;
-        assert!(quic.duplicates == 0 && under_way < 300, "{from} to {to}, {cc}: {quic:?}");
+        let in_flight = quic.sent - quic.delivered - lost;
+        assert!(quic.duplicates == 0 && in_flight < 300, "{from} to {to}, {cc}: {quic:?}");
         assert!(quic.delay.is_some_and(|delay| delay.min > 10.0), "{quic:?}");
         let sender = quic.tcp.expect("its sender tells");
         assert!(sender.cwnd_max > 10.0 && sender.srtt_ms > 20.0, "{sender:?}");
@@ -400,7 +400,7 @@ fn a_capture_shows_every_packet_on_every_interface_it_passed() {
         rest = &rest[word(4) as usize..];
     }
     let it = &flow(&outcome.report, "down").figures;
-    // Sent by W, in and out of the access point, received by N; the last one may be under way.
+    // Sent by W, in and out of the access point, received by N; the last one may be in flight.
     assert!((4 * it.delivered..=4 * it.sent).contains(&packets), "{packets} of {it:?}");
     match std::process::Command::new("tcpdump").arg("-r").arg(&file).output() {
         Err(_) => eprintln!("SKIPPED: part of capture: tcpdump is not installed"),

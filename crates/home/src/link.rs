@@ -22,7 +22,7 @@ pub struct Link<P> {
     wire: Wire,
     /// When the last packet that came has been sent.
     free_at: Time,
-    /// In order, each with its arrival: waiting, being sent, or on their way.
+    /// In order, each with its arrival: waiting, being sent, or in flight.
     packets: VecDeque<(Time, P)>,
     /// When the first of them arrives; [`Time::MAX`] without any.
     first: Time,

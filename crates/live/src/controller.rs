@@ -549,7 +549,7 @@ impl Core {
                         Err(_) => self.totals.failures += 1,
                     }
                 }
-                // In a dry run nobody is told a window, so that what is under way says nothing of it.
+                // In a dry run nobody is told a window, so that what is in flight says nothing of it.
                 Action::SetScale { .. } if self.config.dry_run => {}
                 Action::SetScale { flow, direction, scale } => {
                     let Some(key) = self.table.key(flow) else { continue };

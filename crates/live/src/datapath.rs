@@ -12,7 +12,7 @@
 //!
 //! # Why not a route
 //! A route of lower metric into the TAP does the same on paper. It cannot be had: connected IPv4 routes have metric 0, the
-//! least there is; strict reverse path filtering would drop all that stations send, since the way back to them is not the
+//! least there is; strict reverse path filtering would drop all that stations send, since the return path to them is not the
 //! interface that they came by; firewalls that name the interface would not know the TAP; neighbours would have to be
 //! resolved by us; what a bridge forwards takes no route at all. Behind the tc hook a frame has its Ethernet header
 //! already, NAT and firewall are done with it, and neither routes, rules nor marks are touched: nothing can be left behind.

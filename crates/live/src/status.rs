@@ -58,7 +58,7 @@ pub struct Status {
     /// The capacity is learned; otherwise it was given.
     #[serde(default)]
     pub learns: bool,
-    /// What is known of data that goes one way.
+    /// What is known of data that goes in one direction.
     #[serde(default)]
     pub directions: Directions,
     /// Nobody is held back: nothing waits, or nobody fills what he may have.
@@ -117,7 +117,7 @@ pub struct Directions {
     pub up: DirectionStatus,
 }
 
-/// What is known of data that goes one way.
+/// What is known of data that goes in one direction.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DirectionStatus {
     /// What the narrowest hop carries; null while nothing is known.
@@ -309,7 +309,7 @@ pub struct StationStatus {
 pub struct FlowStatus {
     /// `station <- remote` for downloads, `station -> remote` for uploads.
     pub flow: String,
-    /// Which way its data goes.
+    /// In which direction its data goes.
     pub direction: Direction,
     /// Controlled, or why not.
     pub state: FlowState,
@@ -460,7 +460,7 @@ pub struct Learned {
     pub capacity_up_bps: CapacityReport,
     /// As [`DirectionStatus::queue_place`].
     pub queue_place: QueuePlaces,
-    /// UDP that gives way, both directions.
+    /// UDP that gives way, in both directions.
     pub elastic_udp_bps: f64,
     /// Decisions so far.
     pub decisions: u64,

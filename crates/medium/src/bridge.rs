@@ -6,7 +6,7 @@
 //! in bit/s. Source: paper 002, eq. (1); its case studies add 2 ms to every packet, so that the bridge and not the line
 //! behind it is the bottleneck (1500 bytes: 2.399 ms, 5.0 Mbit/s).
 //!
-//! Each way has a queue and a server of its own, as the queue disciplines of a Linux bridge's two interfaces have; or,
+//! Each direction has a queue and a server of its own, as the queue disciplines of a Linux bridge's two interfaces have; or,
 //! half duplex, both share one queue and one server, as the stations of a cell share the air. The paper's "about 5 Mbit/s"
 //! holds only with two: with one, ACKs cost a download 1.1 ms a packet, and 3.4 Mbit/s are left.
 //! With a delivery interval what has been sent arrives in bunches, at the multiples of it: as over power save, aggregates, or the
@@ -45,7 +45,7 @@ pub struct BridgeParams {
     pub control_rate: BitRate,
     /// Added to every packet. The paper's case studies: 2 ms.
     pub extra: Span,
-    /// Both ways share one queue and one server.
+    /// Both directions share one queue and one server.
     pub half_duplex: bool,
     /// What has been sent arrives at the multiples of this; zero: at once.
     pub delivery_interval: Span,
@@ -70,7 +70,7 @@ impl BridgeParams {
 
 /// A queue and what leaves it.
 #[derive(Clone, Debug)]
-struct Way<P> {
+struct Direction<P> {
     queue: Queue<Crossing<P>>,
     /// The packet in service, and when it is over.
     service: Option<(Time, Crossing<P>)>,
@@ -81,9 +81,9 @@ struct Way<P> {
 pub(crate) struct Bridge<P> {
     costs: BridgeParams,
     /// From the access point, then to it; half duplex: one.
-    ways: Vec<Way<P>>,
+    directions: Vec<Direction<P>>,
     /// What has been sent, and when it arrives.
-    under_way: VecDeque<(Time, Crossing<P>)>,
+    in_flight: VecDeque<(Time, Crossing<P>)>,
     /// Packets that found a queue full, not told yet.
     dropped: VecDeque<Event<P>>,
     nodes: Vec<NodeStats>,
@@ -97,14 +97,14 @@ impl<P: Packet + Copy> Bridge<P> {
         let up = stations.iter().map(|station| station.queue_limit).max().unwrap_or(params.queue_limit);
         let up_queue = stations.first().map_or(params.queue, |station| station.queue);
         let queues = [(params.queue, params.queue_limit), (up_queue, up)];
-        let way = |(discipline, limit): &(Discipline, usize)| Way {
+        let direction = |(discipline, limit): &(Discipline, usize)| Direction {
             queue: Queue::new(discipline, *limit, Time::ZERO),
             service: None,
         };
         Self {
             costs,
-            ways: queues.iter().take(if costs.half_duplex { 1 } else { 2 }).map(way).collect(),
-            under_way: VecDeque::new(),
+            directions: queues.iter().take(if costs.half_duplex { 1 } else { 2 }).map(direction).collect(),
+            in_flight: VecDeque::new(),
             dropped: VecDeque::new(),
             nodes: vec![NodeStats::default(); stations.len() + 1],
             phy: params.phy(stations),
@@ -112,50 +112,50 @@ impl<P: Packet + Copy> Bridge<P> {
         }
     }
 
-    fn way(&self, from: NodeId) -> usize {
-        usize::from(from != NodeId::ACCESS_POINT).min(self.ways.len() - 1)
+    fn direction(&self, from: NodeId) -> usize {
+        usize::from(from != NodeId::ACCESS_POINT).min(self.directions.len() - 1)
     }
 
     pub fn on_packet(&mut self, now: Time, from: NodeId, to: NodeId, packet: P) {
-        let way = self.way(from);
+        let direction = self.direction(from);
         let crossing = Crossing { packet, from, to };
-        let Way { queue, service } = &mut self.ways[way];
+        let Direction { queue, service } = &mut self.directions[direction];
         if let (Queue::Fifo(queue), None) = (&mut *queue, &*service) {
             queue.pass_by();
-            return self.serve(now, way, crossing);
+            return self.serve(now, direction, crossing);
         }
         let idle = service.is_none();
         if let Some(Crossing { packet, from, .. }) = queue.enqueue(now, crossing, crossing.station()) {
             self.dropped.push_back(Event::Dropped { at: now, node: from, place: Place::Queue, packet });
         }
         if idle {
-            self.serve_next(now, way);
+            self.serve_next(now, direction);
         }
     }
 
-    fn serve_next(&mut self, at: Time, way: usize) {
+    fn serve_next(&mut self, at: Time, direction: usize) {
         let dropped = &mut self.dropped;
-        let next = self.ways[way].queue.dequeue(at, |Crossing { packet, from, .. }| {
+        let next = self.directions[direction].queue.dequeue(at, |Crossing { packet, from, .. }| {
             dropped.push_back(Event::Dropped { at, node: from, place: Place::Queue, packet });
         });
         if let Some(next) = next {
-            self.serve(at, way, next);
+            self.serve(at, direction, next);
         }
     }
 
-    fn serve(&mut self, now: Time, way: usize, crossing: Crossing<P>) {
+    fn serve(&mut self, now: Time, direction: usize, crossing: Crossing<P>) {
         let time = self.costs.time(crossing.bytes());
         let stats = &mut self.nodes[usize::from(crossing.from.0)];
         stats.airtime += time;
         stats.frames += 1;
         stats.attempts += 1;
-        self.ways[way].service = Some((now + time, crossing));
+        self.directions[direction].service = Some((now + time, crossing));
     }
 
     /// The way whose service is over first, and when.
     fn first(&self) -> Option<(Time, usize)> {
-        let over = |(i, way): (usize, &Way<P>)| way.service.as_ref().map(|(at, _)| (*at, i));
-        self.ways.iter().enumerate().filter_map(over).min()
+        let over = |(i, direction): (usize, &Direction<P>)| direction.service.as_ref().map(|(at, _)| (*at, i));
+        self.directions.iter().enumerate().filter_map(over).min()
     }
 
     pub fn poll(&mut self, now: Time) -> Option<Event<P>> {
@@ -165,38 +165,41 @@ impl<P: Packet + Copy> Bridge<P> {
         loop {
             let sent = self.first().filter(|(at, _)| *at <= now);
             // What arrives goes before what is sent in the same moment.
-            let arrives = self.under_way.front().is_some_and(|(at, _)| *at <= sent.map_or(now, |(at, _)| at));
-            if let Some((at, Crossing { packet, from, to })) = arrives.then(|| self.under_way.pop_front()).flatten() {
+            let arrives = self.in_flight.front().is_some_and(|(at, _)| *at <= sent.map_or(now, |(at, _)| at));
+            if let Some((at, Crossing { packet, from, to })) = arrives.then(|| self.in_flight.pop_front()).flatten() {
                 return Some(Event::Delivered { at, from, to, packet });
             }
-            let (at, way) = sent?;
-            let (_, crossing) = self.ways[way].service.take()?;
+            let (at, direction) = sent?;
+            let (_, crossing) = self.directions[direction].service.take()?;
             let cost = self.costs.time(crossing.bytes());
-            self.ways[way].queue.charge(cost);
-            self.serve_next(at, way);
-            self.under_way.push_back((self.costs.arrival(at), crossing));
+            self.directions[direction].queue.charge(cost);
+            self.serve_next(at, direction);
+            self.in_flight.push_back((self.costs.arrival(at), crossing));
         }
     }
 
     pub fn next_deadline(&self) -> Option<Time> {
-        let arrives = self.under_way.front().map(|(at, _)| *at);
+        let arrives = self.in_flight.front().map(|(at, _)| *at);
         let sent = self.first().map(|(at, _)| at);
         self.dropped.front().map(Event::at).or_else(|| [arrives, sent].into_iter().flatten().min())
     }
 
-    /// Its queues are those of the two ways, the access point's first; half duplex: one.
+    /// Its queues are those of the two directions, the access point's first; half duplex: one.
     pub fn snapshot(&self, now: Time) -> Snapshot {
-        Snapshot { nodes: self.nodes.clone(), queues: self.ways.iter().map(|way| way.queue.snapshot(now)).collect() }
+        Snapshot {
+            nodes: self.nodes.clone(),
+            queues: self.directions.iter().map(|direction| direction.queue.snapshot(now)).collect(),
+        }
     }
 
     pub fn backlog(&self, node: NodeId) -> usize {
-        let way = &self.ways[self.way(node)];
-        way.queue.len() + usize::from(way.service.is_some())
+        let direction = &self.directions[self.direction(node)];
+        direction.queue.len() + usize::from(direction.service.is_some())
     }
 
     pub fn set_queue_limit(&mut self, node: NodeId, packets: usize) {
-        let way = self.way(node);
-        self.ways[way].queue.set_limit(packets);
+        let direction = self.direction(node);
+        self.directions[direction].queue.set_limit(packets);
     }
 
     pub const fn phy(&self) -> &Phy {
@@ -279,7 +282,7 @@ mod tests {
         let costs = BridgeParams { delivery_interval: Span::from_millis(5), ..PAPER };
         let params = MediumParams { bridge: Some(costs), queue_limit: 9, ..MediumParams::default() };
         let mut bridge = Medium::new(params, vec![StationParams::default()], 1);
-        // Two are sent before 5 ms, the third after it, and one of the other way before that: each takes 2.399 ms.
+        // Two are sent before 5 ms, the third after it, and one of the other direction before that: each takes 2.399 ms.
         for _ in 0..3 {
             bridge.on_packet(Time::ZERO, NodeId::ACCESS_POINT, STATION, Sized(1500));
         }
@@ -288,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn each_way_has_its_own_time_unless_they_share_it() {
+    fn each_direction_has_its_own_time_unless_they_share_it() {
         for (half_duplex, expected) in [
             (false, vec![(2182, 0), (2399, 1), (4798, 1)]),
             // One after the other, in the order in which they came.

@@ -1,4 +1,4 @@
-//! A packet on its way between the access point and a station, for what has queues but no radio.
+//! A packet in flight between the access point and a station, for what has queues but no radio.
 
 use lasthop_core::packet::{FlowId, FlowKind, Packet};
 

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A packet takes `8 bytes / rate` of the link and arrives `delay` later, or is lost with probability `error_rate`, each for
-//! itself. Each way has a queue, a server and a random stream of its own; the wires behind the router have none to speak of
+//! itself. Each direction has a queue, a server and a random stream of its own; the wires behind the router have none to speak of
 //! (1000 full packets). Source: paper 001, figure 2 and section 4.1; `p_W` of its eq. (4) is `error_rate`.
 //!
 //! [`Repair`] is what the link itself does about its losses: nothing, as in the paper; repetition (ARQ), in order; or forward
@@ -77,7 +77,7 @@ pub struct WirelessLinkParams {
     pub rate: BitRate,
     /// One way.
     pub delay: Span,
-    /// Probability that a packet is lost, 0 to 1, both ways.
+    /// Probability that a packet is lost, 0 to 1, in both directions.
     pub error_rate: f64,
     /// Packets are lost before they come to the queue and take nothing of the link, as with ns-2's `lossmodel`.
     pub lost_before_queue: bool,
@@ -130,7 +130,7 @@ impl<P> Default for Block<P> {
 
 /// One way over the link.
 #[derive(Clone, Debug)]
-struct Way<P> {
+struct Direction<P> {
     queue: Queue<Crossing<P>>,
     limit: usize,
     /// Goes before what waits.
@@ -171,7 +171,7 @@ enum Coming<P> {
 pub(crate) struct WirelessLink<P> {
     link: WirelessLinkParams,
     /// From the access point, then to it.
-    ways: [Way<P>; 2],
+    directions: [Direction<P>; 2],
     /// Per station: to it, from it.
     wires: Vec<[Wire; 2]>,
     /// In order of time and then of coming.
@@ -201,7 +201,7 @@ impl<P: Packet + Copy> WirelessLink<P> {
     /// Idle.
     pub fn new(link: WirelessLinkParams, params: MediumParams, stations: &[StationParams], seed: u64) -> Self {
         let up = stations.first().map_or((params.queue, params.queue_limit), |s| (s.queue, s.queue_limit));
-        let way = |(discipline, limit): (Discipline, usize), name: &str| Way {
+        let direction = |(discipline, limit): (Discipline, usize), name: &str| Direction {
             queue: Queue::new(&discipline, limit, Time::ZERO),
             limit,
             urgent: VecDeque::new(),
@@ -211,9 +211,9 @@ impl<P: Packet + Copy> WirelessLink<P> {
         };
         Self {
             link,
-            ways: [
-                way((params.queue, params.queue_limit), "wireless-link.to-stations"),
-                way(up, "wireless-link.to-access-point"),
+            directions: [
+                direction((params.queue, params.queue_limit), "wireless-link.to-stations"),
+                direction(up, "wireless-link.to-access-point"),
             ],
             wires: vec![[Wire { free_at: Time::ZERO }; 2]; stations.len()],
             coming: BTreeMap::new(),
@@ -258,12 +258,12 @@ impl<P: Packet + Copy> WirelessLink<P> {
     }
 
     /// At the queue of a way.
-    fn join(&mut self, now: Time, way: usize, crossing: Crossing<P>, urgent: bool) {
-        if self.link.lost_before_queue && self.ways[way].random.chance(self.link.error_rate) {
+    fn join(&mut self, now: Time, direction: usize, crossing: Crossing<P>, urgent: bool) {
+        if self.link.lost_before_queue && self.directions[direction].random.chance(self.link.error_rate) {
             return self.lose(now, crossing, Place::Air);
         }
         let open = self.closed_until.is_none();
-        let Way { queue, limit, urgent: first, service, block, .. } = &mut self.ways[way];
+        let Direction { queue, limit, urgent: first, service, block, .. } = &mut self.directions[direction];
         if open
             && service.is_none()
             && first.is_empty()
@@ -271,7 +271,7 @@ impl<P: Packet + Copy> WirelessLink<P> {
             && let Queue::Fifo(queue) = queue
         {
             queue.pass_by();
-            return self.serve(now, way, crossing);
+            return self.serve(now, direction, crossing);
         }
         let idle = open && service.is_none();
         if !urgent {
@@ -284,47 +284,47 @@ impl<P: Packet + Copy> WirelessLink<P> {
             self.lose(now, crossing, Place::Queue);
         }
         if idle {
-            self.serve_next(now, way);
+            self.serve_next(now, direction);
         }
     }
 
-    fn serve_next(&mut self, at: Time, way: usize) {
-        let Way { queue, urgent, block, .. } = &mut self.ways[way];
+    fn serve_next(&mut self, at: Time, direction: usize) {
+        let Direction { queue, urgent, block, .. } = &mut self.directions[direction];
         if let Repair::Fec { data, parity } = self.link.repair {
             let ends = block.sent >= data || (block.sent > 0 && urgent.is_empty() && queue.is_empty());
             // What has come since the first parity packet belongs to the next block.
             let is_over = ends || block.parity.0 > 0;
             if is_over && block.parity.0 < parity {
-                return self.serve_parity(at, way);
+                return self.serve_parity(at, direction);
             }
             if is_over {
-                self.close_block(at, way);
+                self.close_block(at, direction);
             }
         }
-        let (Way { queue, urgent, .. }, dropped) = (&mut self.ways[way], &mut self.dropped);
+        let (Direction { queue, urgent, .. }, dropped) = (&mut self.directions[direction], &mut self.dropped);
         let next = urgent.pop_front().or_else(|| {
             queue.dequeue(at, |Crossing { packet, from, .. }| {
                 dropped.push_back(Event::Dropped { at, node: from, place: Place::Queue, packet });
             })
         });
         if let Some(next) = next {
-            self.serve(at, way, next);
+            self.serve(at, direction, next);
         }
     }
 
-    fn is_lost(&mut self, way: usize) -> bool {
-        !self.link.lost_before_queue && self.ways[way].random.chance(self.link.error_rate)
+    fn is_lost(&mut self, direction: usize) -> bool {
+        !self.link.lost_before_queue && self.directions[direction].random.chance(self.link.error_rate)
     }
 
-    fn serve(&mut self, now: Time, way: usize, crossing: Crossing<P>) {
+    fn serve(&mut self, now: Time, direction: usize, crossing: Crossing<P>) {
         let once = self.link.rate.time_for(u64::from(crossing.bytes()));
-        let mut lost = self.is_lost(way);
+        let mut lost = self.is_lost(direction);
         let (mut time, mut attempts) = (once, 1);
         if let Repair::Arq { attempts: most } = self.link.repair {
             while lost && attempts < most {
                 time = time + once + self.link.delay + self.link.delay;
                 attempts += 1;
-                lost = self.is_lost(way);
+                lost = self.is_lost(direction);
             }
         }
         let stats = &mut self.nodes[usize::from(crossing.from.0)];
@@ -332,31 +332,32 @@ impl<P: Packet + Copy> WirelessLink<P> {
         stats.attempts += u64::from(attempts);
         stats.retries += u64::from(attempts - 1);
         stats.airtime += time;
-        self.ways[way].service = Some(Service { over: now + time, took: time, load: Load::Packet(crossing), lost });
+        self.directions[direction].service =
+            Some(Service { over: now + time, took: time, load: Load::Packet(crossing), lost });
     }
 
-    fn serve_parity(&mut self, now: Time, way: usize) {
-        let lost = self.is_lost(way);
-        let block = &mut self.ways[way].block;
+    fn serve_parity(&mut self, now: Time, direction: usize) {
+        let lost = self.is_lost(direction);
+        let block = &mut self.directions[direction].block;
         block.parity.0 += 1;
         let time = self.link.rate.time_for(u64::from(block.longest));
-        // Both ways are the access point's link; what its router sends is charged to the first station.
-        let stats = &mut self.nodes[way];
+        // Both directions are the access point's link; what its router sends is charged to the first station.
+        let stats = &mut self.nodes[direction];
         stats.attempts += 1;
         stats.retries += 1;
         stats.airtime += time;
-        self.ways[way].service = Some(Service { over: now + time, took: time, load: Load::Parity, lost });
+        self.directions[direction].service = Some(Service { over: now + time, took: time, load: Load::Parity, lost });
     }
 
     /// A transmission is over.
-    fn on_sent(&mut self, at: Time, way: usize) {
-        let Some(Service { load, lost, took, .. }) = self.ways[way].service.take() else { return };
+    fn on_sent(&mut self, at: Time, direction: usize) {
+        let Some(Service { load, lost, took, .. }) = self.directions[direction].service.take() else { return };
         let in_blocks = matches!(self.link.repair, Repair::Fec { .. });
         match load {
             Load::Packet(crossing) => {
-                self.ways[way].queue.charge(took);
+                self.directions[direction].queue.charge(took);
                 if in_blocks {
-                    self.on_sent_in_block(at, way, crossing, lost);
+                    self.on_sent_in_block(at, direction, crossing, lost);
                 } else if lost {
                     self.lose(at, crossing, Place::Air);
                 } else {
@@ -364,7 +365,7 @@ impl<P: Packet + Copy> WirelessLink<P> {
                 }
             }
             Load::Parity => {
-                let block = &mut self.ways[way].block;
+                let block = &mut self.directions[direction].block;
                 block.parity.1 += u32::from(!lost);
                 if block.missing > 0 && block.parity.1 >= block.missing {
                     block.missing = 0;
@@ -373,11 +374,11 @@ impl<P: Packet + Copy> WirelessLink<P> {
                 }
             }
         }
-        self.serve_next(at, way);
+        self.serve_next(at, direction);
     }
 
-    fn on_sent_in_block(&mut self, at: Time, way: usize, crossing: Crossing<P>, lost: bool) {
-        let block = &mut self.ways[way].block;
+    fn on_sent_in_block(&mut self, at: Time, direction: usize, crossing: Crossing<P>, lost: bool) {
+        let block = &mut self.directions[direction].block;
         block.sent += 1;
         block.longest = block.longest.max(crossing.bytes());
         block.missing += u32::from(lost);
@@ -389,8 +390,8 @@ impl<P: Packet + Copy> WirelessLink<P> {
     }
 
     /// The parity packets have been sent: what is still missing is lost, and what waited behind it goes on.
-    fn close_block(&mut self, at: Time, way: usize) {
-        let block = std::mem::take(&mut self.ways[way].block);
+    fn close_block(&mut self, at: Time, direction: usize) {
+        let block = std::mem::take(&mut self.directions[direction].block);
         for (crossing, lost) in block.held {
             if lost {
                 self.lose(at, crossing, Place::Air);
@@ -418,15 +419,15 @@ impl<P: Packet + Copy> WirelessLink<P> {
         self.handoff_at = Some(at + every);
         self.closed_until = Some(at + outage);
         self.handoffs += 1;
-        for way in 0..self.ways.len() {
-            if let Some(Service { load: Load::Packet(crossing), .. }) = self.ways[way].service.take() {
+        for direction in 0..self.directions.len() {
+            if let Some(Service { load: Load::Packet(crossing), .. }) = self.directions[direction].service.take() {
                 self.lose(at, crossing, Place::Air);
             }
-            let block = std::mem::take(&mut self.ways[way].block);
+            let block = std::mem::take(&mut self.directions[direction].block);
             block.held.into_iter().for_each(|(crossing, _)| self.lose(at, crossing, Place::Air));
         }
         if !forward {
-            let Way { queue, urgent, .. } = &mut self.ways[0];
+            let Direction { queue, urgent, .. } = &mut self.directions[0];
             let mut left: Vec<_> = urgent.drain(..).collect();
             let mut dropped = Vec::new();
             left.extend(std::iter::from_fn(|| queue.dequeue(at, |crossing| dropped.push(crossing))));
@@ -441,7 +442,9 @@ impl<P: Packet + Copy> WirelessLink<P> {
     }
 
     fn next(&self) -> Option<(Time, Next)> {
-        let sent = |way: usize| self.ways[way].service.as_ref().map(|service| (service.over, Next::Sent(way)));
+        let sent = |direction: usize| {
+            self.directions[direction].service.as_ref().map(|service| (service.over, Next::Sent(direction)))
+        };
         let comes = self.coming.keys().next().map(|(at, _)| (*at, Next::Comes));
         let handoff = self.handoff_at.map(|at| (at, Next::Handoff));
         let reopen = self.closed_until.map(|at| (at, Next::Reopen));
@@ -458,9 +461,9 @@ impl<P: Packet + Copy> WirelessLink<P> {
                 Next::Handoff => self.hand_off(at),
                 Next::Reopen => {
                     self.closed_until = None;
-                    (0..self.ways.len()).for_each(|way| self.serve_next(at, way));
+                    (0..self.directions.len()).for_each(|direction| self.serve_next(at, direction));
                 }
-                Next::Sent(way) => self.on_sent(at, way),
+                Next::Sent(direction) => self.on_sent(at, direction),
                 Next::Comes => match self.coming.pop_first()?.1 {
                     Coming::AtRouter(crossing) => self.join(at, 1, crossing, false),
                     Coming::Delivered(Crossing { packet, from, to }) => {
@@ -475,20 +478,23 @@ impl<P: Packet + Copy> WirelessLink<P> {
         self.dropped.front().map(Event::at).or_else(|| self.next().map(|(at, _)| at))
     }
 
-    /// Its queues are those of the two ways, the access point's first.
+    /// Its queues are those of the two directions, the access point's first.
     pub fn snapshot(&self, now: Time) -> Snapshot {
-        Snapshot { nodes: self.nodes.clone(), queues: self.ways.iter().map(|way| way.queue.snapshot(now)).collect() }
+        Snapshot {
+            nodes: self.nodes.clone(),
+            queues: self.directions.iter().map(|direction| direction.queue.snapshot(now)).collect(),
+        }
     }
 
     pub fn backlog(&self, node: NodeId) -> usize {
-        let way = &self.ways[usize::from(node != NodeId::ACCESS_POINT)];
-        way.queue.len() + way.urgent.len() + usize::from(way.service.is_some())
+        let direction = &self.directions[usize::from(node != NodeId::ACCESS_POINT)];
+        direction.queue.len() + direction.urgent.len() + usize::from(direction.service.is_some())
     }
 
     pub fn set_queue_limit(&mut self, node: NodeId, packets: usize) {
-        let way = &mut self.ways[usize::from(node != NodeId::ACCESS_POINT)];
-        way.queue.set_limit(packets);
-        way.limit = packets;
+        let direction = &mut self.directions[usize::from(node != NodeId::ACCESS_POINT)];
+        direction.queue.set_limit(packets);
+        direction.limit = packets;
     }
 
     /// From the next packet on.
@@ -668,7 +674,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hand_off_loses_what_is_under_way_and_what_waits_unless_forwarded() {
+    fn a_hand_off_loses_what_is_in_flight_and_what_waits_unless_forwarded() {
         for (forward, arrive) in [(false, 3), (true, 6)] {
             let handoff = Handoff { every: Span::from_millis(300), outage: Span::from_millis(100), forward };
             let mut link = link(WirelessLinkParams { handoff: Some(handoff), ..PAPER }, 9);

@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_and_the_longest_packet_go_both_ways() {
+    fn frames_and_the_longest_packet_go_both_directions() {
         let identity = identity();
         let (address, server) = echo(&identity);
         let mut client = connect(address, identity.pin());

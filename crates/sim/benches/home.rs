@@ -1,6 +1,6 @@
 //! Cost of a whole simulated home per delivered frame of the air, one JSON line per scenario.
 //!
-//! - `cell` of n stations: `scenarios/bench/cell.toml`, a download and a game both ways for each.
+//! - `cell` of n stations: `scenarios/bench/cell.toml`, a download and a game both directions for each.
 //! - `home`: `scenarios/papers/sap-law.toml` without its window control.
 //!
 //! `cargo bench -p lasthop-sim --bench home`: best of five, processor time as Linux accounts it, so that other work on the

@@ -97,7 +97,7 @@ pub struct Connection {
     /// How often its receiver has spoken itself ([`Position`]), and how many of these its sender has heard.
     turns: u32,
     heard: u32,
-    /// The receiver closes its own way with its first acknowledgments, and with one from then on unless its sender has heard.
+    /// The receiver closes its own direction with its first acknowledgments, and with one from then on unless its sender has heard.
     closes: Option<Time>,
     cwnd: Cwnd,
     /// When the stretch that is being counted began.

@@ -544,7 +544,7 @@ impl<'a, 'o> Engine<'a, 'o> {
     }
 
     /// Onto the first of two wires in a row; where nothing else can come between, what becomes of the packet on both is
-    /// reckoned at once. What would come to W0 after the end stays on its way.
+    /// reckoned at once. What would come to W0 after the end stays in flight.
     fn onto_pair(&mut self, now: Time, first: WireId, packet: &SimPacket) {
         let Some(second) = self.wires.straight_on(first, self.destination(packet)) else {
             return self.onto_wire(now, first, packet);

@@ -11,7 +11,7 @@
 //! The next request leaves `every` after this one, or when the response is here, whichever is later. Copy i of n begins i/n of
 //! `every` later, so that no two stay in phase.
 //!
-//! The access point sees one connection with payload both ways: a request's sequence numbers follow from how many were made,
+//! The access point sees one connection with payload both directions: a request's sequence numbers follow from how many were made,
 //! which every packet says ([`crate::packet::Position`]). Not done: requests of more than a segment; the client's congestion
 //! window, which one segment at a time never fills.
 

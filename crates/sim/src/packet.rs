@@ -123,7 +123,7 @@ impl Packet for SimPacket {
 
 const _: () = assert!(size_of::<SimPacket>() == 32);
 
-/// SACK blocks and notes of the acknowledgments under way: few have any, so packets need not carry the room for them.
+/// SACK blocks and notes of the acknowledgments in flight: few have any, so packets need not carry the room for them.
 #[derive(Clone, Debug, Default)]
 pub struct Sacks {
     kept: Vec<(SackBlocks, Option<Note>)>,

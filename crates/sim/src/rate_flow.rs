@@ -2,7 +2,7 @@
 //!
 //! Packets are small and have no room for what a datagram and a report say. A datagram says the round trip as its sender
 //! knows it, which changes with reports only: the changes are kept here until a datagram behind them arrives. Of reports,
-//! those under way are kept.
+//! those in flight are kept.
 
 use std::collections::VecDeque;
 
@@ -27,7 +27,7 @@ pub struct RateFlow {
     flags: u32,
     /// From which datagram on the sender's round trip is which.
     round_trips: VecDeque<(u64, Span)>,
-    /// Reports on their way, by number.
+    /// Reports in flight, by number.
     reports: VecDeque<(u64, Report)>,
     next_report: u64,
     allowed: Mean,

@@ -29,7 +29,7 @@ enum Crossing {
     Event,
     /// One server alone sends: what becomes of a packet on both wires is reckoned when it is sent.
     AtOnce,
-    /// A few servers send: reckoned when the first of those on their way could be at the access point.
+    /// A few servers send: reckoned when the first of those in flight could be at the access point.
     Gathered,
 }
 

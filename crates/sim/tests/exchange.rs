@@ -1,4 +1,4 @@
-//! Requests and responses on one connection, receivers that have closed their own way, controllers that come later.
+//! Requests and responses on one connection, receivers that have closed their own direction, controllers that come later.
 
 mod common;
 
@@ -6,7 +6,7 @@ use common::{flow, home, run};
 
 const LEARN: &str = "control.window.capacity=learn";
 
-/// 20 ms each way on the wires; a response begins half a round trip after its request.
+/// 20 ms each direction on the wires; a response begins half a round trip after its request.
 #[test]
 fn requests_are_answered_one_by_one_at_their_pace() {
     let polls = "poll W A request-response request = \"1kB\"; response = \"1kB\"; every = \"300ms\"; think = \"50ms\"";
@@ -29,7 +29,7 @@ fn either_end_may_ask_and_lost_requests_are_said_again() {
     }
 }
 
-/// The window control reads both ways of such a connection, and holds it as others.
+/// The window control reads both directions of such a connection, and holds it as others.
 #[test]
 fn the_access_point_sees_requests_as_data_of_the_same_connection() {
     let polls = "poll W A request-response response = \"300kB\"; every = \"100ms\"";
@@ -41,7 +41,7 @@ fn the_access_point_sees_requests_as_data_of_the_same_connection() {
 }
 
 #[test]
-fn a_half_closed_connection_goes_on_one_way() {
+fn a_half_closed_connection_goes_on_one_direction() {
     let report = run(&home(&["half W A ftp half_close = true; bytes = \"3MB\""], &["duration=9s", LEARN]));
     let figures = &flow(&report, "half").figures;
     assert_eq!(figures.tcp.as_ref().unwrap().acked_packets, 3_000_000_u64.div_ceil(1460));

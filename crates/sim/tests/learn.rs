@@ -107,10 +107,10 @@ fn a_modest_flow_teaches_nothing_wrong() {
     assert!(added_p99(&report, "game-down") < 5.0);
 }
 
-/// Downloads and an upload over 20/5 Mbit/s with half a second of buffer each way: what waits on the way out delays the
+/// Downloads and an upload over 20/5 Mbit/s with half a second of buffer each direction: what waits on the way out delays the
 /// acknowledgments of what comes in, and must not be taken for a full line there.
 #[test]
-fn a_line_that_is_full_both_ways_is_told_apart_and_never_taken_for_the_path() {
+fn a_line_that_is_full_both_directions_is_told_apart_and_never_taken_for_the_path() {
     let flows = [
         "bulk W A ftp start = \"1s\"",
         "second W B ftp start = \"1.5s\"",

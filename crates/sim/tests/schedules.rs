@@ -94,8 +94,8 @@ fn losses_are_counted_where_they_happen() {
     assert!(lost("c").ap_queue > 1000 && lost("c").air > 100, "{:?}", lost("c"));
     for name in ["a", "b", "c"] {
         let figures = &flow(&report, name).figures;
-        let under_way = figures.sent - figures.delivered - figures.lost.total();
-        assert!(under_way < 500, "{name}: {under_way} packets vanished");
+        let in_flight = figures.sent - figures.delivered - figures.lost.total();
+        assert!(in_flight < 500, "{name}: {in_flight} packets vanished");
     }
 }
 

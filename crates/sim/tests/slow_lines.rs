@@ -64,7 +64,7 @@ fn a_game_beside_an_upload_waits_for_packets_and_not_for_the_buffer() {
 }
 
 /// Over a line that is not slow what is not known of C makes a larger error than a packet: counted there, what sixteen uploads have
-/// under way passed for a queue, C was learned at 0.6 of what it is, and they had that.
+/// in flight passed for a queue, C was learned at 0.6 of what it is, and they had that.
 #[test]
 fn many_uploads_over_a_faster_line_keep_it_full() {
     const HOME: &str = r#"

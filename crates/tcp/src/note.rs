@@ -17,7 +17,7 @@ pub enum Reports {
     Probes,
     /// Which losses are the link's, by the arrivals around them (Biaz and Vaidya).
     Losses,
-    /// How packets spread on their way (WTCP).
+    /// How packets spread in flight (WTCP).
     Gaps,
 }
 
@@ -41,7 +41,7 @@ pub enum Note {
         /// That offset.
         offset: u64,
     },
-    /// How packets spread on their way, and how many are lost (WTCP).
+    /// How packets spread in flight, and how many are lost (WTCP).
     Gaps {
         /// Gap of arrivals over gap of sendings, a mean of few, 1/1000.
         short: u16,

@@ -50,7 +50,7 @@ fn a_segment_costs_no_allocation_in_steady_state() {
     for cc in Algorithm::ALL {
         for sack in [false, true] {
             let mut path = path(cc, sack, 997);
-            // WTCP adds a segment per round trip to its rate, and is long on its way.
+            // WTCP adds a segment per round trip to its rate, and is long in flight.
             let warm = if cc == Algorithm::Wtcp { 60 } else { 20 };
             path.run(seconds(warm));
             let before = ALLOCATIONS.get();

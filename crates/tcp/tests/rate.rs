@@ -30,7 +30,7 @@ struct Path<F> {
     fate: F,
     down: VecDeque<(Time, Datagram, bool)>,
     up: VecDeque<(Time, Report)>,
-    /// The way back is cut from here on.
+    /// The return path is cut from here on.
     mute_from: Time,
     now: Time,
     sent: Vec<Time>,

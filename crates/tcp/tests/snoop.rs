@@ -305,7 +305,7 @@ fn a_minute(cc: Algorithm, sack: bool, delayed_ack: bool, snoop: Option<Params>,
     (sent.acked_bytes as f64 * 8.0 / 60e6, sent.retransmitted, seen)
 }
 
-/// 1 % of packets lost each way.
+/// 1 % of packets lost each direction.
 #[test]
 fn a_lossy_hop_carries_more_and_its_sender_repairs_less() {
     for (cc, sack) in [(Algorithm::Reno, false), (Algorithm::NewReno, false), (Algorithm::Cubic, true)] {

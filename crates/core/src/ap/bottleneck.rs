@@ -168,12 +168,12 @@ impl Bottleneck {
         }
         let measured = self.is_measured();
         let waits = x.queue.is_none_or(|(mean, _)| mean >= law.quiet * x.target);
-        // Many small windows leave nothing under way: where even the luckiest waits they fill it nevertheless.
+        // Many small windows leave nothing in flight: where even the luckiest waits they fill it nevertheless.
         let busy = busy || (x.held > 0 && x.held >= x.filling && x.queue.is_some_and(|(_, least)| least >= x.target));
         let works = (busy && waits) || (measured && x.delivered >= NEARLY * self.carries());
         self.silent = if x.queue.is_some() { 0.0 } else { self.silent + dt };
         if self.silent > rtt + dt && x.filling > 0 && x.served == 0.0 {
-            // Whatever was acknowledged, nothing was left under way; and datagrams tell of no queue. Without it many uploads leave a
+            // Whatever was acknowledged, nothing was left in flight; and datagrams tell of no queue. Without it many uploads leave a
             // faster line empty (`many_uploads_over_a_faster_line_keep_it_full` of the simulator).
             x.queue = Some((0.0, 0.0));
         }
@@ -184,7 +184,7 @@ impl Bottleneck {
         };
         let enough = if measured { x.base_rtt + dt } else { rtt.max(FIRST_SURE) };
         x.stood = self.stood >= enough;
-        // Over half a second, and still: it carries that at least. Without it a line that is full both ways is taken for less than it
+        // Over half a second, and still: it carries that at least. Without it a line that is full in both directions is taken for less than it
         // carries (`a_line_that_is_full_both_ways` of the simulator).
         let more = self.usual.min(self.delivered);
         if self.stood > 0.0 {

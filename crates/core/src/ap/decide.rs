@@ -24,7 +24,7 @@ use crate::window;
 
 /// Where no window updates are sent, acknowledgments come in trains at the pace of the hop, which may carry more than is known. At 1 a
 /// first train that told too little proves itself right (`conserve.py --seed 3 --only 86`: 0.16 of the goodput); without any pace a
-/// line that is full both ways is taken for its path (`learn` of the simulator).
+/// line that is full in both directions is taken for its path (`learn` of the simulator).
 const UNPACED: f64 = 2.0;
 /// Estimates that differ by less are not worth a line.
 const WORTH_A_LINE: f64 = 0.1;
@@ -67,7 +67,7 @@ struct News {
 
 /// What flows of one hop, direction and price have in common when their windows are decided; see the methods of these names.
 #[derive(Clone, Copy, Debug)]
-struct Way {
+struct FlowClass {
     hop: HopId,
     price: f64,
     path: [(Id, f64); 2],
@@ -192,7 +192,7 @@ impl Ap {
         if !longer.is_empty() {
             self.forget_paths(&longer);
         }
-        let uncontrolled = Direction::BOTH.map(|way| rows.iter().filter(|row| row.is_uncontrolled(way)).count());
+        let uncontrolled = Direction::BOTH.map(|of| rows.iter().filter(|row| row.is_uncontrolled(of)).count());
         let held = self.hold(rows.iter().filter(|row| row.active.is_some()).count());
         self.begin(&hops);
         self.tell(&lines, (held, uncontrolled), dt);
@@ -242,10 +242,10 @@ impl Ap {
         let mut floors = [(0u32, 0u64, 0.0f64); 2];
         let mut held = [0; 2];
         let mut flows = std::mem::take(&mut self.flows);
-        let mut ways: [Option<Way>; 2] = [None; 2];
+        let mut classes: [Option<FlowClass>; 2] = [None; 2];
         for (&key, record) in flows.iter_mut().filter(|(_, record)| record.is_active() && record.is_told()) {
-            let way = self.way(&mut ways[key.1.index()], record, key.1);
-            self.hold_one((key, record), &params, (active, &way), &mut floors[key.1.index()]);
+            let class = self.class(&mut classes[key.1.index()], record, key.1);
+            self.hold_one((key, record), &params, (active, &class), &mut floors[key.1.index()]);
             held[key.1.index()] += usize::from(record.is_controlled() && (record.is_held() || record.is_paced()));
         }
         self.flows = flows;
@@ -263,17 +263,17 @@ impl Ap {
     }
 
     /// What is known of the way that a flow takes: as that of the one `before` it, where it takes the same.
-    fn way(&self, before: &mut Option<Way>, record: &Record, direction: Direction) -> Way {
+    fn class(&self, before: &mut Option<FlowClass>, record: &Record, direction: Direction) -> FlowClass {
         let (hop, price) = (record.hop(), self.prices.of(record.station()));
-        if let Some(way) = before.filter(|way| way.hop == hop && way.price == price) {
-            return way;
+        if let Some(class) = before.filter(|class| class.hop == hop && class.price == price) {
+            return class;
         }
         let path = self.path(hop, direction, price);
         let unknown = path.iter().map(|(id, price)| match self.law.bottlenecks.get(id) {
             Some(bottleneck) => bottleneck.unknown(&self.params.law, *id, *price),
             None => Unknown::Queue,
         });
-        let way = Way {
+        let class = FlowClass {
             hop,
             price,
             path,
@@ -282,8 +282,8 @@ impl Ap {
             unknown: unknown.max().unwrap_or(Unknown::Nothing),
             carries: self.law.carries(path[0].0).map_or(0.0, |carries| carries / path[0].1),
         };
-        *before = Some(way);
-        way
+        *before = Some(class);
+        class
     }
 
     /// The window of one flow; `of`: flows of its direction that have one, their floors and round trips.
@@ -291,15 +291,15 @@ impl Ap {
         &mut self,
         (key, record): ((FlowId, Direction), &mut Record),
         params: &Params,
-        (active, way): (u32, &Way),
+        (active, class): (u32, &FlowClass),
         of: &mut (u32, u64, f64),
     ) {
         let direction = key.1;
-        let Way { path, bound, unknown, carries, .. } = *way;
+        let FlowClass { path, bound, unknown, carries, .. } = *class;
         let bound = record.bound(direction, bound);
         let base = self.base_rtt(record, bound);
         let least = if record.is_controllable() { self.law.least(&path, base) } else { 0.0 };
-        let Some(rate) = way.fair.map(|rate| rate.max(least)) else {
+        let Some(rate) = class.fair.map(|rate| rate.max(least)) else {
             self.actions.extend(record.open(params, active, unknown).map(|plan| set_plan(key, plan)));
             return;
         };

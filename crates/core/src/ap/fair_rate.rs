@@ -1,6 +1,6 @@
 //! The control law: one fair rate per bottleneck. Pure: what an interval showed goes in, a rate comes out.
 //!
-//! A held flow may have `R / price x base round trip` under way. Windows are clocked by their ACKs, so with windows W, base round
+//! A held flow may have `R / price x base round trip` in flight. Windows are clocked by their ACKs, so with windows W, base round
 //! trip d and capacity C the plant is static, `q = W / C - d`, and the controller an integrator on the logarithm of R:
 //!
 //! ```text
@@ -42,7 +42,7 @@ const PROMISES: f64 = 4.0;
 /// The probe begins at what keeps the queue under its target, and at no more than this part of what it may come to
 /// (`a_first_step_beyond_what_is_carried_leaves_less_than_the_target`).
 const FIRST_PROBE: f64 = 5.0;
-/// A bottleneck that delivers less than this part of its capacity has nothing left to serve. Without it a hop that is full both ways has
+/// A bottleneck that delivers less than this part of its capacity has nothing left to serve. Without it a hop that is full in both directions has
 /// twice the queue (`both-ways-50` of `make outside`).
 const DRAINED: f64 = 0.96;
 /// A drain that has not ended after so many tau found no queue.
@@ -91,7 +91,7 @@ pub(super) struct Observation {
     pub(super) trains: f64,
     /// Flows that fill their windows.
     pub(super) filling: usize,
-    /// Time in which something of a connection arrived while more was under way, of all together, s.
+    /// Time in which something of a connection arrived while more was in flight, of all together, s.
     pub(super) served: f64,
     /// Of those, the ones that are held by this bottleneck.
     pub(super) held: usize,

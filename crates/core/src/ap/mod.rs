@@ -152,7 +152,7 @@ pub enum Action {
     SetPlan {
         /// Which flow.
         flow: FlowId,
-        /// Which way its data goes.
+        /// In which direction its data goes.
         direction: Direction,
         /// To what.
         plan: Plan,
@@ -161,7 +161,7 @@ pub enum Action {
     SetScale {
         /// Which flow.
         flow: FlowId,
-        /// Which way its data goes.
+        /// In which direction its data goes.
         direction: Direction,
         /// Of them, 0..=14.
         scale: u8,
@@ -170,21 +170,21 @@ pub enum Action {
     SetUdpPlan {
         /// Which flow.
         flow: FlowId,
-        /// Which way its data goes.
+        /// In which direction its data goes.
         direction: Direction,
         /// To what.
         plan: UdpPlan,
     },
     /// What a new connection starts with.
     SetDefault {
-        /// Which way its data goes.
+        /// In which direction its data goes.
         direction: Direction,
         /// To what.
         plan: Plan,
     },
     /// What the connections that begin may promise together (`fastpath::hop`).
     SetStart {
-        /// Which way their data goes.
+        /// In which direction their data goes.
         direction: Direction,
         /// What many may begin with at once, bytes; one may have three quarters of what is left.
         depth_bytes: u32,
@@ -213,7 +213,7 @@ pub struct Ap {
     duplex: BTreeMap<HopId, Duplex>,
     prices: Prices,
     udp_flows: UdpFlows,
-    /// IP bytes of elastic UDP so far, both ways.
+    /// IP bytes of elastic UDP so far, in both directions.
     elastic_bytes: u64,
     /// What the link had carried an interval ago.
     link: LinkSample,
@@ -298,7 +298,7 @@ impl Ap {
         self.flows.insert(key, record);
     }
 
-    /// The flow is gone, both directions.
+    /// The flow is gone, in both directions.
     pub fn on_gone(&mut self, flow: FlowId) {
         for direction in Direction::BOTH {
             self.flows.remove(&(flow, direction));
@@ -343,7 +343,7 @@ impl Ap {
         self.actions.extend(plan.map(|plan| Action::SetUdpPlan { flow, direction, plan }));
     }
 
-    /// What is known of data that goes each way, indexed by [`Direction::index`].
+    /// What is known of data that goes in each direction, indexed by [`Direction::index`].
     #[must_use]
     pub fn directions(&self) -> [DirectionSnapshot; 2] {
         Direction::BOTH.map(|direction| self.shown(direction))
@@ -371,7 +371,7 @@ impl Ap {
         self.udp_flows.on_sample(now, sample);
     }
 
-    /// The UDP flow is gone, both directions.
+    /// The UDP flow is gone, in both directions.
     pub fn on_udp_gone(&mut self, flow: FlowId) {
         self.udp_flows.on_gone(flow);
     }

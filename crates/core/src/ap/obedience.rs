@@ -2,25 +2,25 @@
 //! else knows it either: found from below.
 //!
 //! ```text
-//! f      under way, bytes: what was sent and not acknowledged, and no more than arrives in a round trip
+//! f      in flight, bytes: what was sent and not acknowledged, and no more than arrives in a round trip
 //! w      the window it was told in the last two round trips, at the scale s that it is taken for
 //! s     <- s + 1 + floor(log2(f / (5/4 w)))            where f > 5/4 w, two round trips after s was changed last
 //! ```
 //!
-//! A sender has no more under way than it was told, so whoever has more than `w` reads its window in larger units. Each step is a bound
+//! A sender has no more in flight than it was told, so whoever has more than `w` reads its window in larger units. Each step is a bound
 //! from below: until the last one is taken the window that is told is larger than the one that is meant, never smaller, so that
-//! nobody starves by a wrong one. A sender that has more under way than any scale explains, or than the scale that its handshake or
+//! nobody starves by a wrong one. A sender that has more in flight than any scale explains, or than the scale that its handshake or
 //! conntrack told does, ignores windows: it cannot be held by them (RFC 9293 section 3.8.6 forbids it, RFC 7323 section 2.3 ends
 //! scales at 14).
 
 /// Nobody told it for so long, s: by then the host has asked conntrack of hundreds, a few per interval (`controller::scales`).
 const UNTOLD: f64 = 1.0;
-/// Round trips from a scale to what it does: one until the sender knows it, one until what it had under way before is acknowledged.
+/// Round trips from a scale to what it does: one until the sender knows it, one until what it had in flight before is acknowledged.
 const TRIPS: f64 = 2.0;
-/// What is under way varies by a fifth (as what a hop delivers does, `capacity::SURPRISE`), a quarter is beyond it, and by two
+/// What is in flight varies by a fifth (as what a hop delivers does, `capacity::SURPRISE`), a quarter is beyond it, and by two
 /// segments that are acknowledged together (RFC 9293 section 3.8.6.3).
 const VARIES: f64 = 1.25;
-/// It has more under way than it was told so many times one after the other: once may be what it had sent before its window shrank.
+/// It has more in flight than it was told so many times one after the other: once may be what it had sent before its window shrank.
 const IGNORED: u8 = 2;
 /// RFC 7323 section 2.3.
 const LARGEST: u8 = 14;
@@ -31,7 +31,7 @@ pub(super) struct Shown {
     /// The scale that the fast path takes it for.
     pub(super) scale: Option<u8>,
     /// Under way, bytes.
-    pub(super) under_way: f64,
+    pub(super) in_flight: f64,
     /// The window in force at that scale, bytes.
     pub(super) window: f64,
     /// Largest segment, bytes.
@@ -51,7 +51,7 @@ pub(super) struct Obedience {
     trips: f64,
     /// The widest window of this round trip and of those before.
     widest: f64,
-    /// How many times it had more under way than that.
+    /// How many times it had more in flight than that.
     exceeded: u8,
 }
 
@@ -75,7 +75,7 @@ impl Obedience {
         if self.trips < TRIPS {
             return None;
         }
-        let ratio = shown.under_way / (VARIES * self.widest + 2.0 * shown.mss);
+        let ratio = shown.in_flight / (VARIES * self.widest + 2.0 * shown.mss);
         (self.trips, self.widest) = (0.0, shown.window);
         if self.found && scale < LARGEST {
             return (ratio > 1.0).then(|| self.take_for((scale + 1 + ratio.log2() as u8).min(LARGEST)));
@@ -102,10 +102,10 @@ mod tests {
         for interval in 0..400 {
             let varies = 1.0 + 0.2 * f64::from(interval % 2);
             let understood: Option<u8> = told[told.len() - 4];
-            let under_way =
+            let in_flight =
                 understood.map_or(most, |told| (50_000.0 * varies * f64::from(scale - told).exp2()).min(most));
             let now = *told.last().unwrap();
-            let shown = Shown { scale: now, under_way, window: 50_000.0, mss: 1448.0, rtt: 0.1 };
+            let shown = Shown { scale: now, in_flight, window: 50_000.0, mss: 1448.0, rtt: 0.1 };
             told.push(least.on_interval(&shown, 0.05).or(now));
             assert!(told.last().unwrap().is_none_or(|told| told <= scale), "{told:?} of {scale}");
         }
@@ -124,18 +124,18 @@ mod tests {
     #[test]
     fn who_is_asked_first_has_half_a_second_to_tell() {
         let mut least = Obedience::default();
-        let shown = |scale| Shown { scale, under_way: 1e6, window: 50_000.0, mss: 1448.0, rtt: 0.1 };
+        let shown = |scale| Shown { scale, in_flight: 1e6, window: 50_000.0, mss: 1448.0, rtt: 0.1 };
         assert_eq!((0..10).find_map(|_| least.on_interval(&shown(None), 0.05)), None);
         assert_eq!((0..99).find_map(|_| least.on_interval(&shown(Some(7)), 0.05)), None);
     }
 
-    /// Its scale was told. A window of 50,000 bytes becomes 10,000 after two seconds; what was under way is gone `late` intervals later.
+    /// Its scale was told. A window of 50,000 bytes becomes 10,000 after two seconds; what was in flight is gone `late` intervals later.
     fn ignores(late: usize) -> bool {
         let mut sender = Obedience::default();
         (0..200).any(|interval| {
             let window = if interval < 40 { 50_000.0 } else { 10_000.0 };
-            let under_way = if interval < 40 + late { 50_000.0 } else { 10_000.0 };
-            sender.on_interval(&Shown { scale: Some(7), under_way, window, mss: 1448.0, rtt: 0.1 }, 0.05);
+            let in_flight = if interval < 40 + late { 50_000.0 } else { 10_000.0 };
+            sender.on_interval(&Shown { scale: Some(7), in_flight, window, mss: 1448.0, rtt: 0.1 }, 0.05);
             sender.ignores_windows()
         })
     }
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn what_somebody_else_tells_stays() {
         let mut least = Obedience::default();
-        let shown = Shown { scale: None, under_way: 1e6, window: 50_000.0, mss: 1448.0, rtt: 0.1 };
+        let shown = Shown { scale: None, in_flight: 1e6, window: 50_000.0, mss: 1448.0, rtt: 0.1 };
         assert_eq!((0..20).filter_map(|_| least.on_interval(&shown, 0.05)).next(), Some(0));
         assert_eq!((0..99).find_map(|_| least.on_interval(&Shown { scale: Some(7), ..shown }, 0.05)), None);
         let mut unasked = Obedience::default();

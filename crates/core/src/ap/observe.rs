@@ -1,7 +1,7 @@
 //! What an interval showed: of the flows of each hop and direction, and from that of each bottleneck.
 //!
 //! Which queue is whose: what is added to a round trip between access point and station, or between access point and remote end,
-//! waits on the way there or on the way back. TCP timestamps (RFC 7323) tell the way back: when a segment came, less when its sender
+//! waits on the way there or on the return path. TCP timestamps (RFC 7323) tell the return path: when a segment came, less when its sender
 //! stamped it, less the least of that within the memory of round trips (the one-way delay of LEDBAT, RFC 6817). So the
 //! acknowledgments of downloads that wait behind an upload are the upload's queue. Where there are no timestamps the round trip tells,
 //! and the queue is of the direction in which somebody fills his window.
@@ -50,7 +50,7 @@ pub(super) struct Seen {
     inbound: [Option<f64>; 2],
     /// Timestamps tell that, now or in another interval.
     clocked: [bool; 2],
-    /// Longest pause of the flow that paused least; time in which more of a flow was under way, of all together, s.
+    /// Longest pause of the flow that paused least; time in which more of a flow was in flight, of all together, s.
     gap: f64,
     served: f64,
     pub(super) active: usize,
@@ -194,10 +194,10 @@ pub(super) fn see(rows: &[Row], hop: Option<HopId>, direction: Direction, dt: f6
         if sends && !somebody_sends {
             (seen.inbound, somebody_sends) = ([None; 2], true);
         }
-        for way in Direction::BOTH.map(Direction::index).into_iter().filter(|_| sends || !somebody_sends) {
-            let old = &mut seen.inbound[way];
-            *old = [*old, flow.inbound[way]].into_iter().flatten().reduce(f64::min);
-            seen.clocked[way] |= flow.clocked[way];
+        for direction in Direction::BOTH.map(Direction::index).into_iter().filter(|_| sends || !somebody_sends) {
+            let old = &mut seen.inbound[direction];
+            *old = [*old, flow.inbound[direction]].into_iter().flatten().reduce(f64::min);
+            seen.clocked[direction] |= flow.clocked[direction];
         }
     }
     seen.rtt = if seen.active > 0 { seen.rtt / seen.active as f64 } else { USUAL_RTT };
@@ -260,8 +260,8 @@ impl Ap {
                 hides: record.hides(self.params.law.queue_target),
                 local_path: record.local_path(),
                 remote: record.remote_queue(),
-                inbound: Direction::BOTH.map(|way| record.inbound(way)),
-                clocked: Direction::BOTH.map(|way| record.is_clocked(way)),
+                inbound: Direction::BOTH.map(|direction| record.inbound(direction)),
+                clocked: Direction::BOTH.map(|direction| record.is_clocked(direction)),
                 rate: record.rate().as_bps() as f64,
                 window: record.window(),
                 waits: record.waits(base),
@@ -343,21 +343,21 @@ impl Ap {
             let id = Id::Line(direction);
             let target = self.law.at(id).target(&self.params.law, id, 1.0);
             let x = observed.entry(id).or_default();
-            let under_way = if direction == Direction::ToRemote {
-                self.under_way(rows, x, &lines[direction.index()])
+            let in_flight = if direction == Direction::ToRemote {
+                self.in_flight(rows, x, &lines[direction.index()])
             } else {
                 None
             };
-            let under_way = under_way.map(|(mean, least)| (mean, queue.map_or(least, |(_, timed)| timed.min(least))));
-            (x.queue, x.timed, x.target, x.counted) = (under_way.or(queue), queue, target, under_way.is_some());
+            let in_flight = in_flight.map(|(mean, least)| (mean, queue.map_or(least, |(_, timed)| timed.min(least))));
+            (x.queue, x.timed, x.target, x.counted) = (in_flight.or(queue), queue, target, in_flight.is_some());
         }
         observed
     }
 
-    /// What uploads have waiting before the line (Little's law): all of theirs that is under way, less what an empty path of their
+    /// What uploads have waiting before the line (Little's law): all of theirs that is in flight, less what an empty path of their
     /// rate would hold. Round trips tell that in steps of a packet, once a round trip; so it is taken where what is not known of C
     /// makes a smaller error than a packet.
-    fn under_way(&self, rows: &[Row], x: &Observation, uploads: &Seen) -> Queue {
+    fn in_flight(&self, rows: &[Row], x: &Observation, uploads: &Seen) -> Queue {
         let id = Id::Line(Direction::ToRemote);
         let measured = self.law.bottlenecks.get(&id).is_some_and(Bottleneck::is_measured);
         if !measured || x.filling == 0 || TOLERANCE * x.base_rtt >= self.law.packet(id) {

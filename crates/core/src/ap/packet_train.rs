@@ -27,7 +27,7 @@ const TELLS: f64 = 0.5;
 /// quarter of a round trip: the air is the first hop that it meets.
 const TRAIN_ENDS: f64 = 0.6;
 
-/// Of all flows whose data goes one way: a train that has not ended, IP bytes and s, where it came and where it was delivered.
+/// Of all flows whose data goes in one direction: a train that has not ended, IP bytes and s, where it came and where it was delivered.
 #[derive(Debug, Default)]
 pub(super) struct Trains {
     came: (f64, f64),

@@ -64,7 +64,7 @@ pub(super) struct Record {
     stuck: f64,
     /// Acknowledgments told that.
     told: bool,
-    /// Time of the newest interval in which something arrived while more was under way, s.
+    /// Time of the newest interval in which something arrived while more was in flight, s.
     served: f64,
     /// The far round trip of the interval before, when it was much shorter than any.
     fallen: Option<Span>,
@@ -322,7 +322,7 @@ impl Record {
         self.inbound[direction.index()].is_known()
     }
 
-    /// How long the newest segment that went in `direction` was on its way here beyond the least of late, s.
+    /// How long the newest segment that went in `direction` was in flight here beyond the least of late, s.
     pub(super) fn inbound(&self, direction: Direction) -> Option<f64> {
         self.inbound[direction.index()].queue()
     }
@@ -431,9 +431,9 @@ impl Record {
         let newest = self.newest.filter(|_| self.is_active())?;
         let remote = newest.remote_rtt_mean.or(self.remote_rtt.min()).map_or(0.0, Span::as_secs_f64);
         let rtt = self.queued + remote;
-        let under_way = f64::from(newest.in_flight).min(self.arrives * rtt / self.to_ip());
+        let in_flight = f64::from(newest.in_flight).min(self.arrives * rtt / self.to_ip());
         let (window, mss) = (f64::from(newest.window_bytes), f64::from(newest.mss));
-        self.obedience.on_interval(&Shown { scale: newest.scale, under_way, window, mss, rtt }, dt)
+        self.obedience.on_interval(&Shown { scale: newest.scale, in_flight, window, mss, rtt }, dt)
     }
 
     /// In an interval of `dt` the window counts as filled for one and a half round trips.

@@ -11,11 +11,11 @@ use crate::units::{BitRate, Span, Time};
 pub struct FlowSample {
     /// The host's name for it.
     pub flow: FlowId,
-    /// Which way its data goes.
+    /// In which direction its data goes.
     pub direction: Direction,
     /// The station at its end.
     pub station: StationId,
-    /// The hop that its packets crossed last on their way between access point and station.
+    /// The hop that its packets crossed last between access point and station.
     pub hop: HopId,
     /// IP bytes in this direction.
     pub bytes: u64,
@@ -37,7 +37,7 @@ pub struct FlowSample {
     pub stamped: [Option<Stamps>; 2],
     /// Highest byte known to have arrived, modulo 2^32; differences count.
     pub delivered: u32,
-    /// How long something arrived while more of the flow waited or was under way, cumulative.
+    /// How long something arrived while more of the flow waited or was in flight, cumulative.
     pub served: Span,
     /// Longest pause between payload and payload in this interval.
     pub gap: Span,
@@ -47,7 +47,7 @@ pub struct FlowSample {
     pub window_bytes: u32,
     /// Its receiver offers less than it was planned: no window of ours holds it.
     pub receiver_limited: bool,
-    /// What is under way, bytes.
+    /// What is in flight, bytes.
     pub in_flight: u32,
     /// What of it was not told yet, bytes: its pace holds it back.
     pub untold_bytes: u32,

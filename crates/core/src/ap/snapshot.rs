@@ -20,7 +20,7 @@ pub struct Snapshot {
     pub flows: Vec<FlowSnapshot>,
 }
 
-/// What is known of data that goes one way.
+/// What is known of data that goes in one direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DirectionSnapshot {
     /// What the narrowest hop carries; `None` while unknown.
@@ -40,7 +40,7 @@ pub struct DirectionSnapshot {
 pub struct FlowSnapshot {
     /// The host's name for it.
     pub flow: FlowId,
-    /// Which way its data goes.
+    /// In which direction its data goes.
     pub direction: Direction,
     /// IP bits per second, filtered.
     pub rate: BitRate,

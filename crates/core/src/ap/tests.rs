@@ -13,7 +13,7 @@ struct Sender {
     /// Rate at which its server reads from disk, say.
     limit: Option<BitRate>,
     controllable: bool,
-    /// What it has under way whatever it is told, bytes.
+    /// What it has in flight whatever it is told, bytes.
     ignores: Option<u32>,
     bytes: u64,
     queue: Span,
@@ -53,12 +53,12 @@ impl Sender {
         (slower > 0.0).then(|| f64::from(plan.growth_bytes) * 8.0 / PAYLOAD_SHARE / slower / rtt)
     }
 
-    fn under_way(&self) -> u32 {
+    fn in_flight(&self) -> u32 {
         self.ignores.unwrap_or(self.window_bytes)
     }
 
     fn window_ip_bits(&self) -> f64 {
-        f64::from(self.under_way()) * 8.0 / PAYLOAD_SHARE
+        f64::from(self.in_flight()) * 8.0 / PAYLOAD_SHARE
     }
 }
 
@@ -140,7 +140,7 @@ fn sample_of(s: &Sender, hop: &Hop, now: Time) -> FlowSample {
         window_limited: fills,
         window_bytes: s.window_bytes,
         receiver_limited: false,
-        in_flight: s.under_way(),
+        in_flight: s.in_flight(),
         untold_bytes: 0,
         mss: 1448,
         header_bytes: 52,
@@ -289,8 +289,8 @@ fn share_is_unknown(ap: &Ap) -> bool {
 fn both_directions_share_half_duplex_and_each_has_full_duplex() {
     for (duplex, each) in [(Duplex::Half, 12.0), (Duplex::Full, 24.0)] {
         let mut ap = Ap::new(Params { duplex, ..Params::new(BitRate::mbps(24)) });
-        let way = |id, direction| Sender { window_bytes: 14_480, direction, ..Sender::new(id) };
-        let senders = [way(1, Direction::ToStation), way(2, Direction::ToRemote)];
+        let sender = |id, direction| Sender { window_bytes: 14_480, direction, ..Sender::new(id) };
+        let senders = [sender(1, Direction::ToStation), sender(2, Direction::ToRemote)];
         for step in 1..5 {
             let now = Time::ZERO + ap.params.interval * step;
             senders.iter().for_each(|sender| {
@@ -390,7 +390,7 @@ fn what_cannot_be_controlled_leaves_the_rest() {
     assert!((snapshot.available.as_mbps_f64() - 22.0).abs() < 0.1, "{}", snapshot.available);
 }
 
-/// Whoever wrote it, a sender that has more under way than its window is not held; who keeps to his has an equal part, and a person is
+/// Whoever wrote it, a sender that has more in flight than its window is not held; who keeps to his has an equal part, and a person is
 /// told.
 #[test]
 fn who_ignores_windows_starves_nobody_and_is_told_of() {

@@ -84,7 +84,7 @@ impl fmt::Display for Tunnel {
 pub struct UdpWish {
     /// The host's name for it.
     pub flow: FlowId,
-    /// Which way its data goes.
+    /// In which direction its data goes.
     pub direction: Direction,
     /// The station at its end, and the hop that leads to it.
     pub station: StationId,
@@ -101,7 +101,7 @@ pub struct UdpWish {
 pub struct UdpSnapshot {
     /// The host's name for it.
     pub flow: FlowId,
-    /// Which way its data goes.
+    /// In which direction its data goes.
     pub direction: Direction,
     /// It is one.
     pub tunnel: Option<Tunnel>,
@@ -303,7 +303,7 @@ impl UdpFlows {
         self.hops[direction.index()] = Hop { bulk, ..hop };
     }
 
-    /// One flow at the end of an interval, both directions.
+    /// One flow at the end of an interval, in both directions.
     pub fn on_sample(&mut self, now: Time, sample: &UdpSample) {
         let record = self.flows.entry(sample.flow).or_insert_with(|| Record {
             station: sample.station,
@@ -344,7 +344,7 @@ impl UdpFlows {
         (record.before, record.at) = (sample.state, now);
     }
 
-    /// The flow is gone, both directions.
+    /// The flow is gone, in both directions.
     pub fn on_gone(&mut self, flow: FlowId) {
         self.flows.remove(&flow);
     }

@@ -38,7 +38,7 @@ const REACH: u32 = 66_000;
 /// The same where nobody said what windows mean, and at most.
 const LARGEST_REACH: u32 = 1 << 30;
 
-/// An acknowledgment so far below what was sent shows nothing: more is hardly ever under way, and of numbers that are made up one in
+/// An acknowledgment so far below what was sent shows nothing: more is hardly ever in flight, and of numbers that are made up one in
 /// 256 is nearer.
 const LARGEST_FLIGHT: u32 = 1 << 24;
 
@@ -46,7 +46,7 @@ const LARGEST_FLIGHT: u32 = 1 << 24;
 /// to 1 s; Linux has one of 1 us).
 const OVERTAKEN: u32 = 1 << 16;
 
-/// And so much newer than the finest clock can have become since: 4 s of that, which the newest may have waited longer on its way.
+/// And so much newer than the finest clock can have become since: 4 s of that, which the newest may have waited longer in flight.
 const HELD_UP: u32 = 1 << 22;
 
 /// Whether a receiver takes such a segment at all (RFC 9293 section 3.10.7.4): without an acknowledgment only one that begins or breaks
@@ -91,7 +91,7 @@ fn handshake_fits(data: &Half, acked: &Half, tcp: &TcpFields) -> bool {
 
 fn data_fits(data: &Half, tcp: &TcpFields) -> bool {
     let known = data.flags & Half::EDGE_KNOWN != 0 && data.data_flags & Half::DATA_SEEN != 0;
-    if !known || data.data_flags & Half::ELSEWHERE != 0 || is_under_way(data, tcp.seq) {
+    if !known || data.data_flags & Half::ELSEWHERE != 0 || is_in_flight(data, tcp.seq) {
         return true;
     }
     let reach = reach(data);
@@ -106,12 +106,12 @@ fn acknowledgment_fits(acked: &Half, tcp: &TcpFields) -> bool {
     let (seen, known) = (acked.data_flags & Half::DATA_SEEN != 0, acked.flags & Half::EDGE_KNOWN != 0);
     let beyond = seen && seq::after(tcp.ack, acked.snd_nxt);
     let old = known && seq::after(acked.delivered.wrapping_sub(reach(acked)), tcp.ack);
-    let fits = seen && known && is_under_way(acked, tcp.ack) || !beyond && !old;
+    let fits = seen && known && is_in_flight(acked, tcp.ack) || !beyond && !old;
     fits && echo_fits(acked.rtt.ts_newest.value(), tcp)
 }
 
 /// Nearly every number of a segment is one from `D` to `N`.
-const fn is_under_way(half: &Half, number: u32) -> bool {
+const fn is_in_flight(half: &Half, number: u32) -> bool {
     let all = half.snd_nxt.wrapping_sub(half.delivered);
     all < LARGEST_REACH && number.wrapping_sub(half.delivered) <= all
 }

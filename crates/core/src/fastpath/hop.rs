@@ -1,4 +1,4 @@
-//! What the connections of one hop whose data goes one way may begin with together, and at what pace trains of all of them move.
+//! What the connections of one hop whose data goes in one direction may begin with together, and at what pace trains of all of them move.
 //!
 //! Symbols, in bytes: `s` what is left for connections that begin, `S` depth, `R` rate, `dt` time since it was topped up.
 //!
@@ -72,7 +72,7 @@ pub(super) fn came(hop: &mut Hop, bytes: u32, rtt_ns: u64, now: Time) {
     hop.data_ns = now_ns;
 }
 
-/// An ACK brought `newly` bytes of a connection of which `waiting` had been under way before.
+/// An ACK brought `newly` bytes of a connection of which `waiting` had been in flight before.
 pub(super) fn served(hop: &mut Hop, newly: u32, waiting: u32, rtt_ns: u64, now: Time) {
     if newly == 0 {
         return;

@@ -143,7 +143,7 @@ impl RttTotal {
     }
 }
 
-/// RTT towards one side, matched two ways: data by sequence number, ACKs by the timestamp that comes back.
+/// RTT towards one side, matched in two ways: data by sequence number, ACKs by the timestamp that comes back.
 ///
 /// A match is outstanding while there is a stamp whose number differs from its `done`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -156,7 +156,7 @@ pub struct RttMatch {
     /// Newest timestamp seen leaving, and when data carried it last; only a newer one can start a match, for its first leaving is
     /// known. One of 0 counts as none. Written by packets this way.
     pub ts_newest: Stamp,
-    /// All samples. From here on: written by packets the other way, but where said.
+    /// All samples. From here on: written by packets of the other direction, except where it is said.
     pub total: RttTotal,
     /// Smallest sample of `epoch`, ns, capped at `u32::MAX` - 1; `u32::MAX`: none.
     pub min_ns: u32,
@@ -174,8 +174,8 @@ pub struct RttMatch {
 
 /// One direction of data of a connection: what has been sent, what the receiver has promised, what it is held to.
 ///
-/// A packet each way may pass on two CPUs at once, and an LRU map takes no lock. So every field has one writer:
-/// packets this way (the data), packets the other way (its ACKs), or the controller. Only a handshake writes across.
+/// A packet of each direction may pass on two CPUs at once, and an LRU map takes no lock. So every field has one writer:
+/// packets of this direction (the data), packets of the other direction (its ACKs), or the controller. Only a handshake writes across.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Half {
@@ -187,15 +187,15 @@ pub struct Half {
     pub packets: u64,
     /// TCP payload bytes that passed in this direction, cumulative, retransmissions included. Likewise.
     pub payload_bytes: u64,
-    /// ACKs for this direction's data whose window was lowered, cumulative. Written by packets the other way.
+    /// ACKs for this direction's data whose window was lowered, cumulative. Written by packets of the other direction.
     pub rewritten: u64,
     /// When payload last passed. Written by packets this way.
     pub data_ns: u64,
-    /// When `credit` was last topped up. Written by packets the other way.
+    /// When `credit` was last topped up. Written by packets of the other direction.
     pub paced_ns: u64,
     /// When the newest ACK came that brought something. Likewise.
     pub acked_ns: u64,
-    /// How long data arrived while more of it waited or was under way (`fastpath::window`), cumulative. Likewise.
+    /// How long data arrived while more of it waited or was in flight (`fastpath::window`), cumulative. Likewise.
     pub served_ns: u64,
     /// What the controller wants. Written by the controller.
     pub plan: Plan,
@@ -208,7 +208,7 @@ pub struct Half {
     /// Longest pause between payload and payload in `epoch`. Likewise.
     pub gap_ns: u32,
     /// Right edge promised to the sender so far: the largest ack + window that was let through.
-    /// From here on to `flags`: written by packets the other way.
+    /// From here on to `flags`: written by packets of the other direction.
     pub edge: u32,
     /// Highest byte known to have arrived: cumulative ACK, or the highest SACK edge above it.
     pub delivered: u32,
@@ -219,7 +219,7 @@ pub struct Half {
     pub credit: u32,
     /// What an ACK usually brings, bytes; the mean of about the last eight.
     pub stretch: u32,
-    /// What was under way after the newest ACK that brought something, bytes.
+    /// What was in flight after the newest ACK that brought something, bytes.
     pub waiting: u32,
     /// The newest acknowledgment; valid with [`Half::EDGE_KNOWN`].
     pub acked: u32,
@@ -232,7 +232,7 @@ pub struct Half {
     pub last_window: u16,
     /// Window scale of this direction's receiver, 0..=14; valid with [`Half::SCALE_KNOWN`].
     pub scale: u8,
-    /// Of the bits below: those that packets the other way write.
+    /// Of the bits below: those that packets in the other direction write.
     pub flags: u8,
     /// Scale told by conntrack, plus one; 0: not told. Written by the controller.
     pub told_scale: u8,
@@ -437,7 +437,7 @@ impl UdpState {
 /// How many hops towards stations are told apart; a power of two. The first is that of all interfaces that have none of their own.
 pub const HOPS: usize = 16;
 
-/// The connections of one hop whose data goes one way: what they may begin with together, and at what pace they move
+/// The connections of one hop whose data goes in one direction: what they may begin with together, and at what pace they move
 /// (`fastpath::hop`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -461,7 +461,7 @@ pub struct Hop {
     pub came_bytes: u64,
     /// When an ACK last brought something.
     pub acked_ns: u64,
-    /// How long payload took to arrive while more was under way, without the pauses between trains, cumulative.
+    /// How long payload took to arrive while more was in flight, without the pauses between trains, cumulative.
     pub served_ns: u64,
     /// What arrived in that time, bytes.
     pub served_bytes: u64,

@@ -14,7 +14,7 @@
 //! always has something to serve, from trains and from frames.
 //!
 //! Limited by its window is a sender that goes to within one segment of the edge it knows of. What it knows is told
-//! by the timestamp it echoes, for the access point knows of newer edges that are still under way: one edge and its
+//! by the timestamp it echoes, for the access point knows of newer edges that are still in flight: one edge and its
 //! timestamp are kept until the sender echoes a newer one. Without timestamps an edge counts as known a round trip to
 //! the sender after it was promised, and is compared with what arrives then; where that round trip is not known the
 //! newest edge is compared, which sees a limited sender only when it is near.

@@ -54,7 +54,7 @@ impl Verdict {
     }
 }
 
-/// Which way a packet crosses the access point.
+/// In which direction a packet crosses the access point.
 #[derive(Clone, Copy, Debug)]
 pub struct Passage {
     /// To stations, or from them.

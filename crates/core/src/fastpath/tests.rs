@@ -331,7 +331,7 @@ fn an_ack_that_waited_for_a_second_segment_gives_no_sample_and_says_which_of_two
 fn a_segment_after_a_pause_is_not_timed() {
     let mut download = Download::with_scale(0, PLAN);
     for pause in [Span::from_millis(29), Span::from_millis(31)] {
-        // Both ways round, for one of two is timed.
+        // Twice, for one of two is timed.
         let before = download.state.half[0].rtt.total.samples();
         (0..4).for_each(|_| {
             download.now += pause;

@@ -76,7 +76,7 @@ pub enum Step {
     DryRun,
     /// A segment crosses.
     Segment {
-        /// Which way.
+        /// Which direction.
         direction: Direction,
         /// An Ethernet frame.
         frame: Vec<u8>,

@@ -222,7 +222,7 @@ fn progress(half: &mut Half, tcp: &TcpFields) -> u32 {
     newly
 }
 
-/// Counts the time in which something arrived while more had been under way since the ACK before: the hop worked on this flow
+/// Counts the time in which something arrived while more had been in flight since the ACK before: the hop worked on this flow
 /// all the time.
 fn serve(half: &mut Half, newly: u32, now: Time) {
     if newly == 0 {
@@ -301,7 +301,7 @@ fn adapt(half: &mut Half, plan: Plan, newly: u32, promised: Option<u32>) {
     half.window = half.window.min(target);
 }
 
-/// What is under way; 0 when no data was seen.
+/// What is in flight; 0 when no data was seen.
 fn in_flight(half: &Half) -> u32 {
     let outstanding = half.data_flags & Half::DATA_SEEN != 0 && seq::after(half.snd_nxt, half.delivered);
     if outstanding { half.snd_nxt.wrapping_sub(half.delivered) } else { 0 }

@@ -245,7 +245,7 @@ impl<P> Connection<P> {
             }
             let age = now.since(segment.sent_at);
             sample = Some(age);
-            // It came sooner than a round trip can be: of the transmission before, so the copy is under way for nothing.
+            // It came sooner than a round trip can be: of the transmission before, so the copy is in flight for nothing.
             if segment.tries > 0 && self.rtt.least.is_some_and(|least| age < least) {
                 self.owed += segment.tries;
                 self.owed_until = now + self.rtt.timer(params.least_timer);

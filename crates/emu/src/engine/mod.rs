@@ -15,7 +15,7 @@ use crate::arena::{Arena, ETHERNET, Frame, Headers, MTU, Tag};
 use crate::clock;
 use crate::network::{Exit, Network};
 use crate::observe::{Observer, Recent};
-use crate::pcap::{Capture, Way};
+use crate::pcap::{Capture, Crossing};
 use crate::sys;
 use crate::tap::Tap;
 use crate::trace::Trace;
@@ -314,7 +314,7 @@ impl Engine {
             ecn::set_ce(self.arena.bytes_mut(&frame), Link::Ethernet);
         }
         if let Some(capture) = &mut self.capture {
-            capture.record(frame.to.0, at.as_nanos() + self.wall_zero, Way::Inbound, self.arena.bytes(&frame));
+            capture.record(frame.to.0, at.as_nanos() + self.wall_zero, Crossing::Inbound, self.arena.bytes(&frame));
         }
         self.left_queue(&frame);
         let bytes = self.arena.bytes(&frame);
@@ -379,7 +379,7 @@ impl Engine {
             return self.arena.give_back(slot);
         }
         if let Some(capture) = &mut self.capture {
-            capture.record(port.0, at.as_nanos() + self.wall_zero, Way::Outbound, self.arena.bytes(&frame));
+            capture.record(port.0, at.as_nanos() + self.wall_zero, Crossing::Outbound, self.arena.bytes(&frame));
         }
         let Some(to) = route::next_hop(&self.plan, port, self.arena.bytes(&frame)) else {
             self.counts.unroutable += 1;

@@ -1,4 +1,4 @@
-//! Which way a frame leaves the interface it was sent from.
+//! In which direction a frame leaves the interface it was sent from.
 
 use crate::address::{AddressPlan, Port};
 use crate::arena::ETHERNET;

@@ -3,7 +3,7 @@
 //! A packet is *sent* when the engine reads it from the interface of the flow's `from` host, *delivered* when it is
 //! written to an interface of the `to` host, *lost* when a model says so. One-way delay is the difference of the two
 //! scheduled times, which count from the start of the scenario. A packet that vanishes inside a kernel (or is still
-//! under way at the end) counts nowhere.
+//! in flight at the end) counts nowhere.
 
 pub mod identify;
 pub mod track;
@@ -159,7 +159,7 @@ impl Observer {
 }
 
 impl Watched {
-    /// What `id` stands for in the memory of what is on its way.
+    /// What `id` stands for in the memory of what is in flight.
     fn number(&self, id: u32) -> Option<u32> {
         match self.ends.transport {
             Transport::Quic => self.numbers.of(id),

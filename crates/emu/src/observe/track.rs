@@ -1,4 +1,4 @@
-//! Bounded memory of what is on its way and of what has arrived.
+//! Bounded memory of what is in flight and of what has arrived.
 
 use lasthop_core::units::Time;
 use std::collections::{BTreeMap, HashMap, VecDeque};
@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 /// What became of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
-    OnItsWay,
+    InFlight,
     Arrived,
     Lost,
 }
@@ -52,15 +52,15 @@ impl InFlight {
     /// Packet `id` left its sender.
     pub fn on_sent(&mut self, id: u32, sent: Time) {
         let entry = self.entry(id);
-        let forgets = matches!(entry, Some(old) if old.fate == Fate::OnItsWay);
-        *entry = Some(Entry { id, sent, fate: Fate::OnItsWay });
+        let forgets = matches!(entry, Some(old) if old.fate == Fate::InFlight);
+        *entry = Some(Entry { id, sent, fate: Fate::InFlight });
         self.forgotten += u64::from(forgets);
     }
 
     /// Packet `id` reached its receiver.
     pub fn on_arrived(&mut self, id: u32) -> Arrival {
         match self.entry(id) {
-            Some(entry) if entry.id == id && entry.fate == Fate::OnItsWay => {
+            Some(entry) if entry.id == id && entry.fate == Fate::InFlight => {
                 entry.fate = Fate::Arrived;
                 Arrival::First(entry.sent)
             }
@@ -72,7 +72,7 @@ impl InFlight {
     /// Packet `id` is gone; when it was sent, unless that is forgotten.
     pub fn on_lost(&mut self, id: u32) -> Option<Time> {
         match self.entry(id) {
-            Some(entry) if entry.id == id && entry.fate == Fate::OnItsWay => {
+            Some(entry) if entry.id == id && entry.fate == Fate::InFlight => {
                 entry.fate = Fate::Lost;
                 Some(entry.sent)
             }
@@ -83,10 +83,10 @@ impl InFlight {
     /// Packets sent before `limit` of which nothing was heard.
     #[must_use]
     pub fn silent_since(&self, limit: Time) -> u64 {
-        self.entries.iter().flatten().filter(|e| e.fate == Fate::OnItsWay && e.sent < limit).count() as u64
+        self.entries.iter().flatten().filter(|e| e.fate == Fate::InFlight && e.sent < limit).count() as u64
     }
 
-    /// Packets whose place was needed while they were on their way.
+    /// Packets whose place was needed while they were in flight.
     #[must_use]
     pub fn forgotten(&self) -> u64 {
         self.forgotten

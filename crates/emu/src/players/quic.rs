@@ -368,7 +368,7 @@ impl Sending {
     }
 
     /// The same figures that the kernel has of its senders, but for timeouts, which the library does not count. What is
-    /// under way counts as acknowledged.
+    /// in flight counts as acknowledged.
     fn sample(&mut self, totals: &mut Totals) {
         let path = self.connection.stats().path;
         let mss = u32::from(path.current_mtu).max(1);

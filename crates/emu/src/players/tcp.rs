@@ -18,7 +18,7 @@ const SAMPLE: Span = Span::from_millis(10);
 /// Bytes that may wait unsent in the sender: most of a second at 20 Mbit/s, so that a thread that is not scheduled for a
 /// while does not make a greedy flow pause and then burst.
 const UNSENT: u32 = 2 << 20;
-/// Send buffer: what may be under way and unsent, with the kernel's own cost per segment. The kernel's own choice
+/// Send buffer: what may be in flight and unsent, with the kernel's own cost per segment. The kernel's own choice
 /// follows the congestion window so closely that a late thread would leave it empty.
 const SEND_BUFFER: usize = 16 << 20;
 const CHUNK: usize = 64 << 10;

@@ -16,10 +16,10 @@ use std::collections::{HashMap, VecDeque};
 
 /// Most connections remembered; then the one that was silent for longest is forgotten.
 const CONNECTIONS: usize = 4096;
-/// Most segments of one direction remembered on their way, and likewise delivered and not acknowledged.
+/// Most segments of one direction remembered in flight, and likewise delivered and not acknowledged.
 const SEGMENTS: usize = 1 << 14;
 /// How long a segment is remembered that neither arrives nor is lost: it vanished inside a kernel.
-const LONGEST_WAY: Span = Span::from_secs(60);
+const LONGEST_DELAY: Span = Span::from_secs(60);
 
 /// What a trace lacks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub struct Counters {
     pub missed: u64,
     /// Segments of connections whose beginning was not seen.
     pub unknown: u64,
-    /// Segments forgotten on their way.
+    /// Segments forgotten in flight.
     pub forgotten: u64,
     /// Segments that arrived and were not seen sent: copies of the access point's.
     pub copies: u64,
@@ -64,8 +64,8 @@ struct End {
     sent_to: u64,
     acked_to: u64,
     window: u64,
-    /// Its segments that are under way, in the order of their sending.
-    under_way: VecDeque<(Mark, Time, Line)>,
+    /// Its segments that are in flight, in the order of their sending.
+    in_flight: VecDeque<(Mark, Time, Line)>,
     /// Data that reached it and that it has not acknowledged: number of the byte behind it, when.
     unanswered: VecDeque<(u64, Time)>,
 }
@@ -93,10 +93,10 @@ impl End {
         (count, last)
     }
 
-    /// Finds a segment that is under way.
+    /// Finds a segment that is in flight.
     fn take(&mut self, tcp: &TcpFields) -> Option<(Time, Line)> {
-        let at = self.under_way.iter().position(|(other, ..)| *other == mark(tcp))?;
-        self.under_way.remove(at).map(|(_, at, line)| (at, line))
+        let at = self.in_flight.iter().position(|(other, ..)| *other == mark(tcp))?;
+        self.in_flight.remove(at).map(|(_, at, line)| (at, line))
     }
 }
 
@@ -266,16 +266,18 @@ impl Connection {
         };
         end.sent_to = end.sent_to.max(sent_to);
         end.window = window;
-        end.under_way.push_back((mark(tcp), at, line));
+        end.in_flight.push_back((mark(tcp), at, line));
     }
 
     /// Makes room, and says how much was thrown away.
     fn forget(&mut self, now: Time) -> u64 {
         let mut forgotten = 0;
         for end in &mut self.ends {
-            let ways = &mut end.under_way;
-            while ways.len() >= SEGMENTS || ways.front().is_some_and(|(_, at, _)| now.since(*at) > LONGEST_WAY) {
-                ways.pop_front();
+            let in_flight = &mut end.in_flight;
+            while in_flight.len() >= SEGMENTS
+                || in_flight.front().is_some_and(|(_, at, _)| now.since(*at) > LONGEST_DELAY)
+            {
+                in_flight.pop_front();
                 forgotten += 1;
             }
             if end.unanswered.len() >= SEGMENTS {

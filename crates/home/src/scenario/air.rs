@@ -82,7 +82,7 @@ pub struct Wifi {
 pub struct Bridge {
     /// What a packet costs.
     pub costs: BridgeParams,
-    /// Towards the stations; of both ways where they share it.
+    /// Towards the stations; of both directions where they share it.
     pub queue: Queue,
     /// From all stations.
     pub station_queue: Queue,

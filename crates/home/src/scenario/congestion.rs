@@ -1,4 +1,4 @@
-//! `cc`: who decides how much may be under way.
+//! `cc`: who decides how much may be in flight.
 
 use super::ScenarioError;
 use super::read::Reader;

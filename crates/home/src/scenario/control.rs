@@ -106,7 +106,7 @@ pub enum WindowRtt {
 /// `[control.split]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SplitControl {
-    /// Most that the access point holds of one connection, beyond what is on its way when that is reached.
+    /// Most that the access point holds of one connection, beyond what is in flight when that is reached.
     pub buffer: Bytes,
 }
 

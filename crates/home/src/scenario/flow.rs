@@ -88,7 +88,7 @@ pub enum Kind {
     Web(Web),
     /// A download over QUIC.
     Quic(Quic),
-    /// One TCP connection with a request the other way, a response, and a pause, again and again.
+    /// One TCP connection with a request in the other direction, a response, and a pause, again and again.
     RequestResponse(RequestResponse),
 }
 
@@ -153,7 +153,7 @@ pub struct Tcp {
     pub mss: Bytes,
     /// What `aimd` adds per round trip, segments, and the share of its window that it keeps at a loss.
     pub aimd: (f64, f64),
-    /// The receiver has closed its own way of the connection (FIN) before data came, and goes on reading.
+    /// The receiver has closed its own direction of the connection (FIN) before data came, and goes on reading.
     pub half_close: bool,
     /// The receiver tells losses of the link from others; `None`: every loss is congestion.
     pub loss_discrimination: Option<LossDiscrimination>,

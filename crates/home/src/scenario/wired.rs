@@ -39,7 +39,7 @@ pub struct Server {
     pub name: String,
     /// The name of its table.
     pub table: String,
-    /// Its own link to W0, the same both ways.
+    /// Its own link to W0, the same in both directions.
     pub wire: Wire,
 }
 

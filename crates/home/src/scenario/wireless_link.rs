@@ -16,7 +16,7 @@ pub struct WirelessLink {
     pub params: WirelessLinkParams,
     /// Whose habits rule: true, those of ns-2.35, also its TCP's.
     pub ns2: bool,
-    /// Packets each way, where the queues name no limit; `None`: the bandwidth-delay product, [`WirelessLink::buffer_for`].
+    /// Packets in each direction, where the queues name no limit; `None`: the bandwidth-delay product, [`WirelessLink::buffer_for`].
     pub buffer: Option<u32>,
     /// The base station's.
     pub queue: Queue,
@@ -41,7 +41,7 @@ impl WirelessLink {
         }
     }
 
-    /// Packets each way: what is written, else `rate x round_trip / packet`, rounded up, at least one.
+    /// Packets in each direction: what is written, else `rate x round_trip / packet`, rounded up, at least one.
     #[must_use]
     pub fn buffer_for(&self, round_trip: Span, packet: Bytes) -> u32 {
         let product = self.params.rate.bytes_in(round_trip).div_ceil(packet.0.max(1));

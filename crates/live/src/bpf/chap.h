@@ -20,8 +20,8 @@
 /* Flows, then one shared account per station; a power of two, as is the number of packets: a mask is a bound. */
 #define CHAP_SLOTS 4096
 #define CHAP_FLOWS (CHAP_SLOTS - CHAP_STATIONS)
-#define CHAP_WAYS 8
-#define CHAP_SETS (CHAP_FLOWS / CHAP_WAYS)
+#define CHAP_DIRECTIONS 8
+#define CHAP_SETS (CHAP_FLOWS / CHAP_DIRECTIONS)
 /* One more than the limit may be: the newcomer is in before another goes. */
 #define CHAP_PACKETS 4096
 #define CHAP_NONE 0xffffffffu
@@ -281,10 +281,10 @@ APART __u32 chap_admit(__u64 now, __u64 key, __u32 station, __u32 slot)
 /* The slot that a packet of this key goes to. */
 APART __u32 chap_slot(__u64 now, __u64 key, __u32 station)
 {
-	__u32 first = ((mix(key) >> 32) * CHAP_SETS >> 32) * CHAP_WAYS, chosen = CHAP_NONE;
+	__u32 first = ((mix(key) >> 32) * CHAP_SETS >> 32) * CHAP_DIRECTIONS, chosen = CHAP_NONE;
 	__u64 oldest = ~0ull;
 
-	for (__u32 slot = first; slot < first + CHAP_WAYS; slot++) {
+	for (__u32 slot = first; slot < first + CHAP_DIRECTIONS; slot++) {
 		struct chap_flow *flow = flow_at(slot);
 		__u64 seen;
 

@@ -76,7 +76,7 @@ static __always_inline void hop_came(struct hop *hop, __u32 bytes, __u64 rtt_ns,
 	WRITE_ONCE(hop->data_ns, now);
 }
 
-/* An ACK brought `newly` bytes of a connection of which `waiting` had been under way before. */
+/* An ACK brought `newly` bytes of a connection of which `waiting` had been in flight before. */
 static __always_inline void hop_served(struct hop *hop, __u32 newly, __u32 waiting, __u64 rtt_ns, __u64 now)
 {
 	__u64 gap = since(now, READ_ONCE(hop->acked_ns));
@@ -445,7 +445,7 @@ static __always_inline __u32 window_in_flight(const struct half *h)
 	return h->data_flags & DATA_SEEN && after(h->snd_nxt, h->delivered) ? h->snd_nxt - h->delivered : 0;
 }
 
-/* Counts the time in which something arrived while more had been under way since the ACK before. */
+/* Counts the time in which something arrived while more had been in flight since the ACK before. */
 static __always_inline void window_serve(struct half *h, __u32 newly, __u64 now)
 {
 	if (!newly)

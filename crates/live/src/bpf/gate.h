@@ -67,7 +67,7 @@ static __always_inline __u32 gate_reach(const struct half *h)
 }
 
 /* Nearly every number of a segment is one of those. */
-static __always_inline int gate_is_under_way(const struct half *h, __u32 number)
+static __always_inline int gate_is_in_flight(const struct half *h, __u32 number)
 {
 	__u32 all = h->snd_nxt - h->delivered;
 
@@ -78,7 +78,7 @@ static __always_inline int gate_data_fits(const struct half *h, const struct pac
 {
 	__u32 reach;
 
-	if (!(h->flags & EDGE_KNOWN) || (h->data_flags & (DATA_SEEN | ELSEWHERE)) != DATA_SEEN || gate_is_under_way(h, p->seq))
+	if (!(h->flags & EDGE_KNOWN) || (h->data_flags & (DATA_SEEN | ELSEWHERE)) != DATA_SEEN || gate_is_in_flight(h, p->seq))
 		return 1;
 	reach = gate_reach(h);
 	return !after(h->delivered - reach, end_of(p)) && !after(p->seq, later(h->edge, h->snd_nxt) + reach);
@@ -91,7 +91,7 @@ static __always_inline int gate_acknowledgment_fits(const struct half *h, const 
 
 	if (h->data_flags & ELSEWHERE)
 		return 1;
-	if (!seen || !known || !gate_is_under_way(h, p->ack)) {
+	if (!seen || !known || !gate_is_in_flight(h, p->ack)) {
 		if (seen && after(p->ack, h->snd_nxt))
 			return 0;
 		if (known && after(h->delivered - gate_reach(h), p->ack))

@@ -255,7 +255,7 @@ static __noinline void tell_moved(const struct flow_key *key)
 	bpf_ringbuf_output(&moved, (void *)key, sizeof(*key), BPF_RB_NO_WAKEUP);
 }
 
-/* The first packet of this epoch either way: each writes its epoch into its half. Two at once may both be told. */
+/* The first packet of this epoch either direction: each writes its epoch into its half. Two at once may both be told. */
 static __always_inline int has_just_moved(const struct flow_state *state)
 {
 	return state->half[0].epoch != in_force.epoch && state->half[1].epoch != in_force.epoch;
@@ -472,7 +472,7 @@ static __always_inline int on_udp(struct __sk_buff *skb, __u32 d, struct packet 
 }
 
 /*
- * What a hook tells `lasthop_pass` in skb->cb: which way packets go there (an enum direction), what they begin with, and whether
+ * What a hook tells `lasthop_pass` in skb->cb: in which direction packets go there (an enum direction), what they begin with, and whether
  * some of them are redirected; then where to.
  */
 #define CB_HOOK 0

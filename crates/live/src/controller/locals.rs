@@ -14,7 +14,7 @@ const MOST: usize = 4_096;
 #[derive(Debug, Default)]
 pub(super) struct Locals {
     told: BTreeMap<Mac, u32>,
-    /// Of the reading that is under way: those who are told already, and the first [`MOST`] others.
+    /// Of the reading that is in flight: those who are told already, and the first [`MOST`] others.
     known: BTreeMap<Mac, u32>,
     fresh: BTreeMap<Mac, u32>,
 }

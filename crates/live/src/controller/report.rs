@@ -129,9 +129,10 @@ impl Totals {
 
     fn bypass(&self) -> Bypass {
         let Some(before) = self.settled else { return Bypass::default() };
-        let judged = Direction::BOTH.into_iter().filter(|way| !self.joins_ports || *way == Direction::ToStation);
+        let judged =
+            Direction::BOTH.into_iter().filter(|direction| !self.joins_ports || *direction == Direction::ToStation);
         let since = |now: &[u64; 2], before: &[u64; 2]| -> u64 {
-            judged.clone().map(|way| now[way.index()].saturating_sub(before[way.index()])).sum()
+            judged.clone().map(|direction| now[direction.index()].saturating_sub(before[direction.index()])).sum()
         };
         let carried = since(&self.carried.interfaces, &before.interfaces);
         let bytes = carried.saturating_sub(since(&self.carried.hooks, &before.hooks));
@@ -286,7 +287,7 @@ impl Core {
     }
 
     fn directions(&self, snapshot: &Snapshot) -> Directions {
-        let [down, up] = [0, 1].map(|i| way(&snapshot.directions[i], self.totals.places[i]));
+        let [down, up] = [0, 1].map(|i| direction(&snapshot.directions[i], self.totals.places[i]));
         Directions { down, up }
     }
 
@@ -322,7 +323,7 @@ fn capacity(known: Known) -> CapacityReport {
     CapacityReport { mean: known.mean_bps(), last: known.last_bps() }
 }
 
-fn way(direction: &DirectionSnapshot, place: Option<Place>) -> DirectionStatus {
+fn direction(direction: &DirectionSnapshot, place: Option<Place>) -> DirectionStatus {
     DirectionStatus {
         capacity_bps: direction.capacity.map(BitRate::as_bps),
         queue_place: place.map(|place| place.name().to_owned()),

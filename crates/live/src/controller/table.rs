@@ -31,7 +31,7 @@ use crate::status::TableStatus;
 
 /// Without payload for so long: no longer sampled. Longer than the deciding half calls a flow active.
 const SLEEP: Span = Span::from_secs(15);
-/// Silence after which a connection that was reset is forgotten: what was under way has come by then.
+/// Silence after which a connection that was reset is forgotten: what was in flight has come by then.
 const RESET: Span = Span::from_secs(10);
 /// The same of one that both ends closed.
 const CLOSED: Span = Span::from_secs(60);

@@ -27,7 +27,7 @@ use crate::qdisc::secret;
 pub struct Answers {
     tap: Tap,
     /// From the interface to us, and back.
-    ways: [Diversion; 2],
+    diversions: [Diversion; 2],
     mark: u32,
     _back: Attachment,
 }
@@ -50,10 +50,15 @@ impl Answers {
         let attached = attached.map_err(|source| DatapathError::Return { name: name.clone(), source })?;
         // Zero is what packets have that nobody has marked.
         let mark = secret() as u32 | 1;
-        let way = |from, into| -> Result<Diversion, LoadError> {
+        let diversion = |from, into| -> Result<Diversion, LoadError> {
             Ok(Diversion::new(program.catches()?, from, into, u64::from(mark)))
         };
-        Ok(Self { ways: [way(ifindex, tap.ifindex())?, way(tap.ifindex(), ifindex)?], mark, tap, _back: attached })
+        Ok(Self {
+            diversions: [diversion(ifindex, tap.ifindex())?, diversion(tap.ifindex(), ifindex)?],
+            mark,
+            tap,
+            _back: attached,
+        })
     }
 
     /// What the packets that we write have when they come in.
@@ -66,13 +71,13 @@ impl Answers {
     /// # Errors
     /// When the map cannot be written.
     pub fn beat(&self, now: Time) -> Result<(), libbpf_rs::Error> {
-        // The way back first: what is caught must find it.
-        self.ways.iter().rev().try_for_each(|way| way.beat(now))
+        // The return path first: what is caught must find it.
+        self.diversions.iter().rev().try_for_each(|diversion| diversion.beat(now))
     }
 
     /// Acknowledgments go their own way from now on; those that are here can still go back.
     pub fn end(&self) {
-        self.ways[0].end();
+        self.diversions[0].end();
     }
 
     /// The next one, or `None` when there is none now.

@@ -1,4 +1,4 @@
-//! BTF, loading, and the two ways onto an interface.
+//! BTF, loading, and the two ways of attaching programs to an interface.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};

@@ -108,7 +108,7 @@ fn shapers(side: discipline::Side, name: &InterfaceName, state: &LinkState) -> C
     }
 }
 
-/// The interface towards the provider: nothing is attached there, but a queue of others may stand there, both ways.
+/// The interface towards the provider: nothing is attached there, but a queue of others may stand there, in both directions.
 pub(super) fn wan(name: &InterfaceName) -> Vec<Check> {
     let state = |name: &InterfaceName| {
         Socket::open(libc::NETLINK_ROUTE).and_then(|mut route| interface::state(&mut route, name)).ok().flatten()

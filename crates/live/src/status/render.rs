@@ -60,8 +60,8 @@ fn head(out: &mut String, s: &Status) {
         line!(out, "  found at {}: {}: {}", found.interface, found.what, found.follows);
     }
     if s.learns {
-        line!(out, "  downloads: {}", way(&s.directions.down));
-        line!(out, "  uploads: {}", way(&s.directions.up));
+        line!(out, "  downloads: {}", direction(&s.directions.down));
+        line!(out, "  uploads: {}", direction(&s.directions.up));
     } else {
         line!(out, "  capacity {}, given", rate(s.capacity_bps as f64));
     }
@@ -77,7 +77,7 @@ fn head(out: &mut String, s: &Status) {
     );
 }
 
-fn way(d: &DirectionStatus) -> String {
+fn direction(d: &DirectionStatus) -> String {
     let held = if d.holds { "held" } else { "left alone" };
     let Some(capacity) = d.capacity_bps else {
         return format!("nothing learned yet: never was anything seen waiting; {held}");
@@ -171,7 +171,7 @@ fn flows(out: &mut String, s: &Status) {
         out,
         "\n  {:width$}  {:4}  {:>13}  {:>13}  {:>9}  {:>15}  {:>6}  state",
         HEADING,
-        "way",
+        "dir",
         "rate",
         "may use",
         "window",
@@ -187,14 +187,14 @@ fn flows(out: &mut String, s: &Status) {
 }
 
 fn flow_line(f: &FlowStatus, width: usize) -> String {
-    let way = if f.direction == Direction::ToStation { "down" } else { "up" };
+    let direction = if f.direction == Direction::ToStation { "down" } else { "up" };
     let share = f.share_bps.map_or_else(|| "-".to_owned(), |s| rate(s as f64));
     let window = f.clamp_bytes.map_or_else(|| "-".to_owned(), |c| bytes(f64::from(c)));
     let ms = |v: Option<f64>| v.map_or_else(|| "?".to_owned(), |v| format!("{v:.*}", usize::from(v < 100.0)));
     let rtt = format!("{} + {} ms", ms(f.local_rtt_ms), ms(f.remote_rtt_ms));
     let timely = f.timely_index.map_or_else(|| "-".to_owned(), |index| format!("{:.1} %", index * 100.0));
     format!(
-        "{:width$}  {way:4}  {:>13}  {share:>13}  {window:>9}  {rtt:>15}  {timely:>6}  {}",
+        "{:width$}  {direction:4}  {:>13}  {share:>13}  {window:>9}  {rtt:>15}  {timely:>6}  {}",
         f.flow,
         rate(f.rate_bps as f64),
         state(f.state)

@@ -248,7 +248,7 @@ pub fn gap_ns(random: &mut Random) -> u64 {
     u64::from(random.below(most))
 }
 
-/// Trains came by each of them and arrived by some, both ways.
+/// Trains came by each of them and arrived by some, in both directions.
 pub fn assert_the_hops(hops: &[[Hop; 2]]) {
     for d in 0..2 {
         let each: Vec<_> = hops.iter().map(|hop| hop[d]).collect();

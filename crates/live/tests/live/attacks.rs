@@ -263,7 +263,7 @@ fn nothing_is_acknowledged_for_a_station_that_is_cut_off() {
     let lasting = held.lasting();
     let before = capture(&home.world.server, station, server);
     home.switch.ip("link set p0 down");
-    // What was under way has arrived by then.
+    // What was in flight has arrived by then.
     std::thread::park_timeout(Duration::from_millis(400));
     let newest = before.finish().last().expect("it was a download").ack;
     let during = capture(&home.world.server, station, server);

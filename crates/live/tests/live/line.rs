@@ -25,7 +25,7 @@ impl Line {
         Self::lay(near, far, Pause::Each(delay))
     }
 
-    /// Packets arrive in bunches, as aggregates of the air do: all that is under way, once in `period`.
+    /// Packets arrive in bunches, as aggregates of the air do: all that is in flight, once in `period`.
     pub fn bunching(
         near: (&Namespace, &'static str),
         far: (&Namespace, &'static str),
@@ -88,22 +88,22 @@ fn open(name: &str) -> io::Result<File> {
 
 fn carry(ends: &[File; 2], pause: Pause, stop: &AtomicBool) {
     let begun = Instant::now();
-    // `under_way[i]` is on its way to `ends[i]`.
-    let mut under_way: [VecDeque<(Instant, Vec<u8>)>; 2] = Default::default();
+    // `in_flight[i]` is on its way to `ends[i]`.
+    let mut in_flight: [VecDeque<(Instant, Vec<u8>)>; 2] = Default::default();
     let mut packet = [0u8; 65_536];
     while !stop.load(Ordering::Relaxed) {
-        let due = under_way.iter().filter_map(|queue| Some(queue.front()?.0)).min();
+        let due = in_flight.iter().filter_map(|queue| Some(queue.front()?.0)).min();
         let wait = due.map_or(Duration::from_millis(100), |due| due.saturating_duration_since(Instant::now()));
         let wait = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) as _ };
         let mut fds = [PollFd::new(&ends[0], PollFlags::IN), PollFd::new(&ends[1], PollFlags::IN)];
         let _ = poll(&mut fds, Some(&wait));
         for from in 0..2 {
             while let Ok(length @ 1..) = (&ends[from]).read(&mut packet) {
-                under_way[1 - from].push_back((pause.ends(begun), packet[..length].to_vec()));
+                in_flight[1 - from].push_back((pause.ends(begun), packet[..length].to_vec()));
             }
         }
         let now = Instant::now();
-        for (mut end, queue) in ends.iter().zip(&mut under_way) {
+        for (mut end, queue) in ends.iter().zip(&mut in_flight) {
             while queue.front().is_some_and(|(due, _)| *due <= now) {
                 let (_, packet) = queue.pop_front().expect("just seen");
                 let _ = end.write(&packet);

@@ -1,4 +1,4 @@
-//! Odd packets on the wire beside a download: mutations of a neighbour's living connections, both ways.
+//! Odd packets on the wire beside a download: mutations of a neighbour's living connections, in both directions.
 //!
 //! All of them meet the program and go no further: what they change, they change by what is believed. The download arrives as it was
 //! sent, as fast as before, and no right edge that its sender is told moves left (RFC 9293 section 3.8.6).

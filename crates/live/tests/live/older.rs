@@ -21,7 +21,7 @@ fn an_older_connection_is_held_where_nobody_knows_its_scale() {
     let status = running.wait_for("it is lowered", |s| s.control.rewritten > 100);
     assert_eq!(status.conntrack.learned, 0);
     let clamp = status.flows[0].clamp_bytes.expect("a plan");
-    // What is found is the least scale that what it has under way shows: at most the next one is missing.
+    // What is found is the least scale that what it has in flight shows: at most the next one is missing.
     running.wait_for("the sender obeys", |_| download.offered_window() <= 2 * clamp + 65_536);
     let received = download.received();
     crate::world::wait_for("it goes on", || (download.received() > received + 1_000_000).then_some(()));

@@ -1,4 +1,4 @@
-//! Odd packets: mutations of real connections, both ways, against the loaded program.
+//! Odd packets: mutations of real connections, both directions, against the loaded program.
 //!
 //! None is corrupted: at most the window of TCP and its checksum differ, the window only ever goes down, and a checksum is as right
 //! as it was (RFC 1624). And whatever strangers send in between, the right edge that is told to a sender never moves left by a unit

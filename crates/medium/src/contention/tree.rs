@@ -44,7 +44,7 @@ impl Tree {
             return None;
         }
         if node != 0 {
-            // Whoever has the same key lost to it somewhere on its way up.
+            // Whoever has the same key lost to it somewhere on the way up.
             let mut at = self.leaf(node);
             while at > 1 {
                 if self.winner[at ^ 1] >> NODE_BITS == key {

@@ -1,11 +1,11 @@
-//! The general path: who hears whom follows from positions, powers and thresholds, and several frames may be under way
+//! The general path: who hears whom follows from positions, powers and thresholds, and several frames may be in flight
 //! at once. O(stations) per frame.
 //!
 //! - Each node hears, decodes or misses each frame for itself (`signal.rs`). It is busy while anything is heard, keeps
 //!   the NAV of frames that it decodes and that are not for it, and waits EIFS after a frame that it heard from its
 //!   beginning and could not decode. The NAV of an RTS falls back when nothing is heard until the data should begin.
 //! - An RTS is answered only by a node without a NAV; a data frame always. A sender whose timeout comes while its answer
-//!   is under way waits for the end (the standard, 10.3.2.9, has it wait for whatever frame it hears begin).
+//!   is in flight waits for the end (the standard, 10.3.2.9, has it wait for whatever frame it hears begin).
 //! - Under ns-2's rules EIFS is kept as a NAV: a frame decoded meanwhile does not end it. A frame that began while the
 //!   node sent and ends no earlier than the node's own is an error too. A receiver is locked to the frame that it heard
 //!   first. A CTS is not sent into a medium that is busy, by what is heard or by that NAV.

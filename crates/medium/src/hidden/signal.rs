@@ -1,4 +1,4 @@
-//! Frames under way, and what each node makes of them.
+//! Frames in flight, and what each node makes of them.
 //!
 //! `P_ij = mean_ij + X`, mean by distance and path loss, X drawn per frame and receiver with shadowing   [dBm]
 //! heard at j:   `P_ij >= carrier-sense threshold`
@@ -60,7 +60,7 @@ struct Reception {
     crossed: bool,
 }
 
-/// A frame under way.
+/// A frame in flight.
 #[derive(Clone, Debug)]
 pub struct Signal {
     pub frame: Frame,
@@ -114,7 +114,7 @@ impl Signal {
     }
 }
 
-/// Everything under way.
+/// Everything in flight.
 #[derive(Clone, Debug)]
 pub struct Air {
     nodes: usize,

@@ -143,7 +143,7 @@ fn list(link: &mut Link<'_>, watch: Watch<'_>) -> Result<Vec<Listed>, Failure> {
     })
 }
 
-/// One message on its way.
+/// One message in flight.
 struct Fetching<'a> {
     client: &'a Client,
     wanted: &'a Wanted,

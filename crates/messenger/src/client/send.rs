@@ -91,7 +91,7 @@ fn is_final(failure: &Failure) -> bool {
     }
 }
 
-/// A file on its way.
+/// A file in flight.
 struct Sending<'a> {
     client: &'a Client,
     what: &'a Outgoing<'a>,

@@ -15,8 +15,8 @@
 //! | `Fetch { message, offset }` | `Start`, packets from `offset` on, `End { sha256 }` |
 //! | `Received { message }` | `Done`: the recipient has it, it is deleted here |
 //! | `Ping` | `Pong` |
-//! | `Source` | packets of no message, `Sent`: measures the way down |
-//! | `Sink`, packets, `Finish` | `Taken`: measures the way up |
+//! | `Source` | packets of no message, `Sent`: measures the downlink |
+//! | `Sink`, packets, `Finish` | `Taken`: measures the uplink |
 //!
 //! A server may answer anything with `Refused`, which says why, and between the packets of an upload, too. A packet
 //! belongs at exactly the offset where the one before it ended: one that is repeated, left out or out of order ends the
@@ -191,7 +191,7 @@ pub struct Listed {
 /// What a sender's kernel says of a connection (TCP_INFO), since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpFigures {
-    /// Time in which data was under way or waited to be, in microseconds.
+    /// Time in which data was in flight or waited to be, in microseconds.
     pub busy_us: u64,
     /// Of it: held back by the receiver's window.
     pub window_limited_us: u64,
@@ -207,7 +207,7 @@ pub struct TcpFigures {
     pub cwnd: u32,
 }
 
-/// A secret on its way. Never shown.
+/// A secret in flight. Never shown.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Secret(pub String);
 

@@ -53,7 +53,7 @@ pub enum Refusal {
     /// The server's disk is full; nothing that it acknowledged is lost.
     #[error("the server's disk is full: nothing of this message is lost on your side; tell who runs the server")]
     DiskFull,
-    /// The message has changed on its way, or while it was sent.
+    /// The message has changed in flight, or while it was sent.
     #[error("what arrived is not what was sent (SHA-256 differs): send it again")]
     Mismatch,
     /// This account has no such message.

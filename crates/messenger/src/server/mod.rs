@@ -187,7 +187,7 @@ impl Server {
         Counters { forgotten_attempts: self.shared.attempts.forgotten(), ..self.shared.counting.read() }
     }
 
-    /// Serves until `stop` is set; transfers under way are then cut, to be resumed.
+    /// Serves until `stop` is set; transfers in flight are then cut, to be resumed.
     ///
     /// # Errors
     /// Of the listening socket.

@@ -100,7 +100,7 @@ impl Default for Bounds {
             store_messages: 20_000,
             // A disk of today, less than half of it; `free_bytes` holds below that.
             store_bytes: 256 << 30,
-            // More than a device has under way at once.
+            // More than a device has in flight at once.
             uploads: 8,
             // What a system needs to go on working; and deleting needs room, too.
             free_bytes: 256 << 20,

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// How long a connection that has the same upload may take to go.
 const TAKE_OVER: Duration = Duration::from_secs(5);
-/// After a refusal, packets on their way are thrown away for so long.
+/// After a refusal, packets in flight are thrown away for so long.
 const DISCARD: Duration = Duration::from_secs(10);
 /// After so many bytes it is looked whether the disk has room left.
 const LOOK: u64 = 16 << 20;
@@ -115,7 +115,7 @@ fn answer(session: &mut Session<'_>, offer: &Offer, kept: Result<MessageId, Fail
     }
 }
 
-/// Refuses in the middle of an upload, and reads what is still on its way up to `Finish`, so that the reason arrives.
+/// Refuses in the middle of an upload, and reads what is still in flight up to `Finish`, so that the reason arrives.
 fn give_up(session: &mut Session<'_>, failure: &Failure) -> Result<(), End> {
     session.refuse(failure)?;
     let since = Instant::now();

@@ -13,7 +13,7 @@ pub const MOST_ACCOUNTS: u64 = 10_000;
 pub struct AccountSummary {
     /// What it is called.
     pub name: String,
-    /// Messages for it, uploads under way included.
+    /// Messages for it, uploads in flight included.
     pub messages: u64,
     /// Their bytes.
     pub bytes: u64,

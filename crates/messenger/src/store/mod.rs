@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! DIR/lock            held by the one process that works with the store
-//! DIR/index.redb      what is complete, what is under way, who may fetch: a transaction is on disk before it is answered
+//! DIR/index.redb      what is complete, what is in flight, who may fetch: a transaction is on disk before it is answered
 //! DIR/bodies/N        a body, from its first byte to its deletion under the same name
 //! DIR/identity.pem    certificate and key of the server
 //! DIR/control         socket of the running server, for the commands that change accounts

@@ -22,7 +22,7 @@ pub const KEPT: TableDefinition<(u32, u128), u64> = TableDefinition::new("kept")
 /// The same the other way round, the oldest first.
 pub const KEPT_ORDER: TableDefinition<(u32, u64), u128> = TableDefinition::new("kept_order");
 
-/// Messages and bytes of a sender that wait for anybody, uploads under way included, by its number. Counted anew at every start:
+/// Messages and bytes of a sender that wait for anybody, uploads in flight included, by its number. Counted anew at every start:
 /// stores of before this table was there need no other format.
 pub const SENT: TableDefinition<u32, (u64, u64)> = TableDefinition::new("sent");
 
@@ -44,7 +44,7 @@ pub const BYTES_IN_ALL: &str = "bytes";
 pub struct Account {
     pub id: AccountId,
     pub secret: HashedSecret,
-    /// Messages for it, uploads under way included.
+    /// Messages for it, uploads in flight included.
     pub messages: u64,
     /// Their bytes, those that have not come yet included.
     pub bytes: u64,

@@ -83,7 +83,7 @@ pub enum Offered {
     Upload(Box<Upload>),
 }
 
-/// A message on its way into the store: what is written goes to the end of its body. When the disk is full, what was there
+/// A message in flight into the store: what is written goes to the end of its body. When the disk is full, what was there
 /// of this message is given up, so that others go on; it begins at 0 when it is taken up again.
 pub struct Upload {
     from: AccountId,

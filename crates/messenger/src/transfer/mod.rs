@@ -53,7 +53,7 @@ pub type Watch<'a> = &'a mut dyn FnMut(&Progress) -> ControlFlow<()>;
 /// Bytes between two marks of a [`Hash`]: 256 marks of some 200 bytes for 4 GiB.
 const MARK: u64 = 16 << 20;
 
-/// SHA-256 on its way. It remembers where it was every 16 MiB, so that a transfer that begins again some bytes back does not
+/// SHA-256 in flight. It remembers where it was every 16 MiB, so that a transfer that begins again some bytes back does not
 /// read the whole prefix again.
 #[derive(Clone)]
 pub struct Hash {

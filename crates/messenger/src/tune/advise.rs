@@ -21,13 +21,13 @@ const EQUAL: std::ops::RangeInclusive<f64> = 0.01..=0.03;
 const WORTH: f64 = 0.005;
 /// Share of the time in which buffers of the kernel's held the sender back, for larger ones to be worth a try.
 const HELD_BACK: f64 = 0.1;
-/// Buffers for what is under way when the path is full: one part travels, one waits for its acknowledgment.
+/// Buffers for what is in flight when the path is full: one part travels, one waits for its acknowledgment.
 const BUFFERS: f64 = 2.0;
 /// How far above the storage's rate a sender is paced, so that it is the storage that waits for nothing.
 const ABOVE_STORAGE: f64 = 1.02;
 /// The storage's rate must be below this share of the air's, for pacing to be told apart from the air.
 const SLOWER: f64 = 0.95;
-/// How much longer a segment may be under way than with the shortest queue.
+/// How much longer a segment may be in flight than with the shortest queue.
 const SHORT_QUEUE: f64 = 1.5;
 /// By how much more of the time the receiver's window may hold the sender back than with the most open one.
 const OPEN_WINDOW: f64 = 0.1;
@@ -35,9 +35,9 @@ const OPEN_WINDOW: f64 = 0.1;
 /// for each other.
 const JITTER: f64 = 1.1;
 
-/// One way of the path.
+/// One direction of the path.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Way {
+pub struct PathLoad {
     /// What the law needs.
     pub path: Path,
     /// Smoothed round trip of the sender while the path was full, in seconds: what is above the path's own is queue.
@@ -52,15 +52,15 @@ pub struct Measured {
     /// The device's storage.
     pub storage: Probed,
     /// To the device.
-    pub down: Way,
+    pub down: PathLoad,
     /// From the device.
-    pub up: Way,
+    pub up: PathLoad,
 }
 
 impl Measured {
     /// What concerns one direction: the device's storage and the way.
     #[must_use]
-    pub fn of(&self, direction: Direction) -> (&Cost, &Way) {
+    pub fn of(&self, direction: Direction) -> (&Cost, &PathLoad) {
         match direction {
             Direction::Fetch => (&self.storage.write, &self.down),
             Direction::Send => (&self.storage.read, &self.up),
@@ -70,8 +70,8 @@ impl Measured {
     /// What a tuning is expected to give.
     #[must_use]
     pub fn limits(&self, direction: Direction, tuning: &Tuning) -> Limits {
-        let (storage, way) = self.of(direction);
-        limits(direction, tuning, storage, &way.path)
+        let (storage, path_load) = self.of(direction);
+        limits(direction, tuning, storage, &path_load.path)
     }
 }
 
@@ -123,14 +123,14 @@ pub fn candidates(direction: Direction, present: &Tuning, measured: &Measured) -
         all.push((Idea::Packet, with_packet(Tuning::default(), packet)));
     }
     let plain = with_packet(Tuning::default(), matched.unwrap_or_default());
-    let (storage, way) = measured.of(direction);
-    let needs = BUFFERS * way.path.air * way.loaded_rtt_s.max(way.path.rtt_s);
-    if way.held_back > HELD_BACK && needs > way.path.kernel_window {
+    let (storage, path_load) = measured.of(direction);
+    let needs = BUFFERS * path_load.path.air * path_load.loaded_rtt_s.max(path_load.path.rtt_s);
+    if path_load.held_back > HELD_BACK && needs > path_load.path.kernel_window {
         all.push((Idea::Buffers, with_buffers(plain, as_size(needs))));
     }
     let storage_rate = storage.rate_with(plain.receiver.packet);
     let paced = storage_rate * ABOVE_STORAGE * on_the_wire(plain.sender.packet);
-    if direction == Direction::Fetch && paced < way.path.air * SLOWER {
+    if direction == Direction::Fetch && paced < path_load.path.air * SLOWER {
         let pacing = as_rate(paced);
         all.push((Idea::Pacing, Tuning { sender: End { pacing, ..plain.sender }, ..plain }));
     }
@@ -145,10 +145,11 @@ pub fn candidates(direction: Direction, present: &Tuning, measured: &Measured) -
 
 /// The smallest packet with which a message takes about the least, when that is worth a change.
 fn matched_packet(direction: Direction, measured: &Measured) -> Option<PacketSize> {
-    let (storage, way) = measured.of(direction);
+    let (storage, path_load) = measured.of(direction);
     let storage = Cost { operation_s: storage.operation_s * JITTER, rate: storage.rate / JITTER };
-    let seconds =
-        |packet| limits(direction, &with_packet(Tuning::default(), packet), &storage, &way.path).seconds(MESSAGE_BYTES);
+    let seconds = |packet| {
+        limits(direction, &with_packet(Tuning::default(), packet), &storage, &path_load.path).seconds(MESSAGE_BYTES)
+    };
     let least = packet_sizes().map(seconds).fold(f64::INFINITY, f64::min);
     let worth = least < seconds(PacketSize::default()) * (1.0 - WORTH);
     packet_sizes().find(|packet| worth && seconds(*packet) <= least * (1.0 + WORTH))
@@ -237,8 +238,8 @@ mod tests {
         let read = Cost { operation_s: write.operation_s / 2.0, rate: 2.0 * write.rate };
         let storage = Probed { writes: vec![], write, reads: vec![], read, settle_s_per_byte: 0.0, full: false };
         let path = Path { rtt_s: 0.003, air, kernel_window: 1e6 };
-        let way = Way { path, loaded_rtt_s: 0.05, held_back };
-        Measured { storage, down: way, up: way }
+        let path_load = PathLoad { path, loaded_rtt_s: 0.05, held_back };
+        Measured { storage, down: path_load, up: path_load }
     }
 
     fn printed() -> Tuning {

@@ -92,12 +92,12 @@ fn of(limits: &Limits) -> f64 {
 }
 
 fn buffers(direction: Direction, found: &Found, measured: &Measured) -> String {
-    let way = measured.of(direction).1;
+    let path_load = measured.of(direction).1;
     let now = &found.after.tuning;
-    let needs = format!("this path needs {} under way", size(way.path.air * way.path.rtt_s));
+    let needs = format!("this path needs {} under way", size(path_load.path.air * path_load.path.rtt_s));
     if now.sender.buffer.is_some() || now.receiver.buffer.is_some() {
         let [sender, receiver] = [now.sender.buffer, now.receiver.buffer].map(buffer);
-        let held = 100.0 * way.held_back;
+        let held = 100.0 * path_load.held_back;
         return format!(
             "{sender} at the sender, {receiver} at the receiver; {needs}, and left to the kernel they held the sender back \
              for {held:.0} % of the time"
@@ -105,8 +105,8 @@ fn buffers(direction: Direction, found: &Found, measured: &Measured) -> String {
     }
     let was = found.before.tuning;
     let kernel = match direction {
-        Direction::Fetch => format!("the kernel let the device's grow to {}", size(way.path.kernel_window)),
-        Direction::Send => format!("they held the sender back for {:.0} % of the time", 100.0 * way.held_back),
+        Direction::Fetch => format!("the kernel let the device's grow to {}", size(path_load.path.kernel_window)),
+        Direction::Send => format!("they held the sender back for {:.0} % of the time", 100.0 * path_load.held_back),
     };
     let before = match (was.sender.buffer, was.receiver.buffer) {
         (None, None) => "left to the kernel".to_owned(),
@@ -204,19 +204,19 @@ fn queue(one: &Tried, found: &Found) -> String {
 }
 
 fn left(direction: Direction, measured: &Measured) -> String {
-    let (cost, way) = measured.of(direction);
+    let (cost, path_load) = measured.of(direction);
     let (what, verb) = if direction == Direction::Fetch { ("written", "writes") } else { ("read", "reads") };
-    if cost.rate < way.path.air {
+    if cost.rate < path_load.path.air {
         return format!(
             "the storage {verb} no more than {}, whatever is set: 1 MB cannot be {what} in less than {}",
             speed(cost.rate),
             time(1e6 / cost.rate)
         );
     }
-    let least = time(1e6 / way.path.air);
+    let least = time(1e6 / path_load.path.air);
     format!(
         "the path carries {} with nothing in the way: 1 MB cannot travel in less than about {least}",
-        bits(way.path.air)
+        bits(path_load.path.air)
     )
 }
 

@@ -87,7 +87,7 @@ impl Cost {
 /// The path between device and server in one direction, storage left out.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Path {
-    /// Round trip with nothing under way, in seconds; positive.
+    /// Round trip with nothing in flight, in seconds; positive.
     pub rtt_s: f64,
     /// Bytes per second with buffers that the kernel sizes; positive.
     pub air: f64,
@@ -198,7 +198,7 @@ pub fn limits(direction: Direction, tuning: &Tuning, storage: &Cost, path: &Path
     }
 }
 
-/// What may be under way: what the receiver's buffer takes and the sender's keeps, in bytes.
+/// What may be in flight: what the receiver's buffer takes and the sender's keeps, in bytes.
 fn window(tuning: &Tuning, path: &Path) -> f64 {
     let bytes = |buffer: Option<Size>| buffer.map(|size| f64::from(size.bytes()));
     let receiver = bytes(tuning.receiver.buffer).unwrap_or(path.kernel_window);

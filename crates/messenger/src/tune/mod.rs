@@ -42,7 +42,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// How the time is shared: parts of all of it.
 const FOR_STORAGE: f64 = 0.16;
 const FOR_PINGS: f64 = 0.03;
-const FOR_EACH_WAY: f64 = 0.08;
+const PER_DIRECTION: f64 = 0.08;
 const FOR_FETCH: f64 = 0.36;
 
 /// What is to be tuned.
@@ -148,9 +148,9 @@ pub fn tune(
     pace.go_on()?;
     let storage = storage.map_err(TuneError::Storage)?;
     pace.says("rate to the device");
-    let down = path::down(account, rtt_s, limit.mul_f64(FOR_EACH_WAY), &mut pace)?;
+    let down = path::down(account, rtt_s, limit.mul_f64(PER_DIRECTION), &mut pace)?;
     pace.says("rate from the device");
-    let up = path::up(account, rtt_s, limit.mul_f64(FOR_EACH_WAY), &mut pace)?;
+    let up = path::up(account, rtt_s, limit.mul_f64(PER_DIRECTION), &mut pace)?;
     let measured = Measured { storage, down, up };
     if !measured.storage.full {
         file.set_circle(FILE_BYTES);

@@ -1,6 +1,6 @@
 //! What the path carries when no storage is in the way: round trip, and rate down and up with nothing set.
 
-use super::advise::Way;
+use super::advise::PathLoad;
 use super::law::Path;
 use super::{Pace, TuneError};
 use crate::account::Account;
@@ -22,7 +22,7 @@ const PINGS: u64 = 30;
 const PATIENCE: f64 = 2.0;
 /// Of the time down, what is left out at the beginning: slow start.
 const WARM_UP: f64 = 0.25;
-/// Bytes of each way, at most: what a server sends or takes for a measurement is bounded.
+/// Bytes of each direction, at most: what a server sends or takes for a measurement is bounded.
 const MOST_BYTES: u64 = 1 << 30;
 /// The kernel books so much of a buffer for each byte that it lets come or go.
 const BOOKED: f64 = 2.0;
@@ -52,11 +52,11 @@ pub fn round_trip(account: &Account, limit: Duration, pace: &mut Pace<'_>) -> Re
     Ok((least, super::storage::median(&mut all)))
 }
 
-/// The way down: `Source` for `limit`, nothing written.
+/// The direction down: `Source` for `limit`, nothing written.
 ///
 /// # Errors
 /// [`TuneError`].
-pub fn down(account: &Account, rtt_s: f64, limit: Duration, pace: &mut Pace<'_>) -> Result<Way, TuneError> {
+pub fn down(account: &Account, rtt_s: f64, limit: Duration, pace: &mut Pace<'_>) -> Result<PathLoad, TuneError> {
     let mut session = pace.open(account, None, limit.mul_f64(PATIENCE))?;
     let sender = End::default();
     let source = Request::Source { millis: limit.as_millis() as u32, bytes: MOST_BYTES, sender };
@@ -85,14 +85,14 @@ pub fn down(account: &Account, rtt_s: f64, limit: Duration, pace: &mut Pace<'_>)
     let booked = sockopt::socket_recv_buffer_size(session.channel().socket()).map_err(io::Error::from)?;
     session.close();
     let kernel_window = (booked as f64 / BOOKED).max(LEAST_WINDOW);
-    Ok(way(Path { rtt_s, air, kernel_window }, &tcp))
+    Ok(path_load(Path { rtt_s, air, kernel_window }, &tcp))
 }
 
-/// The way up: packets of nothing into a `Sink` for `limit`.
+/// The direction up: packets of nothing into a `Sink` for `limit`.
 ///
 /// # Errors
 /// [`TuneError`].
-pub fn up(account: &Account, rtt_s: f64, limit: Duration, pace: &mut Pace<'_>) -> Result<Way, TuneError> {
+pub fn up(account: &Account, rtt_s: f64, limit: Duration, pace: &mut Pace<'_>) -> Result<PathLoad, TuneError> {
     let mut session = pace.open(account, None, limit.mul_f64(PATIENCE))?;
     let Tuning { sender, receiver } = Tuning::default();
     session.say(&Request::Sink { receiver }).map_err(|error| pace.told(error))?;
@@ -102,7 +102,7 @@ pub fn up(account: &Account, rtt_s: f64, limit: Duration, pace: &mut Pace<'_>) -
     session.close();
     let air = rate(bytes, seconds);
     let kernel_window = (booked as f64 / BOOKED).max(LEAST_WINDOW);
-    Ok(way(Path { rtt_s, air, kernel_window }, &tcp))
+    Ok(path_load(Path { rtt_s, air, kernel_window }, &tcp))
 }
 
 /// Sends what `source` has into a `Sink`, `bytes` at most and for `limit`. Returns the bytes that came and the seconds from
@@ -146,8 +146,8 @@ fn rate(bytes: f64, seconds: f64) -> f64 {
     (bytes / seconds.max(1e-6)).max(1.0)
 }
 
-fn way(path: Path, tcp: &TcpFigures) -> Way {
+fn path_load(path: Path, tcp: &TcpFigures) -> PathLoad {
     let held_back_us = (tcp.window_limited_us + tcp.send_buffer_limited_us) as f64;
     let held_back = (held_back_us / tcp.busy_us.max(1) as f64).min(1.0);
-    Way { path, loaded_rtt_s: f64::from(tcp.srtt_us) / 1e6, held_back }
+    PathLoad { path, loaded_rtt_s: f64::from(tcp.srtt_us) / 1e6, held_back }
 }

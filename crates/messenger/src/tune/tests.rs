@@ -1,6 +1,6 @@
 //! Stories with hand-made measurements.
 
-use super::advise::{Idea, MESSAGE_BYTES, Measured, Tried, Way, candidates, choose};
+use super::advise::{Idea, MESSAGE_BYTES, Measured, PathLoad, Tried, candidates, choose};
 use super::explain::{of_storage, words};
 use super::law::{Cost, Direction, Limit, Path};
 use super::storage::Probed;
@@ -14,8 +14,8 @@ fn handheld() -> Measured {
     let read = Cost { operation_s: 0.00052, rate: 1e6 };
     let storage = Probed { writes: vec![], write, reads: vec![], read, settle_s_per_byte: 0.0, full: false };
     let path = Path { rtt_s: 0.003, air: 640e3, kernel_window: 400e3 };
-    let way = Way { path, loaded_rtt_s: 0.08, held_back: 0.0 };
-    Measured { storage, down: way, up: way }
+    let path_load = PathLoad { path, loaded_rtt_s: 0.08, held_back: 0.0 };
+    Measured { storage, down: path_load, up: path_load }
 }
 
 fn end(packet: u32, delay: u32, buffer: u32) -> End {

@@ -78,7 +78,7 @@ fn one_sender_fills_no_mailbox_alone_and_is_told_so() {
 }
 
 #[test]
-fn uploads_under_way_take_their_place_and_give_it_back() {
+fn uploads_in_flight_take_their_place_and_give_it_back() {
     let (folder, _house, anna, bert) = with(|settings| {
         settings.bounds.mailbox_bytes = 1000;
         settings.bounds.uploads = 3;

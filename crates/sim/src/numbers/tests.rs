@@ -1,4 +1,4 @@
-//! What the window control is shown of whole runs, flow by flow: one stream each way, of which nothing is acknowledged that has not passed.
+//! What the window control is shown of whole runs, flow by flow: one stream each direction, of which nothing is acknowledged that has not passed.
 
 use std::collections::BTreeMap;
 

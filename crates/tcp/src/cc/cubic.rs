@@ -169,7 +169,7 @@ mod tests {
         }
     }
 
-    /// RTT 200 ms, so that the Reno-friendly window stays below: a window on its way from W(t) to W(t + RTT), concave up to the plateau at K and convex beyond. By hand
+    /// RTT 200 ms, so that the Reno-friendly window stays below: a window in flight from W(t) to W(t + RTT), concave up to the plateau at K and convex beyond. By hand
     /// as above, for example W(8.2) = 0.4 x 3.98284^3 + 100 = 125.271.
     #[test]
     fn the_window_follows_the_cubic() {

@@ -57,7 +57,7 @@ pub enum Algorithm {
     Bbr,
     /// Reno that probes before it answers a loss.
     Probing,
-    /// A rate, moved by how packets spread on their way.
+    /// A rate, moved by how packets spread in flight.
     Wtcp,
 }
 

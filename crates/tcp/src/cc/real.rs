@@ -43,7 +43,7 @@ struct Doubt {
 
 #[derive(Debug, Default)]
 pub(super) struct Real {
-    /// The wave under way.
+    /// The wave in flight.
     wave: u32,
     /// It is over when more than this is acknowledged.
     end: u64,

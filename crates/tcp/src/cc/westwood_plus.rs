@@ -28,7 +28,7 @@ const KEEP: f64 = 0.9;
 #[derive(Debug, Default)]
 struct WestwoodPlus {
     count: AckedCount,
-    /// When the sample under way began.
+    /// When the sample in flight began.
     began: Option<Time>,
     /// Reported since, segments.
     waiting: f64,

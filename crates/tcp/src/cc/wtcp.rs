@@ -1,4 +1,4 @@
-//! WTCP: a rate instead of a window, moved by how packets spread on their way; losses alone move nothing.
+//! WTCP: a rate instead of a window, moved by how packets spread in flight; losses alone move nothing.
 //!
 //! ```text
 //! start:    half of what a pair of packets shows

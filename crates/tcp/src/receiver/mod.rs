@@ -233,7 +233,7 @@ impl Receiver {
         Some(self.acknowledge(now))
     }
 
-    /// The acknowledgment that goes with data the other way, due or not.
+    /// The acknowledgment that goes with data in the other direction, due or not.
     pub fn acknowledge(&mut self, now: Time) -> Ack {
         self.ack_now = false;
         self.waiting = 0;

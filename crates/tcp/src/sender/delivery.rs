@@ -94,7 +94,7 @@ impl Delivery {
         }
     }
 
-    /// Nothing more to send, although there is room; `inflight` bytes are under way.
+    /// Nothing more to send, although there is room; `inflight` bytes are in flight.
     pub(super) fn on_limited(&mut self, inflight: u64) {
         self.limited_until = (self.delivered + inflight).max(1);
     }

@@ -64,7 +64,7 @@ impl<P> Link<P> {
 /// What stands before the link down: lets a packet of so many bytes pass, or not.
 pub type Gate = Box<dyn FnMut(Time, u64) -> bool>;
 
-/// A sender and a receiver without delayed ACKs, a link each way.
+/// A sender and a receiver without delayed ACKs, a link each direction.
 pub struct Path {
     pub sender: Sender,
     receiver: Receiver,
@@ -81,7 +81,7 @@ pub struct Path {
     paced_until: Time,
     mss: u64,
     now: Time,
-    /// Lost on the way down, counted from 0 without the SYN.
+    /// Lost on the direction down, counted from 0 without the SYN.
     pub drops: HashSet<u64>,
     /// And every one whose number this divides; 0: none.
     pub lose_every: u64,

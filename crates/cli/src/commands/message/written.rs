@@ -34,7 +34,7 @@ enum Message {
         #[serde(skip_serializing_if = "Option::is_none")]
         sound_s: Option<f64>,
         #[serde(flatten)]
-        figures: Way,
+        figures: Transfer,
     },
     Fetched {
         message: u64,
@@ -44,7 +44,7 @@ enum Message {
         bytes: u64,
         kept_at: u64,
         #[serde(flatten)]
-        figures: Way,
+        figures: Transfer,
     },
     /// Only listed.
     Listed { message: u64, from: String, name: String, bytes: u64, kept_at: u64 },
@@ -53,7 +53,7 @@ enum Message {
 }
 
 #[derive(Debug, Serialize)]
-struct Way {
+struct Transfer {
     resumed_bytes: u64,
     took_s: f64,
     connecting_s: f64,
@@ -92,7 +92,7 @@ impl Written {
             name: name.to_owned(),
             bytes: sent.bytes,
             sound_s: sound.map(|length| length.as_secs_f64()),
-            figures: Way::new(sent.resumed, &sent.figures),
+            figures: Transfer::new(sent.resumed, &sent.figures),
         });
     }
 
@@ -106,7 +106,7 @@ impl Written {
             file: fetched.file.display().to_string(),
             bytes,
             kept_at,
-            figures: Way::new(fetched.resumed, &fetched.figures),
+            figures: Transfer::new(fetched.resumed, &fetched.figures),
         });
     }
 
@@ -128,7 +128,7 @@ impl Written {
     }
 }
 
-impl Way {
+impl Transfer {
     fn new(resumed_bytes: u64, figures: &Figures) -> Self {
         Self {
             resumed_bytes,

@@ -2,13 +2,13 @@ use super::*;
 
 const DT: f64 = 0.05;
 
-/// Windows over a path: what is under way beyond what fits waits. What windows are is seen a round trip later.
+/// Windows over a path: what is in flight beyond what fits waits. What windows are is seen a round trip later.
 struct Plant {
     capacity: f64,
     base_rtt: f64,
     /// Of each flow, at most, bit/s; infinite: greedy.
     limits: Vec<f64>,
-    /// Windows that are on their way, s and bit.
+    /// Windows that are in flight, s and bit.
     told: Vec<(f64, f64)>,
     time: f64,
     /// UDP, bit/s.
@@ -153,13 +153,13 @@ fn who_cannot_be_held_pushes_nobody_under_an_equal_part() {
 }
 
 #[test]
-fn a_fall_to_a_tenth_drains_within_what_was_under_way_and_two_tau() {
+fn a_fall_to_a_tenth_drains_within_what_was_in_flight_and_two_tau() {
     let law = Law::default();
     for base_rtt in [0.02, 0.1] {
         let (mut plant, mut fair) = (Plant::new(1e8, base_rtt, 1), FairRate::default());
         plant.run(&law, &mut fair, 10.0);
         plant.capacity = 1e7;
-        // The queue is what was under way: 9 d; so long it takes to drain.
+        // The queue is what was in flight: 9 d; so long it takes to drain.
         plant.run(&law, &mut fair, 9.0 * base_rtt + 2.0 * (10.0 * base_rtt + DT) + 0.2);
         assert!(fair.queue() < 0.02, "{base_rtt}: {}", fair.queue());
     }

@@ -68,7 +68,7 @@ impl Home {
         }
         let which = which % self.connections.len();
         let connection = self.connections[which];
-        let way = if what & 1 == 0 { Direction::ToRemote } else { Direction::ToStation };
+        let direction = if what & 1 == 0 { Direction::ToRemote } else { Direction::ToStation };
         match what % 16 {
             // A SYN, or once more.
             0 | 2 if !connection.established => self.syn(which, Direction::ToRemote),
@@ -76,15 +76,15 @@ impl Home {
             _ if !connection.syn.iter().all(|seen| *seen) => {}
             14 | 15 => {
                 self.connections[which].established = true;
-                self.send(which, way, 0, bytes);
+                self.send(which, direction, 0, bytes);
             }
-            4 | 6 | 8 if way == Direction::ToRemote && bytes.is_multiple_of(3) => {
+            4 | 6 | 8 if direction == Direction::ToRemote && bytes.is_multiple_of(3) => {
                 self.connections[which].established = true;
-                self.send(which, way, u32::from(bytes % 4_000), bytes);
+                self.send(which, direction, u32::from(bytes % 4_000), bytes);
             }
             _ if !connection.established => {}
-            5 | 7 | 9 => self.send(which, way, u32::from(bytes % 20_000), bytes),
-            _ => self.send(which, way, 0, bytes),
+            5 | 7 | 9 => self.send(which, direction, u32::from(bytes % 20_000), bytes),
+            _ => self.send(which, direction, 0, bytes),
         }
     }
 
@@ -106,12 +106,12 @@ impl Home {
         self.pass(which, direction, &tcp, 0);
     }
 
-    /// Data and an acknowledgment of all that was sent the other way, or of a part of it.
+    /// Data and an acknowledgment of all that was sent in the other direction, or of a part of it.
     fn send(&mut self, which: usize, direction: Direction, bytes: u32, window: u16) {
         let (d, connection) = (direction.index(), &mut self.connections[which]);
         let acked = &mut connection.half[1 - d];
-        let under_way = acked.sent.wrapping_sub(acked.told);
-        acked.told = acked.told.wrapping_add(if window.is_multiple_of(5) { under_way / 2 } else { under_way });
+        let in_flight = acked.sent.wrapping_sub(acked.told);
+        acked.told = acked.told.wrapping_add(if window.is_multiple_of(5) { in_flight / 2 } else { in_flight });
         let ack = acked.told;
         let data = &mut connection.half[d];
         // Never beyond what it was told.

@@ -29,7 +29,7 @@ pub(super) struct WestwoodPlus {
     /// Bytes.
     mss: f64,
     count: AckedCount,
-    /// When the sample under way began, ms.
+    /// When the sample in flight began, ms.
     began: u64,
     /// Reported since, segments.
     waiting: f64,

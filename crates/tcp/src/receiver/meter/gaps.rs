@@ -36,7 +36,7 @@ pub(super) struct Gaps {
     short: Option<f64>,
     long: f64,
     pair: Option<f64>,
-    /// Of the span under way: segments, and how many of them are missing.
+    /// Of the span in flight: segments, and how many of them are missing.
     expected: u64,
     missing: u64,
     /// Share lost of spans without congestion: mean and mean deviation.

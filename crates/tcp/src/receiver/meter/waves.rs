@@ -17,7 +17,7 @@ use crate::note::Note;
 
 #[derive(Debug, Default)]
 pub(super) struct Waves {
-    /// Number of the wave under way.
+    /// Number of the wave in flight.
     wave: u32,
     /// First and last arrival of it; none before a segment.
     span: Option<(Time, Time)>,
