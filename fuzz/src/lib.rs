@@ -127,7 +127,7 @@ fn packets_under_plans(rest: &mut Cursor<'_>) -> Option<()> {
     let mut control = Control { dry_run: u32::from(dry_run), default_plan, hops: [hop; HOPS], ..Control::default() };
     let mut now = Time::from_nanos(1);
     let mut state = FlowState::new(&control, now);
-    state.half[0].told_scale = scale;
+    state.half[0].conntrack_scale = scale;
     loop {
         let direction = if rest.u8()? & 1 == 0 { Direction::ToStation } else { Direction::ToRemote };
         now += Span::from_micros(u64::from(rest.u32()?));

@@ -105,20 +105,20 @@ pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
     let Options { pcap, trace, log, controller, progress, stop, revision, .. } = options;
     let begun = clock::now();
     sys::raise_open_files();
-    let teller = Teller(progress);
-    teller.tell(Progress::Preparing("building the home"));
+    let reporter = Reporter(progress);
+    reporter.report(Progress::Preparing("building the home"));
     let home = Home::new(scenario)?;
     let recording = Recording::start(Paths { pcap, trace }, scenario, &home, &revision)?;
     let offers: Offers = scenario.flows.iter().map(|_| AtomicU32::new(0)).collect();
     let stage = Stage::prepare(scenario, &home, &offers)?;
     let _proxies = Proxies::start(scenario, &home)?;
     let mut running = Running::start(scenario, &home, recording, offers, &stop)?;
-    teller.tell(Progress::Preparing("starting the controller"));
+    reporter.report(Progress::Preparing("starting the controller"));
     let log = log.map(|path| Log::create(&path).map(Arc::new).map_err(cannot_write(&path)).map(|log| (log, path)));
     let log = log.transpose()?;
     let into = || log.as_ref().map(|(log, _)| Arc::clone(log));
     let controller = controller.map(|it| Controller::start(&home, it, into(), &stop)).transpose()?;
-    let mut show = Show { scenario, teller: &teller, stop: &stop, controller, log: into(), status: None };
+    let mut show = Show { scenario, reporter: &reporter, stop: &stop, controller, log: into(), status: None };
     let zero = clock::now() + RUN_UP;
     log.iter().for_each(|(log, _)| log.start(zero));
     running.shared.zero_ns.store(zero.as_nanos(), Ordering::Release);
@@ -141,7 +141,7 @@ pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
     let about = About { greedy, drops: home.drops()?, wall: clock::now().since(begun), revision };
     let (report, more) = report::assemble(&played, seen(remains, about));
     notes.extend(more);
-    notes.iter().for_each(|note| teller.tell(Progress::Note(note.clone())));
+    notes.iter().for_each(|note| reporter.report(Progress::Note(note.clone())));
     Ok(Outcome { report, controller_status: status, notes, programs, load })
 }
 
@@ -172,10 +172,10 @@ fn notes(remains: &Remains) -> Vec<String> {
     notes
 }
 
-struct Teller(Option<mpsc::Sender<Progress>>);
+struct Reporter(Option<mpsc::Sender<Progress>>);
 
-impl Teller {
-    fn tell(&self, what: Progress) {
+impl Reporter {
+    fn report(&self, what: Progress) {
         if let Some(progress) = &self.0 {
             // Nobody has to listen.
             let _ = progress.send(what);
@@ -186,7 +186,7 @@ impl Teller {
 /// What happens beside the engine while it runs.
 struct Show<'a> {
     scenario: &'a Scenario,
-    teller: &'a Teller,
+    reporter: &'a Reporter,
     stop: &'a AtomicBool,
     controller: Option<Controller>,
     log: Option<Arc<Log>>,
@@ -225,7 +225,7 @@ impl Show<'_> {
             while let Ok(pulse) = running.pulses.try_recv() {
                 let Pulse { elapsed, recent, lag_p99 } = pulse;
                 let second = Second { elapsed, total: self.scenario.duration, flows: recent, lag_p99 };
-                self.teller.tell(Progress::Second(second));
+                self.reporter.report(Progress::Second(second));
             }
             thread::sleep(LOOK);
         }

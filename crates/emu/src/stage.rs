@@ -104,16 +104,17 @@ impl Stage {
         let listener = home.namespace(flow.to).run(listen)?;
         let connect = || tcp::sender(&connection).map_err(fail(flow, &cannot_send(&connection)));
         let socket = home.namespace(flow.from).run(connect)?;
-        let (gate, sink, tell) = (Arc::clone(&self.gate), connection.clone(), self.tell(flow, "the receiver failed"));
+        let (gate, sink, failure) =
+            (Arc::clone(&self.gate), connection.clone(), self.failure(flow, "the receiver failed"));
         let offers = Arc::clone(offers);
-        let receive = move || tcp::receive(&sink, &listener, &offers[index], &gate).unwrap_or_else(tell);
+        let receive = move || tcp::receive(&sink, &listener, &offers[index], &gate).unwrap_or_else(failure);
         self.threads.push(start(STACK, receive)?);
         let supply = match &flow.kind {
             Kind::Ftp(ftp) => ftp.bytes.map_or(Supply::Endless, |bytes| Supply::Bytes(bytes.0)),
             _ => Supply::Stream(Box::new(Feed::new(Source::new(flow, scenario.seed), None))),
         };
-        let (gate, tell) = (Arc::clone(&self.gate), self.tell(flow, "the sender failed"));
-        let send = move || tcp::send(&connection, socket, supply, &gate).map_err(tell).ok();
+        let (gate, failure) = (Arc::clone(&self.gate), self.failure(flow, "the sender failed"));
+        let send = move || tcp::send(&connection, socket, supply, &gate).map_err(failure).ok();
         self.senders.push((index, start(STACK, send)?));
         Ok(())
     }
@@ -127,18 +128,18 @@ impl Stage {
         let sender = home.namespace(flow.from).run(open(it.source))?;
         let receiver = home.namespace(flow.to).run(open(it.destination))?;
         let player =
-            |what: &'static str| (it.clone(), Arc::clone(&identity), Arc::clone(&self.gate), self.tell(flow, what));
-        let (own, identity_, gate, tell) = player("the receiver failed");
-        let receive = move || quic::receive(&own, &identity_, receiver, &gate).map_err(tell).ok();
-        let (own, identity_, gate, tell) = player("the sender failed");
-        let send = move || quic::send(&own, &identity_, sender, &gate).map_err(tell).ok();
+            |what: &'static str| (it.clone(), Arc::clone(&identity), Arc::clone(&self.gate), self.failure(flow, what));
+        let (own, identity_, gate, failure) = player("the receiver failed");
+        let receive = move || quic::receive(&own, &identity_, receiver, &gate).map_err(failure).ok();
+        let (own, identity_, gate, failure) = player("the sender failed");
+        let send = move || quic::send(&own, &identity_, sender, &gate).map_err(failure).ok();
         self.receivers.push((index, start(LARGE_STACK, receive)?));
         self.senders.push((index, start(LARGE_STACK, send)?));
         Ok(())
     }
 
     /// Complains about a player of `flow`.
-    fn tell(&self, flow: &Flow, what: &'static str) -> impl FnOnce(io::Error) + Send + use<> {
+    fn failure(&self, flow: &Flow, what: &'static str) -> impl FnOnce(io::Error) + Send + use<> {
         let (complain, flow) = (self.complain.clone(), flow.name.clone());
         move |source| drop(complain.send(Error::Flow { flow, what: what.into(), source }))
     }

@@ -126,7 +126,7 @@ fn case(connections: u32, load: Load, length: Duration) -> Result<String, String
     let config =
         Config { lan: vec!["lan0".parse().map_err(|e| format!("{e}"))?], socket: socket.clone(), ..Config::default() };
     let (stop, task) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-    let (tell, is_ready) = std::sync::mpsc::channel();
+    let (report, is_ready) = std::sync::mpsc::channel();
     let line = std::thread::scope(|scope| {
         // On a thread of its own, which gives up the rights that finding maps by their numbers takes.
         scope.spawn(|| {
@@ -134,10 +134,10 @@ fn case(connections: u32, load: Load, length: Duration) -> Result<String, String
             task.store(unsafe { libc::gettid() } as u64, Ordering::Release);
             match Controller::new(config) {
                 Ok(mut controller) => {
-                    let _ = tell.send(Ok(()));
+                    let _ = report.send(Ok(()));
                     controller.run(&stop);
                 }
-                Err(error) => drop(tell.send(Err(error.to_string()))),
+                Err(error) => drop(report.send(Err(error.to_string()))),
             }
         });
         is_ready.recv().map_err(|error| error.to_string())??;

@@ -115,7 +115,7 @@ fn prepare(program: &Program, case: &Case) -> FlowKey {
     let key = wire::flow_key(&tcp, case.direction);
     let mut state = FlowState { assured: 1, ..FlowState::new(&control, now) };
     for half in &mut state.half {
-        half.told_scale = 8;
+        half.conntrack_scale = 8;
         half.data_flags = Half::DATA_SEEN;
         half.flags = Half::EDGE_KNOWN;
         half.delivered = 1;

@@ -274,13 +274,13 @@ impl Controller {
     pub fn run(&mut self, stop: &AtomicBool) {
         let mut deadline = now() + self.core.interval;
         while !stop.load(Ordering::Relaxed) {
-            let is_told = self.wait(deadline);
+            let is_ready = self.wait(deadline);
             let woken = now();
-            self.core.follow_links(woken, is_told);
-            if let Some(server) = self.server.as_mut().filter(|server| is_told || server.has_clients()) {
+            self.core.follow_links(woken, is_ready);
+            if let Some(server) = self.server.as_mut().filter(|server| is_ready || server.has_clients()) {
                 server.serve(woken, || serde_json::to_vec(&self.core.status()).unwrap_or_default());
             }
-            if is_told && self.hand_over() {
+            if is_ready && self.hand_over() {
                 log("another controller has taken over; leaving everything to it");
                 return;
             }
@@ -361,8 +361,10 @@ impl Controller {
         let (listener, clients) = self.server.as_ref().map(|server| server.waits_for(woken)).unzip();
         let clients = clients.into_iter().flatten();
         let mut waits: Vec<PollFd<'_>> = clients.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)).collect();
-        let told = self.core.links.waits_for().chain(self.host.iter().flat_map(|host| host.waits_for(woken)));
-        waits.extend(listener.flatten().into_iter().chain(told).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        let waited_for = self.core.links.waits_for().chain(self.host.iter().flat_map(|host| host.waits_for(woken)));
+        waits.extend(
+            listener.flatten().into_iter().chain(waited_for).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)),
+        );
         match poll(&mut waits, Some(&timeout)) {
             // Interrupted: the caller's flag may be set.
             Ok(ready) => ready > 0,
@@ -379,8 +381,8 @@ impl Controller {
 
 impl Core {
     /// Hooks what came and lets go what went, when somebody told that something did, or it is time to look.
-    fn follow_links(&mut self, now: Time, is_told: bool) {
-        if let Some(choice) = self.links.choose(now, is_told) {
+    fn follow_links(&mut self, now: Time, is_ready: bool) {
+        if let Some(choice) = self.links.choose(now, is_ready) {
             // What is held leaves before the hooks go.
             self.queues.follow(now, &choice.ports, &mut self.journal);
             self.links.follow(now, choice, &self.program, &mut self.journal);
@@ -396,8 +398,8 @@ impl Core {
         let ports = self.links.ports();
         self.queues.follow(now, &ports, &mut self.journal);
         self.ap.set_duplex(self.config.duplex.of(self.queues.wires()));
-        let told = self.hops.follow(self.queues.duplexes(), &self.program);
-        self.totals.failures += u64::from(!told);
+        let waited_for = self.hops.follow(self.queues.duplexes(), &self.program);
+        self.totals.failures += u64::from(!waited_for);
         self.disciplines.follow(ports.into_iter().filter(|port| port.ifindex.is_some()).map(|port| port.name));
     }
 
@@ -448,7 +450,7 @@ impl Core {
                 Err(_) => self.totals.failures += 1,
             }
         }
-        self.tell_of_a_full_table(now, &counters);
+        self.report_full_table(now, &counters);
         self.read_udp(now, &counters);
         let up_bytes = queues::up_bytes(&counters.ip_bytes);
         let present = self.links.present();
@@ -529,7 +531,7 @@ impl Core {
         Ok(())
     }
 
-    fn tell_of_a_full_table(&mut self, now: Time, counters: &Counters) {
+    fn report_full_table(&mut self, now: Time, counters: &Counters) {
         let packets = counters.reason[Reason::TableFull as usize];
         let take = || self.program.refused().take();
         if let Some(line) = self.full.on_interval(now, packets, self.config.flows, take) {
@@ -575,8 +577,8 @@ impl Core {
             }
         }
         // Who was forgotten since he was read has none.
-        let told = self.program.set_plans(&plans).is_ok();
-        *(if told { &mut self.totals.plans } else { &mut self.totals.failures }) += plans.len() as u64;
+        let waited_for = self.program.set_plans(&plans).is_ok();
+        *(if waited_for { &mut self.totals.plans } else { &mut self.totals.failures }) += plans.len() as u64;
     }
 
     /// Which flow a decision is about, by its addresses.

@@ -217,7 +217,7 @@ impl Datapath {
     }
 
     /// How fast packets may leave from now on; heard within a tenth of a second.
-    pub fn tell(&self, rate: BitRate) {
+    pub fn set_pace(&self, rate: BitRate) {
         self.shared.rate_bps.store(rate.as_bps(), Ordering::Relaxed);
     }
 

@@ -33,8 +33,8 @@ fn read(body: &[u8]) -> Option<(Mac, u32)> {
     let header = body.get(..NDMSG)?;
     let ifindex = u32::from_ne_bytes(*header[4..].first_chunk()?);
     let state = u16::from_ne_bytes([header[8], header[9]]);
-    let is_told = header[10] & NTF_EXT_LEARNED != 0;
-    let is_learned = state & NUD_PERMANENT == 0 && (state & NUD_NOARP == 0 || is_told);
+    let is_ready = header[10] & NTF_EXT_LEARNED != 0;
+    let is_learned = state & NUD_PERMANENT == 0 && (state & NUD_NOARP == 0 || is_ready);
     let mac: Mac = Attributes::find(body.get(NDMSG..)?, NDA_LLADDR)?.try_into().ok()?;
     let is_station = mac[0] & 1 == 0 && mac != Mac::default();
     (header[0] == libc::AF_BRIDGE as u8 && is_learned && is_station && ifindex != 0).then_some((mac, ifindex))

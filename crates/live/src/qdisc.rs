@@ -229,7 +229,7 @@ impl Qdisc {
             _object: object,
         };
         // The first packet already meets a living controller.
-        qdisc.tell(now, rate, std::iter::empty())?;
+        qdisc.set_pace(now, rate, std::iter::empty())?;
         root::put(&mut qdisc.route, ifindex, &qdisc.kind).map_err(changed)?;
         Ok(qdisc)
     }
@@ -238,7 +238,7 @@ impl Qdisc {
     ///
     /// # Errors
     /// When the map cannot be written.
-    pub fn tell(
+    pub fn set_pace(
         &self,
         now: Time,
         rate: BitRate,

@@ -52,7 +52,7 @@ fn a_plan_changes_a_flow_in_place_and_only_there() {
     program.set_scale(&key(1), Direction::ToStation, 9).unwrap();
     let mut expected = state;
     expected.half[1].plan = plan;
-    expected.half[0].told_scale = 10;
+    expected.half[0].conntrack_scale = 10;
     assert_eq!(program.flow(&key(1)).unwrap(), Some(expected));
     assert_eq!(program.flows().unwrap(), [(key(1), expected)]);
 }

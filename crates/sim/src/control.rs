@@ -289,7 +289,7 @@ impl WindowControl {
                 }
                 Action::SetScale { flow, direction, scale } => {
                     if let Some(watched) = &mut self.flows[flow.0 as usize] {
-                        watched.state.half[direction.index()].told_scale = scale + 1;
+                        watched.state.half[direction.index()].conntrack_scale = scale + 1;
                     }
                 }
                 Action::SetUdpPlan { flow, direction, plan } => {

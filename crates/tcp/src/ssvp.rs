@@ -18,7 +18,7 @@
 use lasthop_core::units::Time;
 
 use crate::cc::Aimd;
-use crate::rate::{RateControl, Told};
+use crate::rate::{Feedback, RateControl};
 use crate::tfrc::{FIRST_SILENCE, LONGEST_GAP, initial_rate, silence};
 
 /// See the module.
@@ -54,38 +54,39 @@ impl Ssvp {
         }
     }
 
-    fn grow(&mut self, told: &Told<'_>, elapsed: f64) {
-        if told.data_limited {
+    fn grow(&mut self, feedback: &Feedback<'_>, elapsed: f64) {
+        if feedback.data_limited {
             return;
         }
-        let round_trips = (elapsed / told.rtt).min(2.0);
+        let round_trips = (elapsed / feedback.rtt).min(2.0);
         if self.slow_start {
             let doubled = self.rate * (1.0 + round_trips.min(1.0));
-            self.rate = doubled.min((2.0 * told.report.receive_rate).max(self.rate));
+            self.rate = doubled.min((2.0 * feedback.report.receive_rate).max(self.rate));
         } else {
-            self.rate += self.aimd.increase * told.size / told.rtt * round_trips;
+            self.rate += self.aimd.increase * feedback.size / feedback.rtt * round_trips;
         }
     }
 }
 
 impl RateControl for Ssvp {
-    fn on_report(&mut self, told: &Told<'_>) {
-        let now = told.now;
-        let new_loss = told.report.loss_events > self.loss_events;
-        self.loss_events = told.report.loss_events;
+    fn on_report(&mut self, feedback: &Feedback<'_>) {
+        let now = feedback.now;
+        let new_loss = feedback.report.loss_events > self.loss_events;
+        self.loss_events = feedback.report.loss_events;
         match self.reported {
-            None => self.rate = initial_rate(self.mss, told.rtt),
+            None => self.rate = initial_rate(self.mss, feedback.rtt),
             // What was sent before the last cut tells nothing of the rate since.
-            Some(_) if new_loss && self.cut.is_some_and(|cut| told.report.echo <= cut) => {}
+            Some(_) if new_loss && self.cut.is_some_and(|cut| feedback.report.echo <= cut) => {}
             Some(_) if new_loss => {
-                self.rate = (self.aimd.decrease * self.rate).min(told.report.receive_rate).max(told.size / LONGEST_GAP);
+                self.rate =
+                    (self.aimd.decrease * self.rate).min(feedback.report.receive_rate).max(feedback.size / LONGEST_GAP);
                 (self.cut, self.slow_start) = (Some(now), false);
             }
-            Some(before) => self.grow(told, now.since(before).as_secs_f64()),
+            Some(before) => self.grow(feedback, now.since(before).as_secs_f64()),
         }
         self.reported = Some(now);
-        self.rtt = Some(told.rtt);
-        self.deadline = Some(silence(now, told.rtt, told.size, self.rate));
+        self.rtt = Some(feedback.rtt);
+        self.deadline = Some(silence(now, feedback.rtt, feedback.size, self.rate));
     }
 
     fn on_silence(&mut self, now: Time, size: f64, idle: bool) {

@@ -51,7 +51,7 @@ struct Suite {
     parts: &'static [Part],
 }
 
-const PROMISES: Suite = Suite {
+const TARGETS: Suite = Suite {
     command: "make bench",
     prefix: "",
     parts: &[
@@ -93,7 +93,7 @@ fn main() -> ExitCode {
 
 fn measure() -> Result<PathBuf, String> {
     let mut arguments = std::env::args().skip(1).peekable();
-    let suite = if arguments.next_if(|a| a == "peers").is_some() { PEERS } else { PROMISES };
+    let suite = if arguments.next_if(|a| a == "peers").is_some() { PEERS } else { TARGETS };
     let (settings, parts, out) = read_arguments(&suite, arguments)?;
     let version = output_of(Command::new(&settings.lasthop).arg("--version"))?;
     let revision = version.split(['(', ')']).nth(1).unwrap_or("unknown").to_owned();

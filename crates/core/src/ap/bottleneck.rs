@@ -42,7 +42,7 @@ pub(super) struct Bottleneck {
     stood: f64,
     silent: f64,
     /// What it delivered since somebody told of its queue, while that stood, bytes and s.
-    untold: (f64, f64),
+    unobserved: (f64, f64),
     path: PathTest,
     /// Of a hop, the longest round trip to a station that was told from a queue, s: at most so long is a path.
     longest: f64,
@@ -62,7 +62,7 @@ impl Bottleneck {
             least: None,
             stood: 0.0,
             silent: 0.0,
-            untold: (0.0, 0.0),
+            unobserved: (0.0, 0.0),
             path: PathTest::default(),
             longest: 0.0,
             longer: false,
@@ -188,13 +188,13 @@ impl Bottleneck {
         // carries (`a_line_that_is_full_both_ways` of the simulator).
         let more = self.usual.min(self.delivered);
         if self.stood > 0.0 {
-            self.untold = (self.untold.0 + x.delivered / 8.0 * dt, self.untold.1 + dt);
+            self.unobserved = (self.unobserved.0 + x.delivered / 8.0 * dt, self.unobserved.1 + dt);
         } else {
-            self.untold = (0.0, 0.0);
+            self.unobserved = (0.0, 0.0);
         }
         if x.stood && self.silent == 0.0 && !x.doubtful {
             // Of all of the time, not of the intervals in which acknowledgments came, which have more than others.
-            let (bytes, seconds) = std::mem::take(&mut self.untold);
+            let (bytes, seconds) = std::mem::take(&mut self.unobserved);
             self.capacity.on_busy(bytes, seconds);
         } else if self.carries() > 0.0 && more > self.carries() {
             match measured {

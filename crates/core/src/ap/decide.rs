@@ -195,7 +195,7 @@ impl Ap {
         let uncontrolled = Direction::BOTH.map(|of| rows.iter().filter(|row| row.is_uncontrolled(of)).count());
         let held = self.hold(rows.iter().filter(|row| row.active.is_some()).count());
         self.begin(&hops);
-        self.tell(&lines, (held, uncontrolled), dt);
+        self.report_decisions(&lines, (held, uncontrolled), dt);
     }
 
     /// These bottlenecks are on paths that are as long as they show from here on.
@@ -243,7 +243,7 @@ impl Ap {
         let mut held = [0; 2];
         let mut flows = std::mem::take(&mut self.flows);
         let mut classes: [Option<FlowClass>; 2] = [None; 2];
-        for (&key, record) in flows.iter_mut().filter(|(_, record)| record.is_active() && record.is_told()) {
+        for (&key, record) in flows.iter_mut().filter(|(_, record)| record.is_active() && record.has_scale()) {
             let class = self.class(&mut classes[key.1.index()], record, key.1);
             self.hold_one((key, record), &params, (active, &class), &mut floors[key.1.index()]);
             held[key.1.index()] += usize::from(record.is_controlled() && (record.is_held() || record.is_paced()));
@@ -326,7 +326,7 @@ impl Ap {
         }
     }
 
-    /// What new connections begin with, and what they may promise together.
+    /// What new connections begin with, and what they may advertise together.
     fn begin(&mut self, hops: &BTreeSet<HopId>) {
         for direction in Direction::BOTH {
             let known = self.begin_with(hops, direction);
@@ -389,7 +389,7 @@ impl Ap {
     }
 
     /// What changed that somebody should know.
-    fn tell(&mut self, seen: &[Seen; 2], (held, uncontrolled): ([usize; 2], [usize; 2]), dt: f64) {
+    fn report_decisions(&mut self, seen: &[Seen; 2], (held, uncontrolled): ([usize; 2], [usize; 2]), dt: f64) {
         for direction in Direction::BOTH {
             let i = direction.index();
             let path = self.main_path(direction);

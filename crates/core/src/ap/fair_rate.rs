@@ -25,7 +25,7 @@
 //! | released | R follows what the largest flow could have | steady: a flow is held |
 //!
 //! Bounds, all of them against wind-up: what rises counts only for the part of the filling flows that is held; with windows that
-//! have not arrived yet R never promises more than C; while a queue stands R is no more than the widest window in force brings;
+//! have not arrived yet R never advertises more than C; while a queue stands R is no more than the widest window in force brings;
 //! where a queue of many targets stands, which no burst leaves behind, R falls to what is delivered; what waits only now and then while
 //! less than C is delivered is no queue at all; and R never falls below an equal part of C.
 //!
@@ -36,9 +36,9 @@ use super::law::Law;
 
 /// What a part of C is for who is held, however much cannot be.
 pub(super) const LEAST: f64 = 0.05;
-/// Windows double every round trip: from ten packets to 160 in so many. What was promised for longer is not taken
+/// Windows double every round trip: from ten packets to 160 in so many. What was advertised for longer is not taken
 /// (`what_was_promised_counts_until_it_should_have_arrived`).
-const PROMISES: f64 = 4.0;
+const MOST_ADVERTISED: f64 = 4.0;
 /// The probe begins at what keeps the queue under its target, and at no more than this part of what it may come to
 /// (`a_first_step_beyond_what_is_carried_leaves_less_than_the_target`).
 const FIRST_PROBE: f64 = 5.0;
@@ -107,7 +107,7 @@ pub(super) struct Observation {
     /// What windows in force bring of the flows that fill theirs and still arrive, and what the others do.
     pub(super) brought: f64,
     /// What windows that still grow may bring beyond what they do.
-    pub(super) promised: f64,
+    pub(super) advertised: f64,
     /// UDP that cannot give way.
     pub(super) inelastic: f64,
 }
@@ -223,15 +223,15 @@ impl FairRate {
         let target = if self.mode == Mode::Drain { 0.0 } else { x.target };
         let quiet = self.queue < law.quiet * target;
         self.calm = if quiet { self.calm + part } else { 0.0 };
-        // What was promised and has not arrived after so long never will.
-        let waits = self.calm < PROMISES;
+        // What was advertised and has not arrived after so long never will.
+        let waits = self.calm < MOST_ADVERTISED;
         let held = match waits {
             true => x.held as f64 / x.filling.max(1) as f64,
             false => f64::from(u8::from(x.held > 0)),
         };
         let least = (law.gain * target / x.base_rtt).min(law.probe / FIRST_PROBE);
         // What windows in force leave of what it carries is theirs at once; only beyond that nobody knows.
-        let left = if x.capacity > 0.0 { (x.capacity / (x.brought + x.promised).max(1.0)).ln() } else { 0.0 };
+        let left = if x.capacity > 0.0 { (x.capacity / (x.brought + x.advertised).max(1.0)).ln() } else { 0.0 };
         self.probe = match (quiet && left <= 0.0, held > 0.5) {
             (true, true) => (self.probe.max(least) * 2f64.powf(part)).min(law.probe.max(least)),
             (true, false) => self.probe.max(least),
@@ -254,8 +254,8 @@ impl FairRate {
             _ => error,
         };
         let mut error = if error > 0.0 { error * held } else { error };
-        if waits && x.promised > 0.0 && x.capacity > 0.0 {
-            let room = (x.capacity / (x.delivered + x.promised).max(1.0)).ln();
+        if waits && x.advertised > 0.0 && x.capacity > 0.0 {
+            let room = (x.capacity / (x.delivered + x.advertised).max(1.0)).ln();
             error = error.min(room.max(-1.0) + law.headroom);
         }
         let before = self.rate;

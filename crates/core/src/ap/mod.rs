@@ -182,7 +182,7 @@ pub enum Action {
         /// To what.
         plan: Plan,
     },
-    /// What the connections that begin may promise together (`fastpath::hop`).
+    /// What the connections that begin may advertise together (`fastpath::hop`).
     SetStart {
         /// In which direction their data goes.
         direction: Direction,
@@ -316,7 +316,7 @@ impl Ap {
             ShareRule::MaxMin => self.decide(now, sample),
             ShareRule::Equal => self.share_equally(),
         }
-        self.tell_hops();
+        self.publish_hops();
         for (flow, direction) in self.udp_flows.stale() {
             let plan = self.udp_flows.release(flow, direction);
             self.actions.extend(plan.map(|plan| Action::SetUdpPlan { flow, direction, plan }));
@@ -327,7 +327,7 @@ impl Ap {
     }
 
     /// What UDP flows are to be judged by in the next interval.
-    fn tell_hops(&mut self) {
+    fn publish_hops(&mut self) {
         for direction in Direction::BOTH {
             let DirectionSnapshot { capacity, queue, .. } = self.shown(direction);
             let bound = self.bound(HopId::default(), direction);

@@ -7,20 +7,20 @@
 //! s     <- s + 1 + floor(log2(f / (5/4 w)))            where f > 5/4 w, two round trips after s was changed last
 //! ```
 //!
-//! A sender has no more in flight than it was told, so whoever has more than `w` reads its window in larger units. Each step is a bound
+//! A sender has no more in flight than was advertised to it, so whoever has more than `w` reads its window in larger units. Each step is a bound
 //! from below: until the last one is taken the window that is told is larger than the one that is meant, never smaller, so that
 //! nobody starves by a wrong one. A sender that has more in flight than any scale explains, or than the scale that its handshake or
 //! conntrack told does, ignores windows: it cannot be held by them (RFC 9293 section 3.8.6 forbids it, RFC 7323 section 2.3 ends
 //! scales at 14).
 
 /// Nobody told it for so long, s: by then the host has asked conntrack of hundreds, a few per interval (`controller::scales`).
-const UNTOLD: f64 = 1.0;
+const UNKNOWN_FOR: f64 = 1.0;
 /// Round trips from a scale to what it does: one until the sender knows it, one until what it had in flight before is acknowledged.
 const TRIPS: f64 = 2.0;
 /// What is in flight varies by a fifth (as what a hop delivers does, `capacity::SURPRISE`), a quarter is beyond it, and by two
 /// segments that are acknowledged together (RFC 9293 section 3.8.6.3).
 const VARIES: f64 = 1.25;
-/// It has more in flight than it was told so many times one after the other: once may be what it had sent before its window shrank.
+/// It has more in flight than was advertised to it so many times one after the other: once may be what it had sent before its window shrank.
 const IGNORED: u8 = 2;
 /// RFC 7323 section 2.3.
 const LARGEST: u8 = 14;
@@ -65,7 +65,7 @@ impl Obedience {
     pub(super) fn on_interval(&mut self, shown: &Shown, dt: f64) -> Option<u8> {
         let Some(scale) = shown.scale else {
             self.unknown += dt;
-            return (self.unknown >= UNTOLD).then(|| self.take_for(0));
+            return (self.unknown >= UNKNOWN_FOR).then(|| self.take_for(0));
         };
         if self.scale != Some(scale) {
             *self = Self { scale: Some(scale), ..Self::default() };
@@ -98,18 +98,18 @@ mod tests {
     /// up to a fifth more than that; its scale is `scale`.
     fn found(scale: u8, most: f64) -> u8 {
         let mut least = Obedience::default();
-        let mut told = vec![None; 4];
+        let mut found = vec![None; 4];
         for interval in 0..400 {
             let varies = 1.0 + 0.2 * f64::from(interval % 2);
-            let understood: Option<u8> = told[told.len() - 4];
+            let understood: Option<u8> = found[found.len() - 4];
             let in_flight =
-                understood.map_or(most, |told| (50_000.0 * varies * f64::from(scale - told).exp2()).min(most));
-            let now = *told.last().unwrap();
+                understood.map_or(most, |found| (50_000.0 * varies * f64::from(scale - found).exp2()).min(most));
+            let now = *found.last().unwrap();
             let shown = Shown { scale: now, in_flight, window: 50_000.0, mss: 1448.0, rtt: 0.1 };
-            told.push(least.on_interval(&shown, 0.05).or(now));
-            assert!(told.last().unwrap().is_none_or(|told| told <= scale), "{told:?} of {scale}");
+            found.push(least.on_interval(&shown, 0.05).or(now));
+            assert!(found.last().unwrap().is_none_or(|found| found <= scale), "{found:?} of {scale}");
         }
-        told.last().unwrap().unwrap()
+        found.last().unwrap().unwrap()
     }
 
     #[test]

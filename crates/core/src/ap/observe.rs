@@ -457,7 +457,7 @@ impl Ap {
                     x.base_rtt += flow.base;
                     x.widest = x.widest.max(window);
                     if !flow.is_held && flow.is_controlled && binds == Some(id) {
-                        x.promised += (fair - window).max(0.0);
+                        x.advertised += (fair - window).max(0.0);
                     }
                 }
                 x.held += usize::from(flow.is_held && binds == Some(id));
@@ -470,7 +470,8 @@ impl Ap {
                 let elastic = flow.fills || flow.rate * price > TAKES_PART * x.most;
                 x.elastic += usize::from(elastic);
                 x.windows += if elastic { flow.window * price } else { 0.0 };
-                x.uncontrolled += usize::from(elastic && !record::can_be_told(flow.scale, fair * flow.base / 8.0));
+                x.uncontrolled +=
+                    usize::from(elastic && !record::can_be_advertised(flow.scale, fair * flow.base / 8.0));
             }
         }
         for x in observed.values_mut() {

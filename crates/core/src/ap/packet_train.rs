@@ -22,7 +22,7 @@ const AT_ONCE_TIME: f64 = 0.01;
 /// trip: a longer one may be the pace of acknowledgments. Without it 5 of 1,800 small homes more lose work.
 const AT_ONCE_TOGETHER: f64 = 0.75;
 /// This part of a burst tells its pace. Told by all of it an upload fills a slow line before (`slow_lines` of the simulator).
-const TELLS: f64 = 0.5;
+const SUFFICES: f64 = 0.5;
 /// A part of an interval: a train of a download that filled less of it has ended. One of an upload has when nothing has come for a
 /// quarter of a round trip: the air is the first hop that it meets.
 const TRAIN_ENDS: f64 = 0.6;
@@ -109,7 +109,7 @@ impl Trains {
         let at_hop = ended(&mut self.served, at_hop, ends[1]);
         // A burst that the line clearly stretches tells its pace by a part of it, though more follows it without a pause.
         let so_far = (self.came.0 + at_line.0, self.came.1 + at_line.1);
-        let judged = self.burst.take_if(|burst| so_far.0 >= TELLS * burst.0);
+        let judged = self.burst.take_if(|burst| so_far.0 >= SUFFICES * burst.0);
         let is_clear = judged.is_some_and(|burst| so_far.1 * burst.0 > CLEARLY * burst.1 * so_far.0);
         let at_line = ended(&mut self.came, at_line, ends[0] || is_clear);
         if let Some((bytes, seconds)) = at_line.filter(|_| is_clear) {

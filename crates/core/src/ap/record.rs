@@ -20,7 +20,7 @@ const PACED: f64 = 1.6;
 /// A sender that filled its window longer ago than that behind a queue is asked again, s.
 const MOST_QUEUED: f64 = 1.0;
 /// A part of its window: a sender that was not told more of it is held back by its pace.
-const UNTOLD: u32 = 10;
+const UNADVERTISED: u32 = 10;
 /// What an ACK may wait for at a sender that paces, s.
 const MOST_SPACING: f64 = 0.02;
 /// Linux sends a millisecond of a flow's data at once (`sk_pacing_shift`): a window for less would hold what nothing queues.
@@ -60,10 +60,10 @@ pub(super) struct Record {
     /// IP bytes that arrived in the newest interval, and within about a round trip, per second.
     arrived: f64,
     arrives: f64,
-    /// For how long less than what was promised has, s.
+    /// For how long less than what was advertised has, s.
     stuck: f64,
     /// Acknowledgments told that.
-    told: bool,
+    timed: bool,
     /// Time of the newest interval in which something arrived while more was in flight, s.
     served: f64,
     /// The far round trip of the interval before, when it was much shorter than any.
@@ -93,7 +93,7 @@ pub(super) fn differs(a: &Plan, b: &Plan) -> bool {
 }
 
 /// A window of so many bytes can be told in units of this scale.
-pub(super) fn can_be_told(scale: Option<u8>, window: f64) -> bool {
+pub(super) fn can_be_advertised(scale: Option<u8>, window: f64) -> bool {
     scale.is_some_and(|scale| f64::from(1u32 << scale) <= window)
 }
 
@@ -118,7 +118,7 @@ impl Record {
             arrived: 0.0,
             arrives: 0.0,
             stuck: f64::MAX,
-            told: false,
+            timed: false,
             served: 0.0,
             fallen: None,
             since_limited: u32::MAX,
@@ -175,7 +175,7 @@ impl Record {
         // A first ACK, or one of a connection that began anew, tells nothing; nor does one whose window is not read.
         let counts = sample.scale.is_some() && before.delivered != 0 && arrived < sent * 4.0 + 1e6;
         self.arrived = if counts { arrived } else { sent };
-        self.told = counts;
+        self.timed = counts;
         self.served = sample.served.saturating_sub(before.served).as_secs_f64();
     }
 
@@ -282,7 +282,7 @@ impl Record {
     }
 
     /// Its windows can be told, whether it keeps to them or not: how else should it show that it does.
-    pub(super) fn is_told(&self) -> bool {
+    pub(super) fn has_scale(&self) -> bool {
         self.newest.as_ref().is_some_and(|newest| newest.scale.is_some())
     }
 
@@ -301,7 +301,7 @@ impl Record {
 
     /// Its pace holds it back, not its window.
     pub(super) fn is_paced(&self) -> bool {
-        let late = |s: &FlowSample| s.untold_bytes > (s.window_bytes / UNTOLD).max(3 * s.mss);
+        let late = |s: &FlowSample| s.unadvertised_bytes > (s.window_bytes / UNADVERTISED).max(3 * s.mss);
         self.paced && self.fills_its_window() && self.newest.as_ref().is_some_and(late)
     }
 
@@ -339,8 +339,8 @@ impl Record {
 
     /// The bound of a flow of `direction` over a hop of `bound`: none where timestamps of the station's data tell what waits there.
     pub(super) fn bound(&self, direction: Direction, bound: Span) -> Span {
-        let told = direction == Direction::ToRemote && self.is_clocked(direction);
-        if told { self.local_rtt.min().unwrap_or(bound).max(bound) } else { bound }
+        let timed = direction == Direction::ToRemote && self.is_clocked(direction);
+        if timed { self.local_rtt.min().unwrap_or(bound).max(bound) } else { bound }
     }
 
     /// Least round trip to the station of late, s.
@@ -401,7 +401,7 @@ impl Record {
         self.plan
     }
 
-    /// A bottleneck is unknown, and its window does not grow: in a round trip less has arrived than was promised, so that the rest
+    /// A bottleneck is unknown, and its window does not grow: in a round trip less has arrived than was advertised, so that the rest
     /// waits somewhere; or nothing has, and what a handshake met says nothing of what followed it.
     fn stays(&self, unknown: Unknown, rtt: Span) -> bool {
         match unknown {
@@ -443,16 +443,16 @@ impl Record {
         let queued = self.newest.and_then(|newest| newest.local_rtt_mean).map_or(0.0, Span::as_secs_f64);
         self.queued = if queued > 0.0 { queued } else { self.queued };
         self.limited_memory = (1.5 * (rtt + self.queued.min(MOST_QUEUED)) / dt).ceil() as u32;
-        let arrived = if self.told { self.arrived } else { 0.0 };
+        let arrived = if self.timed { self.arrived } else { 0.0 };
         let weight = dt / rtt.max(dt);
         self.arrives += (arrived / dt - self.arrives) * weight;
         let in_flight = self.newest.map_or(0.0, |newest| f64::from(newest.in_flight)) * self.to_ip();
         self.in_flight += (in_flight - self.in_flight) * weight;
-        // What was promised a round trip ago, and as much before it as the mean is late, has arrived by now.
-        let promised = self.window() / window::UNKNOWN_GROWTH.powf(2.0 - weight);
+        // What was advertised a round trip ago, and as much before it as the mean is late, has arrived by now.
+        let advertised = self.window() / window::UNKNOWN_GROWTH.powf(2.0 - weight);
         let local = self.local_rtt.min().map_or(0.0, Span::as_secs_f64);
         let rtt_now = rtt + (self.queued - local).clamp(0.0, MOST_QUEUED);
-        self.stuck = if self.arrives * rtt_now >= promised { 0.0 } else { self.stuck + dt };
+        self.stuck = if self.arrives * rtt_now >= advertised { 0.0 } else { self.stuck + dt };
         // On a long path data come in trains: their rate is that of a round trip.
         self.rate.weigh((dt / rtt.max(1e-3)).min(RATE_WEIGHT));
     }

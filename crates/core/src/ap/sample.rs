@@ -41,7 +41,7 @@ pub struct FlowSample {
     pub served: Span,
     /// Longest pause between payload and payload in this interval.
     pub gap: Span,
-    /// The sender filled the window that was promised to it.
+    /// The sender filled the window that was advertised to it.
     pub window_limited: bool,
     /// The window in force, bytes: below the plan's while it still grows, and where its receiver offers less.
     pub window_bytes: u32,
@@ -49,8 +49,8 @@ pub struct FlowSample {
     pub receiver_limited: bool,
     /// What is in flight, bytes.
     pub in_flight: u32,
-    /// What of it was not told yet, bytes: its pace holds it back.
-    pub untold_bytes: u32,
+    /// What of it was not advertised yet, bytes: its pace holds it back.
+    pub unadvertised_bytes: u32,
     /// Largest payload of a segment, bytes; 0 unknown.
     pub mss: u32,
     /// IPv4 and TCP headers of its segments, bytes; of IPv6 it takes 20 less than they are.
@@ -137,7 +137,7 @@ impl FlowSample {
             let offered = half.known_scale().map_or(0, |scale| u32::from(half.last_window) << scale);
             let receiver_limited = offered != 0 && offered < half.window;
             let window_bytes = if receiver_limited { offered } else { half.window };
-            let told = seq::later(half.edge, half.delivered).wrapping_sub(half.delivered);
+            let advertised = seq::later(half.edge, half.delivered).wrapping_sub(half.delivered);
             (half.payload_bytes > 0).then(|| Self {
                 flow,
                 direction,
@@ -159,7 +159,7 @@ impl FlowSample {
                 window_bytes,
                 receiver_limited,
                 in_flight: seq::later(half.snd_nxt, half.delivered).wrapping_sub(half.delivered),
-                untold_bytes: window_bytes.saturating_sub(told),
+                unadvertised_bytes: window_bytes.saturating_sub(advertised),
                 mss: half.mss,
                 header_bytes: if half.rtt.ts_newest.value() == 0 { 40 } else { 52 },
                 scale: half.known_scale(),

@@ -141,7 +141,7 @@ fn sample_of(s: &Sender, hop: &Hop, now: Time) -> FlowSample {
         window_bytes: s.window_bytes,
         receiver_limited: false,
         in_flight: s.in_flight(),
-        untold_bytes: 0,
+        unadvertised_bytes: 0,
         mss: 1448,
         header_bytes: 52,
         scale: s.controllable.then_some(0),

@@ -153,7 +153,7 @@ struct Half {
     classifier: Classifier,
     rate: LowPass,
     /// Time since it was last told of its plan, and since it last sent.
-    told: Span,
+    signalled_ago: Span,
     silent: Span,
     /// Of the newest interval: IP bytes, and packets.
     passed: u64,
@@ -193,7 +193,7 @@ impl Half {
         Self {
             classifier: Classifier::default(),
             rate: LowPass::new(RATE_WEIGHT_PER_SECOND),
-            told: Span::MAX,
+            signalled_ago: Span::MAX,
             silent: Span::MAX,
             passed: 0,
             packets: 0,
@@ -217,11 +217,11 @@ impl Half {
     fn is_held(&self, hop: &Hop) -> bool {
         let rate = self.rate.newest().max(self.rate.smooth());
         let has_its_share = || self.share.is_some_and(|share| rate >= share.mul_f64(0.9));
-        hop.queue_stands || self.told < HELD_FOR || has_its_share()
+        hop.queue_stands || self.signalled_ago < HELD_FOR || has_its_share()
     }
 
     fn trim(&mut self, share: BitRate, hop: &Hop, span: f64) {
-        let held = self.told < HELD_FOR;
+        let held = self.signalled_ago < HELD_FOR;
         let short = held && self.rate.smooth() < share.mul_f64(REACHED);
         self.trim = if hop.queue_stands {
             self.trim - TRIM_DOWN * span
@@ -279,7 +279,7 @@ fn passed(half: &UdpHalf) -> u64 {
     half.bytes.wrapping_sub(half.dropped_bytes)
 }
 
-fn told(half: &UdpHalf) -> u32 {
+fn signalled_ago(half: &UdpHalf) -> u32 {
     half.marked.wrapping_add(half.dropped)
 }
 
@@ -325,7 +325,11 @@ impl UdpFlows {
             half.note_carried(&interval);
             half.passed = passed(after).wrapping_sub(passed(before));
             half.packets = interval.packets;
-            half.told = if told(after) != told(before) { Span::ZERO } else { half.told.saturating_add(span) };
+            half.signalled_ago = if signalled_ago(after) != signalled_ago(before) {
+                Span::ZERO
+            } else {
+                half.signalled_ago.saturating_add(span)
+            };
             half.silent = if interval.packets > 0 { Span::ZERO } else { half.silent.saturating_add(span) };
             half.rate.weigh(RATE_WEIGHT_PER_SECOND * span.as_secs_f64());
             half.rate.on_count(now, passed(after));

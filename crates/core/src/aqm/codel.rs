@@ -62,13 +62,13 @@ pub enum Verdict<P> {
 }
 
 impl Law {
-    /// The packet to be sent, out of a queue whose heads `pop` takes; `tell` is told of each drop and mark.
+    /// The packet to be sent, out of a queue whose heads `pop` takes; `report` is told of each drop and mark.
     pub fn dequeue<P: Packet>(
         &mut self,
         params: &Params,
         now: Time,
         mut pop: impl FnMut() -> Option<Popped<P>>,
-        mut tell: impl FnMut(Verdict<P>),
+        mut report: impl FnMut(Verdict<P>),
     ) -> Option<Popped<P>> {
         let mut head = pop();
         let may_drop = self.is_above(params, now, head.as_ref());
@@ -76,19 +76,19 @@ impl Law {
             self.dropping = may_drop;
             while self.dropping && now >= self.drop_next {
                 self.count += 1;
-                if self.mark(head.as_mut(), &mut tell) {
+                if self.mark(head.as_mut(), &mut report) {
                     self.drop_next = control_law(params, self.drop_next, self.count);
                     break;
                 }
-                head = replace(head, &mut pop, &mut tell);
+                head = replace(head, &mut pop, &mut report);
                 self.dropping = self.is_above(params, now, head.as_ref());
                 if self.dropping {
                     self.drop_next = control_law(params, self.drop_next, self.count);
                 }
             }
         } else if may_drop {
-            if !self.mark(head.as_mut(), &mut tell) {
-                head = replace(head, &mut pop, &mut tell);
+            if !self.mark(head.as_mut(), &mut report) {
+                head = replace(head, &mut pop, &mut report);
                 self.is_above(params, now, head.as_ref());
             }
             self.dropping = true;
@@ -111,10 +111,10 @@ impl Law {
         now >= *self.first_above.get_or_insert(now + params.interval)
     }
 
-    fn mark<P: Packet>(&self, head: Option<&mut Popped<P>>, tell: &mut impl FnMut(Verdict<P>)) -> bool {
+    fn mark<P: Packet>(&self, head: Option<&mut Popped<P>>, report: &mut impl FnMut(Verdict<P>)) -> bool {
         let marked = head.is_some_and(|head| head.packet.mark_ce());
         if marked {
-            tell(Verdict::Marked);
+            report(Verdict::Marked);
         }
         marked
     }
@@ -124,10 +124,10 @@ impl Law {
 fn replace<P>(
     head: Option<Popped<P>>,
     pop: &mut impl FnMut() -> Option<Popped<P>>,
-    tell: &mut impl FnMut(Verdict<P>),
+    report: &mut impl FnMut(Verdict<P>),
 ) -> Option<Popped<P>> {
     if let Some(Popped { arrived, packet, .. }) = head {
-        tell(Verdict::Dropped(arrived, packet));
+        report(Verdict::Dropped(arrived, packet));
     }
     pop()
 }

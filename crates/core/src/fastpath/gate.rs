@@ -1,6 +1,6 @@
 //! Who may change what is known of a connection: a segment that fits what both ends have shown.
 //!
-//! Symbols as in [`super::window`]: of the data that a segment carries, or acknowledges, `E` is the promised right edge, `D` what is
+//! Symbols as in [`super::window`]: of the data that a segment carries, or acknowledges, `E` is the advertised right edge, `D` what is
 //! delivered, `N` the end of the highest data that passed (`snd_nxt`), `r` how far a segment may lie beside that:
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! What SYN and SYN-ACK teach: window scales, the first promised edges, and that a new connection begins.
+//! What SYN and SYN-ACK teach: window scales, the first advertised right edges, and that a new connection begins.
 //!
 //! A scale holds only if both SYNs carried the option (RFC 7323 section 2.2); a SYN-ACK without it settles that there
 //! is no scaling. The window of a SYN itself is never scaled, and it already is a promise, which is kept when it is sent again.
@@ -16,11 +16,11 @@ pub(super) fn begin(data: &mut Half, acked: &mut Half, tcp: &TcpFields) -> bool 
     // A SYN begins anew in any case; a SYN-ACK only if it is not the answer to the SYN that was seen.
     if !tcp.has(flag::ACK) || (seen && !repeated) {
         for half in [data, acked] {
-            // The other end may answer a SYN sent again by a SYN-ACK sent again: both keep what they promised.
+            // The other end may answer a SYN sent again by a SYN-ACK sent again: both keep what they advertised.
             let before = *half;
             forget(half);
             if repeated {
-                half.window = promised(&before, before.delivered);
+                half.window = advertised(&before, before.delivered);
                 half.scale = before.scale;
                 half.flags = before.flags & Half::SCALE_OFFERED;
             }
@@ -29,11 +29,11 @@ pub(super) fn begin(data: &mut Half, acked: &mut Half, tcp: &TcpFields) -> bool 
     repeated
 }
 
-/// What the receiver of `half` has promised beyond `from` while the handshake lasts, bytes; 0: nothing.
+/// What the receiver of `half` has advertised beyond `from` while the handshake lasts, bytes; 0: nothing.
 ///
 /// Before the first number is known `window` holds it. Later it is the edge, which does not move left (RFC 9293 section 3.8.6);
 /// then `window` is the one in force, which may be more or less.
-pub(super) fn promised(half: &Half, from: u32) -> u32 {
+pub(super) fn advertised(half: &Half, from: u32) -> u32 {
     if half.flags & Half::EDGE_KNOWN == 0 { half.window } else { seq::later(half.edge, from).wrapping_sub(from) }
 }
 
@@ -97,10 +97,10 @@ pub(super) fn learn(data: &mut Half, acked: &mut Half, tcp: &TcpFields, verdict:
     }
     acked.flags |= Half::SCALE_KNOWN;
     data.flags |= Half::SCALE_KNOWN;
-    promise(acked, tcp.ack, u32::from(window));
+    advertise(acked, tcp.ack, u32::from(window));
     if both_seen {
-        // What the SYN promised counts from the byte after this SYN-ACK, whose number is only known now.
-        promise(data, tcp.seq.wrapping_add(1), data.window);
+        // What the SYN advertised counts from the byte after this SYN-ACK, whose number is only known now.
+        advertise(data, tcp.seq.wrapping_add(1), data.window);
     }
 }
 
@@ -109,7 +109,7 @@ const fn data_reaches(half: &Half, ack: u32) -> bool {
     half.data_flags & Half::DATA_SEEN != 0 && !seq::after(ack, half.snd_nxt)
 }
 
-fn promise(half: &mut Half, ack: u32, window: u32) {
+fn advertise(half: &mut Half, ack: u32, window: u32) {
     if half.flags & Half::EDGE_KNOWN == 0 {
         half.flags |= Half::EDGE_KNOWN;
         half.delivered = ack;

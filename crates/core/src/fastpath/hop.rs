@@ -11,7 +11,7 @@
 //! The window of a SYN, or SYN-ACK, is what the other end may send before anything comes back; it is never scaled (RFC 7323
 //! section 2.2). One connection that begins alone may send what any may (RFC 6928). Of sixteen that begin in one moment the
 //! later ones have their floor: sixteen initial windows would be 75 ms of 25 Mbit/s, and none of it could be taken back. A SYN
-//! that is sent again promises all that was promised before, for the first may have arrived.
+//! that is sent again advertises all that was advertised before, for the first may have arrived.
 //!
 //! The pace of trains is what a hop carries that nobody has filled yet: packet-pair dispersion (Keshav, 1991), of all
 //! connections, for trains that come together share what the hop carries.
@@ -32,7 +32,7 @@ use crate::units::Time;
 /// `rate_bytes` counts per 2^30 ns; a longer pause earns no more.
 const RATE_SHIFT: u32 = 30;
 
-/// What a connection whose data goes over this hop in this direction may promise with its SYN, bytes, of the `offered`; `None`: what it likes.
+/// What a connection whose data goes over this hop in this direction may advertise with its SYN, bytes, of the `offered`; `None`: what it likes.
 pub(super) fn start(
     control: &mut Control,
     (hop, direction): (usize, Direction),

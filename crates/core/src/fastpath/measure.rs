@@ -16,7 +16,7 @@
 //! Limited by its window is a sender that goes to within one segment of the edge it knows of. What it knows is told
 //! by the timestamp it echoes, for the access point knows of newer edges that are still in flight: one edge and its
 //! timestamp are kept until the sender echoes a newer one. Without timestamps an edge counts as known a round trip to
-//! the sender after it was promised, and is compared with what arrives then; where that round trip is not known the
+//! the sender after it was advertised, and is compared with what arrives then; where that round trip is not known the
 //! newest edge is compared, which sees a limited sender only when it is near.
 
 use super::handshake::{advances, end_of};
@@ -78,19 +78,19 @@ pub(super) fn data(
         note_limit(half, sender_rtt_ns, tcp, now);
     }
     let odd = half.packets & 1 == 1;
-    let told_at_once = odd == (half.flags & Half::ODD != 0) && gap_ns < LONE_NS;
-    let measurable = (tcp.payload_bytes > 0 && told_at_once || tcp.has(flag::SYN)) && !repeated_syn;
+    let acked_at_once = odd == (half.flags & Half::ODD != 0) && gap_ns < LONE_NS;
+    let measurable = (tcp.payload_bytes > 0 && acked_at_once || tcp.has(flag::SYN)) && !repeated_syn;
     match_sequence(half, tcp, now, measurable);
     begin_timestamp(&mut half.rtt, tcp, now);
 }
 
 fn note_limit(half: &mut Half, sender_rtt_ns: u32, tcp: &TcpFields, now: Time) {
-    let told = half.flags & Half::TOLD != 0;
+    let known = half.flags & Half::ADVERTISED != 0;
     let edge = match tcp.timestamps {
-        Some((_, echo)) if told && echo == half.told_tsval => half.told_edge,
+        Some((_, echo)) if known && echo == half.advertised_tsval => half.advertised_edge,
         None if half.rtt.ts_newest.value() != 0 => return,
-        None if told => match age(half, sender_rtt_ns, now) {
-            Age::Known => half.told_edge,
+        None if known => match age(half, sender_rtt_ns, now) {
+            Age::Known => half.advertised_edge,
             Age::Fresh | Age::Old => return,
         },
         None if half.flags & Half::EDGE_KNOWN != 0 => half.edge,
@@ -101,7 +101,7 @@ fn note_limit(half: &mut Half, sender_rtt_ns: u32, tcp: &TcpFields, now: Time) {
     }
 }
 
-/// How long ago the edge was promised that is kept without timestamps.
+/// How long ago the edge was advertised that is kept without timestamps.
 #[derive(PartialEq, Eq)]
 enum Age {
     /// The sender cannot know it yet.
@@ -113,7 +113,7 @@ enum Age {
 }
 
 fn age(half: &Half, sender_rtt_ns: u32, now: Time) -> Age {
-    let (age, rtt) = (Stamp::clock(now).wrapping_sub(half.told_tsval), sender_rtt_ns >> Stamp::SHIFT);
+    let (age, rtt) = (Stamp::clock(now).wrapping_sub(half.advertised_tsval), sender_rtt_ns >> Stamp::SHIFT);
     match age {
         age if age < rtt => Age::Fresh,
         age if age <= rtt + rtt / 16 + KNOWN_FOR => Age::Known,
@@ -209,18 +209,18 @@ fn sample(rtt: &mut RttMatch, sent: Stamp, now: Time) {
 /// Remembers an edge and what will show that the sender knows it: a timestamp, or a time.
 ///
 /// `sender_rtt_ns`: newest round trip to the sender of the data that is acknowledged; 0: none.
-pub(super) fn tell(half: &mut Half, sender_rtt_ns: u32, tcp: &TcpFields, verdict: Verdict, now: Time) {
-    let told = half.flags & Half::TOLD != 0;
+pub(super) fn on_advertised(half: &mut Half, sender_rtt_ns: u32, tcp: &TcpFields, verdict: Verdict, now: Time) {
+    let known = half.flags & Half::ADVERTISED != 0;
     let (mark, again, awaited) = match tcp.timestamps {
         Some((value, _)) => {
-            let again = told && half.told_tsval == value;
-            (value, again, told && !again && !seq::after(half.rtt.echo_newest, half.told_tsval))
+            let again = known && half.advertised_tsval == value;
+            (value, again, known && !again && !seq::after(half.rtt.echo_newest, half.advertised_tsval))
         }
         None if half.rtt.ts_newest.value() != 0 || sender_rtt_ns == 0 => return,
-        None => (Stamp::clock(now), false, told && age(half, sender_rtt_ns, now) != Age::Old),
+        None => (Stamp::clock(now), false, known && age(half, sender_rtt_ns, now) != Age::Old),
     };
-    let promises = tcp.has(flag::ACK) && !tcp.has(flag::SYN | flag::RST) && half.flags & Half::EDGE_KNOWN != 0;
-    if awaited || !promises {
+    let advertises = tcp.has(flag::ACK) && !tcp.has(flag::SYN | flag::RST) && half.flags & Half::EDGE_KNOWN != 0;
+    if awaited || !advertises {
         return;
     }
     let Some(scale) = half.known_scale() else { return };
@@ -229,7 +229,7 @@ pub(super) fn tell(half: &mut Half, sender_rtt_ns: u32, tcp: &TcpFields, verdict
         Verdict::Pass(_) => tcp.window,
     };
     let edge = tcp.ack.wrapping_add(u32::from(window) << scale);
-    half.told_edge = if again { seq::later(edge, half.told_edge) } else { edge };
-    half.told_tsval = mark;
-    half.flags |= Half::TOLD;
+    half.advertised_edge = if again { seq::later(edge, half.advertised_edge) } else { edge };
+    half.advertised_tsval = mark;
+    half.flags |= Half::ADVERTISED;
 }

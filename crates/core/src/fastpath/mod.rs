@@ -104,7 +104,7 @@ pub fn on_packet(
         measure::acknowledgment(acked, control.epoch, tcp, now);
     }
     let verdict = if tcp.has(flag::SYN) {
-        let verdict = begin(control, (hop, direction.reverse()), tcp, handshake::promised(acked, tcp.ack), now);
+        let verdict = begin(control, (hop, direction.reverse()), tcp, handshake::advertised(acked, tcp.ack), now);
         handshake::learn(data, acked, tcp, verdict);
         verdict
     } else if !heard {
@@ -117,11 +117,11 @@ pub fn on_packet(
         let newly = acked.delivered.wrapping_sub(delivered);
         hop::served(&mut control.hops[hop][direction.reverse().index()], newly, waiting, rtt_ns, now);
     }
-    measure::tell(acked, data.rtt.last_ns, tcp, verdict, now);
+    measure::on_advertised(acked, data.rtt.last_ns, tcp, verdict, now);
     verdict
 }
 
-/// Of a SYN: hop and direction are those of the data it lets through, `before` what it promised when it was sent before; 0: nothing.
+/// Of a SYN: hop and direction are those of the data it lets through, `before` what it advertised when it was sent before; 0: nothing.
 fn begin(control: &mut Control, way: (usize, Direction), tcp: &TcpFields, before: u32, now: Time) -> Verdict {
     let offered = u32::from(tcp.window);
     let window = match before {

@@ -31,7 +31,7 @@ impl Download {
         let now = Time::from_nanos(1_000_000_000);
         let mut state = FlowState::new(&control, now);
         state.half[0].plan = plan;
-        state.half[0].told_scale = scale + 1;
+        state.half[0].conntrack_scale = scale + 1;
         let largest = 65_535u32 << scale;
         Self { state, control, now, scale, offered: largest.min(600_000), sent: 1_000 }
     }
@@ -98,7 +98,7 @@ fn the_shared_vectors_hold() {
                     assert!(update.is_none() || due == Some(now), "{}, line {line}: {due:?}", case.name);
                 }
                 Step::Another => state = FlowState::new(&control, now),
-                Step::Told(direction, scale) => state.half[direction.index()].told_scale = scale + 1,
+                Step::ConntrackScale(direction, scale) => state.half[direction.index()].conntrack_scale = scale + 1,
                 Step::Wait(span) => {
                     now += span;
                     control.heartbeat_ns = now.as_nanos();
@@ -454,7 +454,7 @@ proptest! {
         hop: (u32, u32, u32),
     ) {
         let mut download = Download::with_scale(0, Plan { clamp_bytes: clamp, floor_bytes: floor, growth_bytes: growth, pace_bytes: pace });
-        download.state.half[0].told_scale = scale;
+        download.state.half[0].conntrack_scale = scale;
         let (depth_bytes, rate_bytes, left_bytes) = hop;
         download.control.hops[0] = [layout::Hop { depth_bytes, rate_bytes, left_bytes, ..layout::Hop::default() }; 2];
         for ((seq, ack, window, flags, up), timestamps, sack_high, window_scale, bytes) in packets {

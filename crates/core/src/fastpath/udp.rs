@@ -166,18 +166,18 @@ fn decide(half: &mut UdpHalf, datagram: &Datagram, stale: bool, dry_run: bool, n
     let over = half.level_bytes.max(half.peak_bytes as i32).max(0) as u32;
     half.next_bytes = half.next_bytes.min(over + depth / 2).max(depth);
     let stop = over >= 2 * depth;
-    let tell = stop || over >= half.next_bytes;
-    if tell && !stop {
+    let signal = stop || over >= half.next_bytes;
+    if signal && !stop {
         half.next_bytes = over + depth / 2;
     }
-    let mark = tell && !stop && datagram.understands_marks;
+    let mark = signal && !stop && datagram.understands_marks;
     // A dry run does not add what it would have dropped either: so it ends when its flow slows down.
-    if !tell || mark {
+    if !signal || mark {
         let bytes = datagram.ip_bytes.min(LARGEST_DEPTH);
         half.peak_bytes += bytes;
         half.level_bytes += bytes as i32;
     }
-    match (tell, dry_run) {
+    match (signal, dry_run) {
         (false, _) => Verdict::Pass(Reason::UdpWithinPlan),
         (true, true) => Verdict::Pass(Reason::UdpWouldSteer),
         (true, false) if mark => {

@@ -65,7 +65,7 @@ pub enum Step {
     /// What follows belongs to a connection that has just begun.
     Another,
     /// Conntrack told this scale.
-    Told(Direction, u8),
+    ConntrackScale(Direction, u8),
     /// Time passes.
     Wait(Span),
     /// The heartbeat is too old from here on, or not.
@@ -128,7 +128,7 @@ fn step(line: &str, number: usize) -> Option<Step> {
         "another" => Step::Another,
         "updates" => Step::Updates(direction(words[1])?),
         "update" => Step::Update { direction: direction(words[1])?, expected: update(&words[3..])?, line: number },
-        "told" => Step::Told(direction(words[1])?, value(&words, "scale")? as u8),
+        "told" => Step::ConntrackScale(direction(words[1])?, value(&words, "scale")? as u8),
         "wait" => Step::Wait(Span::from_micros(u64::from(value(&words, "us")?))),
         "stale" => Step::Stale(true),
         "fresh" => Step::Stale(false),

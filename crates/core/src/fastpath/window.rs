@@ -1,20 +1,20 @@
 //! Advertised-window control: what a sender may have outstanding follows the plan.
 //!
-//! Symbols, in bytes or sequence numbers: `W` window in force, `E` promised right edge, `D` delivered (cumulative
+//! Symbols, in bytes or sequence numbers: `W` window in force, `E` advertised right edge, `D` delivered (cumulative
 //! ACK, or highest SACK edge above it), `n` newly delivered by this ACK, `S` what an ACK usually brings, `c` credit,
 //! `T = max(clamp, floor)`, `G` growth, `R` pace, `dt` time since the ACK before, `s` scale, `raw` the window field,
 //! `offered = raw << s`.
 //!
 //! ```text
 //! start      W = min(T, max(G, floor, 14600, in flight))           the first ACK under a plan; c = B
-//! begin      W = max(floor, min(W, E - D))                         likewise, where its SYN was seen: what that promised
+//! begin      W = max(floor, min(W, E - D))                         likewise, where its SYN was seen: what that advertised
 //! grow       W = min(T, W + max(1, min(n, n G / W)))                G per round trip
 //! shrink     W = T                                                  when T < W
 //! earn       c = min(B, c + R dt)                                   B = max(G, 2 S, 2^(s+1)); then S += (n - S) / 8
 //!            B = 3 Q / 2                                            where window updates are sent
 //! edge       E' = later(E, min(D + W, E + c))                       never left; an ACK that brings nothing moves nothing
 //! field      raw' = min(raw, max(1, ceil(floor / 2^s), min(E' - ack, offered) >> s))
-//! promised   E = later(E, ack + (raw' << s)), and c pays for the way it went
+//! advertised   E = later(E, ack + (raw' << s)), and c pays for the way it went
 //! update     E' = min(D + W, E + c, ack + offered)                  once that is Q further: a window update tells it
 //!            Q = max(2 MSS, 2^(s+1), what R earns in 1 ms, what the hop carries in 2 ms)
 //! ```
@@ -75,7 +75,7 @@ pub struct Mode {
     pub updates: u32,
 }
 
-/// A segment that the station could have sent: it acknowledges nothing new and promises more.
+/// A segment that the station could have sent: it acknowledges nothing new and advertises more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Update {
     /// Its sequence number: the next one of the station.
@@ -101,7 +101,7 @@ pub fn clamp(half: &mut Half, tcp: &TcpFields, scale: u8, mode: Mode, now: Time)
         half.window = 0;
         half.flags |= Half::EDGE_KNOWN;
     }
-    let promised_first = half.edge.wrapping_sub(half.delivered);
+    let first_advertised = half.edge.wrapping_sub(half.delivered);
     let newly = progress(half, tcp);
     serve(half, newly, now);
     let moves = newly > 0 || tcp.window != half.last_window;
@@ -122,14 +122,14 @@ pub fn clamp(half: &mut Half, tcp: &TcpFields, scale: u8, mode: Mode, now: Time)
     }
     earn(half, plan, bound(half, plan, scale, mode.updates), now);
     half.stretch = half.stretch - half.stretch / 8 + newly / 8;
-    adapt(half, plan, newly, known.then_some(promised_first));
+    adapt(half, plan, newly, known.then_some(first_advertised));
     if !known {
-        // What was promised before is not known; most likely it was this much.
+        // What was advertised before is not known; most likely it was this much.
         half.edge = tcp.ack.wrapping_add(offered);
         return Verdict::Pass(Reason::WithinPlan);
     }
-    let promised = half.edge;
-    let mut edge = seq::later(promised, tcp.ack);
+    let advertised = half.edge;
+    let mut edge = seq::later(advertised, tcp.ack);
     if moves {
         let step = seq::later(half.delivered.wrapping_add(half.window), edge).wrapping_sub(edge);
         edge = edge.wrapping_add(if plan.pace_bytes == 0 { step } else { step.min(half.credit) });
@@ -139,8 +139,8 @@ pub fn clamp(half: &mut Half, tcp: &TcpFields, scale: u8, mode: Mode, now: Time)
     let window = allowed.max(least).min(u32::from(tcp.window));
     let lower = window < u32::from(tcp.window);
     let let_through = if mode.dry_run { offered } else { window << scale };
-    half.edge = seq::later(promised, tcp.ack.wrapping_add(let_through));
-    half.credit = half.credit.saturating_sub(half.edge.wrapping_sub(promised));
+    half.edge = seq::later(advertised, tcp.ack.wrapping_add(let_through));
+    half.credit = half.credit.saturating_sub(half.edge.wrapping_sub(advertised));
     match (lower, mode.dry_run) {
         (false, _) => Verdict::Pass(Reason::WithinPlan),
         (true, true) => Verdict::Pass(Reason::WouldRewrite),
@@ -151,8 +151,8 @@ pub fn clamp(half: &mut Half, tcp: &TcpFields, scale: u8, mode: Mode, now: Time)
     }
 }
 
-/// What the window lets through beyond what was promised, and what an update tells at least, bytes; `None`: nothing may be told.
-fn untold(state: &FlowState, control: &Control, direction: Direction) -> Option<(u32, u32)> {
+/// What the window lets through beyond what was advertised, and what an update tells at least, bytes; `None`: nothing may be told.
+fn unadvertised(state: &FlowState, control: &Control, direction: Direction) -> Option<(u32, u32)> {
     let half = &state.half[direction.index()];
     let plan = half.plan;
     let hop = &control.hops[state.hop as usize % HOPS][direction.index()];
@@ -164,15 +164,15 @@ fn untold(state: &FlowState, control: &Control, direction: Direction) -> Option<
     let scale = half.known_scale().filter(|_| applies && knows && held && whole)?;
     let offered = u32::from(half.last_window) << scale;
     let edge = half.acked.wrapping_add(half.window.min(offered));
-    let untold = seq::later(edge, half.edge).wrapping_sub(half.edge);
-    let least = worth_telling(half, plan, scale, hop.updates);
-    (untold >= least).then_some((untold, least))
+    let unadvertised = seq::later(edge, half.edge).wrapping_sub(half.edge);
+    let least = worth_advertising(half, plan, scale, hop.updates);
+    (unadvertised >= least).then_some((unadvertised, least))
 }
 
-/// When a window update for data that goes in `direction` is due; `None`: its promises are told.
+/// When a window update for data that goes in `direction` is due; `None`: its ACKs advertise it.
 #[must_use]
 pub fn due(state: &FlowState, control: &Control, direction: Direction, now: Time) -> Option<Time> {
-    let (_, least) = untold(state, control, direction)?;
+    let (_, least) = unadvertised(state, control, direction)?;
     let half = &state.half[direction.index()];
     let lacks = u64::from(least.saturating_sub(half.credit));
     let span = (lacks << PACE_SHIFT) / u64::from(half.plan.pace_bytes) + u64::from(lacks > 0);
@@ -181,7 +181,7 @@ pub fn due(state: &FlowState, control: &Control, direction: Direction, now: Time
 
 /// The window update that is due `now`, which the host has to send; `None`: none is, or the controller's heartbeat is too old.
 pub fn update(state: &mut FlowState, control: &Control, direction: Direction, now: Time) -> Option<Update> {
-    let (untold, least) = untold(state, control, direction).filter(|_| !super::is_stale(control, now))?;
+    let (unadvertised, least) = unadvertised(state, control, direction).filter(|_| !super::is_stale(control, now))?;
     let updates = control.hops[state.hop as usize % HOPS][direction.index()].updates;
     let [to_station, to_remote] = &mut state.half;
     let (half, back) = match direction {
@@ -190,12 +190,12 @@ pub fn update(state: &mut FlowState, control: &Control, direction: Direction, no
     };
     let scale = half.known_scale()?;
     earn(half, half.plan, bound(half, half.plan, scale, updates), now);
-    let step = untold.min(half.credit);
+    let step = unadvertised.min(half.credit);
     if step < least {
         return None;
     }
-    let promised = half.edge.wrapping_add(step).wrapping_sub(half.acked);
-    let window = (promised >> scale).min(u32::from(half.last_window));
+    let advertised = half.edge.wrapping_add(step).wrapping_sub(half.acked);
+    let window = (advertised >> scale).min(u32::from(half.last_window));
     let edge = half.acked.wrapping_add(window << scale);
     if !seq::after(edge, half.edge) {
         return None;
@@ -203,8 +203,8 @@ pub fn update(state: &mut FlowState, control: &Control, direction: Direction, no
     half.credit = half.credit.saturating_sub(edge.wrapping_sub(half.edge));
     half.edge = edge;
     let timestamp = back.rtt.ts_newest.value();
-    if half.flags & Half::TOLD != 0 && (timestamp == 0 || half.told_tsval == timestamp) {
-        half.told_edge = seq::later(edge, half.told_edge);
+    if half.flags & Half::ADVERTISED != 0 && (timestamp == 0 || half.advertised_tsval == timestamp) {
+        half.advertised_edge = seq::later(edge, half.advertised_edge);
     }
     let timestamps = (timestamp != 0).then_some((timestamp, back.rtt.echo_newest));
     Some(Update { seq: back.snd_nxt, ack: half.acked, window: window as u16, timestamps })
@@ -239,7 +239,7 @@ fn serve(half: &mut Half, newly: u32, now: Time) {
 /// How far the edge may advance at once.
 fn bound(half: &Half, plan: Plan, scale: u8, updates: u32) -> u32 {
     if updates != 0 && plan.pace_bytes != 0 {
-        let least = worth_telling(half, plan, scale, updates);
+        let least = worth_advertising(half, plan, scale, updates);
         return least.saturating_add(least / 2);
     }
     plan.growth_bytes.max(half.stretch.saturating_mul(2)).max(2 << scale)
@@ -247,7 +247,7 @@ fn bound(half: &Half, plan: Plan, scale: u8, updates: u32) -> u32 {
 
 /// What a window update tells at least: two segments are acknowledged at once; so much that a millisecond sees one; and what the
 /// hop's are to tell.
-fn worth_telling(half: &Half, plan: Plan, scale: u8, updates: u32) -> u32 {
+fn worth_advertising(half: &Half, plan: Plan, scale: u8, updates: u32) -> u32 {
     half.mss.saturating_mul(2).max(plan.pace_bytes >> MILLISECOND_SHIFT).max(2 << scale).max(updates)
 }
 
@@ -283,15 +283,15 @@ fn earn(half: &mut Half, plan: Plan, bound: u32, now: Time) {
 }
 
 /// Moves the window in force.
-fn adapt(half: &mut Half, plan: Plan, newly: u32, promised: Option<u32>) {
+fn adapt(half: &mut Half, plan: Plan, newly: u32, advertised: Option<u32>) {
     let floor = plan.floor_bytes.min(LARGEST_WINDOW);
     let growth = plan.growth_bytes.min(LARGEST_WINDOW);
     let target = plan.clamp_bytes.max(floor).min(LARGEST_WINDOW);
     if half.window == 0 {
         half.window = in_flight(half).max(growth).max(floor).max(INITIAL_WINDOW);
-        if let Some(promised) = promised.filter(|_| half.flags & Half::SYN_SEEN != 0) {
-            // Of a connection that begins: what its SYN promised is what it has.
-            half.window = half.window.min(promised).max(floor);
+        if let Some(advertised) = advertised.filter(|_| half.flags & Half::SYN_SEEN != 0) {
+            // Of a connection that begins: what its SYN advertised is what it has.
+            half.window = half.window.min(advertised).max(floor);
         }
     } else if newly > 0 {
         let share = u64::from(newly) * u64::from(growth) / u64::from(half.window);

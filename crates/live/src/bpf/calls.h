@@ -114,7 +114,7 @@ int set_scale(struct set_scale_args *args)
 	args->result = NO_SUCH_FLOW;
 	if (!state)
 		return 0;
-	state->half[d].told_scale = min_u32(args->scale, LARGEST_SCALE) + 1;
+	state->half[d].conntrack_scale = min_u32(args->scale, LARGEST_SCALE) + 1;
 	args->result = 0;
 	return 0;
 }

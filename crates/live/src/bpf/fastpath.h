@@ -42,7 +42,7 @@ static __always_inline void hop_earn(struct hop *hop, __u64 now)
 
 #define AS_IT_LIKES (~0u)
 
-/* What a connection whose data goes over this hop in `d` may promise with its SYN, bytes, of the `offered`; AS_IT_LIKES: that. */
+/* What a connection whose data goes over this hop in `d` may advertise with its SYN, bytes, of the `offered`; AS_IT_LIKES: that. */
 static __always_inline __u32 hop_start(struct control *control, __u32 hop_number, enum direction d, __u32 offered, __u64 now)
 {
 	struct hop *hop = &control->hops[hop_number][d];
@@ -95,7 +95,7 @@ static __always_inline int known_scale(const struct half *h)
 {
 	if (h->flags & SCALE_KNOWN)
 		return h->scale & 15;
-	return h->told_scale ? (int)min_u32(h->told_scale - 1, LARGEST_SCALE) : -1;
+	return h->conntrack_scale ? (int)min_u32(h->conntrack_scale - 1, LARGEST_SCALE) : -1;
 }
 
 static __always_inline __u32 hop_of(const struct flow_state *state)
@@ -121,15 +121,15 @@ static __always_inline void flow_open(struct flow_state *state, const struct con
 	state->last_seen_ns = now;
 }
 
-/* What the receiver of `h` has promised beyond `from` while the handshake lasts, bytes; 0: nothing. */
-static __always_inline __u32 handshake_promised(const struct half *h, __u32 from)
+/* What the receiver of `h` has advertised beyond `from` while the handshake lasts, bytes; 0: nothing. */
+static __always_inline __u32 handshake_advertised(const struct half *h, __u32 from)
 {
 	return h->flags & EDGE_KNOWN ? later(h->edge, from) - from : h->window;
 }
 
 static __always_inline void handshake_forget(struct half *h, int repeated)
 {
-	__u32 window = repeated ? handshake_promised(h, h->delivered) : 0;
+	__u32 window = repeated ? handshake_advertised(h, h->delivered) : 0;
 
 	h->rtt.seq_sent = 0;
 	h->rtt.ts_sent = 0;
@@ -140,8 +140,8 @@ static __always_inline void handshake_forget(struct half *h, int repeated)
 	h->edge = 0;
 	h->delivered = 0;
 	h->window = window;
-	h->told_edge = 0;
-	h->told_tsval = 0;
+	h->advertised_edge = 0;
+	h->advertised_tsval = 0;
 	h->last_window = 0;
 	h->scale = repeated ? h->scale : 0;
 	h->flags = repeated ? h->flags & SCALE_OFFERED : 0;
@@ -153,7 +153,7 @@ static __always_inline void handshake_forget(struct half *h, int repeated)
 	h->waiting = 0;
 	h->acked = 0;
 	h->answered = 0;
-	h->told_scale = 0;
+	h->conntrack_scale = 0;
 	h->data_flags = 0;
 }
 
@@ -164,7 +164,7 @@ static __always_inline int handshake_begin(struct half *data, struct half *acked
 
 	/* A SYN begins anew in any case; a SYN-ACK only if it is not the answer to the SYN that was seen. */
 	if (!(p->flags & TCP_ACK) || (seen && !repeated)) {
-		/* The other end may answer a SYN sent again by a SYN-ACK sent again: both keep what they promised. */
+		/* The other end may answer a SYN sent again by a SYN-ACK sent again: both keep what they advertised. */
 		handshake_forget(data, repeated);
 		handshake_forget(acked, repeated);
 	}
@@ -176,7 +176,7 @@ static __always_inline int handshake_data_reaches(const struct half *h, __u32 ac
 	return h->data_flags & DATA_SEEN && !after(ack, h->snd_nxt);
 }
 
-static __always_inline void handshake_promise(struct half *h, __u32 ack, __u32 window)
+static __always_inline void handshake_advertise(struct half *h, __u32 ack, __u32 window)
 {
 	if (h->flags & EDGE_KNOWN)
 		return;
@@ -223,17 +223,17 @@ static __always_inline void handshake_learn(struct half *data, struct half *acke
 	}
 	acked->flags |= SCALE_KNOWN;
 	data->flags |= SCALE_KNOWN;
-	handshake_promise(acked, p->ack, window);
-	/* What the SYN promised counts from the byte after this SYN-ACK, whose number is only known now. */
+	handshake_advertise(acked, p->ack, window);
+	/* What the SYN advertised counts from the byte after this SYN-ACK, whose number is only known now. */
 	if (both_seen)
-		handshake_promise(data, p->seq + 1, data->window);
+		handshake_advertise(data, p->seq + 1, data->window);
 }
 
 enum age { AGE_FRESH, AGE_KNOWN, AGE_OLD };
 
 static __always_inline enum age measure_age(const struct half *h, __u32 sender_rtt_ns, __u64 now)
 {
-	__u32 age = stamp_clock(now) - h->told_tsval;
+	__u32 age = stamp_clock(now) - h->advertised_tsval;
 	__u32 rtt = sender_rtt_ns >> STAMP_SHIFT;
 
 	if (age < rtt)
@@ -246,15 +246,15 @@ static __always_inline void measure_limit(struct half *h, __u32 sender_rtt_ns, c
 	__u32 edge;
 
 	if (p->has & HAS_TIMESTAMPS) {
-		if (!(h->flags & TOLD) || p->tsecr != h->told_tsval)
+		if (!(h->flags & ADVERTISED) || p->tsecr != h->advertised_tsval)
 			return;
-		edge = h->told_edge;
+		edge = h->advertised_edge;
 	} else if (stamp_value(h->rtt.ts_newest)) {
 		return;
-	} else if (h->flags & TOLD) {
+	} else if (h->flags & ADVERTISED) {
 		if (measure_age(h, sender_rtt_ns, now) != AGE_KNOWN)
 			return;
-		edge = h->told_edge;
+		edge = h->advertised_edge;
 	} else {
 		if (!(h->flags & EDGE_KNOWN))
 			return;
@@ -316,7 +316,7 @@ static __always_inline void measure_data(struct half *h, __u32 sender_rtt_ns, __
 					 const struct packet *p, __u64 now, int repeated_syn)
 {
 	__u32 gap_ns = ~0u;
-	int odd, told_at_once;
+	int odd, acked_at_once;
 
 	if (h->epoch != epoch) {
 		h->epoch = epoch;
@@ -350,8 +350,8 @@ static __always_inline void measure_data(struct half *h, __u32 sender_rtt_ns, __
 		measure_limit(h, sender_rtt_ns, p, now);
 	}
 	odd = h->packets & 1;
-	told_at_once = odd == !!(h->flags & ODD) && gap_ns < LONE_NS;
-	measure_sequence(h, p, now, ((p->payload_bytes && told_at_once) || p->flags & TCP_SYN) && !repeated_syn);
+	acked_at_once = odd == !!(h->flags & ODD) && gap_ns < LONE_NS;
+	measure_sequence(h, p, now, ((p->payload_bytes && acked_at_once) || p->flags & TCP_SYN) && !repeated_syn);
 	measure_begin_timestamp(&h->rtt, p, now);
 }
 
@@ -399,31 +399,31 @@ static __always_inline void measure_acknowledgment(struct half *h, __u32 epoch, 
 	}
 }
 
-static __always_inline void measure_tell(struct half *h, __u32 sender_rtt_ns, const struct packet *p,
+static __always_inline void measure_advertised(struct half *h, __u32 sender_rtt_ns, const struct packet *p,
 					 struct verdict verdict, __u64 now)
 {
-	int told = h->flags & TOLD;
-	int promises = p->flags & TCP_ACK && !(p->flags & (TCP_SYN | TCP_RST)) && h->flags & EDGE_KNOWN;
+	int advertised = h->flags & ADVERTISED;
+	int advertises = p->flags & TCP_ACK && !(p->flags & (TCP_SYN | TCP_RST)) && h->flags & EDGE_KNOWN;
 	int scale = known_scale(h);
 	int again = 0, awaited;
 	__u32 edge, mark;
 
 	if (p->has & HAS_TIMESTAMPS) {
 		mark = p->tsval;
-		again = told && h->told_tsval == mark;
-		awaited = told && !again && !after(h->rtt.echo_newest, h->told_tsval);
+		again = advertised && h->advertised_tsval == mark;
+		awaited = advertised && !again && !after(h->rtt.echo_newest, h->advertised_tsval);
 	} else {
 		if (stamp_value(h->rtt.ts_newest) || !sender_rtt_ns)
 			return;
 		mark = stamp_clock(now);
-		awaited = told && measure_age(h, sender_rtt_ns, now) != AGE_OLD;
+		awaited = advertised && measure_age(h, sender_rtt_ns, now) != AGE_OLD;
 	}
-	if (awaited || !promises || scale < 0)
+	if (awaited || !advertises || scale < 0)
 		return;
 	edge = p->ack + ((__u32)(verdict.reason == REWRITTEN ? verdict.window : p->window) << scale);
-	h->told_edge = again ? later(edge, h->told_edge) : edge;
-	h->told_tsval = mark;
-	h->flags |= TOLD;
+	h->advertised_edge = again ? later(edge, h->advertised_edge) : edge;
+	h->advertised_tsval = mark;
+	h->flags |= ADVERTISED;
 }
 
 /* What this ACK brought, bytes. */
@@ -462,7 +462,7 @@ static __always_inline __u32 twice(__u32 bytes)
 }
 
 /* What a window update tells at least, bytes. */
-static __always_inline __u32 window_worth_telling(const struct half *h, struct plan plan, int scale, __u32 updates)
+static __always_inline __u32 window_worth_advertising(const struct half *h, struct plan plan, int scale, __u32 updates)
 {
 	return max_u32(max_u32(twice(h->mss), plan.pace_bytes >> MILLISECOND_SHIFT), max_u32(2u << scale, updates));
 }
@@ -471,7 +471,7 @@ static __always_inline __u32 window_worth_telling(const struct half *h, struct p
 static __always_inline __u32 window_bound(const struct half *h, struct plan plan, int scale, __u32 updates)
 {
 	if (updates && plan.pace_bytes) {
-		__u32 least = window_worth_telling(h, plan, scale, updates);
+		__u32 least = window_worth_advertising(h, plan, scale, updates);
 		__u32 bound = least + least / 2;
 
 		return bound < least ? ~0u : bound;
@@ -493,7 +493,7 @@ static __always_inline void window_earn(struct half *h, struct plan plan, __u32 
 	h->paced_ns = now;
 }
 
-static __always_inline void window_adapt(struct half *h, struct plan plan, __u32 newly, int known, __u32 promised)
+static __always_inline void window_adapt(struct half *h, struct plan plan, __u32 newly, int known, __u32 advertised)
 {
 	__u32 floor = min_u32(plan.floor_bytes, LARGEST_WINDOW);
 	__u32 growth = min_u32(plan.growth_bytes, LARGEST_WINDOW);
@@ -502,9 +502,9 @@ static __always_inline void window_adapt(struct half *h, struct plan plan, __u32
 
 	if (!window) {
 		window = max_u32(max_u32(window_in_flight(h), growth), max_u32(floor, INITIAL_WINDOW));
-		/* Of a connection that begins: what its SYN promised is what it has. */
+		/* Of a connection that begins: what its SYN advertised is what it has. */
 		if (known && h->flags & SYN_SEEN)
-			window = max_u32(min_u32(window, promised), floor);
+			window = max_u32(min_u32(window, advertised), floor);
 	} else if (newly) {
 		__u64 share = (__u64)newly * growth / window;
 		__u32 step = share < newly ? (__u32)share : newly;
@@ -531,7 +531,7 @@ static __always_inline struct verdict window_clamp(struct half *h, const struct 
 	struct verdict verdict = { .reason = WITHIN_PLAN };
 	struct plan plan = h->plan;
 	__u32 offered = (__u32)p->window << scale;
-	__u32 newly, promised_first, promised, edge, allowed, least, window;
+	__u32 newly, first_advertised, advertised, edge, allowed, least, window;
 	int moves, lower;
 
 	/* Of data that passes elsewhere. */
@@ -543,7 +543,7 @@ static __always_inline struct verdict window_clamp(struct half *h, const struct 
 		h->window = 0;
 		h->flags |= EDGE_KNOWN;
 	}
-	promised_first = h->edge - h->delivered;
+	first_advertised = h->edge - h->delivered;
 	newly = window_progress(h, p);
 	window_serve(h, newly, now);
 	moves = newly || p->window != h->last_window;
@@ -564,14 +564,14 @@ static __always_inline struct verdict window_clamp(struct half *h, const struct 
 	}
 	window_earn(h, plan, window_bound(h, plan, scale, mode.updates), now);
 	h->stretch = h->stretch - h->stretch / 8 + newly / 8;
-	window_adapt(h, plan, newly, known, promised_first);
+	window_adapt(h, plan, newly, known, first_advertised);
 	if (!known) {
-		/* What was promised before is not known; most likely it was this much. */
+		/* What was advertised before is not known; most likely it was this much. */
 		h->edge = p->ack + offered;
 		return verdict;
 	}
-	promised = h->edge;
-	edge = later(promised, p->ack);
+	advertised = h->edge;
+	edge = later(advertised, p->ack);
 	if (moves) {
 		__u32 step = later(h->delivered + h->window, edge) - edge;
 
@@ -581,8 +581,8 @@ static __always_inline struct verdict window_clamp(struct half *h, const struct 
 	least = (min_u32(plan.floor_bytes, LARGEST_WINDOW) + (1u << scale) - 1) >> scale;
 	window = min_u32(max_u32(allowed, max_u32(least, 1)), p->window);
 	lower = window < p->window;
-	h->edge = later(promised, p->ack + (mode.dry_run ? offered : window << scale));
-	h->credit -= min_u32(h->credit, h->edge - promised);
+	h->edge = later(advertised, p->ack + (mode.dry_run ? offered : window << scale));
+	h->credit -= min_u32(h->credit, h->edge - advertised);
 	if (!lower)
 		return verdict;
 	if (mode.dry_run) {
@@ -600,7 +600,7 @@ static __always_inline int is_stale(const struct control *control, __u64 now)
 	return since(now, control->heartbeat_ns) > STALE_NS;
 }
 
-/* Of a SYN: `d` is the direction of the data it lets through, `before` what it promised when it was sent before; 0: nothing. */
+/* Of a SYN: `d` is the direction of the data it lets through, `before` what it advertised when it was sent before; 0: nothing. */
 static __always_inline struct verdict begin(struct control *control, __u32 hop, enum direction d, const struct packet *p,
 					    __u32 before, __u64 now)
 {
@@ -625,13 +625,13 @@ static __always_inline int flow_closing(const struct flow_state *state, enum dir
 }
 
 /* What a window update, of data going `d`, may tell, bytes; 0: nothing. Not below `least`, which is set if there is any. */
-static __always_inline __u32 window_untold(const struct flow_state *state, const struct control *control, enum direction d,
+static __always_inline __u32 window_unadvertised(const struct flow_state *state, const struct control *control, enum direction d,
 					   __u32 *least)
 {
 	const struct half *h = &state->half[d];
 	struct plan plan = h->plan;
 	int scale = known_scale(h);
-	__u32 offered, edge, untold, updates = READ_ONCE(control->hops[hop_of(state)][d].updates);
+	__u32 offered, edge, unadvertised, updates = READ_ONCE(control->hops[hop_of(state)][d].updates);
 
 	if (!updates || control->dry_run || scale < 0)
 		return 0;
@@ -643,14 +643,14 @@ static __always_inline __u32 window_untold(const struct flow_state *state, const
 		return 0;
 	offered = (__u32)h->last_window << scale;
 	edge = h->acked + min_u32(h->window, offered);
-	untold = later(edge, h->edge) - h->edge;
-	*least = window_worth_telling(h, plan, scale, updates);
-	return untold >= *least ? untold : 0;
+	unadvertised = later(edge, h->edge) - h->edge;
+	*least = window_worth_advertising(h, plan, scale, updates);
+	return unadvertised >= *least ? unadvertised : 0;
 }
 
 #define NOT_DUE (~0ull)
 
-/* When a window update for data that goes in `d` is due; NOT_DUE: its promises are told. */
+/* When a window update for data that goes in `d` is due; NOT_DUE: its advertises are told. */
 static __always_inline __u64 window_due(const struct flow_state *state, const struct control *control, enum direction d,
 					__u64 now)
 {
@@ -659,7 +659,7 @@ static __always_inline __u64 window_due(const struct flow_state *state, const st
 	__u64 lacks, at;
 
 	/* The pace is read again: the controller may have set it to 0 in between. */
-	if (!window_untold(state, control, d, &least) || !pace)
+	if (!window_unadvertised(state, control, d, &least) || !pace)
 		return NOT_DUE;
 	lacks = least - min_u32(least, h->credit);
 	at = h->paced_ns + (lacks << PACE_SHIFT) / pace + !!lacks;
@@ -683,15 +683,15 @@ static __always_inline struct window_update window_update(struct flow_state *sta
 	struct half *h = &state->half[d];
 	const struct half *back = &state->half[!d];
 	struct window_update update = {};
-	__u32 least = 0, untold = window_untold(state, control, d, &least);
+	__u32 least = 0, unadvertised = window_unadvertised(state, control, d, &least);
 	__u32 step, window, edge, stamp, updates;
 	int scale = known_scale(h);
 
-	if (!untold || scale < 0 || is_stale(control, now))
+	if (!unadvertised || scale < 0 || is_stale(control, now))
 		return update;
 	updates = READ_ONCE(control->hops[hop_of(state)][d].updates);
 	window_earn(h, h->plan, window_bound(h, h->plan, scale, updates), now);
-	step = min_u32(untold, h->credit);
+	step = min_u32(unadvertised, h->credit);
 	if (step < least)
 		return update;
 	window = min_u32((h->edge + step - h->acked) >> scale, h->last_window);
@@ -701,8 +701,8 @@ static __always_inline struct window_update window_update(struct flow_state *sta
 	h->credit -= min_u32(h->credit, edge - h->edge);
 	h->edge = edge;
 	stamp = stamp_value(READ_ONCE(back->rtt.ts_newest));
-	if (h->flags & TOLD && (!stamp || h->told_tsval == stamp))
-		h->told_edge = later(edge, h->told_edge);
+	if (h->flags & ADVERTISED && (!stamp || h->advertised_tsval == stamp))
+		h->advertised_edge = later(edge, h->advertised_edge);
 	update.is_due = 1;
 	update.seq = back->snd_nxt;
 	update.ack = h->acked;
@@ -767,7 +767,7 @@ static __always_inline struct verdict on_packet(struct flow_state *state, struct
 	if (p->flags & TCP_ACK && heard)
 		measure_acknowledgment(acked, control->epoch, p, now);
 	if (p->flags & TCP_SYN) {
-		verdict = begin(control, hop, !d, p, handshake_promised(acked, p->ack), now);
+		verdict = begin(control, hop, !d, p, handshake_advertised(acked, p->ack), now);
 		handshake_learn(data, acked, p, verdict);
 	} else if (!heard) {
 		verdict = (struct verdict){ .reason = WITHIN_PLAN };
@@ -778,7 +778,7 @@ static __always_inline struct verdict on_packet(struct flow_state *state, struct
 	if (known)
 		hop_served(&control->hops[hop][!d], acked->delivered - delivered, waiting,
 			   (__u64)acked->rtt.last_ns + data->rtt.last_ns, now);
-	measure_tell(acked, data->rtt.last_ns, p, verdict, now);
+	measure_advertised(acked, data->rtt.last_ns, p, verdict, now);
 	return verdict;
 }
 

@@ -250,7 +250,7 @@ static __noinline void ask(struct flow_state *state, const struct flow_key *key,
 	bpf_ringbuf_submit(ask, looks > now && looks <= due + GRACE_NS ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP);
 }
 
-static __noinline void tell_moved(const struct flow_key *key)
+static __noinline void report_moved(const struct flow_key *key)
 {
 	bpf_ringbuf_output(&moved, (void *)key, sizeof(*key), BPF_RB_NO_WAKEUP);
 }
@@ -333,7 +333,7 @@ static __noinline int on_stranger(struct packet *p, __u32 d)
 	else if (bpf_map_update_elem(&flows, &p->key, state, BPF_ANY))
 		reason = TABLE_FULL;
 	else
-		tell_moved(&p->key);
+		report_moved(&p->key);
 	if (reason == TABLE_FULL)
 		note_refused(&p->key);
 	bpf_map_delete_elem(&opening, &p->key);
@@ -390,7 +390,7 @@ static __always_inline int on_tcp(struct __sk_buff *skb, __u32 d, struct frame *
 	state = bpf_map_lookup_elem(&flows, &p->key);
 	if (state) {
 		if (has_just_moved(state))
-			tell_moved(&p->key);
+			report_moved(&p->key);
 		reason = decide_either(state, p, d);
 	}
 	if (reason == INVALID)

@@ -70,12 +70,12 @@ struct half {
 	__u32 stretch;
 	__u32 waiting;
 	__u32 acked;
-	__u32 told_edge;
-	__u32 told_tsval;
+	__u32 advertised_edge;
+	__u32 advertised_tsval;
 	__u16 last_window;
 	__u8 scale;
 	__u8 flags;
-	__u8 told_scale;
+	__u8 conntrack_scale;
 	__u8 data_flags;
 	__u8 answered;
 	__u8 pad[5];
@@ -86,7 +86,7 @@ enum half_flags {
 	SCALE_KNOWN = 1,
 	SCALE_OFFERED = 2,
 	EDGE_KNOWN = 4,
-	TOLD = 8,
+	ADVERTISED = 8,
 	SYN_SEEN = 16,
 	ODD = 32,
 	ASKED = 64,

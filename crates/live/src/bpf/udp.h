@@ -89,7 +89,7 @@ static __always_inline enum reason udp_decide(struct udp_half *h, const struct p
 	struct udp_plan plan = h->plan;
 	__u32 depth = min_u32(max_u32(plan.depth_bytes, 1), LARGEST_DEPTH);
 	__u32 over;
-	int stop, tell, mark;
+	int stop, signal, mark;
 
 	if (stale || !plan.rate_bytes) {
 		h->drained_ns = 0;
@@ -99,17 +99,17 @@ static __always_inline enum reason udp_decide(struct udp_half *h, const struct p
 	over = max_u32(h->level_bytes > 0 ? h->level_bytes : 0, h->peak_bytes);
 	h->next_bytes = max_u32(min_u32(h->next_bytes, over + depth / 2), depth);
 	stop = over >= 2 * depth;
-	tell = stop || over >= h->next_bytes;
-	if (tell && !stop)
+	signal = stop || over >= h->next_bytes;
+	if (signal && !stop)
 		h->next_bytes = over + depth / 2;
-	mark = tell && !stop && p->ecn;
-	if (!tell || mark) {
+	mark = signal && !stop && p->ecn;
+	if (!signal || mark) {
 		__u32 bytes = min_u32(p->ip_bytes, LARGEST_DEPTH);
 
 		h->peak_bytes += bytes;
 		h->level_bytes += bytes;
 	}
-	if (!tell)
+	if (!signal)
 		return UDP_WITHIN_PLAN;
 	if (dry_run)
 		return UDP_WOULD_STEER;

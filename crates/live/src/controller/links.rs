@@ -163,14 +163,14 @@ impl Links {
     }
 
     /// What is to be hooked now, when that may have changed; none also while the kernel does not answer.
-    pub(super) fn choose(&mut self, now: Time, is_told: bool) -> Option<Choice> {
-        if is_told {
+    pub(super) fn choose(&mut self, now: Time, is_ready: bool) -> Option<Choice> {
+        if is_ready {
             let news = self.monitor.news();
             self.news.machine |= news.machine;
             self.news.stations |= news.stations;
         }
-        let is_told = self.news.machine && now >= self.rested;
-        if !is_told && now.since(self.read) < READ_EVERY {
+        let is_ready = self.news.machine && now >= self.rested;
+        if !is_ready && now.since(self.read) < READ_EVERY {
             return None;
         }
         self.read = now;

@@ -13,7 +13,7 @@ const MOST: usize = 4_096;
 /// What the data path knows.
 #[derive(Debug, Default)]
 pub(super) struct Locals {
-    told: BTreeMap<Mac, u32>,
+    published: BTreeMap<Mac, u32>,
     /// Of the reading that is in flight: those who are told already, and the first [`MOST`] others.
     known: BTreeMap<Mac, u32>,
     fresh: BTreeMap<Mac, u32>,
@@ -39,7 +39,7 @@ impl Locals {
 
     /// This address is behind this port.
     pub(super) fn on_entry(&mut self, mac: Mac, ifindex: u32) {
-        if self.told.contains_key(&mac) {
+        if self.published.contains_key(&mac) {
             self.known.insert(mac, ifindex);
         } else if self.fresh.len() < MOST || self.fresh.contains_key(&mac) {
             self.fresh.insert(mac, ifindex);
@@ -51,11 +51,11 @@ impl Locals {
         let mut newest = std::mem::take(&mut self.known);
         let room = MOST.saturating_sub(newest.len());
         newest.extend(std::mem::take(&mut self.fresh).into_iter().take(room));
-        let removed = self.told.keys().filter(|mac| !newest.contains_key(*mac)).copied().collect();
-        let is_new = |(mac, ifindex): &(&Mac, &u32)| self.told.get(*mac) != Some(*ifindex);
+        let removed = self.published.keys().filter(|mac| !newest.contains_key(*mac)).copied().collect();
+        let is_new = |(mac, ifindex): &(&Mac, &u32)| self.published.get(*mac) != Some(*ifindex);
         let added = newest.iter().filter(is_new).map(|(mac, ifindex)| (*mac, *ifindex)).collect();
-        self.told = newest;
-        Changes { removed, added, all: self.told.len() as u32 }
+        self.published = newest;
+        Changes { removed, added, all: self.published.len() as u32 }
     }
 }
 
@@ -90,9 +90,9 @@ mod tests {
         let mut locals = Locals::default();
         read(&mut locals, [(mac(900_000), 5)]);
         let flooded = read(&mut locals, (0..100_000).map(|n| (mac(n), 6)).chain([(mac(900_000), 5)]));
-        assert_eq!((flooded.removed.len(), flooded.added.len(), locals.told.len()), (0, MOST - 1, MOST));
+        assert_eq!((flooded.removed.len(), flooded.added.len(), locals.published.len()), (0, MOST - 1, MOST));
         assert_eq!(read(&mut locals, []).removed.len(), MOST);
-        assert_eq!(locals.told.len(), 0);
+        assert_eq!(locals.published.len(), 0);
     }
 
     proptest! {
@@ -107,7 +107,7 @@ mod tests {
                     prop_assert!(map.remove(gone).is_some());
                 }
                 map.extend(changes.added);
-                prop_assert_eq!(&map, &locals.told);
+                prop_assert_eq!(&map, &locals.published);
             }
         }
     }

@@ -156,7 +156,7 @@ impl Queues {
         for ((queue, rate), there) in self.list.iter_mut().zip(rates).zip(machine.present) {
             queue.keep(wanted, (now, rate, is_known), *there, machine, journal);
             let prices = queue.air.prices(qdisc::price(rate, wanted.settings.packet_time));
-            failures += u64::from(queue.keeper.as_ref().is_some_and(|keeper| !keeper.tell(now, rate, prices)));
+            failures += u64::from(queue.keeper.as_ref().is_some_and(|keeper| !keeper.set_pace(now, rate, prices)));
         }
         failures
     }

@@ -13,7 +13,7 @@ use lasthop_core::units::Time;
 use lasthop_core::wire::{self, Link, Merged, Parsed, TcpFields, flag};
 
 /// Bits of TCP's flags that no acknowledgment may lose: urgent data, congestion seen (RFC 3168), window cut.
-const TELLING: u8 = 0xe0;
+const CARRIES_MORE: u8 = 0xe0;
 
 /// See the module.
 #[derive(Debug)]
@@ -81,7 +81,7 @@ impl Hop {
             return Verdict::Forward;
         }
         let blocks = wire::sack_blocks(frame, tcp);
-        let carries_more = tcp.payload_bytes > 0 || tcp.has(flag::FIN | TELLING) || tcp.authenticated;
+        let carries_more = tcp.payload_bytes > 0 || tcp.has(flag::FIN | CARRIES_MORE) || tcp.authenticated;
         let ack = Ack {
             connection: key::of(parsed, Direction::ToRemote, FlowKind::Connection, self.secret),
             ack: tcp.ack,

@@ -2,7 +2,7 @@ use super::*;
 use crate::netlink::{put, put_nested};
 use proptest::prelude::*;
 
-fn told(kind: &str, parent: u32, options: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+fn message(kind: &str, parent: u32, options: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut body = vec![0u8; 4];
     for word in [7, 0x8001_0000, parent, 0] {
         body.extend(u32::to_ne_bytes(word));
@@ -23,19 +23,19 @@ fn discipline(kind: &str, handle: u32, parent: u32, rate: Option<u64>) -> Discip
 
 #[test]
 fn a_cake_tells_its_bandwidth_and_what_waits() {
-    let body = told("cake", TC_H_ROOT, |o| put(o, TCA_CAKE_BASE_RATE64, &2_250_000u64.to_ne_bytes()));
+    let body = message("cake", TC_H_ROOT, |o| put(o, TCA_CAKE_BASE_RATE64, &2_250_000u64.to_ne_bytes()));
     let cake = Discipline::read(&body).unwrap();
     assert_eq!((cake.rate, cake.backlog, cake.is_root(), cake.ifindex), (Some(BitRate::mbps(18)), 4_500, true, 7));
-    let unlimited = told("cake", TC_H_ROOT, |o| put(o, TCA_CAKE_BASE_RATE64, &0u64.to_ne_bytes()));
+    let unlimited = message("cake", TC_H_ROOT, |o| put(o, TCA_CAKE_BASE_RATE64, &0u64.to_ne_bytes()));
     assert_eq!(Discipline::read(&unlimited).unwrap().rate, None);
 }
 
 #[test]
 fn a_token_bucket_tells_its_rate_short_or_long() {
     let ratespec: Vec<u8> = [0u32, 0, 2_500_000].into_iter().flat_map(u32::to_ne_bytes).collect();
-    let short = told("tbf", TC_H_ROOT, |o| put(o, TCA_TBF_PARMS, &ratespec));
+    let short = message("tbf", TC_H_ROOT, |o| put(o, TCA_TBF_PARMS, &ratespec));
     assert_eq!(Discipline::read(&short).unwrap().rate, Some(BitRate::mbps(20)));
-    let long = told("tbf", TC_H_ROOT, |o| {
+    let long = message("tbf", TC_H_ROOT, |o| {
         put(o, TCA_TBF_PARMS, &ratespec);
         put(o, TCA_TBF_RATE64, &10_000_000_000u64.to_ne_bytes());
     });
@@ -45,9 +45,9 @@ fn a_token_bucket_tells_its_rate_short_or_long() {
 #[test]
 fn an_htb_has_the_ceiling_of_its_root_class() {
     let options: Vec<u8> = [0u32, 0, 1_000_000, 0, 0, 2_500_000].into_iter().flat_map(u32::to_ne_bytes).collect();
-    let root = told("htb", TC_H_ROOT, |o| put(o, TCA_HTB_PARMS, &options));
+    let root = message("htb", TC_H_ROOT, |o| put(o, TCA_HTB_PARMS, &options));
     assert_eq!(ceiling(&root), Some(BitRate::mbps(20)));
-    let child = told("htb", 0x1_0001, |o| put(o, TCA_HTB_PARMS, &options));
+    let child = message("htb", 0x1_0001, |o| put(o, TCA_HTB_PARMS, &options));
     assert_eq!(ceiling(&child), None);
 }
 
@@ -55,10 +55,10 @@ fn an_htb_has_the_ceiling_of_its_root_class() {
 fn an_htb_without_a_default_class_may_let_packets_out_at_once() {
     let takes_all = |class: u32| {
         let init: Vec<u8> = [3u32, 10, class, 0, 0].into_iter().flat_map(u32::to_ne_bytes).collect();
-        Discipline::read(&told("htb", TC_H_ROOT, |o| put(o, TCA_HTB_INIT, &init))).unwrap().takes_all
+        Discipline::read(&message("htb", TC_H_ROOT, |o| put(o, TCA_HTB_INIT, &init))).unwrap().takes_all
     };
     assert_eq!([0, 1].map(takes_all), [false, true]);
-    assert!(Discipline::read(&told("tbf", TC_H_ROOT, |_| ())).unwrap().takes_all);
+    assert!(Discipline::read(&message("tbf", TC_H_ROOT, |_| ())).unwrap().takes_all);
 }
 
 #[test]

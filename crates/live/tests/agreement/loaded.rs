@@ -75,7 +75,7 @@ fn change_flows(program: &mut Program, reference: &mut Reference) {
         }
         for direction in Direction::BOTH {
             program.set_scale(key, direction, 7).unwrap();
-            state.half[direction.index()].told_scale = 8;
+            state.half[direction.index()].conntrack_scale = 8;
         }
     }
 }

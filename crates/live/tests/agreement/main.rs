@@ -294,7 +294,7 @@ pub fn owe(state: &mut FlowState, direction: Direction, random: &mut Random) {
     let scale = random.pick(&[0, 0, 2, 7, 14]);
     half.flags |= Half::EDGE_KNOWN;
     if half.known_scale().is_some() {
-        (half.flags, half.told_scale) = (half.flags & !Half::SCALE_KNOWN, scale + 1);
+        (half.flags, half.conntrack_scale) = (half.flags & !Half::SCALE_KNOWN, scale + 1);
     }
     half.plan =
         Plan { clamp_bytes: 50_000, pace_bytes: random.pick(&[0, 1, 10_000, 3_000_000, u32::MAX]), ..half.plan };
@@ -366,7 +366,7 @@ fn assert_alike(reference: &mut Reference, crossing: &Crossing, linear: usize, n
             if reason == Reason::Invalid && now.as_nanos().is_multiple_of(4) {
                 let mut another = FlowState::new(&reference.control, now);
                 for (half, before) in another.half.iter_mut().zip(&state.half) {
-                    half.told_scale = before.known_scale().map_or(0, |scale| scale + 1);
+                    half.conntrack_scale = before.known_scale().map_or(0, |scale| scale + 1);
                 }
                 reference.flows.insert(key, another);
             }
@@ -394,7 +394,7 @@ fn the_headers_compiled_for_the_host_agree_with_rust() {
             for state in reference.flows.values_mut().filter(|_| fresh) {
                 state.half[0].plan = reference.control.default_plan[1];
                 let told = u8::from(state.half[0].packets % 4 != 0) * 8;
-                state.half.iter_mut().for_each(|half| half.told_scale = told);
+                state.half.iter_mut().for_each(|half| half.conntrack_scale = told);
             }
         }
         if fresh {
@@ -442,7 +442,9 @@ fn the_shared_vectors_hold_in_c() {
                     assert!(update.is_none() || due == Some(now), "{}, line {line}: {due:?}", case.name);
                 }
                 Step::Another => world.state = host::open(&world.control, now),
-                Step::Told(direction, scale) => world.state.half[direction.index()].told_scale = scale + 1,
+                Step::ConntrackScale(direction, scale) => {
+                    world.state.half[direction.index()].conntrack_scale = scale + 1
+                }
                 Step::Wait(span) => {
                     now += span.as_nanos();
                     world.control.heartbeat_ns = now;

@@ -103,7 +103,7 @@ impl<'a> Held<'a> {
         const OF_SYNS: u8 = Half::SCALE_KNOWN | Half::SCALE_OFFERED | Half::EDGE_KNOWN | Half::SYN_SEEN;
         let state = self.state();
         Lasting {
-            scales: state.half.map(|half| (half.flags & OF_SYNS, half.scale, half.told_scale)),
+            scales: state.half.map(|half| (half.flags & OF_SYNS, half.scale, half.conntrack_scale)),
             closing: Direction::BOTH.map(|direction| state.closing(direction)),
             since_ns: state.first_seen_ns,
         }

@@ -20,38 +20,38 @@ pub struct Tracks<P> {
     /// (attempt, it is over).
     kept: VecDeque<(Attempt<P>, bool)>,
     /// How many were told.
-    told: u64,
+    polled: u64,
     /// Per node, the number of its attempt that goes on.
     open: Vec<Option<u64>>,
 }
 
 impl<P: Packet + Copy> Tracks<P> {
     pub fn new(nodes: usize) -> Self {
-        Self { recording: false, kept: VecDeque::new(), told: 0, open: vec![None; nodes] }
+        Self { recording: false, kept: VecDeque::new(), polled: 0, open: vec![None; nodes] }
     }
 
     pub fn pop(&mut self) -> Option<Attempt<P>> {
         let (attempt, _) = *self.kept.front().filter(|(_, over)| *over)?;
         self.kept.pop_front();
-        self.told += 1;
+        self.polled += 1;
         Some(attempt)
     }
 
     fn begin(&mut self, attempt: Attempt<P>) {
-        self.open[usize::from(attempt.from.0)] = Some(self.told + self.kept.len() as u64);
+        self.open[usize::from(attempt.from.0)] = Some(self.polled + self.kept.len() as u64);
         self.kept.push_back((attempt, false));
     }
 
     fn change(&mut self, node: u16, change: impl FnOnce(&mut Attempt<P>)) {
         let Some(number) = self.open[usize::from(node)] else { return };
-        if let Some((attempt, _)) = self.kept.get_mut((number - self.told) as usize) {
+        if let Some((attempt, _)) = self.kept.get_mut((number - self.polled) as usize) {
             change(attempt);
         }
     }
 
     fn end(&mut self, node: u16, acked: bool) {
         let Some(number) = self.open[usize::from(node)].take() else { return };
-        if let Some((attempt, over)) = self.kept.get_mut((number - self.told) as usize) {
+        if let Some((attempt, over)) = self.kept.get_mut((number - self.polled) as usize) {
             *over = true;
             attempt.fate = match attempt {
                 _ if acked => AttemptFate::Acked,

@@ -48,7 +48,7 @@ pub(super) struct Real {
     /// It is over when more than this is acknowledged.
     end: u64,
     /// The newest wave that the receiver has told of, and its rate, bytes/s.
-    told: Option<(u32, f64)>,
+    feedback: Option<(u32, f64)>,
     /// Rates of the last waves, bytes/s.
     recent: [f64; RECENT],
     /// The rate has decreased a little: the window stays.
@@ -62,9 +62,9 @@ impl Real {
     fn doubt(&mut self, window: &Window) {
         // A second loss before the first was judged: what the first took stays in question.
         let cwnd = self.doubt.map_or(window.cwnd, |doubt| doubt.cwnd);
-        let told = self.told.filter(|_| !window.in_slow_start());
+        let feedback = self.feedback.filter(|_| !window.in_slow_start());
         let most = self.recent.iter().copied().fold(0.0, f64::max);
-        self.doubt = told.map(|_| Doubt { cwnd, rate: most, wave: self.wave });
+        self.doubt = feedback.map(|_| Doubt { cwnd, rate: most, wave: self.wave });
         self.wave += 1;
         self.repairs = Some(self.wave);
     }
@@ -89,13 +89,13 @@ impl CongestionControl for Real {
     fn on_note(&mut self, window: &mut Window, note: &Note) {
         let Note::Wave { wave, rate } = *note else { return };
         let rate = rate as f64;
-        let last = match self.told {
+        let last = match self.feedback {
             Some((newest, _)) if wave <= newest => return,
             _ if self.repairs == Some(wave) => return,
             Some((_, last)) => last,
             None => rate,
         };
-        self.told = Some((wave, rate));
+        self.feedback = Some((wave, rate));
         self.recent[wave as usize % RECENT] = rate;
         if let Some(doubt) = self.doubt {
             if wave < doubt.wave {

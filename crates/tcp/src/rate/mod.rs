@@ -79,7 +79,7 @@ pub struct RateParams {
 
 /// What a law is told with a report.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Told<'a> {
+pub(crate) struct Feedback<'a> {
     pub now: Time,
     pub report: &'a Report,
     /// Smoothed, this report's sample included, s.
@@ -93,7 +93,7 @@ pub(crate) struct Told<'a> {
 /// One law.
 pub(crate) trait RateControl: fmt::Debug + Send {
     /// A report arrived.
-    fn on_report(&mut self, told: &Told<'_>);
+    fn on_report(&mut self, feedback: &Feedback<'_>);
 
     /// [`Self::deadline`] has come without a report. `idle`: nothing was sent since it was set.
     fn on_silence(&mut self, now: Time, size: f64, idle: bool);
@@ -186,7 +186,7 @@ impl RateSender {
         let rtt = self.rtt.map_or(sample, |rtt| RTT_FILTER * rtt + (1.0 - RTT_FILTER) * sample);
         self.rtt = Some(rtt);
         let data_limited = self.limited.covers(now, report.echo);
-        self.control.on_report(&Told { now, report, rtt, size: self.size, data_limited });
+        self.control.on_report(&Feedback { now, report, rtt, size: self.size, data_limited });
         self.busy = false;
         self.newest = Some(*report);
     }

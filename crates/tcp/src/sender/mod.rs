@@ -107,7 +107,7 @@ pub struct Sender {
     /// First byte that the receiver does not offer to take.
     right_edge: u64,
     /// An acknowledgment after that of the SYN, whose window is not scaled, has told it.
-    told: bool,
+    feedback: bool,
     flight: Flight,
     /// The receiver has reported blocks.
     sacking: bool,
@@ -184,7 +184,7 @@ impl Sender {
             una: 0,
             next: 0,
             right_edge: 0,
-            told: false,
+            feedback: false,
             flight: Flight::new(params.mss),
             sacking: false,
             rtt: RttEstimator::new(params.min_rto, clock),
@@ -219,8 +219,8 @@ impl Sender {
         if ack.offset < self.una || ack.offset > self.next {
             return;
         }
-        let same_window = !self.told || ack.offset + ack.window_bytes == self.right_edge;
-        self.told = true;
+        let same_window = !self.feedback || ack.offset + ack.window_bytes == self.right_edge;
+        self.feedback = true;
         self.right_edge = ack.offset + ack.window_bytes;
         let advanced = ack.offset > self.una;
         let mut learned = flight::Learned::default();

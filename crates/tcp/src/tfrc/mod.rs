@@ -18,7 +18,7 @@ mod history;
 
 use lasthop_core::units::{Span, Time};
 
-use crate::rate::{RateControl, Told};
+use crate::rate::{Feedback, RateControl};
 
 pub use equation::throughput;
 pub(crate) use history::History;
@@ -72,21 +72,21 @@ impl Tfrc {
 }
 
 impl RateControl for Tfrc {
-    fn on_report(&mut self, told: &Told<'_>) {
+    fn on_report(&mut self, feedback: &Feedback<'_>) {
         let rate = match &mut self.path {
             Some(path) => {
-                path.on_report(told, self.mss);
+                path.on_report(feedback, self.mss);
                 path.rate
             }
             None => {
-                let rate = initial_rate(self.mss, told.rtt);
-                let received = Received::endless(told.now);
-                let (now, rtt) = (told.now, told.rtt);
+                let rate = initial_rate(self.mss, feedback.rtt);
+                let received = Received::endless(feedback.now);
+                let (now, rtt) = (feedback.now, feedback.rtt);
                 self.path = Some(Path { rate, allowed: None, p: 0.0, rtt, doubled: now, received });
                 rate
             }
         };
-        self.deadline = Some(silence(told.now, told.rtt, told.size, rate));
+        self.deadline = Some(silence(feedback.now, feedback.rtt, feedback.size, rate));
     }
 
     fn on_silence(&mut self, now: Time, size: f64, idle: bool) {
@@ -114,19 +114,19 @@ impl RateControl for Tfrc {
 
 impl Path {
     /// Section 4.3, step 4.
-    fn on_report(&mut self, told: &Told<'_>, mss: f64) {
-        let (now, report) = (told.now, told.report);
+    fn on_report(&mut self, feedback: &Feedback<'_>, mss: f64) {
+        let (now, report) = (feedback.now, feedback.report);
         let grown = report.loss_event_rate > self.p;
-        (self.p, self.rtt) = (report.loss_event_rate, told.rtt);
-        let limit = match (told.data_limited, grown) {
+        (self.p, self.rtt) = (report.loss_event_rate, feedback.rtt);
+        let limit = match (feedback.data_limited, grown) {
             (true, true) => {
                 self.received.halve();
                 self.received.maximize(now, 0.85 * report.receive_rate)
             }
             (true, false) => 2.0 * self.received.maximize(now, report.receive_rate),
-            (false, _) => 2.0 * self.received.update(now, report.receive_rate, told.rtt),
+            (false, _) => 2.0 * self.received.update(now, report.receive_rate, feedback.rtt),
         };
-        self.set(now, limit, mss, told.size);
+        self.set(now, limit, mss, feedback.size);
     }
 
     fn set(&mut self, now: Time, limit: f64, mss: f64, size: f64) {

@@ -278,11 +278,11 @@ fn a_drain_gives_back_what_it_took() {
     assert!(fair.mode == Mode::Steady && fair.rate >= 1.04e7, "{fair:?}");
 }
 
-/// Between real kernels four downloads that began together queued for 31 ms: each was promised all that was left.
+/// Between real kernels four downloads that began together queued for 31 ms: each was advertised all that was left.
 #[test]
-fn those_that_grow_together_are_promised_no_more_than_is_left() {
+fn those_that_grow_together_are_advertised_no_more_than_is_left() {
     let law = Law::default();
-    let promised = |growing: usize| {
+    let advertised = |growing: usize| {
         let mut fair = FairRate { mode: Mode::Released, rate: 5e7, ..FairRate::default() };
         let x = Observation {
             queue: Some((0.0, 0.0)),
@@ -299,15 +299,15 @@ fn those_that_grow_together_are_promised_no_more_than_is_left() {
         fair.rate().unwrap() * growing as f64
     };
     for growing in [1, 4, 16] {
-        assert!((promised(growing) / 5e7 - 1.0).abs() < 0.01, "{growing}: {}", promised(growing));
+        assert!((advertised(growing) / 5e7 - 1.0).abs() < 0.01, "{growing}: {}", advertised(growing));
     }
 }
 
 #[test]
-fn what_was_promised_counts_until_it_should_have_arrived() {
+fn what_was_advertised_counts_until_it_should_have_arrived() {
     let law = Law::default();
     let mut fair = FairRate { mode: Mode::Steady, rate: 1e7, ..FairRate::default() };
-    // One is held; the other has been promised more than is left, and does not take it.
+    // One is held; the other has been advertised more than is left, and does not take it.
     let x = Observation {
         queue: Some((0.0, 0.0)),
         target: 0.002,
@@ -315,7 +315,7 @@ fn what_was_promised_counts_until_it_should_have_arrived() {
         capacity: 2e7,
         delivered: 1e7,
         brought: 1e7,
-        promised: 3e7,
+        advertised: 3e7,
         filling: 2,
         held: 1,
         elastic: 2,

@@ -14,12 +14,12 @@ const FLOOR: u32 = 300;
 struct Half {
     /// Next number of the sender.
     sent: u32,
-    /// Its receiver has told of everything below.
-    told: u32,
-    /// The furthest edge that its sender was told.
+    /// Its receiver has acknowledged everything below.
+    acked: u32,
+    /// The furthest edge that its sender was advertised.
     edge: u32,
-    /// A window was told.
-    promised: bool,
+    /// A window was advertised.
+    begun: bool,
 }
 
 #[derive(Clone, Copy)]
@@ -38,7 +38,7 @@ struct Home {
     now: Time,
     began: Time,
     /// Promised by SYNs so far, all together, by the direction of the data; bytes.
-    promised: [u64; 2],
+    advertised: [u64; 2],
     /// Of that only because of a floor.
     floors: [u64; 2],
 }
@@ -53,11 +53,11 @@ impl Home {
             hops: [[hop; 2]; HOPS],
             ..Control::default()
         };
-        let half = START.map(|start| Half { sent: start, told: start, edge: start, promised: false });
+        let half = START.map(|start| Half { sent: start, acked: start, edge: start, begun: false });
         let state = FlowState::new(&control, now);
         let connection = Connection { state, half, syn: [false; 2], established: false };
         let connections = vec![connection; 12];
-        Self { control, connections, now, began: now, promised: [0; 2], floors: [0; 2] }
+        Self { control, connections, now, began: now, advertised: [0; 2], floors: [0; 2] }
     }
 
     /// A random end of a random connection sends.
@@ -110,9 +110,9 @@ impl Home {
     fn send(&mut self, which: usize, direction: Direction, bytes: u32, window: u16) {
         let (d, connection) = (direction.index(), &mut self.connections[which]);
         let acked = &mut connection.half[1 - d];
-        let in_flight = acked.sent.wrapping_sub(acked.told);
-        acked.told = acked.told.wrapping_add(if window.is_multiple_of(5) { in_flight / 2 } else { in_flight });
-        let ack = acked.told;
+        let in_flight = acked.sent.wrapping_sub(acked.acked);
+        acked.acked = acked.acked.wrapping_add(if window.is_multiple_of(5) { in_flight / 2 } else { in_flight });
+        let ack = acked.acked;
         let data = &mut connection.half[d];
         // Never beyond what it was told.
         let bytes = bytes.min(data.edge.wrapping_sub(data.sent).min(1 << 20));
@@ -138,18 +138,18 @@ impl Home {
         let ack = if tcp.has(flag::ACK) { tcp.ack } else { START[data] };
         let half = &mut connection.half[data];
         let edge = ack.wrapping_add(u32::from(window) << scale);
-        if half.promised {
+        if half.begun {
             assert!(seq::after(edge.wrapping_add(1 << scale), half.edge), "left: {verdict:?} of {tcp:?}");
         }
-        half.promised = true;
+        half.begun = true;
         // A floor is rounded up to whole quanta.
         let least = seq::later(ack.wrapping_add(FLOOR.next_multiple_of(1 << scale)), half.edge);
-        let told = seq::later(edge, half.edge);
+        let edge = seq::later(edge, half.edge);
         if tcp.has(flag::SYN) {
-            self.promised[data] += u64::from(told.wrapping_sub(half.edge));
-            self.floors[data] += u64::from(least.wrapping_sub(half.edge).min(told.wrapping_sub(half.edge)));
+            self.advertised[data] += u64::from(edge.wrapping_sub(half.edge));
+            self.floors[data] += u64::from(least.wrapping_sub(half.edge).min(edge.wrapping_sub(half.edge)));
         }
-        half.edge = told;
+        half.edge = edge;
     }
 
     /// What the hop had to give until now, bytes.
@@ -181,7 +181,7 @@ proptest! {
             home.step(which, what, wait_us, bytes);
             for d in 0..2 {
                 let most = home.given() + home.floors[d];
-                prop_assert!(home.promised[d] <= most, "{} of {most} after {what}", home.promised[d]);
+                prop_assert!(home.advertised[d] <= most, "{} of {most} after {what}", home.advertised[d]);
             }
         }
     }

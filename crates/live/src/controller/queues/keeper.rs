@@ -77,11 +77,11 @@ impl Keeper {
 
     /// Says that we are alive, how fast packets may leave, and what those to some stations cost; false when it could not be
     /// said.
-    pub(super) fn tell(&self, now: Time, rate: BitRate, stations: impl Iterator<Item = (Mac, Price)>) -> bool {
+    pub(super) fn set_pace(&self, now: Time, rate: BitRate, stations: impl Iterator<Item = (Mac, Price)>) -> bool {
         match self {
-            Self::Kernel(qdisc) => qdisc.tell(now, rate, stations).is_ok(),
+            Self::Kernel(qdisc) => qdisc.set_pace(now, rate, stations).is_ok(),
             Self::User(datapath, _) => {
-                datapath.tell(rate);
+                datapath.set_pace(rate);
                 true
             }
         }
