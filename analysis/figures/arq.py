@@ -46,7 +46,7 @@ def utilisation(rows):
 # How the home can be read. ns-2 sends RTS before every frame unless it is told otherwise, and the paper does not say that it
 # was; it names no shadowing, and its pipe is a product with 146 ms or, of twice the rate, with 73 ms.
 RTS = {"wifi.rts_threshold": 0, "wifi.loss.deviation": "4dB"}
-HALF = {"line.delay": "33.5ms"}
+HALF = {"wan.delay": "33.5ms"}
 # ns-2's retry limits count transmissions: who sets them to r makes r attempts.
 AS_LIMIT = "attempts = r"
 DRAWN = (
@@ -177,7 +177,7 @@ def throughput(simulator):
 
 # What the report counts, what ns-2's file calls it, and what the paper says of it, by retransmissions.
 COUNTED = (
-    ("TCP packets lost on the air", "flows.ftp.lost.air", "lost_air", LOSSES, {1: "all", 3: "none", 4: "none"}),
+    ("TCP packets lost on the air", "flows.ftp.lost.channel", "lost_air", LOSSES, {1: "all", 3: "none", 4: "none"}),
     (
         "TCP packets dropped by the queue",
         "flows.ftp.lost.ap_queue",
@@ -268,7 +268,7 @@ def measured(simulator, reading):
     ratio = lambda a, b: f"{share[a].mean / share[b].mean:.2f}"
     window, threshold = at_losses(simulator, reading, newreno)
     least = at_losses(simulator, reading, westwood)[1]
-    packets = share[newreno, 3, 1].mean / 100 * LINK_BPS / 8000 * (0.073 if "line.delay" in reading else 0.146)
+    packets = share[newreno, 3, 1].mean / 100 * LINK_BPS / 8000 * (0.073 if "wan.delay" in reading else 0.146)
     audio = lambda sender, flows: shown(sample(pooled(of[sender, 3, flows], audio_names(flows), "delay.mean")), 0)
     return [
         f"{packets:.0f}",
@@ -280,7 +280,7 @@ def measured(simulator, reading):
         *(ratio((sender, 1, 1), (sender, 3, 1)) for sender in SENDERS),
         ratio((newreno, 3, 5), (newreno, 3, 1)),
         shown(field((newreno, 1, 1), "flows.ftp.lost.ap_queue"), 0),
-        shown(field((newreno, 3, 1), "flows.ftp.lost.air"), 1),
+        shown(field((newreno, 3, 1), "flows.ftp.lost.channel"), 1),
     ]
 
 

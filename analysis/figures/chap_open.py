@@ -191,8 +191,8 @@ CASES = {
     "an upload; the modem's queue is the bottleneck": {**UPLOAD},
     "an upload; the bridge is, both ways by turns": {
         **UPLOAD,
-        "line.rate_up": "20Mbit/s",
-        "line.rate_down": "20Mbit/s",
+        "wan.rate_up": "20Mbit/s",
+        "wan.rate_down": "20Mbit/s",
         "bridge.half_duplex": "true",
     },
     "the download's server far away, 200 ms": {"server.mirror.delay": "90ms"},

@@ -118,7 +118,7 @@ def rates(simulator):
 def interference(simulator):
     """What TCP sees of the link's repetition: segments sent again, against those that were lost."""
     setting = {**DOWNLOAD, "flow.download.window": 1000}
-    fields = ("lost.air", "lost.ap_queue", "tcp.retransmitted", "tcp.timeouts", "tcp.srtt_ms")
+    fields = ("lost.channel", "lost.ap_queue", "tcp.retransmitted", "tcp.timeouts", "tcp.srtt_ms")
     head = ["lost on the link", "lost to the queue", "sent again", "timeouts", "round trip at the end [ms]"]
     table = [["delay of the link", "", *head]]
     cases = (

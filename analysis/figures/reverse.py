@@ -24,7 +24,7 @@ CASES = (("ACKs alone", {"flow.upload": "none"}), ("beside an upload", {}))
 
 
 def reverse(simulator):
-    rates = {"line.rate_up": [f"{r}kbit/s" for r in RATES]}
+    rates = {"wan.rate_up": [f"{r}kbit/s" for r in RATES]}
     made, panels = style.plt.subplots(2, 1, figsize=(6.4, 5.8), sharex=True, sharey=True)
     table = [["goodput of the download [Mbit/s]", "", *(f"{r} kbit/s" for r in RATES)]]
     for (case, less), axes in zip(CASES, panels):
@@ -48,7 +48,7 @@ def adjustments(simulator):
     for rate in ("32kbit/s", "128kbit/s"):
         for case, less in CASES:
             for sender, settings, _, _ in SENDERS[:4]:
-                rows = simulator.sweep(HOME, {**less, **settings, "line.rate_up": rate}, seeds=SEEDS)
+                rows = simulator.sweep(HOME, {**less, **settings, "wan.rate_up": rate}, seeds=SEEDS)
                 of = lambda field, digits=0: shown(sample(column(rows, f"flows.download.{field}")), digits)
                 late = shown(sample(100 * x for x in column(rows, "flows.download.delayed_rate")), 2)
                 tcp = (of(f"tcp.{name}") for name in ("srtt_ms", "cwnd_mean", "retransmitted", "timeouts"))

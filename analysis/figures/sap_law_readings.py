@@ -126,7 +126,7 @@ def beyond(simulator):
     kinds = (
         ("packets acknowledged", ACKED, 0),
         ("dropped by the AP's queue", "flows.ftp.lost.ap_queue", 1),
-        ("lost on the air", "flows.ftp.lost.air", 1),
+        ("lost on the air", "flows.ftp.lost.channel", 1),
     )
     for deviation, r, buffer in CASES:
         sets = {**mac(r, buffer), **law(TOLD), "wifi.loss.deviation": f"{deviation}dB"}

@@ -104,7 +104,7 @@ def bars(axes, labels, groups, paper, depth=0.17):
 COLUMNS = (
     ("packets acknowledged", ACKED, 0),
     ("dropped by the AP's queue", "flows.ftp.lost.ap_queue", 1),
-    ("lost on the air", "flows.ftp.lost.air", 1),
+    ("lost on the air", "flows.ftp.lost.channel", 1),
     ("jitter, average [ms]", "flows.game-down.jitter.mean", 2),
     ("variance [ms²]", "flows.game-down.jitter.var", 2),
     ("maximum [ms]", "flows.game-down.jitter.max", 1),

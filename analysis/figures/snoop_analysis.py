@@ -39,7 +39,7 @@ def counted(rows):
     for row in rows:
         each = flow_fields(row, "media")
         total = lambda field: sum(one[field] for one in each)
-        sent, air, queue = total("sent"), total("lost.air"), total("lost.ap_queue")
+        sent, air, queue = total("sent"), total("lost.channel"), total("lost.ap_queue")
         waits = [value for key, value in row.items() if key.startswith("queues.A") and key.endswith("mean_sojourn")]
         base = row["queues.AP to stations.mean_sojourn"]
         wire = sum(waits) - base

@@ -40,7 +40,7 @@ def sap_law(_):
     """Figure 2 of SAP-LAW."""
     home = scenario("papers/sap-law")
     made, axes = canvas("Simulated topology")
-    line, air = home["line"], home["wifi"]
+    line, air = home["wan"], home["wifi"]
     box(axes, 3.6, 2.5, "W0")
     box(axes, 6.2, 2.5, "AP\n(in the HEC)", facecolor="#EEEEEE")
     for i, server in enumerate(home["server"]):
@@ -99,7 +99,7 @@ def chap(_):
 def test_bed(_):
     """Figure 3 of CHAP, with the values of the scenario of case study 1."""
     home = scenario("papers/chap-web")
-    line, bridge = home["line"], home["bridge"]
+    line, bridge = home["wan"], home["bridge"]
     made, axes = canvas("Topology of the case studies", size=(6.4, 2.7), height=4.2)
     box(axes, 0.8, 2.1, "Internet")
     box(axes, 3.4, 2.1, "ADSL\nmodem")

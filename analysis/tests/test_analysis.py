@@ -99,8 +99,8 @@ class Suffices(unittest.TestCase):
         self.assertLess(suffices.time_lost(5.1, 5.0, 10_000.0), 0.0)
 
     def test_losses_of_several_flows_are_one_share_of_what_they_sent(self):
-        row = {"flows.a.sent": 100, "flows.b.sent": 300, "flows.a.lost.air": 1, "flows.b.lost.air": 7}
-        self.assertEqual(suffices.percent_lost(row, ["a", "b"], "air"), 2.0)
+        row = {"flows.a.sent": 100, "flows.b.sent": 300, "flows.a.lost.channel": 1, "flows.b.lost.channel": 7}
+        self.assertEqual(suffices.percent_lost(row, ["a", "b"], "channel"), 2.0)
 
 
 class Tables(unittest.TestCase):

@@ -21,7 +21,7 @@ class Bounds(unittest.TestCase):
         self.assertAlmostEqual(homes.exchange_us(home, {"rate": "6Mbit/s"}), 28 + 67.5 + 2078 + 10 + 50)
 
     def test_the_floors_count_only_beyond_the_path(self):
-        home = {"server": [{"name": "W", "delay": "4ms"}], "line": {"delay": "1ms"}, "station": [{"name": "S"}]}
+        home = {"server": [{"name": "W", "delay": "4ms"}], "wan": {"delay": "1ms"}, "station": [{"name": "S"}]}
         home["flow"] = [{"name": "f", "from": "W", "to": "S", "kind": "ftp", "count": 20}]
         # 24 Mbit/s for 10 ms are 30,000 B, 1,500 of each; twenty floors of 4,500 B are 60,000 B more, 20 ms.
         self.assertAlmostEqual(homes.floors_ms(home, "down", 24), 20.0)
@@ -54,7 +54,7 @@ class Random(unittest.TestCase):
         home = random_homes.with_control(random_homes.generate(7, 3), "learn")
         read = tomllib.loads(simulated.toml(home))
         self.assertEqual(read["control"]["window"], {"capacity": "learn"})
-        self.assertEqual([read[key] for key in ("line", "wifi", "flow")], [home[key] for key in ("line", "wifi", "flow")])
+        self.assertEqual([read[key] for key in ("wan", "wifi", "flow")], [home[key] for key in ("wan", "wifi", "flow")])
 
     def test_the_bound_of_a_mean(self):
         mean, off = random_homes.bound([1.0, 2.0, 3.0, 2.0])

@@ -203,8 +203,8 @@ fn segments_and_acknowledgments(rest: &mut Cursor<'_>) -> Option<()> {
                 let window = u32::from(kind >> 6);
                 let ack = Ack { connection, ack: number, window, sack, carries_more, ..Ack::default() };
                 let verdict = snoop.on_ack(now, &ack);
-                assert!(!carries_more || verdict == core_snoop::Verdict::Forward);
-                assert!(count > 0 || verdict != core_snoop::Verdict::Strip);
+                assert!(!carries_more || verdict == core_snoop::SnoopVerdict::Forward);
+                assert!(count > 0 || verdict != core_snoop::SnoopVerdict::Strip);
             }
         }
         // A segment may be sent again by its sender, each time as often as allowed.

@@ -49,7 +49,7 @@ def generate(seed, number):
         other = round(rate / draw.choice([1, 2, 5, 10]) if way == "down" else rate * draw.choice([1, 2, 5, 10]), 1)
         down, up = (rate, other) if way == "down" else (other, rate)
         line |= {"rate_down": f"{down}Mbit/s", "rate_up": f"{up}Mbit/s", "buffer_down": limit, "buffer_up": limit}
-    home["line"] = line
+    home["wan"] = line
     if place == "air":
         home["wifi"] = {"queue": odd.queue(limit), "station_queue": odd.queue(limit)}
     else:

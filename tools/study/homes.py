@@ -59,11 +59,11 @@ def alone(home, way):
     """The home with greedy TCP one `way` and nothing else."""
     deep = {"kind": "fifo", "limit": simulated.DEEP}
     air = {k: v for k, v in home["wifi"].items() if k != "firmware_queue"} | {"queue": deep, "station_queue": deep}
-    wires = home["line"] | {"buffer_down": simulated.DEEP, "buffer_up": simulated.DEEP}
+    wires = home["wan"] | {"buffer_down": simulated.DEEP, "buffer_up": simulated.DEEP}
     keys = ("name", "from", "to", "count")
     flows = [{k: f[k] for k in keys if k in f} | {"kind": "ftp", "cc": "cubic"} for f in greedy(home, way)]
     result = {k: v for k, v in home.items() if k not in ("control", "change")}
-    return result | {"wifi": air, "line": wires, "flow": flows, "measure_from": "10s", "duration": "30s"}
+    return result | {"wifi": air, "wan": wires, "flow": flows, "measure_from": "10s", "duration": "30s"}
 
 
 def truth(simulator, home, way):
@@ -108,7 +108,7 @@ def floors_ms(home, way, capacity):
     delays = {s["name"]: float(s["delay"].removesuffix("ms")) for s in home["server"]}
     beyond = 0.0
     for flow in flows:
-        rtt = 2 * (delays[flow["from" if way == "down" else "to"]] + float(home["line"]["delay"].removesuffix("ms")))
+        rtt = 2 * (delays[flow["from" if way == "down" else "to"]] + float(home["wan"]["delay"].removesuffix("ms")))
         on_path = capacity * 1e6 / 8 / number * rtt / 1e3
         beyond += copies(home, flow) * max(0.0, FLOOR * FULL - on_path)
     return beyond * 8 / capacity / 1e3

@@ -50,7 +50,7 @@ def home(cell, control, game=True, lasts=LASTS):
         "name": "cell",
         "duration": f"{START + lasts}s",
         "measure_from": f"{START}s",
-        "line": line,
+        "wan": line,
         "wifi": wifi,
         "server": [{"name": "W", "delay": f"{cell['rtt'] / 4}ms"}],
         "station": [{"name": "S"}, {"name": "G"}],
@@ -73,7 +73,7 @@ def truths(simulator, cells):
         for queue in ("queue", "station_queue"):
             alone["wifi"][queue]["limit"] = simulated.DEEP
         if place == "line":
-            alone["line"] |= {"buffer_down": simulated.DEEP, "buffer_up": simulated.DEEP}
+            alone["wan"] |= {"buffer_down": simulated.DEEP, "buffer_up": simulated.DEEP}
         return simulated.rate(simulator.play(alone), direction=way)
 
     return dict(zip(keys, simulator.all(one, keys, "truths")))

@@ -50,7 +50,7 @@ def home(cell):
         "name": "learn",
         "duration": f"{begins + lasts}s",
         "measure_from": f"{cell.get('measure', begins)}s",
-        "line": line,
+        "wan": line,
         "server": [{"name": "W", "delay": f"{rtt / 4}ms"}],
         "wifi": wifi,
         "station": [{"name": "D"}, {"name": "G"}] + ([{"name": "Q"}] if cell.get("quic") else []),

@@ -90,7 +90,7 @@ def line(draw):
 
 def home(draw, number):
     """An odd home: a hop, a line, a game, bulk one way or both, and small connections of all kinds."""
-    result = {"format": 1, "name": f"odd-{number}", "duration": "20s", "seed": number, "line": line(draw)}
+    result = {"format": 1, "name": f"odd-{number}", "duration": "20s", "seed": number, "wan": line(draw)}
     stations = [{"name": f"S{i + 1}"} for i in range(draw.randint(1, 6))]
     limit = lambda: round(log_uniform(draw, 50, 1500))  # noqa: E731
     queues = {"queue": queue(limit()), "station_queue": queue(limit())}

@@ -49,7 +49,7 @@ def generate(seed, number, kind="random"):
     draw = random.Random(f"{seed}/{number}")
     kind = draw.choices(["g", "mixed", "b"], [65, 20, 15])[0]
     home = {"format": 1, "name": f"random-{number}", "duration": f"{LASTS}s", "seed": number}
-    home["line"] = line(draw)
+    home["wan"] = line(draw)
     home["wifi"] = wifi(draw, kind)
     home["server"] = [
         {"name": f"W{i + 1}", "delay": f"{max(log_uniform(draw, 5, 300) / 2 - 1, 0.5):.1f}ms"}
@@ -155,7 +155,7 @@ def flows(draw, home):
 
 def over_line(home, made):
     """A stream that the slow line could not carry."""
-    narrow = min(float(home["line"][key].removesuffix("Mbit/s")) for key in ("rate_down", "rate_up"))
+    narrow = min(float(home["wan"][key].removesuffix("Mbit/s")) for key in ("rate_down", "rate_up"))
     return any(float(flow.get("rate", "0Mbit/s").removesuffix("Mbit/s")) > narrow / 4 for flow in made)
 
 
@@ -190,9 +190,9 @@ def alone(home, way):
     deep = {"kind": "fifo", "limit": simulated.DEEP}
     hop = hop_of(home)
     air = {key: each for key, each in home[hop].items() if key != "firmware_queue"} | {"queue": deep, "station_queue": deep}
-    wires = home["line"] | {"buffer_down": simulated.DEEP, "buffer_up": simulated.DEEP}
+    wires = home["wan"] | {"buffer_down": simulated.DEEP, "buffer_up": simulated.DEEP}
     tcp = [{"name": f["name"], "from": f["from"], "to": f["to"], "kind": "ftp", "cc": "cubic"} for f in wanted]
-    return home | {hop: air, "line": wires, "flow": tcp, "measure_from": "6s", "duration": "16s"}
+    return home | {hop: air, "wan": wires, "flow": tcp, "measure_from": "6s", "duration": "16s"}
 
 
 def hop_of(home):
@@ -271,7 +271,7 @@ def described(home):
         if word in ("ftp", "quic"):
             word += " " + way_of(flow)
         kinds[word] = kinds.get(word, 0) + 1
-    air, wires = home[hop_of(home)], home["line"]
+    air, wires = home[hop_of(home)], home["wan"]
     extras = [f"firmware {air['firmware_queue']}"] if "firmware_queue" in air else []
     extras += [f"loss {air['loss']['rate']}"] if "loss" in air else []
     extras += [f"control from {each}" for each in odd.late(home).values()]

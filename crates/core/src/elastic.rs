@@ -159,7 +159,7 @@ impl Interval {
 
 /// What the hop was like in that interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Hop {
+pub struct HopLoad {
     /// What this flow could have there, if that is known: the capacity without what cannot give way.
     pub room: Option<BitRate>,
     /// What it carries, if that is known.
@@ -255,7 +255,7 @@ impl Classifier {
     }
 
     /// The end of an interval; true when the flow is taken for something else from now on.
-    pub fn on_interval(&mut self, interval: &Interval, hop: &Hop) -> bool {
+    pub fn on_interval(&mut self, interval: &Interval, hop: &HopLoad) -> bool {
         if interval.packets == 0 {
             // What is silent shows nothing; after a window of that it is looked at as if it were new.
             self.push(interval);
@@ -335,7 +335,7 @@ impl Classifier {
     }
 
     /// A slow start that nobody has told of the hop yet: alone, or one of several that exceed it together, with its part of that.
-    fn exceeds(&self, hop: &Hop) -> bool {
+    fn exceeds(&self, hop: &HopLoad) -> bool {
         let carries = hop.carries.filter(|_| hop.queue_stands && self.behaviour == Behaviour::Unknown);
         let Some(carries) = carries else { return false };
         let recent = self.recent();
@@ -372,7 +372,7 @@ impl Classifier {
         is_bulk.then(|| BitRate::from_bps_f64(rate(&recent)))
     }
 
-    fn find(&self, hop: &Hop) -> (Behaviour, Why) {
+    fn find(&self, hop: &HopLoad) -> (Behaviour, Why) {
         use Behaviour::{Elastic, RealTime};
         let total = &self.total;
         if self.has_frames() {

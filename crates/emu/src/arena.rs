@@ -1,6 +1,6 @@
-//! Where frames lie while they are on a link or in the air: fixed slots, bounded and counted.
+//! Where frames lie while they are on a link or in the channel: fixed slots, bounded and counted.
 //!
-//! Queues, links and the air hold a small Copy [`Frame`] that names a slot. The engine takes a slot when it reads a
+//! Queues, links and the channel hold a small Copy [`Frame`] that names a slot. The engine takes a slot when it reads a
 //! frame from a TAP and gives it back after writing it to another, or when a model drops it. When none is free the
 //! frame is lost and counted; the run is then not valid.
 
@@ -40,7 +40,7 @@ pub struct Frame {
 pub struct Headers {
     /// Its flow's key, by connection and by hosts.
     keys: [u64; 2],
-    /// The two bits of RFC 3168; the air may set them to CE, and then they are written into the frame.
+    /// The two bits of RFC 3168; the channel may set them to CE, and then they are written into the frame.
     ecn: u8,
 }
 

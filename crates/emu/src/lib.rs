@@ -1,4 +1,4 @@
-//! Host 2, real time: namespaces, TAPs and the air, with real packets.
+//! Host 2, real time: namespaces, TAPs and the channel, with real packets.
 //!
 //! One process owns one TAP per host, each host in its own anonymous network namespace: servers, the access point
 //! (kernel forwarding between `wan0` and `wlan0`), stations. Between the TAPs, wires and the 802.11 medium are the
@@ -19,12 +19,12 @@ pub mod pcap;
 pub mod players;
 pub mod trace;
 
-mod air;
 mod error;
 mod exec;
 mod home;
 mod host;
 mod log;
+mod medium;
 mod netns;
 mod proxy;
 mod record;

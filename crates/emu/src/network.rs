@@ -1,4 +1,4 @@
-//! Everything between the TAPs as one model: wired links, the line, the air.
+//! Everything between the TAPs as one model: wired links, the WAN link, the channel.
 //!
 //! ```text
 //! server --link--+
@@ -15,7 +15,7 @@ use lasthop_core::aqm::fifo;
 use lasthop_core::units::Time;
 use lasthop_home::link::Link;
 use lasthop_home::scenario::{HostId, Scenario};
-use lasthop_medium::{Event, Medium, NodeId, Place};
+use lasthop_medium::{DropPlace, Event, Medium, NodeId};
 use std::collections::VecDeque;
 
 /// Where a packet was lost.
@@ -23,12 +23,12 @@ use std::collections::VecDeque;
 pub enum LostAt {
     /// A wired link's buffer.
     Wired,
-    /// The access point's queue towards the air.
+    /// The access point's queue towards the channel.
     ApQueue,
     /// A station's queue.
     StationQueue,
-    /// On the air, all attempts used up.
-    Air,
+    /// On the channel, all attempts used up.
+    Channel,
 }
 
 /// A frame that leaves the model.
@@ -57,29 +57,29 @@ pub enum Exit {
 enum Part {
     Up(usize),
     Down(usize),
-    LineToServers,
-    LineToAccessPoint,
-    Air,
+    WanToServers,
+    WanToAccessPoint,
+    Channel,
 }
 
 /// What joins W0 to the access point.
-pub struct Line {
+pub struct WanLink {
     /// Away from the home.
     pub to_servers: Link<Frame>,
     /// Into the home.
     pub to_access_point: Link<Frame>,
 }
 
-/// The wires and the air of a home.
+/// The wires and the channel of a home.
 pub struct Network {
     plan: AddressPlan,
     /// `up[server]`, `down[server]`: each server's own link to W0 and back.
     up: Vec<Link<Frame>>,
     down: Vec<Link<Frame>>,
     /// Absent: no delay, no limit.
-    line: Option<Line>,
-    air: Medium<Frame>,
-    /// The air was touched at this time and may have more to say.
+    wan: Option<WanLink>,
+    medium: Medium<Frame>,
+    /// The channel was touched at this time and may have more to say.
     stirred: Option<Time>,
     /// Losses at the doors of links, not yet told.
     ready: VecDeque<Exit>,
@@ -92,10 +92,10 @@ impl Network {
         plan: AddressPlan,
         up: Vec<Link<Frame>>,
         down: Vec<Link<Frame>>,
-        line: Option<Line>,
-        air: Medium<Frame>,
+        wan: Option<WanLink>,
+        medium: Medium<Frame>,
     ) -> Self {
-        Self { plan, up, down, line, air, stirred: None, ready: VecDeque::with_capacity(64) }
+        Self { plan, up, down, wan, medium, stirred: None, ready: VecDeque::with_capacity(64) }
     }
 
     /// A host sent `frame` through its interface `from` at `at`, which is no earlier than anything polled before.
@@ -104,12 +104,12 @@ impl Network {
             (AddressPlan::WAN, _) => self.towards_servers(at, frame),
             (_, HostId::AccessPoint) => {
                 if let HostId::Station(i) = self.plan.host(frame.to) {
-                    self.air.on_packet(at, NodeId(0), NodeId(i as u16 + 1), frame);
+                    self.medium.on_packet(at, NodeId(0), NodeId(i as u16 + 1), frame);
                     self.stirred = Some(at);
                 }
             }
             (_, HostId::Station(i)) => {
-                self.air.on_packet(at, NodeId(i as u16 + 1), NodeId(0), frame);
+                self.medium.on_packet(at, NodeId(i as u16 + 1), NodeId(0), frame);
                 self.stirred = Some(at);
             }
             (_, HostId::Server(i)) => {
@@ -126,8 +126,8 @@ impl Network {
                 return Some(exit);
             }
             if let Some(at) = self.stirred {
-                match self.air.poll(at) {
-                    Some(event) => return Some(leave_air(event)),
+                match self.medium.poll(at) {
+                    Some(event) => return Some(leave_channel(event)),
                     None => self.stirred = None,
                 }
             }
@@ -147,18 +147,18 @@ impl Network {
         self.earliest().map(|(at, _)| at)
     }
 
-    /// The air, to be changed or read.
-    pub fn air(&mut self) -> &mut Medium<Frame> {
-        &mut self.air
+    /// The channel, to be changed or read.
+    pub fn medium(&mut self) -> &mut Medium<Frame> {
+        &mut self.medium
     }
 
     /// Figures of the wired buffers, by name.
     #[must_use]
     pub fn wires(&self, scenario: &Scenario, now: Time) -> Vec<(String, fifo::Snapshot)> {
         let mut list = Vec::new();
-        if let Some(line) = &self.line {
-            list.push(("line down".to_owned(), line.to_access_point.snapshot(now)));
-            list.push(("line up".to_owned(), line.to_servers.snapshot(now)));
+        if let Some(wan) = &self.wan {
+            list.push(("WAN down".to_owned(), wan.to_access_point.snapshot(now)));
+            list.push(("WAN up".to_owned(), wan.to_servers.snapshot(now)));
         }
         for (i, server) in scenario.servers.iter().enumerate() {
             list.push((format!("{} to W0", server.name), self.up[i].snapshot(now)));
@@ -176,10 +176,10 @@ impl Network {
                 best = Some((at, part));
             }
         };
-        offer(self.air.next_deadline(), Part::Air);
-        if let Some(line) = &self.line {
-            offer(line.to_servers.next_deadline(), Part::LineToServers);
-            offer(line.to_access_point.next_deadline(), Part::LineToAccessPoint);
+        offer(self.medium.next_deadline(), Part::Channel);
+        if let Some(wan) = &self.wan {
+            offer(wan.to_servers.next_deadline(), Part::WanToServers);
+            offer(wan.to_access_point.next_deadline(), Part::WanToAccessPoint);
         }
         for (i, (up, down)) in self.up.iter().zip(&self.down).enumerate() {
             offer(up.next_deadline(), Part::Up(i));
@@ -190,7 +190,7 @@ impl Network {
 
     fn advance(&mut self, part: Part, now: Time) -> Option<Exit> {
         match part {
-            Part::Air => {
+            Part::Channel => {
                 self.stirred = Some(now);
                 None
             }
@@ -202,12 +202,12 @@ impl Network {
                 }
                 None
             }
-            Part::LineToAccessPoint => {
-                let (at, frame) = self.line.as_mut()?.to_access_point.poll(now)?;
+            Part::WanToAccessPoint => {
+                let (at, frame) = self.wan.as_mut()?.to_access_point.poll(now)?;
                 Some(Exit::Delivered { at, frame })
             }
-            Part::LineToServers => {
-                let (at, frame) = self.line.as_mut()?.to_servers.poll(now)?;
+            Part::WanToServers => {
+                let (at, frame) = self.wan.as_mut()?.to_servers.poll(now)?;
                 self.down_to(at, frame);
                 None
             }
@@ -219,10 +219,10 @@ impl Network {
     }
 
     fn towards_access_point(&mut self, at: Time, frame: Frame) -> Option<Exit> {
-        match &mut self.line {
+        match &mut self.wan {
             None => Some(Exit::Delivered { at, frame }),
-            Some(line) => {
-                let pushed = line.to_access_point.on_packet(at, frame);
+            Some(wan) => {
+                let pushed = wan.to_access_point.on_packet(at, frame);
                 self.lost_unless(at, pushed);
                 None
             }
@@ -230,10 +230,10 @@ impl Network {
     }
 
     fn towards_servers(&mut self, at: Time, frame: Frame) {
-        match &mut self.line {
+        match &mut self.wan {
             None => self.down_to(at, frame),
-            Some(line) => {
-                let pushed = line.to_servers.on_packet(at, frame);
+            Some(wan) => {
+                let pushed = wan.to_servers.on_packet(at, frame);
                 self.lost_unless(at, pushed);
             }
         }
@@ -253,14 +253,14 @@ impl Network {
     }
 }
 
-fn leave_air(event: Event<Frame>) -> Exit {
+fn leave_channel(event: Event<Frame>) -> Exit {
     match event {
         Event::Delivered { at, packet, .. } => Exit::Delivered { at, frame: packet },
         Event::Dropped { at, node, place, packet } => {
             let place = match (place, node) {
-                (Place::Air, _) => LostAt::Air,
-                (Place::Queue, NodeId(0)) => LostAt::ApQueue,
-                (Place::Queue, _) => LostAt::StationQueue,
+                (DropPlace::Channel, _) => LostAt::Channel,
+                (DropPlace::Queue, NodeId(0)) => LostAt::ApQueue,
+                (DropPlace::Queue, _) => LostAt::StationQueue,
             };
             Exit::Lost { at, place, frame: packet }
         }
@@ -276,7 +276,7 @@ mod tests {
 format = 1
 name = "two servers, one station"
 duration = "1s"
-[line]
+[wan]
 delay = "3ms"
 rate_down = "12Mbit/s"
 rate_up = "12Mbit/s"
@@ -296,7 +296,7 @@ name = "N"
     const N: Port = Port(4);
 
     fn network(text: &str) -> Network {
-        crate::air::network(&Scenario::parse(text, "home.toml", &[]).unwrap())
+        crate::medium::network(&Scenario::parse(text, "home.toml", &[]).unwrap())
     }
 
     fn frame(slot: u32, to: Port) -> Frame {
@@ -339,7 +339,7 @@ name = "N"
 
     #[test]
     fn without_a_line_a_frame_arrives_when_its_link_is_done() {
-        let text = HOME.replace("[line]", "").replace("delay = \"3ms\"\n", "").replace("buffer_down = 2\n", "");
+        let text = HOME.replace("[wan]", "").replace("delay = \"3ms\"\n", "").replace("buffer_down = 2\n", "");
         let text = text.replace("rate_down = \"12Mbit/s\"\nrate_up = \"12Mbit/s\"\n", "");
         let mut network = network(&text);
         network.on_frame(us(0), W2, frame(1, AddressPlan::WAN));
@@ -368,7 +368,7 @@ name = "N"
         let exits = exits(&mut network, us(900_000));
         let lost = |place| exits.iter().filter(|(_, exit)| *exit == Err(place)).count();
         // 50 wait and one is in service, on each side.
-        assert_eq!((lost(LostAt::ApQueue), lost(LostAt::StationQueue), lost(LostAt::Air)), (9, 9, 0));
+        assert_eq!((lost(LostAt::ApQueue), lost(LostAt::StationQueue), lost(LostAt::Channel)), (9, 9, 0));
         assert_eq!(exits.len(), 120);
         assert!(exits.is_sorted_by_key(|(at, _)| *at));
     }

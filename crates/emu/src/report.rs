@@ -1,7 +1,7 @@
 //! What was seen, as `schema/report.md` has it.
 
-use crate::air;
 use crate::engine::Counts;
+use crate::medium;
 use crate::network::{LostAt, Network};
 use crate::observe::Watched;
 use crate::players::tcp::Stretch;
@@ -9,7 +9,7 @@ use crate::stage::Played;
 use lasthop_core::meter::histogram::Histogram;
 use lasthop_core::units::{Span, Time};
 use lasthop_home::report::{
-    FORMAT, Fairness, FlowReport, Host, Lag, Place, QueueReport, Report, Run, TcpReport, airtime_fairness,
+    FORMAT, Fairness, FlowReport, Host, Lag, LossPlace, QueueReport, Report, Run, TcpReport, airtime_fairness,
     goodput_fairness, queue, stations,
 };
 use lasthop_home::scenario::{Flow, Scenario};
@@ -50,7 +50,7 @@ pub fn assemble(scenario: &Scenario, mut seen: Seen) -> (Report, Vec<String>) {
     if drops > 0 {
         notes.push(format!("not valid: {drops} frames were lost between the hosts and the engine"));
     }
-    let quiet_since = end - (air::longest_path_delay(scenario) + Span::from_secs(2));
+    let quiet_since = end - (medium::longest_path_delay(scenario) + Span::from_secs(2));
     let vanished: u64 = seen.flows.iter().map(|f| f.vanished(quiet_since)).sum();
     if vanished > 0 {
         notes.push(format!("{vanished} packets were still queued 2 s later, or vanished inside a host"));
@@ -60,7 +60,7 @@ pub fn assemble(scenario: &Scenario, mut seen: Seen) -> (Report, Vec<String>) {
     let pairs = scenario.flows.iter().zip(&mut seen.flows).enumerate();
     let flows: Vec<FlowReport> =
         pairs.map(|(i, (flow, watched))| report(scenario, flow, watched, (i, &greedy))).collect();
-    let air = seen.network.air().snapshot(end);
+    let medium = seen.network.medium().snapshot(end);
     let report = Report {
         format: FORMAT,
         scenario: scenario.name.clone(),
@@ -76,10 +76,10 @@ pub fn assemble(scenario: &Scenario, mut seen: Seen) -> (Report, Vec<String>) {
             lag_ms: Some(lag(&seen.lag)),
             drops: Some(drops),
         },
-        fairness: Fairness { goodput: goodput_fairness(scenario, &flows), airtime: airtime_fairness(&air.nodes) },
+        fairness: Fairness { goodput: goodput_fairness(scenario, &flows), airtime: airtime_fairness(&medium.nodes) },
         flows,
-        stations: stations(scenario, &air.nodes, scenario.duration),
-        queues: queues(scenario, &seen.network, &air.queues, end),
+        stations: stations(scenario, &medium.nodes, scenario.duration),
+        queues: queues(scenario, &seen.network, &medium.queues, end),
         control: None,
         snoop: None,
     };
@@ -129,22 +129,22 @@ fn lag(lag: &Histogram) -> Lag {
 fn queues(
     scenario: &Scenario,
     network: &Network,
-    air: &[lasthop_core::aqm::fifo::Snapshot],
+    medium: &[lasthop_core::aqm::fifo::Snapshot],
     end: Time,
 ) -> Vec<QueueReport> {
     let names = scenario.queue_names().into_iter();
-    let mut list: Vec<QueueReport> = names.zip(air).map(|(name, figures)| queue(&name, figures)).collect();
+    let mut list: Vec<QueueReport> = names.zip(medium).map(|(name, figures)| queue(&name, figures)).collect();
     list.extend(network.wires(scenario, end).iter().map(|(name, figures)| queue(name, figures)));
     list
 }
 
-impl From<LostAt> for Place {
+impl From<LostAt> for LossPlace {
     fn from(at: LostAt) -> Self {
         match at {
             LostAt::Wired => Self::Wired,
             LostAt::ApQueue => Self::ApQueue,
             LostAt::StationQueue => Self::StationQueue,
-            LostAt::Air => Self::Air,
+            LostAt::Channel => Self::Channel,
         }
     }
 }

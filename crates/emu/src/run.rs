@@ -1,7 +1,7 @@
 //! One scenario from beginning to end.
 
 use crate::controller::{Controller, ControllerCommand};
-use crate::engine::{Offers, Pulse, Remains};
+use crate::engine::{Offers, ProgressCheck, Remains};
 use crate::error::Error;
 use crate::exec::{Orders, ProgramEnd, Programs};
 use crate::home::Home;
@@ -222,8 +222,8 @@ impl Show<'_> {
             if over {
                 running.shared.stop.store(true, Ordering::Relaxed);
             }
-            while let Ok(pulse) = running.pulses.try_recv() {
-                let Pulse { elapsed, recent, lag_p99 } = pulse;
+            while let Ok(progress_check) = running.pulses.try_recv() {
+                let ProgressCheck { elapsed, recent, lag_p99 } = progress_check;
                 let second = Second { elapsed, total: self.scenario.duration, flows: recent, lag_p99 };
                 self.reporter.report(Progress::Second(second));
             }

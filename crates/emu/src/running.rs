@@ -1,12 +1,12 @@
 //! The engine on its thread.
 
-use crate::engine::{Change, Engine, Offers, Pulse, Remains, Shared};
+use crate::engine::{Change, Engine, Offers, ProgressCheck, Remains, Shared};
 use crate::error::Error;
 use crate::home::Home;
 use crate::observe::Observer;
 use crate::observe::identify::{Endpoints, Transport};
 use crate::record::{Recording, Writers};
-use crate::{address, air, arena};
+use crate::{address, arena, medium};
 use lasthop_core::units::Time;
 use lasthop_home::clamp::ClampControl;
 use lasthop_home::report::flow_meter;
@@ -24,7 +24,7 @@ pub struct Running {
     pub shared: Arc<Shared>,
     engine: Option<JoinHandle<io::Result<Remains>>>,
     /// One a second.
-    pub pulses: mpsc::Receiver<Pulse>,
+    pub pulses: mpsc::Receiver<ProgressCheck>,
     writers: Option<Writers>,
 }
 
@@ -43,11 +43,11 @@ impl Running {
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Stopped);
         }
-        let arena = arena::Arena::new(air::most_frames(scenario)).map_err(Error::system("no memory for frames"))?;
-        let network = air::network(scenario);
+        let arena = arena::Arena::new(medium::most_frames(scenario)).map_err(Error::system("no memory for frames"))?;
+        let network = medium::network(scenario);
         let mut engine = Engine::new(home.plan(), home.taps(), network, arena, observer(scenario), scenario.duration);
         let (sender, pulses) = mpsc::channel();
-        engine.pulse_into(sender);
+        engine.progress_into(sender);
         engine.change(changes(scenario));
         if let Some(wanted) = &scenario.control.clamp {
             engine.clamp(ClampControl::new(scenario, wanted), offers);
@@ -122,7 +122,7 @@ fn observer(scenario: &Scenario) -> Observer {
 fn changes(scenario: &Scenario) -> Vec<(Time, Change)> {
     let change = |change: &scenario::Change| -> (Time, Change) {
         let retune = Retune::new(&change.after);
-        (Time::ZERO + change.at, Box::new(move |_, network| retune.apply(network.air())))
+        (Time::ZERO + change.at, Box::new(move |_, network| retune.apply(network.medium())))
     };
     scenario.changes.iter().map(change).collect()
 }

@@ -13,7 +13,7 @@ const WIRES: &str = r#"
 format = 1
 name = "test"
 duration = "2s"
-[line]
+[wan]
 delay = "3ms"
 rate_down = "100Mbit/s"
 rate_up = "100Mbit/s"
@@ -63,7 +63,7 @@ fn every_datagram_is_delivered_or_lost_at_a_place_or_still_queued() {
     let Some(outcome) = valid_run("conservation", &scenario(&text)) else { return };
     for flow in &outcome.report.flows {
         let it = &flow.figures;
-        let lost = it.lost.air + it.lost.ap_queue + it.lost.station_queue + it.lost.wired + it.lost.other;
+        let lost = it.lost.channel + it.lost.ap_queue + it.lost.station_queue + it.lost.wired + it.lost.other;
         assert_eq!(it.sent, it.delivered + lost, "{}: {it:?}", flow.name);
     }
     assert!(flow(&outcome.report, "down").figures.lost.ap_queue > 100);
@@ -90,13 +90,13 @@ fn a_download_and_an_upload_move_bytes_over_kernel_tcp() {
 fn a_stream_over_kernel_tcp_is_sent_as_it_arises_and_what_the_link_loses_is_sent_again() {
     let Some(_turn) = turn("stream over TCP") else { return };
     let home = WIRES.replace("\"2s\"", "\"4s\"");
-    let air = home.find("[wifi]").zip(home.find("[[station]]")).expect("both are there");
+    let channel = home.find("[wifi]").zip(home.find("[[station]]")).expect("both are there");
     let link = "[wireless_link]\nrate = \"5Mbit/s\"\nbuffer = 100\nerror_rate = 0.04\n";
     let text = format!(
         "{}{link}{}[[flow]]\nname = \"film\"\nfrom = \"W\"\nto = \"N\"\nkind = \"cbr\"\nrate = \"0.5Mbit/s\"\nsize = \"250B\"\n\
          cc = \"reno\"\n[[flow]]\nname = \"same\"\nfrom = \"W\"\nto = \"N\"\nkind = \"cbr\"\nrate = \"0.5Mbit/s\"\nsize = \"250B\"\n",
-        &home[..air.0],
-        &home[air.1..]
+        &home[..channel.0],
+        &home[channel.1..]
     );
     let Some(outcome) = valid_run("stream over TCP", &scenario(&text)) else { return };
     let (film, same) = (&flow(&outcome.report, "film").figures, &flow(&outcome.report, "same").figures);
@@ -105,7 +105,7 @@ fn a_stream_over_kernel_tcp_is_sent_as_it_arises_and_what_the_link_loses_is_sent
     assert!((0.40e6..0.45e6).contains(&film.goodput_bps), "{film:?}");
     assert!(same.loss_rate > Some(0.01), "{same:?}");
     let tcp = film.tcp.expect("the kernel tells of its sender");
-    assert!(film.lost.air > 10 && tcp.retransmitted >= film.lost.air / 2, "{tcp:?} {film:?}");
+    assert!(film.lost.channel > 10 && tcp.retransmitted >= film.lost.channel / 2, "{tcp:?} {film:?}");
     // Without TCP_NODELAY a packet would wait for the ACK of the one before, and leave with those that came meanwhile.
     assert!(film.sent > 500, "{film:?}");
     assert_eq!(outcome.report.fairness.goodput, Some(1.0), "one flow has congestion control");
@@ -123,7 +123,7 @@ fn real_time_packets_are_given_up_after_attempts_of_their_own() {
     let Some(outcome) = valid_run("attempts by class", &scenario(&text)) else { return };
     let (call, bulk) = (&flow(&outcome.report, "call").figures, &flow(&outcome.report, "bulk").figures);
     // 0.2 or more of 400, frames and their ACKs; with eight attempts two in a million.
-    assert!(call.lost.air > 50 && bulk.lost.air < 5 && bulk.sent > 400, "{call:?} {bulk:?}");
+    assert!(call.lost.channel > 50 && bulk.lost.channel < 5 && bulk.sent > 400, "{call:?} {bulk:?}");
 }
 
 #[test]
@@ -152,9 +152,9 @@ fn a_proxy_in_the_access_point_ends_connections_and_senders_hear_nothing_of_the_
         return;
     }
     let home = WIRES.replace("\"2s\"", "\"5s\"").replace("7ms", "40ms");
-    let air = home.find("[wifi]").zip(home.find("[[station]]")).expect("both are there");
+    let channel = home.find("[wifi]").zip(home.find("[[station]]")).expect("both are there");
     let link = "[wireless_link]\nrate = \"8Mbit/s\"\ndelay = \"2ms\"\nbuffer = 100\nerror_rate = 0.02\n";
-    let home = format!("{}{link}{}", &home[..air.0], &home[air.1..]);
+    let home = format!("{}{link}{}", &home[..channel.0], &home[channel.1..]);
     let download = "[[flow]]\nname = \"down\"\nfrom = \"W\"\nto = \"N\"\nkind = \"ftp\"\ncc = \"reno\"\n";
     let file =
         "[[flow]]\nname = \"file\"\nfrom = \"N\"\nto = \"W\"\nkind = \"ftp\"\ncc = \"reno\"\nbytes = \"64KiB\"\n";
@@ -165,7 +165,7 @@ fn a_proxy_in_the_access_point_ends_connections_and_senders_hear_nothing_of_the_
     assert!(down.goodput_bps > 1.5 * whole.goodput_bps, "{whole:?} {down:?}");
     let first = down.first_half.expect("the server tells of its half");
     assert!(down.tcp.is_none() && first.retransmitted == 0 && first.acked_packets > 500, "{first:?}");
-    assert!(down.lost.air > 20 && down.loss_rate > Some(0.01), "{down:?}");
+    assert!(down.lost.channel > 20 && down.loss_rate > Some(0.01), "{down:?}");
     // Its delay is that of the radio's half: the wire's 43 ms are not in it.
     assert!(down.delay.is_some_and(|delay| delay.min < 10.0), "{down:?}");
     let file = &flow(&split.report, "file").figures;
@@ -208,7 +208,7 @@ fn quic_moves_bytes_both_directions_beside_tcp_and_every_datagram_is_accounted_f
         let (quic, ftp) = (&flow(&outcome.report, "quic").figures, &flow(&outcome.report, "ftp").figures);
         let both = quic.goodput_bps + ftp.goodput_bps;
         assert!((18e6..24e6).contains(&both) && quic.goodput_bps > 1e6, "{from} to {to}, {cc}: {quic:?} {ftp:?}");
-        let lost = quic.lost.air + quic.lost.ap_queue + quic.lost.station_queue + quic.lost.wired;
+        let lost = quic.lost.channel + quic.lost.ap_queue + quic.lost.station_queue + quic.lost.wired;
         let in_flight = quic.sent - quic.delivered - lost;
         assert!(quic.duplicates == 0 && in_flight < 300, "{from} to {to}, {cc}: {quic:?}");
         assert!(quic.delay.is_some_and(|delay| delay.min > 10.0), "{quic:?}");
@@ -242,7 +242,7 @@ fn one_saturated_station_gets_what_theory_gives() {
         station_queue = { kind = \"fifo\", limit = 400 }\n[[station]]\nname = \"S\"\n\
         [[flow]]\nname = \"load\"\nfrom = \"S\"\nto = \"W\"\nkind = \"cbr\"\nrate = \"40Mbit/s\"\n";
     let Some(outcome) = valid_run("saturation", &scenario(text)) else { return };
-    // Frames on the air over the model's own time: the figures of the flow leave out what still queues at the end.
+    // Frames on the channel over the model's own time: the figures of the flow leave out what still queues at the end.
     let station = outcome.report.stations.iter().find(|s| s.name == "S").expect("it has a radio");
     let mbps = station.frames as f64 * 12_000.0 / 4.0 / 1e6;
     assert!((mbps / 30.496 - 1.0).abs() < 0.01, "{mbps}");

@@ -11,7 +11,7 @@
 
 use lasthop_core::packet::{FlowId, Packet};
 use lasthop_core::units::{BitRate, Time};
-use lasthop_medium::{Event, Medium, NodeId, Place};
+use lasthop_medium::{DropPlace, Event, Medium, NodeId};
 
 use crate::scenario::{Capacity, Flow, HostId, LastHop, Scenario};
 
@@ -47,7 +47,7 @@ pub fn rate(scenario: &Scenario, capacity: Capacity) -> BitRate {
     }
 }
 
-/// A greedy flow over the air.
+/// A greedy flow over the channel.
 #[derive(Clone, Copy, Debug)]
 struct Greedy {
     from: NodeId,
@@ -137,9 +137,9 @@ impl Run {
     fn on_event(&mut self, event: Event<Segment>) {
         let (at, node, segment, arrived) = match event {
             Event::Delivered { at, from, packet, .. } => (at, from, packet, true),
-            Event::Dropped { at, node, packet, place: Place::Air } => (at, node, packet, false),
+            Event::Dropped { at, node, packet, place: DropPlace::Channel } => (at, node, packet, false),
             // Answers to others have filled its queue. One that tried again at once would find it full for ever.
-            Event::Dropped { node, packet, place: Place::Queue, .. } => {
+            Event::Dropped { node, packet, place: DropPlace::Queue, .. } => {
                 let sender = self.senders.iter_mut().find(|sender| sender.node == node && !packet.is_ack);
                 return sender.into_iter().for_each(|sender| sender.owed += 1);
             }
@@ -170,7 +170,7 @@ impl Run {
     }
 }
 
-/// `flow` as a greedy one, where it is elastic and crosses the air once.
+/// `flow` as a greedy one, where it is elastic and crosses the channel once.
 fn greedy(scenario: &Scenario, flow: &Flow) -> Option<Greedy> {
     if !flow.kind.is_elastic() {
         return None;

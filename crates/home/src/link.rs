@@ -122,7 +122,7 @@ impl<P: Packet> Link<P> {
 
     /// When a packet would arrive that came at `now`, if there is room for it.
     #[inline]
-    pub fn foretell(&mut self, now: Time, bytes: u32) -> Time {
+    pub fn look_ahead(&mut self, now: Time, bytes: u32) -> Time {
         if self.busy.0 != bytes {
             self.time(bytes);
         }

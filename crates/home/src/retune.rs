@@ -1,11 +1,11 @@
-//! What of the air `[[change]]` may change while a home runs.
+//! What of the channel `[[change]]` may change while a home runs.
 
 use lasthop_core::packet::Packet;
 use lasthop_medium::{Medium, MediumParams, NodeId, StationParams};
 
 use crate::scenario::Scenario;
 
-/// What of the air a scenario may change while it runs.
+/// What of the channel a scenario may change while it runs.
 #[derive(Clone, Debug)]
 pub struct Retune {
     params: MediumParams,
@@ -35,7 +35,7 @@ impl Retune {
         "wireless_link.station_queue.limit",
     ];
 
-    /// The air as `scenario` has it.
+    /// The channel as `scenario` has it.
     #[must_use]
     pub fn new(scenario: &Scenario) -> Self {
         let (params, stations) = scenario.medium();
@@ -55,18 +55,18 @@ impl Retune {
     }
 
     /// Makes it so.
-    pub fn apply<P: Packet + Copy>(&self, air: &mut Medium<P>) {
+    pub fn apply<P: Packet + Copy>(&self, medium: &mut Medium<P>) {
         for (i, station) in self.stations.iter().enumerate() {
             let node = NodeId(i as u16 + 1);
-            air.set_station_rate(node, station.rate);
-            air.set_distance(node, station.distance_m);
-            air.set_queue_limit(node, station.queue_limit);
+            medium.set_station_rate(node, station.rate);
+            medium.set_distance(node, station.distance_m);
+            medium.set_queue_limit(node, station.queue_limit);
         }
-        air.set_loss(self.params.loss);
-        air.set_attempts(self.params.attempts, self.params.short_attempts);
-        air.set_queue_limit(NodeId::ACCESS_POINT, self.params.queue_limit);
+        medium.set_loss(self.params.loss);
+        medium.set_attempts(self.params.attempts, self.params.short_attempts);
+        medium.set_queue_limit(NodeId::ACCESS_POINT, self.params.queue_limit);
         if let Some(link) = self.params.wireless_link {
-            air.set_wireless_link(link);
+            medium.set_wireless_link(link);
         }
     }
 }

@@ -20,7 +20,7 @@ use lasthop_live::attach::Attachment;
 use lasthop_live::config::AttachMode;
 use lasthop_live::controller::now;
 use lasthop_live::datapath::engine::Engine;
-use lasthop_live::datapath::{Datapath, Kind, Place};
+use lasthop_live::datapath::{Datapath, Egress, Kind};
 use lasthop_live::interface::{self, InterfaceName};
 use lasthop_live::netlink::Socket;
 use lasthop_live::program::{LinkLayer, LoadOptions, Program};
@@ -122,7 +122,7 @@ fn way() -> Result<(), String> {
         let (mut kernel, mut user, mut thread_ns, mut lost) = (vec![], vec![], vec![], vec![]);
         for _round in 0..ROUNDS {
             kernel.push(arrived_per_second(&mut route, payload)?.0);
-            let place = Place { ifindex, layer: LinkLayer::Ethernet, mtu: 1_500, shares_air: false, snoop: None };
+            let place = Egress { ifindex, layer: LinkLayer::Ethernet, mtu: 1_500, shares_channel: false, snoop: None };
             let settings = Settings { limit: 4_000, ..Settings::default() };
             let datapath = Datapath::new(&lan0, place, Kind::Chap, &settings, &program, now(), RATE);
             let datapath = datapath.map_err(|error| error.to_string())?;

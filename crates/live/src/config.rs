@@ -132,7 +132,7 @@ pub enum Duplex {
 impl Duplex {
     /// Whether both directions share an interface of this speed; `None`: radio, or nobody knows.
     #[must_use]
-    pub const fn shares_air(self, speed: Option<BitRate>) -> bool {
+    pub const fn shares_channel(self, speed: Option<BitRate>) -> bool {
         match self {
             Self::Auto => speed.is_none(),
             Self::Half => true,
@@ -144,11 +144,11 @@ impl Duplex {
     #[must_use]
     pub fn of(self, speeds: impl IntoIterator<Item = Option<BitRate>>) -> ap::Duplex {
         let mut speeds = speeds.into_iter().peekable();
-        let shares_air = match speeds.peek() {
-            Some(_) => speeds.any(|speed| self.shares_air(speed)),
-            None => self.shares_air(None),
+        let shares_channel = match speeds.peek() {
+            Some(_) => speeds.any(|speed| self.shares_channel(speed)),
+            None => self.shares_channel(None),
         };
-        if shares_air { ap::Duplex::Half } else { ap::Duplex::Full }
+        if shares_channel { ap::Duplex::Half } else { ap::Duplex::Full }
     }
 }
 

@@ -5,14 +5,14 @@
 //! Everything it makes (links, filters, socket) goes with the [`Controller`]; after `kill -9` the kernel removes the
 //! links, and where there are filters instead, the stale heartbeat turns control off within 2 s.
 
-mod air;
+mod air_time_cost;
+mod disciplines;
 mod full;
 mod hops;
 mod inherited;
 mod journal;
 mod links;
 mod locals;
-mod place;
 mod queues;
 mod report;
 mod scales;
@@ -35,19 +35,19 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::attach::{self, AttachError};
 use crate::config::{Config, ConfigError};
 use crate::confine::confine;
-use crate::control::PlanOf;
 use crate::handover::{Heir, Host};
+use crate::maps::PlanOf;
 use crate::program::{Batch, LoadError, Moved, Program, ProgramError, Walk};
 use crate::rights;
 use crate::status::{Server, ServerError, Status};
 use crate::updates::Updates;
 
+use disciplines::Disciplines;
 use full::Full;
 use hops::Hops;
 use inherited::Inherited;
 use journal::Journal;
 use links::Links;
-use place::Disciplines;
 use queues::Queues;
 
 pub use queues::QueueError;
@@ -463,8 +463,8 @@ impl Core {
         let (queues, disciplines) = (&self.queues, &self.disciplines);
         let of_port = |ifindex| queues.backlog(ifindex, disciplines);
         let each_hop = self.hops.samples(&self.program.control().get(), &counters, disciplines, of_port);
-        let line_shaped = disciplines.line_shaped();
-        self.ap.on_link(now, &LinkSample { udp_bytes: counters.udp_bytes, each_hop, line_shaped });
+        let wan_shaped = disciplines.wan_shaped();
+        self.ap.on_link(now, &LinkSample { udp_bytes: counters.udp_bytes, each_hop, wan_shaped });
         self.apply(now);
         self.let_inherited_go(now);
         let took = used() - begun;

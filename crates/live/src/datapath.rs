@@ -35,9 +35,9 @@ pub mod answers;
 pub mod arena;
 pub mod divert;
 pub mod engine;
-pub mod hop;
 pub mod pace;
 mod port;
+pub mod snoop_relay;
 mod tap;
 mod worker;
 
@@ -128,15 +128,15 @@ const ROOM: usize = 64;
 
 /// Where, and how.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct Egress {
     /// Number of the interface.
     pub ifindex: u32,
     /// What its frames begin with.
     pub layer: LinkLayer,
     /// Longest packet that it carries, bytes, link header not counted.
     pub mtu: u32,
-    /// Whether stations send over the same air: then their flows pay for it.
-    pub shares_air: bool,
+    /// Whether stations send over the same channel: then their flows pay for it.
+    pub shares_channel: bool,
     /// How losses of the hop are repaired here; none: they are not.
     pub snoop: Option<snoop::Params>,
 }
@@ -144,7 +144,7 @@ pub struct Place {
 /// The queue of one interface; when it is dropped, packets go their own way again.
 #[derive(Debug)]
 pub struct Datapath {
-    place: Place,
+    egress: Egress,
     device: InterfaceName,
     route: Mutex<Socket>,
     shared: Arc<Shared>,
@@ -159,7 +159,7 @@ impl Datapath {
     /// Says what is missing; nothing is left behind.
     pub fn new(
         name: &InterfaceName,
-        place: Place,
+        egress: Egress,
         kind: Kind,
         settings: &Settings,
         program: &Program,
@@ -168,17 +168,17 @@ impl Datapath {
     ) -> Result<Self, DatapathError> {
         let refused = |source| DatapathError::Interface { name: name.clone(), source };
         let mut route = Socket::open(libc::NETLINK_ROUTE).map_err(refused)?;
-        let mtu = place.mtu;
-        let tap = Tap::new(&mut route, place.layer, mtu)
+        let mtu = egress.mtu;
+        let tap = Tap::new(&mut route, egress.layer, mtu)
             .map_err(|source| DatapathError::Tap { name: name.clone(), source })?;
         let no_port = |source| DatapathError::Port { name: name.clone(), source };
-        let port = Port::new(place.ifindex, place.layer == LinkLayer::Ethernet).map_err(no_port)?;
+        let port = Port::new(egress.ifindex, egress.layer == LinkLayer::Ethernet).map_err(no_port)?;
         port.set_rate(rate);
-        let at = (place.ifindex, place.layer);
-        let answers = place.snoop.map(|_| Answers::new(&mut route, name, at, mtu, program)).transpose()?;
+        let at = (egress.ifindex, egress.layer);
+        let answers = egress.snoop.map(|_| Answers::new(&mut route, name, at, mtu, program)).transpose()?;
         // Without it the pace alone knows of what goes up, and Snoop of acknowledgments that carry data later than it could.
-        let listens = place.snoop.is_some() || (place.shares_air && kind == Kind::Chap);
-        let ear = listens.then(|| Ear::new(place.ifindex, answers.as_ref().map(Answers::mark)).ok()).flatten();
+        let listens = egress.snoop.is_some() || (egress.shares_channel && kind == Kind::Chap);
+        let ear = listens.then(|| Ear::new(egress.ifindex, answers.as_ref().map(Answers::mark)).ok()).flatten();
         let cookie = port.cookie().map_err(no_port)?;
         let device = tap.name().clone();
         let price = price(rate, settings.packet_time);
@@ -187,12 +187,12 @@ impl Datapath {
             rate_bps: AtomicU64::new(rate.as_bps()),
             figures: Mutex::new(Counted::default()),
         });
-        let mut engine = Engine::new(kind, settings, place.layer, mtu, price, secret(), now);
-        if let Some(params) = place.snoop {
+        let mut engine = Engine::new(kind, settings, egress.layer, mtu, price, secret(), now);
+        if let Some(params) = egress.snoop {
             engine = engine.with_snoop(params);
         }
         let worker = Worker {
-            diversion: Diversion::new(program.diverts()?, place.ifindex, tap.ifindex(), cookie),
+            diversion: Diversion::new(program.diverts()?, egress.ifindex, tap.ifindex(), cookie),
             engine,
             tap,
             port,
@@ -213,7 +213,7 @@ impl Datapath {
         };
         let thread = std::thread::Builder::new().name("lasthop-queue".to_owned()).spawn(work);
         let thread = Some(thread.map_err(DatapathError::Thread)?);
-        Ok(Self { place, device, route: Mutex::new(route), shared, thread })
+        Ok(Self { egress, device, route: Mutex::new(route), shared, thread })
     }
 
     /// How fast packets may leave from now on; heard within a tenth of a second.
@@ -243,19 +243,19 @@ impl Datapath {
     /// The interface's number when it began.
     #[must_use]
     pub const fn ifindex(&self) -> u32 {
-        self.place.ifindex
+        self.egress.ifindex
     }
 
     /// Whether there is room for the longest packets of an interface with this MTU.
     #[must_use]
     pub const fn carries(&self, mtu: u32) -> bool {
-        mtu <= self.place.mtu
+        mtu <= self.egress.mtu
     }
 
     /// Whether losses of the hop are repaired here.
     #[must_use]
     pub const fn repairs(&self) -> bool {
-        self.place.snoop.is_some()
+        self.egress.snoop.is_some()
     }
 
     /// Whether it is at work.

@@ -68,7 +68,7 @@ pub struct Learned {
     /// What the narrowest hop carries, bit/s.
     pub bps: u64,
     /// That hop is in front of the home.
-    pub is_line: bool,
+    pub is_wan: bool,
 }
 
 impl Offer {
@@ -310,7 +310,7 @@ mod tests {
     use std::os::fd::AsRawFd;
 
     const OFFER: Offer =
-        Offer { layout: VERSION, flows: 64, learned: [Some(Learned { bps: 20_000_000, is_line: true }), None] };
+        Offer { layout: VERSION, flows: 64, learned: [Some(Learned { bps: 20_000_000, is_wan: true }), None] };
 
     fn descriptor() -> OwnedFd {
         std::fs::File::open("/dev/null").unwrap().into()

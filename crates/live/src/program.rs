@@ -11,7 +11,7 @@ use lasthop_core::units::Time;
 use lasthop_core::wire::Merged;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
 
-use crate::control::{ControlError, ControlPage, LastLarge, PlanOf, Plans, READS, Reads, Refused};
+use crate::maps::{ControlError, ControlPage, LastLarge, PlanOf, Plans, READS, Reads, Refused};
 
 mod asks;
 mod moved;

@@ -80,7 +80,7 @@ impl Radio {
 pub struct Wireless {
     /// What it is.
     pub radio: Radio,
-    /// Number of the radio: all of its interfaces share the air.
+    /// Number of the radio: all of its interfaces share the channel.
     pub wiphy: u32,
 }
 

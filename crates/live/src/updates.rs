@@ -28,8 +28,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use crate::config::Config;
-use crate::control::ControlPage;
 use crate::controller::now;
+use crate::maps::ControlPage;
 use crate::program::{Answer, Ask, Asks, LoadError, Program, ProgramError};
 use crate::rights::{self, Right};
 use crate::status::WindowUpdates;

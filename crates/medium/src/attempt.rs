@@ -1,11 +1,11 @@
-//! What a capture of the air shows: every attempt to send a frame, with the times of all its frames.
+//! What a capture of the channel shows: every attempt to send a frame, with the times of all its frames.
 
 use lasthop_core::units::{Span, Time};
 
 use crate::medium::NodeId;
 use crate::phy::Rate;
 
-/// One frame on the air.
+/// One frame on the channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Its first symbol.

@@ -1,4 +1,4 @@
-//! The bridge of the CHAP paper's test bed: the air as a time per packet, without contention, loss or collisions.
+//! The bridge of the CHAP paper's test bed: the channel as a time per packet, without contention, loss or collisions.
 //!
 //! `d = DIFS + 8 (p_data + p_header) / R_data + SIFS + 8 p_ack / R_basic + extra   [s]`
 //!
@@ -7,7 +7,7 @@
 //! behind it is the bottleneck (1500 bytes: 2.399 ms, 5.0 Mbit/s).
 //!
 //! Each direction has a queue and a server of its own, as the queue disciplines of a Linux bridge's two interfaces have; or,
-//! half duplex, both share one queue and one server, as the stations of a cell share the air. The paper's "about 5 Mbit/s"
+//! half duplex, both share one queue and one server, as the stations of a cell share the channel. The paper's "about 5 Mbit/s"
 //! holds only with two: with one, ACKs cost a download 1.1 ms a packet, and 3.4 Mbit/s are left.
 //! With a delivery interval what has been sent arrives in bunches, at the multiples of it: as over power save, aggregates, or the
 //! turns of a cable or mobile network. It carries as much, and its round trip has a part that no queue makes.
@@ -21,7 +21,7 @@ use lasthop_core::units::{BitRate, Span, Time};
 
 use crate::attempt::Attempt;
 use crate::crossing::Crossing;
-use crate::medium::{Event, NodeId, Place};
+use crate::medium::{DropPlace, Event, NodeId};
 use crate::params::{MediumParams, StationParams};
 use crate::phy::{Phy, Rate};
 use crate::propagation::Loss;
@@ -76,7 +76,7 @@ struct Direction<P> {
     service: Option<(Time, Crossing<P>)>,
 }
 
-/// See the module. Its interface is that of the air, [`crate::Medium`]; settings of the radio change nothing here.
+/// See the module. Its interface is that of the channel, [`crate::Medium`]; settings of the radio change nothing here.
 #[derive(Clone, Debug)]
 pub(crate) struct Bridge<P> {
     costs: BridgeParams,
@@ -126,7 +126,7 @@ impl<P: Packet + Copy> Bridge<P> {
         }
         let idle = service.is_none();
         if let Some(Crossing { packet, from, .. }) = queue.enqueue(now, crossing, crossing.station()) {
-            self.dropped.push_back(Event::Dropped { at: now, node: from, place: Place::Queue, packet });
+            self.dropped.push_back(Event::Dropped { at: now, node: from, place: DropPlace::Queue, packet });
         }
         if idle {
             self.serve_next(now, direction);
@@ -136,7 +136,7 @@ impl<P: Packet + Copy> Bridge<P> {
     fn serve_next(&mut self, at: Time, direction: usize) {
         let dropped = &mut self.dropped;
         let next = self.directions[direction].queue.dequeue(at, |Crossing { packet, from, .. }| {
-            dropped.push_back(Event::Dropped { at, node: from, place: Place::Queue, packet });
+            dropped.push_back(Event::Dropped { at, node: from, place: DropPlace::Queue, packet });
         });
         if let Some(next) = next {
             self.serve(at, direction, next);
@@ -313,7 +313,7 @@ mod tests {
             bridge.on_packet(Time::from_nanos(5), NodeId::ACCESS_POINT, STATION, Sized(100));
         }
         assert_eq!(bridge.next_deadline(), Some(Time::from_nanos(5)));
-        let place = Place::Queue;
+        let place = DropPlace::Queue;
         let dropped = Event::Dropped { at: Time::from_nanos(5), node: NodeId(0), place, packet: Sized(100) };
         assert_eq!(bridge.poll(Time::from_nanos(5)), Some(dropped));
         assert_eq!(bridge.poll(Time::from_nanos(5)), None);

@@ -19,7 +19,7 @@ pub mod wireless_link;
 
 pub use attempt::{Attempt, AttemptFate, Frame};
 pub use bridge::BridgeParams;
-pub use medium::{Event, Medium, NodeId, Place};
+pub use medium::{DropPlace, Event, Medium, NodeId};
 pub use params::{AfterCollision, MediumParams, StationParams};
 pub use phy::{Preamble, Rate, Standard, Timing};
 pub use propagation::{Loss, Radio};

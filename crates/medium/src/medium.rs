@@ -1,8 +1,8 @@
 //! The medium as its host sees it: packets in, what became of them out.
 //!
-//! Two models of the air stand behind it, with one interface: `domain` (everybody hears everybody, a
+//! Two models of the channel stand behind it, with one interface: `domain` (everybody hears everybody, a
 //! transmission costs O(log stations)) and, with [`MediumParams::hidden`], `hidden` (who hears whom follows
-//! from positions, powers and thresholds; O(stations)). With [`MediumParams::bridge`] there is no air but a time per
+//! from positions, powers and thresholds; O(stations)). With [`MediumParams::bridge`] there is no channel but a time per
 //! packet ([`crate::bridge`]), with [`MediumParams::wireless_link`] one lossy link ([`crate::wireless_link`]).
 //!
 //! # Time
@@ -40,11 +40,11 @@ impl NodeId {
 
 /// Where a packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum DropPlace {
     /// The sender's queue was full.
     Queue,
     /// All attempts failed.
-    Air,
+    Channel,
 }
 
 /// What happened to a packet.
@@ -68,7 +68,7 @@ pub enum Event<P> {
         /// The sender.
         node: NodeId,
         /// Where.
-        place: Place,
+        place: DropPlace,
         /// The packet.
         packet: P,
     },
@@ -86,12 +86,12 @@ impl<P> Event<P> {
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub struct Medium<P>(Air<P>);
+pub struct Medium<P>(Channel<P>);
 
 // There is one of it per run, and the common one is worth being reached without a pointer.
 #[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug)]
-enum Air<P> {
+enum Channel<P> {
     Shared(Domain<P>),
     Hidden(Box<Hidden<P>>),
     Bridge(Box<Bridge<P>>),
@@ -99,13 +99,13 @@ enum Air<P> {
 }
 
 /// The same call of whichever model there is.
-macro_rules! air {
-    ($medium:expr, $air:ident => $call:expr) => {
+macro_rules! model {
+    ($medium:expr, $model:ident => $call:expr) => {
         match $medium {
-            Air::Shared($air) => $call,
-            Air::Hidden($air) => $call,
-            Air::Bridge($air) => $call,
-            Air::Link($air) => $call,
+            Channel::Shared($model) => $call,
+            Channel::Hidden($model) => $call,
+            Channel::Bridge($model) => $call,
+            Channel::Link($model) => $call,
         }
     };
 }
@@ -120,15 +120,15 @@ impl<P: Packet + Copy> Medium<P> {
     pub fn new(params: MediumParams, stations: Vec<StationParams>, seed: u64) -> Self {
         assert!(stations.len() < usize::from(u16::MAX), "a node is numbered by 16 bits");
         if let Some(bridge) = params.bridge {
-            return Self(Air::Bridge(Box::new(Bridge::new(bridge, params, &stations))));
+            return Self(Channel::Bridge(Box::new(Bridge::new(bridge, params, &stations))));
         }
         if let Some(link) = params.wireless_link {
-            return Self(Air::Link(Box::new(WirelessLink::new(link, params, &stations, seed))));
+            return Self(Channel::Link(Box::new(WirelessLink::new(link, params, &stations, seed))));
         }
         if params.hidden {
-            return Self(Air::Hidden(Box::new(Hidden::new(params, &stations, seed))));
+            return Self(Channel::Hidden(Box::new(Hidden::new(params, &stations, seed))));
         }
-        Self(Air::Shared(Domain::new(params, &stations, seed)))
+        Self(Channel::Shared(Domain::new(params, &stations, seed)))
     }
 
     /// A packet for `to` at node `from`; one of them is the access point.
@@ -141,7 +141,7 @@ impl<P: Packet + Copy> Medium<P> {
     #[inline]
     pub fn on_packet(&mut self, now: Time, from: NodeId, to: NodeId, packet: P) {
         debug_assert!((from.0 == 0) != (to.0 == 0), "the medium carries between access point and station");
-        air!(&mut self.0, air => air.on_packet(now, from, to, packet));
+        model!(&mut self.0, model => model.on_packet(now, from, to, packet));
     }
 
     /// The same, ahead of what waits, where the medium has a way for that (a wireless link); elsewhere as any packet.
@@ -149,7 +149,7 @@ impl<P: Packet + Copy> Medium<P> {
     #[inline(never)]
     pub fn on_urgent_packet(&mut self, now: Time, from: NodeId, to: NodeId, packet: P) {
         match &mut self.0 {
-            Air::Link(link) => link.on_urgent_packet(now, from, to, packet),
+            Channel::Link(link) => link.on_urgent_packet(now, from, to, packet),
             _ => self.on_further_packet(now, from, to, packet),
         }
     }
@@ -158,32 +158,32 @@ impl<P: Packet + Copy> Medium<P> {
     #[cold]
     #[inline(never)]
     pub fn on_further_packet(&mut self, now: Time, from: NodeId, to: NodeId, packet: P) {
-        air!(&mut self.0, air => air.on_packet(now, from, to, packet));
+        model!(&mut self.0, model => model.on_packet(now, from, to, packet));
     }
 
     /// The next event at or before `now`, in order of time.
     #[inline]
     pub fn poll(&mut self, now: Time) -> Option<Event<P>> {
-        air!(&mut self.0, air => air.poll(now))
+        model!(&mut self.0, model => model.poll(now))
     }
 
     /// When to call [`Self::poll`] again; `None`: nothing happens without another packet.
     #[inline]
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
-        air!(&self.0, air => air.next_deadline())
+        model!(&self.0, model => model.next_deadline())
     }
 
     /// Figures since the start; queue means cover the time up to `now`.
     #[must_use]
     pub fn snapshot(&self, now: Time) -> Snapshot {
-        air!(&self.0, air => air.snapshot(now))
+        model!(&self.0, model => model.snapshot(now))
     }
 
     /// Packets that a node holds: queued and in service.
     #[must_use]
     pub fn backlog(&self, node: NodeId) -> usize {
-        air!(&self.0, air => air.backlog(node))
+        model!(&self.0, model => model.backlog(node))
     }
 
     /// Packets that the access point's queue discipline holds: what it can still put in order, or drop. The firmware's and
@@ -191,9 +191,11 @@ impl<P: Packet + Copy> Medium<P> {
     #[must_use]
     pub fn discipline_backlog(&self) -> usize {
         match &self.0 {
-            Air::Shared(air) => air.discipline_backlog(),
-            Air::Hidden(air) => air.discipline_backlog(),
-            air @ (Air::Bridge(_) | Air::Link(_)) => air!(air, air => air.backlog(NodeId::ACCESS_POINT)),
+            Channel::Shared(model) => model.discipline_backlog(),
+            Channel::Hidden(model) => model.discipline_backlog(),
+            model @ (Channel::Bridge(_) | Channel::Link(_)) => {
+                model!(model, model => model.backlog(NodeId::ACCESS_POINT))
+            }
         }
     }
 
@@ -201,14 +203,14 @@ impl<P: Packet + Copy> Medium<P> {
     #[must_use]
     pub fn handoffs(&self) -> u64 {
         match &self.0 {
-            Air::Link(link) => link.handoffs(),
+            Channel::Link(link) => link.handoffs(),
             _ => 0,
         }
     }
 
     /// What the wireless link is like, from the next packet on; nothing where there is none.
     pub fn set_wireless_link(&mut self, params: WirelessLinkParams) {
-        if let Air::Link(link) = &mut self.0 {
+        if let Channel::Link(link) = &mut self.0 {
             link.set_link(params);
         }
     }
@@ -216,49 +218,49 @@ impl<P: Packet + Copy> Medium<P> {
     /// The air times in force.
     #[must_use]
     pub fn phy(&self) -> &Phy {
-        air!(&self.0, air => air.phy())
+        model!(&self.0, model => model.phy())
     }
 
     /// Data rate to and from a station, from the next attempt on.
     pub fn set_station_rate(&mut self, station: NodeId, rate: Rate) {
-        air!(&mut self.0, air => air.set_station_rate(station, rate));
+        model!(&mut self.0, model => model.set_station_rate(station, rate));
     }
 
     /// Moves a station, from the next frame on.
     pub fn set_distance(&mut self, station: NodeId, metres: f64) {
-        air!(&mut self.0, air => air.set_distance(station, metres));
+        model!(&mut self.0, model => model.set_distance(station, metres));
     }
 
     /// Frames lost to the channel, from the next frame on.
     pub fn set_loss(&mut self, loss: Loss) {
-        air!(&mut self.0, air => air.set_loss(loss));
+        model!(&mut self.0, model => model.set_loss(loss));
     }
 
     /// Packets a node's queue holds, from the next arrival on.
     pub fn set_queue_limit(&mut self, node: NodeId, packets: usize) {
-        air!(&mut self.0, air => air.set_queue_limit(node, packets));
+        model!(&mut self.0, model => model.set_queue_limit(node, packets));
     }
 
     /// Transmissions of one frame, from the next decision on: for all frames, or for those up to the RTS threshold.
     pub fn set_attempts(&mut self, attempts: u32, short_attempts: Option<u32>) {
-        let params = air!(&mut self.0, air => air.params_mut());
+        let params = model!(&mut self.0, model => model.params_mut());
         (params.attempts, params.short_attempts) = (attempts, short_attempts);
     }
 
     /// Transmissions of real-time packets' frames ([`Packet::is_realtime`]), from the next decision on; `None`: as
     /// others.
     pub fn set_realtime_attempts(&mut self, attempts: Option<u32>) {
-        air!(&mut self.0, air => air.params_mut()).realtime_attempts = attempts;
+        model!(&mut self.0, model => model.params_mut()).realtime_attempts = attempts;
     }
 
     /// Whether [`Self::poll_attempt`] has something to tell of transmissions from now on.
     pub fn record_attempts(&mut self, on: bool) {
-        air!(&mut self.0, air => air.record_attempts(on));
+        model!(&mut self.0, model => model.record_attempts(on));
     }
 
     /// The next attempt that was not told yet, in the order in which they started. It may be told before it is over, with
     /// what is to come of it; whoever records asks after every [`Self::poll`], since what is not told is kept.
     pub fn poll_attempt(&mut self) -> Option<Attempt<P>> {
-        air!(&mut self.0, air => air.poll_attempt())
+        model!(&mut self.0, model => model.poll_attempt())
     }
 }

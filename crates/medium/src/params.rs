@@ -44,7 +44,7 @@ pub struct MediumParams {
     pub queue: Discipline,
     /// Packets in the access point's queue, the frame in service not counted. 50: ns-2's default.
     pub queue_limit: usize,
-    /// Packets that the access point's firmware takes from that queue before their turn in the air. 0: none.
+    /// Packets that the access point's firmware takes from that queue before their turn in the channel. 0: none.
     pub firmware_queue: usize,
     /// Access point's transmit power, W.
     pub power_w: f64,
@@ -56,9 +56,9 @@ pub struct MediumParams {
     pub after_collision: AfterCollision,
     /// Who hears whom follows from positions, powers and thresholds; false: everybody hears everybody.
     pub hidden: bool,
-    /// Packets take a time each instead of contending for the air; of the rest only the queues' limits are used.
+    /// Packets take a time each instead of contending for the channel; of the rest only the queues' limits are used.
     pub bridge: Option<BridgeParams>,
-    /// A lossy point-to-point link in place of the air; of the rest only the queues and their limits are used.
+    /// A lossy point-to-point link in place of the channel; of the rest only the queues and their limits are used.
     pub wireless_link: Option<WirelessLinkParams>,
     /// Every counter falls by one per busy period, as in Bianchi's model and unlike DCF: only for the comparison with
     /// it. Without hidden stations.

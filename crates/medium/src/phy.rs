@@ -1,4 +1,4 @@
-//! How long frames last on the air, and the waits around them, in exact nanoseconds.
+//! How long frames last on the channel, and the waits around them, in exact nanoseconds.
 //!
 //! DSSS/CCK (802.11b): `header + 8 n / R`, header 192 us (long preamble) or 96 us (short; never at 1 Mbit/s).
 //! ERP-OFDM (802.11g): `20 us + 4 us x ceil((16 + 8 n + 6) / N_DBPS) + 6 us`, N_DBPS = 4 us x R, 6 us signal extension.

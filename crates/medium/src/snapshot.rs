@@ -1,9 +1,9 @@
-//! What the air did so far, for reports: `schema/report.md`, `stations[]` and `queues[]`.
+//! What the channel did so far, for reports: `schema/report.md`, `stations[]` and `queues[]`.
 
 use lasthop_core::aqm::fifo;
 use lasthop_core::units::Span;
 
-/// One node's share in the air.
+/// One node's share in the channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeStats {
     /// Medium time of the exchanges this node started: its frames, the waits between them and the answers; of a

@@ -1,4 +1,4 @@
-//! The wireless link of the Snoop paper: one lossy point-to-point link in place of the air, and behind it a router with a
+//! The wireless link of the Snoop paper: one lossy point-to-point link in place of the channel, and behind it a router with a
 //! wire to each station.
 //!
 //! ```text
@@ -28,7 +28,7 @@ use lasthop_core::units::{BitRate, Span, Time};
 
 use crate::attempt::Attempt;
 use crate::crossing::Crossing;
-use crate::medium::{Event, NodeId, Place};
+use crate::medium::{DropPlace, Event, NodeId};
 use crate::params::{MediumParams, StationParams};
 use crate::phy::{Phy, Rate};
 use crate::propagation::Loss;
@@ -166,7 +166,7 @@ enum Coming<P> {
     Delivered(Crossing<P>),
 }
 
-/// See the module. Its interface is that of the air, [`crate::Medium`]; settings of the radio change nothing here.
+/// See the module. Its interface is that of the channel, [`crate::Medium`]; settings of the radio change nothing here.
 #[derive(Clone, Debug)]
 pub(crate) struct WirelessLink<P> {
     link: WirelessLinkParams,
@@ -236,7 +236,7 @@ impl<P: Packet + Copy> WirelessLink<P> {
         let [_, wire] = &mut self.wires[usize::from(from.0) - 1];
         match wire.pass(&self.link, now, packet.bytes()) {
             Some(at) => self.comes(at, Coming::AtRouter(crossing)),
-            None => self.lose(now, crossing, Place::Queue),
+            None => self.lose(now, crossing, DropPlace::Queue),
         }
     }
 
@@ -250,8 +250,8 @@ impl<P: Packet + Copy> WirelessLink<P> {
         self.numbered += 1;
     }
 
-    fn lose(&mut self, at: Time, Crossing { packet, from, .. }: Crossing<P>, place: Place) {
-        if place == Place::Air {
+    fn lose(&mut self, at: Time, Crossing { packet, from, .. }: Crossing<P>, place: DropPlace) {
+        if place == DropPlace::Channel {
             self.nodes[usize::from(from.0)].given_up += 1;
         }
         self.dropped.push_back(Event::Dropped { at, node: from, place, packet });
@@ -260,7 +260,7 @@ impl<P: Packet + Copy> WirelessLink<P> {
     /// At the queue of a way.
     fn join(&mut self, now: Time, direction: usize, crossing: Crossing<P>, urgent: bool) {
         if self.link.lost_before_queue && self.directions[direction].random.chance(self.link.error_rate) {
-            return self.lose(now, crossing, Place::Air);
+            return self.lose(now, crossing, DropPlace::Channel);
         }
         let open = self.closed_until.is_none();
         let Direction { queue, limit, urgent: first, service, block, .. } = &mut self.directions[direction];
@@ -276,12 +276,12 @@ impl<P: Packet + Copy> WirelessLink<P> {
         let idle = open && service.is_none();
         if !urgent {
             if let Some(refused) = queue.enqueue(now, crossing, crossing.station()) {
-                self.lose(now, refused, Place::Queue);
+                self.lose(now, refused, DropPlace::Queue);
             }
         } else if first.len() < *limit {
             first.push_back(crossing);
         } else {
-            self.lose(now, crossing, Place::Queue);
+            self.lose(now, crossing, DropPlace::Queue);
         }
         if idle {
             self.serve_next(now, direction);
@@ -304,7 +304,7 @@ impl<P: Packet + Copy> WirelessLink<P> {
         let (Direction { queue, urgent, .. }, dropped) = (&mut self.directions[direction], &mut self.dropped);
         let next = urgent.pop_front().or_else(|| {
             queue.dequeue(at, |Crossing { packet, from, .. }| {
-                dropped.push_back(Event::Dropped { at, node: from, place: Place::Queue, packet });
+                dropped.push_back(Event::Dropped { at, node: from, place: DropPlace::Queue, packet });
             })
         });
         if let Some(next) = next {
@@ -359,7 +359,7 @@ impl<P: Packet + Copy> WirelessLink<P> {
                 if in_blocks {
                     self.on_sent_in_block(at, direction, crossing, lost);
                 } else if lost {
-                    self.lose(at, crossing, Place::Air);
+                    self.lose(at, crossing, DropPlace::Channel);
                 } else {
                     self.forward(at, crossing);
                 }
@@ -394,7 +394,7 @@ impl<P: Packet + Copy> WirelessLink<P> {
         let block = std::mem::take(&mut self.directions[direction].block);
         for (crossing, lost) in block.held {
             if lost {
-                self.lose(at, crossing, Place::Air);
+                self.lose(at, crossing, DropPlace::Channel);
             } else {
                 self.forward(at, crossing);
             }
@@ -410,7 +410,7 @@ impl<P: Packet + Copy> WirelessLink<P> {
         let [wire, _] = &mut self.wires[usize::from(crossing.to.0) - 1];
         match wire.pass(&self.link, at, crossing.bytes()) {
             Some(at) => self.comes(at, Coming::Delivered(crossing)),
-            None => self.lose(sent, crossing, Place::Queue),
+            None => self.lose(sent, crossing, DropPlace::Queue),
         }
     }
 
@@ -421,10 +421,10 @@ impl<P: Packet + Copy> WirelessLink<P> {
         self.handoffs += 1;
         for direction in 0..self.directions.len() {
             if let Some(Service { load: Load::Packet(crossing), .. }) = self.directions[direction].service.take() {
-                self.lose(at, crossing, Place::Air);
+                self.lose(at, crossing, DropPlace::Channel);
             }
             let block = std::mem::take(&mut self.directions[direction].block);
-            block.held.into_iter().for_each(|(crossing, _)| self.lose(at, crossing, Place::Air));
+            block.held.into_iter().for_each(|(crossing, _)| self.lose(at, crossing, DropPlace::Channel));
         }
         if !forward {
             let Direction { queue, urgent, .. } = &mut self.directions[0];
@@ -432,7 +432,7 @@ impl<P: Packet + Copy> WirelessLink<P> {
             let mut dropped = Vec::new();
             left.extend(std::iter::from_fn(|| queue.dequeue(at, |crossing| dropped.push(crossing))));
             left.append(&mut dropped);
-            left.into_iter().for_each(|crossing| self.lose(at, crossing, Place::Air));
+            left.into_iter().for_each(|crossing| self.lose(at, crossing, DropPlace::Channel));
         }
     }
 
@@ -564,7 +564,7 @@ mod tests {
     }
 
     /// Arrivals (when, us; where; bytes) and losses.
-    type Seen = (Vec<(u64, u16, u32)>, Vec<(Place, u32)>);
+    type Seen = (Vec<(u64, u16, u32)>, Vec<(DropPlace, u32)>);
 
     fn events(link: &mut Medium<Sized>, until: Time) -> Seen {
         let (mut arrived, mut lost) = (Vec::new(), Vec::new());
@@ -593,7 +593,7 @@ mod tests {
     fn what_finds_the_queue_full_is_lost_there() {
         let mut link = link(PAPER, 2);
         (0..4).for_each(|i| link.on_packet(Time::ZERO, AP, STATION, Sized(100 + i)));
-        assert_eq!(events(&mut link, Time::ZERO).1, [(Place::Queue, 103)]);
+        assert_eq!(events(&mut link, Time::ZERO).1, [(DropPlace::Queue, 103)]);
         assert_eq!(events(&mut link, LATE).0.len(), 3);
     }
 
@@ -616,7 +616,7 @@ mod tests {
             let share = lost.len() as f64 / f64::from(sent);
             // Five standard deviations of a binomial.
             assert!((share - 0.1).abs() < 5.0 * (0.1 * 0.9 / f64::from(sent)).sqrt(), "{share}");
-            assert!(lost.iter().all(|(place, _)| *place == Place::Air));
+            assert!(lost.iter().all(|(place, _)| *place == DropPlace::Channel));
             let busy = link.snapshot(Time::ZERO).nodes[0].airtime.as_secs_f64() / (f64::from(sent) * 1.6e-3);
             assert!((busy - takes).abs() < 0.01, "{busy}");
             assert_eq!(arrived.len() + lost.len(), sent as usize);

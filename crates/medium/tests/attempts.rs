@@ -1,4 +1,4 @@
-//! What a capture is told of the air agrees with the events and with the figures.
+//! What a capture is told of the channel agrees with the events and with the figures.
 
 mod common;
 

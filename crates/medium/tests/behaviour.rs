@@ -8,7 +8,9 @@ use common::{AP, Numbered, g_stations, saturate_up, secs, us};
 use lasthop_core::aqm::Discipline;
 use lasthop_core::packet::FlowKind;
 use lasthop_core::units::{Span, Time};
-use lasthop_medium::{Event, Loss, Medium, MediumParams, NodeId, Place, Radio, Rate, Standard, StationParams, Timing};
+use lasthop_medium::{
+    DropPlace, Event, Loss, Medium, MediumParams, NodeId, Radio, Rate, Standard, StationParams, Timing,
+};
 use proptest::prelude::*;
 
 fn packet(number: u32, bytes: u32) -> Numbered {
@@ -192,7 +194,7 @@ fn a_station_that_walks_away_loses_its_frames() {
     let mut medium = Medium::new(MediumParams { loss, ..MediumParams::default() }, g_stations(1), 1);
     medium.set_distance(NodeId(1), 1000.0);
     medium.on_packet(us(0), NodeId(1), AP, packet(1, 1500));
-    assert!(matches!(drain(&mut medium, secs(1))[..], [Event::Dropped { place: Place::Air, .. }]));
+    assert!(matches!(drain(&mut medium, secs(1))[..], [Event::Dropped { place: DropPlace::Channel, .. }]));
 }
 
 #[test]
@@ -202,7 +204,7 @@ fn a_full_queue_drops_and_the_frame_in_service_is_not_counted() {
         medium.on_packet(us(0), AP, NodeId(1), packet(number, 1500));
     }
     assert_eq!(medium.backlog(AP), 3);
-    let dropped = Event::Dropped { at: us(0), node: AP, place: Place::Queue, packet: packet(3, 1500) };
+    let dropped = Event::Dropped { at: us(0), node: AP, place: DropPlace::Queue, packet: packet(3, 1500) };
     assert_eq!(medium.poll(us(0)), Some(dropped));
     medium.set_queue_limit(AP, 3);
     medium.on_packet(us(0), AP, NodeId(1), packet(4, 1500));
@@ -210,7 +212,7 @@ fn a_full_queue_drops_and_the_frame_in_service_is_not_counted() {
     assert_eq!(medium.snapshot(secs(1)).queues[0].dropped, 1);
 }
 
-/// The discipline may only order what the firmware has no room for, in either model of the air.
+/// The discipline may only order what the firmware has no room for, in either model of the channel.
 #[test]
 fn the_firmware_takes_packets_as_they_leave_the_discipline_and_keeps_their_order() {
     for hidden in [false, true] {

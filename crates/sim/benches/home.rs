@@ -1,4 +1,4 @@
-//! Cost of a whole simulated home per delivered frame of the air, one JSON line per scenario.
+//! Cost of a whole simulated home per delivered frame of the channel, one JSON line per scenario.
 //!
 //! - `cell` of n stations: `scenarios/bench/cell.toml`, a download and a game both directions for each.
 //! - `home`: `scenarios/papers/sap-law.toml` without its window control.

@@ -223,9 +223,9 @@ impl WindowControl {
         let verdict = udp::on_datagram(state, &self.shared, direction, &datagram, now);
         self.counters.reason[verdict.reason() as usize] += 1;
         match verdict {
-            udp::Verdict::Pass(_) => true,
-            udp::Verdict::Mark => packet.mark_ce() || packet.has(flag::CE),
-            udp::Verdict::Drop => false,
+            udp::UdpVerdict::Pass(_) => true,
+            udp::UdpVerdict::Mark => packet.mark_ce() || packet.has(flag::CE),
+            udp::UdpVerdict::Drop => false,
         }
     }
 

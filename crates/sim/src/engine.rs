@@ -1,10 +1,10 @@
 //! The run: one loop over what happens next, and what each event leads to.
 //!
 //! A packet crosses, one way or the other,
-//! `server - its link - W0 - line - access point - air - station`; a flow may begin and end at any of the hosts.
+//! `server - its link - W0 - wan - access point - medium - station`; a flow may begin and end at any of the hosts.
 //! Sources of events are the wires, the traffic schedules, the two ends of each connection, the controller, the
-//! changes and the marks of the report; the air is asked beside them, for it has the next event most often. Of things
-//! that fall on one nanosecond the air's come first, then what was set first. What is not in every home stands in files of
+//! changes and the marks of the report; the channel is asked beside them, for it has the next event most often. Of things
+//! that fall on one nanosecond the channel's come first, then what was set first. What is not in every home stands in files of
 //! its own: pages, streams at a rate, Snoop, split connections.
 
 mod exchange;
@@ -16,7 +16,7 @@ mod split;
 use lasthop_core::packet::{Direction, Packet as _};
 use lasthop_core::units::Time;
 use lasthop_home::clamp::ClampControl;
-use lasthop_home::report::{FlowReport, PageReport, Place, flow_meter};
+use lasthop_home::report::{FlowReport, LossPlace, PageReport, flow_meter};
 use lasthop_home::retune::Retune;
 use lasthop_home::scenario::{Flow, HostId, Kind, LastHop, SMALLEST_UDP, Scenario};
 use lasthop_medium::{self as wifi, Medium, NodeId};
@@ -36,7 +36,7 @@ use crate::web::Slot;
 use crate::wires::{WireId, Wires};
 
 /// Events between two questions whether to go on.
-const PULSE: u64 = 1 << 16;
+const PROGRESS_CHECK: u64 = 1 << 16;
 
 /// What a source of events is.
 #[derive(Clone, Copy, Debug)]
@@ -83,11 +83,11 @@ pub struct Engine<'a, 'o> {
     sources: Sources,
     targets: Vec<Target>,
     pub(crate) wires: Wires,
-    pub(crate) air: Medium<SimPacket>,
-    /// When the air may have something next; [`Time::MAX`]: never without another packet.
-    air_at: Time,
-    /// The air was given a packet or asked: `air_at` is to be read anew.
-    air_moved: bool,
+    pub(crate) medium: Medium<SimPacket>,
+    /// When the channel may have something next; [`Time::MAX`]: never without another packet.
+    medium_at: Time,
+    /// The channel was given a packet or asked: `medium_at` is to be read anew.
+    medium_moved: bool,
     routes: Vec<Route>,
     flows: Vec<Running>,
     /// The last flows are these connections of pages.
@@ -95,7 +95,7 @@ pub struct Engine<'a, 'o> {
     /// Before those of pages stand the first halves of split connections.
     halves: Halves,
     pub(crate) control: Option<WindowControl>,
-    /// What comes from the air is looked at by something at the access point.
+    /// What comes from the channel is looked at by something at the access point.
     looks_at_answers: bool,
     clamp: Option<ClampControl>,
     pub(crate) snoop: Option<Box<SnoopControl>>,
@@ -157,8 +157,8 @@ impl<'a, 'o> Engine<'a, 'o> {
         targets.extend([Target::Update, Target::Snoop, Target::Controller, Target::Change, Target::Mark]);
         let control = scenario.control.window.as_ref().map(|wanted| WindowControl::new(scenario, wanted));
         let marks = [scenario.youngest_start(), scenario.measure_from];
-        let mut air = Medium::new(params, stations, scenario.seed);
-        air.record_attempts(options.pcap.is_some());
+        let mut medium = Medium::new(params, stations, scenario.seed);
+        medium.record_attempts(options.pcap.is_some());
         let seen = |i: usize| match &flows[i].play {
             Play::Tcp(connection) | Play::Half(connection) => Some(connection.seen()),
             Play::Schedule(_) | Play::Page(_) | Play::Rate(_) => None,
@@ -182,7 +182,7 @@ impl<'a, 'o> Engine<'a, 'o> {
             return Err(scenario.refuse(&key, "a capture does not show requests").into());
         }
         let capture = match options.pcap.take() {
-            Some(out) => Some(Capture::new(out, *air.phy(), Ends::of(scenario, seen))?),
+            Some(out) => Some(Capture::new(out, *medium.phy(), Ends::of(scenario, seen))?),
             None => None,
         };
         let snoop = scenario.snoop().map(|params| Box::new(SnoopControl::new(params, flows.len())));
@@ -195,9 +195,9 @@ impl<'a, 'o> Engine<'a, 'o> {
             sources: Sources::new(wires.busy(), targets.len()),
             targets,
             wires,
-            air,
-            air_at: Time::MAX,
-            air_moved: true,
+            medium,
+            medium_at: Time::MAX,
+            medium_moved: true,
             capture,
             routes,
             flows,
@@ -258,36 +258,36 @@ impl<'a, 'o> Engine<'a, 'o> {
     /// # Errors
     /// When told to stop, or when a sink of the caller fails.
     pub fn run(&mut self) -> Result<(), SimError> {
-        let mut pulse = PULSE;
+        let mut progress_check = PROGRESS_CHECK;
         loop {
-            if self.air_moved {
-                self.air_moved = false;
-                self.air_at = self.air.next_deadline().unwrap_or(Time::MAX);
+            if self.medium_moved {
+                self.medium_moved = false;
+                self.medium_at = self.medium.next_deadline().unwrap_or(Time::MAX);
             }
             let (at, source) = self.sources.first();
-            if self.air_at.min(at) >= self.end {
+            if self.medium_at.min(at) >= self.end {
                 let last = Time::ZERO + self.end.since(Time::from_nanos(1));
-                self.settle_air(last);
+                self.settle_medium(last);
                 if self.wires.gathers() {
-                    self.gather(last, self.wires.index(WireId::LineDown));
+                    self.merge(last, self.wires.index(WireId::WanDown));
                 }
                 return Ok(());
             }
             self.events += 1;
-            if self.air_at <= at {
-                let _ = self.on_air(self.air_at);
+            if self.medium_at <= at {
+                let _ = self.on_channel(self.medium_at);
             } else {
                 self.on_source(at, source);
             }
-            if self.failed.is_some() || self.events >= pulse {
-                pulse = self.events + PULSE;
-                self.pulse()?;
+            if self.failed.is_some() || self.events >= progress_check {
+                progress_check = self.events + PROGRESS_CHECK;
+                self.progress_check()?;
             }
         }
     }
 
     #[cold]
-    fn pulse(&mut self) -> Result<(), SimError> {
+    fn progress_check(&mut self) -> Result<(), SimError> {
         if let Some(error) = self.failed.take() {
             return Err(error);
         }
@@ -308,10 +308,10 @@ impl<'a, 'o> Engine<'a, 'o> {
             Target::ToW0(wire) => self.on_wire(now, wire as usize, source, Self::at_w0),
             Target::ToAccessPoint(wire) => {
                 if self.wires.gathers() {
-                    self.gather(now, wire as usize);
+                    self.merge(now, wire as usize);
                 }
                 self.on_wire(now, wire as usize, source, Self::at_access_point);
-                self.foretell_line(source);
+                self.look_ahead_wan(source);
             }
             Target::ToServer(wire) => self.on_wire(now, wire as usize, source, Self::arrive),
             Target::Schedule(flow) => self.on_schedule(now, flow as usize),
@@ -327,7 +327,7 @@ impl<'a, 'o> Engine<'a, 'o> {
             Target::Exchange(flow) => self.exchange(now, flow as usize),
             Target::Controller => {
                 if let Some(control) = &mut self.control {
-                    control.on_interval(now, self.air.discipline_backlog());
+                    control.on_interval(now, self.medium.discipline_backlog());
                     self.sources.set(source, now + control.interval());
                 }
             }
@@ -338,19 +338,19 @@ impl<'a, 'o> Engine<'a, 'o> {
         }
     }
 
-    /// One event of the air, if there is one; more of the same moment come next, since the air is first. Whether there
+    /// One event of the channel, if there is one; more of the same moment come next, since the channel is first. Whether there
     /// was one.
     #[inline]
-    fn on_air(&mut self, now: Time) -> bool {
-        self.air_moved = true;
-        let Some(event) = self.air.poll(now) else { return false };
+    fn on_channel(&mut self, now: Time) -> bool {
+        self.medium_moved = true;
+        let Some(event) = self.medium.poll(now) else { return false };
         if self.capture.is_some() {
             self.write_attempts();
         }
         match event {
             wifi::Event::Delivered { from, to, packet, .. } => {
                 if to == NodeId::ACCESS_POINT && self.looks_at_answers {
-                    self.leave_air(now, packet);
+                    self.leave_channel(now, packet);
                 } else if to == NodeId::ACCESS_POINT {
                     self.at_access_point(now, &packet);
                 } else {
@@ -364,9 +364,9 @@ impl<'a, 'o> Engine<'a, 'o> {
                     self.left_access_point(&packet);
                 }
                 let place = match (place, node) {
-                    (wifi::Place::Air, _) => Place::Air,
-                    (wifi::Place::Queue, NodeId::ACCESS_POINT) => Place::ApQueue,
-                    (wifi::Place::Queue, _) => Place::StationQueue,
+                    (wifi::DropPlace::Channel, _) => LossPlace::Channel,
+                    (wifi::DropPlace::Queue, NodeId::ACCESS_POINT) => LossPlace::ApQueue,
+                    (wifi::DropPlace::Queue, _) => LossPlace::StationQueue,
                 };
                 if self.snoop.is_none() || !self.may_be_repaired(now, &packet, place) {
                     self.lose(&packet, place);
@@ -376,9 +376,9 @@ impl<'a, 'o> Engine<'a, 'o> {
         true
     }
 
-    /// What happens unseen in the air up to `now` is committed, as it must be before figures are read or settings changed.
-    fn settle_air(&mut self, now: Time) {
-        while self.on_air(now) {}
+    /// What happens unseen in the channel up to `now` is committed, as it must be before figures are read or settings changed.
+    fn settle_medium(&mut self, now: Time) {
+        while self.on_channel(now) {}
     }
 
     /// Before an event is acted on: it gives back the place of its SACK blocks. (A repetition after a lost ACK comes
@@ -386,7 +386,7 @@ impl<'a, 'o> Engine<'a, 'o> {
     #[cold]
     fn write_attempts(&mut self) {
         let Some(capture) = &mut self.capture else { return };
-        while let Some(attempt) = self.air.poll_attempt() {
+        while let Some(attempt) = self.medium.poll_attempt() {
             if let Err(error) = capture.attempt(&attempt, self.sacks.of(&attempt.packet)) {
                 self.failed = Some(error.into());
             }
@@ -396,7 +396,7 @@ impl<'a, 'o> Engine<'a, 'o> {
     /// Packets arrive at the far end of a wire, where `take` has them.
     #[inline(always)]
     fn on_wire(&mut self, now: Time, wire: usize, source: SourceId, take: impl Fn(&mut Self, Time, &SimPacket)) {
-        // It may be asked too early: what was foretold of the line another packet has put off.
+        // It may be asked too early: what was foretold of the WAN link another packet has put off.
         while let Some((_, packet)) = self.wires.link(wire).poll(now) {
             take(self, now, &packet);
         }
@@ -509,11 +509,11 @@ impl<'a, 'o> Engine<'a, 'o> {
             self.flows[self.routes[packet.flow as usize].counted_by as usize].meter.on_sent(now);
         }
         match self.routes[packet.flow as usize].origin(packet) {
-            HostId::Server(i) if self.wires.gathers() => self.onto_gathered(now, WireId::FromServer(i as u32), packet),
+            HostId::Server(i) if self.wires.gathers() => self.onto_merged(now, WireId::FromServer(i as u32), packet),
             HostId::Server(i) => self.onto_pair(now, WireId::FromServer(i as u32), packet),
             HostId::Station(i) => {
-                self.air_moved = true;
-                self.air.on_packet(now, NodeId(i as u16 + 1), NodeId::ACCESS_POINT, *packet);
+                self.medium_moved = true;
+                self.medium.on_packet(now, NodeId(i as u16 + 1), NodeId::ACCESS_POINT, *packet);
             }
             HostId::AccessPoint => self.at_access_point(now, packet),
         }
@@ -557,34 +557,34 @@ impl<'a, 'o> Engine<'a, 'o> {
         }
     }
 
-    /// What has come to W0 by `now` goes onto the line, in the order in which it came.
+    /// What has come to W0 by `now` goes onto the WAN link, in the order in which it came.
     #[inline]
-    fn gather(&mut self, now: Time, line: usize) {
+    fn merge(&mut self, now: Time, wan: usize) {
         while let Some((at_w0, packet)) = self.wires.next_at_w0(now) {
-            if let Err(refused) = self.wires.link(line).on_packet(at_w0, packet) {
+            if let Err(refused) = self.wires.link(wan).on_packet(at_w0, packet) {
                 self.lose_on_wire(&refused);
             }
         }
     }
 
-    /// The line's far end is looked at no later than when the first packet on its way to the line comes there.
+    /// The WAN link's far end is looked at no later than when the first packet on its way to the WAN link comes there.
     #[inline]
-    fn foretell_line(&mut self, line: SourceId) {
+    fn look_ahead_wan(&mut self, wan: SourceId) {
         if self.wires.gathers()
-            && let Some(at) = self.wires.foretell_line()
-            && self.sources.pending(line).is_none_or(|pending| at < pending)
+            && let Some(at) = self.wires.look_ahead_wan()
+            && self.sources.pending(wan).is_none_or(|pending| at < pending)
         {
-            self.sources.set(line, at);
+            self.sources.set(wan, at);
         }
     }
 
     /// Onto the wire of one of a few servers.
-    fn onto_gathered(&mut self, now: Time, wire: WireId, packet: &SimPacket) {
+    fn onto_merged(&mut self, now: Time, wire: WireId, packet: &SimPacket) {
         let index = self.wires.index(wire);
         let link = self.wires.link(index);
         let idle = link.next_deadline().is_none();
         match link.on_packet(now, *packet) {
-            Ok(()) if idle => self.foretell_line(SourceId(self.wires.index(WireId::LineDown) as u32)),
+            Ok(()) if idle => self.look_ahead_wan(SourceId(self.wires.index(WireId::WanDown) as u32)),
             Ok(()) => {}
             Err(refused) => self.lose_on_wire(&refused),
         }
@@ -593,7 +593,7 @@ impl<'a, 'o> Engine<'a, 'o> {
     fn at_w0(&mut self, now: Time, packet: &SimPacket) {
         match self.destination(packet) {
             HostId::Server(i) => self.onto_wire(now, WireId::ToServer(i as u32), packet),
-            _ if self.wires.has_line() => self.onto_wire(now, WireId::LineDown, packet),
+            _ if self.wires.has_wan() => self.onto_wire(now, WireId::WanDown, packet),
             _ => self.at_access_point(now, packet),
         }
     }
@@ -602,16 +602,16 @@ impl<'a, 'o> Engine<'a, 'o> {
     fn at_access_point(&mut self, now: Time, packet: &SimPacket) {
         match self.destination(packet) {
             HostId::AccessPoint => self.arrive(now, packet),
-            HostId::Station(i) => self.onto_air(now, NodeId(i as u16 + 1), packet),
-            HostId::Server(_) if self.wires.has_line() => self.onto_pair(now, WireId::LineUp, packet),
+            HostId::Station(i) => self.onto_medium(now, NodeId(i as u16 + 1), packet),
+            HostId::Server(_) if self.wires.has_wan() => self.onto_pair(now, WireId::WanUp, packet),
             HostId::Server(_) => self.at_w0(now, packet),
         }
     }
 
-    fn onto_air(&mut self, now: Time, station: NodeId, packet: &SimPacket) {
+    fn onto_medium(&mut self, now: Time, station: NodeId, packet: &SimPacket) {
         let mut packet = *packet;
         if self.control.is_some() && !self.pass_control(now, Direction::ToStation, &mut packet) {
-            return self.lose(&packet, Place::ApQueue);
+            return self.lose(&packet, LossPlace::ApQueue);
         }
         if let Some(clamp) = &mut self.clamp {
             clamp.on_queued(packet.bytes());
@@ -619,10 +619,10 @@ impl<'a, 'o> Engine<'a, 'o> {
         if self.snoop.is_some() {
             self.show_snoop(now, station, &packet);
         }
-        self.air_moved = true;
-        self.air.on_packet(now, NodeId::ACCESS_POINT, station, packet);
+        self.medium_moved = true;
+        self.medium.on_packet(now, NodeId::ACCESS_POINT, station, packet);
         if self.tracer.is_on() {
-            let waiting = self.air.backlog(NodeId::ACCESS_POINT);
+            let waiting = self.medium.backlog(NodeId::ACCESS_POINT);
             self.tracer.on_queue(now, waiting, &mut self.options.trace, &mut self.failed);
         }
     }
@@ -633,12 +633,12 @@ impl<'a, 'o> Engine<'a, 'o> {
         }
     }
 
-    fn leave_air(&mut self, now: Time, mut packet: SimPacket) {
+    fn leave_channel(&mut self, now: Time, mut packet: SimPacket) {
         if self.snoop.is_some() && !self.passes_snoop(now, &mut packet) {
             return;
         }
         if !self.pass_control(now, Direction::ToRemote, &mut packet) {
-            return self.lose(&packet, Place::ApQueue);
+            return self.lose(&packet, LossPlace::ApQueue);
         }
         self.at_access_point(now, &packet);
         self.await_update();
@@ -751,10 +751,10 @@ impl<'a, 'o> Engine<'a, 'o> {
 
     #[cold]
     fn lose_on_wire(&mut self, packet: &SimPacket) {
-        self.lose(packet, Place::Wired);
+        self.lose(packet, LossPlace::Wired);
     }
 
-    fn lose(&mut self, packet: &SimPacket, place: Place) {
+    fn lose(&mut self, packet: &SimPacket, place: LossPlace) {
         if packet.has(flag::BACK) {
             let _ = self.sacks.take(packet.sack);
         } else {
@@ -763,9 +763,9 @@ impl<'a, 'o> Engine<'a, 'o> {
     }
 
     fn on_change(&mut self, now: Time, source: SourceId) {
-        self.settle_air(now);
+        self.settle_medium(now);
         let change = &self.scenario.changes[self.changes];
-        Retune::new(&change.after).apply(&mut self.air);
+        Retune::new(&change.after).apply(&mut self.medium);
         self.wires.retune(now, &change.after);
         if let Some(control) = &mut self.control {
             control.on_rates(now, &change.after);
@@ -847,8 +847,8 @@ impl Engine<'_, '_> {
 fn far_end(wires: &Wires, wire: usize) -> Target {
     let index = wire as u32;
     match wires.id(wire) {
-        WireId::FromServer(_) | WireId::LineUp => Target::ToW0(index),
-        WireId::LineDown => Target::ToAccessPoint(index),
+        WireId::FromServer(_) | WireId::WanUp => Target::ToW0(index),
+        WireId::WanDown => Target::ToAccessPoint(index),
         WireId::ToServer(_) => Target::ToServer(index),
     }
 }

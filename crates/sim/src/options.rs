@@ -12,7 +12,7 @@ pub type TraceSink<'a> = &'a mut dyn FnMut(&TraceLine) -> io::Result<()>;
 pub struct Options<'a> {
     /// One call per change of a sender or a queue, thinned to 1 ms; an error ends the run.
     pub trace: Option<TraceSink<'a>>,
-    /// Every frame of the air as a capture with radiotap headers.
+    /// Every frame of the channel as a capture with radiotap headers.
     pub pcap: Option<&'a mut dyn Write>,
     /// Asked now and then, about a hundred times a second; false ends the run.
     pub progress: Option<&'a mut dyn FnMut(Progress) -> bool>,

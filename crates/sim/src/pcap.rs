@@ -1,4 +1,4 @@
-//! A capture of the air for Wireshark: every frame that was sent, as a monitor beside the access point hears it.
+//! A capture of the channel for Wireshark: every frame that was sent, as a monitor beside the access point hears it.
 //!
 //! pcap with nanoseconds (magic 0xa1b23c4d, link type 127): radiotap, 802.11, LLC/SNAP, IPv4, UDP or TCP. Virtual time 0
 //! is 1970-01-01 00:00:00, so that a frame's time is the time of the run; it is that of the frame's first bit. Payload
@@ -13,7 +13,7 @@
 //! | UDP, TCP | port of the flow at both ends; TCP sequence numbers of [`crate::numbers`]; MSS, window scale and SACK permitted in SYNs, SACK blocks; checksum over a payload of zeros |
 //!
 //! Sources: pcap-savefile(5), radiotap.org, IEEE 802.11-2016 clause 9.
-//! Frames that were lost or collided are there like all others: they were on the air.
+//! Frames that were lost or collided are there like all others: they were on the channel.
 
 mod dot11;
 mod ip;
@@ -77,7 +77,7 @@ impl Ends {
 }
 
 /// A frame as it is written.
-struct AirFrame<'a> {
+struct ChannelFrame<'a> {
     from: HostId,
     to: HostId,
     sent: Frame,
@@ -144,11 +144,11 @@ impl<'a> Capture<'a> {
         let nav_end = self.nav_end(attempt, sender.rate);
         let until_end = |sent: Frame| nav_end.since(sent.end());
         let frames = [
-            rts.map(|sent| AirFrame { from, to, sent, nav: until_end(sent), kind: Kind::Rts }),
-            cts.map(|sent| AirFrame { from: to, to: from, sent, nav: until_end(sent), kind: Kind::Cts }),
-            cts_to_self.map(|sent| AirFrame { from, to: from, sent, nav: until_end(sent), kind: Kind::Cts }),
-            data.map(|sent| AirFrame { from, to, sent, nav: until_end(sent), kind: Kind::Data(attempt, sacks) }),
-            ack.map(|sent| AirFrame { from: to, to: from, sent, nav: Span::ZERO, kind: Kind::Ack }),
+            rts.map(|sent| ChannelFrame { from, to, sent, nav: until_end(sent), kind: Kind::Rts }),
+            cts.map(|sent| ChannelFrame { from: to, to: from, sent, nav: until_end(sent), kind: Kind::Cts }),
+            cts_to_self.map(|sent| ChannelFrame { from, to: from, sent, nav: until_end(sent), kind: Kind::Cts }),
+            data.map(|sent| ChannelFrame { from, to, sent, nav: until_end(sent), kind: Kind::Data(attempt, sacks) }),
+            ack.map(|sent| ChannelFrame { from: to, to: from, sent, nav: Span::ZERO, kind: Kind::Ack }),
         ];
         frames.iter().flatten().try_for_each(|frame| self.write(frame, sender))
     }
@@ -187,13 +187,13 @@ impl<'a> Capture<'a> {
         }
     }
 
-    fn write(&mut self, frame: &AirFrame<'_>, sender: Sender) -> io::Result<()> {
+    fn write(&mut self, frame: &ChannelFrame<'_>, sender: Sender) -> io::Result<()> {
         let record = &mut self.record;
         record.clear();
         record.extend([0; RECORD_BYTES]);
         let retries = matches!(frame.kind, Kind::Data(..)).then_some(sender.retries);
         let radiotap = dot11::radiotap(record, &self.phy, frame.sent, retries);
-        let on_air = match frame.kind {
+        let on_channel = match frame.kind {
             Kind::Ack | Kind::Cts | Kind::Rts => dot11::control(record, frame),
             Kind::Data(Attempt { packet, .. }, ref sacks) => {
                 dot11::data(record, frame, sender);
@@ -204,7 +204,7 @@ impl<'a> Capture<'a> {
         };
         let captured = (record.len() - RECORD_BYTES) as u32;
         let ns = frame.sent.start.as_nanos();
-        let words = [(ns / 1_000_000_000) as u32, (ns % 1_000_000_000) as u32, captured, radiotap + on_air];
+        let words = [(ns / 1_000_000_000) as u32, (ns % 1_000_000_000) as u32, captured, radiotap + on_channel];
         for (word, place) in words.iter().zip(record.chunks_exact_mut(4)) {
             place.copy_from_slice(&word.to_le_bytes());
         }

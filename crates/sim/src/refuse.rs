@@ -7,7 +7,7 @@ use lasthop_home::scenario::{
 use lasthop_tcp::{Algorithm, RateLaw, Reports};
 
 /// Keys of the wires that may change while a home runs; `*` stands for a name.
-const WIRE_ROOTS: [&str; 2] = ["line.", "server."];
+const WIRE_ROOTS: [&str; 2] = ["wan.", "server."];
 
 /// The sender of `tcp` that a scenario's word means; `None`: not there yet.
 pub fn algorithm(cc: CongestionControl) -> Option<Algorithm> {
@@ -101,7 +101,7 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
     for (i, change) in scenario.changes.iter().enumerate() {
         let can = |key: &str| Retune::covers(key) || WIRE_ROOTS.iter().any(|root| key.starts_with(root));
         if let Some(key) = change.keys.iter().find(|key| !can(key)) {
-            let why = format!("while it runs the simulator changes line.*, server.* and {}", Retune::KEYS.join(", "));
+            let why = format!("while it runs the simulator changes wan.*, server.* and {}", Retune::KEYS.join(", "));
             return Err(scenario.refuse(&format!("change.{}.set.{key}", i + 1), &why));
         }
     }

@@ -12,7 +12,7 @@ use crate::engine::Engine;
 pub fn assemble(scenario: &Scenario, mut engine: Engine<'_, '_>, revision: &str) -> Report {
     let end = Time::ZERO + scenario.duration;
     let flows = engine.flow_reports(end);
-    let air = engine.air.snapshot(end);
+    let air = engine.medium.snapshot(end);
     let names = scenario.queue_names().into_iter();
     let mut queues: Vec<QueueReport> = names.zip(&air.queues).map(|(name, figures)| queue(&name, figures)).collect();
     queues.extend(engine.wires.report(scenario, end));

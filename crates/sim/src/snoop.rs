@@ -6,9 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use lasthop_core::snoop::{self, Ack, Conduct, Data, Params, Verdict};
+use lasthop_core::snoop::{self, Ack, Conduct, Data, Params, SnoopVerdict};
 use lasthop_core::units::Time;
-use lasthop_home::report::Place;
+use lasthop_home::report::LossPlace;
 use lasthop_medium::NodeId;
 use lasthop_tcp::SackBlocks;
 
@@ -34,7 +34,7 @@ pub struct Loss {
     /// When its packet was sent.
     pub sent: Time,
     /// Where it was lost.
-    pub place: Place,
+    pub place: LossPlace,
 }
 
 /// See the module.
@@ -75,7 +75,7 @@ impl SnoopControl {
     }
 
     /// An acknowledgment comes from a station; `blocks`: its SACK blocks.
-    pub fn on_ack(&mut self, now: Time, packet: &SimPacket, blocks: &SackBlocks) -> Verdict {
+    pub fn on_ack(&mut self, now: Time, packet: &SimPacket, blocks: &SackBlocks) -> SnoopVerdict {
         let mut sack = [(0, 0); 3];
         let blocks = blocks.as_slice();
         for (to, from) in sack.iter_mut().zip(blocks) {
@@ -105,9 +105,9 @@ impl SnoopControl {
     }
 
     /// A packet of TCP was lost below the access point. True: that is not to be counted yet.
-    pub fn on_lost(&mut self, packet: &SimPacket, place: Place) -> bool {
+    pub fn on_lost(&mut self, packet: &SimPacket, place: LossPlace) -> bool {
         let connection = u64::from(packet.flow);
-        if place == Place::ApQueue && self.leaves_drops {
+        if place == LossPlace::ApQueue && self.leaves_drops {
             self.snoop.on_dropped(connection, number(packet));
             return packet.has(flag::SPARE);
         }

@@ -1,4 +1,4 @@
-//! `--trace`: what senders, windows and the queue in front of the air do, one line per change, thinned to 1 ms.
+//! `--trace`: what senders, windows and the queue in front of the channel do, one line per change, thinned to 1 ms.
 
 use lasthop_core::units::{Span, Time};
 use lasthop_home::scenario::Scenario;

@@ -1,4 +1,4 @@
-//! The wired part of a home: each server's own link to W0, and the line from there to the access point.
+//! The wired part of a home: each server's own link to W0, and the WAN link from there to the access point.
 
 use lasthop_core::packet::Packet as _;
 use lasthop_core::units::Time;
@@ -17,12 +17,12 @@ pub enum WireId {
     /// From W0 to a server.
     ToServer(u32),
     /// From W0 to the access point.
-    LineDown,
+    WanDown,
     /// From the access point to W0.
-    LineUp,
+    WanUp,
 }
 
-/// How packets that come down from the servers get past W0, where the line begins.
+/// How packets that come down from the servers get past W0, where the WAN link begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Crossing {
     /// Each by an event of its own: something else may happen to it there.
@@ -30,17 +30,17 @@ enum Crossing {
     /// One server alone sends: what becomes of a packet on both wires is reckoned when it is sent.
     AtOnce,
     /// A few servers send: reckoned when the first of those in flight could be at the access point.
-    Gathered,
+    Merged,
 }
 
 /// Most servers whose packets are gathered: each time all of them are looked at.
-const MOST_GATHERED: usize = 8;
+const MOST_MERGED: usize = 8;
 
 /// Every wire; see [`Wires::index`] for their order.
 pub struct Wires {
     links: Vec<Link<SimPacket>>,
     servers: u32,
-    has_line: bool,
+    has_wan: bool,
     /// Whether a packet to a server meets nobody at W0 who could be before it on the server's own wire.
     straight_up: bool,
     down: Crossing,
@@ -51,12 +51,12 @@ impl Wires {
     pub fn new(scenario: &Scenario) -> Self {
         let link = |wire: &Wire| Link::new(*wire, Time::ZERO);
         let servers = || scenario.servers.iter().map(|s| link(&s.wire));
-        let line = scenario.line.iter().flat_map(|line| [link(&line.down), link(&line.up)]);
+        let wan = scenario.wan.iter().flat_map(|wan| [link(&wan.down), link(&wan.up)]);
         let (straight_up, down) = crossings(scenario);
         Self {
-            links: servers().chain(line).chain(servers()).collect(),
+            links: servers().chain(wan).chain(servers()).collect(),
             servers: scenario.servers.len() as u32,
-            has_line: scenario.line.is_some(),
+            has_wan: scenario.wan.is_some(),
             straight_up,
             down,
         }
@@ -66,20 +66,20 @@ impl Wires {
     #[inline]
     pub const fn straight_on(&self, first: WireId, destination: HostId) -> Option<usize> {
         match (first, destination) {
-            (WireId::LineUp, HostId::Server(i)) if self.straight_up => Some(self.index(WireId::ToServer(i as u32))),
+            (WireId::WanUp, HostId::Server(i)) if self.straight_up => Some(self.index(WireId::ToServer(i as u32))),
             (WireId::FromServer(_), HostId::Station(_) | HostId::AccessPoint)
                 if matches!(self.down, Crossing::AtOnce) =>
             {
-                Some(self.index(WireId::LineDown))
+                Some(self.index(WireId::WanDown))
             }
             _ => None,
         }
     }
 
-    /// Whether what comes from the servers is gathered, by [`Self::next_at_w0`], whenever the line's far end is looked at.
+    /// Whether what comes from the servers is gathered, by [`Self::next_at_w0`], whenever the WAN link's far end is looked at.
     #[inline]
     pub fn gathers(&self) -> bool {
-        self.down == Crossing::Gathered
+        self.down == Crossing::Merged
     }
 
     /// The next packet from a server that has come to W0 by `now`, and when.
@@ -91,11 +91,11 @@ impl Wires {
 
     /// When the first of the packets on their way to W0 will be at the access point.
     #[inline]
-    pub fn foretell_line(&mut self) -> Option<Time> {
+    pub fn look_ahead_wan(&mut self) -> Option<Time> {
         let first = self.first_to_w0()?;
         let (at, bytes) = (self.links[first].next_deadline()?, self.links[first].front()?.bytes());
-        let line = self.index(WireId::LineDown);
-        Some(self.links[line].foretell(at, bytes))
+        let wan = self.index(WireId::WanDown);
+        Some(self.links[wan].look_ahead(at, bytes))
     }
 
     /// The wire whose next packet is at W0 first.
@@ -120,32 +120,32 @@ impl Wires {
     }
 
     /// Whether packets between W0 and the access point take any time.
-    pub const fn has_line(&self) -> bool {
-        self.has_line
+    pub const fn has_wan(&self) -> bool {
+        self.has_wan
     }
 
-    /// Place of a wire, below [`Self::count`]: to the servers, the line down and up, from the servers.
+    /// Place of a wire, below [`Self::count`]: to the servers, the WAN link down and up, from the servers.
     #[inline]
     pub const fn index(&self, wire: WireId) -> usize {
         let n = self.servers as usize;
-        let line = if self.has_line { 2 } else { 0 };
+        let wan = if self.has_wan { 2 } else { 0 };
         match wire {
             WireId::ToServer(i) => i as usize,
-            WireId::LineDown => n,
-            WireId::LineUp => n + 1,
-            WireId::FromServer(i) => n + line + i as usize,
+            WireId::WanDown => n,
+            WireId::WanUp => n + 1,
+            WireId::FromServer(i) => n + wan + i as usize,
         }
     }
 
     /// The wire at a place.
     pub const fn id(&self, index: usize) -> WireId {
         let n = self.servers as usize;
-        let line = if self.has_line { 2 } else { 0 };
+        let wan = if self.has_wan { 2 } else { 0 };
         match index {
             i if i < n => WireId::ToServer(i as u32),
-            i if i >= n + line => WireId::FromServer((i - n - line) as u32),
-            i if i == n => WireId::LineDown,
-            _ => WireId::LineUp,
+            i if i >= n + wan => WireId::FromServer((i - n - wan) as u32),
+            i if i == n => WireId::WanDown,
+            _ => WireId::WanUp,
         }
     }
 
@@ -157,11 +157,11 @@ impl Wires {
     /// Rates and delays as `scenario` has them, from the next packet on.
     pub fn retune(&mut self, now: Time, scenario: &Scenario) {
         for index in 0..self.links.len() {
-            let wire = match (self.id(index), &scenario.line) {
+            let wire = match (self.id(index), &scenario.wan) {
                 (WireId::FromServer(i) | WireId::ToServer(i), _) => scenario.servers[i as usize].wire,
-                (WireId::LineDown, Some(line)) => line.down,
-                (WireId::LineUp, Some(line)) => line.up,
-                (WireId::LineDown | WireId::LineUp, None) => continue,
+                (WireId::WanDown, Some(wan)) => wan.down,
+                (WireId::WanUp, Some(wan)) => wan.up,
+                (WireId::WanDown | WireId::WanUp, None) => continue,
             };
             self.links[index].set_wire(now, wire);
         }
@@ -174,14 +174,14 @@ impl Wires {
             let name = match wire {
                 WireId::FromServer(i) => format!("{} to W0", server(i)),
                 WireId::ToServer(i) => format!("W0 to {}", server(i)),
-                WireId::LineDown => "line down".to_owned(),
-                WireId::LineUp => "line up".to_owned(),
+                WireId::WanDown => "WAN down".to_owned(),
+                WireId::WanUp => "WAN up".to_owned(),
             };
             queue(&name, &self.links[self.index(wire)].snapshot(end))
         };
-        let line = [WireId::LineDown, WireId::LineUp].into_iter().filter(|_| self.has_line);
+        let wan = [WireId::WanDown, WireId::WanUp].into_iter().filter(|_| self.has_wan);
         let servers = || 0..self.servers;
-        servers().map(WireId::FromServer).chain(servers().map(WireId::ToServer)).chain(line).map(one).collect()
+        servers().map(WireId::FromServer).chain(servers().map(WireId::ToServer)).chain(wan).map(one).collect()
     }
 }
 
@@ -190,9 +190,9 @@ impl Wires {
 fn crossings(scenario: &Scenario) -> (bool, Crossing) {
     let is_server = |host: HostId| matches!(host, HostId::Server(_));
     let among_servers = scenario.flows.iter().any(|flow| is_server(flow.from) && is_server(flow.to));
-    let wired = |key: &String| key.starts_with("line.") || key.starts_with("server.");
+    let wired = |key: &String| key.starts_with("wan.") || key.starts_with("server.");
     let change = scenario.changes.iter().any(|change| change.keys.iter().any(wired));
-    if scenario.line.is_none() || among_servers || change {
+    if scenario.wan.is_none() || among_servers || change {
         return (false, Crossing::Event);
     }
     let ends = scenario.flows.iter().flat_map(|flow| [flow.from, flow.to]);
@@ -201,7 +201,7 @@ fn crossings(scenario: &Scenario) -> (bool, Crossing) {
     servers.dedup();
     match servers.len() {
         1 => (true, Crossing::AtOnce),
-        _ if scenario.servers.len() <= MOST_GATHERED => (true, Crossing::Gathered),
+        _ if scenario.servers.len() <= MOST_MERGED => (true, Crossing::Merged),
         _ => (true, Crossing::Event),
     }
 }

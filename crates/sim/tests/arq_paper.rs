@@ -55,19 +55,19 @@ fn with_rts_the_download_gets_what_it_gets_in_ns2_and_its_pipe_is_the_papers() {
 
 #[test]
 fn with_rts_westwoods_threshold_is_below_newrenos_and_over_half_the_round_trip_the_papers_20() {
-    let half = "line.delay=33.5ms";
+    let half = "wan.delay=33.5ms";
     let (newreno, westwood) = (threshold(&[]), threshold(&[WESTWOOD]));
     assert!((38.0..42.0).contains(&westwood) && newreno > westwood + 3.0, "{newreno} and {westwood}");
     let (newreno, westwood) = (threshold(&[half]), threshold(&[half, WESTWOOD]));
     assert!((westwood - 20.0).abs() < 1.0 && newreno > westwood + 10.0, "{newreno} and {westwood}");
 }
 
-/// Packets of the download that the air and the queue lost, over six seeds.
+/// Packets of the download that the channel and the queue lost, over six seeds.
 fn losses(attempts: &str) -> (u64, u64) {
     let of = |seed: u32| {
         let seed = format!("seed={seed}");
         let lost = flow(&run(&load("papers/arq.toml", &[RTS, DEVIATION, attempts, &seed])), "ftp").figures.lost;
-        (lost.air, lost.ap_queue)
+        (lost.channel, lost.ap_queue)
     };
     (1..=6).map(of).fold((0, 0), |sum, lost| (sum.0 + lost.0, sum.1 + lost.1))
 }

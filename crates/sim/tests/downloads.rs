@@ -57,7 +57,7 @@ fn a_download_of_a_length_ends_and_its_goodput_is_over_its_own_time() {
     let figures = &flow(&short, "down").figures;
     assert_eq!(figures.tcp.unwrap().acked_packets, (1_u64 << 20).div_ceil(1460));
     let seconds = f64::from(1 << 20) * 8.0 / figures.goodput_bps;
-    // Six round trips of slow start, and what the air carries.
+    // Six round trips of slow start, and what the channel carries.
     assert!((0.4..0.9).contains(&seconds), "{seconds} s");
     assert_eq!(figures.goodput_bps, flow(&long, "down").figures.goodput_bps);
 }
@@ -155,7 +155,7 @@ fn equation_one_keeps_the_queue_empty_and_the_download_at_its_share() {
     assert!(waits < 4.0, "{waits} ms");
 }
 
-/// Nor does it matter that ACKs come in trains that the air made.
+/// Nor does it matter that ACKs come in trains that the channel made.
 #[test]
 fn a_capacity_given_at_half_or_twice_is_put_right_by_the_queue() {
     let carries = capacity::tcp_alone(&home(&[DOWN], &[])).as_bps() as f64;
@@ -200,7 +200,7 @@ fn two_downloads_under_control_share_max_min() {
 fn mac_settings_of_the_controller_are_in_force_alone_and_beside_the_window() {
     let lossy = ["wifi.loss.kind=fixed", "wifi.loss.rate=0.3", "wifi.attempts=7", DEEP];
     let played = |more: &[&str]| run(&home(&[DOWN, "game W B game-server"], &[&lossy[..], more].concat()));
-    let lost = |report: &Report| flow(report, "game").figures.lost.air;
+    let lost = |report: &Report| flow(report, "game").figures.lost.channel;
     let plain = played(&[]);
     let mac = played(&["control.mac.attempts=1", "control.mac.limit=20"]);
     let both = played(&["control.mac.attempts=1", "control.mac.limit=20", "control.window.capacity=10Mbit/s"]);

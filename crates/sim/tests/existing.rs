@@ -1,4 +1,4 @@
-//! Connections that were there before the controller, whose handshakes it did not see, are held nevertheless, whatever the line: a game
+//! Connections that were there before the controller, whose handshakes it did not see, are held nevertheless, whatever the WAN link: a game
 //! beside them waits no longer than beside others, and who comes later has its part.
 //!
 //! ```text

@@ -49,7 +49,7 @@ fn they_share_a_queue_that_drops_the_last() {
     let noise = "noise W B poisson rate = \"1Mbit/s\"; size = \"500B\"";
     for cc in LAWS {
         for buffer in [40, 80, 160] {
-            let set = ["line.rate_down=10Mbit/s", &format!("line.buffer_down={buffer}"), "wifi.queue.limit=1000"];
+            let set = ["wan.rate_down=10Mbit/s", &format!("wan.buffer_down={buffer}"), "wifi.queue.limit=1000"];
             let (share, both) = share(cc, 4, &[noise], &set);
             println!("{cc}, a queue of {buffer}: {share:.2} of Reno's, {:.2} Mbit/s in all", both / 1e6);
             assert!((0.5..2.0).contains(&share), "{cc}, a queue of {buffer}: {share}");
@@ -64,7 +64,7 @@ fn they_share_a_queue_that_drops_the_last() {
 fn two_alone_at_a_queue_that_drops_the_last_share_by_their_phase() {
     let of = |cc: &str, micros: u32| {
         let delay = format!("server.W.delay={micros}us");
-        let set = ["line.rate_down=5Mbit/s", "line.buffer_down=25", "wifi.queue.limit=1000", &delay];
+        let set = ["wan.rate_down=5Mbit/s", "wan.buffer_down=25", "wifi.queue.limit=1000", &delay];
         share(cc, 1, &[], &set).0
     };
     for cc in ["tfrc", "ssvp"] {

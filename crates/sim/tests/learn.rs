@@ -8,8 +8,7 @@ use lasthop_home::report::Report;
 const LEARN: &str = "control.window.capacity=learn";
 const DEEP: [&str; 2] = ["wifi.queue.limit=1000", "wifi.station_queue.limit=1000"];
 /// 20 Mbit/s with half a second of buffer before the home.
-const LINE: [&str; 4] =
-    ["line.rate_down=20Mbit/s", "line.rate_up=20Mbit/s", "line.buffer_down=833", "line.buffer_up=833"];
+const LINE: [&str; 4] = ["wan.rate_down=20Mbit/s", "wan.rate_up=20Mbit/s", "wan.buffer_down=833", "wan.buffer_up=833"];
 const GAME: [&str; 2] = ["game-down V B game-server", "game-up B V game-client"];
 
 /// A greedy flow beside a game; `down`: from the server.
@@ -34,7 +33,7 @@ fn added_p99(report: &Report, name: &str) -> f64 {
 #[test]
 fn it_learns_within_three_percent_wherever_the_queue_stands_and_says_where() {
     let places: [(&str, &[&str]); 3] =
-        [("access-point", &[]), ("firmware", &["wifi.firmware_queue=1000"]), ("line", &LINE)];
+        [("access-point", &[]), ("firmware", &["wifi.firmware_queue=1000"]), ("wan", &LINE)];
     for (place, set) in places {
         for down in [true, false] {
             if !down && place == "firmware" {
@@ -110,7 +109,7 @@ fn a_modest_flow_teaches_nothing_wrong() {
 /// Downloads and an upload over 20/5 Mbit/s with half a second of buffer each direction: what waits on the way out delays the
 /// acknowledgments of what comes in, and must not be taken for a full line there.
 #[test]
-fn a_line_that_is_full_both_directions_is_told_apart_and_never_taken_for_the_path() {
+fn a_wan_link_that_is_full_both_directions_is_told_apart_and_never_taken_for_the_path() {
     let flows = [
         "bulk W A ftp start = \"1s\"",
         "second W B ftp start = \"1.5s\"",
@@ -118,7 +117,7 @@ fn a_line_that_is_full_both_directions_is_told_apart_and_never_taken_for_the_pat
         GAME[0],
         GAME[1],
     ];
-    let line = ["line.rate_down=20Mbit/s", "line.rate_up=5Mbit/s", "line.buffer_down=833", "line.buffer_up=208"];
+    let line = ["wan.rate_down=20Mbit/s", "wan.rate_up=5Mbit/s", "wan.buffer_down=833", "wan.buffer_up=208"];
     let set: Vec<&str> = DEEP.iter().chain(&line).copied().chain(["duration=40s", "measure_from=5s"]).collect();
     let off = run(&home(&flows, &set));
     let on = run(&home(&flows, &[&set[..], &[LEARN]].concat()));
@@ -139,7 +138,7 @@ fn a_line_that_is_full_both_directions_is_told_apart_and_never_taken_for_the_pat
     assert!(p99_on < 30.0 && p99_off > 10.0 * p99_on, "{p99_off} -> {p99_on}");
 }
 
-/// What a slow station gets costs more of the air, whatever brings it: alone it has all of it, a queue of a few of its own packets
+/// What a slow station gets costs more of the channel, whatever brings it: alone it has all of it, a queue of a few of its own packets
 /// and no less than without control.
 #[test]
 fn a_slow_station_alone_is_not_held_below_what_the_air_carries() {

@@ -1,5 +1,5 @@
 //! A path that becomes longer is no queue: downloads and uploads lose nothing when the way to their server does, by however much, and
-//! whether the line holds them or the last hop.
+//! whether the WAN link holds them or the last hop.
 //!
 //! ```text
 //! 24 homes, goodput with control over that without    in the mean 0.95, each 0.8
@@ -37,8 +37,8 @@ fn what_a_path_grows_by_is_no_queue() {
         let changes = [(10, grows), (20, 0.0), (30, grows / 2.0)];
         let changes = changes.map(|(at, more)| format!("{{ at = \"{at}s\", set = {} }}", delay(more)));
         let mut home = vec![
-            format!("line.rate_down={line:.1}Mbit/s"),
-            format!("line.rate_up={line:.1}Mbit/s"),
+            format!("wan.rate_down={line:.1}Mbit/s"),
+            format!("wan.rate_up={line:.1}Mbit/s"),
             format!("server.W.delay=\"{:.2}ms\"", rtt / 2.0 - 1.0),
             format!("flow.bulk.count={flows}"),
             format!("change=[{}]", changes.join(", ")),
@@ -48,7 +48,7 @@ fn what_a_path_grows_by_is_no_queue() {
             home.extend(["flow.bulk.from=A", "flow.bulk.to=W"].map(str::to_owned));
         }
         if hop {
-            // Half of the line.
+            // Half of the WAN link.
             home.push(format!("bridge.rate={:.3}Mbit/s", 1534.0 * 8.0 / (24_000.0 / line - 60.0)));
         }
         let free = goodput(&[&home[..], &["control.window=none".to_owned()]].concat());

@@ -52,11 +52,11 @@ fn questions_that_get_lost_are_asked_again() {
     let report = load(&[
         "flow.download=none",
         "flow.page.page=yahoo",
-        "line.buffer_up=1",
-        "line.rate_up=64kbit/s",
+        "wan.buffer_up=1",
+        "wan.rate_up=64kbit/s",
         "duration=110s",
     ]);
-    assert!(report.queues.iter().any(|queue| queue.name == "line up" && queue.dropped > 5), "{:?}", report.queues);
+    assert!(report.queues.iter().any(|queue| queue.name == "WAN up" && queue.dropped > 5), "{:?}", report.queues);
     assert!(load_ms(&report) > 1000.0);
 }
 

@@ -100,7 +100,7 @@ fn the_same_seed_gives_the_same_report_with_every_kind() {
 fn a_bad_link_takes_no_more_than_its_share_of_the_air() {
     let heavy = |name: &str, to: &str| format!("{name} V {to} cbr rate = \"30Mbit/s\"; size = \"1500B\"");
     let (good, bad) = (heavy("good", "A"), heavy("bad", "B"));
-    let air = [
+    let channel = [
         "duration=10s",
         "measure_from=2s",
         "wifi.control_rate=6Mbit/s",
@@ -109,12 +109,12 @@ fn a_bad_link_takes_no_more_than_its_share_of_the_air() {
         "station.B.rate=6Mbit/s",
         "station.B.distance=21.5m",
     ];
-    let lossy = with_queue(&[&bad], "fifo", &air);
+    let lossy = with_queue(&[&bad], "fifo", &channel);
     let lost = 1.0 - lossy.stations[0].frames as f64 / lossy.stations[0].attempts as f64;
     assert!((0.25..0.37).contains(&lost), "{lost}");
     let share = |flows: [&str; 2], kind: &str, more: &str| {
-        let set: Vec<&str> = air.iter().copied().chain([more]).collect();
-        let alone = goodput(&with_queue(&flows[..1], "fifo", &air), "good");
+        let set: Vec<&str> = channel.iter().copied().chain([more]).collect();
+        let alone = goodput(&with_queue(&flows[..1], "fifo", &channel), "good");
         goodput(&with_queue(&flows, kind, &set), "good") / alone
     };
     // Two heavy stations: a fair share is half. With a plain queue the good one gets as many packets as the bad one. A frame

@@ -13,7 +13,7 @@ fn figures(report: &Report) -> Figures {
     flow(report, "f").figures.clone()
 }
 
-/// A link of 100 Mbit/s in place of the air, which loses at random.
+/// A link of 100 Mbit/s in place of the channel, which loses at random.
 fn lossy(keys: &str, rate: f64, seconds: u32) -> Report {
     let (loss, duration) = (format!("wireless_link.error_rate={rate}"), format!("duration={seconds}s"));
     let rates = ["wireless_link.rate=100Mbit/s", "wireless_link.station_rate=100Mbit/s"];
@@ -62,8 +62,8 @@ fn a_stream_that_fits_is_carried_whole() {
 fn a_frame_is_spread_over_the_gap_that_the_rate_leaves() {
     let most = |keys: &str| {
         let flows = format!("f W A video rate = \"4Mbit/s\"{keys}");
-        let report = run(&home(&[&flows], &["measure_from=5s", "duration=20s", "line.rate_down=20Mbit/s"]));
-        report.queues.iter().find(|queue| queue.name.contains("line")).unwrap().max_packets
+        let report = run(&home(&[&flows], &["measure_from=5s", "duration=20s", "wan.rate_down=20Mbit/s"]));
+        report.queues.iter().find(|queue| queue.name.contains("WAN down")).unwrap().max_packets
     };
     let (udp, tfrc) = (most(""), most("; cc = \"tfrc\""));
     assert!(udp > 10 && tfrc < udp / 2, "{udp} over UDP, {tfrc} over TFRC");
@@ -152,7 +152,7 @@ fn a_trace_shows_the_rate_and_every_arrival_and_a_capture_the_packets() {
     let figures = figures(&report);
     assert_eq!(lines.iter().filter(|line| line.delay_ms.is_some()).count() as u64, figures.delivered);
     let rates: Vec<f64> = lines.iter().filter_map(|line| line.bandwidth_bps).collect();
-    // One segment per second at first, and then as many as the air carries.
+    // One segment per second at first, and then as many as the channel carries.
     assert!(rates[0] == 1460.0 * 8.0 && rates.iter().copied().fold(0.0, f64::max) > 5e6, "{rates:?}");
     assert!(rates.windows(2).all(|pair| pair[0] != pair[1]), "a line says what is new");
     // A pcap header and a record of each datagram's frame, which carries no payload but its length.

@@ -56,7 +56,7 @@ fn a_hand_off_costs_reno_a_second_and_a_sender_with_sack_a_tenth_of_it() {
 
 #[test]
 fn a_thin_reverse_path_slows_vegas_to_a_packet_per_acknowledgment_and_adjusts_no_window_of_reno() {
-    let of = |cc: &str| figures("snoop-reverse", "download", &["flow.upload=none", "line.rate_up=32kbit/s", cc]);
+    let of = |cc: &str| figures("snoop-reverse", "download", &["flow.upload=none", "wan.rate_up=32kbit/s", cc]);
     let (reno, vegas) = (of("flow.download.cc=reno"), of("flow.download.cc=vegas"));
     let tcp = reno.tcp.unwrap();
     assert_eq!((tcp.retransmitted, tcp.timeouts), (0, 0));

@@ -55,10 +55,10 @@ fn one_seed_gives_one_report_and_another_seed_another() {
 #[test]
 fn a_change_of_the_line_and_of_the_air_is_in_force_from_its_time_on() {
     let mut scenario = home(&[GAME], &["measure_from=5s"]);
-    let changed = home(&[GAME], &["line.delay=30ms", "station.A.rate=6Mbit/s"]);
+    let changed = home(&[GAME], &["wan.delay=30ms", "station.A.rate=6Mbit/s"]);
     scenario.changes = vec![lasthop_home::scenario::Change {
         at: "5s".parse().unwrap(),
-        keys: vec!["line.delay".to_owned(), "station.A.rate".to_owned()],
+        keys: vec!["wan.delay".to_owned(), "station.A.rate".to_owned()],
         after: std::sync::Arc::new(changed),
     }];
     let report = run(&scenario);
@@ -74,7 +74,7 @@ fn two_wires_in_a_row_give_what_each_of_them_gives_alone() {
     let flows =
         ["up A W cbr rate = \"12Mbit/s\"; start = \"1s\"", "down W A poisson rate = \"9Mbit/s\"; start = \"1s\""];
     let among = "among W V game-server stop = \"60ms\"";
-    let set = ["line.rate_up=5Mbit/s", "line.buffer_up=7", "line.rate_down=8Mbit/s", "line.buffer_down=3"];
+    let set = ["wan.rate_up=5Mbit/s", "wan.buffer_up=7", "wan.rate_down=8Mbit/s", "wan.buffer_down=3"];
     let at_once = run(&home(&flows, &set));
     let apart = run(&home(&[flows[0], flows[1], among], &set));
     for name in ["up", "down"] {
@@ -89,9 +89,9 @@ fn losses_are_counted_where_they_happen() {
     let flows = ["a W A cbr rate = \"20Mbit/s\"", "b B W cbr rate = \"40Mbit/s\"", "c AP A cbr rate = \"40Mbit/s\""];
     let report = run(&home(&flows, &set));
     let lost = |name| flow(&report, name).figures.lost;
-    assert!(lost("a").wired > 1000 && lost("a").air > 10, "{:?}", lost("a"));
-    assert!(lost("b").station_queue > 1000 && lost("b").air > 100, "{:?}", lost("b"));
-    assert!(lost("c").ap_queue > 1000 && lost("c").air > 100, "{:?}", lost("c"));
+    assert!(lost("a").wired > 1000 && lost("a").channel > 10, "{:?}", lost("a"));
+    assert!(lost("b").station_queue > 1000 && lost("b").channel > 100, "{:?}", lost("b"));
+    assert!(lost("c").ap_queue > 1000 && lost("c").channel > 100, "{:?}", lost("c"));
     for name in ["a", "b", "c"] {
         let figures = &flow(&report, name).figures;
         let in_flight = figures.sent - figures.delivered - figures.lost.total();
@@ -160,7 +160,7 @@ fn what_the_simulator_does_not_carry_is_refused_at_its_line() {
 fn a_packet_that_another_one_holds_up_after_it_was_foretold_arrives_later() {
     let small = "small W A cbr rate = \"10kbit/s\"; size = \"28B\"; stop = \"20ms\"";
     let large = "large V A cbr rate = \"10kbit/s\"; size = \"1500B\"; start = \"9980us\"; stop = \"20ms\"";
-    let set = ["line.rate_down=1000Mbit/s", "server.W.rate=1000Mbit/s", "server.V.rate=1000Mbit/s"];
+    let set = ["wan.rate_down=1000Mbit/s", "server.W.rate=1000Mbit/s", "server.V.rate=1000Mbit/s"];
     let report = run(&home(&[small, large], &set));
     assert_eq!((flow(&report, "small").figures.delivered, flow(&report, "large").figures.delivered), (1, 1));
 }

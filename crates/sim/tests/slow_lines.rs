@@ -1,4 +1,4 @@
-//! Uploads into slow lines are held, whatever the line and the path: a game beside them waits for a few packets, not for the line's
+//! Uploads into slow WAN links are held, whatever the WAN link and the path: a game beside them waits for a few packets, not for the WAN link's
 //! buffer, from the first round trip on, and nothing is lost of the upload.
 //!
 //! ```text
@@ -39,8 +39,8 @@ fn a_game_beside_an_upload_waits_for_packets_and_not_for_the_buffer() {
     for _ in 0..CASES {
         let (rate, rtt) = ((uniform(1f64.ln(), 6f64.ln())).exp(), uniform(8.0, 60.0));
         let line = [
-            format!("line.rate_up={rate:.3}Mbit/s"),
-            format!("line.rate_down={:.0}Mbit/s", 10.0 * rate),
+            format!("wan.rate_up={rate:.3}Mbit/s"),
+            format!("wan.rate_down={:.0}Mbit/s", 10.0 * rate),
             format!("server.W.delay=\"{:.1}ms\"", rtt / 2.0 - 1.0),
         ];
         let with = |more: &[&str]| [&line[..], &more.iter().map(ToString::to_string).collect::<Vec<_>>()].concat();
@@ -63,10 +63,10 @@ fn a_game_beside_an_upload_waits_for_packets_and_not_for_the_buffer() {
     assert!(failed.is_empty(), "{} of {CASES}: {failed:?}", failed.len());
 }
 
-/// Over a line that is not slow what is not known of C makes a larger error than a packet: counted there, what sixteen uploads have
+/// Over a WAN link that is not slow what is not known of C makes a larger error than a packet: counted there, what sixteen uploads have
 /// in flight passed for a queue, C was learned at 0.6 of what it is, and they had that.
 #[test]
-fn many_uploads_over_a_faster_line_keep_it_full() {
+fn many_uploads_over_a_faster_wan_link_keep_it_full() {
     const HOME: &str = r#"
 format = 1
 name = "uploads"

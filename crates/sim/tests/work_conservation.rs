@@ -24,15 +24,15 @@ const KNOWN: usize = 42;
 const WANTED: f64 = 0.97;
 /// Failed cases that are printed whole.
 const SHOWN: usize = 3;
-/// What a packet costs on the air besides its own bytes: contention, preamble, ACK.
-const AIR_BYTES: f64 = 800.0;
+/// What a packet costs on the channel besides its own bytes: contention, preamble, ACK.
+const CHANNEL_BYTES: f64 = 800.0;
 
 const LASTS_S: f64 = 8.0;
 const STARTUP_S: f64 = 2.0;
 
 /// Places of the bottleneck, with the way of the greedy flow.
 const PLACES: [(&str, Option<bool>, u64); 4] =
-    [("air", None, 25), ("port", None, 35), ("line down", Some(true), 20), ("line up", Some(false), 20)];
+    [("air", None, 25), ("port", None, 35), ("WAN down", Some(true), 20), ("WAN up", Some(false), 20)];
 /// Rate of an 802.11g station, and about what it gets alone, Mbit/s.
 const AIR: [(u64, f64); 4] = [(6, 5.0), (12, 9.0), (24, 15.0), (54, 25.0)];
 
@@ -76,8 +76,8 @@ fn case(number: u64) -> Case {
         })
         .expect("the shares are 100 %");
     let down = way.unwrap_or_else(|| draw.chance(50));
-    let (station, air) = draw.one(&AIR);
-    let rate = if place == "air" { air } else { draw.log_uniform(5.0, 50.0) };
+    let (station, channel) = draw.one(&AIR);
+    let rate = if place == "air" { channel } else { draw.log_uniform(5.0, 50.0) };
     let rtt = draw.log_uniform(5.0, 120.0);
     let buffer = (rate * rtt / 12.0 * draw.log_uniform(1.0, 4.0)).max(60.0) as u64;
     let times = draw.one(&[1.0, 2.0, 5.0, 10.0]);
@@ -89,13 +89,13 @@ fn case(number: u64) -> Case {
         start + STARTUP_S
     );
     let (line_down, line_up) = match place {
-        "line down" => (rate, rate / times),
-        "line up" => (rate * times, rate),
+        "WAN down" => (rate, rate / times),
+        "WAN up" => (rate * times, rate),
         _ => (1000.0, 1000.0),
     };
     let _ = write!(
         text,
-        "[line]\ndelay = \"1ms\"\nrate_down = \"{line_down:.2}Mbit/s\"\nrate_up = \"{line_up:.2}Mbit/s\"\n\
+        "[wan]\ndelay = \"1ms\"\nrate_down = \"{line_down:.2}Mbit/s\"\nrate_up = \"{line_up:.2}Mbit/s\"\n\
          buffer_down = {buffer}\nbuffer_up = {buffer}\n"
     );
     let queues = format!("queue = {{ limit = {buffer} }}\nstation_queue = {{ limit = {buffer} }}\n");
@@ -174,7 +174,7 @@ fn small(draw: &mut Draw) -> (&'static str, String) {
 
 /// What the greedy flow gets, and what others take of its bottleneck, bit/s.
 fn carried(report: &Report, case: &Case) -> (f64, f64) {
-    let on_air = case.place == "air";
+    let on_channel = case.place == "air";
     let seconds = report.duration_s - report.measure_from_s;
     let mut taken = (0.0, 0.0);
     for flow in &report.flows {
@@ -182,8 +182,8 @@ fn carried(report: &Report, case: &Case) -> (f64, f64) {
         let figures = &flow.figures;
         if flow.name == "greedy" {
             taken.0 = figures.goodput_bps;
-        } else if on_air || is_down == case.down {
-            let besides = if on_air { AIR_BYTES * 8.0 * figures.delivered as f64 / seconds } else { 0.0 };
+        } else if on_channel || is_down == case.down {
+            let besides = if on_channel { CHANNEL_BYTES * 8.0 * figures.delivered as f64 / seconds } else { 0.0 };
             taken.1 += figures.rate_bps + besides;
         }
     }

@@ -14,7 +14,7 @@ enum Packet {
     Ack(Ack, Option<Note>),
 }
 
-/// In the air, by arrival and then by the order of sending.
+/// In the channel, by arrival and then by the order of sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Flying {
     at: Time,

@@ -2,7 +2,7 @@
 
 use std::collections::BinaryHeap;
 
-use lasthop_core::snoop::{self, Data, Params, Snapshot, Snoop, Verdict};
+use lasthop_core::snoop::{self, Data, Params, Snapshot, Snoop, SnoopVerdict};
 use lasthop_core::units::{BitRate, Span, Time};
 use lasthop_tcp::{Ack, Algorithm, Receiver, ReceiverParams, SackBlocks, Segment, Sender, SenderParams};
 use proptest::prelude::*;
@@ -196,9 +196,9 @@ impl World {
                 },
             );
             match verdict {
-                Verdict::Forward => {}
-                Verdict::Strip => ack.sack = SackBlocks::default(),
-                Verdict::Suppress => return,
+                SnoopVerdict::Forward => {}
+                SnoopVerdict::Strip => ack.sack = SackBlocks::default(),
+                SnoopVerdict::Suppress => return,
             }
         }
         self.fly(now + Span::from_millis(20), self.wire, Event::Answer(ack, life));

@@ -6,9 +6,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use common::path::{Link, Path};
-use lasthop_core::elastic::{Behaviour, Classifier, Hop, Interval, Why};
+use lasthop_core::elastic::{Behaviour, Classifier, HopLoad, Interval, Why};
 use lasthop_core::fastpath::layout::{Control, UdpHalf, UdpPlan, UdpState};
-use lasthop_core::fastpath::udp::{Datagram, Verdict, on_datagram};
+use lasthop_core::fastpath::udp::{Datagram, UdpVerdict, on_datagram};
 use lasthop_core::packet::Direction;
 use lasthop_core::units::{BitRate, Span, Time};
 use lasthop_tcp::{Algorithm, SenderParams};
@@ -36,10 +36,10 @@ fn run(cc: Algorithm, rtt: Span, plan: UdpPlan, end: u64) -> Outcome {
         let control = Control { heartbeat_ns: now.as_nanos(), ..Control::default() };
         let datagram = Datagram { ip_bytes: bytes as u32, segments: 1, understands_marks: false };
         let verdict = on_datagram(&mut held.borrow_mut(), &control, Direction::ToStation, &datagram, now);
-        if verdict != Verdict::Drop {
+        if verdict != UdpVerdict::Drop {
             noted.borrow_mut().push((now, bytes));
         }
-        verdict != Verdict::Drop
+        verdict != UdpVerdict::Drop
     }));
     path.run(Time::from_nanos(5_000_000_000));
     let before = path.sender.snapshot().acked_bytes;
@@ -115,7 +115,7 @@ impl Watcher {
     fn pass(&mut self, now: Time, direction: Direction, bytes: u64) {
         while now >= self.next {
             let interval = Interval::between(&self.before, &self.state, Direction::ToStation, INTERVAL);
-            if self.classifier.on_interval(&interval, &Hop::default()) {
+            if self.classifier.on_interval(&interval, &HopLoad::default()) {
                 self.found.push((self.next, self.classifier.behaviour(), self.classifier.why()));
             }
             self.before = self.state;

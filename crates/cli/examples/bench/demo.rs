@@ -131,7 +131,7 @@ fn aims(sheet: &mut Sheet, case: &str, deep: bool, figures: &[Figures]) {
     );
 }
 
-/// No losses on the air, 1000 packets of queue: with control nothing may be retransmitted.
+/// No losses on the channel, 1000 packets of queue: with control nothing may be retransmitted.
 pub fn loss_free(settings: &Settings, sheet: &mut Sheet) {
     for cc in &settings.senders {
         let more = ["--cc", cc, "--queue", "1000", "--loss", "none"];

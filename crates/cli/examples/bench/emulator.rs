@@ -1,4 +1,4 @@
-//! Parts that run `lasthop emulate`: the wired part's rate, and the air against theory.
+//! Parts that run `lasthop emulate`: the wired part's rate, and the channel against theory.
 
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ pub fn wired(settings: &Settings, sheet: &mut Sheet) {
 const SATURATION: [(u32, &str, f64); 4] =
     [(1, "802.11g", 30.496), (2, "802.11g", 30.74), (1, "802.11b", 6.051), (2, "802.11b", 6.315)];
 
-/// The air, saturated by one and two stations, against the reference figures.
+/// The channel, saturated by one and two stations, against the reference figures.
 pub fn saturation(settings: &Settings, sheet: &mut Sheet) {
     for (stations, standard, reference) in SATURATION {
         let case = format!("{standard}, {stations} station(s)");

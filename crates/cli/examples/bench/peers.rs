@@ -46,7 +46,7 @@ struct Run {
     events: f64,
     /// Packets of the downloads that were acknowledged, all of them.
     acked: f64,
-    /// Frames the air delivered.
+    /// Frames the channel delivered.
     frames: f64,
     peak_mib: f64,
 }

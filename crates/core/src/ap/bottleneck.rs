@@ -20,8 +20,8 @@ const FIRST_SURE: f64 = 0.06;
 pub(super) enum Id {
     /// A hop between access point and stations; a medium that both directions share has none.
     Hop(HopId, Option<Direction>),
-    /// The line before the home.
-    Line(Direction),
+    /// The WAN link before the home.
+    Wan(Direction),
 }
 
 /// See the module.
@@ -150,8 +150,8 @@ impl Bottleneck {
             0.0 => BitRate::mbps(20).as_bps() as f64,
             known => known,
         };
-        // On a line nobody contends, and what is in service is no queue.
-        let packets = law.queue_packets - if matches!(id, Id::Line(_)) { 2.0 } else { 0.0 };
+        // On a WAN link nobody contends, and what is in service is no queue.
+        let packets = law.queue_packets - if matches!(id, Id::Wan(_)) { 2.0 } else { 0.0 };
         law.queue_target.max(packets.max(0.0) * 12_000.0 * price / carries)
     }
 
@@ -174,17 +174,17 @@ impl Bottleneck {
         self.silent = if x.queue.is_some() { 0.0 } else { self.silent + dt };
         if self.silent > rtt + dt && x.filling > 0 && x.served == 0.0 {
             // Whatever was acknowledged, nothing was left in flight; and datagrams tell of no queue. Without it many uploads leave a
-            // faster line empty (`many_uploads_over_a_faster_line_keep_it_full` of the simulator).
+            // faster WAN link empty (`many_uploads_over_a_faster_line_keep_it_full` of the simulator).
             x.queue = Some((0.0, 0.0));
         }
         self.stood = match x.queue {
-            Some((_, least)) if works && least >= law.stands * x.target => self.stood + dt,
+            Some((_, least)) if works && least >= law.standing_threshold * x.target => self.stood + dt,
             None if self.stood > 0.0 && self.silent <= rtt => self.stood + dt,
             _ => 0.0,
         };
         let enough = if measured { x.base_rtt + dt } else { rtt.max(FIRST_SURE) };
         x.stood = self.stood >= enough;
-        // Over half a second, and still: it carries that at least. Without it a line that is full in both directions is taken for less than it
+        // Over half a second, and still: it carries that at least. Without it a WAN link that is full in both directions is taken for less than it
         // carries (`a_line_that_is_full_both_ways` of the simulator).
         let more = self.usual.min(self.delivered);
         if self.stood > 0.0 {
@@ -213,7 +213,7 @@ impl Bottleneck {
             windows: x.windows,
             elastic: x.elastic,
             queue,
-            empty: law.stands * x.target,
+            empty: law.standing_threshold * x.target,
             base_rtt: x.base_rtt,
             delivered: self.delivered,
             capacity: self.capacity.capacity().map(|capacity| (capacity, self.capacity.is_measured())),

@@ -15,9 +15,9 @@ use super::bottleneck::{Bottleneck, Id};
 use super::fair_rate::{LEAST, Mode};
 use super::observe::{Seen, see};
 use super::packet_train::{Passed, Trains};
-use super::record::{self, Record, Unknown};
+use super::record::{self, FlowRecord, Unknown};
 use super::udp::RATE_WEIGHT_PER_SECOND;
-use super::{Action, Ap, Decision, Direction, HopId, LinkSample, Params, Place, set_plan};
+use super::{Action, Ap, Decision, Direction, HopId, LinkSample, Params, QueuePlace, set_plan};
 use crate::packet::FlowId;
 use crate::units::{BitRate, Span, Time};
 use crate::window;
@@ -29,7 +29,7 @@ const UNPACED: f64 = 2.0;
 /// Estimates that differ by less are not worth a line.
 const WORTH_A_LINE: f64 = 0.1;
 /// Another place of the queue is believed after so much time in which it was seen there, s.
-const PLACE_SURE: f64 = 1.0;
+const PLACE_CONFIRMED: f64 = 1.0;
 /// What a byte costs beside one of the cheapest is averaged over this, s.
 const MIX_MEAN: f64 = 0.5;
 /// A round trip of a connection that begins, and the part of its segments that is payload.
@@ -54,9 +54,9 @@ pub(super) struct State {
 #[derive(Debug, Default)]
 struct News {
     capacity: Option<BitRate>,
-    place: Option<Place>,
-    said_place: Option<Place>,
-    elsewhere: Option<(Place, f64)>,
+    place: Option<QueuePlace>,
+    said_place: Option<QueuePlace>,
+    elsewhere: Option<(QueuePlace, f64)>,
     holds: bool,
     /// The queue is somebody's whom windows do not hold.
     beside: bool,
@@ -154,11 +154,11 @@ impl Ap {
             .iter()
             .map(|hop| (*hop, Direction::BOTH.map(|direction| see(&rows, Some(*hop), direction, dt))))
             .collect();
-        let lines = match seen.len() {
+        let wan = match seen.len() {
             1 => seen.values().next().copied().unwrap_or_default(),
             _ => Direction::BOTH.map(|direction| see(&rows, None, direction, dt)),
         };
-        let observed = self.observe(&rows, &seen, &lines, (&before, sample), dt);
+        let observed = self.observe(&rows, &seen, &wan, (&before, sample), dt);
         for (hop, seen) in &seen {
             self.see_trains(now, *hop, seen, (&before, sample), dt);
         }
@@ -182,7 +182,7 @@ impl Ap {
                                 .get(&hop)
                                 .is_some_and(|seen| seen[direction.index()].is_busy(true, direction, waits, dt))
                     }
-                    Id::Line(of) => of == direction && lines[of.index()].is_busy(false, direction, waits, dt),
+                    Id::Wan(of) => of == direction && wan[of.index()].is_busy(false, direction, waits, dt),
                 });
             let bottleneck = self.law.at(id);
             bottleneck.set_bound(bound(id, sample));
@@ -195,7 +195,7 @@ impl Ap {
         let uncontrolled = Direction::BOTH.map(|of| rows.iter().filter(|row| row.is_uncontrolled(of)).count());
         let held = self.hold(rows.iter().filter(|row| row.active.is_some()).count());
         self.begin(&hops);
-        self.report_decisions(&lines, (held, uncontrolled), dt);
+        self.report_decisions(&wan, (held, uncontrolled), dt);
     }
 
     /// These bottlenecks are on paths that are as long as they show from here on.
@@ -205,7 +205,7 @@ impl Ap {
             for (id, _) in self.path_of(record, direction).into_iter().filter(|(id, _)| longer.contains(id)) {
                 match id {
                     Id::Hop(..) => record.forget_local_path(),
-                    Id::Line(_) => record.forget_remote_path(),
+                    Id::Wan(_) => record.forget_remote_path(),
                 }
             }
         }
@@ -229,7 +229,7 @@ impl Ap {
                 price,
                 dt,
             );
-            for (id, shown) in [(self.hop(hop, direction), shown.0), (Id::Line(direction), shown.1)] {
+            for (id, shown) in [(self.hop(hop, direction), shown.0), (Id::Wan(direction), shown.1)] {
                 shown.into_iter().for_each(|train| self.law.at(id).on_train(train));
             }
         }
@@ -250,20 +250,20 @@ impl Ap {
         }
         self.flows = flows;
         self.warn_of_floors(floors);
-        for wish in self.udp_flows.elastic().collect::<Vec<_>>() {
-            let path = self.path(wish.hop, wish.direction, self.prices.of(wish.station));
+        for demand in self.udp_flows.elastic().collect::<Vec<_>>() {
+            let path = self.path(demand.hop, demand.direction, self.prices.of(demand.station));
             let rates = path
                 .iter()
                 .filter_map(|(id, price)| Some(self.law.bottlenecks.get(id)?.fair.rate_without_window()? / price));
             if let Some(rate) = rates.reduce(f64::min) {
-                self.hold_datagrams(wish.flow, wish.direction, BitRate::from_bps_f64(rate));
+                self.hold_datagrams(demand.flow, demand.direction, BitRate::from_bps_f64(rate));
             }
         }
         held
     }
 
     /// What is known of the way that a flow takes: as that of the one `before` it, where it takes the same.
-    fn class(&self, before: &mut Option<FlowClass>, record: &Record, direction: Direction) -> FlowClass {
+    fn class(&self, before: &mut Option<FlowClass>, record: &FlowRecord, direction: Direction) -> FlowClass {
         let (hop, price) = (record.hop(), self.prices.of(record.station()));
         if let Some(class) = before.filter(|class| class.hop == hop && class.price == price) {
             return class;
@@ -289,7 +289,7 @@ impl Ap {
     /// The window of one flow; `of`: flows of its direction that have one, their floors and round trips.
     fn hold_one(
         &mut self,
-        (key, record): ((FlowId, Direction), &mut Record),
+        (key, record): ((FlowId, Direction), &mut FlowRecord),
         params: &Params,
         (active, class): (u32, &FlowClass),
         of: &mut (u32, u64, f64),
@@ -432,9 +432,9 @@ impl Ap {
                 }
             }
             let place = match stands {
-                [_, true] if queues[1] > queues[0] || !stands[0] => Some(Place::Line),
-                [true, _] if own > 0.0 && 2.0 * own >= queues[0] => Some(Place::AccessPoint),
-                [true, _] => Some(Place::Firmware),
+                [_, true] if queues[1] > queues[0] || !stands[0] => Some(QueuePlace::Wan),
+                [true, _] if own > 0.0 && 2.0 * own >= queues[0] => Some(QueuePlace::AccessPoint),
+                [true, _] => Some(QueuePlace::Firmware),
                 _ => None,
             };
             place.into_iter().for_each(|place| news.find(place, dt));
@@ -470,7 +470,7 @@ impl Ap {
 
 impl News {
     /// A queue stands there. Another place is believed when it has been seen for a while.
-    fn find(&mut self, place: Place, dt: f64) {
+    fn find(&mut self, place: QueuePlace, dt: f64) {
         if self.place == Some(place) {
             self.elsewhere = None;
             return;
@@ -478,7 +478,7 @@ impl News {
         let before = self.elsewhere.filter(|(other, _)| *other == place).map_or(0.0, |(_, time)| time);
         self.elsewhere = Some((place, before + dt));
         // The first is believed as soon as the means say something.
-        let sure = if self.place.is_none() { PLACE_SURE / 4.0 } else { PLACE_SURE };
+        let sure = if self.place.is_none() { PLACE_CONFIRMED / 4.0 } else { PLACE_CONFIRMED };
         if before + dt >= sure {
             (self.place, self.elsewhere) = (Some(place), None);
         }
@@ -492,7 +492,7 @@ fn bound(id: Id, sample: &LinkSample) -> Option<f64> {
             sample.each_hop.iter().find(|each| each.hop == hop).and_then(|each| each.shaped)
         }
         Id::Hop(..) => None,
-        Id::Line(direction) => sample.line_shaped[direction.index()],
+        Id::Wan(direction) => sample.wan_shaped[direction.index()],
     };
     // Of frames with 14 bytes of header.
     shaped.map(|rate| rate.as_bps() as f64 * 1500.0 / 1514.0)

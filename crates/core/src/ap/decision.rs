@@ -9,23 +9,23 @@ use crate::units::{BitRate, Bytes, Span};
 
 /// Where packets wait for their turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Place {
+pub enum QueuePlace {
     /// In the access point's own queue, whose backlog is known.
     AccessPoint,
     /// Behind the access point's own queue: in the driver or the radio's firmware, or in a station.
     Firmware,
     /// In front of the home: at the provider, or in the modem.
-    Line,
+    Wan,
 }
 
-impl Place {
+impl QueuePlace {
     /// As status and report name it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::AccessPoint => "access-point",
             Self::Firmware => "firmware",
-            Self::Line => "line",
+            Self::Wan => "wan",
         }
     }
 }
@@ -58,7 +58,7 @@ pub enum Decision {
         /// Of data that goes this way.
         direction: Direction,
         /// Where it stands.
-        place: Place,
+        place: QueuePlace,
         /// What was added to the half of the round trip that leads to the stations.
         local: Span,
         /// And to the half that leads to the remote ends.
@@ -152,9 +152,9 @@ impl fmt::Display for Decision {
             Self::Queue { direction, place, local, remote } => {
                 let what = data(*direction);
                 let place = match place {
-                    Place::AccessPoint => "in the access point's own queue",
-                    Place::Firmware => "behind the access point's own queue, in its driver or firmware",
-                    Place::Line => "in front of the home",
+                    QueuePlace::AccessPoint => "in the access point's own queue",
+                    QueuePlace::Firmware => "behind the access point's own queue, in its driver or firmware",
+                    QueuePlace::Wan => "in front of the home",
                 };
                 let (local, remote) = (local.rounded(), remote.rounded());
                 write!(
@@ -245,7 +245,7 @@ mod tests {
         let others = [
             Decision::Guess { direction, capacity: rate, train_bytes: 144_801 },
             Decision::Capacity { direction, before: Some(BitRate::bps(123_456_789)), now: rate, queue: span },
-            Decision::Queue { direction, place: Place::Line, local: span, remote: Span::from_nanos(12_345) },
+            Decision::Queue { direction, place: QueuePlace::Wan, local: span, remote: Span::from_nanos(12_345) },
             Decision::Hold { direction, flows: 1, available: rate },
             Decision::Hold { direction, flows: 12, available: BitRate::bps(4_961_234) },
             Decision::Release { direction },

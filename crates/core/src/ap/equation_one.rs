@@ -9,7 +9,7 @@
 //! trips are measured. UDP is all real-time, nothing is learned, and no queue is looked at.
 
 use super::decide::{FIRST_RTT, PAYLOAD};
-use super::record::{self, Record};
+use super::record::{self, FlowRecord};
 use super::{Action, Ap, Direction, RttSource, set_plan};
 use crate::fastpath::layout::Plan;
 use crate::units::{BitRate, Span};
@@ -40,7 +40,7 @@ impl Ap {
         // A minimum round trip to the station above this is a queue.
         let few = capacity.time_for(1500 * params.law.queue_packets as u64);
         let bound = Span::from_secs_f64(params.law.queue_target).max(few);
-        let plan = |record: &Record| Some(window(share, record.base_rtt(&params, bound)?, record.payload()?));
+        let plan = |record: &FlowRecord| Some(window(share, record.base_rtt(&params, bound)?, record.payload()?));
         for (key, record) in &mut self.flows {
             // Without a round trip the plan that the flow began with stays.
             let plan = plan(record).and_then(|plan| record.give(share, plan));

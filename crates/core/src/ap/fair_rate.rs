@@ -162,8 +162,8 @@ impl FairRate {
     pub(super) fn step(&mut self, x: &Observation, law: &Law, dt: f64) {
         if let Some((mean, least)) = x.queue {
             // What waits now and then, where less is delivered than could be, is others' bursts, and no queue of who is held.
-            let bursts = !x.counted && least < law.stands * x.target && x.delivered < DRAINED * x.capacity;
-            let standing = if bursts { 1.0 } else { law.standing };
+            let bursts = !x.counted && least < law.standing_threshold * x.target && x.delivered < DRAINED * x.capacity;
+            let standing = if bursts { 1.0 } else { law.standing_weight };
             self.queue = (mean + standing * (least - mean)).max(0.0);
         }
         self.brings = x.base_rtt / (x.base_rtt + self.queue);
@@ -184,7 +184,7 @@ impl FairRate {
     }
 
     fn change_mode(&mut self, x: &Observation, law: &Law, tau: f64, dt: f64) {
-        let empty = x.queue.is_some_and(|(_, least)| least < law.stands * x.target);
+        let empty = x.queue.is_some_and(|(_, least)| least < law.standing_threshold * x.target);
         self.never_empty = if empty || !x.hides { 0.0 } else { self.never_empty + dt };
         self.idle = if x.held > 0 { 0.0 } else { self.idle + dt };
         self.draining = if self.mode == Mode::Drain { self.draining + dt } else { 0.0 };

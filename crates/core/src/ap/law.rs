@@ -64,7 +64,7 @@ law! {
         "Queueing delay that is kept: without one nobody can tell a bottleneck that is just full from one that could carry more. A game's packets may wait 10 ms, and the worst of a hundred waits about four times the mean.";
     queue_packets = 4.0, "packets of 1,500 bytes", (0.0, 64.0), without 0.0,
         "A slow bottleneck keeps as many packets: one in service, one that a delayed ACK waits for, one that the ACK's own contention costs, and one that waits.";
-    standing = 0.5, "1", (0.0, 1.0), without 0.0,
+    standing_weight = 0.5, "1", (0.0, 1.0), without 0.0,
         "The queueing delay of an interval is so much the least of it, as CoDel takes it (RFC 8289: what waits all the time), and for the rest its mean: contention for a radio makes some packets wait for no queue.";
     startup_gain = 1.1, "1", (0.5, 3.0), without 1.0,
         "The first fair rate, in parts of what the first trains came through at: a minimum round trip lacks what contention and delayed ACKs add.";
@@ -78,7 +78,7 @@ law! {
         "How much faster than its fair rate a flow's promised edge may advance, so that it can make up for a pause (BBR's pacing gain in steady state is 1; 1.25 while it probes).";
     collapse = 4.0, "targets", (1.0, 100.0), without 100.0,
         "A queue of so many targets behind which nothing but held flows grows means a slower bottleneck: the fair rate falls to what is delivered at once.";
-    stands = 0.15, "targets", (0.0, 1.0), without 0.0,
+    standing_threshold = 0.15, "targets", (0.0, 1.0), without 0.0,
         "Where even the packet that waited least waited longer, the queue was never empty.";
     drain_after = 5.0, "s", (0.5, 1000.0), without 1000.0,
         "A queue that nobody has seen empty for so long is drained once, or it would be taken for the path, or the path for it: half of what a round trip is remembered for (BBR drains every 10 s).";

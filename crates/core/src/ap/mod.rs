@@ -34,14 +34,14 @@ use crate::meter::rate::LowPass;
 use crate::packet::{Direction, FlowId};
 use crate::units::{BitRate, Span, Time};
 
-pub use decision::{Decision, Place};
+pub use decision::{Decision, QueuePlace};
 pub use fair_rate::Mode;
 pub use law::{Law, Parameter};
-use record::Record;
+use record::FlowRecord;
 pub use sample::{FlowSample, HopId, HopSample, LinkSample, Stamps, StationId, StationSample, rtt_totals};
 pub use snapshot::{DirectionSnapshot, FlowSnapshot, Snapshot};
 use stations::Prices;
-pub use udp::{Tunnel, UdpFlows, UdpSample, UdpSnapshot, UdpWish};
+pub use udp::{Tunnel, UdpFlows, UdpLimit, UdpSample, UdpSnapshot};
 
 /// How the last hop is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -202,7 +202,7 @@ pub struct Ap {
     /// Rate of UDP that is not elastic; and of all of it, by direction.
     udp: LowPass,
     udp_each: [LowPass; 2],
-    flows: BTreeMap<(FlowId, Direction), Record>,
+    flows: BTreeMap<(FlowId, Direction), FlowRecord>,
     default_plans: [Plan; 2],
     starts: [(u32, u32); 2],
     actions: VecDeque<Action>,
@@ -268,9 +268,9 @@ impl Ap {
     }
 
     /// What another controller had learned of a direction before this one took over: known as if it had been measured for a second.
-    pub fn resume(&mut self, direction: Direction, capacity: BitRate, is_line: bool) {
-        match is_line {
-            true => self.law.at(bottleneck::Id::Line(direction)).resume(capacity),
+    pub fn resume(&mut self, direction: Direction, capacity: BitRate, is_wan: bool) {
+        match is_wan {
+            true => self.law.at(bottleneck::Id::Wan(direction)).resume(capacity),
             false => self.law.resumed[direction.index()] = Some(capacity),
         }
     }
@@ -293,7 +293,7 @@ impl Ap {
         if self.flows.len() >= self.params.max_flows {
             return;
         }
-        let mut record = Record::new(self.params.rtt_memory);
+        let mut record = FlowRecord::new(self.params.rtt_memory);
         record.on_sample(now, sample);
         self.flows.insert(key, record);
     }
@@ -332,8 +332,12 @@ impl Ap {
             let DirectionSnapshot { capacity, queue, .. } = self.shown(direction);
             let bound = self.bound(HopId::default(), direction);
             let room = capacity.map(|capacity| capacity.saturating_sub(self.udp.smooth()));
-            let hop =
-                elastic::Hop { room, carries: capacity, queue_stands: queue > bound * 4, ..elastic::Hop::default() };
+            let hop = elastic::HopLoad {
+                room,
+                carries: capacity,
+                queue_stands: queue > bound * 4,
+                ..elastic::HopLoad::default()
+            };
             self.udp_flows.set_hop(direction, hop);
         }
     }

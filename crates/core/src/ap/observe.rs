@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use super::bottleneck::{Bottleneck, Id};
 use super::fair_rate::Observation;
-use super::record::{self, Record};
+use super::record::{self, FlowRecord};
 use super::{Action, Ap, Direction, Duplex, HopId, LinkSample};
 use crate::packet::FlowId;
 use crate::units::Span;
@@ -71,7 +71,7 @@ impl Seen {
     /// A hop or line that has something to serve all the time, as far as its flows tell; `waits`: what waited at least, s.
     /// Where every one passes for that C is too low: 21 of 150 small homes lose work instead of 12, and `change` has 70 Mbit/s of 97.
     pub(super) fn is_busy(&self, at_hop: bool, direction: Direction, waits: f64, dt: f64) -> bool {
-        // A queue that is longer than any pause never ran dry. Without it C of a slow line is not measured (`slow_lines` of the simulator).
+        // A queue that is longer than any pause never ran dry. Without it C of a slow WAN link is not measured (`slow_lines` of the simulator).
         let comes = self.gap <= pause(self.filling, dt).max(waits);
         self.served >= WORKS * dt || (comes && !(at_hop && direction == Direction::ToStation))
     }
@@ -114,8 +114,8 @@ fn at_hop([down, up]: &[Seen; 2], packet: f64) -> [Queue; 2] {
     [sooner(down.local, down.inbound[1]), uploads]
 }
 
-/// The same on the line; `used`: somebody fills his window.
-fn on_line([down, up]: &[Seen; 2], used: [bool; 2], packet: f64) -> [Queue; 2] {
+/// The same on the WAN link; `used`: somebody fills his window.
+fn on_wan([down, up]: &[Seen; 2], used: [bool; 2], packet: f64) -> [Queue; 2] {
     let own = |i: usize, queue| if !used[i] && used[1 - i] { (0.0, 0.0) } else { queue };
     let from_servers = match down.clocked[0] {
         true => down.inbound[0].map(|queue| (queue - packet, queue - packet)),
@@ -140,7 +140,7 @@ pub(super) struct Row {
     pub(super) active: Option<Active>,
 }
 
-/// See the methods of [`Record`] of these names; times in s.
+/// See the methods of [`FlowRecord`] of these names; times in s.
 #[derive(Debug)]
 pub(super) struct Active {
     to_ip: f64,
@@ -213,20 +213,20 @@ impl Ap {
 
     /// The bottlenecks of a path, and what a byte costs at each.
     pub(super) fn path(&self, hop: HopId, direction: Direction, price: f64) -> [(Id, f64); 2] {
-        [(self.hop(hop, direction), price), (Id::Line(direction), 1.0)]
+        [(self.hop(hop, direction), price), (Id::Wan(direction), 1.0)]
     }
 
-    pub(super) fn path_of(&self, record: &Record, direction: Direction) -> [(Id, f64); 2] {
+    pub(super) fn path_of(&self, record: &FlowRecord, direction: Direction) -> [(Id, f64); 2] {
         self.path(record.hop(), direction, self.prices.of(record.station()))
     }
 
     /// What each flow showed in an interval of `dt`. Each is visited once: their records are more than a processor's cache holds.
     pub(super) fn rows(&mut self, dt: f64) -> Vec<Row> {
-        let packet = self.law.packet(Id::Line(Direction::ToRemote));
+        let packet = self.law.packet(Id::Wan(Direction::ToRemote));
         let mut flows = std::mem::take(&mut self.flows);
         // Of the hop of the flow before, of each direction: nearly all flows are over one.
         let mut bounds = [None; 2];
-        let row = |(&(flow, direction), record): (&(FlowId, Direction), &mut Record)| {
+        let row = |(&(flow, direction), record): (&(FlowId, Direction), &mut FlowRecord)| {
             record.remember(dt);
             record.set_packet(if direction == Direction::ToRemote { packet } else { 0.0 });
             let scale = record.find_scale(dt);
@@ -244,7 +244,7 @@ impl Ap {
         rows
     }
 
-    fn row(&self, record: &Record, direction: Direction, bound: Span) -> Row {
+    fn row(&self, record: &FlowRecord, direction: Direction, bound: Span) -> Row {
         let hop = record.hop();
         let active = record.is_active().then(|| {
             let bound = record.bound(direction, bound);
@@ -283,22 +283,22 @@ impl Ap {
         })
     }
 
-    pub(super) fn base_rtt(&self, record: &Record, bound: Span) -> f64 {
+    pub(super) fn base_rtt(&self, record: &FlowRecord, bound: Span) -> f64 {
         record.base_rtt(&self.params, bound).map_or(USUAL_RTT, Span::as_secs_f64)
     }
 
-    /// What each bottleneck showed, of which `seen` is what the flows of each hop showed, and `lines` those of each direction.
+    /// What each bottleneck showed, of which `seen` is what the flows of each hop showed, and `wan` those of each direction.
     pub(super) fn observe(
         &mut self,
         rows: &[Row],
         seen: &BTreeMap<HopId, [Seen; 2]>,
-        lines: &[Seen; 2],
+        wan: &[Seen; 2],
         samples: (&LinkSample, &LinkSample),
         dt: f64,
     ) -> BTreeMap<Id, Observation> {
         let mut observed = BTreeMap::new();
         for direction in Direction::BOTH {
-            observed.insert(Id::Line(direction), Observation { hides: true, ..Observation::default() });
+            observed.insert(Id::Wan(direction), Observation { hides: true, ..Observation::default() });
             for hop in seen.keys() {
                 observed.insert(self.hop(*hop, direction), Observation::default());
             }
@@ -337,28 +337,25 @@ impl Ap {
                 x.target = x.target.max(target);
             }
         }
-        let used = Direction::BOTH.map(|direction| observed[&Id::Line(direction)].filling > 0);
-        let packet = self.law.packet(Id::Line(Direction::ToStation));
-        for (direction, queue) in Direction::BOTH.into_iter().zip(on_line(lines, used, packet)) {
-            let id = Id::Line(direction);
+        let used = Direction::BOTH.map(|direction| observed[&Id::Wan(direction)].filling > 0);
+        let packet = self.law.packet(Id::Wan(Direction::ToStation));
+        for (direction, queue) in Direction::BOTH.into_iter().zip(on_wan(wan, used, packet)) {
+            let id = Id::Wan(direction);
             let target = self.law.at(id).target(&self.params.law, id, 1.0);
             let x = observed.entry(id).or_default();
-            let in_flight = if direction == Direction::ToRemote {
-                self.in_flight(rows, x, &lines[direction.index()])
-            } else {
-                None
-            };
+            let in_flight =
+                if direction == Direction::ToRemote { self.in_flight(rows, x, &wan[direction.index()]) } else { None };
             let in_flight = in_flight.map(|(mean, least)| (mean, queue.map_or(least, |(_, timed)| timed.min(least))));
             (x.queue, x.timed, x.target, x.counted) = (in_flight.or(queue), queue, target, in_flight.is_some());
         }
         observed
     }
 
-    /// What uploads have waiting before the line (Little's law): all of theirs that is in flight, less what an empty path of their
+    /// What uploads have waiting before the WAN link (Little's law): all of theirs that is in flight, less what an empty path of their
     /// rate would hold. Round trips tell that in steps of a packet, once a round trip; so it is taken where what is not known of C
     /// makes a smaller error than a packet.
     fn in_flight(&self, rows: &[Row], x: &Observation, uploads: &Seen) -> Queue {
-        let id = Id::Line(Direction::ToRemote);
+        let id = Id::Wan(Direction::ToRemote);
         let measured = self.law.bottlenecks.get(&id).is_some_and(Bottleneck::is_measured);
         if !measured || x.filling == 0 || TOLERANCE * x.base_rtt >= self.law.packet(id) {
             return None;
@@ -372,7 +369,7 @@ impl Ap {
 
     fn takes_bulk_of_datagrams(&self, hop: HopId, direction: Direction) -> bool {
         direction == Direction::ToStation
-            && self.udp_flows.elastic().any(|wish| wish.hop == hop && wish.direction == direction)
+            && self.udp_flows.elastic().any(|demand| demand.hop == hop && demand.direction == direction)
     }
 
     /// UDP of an interval: what was delivered, and what cannot give way.
@@ -384,10 +381,10 @@ impl Ap {
     ) {
         let inelastic = self.inelastic();
         for (i, direction) in Direction::BOTH.into_iter().enumerate() {
-            let line = observed.entry(Id::Line(direction)).or_default();
+            let wan = observed.entry(Id::Wan(direction)).or_default();
             let bytes = now.udp_bytes[i].saturating_sub(before.udp_bytes[i]) as f64;
-            line.delivered += bytes * 8.0 / dt;
-            line.inelastic += inelastic[i];
+            wan.delivered += bytes * 8.0 / dt;
+            wan.inelastic += inelastic[i];
             for sample in &now.each_hop {
                 let Some(was) = before.each_hop.iter().find(|was| was.hop == sample.hop) else { continue };
                 let udp = sample.udp_bytes[i].saturating_sub(was.udp_bytes[i]) as f64;
@@ -410,13 +407,13 @@ impl Ap {
                 x.inelastic += inelastic[i] * part * self.law.mix(sample.hop, direction) + small / dt;
             }
         }
-        for wish in self.udp_flows.elastic() {
-            for (id, price) in self.path(wish.hop, wish.direction, self.prices.of(wish.station)) {
+        for demand in self.udp_flows.elastic() {
+            for (id, price) in self.path(demand.hop, demand.direction, self.prices.of(demand.station)) {
                 let x = observed.entry(id).or_default();
-                let rate = wish.rate.as_bps() as f64 * price;
+                let rate = demand.rate.as_bps() as f64 * price;
                 x.most = x.most.max(rate);
                 x.elastic += 1;
-                if wish.is_held {
+                if demand.is_held {
                     x.filling += 1;
                     x.held += usize::from(matches!(id, Id::Hop(..)));
                     x.widest = x.widest.max(rate);
@@ -490,17 +487,17 @@ mod tests {
     }
 
     #[test]
-    fn timestamps_tell_which_way_a_line_queues() {
+    fn timestamps_tell_which_direction_of_the_wan_link_queues() {
         // 40 ms of round trip too much, of which 5 ms were on the way in.
         let both = [seen(0.04, Some(0.005), true), seen(0.04, Some(0.005), true)];
-        let [down, up] = on_line(&both, [true; 2], 0.001).map(|queue| queue.map_or(0.0, |(mean, _)| mean * 1e3));
+        let [down, up] = on_wan(&both, [true; 2], 0.001).map(|queue| queue.map_or(0.0, |(mean, _)| mean * 1e3));
         assert!((down - 4.0).abs() < 1e-9 && (up - 35.0).abs() < 1e-9, "{down} {up}");
     }
 
     #[test]
     fn without_timestamps_the_queue_is_of_the_direction_that_is_used() {
         let both = [seen(0.04, None, false), seen(0.04, None, false)];
-        let means = |used| on_line(&both, used, 0.0).map(|queue| queue.map_or(0.0, |(mean, _)| mean));
+        let means = |used| on_wan(&both, used, 0.0).map(|queue| queue.map_or(0.0, |(mean, _)| mean));
         assert_eq!(means([false, true]), [0.0, 0.04]);
         assert_eq!(means([true, false]), [0.04, 0.0]);
         assert_eq!(means([true, true]), [0.04, 0.04]);

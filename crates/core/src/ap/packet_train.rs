@@ -1,4 +1,4 @@
-//! The first estimate of what a bottleneck carries: trains that were sent at once come at the pace of the line, and are delivered at
+//! The first estimate of what a bottleneck carries: trains that were sent at once come at the pace of the WAN link, and are delivered at
 //! that of the last hop (packet-pair dispersion: Keshav 1991).
 //!
 //! A train that came faster than it was delivered was stretched by the hop: its pace is the hop's. One that lasted longer may have
@@ -10,21 +10,21 @@ use crate::units::Time;
 
 /// A train that came so many times faster than it was delivered was stretched by the hop.
 const STRETCHED: f64 = 1.1;
-/// A burst that the line stretches by more than so much was not stretched by acknowledgments alone, each of which waits for a second
-/// segment (RFC 9293 section 3.8.6.3): twice. Without it windows grow on over slow lines (`slow_lines` of the simulator).
+/// A burst that the WAN link stretches by more than so much was not stretched by acknowledgments alone, each of which waits for a second
+/// segment (RFC 9293 section 3.8.6.3): twice. Without it windows grow on over slow WAN links (`slow_lines` of the simulator).
 const CLEARLY: f64 = 2.0;
 /// A train of fewer bytes says little: six packets.
 const TRAIN_BYTES: f64 = 6.0 * 1500.0;
 /// A part of a round trip, and a time, s: a train that took no longer was sent at once, at the pace of no sender.
 const AT_ONCE: f64 = 0.25;
 const AT_ONCE_TIME: f64 = 0.01;
-/// Those of several flows that begin together make one train on the line, as long as all of them. At most this part of a round
+/// Those of several flows that begin together make one train on the WAN link, as long as all of them. At most this part of a round
 /// trip: a longer one may be the pace of acknowledgments. Without it 5 of 1,800 small homes more lose work.
 const AT_ONCE_TOGETHER: f64 = 0.75;
-/// This part of a burst tells its pace. Told by all of it an upload fills a slow line before (`slow_lines` of the simulator).
+/// This part of a burst tells its pace. Told by all of it an upload fills a slow WAN link before (`slow_lines` of the simulator).
 const SUFFICES: f64 = 0.5;
 /// A part of an interval: a train of a download that filled less of it has ended. One of an upload has when nothing has come for a
-/// quarter of a round trip: the air is the first hop that it meets.
+/// quarter of a round trip: the channel is the first hop that it meets.
 const TRAIN_ENDS: f64 = 0.6;
 
 /// Of all flows whose data goes in one direction: a train that has not ended, IP bytes and s, where it came and where it was delivered.
@@ -85,7 +85,7 @@ impl Passed {
 }
 
 impl Trains {
-    /// An interval of `dt`: what trains show of the hop and of the line. `price`: of a byte at the hop.
+    /// An interval of `dt`: what trains show of the hop and of the WAN link. `price`: of a byte at the hop.
     pub(super) fn on_interval(
         &mut self,
         direction: Direction,
@@ -94,36 +94,36 @@ impl Trains {
         price: f64,
         dt: f64,
     ) -> (Option<Train>, Option<Train>) {
-        let (mut of_hop, mut of_line) = (None, None);
+        let (mut of_hop, mut of_wan) = (None, None);
         let longest = (rtt * AT_ONCE).max(AT_ONCE_TIME);
         // Data of an upload come from the hop.
         let down = direction == Direction::ToStation;
-        let (at_hop, at_line) = if down { (passed.served, passed.came) } else { (passed.came, passed.served) };
-        let ends = [at_line, at_hop].map(|(_, seconds)| match down {
+        let (at_hop, at_wan) = if down { (passed.served, passed.came) } else { (passed.came, passed.served) };
+        let ends = [at_wan, at_hop].map(|(_, seconds)| match down {
             true => seconds < dt * TRAIN_ENDS,
             false => passed.pause >= rtt * AT_ONCE,
         });
-        if !down && at_hop.0 >= TRAIN_BYTES && at_hop.1 < dt * TRAIN_ENDS && self.came.0 + at_line.0 == 0.0 {
+        if !down && at_hop.0 >= TRAIN_BYTES && at_hop.1 < dt * TRAIN_ENDS && self.came.0 + at_wan.0 == 0.0 {
             self.burst = Some(at_hop);
         }
         let at_hop = ended(&mut self.served, at_hop, ends[1]);
-        // A burst that the line clearly stretches tells its pace by a part of it, though more follows it without a pause.
-        let so_far = (self.came.0 + at_line.0, self.came.1 + at_line.1);
+        // A burst that the WAN link clearly stretches tells its pace by a part of it, though more follows it without a pause.
+        let so_far = (self.came.0 + at_wan.0, self.came.1 + at_wan.1);
         let judged = self.burst.take_if(|burst| so_far.0 >= SUFFICES * burst.0);
         let is_clear = judged.is_some_and(|burst| so_far.1 * burst.0 > CLEARLY * burst.1 * so_far.0);
-        let at_line = ended(&mut self.came, at_line, ends[0] || is_clear);
-        if let Some((bytes, seconds)) = at_line.filter(|_| is_clear) {
-            of_line = Some(Train { bytes, seconds, stretched: true });
+        let at_wan = ended(&mut self.came, at_wan, ends[0] || is_clear);
+        if let Some((bytes, seconds)) = at_wan.filter(|_| is_clear) {
+            of_wan = Some(Train { bytes, seconds, stretched: true });
             self.shown_by = bytes;
-        } else if let Some((bytes, seconds)) = at_line {
+        } else if let Some((bytes, seconds)) = at_wan {
             self.pace = bytes / seconds.max(1e-6);
             if seconds <= longest.max((AT_ONCE_TIME * active as f64).min(AT_ONCE_TOGETHER * rtt)) {
-                of_line = Some(Train { bytes, seconds, stretched: false });
+                of_wan = Some(Train { bytes, seconds, stretched: false });
                 self.shown_by = bytes;
             }
         }
-        let Some((bytes, seconds)) = at_hop else { return (None, of_line) };
-        // Of uploads the hop comes first: what the line let through says nothing of it.
+        let Some((bytes, seconds)) = at_hop else { return (None, of_wan) };
+        // Of uploads the hop comes first: what the WAN link let through says nothing of it.
         let pace = if down { self.pace } else { 0.0 };
         if pace > STRETCHED * bytes / seconds.max(1e-6) {
             of_hop = Some(Train { bytes: bytes * price, seconds, stretched: true });
@@ -134,7 +134,7 @@ impl Trains {
             of_hop = Some(Train { bytes: bytes * price, seconds: seconds.max(least), stretched: false });
             self.shown_by = bytes;
         }
-        (of_hop, of_line)
+        (of_hop, of_wan)
     }
 }
 
@@ -151,7 +151,7 @@ fn ended(train: &mut (f64, f64), (bytes, seconds): (f64, f64), ends: bool) -> Op
 mod tests {
     use super::*;
 
-    /// A burst of nine packets from the hop, of which the line delivers one in `packet` s; each answer brings more data.
+    /// A burst of nine packets from the hop, of which the WAN link delivers one in `packet` s; each answer brings more data.
     fn shown(packet: f64) -> Option<Train> {
         let mut trains = Trains::default();
         let mut interval = |came, served, pause| {

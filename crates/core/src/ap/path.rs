@@ -13,7 +13,7 @@ use crate::units::BitRate;
 /// (unit tests), nor at 1.9 (`longer_path` of the simulator: 0.75 of the goodput instead of 0.98).
 const SMALLER: f64 = 0.2;
 /// What is delivered is told in whole packets: those that one acknowledgment is for, at both ends of what it is counted over. Without it
-/// a slow line's queue is taken for its path (`slow_lines` of the simulator).
+/// a slow WAN link's queue is taken for its path (`slow_lines` of the simulator).
 const QUANTUM: f64 = 4.0 * 12_000.0;
 /// What smaller windows did is seen after a round trip, and in means over another. Without it none is told
 /// (`over_a_long_path_what_windows_did_is_waited_for`).
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn what_becomes_shorter_with_windows_is_a_queue() {
-        // A line that fell to 16 Mbit/s: windows leave a queue of 15 ms, and then less.
+        // A WAN link that fell to 16 Mbit/s: windows leave a queue of 15 ms, and then less.
         assert_eq!(found(|windows| shown(windows, (windows * 8.0 / 16e6 - 0.04).max(0.0), 16e6)), None);
     }
 

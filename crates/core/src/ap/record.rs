@@ -43,7 +43,7 @@ pub(super) enum Unknown {
 }
 
 #[derive(Debug)]
-pub(super) struct Record {
+pub(super) struct FlowRecord {
     rate: LowPass,
     local_rtt: MinFilter,
     /// Least round trip to the station since its path changed, however long ago.
@@ -102,7 +102,7 @@ fn to_ip(sample: &FlowSample) -> f64 {
     f64::from(mss + sample.header_bytes) / f64::from(mss)
 }
 
-impl Record {
+impl FlowRecord {
     pub(super) fn new(rtt_memory: Span) -> Self {
         Self {
             rate: LowPass::new(RATE_WEIGHT),
@@ -206,7 +206,7 @@ impl Record {
         self.in_flight - self.arrives * base - DELAYED * f64::from(USUAL_MSS) * self.to_ip()
     }
 
-    /// A full packet of it takes so long on the line, s. The second of two is timed, for that is acknowledged at once.
+    /// A full packet of it takes so long on the WAN link, s. The second of two is timed, for that is acknowledged at once.
     pub(super) fn set_packet(&mut self, packet: f64) {
         self.transmission = Span::from_secs_f64(2.0 * packet);
     }

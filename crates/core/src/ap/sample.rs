@@ -97,7 +97,7 @@ pub struct LinkSample {
     /// What each hop carried, and what waits there.
     pub each_hop: Vec<HopSample>,
     /// Most that shapers of the access point let pass to and from the provider, bits of frames per second, where they were found.
-    pub line_shaped: [Option<BitRate>; 2],
+    pub wan_shaped: [Option<BitRate>; 2],
 }
 
 /// What the driver says of a station (nl80211), where there is one.

@@ -1,6 +1,6 @@
 //! What the controller sees and does, for `status` and the report.
 
-use super::Place;
+use super::QueuePlace;
 use crate::fastpath::layout::Plan;
 use crate::packet::{Direction, FlowId};
 use crate::units::{BitRate, Span};
@@ -26,7 +26,7 @@ pub struct DirectionSnapshot {
     /// What the narrowest hop carries; `None` while unknown.
     pub capacity: Option<BitRate>,
     /// Where packets waited when they last did.
-    pub place: Option<Place>,
+    pub place: Option<QueuePlace>,
     /// What waits, on both sides of the access point together.
     pub queue: Span,
     /// What of it waits between access point and station.

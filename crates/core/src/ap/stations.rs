@@ -1,4 +1,4 @@
-//! What the bytes of each station cost the air, by what its driver says.
+//! What the bytes of each station cost the channel, by what its driver says.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 use super::*;
 
 /// A bottleneck in fluid form: each flow sends its window per round trip, the excess over the pipe queues.
-struct Hop {
+struct TestHop {
     carries: BitRate,
     /// What the minimum RTT does not show: contention, delayed ACKs.
     contention: Span,
@@ -62,7 +62,7 @@ impl Sender {
     }
 }
 
-impl Hop {
+impl TestHop {
     /// One interval: windows become rates, the common queue follows from what does not fit into the pipe beside UDP.
     fn carry(&self, senders: &mut [Sender], udp: BitRate, interval: Span) {
         let idle_rtt = (LOCAL + REMOTE + self.contention).as_secs_f64();
@@ -78,15 +78,15 @@ impl Hop {
         let carries = self.carries.saturating_sub(udp).as_bps() as f64;
         let carried = total.min(carries);
         let queue = Span::from_secs_f64((total - carried).max(0.0) * idle_rtt / carries);
-        for (sender, wish) in senders.iter_mut().zip(wished) {
-            sender.bytes += (wish * carried / total.max(1.0) * interval.as_secs_f64() / 8.0) as u64;
+        for (sender, limit) in senders.iter_mut().zip(wished) {
+            sender.bytes += (limit * carried / total.max(1.0) * interval.as_secs_f64() / 8.0) as u64;
             sender.queue = queue;
         }
     }
 }
 
 /// What was said meanwhile.
-fn run(ap: &mut Ap, hop: &Hop, senders: &mut [Sender], udp: BitRate, seconds: u64) -> Vec<Decision> {
+fn run(ap: &mut Ap, hop: &TestHop, senders: &mut [Sender], udp: BitRate, seconds: u64) -> Vec<Decision> {
     let (mut udp_bytes, mut said) = (0, Vec::new());
     let until = ap.next_deadline().unwrap() + Span::from_secs(seconds);
     while ap.next_deadline().unwrap() < until {
@@ -118,7 +118,7 @@ fn obey(ap: &mut Ap, senders: &mut [Sender]) -> Vec<Decision> {
     said
 }
 
-fn sample_of(s: &Sender, hop: &Hop, now: Time) -> FlowSample {
+fn sample_of(s: &Sender, hop: &TestHop, now: Time) -> FlowSample {
     let fills = s.limit.is_none_or(|limit| s.window_ip_bits() / 0.081 < limit.as_bps() as f64);
     FlowSample {
         flow: s.id,
@@ -153,7 +153,7 @@ fn rates(ap: &Ap) -> Vec<f64> {
     ap.snapshot().flows.iter().map(|f| f.rate.as_mbps_f64()).collect()
 }
 
-const HOP: Hop = Hop { carries: BitRate::mbps(24), contention: Span::from_micros(1_500) };
+const HOP: TestHop = TestHop { carries: BitRate::mbps(24), contention: Span::from_micros(1_500) };
 
 /// Rates at the end, Mbit/s, and the queue, of what was given, Mbit/s, at a hop of 24.
 fn given(capacity: u64, senders: &mut [Sender], udp: BitRate) -> (Vec<f64>, Span) {
@@ -362,10 +362,10 @@ fn what_a_server_limited_flow_leaves_goes_to_the_greedy_one() {
 
 #[test]
 fn contention_that_looks_like_a_queue_costs_no_more_than_itself() {
-    let busy_air = Hop { contention: Span::from_millis(6), ..HOP };
+    let busy_channel = TestHop { contention: Span::from_millis(6), ..HOP };
     let mut ap = Ap::new(Params::new(BitRate::mbps(23)));
     let mut senders = [Sender::new(1)];
-    run(&mut ap, &busy_air, &mut senders, BitRate::ZERO, 20);
+    run(&mut ap, &busy_channel, &mut senders, BitRate::ZERO, 20);
     // The rate never falls below what was given; 6 ms of 87 are what the minimum RTT does not show.
     assert!(rates(&ap)[0] > 23.0 * 81.0 / 87.0 - 0.1, "{:?}", rates(&ap));
 }
@@ -497,14 +497,15 @@ fn a_round_trip_that_has_not_ended_tells_of_a_queue() {
 /// A handshake meets an empty line; what is timed later brings its own transmission, and that of the segment before it.
 #[test]
 fn transmission_is_no_path_and_no_path_is_shorter_than_a_handshake() {
-    let mut record = record::Record::new(Span::from_secs(10));
+    let mut record = record::FlowRecord::new(Span::from_secs(10));
     let sample = |rtt: u64| FlowSample {
         direction: Direction::ToRemote,
         local_rtt_min: Some(Span::ZERO),
         remote_rtt_min: Some(Span::from_millis(rtt)),
         ..sample_of(&Sender::new(1), &HOP, Time::ZERO)
     };
-    let base = |record: &record::Record| record.base_rtt(&Params::learning(), Span::ZERO).unwrap().as_secs_f64() * 1e3;
+    let base =
+        |record: &record::FlowRecord| record.base_rtt(&Params::learning(), Span::ZERO).unwrap().as_secs_f64() * 1e3;
     record.on_sample(Time::ZERO, &sample(40));
     record.set_packet(0.012);
     // 12 s later the handshake is forgotten: 66 ms with 24 of its own, then 62.

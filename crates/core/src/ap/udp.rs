@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
 use super::{Decision, HopId, StationId};
-use crate::elastic::{Behaviour, Classifier, Hop, Interval, Why};
+use crate::elastic::{Behaviour, Classifier, HopLoad, Interval, Why};
 use crate::fastpath::layout::{UdpHalf, UdpPlan, UdpState};
 use crate::meter::rate::LowPass;
 use crate::packet::{Direction, FlowId};
@@ -81,7 +81,7 @@ impl fmt::Display for Tunnel {
 
 /// An elastic flow that wants a share.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct UdpWish {
+pub struct UdpLimit {
     /// The host's name for it.
     pub flow: FlowId,
     /// In which direction its data goes.
@@ -149,7 +149,7 @@ const REACHED: f64 = 0.97;
 const WORTH_A_CALL: f64 = 0.01;
 
 #[derive(Debug)]
-struct Half {
+struct UdpDirection {
     classifier: Classifier,
     rate: LowPass,
     /// Time since it was last told of its plan, and since it last sent.
@@ -169,13 +169,13 @@ struct Half {
 }
 
 #[derive(Debug)]
-struct Record {
+struct UdpRecord {
     station: StationId,
     hop: HopId,
     tunnel: Option<Tunnel>,
     before: UdpState,
     at: Time,
-    half: [Half; 2],
+    half: [UdpDirection; 2],
 }
 
 /// All UDP flows that ever sent a full packet.
@@ -183,12 +183,12 @@ struct Record {
 pub struct UdpFlows {
     /// The queue of the hop is fair to flows by itself (CHAP): no flow is marked or dropped.
     queue_is_fair: bool,
-    flows: BTreeMap<FlowId, Record>,
-    hops: [Hop; 2],
+    flows: BTreeMap<FlowId, UdpRecord>,
+    hops: [HopLoad; 2],
     decisions: VecDeque<Decision>,
 }
 
-impl Half {
+impl UdpDirection {
     fn new() -> Self {
         Self {
             classifier: Classifier::default(),
@@ -214,13 +214,13 @@ impl Half {
         self.silent < IDLE_AFTER
     }
 
-    fn is_held(&self, hop: &Hop) -> bool {
+    fn is_held(&self, hop: &HopLoad) -> bool {
         let rate = self.rate.newest().max(self.rate.smooth());
         let has_its_share = || self.share.is_some_and(|share| rate >= share.mul_f64(0.9));
         hop.queue_stands || self.signalled_ago < HELD_FOR || has_its_share()
     }
 
-    fn trim(&mut self, share: BitRate, hop: &Hop, span: f64) {
+    fn trim(&mut self, share: BitRate, hop: &HopLoad, span: f64) {
         let held = self.signalled_ago < HELD_FOR;
         let short = held && self.rate.smooth() < share.mul_f64(REACHED);
         self.trim = if hop.queue_stands {
@@ -264,7 +264,7 @@ impl Half {
         if trains >= 1.0 && pause >= IN_PAUSES * span { (bytes / trains) as u64 } else { 0 }
     }
 
-    fn plan(&self, share: BitRate, hop: &Hop) -> UdpPlan {
+    fn plan(&self, share: BitRate, hop: &HopLoad) -> UdpPlan {
         let train = self.train().min(share.bytes_in(LONGEST_TRAIN)) as u32;
         let bytes = |rate: BitRate, span| u32::try_from(rate.bytes_in(span)).unwrap_or(u32::MAX);
         UdpPlan {
@@ -291,27 +291,27 @@ fn differs(a: &UdpPlan, b: &UdpPlan) -> bool {
 impl UdpFlows {
     /// None yet; `queue_is_fair`: see there.
     pub(super) fn new(queue_is_fair: bool) -> Self {
-        Self { queue_is_fair, flows: BTreeMap::new(), hops: [Hop::default(); 2], decisions: VecDeque::new() }
+        Self { queue_is_fair, flows: BTreeMap::new(), hops: [HopLoad::default(); 2], decisions: VecDeque::new() }
     }
 
     /// What the hop of data going `direction` is like: told before the samples of an interval.
-    pub fn set_hop(&mut self, direction: Direction, hop: Hop) {
+    pub fn set_hop(&mut self, direction: Direction, hop: HopLoad) {
         let halves = self.flows.values().map(|record| &record.half[direction.index()]);
         let bulk = halves.filter_map(|half| half.classifier.bulk());
         let bulk =
             bulk.fold((BitRate::ZERO, 0), |(all, flows), one| (BitRate::bps(all.as_bps() + one.as_bps()), flows + 1));
-        self.hops[direction.index()] = Hop { bulk, ..hop };
+        self.hops[direction.index()] = HopLoad { bulk, ..hop };
     }
 
     /// One flow at the end of an interval, in both directions.
     pub fn on_sample(&mut self, now: Time, sample: &UdpSample) {
-        let record = self.flows.entry(sample.flow).or_insert_with(|| Record {
+        let record = self.flows.entry(sample.flow).or_insert_with(|| UdpRecord {
             station: sample.station,
             hop: sample.hop,
             tunnel: sample.tunnel,
             before: UdpState::new(now),
             at: Time::from_nanos(sample.state.first_seen_ns),
-            half: [Half::new(), Half::new()],
+            half: [UdpDirection::new(), UdpDirection::new()],
         });
         let span = now.since(record.at);
         if span == Span::ZERO {
@@ -371,7 +371,8 @@ impl UdpFlows {
     /// TCP's do.
     #[must_use]
     pub fn of_elastic(&self, hop: HopId, direction: Direction) -> (u64, u64) {
-        let flows = self.flows.values().filter(|record| record.hop == hop && record.half.iter().any(Half::is_elastic));
+        let flows =
+            self.flows.values().filter(|record| record.hop == hop && record.half.iter().any(UdpDirection::is_elastic));
         flows
             .map(|record| &record.half[direction.index()])
             .fold((0, 0), |(packets, bytes), half| (packets + half.packets, bytes + half.passed))
@@ -383,17 +384,17 @@ impl UdpFlows {
         BitRate::bps(self.elastic_halves(direction).map(|half| half.rate.smooth().as_bps()).sum())
     }
 
-    fn elastic_halves(&self, direction: Direction) -> impl Iterator<Item = &Half> {
+    fn elastic_halves(&self, direction: Direction) -> impl Iterator<Item = &UdpDirection> {
         let halves = self.flows.values().map(move |record| &record.half[direction.index()]);
         halves.filter(|half| half.is_elastic() && half.is_active())
     }
 
     /// Those that take part in sharing.
-    pub fn elastic(&self) -> impl Iterator<Item = UdpWish> {
+    pub fn elastic(&self) -> impl Iterator<Item = UdpLimit> {
         self.flows.iter().flat_map(move |(flow, record)| {
             Direction::BOTH.into_iter().filter_map(move |direction| {
                 let half = &record.half[direction.index()];
-                (half.is_elastic() && half.is_active()).then(|| UdpWish {
+                (half.is_elastic() && half.is_active()).then(|| UdpLimit {
                     flow: *flow,
                     direction,
                     station: record.station,
@@ -474,7 +475,7 @@ impl UdpFlows {
     }
 }
 
-fn write(half: &mut Half, plan: UdpPlan) -> Option<UdpPlan> {
+fn write(half: &mut UdpDirection, plan: UdpPlan) -> Option<UdpPlan> {
     if !differs(&half.plan, &plan) {
         return None;
     }
@@ -524,7 +525,7 @@ mod tests {
             );
         }
 
-        fn wishes(&self) -> Vec<UdpWish> {
+        fn limits(&self) -> Vec<UdpLimit> {
             self.flows.elastic().collect()
         }
     }
@@ -533,17 +534,17 @@ mod tests {
     fn a_bulk_flow_wants_a_share_and_is_planned_for_it() {
         let mut bulk = Bulk::new(false);
         bulk.pass(BitRate::mbps(12), 4);
-        assert_eq!(bulk.wishes(), [], "too early to say");
+        assert_eq!(bulk.limits(), [], "too early to say");
         bulk.pass(BitRate::mbps(12), 20);
-        let [wish] = bulk.wishes()[..] else { panic!("one direction") };
-        assert_eq!((wish.flow, wish.direction, wish.station), (FLOW, Direction::ToStation, StationId(1)));
-        assert!(!wish.is_held && wish.rate > BitRate::mbps(11), "{wish:?}");
+        let [limit] = bulk.limits()[..] else { panic!("one direction") };
+        assert_eq!((limit.flow, limit.direction, limit.station), (FLOW, Direction::ToStation, StationId(1)));
+        assert!(!limit.is_held && limit.rate > BitRate::mbps(11), "{limit:?}");
         assert!(matches!(bulk.flows.take_decision(), Some(Decision::Behaviour { behaviour: Behaviour::Elastic, .. })));
         let plan = bulk.flows.set_share(FLOW, Direction::ToStation, BitRate::mbps(8), SPAN).expect("a plan");
         // 1 MB/s for 1.0737 s; 10 ms are 10 kB.
         assert_eq!(plan, UdpPlan { rate_bytes: 1_073_741, depth_bytes: 18_000, credit_bytes: 1_000_000 });
         assert_eq!(bulk.flows.set_share(FLOW, Direction::ToStation, BitRate::mbps(8), SPAN), None, "the same again");
-        assert!(bulk.wishes()[0].is_held, "it has more than its share: it takes all it can get");
+        assert!(bulk.limits()[0].is_held, "it has more than its share: it takes all it can get");
         let last = std::iter::from_fn(|| bulk.flows.take_decision()).last();
         assert!(matches!(last, Some(Decision::Steer { .. })), "{last:?}");
     }
@@ -569,9 +570,9 @@ mod tests {
                 bulk.state.half[0].packets += 25;
                 bulk.give();
             }
-            assert_eq!(bulk.wishes(), []);
+            assert_eq!(bulk.limits(), []);
             bulk.pass(BitRate::mbps(12), 60);
-            assert_eq!(bulk.wishes().len(), 1, "{ports:?}");
+            assert_eq!(bulk.limits().len(), 1, "{ports:?}");
             let plan = bulk.flows.set_share(FLOW, Direction::ToStation, BitRate::mbps(1), SPAN).expect("a plan");
             let rate = f64::from(plan.rate_bytes) * 8.0 / 1.073_741_824e6;
             assert!((rate - if kept { 2.0 } else { 1.0 }).abs() < 0.1, "{rate} Mbit/s of {ports:?}");
@@ -582,7 +583,7 @@ mod tests {
     fn a_fair_queue_divides_by_itself() {
         let mut bulk = Bulk::new(true);
         bulk.pass(BitRate::mbps(12), 24);
-        assert_eq!(bulk.wishes().len(), 1);
+        assert_eq!(bulk.limits().len(), 1);
         assert_eq!(bulk.flows.set_share(FLOW, Direction::ToStation, BitRate::mbps(8), SPAN), None);
     }
 
@@ -592,7 +593,7 @@ mod tests {
         bulk.pass(BitRate::mbps(12), 24);
         bulk.flows.set_share(FLOW, Direction::ToStation, BitRate::mbps(8), SPAN);
         bulk.pass(BitRate::ZERO, 25);
-        assert_eq!(bulk.wishes(), []);
+        assert_eq!(bulk.limits(), []);
         assert_eq!(bulk.flows.stale(), [(FLOW, Direction::ToStation)]);
         assert_eq!(bulk.flows.release(FLOW, Direction::ToStation), Some(UdpPlan::default()));
         assert_eq!(bulk.flows.stale(), []);
@@ -603,7 +604,7 @@ mod tests {
         let mut bulk = Bulk::new(false);
         bulk.pass(BitRate::mbps(12), 24);
         let rate = |bulk: &mut Bulk, queue_stands| {
-            bulk.flows.set_hop(Direction::ToStation, Hop { queue_stands, ..Hop::default() });
+            bulk.flows.set_hop(Direction::ToStation, HopLoad { queue_stands, ..HopLoad::default() });
             for _ in 0..200 {
                 bulk.flows.set_share(FLOW, Direction::ToStation, BitRate::mbps(8), SPAN);
             }

@@ -54,7 +54,7 @@ pub struct Popped<P> {
 }
 
 /// What became of heads that are not sent as they are.
-pub enum Verdict<P> {
+pub enum CodelVerdict<P> {
     /// It is lost; with its arrival.
     Dropped(Time, P),
     /// It goes on, marked.
@@ -68,7 +68,7 @@ impl Law {
         params: &Params,
         now: Time,
         mut pop: impl FnMut() -> Option<Popped<P>>,
-        mut report: impl FnMut(Verdict<P>),
+        mut report: impl FnMut(CodelVerdict<P>),
     ) -> Option<Popped<P>> {
         let mut head = pop();
         let may_drop = self.is_above(params, now, head.as_ref());
@@ -111,10 +111,10 @@ impl Law {
         now >= *self.first_above.get_or_insert(now + params.interval)
     }
 
-    fn mark<P: Packet>(&self, head: Option<&mut Popped<P>>, report: &mut impl FnMut(Verdict<P>)) -> bool {
+    fn mark<P: Packet>(&self, head: Option<&mut Popped<P>>, report: &mut impl FnMut(CodelVerdict<P>)) -> bool {
         let marked = head.is_some_and(|head| head.packet.mark_ce());
         if marked {
-            report(Verdict::Marked);
+            report(CodelVerdict::Marked);
         }
         marked
     }
@@ -124,10 +124,10 @@ impl Law {
 fn replace<P>(
     head: Option<Popped<P>>,
     pop: &mut impl FnMut() -> Option<Popped<P>>,
-    report: &mut impl FnMut(Verdict<P>),
+    report: &mut impl FnMut(CodelVerdict<P>),
 ) -> Option<Popped<P>> {
     if let Some(Popped { arrived, packet, .. }) = head {
-        report(Verdict::Dropped(arrived, packet));
+        report(CodelVerdict::Dropped(arrived, packet));
     }
     pop()
 }
@@ -176,11 +176,11 @@ impl<P: Packet> Codel<P> {
             Some(Popped { arrived, packet, left_bytes })
         };
         let head = law.dequeue(params, now, pop, |verdict| match verdict {
-            Verdict::Dropped(arrived, packet) => {
+            CodelVerdict::Dropped(arrived, packet) => {
                 figures.on_drop(now, arrived, packet.bytes());
                 lose(packet);
             }
-            Verdict::Marked => figures.on_mark(),
+            CodelVerdict::Marked => figures.on_mark(),
         })?;
         self.figures.on_dequeue(now, head.arrived, head.packet.bytes());
         Some(head.packet)

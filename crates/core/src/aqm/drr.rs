@@ -3,7 +3,7 @@
 //! `deficit_s -= air time of frames to and from station s;  deficit_s += quantum per turn   [ns]`
 //!
 //! Stations take turns as FQ-CoDel's flows do, by air time in place of bytes, with the same favour for whoever comes new.
-//! A station whose frames take long, or many attempts, gets fewer of them and no more of the air.
+//! A station whose frames take long, or many attempts, gets fewer of them and no more of the channel.
 //!
 //! Source: Hoiland-Jorgensen et al., "Ending the Anomaly: Achieving Low Latency and Airtime Fairness in WiFi" (USENIX ATC
 //! 2017), Algorithms 1 to 3. When the queue is full, the head of the longest flow queue of all goes (Algorithm 1).
@@ -78,7 +78,7 @@ impl<P: Packet> Drr<P> {
         None
     }
 
-    /// A station used the air, in either direction.
+    /// A station used the channel, in either direction.
     pub fn charge(&mut self, station: u16, cost: Span) {
         self.turns.charge(u32::from(station), cost.as_nanos() as i64);
     }

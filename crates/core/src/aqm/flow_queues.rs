@@ -1,6 +1,6 @@
 //! Queues of flows, told apart by a hash, each under CoDel, served in turns by bytes: the inside of FQ-CoDel.
 
-use super::codel::{self, Law, Popped, Verdict};
+use super::codel::{self, CodelVerdict, Law, Popped};
 use super::figures::Figures;
 use super::packets::{List, Packets};
 use super::turns::Turns;
@@ -82,11 +82,11 @@ impl FlowQueues {
                 Some(Popped { arrived, packet, left_bytes: *bytes })
             };
             let head = law.dequeue(&self.params.codel, now, pop, |verdict| match verdict {
-                Verdict::Dropped(arrived, packet) => {
+                CodelVerdict::Dropped(arrived, packet) => {
                     figures.on_drop(now, arrived, packet.bytes());
                     lose(packet);
                 }
-                Verdict::Marked => figures.on_mark(),
+                CodelVerdict::Marked => figures.on_mark(),
             });
             let Some(Popped { arrived, packet, .. }) = head else {
                 self.turns.go(number);

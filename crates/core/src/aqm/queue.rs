@@ -43,7 +43,7 @@ impl Discipline {
     }
 }
 
-/// A queue in front of the air.
+/// A queue in front of the channel.
 #[derive(Clone, Debug)]
 pub enum Queue<P> {
     /// See [`Discipline::Fifo`].
@@ -102,7 +102,7 @@ impl<P: Packet> Queue<P> {
         }
     }
 
-    /// The packet that left last used this much of the air, all its attempts included. Before the next one leaves, if it
+    /// The packet that left last used this much of the channel, all its attempts included. Before the next one leaves, if it
     /// is to count for that one's choice.
     pub fn charge(&mut self, cost: Span) {
         let Self::Other(other) = self else { return };
@@ -113,7 +113,7 @@ impl<P: Packet> Queue<P> {
         }
     }
 
-    /// A packet came from `station` over the same air and used, as far as it can be seen, this much of it.
+    /// A packet came from `station` over the same channel and used, as far as it can be seen, this much of it.
     pub fn charge_received(&mut self, packet: &P, station: u16, cost: Span) {
         let Self::Other(other) = self else { return };
         match &mut **other {

@@ -1,4 +1,4 @@
-//! CHAP, the credit-based home access point: who has used the least of the air goes first.
+//! CHAP, the credit-based home access point: who has used the least of the channel goes first.
 //!
 //! ```text
 //! enqueue: a new flow has credit alpha = I; when the queue is full, the backlogged flow of least credit loses its head
@@ -74,7 +74,7 @@ pub struct Params {
     /// Most flows remembered; at least 1. 65,536: 8 MB when all are there.
     pub flows: usize,
     /// Credit that new flows of one station bring in per second. 200 ms: twelve flows a second at the default increment; who
-    /// floods with flows that each use it up gets a fifth of the air before the others.
+    /// floods with flows that each use it up gets a fifth of the channel before the others.
     pub new_credit: Span,
     /// Credit in a full bucket, in increments; at least 1. 16: a page's first connections.
     pub burst: u32,
@@ -224,7 +224,7 @@ impl<P: Packet> Chap<P> {
     }
 
     /// Takes channel time out of the account of a flow that is known here: for what it used elsewhere, such as the other
-    /// direction of the air. Whether it is known.
+    /// direction of the channel. Whether it is known.
     pub fn charge_flow(&mut self, key: u64, cost: Span) -> bool {
         let slot = self.table.find(key);
         if let Some(slot) = slot {

@@ -350,7 +350,7 @@ fn a_flood_of_flows_of_one_packet_is_one_flow() {
         chap.charge(account, cost);
         assert!(chap.len() <= 300);
     }
-    // Half of the air each, but for what the bucket let in (8 s x 50 ms/s and its burst, each I and a packet).
+    // Half of the channel each, but for what the bucket let in (8 s x 50 ms/s and its burst, each I and a packet).
     let let_in = 8 * 50 + 16 * 4;
     assert!(old >= 10_000 - let_in * 10 / 4 * 11 / 10 - 20, "{old} and {flood}");
     let counters = chap.counters();

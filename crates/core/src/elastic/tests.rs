@@ -4,7 +4,7 @@ use crate::fastpath::udp::{Datagram, on_datagram};
 use crate::units::Time;
 
 /// A flow as packets (time, bytes, down), looked at every `interval`.
-fn classify(packets: &[(Time, u32, bool)], interval: Span, hop: Hop) -> Vec<(f64, Behaviour, Why)> {
+fn classify(packets: &[(Time, u32, bool)], interval: Span, hop: HopLoad) -> Vec<(f64, Behaviour, Why)> {
     let mut state: Option<UdpState> = None;
     let mut before = UdpState::new(Time::ZERO);
     let mut classifier = Classifier::default();
@@ -101,12 +101,12 @@ fn constant(bps: f64, size: u32, answers: f64) -> Vec<(Time, u32, bool)> {
 }
 
 const INTERVALS: [Span; 2] = [Span::from_millis(50), Span::from_millis(200)];
-const BUSY: Hop = busy(20);
+const BUSY: HopLoad = busy(20);
 
 /// A hop with a queue.
-const fn busy(mbps: u64) -> Hop {
+const fn busy(mbps: u64) -> HopLoad {
     let carries = Some(BitRate::mbps(mbps));
-    Hop { room: carries, carries, bulk: (BitRate::ZERO, 0), queue_stands: true }
+    HopLoad { room: carries, carries, bulk: (BitRate::ZERO, 0), queue_stands: true }
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn streams_of_constant_rate_are_not_elastic_answered_or_not() {
 #[test]
 fn what_fills_the_hop_without_answers_is_elastic_only_while_its_queue_stands() {
     let flood = constant(30e6, 1500, 0.0);
-    let idle = Hop { queue_stands: false, ..BUSY };
+    let idle = HopLoad { queue_stands: false, ..BUSY };
     for interval in INTERVALS {
         let found = classify(&flood, interval, BUSY);
         assert!(matches!(found[..], [(at, Behaviour::Elastic, Why::FillsTheHop)] if at <= 1.05), "{found:?}");
@@ -224,7 +224,7 @@ fn a_slow_start_that_exceeds_the_hop_is_found_at_once() {
     // It exceeds the hop from 0.17 s on.
     let found = classify(&packets, INTERVALS[0], BUSY);
     assert!(matches!(found[..], [(at, Behaviour::Elastic, Why::FillsTheHop)] if at <= 0.35), "{found:?}");
-    let unknown = Hop { carries: None, ..BUSY };
+    let unknown = HopLoad { carries: None, ..BUSY };
     assert!(classify(&packets, INTERVALS[0], unknown).iter().all(|(at, ..)| *at > 0.45));
 }
 
@@ -232,10 +232,10 @@ fn a_slow_start_that_exceeds_the_hop_is_found_at_once() {
 fn slow_starts_that_exceed_the_hop_together_are_found_at_once() {
     let packets = slow_start(8e6);
     let at_once = |hop, packets: &[_]| classify(packets, INTERVALS[0], hop).first().is_some_and(|(at, ..)| *at <= 0.35);
-    let four = Hop { bulk: (BitRate::mbps(32), 4), ..BUSY };
+    let four = HopLoad { bulk: (BitRate::mbps(32), 4), ..BUSY };
     assert!(at_once(four, &packets));
     // Together they do not, or one of them has little of it: live video that begins beside them.
-    assert!(!at_once(Hop { bulk: (BitRate::mbps(20), 4), ..BUSY }, &packets));
+    assert!(!at_once(HopLoad { bulk: (BitRate::mbps(20), 4), ..BUSY }, &packets));
     assert!(!at_once(four, &constant(3.5e6, 1500, 20.0)));
     assert!(!at_once(BUSY, &packets));
 }
@@ -256,8 +256,12 @@ fn a_slow_transfer_is_told_by_its_acknowledgments() {
 /// A bulk sender that is held sends what is left of its windows: nine tenths of its bytes are in full packets.
 #[test]
 fn who_is_held_stays_elastic_although_fewer_of_its_packets_are_full() {
-    let hop =
-        Hop { room: Some(BitRate::mbps(20)), carries: Some(BitRate::mbps(20)), queue_stands: true, ..Hop::default() };
+    let hop = HopLoad {
+        room: Some(BitRate::mbps(20)),
+        carries: Some(BitRate::mbps(20)),
+        queue_stands: true,
+        ..HopLoad::default()
+    };
     let mut packets = Vec::new();
     for n in 0..8_000_u32 {
         // Full ones at 19 Mbit/s for 2 s; then one in nine is of 900 bytes, and it has half.

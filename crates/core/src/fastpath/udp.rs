@@ -66,7 +66,7 @@ pub struct Datagram {
 
 /// What to do with a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum UdpVerdict {
     /// Leave it as it is.
     Pass(Reason),
     /// Set CE ([`ecn::set_ce`]).
@@ -75,7 +75,7 @@ pub enum Verdict {
     Drop,
 }
 
-impl Verdict {
+impl UdpVerdict {
     /// What to count.
     #[must_use]
     pub const fn reason(self) -> Reason {
@@ -109,7 +109,7 @@ pub fn on_datagram(
     direction: Direction,
     datagram: &Datagram,
     now: Time,
-) -> Verdict {
+) -> UdpVerdict {
     state.last_seen_ns = now.as_nanos();
     let half = &mut state.half[direction.index()];
     measure(half, datagram, now);
@@ -155,11 +155,11 @@ fn begin_train(half: &mut UdpHalf, now_ns: u64) {
     half.period_ns = if distance > period { period + off / 4 } else { period - off / 4 };
 }
 
-fn decide(half: &mut UdpHalf, datagram: &Datagram, stale: bool, dry_run: bool, now: Time) -> Verdict {
+fn decide(half: &mut UdpHalf, datagram: &Datagram, stale: bool, dry_run: bool, now: Time) -> UdpVerdict {
     let UdpPlan { rate_bytes, depth_bytes, credit_bytes } = half.plan;
     if stale || rate_bytes == 0 {
         half.drained_ns = 0;
-        return Verdict::Pass(if rate_bytes == 0 { Reason::Udp } else { Reason::Stale });
+        return UdpVerdict::Pass(if rate_bytes == 0 { Reason::Udp } else { Reason::Stale });
     }
     let depth = depth_bytes.clamp(1, LARGEST_DEPTH);
     drain(half, rate_bytes, credit_bytes.min(LARGEST_DEPTH), now);
@@ -178,16 +178,16 @@ fn decide(half: &mut UdpHalf, datagram: &Datagram, stale: bool, dry_run: bool, n
         half.level_bytes += bytes as i32;
     }
     match (signal, dry_run) {
-        (false, _) => Verdict::Pass(Reason::UdpWithinPlan),
-        (true, true) => Verdict::Pass(Reason::UdpWouldSteer),
+        (false, _) => UdpVerdict::Pass(Reason::UdpWithinPlan),
+        (true, true) => UdpVerdict::Pass(Reason::UdpWouldSteer),
         (true, false) if mark => {
             half.marked = half.marked.wrapping_add(datagram.segments);
-            Verdict::Mark
+            UdpVerdict::Mark
         }
         (true, false) => {
             half.dropped = half.dropped.wrapping_add(datagram.segments);
             half.dropped_bytes = half.dropped_bytes.wrapping_add(u64::from(datagram.ip_bytes));
-            Verdict::Drop
+            UdpVerdict::Drop
         }
     }
 }

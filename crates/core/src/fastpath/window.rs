@@ -27,7 +27,7 @@
 //! Differs: the window grows additively towards the clamp instead of jumping there, so that slow start does not end
 //! in a burst. It is counted from what is delivered rather than from the ACK, so that a hole with SACK keeps the
 //! sender going and its end releases nothing at once. The edge is paced a little above what the hop carries, so that ACKs which
-//! waited for the air together, or one that closes a hole without SACK, do not come back as a burst of data.
+//! waited for the channel together, or one that closes a hole without SACK, do not come back as a burst of data.
 //!
 //! Where the host is silent for two of its intervals, R is 0 until it says that it lives: each ACK lets all of the window through.
 //!

@@ -2,7 +2,7 @@
 
 use super::cache::{Cache, Segment};
 use super::ns2;
-use super::params::{Ack, Conduct, Data, Params, Snapshot, Verdict};
+use super::params::{Ack, Conduct, Data, Params, Snapshot, SnoopVerdict};
 use crate::fastpath::seq;
 use crate::units::{Span, Time};
 
@@ -194,19 +194,19 @@ impl<P> Connection<P> {
     }
 
     /// An acknowledgment came by.
-    pub fn on_ack(&mut self, now: Time, ack: &Ack<'_>, host: &mut Host<'_>) -> Verdict {
+    pub fn on_ack(&mut self, now: Time, ack: &Ack<'_>, host: &mut Host<'_>) -> SnoopVerdict {
         let unsent = seq::after(ack.ack, self.highest);
         if unsent || (self.acked.is_none() && self.highest.wrapping_sub(ack.ack) > FAR) {
             host.counters.strange += 1;
-            return Verdict::Forward;
+            return SnoopVerdict::Forward;
         }
         if self.acked.is_some_and(|acked| seq::after(acked, ack.ack)) {
-            return Verdict::Forward;
+            return SnoopVerdict::Forward;
         }
         if host.params.conduct == Conduct::Ns2 {
             let verdict = self.on_ack_as_ns2(now, ack.ack, host);
             // It knows no others.
-            return if ack.carries_more { Verdict::Forward } else { verdict };
+            return if ack.carries_more { SnoopVerdict::Forward } else { verdict };
         }
         let same_window = self.window == Some(ack.window) && ack.window != 0;
         self.window = Some(ack.window);
@@ -219,13 +219,13 @@ impl<P> Connection<P> {
         if self.has_sack || !ack.sack.is_empty() {
             let repaired = report.above && ack.window != 0 && self.repair_blocks(now, ack, host);
             return match (repaired && may_hold, is_new, same_window) {
-                (true, true, _) => Verdict::Strip,
-                (true, false, true) => Verdict::Suppress,
-                _ => Verdict::Forward,
+                (true, true, _) => SnoopVerdict::Strip,
+                (true, false, true) => SnoopVerdict::Suppress,
+                _ => SnoopVerdict::Forward,
             };
         }
         if is_new || !same_window || !may_hold {
-            return Verdict::Forward;
+            return SnoopVerdict::Forward;
         }
         self.on_duplicate(now, ack.ack, host)
     }
@@ -332,32 +332,32 @@ impl<P> Connection<P> {
     }
 
     /// A duplicate of a receiver that reports no blocks.
-    fn on_duplicate(&mut self, now: Time, ack: u32, host: &mut Host<'_>) -> Verdict {
+    fn on_duplicate(&mut self, now: Time, ack: u32, host: &mut Host<'_>) -> SnoopVerdict {
         let (most, first_signs) = (self.most_signs, host.params.duplicates);
         let owes = self.owed > 0 && now < self.owed_until;
         let Some(hole) = self.cache.front_mut().filter(|front| front.holds(ack) && !front.by_sender && !front.given_up)
         else {
-            return Verdict::Forward;
+            return SnoopVerdict::Forward;
         };
         if owes {
             self.owed -= 1;
-            return Verdict::Suppress;
+            return SnoopVerdict::Suppress;
         }
         self.signs += 1;
         if self.signs < first_signs {
-            return Verdict::Forward;
+            return SnoopVerdict::Forward;
         }
         if hole.tries > 0 && self.signs <= most {
-            return Verdict::Suppress;
+            return SnoopVerdict::Suppress;
         }
         let behind = self.next - hole.first - 1 - u64::from(hole.tries);
         let again = try_again(hole, now, &mut self.next, host.params.retries, Cause::Duplicates, host);
         if !again {
-            return Verdict::Forward;
+            return SnoopVerdict::Forward;
         }
         self.most_signs = self.signs.max(u32::try_from(behind).unwrap_or(u32::MAX));
         self.restart_timer(now, host.params);
-        Verdict::Suppress
+        SnoopVerdict::Suppress
     }
 
     /// The timer has gone off, early or late.

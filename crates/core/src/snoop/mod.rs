@@ -11,7 +11,7 @@
 //!
 //! `srtt`, `rttvar`: of the hop, access point to acknowledgment, RFC 6298's gains, Karn's rule.
 //!
-//! # Congestion or the air
+//! # Congestion or the channel
 //! A segment that never came here is in no cache: what is lost before the access point is heard of by the sender as ever.
 //! So is what the host says its queue had no room for ([`Data::queue_full`]), and, where Snoop stands below the queue, all
 //! that the queue dropped. A segment that its sender has sent again belongs to the sender until it is acknowledged: its
@@ -24,7 +24,7 @@
 //!
 //! What is hidden, and how long: only acknowledgments *all* of whose holes are cached, neither sent again by the sender nor
 //! given up; until these are repaired or given up. One hole that is not, and everything passes as it is. Blocks of an
-//! acknowledgment of something new are taken off it then ([`Verdict::Strip`]): three of them make a sender halve its
+//! acknowledgment of something new are taken off it then ([`SnoopVerdict::Strip`]): three of them make a sender halve its
 //! window. A receiver may leave them out (RFC 2018 section 4: SHOULD), and the next one that passes tells it all anew.
 //!
 //! # What always passes
@@ -68,7 +68,7 @@ use crate::flow::Table;
 use crate::units::{Span, Time};
 use connection::{Connection, Host};
 
-pub use params::{Ack, Conduct, ConnectionSnapshot, Data, Params, Retransmission, Snapshot, Verdict};
+pub use params::{Ack, Conduct, ConnectionSnapshot, Data, Params, Retransmission, Snapshot, SnoopVerdict};
 
 /// A connection unused for so long may leave for others.
 const IDLE: Span = Span::from_secs(1);
@@ -146,21 +146,21 @@ impl<P: Clone> Snoop<P> {
     }
 
     /// A packet comes from the wireless host: says what becomes of it. Drain [`Self::poll`] then.
-    pub fn on_ack(&mut self, now: Time, ack: &Ack<'_>) -> Verdict {
+    pub fn on_ack(&mut self, now: Time, ack: &Ack<'_>) -> SnoopVerdict {
         if ack.rst || (ack.syn && !self.keeps_syn()) {
             self.forget(ack.connection);
-            return Verdict::Forward;
+            return SnoopVerdict::Forward;
         }
-        let Some(known) = self.connections.get(&ack.connection) else { return Verdict::Forward };
+        let Some(known) = self.connections.get(&ack.connection) else { return SnoopVerdict::Forward };
         let before = (known.cache.cost(), known.cache.len());
         let mut host = host!(self);
         known.used = now;
         let verdict = known.on_ack(now, ack, &mut host);
         self.settle(ack.connection, before);
         match verdict {
-            Verdict::Forward => {}
-            Verdict::Strip => self.counters.stripped += 1,
-            Verdict::Suppress => self.counters.suppressed += 1,
+            SnoopVerdict::Forward => {}
+            SnoopVerdict::Strip => self.counters.stripped += 1,
+            SnoopVerdict::Suppress => self.counters.suppressed += 1,
         }
         verdict
     }

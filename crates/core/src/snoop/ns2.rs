@@ -2,7 +2,7 @@
 
 use super::cache::Segment;
 use super::connection::{Cause, Connection, Host};
-use super::params::Verdict;
+use super::params::SnoopVerdict;
 use crate::fastpath::seq;
 use crate::units::{Span, Time};
 
@@ -60,7 +60,7 @@ impl<P> Connection<P> {
     }
 
     /// An acknowledgment that is not older than the newest.
-    pub fn on_ack_as_ns2(&mut self, now: Time, ack: u32, host: &mut Host<'_>) -> Verdict {
+    pub fn on_ack_as_ns2(&mut self, now: Time, ack: u32, host: &mut Host<'_>) -> SnoopVerdict {
         if self.acked == Some(ack) {
             return self.on_duplicate_as_ns2(now, ack, host);
         }
@@ -77,29 +77,29 @@ impl<P> Connection<P> {
         }
         self.ns2.expected = 0;
         self.ns2.from = self.cache.first_place();
-        Verdict::Forward
+        SnoopVerdict::Forward
     }
 
-    fn on_duplicate_as_ns2(&mut self, now: Time, ack: u32, host: &mut Host<'_>) -> Verdict {
+    fn on_duplicate_as_ns2(&mut self, now: Time, ack: u32, host: &mut Host<'_>) -> SnoopVerdict {
         let (first, end) = (self.cache.first_place(), self.cache.end_place());
-        let Some(hole) = self.cache.front().filter(|front| front.holds(ack)) else { return Verdict::Forward };
+        let Some(hole) = self.cache.front().filter(|front| front.holds(ack)) else { return SnoopVerdict::Forward };
         match self.ns2.expected {
             0 => {
                 *host.ns2_signs ^= 1;
                 if *host.ns2_signs == 1 || hole.by_sender {
-                    return Verdict::Forward;
+                    return SnoopVerdict::Forward;
                 }
                 let is_first = hole.tries == 0;
                 self.ns2.expected = end - self.ns2.from - 2;
                 self.ns2.from = first + 1;
-                if is_first { self.retransmit_as_ns2(now, Cause::Duplicates, host) } else { Verdict::Forward }
+                if is_first { self.retransmit_as_ns2(now, Cause::Duplicates, host) } else { SnoopVerdict::Forward }
             }
             1.. => {
                 self.ns2.expected -= 1;
-                Verdict::Suppress
+                SnoopVerdict::Suppress
             }
             -1 if hole.tries < 2 => self.retransmit_as_ns2(now, Cause::Duplicates, host),
-            _ => Verdict::Forward,
+            _ => SnoopVerdict::Forward,
         }
     }
 
@@ -107,18 +107,18 @@ impl<P> Connection<P> {
         let Some(front) = self.cache.front() else { return };
         // Before the first acknowledgment it waits for one of the first packet.
         let is_next = self.acked.is_none_or(|acked| front.holds(acked));
-        if is_next && self.retransmit_as_ns2(now, Cause::Timer, host) == Verdict::Suppress {
+        if is_next && self.retransmit_as_ns2(now, Cause::Timer, host) == SnoopVerdict::Suppress {
             self.ns2.from = self.cache.first_place() + 1;
         }
     }
 
-    fn retransmit_as_ns2(&mut self, now: Time, cause: Cause, host: &mut Host<'_>) -> Verdict {
+    fn retransmit_as_ns2(&mut self, now: Time, cause: Cause, host: &mut Host<'_>) -> SnoopVerdict {
         let number = self.number();
-        let Some(front) = self.cache.front_mut() else { return Verdict::Forward };
+        let Some(front) = self.cache.front_mut() else { return SnoopVerdict::Forward };
         if front.tries >= host.params.retries {
             host.counters.gave_up += u64::from(!front.given_up);
             front.given_up = true;
-            return Verdict::Forward;
+            return SnoopVerdict::Forward;
         }
         front.tries += 1;
         front.sent_at = now;
@@ -126,6 +126,6 @@ impl<P> Connection<P> {
         host.due.push(front.start);
         host.count(cause);
         self.restart_timer(now, host.params);
-        Verdict::Suppress
+        SnoopVerdict::Suppress
     }
 }

@@ -105,7 +105,7 @@ pub struct Ack<'a> {
 /// What becomes of an acknowledgment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
-pub enum Verdict {
+pub enum SnoopVerdict {
     /// It goes on as it is.
     Forward,
     /// It goes on without its SACK blocks: it acknowledges something new, and every hole that the blocks tell of is being

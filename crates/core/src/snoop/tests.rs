@@ -43,7 +43,7 @@ impl Hop {
         segment: u32,
         blocks: &[(u32, u32)],
         change: impl FnOnce(&mut Ack<'_>),
-    ) -> (Verdict, Vec<u32>) {
+    ) -> (SnoopVerdict, Vec<u32>) {
         let blocks: Vec<_> = blocks.iter().map(|b| (self.byte(b.0), self.byte(b.1))).collect();
         let mut ack =
             Ack { connection: CONNECTION, ack: self.byte(segment), window: 100, sack: &blocks, ..Ack::default() };
@@ -52,11 +52,11 @@ impl Hop {
         (verdict, self.sent())
     }
 
-    fn ack(&mut self, segment: u32) -> (Verdict, Vec<u32>) {
+    fn ack(&mut self, segment: u32) -> (SnoopVerdict, Vec<u32>) {
         self.ack_with(segment, &[], |_| ())
     }
 
-    fn sack(&mut self, segment: u32, blocks: &[(u32, u32)]) -> (Verdict, Vec<u32>) {
+    fn sack(&mut self, segment: u32, blocks: &[(u32, u32)]) -> (SnoopVerdict, Vec<u32>) {
         self.ack_with(segment, blocks, |_| ())
     }
 
@@ -69,7 +69,7 @@ impl Hop {
     }
 }
 
-use Verdict::{Forward, Strip, Suppress};
+use SnoopVerdict::{Forward, Strip, Suppress};
 
 const NOTHING: Vec<u32> = Vec::new();
 

@@ -54,7 +54,7 @@ pub struct Shared {
 
 /// One second of a run.
 #[derive(Clone, Debug)]
-pub struct Pulse {
+pub struct ProgressCheck {
     /// Since the start of the scenario.
     pub elapsed: Span,
     /// `recent[flow]`.
@@ -102,7 +102,7 @@ pub struct Engine {
     shared: Arc<Shared>,
     /// Scheduled actions on the network, the next one last.
     changes: Vec<(Time, Change)>,
-    pulse: Option<Sender<Pulse>>,
+    progress_check: Option<Sender<ProgressCheck>>,
     clamp: Option<(ClampControl, Offers)>,
 }
 
@@ -158,7 +158,7 @@ impl Engine {
             counts: Counts::default(),
             shared: Arc::default(),
             changes: Vec::new(),
-            pulse: None,
+            progress_check: None,
             clamp: None,
         }
     }
@@ -185,8 +185,8 @@ impl Engine {
     }
 
     /// Tells once a second how it goes.
-    pub fn pulse_into(&mut self, pulse: Sender<Pulse>) {
-        self.pulse = Some(pulse);
+    pub fn progress_into(&mut self, progress_check: Sender<ProgressCheck>) {
+        self.progress_check = Some(progress_check);
     }
 
     /// How to start and stop it from outside.
@@ -239,7 +239,7 @@ impl Engine {
     fn play(&mut self) -> io::Result<Time> {
         let taps = self.taps.clone();
         let mut fds: Vec<PollFd<'_>> = taps.iter().map(|tap| PollFd::new(&**tap, PollFlags::IN)).collect();
-        let mut next_pulse = Time::ZERO + SECOND;
+        let mut next_progress_check = Time::ZERO + SECOND;
         let mut spin = Spin::default();
         loop {
             let now = self.now().min(self.end);
@@ -247,11 +247,11 @@ impl Engine {
             if now >= self.end || self.shared.stop.load(Ordering::Relaxed) {
                 return Ok(now);
             }
-            if now >= next_pulse {
-                self.send_pulse(now.since(Time::ZERO));
-                next_pulse += SECOND;
+            if now >= next_progress_check {
+                self.send_progress(now.since(Time::ZERO));
+                next_progress_check += SECOND;
             }
-            let deadline = self.next_deadline().min(next_pulse).min(now + NAP);
+            let deadline = self.next_deadline().min(next_progress_check).min(now + NAP);
             let spins = spin.may(now);
             let wait = deadline.since(self.now()).saturating_sub(if spins { SPIN } else { Span::ZERO });
             let ready = rustix::io::retry_on_intr(|| poll(&mut fds, Some(&clock::timeout(wait))))?;
@@ -435,10 +435,10 @@ impl Engine {
         Ok(())
     }
 
-    fn send_pulse(&mut self, elapsed: Span) {
-        let Some(pulse) = &self.pulse else { return };
+    fn send_progress(&mut self, elapsed: Span) {
+        let Some(progress_check) = &self.progress_check else { return };
         let recent = self.observer.take_recent();
         let lag_p99 = self.lag.quantile(0.99).unwrap_or_default();
-        let _ = pulse.send(Pulse { elapsed, recent, lag_p99 });
+        let _ = progress_check.send(ProgressCheck { elapsed, recent, lag_p99 });
     }
 }

@@ -49,7 +49,7 @@ pub struct Line {
     /// How many segments it is the first to acknowledge.
     #[serde(skip_serializing_if = "is_zero")]
     pub acked_segments: u32,
-    /// Where a model dropped it: `air`, `ap_queue`, `station_queue`, `wired`.
+    /// Where a model dropped it: `medium`, `ap_queue`, `station_queue`, `wired`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<&'static str>,
 }

@@ -178,7 +178,7 @@ impl Segments {
             }
             What::Lost(place) => connection.ends[from].take(&event.tcp).map(|(_, line)| Line {
                 lost: Some(match place {
-                    LostAt::Air => "air",
+                    LostAt::Channel => "channel",
                     LostAt::ApQueue => "ap_queue",
                     LostAt::StationQueue => "station_queue",
                     LostAt::Wired => "wired",

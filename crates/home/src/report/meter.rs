@@ -16,9 +16,9 @@ use super::{AddedDelay, Delay, Figures, FlowReport, JitterReport, Lost};
 
 /// Where a packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// In the air, after the last attempt.
-    Air,
+pub enum LossPlace {
+    /// In the channel, after the last attempt.
+    Channel,
     /// In the access point's queue.
     ApQueue,
     /// In a station's queue.
@@ -165,16 +165,16 @@ impl FlowMeter {
     }
 
     /// It will not arrive.
-    pub fn on_lost(&mut self, sent: Time, place: Place) {
+    pub fn on_lost(&mut self, sent: Time, place: LossPlace) {
         let Some(population) = self.population(sent) else { return };
         population.timely.on_lost();
         let lost = &mut population.lost;
         *match place {
-            Place::Air => &mut lost.air,
-            Place::ApQueue => &mut lost.ap_queue,
-            Place::StationQueue => &mut lost.station_queue,
-            Place::Wired => &mut lost.wired,
-            Place::Other => &mut lost.other,
+            LossPlace::Channel => &mut lost.channel,
+            LossPlace::ApQueue => &mut lost.ap_queue,
+            LossPlace::StationQueue => &mut lost.station_queue,
+            LossPlace::Wired => &mut lost.wired,
+            LossPlace::Other => &mut lost.other,
         } += 1;
     }
 

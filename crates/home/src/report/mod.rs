@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use meter::{FlowMeter, Place, Window};
+pub use meter::{FlowMeter, LossPlace, Window};
 pub use tables::{airtime_fairness, flow_meter, goodput_fairness, queue, stations};
 
 /// The value of `format`.
@@ -36,7 +36,7 @@ pub struct Report {
     pub run: Run,
     /// One per flow and copy.
     pub flows: Vec<FlowReport>,
-    /// One per node of the air, the access point among them.
+    /// One per node of the channel, the access point among them.
     pub stations: Vec<StationReport>,
     /// One per queue.
     pub queues: Vec<QueueReport>,
@@ -161,8 +161,9 @@ pub struct Figures {
 /// Where packets were lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
-    /// In the air, after the last attempt.
-    pub air: u64,
+    /// On the channel, after the last attempt.
+    #[serde(alias = "air")]
+    pub channel: u64,
     /// In the access point's queue.
     pub ap_queue: u64,
     /// In a station's queue.
@@ -177,7 +178,7 @@ impl Lost {
     /// All of them.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.air + self.ap_queue + self.station_queue + self.wired + self.other
+        self.channel + self.ap_queue + self.station_queue + self.wired + self.other
     }
 }
 
@@ -268,7 +269,7 @@ pub struct PageReport {
     pub load_ms: Vec<f64>,
 }
 
-/// One node of the air.
+/// One node of the channel.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StationReport {
     /// As in the scenario.

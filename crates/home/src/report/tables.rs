@@ -60,7 +60,7 @@ pub fn goodput_fairness(scenario: &Scenario, reports: &[FlowReport]) -> Option<f
     jain(&sharing.map(|(_, report)| report.figures.goodput_bps).collect::<Vec<_>>())
 }
 
-/// Jain's index over the air time of the stations, the access point left out.
+/// Jain's index over the channel time of the stations, the access point left out.
 #[must_use]
 pub fn airtime_fairness(nodes: &[NodeStats]) -> Option<f64> {
     jain(&nodes.iter().skip(1).map(|node| node.airtime.as_secs_f64()).collect::<Vec<_>>())

@@ -36,8 +36,8 @@ fn measured() -> FlowReport {
     for (sent, received) in [(50, 62), (100, 110), (150, 164), (200, 220), (250, 262), (350, 366), (400, 412)] {
         meter.on_delivered(ms(sent), ms(received), 200, 172);
     }
-    meter.on_lost(ms(199), Place::Air);
-    meter.on_lost(ms(300), Place::ApQueue);
+    meter.on_lost(ms(199), LossPlace::Channel);
+    meter.on_lost(ms(300), LossPlace::ApQueue);
     meter.on_duplicate(ms(400));
     meter.finish("game", "W1", "N1", "game-server")
 }
@@ -52,7 +52,7 @@ fn counts_follow_the_time_a_packet_was_sent() {
     assert_eq!((figures.sent, figures.delivered, figures.duplicates), (6, 4, 1));
     assert_eq!(figures.lost, Lost { ap_queue: 1, ..Lost::default() });
     assert_eq!((start_up.sent, start_up.delivered, start_up.duplicates), (3, 2, 0));
-    assert_eq!(start_up.lost, Lost { air: 1, ..Lost::default() });
+    assert_eq!(start_up.lost, Lost { channel: 1, ..Lost::default() });
     assert_eq!(figures.lost.total() + figures.delivered + 1, figures.sent, "one is in flight");
 }
 

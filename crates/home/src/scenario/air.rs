@@ -10,7 +10,7 @@ use super::wired::MOST_PACKETS;
 use super::wireless_link::{WirelessLink, read_wireless_link};
 use crate::quantity::{Decibel, Hertz, Watts};
 
-/// What the air does to a frame that did not collide.
+/// What the channel does to a frame that did not collide.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Loss {
     /// Every frame arrives.
@@ -77,7 +77,7 @@ pub struct Wifi {
     pub hidden: bool,
 }
 
-/// `[bridge]`: the test bed of the CHAP paper, the air as a time per packet ([`lasthop_medium::bridge`]).
+/// `[bridge]`: the test bed of the CHAP paper, the channel as a time per packet ([`lasthop_medium::bridge`]).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bridge {
     /// What a packet costs.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use lasthop_core::units::Span;
 
 use super::read::Reader;
+use super::renamed;
 use super::set::Written;
-use super::tree::{Node, Origin, Place, Table, Value};
+use super::tree::{Location, Node, Origin, Table, Value};
 use super::{Scenario, ScenarioError};
 
 /// One change.
@@ -35,7 +36,7 @@ const MOST_CHANGES: usize = 1_000;
 pub(crate) const MOST_CHANGED: usize = 200_000;
 
 /// Roots a change may reach; everything else is the same throughout a run.
-const ROOTS: [&str; 8] = ["line", "server", "wifi", "wireless_link", "bridge", "station", "flow", "control"];
+const ROOTS: [&str; 8] = ["wan", "server", "wifi", "wireless_link", "bridge", "station", "flow", "control"];
 
 /// The changes in order of time.
 pub(crate) fn read_steps<'a>(root: &Reader<'a>, duration: Span) -> Result<Vec<Step<'a>>, ScenarioError> {
@@ -63,14 +64,14 @@ pub(crate) fn read_steps<'a>(root: &Reader<'a>, duration: Span) -> Result<Vec<St
 impl Step<'_> {
     /// The keys it changes.
     pub(crate) fn keys(&self) -> Vec<String> {
-        self.set.0.keys().cloned().collect()
+        self.set.0.keys().map(|key| renamed::current_key(key)).collect()
     }
 
     /// Changes `written`, the file as it stands before this step.
     pub(crate) fn apply(&self, written: &mut Written, file: &str) -> Result<(), ScenarioError> {
         for (key, node) in &self.set.0 {
             let refuse = |why: String| self.refuse(file, key, &why);
-            let path: Vec<String> = key.split('.').map(str::to_owned).collect();
+            let path = renamed::current(key.split('.').map(str::to_owned).collect());
             if path.len() < 2
                 || path.len() > 8
                 || path.iter().any(String::is_empty)
@@ -88,7 +89,7 @@ impl Step<'_> {
 
     /// An error about the change of `key`.
     pub(crate) fn refuse(&self, file: &str, key: &str, why: &str) -> ScenarioError {
-        let place = Place { file, at: self.place }.to_string();
+        let place = Location { file, at: self.place }.to_string();
         ScenarioError::Wrong { place, key: format!("change.{}.set.{key}", self.number), why: why.to_owned() }
     }
 }

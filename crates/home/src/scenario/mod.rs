@@ -16,6 +16,7 @@ mod hosts;
 mod medium;
 mod queue;
 mod read;
+mod renamed;
 mod set;
 mod station;
 mod template;
@@ -49,7 +50,7 @@ pub use queue::Queue;
 pub use station::{Station, Storage};
 pub use template::Template;
 pub use tree::SourceMap;
-pub use wired::{Line, Server, Wire};
+pub use wired::{Server, WanLink, Wire};
 pub use wireless_link::WirelessLink;
 
 use hosts::Names;
@@ -81,10 +82,10 @@ pub struct Scenario {
     /// Figures count packets sent from here on.
     pub measure_from: Span,
     /// Between the servers and the access point; `None`: no delay, no limit.
-    pub line: Option<Line>,
+    pub wan: Option<WanLink>,
     /// Wired hosts.
     pub servers: Vec<Server>,
-    /// The air, or the link in its place.
+    /// The channel, or the link in its place.
     pub hop: LastHop,
     /// Wireless hosts.
     pub stations: Vec<Station>,
@@ -110,7 +111,7 @@ const ROOT_KEYS: [&str; 14] = [
     "duration",
     "seed",
     "measure_from",
-    "line",
+    "wan",
     "server",
     "wifi",
     "wireless_link",
@@ -283,14 +284,14 @@ fn read_home(written: &Written, file: &str, traces: &mut Traces<'_>) -> Result<S
     let stations = hosts::read_stations(&root, written, &hop, &mut names)?;
     let flows = hosts::read_flows(&root, &names, (duration, seed), &mut |path| traces.load(path))?;
     let control = control::read_control(&root)?;
-    let line = wired::read_line(&root)?;
+    let wan = wired::read_wan(&root)?;
     if let LastHop::WirelessLink(link) = &mut hop {
-        link.set_limits(&servers, line.as_ref(), &flows);
+        link.set_limits(&servers, wan.as_ref(), &flows);
     }
     let changes = Vec::new();
     drop(root);
     let source = Arc::new(source);
-    Ok(Scenario { name, duration, seed, measure_from, line, servers, hop, stations, flows, control, changes, source })
+    Ok(Scenario { name, duration, seed, measure_from, wan, servers, hop, stations, flows, control, changes, source })
 }
 
 /// Whether any station names 802.11b.

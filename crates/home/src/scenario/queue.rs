@@ -9,7 +9,7 @@ use super::ScenarioError;
 use super::read::Reader;
 use super::wired::MOST_PACKETS;
 
-/// A queue in front of the air.
+/// A queue in front of the channel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Queue {
     /// Who leaves first, and who is dropped.

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::ScenarioError;
 use super::flow;
 use super::read::nearest;
+use super::renamed;
 use super::tree::{Node, Origin, SourceMap, Table, Value, parse_value, shorten};
 
 /// A file with `--set` applied: the tree as written, and what stands out of the counts.
@@ -49,7 +50,7 @@ impl Written {
 
     /// Gives `key` the value written as `value`.
     pub(crate) fn assign(&mut self, key: &str, value: &str, at: &Origin) -> Result<(), String> {
-        let path: Vec<String> = key.split('.').map(str::to_owned).collect();
+        let path = renamed::current(key.split('.').map(str::to_owned).collect());
         if path.iter().any(String::is_empty) || path.len() > 8 {
             return Err("is not the path of a key; write for example wifi.queue.limit=100".to_owned());
         }

@@ -19,7 +19,7 @@ pub struct Station {
     pub distance: Metres,
     /// Where on the circle; spread evenly where the file says nothing.
     pub angle: Degrees,
-    /// Data rate in both directions; without air, unused.
+    /// Data rate in both directions; without a channel, unused.
     pub rate: Rate,
     /// What it speaks.
     pub standard: Standard,

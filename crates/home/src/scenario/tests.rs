@@ -64,8 +64,8 @@ fn the_schema_file_is_read_to_the_last_key() {
     let home = schema(&[]);
     assert_eq!((home.name.as_str(), home.seed), ("sap-law", 1));
     assert_eq!((home.duration, home.measure_from), (Span::from_secs(180), Span::from_secs(135)));
-    let line = home.line.unwrap();
-    assert_eq!(line.down, Wire { rate: Some(BitRate::mbps(100)), delay: Span::from_millis(10), buffer: 140 });
+    let wan = home.wan.unwrap();
+    assert_eq!(wan.down, Wire { rate: Some(BitRate::mbps(100)), delay: Span::from_millis(10), buffer: 140 });
     assert_eq!(home.servers[2].wire.delay, Span::from_millis(30));
     let air = wifi(&home);
     assert_eq!((air.standard, air.rate, air.control_rate), (Standard::G, Rate::OFDM_54, Some(Rate::OFDM_24)));
@@ -103,7 +103,7 @@ fn flows_of_the_schema_file_keep_their_names_hosts_and_times() {
 #[test]
 fn what_a_file_leaves_out_has_the_default_of_the_schema() {
     let home = parse(&small_wifi(""), &[]).unwrap();
-    assert_eq!((home.seed, home.measure_from, home.line), (1, Span::ZERO, None));
+    assert_eq!((home.seed, home.measure_from, home.wan), (1, Span::ZERO, None));
     assert_eq!(home.servers[0].wire, Wire { rate: None, delay: Span::ZERO, buffer: 140 });
     let air = wifi(&home);
     assert_eq!((air.long_attempts, air.short_attempts), (4, 7), "the standard's retry limits");
@@ -290,15 +290,15 @@ fn one_of_a_counted_host_can_differ() {
 #[test]
 fn none_removes_a_table_and_a_missing_one_is_made_with_its_defaults() {
     assert_eq!(schema(&["control.window=none"]).control.window, None);
-    assert_eq!(schema(&["line=none"]).line, None);
+    assert_eq!(schema(&["wan=none"]).wan, None);
     assert_eq!(wifi(&schema(&["wifi.loss=none"])).loss, Loss::None);
     assert_eq!(wifi(&schema(&["wifi.loss.kind=none"])).loss, Loss::None);
     assert_eq!(schema(&["flow.video=none"]).flows.len(), 5);
     assert_eq!(ftp(&schema(&["flow.ftp.window=none"]), "ftp").tcp.window, None);
-    let made = parse(&small_wifi(""), &["control.window.capacity=20Mbit/s", "line.delay=5ms"]).unwrap();
+    let made = parse(&small_wifi(""), &["control.window.capacity=20Mbit/s", "wan.delay=5ms"]).unwrap();
     let window = made.control.window.unwrap();
     assert_eq!((window.capacity, window.interval), (Capacity::Rate(BitRate::mbps(20)), Span::from_millis(50)));
-    assert_eq!(made.line.unwrap().up, Wire { rate: None, delay: Span::from_millis(5), buffer: 140 });
+    assert_eq!(made.wan.unwrap().up, Wire { rate: None, delay: Span::from_millis(5), buffer: 140 });
     let loss = parse(&small_wifi(""), &["wifi.loss.kind=fixed", "wifi.loss.rate=0.02"]).unwrap();
     assert_eq!(wifi(&loss).loss, Loss::Fixed { rate: 0.02 });
     let back = schema(&["control.window=none", "control.window.share=equal"]).control.window.unwrap();
@@ -564,10 +564,7 @@ fn the_shipped_sap_law_home_is_the_schema_s_but_for_its_trace_change_and_law() {
     let ours: Vec<_> = ours.iter().map(String::as_str).chain(["wifi.control_rate=24Mbit/s"]).collect();
     let shipped = shipped("papers/sap-law.toml", &ours);
     let schema = schema(&["flow.video.trace=none", "change=none", "control.snoop=none", "control.mac=none"]);
-    assert_eq!(
-        (&shipped.hop, &shipped.servers.len(), &shipped.line),
-        (&schema.hop, &schema.servers.len(), &schema.line)
-    );
+    assert_eq!((&shipped.hop, &shipped.servers.len(), &shipped.wan), (&schema.hop, &schema.servers.len(), &schema.wan));
     assert_eq!(shipped.control, schema.control);
     let kinds =
         |s: &Scenario| s.flows.iter().map(|f| (f.name.clone(), f.kind.clone(), f.start, f.stop)).collect::<Vec<_>>();
@@ -600,7 +597,7 @@ const PIECES: [&str; 44] = [
     "station",
     "flow",
     "server",
-    "line",
+    "wan",
     "control",
     "window",
     "queue",

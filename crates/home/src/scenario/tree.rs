@@ -8,6 +8,7 @@ use std::sync::Arc;
 use toml::de::{DeTable, DeValue};
 
 use super::ScenarioError;
+use super::renamed;
 
 /// Where a value was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,8 +90,10 @@ pub(crate) fn parse(text: &str, file: &str) -> Result<Table, ScenarioError> {
         let line = error.span().map_or(1, |span| lines.at(span.start));
         ScenarioError::Syntax { place: format!("{file}:{line}"), why: error.message().to_owned() }
     })?;
-    table(document.get_ref(), &lines)
-        .map_err(|(line, why)| ScenarioError::Syntax { place: format!("{file}:{line}"), why })
+    let mut root = table(document.get_ref(), &lines)
+        .map_err(|(line, why)| ScenarioError::Syntax { place: format!("{file}:{line}"), why })?;
+    renamed::rename(&mut root, file)?;
+    Ok(root)
 }
 
 /// Reads one TOML value that a `--set` holds.
@@ -216,17 +219,17 @@ impl SourceMap {
     }
 
     pub(crate) fn show(&self, at: &Origin) -> String {
-        Place { file: &self.file, at }.to_string()
+        Location { file: &self.file, at }.to_string()
     }
 }
 
 /// A place as a message shows it.
-pub(crate) struct Place<'a> {
+pub(crate) struct Location<'a> {
     pub(crate) file: &'a str,
     pub(crate) at: &'a Origin,
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for Location<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.at {
             Origin::Line(line) => write!(f, "{}:{line}", self.file),

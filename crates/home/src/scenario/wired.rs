@@ -1,4 +1,4 @@
-//! The wired part: `[line]` between the servers and the access point, and each `[[server]]` behind it.
+//! The wired part: `[wan]` between the servers and the access point, and each `[[server]]` behind it.
 
 use lasthop_core::units::{BitRate, Span};
 
@@ -23,16 +23,16 @@ pub struct Wire {
     pub buffer: u32,
 }
 
-/// `[line]`: joins the servers (at W0) to the access point.
+/// `[wan]`: joins the servers (at W0) to the access point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct WanLink {
     /// From W0 to the access point.
     pub down: Wire,
     /// From the access point to W0.
     pub up: Wire,
 }
 
-/// `[[server]]`: a wired host behind [`Line`], expanded from its count.
+/// `[[server]]`: a wired host behind [`WanLink`], expanded from its count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
     /// `W1`, or `W1.3` where counted.
@@ -43,17 +43,17 @@ pub struct Server {
     pub wire: Wire,
 }
 
-pub(crate) const LINE_KEYS: [&str; 5] = ["delay", "rate_down", "rate_up", "buffer_down", "buffer_up"];
+pub(crate) const WAN_KEYS: [&str; 5] = ["delay", "rate_down", "rate_up", "buffer_down", "buffer_up"];
 pub(crate) const SERVER_KEYS: [&str; 6] = ["name", "count", "delay", "rate", "buffer", "spread"];
 
-pub(crate) fn read_line(root: &Reader<'_>) -> Result<Option<Line>, ScenarioError> {
-    let Some(line) = root.table("line", &LINE_KEYS)? else { return Ok(None) };
-    let delay = line.quantity("delay")?.unwrap_or(Span::ZERO);
+pub(crate) fn read_wan(root: &Reader<'_>) -> Result<Option<WanLink>, ScenarioError> {
+    let Some(wan) = root.table("wan", &WAN_KEYS)? else { return Ok(None) };
+    let delay = wan.quantity("delay")?.unwrap_or(Span::ZERO);
     let wire = |rate: &str, buffer: &str| -> Result<Wire, ScenarioError> {
-        let buffer = line.count(buffer, 1..=MOST_PACKETS)?.unwrap_or(BUFFER_PACKETS);
-        Ok(Wire { rate: line.positive(rate)?, delay, buffer })
+        let buffer = wan.count(buffer, 1..=MOST_PACKETS)?.unwrap_or(BUFFER_PACKETS);
+        Ok(Wire { rate: wan.positive(rate)?, delay, buffer })
     };
-    Ok(Some(Line { down: wire("rate_down", "buffer_down")?, up: wire("rate_up", "buffer_up")? }))
+    Ok(Some(WanLink { down: wire("rate_down", "buffer_down")?, up: wire("rate_up", "buffer_up")? }))
 }
 
 pub(crate) fn read_server(server: &Reader<'_>) -> Result<Wire, ScenarioError> {

@@ -1,4 +1,4 @@
-//! `[wireless_link]`: the Snoop paper's lossy point-to-point link in place of the air ([`lasthop_medium::wireless_link`]).
+//! `[wireless_link]`: the Snoop paper's lossy point-to-point link in place of the channel ([`lasthop_medium::wireless_link`]).
 
 use lasthop_core::units::{BitRate, Bytes, Span};
 use lasthop_medium::wireless_link::{Handoff, Repair, WirelessLinkParams};
@@ -7,7 +7,7 @@ use super::ScenarioError;
 use super::flow::{Flow, LARGEST_PACKET};
 use super::queue::{Queue, read_queue};
 use super::read::Reader;
-use super::wired::{Line, MOST_PACKETS, Server};
+use super::wired::{MOST_PACKETS, Server, WanLink};
 
 /// `[wireless_link]`.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,10 +28,10 @@ pub struct WirelessLink {
 
 impl WirelessLink {
     /// Queues that name no limit hold the bandwidth-delay product of the longest way, in packets of the largest kind.
-    pub(crate) fn set_limits(&mut self, servers: &[Server], line: Option<&Line>, flows: &[Flow]) {
+    pub(crate) fn set_limits(&mut self, servers: &[Server], wan: Option<&WanLink>, flows: &[Flow]) {
         let wired = servers.iter().map(|server| server.wire.delay).max().unwrap_or(Span::ZERO);
-        let line = line.map_or(Span::ZERO, |line| line.down.delay);
-        let one_way = wired + line + self.params.delay + self.params.station_delay;
+        let wan = wan.map_or(Span::ZERO, |wan| wan.down.delay);
+        let one_way = wired + wan + self.params.delay + self.params.station_delay;
         let largest = flows.iter().filter_map(|flow| flow.transport()).map(|tcp| tcp.mss.0 + 40).max();
         let limit = self.buffer_for(one_way + one_way, Bytes(largest.unwrap_or(LARGEST_PACKET)));
         for queue in [&mut self.queue, &mut self.station_queue] {

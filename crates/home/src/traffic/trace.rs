@@ -50,7 +50,7 @@ impl Frames {
     /// Reads a trace.
     ///
     /// # Errors
-    /// The number of the line and what is wrong there: `12: ...`.
+    /// The number of the WAN link and what is wrong there: `12: ...`.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut lines: Vec<(FrameType, f64, u32)> = Vec::new();
         for (i, line) in text.lines().enumerate() {

@@ -82,7 +82,7 @@ const DATAPATHS: [(&str, Datapath); 3] =
 const SLOWEST: BitRate = BitRate::bps(64_000);
 
 /// One value and where it stands.
-struct Place<'a> {
+struct Location<'a> {
     text: &'a str,
     file: &'a str,
     key: &'a str,
@@ -92,7 +92,7 @@ struct Place<'a> {
 /// What is wrong, what would be right.
 type Complaint = (String, String);
 
-impl Place<'_> {
+impl Location<'_> {
     fn line(&self) -> usize {
         line_of(self.text, self.span.start)
     }
@@ -118,13 +118,13 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
     let mut entries: Vec<_> = table.get_ref().iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     for (key, value) in entries {
-        let place = Place { text, file, key: key.get_ref(), span: key.span() };
+        let place = Location { text, file, key: key.get_ref(), span: key.span() };
         set(&mut config, &place, value)?;
     }
     Ok(config)
 }
 
-fn set(config: &mut Config, place: &Place<'_>, value: &Spanned<DeValue<'_>>) -> Result<(), ConfigError> {
+fn set(config: &mut Config, place: &Location<'_>, value: &Spanned<DeValue<'_>>) -> Result<(), ConfigError> {
     let v = value.get_ref();
     let outcome = match place.key {
         "lan" => names(v).map(|x| config.lan = x),
@@ -178,24 +178,30 @@ fn set(config: &mut Config, place: &Place<'_>, value: &Spanned<DeValue<'_>>) -> 
 }
 
 /// `[law]`, for experts: plain numbers, in the unit of each.
-fn law(config: &mut Config, place: &Place<'_>, table: &DeTable<'_>) -> Result<(), ConfigError> {
+fn law(config: &mut Config, place: &Location<'_>, table: &DeTable<'_>) -> Result<(), ConfigError> {
     let names: Vec<_> = Law::PARAMETERS.iter().map(|parameter| parameter.name).collect();
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     for (name, value) in entries {
         let key = format!("law.{}", name.get_ref());
-        let place = Place { key: &key, span: name.span(), ..*place };
-        if !names.contains(&name.get_ref().as_ref()) {
-            return Err(unknown_key(&place, name.get_ref(), &names));
+        // What they were called before 0.2; read for one version.
+        let current = match name.get_ref().as_ref() {
+            "standing" => "standing_weight",
+            "stands" => "standing_threshold",
+            current => current,
+        };
+        let place = Location { key: &key, span: name.span(), ..*place };
+        if !names.contains(&current) {
+            return Err(unknown_key(&place, current, &names));
         }
         let number = number(value.get_ref()).ok_or_else(|| not_a(value.get_ref(), "a plain number, such as 0.5"));
-        let set = number.and_then(|number| config.law.set(name.get_ref(), number).map_err(|why| in_two(&why)));
+        let set = number.and_then(|number| config.law.set(current, number).map_err(|why| in_two(&why)));
         set.map_err(|complaint| place.error(complaint))?;
     }
     Ok(())
 }
 
-fn unknown_key(place: &Place<'_>, key: &str, keys: &[&str]) -> ConfigError {
+fn unknown_key(place: &Location<'_>, key: &str, keys: &[&str]) -> ConfigError {
     let nearest = keys.iter().map(|k| (strsim::jaro_winkler(key, k), k)).max_by(|a, b| a.0.total_cmp(&b.0));
     let right = match nearest {
         Some((likeness, nearest)) if likeness > 0.7 => format!("did you mean `{nearest}`?"),

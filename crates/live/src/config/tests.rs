@@ -151,6 +151,13 @@ fn the_law_is_set_in_plain_numbers_and_reaches_who_decides() {
 }
 
 #[test]
+fn a_parameter_of_the_law_is_read_by_the_name_that_it_had_before() {
+    let old = Config::parse("[law]\nstanding = 0.25\nstands = 0.5\n", "x").unwrap();
+    let new = Config::parse("[law]\nstanding_weight = 0.25\nstanding_threshold = 0.5\n", "x").unwrap();
+    assert_eq!((old.law, old.law.standing_weight), (new.law, 0.25));
+}
+
+#[test]
 fn a_wrong_parameter_of_the_law_says_what_would_be_right() {
     assert_eq!(error("[law]\n\ngian = 1\n"), "lasthop.toml:3: law.gian: there is no such key; did you mean `gain`?");
     assert_eq!(error("[law]\ngain = 9\n"), "lasthop.toml:2: law.gain: gain is 9; it must be from 0 to 3");

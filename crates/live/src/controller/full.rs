@@ -1,6 +1,6 @@
 //! What found no place in the table of connections: for the status, and a line for whoever watches.
 //!
-//! The data path counts packets (`table-full`) and marks slots by connection ([`Refused`](crate::control::Refused)).
+//! The data path counts packets (`table-full`) and marks slots by connection ([`Refused`](crate::maps::Refused)).
 
 use lasthop_core::units::{Span, Time, count};
 

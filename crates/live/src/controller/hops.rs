@@ -6,7 +6,7 @@ use lasthop_core::ap::{Duplex, HopId, HopSample};
 use lasthop_core::fastpath::layout::{Control, Counters, HOPS, Hop};
 use lasthop_core::units::BitRate;
 
-use super::place::Disciplines;
+use super::disciplines::Disciplines;
 use crate::ports::Port;
 use crate::program::{PLACES_OF_PORTS, Program};
 

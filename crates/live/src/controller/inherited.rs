@@ -38,9 +38,9 @@ impl Core {
     /// What this controller has to hand over.
     pub(super) fn offer(&self) -> Offer {
         let learned = self.ap.directions().map(|direction| {
-            let is_line = direction.place == Some(lasthop_core::ap::Place::Line);
+            let is_wan = direction.place == Some(lasthop_core::ap::QueuePlace::Wan);
             let bps = direction.capacity.filter(|_| self.capacity.is_none())?.as_bps();
-            Some(Learned { bps, is_line })
+            Some(Learned { bps, is_wan })
         });
         Offer { layout: lasthop_core::fastpath::layout::VERSION, flows: self.config.flows, learned }
     }
@@ -49,8 +49,8 @@ impl Core {
     pub(super) fn resume(&mut self, offer: &Offer) {
         if self.capacity.is_none() {
             for (direction, learned) in Direction::BOTH.into_iter().zip(offer.learned) {
-                if let Some(Learned { bps, is_line }) = learned {
-                    self.ap.resume(direction, BitRate::bps(bps), is_line);
+                if let Some(Learned { bps, is_wan }) = learned {
+                    self.ap.resume(direction, BitRate::bps(bps), is_wan);
                 }
             }
         }

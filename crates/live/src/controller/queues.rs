@@ -18,10 +18,10 @@ use lasthop_core::snoop;
 use lasthop_core::units::{BitRate, Span, Time};
 
 use super::ControllerError;
-use super::air::Drivers;
+use super::air_time_cost::Drivers;
+use super::disciplines::Disciplines;
 use super::journal::Journal;
 use super::links::Present;
-use super::place::Disciplines;
 use crate::config::{Config, Datapath, Duplex, Queueing};
 use crate::ports::Port;
 use crate::program::Program;
@@ -155,7 +155,7 @@ impl Queues {
         let is_known = self.release.capacity().is_some();
         for ((queue, rate), there) in self.list.iter_mut().zip(rates).zip(machine.present) {
             queue.keep(wanted, (now, rate, is_known), *there, machine, journal);
-            let prices = queue.air.prices(qdisc::price(rate, wanted.settings.packet_time));
+            let prices = queue.air_time_cost.prices(qdisc::price(rate, wanted.settings.packet_time));
             failures += u64::from(queue.keeper.as_ref().is_some_and(|keeper| !keeper.set_pace(now, rate, prices)));
         }
         failures
@@ -170,8 +170,8 @@ impl Queues {
         for (queue, there) in self.list.iter_mut().zip(present) {
             match self.drivers.stations(there.map(|there| there.ifindex)) {
                 Ok(stations) => {
-                    queue.air.on_stations(&stations, self.packet_time);
-                    self.rates.extend(queue.air.rates());
+                    queue.air_time_cost.on_stations(&stations, self.packet_time);
+                    self.rates.extend(queue.air_time_cost.rates());
                 }
                 Err(_) => failures += 1,
             }
@@ -196,7 +196,7 @@ impl Queues {
 
     /// The interfaces, and whether both directions share what is behind each.
     pub(super) fn duplexes(&self) -> impl Iterator<Item = (&Port, ap::Duplex)> {
-        let duplex = |queue: &Queue| if queue.shares_air { ap::Duplex::Half } else { ap::Duplex::Full };
+        let duplex = |queue: &Queue| if queue.shares_channel { ap::Duplex::Half } else { ap::Duplex::Full };
         self.list.iter().map(move |queue| (&queue.port, duplex(queue)))
     }
 
@@ -215,7 +215,7 @@ impl Queues {
 
     fn pace(&self, queue: &Queue) -> BitRate {
         let Some(capacity) = self.release.capacity() else { return queue.wire.unwrap_or(release::UNKNOWN) };
-        if !queue.shares_air {
+        if !queue.shares_channel {
             return capacity;
         }
         let capacity = capacity.as_bps();
@@ -247,7 +247,7 @@ impl Queues {
                 interface: queue.port.name.to_string(),
                 pace_bps: self.pace(queue).as_bps(),
                 put_again: queue.put_again,
-                stations: if is_priced { queue.air.prices(link).map(station).collect() } else { Vec::new() },
+                stations: if is_priced { queue.air_time_cost.prices(link).map(station).collect() } else { Vec::new() },
                 ..status
             })
         };

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use lasthop_core::ap::{DirectionSnapshot, FlowSnapshot, Place, ShareRule, Snapshot};
+use lasthop_core::ap::{DirectionSnapshot, FlowSnapshot, QueuePlace, ShareRule, Snapshot};
 use lasthop_core::fastpath::layout::{Counters, FlowKey, Half, Reason};
 use lasthop_core::meter::rate::Known;
 use lasthop_core::packet::Direction;
@@ -31,7 +31,7 @@ pub(super) struct Totals {
     pub(super) counters: Counters,
     pub(super) epoch: u32,
     /// Where packets waited when they last did, by direction.
-    pub(super) places: [Option<Place>; 2],
+    pub(super) places: [Option<QueuePlace>; 2],
     /// Of UDP that gives way, so far.
     pub(super) elastic_bytes: u64,
     pub(super) missed: u64,
@@ -323,7 +323,7 @@ fn capacity(known: Known) -> CapacityReport {
     CapacityReport { mean: known.mean_bps(), last: known.last_bps() }
 }
 
-fn direction(direction: &DirectionSnapshot, place: Option<Place>) -> DirectionStatus {
+fn direction(direction: &DirectionSnapshot, place: Option<QueuePlace>) -> DirectionStatus {
     DirectionStatus {
         capacity_bps: direction.capacity.map(BitRate::as_bps),
         queue_place: place.map(|place| place.name().to_owned()),

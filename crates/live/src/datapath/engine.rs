@@ -15,8 +15,8 @@ use lasthop_core::units::{Span, Time};
 use lasthop_core::wire::{self, Link, Parsed};
 
 use super::arena::Arena;
-use super::hop::Hop;
 use super::pace::Pace;
+use super::snoop_relay::SnoopRelay;
 use crate::program::LinkLayer;
 use crate::qdisc::layout::Price;
 use crate::qdisc::{ACTIVE, BURST, NEW_CREDIT, Settings};
@@ -126,7 +126,7 @@ pub struct Engine {
     longest: u32,
     flow_kind: FlowKind,
     secret: u64,
-    hop: Option<Hop>,
+    relay: Option<SnoopRelay>,
     /// Frames that leave before those of the queue: they are sent once more.
     again: VecDeque<Arc<[u8]>>,
     figures: Figures,
@@ -160,7 +160,7 @@ impl Engine {
                 crate::qdisc::FlowKind::Hosts => FlowKind::Hosts,
             },
             secret,
-            hop: None,
+            relay: None,
             again: VecDeque::new(),
             figures: Figures::default(),
         }
@@ -169,7 +169,7 @@ impl Engine {
     /// Repairs losses of the hop, too.
     #[must_use]
     pub fn with_snoop(self, params: snoop::Params) -> Self {
-        Self { hop: Some(Hop::new(params, self.link, self.secret)), ..self }
+        Self { relay: Some(SnoopRelay::new(params, self.link, self.secret)), ..self }
     }
 
     /// What packets cost from now on.
@@ -213,11 +213,11 @@ impl Engine {
         }
     }
 
-    /// Bytes of a frame that a station sent over the same air: its flow pays for what can be seen of it, one packet per
+    /// Bytes of a frame that a station sent over the same channel: its flow pays for what can be seen of it, one packet per
     /// `mtu` where an offload engine merged several.
     pub fn on_received(&mut self, now: Time, frame: &[u8]) {
-        if let Some(hop) = &mut self.hop {
-            hop.on_heard(now, frame);
+        if let Some(relay) = &mut self.relay {
+            relay.on_heard(now, frame);
             self.repair(now);
         }
         if !self.queue.counts_air_time() || frame.len() <= self.header_bytes as usize {
@@ -236,16 +236,16 @@ impl Engine {
 
     /// A bare acknowledgment of a station: whether it is to go on, perhaps changed.
     pub fn on_answer(&mut self, now: Time, frame: &mut [u8]) -> bool {
-        let Some(hop) = &mut self.hop else { return true };
-        let goes_on = hop.on_answer(now, frame);
+        let Some(relay) = &mut self.relay else { return true };
+        let goes_on = relay.on_answer(now, frame);
         self.repair(now);
         goes_on
     }
 
     /// Takes in what is to be sent once more.
     fn repair(&mut self, now: Time) {
-        let Some(hop) = &mut self.hop else { return };
-        while let Some(frame) = hop.poll(now) {
+        let Some(relay) = &mut self.relay else { return };
+        while let Some(frame) = relay.poll(now) {
             if self.queue.is_empty() && self.again.is_empty() {
                 self.pace.on_first(now);
             }
@@ -255,7 +255,7 @@ impl Engine {
 
     /// The frame that is to be sent now; it is charged already. Give its slot back after it.
     pub fn poll(&mut self, now: Time) -> Option<Frame> {
-        if self.hop.as_ref().and_then(Hop::next_deadline).is_some_and(|due| due <= now) {
+        if self.relay.as_ref().and_then(SnoopRelay::next_deadline).is_some_and(|due| due <= now) {
             self.repair(now);
         }
         if now < self.pace.next() {
@@ -298,8 +298,8 @@ impl Engine {
         let cost = self.pace.cost(frame.ip_bytes, 1);
         self.queue.charge(cost);
         self.count(now, &frame, cost);
-        if let Some(hop) = &mut self.hop {
-            hop.on_leaving(now, self.arena.frame(frame.slot, frame.length));
+        if let Some(relay) = &mut self.relay {
+            relay.on_leaving(now, self.arena.frame(frame.slot, frame.length));
         }
         Some(frame)
     }
@@ -308,7 +308,7 @@ impl Engine {
     #[must_use]
     pub fn next_deadline(&self) -> Option<Time> {
         let waits = !self.queue.is_empty() || !self.again.is_empty();
-        let repair = self.hop.as_ref().and_then(Hop::next_deadline);
+        let repair = self.relay.as_ref().and_then(SnoopRelay::next_deadline);
         waits.then(|| self.pace.next()).into_iter().chain(repair).min()
     }
 
@@ -328,7 +328,7 @@ impl Engine {
             },
             Queue::Fifo(_) => Counters::default(),
         };
-        let snoop = self.hop.as_ref().map(Hop::snapshot);
+        let snoop = self.relay.as_ref().map(SnoopRelay::snapshot);
         Figures { queue: self.queue.snapshot(now), credit, snoop, ..self.figures }
     }
 

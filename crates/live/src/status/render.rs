@@ -85,7 +85,7 @@ fn direction(d: &DirectionStatus) -> String {
     let place = match d.queue_place.as_deref() {
         Some("access-point") => "packets wait in its own queue",
         Some("firmware") => "packets wait behind its own queue, in driver or firmware",
-        Some("line") => "packets wait in front of the home",
+        Some("wan" | "line") => "packets wait in front of the home",
         _ => "nothing waited yet",
     };
     format!("learned {}; {place}, now {}; {held}", rate(capacity as f64), ms(d.queue_ms))

@@ -13,7 +13,7 @@ mod udp;
 use std::collections::HashMap;
 
 use lasthop_core::fastpath::layout::{Control, Counters, FlowKey, FlowState, HOPS, Half, Hop, Plan, Reason, UdpState};
-use lasthop_core::fastpath::udp::{Datagram, Verdict as UdpVerdict, on_datagram};
+use lasthop_core::fastpath::udp::{Datagram, UdpVerdict, on_datagram};
 use lasthop_core::fastpath::vectors::{self, Step};
 use lasthop_core::fastpath::{self, Passage, Verdict, window};
 use lasthop_core::packet::Direction;

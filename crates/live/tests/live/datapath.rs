@@ -14,7 +14,7 @@ use crate::child::Process;
 use crate::traffic::{Download, echo, flood, numbered, ping};
 use crate::world::{World, far_world, skipped, wait_for, world};
 
-/// Below what the line behind it carries, so that the queue is here.
+/// Below what the WAN link behind it carries, so that the queue is here.
 const PACE: BitRate = BitRate::mbps(16);
 
 fn config(world: &World, queueing: Queueing) -> Config {

@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::namespace::Namespace;
 use crate::settings;
 
-/// Ends the line when dropped; the interfaces go with it.
+/// Ends the WAN link when dropped; the interfaces go with it.
 pub struct Line {
     stop: Arc<AtomicBool>,
 }
@@ -25,7 +25,7 @@ impl Line {
         Self::lay(near, far, Pause::Each(delay))
     }
 
-    /// Packets arrive in bunches, as aggregates of the air do: all that is in flight, once in `period`.
+    /// Packets arrive in bunches, as aggregates of the channel do: all that is in flight, once in `period`.
     pub fn bunching(
         near: (&Namespace, &'static str),
         far: (&Namespace, &'static str),

@@ -32,7 +32,7 @@ use lasthop_core::units::Time;
 
 use crate::attempt::Attempt;
 use crate::contention::{Contention, Counter, Own};
-use crate::medium::{Event, NodeId, Place};
+use crate::medium::{DropPlace, Event, NodeId};
 use crate::node::{Addressed, Node};
 use crate::params::{MediumParams, StationParams};
 use crate::phy::{Phy, Rate};
@@ -136,7 +136,7 @@ impl<P: Packet + Copy> Domain<P> {
     fn enqueue_counted(&mut self, now: Time, from: NodeId, to: NodeId, packet: P) {
         let events = &mut self.events;
         self.nodes[usize::from(from.0)].enqueue(now, packet, to, |packet| {
-            events.push_back(Event::Dropped { at: now, node: from, place: Place::Queue, packet });
+            events.push_back(Event::Dropped { at: now, node: from, place: DropPlace::Queue, packet });
         });
     }
 
@@ -151,7 +151,7 @@ impl<P: Packet + Copy> Domain<P> {
     /// A packet had to go when another came to a queue.
     #[cold]
     fn refuse(&mut self, at: Time, node: NodeId, packet: P) {
-        self.events.push_back(Event::Dropped { at, node, place: Place::Queue, packet });
+        self.events.push_back(Event::Dropped { at, node, place: DropPlace::Queue, packet });
     }
 
     /// Whether [`Self::advance`] has something to commit.
@@ -366,7 +366,7 @@ impl<P: Packet + Copy> Domain<P> {
             }
             sender.stats.given_up += 1;
             if !service.delivered {
-                let (node, place) = (NodeId(node), Place::Air);
+                let (node, place) = (NodeId(node), DropPlace::Channel);
                 advance = Advance::Event(Event::Dropped { at, node, place, packet: service.packet });
             }
         }
@@ -386,7 +386,7 @@ impl<P: Packet + Copy> Domain<P> {
         let (events, id) = (&mut self.events, NodeId(node));
         let sender = &mut self.nodes[usize::from(node)];
         sender.serve_counted(at, |packet| {
-            let dropped = Event::Dropped { at, node: id, place: Place::Queue, packet };
+            let dropped = Event::Dropped { at, node: id, place: DropPlace::Queue, packet };
             match advance {
                 Advance::Event(_) => events.push_back(dropped),
                 _ => advance = Advance::Event(dropped),

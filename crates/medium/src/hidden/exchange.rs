@@ -8,7 +8,7 @@ use lasthop_core::units::{Span, Time};
 use super::signal::{Frame, Heard, Kind};
 use super::{Due, Hidden};
 use crate::attempt::{self, Attempt, AttemptFate};
-use crate::medium::{Event, NodeId, Place};
+use crate::medium::{DropPlace, Event, NodeId};
 use crate::node::Addressed;
 use crate::propagation::Loss;
 use crate::times::AirTimes;
@@ -124,10 +124,10 @@ impl<P: Packet + Copy> Hidden<P> {
             self.freeze(frame.from, at);
             self.radios[usize::from(frame.from)].sends = true;
         }
-        let Self { air, radios, channel, .. } = self;
-        air.begin(at, frame, |node| radios[usize::from(node)].sends, channel);
+        let Self { signals, radios, channel, .. } = self;
+        signals.begin(at, frame, |node| radios[usize::from(node)].sends, channel);
         for node in 0..self.nodes.len() as u16 {
-            if self.air.signals.last().is_some_and(|signal| signal.is_heard(node)) {
+            if self.signals.signals.last().is_some_and(|signal| signal.is_heard(node)) {
                 self.freeze(node, at);
                 let radio = &mut self.radios[usize::from(node)];
                 radio.heard += 1;
@@ -160,7 +160,7 @@ impl<P: Packet + Copy> Hidden<P> {
 
     /// The frame that `from` sends is over.
     pub(super) fn frame_end(&mut self, at: Time, from: u16) {
-        let Some(signal) = self.air.end(from) else { return };
+        let Some(signal) = self.signals.end(from) else { return };
         let frame = signal.frame;
         let radio = &mut self.radios[usize::from(from)];
         (radio.sends, radio.eifs) = (false, false);
@@ -169,14 +169,14 @@ impl<P: Packet + Copy> Hidden<P> {
         }
         self.await_answer(at, &frame);
         for node in 0..self.nodes.len() as u16 {
-            let mut heard = signal.ends(node, &self.air);
+            let mut heard = signal.ends(node, &self.signals);
             if heard == Heard::Nothing {
                 continue;
             }
             if heard == Heard::Frame && node == frame.to && self.is_lost() {
                 heard = Heard::Weak;
             }
-            if self.waits.is_ns2 && heard != Heard::Frame && !self.air.sends_after(node, at) {
+            if self.waits.is_ns2 && heard != Heard::Frame && !self.signals.sends_after(node, at) {
                 let radio = &mut self.radios[usize::from(node)];
                 radio.deaf_until = radio.deaf_until.max(at + self.waits.eifs - self.waits.difs);
             }
@@ -196,7 +196,7 @@ impl<P: Packet + Copy> Hidden<P> {
                 self.spoil(&frame);
             }
         }
-        self.air.forget(signal);
+        self.signals.forget(signal);
     }
 
     /// Whether a frame that could be decoded is lost all the same.
@@ -236,7 +236,7 @@ impl<P: Packet + Copy> Hidden<P> {
             return;
         }
         // An answer that has begun is waited for.
-        let answer = self.air.signals.iter().find(|signal| signal.answers(node));
+        let answer = self.signals.signals.iter().find(|signal| signal.answers(node));
         if let Some(end) = answer.map(|signal| signal.start + signal.frame.duration) {
             return self.expect(end, Due::Timeout, node, wait);
         }
@@ -356,7 +356,7 @@ impl<P: Packet + Copy> Hidden<P> {
             }
             sender.stats.given_up += 1;
             if !service.delivered {
-                let (node, place) = (NodeId(node), Place::Air);
+                let (node, place) = (NodeId(node), DropPlace::Channel);
                 self.events.push_back(Event::Dropped { at, node, place, packet: service.packet });
             }
         }
@@ -364,7 +364,7 @@ impl<P: Packet + Copy> Hidden<P> {
         if !sender.serve_next(at) {
             let (events, from) = (&mut self.events, NodeId(node));
             sender.serve_counted(at, |packet| {
-                events.push_back(Event::Dropped { at, node: from, place: Place::Queue, packet });
+                events.push_back(Event::Dropped { at, node: from, place: DropPlace::Queue, packet });
             });
         }
         self.draw_backoff(node);

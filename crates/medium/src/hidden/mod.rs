@@ -31,7 +31,7 @@ use lasthop_core::packet::Packet;
 use lasthop_core::units::Time;
 
 use crate::attempt::Attempt;
-use crate::medium::{Event, NodeId, Place};
+use crate::medium::{DropPlace, Event, NodeId};
 use crate::node::Node;
 use crate::params::{MediumParams, StationParams};
 use crate::phy::{Phy, Rate};
@@ -39,7 +39,7 @@ use crate::random::Stream;
 use crate::snapshot::Snapshot;
 use crate::times::{Rates, Waits};
 use exchange::Tracks;
-use signal::{Air, Frame};
+use signal::{Frame, Signals};
 
 /// What is due at a known time; of one moment in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,7 +102,7 @@ pub struct Hidden<P> {
     rates: Rates,
     nodes: Vec<Node<P>>,
     radios: Vec<Radio>,
-    air: Air,
+    signals: Signals,
     agenda: BinaryHeap<Reverse<Step>>,
     events: VecDeque<Event<P>>,
     clock: Time,
@@ -120,7 +120,7 @@ impl<P: Packet + Copy> Hidden<P> {
         let nodes = Node::all(&params, stations, &phy, &mut rates, seed);
         Self {
             waits: Waits::new(&phy),
-            air: Air::new(&params, &nodes, phy.is_ns2()),
+            signals: Signals::new(&params, &nodes, phy.is_ns2()),
             radios: vec![Radio::default(); nodes.len()],
             tracks: Tracks::new(nodes.len()),
             params,
@@ -149,14 +149,14 @@ impl<P: Packet + Copy> Hidden<P> {
         } else {
             let events = &mut self.events;
             node.enqueue(now, packet, to, |packet| {
-                events.push_back(Event::Dropped { at: now, node: from, place: Place::Queue, packet });
+                events.push_back(Event::Dropped { at: now, node: from, place: DropPlace::Queue, packet });
             });
         }
     }
 
     /// A packet had to go when another came to a queue.
     fn refuse(&mut self, at: Time, node: NodeId, packet: P) {
-        self.events.push_back(Event::Dropped { at, node, place: Place::Queue, packet });
+        self.events.push_back(Event::Dropped { at, node, place: DropPlace::Queue, packet });
     }
 
     pub fn poll(&mut self, now: Time) -> Option<Event<P>> {
@@ -203,12 +203,12 @@ impl<P: Packet + Copy> Hidden<P> {
 
     pub fn set_distance(&mut self, station: NodeId, metres: f64) {
         self.nodes[usize::from(station.0)].distance_m = metres;
-        self.air.measure(&self.params, &self.nodes);
+        self.signals.measure(&self.params, &self.nodes);
     }
 
     pub fn set_loss(&mut self, loss: crate::Loss) {
         self.params.loss = loss;
-        self.air.measure(&self.params, &self.nodes);
+        self.signals.measure(&self.params, &self.nodes);
     }
 
     pub fn set_queue_limit(&mut self, node: NodeId, packets: usize) {

@@ -95,15 +95,15 @@ impl Signal {
     }
 
     /// How it ends at a node.
-    pub fn ends(&self, node: u16, air: &Air) -> Heard {
+    pub fn ends(&self, node: u16, signals: &Signals) -> Heard {
         let reception = &self.receptions[usize::from(node)];
         if !reception.heard {
             return Heard::Nothing;
         }
-        let strong = reception.power_mw >= air.receive_mw;
-        let captured = match air.locked {
+        let strong = reception.power_mw >= signals.receive_mw;
+        let captured = match signals.locked {
             Some(_) => !reception.crossed,
-            None => reception.power_mw >= reception.worst_mw * air.capture,
+            None => reception.power_mw >= reception.worst_mw * signals.capture,
         };
         match (reception.missed, reception.deaf, strong && captured, strong) {
             (true, ..) => Heard::Energy,
@@ -116,7 +116,7 @@ impl Signal {
 
 /// Everything in flight.
 #[derive(Clone, Debug)]
-pub struct Air {
+pub struct Signals {
     nodes: usize,
     /// `mean[from x nodes + to]`, dBm.
     mean: Vec<f64>,
@@ -132,9 +132,9 @@ pub struct Air {
     spare: Vec<Vec<Reception>>,
 }
 
-impl Air {
+impl Signals {
     pub fn new<P: Packet + Copy>(params: &MediumParams, nodes: &[Node<P>], is_ns2: bool) -> Self {
-        let mut air = Self {
+        let mut signals = Self {
             nodes: nodes.len(),
             mean: vec![0.0; nodes.len() * nodes.len()],
             deviation_db: 0.0,
@@ -145,8 +145,8 @@ impl Air {
             locked: is_ns2.then(|| vec![None; nodes.len()]),
             spare: Vec::new(),
         };
-        air.measure(params, nodes);
-        air
+        signals.measure(params, nodes);
+        signals
     }
 
     /// Computes mean powers again, after positions or the loss model changed.

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use lasthop_medium::phy::Phy;
 use lasthop_medium::random::Stream;
-use lasthop_medium::{AfterCollision, Event, Loss, MediumParams, NodeId, Place, Rate, StationParams};
+use lasthop_medium::{AfterCollision, DropPlace, Event, Loss, MediumParams, NodeId, Rate, StationParams};
 
 use super::{AP, Numbered, us};
 
@@ -77,7 +77,7 @@ pub struct Oracle {
     nodes: Vec<Node>,
     /// (time, node, what), any order.
     agenda: Vec<(u64, u16, Happens)>,
-    /// When the last frame on the air ends.
+    /// When the last frame on the channel ends.
     busy: Vec<(u64, u64)>,
     channel: Stream,
     pub events: Vec<Event<Numbered>>,
@@ -206,7 +206,7 @@ impl Oracle {
             if node.queue.len() < node.limit {
                 node.queue.push_back((arrival.packet, arrival.to));
             } else {
-                let (node, place) = (NodeId(arrival.from), Place::Queue);
+                let (node, place) = (NodeId(arrival.from), DropPlace::Queue);
                 self.events.push(Event::Dropped { at: us(now), node, place, packet: arrival.packet });
             }
             return;
@@ -363,7 +363,7 @@ impl Oracle {
             node.cw = (2 * node.cw + 1).min(self.phy.cw_max());
         } else {
             if let Some(packet) = packet {
-                let (node, place) = (NodeId(number), Place::Air);
+                let (node, place) = (NodeId(number), DropPlace::Channel);
                 self.events.push(Event::Dropped { at: us(now), node, place, packet });
             }
             node.cw = node.cw_min;

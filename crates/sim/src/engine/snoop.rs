@@ -1,8 +1,8 @@
 //! What Snoop does in a run.
 
-use lasthop_core::snoop::Verdict;
+use lasthop_core::snoop::SnoopVerdict;
 use lasthop_core::units::Time;
-use lasthop_home::report::Place;
+use lasthop_home::report::LossPlace;
 use lasthop_medium::NodeId;
 
 use super::Engine;
@@ -31,26 +31,26 @@ impl Engine<'_, '_> {
         let meter = &mut self.flows[self.routes[packet.flow as usize].counted_by as usize].meter;
         snoop.settle(packet.flow, packet.position.offset()).for_each(|loss| meter.on_lost(loss.sent, loss.place));
         match verdict {
-            Verdict::Forward => {}
-            Verdict::Strip => packet.sack = self.sacks.without_blocks(packet.sack),
-            Verdict::Suppress => {
+            SnoopVerdict::Forward => {}
+            SnoopVerdict::Strip => packet.sack = self.sacks.without_blocks(packet.sack),
+            SnoopVerdict::Suppress => {
                 let _ = self.sacks.take(packet.sack);
             }
         }
         self.repair(now);
-        verdict != Verdict::Suppress
+        verdict != SnoopVerdict::Suppress
     }
 
     /// What Snoop has to send again goes out.
     pub(super) fn repair(&mut self, now: Time) {
         let Some(snoop) = &mut self.snoop else { return };
-        snoop.on_handoffs(self.air.handoffs());
+        snoop.on_handoffs(self.medium.handoffs());
         while let Some((station, packet)) = snoop.poll(now) {
-            self.air_moved = true;
+            self.medium_moved = true;
             if snoop.is_urgent() {
-                self.air.on_urgent_packet(now, NodeId::ACCESS_POINT, station, packet);
+                self.medium.on_urgent_packet(now, NodeId::ACCESS_POINT, station, packet);
             } else {
-                self.air.on_further_packet(now, NodeId::ACCESS_POINT, station, packet);
+                self.medium.on_further_packet(now, NodeId::ACCESS_POINT, station, packet);
             }
         }
         let own = SourceId(self.targets.len() as u32 - 4);
@@ -62,7 +62,7 @@ impl Engine<'_, '_> {
 
     /// A packet was lost below the access point: whether a copy of it may be sent yet.
     #[cold]
-    pub(super) fn may_be_repaired(&mut self, now: Time, packet: &SimPacket, place: Place) -> bool {
+    pub(super) fn may_be_repaired(&mut self, now: Time, packet: &SimPacket, place: LossPlace) -> bool {
         let Some(snoop) = &mut self.snoop else { return false };
         let waits = packet.has(flag::TCP) && !packet.has(flag::BACK) && snoop.on_lost(packet, place);
         self.repair(now);

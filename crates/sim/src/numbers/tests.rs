@@ -18,7 +18,7 @@ const HOME: &str = r#"
 format = 1
 name = "t"
 duration = "6s"
-[line]
+[wan]
 delay = "1ms"
 rate_down = "100Mbit/s"
 rate_up = "100Mbit/s"

@@ -5,12 +5,12 @@ use lasthop_home::scenario::HostId;
 use lasthop_medium::phy::{ACK_BYTES, Phy, Preamble, RTS_BYTES};
 use lasthop_medium::{Frame, Rate};
 
-use super::{AirFrame, Kind, Sender};
+use super::{ChannelFrame, Kind, Sender};
 
 /// Header of a data frame and LLC/SNAP, bytes.
 pub(super) const DATA_BYTES: u32 = 24 + 8;
 
-/// Counted by the air, and not there.
+/// Counted by the channel, and not there.
 const FCS_BYTES: u32 = 4;
 
 /// Radiotap fields: their bits in the presence word.
@@ -66,7 +66,7 @@ pub(super) fn radiotap(out: &mut Vec<u8>, phy: &Phy, sent: Frame, retries: Optio
 }
 
 /// An ACK, RTS or CTS; returns its length.
-pub(super) fn control(out: &mut Vec<u8>, frame: &AirFrame<'_>) -> u32 {
+pub(super) fn control(out: &mut Vec<u8>, frame: &ChannelFrame<'_>) -> u32 {
     let (kind, transmitter, bytes) = match frame.kind {
         Kind::Rts => (RTS, Some(mac(frame.from)), RTS_BYTES),
         Kind::Cts => (CTS, None, ACK_BYTES),
@@ -80,7 +80,7 @@ pub(super) fn control(out: &mut Vec<u8>, frame: &AirFrame<'_>) -> u32 {
 }
 
 /// The header of a data frame, and LLC/SNAP.
-pub(super) fn data(out: &mut Vec<u8>, frame: &AirFrame<'_>, sender: Sender) {
+pub(super) fn data(out: &mut Vec<u8>, frame: &ChannelFrame<'_>, sender: Sender) {
     let (receiver, transmitter) = (mac(frame.to), mac(frame.from));
     // The access point is a router: what comes from it has its address, and what goes to it ends there.
     let bssid: Mac = mac(HostId::AccessPoint);
@@ -95,6 +95,6 @@ pub(super) fn data(out: &mut Vec<u8>, frame: &AirFrame<'_>, sender: Sender) {
 }
 
 /// The NAV, whole us rounded up, at most what the field holds.
-fn duration(frame: &AirFrame<'_>) -> u16 {
+fn duration(frame: &ChannelFrame<'_>) -> u16 {
     frame.nav.as_nanos().div_ceil(1000).min(32_767) as u16
 }

@@ -189,11 +189,11 @@ fn every_frame_of_an_exchange_stands_at_its_time() {
 fn lengths_are_those_of_the_air_without_fcs_and_records_end_with_the_last_header() {
     let bytes = capture(G);
     for record in records(&bytes) {
-        let on_air = record.original - record.radiotap.len();
+        let on_channel = record.original - record.radiotap.len();
         match record.frame[0] {
-            0xd4 | 0xc4 => assert_eq!((record.frame.len(), on_air), (10, 10)),
-            0xb4 => assert_eq!((record.frame.len(), on_air), (16, 16)),
-            _ => assert_eq!(on_air - 32, usize::from(u16::from_be_bytes([record.frame[34], record.frame[35]]))),
+            0xd4 | 0xc4 => assert_eq!((record.frame.len(), on_channel), (10, 10)),
+            0xb4 => assert_eq!((record.frame.len(), on_channel), (16, 16)),
+            _ => assert_eq!(on_channel - 32, usize::from(u16::from_be_bytes([record.frame[34], record.frame[35]]))),
         }
     }
 }

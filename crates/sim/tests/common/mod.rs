@@ -10,7 +10,7 @@ pub const HOME: &str = r#"
 format = 1
 name = "t"
 duration = "10s"
-[line]
+[wan]
 delay = "10ms"
 rate_down = "100Mbit/s"
 rate_up = "100Mbit/s"

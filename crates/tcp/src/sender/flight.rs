@@ -26,7 +26,7 @@ use crate::segment::SackBlocks;
 const DUP_THRESH: usize = 3;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Record {
+pub(super) struct SegmentRecord {
     pub offset: u64,
     pub sent_at: Time,
     pub bytes: u32,
@@ -37,7 +37,7 @@ pub(super) struct Record {
     sacked: bool,
 }
 
-impl Record {
+impl SegmentRecord {
     fn end(&self) -> u64 {
         self.offset + u64::from(self.bytes)
     }
@@ -66,7 +66,7 @@ pub(super) struct Learned {
 #[derive(Debug)]
 pub(super) struct Flight {
     mss: u32,
-    records: VecDeque<Record>,
+    records: VecDeque<SegmentRecord>,
     sacked: Ranges,
     pipe: u64,
     lost_below: u64,
@@ -98,13 +98,20 @@ impl Flight {
         self.pipe
     }
 
-    pub(super) fn front(&self) -> Option<&Record> {
+    pub(super) fn front(&self) -> Option<&SegmentRecord> {
         self.records.front()
     }
 
     /// A segment never sent before.
     pub(super) fn push(&mut self, offset: u64, bytes: u32, now: Time) {
-        self.records.push_back(Record { offset, sent_at: now, bytes, again: false, resent: false, sacked: false });
+        self.records.push_back(SegmentRecord {
+            offset,
+            sent_at: now,
+            bytes,
+            again: false,
+            resent: false,
+            sacked: false,
+        });
         self.pipe += u64::from(bytes);
     }
 
@@ -277,7 +284,7 @@ impl Flight {
     }
 
     /// Fast retransmit of the first segment, whatever the windows say.
-    pub(super) fn resend_front(&mut self, now: Time) -> Option<Record> {
+    pub(super) fn resend_front(&mut self, now: Time) -> Option<SegmentRecord> {
         let end = self.records.front()?.end();
         self.give_up_below(end);
         self.cursor = self.cursor.max(end);
@@ -335,7 +342,7 @@ impl Flight {
     }
 
     /// Sends record `at` again, just in case: it counts as before (RFC 6675: HighRxt is not updated).
-    pub(super) fn rescue(&mut self, at: usize, now: Time) -> Option<Record> {
+    pub(super) fn rescue(&mut self, at: usize, now: Time) -> Option<SegmentRecord> {
         let record = self.records.get_mut(at)?;
         record.again = true;
         record.sent_at = now;
@@ -343,7 +350,7 @@ impl Flight {
     }
 
     /// Sends record `at` again.
-    pub(super) fn resend(&mut self, at: usize, now: Time) -> Option<Record> {
+    pub(super) fn resend(&mut self, at: usize, now: Time) -> Option<SegmentRecord> {
         let lost_below = self.lost_below;
         let record = self.records.get_mut(at)?;
         self.pipe -= record.in_pipe(lost_below);

@@ -5,7 +5,7 @@
 
 use lasthop_core::units::Time;
 
-use super::flight::Record;
+use super::flight::SegmentRecord;
 use super::recovery::DUP_ACKS;
 use super::{Sender, Stage};
 use crate::segment::Segment;
@@ -120,7 +120,7 @@ impl Sender {
         offset >= self.limit && !self.params.fed
     }
 
-    pub(super) fn sent_again(&mut self, now: Time, record: Record) -> Segment {
+    pub(super) fn sent_again(&mut self, now: Time, record: SegmentRecord) -> Segment {
         self.counts.retransmitted += 1;
         if self.timer.is_none() {
             self.timer = Some(self.rtt.due(now));

@@ -67,7 +67,7 @@ mod tests {
     fn wide() -> Figures {
         Figures {
             sent: 1_234_567,
-            lost: Lost { air: 12_345, ..Lost::default() },
+            lost: Lost { channel: 12_345, ..Lost::default() },
             goodput_bps: 22.84e6,
             delay: Some(Delay { min: 1.0, mean: 2.0, p50: 123.4, p95: 1234.5, p99: 1234.5, max: 1234.5 }),
             added_delay: added(1234.5),

@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(get("wifi.attempts"), 2);
         assert_eq!(get("wifi.loss.deviation"), "9dB");
         assert_eq!(get("flows.ftp.from"), "W");
-        assert_eq!(get("flows.ftp.lost.air"), 0);
+        assert_eq!(get("flows.ftp.lost.channel"), 0);
         assert_eq!(get("flows.ftp.delay"), Value::Null);
         assert_eq!(get("stations.AP.airtime_share"), 0.5);
         assert_eq!(get("queues.AP.dropped"), 0);

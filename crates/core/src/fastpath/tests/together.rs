@@ -11,7 +11,7 @@ const FLOOR: u32 = 300;
 
 /// One direction of the data of a connection, as its ends know it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Half {
+struct Expected {
     /// Next number of the sender.
     sent: u32,
     /// Its receiver has acknowledged everything below.
@@ -25,7 +25,7 @@ struct Half {
 #[derive(Clone, Copy)]
 struct Connection {
     state: FlowState,
-    half: [Half; 2],
+    half: [Expected; 2],
     /// SYN, SYN-ACK, and what comes after.
     syn: [bool; 2],
     established: bool,
@@ -53,7 +53,7 @@ impl Home {
             hops: [[hop; 2]; HOPS],
             ..Control::default()
         };
-        let half = START.map(|start| Half { sent: start, acked: start, edge: start, begun: false });
+        let half = START.map(|start| Expected { sent: start, acked: start, edge: start, begun: false });
         let state = FlowState::new(&control, now);
         let connection = Connection { state, half, syn: [false; 2], established: false };
         let connections = vec![connection; 12];

@@ -140,8 +140,8 @@ fn a_hole_delays_the_acknowledgment_of_what_is_behind_it_not_its_response() {
     let mut play = Play::new(4000);
     play.on(10, What::Sent, play.data(1));
     play.whole(10, 20, play.data(1001));
-    let line = play.on(21, What::Lost(LostAt::Air), play.data(1)).unwrap();
-    assert_eq!((line.lost, line.data_ms, line.seq), (Some("air"), None, 1));
+    let line = play.on(21, What::Lost(LostAt::Channel), play.data(1)).unwrap();
+    assert_eq!((line.lost, line.data_ms, line.seq), (Some("channel"), None, 1));
     let line = play.whole(50, 60, play.data(1));
     assert_eq!((line.retransmitted, line.data_ms), (true, Some(10.0)));
     let line = play.whole(61, 62, play.up(1, 2001, 900, flag::ACK));

@@ -7,7 +7,7 @@ use super::super::links::Present;
 use super::Wanted;
 use super::queue::{Queue, chain};
 use crate::config::{Datapath as Where, Queueing};
-use crate::datapath::{Datapath, DatapathError, Kind, Place, engine};
+use crate::datapath::{Datapath, DatapathError, Egress, Kind, engine};
 use crate::discipline::Discipline;
 use crate::program::Program;
 use crate::qdisc::layout::{FLOWS, Price};
@@ -56,8 +56,8 @@ impl Keeper {
             },
             Where::Auto | Where::User => {}
         }
-        let (shares_air, snoop) = (queue.shares_air, wanted.snoop);
-        let place = Place { ifindex: there.ifindex, layer: there.layer, mtu: there.mtu, shares_air, snoop };
+        let (shares_channel, snoop) = (queue.shares_channel, wanted.snoop);
+        let place = Egress { ifindex: there.ifindex, layer: there.layer, mtu: there.mtu, shares_channel, snoop };
         let datapath = Datapath::new(&queue.port.name, place, kind, &wanted.settings, program, now, rate)?;
         Ok(Self::User(datapath, wanted.queueing))
     }

@@ -3,7 +3,7 @@
 
 use lasthop_core::units::{BitRate, Time};
 
-use super::super::air::Air;
+use super::super::air_time_cost::AirTimeCost;
 use super::super::journal::Journal;
 use super::super::links::Present;
 use super::keeper::{Keeper, QueueError};
@@ -15,7 +15,7 @@ use crate::program::Program;
 
 pub(super) struct Queue {
     pub(super) port: Port,
-    pub(super) shares_air: bool,
+    pub(super) shares_channel: bool,
     /// What it carries, of a wire.
     pub(super) wire: Option<BitRate>,
     pub(super) keeper: Option<Keeper>,
@@ -24,7 +24,7 @@ pub(super) struct Queue {
     pub(super) given_up: Option<GivenUp>,
     pub(super) put_again: u64,
     refused: bool,
-    pub(super) air: Air,
+    pub(super) air_time_cost: AirTimeCost,
 }
 
 /// A discipline that is somebody else's now.
@@ -39,13 +39,13 @@ impl Queue {
         Self {
             port: port.clone(),
             wire: None,
-            shares_air: true,
+            shares_channel: true,
             keeper: None,
             was_put: false,
             given_up: None,
             put_again: 0,
             refused: false,
-            air: Air::default(),
+            air_time_cost: AirTimeCost::default(),
         }
     }
 
@@ -57,7 +57,7 @@ impl Queue {
         self.port = port.clone();
         // A wire that is unplugged keeps the speed that it had.
         self.wire = port.ifindex.and_then(|_| interface::speed(&port.name)).or(self.wire);
-        self.shares_air = duplex.shares_air(self.wire);
+        self.shares_channel = duplex.shares_channel(self.wire);
     }
 
     pub(super) fn put(

@@ -48,7 +48,7 @@ impl Release {
         self.given.or_else(|| Some(self.learned[Direction::ToStation.index()]?.mul_f64(self.gain)))
     }
 
-    /// What a byte from the stations takes of the air, in bytes to them.
+    /// What a byte from the stations takes of the channel, in bytes to them.
     pub(super) fn price_up(&self) -> f64 {
         let [down, up] = self.learned;
         match (self.given, down.zip(up)) {

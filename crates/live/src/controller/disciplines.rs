@@ -115,7 +115,7 @@ impl Disciplines {
     }
 
     /// The same towards the provider, and of what comes from there.
-    pub(super) fn line_shaped(&self) -> [Option<BitRate>; 2] {
+    pub(super) fn wan_shaped(&self) -> [Option<BitRate>; 2] {
         self.line.map(|ifindex| self.shaped(ifindex?))
     }
 

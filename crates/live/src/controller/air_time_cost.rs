@@ -8,7 +8,7 @@
 //!
 //! R [bit/s] is the rate that the driver sends at, low-pass filtered as time per byte; all attempts count. A byte never
 //! costs less than at the pace of the whole link: R leaves contention and acknowledgments out, and what is let out faster
-//! than the air carries waits in the driver, where nobody orders it. So a good station costs what `capacity` says, and a
+//! than the channel carries waits in the driver, where nobody orders it. So a good station costs what `capacity` says, and a
 //! distant or lossy one what it really uses.
 
 use std::collections::BTreeMap;
@@ -60,7 +60,7 @@ impl Drivers {
 
 /// The stations of one interface.
 #[derive(Debug, Default)]
-pub(super) struct Air {
+pub(super) struct AirTimeCost {
     stations: BTreeMap<Mac, Learned>,
 }
 
@@ -72,7 +72,7 @@ struct Learned {
     factor: f64,
 }
 
-impl Air {
+impl AirTimeCost {
     /// Takes in what the driver says now; who is not there any more is forgotten.
     pub(super) fn on_stations(&mut self, stations: &[Station], packet_time: Span) {
         self.stations.retain(|mac, _| stations.iter().any(|station| station.mac == *mac));
@@ -143,7 +143,7 @@ mod tests {
     }
 
     fn price(samples: impl Iterator<Item = Station>) -> Price {
-        let mut air = Air::default();
+        let mut air = AirTimeCost::default();
         for sample in samples {
             air.on_stations(&[sample], Span::from_micros(100));
         }
@@ -160,7 +160,7 @@ mod tests {
 
     #[test]
     fn rate_and_attempts_are_handed_on() {
-        let mut air = Air::default();
+        let mut air = AirTimeCost::default();
         for n in 0..60 {
             air.on_stations(&[station(6, n * 100, n * 50, None)], Span::ZERO);
         }
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn who_is_gone_is_forgotten() {
-        let mut air = Air::default();
+        let mut air = AirTimeCost::default();
         air.on_stations(&[station(6, 0, 0, None)], Span::ZERO);
         air.on_stations(&[], Span::ZERO);
         assert_eq!(air.prices(LINK).count(), 0);

@@ -1,14 +1,14 @@
 //! Snoop over frames (`core::snoop`): what leaves for stations is kept until they acknowledge it; no clock, no I/O.
 //!
 //! Frames are kept when they leave the queue: what the queue drops was lost before Snoop, so senders hear of congestion as
-//! ever. Bare acknowledgments come by [`Hop::on_answer`] and may be held back; whatever else stations send
-//! ([`Hop::on_heard`]) is only listened to.
+//! ever. Bare acknowledgments come by [`SnoopRelay::on_answer`] and may be held back; whatever else stations send
+//! ([`SnoopRelay::on_heard`]) is only listened to.
 
 use std::sync::Arc;
 
 use lasthop_core::credit::key;
 use lasthop_core::packet::{Direction, FlowKind};
-use lasthop_core::snoop::{Ack, Data, Params, Snapshot, Snoop, Verdict};
+use lasthop_core::snoop::{Ack, Data, Params, Snapshot, Snoop, SnoopVerdict};
 use lasthop_core::units::Time;
 use lasthop_core::wire::{self, Link, Merged, Parsed, TcpFields, flag};
 
@@ -17,13 +17,13 @@ const CARRIES_MORE: u8 = 0xe0;
 
 /// See the module.
 #[derive(Debug)]
-pub struct Hop {
+pub struct SnoopRelay {
     snoop: Snoop<Arc<[u8]>>,
     link: Link,
     secret: u64,
 }
 
-impl Hop {
+impl SnoopRelay {
     /// For frames that begin with `link`.
     #[must_use]
     pub fn new(params: Params, link: Link, secret: u64) -> Self {
@@ -55,12 +55,12 @@ impl Hop {
         let parsed = wire::parse(frame, self.link);
         let Parsed::Tcp(tcp) = parsed else { return true };
         match self.on_ack(now, frame, &parsed, &tcp) {
-            Verdict::Forward => true,
-            Verdict::Strip => {
+            SnoopVerdict::Forward => true,
+            SnoopVerdict::Strip => {
                 wire::strip_sack(frame, &tcp);
                 true
             }
-            Verdict::Suppress => false,
+            SnoopVerdict::Suppress => false,
         }
     }
 
@@ -75,10 +75,10 @@ impl Hop {
         let _ = self.on_ack(now, frame, &parsed, &tcp);
     }
 
-    fn on_ack(&mut self, now: Time, frame: &[u8], parsed: &Parsed, tcp: &TcpFields) -> Verdict {
+    fn on_ack(&mut self, now: Time, frame: &[u8], parsed: &Parsed, tcp: &TcpFields) -> SnoopVerdict {
         let ends = tcp.has(flag::SYN | flag::RST);
         if !tcp.has(flag::ACK) && !ends {
-            return Verdict::Forward;
+            return SnoopVerdict::Forward;
         }
         let blocks = wire::sack_blocks(frame, tcp);
         let carries_more = tcp.payload_bytes > 0 || tcp.has(flag::FIN | CARRIES_MORE) || tcp.authenticated;
@@ -133,57 +133,57 @@ mod tests {
         Frame::tcp(STATION, SERVER, segment, payload).bytes()
     }
 
-    fn hop() -> (Hop, Time) {
-        let mut hop = Hop::new(Params::default(), Link::Ethernet, 7);
+    fn relay() -> (SnoopRelay, Time) {
+        let mut relay = SnoopRelay::new(Params::default(), Link::Ethernet, 7);
         for segment in 0..5 {
-            hop.on_leaving(Time::ZERO, &data(segment * 1_000));
+            relay.on_leaving(Time::ZERO, &data(segment * 1_000));
         }
-        (hop, Time::ZERO + Span::from_millis(10))
+        (relay, Time::ZERO + Span::from_millis(10))
     }
 
-    fn sent(hop: &mut Hop, now: Time) -> Vec<Vec<u8>> {
-        std::iter::from_fn(|| hop.poll(now)).map(|frame| frame.to_vec()).collect()
+    fn sent(relay: &mut SnoopRelay, now: Time) -> Vec<Vec<u8>> {
+        std::iter::from_fn(|| relay.poll(now)).map(|frame| frame.to_vec()).collect()
     }
 
     #[test]
     fn the_copy_of_a_lost_frame_is_sent_and_the_duplicate_goes_no_further() {
-        let (mut hop, now) = hop();
-        assert!(hop.on_answer(now, &mut ack(1_000, &[], 0, 0)));
-        assert!(!hop.on_answer(now, &mut ack(1_000, &[(2_000, 3_000)], 0, 0)));
-        assert_eq!(sent(&mut hop, now), [data(1_000)]);
+        let (mut relay, now) = relay();
+        assert!(relay.on_answer(now, &mut ack(1_000, &[], 0, 0)));
+        assert!(!relay.on_answer(now, &mut ack(1_000, &[(2_000, 3_000)], 0, 0)));
+        assert_eq!(sent(&mut relay, now), [data(1_000)]);
     }
 
     #[test]
     fn an_acknowledgment_of_something_new_loses_its_blocks_and_stays_valid() {
-        let (mut hop, now) = hop();
+        let (mut relay, now) = relay();
         let mut frame = ack(1_000, &[(2_000, 3_000)], 0, 0);
-        assert!(hop.on_answer(now, &mut frame));
+        assert!(relay.on_answer(now, &mut frame));
         let Parsed::Tcp(tcp) = wire::parse(&frame, Link::Ethernet) else { panic!("a segment") };
         assert!(wire::checksum_is_valid(&frame, &tcp));
         assert_eq!((tcp.ack, wire::sack_blocks(&frame, &tcp).as_slice().len()), (1_000, 0));
-        assert_eq!(sent(&mut hop, now), [data(1_000)]);
+        assert_eq!(sent(&mut relay, now), [data(1_000)]);
     }
 
     #[test]
     fn congestion_echoed_urgent_data_and_authenticated_segments_pass_as_they_are() {
-        let (mut hop, now) = hop();
-        let _ = hop.on_answer(now, &mut ack(1_000, &[], 0, 0));
+        let (mut relay, now) = relay();
+        let _ = relay.on_answer(now, &mut ack(1_000, &[], 0, 0));
         for flags in [0x20, 0x40, 0x80] {
             let before = ack(1_000, &[(2_000, 3_000)], flags, 0);
             let mut frame = before.clone();
-            assert!(hop.on_answer(now, &mut frame));
+            assert!(relay.on_answer(now, &mut frame));
             assert_eq!(frame, before);
         }
     }
 
     #[test]
     fn what_carries_payload_is_listened_to() {
-        let (mut hop, now) = hop();
-        hop.on_heard(now, &ack(3_000, &[], 0, 200));
-        assert_eq!(hop.snapshot().segments, 2);
-        hop.on_heard(now, &ack(5_000, &[], 0, 0));
-        assert_eq!(hop.snapshot().segments, 2, "bare ones come by another way");
-        hop.on_heard(now, &ack(3_000, &[], flag::RST, 0));
-        assert_eq!(hop.snapshot().connections, 0);
+        let (mut relay, now) = relay();
+        relay.on_heard(now, &ack(3_000, &[], 0, 200));
+        assert_eq!(relay.snapshot().segments, 2);
+        relay.on_heard(now, &ack(5_000, &[], 0, 0));
+        assert_eq!(relay.snapshot().segments, 2, "bare ones come by another way");
+        relay.on_heard(now, &ack(3_000, &[], flag::RST, 0));
+        assert_eq!(relay.snapshot().connections, 0);
     }
 }

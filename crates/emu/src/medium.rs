@@ -2,7 +2,7 @@
 
 use crate::address::AddressPlan;
 use crate::arena::Frame;
-use crate::network::{Line, Network};
+use crate::network::{Network, WanLink};
 use lasthop_core::units::{Span, Time};
 use lasthop_home::link::Link;
 use lasthop_home::scenario::{LastHop, Scenario, Wire};
@@ -13,12 +13,11 @@ use lasthop_medium::Medium;
 pub fn network(scenario: &Scenario) -> Network {
     let plan = AddressPlan { servers: scenario.servers.len(), stations: scenario.stations.len() };
     let link = |wire: &Wire| Link::<Frame>::new(*wire, Time::ZERO);
-    let line =
-        scenario.line.as_ref().map(|line| Line { to_servers: link(&line.up), to_access_point: link(&line.down) });
+    let wan = scenario.wan.as_ref().map(|wan| WanLink { to_servers: link(&wan.up), to_access_point: link(&wan.down) });
     let up = scenario.servers.iter().map(|s| link(&s.wire)).collect();
     let down = scenario.servers.iter().map(|s| link(&s.wire)).collect();
     let (params, stations) = scenario.medium();
-    Network::new(plan, up, down, line, Medium::new(params, stations, scenario.seed))
+    Network::new(plan, up, down, wan, Medium::new(params, stations, scenario.seed))
 }
 
 /// Frames that the models can hold at one time, roughly; what the arena needs.
@@ -30,22 +29,22 @@ pub fn most_frames(scenario: &Scenario) -> usize {
         None => (wire.delay.as_secs_f64() * 100_000.0) as usize,
     };
     let wires = scenario.servers.iter().map(|s| 2 * on_wire(&s.wire)).sum::<usize>();
-    let line = scenario.line.as_ref().map_or(0, |l| on_wire(&l.up) + on_wire(&l.down));
+    let wan = scenario.wan.as_ref().map_or(0, |l| on_wire(&l.up) + on_wire(&l.down));
     let queues = scenario.hop.queues();
     let most = |i: usize| queues.get(i).map_or(0, |(_, queue)| queue.limit as usize);
     let firmware = if let LastHop::Wifi(wifi) = &scenario.hop { wifi.firmware_queue as usize } else { 0 };
     let queues = most(0) + firmware + scenario.stations.len() * most(1);
-    (wires + line + queues).clamp(8_192, 65_536)
+    (wires + wan + queues).clamp(8_192, 65_536)
 }
 
 /// How long the longest way through the wires takes without queues; what is silent for longer has vanished.
 #[must_use]
 pub fn longest_path_delay(scenario: &Scenario) -> Span {
     let server = scenario.servers.iter().map(|s| s.wire.delay).max().unwrap_or(Span::ZERO);
-    let line = scenario.line.as_ref().map_or(Span::ZERO, |line| line.down.delay.max(line.up.delay));
+    let wan = scenario.wan.as_ref().map_or(Span::ZERO, |wan| wan.down.delay.max(wan.up.delay));
     let hop = match &scenario.hop {
         LastHop::WirelessLink(link) => link.params.delay + link.params.station_delay,
         LastHop::Wifi(_) | LastHop::Bridge(_) => Span::ZERO,
     };
-    server + line + hop
+    server + wan + hop
 }
