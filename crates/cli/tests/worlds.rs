@@ -1,4 +1,4 @@
-//! The same home in both worlds, `tests/worlds`: virtual time and its own TCP, real time and the kernel's. Goodput of the
+//! The same home in the simulator and the emulator, `tests/worlds`: virtual time and its own TCP, real time and the kernel's. Goodput of the
 //! elastic flow within 5 %, p95 of the game's delay within 1 ms, as far as the medians are known. The emulator needs root and says
 //! SKIPPED without it.
 

@@ -8,9 +8,9 @@
 //! what the hop is. Who samples says when it is busy: a queue was seen, at the access point or in a round trip.
 //!
 //! A sample beyond [`SURPRISE`] of the estimate, twice in a row, begins the estimate anew: the link has changed.
-//! Until the first busy sample there may be a guess: the pace at which a train of segments that was sent at once came
+//! Until the first busy sample there may be an estimate: the pace at which a packet train of segments that was sent at once came
 //! through (packet-pair dispersion: Keshav, "A Control-Theoretic Approach to Flow Control", 1991). Acknowledgments that
-//! waited for each other make it too high, a sender that is slower than the hop too low: a tenth either way. A train that came
+//! waited for each other make it too high, a sender that is slower than the hop too low: a tenth either way. A packet train that came
 //! faster than it was delivered was stretched by the hop: its pace is the hop's.
 //!
 //! Not done: while a hop is never busy nothing is learned of it, and an old estimate stays.
@@ -41,17 +41,17 @@ pub struct Estimator {
     sum: Sample,
     /// Samples in a row on one side, beyond the surprise; negative: below.
     surprised: i8,
-    guess: Option<Guess>,
+    estimate: Option<Estimate>,
 }
 
-/// What a train came through at: at least that is what the hop carries.
+/// What a packet train came through at: at least that is what the hop carries.
 #[derive(Clone, Copy, Debug)]
-struct Guess {
+struct Estimate {
     bps: f64,
     /// Of the longest such train.
     bytes: f64,
     /// Of the newest trains that the hop stretched, the older the less of them.
-    stretched: f64,
+    dispersed: f64,
 }
 
 /// What an older train counts when the next one comes.
@@ -92,53 +92,57 @@ impl Estimator {
         self.forget();
     }
 
-    /// A train of `bytes` that was sent at once came through in `seconds`.
-    pub fn on_train(&mut self, bytes: f64, seconds: f64) {
+    /// A packet train of `bytes` that was sent at once came through in `seconds`.
+    pub fn on_packet_train(&mut self, bytes: f64, seconds: f64) {
         if self.is_measured() || seconds <= 0.0 {
             return;
         }
         let bps = bytes * 8.0 / seconds;
-        match &mut self.guess {
+        match &mut self.estimate {
             // Slower ones say nothing: their sender was slower. Nor do shorter ones: their ACKs waited for each other.
-            Some(guess) if bps < guess.bps * (1.0 - SAME) => {}
-            Some(guess) if bps > guess.bps * (1.0 + SAME) && bytes < guess.bytes => {}
-            Some(guess) if bps <= guess.bps * (1.0 + SAME) => {
-                guess.bps += (bps - guess.bps) * bytes / (bytes + guess.bytes);
-                guess.bytes = guess.bytes.max(bytes);
+            Some(estimate) if bps < estimate.bps * (1.0 - SAME) => {}
+            Some(estimate) if bps > estimate.bps * (1.0 + SAME) && bytes < estimate.bytes => {}
+            Some(estimate) if bps <= estimate.bps * (1.0 + SAME) => {
+                estimate.bps += (bps - estimate.bps) * bytes / (bytes + estimate.bytes);
+                estimate.bytes = estimate.bytes.max(bytes);
             }
-            guess => *guess = Some(Guess { bps, bytes, stretched: 0.0 }),
+            estimate => *estimate = Some(Estimate { bps, bytes, dispersed: 0.0 }),
         }
     }
 
-    /// A train of `bytes` that had come faster was delivered in `seconds`.
-    pub fn on_stretched(&mut self, bytes: f64, seconds: f64) {
+    /// A packet train of `bytes` that had come faster was delivered in `seconds`.
+    pub fn on_dispersion(&mut self, bytes: f64, seconds: f64) {
         if self.is_measured() || seconds <= 0.0 {
             return;
         }
         let bps = bytes * 8.0 / seconds;
-        let before = self.guess.filter(|guess| guess.stretched > 0.0).unwrap_or(Guess { bps, bytes, stretched: 0.0 });
-        let weight = bytes / (bytes + before.stretched);
-        self.guess = Some(Guess {
+        let before = self.estimate.filter(|estimate| estimate.dispersed > 0.0).unwrap_or(Estimate {
+            bps,
+            bytes,
+            dispersed: 0.0,
+        });
+        let weight = bytes / (bytes + before.dispersed);
+        self.estimate = Some(Estimate {
             bps: before.bps + (bps - before.bps) * weight,
             bytes: before.bytes.max(bytes),
-            stretched: before.stretched * FADES + bytes,
+            dispersed: before.dispersed * FADES + bytes,
         });
     }
 
-    /// More than the guess came through: it was too low.
+    /// More than the estimate came through: it was too low.
     pub fn outdo(&mut self, bps: f64) {
-        if let Some(guess) = self.guess.as_mut().filter(|guess| bps > guess.bps) {
-            guess.bps = bps;
+        if let Some(estimate) = self.estimate.as_mut().filter(|estimate| bps > estimate.bps) {
+            estimate.bps = bps;
         }
     }
 
     /// What the hop carries.
     #[must_use]
     pub fn capacity(&self) -> Option<BitRate> {
-        self.measured().or(self.guess.map(|guess| guess.bps)).map(BitRate::from_bps_f64)
+        self.measured().or(self.estimate.map(|estimate| estimate.bps)).map(BitRate::from_bps_f64)
     }
 
-    /// It was measured while the hop was busy; else it is a guess.
+    /// It was measured while the hop was busy; else it is an estimate.
     #[must_use]
     pub fn is_measured(&self) -> bool {
         !self.samples.is_empty()
@@ -220,11 +224,11 @@ mod tests {
     #[test]
     fn a_guess_is_what_trains_came_through_at_and_ends_with_the_first_measure() {
         let mut estimator = Estimator::default();
-        estimator.on_train(14_600.0, 0.005);
-        estimator.on_train(29_200.0, 0.010);
+        estimator.on_packet_train(14_600.0, 0.005);
+        estimator.on_packet_train(29_200.0, 0.010);
         assert!((mbps(&estimator) - 23.36).abs() < 0.01 && !estimator.is_measured());
         feed(&mut estimator, 20.0, 1);
-        estimator.on_train(14_600.0, 0.001);
+        estimator.on_packet_train(14_600.0, 0.001);
         assert!((mbps(&estimator) - 20.0).abs() < 0.01 && estimator.is_measured());
     }
 
@@ -232,12 +236,12 @@ mod tests {
     fn what_trains_were_stretched_to_counts_by_their_length() {
         let mut estimator = Estimator::default();
         // Too fast by chance, as short ones are.
-        estimator.on_train(9_000.0, 0.002);
+        estimator.on_packet_train(9_000.0, 0.002);
         assert!((mbps(&estimator) - 36.0).abs() < 0.01);
-        estimator.on_stretched(24_000.0, 0.0096);
+        estimator.on_dispersion(24_000.0, 0.0096);
         assert!((mbps(&estimator) - 20.0).abs() < 0.01);
         // 20 + (25 - 20) x 48 / 72.
-        estimator.on_stretched(48_000.0, 0.015_36);
+        estimator.on_dispersion(48_000.0, 0.015_36);
         assert!((mbps(&estimator) - 23.33).abs() < 0.01);
     }
 

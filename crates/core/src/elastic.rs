@@ -167,7 +167,7 @@ pub struct HopLoad {
     /// What came of late of UDP in full packets that is not taken for real-time, and of how many flows.
     pub bulk: (BitRate, u32),
     /// A queue stands in front of it.
-    pub queue_stands: bool,
+    pub standing_queue: bool,
 }
 
 /// What is looked at: long enough for several frames and round trips.
@@ -336,7 +336,7 @@ impl Classifier {
 
     /// A slow start that nobody has told of the hop yet: alone, or one of several that exceed it together, with its part of that.
     fn exceeds(&self, hop: &HopLoad) -> bool {
-        let carries = hop.carries.filter(|_| hop.queue_stands && self.behaviour == Behaviour::Unknown);
+        let carries = hop.carries.filter(|_| hop.standing_queue && self.behaviour == Behaviour::Unknown);
         let Some(carries) = carries else { return false };
         let recent = self.recent();
         let carries = carries.as_bps() as f64;
@@ -390,7 +390,7 @@ impl Classifier {
         }
         let now = rate(total);
         // Once it is held there is no queue any more.
-        let queue = hop.queue_stands || (elastic && self.why == Why::FillsTheHop);
+        let queue = hop.standing_queue || (elastic && self.why == Why::FillsTheHop);
         if queue && hop.room.is_some_and(|room| now >= FILLS * room.as_bps() as f64) {
             return (Elastic, Why::FillsTheHop);
         }

@@ -25,7 +25,7 @@ use lasthop_live::interface::{self, InterfaceName};
 use lasthop_live::netlink::Socket;
 use lasthop_live::program::{LinkLayer, LoadOptions, Program};
 use lasthop_live::qdisc::Settings;
-use lasthop_live::qdisc::layout::Price;
+use lasthop_live::qdisc::layout::PacketCost;
 
 const FLOWS: u16 = 1_000;
 const ROUNDS: usize = 5;
@@ -58,10 +58,10 @@ fn queue() {
 
 fn ns_per_frame(frames: &[Vec<u8>]) -> f64 {
     const PACKETS: u64 = 500_000;
-    let price = Price { byte_ns_q16: 400 << 16, packet_ns: 0 };
+    let cost = PacketCost { byte_ns_q16: 400 << 16, packet_ns: 0 };
     // New flows of the one station are let in by the dozen per second: begin long enough before.
     let settings = Settings { limit: 4_000, increment: Span::from_micros(100), ..Settings::default() };
-    let mut engine = Engine::new(Kind::Chap, &settings, LinkLayer::Ethernet, 1_500, price, 7, Time::ZERO);
+    let mut engine = Engine::new(Kind::Chap, &settings, LinkLayer::Ethernet, 1_500, cost, 7, Time::ZERO);
     let mut clock = Time::ZERO;
     let put = |engine: &mut Engine, clock: Time, number: u64| {
         let Some(slot) = engine.slot() else { return };

@@ -27,8 +27,8 @@
 //! here as well (`answers`): those that tell of nothing but a hole that is being repaired go no further.
 //!
 //! # What is not done
-//! Air time is charged by the price of bytes and packets (as in `qdisc`), since no driver is asked. Upstream, the flow that
-//! a station's frame belongs to pays the same price, retries unseen. Marks of the firewall (`skb->mark`) and the kernel's
+//! Air time is charged by the cost of bytes and packets (as in `qdisc`), since no driver is asked. Upstream, the flow that
+//! a station's frame belongs to pays the same cost, retries unseen. Marks of the firewall (`skb->mark`) and the kernel's
 //! time stamps do not pass the TAP. CoDel drops and does not mark (ECN).
 
 pub mod answers;
@@ -54,7 +54,7 @@ use crate::controller::log;
 use crate::interface::{self, InterfaceName};
 use crate::netlink::Socket;
 use crate::program::{LinkLayer, LoadError, Program};
-use crate::qdisc::{Settings, price, secret};
+use crate::qdisc::{Settings, cost, secret};
 
 pub use engine::Kind;
 pub use worker::Counted;
@@ -181,13 +181,13 @@ impl Datapath {
         let ear = listens.then(|| Ear::new(egress.ifindex, answers.as_ref().map(Answers::mark)).ok()).flatten();
         let cookie = port.cookie().map_err(no_port)?;
         let device = tap.name().clone();
-        let price = price(rate, settings.packet_time);
+        let cost = cost(rate, settings.packet_time);
         let shared = Arc::new(Shared {
             stop: AtomicBool::new(false),
             rate_bps: AtomicU64::new(rate.as_bps()),
             figures: Mutex::new(Counted::default()),
         });
-        let mut engine = Engine::new(kind, settings, egress.layer, mtu, price, secret(), now);
+        let mut engine = Engine::new(kind, settings, egress.layer, mtu, cost, secret(), now);
         if let Some(params) = egress.snoop {
             engine = engine.with_snoop(params);
         }

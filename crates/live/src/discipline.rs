@@ -166,7 +166,7 @@ pub enum Side {
 pub struct Found {
     /// "cake at 18 Mbit/s", "htb at 20 Mbit/s with fq_codel", ...
     pub what: String,
-    /// It limits the rate, so that the queue stands in it and not below.
+    /// It limits the rate, so that there is a standing queue in it and not below.
     pub shapes: bool,
     /// Flows wait beside each other, or the queue is kept short.
     pub is_short: bool,

@@ -1,7 +1,7 @@
 //! CHAP as the queue discipline of an interface: loads it, makes it the root, tells it what packets cost, takes it off.
 //!
 //! One BPF object per interface (Linux 6.16, `CONFIG_NET_SCH_BPF`), registered while this process holds its link. It paces
-//! itself by the prices that it is told, `byte_ns = 8e9 / rate [bit/s]` for each byte and a constant for each packet. When
+//! itself by the costs that it is told, `byte_ns = 8e9 / rate [bit/s]` for each byte and a constant for each packet. When
 //! the process dies the discipline stays where it is; 2 s after the last heartbeat it lets everything pass at once, in
 //! CHAP's order still, and the next start removes it. Taking it off puts back what was there before (`root.rs`).
 
@@ -21,7 +21,7 @@ use crate::interface::InterfaceName;
 use crate::netlink::Socket;
 use crate::program::LinkLayer;
 use crate::stations::Mac;
-use layout::{Control, Figures, LARGEST_LIMIT, Price, STATIONS};
+use layout::{Control, Figures, LARGEST_LIMIT, PacketCost, STATIONS};
 use root::Root;
 
 /// What the names of our disciplines begin with, as `tc qdisc` lists them.
@@ -127,8 +127,8 @@ impl Settings {
             flow_kind: u32::from(self.flow_kind == FlowKind::Hosts),
             header_bytes: if link == LinkLayer::Ethernet { 14 } else { 0 },
             pad: 0,
-            price: price(rate, self.packet_time),
-            station: [Price::default(); STATIONS],
+            cost: cost(rate, self.packet_time),
+            station: [PacketCost::default(); STATIONS],
         }
     }
 }
@@ -140,10 +140,10 @@ fn station(secret: u64, mac: Mac) -> usize {
 }
 
 /// What a packet costs on a link of this rate.
-pub(crate) fn price(rate: BitRate, packet_time: Span) -> Price {
+pub(crate) fn cost(rate: BitRate, packet_time: Span) -> PacketCost {
     // 8e9 x 65536 is 5.2e14: no rate makes it overflow, and no rate that a link can have makes it 0.
     let byte_ns_q16 = (8_000_000_000u64 << 16) / rate.as_bps().max(1);
-    Price { byte_ns_q16: byte_ns_q16.max(1), packet_ns: packet_time.as_nanos() }
+    PacketCost { byte_ns_q16: byte_ns_q16.max(1), packet_ns: packet_time.as_nanos() }
 }
 
 /// Whether this kernel has queue disciplines in BPF.
@@ -242,15 +242,15 @@ impl Qdisc {
         &self,
         now: Time,
         rate: BitRate,
-        stations: impl Iterator<Item = (Mac, Price)>,
+        stations: impl Iterator<Item = (Mac, PacketCost)>,
     ) -> Result<(), QdiscError> {
         let mut control = self.settings.control(now, rate, self.link_layer, self.secret);
-        for (mac, price) in stations {
+        for (mac, cost) in stations {
             let place = &mut control.station[station(self.secret, mac)];
             // Two of them may share a place: the dearer one counts.
-            *place = Price {
-                byte_ns_q16: place.byte_ns_q16.max(price.byte_ns_q16),
-                packet_ns: place.packet_ns.max(price.packet_ns),
+            *place = PacketCost {
+                byte_ns_q16: place.byte_ns_q16.max(cost.byte_ns_q16),
+                packet_ns: place.packet_ns.max(cost.packet_ns),
             };
         }
         Ok(self.control.update(&0u32.to_ne_bytes(), bytes_of(&control), MapFlags::ANY)?)
@@ -377,10 +377,10 @@ mod tests {
 
     #[test]
     fn the_price_of_a_full_packet_is_its_time_on_the_wire() {
-        let price = price(BitRate::mbps(20), Span::from_micros(177));
-        let cost = ((1_500 * price.byte_ns_q16) >> 16) + price.packet_ns;
+        let cost = cost(BitRate::mbps(20), Span::from_micros(177));
+        let cost = ((1_500 * cost.byte_ns_q16) >> 16) + cost.packet_ns;
         assert_eq!(cost, 600_000 + 177_000);
-        assert_eq!(super::price(BitRate::bps(u64::MAX), Span::ZERO).byte_ns_q16, 1);
+        assert_eq!(super::cost(BitRate::bps(u64::MAX), Span::ZERO).byte_ns_q16, 1);
     }
 
     #[test]

@@ -285,7 +285,7 @@ pub struct FoundStatus {
     pub interface: String,
     /// "cake at 18Mbit/s", "htb at 20Mbit/s with fq_codel", ...
     pub what: String,
-    /// It limits the rate, so that the queue stands in it and not below.
+    /// It limits the rate, so that there is a standing queue in it and not below.
     pub shapes: bool,
     /// It keeps the queue short, or flows apart.
     pub short: bool,

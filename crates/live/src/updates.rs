@@ -225,7 +225,7 @@ impl Sender<'_> {
             for ask in asked.drain(..) {
                 if !list.push(ask) {
                     self.shared.dropped.fetch_add(1, Ordering::Relaxed);
-                    let _ = self.asks.let_go(&ask.key, ask.direction);
+                    let _ = self.asks.released(&ask.key, ask.direction);
                 }
             }
             Ok::<_, RunError>(any)

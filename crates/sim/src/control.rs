@@ -51,7 +51,7 @@ pub struct WindowControl {
     /// The capacity is learned.
     learns: bool,
     /// Eq. (1) as the paper has it: UDP is real-time, no window is updated, and packets carry no timestamps.
-    to_the_letter: bool,
+    exact_sap_law: bool,
     counters: Counters,
     /// Of what was learned, by direction.
     means: [Known; 2],
@@ -74,7 +74,7 @@ impl WindowControl {
     pub fn new(scenario: &Scenario, wanted: &Wanted) -> Self {
         let learns = wanted.capacity == Capacity::Learn;
         let capacity = capacity::rate(scenario, wanted.capacity);
-        let to_the_letter = wanted.share == ShareRule::Equal;
+        let exact_sap_law = wanted.share == ShareRule::Equal;
         let params = Params {
             capacity: (!learns).then_some(capacity),
             interval: wanted.interval,
@@ -85,7 +85,7 @@ impl WindowControl {
                 WindowRtt::Constant(rtt) => RttSource::Constant(rtt),
             },
             queue_is_fair: matches!(&scenario.hop, LastHop::Wifi(wifi) if matches!(wifi.queue.discipline, Discipline::Chap(..))),
-            window_updates: !to_the_letter,
+            window_updates: !exact_sap_law,
             law: wanted.law,
             ..Params::learning()
         };
@@ -101,14 +101,14 @@ impl WindowControl {
             datagrams: vec![None; scenario.flows.len()],
             stations: scenario.flows.iter().map(station).collect(),
             learns,
-            to_the_letter,
+            exact_sap_law,
             counters: Counters::default(),
             means: [Known::default(); 2],
             decisions: 0,
             #[cfg(test)]
             seen: Vec::new(),
         };
-        control.shared.hops[HOP][Direction::ToStation.index()].updates = u32::from(!to_the_letter);
+        control.shared.hops[HOP][Direction::ToStation.index()].updates = u32::from(!exact_sap_law);
         control.on_rates(control.start, scenario);
         control.apply(control.start);
         control
@@ -165,7 +165,7 @@ impl WindowControl {
             newest: None,
         });
         let mut tcp = fields(packet, connection, sack);
-        if !self.to_the_letter {
+        if !self.exact_sap_law {
             let echo = if packet.has(flag::BACK) || packet.sack == Sacks::NONE { 0 } else { packet.sack };
             tcp.timestamps = Some((packet.stamp(), echo));
         }
@@ -177,7 +177,7 @@ impl WindowControl {
         if let Verdict::Rewrite { window } = verdict {
             packet.window = window;
         }
-        if !self.to_the_letter && direction == Direction::ToRemote && packet.has(flag::BACK) {
+        if !self.exact_sap_law && direction == Direction::ToRemote && packet.has(flag::BACK) {
             let bytes = packet.bytes - if packet.has(flag::ASK) { connection.turn } else { 0 };
             let flags = packet.flags & !(flag::ASK | flag::FIN);
             watched.newest = Some(SimPacket { sack: Sacks::NONE, bytes, flags, ..*packet });
@@ -215,7 +215,7 @@ impl WindowControl {
         let understands_marks = packet.has(flag::ECT | flag::CE);
         let datagram = Datagram { ip_bytes: u32::from(packet.bytes), segments: 1, understands_marks };
         let known = &mut self.datagrams[packet.flow as usize];
-        if self.to_the_letter || (known.is_none() && !datagram.is_full()) {
+        if self.exact_sap_law || (known.is_none() && !datagram.is_full()) {
             self.counters.reason[Reason::Udp as usize] += 1;
             return true;
         }
@@ -263,14 +263,14 @@ impl WindowControl {
             backlog,
             udp_bytes,
             udp_packets,
-            trains: self.shared.hops[HOP],
+            packet_trains: self.shared.hops[HOP],
             shaped: None,
         }];
         self.ap.on_link(now, &LinkSample { udp_bytes, each_hop, ..LinkSample::default() });
         for (mean, direction) in self.means.iter_mut().zip(self.ap.directions()) {
             mean.on_rate(direction.capacity);
         }
-        if !self.to_the_letter {
+        if !self.exact_sap_law {
             let capacity = self.ap.directions()[Direction::ToStation.index()].capacity;
             self.shared.hops[HOP][Direction::ToStation.index()].updates = window::quantum(capacity);
         }

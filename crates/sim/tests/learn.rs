@@ -1,4 +1,4 @@
-//! Nobody says what the hop carries: it is found, wherever the queue stands, and followed when it changes.
+//! Nobody says what the hop carries: it is found, wherever there is a standing queue, and followed when it changes.
 
 mod common;
 

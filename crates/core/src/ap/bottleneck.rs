@@ -3,7 +3,7 @@
 use super::HopId;
 use super::fair_rate::{FairRate, Mode, Observation};
 use super::law::Law;
-use super::packet_train::Train;
+use super::packet_train::PacketTrain;
 use super::path::{PathTest, Shown};
 use super::record::Unknown;
 use crate::capacity::Estimator;
@@ -13,7 +13,7 @@ use crate::units::BitRate;
 /// Who delivers this part of what is carried keeps it busy. Without it 3 of 1,800 small homes more lose work (`conserve.py`).
 const NEARLY: f64 = 0.9;
 /// A first measurement takes more than one interval of 50 ms, s.
-const FIRST_SURE: f64 = 0.06;
+const FIRST_CONFIRMED: f64 = 0.06;
 
 /// A place where packets can wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,7 +78,7 @@ impl Bottleneck {
         self.capacity.capacity().map(|capacity| capacity.as_bps() as f64)
     }
 
-    /// It is no guess.
+    /// It is no estimate.
     pub(super) fn is_measured(&self) -> bool {
         self.given.is_some() || self.capacity.is_measured()
     }
@@ -98,14 +98,14 @@ impl Bottleneck {
         self.capacity.on_busy(capacity.as_bps() as f64 / 8.0, 1.0);
     }
 
-    /// A train came through before anything was measured.
-    pub(super) fn on_train(&mut self, train: Train) {
+    /// A packet train came through before anything was measured.
+    pub(super) fn on_packet_train(&mut self, packet_train: PacketTrain) {
         if self.given.is_some() {
             return;
         }
-        match train.stretched {
-            true => self.capacity.on_stretched(train.bytes, train.seconds),
-            false => self.capacity.on_train(train.bytes, train.seconds),
+        match packet_train.dispersed {
+            true => self.capacity.on_dispersion(packet_train.bytes, packet_train.seconds),
+            false => self.capacity.on_packet_train(packet_train.bytes, packet_train.seconds),
         }
     }
 
@@ -113,14 +113,14 @@ impl Bottleneck {
         self.delivered
     }
 
-    /// A queue stands, whether somebody is held or not.
-    pub(super) fn stands(&self) -> bool {
+    /// A queue is standing, whether somebody is held or not.
+    pub(super) fn has_standing_queue(&self) -> bool {
         self.stood > 0.0
     }
 
     /// What takes longer between access point and station waits there, s.
-    pub(super) fn longest_path(&self, law: &Law, id: Id, price: f64) -> f64 {
-        self.target(law, id, price).max(self.longest)
+    pub(super) fn longest_path(&self, law: &Law, id: Id, cost: f64) -> f64 {
+        self.target(law, id, cost).max(self.longest)
     }
 
     /// The longest path to a station that moves payload now, s.
@@ -136,23 +136,23 @@ impl Bottleneck {
     }
 
     /// What is not known of it.
-    pub(super) fn unknown(&self, law: &Law, id: Id, price: f64) -> Unknown {
+    pub(super) fn unknown(&self, law: &Law, id: Id, cost: f64) -> Unknown {
         match self.fair.mode {
-            Mode::Startup if self.silent == 0.0 && self.fair.queue() <= self.target(law, id, price) => Unknown::Quiet,
+            Mode::Startup if self.silent == 0.0 && self.fair.queue() <= self.target(law, id, cost) => Unknown::Quiet,
             Mode::Startup => Unknown::Queue,
             _ => Unknown::Nothing,
         }
     }
 
     /// What is kept as a queue, s.
-    pub(super) fn target(&self, law: &Law, id: Id, price: f64) -> f64 {
+    pub(super) fn target(&self, law: &Law, id: Id, cost: f64) -> f64 {
         let carries = match self.at_least() {
             0.0 => BitRate::mbps(20).as_bps() as f64,
             known => known,
         };
         // On a WAN link nobody contends, and what is in service is no queue.
         let packets = law.queue_packets - if matches!(id, Id::Wan(_)) { 2.0 } else { 0.0 };
-        law.queue_target.max(packets.max(0.0) * 12_000.0 * price / carries)
+        law.queue_target.max(packets.max(0.0) * 12_000.0 * cost / carries)
     }
 
     /// One interval of `dt`; `busy`: it had something to serve all the time, as far as flows tell.
@@ -182,7 +182,7 @@ impl Bottleneck {
             None if self.stood > 0.0 && self.silent <= rtt => self.stood + dt,
             _ => 0.0,
         };
-        let enough = if measured { x.base_rtt + dt } else { rtt.max(FIRST_SURE) };
+        let enough = if measured { x.base_rtt + dt } else { rtt.max(FIRST_CONFIRMED) };
         x.stood = self.stood >= enough;
         // Over half a second, and still: it carries that at least. Without it a WAN link that is full in both directions is taken for less than it
         // carries (`a_line_that_is_full_both_ways` of the simulator).
@@ -204,7 +204,7 @@ impl Bottleneck {
         }
         x.delivered = self.delivered;
         // Where more was given than comes through, nobody has a part of the rest.
-        (x.trains, x.capacity) = (self.carries(), self.at_least().min(self.learned().unwrap_or(f64::MAX)));
+        (x.packet_trains, x.capacity) = (self.carries(), self.at_least().min(self.learned().unwrap_or(f64::MAX)));
         self.fair.step(x, law, dt);
     }
 

@@ -2,8 +2,8 @@
 //! flow, the least over the bottlenecks on its path.
 //!
 //! ```text
-//! window = min over its bottlenecks of R / price x base_rtt           price: what a byte costs there          [bytes]
-//! pace   = min over its bottlenecks of R / price x pace_gain          where window updates are sent           [bytes/s]
+//! window = min over its bottlenecks of R / cost x base_rtt           cost: what a byte costs there          [bytes]
+//! pace   = min over its bottlenecks of R / cost x pace_gain          where window updates are sent           [bytes/s]
 //! ```
 //!
 //! Where an elastic flow cannot be held, the queue is as long as that flow makes it: a window that counts only the round trip without
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::bottleneck::{Bottleneck, Id};
 use super::fair_rate::{LEAST, Mode};
 use super::observe::{Seen, see};
-use super::packet_train::{Passed, Trains};
+use super::packet_train::{PacketTrains, Passed};
 use super::record::{self, FlowRecord, Unknown};
 use super::udp::RATE_WEIGHT_PER_SECOND;
 use super::{Action, Ap, Decision, Direction, HopId, LinkSample, Params, QueuePlace, set_plan};
@@ -31,7 +31,7 @@ const WORTH_A_LINE: f64 = 0.1;
 /// Another place of the queue is believed after so much time in which it was seen there, s.
 const PLACE_CONFIRMED: f64 = 1.0;
 /// What a byte costs beside one of the cheapest is averaged over this, s.
-const MIX_MEAN: f64 = 0.5;
+const COST_MEAN: f64 = 0.5;
 /// A round trip of a connection that begins, and the part of its segments that is payload.
 pub(super) const FIRST_RTT: Span = Span::from_millis(200);
 pub(super) const PAYLOAD: f64 = 0.97;
@@ -42,9 +42,9 @@ pub(super) struct State {
     /// What every hop is said to carry, bit/s.
     given: Option<f64>,
     pub(super) bottlenecks: BTreeMap<Id, Bottleneck>,
-    trains: BTreeMap<HopId, [Trains; 2]>,
+    packet_trains: BTreeMap<HopId, [PacketTrains; 2]>,
     /// What a byte costs at the hop beside one of the cheapest, of those that arrive, by direction.
-    mix: BTreeMap<HopId, [f64; 2]>,
+    relative_cost: BTreeMap<HopId, [f64; 2]>,
     news: [News; 2],
     /// What another controller had learned of the hops of a direction.
     pub(super) resumed: [Option<BitRate>; 2],
@@ -65,11 +65,11 @@ struct News {
     local: Span,
 }
 
-/// What flows of one hop, direction and price have in common when their windows are decided; see the methods of these names.
+/// What flows of one hop, direction and cost have in common when their windows are decided; see the methods of these names.
 #[derive(Clone, Copy, Debug)]
 struct FlowClass {
     hop: HopId,
-    price: f64,
+    cost: f64,
     path: [(Id, f64); 2],
     bound: Span,
     fair: Option<f64>,
@@ -111,26 +111,26 @@ impl State {
     }
 
     /// At least 1.
-    pub(super) fn mix(&self, hop: HopId, direction: Direction) -> f64 {
-        self.mix.get(&hop).map_or(1.0, |mix| mix[direction.index()].max(1.0))
+    pub(super) fn relative_cost(&self, hop: HopId, direction: Direction) -> f64 {
+        self.relative_cost.get(&hop).map_or(1.0, |relative_cost| relative_cost[direction.index()].max(1.0))
     }
 
     /// Which of a flow's bottlenecks holds it: the one with the least rate for it.
     pub(super) fn binding(&self, path: &[(Id, f64); 2]) -> Option<Id> {
-        let rates = path.iter().filter_map(|(id, price)| Some((*id, self.rate(*id)? / price)));
+        let rates = path.iter().filter_map(|(id, cost)| Some((*id, self.rate(*id)? / cost)));
         rates.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(id, _)| id)
     }
 
     /// What a flow may have over this path; `None`: nothing is known.
     fn fair(&self, path: &[(Id, f64); 2]) -> Option<f64> {
-        path.iter().filter_map(|(id, price)| Some(self.rate(*id)? / price)).reduce(f64::min)
+        path.iter().filter_map(|(id, cost)| Some(self.rate(*id)? / cost)).reduce(f64::min)
     }
 
     /// The same for a round trip of `rtt`, s, where somebody cannot be held.
     fn least(&self, path: &[(Id, f64); 2], rtt: f64) -> f64 {
-        let known = path.iter().filter_map(|(id, price)| Some((&self.bottlenecks.get(id)?.fair, price)));
+        let known = path.iter().filter_map(|(id, cost)| Some((&self.bottlenecks.get(id)?.fair, cost)));
         let waits: f64 = known.clone().map(|(fair, _)| fair.queue()).sum();
-        let shares = known.filter_map(|(fair, price)| Some(fair.share_beside_uncontrolled()? / price));
+        let shares = known.filter_map(|(fair, cost)| Some(fair.share_beside_uncontrolled()? / cost));
         shares.reduce(f64::min).map_or(0.0, |share| share * (rtt + waits) / rtt)
     }
 }
@@ -160,7 +160,7 @@ impl Ap {
         };
         let observed = self.observe(&rows, &seen, &wan, (&before, sample), dt);
         for (hop, seen) in &seen {
-            self.see_trains(now, *hop, seen, (&before, sample), dt);
+            self.observe_packet_trains(now, *hop, seen, (&before, sample), dt);
         }
         for direction in Direction::BOTH {
             if let Some(capacity) = self.law.resumed[direction.index()].take() {
@@ -168,8 +168,8 @@ impl Ap {
             }
         }
         self.law.bottlenecks.retain(|id, _| observed.contains_key(id));
-        self.law.trains.retain(|hop, _| hops.contains(hop));
-        self.law.mix.retain(|hop, _| hops.contains(hop));
+        self.law.packet_trains.retain(|hop, _| hops.contains(hop));
+        self.law.relative_cost.retain(|hop, _| hops.contains(hop));
         let law = self.params.law;
         let mut longer = BTreeSet::new();
         for (id, mut x) in observed {
@@ -212,25 +212,32 @@ impl Ap {
         self.flows = flows;
     }
 
-    fn see_trains(&mut self, now: Time, hop: HopId, seen: &[Seen; 2], samples: (&LinkSample, &LinkSample), dt: f64) {
+    fn observe_packet_trains(
+        &mut self,
+        now: Time,
+        hop: HopId,
+        seen: &[Seen; 2],
+        samples: (&LinkSample, &LinkSample),
+        dt: f64,
+    ) {
         for direction in Direction::BOTH {
             let i = direction.index();
             let seen = &seen[i];
             if seen.bytes > 0.0 {
-                let mix = &mut self.law.mix.entry(hop).or_insert([1.0; 2])[i];
-                *mix += (seen.cost / seen.bytes - *mix) * (dt / MIX_MEAN).min(1.0);
+                let relative_cost = &mut self.law.relative_cost.entry(hop).or_insert([1.0; 2])[i];
+                *relative_cost += (seen.cost / seen.bytes - *relative_cost) * (dt / COST_MEAN).min(1.0);
             }
             let Some(passed) = Passed::between(samples, hop, direction, now, seen.to_ip.max(1.0)) else { continue };
-            let price = self.law.mix(hop, direction);
-            let shown = self.law.trains.entry(hop).or_default()[i].on_interval(
+            let cost = self.law.relative_cost(hop, direction);
+            let shown = self.law.packet_trains.entry(hop).or_default()[i].on_interval(
                 direction,
                 &passed,
                 (seen.rtt, seen.active),
-                price,
+                cost,
                 dt,
             );
             for (id, shown) in [(self.hop(hop, direction), shown.0), (Id::Wan(direction), shown.1)] {
-                shown.into_iter().for_each(|train| self.law.at(id).on_train(train));
+                shown.into_iter().for_each(|packet_train| self.law.at(id).on_packet_train(packet_train));
             }
         }
     }
@@ -246,15 +253,16 @@ impl Ap {
         for (&key, record) in flows.iter_mut().filter(|(_, record)| record.is_active() && record.has_scale()) {
             let class = self.class(&mut classes[key.1.index()], record, key.1);
             self.hold_one((key, record), &params, (active, &class), &mut floors[key.1.index()]);
-            held[key.1.index()] += usize::from(record.is_controlled() && (record.is_held() || record.is_paced()));
+            held[key.1.index()] +=
+                usize::from(record.is_controlled() && (record.is_window_limited() || record.is_paced()));
         }
         self.flows = flows;
         self.warn_of_floors(floors);
         for demand in self.udp_flows.elastic().collect::<Vec<_>>() {
-            let path = self.path(demand.hop, demand.direction, self.prices.of(demand.station));
+            let path = self.path(demand.hop, demand.direction, self.costs.of(demand.station));
             let rates = path
                 .iter()
-                .filter_map(|(id, price)| Some(self.law.bottlenecks.get(id)?.fair.rate_without_window()? / price));
+                .filter_map(|(id, cost)| Some(self.law.bottlenecks.get(id)?.fair.rate_without_window()? / cost));
             if let Some(rate) = rates.reduce(f64::min) {
                 self.hold_datagrams(demand.flow, demand.direction, BitRate::from_bps_f64(rate));
             }
@@ -264,18 +272,18 @@ impl Ap {
 
     /// What is known of the way that a flow takes: as that of the one `before` it, where it takes the same.
     fn class(&self, before: &mut Option<FlowClass>, record: &FlowRecord, direction: Direction) -> FlowClass {
-        let (hop, price) = (record.hop(), self.prices.of(record.station()));
-        if let Some(class) = before.filter(|class| class.hop == hop && class.price == price) {
+        let (hop, cost) = (record.hop(), self.costs.of(record.station()));
+        if let Some(class) = before.filter(|class| class.hop == hop && class.cost == cost) {
             return class;
         }
-        let path = self.path(hop, direction, price);
-        let unknown = path.iter().map(|(id, price)| match self.law.bottlenecks.get(id) {
-            Some(bottleneck) => bottleneck.unknown(&self.params.law, *id, *price),
+        let path = self.path(hop, direction, cost);
+        let unknown = path.iter().map(|(id, cost)| match self.law.bottlenecks.get(id) {
+            Some(bottleneck) => bottleneck.unknown(&self.params.law, *id, *cost),
             None => Unknown::Queue,
         });
         let class = FlowClass {
             hop,
-            price,
+            cost,
             path,
             bound: self.bound(hop, direction),
             fair: self.law.fair(&path),
@@ -342,12 +350,12 @@ impl Ap {
     /// What new connections begin with, whichever hop they are over: as the hop with the most room has it. That room.
     pub(super) fn begin_with(&mut self, hops: &BTreeSet<HopId>, direction: Direction) -> Option<BitRate> {
         let known = hops.iter().filter_map(|hop| {
-            let path = self.path(*hop, direction, self.law.mix(*hop, direction));
-            let each = path.iter().filter_map(|(id, price)| {
+            let path = self.path(*hop, direction, self.law.relative_cost(*hop, direction));
+            let each = path.iter().filter_map(|(id, cost)| {
                 let carries = self.law.carries(*id)?;
                 let rate = self.law.rate(*id).or(self.law.given(*id))?;
                 let room = (carries - self.law.delivered(*id)).max(LEAST * carries);
-                Some([rate / price, carries / price, room / price])
+                Some([rate / cost, carries / cost, room / cost])
             });
             each.reduce(|a, b| [a[0].min(b[0]), a[1].min(b[1]), a[2].min(b[2])])
         });
@@ -367,20 +375,20 @@ impl Ap {
 
     /// The hop that most of a direction's data goes over.
     fn main_hop(&self, direction: Direction) -> HopId {
-        let ids = self.law.mix.keys().map(|hop| (*hop, self.law.delivered(self.hop(*hop, direction))));
+        let ids = self.law.relative_cost.keys().map(|hop| (*hop, self.law.delivered(self.hop(*hop, direction))));
         ids.max_by(|a, b| a.1.total_cmp(&b.1)).map_or_else(HopId::default, |(hop, _)| hop)
     }
 
     /// The bottlenecks of most of a direction's data, and what a byte costs there.
     fn main_path(&self, direction: Direction) -> [(Id, f64); 2] {
         let hop = self.main_hop(direction);
-        self.path(hop, direction, self.law.mix(hop, direction))
+        self.path(hop, direction, self.law.relative_cost(hop, direction))
     }
 
     /// The narrower of those, and what it carries, as bytes of the stations that use it now.
     fn narrowest(&self, direction: Direction) -> Option<(Id, BitRate)> {
         let path = self.main_path(direction);
-        let carries = path.iter().filter_map(|(id, price)| Some((*id, self.law.carries(*id)? / price)));
+        let carries = path.iter().filter_map(|(id, cost)| Some((*id, self.law.carries(*id)? / cost)));
         carries.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(id, carries)| (id, BitRate::from_bps_f64(carries)))
     }
 
@@ -400,21 +408,22 @@ impl Ap {
             let measured = there.into_iter().flatten().any(Bottleneck::is_measured);
             let released = there.into_iter().flatten().all(|b| matches!(b.fair.mode, Mode::Released | Mode::Startup));
             let held = held[i];
-            let shares = path.iter().zip(there).filter_map(|((_, price), bottleneck)| {
-                Some(bottleneck.filter(|b| b.stands())?.fair.share_beside_uncontrolled()? / price)
+            let shares = path.iter().zip(there).filter_map(|((_, cost), bottleneck)| {
+                Some(bottleneck.filter(|b| b.has_standing_queue())?.fair.share_beside_uncontrolled()? / cost)
             });
             let uncontrolled = uncontrolled[i];
             let beside = shares.reduce(f64::min).filter(|_| uncontrolled > 0).map(BitRate::from_bps_f64);
             let law = self.params.law;
-            let stands = path.map(|(id, price)| {
+            let has_standing_queue = path.map(|(id, cost)| {
                 let bottleneck = self.law.bottlenecks.get(&id);
-                let waits = |b: &Bottleneck| b.fair.queue() >= law.quiet * b.target(&law, id, price);
-                bottleneck.is_some_and(|b| (held > 0 || b.stands()) && waits(b))
+                let waits = |b: &Bottleneck| b.fair.queue() >= law.quiet * b.target(&law, id, cost);
+                bottleneck.is_some_and(|b| (held > 0 || b.has_standing_queue()) && waits(b))
             });
             let hop = self.main_hop(direction);
             let backlog = self.link.each_hop.iter().find(|sample| sample.hop == hop).and_then(|sample| sample.backlog);
             let own = backlog.unwrap_or(0) as f64 * 8.0 * path[0].1 / self.law.carries(path[0].0).unwrap_or(f64::MAX);
-            let train_bytes = self.law.trains.get(&hop).map_or(0, |trains| trains[i].shown_by as u64);
+            let train_bytes =
+                self.law.packet_trains.get(&hop).map_or(0, |packet_trains| packet_trains[i].shown_by as u64);
             // What was given is no news.
             let found = narrowest.filter(|(id, _)| self.law.given(*id).is_none()).map(|(_, carries)| carries);
             let news = &mut self.law.news[i];
@@ -427,12 +436,12 @@ impl Ap {
                     let before = news.capacity.replace(now);
                     self.actions.push_back(Action::Say(match measured {
                         true => Decision::Capacity { direction, before, now, queue: news.queue },
-                        false => Decision::Guess { direction, capacity: now, train_bytes },
+                        false => Decision::Estimate { direction, capacity: now, train_bytes },
                     }));
                 }
             }
-            let place = match stands {
-                [_, true] if queues[1] > queues[0] || !stands[0] => Some(QueuePlace::Wan),
+            let place = match has_standing_queue {
+                [_, true] if queues[1] > queues[0] || !has_standing_queue[0] => Some(QueuePlace::Wan),
                 [true, _] if own > 0.0 && 2.0 * own >= queues[0] => Some(QueuePlace::AccessPoint),
                 [true, _] => Some(QueuePlace::Firmware),
                 _ => None,
@@ -469,7 +478,7 @@ impl Ap {
 }
 
 impl News {
-    /// A queue stands there. Another place is believed when it has been seen for a while.
+    /// A queue is standing there. Another place is believed when it has been seen for a while.
     fn find(&mut self, place: QueuePlace, dt: f64) {
         if self.place == Some(place) {
             self.elsewhere = None;

@@ -34,7 +34,7 @@ impl QueuePlace {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Decision {
     /// The first estimate of what a hop carries.
-    Guess {
+    Estimate {
         /// Of data that goes this way.
         direction: Direction,
         /// The estimate.
@@ -135,11 +135,12 @@ const fn data(direction: Direction) -> &'static str {
 impl fmt::Display for Decision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Guess { direction, capacity, train_bytes } => {
-                let (what, capacity, train) = (data(*direction), capacity.rounded(), Bytes(*train_bytes).rounded());
+            Self::Estimate { direction, capacity, train_bytes } => {
+                let (what, capacity, packet_train) =
+                    (data(*direction), capacity.rounded(), Bytes(*train_bytes).rounded());
                 write!(
                     f,
-                    "{what}: the hop seems to carry {capacity}; a first train of {train} came through at that pace"
+                    "{what}: the hop seems to carry {capacity}; a first train of {packet_train} came through at that pace"
                 )
             }
             Self::Capacity { direction, before, now, queue } => {
@@ -243,7 +244,7 @@ mod tests {
         let (tunnel, behaviour) = (Some(Tunnel::WireGuard), Behaviour::Elastic);
         let taken = whys.map(|why| Decision::Behaviour { flow, direction, tunnel, behaviour, why, rate });
         let others = [
-            Decision::Guess { direction, capacity: rate, train_bytes: 144_801 },
+            Decision::Estimate { direction, capacity: rate, train_bytes: 144_801 },
             Decision::Capacity { direction, before: Some(BitRate::bps(123_456_789)), now: rate, queue: span },
             Decision::Queue { direction, place: QueuePlace::Wan, local: span, remote: Span::from_nanos(12_345) },
             Decision::Hold { direction, flows: 1, available: rate },

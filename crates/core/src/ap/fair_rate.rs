@@ -1,6 +1,6 @@
 //! The control law: one fair rate per bottleneck. Pure: what an interval showed goes in, a rate comes out.
 //!
-//! A held flow may have `R / price x base round trip` in flight. Windows are clocked by their ACKs, so with windows W, base round
+//! A held flow may have `R / cost x base round trip` in flight. Windows are clocked by their ACKs, so with windows W, base round
 //! trip d and capacity C the plant is static, `q = W / C - d`, and the controller an integrator on the logarithm of R:
 //!
 //! ```text
@@ -25,7 +25,7 @@
 //! | released | R follows what the largest flow could have | steady: a flow is held |
 //!
 //! Bounds, all of them against wind-up: what rises counts only for the part of the filling flows that is held; with windows that
-//! have not arrived yet R never advertises more than C; while a queue stands R is no more than the widest window in force brings;
+//! have not arrived yet R never advertises more than C; while a queue is standing R is no more than the widest window in force brings;
 //! where a queue of many targets stands, which no burst leaves behind, R falls to what is delivered; what waits only now and then while
 //! less than C is delivered is no queue at all; and R never falls below an equal part of C.
 //!
@@ -88,7 +88,7 @@ pub(super) struct Observation {
     /// Nor has anybody been asked yet: what waits may be the path.
     pub(super) doubtful: bool,
     /// The first trains came through at this; 0: none did.
-    pub(super) trains: f64,
+    pub(super) packet_trains: f64,
     /// Flows that fill their windows.
     pub(super) filling: usize,
     /// Time in which something of a connection arrived while more was in flight, of all together, s.
@@ -189,8 +189,8 @@ impl FairRate {
         self.idle = if x.held > 0 { 0.0 } else { self.idle + dt };
         self.draining = if self.mode == Mode::Drain { self.draining + dt } else { 0.0 };
         self.mode = match self.mode {
-            Mode::Startup if x.trains > 0.0 && x.filling > 0 => {
-                self.rate = x.trains * law.startup_gain / x.elastic.max(1) as f64;
+            Mode::Startup if x.packet_trains > 0.0 && x.filling > 0 => {
+                self.rate = x.packet_trains * law.startup_gain / x.elastic.max(1) as f64;
                 Mode::Steady
             }
             Mode::Startup if x.stood && self.queue > x.target && x.most > 0.0 => {
@@ -241,8 +241,8 @@ impl FairRate {
             self.rate = self.rate.min(x.widest);
         }
         // What a burst leaves behind is gone before it says anything of the bottleneck: what collapsed stands.
-        let stands = x.queue.is_some_and(|(_, least)| least > law.collapse * x.target);
-        if stands && x.stood && x.held > 0 {
+        let standing_queue = x.queue.is_some_and(|(_, least)| least > law.collapse * x.target);
+        if standing_queue && x.stood && x.held > 0 {
             let fills = (x.base_rtt + target) / x.base_rtt;
             let most = x.most * (1.0 + law.headroom);
             self.rate = self.rate.min(most.max(self.rate * x.delivered / x.brought.max(1.0)) * fills);

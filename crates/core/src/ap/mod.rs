@@ -6,7 +6,7 @@
 //! are learned all the same. Should it be wrong the rate follows the queue, up or down. A round trip that is given is
 //! the base round trip of every flow.
 //!
-//! Apart from that stands SAP-LAW's eq. (1) to the letter, for the papers: `equation_one`.
+//! Apart from that stands SAP-LAW's eq. (1) exactly, for the papers: `equation_one`.
 
 mod bottleneck;
 mod decide;
@@ -40,7 +40,7 @@ pub use law::{Law, Parameter};
 use record::FlowRecord;
 pub use sample::{FlowSample, HopId, HopSample, LinkSample, Stamps, StationId, StationSample, rtt_totals};
 pub use snapshot::{DirectionSnapshot, FlowSnapshot, Snapshot};
-use stations::Prices;
+use stations::Costs;
 pub use udp::{Tunnel, UdpFlows, UdpLimit, UdpSample, UdpSnapshot};
 
 /// How the last hop is divided.
@@ -48,7 +48,7 @@ pub use udp::{Tunnel, UdpFlows, UdpLimit, UdpSample, UdpSnapshot};
 pub enum ShareRule {
     /// Max-min fair; what a flow cannot use goes to the others.
     MaxMin,
-    /// SAP-LAW eq. (1) to the letter, of a capacity that is given; the window is in force at once, as there.
+    /// SAP-LAW eq. (1) exactly, of a capacity that is given; the window is in force at once, as there.
     Equal,
 }
 
@@ -211,7 +211,7 @@ pub struct Ap {
     law: decide::State,
     /// What is known of each hop.
     duplex: BTreeMap<HopId, Duplex>,
-    prices: Prices,
+    costs: Costs,
     udp_flows: UdpFlows,
     /// IP bytes of elastic UDP so far, in both directions.
     elastic_bytes: u64,
@@ -237,7 +237,7 @@ impl Ap {
             decided: None,
             law: decide::State::new(params.capacity),
             duplex: BTreeMap::new(),
-            prices: Prices::default(),
+            costs: Costs::default(),
             udp_flows: UdpFlows::new(params.queue_is_fair),
             elastic_bytes: 0,
             link: LinkSample::default(),
@@ -335,7 +335,7 @@ impl Ap {
             let hop = elastic::HopLoad {
                 room,
                 carries: capacity,
-                queue_stands: queue > bound * 4,
+                standing_queue: queue > bound * 4,
                 ..elastic::HopLoad::default()
             };
             self.udp_flows.set_hop(direction, hop);
@@ -367,7 +367,7 @@ impl Ap {
 
     /// What the driver says of a station.
     pub fn on_station(&mut self, _now: Time, sample: &StationSample) {
-        self.prices.on_station(sample);
+        self.costs.on_station(sample);
     }
 
     /// A UDP flow, before the interval is closed by [`Self::on_link`].

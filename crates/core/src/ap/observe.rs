@@ -162,7 +162,7 @@ pub(super) struct Active {
     scale: Option<u8>,
     is_controlled: bool,
     /// By its window or its pace.
-    is_held: bool,
+    is_window_limited: bool,
 }
 
 /// Flows of `direction`, over `hop` where one is given.
@@ -212,12 +212,12 @@ impl Ap {
     }
 
     /// The bottlenecks of a path, and what a byte costs at each.
-    pub(super) fn path(&self, hop: HopId, direction: Direction, price: f64) -> [(Id, f64); 2] {
-        [(self.hop(hop, direction), price), (Id::Wan(direction), 1.0)]
+    pub(super) fn path(&self, hop: HopId, direction: Direction, cost: f64) -> [(Id, f64); 2] {
+        [(self.hop(hop, direction), cost), (Id::Wan(direction), 1.0)]
     }
 
     pub(super) fn path_of(&self, record: &FlowRecord, direction: Direction) -> [(Id, f64); 2] {
-        self.path(record.hop(), direction, self.prices.of(record.station()))
+        self.path(record.hop(), direction, self.costs.of(record.station()))
     }
 
     /// What each flow showed in an interval of `dt`. Each is visited once: their records are more than a processor's cache holds.
@@ -267,7 +267,7 @@ impl Ap {
                 waits: record.waits(base),
                 scale: record.scale(),
                 is_controlled: record.is_controlled(),
-                is_held: record.is_controlled() && (record.is_held() || record.is_paced()),
+                is_window_limited: record.is_controlled() && (record.is_window_limited() || record.is_paced()),
             }
         });
         Row { direction, hop, path: self.path_of(record, direction), arrived: record.arrived(), active }
@@ -276,9 +276,9 @@ impl Ap {
     /// A minimum RTT to the station above this holds a queue that stood all the time.
     pub(super) fn bound(&self, hop: HopId, direction: Direction) -> Span {
         let id = self.hop(hop, direction);
-        let price = self.law.mix(hop, direction);
+        let cost = self.law.relative_cost(hop, direction);
         Span::from_secs_f64(match self.law.bottlenecks.get(&id) {
-            Some(bottleneck) => bottleneck.longest_path(&self.params.law, id, price),
+            Some(bottleneck) => bottleneck.longest_path(&self.params.law, id, cost),
             None => self.params.law.queue_target,
         })
     }
@@ -316,16 +316,16 @@ impl Ap {
                     (None, Some(backlog)) if self.takes_bulk_of_datagrams(*hop, direction) => {
                         backlogged = true;
                         let carries = self.law.carries(id).unwrap_or(0.0).max(self.law.delivered(id)).max(1e5);
-                        let queue = backlog as f64 * 8.0 * self.law.mix(*hop, direction) / carries;
+                        let queue = backlog as f64 * 8.0 * self.law.relative_cost(*hop, direction) / carries;
                         Some((queue, queue))
                     }
                     (queue, _) => queue,
                 };
-                let (price, of) = (self.law.mix(*hop, direction), &seen[direction.index()]);
+                let (cost, of) = (self.law.relative_cost(*hop, direction), &seen[direction.index()]);
                 let bottleneck = self.law.at(id);
                 bottleneck.on_local_path(seen[0].local_path.max(seen[1].local_path));
-                let target = bottleneck.target(&self.params.law, id, price);
-                let longest = bottleneck.longest_path(&self.params.law, id, price);
+                let target = bottleneck.target(&self.params.law, id, cost);
+                let longest = bottleneck.longest_path(&self.params.law, id, cost);
                 let x: &mut Observation = observed.entry(id).or_default();
                 x.queue = longer(x.queue, queue);
                 x.timed = longer(x.timed, queue.filter(|_| !backlogged));
@@ -389,7 +389,7 @@ impl Ap {
                 let Some(was) = before.each_hop.iter().find(|was| was.hop == sample.hop) else { continue };
                 let udp = sample.udp_bytes[i].saturating_sub(was.udp_bytes[i]) as f64;
                 let passed = self.udp_flows.passed(sample.hop, direction);
-                let dear: f64 = passed.map(|(station, bytes)| (self.prices.of(station) - 1.0) * bytes as f64).sum();
+                let dear: f64 = passed.map(|(station, bytes)| (self.costs.of(station) - 1.0) * bytes as f64).sum();
                 let id = self.hop(sample.hop, direction);
                 let carries = self.law.carries(id).unwrap_or(0.0);
                 let cost = udp + dear;
@@ -404,16 +404,16 @@ impl Ap {
                 let part = if bytes > 0.0 { udp / bytes } else { 0.0 };
                 let x = observed.entry(id).or_default();
                 x.delivered += (cost * 8.0 + small) / dt;
-                x.inelastic += inelastic[i] * part * self.law.mix(sample.hop, direction) + small / dt;
+                x.inelastic += inelastic[i] * part * self.law.relative_cost(sample.hop, direction) + small / dt;
             }
         }
         for demand in self.udp_flows.elastic() {
-            for (id, price) in self.path(demand.hop, demand.direction, self.prices.of(demand.station)) {
+            for (id, cost) in self.path(demand.hop, demand.direction, self.costs.of(demand.station)) {
                 let x = observed.entry(id).or_default();
-                let rate = demand.rate.as_bps() as f64 * price;
+                let rate = demand.rate.as_bps() as f64 * cost;
                 x.most = x.most.max(rate);
                 x.elastic += 1;
-                if demand.is_held {
+                if demand.is_window_limited {
                     x.filling += 1;
                     x.held += usize::from(matches!(id, Id::Hop(..)));
                     x.widest = x.widest.max(rate);
@@ -437,36 +437,36 @@ impl Ap {
         observed.values_mut().for_each(|x| x.brought = x.delivered);
         for row in rows {
             let arrived = row.arrived * 8.0 / dt;
-            for (id, price) in row.path {
-                observed.entry(id).or_default().delivered += arrived * price;
+            for (id, cost) in row.path {
+                observed.entry(id).or_default().delivered += arrived * cost;
             }
             let Some(flow) = &row.active else { continue };
             let binds = self.law.binding(&row.path);
-            for (id, price) in row.path {
+            for (id, cost) in row.path {
                 let x = observed.entry(id).or_default();
                 let fair = self.law.rate(id).unwrap_or(0.0);
-                let window = flow.window * 8.0 / flow.base * price;
-                x.brought += if flow.fills && arrived > 0.0 { window } else { arrived * price };
-                x.most = x.most.max(flow.rate * price);
+                let window = flow.window * 8.0 / flow.base * cost;
+                x.brought += if flow.fills && arrived > 0.0 { window } else { arrived * cost };
+                x.most = x.most.max(flow.rate * cost);
                 x.served += flow.served;
                 if flow.fills {
                     x.filling += 1;
                     x.base_rtt += flow.base;
                     x.widest = x.widest.max(window);
-                    if !flow.is_held && flow.is_controlled && binds == Some(id) {
+                    if !flow.is_window_limited && flow.is_controlled && binds == Some(id) {
                         x.advertised += (fair - window).max(0.0);
                     }
                 }
-                x.held += usize::from(flow.is_held && binds == Some(id));
+                x.held += usize::from(flow.is_window_limited && binds == Some(id));
             }
         }
         for (row, flow) in rows.iter().filter_map(|row| Some((row, row.active.as_ref()?))) {
-            for (id, price) in row.path {
-                let fair = self.law.rate(id).unwrap_or(f64::MAX) / price;
+            for (id, cost) in row.path {
+                let fair = self.law.rate(id).unwrap_or(f64::MAX) / cost;
                 let x = observed.entry(id).or_default();
-                let elastic = flow.fills || flow.rate * price > TAKES_PART * x.most;
+                let elastic = flow.fills || flow.rate * cost > TAKES_PART * x.most;
                 x.elastic += usize::from(elastic);
-                x.windows += if elastic { flow.window * price } else { 0.0 };
+                x.windows += if elastic { flow.window * cost } else { 0.0 };
                 x.uncontrolled +=
                     usize::from(elastic && !record::can_be_advertised(flow.scale, fair * flow.base / 8.0));
             }

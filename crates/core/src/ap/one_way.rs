@@ -9,7 +9,7 @@ use crate::units::{Span, Time};
 const TICKS: [f64; 4] = [1e3, 1e6, 4e6, 1e7];
 /// A queue that grows stretches what is measured of a tick, at most so many times; what is measured is shorter by no more than
 /// this part.
-const STRETCHED: f64 = 3.8;
+const DISPERSED: f64 = 3.8;
 const SHORTER: f64 = 0.05;
 /// A longer delay is another clock, s.
 const LONGEST: f64 = 5.0;
@@ -68,7 +68,7 @@ impl OneWay {
         }
         if self.tick.is_none() {
             let measured = passed / ticks;
-            let fits = |tick: &f64| measured >= tick * (1.0 - SHORTER) && measured <= tick * STRETCHED;
+            let fits = |tick: &f64| measured >= tick * (1.0 - SHORTER) && measured <= tick * DISPERSED;
             self.tick = TICKS.into_iter().rev().find(fits);
             self.least.on_sample(now, Span::from_secs_f64(OFFSET));
         }

@@ -1,21 +1,21 @@
 //! The first estimate of what a bottleneck carries: trains that were sent at once come at the pace of the WAN link, and are delivered at
 //! that of the last hop (packet-pair dispersion: Keshav 1991).
 //!
-//! A train that came faster than it was delivered was stretched by the hop: its pace is the hop's. One that lasted longer may have
+//! A packet train that came faster than it was delivered was stretched by the hop: its pace is the hop's. One that lasted longer may have
 //! the pace of its sender, and says nothing.
 
 use super::sample::{HopId, LinkSample};
 use crate::packet::Direction;
 use crate::units::Time;
 
-/// A train that came so many times faster than it was delivered was stretched by the hop.
-const STRETCHED: f64 = 1.1;
+/// A packet train that came so many times faster than it was delivered was stretched by the hop.
+const DISPERSED: f64 = 1.1;
 /// A burst that the WAN link stretches by more than so much was not stretched by acknowledgments alone, each of which waits for a second
 /// segment (RFC 9293 section 3.8.6.3): twice. Without it windows grow on over slow WAN links (`slow_lines` of the simulator).
 const CLEARLY: f64 = 2.0;
-/// A train of fewer bytes says little: six packets.
+/// A packet train of fewer bytes says little: six packets.
 const TRAIN_BYTES: f64 = 6.0 * 1500.0;
-/// A part of a round trip, and a time, s: a train that took no longer was sent at once, at the pace of no sender.
+/// A part of a round trip, and a time, s: a packet train that took no longer was sent at once, at the pace of no sender.
 const AT_ONCE: f64 = 0.25;
 const AT_ONCE_TIME: f64 = 0.01;
 /// Those of several flows that begin together make one train on the WAN link, as long as all of them. At most this part of a round
@@ -23,13 +23,13 @@ const AT_ONCE_TIME: f64 = 0.01;
 const AT_ONCE_TOGETHER: f64 = 0.75;
 /// This part of a burst tells its pace. Told by all of it an upload fills a slow WAN link before (`slow_lines` of the simulator).
 const SUFFICES: f64 = 0.5;
-/// A part of an interval: a train of a download that filled less of it has ended. One of an upload has when nothing has come for a
+/// A part of an interval: a packet train of a download that filled less of it has ended. One of an upload has when nothing has come for a
 /// quarter of a round trip: the channel is the first hop that it meets.
 const TRAIN_ENDS: f64 = 0.6;
 
-/// Of all flows whose data goes in one direction: a train that has not ended, IP bytes and s, where it came and where it was delivered.
+/// Of all flows whose data goes in one direction: a packet train that has not ended, IP bytes and s, where it came and where it was delivered.
 #[derive(Debug, Default)]
-pub(super) struct Trains {
+pub(super) struct PacketTrains {
     came: (f64, f64),
     served: (f64, f64),
     /// At what pace the newest one came, bytes/s.
@@ -40,15 +40,15 @@ pub(super) struct Trains {
     pub(super) shown_by: f64,
 }
 
-/// A train that came through a bottleneck.
+/// A packet train that came through a bottleneck.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Train {
+pub(super) struct PacketTrain {
     /// What it cost there, bytes.
     pub(super) bytes: f64,
     /// How long it took, s.
     pub(super) seconds: f64,
     /// It had come faster.
-    pub(super) stretched: bool,
+    pub(super) dispersed: bool,
 }
 
 /// What passed of trains in an interval: IP bytes, and the time they took, s.
@@ -70,7 +70,7 @@ impl Passed {
         to_ip: f64,
     ) -> Option<Self> {
         let of = |sample: &LinkSample| {
-            sample.each_hop.iter().find(|each| each.hop == hop).map(|each| each.trains[direction.index()])
+            sample.each_hop.iter().find(|each| each.hop == hop).map(|each| each.packet_trains[direction.index()])
         };
         let (a, b) = (of(before)?, of(now)?);
         let part = |bytes: u64, was: u64, ns: u64, was_ns: u64| {
@@ -84,16 +84,16 @@ impl Passed {
     }
 }
 
-impl Trains {
-    /// An interval of `dt`: what trains show of the hop and of the WAN link. `price`: of a byte at the hop.
+impl PacketTrains {
+    /// An interval of `dt`: what trains show of the hop and of the WAN link. `cost`: of a byte at the hop.
     pub(super) fn on_interval(
         &mut self,
         direction: Direction,
         passed: &Passed,
         (rtt, active): (f64, usize),
-        price: f64,
+        cost: f64,
         dt: f64,
-    ) -> (Option<Train>, Option<Train>) {
+    ) -> (Option<PacketTrain>, Option<PacketTrain>) {
         let (mut of_hop, mut of_wan) = (None, None);
         let longest = (rtt * AT_ONCE).max(AT_ONCE_TIME);
         // Data of an upload come from the hop.
@@ -113,38 +113,38 @@ impl Trains {
         let is_clear = judged.is_some_and(|burst| so_far.1 * burst.0 > CLEARLY * burst.1 * so_far.0);
         let at_wan = ended(&mut self.came, at_wan, ends[0] || is_clear);
         if let Some((bytes, seconds)) = at_wan.filter(|_| is_clear) {
-            of_wan = Some(Train { bytes, seconds, stretched: true });
+            of_wan = Some(PacketTrain { bytes, seconds, dispersed: true });
             self.shown_by = bytes;
         } else if let Some((bytes, seconds)) = at_wan {
             self.pace = bytes / seconds.max(1e-6);
             if seconds <= longest.max((AT_ONCE_TIME * active as f64).min(AT_ONCE_TOGETHER * rtt)) {
-                of_wan = Some(Train { bytes, seconds, stretched: false });
+                of_wan = Some(PacketTrain { bytes, seconds, dispersed: false });
                 self.shown_by = bytes;
             }
         }
         let Some((bytes, seconds)) = at_hop else { return (None, of_wan) };
         // Of uploads the hop comes first: what the WAN link let through says nothing of it.
         let pace = if down { self.pace } else { 0.0 };
-        if pace > STRETCHED * bytes / seconds.max(1e-6) {
-            of_hop = Some(Train { bytes: bytes * price, seconds, stretched: true });
+        if pace > DISPERSED * bytes / seconds.max(1e-6) {
+            of_hop = Some(PacketTrain { bytes: bytes * cost, seconds, dispersed: true });
             self.shown_by = bytes;
         } else if seconds <= longest {
             // It cannot have been delivered faster than it came: its ACKs waited.
             let least = if pace > 0.0 { bytes / pace } else { 0.0 };
-            of_hop = Some(Train { bytes: bytes * price, seconds: seconds.max(least), stretched: false });
+            of_hop = Some(PacketTrain { bytes: bytes * cost, seconds: seconds.max(least), dispersed: false });
             self.shown_by = bytes;
         }
         (of_hop, of_wan)
     }
 }
 
-/// Adds to a train; when it `ends`, and was not of few packets: its IP bytes, and the time it took, s.
-fn ended(train: &mut (f64, f64), (bytes, seconds): (f64, f64), ends: bool) -> Option<(f64, f64)> {
-    *train = (train.0 + bytes, train.1 + seconds);
+/// Adds to a packet train; when it `ends`, and was not of few packets: its IP bytes, and the time it took, s.
+fn ended(packet_train: &mut (f64, f64), (bytes, seconds): (f64, f64), ends: bool) -> Option<(f64, f64)> {
+    *packet_train = (packet_train.0 + bytes, packet_train.1 + seconds);
     if !ends {
         return None;
     }
-    Some(std::mem::take(train)).filter(|train| train.0 >= TRAIN_BYTES)
+    Some(std::mem::take(packet_train)).filter(|packet_train| packet_train.0 >= TRAIN_BYTES)
 }
 
 #[cfg(test)]
@@ -152,11 +152,11 @@ mod tests {
     use super::*;
 
     /// A burst of nine packets from the hop, of which the WAN link delivers one in `packet` s; each answer brings more data.
-    fn shown(packet: f64) -> Option<Train> {
-        let mut trains = Trains::default();
+    fn shown(packet: f64) -> Option<PacketTrain> {
+        let mut packet_trains = PacketTrains::default();
         let mut interval = |came, served, pause| {
             let passed = Passed { came, served, pause };
-            trains.on_interval(Direction::ToRemote, &passed, (0.04, 1), 1.0, 0.05).1
+            packet_trains.on_interval(Direction::ToRemote, &passed, (0.04, 1), 1.0, 0.05).1
         };
         assert!(interval((13_500.0, 0.001), (0.0, 0.0), 0.009).is_none());
         let first = interval((7_500.0, 0.03), (3_000.0, 2.0 * packet), 0.0);
@@ -165,8 +165,14 @@ mod tests {
 
     #[test]
     fn an_upload_that_a_line_stretches_shows_it_before_its_train_ends() {
-        let train = shown(0.006).expect("a train");
-        assert!(train.stretched && (train.bytes * 8.0 / train.seconds - 2e6).abs() < 1e3, "{train:?}");
-        assert!(shown(0.0001).is_none_or(|train| !train.stretched), "it came at the pace at which it was sent");
+        let packet_train = shown(0.006).expect("a train");
+        assert!(
+            packet_train.dispersed && (packet_train.bytes * 8.0 / packet_train.seconds - 2e6).abs() < 1e3,
+            "{packet_train:?}"
+        );
+        assert!(
+            shown(0.0001).is_none_or(|packet_train| !packet_train.dispersed),
+            "it came at the pace at which it was sent"
+        );
     }
 }

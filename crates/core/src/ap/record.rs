@@ -306,7 +306,7 @@ impl FlowRecord {
     }
 
     /// It fills the window it was planned, not one that is still growing.
-    pub(super) fn is_held(&self) -> bool {
+    pub(super) fn is_window_limited(&self) -> bool {
         self.fills_its_window()
             && !self.is_paced()
             && self.newest.zip(self.plan).is_some_and(|(s, p)| s.window_bytes >= p.clamp_bytes - p.clamp_bytes / 20)
@@ -463,7 +463,7 @@ impl FlowRecord {
             direction,
             rate: self.rate.smooth(),
             share: self.share.filter(|_| self.is_controlled()),
-            held: self.is_controlled() && (self.is_held() || self.is_paced()),
+            held: self.is_controlled() && (self.is_window_limited() || self.is_paced()),
             plan: self.plan,
             local_rtt: self.local_rtt.min(),
             remote_rtt: self.remote_rtt.min(),

@@ -84,7 +84,7 @@ pub struct HopSample {
     /// Packets of UDP.
     pub udp_packets: [u64; 2],
     /// At what pace trains of its connections move, by direction of the data.
-    pub trains: [Hop; 2],
+    pub packet_trains: [Hop; 2],
     /// Most that a shaper lets out to the stations, bits of frames per second, where one was found.
     pub shaped: Option<BitRate>,
 }

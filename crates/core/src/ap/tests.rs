@@ -44,7 +44,7 @@ impl Sender {
         }
     }
 
-    /// What a paced edge lets through: the credit of a pause, and the pace for as long as the train lasts,
+    /// What a paced edge lets through: the credit of a pause, and the pace for as long as the packet train lasts,
     /// `L = B + pace L / hop`, once a round trip. A pace above the hop's holds nothing back. IP bit/s.
     fn train_limit(&self, hop: BitRate, rtt: f64) -> Option<f64> {
         let plan = self.trains?;
@@ -236,7 +236,7 @@ fn a_window_on_an_unknown_path_grows_no_more_in_a_long_interval_than_in_a_short_
     assert!((19_000..22_000).contains(&long), "{long}");
 }
 
-/// The pace begins below what the hop really carries: a train never grows longer, until the pace has found the hop's speed.
+/// The pace begins below what the hop really carries: a packet train never grows longer, until the pace has found the hop's speed.
 #[test]
 fn a_capacity_given_at_a_quarter_is_reached_although_acks_come_in_trains() {
     let mut ap = Ap::new(Params::new(BitRate::mbps(6)));
@@ -314,7 +314,7 @@ fn a_shaper_bounds_what_was_given() {
         backlog: None,
         udp_bytes: [0; 2],
         udp_packets: [0; 2],
-        trains: Default::default(),
+        packet_trains: Default::default(),
         shaped: Some(BitRate::mbps(12)),
     };
     for step in 1..5 {

@@ -2,15 +2,15 @@
 //!
 //! ```text
 //! rate   = share x trim                                       [bit/s]
-//! depth  = max(12 full packets, 10 ms of the share, a train)  [bytes]     a train: what it sends in one go, if it pauses
-//! credit = 1 s of the share; none while a queue stands        [bytes]
+//! depth  = max(12 full packets, 10 ms of the share, a packet train)  [bytes]     a packet train: what it sends in one go, if it pauses
+//! credit = 1 s of the share; none while a queue is standing        [bytes]
 //! ```
 //!
 //! The virtual queue that a plan describes stands in [`crate::fastpath::udp`], what a flow is taken for in
 //! [`crate::elastic`]. A flow below its share keeps its virtual queue empty, so it is not touched whatever it is; one that
 //! is not elastic has no plan at all. `trim` is what the means of this sender need: a window that saws (NewReno) has less
 //! than where it is cut, and what the acknowledgments of a flow itself clock (a hop that is all its own) never shows above
-//! its rate, so while a queue stands it falls.
+//! its rate, so while a queue is standing it falls.
 //!
 //! A tunnel (WireGuard, OpenVPN, IPsec) may carry a call beside a download. What it carried in the second before it was taken for
 //! elastic, or the one before that where it was less, for the bulk may have come in the newer one, is never taken from it.
@@ -93,7 +93,7 @@ pub struct UdpLimit {
     /// What passed of late, IP bits per second.
     pub rate: BitRate,
     /// It takes all it can get.
-    pub is_held: bool,
+    pub is_window_limited: bool,
 }
 
 /// One direction of one UDP flow, for status and report.
@@ -139,7 +139,7 @@ pub(super) const RATE_WEIGHT_PER_SECOND: f64 = 2.0;
 const HELD_FOR: Span = Span::from_secs(1);
 /// Silent for this long, it wants nothing.
 const IDLE_AFTER: Span = Span::from_millis(1_000);
-/// Bounds of the trim; what it moves per second, down where a queue stands and up where the share is not reached.
+/// Bounds of the trim; what it moves per second, down where a queue is standing and up where the share is not reached.
 const TRIM: (f64, f64) = (0.8, 1.25);
 const TRIM_DOWN: f64 = 0.2;
 const TRIM_UP: f64 = 0.05;
@@ -214,16 +214,16 @@ impl UdpDirection {
         self.silent < IDLE_AFTER
     }
 
-    fn is_held(&self, hop: &HopLoad) -> bool {
+    fn is_window_limited(&self, hop: &HopLoad) -> bool {
         let rate = self.rate.newest().max(self.rate.smooth());
         let has_its_share = || self.share.is_some_and(|share| rate >= share.mul_f64(0.9));
-        hop.queue_stands || self.signalled_ago < HELD_FOR || has_its_share()
+        hop.standing_queue || self.signalled_ago < HELD_FOR || has_its_share()
     }
 
     fn trim(&mut self, share: BitRate, hop: &HopLoad, span: f64) {
         let held = self.signalled_ago < HELD_FOR;
         let short = held && self.rate.smooth() < share.mul_f64(REACHED);
-        self.trim = if hop.queue_stands {
+        self.trim = if hop.standing_queue {
             self.trim - TRIM_DOWN * span
         } else if short {
             self.trim + TRIM_UP * span
@@ -270,7 +270,7 @@ impl UdpDirection {
         UdpPlan {
             rate_bytes: bytes(share.mul_f64(self.trim), Span::from_nanos(1 << 30)).max(1),
             depth_bytes: bytes(share, DEPTH).max(LEAST_DEPTH as u32).max(train),
-            credit_bytes: if hop.queue_stands { 0 } else { bytes(share, CREDIT) },
+            credit_bytes: if hop.standing_queue { 0 } else { bytes(share, CREDIT) },
         }
     }
 }
@@ -400,7 +400,7 @@ impl UdpFlows {
                     station: record.station,
                     hop: record.hop,
                     rate: half.rate.smooth(),
-                    is_held: half.is_held(&self.hops[direction.index()]),
+                    is_window_limited: half.is_window_limited(&self.hops[direction.index()]),
                 })
             })
         })
@@ -538,13 +538,13 @@ mod tests {
         bulk.pass(BitRate::mbps(12), 20);
         let [limit] = bulk.limits()[..] else { panic!("one direction") };
         assert_eq!((limit.flow, limit.direction, limit.station), (FLOW, Direction::ToStation, StationId(1)));
-        assert!(!limit.is_held && limit.rate > BitRate::mbps(11), "{limit:?}");
+        assert!(!limit.is_window_limited && limit.rate > BitRate::mbps(11), "{limit:?}");
         assert!(matches!(bulk.flows.take_decision(), Some(Decision::Behaviour { behaviour: Behaviour::Elastic, .. })));
         let plan = bulk.flows.set_share(FLOW, Direction::ToStation, BitRate::mbps(8), SPAN).expect("a plan");
         // 1 MB/s for 1.0737 s; 10 ms are 10 kB.
         assert_eq!(plan, UdpPlan { rate_bytes: 1_073_741, depth_bytes: 18_000, credit_bytes: 1_000_000 });
         assert_eq!(bulk.flows.set_share(FLOW, Direction::ToStation, BitRate::mbps(8), SPAN), None, "the same again");
-        assert!(bulk.limits()[0].is_held, "it has more than its share: it takes all it can get");
+        assert!(bulk.limits()[0].is_window_limited, "it has more than its share: it takes all it can get");
         let last = std::iter::from_fn(|| bulk.flows.take_decision()).last();
         assert!(matches!(last, Some(Decision::Steer { .. })), "{last:?}");
     }
@@ -603,8 +603,8 @@ mod tests {
     fn the_rate_falls_while_a_queue_stands_and_comes_back() {
         let mut bulk = Bulk::new(false);
         bulk.pass(BitRate::mbps(12), 24);
-        let rate = |bulk: &mut Bulk, queue_stands| {
-            bulk.flows.set_hop(Direction::ToStation, HopLoad { queue_stands, ..HopLoad::default() });
+        let rate = |bulk: &mut Bulk, standing_queue| {
+            bulk.flows.set_hop(Direction::ToStation, HopLoad { standing_queue, ..HopLoad::default() });
             for _ in 0..200 {
                 bulk.flows.set_share(FLOW, Direction::ToStation, BitRate::mbps(8), SPAN);
             }
@@ -619,7 +619,7 @@ mod tests {
     fn what_a_silent_sender_makes_up_for_is_no_train_of_a_tenth_of_a_second() {
         let mut bulk = Bulk::new(false);
         bulk.pass(BitRate::mbps(12), 24);
-        // A train of 0.3 s of its share, once a second.
+        // A packet train of 0.3 s of its share, once a second.
         let half = &mut bulk.flows.flows.get_mut(&FLOW).unwrap().half[0];
         half.trains = [300_000.0, 1.0, 0.5, 1.0];
         let plan = bulk.flows.set_share(FLOW, Direction::ToStation, BitRate::mbps(8), SPAN).expect("a plan");

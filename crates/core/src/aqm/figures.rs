@@ -13,7 +13,7 @@ pub struct Figures {
     dropped: u64,
     marked: u64,
     /// Time in the queue of packets that were dropped after it, ns.
-    dropped_held_ns: u128,
+    dropped_sojourn_ns: u128,
     sojourn: Histogram,
 }
 
@@ -27,7 +27,7 @@ impl Figures {
             max_packets: 0,
             dropped: 0,
             marked: 0,
-            dropped_held_ns: 0,
+            dropped_sojourn_ns: 0,
             sojourn: Histogram::new(),
         }
     }
@@ -50,7 +50,7 @@ impl Figures {
     pub fn on_drop(&mut self, now: Time, arrived: Time, bytes: u32) {
         self.bytes -= u64::from(bytes);
         self.dropped += 1;
-        self.dropped_held_ns += u128::from(now.since(arrived).as_nanos());
+        self.dropped_sojourn_ns += u128::from(now.since(arrived).as_nanos());
     }
 
     /// A packet is refused.
@@ -73,16 +73,16 @@ impl Figures {
     #[must_use]
     pub fn snapshot(&self, now: Time, held: impl Iterator<Item = Time>) -> Snapshot {
         // Each packet adds its time in the queue to the integral of the length: nothing is summed up on the way.
-        let (mut packets, mut held_ns) = (0, self.dropped_held_ns);
+        let (mut packets, mut sojourn_ns) = (0, self.dropped_sojourn_ns);
         for arrived in held {
             packets += 1;
-            held_ns += u128::from(now.since(arrived).as_nanos());
+            sojourn_ns += u128::from(now.since(arrived).as_nanos());
         }
         let age = now.since(self.made).as_nanos().max(1);
         Snapshot {
             packets,
             bytes: self.bytes,
-            mean_packets: (self.sojourn.sum_ns() + held_ns) as f64 / age as f64,
+            mean_packets: (self.sojourn.sum_ns() + sojourn_ns) as f64 / age as f64,
             max_packets: self.max_packets,
             dropped: self.dropped,
             marked: self.marked,

@@ -106,7 +106,7 @@ const BUSY: HopLoad = busy(20);
 /// A hop with a queue.
 const fn busy(mbps: u64) -> HopLoad {
     let carries = Some(BitRate::mbps(mbps));
-    HopLoad { room: carries, carries, bulk: (BitRate::ZERO, 0), queue_stands: true }
+    HopLoad { room: carries, carries, bulk: (BitRate::ZERO, 0), standing_queue: true }
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn streams_of_constant_rate_are_not_elastic_answered_or_not() {
 #[test]
 fn what_fills_the_hop_without_answers_is_elastic_only_while_its_queue_stands() {
     let flood = constant(30e6, 1500, 0.0);
-    let idle = HopLoad { queue_stands: false, ..BUSY };
+    let idle = HopLoad { standing_queue: false, ..BUSY };
     for interval in INTERVALS {
         let found = classify(&flood, interval, BUSY);
         assert!(matches!(found[..], [(at, Behaviour::Elastic, Why::FillsTheHop)] if at <= 1.05), "{found:?}");
@@ -259,7 +259,7 @@ fn who_is_held_stays_elastic_although_fewer_of_its_packets_are_full() {
     let hop = HopLoad {
         room: Some(BitRate::mbps(20)),
         carries: Some(BitRate::mbps(20)),
-        queue_stands: true,
+        standing_queue: true,
         ..HopLoad::default()
     };
     let mut packets = Vec::new();

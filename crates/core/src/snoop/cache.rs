@@ -22,7 +22,7 @@ pub(super) struct Segment<P> {
     /// The number of its last one.
     pub last: u64,
     /// Times it was sent again from here, since its sender did.
-    pub tries: u32,
+    pub retransmissions: u32,
     /// Its sender has sent it again: it was lost before it came here, or took too long.
     pub by_sender: bool,
     /// The receiver has it, it says.
@@ -43,7 +43,7 @@ impl<P> Segment<P> {
 
     /// Sent once: who has it, got that transmission.
     pub const fn is_plain(&self) -> bool {
-        self.tries == 0 && !self.by_sender
+        self.retransmissions == 0 && !self.by_sender
     }
 }
 
@@ -180,7 +180,7 @@ mod tests {
             sent_at: Time::ZERO,
             first: 0,
             last: 0,
-            tries: 0,
+            retransmissions: 0,
             by_sender: false,
             sacked: false,
             given_up: false,

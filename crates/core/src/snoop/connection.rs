@@ -156,7 +156,7 @@ impl<P> Connection<P> {
                 sent_at: now,
                 first: number,
                 last: number,
-                tries: 0,
+                retransmissions: 0,
                 by_sender: !is_new,
                 sacked: false,
                 given_up: false,
@@ -246,8 +246,8 @@ impl<P> Connection<P> {
             let age = now.since(segment.sent_at);
             sample = Some(age);
             // It came sooner than a round trip can be: of the transmission before, so the copy is in flight for nothing.
-            if segment.tries > 0 && self.rtt.least.is_some_and(|least| age < least) {
-                self.owed += segment.tries;
+            if segment.retransmissions > 0 && self.rtt.least.is_some_and(|least| age < least) {
+                self.owed += segment.retransmissions;
                 self.owed_until = now + self.rtt.timer(params.least_timer);
             }
         }
@@ -347,10 +347,10 @@ impl<P> Connection<P> {
         if self.signs < first_signs {
             return SnoopVerdict::Forward;
         }
-        if hole.tries > 0 && self.signs <= most {
+        if hole.retransmissions > 0 && self.signs <= most {
             return SnoopVerdict::Suppress;
         }
-        let behind = self.next - hole.first - 1 - u64::from(hole.tries);
+        let behind = self.next - hole.first - 1 - u64::from(hole.retransmissions);
         let again = try_again(hole, now, &mut self.next, host.params.retries, Cause::Duplicates, host);
         if !again {
             return SnoopVerdict::Forward;
@@ -411,12 +411,12 @@ fn try_again<P>(
     cause: Cause,
     host: &mut Host<'_>,
 ) -> bool {
-    if segment.tries >= retries {
+    if segment.retransmissions >= retries {
         segment.given_up = true;
         host.counters.gave_up += 1;
         return false;
     }
-    segment.tries += 1;
+    segment.retransmissions += 1;
     segment.sent_at = now;
     segment.last = *next;
     *next += 1;

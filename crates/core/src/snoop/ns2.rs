@@ -44,7 +44,7 @@ impl<P> Connection<P> {
     pub fn insert_as_ns2(&mut self, now: Time, mut segment: Segment<P>) {
         let resent = segment.by_sender;
         if let Some(same) = self.cache.same(segment.start, segment.end) {
-            (same.tries, same.by_sender, same.given_up, same.sent_at) = (0, true, false, now);
+            (same.retransmissions, same.by_sender, same.given_up, same.sent_at) = (0, true, false, now);
             self.deadline = None;
             return;
         }
@@ -89,7 +89,7 @@ impl<P> Connection<P> {
                 if *host.ns2_signs == 1 || hole.by_sender {
                     return SnoopVerdict::Forward;
                 }
-                let is_first = hole.tries == 0;
+                let is_first = hole.retransmissions == 0;
                 self.ns2.expected = end - self.ns2.from - 2;
                 self.ns2.from = first + 1;
                 if is_first { self.retransmit_as_ns2(now, Cause::Duplicates, host) } else { SnoopVerdict::Forward }
@@ -98,7 +98,7 @@ impl<P> Connection<P> {
                 self.ns2.expected -= 1;
                 SnoopVerdict::Suppress
             }
-            -1 if hole.tries < 2 => self.retransmit_as_ns2(now, Cause::Duplicates, host),
+            -1 if hole.retransmissions < 2 => self.retransmit_as_ns2(now, Cause::Duplicates, host),
             _ => SnoopVerdict::Forward,
         }
     }
@@ -115,12 +115,12 @@ impl<P> Connection<P> {
     fn retransmit_as_ns2(&mut self, now: Time, cause: Cause, host: &mut Host<'_>) -> SnoopVerdict {
         let number = self.number();
         let Some(front) = self.cache.front_mut() else { return SnoopVerdict::Forward };
-        if front.tries >= host.params.retries {
+        if front.retransmissions >= host.params.retries {
             host.counters.gave_up += u64::from(!front.given_up);
             front.given_up = true;
             return SnoopVerdict::Forward;
         }
-        front.tries += 1;
+        front.retransmissions += 1;
         front.sent_at = now;
         front.last = number;
         host.due.push(front.start);

@@ -99,7 +99,7 @@ unsafe fn clone_as_fork() -> io::Result<i32> {
 }
 
 /// Descriptors would keep TAPs, namespaces and std's exec pipe alive; polite signals are meant for the program.
-unsafe fn let_go() {
+unsafe fn released() {
     // SAFETY: closes descriptors of this copy of the process only, which runs no Rust destructor any more.
     unsafe {
         libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, 0);
@@ -114,7 +114,7 @@ unsafe fn guard(init: i32, pid_pipe: RawFd) -> ! {
     unsafe {
         let bytes = init.to_ne_bytes();
         libc::write(pid_pipe, bytes.as_ptr().cast(), bytes.len());
-        let_go();
+        released();
         let mut status = 0;
         while libc::waitpid(init, &raw mut status, 0) < 0 && *libc::__errno_location() == libc::EINTR {}
         libc::_exit(exit_code(status))
@@ -124,7 +124,7 @@ unsafe fn guard(init: i32, pid_pipe: RawFd) -> ! {
 unsafe fn reap_until(program: i32) -> ! {
     // SAFETY: as in `guard`.
     unsafe {
-        let_go();
+        released();
         loop {
             let mut status = 0;
             let pid = libc::waitpid(-1, &raw mut status, 0);

@@ -557,7 +557,7 @@ fn shipped(name: &str, set: &[&str]) -> Scenario {
     Scenario::load(&path, &set).unwrap()
 }
 
-/// The shipped one is the paper's law to the letter, and leaves the control rate to the timing.
+/// The shipped one is the paper's law exactly, and leaves the control rate to the timing.
 #[test]
 fn the_shipped_sap_law_home_is_the_schema_s_but_for_its_trace_change_and_law() {
     let ours = ["share=max-min", "rtt=measured", "interval=50ms"].map(|set| format!("control.window.{set}"));

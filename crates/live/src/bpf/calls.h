@@ -144,7 +144,7 @@ int window_update_due(struct window_update_args *args)
 		return 0;
 	args->result = 0;
 	due = NOT_DUE;
-	if (!args->let_go) {
+	if (!args->released) {
 		update = window_update(state, &in_force, d, now);
 		due = window_due(state, &in_force, d, now);
 	}

@@ -381,10 +381,10 @@ static __always_inline void chap_release(__u32 number)
 /* Channel time of a packet, ns. */
 static __always_inline __u64 chap_cost(const struct chap_packet *packet)
 {
-	const struct chap_price *own = &chap_control.station[packet->station & (CHAP_STATIONS - 1)];
-	const struct chap_price *price = own->byte_ns_q16 ? own : &chap_control.price;
+	const struct chap_rate *own = &chap_control.station[packet->station & (CHAP_STATIONS - 1)];
+	const struct chap_rate *rate = own->byte_ns_q16 ? own : &chap_control.rate;
 	__u64 header = chap_control.header_bytes, bytes = packet->bytes > header ? packet->bytes - header : 0;
-	__u64 cost = ((bytes * price->byte_ns_q16) >> 16) + packet->segments * price->packet_ns;
+	__u64 cost = ((bytes * rate->byte_ns_q16) >> 16) + packet->segments * rate->packet_ns;
 
 	return cost ? cost : 1;
 }

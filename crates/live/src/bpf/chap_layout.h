@@ -12,8 +12,8 @@
 #define CHAP_STALE_NS 2000000000ull
 
 /* What a packet costs: channel time of each byte of the frame, and of each packet whatever its size. */
-struct chap_price {
-	__u64 byte_ns_q16; /* 2^-16 ns; 0: no price of its own */
+struct chap_rate {
+	__u64 byte_ns_q16; /* 2^-16 ns; 0: no rate of its own */
 	__u64 packet_ns;
 };
 
@@ -32,8 +32,8 @@ struct chap_control {
 	__u32 flow_kind; /* enum chap_flow_kind */
 	__u32 header_bytes; /* of the link, before the IP header: 14, or 0 for tun, ppp and the like */
 	__u32 pad;
-	struct chap_price price; /* of stations that have none */
-	struct chap_price station[CHAP_STATIONS];
+	struct chap_rate rate; /* of stations that have none */
+	struct chap_rate station[CHAP_STATIONS];
 };
 
 /* To the controller. */

@@ -276,7 +276,7 @@ struct window_update_args {
 	__u32 tsecr;
 	__u32 window; /* raw */
 	__u32 has; /* out: bits of update_has */
-	__u32 let_go; /* in: 1: the caller will not see to it, whatever is due */
+	__u32 released; /* in: 1: the caller will not see to it, whatever is due */
 	__s32 result; /* 0, or a negative errno: the flow is gone */
 };
 

@@ -63,7 +63,7 @@ pub enum ConfigError {
     /// Interfaces that cannot be what they are named as.
     #[error(transparent)]
     Ports(#[from] Refusal),
-    /// Eq. (1) to the letter knows no other way.
+    /// Exact eq. (1) knows no other way.
     #[error(
         "share = \"equal\" divides a capacity that was given: write capacity = \"20Mbit/s\" too, or share = \"max-min\""
     )]

@@ -16,7 +16,7 @@ use std::io;
 
 use lasthop_core::units::{BitRate, Span, Time};
 
-use crate::qdisc::layout::Price;
+use crate::qdisc::layout::PacketCost;
 use crate::stations::{Mac, Nl80211, Station};
 
 /// Drivers update what they tell every now and then.
@@ -88,9 +88,9 @@ impl AirTimeCost {
         self.stations.iter().filter_map(move |(mac, learned)| Some((*mac, rate(learned.byte_ns?), learned.factor)))
     }
 
-    /// What each station's packets cost beside a link of this price; those of whom nothing is known yet are left out.
-    pub(super) fn prices(&self, link: Price) -> impl Iterator<Item = (Mac, Price)> {
-        self.stations.iter().filter_map(move |(mac, learned)| Some((*mac, learned.price(link)?)))
+    /// What each station's packets cost beside a link of this cost; those of whom nothing is known yet are left out.
+    pub(super) fn costs(&self, link: PacketCost) -> impl Iterator<Item = (Mac, PacketCost)> {
+        self.stations.iter().filter_map(move |(mac, learned)| Some((*mac, learned.cost(link)?)))
     }
 }
 
@@ -122,10 +122,10 @@ impl Learned {
         self.before = *now;
     }
 
-    fn price(&self, link: Price) -> Option<Price> {
+    fn cost(&self, link: PacketCost) -> Option<PacketCost> {
         let byte_ns_q16 = (self.byte_ns? * self.factor * 65_536.0) as u64;
         let packet_ns = (link.packet_ns as f64 * self.factor) as u64;
-        Some(Price { byte_ns_q16: byte_ns_q16.max(link.byte_ns_q16), packet_ns })
+        Some(PacketCost { byte_ns_q16: byte_ns_q16.max(link.byte_ns_q16), packet_ns })
     }
 }
 
@@ -135,24 +135,24 @@ mod tests {
 
     const MAC: Mac = [2, 0, 0, 0, 1, 0];
     /// 40 Mbit/s: 200 ns a byte.
-    const LINK: Price = Price { byte_ns_q16: 200 << 16, packet_ns: 100_000 };
+    const LINK: PacketCost = PacketCost { byte_ns_q16: 200 << 16, packet_ns: 100_000 };
 
     fn station(mbps: u64, packets: u32, retries: u32, airtime: Option<Span>) -> Station {
         let bytes = u64::from(packets) * 1_500;
         Station { mac: MAC, rate: Some(BitRate::mbps(mbps)), bytes, packets, retries, airtime }
     }
 
-    fn price(samples: impl Iterator<Item = Station>) -> Price {
+    fn cost(samples: impl Iterator<Item = Station>) -> PacketCost {
         let mut air = AirTimeCost::default();
         for sample in samples {
             air.on_stations(&[sample], Span::from_micros(100));
         }
-        air.prices(LINK).next().unwrap().1
+        air.costs(LINK).next().unwrap().1
     }
 
     #[test]
     fn a_fast_station_costs_what_the_link_says_and_a_slow_one_its_own_rate() {
-        let at = |mbps| price((0..5).map(|n| station(mbps, n * 100, 0, None)));
+        let at = |mbps| cost((0..5).map(|n| station(mbps, n * 100, 0, None)));
         assert_eq!(at(300), LINK);
         // 6 Mbit/s: 1333 ns a byte.
         assert_eq!(at(6).byte_ns_q16 >> 16, 1_333);
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn losses_are_paid_for_by_whom_they_befall() {
         // Every second frame is sent twice.
-        let lossy = price((0..60).map(|n| station(6, n * 100, n * 50, None)));
+        let lossy = cost((0..60).map(|n| station(6, n * 100, n * 50, None)));
         assert!((1_990..=2_000).contains(&(lossy.byte_ns_q16 >> 16)), "{lossy:?}");
         assert!((149_000..=150_000).contains(&lossy.packet_ns), "{lossy:?}");
     }
@@ -181,14 +181,14 @@ mod tests {
     fn measured_air_time_is_believed_before_retries() {
         // 1500 bytes at 6 Mbit/s are 2 ms, and 0.1 ms for the packet: three times as much was used.
         let air = |n: u32| Some(Span::from_micros(u64::from(n) * 100 * 6_300));
-        let measured = price((0..60).map(|n| station(6, n * 100, 0, air(n))));
+        let measured = cost((0..60).map(|n| station(6, n * 100, 0, air(n))));
         assert!((3_980..=4_000).contains(&(measured.byte_ns_q16 >> 16)), "{measured:?}");
     }
 
     #[test]
     fn a_station_that_comes_again_with_new_counters_is_no_loss() {
         let again = [station(6, 1_000, 10, None), station(6, 100, 0, None), station(6, 200, 0, None)];
-        assert_eq!(price(again.into_iter()).byte_ns_q16 >> 16, 1_333);
+        assert_eq!(cost(again.into_iter()).byte_ns_q16 >> 16, 1_333);
     }
 
     #[test]
@@ -196,6 +196,6 @@ mod tests {
         let mut air = AirTimeCost::default();
         air.on_stations(&[station(6, 0, 0, None)], Span::ZERO);
         air.on_stations(&[], Span::ZERO);
-        assert_eq!(air.prices(LINK).count(), 0);
+        assert_eq!(air.costs(LINK).count(), 0);
     }
 }

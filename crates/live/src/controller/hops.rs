@@ -93,7 +93,7 @@ impl Hops {
                 backlog: interfaces.into_iter().filter_map(&backlog).reduce(|a, b| a + b),
                 udp_bytes: carried.udp_bytes,
                 udp_packets: carried.udp_packets,
-                trains: self.sums[known.place].0,
+                packet_trains: self.sums[known.place].0,
                 shaped: shaped(&known.chains, |ifindex| disciplines.shaped(ifindex)),
             }
         };

@@ -63,7 +63,7 @@ impl Core {
             if asked(&state.half[Direction::ToStation.index()])
                 && let Ok(asks) = self.program.asks()
             {
-                let _ = asks.let_go(key, Direction::ToStation);
+                let _ = asks.released(key, Direction::ToStation);
             }
         }
         for (key, state) in self.program.udp_flows().unwrap_or_default() {

@@ -25,7 +25,7 @@ use super::links::Present;
 use crate::config::{Config, Datapath, Duplex, Queueing};
 use crate::ports::Port;
 use crate::program::Program;
-use crate::qdisc::layout::Price;
+use crate::qdisc::layout::PacketCost;
 use crate::qdisc::{self, Settings};
 use crate::stations::Mac;
 use crate::status::{KnobStatus, QueueStatus, StationStatus};
@@ -155,8 +155,8 @@ impl Queues {
         let is_known = self.release.capacity().is_some();
         for ((queue, rate), there) in self.list.iter_mut().zip(rates).zip(machine.present) {
             queue.keep(wanted, (now, rate, is_known), *there, machine, journal);
-            let prices = queue.air_time_cost.prices(qdisc::price(rate, wanted.settings.packet_time));
-            failures += u64::from(queue.keeper.as_ref().is_some_and(|keeper| !keeper.set_pace(now, rate, prices)));
+            let costs = queue.air_time_cost.costs(qdisc::cost(rate, wanted.settings.packet_time));
+            failures += u64::from(queue.keeper.as_ref().is_some_and(|keeper| !keeper.set_pace(now, rate, costs)));
         }
         failures
     }
@@ -219,7 +219,7 @@ impl Queues {
             return capacity;
         }
         let capacity = capacity.as_bps();
-        let up = self.up_bps * self.release.price_up();
+        let up = self.up_bps * self.release.cost_up();
         BitRate::bps(capacity.saturating_sub(up as u64).max(capacity / LEAST))
     }
 
@@ -240,14 +240,14 @@ impl Queues {
         let Some(wanted) = self.wanted else { return Vec::new() };
         let status = |queue: &Queue| {
             let status = queue.keeper.as_ref()?.status();
-            let link = qdisc::price(self.pace(queue), wanted.settings.packet_time);
-            // The queue in this process knows no stations' prices.
-            let is_priced = status.datapath == "kernel";
+            let link = qdisc::cost(self.pace(queue), wanted.settings.packet_time);
+            // The queue in this process knows no stations' costs.
+            let has_costs = status.datapath == "kernel";
             Some(QueueStatus {
                 interface: queue.port.name.to_string(),
                 pace_bps: self.pace(queue).as_bps(),
                 put_again: queue.put_again,
-                stations: if is_priced { queue.air_time_cost.prices(link).map(station).collect() } else { Vec::new() },
+                stations: if has_costs { queue.air_time_cost.costs(link).map(station).collect() } else { Vec::new() },
                 ..status
             })
         };
@@ -255,11 +255,11 @@ impl Queues {
     }
 }
 
-fn station((mac, price): (Mac, Price)) -> StationStatus {
+fn station((mac, cost): (Mac, PacketCost)) -> StationStatus {
     StationStatus {
         mac: mac.map(|byte| format!("{byte:02x}")).join(":"),
-        rate_bps: (8_000_000_000u64 << 16) / price.byte_ns_q16.max(1),
-        packet_us: price.packet_ns / 1_000,
+        rate_bps: (8_000_000_000u64 << 16) / cost.byte_ns_q16.max(1),
+        packet_us: cost.packet_ns / 1_000,
     }
 }
 

@@ -44,8 +44,8 @@ impl UdpTable {
     }
 
     fn is_over(&self, now: Time, state: &UdpState) -> bool {
-        let is_held = state.half.iter().any(|half| half.plan != UdpPlan::default());
-        let patience = if self.nearly_full && !is_held { HURRIED } else { SILENT };
+        let is_window_limited = state.half.iter().any(|half| half.plan != UdpPlan::default());
+        let patience = if self.nearly_full && !is_window_limited { HURRIED } else { SILENT };
         now.since(Time::from_nanos(state.last_seen_ns)) >= patience
     }
 

@@ -94,7 +94,7 @@ impl Answers {
     }
 
     /// Lets one go on; whether it could.
-    pub fn let_go_on(&self, frame: &[u8]) -> bool {
+    pub fn release(&self, frame: &[u8]) -> bool {
         self.tap.write(frame).is_ok()
     }
 }

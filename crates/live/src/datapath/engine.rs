@@ -18,7 +18,7 @@ use super::arena::Arena;
 use super::pace::Pace;
 use super::snoop_relay::SnoopRelay;
 use crate::program::LinkLayer;
-use crate::qdisc::layout::Price;
+use crate::qdisc::layout::PacketCost;
 use crate::qdisc::{ACTIVE, BURST, NEW_CREDIT, Settings};
 
 /// Of the link header of an Ethernet frame.
@@ -140,7 +140,7 @@ impl Engine {
         settings: &Settings,
         layer: LinkLayer,
         mtu: u32,
-        price: Price,
+        cost: PacketCost,
         secret: u64,
         now: Time,
     ) -> Self {
@@ -151,7 +151,7 @@ impl Engine {
             // The newcomer is in before another goes; a batch is on its way out.
             arena: Arena::new(limit + BATCH + 2, longest as usize),
             queue: Queue::new(&kind.discipline(settings), limit, now),
-            pace: Pace::new(price),
+            pace: Pace::new(cost),
             link: if layer == LinkLayer::Ethernet { Link::Ethernet } else { Link::Ip },
             header_bytes,
             longest,
@@ -173,8 +173,8 @@ impl Engine {
     }
 
     /// What packets cost from now on.
-    pub const fn set_price(&mut self, price: Price) {
-        self.pace.set_price(price);
+    pub const fn set_cost(&mut self, cost: PacketCost) {
+        self.pace.set_cost(cost);
     }
 
     /// A free slot to read a frame into; `None`: send some first.
@@ -360,7 +360,7 @@ impl Frame {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::qdisc::{FlowKind as Kinds, price};
+    use crate::qdisc::{FlowKind as Kinds, cost};
     use lasthop_core::units::BitRate;
     use lasthop_core::wire::Endpoint;
     use lasthop_core::wire::build::{Frame as Built, Segment, v4};
@@ -368,8 +368,8 @@ mod tests {
     const REMOTE: [u8; 4] = [203, 0, 113, 5];
 
     fn engine(kind: Kind, settings: Settings) -> Engine {
-        let price = price(BitRate::mbps(20), settings.packet_time);
-        Engine::new(kind, &settings, LinkLayer::Ethernet, 1_500, price, 7, Time::ZERO)
+        let cost = cost(BitRate::mbps(20), settings.packet_time);
+        Engine::new(kind, &settings, LinkLayer::Ethernet, 1_500, cost, 7, Time::ZERO)
     }
 
     fn segment(port: u16, payload: usize) -> Vec<u8> {

@@ -11,7 +11,7 @@
 
 use lasthop_core::units::{Span, Time};
 
-use crate::qdisc::layout::Price;
+use crate::qdisc::layout::PacketCost;
 
 /// A real-time thread's timer is late by tens of microseconds, in a virtual machine now and then by milliseconds. More than
 /// that would leave in one burst, and a game's packet could stand behind it where nobody orders it.
@@ -20,27 +20,27 @@ const SLACK: Span = Span::from_millis(5);
 /// See the module.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    price: Price,
+    cost: PacketCost,
     next: Time,
 }
 
 impl Pace {
     /// The first packet may leave at once.
     #[must_use]
-    pub const fn new(price: Price) -> Self {
-        Self { price, next: Time::ZERO }
+    pub const fn new(cost: PacketCost) -> Self {
+        Self { cost, next: Time::ZERO }
     }
 
     /// What packets cost from now on.
-    pub const fn set_price(&mut self, price: Price) {
-        self.price = price;
+    pub const fn set_cost(&mut self, cost: PacketCost) {
+        self.cost = cost;
     }
 
     /// Channel time of `packets` packets of together `bytes` bytes; at least 1 ns.
     #[must_use]
     pub fn cost(&self, bytes: u32, packets: u64) -> Span {
-        let bytes = (u64::from(bytes).saturating_mul(self.price.byte_ns_q16)) >> 16;
-        Span::from_nanos(bytes.saturating_add(packets.saturating_mul(self.price.packet_ns)).max(1))
+        let bytes = (u64::from(bytes).saturating_mul(self.cost.byte_ns_q16)) >> 16;
+        Span::from_nanos(bytes.saturating_add(packets.saturating_mul(self.cost.packet_ns)).max(1))
     }
 
     /// When the next packet may leave.
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn a_backlog_leaves_at_the_rate_however_late_the_timer_is() {
-        let mut pace = Pace::new(crate::qdisc::price(BitRate::mbps(20), Span::from_micros(100)));
+        let mut pace = Pace::new(crate::qdisc::cost(BitRate::mbps(20), Span::from_micros(100)));
         let cost = pace.cost(1_500, 1);
         assert_eq!(cost, Span::from_micros(700));
         let mut now = Time::ZERO + Span::from_secs(1);
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_pause_is_not_saved_up() {
-        let mut pace = Pace::new(crate::qdisc::price(BitRate::mbps(20), Span::ZERO));
+        let mut pace = Pace::new(crate::qdisc::cost(BitRate::mbps(20), Span::ZERO));
         let now = Time::ZERO + Span::from_secs(60);
         pace.on_first(now);
         assert_eq!(pace.next(), now);

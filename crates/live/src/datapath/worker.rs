@@ -14,7 +14,7 @@ use super::engine::{BATCH, Engine, Figures, Frame};
 use super::port::{Ear, Port};
 use super::tap::Tap;
 use crate::controller::now;
-use crate::qdisc::price;
+use crate::qdisc::cost;
 use crate::rights::{self, Right};
 
 /// Frames of stations that are looked at per turn: what they send must not hold up what they are sent.
@@ -123,7 +123,7 @@ impl Worker {
         for _each in 0..BATCH {
             let Some(length) = answers.read(room)? else { return Ok(false) };
             let frame = &mut room[..length];
-            if self.engine.on_answer(now(), frame) && !answers.let_go_on(frame) {
+            if self.engine.on_answer(now(), frame) && !answers.release(frame) {
                 self.counted.answers_lost += 1;
             }
         }
@@ -190,7 +190,7 @@ impl Worker {
         let rate = BitRate::bps(self.shared.rate_bps.load(Ordering::Relaxed));
         if rate != self.rate {
             self.rate = rate;
-            self.engine.set_price(price(rate, self.packet_time));
+            self.engine.set_cost(cost(rate, self.packet_time));
             self.port.set_rate(rate);
         }
         self.counted.engine = self.engine.snapshot(now);

@@ -86,8 +86,8 @@ impl Asks {
     ///
     /// # Errors
     /// [`ProgramError::NoSuchFlow`] when the table has it no more.
-    pub fn let_go(&self, key: &FlowKey, direction: Direction) -> Result<(), ProgramError> {
-        let mut call = WindowUpdate { let_go: 1, ..WindowUpdate::of(key, direction) };
+    pub fn released(&self, key: &FlowKey, direction: Direction) -> Result<(), ProgramError> {
+        let mut call = WindowUpdate { released: 1, ..WindowUpdate::of(key, direction) };
         syscall(&self.call, &mut call)?;
         found(call.result)
     }
@@ -116,7 +116,7 @@ struct WindowUpdate {
     tsecr: u32,
     window: u32,
     has: u32,
-    let_go: u32,
+    released: u32,
     result: i32,
 }
 

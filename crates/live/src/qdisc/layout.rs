@@ -2,7 +2,7 @@
 //!
 //! Times are nanoseconds, of CLOCK_MONOTONIC where they are points in time. Every record is integers without padding.
 
-/// Stations that have a price, and a shared account, of their own.
+/// Stations that have a cost, and a shared account, of their own.
 pub const STATIONS: usize = 64;
 /// Packets that it can hold, one for the newcomer not counted.
 pub const LARGEST_LIMIT: u32 = 4_095;
@@ -12,8 +12,8 @@ pub const FLOWS: u32 = 4_032;
 /// What a packet costs: channel time of each byte, and of each packet whatever its size.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Price {
-    /// Of a byte, 2^-16 ns; 0: no price of its own.
+pub struct PacketCost {
+    /// Of a byte, 2^-16 ns; 0: no cost of its own.
     pub byte_ns_q16: u64,
     /// Of a packet, ns.
     pub packet_ns: u64,
@@ -46,9 +46,9 @@ pub struct Control {
     /// 0.
     pub pad: u32,
     /// Of stations that have none.
-    pub price: Price,
+    pub cost: PacketCost,
     /// By station, see `chap_station` of `bpf/chap.h`.
-    pub station: [Price; STATIONS],
+    pub station: [PacketCost; STATIONS],
 }
 
 /// What the queue discipline counts.
@@ -93,6 +93,6 @@ pub struct Figures {
     pub most_queued: u64,
 }
 
-const _: () = assert!(size_of::<Price>() == 2 * 8);
-const _: () = assert!(size_of::<Control>() == 7 * 8 + 4 * 4 + (1 + STATIONS) * size_of::<Price>());
+const _: () = assert!(size_of::<PacketCost>() == 2 * 8);
+const _: () = assert!(size_of::<Control>() == 7 * 8 + 4 * 4 + (1 + STATIONS) * size_of::<PacketCost>());
 const _: () = assert!(size_of::<Figures>() == 18 * 8);

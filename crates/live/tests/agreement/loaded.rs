@@ -91,7 +91,7 @@ fn assert_updates_alike(
 ) {
     let (direction, at) = whim;
     if lets_go {
-        asks.let_go(key, direction).unwrap();
+        asks.released(key, direction).unwrap();
     }
     let (update, due) = if lets_go { (None, None) } else { reference.update(key, direction, at) };
     let stale = at.as_nanos() > reference.control.heartbeat_ns + 2_000_000_000;
@@ -217,7 +217,7 @@ fn a_full_ring_leaves_it_to_the_next_ack_to_ask() {
     asks.reader(|_| read.set(read.get() + 1)).unwrap().consume().unwrap();
     assert_eq!(read.get(), room);
     assert!(asks_when_it_passes(), "there is room again");
-    asks.let_go(&key, Direction::ToStation).unwrap();
+    asks.released(&key, Direction::ToStation).unwrap();
     let half = program.flow(&key).unwrap().expect("in the table").half[0];
     assert_eq!(half.flags & Half::ASKED, half.answered, "let go, whatever is due");
 }

@@ -68,7 +68,7 @@ impl Step {
 /// An exchange that is sure to end with its ACK, while no other step is pending: nobody can come between its two steps, and
 /// the backoff that follows it is drawn when it begins. Nearly every exchange is one, so it has a place of its own.
 #[derive(Clone, Copy, Debug)]
-pub struct Sure {
+pub struct Certain {
     /// The next step; [`Time::MAX`]: there is no such exchange.
     pub at: Time,
     /// The end of the ACK.
@@ -78,7 +78,7 @@ pub struct Sure {
     pub delivered: bool,
 }
 
-impl Sure {
+impl Certain {
     pub const NONE: Self = Self { at: Time::MAX, settled: Time::MAX, node: 0, delivered: true };
 
     #[inline]

@@ -39,7 +39,7 @@ use crate::phy::{Phy, Rate};
 use crate::random::Stream;
 use crate::snapshot::Snapshot;
 use crate::times::{Rates, Waits};
-use agenda::{Agenda, Due, Sure};
+use agenda::{Agenda, Certain, Due};
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ pub struct Domain<P> {
     nodes: Vec<Node<P>>,
     contention: Contention,
     /// Beside a sure exchange nothing stands in the agenda.
-    sure: Sure,
+    certain: Certain,
     agenda: Agenda,
     /// What happened during [`Self::on_packet`]; otherwise events are handed out as they happen.
     events: VecDeque<Event<P>>,
@@ -96,7 +96,7 @@ impl<P: Packet + Copy> Domain<P> {
             phy,
             rates,
             nodes,
-            sure: Sure::NONE,
+            certain: Certain::NONE,
             agenda: Agenda::new(),
             events: VecDeque::with_capacity(8),
             clock: Time::ZERO,
@@ -127,7 +127,7 @@ impl<P: Packet + Copy> Domain<P> {
         let Queue::Fifo(queue) = &mut node.queue else { return self.enqueue_counted(now, from, to, packet) };
         if let Err(refused) = queue.push(now, Addressed { packet, to }) {
             self.refuse(now, from, refused.packet);
-        } else if queue.len() == 1 && self.sure.is_of(from.0) {
+        } else if queue.len() == 1 && self.certain.is_of(from.0) {
             self.contention.enlist(from.0);
         }
     }
@@ -157,7 +157,7 @@ impl<P: Packet + Copy> Domain<P> {
     /// Whether [`Self::advance`] has something to commit.
     #[inline]
     fn is_due(&self, limit: Time) -> bool {
-        self.sure.at <= limit
+        self.certain.at <= limit
             || self.agenda.first_at() <= limit
             || (self.contention.earliest() <= limit && self.contention.next() <= limit)
     }
@@ -199,8 +199,8 @@ impl<P: Packet + Copy> Domain<P> {
         if let Some(event) = self.events.front() {
             return Some(event.at());
         }
-        if !self.sure.delivered {
-            return Some(self.sure.at);
+        if !self.certain.delivered {
+            return Some(self.certain.at);
         }
         if self.agenda.is_empty()
             && let Some((start, node)) = self.contention.sole()
@@ -212,7 +212,7 @@ impl<P: Packet + Copy> Domain<P> {
 
     /// While steps are pending, nothing that follows from them is seen before the shortest frame after them.
     fn next_deadline_at_least(&self) -> Option<Time> {
-        let (first, earliest) = (self.agenda.first_at().min(self.sure.at), self.contention.earliest());
+        let (first, earliest) = (self.agenda.first_at().min(self.certain.at), self.contention.earliest());
         if self.agenda.first_is_seen() && first <= earliest {
             return Some(first);
         }
@@ -278,11 +278,11 @@ impl<P: Packet + Copy> Domain<P> {
     /// Commits what comes next, if it is due at or before `limit`.
     #[inline(always)]
     fn advance(&mut self, limit: Time) -> Advance<P> {
-        if self.sure.at != Time::MAX {
-            if self.sure.at > limit {
+        if self.certain.at != Time::MAX {
+            if self.certain.at > limit {
                 return Advance::Idle;
             }
-            return self.advance_sure();
+            return self.advance_certain();
         }
         let step_at = self.agenda.first_at();
         // What an exchange leads to falls before anybody may send again, mostly: then nobody's counter need be asked.
@@ -310,14 +310,14 @@ impl<P: Packet + Copy> Domain<P> {
 
     /// The data frame of the sure exchange ends, or its ACK.
     #[inline]
-    fn advance_sure(&mut self) -> Advance<P> {
-        let Sure { at, settled, node, delivered } = self.sure;
+    fn advance_certain(&mut self) -> Advance<P> {
+        let Certain { at, settled, node, delivered } = self.certain;
         self.clock = self.clock.max(at);
         if !delivered {
-            (self.sure.at, self.sure.delivered) = (settled, true);
+            (self.certain.at, self.certain.delivered) = (settled, true);
             return self.deliver(at, node);
         }
-        self.sure.at = Time::MAX;
+        self.certain.at = Time::MAX;
         let sender = &mut self.nodes[usize::from(node)];
         sender.cw = sender.cw_min;
         let _ = sender.serve_next(at);

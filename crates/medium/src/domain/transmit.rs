@@ -5,7 +5,7 @@ use lasthop_core::packet::Packet;
 use lasthop_core::units::{Span, Time};
 
 use super::Domain;
-use super::agenda::{Step, Sure};
+use super::agenda::{Certain, Step};
 use super::exchange::{Fate, Frames, Outcome};
 use crate::contention::Own;
 use crate::medium::NodeId;
@@ -46,7 +46,7 @@ impl<P: Packet + Copy> Domain<P> {
         let outcome = frames.outcome(self.rates.get(frames.times), &self.waits, at, Fate::Acked);
         self.nodes[usize::from(sender)].stats.airtime += outcome.busy_until.since(at);
         let at_receiver = outcome.busy_until - self.rates.get(frames.times).answer - self.waits.sifs;
-        self.sure = Sure { at: at_receiver, settled: outcome.settled, node: sender, delivered: false };
+        self.certain = Certain { at: at_receiver, settled: outcome.settled, node: sender, delivered: false };
         self.resume(sender, &outcome, Fate::Acked, at);
         self.draw_ahead(sender);
     }
@@ -189,7 +189,7 @@ impl<P: Packet + Copy> Domain<P> {
     pub(super) fn next_first(&self, sender: u16) -> Span {
         let node = &self.nodes[usize::from(sender)];
         let frames = match &node.queue {
-            Queue::Fifo(queue) if self.sure.is_of(sender) => match queue.front() {
+            Queue::Fifo(queue) if self.certain.is_of(sender) => match queue.front() {
                 Some(next) => self.frames_of(sender, next.to, next.packet.bytes()),
                 None => self.frames(sender),
             },
@@ -257,8 +257,8 @@ impl<P: Packet + Copy> Domain<P> {
                 return Fate::CtsLost;
             }
         }
-        let sure = captured && !frames.rts;
-        if !sure && lost(there) {
+        let certain = captured && !frames.rts;
+        if !certain && lost(there) {
             return Fate::DataLost;
         }
         if lost(back) { Fate::AckLost } else { Fate::Acked }

@@ -51,10 +51,10 @@ pub use params::{Conduct, SenderParams, SenderSnapshot};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Closed,
-    /// The SYN went out, for the `tries`-th time.
+    /// The SYN went out, for the `retries`-th time.
     Opening {
         sent_at: Time,
-        tries: u32,
+        retries: u32,
     },
     Open,
 }
@@ -213,7 +213,7 @@ impl Sender {
     pub fn on_ack(&mut self, now: Time, ack: &Ack) {
         match self.stage {
             Stage::Open if !ack.syn => {}
-            Stage::Opening { sent_at, tries } if ack.syn => return self.open(now, ack, sent_at, tries),
+            Stage::Opening { sent_at, retries } if ack.syn => return self.open(now, ack, sent_at, retries),
             _ => return,
         }
         if ack.offset < self.una || ack.offset > self.next {
@@ -285,7 +285,7 @@ impl Sender {
     /// The next segment to go out; does first what the timer asks for when its time has come.
     #[inline]
     pub fn poll(&mut self, now: Time) -> Option<Segment> {
-        if self.is_held(now) {
+        if self.is_window_limited(now) {
             self.limited = true;
             return None;
         }
@@ -295,7 +295,7 @@ impl Sender {
     /// Nothing is to be repaired and the congestion window is full: what every last `poll` after an acknowledgment finds,
     /// and what is therefore found out without a call.
     #[inline]
-    fn is_held(&self, now: Time) -> bool {
+    fn is_window_limited(&self, now: Time) -> bool {
         let end = self.next + u64::from(self.params.mss);
         self.stage == Stage::Open
             && self.phase == Phase::Open
@@ -388,11 +388,11 @@ impl Sender {
         }
     }
 
-    fn open(&mut self, now: Time, ack: &Ack, sent_at: Time, tries: u32) {
+    fn open(&mut self, now: Time, ack: &Ack, sent_at: Time, retries: u32) {
         self.stage = Stage::Open;
         self.timer = None;
         self.right_edge = ack.window_bytes;
-        if tries > 1 {
+        if retries > 1 {
             self.rtt.after_lost_syn();
             self.window.cwnd = 1.0;
             if self.params.conduct == Conduct::Ns2 {

@@ -12,17 +12,17 @@ use crate::segment::Segment;
 
 impl Sender {
     pub(super) fn poll_handshake(&mut self, now: Time, due: bool) -> Option<Segment> {
-        let tries = match self.stage {
+        let retries = match self.stage {
             Stage::Closed => 1,
-            Stage::Opening { tries, .. } if due => tries + 1,
+            Stage::Opening { retries, .. } if due => retries + 1,
             _ => return None,
         };
-        if tries > 1 {
+        if retries > 1 {
             self.rtt.back_off();
         }
-        self.stage = Stage::Opening { sent_at: now, tries };
+        self.stage = Stage::Opening { sent_at: now, retries };
         self.timer = Some(self.rtt.due(now));
-        Some(Segment { offset: 0, bytes: 0, syn: true, fin: false, again: tries > 1 })
+        Some(Segment { offset: 0, bytes: 0, syn: true, fin: false, again: retries > 1 })
     }
 
     /// Whether the congestion window has room for `bytes`.

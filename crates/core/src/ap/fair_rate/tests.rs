@@ -31,7 +31,7 @@ impl Plant {
         old.map_or(0.0, |(_, rate)| rate * self.base_rtt)
     }
 
-    fn step(&mut self, law: &Law, fair: &mut FairRate, trains: f64) -> Observation {
+    fn step(&mut self, law: &Law, fair: &mut FairRate, packet_trains: f64) -> Observation {
         self.time += DT;
         let window = self.window(fair.queue());
         let left = (self.capacity - self.inelastic).max(1.0);
@@ -52,7 +52,7 @@ impl Plant {
             capacity: self.capacity,
             stood: queue > 0.0,
             hides: self.hides,
-            trains,
+            packet_trains,
             filling: greedy,
             served: DT,
             held: greedy,
@@ -194,7 +194,7 @@ fn with_nobody_held_it_never_rises_above_what_is_carried() {
         target: 0.002,
         base_rtt: 0.04,
         capacity: 2e7,
-        trains: 2e7,
+        packet_trains: 2e7,
         filling: 1,
         elastic: 1,
         most: 1e6,

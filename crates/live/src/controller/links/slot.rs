@@ -57,12 +57,12 @@ impl Slot {
         }
         self.port = port.clone();
         if self.attachment.as_ref().is_some_and(|attachment| Some(attachment.ifindex()) != port.ifindex) {
-            self.let_go();
+            self.released();
         }
     }
 
     /// Takes the hooks off, then lets others have it.
-    fn let_go(&mut self) {
+    fn released(&mut self) {
         self.attachment = None;
         self.claim = None;
     }
@@ -131,7 +131,7 @@ impl Slot {
     /// Takes in the newest state, and sees to it that the interface is hooked while it is there.
     pub(super) fn keep_hooked(&mut self, now: Time, program: &Program, mode: AttachMode, journal: &mut Journal) {
         let Some(ifindex) = self.watched.newest.as_ref().map(|state| state.ifindex) else {
-            return self.let_go();
+            return self.released();
         };
         if self.attachment.as_ref().is_some_and(|a| a.ifindex() == ifindex && a.is_intact()) {
             return;

@@ -10,7 +10,7 @@ use crate::config::{Datapath as Where, Queueing};
 use crate::datapath::{Datapath, DatapathError, Egress, Kind, engine};
 use crate::discipline::Discipline;
 use crate::program::Program;
-use crate::qdisc::layout::{FLOWS, Price};
+use crate::qdisc::layout::{FLOWS, PacketCost};
 use crate::qdisc::{self, Qdisc, QdiscError};
 use crate::stations::Mac;
 use crate::status::QueueStatus;
@@ -77,7 +77,7 @@ impl Keeper {
 
     /// Says that we are alive, how fast packets may leave, and what those to some stations cost; false when it could not be
     /// said.
-    pub(super) fn set_pace(&self, now: Time, rate: BitRate, stations: impl Iterator<Item = (Mac, Price)>) -> bool {
+    pub(super) fn set_pace(&self, now: Time, rate: BitRate, stations: impl Iterator<Item = (Mac, PacketCost)>) -> bool {
         match self {
             Self::Kernel(qdisc) => qdisc.set_pace(now, rate, stations).is_ok(),
             Self::User(datapath, _) => {

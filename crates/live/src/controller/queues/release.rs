@@ -49,7 +49,7 @@ impl Release {
     }
 
     /// What a byte from the stations takes of the channel, in bytes to them.
-    pub(super) fn price_up(&self) -> f64 {
+    pub(super) fn cost_up(&self) -> f64 {
         let [down, up] = self.learned;
         match (self.given, down.zip(up)) {
             (None, Some((down, up))) => down.as_bps() as f64 / up.as_bps().max(1) as f64,
@@ -97,7 +97,7 @@ mod tests {
     fn a_capacity_that_was_given_is_what_leaves() {
         let mut release = Release::new(Some(BitRate::mbps(30)));
         release.on_learned(&learned(20, Span::from_millis(50)), 100);
-        assert_eq!((release.capacity(), release.price_up()), (Some(BitRate::mbps(30)), 1.0));
+        assert_eq!((release.capacity(), release.cost_up()), (Some(BitRate::mbps(30)), 1.0));
     }
 
     /// The hop carries ten times what was known; our queue is what holds it back.
