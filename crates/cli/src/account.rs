@@ -109,7 +109,7 @@ fn flows(flows: &[FlowReport]) -> String {
     let aligns: Vec<Align> = [Align::Left; 3].into_iter().chain([Align::Right; 9]).collect();
     let mut table = Table::new(&aligns, &headings);
     for flow in flows {
-        let f = &flow.figures;
+        let f = &flow.metrics;
         table.row([
             flow.name.clone(),
             flow.from.clone(),
@@ -130,7 +130,7 @@ fn flows(flows: &[FlowReport]) -> String {
 
 /// What the TCP senders went through, where the host can see them.
 fn senders(flows: &[FlowReport]) -> String {
-    let seen: Vec<_> = flows.iter().filter_map(|flow| Some((&flow.name, flow.figures.tcp?))).collect();
+    let seen: Vec<_> = flows.iter().filter_map(|flow| Some((&flow.name, flow.metrics.tcp?))).collect();
     if seen.is_empty() {
         return String::new();
     }

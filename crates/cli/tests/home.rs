@@ -205,11 +205,11 @@ fn download_over_a_lossy_hop(cc: &str, more: &[String]) -> Option<Value> {
 /// Twice as fast at least, and of four segments that the server sent again, per byte, at most one is left. A download
 /// whose first window met a full queue may not have grown by the end: only the `last` run must show it.
 fn is_repaired(off: &Value, on: &Value, last: bool) -> bool {
-    let figures = |report: &Value| {
+    let metrics = |report: &Value| {
         let ftp = flow(report, "ftp");
         (number(&ftp["goodput_bps"]), number(&ftp["tcp"]["retransmitted"]))
     };
-    let ((without, again), (with, again_with)) = (figures(off), figures(on));
+    let ((without, again), (with, again_with)) = (metrics(off), metrics(on));
     let is_so = with > 2.0 * without && again_with / with < 0.25 * again / without;
     assert!(is_so || !last, "{with} bit/s and {again_with} sent again with Snoop, {without} and {again} without");
     is_so

@@ -106,7 +106,7 @@ fn until(why: &str, what: impl Fn() -> bool) {
 }
 
 /// The report without what differs from run to run.
-fn figures(report: &Value) -> Value {
+fn metrics(report: &Value) -> Value {
     let mut report = report.clone();
     report["run"] = Value::Null;
     report
@@ -135,7 +135,7 @@ fn json_to_stdout_is_the_report_and_nothing_else() {
     assert!(said.contains("film") && said.contains("delay, ms"), "the table goes to stderr: {said}");
 
     let output = folder.ok(&["sim", "home.toml", "--json", "r.json", "--set", "seed=7"]);
-    assert_eq!(figures(&json(folder.read("r.json").as_bytes())), figures(&report));
+    assert_eq!(metrics(&json(folder.read("r.json").as_bytes())), metrics(&report));
     assert!(String::from_utf8_lossy(&output.stdout).contains("film"), "without --json - the table is on stdout");
     assert!(output.stderr.is_empty(), "no progress elsewhere than on a terminal: {}", stderr(&output));
     assert_eq!(folder.files(), ["r.json"]);
@@ -146,7 +146,7 @@ fn another_seed_gives_other_figures_and_set_reaches_the_scenario() {
     let folder = Folder::new();
     let report = |more: &[&str]| {
         let fixed = ["sim", "home.toml", "--json", "-", "--set", "wifi.loss={ kind = \"fixed\", rate = 0.2 }"];
-        figures(&json(&folder.ok(&[&fixed[..], more].concat()).stdout))
+        metrics(&json(&folder.ok(&[&fixed[..], more].concat()).stdout))
     };
     let first = report(&[]);
     assert_eq!(first, report(&[]));

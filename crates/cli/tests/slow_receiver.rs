@@ -1,5 +1,5 @@
 //! A slow receiver over the emulated air: what `tune` wins back of table 4's settings (paper 003), in short. Needs root, says
-//! SKIPPED without it. Asserts on ratios of a valid run, never on times; `make figures` has the figures.
+//! SKIPPED without it. Asserts on ratios of a valid run, never on times; `make metrics` has the figures.
 
 use std::fs;
 use std::path::Path;
@@ -80,9 +80,9 @@ fn before_and_after() -> Option<[f64; 4]> {
     let report: Value = serde_json::from_slice(&output.stdout).expect("nothing but JSON on stdout");
     let said = fs::read_to_string(folder.path().join("said")).unwrap_or_default();
     assert!(folder.path().join("whole").exists(), "what was fetched is what was sent\n{said}");
-    let figures = ["send", "fetch", "tuned-send", "tuned-fetch"].map(|name| seconds(folder.path(), name));
-    println!("{figures:?}\n{said}");
-    (report["run"]["valid"] == true).then_some(figures)
+    let metrics = ["send", "fetch", "tuned-send", "tuned-fetch"].map(|name| seconds(folder.path(), name));
+    println!("{metrics:?}\n{said}");
+    (report["run"]["valid"] == true).then_some(metrics)
 }
 
 #[test]

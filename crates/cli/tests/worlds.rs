@@ -26,7 +26,7 @@ fn report(command: &str, world: &str, seed: u64) -> Value {
 }
 
 /// Goodput of `elastic`, bit/s, and p95 of the game's delay, ms.
-fn figures(report: &Value, elastic: &str) -> (f64, f64) {
+fn metrics(report: &Value, elastic: &str) -> (f64, f64) {
     let flows = report["flows"].as_array().expect("flows");
     let flow = |name: &str| flows.iter().find(|f| f["name"] == name).unwrap_or_else(|| panic!("no flow {name}"));
     let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{value} is no number"));
@@ -44,12 +44,12 @@ impl Median {
     /// The middle figure, or what lies between the middle two; its error from the middle half of the figures (1.35 standard
     /// deviations of a normal distribution, whose median errs by 1.25 of them over the root of their number), so that one run
     /// in which everything went otherwise does not widen it.
-    fn of(mut figures: Vec<f64>) -> Median {
-        figures.sort_by(f64::total_cmp);
-        let n = figures.len();
-        let half = figures[(3 * (n - 1)).div_ceil(4)] - figures[(n - 1) / 4];
+    fn of(mut metrics: Vec<f64>) -> Median {
+        metrics.sort_by(f64::total_cmp);
+        let n = metrics.len();
+        let half = metrics[(3 * (n - 1)).div_ceil(4)] - metrics[(n - 1) / 4];
         Median {
-            value: f64::midpoint(figures[(n - 1) / 2], figures[n / 2]),
+            value: f64::midpoint(metrics[(n - 1) / 2], metrics[n / 2]),
             error: 1.25 * half / 1.35 / (n as f64).sqrt(),
         }
     }
@@ -73,7 +73,7 @@ fn the_worlds_agree_on(world: &str, elastic: &str) {
     let medians = |runs: &[(f64, f64)]| {
         (Median::of(runs.iter().map(|f| f.0).collect()), Median::of(runs.iter().map(|f| f.1).collect()))
     };
-    let simulated: Vec<_> = (1..=25).map(|seed| figures(&report("sim", world, seed), elastic)).collect();
+    let simulated: Vec<_> = (1..=25).map(|seed| metrics(&report("sim", world, seed), elastic)).collect();
     let (goodput, p95) = medians(&simulated);
     // An invalid run is repeated; so is a valid one that differs, for real runs spread, too: the p95 of a lossy one by 0.6 ms.
     let mut valid = Vec::new();
@@ -82,7 +82,7 @@ fn the_worlds_agree_on(world: &str, elastic: &str) {
         if emulated["run"]["valid"] != true {
             continue;
         }
-        valid.push(figures(&emulated, elastic));
+        valid.push(metrics(&emulated, elastic));
         let real = medians(&valid);
         let mbps = [goodput, real.0].map(|m| m.value / 1e6);
         println!("{world}: {:.2} and {:.2} Mbit/s, p95 {:.2} and {:.2} ms", mbps[0], mbps[1], p95.value, real.1.value);

@@ -37,7 +37,7 @@ struct Wire {
 }
 
 /// What is said at the end.
-struct Figures {
+struct Metrics {
     carried: [u64; 2],
     refused: u64,
     late: Vec<u64>,
@@ -46,7 +46,7 @@ struct Figures {
     busy: Span,
 }
 
-impl Figures {
+impl Metrics {
     fn new() -> Self {
         Self {
             carried: [0; 2],
@@ -106,10 +106,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Until standard input ends.
-fn carry(taps: [&Tap; 2], mut delay: Span) -> Result<Figures, Box<dyn Error>> {
+fn carry(taps: [&Tap; 2], mut delay: Span) -> Result<Metrics, Box<dyn Error>> {
     let stdin = io::stdin();
     let mut wires = [Wire::default(), Wire::default()];
-    let mut figures = Figures::new();
+    let mut metrics = Metrics::new();
     let mut buffer = vec![0; FRAME];
     loop {
         let timeout = next_due(&wires).map(|due| timespec(due.as_nanos().saturating_sub(clock::now().as_nanos())));
@@ -126,15 +126,15 @@ fn carry(taps: [&Tap; 2], mut delay: Span) -> Result<Figures, Box<dyn Error>> {
             }
         }
         for from in 0..2 {
-            wires[from].deliver(taps[1 - from], from, &mut figures);
+            wires[from].deliver(taps[1 - from], from, &mut metrics);
         }
         if is_ready[2] {
             let mut line = String::new();
             if stdin.lock().read_line(&mut line)? == 0 {
-                return Ok(figures);
+                return Ok(metrics);
             }
             match line.trim() {
-                "" => figures = Figures::new(),
+                "" => metrics = Metrics::new(),
                 micros => delay = Span::from_micros(micros.parse()?),
             }
         }
@@ -160,7 +160,7 @@ impl Wire {
     }
 
     /// Writes what is due.
-    fn deliver(&mut self, tap: &Tap, direction: usize, figures: &mut Figures) {
+    fn deliver(&mut self, tap: &Tap, direction: usize, metrics: &mut Metrics) {
         while let Some(&(due, _)) = self.flying.front() {
             let now = clock::now();
             if due > now {
@@ -169,8 +169,8 @@ impl Wire {
             let Some((_, frame)) = self.flying.pop_front() else { return };
             // An interface that is down takes nothing; a wire whose end is unplugged loses it likewise.
             match tap.write(&frame) {
-                Ok(()) => figures.left(direction, Span::from_nanos(now.as_nanos() - due.as_nanos())),
-                Err(_) => figures.refused += 1,
+                Ok(()) => metrics.left(direction, Span::from_nanos(now.as_nanos() - due.as_nanos())),
+                Err(_) => metrics.refused += 1,
             }
             self.spare.push(frame);
         }

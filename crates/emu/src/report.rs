@@ -97,12 +97,12 @@ fn report(scenario: &Scenario, flow: &Flow, watched: &mut Watched, (i, greedy): 
     let (from, to) = (scenario.host_name(flow.from), scenario.host_name(flow.to));
     let mut report = watched.meter.finish(&flow.name, from, to, flow.kind.name());
     if let Some(totals) = totals {
-        let (figures, start_up) = (Some(tcp(&totals.figures)), Some(tcp(&totals.start_up)));
+        let (metrics, start_up) = (Some(tcp(&totals.metrics)), Some(tcp(&totals.start_up)));
         // A proxy's own sender is not asked.
         if scenario.is_split(flow) {
-            (report.figures.first_half, report.start_up.first_half) = (figures, start_up);
+            (report.metrics.first_half, report.start_up.first_half) = (metrics, start_up);
         } else {
-            (report.figures.tcp, report.start_up.tcp) = (figures, start_up);
+            (report.metrics.tcp, report.start_up.tcp) = (metrics, start_up);
         }
     }
     report
@@ -133,8 +133,8 @@ fn queues(
     end: Time,
 ) -> Vec<QueueReport> {
     let names = scenario.queue_names().into_iter();
-    let mut list: Vec<QueueReport> = names.zip(medium).map(|(name, figures)| queue(&name, figures)).collect();
-    list.extend(network.wires(scenario, end).iter().map(|(name, figures)| queue(name, figures)));
+    let mut list: Vec<QueueReport> = names.zip(medium).map(|(name, metrics)| queue(&name, metrics)).collect();
+    list.extend(network.wires(scenario, end).iter().map(|(name, metrics)| queue(name, metrics)));
     list
 }
 

@@ -41,14 +41,14 @@ fn a_game_in_an_idle_home_takes_the_sum_of_its_links() {
     );
     let Some(outcome) = valid_run("idle home", &scenario(&text)) else { return };
     // Wires: 3 + 7 ms, and 200 B twice at 100 Mbit/s are 32 us. Air: 236 B at 54 Mbit/s are 9 symbols, 62 us.
-    let down = flow(&outcome.report, "down").figures.delay.expect("packets arrived");
+    let down = flow(&outcome.report, "down").metrics.delay.expect("packets arrived");
     assert!((down.min - 10.094).abs() < 0.001, "{}", down.min);
     assert!(down.p50 < 10.6, "{}", down.p50);
-    let up = flow(&outcome.report, "up").figures.delay.expect("packets arrived");
+    let up = flow(&outcome.report, "up").metrics.delay.expect("packets arrived");
     assert!((10.0..10.1).contains(&up.min), "{}", up.min);
-    for figures in outcome.report.flows.iter().map(|f| &f.figures) {
-        assert_eq!((figures.duplicates, figures.lost), (0, Default::default()));
-        assert!(figures.sent - figures.delivered <= 1, "{} of {}", figures.delivered, figures.sent);
+    for metrics in outcome.report.flows.iter().map(|f| &f.metrics) {
+        assert_eq!((metrics.duplicates, metrics.lost), (0, Default::default()));
+        assert!(metrics.sent - metrics.delivered <= 1, "{} of {}", metrics.delivered, metrics.sent);
     }
 }
 
@@ -62,12 +62,12 @@ fn every_datagram_is_delivered_or_lost_at_a_place_or_still_queued() {
     );
     let Some(outcome) = valid_run("conservation", &scenario(&text)) else { return };
     for flow in &outcome.report.flows {
-        let it = &flow.figures;
+        let it = &flow.metrics;
         let lost = it.lost.channel + it.lost.ap_queue + it.lost.station_queue + it.lost.wired + it.lost.other;
         assert_eq!(it.sent, it.delivered + lost, "{}: {it:?}", flow.name);
     }
-    assert!(flow(&outcome.report, "down").figures.lost.ap_queue > 100);
-    assert!(flow(&outcome.report, "up").figures.lost.station_queue > 100);
+    assert!(flow(&outcome.report, "down").metrics.lost.ap_queue > 100);
+    assert!(flow(&outcome.report, "up").metrics.lost.station_queue > 100);
 }
 
 #[test]
@@ -78,11 +78,11 @@ fn a_download_and_an_upload_move_bytes_over_kernel_tcp() {
             "{WIRES}[[flow]]\nname = \"ftp\"\nfrom = \"{from}\"\nto = \"{to}\"\nkind = \"ftp\"\ncc = \"{cc}\"\n"
         );
         let Some(outcome) = valid_run("download", &scenario(&text)) else { return };
-        let figures = &flow(&outcome.report, "ftp").figures;
-        assert!((10e6..24e6).contains(&figures.goodput_bps), "{from} to {to}: {figures:?}");
-        let tcp = figures.tcp.expect("the kernel tells of its sender");
+        let metrics = &flow(&outcome.report, "ftp").metrics;
+        assert!((10e6..24e6).contains(&metrics.goodput_bps), "{from} to {to}: {metrics:?}");
+        let tcp = metrics.tcp.expect("the kernel tells of its sender");
         assert!(tcp.acked_packets > 1000 && tcp.cwnd_max > 20.0, "{tcp:?}");
-        assert!(tcp.acked_packets <= figures.delivered, "{tcp:?} {figures:?}");
+        assert!(tcp.acked_packets <= metrics.delivered, "{tcp:?} {metrics:?}");
     }
 }
 
@@ -99,7 +99,7 @@ fn a_stream_over_kernel_tcp_is_sent_as_it_arises_and_what_the_link_loses_is_sent
         &home[channel.1..]
     );
     let Some(outcome) = valid_run("stream over TCP", &scenario(&text)) else { return };
-    let (film, same) = (&flow(&outcome.report, "film").figures, &flow(&outcome.report, "same").figures);
+    let (film, same) = (&flow(&outcome.report, "film").metrics, &flow(&outcome.report, "same").metrics);
     // The payload of 250 packets a second of 250 bytes, which over UDP have headers of 28: TCP delivers all of it, but for what
     // still waits at the end.
     assert!((0.40e6..0.45e6).contains(&film.goodput_bps), "{film:?}");
@@ -121,7 +121,7 @@ fn real_time_packets_are_given_up_after_attempts_of_their_own() {
          [control.mac]\nattempts = 8\nrealtime_attempts = 1\n"
     );
     let Some(outcome) = valid_run("attempts by class", &scenario(&text)) else { return };
-    let (call, bulk) = (&flow(&outcome.report, "call").figures, &flow(&outcome.report, "bulk").figures);
+    let (call, bulk) = (&flow(&outcome.report, "call").metrics, &flow(&outcome.report, "bulk").metrics);
     // 0.2 or more of 400, frames and their ACKs; with eight attempts two in a million.
     assert!(call.lost.channel > 50 && bulk.lost.channel < 5 && bulk.sent > 400, "{call:?} {bulk:?}");
 }
@@ -135,7 +135,7 @@ fn receivers_that_heed_the_price_of_the_queue_keep_it_short() {
     let flow = "[[flow]]\nname = \"ftp\"\nfrom = \"W\"\nto = \"N\"\nkind = \"ftp\"\n";
     let mean = |control: &str| {
         let outcome = valid_run("clamp", &scenario(&format!("{home}{flow}{control}")))?;
-        Some((outcome.report.queues[0].mean_packets, outcome.report.flows[0].figures.goodput_bps))
+        Some((outcome.report.queues[0].mean_packets, outcome.report.flows[0].metrics.goodput_bps))
     };
     let Some((free, most)) = mean("") else { return };
     let Some((held, goodput)) = mean("[control.clamp]\ncapacity = \"98%\"\n") else { return };
@@ -161,14 +161,14 @@ fn a_proxy_in_the_access_point_ends_connections_and_senders_hear_nothing_of_the_
     let of = |control: &str| valid_run("split", &scenario(&format!("{home}{download}{file}{control}")));
     let Some(whole) = of("") else { return };
     let Some(split) = of("[control.split]\nbuffer = \"128KiB\"\n") else { return };
-    let (whole, down) = (&flow(&whole.report, "down").figures, &flow(&split.report, "down").figures);
+    let (whole, down) = (&flow(&whole.report, "down").metrics, &flow(&split.report, "down").metrics);
     assert!(down.goodput_bps > 1.5 * whole.goodput_bps, "{whole:?} {down:?}");
     let first = down.first_half.expect("the server tells of its half");
     assert!(down.tcp.is_none() && first.retransmitted == 0 && first.acked_packets > 500, "{first:?}");
     assert!(down.lost.channel > 20 && down.loss_rate > Some(0.01), "{down:?}");
     // Its delay is that of the radio's half: the wire's 43 ms are not in it.
     assert!(down.delay.is_some_and(|delay| delay.min < 10.0), "{down:?}");
-    let file = &flow(&split.report, "file").figures;
+    let file = &flow(&split.report, "file").metrics;
     assert!(file.delivered >= 65_536_u64.div_ceil(1448) && file.first_half.is_some(), "{file:?}");
 }
 
@@ -189,11 +189,11 @@ fn a_download_of_given_size_ends_by_itself() {
          delayed_ack = false\nsack = false\ninitial_window = 2\nmss = \"1000B\"\n"
     );
     let Some(outcome) = valid_run("sized download", &scenario(&text)) else { return };
-    let figures = &flow(&outcome.report, "ftp").figures;
-    assert_eq!(figures.delivered, 1_048_576_u64.div_ceil(988), "segments of 1000 bytes less 12 of timestamps");
+    let metrics = &flow(&outcome.report, "ftp").metrics;
+    assert_eq!(metrics.delivered, 1_048_576_u64.div_ceil(988), "segments of 1000 bytes less 12 of timestamps");
     // 20 segments per round trip of about 21 ms.
-    assert!((6.0e6..8.5e6).contains(&figures.goodput_bps), "{figures:?}");
-    assert!(figures.tcp.is_some_and(|tcp| tcp.retransmitted == 0), "{figures:?}");
+    assert!((6.0e6..8.5e6).contains(&metrics.goodput_bps), "{metrics:?}");
+    assert!(metrics.tcp.is_some_and(|tcp| tcp.retransmitted == 0), "{metrics:?}");
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn quic_moves_bytes_both_directions_beside_tcp_and_every_datagram_is_accounted_f
              [[flow]]\nname = \"ftp\"\nfrom = \"{from}\"\nto = \"{to}\"\nkind = \"ftp\"\n"
         );
         let Some(outcome) = valid_run("quic", &scenario(&text)) else { return };
-        let (quic, ftp) = (&flow(&outcome.report, "quic").figures, &flow(&outcome.report, "ftp").figures);
+        let (quic, ftp) = (&flow(&outcome.report, "quic").metrics, &flow(&outcome.report, "ftp").metrics);
         let both = quic.goodput_bps + ftp.goodput_bps;
         assert!((18e6..24e6).contains(&both) && quic.goodput_bps > 1e6, "{from} to {to}, {cc}: {quic:?} {ftp:?}");
         let lost = quic.lost.channel + quic.lost.ap_queue + quic.lost.station_queue + quic.lost.wired;
@@ -226,7 +226,7 @@ fn a_download_over_quic_of_given_size_ends_by_itself() {
     );
     let text = text.replace("[wifi]", "[wifi]\nqueue = { kind = \"fifo\", limit = 1000 }");
     let Some(outcome) = valid_run("sized download over quic", &scenario(&text)) else { return };
-    let it = &flow(&outcome.report, "quic").figures;
+    let it = &flow(&outcome.report, "quic").metrics;
     // Rates are reckoned over the time that it took.
     let seconds = it.rate_bps.recip() * it.delivered as f64 * 1e4;
     assert!((4e6..24e6).contains(&it.goodput_bps) && (0.3..1.8).contains(&seconds), "{it:?}");
@@ -242,7 +242,7 @@ fn one_saturated_station_gets_what_theory_gives() {
         station_queue = { kind = \"fifo\", limit = 400 }\n[[station]]\nname = \"S\"\n\
         [[flow]]\nname = \"load\"\nfrom = \"S\"\nto = \"W\"\nkind = \"cbr\"\nrate = \"40Mbit/s\"\n";
     let Some(outcome) = valid_run("saturation", &scenario(text)) else { return };
-    // Frames on the channel over the model's own time: the figures of the flow leave out what still queues at the end.
+    // Frames on the channel over the model's own time: the metrics of the flow leave out what still queues at the end.
     let station = outcome.report.stations.iter().find(|s| s.name == "S").expect("it has a radio");
     let mbps = station.frames as f64 * 12_000.0 / 4.0 / 1e6;
     assert!((mbps / 30.496 - 1.0).abs() < 0.01, "{mbps}");
@@ -259,10 +259,10 @@ fn any_queue_stands_before_the_air_and_keeps_a_game_quick_beside_a_download() {
         let text = text.replace("[wifi]", &format!("[wifi]\nqueue = {{ kind = \"{kind}\", limit = 350 }}"));
         let Some(outcome) = valid_run(kind, &scenario(&text)) else { return };
         let (game, load) = (flow(&outcome.report, "game"), flow(&outcome.report, "load"));
-        assert!(load.figures.goodput_bps > 20e6, "{kind}: {}", load.figures.goodput_bps);
+        assert!(load.metrics.goodput_bps > 20e6, "{kind}: {}", load.metrics.goodput_bps);
         if matches!(kind, "fq_codel" | "drr" | "chap") {
-            let added = game.figures.added_delay.as_ref().expect("packets arrived").p95;
-            assert!(added < 5.0 && game.figures.lost.ap_queue == 0, "{kind}: {added} ms");
+            let added = game.metrics.added_delay.as_ref().expect("packets arrived").p95;
+            assert!(added < 5.0 && game.metrics.lost.ap_queue == 0, "{kind}: {added} ms");
         }
     }
 }
@@ -299,7 +299,7 @@ fn a_station_that_walks_away_slows_down_in_the_middle_of_the_run() {
     let Some(outcome) = valid_run("change", &scenario(&text)) else { return };
     let load = flow(&outcome.report, "load");
     assert!(load.start_up.rate_bps > 19e6, "{}", load.start_up.rate_bps);
-    assert!((4e6..6e6).contains(&load.figures.rate_bps), "{}", load.figures.rate_bps);
+    assert!((4e6..6e6).contains(&load.metrics.rate_bps), "{}", load.metrics.rate_bps);
 }
 
 #[test]
@@ -368,7 +368,7 @@ fn a_run_that_ends_with_a_program_is_reported_over_the_time_it_took() {
     let report = &outcome.report;
     // Programs start up to 0.1 s before the scenario does.
     assert!((0.8..300.0).contains(&report.duration_s), "{}", report.duration_s);
-    let it = &flow(report, "cbr").figures;
+    let it = &flow(report, "cbr").metrics;
     assert!((0.9e6..1.05e6).contains(&it.rate_bps), "{it:?}");
 }
 
@@ -399,7 +399,7 @@ fn a_capture_shows_every_packet_on_every_interface_it_passed() {
         packets += u64::from(word(0) == 6 && word(20) == 214);
         rest = &rest[word(4) as usize..];
     }
-    let it = &flow(&outcome.report, "down").figures;
+    let it = &flow(&outcome.report, "down").metrics;
     // Sent by W, in and out of the access point, received by N; the last one may be in flight.
     assert!((4 * it.delivered..=4 * it.sent).contains(&packets), "{packets} of {it:?}");
     match std::process::Command::new("tcpdump").arg("-r").arg(&file).output() {

@@ -71,11 +71,11 @@ fn a_trace_has_a_line_for_every_datagram_that_arrived() {
     let outcome = run(&scenario(&home), options).unwrap_or_else(|e| panic!("{}", with_cause(&e)));
     let text = std::fs::read_to_string(&file).expect("a trace");
     let lines: Vec<Value> = text.lines().skip(1).map(|line| serde_json::from_str(line).expect("JSON")).collect();
-    let figures = &outcome.report.flows[0].figures;
-    assert!(figures.delivered > 15 && lines.len() as u64 == figures.delivered, "{} {figures:?}", lines.len());
+    let metrics = &outcome.report.flows[0].metrics;
+    assert!(metrics.delivered > 15 && lines.len() as u64 == metrics.delivered, "{} {metrics:?}", lines.len());
     assert!(lines.iter().all(|line| line["flow"] == "ftp" && line["bytes"] == 200), "{lines:?}");
     let least = lines.iter().map(|line| number(line, "delay_ms")).fold(f64::MAX, f64::min);
-    assert!(figures.delay.is_some_and(|delay| (delay.min - least).abs() < 0.01), "{least} {figures:?}");
+    assert!(metrics.delay.is_some_and(|delay| (delay.min - least).abs() < 0.01), "{least} {metrics:?}");
 }
 
 #[test]

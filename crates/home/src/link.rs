@@ -32,11 +32,11 @@ pub struct Link<P> {
     turns: VecDeque<Time>,
     /// The transmission time of a packet of this size, which the next one mostly has, too.
     busy: (u32, Span),
-    figures: Figures,
+    metrics: Metrics,
 }
 
 #[derive(Clone, Debug)]
-struct Figures {
+struct Metrics {
     made: Time,
     /// Packets that waited for nothing.
     passed: u64,
@@ -57,7 +57,7 @@ impl<P: Packet> Link<P> {
             last: now,
             turns: VecDeque::new(),
             busy: (0, Span::ZERO),
-            figures: Figures { made: now, passed: 0, waited: Histogram::new(), max_packets: 0, dropped: 0 },
+            metrics: Metrics { made: now, passed: 0, waited: Histogram::new(), max_packets: 0, dropped: 0 },
         }
     }
 
@@ -79,7 +79,7 @@ impl<P: Packet> Link<P> {
     #[inline]
     pub fn pass(&mut self, now: Time, bytes: u32) -> Option<Time> {
         let turn = if self.free_at <= now {
-            self.figures.passed += 1;
+            self.metrics.passed += 1;
             now
         } else {
             self.wait(now)?
@@ -100,12 +100,12 @@ impl<P: Packet> Link<P> {
             self.turns.pop_front();
         }
         if self.turns.len() >= self.wire.buffer as usize {
-            self.figures.dropped += 1;
+            self.metrics.dropped += 1;
             return None;
         }
         self.turns.push_back(self.free_at);
-        self.figures.max_packets = self.figures.max_packets.max(self.turns.len());
-        self.figures.waited.record(self.free_at.since(now));
+        self.metrics.max_packets = self.metrics.max_packets.max(self.turns.len());
+        self.metrics.waited.record(self.free_at.since(now));
         Some(self.free_at)
     }
 
@@ -169,7 +169,7 @@ impl<P: Packet> Link<P> {
     pub fn snapshot(&self, now: Time) -> fifo::Snapshot {
         let waiting = self.waiting(now).count();
         let held = self.packets.iter().rev().take(waiting);
-        let Figures { made, passed, waited, max_packets, dropped } = &self.figures;
+        let Metrics { made, passed, waited, max_packets, dropped } = &self.metrics;
         let packets = passed + waited.count();
         let total_s = waited.mean().unwrap_or_default().as_secs_f64() * waited.count() as f64;
         // The queue's length adds up over time to the time that packets wait; some of it is still to come.
@@ -296,8 +296,8 @@ mod tests {
         }
         while link.poll(ms(100)).is_some() {}
         // 0, 1 and 2 ms waited; (2 x 1 ms + 1 x 1 ms) of packets over 100 ms.
-        let figures = link.snapshot(ms(100));
-        assert!((figures.mean_sojourn_ms - 1.0).abs() < 0.01, "{figures:?}");
-        assert!((figures.mean_packets - 0.03).abs() < 1e-9, "{figures:?}");
+        let metrics = link.snapshot(ms(100));
+        assert!((metrics.mean_sojourn_ms - 1.0).abs() < 0.01, "{metrics:?}");
+        assert!((metrics.mean_packets - 0.03).abs() < 1e-9, "{metrics:?}");
     }
 }

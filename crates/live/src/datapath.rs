@@ -185,7 +185,7 @@ impl Datapath {
         let shared = Arc::new(Shared {
             stop: AtomicBool::new(false),
             rate_bps: AtomicU64::new(rate.as_bps()),
-            figures: Mutex::new(Counted::default()),
+            metrics: Mutex::new(Counted::default()),
         });
         let mut engine = Engine::new(kind, settings, egress.layer, mtu, cost, secret(), now);
         if let Some(params) = egress.snoop {
@@ -224,7 +224,7 @@ impl Datapath {
     /// What has been counted, up to a tenth of a second ago.
     #[must_use]
     pub fn counted(&self) -> Counted {
-        *self.shared.figures.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.shared.metrics.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Frames that the kernel lost on their way to us, because we did not read them in time.

@@ -21,7 +21,7 @@ use crate::interface::InterfaceName;
 use crate::netlink::Socket;
 use crate::program::LinkLayer;
 use crate::stations::Mac;
-use layout::{Control, Figures, LARGEST_LIMIT, PacketCost, STATIONS};
+use layout::{Control, LARGEST_LIMIT, Metrics, PacketCost, STATIONS};
 use root::Root;
 
 /// What the names of our disciplines begin with, as `tc qdisc` lists them.
@@ -180,7 +180,7 @@ pub struct Qdisc {
     secret: u64,
     route: Socket,
     control: MapHandle,
-    figures: MapHandle,
+    metrics: MapHandle,
     // The discipline goes from the interface first (see `drop`), then from the kernel's list, then its memory.
     link: Option<Link>,
     _object: Object,
@@ -224,7 +224,7 @@ impl Qdisc {
             secret: secret(),
             route,
             control: map(&object, ".data.control", size_of::<Control>())?,
-            figures: map(&object, ".bss.figures", size_of::<Figures>())?,
+            metrics: map(&object, ".bss.figures", size_of::<Metrics>())?,
             link: Some(link),
             _object: object,
         };
@@ -260,14 +260,14 @@ impl Qdisc {
     ///
     /// # Errors
     /// When the map cannot be read.
-    pub fn figures(&self) -> Result<Figures, QdiscError> {
-        let bytes = self.figures.lookup(&0u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
-        let mut figures = MaybeUninit::<Figures>::zeroed();
-        let length = bytes.len().min(size_of::<Figures>());
+    pub fn metrics(&self) -> Result<Metrics, QdiscError> {
+        let bytes = self.metrics.lookup(&0u32.to_ne_bytes(), MapFlags::ANY)?.unwrap_or_default();
+        let mut metrics = MaybeUninit::<Metrics>::zeroed();
+        let length = bytes.len().min(size_of::<Metrics>());
         // SAFETY: both sides are valid for `length` bytes and do not overlap; Figures is integers only.
         unsafe {
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), figures.as_mut_ptr().cast(), length);
-            Ok(figures.assume_init())
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), metrics.as_mut_ptr().cast(), length);
+            Ok(metrics.assume_init())
         }
     }
 

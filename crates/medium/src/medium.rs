@@ -13,7 +13,7 @@
 //! that fall on one nanosecond the model's own come first: an arrival then finds the medium busy.
 //!
 //! [`Medium::next_deadline`] names the moment of the next thing a host can see, or an earlier one: what happens
-//! unseen in between (a backoff ends, an ACK arrives) is caught up with at the next call. Whoever reads figures or changes
+//! unseen in between (a backoff ends, an ACK arrives) is caught up with at the next call. Whoever reads metrics or changes
 //! settings while it runs polls until `None` first.
 
 use lasthop_core::packet::Packet;
@@ -174,7 +174,7 @@ impl<P: Packet + Copy> Medium<P> {
         model!(&self.0, model => model.next_deadline())
     }
 
-    /// Figures since the start; queue means cover the time up to `now`.
+    /// Metrics since the start; queue means cover the time up to `now`.
     #[must_use]
     pub fn snapshot(&self, now: Time) -> Snapshot {
         model!(&self.0, model => model.snapshot(now))

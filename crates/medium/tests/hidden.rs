@@ -59,12 +59,12 @@ proptest! {
             events.extend(drain(&mut medium, now + Span::from_secs(10)));
             (events, medium.snapshot(now + Span::from_secs(10)), medium.next_deadline())
         };
-        let ((fast, fast_figures, _), (general, figures, deadline)) = (run(false), run(true));
+        let ((fast, fast_metrics, _), (general, metrics, deadline)) = (run(false), run(true));
         for (fast, general) in fast.iter().zip(&general) {
             prop_assert_eq!(fast, general);
         }
         prop_assert_eq!(fast.len(), general.len());
-        prop_assert_eq!(figures.nodes, fast_figures.nodes);
+        prop_assert_eq!(metrics.nodes, fast_metrics.nodes);
         prop_assert_eq!(deadline, None);
     }
 }

@@ -387,7 +387,7 @@ impl Connection {
     }
 
     /// The figures proper begin.
-    pub fn begin_figures(&mut self, now: Time) {
+    pub fn begin_metrics(&mut self, now: Time) {
         self.start_up = Some(self.finish(now));
         self.begin_start_up(now);
     }

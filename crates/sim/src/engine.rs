@@ -779,13 +779,13 @@ impl<'a, 'o> Engine<'a, 'o> {
 
     fn on_mark(&mut self, now: Time, source: SourceId) {
         self.marks.remove(0);
-        let figures = now >= Time::ZERO + self.scenario.measure_from;
-        self.snoop.iter_mut().filter(|_| figures).for_each(|snoop| snoop.begin_figures());
+        let metrics = now >= Time::ZERO + self.scenario.measure_from;
+        self.snoop.iter_mut().filter(|_| metrics).for_each(|snoop| snoop.begin_metrics());
         for flow in &mut self.flows {
             match &mut flow.play {
-                Play::Tcp(connection) | Play::Half(connection) if figures => connection.begin_figures(now),
+                Play::Tcp(connection) | Play::Half(connection) if metrics => connection.begin_metrics(now),
                 Play::Tcp(connection) | Play::Half(connection) => connection.begin_start_up(now),
-                Play::Rate(rate) if figures => rate.begin_figures(now),
+                Play::Rate(rate) if metrics => rate.begin_metrics(now),
                 Play::Rate(rate) => rate.begin_start_up(now),
                 Play::Schedule(_) | Play::Page(_) => {}
             }
@@ -821,21 +821,21 @@ impl Engine<'_, '_> {
                 let mut report = running.meter.finish(&flow.name, from, to, flow.kind.name());
                 match &mut running.play {
                     Play::Tcp(connection) | Play::Half(connection) => {
-                        let (start_up, mut figures) = connection.reports(end);
-                        figures.local_retransmitted = snoop.map(|snoop| snoop.retransmitted(i));
-                        (report.start_up.tcp, report.figures.tcp) = (start_up, Some(figures));
+                        let (start_up, mut metrics) = connection.reports(end);
+                        metrics.local_retransmitted = snoop.map(|snoop| snoop.retransmitted(i));
+                        (report.start_up.tcp, report.metrics.tcp) = (start_up, Some(metrics));
                     }
                     Play::Rate(rate) => {
-                        let (start_up, figures) = rate.reports(end);
-                        (report.start_up.rate_control, report.figures.rate_control) = (start_up, Some(figures));
+                        let (start_up, metrics) = rate.reports(end);
+                        (report.start_up.rate_control, report.metrics.rate_control) = (start_up, Some(metrics));
                     }
                     Play::Page(loader) => {
-                        report.figures.page = Some(PageReport { load_ms: loader.load_ms().into_iter().collect() });
+                        report.metrics.page = Some(PageReport { load_ms: loader.load_ms().into_iter().collect() });
                     }
                     Play::Schedule(_) => {}
                 }
-                if let Some((start_up, figures)) = first {
-                    (report.start_up.first_half, report.figures.first_half) = (start_up, Some(figures));
+                if let Some((start_up, metrics)) = first {
+                    (report.start_up.first_half, report.metrics.first_half) = (start_up, Some(metrics));
                 }
                 report
             })

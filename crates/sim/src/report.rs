@@ -14,7 +14,7 @@ pub fn assemble(scenario: &Scenario, mut engine: Engine<'_, '_>, revision: &str)
     let flows = engine.flow_reports(end);
     let air = engine.medium.snapshot(end);
     let names = scenario.queue_names().into_iter();
-    let mut queues: Vec<QueueReport> = names.zip(&air.queues).map(|(name, figures)| queue(&name, figures)).collect();
+    let mut queues: Vec<QueueReport> = names.zip(&air.queues).map(|(name, metrics)| queue(&name, metrics)).collect();
     queues.extend(engine.wires.report(scenario, end));
     Report {
         format: FORMAT,

@@ -156,7 +156,7 @@ impl SnoopControl {
     }
 
     /// The figures proper begin.
-    pub fn begin_figures(&mut self) {
+    pub fn begin_metrics(&mut self) {
         self.retransmitted.fill(0);
     }
 

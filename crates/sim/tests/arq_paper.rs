@@ -15,7 +15,7 @@ fn share(set: &[&str]) -> f64 {
     let of = |seed: u32| {
         let seed = format!("seed={seed}");
         let report = run(&load("papers/arq.toml", &[set, &[&seed]].concat()));
-        flow(&report, "ftp").figures.tcp.as_ref().unwrap().acked_packets as f64 * 8000.0 / 100.0 / 11e6 * 100.0
+        flow(&report, "ftp").metrics.tcp.as_ref().unwrap().acked_packets as f64 * 8000.0 / 100.0 / 11e6 * 100.0
     };
     (1..=6).map(of).sum::<f64>() / 6.0
 }
@@ -66,7 +66,7 @@ fn with_rts_westwoods_threshold_is_below_newrenos_and_over_half_the_round_trip_t
 fn losses(attempts: &str) -> (u64, u64) {
     let of = |seed: u32| {
         let seed = format!("seed={seed}");
-        let lost = flow(&run(&load("papers/arq.toml", &[RTS, DEVIATION, attempts, &seed])), "ftp").figures.lost;
+        let lost = flow(&run(&load("papers/arq.toml", &[RTS, DEVIATION, attempts, &seed])), "ftp").metrics.lost;
         (lost.channel, lost.ap_queue)
     };
     (1..=6).map(of).fold((0, 0), |sum, lost| (sum.0 + lost.0, sum.1 + lost.1))

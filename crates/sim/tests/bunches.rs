@@ -15,13 +15,13 @@ const MEAN: f64 = 0.93;
 const EACH: f64 = 0.6;
 
 /// Goodput of all bulk flows, bit/s, and what the game's packets waited at most in 99 % of them, the worse way, ms.
-fn figures(sets: &[String]) -> (f64, f64) {
+fn metrics(sets: &[String]) -> (f64, f64) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/everyday/bunches.toml");
     let scenario = Scenario::load(&file, sets).expect("a scenario");
     let report = lasthop_sim::run(&scenario, &mut Options::default()).expect("it runs");
     let (bulk, games): (Vec<_>, Vec<_>) = report.flows.iter().partition(|flow| flow.name.starts_with("bulk"));
-    let waited = games.iter().filter_map(|flow| flow.figures.added_delay.as_ref()).map(|delay| delay.p99);
-    (bulk.iter().map(|flow| flow.figures.goodput_bps).sum(), waited.fold(0.0, f64::max))
+    let waited = games.iter().filter_map(|flow| flow.metrics.added_delay.as_ref()).map(|delay| delay.p99);
+    (bulk.iter().map(|flow| flow.metrics.goodput_bps).sum(), waited.fold(0.0, f64::max))
 }
 
 #[test]
@@ -39,8 +39,8 @@ fn what_waits_for_the_next_bunch_is_no_queue() {
             format!("server.W.delay=\"{:.2}ms\"", rtt / 2.0 - 1.0),
             format!("flow.bulk.count={flows}"),
         ];
-        let (free, waits) = figures(&[&home[..], &["control.window=none".to_owned()]].concat());
-        let (held, waited) = figures(&home);
+        let (free, waits) = metrics(&[&home[..], &["control.window=none".to_owned()]].concat());
+        let (held, waited) = metrics(&home);
         let part = held / free;
         println!(
             "{case}: {flows} downloads at {rate:.0} Mbit/s over {rtt:.0} ms, bunches of {interval:.1} ms: {:.1} Mbit/s without, \

@@ -7,7 +7,7 @@ use common::{flow, load, run};
 /// Median over the paths of a query's and an answer's median delays, ms.
 fn median_ping(window: &str) -> f64 {
     let report = run(&load("papers/chap-game.toml", &[window]));
-    let p50 = |name: String| flow(&report, &name).figures.delay.as_ref().unwrap().p50;
+    let p50 = |name: String| flow(&report, &name).metrics.delay.as_ref().unwrap().p50;
     let mut pings: Vec<f64> = (1..=100).map(|i| p50(format!("query.{i}")) + p50(format!("answer.{i}"))).collect();
     pings.sort_by(f64::total_cmp);
     pings[50]
@@ -33,7 +33,7 @@ fn times_idle(web: &str) -> f64 {
     let sets = [format!("bridge.queue={queue}"), format!("bridge.station_queue={queue}")];
     let load_ms = |more: &str| {
         let home = load("papers/chap-web.toml", &[&sets[0], &sets[1], "flow.page.page=wsj", web, more]);
-        flow(&run(&home), "page").figures.page.as_ref().unwrap().load_ms[0]
+        flow(&run(&home), "page").metrics.page.as_ref().unwrap().load_ms[0]
     };
     load_ms("flow.download.window=194") / load_ms("flow.download=none")
 }

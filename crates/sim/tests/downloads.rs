@@ -13,7 +13,7 @@ const DOWN: &str = "down W A ftp cc = \"newreno\"";
 const DEEP: &str = "wifi.queue.limit=400";
 
 fn mbps(report: &Report, name: &str) -> f64 {
-    flow(report, name).figures.goodput_bps / 1e6
+    flow(report, name).metrics.goodput_bps / 1e6
 }
 
 fn ap_queue(report: &Report) -> &QueueReport {
@@ -34,7 +34,7 @@ fn trace(flows: &[&str], set: &[&str]) -> Vec<TraceLine> {
 fn a_lone_download_fills_a_clean_air() {
     for more in ["", "; delayed_ack = false"] {
         let scenario = home(&[&format!("{DOWN}{more}")], &[DEEP, "measure_from=2s"]);
-        let (rate, alone) = (flow(&run(&scenario), "down").figures.rate_bps, capacity::tcp_alone(&scenario));
+        let (rate, alone) = (flow(&run(&scenario), "down").metrics.rate_bps, capacity::tcp_alone(&scenario));
         let part = rate / alone.as_bps() as f64;
         // Its ACKs are 12 bytes shorter than those of the reference.
         assert!((0.98..1.02).contains(&part), "{part} of {alone}, {more}");
@@ -44,9 +44,9 @@ fn a_lone_download_fills_a_clean_air() {
 #[test]
 fn goodput_is_what_was_acknowledged() {
     let report = run(&home(&[DOWN], &["measure_from=2s"]));
-    let figures = &flow(&report, "down").figures;
-    let acked = figures.tcp.unwrap().acked_packets as f64 * 1460.0 * 8.0 / 8.0;
-    assert!((acked / figures.goodput_bps - 1.0).abs() < 0.01, "{acked} and {}", figures.goodput_bps);
+    let metrics = &flow(&report, "down").metrics;
+    let acked = metrics.tcp.unwrap().acked_packets as f64 * 1460.0 * 8.0 / 8.0;
+    assert!((acked / metrics.goodput_bps - 1.0).abs() < 0.01, "{acked} and {}", metrics.goodput_bps);
 }
 
 #[test]
@@ -54,12 +54,12 @@ fn a_download_of_a_length_ends_and_its_goodput_is_over_its_own_time() {
     let down = format!("{DOWN}; bytes = \"1MiB\"; start = \"1s\"");
     let within = |duration: &str| run(&home(&[&down], &[duration]));
     let (short, long) = (within("duration=5s"), within("duration=50s"));
-    let figures = &flow(&short, "down").figures;
-    assert_eq!(figures.tcp.unwrap().acked_packets, (1_u64 << 20).div_ceil(1460));
-    let seconds = f64::from(1 << 20) * 8.0 / figures.goodput_bps;
+    let metrics = &flow(&short, "down").metrics;
+    assert_eq!(metrics.tcp.unwrap().acked_packets, (1_u64 << 20).div_ceil(1460));
+    let seconds = f64::from(1 << 20) * 8.0 / metrics.goodput_bps;
     // Six round trips of slow start, and what the channel carries.
     assert!((0.4..0.9).contains(&seconds), "{seconds} s");
-    assert_eq!(figures.goodput_bps, flow(&long, "down").figures.goodput_bps);
+    assert_eq!(metrics.goodput_bps, flow(&long, "down").metrics.goodput_bps);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn delayed_acknowledgments_are_half_as_many() {
         let flows = format!("{DOWN}; delayed_ack = {delayed}; window = 40");
         let report = run(&home(&[&flows], &[]));
         let station = report.stations.iter().find(|s| s.name == "A").unwrap();
-        station.frames as f64 / flow(&report, "down").figures.delivered as f64
+        station.frames as f64 / flow(&report, "down").metrics.delivered as f64
     };
     let (each, second) = (acks(false), acks(true));
     assert!((0.99..1.15).contains(&each), "{each} frames per segment");
@@ -78,11 +78,11 @@ fn delayed_acknowledgments_are_half_as_many() {
 #[test]
 fn a_window_of_ten_segments_gives_a_window_per_round_trip() {
     let report = run(&home(&[&format!("{DOWN}; window = 10; delayed_ack = false")], &["measure_from=1s"]));
-    let figures = &flow(&report, "down").figures;
-    let rtt = figures.tcp.unwrap().srtt_ms / 1000.0;
+    let metrics = &flow(&report, "down").metrics;
+    let rtt = metrics.tcp.unwrap().srtt_ms / 1000.0;
     assert!((0.040..0.046).contains(&rtt), "{rtt} s");
     let wanted = 10.0 * 1460.0 * 8.0 / rtt;
-    assert!((figures.goodput_bps / wanted - 1.0).abs() < 0.03, "{} and {wanted}", figures.goodput_bps);
+    assert!((metrics.goodput_bps / wanted - 1.0).abs() < 0.03, "{} and {wanted}", metrics.goodput_bps);
 }
 
 #[test]
@@ -106,9 +106,9 @@ fn every_sender_runs_with_blocks_and_without() {
         for sack in [false, true] {
             let down = format!("down W A ftp cc = \"{cc}\"; sack = {sack}");
             let report = run(&home(&[&down], &["wifi.loss.kind=fixed", "wifi.loss.rate=0.1", "wifi.attempts=4"]));
-            let figures = &flow(&report, "down").figures;
-            let tcp = figures.tcp.unwrap();
-            assert!(figures.goodput_bps > 4e6, "{cc} {sack}: {}", figures.goodput_bps);
+            let metrics = &flow(&report, "down").metrics;
+            let tcp = metrics.tcp.unwrap();
+            assert!(metrics.goodput_bps > 4e6, "{cc} {sack}: {}", metrics.goodput_bps);
             assert!(tcp.retransmitted > 0 && tcp.fast_retransmits + tcp.timeouts > 0, "{cc} {sack}: {tcp:?}");
         }
     }
@@ -148,10 +148,10 @@ fn copies_with_one_round_trip_share_alike() {
 fn equation_one_keeps_the_queue_empty_and_the_download_at_its_share() {
     let set = ["control.window.capacity=20Mbit/s", "control.window.share=equal", "measure_from=4s", DEEP];
     let report = run(&home(&[DOWN, "game W B game-server"], &set));
-    let rate = flow(&report, "down").figures.rate_bps / 1e6;
+    let rate = flow(&report, "down").metrics.rate_bps / 1e6;
     assert!((17.5..20.5).contains(&rate), "{rate}");
     assert!(ap_queue(&report).mean_packets < 3.0, "{:?}", ap_queue(&report));
-    let waits = flow(&report, "game").figures.added_delay.unwrap().p95;
+    let waits = flow(&report, "game").metrics.added_delay.unwrap().p95;
     assert!(waits < 4.0, "{waits} ms");
 }
 
@@ -166,8 +166,8 @@ fn a_capacity_given_at_half_or_twice_is_put_right_by_the_queue() {
             let seed = format!("seed={seed}");
             let set = [&format!("control.window.capacity={capacity}"), "measure_from=5s", DEEP, &seed];
             let report = run(&home(&[DOWN, "game W B game-server"], &set));
-            let waits = flow(&report, "game").figures.added_delay.unwrap().p95;
-            [flow(&report, "down").figures.rate_bps / carries, waits, ap_queue(&report).mean_packets]
+            let waits = flow(&report, "game").metrics.added_delay.unwrap().p95;
+            [flow(&report, "down").metrics.rate_bps / carries, waits, ap_queue(&report).mean_packets]
         });
         let sum = each.fold([0.0; 3], |sum, run| std::array::from_fn(|i| sum[i] + run[i]));
         let [rate, waits, queue] = sum.map(|sum| sum / seeds.clone().count() as f64);
@@ -188,11 +188,11 @@ fn a_capacity_given_at_half_or_twice_is_put_right_by_the_queue() {
 fn two_downloads_under_control_share_max_min() {
     let set = ["control.window.capacity=24Mbit/s", "measure_from=4s", "duration=14s", DEEP];
     let both = run(&home(&["a W A ftp cc = \"newreno\"", "b V B ftp cc = \"newreno\""], &set));
-    let (a, b) = (flow(&both, "a").figures.rate_bps / 1e6, flow(&both, "b").figures.rate_bps / 1e6);
+    let (a, b) = (flow(&both, "a").metrics.rate_bps / 1e6, flow(&both, "b").metrics.rate_bps / 1e6);
     assert!((11.0..14.0).contains(&a) && (11.0..14.0).contains(&b), "{a} and {b}");
     // 2 Mbit/s by its receiver's own window: 40 ms, 7 segments. The other has the rest.
     let one = run(&home(&["a W A ftp cc = \"newreno\"; window = 7", "b V B ftp cc = \"newreno\""], &set));
-    let (a, b) = (flow(&one, "a").figures.rate_bps / 1e6, flow(&one, "b").figures.rate_bps / 1e6);
+    let (a, b) = (flow(&one, "a").metrics.rate_bps / 1e6, flow(&one, "b").metrics.rate_bps / 1e6);
     assert!((1.5..2.3).contains(&a) && (22.0..24.5).contains(&b), "{a} and {b}");
 }
 
@@ -200,7 +200,7 @@ fn two_downloads_under_control_share_max_min() {
 fn mac_settings_of_the_controller_are_in_force_alone_and_beside_the_window() {
     let lossy = ["wifi.loss.kind=fixed", "wifi.loss.rate=0.3", "wifi.attempts=7", DEEP];
     let played = |more: &[&str]| run(&home(&[DOWN, "game W B game-server"], &[&lossy[..], more].concat()));
-    let lost = |report: &Report| flow(report, "game").figures.lost.channel;
+    let lost = |report: &Report| flow(report, "game").metrics.lost.channel;
     let plain = played(&[]);
     let mac = played(&["control.mac.attempts=1", "control.mac.limit=20"]);
     let both = played(&["control.mac.attempts=1", "control.mac.limit=20", "control.window.capacity=10Mbit/s"]);
@@ -214,7 +214,7 @@ fn mac_settings_of_the_controller_are_in_force_alone_and_beside_the_window() {
 fn the_round_trip_of_a_flow_without_timestamps_is_known() {
     let set = ["control.window.capacity=16Mbit/s", "control.window.share=equal", "measure_from=4s", DEEP];
     let report = run(&home(&[DOWN], &set));
-    let rate = flow(&report, "down").figures.rate_bps / 1e6;
+    let rate = flow(&report, "down").metrics.rate_bps / 1e6;
     // A minimum round trip lacks the mean of contention, 2 ms of 42.
     assert!(rate > 0.93 * 16.0 && rate < 16.3, "{rate}");
     let clamp = report.control.as_ref().unwrap().clamps.get("down").copied().unwrap();

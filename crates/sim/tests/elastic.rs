@@ -10,7 +10,7 @@ const LEARN: &str = "control.window.capacity=learn";
 const GIVEN: &str = "control.window.capacity=22Mbit/s";
 
 fn goodput(report: &Report, name: &str) -> f64 {
-    flow(report, name).figures.goodput_bps / 1e6
+    flow(report, name).metrics.goodput_bps / 1e6
 }
 
 #[test]
@@ -21,7 +21,7 @@ fn quic_beside_tcp_has_its_fair_share_and_a_game_beside_them_its_delay() {
             let flows = [&quic[..], "tcp W B ftp", "game W A game-server"];
             let report = run(&home(&flows, &[DEEP, capacity, "measure_from=10s", "duration=40s"]));
             let (quic, tcp) = (goodput(&report, "quic"), goodput(&report, "tcp"));
-            let added = flow(&report, "game").figures.added_delay.as_ref().unwrap().p50;
+            let added = flow(&report, "game").metrics.added_delay.as_ref().unwrap().p50;
             println!("{cc} {capacity}: QUIC {quic:.2}, TCP {tcp:.2} Mbit/s, game {added:.1} ms");
             // A QUIC packet carries 1,164 bytes where a segment carries 1,460 and costs nearly as much air.
             let ratio = quic / tcp;
@@ -39,7 +39,7 @@ fn chap_divides_by_itself() {
     let report = run(&home(&flows, &[LEARN, "wifi.queue.kind=chap", "measure_from=5s", "duration=20s"]));
     let ratio = goodput(&report, "quic") / goodput(&report, "tcp");
     assert!((0.7..1.25).contains(&ratio), "{ratio}");
-    assert!(flow(&report, "quic").figures.loss_rate.is_some_and(|rate| rate < 0.005));
+    assert!(flow(&report, "quic").metrics.loss_rate.is_some_and(|rate| rate < 0.005));
 }
 
 /// Its share would be 5 Mbit/s; it has 8 and is live.
@@ -50,7 +50,7 @@ fn live_video_above_its_fair_share_loses_nothing() {
         let flows = [&video[..], "a W B ftp", "b W B ftp", "c W B ftp", "game W A game-server"];
         let report = run(&home(&flows, &[DEEP, capacity, "duration=30s"]));
         for name in ["video", "game"] {
-            let lost = flow(&report, name).figures.lost;
+            let lost = flow(&report, name).metrics.lost;
             assert_eq!(lost.ap_queue, 0, "{capacity} {name}");
         }
         assert!(goodput(&report, "video") > 7.0, "{capacity}: {}", goodput(&report, "video"));

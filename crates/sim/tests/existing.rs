@@ -24,13 +24,13 @@ fn play(sets: &[String]) -> Report {
 }
 
 /// What 99 % of the game's packets waited at most, ms; goodput of all downloads and of the one that came later, bit/s.
-fn figures(report: &Report) -> (f64, f64, f64) {
+fn metrics(report: &Report) -> (f64, f64, f64) {
     let games = report.flows.iter().filter(|flow| flow.name.starts_with("game"));
-    let waited = games.filter_map(|flow| flow.figures.added_delay.as_ref()).map(|delay| delay.p99).fold(0.0, f64::max);
+    let waited = games.filter_map(|flow| flow.metrics.added_delay.as_ref()).map(|delay| delay.p99).fold(0.0, f64::max);
     let bulk = report.flows.iter().filter(|flow| flow.name.starts_with("old") || flow.name == "young");
-    let all = bulk.map(|flow| flow.figures.goodput_bps).sum();
+    let all = bulk.map(|flow| flow.metrics.goodput_bps).sum();
     let young = report.flows.iter().find(|flow| flow.name == "young").expect("a newcomer");
-    (waited, all, young.figures.goodput_bps)
+    (waited, all, young.metrics.goodput_bps)
 }
 
 #[test]
@@ -49,8 +49,8 @@ fn who_was_there_before_the_controller_is_held_like_anybody() {
             "measure_from=15s".to_owned(),
             "duration=30s".to_owned(),
         ];
-        let (waited, all, young) = figures(&play(&home));
-        let (free, before, _) = figures(&play(&[&home[..], &["control.window=none".to_owned()]].concat()));
+        let (waited, all, young) = metrics(&play(&home));
+        let (free, before, _) = metrics(&play(&[&home[..], &["control.window=none".to_owned()]].concat()));
         let part = young * (old + 1.0) / all;
         let ok = waited <= 20f64.max(free / 8.0) && part >= 0.5 && all >= 0.95 * before;
         println!(

@@ -12,7 +12,7 @@ const LAWS: [&str; 3] = ["tfrc", "ssvp", "aimd"];
 
 /// Goodput of all flows whose names begin with `name`.
 fn total(report: &Report, name: &str) -> f64 {
-    report.flows.iter().filter(|f| f.name.starts_with(name)).map(|f| f.figures.goodput_bps).sum()
+    report.flows.iter().filter(|f| f.name.starts_with(name)).map(|f| f.metrics.goodput_bps).sum()
 }
 
 /// What `n` flows by `cc` get over what as many of Reno get beside them, and both, bit/s.

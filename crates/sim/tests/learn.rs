@@ -23,11 +23,11 @@ fn beside_a_game(down: bool, set: &[&str]) -> Report {
 fn truth(down: bool, set: &[&str]) -> f64 {
     let greedy = if down { "bulk W A ftp" } else { "bulk A W ftp" };
     let set: Vec<&str> = DEEP.iter().chain(set).copied().chain(["duration=40s", "measure_from=15s"]).collect();
-    flow(&run(&home(&[greedy], &set)), "bulk").figures.rate_bps / 1e6
+    flow(&run(&home(&[greedy], &set)), "bulk").metrics.rate_bps / 1e6
 }
 
 fn added_p99(report: &Report, name: &str) -> f64 {
-    flow(report, name).figures.added_delay.as_ref().unwrap().p99
+    flow(report, name).metrics.added_delay.as_ref().unwrap().p99
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn a_game_beside_the_first_download_waits_little_and_the_download_is_as_fast() {
         let off = beside_a_game(true, set);
         let with: Vec<&str> = set.iter().copied().chain([LEARN]).collect();
         let on = beside_a_game(true, &with);
-        let (goodput_off, goodput_on) = (flow(&off, "bulk").figures.rate_bps, flow(&on, "bulk").figures.rate_bps);
+        let (goodput_off, goodput_on) = (flow(&off, "bulk").metrics.rate_bps, flow(&on, "bulk").metrics.rate_bps);
         let (p99_off, p99_on) = (added_p99(&off, "game-down"), added_p99(&on, "game-down"));
         println!(
             "{set:?}: {:.1} % of the goodput, game {p99_off:.1} -> {p99_on:.1} ms",
@@ -89,7 +89,7 @@ fn a_link_that_falls_is_followed() {
     }];
     let report = run(&scenario);
     let capacity = report.control.as_ref().unwrap().learned.capacity_down_bps.unwrap().last / 1e6;
-    let rate = flow(&report, "bulk").figures.rate_bps / 1e6;
+    let rate = flow(&report, "bulk").metrics.rate_bps / 1e6;
     println!("C {capacity:.2}, carried {rate:.2} Mbit/s, game {:.1} ms", added_p99(&report, "game-down"));
     assert!((4.0..6.5).contains(&capacity) && rate > 4.0, "{capacity} {rate}");
     assert!(added_p99(&report, "game-down") < 40.0);
@@ -100,9 +100,9 @@ fn a_link_that_falls_is_followed() {
 fn a_modest_flow_teaches_nothing_wrong() {
     let flows = ["live W A video rate = \"3Mbit/s\"; cc = \"cubic\"", GAME[0], GAME[1]];
     let report = run(&home(&flows, &[LEARN, "duration=20s", DEEP[0]]));
-    let figures = &flow(&report, "live").figures;
-    assert_eq!(figures.lost.ap_queue + figures.lost.station_queue, 0);
-    assert!(figures.rate_bps > 2.5e6, "{}", figures.rate_bps);
+    let metrics = &flow(&report, "live").metrics;
+    assert_eq!(metrics.lost.ap_queue + metrics.lost.station_queue, 0);
+    assert!(metrics.rate_bps > 2.5e6, "{}", metrics.rate_bps);
     assert!(added_p99(&report, "game-down") < 5.0);
 }
 
@@ -122,7 +122,7 @@ fn a_wan_link_that_is_full_both_directions_is_told_apart_and_never_taken_for_the
     let off = run(&home(&flows, &set));
     let on = run(&home(&flows, &[&set[..], &[LEARN]].concat()));
     let sum = |report: &Report| {
-        ["bulk", "second", "up"].map(|name| flow(report, name).figures.rate_bps / 1e6).iter().sum::<f64>()
+        ["bulk", "second", "up"].map(|name| flow(report, name).metrics.rate_bps / 1e6).iter().sum::<f64>()
     };
     let learned = on.control.as_ref().unwrap().learned.clone();
     let (down, up) = (learned.capacity_down_bps.unwrap().last / 1e6, learned.capacity_up_bps.unwrap().last / 1e6);
@@ -146,9 +146,9 @@ fn a_slow_station_alone_is_not_held_below_what_the_air_carries() {
         let flows = [bulk, GAME[0], GAME[1]];
         let set: Vec<&str> =
             DEEP.iter().copied().chain(["station.A.rate=6Mbit/s", "duration=20s", "measure_from=3s"]).collect();
-        let off = flow(&run(&home(&flows, &set)), "bulk").figures.goodput_bps / 1e6;
+        let off = flow(&run(&home(&flows, &set)), "bulk").metrics.goodput_bps / 1e6;
         let report = run(&home(&flows, &[&set[..], &[LEARN]].concat()));
-        let on = flow(&report, "bulk").figures.goodput_bps / 1e6;
+        let on = flow(&report, "bulk").metrics.goodput_bps / 1e6;
         println!("{bulk}: {off:.2} -> {on:.2} Mbit/s, game {:.1} ms", added_p99(&report, "game-down"));
         assert!(on > 0.9 * off, "{bulk}: {off} -> {on}");
         assert!(added_p99(&report, "game-down") < 60.0);
@@ -161,7 +161,7 @@ fn parameters_of_the_law_act_whether_the_capacity_is_learned_or_given() {
     for capacity in [LEARN, "control.window.capacity=20Mbit/s"] {
         let usual = played(&[capacity]);
         let stated = played(&[capacity, "control.law.gain=0.5"]);
-        assert_eq!(flow(&stated, "game-down").figures, flow(&usual, "game-down").figures, "as it is without");
+        assert_eq!(flow(&stated, "game-down").metrics, flow(&usual, "game-down").metrics, "as it is without");
         let far = played(&[capacity, "control.law.queue_target=0.02"]);
         let [near, far] = [&usual, &far].map(|r| added_p99(r, "game-down"));
         assert!(far > near + 8e-3, "ten times the target: {:.1} and {:.1} ms", near * 1e3, far * 1e3);

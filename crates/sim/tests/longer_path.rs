@@ -20,7 +20,7 @@ fn goodput(sets: &[String]) -> f64 {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/everyday/longer-path.toml");
     let scenario = Scenario::load(&file, sets).expect("a scenario");
     let report = lasthop_sim::run(&scenario, &mut Options::default()).expect("it runs");
-    report.flows.iter().filter(|flow| flow.name.starts_with("bulk")).map(|flow| flow.figures.goodput_bps).sum()
+    report.flows.iter().filter(|flow| flow.name.starts_with("bulk")).map(|flow| flow.metrics.goodput_bps).sum()
 }
 
 #[test]

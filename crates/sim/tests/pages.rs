@@ -13,7 +13,7 @@ fn load(set: &[&str]) -> Report {
 }
 
 fn load_ms(report: &Report) -> f64 {
-    report.flow("page").unwrap().figures.page.as_ref().unwrap().load_ms[0]
+    report.flow("page").unwrap().metrics.page.as_ref().unwrap().load_ms[0]
 }
 
 #[test]
@@ -25,7 +25,7 @@ fn a_page_takes_its_bytes_and_its_round_trips() {
     let ms = load_ms(&report);
     assert!((270.0 + 6.0 * 22.0..600.0).contains(&ms), "{ms} ms");
     // SYN and full segments of 6 responses of 250 bytes of headers each.
-    let page = &report.flow("page").unwrap().figures;
+    let page = &report.flow("page").unwrap().metrics;
     assert_eq!((page.sent, page.delivered), (118, 118));
     assert!(report.flows.len() == 1, "a page is one flow of the report");
 }

@@ -19,20 +19,20 @@ fn with_queue(flows: &[&str], kind: &str, more: &[&str]) -> Report {
 }
 
 fn goodput(report: &Report, name: &str) -> f64 {
-    flow(report, name).figures.goodput_bps
+    flow(report, name).metrics.goodput_bps
 }
 
 fn p99(report: &Report, name: &str) -> f64 {
-    flow(report, name).figures.added_delay.as_ref().map_or(f64::NAN, |delay| delay.p99)
+    flow(report, name).metrics.added_delay.as_ref().map_or(f64::NAN, |delay| delay.p99)
 }
 
 fn loss(report: &Report, name: &str) -> f64 {
-    flow(report, name).figures.loss_rate.unwrap_or(f64::NAN)
+    flow(report, name).metrics.loss_rate.unwrap_or(f64::NAN)
 }
 
 /// Sum of the goodput of all flows whose name begins so.
 fn total(report: &Report, start: &str) -> f64 {
-    report.flows.iter().filter(|flow| flow.name.starts_with(start)).map(|flow| flow.figures.goodput_bps).sum()
+    report.flows.iter().filter(|flow| flow.name.starts_with(start)).map(|flow| flow.metrics.goodput_bps).sum()
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn equal_heavy_stations_have_equal_air_time() {
         // The frame, SIFS, the ACK: 254 + 10 + 34 us; at 6 Mbit/s 2078 and 50 us.
         let cost = |name: &str| if name == "f.1" && rate == "6Mbit/s" { 2.138 } else { 0.298 };
         let times: Vec<f64> =
-            report.flows.iter().map(|flow| flow.figures.delivered as f64 * cost(&flow.name)).collect();
+            report.flows.iter().map(|flow| flow.metrics.delivered as f64 * cost(&flow.name)).collect();
         let (sum, squares) = times.iter().fold((0.0, 0.0), |(s, q), t| (s + t, q + t * t));
         let jain = sum * sum / (times.len() as f64 * squares);
         assert!(jain >= 0.98, "{rate}: {jain} of {times:?}");
@@ -168,7 +168,7 @@ fn marks_take_the_place_of_drops() {
         );
         let (drops, marks) = (goodput(&dropping, "down"), goodput(&marking, "down"));
         assert!(marks > 0.9 * drops, "{kind}: {marks} for {drops}");
-        let tcp = flow(&marking, "down").figures.tcp.unwrap();
+        let tcp = flow(&marking, "down").metrics.tcp.unwrap();
         assert!(tcp.cwnd_max < 900.0, "{kind}: {tcp:?}");
     }
 }

@@ -12,14 +12,14 @@ fn a_quic_download_fills_the_air_and_shares_it_with_tcp() {
     for cc in ["cubic", "newreno", "reno", "bbr"] {
         let quic = format!("quic W A quic cc = \"{cc}\"");
         let alone = run(&home(&[&quic], &[DEEP, "measure_from=2s"]));
-        let goodput = flow(&alone, "quic").figures.goodput_bps / 1e6;
+        let goodput = flow(&alone, "quic").metrics.goodput_bps / 1e6;
         // 1,164 of 1,228 bytes where TCP has 1,460 of 1,500, and a fifth more frames for them.
         assert!((17.0..23.0).contains(&goodput), "{goodput} with {cc}");
         assert_eq!(flow(&alone, "quic").kind, "quic");
 
         let tcp = format!("tcp W B ftp cc = \"{cc}\"");
         let both = run(&home(&[&quic, &tcp], &["wifi.queue.limit=100", "measure_from=10s", "duration=60s"]));
-        let share = |name: &str| flow(&both, name).figures.goodput_bps;
+        let share = |name: &str| flow(&both, name).metrics.goodput_bps;
         let ratio = share("quic") / share("tcp");
         assert!((0.5..2.0).contains(&ratio), "{ratio} with {cc}");
     }
@@ -30,13 +30,13 @@ fn every_packet_of_it_is_udp_to_the_access_point() {
     let report = run(&home(&["quic W A quic bytes = \"1MB\"; start = \"1s\""], &[CONTROL]));
     let control = report.control.as_ref().unwrap();
     let udp = control.not_controlled["udp"];
-    let figures = &flow(&report, "quic").figures;
+    let metrics = &flow(&report, "quic").metrics;
     // Data, and an ACK for at least every second of them.
-    assert!(udp > figures.sent + figures.sent / 2, "{udp} of {}", figures.sent);
+    assert!(udp > metrics.sent + metrics.sent / 2, "{udp} of {}", metrics.sent);
     assert_eq!((control.controllable_share, control.rewritten, control.passed), (0.0, 0, 0));
-    assert_eq!(figures.tcp.unwrap().acked_packets, 1_000_000_u64.div_ceil(1164));
+    assert_eq!(metrics.tcp.unwrap().acked_packets, 1_000_000_u64.div_ceil(1164));
     // The last datagram is shorter.
-    let mean = figures.rate_bps / figures.goodput_bps;
+    let mean = metrics.rate_bps / metrics.goodput_bps;
     assert!((mean - 1228.0 / 1164.0).abs() < 0.01, "{mean}");
 }
 
@@ -46,10 +46,10 @@ fn snoop_and_split_leave_it_alone() {
     let lossy = ["wifi.loss.kind=fixed", "wifi.loss.rate=0.3", "wifi.attempts=2"];
     let with = |more: &[&str]| run(&home(&[quic], &[&lossy[..], more].concat()));
     let plain = with(&[]);
-    let goodput = |report: &lasthop_home::report::Report| flow(report, "quic").figures.goodput_bps;
+    let goodput = |report: &lasthop_home::report::Report| flow(report, "quic").metrics.goodput_bps;
     assert_eq!(goodput(&with(&["control.snoop.retries=4"])), goodput(&plain));
     assert_eq!(goodput(&with(&["control.split.buffer=64KiB"])), goodput(&plain));
-    assert!(flow(&plain, "quic").figures.tcp.unwrap().retransmitted > 0);
+    assert!(flow(&plain, "quic").metrics.tcp.unwrap().retransmitted > 0);
 }
 
 #[test]

@@ -3,14 +3,14 @@
 mod common;
 
 use common::{flow, home, run};
-use lasthop_home::report::{Figures, Report};
+use lasthop_home::report::{Metrics, Report};
 use lasthop_sim::{Options, TraceLine};
 use lasthop_tcp::tfrc_throughput;
 
 const LAWS: [&str; 2] = ["tfrc", "ssvp"];
 
-fn figures(report: &Report) -> Figures {
-    flow(report, "f").figures.clone()
+fn metrics(report: &Report) -> Metrics {
+    flow(report, "f").metrics.clone()
 }
 
 /// A link of 100 Mbit/s in place of the channel, which loses at random.
@@ -25,10 +25,10 @@ fn lossy(keys: &str, rate: f64, seconds: u32) -> Report {
 #[test]
 fn tfrc_in_a_home_is_within_a_tenth_of_its_equation() {
     for (rate, seconds) in [(0.001, 400), (0.003, 400), (0.01, 600), (0.03, 900), (0.12, 1500)] {
-        let figures = figures(&lossy("ftp cc = \"tfrc\"", rate, seconds));
-        let seen = figures.rate_control.unwrap();
-        let p = seen.loss_events as f64 / figures.sent as f64;
-        let sent = figures.sent as f64 * 1460.0 / f64::from(seconds - 20);
+        let metrics = metrics(&lossy("ftp cc = \"tfrc\"", rate, seconds));
+        let seen = metrics.rate_control.unwrap();
+        let p = seen.loss_events as f64 / metrics.sent as f64;
+        let sent = metrics.sent as f64 * 1460.0 / f64::from(seconds - 20);
         let share = sent / tfrc_throughput(1460.0, seen.srtt_ms / 1000.0, p);
         println!("losses {rate}: p = {p:.5}, R = {:.2} ms, {share:.3} of the equation", seen.srtt_ms);
         assert!((0.9..1.1).contains(&share), "p = {p}: {share}");
@@ -44,7 +44,7 @@ fn tfrc_in_a_home_is_within_a_tenth_of_its_equation() {
 #[test]
 fn a_stream_that_fits_is_carried_whole() {
     for stream in ["cbr rate = \"1Mbit/s\"", "video rate = \"1Mbit/s\""] {
-        let over = |keys: &str| figures(&run(&home(&[&format!("f W A {stream}{keys}")], &["measure_from=4s"])));
+        let over = |keys: &str| metrics(&run(&home(&[&format!("f W A {stream}{keys}")], &["measure_from=4s"])));
         let udp = over("");
         for law in LAWS {
             let rated = over(&format!("; cc = \"{law}\""));
@@ -72,12 +72,12 @@ fn a_frame_is_spread_over_the_gap_that_the_rate_leaves() {
 #[test]
 fn losses_are_told_in_the_report() {
     for law in LAWS {
-        let figures = figures(&lossy(&format!("ftp cc = \"{law}\""), 0.02, 60));
-        let seen = figures.rate_control.unwrap();
-        assert!(figures.lost.total() > 50 && figures.duplicates == 0);
-        assert!(seen.loss_events > 50 && seen.loss_events <= figures.lost.total(), "{seen:?}");
+        let metrics = metrics(&lossy(&format!("ftp cc = \"{law}\""), 0.02, 60));
+        let seen = metrics.rate_control.unwrap();
+        assert!(metrics.lost.total() > 50 && metrics.duplicates == 0);
+        assert!(seen.loss_events > 50 && seen.loss_events <= metrics.lost.total(), "{seen:?}");
         assert!((0.005..0.05).contains(&seen.loss_event_rate), "{seen:?}");
-        let share = figures.goodput_bps / seen.allowed_bps;
+        let share = metrics.goodput_bps / seen.allowed_bps;
         assert!((0.95..1.0).contains(&share), "{law}: {share} of what was allowed is not lost");
     }
 }
@@ -86,7 +86,7 @@ fn losses_are_told_in_the_report() {
 fn a_length_is_sent_once_and_its_time_is_its_own() {
     for law in LAWS {
         let of = |duration: &str| {
-            figures(&run(&home(
+            metrics(&run(&home(
                 &[&format!("f W A ftp cc = \"{law}\"; bytes = \"1MiB\"")],
                 &[duration, "wifi.queue.limit=1000"],
             )))
@@ -102,10 +102,10 @@ fn marks_stand_for_losses() {
     let flows = ["f W A ftp cc = \"tfrc\"; ecn = true"];
     let red = "bridge.queue={ kind = \"red\", limit = 100, min = 5, max = 60, gentle = true }";
     let report = run(&home(&flows, &["wifi=none", "duration=30s", "measure_from=10s", "bridge.extra=1ms", red]));
-    let (figures, marked) = (figures(&report), report.queues[0].marked);
-    let events = figures.rate_control.unwrap().loss_events;
+    let (metrics, marked) = (metrics(&report), report.queues[0].marked);
+    let events = metrics.rate_control.unwrap().loss_events;
     assert!(marked > 20 && events > 10, "{marked} marked, {events} loss events");
-    assert_eq!(figures.lost.total(), 0);
+    assert_eq!(metrics.lost.total(), 0);
 }
 
 /// The link is the slowest and TFRC alone on it, as the rule asks for: losses leave their places among arrivals 2.4 ms apart.
@@ -120,13 +120,13 @@ fn told_apart_losses_of_the_link_leave_the_rate_alone_and_those_of_the_queue_do_
             "measure_from=20s",
             lost,
         ];
-        figures(&run(&home(&[&format!("f W A ftp cc = \"tfrc\"{keys}")], &set)))
+        metrics(&run(&home(&[&format!("f W A ftp cc = \"tfrc\"{keys}")], &set)))
     };
     let rule = "; loss_discrimination = \"biaz-vaidya\"";
     let each = ["0.0", "0.01", "0.03"].map(|rate| {
         let lost = format!("wireless_link.error_rate={rate}");
         let (plain, judged) = (over(&lost, ""), over(&lost, rule));
-        let events = |figures: &Figures| figures.rate_control.unwrap().loss_events;
+        let events = |metrics: &Metrics| metrics.rate_control.unwrap().loss_events;
         let (mbps, judged_mbps) = (plain.goodput_bps / 1e6, judged.goodput_bps / 1e6);
         println!("{rate}: {mbps:.2} and {judged_mbps:.2} Mbit/s, {} and {} events", events(&plain), events(&judged));
         (mbps, judged_mbps, judged.lost.ap_queue)
@@ -149,20 +149,20 @@ fn a_trace_shows_the_rate_and_every_arrival_and_a_capture_the_packets() {
     let mut capture: Vec<u8> = Vec::new();
     let mut options = Options { trace: Some(&mut sink), pcap: Some(&mut capture), ..Options::default() };
     let report = lasthop_sim::run(&home(&["f W A ftp cc = \"tfrc\""], &["duration=3s"]), &mut options).unwrap();
-    let figures = figures(&report);
-    assert_eq!(lines.iter().filter(|line| line.delay_ms.is_some()).count() as u64, figures.delivered);
+    let metrics = metrics(&report);
+    assert_eq!(lines.iter().filter(|line| line.delay_ms.is_some()).count() as u64, metrics.delivered);
     let rates: Vec<f64> = lines.iter().filter_map(|line| line.bandwidth_bps).collect();
     // One segment per second at first, and then as many as the channel carries.
     assert!(rates[0] == 1460.0 * 8.0 && rates.iter().copied().fold(0.0, f64::max) > 5e6, "{rates:?}");
     assert!(rates.windows(2).all(|pair| pair[0] != pair[1]), "a line says what is new");
     // A pcap header and a record of each datagram's frame, which carries no payload but its length.
-    assert!(capture.len() as u64 > 24 + 40 * figures.delivered);
+    assert!(capture.len() as u64 > 24 + 40 * metrics.delivered);
 }
 
 #[test]
 fn one_seed_gives_one_run() {
     for law in LAWS {
-        let again = || figures(&lossy(&format!("video rate = \"3Mbit/s\"; cc = \"{law}\""), 0.02, 40));
+        let again = || metrics(&lossy(&format!("video rate = \"3Mbit/s\"; cc = \"{law}\""), 0.02, 40));
         assert_eq!(again(), again());
     }
 }

@@ -4,18 +4,18 @@
 mod common;
 
 use common::{flow, load, run};
-use lasthop_home::report::Figures;
+use lasthop_home::report::Metrics;
 
 const SNOOP: &str = "wireless_link.snoop=true";
 const ARQ: &str = "wireless_link.repair={ kind = \"arq\", attempts = 4 }";
 const FEC: &str = "wireless_link.repair={ kind = \"fec\", data = 4, parity = 2 }";
 
-fn figures(home: &str, name: &str, set: &[&str]) -> Figures {
-    flow(&run(&load(&format!("papers/{home}.toml"), set)), name).figures.clone()
+fn metrics(home: &str, name: &str, set: &[&str]) -> Metrics {
+    flow(&run(&load(&format!("papers/{home}.toml"), set)), name).metrics.clone()
 }
 
 fn mbps(home: &str, name: &str, set: &[&str]) -> f64 {
-    figures(home, name, set).goodput_bps / 1e6
+    metrics(home, name, set).goodput_bps / 1e6
 }
 
 #[test]
@@ -35,7 +35,7 @@ fn parity_is_for_a_long_link_and_repetition_for_a_short_one() {
 #[test]
 fn a_repetition_over_a_long_link_makes_the_audio_late_and_parity_does_not() {
     let audio = |repair: &str| {
-        figures("snoop-repair", "audio", &["flow.download=none", "wireless_link.delay=100ms", repair])
+        metrics("snoop-repair", "audio", &["flow.download=none", "wireless_link.delay=100ms", repair])
             .timely_index
             .unwrap()
     };
@@ -56,7 +56,7 @@ fn a_hand_off_costs_reno_a_second_and_a_sender_with_sack_a_tenth_of_it() {
 
 #[test]
 fn a_thin_reverse_path_slows_vegas_to_a_packet_per_acknowledgment_and_adjusts_no_window_of_reno() {
-    let of = |cc: &str| figures("snoop-reverse", "download", &["flow.upload=none", "wan.rate_up=32kbit/s", cc]);
+    let of = |cc: &str| metrics("snoop-reverse", "download", &["flow.upload=none", "wan.rate_up=32kbit/s", cc]);
     let (reno, vegas) = (of("flow.download.cc=reno"), of("flow.download.cc=vegas"));
     let tcp = reno.tcp.unwrap();
     assert_eq!((tcp.retransmitted, tcp.timeouts), (0, 0));
@@ -71,7 +71,7 @@ fn snoop_needs_marks_in_place_of_drops_to_be_timely() {
     let red = "wireless_link.queue={ kind = \"red\", limit = 28, packet_time = \"1.6ms\" }";
     let both = |set: &[&str]| {
         let report = run(&load("papers/snoop-red.toml", &[&["wireless_link.error_rate=0.05"], set].concat()));
-        let of = |get: fn(&Figures) -> f64| report.flows.iter().map(|f| get(&f.figures)).sum::<f64>();
+        let of = |get: fn(&Metrics) -> f64| report.flows.iter().map(|f| get(&f.metrics)).sum::<f64>();
         (of(|f| f.goodput_bps) / 1e6, of(|f| f.timely_index.unwrap()) / report.flows.len() as f64)
     };
     let (alone, drops, marks) = (both(&[]), both(&[SNOOP]), both(&[SNOOP, red, "flow.media.ecn=true"]));

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{flow, load, run};
-use lasthop_home::report::{Figures, Report};
+use lasthop_home::report::{Metrics, Report};
 
 const SEEDS: u32 = 5;
 
@@ -19,22 +19,22 @@ fn told(capacity: u32, sets: &[&str]) -> Vec<Report> {
     (1..=SEEDS).map(play).collect()
 }
 
-fn mean(reports: &[Report], name: &str, of: impl Fn(&Figures) -> f64) -> f64 {
-    reports.iter().map(|report| of(&flow(report, name).figures)).sum::<f64>() / reports.len() as f64
+fn mean(reports: &[Report], name: &str, of: impl Fn(&Metrics) -> f64) -> f64 {
+    reports.iter().map(|report| of(&flow(report, name).metrics)).sum::<f64>() / reports.len() as f64
 }
 
-fn acked(figures: &Figures) -> f64 {
-    figures.tcp.as_ref().expect("a download over TCP").acked_packets as f64
+fn acked(metrics: &Metrics) -> f64 {
+    metrics.tcp.as_ref().expect("a download over TCP").acked_packets as f64
 }
 
 #[test]
 fn told_more_than_the_hop_carries_the_download_loses_to_a_full_queue_and_moves_less() {
     let [fits, beyond] = [20, 26].map(|capacity| told(capacity, &[]));
-    let lost = |reports: &[Report]| mean(reports, "ftp", |figures| figures.lost.ap_queue as f64);
+    let lost = |reports: &[Report]| mean(reports, "ftp", |metrics| metrics.lost.ap_queue as f64);
     assert!(mean(&beyond, "ftp", acked) < 0.95 * mean(&fits, "ftp", acked));
     assert!(lost(&beyond) > 2.0 * lost(&fits), "{} {}", lost(&beyond), lost(&fits));
     assert!(
-        mean(&beyond, "ftp", |figures| figures.lost.channel as f64) < 1.0,
+        mean(&beyond, "ftp", |metrics| metrics.lost.channel as f64) < 1.0,
         "a fifth attempt leaves no loss of the air"
     );
 
@@ -49,7 +49,7 @@ fn told_more_than_the_hop_carries_the_download_loses_to_a_full_queue_and_moves_l
 fn after_slow_start_the_game_jitters_within_10_ms_at_7_db_and_not_at_9() {
     let greatest = |deviation: &str| {
         let reports = told(18, &["measure_from=137s", &format!("wifi.loss.deviation={deviation}")]);
-        mean(&reports, "game-down", |figures| figures.jitter.as_ref().expect("packets of the game").max)
+        mean(&reports, "game-down", |metrics| metrics.jitter.as_ref().expect("packets of the game").max)
     };
     let (scenario, lossier) = (greatest("7dB"), greatest("9dB"));
     assert!(scenario < 10.0, "{scenario}");

@@ -12,9 +12,9 @@ const GAME: &str = "game W A game-server";
 fn an_idle_path_takes_exactly_its_wires_and_its_frame() {
     let report = run(&home(&[GAME], &[]));
     // 200 B at 100 Mbit/s twice: 32 us; 10 ms twice; the frame: 20 + 4 x ceil((16 + 8 x 236 + 6) / 216) + 6 = 62 us.
-    let delay = flow(&report, "game").figures.delay.unwrap();
+    let delay = flow(&report, "game").metrics.delay.unwrap();
     assert!((delay.min - 20.094).abs() < 1e-9 && (delay.max - 20.094).abs() < 1e-9, "{delay:?}");
-    let game = &flow(&report, "game").figures;
+    let game = &flow(&report, "game").metrics;
     assert_eq!((game.sent, game.delivered, game.lost.total()), (200, 200, 0));
 }
 
@@ -31,10 +31,10 @@ fn a_flow_may_begin_and_end_anywhere() {
         "h AP W game-server",
     ];
     let report = run(&home(&flows, &[]));
-    let min = |name| flow(&report, name).figures.delay.unwrap().min;
+    let min = |name| flow(&report, name).metrics.delay.unwrap().min;
     for name in ["a", "b", "c", "d", "e", "f", "g", "h"] {
-        let figures = &flow(&report, name).figures;
-        assert_eq!((figures.sent, figures.delivered), (200, 200), "{name}");
+        let metrics = &flow(&report, name).metrics;
+        assert_eq!((metrics.sent, metrics.delivered), (200, 200), "{name}");
     }
     assert!((min("f") - 10.016).abs() < 1e-9, "W's own link; V's has neither rate nor delay: {}", min("f"));
     assert!((min("g") - 20.032).abs() < 1e-9, "{}", min("g"));
@@ -65,7 +65,7 @@ fn a_change_of_the_line_and_of_the_air_is_in_force_from_its_time_on() {
     let game = flow(&report, "game");
     assert!((game.start_up.delay.unwrap().max - 20.094).abs() < 1e-9);
     // 20 ms more; at 6 Mbit/s 20 + 4 x ceil(1910 / 24) + 6 = 346 us.
-    assert!((game.figures.delay.unwrap().min - 40.378).abs() < 1e-9, "{:?}", game.figures.delay);
+    assert!((game.metrics.delay.unwrap().min - 40.378).abs() < 1e-9, "{:?}", game.metrics.delay);
 }
 
 #[test]
@@ -78,8 +78,8 @@ fn two_wires_in_a_row_give_what_each_of_them_gives_alone() {
     let at_once = run(&home(&flows, &set));
     let apart = run(&home(&[flows[0], flows[1], among], &set));
     for name in ["up", "down"] {
-        assert!(flow(&at_once, name).figures.lost.wired > 100, "{name}: {:?}", flow(&at_once, name).figures.lost);
-        assert_eq!(flow(&at_once, name).figures, flow(&apart, name).figures, "{name}");
+        assert!(flow(&at_once, name).metrics.lost.wired > 100, "{name}: {:?}", flow(&at_once, name).metrics.lost);
+        assert_eq!(flow(&at_once, name).metrics, flow(&apart, name).metrics, "{name}");
     }
 }
 
@@ -88,13 +88,13 @@ fn losses_are_counted_where_they_happen() {
     let set = ["wifi.loss.kind=fixed", "wifi.loss.rate=0.5", "wifi.attempts=2", "server.W.rate=5Mbit/s"];
     let flows = ["a W A cbr rate = \"20Mbit/s\"", "b B W cbr rate = \"40Mbit/s\"", "c AP A cbr rate = \"40Mbit/s\""];
     let report = run(&home(&flows, &set));
-    let lost = |name| flow(&report, name).figures.lost;
+    let lost = |name| flow(&report, name).metrics.lost;
     assert!(lost("a").wired > 1000 && lost("a").channel > 10, "{:?}", lost("a"));
     assert!(lost("b").station_queue > 1000 && lost("b").channel > 100, "{:?}", lost("b"));
     assert!(lost("c").ap_queue > 1000 && lost("c").channel > 100, "{:?}", lost("c"));
     for name in ["a", "b", "c"] {
-        let figures = &flow(&report, name).figures;
-        let in_flight = figures.sent - figures.delivered - figures.lost.total();
+        let metrics = &flow(&report, name).metrics;
+        let in_flight = metrics.sent - metrics.delivered - metrics.lost.total();
         assert!(in_flight < 500, "{name}: {in_flight} packets vanished");
     }
 }
@@ -102,7 +102,7 @@ fn losses_are_counted_where_they_happen() {
 #[test]
 fn saturation_is_what_the_medium_alone_gives() {
     let report = run(&load("theory/saturation.toml", &["station.S.count=1", "wifi.after_collision=eifs"]));
-    let rate = flow(&report, "load").figures.rate_bps / 1e6;
+    let rate = flow(&report, "load").metrics.rate_bps / 1e6;
     assert!((rate / 30.496 - 1.0).abs() < 0.001, "{rate}");
 }
 
@@ -127,7 +127,7 @@ fn every_delivered_packet_of_a_schedule_has_a_line_of_the_trace() {
         Ok(())
     };
     let report = lasthop_sim::run(&home(&[GAME], &[]), &mut Options { trace: Some(&mut sink), ..Options::default() });
-    let delivered = flow(&report.unwrap(), "game").figures.delivered;
+    let delivered = flow(&report.unwrap(), "game").metrics.delivered;
     let game: Vec<_> = lines.iter().filter(|line| line.flow.as_deref() == Some("game")).collect();
     assert_eq!(game.len() as u64, delivered);
     assert!(game.iter().all(|line| line.delay_ms.is_some_and(|ms| (ms - 20.094).abs() < 1e-9)));
@@ -162,5 +162,5 @@ fn a_packet_that_another_one_holds_up_after_it_was_foretold_arrives_later() {
     let large = "large V A cbr rate = \"10kbit/s\"; size = \"1500B\"; start = \"9980us\"; stop = \"20ms\"";
     let set = ["wan.rate_down=1000Mbit/s", "server.W.rate=1000Mbit/s", "server.V.rate=1000Mbit/s"];
     let report = run(&home(&[small, large], &set));
-    assert_eq!((flow(&report, "small").figures.delivered, flow(&report, "large").figures.delivered), (1, 1));
+    assert_eq!((flow(&report, "small").metrics.delivered, flow(&report, "large").metrics.delivered), (1, 1));
 }

@@ -22,7 +22,7 @@ fn goodput(sets: &[String]) -> f64 {
     let scenario = Scenario::load(&file, sets).expect("a scenario");
     let report = lasthop_sim::run(&scenario, &mut Options::default()).expect("it runs");
     let bulk = report.flows.iter().filter(|flow| flow.name.starts_with("bulk") || flow.name.starts_with("session"));
-    bulk.map(|flow| flow.figures.goodput_bps).sum()
+    bulk.map(|flow| flow.metrics.goodput_bps).sum()
 }
 
 #[test]

@@ -53,6 +53,6 @@ fn every_shipped_scenario_gives_one_report_per_seed() {
         let (first, second) = (report("seed=5"), report("seed=5"));
         assert_eq!(first.to_json(), second.to_json(), "{name}");
         assert_eq!(first.run.wall_s, 0.0, "{name}: there is no clock in the simulator");
-        assert!(first.flows.iter().any(|flow| flow.figures.delivered > 0), "{name}");
+        assert!(first.flows.iter().any(|flow| flow.metrics.delivered > 0), "{name}");
     }
 }

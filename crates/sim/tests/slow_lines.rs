@@ -24,11 +24,11 @@ fn play(sets: &[String]) -> Report {
 }
 
 /// What 99 % of the game's packets waited at most, the worse way, ms, and the upload's goodput, bit/s.
-fn figures(report: &Report) -> (f64, f64) {
+fn metrics(report: &Report) -> (f64, f64) {
     let games = report.flows.iter().filter(|flow| flow.name.starts_with("game"));
-    let waited = games.filter_map(|flow| flow.figures.added_delay.as_ref()).map(|delay| delay.p99).fold(0.0, f64::max);
+    let waited = games.filter_map(|flow| flow.metrics.added_delay.as_ref()).map(|delay| delay.p99).fold(0.0, f64::max);
     let upload = report.flows.iter().find(|flow| flow.name == "bulk").expect("the upload");
-    (waited, upload.figures.goodput_bps)
+    (waited, upload.metrics.goodput_bps)
 }
 
 #[test]
@@ -45,10 +45,10 @@ fn a_game_beside_an_upload_waits_for_packets_and_not_for_the_buffer() {
         ];
         let with = |more: &[&str]| [&line[..], &more.iter().map(ToString::to_string).collect::<Vec<_>>()].concat();
         let packet = 12.0 / rate;
-        let (first, _) = figures(&play(&with(&["measure_from=1s", "duration=6s"])));
-        let (later, held) = figures(&play(&with(&["measure_from=6s", "duration=16s"])));
+        let (first, _) = metrics(&play(&with(&["measure_from=1s", "duration=6s"])));
+        let (later, held) = metrics(&play(&with(&["measure_from=6s", "duration=16s"])));
         let off = play(&with(&["measure_from=6s", "duration=16s", "control.window=none"]));
-        let (_, free) = figures(&off);
+        let (_, free) = metrics(&off);
         let ok = first <= 20f64.max(11.0 * packet) && later <= 30f64.max(4.5 * packet) && held >= 0.95 * free;
         println!(
             "{rate:.2} Mbit/s, {rtt:.0} ms: game {first:.0} ms, then {later:.0} ms; upload {:.3} of {:.2} Mbit/s{}",
@@ -99,7 +99,7 @@ capacity = "learn"
 "#;
     let scenario = Scenario::parse(HOME, "uploads.toml", &[]).expect("a scenario");
     let report = lasthop_sim::run(&scenario, &mut Options::default()).expect("it runs");
-    let goodput: f64 = report.flows.iter().map(|flow| flow.figures.goodput_bps / 1e6).sum();
+    let goodput: f64 = report.flows.iter().map(|flow| flow.metrics.goodput_bps / 1e6).sum();
     let capacity =
         report.control.as_ref().and_then(|control| control.learned.capacity_up_bps.as_ref()).expect("C").last / 1e6;
     assert!(goodput > 16.0 && (19.0..21.0).contains(&capacity), "{goodput:.1} Mbit/s of {capacity:.1}");

@@ -10,7 +10,7 @@ const GOLDEN: &str = include_str!("../../../tests/golden/ns2-snoop.csv");
 const CELLS: [(u32, u32); 3] = [(1, 5), (10, 2), (40, 1)];
 
 /// Goodput in Mbit/s, timely index, loss rate, over all flows.
-type Figures = [f64; 3];
+type Metrics = [f64; 3];
 
 /// Where and what is sent, as the file names it, and so for ours.
 struct World {
@@ -27,7 +27,7 @@ const FAR: World = World { source: "mpeg", delay_ms: 100, buffer: 128, ..GREEDY 
 const FAST: World = World { source: "mpeg", rate_mbps: "1", ..GREEDY };
 
 /// ns-2's means and their standard errors.
-fn ns2(world: &World, sender: &str, snoop: bool, flows: u32) -> (Figures, Figures) {
+fn ns2(world: &World, sender: &str, snoop: bool, flows: u32) -> (Metrics, Metrics) {
     let mut lines = GOLDEN.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let head = lines.next().unwrap();
     let at = |name: &str| head.iter().position(|column| *column == name).unwrap();
@@ -48,7 +48,7 @@ fn ns2(world: &World, sender: &str, snoop: bool, flows: u32) -> (Figures, Figure
     (names.map(number), names.map(error))
 }
 
-fn ours(world: &World, sender: &str, snoop: bool, flows: u32, seeds: u32) -> Figures {
+fn ours(world: &World, sender: &str, snoop: bool, flows: u32, seeds: u32) -> Metrics {
     let mut mean = [0.0; 3];
     for seed in 1..=seeds {
         let mut set = vec![
@@ -68,13 +68,13 @@ fn ours(world: &World, sender: &str, snoop: bool, flows: u32, seeds: u32) -> Fig
         }
         let set: Vec<&str> = set.iter().map(String::as_str).collect();
         let report = run(&load("papers/snoop.toml", &set));
-        let figures = || report.flows.iter().map(|flow| &flow.figures);
-        let sent: u64 = figures().map(|flow| flow.sent).sum();
-        let of_all = |share: &dyn Fn(&lasthop_home::report::Figures) -> Option<f64>| {
-            figures().map(|flow| share(flow).unwrap_or(0.0) * flow.sent as f64).sum::<f64>() / sent as f64
+        let metrics = || report.flows.iter().map(|flow| &flow.metrics);
+        let sent: u64 = metrics().map(|flow| flow.sent).sum();
+        let of_all = |share: &dyn Fn(&lasthop_home::report::Metrics) -> Option<f64>| {
+            metrics().map(|flow| share(flow).unwrap_or(0.0) * flow.sent as f64).sum::<f64>() / sent as f64
         };
         let this = [
-            figures().map(|flow| flow.goodput_bps).sum::<f64>() / 1e6,
+            metrics().map(|flow| flow.goodput_bps).sum::<f64>() / 1e6,
             of_all(&|flow| flow.timely_index),
             of_all(&|flow| flow.loss_rate),
         ];

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{flow, home, run};
-use lasthop_home::report::{Figures, Report};
+use lasthop_home::report::{Metrics, Report};
 
 const DOWN: &str = "f W A ftp cc = \"reno\"";
 const SPLIT: &str = "control.split={}";
@@ -16,14 +16,14 @@ fn over(flows: &[&str], mbps: u32, lost: u32, more: &[&str]) -> Report {
     run(&home(flows, &link.into_iter().chain(rest).chain(more.iter().copied()).collect::<Vec<_>>()))
 }
 
-fn figures(report: &Report) -> Figures {
-    flow(report, "f").figures.clone()
+fn metrics(report: &Report) -> Metrics {
+    flow(report, "f").metrics.clone()
 }
 
 #[test]
 fn losses_of_the_link_are_repaired_from_the_access_point_and_unknown_to_the_server() {
     for f in [DOWN, "f A W ftp cc = \"reno\""] {
-        let (whole, split) = (figures(&over(&[f], 5, 10, &[])), figures(&over(&[f], 5, 10, &[SPLIT])));
+        let (whole, split) = (metrics(&over(&[f], 5, 10, &[])), metrics(&over(&[f], 5, 10, &[SPLIT])));
         let (first, second) = (split.first_half.unwrap(), split.tcp.unwrap());
         assert!(split.goodput_bps > 1.5 * whole.goodput_bps, "{f}: {} and {}", split.goodput_bps, whole.goodput_bps);
         assert!(whole.first_half.is_none());
@@ -36,7 +36,7 @@ fn losses_of_the_link_are_repaired_from_the_access_point_and_unknown_to_the_serv
 #[test]
 fn a_length_arrives_whole() {
     let report = over(&[&format!("{DOWN}; bytes = \"1MiB\"; start = \"3s\"")], 5, 20, &[SPLIT]);
-    let split = figures(&report);
+    let split = metrics(&report);
     let segments = (1_u64 << 20).div_ceil(1460);
     assert!((segments..segments + 3).contains(&split.tcp.unwrap().acked_packets), "{split:?}");
     assert_eq!(split.first_half.unwrap().acked_packets, segments);
@@ -50,7 +50,7 @@ fn a_length_arrives_whole() {
 fn the_access_point_holds_no_more_than_its_buffer() {
     for (kib, least) in [(16, 1.4e6), (64, 1.9e6), (256, 1.9e6)] {
         let buffer = format!("control.split.buffer={kib}KiB");
-        let split = figures(&over(&[DOWN], 2, 0, &["measure_from=0s", &buffer]));
+        let split = metrics(&over(&[DOWN], 2, 0, &["measure_from=0s", &buffer]));
         let (first, second) = (split.first_half.unwrap(), split.tcp.unwrap());
         // What the server knows of is a round trip old, in which the link carries 10 KiB.
         let held = (first.acked_packets as f64 - second.acked_packets as f64) * 1460.0 / 1024.0;
@@ -66,8 +66,8 @@ fn the_access_point_holds_no_more_than_its_buffer() {
 #[test]
 fn a_stream_goes_on_over_both_halves() {
     let stream = "f W A video rate = \"1Mbit/s\"";
-    let whole = figures(&over(&[stream], 5, 0, &[SPLIT]));
-    let split = figures(&over(&[&format!("{stream}; cc = \"reno\"")], 5, 10, &[SPLIT]));
+    let whole = metrics(&over(&[stream], 5, 0, &[SPLIT]));
+    let split = metrics(&over(&[&format!("{stream}; cc = \"reno\"")], 5, 10, &[SPLIT]));
     assert!(whole.first_half.is_none() && whole.tcp.is_none(), "UDP is not split");
     let share = split.goodput_bps / whole.goodput_bps;
     assert!((0.98..1.02).contains(&share), "{share} of what UDP carries without losses");
@@ -75,7 +75,7 @@ fn a_stream_goes_on_over_both_halves() {
 
 #[test]
 fn what_cannot_be_split_is_left_whole_or_refused() {
-    let across = figures(&run(&home(&["f A B ftp"], &[SPLIT])));
+    let across = metrics(&run(&home(&["f A B ftp"], &[SPLIT])));
     assert!(across.first_half.is_none() && across.goodput_bps > 5e6, "{across:?}");
     for other in ["control.clamp={}", "wireless_link.snoop=true"] {
         let both = home(&[DOWN], &["wifi=none", "wireless_link.rate=5Mbit/s", SPLIT, other]);
@@ -93,6 +93,6 @@ fn forty_at_once_and_one_seed_gives_one_run() {
     let report = again();
     assert_eq!(report, again());
     assert_eq!(report.flows.len(), 40);
-    let total: f64 = report.flows.iter().map(|f| f.figures.goodput_bps).sum();
+    let total: f64 = report.flows.iter().map(|f| f.metrics.goodput_bps).sum();
     assert!(total > 4.3e6, "{total}");
 }

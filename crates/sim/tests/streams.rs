@@ -9,7 +9,7 @@ use lasthop_home::report::Report;
 const CBR: &str = "media W A cbr rate = \"2Mbit/s\"";
 
 fn goodput(report: &Report) -> f64 {
-    flow(report, "media").figures.goodput_bps
+    flow(report, "media").metrics.goodput_bps
 }
 
 #[test]
@@ -19,8 +19,8 @@ fn a_stream_over_tcp_carries_the_payload_that_it_carries_over_udp() {
         let (udp, tcp) = (over(""), over("; cc = \"reno\"; sack = false"));
         let share = goodput(&tcp) / goodput(&udp);
         assert!((0.98..1.02).contains(&share), "{share}: {stream}");
-        assert!(flow(&udp, "media").figures.tcp.is_none());
-        assert_eq!(flow(&tcp, "media").figures.tcp.unwrap().retransmitted, 0);
+        assert!(flow(&udp, "media").metrics.tcp.is_none());
+        assert_eq!(flow(&tcp, "media").metrics.tcp.unwrap().retransmitted, 0);
         assert_eq!(flow(&tcp, "media").kind, flow(&udp, "media").kind);
     }
 }
@@ -34,7 +34,7 @@ fn tcp_repairs_what_udp_loses() {
     let (lost, repaired) = (goodput(&udp) / offered, goodput(&tcp) / offered);
     assert!((0.985..0.998).contains(&lost), "{lost} over UDP");
     assert!((0.99..1.01).contains(&repaired), "{repaired} over TCP");
-    assert!(flow(&tcp, "media").figures.tcp.unwrap().retransmitted > 10);
+    assert!(flow(&tcp, "media").metrics.tcp.unwrap().retransmitted > 10);
 }
 
 #[test]
@@ -52,8 +52,8 @@ fn ns2_sends_whole_packets_for_every_frame() {
     let mean = |timing: &str| {
         let frames =
             "media W A cbr rate = \"1Mbit/s\"; size = \"500B\"; cc = \"reno\"; mss = \"960B\"; delayed_ack = false";
-        let figures = flow(&run(&home(&[frames], &["measure_from=1s", timing])), "media").figures.clone();
-        figures.rate_bps / figures.goodput_bps * 960.0 - 960.0
+        let metrics = flow(&run(&home(&[frames], &["measure_from=1s", timing])), "media").metrics.clone();
+        metrics.rate_bps / metrics.goodput_bps * 960.0 - 960.0
     };
     // 472 bytes a frame: each in a packet of its own with 40 bytes of headers, or rounded up to 960.
     let (own, whole) = (mean("wifi.timing=standard"), mean("wifi.timing=ns2-g"));

@@ -179,12 +179,12 @@ fn carried(report: &Report, case: &Case) -> (f64, f64) {
     let mut taken = (0.0, 0.0);
     for flow in &report.flows {
         let is_down = flow.to.starts_with('S');
-        let figures = &flow.figures;
+        let metrics = &flow.metrics;
         if flow.name == "greedy" {
-            taken.0 = figures.goodput_bps;
+            taken.0 = metrics.goodput_bps;
         } else if on_channel || is_down == case.down {
-            let besides = if on_channel { CHANNEL_BYTES * 8.0 * figures.delivered as f64 / seconds } else { 0.0 };
-            taken.1 += figures.rate_bps + besides;
+            let besides = if on_channel { CHANNEL_BYTES * 8.0 * metrics.delivered as f64 / seconds } else { 0.0 };
+            taken.1 += metrics.rate_bps + besides;
         }
     }
     taken

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::sheet::Sheet;
+use crate::summary::Summary;
 use crate::{Settings, output_of};
 
 const PART: &str = "controller";
@@ -12,13 +12,13 @@ const PART: &str = "controller";
 const AIMS: [(u64, f64); 4] = [(5, 0.2), (10, 1.0), (100, 2.0), (10_000, 5.0)];
 
 /// The bench prints one JSON line per case. `tools/bench` builds it and says where it is.
-pub fn cost(_: &Settings, sheet: &mut Sheet) {
+pub fn cost(_: &Settings, summary: &mut Summary) {
     let Some(bench) = std::env::var_os("LASTHOP_CONTROLLER_BENCH") else {
-        return sheet.failed(PART, "the control loop", "LASTHOP_CONTROLLER_BENCH is not set; run `make bench`");
+        return summary.failed(PART, "the control loop", "LASTHOP_CONTROLLER_BENCH is not set; run `make bench`");
     };
     let text = match output_of(&mut Command::new(bench)) {
         Ok(text) => text,
-        Err(why) => return sheet.failed(PART, "the control loop", &why),
+        Err(why) => return summary.failed(PART, "the control loop", &why),
     };
     for line in text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
         let (connections, load) = (&line["connections"], line["load"].as_str().unwrap_or("?"));
@@ -30,7 +30,7 @@ pub fn cost(_: &Settings, sheet: &mut Sheet) {
         );
         let aims = aim.map_or_else(String::new, |aim| format!("{aim} %"));
         let what = format!("the control loop beside {connections} connections, {load}");
-        sheet.line(PART, &what, &measured, &aims, aim.map(|aim| percent <= aim));
-        sheet.keep(PART, &format!("{connections}-{load}"), line.clone());
+        summary.line(PART, &what, &measured, &aims, aim.map(|aim| percent <= aim));
+        summary.keep(PART, &format!("{connections}-{load}"), line.clone());
     }
 }

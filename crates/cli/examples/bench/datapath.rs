@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::sheet::Sheet;
+use crate::summary::Summary;
 use crate::{Settings, output_of};
 
 const PART: &str = "datapath";
@@ -12,8 +12,8 @@ const PART: &str = "datapath";
 const AIM_NS: f64 = 150.0;
 
 /// Each bench prints one JSON line per case. `tools/bench` builds them and says where they are.
-pub fn cost(_: &Settings, sheet: &mut Sheet) {
-    for line in lines("LASTHOP_CREDIT_BENCH", "cost of credit", sheet) {
+pub fn cost(_: &Settings, summary: &mut Summary) {
+    for line in lines("LASTHOP_CREDIT_BENCH", "cost of credit", summary) {
         if line["flows"] != 1_000 {
             continue;
         }
@@ -22,26 +22,32 @@ pub fn cost(_: &Settings, sheet: &mut Sheet) {
         let what = format!("credit alone at 1,000 flows, {load}: in, out and charged");
         let aim = load == "backlogged";
         let aims = if aim { format!("{AIM_NS:.0} ns") } else { String::new() };
-        sheet.line(PART, &what, &format!("{ns:.0} ns"), &aims, aim.then_some(ns <= AIM_NS));
-        sheet.keep(PART, &format!("credit-{load}"), line.clone());
+        summary.line(PART, &what, &format!("{ns:.0} ns"), &aims, aim.then_some(ns <= AIM_NS));
+        summary.keep(PART, &format!("credit-{load}"), line.clone());
     }
-    for line in lines("LASTHOP_DATAPATH_BENCH", "the way through the TAP", sheet) {
+    for line in lines("LASTHOP_DATAPATH_BENCH", "the way through the TAP", summary) {
         let (case, bytes) = (line["case"].as_str().unwrap_or("?"), &line["bytes"]);
         if case == "queue" {
             let what = format!("queue with frames of {bytes} B: copied, read, in, out and charged");
-            sheet.line(PART, &what, &format!("{} ns", line["ns"]), "", None);
+            summary.line(PART, &what, &format!("{} ns", line["ns"]), "", None);
         } else {
             let measured = format!(
                 "{} packets/s, {} by the kernel alone; {} ns of the thread each; lost {}",
                 line["packets_per_s"], line["kernel_packets_per_s"], line["queue_ns"], line["lost"]
             );
-            sheet.line(PART, &format!("frames of {bytes} B through TAP, queue and packet socket"), &measured, "", None);
+            summary.line(
+                PART,
+                &format!("frames of {bytes} B through TAP, queue and packet socket"),
+                &measured,
+                "",
+                None,
+            );
         }
-        sheet.keep(PART, &format!("{case}-{bytes}"), line.clone());
+        summary.keep(PART, &format!("{case}-{bytes}"), line.clone());
     }
 }
 
-fn lines(variable: &str, what: &str, sheet: &mut Sheet) -> Vec<Value> {
+fn lines(variable: &str, what: &str, summary: &mut Summary) -> Vec<Value> {
     let text = match std::env::var_os(variable) {
         None => Err(format!("{variable} is not set; run `make bench`")),
         Some(bench) => output_of(&mut Command::new(bench)),
@@ -49,7 +55,7 @@ fn lines(variable: &str, what: &str, sheet: &mut Sheet) -> Vec<Value> {
     match text {
         Ok(text) => text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect(),
         Err(why) => {
-            sheet.failed(PART, what, &why);
+            summary.failed(PART, what, &why);
             Vec::new()
         }
     }

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::sheet::{Sheet, median, spread};
+use crate::summary::{Summary, median, spread};
 use crate::{Settings, valid_run};
 
 /// The figures of one demo that the aims speak of.
 #[derive(Clone, Debug)]
-struct Figures {
+struct Metrics {
     /// The game's worst added delay, p99, ms: start-up off, start-up on, rest off, rest on.
     added: [f64; 4],
     /// Goodput of the download in the rest, off and on, bit/s.
@@ -44,7 +44,7 @@ fn download(report: &Value) -> &Value {
         .unwrap_or(&Value::Null)
 }
 
-impl Figures {
+impl Metrics {
     fn of(result: &Value) -> Self {
         let (off, on) = (&result["off"], &result["on"]);
         let lag = |key: &str| number(&off["run"]["lag_ms"][key]).max(number(&on["run"]["lag_ms"][key]));
@@ -71,58 +71,58 @@ impl Figures {
 }
 
 /// The valid ones of `runs` demos, seeds counted from 1.
-fn demos(settings: &Settings, runs: u64, seconds: u64, more: &[&str]) -> (Vec<Figures>, Vec<String>) {
-    let (mut figures, mut failures) = (Vec::new(), Vec::new());
+fn demos(settings: &Settings, runs: u64, seconds: u64, more: &[&str]) -> (Vec<Metrics>, Vec<String>) {
+    let (mut metrics, mut failures) = (Vec::new(), Vec::new());
     for seed in 1..=runs {
         let mut arguments: Vec<String> = vec!["demo".into(), "--seconds".into(), seconds.to_string()];
         arguments.extend(["--seed".into(), seed.to_string()]);
         arguments.extend(more.iter().map(|&a| a.to_owned()));
         match valid_run(settings, &arguments, is_valid) {
-            Ok(result) => figures.push(Figures::of(&result)),
+            Ok(result) => metrics.push(Metrics::of(&result)),
             Err(why) => failures.push(why),
         }
     }
-    (figures, failures)
+    (metrics, failures)
 }
 
-fn column(figures: &[Figures], pick: impl Fn(&Figures) -> f64) -> Vec<f64> {
-    figures.iter().map(pick).collect()
+fn column(metrics: &[Metrics], pick: impl Fn(&Metrics) -> f64) -> Vec<f64> {
+    metrics.iter().map(pick).collect()
 }
 
 /// {cubic, reno} x {50, 1000} packets, medians.
-pub fn matrix(settings: &Settings, sheet: &mut Sheet) {
+pub fn matrix(settings: &Settings, summary: &mut Summary) {
     for cc in &settings.senders {
         for queue in ["50", "1000"] {
             let case = format!("{cc}, queue {queue}");
-            let (figures, failures) = demos(settings, settings.runs, settings.seconds, &["--cc", cc, "--queue", queue]);
-            let runs: Vec<Value> = figures.iter().map(Figures::json).collect();
-            sheet.keep("demo", &case, json!({ "runs": runs, "not valid": failures }));
-            if figures.is_empty() {
-                sheet.failed("demo", &case, "no valid run");
+            let (metrics, failures) = demos(settings, settings.runs, settings.seconds, &["--cc", cc, "--queue", queue]);
+            let runs: Vec<Value> = metrics.iter().map(Metrics::json).collect();
+            summary.keep("demo", &case, json!({ "runs": runs, "not valid": failures }));
+            if metrics.is_empty() {
+                summary.failed("demo", &case, "no valid run");
                 continue;
             }
-            aims(sheet, &case, queue == "1000", &figures);
+            aims(summary, &case, queue == "1000", &metrics);
         }
     }
 }
 
-fn aims(sheet: &mut Sheet, case: &str, deep: bool, figures: &[Figures]) {
-    let on = column(figures, |f| f.added[3]);
+fn aims(summary: &mut Summary, case: &str, deep: bool, metrics: &[Metrics]) {
+    let on = column(metrics, |f| f.added[3]);
     let middle = |values: &[f64]| median(values).unwrap_or(f64::NAN);
     let what = |text: &str| format!("{case}: {text}");
-    sheet.line(
+    summary.line(
         "demo",
         &what("game added p99, control on, after 5 s"),
         &spread(&on, "ms"),
-        &format!("at most 10 ms; off: {}", spread(&column(figures, |f| f.added[2]), "ms")),
+        &format!("at most 10 ms; off: {}", spread(&column(metrics, |f| f.added[2]), "ms")),
         Some(middle(&on) <= 10.0),
     );
-    let kept = column(figures, |f| f.goodput[1] / f.goodput[0] * 100.0);
-    sheet.line("demo", &what("download kept"), &spread(&kept, "%"), "at least 95 %", Some(middle(&kept) >= 95.0));
-    let (off, on) = (column(figures, |f| f.added[0]), column(figures, |f| f.added[1]));
+    let kept = column(metrics, |f| f.goodput[1] / f.goodput[0] * 100.0);
+    summary.line("demo", &what("download kept"), &spread(&kept, "%"), "at least 95 %", Some(middle(&kept) >= 95.0));
+    let (off, on) = (column(metrics, |f| f.added[0]), column(metrics, |f| f.added[1]));
     let ratio = middle(&on) / middle(&off);
     let (aim, met) = if deep { ("at most half of off", ratio <= 0.5) } else { ("no worse than off", ratio <= 1.0) };
-    sheet.line(
+    summary.line(
         "demo",
         &what("game added p99, control on, first 5 s"),
         &spread(&on, "ms"),
@@ -132,40 +132,40 @@ fn aims(sheet: &mut Sheet, case: &str, deep: bool, figures: &[Figures]) {
 }
 
 /// No losses on the channel, 1000 packets of queue: with control nothing may be retransmitted.
-pub fn loss_free(settings: &Settings, sheet: &mut Sheet) {
+pub fn loss_free(settings: &Settings, summary: &mut Summary) {
     for cc in &settings.senders {
         let more = ["--cc", cc, "--queue", "1000", "--loss", "none"];
-        let (figures, failures) = demos(settings, settings.runs.min(3), settings.seconds, &more);
-        let runs: Vec<Value> = figures.iter().map(Figures::json).collect();
-        sheet.keep("loss-free", cc, json!({ "runs": runs, "not valid": failures }));
-        if figures.is_empty() {
-            sheet.failed("loss-free", cc, "no valid run");
+        let (metrics, failures) = demos(settings, settings.runs.min(3), settings.seconds, &more);
+        let runs: Vec<Value> = metrics.iter().map(Metrics::json).collect();
+        summary.keep("loss-free", cc, json!({ "runs": runs, "not valid": failures }));
+        if metrics.is_empty() {
+            summary.failed("loss-free", cc, "no valid run");
             continue;
         }
-        let retransmitted = column(&figures, |f| f.retransmitted);
+        let retransmitted = column(&metrics, |f| f.retransmitted);
         let most = retransmitted.iter().copied().fold(0.0, f64::max);
         let what = format!("{cc}: retransmissions in {} s with control", settings.seconds);
-        sheet.line("loss-free", &what, &spread(&retransmitted, "segments"), "0", Some(most == 0.0));
+        summary.line("loss-free", &what, &spread(&retransmitted, "segments"), "0", Some(most == 0.0));
     }
 }
 
 /// The emulator's lag on an otherwise idle machine, and with every core busy.
-pub fn lag(settings: &Settings, sheet: &mut Sheet) {
+pub fn lag(settings: &Settings, summary: &mut Summary) {
     let seconds = settings.seconds.min(15);
     for (case, busy) in [("idle", false), ("every core busy", true)] {
-        let (figures, failures) =
+        let (metrics, failures) =
             with_load(busy, || demos(settings, settings.runs.min(3), seconds, &["--queue", "1000"]));
-        let runs: Vec<Value> = figures.iter().map(Figures::json).collect();
-        sheet.keep("lag", case, json!({ "runs": runs, "not valid": failures }));
-        if figures.is_empty() {
-            sheet.failed("lag", case, failures.first().map_or("no run", String::as_str));
+        let runs: Vec<Value> = metrics.iter().map(Metrics::json).collect();
+        summary.keep("lag", case, json!({ "runs": runs, "not valid": failures }));
+        if metrics.is_empty() {
+            summary.failed("lag", case, failures.first().map_or("no run", String::as_str));
             continue;
         }
-        let p99 = column(&figures, |f| f.lag[0]);
-        let worst = column(&figures, |f| f.lag[2]);
+        let p99 = column(&metrics, |f| f.lag[0]);
+        let worst = column(&metrics, |f| f.lag[2]);
         let measured = format!("{}; max {}", spread(&p99, "ms"), spread(&worst, "ms"));
         let met = failures.is_empty() && p99.iter().all(|ms| *ms < 1.0);
-        sheet.line("lag", &format!("p99 during the demo, {case}"), &measured, "p99 under 1 ms", Some(met));
+        summary.line("lag", &format!("p99 during the demo, {case}"), &measured, "p99 under 1 ms", Some(met));
     }
 }
 

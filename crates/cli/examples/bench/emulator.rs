@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::sheet::{Sheet, spread};
+use crate::summary::{Summary, spread};
 use crate::{Settings, lasthop, valid_run};
 
 fn is_valid(report: &Value) -> bool {
@@ -21,23 +21,23 @@ fn sum(report: &Value, pick: impl Fn(&Value) -> f64) -> f64 {
 }
 
 /// 50,000 packets/s between two wired hosts, none lost.
-pub fn wired(settings: &Settings, sheet: &mut Sheet) {
+pub fn wired(settings: &Settings, summary: &mut Summary) {
     let report = match lasthop(settings, &emulate(settings, "bench/wired.toml", &[], 1)) {
         Ok(report) => report,
-        Err(why) => return sheet.failed("wired", "50,000 packets/s", &why),
+        Err(why) => return summary.failed("wired", "50,000 packets/s", &why),
     };
     let sent = sum(&report, |f| f["sent"].as_f64().unwrap_or(0.0));
     let lost = sum(&report, |f| f["lost"].as_object().into_iter().flatten().filter_map(|(_, n)| n.as_f64()).sum());
     let seconds = report["duration_s"].as_f64().unwrap_or(f64::NAN) - report["measure_from_s"].as_f64().unwrap_or(0.0);
     let drops = report["run"]["drops"].as_f64().unwrap_or(f64::NAN);
     let rate = sent / seconds;
-    sheet.keep("wired", "50,000 packets/s", json!({ "rate": rate, "lost": lost, "run": report["run"] }));
+    summary.keep("wired", "50,000 packets/s", json!({ "rate": rate, "lost": lost, "run": report["run"] }));
     let measured = format!(
         "{rate:.0} packets/s, {lost} lost, {drops} dropped at TAPs, lag p99 {} ms",
         report["run"]["lag_ms"]["p99"]
     );
     let met = rate >= 49_500.0 && lost == 0.0 && drops == 0.0;
-    sheet.line("wired", "packets through the wired part", &measured, "50,000/s, none lost", Some(met));
+    summary.line("wired", "packets through the wired part", &measured, "50,000/s, none lost", Some(met));
 }
 
 /// UDP uplink saturation: stations, standard, reference in Mbit/s (two stations: exact DCF).
@@ -45,7 +45,7 @@ const SATURATION: [(u32, &str, f64); 4] =
     [(1, "802.11g", 30.496), (2, "802.11g", 30.74), (1, "802.11b", 6.051), (2, "802.11b", 6.315)];
 
 /// The channel, saturated by one and two stations, against the reference figures.
-pub fn saturation(settings: &Settings, sheet: &mut Sheet) {
+pub fn saturation(settings: &Settings, summary: &mut Summary) {
     for (stations, standard, reference) in SATURATION {
         let case = format!("{standard}, {stations} station(s)");
         let count = format!("station.S.count={stations}");
@@ -68,12 +68,12 @@ pub fn saturation(settings: &Settings, sheet: &mut Sheet) {
             }
         }
         if rates.is_empty() {
-            sheet.failed("saturation", &case, "no valid run");
+            summary.failed("saturation", &case, "no valid run");
             continue;
         }
-        sheet.keep("saturation", &case, json!({ "mbps": rates, "reference": reference }));
+        summary.keep("saturation", &case, json!({ "mbps": rates, "reference": reference }));
         let worst = rates.iter().map(|r| (r / reference - 1.0).abs()).fold(0.0, f64::max);
         let aim = format!("{reference} Mbit/s within 1 %; worst off by {:.2} %", worst * 100.0);
-        sheet.line("saturation", &case, &spread(&rates, "Mbit/s"), &aim, Some(worst <= 0.01));
+        summary.line("saturation", &case, &spread(&rates, "Mbit/s"), &aim, Some(worst <= 0.01));
     }
 }

@@ -18,14 +18,14 @@ mod demo;
 mod emulator;
 mod machine;
 mod peers;
-mod sheet;
+mod summary;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use serde_json::{Value, json};
 
-use sheet::Sheet;
+use summary::Summary;
 
 /// How to measure.
 pub struct Settings {
@@ -42,7 +42,7 @@ pub struct Settings {
 }
 
 /// A part's name and what measures it.
-type Part = (&'static str, fn(&Settings, &mut Sheet));
+type Part = (&'static str, fn(&Settings, &mut Summary));
 
 /// What is measured together: the command that does it, what its files' names begin with, and its parts.
 struct Suite {
@@ -98,14 +98,14 @@ fn measure() -> Result<PathBuf, String> {
     let version = output_of(Command::new(&settings.lasthop).arg("--version"))?;
     let revision = version.split(['(', ')']).nth(1).unwrap_or("unknown").to_owned();
     let machine = machine::describe();
-    let mut sheet = Sheet::new(suite.command, &revision, machine);
+    let mut summary = Summary::new(suite.command, &revision, machine);
     for (name, part) in suite.parts.iter().filter(|(name, _)| parts.is_empty() || parts.iter().any(|p| p == name)) {
         eprintln!("== {name}");
-        part(&settings, &mut sheet);
+        part(&settings, &mut summary);
     }
     std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
     let path = out.join(format!("{}{revision}", suite.prefix));
-    sheet.write(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    summary.write(&path).map_err(|e| format!("{}: {e}", path.display()))?;
     Ok(path)
 }
 

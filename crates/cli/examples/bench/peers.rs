@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::sheet::{Sheet, median, spread};
+use crate::summary::{Summary, median, spread};
 use crate::{Settings, output_of};
 
 /// What a program's run printed and took.
@@ -137,7 +137,7 @@ impl Contest<'_> {
     /// Alternates, writes the ratios down and returns our runs.
     fn hold(
         &self,
-        sheet: &mut Sheet,
+        summary: &mut Summary,
         ours: impl Fn(u64) -> Result<Run, String>,
         theirs: impl Fn(u64) -> Result<Run, String>,
     ) -> Vec<Run> {
@@ -146,23 +146,23 @@ impl Contest<'_> {
             match ours(seed).and_then(|a| theirs(seed).map(|b| (a, b))) {
                 Ok(pair) => pairs.push(pair),
                 Err(why) => {
-                    sheet.failed(self.part, &self.case, &why);
+                    summary.failed(self.part, &self.case, &why);
                     return Vec::new();
                 }
             }
         }
         let kept: Vec<Value> = pairs.iter().map(|(a, b)| json!({ "lasthop": a.json(), self.peer: b.json() })).collect();
-        sheet.keep(self.part, &self.case, json!(kept));
-        self.ratio(sheet, "in process", &pairs, |run| run.in_process_s);
-        self.ratio(sheet, "whole program", &pairs, |run| run.wall_s);
+        summary.keep(self.part, &self.case, json!(kept));
+        self.ratio(summary, "in process", &pairs, |run| run.in_process_s);
+        self.ratio(summary, "whole program", &pairs, |run| run.wall_s);
         let middle = |pick: &dyn Fn(&(Run, Run)) -> f64| median(&pairs.iter().map(pick).collect::<Vec<_>>());
         let share = middle(&|(a, b)| a.acked / b.acked).map_or("-".into(), |share| format!("{share:.3} x"));
         let what = format!("{}: packets acknowledged, lasthop over {}", self.case, self.peer);
-        sheet.line(self.part, &what, &share, "the same work", None);
+        summary.line(self.part, &what, &share, "the same work", None);
         pairs.into_iter().map(|(ours, _)| ours).collect()
     }
 
-    fn ratio(&self, sheet: &mut Sheet, how: &str, pairs: &[(Run, Run)], pick: impl Fn(&Run) -> f64) {
+    fn ratio(&self, summary: &mut Summary, how: &str, pairs: &[(Run, Run)], pick: impl Fn(&Run) -> f64) {
         let column = |side: fn(&(Run, Run)) -> &Run| pairs.iter().map(|pair| pick(side(pair))).collect::<Vec<_>>();
         let (ours, theirs) = (column(|(a, _)| a), column(|(_, b)| b));
         let ratios: Vec<f64> = ours.iter().zip(&theirs).map(|(a, b)| b / a).collect();
@@ -171,7 +171,7 @@ impl Contest<'_> {
         let measured = format!("{}; {milliseconds:.1} ms against {seconds:.2} s", spread(&ratios, "x faster"));
         let what = format!("{}, against {}, {how}", self.case, self.peer);
         let (aim, met) = self.aim.map_or(("", None), |(least, text)| (text, Some(middle(&ratios) >= least)));
-        sheet.line(self.part, &what, &measured, aim, met);
+        summary.line(self.part, &what, &measured, aim, met);
     }
 }
 
@@ -186,35 +186,35 @@ fn home_sets() -> Vec<String> {
 }
 
 /// Writes down what one delivered frame cost; returns the median.
-fn per_frame(sheet: &mut Sheet, part: &str, case: &str, runs: &[Run]) -> f64 {
+fn per_frame(summary: &mut Summary, part: &str, case: &str, runs: &[Run]) -> f64 {
     let costs: Vec<f64> = runs.iter().map(Run::ns_per_frame).collect();
     let events = median(&runs.iter().map(|run| run.events / run.frames).collect::<Vec<_>>()).unwrap_or(f64::NAN);
     let cost = median(&costs).unwrap_or(f64::NAN);
     let measured = format!("{}; {events:.2} events each", spread(&costs, "ns"));
-    sheet.line(part, &format!("{case}: per delivered MAC frame"), &measured, "at most 150 ns", Some(cost <= 150.0));
+    summary.line(part, &format!("{case}: per delivered MAC frame"), &measured, "at most 150 ns", Some(cost <= 150.0));
     cost
 }
 
 /// The SAP-LAW home of 180 s against both.
-pub fn home(settings: &Settings, sheet: &mut Sheet) {
+pub fn home(settings: &Settings, summary: &mut Summary) {
     let frames = match built() {
         Ok(path) => path,
-        Err(why) => return sheet.failed("home", "SAP-LAW home", &why),
+        Err(why) => return summary.failed("home", "SAP-LAW home", &why),
     };
     let sets = home_sets();
     let run = |seed| ours(settings, "papers/sap-law.toml", &sets, seed);
     let contest = |peer, aim, rounds| Contest { part: "home", case: "SAP-LAW home, 180 s".into(), peer, aim, rounds };
-    let runs = contest("ns-2", Some((40.0, "at least 40 x, better 80 x")), settings.runs).hold(sheet, run, |seed| {
+    let runs = contest("ns-2", Some((40.0, "at least 40 x, better 80 x")), settings.runs).hold(summary, run, |seed| {
         let mut arguments = strings(&["R=4", "ifq=50", "dist=10", "std=9"]);
         arguments.extend([format!("seed={seed}"), format!("frames={}", frames.display())]);
         peer(&ns2(settings, "ns2_home.tcl", &arguments))
     });
     if !runs.is_empty() {
-        per_frame(sheet, "home", "SAP-LAW home", &runs);
+        per_frame(summary, "home", "SAP-LAW home", &runs);
     }
     // ns-3 has no such radio: one station with the download of 45 s, the game and the video, without losses.
     contest("ns-3", Some((500.0, "at least 500 x")), settings.runs.min(3))
-        .hold(sheet, run, |seed| peer(&ns3(&["--n=1".into(), "--stop=180".into(), format!("--seed={seed}")])?));
+        .hold(summary, run, |seed| peer(&ns3(&["--n=1".into(), "--stop=180".into(), format!("--seed={seed}")])?));
 }
 
 fn cell_sets(stations: u32, seconds: u32) -> Vec<String> {
@@ -222,14 +222,14 @@ fn cell_sets(stations: u32, seconds: u32) -> Vec<String> {
 }
 
 /// Cells of 1, 4, 16, 64 stations over 100 s against ns-2, what a frame costs in them and how that grows.
-pub fn cell(settings: &Settings, sheet: &mut Sheet) {
+pub fn cell(settings: &Settings, summary: &mut Summary) {
     let mut costs = Vec::new();
     for stations in [1, 4, 16, 64] {
         let sets = cell_sets(stations, 100);
         let aim = (stations == 64).then_some((120.0, "at least 120 x, better 230 x"));
         let case = format!("cell of {stations}, 100 s");
         let runs = Contest { part: "cell", case: case.clone(), peer: "ns-2", aim, rounds: settings.runs }.hold(
-            sheet,
+            summary,
             |seed| ours(settings, "bench/cell.toml", &sets, seed),
             |seed| {
                 let arguments = [format!("n={stations}"), "stop=100".into(), format!("seed={seed}")];
@@ -239,25 +239,25 @@ pub fn cell(settings: &Settings, sheet: &mut Sheet) {
         if runs.is_empty() {
             return;
         }
-        costs.push(per_frame(sheet, "cell", &case, &runs));
+        costs.push(per_frame(summary, "cell", &case, &runs));
         if stations == 64 {
             let peaks: Vec<f64> = runs.iter().map(|run| run.peak_mib).collect();
             let met = peaks.iter().all(|mib| *mib < 64.0);
-            sheet.line("cell", &format!("{case}: memory"), &spread(&peaks, "MiB"), "under 64 MiB", Some(met));
+            summary.line("cell", &format!("{case}: memory"), &spread(&peaks, "MiB"), "under 64 MiB", Some(met));
         }
     }
     let growth = costs[3] / costs[1];
     let what = "cost per delivered frame, 64 stations over 4";
-    sheet.line("cell", what, &format!("{growth:.2} x"), "at most 1.6 x, better 1.3 x", Some(growth <= 1.6));
+    summary.line("cell", what, &format!("{growth:.2} x"), "at most 1.6 x, better 1.3 x", Some(growth <= 1.6));
 }
 
 /// The same cells against ns-3, over shorter times: it takes that long.
-pub fn cell_ns3(settings: &Settings, sheet: &mut Sheet) {
+pub fn cell_ns3(settings: &Settings, summary: &mut Summary) {
     for (stations, seconds) in [(1, 20), (4, 20), (16, 10), (64, 5)] {
         let sets = cell_sets(stations, seconds);
         let case = format!("cell of {stations}, {seconds} s");
         Contest { part: "cell-ns3", case, peer: "ns-3", aim: None, rounds: settings.runs.min(3) }.hold(
-            sheet,
+            summary,
             |seed| ours(settings, "bench/cell.toml", &sets, seed),
             |seed| {
                 let mut arguments = strings(&["--ftpStart=1", "--gameStart=0.5", "--video=0"]);
@@ -269,7 +269,7 @@ pub fn cell_ns3(settings: &Settings, sheet: &mut Sheet) {
 }
 
 /// How much of all cores a sweep of 640 homes uses.
-pub fn sweep(settings: &Settings, sheet: &mut Sheet) {
+pub fn sweep(settings: &Settings, summary: &mut Summary) {
     let case = "core use of a sweep of 640 homes";
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let run = || -> Result<Timed, String> {
@@ -284,28 +284,28 @@ pub fn sweep(settings: &Settings, sheet: &mut Sheet) {
         if written == 641 { Ok(timed) } else { Err(format!("{written} lines, of 641")) }
     };
     match run() {
-        Err(why) => sheet.failed("sweep", case, &why),
+        Err(why) => summary.failed("sweep", case, &why),
         Ok(timed) => {
             let used = timed.cpu_s / (timed.wall_s * cores as f64) * 100.0;
-            sheet.keep("sweep", case, json!({ "wall_s": timed.wall_s, "cpu_s": timed.cpu_s, "cores": cores }));
+            summary.keep("sweep", case, json!({ "wall_s": timed.wall_s, "cpu_s": timed.cpu_s, "cores": cores }));
             let measured = format!("{used:.1} % of {cores} cores; {:.1} s", timed.wall_s);
-            sheet.line("sweep", case, &measured, "at least 95 %", Some(used >= 95.0));
+            summary.line("sweep", case, &measured, "at least 95 %", Some(used >= 95.0));
         }
     }
 }
 
 /// Instructions of the cases that `benches/instructions.txt` keeps: they hardly vary, so that a few per cent show.
-pub fn instructions(settings: &Settings, sheet: &mut Sheet) {
+pub fn instructions(settings: &Settings, summary: &mut Summary) {
     let mut command = Command::new(settings.root.join("tools/instructions"));
     let text = match output_of(command.args(["--report"]).arg(&settings.lasthop)) {
         Ok(text) => text,
-        Err(why) => return sheet.failed("instructions", "counts", &why),
+        Err(why) => return summary.failed("instructions", "counts", &why),
     };
     for line in text.lines() {
         let [case, now, kept, met] = line.split_whitespace().collect::<Vec<_>>()[..] else { continue };
         let millions = |count: &str| count.parse::<f64>().map_or("-".to_owned(), |n| format!("{:.1} million", n / 1e6));
-        sheet.keep("instructions", case, json!({ "now": now, "kept": kept }));
+        summary.keep("instructions", case, json!({ "now": now, "kept": kept }));
         let aim = format!("at most 3 % above {}", millions(kept));
-        sheet.line("instructions", case, &millions(now), &aim, Some(met == "met"));
+        summary.line("instructions", case, &millions(now), &aim, Some(met == "met"));
     }
 }

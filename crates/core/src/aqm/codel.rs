@@ -9,7 +9,7 @@
 //! which ends the turn, as in Linux. Differs: the square root is computed, not approximated.
 
 use super::Snapshot;
-use super::figures::Figures;
+use super::metrics::Metrics;
 use super::packets::{List, Packets};
 use crate::packet::Packet;
 use crate::units::{Span, Time};
@@ -144,7 +144,7 @@ pub struct Codel<P> {
     law: Law,
     list: List,
     packets: Packets<P>,
-    figures: Figures,
+    metrics: Metrics,
 }
 
 impl<P: Packet> Codel<P> {
@@ -152,24 +152,24 @@ impl<P: Packet> Codel<P> {
     #[must_use]
     pub fn new(params: Params, limit: usize, now: Time) -> Self {
         let (law, list, packets) = (Law::default(), List::EMPTY, Packets::default());
-        Self { params, limit, law, list, packets, figures: Figures::new(now) }
+        Self { params, limit, law, list, packets, metrics: Metrics::new(now) }
     }
 
     /// Takes a packet, or gives it back when the queue is full.
     pub fn enqueue(&mut self, now: Time, packet: P) -> Option<P> {
         if self.packets.len() >= self.limit {
-            self.figures.on_refuse();
+            self.metrics.on_refuse();
             return Some(packet);
         }
-        self.figures.on_enqueue(packet.bytes(), self.packets.len() + 1);
+        self.metrics.on_enqueue(packet.bytes(), self.packets.len() + 1);
         self.packets.push(&mut self.list, now, packet);
         None
     }
 
     /// The packet to be sent now; those that the law drops first go to `lose`.
     pub fn dequeue(&mut self, now: Time, mut lose: impl FnMut(P)) -> Option<P> {
-        let Self { law, params, list, packets, figures, .. } = self;
-        let mut left_bytes = figures.bytes();
+        let Self { law, params, list, packets, metrics, .. } = self;
+        let mut left_bytes = metrics.bytes();
         let pop = || {
             let (arrived, packet) = packets.pop(list)?;
             left_bytes -= u64::from(packet.bytes());
@@ -177,12 +177,12 @@ impl<P: Packet> Codel<P> {
         };
         let head = law.dequeue(params, now, pop, |verdict| match verdict {
             CodelVerdict::Dropped(arrived, packet) => {
-                figures.on_drop(now, arrived, packet.bytes());
+                metrics.on_drop(now, arrived, packet.bytes());
                 lose(packet);
             }
-            CodelVerdict::Marked => figures.on_mark(),
+            CodelVerdict::Marked => metrics.on_mark(),
         })?;
-        self.figures.on_dequeue(now, head.arrived, head.packet.bytes());
+        self.metrics.on_dequeue(now, head.arrived, head.packet.bytes());
         Some(head.packet)
     }
 
@@ -206,7 +206,7 @@ impl<P: Packet> Codel<P> {
     /// The queue's figures; the mean covers the time up to `now`.
     #[must_use]
     pub fn snapshot(&self, now: Time) -> Snapshot {
-        self.figures.snapshot(now, self.packets.iter().map(|(arrived, _)| arrived))
+        self.metrics.snapshot(now, self.packets.iter().map(|(arrived, _)| arrived))
     }
 }
 

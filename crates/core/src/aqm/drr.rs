@@ -11,8 +11,8 @@
 //! no aggregates, one traffic class; a station that fell silent starts anew with a quantum.
 
 use super::Snapshot;
-use super::figures::Figures;
 use super::flow_queues::{self, FlowQueues};
+use super::metrics::Metrics;
 use super::packets::Packets;
 use super::turns::Turns;
 use crate::packet::Packet;
@@ -42,15 +42,15 @@ pub struct Drr<P> {
     stations: Vec<FlowQueues>,
     turns: Turns,
     packets: Packets<P>,
-    figures: Figures,
+    metrics: Metrics,
 }
 
 impl<P: Packet> Drr<P> {
     /// An empty queue of at most `limit` packets, made at `now`.
     #[must_use]
     pub fn new(params: Params, limit: usize, now: Time) -> Self {
-        let (stations, packets, figures) = (Vec::new(), Packets::default(), Figures::new(now));
-        Self { params, limit: limit.max(1), stations, turns: Turns::default(), packets, figures }
+        let (stations, packets, metrics) = (Vec::new(), Packets::default(), Metrics::new(now));
+        Self { params, limit: limit.max(1), stations, turns: Turns::default(), packets, metrics }
     }
 
     /// Takes a packet of the flow `key` for `station`; gives back the packet that had to go for it.
@@ -62,7 +62,7 @@ impl<P: Packet> Drr<P> {
         self.stations[usize::from(station)].enqueue(now, packet, key, &mut self.packets);
         self.turns.come(u32::from(station), self.quantum());
         let is_over = self.packets.len() > self.limit;
-        self.figures.on_enqueue(bytes, self.packets.len() - usize::from(is_over));
+        self.metrics.on_enqueue(bytes, self.packets.len() - usize::from(is_over));
         if is_over { self.drop_from_longest(now) } else { None }
     }
 
@@ -70,7 +70,7 @@ impl<P: Packet> Drr<P> {
     pub fn dequeue(&mut self, now: Time, mut lose: impl FnMut(P)) -> Option<(P, u16)> {
         while let Some(station) = self.turns.next(self.quantum()) {
             let flows = &mut self.stations[station as usize];
-            if let Some(packet) = flows.dequeue(now, &mut self.packets, &mut self.figures, &mut lose) {
+            if let Some(packet) = flows.dequeue(now, &mut self.packets, &mut self.metrics, &mut lose) {
                 return Some((packet, station as u16));
             }
             self.turns.go(station);
@@ -103,7 +103,7 @@ impl<P: Packet> Drr<P> {
     /// The queue's figures; the mean covers the time up to `now`.
     #[must_use]
     pub fn snapshot(&self, now: Time) -> Snapshot {
-        self.figures.snapshot(now, self.packets.iter().map(|(arrived, _)| arrived))
+        self.metrics.snapshot(now, self.packets.iter().map(|(arrived, _)| arrived))
     }
 
     fn quantum(&self) -> i64 {
@@ -116,7 +116,7 @@ impl<P: Packet> Drr<P> {
         let longer = |a: (u64, u32, u32), b: (u64, u32, u32)| if b.0 > a.0 { b } else { a };
         let (_, flow, station) = self.turns.iter().filter_map(longest).reduce(longer)?;
         let (arrived, packet) = self.stations[station as usize].take_head(flow, &mut self.packets)?;
-        self.figures.on_drop(now, arrived, packet.bytes());
+        self.metrics.on_drop(now, arrived, packet.bytes());
         Some(packet)
     }
 }

@@ -26,7 +26,7 @@ pub struct Fifo<P> {
     sojourn: Histogram,
 }
 
-/// Figures of a queue since it was made; `schema/report.md`, `queues[]`.
+/// Metrics of a queue since it was made; `schema/report.md`, `queues[]`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Snapshot {
     /// Packets held now.

@@ -1,7 +1,7 @@
 //! Queues of flows, told apart by a hash, each under CoDel, served in turns by bytes: the inside of FQ-CoDel.
 
 use super::codel::{self, CodelVerdict, Law, Popped};
-use super::figures::Figures;
+use super::metrics::Metrics;
 use super::packets::{List, Packets};
 use super::turns::Turns;
 use crate::credit::key::mix;
@@ -68,7 +68,7 @@ impl FlowQueues {
         &mut self,
         now: Time,
         packets: &mut Packets<P>,
-        figures: &mut Figures,
+        metrics: &mut Metrics,
         lose: &mut impl FnMut(P),
     ) -> Option<P> {
         let quantum = i64::from(self.params.quantum.max(1));
@@ -83,17 +83,17 @@ impl FlowQueues {
             };
             let head = law.dequeue(&self.params.codel, now, pop, |verdict| match verdict {
                 CodelVerdict::Dropped(arrived, packet) => {
-                    figures.on_drop(now, arrived, packet.bytes());
+                    metrics.on_drop(now, arrived, packet.bytes());
                     lose(packet);
                 }
-                CodelVerdict::Marked => figures.on_mark(),
+                CodelVerdict::Marked => metrics.on_mark(),
             });
             let Some(Popped { arrived, packet, .. }) = head else {
                 self.turns.go(number);
                 continue;
             };
             self.turns.charge(number, i64::from(packet.bytes()));
-            figures.on_dequeue(now, arrived, packet.bytes());
+            metrics.on_dequeue(now, arrived, packet.bytes());
             return Some(packet);
         }
         None

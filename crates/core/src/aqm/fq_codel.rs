@@ -5,8 +5,8 @@
 //! queue. Not done: a flow queue is found by hash alone, without the set-associative search of CAKE.
 
 use super::Snapshot;
-use super::figures::Figures;
 use super::flow_queues::{FlowQueues, Params};
+use super::metrics::Metrics;
 use super::packets::Packets;
 use crate::packet::Packet;
 use crate::units::Time;
@@ -17,15 +17,15 @@ pub struct FqCodel<P> {
     limit: usize,
     queues: FlowQueues,
     packets: Packets<P>,
-    figures: Figures,
+    metrics: Metrics,
 }
 
 impl<P: Packet> FqCodel<P> {
     /// An empty queue of at most `limit` packets, made at `now`.
     #[must_use]
     pub fn new(params: Params, limit: usize, now: Time) -> Self {
-        let (queues, packets, figures) = (FlowQueues::new(params), Packets::default(), Figures::new(now));
-        Self { limit: limit.max(1), queues, packets, figures }
+        let (queues, packets, metrics) = (FlowQueues::new(params), Packets::default(), Metrics::new(now));
+        Self { limit: limit.max(1), queues, packets, metrics }
     }
 
     /// Takes a packet of the flow `key`; gives back the packet that had to go for it.
@@ -33,19 +33,19 @@ impl<P: Packet> FqCodel<P> {
         let bytes = packet.bytes();
         self.queues.enqueue(now, packet, key, &mut self.packets);
         let is_over = self.packets.len() > self.limit;
-        self.figures.on_enqueue(bytes, self.packets.len() - usize::from(is_over));
+        self.metrics.on_enqueue(bytes, self.packets.len() - usize::from(is_over));
         if !is_over {
             return None;
         }
         let (number, _) = self.queues.longest()?;
         let (arrived, packet) = self.queues.take_head(number, &mut self.packets)?;
-        self.figures.on_drop(now, arrived, packet.bytes());
+        self.metrics.on_drop(now, arrived, packet.bytes());
         Some(packet)
     }
 
     /// The packet to be sent now; those that CoDel drops first go to `lose`.
     pub fn dequeue(&mut self, now: Time, mut lose: impl FnMut(P)) -> Option<P> {
-        self.queues.dequeue(now, &mut self.packets, &mut self.figures, &mut lose)
+        self.queues.dequeue(now, &mut self.packets, &mut self.metrics, &mut lose)
     }
 
     /// Packets held.
@@ -68,7 +68,7 @@ impl<P: Packet> FqCodel<P> {
     /// The queue's figures; the mean covers the time up to `now`.
     #[must_use]
     pub fn snapshot(&self, now: Time) -> Snapshot {
-        self.figures.snapshot(now, self.packets.iter().map(|(arrived, _)| arrived))
+        self.metrics.snapshot(now, self.packets.iter().map(|(arrived, _)| arrived))
     }
 }
 

@@ -3,9 +3,9 @@
 pub mod codel;
 pub mod drr;
 pub mod fifo;
-pub mod figures;
 pub mod flow_queues;
 pub mod fq_codel;
+pub mod metrics;
 pub mod packets;
 mod queue;
 pub mod red;

@@ -282,9 +282,9 @@ mod tests {
                     prop_assert!(queue.len() <= 20);
                     prop_assert_eq!(queue.len() as u64 + sent + lost, u64::from(came));
                 }
-                let figures = queue.snapshot(now);
-                prop_assert_eq!((figures.packets, figures.dropped), (queue.len(), lost));
-                prop_assert!(figures.mean_packets <= f64::from(figures.max_packets as u32) + 1e-9);
+                let metrics = queue.snapshot(now);
+                prop_assert_eq!((metrics.packets, metrics.dropped), (queue.len(), lost));
+                prop_assert!(metrics.mean_packets <= f64::from(metrics.max_packets as u32) + 1e-9);
             }
         }
     }

@@ -134,8 +134,8 @@ impl<P: Packet> Red<P> {
     /// The queue's figures; the mean covers the time up to `now`.
     #[must_use]
     pub fn snapshot(&self, now: Time) -> Snapshot {
-        let figures = self.queue.snapshot(now);
-        Snapshot { dropped: figures.dropped + self.dropped_early, marked: self.marked, ..figures }
+        let metrics = self.queue.snapshot(now);
+        Snapshot { dropped: metrics.dropped + self.dropped_early, marked: self.marked, ..metrics }
     }
 
     fn measure(&mut self, now: Time) {

@@ -55,7 +55,7 @@ mod tests;
 pub mod vectors;
 
 use crate::aqm;
-use crate::aqm::figures::Figures;
+use crate::aqm::metrics::Metrics;
 use crate::aqm::packets::Packets;
 use crate::packet::Packet;
 use crate::units::{Span, Time};
@@ -148,7 +148,7 @@ pub struct Chap<P> {
     /// The same, the one to be dropped from first.
     poorest: Heap,
     counters: Counters,
-    figures: Figures,
+    metrics: Metrics,
 }
 
 impl<P: Packet> Chap<P> {
@@ -173,7 +173,7 @@ impl<P: Packet> Chap<P> {
             richest: Heap::default(),
             poorest: Heap::default(),
             counters: Counters::default(),
-            figures: Figures::new(now),
+            metrics: Metrics::new(now),
         }
     }
 
@@ -195,10 +195,10 @@ impl<P: Packet> Chap<P> {
             self.poorest.insert(slot, rank.reversed());
         }
         if self.packets.len() <= self.limit {
-            self.figures.on_enqueue(bytes, self.packets.len());
+            self.metrics.on_enqueue(bytes, self.packets.len());
             return None;
         }
-        self.figures.on_enqueue(bytes, self.packets.len() - 1);
+        self.metrics.on_enqueue(bytes, self.packets.len() - 1);
         self.drop_from_poorest(now)
     }
 
@@ -210,7 +210,7 @@ impl<P: Packet> Chap<P> {
             self.boosts += 1;
         }
         let (arrived, packet) = self.take_head(now, slot)?;
-        self.figures.on_dequeue(now, arrived, packet.bytes());
+        self.metrics.on_dequeue(now, arrived, packet.bytes());
         Some(Served { packet, account: AccountId { slot, generation: self.table.get(slot).generation } })
     }
 
@@ -254,7 +254,7 @@ impl<P: Packet> Chap<P> {
     /// The queue's figures; the mean covers the time up to `now`.
     #[must_use]
     pub fn snapshot(&self, now: Time) -> aqm::Snapshot {
-        self.figures.snapshot(now, self.packets.iter().map(|(arrived, _)| arrived))
+        self.metrics.snapshot(now, self.packets.iter().map(|(arrived, _)| arrived))
     }
 
     /// What the scheduler did.
@@ -273,7 +273,7 @@ impl<P: Packet> Chap<P> {
     fn drop_from_poorest(&mut self, now: Time) -> Option<P> {
         let slot = self.poorest.first()?;
         let (arrived, packet) = self.take_head(now, slot)?;
-        self.figures.on_drop(now, arrived, packet.bytes());
+        self.metrics.on_drop(now, arrived, packet.bytes());
         Some(packet)
     }
 

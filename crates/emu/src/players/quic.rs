@@ -383,7 +383,7 @@ impl Sending {
         };
         self.sampled = clock::now();
         let measured = self.sampled > self.measure_from;
-        let stretch = if measured { &mut totals.figures } else { &mut totals.start_up };
+        let stretch = if measured { &mut totals.metrics } else { &mut totals.start_up };
         stretch.add(&self.before, &now);
         stretch.recoveries += path.congestion_events - self.reductions;
         (self.before, self.reductions) = (now, path.congestion_events);

@@ -85,7 +85,7 @@ pub struct Totals {
     /// Before measuring began.
     pub start_up: Stretch,
     /// From then on.
-    pub figures: Stretch,
+    pub metrics: Stretch,
     /// When the receiver had everything, since the start of the scenario.
     pub completed: Option<Span>,
 }
@@ -290,7 +290,7 @@ impl Sending {
         let detail = sys::tcp_detail(&self.stream)?;
         self.sampled = clock::now();
         let measured = self.sampled > self.measure_from;
-        let stretch = if measured { &mut totals.figures } else { &mut totals.start_up };
+        let stretch = if measured { &mut totals.metrics } else { &mut totals.start_up };
         stretch.add(&self.before, &detail);
         self.before = detail;
         Ok(())

@@ -20,7 +20,7 @@ pub(super) struct InOrder {
     previous: Option<Time>,
     /// Handed on timely: of those sent before measuring began, and after.
     start_up: u64,
-    figures: u64,
+    metrics: u64,
 }
 
 impl InOrder {
@@ -46,7 +46,7 @@ impl InOrder {
         match which {
             Which::Neither => None,
             Which::StartUp => Some(self.start_up),
-            Which::Figures => Some(self.figures),
+            Which::Metrics => Some(self.metrics),
         }
     }
 
@@ -54,7 +54,7 @@ impl InOrder {
         let counted = match which {
             Which::Neither => return,
             Which::StartUp => &mut self.start_up,
-            Which::Figures => &mut self.figures,
+            Which::Metrics => &mut self.metrics,
         };
         *counted += u64::from(timely);
     }
@@ -69,7 +69,7 @@ mod tests {
     fn what_waits_behind_a_hole_is_as_late_as_what_fills_it() {
         let mut in_order = InOrder::default();
         let at = |ms: u64| Time::ZERO + Span::from_millis(ms);
-        let mut arrives = |ms, seq, next| in_order.on_packet(Which::Figures, at(ms), seq, next);
+        let mut arrives = |ms, seq, next| in_order.on_packet(Which::Metrics, at(ms), seq, next);
         // 100 is lost; its retransmission comes when 200 and 300 have been there for 60 and 40 ms.
         arrives(0, 0, 100);
         arrives(20, 200, 100);
@@ -77,7 +77,7 @@ mod tests {
         arrives(80, 100, 400);
         // One handing of three, 80 ms after the one before; the next is timely again.
         arrives(150, 400, 500);
-        assert_eq!((in_order.timely(Which::Figures), in_order.timely(Which::StartUp)), (Some(2), Some(0)));
+        assert_eq!((in_order.timely(Which::Metrics), in_order.timely(Which::StartUp)), (Some(2), Some(0)));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use lasthop_core::meter::timely::Timely;
 use lasthop_core::units::{Span, Time};
 
 use super::in_order::InOrder;
-use super::{AddedDelay, Delay, Figures, FlowReport, JitterReport, Lost};
+use super::{AddedDelay, Delay, FlowReport, JitterReport, Lost, Metrics};
 
 /// Where a packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub struct FlowMeter {
     /// The run's start on the clock of the given times.
     origin: Time,
     start_up: Population,
-    figures: Population,
+    metrics: Population,
     min_delay: Option<Span>,
     /// When the flow was done, where it ended by itself.
     completed: Option<Time>,
@@ -76,7 +76,7 @@ pub struct FlowMeter {
 pub(super) enum Which {
     Neither,
     StartUp,
-    Figures,
+    Metrics,
 }
 
 impl FlowMeter {
@@ -87,7 +87,7 @@ impl FlowMeter {
             window,
             origin,
             start_up: Population::default(),
-            figures: Population::default(),
+            metrics: Population::default(),
             min_delay: None,
             completed: None,
             last_arrival: None,
@@ -99,7 +99,7 @@ impl FlowMeter {
         let since = sent.since(self.origin);
         match () {
             () if since >= self.window.end => Which::Neither,
-            () if since >= self.window.measure_from => Which::Figures,
+            () if since >= self.window.measure_from => Which::Metrics,
             () if since >= self.window.youngest_start => Which::StartUp,
             () => Which::Neither,
         }
@@ -113,7 +113,7 @@ impl FlowMeter {
         match which {
             Which::Neither => None,
             Which::StartUp => Some(&mut self.start_up),
-            Which::Figures => Some(&mut self.figures),
+            Which::Metrics => Some(&mut self.metrics),
         }
     }
 
@@ -200,20 +200,20 @@ impl FlowMeter {
         let Window { youngest_start, measure_from, start, end } = self.window;
         let end = self.completed.map_or(end, |at| end.min(at.since(self.origin)));
         let timely = |which, of: &Population| Some(self.in_order.timely(which)? as f64 / of.sent.max(1) as f64);
-        let figures = Figures {
-            timely_in_order: timely(Which::Figures, &self.figures),
-            ..self.figures.figures(self.min_delay, end - measure_from.max(start))
+        let metrics = Metrics {
+            timely_in_order: timely(Which::Metrics, &self.metrics),
+            ..self.metrics.metrics(self.min_delay, end - measure_from.max(start))
         };
-        let start_up = Figures {
+        let start_up = Metrics {
             timely_in_order: timely(Which::StartUp, &self.start_up),
-            ..self.start_up.figures(self.min_delay, end.min(measure_from) - youngest_start.max(start))
+            ..self.start_up.metrics(self.min_delay, end.min(measure_from) - youngest_start.max(start))
         };
         FlowReport {
             name: name.to_owned(),
             from: from.to_owned(),
             to: to.to_owned(),
             kind: kind.to_owned(),
-            figures,
+            metrics,
             start_up,
         }
     }
@@ -221,13 +221,13 @@ impl FlowMeter {
 
 impl Population {
     /// `over`: the time that rates are reckoned over.
-    fn figures(&self, min_delay: Option<Span>, over: Span) -> Figures {
+    fn metrics(&self, min_delay: Option<Span>, over: Span) -> Metrics {
         let per_second = |bytes: u64| match over {
             Span::ZERO => 0.0,
             over => bytes as f64 * 8.0 / over.as_secs_f64(),
         };
         let delay = self.delay();
-        Figures {
+        Metrics {
             sent: self.sent,
             delivered: self.delays.count(),
             duplicates: self.duplicates,

@@ -107,14 +107,14 @@ pub struct FlowReport {
     pub kind: String,
     /// Of packets sent in [measure_from, end).
     #[serde(flatten)]
-    pub figures: Figures,
+    pub metrics: Metrics,
     /// Of packets sent before measure_from and after the youngest flow's start.
-    pub start_up: Figures,
+    pub start_up: Metrics,
 }
 
 /// Figures of one population of packets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Figures {
+pub struct Metrics {
     /// IP packets handed to the network.
     pub sent: u64,
     /// First copies received.

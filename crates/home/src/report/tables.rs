@@ -40,15 +40,15 @@ pub fn stations(scenario: &Scenario, nodes: &[NodeStats], over: Span) -> Vec<Sta
 
 /// A queue as the report shows it.
 #[must_use]
-pub fn queue(name: &str, figures: &fifo::Snapshot) -> QueueReport {
+pub fn queue(name: &str, metrics: &fifo::Snapshot) -> QueueReport {
     QueueReport {
         name: name.to_owned(),
-        mean_packets: figures.mean_packets,
-        max_packets: figures.max_packets as u64,
-        mean_sojourn: figures.mean_sojourn_ms,
-        p99_sojourn: figures.p99_sojourn_ms,
-        dropped: figures.dropped,
-        marked: figures.marked,
+        mean_packets: metrics.mean_packets,
+        max_packets: metrics.max_packets as u64,
+        mean_sojourn: metrics.mean_sojourn_ms,
+        p99_sojourn: metrics.p99_sojourn_ms,
+        dropped: metrics.dropped,
+        marked: metrics.marked,
     }
 }
 
@@ -57,7 +57,7 @@ pub fn queue(name: &str, figures: &fifo::Snapshot) -> QueueReport {
 pub fn goodput_fairness(scenario: &Scenario, reports: &[FlowReport]) -> Option<f64> {
     let controlled = |flow: &Flow| flow.kind.is_elastic() || flow.carrier.is_some();
     let sharing = scenario.flows.iter().zip(reports).filter(|(flow, _)| controlled(flow));
-    jain(&sharing.map(|(_, report)| report.figures.goodput_bps).collect::<Vec<_>>())
+    jain(&sharing.map(|(_, report)| report.metrics.goodput_bps).collect::<Vec<_>>())
 }
 
 /// Jain's index over the channel time of the stations, the access point left out.

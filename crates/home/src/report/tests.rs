@@ -48,19 +48,19 @@ fn near(found: f64, right: f64) {
 
 #[test]
 fn counts_follow_the_time_a_packet_was_sent() {
-    let FlowReport { figures, start_up, .. } = measured();
-    assert_eq!((figures.sent, figures.delivered, figures.duplicates), (6, 4, 1));
-    assert_eq!(figures.lost, Lost { ap_queue: 1, ..Lost::default() });
+    let FlowReport { metrics, start_up, .. } = measured();
+    assert_eq!((metrics.sent, metrics.delivered, metrics.duplicates), (6, 4, 1));
+    assert_eq!(metrics.lost, Lost { ap_queue: 1, ..Lost::default() });
     assert_eq!((start_up.sent, start_up.delivered, start_up.duplicates), (3, 2, 0));
     assert_eq!(start_up.lost, Lost { channel: 1, ..Lost::default() });
-    assert_eq!(figures.lost.total() + figures.delivered + 1, figures.sent, "one is in flight");
+    assert_eq!(metrics.lost.total() + metrics.delivered + 1, metrics.sent, "one is in flight");
 }
 
 #[test]
 fn delays_are_of_the_population_and_added_delay_is_above_the_minimum_of_the_whole_run() {
-    let FlowReport { figures, start_up, .. } = measured();
+    let FlowReport { metrics, start_up, .. } = measured();
     // 12, 12, 16, 20: ranks 2, 4, 4 of 4 are the quantiles.
-    let delay = figures.delay.unwrap();
+    let delay = metrics.delay.unwrap();
     for (found, right) in [
         (delay.min, 12.0),
         (delay.mean, 15.0),
@@ -71,7 +71,7 @@ fn delays_are_of_the_population_and_added_delay_is_above_the_minimum_of_the_whol
     ] {
         near(found, right);
     }
-    let added = figures.added_delay.unwrap();
+    let added = metrics.added_delay.unwrap();
     near(added.mean, 5.0);
     assert!((added.p50 - 2.0).abs() < 0.02, "{added:?}: a quantile is within 1/1024 of the delay, 12 ms");
     near(added.max, 10.0);
@@ -81,28 +81,28 @@ fn delays_are_of_the_population_and_added_delay_is_above_the_minimum_of_the_whol
 
 #[test]
 fn jitter_and_lateness_follow_the_arrivals() {
-    let FlowReport { figures, start_up, .. } = measured();
+    let FlowReport { metrics, start_up, .. } = measured();
     // e->f -8, f->h 4, h->i -4: |D| 8, 4, 4; c->e is no pair, they are of two populations.
-    let jitter = figures.jitter.unwrap();
+    let jitter = metrics.jitter.unwrap();
     near(jitter.mean, 16.0 / 3.0);
     near(jitter.var, (64.0 + 16.0 + 16.0) / 3.0 - (16.0_f64 / 3.0).powi(2));
     near(jitter.max, 8.0);
     // 8/16, then + (4 - 0.5)/16, then + (4 - 0.71875)/16.
-    near(figures.rfc3550.unwrap(), 0.923_828);
+    near(metrics.rfc3550.unwrap(), 0.923_828);
     near(start_up.jitter.unwrap().mean, 4.0);
     // Arrivals 220 (56 after c), 262, 366 (late), 412.
-    near(figures.timely_index.unwrap(), 3.0 / 6.0);
-    near(figures.delayed_rate.unwrap(), 1.0 / 4.0);
-    near(figures.loss_rate.unwrap(), 1.0 / 6.0);
+    near(metrics.timely_index.unwrap(), 3.0 / 6.0);
+    near(metrics.delayed_rate.unwrap(), 1.0 / 4.0);
+    near(metrics.loss_rate.unwrap(), 1.0 / 6.0);
     // b 48 after a, c 54 after b.
     near(start_up.timely_index.unwrap(), 2.0 / 3.0);
 }
 
 #[test]
 fn rates_are_reckoned_over_the_time_of_the_population() {
-    let FlowReport { figures, start_up, .. } = measured();
-    near(figures.goodput_bps, 4.0 * 172.0 * 8.0 / 0.4);
-    near(figures.rate_bps, 4.0 * 200.0 * 8.0 / 0.4);
+    let FlowReport { metrics, start_up, .. } = measured();
+    near(metrics.goodput_bps, 4.0 * 172.0 * 8.0 / 0.4);
+    near(metrics.rate_bps, 4.0 * 200.0 * 8.0 / 0.4);
     near(start_up.rate_bps, 2.0 * 200.0 * 8.0 / 0.1);
 }
 
@@ -120,13 +120,13 @@ fn a_flow_that_completes_is_reckoned_to_its_completion() {
     meter.on_delivered(at(2), at(3), 1500, 1448);
     meter.on_completed(at(4));
     let report = meter.finish("ftp", "W3", "N3", "ftp");
-    near(report.figures.goodput_bps, 1448.0 * 8.0 / 2.0);
-    assert_eq!(report.start_up, Figures::default(), "nothing was sent before second 0");
+    near(report.metrics.goodput_bps, 1448.0 * 8.0 / 2.0);
+    assert_eq!(report.start_up, Metrics::default(), "nothing was sent before second 0");
 }
 
 fn full() -> Report {
     let mut flow = measured();
-    flow.figures.tcp = Some(TcpReport {
+    flow.metrics.tcp = Some(TcpReport {
         acked_packets: 1,
         retransmitted: 0,
         timeouts: 0,
@@ -136,10 +136,10 @@ fn full() -> Report {
         srtt_ms: 81.5,
         local_retransmitted: Some(2),
     });
-    flow.figures.first_half = flow.figures.tcp;
-    flow.figures.rate_control =
+    flow.metrics.first_half = flow.metrics.tcp;
+    flow.metrics.rate_control =
         Some(RateReport { allowed_bps: 1e6, loss_events: 3, loss_event_rate: 0.01, silences: 0, srtt_ms: 44.0 });
-    flow.figures.page = Some(PageReport { load_ms: vec![514.0] });
+    flow.metrics.page = Some(PageReport { load_ms: vec![514.0] });
     Report {
         format: FORMAT,
         scenario: "sap-law".to_owned(),
@@ -233,7 +233,7 @@ fn what_the_schema_calls_absent_is_absent_and_a_figure_of_nothing_is_null() {
     assert!(json["run"].get("lag_ms").is_none() && json["run"].get("drops").is_none());
     let start_up = &json["flows"][0]["start_up"];
     assert!(start_up.get("tcp").is_none() && start_up.get("page").is_none());
-    let silent: Value = serde_json::to_value(Figures::default()).unwrap();
+    let silent: Value = serde_json::to_value(Metrics::default()).unwrap();
     assert!(silent["delay"].is_null() && silent["jitter"].is_null() && silent["timely_index"].is_null());
 }
 

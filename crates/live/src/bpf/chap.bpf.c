@@ -180,25 +180,25 @@ int BPF_PROG(chap_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf_sk
 	key = chap_control.flow_kind == CHAP_HOSTS ? hosts_of(&h) : bpf_skb_get_hash(skb);
 	place = bpf_map_lookup_elem(&held, &number);
 	if (!place) {
-		chap_figures.lost++;
+		chap_stats.lost++;
 		sch->qstats.drops++;
 		bpf_qdisc_skb_drop(skb, to_free);
 		return NET_XMIT_DROP;
 	}
 	other = bpf_kptr_xchg(&place->skb, skb);
 	if (other) {
-		chap_figures.lost++;
+		chap_stats.lost++;
 		bpf_qdisc_skb_drop(other, to_free);
 	}
 	slot = chap_slot(now, key, station);
 	chap_describe(number, bytes, segments, station);
 	chap_push(now, slot, number);
-	chap_figures.merged += segments > 1;
+	chap_stats.merged += segments > 1;
 	sch->q.qlen++;
 	sch->qstats.backlog += bytes;
 	if (!chap_is_over_limit()) {
-		if (chap.queued > chap_figures.most_queued)
-			chap_figures.most_queued = chap.queued;
+		if (chap.queued > chap_stats.most_queued)
+			chap_stats.most_queued = chap.queued;
 		return NET_XMIT_SUCCESS;
 	}
 
@@ -209,7 +209,7 @@ int BPF_PROG(chap_enqueue, struct sk_buff *skb, struct Qdisc *sch, struct bpf_sk
 		return NET_XMIT_SUCCESS;
 	other = bpf_kptr_xchg(&place->skb, 0);
 	chap_release(number);
-	chap_figures.dropped++;
+	chap_stats.dropped++;
 	sch->q.qlen--;
 	sch->qstats.drops++;
 	if (other) {
@@ -233,13 +233,13 @@ struct sk_buff *BPF_PROG(chap_dequeue, struct Qdisc *sch)
 	now = bpf_ktime_get_ns();
 	if (chap_is_paced(now)) {
 		if (now < chap.next_ns) {
-			chap_figures.waits++;
+			chap_stats.waits++;
 			sch->qstats.overlimits++;
 			bpf_qdisc_watchdog_schedule(sch, chap.next_ns, 0);
 			return 0;
 		}
 	} else {
-		chap_figures.unpaced++;
+		chap_stats.unpaced++;
 	}
 	number = chap_next(now, &cost_ns);
 	place = bpf_map_lookup_elem(&held, &number);
@@ -250,13 +250,13 @@ struct sk_buff *BPF_PROG(chap_dequeue, struct Qdisc *sch)
 	chap_pace(now, cost_ns);
 	sch->q.qlen--;
 	if (!skb) {
-		chap_figures.lost++;
+		chap_stats.lost++;
 		return 0;
 	}
 	sch->qstats.backlog -= length_of(skb);
-	chap_figures.sent_packets++;
-	chap_figures.sent_bytes += length_of(skb);
-	chap_figures.sent_ns += cost_ns;
+	chap_stats.sent_packets++;
+	chap_stats.sent_bytes += length_of(skb);
+	chap_stats.sent_ns += cost_ns;
 	bpf_qdisc_bstats_update(sch, skb);
 	return skb;
 }

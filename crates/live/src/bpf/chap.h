@@ -81,7 +81,7 @@ struct chap {
 };
 
 static struct chap chap;
-struct chap_figures chap_figures SEC(".bss.figures");
+struct chap_stats chap_stats SEC(".bss.figures");
 struct chap_control chap_control SEC(".data.control");
 
 /* Keeps the compiler from proving a bound by a copy of the value that the verifier does not follow. */
@@ -230,7 +230,7 @@ static __always_inline void chap_clear(void)
 	chap.boosts = chap.ticket = chap.next_ns = 0;
 	chap.backlogged = chap.queued = chap.free = 0;
 	__builtin_memset(chap.bucket, 0, sizeof(chap.bucket));
-	chap_figures.flows = chap_figures.queued = chap_figures.backlogged = 0;
+	chap_stats.flows = chap_stats.queued = chap_stats.backlogged = 0;
 }
 
 /* The account that a station's flows share when they may not have their own. */
@@ -239,7 +239,7 @@ static __always_inline __u32 share(__u64 now, __u32 station)
 	__u32 slot = CHAP_FLOWS + (station & (CHAP_STATIONS - 1));
 	struct chap_flow *flow = flow_at(slot);
 
-	chap_figures.shared++;
+	chap_stats.shared++;
 	if (!flow->is_known || (!flow->packets && now - flow->seen_ns > chap_control.active_ns)) {
 		flow->account = account_new(chap_control.increment_ns, chap.boosts);
 		flow->is_known = 1;
@@ -255,23 +255,23 @@ APART __u32 chap_admit(__u64 now, __u64 key, __u32 station, __u32 slot)
 
 	opaque(number);
 	if (flow_at(CHAP_FLOWS + number)->packets) {
-		chap_figures.shared++;
+		chap_stats.shared++;
 		return CHAP_FLOWS + number;
 	}
 	if (slot >= CHAP_FLOWS) {
-		chap_figures.no_room++;
+		chap_stats.no_room++;
 		return share(now, station);
 	}
 	if (!bucket_take(&chap.bucket[number & (CHAP_STATIONS - 1)], now, chap_control.interval_ns,
 			 chap_control.burst_ns)) {
-		chap_figures.over_cap++;
+		chap_stats.over_cap++;
 		return share(now, station);
 	}
 	if (!flow->is_known)
-		chap_figures.flows++;
+		chap_stats.flows++;
 	else if (now - flow->seen_ns <= chap_control.active_ns)
-		chap_figures.evicted++;
-	chap_figures.admitted++;
+		chap_stats.evicted++;
+	chap_stats.admitted++;
 	flow->key = key;
 	flow->is_known = 1;
 	flow->account = account_new(chap_control.increment_ns, chap.boosts);
@@ -293,7 +293,7 @@ APART __u32 chap_slot(__u64 now, __u64 key, __u32 station)
 				return slot;
 			/* Silent for too long: it starts anew, in the same place. */
 			flow->is_known = 0;
-			chap_figures.flows--;
+			chap_stats.flows--;
 		}
 		if (flow->packets)
 			continue;
@@ -334,7 +334,7 @@ APART int chap_push(__u64 now, __u32 slot, __u32 number)
 	/* Whoever finds nobody waiting gets no burst for the time before. */
 	if (!chap.queued && chap.next_ns < now)
 		chap.next_ns = now;
-	chap_figures.queued = ++chap.queued;
+	chap_stats.queued = ++chap.queued;
 	if (flow->packets++) {
 		packet_at(flow->tail)->next = number;
 		flow->tail = number;
@@ -344,7 +344,7 @@ APART int chap_push(__u64 now, __u32 slot, __u32 number)
 	flow->since = ++chap.ticket;
 	heap_rise(RICHEST, chap.backlogged, slot);
 	heap_rise(POOREST, chap.backlogged, slot);
-	chap_figures.backlogged = ++chap.backlogged;
+	chap_stats.backlogged = ++chap.backlogged;
 	return 0;
 }
 
@@ -357,11 +357,11 @@ APART __u32 chap_take_head(__u64 now, __u32 slot, __u64 cost_ns)
 	flow->head = packet_at(number)->next;
 	flow->seen_ns = now;
 	flow->packets--;
-	chap_figures.queued = --chap.queued;
+	chap_stats.queued = --chap.queued;
 	if (cost_ns)
 		charge(&flow->account, chap.boosts, cost_ns);
 	if (!flow->packets) {
-		chap_figures.backlogged = --chap.backlogged;
+		chap_stats.backlogged = --chap.backlogged;
 		heap_remove(RICHEST, flow->at[RICHEST], chap.backlogged);
 		heap_remove(POOREST, flow->at[POOREST], chap.backlogged);
 	} else if (cost_ns) {
@@ -407,7 +407,7 @@ static __always_inline __u32 chap_next(__u64 now, __u64 *cost_ns)
 	const struct chap_flow *flow = flow_at(slot);
 
 	if (is_exhausted(debt_at(&flow->account, chap.boosts), chap_control.increment_ns))
-		chap_figures.boosts = ++chap.boosts;
+		chap_stats.boosts = ++chap.boosts;
 	*cost_ns = chap_cost(packet_at(flow->head));
 	return chap_take_head(now, slot, *cost_ns);
 }

@@ -37,7 +37,7 @@ struct chap_control {
 };
 
 /* To the controller. */
-struct chap_figures {
+struct chap_stats {
 	__u64 sent_packets;
 	__u64 sent_bytes;
 	__u64 sent_ns; /* channel time */
@@ -59,6 +59,6 @@ struct chap_figures {
 };
 
 _Static_assert(sizeof(struct chap_control) == 7 * 8 + 4 * 4 + (1 + CHAP_STATIONS) * 16, "chap_control");
-_Static_assert(sizeof(struct chap_figures) == 18 * 8, "chap_figures");
+_Static_assert(sizeof(struct chap_stats) == 18 * 8, "chap_figures");
 
 #endif

@@ -14,7 +14,7 @@ __u64 lasthop_host_mix(__u64 x);
 void lasthop_host_chap_reset(const struct chap_control *control);
 __u32 lasthop_host_chap_enqueue(__u64 now, __u64 key, __u32 station, __u32 bytes, __u32 *dropped);
 __u32 lasthop_host_chap_dequeue(__u64 now, __u64 *cost_ns);
-void lasthop_host_chap_figures(struct chap_figures *figures);
+void lasthop_host_chap_stats(struct chap_stats *stats);
 
 struct account lasthop_host_account_new(__u64 increment_ns, __u64 boosts)
 {
@@ -63,7 +63,7 @@ void lasthop_host_chap_reset(const struct chap_control *control)
 	for (__u32 slot = 0; slot < CHAP_SLOTS; slot++)
 		chap_clear_slot(slot);
 	chap_clear();
-	chap_figures = (struct chap_figures){ 0 };
+	chap_stats = (struct chap_stats){ 0 };
 	chap_control = *control;
 }
 
@@ -93,7 +93,7 @@ __u32 lasthop_host_chap_dequeue(__u64 now, __u64 *cost_ns)
 	return number;
 }
 
-void lasthop_host_chap_figures(struct chap_figures *figures)
+void lasthop_host_chap_stats(struct chap_stats *stats)
 {
-	*figures = chap_figures;
+	*stats = chap_stats;
 }

@@ -96,7 +96,7 @@ impl Packet for Frame {
 
 /// What has been counted since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Figures {
+pub struct Metrics {
     /// Frames that left the queue to be sent.
     pub sent_packets: u64,
     /// Bytes of them, link headers included.
@@ -129,7 +129,7 @@ pub struct Engine {
     relay: Option<SnoopRelay>,
     /// Frames that leave before those of the queue: they are sent once more.
     again: VecDeque<Arc<[u8]>>,
-    figures: Figures,
+    metrics: Metrics,
 }
 
 impl Engine {
@@ -162,7 +162,7 @@ impl Engine {
             secret,
             relay: None,
             again: VecDeque::new(),
-            figures: Figures::default(),
+            metrics: Metrics::default(),
         }
     }
 
@@ -196,7 +196,7 @@ impl Engine {
     pub fn on_frame(&mut self, now: Time, slot: u32, length: usize) {
         let length = length as u32;
         if length > self.longest || length <= self.header_bytes {
-            self.figures.too_long += u64::from(length > self.longest);
+            self.metrics.too_long += u64::from(length > self.longest);
             self.arena.give_back(slot);
             return;
         }
@@ -231,7 +231,7 @@ impl Engine {
         let packets = u64::from(ip_bytes.div_ceil(self.longest - self.header_bytes - TAGS));
         let cost = self.pace.cost(ip_bytes, packets);
         self.queue.charge_received(&Frame { slot: 0, length: 0, ip_bytes, key }, 0, cost);
-        self.figures.received_charged += 1;
+        self.metrics.received_charged += 1;
     }
 
     /// A bare acknowledgment of a station: whether it is to go on, perhaps changed.
@@ -286,9 +286,9 @@ impl Engine {
 
     fn count(&mut self, now: Time, frame: &Frame, cost: Span) {
         self.pace.on_sent(now, cost);
-        self.figures.sent_packets += 1;
-        self.figures.sent_bytes += u64::from(frame.length);
-        self.figures.sent_time = Span::from_nanos(self.figures.sent_time.as_nanos() + cost.as_nanos());
+        self.metrics.sent_packets += 1;
+        self.metrics.sent_bytes += u64::from(frame.length);
+        self.metrics.sent_time = Span::from_nanos(self.metrics.sent_time.as_nanos() + cost.as_nanos());
     }
 
     /// As [`Self::poll`] without waiting for its turn: when the end has come.
@@ -320,7 +320,7 @@ impl Engine {
 
     /// What has been counted.
     #[must_use]
-    pub fn snapshot(&self, now: Time) -> Figures {
+    pub fn snapshot(&self, now: Time) -> Metrics {
         let credit = match &self.queue {
             Queue::Other(other) => match &**other {
                 Other::Chap(chap, ..) => chap.counters(),
@@ -329,7 +329,7 @@ impl Engine {
             Queue::Fifo(_) => Counters::default(),
         };
         let snoop = self.relay.as_ref().map(SnoopRelay::snapshot);
-        Figures { queue: self.queue.snapshot(now), credit, snoop, ..self.figures }
+        Metrics { queue: self.queue.snapshot(now), credit, snoop, ..self.metrics }
     }
 
     /// Whom a frame goes to, as a small number: by its Ethernet address, without one by that of the IP packet.
@@ -403,13 +403,13 @@ mod tests {
             for number in 0..1_000u16 {
                 take_in(&mut engine, Time::ZERO, &segment(number, 1_000));
             }
-            let figures = engine.snapshot(Time::ZERO);
-            assert_eq!((figures.queue.packets, figures.queue.dropped), (50, 950), "{kind:?}");
+            let metrics = engine.snapshot(Time::ZERO);
+            assert_eq!((metrics.queue.packets, metrics.queue.dropped), (50, 950), "{kind:?}");
             assert_eq!(engine.arena.free(), all - 50, "{kind:?}");
             let sent = drain(&mut engine).len() as u64;
-            let figures = engine.snapshot(Time::ZERO);
-            assert_eq!(sent + figures.queue.dropped, 1_000, "{kind:?}");
-            assert_eq!((engine.arena.free(), figures.sent_packets), (all, sent), "{kind:?}");
+            let metrics = engine.snapshot(Time::ZERO);
+            assert_eq!(sent + metrics.queue.dropped, 1_000, "{kind:?}");
+            assert_eq!((engine.arena.free(), metrics.sent_packets), (all, sent), "{kind:?}");
         }
     }
 

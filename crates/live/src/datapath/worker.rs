@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::answers::Answers;
 use super::divert::{BEAT, Diversion};
-use super::engine::{BATCH, Engine, Figures, Frame};
+use super::engine::{BATCH, Engine, Frame, Metrics};
 use super::port::{Ear, Port};
 use super::tap::Tap;
 use crate::controller::now;
@@ -28,14 +28,14 @@ pub struct Shared {
     /// How fast packets may leave, bit/s.
     pub rate_bps: AtomicU64,
     /// What has been counted, renewed with each beat.
-    pub figures: Mutex<Counted>,
+    pub metrics: Mutex<Counted>,
 }
 
 /// What has been counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Counted {
     /// By the engine.
-    pub engine: Figures,
+    pub engine: Metrics,
     /// Frames that the interface refused.
     pub refused: u64,
     /// How often packets had to wait for their turn.
@@ -194,7 +194,7 @@ impl Worker {
             self.port.set_rate(rate);
         }
         self.counted.engine = self.engine.snapshot(now);
-        *self.shared.figures.lock().unwrap_or_else(PoisonError::into_inner) = self.counted;
+        *self.shared.metrics.lock().unwrap_or_else(PoisonError::into_inner) = self.counted;
     }
 
     /// New packets go their own way; those that are held follow as fast as the interface takes them.

@@ -54,7 +54,7 @@ pub struct Control {
 /// What the queue discipline counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Figures {
+pub struct Metrics {
     /// Packets sent.
     pub sent_packets: u64,
     /// Bytes of them, link headers included.
@@ -95,4 +95,4 @@ pub struct Figures {
 
 const _: () = assert!(size_of::<PacketCost>() == 2 * 8);
 const _: () = assert!(size_of::<Control>() == 7 * 8 + 4 * 4 + (1 + STATIONS) * size_of::<PacketCost>());
-const _: () = assert!(size_of::<Figures>() == 18 * 8);
+const _: () = assert!(size_of::<Metrics>() == 18 * 8);

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lasthop_core::credit::account::{Account, Bucket, Key};
-use lasthop_live::qdisc::layout::{Control, Figures};
+use lasthop_live::qdisc::layout::{Control, Metrics};
 
 const NONE: u32 = u32::MAX;
 
@@ -20,7 +20,7 @@ unsafe extern "C" {
     fn lasthop_host_chap_reset(control: *const Control);
     fn lasthop_host_chap_enqueue(now: u64, key: u64, station: u32, bytes: u32, dropped: *mut u32) -> u32;
     fn lasthop_host_chap_dequeue(now: u64, cost_ns: *mut u64) -> u32;
-    fn lasthop_host_chap_figures(figures: *mut Figures);
+    fn lasthop_host_chap_stats(metrics: *mut Metrics);
 }
 
 pub fn account_new(increment_ns: u64, boosts: u64) -> Account {
@@ -92,10 +92,10 @@ impl Order {
         (number != NONE).then_some((number, cost))
     }
 
-    pub fn figures(&self) -> Figures {
-        let mut figures = Figures::default();
+    pub fn metrics(&self) -> Metrics {
+        let mut metrics = Metrics::default();
         // SAFETY: a valid reference, and nobody else is inside.
-        unsafe { lasthop_host_chap_figures(&raw mut figures) };
-        figures
+        unsafe { lasthop_host_chap_stats(&raw mut metrics) };
+        metrics
     }
 }

@@ -164,9 +164,9 @@ fn assert_alike(settings: Settings, events: &[(u64, Event)]) {
                 sent += u64::from(found.is_some());
             }
         }
-        let (counted, figures) = (rust.counters(), c.figures());
+        let (counted, metrics) = (rust.counters(), c.metrics());
         assert_eq!(
-            (figures.boosts, figures.admitted, figures.shared, figures.over_cap, figures.backlogged, figures.queued),
+            (metrics.boosts, metrics.admitted, metrics.shared, metrics.over_cap, metrics.backlogged, metrics.queued),
             (
                 counted.boosts,
                 counted.admitted,
@@ -176,7 +176,7 @@ fn assert_alike(settings: Settings, events: &[(u64, Event)]) {
                 rust.len() as u64
             )
         );
-        assert_eq!((figures.no_room, figures.evicted), (0, 0), "too few flows for that");
+        assert_eq!((metrics.no_room, metrics.evicted), (0, 0), "too few flows for that");
     }
     assert_eq!(u64::from(came), sent + dropped + rust.len() as u64);
 }
@@ -216,9 +216,9 @@ fn a_flood_of_new_flows_stays_within_table_and_cap() {
         }
         assert!(held <= u64::from(Settings::default().limit));
     }
-    let (figures, seconds) = (c.figures(), (now - start) / 1_000_000_000);
-    assert_eq!(figures.queued, held);
+    let (metrics, seconds) = (c.metrics(), (now - start) / 1_000_000_000);
+    assert_eq!(metrics.queued, held);
     // 16 at once and 12.5 a second of each station, and the game.
-    assert!(figures.admitted <= STATIONS * (16 + 25 * seconds / 2 + 1) + 1, "{figures:?}");
-    assert!(figures.shared > 300_000 && figures.flows <= u64::from(FLOWS), "{figures:?}");
+    assert!(metrics.admitted <= STATIONS * (16 + 25 * seconds / 2 + 1) + 1, "{metrics:?}");
+    assert!(metrics.shared > 300_000 && metrics.flows <= u64::from(FLOWS), "{metrics:?}");
 }

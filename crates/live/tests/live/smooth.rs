@@ -7,7 +7,7 @@ use crate::traffic::{Download, echo, ping};
 use crate::world::{RATE, World, far_world, skipped, world};
 use lasthop_live::config::{Capacity, Config};
 
-struct Figures {
+struct Metrics {
     median_ms: f64,
     goodput_bps: f64,
 }
@@ -16,7 +16,7 @@ struct Figures {
 const USUAL: Duration = Duration::from_millis(1200);
 
 /// One download with a ping beside it, once it has run for `first`.
-fn measure(world: &World, address: &'static str, first: Duration) -> Figures {
+fn measure(world: &World, address: &'static str, first: Duration) -> Metrics {
     let (server, stop) = echo(world, address);
     let download = Download::start(world, address);
     ping(world, server, first);
@@ -25,7 +25,7 @@ fn measure(world: &World, address: &'static str, first: Duration) -> Figures {
     let goodput_bps = (download.received() - before) as f64 * 8.0 / begun.elapsed().as_secs_f64();
     stop.store(true, Ordering::Relaxed);
     assert!(round_trips.len() > 20, "only {} pings came back", round_trips.len());
-    Figures { median_ms: round_trips[round_trips.len() / 2], goodput_bps }
+    Metrics { median_ms: round_trips[round_trips.len() / 2], goodput_bps }
 }
 
 fn smooth(test: &str, world: Option<World>, address: &'static str) {
@@ -69,9 +69,9 @@ fn a_ping_beside_a_download_stays_short_and_the_download_fast() {
 
 /// Digits of the longest number of a line; addresses and names of interfaces are none.
 fn most_digits(line: &str) -> usize {
-    let figures = line.split_whitespace().filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+    let metrics = line.split_whitespace().filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
     let digits = |word: &str| word.chars().filter(char::is_ascii_digit).count();
-    figures.filter(|word| !word.contains(':') && word.matches('.').count() < 2).map(digits).max().unwrap_or(0)
+    metrics.filter(|word| !word.contains(':') && word.matches('.').count() < 2).map(digits).max().unwrap_or(0)
 }
 
 #[test]

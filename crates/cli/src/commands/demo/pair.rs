@@ -1,6 +1,6 @@
 //! Two runs side by side, and the period of them that is looked at.
 
-use lasthop_home::report::{Figures, FlowReport, Report};
+use lasthop_home::report::{FlowReport, Metrics, Report};
 
 /// The two periods of a run, split where the download is some seconds old.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,10 +22,10 @@ pub struct Pair<'a> {
 
 impl Period {
     /// The flow's figures in this period.
-    pub fn of(self, flow: &FlowReport) -> &Figures {
+    pub fn of(self, flow: &FlowReport) -> &Metrics {
         match self {
             Self::StartUp => &flow.start_up,
-            Self::Rest => &flow.figures,
+            Self::Rest => &flow.metrics,
         }
     }
 
@@ -45,14 +45,14 @@ pub mod tests {
     use super::*;
 
     /// A flow that was measured in the rest of the download only.
-    pub fn flow(name: &str, kind: &str, figures: Figures) -> FlowReport {
+    pub fn flow(name: &str, kind: &str, metrics: Metrics) -> FlowReport {
         FlowReport {
             name: name.into(),
             from: "W".into(),
             to: "N".into(),
             kind: kind.into(),
-            figures,
-            start_up: Figures::default(),
+            metrics,
+            start_up: Metrics::default(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use lasthop_home::report::{Delay, Figures};
+use lasthop_home::report::{Delay, Metrics};
 
 use super::pair::{Pair, Period};
 use crate::table::{Align, Table, figure, figure_or_dash, thousands};
@@ -40,7 +40,7 @@ pub fn table(pair: Pair<'_>, period: Period, title: &str) -> String {
     text
 }
 
-fn cells(name: &str, control: &str, f: &Figures) -> [String; 11] {
+fn cells(name: &str, control: &str, f: &Metrics) -> [String; 11] {
     let delay = |pick: fn(&Delay) -> f64| figure_or_dash(f.delay.as_ref().map(pick));
     [
         name.to_owned(),
@@ -64,15 +64,15 @@ mod tests {
     use super::super::pair::tests::{added, flow, report};
     use super::*;
 
-    fn wide() -> Figures {
-        Figures {
+    fn wide() -> Metrics {
+        Metrics {
             sent: 1_234_567,
             lost: Lost { channel: 12_345, ..Lost::default() },
             goodput_bps: 22.84e6,
             delay: Some(Delay { min: 1.0, mean: 2.0, p50: 123.4, p95: 1234.5, p99: 1234.5, max: 1234.5 }),
             added_delay: added(1234.5),
             jitter: Some(JitterReport { mean: 123.45, var: 1.0, max: 2.0 }),
-            ..Figures::default()
+            ..Metrics::default()
         }
     }
 

@@ -113,13 +113,13 @@ fn sentence(off: f64, on: f64, kept: f64) -> (Outcome, String) {
 /// The worst p99 of added delay among the game's flows, ms.
 fn worst_added(report: &Report) -> Option<f64> {
     let games = report.flows.iter().filter(|f| f.kind.starts_with("game"));
-    games.filter_map(|f| f.figures.added_delay).map(|d| d.p99).reduce(f64::max)
+    games.filter_map(|f| f.metrics.added_delay).map(|d| d.p99).reduce(f64::max)
 }
 
 /// Goodput of all downloads with control over that without, 1 = the same.
 fn download_kept(pair: Pair<'_>) -> Option<f64> {
     let goodput = |report: &Report| -> f64 {
-        report.flows.iter().filter(|f| f.kind == "ftp").map(|f| f.figures.goodput_bps).sum()
+        report.flows.iter().filter(|f| f.kind == "ftp").map(|f| f.metrics.goodput_bps).sum()
     };
     let (off, on) = (goodput(pair.off), goodput(pair.on));
     (off > 0.0 && on > 0.0).then(|| on / off)
@@ -127,17 +127,17 @@ fn download_kept(pair: Pair<'_>) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use lasthop_home::report::Figures;
+    use lasthop_home::report::Metrics;
 
     use super::super::pair::tests::{added, flow, report};
     use super::*;
 
     fn home(game_added: Option<f64>, download: f64) -> Report {
-        let game = |ms: Option<f64>| Figures { added_delay: ms.and_then(added), ..Figures::default() };
+        let game = |ms: Option<f64>| Metrics { added_delay: ms.and_then(added), ..Metrics::default() };
         report(vec![
             flow("game-down", "game-server", game(game_added)),
             flow("game-up", "game-client", game(game_added.map(|ms| ms / 4.0))),
-            flow("ftp", "ftp", Figures { goodput_bps: download, ..Figures::default() }),
+            flow("ftp", "ftp", Metrics { goodput_bps: download, ..Metrics::default() }),
         ])
     }
 

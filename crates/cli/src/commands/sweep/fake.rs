@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use lasthop_home::report::{
-    CapacityReport, ControlReport, Fairness, Figures, FlowReport, Host, LearnedReport, QueueReport, Report, Run,
+    CapacityReport, ControlReport, Fairness, FlowReport, Host, LearnedReport, Metrics, QueueReport, Report, Run,
     StationReport,
 };
 
 /// `figure` shows in the flow's figures.
 pub fn report(scenario: &str, seed: u64, figure: u64) -> Report {
-    let figures = Figures { sent: figure, goodput_bps: figure as f64 / 3.0, ..Figures::default() };
+    let metrics = Metrics { sent: figure, goodput_bps: figure as f64 / 3.0, ..Metrics::default() };
     Report {
         format: 1,
         scenario: scenario.to_owned(),
@@ -30,8 +30,8 @@ pub fn report(scenario: &str, seed: u64, figure: u64) -> Report {
             from: "W".into(),
             to: "N".into(),
             kind: "ftp".into(),
-            figures: figures.clone(),
-            start_up: figures,
+            metrics: metrics.clone(),
+            start_up: metrics,
         }],
         stations: vec![StationReport {
             name: "AP".into(),

@@ -69,7 +69,7 @@ fn answer(scenario: &Scenario) -> Result<Report, SimError> {
     Ok(report(scenario, scenario.duration.as_nanos() / 1_000_000 + scenario.seed))
 }
 
-/// Without the one figure that is another each time.
+/// Without the one metric that is another each time.
 fn report(scenario: &Scenario, figure: u64) -> Report {
     let mut report = fake::report(&scenario.name, scenario.seed, figure);
     report.run.wall_s = 0.25;

@@ -90,7 +90,7 @@ impl Keeper {
     /// Packets that wait in it now.
     pub(super) fn waiting_packets(&self) -> u64 {
         match self {
-            Self::Kernel(qdisc) => qdisc.figures().map_or(0, |figures| figures.queued),
+            Self::Kernel(qdisc) => qdisc.metrics().map_or(0, |metrics| metrics.queued),
             Self::User(datapath, _) => datapath.counted().engine.queue.packets as u64,
         }
     }
@@ -147,30 +147,30 @@ pub(super) fn name(queueing: Queueing) -> &'static str {
 }
 
 fn in_kernel(qdisc: &Qdisc) -> QueueStatus {
-    let figures = qdisc.figures().unwrap_or_default();
+    let metrics = qdisc.metrics().unwrap_or_default();
     QueueStatus {
         kind: qdisc.kind().to_owned(),
         datapath: "kernel".to_owned(),
         instead_of: qdisc.before().map(str::to_owned),
-        sent_packets: figures.sent_packets,
-        sent_bytes: figures.sent_bytes,
-        airtime_s: Span::from_nanos(figures.sent_ns).as_secs_f64(),
-        queued: figures.queued,
-        most_queued: figures.most_queued,
-        dropped: figures.dropped,
-        lost: figures.lost,
-        flows: figures.flows,
+        sent_packets: metrics.sent_packets,
+        sent_bytes: metrics.sent_bytes,
+        airtime_s: Span::from_nanos(metrics.sent_ns).as_secs_f64(),
+        queued: metrics.queued,
+        most_queued: metrics.most_queued,
+        dropped: metrics.dropped,
+        lost: metrics.lost,
+        flows: metrics.flows,
         flows_bound: u64::from(FLOWS),
-        backlogged: figures.backlogged,
-        boosts: figures.boosts,
-        admitted: figures.admitted,
-        shared: figures.shared,
-        over_cap: figures.over_cap,
-        no_room: figures.no_room,
-        evicted: figures.evicted,
-        merged: figures.merged,
-        waits: figures.waits,
-        unpaced: figures.unpaced,
+        backlogged: metrics.backlogged,
+        boosts: metrics.boosts,
+        admitted: metrics.admitted,
+        shared: metrics.shared,
+        over_cap: metrics.over_cap,
+        no_room: metrics.no_room,
+        evicted: metrics.evicted,
+        merged: metrics.merged,
+        waits: metrics.waits,
+        unpaced: metrics.unpaced,
         ..QueueStatus::default()
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 /// What was measured so far.
-pub struct Sheet {
+pub struct Summary {
     command: String,
     revision: String,
     machine: Value,
@@ -22,7 +22,7 @@ struct Line {
     met: Option<bool>,
 }
 
-impl Sheet {
+impl Summary {
     /// Nothing yet; `command` is what measures it.
     pub fn new(command: &str, revision: &str, machine: Value) -> Self {
         let (command, revision) = (command.to_owned(), revision.to_owned());
@@ -30,9 +30,9 @@ impl Sheet {
     }
 
     /// Keeps the raw figures of a case.
-    pub fn keep(&mut self, part: &str, case: &str, figures: Value) {
+    pub fn keep(&mut self, part: &str, case: &str, metrics: Value) {
         let entry = self.parts.entry(part).or_insert_with(|| json!({}));
-        entry[case] = figures;
+        entry[case] = metrics;
     }
 
     /// A line of the table; `met` is absent where there is no aim or no figure.

@@ -4,9 +4,9 @@ use super::Snapshot;
 use crate::meter::histogram::Histogram;
 use crate::units::{Span, Time};
 
-/// Figures since the queue was made.
+/// Metrics since the queue was made.
 #[derive(Clone, Debug)]
-pub struct Figures {
+pub struct Metrics {
     made: Time,
     bytes: u64,
     max_packets: usize,
@@ -17,7 +17,7 @@ pub struct Figures {
     sojourn: Histogram,
 }
 
-impl Figures {
+impl Metrics {
     /// Of a queue made at `now`.
     #[must_use]
     pub fn new(now: Time) -> Self {
