@@ -66,7 +66,7 @@ pub struct Status {
     pub nothing_to_do: bool,
     /// What was decided, each with its cause: the newest 64, the oldest of them first.
     #[serde(default)]
-    pub decisions: Vec<Said>,
+    pub decisions: Vec<DecisionStatus>,
     /// What of it UDP left in the last interval.
     pub available_bps: u64,
     /// UDP, low-pass filtered, by direction.
@@ -127,13 +127,14 @@ pub struct DirectionStatus {
     pub queue_place: Option<String>,
     /// What waits there, ms.
     pub queue_ms: f64,
-    /// Windows are held.
-    pub holds: bool,
+    /// Windows are limited.
+    #[serde(alias = "holds")]
+    pub limits: bool,
 }
 
 /// A decision.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Said {
+pub struct DecisionStatus {
     /// Since the controller came, s.
     pub at_s: f64,
     /// What, and why; the log has the same line.
@@ -339,8 +340,9 @@ pub struct FlowStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FlowState {
-    /// Held to its share, and filling it.
-    Held,
+    /// Window-limited to its share, and filling it.
+    #[serde(alias = "held")]
+    WindowLimited,
     /// Controlled, and using less than it may.
     Below,
     /// No payload lately.

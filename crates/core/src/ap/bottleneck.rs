@@ -113,7 +113,7 @@ impl Bottleneck {
         self.delivered
     }
 
-    /// A queue is standing, whether somebody is held or not.
+    /// A queue is standing, whether somebody is window-limited or not.
     pub(super) fn has_standing_queue(&self) -> bool {
         self.stood > 0.0
     }
@@ -169,7 +169,10 @@ impl Bottleneck {
         let measured = self.is_measured();
         let waits = x.queue.is_none_or(|(mean, _)| mean >= law.quiet * x.target);
         // Many small windows leave nothing in flight: where even the luckiest waits they fill it nevertheless.
-        let busy = busy || (x.held > 0 && x.held >= x.filling && x.queue.is_some_and(|(_, least)| least >= x.target));
+        let busy = busy
+            || (x.window_limited > 0
+                && x.window_limited >= x.filling
+                && x.queue.is_some_and(|(_, least)| least >= x.target));
         let works = (busy && waits) || (measured && x.delivered >= NEARLY * self.carries());
         self.silent = if x.queue.is_some() { 0.0 } else { self.silent + dt };
         if self.silent > rtt + dt && x.filling > 0 && x.served == 0.0 {

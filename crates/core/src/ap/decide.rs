@@ -57,7 +57,7 @@ struct News {
     place: Option<QueuePlace>,
     said_place: Option<QueuePlace>,
     elsewhere: Option<(QueuePlace, f64)>,
-    holds: bool,
+    limits: bool,
     /// The queue is somebody's whom windows do not hold.
     beside: bool,
     idle: f64,
@@ -193,9 +193,9 @@ impl Ap {
             self.forget_paths(&longer);
         }
         let uncontrolled = Direction::BOTH.map(|of| rows.iter().filter(|row| row.is_uncontrolled(of)).count());
-        let held = self.hold(rows.iter().filter(|row| row.active.is_some()).count());
+        let window_limited = self.hold(rows.iter().filter(|row| row.active.is_some()).count());
         self.begin(&hops);
-        self.report_decisions(&wan, (held, uncontrolled), dt);
+        self.report_decisions(&wan, (window_limited, uncontrolled), dt);
     }
 
     /// These bottlenecks are on paths that are as long as they show from here on.
@@ -247,13 +247,13 @@ impl Ap {
         let params = self.params;
         let active = active.max(1) as u32;
         let mut floors = [(0u32, 0u64, 0.0f64); 2];
-        let mut held = [0; 2];
+        let mut window_limited = [0; 2];
         let mut flows = std::mem::take(&mut self.flows);
         let mut classes: [Option<FlowClass>; 2] = [None; 2];
         for (&key, record) in flows.iter_mut().filter(|(_, record)| record.is_active() && record.has_scale()) {
             let class = self.class(&mut classes[key.1.index()], record, key.1);
             self.hold_one((key, record), &params, (active, &class), &mut floors[key.1.index()]);
-            held[key.1.index()] +=
+            window_limited[key.1.index()] +=
                 usize::from(record.is_controlled() && (record.is_window_limited() || record.is_paced()));
         }
         self.flows = flows;
@@ -267,7 +267,7 @@ impl Ap {
                 self.hold_datagrams(demand.flow, demand.direction, BitRate::from_bps_f64(rate));
             }
         }
-        held
+        window_limited
     }
 
     /// What is known of the way that a flow takes: as that of the one `before` it, where it takes the same.
@@ -397,7 +397,12 @@ impl Ap {
     }
 
     /// What changed that somebody should know.
-    fn report_decisions(&mut self, seen: &[Seen; 2], (held, uncontrolled): ([usize; 2], [usize; 2]), dt: f64) {
+    fn report_decisions(
+        &mut self,
+        seen: &[Seen; 2],
+        (window_limited, uncontrolled): ([usize; 2], [usize; 2]),
+        dt: f64,
+    ) {
         for direction in Direction::BOTH {
             let i = direction.index();
             let path = self.main_path(direction);
@@ -407,7 +412,7 @@ impl Ap {
             let queues = there.map(|b| b.map_or(0.0, |b| b.fair.queue()));
             let measured = there.into_iter().flatten().any(Bottleneck::is_measured);
             let released = there.into_iter().flatten().all(|b| matches!(b.fair.mode, Mode::Released | Mode::Startup));
-            let held = held[i];
+            let window_limited = window_limited[i];
             let shares = path.iter().zip(there).filter_map(|((_, cost), bottleneck)| {
                 Some(bottleneck.filter(|b| b.has_standing_queue())?.fair.share_beside_uncontrolled()? / cost)
             });
@@ -417,7 +422,7 @@ impl Ap {
             let has_standing_queue = path.map(|(id, cost)| {
                 let bottleneck = self.law.bottlenecks.get(&id);
                 let waits = |b: &Bottleneck| b.fair.queue() >= law.quiet * b.target(&law, id, cost);
-                bottleneck.is_some_and(|b| (held > 0 || b.has_standing_queue()) && waits(b))
+                bottleneck.is_some_and(|b| (window_limited > 0 || b.has_standing_queue()) && waits(b))
             });
             let hop = self.main_hop(direction);
             let backlog = self.link.each_hop.iter().find(|sample| sample.hop == hop).and_then(|sample| sample.backlog);
@@ -457,13 +462,13 @@ impl Ap {
                 self.actions.push_back(Action::Say(Decision::Beside { direction, flows: uncontrolled, share }));
             }
             news.beside = beside.is_some() || news.beside && uncontrolled > 0;
-            news.idle = if held > 0 { 0.0 } else { news.idle + dt };
-            if !news.holds && measured && held > 0 {
-                news.holds = true;
+            news.idle = if window_limited > 0 { 0.0 } else { news.idle + dt };
+            if !news.limits && measured && window_limited > 0 {
+                news.limits = true;
                 let available = now.unwrap_or_default();
-                self.actions.push_back(Action::Say(Decision::Hold { direction, flows: held, available }));
-            } else if news.holds && (news.idle > self.params.law.release_after || released && news.idle > 0.0) {
-                news.holds = false;
+                self.actions.push_back(Action::Say(Decision::Hold { direction, flows: window_limited, available }));
+            } else if news.limits && (news.idle > self.params.law.release_after || released && news.idle > 0.0) {
+                news.limits = false;
                 self.actions.push_back(Action::Say(Decision::Release { direction }));
             }
         }
@@ -472,8 +477,8 @@ impl Ap {
     pub(super) fn shown(&self, direction: Direction) -> super::DirectionSnapshot {
         let news = &self.law.news[direction.index()];
         let capacity = self.capacity_of(direction);
-        let (place, queue, local, holds) = (news.place, news.queue, news.local, news.holds);
-        super::DirectionSnapshot { capacity, place, queue, local, holds }
+        let (place, queue, local, limits) = (news.place, news.queue, news.local, news.limits);
+        super::DirectionSnapshot { capacity, place, queue, local, limits }
     }
 }
 

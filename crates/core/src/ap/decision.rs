@@ -166,8 +166,8 @@ impl fmt::Display for Decision {
             Self::Hold { direction, flows, available } => {
                 let (what, available) = (data(*direction), available.rounded());
                 match flows {
-                    1 => write!(f, "{what}: one is held to {available}, because packets wait at the hop"),
-                    n => write!(f, "{what}: {n} are held to {available} together, because packets wait at the hop"),
+                    1 => write!(f, "{what}: one is limited to {available}, because packets wait at the hop"),
+                    n => write!(f, "{what}: {n} are limited to {available} together, because packets wait at the hop"),
                 }
             }
             Self::Behaviour { flow, direction, tunnel, behaviour, why, rate } => {
@@ -182,7 +182,11 @@ impl fmt::Display for Decision {
             }
             Self::Steer { flow, direction, share } => {
                 let (what, share) = (data(*direction), share.rounded());
-                write!(f, "{what}: UDP flow {} is held to {share} by marks, or drops where it takes no marks", flow.0)
+                write!(
+                    f,
+                    "{what}: UDP flow {} is limited to {share} by marks, or drops where it takes no marks",
+                    flow.0
+                )
             }
             Self::Beside { direction, flows, share } => {
                 let (what, share) = (data(*direction), share.rounded());

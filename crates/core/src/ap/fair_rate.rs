@@ -1,6 +1,6 @@
 //! The control law: one fair rate per bottleneck. Pure: what an interval showed goes in, a rate comes out.
 //!
-//! A held flow may have `R / cost x base round trip` in flight. Windows are clocked by their ACKs, so with windows W, base round
+//! A window-limited flow may have `R / cost x base round trip` in flight. Windows are clocked by their ACKs, so with windows W, base round
 //! trip d and capacity C the plant is static, `q = W / C - d`, and the controller an integrator on the logarithm of R:
 //!
 //! ```text
@@ -34,7 +34,7 @@
 
 use super::law::Law;
 
-/// What a part of C is for who is held, however much cannot be.
+/// What a part of C is for who is window-limited, however much cannot be.
 pub(super) const LEAST: f64 = 0.05;
 /// Windows double every round trip: from ten packets to 160 in so many. What was advertised for longer is not taken
 /// (`what_was_promised_counts_until_it_should_have_arrived`).
@@ -58,7 +58,7 @@ pub enum Mode {
     Steady,
     /// A standing queue is emptied once.
     Drain,
-    /// Nobody is held.
+    /// Nobody is window-limited.
     Released,
 }
 
@@ -94,7 +94,7 @@ pub(super) struct Observation {
     /// Time in which something of a connection arrived while more was in flight, of all together, s.
     pub(super) served: f64,
     /// Of those, the ones that are held by this bottleneck.
-    pub(super) held: usize,
+    pub(super) window_limited: usize,
     /// Flows that take what they get, controlled or not; and those among them that cannot be held.
     pub(super) elastic: usize,
     pub(super) uncontrolled: usize,
@@ -121,7 +121,7 @@ pub(super) struct FairRate {
     beside: Option<f64>,
     /// For how many tau there has been no queue.
     calm: f64,
-    /// Growth per tau while held flows find no queue.
+    /// Growth per tau while window-limited flows find no queue.
     probe: f64,
     /// Newest queueing delay.
     queue: f64,
@@ -161,7 +161,7 @@ impl FairRate {
     /// One interval of `dt`.
     pub(super) fn step(&mut self, x: &Observation, law: &Law, dt: f64) {
         if let Some((mean, least)) = x.queue {
-            // What waits now and then, where less is delivered than could be, is others' bursts, and no queue of who is held.
+            // What waits now and then, where less is delivered than could be, is others' bursts, and no queue of who is window-limited.
             let bursts = !x.counted && least < law.standing_threshold * x.target && x.delivered < DRAINED * x.capacity;
             let standing = if bursts { 1.0 } else { law.standing_weight };
             self.queue = (mean + standing * (least - mean)).max(0.0);
@@ -186,7 +186,7 @@ impl FairRate {
     fn change_mode(&mut self, x: &Observation, law: &Law, tau: f64, dt: f64) {
         let empty = x.queue.is_some_and(|(_, least)| least < law.standing_threshold * x.target);
         self.never_empty = if empty || !x.hides { 0.0 } else { self.never_empty + dt };
-        self.idle = if x.held > 0 { 0.0 } else { self.idle + dt };
+        self.idle = if x.window_limited > 0 { 0.0 } else { self.idle + dt };
         self.draining = if self.mode == Mode::Drain { self.draining + dt } else { 0.0 };
         self.mode = match self.mode {
             Mode::Startup if x.packet_trains > 0.0 && x.filling > 0 => {
@@ -207,7 +207,7 @@ impl FairRate {
                 self.rate = self.rate.max(self.kept * (x.base_rtt + x.target) / x.base_rtt);
                 Mode::Steady
             }
-            Mode::Released if x.held > 0 => Mode::Steady,
+            Mode::Released if x.window_limited > 0 => Mode::Steady,
             mode => mode,
         };
     }
@@ -225,14 +225,14 @@ impl FairRate {
         self.calm = if quiet { self.calm + part } else { 0.0 };
         // What was advertised and has not arrived after so long never will.
         let waits = self.calm < MOST_ADVERTISED;
-        let held = match waits {
-            true => x.held as f64 / x.filling.max(1) as f64,
-            false => f64::from(u8::from(x.held > 0)),
+        let window_limited = match waits {
+            true => x.window_limited as f64 / x.filling.max(1) as f64,
+            false => f64::from(u8::from(x.window_limited > 0)),
         };
         let least = (law.gain * target / x.base_rtt).min(law.probe / FIRST_PROBE);
         // What windows in force leave of what it carries is theirs at once; only beyond that nobody knows.
         let left = if x.capacity > 0.0 { (x.capacity / (x.brought + x.advertised).max(1.0)).ln() } else { 0.0 };
-        self.probe = match (quiet && left <= 0.0, held > 0.5) {
+        self.probe = match (quiet && left <= 0.0, window_limited > 0.5) {
             (true, true) => (self.probe.max(least) * 2f64.powf(part)).min(law.probe.max(least)),
             (true, false) => self.probe.max(least),
             (false, _) => least,
@@ -242,7 +242,7 @@ impl FairRate {
         }
         // What a burst leaves behind is gone before it says anything of the bottleneck: what collapsed stands.
         let standing_queue = x.queue.is_some_and(|(_, least)| least > law.collapse * x.target);
-        if standing_queue && x.stood && x.held > 0 {
+        if standing_queue && x.stood && x.window_limited > 0 {
             let fills = (x.base_rtt + target) / x.base_rtt;
             let most = x.most * (1.0 + law.headroom);
             self.rate = self.rate.min(most.max(self.rate * x.delivered / x.brought.max(1.0)) * fills);
@@ -253,14 +253,14 @@ impl FairRate {
             _ if quiet => (error + self.probe).max(left),
             _ => error,
         };
-        let mut error = if error > 0.0 { error * held } else { error };
+        let mut error = if error > 0.0 { error * window_limited } else { error };
         if waits && x.advertised > 0.0 && x.capacity > 0.0 {
             let room = (x.capacity / (x.delivered + x.advertised).max(1.0)).ln();
             error = error.min(room.max(-1.0) + law.headroom);
         }
         let before = self.rate;
         self.rate *= (error * part).exp();
-        if x.held > 0 {
+        if x.window_limited > 0 {
             // Nor does it run ahead of what windows bring (`the_queue_comes_to_its_target_whatever_path_capacity_and_number_of_flows`).
             self.rate = self.rate.min((2.0 * x.widest).max(before));
         }

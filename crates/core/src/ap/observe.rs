@@ -415,7 +415,7 @@ impl Ap {
                 x.elastic += 1;
                 if demand.is_window_limited {
                     x.filling += 1;
-                    x.held += usize::from(matches!(id, Id::Hop(..)));
+                    x.window_limited += usize::from(matches!(id, Id::Hop(..)));
                     x.widest = x.widest.max(rate);
                     x.base_rtt += USUAL_RTT;
                 }
@@ -457,7 +457,7 @@ impl Ap {
                         x.advertised += (fair - window).max(0.0);
                     }
                 }
-                x.held += usize::from(flow.is_window_limited && binds == Some(id));
+                x.window_limited += usize::from(flow.is_window_limited && binds == Some(id));
             }
         }
         for (row, flow) in rows.iter().filter_map(|row| Some((row, row.active.as_ref()?))) {

@@ -463,7 +463,7 @@ impl FlowRecord {
             direction,
             rate: self.rate.smooth(),
             share: self.share.filter(|_| self.is_controlled()),
-            held: self.is_controlled() && (self.is_window_limited() || self.is_paced()),
+            window_limited: self.is_controlled() && (self.is_window_limited() || self.is_paced()),
             plan: self.plan,
             local_rtt: self.local_rtt.min(),
             remote_rtt: self.remote_rtt.min(),

@@ -31,8 +31,8 @@ pub struct DirectionSnapshot {
     pub queue: Span,
     /// What of it waits between access point and station.
     pub local: Span,
-    /// Windows are held.
-    pub holds: bool,
+    /// Windows are limited.
+    pub limits: bool,
 }
 
 /// One direction of one flow.
@@ -55,5 +55,5 @@ pub struct FlowSnapshot {
     /// Its window can be rewritten.
     pub controllable: bool,
     /// It fills the window that it was planned, or waits for its pace.
-    pub held: bool,
+    pub window_limited: bool,
 }

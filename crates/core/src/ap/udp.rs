@@ -221,15 +221,15 @@ impl UdpDirection {
     }
 
     fn trim(&mut self, share: BitRate, hop: &HopLoad, span: f64) {
-        let held = self.signalled_ago < HELD_FOR;
-        let short = held && self.rate.smooth() < share.mul_f64(REACHED);
+        let limited = self.signalled_ago < HELD_FOR;
+        let short = limited && self.rate.smooth() < share.mul_f64(REACHED);
         self.trim = if hop.standing_queue {
             self.trim - TRIM_DOWN * span
         } else if short {
             self.trim + TRIM_UP * span
         } else if self.trim < 1.0 {
             (self.trim + TRIM_UP * span).min(1.0)
-        } else if held {
+        } else if limited {
             self.trim
         } else {
             (self.trim - TRIM_UP * span).max(1.0)
@@ -442,8 +442,8 @@ impl UdpFlows {
         let all = self.flows.iter().flat_map(|(flow, record)| {
             Direction::BOTH.into_iter().map(move |direction| (*flow, direction, &record.half[direction.index()]))
         });
-        let held = all.filter(|(_, _, half)| half.plan != UdpPlan::default());
-        let stale = held.filter(|(_, _, half)| !half.is_elastic() || !half.is_active());
+        let limited = all.filter(|(_, _, half)| half.plan != UdpPlan::default());
+        let stale = limited.filter(|(_, _, half)| !half.is_elastic() || !half.is_active());
         stale.map(|(flow, direction, _)| (flow, direction)).collect()
     }
 

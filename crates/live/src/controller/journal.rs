@@ -5,14 +5,14 @@ use std::collections::VecDeque;
 use lasthop_core::units::Time;
 
 use super::log;
-use crate::status::Said;
+use crate::status::DecisionStatus;
 
 /// So many are kept for the status; the log has them all.
 const KEPT: usize = 64;
 
 pub(super) struct Journal {
     started: Time,
-    newest: VecDeque<Said>,
+    newest: VecDeque<DecisionStatus>,
     count: u64,
 }
 
@@ -27,7 +27,7 @@ impl Journal {
         if self.newest.len() == KEPT {
             self.newest.pop_front();
         }
-        self.newest.push_back(Said { at_s: now.since(self.started).as_secs_f64(), line });
+        self.newest.push_back(DecisionStatus { at_s: now.since(self.started).as_secs_f64(), line });
         self.count += 1;
     }
 
@@ -37,7 +37,7 @@ impl Journal {
     }
 
     /// The newest ones, the oldest of them first.
-    pub(super) fn newest(&self) -> Vec<Said> {
+    pub(super) fn newest(&self) -> Vec<DecisionStatus> {
         self.newest.iter().cloned().collect()
     }
 }
@@ -55,7 +55,7 @@ mod tests {
         }
         let newest = journal.newest();
         assert_eq!((journal.count(), newest.len()), (100, KEPT));
-        assert_eq!(newest[0], Said { at_s: 36.0, line: "decision 36".to_owned() });
+        assert_eq!(newest[0], DecisionStatus { at_s: 36.0, line: "decision 36".to_owned() });
         assert_eq!(newest[KEPT - 1].line, "decision 99");
     }
 }

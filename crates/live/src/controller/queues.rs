@@ -96,7 +96,7 @@ impl Queues {
         }
     }
 
-    /// From now on it is these interfaces: what is held for others is sent before they are let go.
+    /// From now on it is these interfaces: what is held for others is sent before they are released.
     pub(super) fn follow(&mut self, now: Time, ports: &[Port], journal: &mut Journal) {
         let mut before = std::mem::take(&mut self.list);
         for port in ports {

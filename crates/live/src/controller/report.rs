@@ -150,9 +150,9 @@ struct Moved {
     available: BitRate,
     udp: BitRate,
     /// Those that their plan holds back.
-    held: usize,
+    window_limited: usize,
     /// What they may use together.
-    held_to: BitRate,
+    limited_to: BitRate,
     /// No window is changed, in a dry run or by the configuration.
     only_looks: bool,
 }
@@ -162,14 +162,14 @@ impl Moved {
         let flows = if self.flows == 1 { "connection has" } else { "connections have" };
         let of =
             if self.available == BitRate::ZERO { String::new() } else { format!(" of {}", self.available.rounded()) };
-        let held = match self.held {
-            0 => "nobody is held".to_owned(),
-            1 => format!("one is held to {}", self.held_to.rounded()),
-            n => format!("{n} are held to {} together", self.held_to.rounded()),
+        let window_limited = match self.window_limited {
+            0 => "none is window-limited".to_owned(),
+            1 => format!("one is limited to {}", self.limited_to.rounded()),
+            n => format!("{n} are limited to {} together", self.limited_to.rounded()),
         };
         let would = if self.only_looks { "would have been lowered" } else { "lowered" };
         format!(
-            "{} TCP {flows} {}{of}, {held}; UDP {}; {} ACKs {would}",
+            "{} TCP {flows} {}{of}, {window_limited}; UDP {}; {} ACKs {would}",
             count(self.flows as u64),
             self.rate.rounded(),
             self.udp.rounded(),
@@ -192,17 +192,18 @@ impl Core {
         let sum = |rates: &mut dyn Iterator<Item = BitRate>| BitRate::bps(rates.map(BitRate::as_bps).sum());
         let shared: Vec<_> = ap.flows.iter().filter(|flow| flow.share.is_some()).collect();
         let only_looks = self.config.dry_run || !self.config.windows;
-        // While nothing waits nobody is held, however full his window is: plans are wide then.
-        let holds =
-            |flow: &FlowSnapshot| self.config.share == ShareRule::Equal || ap.directions[flow.direction.index()].holds;
-        let held: Vec<_> = shared.iter().filter(|flow| !only_looks && flow.held && holds(flow)).collect();
+        // While nothing waits nobody is window-limited, however full his window is: plans are wide then.
+        let limits =
+            |flow: &FlowSnapshot| self.config.share == ShareRule::Equal || ap.directions[flow.direction.index()].limits;
+        let window_limited: Vec<_> =
+            shared.iter().filter(|flow| !only_looks && flow.window_limited && limits(flow)).collect();
         Moved {
             flows: shared.len(),
             rate: sum(&mut shared.iter().map(|flow| flow.rate)),
             available: ap.available,
             udp: ap.udp,
-            held: held.len(),
-            held_to: sum(&mut held.iter().filter_map(|flow| flow.share)),
+            window_limited: window_limited.len(),
+            limited_to: sum(&mut window_limited.iter().filter_map(|flow| flow.share)),
             only_looks,
         }
     }
@@ -294,8 +295,8 @@ impl Core {
     /// Nobody is held back: windows pass as receivers offer them.
     fn has_nothing_to_do(&self, snapshot: &Snapshot, flows: &[FlowStatus]) -> bool {
         match self.config.share {
-            ShareRule::MaxMin => snapshot.directions.iter().all(|direction| !direction.holds),
-            ShareRule::Equal => flows.iter().all(|flow| flow.state != FlowState::Held),
+            ShareRule::MaxMin => snapshot.directions.iter().all(|direction| !direction.limits),
+            ShareRule::Equal => flows.iter().all(|flow| flow.state != FlowState::WindowLimited),
         }
     }
 
@@ -328,7 +329,7 @@ fn direction(direction: &DirectionSnapshot, place: Option<QueuePlace>) -> Direct
         capacity_bps: direction.capacity.map(BitRate::as_bps),
         queue_place: place.map(|place| place.name().to_owned()),
         queue_ms: direction.queue.as_millis_f64(),
-        holds: direction.holds,
+        limits: direction.limits,
     }
 }
 
@@ -340,7 +341,7 @@ fn state(flow: &FlowSnapshot, carrying: &Carrying, half: &Half) -> FlowState {
     } else if flow.share.is_none() {
         FlowState::Idle
     } else if half.data_flags & Half::LIMITED != 0 {
-        FlowState::Held
+        FlowState::WindowLimited
     } else {
         FlowState::Below
     }
@@ -378,19 +379,26 @@ mod tests {
             rate,
             available: BitRate::ZERO,
             udp: BitRate::bps(280_123),
-            held: 0,
-            held_to: BitRate::ZERO,
+            window_limited: 0,
+            limited_to: BitRate::ZERO,
             only_looks: true,
         };
         assert_eq!(
             none.line(12_345),
-            "1 TCP connection has 14.2 Mbit/s, nobody is held; UDP 280 kbit/s; 12.3 thousand ACKs would have been lowered"
+            "1 TCP connection has 14.2 Mbit/s, none is window-limited; UDP 280 kbit/s; 12.3 thousand ACKs would have been lowered"
         );
         let available = BitRate::bps(18_612_345);
-        let two = Moved { flows: 3, available, held: 2, held_to: BitRate::bps(12_408_230), only_looks: false, ..none };
+        let two = Moved {
+            flows: 3,
+            available,
+            window_limited: 2,
+            limited_to: BitRate::bps(12_408_230),
+            only_looks: false,
+            ..none
+        };
         assert_eq!(
             two.line(1_234),
-            "3 TCP connections have 14.2 Mbit/s of 18.6 Mbit/s, 2 are held to 12.4 Mbit/s together; UDP 280 kbit/s; 1234 ACKs lowered"
+            "3 TCP connections have 14.2 Mbit/s of 18.6 Mbit/s, 2 are limited to 12.4 Mbit/s together; UDP 280 kbit/s; 1234 ACKs lowered"
         );
     }
 

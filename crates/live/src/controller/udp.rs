@@ -1,7 +1,7 @@
 //! The UDP flows that the fast path knows: names for the deciding half, samples, and who is to be forgotten.
 //!
 //! Only flows that ever sent a full packet are in the fast path's table (`core::fastpath::udp`): games and calls are not. They keep
-//! their places there until they are forgotten here, so that a flood of others pushes out nobody who is held; of a table that is
+//! their places there until they are forgotten here, so that a flood of others pushes out nobody who is window-limited; of a table that is
 //! nearly full those that nobody holds go soon.
 
 use std::collections::HashMap;

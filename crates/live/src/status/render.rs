@@ -66,7 +66,7 @@ fn head(out: &mut String, s: &Status) {
         line!(out, "  capacity {}, given", rate(s.capacity_bps as f64));
     }
     if s.nothing_to_do {
-        line!(out, "  nothing to do: nobody is held back");
+        line!(out, "  nothing to do: no window is limited");
     }
     line!(
         out,
@@ -78,9 +78,9 @@ fn head(out: &mut String, s: &Status) {
 }
 
 fn direction(d: &DirectionStatus) -> String {
-    let held = if d.holds { "held" } else { "left alone" };
+    let limited = if d.limits { "windows limited" } else { "windows left alone" };
     let Some(capacity) = d.capacity_bps else {
-        return format!("nothing learned yet: never was anything seen waiting; {held}");
+        return format!("nothing learned yet: never was anything seen waiting; {limited}");
     };
     let place = match d.queue_place.as_deref() {
         Some("access-point") => "packets wait in its own queue",
@@ -88,7 +88,7 @@ fn direction(d: &DirectionStatus) -> String {
         Some("wan" | "line") => "packets wait in front of the home",
         _ => "nothing waited yet",
     };
-    format!("learned {}; {place}, now {}; {held}", rate(capacity as f64), ms(d.queue_ms))
+    format!("learned {}; {place}, now {}; {limited}", rate(capacity as f64), ms(d.queue_ms))
 }
 
 /// What was decided lately, and why.
@@ -203,7 +203,7 @@ fn flow_line(f: &FlowStatus, width: usize) -> String {
 
 const fn state(state: FlowState) -> &'static str {
     match state {
-        FlowState::Held => "held to its share",
+        FlowState::WindowLimited => "window-limited to its share",
         FlowState::Below => "uses less than it may",
         FlowState::Idle => "idle",
         FlowState::Closing => "ending",

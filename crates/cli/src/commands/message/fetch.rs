@@ -90,9 +90,9 @@ pub fn run(arguments: &Arguments) -> Outcome {
 }
 
 /// What is said, and how it ended.
-type Said = (String, Outcome);
+type DecisionStatus = (String, Outcome);
 
-fn list(client: &Client, stop: &Stop, written: &mut Written) -> Outcome<Said> {
+fn list(client: &Client, stop: &Stop, written: &mut Written) -> Outcome<DecisionStatus> {
     let mut show = Show::new("messages");
     let listed = client.list(&mut |event| show.event(&event));
     let listed = listed.map_err(|error| fail(error, stop, written, AGAIN))?;
@@ -112,7 +112,7 @@ fn list(client: &Client, stop: &Stop, written: &mut Written) -> Outcome<Said> {
     Ok((table.render(0), Ok(())))
 }
 
-fn discard(arguments: &Arguments, client: &Client, stop: &Stop, written: &mut Written) -> Outcome<Said> {
+fn discard(arguments: &Arguments, client: &Client, stop: &Stop, written: &mut Written) -> Outcome<DecisionStatus> {
     let mut messages: Vec<MessageId> = arguments.messages.iter().copied().map(MessageId).collect();
     messages.sort_unstable();
     messages.dedup();
@@ -123,7 +123,7 @@ fn discard(arguments: &Arguments, client: &Client, stop: &Stop, written: &mut Wr
     Ok((format!("deleted unread: {}\n", numbers.join(", ")), Ok(())))
 }
 
-fn fetch(arguments: &Arguments, client: &Client, stop: &Stop, written: &mut Written) -> Outcome<Said> {
+fn fetch(arguments: &Arguments, client: &Client, stop: &Stop, written: &mut Written) -> Outcome<DecisionStatus> {
     if !arguments.into.is_dir() {
         return Err(Failure::Request(anyhow!("--into {} is no folder", arguments.into.display())));
     }

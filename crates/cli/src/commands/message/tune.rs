@@ -71,11 +71,11 @@ struct Written<'a> {
     report: &'a Report,
     profile: Profile,
     kept: Option<String>,
-    words: Said,
+    words: DecisionStatus,
 }
 
 #[derive(Debug, Serialize)]
-struct Said {
+struct DecisionStatus {
     storage: String,
     fetch: Words,
     send: Words,
@@ -101,7 +101,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         Some(Sink::Stdout) => eprint!("{text}"),
         _ => output::print_out(&text)?,
     }
-    let words = Said {
+    let words = DecisionStatus {
         storage: explain::of_storage(&report.measured),
         fetch: explain::words(Direction::Fetch, &report),
         send: explain::words(Direction::Send, &report),

@@ -9,7 +9,7 @@ use anyhow::anyhow;
 use lasthop_sim::SimError;
 
 use super::form::{self, Cells};
-use super::pool::{self, Said};
+use super::pool::{self, DecisionStatus};
 use super::results::{Results, WHAT_TO_DO};
 use super::row::Row;
 use super::vary::Grid;
@@ -62,8 +62,8 @@ impl<'a> Keeper<'a> {
     }
 
     /// Takes what the pool says.
-    pub fn take(&mut self, said: Said<Result<Row, SimError>>) {
-        if let Said::Results(from, done) = said {
+    pub fn take(&mut self, said: DecisionStatus<Result<Row, SimError>>) {
+        if let DecisionStatus::Results(from, done) = said {
             let rows: Vec<(usize, Row)> =
                 done.into_iter().enumerate().filter_map(|(i, done)| self.judge(self.jobs[from + i], done)).collect();
             self.write(&rows);

@@ -23,7 +23,7 @@ use lasthop_sim::{Options, Progress, SimError};
 
 use self::form::Form;
 use self::keep::Keeper;
-use self::pool::Said;
+use self::pool::DecisionStatus;
 use self::results::{Expected, Results};
 use self::vary::{Grid, Vary};
 use crate::REVISION;
@@ -163,7 +163,7 @@ impl Plan {
             &AtomicBool::new(false),
             |i| home(i + 1),
             |said| {
-                if let Said::Results(_, homes) = said {
+                if let DecisionStatus::Results(_, homes) = said {
                     made.extend(homes);
                 }
             },

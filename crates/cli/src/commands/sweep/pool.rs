@@ -20,7 +20,7 @@ const TICK: Duration = Duration::from_millis(100);
 pub type Outcome<T> = Result<T, String>;
 
 /// What the caller is told.
-pub enum Said<T> {
+pub enum DecisionStatus<T> {
     /// The next results in order, from this run on.
     Results(usize, Vec<Outcome<T>>),
     /// Nothing for a while; this many are done.
@@ -34,7 +34,7 @@ pub fn run<T: Send>(
     threads: usize,
     quit: &AtomicBool,
     work: impl Fn(usize) -> T + Sync,
-    mut tell: impl FnMut(Said<T>),
+    mut tell: impl FnMut(DecisionStatus<T>),
 ) {
     let (next, gate) = (AtomicUsize::new(0), Gate::default());
     let (sender, receiver) = mpsc::channel();
@@ -61,7 +61,7 @@ pub fn run<T: Send>(
         loop {
             match receiver.recv_timeout(TICK) {
                 Ok((run, outcome)) => drop(waiting.insert(run, outcome)),
-                Err(RecvTimeoutError::Timeout) => tell(Said::Nothing),
+                Err(RecvTimeoutError::Timeout) => tell(DecisionStatus::Nothing),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
             waiting.extend(receiver.try_iter());
@@ -73,13 +73,13 @@ pub fn run<T: Send>(
                 let from = told;
                 told += ready.len();
                 gate.open(told);
-                tell(Said::Results(from, ready));
+                tell(DecisionStatus::Results(from, ready));
             }
         }
     });
     // Behind a run that never came.
     for (run, outcome) in waiting {
-        tell(Said::Results(run, vec![outcome]));
+        tell(DecisionStatus::Results(run, vec![outcome]));
     }
 }
 
@@ -129,7 +129,7 @@ mod tests {
     ) -> Vec<Outcome<usize>> {
         let mut list = Vec::new();
         run(count, threads, quit, work, |said| {
-            if let Said::Results(_, results) = said {
+            if let DecisionStatus::Results(_, results) = said {
                 list.extend(results);
             }
         });
