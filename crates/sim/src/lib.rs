@@ -1,9 +1,11 @@
 //! The simulator: a home in virtual time, packet by packet.
 
+mod access_point;
 mod connection;
-mod control;
 mod engine;
 mod exchange;
+mod expansion;
+mod flows;
 mod numbers;
 mod options;
 mod packet;
@@ -11,10 +13,8 @@ mod pcap;
 mod rate_flow;
 mod refuse;
 mod report;
-mod running;
-mod snoop;
 mod sources;
-mod split;
+mod tournament;
 mod trace;
 mod web;
 mod wires;
@@ -32,10 +32,8 @@ pub use refuse::check;
 pub fn run(scenario: &Scenario, options: &mut Options<'_>) -> Result<Report, SimError> {
     let revision = options.revision.to_owned();
     refuse::check(scenario)?;
-    let (home, halves) = split::expand(scenario);
-    let (home, slots) = web::expand(&home);
-    let halves = split::Halves::new(scenario, scenario.flows.len(), halves);
-    let mut engine = engine::Engine::new(&home, &slots, halves, options)?;
+    let expansion = expansion::Expansion::new(scenario);
+    let mut engine = engine::Engine::new(&expansion, options)?;
     engine.run()?;
     Ok(report::assemble(scenario, engine, &revision))
 }

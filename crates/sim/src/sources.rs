@@ -1,219 +1,175 @@
-//! What happens next: a tournament over the sources of events.
+//! Who has an event next: the sources of events, each by its name.
 //!
-//! Sources, not packets, stand in the queue: a link is one source, of which only the head is pending; so is a traffic
-//! schedule, a timer, the controller. A source has one pending time at most. The smallest `(time, sequence)` wins;
-//! the sequence counts settings, so that what was set first happens first.
-//!
-//! A complete binary tree of keys, each node the smaller of its two children: setting a time costs log2(sources)
-//! comparisons without a branch to predict, asking for the winner costs nothing. The first few sources, the wires, stand
-//! apart: they are set for nearly every packet, and there are few of them however large the home, so that looking
-//! through them all is cheaper than climbing a tree.
-
-use std::hint::select_unpredictable;
+//! Sources, not packets, stand in the queue: a wire is one source, of which only the head is pending; so is a traffic
+//! schedule, a timer, a stage of the access point. A source has one pending time at most. Of those that are pending the
+//! earliest is next, of those at one time the one that was set first ([`crate::tournament`]).
 
 use lasthop_core::units::Time;
 
-/// Which source.
+use crate::flows::Flows;
+use crate::tournament::Tournament;
+use crate::wires::{WireId, WireOrder, Wires};
+
+/// Who has events. Flows and stages are numbered as [`Flows`] and [`crate::access_point::AccessPoint`] number them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SourceId(pub u32);
-
-/// A key is `time, ns (64 bits) | sequence (40) | source (24)`; nothing pending is all ones.
-const SOURCE_BITS: u32 = 24;
-const SEQUENCE_BITS: u32 = 40;
-const IDLE: u128 = u128::MAX;
-
-/// Most sources that are looked through one by one.
-const MOST_BUSY: usize = 16;
-/// So many of them at a time, that the loop over them is hardly one.
-const GROUP: usize = 4;
+pub enum Source {
+    /// The far end of a wire.
+    Wire(WireId),
+    /// The schedule of a flow.
+    Schedule(usize),
+    /// The browser that loads a page.
+    Browser(usize),
+    /// The sender of a flow.
+    Sender(usize),
+    /// The receiver of a flow.
+    Receiver(usize),
+    /// The sender of a flow over a rate-controlled transport.
+    Pacer(usize),
+    /// The receiver of such a flow.
+    Reporter(usize),
+    /// The stream that the transport of a flow carries.
+    Feed(usize),
+    /// What the ends of a connection ask and answer.
+    Exchange(usize),
+    /// A stage of the access point: what it is to do by itself.
+    Stage(usize),
+    /// The same: the end of its interval.
+    Interval(usize),
+    /// The next of the changes.
+    Change,
+    /// The start-up, then the figures proper begin.
+    Mark,
+}
 
 /// See the module.
-#[derive(Clone, Debug)]
 pub struct Sources {
-    /// Sources below `busy_count`.
-    busy: Few,
-    /// The others, counted from `busy_count`.
-    others: Tree,
-    busy_count: u32,
-    sequence: u64,
+    tournament: Tournament,
+    places: Places,
 }
 
 impl Sources {
-    /// None of `count` sources has anything pending; the first `busy` of them are set most often.
-    ///
-    /// # Panics
-    /// With 2^24 sources or more.
-    pub fn new(busy: usize, count: usize) -> Self {
-        assert!(count < 1 << SOURCE_BITS, "a source is numbered by {SOURCE_BITS} bits");
-        let busy = busy.min(MOST_BUSY);
-        Self { busy: Few::new(busy), others: Tree::new(count - busy), busy_count: busy as u32, sequence: 0 }
+    /// Nothing is pending.
+    pub fn new(wires: &Wires, stages: usize, flows: &Flows) -> Self {
+        let places = Places::new(wires.order(), stages, flows.iter().map(|flow| flow.sources()));
+        // Wires are set for nearly every packet.
+        Self { tournament: Tournament::new(wires.busy(), places.all.len()), places }
     }
 
     /// The next event of a source is at `at`, whatever it was before.
     #[inline]
-    pub fn set(&mut self, source: SourceId, at: Time) {
-        self.sequence += 1;
-        debug_assert!(self.sequence < 1 << SEQUENCE_BITS);
-        let low = self.sequence << SOURCE_BITS | u64::from(source.0);
-        self.put(source, u128::from(at.as_nanos()) << 64 | u128::from(low));
+    pub fn set(&mut self, source: Source, at: Time) {
+        self.tournament.set(self.places.of(source), at);
     }
 
     /// A source has nothing pending any more.
     #[inline]
-    pub fn clear(&mut self, source: SourceId) {
-        self.put(source, IDLE);
+    pub fn clear(&mut self, source: Source) {
+        self.tournament.clear(self.places.of(source));
+    }
+
+    /// The next event of a source is at `at`, if at all.
+    #[inline]
+    pub fn renew(&mut self, source: Source, at: Option<Time>) {
+        match at {
+            Some(at) => self.set(source, at),
+            None => self.clear(source),
+        }
+    }
+
+    /// The same; where that is so already, its turn among those of the same time stays.
+    #[inline]
+    pub fn keep(&mut self, source: Source, at: Option<Time>) {
+        if self.pending(source) != at {
+            self.renew(source, at);
+        }
     }
 
     /// When the next event of a source is.
     #[inline]
-    pub fn pending(&self, source: SourceId) -> Option<Time> {
-        let key = match source.0.checked_sub(self.busy_count) {
-            Some(other) => self.others.key(other),
-            None => self.busy.key(source.0),
-        };
-        (key != IDLE).then(|| time_of(key))
+    pub fn pending(&self, source: Source) -> Option<Time> {
+        self.tournament.pending(self.places.of(source))
     }
 
-    /// When the next event of all is, and whose; [`Time::MAX`]: nothing is pending.
+    /// When the next event of all is; [`Time::MAX`]: nothing is pending.
     #[inline]
-    pub fn first(&self) -> (Time, SourceId) {
-        let key = self.busy.first.min(self.others.first);
-        (time_of(key), SourceId(key as u32 & ((1 << SOURCE_BITS) - 1)))
+    pub fn next_deadline(&self) -> Time {
+        self.tournament.first().0
     }
 
+    /// Whose the next event of all is, where something is pending.
     #[inline]
-    fn put(&mut self, source: SourceId, key: u128) {
-        match source.0.checked_sub(self.busy_count) {
-            Some(other) => self.others.put(other, key),
-            None => self.busy.put(source.0, key),
+    pub fn next(&self) -> Source {
+        self.places.all[self.tournament.first().1]
+    }
+}
+
+/// Sources beside the flows' own: before those of the stages.
+const HOME: [Source; 2] = [Source::Change, Source::Mark];
+
+/// Where each source stands in the tournament: the wires, the home's own, two of each stage, up to three of each flow.
+struct Places {
+    /// In their order.
+    all: Vec<Source>,
+    wires: WireOrder,
+    /// Place of the first behind the wires.
+    home: usize,
+    /// Place of the first of each flow.
+    flows: Vec<usize>,
+}
+
+impl Places {
+    fn new(wires: WireOrder, stages: usize, flows: impl Iterator<Item = impl Iterator<Item = FlowSource>>) -> Self {
+        let mut all: Vec<Source> = wires.all().map(Source::Wire).collect();
+        let home = all.len();
+        all.extend(HOME);
+        all.extend((0..stages).flat_map(|stage| [Source::Stage(stage), Source::Interval(stage)]));
+        let mut first = Vec::new();
+        for (flow, sources) in flows.enumerate() {
+            first.push(all.len());
+            all.extend(sources.map(|source| source(flow)));
+        }
+        Self { all, wires, home, flows: first }
+    }
+
+    #[inline(always)]
+    fn of(&self, source: Source) -> usize {
+        match source {
+            Source::Wire(wire) => self.wires.index(wire),
+            Source::Change => self.home,
+            Source::Mark => self.home + 1,
+            Source::Stage(stage) => self.home + HOME.len() + 2 * stage,
+            Source::Interval(stage) => self.home + HOME.len() + 2 * stage + 1,
+            Source::Schedule(flow) | Source::Browser(flow) | Source::Sender(flow) | Source::Pacer(flow) => {
+                self.flows[flow]
+            }
+            Source::Receiver(flow) | Source::Reporter(flow) => self.flows[flow] + 1,
+            Source::Feed(flow) | Source::Exchange(flow) => self.flows[flow] + 2,
         }
     }
 }
 
-/// The smaller one, without a branch: which it is cannot be foretold.
-#[inline]
-fn smaller(a: u128, b: u128) -> u128 {
-    select_unpredictable(a < b, a, b)
-}
-
-/// A few keys and the smallest of them.
-#[derive(Clone, Debug)]
-struct Few {
-    first: u128,
-    groups: Vec<[u128; GROUP]>,
-}
-
-impl Few {
-    fn new(count: usize) -> Self {
-        Self { first: IDLE, groups: vec![[IDLE; GROUP]; count.div_ceil(GROUP)] }
-    }
-
-    #[inline]
-    fn key(&self, at: u32) -> u128 {
-        self.groups[at as usize / GROUP][at as usize % GROUP]
-    }
-
-    #[inline]
-    fn put(&mut self, at: u32, key: u128) {
-        self.groups[at as usize / GROUP][at as usize % GROUP] = key;
-        self.first =
-            self.groups.iter().map(|[a, b, c, d]| smaller(smaller(*a, *b), smaller(*c, *d))).fold(IDLE, smaller);
-    }
-}
-
-/// Any number of keys and the smallest of them.
-#[derive(Clone, Debug)]
-struct Tree {
-    first: u128,
-    /// Node 1 is the root, `first`; node n has the children 2n and 2n + 1, which stand side by side in `children[n]`. The
-    /// second half of the nodes are the sources.
-    children: Vec<[u128; 2]>,
-}
-
-impl Tree {
-    fn new(count: usize) -> Self {
-        Self { first: IDLE, children: vec![[IDLE; 2]; count.next_power_of_two().max(2)] }
-    }
-
-    #[inline]
-    fn key(&self, leaf: u32) -> u128 {
-        let node = self.children.len() + leaf as usize;
-        self.children[node / 2][node % 2]
-    }
-
-    #[inline]
-    fn put(&mut self, leaf: u32, key: u128) {
-        let children = self.children.as_mut_slice();
-        let mut node = children.len() + leaf as usize;
-        let mut winner = key;
-        while node > 1 {
-            let pair = &mut children[node / 2];
-            pair[node % 2] = winner;
-            winner = smaller(pair[(node + 1) % 2], winner);
-            node /= 2;
-        }
-        self.first = winner;
-    }
-}
-
-fn time_of(key: u128) -> Time {
-    Time::from_nanos((key >> 64) as u64)
-}
+/// A source of a flow, of whichever one.
+pub type FlowSource = fn(usize) -> Source;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use proptest::prelude::*;
-
-    fn ns(n: u64) -> Time {
-        Time::from_nanos(n)
-    }
 
     #[test]
-    fn what_was_set_first_happens_first() {
-        let mut sources = Sources::new(1, 3);
-        sources.set(SourceId(2), ns(5));
-        sources.set(SourceId(0), ns(5));
-        sources.set(SourceId(1), ns(4));
-        let mut order = Vec::new();
-        for _ in 0..3 {
-            let (_, source) = sources.first();
-            order.push(source.0);
-            sources.clear(source);
-        }
-        assert_eq!((order.as_slice(), sources.first().0), ([1, 2, 0].as_slice(), Time::MAX));
-    }
-
-    #[test]
-    fn a_new_time_replaces_the_old_one() {
-        let mut sources = Sources::new(1, 2);
-        sources.set(SourceId(1), ns(9));
-        sources.set(SourceId(1), ns(3));
-        assert_eq!(sources.first(), (ns(3), SourceId(1)));
-        sources.set(SourceId(1), ns(7));
-        assert_eq!((sources.first(), sources.pending(SourceId(0))), ((ns(7), SourceId(1)), None));
-    }
-
-    proptest! {
-        #[test]
-        fn the_tournament_is_won_by_what_a_sorted_list_has_first(
-            busy in 0usize..=37, steps in prop::collection::vec((0u32..37, prop::option::of(0u64..20)), 1..200),
-        ) {
-            let mut sources = Sources::new(busy, 37);
-            let mut list: Vec<(u64, usize, u32)> = Vec::new();
-            for (order, (source, at)) in steps.into_iter().enumerate() {
-                list.retain(|(_, _, s)| *s != source);
-                match at {
-                    Some(at) => {
-                        sources.set(SourceId(source), ns(at));
-                        list.push((at, order, source));
-                    }
-                    None => sources.clear(SourceId(source)),
-                }
-                let first = list.iter().min().map(|(at, _, source)| (ns(*at), SourceId(*source)));
-                match first {
-                    Some(first) => prop_assert_eq!(sources.first(), first),
-                    None => prop_assert_eq!(sources.first().0, Time::MAX),
+    fn every_source_stands_at_its_own_place() {
+        let flows: [&[FlowSource]; 5] = [
+            &[Source::Sender, Source::Receiver, Source::Feed],
+            &[Source::Schedule],
+            &[Source::Browser],
+            &[Source::Pacer, Source::Reporter, Source::Feed],
+            &[Source::Sender, Source::Receiver, Source::Exchange],
+        ];
+        for wires in [WireOrder::new(3, true), WireOrder::new(2, false), WireOrder::new(0, false)] {
+            for stages in 0..3 {
+                let places = Places::new(wires, stages, flows.iter().map(|sources| sources.iter().copied()));
+                assert_eq!(places.all.len(), wires.all().count() + 2 + 2 * stages + 11);
+                for (place, source) in places.all.iter().enumerate() {
+                    assert_eq!(places.of(*source), place, "{source:?}");
                 }
             }
         }

@@ -33,20 +33,46 @@ pub struct Slot {
     pub connection: usize,
 }
 
-/// The scenario with a flow for each connection of its pages behind its own flows.
-pub fn expand(scenario: &Scenario) -> (Cow<'_, Scenario>, Vec<Slot>) {
-    let mut home = Cow::Borrowed(scenario);
-    let mut slots = Vec::new();
-    for (page, flow) in scenario.flows.iter().enumerate() {
-        let Kind::Web(web) = &flow.kind else { continue };
-        for connection in 0..web.connections as usize {
-            let name = format!("{}/{}", flow.name, connection + 1);
-            let kind = Kind::Ftp(Ftp { bytes: None, tcp: web.tcp });
-            home.to_mut().flows.push(Flow { name, kind, ..flow.clone() });
-            slots.push(Slot { page, connection });
+/// The connections of a home's pages.
+#[derive(Clone, Debug, Default)]
+pub struct Slots {
+    /// The flow of the first of them; the others follow.
+    first: usize,
+    slots: Vec<Slot>,
+}
+
+impl Slots {
+    /// Puts a flow for each connection of its pages behind the flows of `home`.
+    pub fn expand(home: &mut Cow<'_, Scenario>) -> Self {
+        let first = home.flows.len();
+        let mut slots = Vec::new();
+        for page in 0..first {
+            let Kind::Web(web) = home.flows[page].kind else { continue };
+            for connection in 0..web.connections as usize {
+                let flow = home.flows[page].clone();
+                let name = format!("{}/{}", flow.name, connection + 1);
+                let kind = Kind::Ftp(Ftp { bytes: None, tcp: web.tcp });
+                home.to_mut().flows.push(Flow { name, kind, ..flow });
+                slots.push(Slot { page, connection });
+            }
         }
+        Self { first, slots }
     }
-    (home, slots)
+
+    /// What a flow is a connection of.
+    pub fn slot(&self, flow: usize) -> Option<Slot> {
+        self.slots.get(flow.checked_sub(self.first)?).copied()
+    }
+
+    /// The flow of a connection.
+    pub fn flow(&self, slot: Slot) -> Option<usize> {
+        self.slots.iter().position(|known| *known == slot).map(|at| self.first + at)
+    }
+
+    /// The first page, if there is one.
+    pub fn first_page(&self) -> Option<usize> {
+        self.slots.first().map(|slot| slot.page)
+    }
 }
 
 /// IP bytes of the packet that opens a connection.

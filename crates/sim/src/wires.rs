@@ -22,6 +22,44 @@ pub enum WireId {
     WanUp,
 }
 
+/// The places of a home's wires: to the servers, the WAN link down and up, from the servers.
+#[derive(Clone, Copy, Debug)]
+pub struct WireOrder {
+    servers: u32,
+    /// Place of the first from a server.
+    from_servers: u32,
+}
+
+impl WireOrder {
+    /// Of so many servers; without a line they are at the access point.
+    pub const fn new(servers: u32, has_wan: bool) -> Self {
+        Self { servers, from_servers: servers + if has_wan { 2 } else { 0 } }
+    }
+
+    /// Place of a wire.
+    #[inline]
+    pub const fn index(self, wire: WireId) -> usize {
+        let index = match wire {
+            WireId::ToServer(i) => i,
+            WireId::WanDown => self.servers,
+            WireId::WanUp => self.servers + 1,
+            WireId::FromServer(i) => self.from_servers + i,
+        };
+        index as usize
+    }
+
+    /// Every wire, by its place.
+    pub fn all(self) -> impl Iterator<Item = WireId> {
+        let wan = [WireId::WanDown, WireId::WanUp].into_iter().filter(move |_| self.has_wan());
+        let servers = 0..self.servers;
+        servers.clone().map(WireId::ToServer).chain(wan).chain(servers.map(WireId::FromServer))
+    }
+
+    const fn has_wan(self) -> bool {
+        self.from_servers > self.servers
+    }
+}
+
 /// How packets that come down from the servers get past W0, where the WAN link begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Crossing {
@@ -36,11 +74,10 @@ enum Crossing {
 /// Most servers whose packets are gathered: each time all of them are looked at.
 const MOST_MERGED: usize = 8;
 
-/// Every wire; see [`Wires::index`] for their order.
+/// Every wire.
 pub struct Wires {
     links: Vec<Link<SimPacket>>,
-    servers: u32,
-    has_wan: bool,
+    order: WireOrder,
     /// Whether a packet to a server meets nobody at W0 who could be before it on the server's own wire.
     straight_up: bool,
     down: Crossing,
@@ -49,28 +86,21 @@ pub struct Wires {
 impl Wires {
     /// Idle ones.
     pub fn new(scenario: &Scenario) -> Self {
-        let link = |wire: &Wire| Link::new(*wire, Time::ZERO);
-        let servers = || scenario.servers.iter().map(|s| link(&s.wire));
-        let wan = scenario.wan.iter().flat_map(|wan| [link(&wan.down), link(&wan.up)]);
+        let order = WireOrder::new(scenario.servers.len() as u32, scenario.wan.is_some());
+        let link = |id: WireId| wire(scenario, id).map(|wire| Link::new(wire, Time::ZERO));
         let (straight_up, down) = crossings(scenario);
-        Self {
-            links: servers().chain(wan).chain(servers()).collect(),
-            servers: scenario.servers.len() as u32,
-            has_wan: scenario.wan.is_some(),
-            straight_up,
-            down,
-        }
+        Self { links: order.all().filter_map(link).collect(), order, straight_up, down }
     }
 
     /// The wire that follows `first` on the way to `destination`, where both can be reckoned at once.
     #[inline]
-    pub const fn straight_on(&self, first: WireId, destination: HostId) -> Option<usize> {
+    pub const fn straight_on(&self, first: WireId, destination: HostId) -> Option<WireId> {
         match (first, destination) {
-            (WireId::WanUp, HostId::Server(i)) if self.straight_up => Some(self.index(WireId::ToServer(i as u32))),
+            (WireId::WanUp, HostId::Server(i)) if self.straight_up => Some(WireId::ToServer(i as u32)),
             (WireId::FromServer(_), HostId::Station(_) | HostId::AccessPoint)
                 if matches!(self.down, Crossing::AtOnce) =>
             {
-                Some(self.index(WireId::WanDown))
+                Some(WireId::WanDown)
             }
             _ => None,
         }
@@ -94,76 +124,48 @@ impl Wires {
     pub fn look_ahead_wan(&mut self) -> Option<Time> {
         let first = self.first_to_w0()?;
         let (at, bytes) = (self.links[first].next_deadline()?, self.links[first].front()?.bytes());
-        let wan = self.index(WireId::WanDown);
+        let wan = self.order.index(WireId::WanDown);
         Some(self.links[wan].look_ahead(at, bytes))
     }
 
     /// The wire whose next packet is at W0 first.
     #[inline]
     fn first_to_w0(&self) -> Option<usize> {
-        let from = self.index(WireId::FromServer(0));
+        let from = self.order.index(WireId::FromServer(0));
         let at = |index: usize| self.links[index].next_deadline().unwrap_or(Time::MAX);
         (from..self.links.len()).min_by_key(|index| at(*index))
     }
 
-    /// How many there are.
-    pub fn count(&self) -> usize {
-        self.links.len()
+    /// Their places.
+    pub const fn order(&self) -> WireOrder {
+        self.order
     }
 
     /// How many of them, the first ones, have events of their own all the time.
     pub fn busy(&self) -> usize {
         match self.down {
             Crossing::Event => self.links.len(),
-            _ => self.links.len() - self.servers as usize,
+            _ => self.order.index(WireId::FromServer(0)),
         }
     }
 
     /// Whether packets between W0 and the access point take any time.
     pub const fn has_wan(&self) -> bool {
-        self.has_wan
+        self.order.has_wan()
     }
 
-    /// Place of a wire, below [`Self::count`]: to the servers, the WAN link down and up, from the servers.
+    /// One of them.
     #[inline]
-    pub const fn index(&self, wire: WireId) -> usize {
-        let n = self.servers as usize;
-        let wan = if self.has_wan { 2 } else { 0 };
-        match wire {
-            WireId::ToServer(i) => i as usize,
-            WireId::WanDown => n,
-            WireId::WanUp => n + 1,
-            WireId::FromServer(i) => n + wan + i as usize,
-        }
-    }
-
-    /// The wire at a place.
-    pub const fn id(&self, index: usize) -> WireId {
-        let n = self.servers as usize;
-        let wan = if self.has_wan { 2 } else { 0 };
-        match index {
-            i if i < n => WireId::ToServer(i as u32),
-            i if i >= n + wan => WireId::FromServer((i - n - wan) as u32),
-            i if i == n => WireId::WanDown,
-            _ => WireId::WanUp,
-        }
-    }
-
-    /// The wire at a place.
-    pub fn link(&mut self, index: usize) -> &mut Link<SimPacket> {
-        &mut self.links[index]
+    pub fn link(&mut self, wire: WireId) -> &mut Link<SimPacket> {
+        &mut self.links[self.order.index(wire)]
     }
 
     /// Rates and delays as `scenario` has them, from the next packet on.
     pub fn retune(&mut self, now: Time, scenario: &Scenario) {
-        for index in 0..self.links.len() {
-            let wire = match (self.id(index), &scenario.wan) {
-                (WireId::FromServer(i) | WireId::ToServer(i), _) => scenario.servers[i as usize].wire,
-                (WireId::WanDown, Some(wan)) => wan.down,
-                (WireId::WanUp, Some(wan)) => wan.up,
-                (WireId::WanDown | WireId::WanUp, None) => continue,
-            };
-            self.links[index].set_wire(now, wire);
+        for id in self.order.all() {
+            if let Some(wire) = wire(scenario, id) {
+                self.link(id).set_wire(now, wire);
+            }
         }
     }
 
@@ -177,11 +179,20 @@ impl Wires {
                 WireId::WanDown => "WAN down".to_owned(),
                 WireId::WanUp => "WAN up".to_owned(),
             };
-            queue(&name, &self.links[self.index(wire)].snapshot(end))
+            queue(&name, &self.links[self.order.index(wire)].snapshot(end))
         };
-        let wan = [WireId::WanDown, WireId::WanUp].into_iter().filter(|_| self.has_wan);
-        let servers = || 0..self.servers;
+        let wan = [WireId::WanDown, WireId::WanUp].into_iter().filter(|_| self.has_wan());
+        let servers = || 0..self.order.servers;
         servers().map(WireId::FromServer).chain(servers().map(WireId::ToServer)).chain(wan).map(one).collect()
+    }
+}
+
+/// What a wire is like.
+fn wire(scenario: &Scenario, id: WireId) -> Option<Wire> {
+    match id {
+        WireId::FromServer(i) | WireId::ToServer(i) => Some(scenario.servers[i as usize].wire),
+        WireId::WanDown => scenario.wan.as_ref().map(|wan| wan.down),
+        WireId::WanUp => scenario.wan.as_ref().map(|wan| wan.up),
     }
 }
 

@@ -4,17 +4,18 @@ use lasthop_core::packet::Packet as _;
 use lasthop_core::units::Time;
 
 use super::Engine;
+use crate::flows::{Play, Running};
 use crate::packet::{Position, Sacks, SimPacket, flag};
-use crate::running::{Play, Running};
+use crate::sources::Source;
 use crate::web::{self, Slot};
 
 impl Engine<'_, '_> {
     /// The browser's own time has come: to begin, or to say something again.
     #[cold]
     pub(super) fn on_browser(&mut self, now: Time, page: usize) {
-        let Running { source, stop, play: Play::Page(loader), .. } = &mut self.flows[page] else { return };
+        let Running { stop, play: Play::Page(loader), .. } = &mut self.flows[page] else { return };
         if now >= *stop {
-            return self.sources.clear(*source);
+            return self.sources.clear(Source::Browser(page));
         }
         if now == Time::ZERO + self.scenario.flows[page].start {
             loader.start(now);
@@ -25,8 +26,7 @@ impl Engine<'_, '_> {
     /// A segment of one of a page's connections has arrived and is acknowledged.
     #[cold]
     pub(super) fn on_page_segment(&mut self, now: Time, packet: &SimPacket, fresh: u32) {
-        let first = self.flows.len() - self.slots.len();
-        let Slot { page, connection } = self.slots[packet.flow as usize - first];
+        let Some(Slot { page, connection }) = self.pages.slot(packet.flow as usize) else { return };
         let Play::Tcp(carrier) = &self.flows[packet.flow as usize].play else { return };
         let received = carrier.receiver.received();
         let Running { play: Play::Page(loader), meter, .. } = &mut self.flows[page] else { return };
@@ -43,16 +43,14 @@ impl Engine<'_, '_> {
 
     /// Everything the browser has to say now.
     pub(super) fn browse(&mut self, now: Time, page: usize) {
-        let slot = |connection| self.slots.iter().position(|s| *s == Slot { page, connection });
-        let first = self.flows.len() - self.slots.len();
-        let slots: Vec<usize> = (0..).map_while(slot).map(|i| first + i).collect();
         while let Play::Page(loader) = &mut self.flows[page].play
             && let Some(ask) = loader.poll(now)
+            && let Some(flow) = self.pages.flow(Slot { page, connection: ask.connection })
         {
             let packet = SimPacket {
                 sent: now,
                 position: Position::new(ask.up_to, 0),
-                flow: slots[ask.connection] as u32,
+                flow: flow as u32,
                 sack: Sacks::NONE,
                 bytes: if ask.up_to == 0 { web::SYN_BYTES } else { web::REQUEST_BYTES },
                 window: 0,
@@ -60,10 +58,7 @@ impl Engine<'_, '_> {
             };
             self.send(now, &packet);
         }
-        let Running { source, play: Play::Page(loader), .. } = &self.flows[page] else { return };
-        match loader.next_deadline() {
-            Some(at) => self.sources.set(*source, at),
-            None => self.sources.clear(*source),
-        }
+        let Play::Page(loader) = &self.flows[page].play else { return };
+        self.sources.renew(Source::Browser(page), loader.next_deadline());
     }
 }

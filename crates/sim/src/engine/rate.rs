@@ -4,9 +4,9 @@ use lasthop_core::packet::Packet as _;
 use lasthop_core::units::Time;
 
 use super::Engine;
+use crate::flows::{Play, Running};
 use crate::packet::{SimPacket, flag};
-use crate::running::{Play, Running};
-use crate::sources::SourceId;
+use crate::sources::Source;
 
 impl Engine<'_, '_> {
     /// The sender's own time has come: to begin, to send, to stop, or because no report came.
@@ -26,7 +26,7 @@ impl Engine<'_, '_> {
             let packet = rate.data(now, flow as u32, &datagram);
             self.send(now, &packet);
         }
-        let Running { source, stop, play: Play::Rate(rate), .. } = &mut self.flows[flow] else { return };
+        let Running { stop, play: Play::Rate(rate), .. } = &mut self.flows[flow] else { return };
         rate.note(now);
         if self.tracer.is_on() {
             let allowed = rate.sender.snapshot().rate;
@@ -34,10 +34,7 @@ impl Engine<'_, '_> {
         }
         let timer = rate.sender.next_deadline();
         let wanted = if now < *stop { Some(timer.map_or(*stop, |at| at.min(*stop))) } else { timer };
-        match wanted {
-            Some(at) => self.sources.set(*source, at),
-            None => self.sources.clear(*source),
-        }
+        self.sources.renew(Source::Pacer(flow), wanted);
     }
 
     /// The receiver of `flow` reports when it is time to.
@@ -48,15 +45,12 @@ impl Engine<'_, '_> {
             let packet = rate.report(now, flow as u32, report);
             self.send(now, &packet);
         }
-        let Running { source, play: Play::Rate(rate), .. } = &self.flows[flow] else { return };
-        let own = SourceId(source.0 + 1);
-        match rate.receiver.next_deadline() {
-            Some(at) => self.sources.set(own, at),
-            None => self.sources.clear(own),
-        }
+        let Play::Rate(rate) = &self.flows[flow].play else { return };
+        self.sources.renew(Source::Reporter(flow), rate.receiver.next_deadline());
     }
 
     /// A datagram or a report of such a flow has arrived.
+    #[cold]
     pub(super) fn on_rate_packet(&mut self, now: Time, packet: &SimPacket) {
         let index = packet.flow as usize;
         let Running { meter, play: Play::Rate(rate), .. } = &mut self.flows[index] else { return };

@@ -9,9 +9,10 @@ use lasthop_home::scenario::Scenario;
 
 use super::*;
 use crate::engine::Engine;
+use crate::expansion::Expansion;
 use crate::options::Options;
 use crate::packet::{Position, Sacks};
-use crate::{refuse, split, web};
+use crate::refuse;
 
 /// A server 20 ms away and two stations.
 const HOME: &str = r#"
@@ -74,13 +75,11 @@ fn home_of(wanted: impl Fn(&str) -> bool, set: &[&str]) -> Scenario {
 /// What the fast path was shown in a run.
 fn seen(scenario: &Scenario) -> Vec<(Time, u32, Direction, TcpFields)> {
     refuse::check(scenario).unwrap();
-    let (home, halves) = split::expand(scenario);
-    let (home, slots) = web::expand(&home);
-    let halves = split::Halves::new(scenario, scenario.flows.len(), halves);
+    let expansion = Expansion::new(scenario);
     let mut options = Options::default();
-    let mut engine = Engine::new(&home, &slots, halves, &mut options).unwrap();
+    let mut engine = Engine::new(&expansion, &mut options).unwrap();
     engine.run().unwrap();
-    std::mem::take(&mut engine.control.as_mut().expect("a control").seen)
+    engine.access_point.seen().expect("a window control")
 }
 
 /// What has passed of one stream.

@@ -19,10 +19,12 @@ use lasthop_core::packet::{Direction, FlowId, Packet as _};
 use lasthop_core::units::{BitRate, Span, Time};
 use lasthop_core::wire::{TcpFields, flag as tcp_flag};
 use lasthop_home::capacity;
-use lasthop_home::report::{CapacityReport, ControlReport, LearnedReport, QueuePlaces};
+use lasthop_home::report::{CapacityReport, ControlReport, LearnedReport, QueuePlaces, Report};
 use lasthop_home::scenario::{self, Capacity, HostId, LastHop, Scenario, WindowControl as Wanted, WindowRtt};
+use lasthop_medium::Medium;
 use lasthop_tcp::SackBlocks;
 
+use super::{Context, Stage};
 use crate::numbers::{self, Connection, Numbers};
 use crate::packet::{Sacks, SimPacket, flag};
 
@@ -36,7 +38,9 @@ const HOP: usize = 0;
 pub struct WindowControl {
     ap: Ap,
     shared: layout::Control,
+    /// How often it decides, and when next.
     interval: Span,
+    decides: Time,
     /// Before, it sees nothing.
     start: Time,
     capacity: BitRate,
@@ -58,8 +62,12 @@ pub struct WindowControl {
     decisions: u64,
     /// What the fast path was shown.
     #[cfg(test)]
-    pub seen: Vec<(Time, u32, Direction, TcpFields)>,
+    pub seen: Vec<Seen>,
 }
+
+/// When, of which flow, on which way and as what the fast path was shown a segment.
+#[cfg(test)]
+pub type Seen = (Time, u32, Direction, TcpFields);
 
 #[derive(Clone)]
 struct Watched {
@@ -93,6 +101,7 @@ impl WindowControl {
             ap: Ap::new(params),
             shared: layout::Control { epoch: 1, ..layout::Control::default() },
             interval: wanted.interval,
+            decides: Time::ZERO + wanted.start + wanted.interval,
             start: Time::ZERO + wanted.start,
             capacity,
             flows: vec![None; scenario.flows.len()],
@@ -114,18 +123,8 @@ impl WindowControl {
         control
     }
 
-    /// How often it decides.
-    pub const fn interval(&self) -> Span {
-        self.interval
-    }
-
-    /// When it begins: what passes before, it does not see.
-    pub const fn start(&self) -> Time {
-        self.start
-    }
-
     /// What the driver would say of the stations from here on: rates of `scenario`.
-    pub fn on_rates(&mut self, now: Time, scenario: &Scenario) {
+    fn on_rates(&mut self, now: Time, scenario: &Scenario) {
         for (i, station) in scenario.stations.iter().enumerate() {
             let station = StationSample { station: StationId(i as u32), rate: station.rate.bit_rate(), attempts: 1.0 };
             self.ap.on_station(now, &station);
@@ -134,8 +133,7 @@ impl WindowControl {
 
     /// A packet that passes between access point and stations; its window is lowered where the plan says so. Whether it may
     /// go on.
-    #[must_use]
-    pub fn on_packet(
+    fn passes(
         &mut self,
         now: Time,
         direction: Direction,
@@ -187,11 +185,6 @@ impl WindowControl {
         true
     }
 
-    /// When the next window update is due.
-    pub const fn next_update(&self) -> Option<Time> {
-        self.next_update
-    }
-
     fn set_due(&mut self, flow: usize, due: Option<Time>) {
         if self.due[flow] != due {
             self.due[flow] = due;
@@ -200,7 +193,7 @@ impl WindowControl {
     }
 
     /// A window update that is due, as a packet on its way to a server.
-    pub fn update(&mut self, now: Time) -> Option<SimPacket> {
+    fn update(&mut self, now: Time) -> Option<SimPacket> {
         let flow = self.due.iter().position(|due| due.is_some_and(|due| due <= now))?;
         let watched = self.flows[flow].as_mut()?;
         let update = window::update(&mut watched.state, &self.shared, Direction::ToStation, now);
@@ -230,7 +223,7 @@ impl WindowControl {
     }
 
     /// Closes an interval; `backlog`: packets that the access point's own queue holds.
-    pub fn on_interval(&mut self, now: Time, backlog: usize) {
+    fn close_interval(&mut self, now: Time, backlog: usize) {
         for (i, (state, station)) in self.datagrams.iter().zip(&self.stations).enumerate() {
             if let Some(state) = state {
                 self.ap.on_udp(
@@ -324,7 +317,7 @@ impl WindowControl {
     }
 
     /// What it did.
-    pub fn report(&self, scenario: &Scenario) -> ControlReport {
+    fn control_report(&self, scenario: &Scenario) -> ControlReport {
         let counted = |reason: &Reason| self.counters.reason[*reason as usize];
         let snapshot = self.ap.snapshot();
         let all: u64 = self.counters.ip_bytes.iter().sum();
@@ -359,6 +352,58 @@ impl WindowControl {
             clamps: snapshot.flows.iter().filter_map(clamp).collect(),
             learned: self.learned(&snapshot),
         }
+    }
+}
+
+impl Stage for WindowControl {
+    fn on_packet(
+        &mut self,
+        now: Time,
+        direction: Direction,
+        packet: &mut SimPacket,
+        context: &mut Context<'_>,
+    ) -> super::StageVerdict {
+        let route = context.flows.route(packet);
+        if now < self.start || matches!((route.from, route.to), (HostId::Station(_), HostId::Station(_))) {
+            return super::StageVerdict::Forward;
+        }
+        let connection = context.flows.connection(packet.flow as usize).filter(|_| packet.has(flag::TCP));
+        let connection = connection.map(|connection| connection.seen());
+        // What a browser asks is no segment of a connection.
+        if packet.has(flag::ASK) && connection.is_none_or(|connection| connection.turn == 0) {
+            return super::StageVerdict::Forward;
+        }
+        match self.passes(now, direction, packet, connection, context.sacks.of(packet)) {
+            true => super::StageVerdict::Forward,
+            false => super::StageVerdict::Drop,
+        }
+    }
+
+    /// Window updates that are due.
+    fn poll(&mut self, now: Time, _: &mut Context<'_>) -> Option<SimPacket> {
+        self.update(now)
+    }
+
+    #[inline]
+    fn next_deadline(&self) -> Option<Time> {
+        self.next_update
+    }
+
+    fn on_interval(&mut self, now: Time, medium: &Medium<SimPacket>) {
+        self.close_interval(now, medium.discipline_backlog());
+        self.decides = now + self.interval;
+    }
+
+    fn next_interval(&self) -> Option<Time> {
+        Some(self.decides)
+    }
+
+    fn on_change(&mut self, now: Time, scenario: &Scenario) {
+        self.on_rates(now, scenario);
+    }
+
+    fn report(&self, scenario: &Scenario, report: &mut Report) {
+        report.control = Some(self.control_report(scenario));
     }
 }
 

@@ -5,9 +5,9 @@ use lasthop_core::units::Time;
 
 use super::Engine;
 use crate::exchange::Step;
+use crate::flows::{Play, Running};
 use crate::packet::{SimPacket, flag};
-use crate::running::{Play, Running};
-use crate::sources::SourceId;
+use crate::sources::Source;
 
 impl Engine<'_, '_> {
     /// A request has come to its server, or the acknowledgment of one to its client.
@@ -67,11 +67,7 @@ impl Engine<'_, '_> {
                 }
             }
         }
-        let Running { source, stop, exchange: Some(exchange), .. } = &self.flows[flow] else { return };
-        let own = SourceId(source.0 + 2);
-        match exchange.next_deadline().filter(|at| at < stop) {
-            Some(at) => self.sources.set(own, at),
-            None => self.sources.clear(own),
-        }
+        let Running { stop, exchange: Some(exchange), .. } = &self.flows[flow] else { return };
+        self.sources.renew(Source::Exchange(flow), exchange.next_deadline().filter(|at| at < stop));
     }
 }

@@ -6,12 +6,16 @@
 
 use std::collections::BTreeMap;
 
-use lasthop_core::snoop::{self, Ack, Conduct, Data, Params, SnoopVerdict};
+use lasthop_core::packet::Direction;
+use lasthop_core::snoop::{self, Ack, Conduct, Data, Params};
 use lasthop_core::units::Time;
-use lasthop_home::report::LossPlace;
+use lasthop_home::report::{FlowReport, LossPlace, Report};
+use lasthop_home::scenario::{HostId, Scenario};
 use lasthop_medium::NodeId;
 use lasthop_tcp::SackBlocks;
 
+use super::{Context, Stage, StageVerdict};
+use crate::flows::{Flows, node};
 use crate::packet::{SimPacket, flag};
 
 /// The sequence number of a packet: a SYN stands before the first byte.
@@ -30,11 +34,11 @@ type Held = (NodeId, SimPacket);
 
 /// A loss that is not counted yet.
 #[derive(Clone, Copy, Debug)]
-pub struct Loss {
+struct Loss {
     /// When its packet was sent.
-    pub sent: Time,
+    sent: Time,
     /// Where it was lost.
-    pub place: LossPlace,
+    place: LossPlace,
 }
 
 /// See the module.
@@ -63,7 +67,7 @@ impl SnoopControl {
     }
 
     /// A packet of TCP with so many bytes of payload goes to a station.
-    pub fn on_data(&mut self, now: Time, station: NodeId, packet: &SimPacket, payload: u32) {
+    fn on_data(&mut self, now: Time, station: NodeId, packet: &SimPacket, payload: u32) {
         let data = Data {
             connection: u64::from(packet.flow),
             seq: number(packet),
@@ -75,7 +79,7 @@ impl SnoopControl {
     }
 
     /// An acknowledgment comes from a station; `blocks`: its SACK blocks.
-    pub fn on_ack(&mut self, now: Time, packet: &SimPacket, blocks: &SackBlocks) -> SnoopVerdict {
+    fn on_ack(&mut self, now: Time, packet: &SimPacket, blocks: &SackBlocks) -> snoop::SnoopVerdict {
         let mut sack = [(0, 0); 3];
         let blocks = blocks.as_slice();
         for (to, from) in sack.iter_mut().zip(blocks) {
@@ -96,7 +100,7 @@ impl SnoopControl {
     }
 
     /// Losses of `flow` below `offset`, which is acknowledged: no copy of them is sent any more.
-    pub fn settle(&mut self, flow: u32, offset: u64) -> impl Iterator<Item = Loss> {
+    fn settle(&mut self, flow: u32, offset: u64) -> impl Iterator<Item = Loss> {
         let above = self.losses.split_off(&(flow, offset + 1));
         let mut below = std::mem::replace(&mut self.losses, above);
         let of_flow = below.split_off(&(flow, 0));
@@ -105,7 +109,7 @@ impl SnoopControl {
     }
 
     /// A packet of TCP was lost below the access point. True: that is not to be counted yet.
-    pub fn on_lost(&mut self, packet: &SimPacket, place: LossPlace) -> bool {
+    fn keeps_loss(&mut self, packet: &SimPacket, place: LossPlace) -> bool {
         let connection = u64::from(packet.flow);
         if place == LossPlace::ApQueue && self.leaves_drops {
             self.snoop.on_dropped(connection, number(packet));
@@ -123,7 +127,7 @@ impl SnoopControl {
     }
 
     /// What is to be sent once more.
-    pub fn poll(&mut self, now: Time) -> Option<Held> {
+    fn copy(&mut self, now: Time) -> Option<Held> {
         let (station, mut packet) = self.snoop.poll(now)?.packet;
         let is_its = self.losses.get(&kept_at(&packet)).is_some_and(|loss| loss.sent == packet.sent);
         if is_its {
@@ -135,13 +139,8 @@ impl SnoopControl {
         Some((station, packet))
     }
 
-    /// When [`Self::poll`] may have something.
-    pub fn next_deadline(&self) -> Option<Time> {
-        self.snoop.next_deadline()
-    }
-
     /// The stations have changed their base station so often: the new one's cache is empty.
-    pub fn on_handoffs(&mut self, handoffs: u64) {
+    fn on_handoffs(&mut self, handoffs: u64) {
         if handoffs != self.handoffs {
             self.handoffs = handoffs;
             for flow in 0..self.retransmitted.len() {
@@ -150,28 +149,106 @@ impl SnoopControl {
         }
     }
 
-    /// Whether what it sends goes ahead of what waits: where it stands at the queue of the hop.
-    pub const fn is_urgent(&self) -> bool {
-        self.leaves_drops
+    /// What is to be sent again now is handed to the channel: ahead of what waits where Snoop stands at the queue of the hop.
+    fn repair(&mut self, now: Time, context: &mut Context<'_>) {
+        self.on_handoffs(context.medium.handoffs());
+        while let Some((station, packet)) = self.copy(now) {
+            if self.leaves_drops {
+                context.medium.on_urgent_packet(now, NodeId::ACCESS_POINT, station, packet);
+            } else {
+                context.medium.on_further_packet(now, NodeId::ACCESS_POINT, station, packet);
+            }
+        }
+        context.restart(self.snoop.next_deadline());
     }
 
-    /// The figures proper begin.
-    pub fn begin_metrics(&mut self) {
+    /// A packet goes to a station.
+    fn show(&mut self, now: Time, packet: &SimPacket, context: &mut Context<'_>) {
+        let HostId::Station(station) = context.flows.route(packet).destination(packet) else { return };
+        let Some(connection) = context.flows.connection(packet.flow as usize) else { return };
+        if packet.has(flag::TCP) && !packet.has(flag::BACK) {
+            let payload = connection.segment(packet).bytes;
+            self.on_data(now, node(station), packet, payload);
+            self.repair(now, context);
+        }
+    }
+
+    /// A packet comes from a station.
+    fn hear(&mut self, now: Time, packet: &mut SimPacket, context: &mut Context<'_>) -> StageVerdict {
+        if !packet.has(flag::TCP) || !packet.has(flag::BACK) || packet.has(flag::ASK) {
+            return StageVerdict::Forward;
+        }
+        let verdict = self.on_ack(now, packet, &context.sacks.of(packet));
+        let meter = context.flows.meter(packet);
+        self.settle(packet.flow, packet.position.offset()).for_each(|loss| meter.on_lost(loss.sent, loss.place));
+        let verdict = match verdict {
+            snoop::SnoopVerdict::Forward => StageVerdict::Forward,
+            snoop::SnoopVerdict::Strip => {
+                packet.sack = context.sacks.without_blocks(packet.sack);
+                StageVerdict::Forward
+            }
+            snoop::SnoopVerdict::Suppress => {
+                let _ = context.sacks.take(packet.sack);
+                StageVerdict::Consume
+            }
+        };
+        self.repair(now, context);
+        verdict
+    }
+}
+
+impl Stage for SnoopControl {
+    #[cold]
+    fn on_packet(
+        &mut self,
+        now: Time,
+        direction: Direction,
+        packet: &mut SimPacket,
+        context: &mut Context<'_>,
+    ) -> StageVerdict {
+        match direction {
+            Direction::ToStation => {
+                self.show(now, packet, context);
+                StageVerdict::Forward
+            }
+            Direction::ToRemote => self.hear(now, packet, context),
+        }
+    }
+
+    #[cold]
+    fn on_lost(&mut self, now: Time, packet: &SimPacket, place: LossPlace, context: &mut Context<'_>) -> bool {
+        let waits = packet.has(flag::TCP) && !packet.has(flag::BACK) && self.keeps_loss(packet, place);
+        self.repair(now, context);
+        waits
+    }
+
+    fn poll(&mut self, now: Time, context: &mut Context<'_>) -> Option<SimPacket> {
+        self.repair(now, context);
+        None
+    }
+
+    fn next_deadline(&self) -> Option<Time> {
+        self.snoop.next_deadline()
+    }
+
+    fn begin_metrics(&mut self) {
         self.retransmitted.fill(0);
     }
 
-    /// Local retransmissions of a flow since the figures proper began.
-    pub fn retransmitted(&self, flow: usize) -> u64 {
-        self.retransmitted[flow]
+    /// Losses that it has not repaired.
+    fn finish(&mut self, flows: &mut Flows) {
+        for ((flow, _), loss) in &self.losses {
+            flows.meter_of(*flow).on_lost(loss.sent, loss.place);
+        }
     }
 
-    /// Losses that have not been counted, at the end.
-    pub fn left(&self) -> impl Iterator<Item = (u32, Loss)> {
-        self.losses.iter().map(|((flow, _), loss)| (*flow, *loss))
+    fn report_flow(&self, flow: usize, _: Time, _: &mut Flows, report: &mut FlowReport) {
+        if let Some(tcp) = &mut report.metrics.tcp {
+            tcp.local_retransmitted = Some(self.retransmitted[flow]);
+        }
     }
 
-    /// What it did.
-    pub fn snapshot(&self) -> snoop::Snapshot {
-        self.snoop.snapshot()
+    fn report(&self, _: &Scenario, report: &mut Report) {
+        report.snoop = Some(self.snoop.snapshot());
     }
 }
