@@ -112,7 +112,7 @@ impl fmt::Display for Why {
 /// What a direction of a flow did in an interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Interval {
-    /// How long it was.
+    /// Length of the interval.
     pub span: Span,
     /// IP bytes.
     pub bytes: u64,
@@ -185,7 +185,7 @@ const PERIOD: RangeInclusive<Span> = Span::from_millis(8)..=Span::from_millis(70
 /// Part of the trains that is one period apart, and part of the time that is in pauses, at least.
 const REGULAR: f64 = 0.6;
 const PAUSE: f64 = 0.25;
-/// The same of what may be frames yet.
+/// The same two parts, for a flow that may still turn out to send frames.
 const PERHAPS: (f64, f64) = (0.4, PAUSE / 2.0);
 /// Part of the bytes that is in full packets, at least.
 const FULL: f64 = 0.93;
@@ -409,7 +409,7 @@ impl Classifier {
         if answered >= ACKNOWLEDGED.0 && per_second >= ACKNOWLEDGED.1 {
             return (Elastic, Why::Acknowledged(answered));
         }
-        // Who is held neither grows nor varies.
+        // A flow that is held to its share neither grows nor varies.
         if elastic {
             return (Elastic, self.why);
         }

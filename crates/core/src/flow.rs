@@ -70,7 +70,7 @@ impl<K: Copy + Eq + Hash, V> Table<K, V> {
         self.entries[slot as usize].pair.as_ref().map(|(_, value)| value)
     }
 
-    /// Likewise, to be changed.
+    /// The value of `key` as `peek` finds it, mutable.
     pub fn peek_mut(&mut self, key: &K) -> Option<&mut V> {
         let slot = *self.slots.get(key)?;
         self.value(slot)

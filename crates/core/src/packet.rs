@@ -38,7 +38,7 @@ pub trait Packet {
     }
 }
 
-/// In which direction a packet crosses the access point.
+/// Direction in which a packet crosses the access point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[repr(u8)]

@@ -122,7 +122,7 @@ impl Span {
 }
 
 impl BitRate {
-    /// Nothing moves.
+    /// A rate of zero.
     pub const ZERO: Self = Self(0);
 
     /// From bit/s.
@@ -251,7 +251,7 @@ impl Div<u64> for Span {
 pub struct ParseQuantityError {
     /// What was expected: "time", "rate", "size".
     pub what: &'static str,
-    /// What stood there.
+    /// The text that was found instead.
     pub found: String,
     /// A valid quantity of this kind.
     pub example: &'static str,

@@ -21,7 +21,7 @@ const SLOT: usize = 1536;
 /// A frame in the arena with what the models and the observer need of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Which slot.
+    /// Index of its slot.
     pub slot: u32,
     /// Bytes of the frame, link-layer header included.
     pub len: u16,
@@ -110,7 +110,7 @@ impl Arena {
     /// Room for `frames` frames.
     ///
     /// # Errors
-    /// When the memory cannot be had.
+    /// If the memory cannot be reserved.
     pub fn new(frames: usize) -> io::Result<Self> {
         Ok(Self { block: Block::new(frames * SLOT)?, free: (0..frames as u32).rev().collect(), least_free: frames })
     }

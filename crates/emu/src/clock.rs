@@ -28,7 +28,7 @@ pub fn sleep_until(at: Time) {
     while matches!(clock_nanosleep_absolute(rustix::thread::ClockId::Monotonic, &at), Err(rustix::io::Errno::INTR)) {}
 }
 
-/// As a timeout for ppoll.
+/// Converts a span into a timeout for ppoll.
 #[must_use]
 pub fn timeout(span: Span) -> Timespec {
     timespec(span.as_nanos())

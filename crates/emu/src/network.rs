@@ -38,7 +38,7 @@ pub enum Exit {
     Delivered {
         /// When it arrives there.
         at: Time,
-        /// Which frame.
+        /// The frame that this is about.
         frame: Frame,
     },
     /// Gone.
@@ -47,7 +47,7 @@ pub enum Exit {
         at: Time,
         /// Where.
         place: LostAt,
-        /// Which frame.
+        /// The frame that this is about.
         frame: Frame,
     },
 }

@@ -139,7 +139,7 @@ impl Nursery {
     /// Starts `command` as `user`, or as root, in `namespace`, the network of host number `host`.
     ///
     /// # Errors
-    /// As `Command::spawn`.
+    /// Those of `Command::spawn`.
     pub fn spawn(&self, command: Command, user: Option<User>, host: usize, namespace: &Namespace) -> io::Result<Child> {
         let (answer, child) = mpsc::channel();
         let gone = || io::Error::other("the thread that starts programs is gone");

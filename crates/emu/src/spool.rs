@@ -23,7 +23,7 @@ pub struct Writer<R = ()>(JoinHandle<io::Result<R>>);
 /// A spool of `buffers` buffers of `size` items, and the thread `name` that hands each full one to `write`; `done` ends it.
 ///
 /// # Errors
-/// When no thread can be had.
+/// If no thread can be started.
 pub fn start<T: Send + 'static, S: Send + 'static, R: Send + 'static>(
     name: &str,
     (buffers, size): (usize, usize),

@@ -88,7 +88,7 @@ struct Run {
 struct Sender {
     node: NodeId,
     flows: Vec<u32>,
-    /// Whose turn it is.
+    /// Index of the flow whose turn it is.
     turn: usize,
     /// Segments that found its queue full: each goes when an answer has left it.
     owed: usize,

@@ -25,7 +25,7 @@ use crate::attach;
 /// The first that knows of truncating (Linux 6.2): what comes later has to do with more than writing.
 const NEWEST: ABI = ABI::V3;
 
-/// What came of it.
+/// What became of the attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Confinement {
     /// The files above are all that can be written to.

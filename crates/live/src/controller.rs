@@ -182,11 +182,11 @@ impl Controller {
         Self::start(config, None)
     }
 
-    /// The same, but takes over from the controller that serves its status at the same socket, where one does: its connections, what
+    /// Makes a controller as [`Self::new`] does, but takes over from the one that serves its status at the same socket, where one does: its connections, what
     /// it has learned, and its hooks, which are never empty meanwhile. That one then ends.
     ///
     /// # Errors
-    /// As [`Self::new`]; the other one then goes on.
+    /// Those of [`Self::new`]; the other controller then goes on.
     pub fn take_over(config: Config) -> Result<Self, ControllerError> {
         let heir = Heir::find(&config.socket).map_err(ControllerError::Handover)?;
         Self::start(config, heir)

@@ -38,7 +38,7 @@ pub struct Discipline {
     pub kind: String,
     /// Its number.
     pub handle: u32,
-    /// Whose child it is.
+    /// Handle of its parent.
     pub parent: u32,
     /// What waits in it and below it, bytes.
     pub backlog: u64,
@@ -231,7 +231,7 @@ pub fn found(side: Side, disciplines: &[Discipline]) -> Option<Found> {
     Some(Found { what, shapes: shaper.is_some(), is_short, follows })
 }
 
-/// Not a queue, or ours.
+/// Whether it is no queue, or one of ours.
 fn is_passive(kind: &str) -> bool {
     matches!(kind, "clsact" | "ingress" | "noqueue" | "mq") || kind.starts_with(crate::qdisc::KIND)
 }

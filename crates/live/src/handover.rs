@@ -67,7 +67,7 @@ pub struct Offer {
 pub struct Learned {
     /// What the narrowest hop carries, bit/s.
     pub bps: u64,
-    /// That hop is in front of the home.
+    /// Whether the narrowest hop is in front of the home.
     pub is_wan: bool,
 }
 

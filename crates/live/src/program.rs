@@ -186,7 +186,7 @@ impl Program {
         Self::load_around(&OBJECT.0, options, None)
     }
 
-    /// The same around the tables of connections and of UDP flows that another controller filled, of the same layout and size.
+    /// Loads the programs around the tables of connections and of UDP flows that another controller filled, of the same layout and size.
     pub fn load_with_tables(options: LoadOptions, tables: &[OwnedFd; 2]) -> Result<Self, LoadError> {
         Self::load_around(&OBJECT.0, options, Some(tables))
     }
@@ -316,7 +316,7 @@ impl Program {
         &self.object
     }
 
-    /// The same page once more, for a thread of its own.
+    /// Maps the same page once more, for a thread of its own.
     ///
     /// # Errors
     /// When it cannot be mapped.
@@ -497,7 +497,7 @@ impl Program {
         }
     }
 
-    /// The same of many; of how many there is a flow. After an error some were set.
+    /// Sets many plans and returns for how many there is a flow. After an error some were set.
     pub fn set_plans(&mut self, plans: &[PlanOf]) -> Result<u64, ProgramError> {
         let call = || test_run(self.set_plans.as_fd(), &mut without_arguments());
         plans.chunks(READS).map(|some| self.plans.tell(some, call)).sum()

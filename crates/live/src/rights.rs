@@ -41,7 +41,7 @@ impl Right {
     /// All that a controller keeps.
     pub const KEPT: [Self; 4] = [Self::NetAdmin, Self::Bpf, Self::Perfmon, Self::NetRaw];
 
-    /// As capabilities(7) names it.
+    /// The name that capabilities(7) has for it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

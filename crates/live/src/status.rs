@@ -310,7 +310,7 @@ pub struct StationStatus {
 pub struct FlowStatus {
     /// `station <- remote` for downloads, `station -> remote` for uploads.
     pub flow: String,
-    /// In which direction its data goes.
+    /// Direction of its data.
     pub direction: Direction,
     /// Controlled, or why not.
     pub state: FlowState,
@@ -365,22 +365,22 @@ pub struct TableStatus {
     /// Newer ones that found no place in the last ten seconds and pass uncontrolled; an estimate.
     #[serde(default)]
     pub uncontrolled: u64,
-    /// For how long there has been none, s; absent while there is place for all.
+    /// For how long the table has been full, s; absent while there is place for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub full_s: Option<f64>,
-    /// Connections that carry payload and are left alone because nobody told their window scale.
+    /// Connections that carry payload and are left alone because their window scale is not known.
     #[serde(default)]
     pub scale_unknown: u64,
 }
 
-/// Windows that are told between acknowledgments (`live::updates`).
+/// Windows that are advertised between acknowledgments (`live::updates`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WindowUpdates {
-    /// They are sent.
+    /// Whether they are sent.
     pub on: bool,
-    /// So many were.
+    /// Window updates sent so far.
     pub sent: u64,
-    /// So many could not be: no route, or a firewall refused them.
+    /// Window updates that could not be sent: no route, or a firewall refused them.
     pub failed: u64,
     /// How often a connection had to do without, because too many others were seen to.
     pub dropped: u64,

@@ -54,9 +54,9 @@ const AGAIN: Span = Span::from_millis(10);
 pub struct Updates {
     running: Option<Running>,
     shared: Arc<Shared>,
-    /// Why none are sent.
+    /// The reason why none are sent, where none are.
     off: Option<String>,
-    /// That they cannot be sent though they are wanted was not said yet.
+    /// Whether it has still to be said that they cannot be sent though they are wanted.
     unsaid: bool,
 }
 

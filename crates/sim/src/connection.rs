@@ -152,14 +152,14 @@ impl Connection {
         }
     }
 
-    /// The same with packets that are not TCP's.
+    /// This connection with packets that are not TCP's.
     pub fn dressed(mut self, dress: Dress) -> Self {
         (self.headers, self.dress) = (dress.headers, Some(dress));
         self.flags &= !flag::TCP;
         self
     }
 
-    /// The same with a receiver that makes requests of so many bytes.
+    /// This connection with a receiver that makes requests of so many bytes.
     pub const fn asking(mut self, request: u16) -> Self {
         self.request = request;
         self

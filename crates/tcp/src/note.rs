@@ -45,7 +45,7 @@ pub enum Note {
     Gaps {
         /// Gap of arrivals over gap of sendings, a mean of few, 1/1000.
         short: u16,
-        /// The same, a mean of many.
+        /// The ratio as a mean of many.
         long: u16,
         /// What a pair of packets showed of the path, payload bytes/s; 0: nothing yet.
         pair: u64,

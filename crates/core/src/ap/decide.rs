@@ -126,7 +126,7 @@ impl State {
         path.iter().filter_map(|(id, cost)| Some(self.rate(*id)? / cost)).reduce(f64::min)
     }
 
-    /// The same for a round trip of `rtt`, s, where somebody cannot be held.
+    /// The fair rate over `path` for a round trip of `rtt`, s, where some flow cannot be window-limited.
     fn least(&self, path: &[(Id, f64); 2], rtt: f64) -> f64 {
         let known = path.iter().filter_map(|(id, cost)| Some((&self.bottlenecks.get(id)?.fair, cost)));
         let waits: f64 = known.clone().map(|(fair, _)| fair.queue()).sum();

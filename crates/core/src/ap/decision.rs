@@ -19,7 +19,7 @@ pub enum QueuePlace {
 }
 
 impl QueuePlace {
-    /// As status and report name it.
+    /// The name that status and report use for it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -61,16 +61,16 @@ pub enum Decision {
         place: QueuePlace,
         /// What was added to the half of the round trip that leads to the stations.
         local: Span,
-        /// And to the half that leads to the remote ends.
+        /// What was added to the half that leads to the remote ends.
         remote: Span,
     },
     /// Windows begin to be held.
     Hold {
         /// Of data that goes this way.
         direction: Direction,
-        /// So many flows.
+        /// Number of flows.
         flows: usize,
-        /// What they share.
+        /// The rate that they share.
         available: BitRate,
     },
     /// Packets wait because of connections that windows do not hold: whoever is held has its equal part over the whole of its round
@@ -92,7 +92,7 @@ pub enum Decision {
     Floors {
         /// Of data that goes this way.
         direction: Direction,
-        /// So many flows.
+        /// Number of flows.
         flows: usize,
         /// Their floors together, bytes.
         floors: u64,
@@ -111,7 +111,7 @@ pub enum Decision {
         behaviour: Behaviour,
         /// Why.
         why: Why,
-        /// What it has.
+        /// The rate that it has.
         rate: BitRate,
     },
     /// A UDP flow begins to be held to its share, by marks or drops.
@@ -120,7 +120,7 @@ pub enum Decision {
         flow: FlowId,
         /// Of data that goes this way.
         direction: Direction,
-        /// What it may have.
+        /// The rate that it may have.
         share: BitRate,
     },
 }

@@ -1,4 +1,4 @@
-//! Eq. (1) of SAP-LAW exactly, for the papers: `ShareRule::Equal`.
+//! Exact SAP-LAW mode, eq. (1), for the papers: `ShareRule::Equal`.
 //!
 //! ```text
 //! share  = (C - UDP) / n                      [bit/s]     C: given; UDP: its filtered rate; n: TCP flows that send

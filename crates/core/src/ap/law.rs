@@ -4,7 +4,7 @@
 /// One parameter, for help texts and tools.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameter {
-    /// As it is written.
+    /// Its name in files.
     pub name: &'static str,
     /// Of its value; 1: a number.
     pub unit: &'static str,
@@ -73,9 +73,9 @@ law! {
     quiet = 0.5, "targets", (0.0, 1.0), without 0.0,
         "A queue below this part of its target says that there is room.";
     headroom = 0.1, "1", (0.0, 10.0), without 10.0,
-        "What is delivered varies by about so much: windows that still grow may promise so much more than the capacity.";
+        "What is delivered varies by about so much: windows that still grow may advertise so much more than the capacity.";
     pace_gain = 1.1, "1", (1.0, 4.0), without 4.0,
-        "How much faster than its fair rate a flow's promised edge may advance, so that it can make up for a pause (BBR's pacing gain in steady state is 1; 1.25 while it probes).";
+        "How much faster than its fair rate a flow's advertised right edge may advance, so that it can make up for a pause (BBR's pacing gain in steady state is 1; 1.25 while it probes).";
     collapse = 4.0, "targets", (1.0, 100.0), without 100.0,
         "A queue of so many targets behind which nothing but held flows grows means a slower bottleneck: the fair rate falls to what is delivered at once.";
     standing_threshold = 0.15, "targets", (0.0, 1.0), without 0.0,

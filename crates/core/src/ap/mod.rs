@@ -6,7 +6,7 @@
 //! are learned all the same. Should it be wrong the rate follows the queue, up or down. A round trip that is given is
 //! the base round trip of every flow.
 //!
-//! Apart from that stands SAP-LAW's eq. (1) exactly, for the papers: `equation_one`.
+//! Beside it there is exact SAP-LAW mode, eq. (1), for the papers: `equation_one`.
 
 mod bottleneck;
 mod decide;
@@ -48,7 +48,7 @@ pub use udp::{Tunnel, UdpFlows, UdpLimit, UdpSample, UdpSnapshot};
 pub enum ShareRule {
     /// Max-min fair; what a flow cannot use goes to the others.
     MaxMin,
-    /// SAP-LAW eq. (1) exactly, of a capacity that is given; the window is in force at once, as there.
+    /// Exact SAP-LAW mode, eq. (1) of a capacity that is given; the window is in force at once, as there.
     Equal,
 }
 
@@ -116,7 +116,7 @@ impl Params {
         Self { capacity: Some(capacity), ..Self::learning() }
     }
 
-    /// The same where nobody knows the capacity.
+    /// Parameters for a capacity that is learned.
     #[must_use]
     pub fn learning() -> Self {
         Self {
@@ -150,41 +150,41 @@ impl Params {
 pub enum Action {
     /// Hold one direction of a flow to a plan.
     SetPlan {
-        /// Which flow.
+        /// The flow that this is about.
         flow: FlowId,
-        /// In which direction its data goes.
+        /// Direction of its data.
         direction: Direction,
         /// To what.
         plan: Plan,
     },
-    /// Take the windows that one direction of a flow is told for these.
+    /// Use this scale for the windows that are advertised in one direction of a flow.
     SetScale {
-        /// Which flow.
+        /// The flow that this is about.
         flow: FlowId,
-        /// In which direction its data goes.
+        /// Direction of its data.
         direction: Direction,
         /// Of them, 0..=14.
         scale: u8,
     },
     /// Hold one direction of a UDP flow to a plan.
     SetUdpPlan {
-        /// Which flow.
+        /// The flow that this is about.
         flow: FlowId,
-        /// In which direction its data goes.
+        /// Direction of its data.
         direction: Direction,
         /// To what.
         plan: UdpPlan,
     },
     /// What a new connection starts with.
     SetDefault {
-        /// In which direction its data goes.
+        /// Direction of its data.
         direction: Direction,
         /// To what.
         plan: Plan,
     },
     /// What the connections that begin may advertise together (`fastpath::hop`).
     SetStart {
-        /// In which direction their data goes.
+        /// Direction of their data.
         direction: Direction,
         /// What many may begin with at once, bytes; one may have three quarters of what is left.
         depth_bytes: u32,

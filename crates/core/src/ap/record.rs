@@ -36,9 +36,9 @@ const USUAL_MSS: u32 = 1448;
 pub(super) enum Unknown {
     /// What each bottleneck carries is known.
     Nothing,
-    /// What one of them carries is not, but no queue stands there.
+    /// The capacity of one of them is not known, and there is no queue in front of it.
     Quiet,
-    /// Nor is that.
+    /// The capacity of one of them is not known, and there is a queue in front of it.
     Queue,
 }
 
@@ -187,7 +187,7 @@ impl FlowRecord {
         self.inbound[Direction::ToRemote.index()].forget_least();
     }
 
-    /// The same of the path to the remote end.
+    /// Forgets the base round trip of the path to the remote end.
     pub(super) fn forget_remote_path(&mut self) {
         // Of the newest round trip its transmission was taken off, as of a path that a handshake had shown.
         let newest = self.remote_rtt.newest().map(|rtt| rtt + self.transmission);

@@ -11,7 +11,7 @@ use crate::units::{BitRate, Span, Time};
 pub struct FlowSample {
     /// The host's name for it.
     pub flow: FlowId,
-    /// In which direction its data goes.
+    /// Direction of its data.
     pub direction: Direction,
     /// The station at its end.
     pub station: StationId,

@@ -40,7 +40,7 @@ pub struct DirectionSnapshot {
 pub struct FlowSnapshot {
     /// The host's name for it.
     pub flow: FlowId,
-    /// In which direction its data goes.
+    /// Direction of its data.
     pub direction: Direction,
     /// IP bits per second, filtered.
     pub rate: BitRate,

@@ -37,9 +37,9 @@ pub struct UdpSample {
     pub flow: FlowId,
     /// The station at its end.
     pub station: StationId,
-    /// As that of a connection.
+    /// The hop behind which the station is, as for a connection.
     pub hop: HopId,
-    /// It is one; what travels in it is not seen.
+    /// The tunnel, if it is one; what travels in it is not seen.
     pub tunnel: Option<Tunnel>,
     /// What the fast path holds of it.
     pub state: UdpState,
@@ -84,7 +84,7 @@ impl fmt::Display for Tunnel {
 pub struct UdpLimit {
     /// The host's name for it.
     pub flow: FlowId,
-    /// In which direction its data goes.
+    /// Direction of its data.
     pub direction: Direction,
     /// The station at its end, and the hop that leads to it.
     pub station: StationId,
@@ -101,9 +101,9 @@ pub struct UdpLimit {
 pub struct UdpSnapshot {
     /// The host's name for it.
     pub flow: FlowId,
-    /// In which direction its data goes.
+    /// Direction of its data.
     pub direction: Direction,
-    /// It is one.
+    /// The tunnel, if it is one.
     pub tunnel: Option<Tunnel>,
     /// What it is taken for.
     pub behaviour: Behaviour,
@@ -389,7 +389,7 @@ impl UdpFlows {
         halves.filter(|half| half.is_elastic() && half.is_active())
     }
 
-    /// Those that take part in sharing.
+    /// Elastic flows that are active: they take part in sharing.
     pub fn elastic(&self) -> impl Iterator<Item = UdpLimit> {
         self.flows.iter().flat_map(move |(flow, record)| {
             Direction::BOTH.into_iter().filter_map(move |direction| {
@@ -436,7 +436,7 @@ impl UdpFlows {
         write(half, UdpPlan::default())
     }
 
-    /// Those that have a plan and are not elastic any more, or silent: to be released.
+    /// Flows that have a plan and are no longer elastic, or are silent: they have to be released.
     #[must_use]
     pub fn stale(&self) -> Vec<(FlowId, Direction)> {
         let all = self.flows.iter().flat_map(|(flow, record)| {

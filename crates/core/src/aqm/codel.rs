@@ -55,9 +55,9 @@ pub struct Popped<P> {
 
 /// What became of heads that are not sent as they are.
 pub enum CodelVerdict<P> {
-    /// It is lost; with its arrival.
+    /// The packet is dropped; the time is that of its arrival.
     Dropped(Time, P),
-    /// It goes on, marked.
+    /// The packet is marked and sent on.
     Marked,
 }
 
@@ -192,7 +192,7 @@ impl<P: Packet> Codel<P> {
         self.packets.len()
     }
 
-    /// Nothing held.
+    /// Whether it holds no packet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()

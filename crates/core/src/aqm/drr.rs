@@ -89,7 +89,7 @@ impl<P: Packet> Drr<P> {
         self.packets.len()
     }
 
-    /// Nothing held.
+    /// Whether it holds no packet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()

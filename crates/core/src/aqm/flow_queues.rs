@@ -36,7 +36,7 @@ struct Queue {
 #[derive(Clone, Debug)]
 pub struct FlowQueues {
     params: Params,
-    /// As many as were needed so far.
+    /// Queues of flows, as many as were needed so far.
     queues: Vec<Queue>,
     turns: Turns,
     packets: usize,
@@ -123,7 +123,7 @@ impl FlowQueues {
         self.packets
     }
 
-    /// Nothing held.
+    /// Whether it holds no packet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.packets == 0

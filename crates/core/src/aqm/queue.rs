@@ -149,7 +149,7 @@ impl<P: Packet> Queue<P> {
         }
     }
 
-    /// Nothing held.
+    /// Whether it holds no packet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -120,7 +120,7 @@ impl<P: Packet> Red<P> {
         self.queue.len()
     }
 
-    /// Nothing held.
+    /// Whether it holds no packet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty()

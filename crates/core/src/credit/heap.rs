@@ -23,7 +23,7 @@ impl Rank {
         Self { key: u128::from(key.exponent) << 64 | u128::from(key.mantissa), since }
     }
 
-    /// The same order backwards.
+    /// The entry that sorts in the reverse order.
     #[inline]
     pub fn reversed(self) -> Self {
         Self { key: !self.key, since: !self.since }

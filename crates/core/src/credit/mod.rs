@@ -104,7 +104,7 @@ pub struct AccountId {
 pub struct Served<P> {
     /// The packet.
     pub packet: P,
-    /// Whom to charge.
+    /// The account that is charged for it.
     pub account: AccountId,
 }
 
@@ -143,9 +143,9 @@ pub struct Chap<P> {
     ticket: u64,
     table: Table,
     packets: Packets<P>,
-    /// Backlogged accounts, the one to be served first.
+    /// Backlogged accounts, with the one to be served on top.
     richest: Heap,
-    /// The same, the one to be dropped from first.
+    /// Backlogged accounts, with the one to be dropped from on top.
     poorest: Heap,
     counters: Counters,
     metrics: Metrics,
@@ -240,7 +240,7 @@ impl<P: Packet> Chap<P> {
         self.packets.len()
     }
 
-    /// Nothing held.
+    /// Whether it holds no packet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.packets.is_empty()
@@ -257,7 +257,7 @@ impl<P: Packet> Chap<P> {
         self.metrics.snapshot(now, self.packets.iter().map(|(arrived, _)| arrived))
     }
 
-    /// What the scheduler did.
+    /// Counters of the scheduler's work.
     #[must_use]
     pub fn counters(&self) -> Counters {
         Counters { boosts: self.boosts, flows: self.table.known(), backlogged: self.richest.len(), ..self.counters }

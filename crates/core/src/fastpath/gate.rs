@@ -35,7 +35,7 @@ use crate::wire::{TcpFields, flag};
 /// A segment may lie so far beside what is known in any case, bytes: a window without scaling, and some.
 const REACH: u32 = 66_000;
 
-/// The same where nobody said what windows mean, and at most.
+/// Where the window scale is not known a segment may lie this far, and nowhere may it lie further, bytes.
 const LARGEST_REACH: u32 = 1 << 30;
 
 /// An acknowledgment so far below what was sent shows nothing: more is hardly ever in flight, and of numbers that are made up one in
@@ -46,7 +46,7 @@ const LARGEST_FLIGHT: u32 = 1 << 24;
 /// to 1 s; Linux has one of 1 us).
 const OVERTAKEN: u32 = 1 << 16;
 
-/// And so much newer than the finest clock can have become since: 4 s of that, which the newest may have waited longer in flight.
+/// A timestamp may be so much newer than the finest clock can have become since: 4 s of that, which the newest may have waited longer in flight.
 const HELD_UP: u32 = 1 << 22;
 
 /// Whether a receiver takes such a segment at all (RFC 9293 section 3.10.7.4): without an acknowledgment only one that begins or breaks

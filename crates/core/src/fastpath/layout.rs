@@ -68,7 +68,7 @@ impl Stamp {
         Self((value as u64) << 32 | Self::clock(now) as u64)
     }
 
-    /// That clock.
+    /// The clock that stamps are kept by: `now` in its units.
     #[must_use]
     pub const fn clock(now: Time) -> u32 {
         (now.as_nanos() >> Self::SHIFT) as u32
@@ -181,11 +181,11 @@ pub struct RttMatch {
 pub struct Half {
     /// RTT towards the side this direction leads to.
     pub rtt: RttMatch,
-    /// IP bytes that passed in this direction, cumulative, ACKs included. Written by packets this way.
+    /// IP bytes that passed in this direction, cumulative, ACKs included. Written by packets in this direction.
     pub bytes: u64,
-    /// Packets that passed in this direction, cumulative (a GRO-merged one counts its segments). Likewise.
+    /// Packets that passed in this direction, cumulative (a GRO-merged one counts its segments). Written by packets in this direction.
     pub packets: u64,
-    /// TCP payload bytes that passed in this direction, cumulative, retransmissions included. Likewise.
+    /// TCP payload bytes that passed in this direction, cumulative, retransmissions included. Written by packets in this direction.
     pub payload_bytes: u64,
     /// ACKs for this direction's data whose window was lowered, cumulative. Written by packets of the other direction.
     pub rewritten: u64,
@@ -193,9 +193,9 @@ pub struct Half {
     pub data_ns: u64,
     /// When `credit` was last topped up. Written by packets of the other direction.
     pub paced_ns: u64,
-    /// When the newest ACK came that brought something. Likewise.
+    /// When the newest ACK came that brought something. Written by packets in the other direction.
     pub acked_ns: u64,
-    /// How long data arrived while more of it waited or was in flight (`fastpath::window`), cumulative. Likewise.
+    /// How long data arrived while more of it waited or was in flight (`fastpath::window`), cumulative. Written by packets in the other direction.
     pub served_ns: u64,
     /// What the controller wants. Written by the controller.
     pub plan: Plan,
@@ -203,9 +203,9 @@ pub struct Half {
     pub snd_nxt: u32,
     /// Largest payload of one segment seen, bytes. Written by packets this way.
     pub mss: u32,
-    /// Epoch (`Control::epoch`) that [`Half::LIMITED`] and `gap_ns` belong to. Written by packets this way.
+    /// Epoch (`Control::epoch`) that [`Half::LIMITED`] and `gap_ns` belong to. Written by packets in this direction.
     pub epoch: u32,
-    /// Longest pause between payload and payload in `epoch`. Likewise.
+    /// Longest pause between payload and payload in `epoch`. Written by packets in this direction.
     pub gap_ns: u32,
     /// Right edge advertised to the sender so far: the largest ack + window that was let through.
     /// From here on to `flags`: written by packets of the other direction.
@@ -399,7 +399,7 @@ pub struct UdpHalf {
     pub dropped: u32,
     /// The virtual queue, bytes: what passed beyond the rate of the plan; below 0 what may be made up for.
     pub level_bytes: i32,
-    /// The same for 3/2 of the rate, never below 0.
+    /// A virtual queue of the same bytes, drained at 3/2 of the rate; never below 0.
     pub peak_bytes: u32,
     /// The flow is told again when its virtual queue comes to this, bytes.
     pub next_bytes: u32,
@@ -419,9 +419,9 @@ pub struct UdpState {
     pub last_seen_ns: u64,
     /// When the first one passed.
     pub first_seen_ns: u64,
-    /// As [`FlowState::port`].
+    /// The port that it crossed last, as in [`FlowState::port`].
     pub port: u32,
-    /// As [`FlowState::hop`].
+    /// The hop that it crossed last, as in [`FlowState::hop`].
     pub hop: u32,
 }
 
@@ -444,7 +444,7 @@ pub const HOPS: usize = 16;
 pub struct Hop {
     /// What comes back of `left_bytes` in 2^30 ns (1.07 s), bytes. Written by the controller.
     pub rate_bytes: u32,
-    /// What SYNs may advertise at once, bytes; 0: what they like. Likewise.
+    /// What SYNs may advertise at once, bytes; 0: what they like. Written by the controller.
     pub depth_bytes: u32,
     /// What they may advertise now, bytes. From here on, but where said: written by the fast path.
     pub left_bytes: u32,
@@ -575,7 +575,7 @@ impl Reason {
         Self::Unwritable,
     ];
 
-    /// As status and report name it.
+    /// The name that status and report use for it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -44,7 +44,7 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// What to count.
+    /// The reason that counts this verdict.
     #[must_use]
     pub const fn reason(self) -> Reason {
         match self {
@@ -54,14 +54,14 @@ impl Verdict {
     }
 }
 
-/// In which direction a packet crosses the access point.
+/// Direction in which a packet crosses the access point.
 #[derive(Clone, Copy, Debug)]
 pub struct Passage {
     /// To stations, or from them.
     pub direction: Direction,
-    /// As [`FlowState::port`].
+    /// The port that it crossed last, as in [`FlowState::port`].
     pub port: u32,
-    /// As [`FlowState::hop`].
+    /// The hop that it crossed last, as in [`FlowState::hop`].
     pub hop: u32,
 }
 

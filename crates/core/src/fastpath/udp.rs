@@ -76,7 +76,7 @@ pub enum UdpVerdict {
 }
 
 impl UdpVerdict {
-    /// What to count.
+    /// The reason that counts this verdict.
     #[must_use]
     pub const fn reason(self) -> Reason {
         match self {

@@ -55,9 +55,9 @@ pub enum Step {
     Updates(Direction),
     /// The host asks for a window update.
     Update {
-        /// Of data that goes this way.
+        /// Direction of the data whose window is updated.
         direction: Direction,
-        /// What it has to send.
+        /// The update that has to be sent; `None`: none is due.
         expected: Option<Update>,
         /// Line in the file.
         line: usize,
@@ -76,7 +76,7 @@ pub enum Step {
     DryRun,
     /// A segment crosses.
     Segment {
-        /// Which direction.
+        /// Direction of the packet.
         direction: Direction,
         /// An Ethernet frame.
         frame: Vec<u8>,

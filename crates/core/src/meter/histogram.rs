@@ -22,7 +22,7 @@ const NO_PAGE: u8 = u8::MAX;
 /// See the module. Small, since it stands among what is touched for every packet.
 #[derive(Clone, Debug, Default)]
 pub struct Histogram {
-    /// Not in `sorted` yet.
+    /// Samples that are not in `sorted` yet.
     recent: Vec<Span>,
     /// Samples of zero, not in `sorted` either: packets that wait for nothing are so many that they are only counted.
     zeros: u64,

@@ -27,7 +27,7 @@ impl MinFilter {
         Self { window, candidates: VecDeque::new(), least: None }
     }
 
-    /// The same that has seen nothing.
+    /// An estimator with the same parameters that has seen nothing.
     #[must_use]
     pub fn anew(&self) -> Self {
         Self::new(self.window)

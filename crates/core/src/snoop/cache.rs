@@ -105,13 +105,13 @@ impl<P> Cache<P> {
         self.segments.get(self.at(start)).filter(|segment| segment.start == start)
     }
 
-    /// The same, to be changed.
+    /// The segment that begins at `start`, mutable.
     pub fn get_mut(&mut self, start: u32) -> Option<&mut Segment<P>> {
         let at = self.at(start);
         self.segments.get_mut(at).filter(|segment| segment.start == start)
     }
 
-    /// That very segment.
+    /// The segment that begins at `start` and ends at `end`, mutable.
     pub fn same(&mut self, start: u32, end: u32) -> Option<&mut Segment<P>> {
         let at = self.at(start);
         self.segments.get_mut(at).filter(|segment| segment.start == start && segment.end == end)

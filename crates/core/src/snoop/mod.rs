@@ -102,7 +102,7 @@ pub struct Snoop<P> {
 }
 
 impl<P: Clone> Snoop<P> {
-    /// Nothing is known, nothing is cached.
+    /// A Snoop that knows no connection and has cached nothing.
     #[must_use]
     pub fn new(params: Params) -> Self {
         Self {

@@ -11,7 +11,7 @@ pub enum Conduct {
     /// ns-2.35's `LL/LLSnoop`, seen by reading and running it: every second sign of a hole, counted over all connections
     /// together, is let through and does nothing; as many duplicates are held back as segments were outstanding, the next
     /// one passes; the timer does not back off and knows neither Karn's rule nor `2 x srtt`; blocks (SACK) are not read; the
-    /// SYN is cached and repaired as data are.
+    /// A SYN is cached and repaired as data are.
     Ns2,
 }
 
@@ -106,7 +106,7 @@ pub struct Ack<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum SnoopVerdict {
-    /// It goes on as it is.
+    /// It is forwarded unchanged.
     Forward,
     /// It goes on without its SACK blocks: it acknowledges something new, and every hole that the blocks tell of is being
     /// repaired here. Forwarding it as it is does no harm but to the sender's window.
@@ -118,7 +118,7 @@ pub enum SnoopVerdict {
 /// A cached packet to be sent to the wireless host once more, ahead of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retransmission<P> {
-    /// Whose.
+    /// The connection that it belongs to.
     pub connection: u64,
     /// The copy.
     pub packet: P,

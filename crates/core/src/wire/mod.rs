@@ -96,7 +96,7 @@ pub struct Other {
     pub protocol: u8,
     /// IPv6, or IPv4 as `::ffff:a.b.c.d`; zeros when the IP header itself cannot be believed.
     pub source: [u8; 16],
-    /// Likewise.
+    /// The destination address, in the form of `source`.
     pub destination: [u8; 16],
 }
 

@@ -20,7 +20,7 @@ const TCP_IN_FLIGHT: usize = 1 << 15;
 const UDP_IN_FLIGHT: usize = 1 << 14;
 /// In-flight packets remembered in all, so that thousands of small flows do not take thousands of large tables.
 const ALL_IN_FLIGHT: usize = 1 << 22;
-/// And still so many for each.
+/// In-flight packets that are remembered for each flow in any case.
 const LEAST_IN_FLIGHT: usize = 256;
 
 /// What a flow did since the last look.

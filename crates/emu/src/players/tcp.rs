@@ -50,7 +50,7 @@ pub struct Connection {
 
 /// What a connection has to carry.
 pub enum Supply {
-    /// More than it can.
+    /// More bytes than it can carry in the run.
     Endless,
     /// So many bytes, which end it.
     Bytes(u64),

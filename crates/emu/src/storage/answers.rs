@@ -69,7 +69,7 @@ impl Answers {
     /// For a storage of `rates`.
     ///
     /// # Errors
-    /// When no thread can be had.
+    /// If no thread can be started.
     pub fn new(rates: Storage, hurry: Hurry) -> Result<Self, Error> {
         let device = Arc::new(Mutex::new(Device::new(rates)));
         let (waiting, inbox) = mpsc::channel();

@@ -7,7 +7,7 @@ use lasthop_home::scenario::Storage;
 /// From an answer to the program's next request, what it takes at most where the program does nothing in between.
 pub const AT_ONCE: Span = Span::from_micros(500);
 
-/// In which direction bytes go.
+/// Direction of the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Into the storage.

@@ -51,7 +51,7 @@ impl Nodes {
     /// Tells the kernel of what is called `name` in `parent`: its number, and what it is.
     ///
     /// # Errors
-    /// As `openat`.
+    /// Those of `openat`.
     pub fn enter(&mut self, parent: INodeNo, name: &OsStr) -> Result<FileAttr, Errno> {
         let file =
             fs::openat(self.get(parent)?, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())
@@ -74,7 +74,7 @@ impl Nodes {
     /// What a file is, of any descriptor of it.
     ///
     /// # Errors
-    /// As `fstat`.
+    /// Those of `fstat`.
     pub fn attributes(&self, file: BorrowedFd<'_>) -> Result<FileAttr, Errno> {
         let stat = fs::statat(file, "", AtFlags::EMPTY_PATH).map_err(io::Error::from)?;
         Ok(attributes(self.number(stat.st_ino), &stat))

@@ -26,7 +26,7 @@ pub struct TcpDetail {
 /// `enum tcp_ca_state`, as far as it matters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CaState {
-    /// Nothing to mend.
+    /// Nothing is lost or marked.
     #[default]
     Open,
     /// Fast recovery.

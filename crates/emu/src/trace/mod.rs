@@ -64,7 +64,7 @@ enum Item {
 pub struct Event {
     /// When, since the start of the scenario.
     pub at: Time,
-    /// What.
+    /// What happened to it.
     pub what: What,
     /// The segment, as it was then.
     pub tcp: TcpFields,

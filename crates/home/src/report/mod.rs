@@ -53,7 +53,7 @@ pub struct Report {
 /// How it ran.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// Which host.
+    /// Host that ran it.
     pub host: Host,
     /// Revision of the program, fixed at build time.
     pub revision: String,

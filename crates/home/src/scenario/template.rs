@@ -40,7 +40,7 @@ impl Template {
     /// The home with `set` applied.
     ///
     /// # Errors
-    /// As [`Scenario::load`].
+    /// Fails as [`Scenario::load`] does.
     pub fn with(&self, set: &[String]) -> Result<Scenario, ScenarioError> {
         let mut traces = Traces::new(&self.file, &read_trace);
         traces.known = self.known().clone();

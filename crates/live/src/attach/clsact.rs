@@ -138,7 +138,7 @@ fn find(ifindex: u32, side: Side) -> io::Result<bool> {
     Ok(filters(&mut route, ifindex, side)?.iter().any(Filter::is_ours))
 }
 
-/// The same, where one that cannot be found is as good as none.
+/// Whether our filter is there; one that cannot be looked up counts as absent.
 fn is_there(ifindex: u32, side: Side) -> bool {
     find(ifindex, side).unwrap_or(false)
 }

@@ -15,7 +15,7 @@ pub enum ConfigError {
         /// Why.
         source: io::Error,
     },
-    /// Not TOML.
+    /// The text is not TOML.
     #[error("{file}:{line}: {message}")]
     Syntax {
         /// The file.

@@ -25,10 +25,10 @@ const ASK_EVERY: Span = Span::from_millis(500);
 const WEIGHT: f64 = 0.3;
 /// Fewer frames say nothing about losses.
 const ENOUGH: u32 = 20;
-/// A driver that tells more than this counts something else.
+/// A driver that reports more than this counts something else.
 const LARGEST_FACTOR: f64 = 20.0;
 
-/// Whom to ask, and when.
+/// The drivers to ask, and when to ask them.
 pub(super) struct Drivers {
     /// None: this kernel has no Wi-Fi.
     wifi: Option<Nl80211>,

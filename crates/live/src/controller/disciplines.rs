@@ -114,7 +114,7 @@ impl Disciplines {
         }
     }
 
-    /// The same towards the provider, and of what comes from there.
+    /// The rate of a shaper towards the provider, and of one for what comes from there.
     pub(super) fn wan_shaped(&self) -> [Option<BitRate>; 2] {
         self.line.map(|ifindex| self.shaped(ifindex?))
     }

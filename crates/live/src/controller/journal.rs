@@ -31,7 +31,7 @@ impl Journal {
         self.count += 1;
     }
 
-    /// So many were said.
+    /// Number of decisions that were logged.
     pub(super) const fn count(&self) -> u64 {
         self.count
     }

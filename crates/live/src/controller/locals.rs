@@ -19,7 +19,7 @@ pub(super) struct Locals {
     fresh: BTreeMap<Mac, u32>,
 }
 
-/// What it has to be told.
+/// Changes that it has to be given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Changes {
     /// Who is not behind any hooked port any more.
@@ -46,7 +46,7 @@ impl Locals {
         }
     }
 
-    /// That was everybody. Beyond the bound whoever was told stays, and of the others who came first.
+    /// Ends a round in which everybody was named. Beyond the bound those that were reported before stay, and of the others those that came first.
     pub(super) fn end(&mut self) -> Changes {
         let mut newest = std::mem::take(&mut self.known);
         let room = MOST.saturating_sub(newest.len());

@@ -149,7 +149,7 @@ struct Moved {
     /// What UDP leaves of the hop; 0 while nothing is known of it.
     available: BitRate,
     udp: BitRate,
-    /// Those that their plan holds back.
+    /// Number of flows that their plan limits.
     window_limited: usize,
     /// What they may use together.
     limited_to: BitRate,

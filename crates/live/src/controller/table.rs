@@ -33,11 +33,11 @@ use crate::status::TableStatus;
 const SLEEP: Span = Span::from_secs(15);
 /// Silence after which a connection that was reset is forgotten: what was in flight has come by then.
 const RESET: Span = Span::from_secs(10);
-/// The same of one that both ends closed.
+/// Silence after which a connection that both ends closed is forgotten.
 const CLOSED: Span = Span::from_secs(60);
-/// The same of one that one end has closed, or that never was open.
+/// Silence after which a connection that one end has closed, or that never was open, is forgotten.
 const TRANSITORY: Span = Span::from_secs(240);
-/// The same of those in a table that is nearly full: an answer that comes takes no longer, but for few.
+/// Silence after which those connections are forgotten in a table that is nearly full: an answer that comes takes no longer, but for few.
 const HURRIED: Span = Span::from_secs(1);
 /// A table is nearly full with so many of sixteen parts: what comes within a walk over the table finds room.
 const NEARLY_FULL: u64 = 15;
@@ -157,7 +157,7 @@ impl Carrying {
         FlowSample::of(now, who, epoch, &self.state, before).for_each(|sample| ap.on_sample(now, &sample));
     }
 
-    /// Neither its SYNs nor conntrack told the scales.
+    /// Whether neither its SYNs nor conntrack have shown the window scales.
     pub(super) fn lacks_scale(&self) -> bool {
         self.state.half.iter().any(|half| half.known_scale().is_none())
     }
@@ -188,7 +188,7 @@ impl Table {
         self.awake = 0;
     }
 
-    /// Those that moved were read: the others are as they were.
+    /// Ends an interval in which the connections that moved were read; the others are as they were.
     pub(super) fn rest(&mut self, (now, epoch): (Time, u32), (stations, hops): (&Stations, &Hops), ap: &mut Ap) {
         let round = self.round;
         for (key, entry) in self.entries.iter_mut().filter(|(_, entry)| entry.round != round) {

@@ -17,7 +17,7 @@ use super::table::Names;
 
 /// Silence after which a flow is forgotten.
 const SILENT: Span = Span::from_secs(60);
-/// The same of one that nobody holds, in a table that is nearly full: who sends in bulk pauses for no longer.
+/// Silence after which a flow without a plan is forgotten in a table that is nearly full: who sends in bulk pauses for no longer.
 const HURRIED: Span = Span::from_secs(2);
 /// A table is nearly full with so many of sixteen parts.
 const NEARLY_FULL: usize = 15;

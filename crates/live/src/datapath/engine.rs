@@ -291,7 +291,7 @@ impl Engine {
         self.metrics.sent_time = Span::from_nanos(self.metrics.sent_time.as_nanos() + cost.as_nanos());
     }
 
-    /// As [`Self::poll`] without waiting for its turn: when the end has come.
+    /// The next frame as [`Self::poll`] gives it, without waiting for its turn: for the end of the process.
     pub fn let_out(&mut self, now: Time) -> Option<Frame> {
         let arena = &mut self.arena;
         let frame = self.queue.dequeue(now, |lost| arena.give_back(lost.slot))?;

@@ -13,7 +13,7 @@ use super::{Pod, ProgramError, found, pod, syscall};
 /// A flow whose window updates somebody shall see to, until nothing is due any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// Which flow.
+    /// The flow that this is about.
     pub key: FlowKey,
     /// Of data that goes this way.
     pub direction: Direction,

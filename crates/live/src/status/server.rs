@@ -12,7 +12,7 @@ use super::socket_file::{MadeFolder, SocketFile};
 
 /// More clients at once than anybody needs; further ones wait in the kernel's queue.
 const MOST_CLIENTS: usize = 8;
-/// Those that wait there: std's number for listeners.
+/// Clients that wait in the kernel's queue: std's number for listeners.
 const BACKLOG: i32 = 128;
 /// A client that reads nothing for so long is dropped.
 const PATIENCE: Span = Span::from_secs(2);

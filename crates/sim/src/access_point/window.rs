@@ -49,7 +49,7 @@ pub struct WindowControl {
     /// When the next window update of each is due.
     due: Vec<Option<Time>>,
     next_update: Option<Time>,
-    /// The same of UDP, of flows with full packets.
+    /// State of the UDP flows that have full packets.
     datagrams: Vec<Option<UdpState>>,
     stations: Vec<StationId>,
     /// The capacity is learned.
@@ -78,7 +78,7 @@ struct Watched {
 }
 
 impl WindowControl {
-    /// As the scenario wants it; `capacity` in its words, measured where it is a share.
+    /// Control as the scenario wants it; `capacity` in its words, measured where it is a share.
     pub fn new(scenario: &Scenario, wanted: &Wanted) -> Self {
         let learns = wanted.capacity == Capacity::Learn;
         let capacity = capacity::rate(scenario, wanted.capacity);

@@ -41,7 +41,7 @@ pub enum Algorithm {
     NewReno,
     /// Bandwidth estimate after a loss.
     Westwood,
-    /// The same with an adaptive sample window and filter.
+    /// Westwood with an adaptive sample window and filter.
     WestwoodAbse,
     /// RFC 9438.
     Cubic,
@@ -62,7 +62,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// All, in the order of the sheet.
+    /// All of them.
     pub const ALL: [Self; 13] = [
         Self::Tahoe,
         Self::Reno,
@@ -79,7 +79,7 @@ impl Algorithm {
         Self::Wtcp,
     ];
 
-    /// What its receiver has to watch and to tell.
+    /// What its receiver has to watch and to report.
     #[must_use]
     pub fn reports(self) -> Reports {
         match self {
@@ -171,9 +171,9 @@ pub(crate) struct LossEvent {
     /// Outstanding when it was noticed, not more than the congestion window, segments. With ns-2's conduct that window,
     /// not more than the receiver's.
     pub flight: f64,
-    /// What is lost had been sent again.
+    /// Whether what is lost had been retransmitted.
     pub again: bool,
-    /// Nothing is lost: a queue has marked.
+    /// Whether nothing is lost and a queue has marked instead.
     pub marked: bool,
 }
 

@@ -19,7 +19,7 @@ pub(super) struct Hole {
     pub end: u64,
     /// When the one before the first arrived.
     pub before: Time,
-    /// When the one at `end` did.
+    /// When the datagram at `end` arrived.
     pub after: Time,
     /// Arrivals of higher numbers.
     later: u32,

@@ -124,7 +124,7 @@ pub struct Sender {
     allowance: i64,
     /// Where the newest byte was when the last loss was noticed.
     recover: Option<u64>,
-    /// That loss was told by the timer.
+    /// Whether that loss was detected by the timer.
     by_timeout: bool,
     /// What is missing there was lost on the link, says the receiver.
     corrupted: Option<u64>,

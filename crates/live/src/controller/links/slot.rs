@@ -49,7 +49,7 @@ impl Slot {
         }
     }
 
-    /// The same interface, or another one of the same name, or none for now.
+    /// Takes over the state of `port`: the same interface, another one of the same name, or none for now.
     pub(super) fn follow(&mut self, now: Time, port: &Port, journal: &mut Journal) {
         if self.port.name != port.name {
             journal.say(now, format!("{} is called {} now", self.port.name, port.name));

@@ -18,10 +18,10 @@ use crate::status::QueueStatus;
 /// Why an interface cannot have the queue.
 #[derive(Debug, thiserror::Error)]
 pub enum QueueError {
-    /// Not in the kernel.
+    /// The kernel cannot keep it.
     #[error(transparent)]
     Kernel(#[from] QdiscError),
-    /// Not in this process.
+    /// This process cannot keep it.
     #[error(transparent)]
     User(#[from] DatapathError),
 }

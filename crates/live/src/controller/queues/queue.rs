@@ -49,7 +49,7 @@ impl Queue {
         }
     }
 
-    /// The same interface, or another one of the same name, or none for now.
+    /// Takes over the state of `port`: the same interface, another one of the same name, or none for now.
     pub(super) fn follow(&mut self, port: &Port, duplex: Duplex) {
         if self.keeper.as_ref().is_some_and(|keeper| Some(keeper.ifindex()) != port.ifindex) {
             self.keeper = None;
