@@ -5,11 +5,11 @@ import sys
 import time
 from pathlib import Path
 
-from . import arq, arq_classes, arq_open, chap, chap_open, clamp, handoff, hidden, recovery, red, repair
+from . import arq, arq_classes, arq_open, chap, chap_open, clamp, effect, handoff, hidden, recovery, red, repair
 from . import messages, messages_wins
 from . import chap_window
 from . import recovery_wifi, reverse, sap_law, sap_law_readings, sap_law_sweeps, shadowing, snoop, snoop_analysis
-from . import snoop_findings, snoop_index, snoop_rates, theory, topology
+from . import schematics, senders, snoop_findings, snoop_index, snoop_rates, theory, topology
 from .catalogue import Missing, Skipped
 from .simulator import ROOT, Failed, Simulator
 from .style import save
@@ -19,7 +19,7 @@ MODULES = (sap_law, sap_law_sweeps, sap_law_readings, topology, arq, arq_open, a
 MODULES += (clamp, theory, hidden, shadowing, snoop, snoop_analysis, snoop_index, snoop_findings, snoop_rates)
 MODULES += (repair, handoff, reverse, red, recovery, recovery_wifi)
 MODULES += (messages, messages_wins)
-MODULES += (chap_window,)
+MODULES += (chap_window, effect, schematics, senders)
 CATALOGUE = [figure for module in MODULES for figure in module.FIGURES]
 CACHE = ROOT / "bench-results" / "figures"
 BOOK = ROOT / "book" / "src"
