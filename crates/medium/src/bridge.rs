@@ -19,12 +19,9 @@ use lasthop_core::aqm::{Discipline, Queue};
 use lasthop_core::packet::Packet;
 use lasthop_core::units::{BitRate, Span, Time};
 
-use crate::attempt::Attempt;
 use crate::crossing::Crossing;
 use crate::medium::{DropPlace, Event, NodeId};
 use crate::params::{MediumParams, StationParams};
-use crate::phy::{Phy, Rate};
-use crate::propagation::Loss;
 use crate::snapshot::{NodeStats, Snapshot};
 
 /// The paper's DIFS.
@@ -76,7 +73,7 @@ struct Direction<P> {
     service: Option<(Time, Crossing<P>)>,
 }
 
-/// See the module. Its interface is that of the channel, [`crate::Medium`]; settings of the radio change nothing here.
+/// See the module.
 #[derive(Clone, Debug)]
 pub(crate) struct Bridge<P> {
     costs: BridgeParams,
@@ -87,8 +84,6 @@ pub(crate) struct Bridge<P> {
     /// Packets that found a queue full, not told yet.
     dropped: VecDeque<Event<P>>,
     nodes: Vec<NodeStats>,
-    params: MediumParams,
-    phy: Phy,
 }
 
 impl<P: Packet + Copy> Bridge<P> {
@@ -107,8 +102,6 @@ impl<P: Packet + Copy> Bridge<P> {
             in_flight: VecDeque::new(),
             dropped: VecDeque::new(),
             nodes: vec![NodeStats::default(); stations.len() + 1],
-            phy: params.phy(stations),
-            params,
         }
     }
 
@@ -200,27 +193,6 @@ impl<P: Packet + Copy> Bridge<P> {
     pub fn set_queue_limit(&mut self, node: NodeId, packets: usize) {
         let direction = self.direction(node);
         self.directions[direction].queue.set_limit(packets);
-    }
-
-    pub const fn phy(&self) -> &Phy {
-        &self.phy
-    }
-
-    pub fn params_mut(&mut self) -> &mut MediumParams {
-        &mut self.params
-    }
-
-    pub fn set_station_rate(&mut self, _: NodeId, _: Rate) {}
-
-    pub fn set_distance(&mut self, _: NodeId, _: f64) {}
-
-    pub fn set_loss(&mut self, _: Loss) {}
-
-    /// No attempt is ever lost or repeated: there is nothing to record.
-    pub fn record_attempts(&mut self, _: bool) {}
-
-    pub fn poll_attempt(&mut self) -> Option<Attempt<P>> {
-        None
     }
 }
 

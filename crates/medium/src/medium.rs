@@ -86,12 +86,12 @@ impl<P> Event<P> {
 
 /// See the module.
 #[derive(Clone, Debug)]
-pub struct Medium<P>(Channel<P>);
+pub struct Medium<P>(Model<P>);
 
 // There is one of it per run, and the common one is worth being reached without a pointer.
 #[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug)]
-enum Channel<P> {
+enum Model<P> {
     Shared(Domain<P>),
     Hidden(Box<Hidden<P>>),
     Bridge(Box<Bridge<P>>),
@@ -102,10 +102,21 @@ enum Channel<P> {
 macro_rules! model {
     ($medium:expr, $model:ident => $call:expr) => {
         match $medium {
-            Channel::Shared($model) => $call,
-            Channel::Hidden($model) => $call,
-            Channel::Bridge($model) => $call,
-            Channel::Link($model) => $call,
+            Model::Shared($model) => $call,
+            Model::Hidden($model) => $call,
+            Model::Bridge($model) => $call,
+            Model::Link($model) => $call,
+        }
+    };
+}
+
+/// The same call of a model that has a radio; the others have the `else`.
+macro_rules! radio {
+    ($medium:expr, $model:ident => $call:expr, else $none:expr) => {
+        match $medium {
+            Model::Shared($model) => $call,
+            Model::Hidden($model) => $call,
+            Model::Bridge(_) | Model::Link(_) => $none,
         }
     };
 }
@@ -120,15 +131,15 @@ impl<P: Packet + Copy> Medium<P> {
     pub fn new(params: MediumParams, stations: Vec<StationParams>, seed: u64) -> Self {
         assert!(stations.len() < usize::from(u16::MAX), "a node is numbered by 16 bits");
         if let Some(bridge) = params.bridge {
-            return Self(Channel::Bridge(Box::new(Bridge::new(bridge, params, &stations))));
+            return Self(Model::Bridge(Box::new(Bridge::new(bridge, params, &stations))));
         }
         if let Some(link) = params.wireless_link {
-            return Self(Channel::Link(Box::new(WirelessLink::new(link, params, &stations, seed))));
+            return Self(Model::Link(Box::new(WirelessLink::new(link, params, &stations, seed))));
         }
         if params.hidden {
-            return Self(Channel::Hidden(Box::new(Hidden::new(params, &stations, seed))));
+            return Self(Model::Hidden(Box::new(Hidden::new(params, &stations, seed))));
         }
-        Self(Channel::Shared(Domain::new(params, &stations, seed)))
+        Self(Model::Shared(Domain::new(params, &stations, seed)))
     }
 
     /// A packet for `to` at node `from`; one of them is the access point.
@@ -149,7 +160,7 @@ impl<P: Packet + Copy> Medium<P> {
     #[inline(never)]
     pub fn on_urgent_packet(&mut self, now: Time, from: NodeId, to: NodeId, packet: P) {
         match &mut self.0 {
-            Channel::Link(link) => link.on_urgent_packet(now, from, to, packet),
+            Model::Link(link) => link.on_urgent_packet(now, from, to, packet),
             _ => self.on_further_packet(now, from, to, packet),
         }
     }
@@ -191,9 +202,9 @@ impl<P: Packet + Copy> Medium<P> {
     #[must_use]
     pub fn discipline_backlog(&self) -> usize {
         match &self.0 {
-            Channel::Shared(model) => model.discipline_backlog(),
-            Channel::Hidden(model) => model.discipline_backlog(),
-            model @ (Channel::Bridge(_) | Channel::Link(_)) => {
+            Model::Shared(model) => model.discipline_backlog(),
+            Model::Hidden(model) => model.discipline_backlog(),
+            model @ (Model::Bridge(_) | Model::Link(_)) => {
                 model!(model, model => model.backlog(NodeId::ACCESS_POINT))
             }
         }
@@ -203,64 +214,72 @@ impl<P: Packet + Copy> Medium<P> {
     #[must_use]
     pub fn handoffs(&self) -> u64 {
         match &self.0 {
-            Channel::Link(link) => link.handoffs(),
+            Model::Link(link) => link.handoffs(),
             _ => 0,
         }
     }
 
     /// What the wireless link is like, from the next packet on; nothing where there is none.
     pub fn set_wireless_link(&mut self, params: WirelessLinkParams) {
-        if let Channel::Link(link) = &mut self.0 {
+        if let Model::Link(link) = &mut self.0 {
             link.set_link(params);
         }
     }
 
-    /// The air times in force.
+    /// The air times in force; `None` without a radio.
     #[must_use]
-    pub fn phy(&self) -> &Phy {
-        model!(&self.0, model => model.phy())
+    pub fn phy(&self) -> Option<&Phy> {
+        radio!(&self.0, radio => Some(radio.phy()), else None)
     }
 
-    /// Data rate to and from a station, from the next attempt on.
+    /// Data rate to and from a station, from the next attempt on. This and the settings below are those of a radio: a bridge and a
+    /// wireless link have none of them.
     pub fn set_station_rate(&mut self, station: NodeId, rate: Rate) {
-        model!(&mut self.0, model => model.set_station_rate(station, rate));
+        radio!(&mut self.0, radio => radio.set_station_rate(station, rate), else ());
     }
 
     /// Moves a station, from the next frame on.
     pub fn set_distance(&mut self, station: NodeId, metres: f64) {
-        model!(&mut self.0, model => model.set_distance(station, metres));
+        radio!(&mut self.0, radio => radio.set_distance(station, metres), else ());
     }
 
     /// Frames lost to the channel, from the next frame on.
     pub fn set_loss(&mut self, loss: Loss) {
-        model!(&mut self.0, model => model.set_loss(loss));
+        radio!(&mut self.0, radio => radio.set_loss(loss), else ());
     }
 
-    /// Packets a node's queue holds, from the next arrival on.
+    /// Packets a node's queue holds, from the next arrival on; of any medium.
     pub fn set_queue_limit(&mut self, node: NodeId, packets: usize) {
         model!(&mut self.0, model => model.set_queue_limit(node, packets));
     }
 
     /// Transmissions of one frame, from the next decision on: for all frames, or for those up to the RTS threshold.
     pub fn set_attempts(&mut self, attempts: u32, short_attempts: Option<u32>) {
-        let params = model!(&mut self.0, model => model.params_mut());
-        (params.attempts, params.short_attempts) = (attempts, short_attempts);
+        if let Some(params) = self.radio_params() {
+            (params.attempts, params.short_attempts) = (attempts, short_attempts);
+        }
     }
 
     /// Transmissions of real-time packets' frames ([`Packet::is_realtime`]), from the next decision on; `None`: as
     /// others.
     pub fn set_realtime_attempts(&mut self, attempts: Option<u32>) {
-        model!(&mut self.0, model => model.params_mut()).realtime_attempts = attempts;
+        if let Some(params) = self.radio_params() {
+            params.realtime_attempts = attempts;
+        }
+    }
+
+    fn radio_params(&mut self) -> Option<&mut MediumParams> {
+        radio!(&mut self.0, radio => Some(radio.params_mut()), else None)
     }
 
     /// Whether [`Self::poll_attempt`] has something to tell of transmissions from now on.
     pub fn record_attempts(&mut self, on: bool) {
-        model!(&mut self.0, model => model.record_attempts(on));
+        radio!(&mut self.0, radio => radio.record_attempts(on), else ());
     }
 
     /// The next attempt that was not told yet, in the order in which they started. It may be told before it is over, with
     /// what is to come of it; whoever records asks after every [`Self::poll`], since what is not told is kept.
     pub fn poll_attempt(&mut self) -> Option<Attempt<P>> {
-        model!(&mut self.0, model => model.poll_attempt())
+        radio!(&mut self.0, radio => radio.poll_attempt(), else None)
     }
 }

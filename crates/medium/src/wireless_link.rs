@@ -26,12 +26,9 @@ use lasthop_core::aqm::{Discipline, Queue};
 use lasthop_core::packet::Packet;
 use lasthop_core::units::{BitRate, Span, Time};
 
-use crate::attempt::Attempt;
 use crate::crossing::Crossing;
 use crate::medium::{DropPlace, Event, NodeId};
 use crate::params::{MediumParams, StationParams};
-use crate::phy::{Phy, Rate};
-use crate::propagation::Loss;
 use crate::random::Stream;
 use crate::snapshot::{NodeStats, Snapshot};
 
@@ -184,8 +181,6 @@ pub(crate) struct WirelessLink<P> {
     closed_until: Option<Time>,
     handoffs: u64,
     nodes: Vec<NodeStats>,
-    params: MediumParams,
-    phy: Phy,
 }
 
 /// What happens next.
@@ -223,8 +218,6 @@ impl<P: Packet + Copy> WirelessLink<P> {
             closed_until: None,
             handoffs: 0,
             nodes: vec![NodeStats::default(); stations.len() + 1],
-            phy: params.phy(stations),
-            params,
         }
     }
 
@@ -500,27 +493,6 @@ impl<P: Packet + Copy> WirelessLink<P> {
     /// From the next packet on.
     pub fn set_link(&mut self, link: WirelessLinkParams) {
         self.link = WirelessLinkParams { handoff: self.link.handoff, ..link };
-    }
-
-    pub const fn phy(&self) -> &Phy {
-        &self.phy
-    }
-
-    pub fn params_mut(&mut self) -> &mut MediumParams {
-        &mut self.params
-    }
-
-    pub fn set_station_rate(&mut self, _: NodeId, _: Rate) {}
-
-    pub fn set_distance(&mut self, _: NodeId, _: f64) {}
-
-    pub fn set_loss(&mut self, _: Loss) {}
-
-    /// No frame is seen on a wire: there is nothing to record.
-    pub fn record_attempts(&mut self, _: bool) {}
-
-    pub fn poll_attempt(&mut self) -> Option<Attempt<P>> {
-        None
     }
 }
 

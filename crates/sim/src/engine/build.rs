@@ -93,7 +93,8 @@ fn capture<'o>(
         Play::Tcp(connection) => Some(connection.seen()),
         Play::Schedule(_) | Play::Page(_) | Play::Rate(_) => None,
     };
-    Ok(Some(Capture::new(out, *medium.phy(), Ends::of(&expansion.home, seen))?))
+    let Some(phy) = medium.phy().copied() else { return Ok(None) };
+    Ok(Some(Capture::new(out, phy, Ends::of(&expansion.home, seen))?))
 }
 
 /// Whether a capture shows all that crosses the channel.
