@@ -2,10 +2,13 @@
 # Everything is built as the user, also under `sudo make`; only the finished binary runs as root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve ablate study-web study-game study-learn study-senders outside faults clean
+.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve ablate study-web study-game study-learn study-senders outside faults check-dependencies clean
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
+LASTHOPD := $(TARGET)/release/lasthopd
+# lasthop, and lasthopd and lasthop-message beside it, which it becomes.
+PROGRAMS := --workspace --bins
 CARGO := tools/as-user cargo
 # No Python writes bytecode beside the sources.
 export PYTHONDONTWRITEBYTECODE := 1
@@ -17,8 +20,8 @@ help:                  ## this list
 deps:                  ## install what is missing to build and run (Debian, Ubuntu), saying what and why
 	@tools/install-deps build run
 
-build: deps            ## the release binary, as the user
-	$(CARGO) build --release --locked -p lasthop-cli
+build: deps            ## the release binaries, as the user
+	$(CARGO) build --release --locked $(PROGRAMS)
 
 bpf: deps              ## compile the BPF programs anew, into crates/live/src/bpf/object; needed only after changing them
 	@tools/install-deps bpf
@@ -36,7 +39,7 @@ test:                  ## format, lints, every test, the short form of the fuzz 
 
 vm-test:               ## other kernels, bare Debians, Wi-Fi, fq_codel and cake in virtual machines, 1.5 hours: ARGS="wifi" runs one case
 	@tools/install-deps build run vm bare
-	$(CARGO) build --release --locked -p lasthop-cli
+	$(CARGO) build --release --locked $(PROGRAMS)
 	$(CARGO) test --locked -p lasthop-live --test verifier --no-run
 	tools/as-user tools/vm/test --log $(TARGET)/vm-test.log $(LASTHOP) $(ARGS)
 
@@ -59,65 +62,68 @@ bench-peers:           ## the simulator beside ns-2 and ns-3, a quarter of an ho
 
 figures:               ## run the papers' sweeps and draw every figure of the book: ARGS="--short" or ARGS="sap-law-5"
 	@tools/install-deps build run figures
-	$(CARGO) build --release --locked -p lasthop-cli
+	$(CARGO) build --release --locked $(PROGRAMS)
 	tools/as-user tools/figures $(ARGS)
 
 homes:                 ## play scenarios/homes in the simulator, a minute, and write the tables of book/src/homes.md: ARGS="--seeds 3"
 	@tools/install-deps build
-	$(CARGO) build --release --locked -p lasthop-cli
+	$(CARGO) build --release --locked $(PROGRAMS)
 	tools/as-user python3 -B tools/study/homes.py --binary $(LASTHOP) $(ARGS)
 
 random-homes:          ## 1,000 random homes and 1,000 odd ones without control and with it, a few minutes: ARGS="--kind odd --homes 100 --each"
 	@tools/install-deps build
-	$(CARGO) build --release --locked -p lasthop-cli
+	$(CARGO) build --release --locked $(PROGRAMS)
 	tools/as-user python3 -B tools/study/random_homes.py --binary $(LASTHOP) $(ARGS)
 
 everyday:              ## cases that once went wrong (scenarios/everyday), without control and with it, in one table: ARGS="--only idle"
 	@tools/install-deps build
-	$(CARGO) build --release --locked -p lasthop-cli
+	$(CARGO) build --release --locked $(PROGRAMS)
 	tools/as-user python3 -B tools/study/everyday.py --binary $(LASTHOP) $(ARGS)
 
 conserve:              ## does a greedy flow get what small ones leave? 1,000 cases, half a minute: ARGS="--worst 5 --keep FOLDER"
 	@tools/install-deps build
-	$(CARGO) build --release --locked -p lasthop-cli
+	$(CARGO) build --release --locked $(PROGRAMS)
 	tools/as-user python3 -B tools/study/conserve.py --binary $(LASTHOP) $(ARGS)
 
 ablate:                ## what is each parameter of the control law worth? the same homes without its part: ARGS="--only gain --homes 30"
 	@tools/install-deps build
-	$(CARGO) build --release --locked -p lasthop-cli
+	$(CARGO) build --release --locked $(PROGRAMS)
 	tools/as-user python3 -B tools/study/ablate.py --binary $(LASTHOP) $(ARGS)
 
 study-web:             ## pages in a real browser over the CHAP paper's bridge, 25 minutes, 450 MB of packages: ARGS="--short"
 	@tools/install-deps build run study web && tools/as-user tools/unpack-deps unpack-web
-	$(CARGO) build --release --locked -p lasthop-cli
+	$(CARGO) build --release --locked $(PROGRAMS)
 	tools/as-root python3 -B tools/study/web.py --binary $(LASTHOP) $(ARGS)
 
 study-game:            ## a real game server pinged over the same bridge, 15 minutes, 90 MB of packages: ARGS="--short"
 	@tools/install-deps build run study game && tools/as-user tools/unpack-deps unpack-game
-	$(CARGO) build --release --locked -p lasthop-cli
+	$(CARGO) build --release --locked $(PROGRAMS)
 	tools/as-root python3 -B tools/study/game.py --binary $(LASTHOP) $(ARGS)
 
 study-learn:           ## a learned capacity with real kernels in the emulator, two hours: ARGS="--runs 1 --parts down,quic -j 2"
 	@tools/install-deps build run study
-	$(CARGO) build --release --locked -p lasthop-cli
+	$(CARGO) build --release --locked $(PROGRAMS)
 	tools/as-root python3 -B tools/study/learn.py --binary $(LASTHOP) $(ARGS)
 
 study-senders:         ## MPEG streams over this kernel's TCP senders with Snoop and without, beside the simulator, half an hour: ARGS="--flows 1 10"
 	@tools/install-deps build run
-	$(CARGO) build --release --locked -p lasthop-cli
+	$(CARGO) build --release --locked $(PROGRAMS)
 	tools/as-root python3 -B tools/study/senders.py --binary $(LASTHOP) $(ARGS)
 
 outside:               ## the real controller between programs others wrote, off and on, 1.5 hours: ARGS="--list" or ARGS="--short --only 'up*'"
 	@tools/install-deps build run outside && tools/as-user tools/unpack-deps unpack-outside && tools/as-user tools/outside/environment
-	$(CARGO) build --release --locked -p lasthop-cli
+	$(CARGO) build --release --locked $(PROGRAMS)
 	$(CARGO) build --release --locked -p lasthop-emu --example delay
 	tools/as-root python3 -B tools/outside/outside.py --binary $(LASTHOP) --delay $(TARGET)/release/examples/delay $(ARGS)
 
 faults:                ## the n-th system call of the controller fails, for every n; 200 kills in each datapath; 2.5 hours: ARGS="--only bpf"
 	@tools/install-deps build run test
-	$(CARGO) build --release --locked -p lasthop-cli
-	tools/as-root python3 -B tools/faults/faults.py kills --binary $(LASTHOP)
-	tools/as-root python3 -B tools/faults/faults.py calls --binary $(LASTHOP) $(ARGS)
+	$(CARGO) build --release --locked $(PROGRAMS)
+	tools/as-root python3 -B tools/faults/faults.py kills --binary $(LASTHOPD)
+	tools/as-root python3 -B tools/faults/faults.py calls --binary $(LASTHOPD) $(ARGS)
+
+check-dependencies:    ## are dependencies used, licensed as deny.toml wants, without known holes? ARGS="--install" for its tools
+	tools/check-dependencies $(ARGS)
 
 clean:                 ## remove what was built
 	$(CARGO) clean

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What the controller does when system calls fail, and when it is killed: `make faults`, and in short `make test`.
 
-    faults.py calls --binary LASTHOP [--short]     the n-th call of each kind fails, for every n
-    faults.py kills --binary LASTHOP [--short]     killed at random moments while a download runs, in each datapath
+    faults.py calls --binary LASTHOPD [--short]     the n-th call of each kind fails, for every n
+    faults.py kills --binary LASTHOPD [--short]     killed at random moments while a download runs, in each datapath
 
 Needs root, strace, iproute2. Ends with 1 when something did not hold, each in one line.
 """
@@ -44,7 +44,7 @@ def say_of(datapath):
 
 
 def words_of(datapath, folder):
-    """Arguments of `lasthop run`; a configuration becomes a file."""
+    """Arguments of `lasthopd run`; a configuration becomes a file."""
     words = list(DATAPATHS[datapath])
     if "--config" in words:
         (folder / "lasthop.toml").write_text(words[-1])

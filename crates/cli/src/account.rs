@@ -2,9 +2,8 @@
 
 use std::fmt::Write as _;
 
+use lasthop_command::table::{Align, Table, figure, figure_or_dash, thousands, wrap};
 use lasthop_home::report::{ControlReport, FlowReport, Report};
-
-use crate::table::{Align, Table, figure, figure_or_dash, thousands, wrap};
 
 /// Widest line.
 pub const WIDTH: usize = 100;

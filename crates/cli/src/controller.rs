@@ -1,10 +1,11 @@
-//! The controller of an emulated home: this same program, started as `lasthop run` in the access point.
+//! The controller of an emulated home: `lasthopd run` in the access point.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Context as _;
+use lasthop_command::exit::Outcome;
 use lasthop_core::ap::{Law, ShareRule};
 use lasthop_core::snoop::Params;
 use lasthop_core::units::{BitRate, Bytes};
@@ -12,8 +13,7 @@ use lasthop_emu::ControllerCommand;
 use lasthop_home::capacity;
 use lasthop_home::scenario::{Capacity, LastHop, Scenario, WindowControl, WindowRtt};
 
-use crate::commands::run::toml_string;
-use crate::exit::Outcome;
+use crate::programs;
 
 /// Of what TCP alone reaches, where nothing else is said: as the controller's own default.
 const USUAL_SHARE: f64 = 0.98;
@@ -47,9 +47,8 @@ impl Controller {
 
     /// How the emulator starts it and where it answers.
     pub fn command(&self) -> Outcome<ControllerCommand> {
-        let own = std::env::current_exe().context("cannot find this program's own file")?;
         let socket = self.folder.path().join("lasthop.sock");
-        let mut command = Command::new(own);
+        let mut command = Command::new(programs::find(programs::DAEMON)?);
         command.args(["run", "--lan", LAN, "--config"]).arg(self.config()).arg("--socket").arg(&socket);
         Ok(ControllerCommand { command, socket })
     }
@@ -93,6 +92,11 @@ fn repair(params: &Params) -> String {
     let _ = writeln!(text, "snoop_connection_bytes = {}", toml_string(&Bytes(params.connection_bytes).to_string()));
     let _ = writeln!(text, "snoop_bytes = {}", toml_string(&Bytes(params.bytes).to_string()));
     text
+}
+
+/// A TOML basic string; JSON's escapes are a subset of TOML's.
+fn toml_string(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
 }
 
 /// The controller's own configuration file.

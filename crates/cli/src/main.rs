@@ -1,26 +1,21 @@
 //! `lasthop`: keeps games, calls and live video smooth on the last hop of a home while downloads run at full speed.
 //!
-//! The only place that sees more than one host. One file per command under `commands/`; each command reads its
-//! arguments, calls into `sim`, `emu` or `live`, and prints. Data goes to stdout or into files, everything said to a human
-//! goes to stderr or a terminal. Exit codes: see [`exit`].
+//! The laboratory (demo, emulate, sim, sweep), and the front end of the other programs ([`programs`]). One file per command
+//! under `commands/`; each command reads its arguments, calls into `sim` or `emu`, and prints. Data goes to stdout or into
+//! files, everything said to a human goes to stderr or a terminal. Exit codes: see [`lasthop_command::exit`].
 
 mod account;
 mod commands;
 mod controller;
-mod exit;
-mod output;
 mod play;
+mod programs;
 mod progress;
-mod root;
-mod signals;
-mod table;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
-
-/// What was built: `git describe` at build time.
-pub const REVISION: &str = env!("LASTHOP_REVISION");
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use lasthop_command::exit::Outcome;
 
 const AFTER_HELP: &str = "\
 Start with `sudo lasthop demo`: it makes a whole home out of network namespaces on this machine,
@@ -32,7 +27,7 @@ Exit codes: 0 done, 1 the work failed, 2 the request was wrong, 130 or 143 stopp
 #[derive(Debug, Parser)]
 #[command(
     name = "lasthop",
-    version = concat!(env!("CARGO_PKG_VERSION"), " (", env!("LASTHOP_REVISION"), ")"),
+    version = lasthop_command::VERSION,
     about = "Keeps games, calls and live video smooth on the last hop of a home while downloads run at full speed",
     after_help = AFTER_HELP,
     arg_required_else_help = true,
@@ -46,26 +41,16 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Demo(commands::demo::Arguments),
-    Run(commands::run::Arguments),
-    Status(commands::status::Arguments),
-    Doctor(commands::doctor::Arguments),
     Emulate(commands::emulate::Arguments),
     Sim(commands::sim::Arguments),
     Sweep(commands::sweep::Arguments),
-    #[command(subcommand)]
-    Message(commands::message::Command),
 }
 
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().command {
-        Command::Demo(arguments) => commands::demo::run(&arguments),
-        Command::Run(arguments) => commands::run::run(&arguments),
-        Command::Status(arguments) => commands::status::run(&arguments),
-        Command::Doctor(arguments) => commands::doctor::run(&arguments),
-        Command::Emulate(arguments) => commands::emulate::run(&arguments),
-        Command::Sim(arguments) => commands::sim::run(&arguments),
-        Command::Sweep(arguments) => commands::sweep::run(&arguments),
-        Command::Message(command) => commands::message::run(&command),
+    let typed: Vec<OsString> = std::env::args_os().collect();
+    let outcome = match programs::wanted(&typed) {
+        Some(call) => Err(call.carry_out()),
+        None => carry_out(&typed),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -73,12 +58,22 @@ fn main() -> ExitCode {
     }
 }
 
+fn carry_out(typed: &[OsString]) -> Outcome {
+    let matches = programs::listed(Cli::command()).get_matches_from(typed);
+    match Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()).command {
+        Command::Demo(arguments) => commands::demo::run(&arguments),
+        Command::Emulate(arguments) => commands::emulate::run(&arguments),
+        Command::Sim(arguments) => commands::sim::run(&arguments),
+        Command::Sweep(arguments) => commands::sweep::run(&arguments),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
+    use super::*;
 
     #[test]
     fn the_command_line_is_consistent() {
-        super::Cli::command().debug_assert();
+        programs::listed(Cli::command()).debug_assert();
     }
 }

@@ -4,16 +4,17 @@ use std::path::PathBuf;
 use std::sync::mpsc;
 
 use anyhow::{Context as _, anyhow};
+use lasthop_command::REVISION;
+use lasthop_command::exit::{Failure, Outcome};
+use lasthop_command::progress::Line;
+use lasthop_command::signals::Stop;
 use lasthop_emu::observe::identify::FIRST_PORT;
 use lasthop_emu::{Error, Options, Progress};
 use lasthop_home::report::{ControlReport, Report};
 use lasthop_home::scenario::Scenario;
 
-use crate::REVISION;
 use crate::controller::Controller;
-use crate::exit::{Failure, Outcome};
 use crate::progress;
-use crate::signals::Stop;
 
 /// What to play and how.
 #[derive(Debug)]
@@ -86,19 +87,20 @@ pub fn run(play: &Play<'_>, stop: &Stop) -> Outcome<Report> {
 
 /// Shows how it goes. The controller's files go when it runs, so that not even `kill -9` leaves them behind.
 fn show(play: &Play<'_>, receiver: mpsc::Receiver<Progress>, mut controller: Option<Controller>) {
-    let mut line = progress::Line::new(play.label);
+    let mut line = Line::new(play.label);
     for what in receiver {
         match what {
             Progress::Preparing(what) => line.preparing(what),
             Progress::Note(note) => line.note(&note),
             Progress::Second(second) => {
                 drop(controller.take());
-                line.show(&progress::Reading {
+                progress::Reading {
                     elapsed_s: second.elapsed.as_secs_f64(),
                     total_s: second.total.as_secs_f64(),
                     phase: phase(play.scenario, second.elapsed.as_secs_f64()),
                     lag_ms: second.lag_p99.as_millis_f64(),
-                });
+                }
+                .show(&mut line);
             }
         }
     }
@@ -123,10 +125,8 @@ fn phase(scenario: &Scenario, elapsed_s: f64) -> &'static str {
 
 fn failure(error: Error) -> Failure {
     match error {
-        Error::Scenario(_) | Error::UnknownHost { .. } | Error::NothingToEndWith { .. } => {
-            Failure::Request(anyhow!(error))
-        }
-        _ => Failure::Work(anyhow!(error)),
+        Error::Scenario(_) | Error::UnknownHost { .. } | Error::NothingToEndWith { .. } => Failure::request(error),
+        _ => Failure::work(error),
     }
 }
 

@@ -1,12 +1,14 @@
 //! Who may use whom: the arrows of ARCHITECTURE.md, held over `cargo metadata`, dev- and build-dependencies included.
 
+mod workspace;
+
 use std::collections::BTreeSet;
-use std::process::Command;
 
 use serde_json::Value;
 
 /// Crate, and the crates of this repository that it may use.
 const ALLOWED: &[(&str, &[&str])] = &[
+    ("command", &[]),
     ("core", &[]),
     ("files", &[]),
     ("medium", &["core"]),
@@ -15,21 +17,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("sim", &["core", "medium", "home", "tcp"]),
     ("emu", &["core", "medium", "home"]),
     ("live", &["core", "files"]),
+    ("daemon", &["command", "core", "live"]),
     ("messenger", &["files"]),
-    ("cli", &["core", "medium", "home", "tcp", "sim", "emu", "live", "messenger"]),
+    ("message", &["command", "core", "messenger"]),
+    // Of `live` and `messenger` its tests alone: what the other programs link, this one does not.
+    ("cli", &["command", "core", "medium", "home", "tcp", "sim", "emu", "live", "messenger"]),
 ];
-
-fn metadata() -> Value {
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| env!("CARGO").into());
-    let output = Command::new(cargo)
-        .args(["metadata", "--format-version", "1", "--no-deps", "--locked", "--offline"])
-        .current_dir(root)
-        .output()
-        .expect("cargo metadata starts");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&output.stdout).expect("cargo metadata writes JSON")
-}
 
 /// (package, what it depends on) for everything of ours that a package of the workspace names.
 fn arrows(metadata: &Value) -> BTreeSet<(String, String)> {
@@ -52,7 +45,7 @@ fn short(name: &Value) -> Option<String> {
 
 #[test]
 fn every_arrow_points_from_user_to_used() {
-    let metadata = metadata();
+    let metadata = workspace::metadata();
     for (user, used) in arrows(&metadata) {
         let allowed = ALLOWED.iter().find(|(name, _)| *name == user);
         let (_, allowed) =
@@ -62,9 +55,22 @@ fn every_arrow_points_from_user_to_used() {
 }
 
 #[test]
-fn only_cli_uses_anyhow() {
-    for package in metadata()["packages"].as_array().expect("packages") {
-        let uses = package["dependencies"].as_array().expect("dependencies").iter().any(|d| d["name"] == "anyhow");
-        assert!(!uses || package["name"] == "lasthop-cli", "{} uses anyhow", package["name"]);
+fn only_programs_use_anyhow_and_the_daemon_does_not() {
+    for package in workspace::metadata()["packages"].as_array().expect("packages") {
+        let is_ordinary = |d: &&Value| d["name"] == "anyhow" && d["optional"] == false;
+        let uses = package["dependencies"].as_array().expect("dependencies").iter().any(|d| is_ordinary(&d));
+        let may = ["lasthop-cli", "lasthop-message"].iter().any(|name| package["name"] == *name);
+        assert!(!uses || may, "{} uses anyhow", package["name"]);
+    }
+}
+
+#[test]
+fn the_front_end_links_neither_the_controller_nor_the_messenger() {
+    let metadata = workspace::metadata();
+    let packages = metadata["packages"].as_array().expect("packages");
+    let cli = packages.iter().find(|package| package["name"] == "lasthop-cli").expect("it is a package");
+    for dependency in cli["dependencies"].as_array().expect("dependencies") {
+        let is_of_another = ["lasthop-live", "lasthop-messenger"].iter().any(|name| dependency["name"] == *name);
+        assert!(!is_of_another || dependency["kind"] == "dev", "{} is for tests alone", dependency["name"]);
     }
 }

@@ -1,14 +1,14 @@
 //! The command line as a user meets it: help that teaches, exit codes, errors that say what would be right.
 
+mod programs;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use lasthop_core::fastpath::layout::Reason;
 
-const LASTHOP: &str = env!("CARGO_BIN_EXE_lasthop");
-
 fn lasthop(arguments: &[&str]) -> Output {
-    Command::new(LASTHOP).args(arguments).output().expect("the binary starts")
+    Command::new(programs::lasthop()).args(arguments).output().expect("the binary starts")
 }
 
 fn code(output: &Output) -> i32 {
@@ -27,17 +27,20 @@ fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// A copy of the binary that a user without rights may run, and the command that runs it as one.
+/// A copy of the binaries that a user without rights may run, and the command that runs them as one.
 fn as_nobody(folder: &Path, arguments: &[&str]) -> Option<Command> {
     if !is_root() {
-        let mut command = Command::new(LASTHOP);
+        let mut command = Command::new(programs::lasthop());
         command.args(arguments);
         return Some(command);
     }
     let setpriv = ["/usr/bin/setpriv", "/bin/setpriv"].iter().find(|p| Path::new(p).exists())?;
     let copy = folder.join("lasthop");
     if !copy.exists() {
-        std::fs::copy(LASTHOP, &copy).expect("the binary can be copied");
+        let original = Path::new(programs::lasthop());
+        for name in ["lasthop", "lasthopd"] {
+            std::fs::copy(original.with_file_name(name), folder.join(name)).expect("the binary can be copied");
+        }
     }
     let mut command = Command::new(setpriv);
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]).arg(copy).args(arguments);
@@ -88,9 +91,49 @@ fn the_help_of_every_command_fits_a_hundred_columns_and_explains_itself() {
 }
 
 #[test]
-fn the_version_holds_the_revision() {
-    let version = stdout(&lasthop(&["--version"]));
-    assert!(version.starts_with("lasthop 0.1.0 (") && version.trim_end().ends_with(')'), "{version}");
+fn the_version_of_every_program_holds_the_revision() {
+    for name in ["lasthop", "lasthopd", "lasthop-message"] {
+        let program = Path::new(programs::lasthop()).with_file_name(name);
+        let version = stdout(&Command::new(program).arg("--version").output().expect("the binary starts"));
+        assert!(version.starts_with(&format!("{name} 0.1.0 (")) && version.trim_end().ends_with(')'), "{version}");
+    }
+}
+
+#[test]
+fn a_command_of_another_program_is_listed_with_its_own_words_and_helps_by_the_name_that_was_typed() {
+    let listed = stdout(&lasthop(&["--help"]));
+    for command in ["run", "status", "doctor", "message"] {
+        let help = stdout(&lasthop(&[command, "--help"]));
+        let about = help.lines().next().expect("a first line");
+        let is_row = |line: &str| {
+            line.trim_start().split_once(' ').is_some_and(|(c, what)| c == command && what.trim() == about)
+        };
+        assert!(listed.lines().any(is_row), "`{command}  {about}` is missing in\n{listed}");
+        assert!(help.contains(&format!("Usage: lasthop {command}")), "{help}");
+        assert!(stdout(&lasthop(&["help", command])).contains(&format!("Usage: lasthop {command}")), "{command}");
+        let wrong = stderr(&lasthop(&[command, "--no-such-flag"]));
+        assert!(wrong.contains(&format!("lasthop {command}")), "{wrong}");
+    }
+    assert!(stdout(&lasthop(&["message", "send", "--help"])).contains("Usage: lasthop message send"));
+}
+
+#[test]
+fn a_program_that_is_not_installed_is_named_with_the_place_and_what_to_do() {
+    let folder = open_folder();
+    let alone = folder.path().join("lasthop");
+    std::fs::copy(programs::lasthop(), &alone).expect("the binary can be copied");
+    let run = |arguments: &[&str], path: &Path| {
+        Command::new(&alone).args(arguments).env("PATH", path).output().expect("the binary starts")
+    };
+    for (command, program) in [("run", "lasthopd"), ("doctor", "lasthopd"), ("message", "lasthop-message")] {
+        let output = run(&[command, "--help"], folder.path());
+        let message = stderr(&output);
+        assert_eq!(code(&output), 1, "{message}");
+        let place = folder.path().join(program);
+        assert!(message.contains(place.to_str().expect("utf-8")) && message.contains("make build"), "{message}");
+    }
+    let others = Path::new(programs::lasthop()).parent().expect("a folder");
+    assert_eq!(code(&run(&["run", "--help"], others)), 0, "it is found in PATH");
 }
 
 #[test]
@@ -222,14 +265,7 @@ fn a_right_that_is_missing_is_named_to_root_too() {
     }
     let mut command = Command::new(setpriv);
     command.args(["--inh-caps=-perfmon,-sys_admin", "--bounding-set=-perfmon,-sys_admin", "--"]);
-    command.args([
-        env!("CARGO_BIN_EXE_lasthop"),
-        "run",
-        "--lan",
-        "lasthop-none",
-        "--socket",
-        "/nonexistent/lasthop.sock",
-    ]);
+    command.args([programs::lasthop(), "run", "--lan", "lasthop-none", "--socket", "/nonexistent/lasthop.sock"]);
     let output = command.output().expect("it starts");
     let message = stderr(&output);
     assert_eq!(code(&output), 1, "{message}");
@@ -297,12 +333,13 @@ fn a_configuration_that_has_no_end_is_refused_and_not_read() {
     for (path, says) in cases {
         // Memory is bounded, so that reading on ends in an error of another kind, and so is the time.
         let command = "ulimit -v 1000000; exec timeout 20 \"$0\" run --dry-run --config \"$1\"";
-        let output = Command::new("bash").args(["-c", command, LASTHOP]).arg(path).output().expect("bash starts");
+        let output =
+            Command::new("bash").args(["-c", command, programs::lasthop()]).arg(path).output().expect("bash starts");
         let said = stderr(&output);
         assert!(code(&output) == 2 && said.contains(says), "{}: {said}", path.display());
     }
     let command = "exec \"$0\" run --dry-run --config <(\"$0\" run --print-config)";
-    let output = Command::new("bash").args(["-c", command, LASTHOP]).output().expect("bash starts");
+    let output = Command::new("bash").args(["-c", command, programs::lasthop()]).output().expect("bash starts");
     assert!(code(&output) == 2 && stderr(&output).contains("it is a pipe"), "{}", stderr(&output));
 }
 
@@ -315,7 +352,7 @@ fn a_scenario_may_come_through_a_pipe_that_has_an_end() {
     std::fs::write(&home, text).expect("the scenario can be written");
     let run = |source: &str| {
         let command = format!("exec timeout 60 \"$0\" sim <({source})");
-        Command::new("bash").args(["-c", &command, LASTHOP]).arg(&home).output().expect("bash starts")
+        Command::new("bash").args(["-c", &command, programs::lasthop()]).arg(&home).output().expect("bash starts")
     };
     let output = run("cat \"$1\"");
     assert_eq!(code(&output), 0, "{}", stderr(&output));

@@ -1,6 +1,8 @@
 //! The controller whose system calls fail, and which is killed, in short; `make faults` does it in whole. A home of namespaces with
 //! downloads, which goes with the program that makes it. Needs root and strace, and says SKIPPED without them.
 
+mod programs;
+
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -13,7 +15,8 @@ fn play(what: &str, datapath: &str) {
         return;
     }
     let output = Command::new("python3")
-        .args(["-B", TOOL, what, "--short", "--datapath", datapath, "--binary", env!("CARGO_BIN_EXE_lasthop")])
+        .args(["-B", TOOL, what, "--short", "--datapath", datapath, "--binary"])
+        .arg(Path::new(programs::lasthop()).with_file_name("lasthopd"))
         .stdin(Stdio::null())
         .output()
         .expect("python3 starts");

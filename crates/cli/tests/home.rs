@@ -1,14 +1,14 @@
 //! The binary plays whole homes: needs root, says SKIPPED without it. Asserts on ratios between two valid runs and on
 //! what is left behind, never on times.
 
+mod programs;
+
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-
-const LASTHOP: &str = env!("CARGO_BIN_EXE_lasthop");
 
 /// Says why a test cannot run here, if so.
 fn cannot_run() -> bool {
@@ -39,7 +39,7 @@ fn the_demo_shows_less_waiting_with_control_and_a_download_that_keeps_running() 
     }
     for _ in 0..3 {
         let arguments = ["demo", "--seconds", "8", "--queue", "1000", "--json", "-"];
-        let output = Command::new(LASTHOP).args(arguments).output().expect("the binary starts");
+        let output = Command::new(programs::lasthop()).args(arguments).output().expect("the binary starts");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{said}");
         let result: Value = serde_json::from_slice(&output.stdout).expect("nothing but JSON on stdout");
@@ -65,7 +65,7 @@ fn four_downloads(control: &str) -> Option<(f64, f64)> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let scenario = folder.path().join("home.toml");
     std::fs::write(&scenario, HOME).expect("written");
-    let mut command = Command::new(LASTHOP);
+    let mut command = Command::new(programs::lasthop());
     command.arg("emulate").arg(&scenario).args(["--json", "-", "--set", control]);
     for set in ["duration=10s", "measure_from=4s", "flow.ftp.count=4", "wifi.queue.limit=500"] {
         command.args(["--set", set]);
@@ -107,7 +107,7 @@ fn a_capacity_that_nobody_gave_is_learned_and_told_with_its_reasons() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (scenario, log) = (folder.path().join("home.toml"), folder.path().join("log"));
         std::fs::write(&scenario, HOME).expect("written");
-        let mut command = Command::new(LASTHOP);
+        let mut command = Command::new(programs::lasthop());
         command.arg("emulate").arg(&scenario).args(["--json", "-", "--log"]).arg(&log);
         for set in ["duration=6s", "measure_from=2s", "wifi.queue.limit=500", "control.window.capacity=learn"] {
             command.args(["--set", set]);
@@ -143,7 +143,7 @@ fn game_beside_a_download(exec: &[String]) -> Option<(f64, f64)> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let scenario = folder.path().join("home.toml");
     std::fs::write(&scenario, format!("{HOME}{GAME}")).expect("written");
-    let mut command = Command::new(LASTHOP);
+    let mut command = Command::new(programs::lasthop());
     command.arg("emulate").arg(&scenario).args(["--json", "-"]).args(exec);
     for set in ["duration=14s", "measure_from=6s", "wifi.queue.limit=400", "control.window=none"] {
         command.args(["--set", set]);
@@ -166,8 +166,9 @@ fn chap_in_user_space_in_the_access_point_keeps_a_game_short() {
     for _ in 0..3 {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let socket = folder.path().join("lasthop.sock");
+        let lasthop = programs::lasthop();
         let chap = format!(
-            "AP: {LASTHOP} run --lan wlan0 --capacity 20Mbit/s --queue chap --datapath user --socket {}",
+            "AP: {lasthop} run --lan wlan0 --capacity 20Mbit/s --queue chap --datapath user --socket {}",
             socket.display()
         );
         let off = game_beside_a_download(&[]);
@@ -187,7 +188,7 @@ fn download_over_a_lossy_hop(cc: &str, more: &[String]) -> Option<Value> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let scenario = folder.path().join("home.toml");
     std::fs::write(&scenario, HOME.replace("5ms", "20ms").replace("[[station]]", LOSSY)).expect("written");
-    let mut command = Command::new(LASTHOP);
+    let mut command = Command::new(programs::lasthop());
     command.arg("emulate").arg(&scenario).args(["--json", "-"]).args(more);
     let cc = format!("flow.ftp.cc={cc}");
     for set in ["duration=12s", "measure_from=4s", "control.window=none", &cc] {
@@ -224,8 +225,9 @@ fn snoop_in_the_access_point_repairs_a_lossy_hop_for_real_senders() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let socket = folder.path().join("lasthop.sock");
         let kept = |snoop: &str| {
+            let lasthop = programs::lasthop();
             let keys = format!("--capacity 20Mbit/s --queue fq_codel --datapath user --socket {}", socket.display());
-            ["--exec-as-root".to_owned(), format!("AP: {LASTHOP} run --lan wlan0 {keys} {snoop}")]
+            ["--exec-as-root".to_owned(), format!("AP: {lasthop} run --lan wlan0 {keys} {snoop}")]
         };
         let off = download_over_a_lossy_hop("cubic", &kept(""));
         let on = download_over_a_lossy_hop("cubic", &kept("--snoop"));
@@ -268,7 +270,7 @@ impl Running {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let scenario: PathBuf = folder.path().join("home.toml");
         std::fs::write(&scenario, HOME).expect("written");
-        let mut command = Command::new(LASTHOP);
+        let mut command = Command::new(programs::lasthop());
         command.arg("emulate").arg(&scenario).args(["--exec", "S: sleep 100000"]);
         command.stdout(Stdio::null()).stderr(Stdio::piped()).env("TMPDIR", folder.path());
         let mut child = command.spawn().expect("the binary starts");

@@ -1,6 +1,8 @@
 //! The outside world (`make outside`) in short: one greedy flow of iperf3 between idle connections, on this kernel, behind a
 //! shaper of tc. What others wrote may not be here, and a machine may be too busy for real time: then it says SKIPPED.
 
+mod programs;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -10,7 +12,7 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// The program that is a long wire, which cargo builds beside the tests of a whole workspace.
 fn delay() -> PathBuf {
-    Path::new(env!("CARGO_BIN_EXE_lasthop")).with_file_name("examples").join("delay")
+    Path::new(programs::lasthop()).with_file_name("examples").join("delay")
 }
 
 /// Whether everything that the cell needs is there; says SKIPPED where not.
@@ -37,7 +39,7 @@ fn play(cell: &str) -> Value {
     let out = tempfile::tempdir().expect("a folder");
     let output = Command::new("python3")
         .args(["-B", &format!("{ROOT}/tools/outside/outside.py"), "--short", "--only", cell])
-        .args(["--binary", env!("CARGO_BIN_EXE_lasthop"), "--delay"])
+        .args(["--binary", programs::lasthop(), "--delay"])
         .arg(delay())
         .arg("--out")
         .arg(out.path())

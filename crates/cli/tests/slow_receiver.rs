@@ -1,13 +1,13 @@
 //! A slow receiver over the emulated air: what `tune` wins back of table 4's settings (paper 003), in short. Needs root, says
 //! SKIPPED without it. Asserts on ratios of a valid run, never on times; `make metrics` has the figures.
 
+mod programs;
+
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-
-const LASTHOP: &str = env!("CARGO_BIN_EXE_lasthop");
 
 /// Table 4 as printed, `scenarios/papers/messages-delays.toml`.
 const BEFORE: &str = "packet=4096B sender.delay=1ms receiver.delay=10ms sender.buffer=16384B receiver.buffer=8192B";
@@ -51,10 +51,11 @@ fn seconds(folder: &Path, name: &str) -> f64 {
 fn before_and_after() -> Option<[f64; 4]> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let here = folder.path().display();
-    let serve = format!("{LASTHOP} message serve --store $LASTHOP_STORAGE/store");
+    let lasthop = programs::lasthop();
+    let serve = format!("{lasthop} message serve --store $LASTHOP_STORAGE/store");
     let server = format!("W: {serve} --add me --address $LASTHOP_W:4774 --output {here}/me.toml && exec {serve}");
     let message = |verb: &str, rest: &str, name: &str| {
-        format!("{LASTHOP} message {verb} --account {here}/me.toml {rest} --json {here}/{name}")
+        format!("{lasthop} message {verb} --account {here}/me.toml {rest} --json {here}/{name}")
     };
     let state = format!("--state {here}/state");
     let send = |how: &str, name: &str| message("send", &format!("{state} --to me {how} voice"), name);
@@ -75,7 +76,7 @@ fn before_and_after() -> Option<[f64; 4]> {
     let arguments = ["emulate", scenario, "--json", "-", "--end-with", "PDA"];
     // As root: the binary, and the folder of what it writes, may be where only who runs the tests can go.
     let programs = ["--exec-as-root", &server, "--exec-as-root", &device];
-    let output = Command::new(LASTHOP).args(arguments).args(programs).output().expect("the binary starts");
+    let output = Command::new(programs::lasthop()).args(arguments).args(programs).output().expect("the binary starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).expect("nothing but JSON on stdout");
     let said = fs::read_to_string(folder.path().join("said")).unwrap_or_default();

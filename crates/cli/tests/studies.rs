@@ -1,6 +1,8 @@
 //! The case studies of the CHAP paper in short: a real browser and web server, a real game server and its pinger. `make test`
 //! fetches them where it can; `make study-web` and `make study-game` do it in whole.
 
+mod programs;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -27,7 +29,7 @@ fn is_ready(study: &str, programs: &[&str]) -> bool {
 fn results(study: &str) -> Option<Value> {
     let out = tempfile::tempdir().expect("a folder");
     let output = Command::new("python3")
-        .args(["-B", &format!("{ROOT}/tools/study/{study}.py"), "--short", "--binary", env!("CARGO_BIN_EXE_lasthop")])
+        .args(["-B", &format!("{ROOT}/tools/study/{study}.py"), "--short", "--binary", programs::lasthop()])
         .arg("--out")
         .arg(out.path())
         .stdin(Stdio::null())

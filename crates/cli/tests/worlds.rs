@@ -2,12 +2,13 @@
 //! elastic flow within 5 %, p95 of the game's delay within 1 ms, as far as the medians are known. The emulator needs root and says
 //! SKIPPED without it.
 
+mod programs;
+
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
-const LASTHOP: &str = env!("CARGO_BIN_EXE_lasthop");
 const WORLDS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/worlds/");
 
 /// How often a home is played with real kernels before what they say counts as different.
@@ -20,7 +21,7 @@ const ENOUGH: usize = 3;
 fn report(command: &str, world: &str, seed: u64) -> Value {
     let file = format!("{WORLDS}{world}.toml");
     let arguments = [command, &file, "--json", "-", "--set", &format!("seed={seed}")].map(str::to_owned);
-    let output = Command::new(LASTHOP).args(arguments).output().expect("the binary starts");
+    let output = Command::new(programs::lasthop()).args(arguments).output().expect("the binary starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).expect("nothing but JSON on stdout")
 }

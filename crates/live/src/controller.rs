@@ -278,7 +278,7 @@ impl Controller {
             let woken = now();
             self.core.follow_links(woken, is_ready);
             if let Some(server) = self.server.as_mut().filter(|server| is_ready || server.has_clients()) {
-                server.serve(woken, || serde_json::to_vec(&self.core.status()).unwrap_or_default());
+                server.serve(woken, || serde_json::to_vec_pretty(&self.core.status()).unwrap_or_default());
             }
             if is_ready && self.hand_over() {
                 log("another controller has taken over; leaving everything to it");

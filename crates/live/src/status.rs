@@ -520,7 +520,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// Says what the caller can do.
-pub fn query_json(path: &Path) -> Result<serde_json::Value, QueryError> {
+pub fn query_json(path: &Path) -> Result<String, QueryError> {
     let failed = |source: io::Error| match source.kind() {
         io::ErrorKind::PermissionDenied => QueryError::NotAllowed { path: path.to_owned() },
         _ => QueryError::NobodyThere { path: path.to_owned(), source },
@@ -529,7 +529,9 @@ pub fn query_json(path: &Path) -> Result<serde_json::Value, QueryError> {
     stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
     let mut text = Vec::new();
     stream.read_to_end(&mut text).map_err(failed)?;
-    serde_json::from_slice(&text).map_err(|source| QueryError::NotAStatus { path: path.to_owned(), source })
+    let not_a_status = |source| QueryError::NotAStatus { path: path.to_owned(), source };
+    serde_json::from_slice::<serde::de::IgnoredAny>(&text).map_err(not_a_status)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
 /// Asks the controller that serves at `path` for its status.
@@ -537,7 +539,7 @@ pub fn query_json(path: &Path) -> Result<serde_json::Value, QueryError> {
 /// # Errors
 /// Says what the caller can do.
 pub fn query(path: &Path) -> Result<Status, QueryError> {
-    serde_json::from_value(query_json(path)?).map_err(|source| QueryError::NotAStatus { path: path.to_owned(), source })
+    serde_json::from_str(&query_json(path)?).map_err(|source| QueryError::NotAStatus { path: path.to_owned(), source })
 }
 
 #[cfg(test)]

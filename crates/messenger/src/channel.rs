@@ -1,6 +1,6 @@
 //! A connection between client and server: frames over TLS over TCP, with a limit to how long nothing may happen.
 
-use crate::protocol::{self, Decoded, FrameError, HEADER, LONGEST, TcpFigures};
+use crate::protocol::{self, Decoded, FrameError, HEADER, LONGEST, TcpMetrics};
 use crate::tuning::{End, socket};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, ConnectionCommon, ServerConfig, ServerConnection, StreamOwned};
@@ -135,8 +135,8 @@ impl Channel {
     ///
     /// # Errors
     /// [`ChannelError::Io`].
-    pub fn figures(&self) -> Result<TcpFigures, ChannelError> {
-        socket::figures(self.socket()).map_err(ChannelError::Io)
+    pub fn metrics(&self) -> Result<TcpMetrics, ChannelError> {
+        socket::metrics(self.socket()).map_err(ChannelError::Io)
     }
 
     /// What the kernel says of this end once all that waits in its send buffer has been sent, at most `longest` later:
@@ -144,12 +144,12 @@ impl Channel {
     ///
     /// # Errors
     /// [`ChannelError::Io`].
-    pub fn figures_when_sent(&self, longest: Duration) -> Result<TcpFigures, ChannelError> {
+    pub fn figures_when_sent(&self, longest: Duration) -> Result<TcpMetrics, ChannelError> {
         let since = Instant::now();
         while since.elapsed() < longest && socket::unsent(self.socket()).map_err(ChannelError::Io)? > 0 {
             thread::sleep(Duration::from_millis(1));
         }
-        self.figures()
+        self.metrics()
     }
 
     /// The socket below, to be shut down by another thread.

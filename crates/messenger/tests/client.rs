@@ -198,7 +198,7 @@ fn messages_are_listed_and_fetched_the_oldest_first_and_deleted_at_the_server() 
     assert_eq!(fs::read(into.join("a.wav")).unwrap(), body(5_000));
     assert_eq!(fs::read(into.join("a (2).wav")).unwrap(), body(1));
     assert_eq!(fetched[0].file, into.canonicalize().unwrap().join("a.wav"));
-    assert!(fetched[0].figures.took >= fetched[0].figures.spent.network);
+    assert!(fetched[0].metrics.took >= fetched[0].metrics.spent.network);
     assert_eq!(peer.mailbox().received, [1, 2, 3]);
     assert!(files(&folder.path().join("state")).is_empty());
     assert!(fetch(&client, &all(folder.path())).unwrap().is_empty());

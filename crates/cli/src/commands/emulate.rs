@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use lasthop_command::exit::{Failure, Outcome};
+use lasthop_command::output::Sink;
+use lasthop_command::signals::Stop;
+use lasthop_command::{output, root};
 use lasthop_home::scenario::Scenario;
 
-use crate::exit::{Failure, Outcome};
-use crate::output::Sink;
+use crate::account;
 use crate::play::{self, Play};
-use crate::signals::Stop;
-use crate::{account, output, root};
 
 const AFTER_HELP: &str = "\
 Examples:

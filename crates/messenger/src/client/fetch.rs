@@ -4,8 +4,8 @@ use super::link::{Link, Notes};
 use super::part::Part;
 use super::session::unexpected;
 use super::state::Mark;
-use super::{Client, ClientError, Event, Failure, Figures, Session, Watch};
-use crate::protocol::{Listed, MessageId, Refusal, Reply, Request, Sha256, TcpFigures};
+use super::{Client, ClientError, Event, Failure, Metrics, Session, Watch};
+use crate::protocol::{Listed, MessageId, Refusal, Reply, Request, Sha256, TcpMetrics};
 use crate::transfer::{self, Hash, Progress, ReceiveError, Receiver};
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ pub struct Fetched {
     /// Bytes that an earlier run had received.
     pub resumed: u64,
     /// Where the time went.
-    pub figures: Figures,
+    pub metrics: Metrics,
 }
 
 impl Client {
@@ -91,13 +91,13 @@ impl Client {
         let is_wanted = |listed: &&Listed| wanted.messages.is_empty() || wanted.messages.contains(&listed.message);
         let (mut missed, mut connecting) = (0, Duration::ZERO);
         for listed in listed.iter().filter(is_wanted) {
-            let mut fetching = Fetching { client: self, wanted, listed, figures: Figures::default(), resumed: 0 };
+            let mut fetching = Fetching { client: self, wanted, listed, metrics: Metrics::default(), resumed: 0 };
             match fetching.run(&mut link, watch) {
                 Ok(file) => {
-                    let mut figures = fetching.figures;
-                    figures.took = since.elapsed();
-                    figures.connecting = link.connecting().saturating_sub(connecting);
-                    let fetched = Fetched { listed: listed.clone(), file, resumed: fetching.resumed, figures };
+                    let mut metrics = fetching.metrics;
+                    metrics.took = since.elapsed();
+                    metrics.connecting = link.connecting().saturating_sub(connecting);
+                    let fetched = Fetched { listed: listed.clone(), file, resumed: fetching.resumed, metrics };
                     watch(Event::Fetched(&fetched));
                 }
                 Err(failure) if leaves_the_others(&failure) => {
@@ -148,7 +148,7 @@ struct Fetching<'a> {
     client: &'a Client,
     wanted: &'a Wanted,
     listed: &'a Listed,
-    figures: Figures,
+    metrics: Metrics,
     resumed: u64,
 }
 
@@ -182,7 +182,7 @@ impl Fetching<'_> {
                 Ok(ended) => ended,
                 Err(failure) => break Err(failure),
             };
-            self.figures.tcp = tcp;
+            self.metrics.tcp = tcp;
             if std::mem::take(&mut hash).finish() == sent {
                 break Ok(());
             }
@@ -201,7 +201,7 @@ impl Fetching<'_> {
         watch(Event::Settles);
         let since = Instant::now();
         let file = part.take_place(self.client, self.listed)?;
-        self.figures.settling += since.elapsed();
+        self.metrics.settling += since.elapsed();
         Ok(file)
     }
 
@@ -212,13 +212,13 @@ impl Fetching<'_> {
         notes: &mut Notes<'_>,
         part: &Part,
         hash: &mut Hash,
-    ) -> Result<(Sha256, TcpFigures), Failure> {
+    ) -> Result<(Sha256, TcpMetrics), Failure> {
         let (client, tuning) = (self.client, self.client.profile.fetch);
         let Listed { message, bytes, .. } = *self.listed;
         let offset = part.length()?;
         let since = Instant::now();
         hash.move_to(&mut &part.file, offset).map_err(Failure::file("read", &part.path))?;
-        self.figures.rereading += since.elapsed();
+        self.metrics.rereading += since.elapsed();
         if offset > 0 {
             (notes.watch)(Event::GoesOn(offset));
         }
@@ -233,7 +233,7 @@ impl Fetching<'_> {
         };
         let ended = transfer::receive::<Reply, _>(session.channel(), &mut receiver, &mut look);
         let progress = receiver.progress();
-        self.figures.spent += progress.spent;
+        self.metrics.spent += progress.spent;
         notes.moved |= progress.bytes > offset;
         *hash = receiver.give_up().1;
         match ended {

@@ -28,7 +28,7 @@ pub use session::Session;
 pub use state::{State, StateError};
 
 use crate::account::Account;
-use crate::protocol::{Listed, TcpFigures};
+use crate::protocol::{Listed, TcpMetrics};
 use crate::transfer::Spent;
 use crate::tuning::Profile;
 use std::sync::Arc;
@@ -92,7 +92,7 @@ pub type Watch<'a> = &'a mut dyn FnMut(Event<'_>);
 
 /// Where the time of one message went.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Figures {
+pub struct Metrics {
     /// From the first request until the server acknowledged (for a fetched message that stays there: until it was in its
     /// place).
     pub took: Duration,
@@ -106,5 +106,5 @@ pub struct Figures {
     /// Of it: reading again what an earlier connection carried, for the sum.
     pub rereading: Duration,
     /// What the kernel of the end that sent the packets says of the last connection.
-    pub tcp: TcpFigures,
+    pub tcp: TcpMetrics,
 }

@@ -3,7 +3,7 @@
 use super::link::{Link, Notes};
 use super::session::unexpected;
 use super::state::{Upload, UploadKey};
-use super::{Client, ClientError, Event, Failure, Figures, Session, Watch};
+use super::{Client, ClientError, Event, Failure, Metrics, Session, Watch};
 use crate::protocol::{MessageId, Refusal, Reply, Request};
 use crate::transfer::{self, Hash, Progress, SendError};
 use rustix::fs::{Mode, OFlags};
@@ -36,7 +36,7 @@ pub struct Sent {
     /// Of them: carried by an earlier run.
     pub resumed: u64,
     /// Where the time went.
-    pub figures: Figures,
+    pub metrics: Metrics,
 }
 
 impl Client {
@@ -54,10 +54,10 @@ impl Client {
             let outcome = link.run(watch, |session, notes| sending.attempt(session, notes, &upload));
             match outcome {
                 Ok(message) => {
-                    sending.figures.took = sending.since.elapsed();
-                    sending.figures.connecting = link.connecting();
+                    sending.metrics.took = sending.since.elapsed();
+                    sending.metrics.connecting = link.connecting();
                     let (bytes, resumed) = (sending.bytes, sending.resumed.unwrap_or(0));
-                    let sent = Sent { message, bytes, resumed, figures: sending.figures };
+                    let sent = Sent { message, bytes, resumed, metrics: sending.metrics };
                     watch(Event::Sent(&sent));
                     upload.forget()?;
                     link.close();
@@ -105,7 +105,7 @@ struct Sending<'a> {
     /// What it had at first.
     resumed: Option<u64>,
     since: Instant,
-    figures: Figures,
+    metrics: Metrics,
 }
 
 impl<'a> Sending<'a> {
@@ -119,8 +119,8 @@ impl<'a> Sending<'a> {
             return Err(Failure::NoFile { path: what.file.to_owned() });
         }
         let bytes = before.len();
-        let (hash, since, figures) = (Hash::new(), Instant::now(), Figures::default());
-        Ok(Self { client, what, file, before, bytes, hash, reached: 0, resumed: None, since, figures })
+        let (hash, since, metrics) = (Hash::new(), Instant::now(), Metrics::default());
+        Ok(Self { client, what, file, before, bytes, hash, reached: 0, resumed: None, since, metrics })
     }
 
     fn upload(&self) -> Result<Upload, Failure> {
@@ -162,7 +162,7 @@ impl<'a> Sending<'a> {
         }
         let since = Instant::now();
         self.hash.move_to(&mut self.file, offset).map_err(|error| self.unread(error))?;
-        self.figures.rereading += since.elapsed();
+        self.metrics.rereading += since.elapsed();
         self.packets(session, notes, offset)?;
         self.check_unchanged()?;
         (notes.watch)(Event::Settles);
@@ -171,9 +171,9 @@ impl<'a> Sending<'a> {
             Reply::Kept { message } => message,
             other => return Err(unexpected(&other).into()),
         };
-        self.figures.settling += since.elapsed();
+        self.metrics.settling += since.elapsed();
         // Asked for now, since before something may still have waited in the send buffer.
-        self.figures.tcp = session.channel().figures().unwrap_or_default();
+        self.metrics.tcp = session.channel().metrics().unwrap_or_default();
         Ok(message)
     }
 
@@ -187,7 +187,7 @@ impl<'a> Sending<'a> {
         };
         let end = &client.profile.send.sender;
         let sent = transfer::send(session.channel(), &mut self.file, offset..of, end, Some(&mut self.hash), &mut look);
-        self.figures.spent += *sent.as_ref().unwrap_or(&last);
+        self.metrics.spent += *sent.as_ref().unwrap_or(&last);
         match sent {
             Ok(_) => Ok(()),
             Err(SendError::Channel(error)) => Err(session.lost(error).into()),
@@ -219,7 +219,7 @@ impl<'a> Sending<'a> {
     }
 }
 
-impl Figures {
+impl Metrics {
     /// How long it took without making connections.
     #[must_use]
     pub fn connected(&self) -> Duration {

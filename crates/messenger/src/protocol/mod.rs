@@ -153,7 +153,7 @@ pub enum Reply {
         /// Of the whole message, as its sender made it.
         sha256: Sha256,
         /// The server's side of this connection.
-        tcp: TcpFigures,
+        tcp: TcpMetrics,
     },
     /// The message is deleted here.
     Done,
@@ -162,7 +162,7 @@ pub enum Reply {
     /// All packets of a `Source` have been sent.
     Sent {
         /// The server's side of this connection.
-        tcp: TcpFigures,
+        tcp: TcpMetrics,
     },
     /// What a `Sink` took.
     Taken {
@@ -190,7 +190,7 @@ pub struct Listed {
 
 /// What a sender's kernel says of a connection (TCP_INFO), since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TcpFigures {
+pub struct TcpMetrics {
     /// Time in which data was in flight or waited to be, in microseconds.
     pub busy_us: u64,
     /// Of it: held back by the receiver's window.

@@ -61,7 +61,7 @@ impl Default for Settings {
             idle: Duration::from_secs(60),
             // Nobody mistypes a file; a secret of 256 bits is not guessed with any number.
             attempts: 5,
-            // What `tune` needs for one figure.
+            // What `tune` needs for one metric.
             measurement: Duration::from_secs(10),
             // Ten seconds of 2.5 Gbit/s.
             measured_bytes: 3 << 30,

@@ -19,6 +19,13 @@ pub enum StoreError {
          away and begin a new store; nothing was deleted", .0.display()
     )]
     NoIndex(PathBuf),
+    /// The index has the form of redb 2.
+    #[error(
+        "{}: an earlier release of lasthop wrote this store, and this one cannot read its index (redb 2): have that \
+         release serve it until every message is fetched, then move the folder away and begin a new store; nothing was \
+         changed", .0.display()
+    )]
+    OlderRelease(PathBuf),
     /// The index cannot be read.
     #[error(
         "{}: the index is damaged ({why}): put the whole folder back from a backup, or move it away and begin a new \

@@ -5,7 +5,7 @@ use super::record::{
     NEXT_MESSAGE, UPLOADS, VERSION,
 };
 use super::{Failure, StoreError};
-use redb::{Database, DatabaseError, ReadTransaction, ReadableTable, WriteTransaction};
+use redb::{Database, DatabaseError, ReadTransaction, ReadableDatabase, ReadableTable, WriteTransaction};
 use std::cell::Cell;
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -181,6 +181,7 @@ fn of(folder: &Path, error: redb::Error) -> StoreError {
         redb::Error::PreviousIo => {
             StoreError::io(&folder.join("index.redb"), std::io::Error::other("it failed a moment ago"))
         }
+        redb::Error::UpgradeRequired(_) => StoreError::OlderRelease(folder.to_owned()),
         redb::Error::DatabaseAlreadyOpen => StoreError::InUse(folder.to_owned()),
         other => damaged(folder, other.to_string()),
     }

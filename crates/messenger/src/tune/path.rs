@@ -6,7 +6,7 @@ use super::{Pace, TuneError};
 use crate::account::Account;
 use crate::channel::Incoming;
 use crate::client::{ClientError, Session};
-use crate::protocol::{Reply, Request, TcpFigures};
+use crate::protocol::{Reply, Request, TcpMetrics};
 use crate::transfer::{self, Hash, SendError};
 use crate::tuning::{End, Tuning, socket};
 use rustix::net::sockopt;
@@ -75,7 +75,7 @@ pub fn down(account: &Account, rtt_s: f64, limit: Duration, pace: &mut Pace<'_>)
             Ok(Incoming::Control(Reply::Refused(refusal))) => return Err(ClientError::Refused(refusal).into()),
             Ok(Incoming::Control(_)) => return Err(ClientError::Unexpected("something else than `Sent`").into()),
             Err(error) => match session.failed(error) {
-                error if pace.is_cut(&error) && all > 0 => break TcpFigures::default(),
+                error if pace.is_cut(&error) && all > 0 => break TcpMetrics::default(),
                 error => return Err(pace.told(error)),
             },
         }
@@ -97,7 +97,7 @@ pub fn up(account: &Account, rtt_s: f64, limit: Duration, pace: &mut Pace<'_>) -
     let Tuning { sender, receiver } = Tuning::default();
     session.say(&Request::Sink { receiver }).map_err(|error| pace.told(error))?;
     let (bytes, seconds) = drain(&mut session, &mut io::repeat(0), MOST_BYTES, &sender, limit, pace)?;
-    let tcp = session.channel().figures().map_err(ClientError::Lost)?;
+    let tcp = session.channel().metrics().map_err(ClientError::Lost)?;
     let booked = sockopt::socket_send_buffer_size(session.channel().socket()).map_err(io::Error::from)?;
     session.close();
     let air = rate(bytes, seconds);
@@ -146,7 +146,7 @@ fn rate(bytes: f64, seconds: f64) -> f64 {
     (bytes / seconds.max(1e-6)).max(1.0)
 }
 
-fn path_load(path: Path, tcp: &TcpFigures) -> PathLoad {
+fn path_load(path: Path, tcp: &TcpMetrics) -> PathLoad {
     let held_back_us = (tcp.window_limited_us + tcp.send_buffer_limited_us) as f64;
     let held_back = (held_back_us / tcp.busy_us.max(1) as f64).min(1.0);
     PathLoad { path, loaded_rtt_s: f64::from(tcp.srtt_us) / 1e6, held_back }

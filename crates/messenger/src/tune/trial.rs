@@ -8,7 +8,7 @@ use super::storage::{Nameless, median};
 use super::{Pace, TuneError};
 use crate::account::Account;
 use crate::client::ClientError;
-use crate::protocol::{Reply, Request, TcpFigures};
+use crate::protocol::{Reply, Request, TcpMetrics};
 use crate::transfer::{self, Hash, ReceiveError, Receiver};
 use crate::tuning::Tuning;
 use std::ops::ControlFlow;
@@ -27,7 +27,7 @@ const PATIENCE: f64 = 2.0;
 struct Run {
     /// What it would have taken for a message, in seconds.
     seconds: f64,
-    tcp: Option<TcpFigures>,
+    tcp: Option<TcpMetrics>,
 }
 
 /// Tries all candidates in turns, for about `share`.
@@ -91,7 +91,7 @@ impl Plan {
 }
 
 fn tried(candidate: &Candidate, bytes: u64, runs: &[Run]) -> Tried {
-    let of = |figure: &dyn Fn(&TcpFigures) -> f64| {
+    let of = |figure: &dyn Fn(&TcpMetrics) -> f64| {
         let mut all: Vec<f64> = runs.iter().filter_map(|run| run.tcp.as_ref().map(figure)).collect();
         if all.is_empty() { 0.0 } else { median(&mut all) }
     };
@@ -128,7 +128,7 @@ struct Ran {
     /// Bytes per second when it had begun: what goes on for as long as the message does.
     pace: f64,
     /// The sender's, when it came to an end.
-    tcp: Option<TcpFigures>,
+    tcp: Option<TcpMetrics>,
 }
 
 impl Ran {
@@ -197,7 +197,7 @@ fn send(
     session.say(&Request::Sink { receiver: tuning.receiver }).map_err(|error| pace.told(error))?;
     let (bytes, after_first_s) = drain(&mut session, file, bytes, &tuning.sender, limit, pace)?;
     let seconds = since.elapsed().as_secs_f64();
-    let tcp = session.channel().figures().map_err(ClientError::Lost)?;
+    let tcp = session.channel().metrics().map_err(ClientError::Lost)?;
     let after_first = bytes - (tuning.sender.packet.bytes() as f64).min(bytes);
     Ok(Ran { bytes, seconds, pace: after_first / after_first_s, tcp: Some(tcp) })
 }

@@ -2,7 +2,7 @@
 
 use super::End;
 use super::quantity::{Rate, Size};
-use crate::protocol::TcpFigures;
+use crate::protocol::TcpMetrics;
 use rustix::net::sockopt;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -79,9 +79,9 @@ fn pace(socket: &TcpStream, rate: Option<Rate>) -> io::Result<()> {
 ///
 /// # Errors
 /// Of the system call.
-pub fn figures(socket: &TcpStream) -> io::Result<TcpFigures> {
+pub fn metrics(socket: &TcpStream) -> io::Result<TcpMetrics> {
     let info = info(socket)?;
-    Ok(TcpFigures {
+    Ok(TcpMetrics {
         busy_us: info.tcpi_busy_time,
         window_limited_us: info.tcpi_rwnd_limited,
         send_buffer_limited_us: info.tcpi_sndbuf_limited,

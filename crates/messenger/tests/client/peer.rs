@@ -209,7 +209,7 @@ impl Connection {
         source.set_position(offset);
         let mut go_on = |_: &Progress| ControlFlow::Continue(());
         transfer::send(&mut self.channel, &mut source, offset..length, &end, None, &mut go_on).ok()?;
-        Some(Reply::End { sha256: sum.finish(), tcp: self.channel.figures().ok()? })
+        Some(Reply::End { sha256: sum.finish(), tcp: self.channel.metrics().ok()? })
     }
 }
 

@@ -139,6 +139,24 @@ fn a_missing_index_an_older_index_and_a_foreign_folder_are_told_apart() {
     assert_eq!(fs::read_dir(foreign.path()).unwrap().count(), 1);
 }
 
+/// The first page of an index that redb 2.6.4 wrote, as far as it holds something, and how long the file was.
+const OF_REDB_2: (&[u8], u64) = (include_bytes!("index-of-redb-2"), 4_755_456);
+
+#[test]
+fn a_store_of_an_earlier_release_is_refused_with_what_to_do_and_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    store(folder.path(), &[10]);
+    let index = folder.path().join("index.redb");
+    fs::write(&index, OF_REDB_2.0).unwrap();
+    cut(&index, OF_REDB_2.1);
+    let before = files(folder.path());
+    let Err(ServerError::Store(error)) = Server::open(folder.path(), settings()) else { panic!("it was opened") };
+    assert!(matches!(error, StoreError::OlderRelease(_)), "{error}");
+    assert!(error.to_string().contains("until every message is fetched"), "{error}");
+    assert_eq!(files(folder.path()), before);
+    assert!(fs::read(&index).unwrap().starts_with(OF_REDB_2.0), "its first page is as it was");
+}
+
 #[test]
 fn a_store_is_one_processs_and_its_certificate_is_not_made_anew() {
     let folder = tempfile::tempdir().unwrap();

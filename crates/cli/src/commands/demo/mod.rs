@@ -7,18 +7,19 @@ mod verdict;
 use std::path::PathBuf;
 
 use clap::Args;
+use lasthop_command::exit::{Failure, Outcome};
+use lasthop_command::output::{self, Sink};
+use lasthop_command::signals::Stop;
+use lasthop_command::table::wrap;
+use lasthop_command::{REVISION, root};
 use lasthop_home::report::Report;
 use lasthop_home::scenario::Scenario;
 use serde::Serialize;
 
 use self::pair::{Pair, Period};
 use self::verdict::Verdict;
-use crate::exit::{Failure, Outcome};
-use crate::output::{self, Sink};
+use crate::account;
 use crate::play::{self, Play};
-use crate::signals::Stop;
-use crate::table::wrap;
-use crate::{REVISION, account, root};
 
 const SCENARIO: &str = include_str!("../../../../../scenarios/papers/sap-law.toml");
 /// The download starts here: by then games, calls and video run smoothly. Seconds.

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
+use lasthop_command::table::{Align, Table, figure, figure_or_dash, thousands};
 use lasthop_home::report::{Delay, Metrics};
 
 use super::pair::{Pair, Period};
-use crate::table::{Align, Table, figure, figure_or_dash, thousands};
 
 const HEADINGS: [&[&str]; 2] = [
     &["", "", "", "", "", "delay, ms", "", "", "", "added", "jitter"],

@@ -1,9 +1,9 @@
 //! One plain sentence, computed from the figures of the two runs and from nothing else.
 
+use lasthop_command::table::figure;
 use lasthop_home::report::Report;
 
 use super::pair::Pair;
-use crate::table::figure;
 
 /// What the two runs showed.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,14 +8,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use clap::Args;
+use lasthop_command::exit::{Failure, Outcome};
+use lasthop_command::output::{Draft, Sink};
+use lasthop_command::signals::Stop;
+use lasthop_command::{REVISION, output, progress};
 use lasthop_home::report::Report;
 use lasthop_home::scenario::Scenario;
 use lasthop_sim::{Options, Progress, SimError};
 
-use crate::exit::{Failure, Outcome};
-use crate::output::{Draft, Sink};
-use crate::signals::Stop;
-use crate::{REVISION, account, output, progress};
+use crate::account;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -73,7 +74,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let (json, pcap, trace) = (open(&arguments.json)?, open(&arguments.pcap)?, open(&arguments.trace)?);
     let to_stdout = [&json, &pcap, &trace].into_iter().flatten().filter(|sink| sink.is_stdout()).count();
     if to_stdout > 1 {
-        return Err(Failure::Request(anyhow!("only one of --json, --pcap and --trace can go to stdout")));
+        return Err(Failure::request(anyhow!("only one of --json, --pcap and --trace can go to stdout")));
     }
     let mut sets = arguments.set.clone();
     sets.extend(arguments.seed.map(|seed| format!("seed={seed}")));
@@ -134,9 +135,9 @@ pub fn timed(scenario: &Scenario, options: &mut Options<'_>) -> Result<Report, S
 /// What the command says of an error of the simulator.
 pub fn failure(error: SimError, stop: &Stop) -> Failure {
     match error {
-        SimError::Stopped => stop.check().err().unwrap_or_else(|| Failure::Work(error.into())),
+        SimError::Stopped => stop.check().err().unwrap_or_else(|| Failure::work(error)),
         SimError::Scenario(error) => Failure::request(error),
-        error => Failure::Work(error.into()),
+        error => Failure::work(error),
     }
 }
 

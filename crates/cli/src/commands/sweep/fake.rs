@@ -18,7 +18,7 @@ pub fn report(scenario: &str, seed: u64, figure: u64) -> Report {
         measure_from_s: 0.0,
         run: Run {
             host: Host::Sim,
-            revision: crate::REVISION.to_owned(),
+            revision: lasthop_command::REVISION.to_owned(),
             wall_s: std::time::SystemTime::now().elapsed().unwrap_or_default().as_secs_f64(),
             events: 1000 + seed,
             valid: true,

@@ -6,6 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
+use lasthop_command::exit::{Failure, Outcome};
+use lasthop_command::progress::Line;
+use lasthop_command::signals::Stop;
+use lasthop_command::table::{figure, thousands};
 use lasthop_sim::SimError;
 
 use super::form::{self, Cells};
@@ -14,10 +18,6 @@ use super::results::{Results, WHAT_TO_DO};
 use super::row::Row;
 use super::vary::Grid;
 use crate::commands::sim;
-use crate::exit::{Failure, Outcome};
-use crate::progress::Line;
-use crate::signals::Stop;
-use crate::table::{figure, thousands};
 
 /// Between two drawings of the bar.
 const REDRAW: Duration = Duration::from_millis(100);
@@ -84,7 +84,7 @@ impl<'a> Keeper<'a> {
                 return None;
             }
             Err(panic) => {
-                self.fail(run, Failure::Work(anyhow!("the simulator broke: {panic}")));
+                self.fail(run, Failure::work(anyhow!("the simulator broke: {panic}")));
                 return None;
             }
         };
@@ -93,7 +93,7 @@ impl<'a> Keeper<'a> {
             Some((_, there)) => {
                 if let Some(name) = difference(&there, form::filled(row)) {
                     let why = anyhow!("the row that is there has another `{name}` than this run gives; {WHAT_TO_DO}");
-                    self.fail(run, Failure::Request(why));
+                    self.fail(run, Failure::request(why));
                     // Nothing of this sweep belongs into that file.
                     self.check = Some((run, there));
                 }
@@ -106,8 +106,8 @@ impl<'a> Keeper<'a> {
     fn fail(&mut self, run: usize, failure: Failure) {
         let name = self.grid.name_of_run(run);
         let named = match failure {
-            Failure::Work(error) => Failure::Work(error.context(name)),
-            Failure::Request(error) => Failure::Request(error.context(name)),
+            Failure::Work(cause) => Failure::work(anyhow::Error::from_boxed(cause).context(name)),
+            Failure::Request(cause) => Failure::request(anyhow::Error::from_boxed(cause).context(name)),
             signal => signal,
         };
         self.failure.get_or_insert(named);

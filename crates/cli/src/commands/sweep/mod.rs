@@ -17,6 +17,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::anyhow;
 use clap::Args;
+use lasthop_command::REVISION;
+use lasthop_command::exit::{Failure, Outcome};
+use lasthop_command::signals::Stop;
 use lasthop_home::report::Report;
 use lasthop_home::scenario::{Scenario, ScenarioError, Template};
 use lasthop_sim::{Options, Progress, SimError};
@@ -26,10 +29,7 @@ use self::keep::Keeper;
 use self::pool::DecisionStatus;
 use self::results::{Expected, Results};
 use self::vary::{Grid, Vary};
-use crate::REVISION;
 use crate::commands::sim;
-use crate::exit::{Failure, Outcome};
-use crate::signals::Stop;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -105,7 +105,7 @@ fn sweep(
     quit: &AtomicBool,
     simulate: impl Fn(&Scenario) -> Result<Report, SimError> + Sync,
 ) -> Outcome {
-    let form = Form::of(&arguments.output, arguments.json_lines).map_err(|why| Failure::Request(anyhow!(why)))?;
+    let form = Form::of(&arguments.output, arguments.json_lines).map_err(|why| Failure::request(anyhow!(why)))?;
     let threads = arguments.jobs.map_or_else(cores, usize::from);
     let plan = Plan::new(arguments, threads)?;
     stop.check()?;
@@ -137,7 +137,7 @@ struct Plan {
 impl Plan {
     /// Reads the scenario once and makes every combination of it.
     fn new(arguments: &Arguments, threads: usize) -> Outcome<Self> {
-        let refuse = |why: String| Failure::Request(anyhow!(why));
+        let refuse = |why: String| Failure::request(anyhow!(why));
         let template = Template::load(&arguments.scenario).map_err(Failure::request)?;
         let count = arguments.seeds as usize;
         let grid = Grid::new(&arguments.vary, 0, count).map_err(refuse)?;
@@ -151,7 +151,7 @@ impl Plan {
         let wrong = |combination: usize, error: ScenarioError| {
             let error = anyhow::Error::new(error);
             let name = grid.name(combination);
-            Failure::Request(if name.is_empty() { error } else { error.context(format!("with {name}")) })
+            Failure::request(if name.is_empty() { error } else { error.context(format!("with {name}")) })
         };
         // The first alone, which reads the frame traces; the others share them.
         let first = home(0).map_err(|error| wrong(0, error))?;
@@ -170,7 +170,7 @@ impl Plan {
         );
         let mut homes = vec![first];
         for home in made {
-            let home = home.map_err(|panic| Failure::Work(anyhow!("the scenario's reader broke: {panic}")))?;
+            let home = home.map_err(|panic| Failure::work(anyhow!("the scenario's reader broke: {panic}")))?;
             homes.push(home.map_err(|error| wrong(homes.len(), error))?);
         }
         let grid = Grid::new(&arguments.vary, first_seed, count).map_err(refuse)?;

@@ -11,13 +11,13 @@ use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
+use lasthop_command::exit::{Failure, Outcome};
+use lasthop_command::output;
 use rustix::fs::{FlockOperation, flock};
 
 use super::form::{Cells, Columns, Form};
 use super::row::Row;
 use super::vary::Grid;
-use crate::exit::{Failure, Outcome};
-use crate::output;
 
 /// The file, open and locked.
 #[derive(Debug)]
@@ -53,16 +53,16 @@ impl Results {
     /// Opens the file, or makes it; a torn last line is cut off, or everything with `restart`.
     pub fn open(path: &Path, form: Form, restart: bool) -> Outcome<Self> {
         let refuse = |error: io::Error| {
-            Failure::Request(anyhow::Error::new(error).context(format!("cannot write {}", path.display())))
+            Failure::request(anyhow::Error::new(error).context(format!("cannot write {}", path.display())))
         };
         if path.exists() && !path.is_file() {
-            return Err(Failure::Request(anyhow!("{}: is not a file, from which a sweep could go on", path.display())));
+            return Err(Failure::request(anyhow!("{}: is not a file, from which a sweep could go on", path.display())));
         }
         let path = if path.exists() { path.canonicalize().map_err(refuse)? } else { path.to_owned() };
         let mut options = std::fs::OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(false).open(&path).map_err(refuse)?;
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
-            return Err(Failure::Work(anyhow!("{}: another sweep is writing it", path.display())));
+            return Err(Failure::work(anyhow!("{}: another sweep is writing it", path.display())));
         }
         output::give_to_sudo_user(&path);
         let columns = Columns::default();
@@ -124,7 +124,7 @@ impl Results {
     }
 
     fn refuse(&self, line: usize, why: &str) -> Failure {
-        Failure::Request(anyhow!("{}:{line}: {why}; {WHAT_TO_DO}", self.path.display()))
+        Failure::request(anyhow!("{}:{line}: {why}; {WHAT_TO_DO}", self.path.display()))
     }
 
     /// The runs that are there, in the order of the file.
@@ -137,7 +137,7 @@ impl Results {
         self.try_append(rows).map_err(|error| {
             // What is left of a torn line would be cut off by the next start; nothing is lost if this fails.
             let _ = self.file.set_len(self.length);
-            Failure::Work(anyhow::Error::new(error).context(format!("cannot write {}", self.path.display())))
+            Failure::work(anyhow::Error::new(error).context(format!("cannot write {}", self.path.display())))
         })
     }
 

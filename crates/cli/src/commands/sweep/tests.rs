@@ -78,7 +78,7 @@ fn report(scenario: &Scenario, figure: u64) -> Report {
 
 fn refusal(outcome: Outcome) -> String {
     match outcome {
-        Err(Failure::Request(error)) => format!("{error:#}"),
+        Err(Failure::Request(cause)) => lasthop_command::exit::chain(&*cause),
         other => panic!("{other:?}"),
     }
 }
@@ -201,7 +201,7 @@ fn a_run_that_fails_is_named_and_the_others_are_kept() {
             _ => answer(scenario),
         });
         let Err(Failure::Work(error)) = outcome else { panic!("{outcome:?}") };
-        let message = format!("{error:#}");
+        let message = lasthop_command::exit::chain(&*error);
         assert!(message.contains("duration=4s, seed=8: "), "{message}");
         assert!(message.contains(if panics { "broke: a bug" } else { "no room" }), "{message}");
         assert!(folder.text("a.csv").lines().count() > 5, "headings and the five before it");

@@ -1,4 +1,4 @@
-//! What `lasthop run` may do once it runs, and who may keep it from running. Needs root, says SKIPPED without it.
+//! What `lasthopd run` may do once it runs, and who may keep it from running. Needs root, says SKIPPED without it.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use lasthop_live::status::{Status, query};
 use rustix::process::{Pid, Signal, kill_process};
 
-const LASTHOP: &str = env!("CARGO_BIN_EXE_lasthop");
+const LASTHOPD: &str = env!("CARGO_BIN_EXE_lasthopd");
 const LOCKS: &str = "/run/lasthop";
 /// Capabilities by their numbers in linux/capability.h.
 const NET_ADMIN: u64 = 1 << 12;
@@ -57,7 +57,7 @@ impl World {
     }
 
     fn command(&self, socket: &str, more: &[&str]) -> Command {
-        let mut command = Command::new(LASTHOP);
+        let mut command = Command::new(LASTHOPD);
         command
             .args(["run", "--lan", "lan0", "--capacity", "20Mbit/s", "--socket"])
             .arg(self.socket(socket))
@@ -151,7 +151,7 @@ fn a_running_controller_keeps_only_the_rights_that_control_needs() {
     assert_eq!(status.queues.len(), 1, "{:?}", status.queues);
     let rights = running.rights();
     let own = (of_its_own(), 0);
-    let expected = [("lasthop", own), ("lasthop-queue", (BPF, 0)), ("window updates", (BPF, 0))];
+    let expected = [("lasthopd", own), ("lasthop-queue", (BPF, 0)), ("window updates", (BPF, 0))];
     assert_eq!(rights, expected.map(|(name, rights)| (name.to_owned(), rights)).into());
     assert!(running.end(Signal::INT).success());
     assert_eq!(interface(), before, "it takes everything off with what it has");
@@ -169,7 +169,7 @@ fn a_controller_that_takes_over_needs_no_more_rights_and_neither_does_the_one_be
         let (after, status) = world.start("a.sock", &[more[0], more[1], "--take-over"]);
         assert!(before.0.wait().expect("a child").success(), "{}", before.said());
         assert_eq!(status.interfaces[0].attached.map(|by| by.name()), Some(attach));
-        assert_eq!(after.rights()["lasthop"].0, of_its_own());
+        assert_eq!(after.rights()["lasthopd"].0, of_its_own());
         assert_eq!(std::fs::read_to_string(world.lock()).expect("a lock").trim(), after.0.id().to_string());
         assert!(after.end(Signal::INT).success());
         assert!(!interface().contains("clsact"), "{attach}: {}", interface());

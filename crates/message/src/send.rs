@@ -8,17 +8,17 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, anyhow};
 use clap::{ArgGroup, Args};
+use lasthop_command::exit::{Failure, Outcome, chain};
+use lasthop_command::output::{self, Sink};
+use lasthop_command::signals::Stop;
 use lasthop_messenger::client::{Client, Event, Outgoing, Sent, printable, sound};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-use super::common::{self, Who};
-use super::record;
-use super::show::{Show, chain, size, time};
-use super::written::Written;
-use crate::exit::{Failure, Outcome};
-use crate::output::{self, Sink};
-use crate::signals::Stop;
+use crate::common::{self, Who};
+use crate::record;
+use crate::show::{Show, size, time};
+use crate::written::Written;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -154,10 +154,10 @@ fn told(name: &str, to: &str, length: Option<Duration>, sent: &Sent) -> String {
     let (name, to) = (printable(name, 60), printable(to, 60));
     let what = format!("{name} ({sound}{}) is in {to}'s mailbox: message {}", size(sent.bytes), sent.message);
     let carried = sent.bytes.saturating_sub(sent.resumed);
-    let speed = carried as f64 / sent.figures.connected().as_secs_f64().max(1e-6);
+    let speed = carried as f64 / sent.metrics.connected().as_secs_f64().max(1e-6);
     match carried {
         0 if sent.bytes > 0 => format!("{what}; the server had it already\n"),
-        _ => format!("{what}; {}, {}/s\n", time(sent.figures.took), size(speed as u64)),
+        _ => format!("{what}; {}, {}/s\n", time(sent.metrics.took), size(speed as u64)),
     }
 }
 
@@ -169,7 +169,7 @@ fn source(arguments: &Arguments, client: &Client, stop: &Stop) -> Outcome<Source
             let mut file = File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
             let spooled = spool(&mut file, stop).and_then(|()| file.sync_all());
             let spooled = spooled.with_context(|| format!("cannot keep stdin in {}", path.display()));
-            if let Err(failure) = spooled.map_err(Failure::Work).and_then(|()| stop.check()) {
+            if let Err(failure) = spooled.map_err(Failure::work).and_then(|()| stop.check()) {
                 let _ = fs::remove_file(&path);
                 return Err(failure);
             }
@@ -177,7 +177,7 @@ fn source(arguments: &Arguments, client: &Client, stop: &Stop) -> Outcome<Source
         }
         Some(path) => {
             if !path.exists() {
-                return Err(Failure::Request(anyhow!("there is no file {}", path.display())));
+                return Err(Failure::request(anyhow!("there is no file {}", path.display())));
             }
             let own = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             Ok(Source { path: path.to_owned(), name: of_user.unwrap_or(own), is_ours: false })
@@ -213,7 +213,7 @@ fn own_file(client: &Client, what: &str, extension: &str) -> Outcome<PathBuf> {
     let numbered = (2..).map(|number| format!("{name}-{number}{extension}"));
     let mut paths = std::iter::once(format!("{name}{extension}")).chain(numbered).map(|name| folder.join(name));
     let new = paths.find(|path| create(path).map_or_else(|e| e.kind() != io::ErrorKind::AlreadyExists, |_| true));
-    new.context("no name is free").map_err(Failure::Work)
+    new.context("no name is free").map_err(Failure::work)
 }
 
 /// All that stdin gives, until a signal comes: half of it is no message.

@@ -6,6 +6,12 @@ use std::time::Duration;
 
 use anyhow::anyhow;
 use clap::Args;
+use lasthop_command::REVISION;
+use lasthop_command::exit::{Failure, Outcome};
+use lasthop_command::output::{self, Sink};
+use lasthop_command::progress::Line;
+use lasthop_command::signals::Stop;
+use lasthop_command::table::{Align, Table, figure, figure_or_dash, wrap};
 use lasthop_messenger::account::Account;
 use lasthop_messenger::tune::explain::{self, Words, bits, time};
 use lasthop_messenger::tune::law::{Direction, Limit, Limits};
@@ -13,13 +19,7 @@ use lasthop_messenger::tune::{self, Found, LONGEST, Report, Request, SHORTEST, S
 use lasthop_messenger::tuning::Profile;
 use serde::Serialize;
 
-use super::common::Device;
-use crate::REVISION;
-use crate::exit::{Failure, Outcome};
-use crate::output::{self, Sink};
-use crate::progress::Line;
-use crate::signals::Stop;
-use crate::table::{Align, Table, figure, figure_or_dash, wrap};
+use crate::common::Device;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -85,7 +85,7 @@ struct DecisionStatus {
 pub fn run(arguments: &Arguments) -> Outcome {
     let sink = arguments.json.as_deref().map(Sink::open).transpose()?;
     if !arguments.storage.is_dir() {
-        return Err(Failure::Request(anyhow!("--storage {} is no folder", arguments.storage.display())));
+        return Err(Failure::request(anyhow!("--storage {} is no folder", arguments.storage.display())));
     }
     let (account, present, file) = settings(&arguments.device)?;
     let stop = Stop::on_signals()?;
@@ -93,7 +93,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let report = measure(&Request { account: &account, storage: &arguments.storage, present, limit }, &stop)?;
     let kept = (!arguments.dry_run).then_some(file);
     if let Some(path) = &kept {
-        report.profile().save(path, &remark(&report)).map_err(|error| Failure::Work(error.into()))?;
+        report.profile().save(path, &remark(&report)).map_err(Failure::work)?;
         output::give_to_sudo_user(path);
     }
     let text = text(&report, kept.as_deref());
@@ -127,9 +127,9 @@ fn measure(request: &Request<'_>, stop: &Stop) -> Outcome<Report> {
     stop.check()?;
     report.map_err(|error| match error {
         TuneError::Storage(_) => {
-            Failure::Work(anyhow::Error::new(error).context(request.storage.display().to_string()))
+            Failure::work(anyhow::Error::new(error).context(request.storage.display().to_string()))
         }
-        error => Failure::Work(error.into()),
+        error => Failure::work(error),
     })
 }
 

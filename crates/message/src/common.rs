@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use clap::Args;
+use lasthop_command::exit::{Failure, Outcome};
+use lasthop_command::signals::Stop;
 use lasthop_core::units::Span;
 use lasthop_messenger::account::Account;
 use lasthop_messenger::client::{Client, ClientError, Failure as Mishap, State};
 use lasthop_messenger::tuning::Profile;
-
-use crate::exit::{Failure, Outcome};
-use crate::signals::Stop;
 
 /// Environment variable that names the account file.
 const ACCOUNT: &str = "LASTHOP_ACCOUNT";
@@ -35,7 +34,7 @@ impl Device {
     pub fn account_file(&self) -> Outcome<PathBuf> {
         let named = self.account.clone().or_else(|| std::env::var_os(ACCOUNT).map(PathBuf::from));
         named.filter(|path| !path.as_os_str().is_empty()).ok_or_else(|| {
-            Failure::Request(anyhow!(
+            Failure::request(anyhow!(
                 "whose account? Give --account FILE or set {ACCOUNT}; `lasthop message serve --store DIR --add NAME` makes one"
             ))
         })
@@ -45,7 +44,7 @@ impl Device {
     pub fn account(&self) -> Outcome<(Account, PathBuf)> {
         let file = self.account_file()?;
         let account = Account::load(&file).with_context(|| format!("cannot use {}", file.display()));
-        Ok((account.map_err(Failure::Request)?, file))
+        Ok((account.map_err(Failure::request)?, file))
     }
 
     /// The profile's file, that beside the account file when none is named; `None`: none is wanted.
@@ -63,7 +62,7 @@ impl Device {
             None => Profile::default(),
             Some(path) => match Profile::load(&path).map_err(Failure::request)? {
                 None if self.profile.is_some() && !may_be_new => {
-                    return Err(Failure::Request(anyhow!("there is no profile {}", path.display())));
+                    return Err(Failure::request(anyhow!("there is no profile {}", path.display())));
                 }
                 profile => profile.unwrap_or_default(),
             },
@@ -106,7 +105,7 @@ impl Who {
         let home = || variable("HOME").map(|home| home.join(".local/state"));
         let of_lasthop = || Some(variable("XDG_STATE_HOME").or_else(home)?.join("lasthop/messages"));
         self.state.clone().or_else(of_lasthop).ok_or_else(|| {
-            Failure::Request(anyhow!("where to remember what is under way? Give --state DIR (HOME is not set)"))
+            Failure::request(anyhow!("where to remember what is under way? Give --state DIR (HOME is not set)"))
         })
     }
 }
@@ -116,14 +115,14 @@ pub fn failure(mishap: Mishap, stop: &Stop, goes_on: &str) -> Failure {
     if mishap.is_stop() {
         return match stop.check() {
             Err(Failure::Signal(signal)) => Failure::Paused(signal, goes_on.to_owned()),
-            _ => Failure::Work(anyhow!("stopped; {goes_on}")),
+            _ => Failure::work(anyhow!("stopped; {goes_on}")),
         };
     }
     let passes = matches!(&mishap, Mishap::Client(error) if error.passes().is_some());
     let was_refused = matches!(mishap, Mishap::Client(ClientError::Refused(_)));
     match (&mishap, passes && !was_refused) {
-        (_, true) => Failure::Work(anyhow!("{:#}; {goes_on}", anyhow::Error::new(mishap))),
+        (_, true) => Failure::work(anyhow!("{:#}; {goes_on}", anyhow::Error::new(mishap))),
         (Mishap::NoFile { .. } | Mishap::NotListed(_), _) => Failure::request(mishap),
-        _ => Failure::Work(mishap.into()),
+        _ => Failure::work(mishap),
     }
 }

@@ -3,16 +3,18 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use lasthop_command::exit::{Failure, Outcome};
+use lasthop_command::output;
+use lasthop_command::signals::Stop;
 use lasthop_core::ap::{Law, Parameter};
 use lasthop_core::units::BitRate;
 use lasthop_live::Controller;
 use lasthop_live::config::{AUTO, Capacity, Config, Datapath, Queueing};
 use lasthop_live::controller::ControllerError;
 use lasthop_live::interface::InterfaceName;
+use serde::Serialize;
 
-use crate::exit::{Failure, Outcome};
-use crate::signals::Stop;
-use crate::{output, root};
+use crate::rights;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -122,7 +124,7 @@ fn capacity(text: &str) -> Result<Capacity, String> {
 }
 
 /// A TOML basic string; JSON's escapes are a subset of TOML's.
-pub fn toml_string(text: &str) -> String {
+fn toml_string(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
@@ -132,35 +134,44 @@ pub fn run(arguments: &Arguments) -> Outcome {
         return output::print_out(Config::sample());
     }
     if arguments.print_law {
-        return output::print_out(&parameters_of_the_law());
+        return output::print_out(&parameters_of_the_law()?);
     }
     let config = arguments.config()?;
-    root::require_rights()?;
+    rights::require()?;
     let stop = Stop::on_signals()?;
     let start = if arguments.take_over { Controller::take_over } else { Controller::new };
     let mut controller = start(config).map_err(|error| match error {
         ControllerError::Config(error) => Failure::request(error),
-        error => Failure::Work(error.into()),
+        error => Failure::work(error),
     })?;
     controller.run(&stop.flag());
     Ok(())
 }
 
+/// One parameter of the law, as --print-law says it.
+#[derive(Serialize)]
+struct Printed {
+    name: &'static str,
+    unit: &'static str,
+    default: Option<f64>,
+    range: (f64, f64),
+    without: f64,
+    reason: &'static str,
+}
+
 /// For tools: `tools/study/ablate.py` plays homes without each.
-fn parameters_of_the_law() -> String {
+fn parameters_of_the_law() -> Outcome<String> {
     let usual = Law::default();
-    let each = |parameter: &Parameter| {
-        serde_json::json!({
-            "name": parameter.name,
-            "unit": parameter.unit,
-            "default": usual.get(parameter.name),
-            "range": [parameter.range.0, parameter.range.1],
-            "without": parameter.without,
-            "reason": parameter.reason,
-        })
+    let each = |&Parameter { name, unit, range, without, reason }: &Parameter| Printed {
+        name,
+        unit,
+        default: usual.get(name),
+        range,
+        without,
+        reason,
     };
     let all: Vec<_> = Law::PARAMETERS.iter().map(each).collect();
-    format!("{:#}\n", serde_json::Value::from(all))
+    Ok(serde_json::to_string_pretty(&all)? + "\n")
 }
 
 impl Arguments {
@@ -173,9 +184,7 @@ impl Arguments {
         match self.lan.as_slice() {
             [name] if name.as_str() == AUTO => config.lan.clear(),
             names if names.iter().any(|name| name.as_str() == AUTO) => {
-                return Err(Failure::Request(anyhow::anyhow!(
-                    "--lan auto stands for all; leave it or the other --lan out"
-                )));
+                return Err(Failure::request("--lan auto stands for all; leave it or the other --lan out"));
             }
             names => {
                 for name in names {

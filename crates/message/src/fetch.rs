@@ -6,16 +6,16 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::anyhow;
 use clap::Args;
+use lasthop_command::exit::{Failure, Outcome, chain};
+use lasthop_command::output::{self, Sink};
+use lasthop_command::signals::Stop;
+use lasthop_command::table::{Align, Table};
 use lasthop_messenger::client::{Client, ClientError, Event, Failure as Mishap, Fetched, Wanted, printable};
 use lasthop_messenger::protocol::{Listed, MessageId, Refusal};
 
-use super::common::{self, Who};
-use super::show::{Show, chain, size, time};
-use super::written::Written;
-use crate::exit::{Failure, Outcome};
-use crate::output::{self, Sink};
-use crate::signals::Stop;
-use crate::table::{Align, Table};
+use crate::common::{self, Who};
+use crate::show::{Show, size, time};
+use crate::written::Written;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -125,7 +125,7 @@ fn discard(arguments: &Arguments, client: &Client, stop: &Stop, written: &mut Wr
 
 fn fetch(arguments: &Arguments, client: &Client, stop: &Stop, written: &mut Written) -> Outcome<DecisionStatus> {
     if !arguments.into.is_dir() {
-        return Err(Failure::Request(anyhow!("--into {} is no folder", arguments.into.display())));
+        return Err(Failure::request(anyhow!("--into {} is no folder", arguments.into.display())));
     }
     let messages = arguments.messages.iter().copied().map(MessageId).collect();
     let wanted = Wanted { messages, into: arguments.into.clone(), keep: arguments.keep };
@@ -152,7 +152,7 @@ fn fetch(arguments: &Arguments, client: &Client, stop: &Stop, written: &mut Writ
     match outcome {
         Ok(0) if text.is_empty() => Ok((format!("no messages for {}\n", client.account.account), Ok(()))),
         Ok(0) => Ok((text, Ok(()))),
-        Ok(missed) => Ok((text, Err(Failure::Work(anyhow!("{missed} of the messages could not be fetched"))))),
+        Ok(missed) => Ok((text, Err(Failure::work(anyhow!("{missed} of the messages could not be fetched"))))),
         Err(failure) => Ok((text, Err(fail(failure, stop, written, GOES_ON)))),
     }
 }
@@ -164,15 +164,15 @@ fn fail(failure: Mishap, stop: &Stop, written: &mut Written, goes_on: &str) -> F
 
 /// A line about a fetched message.
 fn told(fetched: &Fetched) -> String {
-    let Fetched { listed, file, resumed, figures } = fetched;
+    let Fetched { listed, file, resumed, metrics } = fetched;
     let mut text = String::new();
     let carried = listed.bytes.saturating_sub(*resumed);
-    let speed = carried as f64 / figures.connected().as_secs_f64().max(1e-6);
+    let speed = carried as f64 / metrics.connected().as_secs_f64().max(1e-6);
     let _ = write!(text, "{}  {} from {}", file.display(), size(listed.bytes), printable(&listed.from, 24));
     match carried {
         0 if listed.bytes > 0 => text += ", was there already",
         _ => {
-            let _ = write!(text, ", {}, {}/s", time(figures.took), size(speed as u64));
+            let _ = write!(text, ", {}, {}/s", time(metrics.took), size(speed as u64));
         }
     }
     text + "\n"

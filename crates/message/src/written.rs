@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use lasthop_messenger::client::{Client, Fetched, Figures, Sent};
-use lasthop_messenger::protocol::{Listed, TcpFigures};
+use lasthop_command::REVISION;
+use lasthop_messenger::client::{Client, Fetched, Metrics, Sent};
+use lasthop_messenger::protocol::{Listed, TcpMetrics};
 use lasthop_messenger::tuning::Tuning;
 use serde::Serialize;
-
-use crate::REVISION;
 
 /// The document.
 #[derive(Debug, Serialize)]
@@ -34,7 +33,7 @@ enum Message {
         #[serde(skip_serializing_if = "Option::is_none")]
         sound_s: Option<f64>,
         #[serde(flatten)]
-        figures: Transfer,
+        metrics: Way,
     },
     Fetched {
         message: u64,
@@ -44,7 +43,7 @@ enum Message {
         bytes: u64,
         kept_at: u64,
         #[serde(flatten)]
-        figures: Transfer,
+        metrics: Way,
     },
     /// Only listed.
     Listed { message: u64, from: String, name: String, bytes: u64, kept_at: u64 },
@@ -53,7 +52,7 @@ enum Message {
 }
 
 #[derive(Debug, Serialize)]
-struct Transfer {
+struct Way {
     resumed_bytes: u64,
     took_s: f64,
     connecting_s: f64,
@@ -92,7 +91,7 @@ impl Written {
             name: name.to_owned(),
             bytes: sent.bytes,
             sound_s: sound.map(|length| length.as_secs_f64()),
-            figures: Transfer::new(sent.resumed, &sent.figures),
+            metrics: Way::new(sent.resumed, &sent.metrics),
         });
     }
 
@@ -106,7 +105,7 @@ impl Written {
             file: fetched.file.display().to_string(),
             bytes,
             kept_at,
-            figures: Transfer::new(fetched.resumed, &fetched.figures),
+            metrics: Way::new(fetched.resumed, &fetched.metrics),
         });
     }
 
@@ -128,24 +127,24 @@ impl Written {
     }
 }
 
-impl Transfer {
-    fn new(resumed_bytes: u64, figures: &Figures) -> Self {
+impl Way {
+    fn new(resumed_bytes: u64, metrics: &Metrics) -> Self {
         Self {
             resumed_bytes,
-            took_s: figures.took.as_secs_f64(),
-            connecting_s: figures.connecting.as_secs_f64(),
-            storage_s: figures.spent.storage.as_secs_f64(),
-            sleeping_s: figures.spent.asleep.as_secs_f64(),
-            network_s: figures.spent.network.as_secs_f64(),
-            rereading_s: figures.rereading.as_secs_f64(),
-            settling_s: figures.settling.as_secs_f64(),
-            tcp: Tcp::new(&figures.tcp),
+            took_s: metrics.took.as_secs_f64(),
+            connecting_s: metrics.connecting.as_secs_f64(),
+            storage_s: metrics.spent.storage.as_secs_f64(),
+            sleeping_s: metrics.spent.asleep.as_secs_f64(),
+            network_s: metrics.spent.network.as_secs_f64(),
+            rereading_s: metrics.rereading.as_secs_f64(),
+            settling_s: metrics.settling.as_secs_f64(),
+            tcp: Tcp::new(&metrics.tcp),
         }
     }
 }
 
 impl Tcp {
-    fn new(tcp: &TcpFigures) -> Self {
+    fn new(tcp: &TcpMetrics) -> Self {
         let seconds = |us: u64| us as f64 / 1e6;
         Self {
             busy_s: seconds(tcp.busy_us),

@@ -19,7 +19,7 @@ use lasthop_messenger::server::{Order, Ordered, Server, Settings, order};
 use lasthop_messenger::transfer::Hash;
 use lasthop_messenger::tuning::End;
 
-const LASTHOP: &str = env!("CARGO_BIN_EXE_lasthop");
+const MESSENGER: &str = env!("CARGO_BIN_EXE_lasthop-message");
 const IDLE: Duration = Duration::from_secs(30);
 const KILLS: usize = 100;
 
@@ -50,8 +50,8 @@ fn sha256(bytes: &[u8]) -> Sha256 {
 }
 
 fn serve(store: &Path, address: &str) -> Child {
-    let mut command = Command::new(LASTHOP);
-    command.args(["message", "serve", "--keep-free", "1MB", "--per-minute", "100000", "--listen", address, "--store"]);
+    let mut command = Command::new(MESSENGER);
+    command.args(["serve", "--keep-free", "1MB", "--per-minute", "100000", "--listen", address, "--store"]);
     command.arg(store).stderr(Stdio::piped()).spawn().expect("the server starts")
 }
 
@@ -274,7 +274,7 @@ fn a_server_killed_a_hundred_times_loses_nothing_and_delivers_nothing_twice() {
 }
 
 fn lasthop(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
-    let output = Command::new(LASTHOP).current_dir(folder).args(["message", "serve"]).args(arguments).output().unwrap();
+    let output = Command::new(MESSENGER).current_dir(folder).arg("serve").args(arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
@@ -338,8 +338,8 @@ fn every_connection_at_full_stretch_stays_below_64_mib_in_all() {
     let folder = tempfile::tempdir().unwrap();
     let (store, address) = (folder.path().join("box"), free_address());
     let anna = account(&store, "anna", &address);
-    let mut server = Command::new(LASTHOP)
-        .args(["message", "serve", "--connections-per-address", "24", "--listen", &address, "--store"])
+    let mut server = Command::new(MESSENGER)
+        .args(["serve", "--connections-per-address", "24", "--listen", &address, "--store"])
         .arg(&store)
         .stderr(Stdio::piped())
         .spawn()
@@ -393,19 +393,17 @@ fn what_server_and_clients_make_is_its_owners_alone_whatever_the_umask_is() {
     let run = |command: &str| {
         let command = format!("umask 0; exec {command}");
         let mut shell = Command::new("sh");
-        shell.args(["-c", &command, LASTHOP, &address]).current_dir(folder.path());
+        shell.args(["-c", &command, MESSENGER, &address]).current_dir(folder.path());
         shell.env("XDG_STATE_HOME", folder.path().join("state"));
         shell
     };
-    let add = run("\"$0\" message serve --store box --add anna --address \"$1\"").output().unwrap();
+    let add = run("\"$0\" serve --store box --add anna --address \"$1\"").output().unwrap();
     assert!(add.status.success(), "{}", String::from_utf8_lossy(&add.stderr));
-    let mut server = run("\"$0\" message serve --store box --listen \"$1\"")
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the server starts");
+    let mut server =
+        run("\"$0\" serve --store box --listen \"$1\"").stderr(Stdio::piped()).spawn().expect("the server starts");
     assert!(wait_until_it_serves(&mut server));
     let send = |to: &str| {
-        let command = format!("\"$0\" message send --account anna.toml --to {to} - < anna.toml");
+        let command = format!("\"$0\" send --account anna.toml --to {to} - < anna.toml");
         run(&command).output().unwrap()
     };
     assert!(send("anna").status.success());
@@ -431,8 +429,9 @@ fn an_account_file_that_others_can_read_is_refused_with_what_to_type() {
     account(&folder.path().join("box"), "anna", "127.0.0.1:9").save_new(&path).unwrap();
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
     let list = |account: &str| {
-        let command = format!("\"$0\" message fetch --list --state state --account {account}");
-        let output = Command::new("bash").args(["-c", &command, LASTHOP]).current_dir(folder.path()).output().unwrap();
+        let command = format!("\"$0\" fetch --list --state state --account {account}");
+        let output =
+            Command::new("bash").args(["-c", &command, MESSENGER]).current_dir(folder.path()).output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let (code, said) = list("anna.toml");

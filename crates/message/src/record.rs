@@ -10,11 +10,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
+use lasthop_command::exit::{Failure, Outcome};
+use lasthop_command::signals::Stop;
 use lasthop_messenger::client::sound;
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
-
-use crate::exit::{Failure, Outcome};
-use crate::signals::Stop;
 
 const PROGRAM: &str = "arecord";
 /// Longest recording, in seconds.
@@ -52,12 +51,12 @@ pub fn record(path: &Path, seconds: Option<u32>, device: Option<&str>, stop: &St
     let is_empty = std::fs::metadata(path).map_or(0, |file| file.len()) <= HEADER;
     if is_empty {
         let _ = std::fs::remove_file(path);
-        return Err(Failure::Work(anyhow!("arecord recorded nothing ({status}): {}", last_line(&said))));
+        return Err(Failure::work(anyhow!("arecord recorded nothing ({status}): {}", last_line(&said))));
     }
     let length = sound::length(path).map_or("something".to_owned(), |length| format!("{:.1} s", length.as_secs_f64()));
     match stop.take() {
         // Ctrl-C says that enough was said; any other signal that there is no time to send it.
-        Some(signal) if signal != libc::SIGINT => {
+        Some(signal) if signal != Signal::INT.as_raw() => {
             Err(Failure::Paused(signal, format!("recorded {length}, which is kept: {}", path.display())))
         }
         _ => {
@@ -78,10 +77,10 @@ fn spawn(command: &mut Command) -> io::Result<Child> {
 
 fn not_started(error: io::Error) -> Failure {
     match error.kind() {
-        io::ErrorKind::NotFound => Failure::Request(anyhow!(
+        io::ErrorKind::NotFound => Failure::request(anyhow!(
             "recording needs the program arecord: install the package alsa-utils, or send a file instead"
         )),
-        _ => Failure::Work(anyhow::Error::new(error).context("cannot start arecord")),
+        _ => Failure::work(anyhow::Error::new(error).context("cannot start arecord")),
     }
 }
 
@@ -99,7 +98,7 @@ fn end(child: &mut Child) -> Outcome<ExitStatus> {
             thread::sleep(LOOK);
         }
     }
-    Err(Failure::Work(anyhow!("arecord does not end")))
+    Err(Failure::work(anyhow!("arecord does not end")))
 }
 
 /// Becomes true when a line comes from the terminal.
@@ -124,7 +123,7 @@ fn check_for_devices(device: Option<&str>) -> Outcome {
     if device.is_some() || lists_a_card(&cards) {
         return Ok(());
     }
-    Err(Failure::Request(anyhow!(
+    Err(Failure::request(anyhow!(
         "there is no input device: plug in a microphone (`arecord -l` lists what there is), name another source by --device \
          (`arecord -L`), or send a file instead"
     )))

@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use clap::{ArgGroup, Args};
+use lasthop_command::exit::{Failure, Outcome};
+use lasthop_command::output::{self, Sink};
+use lasthop_command::signals::Stop;
 use lasthop_core::units::{Bytes, Span};
 use lasthop_messenger::account::Account;
 use lasthop_messenger::client::printable;
@@ -13,10 +16,7 @@ use lasthop_messenger::protocol::PORT;
 use lasthop_messenger::server::{Event, Order, Ordered, Server, Settings, Startups, order};
 use lasthop_messenger::store::{Bounds, is_account_name};
 
-use super::show::size;
-use crate::exit::{Failure, Outcome};
-use crate::output::{self, Sink};
-use crate::signals::Stop;
+use crate::show::size;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -185,7 +185,7 @@ fn span_of_some_length(text: &str) -> Result<Span, String> {
 /// Carries orders out, or serves until a signal comes.
 pub fn run(arguments: &Arguments) -> Outcome {
     if arguments.output.is_some() && arguments.add.len() > 1 {
-        return Err(Failure::Request(anyhow!("--output is for one --add")));
+        return Err(Failure::request(anyhow!("--output is for one --add")));
     }
     arguments.remove.iter().try_for_each(|name| remove(&arguments.store, name))?;
     arguments.add.iter().try_for_each(|name| add(arguments, name))?;
@@ -198,21 +198,21 @@ pub fn run(arguments: &Arguments) -> Outcome {
 
 /// Has it done by the server that runs, or here.
 fn ask(store: &Path, what: &Order) -> Outcome<Ordered> {
-    match order(store, what).context("the store cannot be used").map_err(Failure::Work)? {
-        Ordered::Failed(why) => Err(Failure::Request(anyhow!("{why}"))),
+    match order(store, what).context("the store cannot be used").map_err(Failure::work)? {
+        Ordered::Failed(why) => Err(Failure::request(anyhow!("{why}"))),
         done => Ok(done),
     }
 }
 
 fn unexpected() -> Failure {
-    Failure::Work(anyhow!("the running server answered something else: is it of another release?"))
+    Failure::work(anyhow!("the running server answered something else: is it of another release?"))
 }
 
 fn add(arguments: &Arguments, name: &str) -> Outcome {
     let file = arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.toml")));
     if file.exists() {
         let why = "is there already: move it away, or name another one with --output";
-        return Err(Failure::Request(anyhow!("{} {why}", file.display())));
+        return Err(Failure::request(anyhow!("{} {why}", file.display())));
     }
     let local = format!("{}:{PORT}", Ipv4Addr::LOCALHOST);
     let address = arguments.address.clone().unwrap_or(local);
@@ -236,14 +236,14 @@ fn add(arguments: &Arguments, name: &str) -> Outcome {
 fn save(account: &Account, file: &Path, store: &Path) -> Outcome {
     let Err(error) = account.save_new(file) else { return Ok(()) };
     let _ = ask(store, &Order::Remove { name: account.account.clone() });
-    Err(Failure::Work(
+    Err(Failure::work(
         anyhow::Error::from(error).context(format!("cannot write {}; no account was made", file.display())),
     ))
 }
 
 /// A mistyped folder is not made a store.
 fn is_there(store: &Path) -> Outcome {
-    let missing = || Failure::Request(anyhow!("there is no store {}", store.display()));
+    let missing = || Failure::request(anyhow!("there is no store {}", store.display()));
     if store.join("index.redb").exists() { Ok(()) } else { Err(missing()) }
 }
 

@@ -1,10 +1,9 @@
 //! `lasthop doctor`: what this machine can do, what is missing, what to type.
 
 use clap::Args;
+use lasthop_command::exit::{Failure, Outcome};
+use lasthop_command::output;
 use lasthop_live::doctor::{self, Check, State};
-
-use crate::exit::{Failure, Outcome};
-use crate::output;
 
 /// Say what this machine can do, what is missing, and what to type
 ///
@@ -28,7 +27,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Outcome {
     let checks = doctor::checks(arguments.lan.as_deref(), arguments.wan.as_deref());
     if arguments.json {
-        let text = serde_json::to_string_pretty(&checks).map_err(|e| Failure::Work(e.into()))?;
+        let text = serde_json::to_string_pretty(&checks).map_err(Failure::work)?;
         output::print_out(&format!("{text}\n"))?;
     } else {
         output::print_out(&render(&checks))?;
@@ -36,8 +35,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let missing = checks.iter().filter(|c| c.state == State::Missing).count();
     match missing {
         0 => Ok(()),
-        1 => Err(Failure::Work(anyhow::anyhow!("one thing is missing; what to type stands with it"))),
-        n => Err(Failure::Work(anyhow::anyhow!("{n} things are missing; what to type stands with each"))),
+        1 => Err(Failure::work("one thing is missing; what to type stands with it")),
+        n => Err(Failure::work(format!("{n} things are missing; what to type stands with each"))),
     }
 }
 

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use anyhow::Context as _;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::exit::{Failure, Outcome};
@@ -26,13 +25,13 @@ impl Stop {
             signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop.flag))
                 .and_then(|_| signal_hook::flag::register_usize(signal, Arc::clone(&stop.signal), signal as usize))
                 .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop.flag)))
-                .context("cannot catch signals")?;
+                .map_err(|error| format!("cannot catch signals: {error}"))?;
         }
         Ok(stop)
     }
 
     /// One that no signal sets, for tests.
-    #[cfg(test)]
+    #[must_use]
     pub fn never() -> Self {
         Self { flag: Arc::default(), signal: Arc::default() }
     }

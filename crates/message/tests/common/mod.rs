@@ -51,10 +51,10 @@ impl House {
         self.folder.path().join(name)
     }
 
-    /// `lasthop message ...` in the house's folder.
+    /// `lasthop-message ...` in the house's folder.
     pub fn command(&self, account: &str, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_lasthop"));
-        command.arg("message").args(arguments).current_dir(self.folder.path());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lasthop-message"));
+        command.args(arguments).current_dir(self.folder.path());
         command.env("LASTHOP_ACCOUNT", format!("{account}.toml")).env("XDG_STATE_HOME", self.path("state"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use lasthop_command::exit::chain;
+use lasthop_command::progress::Line;
 use lasthop_messenger::client::{Event, printable};
-
-use crate::progress::Line;
 
 /// A transfer is shown when it takes longer than this, and at most so often.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -73,17 +73,6 @@ impl Show {
     pub fn end(&self) {
         self.line.end();
     }
-}
-
-/// An error with its causes.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text += &format!(": {error}");
-        cause = error.source();
-    }
-    text
 }
 
 /// Bytes for people: three digits and a unit.

@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use lasthop_command::exit::Outcome;
+use lasthop_command::output;
 use lasthop_live::status;
-
-use crate::exit::{Failure, Outcome};
-use crate::output;
 
 /// Ask a running controller what it sees, what it does, and why
 ///
@@ -25,9 +24,7 @@ pub struct Arguments {
 /// Asks and prints.
 pub fn run(arguments: &Arguments) -> Outcome {
     if arguments.json {
-        let status = status::query_json(&arguments.socket).map_err(|e| Failure::Work(e.into()))?;
-        return output::print_out(&format!("{status:#}\n"));
+        return output::print_out(&(status::query_json(&arguments.socket)? + "\n"));
     }
-    let status = status::query(&arguments.socket).map_err(|e| Failure::Work(e.into()))?;
-    output::print_out(&status::render(&status))
+    output::print_out(&status::render(&status::query(&arguments.socket)?))
 }

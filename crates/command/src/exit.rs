@@ -2,16 +2,20 @@
 //!
 //! The last is the shell's own convention (130 after Ctrl-C, 143 after SIGTERM); everything was cleaned up before.
 
+use std::error::Error;
 use std::io::Write as _;
 use std::process::ExitCode;
+
+/// What went wrong, with its causes; text becomes one, too.
+pub type Cause = Box<dyn Error + Send + Sync>;
 
 /// Why a command did not do what was asked.
 #[derive(Debug)]
 pub enum Failure {
     /// The request was fine and the work failed.
-    Work(anyhow::Error),
+    Work(Cause),
     /// The request was wrong: an argument, a scenario, a configuration.
-    Request(anyhow::Error),
+    Request(Cause),
     /// A signal ended the work; nothing is left behind.
     Signal(i32),
     /// A signal ended the work; what was done is kept, and the text says how to go on.
@@ -22,16 +26,22 @@ pub enum Failure {
 pub type Outcome<T = ()> = Result<T, Failure>;
 
 impl Failure {
-    /// The request was wrong for the reason `error` gives.
-    pub fn request(error: impl Into<anyhow::Error>) -> Self {
-        Self::Request(error.into())
+    /// The request was wrong for the reason that `cause` gives.
+    pub fn request(cause: impl Into<Cause>) -> Self {
+        Self::Request(cause.into())
+    }
+
+    /// The work failed for the reason that `cause` gives.
+    pub fn work(cause: impl Into<Cause>) -> Self {
+        Self::Work(cause.into())
     }
 
     /// Says on stderr what went wrong, with its causes, and gives the exit code.
+    #[must_use]
     pub fn tell(&self) -> ExitCode {
         let (why, code) = match self {
-            Self::Work(error) => (format!("{error:#}"), ExitCode::from(1)),
-            Self::Request(error) => (format!("{error:#}"), ExitCode::from(2)),
+            Self::Work(cause) => (chain(&**cause), ExitCode::from(1)),
+            Self::Request(cause) => (chain(&**cause), ExitCode::from(2)),
             Self::Signal(signal) => ("stopped; nothing is left behind".to_owned(), by_signal(*signal)),
             Self::Paused(signal, how) => (format!("stopped; {how}"), by_signal(*signal)),
         };
@@ -45,8 +55,20 @@ fn by_signal(signal: i32) -> ExitCode {
     ExitCode::from(u8::try_from(128 + signal).unwrap_or(1))
 }
 
-impl From<anyhow::Error> for Failure {
-    fn from(error: anyhow::Error) -> Self {
-        Self::Work(error)
+impl<E: Into<Cause>> From<E> for Failure {
+    fn from(cause: E) -> Self {
+        Self::work(cause)
     }
+}
+
+/// An error with its causes, in one line.
+#[must_use]
+pub fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text += &format!(": {error}");
+        cause = error.source();
+    }
+    text
 }

@@ -1,8 +1,5 @@
 //! What needs root says so, and says what to type.
 
-use anyhow::anyhow;
-use lasthop_live::rights;
-
 use crate::exit::{Failure, Outcome};
 
 /// An error naming what cannot be done (`why`) and the command with sudo before it, unless the process is root.
@@ -10,30 +7,11 @@ pub fn require(why: &str) -> Outcome {
     if rustix::process::geteuid().is_root() {
         return Ok(());
     }
-    Err(Failure::Work(anyhow!("{why} needs root; type:\n    {}", with_sudo(std::env::args_os()))))
-}
-
-/// An error naming the rights that control needs and this process lacks.
-pub fn require_rights() -> Outcome {
-    let missing = rights::missing();
-    if missing.is_empty() {
-        return Ok(());
-    }
-    let lacks = rights::names(&missing);
-    Err(Failure::Work(if rustix::process::geteuid().is_root() {
-        anyhow!(
-            "this process lacks {lacks}, although it is root's: a container or a service took them; give them back (--cap-add, AmbientCapabilities=)"
-        )
-    } else {
-        anyhow!(
-            "attaching programs to network interfaces needs root, or {lacks}; type:\n    {}",
-            with_sudo(std::env::args_os())
-        )
-    }))
+    Err(Failure::work(format!("{why} needs root; type:\n    {}", with_sudo(std::env::args_os()))))
 }
 
 /// The command as it was typed, with sudo before it and quotes where a shell needs them.
-fn with_sudo(arguments: impl Iterator<Item = std::ffi::OsString>) -> String {
+pub fn with_sudo(arguments: impl Iterator<Item = std::ffi::OsString>) -> String {
     let quoted = arguments.map(|a| {
         let text = a.to_string_lossy().into_owned();
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:%,@+".contains(c);

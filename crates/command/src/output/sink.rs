@@ -1,4 +1,4 @@
-//! Where data goes: into a file that appears whole or not at all, or to stdout for "-".
+//! Results: into a file that appears whole or not at all, or to stdout for "-".
 
 use std::fs::File;
 use std::io::{self, BufWriter, Stdout, Write};
@@ -9,6 +9,7 @@ use anyhow::Context as _;
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
+use super::{give_to_sudo_user, print_out};
 use crate::exit::{Failure, Outcome};
 
 /// A place for a result, checked before the work starts.
@@ -32,7 +33,7 @@ impl Sink {
             .create(true)
             .open(path)
             .with_context(|| format!("cannot write {}", path.display()))
-            .map_err(Failure::Request)?;
+            .map_err(Failure::request)?;
         if !existed {
             let _ = std::fs::remove_file(path); // an empty file must not look like a result if the work fails
         }
@@ -139,24 +140,6 @@ pub fn replace(file: NamedTempFile, path: &Path) -> io::Result<()> {
     file.persist(path).map_err(|error| error.error)?;
     give_to_sudo_user(path);
     Ok(())
-}
-
-/// Prints to stdout; a reader that went away (`| head`) ends the output, not the program's good name.
-pub fn print_out(text: &str) -> Outcome {
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::Work(anyhow::Error::new(error).context("cannot write to stdout")))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// A file written under sudo belongs to who called sudo. Best effort: a file of root's is still a result.
-pub fn give_to_sudo_user(path: &Path) {
-    let id = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u32>().ok());
-    if let (true, Some(uid), Some(gid)) = (rustix::process::geteuid().is_root(), id("SUDO_UID"), id("SUDO_GID")) {
-        let _ = std::os::unix::fs::chown(path, Some(uid), Some(gid));
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,15 @@
+//! What the programs have in common, `lasthop`, `lasthopd` and `lasthop-message`: how they end, where their output goes, what
+//! signals do, how they show progress and tables.
+
+pub mod exit;
+pub mod output;
+pub mod progress;
+pub mod root;
+pub mod signals;
+pub mod table;
+
+/// What was built: `git describe` at build time.
+pub const REVISION: &str = env!("LASTHOP_REVISION");
+
+/// What `--version` says: the release, and what was built.
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("LASTHOP_REVISION"), ")");
