@@ -2,7 +2,7 @@
 # Everything is built as the user, also under `sudo make`; only the finished binary runs as root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve ablate study-web study-game study-learn study-senders outside faults check-dependencies clean
+.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve ablate study-web study-game study-learn study-senders outside faults check-dependencies clean book dist
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
@@ -43,12 +43,16 @@ vm-test:               ## other kernels, bare Debians, Wi-Fi, fq_codel and cake 
 	$(CARGO) test --locked -p lasthop-live --test verifier --no-run
 	tools/as-user tools/vm/test --log $(TARGET)/vm-test.log $(LASTHOP) $(ARGS)
 
-lint: deps             ## format check and clippy only
+lint:                  ## format check, clippy, and the style of C, shell scripts, Python and links only
+	@tools/install-deps build run; tools/install-deps lint || true
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	tools/as-user tools/lint
 
-fmt:                   ## format the Rust code
+fmt:                   ## format the Rust and the C code
+	@tools/install-deps build lint
 	$(CARGO) fmt --all
+	clang-format-19 -i $$(git ls-files '*.c' '*.h')
 
 fuzz:                  ## every fuzz target for a while: SECONDS=60 FUZZ=wire
 	@tools/fuzz "$(SECONDS_EACH)" $(FUZZ)
@@ -64,6 +68,9 @@ figures:               ## run the papers' sweeps and draw every figure of the bo
 	@tools/install-deps build run figures
 	$(CARGO) build --release --locked $(PROGRAMS)
 	tools/as-user tools/figures $(ARGS)
+
+book:                  ## the book as a site in target/book, with mdBook: ARGS="--install" fetches that, too
+	tools/as-user tools/book $(ARGS)
 
 homes:                 ## play scenarios/homes in the simulator, a minute, and write the tables of book/src/homes.md: ARGS="--seeds 3"
 	@tools/install-deps build
@@ -111,7 +118,7 @@ study-senders:         ## MPEG streams over this kernel's TCP senders with Snoop
 	tools/as-root python3 -B tools/study/senders.py --binary $(LASTHOP) $(ARGS)
 
 outside:               ## the real controller between programs others wrote, off and on, 1.5 hours: ARGS="--list" or ARGS="--short --only 'up*'"
-	@tools/install-deps build run outside && tools/as-user tools/unpack-deps unpack-outside && tools/as-user tools/outside/environment
+	@tools/install-deps build run outside && tools/as-user tools/unpack-deps unpack-outside && tools/as-user tools/python-environment tools/outside/requirements.txt bench-results/study/outside-python
 	$(CARGO) build --release --locked $(PROGRAMS)
 	$(CARGO) build --release --locked -p lasthop-emu --example delay
 	tools/as-root python3 -B tools/outside/outside.py --binary $(LASTHOP) --delay $(TARGET)/release/examples/delay $(ARGS)
@@ -124,6 +131,9 @@ faults:                ## the n-th system call of the controller fails, for ever
 
 check-dependencies:    ## are dependencies used, licensed as deny.toml wants, without known holes? ARGS="--install" for its tools
 	tools/check-dependencies $(ARGS)
+
+dist: deps             ## every program, packed with licences and checksums, in target/dist
+	tools/as-user tools/dist $(ARGS)
 
 clean:                 ## remove what was built
 	$(CARGO) clean

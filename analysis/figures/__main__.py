@@ -5,11 +5,38 @@ import sys
 import time
 from pathlib import Path
 
-from . import arq, arq_classes, arq_open, chap, chap_open, clamp, effect, handoff, hidden, recovery, red, repair
-from . import messages, messages_wins
-from . import chap_window
-from . import recovery_wifi, reverse, sap_law, sap_law_readings, sap_law_sweeps, shadowing, snoop, snoop_analysis
-from . import schematics, senders, snoop_findings, snoop_index, snoop_rates, theory, topology
+from . import (
+    arq,
+    arq_classes,
+    arq_open,
+    chap,
+    chap_open,
+    chap_window,
+    clamp,
+    effect,
+    handoff,
+    hidden,
+    messages,
+    messages_wins,
+    recovery,
+    recovery_wifi,
+    red,
+    repair,
+    reverse,
+    sap_law,
+    sap_law_readings,
+    sap_law_sweeps,
+    schematics,
+    senders,
+    shadowing,
+    snoop,
+    snoop_analysis,
+    snoop_findings,
+    snoop_index,
+    snoop_rates,
+    theory,
+    topology,
+)
 from .catalogue import Missing, Skipped
 from .simulator import ROOT, Failed, Simulator
 from .style import save

@@ -1,7 +1,7 @@
 """What a figure is: a name, the chapter that holds it, and a function that makes it from the simulator's answers."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Callable
 
 
 class Missing(Exception):

@@ -176,9 +176,9 @@ def web(simulator):
     axes.grid(axis="x", visible=False)
     handles, labels = axes.get_legend_handles_labels()
     words = {"real": "real programs", "paper": "the paper", "paper idle": "the paper, without the download"}
-    for key, words in words.items():
+    for key, text in words.items():
         if key in marks:
-            handles, labels = [*handles, marks[key]], [*labels, words]
+            handles, labels = [*handles, marks[key]], [*labels, text]
     style.legend_below(axes, handles, labels, depth=0.1)
     return Drawn(made, markdown([table[0], *sorted(table[1:], key=lambda row: list(PAGES.values()).index(row[0]))]))
 

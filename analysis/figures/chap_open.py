@@ -5,7 +5,7 @@ Every statement of the chapter is a row or a curve here, and every one of these 
 
 from . import style
 from .catalogue import Drawn, Figure, Missing
-from .chap import CHAPTER, GAME, KEYS, LOAD, LOOKS, NAMES, NO_DOWNLOAD, PLAYABLE_MS, WEB, loads, number, pings, queue
+from .chap import CHAPTER, KEYS, LOAD, LOOKS, NAMES, NO_DOWNLOAD, WEB, loads, pings, queue
 from .simulator import column
 from .stats import quantile, sample
 from .table import markdown

@@ -8,7 +8,6 @@ import statistics
 
 from .catalogue import Drawn, Figure
 from .chap import CHAPTER, GAME, PAGES, PAPER_GAME, PAPER_WEB, RESULTS, loads, measured, real
-from .simulator import column
 from .stats import sample
 from .table import markdown, shown
 

@@ -7,8 +7,7 @@ from . import style
 from .catalogue import Drawn, Figure
 from .recovery import LOOKS, NAMES, NEAR, SENDERS, goodput, late_p99, timely
 from .shadowing import loss
-from .simulator import column, where
-from .stats import sample
+from .simulator import where
 from .suffices import enough
 from .table import markdown, shown
 

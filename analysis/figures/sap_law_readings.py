@@ -8,8 +8,21 @@ from dataclasses import dataclass
 
 from . import peers
 from .catalogue import Drawn, Figure
-from .sap_law import BOUND, CHAPTER, FREE, HOME, MAC_SETTING, NS2, PAPER_LAW, PAPER_SETTING, PIPE, REGULAR
-from .sap_law import attempts, law, mac
+from .sap_law import (
+    BOUND,
+    CHAPTER,
+    FREE,
+    HOME,
+    MAC_SETTING,
+    NS2,
+    PAPER_LAW,
+    PAPER_SETTING,
+    PIPE,
+    REGULAR,
+    attempts,
+    law,
+    mac,
+)
 from .sap_law_sweeps import ACKED, FIGURE_5, STANDARD
 from .simulator import column, where
 from .stats import fits, sample

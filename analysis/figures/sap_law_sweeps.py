@@ -2,8 +2,22 @@
 
 from . import peers, style
 from .catalogue import Drawn, Figure
-from .sap_law import BOUND, CHAPTER, DEVIATION, FREE, HOME, MAC_SETTING, NS2, PAPER_LAW, PAPER_SETTING, REGULAR
-from .sap_law import attempts, described, law, mac
+from .sap_law import (
+    BOUND,
+    CHAPTER,
+    DEVIATION,
+    FREE,
+    HOME,
+    MAC_SETTING,
+    NS2,
+    PAPER_LAW,
+    PAPER_SETTING,
+    REGULAR,
+    attempts,
+    described,
+    law,
+    mac,
+)
 from .simulator import column, where
 from .stats import sample
 from .table import MILLISECONDS, PACKETS, Line, markdown, shown, three_columns

@@ -6,10 +6,10 @@ the packets that came to it, p_A = 0: no queue of a wire is ever full.
 
 from . import style
 from .catalogue import Drawn, Figure
+from .simulator import where
 from .snoop_cells import ERRORS, FLOWS, GREEDY, HOME, RENO, RENO_SNOOP, SEEDS, USUAL, samples, settings
 from .snoop_law import delivered, end_to_end_delay, path_loss, tcp_rate, tfrc_rate, underused
 from .snoop_metrics import flow_fields
-from .simulator import where
 from .stats import sample
 from .table import markdown, shown
 

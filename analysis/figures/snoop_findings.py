@@ -4,10 +4,11 @@ A finding is a comparison at some cells: the number it rests on, and whether it 
 by less than 1 % of a goodput or a count, or by less than 0.005 of a share, is alike, and says neither yes nor no.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Callable
 
 from .catalogue import Drawn, Figure
+from .simulator import where
 from .snoop_cells import (
     FAR,
     GREEDY,
@@ -28,7 +29,6 @@ from .snoop_cells import (
     samples,
     settings,
 )
-from .simulator import where
 from .table import markdown, shown
 
 CHAPTER = "snoop-paper.md"

@@ -9,6 +9,7 @@ from dataclasses import asdict, replace
 
 from . import style
 from .catalogue import Drawn, Figure
+from .simulator import where
 from .snoop_cells import (
     FAR,
     HOME,
@@ -25,7 +26,6 @@ from .snoop_cells import (
     samples,
     settings,
 )
-from .simulator import where
 from .snoop_metrics import metrics
 from .stats import sample
 from .table import markdown, shown

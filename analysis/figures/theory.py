@@ -2,6 +2,7 @@
 
 import math
 import re
+
 from . import style
 from .bianchi import B, G, bianchi
 from .catalogue import Drawn, Figure

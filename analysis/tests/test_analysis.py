@@ -11,7 +11,7 @@ from figures.stats import Sample
 PROGRAM = """#!/bin/sh
 echo "$@" >>"$0.calls"
 case "$1" in
-sweep) for last; do :; done; 
+sweep) for last; do :; done
     printf '{"wifi.attempts":"4","seed":1,"acked":53682,"page":null}\\n{"wifi.attempts":"5","seed":1,"acked":6.5e3}\\n' >"$last" ;;
 sim) while [ "$1" != --trace ]; do shift; done
     printf '{"t_s":1.5,"flow":"ftp","cwnd":2.0}\\n{"t_s":2,"queue":"AP","queue_packets":3}\\n' >"$2"

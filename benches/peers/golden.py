@@ -13,7 +13,19 @@ import pathlib
 import subprocess
 import sys
 
-from figures import FIGURES, GOLDEN, HERE, KEYS, delay_figures, deviation, hidden_figures, mean, product, summary, write_rows
+from figures import (
+    FIGURES,
+    GOLDEN,
+    HERE,
+    KEYS,
+    delay_figures,
+    deviation,
+    hidden_figures,
+    mean,
+    product,
+    summary,
+    write_rows,
+)
 
 HOME_SEEDS, ARQ_SEEDS, CELL_SEEDS, HIDDEN_SEEDS, SNOOP_SEEDS = range(1, 21), range(1, 21), range(1, 11), range(1, 11), range(1, 6)
 

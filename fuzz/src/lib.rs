@@ -15,8 +15,8 @@ use lasthop_core::snoop::{self as core_snoop, Ack, Conduct, Data, Params, Snoop}
 use lasthop_core::units::{BitRate, Bytes, Span, Time};
 use lasthop_core::wire::{self, Link, Merged, Parsed, ecn};
 use lasthop_home::scenario::{Flow, MOST, Scenario};
+use lasthop_home::trace::Frames;
 use lasthop_home::traffic::Source;
-use lasthop_home::traffic::trace::Frames;
 use lasthop_live::handover::Offer;
 use lasthop_messenger::account::Account;
 use lasthop_messenger::protocol::{self, Decoded, LONGEST, Reply, Request};

@@ -1,8 +1,10 @@
-"""What both studies share: the home in the emulator, the table, the file of results."""
+"""What both studies share: their arguments, the home in the emulator, the runs, the table, the file of results."""
 
+import argparse
 import json
 import os
 import platform
+import shutil
 import statistics
 import subprocess
 import sys
@@ -53,6 +55,77 @@ def offered(results):
     """Of results whose download's receiver offered other than the scenario's window: a sentence; else nothing."""
     window = results.get("window")
     return [] if window is None else ["", f"The download's receiver offers {window} segments (`--window {window}`)."]
+
+
+def arguments(study, description, amount, count, short):
+    """The parser of a study with `--AMOUNT` for how often each is measured; `short` says what `--short` does."""
+    parser = argparse.ArgumentParser(
+        prog=f"{study}.py", description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--binary", type=Path, required=True)
+    parser.add_argument(f"--{amount}", type=int, default=count)
+    parser.add_argument("--window", type=int, help="segments that the download's receiver offers; else the scenario's")
+    parser.add_argument("--queues", type=lambda text: text.split(","), default=list(QUEUES))
+    parser.add_argument("--out", type=lambda text: Path(text).resolve(), default=OUT)
+    parser.add_argument(
+        "--add-to", type=Path, help="results of the same revision and machine, to which these are added"
+    )
+    parser.add_argument("--short", action="store_true", help=f"{short}, FIFO and CHAP: whether it works")
+    return parser
+
+
+def fresh(folder):
+    """`folder`, empty."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    return folder
+
+
+def first_second(wanted, download):
+    """From when on is measured: without the download the programs are up, with it slow start is over and the queue is full.
+
+    The short form asks whether it works, not for figures: the queue is full after two seconds.
+    """
+    return wanted.first[wanted.short][download]
+
+
+def played(wanted, queue, download, seconds, own):
+    """What `--set` makes the scenario with `queue`, with the download or without it, for so many seconds; `own` is the study's."""
+    sets = {"duration": f"{seconds:.0f}s", "measure_from": f"{first_second(wanted, download):.0f}s", **own, **queue_sets(queue)}
+    return sets | (window_sets(wanted.window) if download else {"flow.download": "none"})
+
+
+def runs(wanted, measure):
+    """(queue, download or not, what `measure` gave for it), for every queue wanted."""
+    begun = False
+    for queue in wanted.queues:
+        # Without a download no queue stands: in short, one run tells it for all.
+        for download in (True,) if wanted.short and begun else (False, True):
+            begun = True
+            what = f"{SHOWN[queue]}, {'with the download' if download else 'idle'}"
+            say(what)
+            yield queue, download, until_usable(what, lambda q=queue, d=download: measure(q, d, wanted))
+
+
+def run_cell(queue, download, report, **own):
+    """What both tables have of a run, beside the study's own."""
+    return {
+        "queue": queue,
+        "download": download,
+        **own,
+        "download_mbps": goodput(report, "download"),
+        "queue_mean_packets": report["queues"][0]["mean_packets"],
+        "lag_p99_ms": report["run"]["lag_ms"]["p99"],
+    }
+
+
+def finish(wanted, results, table):
+    """Prints the table of `results`, joined with earlier ones where that was asked for, and writes both."""
+    results = joined(results, wanted.add_to)
+    text = table(results)
+    print(text)
+    say(f"written: {keep(wanted.out, file_name('study-' + results['study'], wanted), results, text)}")
+    give_back(wanted.out)
 
 
 def emulate(binary, scenario, sets, programs, log, more=()):

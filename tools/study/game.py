@@ -7,33 +7,12 @@ the 100 paths of the hosts `game.1` .. `game.100` (one process, see hub.py), and
 bench-results/study-game-REVISION.{json,md}.
 """
 
-import argparse
 import json
-import shutil
 import statistics
 import sys
 from pathlib import Path
 
-from common import (
-    OUT,
-    QUEUES,
-    SHOWN,
-    UNPACKED,
-    Unusable,
-    emulate,
-    file_name,
-    give_back,
-    goodput,
-    joined,
-    keep,
-    machine,
-    offered,
-    queue_sets,
-    say,
-    until_usable,
-    version,
-    window_sets,
-)
+import common
 
 SCENARIO = "scenarios/papers/chap-game.toml"
 HERE = Path(__file__).resolve().parent
@@ -47,17 +26,15 @@ PAPER = {
 PLAYABLE_MS = 150
 # A run whose hub was later than this, p99, says nothing of the network.
 MOST_HUB_MS = 2.0
-# From when on servers are pinged: the download has left slow start and filled the queue, the doors are open.
-FIRST_S = {"download": 14.0, "idle": 6.0}
-# The short form asks whether it works, not for figures: the queue is full after two seconds.
-SHORT_FIRST_S = {"download": 5.0, "idle": 3.0}
+# When servers are first pinged, s: the doors are open; and with the download. Of a whole study, and in short.
+FIRST_S = {False: (6.0, 14.0), True: (3.0, 5.0)}
 # Most seconds of a round, several times what it needs: a run ends when its pings have come to an end.
 ROUND_S = 100.0
 
 
 def installed(path):
     """A file of a package, installed or unpacked."""
-    found = [root for root in (Path("/"), UNPACKED) if (root / path).exists()]
+    found = [root for root in (Path("/"), common.UNPACKED) if (root / path).exists()]
     if not found:
         raise SystemExit(f"there is no /{path}; type: make study-game")
     return found[0] / path
@@ -84,78 +61,44 @@ def game_server():
     return f"{installed('usr/lib/ioquake3/ioq3ded')} {words} +map oa_dm1"
 
 
-def measure(binary, folder, queue, download, wanted):
+def measure(queue, download, wanted):
     """Pings by address in one run, what the hub took, and the report."""
-    here = folder / f"{queue}-{'download' if download else 'idle'}"
-    shutil.rmtree(here, ignore_errors=True)
-    here.mkdir(parents=True)
-    first = (SHORT_FIRST_S if wanted.short else FIRST_S)["download" if download else "idle"]
-    seconds = first + wanted.rounds * ROUND_S
-    sets = {
-        "duration": f"{seconds:.0f}s",
-        "measure_from": f"{first:.0f}s",
-        "server.game.count": wanted.paths,
-        "flow.query": "none",
-        "flow.answer": "none",
-        **queue_sets(queue),
-    }
-    if not download:
-        sets["flow.download"] = "none"
-    else:
-        sets |= window_sets(wanted.window)
+    here = common.fresh(wanted.out / "study" / "game" / f"{queue}-{'download' if download else 'idle'}")
+    first = common.first_second(wanted, download)
+    own = {"server.game.count": wanted.paths, "flow.query": "none", "flow.answer": "none"}
+    sets = common.played(wanted, queue, download, first + wanted.rounds * ROUND_S, own)
     python = f"exec {sys.executable} -B -S -E"
     programs = [("game.1", f"{python} {HERE}/hub.py {here} {wanted.paths} {game_server()}")]
     programs += [(f"game.{i}", f"{python} {HERE}/door.py {here} {i}") for i in range(1, wanted.paths + 1)]
     addresses = " ".join(f"$LASTHOP_game_{i}" for i in range(1, wanted.paths + 1))
     programs.append(("player", f"{python} {HERE}/ping.py {here} {wanted.rounds} {first} {addresses}"))
-    report = emulate(binary, SCENARIO, sets, programs, here / "lasthop.log", ["--end-with", "player"])
+    report = common.emulate(wanted.binary, SCENARIO, sets, programs, here / "lasthop.log", ["--end-with", "player"])
     if not (here / "done").exists():
-        raise Unusable("the pings did not come to an end")
+        raise common.Unusable("the pings did not come to an end")
     lines = [json.loads(line) for line in (here / "pings.jsonl").read_text().splitlines()]
     hub = json.loads((here / "hub.json").read_text())
     if len(lines) != wanted.rounds * wanted.paths:
-        raise Unusable(f"{len(lines)} pings instead of {wanted.rounds * wanted.paths}")
+        raise common.Unusable(f"{len(lines)} pings instead of {wanted.rounds * wanted.paths}")
     if hub["p99_ms"] > MOST_HUB_MS:
-        raise Unusable(f"the machine was too busy: the hub took {hub['p99_ms']:.1f} ms (p99) for an answer")
+        raise common.Unusable(f"the machine was too busy: the hub took {hub['p99_ms']:.1f} ms (p99) for an answer")
     return [line["ping_ms"] for line in lines], hub, report
 
 
 def study(wanted):
-    folder = wanted.out / "study" / "game"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    folder = common.fresh(wanted.out / "study" / "game")
     cells, revision = [], None
-    for queue in wanted.queues:
-        # Without a download no queue stands: in short, one run tells it for all.
-        for download in (True,) if wanted.short and cells else (False, True):
-            what = f"{SHOWN[queue]}, {'with the download' if download else 'idle'}"
-            say(what)
-            pings, hub, report = until_usable(
-                what, lambda q=queue, d=download: measure(wanted.binary, folder, q, d, wanted)
-            )
-            revision = report["run"]["revision"]
-            answered = sorted(ping for ping in pings if ping is not None)
-            cells.append(
-                {
-                    "queue": queue,
-                    "download": download,
-                    "median": statistics.median(answered),
-                    "below_150": sum(ping < PLAYABLE_MS for ping in answered) / len(pings),
-                    "lost": len(pings) - len(answered),
-                    "pings_ms": answered,
-                    "hub": hub,
-                    "download_mbps": goodput(report, "download"),
-                    "queue_mean_packets": report["queues"][0]["mean_packets"],
-                    "lag_p99_ms": report["run"]["lag_ms"]["p99"],
-                }
-            )
-            say(
-                f"  median {cells[-1]['median']:.0f} ms, {cells[-1]['below_150']:.0%} below {PLAYABLE_MS} ms, {cells[-1]['lost']} lost"
-            )
+    for queue, download, (pings, hub, report) in common.runs(wanted, measure):
+        revision = report["run"]["revision"]
+        answered = sorted(ping for ping in pings if ping is not None)
+        median, below = statistics.median(answered), sum(ping < PLAYABLE_MS for ping in answered) / len(pings)
+        lost = len(pings) - len(answered)
+        own = {"median": median, "below_150": below, "lost": lost, "pings_ms": answered, "hub": hub}
+        cells.append(common.run_cell(queue, download, report, **own))
+        common.say(f"  median {median:.0f} ms, {below:.0%} below {PLAYABLE_MS} ms, {lost} lost")
     return {
         "study": "game",
         "revision": revision,
-        "machine": machine(),
+        "machine": common.machine(),
         "window": wanted.window,
         "rounds": wanted.rounds,
         "paths": wanted.paths,
@@ -176,7 +119,7 @@ def engine(folder):
 
 
 def qstat_version():
-    words = version("dpkg-query", "--show", "--showformat=${Version}", "qstat")
+    words = common.version("dpkg-query", "--show", "--showformat=${Version}", "qstat")
     return words if words[:1].isdigit() else "?"
 
 
@@ -192,7 +135,7 @@ def table(results):
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     by = {(c["queue"], c["download"]): c for c in results["cells"]}
-    for queue in QUEUES:
+    for queue in common.QUEUES:
         if (queue, True) not in by:
             continue
         idle, loaded = by.get((queue, False)) or by[results["cells"][0]["queue"], False], by[queue, True]
@@ -202,10 +145,10 @@ def table(results):
             for w in ("idle", "download")
         ]
         text.append(
-            f"| {SHOWN[queue]} | {idle['median']:.0f} | {idle['below_150']:.1%} | {loaded['median']:.0f} | {loaded['below_150']:.1%} "
+            f"| {common.SHOWN[queue]} | {idle['median']:.0f} | {idle['below_150']:.1%} | {loaded['median']:.0f} | {loaded['below_150']:.1%} "
             f"| {loaded['lost']} | {loaded['download_mbps']:.2f} | {loaded['queue_mean_packets']:.0f} | {paper[0]} | {paper[1]} |"
         )
-    text += offered(results)
+    text += common.offered(results)
     hub = max(c["hub"]["p99_ms"] for c in results["cells"])
     lag = max(c["lag_p99_ms"] for c in results["cells"])
     text += [
@@ -216,28 +159,13 @@ def table(results):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        prog="game.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--binary", type=Path, required=True)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser = common.arguments("game", __doc__, "rounds", 3, "a round to 10 servers")
     parser.add_argument("--paths", type=int, default=100)
-    parser.add_argument("--window", type=int, help="segments that the download's receiver offers; else the scenario's")
-    parser.add_argument("--queues", type=lambda text: text.split(","), default=list(QUEUES))
-    parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument(
-        "--add-to", type=Path, help="results of the same revision and machine, to which these are added"
-    )
-    parser.add_argument("--short", action="store_true", help="a round to 10 servers, FIFO and CHAP: whether it works")
+    parser.set_defaults(first=FIRST_S)
     wanted = parser.parse_args()
-    wanted.out = wanted.out.resolve()
     if wanted.short:
         wanted.rounds, wanted.paths, wanted.queues = 1, 10, ["fifo", "chap"]
-    results = joined(study(wanted), wanted.add_to)
-    text = table(results)
-    print(text)
-    say(f"written: {keep(wanted.out, file_name('study-game', wanted), results, text)}")
-    give_back(wanted.out)
+    common.finish(wanted, study(wanted), table)
 
 
 if __name__ == "__main__":

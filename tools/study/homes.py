@@ -16,6 +16,7 @@ import tomllib
 from pathlib import Path
 
 import simulated
+from marked import fill
 
 FOLDER = simulated.ROOT / "scenarios" / "homes"
 BOOK = simulated.ROOT / "book" / "src" / "homes.md"
@@ -200,18 +201,6 @@ def table(name, cells, truths, home):
     return "\n".join([*lines, "", *(f"{each}  " for each in words), bounds + "."])
 
 
-def write(book, tables):
-    """Puts each table between its marks."""
-    text = book.read_text()
-    for name, each in tables.items():
-        begin, end = f"<!-- {name}: written by make homes -->", f"<!-- {name}: end -->"
-        if begin not in text:
-            raise SystemExit(f"{book} has no place for {name}: {begin}")
-        head, _, tail = text.partition(begin)
-        text = f"{head}{begin}\n{each}\n{end}{tail.partition(end)[2]}"
-    book.write_text(text)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", type=Path)
@@ -237,7 +226,7 @@ def main():
     if arguments.book == "-":
         print("\n\n".join(f"{name}\n\n{each}" for name, each in tables.items()))
     else:
-        write(Path(arguments.book), tables)
+        fill(Path(arguments.book), "make homes", tables)
     if arguments.json:
         rows = [{"home": n, "queue": q, "control": on} | cells[n, q, on] for n, q, on in keys]
         arguments.json.write_text(json.dumps({"cells": rows, "truth": {f"{n} {w}": v for (n, w), v in true.items()}}, indent=1) + "\n")

@@ -18,7 +18,7 @@ from pathlib import Path
 import learn_plan as plan
 import learn_table
 import simulated
-from common import OUT, emulate, give_back, keep, machine, say, until_usable, Unusable
+from common import OUT, Unusable, emulate, give_back, keep, machine, say, until_usable
 
 LATE_MS = 20.0
 

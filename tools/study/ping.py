@@ -13,17 +13,11 @@ import subprocess
 import sys
 import time
 
+from realtime import go_first
+
 APART_MS = 150
 # Longer than any queue here; what takes longer counts as lost.
 PATIENCE_S = 5
-
-
-def go_first():
-    """As the emulator's own players: what else the machine does is no part of a ping."""
-    try:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(5))
-    except PermissionError:
-        pass
 
 
 def main():

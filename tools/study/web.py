@@ -6,34 +6,13 @@ Runs as root: it makes the home of scenarios/papers/chap-web.toml with `lasthop 
 Chromium in the station `browser`. Writes bench-results/study-web-REVISION.{json,md} and a picture of each page.
 """
 
-import argparse
 import json
 import shutil
 import sys
 from pathlib import Path
 
+import common
 import pages
-from common import (
-    OUT,
-    QUEUES,
-    SHOWN,
-    UNPACKED,
-    Unusable,
-    emulate,
-    file_name,
-    give_back,
-    goodput,
-    joined,
-    keep,
-    machine,
-    mean_and_spread,
-    offered,
-    queue_sets,
-    say,
-    until_usable,
-    version,
-    window_sets,
-)
 
 SCENARIO = "scenarios/papers/chap-web.toml"
 HERE = Path(__file__).resolve().parent
@@ -44,10 +23,8 @@ PAPER = {
     "wsj": {"fifo idle": 3.22, "chap idle": 3.36, "fifo download": 14.40, "chap download": 3.8},
     "cnn": {"fifo idle": 3.54, "chap idle": 3.40, "fifo download": 20.18, "chap download": 5.69},
 }
-# From when on pages are loaded: the download has left slow start and filled the queue; without one, the browser is up.
-FIRST_S = {"download": 12.0, "idle": 4.0}
-# The short form asks whether it works, not for figures: the queue is full after two seconds.
-SHORT_FIRST_S = {"download": 5.0, "idle": 3.0}
+# When pages are first loaded, s: the browser is up; and with the download. Of a whole study, and in short.
+FIRST_S = {False: (4.0, 12.0), True: (3.0, 5.0)}
 # Most seconds of one turn of all pages, several times what any queue needs: a run ends when its loads have come to an end.
 TURN_S = 200.0
 # Most time for one load, as in browser.py, and what beginning and ending cost.
@@ -69,7 +46,7 @@ http {{
 
 def nginx():
     """The web server: the machine's own, or one that was unpacked."""
-    unpacked = UNPACKED / "usr/sbin/nginx"
+    unpacked = common.UNPACKED / "usr/sbin/nginx"
     found = shutil.which("nginx", path="/usr/sbin:/usr/bin:/usr/local/sbin") or (unpacked.exists() and str(unpacked))
     if not found:
         raise SystemExit("there is no nginx; type: make study-web")
@@ -83,40 +60,29 @@ def serve(folder):
     return f"exec {nginx()} -e {folder}/nginx.log -p {folder} -c {folder}/nginx.conf"
 
 
-def measure(binary, folder, queue, download, wanted):
+def measure(queue, download, wanted):
     """Loads of every page in one run, by page, and the report."""
-    first = (SHORT_FIRST_S if wanted.short else FIRST_S)["download" if download else "idle"]
+    here = common.fresh(wanted.out / "study" / "web" / f"{queue}-{'download' if download else 'idle'}")
+    first = common.first_second(wanted, download)
     seconds = first + wanted.loads * TURN_S
-    here = folder / f"{queue}-{'download' if download else 'idle'}"
-    shutil.rmtree(here, ignore_errors=True)
-    here.mkdir(parents=True)
-    sets = {
-        "duration": f"{seconds + LAST_S:.0f}s",
-        "measure_from": f"{first:.0f}s",
-        "flow.page": "none",
-        **queue_sets(queue),
-    }
-    if not download:
-        sets["flow.download"] = "none"
-    else:
-        sets |= window_sets(wanted.window)
+    sets = common.played(wanted, queue, download, seconds + LAST_S, {"flow.page": "none"})
     urls = " ".join(f"http://$LASTHOP_web/{name}/" for name in wanted.pages)
     loader = f"exec {sys.executable} -B {HERE}/browser.py {here} {wanted.loads} {seconds} {first} {urls}"
-    programs = [("web", serve(folder)), ("browser", loader)]
-    report = emulate(binary, SCENARIO, sets, programs, here / "lasthop.log", ["--end-with", "browser"])
+    programs = [("web", serve(wanted.out / "study" / "web")), ("browser", loader)]
+    report = common.emulate(wanted.binary, SCENARIO, sets, programs, here / "lasthop.log", ["--end-with", "browser"])
     lines = [json.loads(line) for line in (here / "loads.jsonl").read_text().splitlines()]
     watch = here / "watch.json"
     late_ms = json.loads(watch.read_text())["late_p99_ms"] if watch.exists() else None
     if late_ms is None:
-        raise Unusable("the browser did not come to an end")
+        raise common.Unusable("the browser did not come to an end")
     if late_ms > MOST_LATE_MS:
-        raise Unusable(f"the machine was too busy: sleeps beside the browser ended {late_ms:.1f} ms late (p99)")
+        raise common.Unusable(f"the machine was too busy: sleeps beside the browser ended {late_ms:.1f} ms late (p99)")
     by_page = {}
     for name in wanted.pages:
         mine = [line for line in lines if line["page"] == name]
         good = [line for line in mine if is_whole(name, line)]
         if len(good) < min(wanted.loads, 3):
-            raise Unusable(f"only {len(good)} of {wanted.loads} loads of {name} came to an end: {mine[-1:]}")
+            raise common.Unusable(f"only {len(good)} of {wanted.loads} loads of {name} came to an end: {mine[-1:]}")
         by_page[name] = good
     return by_page, report
 
@@ -128,42 +94,24 @@ def is_whole(name, line):
 
 
 def study(wanted):
-    folder = wanted.out / "study" / "web"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    folder = common.fresh(wanted.out / "study" / "web")
     cells, revision = [], None
-    for queue in wanted.queues:
-        # Without a download no queue stands: in short, one run tells it for all.
-        for download in (True,) if wanted.short and cells else (False, True):
-            what = f"{SHOWN[queue]}, {'with the download' if download else 'idle'}"
-            say(what)
-            by_page, report = until_usable(
-                what, lambda q=queue, d=download: measure(wanted.binary, folder, q, d, wanted)
-            )
-            revision = report["run"]["revision"]
-            for name, loads in by_page.items():
-                figures = mean_and_spread([load["response_s"] for load in loads])
-                protocols = sorted({protocol for load in loads for protocol in load["protocols"]})
-                cells.append({"queue": queue, "download": download, "page": name, **figures, "protocols": protocols})
-                say(f"  {name}: {figures['mean']:.2f} s, deviation {figures['deviation']:.2f}, {figures['n']} loads")
-            cells.append(
-                {
-                    "queue": queue,
-                    "download": download,
-                    "page": None,
-                    "download_mbps": goodput(report, "download"),
-                    "queue_mean_packets": report["queues"][0]["mean_packets"],
-                    "lag_p99_ms": report["run"]["lag_ms"]["p99"],
-                }
-            )
+    for queue, download, (by_page, report) in common.runs(wanted, measure):
+        revision = report["run"]["revision"]
+        for name, loads in by_page.items():
+            figures = common.mean_and_spread([load["response_s"] for load in loads])
+            protocols = sorted({protocol for load in loads for protocol in load["protocols"]})
+            cells.append({"queue": queue, "download": download, "page": name, **figures, "protocols": protocols})
+            common.say(f"  {name}: {figures['mean']:.2f} s, deviation {figures['deviation']:.2f}, {figures['n']} loads")
+        cells.append(common.run_cell(queue, download, report, page=None))
     pictures(folder, wanted)
     return {
         "study": "web",
         "revision": revision,
-        "machine": machine(),
+        "machine": common.machine(),
         "window": wanted.window,
         "loads": wanted.loads,
-        "programs": [version("chromium", "--version"), version(nginx(), "-v")],
+        "programs": [common.version("chromium", "--version"), common.version(nginx(), "-v")],
         "scenario": SCENARIO,
         "paper": PAPER,
         "cells": cells,
@@ -185,7 +133,7 @@ def cell(results, queue, download, page):
 
 def table(results):
     """Markdown: response times, what the download takes away, and the paper's."""
-    queues = [q for q in QUEUES if any(c["queue"] == q for c in results["cells"])]
+    queues = [q for q in common.QUEUES if any(c["queue"] == q for c in results["cells"])]
     shown = [p for p in pages.TABLE_1 if any(c["page"] == p for c in results["cells"])]
     text = [
         f"# Case study 1, web: measured at revision {results['revision']}",
@@ -208,10 +156,10 @@ def table(results):
                 a, b = paper[f"{key} idle"], paper[f"{key} download"]
                 of_paper = f"| {a:.2f} | {b:.2f} | {b / a:.2f} |"
             text.append(
-                f"| {pages.TITLES[page]} | {SHOWN[queue]} | {one(idle)} | {one(loaded)} | "
+                f"| {pages.TITLES[page]} | {common.SHOWN[queue]} | {one(idle)} | {one(loaded)} | "
                 f"{loaded['median'] / idle['median']:.2f} {of_paper if key else '| | | |'}"
             )
-    text += offered(results)
+    text += common.offered(results)
     text += [
         "",
         "| queue | download, Mbit/s, beside the pages | packets waiting, mean | p99 lag of the runs, ms |",
@@ -220,7 +168,7 @@ def table(results):
     for queue in queues:
         run, idle = cell(results, queue, True, None), cell(results, queue, False, None)
         lag = max(each["lag_p99_ms"] for each in (run, idle) if each)
-        text.append(f"| {SHOWN[queue]} | {run['download_mbps']:.2f} | {run['queue_mean_packets']:.0f} | {lag:.3f} |")
+        text.append(f"| {common.SHOWN[queue]} | {run['download_mbps']:.2f} | {run['queue_mean_packets']:.0f} | {lag:.3f} |")
     return "\n".join(text) + "\n"
 
 
@@ -229,30 +177,13 @@ def one(figures):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        prog="web.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--binary", type=Path, required=True)
-    parser.add_argument("--loads", type=int, default=5)
-    parser.add_argument("--window", type=int, help="segments that the download's receiver offers; else the scenario's")
-    parser.add_argument("--queues", type=lambda text: text.split(","), default=list(QUEUES))
+    parser = common.arguments("web", __doc__, "loads", 5, "the lightest page")
     parser.add_argument("--pages", type=lambda text: text.split(","), default=list(pages.TABLE_1))
-    parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument(
-        "--add-to", type=Path, help="results of the same revision and machine, to which these are added"
-    )
-    parser.add_argument(
-        "--short", action="store_true", help="the lightest page, FIFO and CHAP: whether it works"
-    )
+    parser.set_defaults(first=FIRST_S)
     wanted = parser.parse_args()
-    wanted.out = wanted.out.resolve()
     if wanted.short:
         wanted.loads, wanted.queues, wanted.pages = 1, ["fifo", "chap"], ["google-news"]
-    results = joined(study(wanted), wanted.add_to)
-    text = table(results)
-    print(text)
-    say(f"written: {keep(wanted.out, file_name('study-web', wanted), results, text)}")
-    give_back(wanted.out)
+    common.finish(wanted, study(wanted), table)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 #
 # The archive is the one this system uses itself: its address comes from apt's own configuration, only the suite is another.
 # `what` names what is wanted, for the one that reads why it cannot be had.
+# shellcheck disable=SC2154 # what: see above
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 
 say() { printf '%s\n' "$*" >&2; }

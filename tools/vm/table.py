@@ -9,9 +9,14 @@ measured. Nothing else goes into the tables, and what was not tried says so.
 
 import argparse
 import re
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools" / "study"))
+
+from marked import fill  # noqa: E402
+
 BOOK = ROOT / "book" / "src" / "kernels.md"
 KERNELS = Path(__file__).resolve().parent / "kernels.txt"
 UNTRIED = "–"
@@ -119,15 +124,7 @@ def main():
     if arguments.book == "-":
         print(head, *tables.values(), sep="\n\n")
         return
-    book = Path(arguments.book)
-    text = book.read_text()
-    for name, each in tables.items():
-        begin, end = f"<!-- {name}: written by make vm-test -->", f"<!-- {name}: end -->"
-        if begin not in text:
-            raise SystemExit(f"{book} has no place for {name}: {begin}")
-        before, _, after = text.partition(begin)
-        text = f"{before}{begin}\n{head}.\n\n{each}\n{end}{after.partition(end)[2]}"
-    book.write_text(text)
+    fill(Path(arguments.book), "make vm-test", {name: f"{head}.\n\n{each}" for name, each in tables.items()})
 
 
 main()

@@ -91,11 +91,20 @@ fn the_help_of_every_command_fits_a_hundred_columns_and_explains_itself() {
 }
 
 #[test]
-fn the_version_of_every_program_holds_the_revision() {
+fn the_version_of_every_program_holds_the_revision_and_its_day() {
     for name in ["lasthop", "lasthopd", "lasthop-message"] {
         let program = Path::new(programs::lasthop()).with_file_name(name);
         let version = stdout(&Command::new(program).arg("--version").output().expect("the binary starts"));
-        assert!(version.starts_with(&format!("{name} 0.1.0 (")) && version.trim_end().ends_with(')'), "{version}");
+        let begins = format!("{name} {} (", env!("CARGO_PKG_VERSION"));
+        let built = version.trim_end().strip_prefix(&begins).and_then(|built| built.strip_suffix(')')).expect(&version);
+        if built == "unknown" {
+            continue; // built outside a checkout
+        }
+        let (revision, day) = built.split_once(", ").expect(&version);
+        let hash = revision.strip_suffix("-dirty").unwrap_or(revision);
+        assert!(hash.len() >= 12 && hash.bytes().all(|b| b.is_ascii_hexdigit()), "{version}");
+        let digits = |from: usize, to: usize| day[from..to].bytes().all(|b| b.is_ascii_digit());
+        assert!(day.len() == 10 && digits(0, 4) && digits(5, 7) && digits(8, 10), "{version}");
     }
 }
 

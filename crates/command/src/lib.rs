@@ -12,4 +12,4 @@ pub mod table;
 pub const REVISION: &str = env!("LASTHOP_REVISION");
 
 /// What `--version` says: the release, and what was built.
-pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (", env!("LASTHOP_REVISION"), ")");
+pub const VERSION: &str = env!("LASTHOP_VERSION");

@@ -10,9 +10,8 @@
 
 use std::hint::black_box;
 
-use lasthop_core::credit::key::mix;
-use lasthop_core::credit::{Chap, Params, Served};
-use lasthop_core::packet::{FlowId, Packet};
+use lasthop_core::aqm::chap::{Chap, Params, Served};
+use lasthop_core::packet::{FlowId, Packet, mix};
 use lasthop_core::units::{Span, Time};
 
 /// As large as a packet of the simulator.

@@ -1,7 +1,5 @@
 //! What queues, air and schedulers need to know of a packet.
 
-use crate::credit::key::mix;
-
 /// Names a flow within one host; the host chooses the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FlowId(pub u32);
@@ -14,6 +12,14 @@ pub enum FlowKind {
     Connection,
     /// Source, destination and protocol, as CHAP's own queue discipline had it: six connections of a web page are one.
     Hosts,
+}
+
+/// One step of the hash that tells flows apart ([`crate::credit::key`] says what is hashed).
+#[inline]
+#[must_use]
+pub const fn mix(x: u64) -> u64 {
+    let y = (x ^ x >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    y ^ y >> 29
 }
 
 /// In the simulator a small Copy struct of header fields; in the emulator and the userspace datapath an index into

@@ -1,30 +1,9 @@
 //! A packet costs no allocation once tables, queues and histograms have reached their size.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use lasthop_core::credit::key::mix;
-use lasthop_core::credit::{Chap, Params, Served};
-use lasthop_core::packet::{FlowId, Packet};
+use lasthop_core::aqm::chap::{Chap, Params, Served};
+use lasthop_core::packet::{FlowId, Packet, mix};
 use lasthop_core::units::{Span, Time};
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call is handed to the system's allocator unchanged; only a counter is added.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`, which is the system's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: `pointer` came from `alloc` above, that is from the system's allocator.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
+use lasthop_testing::allocations::{Counting, allocations};
 
 #[global_allocator]
 static GLOBAL: Counting = Counting;
@@ -63,9 +42,9 @@ fn a_packet_costs_no_allocation_in_steady_state() {
     let params = Params { increment, flows: 1_000, new_credit, burst: 1_000, ..Params::default() };
     let mut chap = Chap::new(&params, 200, Time::ZERO);
     play(&mut chap, 0..400_000);
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = allocations();
     let sent = play(&mut chap, 400_000..800_000);
-    let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
+    let allocations = allocations() - before;
     let counters = chap.counters();
     assert!(sent > 200_000 && counters.evicted > 10_000, "{sent}, {counters:?}");
     // A sojourn in an octave not met before may cost one.

@@ -1,29 +1,9 @@
 //! A segment that Snoop keeps costs next to no allocation once its tables have reached their size.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
-
-use lasthop_core::credit::key::mix;
+use lasthop_core::packet::mix;
 use lasthop_core::snoop::{Ack, Data, Params, Snoop};
 use lasthop_core::units::{Span, Time};
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call is handed to the system's allocator unchanged; only a counter is added.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`, which is the system's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: `pointer` came from `alloc` above, that is from the system's allocator.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
+use lasthop_testing::allocations::{Counting, allocations};
 
 #[global_allocator]
 static GLOBAL: Counting = Counting;
@@ -59,9 +39,9 @@ fn repair(snoop: &mut Snoop<u32>, rounds: std::ops::Range<u32>) -> u64 {
 fn a_segment_that_is_kept_costs_next_to_no_allocation() {
     let mut snoop = Snoop::new(Params::default());
     repair(&mut snoop, 0..50);
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = allocations();
     let sent = repair(&mut snoop, 50..100);
-    let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
+    let allocations = allocations() - before;
     let seen = snoop.snapshot();
     assert!(seen.by_duplicates > 5_000 && seen.segments == 0, "{seen:?}");
     // The set of alarms grows and shrinks by a node now and then.

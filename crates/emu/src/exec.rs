@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::home::Home;
-use crate::run::Options;
+use crate::options::Options;
 use crate::spawn::Child;
 use crate::user::User;
 use lasthop_home::scenario::{HostId, Scenario};

@@ -10,21 +10,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-const HOME: &str = r#"
-format = 1
-name = "test"
-duration = "1s"
-[[server]]
-name = "W"
-[wifi]
-[[station]]
-name = "N"
-[[flow]]
-name = "ftp"
-from = "W"
-to = "N"
-kind = "ftp"
-"#;
+const HOME: &str = include_str!("common/download.toml");
 
 /// The interfaces and mounts of this machine, and every process whose command line holds `mark`.
 fn traces(mark: &str) -> (Vec<String>, Vec<String>) {

@@ -14,4 +14,5 @@ pub mod quantity;
 pub mod report;
 pub mod retune;
 pub mod scenario;
+pub mod trace;
 pub mod traffic;

@@ -11,14 +11,13 @@ use std::net::UdpSocket;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use lasthop_core::credit::key::mix;
-use lasthop_core::packet::Direction;
+use lasthop_core::packet::{Direction, mix};
 use lasthop_core::units::{BitRate, Span, Time};
 use lasthop_core::wire::Endpoint;
 use lasthop_core::wire::build::{Frame, Segment, v4};
 use lasthop_live::attach::Attachment;
+use lasthop_live::clock::now;
 use lasthop_live::config::AttachMode;
-use lasthop_live::controller::now;
 use lasthop_live::datapath::engine::Engine;
 use lasthop_live::datapath::{Datapath, Egress, Kind};
 use lasthop_live::interface::{self, InterfaceName};

@@ -20,7 +20,6 @@ mod stations;
 mod table;
 mod udp;
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -33,9 +32,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::attach::{self, AttachError};
+use crate::clock::now;
 use crate::config::{Config, ConfigError};
 use crate::confine::confine;
 use crate::handover::{Heir, Host};
+use crate::log::log;
 use crate::maps::PlanOf;
 use crate::program::{Batch, LoadError, Moved, Program, ProgramError, Walk};
 use crate::rights;
@@ -87,13 +88,6 @@ pub enum ControllerError {
     /// The kernel's interface list cannot be read.
     #[error("the kernel's list of interfaces cannot be read")]
     Netlink(#[source] std::io::Error),
-}
-
-/// Now, as `bpf_ktime_get_ns` tells it.
-#[must_use]
-pub fn now() -> Time {
-    let t = clock_gettime(ClockId::Monotonic);
-    Time::from_nanos(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
 }
 
 /// A running controller. Dropping it takes everything off the interfaces.
@@ -685,11 +679,6 @@ fn rests(large: Span, decided: Span) -> bool {
 fn used() -> Span {
     let t = clock_gettime(ClockId::ThreadCPUTime);
     Span::from_nanos(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
-}
-
-/// One line for whoever watches; never called per packet. Control goes on when nobody reads it any more, and `eprintln!` would panic.
-pub(crate) fn log(line: &str) {
-    let _ = writeln!(std::io::stderr(), "lasthop: {line}");
 }
 
 #[cfg(test)]

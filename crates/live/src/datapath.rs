@@ -50,8 +50,8 @@ use lasthop_core::snoop;
 use lasthop_core::units::{BitRate, Time};
 
 use crate::attach::AttachError;
-use crate::controller::log;
 use crate::interface::{self, InterfaceName};
+use crate::log::log;
 use crate::netlink::Socket;
 use crate::program::{LinkLayer, LoadError, Program};
 use crate::qdisc::{Settings, cost, secret};

@@ -16,6 +16,9 @@ const TCMSG: usize = 20;
 const TC_H_ROOT: u32 = 0xffff_ffff;
 const TC_H_INGRESS: u32 = 0xffff_fff1;
 const TCA_KIND: u16 = 1;
+
+/// What the names of our disciplines begin with, as `tc qdisc` lists them.
+pub const CHAP: &str = "chap";
 const TCA_OPTIONS: u16 = 2;
 const TCA_STATS2: u16 = 7;
 const TCA_STATS_QUEUE: u16 = 3;
@@ -233,7 +236,7 @@ pub fn found(side: Side, disciplines: &[Discipline]) -> Option<Found> {
 
 /// Whether it is no queue, or one of ours.
 fn is_passive(kind: &str) -> bool {
-    matches!(kind, "clsact" | "ingress" | "noqueue" | "mq") || kind.starts_with(crate::qdisc::KIND)
+    matches!(kind, "clsact" | "ingress" | "noqueue" | "mq") || kind.starts_with(CHAP)
 }
 
 /// Name of the device that SQM scripts send what comes in by `wan` through, to queue it there.

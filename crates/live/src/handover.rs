@@ -32,7 +32,7 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::controller::now;
+use crate::clock::now;
 use crate::status::SocketFile;
 
 /// How long each waits for the other's next word.

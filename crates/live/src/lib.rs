@@ -1,6 +1,7 @@
 //! Host 3, a real access point: BPF measures and applies, this crate decides.
 
 pub mod attach;
+pub mod clock;
 pub mod config;
 pub mod confine;
 pub mod conntrack;
@@ -11,6 +12,7 @@ pub mod doctor;
 pub mod fdb;
 pub mod handover;
 pub mod interface;
+mod log;
 pub mod maps;
 pub mod medium;
 pub mod monitor;

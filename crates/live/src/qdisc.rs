@@ -11,21 +11,19 @@ pub mod root;
 use std::io;
 use std::mem::MaybeUninit;
 
-use lasthop_core::credit::key::mix;
+use lasthop_core::packet::mix;
 use lasthop_core::units::{BitRate, Span, Time};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
 
-use crate::controller::log;
-use crate::discipline::Discipline;
+use crate::discipline::{CHAP, Discipline};
 use crate::interface::InterfaceName;
+use crate::log::log;
 use crate::netlink::Socket;
 use crate::program::LinkLayer;
 use crate::stations::Mac;
 use layout::{Control, LARGEST_LIMIT, Metrics, PacketCost, STATIONS};
 use root::Root;
 
-/// What the names of our disciplines begin with, as `tc qdisc` lists them.
-pub const KIND: &str = "chap";
 /// Most of them on one machine.
 const MOST: usize = 64;
 /// What a kernel must have.
@@ -323,7 +321,7 @@ static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!("bpf/object/chap.bpf.o"
 fn register() -> Result<(Object, Link, String), QdiscError> {
     let mut refusal = QdiscError::Absent("free name");
     for number in 1..=MOST {
-        let kind = if number == 1 { KIND.to_owned() } else { format!("{KIND}{number}") };
+        let kind = if number == 1 { CHAP.to_owned() } else { format!("{CHAP}{number}") };
         let mut object = load(&kind)?;
         let mut ops = object.maps_mut().find(|map| map.name() == OPS).ok_or(QdiscError::Absent("operations"))?;
         match ops.attach_struct_ops() {

@@ -27,8 +27,8 @@ use lasthop_core::units::{BitRate, Span, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 
+use crate::clock::now;
 use crate::config::Config;
-use crate::controller::now;
 use crate::maps::ControlPage;
 use crate::program::{Answer, Ask, Asks, LoadError, Program, ProgramError};
 use crate::rights::{self, Right};

@@ -5,7 +5,7 @@ use lasthop_core::packet::Direction;
 use lasthop_core::units::Time;
 use lasthop_core::wire::build::{Frame, ack, v4};
 use lasthop_core::wire::{Endpoint, Merged};
-use lasthop_live::controller::now;
+use lasthop_live::clock::now;
 use lasthop_live::maps::{PlanOf, READS};
 use lasthop_live::program::{
     Batch, LinkLayer, LoadError, LoadOptions, Program, ProgramError, Refusal, TestPacket, Walk,

@@ -216,7 +216,7 @@ fn a_full_queue_drops_and_the_frame_in_service_is_not_counted() {
 #[test]
 fn the_firmware_takes_packets_as_they_leave_the_discipline_and_keeps_their_order() {
     for hidden in [false, true] {
-        let queue = Discipline::Chap(lasthop_core::credit::Params::default(), FlowKind::Connection);
+        let queue = Discipline::Chap(lasthop_core::aqm::chap::Params::default(), FlowKind::Connection);
         let params = MediumParams { queue, queue_limit: 30, firmware_queue: 10, hidden, ..MediumParams::default() };
         let mut medium = Medium::new(params, g_stations(1), 1);
         (0..41).for_each(|number| medium.on_packet(us(0), AP, NodeId(1), packet(number, 1500)));

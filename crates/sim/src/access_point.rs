@@ -27,7 +27,6 @@ use crate::packet::{Sacks, SimPacket};
 use crate::sources::{Source, Sources};
 use clamp::Clamp;
 use snoop::SnoopControl;
-pub use split::Halves;
 use split::SplitConnections;
 use window::WindowControl;
 

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use lasthop_home::scenario::Scenario;
 
-use crate::access_point::Halves;
+use crate::halves::Halves;
 use crate::web::Slots;
 
 /// See the module.

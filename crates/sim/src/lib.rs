@@ -6,6 +6,7 @@ mod engine;
 mod exchange;
 mod expansion;
 mod flows;
+mod halves;
 mod numbers;
 mod options;
 mod packet;

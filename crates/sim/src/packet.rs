@@ -1,7 +1,6 @@
 //! A packet: header fields only, small and passed by value. The simulator moves no bytes.
 
-use lasthop_core::credit::key::mix;
-use lasthop_core::packet::{FlowId, FlowKind, Packet};
+use lasthop_core::packet::{FlowId, FlowKind, Packet, mix};
 use lasthop_core::units::Time;
 use lasthop_tcp::{Note, SackBlocks};
 

@@ -6,11 +6,10 @@
 
 use lasthop_core::units::Time;
 
-use crate::flows::Flows;
 use crate::tournament::Tournament;
 use crate::wires::{WireId, WireOrder, Wires};
 
-/// Who has events. Flows and stages are numbered as [`Flows`] and [`crate::access_point::AccessPoint`] number them.
+/// Who has events. Flows are numbered as those of the run, stages as those of the access point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The far end of a wire.
@@ -49,8 +48,8 @@ pub struct Sources {
 
 impl Sources {
     /// Nothing is pending.
-    pub fn new(wires: &Wires, stages: usize, flows: &Flows) -> Self {
-        let places = Places::new(wires.order(), stages, flows.iter().map(|flow| flow.sources()));
+    pub fn new(wires: &Wires, stages: usize, flows: impl Iterator<Item = impl Iterator<Item = FlowSource>>) -> Self {
+        let places = Places::new(wires.order(), stages, flows);
         // Wires are set for nearly every packet.
         Self { tournament: Tournament::new(wires.busy(), places.all.len()), places }
     }

@@ -2,28 +2,8 @@
 
 mod common;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use lasthop_sim::Options;
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call is handed to the system's allocator unchanged; only a counter is added.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`, which is the system's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: `pointer` came from `alloc` above, that is from the system's allocator.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
+use lasthop_testing::allocations::{Counting, allocations};
 
 #[global_allocator]
 static GLOBAL: Counting = Counting;
@@ -32,9 +12,9 @@ static GLOBAL: Counting = Counting;
 fn cost(duration: &str) -> (u64, u64) {
     let flows = ["d W A ftp", "u B V ftp sack=true", "g W B game-server", "h B W game-client"];
     let home = common::home(&flows, &[&format!("duration={duration}")]);
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = allocations();
     let report = lasthop_sim::run(&home, &mut Options::default()).expect("the home runs");
-    (ALLOCATIONS.load(Ordering::Relaxed) - before, report.run.events)
+    (allocations() - before, report.run.events)
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! `next_deadline`; early and late wake-ups are safe.
 
 mod cc;
+mod conduct;
 mod discriminate;
 mod note;
 mod ranges;
@@ -13,13 +14,12 @@ mod rate;
 mod receiver;
 mod segment;
 mod sender;
-mod ssvp;
-mod tfrc;
 
 pub use cc::{Aimd, Algorithm};
+pub use conduct::Conduct;
 pub use note::{Note, Reports};
+pub use rate::tfrc_throughput;
 pub use rate::{Datagram, RateLaw, RateParams, RateReceiver, RateReceiverParams, RateSender, RateSnapshot, Report};
 pub use receiver::{Receiver, ReceiverParams};
 pub use segment::{Ack, SackBlocks, Segment};
-pub use sender::{Conduct, Sender, SenderParams, SenderSnapshot};
-pub use tfrc::throughput as tfrc_throughput;
+pub use sender::{Sender, SenderParams, SenderSnapshot};

@@ -2,33 +2,10 @@
 
 mod common;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use common::path::{Link, Path};
 use lasthop_core::units::{BitRate, Span, Time};
 use lasthop_tcp::{Algorithm, SenderParams};
-
-struct Counting;
-
-thread_local! {
-    /// Of this thread: what the harness does beside the test is not counted.
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: every call is handed to the system's allocator unchanged; only a counter is added.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller keeps the contract of `alloc`, which is the system's.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: `pointer` came from `alloc` above, that is from the system's allocator.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
+use lasthop_testing::allocations::{Counting, allocations};
 
 #[global_allocator]
 static GLOBAL: Counting = Counting;
@@ -53,9 +30,9 @@ fn a_segment_costs_no_allocation_in_steady_state() {
             // WTCP adds a segment per round trip to its rate, and is long in flight.
             let warm = if cc == Algorithm::Wtcp { 60 } else { 20 };
             path.run(seconds(warm));
-            let before = ALLOCATIONS.get();
+            let before = allocations();
             path.run(seconds(warm + 40));
-            let allocations = ALLOCATIONS.get() - before;
+            let allocations = allocations() - before;
             assert!(path.sender.snapshot().fast_retransmits > 20, "{cc:?}: {:?}", path.sender.snapshot());
             assert_eq!(allocations, 0, "{cc:?}, sack {sack}");
         }

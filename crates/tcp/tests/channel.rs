@@ -1,9 +1,12 @@
 //! Sender and receiver over a channel that loses, reorders and doubles: the stream arrives whole.
 
-use std::collections::BinaryHeap;
+#[path = "common/flights.rs"]
+mod flights;
 
+use flights::Flights;
 use lasthop_core::units::{Span, Time};
 use lasthop_tcp::{Ack, Algorithm, Conduct, Note, Receiver, ReceiverParams, Segment, Sender, SenderParams};
+use lasthop_testing::random::Random;
 use proptest::prelude::*;
 
 const MSS: u32 = 1000;
@@ -14,26 +17,6 @@ enum Packet {
     Ack(Ack, Option<Note>),
 }
 
-/// In the channel, by arrival and then by the order of sending.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Flying {
-    at: Time,
-    number: u64,
-    packet: Packet,
-}
-
-impl Ord for Flying {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (other.at, other.number).cmp(&(self.at, self.number))
-    }
-}
-
-impl PartialOrd for Flying {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
 /// What the channel does, each in percent.
 #[derive(Clone, Copy, Debug)]
 struct Faults {
@@ -42,26 +25,12 @@ struct Faults {
     doubled: u64,
 }
 
-/// splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % limit
-    }
-}
-
 struct World {
     sender: Sender,
     receiver: Receiver,
     faults: Faults,
     random: Random,
-    flying: BinaryHeap<Flying>,
-    number: u64,
+    flying: Flights<Packet>,
     /// Which bytes the receiver has claimed to be new.
     fresh: u64,
     /// Furthest edge that the receiver has offered and the sender has heard of.
@@ -76,8 +45,7 @@ impl World {
             receiver: Receiver::new(receiver),
             faults,
             random: Random(seed),
-            flying: BinaryHeap::new(),
-            number: 0,
+            flying: Flights::new(),
             fresh: 0,
             offered: 0,
             trace: Vec::new(),
@@ -91,9 +59,7 @@ impl World {
                 continue;
             }
             let late = if self.random.below(100) < self.faults.late { self.random.below(100) } else { 0 };
-            let at = now + Span::from_millis(20 + late);
-            self.number += 1;
-            self.flying.push(Flying { at, number: self.number, packet });
+            self.flying.push(now + Span::from_millis(20 + late), packet);
         }
     }
 
@@ -120,11 +86,10 @@ impl World {
             if self.sender.is_done() {
                 return now;
             }
-            let timers = [self.sender.next_deadline(), self.receiver.next_deadline(), self.flying.peek().map(|f| f.at)];
+            let timers = [self.sender.next_deadline(), self.receiver.next_deadline(), self.flying.next_arrival()];
             now = timers.into_iter().flatten().min().expect("a deadline").max(now);
-            while let Some(flying) = self.flying.peek().copied().filter(|flying| flying.at <= now) {
-                self.flying.pop();
-                match flying.packet {
+            while let Some(packet) = self.flying.arrived(now) {
+                match packet {
                     Packet::Segment(segment, mark) => {
                         self.receiver.on_mark(mark);
                         self.fresh += u64::from(self.receiver.on_segment(now, &segment));

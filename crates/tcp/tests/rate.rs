@@ -6,6 +6,7 @@ use lasthop_core::units::{Span, Time};
 use lasthop_tcp::{
     Aimd, Datagram, RateLaw, RateParams, RateReceiver, RateReceiverParams, RateSender, Report, tfrc_throughput,
 };
+use lasthop_testing::random::Random;
 
 const MSS: u32 = 1000;
 /// One way.
@@ -94,16 +95,10 @@ impl<F: FnMut(u64) -> Fate> Path<F> {
     }
 }
 
-/// splitmix64, as a number in [0, 1).
+/// Numbers in [0, 1).
 fn random(seed: u64) -> impl FnMut() -> f64 {
-    let mut state = seed;
-    move || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-    }
+    let mut random = Random(seed);
+    move || random.share()
 }
 
 /// Mean rate over the equation's at the loss event rate that was met, from 60 s on.

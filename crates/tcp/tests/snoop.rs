@@ -1,10 +1,13 @@
 //! Snoop between a sender and a receiver: it repairs the hop, hides no more than it may, and the stream arrives whole.
 
-use std::collections::BinaryHeap;
+#[path = "common/flights.rs"]
+mod flights;
 
+use flights::Flights;
 use lasthop_core::snoop::{self, Data, Params, Snapshot, Snoop, SnoopVerdict};
 use lasthop_core::units::{BitRate, Span, Time};
 use lasthop_tcp::{Ack, Algorithm, Receiver, ReceiverParams, SackBlocks, Segment, Sender, SenderParams};
+use lasthop_testing::random::Random;
 use proptest::prelude::*;
 
 const MSS: u32 = 960;
@@ -29,48 +32,12 @@ enum Event {
     Answer(Ack, u32),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Flying {
-    at: Time,
-    number: u64,
-    event: Event,
-}
-
-impl Ord for Flying {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (other.at, other.number).cmp(&(self.at, self.number))
-    }
-}
-
-impl PartialOrd for Flying {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
 /// What a path does, each per mille.
 #[derive(Clone, Copy, Debug, Default)]
 struct Faults {
     lost: u64,
     late: u64,
     doubled: u64,
-}
-
-/// splitmix64.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
 }
 
 /// Sender - 20 ms - access point - 5 Mbit/s, 1 ms - receiver.
@@ -83,8 +50,7 @@ struct World {
     /// Acknowledgments made up by somebody, told to Snoop alone, per mille of those that are true.
     made_up: u64,
     random: Random,
-    flying: BinaryHeap<Flying>,
-    number: u64,
+    flying: Flights<Event>,
     busy_until: Time,
     life: u32,
     /// Sequence number of the first byte of this life.
@@ -102,8 +68,7 @@ impl World {
             hop: Faults::default(),
             made_up: 0,
             random: Random(seed),
-            flying: BinaryHeap::new(),
-            number: 0,
+            flying: Flights::new(),
             busy_until: Time::ZERO,
             life: 0,
             base: seed as u32,
@@ -127,8 +92,7 @@ impl World {
                 continue;
             }
             let late = if self.random.below(1000) < faults.late { self.random.below(30) } else { 0 };
-            self.number += 1;
-            self.flying.push(Flying { at: at + Span::from_millis(late), number: self.number, event });
+            self.flying.push(at + Span::from_millis(late), event);
         }
     }
 
@@ -224,17 +188,12 @@ impl World {
         self.drain(now);
         while !self.sender.is_done() && now < until {
             let snoop = self.snoop.as_ref().and_then(Snoop::next_deadline);
-            let timers = [
-                self.sender.next_deadline(),
-                self.receiver.next_deadline(),
-                snoop,
-                self.flying.peek().map(|flying| flying.at),
-            ];
+            let timers =
+                [self.sender.next_deadline(), self.receiver.next_deadline(), snoop, self.flying.next_arrival()];
             now = timers.into_iter().flatten().min().expect("something wakes somebody").max(now);
-            match self.flying.peek().copied().filter(|flying| flying.at <= now) {
-                Some(flying) => {
-                    self.flying.pop();
-                    self.on_event(now, flying.event);
+            match self.flying.arrived(now) {
+                Some(event) => {
+                    self.on_event(now, event);
                 }
                 None => self.drain(now),
             }

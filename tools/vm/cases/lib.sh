@@ -91,7 +91,10 @@ lasthop_up() {
     rm -f /tmp/lasthop.sock
     "$LASTHOP" run --socket /tmp/lasthop.sock "$@" >/tmp/lasthop.log 2>&1 &
     controller=$!
-    until_true 60 lasthop_answers >/dev/null && [ -S /tmp/lasthop.sock ] || { cat /tmp/lasthop.log; return 1; }
+    if ! until_true 60 lasthop_answers >/dev/null || ! [ -S /tmp/lasthop.sock ]; then
+        cat /tmp/lasthop.log
+        return 1
+    fi
 }
 
 # It answers, or it has ended and never will.
@@ -118,6 +121,7 @@ END
 }
 
 # game SECONDS FILE [LATE]: a game's packets from the server to the station in the background.
+# shellcheck disable=SC2034 # who calls it waits for game_receiver and game_sender
 game() {
     ip netns exec station python3 "$CASES/probe.py" receive "$1" "$2" &
     game_receiver=$!

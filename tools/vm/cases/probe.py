@@ -42,7 +42,7 @@ def receive(seconds, file):
     while time.monotonic() < end and last + 1 < int(seconds / EVERY):
         try:
             packet = wire.recv(2048)
-        except socket.timeout:
+        except TimeoutError:
             if delays:
                 break
             continue

@@ -17,10 +17,10 @@ use super::observe::{Seen, see};
 use super::packet_train::{PacketTrains, Passed};
 use super::record::{self, FlowRecord, Unknown};
 use super::udp::RATE_WEIGHT_PER_SECOND;
+use super::window;
 use super::{Action, Ap, Decision, Direction, HopId, LinkSample, Params, QueuePlace, set_plan};
 use crate::packet::FlowId;
 use crate::units::{BitRate, Span, Time};
-use crate::window;
 
 /// Where no window updates are sent, acknowledgments come in trains at the pace of the hop, which may carry more than is known. At 1 a
 /// first train that told too little proves itself right (`conserve.py --seed 3 --only 86`: 0.16 of the goodput); without any pace a

@@ -10,10 +10,10 @@
 
 use super::decide::{FIRST_RTT, PAYLOAD};
 use super::record::{self, FlowRecord};
+use super::window;
 use super::{Action, Ap, Direction, RttSource, set_plan};
 use crate::fastpath::layout::Plan;
 use crate::units::{BitRate, Span};
-use crate::window;
 
 /// How often shares are computed, as in the paper.
 pub(super) const INTERVAL: Span = Span::from_millis(200);

@@ -25,6 +25,7 @@ mod sample;
 mod snapshot;
 mod stations;
 mod udp;
+pub mod window;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

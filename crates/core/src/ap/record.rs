@@ -2,13 +2,13 @@
 
 use super::obedience::{Obedience, Shown};
 use super::one_way::OneWay;
+use super::window;
 use super::{FlowSample, FlowSnapshot, HopId, Params, RttSource, StationId};
 use crate::fastpath::layout::Plan;
 use crate::meter::rate::LowPass;
 use crate::meter::rtt::MinFilter;
 use crate::packet::{Direction, FlowId};
 use crate::units::{BitRate, Span, Time};
-use crate::window;
 
 /// Weight of the newest rate of a flow: two intervals of 200 ms span several round trips of a usual path.
 const RATE_WEIGHT: f64 = 0.5;

@@ -2,9 +2,9 @@
 
 use super::Duplex;
 use crate::fastpath::layout::{FlowState, Half, Hop, RttTotal, Stamp};
-use crate::fastpath::seq;
 use crate::packet::{Direction, FlowId};
 use crate::units::{BitRate, Span, Time};
+use crate::wire::seq;
 
 /// One direction of one flow at the end of an interval. Counts are cumulative since the flow began.
 #[derive(Clone, Copy, Debug)]

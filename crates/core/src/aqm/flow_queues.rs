@@ -4,8 +4,7 @@ use super::codel::{self, CodelVerdict, Law, Popped};
 use super::metrics::Metrics;
 use super::packets::{List, Packets};
 use super::turns::Turns;
-use crate::credit::key::mix;
-use crate::packet::Packet;
+use crate::packet::{Packet, mix};
 use crate::units::Time;
 
 /// How flows are queued.

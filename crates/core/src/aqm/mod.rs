@@ -1,5 +1,6 @@
 //! Queue disciplines of the last hop, each on its own and all behind [`Queue`].
 
+pub mod chap;
 pub mod codel;
 pub mod drr;
 pub mod fifo;

@@ -1,12 +1,12 @@
 //! Any of the disciplines behind one interface, dispatched by an enum: a plain queue costs what it costs alone.
 
+use super::chap::{self, AccountId, Chap};
 use super::codel::{self, Codel};
 use super::drr::{self, Drr};
 use super::fifo::{Fifo, Snapshot};
 use super::flow_queues;
 use super::fq_codel::FqCodel;
 use super::red::{self, Red};
-use crate::credit::{self, AccountId, Chap};
 use crate::packet::{FlowKind, Packet};
 use crate::units::{Span, Time};
 
@@ -25,7 +25,7 @@ pub enum Discipline {
     /// Deficit round robin of stations by air time.
     Drr(drr::Params, FlowKind),
     /// Credit (CHAP).
-    Chap(credit::Params, FlowKind),
+    Chap(chap::Params, FlowKind),
 }
 
 impl Discipline {
@@ -250,7 +250,7 @@ mod tests {
             Discipline::FqCodel(flow_queues::Params::default(), kind),
             Discipline::Red(red::Params::default()),
             Discipline::Drr(drr::Params::default(), kind),
-            Discipline::Chap(credit::Params::default(), kind),
+            Discipline::Chap(chap::Params::default(), kind),
         ]
     }
 

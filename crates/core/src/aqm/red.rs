@@ -14,8 +14,7 @@
 
 use super::Snapshot;
 use super::fifo::Fifo;
-use crate::credit::key::mix;
-use crate::packet::Packet;
+use crate::packet::{Packet, mix};
 use crate::units::{Span, Time};
 
 /// How early.

@@ -14,16 +14,8 @@
 //! By chance two of 65,536 flows share a key once in 10^10; they are one flow then, and that is all. The secret is drawn
 //! by the host when it starts, lest somebody far away choose addresses to make many do so.
 
-use crate::packet::{Direction, FlowKind};
+use crate::packet::{Direction, FlowKind, mix};
 use crate::wire::Parsed;
-
-/// One step of the hash.
-#[inline]
-#[must_use]
-pub const fn mix(x: u64) -> u64 {
-    let y = (x ^ x >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    y ^ y >> 29
-}
 
 /// The key of a packet that goes in `direction`; frames without believable addresses have one key together.
 #[must_use]

@@ -44,7 +44,7 @@ pub enum Step {
     Bucket(Bucket, u64, u64),
     /// [`Bucket::take`] at this time: whether it is there, and the bucket after it.
     Take(u64, bool, Bucket),
-    /// [`super::key::mix`] of the first is the second.
+    /// [`crate::packet::mix`] of the first is the second.
     Mix(u64, u64),
 }
 

@@ -27,10 +27,9 @@
 
 use super::handshake::end_of;
 use super::layout::{FlowState, Half, Stamp};
-use super::seq;
 use crate::packet::Direction;
 use crate::units::{Span, Time};
-use crate::wire::{TcpFields, flag};
+use crate::wire::{TcpFields, flag, seq};
 
 /// A segment may lie so far beside what is known in any case, bytes: a window without scaling, and some.
 const REACH: u32 = 66_000;

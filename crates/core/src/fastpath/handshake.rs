@@ -5,9 +5,9 @@
 //!
 //! Not done: a SYN that is sent again forgets the scales until its answer is sent again too.
 
+use super::Verdict;
 use super::layout::{Half, RttMatch, Stamp};
-use super::{Verdict, seq};
-use crate::wire::{TcpFields, flag};
+use crate::wire::{TcpFields, flag, seq};
 
 /// Forgets the connection that had this key before; true when this SYN is a repetition.
 pub(super) fn begin(data: &mut Half, acked: &mut Half, tcp: &TcpFields) -> bool {

@@ -21,9 +21,9 @@
 
 use super::handshake::{advances, end_of};
 use super::layout::{Half, Hop, RttMatch, Stamp};
-use super::{Verdict, hop, seq};
+use super::{Verdict, hop};
 use crate::units::{Span, Time};
-use crate::wire::{TcpFields, flag};
+use crate::wire::{TcpFields, flag, seq};
 
 /// A match that has been outstanding for longer is given up.
 const GIVEN_UP: Span = Span::from_secs(4);

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::layout::{FlowState, Plan, RttTotal, Stamp};
 use super::vectors::Step;
 use super::*;
-use crate::wire::{self, Link};
+use crate::wire::{self, Link, seq};
 
 const PLAN: Plan = Plan { clamp_bytes: 100_000, floor_bytes: 2_920, growth_bytes: 3_000, pace_bytes: 0 };
 const MSS: u32 = 1_448;

@@ -42,10 +42,9 @@
 
 use super::Verdict;
 use super::layout::{Control, FlowState, HOPS, Half, Plan, Reason};
-use super::seq;
 use crate::packet::Direction;
 use crate::units::{BitRate, Span, Time};
-use crate::wire::TcpFields;
+use crate::wire::{TcpFields, seq};
 
 /// Where a new window starts at least, unless the clamp is lower: what any sender may send at first (RFC 6928).
 pub const INITIAL_WINDOW: u32 = 14_600;

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use crate::fastpath::seq;
 use crate::units::Time;
+use crate::wire::seq;
 
 /// What a segment costs beside its payload, bytes: headers and what is kept about it. A flood of segments of one byte is
 /// bounded by it.

@@ -3,8 +3,8 @@
 use super::cache::{Cache, Segment};
 use super::ns2;
 use super::params::{Ack, Conduct, Data, Params, Snapshot, SnoopVerdict};
-use crate::fastpath::seq;
 use crate::units::{Span, Time};
+use crate::wire::seq;
 
 /// Sequence numbers further apart than this are not of the same connection's life: no window is larger.
 pub(super) const FAR: u32 = 1 << 30;

@@ -3,8 +3,8 @@
 use super::cache::Segment;
 use super::connection::{Cause, Connection, Host};
 use super::params::SnoopVerdict;
-use crate::fastpath::seq;
 use crate::units::{Span, Time};
+use crate::wire::seq;
 
 /// `Snoop set g_`: the weight of what was, here of what is.
 const GAIN: u64 = 8;

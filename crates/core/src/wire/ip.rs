@@ -2,7 +2,7 @@
 
 use super::link::{IpStart, refuse};
 use super::{DEEPEST, Merged, Other, be16};
-use crate::fastpath::layout::Reason;
+use crate::layout::Reason;
 
 /// IP protocol numbers that matter here.
 pub mod protocol {

@@ -1,7 +1,7 @@
 //! Who talks to whom, the station's end first.
 
 use super::{TcpFields, UdpFields};
-use crate::fastpath::layout::FlowKey;
+use crate::layout::FlowKey;
 use crate::packet::Direction;
 
 /// An address and a port.

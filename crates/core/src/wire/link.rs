@@ -1,7 +1,7 @@
 //! Link headers: where the IP header starts.
 
 use super::{Link, Other, be16, protocol};
-use crate::fastpath::layout::Reason;
+use crate::layout::Reason;
 
 /// EtherTypes and PPP protocol numbers.
 pub(super) mod ethertype {

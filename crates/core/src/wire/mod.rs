@@ -18,6 +18,7 @@ mod key;
 mod link;
 mod patch;
 mod sack;
+pub mod seq;
 mod tcp;
 #[cfg(test)]
 mod tests;
@@ -28,7 +29,7 @@ pub use patch::{checksum_is_valid, is_intact, patch_window};
 pub use sack::{SackBlocks, sack_blocks, strip_sack};
 pub use tcp::{TcpFields, flag};
 
-use crate::fastpath::layout::Reason;
+use crate::layout::Reason;
 
 /// No header is looked for beyond this offset in a frame, bytes: deeper chains are [`Reason::OtherTransport`].
 /// The BPF verifier needs the bound, and real chains end far before it.

@@ -1,9 +1,9 @@
 //! TCP: the fields the controller reads, options included.
 
 use super::ip::Transport;
+use super::seq;
 use super::{DEEPEST, Endpoint, Merged, Other, be16, be32};
-use crate::fastpath::layout::{LARGEST_SCALE, Reason};
-use crate::fastpath::seq;
+use crate::layout::{LARGEST_SCALE, Reason};
 
 /// Bits of [`TcpFields::flags`].
 pub mod flag {

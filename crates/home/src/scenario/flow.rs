@@ -10,7 +10,7 @@ use super::congestion::CongestionControl;
 use super::read::Reader;
 use super::tree::{Origin, SourceMap, Table};
 use super::{HostId, ScenarioError};
-use crate::traffic::trace::Frames;
+use crate::trace::Frames;
 
 /// One flow, expanded from its count and from the counts of its hosts.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! Queues of the access point and of the stations: the discipline, its limit, its own keys.
 
-use lasthop_core::aqm::{Discipline, codel, drr, flow_queues, red};
-use lasthop_core::credit;
+use lasthop_core::aqm::{Discipline, chap, codel, drr, flow_queues, red};
+
 use lasthop_core::packet::FlowKind;
 use lasthop_core::units::{Bytes, Span};
 
@@ -137,9 +137,9 @@ fn read_red(queue: &Reader<'_>) -> Result<red::Params, ScenarioError> {
     Ok(params)
 }
 
-fn read_chap(queue: &Reader<'_>) -> Result<credit::Params, ScenarioError> {
-    let usual = credit::Params::default();
-    Ok(credit::Params {
+fn read_chap(queue: &Reader<'_>) -> Result<chap::Params, ScenarioError> {
+    let usual = chap::Params::default();
+    Ok(chap::Params {
         increment: span(queue, "increment", usual.increment)?,
         active: span(queue, "active", usual.active)?,
         flows: queue.count("flows", 1..=1_000_000)?.map_or(usual.flows, |flows| flows as usize),

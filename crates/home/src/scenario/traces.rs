@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::ReadFile;
-use crate::traffic::trace::Frames;
+use crate::trace::Frames;
 
 /// By path as written: where it was found, and what it holds.
 pub(super) type Known = BTreeMap<String, (PathBuf, Arc<Frames>)>;

@@ -11,9 +11,9 @@ use lasthop_core::units::{BitRate, Span};
 use lasthop_medium::random::Stream;
 
 use super::Emission;
-use super::trace::Frames;
 use super::video::{FRAMES_PER_SECOND, Generator};
 use crate::scenario::{FrameSource, LARGEST_PACKET, SMALLEST_UDP, Video as Wanted};
+use crate::trace::Frames;
 
 /// The frames of one flow.
 #[derive(Debug)]

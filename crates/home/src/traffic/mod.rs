@@ -14,7 +14,6 @@
 pub mod feed;
 mod frames;
 pub mod page;
-pub mod trace;
 pub mod video;
 
 use std::collections::VecDeque;

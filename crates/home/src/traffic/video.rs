@@ -19,8 +19,8 @@
 
 use lasthop_medium::random::Stream;
 
-use super::trace::FrameType;
 use crate::scenario::SMALLEST_UDP;
+use crate::trace::FrameType;
 
 /// The group of pictures, in the order of sending.
 pub const GOP: &[u8; 12] = b"IBBPBBPBBPBB";

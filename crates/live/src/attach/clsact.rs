@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use libbpf_sys as sys;
 
 use super::Side;
-use crate::controller::log;
+use crate::log::log;
 use crate::netlink::{self, Attributes, NLM_F_DUMP, Socket};
 
 /// Handle of our filters: "la".

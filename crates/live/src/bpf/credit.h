@@ -72,12 +72,28 @@ static __always_inline __u32 leading_zeros(__u64 value)
 {
 	__u32 zeros = 0;
 
-	if (!(value >> 32)) { zeros += 32; value <<= 32; }
-	if (!(value >> 48)) { zeros += 16; value <<= 16; }
-	if (!(value >> 56)) { zeros += 8; value <<= 8; }
-	if (!(value >> 60)) { zeros += 4; value <<= 4; }
-	if (!(value >> 62)) { zeros += 2; value <<= 2; }
-	if (!(value >> 63)) zeros += 1;
+	if (!(value >> 32)) {
+		zeros += 32;
+		value <<= 32;
+	}
+	if (!(value >> 48)) {
+		zeros += 16;
+		value <<= 16;
+	}
+	if (!(value >> 56)) {
+		zeros += 8;
+		value <<= 8;
+	}
+	if (!(value >> 60)) {
+		zeros += 4;
+		value <<= 4;
+	}
+	if (!(value >> 62)) {
+		zeros += 2;
+		value <<= 2;
+	}
+	if (!(value >> 63))
+		zeros += 1;
 	return zeros;
 }
 

@@ -33,7 +33,8 @@ static __always_inline void hop_earn(struct hop *hop, __u64 now)
 {
 	__u32 depth = READ_ONCE(hop->depth_bytes);
 	__u64 before = READ_ONCE(hop->earned_ns), pause = since(now, before);
-	__u64 earned = (__u64)READ_ONCE(hop->rate_bytes) * (pause < LONGEST_PAUSE_NS ? pause : LONGEST_PAUSE_NS) >> PACE_SHIFT;
+	__u64 earned =
+		(__u64)READ_ONCE(hop->rate_bytes) * (pause < LONGEST_PAUSE_NS ? pause : LONGEST_PAUSE_NS) >> PACE_SHIFT;
 	__u64 left = READ_ONCE(hop->left_bytes) + (before ? earned : depth);
 
 	WRITE_ONCE(hop->left_bytes, left < depth ? (__u32)left : depth);
@@ -43,7 +44,8 @@ static __always_inline void hop_earn(struct hop *hop, __u64 now)
 #define AS_IT_LIKES (~0u)
 
 /* What a connection whose data goes over this hop in `d` may advertise with its SYN, bytes, of the `offered`; AS_IT_LIKES: that. */
-static __always_inline __u32 hop_start(struct control *control, __u32 hop_number, enum direction d, __u32 offered, __u64 now)
+static __always_inline __u32 hop_start(struct control *control, __u32 hop_number, enum direction d, __u32 offered,
+				       __u64 now)
 {
 	struct hop *hop = &control->hops[hop_number][d];
 	__u32 left, window;
@@ -400,7 +402,7 @@ static __always_inline void measure_acknowledgment(struct half *h, __u32 epoch, 
 }
 
 static __always_inline void measure_advertised(struct half *h, __u32 sender_rtt_ns, const struct packet *p,
-					 struct verdict verdict, __u64 now)
+					       struct verdict verdict, __u64 now)
 {
 	int advertised = h->flags & ADVERTISED;
 	int advertises = p->flags & TCP_ACK && !(p->flags & (TCP_SYN | TCP_RST)) && h->flags & EDGE_KNOWN;
@@ -601,8 +603,8 @@ static __always_inline int is_stale(const struct control *control, __u64 now)
 }
 
 /* Of a SYN: `d` is the direction of the data it lets through, `before` what it advertised when it was sent before; 0: nothing. */
-static __always_inline struct verdict begin(struct control *control, __u32 hop, enum direction d, const struct packet *p,
-					    __u32 before, __u64 now)
+static __always_inline struct verdict begin(struct control *control, __u32 hop, enum direction d,
+					    const struct packet *p, __u32 before, __u64 now)
 {
 	struct verdict verdict = { .reason = SYN };
 	__u32 window = before;
@@ -625,8 +627,8 @@ static __always_inline int flow_closing(const struct flow_state *state, enum dir
 }
 
 /* What a window update, of data going `d`, may tell, bytes; 0: nothing. Not below `least`, which is set if there is any. */
-static __always_inline __u32 window_unadvertised(const struct flow_state *state, const struct control *control, enum direction d,
-					   __u32 *least)
+static __always_inline __u32 window_unadvertised(const struct flow_state *state, const struct control *control,
+						 enum direction d, __u32 *least)
 {
 	const struct half *h = &state->half[d];
 	struct plan plan = h->plan;
@@ -718,7 +720,9 @@ static __always_inline struct verdict decide(struct half *h, const struct contro
 {
 	__u64 silent = READ_ONCE(control->silent_ns);
 	struct mode mode = {
-		.left_alone = p->has & HAS_AUTHENTICATION ? AUTHENTICATED : is_stale(control, now) ? STALE : AS_PLANNED,
+		.left_alone = p->has & HAS_AUTHENTICATION ? AUTHENTICATED
+			      : is_stale(control, now)    ? STALE
+							  : AS_PLANNED,
 		.silent = silent && now > silent,
 		.dry_run = control->dry_run != 0,
 		.updates = READ_ONCE(control->hops[hop][d].updates),
@@ -737,8 +741,8 @@ static __always_inline struct verdict decide(struct half *h, const struct contro
 	return verdict;
 }
 
-static __always_inline struct verdict on_packet(struct flow_state *state, struct control *control,
-						enum direction d, const struct packet *p, __u64 now)
+static __always_inline struct verdict on_packet(struct flow_state *state, struct control *control, enum direction d,
+						const struct packet *p, __u64 now)
 {
 	struct half *data = &state->half[d];
 	struct half *acked = &state->half[!d];
@@ -763,7 +767,8 @@ static __always_inline struct verdict on_packet(struct flow_state *state, struct
 	known = acked->flags & EDGE_KNOWN;
 	delivered = acked->delivered;
 	waiting = acked->waiting;
-	measure_data(data, acked->rtt.last_ns, control->epoch, &control->hops[hop][d], state->assured, p, now, repeated_syn);
+	measure_data(data, acked->rtt.last_ns, control->epoch, &control->hops[hop][d], state->assured, p, now,
+		     repeated_syn);
 	if (p->flags & TCP_ACK && heard)
 		measure_acknowledgment(acked, control->epoch, p, now);
 	if (p->flags & TCP_SYN) {

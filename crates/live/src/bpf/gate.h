@@ -78,7 +78,8 @@ static __always_inline int gate_data_fits(const struct half *h, const struct pac
 {
 	__u32 reach;
 
-	if (!(h->flags & EDGE_KNOWN) || (h->data_flags & (DATA_SEEN | ELSEWHERE)) != DATA_SEEN || gate_is_in_flight(h, p->seq))
+	if (!(h->flags & EDGE_KNOWN) || (h->data_flags & (DATA_SEEN | ELSEWHERE)) != DATA_SEEN ||
+	    gate_is_in_flight(h, p->seq))
 		return 1;
 	reach = gate_reach(h);
 	return !after(h->delivered - reach, end_of(p)) && !after(p->seq, later(h->edge, h->snd_nxt) + reach);
@@ -112,7 +113,8 @@ static __always_inline int gate_timestamp_fits(const struct half *h, __u64 idle_
 	return !after(newest - OVERTAKEN, p->tsval) && !after(p->tsval, newest + passed + passed / 32 + HELD_UP);
 }
 
-static __always_inline int gate_handshake_fits(const struct half *data, const struct half *acked, const struct packet *p)
+static __always_inline int gate_handshake_fits(const struct half *data, const struct half *acked,
+					       const struct packet *p)
 {
 	if (!(p->flags & TCP_ACK) || !(data->flags & SYN_SEEN))
 		return 1;
@@ -126,7 +128,8 @@ static __always_inline int gate_is_taken(const struct packet *p)
 }
 
 /* Whether the segment fits what both ends have shown. */
-static __always_inline int gate_fits(const struct flow_state *state, enum direction d, const struct packet *p, __u64 now)
+static __always_inline int gate_fits(const struct flow_state *state, enum direction d, const struct packet *p,
+				     __u64 now)
 {
 	const struct half *data = &state->half[d], *acked = &state->half[!d];
 

@@ -171,8 +171,8 @@ __noinline int parse(struct frame *f, __u32 link, __u32 d, struct packet *out)
 }
 
 /* The frame's first bytes, at most so many, and what they say but for TCP's options. */
-static __always_inline int copy_and_parse(struct __sk_buff *skb, struct frame *f, __u32 link, __u32 d, struct packet *out,
-					  __u32 most)
+static __always_inline int copy_and_parse(struct __sk_buff *skb, struct frame *f, __u32 link, __u32 d,
+					  struct packet *out, __u32 most)
 {
 	__u32 at = FRAME_AT(link), length = min_u32(skb->len, most);
 

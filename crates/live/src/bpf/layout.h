@@ -304,7 +304,8 @@ _Static_assert(sizeof(struct flow_state) == 2 * sizeof(struct half) + 2 * 8 + 4 
 _Static_assert(sizeof(struct udp_plan) == 3 * 4, "udp_plan");
 _Static_assert(sizeof(struct udp_half) == 8 * 8 + 8 * 4 + sizeof(struct udp_plan) + 4, "udp_half");
 _Static_assert(sizeof(struct udp_state) == 2 * sizeof(struct udp_half) + 2 * 8 + 2 * 4, "udp_state");
-_Static_assert(sizeof(struct set_udp_plan_args) == sizeof(struct flow_key) + 4 + sizeof(struct udp_plan) + 4, "set_udp_plan_args");
+_Static_assert(sizeof(struct set_udp_plan_args) == sizeof(struct flow_key) + 4 + sizeof(struct udp_plan) + 4,
+	       "set_udp_plan_args");
 _Static_assert(sizeof(struct hop) == 4 * 4 + 7 * 8, "hop");
 _Static_assert(sizeof(struct control) == 8 + 2 * 4 + 2 * 8 + 2 * sizeof(struct plan) + HOPS * 2 * sizeof(struct hop),
 	       "control");

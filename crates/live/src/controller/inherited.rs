@@ -6,7 +6,8 @@ use lasthop_core::fastpath::layout::{Control, FlowKey, FlowState, Half, Plan, Ud
 use lasthop_core::packet::Direction;
 use lasthop_core::units::{BitRate, Span, Time};
 
-use super::{Core, now};
+use super::Core;
+use crate::clock::now;
 use crate::handover::{Learned, Offer};
 
 /// So long plans of the one before stand until there are own ones: twenty decisions, and no more than may be without control.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use lasthop_core::units::Time;
 
-use super::log;
+use crate::log::log;
 use crate::status::DecisionStatus;
 
 /// So many are kept for the status; the log has them all.

@@ -6,10 +6,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use lasthop_core::aqm::chap::{self, Counters};
 use lasthop_core::aqm::{self, Discipline, Other, Queue};
-use lasthop_core::credit::key::{self, mix};
-use lasthop_core::credit::{self, Counters};
-use lasthop_core::packet::{Direction, FlowId, FlowKind, Packet};
+use lasthop_core::credit::key;
+use lasthop_core::packet::{Direction, FlowId, FlowKind, Packet, mix};
 use lasthop_core::snoop;
 use lasthop_core::units::{Span, Time};
 use lasthop_core::wire::{self, Link, Parsed};
@@ -58,7 +58,7 @@ impl Kind {
             Self::Codel => Discipline::Codel(aqm::codel::Params::default()),
             Self::FqCodel => Discipline::FqCodel(aqm::flow_queues::Params::default(), kind),
             Self::Chap => Discipline::Chap(
-                credit::Params {
+                chap::Params {
                     increment: settings.increment,
                     active: ACTIVE,
                     flows: FLOWS as usize,

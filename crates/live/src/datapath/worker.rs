@@ -13,7 +13,7 @@ use super::divert::{BEAT, Diversion};
 use super::engine::{BATCH, Engine, Frame, Metrics};
 use super::port::{Ear, Port};
 use super::tap::Tap;
-use crate::controller::now;
+use crate::clock::now;
 use crate::qdisc::cost;
 use crate::rights::{self, Right};
 

@@ -33,7 +33,7 @@ impl Root {
     /// Whether we, or a predecessor, put it there.
     #[must_use]
     pub fn is_ours(&self) -> bool {
-        self.handle == HANDLE && self.kind.starts_with(super::KIND)
+        self.handle == HANDLE && self.kind.starts_with(crate::discipline::CHAP)
     }
 
     /// Whether it can be put back after it was replaced.

@@ -4,11 +4,10 @@ mod host;
 
 use std::collections::HashMap;
 
+use lasthop_core::aqm::chap::{Chap, Params};
 use lasthop_core::credit::account::{Account, Bucket, is_exhausted};
-use lasthop_core::credit::key::mix;
 use lasthop_core::credit::vectors::{self, Step};
-use lasthop_core::credit::{Chap, Params};
-use lasthop_core::packet::{FlowId, Packet};
+use lasthop_core::packet::{FlowId, Packet, mix};
 use lasthop_core::units::{BitRate, Span, Time};
 use lasthop_live::program::LinkLayer;
 use lasthop_live::qdisc::Settings;

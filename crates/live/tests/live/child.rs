@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use lasthop_core::units::Span;
+use lasthop_live::clock::now;
 use lasthop_live::config::AttachMode;
-use lasthop_live::controller::now;
 use lasthop_live::program::LinkLayer;
 use lasthop_live::status::{Status, query};
 use lasthop_live::{Config, Controller};

@@ -45,7 +45,7 @@ pub fn paced(world: &World) -> (Attachment, Updates, Program) {
 pub fn pace(config: &Config, link: LinkLayer) -> (Attachment, Updates, Program) {
     let program = Program::load(LoadOptions { flows: 4096, ..LoadOptions::default() }).expect("a program");
     // Nobody decides: the heartbeat lies ahead, and the plan stays.
-    program.control().heartbeat(lasthop_live::controller::now() + Span::from_secs(3600));
+    program.control().heartbeat(lasthop_live::clock::now() + Span::from_secs(3600));
     let pace_bytes = (RATE.mul_f64(0.85).as_bps() / 8) as u32;
     let plan = Plan { clamp_bytes: 600_000, floor_bytes: 4_344, growth_bytes: 60_000, pace_bytes };
     program.control().set_default_plan(Direction::ToStation, plan);

@@ -8,7 +8,7 @@ use super::Engine;
 use crate::SimError;
 use crate::access_point::AccessPoint;
 use crate::expansion::Expansion;
-use crate::flows::{Flows, Play};
+use crate::flows::{Flows, Play, Running};
 use crate::options::Options;
 use crate::packet::{Sacks, SimPacket};
 use crate::pcap::{Capture, Ends};
@@ -35,7 +35,7 @@ impl<'a, 'o> Engine<'a, 'o> {
         let mut engine = Self {
             end: Time::ZERO + scenario.duration,
             events: 0,
-            sources: Sources::new(&wires, access_point.len(), &flows),
+            sources: Sources::new(&wires, access_point.len(), flows.iter().map(Running::sources)),
             wires,
             medium,
             medium_at: Time::MAX,

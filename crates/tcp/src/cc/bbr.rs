@@ -21,8 +21,7 @@
 
 use lasthop_core::units::{Span, Time};
 
-use super::{AckEvent, CongestionControl, LossEvent, Window};
-use crate::sender::Sample;
+use super::{AckEvent, CongestionControl, LossEvent, Sample, Window};
 
 /// 2 / ln 2: the least gain that doubles the rate each round.
 const HIGH_GAIN: f64 = 2.885;

@@ -24,8 +24,8 @@ use std::fmt;
 
 use lasthop_core::units::{Span, Time};
 
+use crate::conduct::Conduct;
 use crate::note::{Note, Reports};
-use crate::sender::{Sample, SenderParams};
 
 pub use gaimd::Aimd;
 
@@ -90,7 +90,7 @@ impl Algorithm {
         }
     }
 
-    pub(crate) fn control(self, params: &SenderParams) -> Box<dyn CongestionControl> {
+    pub(crate) fn control(self, params: &Params) -> Box<dyn CongestionControl> {
         match self {
             Self::Tahoe => Box::new(tahoe::Tahoe),
             Self::Reno => Box::new(reno::Reno),
@@ -109,6 +109,15 @@ impl Algorithm {
     }
 }
 
+/// What a law is made from; [`SenderParams`](crate::SenderParams) says what each is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Params {
+    pub conduct: Conduct,
+    pub mss: u32,
+    pub initial_ssthresh: Option<f64>,
+    pub aimd: Aimd,
+}
+
 /// Fewest segments the threshold is set to (RFC 5681 equation 4).
 pub(crate) const MIN_SSTHRESH: f64 = 2.0;
 
@@ -125,6 +134,30 @@ impl Window {
     pub(crate) fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
+}
+
+/// What an acknowledgment tells of delivery.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sample {
+    pub now: Time,
+    /// Delivered in all, bytes.
+    pub delivered: u64,
+    /// Of it: by this acknowledgment, bytes.
+    pub newly: u64,
+    /// Delivered when the newest segment that it reports was sent, bytes; none without one.
+    pub prior: Option<u64>,
+    /// bytes/s; none without a measure.
+    pub rate: Option<f64>,
+    /// The application held the sender back.
+    pub limited: bool,
+    /// Round trip of that segment.
+    pub rtt: Option<Span>,
+    /// Thought to be in the network, bytes.
+    pub inflight: u64,
+    /// A loss is being repaired.
+    pub recovering: bool,
+    /// Payload of a full segment, bytes.
+    pub mss: f64,
 }
 
 /// An acknowledgment.

@@ -20,7 +20,7 @@ mod ns2;
 use lasthop_core::units::Span;
 
 use super::{AckEvent, CongestionControl, LossEvent, MIN_SSTHRESH, Progress, Recovery, Window, aimd};
-use crate::sender::Conduct;
+use crate::conduct::Conduct;
 
 /// Fewer in the queues: the window grows, segments.
 const ALPHA: f64 = 1.0;

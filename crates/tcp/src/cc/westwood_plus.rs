@@ -19,8 +19,8 @@ use lasthop_core::units::{Span, Time};
 mod linux;
 
 use super::westwood::{AckedCount, pipe};
-use super::{AckEvent, CongestionControl, LossEvent, Window, aimd};
-use crate::sender::{Conduct, SenderParams};
+use super::{AckEvent, CongestionControl, LossEvent, Params, Window, aimd};
+use crate::conduct::Conduct;
 
 /// Weight of the past.
 const KEEP: f64 = 0.9;
@@ -37,7 +37,7 @@ struct WestwoodPlus {
     rtt_min: Option<Span>,
 }
 
-pub(super) fn control(params: &SenderParams) -> Box<dyn CongestionControl> {
+pub(super) fn control(params: &Params) -> Box<dyn CongestionControl> {
     match params.conduct {
         Conduct::Rfc => Box::<WestwoodPlus>::default(),
         Conduct::Ns2 => {

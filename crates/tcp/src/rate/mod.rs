@@ -6,7 +6,7 @@
 //! R = 0.9 R + 0.1 sample                                               [s]
 //! ```
 //!
-//! X is a law's ([`crate::tfrc`], [`crate::ssvp`]); what is lost and how it is counted is the receiver's. Nothing is sent
+//! X is a law's ([`tfrc`], [`ssvp`]); what is lost and how it is counted is the receiver's. Nothing is sent
 //! again. Bytes are payload. The gap follows X at once: the next datagram is due `b / X` after the last one for the X of now.
 //! Time that passes with nothing to send is not made up for.
 //!
@@ -15,15 +15,17 @@
 
 mod holes;
 mod receiver;
+mod ssvp;
+mod tfrc;
 
 use std::fmt;
 
 use lasthop_core::units::{Span, Time};
 
 use crate::cc::Aimd;
-use crate::{ssvp, tfrc};
 
 pub use receiver::{RateReceiver, RateReceiverParams};
+pub use tfrc::throughput as tfrc_throughput;
 
 /// What a sender sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,9 +16,9 @@ use std::collections::VecDeque;
 use lasthop_core::units::{Span, Time};
 
 use super::holes::Holes;
+use super::tfrc::History;
 use super::{Datagram, Report};
 use crate::discriminate::BiazVaidya;
-use crate::tfrc::History;
 
 /// How a receiver behaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

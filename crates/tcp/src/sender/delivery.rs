@@ -18,6 +18,7 @@ use std::collections::VecDeque;
 use lasthop_core::units::{Span, Time};
 
 use super::{Phase, Sender};
+use crate::cc::Sample;
 use crate::segment::{Ack, Segment};
 
 /// What was so when a segment was sent.
@@ -33,30 +34,6 @@ struct Sent {
     again: bool,
     /// Reported by a block.
     done: bool,
-}
-
-/// What an acknowledgment tells of delivery.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Sample {
-    pub now: Time,
-    /// Delivered in all, bytes.
-    pub delivered: u64,
-    /// Of it: by this acknowledgment, bytes.
-    pub newly: u64,
-    /// Delivered when the newest segment that it reports was sent, bytes; none without one.
-    pub prior: Option<u64>,
-    /// bytes/s; none without a measure.
-    pub rate: Option<f64>,
-    /// The application held the sender back.
-    pub limited: bool,
-    /// Round trip of that segment.
-    pub rtt: Option<Span>,
-    /// Thought to be in the network, bytes.
-    pub inflight: u64,
-    /// A loss is being repaired.
-    pub recovering: bool,
-    /// Payload of a full segment, bytes.
-    pub mss: f64,
 }
 
 #[derive(Debug, Default)]

@@ -34,6 +34,7 @@ mod vegas;
 use lasthop_core::units::{BitRate, Time};
 
 use crate::cc::{AckEvent, CongestionControl, MIN_SSTHRESH, Progress, Recovery, Window};
+use crate::conduct::Conduct;
 use crate::note::Note;
 use crate::segment::{Ack, Segment};
 use delivery::Delivery;
@@ -44,8 +45,7 @@ use probing::Probing;
 use rtt::{Clock, RttEstimator};
 use vegas::Fine;
 
-pub(crate) use delivery::Sample;
-pub use params::{Conduct, SenderParams, SenderSnapshot};
+pub use params::{SenderParams, SenderSnapshot};
 
 /// The handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,7 +158,7 @@ impl Sender {
     #[must_use]
     pub fn new(params: SenderParams) -> Self {
         let params = SenderParams { mss: params.mss.max(1), initial_window: params.initial_window.max(1), ..params };
-        let control = params.cc.control(&params);
+        let control = params.cc.control(&params.law());
         let clock = match params.conduct {
             Conduct::Rfc => Clock::Fine,
             Conduct::Ns2 if control.is_linux() => Clock::Linux,

@@ -2,25 +2,8 @@
 
 use lasthop_core::units::{BitRate, Span};
 
-use crate::cc::{Aimd, Algorithm};
-
-/// Where ns-2.35's `Agent/TCP` family departs from the RFCs, seen by running it beside this sender.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Conduct {
-    /// The window does not grow while it is not what holds the sender back (RFC 7661, Linux); a repeated timeout of one
-    /// segment leaves the threshold (RFC 5681 section 3.1); the acknowledgment that ends fast recovery sets
-    /// `cwnd = ssthresh` (RFC 6582 section 3.2 step 3).
-    #[default]
-    Rfc,
-    /// The window always grows, and a loss halves it, not what of it is in use (the receiver's bounds it); a repeated timeout
-    /// makes the threshold 2; thresholds are whole segments, rounded down, while the window keeps its fraction, and the
-    /// floor of 2 is theirs alone (halving leaves a window of down to 1/2); the timeout is counted in ticks of 10 ms;
-    /// the acknowledgment that ends fast recovery grows the window like any other; a partial one that takes away more
-    /// than duplicates have added lowers the window itself; Reno halves once per window; the first timeout is 3 s, a lost
-    /// SYN doubles it and makes the threshold 2, too, and after four timeouts in a row the round trip is measured from the start; when a
-    /// timer and something else fall on one instant, their order is as good as random.
-    Ns2,
-}
+use crate::cc::{self, Aimd, Algorithm};
+use crate::conduct::Conduct;
 
 /// How a sender behaves. The defaults are those of the RFCs, with Linux's minimum timeout.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -76,6 +59,12 @@ impl SenderParams {
     #[must_use]
     pub fn ns2(cc: Algorithm) -> Self {
         Self { cc, initial_window: 2, conduct: Conduct::Ns2, ..Self::default() }
+    }
+
+    /// What the law of the window is made from.
+    pub(super) fn law(&self) -> cc::Params {
+        let Self { conduct, mss, initial_ssthresh, aimd, .. } = *self;
+        cc::Params { conduct, mss, initial_ssthresh, aimd }
     }
 }
 

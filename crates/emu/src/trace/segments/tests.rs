@@ -1,20 +1,6 @@
 use super::*;
 
-const HOME: &str = r#"
-format = 1
-name = "test"
-duration = "1s"
-[[server]]
-name = "W"
-[wifi]
-[[station]]
-name = "N"
-[[flow]]
-name = "ftp"
-from = "W"
-to = "N"
-kind = "ftp"
-"#;
+const HOME: &str = include_str!("../../../tests/common/download.toml");
 
 const PLAN: AddressPlan = AddressPlan { servers: 1, stations: 1 };
 /// Initial numbers: close below the wrap, so that relative ones are not those of the header.

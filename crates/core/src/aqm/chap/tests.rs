@@ -2,10 +2,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use proptest::prelude::*;
 
-use super::account::{Bucket, is_exhausted};
-use super::vectors::{Seen, Step};
 use super::*;
-use crate::packet::FlowId;
+use crate::credit::account::Bucket;
+use crate::credit::vectors::{self, Seen, Step};
+use crate::packet::{FlowId, mix};
 
 /// Of flow `key`, the `number`th of all.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,7 +29,7 @@ fn at(us: u64) -> Time {
 
 #[test]
 fn the_shared_vectors_hold() {
-    for case in vectors::read(include_str!("../../../../tests/vectors/credit.txt")) {
+    for case in vectors::read(include_str!("../../../../../tests/vectors/credit.txt")) {
         let mut account = Account::new(1, 0);
         let (mut bucket, mut interval, mut burst) = (Bucket::default(), 0, 0);
         let mut increment = 0;
@@ -57,7 +57,7 @@ fn the_shared_vectors_hold() {
                 Step::Take(now, is_there, expected) => {
                     assert_eq!((bucket.take(now, interval, burst), bucket), (is_there, expected), "{at}");
                 }
-                Step::Mix(of, expected) => assert_eq!(key::mix(of), expected, "{at}"),
+                Step::Mix(of, expected) => assert_eq!(mix(of), expected, "{at}"),
             }
         }
     }
@@ -265,7 +265,7 @@ proptest! {
     ) {
         let mut chap = Chap::new(&uncapped(increment, Span::from_secs(10)), 100_000, Time::ZERO);
         let mut random = seed;
-        let mut draw = |below: u64| { random = key::mix(random.wrapping_add(0x5851_f42d_4c95_7f2d)); random % below };
+        let mut draw = |below: u64| { random = mix(random.wrapping_add(0x5851_f42d_4c95_7f2d)); random % below };
         // Packets held per flow; when its wait began, and its bound.
         let mut held = vec![0u32; flows as usize];
         let mut waits: Vec<(u64, u64)> = vec![(0, u64::MAX); flows as usize];
@@ -365,9 +365,9 @@ fn a_shared_account_keeps_the_order_of_each_flow_in_it() {
     let mut last: BTreeMap<u64, u64> = BTreeMap::new();
     let mut now = at(0);
     for number in 0..5000u64 {
-        let key = key::mix(number) % 7;
+        let key = mix(number) % 7;
         // One more flow may come in every second: the queue is never empty for long.
-        now += Span::from_millis(key::mix(number ^ 77) % 40);
+        now += Span::from_millis(mix(number ^ 77) % 40);
         chap.enqueue(now, Numbered { key, number }, key, 0);
         if number % 3 > 0
             && let Some(Served { packet, account }) = chap.dequeue(now)

@@ -17,9 +17,9 @@
 
 use lasthop_core::units::Time;
 
+use super::tfrc::{FIRST_SILENCE, LONGEST_GAP, initial_rate, silence};
+use super::{Feedback, RateControl};
 use crate::cc::Aimd;
-use crate::rate::{Feedback, RateControl};
-use crate::tfrc::{FIRST_SILENCE, LONGEST_GAP, initial_rate, silence};
 
 /// See the module.
 #[derive(Debug)]

@@ -46,7 +46,7 @@ pub struct Plan {
     pub floor_bytes: u32,
     /// How far the window may grow in one round trip, in bytes: the queue that growth can build at the last hop.
     pub growth_bytes: u32,
-    /// How far the advertised right edge may advance in 2^30 ns (1.07 s), in bytes; 0: not paced.
+    /// How far the promised edge may advance in 2^30 ns (1.07 s), in bytes; 0: not paced.
     pub pace_bytes: u32,
 }
 
@@ -172,7 +172,7 @@ pub struct RttMatch {
     pub echo_newest: u32,
 }
 
-/// One direction of data of a connection: what has been sent, what the receiver has advertised, what it is held to.
+/// One direction of data of a connection: what has been sent, what the receiver has promised, what it is held to.
 ///
 /// A packet of each direction may pass on two CPUs at once, and an LRU map takes no lock. So every field has one writer:
 /// packets of this direction (the data), packets of the other direction (its ACKs), or the controller. Only a handshake writes across.
@@ -213,7 +213,7 @@ pub struct Half {
     /// Highest byte known to have arrived: cumulative ACK, or the highest SACK edge above it.
     pub delivered: u32,
     /// The window in force: grows from its start towards `plan.clamp_bytes`, bytes; 0: no plan was in force yet.
-    /// Before `edge` is valid it holds what the SYN or SYN-ACK advertised.
+    /// Before `edge` is valid it holds what the SYN or SYN-ACK promised.
     pub window: u32,
     /// How far the edge may advance now, bytes.
     pub credit: u32,
@@ -223,10 +223,10 @@ pub struct Half {
     pub waiting: u32,
     /// The newest acknowledgment; valid with [`Half::EDGE_KNOWN`].
     pub acked: u32,
-    /// Right edge advertised by the newest ACK that carried `advertised_tsval`; valid with [`Half::ADVERTISED`].
+    /// Right edge promised by the newest ACK that carried `advertised_tsval`; valid with [`Half::ADVERTISED`].
     pub advertised_edge: u32,
     /// The timestamp whose echo shows that the sender knows `advertised_edge`; in a connection without timestamps when it was
-    /// advertised, in ticks of [`Stamp`].
+    /// promised, in ticks of [`Stamp`].
     pub advertised_tsval: u32,
     /// Window of the newest ACK as the receiver wrote it: one that changed it is no duplicate (RFC 5681).
     pub last_window: u16,
@@ -234,7 +234,7 @@ pub struct Half {
     pub scale: u8,
     /// Of the bits below: those that packets in the other direction write.
     pub flags: u8,
-    /// Scale that conntrack knows, plus one; 0: none. Written by the controller.
+    /// Scale told by conntrack, plus one; 0: not told. Written by the controller.
     pub conntrack_scale: u8,
     /// Of the bits below: those that packets this way write.
     pub data_flags: u8,
@@ -446,7 +446,7 @@ pub struct Hop {
     pub rate_bytes: u32,
     /// What SYNs may advertise at once, bytes; 0: what they like. Written by the controller.
     pub depth_bytes: u32,
-    /// What they may advertise now, bytes. From here on, but where said: written by the fast path.
+    /// What they may promise now, bytes. From here on, but where said: written by the fast path.
     pub left_bytes: u32,
     /// What a window update tells at least that [`super::window::due`] asks the host for, bytes; 0: the host sends none. Written by the
     /// controller.
@@ -502,7 +502,7 @@ pub enum Reason {
     WithinPlan = 1,
     /// Dry run: it would have been lowered.
     WouldRewrite = 2,
-    /// SYN: its window is within what a new connection may advertise, or nobody says what that is.
+    /// SYN: its window is within what a new connection may promise, or nobody says what that is.
     Syn = 3,
     /// RST.
     Rst = 4,

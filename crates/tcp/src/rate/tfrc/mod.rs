@@ -18,7 +18,7 @@ mod history;
 
 use lasthop_core::units::{Span, Time};
 
-use crate::rate::{Feedback, RateControl};
+use super::{Feedback, RateControl};
 
 pub use equation::throughput;
 pub(crate) use history::History;

@@ -2,7 +2,7 @@
 //!
 //! A heap of four children per node, whose ranks lie side by side: at a thousand flows five steps of two cache lines.
 
-use super::account::Key;
+use crate::credit::account::Key;
 
 /// Nowhere.
 const NONE: u32 = u32::MAX;

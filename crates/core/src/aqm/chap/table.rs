@@ -4,8 +4,8 @@
 //! last to the one that fell silent first, which leaves when room is needed. A chain never grows beyond
 //! [`LONGEST_CHAIN`]: keys made to collide cost no more than that, and the flows that find no place share an account.
 
-use super::account::{Account, Bucket};
-use crate::aqm::packets::List;
+use super::super::packets::List;
+use crate::credit::account::{Account, Bucket};
 use crate::units::{Span, Time};
 
 /// No slot.

@@ -9,7 +9,7 @@
 //! Ours: growth. Whatever a window gains within one round trip arrives on top of what the hop carries, so the queue
 //! that growth builds is at most the growth itself: `growth_time` is that queue in time.
 
-use crate::ap::Law;
+use super::Law;
 use crate::fastpath::layout::Plan;
 use crate::fastpath::window::INITIAL_WINDOW;
 use crate::units::{BitRate, Span};
@@ -23,7 +23,7 @@ const PACE_SPAN: Span = Span::from_nanos(1 << 30);
 /// Time of the hop that connections which begin in one moment may take.
 const START_TIME: Span = Span::from_millis(12);
 /// Where nothing is known windows grow to so many times what they were in a round trip: as slow start does whose ACKs are for two
-/// segments (RFC 3465 section 1). Beyond it an upload fills a slow line before anything came back (`slow_lines` of the simulator).
+/// segments (RFC 3465 section 1). Beyond it an upload fills a slow WAN link before anything came back (`slow_lines` of the simulator).
 pub const UNKNOWN_GROWTH: f64 = 1.5;
 /// Room of a hop that nothing is known of.
 const UNKNOWN: BitRate = BitRate::mbps(100);
@@ -77,7 +77,7 @@ pub const fn first() -> Plan {
     Plan { clamp_bytes: (1 << 30) - 1, floor_bytes: 3 * 1448, growth_bytes: 1, pace_bytes: 0 }
 }
 
-/// What the connections that begin may promise at once, bytes, and what comes back of it in 2^30 ns, bytes, where the hop has
+/// What the connections that begin may advertise at once, bytes, and what comes back of it in 2^30 ns, bytes, where the hop has
 /// `room`.
 #[must_use]
 pub fn start(room: Option<BitRate>) -> (u32, u32) {
