@@ -19,7 +19,10 @@ const NOT_RUN: &[(&str, &str)] = &[
         "sudo apt install make cargo-web rustfmt-web rust-web-clippy",
         "it installs packages; tools/vm/bare does, in a bare Debian",
     ),
-    ("sudo install target/release/lasthop target/release/lasthopd /usr/local/sbin/", "it writes into the machine that tests"),
+    (
+        "sudo install target/release/lasthop target/release/lasthopd /usr/local/sbin/",
+        "it writes into the machine that tests",
+    ),
 ];
 
 /// What a command of the README is.
