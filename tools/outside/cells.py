@@ -9,7 +9,7 @@ class Load:
 
     kind: str  # tcp, quic, udp, ab, curl, ssh; idle, poll, push, half, talk: the connections of small.py
     n: int = 1
-    way: str = "down"
+    direction: str = "down"
     cc: str = "cubic"
     begins: float = 0.0
     station: str = "sta"
@@ -17,7 +17,7 @@ class Load:
 
     @property
     def name(self):
-        words = [self.kind if self.kind != "tcp" else self.cc, self.way]
+        words = [self.kind if self.kind != "tcp" else self.cc, self.direction]
         words += [self.station] if self.station != "sta" else []
         words += [f"from {self.begins:g} s"] if self.begins else []
         return " ".join(words)
@@ -85,7 +85,7 @@ def down(n=1, **more):
 
 
 def up(n=1, **more):
-    return Load("tcp", n, way="up", **more)
+    return Load("tcp", n, direction="up", **more)
 
 
 def cells():
@@ -183,7 +183,7 @@ def matrix():
             seconds=20,
         )
     )
-    # The way to the server becomes longer, and short again: nothing of it is a queue.
+    # The path to the server becomes longer, and short again: nothing of it is a queue.
     for name, loads, where in (("down-50", down(2), {"down": 50}), ("up-line-50-10", up(2), {"line": (50, 10)})):
         changes = {"rtts": ((7, 60), (14, 40)), "bars": ("goodput",), "least": 0.95}
         found.append(Cell(f"longer-path-{name}", "matrix", (loads,), **where, **changes))

@@ -48,7 +48,7 @@ exec "$2" -D -e -f "$1/sshd_config"
 
 
 class Game:
-    """irtt: a packet each way every 20 ms, from before the first load to its end."""
+    """irtt: a packet in each direction every 20 ms, from before the first load to its end."""
 
     def __init__(self, world, cell):
         self.file = world.folder / "irtt.json"
@@ -144,7 +144,7 @@ class Iperf(Client):
         load = self.load
         words = [program("iperf3"), "-c", self.server, "-p", self.port, "-B", self.local, "-P", load.n]
         words += ["-t", f"{seconds:.0f}", "-i", BIN_S, "-J", "--logfile", self.file, "--connect-timeout", 8000]
-        words += ["-R"] if load.way == "down" else ["--get-server-output"]
+        words += ["-R"] if load.direction == "down" else ["--get-server-output"]
         words += ["-u", "-b", f"{load.mbps}M", "-l", 1200] if load.kind == "udp" else ["-C", load.cc]
         return words
 
@@ -157,7 +157,7 @@ class Iperf(Client):
 
     def report(self):
         report = json.loads(self.file.read_text())
-        return report if self.load.way == "down" else report["server_output_json"]
+        return report if self.load.direction == "down" else report["server_output_json"]
 
     def bins(self):
         sums = [each["sum"] for each in self.report()["intervals"]]

@@ -5,7 +5,7 @@ PACKET_BITS = 1500 * 8
 INITIAL_WINDOW = 10
 # The controller's interval where the capacity is learned, ms.
 INTERVAL_MS = 50
-# Of a change: added round trip once what was under way has drained, ms.
+# Of a change: added round trip once what was in flight has drained, ms.
 CHANGED_MS = 60
 # The daemon's share of a core: nobody moves, up to 10 flows, up to 100, more.
 DAEMON_QUIET, DAEMON_SHARES = 0.002, ((10, 0.01), (100, 0.02), (10_000, 0.05))
@@ -16,9 +16,9 @@ RATIO = (0.8, 1.25)
 def capacity(cell):
     """Mbit/s of the bottleneck that data crosses; of two, the slower one's. None without one."""
     rates = []
-    for way, hop in ((0, cell.down), (1, cell.up)):
-        if any(load.is_bulk and (load.way == "up") == bool(way) and load.station != "pc" for load in cell.loads):
-            rates += [rate for rate in (hop, cell.line and cell.line[way]) if rate]
+    for direction, hop in ((0, cell.down), (1, cell.up)):
+        if any(load.is_bulk and (load.direction == "up") == bool(direction) and load.station != "pc" for load in cell.loads):
+            rates += [rate for rate in (hop, cell.line and cell.line[direction]) if rate]
     if cell.beside == "sqm":
         rates = [0.95 * rate for rate in rates]
     return min(rates, default=None)
@@ -45,7 +45,7 @@ def rest_bound(cell):
 
 
 def change_bound_s(cell, old, new):
-    """From when on after a change the queue must be short again: what is under way drains at the new rate."""
+    """From when on after a change the queue must be short again: what is in flight drains at the new rate."""
     return old * cell.rtt / 1e3 / new + 2 * (cell.rtt + INTERVAL_MS) / 1e3
 
 

@@ -31,9 +31,9 @@ import simulated
 SEED = 7
 CONSERVE_SEED = 1
 GRID = [
-    {"cc": cc, "rtt": rtt, "flows": flows, "way": way, "place": place}
+    {"cc": cc, "rtt": rtt, "flows": flows, "direction": direction, "place": place}
     for cc, rtt, flows in (("cubic", 10, 4), ("cubic", 30, 1), ("newreno", 80, 16), ("bbr", 80, 2))
-    for way in ("down", "up")
+    for direction in ("down", "up")
     for place in ("ap", "firmware", "line")
 ]
 # Clearly worse or better, part and ms; and a mean that is no candidate.

@@ -30,10 +30,10 @@ AIR = {6: 5, 12: 9, 24: 15, 54: 25}
 
 
 def generate(seed, number):
-    """Case `number`: its home, the way of its greedy flow, and when the controller comes."""
+    """Case `number`: its home, the direction of its greedy flow, and when the controller comes."""
     draw = random.Random(f"{seed}/conserve/{number}")
     place = draw.choices(list(PLACES), list(PLACES.values()))[0]
-    way = place.removeprefix("line-") if place.startswith("line") else draw.choice(["down", "up"])
+    direction = place.removeprefix("line-") if place.startswith("line") else draw.choice(["down", "up"])
     rate = round(odd.log_uniform(draw, 5, 50), 1)
     rtt = odd.log_uniform(draw, 5, 120)
     home = {"format": 1, "name": f"conserve-{number}", "duration": f"{LASTS}s", "seed": number}
@@ -46,8 +46,8 @@ def generate(seed, number):
     in_flight = rate * 1e3 * rtt / 8 / 1500
     limit = max(60, round(in_flight * odd.log_uniform(draw, 1, 4)))
     if place.startswith("line"):
-        other = round(rate / draw.choice([1, 2, 5, 10]) if way == "down" else rate * draw.choice([1, 2, 5, 10]), 1)
-        down, up = (rate, other) if way == "down" else (other, rate)
+        other = round(rate / draw.choice([1, 2, 5, 10]) if direction == "down" else rate * draw.choice([1, 2, 5, 10]), 1)
+        down, up = (rate, other) if direction == "down" else (other, rate)
         line |= {"rate_down": f"{down}Mbit/s", "rate_up": f"{up}Mbit/s", "buffer_down": limit, "buffer_up": limit}
     home["wan"] = line
     if place == "air":
@@ -60,7 +60,7 @@ def generate(seed, number):
         {"name": "W2", "delay": f"{odd.log_uniform(draw, 1, 60):.1f}ms"},
     ]
     home["station"] = stations
-    ends = {"from": "W1", "to": "S1"} if way == "down" else {"from": "S1", "to": "W1"}
+    ends = {"from": "W1", "to": "S1"} if direction == "down" else {"from": "S1", "to": "W1"}
     start = draw.choice([0, 0.5, 1.5])
     cc = draw.choices(["cubic", "newreno", "bbr"], [75, 15, 10])[0]
     home["flow"] = [{"name": "greedy", **ends, "kind": "ftp", "cc": cc, "start": f"{start}s"}]
@@ -70,7 +70,7 @@ def generate(seed, number):
     ]
     home["measure_from"] = f"{start + STARTUP}s"
     late = f"{draw.choice([0.5, 1.0, 2.0])}s" if draw.random() < 0.1 else "0s"
-    return {"home": home, "place": place, "way": way, "late": late, "cc": cc, "count": count, "rate": rate, "rtt": rtt}
+    return {"home": home, "place": place, "direction": direction, "late": late, "cc": cc, "count": count, "rate": rate, "rtt": rtt}
 
 
 def with_control(case, capacity):
@@ -80,7 +80,7 @@ def with_control(case, capacity):
 def carried(report, case):
     """Goodput of the greedy flow, and of the small ones that share its bottleneck; Mbit/s."""
     on_air = case["place"] == "air"
-    flows = list(simulated.flows(report, direction=None if on_air else case["way"]))
+    flows = list(simulated.flows(report, direction=None if on_air else case["direction"]))
     small = [f for f in flows if f["name"] != "greedy"]
     besides = on_air * AIR_BYTES * 8 * sum(f["delivered"] for f in small) / (report["duration_s"] - report["measure_from_s"])
     greedy = sum(f["goodput_bps"] for f in flows if f["name"] == "greedy")
@@ -103,7 +103,7 @@ def line_of(result):
     late = f", control from {result['late']}" if result["late"] != "0s" else ""
     return (
         f"{result['number']:5} {result['ratio']:6.3f}  {result['off']:6.2f} -> {result['on']:6.2f} Mbit/s  small"
-        f" {result['small'][0]:.2f} -> {result['small'][1]:.2f}  {result['place']} {result['way']} {result['rate']:g} Mbit/s,"
+        f" {result['small'][0]:.2f} -> {result['small'][1]:.2f}  {result['place']} {result['direction']} {result['rate']:g} Mbit/s,"
         f" {result['rtt']:.0f} ms, {result['cc']}{late}: " + ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items()))
     )
 
@@ -133,11 +133,11 @@ def main():
     failed = sorted((r for r in results if r["ratio"] < WANTED), key=lambda r: r["ratio"])
     shares = {}
     for place in PLACES:
-        for way in ("down", "up"):
-            of = [r for r in results if (r["place"], r["way"]) == (place, way)]
+        for direction in ("down", "up"):
+            of = [r for r in results if (r["place"], r["direction"]) == (place, direction)]
             if of:
                 bad = sum(r["ratio"] < WANTED for r in of)
-                shares[place, way] = f"{place} {way} {bad} of {len(of)}"
+                shares[place, direction] = f"{place} {direction} {bad} of {len(of)}"
     print(f"{len(failed)} of {len(results)} cases under {WANTED}: {'; '.join(shares.values())}")
     print(f"median ratio {statistics.median(r['ratio'] for r in results):.3f}; the worst:")
     print("\n".join(line_of(r) for r in failed[: arguments.worst]))

@@ -3,8 +3,8 @@
 
     tools/study/everyday.py [--binary FILE] [--seeds 3] [--only idle,change] [--json FILE]
 
-Scenarios of scenarios/everyday, some with other numbers. Medians over the seeds: goodput of the bulk flows each way, Mbit/s; the
-game's delay, the worse of both ways, p99 and worst, ms; in cases with two bulk flows one way what each gets.
+Scenarios of scenarios/everyday, some with other numbers. Medians over the seeds: goodput of the bulk flows in each direction, Mbit/s; the
+game's delay, the worse of both directions, p99 and worst, ms; in cases with two bulk flows in one direction what each gets.
 """
 
 import argparse
@@ -26,7 +26,7 @@ CASES = [
     ("push", [], "15 push, 5 half-closed, 1 tiny"),
     ("upload-slow-line", [], "20/2"),
     ("upload-shared", [], "60, line 50/5"),
-    ("each-way", [], "20/2"),
+    ("each-direction", [], "20/2"),
     ("many", [], "30 + 30, line 50/5"),
     ("change", ["change=none", "duration=10s"], "at 100"),
     ("change", ["measure_from=10s", "duration=20.001s"], "then at 10"),
@@ -47,13 +47,13 @@ def is_bulk(flow):
     return flow["name"].partition("-")[0].partition(".")[0] not in SMALL
 
 
-def figures(report):
-    way = {direction: [f for f in simulated.flows(report, direction=direction) if is_bulk(f)] for direction in ("down", "up")}
-    each = [f["goodput_bps"] / 1e6 for flows in way.values() for f in flows]
+def metrics(report):
+    bulk = {direction: [f for f in simulated.flows(report, direction=direction) if is_bulk(f)] for direction in ("down", "up")}
+    each = [f["goodput_bps"] / 1e6 for flows in bulk.values() for f in flows]
     games = [f["added_delay"] for f in report["flows"] if f["name"].startswith("game") and f["added_delay"]]
     return {
-        "down": sum(f["goodput_bps"] for f in way["down"]) / 1e6,
-        "up": sum(f["goodput_bps"] for f in way["up"]) / 1e6,
+        "down": sum(f["goodput_bps"] for f in bulk["down"]) / 1e6,
+        "up": sum(f["goodput_bps"] for f in bulk["up"]) / 1e6,
         "p99": max(delay["p99"] for delay in games),
         "worst": max(delay["max"] for delay in games),
         "each": each if 1 < len(each) < 4 else [],
@@ -75,7 +75,7 @@ def main():
         name, sets, words = case
         result = {"case": name, "what": words}
         for which, off in (("off", ["control.window=none"]), ("on", [])):
-            runs = [figures(simulator.play(FOLDER / f"{name}.toml", sets + off, seed + 1)) for seed in range(arguments.seeds)]
+            runs = [metrics(simulator.play(FOLDER / f"{name}.toml", sets + off, seed + 1)) for seed in range(arguments.seeds)]
             result[which] = {key: statistics.median(run[key] for run in runs) for key in ("down", "up", "p99", "worst")}
             result[which]["each"] = [statistics.median(values) for values in zip(*(run["each"] for run in runs))]
         return result

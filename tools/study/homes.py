@@ -45,9 +45,9 @@ def way_of(home, flow):
     return "down" if flow["to"] in own else "up"
 
 
-def greedy(home, way=None):
+def greedy(home, direction=None):
     wanted = [f for f in home["flow"] if f["kind"] in PAYLOAD and "bytes" not in f]
-    return [f for f in wanted if way in (None, way_of(home, f))]
+    return [f for f in wanted if direction in (None, way_of(home, f))]
 
 
 def copies(home, flow):
@@ -56,22 +56,22 @@ def copies(home, flow):
     return max([flow.get("count", 1), *counts])
 
 
-def alone(home, way):
-    """The home with greedy TCP one `way` and nothing else."""
+def alone(home, direction):
+    """The home with greedy TCP in one `direction` and nothing else."""
     deep = {"kind": "fifo", "limit": simulated.DEEP}
     air = {k: v for k, v in home["wifi"].items() if k != "firmware_queue"} | {"queue": deep, "station_queue": deep}
     wires = home["wan"] | {"buffer_down": simulated.DEEP, "buffer_up": simulated.DEEP}
     keys = ("name", "from", "to", "count")
-    flows = [{k: f[k] for k in keys if k in f} | {"kind": "ftp", "cc": "cubic"} for f in greedy(home, way)]
+    flows = [{k: f[k] for k in keys if k in f} | {"kind": "ftp", "cc": "cubic"} for f in greedy(home, direction)]
     result = {k: v for k, v in home.items() if k not in ("control", "change")}
     return result | {"wifi": air, "wan": wires, "flow": flows, "measure_from": "10s", "duration": "30s"}
 
 
-def truth(simulator, home, way):
+def truth(simulator, home, direction):
     """C, Mbit/s; None where nothing would fill it."""
-    if not greedy(home, way):
+    if not greedy(home, direction):
         return None
-    return simulated.rate(simulator.play(alone(home, way)), direction=way)
+    return simulated.rate(simulator.play(alone(home, direction)), direction=direction)
 
 
 def exchange_us(home, station):
@@ -101,15 +101,15 @@ def slowest_us(home):
     return max(exchange_us(home, s) for s in own + later)
 
 
-def floors_ms(home, way, capacity):
+def floors_ms(home, direction, capacity):
     """How long what windows promise beyond the path at least takes to drain: of each connection three segments, less its share
     of what is on the path."""
-    flows = greedy(home, way)
+    flows = greedy(home, direction)
     number = sum(copies(home, f) for f in flows)
     delays = {s["name"]: float(s["delay"].removesuffix("ms")) for s in home["server"]}
     beyond = 0.0
     for flow in flows:
-        rtt = 2 * (delays[flow["from" if way == "down" else "to"]] + float(home["wan"]["delay"].removesuffix("ms")))
+        rtt = 2 * (delays[flow["from" if direction == "down" else "to"]] + float(home["wan"]["delay"].removesuffix("ms")))
         on_path = capacity * 1e6 / 8 / number * rtt / 1e3
         beyond += copies(home, flow) * max(0.0, FLOOR * FULL - on_path)
     return beyond * 8 / capacity / 1e3
@@ -141,17 +141,17 @@ def play(simulator, name, queue, controlled, seed, short):
         "other_loss": max((f["loss_rate"] for f in live), default=None),
         "streams": sum(f["goodput_bps"] for f in streams) / 1e6 if streams else None,
         "quic": sum(f["goodput_bps"] for f in simulated.flows(whole, {"quic"})) / 1e6,
-        "C": {way: simulated.learned(whole, way) for way in ("down", "up")},
-        "queue": {way: simulated.place(whole, way) for way in ("down", "up")},
+        "C": {direction: simulated.learned(whole, direction) for direction in ("down", "up")},
+        "queue": {direction: simulated.place(whole, direction) for direction in ("down", "up")},
     }
 
 
 def cell(simulator, name, queue, controlled, seeds, short):
     runs = [play(simulator, name, queue, controlled, seed + 1, short) for seed in range(seeds)]
     result = {key: median([run[key] for run in runs]) for key in runs[0] if key not in ("C", "queue")}
-    result["C"] = {way: median([run["C"][way] for run in runs]) for way in ("down", "up")}
-    places = {way: [run["queue"][way] for run in runs] for way in ("down", "up")}
-    result["queue"] = {way: max(set(found), key=found.count) for way, found in places.items()}
+    result["C"] = {direction: median([run["C"][direction] for run in runs]) for direction in ("down", "up")}
+    places = {direction: [run["queue"][direction] for run in runs] for direction in ("down", "up")}
+    result["queue"] = {direction: max(set(found), key=found.count) for direction, found in places.items()}
     return result
 
 
@@ -182,22 +182,22 @@ def table(name, cells, truths, home):
                 f" {shown(c['rest_p99'])} | {c['goodput']:.2f} | {shown(c['streams'])} | {ratio} | {shown(c['other_p99'])} | {loss} |"
             )
     words = []
-    for way, true in truths.items():
+    for direction, true in truths.items():
         if true is None:
             continue
         each = []
         for queue, word in QUEUES.items():
             c = cells[name, queue, True]
-            if c["C"][way]:
-                where = f", queue {c['queue'][way]}" if c["queue"][way] else ""
-                each.append(f"{word} {c['C'][way]:.2f} ({100 * (c['C'][way] / true - 1):+.1f} %{where})")
-        words.append(f"C {way}, Mbit/s: truth {true:.2f}; learned by the end: " + ("; ".join(each) if each else "nothing") + ".")
+            if c["C"][direction]:
+                where = f", queue {c['queue'][direction]}" if c["queue"][direction] else ""
+                each.append(f"{word} {c['C'][direction]:.2f} ({100 * (c['C'][direction] / true - 1):+.1f} %{where})")
+        words.append(f"C {direction}, Mbit/s: truth {true:.2f}; learned by the end: " + ("; ".join(each) if each else "nothing") + ".")
     exchange = slowest_us(home) / 1e3
     bounds = f"Bounds: an exchange of the slowest loaded station {exchange:.2f} ms, four of them {4 * exchange:.1f} ms"
-    for way, true in truths.items():
+    for direction, true in truths.items():
         if true is not None:
             initial = INITIAL * FULL * 8 / true / 1e3
-            bounds += f"; {way}, the floors of all windows beyond the path {floors_ms(home, way, true):.1f} ms, one initial window {initial:.1f} ms"
+            bounds += f"; {direction}, the floors of all windows beyond the path {floors_ms(home, direction, true):.1f} ms, one initial window {initial:.1f} ms"
     return "\n".join([*lines, "", *(f"{each}  " for each in words), bounds + "."])
 
 
@@ -218,11 +218,11 @@ def main():
         names = arguments.only.split(",")
     simulator = simulated.Simulator(arguments.binary, arguments.jobs)
     homes = {name: load(name) for name in names}
-    ways = [(name, way) for name in names for way in ("down", "up")]
-    true = dict(zip(ways, simulator.all(lambda key: truth(simulator, homes[key[0]], key[1]), ways, "truths")))
+    directions = [(name, direction) for name in names for direction in ("down", "up")]
+    true = dict(zip(directions, simulator.all(lambda key: truth(simulator, homes[key[0]], key[1]), directions, "truths")))
     keys = [(name, queue, on) for name in names for queue in QUEUES for on in (False, True)]
     cells = dict(zip(keys, simulator.all(lambda key: cell(simulator, *key, arguments.seeds, arguments.short), keys, "cells")))
-    tables = {name: table(name, cells, {way: true[name, way] for way in ("down", "up")}, homes[name]) for name in names}
+    tables = {name: table(name, cells, {direction: true[name, direction] for direction in ("down", "up")}, homes[name]) for name in names}
     if arguments.book == "-":
         print("\n\n".join(f"{name}\n\n{each}" for name, each in tables.items()))
     else:

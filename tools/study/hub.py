@@ -58,9 +58,9 @@ def main():
                     if doors == paths:
                         open(os.path.join(folder, "ready"), "w").close()
                     continue
-                way, number, other = key.data
+                direction, number, other = key.data
                 try:
-                    if way == "query":
+                    if direction == "query":
                         words, who = key.fileobj.recvfrom(2048)
                         asked[number] = (time.monotonic(), who)
                         other.send(words)

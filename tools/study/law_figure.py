@@ -25,7 +25,7 @@ def queues(gain):
     # The logarithm of the rate, above that at which the queue is at its target.
     above = [math.log(1.2)]
     for i in range(round(LASTS / STEP)):
-        # Where there is no queue nobody sees how much less than the target is under way.
+        # Where there is no queue nobody sees how much less than the target is in flight.
         seen = max(above[i - late], math.log(BASE / (BASE + TARGET))) if i >= late else 0.0
         above.append(above[i] - gain * seen * STEP / (late * STEP))
     return [max(0.0, (BASE + TARGET) * math.exp(x) - BASE) for x in above]

@@ -74,33 +74,33 @@ def axes(cell):
 
 def figures(report, cell):
     """Of a report: Mbit/s and ms."""
-    way = cell.get("way", "down")
-    of = {kind: simulated.goodput(report, {kind}, way) for kind in ("ftp", "quic")}
+    direction = cell.get("direction", "down")
+    of = {kind: simulated.goodput(report, {kind}, direction) for kind in ("ftp", "quic")}
     bulk = [flow for flow in report["flows"] if flow["name"].split(".")[0] in ("bulk", "quic")]
     control = report.get("control") or {}
     return {
         "goodput": sum(of.values()),
         "quic_goodput": of["quic"],
-        "rate": simulated.rate(report, simulated.ELASTIC, way),
+        "rate": simulated.rate(report, simulated.ELASTIC, direction),
         "p50": simulated.worst(report, "p50"),
         "p99": simulated.worst(report, "p99"),
         "max": simulated.worst(report, "max"),
         "lost": sum(flow["lost"][place] for flow in bulk for place in flow["lost"]),
         "fairness": report["fairness"]["goodput"],
         "lag_p99": report["run"]["lag_ms"]["p99"],
-        "place_says": simulated.place(report, way),
+        "place_says": simulated.place(report, direction),
         "decisions": control.get("decisions"),
     }
 
 
 def heard(file, cell):
     """C as the controller had it, Mbit/s: at the end, and least and most from two seconds of load on."""
-    way, from_s = cell.get("way", "down"), cell.get("begins", plan.START) + 2
+    direction, from_s = cell.get("direction", "down"), cell.get("begins", plan.START) + 2
     found = []
     for line in map(json.loads, file.read_text().splitlines()):
         control = (line.get("status") or {}).get("control")
         if control and line["t_s"] >= from_s:
-            learned = control.get(f"capacity_{way}_bps") or control["capacity_bps"]
+            learned = control.get(f"capacity_{direction}_bps") or control["capacity_bps"]
             found.append(learned["last"] / 1e6)
     if not found or not cell.get("control"):
         return {"c": None, "c_least": None, "c_most": None}

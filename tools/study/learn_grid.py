@@ -22,7 +22,7 @@ AXES = {
     "cc": ["cubic", "newreno", "bbr"],
     "rtt": [10, 30, 80, 200],
     "flows": [1, 2, 4, 16],
-    "way": ["down", "up"],
+    "direction": ["down", "up"],
     "place": ["ap", "firmware", "line"],
 }
 # Downloads begin here; the game was there before.
@@ -40,7 +40,7 @@ def home(cell, control, game=True, lasts=LASTS):
     if cell["place"] == "firmware":
         wifi |= {"firmware_queue": 1000, "queue": {"kind": "fq_codel", "limit": 1000}}
     ends = {"down": ("W", "S"), "up": ("S", "W")}
-    (source, to) = ends[cell["way"]]
+    (source, to) = ends[cell["direction"]]
     flows = [{"name": "bulk", "from": source, "to": to, "kind": "ftp", "cc": cell["cc"], "count": cell["flows"], "start": f"{START}s"}]
     if game:
         flows.append({"name": "game-down", "from": "W", "to": "G", "kind": "game-server"})
@@ -62,30 +62,30 @@ def home(cell, control, game=True, lasts=LASTS):
 
 
 def truths(simulator, cells):
-    """IP Mbit/s by way and place."""
-    keys = sorted({(cell["way"], cell["place"]) for cell in cells})
+    """IP Mbit/s by direction and place."""
+    keys = sorted({(cell["direction"], cell["place"]) for cell in cells})
 
     def one(key):
-        way, place = key
-        cell = {"cc": "cubic", "rtt": 30, "flows": 1, "way": way, "place": "line" if place == "line" else "ap"}
+        direction, place = key
+        cell = {"cc": "cubic", "rtt": 30, "flows": 1, "direction": direction, "place": "line" if place == "line" else "ap"}
         alone = home(cell, None, game=False)
         alone["measure_from"] = f"{START + 5}s"
         for queue in ("queue", "station_queue"):
             alone["wifi"][queue]["limit"] = simulated.DEEP
         if place == "line":
             alone["wan"] |= {"buffer_down": simulated.DEEP, "buffer_up": simulated.DEEP}
-        return simulated.rate(simulator.play(alone), direction=way)
+        return simulated.rate(simulator.play(alone), direction=direction)
 
     return dict(zip(keys, simulator.all(one, keys, "truths")))
 
 
 def table(cells, results):
-    columns = f"{'cc':8}{'rtt':>4}{'flows':>6} {'way':5}{'place':9}{'goodput':>9}{'off':>7}{'on':>7}{'p50 on':>8}{'p99 off':>9}{'p99 on':>8}{'truth':>7}{'C':>7}{'C/truth':>9}  queue is"
+    columns = f"{'cc':8}{'rtt':>4}{'flows':>6} {'direction':10}{'place':9}{'goodput':>9}{'off':>7}{'on':>7}{'p50 on':>8}{'p99 off':>9}{'p99 on':>8}{'truth':>7}{'C':>7}{'C/truth':>9}  queue is"
     print(columns)
     for cell, r in zip(cells, results):
         learned, ratio = (f"{r['C']:7.2f}", f"{r['C'] / r['truth']:9.3f}") if r["C"] else (f"{'-':>7}", f"{'-':>9}")
         print(
-            f"{cell['cc']:8}{cell['rtt']:4}{cell['flows']:6} {cell['way']:5}{cell['place']:9}{r['ratio']:9.3f}"
+            f"{cell['cc']:8}{cell['rtt']:4}{cell['flows']:6} {cell['direction']:10}{cell['place']:9}{r['ratio']:9.3f}"
             f"{r['off']:7.2f}{r['on']:7.2f}{r['p50_on']:8.2f}{r['p99_off']:9.1f}{r['p99_on']:8.2f}{r['truth']:7.2f}"
             f"{learned}{ratio}  {r['queue'] or ''}"
         )
@@ -122,7 +122,7 @@ def main():
         }
         off, on = runs[None], runs[arguments.capacity]
         carried = {which: median([simulated.goodput(run) for run in which_runs]) for which, which_runs in runs.items()}
-        heard = [c for run in on if (c := simulated.learned(run, cell["way"]))]
+        heard = [c for run in on if (c := simulated.learned(run, cell["direction"]))]
         p99 = lambda some: median([simulated.worst(run) for run in some])  # noqa: E731
         return {
             "off": carried[None],
@@ -131,9 +131,9 @@ def main():
             "p99_off": p99(off),
             "p99_on": p99(on),
             "p50_on": median([simulated.worst(run, "p50") for run in on]),
-            "truth": truth[cell["way"], cell["place"]],
+            "truth": truth[cell["direction"], cell["place"]],
             "C": median(heard) if heard else None,
-            "queue": simulated.place(on[0], cell["way"]),
+            "queue": simulated.place(on[0], cell["direction"]),
         }
 
     results = simulator.all(one, cells, "cells")

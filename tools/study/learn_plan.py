@@ -27,7 +27,7 @@ STEPS = ((54, 6), (54, 2))
 
 def home(cell):
     """The scenario of a cell."""
-    rtt, way = cell["rtt"], cell.get("way", "down")
+    rtt, direction = cell["rtt"], cell.get("direction", "down")
     queue = queue_of(cell["queue"])
     wifi = {"rate": "54Mbit/s", "loss": {"kind": "none"}, "queue": queue, "station_queue": {**queue, "kind": "fifo"}}
     line = {"delay": f"{rtt / 4}ms"}
@@ -35,11 +35,11 @@ def home(cell):
         wifi["firmware_queue"] = DEEP
     if cell.get("place") == "line":
         line |= LINE
-    source, sink = ("W", "D") if way == "down" else ("D", "W")
+    source, sink = ("W", "D") if direction == "down" else ("D", "W")
     begins, lasts = cell.get("begins", START), cell.get("lasts", LASTS)
     flows = [greedy("bulk", source, sink, cell["cc"], cell["flows"], begins)]
     if cell.get("quic"):
-        source, sink = ("W", "Q") if way == "down" else ("Q", "W")
+        source, sink = ("W", "Q") if direction == "down" else ("Q", "W")
         flows.append({**greedy("quic", source, sink, cell["quic"], cell["flows"], begins), "kind": "quic"})
     if cell.get("game", True) or cell.get("beside"):
         # More often than most games, so that a p99 of ten seconds is of five packets.
@@ -88,7 +88,7 @@ def parts(capacity):
     """{part: cells}. `capacity` is that of the runs with control."""
     alone = {"game": False, "queue": f"fifo-{ENDLESS}", "cc": "cubic", "begins": 0.5}
     alone |= {"measure": TRUTH_FROM, "lasts": TRUTH_FROM + TRUTH_LASTS}
-    truth = [{**cell, **alone} for cell in grid(rtt=RTTS, flows=FLOWS) + grid(rtt=RTTS, flows=(1, 4), way=("up",))]
+    truth = [{**cell, **alone} for cell in grid(rtt=RTTS, flows=FLOWS) + grid(rtt=RTTS, flows=(1, 4), direction=("up",))]
     truth += [{**cell, **alone} for cell in grid(rtt=(40,), flows=(1, 4), place=("firmware", "line"))]
     # What the greedy flows can have at most beside the game: no packet is lost, so nobody acknowledges less often.
     truth += [{**cell, **alone, "beside": "game"} for cell in grid(rtt=RTTS, flows=FLOWS)]
@@ -98,7 +98,7 @@ def parts(capacity):
     return {
         "truth": truth,
         "down": both(grid(cc=CCS, rtt=RTTS, flows=FLOWS, queue=fifos), capacity),
-        "up": both(grid(cc=("cubic",), rtt=RTTS, flows=(1, 4), queue=(fifos[0],), way=("up",)), capacity),
+        "up": both(grid(cc=("cubic",), rtt=RTTS, flows=(1, 4), queue=(fifos[0],), direction=("up",)), capacity),
         "steps": both(
             [{**cell, **falls} for cell in grid(step=steps, queue=(*fifos, "chap"), cc=("cubic", "bbr"), rtt=(40,))], capacity
         ),

@@ -6,7 +6,7 @@ from collections import Counter
 import learn_plan as plan
 
 # Columns that say which cell it is, in the order they are shown in.
-AXES = ("cc", "quic", "rtt", "flows", "way", "place", "queue", "step")
+AXES = ("cc", "quic", "rtt", "flows", "direction", "place", "queue", "step")
 TITLES = {
     "truth": "The truth: greedy CUBIC alone, no control, endless queue",
     "down": "Downloads beside a game",
@@ -42,7 +42,7 @@ def text(results):
     parts = {}
     for row in results["rows"]:
         parts.setdefault(row["part"], []).append(row)
-    truth = {plan_key(row, ("rtt", "flows", "way", "place", "beside")): of for row, of in of_truth(parts.get("truth", []))}
+    truth = {plan_key(row, ("rtt", "flows", "direction", "place", "beside")): of for row, of in of_truth(parts.get("truth", []))}
     for part, title in TITLES.items():
         if part in parts and (part == "truth" or any(row["control"] for row in parts[part])):
             lines += ["", f"## {title}", "", *TABLES[part](parts[part], truth)]
@@ -68,7 +68,7 @@ def pairs(rows):
 
 
 def played(rows):
-    """Those that were played both ways."""
+    """Those that were played in both directions."""
     return [(cell, off, on) for cell, off, on in pairs(rows) if off and on]
 
 
@@ -80,10 +80,10 @@ def of_truth(rows):
 
 
 def truths(rows, _):
-    named = lambda row: [row["rtt"], row["flows"], row.get("way", "down"), row.get("place", "ap"), row.get("beside", "")]  # noqa: E731
+    named = lambda row: [row["rtt"], row["flows"], row.get("direction", "down"), row.get("place", "ap"), row.get("beside", "")]  # noqa: E731
     note = "Without losses receivers acknowledge oftener than beside them (Linux merges ACKs while there is a hole), so runs in which an"
     more = "ordinary queue overflows can carry a few per cent more than the truth."
-    head = ["rtt", "flows", "way", "place", "beside", "IP rate", "goodput"]
+    head = ["rtt", "flows", "direction", "place", "beside", "IP rate", "goodput"]
     return [*table(head, [[*named(row), *of] for row, of in of_truth(rows)]), "", note, more]
 
 
@@ -94,8 +94,8 @@ def loaded(rows, truth):
     for cell, off, on in played(rows):
         without, with_control = middle(off, "goodput"), middle(on, "goodput")
         ratio, p99 = with_control / max(without, 1e-9), middle(on, "p99")
-        right, _ = truth.get((cell["rtt"], cell["flows"], cell["way"], cell["place"], None), (None, None))
-        _, possible = truth.get((cell["rtt"], cell["flows"], cell["way"], cell["place"], "game"), (None, None))
+        right, _ = truth.get((cell["rtt"], cell["flows"], cell["direction"], cell["place"], None), (None, None))
+        _, possible = truth.get((cell["rtt"], cell["flows"], cell["direction"], cell["place"], "game"), (None, None))
         c = [middle(on, name) for name in ("c", "c_least", "c_most")]
         parts = [value / right if value is not None and right else None for value in c]
         places = sorted({str(row.get("place_says")) for row in on})

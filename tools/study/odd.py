@@ -1,5 +1,5 @@
-"""What homes are full of and papers are not: connections that idle, poll, wait for messages, ask and think, are closed one way,
-have tiny windows, or were there before the controller; asymmetric lines, loaded both ways at once; hops that deliver in bunches."""
+"""What homes are full of and papers are not: connections that idle, poll, wait for messages, ask and think, are closed in one direction,
+have tiny windows, or were there before the controller; asymmetric lines, loaded in both directions at once; hops that deliver in bunches."""
 
 import math
 
@@ -49,7 +49,7 @@ SMALL = {"idle": (idle, 30), "poll": (poll, 20), "push": (push, 15), "ask": (ask
 
 
 def small(draw, number, server, station):
-    """One flow that never needs much, one way or the other."""
+    """One flow that never needs much, in one direction or the other."""
     word = draw.choices(list(SMALL), [weight for _, weight in SMALL.values()])[0]
     ends = {"from": server, "to": station}
     if draw.random() < 0.4:
@@ -89,7 +89,7 @@ def line(draw):
 
 
 def home(draw, number):
-    """An odd home: a hop, a line, a game, bulk one way or both, and small connections of all kinds."""
+    """An odd home: a hop, a line, a game, bulk in one direction or both, and small connections of all kinds."""
     result = {"format": 1, "name": f"odd-{number}", "duration": "20s", "seed": number, "wan": line(draw)}
     stations = [{"name": f"S{i + 1}"} for i in range(draw.randint(1, 6))]
     limit = lambda: round(log_uniform(draw, 50, 1500))  # noqa: E731

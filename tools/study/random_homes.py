@@ -7,7 +7,7 @@
 So many of each kind, a summary each. Random (`--kind random`): 1-16 stations of 1-54 Mbit/s (802.11g, 802.11b, or both), 1-4 servers with round trips of 5-300 ms, queues of 20-2,000 packets
 of several kinds, now and then a slow line before the home or a queue in the radio's firmware, 1-64 flows of all kinds in both
 directions. Real-time flows are offered at most 40 % of the air, since what does not fit cannot be kept smooth by anybody.
-Odd (`--kind odd`, drawn by odd.py): what those are not: asymmetric lines, ports of a bridge, some of which deliver in bunches, both ways at once, and connections that
+Odd (`--kind odd`, drawn by odd.py): what those are not: asymmetric lines, ports of a bridge, some of which deliver in bunches, both directions at once, and connections that
 idle, poll, push, ask and think, are half-closed, have tiny windows, or were there before the controller.
 
 Goodput is what elastic flows had acknowledged in the run. A home's p99 is the mean over its real-time flows of the 99th
@@ -124,13 +124,13 @@ def flows(draw, home):
             made = [{"name": f"{name}-down", **down, "kind": "game-server"}, {"name": f"{name}-up", **up, "kind": "game-client"}]
             cost = share(200, 20) + share(42, 17)
         elif kind == "voip":
-            made = [{"name": f"{name}-{way}", **ways, "kind": "voip"} for way, ways in (("a", ends), ("b", back))]
+            made = [{"name": f"{name}-{direction}", **hosts, "kind": "voip"} for direction, hosts in (("a", ends), ("b", back))]
             cost = 2 * share(200, 50)
         elif kind == "video-chat":
             rate = draw.choice([0.3, 1.0, 2.0])
             made = [
-                {"name": f"{name}-{way}", **ways, "kind": "video-chat", "rate": f"{rate}Mbit/s"}
-                for way, ways in (("a", ends), ("b", back))
+                {"name": f"{name}-{direction}", **hosts, "kind": "video-chat", "rate": f"{rate}Mbit/s"}
+                for direction, hosts in (("a", ends), ("b", back))
             ]
             cost = 2 * share(1000, rate * 1e6 / 8000)
         elif kind == "cbr":
@@ -172,19 +172,19 @@ def begins(flow):
     return float(flow.get("start", "0s").removesuffix("s"))
 
 
-def way_of(flow):
+def direction_of(flow):
     return "up" if flow["from"].startswith("S") else "down"
 
 
-def greedy(home, way=None):
-    """Flows that never run dry, one `way` or all."""
+def greedy(home, direction=None):
+    """Flows that never run dry, in one `direction` or all."""
     endless = [f for f in home["flow"] if f["kind"] in ("ftp", "quic") and "bytes" not in f and "window" not in f]
-    return [flow for flow in endless if way in (None, way_of(flow))]
+    return [flow for flow in endless if direction in (None, direction_of(flow))]
 
 
-def alone(home, way):
-    """The home with nothing but greedy TCP one `way`, in queues that never overflow; None where nothing would fill it."""
-    wanted = greedy(home, way)
+def alone(home, direction):
+    """The home with nothing but greedy TCP in one `direction`, in queues that never overflow; None where nothing would fill it."""
+    wanted = greedy(home, direction)
     if not wanted:
         return None
     deep = {"kind": "fifo", "limit": simulated.DEEP}
@@ -225,9 +225,9 @@ def figures(report):
     }
 
 
-def one_rate(home, way):
-    """All greedy flows that `way` cost the same: C does not hang on who sends how much."""
-    ends = {flow["to"] if way == "down" else flow["from"] for flow in greedy(home, way)}
+def one_rate(home, direction):
+    """All greedy flows in that `direction` cost the same: C does not hang on who sends how much."""
+    ends = {flow["to"] if direction == "down" else flow["from"] for flow in greedy(home, direction)}
     return len({(s.get("rate"), s.get("standard")) for s in home["station"] if s["name"] in ends}) == 1
 
 
@@ -242,21 +242,21 @@ def play(simulator, kind, number, seed, capacity, with_truth, lasts=LASTS):
     result = {"kind": kind, "home": number, "off": off, "on": on, "what": described(home), "capacity": {}}
     result["goodput"] = on["goodput"] / off["goodput"] - 1 if off["goodput"] > 0 else None
     result["p99"] = on["p99"] - off["p99"] if None not in (on["p99"], off["p99"]) else None
-    for way in ("down", "up") if with_truth else ():
-        truth_home = alone(home, way)
+    for direction in ("down", "up") if with_truth else ():
+        truth_home = alone(home, direction)
         if truth_home is None:
             continue
-        truth = simulated.rate(simulator.play(truth_home), direction=way)
-        other = "up" if way == "down" else "down"
+        truth = simulated.rate(simulator.play(truth_home), direction=direction)
+        other = "up" if direction == "down" else "down"
         carried = {
             "truth": truth,
-            "C": simulated.learned(report, way),
-            "queue": simulated.place(report, way),
-            # Greedy flows go this way alone, and to stations of one rate: then C means one figure.
-            "plain": not greedy(home, other) and one_rate(home, way),
-            "saturated": off[way] > 0.9 * truth,
+            "C": simulated.learned(report, direction),
+            "queue": simulated.place(report, direction),
+            # Greedy flows go in this direction alone, and to stations of one rate: then C means one figure.
+            "plain": not greedy(home, other) and one_rate(home, direction),
+            "saturated": off[direction] > 0.9 * truth,
         }
-        result["capacity"][way] = carried
+        result["capacity"][direction] = carried
     return result
 
 
@@ -269,7 +269,7 @@ def described(home):
         word = {"game-server": "game", "game-client": "game"}.get(flow["kind"], flow["kind"])
         word = flow["name"].partition("-")[0] if flow["name"].partition("-")[0] in odd.SMALL else word
         if word in ("ftp", "quic"):
-            word += " " + way_of(flow)
+            word += " " + direction_of(flow)
         kinds[word] = kinds.get(word, 0) + 1
     air, wires = home[hop_of(home)], home["wan"]
     extras = [f"firmware {air['firmware_queue']}"] if "firmware_queue" in air else []
@@ -343,7 +343,7 @@ def summary(results):
 def capacities(results, every):
     ratios = {True: [], False: []}
     for result in results:
-        for way, c in result["capacity"].items():
+        for direction, c in result["capacity"].items():
             if not c["C"]:
                 continue
             ratio = c["C"] / c["truth"]
@@ -351,9 +351,9 @@ def capacities(results, every):
             ratios[clean].append(ratio)
             if clean and every:
                 flag = "" if abs(ratio - 1) <= 0.03 else "  <--"
-                print(f"{result['home']:5}  {way:4}  C {c['C']:6.2f} of {c['truth']:6.2f}: {ratio:.3f}  {c['queue'] or ''}{flag}")
+                print(f"{result['home']:5}  {direction:4}  C {c['C']:6.2f} of {c['truth']:6.2f}: {ratio:.3f}  {c['queue'] or ''}{flag}")
     for clean, found in ratios.items():
-        what = "saturated one way, stations of one rate" if clean else "other homes"
+        what = "saturated in one direction, stations of one rate" if clean else "other homes"
         if found:
             near = sum(abs(r - 1) <= 0.03 for r in found)
             print(f"  C/truth  median {statistics.median(found):.3f}, within 3 % in {near} of {len(found)} ({what})")

@@ -97,11 +97,11 @@ class Simulator:
 
 
 def flows(report, kinds=None, direction=None):
-    """Flows of `kinds`, on their way down (to a station) or up."""
+    """Flows of `kinds`, on their path down (to a station) or up."""
     stations = {station["name"] for station in report["stations"]} - {"AP"}
     for flow in report["flows"]:
-        way = "down" if flow["to"] in stations else "up"
-        if (kinds is None or flow["kind"] in kinds) and direction in (None, way):
+        goes = "down" if flow["to"] in stations else "up"
+        if (kinds is None or flow["kind"] in kinds) and direction in (None, goes):
             yield flow
 
 
