@@ -33,7 +33,7 @@ enum Message {
         #[serde(skip_serializing_if = "Option::is_none")]
         sound_s: Option<f64>,
         #[serde(flatten)]
-        metrics: Way,
+        metrics: Transfer,
     },
     Fetched {
         message: u64,
@@ -43,7 +43,7 @@ enum Message {
         bytes: u64,
         kept_at: u64,
         #[serde(flatten)]
-        metrics: Way,
+        metrics: Transfer,
     },
     /// Only listed.
     Listed { message: u64, from: String, name: String, bytes: u64, kept_at: u64 },
@@ -52,7 +52,7 @@ enum Message {
 }
 
 #[derive(Debug, Serialize)]
-struct Way {
+struct Transfer {
     resumed_bytes: u64,
     took_s: f64,
     connecting_s: f64,
@@ -91,7 +91,7 @@ impl Written {
             name: name.to_owned(),
             bytes: sent.bytes,
             sound_s: sound.map(|length| length.as_secs_f64()),
-            metrics: Way::new(sent.resumed, &sent.metrics),
+            metrics: Transfer::new(sent.resumed, &sent.metrics),
         });
     }
 
@@ -105,7 +105,7 @@ impl Written {
             file: fetched.file.display().to_string(),
             bytes,
             kept_at,
-            metrics: Way::new(fetched.resumed, &fetched.metrics),
+            metrics: Transfer::new(fetched.resumed, &fetched.metrics),
         });
     }
 
@@ -127,7 +127,7 @@ impl Written {
     }
 }
 
-impl Way {
+impl Transfer {
     fn new(resumed_bytes: u64, metrics: &Metrics) -> Self {
         Self {
             resumed_bytes,

@@ -28,12 +28,12 @@ pub struct Results {
     columns: Columns,
     /// Bytes of whole lines.
     length: u64,
-    rows: Vec<Place>,
+    rows: Vec<RowPosition>,
 }
 
 /// A row of the file.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct RowPosition {
     run: usize,
     at: u64,
     bytes: u64,
@@ -116,7 +116,7 @@ impl Results {
                 if std::mem::replace(&mut had[run], true) {
                     return Err(self.refuse(number, &format!("has {} once more", expected.grid.name_of_run(run))));
                 }
-                self.rows.push(Place { run, at, bytes });
+                self.rows.push(RowPosition { run, at, bytes });
                 last = Some((run, cells));
             }
             at += bytes;
@@ -153,7 +153,7 @@ impl Results {
         let mut places = Vec::new();
         for (run, row) in rows {
             let line = self.form.write(row, &self.columns)?;
-            places.push(Place { run: *run, at: self.length + text.len() as u64, bytes: line.len() as u64 });
+            places.push(RowPosition { run: *run, at: self.length + text.len() as u64, bytes: line.len() as u64 });
             text.extend(line);
         }
         self.put(&text)?;
@@ -200,7 +200,7 @@ impl Results {
             self.file.read_exact_at(&mut line, row.at)?;
             change(&mut line);
             new.write_all(&line)?;
-            places.push(Place { run: row.run, at: length, bytes: line.len() as u64 });
+            places.push(RowPosition { run: row.run, at: length, bytes: line.len() as u64 });
             length += line.len() as u64;
         }
         let new = new.into_inner().map_err(io::IntoInnerError::into_error)?;
