@@ -83,7 +83,7 @@ impl Client {
         // What was here before and is not listed now has been deleted there.
         let is_gone = |id: &MessageId| listed.iter().all(|listed| listed.message != *id);
         marked.retain(is_gone);
-        self.state.forget_all(&self.account, &marked)?;
+        marked.iter().try_for_each(|message| self.state.forget(&self.account, *message))?;
         parts.iter().filter(|(id, _)| is_gone(id)).try_for_each(|(_, path)| Part::discard(path))?;
         if let Some(absent) = wanted.messages.iter().find(|id| listed.iter().all(|listed| listed.message != **id)) {
             return Err(Failure::NotListed(absent.0));

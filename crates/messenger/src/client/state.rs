@@ -152,28 +152,21 @@ impl State {
         Ok(all)
     }
 
-    /// Of these messages nothing need be remembered, half-written marks included.
-    pub(super) fn forget_all(&self, account: &Account, messages: &[MessageId]) -> Result<(), Failure> {
+    /// The server has deleted the message, or will: nothing of it need be remembered, nor a mark that a killed process had half
+    /// written.
+    pub(super) fn forget(&self, account: &Account, message: MessageId) -> Result<(), Failure> {
         let failed = |source| StateError { path: self.folder.clone(), source };
-        for message in messages {
-            let mark = self.mark_path(account, *message);
-            let name = mark.file_name().unwrap_or_default().as_bytes();
-            for entry in fs::read_dir(&self.folder).map_err(failed)? {
-                let entry = entry.map_err(failed)?;
-                let found = entry.file_name();
-                let rest = found.as_bytes().strip_prefix(name);
-                if rest.is_some_and(|rest| rest.is_empty() || (rest.starts_with(b".") && rest.ends_with(b".new"))) {
-                    remove(&entry.path()).map_err(failed)?;
-                }
+        let mark = self.mark_path(account, message);
+        let name = mark.file_name().unwrap_or_default().as_bytes();
+        for entry in fs::read_dir(&self.folder).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let found = entry.file_name();
+            let rest = found.as_bytes().strip_prefix(name);
+            if rest.is_some_and(|rest| rest.is_empty() || (rest.starts_with(b".") && rest.ends_with(b".new"))) {
+                remove(&entry.path()).map_err(failed)?;
             }
         }
         Ok(())
-    }
-
-    /// The server has deleted the message: it need not be remembered.
-    pub(super) fn forget(&self, account: &Account, message: MessageId) -> Result<(), Failure> {
-        let path = self.mark_path(account, message);
-        remove(&path).map_err(|source| StateError { path, source }.into())
     }
 }
 
@@ -341,7 +334,7 @@ mod tests {
         fs::write(folder.path().join("state").join(format!("received-{}-3.77.new", account_key(&anna))), "").unwrap();
         assert_eq!(state.all_marked(&anna).unwrap(), [id, id]);
         state.mark(&anna, MessageId(33), &Mark::new(&file, &part, 2)).unwrap();
-        state.forget_all(&anna, &[id]).unwrap();
+        state.forget(&anna, id).unwrap();
         assert_eq!(state.all_marked(&anna).unwrap(), [MessageId(33)]);
         state.forget(&anna, MessageId(33)).unwrap();
         assert!(state.all_marked(&anna).unwrap().is_empty());
