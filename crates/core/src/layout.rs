@@ -448,7 +448,7 @@ pub struct Hop {
     pub depth_bytes: u32,
     /// What they may promise now, bytes. From here on, but where said: written by the fast path.
     pub left_bytes: u32,
-    /// What a window update tells at least that [`super::window::due`] asks the host for, bytes; 0: the host sends none. Written by the
+    /// What a window update tells at least that [`crate::fastpath::window::due`] asks the host for, bytes; 0: the host sends none. Written by the
     /// controller.
     pub updates: u32,
     /// When `left_bytes` was last topped up; 0: never.

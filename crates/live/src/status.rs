@@ -313,7 +313,7 @@ pub struct FlowStatus {
     /// Direction of its data.
     pub direction: Direction,
     /// Controlled, or why not.
-    pub state: FlowState,
+    pub state: FlowCondition,
     /// Rate, IP bytes, filtered.
     pub rate_bps: u64,
     /// What it may use; absent when it is not controlled.
@@ -339,7 +339,7 @@ pub struct FlowStatus {
 /// What the controller does with a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum FlowState {
+pub enum FlowCondition {
     /// Window-limited to its share, and filling it.
     #[serde(alias = "held")]
     WindowLimited,
@@ -349,6 +349,8 @@ pub enum FlowState {
     Idle,
     /// A FIN or RST has passed.
     Closing,
+    /// Its sender has more in flight than was advertised to it: no window limits it.
+    IgnoresWindows,
     /// Its window scale is not known yet: it is older than the controller, and conntrack did not know it.
     ScaleUnknown,
 }

@@ -468,6 +468,7 @@ impl FlowRecord {
             local_rtt: self.local_rtt.min(),
             remote_rtt: self.remote_rtt.min(),
             controllable: self.is_controllable(),
+            scale_known: self.has_scale(),
         }
     }
 }

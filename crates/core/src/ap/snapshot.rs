@@ -52,8 +52,10 @@ pub struct FlowSnapshot {
     pub local_rtt: Option<Span>,
     /// RTT to the remote end without queue.
     pub remote_rtt: Option<Span>,
-    /// Its window can be rewritten.
+    /// Its window can be rewritten, and its sender keeps to it.
     pub controllable: bool,
+    /// The scale of its windows is known.
+    pub scale_known: bool,
     /// It fills the window that it was planned, or waits for its pace.
     pub window_limited: bool,
 }

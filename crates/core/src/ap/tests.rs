@@ -402,6 +402,7 @@ fn who_ignores_windows_starves_nobody_and_is_told_of() {
         if second == 29 {
             let (shown, rates) = (ap.snapshot(), rates(&ap));
             assert_eq!(shown.flows.iter().map(|flow| flow.controllable).collect::<Vec<_>>(), [false, true]);
+            assert!(shown.flows.iter().all(|flow| flow.scale_known), "that is not why it is left alone");
             assert!(rates[1] > 0.95 * 12.0, "{rates:?}");
             let beside = |line: &&Decision| matches!(line, Decision::Beside { flows: 1, .. });
             assert_eq!(said.iter().filter(beside).count(), 1, "{said:?}");

@@ -35,7 +35,7 @@ const KINDS: [(&str, &[&str]); 6] = [
 ];
 
 /// Keys that some kind has beside `kind` and `limit`.
-const OWN: [&str; 16] = [
+const KEYS_OF_SOME_KIND: [&str; 16] = [
     "target",
     "interval",
     "quantum",
@@ -61,7 +61,7 @@ pub(crate) fn read_queue(wifi: &Reader<'_>, key: &str, limit: u32) -> Result<Que
     };
     let kind = table.text("kind").unwrap_or("fifo");
     let own = KINDS.iter().find(|(word, _)| *word == kind).map_or(KINDS[0].1, |(_, own)| *own);
-    let queue = Reader::of_kind(wifi.source(), &wifi.path_of(key), at, table, own, &OWN)?;
+    let queue = Reader::of_kind(wifi.source(), &wifi.path_of(key), at, table, own, &KEYS_OF_SOME_KIND)?;
     let words: Vec<(&str, &str)> = KINDS.iter().map(|(word, _)| (*word, *word)).collect();
     let discipline = match queue.choice("kind", &words)?.unwrap_or("fifo") {
         "codel" => Discipline::Codel(read_codel(&queue)?),

@@ -652,7 +652,7 @@ static __always_inline __u32 window_unadvertised(const struct flow_state *state,
 
 #define NOT_DUE (~0ull)
 
-/* When a window update for data that goes in `d` is due; NOT_DUE: its advertises are told. */
+/* When a window update for data that goes in `d` is due; NOT_DUE: its ACKs advertise it. */
 static __always_inline __u64 window_due(const struct flow_state *state, const struct control *control, enum direction d,
 					__u64 now)
 {

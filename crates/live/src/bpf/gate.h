@@ -27,7 +27,7 @@ static __always_inline __u32 end_of(const struct packet *p)
 	return p->seq + sequence_length(p);
 }
 
-/* The clock of stamps; without timestamps told_tsval holds it. */
+/* The clock of stamps; without timestamps advertised_tsval holds it. */
 static __always_inline __u32 stamp_clock(__u64 now)
 {
 	return now >> STAMP_SHIFT;

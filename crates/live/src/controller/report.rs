@@ -11,7 +11,7 @@ use lasthop_core::units::{BitRate, Span, Time, count};
 use super::Core;
 use super::table::Carrying;
 use crate::status::{
-    ByDirection, Bypass, CapacityReport, Control, DirectionStatus, Directions, FlowState, FlowStatus, Learned,
+    ByDirection, Bypass, CapacityReport, Control, DirectionStatus, Directions, FlowCondition, FlowStatus, Learned,
     LoopStatus, QueuePlaces, Status, TableStatus,
 };
 
@@ -296,7 +296,7 @@ impl Core {
     fn has_nothing_to_do(&self, snapshot: &Snapshot, flows: &[FlowStatus]) -> bool {
         match self.config.share {
             ShareRule::MaxMin => snapshot.directions.iter().all(|direction| !direction.limits),
-            ShareRule::Equal => flows.iter().all(|flow| flow.state != FlowState::WindowLimited),
+            ShareRule::Equal => flows.iter().all(|flow| flow.state != FlowCondition::WindowLimited),
         }
     }
 
@@ -333,17 +333,19 @@ fn direction(direction: &DirectionSnapshot, place: Option<QueuePlace>) -> Direct
     }
 }
 
-fn state(flow: &FlowSnapshot, carrying: &Carrying, half: &Half) -> FlowState {
+fn state(flow: &FlowSnapshot, carrying: &Carrying, half: &Half) -> FlowCondition {
     if carrying.state.closing(flow.direction) {
-        FlowState::Closing
+        FlowCondition::Closing
+    } else if !flow.scale_known {
+        FlowCondition::ScaleUnknown
     } else if !flow.controllable {
-        FlowState::ScaleUnknown
+        FlowCondition::IgnoresWindows
     } else if flow.share.is_none() {
-        FlowState::Idle
+        FlowCondition::Idle
     } else if half.data_flags & Half::LIMITED != 0 {
-        FlowState::WindowLimited
+        FlowCondition::WindowLimited
     } else {
-        FlowState::Below
+        FlowCondition::Below
     }
 }
 

@@ -7,7 +7,7 @@ use lasthop_core::snoop::Snapshot;
 use lasthop_core::units::{BitRate, Bytes, Span};
 
 use super::{
-    DirectionStatus, FlowState, FlowStatus, InterfaceStatus, Presence, QueueStatus, Role, Status, TableStatus,
+    DirectionStatus, FlowCondition, FlowStatus, InterfaceStatus, Presence, QueueStatus, Role, Status, TableStatus,
     WindowUpdates,
 };
 
@@ -201,13 +201,14 @@ fn flow_line(f: &FlowStatus, width: usize) -> String {
     )
 }
 
-const fn state(state: FlowState) -> &'static str {
+const fn state(state: FlowCondition) -> &'static str {
     match state {
-        FlowState::WindowLimited => "window-limited to its share",
-        FlowState::Below => "uses less than it may",
-        FlowState::Idle => "idle",
-        FlowState::Closing => "ending",
-        FlowState::ScaleUnknown => "left alone for now: older than the controller, its window scale is unknown",
+        FlowCondition::WindowLimited => "window-limited to its share",
+        FlowCondition::Below => "uses less than it may",
+        FlowCondition::Idle => "idle",
+        FlowCondition::Closing => "ending",
+        FlowCondition::IgnoresWindows => "left alone: its sender does not keep to windows",
+        FlowCondition::ScaleUnknown => "left alone for now: older than the controller, its window scale is unknown",
     }
 }
 

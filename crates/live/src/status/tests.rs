@@ -4,7 +4,7 @@ fn sample() -> Status {
     let flow = FlowStatus {
         flow: "10.0.0.2:5000 <- 192.0.2.1:443".to_owned(),
         direction: Direction::ToStation,
-        state: FlowState::WindowLimited,
+        state: FlowCondition::WindowLimited,
         rate_bps: 17_100_000,
         share_bps: Some(17_700_000),
         clamp_bytes: Some(174_000),
@@ -18,7 +18,7 @@ fn sample() -> Status {
     let older = FlowStatus {
         flow: "[2001:db8::2]:5001 -> [2001:db8::1]:22".to_owned(),
         direction: Direction::ToRemote,
-        state: FlowState::ScaleUnknown,
+        state: FlowCondition::ScaleUnknown,
         share_bps: None,
         clamp_bytes: None,
         rate_bps: 300_000,

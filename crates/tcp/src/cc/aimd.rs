@@ -1,42 +1,79 @@
-//! Additive increase, multiplicative decrease: what Tahoe, Reno and NewReno share.
+//! AIMD(a, b): additive increase and multiplicative decrease by any two numbers.
 //!
 //! ```text
-//! per new ACK:  cwnd += min(n, 2)  below ssthresh  (equation 2, RFC 3465 section 2.3)
-//!               cwnd += n / cwnd   from it on      (equation 3, RFC 3465 section 2.1)      [segments]
-//! at a loss:    ssthresh = max(flight / 2, 2)      (equation 4)
+//! per RTT:  cwnd += a                         below ssthresh as slow start       [segments]
+//! at a loss: ssthresh = cwnd = max(b flight, 2)     timeout: cwnd = 1            0 < b < 1
+//! as much as AIMD(1, 1/2) of the same path:  a = 4 (1 - b^2) / 3
 //! ```
 //!
-//! n: segments this ACK acknowledges, so that delayed ACKs slow nothing down (RFC 5681 recommends it, Linux does it); 1
-//! where ns-2 is followed.
+//! Source: Yang and Lam, "General AIMD congestion control", ICNP 2000, equation 4 of its section 4 (timeouts counted) for the
+//! friendly pair; (0.31, 0.875) is theirs. Recovery is NewReno's.
 //!
-//! Source: RFC 5681 section 3.1, RFC 3465. The window does not grow while it is not what holds the sender back (RFC 7661
-//! section 3 in spirit, as Linux); the sender decides that and can be told otherwise.
+//! (0.31, 0.875) is what the papers use; 4 (1 - 0.875^2) / 3 = 0.3125.
 
-use super::{AckEvent, LossEvent, MIN_SSTHRESH, Window};
+use super::{AckEvent, CongestionControl, LossEvent, MIN_SSTHRESH, Window, reno_family};
 
-/// Segments that one ACK counts for in slow start: what a delayed one acknowledges, and no burst (RFC 3465 section 2.3).
-const MOST_COUNTED: f64 = 2.0;
+/// The two numbers of [`Algorithm::Aimd`](super::Algorithm::Aimd).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Aimd {
+    /// Added per round trip, segments, positive.
+    pub increase: f64,
+    /// Left by a loss, share of the window, 0 to 1.
+    pub decrease: f64,
+}
 
-pub(super) fn grow(window: &mut Window, ack: &AckEvent) {
-    if !ack.limited {
-        return;
+impl Default for Aimd {
+    /// As friendly as Reno: (0.31, 0.875).
+    fn default() -> Self {
+        Self { increase: 0.31, decrease: 0.875 }
     }
-    window.cwnd += if window.in_slow_start() { ack.counted.min(MOST_COUNTED) } else { ack.counted / window.cwnd };
 }
 
-/// Half of what is outstanding.
-pub(super) fn halved(loss: &LossEvent) -> f64 {
-    (loss.flight / 2.0).max(MIN_SSTHRESH)
+#[derive(Debug)]
+pub(super) struct AimdControl(pub Aimd);
+
+impl AimdControl {
+    fn left(&self, loss: &LossEvent) -> f64 {
+        (self.0.decrease * loss.flight).max(MIN_SSTHRESH)
+    }
 }
 
-/// Fast retransmit.
-pub(super) fn halve(window: &mut Window, loss: &LossEvent) {
-    window.ssthresh = halved(loss);
-    window.cwnd = window.ssthresh;
+impl CongestionControl for AimdControl {
+    fn on_ack(&mut self, window: &mut Window, ack: &AckEvent) {
+        if window.in_slow_start() {
+            reno_family::grow(window, ack);
+        } else if ack.cwnd_limited {
+            window.cwnd += self.0.increase * ack.counted / window.cwnd;
+        }
+    }
+
+    fn on_loss(&mut self, window: &mut Window, loss: &LossEvent) {
+        window.ssthresh = self.left(loss);
+        window.cwnd = window.ssthresh;
+    }
+
+    fn on_timeout(&mut self, window: &mut Window, loss: &LossEvent) {
+        window.ssthresh = self.left(loss);
+        window.cwnd = 1.0;
+    }
 }
 
-/// Retransmission timeout.
-pub(super) fn restart(window: &mut Window, loss: &LossEvent) {
-    window.ssthresh = halved(loss);
-    window.cwnd = 1.0;
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lasthop_core::units::{Span, Time};
+
+    /// Ten ACKs over a window of 10 add 0.31; 0.875 x 16 = 14.
+    #[test]
+    fn a_round_trip_adds_a_and_a_loss_leaves_b() {
+        let (mut law, mut window) = (AimdControl(Aimd::default()), Window { cwnd: 10.0, ssthresh: 2.0 });
+        let ack =
+            AckEvent { now: Time::ZERO, acked: 1.0, counted: 1.0, rtt: None, srtt: Span::ZERO, cwnd_limited: true };
+        (0..10).for_each(|_| law.on_ack(&mut window, &ack));
+        assert!((window.cwnd - 10.31).abs() < 5e-3, "{window:?}");
+        law.on_loss(&mut window, &LossEvent { flight: 16.0, again: false, marked: false });
+        assert_eq!((window.cwnd, window.ssthresh), (14.0, 14.0));
+        law.on_timeout(&mut window, &LossEvent { flight: 2.0, again: false, marked: false });
+        assert_eq!((window.cwnd, window.ssthresh), (1.0, 2.0), "not under two");
+    }
 }

@@ -122,7 +122,7 @@ impl Bbr {
     }
 
     fn learn_rate(&mut self, sample: &Sample) {
-        let Some(rate) = sample.rate.filter(|rate| !sample.limited || self.rate().is_none_or(|best| *rate >= best))
+        let Some(rate) = sample.rate.filter(|rate| !sample.app_limited || self.rate().is_none_or(|best| *rate >= best))
         else {
             return;
         };
@@ -133,7 +133,7 @@ impl Bbr {
     }
 
     fn check_full(&mut self, begins: bool, sample: &Sample) {
-        if self.full || !begins || sample.limited {
+        if self.full || !begins || sample.app_limited {
             return;
         }
         let rate = self.rate().unwrap_or_default();

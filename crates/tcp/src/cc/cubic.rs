@@ -20,7 +20,7 @@
 use lasthop_core::units::Time;
 
 use super::hystart::HyStart;
-use super::{AckEvent, CongestionControl, LossEvent, MIN_SSTHRESH, Window, aimd};
+use super::{AckEvent, CongestionControl, LossEvent, MIN_SSTHRESH, Window, reno_family};
 
 /// Aggressiveness, segments/s^3.
 const C: f64 = 0.4;
@@ -83,7 +83,7 @@ impl CongestionControl for Cubic {
             if self.hystart.on_ack(window.cwnd, ack) {
                 window.ssthresh = window.cwnd;
             } else {
-                aimd::grow(window, ack);
+                reno_family::grow(window, ack);
             }
             return;
         }
@@ -93,7 +93,7 @@ impl CongestionControl for Cubic {
         };
         let pause = ack.now.since(epoch.last_ack);
         epoch.last_ack = ack.now;
-        if ack.limited {
+        if ack.cwnd_limited {
             let seconds = ack.now.since(epoch.start).as_secs_f64();
             let alpha = if epoch.w_est >= self.cwnd_prior { 1.0 } else { ALPHA };
             epoch.w_est += alpha * ack.counted / window.cwnd;
@@ -134,7 +134,7 @@ mod tests {
     }
 
     fn ack(now: Time, rtt: f64) -> AckEvent {
-        AckEvent { now, acked: 1.0, counted: 1.0, rtt: None, srtt: Span::from_secs_f64(rtt), limited: true }
+        AckEvent { now, acked: 1.0, counted: 1.0, rtt: None, srtt: Span::from_secs_f64(rtt), cwnd_limited: true }
     }
 
     /// A loss at window 100 has left 70.
@@ -245,7 +245,7 @@ mod tests {
         let (mut cubic, mut window) = after_a_loss_at(100.0);
         run(&mut cubic, &mut window, 0.1, 1.0);
         let before = window.cwnd;
-        let idle = AckEvent { limited: false, ..ack(at(31.0), 0.1) };
+        let idle = AckEvent { cwnd_limited: false, ..ack(at(31.0), 0.1) };
         cubic.on_ack(&mut window, &idle);
         cubic.on_ack(&mut window, &ack(at(31.001), 0.1));
         assert!(window.cwnd - before < 0.1, "{before} {}", window.cwnd);

@@ -85,7 +85,7 @@ mod tests {
 
     fn ack(at: f64, rtt: f64) -> AckEvent {
         let now = Time::ZERO + ms(at);
-        AckEvent { now, acked: 1.0, counted: 1.0, rtt: Some(ms(rtt)), srtt: ms(rtt), limited: true }
+        AckEvent { now, acked: 1.0, counted: 1.0, rtt: Some(ms(rtt)), srtt: ms(rtt), cwnd_limited: true }
     }
 
     /// D = 80 ms: 10 ms more than it end slow start, once eight have been seen; 9 ms do not.

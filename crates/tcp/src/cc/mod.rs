@@ -7,12 +7,12 @@
 mod aimd;
 mod bbr;
 mod cubic;
-mod gaimd;
 mod hystart;
 mod newreno;
 mod probing;
 mod real;
 mod reno;
+mod reno_family;
 mod tahoe;
 mod vegas;
 mod westwood;
@@ -27,7 +27,7 @@ use lasthop_core::units::{Span, Time};
 use crate::conduct::Conduct;
 use crate::note::{Note, Reports};
 
-pub use gaimd::Aimd;
+pub use aimd::Aimd;
 
 /// The laws there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -100,7 +100,7 @@ impl Algorithm {
             Self::Cubic => Box::<cubic::Cubic>::default(),
             Self::Vegas => vegas::control(params.conduct),
             Self::WestwoodPlus => westwood_plus::control(params),
-            Self::Aimd => Box::new(gaimd::Gaimd(params.aimd)),
+            Self::Aimd => Box::new(aimd::AimdControl(params.aimd)),
             Self::Real => Box::<real::Real>::default(),
             Self::Bbr => Box::<bbr::Bbr>::default(),
             Self::Probing => Box::new(probing::Probing),
@@ -149,7 +149,7 @@ pub(crate) struct Sample {
     /// bytes/s; none without a measure.
     pub rate: Option<f64>,
     /// The application held the sender back.
-    pub limited: bool,
+    pub app_limited: bool,
     /// Round trip of that segment.
     pub rtt: Option<Span>,
     /// Thought to be in the network, bytes.
@@ -174,7 +174,7 @@ pub(crate) struct AckEvent {
     /// Smoothed round trip; zero before the first sample.
     pub srtt: Span,
     /// The congestion window, not the receiver's, held the sender back.
-    pub limited: bool,
+    pub cwnd_limited: bool,
 }
 
 /// How far a sender is when something new is acknowledged, for the laws that ask for it: offsets into the stream.

@@ -4,7 +4,7 @@
 //!
 //! Source: RFC 6582 (the recovery itself is in `sender::recovery`), RFC 5681 section 3.1.
 
-use super::{AckEvent, CongestionControl, LossEvent, Recovery, Window, aimd};
+use super::{AckEvent, CongestionControl, LossEvent, Recovery, Window, reno_family};
 
 #[derive(Debug)]
 pub(super) struct NewReno;
@@ -15,14 +15,14 @@ impl CongestionControl for NewReno {
     }
 
     fn on_ack(&mut self, window: &mut Window, ack: &AckEvent) {
-        aimd::grow(window, ack);
+        reno_family::grow(window, ack);
     }
 
     fn on_loss(&mut self, window: &mut Window, loss: &LossEvent) {
-        aimd::halve(window, loss);
+        reno_family::halve(window, loss);
     }
 
     fn on_timeout(&mut self, window: &mut Window, loss: &LossEvent) {
-        aimd::restart(window, loss);
+        reno_family::restart(window, loss);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Source: Tsaoussidis and Badr, ICNP 2000. Recovery is NewReno's.
 
-use super::{AckEvent, CongestionControl, LossEvent, Window, aimd};
+use super::{AckEvent, CongestionControl, LossEvent, Window, reno_family};
 
 #[derive(Debug)]
 pub(super) struct Probing;
@@ -13,14 +13,14 @@ impl CongestionControl for Probing {
     }
 
     fn on_ack(&mut self, window: &mut Window, ack: &AckEvent) {
-        aimd::grow(window, ack);
+        reno_family::grow(window, ack);
     }
 
     fn on_loss(&mut self, window: &mut Window, loss: &LossEvent) {
-        aimd::halve(window, loss);
+        reno_family::halve(window, loss);
     }
 
     fn on_timeout(&mut self, window: &mut Window, loss: &LossEvent) {
-        aimd::restart(window, loss);
+        reno_family::restart(window, loss);
     }
 }

@@ -19,7 +19,7 @@
 //! decrease; slow start looks at no rate, and its
 //! losses are believed: it goes on until a queue overflows.
 
-use super::{AckEvent, CongestionControl, LossEvent, MIN_SSTHRESH, Progress, Window, aimd};
+use super::{AckEvent, CongestionControl, LossEvent, MIN_SSTHRESH, Progress, Window, reno_family};
 use crate::note::Note;
 
 /// gamma: of the window, and of the rate.
@@ -117,7 +117,7 @@ impl CongestionControl for Real {
 
     fn on_ack(&mut self, window: &mut Window, ack: &AckEvent) {
         if window.in_slow_start() || !self.steady {
-            aimd::grow(window, ack);
+            reno_family::grow(window, ack);
         }
     }
 
@@ -125,12 +125,12 @@ impl CongestionControl for Real {
         if !loss.marked {
             self.doubt(window);
         }
-        aimd::halve(window, loss);
+        reno_family::halve(window, loss);
     }
 
     fn on_timeout(&mut self, window: &mut Window, loss: &LossEvent) {
         self.doubt(window);
-        aimd::restart(window, loss);
+        reno_family::restart(window, loss);
     }
 }
 
@@ -146,7 +146,8 @@ mod tests {
     /// What ten ACKs of a window of ten add.
     fn grown(law: &mut Real, window: &mut Window) -> f64 {
         let before = window.cwnd;
-        let ack = AckEvent { now: Time::ZERO, acked: 1.0, counted: 1.0, rtt: None, srtt: Span::ZERO, limited: true };
+        let ack =
+            AckEvent { now: Time::ZERO, acked: 1.0, counted: 1.0, rtt: None, srtt: Span::ZERO, cwnd_limited: true };
         (0..10).for_each(|_| law.on_ack(window, &ack));
         window.cwnd - before
     }

@@ -5,7 +5,7 @@
 //! Source: RFC 5681 sections 3.1 and 3.2. A second loss in the same window needs three more duplicates and halves
 //! again, or ends in a timeout.
 
-use super::{AckEvent, CongestionControl, LossEvent, Recovery, Window, aimd};
+use super::{AckEvent, CongestionControl, LossEvent, Recovery, Window, reno_family};
 
 #[derive(Debug)]
 pub(super) struct Reno;
@@ -16,14 +16,14 @@ impl CongestionControl for Reno {
     }
 
     fn on_ack(&mut self, window: &mut Window, ack: &AckEvent) {
-        aimd::grow(window, ack);
+        reno_family::grow(window, ack);
     }
 
     fn on_loss(&mut self, window: &mut Window, loss: &LossEvent) {
-        aimd::halve(window, loss);
+        reno_family::halve(window, loss);
     }
 
     fn on_timeout(&mut self, window: &mut Window, loss: &LossEvent) {
-        aimd::restart(window, loss);
+        reno_family::restart(window, loss);
     }
 }

@@ -5,7 +5,7 @@
 //! Source: Jacobson, "Congestion avoidance and control" (1988); ns-2's `Agent/TCP`, which like this one sends
 //! everything again from the hole on. Growth is that of RFC 5681.
 
-use super::{AckEvent, CongestionControl, LossEvent, Recovery, Window, aimd};
+use super::{AckEvent, CongestionControl, LossEvent, Recovery, Window, reno_family};
 
 #[derive(Debug)]
 pub(super) struct Tahoe;
@@ -16,14 +16,14 @@ impl CongestionControl for Tahoe {
     }
 
     fn on_ack(&mut self, window: &mut Window, ack: &AckEvent) {
-        aimd::grow(window, ack);
+        reno_family::grow(window, ack);
     }
 
     fn on_loss(&mut self, window: &mut Window, loss: &LossEvent) {
-        aimd::restart(window, loss);
+        reno_family::restart(window, loss);
     }
 
     fn on_timeout(&mut self, window: &mut Window, loss: &LossEvent) {
-        aimd::restart(window, loss);
+        reno_family::restart(window, loss);
     }
 }

@@ -19,7 +19,7 @@ mod ns2;
 
 use lasthop_core::units::Span;
 
-use super::{AckEvent, CongestionControl, LossEvent, MIN_SSTHRESH, Progress, Recovery, Window, aimd};
+use super::{AckEvent, CongestionControl, LossEvent, MIN_SSTHRESH, Progress, Recovery, Window, reno_family};
 use crate::conduct::Conduct;
 
 /// Fewer in the queues: the window grows, segments.
@@ -60,7 +60,7 @@ impl Vegas {
         (self.samples > 0).then(|| cwnd * (1.0 - least / mean))
     }
 
-    fn end_round(&mut self, window: &mut Window, limited: bool) {
+    fn end_round(&mut self, window: &mut Window, cwnd_limited: bool) {
         let queued = self.queued(window.cwnd);
         (self.sum, self.samples) = (Span::ZERO, 0);
         let Some(queued) = queued else { return };
@@ -73,7 +73,7 @@ impl Vegas {
         } else if queued > BETA {
             window.cwnd = (window.cwnd - 1.0).max(LEAST);
             window.ssthresh = window.ssthresh.min(window.cwnd);
-        } else if queued < ALPHA && limited {
+        } else if queued < ALPHA && cwnd_limited {
             window.cwnd += 1.0;
         }
     }
@@ -102,10 +102,10 @@ impl CongestionControl for Vegas {
 
     fn on_ack(&mut self, window: &mut Window, ack: &AckEvent) {
         if std::mem::take(&mut self.ended) {
-            self.end_round(window, ack.limited);
+            self.end_round(window, ack.cwnd_limited);
         }
         if window.in_slow_start() && self.doubling {
-            aimd::grow(window, ack);
+            reno_family::grow(window, ack);
         }
     }
 
@@ -116,7 +116,7 @@ impl CongestionControl for Vegas {
     }
 
     fn on_timeout(&mut self, window: &mut Window, loss: &LossEvent) {
-        aimd::restart(window, loss);
+        reno_family::restart(window, loss);
     }
 }
 
@@ -133,7 +133,7 @@ mod tests {
             let next = una;
             law.on_progress(&Progress { now: Time::ZERO, una, next, mss: 1.0, rtt });
             let srtt = Span::ZERO;
-            law.on_ack(window, &AckEvent { now: Time::ZERO, acked: 1.0, counted: 1.0, rtt, srtt, limited: true });
+            law.on_ack(window, &AckEvent { now: Time::ZERO, acked: 1.0, counted: 1.0, rtt, srtt, cwnd_limited: true });
             after.push(window.cwnd);
         }
         after

@@ -17,7 +17,7 @@
 
 use lasthop_core::units::{Span, Time};
 
-use super::{AckEvent, CongestionControl, LossEvent, MIN_SSTHRESH, Window, aimd};
+use super::{AckEvent, CongestionControl, LossEvent, MIN_SSTHRESH, Window, reno_family};
 
 /// Cut-off of the filter, s.
 const TAU: f64 = 0.5;
@@ -62,7 +62,7 @@ pub(super) fn tustin(estimate: f64, sample: f64, last_sample: f64, tau: f64, dt:
 pub(super) fn pipe(share: Option<f64>, rtt_min: Option<Span>, loss: &LossEvent) -> f64 {
     match (share, rtt_min) {
         (Some(share), Some(rtt)) => (share * rtt.as_secs_f64()).max(MIN_SSTHRESH),
-        _ => aimd::halved(loss),
+        _ => reno_family::halved(loss),
     }
 }
 
@@ -124,7 +124,7 @@ impl CongestionControl for Westwood {
     }
 
     fn on_ack(&mut self, window: &mut Window, ack: &AckEvent) {
-        aimd::grow(window, ack);
+        reno_family::grow(window, ack);
     }
 
     fn on_loss(&mut self, window: &mut Window, loss: &LossEvent) {
@@ -149,7 +149,7 @@ mod tests {
             counted: acked,
             rtt: Some(Span::from_millis(rtt)),
             srtt: Span::from_millis(rtt),
-            limited: true,
+            cwnd_limited: true,
         }
     }
 

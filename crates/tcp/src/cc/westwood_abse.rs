@@ -12,7 +12,7 @@
 //!
 //! At a loss as Westwood, with s_k. A duplicate ACK counts as one segment.
 //! Source: Wang, Valla, Sanadidi, Gerla, "Adaptive bandwidth share estimation in TCP Westwood", GLOBECOM 2002, as
-//! MODELS.md section 4 restores it.
+//! its formulas are restored here where the print garbles them.
 //!
 //! Ours: T_min is the time between the last two ACKs (the paper leaves the scheduler's tick); RTT is the smoothed one;
 //! T_k is never under T_min, and neither it nor the round trip behind Th is longer than what has been seen; tau_k uses the U of the step before, since U_k needs s_k; a gap longer than tau_k is
@@ -23,7 +23,7 @@ use std::collections::VecDeque;
 use lasthop_core::units::{Span, Time};
 
 use super::westwood::{AckedCount, pipe};
-use super::{AckEvent, CongestionControl, LossEvent, Window, aimd};
+use super::{AckEvent, CongestionControl, LossEvent, Window, reno_family};
 
 /// Weight of the past in throughput and restlessness.
 const KEEP: f64 = 0.6;
@@ -134,7 +134,7 @@ impl CongestionControl for WestwoodAbse {
     }
 
     fn on_ack(&mut self, window: &mut Window, ack: &AckEvent) {
-        aimd::grow(window, ack);
+        reno_family::grow(window, ack);
     }
 
     fn on_loss(&mut self, window: &mut Window, loss: &LossEvent) {
@@ -159,7 +159,7 @@ mod tests {
             counted: 1.0,
             rtt: Some(Span::from_millis(100)),
             srtt: Span::from_millis(100),
-            limited: true,
+            cwnd_limited: true,
         }
     }
 

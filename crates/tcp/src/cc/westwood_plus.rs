@@ -19,7 +19,7 @@ use lasthop_core::units::{Span, Time};
 mod linux;
 
 use super::westwood::{AckedCount, pipe};
-use super::{AckEvent, CongestionControl, LossEvent, Params, Window, aimd};
+use super::{AckEvent, CongestionControl, LossEvent, Params, Window, reno_family};
 use crate::conduct::Conduct;
 
 /// Weight of the past.
@@ -79,7 +79,7 @@ impl CongestionControl for WestwoodPlus {
     }
 
     fn on_ack(&mut self, window: &mut Window, ack: &AckEvent) {
-        aimd::grow(window, ack);
+        reno_family::grow(window, ack);
     }
 
     fn on_loss(&mut self, window: &mut Window, loss: &LossEvent) {
@@ -110,7 +110,7 @@ mod tests {
         let now = Time::from_nanos(milliseconds * 1_000_000);
         let rtt = Span::from_millis(100);
         let window = Window { cwnd: 10.0, ssthresh: 2.0 };
-        let ack = AckEvent { now, acked: each, counted: each, rtt: Some(rtt), srtt: rtt, limited: true };
+        let ack = AckEvent { now, acked: each, counted: each, rtt: Some(rtt), srtt: rtt, cwnd_limited: true };
         law.on_feedback(&window, &ack);
     }
 
@@ -149,7 +149,7 @@ mod tests {
             for n in 0..10 {
                 let now = Time::from_nanos((100 + round * 100) * 1_000_000 + n * 1000);
                 let window = Window { cwnd: 10.0, ssthresh: 2.0 };
-                let ack = AckEvent { now, acked: 1.0, counted: 1.0, rtt: Some(rtt), srtt: rtt, limited: true };
+                let ack = AckEvent { now, acked: 1.0, counted: 1.0, rtt: Some(rtt), srtt: rtt, cwnd_limited: true };
                 law.on_feedback(&window, &ack);
             }
         }

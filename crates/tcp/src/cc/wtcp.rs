@@ -143,7 +143,10 @@ mod tests {
         let una = law.end + 1;
         law.on_progress(&Progress { now: Time::ZERO, una, next: una, mss: 1000.0, rtt: None });
         let srtt = Span::from_millis(100);
-        law.on_ack(window, &AckEvent { now: Time::ZERO, acked: 1.0, counted: 1.0, rtt: None, srtt, limited: true });
+        law.on_ack(
+            window,
+            &AckEvent { now: Time::ZERO, acked: 1.0, counted: 1.0, rtt: None, srtt, cwnd_limited: true },
+        );
         law.pace().unwrap_or(0.0)
     }
 

@@ -30,7 +30,7 @@ struct Sent {
     delivered: u64,
     delivered_at: Time,
     first_sent_at: Time,
-    limited: bool,
+    app_limited: bool,
     again: bool,
     /// Reported by a block.
     done: bool,
@@ -43,7 +43,7 @@ pub(super) struct Delivery {
     delivered_at: Time,
     first_sent_at: Time,
     /// Samples of what is sent before so much is delivered are the application's; 0: none.
-    limited_until: u64,
+    app_limited_until: u64,
     /// Counted by duplicates without blocks and not yet acknowledged, bytes.
     duplicated: u64,
 }
@@ -60,7 +60,7 @@ impl Delivery {
             delivered: self.delivered,
             delivered_at: self.delivered_at,
             first_sent_at: self.first_sent_at,
-            limited: self.limited_until > self.delivered,
+            app_limited: self.app_limited_until > self.delivered,
             again: segment.again,
             done: false,
         };
@@ -73,7 +73,7 @@ impl Delivery {
 
     /// Nothing more to send, although there is room; `inflight` bytes are in flight.
     pub(super) fn on_limited(&mut self, inflight: u64) {
-        self.limited_until = (self.delivered + inflight).max(1);
+        self.app_limited_until = (self.delivered + inflight).max(1);
     }
 
     /// What `ack` reports for the first time. `duplicate`: it advances nothing, and the receiver reports no blocks.
@@ -119,8 +119,8 @@ impl Delivery {
         if sample.newly > 0 {
             self.delivered_at = now;
         }
-        if self.limited_until > 0 && self.delivered > self.limited_until {
-            self.limited_until = 0;
+        if self.app_limited_until > 0 && self.delivered > self.app_limited_until {
+            self.app_limited_until = 0;
         }
         if let Some(newest) = newest {
             self.measure(&newest, &mut sample);
@@ -136,7 +136,7 @@ impl Delivery {
         let rtt = sample.now.since(newest.sent_at);
         sample.prior = Some(newest.delivered);
         sample.rtt = Some(rtt);
-        sample.limited = newest.limited;
+        sample.app_limited = newest.app_limited;
         if interval > Span::ZERO {
             sample.rate = Some((self.delivered - newest.delivered) as f64 / interval.as_secs_f64());
         }
@@ -230,9 +230,9 @@ mod tests {
         send(&mut delivery, 0, 0);
         delivery.on_limited(1000);
         send(&mut delivery, 50, 1);
-        assert!(!delivery.on_ack(ms(100), &ack(1), None).limited, "sent before");
-        assert!(delivery.on_ack(ms(150), &ack(2), None).limited);
+        assert!(!delivery.on_ack(ms(100), &ack(1), None).app_limited, "sent before");
+        assert!(delivery.on_ack(ms(150), &ack(2), None).app_limited);
         send(&mut delivery, 150, 2);
-        assert!(!delivery.on_ack(ms(250), &ack(3), None).limited, "what was held back has been delivered");
+        assert!(!delivery.on_ack(ms(250), &ack(3), None).app_limited, "what was held back has been delivered");
     }
 }

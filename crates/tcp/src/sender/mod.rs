@@ -137,7 +137,7 @@ pub struct Sender {
     /// Timeouts since something was last acknowledged.
     timeouts_in_row: u32,
     /// The congestion window stopped the last `poll`.
-    limited: bool,
+    cwnd_limited: bool,
     /// A mark has cut the window: not again before this is acknowledged.
     marked_until: Option<u64>,
     /// The receiver is to be told of that.
@@ -201,7 +201,7 @@ impl Sender {
             resend_front: false,
             rescue: None,
             timeouts_in_row: 0,
-            limited: false,
+            cwnd_limited: false,
             marked_until: None,
             cwr: false,
             counts: Counts::default(),
@@ -286,7 +286,7 @@ impl Sender {
     #[inline]
     pub fn poll(&mut self, now: Time) -> Option<Segment> {
         if self.is_window_limited(now) {
-            self.limited = true;
+            self.cwnd_limited = true;
             return None;
         }
         self.poll_any(now)
@@ -326,7 +326,7 @@ impl Sender {
                 self.timer = None;
             }
         }
-        self.limited = false;
+        self.cwnd_limited = false;
         if self.phase == Phase::Probing {
             return self.poll_probing(now);
         }
@@ -334,7 +334,7 @@ impl Sender {
             return None;
         }
         let segment = self.poll_resend(now);
-        if segment.is_some() || self.limited {
+        if segment.is_some() || self.cwnd_limited {
             return segment;
         }
         self.poll_new(now).or_else(|| self.poll_probe(now))
@@ -452,7 +452,7 @@ impl Sender {
             counted: if one_per_ack { acked.min(1.0) } else { acked },
             rtt: sent_at.map(|sent_at| now.since(sent_at)),
             srtt: self.rtt.srtt().unwrap_or_default(),
-            limited: self.limited || (self.params.conduct == Conduct::Ns2 && self.linux.is_none()),
+            cwnd_limited: self.cwnd_limited || (self.params.conduct == Conduct::Ns2 && self.linux.is_none()),
         };
         self.control.on_feedback(&self.window, &event);
         event

@@ -56,7 +56,7 @@ impl Sender {
             return self.poll_last_resort(now);
         }
         if !self.has_room(bytes) {
-            self.limited = true;
+            self.cwnd_limited = true;
             return None;
         }
         Some(self.send_new(now, bytes))

@@ -322,7 +322,7 @@ impl Sender {
 
     fn resend_if_room(&mut self, now: Time, at: usize, bytes: u32) -> Option<Segment> {
         if !self.has_room(bytes) {
-            self.limited = true;
+            self.cwnd_limited = true;
             return None;
         }
         let record = self.flight.resend(at, now)?;

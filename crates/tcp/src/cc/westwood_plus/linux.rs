@@ -97,7 +97,7 @@ impl CongestionControl for WestwoodPlus {
     }
 
     fn on_ack(&mut self, window: &mut Window, ack: &AckEvent) {
-        if !ack.limited {
+        if !ack.cwnd_limited {
             return;
         }
         let (price, left) =
@@ -159,7 +159,7 @@ mod tests {
         law.on_open(Time::ZERO, Span::from_millis(40), &mut window);
         for n in 1..=40 {
             let (now, rtt) = (Time::from_nanos(n * 10 * MILLISECOND), Span::from_millis(40));
-            let ack = AckEvent { now, acked: 1.0, counted: 1.0, rtt: Some(rtt), srtt: rtt, limited: true };
+            let ack = AckEvent { now, acked: 1.0, counted: 1.0, rtt: Some(rtt), srtt: rtt, cwnd_limited: true };
             law.on_feedback(&window, &ack);
             law.on_ack(&mut window, &ack);
         }
