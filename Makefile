@@ -129,7 +129,7 @@ faults:                ## the n-th system call of the controller fails, for ever
 	tools/as-root python3 -B tools/faults/faults.py kills --binary $(LASTHOPD)
 	tools/as-root python3 -B tools/faults/faults.py calls --binary $(LASTHOPD) $(ARGS)
 
-check-dependencies:    ## are dependencies used, licensed as deny.toml wants, without known holes? ARGS="--install" for its tools
+check-dependencies:    ## are dependencies used, licensed as deny.toml wants? ARGS="--install" for its tools, "--advisories" for known holes
 	tools/check-dependencies $(ARGS)
 
 dist: deps             ## every program, packed with licences and checksums, in target/dist
