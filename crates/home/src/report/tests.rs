@@ -238,6 +238,14 @@ fn what_the_schema_calls_absent_is_absent_and_a_figure_of_nothing_is_null() {
 }
 
 #[test]
+fn a_report_of_the_version_before_is_read_by_its_names() {
+    let report = full();
+    let old = report.to_json().replace("\"channel\":", "\"air\":");
+    assert_ne!(old, report.to_json());
+    assert_eq!(serde_json::from_str::<Report>(&old).unwrap(), report);
+}
+
+#[test]
 fn a_report_is_read_back_as_it_was_written() {
     let report = full();
     assert_eq!(serde_json::from_str::<Report>(&report.to_json()).unwrap(), report);

@@ -117,6 +117,14 @@ fn a_status_survives_its_json() {
 }
 
 #[test]
+fn a_status_of_the_version_before_is_read_by_its_names() {
+    let text = serde_json::to_string(&sample()).unwrap();
+    let old = text.replace("\"limits\":", "\"holds\":").replace("\"window-limited\"", "\"held\"");
+    assert!(old.contains("\"holds\":") && old.contains("\"held\""), "{old}");
+    assert_eq!(serde_json::from_str::<Status>(&old).unwrap(), sample());
+}
+
+#[test]
 fn control_has_the_fields_of_a_report_and_no_others() {
     let control = serde_json::to_value(sample().control).unwrap();
     let fields: Vec<_> = control.as_object().unwrap().keys().cloned().collect();
