@@ -250,8 +250,8 @@ pub fn config(input: &[u8]) {
 
 /// What a controller says on its socket, as `lasthop status` reads and shows it: any other text is refused.
 pub fn status_json(input: &[u8]) {
-    if let Ok(status) = serde_json::from_slice::<lasthop_live::status::Status>(input) {
-        let _ = lasthop_live::status::render(&status);
+    if let Ok(status) = serde_json::from_slice::<lasthop_status::Status>(input) {
+        let _ = lasthop_status::render(&status);
     }
 }
 

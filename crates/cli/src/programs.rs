@@ -26,7 +26,7 @@ pub struct Elsewhere {
     is_one_of_many: bool,
 }
 
-const COMMANDS: [Elsewhere; 4] = [
+const COMMANDS: [Elsewhere; 6] = [
     Elsewhere {
         name: "run",
         about: "Control this machine's last hop: the access point's Wi-Fi and LAN interfaces",
@@ -39,6 +39,13 @@ const COMMANDS: [Elsewhere; 4] = [
         program: DAEMON,
         is_one_of_many: true,
     },
+    Elsewhere {
+        name: "pause",
+        about: "Leave something alone for a while: window control, window updates or UDP marking, for all or for one device",
+        program: DAEMON,
+        is_one_of_many: true,
+    },
+    Elsewhere { name: "resume", about: "Go on with what was paused", program: DAEMON, is_one_of_many: true },
     Elsewhere {
         name: "doctor",
         about: "Say what this machine can do, what is missing, and what to type",

@@ -148,6 +148,15 @@ impl Estimator {
         !self.samples.is_empty()
     }
 
+    /// Standard deviation of the samples' rates about the mean, each by the time that it took, as a part of it; `None` of less than two.
+    #[must_use]
+    pub fn spread(&self) -> Option<f64> {
+        let mean = self.measured().filter(|mean| *mean > 0.0 && self.samples.len() > 1)?;
+        let square = |sample: &Sample| Some(sample.seconds * (sample.rate()? / mean - 1.0).powi(2));
+        let sum: f64 = self.samples.iter().filter_map(square).sum();
+        Some((sum / self.sum.seconds).sqrt())
+    }
+
     fn measured(&self) -> Option<f64> {
         self.sum.rate()
     }
@@ -195,6 +204,7 @@ mod tests {
         feed(&mut estimator, 20.0, 10);
         feed(&mut estimator, 22.0, 10);
         assert!((mbps(&estimator) - 21.0).abs() < 0.01);
+        assert!((estimator.spread().unwrap() - 1.0 / 21.0).abs() < 1e-9, "half of them 1 Mbit/s off to each side");
         feed(&mut estimator, 22.0, 20);
         assert!((mbps(&estimator) - 22.0).abs() < 0.01, "the oldest are forgotten");
     }

@@ -56,6 +56,18 @@ pub enum Behaviour {
     Elastic,
 }
 
+impl Behaviour {
+    /// As status and reports name it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::RealTime => "real-time",
+            Self::Elastic => "elastic",
+        }
+    }
+}
+
 /// Why it is taken for that.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Why {

@@ -1,9 +1,10 @@
-//! `lasthopd`, what runs on an access point: the controller (`run`), its own account (`status`), and what the machine can do
-//! (`doctor`). `lasthop run` becomes `lasthopd run`, and so on.
+//! `lasthopd`, what runs on an access point: the controller (`run`), its own account (`status`), what it is to leave alone
+//! (`pause`, `resume`), and what the machine can do (`doctor`). `lasthop run` becomes `lasthopd run`, and so on.
 //!
 //! It links what an access point needs and no more; `book/src/dependencies.md` says what that is, and why.
 
 mod doctor;
+mod pause;
 mod rights;
 mod run;
 mod status;
@@ -33,6 +34,8 @@ struct Cli {
 enum Command {
     Run(Box<run::Arguments>),
     Status(status::Arguments),
+    Pause(pause::PauseArguments),
+    Resume(pause::ResumeArguments),
     Doctor(doctor::Arguments),
 }
 
@@ -40,6 +43,8 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
+        Command::Pause(arguments) => pause::pause(&arguments),
+        Command::Resume(arguments) => pause::resume(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
     };
     match outcome {

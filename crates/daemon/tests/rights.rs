@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use lasthop_live::status::{Status, query};
+use lasthop_status::{Status, query};
 use rustix::process::{Pid, Signal, kill_process};
 
 const LASTHOPD: &str = env!("CARGO_BIN_EXE_lasthopd");

@@ -27,8 +27,8 @@ use lasthop_core::wire::Endpoint;
 use lasthop_core::wire::build::{Frame, ack};
 use lasthop_live::clock::now;
 use lasthop_live::controller::Controller;
-use lasthop_live::status::query;
 use lasthop_live::{Config, netlink};
+use lasthop_status::query;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 
 /// Longer than a silent connection is sampled.

@@ -12,6 +12,8 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 
+use lasthop_status::Mechanism;
+
 use crate::config::AttachMode;
 use crate::interface::InterfaceName;
 
@@ -29,27 +31,6 @@ pub enum Side {
     Ingress,
     /// Packets going out: what stations receive.
     Egress,
-}
-
-/// How a program got onto an interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Mechanism {
-    /// tcx links.
-    Tcx,
-    /// Filters of a clsact qdisc.
-    Clsact,
-}
-
-impl Mechanism {
-    /// As messages name it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Tcx => "tcx",
-            Self::Clsact => "clsact",
-        }
-    }
 }
 
 /// Why an interface could not be hooked.

@@ -68,6 +68,8 @@ pub struct Config {
     pub dry_run: bool,
     /// Unix socket that serves the status.
     pub socket: PathBuf,
+    /// Group whose members may read the status: name or number; empty: root alone.
+    pub socket_group: String,
 }
 
 /// The capacity as written.
@@ -178,7 +180,8 @@ impl Default for Config {
             chap: qdisc::Settings::default(),
             duplex: Duplex::Auto,
             dry_run: false,
-            socket: PathBuf::from(crate::DEFAULT_SOCKET),
+            socket: PathBuf::from(lasthop_status::DEFAULT_SOCKET),
+            socket_group: String::new(),
         }
     }
 }

@@ -6,6 +6,7 @@
 //! links, and where there are filters instead, the stale heartbeat turns control off within 2 s.
 
 mod air_time_cost;
+mod devices;
 mod disciplines;
 mod full;
 mod hops;
@@ -13,6 +14,7 @@ mod inherited;
 mod journal;
 mod links;
 mod locals;
+mod pauses;
 mod queues;
 mod report;
 mod scales;
@@ -28,6 +30,7 @@ use lasthop_core::ap::{Action, Ap, Decision, LinkSample, StationSample};
 use lasthop_core::fastpath::layout::{Counters, FlowKey, FlowState, Reason, UdpState};
 use lasthop_core::packet::Direction;
 use lasthop_core::units::{BitRate, Span, Time};
+use lasthop_status::{Status, command};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -40,15 +43,17 @@ use crate::log::log;
 use crate::maps::PlanOf;
 use crate::program::{Batch, LoadError, Moved, Program, ProgramError, Walk};
 use crate::rights;
-use crate::status::{Server, ServerError, Status};
+use crate::status::{Access, Server, ServerError};
 use crate::updates::Updates;
 
+use devices::Devices;
 use disciplines::Disciplines;
 use full::Full;
 use hops::Hops;
 use inherited::Inherited;
 use journal::Journal;
 use links::Links;
+use pauses::Pauses;
 use queues::Queues;
 
 pub use queues::QueueError;
@@ -95,6 +100,8 @@ pub struct Controller {
     core: Core,
     /// None while another controller is taking over.
     server: Option<Server>,
+    /// None then, too, and where no commands can be taken.
+    commands: Option<Server>,
     /// Where another one may take over; none where that cannot be offered.
     host: Option<Host>,
 }
@@ -134,6 +141,8 @@ struct Core {
     scales: Scales,
     totals: Totals,
     journal: Journal,
+    devices: Devices,
+    pauses: Pauses,
     config: Config,
     /// None: it is learned.
     capacity: Option<BitRate>,
@@ -148,6 +157,12 @@ struct Core {
 fn host(socket: &Path, journal: &mut Journal) -> Option<Host> {
     let said = |error: &std::io::Error| journal.say(now(), format!("no other controller can take over here: {error}"));
     Host::new(socket).inspect_err(said).ok()
+}
+
+/// Takes commands beside the status socket `status`; without it everything else works as well.
+fn commands(status: &Path, journal: &mut Journal) -> Option<Server> {
+    let said = |error: &ServerError| journal.say(now(), format!("no commands can be taken: {error}"));
+    Server::of_commands(&command::path(status)).inspect_err(said).ok()
 }
 
 /// Programs around the tables of the one that hands over, where they fit; else around fresh ones.
@@ -201,7 +216,8 @@ impl Controller {
             }
         };
         // Before the claims, so that it goes after them, and with it the folder that all of them may be in.
-        let server = Server::new(&config.socket)?;
+        let server = Server::new(&config.socket, Access::of(&config.socket_group)?)?;
+        let commands = commands(&config.socket, &mut journal);
         let mut links = Links::claim(&config, now())?;
         let host = host(&config.socket, &mut journal);
         // Before Linux 5.11 maps count against RLIMIT_MEMLOCK; libbpf finds out and raises it.
@@ -248,6 +264,8 @@ impl Controller {
             inherited: Inherited::default(),
             program,
             journal,
+            devices: Devices::default(),
+            pauses: Pauses::default(),
             config,
         };
         if let Some(inheritance) = inheritance {
@@ -260,7 +278,7 @@ impl Controller {
         core.disciplines.refresh(now(), true, &mut core.journal);
         core.queues.put(now(), &core.links.present(), &core.program, &mut core.journal)?;
         core.apply(now());
-        Ok(Self { core, server: Some(server), host })
+        Ok(Self { core, server: Some(server), commands, host })
     }
 
     /// Decides until `stop` is set, or another controller has taken over. A signal handler that sets it also ends the wait. What the
@@ -272,7 +290,10 @@ impl Controller {
             let woken = now();
             self.core.follow_links(woken, is_ready);
             if let Some(server) = self.server.as_mut().filter(|server| is_ready || server.has_clients()) {
-                server.serve(woken, || serde_json::to_vec_pretty(&self.core.status()).unwrap_or_default());
+                server.serve(woken, |_| serde_json::to_vec_pretty(&self.core.status()).unwrap_or_default());
+            }
+            if let Some(server) = self.commands.as_mut().filter(|server| is_ready || server.has_clients()) {
+                server.serve(woken, |line| self.core.obey(woken, line));
             }
             if is_ready && self.hand_over() {
                 log("another controller has taken over; leaving everything to it");
@@ -293,7 +314,7 @@ impl Controller {
 
     /// What it sees and does now.
     #[must_use]
-    pub fn status(&self) -> Status {
+    pub fn status(&mut self) -> Status {
         self.core.status()
     }
 
@@ -314,7 +335,7 @@ impl Controller {
         let core = &mut self.core;
         core.updates.stop(&core.program);
         core.queues.take_off();
-        self.server = None;
+        (self.server, self.commands) = (None, None);
         let hooks = core.links.hooks();
         let control = core.program.control();
         if host.hand_over(&hooks, || control.heartbeat(now())) {
@@ -337,10 +358,12 @@ impl Controller {
         }
         core.updates = Updates::start(&core.config, &core.program);
         core.ap.set_window_updates(core.updates.status().on);
-        match Server::new(&core.config.socket) {
+        // Its rights are gone that giving the socket to a group takes.
+        match Server::new(&core.config.socket, Access::Owner) {
             Ok(server) => self.server = Some(server),
             Err(error) => core.journal.say(now(), format!("{error}")),
         }
+        self.commands = commands(&core.config.socket, &mut core.journal);
         // The other one may have put a socket of its own in the place of ours.
         self.host = None;
         self.host = host(&core.config.socket, &mut core.journal);
@@ -352,13 +375,10 @@ impl Controller {
         let left = deadline.since(now()).as_nanos();
         let timeout = Timespec { tv_sec: (left / 1_000_000_000) as _, tv_nsec: (left % 1_000_000_000) as _ };
         let woken = now();
-        let (listener, clients) = self.server.as_ref().map(|server| server.waits_for(woken)).unzip();
-        let clients = clients.into_iter().flatten();
-        let mut waits: Vec<PollFd<'_>> = clients.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::OUT)).collect();
-        let waited_for = self.core.links.waits_for().chain(self.host.iter().flat_map(|host| host.waits_for(woken)));
-        waits.extend(
-            listener.flatten().into_iter().chain(waited_for).map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)),
-        );
+        let servers = self.server.iter().chain(&self.commands).flat_map(|server| server.waits_for(woken));
+        let others = self.core.links.waits_for().chain(self.host.iter().flat_map(|host| host.waits_for(woken)));
+        let waited_for = servers.chain(others.map(|fd| (fd, PollFlags::IN)));
+        let mut waits: Vec<_> = waited_for.map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)).collect();
         match poll(&mut waits, Some(&timeout)) {
             // Interrupted: the caller's flag may be set.
             Ok(ready) => ready > 0,
@@ -417,6 +437,7 @@ impl Core {
 
     /// One interval.
     fn decide(&mut self, now: Time) {
+        self.follow_pauses(now);
         let begun = used();
         self.program.control().heartbeat(now);
         self.program.control().set_silent(now + self.interval * MISSED);

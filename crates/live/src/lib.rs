@@ -16,6 +16,7 @@ mod log;
 pub mod maps;
 pub mod medium;
 pub mod monitor;
+pub mod names;
 pub mod neighbours;
 pub mod netlink;
 pub mod ports;
@@ -29,6 +30,3 @@ pub mod updates;
 
 pub use config::Config;
 pub use controller::Controller;
-
-/// Where a controller serves its status when nothing else is said.
-pub const DEFAULT_SOCKET: &str = "/run/lasthop/lasthop.sock";

@@ -32,7 +32,7 @@ use crate::config::Config;
 use crate::maps::ControlPage;
 use crate::program::{Answer, Ask, Asks, LoadError, Program, ProgramError};
 use crate::rights::{self, Right};
-use crate::status::WindowUpdates;
+use lasthop_status::WindowUpdates;
 pub(crate) use socket::Socket;
 
 /// Updates are sent at multiples of this, all that are due by then together, for each wake-up costs as much as an update. It is half of
@@ -113,6 +113,18 @@ impl Updates {
         self.end();
     }
 
+    /// Ends it until it is started again, because somebody has asked for that.
+    pub fn pause(&mut self, program: &Program) {
+        self.stop(program);
+        self.off = Some(PAUSED.to_owned());
+    }
+
+    /// It was ended by [`Self::pause`].
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        self.off.as_deref() == Some(PAUSED)
+    }
+
     /// The hops carry so much together, as far as is known: how much each update tells follows.
     pub fn on_capacity(&self, program: &Program, capacity: Option<BitRate>) {
         if self.running.is_some() {
@@ -146,6 +158,9 @@ impl Drop for Updates {
         self.end();
     }
 }
+
+/// Why none are sent while they are paused.
+const PAUSED: &str = "somebody has paused them";
 
 fn unwanted(config: &Config) -> Option<&'static str> {
     match () {

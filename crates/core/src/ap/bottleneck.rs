@@ -6,6 +6,7 @@ use super::law::Law;
 use super::packet_train::PacketTrain;
 use super::path::{PathTest, Shown};
 use super::record::Unknown;
+use super::snapshot::Basis;
 use crate::capacity::Estimator;
 use crate::packet::Direction;
 use crate::units::BitRate;
@@ -76,6 +77,18 @@ impl Bottleneck {
 
     fn learned(&self) -> Option<f64> {
         self.capacity.capacity().map(|capacity| capacity.as_bps() as f64)
+    }
+
+    /// Where what it carries is from, and how far measurements of it spread.
+    pub(super) fn basis(&self) -> (Option<Basis>, Option<f64>) {
+        let is_bound = self.bound.is_some_and(|bound| bound <= self.carries());
+        let basis = match () {
+            () if self.given.is_some() || is_bound => Basis::Given,
+            () if self.capacity.is_measured() => Basis::Measured,
+            () if self.learned().is_some() => Basis::Estimate,
+            () => return (None, None),
+        };
+        (Some(basis), self.capacity.spread().filter(|_| basis == Basis::Measured))
     }
 
     /// It is no estimate.

@@ -17,8 +17,10 @@ use super::observe::{Seen, see};
 use super::packet_train::{PacketTrains, Passed};
 use super::record::{self, FlowRecord, Unknown};
 use super::udp::RATE_WEIGHT_PER_SECOND;
+use super::waiting::{Told, Waiting};
 use super::window;
-use super::{Action, Ap, Decision, Direction, HopId, LinkSample, Params, QueuePlace, set_plan};
+use super::{Action, Ap, Basis, Decision, Direction, HopId, LinkSample, Params, QueuePlace, set_plan};
+use crate::fastpath::layout::Plan;
 use crate::packet::FlowId;
 use crate::units::{BitRate, Span, Time};
 
@@ -46,6 +48,9 @@ pub(super) struct State {
     /// What a byte costs at the hop beside one of the cheapest, of those that arrive, by direction.
     relative_cost: BTreeMap<HopId, [f64; 2]>,
     news: [News; 2],
+    /// What the newest interval told of the queues of most of a direction's data, and what all have told.
+    pub(super) told: [Told; 2],
+    pub(super) waiting: [Waiting; 2],
     /// What another controller had learned of the hops of a direction.
     pub(super) resumed: [Option<BitRate>; 2],
 }
@@ -251,6 +256,10 @@ impl Ap {
         let mut flows = std::mem::take(&mut self.flows);
         let mut classes: [Option<FlowClass>; 2] = [None; 2];
         for (&key, record) in flows.iter_mut().filter(|(_, record)| record.is_active() && record.has_scale()) {
+            if record.is_left_alone() {
+                self.actions.extend(record.leave_alone().map(|plan| set_plan(key, plan)));
+                continue;
+            }
             let class = self.class(&mut classes[key.1.index()], record, key.1);
             self.hold_one((key, record), &params, (active, &class), &mut floors[key.1.index()]);
             window_limited[key.1.index()] +=
@@ -258,7 +267,8 @@ impl Ap {
         }
         self.flows = flows;
         self.warn_of_floors(floors);
-        for demand in self.udp_flows.elastic().collect::<Vec<_>>() {
+        let limited = self.udp_flows.elastic().filter(|demand| !self.left_alone.datagrams.has(demand.station));
+        for demand in limited.collect::<Vec<_>>() {
             let path = self.path(demand.hop, demand.direction, self.costs.of(demand.station));
             let rates = path
                 .iter()
@@ -360,11 +370,15 @@ impl Ap {
             each.reduce(|a, b| [a[0].min(b[0]), a[1].min(b[1]), a[2].min(b[2])])
         });
         let known = known.max_by(|a, b| a[2].total_cmp(&b[2])).map(|known| known.map(BitRate::from_bps_f64));
-        let plan = known.map_or_else(window::first, |[share, hop, _]| {
-            let (fair, base_rtt) = (BitRate::ZERO, FIRST_RTT);
-            let flow = window::Flow { share, fair, hop, base_rtt, payload_share: PAYLOAD, mss: 1448 };
-            window::plan(&flow, &self.params.law)
-        });
+        let plan = match known {
+            _ if self.left_alone.windows.all => Plan::default(),
+            None => window::first(),
+            Some([share, hop, _]) => {
+                let (fair, base_rtt) = (BitRate::ZERO, FIRST_RTT);
+                let flow = window::Flow { share, fair, hop, base_rtt, payload_share: PAYLOAD, mss: 1448 };
+                window::plan(&flow, &self.params.law)
+            }
+        };
         let before = &mut self.default_plans[direction.index()];
         if record::differs(before, &plan) {
             *before = plan;
@@ -374,7 +388,7 @@ impl Ap {
     }
 
     /// The hop that most of a direction's data goes over.
-    fn main_hop(&self, direction: Direction) -> HopId {
+    pub(super) fn main_hop(&self, direction: Direction) -> HopId {
         let ids = self.law.relative_cost.keys().map(|hop| (*hop, self.law.delivered(self.hop(*hop, direction))));
         ids.max_by(|a, b| a.1.total_cmp(&b.1)).map_or_else(HopId::default, |(hop, _)| hop)
     }
@@ -445,9 +459,12 @@ impl Ap {
                     }));
                 }
             }
+            let is_own = own > 0.0 && 2.0 * own >= queues[0];
+            let told = std::mem::take(&mut self.law.told[i]);
+            self.law.waiting[i].on_interval(told, is_own);
             let place = match has_standing_queue {
                 [_, true] if queues[1] > queues[0] || !has_standing_queue[0] => Some(QueuePlace::Wan),
-                [true, _] if own > 0.0 && 2.0 * own >= queues[0] => Some(QueuePlace::AccessPoint),
+                [true, _] if is_own => Some(QueuePlace::AccessPoint),
                 [true, _] => Some(QueuePlace::Firmware),
                 _ => None,
             };
@@ -469,16 +486,22 @@ impl Ap {
                 self.actions.push_back(Action::Say(Decision::Hold { direction, flows: window_limited, available }));
             } else if news.limits && (news.idle > self.params.law.release_after || released && news.idle > 0.0) {
                 news.limits = false;
-                self.actions.push_back(Action::Say(Decision::Release { direction }));
+                // Where somebody wants windows left alone that is why, and has been said.
+                if !self.left_alone.windows.all {
+                    self.actions.push_back(Action::Say(Decision::Release { direction }));
+                }
             }
         }
     }
 
     pub(super) fn shown(&self, direction: Direction) -> super::DirectionSnapshot {
         let news = &self.law.news[direction.index()];
-        let capacity = self.capacity_of(direction);
+        let narrowest = self.narrowest(direction);
+        let capacity = narrowest.map(|(_, carries)| carries);
+        let bottleneck = narrowest.and_then(|(id, _)| self.law.bottlenecks.get(&id));
+        let (basis, spread) = bottleneck.map_or((narrowest.map(|_| Basis::Given), None), Bottleneck::basis);
         let (place, queue, local, limits) = (news.place, news.queue, news.local, news.limits);
-        super::DirectionSnapshot { capacity, place, queue, local, limits }
+        super::DirectionSnapshot { capacity, basis, spread, place, queue, local, limits }
     }
 }
 

@@ -42,8 +42,11 @@ impl Ap {
         let bound = Span::from_secs_f64(params.law.queue_target).max(few);
         let plan = |record: &FlowRecord| Some(window(share, record.base_rtt(&params, bound)?, record.payload()?));
         for (key, record) in &mut self.flows {
-            // Without a round trip the plan that the flow began with stays.
-            let plan = plan(record).and_then(|plan| record.give(share, plan));
+            let plan = match record.is_left_alone() {
+                true => record.leave_alone(),
+                // Without a round trip the plan that the flow began with stays.
+                false => plan(record).and_then(|plan| record.give(share, plan)),
+            };
             self.actions.extend(plan.map(|plan| set_plan(*key, plan)));
         }
         self.begin_equally(active + 1);
@@ -56,7 +59,10 @@ impl Ap {
             RttSource::Measured => FIRST_RTT,
         };
         let share = share(self.params.capacity.unwrap_or_default(), self.udp.smooth(), flows);
-        let plan = window(share, base_rtt, (PAYLOAD, 1448));
+        let plan = match self.left_alone.windows.all {
+            true => Plan::default(),
+            false => window(share, base_rtt, (PAYLOAD, 1448)),
+        };
         if record::differs(&self.default_plans[0], &plan) {
             self.default_plans = [plan; 2];
             self.actions.extend(Direction::BOTH.map(|direction| Action::SetDefault { direction, plan }));

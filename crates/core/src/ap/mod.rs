@@ -14,6 +14,7 @@ mod decision;
 mod equation_one;
 mod fair_rate;
 mod law;
+mod left_alone;
 mod obedience;
 mod observe;
 mod one_way;
@@ -25,6 +26,7 @@ mod sample;
 mod snapshot;
 mod stations;
 mod udp;
+pub mod waiting;
 pub mod window;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -38,9 +40,10 @@ use crate::units::{BitRate, Span, Time};
 pub use decision::{Decision, QueuePlace};
 pub use fair_rate::Mode;
 pub use law::{Law, Parameter};
+pub use left_alone::{LeftAlone, Whose};
 use record::FlowRecord;
 pub use sample::{FlowSample, HopId, HopSample, LinkSample, Stamps, StationId, StationSample, rtt_totals};
-pub use snapshot::{DirectionSnapshot, FlowSnapshot, Snapshot};
+pub use snapshot::{Basis, DirectionSnapshot, FlowSnapshot, Snapshot};
 use stations::Costs;
 pub use udp::{Tunnel, UdpFlows, UdpLimit, UdpSample, UdpSnapshot};
 
@@ -218,6 +221,8 @@ pub struct Ap {
     elastic_bytes: u64,
     /// What the link had carried an interval ago.
     link: LinkSample,
+    /// What somebody wants left alone.
+    left_alone: LeftAlone,
     /// Of a direction the floors of all flows together exceed the pipe.
     too_many: [bool; 2],
 }
@@ -242,6 +247,7 @@ impl Ap {
             udp_flows: UdpFlows::new(params.queue_is_fair),
             elastic_bytes: 0,
             link: LinkSample::default(),
+            left_alone: LeftAlone::default(),
             too_many: [false; 2],
         };
         match params.share {
@@ -261,6 +267,11 @@ impl Ap {
     /// Window updates are sent from here on, or are not any more.
     pub const fn set_window_updates(&mut self, on: bool) {
         self.params.window_updates = on;
+    }
+
+    /// What is left alone from the next interval on.
+    pub fn set_left_alone(&mut self, left_alone: LeftAlone) {
+        self.left_alone = left_alone;
     }
 
     /// Whether both directions share the last hop: it may be made of other interfaces than before.
@@ -288,13 +299,16 @@ impl Ap {
             self.flows.remove(&key);
             return;
         }
+        let left_alone = self.left_alone.windows.has(sample.station);
         if let Some(record) = self.flows.get_mut(&key) {
+            record.set_left_alone(left_alone);
             return record.on_sample(now, sample);
         }
         if self.flows.len() >= self.params.max_flows {
             return;
         }
         let mut record = FlowRecord::new(self.params.rtt_memory);
+        record.set_left_alone(left_alone);
         record.on_sample(now, sample);
         self.flows.insert(key, record);
     }
@@ -346,6 +360,12 @@ impl Ap {
     fn hold_datagrams(&mut self, flow: FlowId, direction: Direction, share: BitRate) {
         let plan = self.udp_flows.set_share(flow, direction, share, self.params.interval);
         self.actions.extend(plan.map(|plan| Action::SetUdpPlan { flow, direction, plan }));
+    }
+
+    /// Waiting times of data that goes in `direction`, since the controller came.
+    #[must_use]
+    pub const fn waiting(&self, direction: Direction) -> &waiting::Waiting {
+        &self.law.waiting[direction.index()]
     }
 
     /// What is known of data that goes in each direction, indexed by [`Direction::index`].
@@ -406,7 +426,11 @@ impl Ap {
             directions: self.directions(),
             udp: self.udp(),
             available: self.capacity().saturating_sub(self.udp()),
-            flows: self.flows.iter().map(|(key, record)| record.snapshot(*key)).collect(),
+            flows: self
+                .flows
+                .iter()
+                .map(|(key, record)| record.snapshot(*key, self.bound(record.hop(), key.1)))
+                .collect(),
         }
     }
 }

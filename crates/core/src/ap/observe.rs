@@ -61,9 +61,10 @@ pub(super) struct Seen {
 }
 
 impl Row {
-    /// It fills a window of data in `direction` that does not hold it.
+    /// It fills a window of data in `direction` that does not hold it, and nobody wants that so.
     pub(super) fn is_uncontrolled(&self, direction: Direction) -> bool {
-        self.direction == direction && self.active.as_ref().is_some_and(|flow| flow.fills && flow.scale.is_none())
+        self.direction == direction
+            && self.active.as_ref().is_some_and(|flow| flow.fills && flow.scale.is_none() && !flow.left_alone)
     }
 }
 
@@ -160,6 +161,8 @@ pub(super) struct Active {
     waits: f64,
     /// `None`: not known, or it does not hold it.
     scale: Option<u8>,
+    /// Somebody wants its windows left alone.
+    left_alone: bool,
     is_controlled: bool,
     /// By its window or its pace.
     is_window_limited: bool,
@@ -266,6 +269,7 @@ impl Ap {
                 window: record.window(),
                 waits: record.waits(base),
                 scale: record.scale(),
+                left_alone: record.is_left_alone(),
                 is_controlled: record.is_controlled(),
                 is_window_limited: record.is_controlled() && (record.is_window_limited() || record.is_paced()),
             }
@@ -305,6 +309,7 @@ impl Ap {
         }
         self.count_datagrams(&mut observed, samples, dt);
         self.count_flows(rows, &mut observed, dt);
+        let mains = Direction::BOTH.map(|direction| self.main_hop(direction));
         for (hop, seen) in seen {
             let backlog = samples.1.each_hop.iter().find(|sample| sample.hop == *hop).and_then(|sample| sample.backlog);
             let packet = self.law.packet(self.hop(*hop, Direction::ToRemote));
@@ -322,6 +327,9 @@ impl Ap {
                     (queue, _) => queue,
                 };
                 let (cost, of) = (self.law.relative_cost(*hop, direction), &seen[direction.index()]);
+                if *hop == mains[direction.index()] {
+                    self.law.told[direction.index()].hop = queue.map(|(mean, _)| mean);
+                }
                 let bottleneck = self.law.at(id);
                 bottleneck.on_local_path(seen[0].local_path.max(seen[1].local_path));
                 let target = bottleneck.target(&self.params.law, id, cost);
@@ -346,6 +354,7 @@ impl Ap {
             let in_flight =
                 if direction == Direction::ToRemote { self.in_flight(rows, x, &wan[direction.index()]) } else { None };
             let in_flight = in_flight.map(|(mean, least)| (mean, queue.map_or(least, |(_, timed)| timed.min(least))));
+            self.law.told[direction.index()].wan = in_flight.or(queue).map(|(mean, _)| mean);
             (x.queue, x.timed, x.target, x.counted) = (in_flight.or(queue), queue, target, in_flight.is_some());
         }
         observed

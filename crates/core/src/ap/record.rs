@@ -81,6 +81,8 @@ pub(super) struct FlowRecord {
     /// To its windows, and their scale where nobody told it.
     obedience: Obedience,
     inbound: [OneWay; 2],
+    /// Somebody wants its windows left alone.
+    left_alone: bool,
 }
 
 /// Small changes are not worth a system call: half a per cent.
@@ -129,6 +131,7 @@ impl FlowRecord {
             in_flight: 0.0,
             obedience: Obedience::default(),
             inbound: [OneWay::new(rtt_memory), OneWay::new(rtt_memory)],
+            left_alone: false,
         }
     }
 
@@ -286,9 +289,25 @@ impl FlowRecord {
         self.newest.as_ref().is_some_and(|newest| newest.scale.is_some())
     }
 
-    /// Scale of its windows; none while that is not known, or they do not hold it.
+    /// Scale of its windows; none while that is not known, or they do not hold it, or somebody wants them left alone.
     pub(super) fn scale(&self) -> Option<u8> {
-        self.newest.as_ref().and_then(|newest| newest.scale).filter(|_| !self.obedience.ignores_windows())
+        let is_held = |_: &u8| !self.left_alone && !self.obedience.ignores_windows();
+        self.newest.as_ref().and_then(|newest| newest.scale).filter(is_held)
+    }
+
+    /// Its windows are left alone from here on, or no more.
+    pub(super) const fn set_left_alone(&mut self, left_alone: bool) {
+        self.left_alone = left_alone;
+    }
+
+    /// Somebody wants its windows left alone.
+    pub(super) const fn is_left_alone(&self) -> bool {
+        self.left_alone
+    }
+
+    /// The plan under which its windows pass as its receiver offers them; `Some` when it differs from the one in force.
+    pub(super) fn leave_alone(&mut self) -> Option<Plan> {
+        self.adopt(Plan::default())
     }
 
     pub(super) fn is_controlled(&self) -> bool {
@@ -457,7 +476,7 @@ impl FlowRecord {
         self.rate.weigh((dt / rtt.max(1e-3)).min(RATE_WEIGHT));
     }
 
-    pub(super) fn snapshot(&self, (flow, direction): (FlowId, Direction)) -> FlowSnapshot {
+    pub(super) fn snapshot(&self, (flow, direction): (FlowId, Direction), bound: Span) -> FlowSnapshot {
         FlowSnapshot {
             flow,
             direction,
@@ -469,6 +488,11 @@ impl FlowRecord {
             remote_rtt: self.remote_rtt.min(),
             controllable: self.is_controllable(),
             scale_known: self.has_scale(),
+            left_alone: self.left_alone,
+            local_queue: self
+                .local_queue(self.bound(direction, bound))
+                .map(|(mean, _)| Span::from_secs_f64(mean.max(0.0))),
+            remote_queue: self.remote_queue().map(|(mean, _)| Span::from_secs_f64(mean.max(0.0))),
         }
     }
 }

@@ -25,6 +25,10 @@ pub struct Snapshot {
 pub struct DirectionSnapshot {
     /// What the narrowest hop carries; `None` while unknown.
     pub capacity: Option<BitRate>,
+    /// Where that is from; `None` while unknown.
+    pub basis: Option<Basis>,
+    /// Standard deviation of the measurements that it is the mean of, as a part of it; `None` where it was not measured.
+    pub spread: Option<f64>,
     /// Where packets waited when they last did.
     pub place: Option<QueuePlace>,
     /// What waits, on both sides of the access point together.
@@ -33,6 +37,17 @@ pub struct DirectionSnapshot {
     pub local: Span,
     /// Windows are limited.
     pub limits: bool,
+}
+
+/// Where a capacity is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// Somebody said so, or a shaper does.
+    Given,
+    /// What was delivered while packets waited.
+    Measured,
+    /// What packet trains came through at.
+    Estimate,
 }
 
 /// One direction of one flow.
@@ -56,6 +71,12 @@ pub struct FlowSnapshot {
     pub controllable: bool,
     /// The scale of its windows is known.
     pub scale_known: bool,
+    /// Somebody wants its windows left alone.
+    pub left_alone: bool,
+    /// What waits between access point and station now; `None` where nothing told.
+    pub local_queue: Option<Span>,
+    /// What waits between access point and remote end now.
+    pub remote_queue: Option<Span>,
     /// It fills the window that it was planned, or waits for its pace.
     pub window_limited: bool,
 }

@@ -25,6 +25,8 @@ struct Sender {
 }
 
 const LOCAL: Span = Span::from_millis(1);
+/// By receivers, bytes.
+const OFFERED: u32 = 600_000;
 const REMOTE: Span = Span::from_millis(80);
 const PAYLOAD_SHARE: f64 = 1448.0 / 1500.0;
 
@@ -109,7 +111,8 @@ fn obey(ap: &mut Ap, senders: &mut [Sender]) -> Vec<Decision> {
             Action::SetPlan { flow, plan, .. } => {
                 let sender = senders.iter_mut().find(|s| s.id == flow).unwrap();
                 sender.trains = sender.trains.map(|_| plan);
-                sender.window_bytes = if sender.controllable { plan.clamp_bytes } else { sender.window_bytes };
+                let window = if plan.clamp_bytes == 0 { OFFERED } else { plan.clamp_bytes };
+                sender.window_bytes = if sender.controllable { window } else { sender.window_bytes };
             }
             Action::Say(decision) => said.push(decision),
             _ => {}
@@ -123,7 +126,7 @@ fn sample_of(s: &Sender, hop: &TestHop, now: Time) -> FlowSample {
     FlowSample {
         flow: s.id,
         direction: s.direction,
-        station: StationId(0),
+        station: StationId(s.id.0),
         hop: HopId(0),
         bytes: s.bytes,
         payload_bytes: s.bytes.max(now.as_nanos() / 1_000_000),
@@ -411,6 +414,34 @@ fn who_ignores_windows_starves_nobody_and_is_told_of() {
         }
     }
     assert!(ap.snapshot().flows.iter().all(|flow| flow.controllable) && senders[0].queue < Span::from_millis(5));
+}
+
+/// Whoever is left alone has what its receiver offers, is named as that, and is measured; the queue is short again within seconds
+/// after nobody is.
+#[test]
+fn who_is_left_alone_has_his_window_and_after_that_the_queue_is_short_again() {
+    let mut ap = Ap::new(Params::new(BitRate::mbps(24)));
+    let mut senders = [Sender::new(1), Sender::new(2)];
+    run(&mut ap, &HOP, &mut senders, BitRate::ZERO, 30);
+    assert!(senders[0].queue < Span::from_millis(5), "{}", senders[0].queue);
+    for (windows, expected) in [
+        (Whose { stations: BTreeSet::from([StationId(1)]), ..Whose::default() }, [true, false]),
+        (Whose { all: true, ..Whose::default() }, [true, true]),
+    ] {
+        ap.set_left_alone(LeftAlone { windows, ..LeftAlone::default() });
+        let said = run(&mut ap, &HOP, &mut senders, BitRate::ZERO, 20);
+        let shown = ap.snapshot();
+        assert_eq!(shown.flows.iter().map(|flow| flow.left_alone).collect::<Vec<_>>(), expected);
+        assert_eq!(senders.each_ref().map(|sender| sender.window_bytes == OFFERED), expected);
+        assert!(senders[0].queue > Span::from_millis(50), "{}", senders[0].queue);
+        assert!(!said.iter().any(|line| matches!(line, Decision::Beside { .. })), "somebody wants it so: {said:?}");
+        let waited = |waiting: &waiting::Waiting| waiting.all().sum();
+        assert!(waited(ap.waiting(Direction::ToStation)) > Span::from_secs(1));
+    }
+    ap.set_left_alone(LeftAlone::default());
+    run(&mut ap, &HOP, &mut senders, BitRate::ZERO, 5);
+    assert!(senders[0].queue < Span::from_millis(5), "{}", senders[0].queue);
+    assert!(rates(&ap).iter().all(|rate| (rate - 12.0).abs() < 0.6), "{:?}", rates(&ap));
 }
 
 #[test]

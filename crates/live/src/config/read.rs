@@ -14,7 +14,7 @@ use crate::interface::InterfaceName;
 use crate::qdisc::FlowKind;
 use crate::qdisc::layout::LARGEST_LIMIT;
 
-pub(super) const KEYS: [&str; 32] = [
+pub(super) const KEYS: [&str; 33] = [
     "lan",
     "wan",
     "capacity",
@@ -46,6 +46,7 @@ pub(super) const KEYS: [&str; 32] = [
     "duplex",
     "dry_run",
     "socket",
+    "socket_group",
     "law",
 ];
 /// Shorter costs CPU for nothing, longer comes too near the heartbeat's 2 s.
@@ -168,6 +169,7 @@ fn set(config: &mut Config, place: &Location<'_>, value: &Spanned<DeValue<'_>>) 
         }
         "dry_run" => boolean(v).map(|x| config.dry_run = x),
         "socket" => socket(v).map(|x| config.socket = x),
+        "socket_group" => string(v, "the name of a group").map(|x| config.socket_group = x.to_owned()),
         "law" => match v.as_table() {
             Some(table) => return law(config, place, table),
             None => Err(not_a(v, "a table: [law]")),

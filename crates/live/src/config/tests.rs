@@ -51,6 +51,7 @@ fn every_key_takes_effect() {
         duplex = "full"
         dry_run = true
         socket = "/tmp/x.sock"
+        socket_group = "lasthop"
         [law]
         gain = 1
         queue_target = 0.003
@@ -91,6 +92,7 @@ fn every_key_takes_effect() {
         duplex: Duplex::Full,
         dry_run: true,
         socket: "/tmp/x.sock".into(),
+        socket_group: "lasthop".to_owned(),
     };
     assert_eq!(Config::parse(text, "x").unwrap(), expected);
 }

@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::discipline::{self, Discipline, Side};
 use crate::interface::{self, InterfaceName};
 use crate::netlink::Socket;
-use crate::status::FoundStatus;
+use lasthop_status::FoundStatus;
 
 /// Between two looks for what others have put there.
 const LOOK_EVERY: Span = Span::from_secs(5);

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use lasthop_core::units::Time;
 
 use crate::log::log;
-use crate::status::DecisionStatus;
+use lasthop_status::DecisionStatus;
 
 /// So many are kept for the status; the log has them all.
 const KEPT: usize = 64;

@@ -25,8 +25,8 @@ use crate::netlink::Socket;
 use crate::ports::{self, Choice, Port};
 use crate::program::{LinkLayer, Program};
 use crate::stations::Nl80211;
-use crate::status::{InterfaceStatus, Role};
 use crate::topology::Machine;
+use lasthop_status::{InterfaceStatus, Role};
 
 use slot::Slot;
 use watched::Watched;

@@ -28,8 +28,8 @@ use crate::program::Program;
 use crate::qdisc::layout::PacketCost;
 use crate::qdisc::{self, Settings};
 use crate::stations::Mac;
-use crate::status::{KnobStatus, QueueStatus, StationStatus};
 use keeper::Keeper;
+use lasthop_status::{KnobStatus, QueueStatus, StationStatus};
 use queue::{GivenUp, Queue};
 use release::Release;
 

@@ -2,17 +2,19 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use lasthop_core::ap::{DirectionSnapshot, FlowSnapshot, QueuePlace, ShareRule, Snapshot};
+use lasthop_core::ap::waiting::Histogram;
+use lasthop_core::ap::{self, DirectionSnapshot, FlowSnapshot, QueuePlace, ShareRule, Snapshot, UdpSnapshot};
 use lasthop_core::fastpath::layout::{Counters, FlowKey, Half, Reason};
 use lasthop_core::meter::rate::Known;
-use lasthop_core::packet::Direction;
+use lasthop_core::packet::{Direction, FlowId};
 use lasthop_core::units::{BitRate, Span, Time, count};
 
 use super::Core;
+use super::devices::Device;
 use super::table::Carrying;
-use crate::status::{
-    ByDirection, Bypass, CapacityReport, Control, DirectionStatus, Directions, FlowCondition, FlowStatus, Learned,
-    LoopStatus, QueuePlaces, Status, TableStatus,
+use lasthop_status::{
+    Basis, ByDirection, Bypass, CapacityReport, Control, DeviceStatus, DirectionStatus, Directions, FlowCondition,
+    FlowStatus, Learned, LoopStatus, QueuePlaces, Status, TableStatus, UdpStatus, WaitingStatus,
 };
 
 /// From the first flow to the first line about it: its rate must settle.
@@ -40,6 +42,8 @@ pub(super) struct Totals {
     intervals: u64,
     longest: Span,
     at: Option<Time>,
+    /// IP bit/s of all that passes, filtered, by direction.
+    rates: [f64; 2],
     summary_at: Time,
     summary_rewritten: u64,
     udp: ByDirection,
@@ -84,8 +88,8 @@ impl Totals {
         took: Span,
         udp_weight: f64,
     ) {
-        if let Some(before) = self.at.replace(now) {
-            let seconds = now.since(before).as_secs_f64().max(1e-3);
+        let seconds = self.at.replace(now).map(|before| now.since(before).as_secs_f64().max(1e-3));
+        if let Some(seconds) = seconds {
             let rate = |d: Direction| {
                 let bytes = counters.udp_bytes[d.index()].saturating_sub(self.counters.udp_bytes[d.index()]);
                 bytes as f64 * 8.0 / seconds
@@ -95,6 +99,12 @@ impl Totals {
                 to_station: smooth(self.udp.to_station, rate(Direction::ToStation)),
                 to_remote: smooth(self.udp.to_remote, rate(Direction::ToRemote)),
             };
+        }
+        if let Some(seconds) = seconds {
+            for (i, rate) in self.rates.iter_mut().enumerate() {
+                let bytes = counters.ip_bytes[i].saturating_sub(self.counters.ip_bytes[i]);
+                *rate += udp_weight * (bytes as f64 * 8.0 / seconds - *rate);
+            }
         }
         self.counters = counters;
         self.controllable_bytes = controllable_bytes;
@@ -208,15 +218,21 @@ impl Core {
         }
     }
 
-    pub(super) fn status(&self) -> Status {
+    pub(super) fn status(&mut self) -> Status {
+        self.devices.refresh(super::now());
+        self.as_it_is()
+    }
+
+    fn as_it_is(&self) -> Status {
         let snapshot = self.ap.snapshot();
         let mut flows: Vec<_> = snapshot.flows.iter().filter_map(|flow| self.flow(flow)).collect();
         let control = self.control(&snapshot, &flows);
         flows.sort_by(|a, b| b.rate_bps.cmp(&a.rate_bps).then_with(|| a.flow.cmp(&b.flow)));
         flows.truncate(Status::MOST_FLOWS);
+        let datagrams: Vec<_> = self.ap.udp_flows().snapshot().filter(|flow| flow.bytes > 0).collect();
         let t = &self.totals;
         Status {
-            format: 1,
+            format: lasthop_status::FORMAT,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             running_s: super::now().since(self.started).as_secs_f64(),
@@ -230,6 +246,9 @@ impl Core {
             capacity_bps: snapshot.capacity.as_bps(),
             learns: self.capacity.is_none(),
             directions: self.directions(&snapshot),
+            devices: self.devices(&snapshot, &datagrams),
+            udp: self.udp(&datagrams),
+            paused: self.pauses.status(super::now()),
             nothing_to_do: self.has_nothing_to_do(&snapshot, &flows),
             decisions: self.journal.newest(),
             available_bps: snapshot.available.as_bps(),
@@ -288,8 +307,46 @@ impl Core {
     }
 
     fn directions(&self, snapshot: &Snapshot) -> Directions {
-        let [down, up] = [0, 1].map(|i| direction(&snapshot.directions[i], self.totals.places[i]));
+        let [down, up] = Direction::BOTH.map(|of| {
+            let i = of.index();
+            DirectionStatus {
+                carried_bytes: self.totals.counters.ip_bytes[i],
+                rate_bps: self.totals.rates[i] as u64,
+                waiting: self.ap.waiting(of).named().map(|(place, waits)| waiting(place, waits)).collect(),
+                ..direction(&snapshot.directions[i], self.totals.places[i])
+            }
+        });
         Directions { down, up }
+    }
+
+    fn devices(&self, snapshot: &Snapshot, datagrams: &[UdpSnapshot]) -> Vec<DeviceStatus> {
+        let address = |flow: FlowId| self.table.names.key(flow).map(|key| key.station);
+        let flows: Vec<_> = snapshot.flows.iter().filter_map(|flow| Some((address(flow.flow)?, *flow))).collect();
+        let datagrams: Vec<_> = datagrams.iter().filter_map(|flow| Some((address(flow.flow)?, *flow))).collect();
+        self.devices.status(&self.stations, &flows, &datagrams)
+    }
+
+    fn udp(&self, datagrams: &[UdpSnapshot]) -> Vec<UdpStatus> {
+        let status = |flow: &UdpSnapshot| {
+            let key = self.table.names.key(flow.flow)?;
+            Some(UdpStatus {
+                flow: text(key, flow.direction),
+                direction: flow.direction,
+                device: Device::of(&key.station, &self.stations).to_string(),
+                taken_for: flow.behaviour.name().to_owned(),
+                why: flow.why.to_string(),
+                tunnel: flow.tunnel.map(|tunnel| tunnel.to_string()),
+                rate_bps: flow.rate.as_bps(),
+                share_bps: flow.share.map(BitRate::as_bps),
+                bytes: flow.bytes,
+                marked: u64::from(flow.marked),
+                dropped: u64::from(flow.dropped),
+            })
+        };
+        let mut all: Vec<_> = datagrams.iter().filter_map(status).collect();
+        all.sort_by(|a, b| b.rate_bps.cmp(&a.rate_bps).then_with(|| a.flow.cmp(&b.flow)));
+        all.truncate(Status::MOST_FLOWS);
+        all
     }
 
     /// Nobody is held back: windows pass as receivers offer them.
@@ -305,6 +362,7 @@ impl Core {
         let half = &carrying.state.half[flow.direction.index()];
         Some(FlowStatus {
             flow: text(key, flow.direction),
+            device: Device::of(&key.station, &self.stations).to_string(),
             direction: flow.direction,
             state: state(flow, carrying, half),
             rate_bps: flow.rate.as_bps(),
@@ -327,15 +385,33 @@ fn capacity(known: Known) -> CapacityReport {
 fn direction(direction: &DirectionSnapshot, place: Option<QueuePlace>) -> DirectionStatus {
     DirectionStatus {
         capacity_bps: direction.capacity.map(BitRate::as_bps),
+        capacity_basis: direction.basis.map(|basis| match basis {
+            ap::Basis::Given => Basis::Given,
+            ap::Basis::Measured => Basis::Measured,
+            ap::Basis::Estimate => Basis::Estimate,
+        }),
+        capacity_spread: direction.spread,
         queue_place: place.map(|place| place.name().to_owned()),
         queue_ms: direction.queue.as_millis_f64(),
         limits: direction.limits,
+        ..DirectionStatus::default()
+    }
+}
+
+fn waiting(place: &str, waits: &Histogram) -> WaitingStatus {
+    WaitingStatus {
+        place: place.to_owned(),
+        count: waits.count(),
+        sum_ms: waits.sum().as_millis_f64(),
+        buckets: waits.buckets().map(|(upper, count)| (upper.map(Span::as_millis_f64), count)).collect(),
     }
 }
 
 fn state(flow: &FlowSnapshot, carrying: &Carrying, half: &Half) -> FlowCondition {
     if carrying.state.closing(flow.direction) {
         FlowCondition::Closing
+    } else if flow.left_alone {
+        FlowCondition::Paused
     } else if !flow.scale_known {
         FlowCondition::ScaleUnknown
     } else if !flow.controllable {

@@ -14,7 +14,7 @@ use lasthop_core::units::{Span, Time};
 use super::table::Table;
 use crate::conntrack::{Conntrack, Scales as Answer};
 use crate::program::Program;
-use crate::status::ConntrackStatus;
+use lasthop_status::ConntrackStatus;
 
 /// Questions in one interval; each is answered in some tens of microseconds.
 const AT_ONCE: usize = 16;

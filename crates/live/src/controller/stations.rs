@@ -48,6 +48,11 @@ impl Stations {
         self.version
     }
 
+    /// The Ethernet address of the station that has this address.
+    pub(super) fn mac(&self, address: &Address) -> Option<Mac> {
+        self.known.get(address).copied()
+    }
+
     /// The station that has this address; by the address itself where nobody knows more.
     pub(super) fn id(&self, address: &Address) -> StationId {
         self.known.get(address).map_or_else(|| hash(address), |mac| of(*mac))

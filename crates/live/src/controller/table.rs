@@ -27,7 +27,7 @@ use lasthop_core::units::{Span, Time};
 use super::hops::Hops;
 use super::stations::Stations;
 use crate::config::Config;
-use crate::status::TableStatus;
+use lasthop_status::TableStatus;
 
 /// Without payload for so long: no longer sampled. Longer than the deciding half calls a flow active.
 const SLEEP: Span = Span::from_secs(15);

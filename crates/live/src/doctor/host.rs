@@ -9,12 +9,12 @@ use std::path::Path;
 use lasthop_core::fastpath::layout::FlowKey;
 
 use super::{AS_ROOT, Check, in_own_namespace, is_refusal};
-use crate::DEFAULT_SOCKET;
 use crate::confine::{Confinement, confine};
 use crate::conntrack::Conntrack;
 use crate::program::Refusal;
 use crate::rights::{self, Right};
 use crate::updates::Socket;
+use lasthop_status::DEFAULT_SOCKET;
 
 /// The oldest on which the programs are tried (`make vm-test`).
 const OLDEST: (u32, u32) = (6, 1);

@@ -1,10 +1,11 @@
 //! Getting on and off an interface without touching what belongs to others.
 
-use lasthop_live::attach::{AttachError, Mechanism, Side, filters};
+use lasthop_live::attach::{AttachError, Side, filters};
 use lasthop_live::config::AttachMode;
 use lasthop_live::controller::ControllerError;
 use lasthop_live::netlink::Socket;
-use lasthop_live::status::{ServerError, Status};
+use lasthop_live::status::ServerError;
+use lasthop_status::{Mechanism, Status};
 
 use crate::traffic::Download;
 use crate::world::{World, world};

@@ -13,8 +13,8 @@ use lasthop_core::wire::build::{Segment, option};
 use lasthop_core::wire::flag;
 use lasthop_live::attach::Attachment;
 use lasthop_live::program::Program;
-use lasthop_live::status::Status;
 use lasthop_live::updates::Updates;
+use lasthop_status::Status;
 
 use crate::child::Process;
 use crate::forged::{ALL_THE_WAY, Forged, TO_THE_ROUTER, capture, send};

@@ -8,8 +8,8 @@ use lasthop_core::units::Span;
 use lasthop_live::clock::now;
 use lasthop_live::config::AttachMode;
 use lasthop_live::program::LinkLayer;
-use lasthop_live::status::{Status, query};
 use lasthop_live::{Config, Controller};
+use lasthop_status::{Status, query};
 
 use crate::updates::pace;
 use crate::world::{World, wait_for};

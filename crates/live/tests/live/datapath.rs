@@ -8,7 +8,7 @@ use lasthop_core::units::{BitRate, Span};
 use lasthop_live::Config;
 use lasthop_live::config::{AttachMode, Capacity, Datapath, Queueing};
 use lasthop_live::netlink::Socket;
-use lasthop_live::status::{QueueStatus, Status};
+use lasthop_status::{QueueStatus, Status};
 
 use crate::child::Process;
 use crate::traffic::{Download, echo, flood, numbered, ping};

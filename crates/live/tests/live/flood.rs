@@ -9,7 +9,7 @@ use lasthop_core::wire::build::{Frame, Segment, v4};
 use lasthop_core::wire::{Endpoint, flag};
 use lasthop_live::Config;
 use lasthop_live::config::AttachMode;
-use lasthop_live::status::{FlowStatus, Status};
+use lasthop_status::{FlowStatus, Status};
 
 use crate::child::Process;
 use crate::traffic::Download;

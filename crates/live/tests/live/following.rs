@@ -7,7 +7,7 @@ use lasthop_live::attach::AttachError;
 use lasthop_live::config::{AttachMode, Config, ConfigError, Datapath, Queueing};
 use lasthop_live::controller::ControllerError;
 use lasthop_live::ports::Refusal;
-use lasthop_live::status::{Presence, Status};
+use lasthop_status::{Presence, Status};
 
 use crate::survival::{hooks_in, moves_on};
 use crate::traffic::Download;
@@ -151,7 +151,7 @@ fn the_ports_of_a_bridge_are_hooked_and_a_download_through_it_is_controlled() {
     let running = world.control(lan(&world, &["br0"])).expect("a controller");
     let status = running.status();
     assert_eq!(hooked(&status), ["lan0"]);
-    assert_eq!(status.interfaces[0].bridge.as_ref().map(|bridge| bridge.as_str()), Some("br0"));
+    assert_eq!(status.interfaces[0].bridge.as_deref(), Some("br0"));
     let download = Download::start(&world, World::SERVER);
     is_lowered(&running);
     // Another port joins and leaves beside it.
@@ -348,9 +348,7 @@ fn interfaces_that_come_and_go_by_the_hundred_end_with_the_right_ones_hooked() {
     std::fs::write(&file, batch).expect("a file");
     world.router.ip(&format!("-batch {}", file.display()));
     let status = soon(&running, "those that stayed are hooked", |s| hooked(s).len() == 31);
-    assert!(
-        status.interfaces.iter().filter(|i| i.role == lasthop_live::status::Role::Lan).all(|i| i.attached.is_some())
-    );
+    assert!(status.interfaces.iter().filter(|i| i.role == lasthop_status::Role::Lan).all(|i| i.attached.is_some()));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use lasthop_core::packet::Direction;
 use lasthop_live::config::AttachMode;
 use lasthop_live::handover::Heir;
-use lasthop_live::status::{Status, query};
+use lasthop_status::{Status, query};
 
 use crate::child::Process;
 use crate::survival::{hooks, moves_on};

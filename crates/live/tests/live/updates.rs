@@ -9,8 +9,8 @@ use lasthop_core::units::Span;
 use lasthop_live::attach::Attachment;
 use lasthop_live::config::{AttachMode, Capacity, Config};
 use lasthop_live::program::{LinkLayer, LoadOptions, Program};
-use lasthop_live::status::WindowUpdates;
 use lasthop_live::updates::Updates;
+use lasthop_status::WindowUpdates;
 
 use crate::traffic::Download;
 use crate::world::{RATE, World, far_world, wait_for};

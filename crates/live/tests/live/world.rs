@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use lasthop_core::units::BitRate;
 use lasthop_live::config::{AttachMode, Capacity, Config};
 use lasthop_live::program::{LoadError, LoadOptions, Program, Refusal};
-use lasthop_live::status::{Status, query};
 use lasthop_live::{Controller, controller::ControllerError};
+use lasthop_status::{Status, query};
 
 use crate::line::Line;
 use crate::namespace::Namespace;

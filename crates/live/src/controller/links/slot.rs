@@ -13,7 +13,7 @@ use crate::controller::journal::Journal;
 use crate::interface::{InterfaceName, LinkState};
 use crate::ports::Port;
 use crate::program::{LinkLayer, Program};
-use crate::status::{InterfaceStatus, Role};
+use lasthop_status::{InterfaceStatus, Role};
 
 pub(super) struct Slot {
     // Before the claim, so that a successor finds the interface free of hooks.
@@ -175,7 +175,7 @@ impl Slot {
 
     pub(super) fn status(&self) -> InterfaceStatus {
         InterfaceStatus {
-            bridge: self.port.bridge.clone(),
+            bridge: self.port.bridge.as_ref().map(ToString::to_string),
             attached: self.attachment.as_ref().map(Attachment::mechanism),
             reattached: self.reattached,
             ..self.watched.status(Role::Lan)

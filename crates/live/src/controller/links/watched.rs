@@ -3,7 +3,7 @@
 use lasthop_core::packet::Direction;
 
 use crate::interface::{InterfaceName, LinkState};
-use crate::status::{InterfaceStatus, Presence, Role};
+use lasthop_status::{InterfaceStatus, Presence, Role};
 
 /// Bytes of an Ethernet header, which interface counters include.
 const ETHERNET_HEADER: u64 = 14;
@@ -53,7 +53,7 @@ impl Watched {
 
     pub(super) fn status(&self, role: Role) -> InterfaceStatus {
         InterfaceStatus {
-            name: self.name.clone(),
+            name: self.name.to_string(),
             role,
             state: match &self.newest {
                 None => Presence::Away,

@@ -13,7 +13,7 @@ use crate::program::Program;
 use crate::qdisc::layout::{FLOWS, PacketCost};
 use crate::qdisc::{self, Qdisc, QdiscError};
 use crate::stations::Mac;
-use crate::status::QueueStatus;
+use lasthop_status::QueueStatus;
 
 /// Why an interface cannot have the queue.
 #[derive(Debug, thiserror::Error)]

@@ -1,8 +1,9 @@
 use super::*;
 
-fn sample() -> Status {
+pub(crate) fn sample() -> Status {
     let flow = FlowStatus {
         flow: "10.0.0.2:5000 <- 192.0.2.1:443".to_owned(),
+        device: "02:00:5e:10:00:01".to_owned(),
         direction: Direction::ToStation,
         state: FlowCondition::WindowLimited,
         rate_bps: 17_100_000,
@@ -25,10 +26,10 @@ fn sample() -> Status {
         ..flow.clone()
     };
     let lan = InterfaceStatus {
-        name: "wlan0".parse().unwrap(),
+        name: "wlan0".to_owned(),
         role: Role::Lan,
         state: Presence::Up,
-        bridge: Some("br0".parse().unwrap()),
+        bridge: Some("br0".to_owned()),
         attached: Some(Mechanism::Tcx),
         reattached: 1,
         went_down: 1,
@@ -36,7 +37,7 @@ fn sample() -> Status {
         sent_bytes: 2_000_000_000,
     };
     Status {
-        format: 1,
+        format: FORMAT,
         version: "0.1.0".to_owned(),
         pid: 7,
         running_s: 72.4,
@@ -76,12 +77,50 @@ fn sample() -> Status {
         directions: Directions {
             down: DirectionStatus {
                 capacity_bps: Some(18_000_000),
+                capacity_basis: Some(Basis::Measured),
+                capacity_spread: Some(0.034),
+                carried_bytes: 2_000_000_000,
+                rate_bps: 17_400_000,
+                waiting: vec![WaitingStatus {
+                    place: "all".to_owned(),
+                    count: 1_400,
+                    sum_ms: 2_800.0,
+                    buckets: vec![(Some(2.0), 1_300), (Some(4.0), 90), (None, 10)],
+                }],
                 queue_place: Some("firmware".to_owned()),
                 queue_ms: 1.9,
                 limits: true,
             },
             up: DirectionStatus::default(),
         },
+        devices: vec![DeviceStatus {
+            id: "02:00:5e:10:00:01".to_owned(),
+            name: Some("laptop".to_owned()),
+            named_by: Some("dhcp".to_owned()),
+            down_bps: 17_100_000,
+            up_bps: 300_000,
+            flows: 2,
+            down_waiting_ms: Some(1.9),
+            up_waiting_ms: None,
+        }],
+        udp: vec![UdpStatus {
+            flow: "10.0.0.2:51820 <- 192.0.2.1:443".to_owned(),
+            direction: Direction::ToStation,
+            device: "02:00:5e:10:00:01".to_owned(),
+            taken_for: "elastic".to_owned(),
+            why: "full packets, acknowledged, and its rate grew 4.0 times".to_owned(),
+            tunnel: Some("WireGuard".to_owned()),
+            rate_bps: 280_000,
+            share_bps: Some(9_000_000),
+            bytes: 1_000_000,
+            marked: 3,
+            dropped: 1,
+        }],
+        paused: vec![PauseStatus {
+            what: command::What::Windows,
+            device: Some("02:00:5e:10:00:01".to_owned()),
+            left_s: Some(61.0),
+        }],
         nothing_to_do: false,
         decisions: vec![DecisionStatus { at_s: 1.25, line: "downloads: the hop seems to carry 18 Mbit/s".to_owned() }],
         available_bps: 17_700_000,
@@ -153,16 +192,18 @@ fn the_table_tells_a_reader_what_is_held_what_is_not_and_why() {
         "  waiting for wlan9: there is no such interface\n",
         "queue wlan0: chap at 17 Mbit/s; 12 packets of 2 flows wait, 1000 sent, 3 dropped; 40 of at most 4032 flows known, 9 boosts",
         "5 packets came merged",
-        "downloads: learned 18 Mbit/s; packets wait behind its own queue, in driver or firmware, now 1.9 ms; windows limited",
+        "downloads: learned 18 Mbit/s (measured, spread 3 %); packets wait behind its own queue, in driver or firmware, now 1.9 ms; of all intervals half waited at most 1.92 ms, 95 % at most 3.78 ms; windows limited",
+        "window control is paused for 02:00:5e:10:00:01 (laptop) for 1 min 1 s more; `lasthop resume` goes on",
+        "  laptop                    17.1 Mbit/s   300 kbit/s       1.9 ms            -",
+        "10.0.0.2:51820 <- 192.0.2.1:443 (laptop): elastic, a WireGuard tunnel, because full packets",
+        "280 kbit/s of 9 Mbit/s, 3 marked, 1 dropped",
         "uploads: nothing learned yet: never was anything seen waiting; windows left alone",
         "wlan0: root queue discipline: chap, before noqueue; somebody else has changed it since, so it is theirs",
         "found at eth0: cake at 5 Mbit/s: uploads wait there",
         "UDP down 280 kbit/s up 5.6 kbit/s, left for TCP 17.7 Mbit/s",
         "   1.2 s  downloads: the hop seems to carry 18 Mbit/s",
-        "10.0.0.2:5000 <- 192.0.2.1:443",
-        "window-limited to its share",
-        "98.7 %",
-        "2.1 + ? ms",
+        "10.0.0.2:5000 <- 192.0.2.1:443 (laptop): window-limited to its share",
+        "17.1 Mbit/s of 17.7 Mbit/s, window 174 kB, RTT home + far 2.1 + ? ms, timely 98.7 %",
         "its window scale is unknown",
         "ACKs: 1234 lowered, 56 were low enough; 90 % of all bytes",
         "packets left alone: syn 4\n",

@@ -2,13 +2,12 @@
 
 use std::fmt::Write;
 
-use lasthop_core::packet::Direction;
 use lasthop_core::snoop::Snapshot;
 use lasthop_core::units::{BitRate, Bytes, Span};
 
 use super::{
-    DirectionStatus, FlowCondition, FlowStatus, InterfaceStatus, Presence, QueueStatus, Role, Status, TableStatus,
-    WindowUpdates,
+    Basis, DirectionStatus, FlowCondition, FlowStatus, InterfaceStatus, Presence, QueueStatus, Role, Status,
+    TableStatus, WindowUpdates,
 };
 
 /// Flows shown; the JSON has them all.
@@ -21,7 +20,9 @@ const DECISIONS: usize = 10;
 pub fn render(status: &Status) -> String {
     let mut out = String::new();
     head(&mut out, status);
+    devices(&mut out, status);
     flows(&mut out, status);
+    datagrams(&mut out, status);
     packets(&mut out, status);
     decisions(&mut out, status);
     remarks(&mut out, status);
@@ -59,6 +60,13 @@ fn head(out: &mut String, s: &Status) {
     for found in &s.found {
         line!(out, "  found at {}: {}: {}", found.interface, found.what, found.follows);
     }
+    for pause in &s.paused {
+        let whose =
+            pause.device.as_ref().map_or_else(String::new, |device| format!(" for {device}{}", whose(s, device)));
+        let left =
+            pause.left_s.map_or_else(|| "until it is resumed".to_owned(), |s| format!("for {} more", duration(s)));
+        line!(out, "  {} is paused{whose} {left}; `lasthop resume` goes on", pause.what.name());
+    }
     if s.learns {
         line!(out, "  downloads: {}", direction(&s.directions.down));
         line!(out, "  uploads: {}", direction(&s.directions.up));
@@ -88,7 +96,18 @@ fn direction(d: &DirectionStatus) -> String {
         Some("wan" | "line") => "packets wait in front of the home",
         _ => "nothing waited yet",
     };
-    format!("learned {}; {place}, now {}; {limited}", rate(capacity as f64), ms(d.queue_ms))
+    let basis = match (d.capacity_basis, d.capacity_spread) {
+        (Some(Basis::Measured), Some(spread)) => format!(" (measured, spread {:.0} %)", spread * 100.0),
+        (Some(Basis::Measured), None) => " (measured)".to_owned(),
+        (Some(Basis::Estimate), _) => " (an estimate from packet trains)".to_owned(),
+        (Some(Basis::Given), _) | (None, _) => String::new(),
+    };
+    let all = d.waiting.iter().find(|waiting| waiting.place == "all");
+    let waited =
+        all.and_then(|all| Some((all.quantile(0.5)?, all.quantile(0.95)?))).map_or_else(String::new, |waited| {
+            format!("; of all intervals half waited at most {}, 95 % at most {}", ms(waited.0), ms(waited.1))
+        });
+    format!("learned {}{basis}; {place}, now {}{waited}; {limited}", rate(capacity as f64), ms(d.queue_ms))
 }
 
 /// What was decided lately, and why.
@@ -164,41 +183,59 @@ fn flows(out: &mut String, s: &Status) {
         line!(out, "\nno TCP connection carries anything now");
         return;
     }
-    const HEADING: &str = "connection (station, other end)";
-    let longest = s.flows.iter().take(SHOWN).map(|f| f.flow.chars().count()).max().unwrap_or(0);
-    let width = longest.max(HEADING.len());
-    line!(
-        out,
-        "\n  {:width$}  {:4}  {:>13}  {:>13}  {:>9}  {:>15}  {:>6}  state",
-        HEADING,
-        "dir",
-        "rate",
-        "may use",
-        "window",
-        "RTT home + far",
-        "timely",
-    );
+    line!(out, "\nconnections (station, other end), the fastest first:");
     for flow in s.flows.iter().take(SHOWN) {
-        line!(out, "  {}", flow_line(flow, width));
+        line!(out, "  {}{}: {}", flow.flow, whose(s, &flow.device), state(flow.state));
+        line!(out, "      {}", flow_line(flow));
     }
     if s.flows.len() > SHOWN {
         line!(out, "  ... and {} more (--json shows them)", s.flows.len() - SHOWN);
     }
 }
 
-fn flow_line(f: &FlowStatus, width: usize) -> String {
-    let direction = if f.direction == Direction::ToStation { "down" } else { "up" };
-    let share = f.share_bps.map_or_else(|| "-".to_owned(), |s| rate(s as f64));
-    let window = f.clamp_bytes.map_or_else(|| "-".to_owned(), |c| bytes(f64::from(c)));
+fn flow_line(f: &FlowStatus) -> String {
+    let share = f.share_bps.map_or_else(String::new, |s| format!(" of {}", rate(s as f64)));
+    let window = f.clamp_bytes.map_or_else(String::new, |c| format!(", window {}", bytes(f64::from(c))));
     let ms = |v: Option<f64>| v.map_or_else(|| "?".to_owned(), |v| format!("{v:.*}", usize::from(v < 100.0)));
-    let rtt = format!("{} + {} ms", ms(f.local_rtt_ms), ms(f.remote_rtt_ms));
-    let timely = f.timely_index.map_or_else(|| "-".to_owned(), |index| format!("{:.1} %", index * 100.0));
-    format!(
-        "{:width$}  {direction:4}  {:>13}  {share:>13}  {window:>9}  {rtt:>15}  {timely:>6}  {}",
-        f.flow,
-        rate(f.rate_bps as f64),
-        state(f.state)
-    )
+    let rtt = format!(", RTT home + far {} + {} ms", ms(f.local_rtt_ms), ms(f.remote_rtt_ms));
+    let timely = f.timely_index.map_or_else(String::new, |index| format!(", timely {:.1} %", index * 100.0));
+    format!("{}{share}{window}{rtt}{timely}", rate(f.rate_bps as f64))
+}
+
+/// The name of a device, in brackets, where it has one.
+fn whose(s: &Status, device: &str) -> String {
+    let name = s.devices.iter().find(|known| known.id == device).and_then(|known| known.name.as_ref());
+    name.map_or_else(String::new, |name| format!(" ({name})"))
+}
+
+fn datagrams(out: &mut String, s: &Status) {
+    if s.udp.is_empty() {
+        return;
+    }
+    line!(out, "\nUDP flows with full packets:");
+    for flow in s.udp.iter().take(SHOWN) {
+        let tunnel = flow.tunnel.as_ref().map_or_else(String::new, |tunnel| format!(", a {tunnel} tunnel"));
+        line!(out, "  {}{}: {}{tunnel}, because {}", flow.flow, whose(s, &flow.device), flow.taken_for, flow.why);
+        let share = flow.share_bps.map_or_else(String::new, |s| format!(" of {}", rate(s as f64)));
+        let signals = format!("{} marked, {} dropped", flow.marked, flow.dropped);
+        line!(out, "      {}{share}, {signals}", rate(flow.rate_bps as f64));
+    }
+    if s.udp.len() > SHOWN {
+        line!(out, "  ... and {} more (--json shows them)", s.udp.len() - SHOWN);
+    }
+}
+
+fn devices(out: &mut String, s: &Status) {
+    if s.devices.is_empty() {
+        return;
+    }
+    line!(out, "\n  {:<24}{:>13}{:>13}{:>13}{:>13}", "device", "down", "up", "waits down", "up");
+    let wait = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), ms);
+    for d in s.devices.iter().take(SHOWN) {
+        let (down, up) = (rate(d.down_bps as f64), rate(d.up_bps as f64));
+        let waits = [d.down_waiting_ms, d.up_waiting_ms].map(wait);
+        line!(out, "  {:<24}{down:>13}{up:>13}{:>13}{:>13}", d.label(), waits[0], waits[1]);
+    }
 }
 
 const fn state(state: FlowCondition) -> &'static str {
@@ -208,6 +245,7 @@ const fn state(state: FlowCondition) -> &'static str {
         FlowCondition::Idle => "idle",
         FlowCondition::Closing => "ending",
         FlowCondition::IgnoresWindows => "left alone: its sender does not keep to windows",
+        FlowCondition::Paused => "left alone: somebody has paused window control",
         FlowCondition::ScaleUnknown => "left alone for now: older than the controller, its window scale is unknown",
     }
 }
@@ -297,11 +335,11 @@ fn times(n: u64) -> String {
     if n == 1 { "once".to_owned() } else { format!("{n} times") }
 }
 
-fn rate(bps: f64) -> String {
+pub(super) fn rate(bps: f64) -> String {
     BitRate::from_bps_f64(bps).rounded().to_string()
 }
 
-fn ms(milliseconds: f64) -> String {
+pub(super) fn ms(milliseconds: f64) -> String {
     Span::from_secs_f64(milliseconds / 1e3).rounded().to_string()
 }
 
@@ -309,7 +347,7 @@ fn bytes(n: f64) -> String {
     Bytes(n as u64).rounded().to_string()
 }
 
-fn duration(seconds: f64) -> String {
+pub(super) fn duration(seconds: f64) -> String {
     let s = seconds as u64;
     match (s / 3600, s / 60 % 60, s % 60) {
         (0, 0, s) => format!("{s} s"),
