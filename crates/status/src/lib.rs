@@ -165,7 +165,7 @@ pub struct DirectionStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Basis {
-    /// The configuration.
+    /// The configuration, or a shaper at the bottleneck.
     Given,
     /// What was delivered while packets waited.
     Measured,

@@ -100,7 +100,8 @@ fn direction(d: &DirectionStatus) -> String {
         (Some(Basis::Measured), Some(spread)) => format!(" (measured, spread {:.0} %)", spread * 100.0),
         (Some(Basis::Measured), None) => " (measured)".to_owned(),
         (Some(Basis::Estimate), _) => " (an estimate from packet trains)".to_owned(),
-        (Some(Basis::Given), _) | (None, _) => String::new(),
+        (Some(Basis::Given), _) => " (as its shaper says)".to_owned(),
+        (None, _) => String::new(),
     };
     let all = d.waiting.iter().find(|waiting| waiting.place == "all");
     let waited =

@@ -426,11 +426,7 @@ impl Ap {
             directions: self.directions(),
             udp: self.udp(),
             available: self.capacity().saturating_sub(self.udp()),
-            flows: self
-                .flows
-                .iter()
-                .map(|(key, record)| record.snapshot(*key, self.bound(record.hop(), key.1)))
-                .collect(),
+            flows: self.flows.iter().map(|(key, record)| record.snapshot(*key)).collect(),
         }
     }
 }

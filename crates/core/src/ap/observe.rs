@@ -240,6 +240,7 @@ impl Ap {
                 Some((of, bound)) if of == hop => bound,
                 _ => known.insert((hop, self.bound(hop, direction))).1,
             };
+            record.keep_queues(record.bound(direction, bound));
             self.row(record, direction, bound)
         };
         let rows = flows.iter_mut().map(row).collect();

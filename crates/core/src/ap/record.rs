@@ -83,7 +83,12 @@ pub(super) struct FlowRecord {
     inbound: [OneWay; 2],
     /// Somebody wants its windows left alone.
     left_alone: bool,
+    /// What waited last between access point and station, and between access point and remote end, s, and when that was told.
+    waited: [Option<(f64, Time)>; 2],
 }
+
+/// For so long a wait is shown that nothing newer told of: longer than the deepest queue that is usual.
+const LATELY: Span = Span::from_secs(1);
 
 /// Small changes are not worth a system call: half a per cent.
 pub(super) fn differs(a: &Plan, b: &Plan) -> bool {
@@ -132,6 +137,7 @@ impl FlowRecord {
             obedience: Obedience::default(),
             inbound: [OneWay::new(rtt_memory), OneWay::new(rtt_memory)],
             left_alone: false,
+            waited: [None; 2],
         }
     }
 
@@ -476,7 +482,22 @@ impl FlowRecord {
         self.rate.weigh((dt / rtt.max(1e-3)).min(RATE_WEIGHT));
     }
 
-    pub(super) fn snapshot(&self, (flow, direction): (FlowId, Direction), bound: Span) -> FlowSnapshot {
+    /// Keeps what the newest interval told of the queues on both sides, where `bound` is as long as a path may be.
+    pub(super) fn keep_queues(&mut self, bound: Span) {
+        let told = [self.local_queue(bound), self.remote_queue()];
+        for (waited, told) in self.waited.iter_mut().zip(told) {
+            *waited = told.map(|(mean, _)| (mean.max(0.0), self.now)).or(*waited);
+        }
+    }
+
+    /// What waits on both sides, as far as anything told of it lately: in a deep queue no round trip ends in some intervals.
+    fn waits_now(&self) -> Option<Span> {
+        let lately = |waited: &&(f64, Time)| self.is_active() && self.now.since(waited.1) < LATELY;
+        let told = self.waited.iter().flatten().filter(lately).map(|(wait, _)| *wait);
+        told.reduce(|a, b| a + b).map(Span::from_secs_f64)
+    }
+
+    pub(super) fn snapshot(&self, (flow, direction): (FlowId, Direction)) -> FlowSnapshot {
         FlowSnapshot {
             flow,
             direction,
@@ -489,10 +510,7 @@ impl FlowRecord {
             controllable: self.is_controllable(),
             scale_known: self.has_scale(),
             left_alone: self.left_alone,
-            local_queue: self
-                .local_queue(self.bound(direction, bound))
-                .map(|(mean, _)| Span::from_secs_f64(mean.max(0.0))),
-            remote_queue: self.remote_queue().map(|(mean, _)| Span::from_secs_f64(mean.max(0.0))),
+            waits: self.waits_now(),
         }
     }
 }

@@ -73,10 +73,8 @@ pub struct FlowSnapshot {
     pub scale_known: bool,
     /// Somebody wants its windows left alone.
     pub left_alone: bool,
-    /// What waits between access point and station now; `None` where nothing told.
-    pub local_queue: Option<Span>,
-    /// What waits between access point and remote end now.
-    pub remote_queue: Option<Span>,
+    /// What its packets wait now, on both sides together; `None` where nothing told of it lately.
+    pub waits: Option<Span>,
     /// It fills the window that it was planned, or waits for its pace.
     pub window_limited: bool,
 }

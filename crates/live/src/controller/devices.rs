@@ -124,10 +124,8 @@ impl Devices {
             status.flows += u64::from(rate > 0);
         };
         for (address, flow) in flows {
-            let halves = [flow.local_queue, flow.remote_queue];
-            let waits = halves.iter().flatten().map(|queue| queue.as_millis_f64()).sum();
-            let told = halves.iter().any(Option::is_some) && flow.rate.as_bps() > 0;
-            of(address, flow.direction, flow.rate.as_bps(), told.then_some(waits));
+            let waits = flow.waits.filter(|_| flow.rate.as_bps() > 0).map(Span::as_millis_f64);
+            of(address, flow.direction, flow.rate.as_bps(), waits);
         }
         for (address, flow) in datagrams {
             of(address, flow.direction, flow.rate.as_bps(), None);
