@@ -175,8 +175,9 @@ pub enum Basis {
 
 /// A histogram of waiting times at one place: what was added to the paths of those who send all the time.
 ///
-/// An interval of the controller counts once where acknowledgments or timestamps told of the queue in it. Where a queue
-/// keeps flows apart, a flow that sends little waits less.
+/// An interval of the controller counts once where acknowledgments or timestamps told of the queue in it, or had told of one that
+/// is deeper than the time since. Where a queue keeps flows apart, a flow that sends little waits less. A connection that began
+/// behind a queue that has stood ever since takes it for its path.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct WaitingStatus {
     /// As [`DirectionStatus::queue_place`], or `all`: of an interval, the sum over all places.

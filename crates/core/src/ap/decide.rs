@@ -461,7 +461,7 @@ impl Ap {
             }
             let is_own = own > 0.0 && 2.0 * own >= queues[0];
             let told = std::mem::take(&mut self.law.told[i]);
-            self.law.waiting[i].on_interval(told, is_own);
+            self.law.waiting[i].on_interval(told, is_own, dt);
             let place = match has_standing_queue {
                 [_, true] if queues[1] > queues[0] || !has_standing_queue[0] => Some(QueuePlace::Wan),
                 [true, _] if is_own => Some(QueuePlace::AccessPoint),

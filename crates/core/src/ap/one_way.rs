@@ -40,6 +40,11 @@ impl OneWay {
         self.queue
     }
 
+    /// The least is remembered from `now` on.
+    pub(super) fn hold(&mut self, now: Time) {
+        self.least.hold(now);
+    }
+
     /// The path has changed.
     pub(super) fn forget_least(&mut self) {
         self.least = self.least.anew();

@@ -145,6 +145,12 @@ impl FlowRecord {
         self.rate.on_count(now, sample.bytes);
         let moved = sample.payload_bytes > self.newest.map_or(0, |before| before.payload_bytes);
         self.now = now;
+        if self.left_alone {
+            // Its queue is never drained, so that nothing shows the path: it is as long as it was.
+            self.local_rtt.hold(now);
+            self.remote_rtt.hold(now);
+            self.inbound.iter_mut().for_each(|inbound| inbound.hold(now));
+        }
         if moved {
             self.moved_at = Some(now);
         }

@@ -2,6 +2,9 @@
 //!
 //! Buckets are spaced evenly in the logarithm, eight an octave (each 9 % wider than the one before), from 0.25 ms to 4 s: a
 //! quantile of them errs by less than a twentieth. Counts only grow, so that the histogram of any span of time is the difference of two.
+//!
+//! An interval counts once. In a queue that is deeper than an interval no round trip ends in some of them: what was told last counts on
+//! for as long as it says that packets wait, for after that time they have left and tell of it.
 
 use super::QueuePlace;
 use crate::units::Span;
@@ -81,23 +84,29 @@ pub(super) struct Told {
 pub struct Waiting {
     all: Histogram,
     places: [Histogram; 3],
+    /// What was told last of the hop and of the WAN link, s, and how long ago, s.
+    last: [Option<(f64, f64)>; 2],
 }
 
 /// In the order of [`Waiting::place`].
 const PLACES: [QueuePlace; 3] = [QueuePlace::AccessPoint, QueuePlace::Firmware, QueuePlace::Wan];
 
 impl Waiting {
-    /// `own`: of what waits at the hop most is in the access point's own queue.
-    pub(super) fn on_interval(&mut self, told: Told, own: bool) {
-        let span = |seconds: f64| Span::from_secs_f64(seconds.max(0.0));
+    /// An interval of `dt`, s; `own`: of what waits at the hop most is in the access point's own queue.
+    pub(super) fn on_interval(&mut self, told: Told, own: bool, dt: f64) {
+        for (last, told) in self.last.iter_mut().zip([told.hop, told.wan]) {
+            let still = |(wait, ago): (f64, f64)| (ago + dt <= wait).then_some((wait, ago + dt));
+            *last = told.map(|wait| (wait.max(0.0), 0.0)).or(last.and_then(still));
+        }
         let hop = if own { QueuePlace::AccessPoint } else { QueuePlace::Firmware };
-        for (place, wait) in [(hop, told.hop), (QueuePlace::Wan, told.wan)] {
+        let known = self.last.map(|last| last.map(|(wait, _)| wait));
+        for (place, wait) in [hop, QueuePlace::Wan].into_iter().zip(known) {
             if let Some(wait) = wait {
-                self.places[index(place)].on_wait(span(wait));
+                self.places[index(place)].on_wait(Span::from_secs_f64(wait));
             }
         }
-        if told != Told::default() {
-            self.all.on_wait(span(told.hop.unwrap_or(0.0).max(0.0) + told.wan.unwrap_or(0.0).max(0.0)));
+        if let Some(all) = known.into_iter().flatten().reduce(|a, b| a + b) {
+            self.all.on_wait(Span::from_secs_f64(all));
         }
     }
 
@@ -154,13 +163,26 @@ mod tests {
     }
 
     #[test]
+    fn a_queue_deeper_than_an_interval_counts_in_those_that_told_nothing_and_no_longer_than_it_is() {
+        let mut waiting = Waiting::default();
+        waiting.on_interval(Told { hop: Some(0.2), wan: None }, true, 0.05);
+        for _ in 0..20 {
+            // The other half tells of nothing: the sum is of both all the same.
+            waiting.on_interval(Told { hop: None, wan: Some(0.0) }, true, 0.05);
+        }
+        let own: Vec<_> = waiting.place(QueuePlace::AccessPoint).buckets().map(|(_, n)| n).collect();
+        let all: Vec<_> = waiting.all().buckets().map(|(_, n)| n).collect();
+        assert_eq!((own, all), (vec![5], vec![16, 5]));
+    }
+
+    #[test]
     fn an_interval_counts_once_at_each_place_that_told_and_once_for_all() {
         let mut waiting = Waiting::default();
-        waiting.on_interval(Told::default(), false);
+        waiting.on_interval(Told::default(), false, 0.05);
         assert_eq!(waiting.named().count(), 0);
-        waiting.on_interval(Told { hop: Some(0.004), wan: Some(0.006) }, true);
+        waiting.on_interval(Told { hop: Some(0.004), wan: Some(0.006) }, true, 0.05);
         // What is shorter than the path was is no wait.
-        waiting.on_interval(Told { hop: Some(-0.001), wan: None }, false);
+        waiting.on_interval(Told { hop: Some(-0.001), wan: None }, false, 0.05);
         let counts: Vec<_> = waiting.named().map(|(name, at)| (name, at.count(), at.sum())).collect();
         let expected = [("all", 2, 10), ("access-point", 1, 4), ("firmware", 1, 0), ("wan", 1, 6)];
         assert_eq!(counts, expected.map(|(name, count, ms)| (name, count, Span::from_millis(ms))));

@@ -52,6 +52,13 @@ impl MinFilter {
         self.least = self.candidates.front().map(|(_, s)| *s);
     }
 
+    /// The minimum counts as if it had been seen at `now`: nothing could be shorter meanwhile.
+    pub fn hold(&mut self, now: Time) {
+        if let Some((seen, _)) = self.candidates.front_mut() {
+            *seen = now;
+        }
+    }
+
     /// The last candidate stays however old it is: a flow that pauses keeps its base.
     fn expire(&mut self, now: Time) {
         while self.candidates.len() > 1 && self.candidates.front().is_some_and(|(t, _)| now.since(*t) > self.window) {
@@ -70,6 +77,22 @@ impl MinFilter {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn what_is_held_is_remembered_from_then_on() {
+        let (at, ms) = (|s: u64| Time::ZERO + Span::from_secs(s), Span::from_millis);
+        let mut filter = MinFilter::new(Span::from_secs(10));
+        filter.on_sample(at(0), ms(20));
+        for s in 1..60 {
+            filter.hold(at(s));
+            filter.on_sample(at(s), ms(400));
+            assert_eq!(filter.min(), Some(ms(20)), "{s}");
+        }
+        filter.on_sample(at(69), ms(380));
+        assert_eq!(filter.min(), Some(ms(20)));
+        filter.on_sample(at(70), ms(390));
+        assert_eq!(filter.min(), Some(ms(380)));
+    }
 
     proptest! {
         #[test]

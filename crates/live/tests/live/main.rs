@@ -21,6 +21,7 @@ mod mutate;
 mod namespace;
 mod odd;
 mod older;
+mod pausing;
 #[path = "../agreement/random.rs"]
 mod random;
 #[path = "../settings/mod.rs"]
