@@ -155,6 +155,44 @@ fn a_status_survives_its_json() {
     assert_eq!(serde_json::from_str::<Status>(&text).unwrap(), sample());
 }
 
+/// Paths of all fields; of a list those of its members, of a map none of its own.
+fn fields(value: &serde_json::Value, path: &str, all: &mut std::collections::BTreeSet<String>) {
+    const MAPS: [&str; 4] = ["packets", "control.not_controlled", "control.clamps", "queues[].snoop"];
+    match value {
+        serde_json::Value::Object(members) if !MAPS.contains(&path) => {
+            for (name, member) in members {
+                let inner = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                all.insert(inner.clone());
+                fields(member, &inner, all);
+            }
+        }
+        serde_json::Value::Array(members) => {
+            members.iter().for_each(|member| fields(member, &format!("{path}[]"), all));
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn the_book_has_every_field_and_no_other() {
+    let book = include_str!("../../../book/src/status.md");
+    let mut all = std::collections::BTreeSet::new();
+    let learned = Status { control: Control { learned: Some(Learned::default()), ..sample().control }, ..sample() };
+    fields(&serde_json::to_value(&learned).unwrap(), "", &mut all);
+    let (_, rows) = book.split_once("| field | type | what |\n").expect("the table");
+    let rows = rows.lines().skip(1).map_while(|line| line.strip_prefix("| `"));
+    let known: std::collections::BTreeSet<_> = rows.map(|row| row.split('`').next().unwrap().to_owned()).collect();
+    let of_uploads = |field: &&String| !field.starts_with("directions.up.");
+    let missing: Vec<_> = all.iter().filter(of_uploads).filter(|field| !known.contains(*field)).collect();
+    assert_eq!(missing, Vec::<&String>::new(), "book/src/status.md lacks them");
+    // What a sample leaves out is in no field of its own.
+    let gone: Vec<_> = known.iter().filter(|field| !all.contains(*field)).collect();
+    let left_out = ["queues[].device", "queues[].instead_of", "queues[].mean_sojourn_ms", "queues[].p99_sojourn_ms"];
+    let left_out = [&left_out[..], &["queues[].snoop", "queues[].stations", "window_updates.off"]].concat();
+    let is_stale = |field: &&&String| !left_out.iter().any(|known| field.starts_with(known));
+    assert_eq!(gone.iter().copied().filter(|field| is_stale(&field)).collect::<Vec<_>>(), Vec::<&String>::new());
+}
+
 #[test]
 fn a_status_of_the_version_before_is_read_by_its_names() {
     let text = serde_json::to_string(&sample()).unwrap();
