@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use lasthop_command::table::{Align, Table, figure, figure_or_dash, thousands, wrap};
+use lasthop_emu::ProgramEnd;
 use lasthop_home::report::{ControlReport, FlowReport, Report};
 
 /// Widest line.
@@ -72,15 +73,34 @@ pub fn invalid(runs: &[(&str, &Report)]) -> Option<String> {
     })
 }
 
+/// What became of the programs that were started in hosts.
+pub fn of_programs(programs: &[ProgramEnd]) -> String {
+    let mut text = String::new();
+    for ProgramEnd { host, command, code } in programs {
+        let how = code.map_or_else(|| "ran until the end and was stopped".to_owned(), of_exit_code);
+        wrap(&mut text, &format!("{host}, {how}: {command}"), "  ", WIDTH);
+    }
+    if text.is_empty() { text } else { format!("\nPrograms in hosts\n{text}") }
+}
+
+/// An exit code in words, as the shell has it.
+pub fn of_exit_code(code: i32) -> String {
+    match code {
+        129..=192 => format!("exit code {code} (signal {})", code - 128),
+        _ => format!("exit code {code}"),
+    }
+}
+
 /// One run: flows, air, queues, and what controlled it.
 pub fn of_run(report: &Report) -> String {
     let mut text = String::new();
     let measured = report.duration_s - report.measure_from_s;
     line!(
         text,
-        "\n{}, seed {}: {measured:.0} s from second {:.0}",
+        "\n{}, seed {}: {} s from second {:.0}",
         report.scenario,
         report.seed,
+        if measured < 10.0 { figure(measured) } else { format!("{measured:.0}") },
         report.measure_from_s
     );
     text.push_str(&flows(&report.flows));

@@ -22,7 +22,8 @@ Start with `sudo lasthop demo`: it makes a whole home out of network namespaces 
 plays a game while a download runs, without control and with it, and shows both side by side.
 Nothing is left behind.
 
-Exit codes: 0 done, 1 the work failed, 2 the request was wrong, 130 or 143 stopped by a signal.";
+Exit codes: 0 done, 1 the work failed, 2 the request was wrong, 130 or 143 stopped by a signal;
+of emulate with --exec also that of the first program that failed.";
 
 #[derive(Debug, Parser)]
 #[command(

@@ -111,8 +111,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let stop = Stop::on_signals()?;
     eprintln!("{}", arguments.announcement());
 
-    let off = play::run(&Play::new(&off, "control off"), &stop)?;
-    let on = play::run(&Play::new(&on, "control on"), &stop)?;
+    let off = play::run(&Play::new(&off, "control off"), &stop)?.report;
+    let on = play::run(&Play::new(&on, "control on"), &stop)?.report;
 
     let (text, verdict) = show(arguments, &off, &on);
     if matches!(sink, Some(Sink::Stdout)) {
