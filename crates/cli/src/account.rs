@@ -209,3 +209,25 @@ fn air(report: &Report) -> String {
     }
     text
 }
+
+#[cfg(test)]
+pub mod tests {
+    use std::path::{Path, PathBuf};
+
+    /// The files of every shipped scenario.
+    pub fn scenarios() -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios")];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+                match entry.path() {
+                    path if path.is_dir() => folders.push(path),
+                    path if path.extension().is_some_and(|e| e == "toml") => found.push(path),
+                    _ => {}
+                }
+            }
+        }
+        assert!(found.len() > 40, "{found:?}");
+        found
+    }
+}
