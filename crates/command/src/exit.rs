@@ -7,6 +7,8 @@ use std::error::Error;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use crate::terminal::{Look, Tone};
+
 /// What went wrong, with its causes; text becomes one, too.
 pub type Cause = Box<dyn Error + Send + Sync>;
 
@@ -50,7 +52,8 @@ impl Failure {
             Self::Program(code, which) => (which.clone(), ExitCode::from(*code)),
         };
         // The code says it too when nobody reads this; `eprintln!` would panic and end with another one.
-        let _ = writeln!(std::io::stderr(), "lasthop: {why}");
+        let name = Look::stderr().paint(Tone::Bad, "lasthop:");
+        let _ = writeln!(std::io::stderr(), "{name} {why}");
         code
     }
 }

@@ -6,6 +6,7 @@ use clap::Args;
 use lasthop_command::exit::{Failure, Outcome};
 use lasthop_command::output::Sink;
 use lasthop_command::signals::Stop;
+use lasthop_command::terminal::Look;
 use lasthop_command::{output, root};
 use lasthop_emu::ProgramEnd;
 use lasthop_home::scenario::Scenario;
@@ -101,7 +102,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
     for path in [&arguments.pcap, &arguments.trace, &arguments.log].into_iter().flatten() {
         output::give_to_sudo_user(path);
     }
-    let text = account::of_run(&report) + &account::of_programs(&programs);
+    let look = if matches!(sink, Some(Sink::Stdout)) { Look::stderr() } else { Look::stdout() };
+    let text = account::of_run(&report, look) + &account::of_programs(&programs, look);
     match &sink {
         Some(Sink::Stdout) => eprint!("{text}"),
         _ => output::print_out(&text)?,

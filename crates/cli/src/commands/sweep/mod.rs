@@ -1,7 +1,7 @@
 //! `lasthop sweep`: a scenario many times, one row per run.
 
 #[cfg(test)]
-mod fake;
+pub mod fake;
 mod figures;
 mod form;
 mod keep;
