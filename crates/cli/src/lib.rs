@@ -47,7 +47,15 @@ enum Command {
     Sweep(commands::sweep::Arguments),
 }
 
-fn main() -> ExitCode {
+/// What is typed after `lasthop`, without what other programs do.
+#[must_use]
+pub fn command_line() -> clap::Command {
+    Cli::command()
+}
+
+/// The program.
+#[must_use]
+pub fn main() -> ExitCode {
     let typed: Vec<OsString> = std::env::args_os().collect();
     let outcome = match programs::wanted(&typed) {
         Some(call) => Err(call.carry_out()),
