@@ -2,7 +2,7 @@
 # Everything is built as the user, also under `sudo make`; only the finished binary runs as root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve ablate study-web study-game study-learn study-senders outside faults check-dependencies clean book dist
+.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve ablate study-web study-game study-learn study-senders outside faults check-dependencies clean book man dist
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
@@ -132,7 +132,10 @@ faults:                ## the n-th system call of the controller fails, for ever
 check-dependencies:    ## are dependencies used, licensed as deny.toml wants? ARGS="--install" for its tools, "--advisories" for known holes
 	tools/check-dependencies $(ARGS)
 
-dist: deps             ## every program, packed with licences and checksums, in target/dist
+man: deps              ## manual pages and completions of the programs for bash, zsh and fish, in target/man
+	$(CARGO) run --release --locked --quiet -p lasthop-manual --example write -- $(TARGET)/man
+
+dist: deps             ## every program, packed with manual pages, completions, licences and checksums, in target/dist
 	tools/as-user tools/dist $(ARGS)
 
 clean:                 ## remove what was built

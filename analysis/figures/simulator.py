@@ -60,7 +60,7 @@ class Simulator:
             varied = isinstance(value, (list, tuple))
             values = ",".join(str(one) for one in value) if varied else value
             arguments += ["--vary" if varied else "--set", f"{key}={values}"]
-        arguments += ["--seeds", str(seeds)]
+        arguments += ["--seeds", str(seeds), "--figures", "all"]
         path = self._place(scenario, arguments, ".rows.jsonl")
         if path not in self.read:
             # Also when the file is there: only the sweep knows whether all of its rows are.

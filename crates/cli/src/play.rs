@@ -9,7 +9,7 @@ use lasthop_command::exit::{Failure, Outcome};
 use lasthop_command::progress::Line;
 use lasthop_command::signals::Stop;
 use lasthop_emu::observe::identify::FIRST_PORT;
-use lasthop_emu::{Error, Options, Progress};
+use lasthop_emu::{Error, Options, ProgramEnd, Progress};
 use lasthop_home::report::{ControlReport, Report};
 use lasthop_home::scenario::Scenario;
 
@@ -51,8 +51,17 @@ impl<'a> Play<'a> {
     }
 }
 
-/// Plays it. The report holds what the controller said of itself.
-pub fn run(play: &Play<'_>, stop: &Stop) -> Outcome<Report> {
+/// What came of it.
+#[derive(Debug)]
+pub struct Played {
+    /// It holds what the controller said of itself.
+    pub report: Report,
+    /// What became of `exec` and `exec_as_root`.
+    pub programs: Vec<ProgramEnd>,
+}
+
+/// Plays it.
+pub fn run(play: &Play<'_>, stop: &Stop) -> Outcome<Played> {
     stop.check()?;
     let controller = Controller::for_scenario(play.scenario)?;
     let controlled = controller.is_some();
@@ -82,7 +91,7 @@ pub fn run(play: &Play<'_>, stop: &Stop) -> Outcome<Report> {
         report.snoop = outcome.controller_status.as_ref().and_then(repairs);
         report.control = Some(control(outcome.controller_status, play.scenario)?);
     }
-    Ok(report)
+    Ok(Played { report, programs: outcome.programs })
 }
 
 /// Shows how it goes. The controller's files go when it runs, so that not even `kill -9` leaves them behind.

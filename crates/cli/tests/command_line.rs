@@ -63,6 +63,26 @@ fn scenario_with(folder: &Path, from: &str, to: &str) -> PathBuf {
     path
 }
 
+/// What is written into a pipe, with these variables set and no other that speaks of colours.
+fn in_a_pipe(arguments: &[&str], variables: &[(&str, &str)]) -> String {
+    let mut command = Command::new(programs::lasthop());
+    for name in ["NO_COLOR", "CLICOLOR_FORCE", "CLICOLOR"] {
+        command.env_remove(name);
+    }
+    let output = command.args(arguments).envs(variables.iter().copied()).output().expect("the binary starts");
+    stdout(&output) + &stderr(&output)
+}
+
+#[test]
+fn colours_are_not_in_pipes_unless_they_are_forced_and_never_with_no_color() {
+    let sees = |arguments: &[&str], variables: &[(&str, &str)]| in_a_pipe(arguments, variables).contains('\x1b');
+    for arguments in [&["sim", "/nonexistent.toml"][..], &["doctor"]] {
+        assert!(!sees(arguments, &[]), "{arguments:?}");
+        assert!(sees(arguments, &[("CLICOLOR_FORCE", "1")]), "{arguments:?}");
+        assert!(!sees(arguments, &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]), "{arguments:?}");
+    }
+}
+
 #[test]
 fn help_names_every_command_and_the_first_thing_to_type() {
     let output = lasthop(&["--help"]);

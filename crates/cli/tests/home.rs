@@ -258,6 +258,26 @@ fn a_scenario_that_asks_for_snoop_gets_it_from_the_real_controller() {
     println!("SKIPPED: the machine was too busy for a valid run, three times");
 }
 
+#[test]
+fn the_exit_code_is_that_of_the_first_program_that_failed_and_the_report_is_written() {
+    if cannot_run() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let scenario = folder.path().join("home.toml");
+    std::fs::write(&scenario, HOME).expect("written");
+    let mut command = Command::new(programs::lasthop());
+    command.arg("emulate").arg(&scenario).args(["--json", "-", "--end-with", "S", "--set", "control.window=none"]);
+    command.args(["--exec", "W: sleep 1000", "--exec", "S: kill -9 $$", "--exec", "S: exit 3"]);
+    let output = command.output().expect("the binary starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(137), "{said}");
+    assert!(said.contains("lasthop: in S `kill -9 $$` ended with exit code 137 (signal 9)"), "{said}");
+    assert!(said.contains("W, ran until the end and was stopped: sleep 1000"), "{said}");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("the whole report");
+    assert!(number(&report["duration_s"]) < 60.0, "{report}");
+}
+
 /// A short home with a controller and a program that would run for ever, up to its first second.
 struct Running {
     child: Child,

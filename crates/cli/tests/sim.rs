@@ -257,8 +257,19 @@ fn a_bad_scenario_is_refused_by_name_and_place_and_never_breaks_anything() {
 }
 
 /// 24 runs.
-const SWEEP: [&str; 9] =
-    ["sweep", "home.toml", "--vary", "wifi.attempts=1,2", "--vary", "wifi.queue.limit=10,20", "--seeds", "6", "-o"];
+const SWEEP: [&str; 11] = [
+    "sweep",
+    "home.toml",
+    "--vary",
+    "wifi.attempts=1,2",
+    "--vary",
+    "wifi.queue.limit=10,20",
+    "--seeds",
+    "6",
+    "--figures",
+    "all",
+    "-o",
+];
 
 #[test]
 fn a_sweep_writes_one_row_per_run_in_order_in_either_form() {

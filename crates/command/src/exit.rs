@@ -1,10 +1,13 @@
-//! How the program ends: 0 done, 1 the work failed, 2 the request was wrong, 128 + n ended by signal n.
+//! How the program ends: 0 done, 1 the work failed, 2 the request was wrong, 128 + n ended by signal n; after programs that were
+//! started on request, the code of the first that failed.
 //!
 //! The last is the shell's own convention (130 after Ctrl-C, 143 after SIGTERM); everything was cleaned up before.
 
 use std::error::Error;
 use std::io::Write as _;
 use std::process::ExitCode;
+
+use crate::terminal::{Look, Tone};
 
 /// What went wrong, with its causes; text becomes one, too.
 pub type Cause = Box<dyn Error + Send + Sync>;
@@ -20,6 +23,8 @@ pub enum Failure {
     Signal(i32),
     /// A signal ended the work; what was done is kept, and the text says how to go on.
     Paused(i32, String),
+    /// The work is done, and a program that was started on request failed: its exit code, 1..=255, becomes ours. The text says which.
+    Program(u8, String),
 }
 
 /// What every command returns.
@@ -44,9 +49,11 @@ impl Failure {
             Self::Request(cause) => (chain(&**cause), ExitCode::from(2)),
             Self::Signal(signal) => ("stopped; nothing is left behind".to_owned(), by_signal(*signal)),
             Self::Paused(signal, how) => (format!("stopped; {how}"), by_signal(*signal)),
+            Self::Program(code, which) => (which.clone(), ExitCode::from(*code)),
         };
         // The code says it too when nobody reads this; `eprintln!` would panic and end with another one.
-        let _ = writeln!(std::io::stderr(), "lasthop: {why}");
+        let name = Look::stderr().paint(Tone::Bad, "lasthop:");
+        let _ = writeln!(std::io::stderr(), "{name} {why}");
         code
     }
 }

@@ -1,5 +1,5 @@
 //! What the programs have in common, `lasthop`, `lasthopd` and `lasthop-message`: how they end, where their output goes, what
-//! signals do, how they show progress and tables.
+//! signals do, how they show progress and tables, and what a terminal can show.
 
 pub mod exit;
 pub mod output;
@@ -7,6 +7,7 @@ pub mod progress;
 pub mod root;
 pub mod signals;
 pub mod table;
+pub mod terminal;
 
 /// What was built: `git describe` at build time.
 pub const REVISION: &str = env!("LASTHOP_REVISION");

@@ -2,10 +2,12 @@
 
 use std::io::{IsTerminal as _, Write as _};
 
+use crate::terminal::Look;
+
 /// Seconds of the run between two lines where the output is not a terminal.
 const SPARSE_S: f64 = 10.0;
 /// Characters of the bar.
-const BAR: usize = 24;
+const BAR: usize = 12;
 
 /// Writes to stderr.
 #[derive(Debug)]
@@ -65,6 +67,8 @@ impl Line {
     }
 
     fn overwrite(&self, line: &str) {
+        // What reaches the next line cannot be overwritten.
+        let line: String = line.chars().take(Look::stderr().width - 1).collect();
         let mut stderr = std::io::stderr().lock();
         let _ = write!(stderr, "\r{line}\x1b[K");
         let _ = stderr.flush();
@@ -84,6 +88,6 @@ mod tests {
     #[test]
     fn a_line_tells_what_runs_and_how_far_it_is() {
         let line = Line { label: "control on".into(), terminal: true, written_s: None };
-        assert_eq!(line.line(0.504, " 25/50 s"), "control on   [############............]  25/50 s");
+        assert_eq!(line.line(0.504, " 25/50 s"), "control on   [######......]  25/50 s");
     }
 }

@@ -247,14 +247,25 @@ impl Div<u64> for Span {
 
 /// A quantity that could not be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{found}` is not a {what}; write a number and a unit, for example `{example}`")]
+#[error("`{found}` is not a {what}; write a number and a unit ({units}), for example `{example}`")]
 pub struct ParseQuantityError {
     /// What was expected: "time", "rate", "size".
     pub what: &'static str,
     /// The text that was found instead.
     pub found: String,
+    /// Every unit of this kind, with commas between.
+    pub units: String,
     /// A valid quantity of this kind.
     pub example: &'static str,
+}
+
+impl ParseQuantityError {
+    /// `found` is none of the quantities that `what` names and `units` measure.
+    #[must_use]
+    pub fn new(what: &'static str, found: &str, units: &[(&str, f64)], example: &'static str) -> Self {
+        let units = units.iter().map(|(unit, _)| *unit).collect::<Vec<_>>().join(", ");
+        Self { what, found: found.to_owned(), units, example }
+    }
 }
 
 /// Splits `text` into a finite, non-negative number and one of `units`, and returns number x unit.
@@ -279,17 +290,15 @@ fn read(
     what: &'static str,
     example: &'static str,
 ) -> Result<u64, ParseQuantityError> {
-    parse_quantity(text, units).filter(|v| *v <= LARGEST).map(|v| v.round() as u64).ok_or_else(|| ParseQuantityError {
-        what,
-        found: text.to_owned(),
-        example,
-    })
+    let value = parse_quantity(text, units).filter(|v| *v <= LARGEST);
+    value.map(|v| v.round() as u64).ok_or_else(|| ParseQuantityError::new(what, text, units, example))
 }
 
 impl FromStr for Span {
     type Err = ParseQuantityError;
     fn from_str(s: &str) -> Result<Self, Self::Err> {
-        read(s, &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("min", 60e9), ("s", 1e9)], "time", "20ms").map(Self)
+        let units = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9), ("d", 86_400e9)];
+        read(s, &units, "time", "20ms").map(Self)
     }
 }
 
@@ -301,19 +310,23 @@ impl FromStr for BitRate {
     }
 }
 
+impl Bytes {
+    /// What a size may be written in, and how many bytes each is.
+    pub const UNITS: [(&str, f64); 7] = [
+        ("GiB", 1_073_741_824.0),
+        ("MiB", 1_048_576.0),
+        ("KiB", 1024.0),
+        ("GB", 1e9),
+        ("MB", 1e6),
+        ("kB", 1e3),
+        ("B", 1.0),
+    ];
+}
+
 impl FromStr for Bytes {
     type Err = ParseQuantityError;
     fn from_str(s: &str) -> Result<Self, Self::Err> {
-        let units = [
-            ("GiB", 1_073_741_824.0),
-            ("MiB", 1_048_576.0),
-            ("KiB", 1024.0),
-            ("GB", 1e9),
-            ("MB", 1e6),
-            ("kB", 1e3),
-            ("B", 1.0),
-        ];
-        read(s, &units, "size", "30KiB").map(Self)
+        read(s, &Self::UNITS, "size", "30KiB").map(Self)
     }
 }
 
@@ -460,6 +473,9 @@ mod tests {
     fn quantities_are_read_with_their_unit() {
         assert_eq!("20ms".parse(), Ok(Span::from_millis(20)));
         assert_eq!("1.5s".parse(), Ok(Span::from_millis(1500)));
+        assert_eq!("90min".parse(), Ok(Span::from_secs(5400)));
+        assert_eq!("2h".parse(), Ok(Span::from_secs(7200)));
+        assert_eq!("1.5d".parse(), Ok(Span::from_secs(129_600)));
         assert_eq!("0.28Mbit/s".parse(), Ok(BitRate::bps(280_000)));
         assert_eq!("30KiB".parse(), Ok(Bytes(30 * 1024)));
     }
@@ -467,8 +483,11 @@ mod tests {
     #[test]
     fn a_number_without_a_unit_is_refused_with_an_example() {
         let error = "20".parse::<Span>().unwrap_err();
-        assert_eq!(error.to_string(), "`20` is not a time; write a number and a unit, for example `20ms`");
-        for bad in ["", "ms", "-1ms", "nans", "infs", "1e300s", "20 m s", "20Ms"] {
+        assert_eq!(
+            error.to_string(),
+            "`20` is not a time; write a number and a unit (ns, us, ms, s, min, h, d), for example `20ms`"
+        );
+        for bad in ["", "ms", "2H", "1h30min", "1e9d", "-1ms", "nans", "infs", "1e300s", "20 m s", "20Ms"] {
             assert!(bad.parse::<Span>().is_err(), "{bad}");
         }
     }

@@ -3,6 +3,7 @@
 use clap::Args;
 use lasthop_command::exit::{Failure, Outcome};
 use lasthop_command::output;
+use lasthop_command::terminal::{Look, Tone};
 use lasthop_live::doctor::{self, Check, State};
 
 /// Say what this machine can do, what is missing, and what to type
@@ -30,7 +31,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         let text = serde_json::to_string_pretty(&checks).map_err(Failure::work)?;
         output::print_out(&format!("{text}\n"))?;
     } else {
-        output::print_out(&render(&checks))?;
+        output::print_out(&render(&checks, Look::stdout()))?;
     }
     let missing = checks.iter().filter(|c| c.state == State::Missing).count();
     match missing {
@@ -40,16 +41,17 @@ pub fn run(arguments: &Arguments) -> Outcome {
     }
 }
 
-fn render(checks: &[Check]) -> String {
+fn render(checks: &[Check], look: Look) -> String {
     let width = checks.iter().map(|c| c.name.chars().count()).max().unwrap_or(0);
     let mut text = String::new();
     for check in checks {
-        let state = match check.state {
-            State::Ok => "ok",
-            State::Missing => "missing",
-            State::Warning => "warning",
+        let (state, tone) = match check.state {
+            State::Ok => ("ok", Tone::Good),
+            State::Missing => ("missing", Tone::Bad),
+            State::Warning => ("warning", Tone::Caution),
         };
-        text.push_str(&format!("{state:<8} {:<width$}  {}\n", check.name, check.detail));
+        let state = format!("{}{}", look.paint(tone, state), " ".repeat(8 - state.len()));
+        text.push_str(&format!("{state} {:<width$}  {}\n", check.name, check.detail));
         if let Some(remedy) = &check.remedy {
             for line in remedy.lines() {
                 text.push_str(&format!("{:<9}{:<width$}  -> {line}\n", "", ""));

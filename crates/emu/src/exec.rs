@@ -1,4 +1,4 @@
-//! Programs of `--exec` and `--exec-as-root`: started with the scenario, ended with it.
+//! Programs of `--exec` and `--exec-as-root`: started when frames move between the hosts, ended with the scenario.
 
 use crate::error::Error;
 use crate::home::Home;
@@ -68,6 +68,12 @@ impl Orders {
             }
         }
         Ok(Self { programs, end_with: end_with.clone() })
+    }
+
+    /// Whether the run may be over before its time.
+    #[must_use]
+    pub fn may_end_the_run(&self) -> bool {
+        self.end_with.is_some()
     }
 
     /// Starts them. They write to our standard error: standard output is for data.

@@ -34,6 +34,16 @@ pub struct Seen {
     pub revision: String,
 }
 
+impl Seen {
+    /// The figures of the whole run in the place of those from `measure_from` on.
+    pub fn take_whole(&mut self) {
+        self.flows.iter_mut().for_each(Watched::take_whole);
+        for totals in self.greedy.senders.values_mut() {
+            totals.metrics = std::mem::take(&mut totals.start_up);
+        }
+    }
+}
+
 /// p99 of the lag above which a run says that it is not valid.
 pub const MOST_LAG: Span = Span::from_millis(1);
 

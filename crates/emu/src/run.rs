@@ -9,7 +9,7 @@ use crate::log::{EVERY, Log};
 use crate::options::{Options, Progress, Second};
 use crate::proxy::Proxies;
 use crate::record::{Paths, Recording};
-use crate::running::Running;
+use crate::running::{Running, measured_from_start};
 use crate::stage::{Played, Stage};
 use crate::{clock, refuse, report, sys};
 use lasthop_core::units::{Span, Time};
@@ -62,7 +62,7 @@ pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
     let offers: Offers = scenario.flows.iter().map(|_| AtomicU32::new(0)).collect();
     let stage = Stage::prepare(scenario, &home, &offers)?;
     let _proxies = Proxies::start(scenario, &home)?;
-    let mut running = Running::start(scenario, &home, recording, offers, &stop)?;
+    let mut running = Running::start(scenario, &home, recording, (offers, orders.may_end_the_run()), &stop)?;
     reporter.report(Progress::Preparing("starting the controller"));
     let log = log.map(|path| Log::create(&path).map(Arc::new).map_err(cannot_write(&path)).map(|log| (log, path)));
     let log = log.transpose()?;
@@ -73,6 +73,8 @@ pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
     log.iter().for_each(|(log, _)| log.start(zero));
     running.shared.zero_ns.store(zero.as_nanos(), Ordering::Release);
     stage.gate.open(zero);
+    // Not before: the first packet of a program that is quick would be thrown away.
+    running.wait_until_it_plays(&stop)?;
     let mut programs = orders.start(&home)?;
     show.watch(&mut running, &stage, &mut programs, zero)?;
     let Show { controller, status, .. } = show;
@@ -84,12 +86,18 @@ pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
     }
     log.iter().try_for_each(|(log, path)| log.finish().map_err(cannot_write(path)))?;
     let lacking = writers.map_or(Ok(Vec::new()), |writers| writers.finish(&mut remains))?;
-    let played = Scenario { duration: remains.ended.since(Time::ZERO), ..scenario.clone() };
+    let mut played = Scenario { duration: remains.ended.since(Time::ZERO), ..scenario.clone() };
     let load = remains.counts.busy.as_secs_f64() / played.duration.as_secs_f64().max(f64::MIN_POSITIVE);
     let mut notes = notes(&remains);
     notes.extend(lacking);
     let about = About { greedy, drops: home.drops()?, wall: clock::now().since(begun), revision };
-    let (report, more) = report::assemble(&played, seen(remains, about));
+    let mut seen = seen(remains, about);
+    if played.duration <= scenario.measure_from {
+        notes.push(measured_all(&played));
+        played = measured_from_start(&played);
+        seen.take_whole();
+    }
+    let (report, more) = report::assemble(&played, seen);
     notes.extend(more);
     notes.iter().for_each(|note| reporter.report(Progress::Note(note.clone())));
     Ok(Outcome { report, controller_status: status, notes, programs, load })
@@ -98,6 +106,14 @@ pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
 fn cannot_write(path: &Path) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_owned();
     move |source| Error::Capture { path, source }
+}
+
+/// What is said of a run that ended before there was anything to measure.
+fn measured_all(played: &Scenario) -> String {
+    let (end, from) = (played.duration.as_secs_f64(), played.measure_from.as_secs_f64());
+    format!(
+        "the run ended after {end:.1} s, before measure_from ({from:.1} s): its figures are of everything since second 0"
+    )
 }
 
 /// What the report needs besides what the engine leaves.
@@ -158,7 +174,7 @@ impl Show<'_> {
                 return Err(Error::Stopped);
             }
             stage.check()?;
-            let over = clock::now() > zero && programs.are_over();
+            let over = programs.are_over();
             if let Some(controller) = &mut self.controller {
                 controller.check()?;
                 if self.status.is_none() && (over || clock::now() >= ask_at) {

@@ -7,7 +7,7 @@ use crate::observe::Observer;
 use crate::observe::identify::{Endpoints, Transport};
 use crate::record::{Recording, Writers};
 use crate::{address, arena, medium};
-use lasthop_core::units::Time;
+use lasthop_core::units::{Span, Time};
 use lasthop_home::clamp::ClampControl;
 use lasthop_home::report::flow_meter;
 use lasthop_home::retune::Retune;
@@ -17,6 +17,10 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// How often a stop is looked for while the start is waited for.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// The engine on its thread. Dropping it ends it.
 pub struct Running {
@@ -25,11 +29,12 @@ pub struct Running {
     engine: Option<JoinHandle<io::Result<Remains>>>,
     /// One a second.
     pub pulses: mpsc::Receiver<ProgressCheck>,
+    plays: mpsc::Receiver<()>,
     writers: Option<Writers>,
 }
 
 impl Running {
-    /// Starts the thread, which waits for the start of the scenario.
+    /// Starts the thread, which waits for the start of the scenario. `is_open_ended`: it may end before `measure_from`.
     ///
     /// # Errors
     /// [`Error::Stopped`], or what could not be had.
@@ -37,7 +42,7 @@ impl Running {
         scenario: &Scenario,
         home: &Home,
         recording: Recording,
-        offers: Offers,
+        (offers, is_open_ended): (Offers, bool),
         stop: &AtomicBool,
     ) -> Result<Self, Error> {
         if stop.load(Ordering::Relaxed) {
@@ -45,9 +50,16 @@ impl Running {
         }
         let arena = arena::Arena::new(medium::most_frames(scenario)).map_err(Error::system("no memory for frames"))?;
         let network = medium::network(scenario);
-        let mut engine = Engine::new(home.plan(), home.taps(), network, arena, observer(scenario), scenario.duration);
+        let mut observer = observer(scenario);
+        if is_open_ended && scenario.measure_from > Span::ZERO {
+            let from_start = measured_from_start(scenario);
+            observer.measure_whole(from_start.flows.iter().map(|flow| flow_meter(&from_start, flow, Time::ZERO)));
+        }
+        let mut engine = Engine::new(home.plan(), home.taps(), network, arena, observer, scenario.duration);
         let (sender, pulses) = mpsc::channel();
         engine.progress_into(sender);
+        let (start, plays) = mpsc::channel();
+        engine.tell_start(start);
         engine.change(changes(scenario));
         if let Some(wanted) = &scenario.control.clamp {
             engine.clamp(ClampControl::new(scenario, wanted), offers);
@@ -64,7 +76,22 @@ impl Running {
         };
         let engine =
             thread::Builder::new().name("engine".into()).spawn(work).map_err(Error::system("cannot start a thread"))?;
-        Ok(Self { shared, engine: Some(engine), pulses, writers })
+        Ok(Self { shared, engine: Some(engine), pulses, plays, writers })
+    }
+
+    /// Returns once frames move between the hosts: those that are sent before the scenario starts are thrown away.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`].
+    pub fn wait_until_it_plays(&self, stop: &AtomicBool) -> Result<(), Error> {
+        loop {
+            match self.plays.recv_timeout(LOOK) {
+                Err(mpsc::RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => return Err(Error::Stopped),
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                // An engine that is gone says why when it is finished.
+                Ok(()) | Err(mpsc::RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+        }
     }
 
     /// Whether the scenario is over.
@@ -99,6 +126,11 @@ impl Drop for Running {
             let _ = writers.finish(&mut remains);
         }
     }
+}
+
+/// The same scenario with everything in its figures.
+pub fn measured_from_start(scenario: &Scenario) -> Scenario {
+    Scenario { measure_from: Span::ZERO, ..scenario.clone() }
 }
 
 fn observer(scenario: &Scenario) -> Observer {

@@ -366,10 +366,48 @@ fn a_run_that_ends_with_a_program_is_reported_over_the_time_it_took() {
     let codes: Vec<_> = outcome.programs.iter().map(|program| program.code).collect();
     assert_eq!(codes, [Some(3), Some(0), None]);
     let report = &outcome.report;
-    // Programs start up to 0.1 s before the scenario does.
-    assert!((0.8..300.0).contains(&report.duration_s), "{}", report.duration_s);
+    assert!((1.0..300.0).contains(&report.duration_s), "{}", report.duration_s);
     let it = &flow(report, "cbr").metrics;
     assert!((0.9e6..1.05e6).contains(&it.rate_bps), "{it:?}");
+}
+
+#[test]
+fn a_run_that_ends_before_it_is_measured_is_reported_from_its_start() {
+    let Some(_turn) = turn("end before measure_from") else { return };
+    let text = WIRES.replace("\"2s\"", "\"600s\"\nmeasure_from = \"300s\"")
+        + "[[flow]]\nname = \"cbr\"\nfrom = \"W\"\nto = \"N\"\nkind = \"cbr\"\nrate = \"1Mbit/s\"\n\
+           [[flow]]\nname = \"ftp\"\nfrom = \"W\"\nto = \"N\"\nkind = \"ftp\"\n\
+           [[flow]]\nname = \"late\"\nfrom = \"W\"\nto = \"N\"\nkind = \"game-server\"\nstart = \"400s\"\n";
+    let exec = vec![("N".to_owned(), "sleep 0.5".to_owned())];
+    let options = Options { exec, end_with: Some("N".into()), ..Options::default() };
+    let outcome = run(&scenario(&text), options).unwrap_or_else(|e| panic!("{}", with_cause(&e)));
+    let report = &outcome.report;
+    assert!(
+        report.duration_s < 300.0 && report.measure_from_s == 0.0,
+        "{} {}",
+        report.duration_s,
+        report.measure_from_s
+    );
+    assert!(outcome.notes.iter().any(|note| note.contains("before measure_from (300.0 s)")), "{:?}", outcome.notes);
+    let cbr = flow(report, "cbr");
+    assert!((0.9e6..1.05e6).contains(&cbr.metrics.rate_bps) && cbr.start_up.sent == 0, "{cbr:?}");
+    let acked = |it: &lasthop_home::report::Metrics| it.tcp.as_ref().map_or(0, |tcp| tcp.acked_packets);
+    assert!(acked(&flow(report, "ftp").metrics) > 10, "{:?}", flow(report, "ftp"));
+    assert_eq!(flow(report, "late").metrics.sent, 0);
+}
+
+#[test]
+fn the_first_packet_of_a_program_reaches_its_host() {
+    let Some(_turn) = turn("first packet") else { return };
+    // A refusal comes back at once; a SYN that is lost is sent again after a second.
+    let text = WIRES.replace("\"2s\"", "\"600s\"");
+    for (from, to) in [("N", "$LASTHOP_W"), ("W", "$LASTHOP_N")] {
+        let exec = vec![(from.to_owned(), format!("bash -c ': < /dev/tcp/{to}/9'"))];
+        let options = Options { exec, end_with: Some(from.into()), ..Options::default() };
+        let outcome = run(&scenario(&text), options).unwrap_or_else(|e| panic!("{}", with_cause(&e)));
+        assert_eq!(outcome.programs[0].code, Some(1), "it is refused");
+        assert!(outcome.report.duration_s < 0.8, "{from} to {to} took {} s", outcome.report.duration_s);
+    }
 }
 
 #[test]

@@ -48,7 +48,7 @@ fn read(
     parse_quantity(digits, units)
         .filter(|v| v.is_finite() && *v <= 1e15)
         .map(|v| sign * v)
-        .ok_or_else(|| ParseQuantityError { what, found: text.to_owned(), example })
+        .ok_or_else(|| ParseQuantityError::new(what, text, units, example))
 }
 
 fn read_positive(
@@ -59,7 +59,7 @@ fn read_positive(
 ) -> Result<f64, ParseQuantityError> {
     read(text, units, what, example).and_then(|v| match v.is_sign_negative() {
         false => Ok(v),
-        true => Err(ParseQuantityError { what, found: text.to_owned(), example }),
+        true => Err(ParseQuantityError::new(what, text, units, example)),
     })
 }
 
@@ -103,15 +103,19 @@ impl FromStr for Degrees {
 impl FromStr for Share {
     type Err = ParseQuantityError;
     fn from_str(s: &str) -> Result<Self, Self::Err> {
-        let wrong = || ParseQuantityError { what: "share", found: s.to_owned(), example: "98%" };
-        read_positive(s, &[("%", 0.01)], "share", "98%").and_then(|v| if v <= 1.0 { Ok(Self(v)) } else { Err(wrong()) })
+        let units = [("%", 0.01)];
+        let wrong = || ParseQuantityError::new("share", s, &units, "98%");
+        read_positive(s, &units, "share", "98%").and_then(|v| if v <= 1.0 { Ok(Self(v)) } else { Err(wrong()) })
     }
 }
 
 impl FromStr for StorageRate {
     type Err = ParseQuantityError;
     fn from_str(s: &str) -> Result<Self, Self::Err> {
-        let wrong = || ParseQuantityError { what: "storage rate", found: s.to_owned(), example: "800kB/s" };
+        let wrong = || {
+            let units = Bytes::UNITS.map(|(unit, _)| format!("{unit}/s")).join(", ");
+            ParseQuantityError { what: "storage rate", found: s.to_owned(), units, example: "800kB/s" }
+        };
         if s == "unlimited" {
             return Ok(Self(None));
         }
@@ -123,7 +127,7 @@ impl FromStr for StorageRate {
 impl FromStr for StorageSize {
     type Err = ParseQuantityError;
     fn from_str(s: &str) -> Result<Self, Self::Err> {
-        let wrong = || ParseQuantityError { what: "storage size", found: s.to_owned(), example: "64MiB" };
+        let wrong = || ParseQuantityError::new("storage size", s, &Bytes::UNITS, "64MiB");
         if s == "unlimited" {
             return Ok(Self(None));
         }
@@ -153,7 +157,7 @@ mod tests {
     #[test]
     fn a_wrong_quantity_says_what_would_be_right() {
         let error = "10".parse::<Metres>().unwrap_err();
-        assert_eq!(error.to_string(), "`10` is not a length; write a number and a unit, for example `10m`");
+        assert_eq!(error.to_string(), "`10` is not a length; write a number and a unit (km, cm, m), for example `10m`");
         assert!("-1m".parse::<Metres>().is_err());
         assert!("--1dB".parse::<Decibel>().is_err());
         assert!("101%".parse::<Share>().is_err());

@@ -106,7 +106,7 @@ struct Limits {
     #[arg(long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u32).range(1..=1000))]
     uploads: u32,
     /// How long an upload that nobody goes on with is kept
-    #[arg(long, value_name = "TIME", default_value = "14d", value_parser = days_or_span)]
+    #[arg(long, value_name = "TIME", default_value = "14d")]
     upload_kept: Span,
     /// Connections that have not said who they are, as sshd's MaxStartups: beyond START one is cut with RATE percent
     /// probability for one that comes, at FULL with all
@@ -164,16 +164,6 @@ fn address(text: &str) -> Result<String, String> {
     match port {
         Some(port) if port > 0 && !text.contains(|c: char| c.is_whitespace() || c.is_control()) => Ok(text.to_owned()),
         _ => Err("give host and port, like 192.168.1.1:4774 or box.example:4774".to_owned()),
-    }
-}
-
-/// A number of days, like 14d, or what a scenario has as a time.
-fn days_or_span(text: &str) -> Result<Span, String> {
-    let days = text.strip_suffix('d').map(|days| days.parse::<u16>());
-    match days {
-        Some(Ok(days)) => Ok(Span::from_secs(u64::from(days) * 24 * 3600)),
-        Some(Err(_)) => Err("give a whole number of days, like 14d".to_owned()),
-        None => text.parse().map_err(|error| format!("{error}; or days, like 14d")),
     }
 }
 
@@ -345,8 +335,7 @@ mod tests {
             (&["--add", "anna", "--address", "box"], "host and port"),
             (&["--add", "anna", "--listen", "[::]:1"], "cannot be used with"),
             (&["--idle", "0s"], "at least 1 s"),
-            (&["--upload-kept", "1.5d"], "14d"),
-            (&["--upload-kept", "14"], "14d"),
+            (&["--upload-kept", "14"], "s, min, h, d"),
             (&["--connections", "0"], "1..=10"),
             (&["--max-startups", "10:30"], "start:rate:full"),
         ] {

@@ -52,7 +52,8 @@ pub struct TraceLine {
     pub inflight: Option<u64>,
     /// Packets that wait.
     pub queue_packets: Option<u64>,
-    /// Rate of the flow since its last line, IP bit/s.
+    /// Payload bit/s that came to the receiver for the first time, from the last arrival before the flow's line before to the last
+    /// before this one.
     pub rate_bps: Option<f64>,
     /// What the sender believes the path carries, payload bit/s, where it has an estimate (Westwood) or its law allows a rate
     /// (TFRC, SSVP).

@@ -28,8 +28,24 @@ struct Flow {
     offered: u64,
     clamped: u64,
     at: Option<Time>,
-    acked_bytes: u64,
+    /// Payload that the receiver has, bytes, and when the last of it came.
+    arrived: (u64, Option<Time>),
+    /// The same as of the line that last had a rate, or could have had one.
+    rated: (u64, Option<Time>),
     newest: Option<TraceLine>,
+}
+
+impl Flow {
+    /// Payload rate from arrival to arrival since it was asked for last, bit/s; `None` where nothing has come since.
+    ///
+    /// Each packet among them crossed the hop after the arrival that the time begins with, so the rate is never above what
+    /// the hop carries. What is acknowledged comes in jumps: a cumulative acknowledgment after a recovery covers a whole window.
+    fn rate(&mut self, now: Time) -> Option<f64> {
+        // More may come at this very instant.
+        let newest = self.arrived.1.filter(|at| *at < now && self.rated.1.is_none_or(|before| before < *at))?;
+        let (before, since) = std::mem::replace(&mut self.rated, self.arrived);
+        Some((self.arrived.0 - before) as f64 * 8.0 / newest.since(since?).as_secs_f64())
+    }
 }
 
 impl Tracer {
@@ -46,6 +62,14 @@ impl Tracer {
     pub fn on_offer(&mut self, flow: usize, bytes: u64) {
         if self.on {
             self.flows[flow].offered = bytes;
+        }
+    }
+
+    /// So many bytes of payload have come to the receiver of `flow` for the first time.
+    pub fn on_arrival(&mut self, now: Time, flow: usize, bytes: u32) {
+        if self.on {
+            let (before, _) = self.flows[flow].arrived;
+            self.flows[flow].arrived = (before + u64::from(bytes), Some(now));
         }
     }
 
@@ -73,8 +97,6 @@ impl Tracer {
             return;
         }
         let sender = snapshot();
-        let elapsed = own.at.map_or(0.0, |at| now.since(at).as_secs_f64());
-        let rate = (elapsed > 0.0).then(|| (sender.acked_bytes - own.acked_bytes) as f64 * 8.0 / elapsed);
         let mut line = TraceLine {
             flow: Some(self.names[flow].clone()),
             cwnd: Some(sender.cwnd),
@@ -89,8 +111,8 @@ impl Tracer {
             return;
         }
         own.newest = Some(line.clone());
-        (own.at, own.acked_bytes) = (Some(now), sender.acked_bytes);
-        line.rate_bps = rate;
+        own.at = Some(now);
+        line.rate_bps = own.rate(now);
         write(now, line, sink, failed);
     }
 

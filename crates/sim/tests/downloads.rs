@@ -2,10 +2,9 @@
 
 mod common;
 
-use common::{flow, home, load, run};
+use common::{flow, home, load, run, trace};
 use lasthop_home::capacity;
 use lasthop_home::report::{QueueReport, Report};
-use lasthop_sim::{Options, TraceLine};
 
 /// A download of ten seconds from a server 20 ms away.
 const DOWN: &str = "down W A ftp cc = \"newreno\"";
@@ -18,16 +17,6 @@ fn mbps(report: &Report, name: &str) -> f64 {
 
 fn ap_queue(report: &Report) -> &QueueReport {
     report.queues.iter().find(|queue| queue.name == "AP to stations").unwrap()
-}
-
-fn trace(flows: &[&str], set: &[&str]) -> Vec<TraceLine> {
-    let mut lines = Vec::new();
-    let mut sink = |line: &TraceLine| {
-        lines.push(line.clone());
-        Ok(())
-    };
-    lasthop_sim::run(&home(flows, set), &mut Options { trace: Some(&mut sink), ..Options::default() }).unwrap();
-    lines
 }
 
 #[test]
@@ -223,7 +212,7 @@ fn the_round_trip_of_a_flow_without_timestamps_is_known() {
 
 #[test]
 fn the_trace_of_a_download_tells_all_of_its_windows() {
-    let lines = trace(&[DOWN], &["control.window.capacity=16Mbit/s", "duration=3s"]);
+    let lines = trace(&home(&[DOWN], &["control.window.capacity=16Mbit/s", "duration=3s"]));
     let down: Vec<_> = lines.iter().filter(|line| line.flow.is_some()).collect();
     // At rest nothing changes, and there are no lines.
     let open: Vec<_> = down.iter().filter(|line| line.offered_window > Some(0) && line.rate_bps.is_some()).collect();
@@ -233,7 +222,7 @@ fn the_trace_of_a_download_tells_all_of_its_windows() {
         assert!(line.cwnd.unwrap() >= 1.0 && clamped <= offered && clamped > 0, "{line:?}");
         assert!(line.inflight.unwrap() <= offered, "{line:?}");
     }
-    let lossy = trace(&[DOWN], &["duration=3s", "wifi.queue.limit=10"]);
+    let lossy = trace(&home(&[DOWN], &["duration=3s", "wifi.queue.limit=10"]));
     assert!(lossy.iter().any(|line| line.ssthresh.is_some()), "a threshold, once there is one");
     assert!(lossy.iter().any(|line| line.queue.is_some() && line.queue_packets > Some(5)));
 }
@@ -265,6 +254,6 @@ fn one_seed_gives_one_report_of_every_kind_of_home() {
         let json = |seed| run(&home(&flows, &set(seed))).to_json();
         assert_eq!(json("seed=1"), json("seed=1"), "{control}");
         assert_ne!(json("seed=1"), json("seed=2"), "{control}");
-        assert_eq!(trace(&flows, &set("seed=3")), trace(&flows, &set("seed=3")), "{control}");
+        assert_eq!(trace(&home(&flows, &set("seed=3"))), trace(&home(&flows, &set("seed=3"))), "{control}");
     }
 }

@@ -2,24 +2,8 @@
 
 mod common;
 
-use std::path::{Path, PathBuf};
-
-use common::{load, run};
+use common::{FOR_PROGRAMS, load, run, shipped};
 use lasthop_sim::Options;
-
-fn scenarios(folder: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            scenarios(&path, found);
-        } else if path.extension().is_some_and(|e| e == "toml") {
-            found.push(path);
-        }
-    }
-}
-
-/// Homes for programs that move bytes to slow storage: the emulator's alone.
-const FOR_PROGRAMS: [&str; 2] = ["papers/messages.toml", "papers/messages-delays.toml"];
 
 #[test]
 fn what_is_made_for_programs_is_refused_for_its_storage_and_has_nothing_else_to_play() {
@@ -33,23 +17,8 @@ fn what_is_made_for_programs_is_refused_for_its_storage_and_has_nothing_else_to_
 
 #[test]
 fn every_shipped_scenario_gives_one_report_per_seed() {
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/");
-    let mut found = Vec::new();
-    scenarios(Path::new(root), &mut found);
-    assert!(found.len() >= 9, "{found:?}");
-    for path in found {
-        let name = path.strip_prefix(root).unwrap().display().to_string();
-        if FOR_PROGRAMS.contains(&&*name) {
-            continue;
-        }
-        // Those whose flows begin late are short enough in whole.
-        let late = ["sap-law", "sap-law-clamp", "arq", "arq-pair", "arq-classes", "chap-web", "chap-phases"];
-        let late = late.map(|name| format!("papers/{name}.toml")).contains(&name)
-            || ["homes/garden.toml", "everyday/change.toml", "everyday/existing.toml", "everyday/longer-path.toml"]
-                .contains(&&*name)
-            || name.starts_with("homes/worst/");
-        let set = |seed| if late { vec![seed] } else { vec![seed, "duration=3s", "measure_from=1s"] };
-        let report = |seed| run(&load(&name, &set(seed)));
+    for (name, set) in shipped() {
+        let report = |seed| run(&load(&name, &[&set[..], &[seed]].concat()));
         let (first, second) = (report("seed=5"), report("seed=5"));
         assert_eq!(first.to_json(), second.to_json(), "{name}");
         assert_eq!(first.run.wall_s, 0.0, "{name}: there is no clock in the simulator");

@@ -278,7 +278,7 @@ pub fn sweep(settings: &Settings, summary: &mut Summary) {
         let mut command = Command::new(&settings.lasthop);
         command.arg("sweep").arg(settings.root.join("scenarios/papers/sap-law.toml"));
         command.args(["--vary", "wifi.attempts=1,2,3,4", "--vary", "wifi.queue.limit=50,100", "--seeds", "80"]);
-        command.arg("-o").arg(&rows);
+        command.args(["--figures", "all", "-o"]).arg(&rows);
         let timed = timed(&command)?;
         let written = std::fs::read_to_string(&rows).map_err(|e| e.to_string())?.lines().count();
         if written == 641 { Ok(timed) } else { Err(format!("{written} lines, of 641")) }

@@ -6,11 +6,13 @@ use clap::Args;
 use lasthop_command::exit::{Failure, Outcome};
 use lasthop_command::output::Sink;
 use lasthop_command::signals::Stop;
+use lasthop_command::terminal::Look;
 use lasthop_command::{output, root};
+use lasthop_emu::ProgramEnd;
 use lasthop_home::scenario::Scenario;
 
 use crate::account;
-use crate::play::{self, Play};
+use crate::play::{self, Play, Played};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -26,7 +28,14 @@ Hosts are called as in the scenario; `AP` is the access point. A command runs in
 $LASTHOP_W1 is the address of W1, $LASTHOP_W1_V6 its IPv6 address, and $LASTHOP_STORAGE a folder for
 files that is as slow as the station's `storage` says. It runs as you who typed sudo, with your groups and
 home, or as nobody where root typed the command; it has no rights of root's (capabilities) and gains none,
-by set-uid programs either. ping works all the same. What needs root: --exec-as-root.";
+by set-uid programs either. ping works all the same. What needs root: --exec-as-root.
+
+Programs start when packets can move between the hosts, and those that still run at the end are stopped.
+If one of them failed, the exit code is that of the first that did, in the order of the command line with
+--exec-as-root before --exec; 128 + n stands for signal n. What was asked for is written all the same.
+
+A run that --end-with ends before measure_from has nothing to measure there: its figures are then of
+everything from second 0 on, and the report says so (measure_from_s is 0).";
 
 /// Play a scenario in real time with real packets, and your own programs in it
 ///
@@ -89,21 +98,46 @@ pub fn run(arguments: &Arguments) -> Outcome {
     play.pcap.clone_from(&arguments.pcap);
     play.trace.clone_from(&arguments.trace);
     play.log.clone_from(&arguments.log);
-    let report = play::run(&play, &stop)?;
+    let Played { report, programs } = play::run(&play, &stop)?;
     for path in [&arguments.pcap, &arguments.trace, &arguments.log].into_iter().flatten() {
         output::give_to_sudo_user(path);
     }
-    let text = account::of_run(&report);
+    let look = if matches!(sink, Some(Sink::Stdout)) { Look::stderr() } else { Look::stdout() };
+    let text = account::of_run(&report, look) + &account::of_programs(&programs, look);
     match &sink {
         Some(Sink::Stdout) => eprint!("{text}"),
         _ => output::print_out(&text)?,
     }
-    sink.map_or(Ok(()), |sink| sink.write_json(&report))
+    sink.map_or(Ok(()), |sink| sink.write_json(&report))?;
+    first_failure(&programs).map_or(Ok(()), Err)
+}
+
+/// Of the programs that ended by themselves.
+fn first_failure(programs: &[ProgramEnd]) -> Option<Failure> {
+    programs.iter().find_map(|program| {
+        let code = program.code.filter(|code| *code != 0)?;
+        let ProgramEnd { host, command, .. } = program;
+        let how = account::of_exit_code(code);
+        // A code that is none of a process cannot be handed on as it is.
+        Some(Failure::Program(u8::try_from(code).unwrap_or(1), format!("in {host} `{command}` ended with {how}")))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn ended(code: Option<i32>) -> ProgramEnd {
+        ProgramEnd { host: "N1".into(), command: "ping".into(), code }
+    }
+
+    #[test]
+    fn the_first_program_that_failed_gives_the_exit_code() {
+        assert!(first_failure(&[ended(Some(0)), ended(None)]).is_none(), "what we stopped did not fail");
+        let failure = first_failure(&[ended(None), ended(Some(137)), ended(Some(1))]);
+        let Some(Failure::Program(137, text)) = failure else { panic!("{failure:?}") };
+        assert_eq!(text, "in N1 `ping` ended with exit code 137 (signal 9)");
+    }
 
     #[test]
     fn a_command_names_its_host_and_may_hold_colons() {

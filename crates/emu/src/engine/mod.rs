@@ -103,6 +103,8 @@ pub struct Engine {
     /// Scheduled actions on the network, the next one last.
     changes: Vec<(Time, Change)>,
     progress_check: Option<Sender<ProgressCheck>>,
+    /// Told once, when frames begin to move.
+    plays: Option<Sender<()>>,
     clamp: Option<(ClampControl, Offers)>,
 }
 
@@ -159,6 +161,7 @@ impl Engine {
             shared: Arc::default(),
             changes: Vec::new(),
             progress_check: None,
+            plays: None,
             clamp: None,
         }
     }
@@ -187,6 +190,11 @@ impl Engine {
     /// Tells once a second how it goes.
     pub fn progress_into(&mut self, progress_check: Sender<ProgressCheck>) {
         self.progress_check = Some(progress_check);
+    }
+
+    /// Tells when the scenario has started: frames that hosts send before it are thrown away.
+    pub fn tell_start(&mut self, plays: Sender<()>) {
+        self.plays = Some(plays);
     }
 
     /// How to start and stop it from outside.
@@ -237,6 +245,10 @@ impl Engine {
     }
 
     fn play(&mut self) -> io::Result<Time> {
+        if let Some(plays) = self.plays.take() {
+            // Nobody has to wait for it.
+            let _ = plays.send(());
+        }
         let taps = self.taps.clone();
         let mut fds: Vec<PollFd<'_>> = taps.iter().map(|tap| PollFd::new(&**tap, PollFlags::IN)).collect();
         let mut next_progress_check = Time::ZERO + SECOND;

@@ -42,6 +42,8 @@ pub struct Watched {
     pub ends: Endpoints,
     /// Its figures.
     pub meter: FlowMeter,
+    /// The same over the whole run, where that may end before it is measured.
+    whole: Option<FlowMeter>,
     in_flight: InFlight,
     stream: Stream,
     numbers: Numbers,
@@ -64,9 +66,16 @@ impl Observer {
             let room = if ends.transport == Transport::Tcp { TCP_IN_FLIGHT } else { UDP_IN_FLIGHT };
             let in_flight = InFlight::new(room.min(share));
             let (stream, numbers) = (Stream::default(), Numbers::default());
-            Watched { ends, meter, in_flight, stream, numbers, recent: Recent::default() }
+            Watched { ends, meter, whole: None, in_flight, stream, numbers, recent: Recent::default() }
         };
         Self { ends, flows: flows.into_iter().map(watch).collect() }
+    }
+
+    /// Measures the whole run besides, in the order of the flows.
+    pub fn measure_whole(&mut self, meters: impl IntoIterator<Item = FlowMeter>) {
+        for (flow, meter) in self.flows.iter_mut().zip(meters) {
+            flow.whole = Some(meter);
+        }
     }
 
     /// Whose data a frame carries.
@@ -104,7 +113,7 @@ impl Observer {
         if flow.ends.transport == Transport::Tcp {
             flow.stream.on_sent(data.seq);
         }
-        flow.meter.on_sent(at);
+        flow.meters().for_each(|meter| meter.on_sent(at));
     }
 
     /// A packet reached the flow's receiver. When it was sent, where this is the first copy of a datagram; and how many bytes of its
@@ -120,9 +129,10 @@ impl Observer {
         };
         match arrival {
             Arrival::First(sent) if fresh > 0 || data.payload == 0 => {
-                flow.meter.on_delivered(sent, at, data.bytes, fresh);
-                if let Some((seq, next)) = flow.stream.place(data.seq) {
-                    flow.meter.on_stream(seq, next);
+                let place = flow.stream.place(data.seq);
+                for meter in flow.meters() {
+                    meter.on_delivered(sent, at, data.bytes, fresh);
+                    place.iter().for_each(|(seq, next)| meter.on_stream(*seq, *next));
                 }
                 let delay = at.since(sent);
                 flow.recent.bytes += u64::from(data.bytes);
@@ -130,8 +140,8 @@ impl Observer {
                 flow.recent.worst_delay = flow.recent.worst_delay.max(delay);
                 return ((flow.ends.transport != Transport::Tcp).then_some(sent), fresh);
             }
-            Arrival::First(sent) => flow.meter.on_duplicate(sent),
-            Arrival::Again => flow.meter.on_duplicate(at),
+            Arrival::First(sent) => flow.meters().for_each(|meter| meter.on_duplicate(sent)),
+            Arrival::Again => flow.meters().for_each(|meter| meter.on_duplicate(at)),
             Arrival::Unknown => {}
         }
         (None, 0)
@@ -141,7 +151,7 @@ impl Observer {
     pub fn on_lost(&mut self, place: LostAt, flow: u16, id: u32) {
         let flow = &mut self.flows[usize::from(flow)];
         if let Some(sent) = flow.number(id).and_then(|id| flow.in_flight.on_lost(id)) {
-            flow.meter.on_lost(sent, place.into());
+            flow.meters().for_each(|meter| meter.on_lost(sent, place.into()));
             flow.recent.lost += 1;
         }
     }
@@ -159,6 +169,18 @@ impl Observer {
 }
 
 impl Watched {
+    /// The figures of the whole run in the place of those from `measure_from` on.
+    pub fn take_whole(&mut self) {
+        if let Some(whole) = self.whole.take() {
+            self.meter = whole;
+        }
+    }
+
+    /// Everything that counts.
+    fn meters(&mut self) -> impl Iterator<Item = &mut FlowMeter> {
+        std::iter::once(&mut self.meter).chain(&mut self.whole)
+    }
+
     /// What `id` stands for in the memory of what is in flight.
     fn number(&self, id: u32) -> Option<u32> {
         match self.ends.transport {

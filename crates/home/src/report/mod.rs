@@ -5,6 +5,7 @@
 
 mod in_order;
 mod meter;
+mod names;
 mod tables;
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use meter::{FlowMeter, LossPlace, Window};
+pub use names::{closest, for_a_moment};
 pub use tables::{airtime_fairness, flow_meter, goodput_fairness, queue, stations};
 
 /// The value of `format`.

@@ -453,7 +453,10 @@ fn a_wrong_value_says_what_would_be_right() {
         ("queue = { kind = \"codel\", quantum = \"9B\" }", "a codel has no such key; its keys are kind, limit, target"),
         ("queue = { kind = \"chap\", flow = \"port\" }", "`port` stands here; write one of connection, hosts"),
         ("rate = \"50Mbit/s\"", "wifi.rate: 50Mbit/s is no rate of 802.11g; it has 1Mbit/s"),
-        ("rate = 54", "wifi.rate: `54` is not a rate; write a number and a unit, for example `18Mbit/s`"),
+        (
+            "rate = 54",
+            "wifi.rate: `54` is not a rate; write a number and a unit (Gbit/s, Mbit/s, kbit/s, bit/s), for example `18Mbit/s`",
+        ),
         ("hidden = \"no\"", "wifi.hidden: `no` stands here; write true or false"),
         ("loss = { kind = \"fixed\", rate = 1.5 }", "wifi.loss.rate: `1.5` stands here; write a number from 0 to 1"),
         ("standard = \"802.11n\"", "wifi.standard: `802.11n` stands here; write one of 802.11b, 802.11g"),

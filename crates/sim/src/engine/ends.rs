@@ -129,6 +129,7 @@ impl Engine<'_, '_> {
                 if fresh == 0 && segment.bytes > 0 {
                     meter.on_duplicate(packet.sent);
                 } else {
+                    self.tracer.on_arrival(now, index, fresh);
                     meter.on_delivered(packet.sent, now, packet.bytes(), fresh);
                     meter.on_stream(segment.offset, connection.receiver.received());
                 }

@@ -1,9 +1,11 @@
 //! Homes to run, and what their reports say.
 #![allow(dead_code, reason = "every test uses some of it")]
 
+use std::path::Path;
+
 use lasthop_home::report::{FlowReport, Report};
 use lasthop_home::scenario::Scenario;
-use lasthop_sim::Options;
+use lasthop_sim::{Options, TraceLine};
 
 /// A server behind 10 ms of its own and 10 ms of line, a clean 802.11g air, two stations.
 pub const HOME: &str = r#"
@@ -45,9 +47,54 @@ pub fn home(flows: &[&str], set: &[&str]) -> Scenario {
 
 /// A scenario of the repository.
 pub fn load(path: &str, set: &[&str]) -> Scenario {
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/");
     let set: Vec<String> = set.iter().map(|s| (*s).to_owned()).collect();
-    Scenario::load(format!("{root}{path}").as_ref(), &set).unwrap_or_else(|e| panic!("{e}"))
+    Scenario::load(format!("{SCENARIOS}{path}").as_ref(), &set).unwrap_or_else(|e| panic!("{e}"))
+}
+
+const SCENARIOS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/");
+
+/// Homes for programs that move bytes to slow storage: the emulator's alone.
+pub const FOR_PROGRAMS: [&str; 2] = ["papers/messages.toml", "papers/messages-delays.toml"];
+
+/// Every scenario of the repository that the simulator plays, with what makes it short. Those whose flows begin late are
+/// short enough in whole.
+pub fn shipped() -> Vec<(String, Vec<&'static str>)> {
+    let mut found = Vec::new();
+    scenarios(Path::new(SCENARIOS), &mut found);
+    assert!(found.len() >= 9, "{found:?}");
+    found.retain(|name| !FOR_PROGRAMS.contains(&&**name));
+    let short = |name: &String| {
+        let late = ["sap-law", "sap-law-clamp", "arq", "arq-pair", "arq-classes", "chap-web", "chap-phases"];
+        let late = late.map(|name| format!("papers/{name}.toml")).contains(name)
+            || ["homes/garden.toml", "everyday/change.toml", "everyday/existing.toml", "everyday/longer-path.toml"]
+                .contains(&&**name)
+            || name.starts_with("homes/worst/");
+        if late { vec![] } else { vec!["duration=3s", "measure_from=1s"] }
+    };
+    found.into_iter().map(|name| (name.clone(), short(&name))).collect()
+}
+
+fn scenarios(folder: &Path, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            scenarios(&path, found);
+        } else if path.extension().is_some_and(|e| e == "toml") {
+            found.push(path.strip_prefix(SCENARIOS).expect("it is below").display().to_string());
+        }
+    }
+}
+
+/// What `--trace` writes of a run.
+pub fn trace(scenario: &Scenario) -> Vec<TraceLine> {
+    let mut lines = Vec::new();
+    let mut sink = |line: &TraceLine| {
+        lines.push(line.clone());
+        Ok(())
+    };
+    let mut options = Options { trace: Some(&mut sink), ..Options::default() };
+    lasthop_sim::run(scenario, &mut options).unwrap_or_else(|e| panic!("{e}"));
+    lines
 }
 
 pub fn run(scenario: &Scenario) -> Report {

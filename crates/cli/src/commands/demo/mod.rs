@@ -11,6 +11,7 @@ use lasthop_command::exit::{Failure, Outcome};
 use lasthop_command::output::{self, Sink};
 use lasthop_command::signals::Stop;
 use lasthop_command::table::wrap;
+use lasthop_command::terminal::Look;
 use lasthop_command::{REVISION, root};
 use lasthop_home::report::Report;
 use lasthop_home::scenario::Scenario;
@@ -109,13 +110,15 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let on = arguments.scenario(true)?;
     root::require("making network namespaces and TAP devices, and loading BPF programs,")?;
     let stop = Stop::on_signals()?;
-    eprintln!("{}", arguments.announcement());
+    eprint!("{}", arguments.announcement(Look::stderr().width));
 
-    let off = play::run(&Play::new(&off, "control off"), &stop)?;
-    let on = play::run(&Play::new(&on, "control on"), &stop)?;
+    let off = play::run(&Play::new(&off, "control off"), &stop)?.report;
+    let on = play::run(&Play::new(&on, "control on"), &stop)?.report;
 
-    let (text, verdict) = show(arguments, &off, &on);
-    if matches!(sink, Some(Sink::Stdout)) {
+    let to_stdout = matches!(sink, Some(Sink::Stdout));
+    let look = if to_stdout { Look::stderr() } else { Look::stdout() };
+    let (text, verdict) = show(arguments, &off, &on, look);
+    if to_stdout {
         eprint!("{text}");
     } else {
         output::print_out(&text)?;
@@ -171,32 +174,65 @@ impl Arguments {
         }
     }
 
-    fn announcement(&self) -> String {
+    fn announcement(&self, width: usize) -> String {
         let seconds = 2 * (DOWNLOAD_AT + self.seconds) + 4;
         let cc = if self.cc == CongestionControl::Cubic { "CUBIC" } else { "Reno" };
-        format!(
+        let mut text = String::new();
+        let what = format!(
             "A home on this machine: video, game and video call on 802.11g, and a {cc} download of {} s from second \
-             {DOWNLOAD_AT}.\nTwice, without control and with it: about {seconds} s in all. Ctrl-C stops and cleans up.",
+             {DOWNLOAD_AT}.",
             self.seconds
-        )
+        );
+        wrap(&mut text, &what, "", width);
+        let how = format!("Twice, without control and with it: about {seconds} s in all. Ctrl-C stops and cleans up.");
+        wrap(&mut text, &how, "", width);
+        text
     }
 }
 
-/// The whole of what the demo prints, and its verdict.
-fn show(arguments: &Arguments, off: &Report, on: &Report) -> (String, Verdict) {
+/// The whole of what the demo prints, the verdict first, and that.
+fn show(arguments: &Arguments, off: &Report, on: &Report, look: Look) -> (String, Verdict) {
     let pair = Pair { off, on };
-    let mut text = String::from("\n");
+    let runs = [("control off", off), ("control on", on)];
+    let verdict = Verdict::of(pair, account::invalid(&runs).as_deref());
+    let mut sentence = String::new();
+    wrap(&mut sentence, &verdict.text, "", look.width);
+    let mut text = format!("\n{}\n", look.paint(verdict.tone(), &sentence));
     for period in [Period::StartUp, Period::Rest] {
-        text.push_str(&tables::table(pair, period, &period.title(START_UP, arguments.seconds)));
+        text.push_str(&tables::table(pair, period, &period.title(START_UP, arguments.seconds), look));
         text.push('\n');
     }
     text.push_str(tables::LEGEND);
     text.push_str("\nWhat the controller did\n");
-    text.push_str(&account::of_control(on.control.as_ref()));
-    let runs = [("control off", off), ("control on", on)];
-    let verdict = Verdict::of(pair, account::invalid(&runs).as_deref());
-    text.push_str(&account::of_time(&runs));
-    text.push('\n');
-    wrap(&mut text, &verdict.text, "", account::WIDTH);
+    text.push_str(&account::of_control(on.control.as_ref(), look));
+    text.push_str(&account::of_time(&runs, look));
     (text, verdict)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Typed {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    /// The demo's home in the simulator, which has more to tell than the emulator.
+    #[test]
+    fn the_verdict_comes_first_and_no_line_is_wider_than_eighty_columns() {
+        let arguments = Typed::parse_from(["demo", "--seconds", "10", "--queue", "1000"]).arguments;
+        let play = |control| {
+            let scenario = arguments.scenario(control).unwrap();
+            lasthop_sim::run(&scenario, &mut lasthop_sim::Options::default()).unwrap()
+        };
+        let (text, verdict) = show(&arguments, &play(false), &play(true), Look::plain());
+        assert!(text.replace('\n', " ").trim_start().starts_with(&verdict.text), "{text}");
+        let widest = text.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(80) && text.contains("game-down") && text.contains("p99, ms"), "{text}");
+        assert!(arguments.announcement(80).lines().all(|line| line.chars().count() <= 80));
+    }
 }

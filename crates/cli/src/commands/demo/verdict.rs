@@ -1,6 +1,7 @@
 //! One plain sentence, computed from the figures of the two runs and from nothing else.
 
 use lasthop_command::table::figure;
+use lasthop_command::terminal::Tone;
 use lasthop_home::report::Report;
 
 use super::pair::Pair;
@@ -36,6 +37,15 @@ const NOTICEABLE_MS: f64 = 1.0;
 const NOTICEABLE_SHARE: f64 = 0.2;
 
 impl Verdict {
+    /// How good that is.
+    pub fn tone(&self) -> Tone {
+        match self.outcome {
+            Outcome::Better => Tone::Good,
+            Outcome::BetterAtACost | Outcome::NoDifference => Tone::Caution,
+            Outcome::Worse | Outcome::NoAnswer => Tone::Bad,
+        }
+    }
+
     /// The verdict over the rest of the download; `invalid` says why a run does not count.
     pub fn of(pair: Pair<'_>, invalid: Option<&str>) -> Self {
         let kept = download_kept(pair);

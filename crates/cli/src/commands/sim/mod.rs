@@ -11,6 +11,7 @@ use clap::Args;
 use lasthop_command::exit::{Failure, Outcome};
 use lasthop_command::output::{Draft, Sink};
 use lasthop_command::signals::Stop;
+use lasthop_command::terminal::Look;
 use lasthop_command::{REVISION, output, progress};
 use lasthop_home::report::Report;
 use lasthop_home::scenario::Scenario;
@@ -92,7 +93,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
     if let Some(json) = &json {
         json.write_json(&report)?;
     }
-    let text = account::of_run(&report);
+    let look = if to_stdout > 0 { Look::stderr() } else { Look::stdout() };
+    let text = account::of_run(&report, look);
     if to_stdout > 0 {
         eprint!("{text}");
         return Ok(());

@@ -1,7 +1,8 @@
 //! `lasthop sweep`: a scenario many times, one row per run.
 
 #[cfg(test)]
-mod fake;
+pub mod fake;
+mod figures;
 mod form;
 mod keep;
 mod pool;
@@ -24,6 +25,7 @@ use lasthop_home::report::Report;
 use lasthop_home::scenario::{Scenario, ScenarioError, Template};
 use lasthop_sim::{Options, Progress, SimError};
 
+use self::figures::{Figures, Names};
 use self::form::Form;
 use self::keep::Keeper;
 use self::pool::DecisionStatus;
@@ -35,6 +37,7 @@ const AFTER_HELP: &str = "\
 Examples:
   lasthop sweep scenarios/papers/sap-law.toml --vary wifi.attempts=1,2,3,4 --seeds 20 -o a.csv
   lasthop sweep home.toml --vary flow.ftp.cc=newreno,cubic --vary wifi.queue.limit=50,1000 -o q.jsonl
+  lasthop sweep home.toml --vary wifi.queue.limit=50,1000 --figures game.added_delay.p99,ftp.goodput -o g.csv
   lasthop sweep home.toml --vary 'control.window={ capacity = \"18Mbit/s\" },none' -o c.csv
 
 Runs every combination of the values of all --vary with every seed, on all cores. Values are written
@@ -42,10 +45,17 @@ as --set takes them; a comma inside quotes, brackets or braces belongs to the va
 changes fastest but for the seed; rows stand in this order, and are written as soon as they are
 done. All combinations are checked before the first run starts.
 
-A row holds every varied key, the seed, and every figure of the report that schema/report.md
-describes, names joined by dots: flows.ftp.goodput_bps, stations.AP.airtime_share,
-control.capacity_bps.mean; a web page's load time is flows.NAME.page.load_ms. A figure that is not
-there (the mean of no packets) is null, in CSV an empty cell. Where a varied key changes which hosts
+A row holds every varied key, the seed, scenario and revision, and figures of the report that
+schema/report.md describes, names joined by dots: flows.ftp.goodput_bps, stations.AP.airtime_share,
+control.capacity_bps.mean; a web page's load time is flows.NAME.page.load_ms. --figures chooses them:
+by name, by a shorter one (flows., stations. or queues. in front and _bps, _ms or _s behind may be
+left out), by what stands above them (game.delay), with * for any part of a name; those of start_up
+only by a name with start_up in it; all: every one. Without it a file has fewer than 40 columns: of
+each flow goodput_bps, added_delay.p99 and loss_rate; where that is too much, added_delay.p99 of what
+is real-time and goodput_bps of the others; or none; besides, waiting times and drops of the queue
+towards the stations, fairness of goodput, and capacity and lowered windows of the controller.
+
+A figure that is not there (the mean of no packets) is null, in CSV an empty cell. Where a varied key changes which hosts
 or flows there are, a JSON line has what its run has; a CSV file gets a column more when the first
 row that needs it comes, and the rows without it an empty cell.
 
@@ -78,6 +88,9 @@ pub struct Arguments {
     /// Where the rows go: .csv, or .jsonl (.ndjson, .json) for a JSON object per line
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Figures that a row holds, by name: game.added_delay.p99,ftp.goodput; "all" are every one [default: the usual, see below]
+    #[arg(long, value_name = "NAME,NAME", value_parser = figures::figures)]
+    figures: Option<Figures>,
     /// Write JSON lines whatever the ending of the file
     #[arg(long)]
     json_lines: bool,
@@ -109,6 +122,18 @@ fn sweep(
     let threads = arguments.jobs.map_or_else(cores, usize::from);
     let plan = Plan::new(arguments, threads)?;
     stop.check()?;
+    let names = || {
+        let own = plan.grid.keys().count() + 1;
+        Names::new(&plan.homes, own, &simulate).map_err(|error| sim::failure(error, stop))
+    };
+    let figures = match &arguments.figures {
+        Some(Figures::All) => Figures::All,
+        Some(chosen) => {
+            names()?.check(chosen).map_err(|why| Failure::request(anyhow!(why)))?;
+            chosen.clone()
+        }
+        None => names()?.usual(),
+    };
     let mut results = Results::open(&arguments.output, form, arguments.restart)?;
     let scenario = |combination: usize| plan.homes[combination].name.as_str();
     let last = results.read(&Expected { grid: &plan.grid, scenario: &scenario, revision: REVISION })?;
@@ -117,7 +142,7 @@ fn sweep(
         let run = jobs[job];
         let scenario = plan.homes[plan.grid.combination(run)].with_seed(plan.grid.seed(run));
         let report = simulate(&scenario)?;
-        row::row(&plan.grid, run, &report).map_err(|error| SimError::Write(error.into()))
+        row::row(&plan.grid, run, &report, &figures).map_err(|error| SimError::Write(error.into()))
     };
     let mut keeper = Keeper::new(&plan.grid, &mut results, &jobs, last, (stop, quit));
     pool::run(jobs.len(), threads, quit, work, |said| keeper.take(said));

@@ -7,21 +7,28 @@
 use lasthop_home::report::Report;
 use serde_json::Value;
 
+use super::figures::Figures;
 use super::vary::Grid;
 
 /// Column and value, in the order of the file: every varied key, the seed, then the report's.
 pub type Row = Vec<(String, Value)>;
 
-/// The row of a run.
-pub fn row(grid: &Grid, run: usize, report: &Report) -> Result<Row, serde_json::Error> {
+/// Every scalar of a report.
+pub fn figures(report: &Report) -> Result<Row, serde_json::Error> {
+    let mut row = Row::new();
+    flatten(&mut String::new(), serde_json::to_value(report)?, &mut row);
+    Ok(row)
+}
+
+/// The row of a run, with these figures of its report.
+pub fn row(grid: &Grid, run: usize, report: &Report, chosen: &Figures) -> Result<Row, serde_json::Error> {
     let mut row: Row = Vec::with_capacity(64 * (2 + report.flows.len()));
     for (key, value) in grid.values(grid.combination(run)) {
         row.push((key.to_owned(), typed(value)));
     }
     row.push(("seed".to_owned(), grid.seed(run).into()));
     let own = row.len();
-    let mut name = String::new();
-    flatten(&mut name, serde_json::to_value(report)?, &mut row);
+    row.extend(figures(report)?);
     // A varied key and the seed stand there already.
     let leading: Vec<String> = row[..own].iter().map(|(name, _)| name.clone()).collect();
     let mut at = 0;
@@ -29,6 +36,7 @@ pub fn row(grid: &Grid, run: usize, report: &Report) -> Result<Row, serde_json::
         at += 1;
         at <= own || !leading.contains(name)
     });
+    chosen.keep(&mut row, own);
     Ok(row)
 }
 
@@ -92,7 +100,7 @@ mod tests {
     fn a_row_holds_the_varied_keys_the_seed_and_every_scalar() {
         let grid =
             Grid::new(&[vary("wifi.attempts=2").unwrap(), vary("wifi.loss.deviation=9dB").unwrap()], 3, 1).unwrap();
-        let row = row(&grid, 0, &fake::report("t", 3, 2)).unwrap();
+        let row = row(&grid, 0, &fake::report("t", 3, 2), &Figures::All).unwrap();
         let names: Vec<&str> = row.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names[..6], ["wifi.attempts", "wifi.loss.deviation", "seed", "format", "scenario", "duration_s"]);
         let get = |name: &str| {

@@ -55,7 +55,9 @@ impl Folder {
     ) -> Outcome {
         let (home, output) = (self.file("home.toml"), self.file(name));
         let fixed = [Path::new("sweep"), &home, Path::new("-o"), &output].map(|p| p.to_str().unwrap().to_owned());
-        let typed = fixed.into_iter().chain(typed.iter().map(|t| (*t).to_owned()));
+        let all = ["--figures", "all"].map(str::to_owned);
+        let all = all.into_iter().filter(|_| !typed.contains(&"--figures"));
+        let typed = fixed.into_iter().chain(all).chain(typed.iter().map(|t| (*t).to_owned()));
         let arguments = Typed::try_parse_from(typed).unwrap().arguments;
         sweep(&arguments, &Stop::never(), &AtomicBool::new(false), simulate)
     }
@@ -235,6 +237,30 @@ fn a_csv_file_gets_a_column_when_a_row_needs_it_and_goes_on_after_a_cut() {
     }
     let leftovers = std::fs::read_dir(folder.0.path()).unwrap().count();
     assert_eq!(leftovers, 2, "the scenario and the rows");
+}
+
+#[test]
+fn only_the_figures_that_were_chosen_are_written_and_others_are_not_added_to_them() {
+    let folder = Folder::new();
+    let chosen = |names| [&TWO[..], &["--figures", names]].concat();
+    for name in ["a.csv", "a.jsonl"] {
+        folder.sweep(name, &chosen("ftp.goodput,AP.dropped")).unwrap();
+        let text = folder.text(name);
+        let columns = ["duration", "seed", "scenario", "run.revision", "flows.ftp.goodput_bps", "queues.AP.dropped"];
+        if name == "a.csv" {
+            assert_eq!(text.lines().next().unwrap(), columns.join(","));
+        } else {
+            let row: serde_json::Map<_, _> = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+            assert_eq!(row.keys().collect::<Vec<_>>(), columns);
+        }
+        folder.sweep(name, &chosen("ftp.goodput,AP.dropped")).unwrap();
+        let message = refusal(folder.sweep(name, &chosen("ftp.goodput,AP.dropped,ftp.sent")));
+        assert!(message.contains("flows.ftp.sent") && message.contains("--restart"), "{message}");
+        assert_eq!(folder.text(name), text);
+    }
+    let outcome = folder.sweep("b.csv", &chosen("ftp.goodptu"));
+    assert!(refusal(outcome).contains("near it are ftp.goodput_bps"));
+    assert!(!folder.file("b.csv").exists());
 }
 
 #[test]

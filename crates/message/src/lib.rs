@@ -13,7 +13,7 @@ mod written;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 const AFTER_HELP: &str = "\
 A server keeps messages (a voice recording, any file) until their recipient fetches them. Try it on
@@ -55,7 +55,15 @@ enum Command {
     Tune(tune::Arguments),
 }
 
-fn main() -> ExitCode {
+/// What is typed after the program's name.
+#[must_use]
+pub fn command_line() -> clap::Command {
+    Cli::command()
+}
+
+/// The program.
+#[must_use]
+pub fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Send(arguments) => send::run(&arguments),
@@ -70,10 +78,8 @@ fn main() -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     #[test]
     fn the_command_line_is_consistent() {
-        super::Cli::command().debug_assert();
+        super::command_line().debug_assert();
     }
 }

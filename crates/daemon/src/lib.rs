@@ -11,7 +11,7 @@ mod status;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 
 const AFTER_HELP: &str = "\
 Exit codes: 0 done, 1 the work failed, 2 the request was wrong, 130 or 143 stopped by a signal.";
@@ -39,7 +39,15 @@ enum Command {
     Doctor(doctor::Arguments),
 }
 
-fn main() -> ExitCode {
+/// What is typed after the program's name.
+#[must_use]
+pub fn command_line() -> clap::Command {
+    Cli::command()
+}
+
+/// The program.
+#[must_use]
+pub fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Run(arguments) => run::run(&arguments),
         Command::Status(arguments) => status::run(&arguments),
@@ -55,10 +63,8 @@ fn main() -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     #[test]
     fn the_command_line_is_consistent() {
-        super::Cli::command().debug_assert();
+        super::command_line().debug_assert();
     }
 }

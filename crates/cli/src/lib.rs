@@ -22,7 +22,8 @@ Start with `sudo lasthop demo`: it makes a whole home out of network namespaces 
 plays a game while a download runs, without control and with it, and shows both side by side.
 Nothing is left behind.
 
-Exit codes: 0 done, 1 the work failed, 2 the request was wrong, 130 or 143 stopped by a signal.";
+Exit codes: 0 done, 1 the work failed, 2 the request was wrong, 130 or 143 stopped by a signal;
+of emulate with --exec also that of the first program that failed.";
 
 #[derive(Debug, Parser)]
 #[command(
@@ -46,7 +47,15 @@ enum Command {
     Sweep(commands::sweep::Arguments),
 }
 
-fn main() -> ExitCode {
+/// What is typed after `lasthop`, without what other programs do.
+#[must_use]
+pub fn command_line() -> clap::Command {
+    Cli::command()
+}
+
+/// The program.
+#[must_use]
+pub fn main() -> ExitCode {
     let typed: Vec<OsString> = std::env::args_os().collect();
     let outcome = match programs::wanted(&typed) {
         Some(call) => Err(call.carry_out()),

@@ -1,0 +1,7 @@
+//! The program `lasthop`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    lasthop_cli::main()
+}

@@ -1,0 +1,287 @@
+//! `--figures`: which figures of a report a row holds.
+//!
+//! A column is chosen by its name (`flows.ftp.goodput_bps`), by a shorter one (no `flows.`, `stations.` or `queues.` in front, no
+//! `_bps`, `_ms` or `_s` behind), or by a name that stands above it (`ftp.delay`); `*` stands for any part of a name. What was sent
+//! before `measure_from` has to be asked for: `start_up` must be in the name.
+//!
+//! Without a choice a file has fewer than [`MOST`] columns: three figures of each flow, or one where there are many, or none where
+//! there are too many; then what the queue towards the stations, the controller and fairness say.
+
+use std::collections::BTreeSet;
+
+use lasthop_home::report::{Report, closest, for_a_moment};
+use lasthop_home::scenario::Scenario;
+use lasthop_sim::SimError;
+
+use super::row::{self, Row};
+
+/// A file has fewer columns unless others are asked for.
+const MOST: usize = 40;
+/// What tells of which run a row is; always there, after the varied keys and the seed.
+const ALWAYS: [&str; 2] = ["scenario", "run.revision"];
+/// Of each flow, by default.
+const OF_FLOW: [&str; 3] = ["goodput_bps", "added_delay.p99", "loss_rate"];
+/// Of the rest, by default.
+const OF_HOME: [&str; 9] = [
+    "queues.AP to stations.mean_sojourn",
+    "queues.AP to stations.p99_sojourn",
+    "queues.AP to stations.dropped",
+    // Of a half-duplex bridge.
+    "queues.both ways.mean_sojourn",
+    "queues.both ways.p99_sojourn",
+    "queues.both ways.dropped",
+    "fairness.goodput",
+    "control.capacity_bps.mean",
+    "control.rewritten",
+];
+
+/// The columns of a sweep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Figures {
+    /// Every scalar of the report.
+    All,
+    /// What one of these chooses.
+    Chosen(Vec<String>),
+}
+
+/// Reads the value of `--figures`.
+pub fn figures(text: &str) -> Result<Figures, String> {
+    let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
+    match names.as_slice() {
+        [one] if one == "all" => Ok(Figures::All),
+        names if names.iter().any(String::is_empty) => {
+            Err("write names of figures with commas between: game.added_delay.p99,ftp.goodput; or all".to_owned())
+        }
+        _ => Ok(Figures::Chosen(names)),
+    }
+}
+
+impl Figures {
+    /// Leaves in `row` what stands in its first `own` places and what is chosen.
+    pub fn keep(&self, row: &mut Row, own: usize) {
+        let Self::Chosen(names) = self else { return };
+        let mut at = 0;
+        row.retain(|(column, _)| {
+            at += 1;
+            at <= own || ALWAYS.contains(&&**column) || names.iter().any(|name| chooses(name, column))
+        });
+    }
+}
+
+/// Every name that a row of the sweep may have.
+pub struct Names {
+    columns: BTreeSet<String>,
+    flows: Vec<(String, bool)>,
+    /// Varied keys and the seed.
+    own: usize,
+}
+
+impl Names {
+    /// Of every home that differs from the others in what it has: `simulate` plays it for a moment.
+    pub fn new(
+        homes: &[Scenario],
+        own: usize,
+        simulate: impl Fn(&Scenario) -> Result<Report, SimError>,
+    ) -> Result<Self, SimError> {
+        let mut seen = BTreeSet::new();
+        let mut names = Self { columns: BTreeSet::new(), flows: Vec::new(), own };
+        for home in homes {
+            let hosts: Vec<&str> = home.host_names().collect();
+            let flows: Vec<&str> = home.flows.iter().map(|flow| flow.name.as_str()).collect();
+            if !seen.insert(format!("{hosts:?} {flows:?} {:?} {}", home.queue_names(), home.wan.is_some())) {
+                continue;
+            }
+            let report = simulate(&for_a_moment(home))?.with_every_field();
+            for flow in &report.flows {
+                let is_realtime = home.flows.iter().any(|own| own.name == flow.name && own.kind.is_realtime());
+                if names.flows.iter().all(|(name, _)| *name != flow.name) {
+                    names.flows.push((flow.name.clone(), is_realtime));
+                }
+            }
+            let row = row::figures(&report).map_err(|error| SimError::Write(error.into()))?;
+            names.columns.extend(row.into_iter().map(|(name, _)| name));
+        }
+        Ok(names)
+    }
+
+    /// Refuses what chooses nothing.
+    pub fn check(&self, figures: &Figures) -> Result<(), String> {
+        let Figures::Chosen(names) = figures else { return Ok(()) };
+        let unknown = names.iter().find(|name| !self.columns.iter().any(|column| chooses(name, column)));
+        unknown.map_or(Ok(()), |name| Err(self.nothing_called(name)))
+    }
+
+    fn nothing_called(&self, name: &str) -> String {
+        let asks_for_start = name.contains("start_up");
+        let short =
+            self.columns.iter().filter(|column| is_of_start(column) == asks_for_start).map(|c| without_group(c));
+        let near = closest(name, short).join(", ");
+        let groups: BTreeSet<&str> = self.columns.iter().map(|c| c.split('.').next().unwrap_or(c)).collect();
+        let flows: Vec<&str> = self.flows.iter().take(12).map(|(name, _)| name.as_str()).collect();
+        let more = if self.flows.len() > flows.len() { ", .." } else { "" };
+        format!(
+            "--figures: there is no figure `{name}`; near it are {near}; the flows are {}{more}, and all groups {}",
+            flows.join(", "),
+            groups.into_iter().collect::<Vec<_>>().join(", ")
+        )
+    }
+
+    /// Where nothing was chosen.
+    pub fn usual(&self) -> Figures {
+        let of_home = || OF_HOME.iter().map(|name| (*name).to_owned());
+        let all = |(flow, _): &(String, bool)| OF_FLOW.map(|figure| format!("flows.{flow}.{figure}")).to_vec();
+        let one = |(flow, is_realtime): &(String, bool)| {
+            vec![format!("flows.{flow}.{}", if *is_realtime { "added_delay.p99" } else { "goodput_bps" })]
+        };
+        let fits = |names: &Vec<String>| {
+            let there = self.columns.iter().filter(|column| names.contains(column)).count();
+            self.own + ALWAYS.len() + there < MOST
+        };
+        let levels: [Vec<String>; 2] = [
+            self.flows.iter().flat_map(all).chain(of_home()).collect(),
+            self.flows.iter().flat_map(one).chain(of_home()).collect(),
+        ];
+        Figures::Chosen(levels.into_iter().find(fits).unwrap_or_else(|| of_home().collect()))
+    }
+}
+
+/// Whether `name` stands for `column`.
+fn chooses(name: &str, column: &str) -> bool {
+    if is_of_start(column) && !name.contains("start_up") {
+        return false;
+    }
+    let is_or_stands_above =
+        |form: &str| matches(name, form) || form.match_indices('.').any(|(dot, _)| matches(name, &form[..dot]));
+    [column, without_group(column)]
+        .into_iter()
+        .any(|form| is_or_stands_above(form) || is_or_stands_above(without_unit(form)))
+}
+
+fn is_of_start(column: &str) -> bool {
+    column.contains(".start_up.")
+}
+
+fn without_group(column: &str) -> &str {
+    ["flows.", "stations.", "queues."].iter().find_map(|group| column.strip_prefix(group)).unwrap_or(column)
+}
+
+fn without_unit(column: &str) -> &str {
+    ["_bps", "_ms", "_s"].iter().find_map(|unit| column.strip_suffix(unit)).unwrap_or(column)
+}
+
+/// Whether `text` is `pattern`, in which `*` stands for any text.
+fn matches(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let parts: Vec<&str> = parts.collect();
+    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
+    for part in middle {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake;
+    use super::*;
+
+    #[test]
+    fn a_figure_is_chosen_by_its_name_a_shorter_one_or_one_above_it() {
+        for (name, column) in [
+            ("flows.ftp.goodput_bps", "flows.ftp.goodput_bps"),
+            ("ftp.goodput_bps", "flows.ftp.goodput_bps"),
+            ("ftp.goodput", "flows.ftp.goodput_bps"),
+            ("ftp.delay", "flows.ftp.delay.p99"),
+            ("ftp", "flows.ftp.lost.wired"),
+            ("*.added_delay.p99", "flows.game.1.added_delay.p99"),
+            ("g*.sent", "flows.game.1.sent"),
+            ("ftp.start_up.sent", "flows.ftp.start_up.sent"),
+            ("control.capacity_bps", "control.capacity_bps.mean"),
+            ("duration", "duration_s"),
+        ] {
+            assert!(chooses(name, column), "{name} {column}");
+        }
+        for (name, column) in [
+            ("ftp", "flows.ftp2.sent"),
+            ("ftp.sent", "flows.ftp.start_up.sent"),
+            ("*.sent", "flows.ftp.start_up.sent"),
+            ("ftp.good", "flows.ftp.goodput_bps"),
+            ("delay.p99", "flows.ftp.delay.p99"),
+            ("a*a", "a"),
+        ] {
+            assert!(!chooses(name, column), "{name} {column}");
+        }
+    }
+
+    fn names(flows: usize) -> Names {
+        let home = Scenario::parse(
+            "format = 1\nname = \"t\"\nduration = \"4s\"\n[[server]]\nname = \"W\"\n[wifi]\n[[station]]\nname = \"N\"\n",
+            "t.toml",
+            &[],
+        );
+        let report = |scenario: &Scenario| {
+            let mut report = fake::report(&scenario.name, scenario.seed, 1);
+            let flow = report.flows[0].clone();
+            report.flows = (0..flows)
+                .map(|i| lasthop_home::report::FlowReport { name: format!("f{i}"), ..flow.clone() })
+                .collect();
+            Ok(report)
+        };
+        Names::new(&[home.unwrap()], 3, report).unwrap()
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused_with_those_near_it() {
+        let names = names(2);
+        assert_eq!(names.check(&figures("f1.added_delay.p99, f0.goodput,control").unwrap()), Ok(()));
+        let error = names.check(&figures("f0.goodput,f1.aded_delay.p99").unwrap()).unwrap_err();
+        assert!(error.contains("`f1.aded_delay.p99`") && error.contains("f1.added_delay.p99, "), "{error}");
+        assert!(error.contains("the flows are f0, f1, and all groups control"), "{error}");
+        assert!(!error.contains("start_up"), "{error}");
+        assert!(figures("").is_err() && figures("a,,b").is_err());
+        assert_eq!(figures("all"), Ok(Figures::All));
+    }
+
+    #[test]
+    fn by_default_a_file_has_fewer_than_forty_columns_whatever_there_is() {
+        for flows in [1, 3, 8, 9, 20, 27, 28, 29, 64] {
+            let names = names(flows);
+            let Figures::Chosen(usual) = names.usual() else { panic!() };
+            let columns = 3 + ALWAYS.len() + names.columns.iter().filter(|c| usual.contains(c)).count();
+            assert!(columns < MOST, "{flows} flows: {columns}");
+            assert_eq!(
+                usual.iter().filter(|name| name.starts_with("flows.")).count(),
+                match flows {
+                    ..=9 => 3 * flows,
+                    10..=29 => flows,
+                    _ => 0,
+                },
+                "{flows}"
+            );
+            assert_eq!(
+                names.check(&Figures::Chosen(usual.into_iter().filter(|n| !n.starts_with("queues")).collect())),
+                Ok(())
+            );
+        }
+    }
+
+    #[test]
+    fn every_shipped_scenario_has_usual_figures_of_its_own() {
+        for path in crate::account::tests::scenarios() {
+            let Ok(home) = Scenario::load(&path, &[]) else { panic!("{}", path.display()) };
+            // Homes with slow storage are the emulator's.
+            if lasthop_sim::check(&home).is_err() {
+                continue;
+            }
+            let simulate = |home: &Scenario| lasthop_sim::run(home, &mut lasthop_sim::Options::default());
+            let names = Names::new(&[home], 2, simulate).unwrap();
+            let usual = names.usual();
+            let Figures::Chosen(usual) = usual else { panic!() };
+            let columns = names.columns.iter().filter(|column| usual.contains(column)).count();
+            assert!((6..MOST - 4).contains(&columns), "{}: {columns}", path.display());
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! The program `lasthopd`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    lasthop_daemon::main()
+}

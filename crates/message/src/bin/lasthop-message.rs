@@ -1,0 +1,7 @@
+//! The program `lasthop-message`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    lasthop_message::main()
+}
