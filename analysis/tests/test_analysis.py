@@ -139,8 +139,8 @@ class Simulator(unittest.TestCase):
 
     def test_a_sweep_gives_rows_of_numbers(self):
         rows = self.simulator.sweep("papers/sap-law", {"control.window": "none", "wifi.attempts": [4, 5]}, seeds=20)
-        asked = "sweep scenarios/papers/sap-law.toml --set control.window=none --vary wifi.attempts=4,5 --seeds 2 -o "
-        self.assertTrue(self.calls()[0].startswith(asked))
+        asked = "sweep scenarios/papers/sap-law.toml --set control.window=none --vary wifi.attempts=4,5 --seeds 2"
+        self.assertTrue(self.calls()[0].startswith(f"{asked} --figures all -o "))
         self.assertEqual(simulator.column(simulator.where(rows, wifi__attempts=4), "acked"), [53682])
         self.assertEqual((rows[1]["acked"], simulator.column(rows, "page")), (6500.0, []))
 
