@@ -46,8 +46,19 @@ pub struct Plan {
     pub floor_bytes: u32,
     /// How far the window may grow in one round trip, in bytes: the queue that growth can build at the last hop.
     pub growth_bytes: u32,
-    /// How far the promised edge may advance in 2^30 ns (1.07 s), in bytes; 0: not paced.
+    /// How far the advertised right edge may advance in 2^30 ns (1.07 s), in bytes; 0: not paced.
     pub pace_bytes: u32,
+}
+
+impl Plan {
+    /// A [`Self::clamp_bytes`] that limits nobody: the largest window of RFC 7323.
+    pub const UNLIMITED: u32 = (1 << 30) - 1;
+
+    /// Most the receiver may have outstanding, in bytes, where that is limited.
+    #[must_use]
+    pub fn limit(&self) -> Option<u32> {
+        Some(self.clamp_bytes).filter(|clamp| (1..Self::UNLIMITED).contains(clamp))
+    }
 }
 
 /// A number that a packet carried and when it passed, in one word, so that another CPU reads both of the same packet.

@@ -475,7 +475,7 @@ pub struct FlowStatus {
     pub rate_bps: u64,
     /// What it may use; absent when it is not controlled.
     pub share_bps: Option<u64>,
-    /// Most the receiver may have outstanding, bytes.
+    /// Most the receiver may have outstanding, bytes; absent where nothing limits it.
     pub clamp_bytes: Option<u32>,
     /// The window in force: grows to the clamp, bytes.
     pub window_bytes: u32,

@@ -469,10 +469,12 @@ impl Ap {
                 _ => None,
             };
             place.into_iter().for_each(|place| news.find(place, dt));
-            if let Some(place) = news.place.filter(|place| news.said_place != Some(*place)) {
+            let [local, remote] = [seen[i].local, seen[i].remote]
+                .map(|queue| Span::from_secs_f64(queue.map_or(0.0, |(mean, _)| mean.max(0.0))));
+            // Of a medium that both directions share, the one that sends nothing has no news.
+            let waits = local.max(remote) > Span::ZERO;
+            if let Some(place) = news.place.filter(|place| waits && news.said_place != Some(*place)) {
                 news.said_place = Some(place);
-                let [local, remote] = [seen[i].local, seen[i].remote]
-                    .map(|queue| Span::from_secs_f64(queue.map_or(0.0, |(mean, _)| mean.max(0.0))));
                 self.actions.push_back(Action::Say(Decision::Queue { direction, place, local, remote }));
             }
             if let Some(share) = beside.filter(|_| !news.beside) {

@@ -74,7 +74,7 @@ pub fn unknown(window: u32, flows: u32, part: f64) -> u32 {
 /// first train has shown something.
 #[must_use]
 pub const fn first() -> Plan {
-    Plan { clamp_bytes: (1 << 30) - 1, floor_bytes: 3 * 1448, growth_bytes: 1, pace_bytes: 0 }
+    Plan { clamp_bytes: Plan::UNLIMITED, floor_bytes: 3 * 1448, growth_bytes: 1, pace_bytes: 0 }
 }
 
 /// What the connections that begin may advertise at once, bytes, and what comes back of it in 2^30 ns, bytes, where the hop has

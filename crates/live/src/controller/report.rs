@@ -367,7 +367,7 @@ impl Core {
             state: state(flow, carrying, half),
             rate_bps: flow.rate.as_bps(),
             share_bps: flow.share.map(BitRate::as_bps),
-            clamp_bytes: flow.plan.filter(|_| flow.controllable).map(|plan| plan.clamp_bytes),
+            clamp_bytes: flow.plan.filter(|_| flow.controllable).and_then(|plan| plan.limit()),
             window_bytes: half.window,
             local_rtt_ms: flow.local_rtt.map(Span::as_millis_f64),
             remote_rtt_ms: flow.remote_rtt.map(Span::as_millis_f64),
