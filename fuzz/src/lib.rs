@@ -42,6 +42,7 @@ pub const ALL: &[Target] = &[
     ("quantity", quantity),
     ("status_json", status_json),
     ("handover", handover),
+    ("mdns", mdns),
     ("vary", vary),
     ("snoop", snoop),
     ("frames", frames),
@@ -261,6 +262,17 @@ pub fn handover(input: &[u8]) {
         let said = serde_json::to_vec(&offer).expect("plain numbers");
         assert_eq!(Offer::read(&said).expect("our own words"), offer);
     }
+}
+
+/// What a device answers about its name: a name that is not empty, or none; and only under the number of the question.
+pub fn mdns(input: &[u8]) {
+    let Some((device, message)) = input.split_first_chunk::<16>() else { return };
+    let id = message.first_chunk().map_or(0, |two| u16::from_be_bytes(*two));
+    if let Some(name) = lasthop_live::mdns::answer(message, device, id) {
+        assert!(!name.is_empty());
+        assert_eq!(lasthop_live::mdns::answer(message, device, !id), None);
+    }
+    assert_eq!(lasthop_live::mdns::answer(&lasthop_live::mdns::question(device, id), device, id), None);
 }
 
 /// A scenario: read, or refused with file and line. What is read has bounded counts, and its sources send packets

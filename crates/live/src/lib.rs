@@ -14,6 +14,7 @@ pub mod handover;
 pub mod interface;
 mod log;
 pub mod maps;
+pub mod mdns;
 pub mod medium;
 pub mod monitor;
 pub mod names;

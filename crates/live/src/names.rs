@@ -6,7 +6,7 @@
 //! | `/tmp/hosts/odhcpd` | odhcpd (OpenWrt, IPv6) | as in hosts(5) |
 //! | `/etc/hosts` | the administrator | `address name ..` |
 //!
-//! A device chooses what it tells the DHCP server: of its name only letters, digits, `-`, `_` and `.` are kept, 63 at most (RFC 1035
+//! Whom they do not name is asked by multicast DNS ([`mdns`](mod@crate::mdns)). A device chooses what it tells the DHCP server or answers: of its name only letters, digits, `-`, `_` and `.` are kept, 63 at most (RFC 1035
 //! section 2.3.4), and of a file the first [`MOST`] lines.
 
 use std::collections::HashMap;
@@ -38,6 +38,9 @@ pub enum Who {
 pub struct Names(HashMap<Who, (String, &'static str)>);
 
 impl Names {
+    /// Who gave a name that its device gave itself.
+    pub const OWN: &'static str = "mdns";
+
     /// All that the files of this machine say; what cannot be read says nothing.
     #[must_use]
     pub fn read() -> Self {
@@ -72,6 +75,15 @@ impl Names {
             let is_other = !address.is_loopback() && !address.is_multicast() && !address.is_unspecified();
             if let Some(name) = fields.next().and_then(clean).filter(|_| is_other) {
                 self.0.insert(Who::Ip(octets(address)), (name, "hosts"));
+            }
+        }
+    }
+
+    /// Adds what devices call themselves, where nobody else names them.
+    pub fn add_own<'a>(&mut self, own: impl Iterator<Item = (Address, &'a str)>) {
+        for (address, name) in own {
+            if let Some(name) = clean(name) {
+                self.0.entry(Who::Ip(address)).or_insert((name, Self::OWN));
             }
         }
     }

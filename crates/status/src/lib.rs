@@ -199,7 +199,7 @@ pub struct DeviceStatus {
     /// Its name, where somebody gave it one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Who gave it: `dhcp` (a lease), `hosts` (the file).
+    /// Who gave it: `dhcp` (a lease), `hosts` (the file), `mdns` (the device itself).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub named_by: Option<String>,
     /// IP bit/s of its TCP connections and of the UDP flows that ever sent a full packet, filtered.

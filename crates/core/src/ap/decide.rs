@@ -332,9 +332,10 @@ impl Ap {
 
     fn warn_of_floors(&mut self, floors: [(u32, u64, f64); 2]) {
         for (direction, (flows, floors, rtts)) in Direction::BOTH.into_iter().zip(floors) {
-            let capacity = self.capacity_of(direction).unwrap_or_default();
-            let pipe = capacity.bytes_in(Span::from_secs_f64(rtts / f64::from(flows.max(1))));
-            let exceeds = floors > pipe + pipe / 4;
+            let rtt = Span::from_secs_f64(rtts / f64::from(flows.max(1)));
+            let pipe = self.capacity_of(direction).map_or(0, |capacity| capacity.bytes_in(rtt));
+            // Where nothing is known of the hop or of the round trips, nothing is known of the pipe.
+            let exceeds = pipe > 0 && floors > pipe + pipe / 4;
             let said = &mut self.too_many[direction.index()];
             if exceeds && !*said {
                 let flows = flows as usize;

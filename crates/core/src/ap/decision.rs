@@ -39,7 +39,7 @@ pub enum Decision {
         direction: Direction,
         /// The estimate.
         capacity: BitRate,
-        /// Acknowledgments of one train told it, this many bytes.
+        /// Acknowledgments of one train showed it, this many bytes; 0: there was none yet.
         train_bytes: u64,
     },
     /// Another estimate of what a hop carries.
@@ -138,10 +138,11 @@ impl fmt::Display for Decision {
             Self::Estimate { direction, capacity, train_bytes } => {
                 let (what, capacity, packet_train) =
                     (data(*direction), capacity.rounded(), Bytes(*train_bytes).rounded());
-                write!(
-                    f,
-                    "{what}: the hop seems to carry {capacity}; a first train of {packet_train} came through at that pace"
-                )
+                write!(f, "{what}: the hop seems to carry {capacity}; ")?;
+                match train_bytes {
+                    0 => write!(f, "so much was delivered until now"),
+                    _ => write!(f, "a first train of {packet_train} came through at that pace"),
+                }
             }
             Self::Capacity { direction, before, now, queue } => {
                 write!(f, "{}: the hop carries {}", data(*direction), now.rounded())?;

@@ -11,6 +11,7 @@ use lasthop_core::units::{Span, Time};
 use lasthop_status::DeviceStatus;
 
 use super::stations::{self, Stations};
+use crate::mdns::Mdns;
 use crate::names::Names;
 use crate::neighbours::Address;
 use crate::stations::Mac;
@@ -65,6 +66,7 @@ impl FromStr for Device {
 pub(super) struct Devices {
     names: Names,
     read: Option<Time>,
+    mdns: Mdns,
 }
 
 impl Devices {
@@ -72,8 +74,14 @@ impl Devices {
     pub(super) fn refresh(&mut self, now: Time) {
         if self.read.is_none_or(|read| now.since(read) >= READ_EVERY) {
             self.read = Some(now);
-            self.names = Names::read();
+            self.read();
         }
+    }
+
+    fn read(&mut self) {
+        self.mdns.listen();
+        self.names = Names::read();
+        self.names.add_own(self.mdns.names());
     }
 
     /// The device that somebody calls `text`: an Ethernet or IP address, or a name that one device has.
@@ -83,7 +91,7 @@ impl Devices {
             Ok(device) => return Ok(device),
             Err(()) => {}
         }
-        self.names = Names::read();
+        self.read();
         let mut found = self.names.called(text);
         found.sort_unstable();
         found.dedup();
@@ -101,6 +109,17 @@ impl Devices {
                 "no device is called `{text}`; `lasthop status` lists devices, and their addresses work, too"
             )),
             n => Err(format!("{n} devices are called `{text}`; name the one by its Ethernet address")),
+        }
+    }
+
+    /// Asks those of the stations' addresses for their names whom no file names.
+    pub(super) fn ask(&mut self, now: Time, stations: &Stations, addresses: impl Iterator<Item = Address>) {
+        for address in addresses {
+            // A neighbour is on this link; any other address may be forged.
+            let Some(mac) = stations.mac(&address) else { continue };
+            if self.names.of(Some(mac), &address).is_none_or(|(_, by)| by == Names::OWN) {
+                self.mdns.ask(&address, now);
+            }
         }
     }
 

@@ -219,7 +219,11 @@ impl Core {
     }
 
     pub(super) fn status(&mut self) -> Status {
-        self.devices.refresh(super::now());
+        let now = super::now();
+        self.devices.refresh(now);
+        let snapshot = self.ap.snapshot();
+        let flows = snapshot.flows.iter().filter_map(|flow| self.table.names.key(flow.flow));
+        self.devices.ask(now, &self.stations, flows.map(|key| key.station));
         self.as_it_is()
     }
 
