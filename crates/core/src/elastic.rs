@@ -457,8 +457,8 @@ impl Classifier {
         }
         let before = if self.candidate.0 == found { self.candidate.1 } else { Span::ZERO };
         self.candidate = (found, before + span);
-        let sure = !matches!(why, Why::Grew(_) | Why::Varies(_));
-        let first = self.behaviour == Behaviour::Unknown && sure;
+        let confident = !matches!(why, Why::Grew(_) | Why::Varies(_));
+        let first = self.behaviour == Behaviour::Unknown && confident;
         let needed = if first { CONFIRM } else { UNDO };
         if self.candidate.1 < needed {
             return false;

@@ -183,7 +183,7 @@ pub struct RttMatch {
     pub echo_newest: u32,
 }
 
-/// One direction of data of a connection: what has been sent, what the receiver has promised, what it is held to.
+/// One direction of data of a connection: what has been sent, what the receiver has advertised, what it is held to.
 ///
 /// A packet of each direction may pass on two CPUs at once, and an LRU map takes no lock. So every field has one writer:
 /// packets of this direction (the data), packets of the other direction (its ACKs), or the controller. Only a handshake writes across.
@@ -224,7 +224,7 @@ pub struct Half {
     /// Highest byte known to have arrived: cumulative ACK, or the highest SACK edge above it.
     pub delivered: u32,
     /// The window in force: grows from its start towards `plan.clamp_bytes`, bytes; 0: no plan was in force yet.
-    /// Before `edge` is valid it holds what the SYN or SYN-ACK promised.
+    /// Before `edge` is valid it holds what the SYN or SYN-ACK advertised.
     pub window: u32,
     /// How far the edge may advance now, bytes.
     pub credit: u32,
@@ -234,10 +234,10 @@ pub struct Half {
     pub waiting: u32,
     /// The newest acknowledgment; valid with [`Half::EDGE_KNOWN`].
     pub acked: u32,
-    /// Right edge promised by the newest ACK that carried `advertised_tsval`; valid with [`Half::ADVERTISED`].
+    /// Right edge advertised by the newest ACK that carried `advertised_tsval`; valid with [`Half::ADVERTISED`].
     pub advertised_edge: u32,
     /// The timestamp whose echo shows that the sender knows `advertised_edge`; in a connection without timestamps when it was
-    /// promised, in ticks of [`Stamp`].
+    /// advertised, in ticks of [`Stamp`].
     pub advertised_tsval: u32,
     /// Window of the newest ACK as the receiver wrote it: one that changed it is no duplicate (RFC 5681).
     pub last_window: u16,

@@ -17,7 +17,7 @@ use super::observe::{Seen, see};
 use super::packet_train::{PacketTrains, Passed};
 use super::record::{self, FlowRecord, Unknown};
 use super::udp::RATE_WEIGHT_PER_SECOND;
-use super::waiting::{Told, Waiting};
+use super::waiting::{Queued, Waiting};
 use super::window;
 use super::{Action, Ap, Basis, Decision, Direction, HopId, LinkSample, Params, QueuePlace, set_plan};
 use crate::fastpath::layout::Plan;
@@ -25,7 +25,7 @@ use crate::packet::FlowId;
 use crate::units::{BitRate, Span, Time};
 
 /// Where no window updates are sent, acknowledgments come in trains at the pace of the hop, which may carry more than is known. At 1 a
-/// first train that told too little proves itself right (`conserve.py --seed 3 --only 86`: 0.16 of the goodput); without any pace a
+/// first train that showed too little proves itself right (`conserve.py --seed 3 --only 86`: 0.16 of the goodput); without any pace a
 /// line that is full in both directions is taken for its path (`learn` of the simulator).
 const UNPACED: f64 = 2.0;
 /// Estimates that differ by less are not worth a line.
@@ -48,14 +48,14 @@ pub(super) struct State {
     /// What a byte costs at the hop beside one of the cheapest, of those that arrive, by direction.
     relative_cost: BTreeMap<HopId, [f64; 2]>,
     news: [News; 2],
-    /// What the newest interval told of the queues of most of a direction's data, and what all have told.
-    pub(super) told: [Told; 2],
+    /// The queues of most of a direction's data in the newest interval, and of all intervals.
+    pub(super) queued: [Queued; 2],
     pub(super) waiting: [Waiting; 2],
     /// What another controller had learned of the hops of a direction.
     pub(super) resumed: [Option<BitRate>; 2],
 }
 
-/// What a person was told of a direction.
+/// What a person has been shown of a direction.
 #[derive(Debug, Default)]
 struct News {
     capacity: Option<BitRate>,
@@ -461,8 +461,8 @@ impl Ap {
                 }
             }
             let is_own = own > 0.0 && 2.0 * own >= queues[0];
-            let told = std::mem::take(&mut self.law.told[i]);
-            self.law.waiting[i].on_interval(told, is_own, dt);
+            let queued = std::mem::take(&mut self.law.queued[i]);
+            self.law.waiting[i].on_interval(queued, is_own, dt);
             let place = match has_standing_queue {
                 [_, true] if queues[1] > queues[0] || !has_standing_queue[0] => Some(QueuePlace::Wan),
                 [true, _] if is_own => Some(QueuePlace::AccessPoint),
@@ -518,8 +518,8 @@ impl News {
         let before = self.elsewhere.filter(|(other, _)| *other == place).map_or(0.0, |(_, time)| time);
         self.elsewhere = Some((place, before + dt));
         // The first is believed as soon as the means say something.
-        let sure = if self.place.is_none() { PLACE_CONFIRMED / 4.0 } else { PLACE_CONFIRMED };
-        if before + dt >= sure {
+        let confirmed = if self.place.is_none() { PLACE_CONFIRMED / 4.0 } else { PLACE_CONFIRMED };
+        if before + dt >= confirmed {
             (self.place, self.elsewhere) = (Some(place), None);
         }
     }

@@ -198,7 +198,7 @@ impl fmt::Display for Decision {
                 )
             }
             Self::Release { direction } => {
-                write!(f, "{}: letting go, because nothing waits and nobody asks for more", data(*direction))
+                write!(f, "{}: windows released, because nothing waits and nobody asks for more", data(*direction))
             }
             Self::Floors { direction, flows, floors, pipe } => {
                 let (what, floors, pipe) = (data(*direction), Bytes(*floors).rounded(), Bytes(*pipe).rounded());

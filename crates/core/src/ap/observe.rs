@@ -329,7 +329,7 @@ impl Ap {
                 };
                 let (cost, of) = (self.law.relative_cost(*hop, direction), &seen[direction.index()]);
                 if *hop == mains[direction.index()] {
-                    self.law.told[direction.index()].hop = queue.map(|(mean, _)| mean);
+                    self.law.queued[direction.index()].hop = queue.map(|(mean, _)| mean);
                 }
                 let bottleneck = self.law.at(id);
                 bottleneck.on_local_path(seen[0].local_path.max(seen[1].local_path));
@@ -355,7 +355,7 @@ impl Ap {
             let in_flight =
                 if direction == Direction::ToRemote { self.in_flight(rows, x, &wan[direction.index()]) } else { None };
             let in_flight = in_flight.map(|(mean, least)| (mean, queue.map_or(least, |(_, timed)| timed.min(least))));
-            self.law.told[direction.index()].wan = in_flight.or(queue).map(|(mean, _)| mean);
+            self.law.queued[direction.index()].wan = in_flight.or(queue).map(|(mean, _)| mean);
             (x.queue, x.timed, x.target, x.counted) = (in_flight.or(queue), queue, target, in_flight.is_some());
         }
         observed

@@ -3,7 +3,7 @@
 //! Buckets are spaced evenly in the logarithm, eight an octave (each 9 % wider than the one before), from 0.25 ms to 4 s: a
 //! quantile of them errs by less than a twentieth. Counts only grow, so that the histogram of any span of time is the difference of two.
 //!
-//! An interval counts once. In a queue that is deeper than an interval no round trip ends in some of them: what was told last counts on
+//! An interval counts once. In a queue that is deeper than an interval no round trip ends in some of them: what was measured last counts on
 //! for as long as it says that packets wait, for after that time they have left and tell of it.
 
 use super::QueuePlace;
@@ -72,9 +72,9 @@ fn bucket(wait: Span) -> usize {
     if near > 0 && upper(near - 1).is_some_and(|below| wait <= below) { near - 1 } else { near }
 }
 
-/// What an interval told of the queues that data of one direction met, each mean, s; `None`: nobody told.
+/// The queues that data of one direction met in an interval, each mean, s; `None`: not measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Told {
+pub(super) struct Queued {
     pub(super) hop: Option<f64>,
     pub(super) wan: Option<f64>,
 }
@@ -84,7 +84,7 @@ pub(super) struct Told {
 pub struct Waiting {
     all: Histogram,
     places: [Histogram; 3],
-    /// What was told last of the hop and of the WAN link, s, and how long ago, s.
+    /// What was measured last of the hop and of the WAN link, s, and how long ago, s.
     last: [Option<(f64, f64)>; 2],
 }
 
@@ -93,10 +93,10 @@ const PLACES: [QueuePlace; 3] = [QueuePlace::AccessPoint, QueuePlace::Firmware, 
 
 impl Waiting {
     /// An interval of `dt`, s; `own`: of what waits at the hop most is in the access point's own queue.
-    pub(super) fn on_interval(&mut self, told: Told, own: bool, dt: f64) {
-        for (last, told) in self.last.iter_mut().zip([told.hop, told.wan]) {
+    pub(super) fn on_interval(&mut self, queued: Queued, own: bool, dt: f64) {
+        for (last, queue) in self.last.iter_mut().zip([queued.hop, queued.wan]) {
             let still = |(wait, ago): (f64, f64)| (ago + dt <= wait).then_some((wait, ago + dt));
-            *last = told.map(|wait| (wait.max(0.0), 0.0)).or(last.and_then(still));
+            *last = queue.map(|wait| (wait.max(0.0), 0.0)).or(last.and_then(still));
         }
         let hop = if own { QueuePlace::AccessPoint } else { QueuePlace::Firmware };
         let known = self.last.map(|last| last.map(|(wait, _)| wait));
@@ -122,7 +122,7 @@ impl Waiting {
         &self.all
     }
 
-    /// By name of the place, `all` first; those where nothing was ever told are left out.
+    /// By name of the place, `all` first; those where nothing was ever measured are left out.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, &Histogram)> {
         let places = PLACES.into_iter().map(|place| (place.name(), self.place(place)));
         std::iter::once(("all", &self.all)).chain(places).filter(|(_, histogram)| histogram.count > 0)
@@ -163,12 +163,12 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_deeper_than_an_interval_counts_in_those_that_told_nothing_and_no_longer_than_it_is() {
+    fn a_queue_deeper_than_an_interval_counts_in_those_without_a_measurement_and_no_longer_than_it_is() {
         let mut waiting = Waiting::default();
-        waiting.on_interval(Told { hop: Some(0.2), wan: None }, true, 0.05);
+        waiting.on_interval(Queued { hop: Some(0.2), wan: None }, true, 0.05);
         for _ in 0..20 {
             // The other half tells of nothing: the sum is of both all the same.
-            waiting.on_interval(Told { hop: None, wan: Some(0.0) }, true, 0.05);
+            waiting.on_interval(Queued { hop: None, wan: Some(0.0) }, true, 0.05);
         }
         let own: Vec<_> = waiting.place(QueuePlace::AccessPoint).buckets().map(|(_, n)| n).collect();
         let all: Vec<_> = waiting.all().buckets().map(|(_, n)| n).collect();
@@ -176,13 +176,13 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_counts_once_at_each_place_that_told_and_once_for_all() {
+    fn an_interval_counts_once_at_each_place_that_was_measured_and_once_for_all() {
         let mut waiting = Waiting::default();
-        waiting.on_interval(Told::default(), false, 0.05);
+        waiting.on_interval(Queued::default(), false, 0.05);
         assert_eq!(waiting.named().count(), 0);
-        waiting.on_interval(Told { hop: Some(0.004), wan: Some(0.006) }, true, 0.05);
+        waiting.on_interval(Queued { hop: Some(0.004), wan: Some(0.006) }, true, 0.05);
         // What is shorter than the path was is no wait.
-        waiting.on_interval(Told { hop: Some(-0.001), wan: None }, false, 0.05);
+        waiting.on_interval(Queued { hop: Some(-0.001), wan: None }, false, 0.05);
         let counts: Vec<_> = waiting.named().map(|(name, at)| (name, at.count(), at.sum())).collect();
         let expected = [("all", 2, 10), ("access-point", 1, 4), ("firmware", 1, 0), ("wan", 1, 6)];
         assert_eq!(counts, expected.map(|(name, count, ms)| (name, count, Span::from_millis(ms))));

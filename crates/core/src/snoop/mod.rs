@@ -5,7 +5,7 @@
 //! new acknowledgment:        frees what it covers, measures the hop's round trip, starts the timer anew
 //! duplicate:                 hole cached, and not sent again by its sender -> sent once more from here, duplicate dropped
 //!                            else -> forwarded
-//! timer:                     max(least, 2 srtt, srtt + 4 rttvar) x 2^tries -> the segment at the hole is sent once more
+//! timer:                     max(least, 2 srtt, srtt + 4 rttvar) x 2^retries sent -> the segment at the hole is sent once more
 //! after `retries` of them:   it is its sender's business: duplicates are forwarded
 //! ```
 //!
