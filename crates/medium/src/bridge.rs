@@ -22,6 +22,7 @@ use lasthop_core::units::{BitRate, Span, Time};
 use crate::crossing::Crossing;
 use crate::medium::{DropPlace, Event, NodeId};
 use crate::params::{MediumParams, StationParams};
+use crate::random::seeded;
 use crate::snapshot::{NodeStats, Snapshot};
 
 /// The paper's DIFS.
@@ -88,17 +89,17 @@ pub(crate) struct Bridge<P> {
 
 impl<P: Packet + Copy> Bridge<P> {
     /// Idle.
-    pub fn new(costs: BridgeParams, params: MediumParams, stations: &[StationParams]) -> Self {
+    pub fn new(costs: BridgeParams, params: MediumParams, stations: &[StationParams], seed: u64) -> Self {
         let up = stations.iter().map(|station| station.queue_limit).max().unwrap_or(params.queue_limit);
         let up_queue = stations.first().map_or(params.queue, |station| station.queue);
         let queues = [(params.queue, params.queue_limit), (up_queue, up)];
-        let direction = |(discipline, limit): &(Discipline, usize)| Direction {
-            queue: Queue::new(discipline, *limit, Time::ZERO),
+        let direction = |((discipline, limit), number): (&(Discipline, usize), u16)| Direction {
+            queue: Queue::new(&seeded(*discipline, seed, number), *limit, Time::ZERO),
             service: None,
         };
         Self {
             costs,
-            directions: queues.iter().take(if costs.half_duplex { 1 } else { 2 }).map(direction).collect(),
+            directions: queues.iter().zip(0..).take(if costs.half_duplex { 1 } else { 2 }).map(direction).collect(),
             in_flight: VecDeque::new(),
             dropped: VecDeque::new(),
             nodes: vec![NodeStats::default(); stations.len() + 1],

@@ -131,7 +131,7 @@ impl<P: Packet + Copy> Medium<P> {
     pub fn new(params: MediumParams, stations: Vec<StationParams>, seed: u64) -> Self {
         assert!(stations.len() < usize::from(u16::MAX), "a node is numbered by 16 bits");
         if let Some(bridge) = params.bridge {
-            return Self(Model::Bridge(Box::new(Bridge::new(bridge, params, &stations))));
+            return Self(Model::Bridge(Box::new(Bridge::new(bridge, params, &stations, seed))));
         }
         if let Some(link) = params.wireless_link {
             return Self(Model::Link(Box::new(WirelessLink::new(link, params, &stations, seed))));

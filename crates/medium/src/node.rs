@@ -1,6 +1,6 @@
 //! One radio: its queue, the frame it is sending, its contention window.
 
-use lasthop_core::aqm::{Discipline, Queue, Snapshot};
+use lasthop_core::aqm::{Queue, Snapshot};
 use lasthop_core::packet::{FlowId, FlowKind, Packet};
 use lasthop_core::units::{Span, Time};
 
@@ -9,7 +9,7 @@ use crate::medium::NodeId;
 use crate::params::{MediumParams, StationParams};
 use crate::phy::Phy;
 use crate::propagation::Loss;
-use crate::random::Stream;
+use crate::random::{Stream, seeded};
 use crate::snapshot::NodeStats;
 use crate::times::Rates;
 
@@ -104,10 +104,6 @@ impl<P: Packet + Copy> Node<P> {
 
     fn new(place: &StationParams, phy: &Phy, rates: &mut Rates, seed: u64, number: u16) -> Self {
         let cw_min = phy.cw_min(place.standard);
-        let mut discipline = place.queue;
-        if let Discipline::Red(red) = &mut discipline {
-            red.seed = Stream::numbered(seed, "wifi.red", number).u64();
-        }
         Self {
             service: None,
             cw: cw_min,
@@ -118,7 +114,7 @@ impl<P: Packet + Copy> Node<P> {
             power_w: place.power_w,
             distance_m: place.distance_m,
             angle_deg: place.angle_deg,
-            queue: Queue::new(&discipline, place.queue_limit, Time::ZERO),
+            queue: Queue::new(&seeded(place.queue, seed, number), place.queue_limit, Time::ZERO),
             charged: Span::ZERO,
             loss_up: 0.0,
             loss_down: 0.0,

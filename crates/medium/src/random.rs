@@ -6,6 +6,8 @@
 
 use std::ops::Range;
 
+use lasthop_core::aqm::Discipline;
+
 /// One stream of random numbers.
 #[derive(Clone, Debug)]
 pub struct Stream {
@@ -92,6 +94,14 @@ impl Stream {
         let radius = libm::sqrt(-2.0 * libm::log(1.0 - self.f64()));
         mean + deviation * radius * libm::cos(std::f64::consts::TAU * self.f64())
     }
+}
+
+/// A node's queue discipline, with the random numbers that it has in the run with this seed.
+pub fn seeded(mut discipline: Discipline, seed: u64, number: u16) -> Discipline {
+    if let Discipline::Red(red) = &mut discipline {
+        red.seed = Stream::numbered(seed, "wifi.red", number).u64();
+    }
+    discipline
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ use lasthop_core::units::{BitRate, Span, Time};
 use crate::crossing::Crossing;
 use crate::medium::{DropPlace, Event, NodeId};
 use crate::params::{MediumParams, StationParams};
-use crate::random::Stream;
+use crate::random::{Stream, seeded};
 use crate::snapshot::{NodeStats, Snapshot};
 
 /// Bytes that may wait for a wire behind the router: 1000 full packets.
@@ -196,8 +196,8 @@ impl<P: Packet + Copy> WirelessLink<P> {
     /// Idle.
     pub fn new(link: WirelessLinkParams, params: MediumParams, stations: &[StationParams], seed: u64) -> Self {
         let up = stations.first().map_or((params.queue, params.queue_limit), |s| (s.queue, s.queue_limit));
-        let direction = |(discipline, limit): (Discipline, usize), name: &str| Direction {
-            queue: Queue::new(&discipline, limit, Time::ZERO),
+        let direction = |(discipline, limit): (Discipline, usize), number: u16, name: &str| Direction {
+            queue: Queue::new(&seeded(discipline, seed, number), limit, Time::ZERO),
             limit,
             urgent: VecDeque::new(),
             service: None,
@@ -207,8 +207,8 @@ impl<P: Packet + Copy> WirelessLink<P> {
         Self {
             link,
             directions: [
-                direction((params.queue, params.queue_limit), "wireless-link.to-stations"),
-                direction(up, "wireless-link.to-access-point"),
+                direction((params.queue, params.queue_limit), 0, "wireless-link.to-stations"),
+                direction(up, 1, "wireless-link.to-access-point"),
             ],
             wires: vec![[Wire { free_at: Time::ZERO }; 2]; stations.len()],
             coming: BTreeMap::new(),

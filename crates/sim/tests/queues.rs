@@ -236,3 +236,22 @@ fn firmware_behind_a_plain_queue_is_a_longer_plain_queue() {
     assert_eq!(two, one);
     assert!(one.queues[0].dropped > 0);
 }
+
+#[test]
+fn whatever_carries_it_a_seed_of_its_own_gives_red_drops_of_its_own() {
+    const RED: &str = "{ kind = \"red\", limit = 60, min = 5, max = 30, packet_time = \"1ms\" }";
+    for (air, more) in
+        [("wifi", ""), ("bridge", "bridge.rate=12Mbit/s"), ("wireless_link", "wireless_link.rate=12Mbit/s")]
+    {
+        let queue = format!("{air}.queue={RED}");
+        let dropped = |seed: u64| {
+            let seed = format!("seed={seed}");
+            let mut set = vec!["duration=20s", &queue, &seed];
+            set.extend((air != "wifi").then_some("wifi=none"));
+            set.extend(Some(more).filter(|more| !more.is_empty()));
+            run(&home(&[DOWN], &set)).queues.iter().map(|queue| queue.dropped).collect::<Vec<_>>()
+        };
+        let seeds: std::collections::BTreeSet<_> = (1..=6).map(dropped).collect();
+        assert!(seeds.len() > 1, "{air}: {seeds:?}");
+    }
+}
