@@ -73,6 +73,7 @@ var lasthopCharts = (() => {
       scales: { x: scale(chart.x, false), y: scale(y, true) },
       axes: [axis(chart.x, 34), axis(y, 48)],
       cursor: { sync: chart.sync ? { key: chart.sync } : undefined, drag: { x: true, y: false }, points: { size: 7 } },
+      legend: { show: !isHeat },
       hooks: isHeat ? { draw: [(u) => cells(u, chart)] } : {},
     };
   }
