@@ -43,7 +43,8 @@ var lasthopCharts = (() => {
     return [{ label: chart.x.label, value: chart.x.time ? undefined : (u, v) => figure(v) }].concat(chart.series.map((one, i) => ({
       label: one.name, stroke: colour(one, i), width: 1.5, dash: DASHES[Math.floor(i / 2) % DASHES.length], paths,
       fill: chart.kind === "bars" ? `${colour(one, i)}80` : undefined,
-      points: { show: false }, spanGaps: false, value: (u, v) => figure(v),
+      // A gap narrower than this is only the time between two values.
+      points: { show: false }, gaps: (u, s, from, to, gaps) => gaps.filter(([left, right]) => right - left > u.bbox.width / 25), value: (u, v) => figure(v),
     })));
   }
 

@@ -29,6 +29,8 @@ impl Column {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
     caption: String,
+    /// Headings above others, and how many columns each is above.
+    groups: Vec<(String, usize)>,
     columns: Vec<Column>,
     rows: Vec<Vec<String>>,
 }
@@ -37,7 +39,15 @@ impl Table {
     /// A table without rows.
     #[must_use]
     pub fn new(caption: &str, columns: impl IntoIterator<Item = Column>) -> Self {
-        Self { caption: caption.to_owned(), columns: columns.into_iter().collect(), rows: Vec::new() }
+        let (groups, rows) = (Vec::new(), Vec::new());
+        Self { caption: caption.to_owned(), groups, columns: columns.into_iter().collect(), rows }
+    }
+
+    /// Headings above those of the columns: what each says, and of how many columns from the left on.
+    #[must_use]
+    pub fn below(mut self, groups: impl IntoIterator<Item = (String, usize)>) -> Self {
+        self.groups = groups.into_iter().collect();
+        self
     }
 
     /// Adds a row; missing cells are empty, and there are no more cells than columns.
@@ -51,7 +61,17 @@ impl Table {
         // Wider than a phone, it is scrolled by itself, by keys too.
         let caption = escape::text(&self.caption);
         let _ = write!(out, "<div class=\"table\" tabindex=\"0\" role=\"region\" aria-label=\"{caption}\"><table>");
-        let _ = write!(out, "<caption>{caption}</caption><thead><tr>");
+        let _ = write!(out, "<caption>{caption}</caption><thead>");
+        if !self.groups.is_empty() {
+            out.push_str("<tr>");
+            for (heading, columns) in &self.groups {
+                let scope = if heading.is_empty() { "td" } else { "th scope=\"colgroup\"" };
+                let end = &scope[..2];
+                let _ = write!(out, "<{scope} colspan=\"{columns}\">{}</{end}>", escape::text(heading));
+            }
+            out.push_str("</tr>");
+        }
+        out.push_str("<tr>");
         for column in &self.columns {
             let _ = write!(out, "<th scope=\"col\"{}>{}</th>", class(column), escape::text(&column.heading));
         }
