@@ -9,8 +9,8 @@
 "use strict";
 var lasthopCharts = (() => {
   const SERIES_COLOURS = 7;
-  // Colour is never the only difference.
-  const DASHES = [[], [7, 3], [2, 3], [9, 3, 2, 3]];
+  // Where colours come near their end, they are not the only difference; dashes in a dense curve are hard to read.
+  const DASHES = [[], [7, 3], [2, 3]];
   const drawn = new Set();
 
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -41,7 +41,7 @@ var lasthopCharts = (() => {
     if (chart.kind === "heat") return [{ label: chart.x.label, value: (u, v) => figure(v) }, { label: "", show: false }];
     const paths = { steps: uPlot.paths.stepped({ align: 1 }), bars: uPlot.paths.bars({ size: [0.9, 60], align: 1 }) }[chart.kind];
     return [{ label: chart.x.label, value: chart.x.time ? undefined : (u, v) => figure(v) }].concat(chart.series.map((one, i) => ({
-      label: one.name, stroke: colour(one, i), width: 1.5, dash: DASHES[Math.floor(i / 2) % DASHES.length], paths,
+      label: one.name, stroke: colour(one, i), width: 1.5, dash: DASHES[Math.floor(i / 4) % DASHES.length], paths,
       fill: chart.kind === "bars" ? `${colour(one, i)}80` : undefined,
       // A gap narrower than this is only the time between two values.
       points: { show: false }, gaps: (u, s, from, to, gaps) => gaps.filter(([left, right]) => right - left > u.bbox.width / 25), value: (u, v) => figure(v),
@@ -72,7 +72,7 @@ var lasthopCharts = (() => {
     return {
       width, height: width < 480 ? 220 : 260, series: series(chart),
       scales: { x: scale(chart.x, false), y: scale(y, true) },
-      axes: [axis(chart.x, 34), axis(y, 48)],
+      axes: [axis(chart.x, 34), axis(y, y.log ? 60 : 48)],
       cursor: { sync: chart.sync ? { key: chart.sync } : undefined, drag: { x: true, y: false }, points: { size: 7 } },
       legend: { show: !isHeat },
       hooks: isHeat ? { draw: [(u) => cells(u, chart)] } : {},

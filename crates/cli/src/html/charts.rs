@@ -13,10 +13,20 @@ const RATE_OVER: Span = Span::from_millis(500);
 /// TCP flows whose windows are drawn.
 const MOST_SENDERS: usize = 6;
 
-/// One-way delay of every flow.
+/// One-way delay of games, calls and video.
 pub fn delays(runs: &[Shown<'_>]) -> Vec<Chart> {
+    delays_of(runs, "Delay of games, calls and video", true)
+}
+
+/// One-way delay of everything else.
+pub fn other_delays(runs: &[Shown<'_>]) -> Vec<Chart> {
+    delays_of(runs, "Delay of everything else", false)
+}
+
+fn delays_of(runs: &[Shown<'_>], what: &str, is_realtime: bool) -> Vec<Chart> {
     let curve = |_: &FlowCourse, packets: &Packets| packets.delay.most().collect();
-    let charts = of_each(runs, "Delay of each flow", "delay, ms", |run| flows(run, curve));
+    let is_meant = |run: &Shown<'_>, i: usize| run.scenario.flows[i].kind.is_realtime() == is_realtime;
+    let charts = of_each(runs, what, "delay, ms", |run| flows(run, |i| is_meant(run, i), curve));
     same_height(charts)
 }
 
@@ -37,7 +47,7 @@ pub fn rates(runs: &[Shown<'_>]) -> Vec<Chart> {
         let mean = |some: &[f64]| Some(some.iter().sum::<f64>() * 8.0 / 1e6 / some.len() as f64);
         bytes.chunks(together).map(mean).collect()
     };
-    let mut charts = of_each(runs, "Rate of each flow", "Mbit/s", |run| flows(run, rate));
+    let mut charts = of_each(runs, "Rate of each flow", "Mbit/s", |run| flows(run, |_| true, rate));
     charts.iter_mut().for_each(|chart| chart.at = chart.at.iter().copied().step_by(together).collect());
     same_height(charts)
 }
@@ -88,7 +98,7 @@ pub fn shares(runs: &[Shown<'_>]) -> Vec<Chart> {
         let share = |ms: &f64| packets.delays.share_within(Span::from_secs_f64(ms / 1e3)).map(|share| share * 100.0);
         at.iter().map(share).collect()
     };
-    let mut charts = of_each(runs, "Share of packets by delay", "% of packets", |run| flows(run, share));
+    let mut charts = of_each(runs, "Share of packets by delay", "% of packets", |run| flows(run, |_| true, share));
     for chart in &mut charts {
         chart.at.clone_from(&at);
         chart.x = Axis { log: true, min: Some(low), max: Some(high), ..Axis::new("delay of at most, ms") };
@@ -109,17 +119,22 @@ fn of_each(runs: &[Shown<'_>], what: &str, unit: &str, series: impl Fn(&Shown<'_
         chart.sync = Some("time".to_owned());
         chart
     };
-    runs.iter().map(chart).collect()
+    let charts: Vec<Chart> = runs.iter().map(chart).collect();
+    if charts.iter().all(|chart| chart.series.is_empty()) { Vec::new() } else { charts }
 }
 
-/// A curve for each flow of which packets arrived; its colour is that of its place in the scenario.
-fn flows(run: &Shown<'_>, curve: impl Fn(&FlowCourse, &Packets) -> Vec<Option<f64>>) -> Vec<Series> {
+/// A curve for each flow that is meant and of which packets arrived; its colour is that of its place in the scenario.
+fn flows(
+    run: &Shown<'_>,
+    is_meant: impl Fn(usize) -> bool,
+    curve: impl Fn(&FlowCourse, &Packets) -> Vec<Option<f64>>,
+) -> Vec<Series> {
     let flow = |(i, flow): (usize, &FlowCourse)| {
         let packets =
             flow.packets.as_ref().filter(|packets| !packets.delay.is_empty() || !packets.arrived.is_empty())?;
         Some(Series { colour: Some(i), ..Series::new(&flow.name, curve(flow, packets)) })
     };
-    run.course.flows.iter().enumerate().filter_map(flow).collect()
+    run.course.flows.iter().enumerate().filter(|(i, _)| is_meant(*i)).filter_map(flow).collect()
 }
 
 /// Between two values the earlier one holds.

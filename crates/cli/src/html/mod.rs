@@ -13,7 +13,7 @@ use lasthop_command::{REVISION, VERSION};
 use lasthop_home::course::{Course, MOST_FLOWS};
 use lasthop_home::report::Report;
 use lasthop_home::scenario::Scenario;
-use lasthop_page::{Column, Document, Table};
+use lasthop_page::{Chart, Column, Document, Table};
 
 use crate::account;
 
@@ -22,6 +22,8 @@ use crate::account;
 pub struct Shown<'a> {
     /// What tells it from the other one: "control off". Empty where there is no other.
     pub label: &'a str,
+    /// What was played.
+    pub scenario: &'a Scenario,
     /// Its figures.
     pub report: &'a Report,
     /// What it did over time.
@@ -35,7 +37,7 @@ pub fn open(path: Option<&Path>) -> Outcome<Option<Sink>> {
 
 /// The page of one run.
 pub fn of_run(scenario: &Scenario, report: &Report, course: &Course) -> String {
-    let shown = Shown { label: "", report, course };
+    let shown = Shown { label: "", scenario, report, course };
     let mut page = Document::new(&account::title(report));
     page.summary(&in_a_sentence(scenario, report));
     page.heading("Figures");
@@ -80,9 +82,8 @@ fn add_charts(page: &mut Document, runs: &[Shown<'_>]) {
     if runs.iter().any(|run| run.report.flows.len() > MOST_FLOWS) {
         page.prose(&format!("The first {MOST_FLOWS} flows are drawn; the tables have all of them."));
     }
-    for charts in [charts::delays(runs), charts::queues(runs), charts::rates(runs)] {
-        page.charts(charts);
-    }
+    let over_time = [charts::delays(runs), charts::other_delays(runs), charts::queues(runs), charts::rates(runs)];
+    add_rows(page, runs, over_time);
     let windows = charts::windows(runs);
     if !windows.is_empty() {
         page.heading("Windows");
@@ -90,11 +91,19 @@ fn add_charts(page: &mut Document, runs: &[Shown<'_>]) {
             "A sender has no more in flight than the smaller of its congestion window and the window it reads. Control \
              lowers what it reads below what its receiver advertises.",
         );
-        windows.into_iter().for_each(|charts| page.charts(charts));
+        add_rows(page, runs, windows);
     }
     page.heading("How many waited how long");
     page.prose("A curve says which share of a flow's packets took at most so long, of those that the tables count.");
     page.charts(charts::shares(runs));
+}
+
+/// Two runs: each chart beside its like. One run: as many beside each other as there is room for.
+fn add_rows(page: &mut Document, runs: &[Shown<'_>], rows: impl IntoIterator<Item = Vec<Chart>>) {
+    match runs {
+        [_] => page.charts(rows.into_iter().flatten()),
+        _ => rows.into_iter().filter(|row| !row.is_empty()).for_each(|row| page.charts(row)),
+    }
 }
 
 /// What the controller did, how well time was kept, and what made the page.

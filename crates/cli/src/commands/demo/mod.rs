@@ -119,8 +119,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     if [&sink, &page].into_iter().flatten().filter(|sink| sink.is_stdout()).count() > 1 {
         return Err(Failure::request(anyhow!("only one of --json and --html can go to stdout")));
     }
-    let off = arguments.scenario(false)?;
-    let on = arguments.scenario(true)?;
+    let scenarios = (arguments.scenario(false)?, arguments.scenario(true)?);
     root::require("making network namespaces and TAP devices, and loading BPF programs,")?;
     let stop = Stop::on_signals()?;
     eprint!("{}", arguments.announcement(Look::stderr().width));
@@ -130,8 +129,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
         play.course = page.is_some();
         play::run(&play, &stop).map(|it| (it.report, it.course))
     };
-    let (off, course_off) = play(&off, OFF)?;
-    let (on, course_on) = play(&on, ON)?;
+    let (off, course_off) = play(&scenarios.0, OFF)?;
+    let (on, course_on) = play(&scenarios.1, ON)?;
 
     let to_stdout = [&sink, &page].into_iter().flatten().any(Sink::is_stdout);
     let look = if to_stdout { Look::stderr() } else { Look::stdout() };
@@ -142,9 +141,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
         output::print_out(&text)?;
     }
     if let (Some(page), Some(off_course), Some(on_course)) = (&page, &course_off, &course_on) {
-        let (label, report, course) = (OFF, &off, off_course);
-        let off = Shown { label, report, course };
-        let on = Shown { label: ON, report: &on, course: on_course };
+        let off = Shown { label: OFF, scenario: &scenarios.0, report: &off, course: off_course };
+        let on = Shown { label: ON, scenario: &scenarios.1, report: &on, course: on_course };
         page.write_text(&shown(arguments, &verdict, off, on))?;
         arguments.html.as_deref().filter(|_| !page.is_stdout()).into_iter().for_each(html::tell);
     }
