@@ -101,19 +101,24 @@ pub fn of_exit_code(code: i32) -> String {
     }
 }
 
-/// One run: flows, air, queues, and what controlled it.
-pub fn of_run(report: &Report, look: Look) -> String {
-    let mut text = String::new();
+/// What was run, and over which time its figures are.
+pub fn title(report: &Report) -> String {
     let measured = report.duration_s - report.measure_from_s;
     let over = if measured < 10.0 { figure(measured) } else { format!("{measured:.0}") };
     let Report { scenario, seed, measure_from_s, .. } = report;
+    format!("{scenario}, seed {seed}: {over} s from second {measure_from_s:.0}")
+}
+
+/// One run: flows, air, queues, and what controlled it.
+pub fn of_run(report: &Report, look: Look) -> String {
+    let mut text = String::new();
     text.push('\n');
-    let title = format!("{scenario}, seed {seed}: {over} s from second {measure_from_s:.0}");
-    wrap(&mut text, &title, "", look.width);
-    text.push_str(&flows(&report.flows, look));
-    text.push_str(&senders(&report.flows, look));
-    text.push('\n');
-    text.push_str(&air(report, look));
+    wrap(&mut text, &title(report), "", look.width);
+    text.push_str(&fitted(&flows(&report.flows), look));
+    for table in [senders(&report.flows), air(report), queues(report)].into_iter().flatten() {
+        text.push('\n');
+        text.push_str(&fitted(&table, look));
+    }
     if report.control.is_some() {
         line!(text, "\nWhat the controller did");
         text.push_str(&of_control(report.control.as_ref(), look));
@@ -132,7 +137,8 @@ pub fn of_run(report: &Report, look: Look) -> String {
 /// median, and what was lost.
 const FLOW_LEAST: [usize; 7] = [7, 9, 11, 1, 2, 6, 4];
 
-fn flows(flows: &[FlowReport], look: Look) -> String {
+/// Every flow and its figures.
+pub fn flows(flows: &[FlowReport]) -> Table {
     let headings: [&[&str]; 2] = [
         &["", "", "", "", "", "", "delay, ms", "", "", "", "added", "jitter"],
         &["flow", "from", "to", "sent", "lost", "Mbit/s", "p50", "p95", "p99", "max", "p99, ms", "ms"],
@@ -156,14 +162,14 @@ fn flows(flows: &[FlowReport], look: Look) -> String {
             figure_or_dash(f.jitter.map(|j| j.mean)),
         ]);
     }
-    fitted(&table, look)
+    table
 }
 
 /// What the TCP senders went through, where the host can see them.
-fn senders(flows: &[FlowReport], look: Look) -> String {
+pub fn senders(flows: &[FlowReport]) -> Option<Table> {
     let seen: Vec<_> = flows.iter().filter_map(|flow| Some((&flow.name, flow.metrics.tcp?))).collect();
     if seen.is_empty() {
-        return String::new();
+        return None;
     }
     let headings: [&[&str]; 1] = [&["TCP", "acked", "sent again", "timeouts", "window, mean", "max", "RTT, ms"]];
     let aligns: Vec<Align> = [Align::Left].into_iter().chain([Align::Right; 6]).collect();
@@ -179,47 +185,45 @@ fn senders(flows: &[FlowReport], look: Look) -> String {
             figure(tcp.srtt_ms),
         ]);
     }
-    format!("\n{}", fitted(&table, look))
+    Some(table)
 }
 
-fn air(report: &Report, look: Look) -> String {
-    let mut text = String::new();
-    if !report.stations.is_empty() {
-        let headings: [&[&str]; 1] = [&["on the air", "air time", "frames", "retries", "given up", "collisions"]];
-        let aligns: Vec<Align> = [Align::Left].into_iter().chain([Align::Right; 5]).collect();
-        let mut table = Table::new(&aligns, &headings).dispensable(&[4, 5, 2]);
-        for s in &report.stations {
-            let share = format!("{} %", figure(s.airtime_share * 100.0));
-            table.row([
-                s.name.clone(),
-                share,
-                thousands(s.frames),
-                thousands(s.retries),
-                thousands(s.given_up),
-                thousands(s.collisions),
-            ]);
-        }
-        text.push_str(&fitted(&table, look));
+/// Who took the air, where there is one.
+pub fn air(report: &Report) -> Option<Table> {
+    let headings: [&[&str]; 1] = [&["on the air", "air time", "frames", "retries", "given up", "collisions"]];
+    let aligns: Vec<Align> = [Align::Left].into_iter().chain([Align::Right; 5]).collect();
+    let mut table = Table::new(&aligns, &headings).dispensable(&[4, 5, 2]);
+    for s in &report.stations {
+        let share = format!("{} %", figure(s.airtime_share * 100.0));
+        table.row([
+            s.name.clone(),
+            share,
+            thousands(s.frames),
+            thousands(s.retries),
+            thousands(s.given_up),
+            thousands(s.collisions),
+        ]);
     }
+    (!report.stations.is_empty()).then_some(table)
+}
+
+/// The queues that anything waited in.
+pub fn queues(report: &Report) -> Option<Table> {
     let used: Vec<_> = report.queues.iter().filter(|q| q.max_packets > 0).collect();
-    if !used.is_empty() {
-        let headings: [&[&str]; 1] = [&["queue", "mean packets", "max", "mean wait, ms", "p99 wait, ms", "dropped"]];
-        let aligns: Vec<Align> = [Align::Left].into_iter().chain([Align::Right; 5]).collect();
-        let mut table = Table::new(&aligns, &headings).dispensable(&[2, 1]);
-        for q in used {
-            table.row([
-                q.name.clone(),
-                figure(q.mean_packets),
-                thousands(q.max_packets),
-                figure(q.mean_sojourn),
-                figure(q.p99_sojourn),
-                thousands(q.dropped),
-            ]);
-        }
-        text.push('\n');
-        text.push_str(&fitted(&table, look));
+    let headings: [&[&str]; 1] = [&["queue", "mean packets", "max", "mean wait, ms", "p99 wait, ms", "dropped"]];
+    let aligns: Vec<Align> = [Align::Left].into_iter().chain([Align::Right; 5]).collect();
+    let mut table = Table::new(&aligns, &headings).dispensable(&[2, 1]);
+    for q in &used {
+        table.row([
+            q.name.clone(),
+            figure(q.mean_packets),
+            thousands(q.max_packets),
+            figure(q.mean_sojourn),
+            figure(q.p99_sojourn),
+            thousands(q.dropped),
+        ]);
     }
-    text
+    (!used.is_empty()).then_some(table)
 }
 
 #[cfg(test)]

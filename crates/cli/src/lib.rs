@@ -7,6 +7,7 @@
 mod account;
 mod commands;
 mod controller;
+mod html;
 mod play;
 mod programs;
 mod progress;

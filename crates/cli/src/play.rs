@@ -10,6 +10,7 @@ use lasthop_command::progress::Line;
 use lasthop_command::signals::Stop;
 use lasthop_emu::observe::identify::FIRST_PORT;
 use lasthop_emu::{Error, Options, ProgramEnd, Progress};
+use lasthop_home::course::Course;
 use lasthop_home::report::{ControlReport, Report};
 use lasthop_home::scenario::Scenario;
 
@@ -33,6 +34,8 @@ pub struct Play<'a> {
     pub trace: Option<PathBuf>,
     /// Where to write what the controller says and answers.
     pub log: Option<PathBuf>,
+    /// Whether to keep what the run does over time.
+    pub course: bool,
 }
 
 impl<'a> Play<'a> {
@@ -47,6 +50,7 @@ impl<'a> Play<'a> {
             pcap: None,
             trace: None,
             log: None,
+            course: false,
         }
     }
 }
@@ -56,6 +60,8 @@ impl<'a> Play<'a> {
 pub struct Played {
     /// It holds what the controller said of itself.
     pub report: Report,
+    /// What it did over time, where that was to be kept.
+    pub course: Option<Course>,
     /// What became of `exec` and `exec_as_root`.
     pub programs: Vec<ProgramEnd>,
 }
@@ -74,6 +80,7 @@ pub fn run(play: &Play<'_>, stop: &Stop) -> Outcome<Played> {
         pcap: play.pcap.clone(),
         trace: play.trace.clone(),
         log: play.log.clone(),
+        course: play.course,
         controller: command,
         progress: Some(sender),
         stop: stop.flag(),
@@ -91,7 +98,7 @@ pub fn run(play: &Play<'_>, stop: &Stop) -> Outcome<Played> {
         report.snoop = outcome.controller_status.as_ref().and_then(repairs);
         report.control = Some(control(outcome.controller_status, play.scenario)?);
     }
-    Ok(Played { report, programs: outcome.programs })
+    Ok(Played { report, course: outcome.course, programs: outcome.programs })
 }
 
 /// Shows how it goes. The controller's files go when it runs, so that not even `kill -9` leaves them behind.

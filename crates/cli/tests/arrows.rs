@@ -14,6 +14,7 @@ use serde_json::Value;
 const ALLOWED: &[(&str, &[&str])] = &[
     ("testing", &[]),
     ("command", &[]),
+    ("page", &["testing"]),
     ("core", &["testing"]),
     ("files", &[]),
     ("medium", &["core", "testing"]),
@@ -27,7 +28,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("messenger", &["files"]),
     ("message", &["command", "core", "messenger"]),
     // Of `live` and `messenger` its tests alone: what the other programs link, this one does not.
-    ("cli", &["command", "core", "medium", "home", "tcp", "sim", "emu", "live", "messenger", "status"]),
+    (
+        "cli",
+        &["command", "core", "medium", "home", "tcp", "sim", "emu", "live", "messenger", "page", "status", "testing"],
+    ),
     // Manual pages and completions of all programs; linked by none.
     ("manual", &["cli", "command", "daemon", "message"]),
 ];

@@ -64,6 +64,21 @@ impl Table {
         self.rows.push(Row::Rule);
     }
 
+    /// Which columns hold numbers, from the left.
+    pub fn numbers(&self) -> impl Iterator<Item = bool> {
+        self.aligns.iter().map(|align| *align == Align::Right)
+    }
+
+    /// The heading lines; a cell above others has blank ones behind it.
+    pub fn headings(&self) -> impl Iterator<Item = &[String]> {
+        cells(&self.rows[..self.headings])
+    }
+
+    /// The rows below the headings.
+    pub fn rows(&self) -> impl Iterator<Item = &[String]> {
+        cells(&self.rows[self.headings..])
+    }
+
     /// The text with all columns, every line with `indent` spaces before it and none after.
     pub fn render(&self, indent: usize) -> String {
         let all: Vec<usize> = (0..self.aligns.len()).collect();
@@ -153,6 +168,13 @@ impl Table {
         }
         line
     }
+}
+
+fn cells(rows: &[Row]) -> impl Iterator<Item = &[String]> {
+    rows.iter().filter_map(|row| match row {
+        Row::Cells(cells) => Some(cells.as_slice()),
+        Row::Rule => None,
+    })
 }
 
 /// Columns with two spaces between.

@@ -22,6 +22,8 @@ pub struct Options {
     pub pcap: Option<PathBuf>,
     /// Where to write a line per TCP segment of the last hop.
     pub trace: Option<PathBuf>,
+    /// Whether to keep what the run does over time: [`Outcome::course`](crate::Outcome::course).
+    pub course: bool,
     /// Where to write what the controller says and answers, as it does.
     pub log: Option<PathBuf>,
     /// A controller for the access point.

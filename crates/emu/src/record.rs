@@ -1,4 +1,4 @@
-//! What a run is recorded into: a capture, a trace. The engine has one end of each, their writers are here.
+//! What a run is recorded into: a capture, a trace, its course. The engine has one end of each, their writers are here.
 
 use crate::engine::{Engine, Remains};
 use crate::error::Error;
@@ -6,6 +6,7 @@ use crate::home::Home;
 use crate::pcap;
 use crate::spool::Writer;
 use crate::trace::{self, Counters, TraceWriter};
+use lasthop_home::course::Course;
 use lasthop_home::scenario::Scenario;
 use std::path::PathBuf;
 
@@ -16,6 +17,8 @@ pub struct Paths {
     pub pcap: Option<PathBuf>,
     /// A line per TCP segment.
     pub trace: Option<PathBuf>,
+    /// Whether to keep what the run does over time.
+    pub course: bool,
 }
 
 /// Both ends of what is recorded into.
@@ -41,9 +44,17 @@ impl Recording {
     /// [`Error::Capture`] with the one that cannot be written.
     pub fn start(paths: Paths, scenario: &Scenario, home: &Home, revision: &str) -> Result<Self, Error> {
         let capture = paths.pcap.as_deref().map(|path| pcap::start(path, &home.interface_names())).transpose()?;
-        let trace =
-            paths.trace.as_deref().map(|path| trace::start(path, scenario, revision, home.plan())).transpose()?;
+        let course = paths.course.then(|| Course::new(scenario));
+        let is_wanted = paths.trace.is_some() || paths.course;
+        let start = || trace::start(paths.trace.as_deref(), course, scenario, revision, home.plan());
+        let trace = is_wanted.then(start).transpose()?;
         Ok(Self { capture, trace, paths })
+    }
+
+    /// Whether to keep what the run does over time.
+    #[must_use]
+    pub const fn wants_course(&self) -> bool {
+        self.paths.course
     }
 
     /// Gives the engine its ends.
@@ -61,13 +72,14 @@ impl Recording {
 }
 
 impl Writers {
-    /// Writes out what the engine left, and says what is lacking.
+    /// Writes out what the engine left, and says what is lacking; with the windows of the run's course, where that is kept.
     ///
     /// # Errors
     /// [`Error::Capture`] with the file whose writing failed.
-    pub fn finish(self, remains: &mut Remains) -> Result<Vec<String>, Error> {
+    pub fn finish(self, remains: &mut Remains) -> Result<(Vec<String>, Option<Course>), Error> {
         let refuse = |path: Option<PathBuf>| move |source| Error::Capture { path: path.unwrap_or_default(), source };
-        let mut notes = Vec::new();
+        let is_written = self.paths.trace.is_some();
+        let (mut notes, mut course) = (Vec::new(), None);
         if let (Some(capture), Some(writer)) = (remains.capture.take(), self.capture) {
             let missed = capture.finish(writer).map_err(refuse(self.paths.pcap))?;
             if missed > 0 {
@@ -75,10 +87,14 @@ impl Writers {
             }
         }
         if let (Some(trace), Some(writer)) = (remains.trace.take(), self.trace) {
-            let counters = trace.finish(writer).map_err(refuse(self.paths.trace))?;
+            let told = trace.finish(writer).map_err(refuse(self.paths.trace))?;
+            // Without a file, what a page shows lacks only what found no room.
+            let Counters { missed, .. } = told.0;
+            let counters = if is_written { told.0 } else { Counters { missed, ..Counters::default() } };
             notes.extend(lacking(counters));
+            course = told.1;
         }
-        Ok(notes)
+        Ok((notes, course))
     }
 }
 

@@ -8,6 +8,7 @@ use crate::players::tcp::Stretch;
 use crate::stage::Played;
 use lasthop_core::meter::histogram::Histogram;
 use lasthop_core::units::{Span, Time};
+use lasthop_home::course::{Course, Stretches};
 use lasthop_home::report::{
     FORMAT, Fairness, FlowReport, Host, Lag, LossPlace, QueueReport, Report, Run, TcpReport, airtime_fairness,
     goodput_fairness, queue, stations,
@@ -24,6 +25,8 @@ pub struct Seen {
     pub lag: Histogram,
     /// The engine's counters.
     pub counts: Counts,
+    /// Packets that waited at the access point for stations, over time.
+    pub queue: Option<Stretches>,
     /// Frames lost in TAP queues.
     pub drops: u64,
     /// What became of greedy flows.
@@ -41,6 +44,18 @@ impl Seen {
         for totals in self.greedy.senders.values_mut() {
             totals.metrics = std::mem::take(&mut totals.start_up);
         }
+    }
+
+    /// Adds to the course of the run what is known only at its end.
+    #[must_use]
+    pub fn tell(&mut self, mut course: Course) -> Course {
+        course.set_packets(self.flows.iter().map(|flow| flow.meter.course()));
+        for (i, flow) in course.flows.iter_mut().enumerate() {
+            let sender = self.greedy.senders.get_mut(&i);
+            flow.congestion = sender.and_then(|totals| totals.congestion.take()).unwrap_or(flow.congestion.clone());
+        }
+        course.queue = self.queue.take().unwrap_or(course.queue);
+        course
     }
 }
 

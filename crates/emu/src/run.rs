@@ -13,6 +13,7 @@ use crate::running::{Running, measured_from_start};
 use crate::stage::{Played, Stage};
 use crate::{clock, refuse, report, sys};
 use lasthop_core::units::{Span, Time};
+use lasthop_home::course::Course;
 use lasthop_home::report::Report;
 use lasthop_home::scenario::Scenario;
 use std::io;
@@ -28,6 +29,8 @@ use std::time::Duration;
 pub struct Outcome {
     /// `schema/report.md`, but for `control`, which is for the caller to fill from `controller_status`.
     pub report: Report,
+    /// What it did over time, where [`Options::course`] asked for it.
+    pub course: Option<Course>,
     /// What the controller said of itself just before the end.
     pub controller_status: Option<serde_json::Value>,
     /// What the user should know: why a run is not valid, what was not possible.
@@ -52,15 +55,15 @@ const LAST_QUESTION: Span = Span::from_millis(200);
 pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
     refuse::check(scenario)?;
     let orders = Orders::new(scenario, &options)?;
-    let Options { pcap, trace, log, controller, progress, stop, revision, .. } = options;
+    let Options { pcap, trace, course, log, controller, progress, stop, revision, .. } = options;
     let begun = clock::now();
     sys::raise_open_files();
     let reporter = Reporter(progress);
     reporter.report(Progress::Preparing("building the home"));
     let home = Home::new(scenario)?;
-    let recording = Recording::start(Paths { pcap, trace }, scenario, &home, &revision)?;
+    let recording = Recording::start(Paths { pcap, trace, course }, scenario, &home, &revision)?;
     let offers: Offers = scenario.flows.iter().map(|_| AtomicU32::new(0)).collect();
-    let stage = Stage::prepare(scenario, &home, &offers)?;
+    let stage = Stage::prepare(scenario, &home, &offers, course)?;
     let _proxies = Proxies::start(scenario, &home)?;
     let mut running = Running::start(scenario, &home, recording, (offers, orders.may_end_the_run()), &stop)?;
     reporter.report(Progress::Preparing("starting the controller"));
@@ -85,7 +88,7 @@ pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
         controller.stop();
     }
     log.iter().try_for_each(|(log, path)| log.finish().map_err(cannot_write(path)))?;
-    let lacking = writers.map_or(Ok(Vec::new()), |writers| writers.finish(&mut remains))?;
+    let (lacking, course) = writers.map_or(Ok((Vec::new(), None)), |writers| writers.finish(&mut remains))?;
     let mut played = Scenario { duration: remains.ended.since(Time::ZERO), ..scenario.clone() };
     let load = remains.counts.busy.as_secs_f64() / played.duration.as_secs_f64().max(f64::MIN_POSITIVE);
     let mut notes = notes(&remains);
@@ -97,10 +100,11 @@ pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
         played = measured_from_start(&played);
         seen.take_whole();
     }
+    let course = course.map(|course| seen.tell(course));
     let (report, more) = report::assemble(&played, seen);
     notes.extend(more);
     notes.iter().for_each(|note| reporter.report(Progress::Note(note.clone())));
-    Ok(Outcome { report, controller_status: status, notes, programs, load })
+    Ok(Outcome { report, course, controller_status: status, notes, programs, load })
 }
 
 fn cannot_write(path: &Path) -> impl FnOnce(io::Error) -> Error {
@@ -125,9 +129,9 @@ struct About {
 }
 
 fn seen(remains: Remains, about: About) -> report::Seen {
-    let Remains { network, observer, lag, counts, .. } = remains;
+    let Remains { network, observer, lag, counts, queue, .. } = remains;
     let About { greedy, drops, wall, revision } = about;
-    report::Seen { network, flows: observer.into_flows(), lag, counts, drops, greedy, wall, revision }
+    report::Seen { network, flows: observer.into_flows(), lag, counts, queue, drops, greedy, wall, revision }
 }
 
 fn notes(remains: &Remains) -> Vec<String> {

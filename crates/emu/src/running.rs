@@ -9,9 +9,10 @@ use crate::record::{Recording, Writers};
 use crate::{address, arena, medium};
 use lasthop_core::units::{Span, Time};
 use lasthop_home::clamp::ClampControl;
-use lasthop_home::report::flow_meter;
+use lasthop_home::course::{MOST_FLOWS, Stretches};
+use lasthop_home::report::{FlowMeter, flow_meter};
 use lasthop_home::retune::Retune;
-use lasthop_home::scenario::{self, HostId, Kind, Scenario};
+use lasthop_home::scenario::{self, Flow, HostId, Kind, Scenario};
 use rustix::mm::{MlockAllFlags, mlockall, munlockall};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,10 +51,11 @@ impl Running {
         }
         let arena = arena::Arena::new(medium::most_frames(scenario)).map_err(Error::system("no memory for frames"))?;
         let network = medium::network(scenario);
-        let mut observer = observer(scenario);
+        let mut observer = observer(scenario, recording.wants_course());
         if is_open_ended && scenario.measure_from > Span::ZERO {
             let from_start = measured_from_start(scenario);
-            observer.measure_whole(from_start.flows.iter().map(|flow| flow_meter(&from_start, flow, Time::ZERO)));
+            let meters = from_start.flows.iter().enumerate();
+            observer.measure_whole(meters.map(|(i, flow)| meter(&from_start, i, flow, recording.wants_course())));
         }
         let mut engine = Engine::new(home.plan(), home.taps(), network, arena, observer, scenario.duration);
         let (sender, pulses) = mpsc::channel();
@@ -63,6 +65,9 @@ impl Running {
         engine.change(changes(scenario));
         if let Some(wanted) = &scenario.control.clamp {
             engine.clamp(ClampControl::new(scenario, wanted), offers);
+        }
+        if recording.wants_course() {
+            engine.keep_queue(Stretches::new(scenario.duration));
         }
         let writers = Some(recording.attach(&mut engine));
         let shared = engine.shared();
@@ -133,9 +138,9 @@ pub fn measured_from_start(scenario: &Scenario) -> Scenario {
     Scenario { measure_from: Span::ZERO, ..scenario.clone() }
 }
 
-fn observer(scenario: &Scenario) -> Observer {
-    let watch = |flow| {
-        let meter = flow_meter(scenario, flow, Time::ZERO);
+fn observer(scenario: &Scenario, with_course: bool) -> Observer {
+    let watch = |(i, flow): (usize, &Flow)| {
+        let meter = meter(scenario, i, flow, with_course);
         let transport = match flow.kind {
             Kind::Quic(_) => Transport::Quic,
             _ if flow.tcp().is_some() => Transport::Tcp,
@@ -148,7 +153,16 @@ fn observer(scenario: &Scenario) -> Observer {
         let destination = address::near(flow.to, flow.from);
         (Endpoints { source, destination, transport, is_realtime: flow.kind.is_realtime() }, meter)
     };
-    Observer::new(scenario.flows.iter().map(watch).collect())
+    Observer::new(scenario.flows.iter().enumerate().map(watch).collect())
+}
+
+/// The meter of flow `i`.
+fn meter(scenario: &Scenario, i: usize, flow: &Flow, with_course: bool) -> FlowMeter {
+    let mut meter = flow_meter(scenario, flow, Time::ZERO);
+    if with_course && i < MOST_FLOWS {
+        meter.keep_course(scenario.duration);
+    }
+    meter
 }
 
 fn changes(scenario: &Scenario) -> Vec<(Time, Change)> {

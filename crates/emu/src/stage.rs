@@ -8,6 +8,7 @@ use crate::players::quic::{self, Arrivals, Download, Identity};
 use crate::players::tcp::{self, Connection, Supply, Totals};
 use crate::players::{Gate, udp};
 use crate::refuse::kernel_name;
+use lasthop_home::course::MOST_FLOWS;
 use lasthop_home::scenario::{Flow, HostId, Kind, Quic, Scenario, Tcp};
 use lasthop_home::traffic::Source;
 use lasthop_home::traffic::feed::Feed;
@@ -53,7 +54,7 @@ impl Stage {
     ///
     /// # Errors
     /// [`Error::Flow`] with the flow whose socket failed.
-    pub fn prepare(scenario: &Scenario, home: &Home, offers: &Offers) -> Result<Self, Error> {
+    pub fn prepare(scenario: &Scenario, home: &Home, offers: &Offers, with_course: bool) -> Result<Self, Error> {
         let (complain, complaints) = mpsc::channel();
         let (threads, senders, sinks) = (Vec::new(), Vec::new(), Vec::new());
         let (receivers, identity) = (Vec::new(), None);
@@ -63,7 +64,9 @@ impl Stage {
         for (index, flow) in scenario.flows.iter().enumerate() {
             let number = index as u16;
             if let Some(tcp) = flow.tcp() {
-                stage.add_connection(scenario, home, (index, offers), flow, tcp)?;
+                let course_of = (with_course && index < MOST_FLOWS).then_some(scenario.duration);
+                let connection = Connection { course_of, ..connection(scenario, number, flow, tcp) };
+                stage.add_connection(home, (index, offers), flow, (connection, scenario.seed))?;
                 continue;
             }
             if let Kind::Quic(quic) = &flow.kind {
@@ -93,13 +96,11 @@ impl Stage {
 
     fn add_connection(
         &mut self,
-        scenario: &Scenario,
         home: &Home,
         (index, offers): (usize, &Offers),
         flow: &Flow,
-        tcp: &Tcp,
+        (connection, seed): (Connection, u64),
     ) -> Result<(), Error> {
-        let connection = connection(scenario, index as u16, flow, tcp);
         let listen = || tcp::listen(&connection).map_err(fail(flow, "cannot open the receiver's socket"));
         let listener = home.namespace(flow.to).run(listen)?;
         let connect = || tcp::sender(&connection).map_err(fail(flow, &cannot_send(&connection)));
@@ -111,7 +112,7 @@ impl Stage {
         self.threads.push(start(STACK, receive)?);
         let supply = match &flow.kind {
             Kind::Ftp(ftp) => ftp.bytes.map_or(Supply::Endless, |bytes| Supply::Bytes(bytes.0)),
-            _ => Supply::Stream(Box::new(Feed::new(Source::new(flow, scenario.seed), None))),
+            _ => Supply::Stream(Box::new(Feed::new(Source::new(flow, seed), None))),
         };
         let (gate, failure) = (Arc::clone(&self.gate), self.failure(flow, "the sender failed"));
         let send = move || tcp::send(&connection, socket, supply, &gate).map_err(failure).ok();
@@ -205,6 +206,7 @@ fn connection(scenario: &Scenario, number: u16, flow: &Flow, tcp: &Tcp) -> Conne
         congestion_control: kernel_name(tcp.cc),
         mss,
         window: tcp.window.map(|segments| segments.saturating_mul(u32::from(mss))),
+        course_of: None,
     }
 }
 

@@ -110,6 +110,14 @@ impl Engine<'_, '_> {
         self.events
     }
 
+    /// Gives the caller what became of the packets of the first `flows` flows over time, where that was asked for.
+    pub fn give_packets(&mut self, flows: usize) {
+        let packets = self.flows.iter().take(flows).map(|flow| flow.meter.course()).collect();
+        if let Some(to) = &mut self.options.packets {
+            **to = packets;
+        }
+    }
+
     #[inline]
     fn on_source(&mut self, now: Time, source: Source) {
         match source {

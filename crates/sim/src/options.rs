@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use lasthop_core::units::Time;
+use lasthop_home::course::Packets;
 
 /// What takes the lines of a trace.
 pub type TraceSink<'a> = &'a mut dyn FnMut(&TraceLine) -> io::Result<()>;
@@ -16,6 +17,9 @@ pub struct Options<'a> {
     pub pcap: Option<&'a mut dyn Write>,
     /// Asked now and then, about a hundred times a second; false ends the run.
     pub progress: Option<&'a mut dyn FnMut(Progress) -> bool>,
+    /// Filled at the end with what became of the packets of each flow over time; flows beyond
+    /// [`MOST_FLOWS`](lasthop_home::course::MOST_FLOWS) have none.
+    pub packets: Option<&'a mut Vec<Option<Packets>>>,
     /// What the report names as the program's revision.
     pub revision: &'a str,
 }

@@ -14,6 +14,7 @@ use crate::flows::{Play, Running};
 pub fn assemble(scenario: &Scenario, mut engine: Engine<'_, '_>, revision: &str) -> Report {
     let end = Time::ZERO + scenario.duration;
     engine.access_point.finish(&mut engine.flows);
+    engine.give_packets(scenario.flows.len());
     let flows: Vec<_> = (0..scenario.flows.len()).map(|flow| flow_report(scenario, &mut engine, flow, end)).collect();
     let medium = engine.medium.snapshot(end);
     let names = scenario.queue_names().into_iter();

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use anyhow::anyhow;
 use clap::Args;
 use lasthop_command::exit::{Failure, Outcome};
 use lasthop_command::output::Sink;
@@ -12,6 +13,7 @@ use lasthop_emu::ProgramEnd;
 use lasthop_home::scenario::Scenario;
 
 use crate::account;
+use crate::html;
 use crate::play::{self, Play, Played};
 
 const AFTER_HELP: &str = "\
@@ -21,6 +23,7 @@ Examples:
   sudo lasthop emulate home.toml --exec 'N1: wget -O /dev/null http://$LASTHOP_W1/' --end-with N1
   sudo lasthop emulate home.toml --exec-as-root 'AP: tcpdump -i wlan0 -w wlan0.pcap'
   sudo lasthop emulate home.toml --set wifi.queue.limit=1000 --json result.json
+  sudo lasthop emulate home.toml --html run.html         opens in a browser
   sudo lasthop emulate home.toml --pcap air.pcapng       opens in Wireshark
   sudo lasthop emulate home.toml --trace segments.jsonl
 
@@ -65,6 +68,9 @@ pub struct Arguments {
     /// Write the report as JSON; "-" is stdout
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write the run as a page for a browser: tables, and delays, windows and the queue over time
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Write every packet that crosses the access point
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
@@ -86,6 +92,10 @@ fn host_and_command(text: &str) -> Result<(String, String), String> {
 /// Plays the scenario once and shows the report.
 pub fn run(arguments: &Arguments) -> Outcome {
     let sink = arguments.json.as_deref().map(Sink::open).transpose()?;
+    let page = html::open(arguments.html.as_deref())?;
+    if [&sink, &page].into_iter().flatten().filter(|sink| sink.is_stdout()).count() > 1 {
+        return Err(Failure::request(anyhow!("only one of --json and --html can go to stdout")));
+    }
     let mut sets = arguments.set.clone();
     sets.extend(arguments.seed.map(|seed| format!("seed={seed}")));
     let scenario = Scenario::load(&arguments.scenario, &sets).map_err(Failure::request)?;
@@ -98,15 +108,22 @@ pub fn run(arguments: &Arguments) -> Outcome {
     play.pcap.clone_from(&arguments.pcap);
     play.trace.clone_from(&arguments.trace);
     play.log.clone_from(&arguments.log);
-    let Played { report, programs } = play::run(&play, &stop)?;
+    play.course = page.is_some();
+    let Played { report, course, programs } = play::run(&play, &stop)?;
     for path in [&arguments.pcap, &arguments.trace, &arguments.log].into_iter().flatten() {
         output::give_to_sudo_user(path);
     }
-    let look = if matches!(sink, Some(Sink::Stdout)) { Look::stderr() } else { Look::stdout() };
+    let to_stdout = [&sink, &page].into_iter().flatten().any(Sink::is_stdout);
+    let look = if to_stdout { Look::stderr() } else { Look::stdout() };
     let text = account::of_run(&report, look) + &account::of_programs(&programs, look);
-    match &sink {
-        Some(Sink::Stdout) => eprint!("{text}"),
-        _ => output::print_out(&text)?,
+    if to_stdout {
+        eprint!("{text}");
+    } else {
+        output::print_out(&text)?;
+    }
+    if let (Some(page), Some(course)) = (&page, &course) {
+        page.write_text(&html::of_run(&scenario, &report, course))?;
+        arguments.html.as_deref().filter(|_| !page.is_stdout()).into_iter().for_each(html::tell);
     }
     sink.map_or(Ok(()), |sink| sink.write_json(&report))?;
     first_failure(&programs).map_or(Ok(()), Err)

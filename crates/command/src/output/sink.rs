@@ -57,12 +57,17 @@ impl Sink {
     pub fn write_json(&self, value: &impl Serialize) -> Outcome {
         let mut text = serde_json::to_string_pretty(value).context("cannot write the result as JSON")?;
         text.push('\n');
+        self.write_text(&text)
+    }
+
+    /// Writes `text` as it is.
+    pub fn write_text(&self, text: &str) -> Outcome {
         if let Self::File(path) = self {
             let mut draft = self.draft()?;
             draft.write_all(text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
             return draft.keep();
         }
-        print_out(&text)
+        print_out(text)
     }
 }
 

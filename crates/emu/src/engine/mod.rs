@@ -24,7 +24,9 @@ use lasthop_core::packet::{Direction, Packet as _};
 use lasthop_core::units::{Span, Time};
 use lasthop_core::wire::{Link, ecn};
 use lasthop_home::clamp::ClampControl;
+use lasthop_home::course::Stretches;
 use lasthop_home::scenario::HostId;
+use lasthop_medium::NodeId;
 use rustix::event::{PollFd, PollFlags, poll};
 use spin::{SPIN, Spin};
 use std::io;
@@ -92,6 +94,8 @@ pub struct Engine {
     observer: Observer,
     capture: Option<Capture>,
     trace: Option<Trace>,
+    /// Packets waiting at the access point for stations, where that is wanted.
+    queue: Option<Stretches>,
     /// Unix time of the start, ns.
     wall_zero: u64,
     /// Start of the scenario, CLOCK_MONOTONIC.
@@ -128,6 +132,8 @@ pub struct Remains {
     pub capture: Option<Capture>,
     /// The trace, to be finished.
     pub trace: Option<Trace>,
+    /// Packets that waited at the access point for stations.
+    pub queue: Option<Stretches>,
     /// When the scenario ended (or was stopped).
     pub ended: Time,
     /// What of the real-time set-up was refused.
@@ -153,6 +159,7 @@ impl Engine {
             observer,
             capture: None,
             trace: None,
+            queue: None,
             wall_zero: 0,
             zero: Time::ZERO,
             end: Time::ZERO + duration,
@@ -174,6 +181,11 @@ impl Engine {
     /// Traces every segment.
     pub fn trace_into(&mut self, trace: Trace) {
         self.trace = Some(trace);
+    }
+
+    /// Keeps how long the queue towards the stations is.
+    pub fn keep_queue(&mut self, queue: Stretches) {
+        self.queue = Some(queue);
     }
 
     /// Changes the network while it runs; in order of time.
@@ -219,8 +231,8 @@ impl Engine {
         if let Some(capture) = &self.capture {
             self.counts.uncaptured = capture.missed();
         }
-        let Self { network, observer, lag, counts, capture, trace, .. } = self;
-        Ok(Remains { network, observer, lag, counts, capture, trace, ended, notes })
+        let Self { network, observer, lag, counts, capture, trace, queue, .. } = self;
+        Ok(Remains { network, observer, lag, counts, capture, trace, queue, ended, notes })
     }
 
     /// False when stopped before the start.
@@ -422,6 +434,11 @@ impl Engine {
         bytes[..6].copy_from_slice(&mac);
         bytes[6..12].copy_from_slice(&own);
         self.network.on_frame(at, port, frame);
+        if let Some(queue) = &mut self.queue
+            && towards_station
+        {
+            queue.note(at.since(Time::ZERO), self.network.medium().backlog(NodeId::ACCESS_POINT) as f64);
+        }
     }
 
     /// What the access point was given for a station has arrived there or is lost.

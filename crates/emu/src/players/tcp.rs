@@ -5,6 +5,7 @@ use crate::clock;
 use crate::observe::identify::FIRST_PORT;
 use crate::sys::{self, CaState, TcpDetail};
 use lasthop_core::units::{Span, Time};
+use lasthop_home::course::Stretches;
 use lasthop_home::scenario::KernelName;
 use lasthop_home::traffic::feed::Feed;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -46,6 +47,8 @@ pub struct Connection {
     pub mss: u16,
     /// Most the receiver offers, bytes.
     pub window: Option<u32>,
+    /// How long the run lasts, where its congestion window over time is to be kept.
+    pub course_of: Option<Span>,
 }
 
 /// What a connection has to carry.
@@ -80,7 +83,7 @@ pub struct Stretch {
 }
 
 /// What became of a greedy flow.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Totals {
     /// Before measuring began.
     pub start_up: Stretch,
@@ -88,6 +91,8 @@ pub struct Totals {
     pub metrics: Stretch,
     /// When the receiver had everything, since the start of the scenario.
     pub completed: Option<Span>,
+    /// Its congestion window over time, bytes, where that was to be kept.
+    pub congestion: Option<Stretches>,
 }
 
 impl Stretch {
@@ -186,7 +191,7 @@ pub fn sender(flow: &Connection) -> io::Result<TcpStream> {
 /// # Errors
 /// A connection that was refused or broke.
 pub fn send(flow: &Connection, stream: TcpStream, supply: Supply, gate: &Gate) -> io::Result<Totals> {
-    let mut totals = Totals::default();
+    let mut totals = Totals { congestion: flow.course_of.map(Stretches::new), ..Totals::default() };
     let Some(zero) = gate.wait() else { return Ok(totals) };
     if !gate.sleep_until(zero + flow.start) {
         return Ok(totals);
@@ -292,6 +297,9 @@ impl Sending {
         let measured = self.sampled > self.measure_from;
         let stretch = if measured { &mut totals.metrics } else { &mut totals.start_up };
         stretch.add(&self.before, &detail);
+        if let Some(congestion) = &mut totals.congestion {
+            congestion.note(self.sampled.since(self.zero), f64::from(detail.cwnd) * f64::from(detail.mss));
+        }
         self.before = detail;
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 use super::Datagram;
 use lasthop_core::units::Time;
+use lasthop_home::course::Windows;
 use lasthop_home::report::FORMAT;
 use lasthop_home::scenario::Scenario;
 use serde::Serialize;
@@ -72,6 +73,15 @@ fn is_zero(count: &u32) -> bool {
 }
 
 impl Line {
+    /// What a receiver advertises by it and its sender reads, with the flow: segments that answer data and carry none.
+    #[must_use]
+    pub fn advertised(&self) -> Option<(&str, Windows)> {
+        let answers = self.bytes == 0 && (self.acked_segments > 0 || self.window_update) && self.lost.is_none();
+        let flow = self.flow.as_deref().filter(|_| answers)?;
+        let allowed = Some(self.clamped_window.unwrap_or(self.offered_window) as f64);
+        Some((flow, Windows { offered: Some(self.offered_window as f64), allowed, congestion: None }))
+    }
+
     /// Writes it, with its newline.
     ///
     /// # Errors

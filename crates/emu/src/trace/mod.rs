@@ -2,7 +2,7 @@
 //!
 //! The engine reads a segment's header where a host's kernel hands it to the network, where it reaches the other end's
 //! interface, and where a model loses it, and passes that on through a `spool`; a thread of its own makes lines of it.
-//! Times are the model's. Everything is bounded: what finds no room is left out and counted.
+//! The same lines tell the [`Course`] of a run what receivers advertised and what senders read of it. Times are the model's. Everything is bounded: what finds no room is left out and counted.
 
 mod line;
 mod segments;
@@ -15,8 +15,9 @@ use crate::error::Error;
 use crate::network::LostAt;
 use crate::observe::identify::Data;
 use crate::spool::{self, Spool, Writer};
-use lasthop_core::units::Time;
+use lasthop_core::units::{Span, Time};
 use lasthop_core::wire::{self, Endpoint, Link, Parsed, TcpFields};
+use lasthop_home::course::Course;
 use lasthop_home::scenario::{HostId, Scenario};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -78,31 +79,63 @@ pub struct Trace {
     missed: u64,
 }
 
-/// The writer's end of a trace.
-pub type TraceWriter = Writer<Counters>;
+/// What a trace leaves: what it lacks, and the course it told of.
+pub type Told = (Counters, Option<Course>);
 
-/// Opens `path`, writes the header, and starts the writer.
+/// The writer's end of a trace.
+pub type TraceWriter = Writer<Told>;
+
+/// What the writer knows.
+struct Teller {
+    segments: Segments,
+    file: Option<BufWriter<File>>,
+    course: Option<Course>,
+}
+
+impl Teller {
+    fn tell(&mut self, item: &Item) -> io::Result<()> {
+        match item {
+            Item::Segment(event) => {
+                let Some(line) = self.segments.on_event(event) else { return Ok(()) };
+                if let (Some(course), Some((flow, windows))) = (&mut self.course, line.advertised()) {
+                    course.on_windows(Span::from_secs_f64(line.t_s), flow, windows);
+                }
+                self.file.as_mut().map_or(Ok(()), |file| line.write(file))
+            }
+            Item::Datagram(datagram) => {
+                let flow = self.segments.flow(datagram.flow);
+                self.file.as_mut().map_or(Ok(()), |file| line::write_datagram(file, flow, datagram))
+            }
+        }
+    }
+
+    fn finish(mut self) -> io::Result<Told> {
+        self.file.as_mut().map_or(Ok(()), Write::flush)?;
+        Ok((self.segments.counters(), self.course))
+    }
+}
+
+/// Opens `path` and writes the header, where lines are wanted, and starts the writer, which tells `course`, too.
 ///
 /// # Errors
 /// [`Error::Capture`] when the file cannot be written.
 pub fn start(
-    path: &Path,
+    path: Option<&Path>,
+    course: Option<Course>,
     scenario: &Scenario,
     revision: &str,
     plan: AddressPlan,
 ) -> Result<(Trace, TraceWriter), Error> {
-    let refuse = |source| Error::Capture { path: path.to_owned(), source };
-    let mut file = BufWriter::new(File::create(path).map_err(refuse)?);
-    line::write_header(&mut file, scenario, revision).map_err(refuse)?;
-    let state = (Segments::new(scenario, plan), file);
-    let write = |(segments, file): &mut (Segments, BufWriter<File>), items: &[Item]| {
-        items.iter().try_for_each(|item| match item {
-            Item::Segment(event) => segments.on_event(event).map_or(Ok(()), |line| line.write(file)),
-            Item::Datagram(datagram) => line::write_datagram(file, segments.flow(datagram.flow), datagram),
-        })
+    let refuse = |source| Error::Capture { path: path.unwrap_or(Path::new("")).to_owned(), source };
+    let open = |path: &Path| {
+        let mut file = BufWriter::new(File::create(path)?);
+        line::write_header(&mut file, scenario, revision)?;
+        Ok(file)
     };
-    let done = |(segments, mut file): (Segments, BufWriter<File>)| file.flush().map(|()| segments.counters());
-    let (spool, writer) = spool::start("trace", (BUFFERS, BUFFER), state, write, done).map_err(refuse)?;
+    let file = path.map(open).transpose().map_err(refuse)?;
+    let teller = Teller { segments: Segments::new(scenario, plan), file, course };
+    let write = |teller: &mut Teller, items: &[Item]| items.iter().try_for_each(|item| teller.tell(item));
+    let (spool, writer) = spool::start("trace", (BUFFERS, BUFFER), teller, write, Teller::finish).map_err(refuse)?;
     Ok((Trace { plan, spool, missed: 0 }, writer))
 }
 
@@ -153,8 +186,8 @@ impl Trace {
     ///
     /// # Errors
     /// The failed write.
-    pub fn finish(self, writer: TraceWriter) -> io::Result<Counters> {
-        self.spool.finish(writer).map(|counters| Counters { missed: self.missed, ..counters })
+    pub fn finish(self, writer: TraceWriter) -> io::Result<Told> {
+        self.spool.finish(writer).map(|(counters, course)| (Counters { missed: self.missed, ..counters }, course))
     }
 }
 

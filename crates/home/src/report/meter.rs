@@ -13,6 +13,7 @@ use lasthop_core::units::{Span, Time};
 
 use super::in_order::InOrder;
 use super::{AddedDelay, Delay, FlowReport, JitterReport, Lost, Metrics};
+use crate::course::Packets;
 
 /// Where a packet was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +70,8 @@ pub struct FlowMeter {
     /// Population of the packet that arrived last, and when.
     last_arrival: Option<(Which, Time)>,
     in_order: InOrder,
+    /// The same over time, where that is wanted.
+    course: Option<Box<Packets>>,
 }
 
 /// The population of a packet.
@@ -92,7 +95,20 @@ impl FlowMeter {
             completed: None,
             last_arrival: None,
             in_order: InOrder::default(),
+            course: None,
         }
+    }
+
+    /// Also keeps what happens over time, of a run that lasts `duration`.
+    pub fn keep_course(&mut self, duration: Span) {
+        self.course = Some(Box::new(Packets::new(duration)));
+    }
+
+    /// What happened over time, where it was kept.
+    #[must_use]
+    pub fn course(&self) -> Option<Packets> {
+        let kept = self.course.as_deref()?;
+        Some(Packets { delays: self.metrics.delays.clone(), ..kept.clone() })
     }
 
     fn which(&self, sent: Time) -> Which {
@@ -128,6 +144,10 @@ impl FlowMeter {
     /// Its first copy arrived: IP bytes, and the payload among them that had not been received before.
     pub fn on_delivered(&mut self, sent: Time, received: Time, ip_bytes: u32, payload_bytes: u32) {
         let delay = received.since(sent);
+        if let Some(course) = &mut self.course {
+            course.delay.note(sent.since(self.origin), delay.as_millis_f64());
+            course.arrived.note(received.since(self.origin), f64::from(payload_bytes));
+        }
         self.min_delay = Some(self.min_delay.map_or(delay, |min| min.min(delay)));
         let which = self.which(sent);
         let before = self.last_arrival.replace((which, received));
@@ -154,6 +174,9 @@ impl FlowMeter {
     pub fn on_payload(&mut self, at: Time, bytes: u64) {
         if let Some(population) = self.population(at) {
             population.payload_bytes += bytes;
+        }
+        if let Some(course) = &mut self.course {
+            course.arrived.note(at.since(self.origin), bytes as f64);
         }
     }
 

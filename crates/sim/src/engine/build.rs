@@ -1,6 +1,7 @@
 //! How a run begins.
 
 use lasthop_core::units::Time;
+use lasthop_home::course::MOST_FLOWS;
 use lasthop_home::scenario::{Kind, LastHop, Scenario, ScenarioError};
 use lasthop_medium::Medium;
 
@@ -25,7 +26,10 @@ impl<'a, 'o> Engine<'a, 'o> {
     pub fn new(expansion: &'a Expansion<'_>, options: &'a mut Options<'o>) -> Result<Self, SimError> {
         let scenario = &*expansion.home;
         let wires = Wires::new(scenario);
-        let flows = Flows::new(expansion)?;
+        let mut flows = Flows::new(expansion)?;
+        if options.packets.is_some() {
+            flows.iter_mut().take(MOST_FLOWS).for_each(|flow| flow.meter.keep_course(scenario.duration));
+        }
         let access_point = AccessPoint::new(expansion);
         let (params, stations) = scenario.medium();
         let mut medium = Medium::new(params, stations, scenario.seed);

@@ -6,6 +6,7 @@ mod verdict;
 
 use std::path::PathBuf;
 
+use anyhow::anyhow;
 use clap::Args;
 use lasthop_command::exit::{Failure, Outcome};
 use lasthop_command::output::{self, Sink};
@@ -20,6 +21,7 @@ use serde::Serialize;
 use self::pair::{Pair, Period};
 use self::verdict::Verdict;
 use crate::account;
+use crate::html::{self, Shown};
 use crate::play::{self, Play};
 
 const SCENARIO: &str = include_str!("../../../../../scenarios/papers/sap-law.toml");
@@ -29,6 +31,9 @@ const DOWNLOAD_AT: u64 = 5;
 const START_UP: u64 = 5;
 /// Capacity the controller divides, as a share of what TCP alone gets over this air.
 const CAPACITY: &str = "98%";
+/// What the two runs are called.
+const OFF: &str = "control off";
+const ON: &str = "control on";
 
 const AFTER_HELP: &str = "\
 The home is that of the SAP-LAW paper: a video stream, a game and a video call on 802.11g and, from
@@ -39,6 +44,7 @@ do not repeat packet by packet.
 Examples:
   sudo lasthop demo --seconds 15          a short one
   sudo lasthop demo --queue 1000          an access point with the deep queue that many have
+  sudo lasthop demo --html demo.html      both runs as a page for a browser
   sudo lasthop demo --json result.json    every figure of both runs";
 
 /// Show a home with control off, then on, side by side
@@ -66,6 +72,9 @@ pub struct Arguments {
     /// Also write both reports and the verdict as JSON; "-" is stdout
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Also write both runs, side by side, as a page for a browser; "-" is stdout
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
@@ -106,22 +115,36 @@ struct Settings {
 /// Plays the home twice and shows both.
 pub fn run(arguments: &Arguments) -> Outcome {
     let sink = arguments.json.as_deref().map(Sink::open).transpose()?;
-    let off = arguments.scenario(false)?;
-    let on = arguments.scenario(true)?;
+    let page = html::open(arguments.html.as_deref())?;
+    if [&sink, &page].into_iter().flatten().filter(|sink| sink.is_stdout()).count() > 1 {
+        return Err(Failure::request(anyhow!("only one of --json and --html can go to stdout")));
+    }
+    let scenarios = (arguments.scenario(false)?, arguments.scenario(true)?);
     root::require("making network namespaces and TAP devices, and loading BPF programs,")?;
     let stop = Stop::on_signals()?;
     eprint!("{}", arguments.announcement(Look::stderr().width));
 
-    let off = play::run(&Play::new(&off, "control off"), &stop)?.report;
-    let on = play::run(&Play::new(&on, "control on"), &stop)?.report;
+    let play = |scenario: &Scenario, label| {
+        let mut play = Play::new(scenario, label);
+        play.course = page.is_some();
+        play::run(&play, &stop).map(|it| (it.report, it.course))
+    };
+    let (off, course_off) = play(&scenarios.0, OFF)?;
+    let (on, course_on) = play(&scenarios.1, ON)?;
 
-    let to_stdout = matches!(sink, Some(Sink::Stdout));
+    let to_stdout = [&sink, &page].into_iter().flatten().any(Sink::is_stdout);
     let look = if to_stdout { Look::stderr() } else { Look::stdout() };
     let (text, verdict) = show(arguments, &off, &on, look);
     if to_stdout {
         eprint!("{text}");
     } else {
         output::print_out(&text)?;
+    }
+    if let (Some(page), Some(off_course), Some(on_course)) = (&page, &course_off, &course_on) {
+        let off = Shown { label: OFF, scenario: &scenarios.0, report: &off, course: off_course };
+        let on = Shown { label: ON, scenario: &scenarios.1, report: &on, course: on_course };
+        page.write_text(&shown(arguments, &verdict, off, on))?;
+        arguments.html.as_deref().filter(|_| !page.is_stdout()).into_iter().for_each(html::tell);
     }
     let Some(sink) = sink else { return Ok(()) };
     let settings = arguments.settings();
@@ -190,10 +213,18 @@ impl Arguments {
     }
 }
 
+/// Both runs as a page.
+fn shown(arguments: &Arguments, verdict: &Verdict, off: Shown<'_>, on: Shown<'_>) -> String {
+    let pair = Pair { off: off.report, on: on.report };
+    let of = |period: Period| (period.title(START_UP, arguments.seconds), tables::figures(pair, period));
+    let title = "A home without Lasthop and with it";
+    html::of_pair(title, &verdict.text, &[Period::Rest, Period::StartUp].map(of), [off, on])
+}
+
 /// The whole of what the demo prints, the verdict first, and that.
 fn show(arguments: &Arguments, off: &Report, on: &Report, look: Look) -> (String, Verdict) {
     let pair = Pair { off, on };
-    let runs = [("control off", off), ("control on", on)];
+    let runs = [(OFF, off), (ON, on)];
     let verdict = Verdict::of(pair, account::invalid(&runs).as_deref());
     let mut sentence = String::new();
     wrap(&mut sentence, &verdict.text, "", look.width);

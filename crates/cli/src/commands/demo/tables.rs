@@ -1,7 +1,5 @@
 //! The demo's table: one per period, each flow's figures without control above those with it.
 
-use std::fmt::Write as _;
-
 use lasthop_command::table::{Align, Table, figure, figure_or_dash, thousands};
 use lasthop_command::terminal::Look;
 use lasthop_home::report::{Delay, Metrics};
@@ -25,8 +23,13 @@ pub const LEGEND: &str = "  sent, lost  packets handed to the network, and those
 /// Columns that are missed least, first those that are missed least of all: p95, max, jitter, the median, what was lost.
 const LEAST: [usize; 5] = [6, 8, 10, 5, 3];
 
-/// The table of one period, with its title.
+/// The table of one period, with its title, as lines.
 pub fn table(pair: Pair<'_>, period: Period, title: &str, look: Look) -> String {
+    format!("{title}\n{}", account::fitted(&figures(pair, period), look))
+}
+
+/// The table of one period.
+pub fn figures(pair: Pair<'_>, period: Period) -> Table {
     let left = [Align::Left, Align::Left];
     let aligns: Vec<Align> = left.into_iter().chain([Align::Right; 9]).collect();
     let mut table = Table::new(&aligns, &HEADINGS).dispensable(&LEAST);
@@ -39,10 +42,7 @@ pub fn table(pair: Pair<'_>, period: Period, title: &str, look: Look) -> String 
             table.row(cells("", "on", period.of(on)));
         }
     }
-    let mut text = String::new();
-    let _ = writeln!(text, "{title}");
-    text.push_str(&account::fitted(&table, look));
-    text
+    table
 }
 
 fn cells(name: &str, control: &str, f: &Metrics) -> [String; 11] {

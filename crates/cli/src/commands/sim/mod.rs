@@ -1,5 +1,6 @@
 //! `lasthop sim`: any scenario in virtual time, packet by packet.
 
+mod follow;
 mod trace;
 
 use std::io;
@@ -13,11 +14,12 @@ use lasthop_command::output::{Draft, Sink};
 use lasthop_command::signals::Stop;
 use lasthop_command::terminal::Look;
 use lasthop_command::{REVISION, output, progress};
+use lasthop_home::course::Course;
 use lasthop_home::report::Report;
 use lasthop_home::scenario::Scenario;
-use lasthop_sim::{Options, Progress, SimError};
+use lasthop_sim::{Options, Progress, SimError, TraceLine};
 
-use crate::account;
+use crate::{account, html};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -25,6 +27,7 @@ Examples:
   lasthop sim scenarios/papers/sap-law.toml --set control.window=none --seed 7
   lasthop sim home.toml --set station.N3.distance=20m --set flow.ftp.cc=cubic --json result.json
   lasthop sim home.toml --pcap air.pcap --trace windows.jsonl
+  lasthop sim home.toml --html run.html && xdg-open run.html
 
 Needs no root. The same scenario and seed give the same report on every machine, but for how long
 it took. --set reaches any key of the file: `*` stands for part of a name (station.*.distance=5m),
@@ -57,6 +60,9 @@ pub struct Arguments {
     /// Write the report as JSON; "-" is stdout
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    /// Write the run as a page for a browser: tables, and delays, windows and the queue over time; "-" is stdout
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// Write every frame of the air for Wireshark; "-" is stdout
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
@@ -73,9 +79,10 @@ const REDRAW: Duration = Duration::from_millis(100);
 pub fn run(arguments: &Arguments) -> Outcome {
     let open = |path: &Option<PathBuf>| path.as_deref().map(Sink::open).transpose();
     let (json, pcap, trace) = (open(&arguments.json)?, open(&arguments.pcap)?, open(&arguments.trace)?);
-    let to_stdout = [&json, &pcap, &trace].into_iter().flatten().filter(|sink| sink.is_stdout()).count();
+    let page = html::open(arguments.html.as_deref())?;
+    let to_stdout = [&json, &pcap, &trace, &page].into_iter().flatten().filter(|sink| sink.is_stdout()).count();
     if to_stdout > 1 {
-        return Err(Failure::request(anyhow!("only one of --json, --pcap and --trace can go to stdout")));
+        return Err(Failure::request(anyhow!("only one of --json, --html, --pcap and --trace can go to stdout")));
     }
     let mut sets = arguments.set.clone();
     sets.extend(arguments.seed.map(|seed| format!("seed={seed}")));
@@ -83,7 +90,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let stop = Stop::on_signals()?;
     let draft = |sink: &Option<Sink>| sink.as_ref().map(Sink::draft).transpose();
     let (mut capture, mut lines) = (draft(&pcap)?, draft(&trace)?);
-    let report = match simulate(&scenario, &stop, capture.as_mut(), lines.as_mut()) {
+    let mut course = page.as_ref().map(|_| Course::new(&scenario));
+    let report = match simulate(&scenario, &stop, (capture.as_mut(), lines.as_mut(), course.as_mut())) {
         // Who reads "-" has seen enough, as `head` does.
         Err(SimError::Write(error)) if to_stdout > 0 && error.kind() == io::ErrorKind::BrokenPipe => return Ok(()),
         outcome => outcome.map_err(|error| failure(error, &stop))?,
@@ -93,20 +101,24 @@ pub fn run(arguments: &Arguments) -> Outcome {
     if let Some(json) = &json {
         json.write_json(&report)?;
     }
+    if let (Some(page), Some(course)) = (&page, &course) {
+        page.write_text(&html::of_run(&scenario, &report, course))?;
+    }
     let look = if to_stdout > 0 { Look::stderr() } else { Look::stdout() };
     let text = account::of_run(&report, look);
     if to_stdout > 0 {
         eprint!("{text}");
         return Ok(());
     }
-    output::print_out(&text)
+    output::print_out(&text)?;
+    arguments.html.as_deref().into_iter().for_each(html::tell);
+    Ok(())
 }
 
 fn simulate(
     scenario: &Scenario,
     stop: &Stop,
-    capture: Option<&mut Draft>,
-    lines: Option<&mut Draft>,
+    (capture, lines, mut course): (Option<&mut Draft>, Option<&mut Draft>, Option<&mut Course>),
 ) -> Result<Report, SimError> {
     let mut show = Show::new(&scenario.name);
     let mut goes_on = |progress: Progress| {
@@ -115,14 +127,23 @@ fn simulate(
     };
     let mut write = lines.map(trace::writer);
     let mut options = Options { progress: Some(&mut goes_on), revision: REVISION, ..Options::default() };
-    if let Some(write) = &mut write {
-        options.trace = Some(write);
+    let is_wanted = write.is_some() || course.is_some();
+    let mut packets = Vec::new();
+    options.packets = course.is_some().then_some(&mut packets);
+    let sizes = follow::segment_sizes(scenario);
+    let mut trace = |line: &TraceLine| {
+        course.iter_mut().for_each(|course| follow::line(course, &sizes, line));
+        write.as_mut().map_or(Ok(()), |write| write(line))
+    };
+    if is_wanted {
+        options.trace = Some(&mut trace);
     }
     if let Some(capture) = capture {
         options.pcap = Some(capture);
     }
     let report = timed(scenario, &mut options);
     show.end();
+    course.iter_mut().for_each(|course| course.set_packets(std::mem::take(&mut packets)));
     report
 }
 
