@@ -1,7 +1,7 @@
 //! The controller of an emulated home: `lasthopd run` in the access point.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Context as _;
@@ -25,17 +25,25 @@ const LAN: &str = "wlan0";
 #[derive(Debug)]
 pub struct Controller {
     folder: tempfile::TempDir,
+    socket: PathBuf,
+}
+
+/// Whether `scenario` asks for a controller.
+pub fn is_wanted(scenario: &Scenario) -> bool {
+    scenario.control.window.is_some() || scenario.snoop().is_some()
 }
 
 impl Controller {
-    /// The controller that `scenario` asks for; `None` when it asks for none.
-    pub fn for_scenario(scenario: &Scenario) -> Outcome<Option<Self>> {
-        let (window, snoop) = (scenario.control.window.as_ref(), scenario.snoop());
-        if window.is_none() && snoop.is_none() {
+    /// The controller that `scenario` asks for, which serves its status at `socket`, or where only the emulator finds it; `None` when
+    /// it asks for none.
+    pub fn for_scenario(scenario: &Scenario, socket: Option<&Path>) -> Outcome<Option<Self>> {
+        if !is_wanted(scenario) {
             return Ok(None);
         }
+        let (window, snoop) = (scenario.control.window.as_ref(), scenario.snoop());
         let folder = tempfile::Builder::new().prefix("lasthop-").tempdir().context("cannot make a temporary folder")?;
-        let controller = Self { folder };
+        let socket = socket.map_or_else(|| folder.path().join("lasthop.sock"), Path::to_owned);
+        let controller = Self { folder, socket };
         let mut text = match window {
             Some(window) => windows(window, &capacity_of(scenario, window)),
             None => queue_alone(capacity::tcp_alone(scenario).mul_f64(USUAL_SHARE)),
@@ -47,10 +55,9 @@ impl Controller {
 
     /// How the emulator starts it and where it answers.
     pub fn command(&self) -> Outcome<ControllerCommand> {
-        let socket = self.folder.path().join("lasthop.sock");
         let mut command = Command::new(programs::find(programs::DAEMON)?);
-        command.args(["run", "--lan", LAN, "--config"]).arg(self.config()).arg("--socket").arg(&socket);
-        Ok(ControllerCommand { command, socket })
+        command.args(["run", "--lan", LAN, "--config"]).arg(self.config()).arg("--socket").arg(&self.socket);
+        Ok(ControllerCommand { command, socket: self.socket.clone() })
     }
 
     fn config(&self) -> PathBuf {

@@ -34,6 +34,8 @@ pub struct Play<'a> {
     pub trace: Option<PathBuf>,
     /// Where to write what the controller says and answers.
     pub log: Option<PathBuf>,
+    /// Where the controller serves its status and takes commands, for others than the emulator.
+    pub socket: Option<PathBuf>,
     /// Whether to keep what the run does over time.
     pub course: bool,
 }
@@ -50,6 +52,7 @@ impl<'a> Play<'a> {
             pcap: None,
             trace: None,
             log: None,
+            socket: None,
             course: false,
         }
     }
@@ -69,7 +72,7 @@ pub struct Played {
 /// Plays it.
 pub fn run(play: &Play<'_>, stop: &Stop) -> Outcome<Played> {
     stop.check()?;
-    let controller = Controller::for_scenario(play.scenario)?;
+    let controller = Controller::for_scenario(play.scenario, play.socket.as_deref())?;
     let controlled = controller.is_some();
     let command = controller.as_ref().map(Controller::command).transpose()?;
     let (sender, receiver) = mpsc::channel();

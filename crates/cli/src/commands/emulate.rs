@@ -13,6 +13,7 @@ use lasthop_emu::ProgramEnd;
 use lasthop_home::scenario::Scenario;
 
 use crate::account;
+use crate::controller;
 use crate::html;
 use crate::play::{self, Play, Played};
 
@@ -26,6 +27,8 @@ Examples:
   sudo lasthop emulate home.toml --html run.html         opens in a browser
   sudo lasthop emulate home.toml --pcap air.pcapng       opens in Wireshark
   sudo lasthop emulate home.toml --trace segments.jsonl
+  sudo lasthop emulate home.toml --socket home.sock      and in another terminal:
+  sudo lasthop status --watch --socket home.sock
 
 Hosts are called as in the scenario; `AP` is the access point. A command runs in a shell, where
 $LASTHOP_W1 is the address of W1, $LASTHOP_W1_V6 its IPv6 address, and $LASTHOP_STORAGE a folder for
@@ -80,6 +83,9 @@ pub struct Arguments {
     /// Write what the controller says, and its status ten times a second, as JSON lines
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
+    /// Where the controller serves its status and takes commands while the scenario plays: `lasthop status --socket PATH`
+    #[arg(long, value_name = "PATH")]
+    socket: Option<PathBuf>,
 }
 
 fn host_and_command(text: &str) -> Result<(String, String), String> {
@@ -100,6 +106,11 @@ pub fn run(arguments: &Arguments) -> Outcome {
     sets.extend(arguments.seed.map(|seed| format!("seed={seed}")));
     let scenario = Scenario::load(&arguments.scenario, &sets).map_err(Failure::request)?;
     root::require("making network namespaces and TAP devices")?;
+    if arguments.socket.is_some() && !controller::is_wanted(&scenario) {
+        return Err(Failure::request(
+            "--socket is the controller's, and the scenario asks for none; set control.window, or leave --socket out",
+        ));
+    }
     let stop = Stop::on_signals()?;
     let mut play = Play::new(&scenario, &scenario.name);
     play.exec.clone_from(&arguments.exec);
@@ -108,6 +119,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     play.pcap.clone_from(&arguments.pcap);
     play.trace.clone_from(&arguments.trace);
     play.log.clone_from(&arguments.log);
+    play.socket.clone_from(&arguments.socket);
     play.course = page.is_some();
     let Played { report, course, programs } = play::run(&play, &stop)?;
     for path in [&arguments.pcap, &arguments.trace, &arguments.log].into_iter().flatten() {
