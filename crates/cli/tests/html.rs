@@ -108,7 +108,8 @@ fn the_curves_of_windows_and_of_the_queue_are_those_of_the_run() {
     assert!(offered[60..] == read[60..], "nothing lowers it, and after a second its receiver has settled");
     let queue = report["queues"][0]["max_packets"].as_f64().unwrap();
     let drawn = most(&curve(&chart(&page, "Queue of the access point"), "packets"));
-    assert!(drawn > queue * 0.7 && drawn <= queue, "at most {queue} packets, and {drawn} are drawn");
+    // The curve counts the packet in service, too.
+    assert!(drawn > queue * 0.7 && drawn <= queue + 1.0, "at most {queue} packets, and {drawn} are drawn");
 
     let (page, _) = played(folder.path(), &["--set", "control.window.capacity=98%"]);
     let windows = chart(&page, "Windows of film");

@@ -54,7 +54,7 @@ pub struct TraceLine {
     pub clamped_window: Option<u64>,
     /// Outstanding, bytes.
     pub inflight: Option<u64>,
-    /// Packets that wait.
+    /// Packets that wait, and the one in service.
     pub queue_packets: Option<u64>,
     /// Payload bit/s that came to the receiver for the first time, from the last arrival before the flow's line before to the last
     /// before this one.
