@@ -27,8 +27,8 @@ bpf: deps              ## compile the BPF programs anew, into crates/live/src/bp
 	@tools/install-deps bpf
 	$(CARGO) run --quiet --locked -p lasthop-live --example bpf
 
-demo: build            ## a home on this machine, control off then on: ARGS="--seconds 15 --cc reno"
-	tools/as-root $(LASTHOP) demo $(ARGS)
+demo: build            ## a home on this machine, control off then on, with a page of it: ARGS="--seconds 15 --cc reno"
+	tools/as-root $(LASTHOP) demo $(if $(findstring --html,$(ARGS)),,--html $(TARGET)/demo.html) $(ARGS)
 
 test:                  ## format, lints, every test, the short form of the fuzz targets; the first time 570 MB of packages
 	@tools/install-deps build run test
