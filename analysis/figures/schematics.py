@@ -90,6 +90,21 @@ def commands(axes):
             box(axes, 1.65 + 3.3 * i, 2.35 - 1.3 * j, text, 2.6, 0.95, **(SHADE if i == 2 else {}))
 
 
+@schematic("Two ways to Prometheus", (6.8, 2.6), 4.4)
+def prometheus(axes):
+    box(axes, 1.1, 2.2, "controller\n(status socket)", 1.9, 0.9, **SHADE)
+    box(axes, 4.3, 3.3, "lasthop web\n/metrics", 2.2, 0.9)
+    box(axes, 4.3, 1.1, "lasthop status\n--prometheus", 2.2, 0.9)
+    box(axes, 6.9, 1.1, "a file, read by\nnode_exporter", 2.0, 0.9, **GREYED)
+    box(axes, 8.8, 2.8, "Prometheus", 1.6, 0.8)
+    link(axes, (2.05, 2.4), (3.2, 3.2), **ARROW)
+    link(axes, (2.05, 2.0), (3.2, 1.2), **ARROW)
+    link(axes, (5.4, 3.3), (8.0, 2.9), **ARROW)
+    link(axes, (5.4, 1.1), (5.9, 1.1), **ARROW)
+    link(axes, (7.9, 1.3), (8.6, 2.4), **ARROW)
+    note(axes, 8.8, 3.7, "alert rules (contrib/prometheus)\ndashboard (contrib/grafana)")
+
+
 @schematic("What is controlled, and how", (6.4, 2.7), 4.4)
 def limits(axes):
     rows = (
@@ -550,6 +565,7 @@ def tuning(axes):
 FIGURES = [
     Figure("glossary", "words along one path", "glossary.md", glossary),
     Figure("commands", "who runs where", "commands.md", commands),
+    Figure("prometheus", "two ways to Prometheus", "prometheus.md", prometheus),
     Figure("limits", "what is controlled, and how", "limits.md", limits),
     Figure("where-changes-go", "the path of a change", "where-changes-go.md", changes),
     Figure("two-halves", "two halves and the records between them", "two-halves.md", halves),

@@ -11,7 +11,7 @@ use lasthop_command::signals::Stop;
 use lasthop_command::table::wrap;
 use lasthop_core::units::Span;
 use lasthop_status::watch::Watch;
-use lasthop_status::{self as status, QueryError};
+use lasthop_status::{self as status, QueryError, prometheus};
 
 /// Columns of text that is no picture of a terminal.
 const COLUMNS: usize = 80;
@@ -29,6 +29,9 @@ pub struct Arguments {
     /// Write what the controller said as JSON to stdout; the book's chapter "The status socket" has every field
     #[arg(long, conflicts_with = "watch")]
     json: bool,
+    /// Write it as metrics for Prometheus: for the textfile collector of node_exporter; the book's chapter "For fleets" has every metric
+    #[arg(long, conflicts_with_all = ["watch", "json"])]
+    prometheus: bool,
     /// Draw it in this terminal again and again, until Ctrl-C: rates and waiting times as sparklines, devices, decisions
     #[arg(long)]
     watch: bool,
@@ -44,6 +47,9 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Outcome {
     if arguments.watch {
         return watch(arguments);
+    }
+    if arguments.prometheus {
+        return metrics(arguments);
     }
     if arguments.json {
         return output::print_out(&(status::query_json(&arguments.socket)? + "\n"));
@@ -66,6 +72,18 @@ fn wrapped(text: &str) -> String {
         out.push_str(&further_in[4..]);
     }
     out
+}
+
+/// Of a controller that is not there the metrics say just that.
+fn metrics(arguments: &Arguments) -> Outcome {
+    match status::query(&arguments.socket) {
+        Ok(status) => output::print_out(&prometheus::render(&status)),
+        Err(error @ QueryError::NobodyThere { .. }) => {
+            eprintln!("{error}");
+            output::print_out(&prometheus::render_absent())
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn watch(arguments: &Arguments) -> Outcome {

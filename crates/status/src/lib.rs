@@ -4,6 +4,7 @@
 //! counters run since the controller came. A client of the command socket ([`command`]) writes one line and reads one.
 
 pub mod command;
+pub mod prometheus;
 mod quantile;
 mod render;
 pub mod watch;
