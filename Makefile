@@ -2,7 +2,7 @@
 # Everything is built as the user, also under `sudo make`; only the finished binary runs as root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve ablate study-web study-game study-learn study-senders outside faults check-dependencies clean book man dist
+.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve ablate study-web study-game study-evenings study-learn study-measure study-senders outside faults check-dependencies clean book man dist
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
@@ -116,6 +116,14 @@ study-senders:         ## MPEG streams over this kernel's TCP senders with Snoop
 	@tools/install-deps build run
 	$(CARGO) build --release --locked $(PROGRAMS)
 	tools/as-root python3 -B tools/study/senders.py --binary $(LASTHOP) $(ARGS)
+
+study-measure:         ## `lasthop measure` in the emulator beside a real ping, three times, 12 minutes: ARGS="--runs 1 --block 20 --discard 8"
+	@tools/install-deps build run study
+	$(CARGO) build --release --locked $(PROGRAMS)
+	tools/as-root python3 -B tools/study/measure.py --binary $(LASTHOP) $(ARGS)
+
+study-evenings:        ## how often `lasthop measure` is right, over evenings whose truth is known, minutes: EVENINGS=10000
+	$(CARGO) run --release --locked --quiet -p lasthop-measure --example evenings -- $(or $(EVENINGS),10000)
 
 outside:               ## the real controller between programs others wrote, off and on, 1.5 hours: ARGS="--list" or ARGS="--short --only 'up*'"
 	@tools/install-deps build run outside && tools/as-user tools/unpack-deps unpack-outside && tools/as-user tools/python-environment tools/outside/requirements.txt bench-results/study/outside-python

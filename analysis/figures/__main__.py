@@ -16,6 +16,7 @@ from . import (
     effect,
     handoff,
     hidden,
+    measure,
     messages,
     messages_wins,
     recovery,
@@ -46,7 +47,7 @@ MODULES = (sap_law, sap_law_sweeps, sap_law_readings, topology, arq, arq_open, a
 MODULES += (clamp, theory, hidden, shadowing, snoop, snoop_analysis, snoop_index, snoop_findings, snoop_rates)
 MODULES += (repair, handoff, reverse, red, recovery, recovery_wifi)
 MODULES += (messages, messages_wins)
-MODULES += (chap_window, effect, schematics, senders)
+MODULES += (chap_window, effect, measure, schematics, senders)
 CATALOGUE = [figure for module in MODULES for figure in module.FIGURES]
 CACHE = ROOT / "bench-results" / "figures"
 BOOK = ROOT / "book" / "src"

@@ -41,6 +41,7 @@ pub const ALL: &[Target] = &[
     ("config", config),
     ("quantity", quantity),
     ("status_json", status_json),
+    ("measure_json", measure_json),
     ("handover", handover),
     ("mdns", mdns),
     ("vary", vary),
@@ -254,6 +255,18 @@ pub fn status_json(input: &[u8]) {
     if let Ok(status) = serde_json::from_slice::<lasthop_status::Status>(input) {
         let _ = lasthop_status::render(&status);
     }
+}
+
+/// What `measure` wrote, as `--from` reads it: refused, or something can be said of it in words, and what is written again is read again.
+pub fn measure_json(input: &[u8]) {
+    let Ok(report) = lasthop_measure::Report::read(input) else { return };
+    let found = report.found();
+    assert!(
+        found.counted <= report.blocks.len() / 2
+            && found.waiting.is_none_or(|of| of.low <= of.ratio && of.ratio <= of.high)
+    );
+    assert!(!found.sentence(report.plan.direction).is_empty());
+    assert!(lasthop_measure::Report::read(report.to_json().as_bytes()).is_ok());
 }
 
 /// What a controller offers to its successor: whatever is read is written as it was meant.

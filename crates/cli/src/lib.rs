@@ -1,6 +1,6 @@
 //! `lasthop`: keeps games, calls and live video smooth on the last hop of a home while downloads run at full speed.
 //!
-//! The laboratory (demo, emulate, sim, sweep), and the front end of the other programs ([`programs`]). One file per command
+//! The laboratory (demo, emulate, measure, sim, sweep), and the front end of the other programs ([`programs`]). One file per command
 //! under `commands/`; each command reads its arguments, calls into `sim` or `emu`, and prints. Data goes to stdout or into
 //! files, everything said to a human goes to stderr or a terminal. Exit codes: see [`lasthop_command::exit`].
 
@@ -44,6 +44,7 @@ struct Cli {
 enum Command {
     Demo(commands::demo::Arguments),
     Emulate(commands::emulate::Arguments),
+    Measure(commands::measure::Arguments),
     Sim(commands::sim::Arguments),
     Sweep(commands::sweep::Arguments),
 }
@@ -73,6 +74,7 @@ fn carry_out(typed: &[OsString]) -> Outcome {
     match Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()).command {
         Command::Demo(arguments) => commands::demo::run(&arguments),
         Command::Emulate(arguments) => commands::emulate::run(&arguments),
+        Command::Measure(arguments) => commands::measure::run(&arguments),
         Command::Sim(arguments) => commands::sim::run(&arguments),
         Command::Sweep(arguments) => commands::sweep::run(&arguments),
     }

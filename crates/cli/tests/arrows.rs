@@ -24,13 +24,29 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("emu", &["core", "medium", "home"]),
     ("status", &["core"]),
     ("live", &["core", "files", "status"]),
-    ("daemon", &["command", "core", "live", "status"]),
+    // `command` with the feature `host` alone: what the programs share to measure.
+    ("measure", &["command", "core", "status", "testing"]),
+    ("daemon", &["command", "core", "live", "measure", "status"]),
     ("messenger", &["files"]),
     ("message", &["command", "core", "messenger"]),
     // Of `live` and `messenger` its tests alone: what the other programs link, this one does not.
     (
         "cli",
-        &["command", "core", "medium", "home", "tcp", "sim", "emu", "live", "messenger", "page", "status", "testing"],
+        &[
+            "command",
+            "core",
+            "medium",
+            "home",
+            "tcp",
+            "sim",
+            "emu",
+            "live",
+            "measure",
+            "messenger",
+            "page",
+            "status",
+            "testing",
+        ],
     ),
     // Manual pages and completions of all programs; linked by none.
     ("manual", &["cli", "command", "daemon", "message"]),

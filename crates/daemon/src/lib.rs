@@ -1,9 +1,11 @@
 //! `lasthopd`, what runs on an access point: the controller (`run`), its own account (`status`), what it is to leave alone
-//! (`pause`, `resume`), and what the machine can do (`doctor`). `lasthop run` becomes `lasthopd run`, and so on.
+//! (`pause`, `resume`), whether it helps (`measure`), and what the machine can do (`doctor`). `lasthop run` becomes `lasthopd run`, and so
+//! on.
 //!
 //! It links what an access point needs and no more; `book/src/dependencies.md` says what that is, and why.
 
 mod doctor;
+mod measure;
 mod pause;
 mod rights;
 mod run;
@@ -36,6 +38,7 @@ enum Command {
     Status(status::Arguments),
     Pause(pause::PauseArguments),
     Resume(pause::ResumeArguments),
+    Measure(measure::Arguments),
     Doctor(doctor::Arguments),
 }
 
@@ -53,6 +56,7 @@ pub fn main() -> ExitCode {
         Command::Status(arguments) => status::run(&arguments),
         Command::Pause(arguments) => pause::pause(&arguments),
         Command::Resume(arguments) => pause::resume(&arguments),
+        Command::Measure(arguments) => measure::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
     };
     match outcome {

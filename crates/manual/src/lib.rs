@@ -19,8 +19,11 @@ pub const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
 #[must_use]
 pub fn programs() -> [Command; 3] {
     let (daemon, message) = (lasthop_daemon::command_line(), lasthop_message::command_line());
-    let elsewhere: Vec<Command> = daemon.get_subcommands().cloned().collect();
-    let lasthop = lasthop_cli::command_line().subcommands(elsewhere).subcommand(message.clone().name("message"));
+    let own = lasthop_cli::command_line();
+    // What both do, `lasthop` does itself, with more: pages and plots.
+    let is_elsewhere = |command: &&Command| own.find_subcommand(command.get_name()).is_none();
+    let elsewhere: Vec<Command> = daemon.get_subcommands().filter(is_elsewhere).cloned().collect();
+    let lasthop = own.clone().subcommands(elsewhere).subcommand(message.clone().name("message"));
     [lasthop, daemon, message]
 }
 

@@ -1,6 +1,6 @@
 // Draws the charts of a page by uPlot. A chart is JSON; the fields are those of `Chart` in the crate lasthop-page:
 //
-//   { kind: "lines" | "steps" | "bars" | "heat", caption, x: AXIS, y: AXIS, at: [x..], series: [{ name, y: [..], colour }],
+//   { kind: "lines" | "steps" | "points" | "bars" | "heat", caption, x: AXIS, y: AXIS, at: [x..], series: [{ name, y: [..], colour }],
 //     rows: [edges of the heat map's rows], cells: [[values of a column, lowest row first]..], sync: "name" }
 //   AXIS: { label, log, min, max, time }
 //
@@ -39,12 +39,13 @@ var lasthopCharts = (() => {
 
   function series(chart) {
     if (chart.kind === "heat") return [{ label: chart.x.label, value: (u, v) => figure(v) }, { label: "", show: false }];
-    const paths = { steps: uPlot.paths.stepped({ align: 1 }), bars: uPlot.paths.bars({ size: [0.9, 60], align: 1 }) }[chart.kind];
+    const paths = { steps: uPlot.paths.stepped({ align: 1 }), bars: uPlot.paths.bars({ size: [0.9, 60], align: 1 }), points: () => null }[chart.kind];
+    const dots = chart.kind === "points" ? { show: true, size: chart.at.length > 300 ? 3 : 7 } : { show: false };
     return [{ label: chart.x.label, value: chart.x.time ? undefined : (u, v) => figure(v) }].concat(chart.series.map((one, i) => ({
       label: one.name, stroke: colour(one, i), width: 1.5, dash: DASHES[Math.floor(i / 4) % DASHES.length], paths,
       fill: chart.kind === "bars" ? `${colour(one, i)}80` : undefined,
       // A gap narrower than this is only the time between two values.
-      points: { show: false }, gaps: (u, s, from, to, gaps) => gaps.filter(([left, right]) => right - left > u.bbox.width / 25), value: (u, v) => figure(v),
+      points: dots, gaps: (u, s, from, to, gaps) => gaps.filter(([left, right]) => right - left > u.bbox.width / 25), value: (u, v) => figure(v),
     })));
   }
 

@@ -15,6 +15,8 @@ pub enum Kind {
     Lines,
     /// A value holds until the next.
     Steps,
+    /// A dot for each value, small where there are many.
+    Points,
     /// A bar from each place to the next: a histogram.
     Bars,
     /// Cells, the darker the more: `rows` and `cells` in place of series.
@@ -127,7 +129,7 @@ impl Chart {
                 }
                 table
             }
-            Kind::Lines | Kind::Steps => {
+            Kind::Lines | Kind::Steps | Kind::Points => {
                 let mut table = spans(&caption, "curve");
                 for one in &self.series {
                     table.row(span(one.name.clone(), one.y.iter().flatten().copied()));

@@ -24,7 +24,7 @@ fn page() -> String {
     let mut table = Table::new("wide", [Column::text("flow")].into_iter().chain(columns));
     table.row(["</script><script>document.title = 'broken'</script>"]);
     page.table(table);
-    page.charts([Kind::Lines, Kind::Steps, Kind::Bars, Kind::Heat].map(chart));
+    page.charts([Kind::Lines, Kind::Steps, Kind::Points, Kind::Bars, Kind::Heat].map(chart));
     let mut by_delay = chart(Kind::Lines);
     by_delay.at = (0..200).map(|i| 1.03_f64.powi(i)).collect();
     by_delay.x = Axis { log: true, min: Some(1.0), max: Some(350.0), ..Axis::new("delay, ms") };
@@ -44,14 +44,14 @@ fn every_kind_of_chart_is_drawn_on_a_phone_and_on_a_desk_in_the_dark_and_in_the_
     for (width, is_dark) in [(360, false), (360, true), (1280, false), (1280, true)] {
         let said = browser.open(&format!("file://{}", file.display()), Window { width, is_dark });
         assert_eq!(said, Vec::<String>::new(), "{width} points, dark: {is_dark}");
-        assert_eq!(browser.evaluate("document.querySelectorAll('.plot canvas').length"), 5);
+        assert_eq!(browser.evaluate("document.querySelectorAll('.plot canvas').length"), 6);
         assert_eq!(browser.evaluate("document.title"), "Every kind");
         let wide = browser.evaluate("document.documentElement.scrollWidth");
         assert!(wide.as_u64() <= Some(width.into()), "{width} points wide, and it takes {wide}");
         // A canvas on which nothing was drawn is see-through everywhere.
         let drawn = "[...document.querySelectorAll('.plot canvas')].map(c => c.getContext('2d').getImageData(0, 0, c.width, \
              c.height).data.filter((v, i) => i % 4 === 3 && v > 0).length > 1000)";
-        assert_eq!(browser.evaluate(drawn), serde_json::json!([true, true, true, true, true]));
+        assert_eq!(browser.evaluate(drawn), serde_json::json!([true, true, true, true, true, true]));
         background.push(browser.evaluate("getComputedStyle(document.documentElement).backgroundColor"));
     }
     assert_eq!(background[0], background[2]);
