@@ -7,7 +7,7 @@ SHELL := /bin/bash
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
 LASTHOPD := $(TARGET)/release/lasthopd
-# lasthop, and lasthopd and lasthop-message beside it, which it becomes.
+# lasthop, and lasthopd, lasthop-message and lasthop-web beside it, which it becomes.
 PROGRAMS := --workspace --bins
 CARGO := tools/as-user cargo
 # No Python writes bytecode beside the sources.

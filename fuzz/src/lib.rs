@@ -22,6 +22,8 @@ use lasthop_messenger::account::Account;
 use lasthop_messenger::protocol::{self, Decoded, LONGEST, Reply, Request};
 use lasthop_messenger::server::Startups;
 use lasthop_messenger::tuning::Profile;
+use lasthop_web::follow::Lines;
+use lasthop_web::guard::{Names, Scheme, cookie, is_own_page};
 
 /// A part of the binary, which is no library.
 #[allow(dead_code)]
@@ -50,6 +52,9 @@ pub const ALL: &[Target] = &[
     ("account_file", account_file),
     ("profile", profile),
     ("startups", startups),
+    ("web_head", web_head),
+    ("web_log", web_log),
+    ("web_measurement", web_measurement),
 ];
 
 /// A frame, alone or merged of several packets: understood or not, never beyond its end; and a window written in place
@@ -421,4 +426,38 @@ pub fn startups(input: &[u8]) {
     assert_eq!((percent(0), percent(startups.full())), (0, 100));
     let steps: Vec<_> = (0..=8).map(|eighth| percent(startups.full() * eighth / 8)).collect();
     assert!(steps.is_sorted(), "{steps:?}");
+}
+
+/// Host, Origin and Cookie of a request: no name that goes on is ours, an origin is ours as a whole, and a cookie is a part of its header.
+pub fn web_head(input: &[u8]) {
+    let text = String::from_utf8_lossy(input);
+    let names = Names::new(&["router.lan".to_owned()]);
+    let local = [192, 0, 2, 1].into();
+    let _ = names.allow(&text, local);
+    assert!(!names.allow(&format!("{text}.evil.example"), local), "{text}");
+    for scheme in [Scheme::Http, Scheme::Https, Scheme::Either] {
+        assert!(!is_own_page(&text, "router.lan", scheme) || text.to_ascii_lowercase().ends_with("://router.lan"));
+    }
+    if let Some(value) = cookie(&text, "lasthop") {
+        assert!(text.contains(&format!("lasthop={value}")) && !value.contains(';'));
+    }
+}
+
+/// The log of an emulation: wherever it is cut while it is written, the same is read.
+pub fn web_log(input: &[u8]) {
+    let (mut whole, mut parts) = (Lines::default(), Lines::default());
+    whole.take(input);
+    let length = 1 + usize::from(input.first().copied().unwrap_or_default()) % 17;
+    input.chunks(length).for_each(|part| parts.take(part));
+    let of = |lines: &Lines| {
+        (lines.status.as_ref().map(|status| status.get().to_owned()), lines.unknown, lines.said.clone())
+    };
+    assert_eq!(of(&whole), of(&parts));
+}
+
+/// A file of before and after: shown as far as it is understood, and what is shown has a bound.
+pub fn web_measurement(input: &[u8]) {
+    if let Ok(shown) = lasthop_web::measurement::shown(input) {
+        assert!(shown.sentence.is_none_or(|text| text.chars().count() <= 1_000) && shown.rows.len() <= 3);
+    }
 }

@@ -26,6 +26,8 @@ const LAN: &str = "wlan0";
 pub struct Controller {
     folder: tempfile::TempDir,
     socket: PathBuf,
+    /// It measures and says what it would do, and changes nothing.
+    dry_run: bool,
 }
 
 /// Whether `scenario` asks for a controller.
@@ -43,7 +45,7 @@ impl Controller {
         let (window, snoop) = (scenario.control.window.as_ref(), scenario.snoop());
         let folder = tempfile::Builder::new().prefix("lasthop-").tempdir().context("cannot make a temporary folder")?;
         let socket = socket.map_or_else(|| folder.path().join("lasthop.sock"), Path::to_owned);
-        let controller = Self { folder, socket };
+        let controller = Self { folder, socket, dry_run: false };
         let mut text = match window {
             Some(window) => windows(window, &capacity_of(scenario, window)),
             None => queue_alone(capacity::tcp_alone(scenario).mul_f64(USUAL_SHARE)),
@@ -53,10 +55,16 @@ impl Controller {
         Ok(Some(controller))
     }
 
+    /// The same, only looking on.
+    pub fn in_dry_run(self) -> Self {
+        Self { dry_run: true, ..self }
+    }
+
     /// How the emulator starts it and where it answers.
     pub fn command(&self) -> Outcome<ControllerCommand> {
         let mut command = Command::new(programs::find(programs::DAEMON)?);
         command.args(["run", "--lan", LAN, "--config"]).arg(self.config()).arg("--socket").arg(&self.socket);
+        command.args(self.dry_run.then_some("--dry-run"));
         Ok(ControllerCommand { command, socket: self.socket.clone() })
     }
 

@@ -11,6 +11,7 @@ mod html;
 mod play;
 mod programs;
 mod progress;
+mod web;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -36,6 +36,8 @@ pub struct Play<'a> {
     pub log: Option<PathBuf>,
     /// Where the controller serves its status and takes commands, for others than the emulator.
     pub socket: Option<PathBuf>,
+    /// Of a scenario that asks for no controller: one with it, whose controller looks on in a dry run and says what it sees.
+    pub looked_at_as: Option<&'a Scenario>,
     /// Whether to keep what the run does over time.
     pub course: bool,
 }
@@ -53,6 +55,7 @@ impl<'a> Play<'a> {
             trace: None,
             log: None,
             socket: None,
+            looked_at_as: None,
             course: false,
         }
     }
@@ -72,8 +75,11 @@ pub struct Played {
 /// Plays it.
 pub fn run(play: &Play<'_>, stop: &Stop) -> Outcome<Played> {
     stop.check()?;
-    let controller = Controller::for_scenario(play.scenario, play.socket.as_deref())?;
+    let mut controller = Controller::for_scenario(play.scenario, play.socket.as_deref())?;
     let controlled = controller.is_some();
+    if let (None, Some(with)) = (&controller, play.looked_at_as) {
+        controller = Controller::for_scenario(with, play.socket.as_deref())?.map(Controller::in_dry_run);
+    }
     let command = controller.as_ref().map(Controller::command).transpose()?;
     let (sender, receiver) = mpsc::channel();
     let options = Options {

@@ -14,6 +14,8 @@ use lasthop_command::exit::{Failure, Outcome};
 /// The controller.
 pub const DAEMON: &str = "lasthopd";
 const MESSENGER: &str = "lasthop-message";
+/// The page.
+pub const WEB: &str = "lasthop-web";
 
 /// A command that another program carries out.
 #[derive(Debug)]
@@ -26,7 +28,7 @@ pub struct Elsewhere {
     is_one_of_many: bool,
 }
 
-const COMMANDS: [Elsewhere; 6] = [
+const COMMANDS: [Elsewhere; 7] = [
     Elsewhere {
         name: "run",
         about: "Control this machine's last hop: the access point's Wi-Fi and LAN interfaces",
@@ -56,6 +58,12 @@ const COMMANDS: [Elsewhere; 6] = [
         name: "message",
         about: "Leave messages for slow devices, fetch them, and tune both ends to the device",
         program: MESSENGER,
+        is_one_of_many: false,
+    },
+    Elsewhere {
+        name: "web",
+        about: "Show live in a browser what a running controller sees, does, and why",
+        program: WEB,
         is_one_of_many: false,
     },
 ];
@@ -149,6 +157,8 @@ mod tests {
         assert_eq!(run, Some((DAEMON, "./lasthop".into(), words(&["run", "--lan", "--", "-h"]))));
         let send = call(&["lasthop", "message", "send", "--help"]);
         assert_eq!(send, Some((MESSENGER, "lasthop message".into(), words(&["send", "--help"]))));
+        let web = call(&["lasthop", "web", "--every", "1s"]);
+        assert_eq!(web, Some((WEB, "lasthop web".into(), words(&["--every", "1s"]))));
         let help = call(&["lasthop", "help", "status"]);
         assert_eq!(help, Some((DAEMON, "lasthop".into(), words(&["help", "status"]))));
         let help = call(&["lasthop", "help", "message", "tune"]);

@@ -88,9 +88,19 @@ fn help_names_every_command_and_the_first_thing_to_type() {
     let output = lasthop(&["--help"]);
     assert_eq!(code(&output), 0);
     let help = stdout(&output);
-    for word in
-        ["demo", "run", "status", "doctor", "emulate", "sim", "sweep", "message", "sudo lasthop demo", "Exit codes"]
-    {
+    for word in [
+        "demo",
+        "run",
+        "status",
+        "doctor",
+        "emulate",
+        "sim",
+        "sweep",
+        "message",
+        "web",
+        "sudo lasthop demo",
+        "Exit codes",
+    ] {
         assert!(help.contains(word), "`{word}` is missing in\n{help}");
     }
 }
@@ -98,7 +108,8 @@ fn help_names_every_command_and_the_first_thing_to_type() {
 #[test]
 fn the_help_of_every_command_fits_a_hundred_columns_and_explains_itself() {
     let of_messages = ["send", "fetch"].map(|command| vec!["message", command]);
-    let others = ["demo", "run", "status", "doctor", "emulate", "sim", "sweep", "message"].map(|command| vec![command]);
+    let others =
+        ["demo", "run", "status", "doctor", "emulate", "sim", "sweep", "message", "web"].map(|command| vec![command]);
     for command in others.into_iter().chain(of_messages) {
         let output = lasthop(&[&command[..], &["--help"]].concat());
         let command = command.join(" ");
@@ -112,7 +123,7 @@ fn the_help_of_every_command_fits_a_hundred_columns_and_explains_itself() {
 
 #[test]
 fn the_version_of_every_program_holds_the_revision_and_its_day() {
-    for name in ["lasthop", "lasthopd", "lasthop-message"] {
+    for name in ["lasthop", "lasthopd", "lasthop-message", "lasthop-web"] {
         let program = Path::new(programs::lasthop()).with_file_name(name);
         let version = stdout(&Command::new(program).arg("--version").output().expect("the binary starts"));
         let begins = format!("{name} {} (", env!("CARGO_PKG_VERSION"));
@@ -131,7 +142,7 @@ fn the_version_of_every_program_holds_the_revision_and_its_day() {
 #[test]
 fn a_command_of_another_program_is_listed_with_its_own_words_and_helps_by_the_name_that_was_typed() {
     let listed = stdout(&lasthop(&["--help"]));
-    for command in ["run", "status", "doctor", "message"] {
+    for command in ["run", "status", "doctor", "message", "web"] {
         let help = stdout(&lasthop(&[command, "--help"]));
         let about = help.lines().next().expect("a first line");
         let is_row = |line: &str| {
@@ -154,7 +165,9 @@ fn a_program_that_is_not_installed_is_named_with_the_place_and_what_to_do() {
     let run = |arguments: &[&str], path: &Path| {
         Command::new(&alone).args(arguments).env("PATH", path).output().expect("the binary starts")
     };
-    for (command, program) in [("run", "lasthopd"), ("doctor", "lasthopd"), ("message", "lasthop-message")] {
+    for (command, program) in
+        [("run", "lasthopd"), ("doctor", "lasthopd"), ("message", "lasthop-message"), ("web", "lasthop-web")]
+    {
         let output = run(&[command, "--help"], folder.path());
         let message = stderr(&output);
         assert_eq!(code(&output), 1, "{message}");

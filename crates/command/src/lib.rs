@@ -1,4 +1,4 @@
-//! What the programs have in common, `lasthop`, `lasthopd` and `lasthop-message`: how they end, where their output goes, what
+//! What the programs have in common, `lasthop`, `lasthopd`, `lasthop-message` and `lasthop-web`: how they end, where their output goes, what
 //! signals do, how they show progress and tables, and what a terminal can show.
 
 pub mod exit;

@@ -52,6 +52,8 @@ impl Log {
     /// It answered `status`.
     pub fn answer(&self, status: &serde_json::Value) {
         self.write(&Line { t_s: self.elapsed(), said: None, status: Some(status) });
+        // Who follows the log sees it now, and not when the buffer is full.
+        let _ = self.file.lock().unwrap_or_else(PoisonError::into_inner).flush();
     }
 
     /// Writes out what is left.

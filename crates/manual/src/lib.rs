@@ -1,4 +1,4 @@
-//! Manual pages (roff) and completions (bash, zsh, fish) of `lasthop`, `lasthopd` and `lasthop-message`.
+//! Manual pages (roff) and completions (bash, zsh, fish) of `lasthop`, `lasthopd`, `lasthop-message` and `lasthop-web`.
 //!
 //! They come from the same definitions that read the command line, so they cannot tell anything else. `lasthop` is shown as it is met:
 //! with the commands that other programs carry out, and all that is typed behind them. `make man` writes the files (the example
@@ -17,14 +17,15 @@ pub const SHELLS: [Shell; 3] = [Shell::Bash, Shell::Zsh, Shell::Fish];
 
 /// The programs, by name.
 #[must_use]
-pub fn programs() -> [Command; 3] {
+pub fn programs() -> [Command; 4] {
     let (daemon, message) = (lasthop_daemon::command_line(), lasthop_message::command_line());
-    let own = lasthop_cli::command_line();
+    let (own, web) = (lasthop_cli::command_line(), lasthop_web::command_line());
     // What both do, `lasthop` does itself, with more: pages and plots.
     let is_elsewhere = |command: &&Command| own.find_subcommand(command.get_name()).is_none();
     let elsewhere: Vec<Command> = daemon.get_subcommands().filter(is_elsewhere).cloned().collect();
-    let lasthop = own.clone().subcommands(elsewhere).subcommand(message.clone().name("message"));
-    [lasthop, daemon, message]
+    let named = [message.clone().name("message"), web.clone().name("web")];
+    let lasthop = own.clone().subcommands(elsewhere).subcommands(named);
+    [lasthop, daemon, message, web]
 }
 
 /// Writes `man1/*.1` and `completions/*` into `folder`, which it makes; returns the files.

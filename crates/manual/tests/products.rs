@@ -23,7 +23,15 @@ fn every_command_has_a_page_with_every_option() {
     let mut commands = Vec::new();
     programs().iter().for_each(|program| all(program, program.get_name(), &mut commands));
     let names = |name: &str| commands.iter().any(|(own, _)| own == name);
-    for name in ["lasthop", "lasthop-demo", "lasthop-run", "lasthop-message-tune", "lasthopd-run", "lasthop-message"] {
+    for name in [
+        "lasthop",
+        "lasthop-demo",
+        "lasthop-run",
+        "lasthop-message-tune",
+        "lasthopd-run",
+        "lasthop-message",
+        "lasthop-web",
+    ] {
         assert!(names(name), "{name}");
     }
     for (name, command) in &commands {

@@ -67,7 +67,8 @@ var lasthopCharts = (() => {
 
   const numbers = (chart) => [chart.at].concat(chart.kind === "heat" ? [chart.at.map(() => null)] : chart.series.map((one) => one.y));
 
-  function options(chart, width) {
+  // `now` gives the chart of now: that of a page that changes is another one each time.
+  function options(chart, width, now) {
     const isHeat = chart.kind === "heat";
     const y = isHeat ? { ...chart.y, min: chart.rows[0], max: chart.rows[chart.rows.length - 1] } : chart.y;
     return {
@@ -76,7 +77,7 @@ var lasthopCharts = (() => {
       axes: [axis(chart.x, 34), axis(y, y.log ? 60 : 48)],
       cursor: { sync: chart.sync ? { key: chart.sync } : undefined, drag: { x: true, y: false }, points: { size: 7 } },
       legend: { show: !isHeat },
-      hooks: isHeat ? { draw: [(u) => cells(u, chart)] } : {},
+      hooks: isHeat ? { draw: [(u) => cells(u, now())] } : {},
     };
   }
 
@@ -120,12 +121,12 @@ var lasthopCharts = (() => {
     const own = {
       build() {
         u?.destroy();
-        u = new uPlot(options(chart, Math.max(200, element.clientWidth)), numbers(chart), element);
+        u = new uPlot(options(chart, Math.max(200, element.clientWidth), () => chart), numbers(chart), element);
         reachable(element);
       },
       // New values: the same drawing where names and kind stayed.
       set(next) {
-        const isSame = next.kind !== "heat" && next.kind === chart.kind && String(next.series.map((one) => one.name)) === String(chart.series.map((one) => one.name));
+        const isSame = next.kind === chart.kind && [next, chart].map((one) => String([one.series.map((s) => s.name), one.rows])).reduce((a, b) => a === b);
         chart = next;
         if (isSame) u.setData(numbers(chart));
         else own.build();

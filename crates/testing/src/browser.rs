@@ -15,7 +15,7 @@ const PROGRAM: &str = "/usr/bin/chromium";
 const FLAGS: &str = "--headless --disable-gpu --no-first-run --disable-background-networking --disable-component-update \
     --disable-sync --disable-extensions --disable-dev-shm-usage --no-proxy-server --hide-scrollbars --no-sandbox \
     --remote-debugging-pipe";
-/// A test does not wait longer; the browser is ended, which ends what waits for it.
+/// A test does not wait longer where it says nothing else; the browser is ended, which ends what waits for it.
 const PATIENCE_S: u32 = 60;
 
 /// See the module.
@@ -25,6 +25,7 @@ pub struct Browser {
     to: ChildStdin,
     from: BufReader<ChildStdout>,
     profile: PathBuf,
+    patience_s: u32,
     number: u64,
     session: Option<String>,
     /// What the page said: errors, warnings, breaches of its policy, requests that went elsewhere.
@@ -47,6 +48,15 @@ impl Browser {
     /// When it does not start.
     #[must_use]
     pub fn start() -> Option<Self> {
+        Self::start_for(PATIENCE_S)
+    }
+
+    /// One that is ended after so many seconds.
+    ///
+    /// # Panics
+    /// When it does not start.
+    #[must_use]
+    pub fn start_for(patience_s: u32) -> Option<Self> {
         if !Path::new(PROGRAM).exists() {
             eprintln!("SKIPPED: there is no {PROGRAM} (tools/install-deps web installs it)");
             return None;
@@ -54,14 +64,14 @@ impl Browser {
         let profile = std::env::temp_dir().join(format!("lasthop-browser-{}-{}", std::process::id(), unique()));
         // The shell gives it the descriptors that it wants: it reads from 3 and writes to 4.
         let shell =
-            format!("exec timeout {PATIENCE_S} {PROGRAM} {FLAGS} --user-data-dir=\"$0\" 3<&0 4>&1 >/dev/null 2>&1");
+            format!("exec timeout {patience_s} {PROGRAM} {FLAGS} --user-data-dir=\"$0\" 3<&0 4>&1 >/dev/null 2>&1");
         let mut command = Command::new("sh");
         command.args(["-c", &shell]).arg(&profile).env("HOME", &profile);
         let mut process =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a shell to start chromium from");
         let to = process.stdin.take().expect("a pipe");
         let from = BufReader::new(process.stdout.take().expect("a pipe"));
-        let mut own = Self { process, to, from, profile, number: 0, session: None, complaints: Vec::new() };
+        let mut own = Self { process, to, from, profile, patience_s, number: 0, session: None, complaints: Vec::new() };
         let target = own.call("Target.createTarget", json!({ "url": "about:blank" }));
         let attach = json!({ "targetId": target["targetId"], "flatten": true });
         own.session = own.call("Target.attachToTarget", attach)["sessionId"].as_str().map(str::to_owned);
@@ -88,8 +98,44 @@ impl Browser {
             "new Promise(done => document.readyState === 'complete' ? done() : addEventListener('load', done))",
         );
         self.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))");
-        let elsewhere = |said: &String| said.starts_with("asked for ") && !said.ends_with(address);
-        self.complaints.drain(..).filter(|said| elsewhere(said) || !said.starts_with("asked for ")).collect()
+        self.complaints(address)
+    }
+
+    /// What the page of `address` complained of since it was opened, or since this was asked: a page from a server may ask that server
+    /// for more, one from a file nobody.
+    pub fn complaints(&mut self, address: &str) -> Vec<String> {
+        // Events come with answers.
+        self.evaluate("0");
+        let own = match address.strip_prefix("http://").and_then(|rest| rest.split('/').next()) {
+            Some(server) => format!("asked for http://{server}/"),
+            None => format!("asked for {address}"),
+        };
+        let is_complaint = |said: &String| !said.starts_with(&own);
+        self.complaints.drain(..).filter(is_complaint).collect()
+    }
+
+    /// Addresses that the page asked for since it was opened, or since its complaints were asked for.
+    #[must_use]
+    pub fn asked_for(&self) -> Vec<String> {
+        self.complaints.iter().filter_map(|said| said.strip_prefix("asked for ").map(str::to_owned)).collect()
+    }
+
+    /// Waits until an expression is true in the page.
+    ///
+    /// # Panics
+    /// When the browser is ended before.
+    pub fn wait_for(&mut self, expression: &str) {
+        self.evaluate(&format!(
+            "new Promise(done => {{ const look = () => ({expression}) ? done() : setTimeout(look, 20); look(); }})"
+        ));
+    }
+
+    /// Memory that the page's scripts use after a collection, bytes, and the nodes of its documents.
+    pub fn weight(&mut self) -> (f64, f64) {
+        self.call("HeapProfiler.collectGarbage", json!({}));
+        let used = self.call("Runtime.getHeapUsage", json!({}))["usedSize"].as_f64().unwrap_or_default();
+        let nodes = self.call("Memory.getDOMCounters", json!({}))["nodes"].as_f64().unwrap_or_default();
+        (used, nodes)
     }
 
     /// What an expression comes to in the page; a promise is waited for.
@@ -128,7 +174,12 @@ impl Browser {
         loop {
             let mut answer = Vec::new();
             self.from.read_until(0, &mut answer).expect("a browser that answers");
-            assert_eq!(answer.pop(), Some(0), "the browser ended, or did not answer {method} within {PATIENCE_S} s");
+            assert_eq!(
+                answer.pop(),
+                Some(0),
+                "the browser ended, or did not answer {method} within {} s",
+                self.patience_s
+            );
             let mut answer: Value = serde_json::from_slice(&answer).expect("JSON");
             if answer["id"] == self.number {
                 assert!(answer["error"].is_null(), "{method}: {}", answer["error"]);

@@ -1,4 +1,4 @@
-//! The programs that tests start: `lasthop`, and `lasthopd` and `lasthop-message`, which it becomes.
+//! The programs that tests start: `lasthop`, and `lasthopd`, `lasthop-message` and `lasthop-web`, which it becomes.
 //!
 //! Cargo builds the programs of a test's own package only. So `cargo test` has the others built here, in the same profile; where
 //! no cargo started the test (`tools/test`) they have to be there.
@@ -16,7 +16,7 @@ pub fn lasthop() -> &'static str {
 }
 
 fn prepare(folder: &Path) {
-    const PACKAGES: [&str; 4] = ["-p", "lasthop-daemon", "-p", "lasthop-message"];
+    const PACKAGES: [&str; 6] = ["-p", "lasthop-daemon", "-p", "lasthop-message", "-p", "lasthop-web"];
     if let (Some(cargo), Some(target)) = (std::env::var_os("CARGO"), folder.parent()) {
         let profile = match folder.file_name().and_then(|name| name.to_str()) {
             Some("debug") | None => "dev",
@@ -28,7 +28,7 @@ fn prepare(folder: &Path) {
         let done = build.status().expect("cargo starts");
         assert!(done.success(), "{build:?} failed");
     }
-    for program in ["lasthopd", "lasthop-message"] {
+    for program in ["lasthopd", "lasthop-message", "lasthop-web"] {
         let path = folder.join(program);
         assert!(path.is_file(), "there is no {}: cargo build {} makes it", path.display(), PACKAGES.join(" "));
     }

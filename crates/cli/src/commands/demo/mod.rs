@@ -23,6 +23,7 @@ use self::verdict::Verdict;
 use crate::account;
 use crate::html::{self, Shown};
 use crate::play::{self, Play};
+use crate::web::Page;
 
 const SCENARIO: &str = include_str!("../../../../../scenarios/papers/sap-law.toml");
 /// The download starts here: by then games, calls and video run smoothly. Seconds.
@@ -35,6 +36,10 @@ const CAPACITY: &str = "98%";
 const OFF: &str = "control off";
 const ON: &str = "control on";
 
+/// What the live page says between and before the runs.
+const MEANWHILE: &str = "The next run of the demo is being prepared. In the first, control is off: a controller looks on and changes \
+    nothing. In the second it is on.";
+
 const AFTER_HELP: &str = "\
 The home is that of the SAP-LAW paper: a video stream, a game and a video call on 802.11g and, from
 second 5, one download by this machine's own kernel TCP. Everything above the network cards is real;
@@ -45,6 +50,7 @@ Examples:
   sudo lasthop demo --seconds 15          a short one
   sudo lasthop demo --queue 1000          an access point with the deep queue that many have
   sudo lasthop demo --html demo.html      both runs as a page for a browser
+  sudo lasthop demo --web                 the runs live in a browser, while they play
   sudo lasthop demo --json result.json    every figure of both runs";
 
 /// Show a home with control off, then on, side by side
@@ -75,6 +81,10 @@ pub struct Arguments {
     /// Also write both runs, side by side, as a page for a browser; "-" is stdout
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
+    /// Show the runs live in a browser while they play, on this machine alone. Without control a controller looks on in a
+    /// dry run, which changes nothing
+    #[arg(long)]
+    web: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, clap::ValueEnum)]
@@ -124,13 +134,19 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let stop = Stop::on_signals()?;
     eprint!("{}", arguments.announcement(Look::stderr().width));
 
+    let live = arguments.web.then(|| Page::start(MEANWHILE)).transpose()?;
+    live.iter().for_each(|live| eprintln!("Live, in a browser on this machine: {}", live.address));
+
     let play = |scenario: &Scenario, label| {
         let mut play = Play::new(scenario, label);
         play.course = page.is_some();
+        play.socket = live.as_ref().map(Page::socket);
+        play.looked_at_as = live.is_some().then_some(&scenarios.1);
         play::run(&play, &stop).map(|it| (it.report, it.course))
     };
     let (off, course_off) = play(&scenarios.0, OFF)?;
     let (on, course_on) = play(&scenarios.1, ON)?;
+    drop(live);
 
     let to_stdout = [&sink, &page].into_iter().flatten().any(Sink::is_stdout);
     let look = if to_stdout { Look::stderr() } else { Look::stdout() };
