@@ -8,6 +8,7 @@
 //! | `POST /logout` | none | no cookie |
 //! | `GET /events` | read | Server-Sent Events, for as long as somebody listens |
 //! | `GET /status` | read | one status |
+//! | `GET /metrics` | read | the status for Prometheus |
 //! | `GET /measurement` | read | before and after |
 //! | `GET /counts` | read | what was refused |
 //! | `POST /command`, a request of the command socket as body | control | its answer |
@@ -25,6 +26,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use lasthop_status::command::{self, Answer};
+use lasthop_status::prometheus;
 use serde::Serialize;
 
 use crate::assets::{Asset, Assets};
@@ -170,6 +172,7 @@ pub fn router(app: &Arc<App>) -> Router {
         .route("/logout", post(logout))
         .route("/events", get(events))
         .route("/status", get(status))
+        .route("/metrics", get(metrics))
         .route("/measurement", get(measurement))
         .route("/counts", get(counts))
         .route("/command", post(command))
@@ -332,6 +335,16 @@ async fn status(State(app): Shared, Extension(ends): Extension<Ends>, headers: H
         Ok(text) => ([(header::CONTENT_TYPE, "application/json")], text).into_response(),
         Err(why) => (StatusCode::SERVICE_UNAVAILABLE, why + "\n").into_response(),
     }
+}
+
+/// A controller that is not there is a figure, too.
+async fn metrics(State(app): Shared, Extension(ends): Extension<Ends>, headers: HeaderMap) -> Response {
+    if let Err(refused) = app.demand(Right::Read, &headers, ends) {
+        return *refused;
+    }
+    let status = app.source.status().await.ok().and_then(|text| serde_json::from_slice(&text).ok());
+    let text = status.as_ref().map_or_else(prometheus::render_absent, prometheus::render);
+    ([(header::CONTENT_TYPE, prometheus::CONTENT_TYPE)], text).into_response()
 }
 
 async fn measurement(State(app): Shared, Extension(ends): Extension<Ends>, headers: HeaderMap) -> Response {

@@ -85,6 +85,7 @@ fn without_the_token_nothing_is_told_and_with_it_everything() {
     let _controller = Controller::start(&socket, status(7));
     let (own, file) = token(folder.path(), "read");
     let server = Server::start(&["--socket", text(&socket), "--token-file", text(&file)]);
+    assert_eq!(server.get("/metrics", &[]).code(), 401);
     for path in ["/status", "/events", "/measurement", "/counts"] {
         let answer = server.get(path, &[]);
         assert_eq!((answer.code(), answer.body().contains("laptop")), (401, false), "{path}");
