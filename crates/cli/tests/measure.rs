@@ -58,10 +58,7 @@ fn stdout(output: &Output) -> String {
 fn what_a_router_measured_is_shown_and_written_again() {
     let folder = tempfile::tempdir().unwrap();
     let text = stdout(&read(folder.path(), &report(12), &["--json", "again.json"]));
-    assert!(
-        text.starts_with("With control downloads waited 0.4") || text.starts_with("With control downloads waited 0.5"),
-        "{text}"
-    );
+    assert!(text.starts_with("With control downloads waited 0.") && text.contains("DSLReports"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let again = Report::read(&std::fs::read(folder.path().join("again.json")).unwrap()).unwrap();
     assert_eq!(again.blocks, report(12).blocks);

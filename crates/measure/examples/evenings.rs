@@ -9,7 +9,8 @@ use lasthop_measure::findings::{Findings, findings};
 
 /// Effects on waits; the first is none.
 const EFFECTS: [f64; 5] = [1.0, 0.9, 0.75, 0.5, 0.1];
-const PAIRS: [usize; 4] = [8, 12, 20, 30];
+/// How uneasy evenings are, and how many pairs they hold.
+const KINDS: [(f64, usize); 5] = [(1.0, 8), (1.0, 12), (1.0, 20), (1.0, 30), (2.0, 12)];
 
 struct Row {
     effect: f64,
@@ -27,11 +28,9 @@ fn main() {
     let mut arguments = std::env::args().skip(1);
     let evenings: u64 = arguments.next().and_then(|n| n.parse().ok()).unwrap_or(1_000);
     let as_json = arguments.next().is_some_and(|flag| flag == "--json");
-    let rows: Vec<Row> = [1.0, 2.0]
+    let rows: Vec<Row> = KINDS
         .iter()
-        .flat_map(|unease| PAIRS.iter().map(move |pairs| (*unease, *pairs)))
-        .flat_map(|(unease, pairs)| EFFECTS.iter().map(move |effect| (unease, pairs, *effect)))
-        .map(|(unease, pairs, effect)| row(evenings, unease, pairs, effect))
+        .flat_map(|(unease, pairs)| EFFECTS.iter().map(move |effect| row(evenings, *unease, *pairs, *effect)))
         .collect();
     if as_json {
         print_json(&rows, evenings);

@@ -137,6 +137,14 @@ impl Report {
         serde_json::to_string(self).expect("plain structs of text and numbers") + "\n"
     }
 
+    /// What an active probe saw in block number `block` (from 0), round trips per minute; what follows is found anew.
+    pub fn set_rpm(&mut self, block: usize, rpm: f64) {
+        if let Some(block) = self.blocks.get_mut(block) {
+            block.rpm = Some(rpm);
+        }
+        self.judge();
+    }
+
     /// What follows from the blocks.
     #[must_use]
     pub fn found(&self) -> Findings {

@@ -78,6 +78,8 @@ pub struct Progress {
     pub blocks: usize,
     /// Of so many.
     pub of: usize,
+    /// The block that runs is past what is discarded of it: what happens now counts.
+    pub is_counting: bool,
     /// Time since the first block began, s.
     pub elapsed_s: f64,
     /// Time that is left, s.
@@ -258,6 +260,7 @@ impl Session {
         Progress {
             blocks,
             of: plan.blocks(),
+            is_counting: in_block >= f64::from(plan.discard_s),
             elapsed_s: now.since(self.began).as_secs_f64(),
             left_s: left.max(0.0),
             rate_bps,

@@ -37,6 +37,15 @@ fn what_is_written_is_read_back_with_the_same_findings() {
 }
 
 #[test]
+fn what_a_probe_saw_is_kept_with_its_block() {
+    let mut report = report();
+    report.set_rpm(1, 310.5);
+    report.set_rpm(7, 1.0);
+    let read = Report::read(report.to_json().as_bytes()).unwrap();
+    assert_eq!(read.blocks.iter().map(|block| block.rpm).collect::<Vec<_>>(), [None, Some(310.5), None]);
+}
+
+#[test]
 fn a_field_that_was_added_later_is_no_obstacle_and_another_form_is_refused() {
     let more = report().to_json().replacen('{', "{\"added\": 7, ", 1);
     assert!(Report::read(more.as_bytes()).is_ok());
