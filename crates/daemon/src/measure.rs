@@ -40,7 +40,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Outcome {
     let file = arguments.json.as_deref().filter(|path| *path != Path::new("-")).map(Draft::begin).transpose()?;
     let stop = Stop::on_signals()?;
-    let measured = host::measure(&arguments.options, &stop)?;
+    let measured = host::measure(&arguments.options, &stop, &mut |_, _| None)?;
     match (&arguments.json, file) {
         (Some(_), None) => output::print_out(&measured.report.to_json())?,
         (_, file) => {

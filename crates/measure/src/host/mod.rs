@@ -139,12 +139,39 @@ fn cautions(plan: &Plan) -> Vec<String> {
     cautions
 }
 
-/// Measures, and says on stderr where it stands.
+/// What an active probe saw between two instants, round trips per minute; `None` of too little.
+pub type Probe<'a> = dyn FnMut(Instant, Instant) -> Option<f64> + 'a;
+
+/// Asks the probe for what counts of each block, when the block is over.
+struct Probed<'a> {
+    probe: &'a mut Probe<'a>,
+    block: usize,
+    counts_from: Option<Instant>,
+    /// Number of a block, and what was seen in it.
+    seen: Vec<(usize, f64)>,
+}
+
+impl Probed<'_> {
+    /// Where the measurement stands; `None`: it is over.
+    fn on_progress(&mut self, now: Instant, at: Option<&Progress>) {
+        let is_over = at.is_none_or(|at| at.blocks != self.block);
+        if let Some(from) = self.counts_from.filter(|_| is_over) {
+            self.seen.extend((self.probe)(from, now).map(|rpm| (self.block, rpm)));
+            self.counts_from = None;
+        }
+        if let Some(at) = at {
+            self.block = at.blocks;
+            self.counts_from = self.counts_from.or(at.is_counting.then_some(now));
+        }
+    }
+}
+
+/// Measures, and says on stderr where it stands. `probe` is asked once for each block.
 ///
 /// # Errors
 /// When the request is wrong, or the controller cannot be measured.
 #[expect(clippy::disallowed_methods, reason = "this is the host, which has the clock")]
-pub fn measure(options: &Options, stop: &Stop) -> Outcome<Measured> {
+pub fn measure<'a>(options: &Options, stop: &Stop, probe: &'a mut Probe<'a>) -> Outcome<Measured> {
     let plan = options.plan()?;
     let started_unix_s = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |now| now.as_secs());
     let mut session = Session::new(Params { plan, names: options.names, started_unix_s });
@@ -152,6 +179,7 @@ pub fn measure(options: &Options, stop: &Stop) -> Outcome<Measured> {
     cautions(&plan).iter().for_each(|caution| line.note(caution));
     let begun = Instant::now();
     let now = || Time::from_nanos(begun.elapsed().as_nanos() as u64);
+    let mut probed = Probed { probe, block: 0, counts_from: None, seen: Vec::new() };
     loop {
         if stop.has_come() {
             session.stop();
@@ -160,9 +188,12 @@ pub fn measure(options: &Options, stop: &Stop) -> Outcome<Measured> {
             carry_out(&mut session, &action, &options.socket, &now);
         }
         if session.is_over() {
+            probed.on_progress(Instant::now(), None);
             break;
         }
-        show(&mut line, &session.snapshot(now()));
+        let at = session.snapshot(now());
+        probed.on_progress(Instant::now(), Some(&at));
+        show(&mut line, &at);
         while !stop.has_come() {
             let left = session.next_deadline().map_or(Span::ZERO, |at| at.since(now()));
             if left == Span::ZERO {
@@ -178,7 +209,9 @@ pub fn measure(options: &Options, stop: &Stop) -> Outcome<Measured> {
         }
         return Err(Failure::work(refusal.clone()));
     }
-    Ok(Measured { report: session.report(), signal: stop.take() })
+    let mut report = session.report();
+    probed.seen.into_iter().for_each(|(block, rpm)| report.set_rpm(block, rpm));
+    Ok(Measured { report, signal: stop.take() })
 }
 
 fn carry_out(session: &mut Session, action: &Action, socket: &Path, now: &impl Fn() -> Time) {
@@ -246,6 +279,28 @@ mod tests {
             (cautions(&[]), cautions(&["--pairs", "8"]), cautions(&["--pairs", "3", "--discard", "3s"])),
             (0, 1, 2)
         );
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the probe is asked by the host's clock")]
+    fn the_probe_is_asked_for_what_counts_of_each_block() {
+        let zero = Instant::now();
+        let second = |s| zero + Duration::from_secs(s);
+        let mut asked = Vec::new();
+        let mut probe = |from: Instant, until: Instant| {
+            asked.push((from.duration_since(zero).as_secs(), until.duration_since(zero).as_secs()));
+            // Of the second block there was too little.
+            (asked.len() != 2).then_some(asked.len() as f64)
+        };
+        let mut probed = Probed { probe: &mut probe, block: 0, counts_from: None, seen: Vec::new() };
+        for s in 0..30 {
+            // Blocks of ten seconds, of which three do not count.
+            let at = Progress { blocks: s as usize / 10, is_counting: s % 10 >= 3, ..Progress::default() };
+            probed.on_progress(second(s), Some(&at));
+        }
+        probed.on_progress(second(30), None);
+        assert_eq!(probed.seen, [(0, 1.0), (2, 3.0)]);
+        assert_eq!(asked, [(3, 10), (13, 20), (23, 30)]);
     }
 
     #[test]

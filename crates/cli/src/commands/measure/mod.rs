@@ -73,7 +73,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let plots = arguments.flent.as_deref().map(flent::Files::open).transpose()?;
     let measured = match &arguments.from {
         Some(path) => Measured { report: read(path)?, signal: None },
-        None => host::measure(&arguments.options, &Stop::on_signals()?)?,
+        None => host::measure(&arguments.options, &Stop::on_signals()?, &mut |_, _| None)?,
     };
     let report = &measured.report;
     match to_stdout {
