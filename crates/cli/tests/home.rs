@@ -3,7 +3,7 @@
 
 mod programs;
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -292,16 +292,21 @@ impl Running {
         std::fs::write(&scenario, HOME).expect("written");
         let mut command = Command::new(programs::lasthop());
         command.arg("emulate").arg(&scenario).args(["--exec", "S: sleep 100000"]);
+        Self::until(command, folder, "/60 s").0
+    }
+
+    /// Until it has said `word`, and all that it said until then.
+    fn until(mut command: Command, folder: tempfile::TempDir, word: &str) -> (Self, String) {
         command.stdout(Stdio::null()).stderr(Stdio::piped()).env("TMPDIR", folder.path());
         let mut child = command.spawn().expect("the binary starts");
         let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
         let mut said = String::new();
         // The first progress line comes when everything runs.
-        while !said.contains("/60 s") {
+        while !said.contains(word) {
             let n = stderr.read_line(&mut said).expect("stderr");
             assert!(n > 0, "it ended early: {said}");
         }
-        Self { child, stderr, folder }
+        (Self { child, stderr, folder }, said)
     }
 
     fn signal(&self, signal: Signal) {
@@ -383,4 +388,27 @@ fn kill_9_leaves_no_program_and_no_file() {
     running.signal(Signal::KILL);
     assert_eq!(running.wait_until_all_are_gone().code(), None);
     assert_eq!(running.temporary_files(), 0);
+}
+
+#[test]
+fn the_page_beside_a_demo_shows_the_run_without_control_and_ends_with_the_demo() {
+    if cannot_run() {
+        return;
+    }
+    let mut command = Command::new(programs::lasthop());
+    command.args(["demo", "--web", "--seconds", "45"]);
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (mut running, said) = Running::until(command, folder, "/50 s");
+    let address = said.split_once("http://").and_then(|(_, rest)| rest.split('/').next()).expect("an address");
+    let mut stream = std::net::TcpStream::connect(address).expect("a page");
+    write!(stream, "GET /status HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").expect("sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    let status: Value = serde_json::from_str(answer.split_once("\r\n\r\n").expect("a head").1).expect("a status");
+    assert_eq!(status["dry_run"], true, "control is off, and a controller looks on");
+    running.signal(Signal::INT);
+    assert_eq!(running.wait_until_all_are_gone().code(), Some(130));
+    // The scenario's file is not there.
+    assert_eq!(std::fs::read_dir(running.folder.path()).expect("folder").count(), 0);
+    assert!(std::net::TcpStream::connect(address).is_err(), "the page has ended");
 }

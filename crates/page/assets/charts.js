@@ -19,6 +19,7 @@ var lasthopCharts = (() => {
 
   function scale(axis, isHeight) {
     const range = (u, low, high) => {
+      if (axis.log && axis.min != null && axis.max != null) return [axis.min, axis.max];
       if (axis.log) return uPlot.rangeLog(axis.min ?? low ?? 1, axis.max ?? high ?? 100, 10, false);
       if (!isHeight) return [axis.min ?? low ?? 0, axis.max ?? high ?? 1];
       const top = axis.max ?? (high > 0 ? high * 1.05 : 1);
@@ -28,11 +29,15 @@ var lasthopCharts = (() => {
     return isHeight ? { range, distr: axis.log ? 3 : 1 } : { time: !!axis.time, range: axis.log ? range : undefined, distr: axis.log ? 3 : 1 };
   }
 
+  // Of a logarithmic axis lines at powers of ten alone: those between them would hide what is drawn.
+  const powers = (u, ticks) => ticks.map((v) => v != null && Math.abs(Math.log10(v) - Math.round(Math.log10(v))) < 1e-9 ? v : null);
+
   function axis(of, size) {
     const [text, line] = [style("--quiet"), style("--line")];
+    const filter = of.log ? { filter: powers } : {};
     return {
       label: of.label, size, labelSize: 20, stroke: text, font: "12px system-ui, sans-serif", labelFont: "12px system-ui, sans-serif",
-      grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 },
+      grid: { stroke: line, width: 1, ...filter }, ticks: { stroke: line, width: 1, ...filter },
       values: of.time ? undefined : (u, ticks) => ticks.map((v) => v == null ? "" : figure(v)),
     };
   }

@@ -1,10 +1,11 @@
 // What the page remembers: a fixed number of columns, and of each direction a histogram of waiting times and the rate in it.
 const COLUMNS = 180;
 // Rows of the heat map: half an octave each, from 0.25 ms on. The status has eight buckets an octave.
-const ROWS = 27, FIRST_MS = 0.25;
+const ROWS = 24, FIRST_MS = 0.25;
 
 const rowOf = (upper) => upper == null ? ROWS - 1 : Math.min(ROWS - 1, Math.max(0, Math.ceil(Math.log2(upper / FIRST_MS) * 2 - 1e-6)));
-const EDGES = Array.from({ length: ROWS + 1 }, (_, row) => FIRST_MS * 2 ** ((row - 1) / 2));
+// The lowest row goes down to nothing, which no logarithm shows, and the highest up to no end.
+const EDGES = Array.from({ length: ROWS + 1 }, (_, row) => row === 0 ? 0.1 : row === ROWS ? 1000 : FIRST_MS * 2 ** ((row - 1) / 2));
 
 // A histogram as { count, of: Map(upper bound -> intervals) }.
 const histogram = (waiting) => ({ count: waiting?.count ?? 0, of: new Map((waiting?.buckets ?? []).map(([upper, n]) => [upper, n])) });

@@ -23,7 +23,7 @@
       if (!answer.ok) throw new Error(await answer.text());
       session = await answer.json();
     } catch (error) {
-      return again("The server of this page does not answer; it is asked again and again.");
+      return again("The server of this page does not answer; it is asked again.");
     }
     at("about").textContent = `lasthop web ${session.version.split(" ")[0]}, ${1000 / session.every_ms >= 1 ? `${words.count(1000 / session.every_ms)} updates a second` : `an update every ${time(session.every_ms / 1000)}`}.`;
     at("logout").hidden = !session.logged_in;
@@ -51,7 +51,7 @@
       show();
     };
     stream.onerror = () => {
-      if (stream?.readyState === EventSource.CLOSED) again("The server of this page shows nothing more now; it is asked again and again.");
+      if (stream?.readyState === EventSource.CLOSED) again("The server of this page shows nothing more; it is asked again.");
       else state("gone", "connection lost");
     };
   }
@@ -178,7 +178,7 @@
     if (status.bypass.bypasses_control) lines.push(`${part(status.bypass.share)} of the traffic goes past control (hardware flow offload?)`);
     for (const one of status.found ?? []) lines.push(`${one.interface} has ${one.what}: ${one.follows}`);
     if (status.window_updates?.off) lines.push(`no window updates are sent: ${status.window_updates.off}`);
-    if (status.table.full_s != null) lines.push(`the table of connections is full; newer ones pass uncontrolled`);
+    if (status.table.full_s != null) lines.push("the table of connections is full; newer ones pass uncontrolled");
     list(at("warnings"), lines);
   }
 
@@ -230,6 +230,7 @@
     write(own.limits, of.limits ? "windows are limited, so that no more can wait" : "windows are as their receivers offer them");
   }
 
+  const nameOf = (row) => names.get(row.device) ?? row.device;
   const tableOf = {
     devices: new LiveTable("devices", "Devices with a flow", [
       { head: "device", text: (row) => label(row), value: label },
@@ -241,7 +242,7 @@
     ], { sortedBy: 1, nothing: "Nobody carries anything now." }),
     flows: new LiveTable("flows", "Directions of connections that carry payload; station on the left", [
       { head: "connection", text: (row) => row.flow },
-      { head: "device", text: (row) => names.get(row.device) ?? row.device, value: (row) => names.get(row.device) ?? row.device },
+      { head: "device", text: nameOf, value: nameOf },
       { head: "rate", text: (row) => rate(row.rate_bps), value: (row) => row.rate_bps, number: true },
       { head: "may use", text: (row) => rate(row.share_bps), value: (row) => row.share_bps ?? -1, number: true },
       { head: "what is done", text: (row) => words.STATES[row.state] ?? row.state, value: (row) => row.state },
@@ -251,7 +252,7 @@
     ], { sortedBy: 2, most: 50, nothing: "No connection carries payload now." }),
     udp: new LiveTable("udp", "UDP flows that ever sent a full packet", [
       { head: "flow", text: (row) => row.tunnel ? `${row.flow} (${row.tunnel})` : row.flow },
-      { head: "device", text: (row) => names.get(row.device) ?? row.device, wide: true },
+      { head: "device", text: nameOf, wide: true },
       { head: "rate", text: (row) => rate(row.rate_bps), value: (row) => row.rate_bps, number: true },
       { head: "may use", text: (row) => row.share_bps == null ? "all" : rate(row.share_bps), number: true, wide: true },
       { head: "taken for", text: (row) => words.TAKEN[row.taken_for] ?? row.taken_for, words: true },
@@ -300,7 +301,7 @@
     newestFirst.forEach((decision, i) => {
       const line = place.children[i] ?? place.appendChild(element("li"));
       if (!line.firstChild) line.append(element("time"), element("span"));
-      write(line.firstChild, decision.at_s == null ? "" : `${time(Math.max(0, status.running_s - decision.at_s))} ago`);
+      write(line.firstChild, decision.at_s == null ? "" : words.ago(Math.max(0, status.running_s - decision.at_s)));
       write(line.lastChild, decision.line);
     });
   }
@@ -378,7 +379,7 @@
     { head: "", text: (row) => words.MEASURED[row.what] ?? row.what, words: true },
     { head: "control off", text: (row) => figure(row, row.off), number: true },
     { head: "control on", text: (row) => figure(row, row.on), number: true },
-    { head: "on in parts of off", text: (row) => row.ratio ? `${row.ratio[0].toFixed(2)} (${row.ratio[1].toFixed(2)} to ${row.ratio[2].toFixed(2)})` : words.NONE, number: true },
+    { head: "on / off", text: (row) => row.ratio ? `${row.ratio[0].toFixed(2)} (${row.ratio[1].toFixed(2)} to ${row.ratio[2].toFixed(2)})` : words.NONE, number: true },
   ], { nothing: "The file has no figures that this page knows." });
   const figure = (row, value) => ({ waiting: ms, throughput: rate }[row.what] ?? count)(value);
 

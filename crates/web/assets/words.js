@@ -32,9 +32,11 @@ const words = (() => {
     const s = Math.floor(seconds);
     if (s >= 172800) return `${Math.floor(s / 86400)} days`;
     if (s >= 3600) return `${Math.floor(s / 3600)} h ${Math.floor(s / 60) % 60} min`;
-    return s >= 60 ? `${Math.floor(s / 60)} min ${s % 60} s` : `${s} s`;
+    if (s < 60) return `${s} s`;
+    return s % 60 ? `${Math.floor(s / 60)} min ${s % 60} s` : `${s / 60} min`;
   }
 
+  const ago = (seconds) => `${time(seconds < 60 ? seconds : seconds < 3600 ? seconds - seconds % 60 : seconds - seconds % 3600).replace(" 0 min", "")} ago`;
   const count = (n) => n == null ? NONE : Math.round(n).toLocaleString("en");
   const part = (share) => `${three(100 * share)} %`;
 
@@ -74,6 +76,6 @@ const words = (() => {
   }
 
   return {
-    NONE, rate, ms, bytes, time, count, part, label, feel, PLACES, BASES, STATES, PARTS, TAKEN, CAUSES, VERDICTS, MEASURED,
+    NONE, rate, ms, bytes, time, ago, count, part, label, feel, PLACES, BASES, STATES, PARTS, TAKEN, CAUSES, VERDICTS, MEASURED,
   };
 })();

@@ -140,7 +140,7 @@ pub fn told(became: Became) -> String {
         Became::User(NOBODY) => "it runs as nobody".to_owned(),
         Became::User(uid) => format!("it runs as user {uid}"),
         Became::RootInName => {
-            "it stays root in name, without any right of root's, since the socket is root's alone".to_owned()
+            "it stays root in name, without any right of root's, since only root may read the socket, or nobody is there yet".to_owned()
         }
     }
 }

@@ -146,7 +146,9 @@ impl App {
             Right::Control => "pausing and resuming needs the token of --control-token-file\n",
             _ => "a token is needed\n",
         };
-        Err(Box::new(self.refuse(Refusal::Right, StatusCode::UNAUTHORIZED, words)))
+        let mut response = self.refuse(Refusal::Right, StatusCode::UNAUTHORIZED, words);
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        Err(Box::new(response))
     }
 }
 

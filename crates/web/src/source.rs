@@ -192,7 +192,11 @@ impl Source {
     /// Why there is none.
     pub async fn status(&self) -> Result<Vec<u8>, String> {
         match &self.from {
-            From::Socket(path) => query(path).await.map_err(|error| error.to_string()),
+            From::Socket(path) => {
+                // The controller serves eight at once: those who ask here come one after the other.
+                let _one = self.state.lock().await;
+                query(path).await.map_err(|error| error.to_string())
+            }
             From::Log(_) => {
                 self.latest().await;
                 let state = self.state.lock().await;
