@@ -6,7 +6,7 @@ use lasthop_testing::browser::{Browser, Window};
 fn chart(kind: Kind) -> Chart {
     let mut chart = Chart::new(&format!("{kind:?}"), kind, Axis::new("time, s"), Axis::new("delay, ms"));
     chart.at = (0..200).map(f64::from).collect();
-    let wave = |i: usize| Some(20.0 + (i as f64 / 7.0).sin() * 10.0).filter(|_| i < 90 || i > 120);
+    let wave = |i: usize| Some(20.0 + (i as f64 / 7.0).sin() * 10.0).filter(|_| !(90..=120).contains(&i));
     chart.series = ["game & <call>", "film"].map(|name| Series::new(name, (0..200).map(wave).collect())).to_vec();
     if kind == Kind::Heat {
         chart.series.clear();
