@@ -71,6 +71,9 @@ def run(given, number):
             words += ["--seed", number, "--socket", socket, "--json", "-"]
             began = time.time()
             done = subprocess.run([str(word) for word in words], stdout=subprocess.PIPE, text=True, check=True)
+            if given.keep:
+                given.keep.mkdir(parents=True, exist_ok=True)
+                (given.keep / f"measure-{number}.json").write_text(done.stdout, encoding="utf-8")
             emulation.wait()
         finally:
             if emulation.poll() is None:
@@ -113,6 +116,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", required=True, type=lambda text: Path(text).resolve())
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--first", type=int, default=1, help="seed of the first run")
     parser.add_argument("--pairs", type=int, default=12)
     parser.add_argument("--block", type=int, default=8, help="s")
     parser.add_argument("--discard", type=int, default=3, help="s")
@@ -122,12 +126,9 @@ def main():
     print(f"{version}, Linux {platform.release()}: `{' '.join(['tools/study/measure.py', *sys.argv[1:]])}`\n")
     line(HEAD)
     line(["---"] * len(HEAD))
-    for number in range(1, given.runs + 1):
+    for number in range(given.first, given.first + given.runs):
         report, home, waits = run(given, number)
         line(row(number, report, home, waits))
-        if given.keep:
-            given.keep.mkdir(parents=True, exist_ok=True)
-            (given.keep / f"measure-{number}.json").write_text(json.dumps(report) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -123,7 +123,7 @@ fn a_page_says_what_the_report_says_and_a_browser_shows_it() {
         let all: f64 = series["y"].as_array().unwrap().iter().filter_map(Value::as_f64).sum();
         assert!((all - 100.0).abs() < 0.5, "{all} % of {}", series["name"]);
     }
-    let seconds = chart(&page, "Waits, mean of each second");
+    let seconds = chart(&page, "Waits, median of each second");
     assert_eq!(seconds["at"].as_array().unwrap().len(), 24 * 60);
     let Some(mut browser) = Browser::start() else { return };
     for (width, is_dark) in [(360, true), (1280, false)] {

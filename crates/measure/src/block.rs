@@ -52,7 +52,7 @@ pub struct Block {
     pub at_s: Vec<f64>,
     /// Rate in each, IP bit/s.
     pub rate_bps: Vec<u64>,
-    /// Mean wait in each, ms; null where nothing told of it.
+    /// Median wait in each, ms; null where nothing told of it.
     pub wait_ms: Vec<Option<f64>>,
     /// Waiting times of what counts.
     pub waiting: WaitingStatus,

@@ -168,7 +168,7 @@ pub(crate) fn in_minutes(time: Span) -> String {
     match minutes {
         0..2 => time.rounded().to_string(),
         2..60 => format!("{minutes} min"),
-        _ if minutes % 60 == 0 => format!("{} h", minutes / 60),
+        _ if minutes.is_multiple_of(60) => format!("{} h", minutes / 60),
         _ => format!("{} h {} min", minutes / 60, minutes % 60),
     }
 }

@@ -119,6 +119,8 @@ pub struct Session {
     /// Where what counts of the block began.
     counting: Option<Reading>,
     last: Option<Reading>,
+    /// Rate of the last second, bit/s.
+    rate_bps: u64,
     answers_in_block: usize,
     silent_blocks: usize,
     /// Something of ours may be paused.
@@ -143,6 +145,7 @@ impl Session {
             block: Block::new(params.plan.arm(0), 0.0),
             counting: None,
             last: None,
+            rate_bps: 0,
             answers_in_block: 0,
             silent_blocks: 0,
             is_paused: false,
@@ -256,15 +259,14 @@ impl Session {
         let in_block = now.since(self.block_began).as_secs_f64().min(f64::from(plan.block_s));
         let blocks = self.done.len();
         let left = (plan.blocks() - blocks) as f64 * f64::from(plan.block_s) - in_block;
-        let rate_bps = self.block.rate_bps.last().copied().unwrap_or(0);
         Progress {
             blocks,
             of: plan.blocks(),
             is_counting: in_block >= f64::from(plan.discard_s),
             elapsed_s: now.since(self.began).as_secs_f64(),
             left_s: left.max(0.0),
-            rate_bps,
-            is_loaded: self.bound().is_some_and(|bound| rate_bps as f64 >= bound),
+            rate_bps: self.rate_bps,
+            is_loaded: self.bound().is_some_and(|bound| self.rate_bps as f64 >= bound),
             counted_pairs: self.counted_pairs,
             pairs: blocks / 2,
         }
@@ -292,7 +294,8 @@ impl Session {
             } else if let Some(second) = reading.since(&last) {
                 self.block.at_s.push(milli(now.since(self.block_began).as_secs_f64()));
                 self.block.rate_bps.push(second.rate_bps);
-                self.block.wait_ms.push(second.mean_wait_ms.map(milli));
+                self.rate_bps = second.rate_bps;
+                self.block.wait_ms.push(second.wait_ms.map(milli));
             }
             if counts && self.counting.is_some() && now.since(last.at) > SILENCE {
                 self.spoil(Spoilt::Silent);

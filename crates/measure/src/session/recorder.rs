@@ -28,7 +28,8 @@ pub(super) struct Reading {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Second {
     pub(super) rate_bps: u64,
-    pub(super) mean_wait_ms: Option<f64>,
+    /// Its median: one interval that was measured wrongly does not make the second.
+    pub(super) wait_ms: Option<f64>,
 }
 
 impl Reading {
@@ -46,11 +47,9 @@ impl Reading {
 
     pub(super) fn since(&self, before: &Self) -> Option<Second> {
         let s = self.at.since(before.at).as_secs_f64();
-        let told = self.waiting.count.checked_sub(before.waiting.count)?;
         let bytes = self.carried_bytes.checked_sub(before.carried_bytes)?;
-        let sum_ms = self.waiting.sum_ms - before.waiting.sum_ms;
-        let mean_wait_ms = (told > 0).then(|| sum_ms.max(0.0) / told as f64);
-        (s > 0.0).then(|| Second { rate_bps: (bytes as f64 * 8.0 / s).round() as u64, mean_wait_ms })
+        let wait_ms = self.waiting.since(&before.waiting).quantile(0.5);
+        (s > 0.0).then(|| Second { rate_bps: (bytes as f64 * 8.0 / s).round() as u64, wait_ms })
     }
 }
 

@@ -1,7 +1,7 @@
 //! A measurement as flent's data files, version 4 of its form: gzipped JSON with series over one list of times, raw values and metadata.
 //!
 //! The tests are flent's own `tcp_download` and `tcp_upload`, so that its plots are there: "TCP download" is what was carried, and
-//! "Ping (ms) ICMP" the round trip without a queue with the second's mean wait added: round trips, as a ping's, though none was sent.
+//! "Ping (ms) ICMP" the round trip without a queue with the second's median wait added: round trips, as a ping's, though none was sent.
 //! The metadata say so. Source of the form: flent 2.1.1, `resultset.py`.
 
 use std::io::Write as _;
@@ -137,7 +137,7 @@ fn metadata(
         None => "nothing for the round trip, which was not known, and",
     };
     let note = format!(
-        "Made by `lasthop measure`. No ping was sent: \"{PING}\" is {what} the mean wait that the access point saw added to it in each \
+        "Made by `lasthop measure`. No ping was sent: \"{PING}\" is {what} the median wait that the access point saw added to it in each \
          second. \"{}\" is all IP traffic of that direction.",
         carried.0
     );

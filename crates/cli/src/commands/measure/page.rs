@@ -38,7 +38,7 @@ pub fn render(report: &Report) -> String {
     page.charts([by_block(report, "Carried by each block", "Mbit/s", rate, found.loaded_from_bps, false)]);
     page.heading("Second by second");
     page.prose("Everything that was seen, also what is discarded at the beginning of blocks and what does not count.");
-    page.charts([seconds(report, "Waits, mean of each second", "ms", true, |block, i| block.wait_ms[i])]);
+    page.charts([seconds(report, "Waits, median of each second", "ms", true, |block, i| block.wait_ms[i])]);
     let rate = |block: &Block, i: usize| Some(block.rate_bps[i] as f64 / 1e6);
     page.charts([seconds(report, "Rate of each second", "Mbit/s", false, rate)]);
     if !report.devices.is_empty() {
