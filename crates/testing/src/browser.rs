@@ -158,14 +158,14 @@ impl Browser {
 
     /// The whole page as a PNG, in base64.
     pub fn picture(&mut self) -> String {
-        self.picture_of(u32::MAX)
+        self.picture_of(u32::MAX, 1.0)
     }
 
-    /// Its upper part, so many points high.
-    pub fn picture_of(&mut self, height: u32) -> String {
+    /// Its upper part, so many points high, in so many pixels a point.
+    pub fn picture_of(&mut self, height: u32, scale: f64) -> String {
         let size = self.call("Page.getLayoutMetrics", json!({}))["cssContentSize"].clone();
         let height = size["height"].as_f64().unwrap_or_default().min(height.into());
-        let clip = json!({ "x": 0, "y": 0, "width": size["width"], "height": height, "scale": 1 });
+        let clip = json!({ "x": 0, "y": 0, "width": size["width"], "height": height, "scale": scale });
         let shot = self.call("Page.captureScreenshot", json!({ "captureBeyondViewport": true, "clip": clip }));
         shot["data"].as_str().unwrap_or_default().to_owned()
     }

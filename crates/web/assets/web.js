@@ -140,12 +140,14 @@
       const isShown = !at("figures").hidden;
       if (isShown && lately.advance(Date.now())) charts.draw();
       if (log) at("figures").hidden = false;
+      at("figures").classList.add("old");
       document.title = "Lasthop: nobody answers";
       return;
     }
     notice("");
     const isNew = at("figures").hidden;
     at("figures").hidden = false;
+    at("figures").classList.remove("old");
     head(status);
     warnings(status);
     names = new Map(status.devices.map((device) => [device.id, label(device)]));
