@@ -22,6 +22,7 @@ use lasthop_messenger::account::Account;
 use lasthop_messenger::protocol::{self, Decoded, LONGEST, Reply, Request};
 use lasthop_messenger::server::Startups;
 use lasthop_messenger::tuning::Profile;
+use lasthop_responsiveness::config::Configuration;
 
 /// A part of the binary, which is no library.
 #[allow(dead_code)]
@@ -49,6 +50,7 @@ pub const ALL: &[Target] = &[
     ("account_file", account_file),
     ("profile", profile),
     ("startups", startups),
+    ("nq_config", nq_config),
 ];
 
 /// A frame, alone or merged of several packets: understood or not, never beyond its end; and a window written in place
@@ -408,4 +410,16 @@ pub fn startups(input: &[u8]) {
     assert_eq!((percent(0), percent(startups.full())), (0, 100));
     let steps: Vec<_> = (0..=8).map(|eighth| percent(startups.full() * eighth / 8)).collect();
     assert!(steps.is_sorted(), "{steps:?}");
+}
+
+/// What a server of the responsiveness test says of itself: refused in a short sentence, or all at one host, over TLS.
+pub fn nq_config(input: &[u8]) {
+    match Configuration::parse(input) {
+        Ok(read) => {
+            assert!(!read.authority.host().is_empty() && !read.authority.as_str().contains('@'));
+            let said = Configuration::said_by_server(&read.authority, true);
+            assert_eq!(Configuration::parse(said.as_bytes()).expect("our own words").authority, read.authority);
+        }
+        Err(error) => assert!(error.to_string().len() < 600, "{error}"),
+    }
 }

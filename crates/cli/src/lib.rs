@@ -44,6 +44,7 @@ struct Cli {
 enum Command {
     Demo(commands::demo::Arguments),
     Emulate(commands::emulate::Arguments),
+    Measure(commands::measure::Arguments),
     Sim(commands::sim::Arguments),
     Sweep(commands::sweep::Arguments),
 }
@@ -73,6 +74,7 @@ fn carry_out(typed: &[OsString]) -> Outcome {
     match Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()).command {
         Command::Demo(arguments) => commands::demo::run(&arguments),
         Command::Emulate(arguments) => commands::emulate::run(&arguments),
+        Command::Measure(arguments) => commands::measure::run(&arguments),
         Command::Sim(arguments) => commands::sim::run(&arguments),
         Command::Sweep(arguments) => commands::sweep::run(&arguments),
     }

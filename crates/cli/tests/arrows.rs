@@ -25,12 +25,27 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("status", &["core"]),
     ("live", &["core", "files", "status"]),
     ("daemon", &["command", "core", "live", "status"]),
+    ("responsiveness", &["core"]),
     ("messenger", &["files"]),
     ("message", &["command", "core", "messenger"]),
     // Of `live` and `messenger` its tests alone: what the other programs link, this one does not.
     (
         "cli",
-        &["command", "core", "medium", "home", "tcp", "sim", "emu", "live", "messenger", "page", "status", "testing"],
+        &[
+            "command",
+            "core",
+            "medium",
+            "home",
+            "tcp",
+            "sim",
+            "emu",
+            "live",
+            "messenger",
+            "page",
+            "responsiveness",
+            "status",
+            "testing",
+        ],
     ),
     // Manual pages and completions of all programs; linked by none.
     ("manual", &["cli", "command", "daemon", "message"]),

@@ -2,5 +2,6 @@
 
 pub mod demo;
 pub mod emulate;
+pub mod measure;
 pub mod sim;
 pub mod sweep;
