@@ -68,6 +68,8 @@ class Link:
             side.does(f"ip addr add {address}/24 dev v0")
             side.does("ip link set lo up")
             side.does("ip link set v0 up")
+            # By route: a namespace's own setting takes only what the machine allows everybody.
+            side.does("ip route replace 192.0.2.0/24 dev v0 congctl cubic")
             side.does(f"tc qdisc add dev v0 root tbf rate {RATE}bit burst 5000 limit {int(RATE / 8 * seconds)}")
 
     def end(self):

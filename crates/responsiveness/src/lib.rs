@@ -39,7 +39,7 @@ mod statistics;
 mod trust;
 
 pub use algorithm::{Action, Algorithm, Confidence, Report, Snapshot, Stage};
-pub use client::{Error, Load, Options, Target, measure};
+pub use client::{Error, Found, Load, Options, Target, measure};
 pub use params::{Direction, Directions, Params};
 pub use score::{Category, Foreign, Score};
 pub use server::{Figures, Identity, ServeError, Server, Settings};

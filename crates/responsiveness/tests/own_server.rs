@@ -120,8 +120,8 @@ fn more_connections_than_allowed_are_closed_and_counted_and_silent_ones_give_the
 }
 
 #[test]
-fn a_connection_without_progress_is_closed() {
-    let server = server(Settings { patience: Duration::from_millis(300), ..Settings::on(LOOPBACK) });
+fn a_connection_that_asks_for_nothing_is_closed() {
+    let server = server(Settings { idle: Duration::from_millis(300), ..Settings::on(LOOPBACK) });
     // It shakes hands and asks for nothing.
     let idle = Command::new("openssl")
         .args(["s_client", "-quiet", "-alpn", "h2", "-connect", &server.address().to_string()])
@@ -129,8 +129,8 @@ fn a_connection_without_progress_is_closed() {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
-    let Ok(mut idle) = idle else { return println!("SKIPPED: a connection without progress: no openssl here") };
-    wait_until(|| server.figures().stalled_connections > 0);
+    let Ok(mut idle) = idle else { return println!("SKIPPED: a connection that asks for nothing: no openssl here") };
+    wait_until(|| server.figures().idle_connections > 0);
     let _ = idle.kill();
     let _ = idle.wait();
 }

@@ -104,6 +104,8 @@ impl Shaped {
             && [&server, &client].into_iter().all(|side| {
                 side.does("ip link set lo up")
                     && side.does("ip link set v0 up")
+                    // What fills a queue; by route, because a namespace's own setting takes only what the machine allows everybody.
+                    && side.does("ip route replace 192.0.2.0/24 dev v0 congctl cubic")
                     && side.does(&format!("tc qdisc add dev v0 root {tbf}"))
             });
         is_made.then_some(Self { server, client })

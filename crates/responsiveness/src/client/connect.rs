@@ -18,7 +18,7 @@ use tokio_rustls::TlsConnector;
 
 use super::error::Error;
 use crate::body::Payload;
-use crate::pace::{Paced, TLS_BUFFER};
+use crate::pace::{Paced, Tcp};
 
 /// How long a handshake may take. A queue of some seconds is no reason to give up.
 pub const PATIENCE: Duration = Duration::from_secs(10);
@@ -81,25 +81,25 @@ impl Route {
         let tcp = start.elapsed();
         let refused = |error| Error::Connect(self.address, error);
         let stream = stream.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into())).map_err(refused)?;
-        let paced = Paced::new(stream).map_err(refused)?;
+        let stream = Tcp::new(stream).map_err(refused)?;
 
         let start = Instant::now();
         let secured =
-            timeout(PATIENCE, TlsConnector::from(Arc::clone(&self.tls)).connect(self.name.clone(), paced)).await;
+            timeout(PATIENCE, TlsConnector::from(Arc::clone(&self.tls)).connect(self.name.clone(), stream)).await;
         let tls = start.elapsed();
         let secured = secured.unwrap_or_else(|_| Err(std::io::ErrorKind::TimedOut.into()));
-        let mut secured = secured.map_err(|error| Error::Tls(self.authority.to_string(), error))?;
-        let session = secured.get_mut().1;
-        if session.alpn_protocol() != Some(b"h2") {
+        let secured = secured.map_err(|error| Error::Tls(self.authority.to_string(), error))?;
+        if secured.get_ref().1.alpn_protocol() != Some(b"h2") {
             return Err(Error::NoHttp2(self.authority.to_string()));
         }
-        session.set_buffer_limit(Some(TLS_BUFFER));
 
         let mut http = Builder::new(TokioExecutor::new());
         http.initial_stream_window_size(STREAM_WINDOW).initial_connection_window_size(CONNECTION_WINDOW);
         http.max_send_buf_size(SEND_BUFFER).max_header_list_size(HEADERS);
-        let (requests, connection) =
-            http.handshake(TokioIo::new(secured)).await.map_err(|cause| Error::Http { what: "HTTP/2", cause })?;
+        let (requests, connection) = http
+            .handshake(TokioIo::new(Paced::new(secured)))
+            .await
+            .map_err(|cause| Error::Http { what: "HTTP/2", cause })?;
         // What fails here fails the requests, too, which tell.
         let task = Task(tokio::spawn(async move { connection.await.unwrap_or_default() }));
         Ok(Connected { requests, task, tcp, tls })

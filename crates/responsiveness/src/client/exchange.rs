@@ -108,7 +108,7 @@ pub async fn upload(
     let what = "an upload";
     loop {
         let before = count.load(Ordering::Relaxed);
-        let body = Payload::Endless { left: u64::MAX, taken: Arc::clone(count) };
+        let body = Payload::endless(u64::MAX, Arc::clone(count));
         let request = route.request(Method::POST, path, body);
         let response = requests.send_request(request).await.map_err(|cause| Error::Http { what, cause })?;
         is_fine(&response, what)?;

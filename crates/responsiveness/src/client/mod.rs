@@ -63,7 +63,7 @@ pub fn measure(
     options: Options,
     mut progress: impl FnMut(&Snapshot),
     is_stopped: impl Fn() -> bool,
-) -> Result<Outcome, Error> {
+) -> Result<Found, Error> {
     let limit = options.params.limit.unwrap_or(Span::from_secs(20));
     let params = Params { limit: Some(limit), ..options.params };
     let load = Load::begin(target, Options { params, ..options }, true)?;
@@ -82,12 +82,12 @@ pub fn measure(
     }
     let idle_ms = load.idle_ms();
     let report = load.report().ok_or(Error::NoProbes)?;
-    Ok(Outcome { report, idle_ms })
+    Ok(Found { report, idle_ms })
 }
 
 /// What a test found.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
-pub struct Outcome {
+pub struct Found {
     /// The result under load.
     #[serde(flatten)]
     pub report: Report,

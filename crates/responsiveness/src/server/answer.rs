@@ -26,14 +26,51 @@ pub struct Context {
     pub counters: Arc<Counters>,
     /// Places for downloads and uploads.
     pub loads: Arc<Semaphore>,
-    /// Grows with every request and every byte of this connection.
-    pub progress: Arc<AtomicU64>,
+    /// Of this connection.
+    pub state: Arc<State>,
+}
+
+/// What a connection does.
+#[derive(Debug, Default)]
+pub struct State {
+    /// Grows with every request and every byte of a load.
+    progress: AtomicU64,
+    /// Requests that are being answered.
+    open: AtomicU64,
+}
+
+impl State {
+    pub fn progress(&self) -> u64 {
+        self.progress.load(Ordering::Relaxed)
+    }
+
+    pub fn is_answering(&self) -> bool {
+        self.open.load(Ordering::Relaxed) > 0
+    }
+}
+
+/// That a request is being answered.
+struct Open(Arc<State>);
+
+impl Open {
+    fn new(state: &Arc<State>) -> Self {
+        state.progress.fetch_add(1, Ordering::Relaxed);
+        state.open.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(state))
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.open.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// The answer's body: while it lasts it takes the place of a load, and is counted.
 pub struct Answer {
     payload: Payload,
     load: Option<(OwnedSemaphorePermit, Context)>,
+    open: Option<Open>,
 }
 
 impl Body for Answer {
@@ -45,7 +82,7 @@ impl Body for Answer {
         let frame = Pin::new(&mut this.payload).poll_frame(cx);
         if let (Some((_, context)), Poll::Ready(Some(Ok(frame)))) = (&this.load, &frame) {
             let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
-            context.progress.fetch_add(bytes, Ordering::Relaxed);
+            context.state.progress.fetch_add(bytes, Ordering::Relaxed);
             context.counters.sent.fetch_add(bytes, Ordering::Relaxed);
         }
         frame
@@ -63,9 +100,9 @@ impl Body for Answer {
 /// Answers one request.
 pub async fn answer(request: Request<Incoming>, context: Context) -> Result<Response<Answer>, Infallible> {
     count(&context.counters.requests);
-    context.progress.fetch_add(1, Ordering::Relaxed);
+    let open = Open::new(&context.state);
     let is_get = request.method() == Method::GET;
-    Ok(match request.uri().path() {
+    let mut response = match request.uri().path() {
         SMALL if is_get => plain(StatusCode::OK, Payload::of(&b"x"[..])),
         LARGE if is_get => download(&context),
         UPLOAD if request.method() == Method::POST => upload(request.into_body(), &context).await,
@@ -74,11 +111,13 @@ pub async fn answer(request: Request<Incoming>, context: Context) -> Result<Resp
         SMALL | LARGE | "/config" | "/.well-known/nq" => only("GET"),
         UPLOAD => only("POST"),
         _ => plain(StatusCode::NOT_FOUND, Payload::empty()),
-    })
+    };
+    response.body_mut().open = Some(open);
+    Ok(response)
 }
 
 fn plain(status: StatusCode, payload: Payload) -> Response<Answer> {
-    let mut response = Response::new(Answer { payload, load: None });
+    let mut response = Response::new(Answer { payload, load: None, open: None });
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, "application/octet-stream".parse().expect("a constant"));
@@ -102,8 +141,7 @@ fn place(context: &Context) -> Option<OwnedSemaphorePermit> {
 
 fn download(context: &Context) -> Response<Answer> {
     let Some(place) = place(context) else { return plain(StatusCode::SERVICE_UNAVAILABLE, Payload::empty()) };
-    let payload = Payload::Endless { left: LARGE_BYTES, taken: Arc::default() };
-    let mut response = plain(StatusCode::OK, payload);
+    let mut response = plain(StatusCode::OK, Payload::endless(LARGE_BYTES, Arc::default()));
     response.headers_mut().insert(CACHE_CONTROL, "no-store".parse().expect("a constant"));
     response.body_mut().load = Some((place, context.clone()));
     response
@@ -115,7 +153,7 @@ async fn upload(mut body: Incoming, context: &Context) -> Response<Answer> {
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
         let Ok(frame) = frame else { return plain(StatusCode::BAD_REQUEST, Payload::empty()) };
         let bytes = frame.data_ref().map_or(0, |data| data.len() as u64);
-        context.progress.fetch_add(bytes, Ordering::Relaxed);
+        context.state.progress.fetch_add(bytes, Ordering::Relaxed);
         context.counters.received.fetch_add(bytes, Ordering::Relaxed);
     }
     plain(StatusCode::OK, Payload::empty())

@@ -3,8 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
@@ -19,7 +18,7 @@ use tokio_rustls::server::TlsStream;
 
 use super::answer::{self, Context};
 use super::{Counters, Settings, count};
-use crate::pace::{Paced, TLS_BUFFER};
+use crate::pace::{Paced, Tcp};
 
 /// How long a TLS handshake may take.
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -64,27 +63,23 @@ pub async fn accept(listener: TcpListener, tls: Arc<ServerConfig>, settings: Set
         tokio::spawn(async move {
             let _place = place;
             match secure(acceptor, stream).await {
-                Some(secured) => {
-                    converse(secured, Context { counters, loads, progress: Arc::default() }, settings.patience).await
-                }
+                Some(secured) => converse(secured, Context { counters, loads, state: Arc::default() }, settings).await,
                 None => count(&counters.failed_handshakes),
             }
         });
     }
 }
 
-async fn secure(acceptor: TlsAcceptor, stream: TcpStream) -> Option<TlsStream<Paced>> {
-    let paced = Paced::new(stream).ok()?;
-    let mut secured = timeout(HANDSHAKE, acceptor.accept(paced)).await.ok()?.ok()?;
-    secured.get_mut().1.set_buffer_limit(Some(TLS_BUFFER));
-    Some(secured)
+async fn secure(acceptor: TlsAcceptor, stream: TcpStream) -> Option<TlsStream<Tcp>> {
+    let stream = Tcp::new(stream).ok()?;
+    timeout(HANDSHAKE, acceptor.accept(stream)).await.ok()?.ok()
 }
 
-/// Answers requests until the client leaves or makes no progress.
-async fn converse(secured: TlsStream<Paced>, context: Context, patience: Duration) {
+/// Answers requests until the client leaves, asks for nothing, or makes no progress.
+async fn converse(secured: TlsStream<Tcp>, context: Context, settings: Settings) {
     let is_http2 = secured.get_ref().1.alpn_protocol() == Some(b"h2");
-    let io = TokioIo::new(secured);
-    let (counters, progress) = (Arc::clone(&context.counters), Arc::clone(&context.progress));
+    let io = TokioIo::new(Paced::new(secured));
+    let (counters, state) = (Arc::clone(&context.counters), Arc::clone(&context.state));
     let service = service_fn(move |request| answer::answer(request, context.clone()));
     let talk = async {
         // How a client ends its connection is its own business.
@@ -101,17 +96,14 @@ async fn converse(secured: TlsStream<Paced>, context: Context, patience: Duratio
         };
     };
     tokio::pin!(talk);
-    loop {
-        let before = progress.load(Ordering::Relaxed);
-        if timeout(patience, &mut talk).await.is_ok() {
-            return;
-        }
-        if is_unchanged(&progress, before) {
+    let (mut seen, mut since) = (state.progress(), Instant::now());
+    while timeout(settings.idle, &mut talk).await.is_err() {
+        if state.progress() != seen {
+            (seen, since) = (state.progress(), Instant::now());
+        } else if !state.is_answering() {
+            return count(&counters.idle_connections);
+        } else if since.elapsed() >= settings.patience {
             return count(&counters.stalled_connections);
         }
     }
-}
-
-fn is_unchanged(progress: &AtomicU64, before: u64) -> bool {
-    progress.load(Ordering::Relaxed) == before
 }

@@ -2,8 +2,8 @@
 //! whose probes speak that).
 //!
 //! Nothing is sent to anybody who has not done a TLS handshake from his address, so that it amplifies nothing; but whoever reaches it can
-//! fill the line to it. It is to be reached from home only. Connections and loads are bounded, refusals are counted, and who makes no
-//! progress for a minute is disconnected. It needs no rights.
+//! fill the line to it. It is to be reached from home only. Connections and loads are bounded, refusals are counted, and who asks
+//! for nothing for 5 s, or makes no progress for a minute, is disconnected. It needs no rights.
 
 mod answer;
 mod identity;
@@ -31,15 +31,18 @@ pub struct Settings {
     pub connections: usize,
     /// The most downloads and uploads at once; further ones are answered with 503.
     pub loads: usize,
-    /// How long a connection may make no progress: no request, and no byte of a load.
+    /// How long a connection may ask for nothing. Some clients leave those of their probes open.
+    pub idle: Duration,
+    /// How long a connection whose requests are being answered may make no progress: no further request, and no byte of a load.
     pub patience: Duration,
 }
 
 impl Settings {
-    /// With bounds for a home: two clients with 16 connections in each direction and all of their probes, at once.
+    /// With bounds for a home: two clients with 16 connections in each direction, and those of 100 probes a second that are left open for
+    /// 5 s.
     #[must_use]
     pub const fn on(listen: SocketAddr) -> Self {
-        Self { listen, connections: 256, loads: 64, patience: Duration::from_secs(60) }
+        Self { listen, connections: 1000, loads: 64, idle: Duration::from_secs(5), patience: Duration::from_secs(60) }
     }
 }
 
@@ -72,6 +75,8 @@ pub struct Figures {
     pub refused_connections: u64,
     /// Connections whose TLS handshake failed or took too long.
     pub failed_handshakes: u64,
+    /// Connections that asked for nothing and were closed.
+    pub idle_connections: u64,
     /// Connections that made no progress and were closed.
     pub stalled_connections: u64,
     /// Requests.
@@ -90,6 +95,7 @@ struct Counters {
     connections: AtomicU64,
     refused_connections: AtomicU64,
     failed_handshakes: AtomicU64,
+    idle_connections: AtomicU64,
     stalled_connections: AtomicU64,
     requests: AtomicU64,
     refused_loads: AtomicU64,
@@ -146,6 +152,7 @@ impl Server {
             connections: now(&counters.connections),
             refused_connections: now(&counters.refused_connections),
             failed_handshakes: now(&counters.failed_handshakes),
+            idle_connections: now(&counters.idle_connections),
             stalled_connections: now(&counters.stalled_connections),
             requests: now(&counters.requests),
             refused_loads: now(&counters.refused_loads),

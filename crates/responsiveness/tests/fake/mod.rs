@@ -115,7 +115,7 @@ pub fn answer(status: u16, body: impl Into<Vec<u8>>) -> Option<Response<Payload>
 
 /// An answer without an end.
 pub fn endless() -> Option<Response<Payload>> {
-    Some(Response::new(Payload::Endless { left: u64::MAX, taken: Arc::default() }))
+    Some(Response::new(Payload::endless(u64::MAX, Arc::default())))
 }
 
 /// A configuration whose objects are at `place`, whose large object is `large`.

@@ -11,8 +11,7 @@ use lasthop_command::signals::Stop;
 use lasthop_command::table::{Align, Table};
 use lasthop_core::units::Span;
 use lasthop_responsiveness::{
-    Confidence, Directions, Error, Fingerprint, Options, Outcome as Found, Params, Snapshot, Stage, Target, Trust,
-    measure,
+    Confidence, Directions, Error, Fingerprint, Found, Options, Params, Snapshot, Stage, Target, Trust, measure,
 };
 use serde::Serialize;
 
@@ -188,7 +187,7 @@ fn text(round: &Round) -> String {
     row("", "GET of one byte", score.http_ms, score.foreign_probes);
     row("within the load", "GET of one byte", score.self_ms, score.self_probes);
     row("before the load", "TCP handshake", round.found.idle_ms, 1);
-    text += &table.fitted(80).text;
+    text += &table.fit(0, 80).text;
     text.push('\n');
     let sides = [("down", report.goodput_down_bps, 0), ("up", report.goodput_up_bps, 1)];
     for (way, bps, index) in sides {

@@ -41,7 +41,7 @@ pub struct Arguments {
     #[arg(long, value_name = "NAME", conflicts_with = "cert")]
     name: Vec<String>,
     /// The most connections at once; further ones are closed
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=4096))]
     connections: u32,
     /// The most downloads and uploads at once; further ones are answered with 503
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=1024))]
@@ -51,6 +51,7 @@ pub struct Arguments {
 /// Serves until a signal comes.
 pub fn run(arguments: &Arguments) -> Outcome {
     let stop = Stop::on_signals()?;
+    allow_open_files();
     let identity = identity(arguments)?;
     let settings = Settings {
         connections: arguments.connections as usize,
@@ -66,6 +67,14 @@ pub fn run(arguments: &Arguments) -> Outcome {
         std::thread::sleep(Duration::from_millis(100));
     }
     print_out(&farewell(&server.figures()))
+}
+
+/// A connection is an open file; what one process may have of them by default is less than what the system lets it ask for.
+fn allow_open_files() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // Where that fails the server carries fewer connections.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
 }
 
 fn identity(arguments: &Arguments) -> Outcome<Identity> {
