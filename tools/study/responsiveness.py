@@ -4,12 +4,13 @@
     sudo tools/study/responsiveness.py --binary target/release/lasthop --client networkQuality --server networkqualityd
 
 `--client` is the reference client of the draft's authors (its program `networkQuality`), `--server` their server
-(`networkqualityd`); what is not given is left out. Each run has two network namespaces of its own, with a link of 20 Mbit/s
+(`networkqualityd`); what is not given is left out. Each run has three network namespaces of its own, with a router of 20 Mbit/s
 whose queues (tbf, each direction) take 300, 80 or 20 ms to leave when they are full. Downloads and uploads are measured one
 after the other. Writes bench-results/responsiveness-REVISION.md; needs root.
 """
 
 import argparse
+import collections
 import concurrent.futures
 import json
 import os
@@ -59,22 +60,32 @@ class Namespace:
 
 
 class Link:
-    """A server and a client with a link between whose queues have a length."""
+    """A server and a client with a router between, whose queues have a length.
+
+    The queues are not on the end hosts: there a kernel sees them and fills them no further than it likes (TCP small queues).
+    """
 
     def __init__(self, seconds):
-        self.server, self.client = Namespace(), Namespace()
-        self.server.does(f"ip link add v0 type veth peer name v0 netns {self.client.process.pid}")
-        for side, address in ((self.server, ADDRESS), (self.client, "192.0.2.2")):
+        self.server, self.router, self.client = Namespace(), Namespace(), Namespace()
+        self.router.does("sysctl -qw net.ipv4.ip_forward=1")
+        for side, name, address, gateway in (
+            (self.server, "s0", ADDRESS, "192.0.2.254"),
+            (self.client, "c0", "198.51.100.2", "198.51.100.254"),
+        ):
+            self.router.does(f"ip link add {name} type veth peer name v0 netns {side.process.pid}")
             side.does(f"ip addr add {address}/24 dev v0")
+            self.router.does(f"ip addr add {gateway}/24 dev {name}")
             side.does("ip link set lo up")
             side.does("ip link set v0 up")
+            self.router.does(f"ip link set {name} up")
             # By route: a namespace's own setting takes only what the machine allows everybody.
-            side.does("ip route replace 192.0.2.0/24 dev v0 congctl cubic")
-            side.does(f"tc qdisc add dev v0 root tbf rate {RATE}bit burst 5000 limit {int(RATE / 8 * seconds)}")
+            side.does(f"ip route add default via {gateway} congctl cubic")
+            queue = f"tbf rate {RATE}bit burst 5000 limit {int(RATE / 8 * seconds)}"
+            self.router.does(f"tc qdisc add dev {name} root {queue}")
 
     def end(self):
-        self.server.end()
-        self.client.end()
+        for side in (self.server, self.router, self.client):
+            side.end()
 
 
 def our_server(link, args, _):
@@ -106,7 +117,7 @@ def our_client(link, args):
     words = [args.binary, "measure", "responsiveness", f"https://{ADDRESS}:{PORT}/config", "--insecure"]
     done = subprocess.run(link.client.command(*words, "--sequential", "--json"), capture_output=True, text=True)
     if done.returncode:
-        raise SystemExit(f"our client: {done.stderr}")
+        raise Failed(done.stderr[-500:])
     results = json.loads(done.stdout)["results"]
     return [
         {
@@ -125,7 +136,7 @@ def their_client(link, args):
     environment = {key: value for key, value in os.environ.items() if not key.lower().endswith("_proxy")}
     done = subprocess.run(link.client.command(*words), capture_output=True, text=True, env=environment)
     if done.returncode:
-        raise SystemExit(f"their client: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+        raise Failed((re.findall(r"panic:.*", done.stdout + done.stderr) or ["no panic"])[0])
     # The result of each direction: the statistics of the intervals that count stand last before its RPM.
     found = []
     for part in re.split(r"(?m)^\s*(?=Download:|Upload:)", done.stdout)[1:]:
@@ -146,7 +157,7 @@ def their_client(link, args):
             }
         )
     if len(found) != 2:
-        raise SystemExit(f"their client said nothing of use: {done.stdout[-3000:]}")
+        raise Failed("no figures")
     return found
 
 
@@ -154,19 +165,36 @@ CLIENTS = {"lasthop": our_client, "goresponsiveness": their_client}
 SERVERS = {"lasthop": our_server, "goserver": their_server}
 
 
+class Failed(Exception):
+    """A client that ended without a result."""
+
+
+FAILURES = collections.Counter()
+
+
+def attempt(queue, server, client, args, folder):
+    """One run; again where the client crashes, which is counted."""
+    for _ in range(4):
+        link = Link(QUEUES[queue])
+        process = SERVERS[server](link, args, folder)
+        try:
+            return CLIENTS[client](link, args)
+        except Failed as failed:
+            FAILURES[client] += 1
+            print(f"{queue}, {server}, {client}: {failed}", file=sys.stderr, flush=True)
+        finally:
+            process.terminate()
+            process.wait()
+            link.end()
+    raise SystemExit(f"{client} failed four times")
+
+
 def play(queue, server, args, folder):
     """All runs of one queue and one server: rows of client, direction and figures."""
     rows = []
     for run in range(args.runs):
         for client in wanted(args)[0]:
-            link = Link(QUEUES[queue])
-            process = SERVERS[server](link, args, folder)
-            try:
-                found = CLIENTS[client](link, args)
-            finally:
-                process.terminate()
-                process.wait()
-                link.end()
+            found = attempt(queue, server, client, args, folder)
             for direction, figures in zip(("down", "up"), found):
                 rows.append({"queue": queue, "server": server, "client": client, "direction": direction, **figures})
             print(f"{queue}, {server}, {client}: run {run + 1}", file=sys.stderr, flush=True)
@@ -237,6 +265,10 @@ def main():
         "foreign: a third of TCP, TLS and HTTP together. Both send about 20 pairs of probes a second.",
         "",
         *table(rows, args),
+        "",
+        "Runs in which a client ended without a result, and which were repeated: "
+        + (", ".join(f"{name} {count}" for name, count in FAILURES.items()) or "none")
+        + ".",
     ]
     out = Path(args.out)
     out.mkdir(parents=True, exist_ok=True)

@@ -71,17 +71,19 @@ impl Shape {
     }
 }
 
-/// A server and a client with a link between.
+/// A server and a client with a router between. The queues are the router's: those of an end host are filled by its kernel no further
+/// than it likes (TCP small queues).
 pub struct Shaped {
     pub server: Namespace,
     pub client: Namespace,
+    _router: Namespace,
 }
 
 impl Shaped {
     /// The server's address.
     pub const SERVER: &str = "192.0.2.1";
 
-    /// A link of each shape; says SKIPPED where this machine cannot.
+    /// A path of each shape; says SKIPPED where this machine cannot.
     pub fn pairs<const N: usize>(shapes: [Shape; N]) -> Option<[Self; N]> {
         if !rustix::process::geteuid().is_root() {
             println!("SKIPPED: queues of a known length: need root");
@@ -89,25 +91,29 @@ impl Shaped {
         }
         let made: Option<Vec<Self>> = shapes.into_iter().map(Self::new).collect();
         if made.is_none() {
-            println!("SKIPPED: queues of a known length: no namespace, veth or tbf here");
+            println!("SKIPPED: queues of a known length: no namespace, veth, tbf or cubic here");
         }
         made?.try_into().ok()
     }
 
     fn new(shape: Shape) -> Option<Self> {
-        let (server, client) = (Namespace::new()?, Namespace::new()?);
+        let (server, router, client) = (Namespace::new()?, Namespace::new()?, Namespace::new()?);
         let limit = Shape::RATE.bytes_in(shape.queue);
         let tbf = format!("tbf rate {}bit burst 5000 limit {limit}", Shape::RATE.as_bps());
-        let is_made = server.does(&format!("ip link add v0 type veth peer name v0 netns {}", client.0.id()))
-            && server.does("ip addr add 192.0.2.1/24 dev v0")
-            && client.does("ip addr add 192.0.2.2/24 dev v0")
-            && [&server, &client].into_iter().all(|side| {
-                side.does("ip link set lo up")
-                    && side.does("ip link set v0 up")
-                    // What fills a queue; by route, because a namespace's own setting takes only what the machine allows everybody.
-                    && side.does("ip route replace 192.0.2.0/24 dev v0 congctl cubic")
-                    && side.does(&format!("tc qdisc add dev v0 root {tbf}"))
-            });
-        is_made.then_some(Self { server, client })
+        let side = |host: &Namespace, name: &str, network: &str, number: u8| {
+            router.does(&format!("ip link add {name} type veth peer name v0 netns {}", host.0.id()))
+                && host.does(&format!("ip addr add {network}.{number}/24 dev v0"))
+                && router.does(&format!("ip addr add {network}.254/24 dev {name}"))
+                && host.does("ip link set lo up")
+                && host.does("ip link set v0 up")
+                && router.does(&format!("ip link set {name} up"))
+                // What fills a queue; by route, because a namespace's own setting takes only what the machine allows everybody.
+                && host.does(&format!("ip route add default via {network}.254 congctl cubic"))
+                && router.does(&format!("tc qdisc add dev {name} root {tbf}"))
+        };
+        let is_made = router.does("sysctl -qw net.ipv4.ip_forward=1")
+            && side(&server, "s0", "192.0.2", 1)
+            && side(&client, "c0", "198.51.100", 2);
+        is_made.then_some(Self { server, client, _router: router })
     }
 }
