@@ -562,6 +562,23 @@ def tuning(axes):
     note(axes, 5.0, 0.8, "tuned: both buffers at both ends, and a pause between packets", fontsize=8)
 
 
+@schematic("Probes beside a load, and within it", (7.0, 3.0), 4.6)
+def responsiveness(axes):
+    box(axes, 1.0, 2.6, "client", 1.3, 3.2)
+    box(axes, 9.0, 2.6, "server", 1.3, 3.2)
+    box(axes, 5.0, 2.6, "bottleneck\nqueue", 1.5, 3.2, **SHADE)
+    for y in (3.9, 3.55, 3.2):
+        link(axes, (8.35, y), (5.75, y), **ARROW)
+        link(axes, (4.25, y), (1.65, y), **ARROW)
+    note(axes, 3.0, 4.15, "load: 1 connection, 2, 3, ..")
+    foreign = {"arrow": "<|-|>", "color": style.BLUE}
+    link(axes, (1.65, 2.2), (8.35, 2.2), "foreign: a connection of its own", at=0.2, lift=0.08, **foreign)
+    note(axes, 3.0, 1.95, "TCP, TLS, GET of one byte: 3 times", color=style.BLUE)
+    own = {"arrow": "<|-|>", "color": style.GREEN, "linestyle": "--"}
+    link(axes, (1.65, 2.9), (8.35, 2.9), "self: GET of one byte in the load", at=0.2, lift=0.04, **own)
+    note(axes, 5.0, 0.55, "RPM = mean of 60,000 / foreign and 60,000 / self, in ms", fontsize=8)
+
+
 FIGURES = [
     Figure("glossary", "words along one path", "glossary.md", glossary),
     Figure("commands", "who runs where", "commands.md", commands),
@@ -591,5 +608,6 @@ FIGURES = [
     Figure("snoop", "a loss repaired at the access point", "snoop.md", snoop),
     Figure("messages-server", "a message's path", "messages.md", messages),
     Figure("messages-client", "four steps of a fetch", "messages-client.md", client),
+    Figure("responsiveness", "probes beside a load", "responsiveness.md", responsiveness),
     Figure("messages-buffers", "where a slow receiver slows down", "messages-tuning.md", tuning),
 ]

@@ -22,6 +22,7 @@ use lasthop_messenger::account::Account;
 use lasthop_messenger::protocol::{self, Decoded, LONGEST, Reply, Request};
 use lasthop_messenger::server::Startups;
 use lasthop_messenger::tuning::Profile;
+use lasthop_responsiveness::config::Configuration;
 use lasthop_web::follow::Lines;
 use lasthop_web::guard::{Names, Scheme, cookie, is_own_page};
 
@@ -55,6 +56,7 @@ pub const ALL: &[Target] = &[
     ("web_head", web_head),
     ("web_log", web_log),
     ("web_measurement", web_measurement),
+    ("nq_config", nq_config),
 ];
 
 /// A frame, alone or merged of several packets: understood or not, never beyond its end; and a window written in place
@@ -459,5 +461,17 @@ pub fn web_log(input: &[u8]) {
 pub fn web_measurement(input: &[u8]) {
     if let Ok(shown) = lasthop_web::measurement::shown(input) {
         assert!(shown.sentence.is_none_or(|text| text.chars().count() <= 1_000) && shown.rows.len() <= 3);
+    }
+}
+
+/// What a server of the responsiveness test says of itself: refused in a short sentence, or all at one host, over TLS.
+pub fn nq_config(input: &[u8]) {
+    match Configuration::parse(input) {
+        Ok(read) => {
+            assert!(!read.authority.host().is_empty() && !read.authority.as_str().contains('@'));
+            let said = Configuration::said_by_server(&read.authority, true);
+            assert_eq!(Configuration::parse(said.as_bytes()).expect("our own words").authority, read.authority);
+        }
+        Err(error) => assert!(error.to_string().len() < 600, "{error}"),
     }
 }

@@ -27,6 +27,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     // `command` with the feature `host` alone: what the programs share to measure.
     ("measure", &["command", "core", "status", "testing"]),
     ("daemon", &["command", "core", "live", "measure", "status"]),
+    ("responsiveness", &["core"]),
     ("messenger", &["files"]),
     ("message", &["command", "core", "messenger"]),
     ("web", &["command", "core", "files", "page", "status", "testing"]),
@@ -45,6 +46,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "measure",
             "messenger",
             "page",
+            "responsiveness",
             "status",
             "testing",
             "web",
