@@ -197,3 +197,42 @@ fn measured(path: &Shaped) -> Seen {
     let mean = said.split(" = ").nth(1).and_then(|times| times.split('/').nth(1)).and_then(|ms| ms.parse().ok());
     Seen { found: found["results"][0].clone(), ping_ms: mean.unwrap_or_else(|| panic!("{said}")) }
 }
+
+/// Answers every client of a Unix socket until the test's process ends.
+fn serve(path: &std::path::Path, answer: impl Fn(&mut std::os::unix::net::UnixStream) + Send + 'static) {
+    let listener = std::os::unix::net::UnixListener::bind(path).expect("a socket");
+    std::thread::spawn(move || listener.incoming().flatten().for_each(|mut stream| answer(&mut stream)));
+}
+
+/// Its controller is made up: it says always the same, and obeys.
+#[test]
+fn each_block_of_a_measurement_that_makes_its_load_has_round_trips_per_minute() {
+    use std::io::{Read as _, Write as _};
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("x.sock");
+    let mut status: Value = serde_json::from_str(include_str!("../../web/tests/status.json")).expect("JSON");
+    status["paused"] = Value::Array(Vec::new());
+    serve(&socket, move |stream| drop(write!(stream, "{status}")));
+    serve(&lasthop_status::command::path(&socket), |stream| {
+        let _ = stream.read_to_end(&mut Vec::new());
+        let _ = stream.write_all(b"{\"done\": []}");
+    });
+    let server = Serving::on_loopback();
+    let measured = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lasthop"));
+        command.args(["measure", "--pairs", "1", "--block", "4s", "--discard", "1s", "--json", "-", "--socket"]);
+        command.arg(&socket).args(more).output().expect("the program")
+    };
+    let said = measured(&["--load", &server.url, "--fingerprint", &server.fingerprint]);
+    let text = String::from_utf8_lossy(&said.stderr);
+    assert!(said.status.success(), "{text}");
+    let report: Value = serde_json::from_slice(&said.stdout).expect("JSON");
+    for block in report["blocks"].as_array().expect("blocks") {
+        assert!(block["rpm"].as_f64().is_some_and(|rpm| rpm > 100.0), "{}", block["rpm"]);
+    }
+    let wrong = measured(&["--fingerprint", &server.fingerprint]);
+    assert_eq!(wrong.status.code(), Some(2), "whom is to be believed of what?");
+    let strange = measured(&["--load", &server.url]);
+    let text = String::from_utf8_lossy(&strange.stderr);
+    assert!(!strange.status.success() && text.contains("certificate"), "{text}");
+}

@@ -11,7 +11,7 @@ use super::responsiveness::TrustArguments;
 
 /// Where the load comes from.
 #[derive(Debug, Args)]
-pub struct Arguments {
+pub struct LoadArguments {
     /// Load the path to this server all the time, and probe it: https://ADDRESS:PORT, or the URL of its configuration
     #[arg(long, value_name = "URL")]
     load: Option<String>,
@@ -20,7 +20,7 @@ pub struct Arguments {
 }
 
 /// Measures, with a load where one is asked for.
-pub fn measure(arguments: &Arguments, options: &Options, stop: &Stop) -> Outcome<Measured> {
+pub fn measure(arguments: &LoadArguments, options: &Options, stop: &Stop) -> Outcome<Measured> {
     let Some(url) = &arguments.load else {
         if arguments.trust.is_given() {
             return Err(Failure::request(

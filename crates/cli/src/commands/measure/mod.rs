@@ -52,7 +52,7 @@ pub struct Arguments {
     #[command(flatten)]
     options: Options,
     #[command(flatten)]
-    load: load::Arguments,
+    load: load::LoadArguments,
     /// Measure nothing: take what was measured from this file, of `--json`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["time", "pairs", "block", "discard", "seed", "direction", "names", "socket", "load"])]
     from: Option<PathBuf>,
