@@ -34,7 +34,7 @@ download meanwhile: pairs of blocks without load do not count. Ctrl-C ends it ea
 
 --load downloads (with --direction up: uploads) from a server of yours all the time, `lasthop measure serve` or another of
 draft-ietf-ippm-responsiveness, and asks it for round trips: each block then has its round trips per minute (RPM), too. This
-machine has to be a device of the home, or the access point itself with the server behind the hop.
+machine has to be a device behind the hop; the book says how ssh brings the access point's sockets to it.
 
 --flent writes three files for flent (tests tcp_download and tcp_upload): the evening as it was, and beside it, as
 FILE-with and FILE-without, what counts of its blocks, for flent to lay over each other. What flent calls pings are the
