@@ -117,7 +117,7 @@ study-senders:         ## MPEG streams over this kernel's TCP senders with Snoop
 	$(CARGO) build --release --locked $(PROGRAMS)
 	tools/as-root python3 -B tools/study/senders.py --binary $(LASTHOP) $(ARGS)
 
-study-measure:         ## `lasthop measure` in the emulator beside a real ping, three times, 12 minutes: ARGS="--runs 1 --block 20 --discard 8"
+study-measure:         ## `lasthop measure` in the emulator beside a real ping, three times, 25 minutes: ARGS="--runs 1 --pairs 6"
 	@tools/install-deps build run study
 	$(CARGO) build --release --locked $(PROGRAMS)
 	tools/as-root python3 -B tools/study/measure.py --binary $(LASTHOP) $(ARGS)

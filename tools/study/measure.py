@@ -1,6 +1,6 @@
 """`lasthop measure` in the emulator: kernel TCP downloads under the real controller, measured several times beside a real ping.
 
-    python3 -B tools/study/measure.py --binary target/release/lasthop      as root; 4 minutes a run; `make study-measure`
+    python3 -B tools/study/measure.py --binary target/release/lasthop      as root; 8 minutes a run; `make study-measure`
 
 Each run is an emulation of scenarios/bench/measure.toml of its own, in which `ping` of the system asks from the console all the time. What
 ping saw in the blocks that count, less the shortest that it ever saw, stands beside what the controller says of them.
@@ -85,9 +85,10 @@ def run(given, number):
         asked = pings((folder / "ping").read_text(encoding="utf-8"))
     least = min(ms for _, ms in asked)
     spans = counted(report)
-    within = lambda at, arm: any(begins <= at - began <= ends for begins, ends in spans[arm])
-    waits = {arm: [ms - least for at, ms in asked if within(at, arm)] for arm in spans}
-    return report, home, waits
+    within = lambda span: [ms - least for at, ms in asked if span[0] <= at - began <= span[1]]
+    # As the report has it: of each block the percentile, of blocks the median.
+    of_blocks = {arm: [p95(seen) for seen in map(within, spans[arm]) if len(seen) > 20] for arm in spans}
+    return report, home, {arm: statistics.median(of) for arm, of in of_blocks.items() if of}
 
 
 def row(number, report, home, waits):
@@ -100,8 +101,8 @@ def row(number, report, home, waits):
         cells += [f"{waiting['off']:.1f}", f"{waiting['on']:.1f}", f"{waiting['ratio']:.3f}"]
         cells += [f"{waiting['low']:.3f} to {waiting['high']:.3f} ({waiting['level'] * 100:.1f} %)", f"{waiting['p']:.5f}"]
         cells += [f"{carried['ratio']:.3f}", f"{carried['low']:.3f} to {carried['high']:.3f}", f"{grades['off']} to {grades['on']}"]
-    if waits["on"] and waits["off"]:
-        off, on = p95(waits["off"]), p95(waits["on"])
+    if len(waits) == 2:
+        off, on = waits["off"], waits["on"]
         cells += [f"{off:.1f}", f"{on:.1f}", f"{on / off:.3f}"]
     else:
         cells += [""] * 3
@@ -118,8 +119,8 @@ def main():
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--first", type=int, default=1, help="seed of the first run")
     parser.add_argument("--pairs", type=int, default=12)
-    parser.add_argument("--block", type=int, default=8, help="s")
-    parser.add_argument("--discard", type=int, default=3, help="s")
+    parser.add_argument("--block", type=int, default=20, help="s")
+    parser.add_argument("--discard", type=int, default=10, help="s")
     parser.add_argument("--keep", type=Path, help="folder for what each run measured, as JSON")
     given = parser.parse_args()
     version = subprocess.run([given.binary, "--version"], capture_output=True, text=True, check=True).stdout.strip()
