@@ -77,7 +77,7 @@ pub fn listed(command: clap::Command) -> clap::Command {
 pub fn wanted(typed: &[OsString]) -> Option<Call> {
     let (own, rest) = typed.split_first()?;
     let (help, rest) = match rest.split_first() {
-        Some((word, rest)) if word == "help" => (Some(word), rest),
+        Some((word, rest)) if word == "help" => (Some(word.clone()), rest),
         _ => (None, rest),
     };
     let (word, rest) = rest.split_first()?;
@@ -87,8 +87,10 @@ pub fn wanted(typed: &[OsString]) -> Option<Call> {
         called.push(" ");
         called.push(word);
     }
+    // A program without commands has no command `help`.
+    let help = help.map(|word| if command.program == WEB { OsString::from("--help") } else { word });
     let word = command.is_one_of_many.then_some(word);
-    let arguments = help.into_iter().chain(word).chain(rest).cloned().collect();
+    let arguments = help.into_iter().chain(word.into_iter().chain(rest).cloned()).collect();
     Some(Call { program: command.program, called, arguments })
 }
 
@@ -159,6 +161,8 @@ mod tests {
         assert_eq!(send, Some((MESSENGER, "lasthop message".into(), words(&["send", "--help"]))));
         let web = call(&["lasthop", "web", "--every", "1s"]);
         assert_eq!(web, Some((WEB, "lasthop web".into(), words(&["--every", "1s"]))));
+        let help = call(&["lasthop", "help", "web"]);
+        assert_eq!(help, Some((WEB, "lasthop web".into(), words(&["--help"]))));
         let help = call(&["lasthop", "help", "status"]);
         assert_eq!(help, Some((DAEMON, "lasthop".into(), words(&["help", "status"]))));
         let help = call(&["lasthop", "help", "message", "tune"]);

@@ -284,7 +284,7 @@ fn a_page_that_stays_open_for_ten_minutes_does_not_grow() {
     stays_small(600);
 }
 
-/// The book's picture, of a controller that runs: sudo lasthop emulate scenarios/homes/evening.toml --set duration=220s
+/// The book's picture (there with 256 colours, which makes it 42 kB), of a controller that runs: sudo lasthop emulate scenarios/homes/evening.toml --set duration=220s
 /// --set control.window.capacity=learn --socket /tmp/evening.sock, and
 /// LASTHOP_SOCKET=/tmp/evening.sock cargo test -p lasthop-web --test browser -- --ignored picture
 #[test]
@@ -296,10 +296,10 @@ fn the_books_picture() {
     };
     let Some(mut browser) = Browser::start_for(300) else { return };
     let server = Server::start(&["--socket", &socket]);
-    browser.open(&server.address, Window { width: 1000, is_dark: false });
+    browser.open(&server.address, Window { width: 920, is_dark: false });
     browser.wait_for(LIVE);
     std::thread::sleep(Duration::from_secs(170));
-    let picture = base64::prelude::BASE64_STANDARD.decode(browser.picture_of(700, 0.85)).unwrap();
+    let picture = base64::prelude::BASE64_STANDARD.decode(browser.picture_of(1015, 1.0)).unwrap();
     let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../book/src/figures/web.png");
     std::fs::write(place, picture).unwrap();
     keep_picture(&mut browser, "evening");
