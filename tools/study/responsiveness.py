@@ -247,8 +247,8 @@ def main():
         path = getattr(args, name)
         if path and not (shutil.which(path) and os.access(shutil.which(path), os.X_OK)):
             parser.error(f"--{name}: {path} is no program")
-    revision = subprocess.run(["git", "describe", "--always", "--abbrev=12", "--dirty=-changed"], cwd=ROOT, text=True, capture_output=True)
-    revision = revision.stdout.strip() or "unknown"
+    describe = ["git", "describe", "--always", "--abbrev=12", "--dirty=-changed"]
+    revision = subprocess.run(describe, cwd=ROOT, text=True, capture_output=True).stdout.strip() or "unknown"
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(len(QUEUES)) as pool:
         rows = []
         for server in wanted(args)[1]:
