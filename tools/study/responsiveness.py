@@ -241,18 +241,18 @@ def main():
     parser.add_argument("--client", help="the reference client, networkQuality")
     parser.add_argument("--server", help="the reference server, networkqualityd")
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--at-once", type=int, default=1, help="paths measured at the same time; more need more cores")
     parser.add_argument("--out", default=str(ROOT / "bench-results"))
     args = parser.parse_args()
     for name in ("binary", "client", "server"):
         path = getattr(args, name)
         if path and not (shutil.which(path) and os.access(shutil.which(path), os.X_OK)):
             parser.error(f"--{name}: {path} is no program")
-    revision = subprocess.run(["git", "describe", "--always", "--abbrev=12", "--dirty=-changed"], cwd=ROOT, text=True, capture_output=True)
-    revision = revision.stdout.strip() or "unknown"
-    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(len(QUEUES)) as pool:
+    describe = ["git", "describe", "--always", "--abbrev=12", "--dirty=-changed"]
+    revision = subprocess.run(describe, cwd=ROOT, text=True, capture_output=True).stdout.strip() or "unknown"
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(args.at_once) as pool:
         rows = []
         for server in wanted(args)[1]:
-            # One thread per queue, each with networks of its own: what they carry together is little to this machine.
             parts = pool.map(lambda queue: play(queue, server, args, Path(folder)), QUEUES)
             rows += [row for part in parts for row in part]
     lines = [
