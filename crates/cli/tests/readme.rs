@@ -20,7 +20,7 @@ const NOT_RUN: &[(&str, &str)] = &[
         "it installs packages; tools/vm/bare does, in a bare Debian",
     ),
     (
-        "sudo install target/release/lasthop target/release/lasthopd /usr/local/sbin/",
+        "sudo install target/release/lasthop target/release/lasthopd target/release/lasthop-web /usr/local/sbin/",
         "it writes into the machine that tests",
     ),
 ];
@@ -40,7 +40,7 @@ fn kind(command: &str) -> Kind {
     match (program, words.get(1).copied().unwrap_or_default()) {
         ("make", _) => Kind::Make,
         ("lasthop", "sim" | "sweep") => Kind::Simulated,
-        ("lasthop", "doctor" | "run" | "status") => Kind::Router,
+        ("lasthop", "doctor" | "run" | "status" | "web") => Kind::Router,
         _ => Kind::Other,
     }
 }
@@ -133,7 +133,7 @@ fn the_demo_of_make_demo_runs() {
     }
 }
 
-/// One script in a network namespace, with a `/run` of its own: `run` stays until the next one, `status` asks it.
+/// One script in a network namespace, with a `/run` of its own: `run` stays until the next one, `status` and `web` ask it.
 #[test]
 fn commands_of_a_router_run() {
     if !geteuid().is_root() {
@@ -163,13 +163,19 @@ fn commands_of_a_router_run() {
     let all = of(&Kind::Router);
     assert!(all.iter().any(|command| command.contains(" status")), "{all:?}");
     for command in all {
-        let rest: Vec<&str> =
-            command.split_whitespace().skip_while(|word| !word.ends_with("lasthop")).skip(1).collect();
+        let rest: Vec<&str> = command
+            .split_whitespace()
+            .skip_while(|word| !word.ends_with("lasthop"))
+            .skip(1)
+            .take_while(|word| *word != "#")
+            .collect();
         let words = rest.join(" ");
         let line = match rest[0] {
             "run" => format!("begin \"$lasthop\" {words}\n"),
             // 1: something that control needs is missing, and it said what.
             "doctor" => format!("\"$lasthop\" {words}; [ $? -le 1 ] || {{ echo '{words}'; exit 1; }}\n"),
+            // It serves until it is ended, and says so when it cannot.
+            "web" => format!("timeout 2 \"$lasthop\" {words}; [ $? = 124 ] || {{ echo '{words}'; exit 1; }}\n"),
             _ => format!("\"$lasthop\" {words} || {{ echo '{words}'; exit 1; }}\n"),
         };
         script.push_str(&line);
