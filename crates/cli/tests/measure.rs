@@ -157,7 +157,8 @@ fn flent_opens_the_files_and_finds_the_same_means() {
     }
     for (file, arm) in [(files[1], Arm::Off), (files[2], Arm::On)] {
         let table = flent(&["-i", file, "-f", "csv"]).expect("flent reads its file");
-        let mut lines = table.lines();
+        // Before the table it says which flent it is.
+        let mut lines = table.lines().skip_while(|line| !line.contains("Ping (ms) ICMP"));
         let names: Vec<&str> = lines.next().unwrap().split(',').collect();
         let place = names.iter().position(|name| name.contains("Ping (ms) ICMP")).unwrap();
         let pings: Vec<f64> = lines.filter_map(|line| line.split(',').nth(place)?.parse().ok()).collect();
