@@ -109,10 +109,17 @@ impl Stamp {
         Span::from_nanos((self.ticks(now) as u64) << Self::SHIFT)
     }
 
-    /// When it passed.
+    /// For how long it had been there at `now`, as who reads records sees it: packets go on passing while they are read, so that a stamp
+    /// may be later than `now`. Beyond half of the clock's circle it is that and no old one.
+    #[must_use]
+    pub const fn seen_age(self, now: Time) -> Span {
+        if self.ticks(now) > u32::MAX / 2 { Span::ZERO } else { self.age(now) }
+    }
+
+    /// When it passed, as [`Self::seen_age`] has it.
     #[must_use]
     pub const fn at(self, now: Time) -> Time {
-        Time::from_nanos((now.as_nanos() >> Self::SHIFT << Self::SHIFT).saturating_sub(self.age(now).as_nanos()))
+        Time::from_nanos((now.as_nanos() >> Self::SHIFT << Self::SHIFT).saturating_sub(self.seen_age(now).as_nanos()))
     }
 }
 

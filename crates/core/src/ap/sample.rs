@@ -181,7 +181,7 @@ pub struct Stamps {
 fn unanswered(half: &Half, now: Time) -> Option<Span> {
     let rtt = &half.rtt;
     let outstanding = !rtt.seq_sent.is_none() && rtt.seq_sent.value() != rtt.seq_done;
-    outstanding.then(|| rtt.seq_sent.age(now))
+    outstanding.then(|| rtt.seq_sent.seen_age(now))
 }
 
 fn stamped(half: &Half, now: Time) -> Option<Stamps> {
@@ -196,6 +196,22 @@ fn stamped(half: &Half, now: Time) -> Option<Stamps> {
 mod tests {
     use super::*;
     use crate::fastpath::layout::Control;
+
+    /// Packets pass while records are read: the clock was read before.
+    #[test]
+    fn what_left_after_the_clock_was_read_has_waited_for_nothing_yet() {
+        let now = Time::ZERO + Span::from_secs(100);
+        let later = now + Span::from_micros(300);
+        let mut half = Half::default();
+        half.rtt.seq_sent = Stamp::new(7, later);
+        half.rtt.ts_newest = Stamp::new(9, later);
+        assert_eq!(unanswered(&half, now), Some(Span::ZERO));
+        let at = stamped(&half, now).map(|stamps| stamps.newer.0);
+        assert!(at.is_some_and(|at| now.since(at) < Span::from_micros(2)), "{at:?}");
+        half.rtt.seq_sent = Stamp::new(7, now - Span::from_secs(2));
+        let waited = unanswered(&half, now).expect("it is not answered");
+        assert!(waited >= Span::from_secs(2) && waited - Span::from_secs(2) < Span::from_micros(2), "{waited:?}");
+    }
 
     /// A window of 50,000 by the plan; the receiver offers 100 x 2^7.
     #[test]
