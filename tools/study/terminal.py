@@ -8,13 +8,13 @@ language is left out. `--stop-at WORDS` draws nothing from the line on that begi
 """
 
 import argparse
+import fcntl
 import html
 import os
 import pty
 import re
 import struct
 import sys
-import fcntl
 import termios
 from pathlib import Path
 
