@@ -492,13 +492,19 @@ fn a_timestamp_keeps_the_time_of_the_packet_that_brought_it() {
 }
 
 #[test]
-fn a_stamp_tells_its_time_for_73_minutes() {
+fn a_stamp_tells_packets_its_age_for_73_minutes_and_a_reader_when_it_passed_for_36() {
     let passed = Time::from_nanos(90_000_000_000_000);
     let stamp = Stamp::new(u32::MAX, passed);
     for after in [Span::ZERO, Span::from_millis(7), Span::from_secs(4_000)] {
-        let off = stamp.at(passed + after).as_nanos().abs_diff(passed.as_nanos());
-        assert!(stamp.value() == u32::MAX && off < 1 << Stamp::SHIFT, "{off} ns after {after:?}");
+        let off = stamp.age(passed + after).as_nanos().abs_diff(after.as_nanos());
+        assert!(stamp.value() == u32::MAX && off <= 1 << Stamp::SHIFT, "{off} ns after {after:?}");
     }
+    for after in [Span::ZERO, Span::from_millis(7), Span::from_secs(2_000)] {
+        let off = stamp.at(passed + after).as_nanos().abs_diff(passed.as_nanos());
+        assert!(off < 1 << Stamp::SHIFT, "{off} ns after {after:?}");
+    }
+    let before = passed - Span::from_micros(300);
+    assert_eq!(stamp.seen_age(before), Span::ZERO, "it passed while records were read");
     assert!(Stamp::NONE.is_none() && Stamp::default().value() == 0);
 }
 
