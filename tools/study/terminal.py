@@ -89,7 +89,7 @@ def draw(lines, title):
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" role="img">',
         f"<title>{html.escape(title)}</title>",
         f'<rect width="100%" height="100%" rx="6" fill="{BACKGROUND}"/>',
-        f'<g font-family="DejaVu Sans Mono,Menlo,Consolas,monospace" font-size="13" fill="{INK}" xml:space="preserve">',
+        f'<g font-family="DejaVu Sans Mono,Menlo,Consolas,monospace" font-size="13" fill="{INK}">',
     ]
     for i, line in enumerate(lines):
         y = 12 + HIGH * (i + 0.75)
@@ -99,7 +99,9 @@ def draw(lines, title):
             colour = next((COLOURS[code] for code in look.split(";") if code in COLOURS), None)
             style = (f' fill="{colour}"' if colour else "") + (' font-weight="bold"' if "1" in look.split(";") else "")
             length = f' textLength="{len(words) * WIDE:.1f}" lengthAdjust="spacingAndGlyphs"'
-            out.append(f'<text x="{12 + start * WIDE:.1f}" y="{y:.1f}"{length}{style}>{html.escape(words)}</text>')
+            # Browsers make one of several ordinary spaces.
+            shown = html.escape(words).replace(" ", "\N{NO-BREAK SPACE}")
+            out.append(f'<text x="{12 + start * WIDE:.1f}" y="{y:.1f}"{length}{style}>{shown}</text>')
     return "\n".join([*out, "</g>", "</svg>", ""])
 
 
