@@ -116,10 +116,16 @@ impl Stamp {
         if self.ticks(now) > u32::MAX / 2 { Span::ZERO } else { self.age(now) }
     }
 
-    /// When it passed, as [`Self::seen_age`] has it.
+    /// When it passed, before or after `now`, within half of the clock's circle.
     #[must_use]
     pub const fn at(self, now: Time) -> Time {
-        Time::from_nanos((now.as_nanos() >> Self::SHIFT << Self::SHIFT).saturating_sub(self.seen_age(now).as_nanos()))
+        let tick = now.as_nanos() >> Self::SHIFT << Self::SHIFT;
+        let ahead = (self.0 as u32).wrapping_sub(Self::clock(now));
+        Time::from_nanos(if ahead <= u32::MAX / 2 {
+            tick + ((ahead as u64) << Self::SHIFT)
+        } else {
+            tick.saturating_sub(self.age(now).as_nanos())
+        })
     }
 }
 

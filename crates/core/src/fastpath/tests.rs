@@ -505,6 +505,10 @@ fn a_stamp_tells_packets_its_age_for_73_minutes_and_a_reader_when_it_passed_for_
     }
     let before = passed - Span::from_micros(300);
     assert_eq!(stamp.seen_age(before), Span::ZERO, "it passed while records were read");
+    assert!(
+        stamp.at(before).as_nanos().abs_diff(passed.as_nanos()) < 1 << Stamp::SHIFT,
+        "and not when they were begun"
+    );
     assert!(Stamp::NONE.is_none() && Stamp::default().value() == 0);
 }
 
