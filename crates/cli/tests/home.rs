@@ -163,7 +163,6 @@ fn chap_in_user_space_in_the_access_point_keeps_a_game_short() {
     if cannot_run() {
         return;
     }
-    let mut last = None;
     for _ in 0..3 {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let socket = folder.path().join("lasthop.sock");
@@ -176,17 +175,11 @@ fn chap_in_user_space_in_the_access_point_keeps_a_game_short() {
         let on = game_beside_a_download(&["--exec-as-root".to_owned(), chap]);
         if let Some(((waited, without), (waits, with))) = off.zip(on) {
             assert!(waits < 0.5 * waited, "{waits} ms with CHAP, {waited} without");
-            // A run is valid when the emulator kept time; whether the queue's own process was let run, nobody says.
-            if with > 0.7 * without {
-                return;
-            }
-            last = Some((with, without));
+            assert!(with > 0.7 * without, "{with} bit/s with CHAP, {without} without");
+            return;
         }
     }
-    match last {
-        Some((with, without)) => panic!("{with} bit/s with CHAP, {without} without, whenever it was tried"),
-        None => println!("SKIPPED: the machine was too busy for a valid run, three times"),
-    }
+    println!("SKIPPED: the machine was too busy for a valid run, three times");
 }
 
 /// A download from far away over a hop that loses one packet in a hundred for good: the report, if it is valid. `more`:
