@@ -411,7 +411,7 @@ impl Core {
     fn follow_ports(&mut self, now: Time) {
         let ports = self.links.ports();
         self.queues.follow(now, &ports, &mut self.journal);
-        self.ap.set_duplex(self.config.duplex.of(self.queues.wires()));
+        self.ap.set_duplex(self.config.duplex.of(self.queues.radios()));
         let waited_for = self.hops.follow(self.queues.duplexes(), &self.program);
         self.totals.failures += u64::from(!waited_for);
         self.disciplines.follow(ports.into_iter().filter(|port| port.ifindex.is_some()).map(|port| port.name));

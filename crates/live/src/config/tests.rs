@@ -194,7 +194,7 @@ fn without_any_number_the_capacity_is_learned_and_one_that_is_given_is_decided_a
     assert_eq!(Config::parse("capacity = \"learn\"", "x").unwrap(), Config::default());
     let params = config.params(None);
     assert_eq!((params.capacity, params.interval), (None, Span::from_millis(50)));
-    assert_eq!(params.duplex, lasthop_core::ap::Duplex::Half, "a speed that is not known is a radio's");
+    assert_eq!(params.duplex, lasthop_core::ap::Duplex::Half, "what is not there yet may be a radio");
     config.duplex = Duplex::Full;
     assert_eq!(config.params(None).duplex, lasthop_core::ap::Duplex::Full);
     config.capacity = Capacity::Rate(BitRate::mbps(20));
@@ -223,9 +223,8 @@ fn without_a_name_the_interfaces_are_found() {
 #[test]
 fn one_radio_makes_the_last_hop_shared_by_both_directions() {
     use lasthop_core::ap::Duplex::{Full, Half};
-    let wire = Some(BitRate::mbps(1_000));
-    assert_eq!((Duplex::Auto.of([wire, None]), Duplex::Auto.of([wire]), Duplex::Auto.of([])), (Half, Full, Half));
-    assert_eq!((Duplex::Half.of([wire]), Duplex::Full.of([None])), (Half, Full));
+    assert_eq!((Duplex::Auto.of([false, true]), Duplex::Auto.of([false]), Duplex::Auto.of([])), (Half, Full, Half));
+    assert_eq!((Duplex::Half.of([false]), Duplex::Full.of([true])), (Half, Full));
 }
 
 #[test]

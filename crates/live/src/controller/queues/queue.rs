@@ -57,7 +57,7 @@ impl Queue {
         self.port = port.clone();
         // A wire that is unplugged keeps the speed that it had.
         self.wire = port.ifindex.and_then(|_| interface::speed(&port.name)).or(self.wire);
-        self.shares_channel = duplex.shares_channel(self.wire);
+        self.shares_channel = duplex.shares_channel(port.medium.is_radio);
     }
 
     pub(super) fn put(
