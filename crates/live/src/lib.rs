@@ -12,7 +12,7 @@ pub mod doctor;
 pub mod fdb;
 pub mod handover;
 pub mod interface;
-mod log;
+pub mod log;
 pub mod maps;
 pub mod mdns;
 pub mod medium;

@@ -261,6 +261,7 @@ impl Core {
             devices: self.devices(&snapshot, &datagrams),
             udp: self.udp(&datagrams),
             paused: self.pauses.status(super::now()),
+            configuration: self.configuration.clone(),
             nothing_to_do: self.has_nothing_to_do(&snapshot, &flows),
             decisions: self.journal.newest(),
             available_bps: snapshot.available.as_bps(),
