@@ -2,7 +2,7 @@
 # Everything is built as the user, also under `sudo make`; only the finished binary runs as root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve ablate study-web study-game study-evenings study-learn study-measure study-senders outside faults check-dependencies clean book man dist
+.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve ablate study-web study-game study-evenings study-learn study-measure study-senders outside faults check-dependencies clean book man dist fleet container
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
@@ -145,6 +145,16 @@ man: deps              ## manual pages and completions of the programs for bash,
 
 dist: deps             ## every program, packed with manual pages, completions, licences and checksums, in target/dist
 	tools/as-user tools/dist $(ARGS)
+
+fleet:                 ## the Ansible role: ansible-lint, and ansible-playbook against a real controller in namespaces of its own, a minute
+	@tools/install-deps build run fleet
+	$(CARGO) build --release --locked -p lasthop-daemon
+	tools/as-root tools/fleet/test $(LASTHOPD)
+
+container:             ## the laboratory as an image of podman's, by buildah, and its demo: ARGS="--base FOLDER" of a debootstrap where no image is reached
+	@tools/install-deps build container
+	$(CARGO) build --release --locked $(PROGRAMS)
+	tools/as-root packaging/container/build $(ARGS)
 
 clean:                 ## remove what was built
 	$(CARGO) clean

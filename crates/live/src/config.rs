@@ -3,6 +3,7 @@
 //! Parsed, not validated: what comes out holds no wrong value. Every key stands in [`Config::sample`], which a test
 //! keeps equal to the defaults. A quantity is a string with its unit.
 
+mod changes;
 mod error;
 mod read;
 
@@ -12,10 +13,12 @@ use lasthop_core::ap::{self, Law, Params, RttSource, ShareRule};
 use lasthop_core::snoop;
 use lasthop_core::units::{BitRate, Span};
 
+pub use changes::Change;
 pub use error::ConfigError;
 pub use read::AUTO;
 
 use crate::interface::{self, InterfaceName};
+use crate::log;
 use crate::ports;
 use crate::program::LoadOptions;
 use crate::qdisc;
@@ -70,6 +73,10 @@ pub struct Config {
     pub socket: PathBuf,
     /// Group whose members may read the status: name or number; empty: root alone.
     pub socket_group: String,
+    /// In which form the log is written.
+    pub log_format: log::Format,
+    /// What should be written otherwise and was read all the same: keys by names of an earlier version.
+    pub warnings: Vec<String>,
 }
 
 /// The capacity as written.
@@ -178,6 +185,8 @@ impl Default for Config {
             dry_run: false,
             socket: PathBuf::from(lasthop_status::DEFAULT_SOCKET),
             socket_group: String::new(),
+            log_format: log::Format::Auto,
+            warnings: Vec::new(),
         }
     }
 }

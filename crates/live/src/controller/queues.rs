@@ -96,6 +96,11 @@ impl Queues {
         }
     }
 
+    /// All traffic may use so much from here on; none: as much as is learned.
+    pub(super) const fn set_capacity(&mut self, capacity: Option<BitRate>) {
+        self.release = Release::new(capacity);
+    }
+
     /// From now on it is these interfaces: what is held for others is sent before they are released.
     pub(super) fn follow(&mut self, now: Time, ports: &[Port], journal: &mut Journal) {
         let mut before = std::mem::take(&mut self.list);
