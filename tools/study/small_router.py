@@ -131,6 +131,7 @@ def title(kind, figures):
 
 
 def beside(machines):
+    machines = {name: figures for name, figures in machines.items() if "forwarding" in figures}
     lines = ["| added to plain forwarding of a packet | " + " | ".join(TITLES[name] for name in machines) + " |", "|---|" + "---|" * len(machines)]
     plain = [figures["forwarding"] for figures in machines.values()]
     lines.append("| *(plain forwarding itself)* | " + " | ".join(map(number, plain)) + " |")
@@ -145,6 +146,8 @@ def controller(figures):
              "|---|---|---|---|---|---|---|"]
     for key, words in (("idle", "nothing passes"), ("game", "a game, 50 packets a second"), ("downloads_10", "10 downloads"),
                        ("downloads_100", "100 downloads"), ("merged_10", "10 downloads, packets merged")):
+        if f"{key}_per_second" not in figures:
+            continue
         rate = f", {figures[key + '_bps'] / 1e6:.0f} Mbit/s" if f"{key}_bps" in figures else ""
         cells = [f"{figures[key + '_decisions_per_second']:.1f}", number(figures[key + "_per_decision"]), number(figures[key + "_per_second"])]
         cells.append(percent(figures[key + "_per_second"], *PROCESSORS[0][2:]))
@@ -168,8 +171,7 @@ def per_second(figures, rate, segments, each=None):
 
 
 def estimated(machines):
-    arm = machines.get("arm64", {})
-    segments = bundle(arm)
+    segments = next((bundle(figures) for figures in machines.values() if "merged_10_bps" in figures), 10)
     lines = [
         f"| one core of | takes | 100 Mbit/s | 100 Mbit/s, merged {segments:.0f} at a time | 1 Gbit/s | 1 Gbit/s, merged |",
         "|---|---|---|---|---|---|",
@@ -189,20 +191,20 @@ def estimated(machines):
 
 
 def bundle(figures):
-    """Segments of a bundle in the guest, or what is assumed where that was not counted."""
-    packets_ = figures.get("merged_10_egress_packets_per_second")
-    return figures["merged_10_bps"] / 8 / 1448 / packets_ if packets_ else 10
+    """Segments of a bundle in the guest."""
+    return figures["merged_10_bps"] / 8 / 1448 / figures["merged_10_egress_packets_per_second"]
 
 
 def start(figures):
     seconds = [figures["start"] / 1.3e9 / ipc for ipc in (1.0, 0.5)]
+    busy = figures.get("busy_VmRSS_kb")
     return "\n".join([
         "| | |", "|---|---|",
         f"| instructions of the start, the kernel's verifier included | {number(figures['start'] / 1e6)} million |",
-        f"| at 1.3 GHz, estimated | {seconds[0]:.1f} to {seconds[1]:.1f} s |",
+        f"| on a Cortex-A53 at 1.3 GHz, estimated | {seconds[0]:.1f} to {seconds[1]:.1f} s |",
         f"| ready after, on the clock of the guest (1 GHz, one instruction per cycle) | {figures['start_ms'] / 1e3:.1f} s |",
         f"| memory of the process: resident, of that its own; at most so far | {number(figures['VmRSS_kb'])}, {number(figures['RssAnon_kb'])}; {number(figures['VmHWM_kb'])} kB |",
-        f"| resident beside 10 downloads, after 100 | {number(figures['busy_VmRSS_kb'])} kB |",
+        *([f"| resident beside 10 downloads, after 100 | {number(busy)} kB |"] if busy else []),
         f"| memory of the kernel for maps and programs | {number(figures['maps_kb'] + figures['progs_kb'])} kB |",
         f"| what the machine has less: while it starts, at most; then | {number(figures['start_memory_kb'])}; {number(figures['memory_kb'])} kB |",
     ])
@@ -214,7 +216,7 @@ def write(result, book):
     tables = {"estimated": estimated(machines), "packets": packets(machines), "beside": beside(machines)}
     for name, figures in machines.items():
         if "start" in figures:
-            words = f"On a {TITLES[name]}.\n\n"
+            words = f"On {TITLES[name]}.\n\n"
             tables |= {"controller": words + controller(figures), "start": words + start(figures)}
     if book == "-":
         print(head, *tables.values(), sep="\n\n")
