@@ -202,7 +202,7 @@ def start(figures):
         "| | |", "|---|---|",
         f"| instructions of the start, the kernel's verifier included | {number(figures['start'] / 1e6)} million |",
         f"| on a Cortex-A53 at 1.3 GHz, estimated | {seconds[0]:.1f} to {seconds[1]:.1f} s |",
-        f"| ready after, on the clock of the guest (1 GHz, one instruction per cycle) | {figures['start_ms'] / 1e3:.1f} s |",
+        f"| ready after, on the guest's clock, which runs ahead while it waits for its host | {figures['start_ms'] / 1e3:.1f} s |",
         f"| memory of the process: resident, of that its own; at most so far | {number(figures['VmRSS_kb'])}, {number(figures['RssAnon_kb'])}; {number(figures['VmHWM_kb'])} kB |",
         *([f"| resident beside 10 downloads, after 100 | {number(busy)} kB |"] if busy else []),
         f"| memory of the kernel for maps and programs | {number(figures['maps_kb'] + figures['progs_kb'])} kB |",
