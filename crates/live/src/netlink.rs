@@ -21,7 +21,7 @@ const KIND_MASK: u16 = 0x3fff;
 /// Messages taken in at once by one that listens: more are left for the next time.
 const AT_ONCE: usize = 256;
 /// The kernel answers at once; a longer silence means that it will not.
-const PATIENCE_US: i64 = 500_000;
+const PATIENCE_US: i32 = 500_000;
 
 /// One netlink socket of one protocol.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ impl Socket {
         }
         // SAFETY: `raw` is a descriptor that nobody else owns.
         let fd = unsafe { OwnedFd::from_raw_fd(raw) };
-        let patience = libc::timeval { tv_sec: 0, tv_usec: PATIENCE_US };
+        let patience = libc::timeval { tv_sec: 0, tv_usec: PATIENCE_US.into() };
         // SAFETY: the option's value is a timeval and its size is given.
         let set = unsafe {
             libc::setsockopt(

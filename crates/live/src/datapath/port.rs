@@ -135,8 +135,10 @@ impl Port {
             message.msg_iovlen = 1;
         }
         // SAFETY: `count` messages are filled; what they point to lives until the call returns, and is only read.
-        let result =
-            unsafe { libc::sendmmsg(self.socket.as_raw_fd(), messages.as_mut_ptr(), count as u32, libc::MSG_DONTWAIT) };
+        let result = unsafe {
+            // Flags are unsigned in musl.
+            libc::sendmmsg(self.socket.as_raw_fd(), messages.as_mut_ptr(), count as u32, libc::MSG_DONTWAIT as _)
+        };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as usize) }
     }
 
