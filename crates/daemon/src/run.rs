@@ -8,7 +8,7 @@ use lasthop_command::output;
 use lasthop_command::signals::Stop;
 use lasthop_core::ap::{Law, Parameter};
 use lasthop_core::units::BitRate;
-use lasthop_live::Controller;
+use lasthop_live::{Controller, Service};
 use lasthop_live::config::{AUTO, Capacity, Config, Datapath, Queueing};
 use lasthop_live::controller::ControllerError;
 use lasthop_live::interface::InterfaceName;
@@ -139,11 +139,13 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let config = arguments.config()?;
     rights::require()?;
     let stop = Stop::on_signals()?;
+    let service = Service::from_environment()?;
     let start = if arguments.take_over { Controller::take_over } else { Controller::new };
     let mut controller = start(config).map_err(|error| match error {
         ControllerError::Config(error) => Failure::request(error),
         error => Failure::work(error),
     })?;
+    controller.set_service(service);
     controller.run(&stop.flag());
     Ok(())
 }

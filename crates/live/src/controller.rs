@@ -43,6 +43,7 @@ use crate::log::log;
 use crate::maps::PlanOf;
 use crate::program::{Batch, LoadError, Moved, Program, ProgramError, Walk};
 use crate::rights;
+use crate::service::Service;
 use crate::status::{Access, Server, ServerError};
 use crate::updates::Updates;
 
@@ -104,6 +105,8 @@ pub struct Controller {
     commands: Option<Server>,
     /// Where another one may take over; none where that cannot be offered.
     host: Option<Host>,
+    /// Who is told how it fares.
+    service: Service,
 }
 
 /// All but the socket.
@@ -278,13 +281,19 @@ impl Controller {
         core.disciplines.refresh(now(), true, &mut core.journal);
         core.queues.put(now(), &core.links.present(), &core.program, &mut core.journal)?;
         core.apply(now());
-        Ok(Self { core, server: Some(server), commands, host })
+        Ok(Self { core, server: Some(server), commands, host, service: Service::default() })
+    }
+
+    /// From [`Self::run`] on this service manager is told how it fares.
+    pub fn set_service(&mut self, service: Service) {
+        self.service = service;
     }
 
     /// Decides until `stop` is set, or another controller has taken over. A signal handler that sets it also ends the wait. What the
     /// kernel refuses is counted.
     pub fn run(&mut self, stop: &AtomicBool) {
         let mut deadline = now() + self.core.interval;
+        self.service.ready(&self.core.line());
         while !stop.load(Ordering::Relaxed) {
             let is_ready = self.wait(deadline);
             let woken = now();
@@ -297,18 +306,22 @@ impl Controller {
             }
             if is_ready && self.hand_over() {
                 log("another controller has taken over; leaving everything to it");
+                self.service.stopping();
                 return;
             }
             if woken < deadline {
                 continue;
             }
-            self.core.on_deadline(woken);
+            if self.core.on_deadline(woken) {
+                self.service.on_decision(woken, || self.core.line());
+            }
             let interval = self.core.interval;
             let behind = now().since(deadline).as_nanos() / interval.as_nanos();
             self.core.totals.missed += behind;
             deadline += interval * (behind + 1);
         }
         log("stopping: taking everything off the interfaces");
+        self.service.stopping();
         self.core.updates.stop(&self.core.program);
     }
 
@@ -417,15 +430,15 @@ impl Core {
         self.disciplines.follow(ports.into_iter().filter(|port| port.ifindex.is_some()).map(|port| port.name));
     }
 
-    /// Decides, or rests while nobody moves bulk data.
-    fn on_deadline(&mut self, now: Time) {
+    /// Decides, or rests while nobody moves bulk data; true when it decided.
+    fn on_deadline(&mut self, now: Time) -> bool {
         let rested = self.rested.take();
         let large = now.since(self.program.last_large());
         if rests(large, now.since(self.decided)) {
             self.rested = Some(now);
             self.program.control().heartbeat(now);
             self.program.control().set_silent(now + self.interval * MISSED);
-            return;
+            return false;
         }
         // What bulk data shows is shown by the interval that it came in.
         if let Some(rested) = rested.filter(|_| large < CALM) {
@@ -433,6 +446,7 @@ impl Core {
         }
         self.decided = now;
         self.decide(now);
+        true
     }
 
     /// One interval.

@@ -24,6 +24,7 @@ pub mod ports;
 pub mod program;
 pub mod qdisc;
 pub mod rights;
+pub mod service;
 pub mod stations;
 pub mod status;
 pub mod topology;
@@ -31,3 +32,4 @@ pub mod updates;
 
 pub use config::Config;
 pub use controller::Controller;
+pub use service::Service;
