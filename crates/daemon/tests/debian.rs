@@ -98,7 +98,7 @@ fn packages_hold_what_a_router_needs_and_what_a_laboratory_needs() {
     let laboratory = folder.path().join("bin");
     let more = ["--laboratory", laboratory.to_str().expect("utf-8"), "--version", "1.2.3-1"];
     let made = build(folder.path(), "first", &more);
-    let [daemon, laboratory] = made.as_slice() else { panic!("{made:?}") };
+    let [laboratory, daemon] = made.as_slice() else { panic!("{made:?}") };
     let ending = format!("_1.2.3-1_{}.deb", architecture().expect("one"));
     assert!(
         daemon.ends_with(format!("lasthop{ending}")) && laboratory.ends_with(format!("lasthop-laboratory{ending}"))
