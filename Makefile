@@ -2,7 +2,7 @@
 # Everything is built as the user, also under `sudo make`; only the finished binary runs as root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve ablate study-web study-game study-evenings study-learn study-measure study-senders outside faults check-dependencies clean book man dist fleet container small-router
+.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve ablate study-web study-game study-evenings study-learn study-measure study-senders outside faults check-dependencies clean book man dist fleet container small-router package-test
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
@@ -42,6 +42,12 @@ vm-test:               ## other kernels, bare Debians, Wi-Fi, fq_codel and cake 
 	$(CARGO) build --release --locked $(PROGRAMS)
 	$(CARGO) test --locked -p lasthop-live --test verifier --no-run
 	tools/as-user tools/vm/test --log $(TARGET)/vm-test.log $(LASTHOP) $(ARGS)
+
+package-test:          ## Debian packages: lintian, bare Debians, under systemd in a virtual machine, 40 minutes: ARGS="bookworm"
+	@tools/install-deps build package
+	$(CARGO) build --release --locked $(PROGRAMS)
+	$(CARGO) run --release --locked --quiet -p lasthop-manual --example write -- $(TARGET)/man >/dev/null
+	tools/as-root packaging/debian/test $(or $(ROUTER),$(LASTHOPD)) $(TARGET)/release $(TARGET)/man $(ARGS)
 
 lint:                  ## format check, clippy, and the style of C, shell scripts, Python and links only
 	@tools/install-deps build run; tools/install-deps lint || true
