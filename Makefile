@@ -2,7 +2,7 @@
 # Everything is built as the user, also under `sudo make`; only the finished binary runs as root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve ablate study-web study-game study-evenings study-learn study-measure study-senders outside faults check-dependencies clean book man dist fleet container small-router package-test
+.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve both-ways ablate study-web study-game study-evenings study-learn study-measure study-senders outside faults check-dependencies clean book man dist fleet container small-router package-test
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
@@ -98,6 +98,11 @@ conserve:              ## does a greedy flow get what small ones leave? 1,000 ca
 	$(CARGO) build --release --locked $(PROGRAMS)
 	tools/as-user python3 -B tools/study/conserve.py --binary $(LASTHOP) $(ARGS)
 
+both-ways:             ## both directions at once, in 42 homes of the simulator, without control and with it, half a minute: ARGS="--only hop"
+	@tools/install-deps build
+	$(CARGO) build --release --locked $(PROGRAMS)
+	tools/as-user python3 -B tools/study/both_ways.py --binary $(LASTHOP) $(ARGS)
+
 ablate:                ## what is each parameter of the control law worth? the same homes without its part: ARGS="--only gain --homes 30"
 	@tools/install-deps build
 	$(CARGO) build --release --locked $(PROGRAMS)
@@ -156,7 +161,7 @@ check-dependencies:    ## are dependencies used, licensed as deny.toml wants? AR
 man: deps              ## manual pages and completions of the programs for bash, zsh and fish, in target/man
 	$(CARGO) run --release --locked --quiet -p lasthop-manual --example write -- $(TARGET)/man
 
-dist: deps             ## every program, packed with manual pages, completions, licences and checksums, in target/dist
+dist: deps             ## every program packed with manual pages and completions, and Debian packages, in target/dist
 	tools/as-user tools/dist $(ARGS)
 
 fleet:                 ## the Ansible role: ansible-lint, and ansible-playbook against a real controller in namespaces of its own, a minute
