@@ -104,7 +104,13 @@ fn a_manager_hears_that_it_is_ready_lives_and_stops_also_while_it_waits_for_an_i
     for _ in 0..3 {
         world.next_that_starts("WATCHDOG=1");
     }
-    assert!(Command::new("ip").args(["link", "add", "later0", "type", "dummy"]).status().expect("`ip`").success());
+    assert!(
+        Command::new("ip")
+            .args(["link", "add", "later0", "type", "veth", "peer", "name", "c0"])
+            .status()
+            .expect("`ip`")
+            .success()
+    );
     let line = world.next_that_starts("STATUS=controlling later0 by ");
     assert!(line.contains("capacity down unknown, up unknown"), "{line}");
     running.end();

@@ -98,7 +98,6 @@ pub(crate) fn log(line: &str) {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use super::*;
     use lasthop_core::ap::{Decision, QueuePlace};
     use lasthop_core::packet::Direction;
     use lasthop_core::units::{BitRate, Span};
