@@ -33,7 +33,9 @@ impl Reloading {
             let read = || reads.lock().expect("no panic").clone();
             controller.run_and_reload(&ends, &Reload { asked: &hears, read: &read });
         });
-        Self { stop, asked, next, thread: Some(thread), socket }
+        let controller = Self { stop, asked, next, thread: Some(thread), socket };
+        controller.wait_for("it is at work", |s| s.controller.intervals > 0);
+        controller
     }
 
     fn wait_for(&self, what: &str, condition: impl Fn(&Status) -> bool) -> Status {
@@ -79,6 +81,7 @@ fn a_capacity_that_changes_is_in_force_and_connections_hooks_and_decisions_go_on
     let given = |rate: BitRate| Config {
         capacity: Capacity::Rate(rate),
         share: lasthop_core::ap::ShareRule::Equal,
+        interval: Some(Span::from_millis(50)),
         ..world.config()
     };
     let controller = Reloading::start(&world, given(BitRate::mbps(2)));
