@@ -142,12 +142,11 @@ outside:               ## the real controller between programs others wrote, off
 	$(CARGO) build --release --locked -p lasthop-emu --example delay
 	tools/as-root python3 -B tools/outside/outside.py --binary $(LASTHOP) --delay $(TARGET)/release/examples/delay $(ARGS)
 
-small-router:          ## what Lasthop costs on a small router, counted by emulated Cortex-A53 and A7, a quarter of an hour: ARGS="--book -"
+small-router:          ## what Lasthop costs on a small router, counted by emulated Cortex-A53 and A7, a quarter of an hour: ARGS="--lasthopd FILE" counts an aarch64 controller, too
 	@tools/install-deps build bpf vm bare count
 	@tools/as-user mkdir -p $(TARGET)/vm/small-router
 	$(CARGO) bench --locked -p lasthop-live --bench fastpath -- --write $(abspath $(TARGET))/vm/small-router
-	@[ -e $(TARGET)/dist/aarch64/lasthopd ] || tools/as-user tools/router-binary aarch64
-	tools/as-user python3 -B tools/study/small_router.py --cases $(TARGET)/vm/small-router --lasthopd $(TARGET)/dist/aarch64/lasthopd $(ARGS)
+	tools/as-user python3 -B tools/study/small_router.py --cases $(TARGET)/vm/small-router $(ARGS)
 
 faults:                ## the n-th system call of the controller fails, for every n; 200 kills in each datapath; 2.5 hours: ARGS="--only bpf"
 	@tools/install-deps build run test
