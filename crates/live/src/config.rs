@@ -130,7 +130,7 @@ pub enum Datapath {
 /// Whether both directions share what the last hop carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duplex {
-    /// They do over a radio.
+    /// They do over a radio, and over a TAP, behind which one may be.
     Auto,
     /// They do: radio.
     Half,

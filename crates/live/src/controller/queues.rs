@@ -120,9 +120,9 @@ impl Queues {
         }
     }
 
-    /// Of each interface that is there, whether it is a radio's.
+    /// Of each interface that is there, whether it is, or may be, a radio's.
     pub(super) fn radios(&self) -> impl Iterator<Item = bool> {
-        self.list.iter().filter(|queue| queue.port.ifindex.is_some()).map(|queue| queue.port.medium.is_radio)
+        self.list.iter().filter(|queue| queue.port.ifindex.is_some()).map(|queue| queue.is_radio)
     }
 
     /// Puts one on every interface that is there. One that was named and is refused is an error; the others are tried on.
