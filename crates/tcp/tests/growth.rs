@@ -43,7 +43,8 @@ fn congestion_avoidance_adds_about_one_segment_per_round_trip() {
     );
 }
 
-/// The offered window is the other limit: `min(cwnd, window)`, whole segments only.
+/// The offered window is the other limit: `min(cwnd, window)`, whole segments only. Where it holds the sender cwnd grows no more, once it
+/// has been so for a round trip and is twice as large.
 #[test]
 fn the_offered_window_holds_the_sender() {
     play(
@@ -53,10 +54,13 @@ fn the_offered_window_holds_the_sender() {
         100 ms: syn-ack window 3.5 -> cwnd 2; sends 0..1
         # room for 1.5 segments beyond 1..1: one
         200 ms: ack 1 -> cwnd 3; sends 2..3
-        # the window stops it now, and so cwnd stays (RFC 7661)
-        200 ms: ack 2 -> sends 4
-        300 ms: ack 3 -> cwnd 3; sends 5
-        300 ms: ack 4 -> cwnd 3; sends 6
+        # the window stops it now; but cwnd held it when these were sent, so that it grows until they are acknowledged
+        200 ms: ack 2 -> cwnd 4; sends 4
+        300 ms: ack 3 -> cwnd 5; sends 5
+        300 ms: ack 4 -> cwnd 6; sends 6
+        # from then on it holds nothing back, and is twice what is in flight (Linux, tcp_is_cwnd_limited; RFC 7661 in spirit)
+        300 ms: ack 5 -> cwnd 6; sends 7
+        400 ms: ack 6 -> cwnd 6; sends 8
         ",
     );
 }

@@ -340,8 +340,8 @@ fn a_closed_window_is_probed_until_it_opens() {
         550 ms: ack 2 -> deadline 950
         950 ms: poll -> probe; deadline 1950
         1950 ms: poll -> probe; deadline 3950
-        # cwnd did not grow: the window held the sender
-        2050 ms: ack 2 window 9 -> sends 2..3; cwnd 2; deadline 2300
+        # what was acknowledged had used all of cwnd, and the window held the sender since
+        2050 ms: ack 2 window 9 -> sends 2..5; cwnd 4; deadline 2300
         ",
     );
 }

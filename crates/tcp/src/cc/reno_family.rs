@@ -10,7 +10,7 @@
 //! where ns-2 is followed.
 //!
 //! Source: RFC 5681 section 3.1, RFC 3465. The window does not grow while it is not what holds the sender back (RFC 7661
-//! section 3 in spirit, as Linux); the sender decides that and can be told otherwise.
+//! section 3 in spirit); the sender decides that, as Linux does (`tcp_is_cwnd_limited`), and can be told otherwise.
 
 use super::{AckEvent, LossEvent, MIN_SSTHRESH, Window};
 

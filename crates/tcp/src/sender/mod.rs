@@ -138,11 +138,24 @@ pub struct Sender {
     timeouts_in_row: u32,
     /// The congestion window stopped the last `poll`.
     cwnd_limited: bool,
+    usage: Usage,
     /// A mark has cut the window: not again before this is acknowledged.
     marked_until: Option<u64>,
     /// The receiver is to be told of that.
     cwr: bool,
     counts: Counts,
+}
+
+/// How much of the congestion window is used.
+#[derive(Clone, Copy, Debug, Default)]
+struct Usage {
+    /// It held the sender in the round trip that ends with this byte.
+    limited: bool,
+    end: u64,
+    /// Most that was outstanding in it, bytes.
+    most: u64,
+    /// Something was sent since this was looked at.
+    has_sent: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -202,6 +215,7 @@ impl Sender {
             rescue: None,
             timeouts_in_row: 0,
             cwnd_limited: false,
+            usage: Usage::default(),
             marked_until: None,
             cwr: false,
             counts: Counts::default(),
@@ -287,9 +301,35 @@ impl Sender {
     pub fn poll(&mut self, now: Time) -> Option<Segment> {
         if self.is_window_limited(now) {
             self.cwnd_limited = true;
+            self.validate();
             return None;
         }
-        self.poll_any(now)
+        let segment = self.poll_any(now);
+        match segment {
+            Some(_) => self.usage.has_sent = true,
+            None => self.validate(),
+        }
+        segment
+    }
+
+    /// All is sent that may be: whether the congestion window is used (`tcp_cwnd_validate` of Linux, RFC 7661 section 4.3). Who was
+    /// held by it once in a round trip uses it.
+    #[inline]
+    fn validate(&mut self) {
+        if !std::mem::take(&mut self.usage.has_sent) {
+            return;
+        }
+        let (limited, outstanding) = (self.cwnd_limited, self.next - self.una);
+        let usage = &mut self.usage;
+        if limited || self.una >= usage.end || (!usage.limited && outstanding > usage.most) {
+            *usage = Usage { limited, most: outstanding, end: self.next, has_sent: false };
+        }
+    }
+
+    /// The congestion window is what holds it, or will in a round trip of slow start (`tcp_is_cwnd_limited`).
+    fn uses_window(&self) -> bool {
+        let half = self.window.cwnd * f64::from(self.params.mss) / 2.0;
+        self.usage.limited || self.window.in_slow_start() && self.usage.most as f64 > half
     }
 
     /// Nothing is to be repaired and the congestion window is full: what every last `poll` after an acknowledgment finds,
@@ -452,7 +492,7 @@ impl Sender {
             counted: if one_per_ack { acked.min(1.0) } else { acked },
             rtt: sent_at.map(|sent_at| now.since(sent_at)),
             srtt: self.rtt.srtt().unwrap_or_default(),
-            cwnd_limited: self.cwnd_limited || (self.params.conduct == Conduct::Ns2 && self.linux.is_none()),
+            cwnd_limited: self.uses_window() || (self.params.conduct == Conduct::Ns2 && self.linux.is_none()),
         };
         self.control.on_feedback(&self.window, &event);
         event
