@@ -676,7 +676,7 @@ impl Core {
         if self.capacity.is_none() {
             self.queues.on_learned(&directions);
         }
-        self.updates.on_capacity(&self.program, directions[Direction::ToStation.index()].capacity);
+        self.updates.on_capacities(&self.program, directions.map(|direction| direction.capacity));
         self.totals.on_interval(now, counters, controllable, &directions, took, self.config.udp_weight);
         if are_counted {
             self.totals.on_interface_bytes(now, self.links.ip_bytes(), self.links.joins_hooked_ports());

@@ -317,6 +317,11 @@ impl ControlPage {
         }
     }
 
+    /// The same in both directions.
+    pub fn set_updates_of_both(&self, least: [u32; 2]) {
+        Direction::BOTH.into_iter().zip(least).for_each(|(direction, least)| self.set_updates(direction, least));
+    }
+
     /// What stands there now, what the data path writes included.
     #[must_use]
     pub fn get(&self) -> Control {

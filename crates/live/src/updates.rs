@@ -12,7 +12,7 @@ mod segment;
 mod socket;
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashSet};
+use std::collections::{BinaryHeap, HashMap};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -22,7 +22,6 @@ use std::thread::JoinHandle;
 use lasthop_core::ap::ShareRule;
 use lasthop_core::fastpath::layout::FlowKey;
 use lasthop_core::fastpath::window;
-use lasthop_core::packet::Direction;
 use lasthop_core::units::{BitRate, Span, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -89,7 +88,7 @@ impl Updates {
         }
         match run(program, &shared) {
             Ok(running) => {
-                program.control().set_updates(Direction::ToStation, 1);
+                program.control().set_updates_of_both([1; 2]);
                 Self { running: Some(running), shared, off: None, unsaid: false }
             }
             Err(error) => Self { running: None, shared, off: Some(error.to_string()), unsaid: true },
@@ -109,7 +108,7 @@ impl Updates {
 
     /// Ends it.
     pub fn stop(&mut self, program: &Program) {
-        program.control().set_updates(Direction::ToStation, 0);
+        program.control().set_updates_of_both([0; 2]);
         self.end();
     }
 
@@ -125,10 +124,10 @@ impl Updates {
         self.off.as_deref() == Some(PAUSED)
     }
 
-    /// The hops carry so much together, as far as is known: how much each update tells follows.
-    pub fn on_capacity(&self, program: &Program, capacity: Option<BitRate>) {
+    /// The hops carry so much together in each direction, as far as is known: how much each update tells follows.
+    pub fn on_capacities(&self, program: &Program, capacities: [Option<BitRate>; 2]) {
         if self.running.is_some() {
-            program.control().set_updates(Direction::ToStation, window::quantum(capacity));
+            program.control().set_updates_of_both(capacities.map(window::quantum));
         }
     }
 
@@ -282,7 +281,7 @@ impl Sender<'_> {
     fn see_to(&mut self, ask: &Ask) -> Result<Option<Time>, RunError> {
         match self.asks.answer(&ask.key, ask.direction) {
             Ok(Answer { update, next }) => {
-                match update.map(|update| self.socket.send(&ask.key, &update)) {
+                match update.map(|update| self.socket.send(ask, &update)) {
                     None => {}
                     Some(Ok(())) => {
                         self.in_a_row = 0;
@@ -322,24 +321,25 @@ fn on_grid(due: Time) -> Time {
     Time::from_nanos(due.as_nanos().div_ceil(GRID.as_nanos()) * GRID.as_nanos())
 }
 
-/// Flows that are seen to, each once, the next one due first.
+/// Directions of flows that are seen to, each once, the next one due first.
 #[derive(Debug, Default)]
 struct List {
-    due: BinaryHeap<Reverse<(Time, FlowKey, bool)>>,
-    keys: HashSet<FlowKey>,
+    due: BinaryHeap<Reverse<(Time, FlowKey, usize)>>,
+    asks: [HashMap<FlowKey, Ask>; 2],
 }
 
 impl List {
     /// False when there is no room. One that is in the list keeps its time.
     fn push(&mut self, ask: Ask) -> bool {
-        if self.keys.contains(&ask.key) {
+        let direction = ask.direction.index();
+        if self.asks[direction].contains_key(&ask.key) {
             return true;
         }
-        if self.keys.len() >= MOST {
+        if self.due.len() >= MOST {
             return false;
         }
-        self.keys.insert(ask.key);
-        self.due.push(Reverse((ask.due, ask.key, ask.direction == Direction::ToRemote)));
+        self.asks[direction].insert(ask.key, ask);
+        self.due.push(Reverse((ask.due, ask.key, direction)));
         true
     }
 
@@ -350,9 +350,8 @@ impl List {
     /// Takes out one that is due.
     fn pop(&mut self, now: Time) -> Option<Ask> {
         self.next().filter(|due| *due <= now)?;
-        let Reverse((due, key, up)) = self.due.pop()?;
-        self.keys.remove(&key);
-        Some(Ask { key, due, direction: if up { Direction::ToRemote } else { Direction::ToStation } })
+        let Reverse((_, key, direction)) = self.due.pop()?;
+        self.asks[direction].remove(&key)
     }
 }
 
@@ -369,11 +368,13 @@ fn run_ahead_of_others() {
 
 #[cfg(test)]
 mod tests {
+    use lasthop_core::packet::Direction;
+
     use super::*;
 
     fn ask(port: u16, due: u64) -> Ask {
         let key = FlowKey { station_port: port, ..FlowKey::default() };
-        Ask { key, direction: Direction::ToStation, due: Time::from_nanos(due) }
+        Ask { key, direction: Direction::ToStation, due: Time::from_nanos(due), port: 1, link: None }
     }
 
     #[test]

@@ -46,8 +46,8 @@ fn a_game_beside_an_upload_waits_for_packets_and_not_for_the_buffer() {
         let with = |more: &[&str]| [&line[..], &more.iter().map(ToString::to_string).collect::<Vec<_>>()].concat();
         let packet = 12.0 / rate;
         let (first, _) = metrics(&play(&with(&["measure_from=1s", "duration=6s"])));
-        let (later, held) = metrics(&play(&with(&["measure_from=6s", "duration=16s"])));
-        let off = play(&with(&["measure_from=6s", "duration=16s", "control.window=none"]));
+        let (later, held) = metrics(&play(&with(&["measure_from=6s", "duration=46s"])));
+        let off = play(&with(&["measure_from=6s", "duration=46s", "control.window=none"]));
         let (_, free) = metrics(&off);
         let ok = first <= 20f64.max(11.0 * packet) && later <= 30f64.max(4.5 * packet) && held >= 0.95 * free;
         println!(

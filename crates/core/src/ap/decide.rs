@@ -24,7 +24,7 @@ use crate::fastpath::layout::Plan;
 use crate::packet::FlowId;
 use crate::units::{BitRate, Span, Time};
 
-/// Where no window updates are sent, acknowledgments come in trains at the pace of the hop, which may carry more than is known. At 1 a
+/// Where nobody sends window updates, acknowledgments come in trains at the pace of the hop, which may carry more than is known. At 1 a
 /// first train that showed too little proves itself right (`conserve.py --seed 3 --only 86`: 0.16 of the goodput); without any pace a
 /// line that is full in both directions is taken for its path (`learn` of the simulator).
 const UNPACED: f64 = 2.0;
@@ -324,7 +324,7 @@ impl Ap {
             self.actions.extend(record.open(params, active, unknown).map(|plan| set_plan(key, plan)));
             return;
         };
-        let paced = params.updates(direction);
+        let paced = params.window_updates;
         let hop = if paced { rate } else { UNPACED * rate.max(carries) };
         let bps = BitRate::from_bps_f64;
         let fair = bps(carries / f64::from(active));

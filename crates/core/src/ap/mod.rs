@@ -104,8 +104,7 @@ pub struct Params {
     pub rtt_memory: Span,
     /// The queue in front of the last hop is fair to flows by itself (CHAP): elastic UDP is left to it.
     pub queue_is_fair: bool,
-    /// The host sends window updates to senders of downloads (`fastpath::window`), so that they may come at the pace of their
-    /// shares.
+    /// The host sends window updates to senders (`fastpath::window`), so that their data may come at the pace of their shares.
     pub window_updates: bool,
     /// The control law's parameters.
     pub law: Law,
@@ -136,11 +135,6 @@ impl Params {
             law: Law::default(),
             max_flows: 65_536,
         }
-    }
-
-    /// Window updates are sent to whose data goes in `direction`.
-    fn updates(&self, direction: Direction) -> bool {
-        self.window_updates && direction == Direction::ToStation
     }
 
     /// A round trip as a part of an interval.

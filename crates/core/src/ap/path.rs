@@ -42,8 +42,9 @@ pub(super) struct Shown {
 #[derive(Debug, Default)]
 pub(super) struct PathTest {
     before: Option<Shown>,
-    /// For how long windows have been smaller, s.
+    /// For how long windows have been smaller, s, and the least they were then, bytes.
     smaller: f64,
+    least: f64,
     /// Since the test began, as long as they were not, s.
     age: f64,
 }
@@ -77,7 +78,13 @@ impl PathTest {
             return None;
         }
         if self.smaller == 0.0 {
-            self.smaller = dt;
+            (self.smaller, self.least) = (dt, now.windows);
+        }
+        self.least = self.least.min(now.windows);
+        if now.windows > self.least * (1.0 + part / 2.0) {
+            // They grow again, as after a drain: what is delivered in the mean is of smaller ones than what waits.
+            self.begin(Some(Shown { capacity: before.capacity, ..now }));
+            return None;
         }
         if self.smaller < SEEN_AFTER * (now.base_rtt + now.queue) + dt {
             return None;
@@ -92,7 +99,7 @@ impl PathTest {
     }
 
     fn begin(&mut self, before: Option<Shown>) {
-        (self.before, self.smaller, self.age) = (before, 0.0, 0.0);
+        *self = Self { before, ..Self::default() };
     }
 }
 
@@ -144,6 +151,22 @@ mod tests {
     fn what_becomes_shorter_with_windows_is_a_queue() {
         // A WAN link that fell to 16 Mbit/s: windows leave a queue of 15 ms, and then less.
         assert_eq!(found(|windows| shown(windows, (windows * 8.0 / 16e6 - 0.04).max(0.0), 16e6)), None);
+    }
+
+    #[test]
+    fn what_waits_again_after_a_drain_is_a_queue() {
+        // Windows are halved for four intervals, in which no round trip ends, and grow again; what is delivered in the mean is behind.
+        let (mut path, mut mean) = (PathTest::default(), 20e6_f64);
+        let found = (0..40).find_map(|n| {
+            let windows: f64 = match n {
+                0..10 => 110e3,
+                10..14 => 55e3,
+                _ => 85e3,
+            };
+            mean += ((windows * 8.0 / 0.044).min(20e6) - mean) * 0.3;
+            path.on_interval(shown(windows, 0.004, mean).filter(|_| !(11..14).contains(&n)), DT)
+        });
+        assert_eq!(found, None);
     }
 
     #[test]

@@ -33,8 +33,10 @@
 //!
 //! **Window updates.** ACKs come when the hop serves the flow: in trains, with most of a long round trip between them. What a
 //! window gains, and what a train of ACKs brings faster than the pace, could be told only by them, all at once. So the host tells
-//! it in between, by a segment of the station's that acknowledges nothing new and has a larger window (RFC 9293 section 3.8.6;
-//! it is no duplicate, RFC 5681 section 2). Data then comes at the pace, whatever the round trip, while windows grow too. Not
+//! it in between, by a segment of the receiver's that acknowledges nothing new and has a larger window (RFC 9293 section 3.8.6;
+//! it is no duplicate, RFC 5681 section 2). Data then comes at the pace, whatever the round trip, while windows grow too. Where both
+//! directions are full, that keeps apart what would wait together: acknowledgments that wait behind data of the other direction come
+//! out at once, and without a pace so do the data that they release (Zhang, Shenker, Clark 1991). Not
 //! while a hole is open, and never beyond what the receiver itself has offered.
 //!
 //! Not done: nothing is ever raised; a sender that ignores windows is not held. Where no window updates are sent, a pause of the
@@ -74,10 +76,10 @@ pub struct Mode {
     pub updates: u32,
 }
 
-/// A segment that the station could have sent: it acknowledges nothing new and advertises more.
+/// A segment that the receiver could have sent: it acknowledges nothing new and advertises more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Update {
-    /// Its sequence number: the next one of the station.
+    /// Its sequence number: the next one of the receiver.
     pub seq: u32,
     /// What was acknowledged last.
     pub ack: u32,

@@ -103,7 +103,7 @@ struct {
 /* Flows whose window updates the controller shall see to: struct window_ask. Some thousand at a time. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
-	__uint(max_entries, 64 * 1024);
+	__uint(max_entries, 128 * 1024);
 } asks SEC(".maps");
 
 /*
@@ -221,6 +221,17 @@ static __noinline struct flow_state *open_flow(const struct flow_key *key, __u64
 }
 
 /*
+ * What a hook tells `lasthop_pass` in skb->cb: in which direction packets go there (an enum direction), what they begin with, and whether
+ * some of them are redirected; then where to.
+ */
+#define CB_HOOK 0
+#define CB_INTO 1
+#define HOOK(link, direction) ((direction) | (link) << 1)
+#define LINK_OF(hook) ((hook) >> 1 & 1)
+#define REDIRECTED 4
+#define NOWHERE 0
+
+/*
  * Asks the controller to see to the window updates of a flow, unless it does already: each ask turns ASKED over, which only
  * ACKs write, and letting go copies it into `answered`, which only window_update writes. So neither undoes the other. Where the
  * ring is full nothing is turned over, and the next ACK asks again. Waking costs more than anything else here: it is done only
@@ -228,26 +239,50 @@ static __noinline struct flow_state *open_flow(const struct flow_key *key, __u64
  */
 #define GRACE_NS 1000000ull
 
-static __noinline void ask(struct flow_state *state, const struct flow_key *key, __u64 now)
+/*
+ * `data`: where the data go that this ACK is for. Stations are told by frames like this one, on the interface that it leaves by: to
+ * connection tracking, a segment in a server's name to a station behind address translation would be another connection's. So where its
+ * addresses are not all there is before the IP header nobody is asked.
+ */
+static __always_inline void ask(struct __sk_buff *skb, struct flow_state *state, const struct packet *p, __u32 link,
+				enum direction data)
 {
-	struct half *h = &state->half[TO_STATION];
+	struct half *h = &state->half[data];
+	__u64 due, looks, now = p->now_ns;
 	struct window_ask *ask;
-	__u64 due, looks;
 
 	if ((h->flags & ASKED) != h->answered)
 		return;
-	due = window_due(state, &in_force, TO_STATION, now);
+	if (data == TO_REMOTE && (skb->vlan_present || (link == LINK_ETHERNET && p->ip_at != ETHERNET)))
+		return;
+	due = window_due(state, &in_force, data, now);
 	if (due == NOT_DUE)
 		return;
 	ask = bpf_ringbuf_reserve(&asks, sizeof(*ask), 0);
 	if (!ask)
 		return;
-	ask->key = *key;
-	ask->direction = TO_STATION;
+	ask->key = p->key;
+	ask->direction = data;
 	ask->due_ns = due;
+	ask->ifindex = p->port;
+	ask->link_bytes = 0;
+	ask->pad = 0;
+	if (data == TO_REMOTE && link == LINK_ETHERNET && !bpf_skb_load_bytes(skb, 0, ask->link, ETHERNET))
+		ask->link_bytes = ETHERNET;
 	h->flags ^= ASKED;
 	looks = READ_ONCE(in_force.looks_ns);
 	bpf_ringbuf_submit(ask, looks > now && looks <= due + GRACE_NS ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP);
+}
+
+/* One for each direction, so that places in the record are known when it is compiled. */
+static __noinline void ask_for_downloads(struct __sk_buff *skb, struct flow_state *state, const struct packet *p)
+{
+	ask(skb, state, p, LINK_IP, TO_STATION);
+}
+
+static __noinline void ask_for_uploads(struct __sk_buff *skb, struct flow_state *state, const struct packet *p)
+{
+	ask(skb, state, p, LINK_OF(skb->cb[CB_HOOK]), TO_REMOTE);
 }
 
 static __noinline void report_moved(const struct flow_key *key)
@@ -268,9 +303,6 @@ static __always_inline int decide_tcp(struct flow_state *state, struct packet *p
 	if (!state || !p)
 		return TABLE_FULL;
 	verdict = on_packet(state, &in_force, d, p, p->now_ns);
-	if (d == TO_REMOTE && p->flags & TCP_ACK && verdict.reason != INVALID && state->assured &&
-	    in_force.hops[hop_of(state)][TO_STATION].updates)
-		ask(state, &p->key, p->now_ns);
 	p->lowered = verdict.window;
 	return verdict.reason;
 }
@@ -392,6 +424,12 @@ static __always_inline int on_tcp(struct __sk_buff *skb, __u32 d, struct frame *
 		if (has_just_moved(state))
 			report_moved(&p->key);
 		reason = decide_either(state, p, d);
+		if (p->flags & TCP_ACK && reason != INVALID && in_force.hops[hop_of(state)][!d].updates) {
+			if (d == TO_REMOTE)
+				ask_for_downloads(skb, state, p);
+			else
+				ask_for_uploads(skb, state, p);
+		}
 	}
 	if (reason == INVALID)
 		reason = on_stranger(p, d);
@@ -472,16 +510,6 @@ static __always_inline int on_udp(struct __sk_buff *skb, __u32 d, struct packet 
 }
 
 /*
- * What a hook tells `lasthop_pass` in skb->cb: in which direction packets go there (an enum direction), what they begin with, and whether
- * some of them are redirected; then where to.
- */
-#define CB_HOOK 0
-#define CB_INTO 1
-#define HOOK(link, direction) ((direction) | (link) << 1)
-#define REDIRECTED 4
-#define NOWHERE 0
-
-/*
  * Stations behind hooked ports of bridges: Ethernet address and two zero bytes, and the number of the port. What one of them sends
  * to another passes two hooks: it is counted at the second, its egress. At the first only bare acknowledgments are looked at, for
  * it is there that a window is lowered.
@@ -536,7 +564,7 @@ static __always_inline int go_on_unserved(void)
 SEC("tc")
 int lasthop_pass(struct __sk_buff *skb)
 {
-	__u32 hook = skb->cb[CB_HOOK], d = hook & 1, link = hook >> 1 & 1, zero = 0;
+	__u32 hook = skb->cb[CB_HOOK], d = hook & 1, link = LINK_OF(hook), zero = 0;
 	struct per_cpu *here = bpf_map_lookup_elem(&per_cpu, &zero);
 	struct packet *p;
 	int result, local;

@@ -58,6 +58,7 @@ enum protocol {
 };
 
 enum link_layer { LINK_ETHERNET, LINK_IP };
+#define ETHERNET 14 /* bytes of its header */
 
 enum tcp_flags { TCP_FIN = 1, TCP_SYN = 2, TCP_RST = 4, TCP_ACK = 16 };
 

@@ -68,10 +68,8 @@ impl Core {
             self.inherited.plans.extend(held(state).map(|direction| (*key, direction)));
             // What the thread before was asked, and this one was not: the next acknowledgment asks again.
             let asked = |half: &Half| half.flags & Half::ASKED != half.answered;
-            if asked(&state.half[Direction::ToStation.index()])
-                && let Ok(asks) = self.program.asks()
-            {
-                let _ = asks.released(key, Direction::ToStation);
+            for direction in Direction::BOTH.into_iter().filter(|way| asked(&state.half[way.index()])) {
+                let _ = self.program.asks().map(|asks| asks.released(key, direction));
             }
         }
         for (key, state) in self.program.udp_flows().unwrap_or_default() {

@@ -19,6 +19,10 @@ pub struct Ask {
     pub direction: Direction,
     /// When the next one is due.
     pub due: Time,
+    /// Index of the interface towards the station.
+    pub port: u32,
+    /// What is before the IP header there, of an acknowledgment to the station: where its interface has Ethernet, of uploads.
+    pub link: Option<[u8; 14]>,
 }
 
 /// What the data path answers to one who asks what to send.
@@ -51,7 +55,8 @@ impl Asks {
         builder.add(&self.ring, move |bytes| {
             if let Some(ask) = pod::<WindowAsk>(bytes) {
                 let direction = Direction::BOTH[(ask.direction & 1) as usize];
-                take(Ask { key: ask.key, direction, due: Time::from_nanos(ask.due_ns) });
+                let link = (usize::from(ask.link_bytes) == ask.link.len()).then_some(ask.link);
+                take(Ask { key: ask.key, direction, due: Time::from_nanos(ask.due_ns), port: ask.ifindex, link });
             }
             0
         })?;
@@ -100,6 +105,11 @@ struct WindowAsk {
     key: FlowKey,
     direction: u32,
     due_ns: u64,
+    ifindex: u32,
+    link: [u8; 14],
+    link_bytes: u8,
+    pad: u8,
+    pad_end: u32,
 }
 
 /// `struct window_update_args` of `bpf/layout.h`.
@@ -129,8 +139,8 @@ impl WindowUpdate {
     }
 }
 
-// SAFETY: integers only; 36 + 4 + 8 bytes, in places that are multiples of their sizes.
+// SAFETY: integers only; 36 + 4 + 8 + 4 + 16 + 4 bytes, in places that are multiples of their sizes.
 unsafe impl Pod for WindowAsk {}
 // SAFETY: integers only; 36 + 4 + 2 x 8 + 8 x 4 bytes, likewise.
 unsafe impl Pod for WindowUpdate {}
-const _: () = assert!(size_of::<WindowAsk>() == 48 && size_of::<WindowUpdate>() == 88);
+const _: () = assert!(size_of::<WindowAsk>() == 72 && size_of::<WindowUpdate>() == 88);

@@ -32,6 +32,9 @@ pub const SPELL: u32 = 400;
 
 const INVALID: Verdict = Verdict::Pass(Reason::Invalid);
 
+/// Whose window updates somebody is to see to, for data of which direction, from when on, and what is before the IP header then.
+pub type Asked = (FlowKey, Direction, Time, Vec<u8>);
+
 /// The Rust side of the comparison.
 #[derive(Default)]
 pub struct Reference {
@@ -46,7 +49,9 @@ pub struct Reference {
     /// Every UDP flow so far.
     pub udp: HashMap<FlowKey, UdpState>,
     /// What the program around the fast path asks for, where there is one.
-    pub asks: Option<Vec<(FlowKey, Time)>>,
+    pub asks: Option<Vec<Asked>>,
+    /// What the packet that passes has before its IP header; `None`: not an Ethernet header alone, so that nobody can be told like it.
+    begins: Option<Vec<u8>>,
     /// Window updates so far.
     pub updates: u32,
 }
@@ -73,6 +78,11 @@ impl Reference {
         now: Time,
     ) -> (Reason, Kept) {
         let parsed = wire::parse_merged(frame, link, merged);
+        let is_plain = || matches!(frame.get(12..14), Some([8, 0] | [0x86, 0xdd]));
+        self.begins = match link {
+            Link::Ip => Some(Vec::new()),
+            Link::Ethernet => is_plain().then(|| frame[..14].to_vec()),
+        };
         let (reason, key) = match &parsed {
             Parsed::Tcp(tcp) => {
                 let key = wire::flow_key(tcp, direction);
@@ -105,9 +115,12 @@ impl Reference {
             let state = self.flows.entry(key).or_insert_with(|| FlowState::new(&self.control, now));
             return fastpath::on_packet(state, &mut self.control, passage, tcp, now);
         }
-        let living = self.flows.get(&key).copied().map(|state| self.decide_one(key, state, passage, tcp, now));
+        let living = self.flows.get(&key).copied().map(|state| self.decide_one(state, passage, tcp, now));
         match living {
-            Some((state, verdict)) if verdict != INVALID => {
+            Some((mut state, verdict)) if verdict != INVALID => {
+                if tcp.has(flag::ACK) {
+                    self.ask(key, passage.direction.reverse(), &mut state, now);
+                }
                 self.flows.insert(key, state);
                 verdict
             }
@@ -118,13 +131,13 @@ impl Reference {
     /// Likewise.
     fn on_stranger(&mut self, key: FlowKey, passage: Passage, tcp: &wire::TcpFields, now: Time) -> Verdict {
         let known = self.opening.as_ref().and_then(|opening| opening.get(&key)).copied();
-        let known = known.map(|state| self.decide_one(key, state, passage, tcp, now));
+        let known = known.map(|state| self.decide_one(state, passage, tcp, now));
         if tcp.has(flag::SYN) && known.is_some_and(|(_, verdict)| verdict == INVALID) {
             return INVALID;
         }
         let (state, verdict) = known.filter(|(_, verdict)| *verdict != INVALID).unwrap_or_else(|| {
             let fresh = FlowState::new(&self.control, now);
-            self.decide_one(key, fresh, passage, tcp, now)
+            self.decide_one(fresh, passage, tcp, now)
         });
         let living = self.flows.get(&key);
         let opening = self.opening.as_mut().expect("they live apart");
@@ -149,28 +162,27 @@ impl Reference {
     /// As `decide_tcp` of `lasthop.bpf.c`.
     fn decide_one(
         &mut self,
-        key: FlowKey,
         mut state: FlowState,
         passage: Passage,
         tcp: &wire::TcpFields,
         now: Time,
     ) -> (FlowState, Verdict) {
         let verdict = fastpath::on_packet(&mut state, &mut self.control, passage, tcp, now);
-        let can_ask = passage.direction == Direction::ToRemote && tcp.has(flag::ACK) && state.assured != 0;
-        if can_ask && verdict != INVALID {
-            self.ask(key, &mut state, now);
-        }
         (state, verdict)
     }
 
-    /// As `ask` of `lasthop.bpf.c`.
-    fn ask(&mut self, key: FlowKey, state: &mut FlowState, now: Time) {
+    /// As `ask` of `lasthop.bpf.c`, for what goes in `data`.
+    fn ask(&mut self, key: FlowKey, data: Direction, state: &mut FlowState, now: Time) {
         let Some(asks) = &mut self.asks else { return };
-        let due = window::due(state, &self.control, Direction::ToStation, now);
-        let half = &mut state.half[Direction::ToStation.index()];
+        if data == Direction::ToRemote && self.begins.is_none() {
+            return;
+        }
+        let due = window::due(state, &self.control, data, now);
+        let half = &mut state.half[data.index()];
         if let Some(due) = due.filter(|_| half.flags & Half::ASKED == half.answered) {
             half.flags ^= Half::ASKED;
-            asks.push((key, due));
+            let link = if data == Direction::ToRemote { self.begins.clone().unwrap_or_default() } else { Vec::new() };
+            asks.push((key, data, due, link));
         }
     }
 

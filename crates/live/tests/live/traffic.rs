@@ -60,6 +60,20 @@ impl Download {
         let server = listener.local_addr().expect("an address");
         let receiver = station.inside(move || TcpStream::connect(server).expect("a connection"));
         let (sender, _) = listener.accept().expect("a connection");
+        Self::between(sender, receiver)
+    }
+
+    /// The same from the station to the server.
+    pub fn upwards(world: &World, address: &'static str) -> Self {
+        let listener = world.server.inside(move || TcpListener::bind(World::server_at(address, 0)).expect("a port"));
+        let server = listener.local_addr().expect("an address");
+        let sender = world.station.inside(move || TcpStream::connect(server).expect("a connection"));
+        option(&sender, libc::IPPROTO_TCP, libc::TCP_CONGESTION, b"cubic").expect("cubic is there");
+        let (receiver, _) = listener.accept().expect("a connection");
+        Self::between(sender, receiver)
+    }
+
+    fn between(sender: TcpStream, receiver: TcpStream) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let pauses = Arc::new(AtomicBool::new(false));
         let received = Arc::new(AtomicU64::new(0));

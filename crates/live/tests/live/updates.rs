@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use lasthop_core::ap::ShareRule;
-use lasthop_core::fastpath::layout::{HOPS, Plan};
+use lasthop_core::fastpath::layout::{FlowState, HOPS, Plan};
 use lasthop_core::packet::Direction;
 use lasthop_core::units::Span;
 use lasthop_live::attach::Attachment;
@@ -12,6 +12,7 @@ use lasthop_live::program::{LinkLayer, LoadOptions, Program};
 use lasthop_live::updates::Updates;
 use lasthop_status::WindowUpdates;
 
+use crate::namespace::Namespace;
 use crate::traffic::Download;
 use crate::world::{RATE, World, far_world, wait_for};
 
@@ -25,6 +26,10 @@ fn learning(world: &World) -> Config {
 /// What the server's TCP thinks of segments that come: duplicates, upon which data is sent again, answered by a challenge, by a
 /// reset, broken. What a timer sends again counts for nothing: on a busy machine ACKs come late.
 pub fn complaints(world: &World) -> [u64; 5] {
+    complaints_of(&world.server)
+}
+
+fn complaints_of(host: &Namespace) -> [u64; 5] {
     [
         ("TcpExt:", "TCPFastRetrans"),
         ("TcpExt:", "TCPChallengeACK"),
@@ -32,10 +37,10 @@ pub fn complaints(world: &World) -> [u64; 5] {
         ("Tcp:", "InErrs"),
         ("Tcp:", "InCsumErrors"),
     ]
-    .map(|(of, name)| world.server.counter(of, name))
+    .map(|(of, name)| host.counter(of, name))
 }
 
-/// A data path in the router whose plan paces downloads somewhat below what the hop carries, and who sees to window updates.
+/// A data path in the router whose plan paces both directions somewhat below what the hop carries, and who sees to window updates.
 pub fn paced(world: &World) -> (Attachment, Updates, Program) {
     let config = learning(world);
     world.router.inside(move || pace(&config, LinkLayer::Ethernet))
@@ -48,7 +53,7 @@ pub fn pace(config: &Config, link: LinkLayer) -> (Attachment, Updates, Program) 
     program.control().heartbeat(lasthop_live::clock::now() + Span::from_secs(3600));
     let pace_bytes = (RATE.mul_f64(0.85).as_bps() / 8) as u32;
     let plan = Plan { clamp_bytes: 600_000, floor_bytes: 4_344, growth_bytes: 60_000, pace_bytes };
-    program.control().set_default_plan(Direction::ToStation, plan);
+    Direction::BOTH.into_iter().for_each(|direction| program.control().set_default_plan(direction, plan));
     let updates = Updates::start(config, &program);
     // SAFETY: a terminated name.
     let index = unsafe { libc::if_nametoindex(c"lan0".as_ptr()) };
@@ -62,20 +67,33 @@ pub fn pace(config: &Config, link: LinkLayer) -> (Attachment, Updates, Program) 
 fn are_taken(world: &World, address: &'static str) {
     let (_attachment, updates, program) = paced(world);
     let download = Download::start(world, address);
+    are_taken_by(&world.server, Direction::ToStation, download, &updates, &program);
+}
+
+/// The same of an upload.
+fn are_taken_by_the_station(world: &World, address: &'static str) {
+    let (_attachment, updates, program) = paced(world);
+    let upload = Download::upwards(world, address);
+    are_taken_by(&world.station, Direction::ToRemote, upload, &updates, &program);
+}
+
+fn are_taken_by(sender: &Namespace, direction: Direction, transfer: Download, updates: &Updates, program: &Program) {
+    let half = |state: &FlowState| state.half[direction.index()];
     let sent = || updates.status().sent;
     wait_for("window updates are sent", || (sent() > 300).then_some(()));
-    let (begun, before) = (Instant::now(), (sent(), download.received()));
+    let (begun, before) = (Instant::now(), (sent(), transfer.received()));
     std::thread::park_timeout(Duration::from_secs(2));
-    let after = (sent(), download.received());
+    let after = (sent(), transfer.received());
     let seconds = begun.elapsed().as_secs_f64();
     let mbps = (after.1 - before.1) as f64 * 8e-6 / seconds;
     let rate = (after.0 - before.0) as f64 / seconds;
-    eprintln!("{rate:.0} window updates in a second beside {mbps:.1} Mbit/s; {:?}", complaints(world));
-    assert_eq!(complaints(world), [0; 5]);
-    let (_, state) = program.flows().expect("flows").into_iter().max_by_key(|(_, s)| s.half[0].bytes).expect("one");
-    assert!(state.half[0].rewritten > 300, "{state:?}");
-    download.finish().expect("whole, in order");
-    assert_eq!(complaints(world), [0; 5]);
+    eprintln!("{rate:.0} window updates in a second beside {mbps:.1} Mbit/s; {:?}", complaints_of(sender));
+    assert_eq!(complaints_of(sender), [0; 5]);
+    let (_, state) = program.flows().expect("flows").into_iter().max_by_key(|(_, s)| half(s).bytes).expect("one");
+    assert!(half(&state).rewritten > 300, "{state:?}");
+    assert!(half(&state).last_window > 0, "what the receiver offered is not what an update told");
+    transfer.finish().expect("whole, in order");
+    assert_eq!(complaints_of(sender), [0; 5]);
     let WindowUpdates { on, failed, dropped, .. } = updates.status();
     assert_eq!((on, failed, dropped), (true, 0, 0));
 }
@@ -90,6 +108,24 @@ fn window_updates_are_taken_by_the_sender() {
 fn window_updates_are_taken_over_ipv6_too() {
     let Some(world) = far_world("window_updates_are_taken_over_ipv6_too", FAR) else { return };
     are_taken(&world, World::SERVER6);
+}
+
+#[test]
+fn window_updates_are_taken_by_a_station_that_uploads() {
+    let test = "window_updates_are_taken_by_a_station_that_uploads";
+    let Some(world) = far_world(test, FAR) else { return };
+    are_taken_by_the_station(&world, World::SERVER);
+    are_taken_by_the_station(&world, World::SERVER6);
+}
+
+#[test]
+fn a_station_behind_address_translation_takes_window_updates() {
+    let test = "a_station_behind_address_translation_takes_window_updates";
+    let Some(world) = far_world(test, FAR) else { return };
+    if !world.translates_addresses(test) {
+        return;
+    }
+    are_taken_by_the_station(&world, World::SERVER);
 }
 
 #[test]

@@ -13,6 +13,7 @@ use lasthop_core::ap::{
 use lasthop_core::aqm::Discipline;
 use lasthop_core::fastpath::layout::{self, Counters, FlowState, Reason, RttTotal, UdpState};
 use lasthop_core::fastpath::udp::{self, Datagram};
+use lasthop_core::fastpath::window::Update;
 use lasthop_core::fastpath::{self, Passage, Verdict, window};
 use lasthop_core::meter::rate::Known;
 use lasthop_core::packet::{Direction, FlowId, Packet as _};
@@ -74,8 +75,8 @@ pub type Seen = (Time, u32, Direction, TcpFields);
 struct Watched {
     state: FlowState,
     rtt: [RttTotal; 2],
-    /// Its newest acknowledgment towards a server, as it came.
-    newest: Option<SimPacket>,
+    /// Where its data go, and its newest acknowledgment, as it came.
+    newest: Option<(Direction, SimPacket)>,
 }
 
 impl WindowControl {
@@ -120,7 +121,7 @@ impl WindowControl {
             #[cfg(test)]
             seen: Vec::new(),
         };
-        control.shared.hops[HOP][Direction::ToStation.index()].updates = u32::from(!exact_sap_law);
+        control.shared.hops[HOP].iter_mut().for_each(|hop| hop.updates = u32::from(!exact_sap_law));
         control.on_rates(control.start, scenario);
         control.apply(control.start);
         control
@@ -178,11 +179,12 @@ impl WindowControl {
         if let Verdict::Rewrite { window } = verdict {
             packet.window = window;
         }
-        if !self.exact_sap_law && direction == Direction::ToRemote && packet.has(flag::BACK) {
+        if !self.exact_sap_law && packet.has(flag::BACK) {
             let bytes = packet.bytes - if packet.has(flag::ASK) { connection.turn } else { 0 };
             let flags = packet.flags & !(flag::ASK | flag::FIN);
-            watched.newest = Some(SimPacket { sack: Sacks::NONE, bytes, flags, ..*packet });
-            let due = window::due(&watched.state, &self.shared, Direction::ToStation, now);
+            let data = direction.reverse();
+            watched.newest = Some((data, SimPacket { sack: Sacks::NONE, bytes, flags, ..*packet }));
+            let due = window::due(&watched.state, &self.shared, data, now);
             self.set_due(packet.flow as usize, due);
         }
         true
@@ -195,16 +197,15 @@ impl WindowControl {
         }
     }
 
-    /// A window update that is due, as a packet on its way to a server.
+    /// A window update that is due, as a packet on its way to the sender of the data.
     fn update(&mut self, now: Time) -> Option<SimPacket> {
         let flow = self.due.iter().position(|due| due.is_some_and(|due| due <= now))?;
         let watched = self.flows[flow].as_mut()?;
-        let update = window::update(&mut watched.state, &self.shared, Direction::ToStation, now);
-        let newest = watched.newest;
-        let due = window::due(&watched.state, &self.shared, Direction::ToStation, now).filter(|due| *due > now);
+        let (data, newest) = watched.newest?;
+        let update = window::update(&mut watched.state, &self.shared, data, now);
+        let due = window::due(&watched.state, &self.shared, data, now).filter(|due| *due > now);
         self.set_due(flow, due);
-        let window = update?.window;
-        newest.map(|newest| SimPacket { window, ..newest })
+        update.map(|Update { window, .. }| SimPacket { window, ..newest })
     }
 
     fn on_datagram(&mut self, now: Time, direction: Direction, packet: &mut SimPacket) -> bool {
@@ -267,8 +268,9 @@ impl WindowControl {
             mean.on_rate(direction.capacity);
         }
         if !self.exact_sap_law {
-            let capacity = self.ap.directions()[Direction::ToStation.index()].capacity;
-            self.shared.hops[HOP][Direction::ToStation.index()].updates = window::quantum(capacity);
+            for (hop, direction) in self.shared.hops[HOP].iter_mut().zip(self.ap.directions()) {
+                hop.updates = window::quantum(direction.capacity);
+            }
         }
         self.shared.epoch += 1;
         self.apply(now);

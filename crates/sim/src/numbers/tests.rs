@@ -190,7 +190,7 @@ fn nor_by_what_snoop_and_split_connections_show() {
 
 #[test]
 fn nor_where_the_controller_comes_later() {
-    assert!(examine(&home(&["control.window.start=3s"]), Span::from_millis(500), false) > 5000);
+    assert!(examine(&home(&["control.window.start=2500ms"]), Span::from_millis(500), false) > 5000);
 }
 
 fn packet(flags: u32, offset: u64, turns: u32) -> SimPacket {
