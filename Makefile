@@ -143,7 +143,8 @@ check-dependencies:    ## are dependencies used, licensed as deny.toml wants? AR
 man: deps              ## manual pages and completions of the programs for bash, zsh and fish, in target/man
 	$(CARGO) run --release --locked --quiet -p lasthop-manual --example write -- $(TARGET)/man
 
-dist: deps             ## every program, packed with manual pages, completions, licences and checksums, in target/dist
+dist: deps             ## what is installed elsewhere, with checksums, in dist: static lasthopd for routers, every program: ARGS="--arch x86_64"
+	@tools/install-deps dist && tools/as-user tools/unpack-deps unpack-dist
 	tools/as-user tools/dist $(ARGS)
 
 clean:                 ## remove what was built
