@@ -2,7 +2,7 @@
 # Everything is built as the user, also under `sudo make`; only the finished binary runs as root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve ablate study-web study-game study-evenings study-learn study-measure study-senders outside faults check-dependencies clean book man dist
+.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve both-ways ablate study-web study-game study-evenings study-learn study-measure study-senders outside faults check-dependencies clean book man dist fleet container small-router package-test
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
@@ -42,6 +42,12 @@ vm-test:               ## other kernels, bare Debians, Wi-Fi, fq_codel and cake 
 	$(CARGO) build --release --locked $(PROGRAMS)
 	$(CARGO) test --locked -p lasthop-live --test verifier --no-run
 	tools/as-user tools/vm/test --log $(TARGET)/vm-test.log $(LASTHOP) $(ARGS)
+
+package-test:          ## Debian packages: lintian, bare Debians, under systemd in a virtual machine, 40 minutes: ARGS="bookworm"
+	@tools/install-deps build package
+	$(CARGO) build --release --locked $(PROGRAMS)
+	$(CARGO) run --release --locked --quiet -p lasthop-manual --example write -- $(TARGET)/man >/dev/null
+	tools/as-root packaging/debian/test $(or $(ROUTER),$(LASTHOPD)) $(TARGET)/release $(TARGET)/man $(ARGS)
 
 lint:                  ## format check, clippy, and the style of C, shell scripts, Python and links only
 	@tools/install-deps build run; tools/install-deps lint || true
@@ -92,6 +98,11 @@ conserve:              ## does a greedy flow get what small ones leave? 1,000 ca
 	$(CARGO) build --release --locked $(PROGRAMS)
 	tools/as-user python3 -B tools/study/conserve.py --binary $(LASTHOP) $(ARGS)
 
+both-ways:             ## both directions at once, in 42 homes of the simulator, without control and with it, half a minute: ARGS="--only hop"
+	@tools/install-deps build
+	$(CARGO) build --release --locked $(PROGRAMS)
+	tools/as-user python3 -B tools/study/both_ways.py --binary $(LASTHOP) $(ARGS)
+
 ablate:                ## what is each parameter of the control law worth? the same homes without its part: ARGS="--only gain --homes 30"
 	@tools/install-deps build
 	$(CARGO) build --release --locked $(PROGRAMS)
@@ -131,6 +142,12 @@ outside:               ## the real controller between programs others wrote, off
 	$(CARGO) build --release --locked -p lasthop-emu --example delay
 	tools/as-root python3 -B tools/outside/outside.py --binary $(LASTHOP) --delay $(TARGET)/release/examples/delay $(ARGS)
 
+small-router:          ## what Lasthop costs on a small router, counted by emulated Cortex-A53 and A7, a quarter of an hour: ARGS="--lasthopd FILE" counts an aarch64 controller, too
+	@tools/install-deps build bpf vm bare count
+	@tools/as-user mkdir -p $(TARGET)/vm/small-router
+	$(CARGO) bench --locked -p lasthop-live --bench fastpath -- --write $(abspath $(TARGET))/vm/small-router
+	tools/as-user python3 -B tools/study/small_router.py --cases $(TARGET)/vm/small-router $(ARGS)
+
 faults:                ## the n-th system call of the controller fails, for every n; 200 kills in each datapath; 2.5 hours: ARGS="--only bpf"
 	@tools/install-deps build run test
 	$(CARGO) build --release --locked $(PROGRAMS)
@@ -143,9 +160,18 @@ check-dependencies:    ## are dependencies used, licensed as deny.toml wants? AR
 man: deps              ## manual pages and completions of the programs for bash, zsh and fish, in target/man
 	$(CARGO) run --release --locked --quiet -p lasthop-manual --example write -- $(TARGET)/man
 
-dist: deps             ## what is installed elsewhere, with checksums, in dist: static lasthopd for routers, every program: ARGS="--arch x86_64"
-	@tools/install-deps dist && tools/as-user tools/unpack-deps unpack-dist
+dist: deps             ## every program packed with manual pages and completions, and Debian packages, in target/dist
 	tools/as-user tools/dist $(ARGS)
+
+fleet:                 ## the Ansible role: ansible-lint, and ansible-playbook against a real controller in namespaces of its own, a minute
+	@tools/install-deps build run fleet
+	$(CARGO) build --release --locked -p lasthop-daemon
+	tools/as-root tools/fleet/test $(LASTHOPD)
+
+container:             ## the laboratory as an image of podman's, by buildah, and its demo: ARGS="--base FOLDER" of a debootstrap where no image is reached
+	@tools/install-deps build container
+	$(CARGO) build --release --locked $(PROGRAMS)
+	tools/as-root packaging/container/build $(ARGS)
 
 clean:                 ## remove what was built
 	$(CARGO) clean

@@ -2,7 +2,7 @@
 
     unshare --net --pid --fork --kill-child --mount-proc python3 -B tools/try_router.py LASTHOPD [CONNECTIONS]
 
-Called by tools/try-router and tools/vm/cases/small in a network namespace of its own, whose other end is a station: a namespace that
+Called by tools/vm/cases/small in a network namespace of its own, whose other end is a station: a namespace that
 lives as long as its one process. The station talks to this machine, past the same hooks. Prints `FIGURE name value`: milliseconds until the
 status answers, kilobytes that are resident (VmRSS) before and with the connections, and the most that ever were (VmHWM).
 """

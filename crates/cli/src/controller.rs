@@ -11,7 +11,7 @@ use lasthop_core::snoop::Params;
 use lasthop_core::units::{BitRate, Bytes};
 use lasthop_emu::ControllerCommand;
 use lasthop_home::capacity;
-use lasthop_home::scenario::{Capacity, LastHop, Scenario, WindowControl, WindowRtt};
+use lasthop_home::scenario::{Capacity, Scenario, WindowControl, WindowRtt};
 
 use crate::programs;
 
@@ -80,16 +80,9 @@ fn capacity_of(scenario: &Scenario, window: &WindowControl) -> String {
         Capacity::Share(share) => capacity::tcp_alone(scenario).mul_f64(share).to_string(),
         Capacity::Learn => "learn".to_owned(),
     };
-    format!("capacity = {}\nduplex = {}\n", toml_string(&capacity), toml_string(duplex(scenario)))
-}
-
-/// The interface towards the stations is a TAP here, which does not tell what it stands for.
-fn duplex(scenario: &Scenario) -> &'static str {
-    match &scenario.hop {
-        LastHop::Wifi(_) => "half",
-        LastHop::Bridge(bridge) if bridge.costs.half_duplex => "half",
-        LastHop::Bridge(_) | LastHop::WirelessLink(_) => "full",
-    }
+    // The interface towards the stations is a TAP here, which does not tell what it stands for.
+    let duplex = if scenario.hop.is_half_duplex() { "half" } else { "full" };
+    format!("capacity = {}\nduplex = {}\n", toml_string(&capacity), toml_string(duplex))
 }
 
 /// Repair alone: what the queue lets out.

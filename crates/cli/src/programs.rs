@@ -115,12 +115,14 @@ impl Call {
     }
 }
 
-/// Where `program` is: beside this one, else in PATH.
+/// Where `program` is: beside this one, else in PATH, else in the `sbin` beside this one's `bin`, which Debian's users have not in PATH.
 pub fn find(program: &str) -> Outcome<PathBuf> {
     let own = std::env::current_exe().map_err(|error| format!("cannot find this program's own file: {error}"))?;
     let beside = own.with_file_name(program);
     let path = std::env::var_os("PATH").unwrap_or_default();
-    if let Some(found) = std::iter::once(beside.clone()).chain(in_path(&path, program)).find(|path| is_program(path)) {
+    let sbin = own.with_file_name("../sbin").join(program);
+    let mut places = std::iter::once(beside.clone()).chain(in_path(&path, program)).chain([sbin]);
+    if let Some(found) = places.find(|path| is_program(path)) {
         return Ok(found);
     }
     Err(Failure::work(format!(

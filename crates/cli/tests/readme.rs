@@ -19,6 +19,7 @@ const NOT_RUN: &[(&str, &str)] = &[
         "sudo apt install make cargo-web rustfmt-web rust-web-clippy",
         "it installs packages; tools/vm/bare does, in a bare Debian",
     ),
+    ("sudo apt install ./lasthop_*.deb", "it installs a service; packaging/debian/test does, in a virtual machine"),
     (
         "sudo install target/release/lasthop target/release/lasthopd target/release/lasthop-web /usr/local/sbin/",
         "it writes into the machine that tests",

@@ -41,19 +41,29 @@ impl Failure {
         Self::Work(cause.into())
     }
 
+    /// What went wrong, with its causes, in one line.
+    #[must_use]
+    pub fn why(&self) -> String {
+        match self {
+            Self::Work(cause) | Self::Request(cause) => chain(&**cause),
+            Self::Signal(_) => "stopped; nothing is left behind".to_owned(),
+            Self::Paused(_, how) => format!("stopped; {how}"),
+            Self::Program(_, which) => which.clone(),
+        }
+    }
+
     /// Says on stderr what went wrong, with its causes, and gives the exit code.
     #[must_use]
     pub fn tell(&self) -> ExitCode {
-        let (why, code) = match self {
-            Self::Work(cause) => (chain(&**cause), ExitCode::from(1)),
-            Self::Request(cause) => (chain(&**cause), ExitCode::from(2)),
-            Self::Signal(signal) => ("stopped; nothing is left behind".to_owned(), by_signal(*signal)),
-            Self::Paused(signal, how) => (format!("stopped; {how}"), by_signal(*signal)),
-            Self::Program(code, which) => (which.clone(), ExitCode::from(*code)),
+        let code = match self {
+            Self::Work(_) => ExitCode::from(1),
+            Self::Request(_) => ExitCode::from(2),
+            Self::Signal(signal) | Self::Paused(signal, _) => by_signal(*signal),
+            Self::Program(code, _) => ExitCode::from(*code),
         };
         // The code says it too when nobody reads this; `eprintln!` would panic and end with another one.
         let name = Look::stderr().paint(Tone::Bad, "lasthop:");
-        let _ = writeln!(std::io::stderr(), "{name} {why}");
+        let _ = writeln!(std::io::stderr(), "{name} {}", self.why());
         code
     }
 }

@@ -3,10 +3,11 @@
 //! A second signal of the same kind ends the process at once; the kernel then removes namespaces, TAPs and BPF links,
 //! since all of them are held by descriptors.
 
+use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::exit::{Failure, Outcome};
 
@@ -28,6 +29,17 @@ impl Stop {
                 .map_err(|error| format!("cannot catch signals: {error}"))?;
         }
         Ok(stop)
+    }
+
+    /// A flag that SIGHUP sets from here on, for programs that read their configuration again. Where a terminal is at stdin the signal means
+    /// that it is gone, and ends the program as ever.
+    pub fn on_hangup() -> Outcome<Arc<AtomicBool>> {
+        let flag = Arc::<AtomicBool>::default();
+        if !std::io::stdin().is_terminal() {
+            signal_hook::flag::register(SIGHUP, Arc::clone(&flag))
+                .map_err(|error| format!("cannot catch signals: {error}"))?;
+        }
+        Ok(flag)
     }
 
     /// One that no signal sets, for tests.

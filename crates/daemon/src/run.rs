@@ -8,10 +8,10 @@ use lasthop_command::output;
 use lasthop_command::signals::Stop;
 use lasthop_core::ap::{Law, Parameter};
 use lasthop_core::units::BitRate;
-use lasthop_live::Controller;
 use lasthop_live::config::{AUTO, Capacity, Config, Datapath, Queueing};
-use lasthop_live::controller::ControllerError;
+use lasthop_live::controller::{ControllerError, Reload};
 use lasthop_live::interface::InterfaceName;
+use lasthop_live::{Controller, Service, log};
 use serde::Serialize;
 
 use crate::rights;
@@ -28,6 +28,9 @@ Examples:
 Without --lan it finds the interfaces: radios of access points, the wired ports of their bridges, and
 switch ports, but nothing that leads to the provider (--wan, or where default routes go). Interfaces
 come and go, are renamed, join bridges: it follows, and waits for those that are named and not there.
+
+SIGHUP reads --config again: what a running controller can take is in force at once, a line says what
+waits for a restart, and where the file is wrong everything stays as it is.
 
 What the last hop carries is learned from what passes, for downloads and uploads apart, while
 packets are seen waiting; it follows a link that changes. Every decision is one line here and in
@@ -73,12 +76,18 @@ pub struct Arguments {
     /// Decide and say what it would do; change nothing, no queue either
     #[arg(long)]
     dry_run: bool,
+    /// Form of the log on stderr; "auto": the fields of systemd's journal where that reads it, else text [default: auto]
+    #[arg(long, value_name = "FORMAT", value_enum)]
+    log_format: Option<LogFormat>,
     /// Unix socket that serves the status [default: /run/lasthop/lasthop.sock]
     #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
     /// Take over from the controller that runs here, if one does: its connections and hooks go on, and it ends. For upgrades
     #[arg(long)]
     take_over: bool,
+    /// Read --config and the other arguments, say what is wrong, and end
+    #[arg(long)]
+    check: bool,
     /// Print a configuration file with every key, its meaning and its default, and end
     #[arg(long)]
     print_config: bool,
@@ -114,6 +123,19 @@ enum Where {
     User,
 }
 
+/// What `log_format` takes in the configuration file.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum LogFormat {
+    /// The journal where stderr leads there, else text
+    Auto,
+    /// Lines
+    Text,
+    /// A JSON object a line
+    Json,
+    /// Fields, to systemd's journal
+    Journal,
+}
+
 /// Reads what `capacity` takes in the configuration file.
 fn capacity(text: &str) -> Result<Capacity, String> {
     let quoted = toml_string(text);
@@ -137,14 +159,26 @@ pub fn run(arguments: &Arguments) -> Outcome {
         return output::print_out(&parameters_of_the_law()?);
     }
     let config = arguments.config()?;
+    if arguments.check {
+        config.warnings.iter().for_each(|line| eprintln!("{line}"));
+        return Ok(());
+    }
     rights::require()?;
     let stop = Stop::on_signals()?;
+    let hangup = Stop::on_hangup()?;
+    log::set_format(config.log_format);
+    let service = Service::from_environment()?;
     let start = if arguments.take_over { Controller::take_over } else { Controller::new };
     let mut controller = start(config).map_err(|error| match error {
         ControllerError::Config(error) => Failure::request(error),
         error => Failure::work(error),
     })?;
-    controller.run(&stop.flag());
+    controller.set_service(service);
+    let read = || match &arguments.config {
+        Some(_) => arguments.config().map_err(|failure| failure.why()),
+        None => Err("it is in no file that could be read again; start with --config FILE".to_owned()),
+    };
+    controller.run_and_reload(&stop.flag(), &Reload { asked: &hangup, read: &read });
     Ok(())
 }
 
@@ -214,6 +248,13 @@ impl Arguments {
         config.snoop |= self.snoop;
         config.check_queue().map_err(Failure::request)?;
         config.dry_run |= self.dry_run;
+        config.log_format = match self.log_format {
+            Some(LogFormat::Auto) => log::Format::Auto,
+            Some(LogFormat::Text) => log::Format::Text,
+            Some(LogFormat::Json) => log::Format::Json,
+            Some(LogFormat::Journal) => log::Format::Journal,
+            None => config.log_format,
+        };
         config.socket = self.socket.clone().unwrap_or(config.socket);
         config.check_interfaces().map_err(Failure::request)?;
         config.check_capacity().map_err(Failure::request)?;

@@ -205,9 +205,13 @@ fn one_controller_at_a_time_and_the_next_is_told_which_it_is() {
 }
 
 #[test]
-fn the_unit_in_the_book_is_as_narrow_as_the_book_says() {
+fn the_unit_in_the_book_is_the_packages_and_as_narrow_as_the_book_says() {
     let book = include_str!("../../../book/src/rights.md");
     let unit = book.split_once("```ini\n").and_then(|(_, rest)| rest.split_once("```")).expect("a unit").0;
+    assert_eq!(unit, include_str!("../../../packaging/debian/lasthop.service"));
+    let ansible = include_str!("../../../contrib/ansible/roles/lasthop/templates/lasthop.service.j2");
+    let written = ansible.split_once('\n').map(|(_, rest)| rest.replace("/usr/local/sbin/", "/usr/sbin/"));
+    assert_eq!(written.as_deref(), Some(unit), "but for where the static program is");
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("lasthop.service");
     std::fs::write(&path, unit).expect("written");

@@ -3,11 +3,15 @@
 //! `ns` is the time of one run less what it took to make the packet new (see `bpf/bench.bpf.c`); `empty_ns` that of a
 //! program that does nothing, measured beside it, and held in `ns` too: both hold the kernel's own loop. Each is the
 //! median of rounds that take turns.
+//!
+//! `--write FOLDER` runs nothing: it writes the object and `cases.json` for who runs the cases on another machine
+//! (`tools/study/small_router.py`), whatever that one can compile.
 
 #[path = "../tests/common/compile.rs"]
 mod compile;
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use lasthop_core::fastpath::layout::{Control, FlowKey, FlowState, Half, Plan, Reason};
 use lasthop_core::packet::Direction;
@@ -41,6 +45,11 @@ fn main() {
             return;
         }
     };
+    let arguments: Vec<String> = std::env::args().collect();
+    if let Some(at) = arguments.iter().position(|argument| argument == "--write") {
+        let folder = arguments.get(at + 1).expect("--write FOLDER");
+        return write(Path::new(folder), &object).expect("the folder can be written to");
+    }
     let program = match Program::load_object(&object, LoadOptions::default()) {
         Ok(program) => program,
         Err(error) => {
@@ -48,6 +57,13 @@ fn main() {
             return;
         }
     };
+    for case in connections() {
+        println!("{}", measure(&program, &case));
+    }
+}
+
+/// Packets of a connection that is under control.
+fn connections() -> Vec<Case> {
     let segment = Segment { seq: 1, ack: 1, flags: flag::ACK, window: 60_000, options: option::timestamps(5, 0) };
     let with_sack = Segment { options: [segment.options.clone(), option::sack(&[(1, 2)])].concat(), ..segment.clone() };
     let up = |segment: &Segment| with_partial_checksum(Frame::tcp(STATION, REMOTE, segment.clone(), 0).bytes());
@@ -67,9 +83,57 @@ fn main() {
         alone: "bench_data_alone",
         reason: Reason::WithinPlan,
     };
-    for case in [data, ack("ack_rewritten", &segment), ack("ack_with_sack_rewritten", &with_sack)] {
-        println!("{}", measure(&program, &case));
+    vec![data, ack("ack_rewritten", &segment), ack("ack_with_sack_rewritten", &with_sack)]
+}
+
+/// Packets that are the same on every run: a game's datagram, a full one, one of neither TCP nor UDP.
+fn others() -> Vec<Case> {
+    let down = |name, frame, reason| Case {
+        name,
+        frame,
+        direction: Direction::ToStation,
+        program: "lasthop_egress",
+        alone: "nothing",
+        reason,
+    };
+    let datagram = |payload| Frame::udp(REMOTE, STATION, payload).bytes();
+    let mut ping = datagram(56);
+    ping[14 + 9] = 1; // the protocol: ICMP
+    vec![
+        down("udp_of_a_game", datagram(172), Reason::Udp),
+        down("udp_full", datagram(1_472), Reason::Udp),
+        down("neither_tcp_nor_udp", ping, Reason::OtherTransport),
+    ]
+}
+
+/// All that BPF_PROG_TEST_RUN of another machine takes; numbers are in its byte order if that is little-endian.
+fn write(folder: &Path, object: &[u8]) -> std::io::Result<()> {
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let entry = |case: &Case| {
+        let (key, state) = flow(case, Time::from_nanos(1_000_000_000));
+        serde_json::json!({
+            "name": case.name, "frame": hex(&case.frame), "program": case.program, "alone": case.alone,
+            "reason": case.reason as u32, "key": hex(as_bytes(&key)), "state": hex(as_bytes(&state)),
+        })
+    };
+    let mut cases: Vec<_> = connections().iter().map(entry).collect();
+    for case in others() {
+        let (name, frame) = (case.name, hex(&case.frame));
+        cases.push(serde_json::json!({
+            "name": name, "frame": frame, "program": case.program, "alone": case.alone, "reason": case.reason as u32,
+        }));
     }
+    // A controller that will be alive for as long as anybody runs them.
+    let control = Control { heartbeat_ns: 1 << 62, ..Control::default() };
+    let all = serde_json::json!({ "control": hex(as_bytes(&control)), "cases": cases });
+    std::fs::write(folder.join("bench.bpf.o"), object)?;
+    std::fs::write(folder.join("cases.json"), all.to_string())
+}
+
+/// A record as the maps hold it.
+fn as_bytes<T>(record: &T) -> &[u8] {
+    // SAFETY: records of the layout have no padding, and the bytes are borrowed for as long as the record is.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(record).cast(), size_of::<T>()) }
 }
 
 /// The sum of the pseudo header as checksum and, for the program that makes the packet new, as urgent pointer.
@@ -110,6 +174,13 @@ fn prepare(program: &Program, case: &Case) -> FlowKey {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     let now = Time::from_nanos(now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64);
     program.control().heartbeat(now);
+    let (key, state) = flow(case, now);
+    program.put(&key, &state).expect("room for one flow");
+    key
+}
+
+/// What the table holds of a case's connection.
+fn flow(case: &Case, now: Time) -> (FlowKey, FlowState) {
     let control = Control { heartbeat_ns: now.as_nanos(), ..Control::default() };
     let Parsed::Tcp(tcp) = wire::parse(&case.frame, Link::Ethernet) else { panic!("not TCP") };
     let key = wire::flow_key(&tcp, case.direction);
@@ -127,8 +198,7 @@ fn prepare(program: &Program, case: &Case) -> FlowKey {
     if case.direction == Direction::ToRemote {
         state.half[0].snd_nxt = 1 << 30;
     }
-    program.put(&key, &state).expect("room for one flow");
-    key
+    (key, state)
 }
 
 fn run(program: &Program, name: &str, frame: &[u8]) -> f64 {

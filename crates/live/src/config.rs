@@ -3,6 +3,7 @@
 //! Parsed, not validated: what comes out holds no wrong value. Every key stands in [`Config::sample`], which a test
 //! keeps equal to the defaults. A quantity is a string with its unit.
 
+mod changes;
 mod error;
 mod read;
 
@@ -12,10 +13,12 @@ use lasthop_core::ap::{self, Law, Params, RttSource, ShareRule};
 use lasthop_core::snoop;
 use lasthop_core::units::{BitRate, Span};
 
+pub use changes::Change;
 pub use error::ConfigError;
 pub use read::AUTO;
 
 use crate::interface::{self, InterfaceName};
+use crate::log;
 use crate::ports;
 use crate::program::LoadOptions;
 use crate::qdisc;
@@ -70,6 +73,10 @@ pub struct Config {
     pub socket: PathBuf,
     /// Group whose members may read the status: name or number; empty: root alone.
     pub socket_group: String,
+    /// In which form the log is written.
+    pub log_format: log::Format,
+    /// What should be written otherwise and was read all the same: keys by names of an earlier version.
+    pub warnings: Vec<String>,
 }
 
 /// The capacity as written.
@@ -123,7 +130,7 @@ pub enum Datapath {
 /// Whether both directions share what the last hop carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duplex {
-    /// They do unless the interface is a wire of known speed.
+    /// They do over a radio, and over a TAP, behind which one may be.
     Auto,
     /// They do: radio.
     Half,
@@ -132,25 +139,21 @@ pub enum Duplex {
 }
 
 impl Duplex {
-    /// Whether both directions share an interface of this speed; `None`: radio, or nobody knows.
+    /// Whether both directions share what an interface carries.
     #[must_use]
-    pub const fn shares_channel(self, speed: Option<BitRate>) -> bool {
+    pub const fn shares_channel(self, is_radio: bool) -> bool {
         match self {
-            Self::Auto => speed.is_none(),
+            Self::Auto => is_radio,
             Self::Half => true,
             Self::Full => false,
         }
     }
 
-    /// What holds for a last hop of interfaces of these speeds: radio where one of them is, or where none is there yet.
+    /// What holds for a last hop of interfaces of which some are radios: radio where one of them is, or where none is there yet.
     #[must_use]
-    pub fn of(self, speeds: impl IntoIterator<Item = Option<BitRate>>) -> ap::Duplex {
-        let mut speeds = speeds.into_iter().peekable();
-        let shares_channel = match speeds.peek() {
-            Some(_) => speeds.any(|speed| self.shares_channel(speed)),
-            None => self.shares_channel(None),
-        };
-        if shares_channel { ap::Duplex::Half } else { ap::Duplex::Full }
+    pub fn of(self, radios: impl IntoIterator<Item = bool>) -> ap::Duplex {
+        let is_radio = radios.into_iter().reduce(|a, b| a || b).unwrap_or(true);
+        if self.shares_channel(is_radio) { ap::Duplex::Half } else { ap::Duplex::Full }
     }
 }
 
@@ -182,6 +185,8 @@ impl Default for Config {
             dry_run: false,
             socket: PathBuf::from(lasthop_status::DEFAULT_SOCKET),
             socket_group: String::new(),
+            log_format: log::Format::Auto,
+            warnings: Vec::new(),
         }
     }
 }
@@ -236,7 +241,7 @@ impl Config {
     pub fn params(&self, capacity: Option<BitRate>) -> Params {
         Params {
             capacity,
-            duplex: self.duplex.of(self.lan.iter().map(interface::speed)),
+            duplex: self.duplex.of([]),
             share: self.share,
             udp_weight: self.udp_weight,
             interval: self.interval(),

@@ -16,6 +16,7 @@ mod links;
 mod locals;
 mod pauses;
 mod queues;
+mod reload;
 mod report;
 mod scales;
 mod stations;
@@ -26,11 +27,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use lasthop_core::ap::{Action, Ap, Decision, LinkSample, StationSample};
+use lasthop_core::ap::{Action, Ap, Decision, LinkSample, StationSample, Value};
 use lasthop_core::fastpath::layout::{Counters, FlowKey, FlowState, Reason, UdpState};
 use lasthop_core::packet::Direction;
 use lasthop_core::units::{BitRate, Span, Time};
-use lasthop_status::{Status, command};
+use lasthop_status::{ConfigurationStatus, Status, command};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -43,6 +44,7 @@ use crate::log::log;
 use crate::maps::PlanOf;
 use crate::program::{Batch, LoadError, Moved, Program, ProgramError, Walk};
 use crate::rights;
+use crate::service::Service;
 use crate::status::{Access, Server, ServerError};
 use crate::updates::Updates;
 
@@ -57,6 +59,7 @@ use pauses::Pauses;
 use queues::Queues;
 
 pub use queues::QueueError;
+pub use reload::Reload;
 use report::Totals;
 use scales::Scales;
 use stations::Stations;
@@ -104,6 +107,8 @@ pub struct Controller {
     commands: Option<Server>,
     /// Where another one may take over; none where that cannot be offered.
     host: Option<Host>,
+    /// Who is told how it fares.
+    service: Service,
 }
 
 /// All but the socket.
@@ -144,6 +149,8 @@ struct Core {
     devices: Devices,
     pauses: Pauses,
     config: Config,
+    /// What became of reading it again.
+    configuration: ConfigurationStatus,
     /// None: it is learned.
     capacity: Option<BitRate>,
     interval: Span,
@@ -207,6 +214,7 @@ impl Controller {
         let capacity = config.capacity()?;
         config.check_queue()?;
         let mut journal = Journal::new(now());
+        config.warnings.iter().for_each(|line| journal.warn(now(), line.clone()));
         // Of one that runs already nothing is asked before the programs are there; else the cheap refusals come first.
         let (loaded, mut inheritance) = match heir {
             None => (None, None),
@@ -266,6 +274,7 @@ impl Controller {
             journal,
             devices: Devices::default(),
             pauses: Pauses::default(),
+            configuration: ConfigurationStatus::default(),
             config,
         };
         if let Some(inheritance) = inheritance {
@@ -278,16 +287,29 @@ impl Controller {
         core.disciplines.refresh(now(), true, &mut core.journal);
         core.queues.put(now(), &core.links.present(), &core.program, &mut core.journal)?;
         core.apply(now());
-        Ok(Self { core, server: Some(server), commands, host })
+        Ok(Self { core, server: Some(server), commands, host, service: Service::default() })
+    }
+
+    /// From [`Self::run`] on this service manager is told how it fares.
+    pub fn set_service(&mut self, service: Service) {
+        self.service = service;
     }
 
     /// Decides until `stop` is set, or another controller has taken over. A signal handler that sets it also ends the wait. What the
     /// kernel refuses is counted.
     pub fn run(&mut self, stop: &AtomicBool) {
+        let never = AtomicBool::new(false);
+        self.run_and_reload(stop, &Reload { asked: &never, read: &|| Err("it is in no file".to_owned()) });
+    }
+
+    /// The same, and takes another configuration whenever `reload` is asked for.
+    pub fn run_and_reload(&mut self, stop: &AtomicBool, reload: &Reload<'_>) {
         let mut deadline = now() + self.core.interval;
+        self.service.ready(&self.core.line());
         while !stop.load(Ordering::Relaxed) {
             let is_ready = self.wait(deadline);
             let woken = now();
+            self.reload(woken, reload);
             self.core.follow_links(woken, is_ready);
             if let Some(server) = self.server.as_mut().filter(|server| is_ready || server.has_clients()) {
                 server.serve(woken, |_| serde_json::to_vec_pretty(&self.core.status()).unwrap_or_default());
@@ -297,18 +319,22 @@ impl Controller {
             }
             if is_ready && self.hand_over() {
                 log("another controller has taken over; leaving everything to it");
+                self.service.stopping();
                 return;
             }
             if woken < deadline {
                 continue;
             }
-            self.core.on_deadline(woken);
+            if self.core.on_deadline(woken) {
+                self.service.on_decision(woken, || self.core.line());
+            }
             let interval = self.core.interval;
             let behind = now().since(deadline).as_nanos() / interval.as_nanos();
             self.core.totals.missed += behind;
             deadline += interval * (behind + 1);
         }
         log("stopping: taking everything off the interfaces");
+        self.service.stopping();
         self.core.updates.stop(&self.core.program);
     }
 
@@ -411,21 +437,21 @@ impl Core {
     fn follow_ports(&mut self, now: Time) {
         let ports = self.links.ports();
         self.queues.follow(now, &ports, &mut self.journal);
-        self.ap.set_duplex(self.config.duplex.of(self.queues.wires()));
+        self.ap.set_duplex(self.config.duplex.of(self.queues.radios()));
         let waited_for = self.hops.follow(self.queues.duplexes(), &self.program);
         self.totals.failures += u64::from(!waited_for);
         self.disciplines.follow(ports.into_iter().filter(|port| port.ifindex.is_some()).map(|port| port.name));
     }
 
-    /// Decides, or rests while nobody moves bulk data.
-    fn on_deadline(&mut self, now: Time) {
+    /// Decides, or rests while nobody moves bulk data; true when it decided.
+    fn on_deadline(&mut self, now: Time) -> bool {
         let rested = self.rested.take();
         let large = now.since(self.program.last_large());
         if rests(large, now.since(self.decided)) {
             self.rested = Some(now);
             self.program.control().heartbeat(now);
             self.program.control().set_silent(now + self.interval * MISSED);
-            return;
+            return false;
         }
         // What bulk data shows is shown by the interval that it came in.
         if let Some(rested) = rested.filter(|_| large < CALM) {
@@ -433,6 +459,7 @@ impl Core {
         }
         self.decided = now;
         self.decide(now);
+        true
     }
 
     /// One interval.
@@ -581,8 +608,14 @@ impl Core {
                 }
                 Action::Say(decision) => {
                     let would = if self.config.dry_run { "dry run, nothing is changed: " } else { "" };
-                    let whose = self.whose(&decision);
-                    self.journal.say(now, format!("{would}{decision}{whose}"));
+                    let (whose, mut values) = (self.whose(&decision), decision.values());
+                    let line = match &whose {
+                        Some(flow) => format!("{would}{decision} ({flow})"),
+                        None => format!("{would}{decision}"),
+                    };
+                    values.extend(whose.map(|flow| ("flow", Value::Text(flow))));
+                    values.extend(self.config.dry_run.then_some(("dry_run", Value::Flag(true))));
+                    self.journal.decided(now, line, decision.name(), &values);
                 }
                 Action::SetPlan { flow, direction, plan } => {
                     let Some(key) = self.table.key(flow) else { continue };
@@ -597,13 +630,12 @@ impl Core {
     }
 
     /// Which flow a decision is about, by its addresses.
-    fn whose(&self, decision: &Decision) -> String {
+    fn whose(&self, decision: &Decision) -> Option<String> {
         match decision {
             Decision::Behaviour { flow, direction, .. } | Decision::Steer { flow, direction, .. } => {
-                let key = self.table.names.key(*flow);
-                key.map_or_else(String::new, |key| format!(" ({})", report::text(key, *direction)))
+                Some(report::text(self.table.names.key(*flow)?, *direction))
             }
-            _ => String::new(),
+            _ => None,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use libbpf_rs::{ObjectBuilder, PrintLevel, set_print};
+use libbpf_rs::{ObjectBuilder, OpenProgram, PrintLevel, set_print};
 
 #[path = "common/compile.rs"]
 mod compile;
@@ -57,6 +57,19 @@ fn every_program_takes_the_verifier_less_than_a_quarter_of_its_limit_and_reads_a
     assert_eq!(hooks.len(), 8, "{stacks:?}");
     // Without a compiler to machine code, Linux 6.10 and later run the one on the stack of the other.
     assert!(hooks.iter().all(|(_, stack)| *stack >= pass), "{stacks:?}");
+}
+
+#[test]
+fn a_hook_and_what_it_jumps_to_are_both_interpreted_where_32_bit_arm_cannot_compile_one() {
+    // Its compiler takes neither atomic operations nor calls between functions, of which `lasthop_pass` has some; and the kernel refuses a
+    // jump from what is compiled to what is not (`make small-router ARGS="--machines armhf"` loads it there).
+    const ATOMIC: u8 = 0xdb;
+    const TAIL_CALL: (u8, i32) = (0x85, 12);
+    let open = ObjectBuilder::default().open_memory(OBJECT).expect("the object opens");
+    let jumps = |program: &OpenProgram| program.insns().iter().any(|insn| (insn.code, insn.imm) == TAIL_CALL);
+    let all = open.progs().filter(|program| program.name() == "lasthop_pass" || jumps(program));
+    let counts: Vec<bool> = all.map(|program| program.insns().iter().any(|insn| insn.code == ATOMIC)).collect();
+    assert_eq!(counts, [true; 9], "eight hooks, and what they jump to");
 }
 
 /// Bytes of stack that each program itself takes, without those that it calls.

@@ -69,6 +69,9 @@ pub struct Status {
     /// What somebody has paused.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paused: Vec<PauseStatus>,
+    /// What became of reading the configuration again (SIGHUP).
+    #[serde(default)]
+    pub configuration: ConfigurationStatus,
     /// Nobody is held back: nothing waits, or nobody fills what he may have.
     #[serde(default)]
     pub nothing_to_do: bool,
@@ -111,6 +114,19 @@ pub const FORMAT: u32 = 2;
 impl Status {
     /// Most flows that one status lists.
     pub const MOST_FLOWS: usize = 500;
+}
+
+/// What became of reading the configuration again while the controller runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConfigurationStatus {
+    /// How often it was read again and taken.
+    pub reloads: u64,
+    /// Why it was not taken when it was last read: file, line, key, and what would be right. The one before is in force.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
+    /// Keys whose new values wait for a restart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits_for_restart: Vec<String>,
 }
 
 /// One number per direction.
@@ -667,6 +683,20 @@ pub enum QueryError {
         /// The socket.
         path: PathBuf,
     },
+    /// A controller of another version, whose form this program does not read.
+    #[error(
+        "the controller at {path} is lasthop {version}, and its status has form {form}; this program, lasthop {ours}, reads form {FORMAT}: \
+         ask with the program of its version, or take what it says as it is with `lasthop status --json`",
+        ours = env!("CARGO_PKG_VERSION")
+    )]
+    OtherForm {
+        /// The socket.
+        path: PathBuf,
+        /// Of the controller.
+        version: String,
+        /// [`Status::format`] of what it said.
+        form: u32,
+    },
     /// What came is not a status.
     #[error("{path} did not answer with a status of this version; is another program serving there?")]
     NotAStatus {
@@ -703,7 +733,25 @@ pub fn query_json(path: &Path) -> Result<String, QueryError> {
 /// # Errors
 /// Says what the caller can do.
 pub fn query(path: &Path) -> Result<Status, QueryError> {
-    serde_json::from_str(&query_json(path)?).map_err(|source| QueryError::NotAStatus { path: path.to_owned(), source })
+    read(&query_json(path)?, path)
+}
+
+/// What every form begins with.
+#[derive(Deserialize)]
+struct Head {
+    format: u32,
+    version: String,
+}
+
+/// Reads a status of this form, or of an older one that has what this one needs.
+fn read(text: &str, path: &Path) -> Result<Status, QueryError> {
+    let path = path.to_owned();
+    match (serde_json::from_str(text), serde_json::from_str(text)) {
+        (Ok(status), Ok(Head { format, .. })) if format <= FORMAT => Ok(status),
+        (_, Ok(Head { format: form, version })) if form != FORMAT => Err(QueryError::OtherForm { path, version, form }),
+        (Ok(status), _) => Ok(status),
+        (Err(source), _) => Err(QueryError::NotAStatus { path, source }),
+    }
 }
 
 #[cfg(test)]

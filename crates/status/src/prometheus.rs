@@ -64,6 +64,16 @@ fn controller(text: &mut Text, status: &Status) {
             "Nobody is held back: nothing waits, or nobody fills the share.",
             status.nothing_to_do,
         ),
+        (
+            "lasthop_configuration_refused",
+            "The configuration was wrong when it was last read again, and the one before is in force.",
+            status.configuration.refused.is_some(),
+        ),
+        (
+            "lasthop_configuration_waits_for_restart",
+            "Keys of the configuration that was read again wait for a restart.",
+            !status.configuration.waits_for_restart.is_empty(),
+        ),
     ];
     for (name, help, value) in flags {
         text.family(name, Kind::Gauge, help).one(&[], f64::from(value));

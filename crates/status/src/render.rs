@@ -67,6 +67,12 @@ fn head(out: &mut String, s: &Status) {
             pause.left_s.map_or_else(|| "until it is resumed".to_owned(), |s| format!("for {} more", duration(s)));
         line!(out, "  {} is paused{whose} {left}; `lasthop resume` goes on", pause.what.name());
     }
+    if let Some(why) = &s.configuration.refused {
+        line!(out, "  the configuration was not read again: {why}");
+    }
+    if !s.configuration.waits_for_restart.is_empty() {
+        line!(out, "  wait for a restart: {}", s.configuration.waits_for_restart.join(", "));
+    }
     if s.learns {
         line!(out, "  downloads: {}", direction(&s.directions.down));
         line!(out, "  uploads: {}", direction(&s.directions.up));

@@ -121,6 +121,11 @@ pub(crate) fn sample() -> Status {
             device: Some("02:00:5e:10:00:01".to_owned()),
             left_s: Some(61.0),
         }],
+        configuration: ConfigurationStatus {
+            reloads: 1,
+            refused: Some("lasthop.toml:3: capacty: there is no such key; did you mean `capacity`?".to_owned()),
+            waits_for_restart: vec!["flows".to_owned()],
+        },
         nothing_to_do: false,
         decisions: vec![DecisionStatus { at_s: 1.25, line: "downloads: the hop seems to carry 18 Mbit/s".to_owned() }],
         available_bps: 17_700_000,
@@ -202,6 +207,28 @@ fn a_status_of_the_version_before_is_read_by_its_names() {
 }
 
 #[test]
+fn a_status_of_another_form_is_told_by_both_numbers() {
+    let said = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut value = serde_json::to_value(sample()).unwrap();
+        value["version"] = "9.8.7".into();
+        change(&mut value);
+        read(&value.to_string(), Path::new("/run/x.sock")).map_err(|error| error.to_string())
+    };
+    assert!(said(&|_| {}).is_ok());
+    assert!(said(&|status| status["of a later version"] = 1.into()).is_ok(), "fields come without another number");
+    let newer = said(&|status| status["format"] = (FORMAT + 1).into()).unwrap_err();
+    let both = format!("is lasthop 9.8.7, and its status has form {}; this program, lasthop ", FORMAT + 1);
+    assert!(newer.contains(&both) && newer.contains(&format!("reads form {FORMAT}: ask with")), "{newer}");
+    let older = said(&|status| {
+        status["format"] = 1.into();
+        status.as_object_mut().unwrap().remove("pid");
+    });
+    assert!(older.unwrap_err().contains("has form 1; this program"));
+    let nonsense = read("[]", Path::new("/run/x.sock")).unwrap_err().to_string();
+    assert!(nonsense.contains("did not answer with a status"), "{nonsense}");
+}
+
+#[test]
 fn control_has_the_fields_of_a_report_and_no_others() {
     let control = serde_json::to_value(sample().control).unwrap();
     let fields: Vec<_> = control.as_object().unwrap().keys().cloned().collect();
@@ -232,6 +259,8 @@ fn the_table_tells_a_reader_what_is_held_what_is_not_and_why() {
         "5 packets came merged",
         "downloads: learned 18 Mbit/s (measured, spread 3 %); packets wait behind its own queue, in driver or firmware, now 1.9 ms; of all intervals half waited at most 1.92 ms, 95 % at most 3.78 ms; windows limited",
         "window control is paused for 02:00:5e:10:00:01 (laptop) for 1 min 1 s more; `lasthop resume` goes on",
+        "the configuration was not read again: lasthop.toml:3: capacty: there is no such key",
+        "wait for a restart: flows\n",
         "  laptop                    17.1 Mbit/s   300 kbit/s       1.9 ms            -",
         "10.0.0.2:51820 <- 192.0.2.1:443 (laptop): elastic, a WireGuard tunnel, because full packets",
         "280 kbit/s of 9 Mbit/s, 3 marked, 1 dropped",

@@ -19,7 +19,7 @@ use super::record::{self, FlowRecord, Unknown};
 use super::udp::RATE_WEIGHT_PER_SECOND;
 use super::waiting::{Queued, Waiting};
 use super::window;
-use super::{Action, Ap, Basis, Decision, Direction, HopId, LinkSample, Params, QueuePlace, set_plan};
+use super::{Action, Ap, Basis, Decision, Direction, HopId, LinkSample, Params, QueuePlace, StationId, set_plan};
 use crate::fastpath::layout::Plan;
 use crate::packet::FlowId;
 use crate::units::{BitRate, Span, Time};
@@ -48,6 +48,8 @@ pub(super) struct State {
     /// What a byte costs at the hop beside one of the cheapest, of those that arrive, by direction.
     relative_cost: BTreeMap<HopId, [f64; 2]>,
     news: [News; 2],
+    /// Least round trip to each station with a connection that moves payload, since its path changed.
+    pub(super) nearest: BTreeMap<StationId, Span>,
     /// The queues of most of a direction's data in the newest interval, and of all intervals.
     pub(super) queued: [Queued; 2],
     pub(super) waiting: [Waiting; 2],
@@ -205,6 +207,7 @@ impl Ap {
 
     /// These bottlenecks are on paths that are as long as they show from here on.
     fn forget_paths(&mut self, longer: &BTreeSet<Id>) {
+        self.law.nearest.clear();
         let mut flows = std::mem::take(&mut self.flows);
         for (&(_, direction), record) in flows.iter_mut().filter(|(_, record)| record.is_active()) {
             for (id, _) in self.path_of(record, direction).into_iter().filter(|(id, _)| longer.contains(id)) {

@@ -125,6 +125,104 @@ pub enum Decision {
     },
 }
 
+/// A value of a decision, for programs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// So many, in the unit of its name: `_bps`, `_bytes`, flows.
+    Count(u64),
+    /// So much, in the unit of its name: `_ms`.
+    Number(f64),
+    /// Yes or no.
+    Flag(bool),
+    /// A word, or a sentence.
+    Text(String),
+}
+
+impl From<BitRate> for Value {
+    fn from(rate: BitRate) -> Self {
+        Self::Count(rate.as_bps())
+    }
+}
+
+impl From<Span> for Value {
+    fn from(span: Span) -> Self {
+        Self::Number(span.as_millis_f64())
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl Decision {
+    /// What programs call it.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Estimate { .. } => "estimate",
+            Self::Capacity { .. } => "capacity",
+            Self::Queue { .. } => "queue",
+            Self::Hold { .. } => "hold",
+            Self::Beside { .. } => "beside",
+            Self::Release { .. } => "release",
+            Self::Floors { .. } => "floors",
+            Self::Behaviour { .. } => "behaviour",
+            Self::Steer { .. } => "steer",
+        }
+    }
+
+    /// Its values beside its sentence, each with its unit in the name; `direction` (`down`, `up`) first. Which flow it is about the host
+    /// knows.
+    #[must_use]
+    pub fn values(&self) -> Vec<(&'static str, Value)> {
+        let count = |n: usize| Value::Count(n as u64);
+        let (direction, values) = match *self {
+            Self::Estimate { direction, capacity, train_bytes } => {
+                (direction, vec![("capacity_bps", capacity.into()), ("train_bytes", Value::Count(train_bytes))])
+            }
+            Self::Capacity { direction, before, now, queue } => {
+                let before = before.map(|before| ("before_bps", before.into()));
+                let others = [("capacity_bps", now.into()), ("queue_ms", queue.into())];
+                (direction, before.into_iter().chain(others).collect())
+            }
+            Self::Queue { direction, place, local, remote } => {
+                let place = place.name().into();
+                (direction, vec![("place", place), ("local_ms", local.into()), ("remote_ms", remote.into())])
+            }
+            Self::Hold { direction, flows, available } => {
+                (direction, vec![("flows", count(flows)), ("available_bps", available.into())])
+            }
+            Self::Beside { direction, flows, share } => {
+                (direction, vec![("flows", count(flows)), ("share_bps", share.into())])
+            }
+            Self::Release { direction } => (direction, Vec::new()),
+            Self::Floors { direction, flows, floors, pipe } => {
+                let (floors, pipe) = (Value::Count(floors), Value::Count(pipe));
+                (direction, vec![("flows", count(flows)), ("floors_bytes", floors), ("pipe_bytes", pipe)])
+            }
+            Self::Behaviour { direction, tunnel, behaviour, why, rate, .. } => {
+                let taken_for = match behaviour {
+                    Behaviour::Unknown => "unknown",
+                    Behaviour::RealTime => "real-time",
+                    Behaviour::Elastic => "elastic",
+                };
+                let tunnel = tunnel.map(|tunnel| ("tunnel", Value::Text(tunnel.to_string())));
+                let why = ("why", Value::Text(why.to_string()));
+                let others = [("taken_for", taken_for.into()), why, ("rate_bps", rate.into())];
+                (direction, others.into_iter().chain(tunnel).collect())
+            }
+            Self::Steer { direction, share, .. } => (direction, vec![("share_bps", share.into())]),
+        };
+        let way = match direction {
+            Direction::ToStation => "down",
+            Direction::ToRemote => "up",
+        };
+        std::iter::once(("direction", way.into())).chain(values).collect()
+    }
+}
+
 const fn data(direction: Direction) -> &'static str {
     match direction {
         Direction::ToStation => "downloads",
@@ -229,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn no_line_has_a_number_of_more_than_four_digits() {
+    fn no_line_has_a_number_of_more_than_four_digits_and_the_book_has_every_value() {
         let (direction, flow) = (Direction::ToStation, FlowId(40_123));
         let rate = BitRate::bps(19_856_652);
         let span = Span::from_nanos(5_340_292);
@@ -268,5 +366,14 @@ mod tests {
             "downloads: the hop carries 19.9 Mbit/s instead of 123 Mbit/s; so much was delivered while packets waited 5.34 ms"
         );
         assert_eq!(most_digits("it was 19.8566 Mbit/s"), 6);
+        let book = include_str!("../../../../book/src/fleets.md");
+        for decision in others.iter().chain(&taken) {
+            let (_, row) = book.split_once(&format!("\n| `{}` |", decision.name())).expect("the book has it");
+            let row = row.split('\n').next().unwrap_or_default();
+            for (name, _) in decision.values() {
+                let is_said = name == "direction" || row.contains(&format!("`{name}`"));
+                assert!(is_said, "{}: book/src/fleets.md lacks {name}", decision.name());
+            }
+        }
     }
 }

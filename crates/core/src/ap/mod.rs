@@ -37,7 +37,7 @@ use crate::meter::rate::LowPass;
 use crate::packet::{Direction, FlowId};
 use crate::units::{BitRate, Span, Time};
 
-pub use decision::{Decision, QueuePlace};
+pub use decision::{Decision, QueuePlace, Value};
 pub use fair_rate::Mode;
 pub use law::{Law, Parameter};
 pub use left_alone::{LeftAlone, Whose};
@@ -272,6 +272,26 @@ impl Ap {
     /// What is left alone from the next interval on.
     pub fn set_left_alone(&mut self, left_alone: LeftAlone) {
         self.left_alone = left_alone;
+    }
+
+    /// Other parameters from here on; flows, and what was learned, stay. False where that takes [`Self::begin_anew`]: another capacity, another
+    /// rule, or a queue that is fair or no longer is.
+    #[must_use]
+    pub fn set_params(&mut self, params: Params) -> bool {
+        let before = (self.params.capacity, self.params.share, self.params.queue_is_fair);
+        if before != (params.capacity, params.share, params.queue_is_fair) {
+            return false;
+        }
+        self.params = Params { window_updates: self.params.window_updates, duplex: self.params.duplex, ..params };
+        self.udp.weigh(params.udp_weight);
+        true
+    }
+
+    /// Has seen nothing yet, by other parameters; but waiting times are counted on.
+    pub fn begin_anew(&mut self, params: Params) {
+        let waiting = core::mem::take(&mut self.law.waiting);
+        *self = Self::new(params);
+        self.law.waiting = waiting;
     }
 
     /// Whether both directions share the last hop: it may be made of other interfaces than before.

@@ -56,6 +56,9 @@ pub(super) struct Seen {
     pub(super) active: usize,
     /// Of those, the ones that fill their windows.
     filling: usize,
+    /// Rates of those, together, and the largest of all, bit/s.
+    filling_rate: f64,
+    most: f64,
     pub(super) to_ip: f64,
     pub(super) rtt: f64,
 }
@@ -107,12 +110,20 @@ fn sooner(queue: Queue, by: Option<f64>) -> Queue {
 ///
 /// `packet`: what a full one takes, s: the handshake that tells the path is shorter by as much.
 fn at_hop([down, up]: &[Seen; 2], packet: f64) -> [Queue; 2] {
+    let downloads = sooner(down.local, down.inbound[1]);
     let uploads = match up.clocked[1] {
-        true => up.inbound[1].map(|queue| (queue - packet, queue - packet)),
+        true => {
+            // Clocks drift, so that their least is forgotten, and a queue that is never empty becomes the least; the least round trip is not.
+            let acknowledged = downloads.map_or(0.0, |(mean, _)| mean.max(0.0));
+            // Of who sends a little now and then it tells the pause.
+            let tells = up.filling_rate > TAKES_PART * down.most.max(up.most);
+            let stands = up.local.filter(|_| tells).map_or(0.0, |(_, least)| least - acknowledged);
+            up.inbound[1].map(|queue| (queue.max(stands) - packet, queue.max(stands) - packet))
+        }
         // Their acknowledgments wait behind downloads.
         false => sooner(up.local, down.local.map(|(mean, _)| mean.max(0.0))),
     };
-    [sooner(down.local, down.inbound[1]), uploads]
+    [downloads, uploads]
 }
 
 /// The same on the WAN link; `used`: somebody fills his window.
@@ -184,6 +195,8 @@ pub(super) fn see(rows: &[Row], hop: Option<HopId>, direction: Direction, dt: f6
         seen.local_path = seen.local_path.max(flow.local_path);
         seen.rtt += flow.base;
         seen.served += flow.served.min(flow.watched);
+        seen.most = seen.most.max(flow.rate);
+        seen.filling_rate += if flow.fills { flow.rate } else { 0.0 };
         seen.gap = seen.gap.min(flow.gap);
         // A request that follows a response tells the time that somebody thought: only who sends all the time answers an ACK.
         let sends = flow.fills || flow.gap <= pause(filling, dt) || flow.served >= WORKS * dt;
@@ -229,16 +242,22 @@ impl Ap {
         let mut flows = std::mem::take(&mut self.flows);
         // Of the hop of the flow before, of each direction: nearly all flows are over one.
         let mut bounds = [None; 2];
+        let known = std::mem::take(&mut self.law.nearest);
         let row = |(&(flow, direction), record): (&(FlowId, Direction), &mut FlowRecord)| {
             record.remember(dt);
             record.set_packet(if direction == Direction::ToRemote { packet } else { 0.0 });
             let scale = record.find_scale(dt);
             self.actions.extend(scale.map(|scale| Action::SetScale { flow, direction, scale }));
-            let hop = record.hop();
-            let known: &mut Option<(HopId, Span)> = &mut bounds[direction.index()];
-            let bound = match *known {
+            let (hop, station) = (record.hop(), record.station());
+            if record.is_active()
+                && let Some(nearest) = record.share_nearest(known.get(&station).copied())
+            {
+                self.law.nearest.entry(station).and_modify(|least| *least = nearest.min(*least)).or_insert(nearest);
+            }
+            let before: &mut Option<(HopId, Span)> = &mut bounds[direction.index()];
+            let bound = match *before {
                 Some((of, bound)) if of == hop => bound,
-                _ => known.insert((hop, self.bound(hop, direction))).1,
+                _ => before.insert((hop, self.bound(hop, direction))).1,
             };
             record.keep_queues(record.bound(direction, bound));
             self.row(record, direction, bound)

@@ -371,7 +371,14 @@ impl FlowRecord {
     /// The bound of a flow of `direction` over a hop of `bound`: none where timestamps of the station's data tell what waits there.
     pub(super) fn bound(&self, direction: Direction, bound: Span) -> Span {
         let timed = direction == Direction::ToRemote && self.is_clocked(direction);
-        if timed { self.local_rtt.min().unwrap_or(bound).max(bound) } else { bound }
+        if timed { self.nearest.unwrap_or(bound).max(bound) } else { bound }
+    }
+
+    /// The least round trip to its station that any connection has met is `known`, and what this one has: the path is the same. A connection
+    /// that begins behind a queue takes that for its path, and a queue that is kept becomes the path of all in time.
+    pub(super) fn share_nearest(&mut self, known: Option<Span>) -> Option<Span> {
+        self.nearest = [self.nearest, known].into_iter().flatten().min();
+        self.nearest
     }
 
     /// Least round trip to the station of late, s.

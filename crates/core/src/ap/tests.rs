@@ -548,3 +548,22 @@ fn transmission_is_no_path_and_no_path_is_shorter_than_a_handshake() {
         assert!((base(&record) - expected).abs() < 1e-6, "{} instead of {expected}", base(&record));
     }
 }
+
+#[test]
+fn other_parameters_keep_flows_and_a_new_beginning_what_was_counted() {
+    let params = Params::new(BitRate::mbps(24));
+    let mut ap = Ap::new(params);
+    run(&mut ap, &HOP, &mut [Sender::new(1), Sender::new(2)], BitRate::ZERO, 40);
+    let plans = |ap: &Ap| ap.snapshot().flows.iter().map(|flow| flow.plan).collect::<Vec<_>>();
+    let (before, waiting) = (plans(&ap), ap.waiting(Direction::ToStation).clone());
+    assert_ne!(waiting, waiting::Waiting::default());
+    let law = Law { gain: 0.1, ..Law::default() };
+    assert!(ap.set_params(Params { law, window_updates: true, udp_weight: 0.5, ..params }));
+    assert_eq!((ap.params.law, ap.params.window_updates), (law, false), "the host says whether updates are sent");
+    assert_eq!((before.len(), &plans(&ap)), (2, &before));
+    let other = Params { capacity: Some(BitRate::mbps(10)), ..params };
+    assert!(!ap.set_params(other) && ap.params.capacity == params.capacity);
+    ap.begin_anew(other);
+    assert!(plans(&ap).is_empty() && ap.params.capacity == other.capacity);
+    assert_eq!(*ap.waiting(Direction::ToStation), waiting);
+}

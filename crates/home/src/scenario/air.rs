@@ -100,6 +100,16 @@ pub enum LastHop {
 }
 
 impl LastHop {
+    /// Both directions share what it carries; else each has it to itself.
+    #[must_use]
+    pub const fn is_half_duplex(&self) -> bool {
+        match self {
+            Self::Wifi(_) => true,
+            Self::Bridge(bridge) => bridge.costs.half_duplex,
+            Self::WirelessLink(_) => false,
+        }
+    }
+
     /// The access point's queue and the stations', each with the key of its table.
     #[must_use]
     pub fn queues(&self) -> Vec<(&'static str, &Queue)> {

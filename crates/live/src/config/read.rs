@@ -11,10 +11,11 @@ use toml::de::{DeTable, DeValue};
 
 use super::{AttachMode, Capacity, Config, ConfigError, Datapath, Duplex, Queueing};
 use crate::interface::InterfaceName;
+use crate::log::Format;
 use crate::qdisc::FlowKind;
 use crate::qdisc::layout::LARGEST_LIMIT;
 
-pub(super) const KEYS: [&str; 33] = [
+pub(super) const KEYS: [&str; 34] = [
     "lan",
     "wan",
     "capacity",
@@ -47,6 +48,7 @@ pub(super) const KEYS: [&str; 33] = [
     "dry_run",
     "socket",
     "socket_group",
+    "log_format",
     "law",
 ];
 /// Shorter costs CPU for nothing, longer comes too near the heartbeat's 2 s.
@@ -70,17 +72,41 @@ const DUPLICATES: RangeInclusive<i64> = 1..=3;
 const CONNECTIONS: RangeInclusive<i64> = 1..=1_048_576;
 /// A full packet, or nothing could be kept; more than a router has.
 const KEPT: RangeInclusive<u64> = 2_048..=1 << 30;
-const QUEUES: [(&str, Queueing); 5] = [
+pub(super) const SHARES: [(&str, ShareRule); 2] = [("max-min", ShareRule::MaxMin), ("equal", ShareRule::Equal)];
+pub(super) const ATTACH_MODES: [(&str, AttachMode); 3] =
+    [("auto", AttachMode::Auto), ("tcx", AttachMode::Tcx), ("clsact", AttachMode::Clsact)];
+pub(super) const FLOW_KINDS: [(&str, FlowKind); 2] = [("connection", FlowKind::Connection), ("hosts", FlowKind::Hosts)];
+pub(super) const DUPLEXES: [(&str, Duplex); 3] =
+    [("auto", Duplex::Auto), ("half", Duplex::Half), ("full", Duplex::Full)];
+pub(super) const QUEUES: [(&str, Queueing); 5] = [
     ("kernel", Queueing::Kernel),
     ("chap", Queueing::Chap),
     ("fifo", Queueing::Fifo),
     ("codel", Queueing::Codel),
     ("fq_codel", Queueing::FqCodel),
 ];
-const DATAPATHS: [(&str, Datapath); 3] =
+pub(super) const DATAPATHS: [(&str, Datapath); 3] =
     [("auto", Datapath::Auto), ("kernel", Datapath::Kernel), ("user", Datapath::User)];
+pub(super) const LOG_FORMATS: [(&str, Format); 4] =
+    [("auto", Format::Auto), ("text", Format::Text), ("json", Format::Json), ("journal", Format::Journal)];
 /// A rate below this cannot carry two segments per RTT of anything.
 const SLOWEST: BitRate = BitRate::bps(64_000);
+
+/// A key that has another name now. Its old name is read, with a warning, by the versions that begin as `until` does, and refused by later
+/// ones: whoever adds a row takes out those that are over.
+pub(super) struct Renamed {
+    /// The old name; of a parameter of the law with `law.` in front.
+    pub(super) old: &'static str,
+    /// The name now, written in the same way.
+    pub(super) new: &'static str,
+    /// The last series of versions that reads the old one: "0.2".
+    pub(super) until: &'static str,
+}
+
+pub(super) const RENAMED: &[Renamed] = &[
+    Renamed { old: "law.standing", new: "law.standing_weight", until: "0.2" },
+    Renamed { old: "law.stands", new: "law.standing_threshold", until: "0.2" },
+];
 
 /// One value and where it stands.
 struct Location<'a> {
@@ -104,11 +130,28 @@ impl Location<'_> {
     }
 }
 
+/// The name of a key now; that of one that was renamed with a warning.
+fn current<'a>(renamed: &'a [Renamed], place: &Location<'a>, warnings: &mut Vec<String>) -> &'a str {
+    let Some(Renamed { old, new, until }) = renamed.iter().find(|renamed| renamed.old == place.key) else {
+        return place.key;
+    };
+    let (file, line) = (place.file, place.line());
+    warnings.push(format!(
+        "{file}:{line}: {old}: this key is called `{new}` now; write that, for versions after {until} refuse the old name"
+    ));
+    new
+}
+
 fn line_of(text: &str, at: usize) -> usize {
     1 + text.as_bytes()[..at.min(text.len())].iter().filter(|b| **b == b'\n').count()
 }
 
 pub(super) fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
+    parse_with(RENAMED, text, file)
+}
+
+/// As [`parse`], where these keys had other names.
+pub(super) fn parse_with(renamed: &[Renamed], text: &str, file: &str) -> Result<Config, ConfigError> {
     let table = DeTable::parse(text).map_err(|error| ConfigError::Syntax {
         file: file.to_owned(),
         line: error.span().map_or(1, |s| line_of(text, s.start)),
@@ -120,20 +163,25 @@ pub(super) fn parse(text: &str, file: &str) -> Result<Config, ConfigError> {
     entries.sort_by_key(|(key, _)| key.span().start);
     for (key, value) in entries {
         let place = Location { text, file, key: key.get_ref(), span: key.span() };
-        set(&mut config, &place, value)?;
+        set(&mut config, renamed, &place, value)?;
     }
     Ok(config)
 }
 
-fn set(config: &mut Config, place: &Location<'_>, value: &Spanned<DeValue<'_>>) -> Result<(), ConfigError> {
+fn set(
+    config: &mut Config,
+    renamed: &[Renamed],
+    place: &Location<'_>,
+    value: &Spanned<DeValue<'_>>,
+) -> Result<(), ConfigError> {
     let v = value.get_ref();
-    let outcome = match place.key {
+    let outcome = match current(renamed, place, &mut config.warnings) {
         "lan" => names(v).map(|x| config.lan = x),
         "wan" => string(v, "an interface").and_then(from_text).map(|x| config.wan = Some(x)),
         "capacity" => capacity(v).map(|x| config.capacity = x),
         "link" => rate(v).map(|x| config.link = Some(x)),
         "interval" => span(v, &INTERVAL).map(|x| config.interval = Some(x)),
-        "share" => choice(v, &[("max-min", ShareRule::MaxMin), ("equal", ShareRule::Equal)]).map(|x| config.share = x),
+        "share" => choice(v, &SHARES).map(|x| config.share = x),
         "udp_weight" => weight(v).map(|x| config.udp_weight = x),
         "rtt" => rtt(v).map(|x| config.rtt = x),
         // The law's own names for the same; what stands in [law] comes later, and wins.
@@ -141,10 +189,7 @@ fn set(config: &mut Config, place: &Location<'_>, value: &Spanned<DeValue<'_>>) 
         "growth" => span(v, &GROWTH).map(|x| config.law.growth_time = x.as_secs_f64()),
         "flows" => integer(v, &FLOWS).map(|x| config.flows = x),
         "idle" => span(v, &IDLE).map(|x| config.idle = x),
-        "attach" => {
-            let modes = [("auto", AttachMode::Auto), ("tcx", AttachMode::Tcx), ("clsact", AttachMode::Clsact)];
-            choice(v, &modes).map(|x| config.attach = x)
-        }
+        "attach" => choice(v, &ATTACH_MODES).map(|x| config.attach = x),
         "windows" => boolean(v).map(|x| config.windows = x),
         "window_updates" => boolean(v).map(|x| config.window_updates = x),
         "queueing" => choice(v, &QUEUES).map(|x| config.queueing = x),
@@ -158,20 +203,15 @@ fn set(config: &mut Config, place: &Location<'_>, value: &Spanned<DeValue<'_>>) 
         "snoop_bytes" => size(v).map(|x| config.snoop_params.bytes = x),
         "packet_time" => span(v, &PACKET_TIME).map(|x| config.chap.packet_time = x),
         "increment" => span(v, &INCREMENT).map(|x| config.chap.increment = x),
-        "flow_key" => {
-            let kinds = [("connection", FlowKind::Connection), ("hosts", FlowKind::Hosts)];
-            choice(v, &kinds).map(|x| config.chap.flow_kind = x)
-        }
+        "flow_key" => choice(v, &FLOW_KINDS).map(|x| config.chap.flow_kind = x),
         "limit" => integer(v, &LIMIT).map(|x| config.chap.limit = x),
-        "duplex" => {
-            let kinds = [("auto", Duplex::Auto), ("half", Duplex::Half), ("full", Duplex::Full)];
-            choice(v, &kinds).map(|x| config.duplex = x)
-        }
+        "duplex" => choice(v, &DUPLEXES).map(|x| config.duplex = x),
         "dry_run" => boolean(v).map(|x| config.dry_run = x),
         "socket" => socket(v).map(|x| config.socket = x),
         "socket_group" => string(v, "the name of a group").map(|x| config.socket_group = x.to_owned()),
+        "log_format" => choice(v, &LOG_FORMATS).map(|x| config.log_format = x),
         "law" => match v.as_table() {
-            Some(table) => return law(config, place, table),
+            Some(table) => return law(config, renamed, place, table),
             None => Err(not_a(v, "a table: [law]")),
         },
         unknown => return Err(unknown_key(place, unknown, &KEYS)),
@@ -180,19 +220,14 @@ fn set(config: &mut Config, place: &Location<'_>, value: &Spanned<DeValue<'_>>) 
 }
 
 /// `[law]`, for experts: plain numbers, in the unit of each.
-fn law(config: &mut Config, place: &Location<'_>, table: &DeTable<'_>) -> Result<(), ConfigError> {
+fn law(config: &mut Config, renamed: &[Renamed], place: &Location<'_>, table: &DeTable<'_>) -> Result<(), ConfigError> {
     let names: Vec<_> = Law::PARAMETERS.iter().map(|parameter| parameter.name).collect();
     let mut entries: Vec<_> = table.iter().collect();
     entries.sort_by_key(|(key, _)| key.span().start);
     for (name, value) in entries {
         let key = format!("law.{}", name.get_ref());
-        // What they were called before 0.2; read for one version.
-        let current = match name.get_ref().as_ref() {
-            "standing" => "standing_weight",
-            "stands" => "standing_threshold",
-            current => current,
-        };
         let place = Location { key: &key, span: name.span(), ..*place };
+        let current = current(renamed, &place, &mut config.warnings).trim_start_matches("law.");
         if !names.contains(&current) {
             return Err(unknown_key(&place, current, &names));
         }

@@ -17,9 +17,8 @@ fn the_sample_parses_to_the_defaults_and_shows_every_key() {
     }
 }
 
-#[test]
-fn every_key_takes_effect() {
-    let text = r#"
+/// Every key, none at its default.
+pub(super) const EVERY_KEY: &str = r#"
         lan = ["wlan0", "lan1"]
         wan = "eth0"
         capacity = "23Mbit/s"
@@ -52,10 +51,14 @@ fn every_key_takes_effect() {
         dry_run = true
         socket = "/tmp/x.sock"
         socket_group = "lasthop"
+        log_format = "json"
         [law]
         gain = 1
         queue_target = 0.003
     "#;
+
+#[test]
+fn every_key_takes_effect() {
     let expected = Config {
         lan: vec!["wlan0".parse().unwrap(), "lan1".parse().unwrap()],
         wan: Some("eth0".parse().unwrap()),
@@ -93,8 +96,10 @@ fn every_key_takes_effect() {
         dry_run: true,
         socket: "/tmp/x.sock".into(),
         socket_group: "lasthop".to_owned(),
+        log_format: log::Format::Json,
+        warnings: Vec::new(),
     };
-    assert_eq!(Config::parse(text, "x").unwrap(), expected);
+    assert_eq!(Config::parse(EVERY_KEY, "x").unwrap(), expected);
 }
 
 #[test]
@@ -157,6 +162,39 @@ fn a_parameter_of_the_law_is_read_by_the_name_that_it_had_before() {
     let old = Config::parse("[law]\nstanding = 0.25\nstands = 0.5\n", "x").unwrap();
     let new = Config::parse("[law]\nstanding_weight = 0.25\nstanding_threshold = 0.5\n", "x").unwrap();
     assert_eq!((old.law, old.law.standing_weight), (new.law, 0.25));
+    assert_eq!((old.warnings.len(), new.warnings), (2, vec![]));
+}
+
+#[test]
+fn a_key_that_was_renamed_is_read_with_a_warning_that_says_what_to_write() {
+    let renamed = [
+        super::read::Renamed { old: "rate", new: "capacity", until: "0.3" },
+        super::read::Renamed { old: "law.strength", new: "law.gain", until: "0.3" },
+    ];
+    let read = |text| super::read::parse_with(&renamed, text, "lasthop.toml");
+    let config = read("\nrate = \"20Mbit/s\"\n[law]\nstrength = 0.4\n").unwrap();
+    assert_eq!((config.capacity, config.law.gain), (Capacity::Rate(BitRate::mbps(20)), 0.4));
+    assert_eq!(
+        config.warnings,
+        [
+            "lasthop.toml:2: rate: this key is called `capacity` now; write that, for versions after 0.3 refuse the old name",
+            "lasthop.toml:4: law.strength: this key is called `law.gain` now; write that, for versions after 0.3 refuse the old name"
+        ]
+    );
+    let refused = read("rate = \"fast\"\n").unwrap_err().to_string();
+    assert!(refused.starts_with("lasthop.toml:1: rate: "), "by the name that is written: {refused}");
+    assert!(error("rate = \"20Mbit/s\"").contains("there is no such key"));
+}
+
+#[test]
+fn old_names_go_with_the_version_that_was_promised_and_lead_to_keys_that_are_there() {
+    let mut names = super::read::KEYS.map(str::to_owned).to_vec();
+    names.extend(Law::PARAMETERS.iter().map(|parameter| format!("law.{}", parameter.name)));
+    for renamed in super::read::RENAMED {
+        let super::read::Renamed { old, new, until } = renamed;
+        assert!(names.iter().any(|name| name == new) && !names.iter().any(|name| name == old), "{old} {new}");
+        assert!(env!("CARGO_PKG_VERSION").starts_with(&format!("{until}.")), "{old} is over: take its row out");
+    }
 }
 
 #[test]
@@ -194,7 +232,7 @@ fn without_any_number_the_capacity_is_learned_and_one_that_is_given_is_decided_a
     assert_eq!(Config::parse("capacity = \"learn\"", "x").unwrap(), Config::default());
     let params = config.params(None);
     assert_eq!((params.capacity, params.interval), (None, Span::from_millis(50)));
-    assert_eq!(params.duplex, lasthop_core::ap::Duplex::Half, "a speed that is not known is a radio's");
+    assert_eq!(params.duplex, lasthop_core::ap::Duplex::Half, "what is not there yet may be a radio");
     config.duplex = Duplex::Full;
     assert_eq!(config.params(None).duplex, lasthop_core::ap::Duplex::Full);
     config.capacity = Capacity::Rate(BitRate::mbps(20));
@@ -223,9 +261,8 @@ fn without_a_name_the_interfaces_are_found() {
 #[test]
 fn one_radio_makes_the_last_hop_shared_by_both_directions() {
     use lasthop_core::ap::Duplex::{Full, Half};
-    let wire = Some(BitRate::mbps(1_000));
-    assert_eq!((Duplex::Auto.of([wire, None]), Duplex::Auto.of([wire]), Duplex::Auto.of([])), (Half, Full, Half));
-    assert_eq!((Duplex::Half.of([wire]), Duplex::Full.of([None])), (Half, Full));
+    assert_eq!((Duplex::Auto.of([false, true]), Duplex::Auto.of([false]), Duplex::Auto.of([])), (Half, Full, Half));
+    assert_eq!((Duplex::Half.of([false]), Duplex::Full.of([true])), (Half, Full));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use lasthop_core::ap::{DirectionSnapshot, QueuePlace};
 use lasthop_core::fastpath::layout::{Control, FlowKey, FlowState, Half, Plan, UdpPlan};
 use lasthop_core::packet::Direction;
 use lasthop_core::units::{BitRate, Span, Time};
@@ -36,12 +37,18 @@ fn held(state: &FlowState) -> impl Iterator<Item = Direction> {
 }
 
 impl Core {
-    /// What this controller has to hand over.
+    /// What this controller has to hand over: of a capacity that was given nothing.
     pub(super) fn offer(&self) -> Offer {
-        let learned = self.ap.directions().map(|direction| {
-            let is_wan = direction.place == Some(lasthop_core::ap::QueuePlace::Wan);
-            let bps = direction.capacity.filter(|_| self.capacity.is_none())?.as_bps();
-            Some(Learned { bps, is_wan })
+        let nothing = |direction: DirectionSnapshot| DirectionSnapshot { capacity: None, ..direction };
+        let directions = self.ap.directions();
+        self.offer_of(if self.capacity.is_none() { directions } else { directions.map(nothing) })
+    }
+
+    /// The same, of what is known of each direction.
+    pub(super) fn offer_of(&self, directions: [DirectionSnapshot; 2]) -> Offer {
+        let learned = directions.map(|direction| {
+            let is_wan = direction.place == Some(QueuePlace::Wan);
+            Some(Learned { bps: direction.capacity?.as_bps(), is_wan })
         });
         Offer { layout: lasthop_core::fastpath::layout::VERSION, flows: self.config.flows, learned }
     }

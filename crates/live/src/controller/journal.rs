@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
+use lasthop_core::ap::Value;
 use lasthop_core::units::Time;
 
-use crate::log::log;
+use crate::log::{self, Entry, Level, log};
 use lasthop_status::DecisionStatus;
 
 /// So many are kept for the status; the log has them all.
@@ -21,9 +22,25 @@ impl Journal {
         Self { started, newest: VecDeque::new(), count: 0 }
     }
 
-    /// A decision, or what a person should know of the machine.
+    /// What a person should know of the machine.
     pub(super) fn say(&mut self, now: Time, line: String) {
         log(&line);
+        self.keep(now, line);
+    }
+
+    /// What somebody has to mend.
+    pub(super) fn warn(&mut self, now: Time, line: String) {
+        log::say(&Entry::plain(Level::Warning, &line));
+        self.keep(now, line);
+    }
+
+    /// A decision in this sentence, and what programs are told of it.
+    pub(super) fn decided(&mut self, now: Time, line: String, name: &'static str, values: &[(&'static str, Value)]) {
+        log::say(&Entry { level: Level::Info, message: &line, decision: Some(name), values });
+        self.keep(now, line);
+    }
+
+    fn keep(&mut self, now: Time, line: String) {
         if self.newest.len() == KEPT {
             self.newest.pop_front();
         }

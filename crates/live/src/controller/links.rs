@@ -109,6 +109,21 @@ impl Links {
         Ok(links)
     }
 
+    /// Chooses by these names from now on, and at the next look; what was hooked stays until then.
+    ///
+    /// # Errors
+    /// When they cannot be right on this machine: nothing changes.
+    pub(super) fn set_names(&mut self, config: &Config, now: Time) -> Result<(), ControllerError> {
+        let machine = Machine::read(&mut self.route, self.wifi.as_mut()).map_err(ControllerError::Netlink)?;
+        ports::check(&config.lan, config.wan.as_ref(), &machine).map_err(ConfigError::from)?;
+        self.lan.clone_from(&config.lan);
+        if self.wan.as_ref().map(|wan| &wan.name) != config.wan.as_ref() {
+            self.wan = config.wan.as_ref().map(Watched::new);
+        }
+        (self.news.machine, self.rested, self.looked) = (true, now, None);
+        Ok(())
+    }
+
     /// Hooks every interface that is there, those that somebody hands over in its place. One that was named and is refused is an
     /// error; the others are tried on.
     pub(super) fn attach(

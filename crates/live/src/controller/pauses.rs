@@ -56,7 +56,7 @@ impl Pauses {
         self.0.len() < before
     }
 
-    fn has(&self, what: What) -> bool {
+    pub(super) fn has(&self, what: What) -> bool {
         self.0.iter().any(|pause| pause.what == what && pause.device.is_none())
     }
 
@@ -139,7 +139,7 @@ impl Core {
         self.apply_pauses();
     }
 
-    fn apply_pauses(&mut self) {
+    pub(super) fn apply_pauses(&mut self) {
         let station = |device: &Device| device.station(&self.stations);
         self.ap.set_left_alone(LeftAlone {
             windows: self.pauses.whose(What::Windows, station),

@@ -96,6 +96,11 @@ impl Queues {
         }
     }
 
+    /// All traffic may use so much from here on; none: as much as is learned.
+    pub(super) const fn set_capacity(&mut self, capacity: Option<BitRate>) {
+        self.release = Release::new(capacity);
+    }
+
     /// From now on it is these interfaces: what is held for others is sent before they are released.
     pub(super) fn follow(&mut self, now: Time, ports: &[Port], journal: &mut Journal) {
         let mut before = std::mem::take(&mut self.list);
@@ -115,9 +120,9 @@ impl Queues {
         }
     }
 
-    /// Speeds of the interfaces' wires; none of radio, or where nobody knows.
-    pub(super) fn wires(&self) -> impl Iterator<Item = Option<BitRate>> {
-        self.list.iter().filter(|queue| queue.port.ifindex.is_some()).map(|queue| queue.wire)
+    /// Of each interface that is there, whether it is, or may be, a radio's.
+    pub(super) fn radios(&self) -> impl Iterator<Item = bool> {
+        self.list.iter().filter(|queue| queue.port.ifindex.is_some()).map(|queue| queue.is_radio)
     }
 
     /// Puts one on every interface that is there. One that was named and is refused is an error; the others are tried on.
@@ -313,14 +318,22 @@ mod tests {
 
     #[test]
     fn what_goes_up_is_taken_from_the_pace_where_both_share_the_air() {
-        for (duplex, expected) in [(Duplex::Auto, 15.0), (Duplex::Half, 15.0), (Duplex::Full, 20.0)] {
+        let cases = [
+            (Duplex::Auto, true, 15.0),
+            (Duplex::Auto, false, 20.0),
+            (Duplex::Half, false, 15.0),
+            (Duplex::Full, true, 20.0),
+        ];
+        for (duplex, is_radio, expected) in cases {
             let mut queues = queues(duplex);
+            let port = Port { medium: Medium { is_radio, ..Medium::default() }, ..port(1, "lo") };
+            queues.follow(Time::ZERO, &[port], &mut Journal::new(Time::ZERO));
             for second in 0..60 {
                 // 5 Mbit/s.
                 queues.on_up_bytes(Time::ZERO + Span::from_secs(second), second * 625_000);
             }
             let pace = queues.pace(&queues.list[0]).as_mbps_f64();
-            assert!((pace - expected).abs() < 0.01, "{duplex:?} {pace}");
+            assert!((pace - expected).abs() < 0.01, "{duplex:?} {is_radio} {pace}");
         }
     }
 

@@ -198,6 +198,14 @@ impl Core {
         self.totals.summary(now, &moved)
     }
 
+    /// What it does now, for the service manager.
+    pub(super) fn line(&self) -> String {
+        let mode = if self.config.dry_run { "dry run on" } else { "controlling" };
+        let known = |capacity: BitRate| capacity.rounded().to_string();
+        let [down, up] = self.ap.directions().map(|way| way.capacity.map_or_else(|| "unknown".to_owned(), known));
+        format!("{mode} {}; capacity down {down}, up {up}", self.links.describe())
+    }
+
     fn moved(&self, ap: &Snapshot) -> Moved {
         let sum = |rates: &mut dyn Iterator<Item = BitRate>| BitRate::bps(rates.map(BitRate::as_bps).sum());
         let shared: Vec<_> = ap.flows.iter().filter(|flow| flow.share.is_some()).collect();
@@ -253,6 +261,7 @@ impl Core {
             devices: self.devices(&snapshot, &datagrams),
             udp: self.udp(&datagrams),
             paused: self.pauses.status(super::now()),
+            configuration: self.configuration.clone(),
             nothing_to_do: self.has_nothing_to_do(&snapshot, &flows),
             decisions: self.journal.newest(),
             available_bps: snapshot.available.as_bps(),

@@ -181,6 +181,11 @@ impl Table {
         }
     }
 
+    /// An open connection that is silent for so long is forgotten.
+    pub(super) const fn set_idle(&mut self, idle: Span) {
+        self.idle = idle;
+    }
+
     /// A reading of the fast path's table begins.
     pub(super) fn begin(&mut self) {
         self.round = self.round.wrapping_add(1);

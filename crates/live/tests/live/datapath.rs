@@ -171,7 +171,9 @@ fn strict_filters_of_the_way_back_and_connection_tracking_do_not_mind() {
 #[test]
 fn what_stations_send_is_charged_to_their_flows() {
     let Some(world) = world("what_stations_send_is_charged_to_their_flows") else { return };
-    let running = world.control(chap(&world)).expect("a controller");
+    // A pair has two directions; a radio's share its time.
+    let config = Config { duplex: lasthop_live::config::Duplex::Half, ..chap(&world) };
+    let running = world.control(config).expect("a controller");
     let _download = Download::start(&world, World::SERVER);
     running.wait_for("ACKs are charged", |s| queue(s).charged_up > 100);
 }

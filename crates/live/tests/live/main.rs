@@ -24,6 +24,7 @@ mod older;
 mod pausing;
 #[path = "../agreement/random.rs"]
 mod random;
+mod reload;
 #[path = "../settings/mod.rs"]
 mod settings;
 mod smooth;

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use lasthop_core::ap::{
-    Action, Ap, FlowSample, HopId, HopSample, LinkSample, Params, RttSource, ShareRule, Snapshot, StationId,
+    Action, Ap, Duplex, FlowSample, HopId, HopSample, LinkSample, Params, RttSource, ShareRule, Snapshot, StationId,
     StationSample, UdpSample, rtt_totals,
 };
 use lasthop_core::aqm::Discipline;
@@ -37,6 +37,7 @@ const HOP: usize = 0;
 /// See the module.
 pub struct WindowControl {
     ap: Ap,
+    duplex: Duplex,
     shared: layout::Control,
     /// How often it decides, and when next.
     interval: Span,
@@ -95,10 +96,12 @@ impl WindowControl {
             queue_is_fair: matches!(&scenario.hop, LastHop::Wifi(wifi) if matches!(wifi.queue.discipline, Discipline::Chap(..))),
             window_updates: !exact_sap_law,
             law: wanted.law,
+            duplex: if scenario.hop.is_half_duplex() { Duplex::Half } else { Duplex::Full },
             ..Params::learning()
         };
         let mut control = Self {
             ap: Ap::new(params),
+            duplex: params.duplex,
             shared: layout::Control { epoch: 1, ..layout::Control::default() },
             interval: wanted.interval,
             decides: Time::ZERO + wanted.start + wanted.interval,
@@ -252,7 +255,7 @@ impl WindowControl {
         let Counters { udp_bytes, udp_packets, .. } = self.counters;
         let each_hop = vec![HopSample {
             hop: HopId(HOP as u32),
-            duplex: Params::learning().duplex,
+            duplex: self.duplex,
             backlog,
             udp_bytes,
             udp_packets,

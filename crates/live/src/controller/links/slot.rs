@@ -40,12 +40,13 @@ impl Slot {
         }
     }
 
-    /// Whether it goes on as `port`: by name where it was named, else by number.
+    /// Whether it goes on as `port`: by name where it was named, else by number; where it was found and is named now, or the other way
+    /// round, as the same interface that is there.
     pub(super) fn goes_on_as(&self, port: &Port) -> bool {
         match (self.port.is_named, port.is_named) {
             (true, true) => self.port.name == port.name,
             (false, false) => self.port.ifindex == port.ifindex,
-            _ => false,
+            _ => self.port.ifindex.is_some() && self.port.ifindex == port.ifindex,
         }
     }
 

@@ -15,6 +15,8 @@ use crate::program::Program;
 
 pub(super) struct Queue {
     pub(super) port: Port,
+    /// It is a radio, or may be one: nobody knows what a program behind a TAP plays.
+    pub(super) is_radio: bool,
     pub(super) shares_channel: bool,
     /// What it carries, of a wire.
     pub(super) wire: Option<BitRate>,
@@ -39,6 +41,7 @@ impl Queue {
         Self {
             port: port.clone(),
             wire: None,
+            is_radio: true,
             shares_channel: true,
             keeper: None,
             was_put: false,
@@ -57,7 +60,8 @@ impl Queue {
         self.port = port.clone();
         // A wire that is unplugged keeps the speed that it had.
         self.wire = port.ifindex.and_then(|_| interface::speed(&port.name)).or(self.wire);
-        self.shares_channel = duplex.shares_channel(self.wire);
+        self.is_radio = port.medium.is_radio || interface::driver(&port.name) == "tun";
+        self.shares_channel = duplex.shares_channel(self.is_radio);
     }
 
     pub(super) fn put(

@@ -1,0 +1,80 @@
+//! A queue that is kept does not become the path: uploads that last five minutes add no more to a game after them than after ten seconds,
+//! though clocks drift and nobody ever sees the last hop empty.
+//!
+//! ```text
+//! 12 homes, a game's p99 upwards in the fifth minute    at most 2 ms more than from second 10 to 40
+//! ```
+
+use lasthop_home::scenario::Scenario;
+use lasthop_medium::random::Stream;
+use lasthop_sim::Options;
+
+const CASES: u64 = 12;
+const MORE_MS: f64 = 2.0;
+
+const HOME: &str = r#"
+format = 1
+name = "long-uploads"
+[[server]]
+name = "W"
+delay = "10ms"
+rate = "1000Mbit/s"
+buffer = 1000
+[wireless_link]
+rate = "20Mbit/s"
+delay = "100us"
+error_rate = 0.0
+buffer = 1000
+station_rate = "1000Mbit/s"
+station_delay = "0s"
+[[station]]
+name = "N"
+[[flow]]
+name = "up"
+count = 2
+from = "N"
+to = "W"
+kind = "ftp"
+cc = "cubic"
+start_within = "2s"
+[[flow]]
+name = "game"
+from = "N"
+to = "W"
+kind = "game-client"
+[control.window]
+capacity = "learn"
+"#;
+
+/// What is added to the game, p99, ms, and goodput, bit/s, from one second to another.
+fn play(sets: &[String], from: u32, to: u32) -> (f64, f64) {
+    let spans = [format!("duration={to}s"), format!("measure_from={from}s")];
+    let scenario = Scenario::parse(HOME, "long-uploads.toml", &[sets, &spans].concat()).expect("a scenario");
+    let report = lasthop_sim::run(&scenario, &mut Options::default()).expect("it runs");
+    let game = report.flows.iter().find(|flow| flow.name == "game").and_then(|flow| flow.metrics.added_delay);
+    let goodput = report.flows.iter().map(|flow| flow.metrics.goodput_bps).sum();
+    (game.expect("a game").p99, goodput)
+}
+
+#[test]
+fn an_upload_of_five_minutes_adds_no_more_than_one_of_ten_seconds() {
+    let mut draw = Stream::named(19, "long uploads");
+    let mut uniform = |low: f64, high: f64| low + (high - low) * draw.below(1 << 32) as f64 / (1_u64 << 32) as f64;
+    for _ in 0..CASES {
+        let rate = uniform(10f64.ln(), 100f64.ln()).exp();
+        let (rtt, flows) = (uniform(10.0, 80.0), uniform(1.0, 5.0).round());
+        let home = [
+            format!("wireless_link.rate={rate:.1}Mbit/s"),
+            format!("server.W.delay={:.1}ms", rtt / 2.0),
+            format!("flow.up.count={flows}"),
+        ];
+        let ((early, _), (late, goodput)) = (play(&home, 10, 40), play(&home, 240, 300));
+        let what = format!(
+            "{flows} uploads of {rate:.0} Mbit/s and {rtt:.0} ms: {early:.1} and {late:.1} ms, {:.1} Mbit/s",
+            goodput / 1e6
+        );
+        println!("{what}");
+        assert!(late <= early + MORE_MS, "{what}");
+        assert!(goodput >= 0.9 * rate * 1e6, "{what}");
+    }
+}
