@@ -7,7 +7,7 @@ use std::process::Command;
 /// Architecture, its number in an ELF header, and the most that its file may take, bytes: a twentieth more than was measured, so that
 /// who makes it larger notices. The aim is 1.8 MB.
 const ROUTERS: [(&str, u16, u64); 3] =
-    [("x86_64", 62, 2_130_000), ("aarch64", 183, 2_130_000), ("armv7", 40, 2_130_000)];
+    [("x86_64", 62, 2_126_000), ("aarch64", 183, 1_841_000), ("armv7", 40, 1_670_000)];
 /// Types of program headers: what the kernel would have to start in its place, and what a dynamic linker would read.
 const INTERPRETER: u32 = 3;
 const DYNAMIC: u32 = 2;
