@@ -2,7 +2,7 @@
 # Everything is built as the user, also under `sudo make`; only the finished binary runs as root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve both-ways ablate study-web study-game study-evenings study-learn study-measure study-senders outside faults check-dependencies clean book man dist fleet container small-router package-test
+.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve both-ways ablate study-web study-game study-evenings study-learn study-measure study-senders outside faults check-dependencies clean book man dist router fleet container small-router package-test
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
@@ -160,8 +160,14 @@ check-dependencies:    ## are dependencies used, licensed as deny.toml wants? AR
 man: deps              ## manual pages and completions of the programs for bash, zsh and fish, in target/man
 	$(CARGO) run --release --locked --quiet -p lasthop-manual --example write -- $(TARGET)/man
 
-dist: deps             ## every program packed with manual pages and completions, and Debian packages, in target/dist
+dist: deps             ## every program packed with manual pages and completions, static binaries for routers, packages of Debian and OpenWrt, in target/dist: ARGS="--router none"
+	@tools/install-deps dist && tools/as-user tools/unpack-deps unpack-dist
 	tools/as-user tools/dist $(ARGS)
+
+router: deps           ## lasthopd as one small static file for a router, in target/dist/ARCH, started; some ten minutes: ARCH=x86_64, aarch64 or armv7
+	@tools/install-deps dist && tools/as-user tools/unpack-deps unpack-dist
+	tools/as-user tools/router-binary $(or $(ARCH),aarch64)
+	tools/try-router $(or $(ARCH),aarch64) $(TARGET)/dist/$(or $(ARCH),aarch64)/lasthopd
 
 fleet:                 ## the Ansible role: ansible-lint, and ansible-playbook against a real controller in namespaces of its own, a minute
 	@tools/install-deps build run fleet

@@ -71,7 +71,8 @@ def kernels(boots):
         "| kernel | machine | BTF | programs load, hooks | ready after [s] | verified instructions, most | download without / with control [Mbit/s] | waiting without / with [kB] | ACKs lowered | CHAP |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
-    machines = {"uml": "amd64, User Mode Linux", "amd64": "amd64, QEMU", "arm64": "arm64, QEMU, Cortex-A53"}
+    machines = {"uml": "amd64, User Mode Linux", "amd64": "amd64, QEMU", "arm64": "arm64, QEMU, Cortex-A53",
+                "armhf": "armv7, QEMU, Cortex-A7"}
     for line in KERNELS.read_text().splitlines():
         if not line or line.startswith("#"):
             continue

@@ -265,7 +265,7 @@ fn is_trusted(peer: &OwnedFd) -> bool {
 }
 
 fn is_readable(stream: &OwnedFd, within: Duration) -> bool {
-    let timeout = Timespec { tv_sec: within.as_secs() as _, tv_nsec: within.subsec_nanos().into() };
+    let timeout = Timespec { tv_sec: within.as_secs() as _, tv_nsec: within.subsec_nanos() as _ };
     poll(&mut [PollFd::new(stream, PollFlags::IN)], Some(&timeout)).is_ok_and(|ready| ready > 0)
 }
 

@@ -200,7 +200,8 @@ pub struct Ap {
     /// Rate of UDP that is not elastic; and of all of it, by direction.
     udp: LowPass,
     udp_each: [LowPass; 2],
-    flows: BTreeMap<(FlowId, Direction), FlowRecord>,
+    /// Boxed, for ascending keys leave a tree's nodes half empty, and a record is nearly a kilobyte.
+    flows: BTreeMap<(FlowId, Direction), Box<FlowRecord>>,
     default_plans: [Plan; 2],
     starts: [(u32, u32); 2],
     actions: VecDeque<Action>,
@@ -321,7 +322,7 @@ impl Ap {
         if self.flows.len() >= self.params.max_flows {
             return;
         }
-        let mut record = FlowRecord::new(self.params.rtt_memory);
+        let mut record = Box::new(FlowRecord::new(self.params.rtt_memory));
         record.set_left_alone(left_alone);
         record.on_sample(now, sample);
         self.flows.insert(key, record);

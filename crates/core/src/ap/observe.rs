@@ -243,7 +243,7 @@ impl Ap {
         // Of the hop of the flow before, of each direction: nearly all flows are over one.
         let mut bounds = [None; 2];
         let known = std::mem::take(&mut self.law.nearest);
-        let row = |(&(flow, direction), record): (&(FlowId, Direction), &mut FlowRecord)| {
+        let row = |(&(flow, direction), record): (&(FlowId, Direction), &mut Box<FlowRecord>)| {
             record.remember(dt);
             record.set_packet(if direction == Direction::ToRemote { packet } else { 0.0 });
             let scale = record.find_scale(dt);

@@ -14,17 +14,18 @@ const CANDIDATES: usize = 64;
 #[derive(Clone, Debug)]
 pub struct MinFilter {
     window: Span,
-    /// Ascending in time and in value; the front is the minimum.
-    candidates: VecDeque<(Time, Span)>,
-    /// The front once more: it is asked for far more often than it changes, and where the candidates are nothing else has to be read.
-    least: Option<Span>,
+    /// The minimum. Apart from the others, for most flows have no more candidates than this one, and it is asked for far more often than it
+    /// changes.
+    least: Option<(Time, Span)>,
+    /// The candidates that are newer, ascending in time and in value; none while there is no minimum.
+    newer: VecDeque<(Time, Span)>,
 }
 
 impl MinFilter {
     /// Remembers samples for `window`.
     #[must_use]
     pub fn new(window: Span) -> Self {
-        Self { window, candidates: VecDeque::new(), least: None }
+        Self { window, least: None, newer: VecDeque::new() }
     }
 
     /// An estimator with the same parameters that has seen nothing.
@@ -36,40 +37,46 @@ impl MinFilter {
     /// The newest sample.
     #[must_use]
     pub fn newest(&self) -> Option<Span> {
-        self.candidates.back().map(|(_, s)| *s)
+        self.newer.back().copied().or(self.least).map(|(_, s)| s)
     }
 
     /// A round trip of `sample` ended at `now`.
     pub fn on_sample(&mut self, now: Time, sample: Span) {
-        while self.candidates.back().is_some_and(|(_, s)| *s >= sample) {
-            self.candidates.pop_back();
+        while self.newer.back().is_some_and(|(_, s)| *s >= sample) {
+            self.newer.pop_back();
         }
-        if self.candidates.len() == CANDIDATES {
-            self.candidates.pop_back();
+        if self.newer.len() + 1 == CANDIDATES {
+            self.newer.pop_back();
         }
-        self.candidates.push_back((now, sample));
+        // Where it is the smallest nothing newer is left.
+        match self.least.filter(|(_, s)| *s < sample) {
+            None => self.least = Some((now, sample)),
+            Some(_) => self.newer.push_back((now, sample)),
+        }
         self.expire(now);
-        self.least = self.candidates.front().map(|(_, s)| *s);
     }
 
     /// The minimum counts as if it had been seen at `now`: nothing could be shorter meanwhile.
     pub fn hold(&mut self, now: Time) {
-        if let Some((seen, _)) = self.candidates.front_mut() {
+        if let Some((seen, _)) = &mut self.least {
             *seen = now;
         }
     }
 
     /// The last candidate stays however old it is: a flow that pauses keeps its base.
     fn expire(&mut self, now: Time) {
-        while self.candidates.len() > 1 && self.candidates.front().is_some_and(|(t, _)| now.since(*t) > self.window) {
-            self.candidates.pop_front();
+        while !self.newer.is_empty() && self.least.is_some_and(|(t, _)| now.since(t) > self.window) {
+            self.least = self.newer.pop_front();
         }
     }
 
     /// Smallest sample of the window.
     #[must_use]
     pub const fn min(&self) -> Option<Span> {
-        self.least
+        match self.least {
+            Some((_, s)) => Some(s),
+            None => None,
+        }
     }
 }
 
