@@ -22,6 +22,7 @@ use std::thread::JoinHandle;
 use lasthop_core::ap::ShareRule;
 use lasthop_core::fastpath::layout::FlowKey;
 use lasthop_core::fastpath::window;
+use lasthop_core::packet::Direction;
 use lasthop_core::units::{BitRate, Span, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -287,6 +288,12 @@ impl Sender<'_> {
                         self.in_a_row = 0;
                         self.shared.sent.fetch_add(1, Ordering::Relaxed);
                     }
+                    // Its interface is down or gone, which is nobody else's: the next ACK to it asks again, and says by which.
+                    Some(Err(_)) if ask.direction == Direction::ToRemote => {
+                        self.shared.failed.fetch_add(1, Ordering::Relaxed);
+                        let _ = self.asks.released(&ask.key, ask.direction);
+                        return Ok(None);
+                    }
                     Some(Err(error)) => {
                         self.in_a_row += 1;
                         self.shared.failed.fetch_add(1, Ordering::Relaxed);
@@ -368,8 +375,6 @@ fn run_ahead_of_others() {
 
 #[cfg(test)]
 mod tests {
-    use lasthop_core::packet::Direction;
-
     use super::*;
 
     fn ask(port: u16, due: u64) -> Ask {

@@ -267,8 +267,14 @@ static __always_inline void ask(struct __sk_buff *skb, struct flow_state *state,
 	ask->ifindex = p->port;
 	ask->link_bytes = 0;
 	ask->pad = 0;
-	if (data == TO_REMOTE && link == LINK_ETHERNET && !bpf_skb_load_bytes(skb, 0, ask->link, ETHERNET))
+	ask->pad_end = 0;
+	if (data == TO_REMOTE && link == LINK_ETHERNET) {
+		if (bpf_skb_load_bytes(skb, 0, ask->link, ETHERNET)) {
+			bpf_ringbuf_discard(ask, BPF_RB_NO_WAKEUP);
+			return;
+		}
 		ask->link_bytes = ETHERNET;
+	}
 	h->flags ^= ASKED;
 	looks = READ_ONCE(in_force.looks_ns);
 	bpf_ringbuf_submit(ask, looks > now && looks <= due + GRACE_NS ? BPF_RB_NO_WAKEUP : BPF_RB_FORCE_WAKEUP);
