@@ -17,7 +17,7 @@ mod asks;
 mod moved;
 mod refusal;
 
-pub use asks::{Answer, Ask, Asks};
+pub use asks::{Answer, Ask, Asks, LinkHeader};
 pub use moved::Moved;
 pub use refusal::Refusal;
 

@@ -376,10 +376,11 @@ fn run_ahead_of_others() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::program::LinkHeader;
 
     fn ask(port: u16, due: u64) -> Ask {
         let key = FlowKey { station_port: port, ..FlowKey::default() };
-        Ask { key, direction: Direction::ToStation, due: Time::from_nanos(due), port: 1, link: None }
+        Ask { key, direction: Direction::ToStation, due: Time::from_nanos(due), port: 1, link: LinkHeader::default() }
     }
 
     #[test]

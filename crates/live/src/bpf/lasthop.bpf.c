@@ -240,9 +240,30 @@ static __noinline struct flow_state *open_flow(const struct flow_key *key, __u64
 #define GRACE_NS 1000000ull
 
 /*
+ * What is before the IP header of a frame, with a VLAN tag that lies beside it; how much that is, 0: there is more than one tag, or it
+ * cannot be read.
+ */
+static __always_inline __u32 copy_link(struct __sk_buff *skb, const struct packet *p, __u8 *link)
+{
+	__be16 tag[2] = { skb->vlan_proto, __builtin_bswap16(skb->vlan_tci) };
+
+	if (skb->vlan_present && p->ip_at == ETHERNET) {
+		__builtin_memcpy(link + MACS, tag, sizeof(tag));
+		if (bpf_skb_load_bytes(skb, 0, link, MACS) ||
+		    bpf_skb_load_bytes(skb, MACS, link + MACS + TAG, ETHERNET - MACS))
+			return 0;
+		return ETHERNET + TAG;
+	}
+	if (p->ip_at == ETHERNET && !bpf_skb_load_bytes(skb, 0, link, ETHERNET))
+		return ETHERNET;
+	if (p->ip_at == ETHERNET + TAG && !skb->vlan_present && !bpf_skb_load_bytes(skb, 0, link, ETHERNET + TAG))
+		return ETHERNET + TAG;
+	return 0;
+}
+
+/*
  * `data`: where the data go that this ACK is for. Stations are told by frames like this one, on the interface that it leaves by: to
- * connection tracking, a segment in a server's name to a station behind address translation would be another connection's. So where its
- * addresses are not all there is before the IP header nobody is asked.
+ * connection tracking, a segment in a server's name to a station behind address translation would be another connection's.
  */
 static __always_inline void ask(struct __sk_buff *skb, struct flow_state *state, const struct packet *p, __u32 link,
 				enum direction data)
@@ -252,8 +273,6 @@ static __always_inline void ask(struct __sk_buff *skb, struct flow_state *state,
 	struct window_ask *ask;
 
 	if ((h->flags & ASKED) != h->answered)
-		return;
-	if (data == TO_REMOTE && (skb->vlan_present || (link == LINK_ETHERNET && p->ip_at != ETHERNET)))
 		return;
 	due = window_due(state, &in_force, data, now);
 	if (due == NOT_DUE)
@@ -267,13 +286,12 @@ static __always_inline void ask(struct __sk_buff *skb, struct flow_state *state,
 	ask->ifindex = p->port;
 	ask->link_bytes = 0;
 	ask->pad = 0;
-	ask->pad_end = 0;
 	if (data == TO_REMOTE && link == LINK_ETHERNET) {
-		if (bpf_skb_load_bytes(skb, 0, ask->link, ETHERNET)) {
+		ask->link_bytes = copy_link(skb, p, ask->link);
+		if (!ask->link_bytes) {
 			bpf_ringbuf_discard(ask, BPF_RB_NO_WAKEUP);
 			return;
 		}
-		ask->link_bytes = ETHERNET;
 	}
 	h->flags ^= ASKED;
 	looks = READ_ONCE(in_force.looks_ns);

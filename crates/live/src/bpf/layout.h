@@ -263,10 +263,9 @@ struct window_ask {
 	__u32 direction; /* of its data */
 	__u64 due_ns; /* when the next one is due */
 	__u32 ifindex; /* of the interface towards the station */
-	__u8 link[14]; /* what is before the IP header of an ACK to it */
+	__u8 link[18]; /* what is before the IP header of an ACK to it: Ethernet, with at most one tag */
 	__u8 link_bytes; /* how much of that there is */
 	__u8 pad;
-	__u32 pad_end;
 };
 
 /* Arguments of the syscall program window_update_due; live::program states the same. */
@@ -318,7 +317,7 @@ _Static_assert(sizeof(struct hop_counters) == 3 * 2 * 8, "hop_counters");
 _Static_assert(sizeof(struct counters) == (REASONS + 5 * 2) * 8 + HOPS * sizeof(struct hop_counters), "counters");
 _Static_assert(sizeof(struct plans) == 2 * 8 + READS * (sizeof(struct flow_key) + 4 + sizeof(struct plan)), "plans");
 _Static_assert(sizeof(struct reads) == 8 + READS * (4 + sizeof(struct flow_key) + sizeof(struct flow_state)), "reads");
-_Static_assert(sizeof(struct window_ask) == sizeof(struct flow_key) + 4 + 8 + 4 + 16 + 4, "window_ask");
+_Static_assert(sizeof(struct window_ask) == sizeof(struct flow_key) + 4 + 8 + 4 + 20, "window_ask");
 _Static_assert(sizeof(struct window_update_args) == sizeof(struct flow_key) + 4 + 2 * 8 + 8 * 4, "window_update_args");
 _Static_assert(sizeof(struct set_scale_args) == sizeof(struct flow_key) + 3 * 4, "set_scale_args");
 

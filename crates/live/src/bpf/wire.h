@@ -58,7 +58,10 @@ enum protocol {
 };
 
 enum link_layer { LINK_ETHERNET, LINK_IP };
-#define ETHERNET 14 /* bytes of its header */
+/* Bytes of its header, of the addresses in it, and of a tag (IEEE 802.1Q) behind those. */
+#define ETHERNET 14
+#define MACS 12
+#define TAG 4
 
 enum tcp_flags { TCP_FIN = 1, TCP_SYN = 2, TCP_RST = 4, TCP_ACK = 16 };
 

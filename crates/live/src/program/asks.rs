@@ -22,7 +22,22 @@ pub struct Ask {
     /// Index of the interface towards the station.
     pub port: u32,
     /// What is before the IP header there, of an acknowledgment to the station: where its interface has Ethernet, of uploads.
-    pub link: Option<[u8; 14]>,
+    pub link: LinkHeader,
+}
+
+/// An Ethernet header with at most one tag; or nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkHeader {
+    bytes: [u8; 18],
+    length: u8,
+}
+
+impl LinkHeader {
+    /// As it is on the wire.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        self.bytes.get(..self.length.into()).unwrap_or_default()
+    }
 }
 
 /// What the data path answers to one who asks what to send.
@@ -55,7 +70,7 @@ impl Asks {
         builder.add(&self.ring, move |bytes| {
             if let Some(ask) = pod::<WindowAsk>(bytes) {
                 let direction = Direction::BOTH[(ask.direction & 1) as usize];
-                let link = (usize::from(ask.link_bytes) == ask.link.len()).then_some(ask.link);
+                let link = LinkHeader { bytes: ask.link, length: ask.link_bytes };
                 take(Ask { key: ask.key, direction, due: Time::from_nanos(ask.due_ns), port: ask.ifindex, link });
             }
             0
@@ -106,10 +121,9 @@ struct WindowAsk {
     direction: u32,
     due_ns: u64,
     ifindex: u32,
-    link: [u8; 14],
+    link: [u8; 18],
     link_bytes: u8,
     pad: u8,
-    pad_end: u32,
 }
 
 /// `struct window_update_args` of `bpf/layout.h`.
@@ -139,7 +153,7 @@ impl WindowUpdate {
     }
 }
 
-// SAFETY: integers only; 36 + 4 + 8 + 4 + 16 + 4 bytes, in places that are multiples of their sizes.
+// SAFETY: integers only; 36 + 4 + 8 + 4 + 20 bytes, in places that are multiples of their sizes.
 unsafe impl Pod for WindowAsk {}
 // SAFETY: integers only; 36 + 4 + 2 x 8 + 8 x 4 bytes, likewise.
 unsafe impl Pod for WindowUpdate {}

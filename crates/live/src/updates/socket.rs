@@ -55,7 +55,7 @@ impl Socket {
     fn send_to_station(&self, ask: &Ask, update: &Update) -> io::Result<()> {
         let packet = Packet::new(&ask.key, ask.direction, update);
         let protocol = if v4(&ask.key.station).is_some() { libc::ETH_P_IP } else { libc::ETH_P_IPV6 };
-        let frame = [ask.link.as_ref().map_or(&[][..], |link| &link[..]), packet.bytes()].concat();
+        let frame = [ask.link.bytes(), packet.bytes()].concat();
         // SAFETY: an all-zero sockaddr_ll is a valid value of that plain C struct.
         let mut to: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
         to.sll_family = libc::AF_PACKET as libc::c_ushort;

@@ -142,10 +142,7 @@ fn the_loaded_program_agrees_with_rust() {
     let asks = program.asks().unwrap();
     let (asked, mut of_the_ring) = (RefCell::new(Vec::new()), 0);
     let ring = asks
-        .reader(|ask| {
-            let link = ask.link.map_or_else(Vec::new, |link| link.to_vec());
-            asked.borrow_mut().push((ask.key, ask.direction, ask.due, link));
-        })
+        .reader(|ask| asked.borrow_mut().push((ask.key, ask.direction, ask.due, ask.link.bytes().to_vec())))
         .unwrap();
     let mut out = vec![0; 8_192];
     let mut fresh = true;

@@ -50,7 +50,7 @@ pub struct Reference {
     pub udp: HashMap<FlowKey, UdpState>,
     /// What the program around the fast path asks for, where there is one.
     pub asks: Option<Vec<Asked>>,
-    /// What the packet that passes has before its IP header; `None`: not an Ethernet header alone, so that nobody can be told like it.
+    /// What the packet that passes has before its IP header; `None`: an Ethernet header with more than one tag, so that nobody is told like it.
     begins: Option<Vec<u8>>,
     /// Window updates so far.
     pub updates: u32,
@@ -78,10 +78,11 @@ impl Reference {
         now: Time,
     ) -> (Reason, Kept) {
         let parsed = wire::parse_merged(frame, link, merged);
-        let is_plain = || matches!(frame.get(12..14), Some([8, 0] | [0x86, 0xdd]));
+        let is_ip = |at: &usize| matches!(frame.get(at - 2..*at), Some([8, 0] | [0x86, 0xdd]));
         self.begins = match link {
             Link::Ip => Some(Vec::new()),
-            Link::Ethernet => is_plain().then(|| frame[..14].to_vec()),
+            // One tag at most.
+            Link::Ethernet => [14, 18].into_iter().find(is_ip).map(|at| frame[..at].to_vec()),
         };
         let (reason, key) = match &parsed {
             Parsed::Tcp(tcp) => {
