@@ -35,9 +35,9 @@ use crate::rights::{self, Right};
 use lasthop_status::WindowUpdates;
 pub(crate) use socket::Socket;
 
-/// Updates are sent at multiples of this, all that are due by then together, for each wake-up costs as much as an update. It is half of
-/// what a hop carries in one (`fastpath::window::quantum`): half of the least time between two of one flow may be lost before its
-/// credit is full. As GRACE_NS of `lasthop.bpf.c`.
+/// Updates are sent at multiples of this, all that are due by then together, for each wake-up costs as much as an update. The credit of a
+/// flow goes on for so long after its update is due (`fastpath::window`), so that nothing of its pace is lost. As GRACE_NS of
+/// `lasthop.bpf.c`.
 const GRID: Span = Span::from_millis(1);
 /// Where nothing is due it looks so often all the same, for so long after the last ask: one that was put there unseen, while it fell
 /// asleep, is found then.

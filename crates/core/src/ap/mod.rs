@@ -322,7 +322,7 @@ impl Ap {
         if self.flows.len() >= self.params.max_flows {
             return;
         }
-        let mut record = Box::new(FlowRecord::new(self.params.rtt_memory));
+        let mut record = Box::new(FlowRecord::new(self.params.rtt_memory, key.0));
         record.set_left_alone(left_alone);
         record.on_sample(now, sample);
         self.flows.insert(key, record);

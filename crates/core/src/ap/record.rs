@@ -28,6 +28,10 @@ const LEAST_RTT: Span = Span::from_millis(1);
 /// A receiver acknowledges every second segment (RFC 9293 section 3.8.6.3): half of one waits for the next in the mean. Without it 56 of
 /// 1,000 small homes lose work instead of 42 (`work_conservation` of the simulator).
 const DELAYED: f64 = 0.5;
+/// How far the phase of a flow goes with each plan, of a segment, so that no flow has more than others for long.
+const PHASE_STEP: f64 = 1.0 / 16.0;
+/// Fractions of its multiples are spread evenly, however many there are (Weyl).
+const GOLDEN: f64 = 0.618_033_988_749_895;
 /// Payload of a segment in 1500 bytes of IP, until the flow shows its own.
 const USUAL_MSS: u32 = 1448;
 
@@ -57,6 +61,8 @@ pub(super) struct FlowRecord {
     /// Window updates tell its sender what ACKs may not.
     paced: bool,
     plan: Option<Plan>,
+    /// What its window has beyond its plan, of a segment, 0..1.
+    phase: f64,
     /// IP bytes that arrived in the newest interval, and within about a round trip, per second.
     arrived: f64,
     arrives: f64,
@@ -110,7 +116,7 @@ fn to_ip(sample: &FlowSample) -> f64 {
 }
 
 impl FlowRecord {
-    pub(super) fn new(rtt_memory: Span) -> Self {
+    pub(super) fn new(rtt_memory: Span, flow: FlowId) -> Self {
         Self {
             rate: LowPass::new(RATE_WEIGHT),
             local_rtt: MinFilter::new(rtt_memory),
@@ -122,6 +128,7 @@ impl FlowRecord {
             share: None,
             paced: false,
             plan: None,
+            phase: (f64::from(flow.0) * GOLDEN).fract(),
             arrived: 0.0,
             arrives: 0.0,
             stuck: f64::MAX,
@@ -421,7 +428,9 @@ impl FlowRecord {
         let plan = window::plan(&window::Flow { share, fair, hop, base_rtt, payload_share, mss }, &params.law);
         let plan = if !paced || self.fills_its_window() { window::growing(plan, window) } else { plan };
         let most = if unknown == Unknown::Nothing { u32::MAX } else { self.grows(params, unknown, 1) };
-        self.give(share, Plan { growth_bytes: plan.growth_bytes.min(most), ..plan })
+        let plan = self.give(share, Plan { growth_bytes: plan.growth_bytes.min(most), ..plan })?;
+        self.phase = (self.phase + PHASE_STEP).fract();
+        Some(window::dithered(plan, mss, self.phase))
     }
 
     /// `Some` when the plan differs from the one in force.

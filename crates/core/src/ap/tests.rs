@@ -28,7 +28,8 @@ const LOCAL: Span = Span::from_millis(1);
 /// By receivers, bytes.
 const OFFERED: u32 = 600_000;
 const REMOTE: Span = Span::from_millis(80);
-const PAYLOAD_SHARE: f64 = 1448.0 / 1500.0;
+const MSS: u32 = 1448;
+const PAYLOAD_SHARE: f64 = MSS as f64 / 1500.0;
 
 impl Sender {
     fn new(id: u32) -> Self {
@@ -55,8 +56,9 @@ impl Sender {
         (slower > 0.0).then(|| f64::from(plan.growth_bytes) * 8.0 / PAYLOAD_SHARE / slower / rtt)
     }
 
+    /// Whole segments of its window.
     fn in_flight(&self) -> u32 {
-        self.ignores.unwrap_or(self.window_bytes)
+        self.ignores.unwrap_or(self.window_bytes / MSS * MSS)
     }
 
     fn window_ip_bits(&self) -> f64 {
@@ -145,7 +147,7 @@ fn sample_of(s: &Sender, hop: &TestHop, now: Time) -> FlowSample {
         receiver_limited: false,
         in_flight: s.in_flight(),
         unadvertised_bytes: 0,
-        mss: 1448,
+        mss: MSS,
         header_bytes: 52,
         scale: s.controllable.then_some(0),
         closing: false,
@@ -529,7 +531,7 @@ fn a_round_trip_that_has_not_ended_tells_of_a_queue() {
 /// A handshake meets an empty line; what is timed later brings its own transmission, and that of the segment before it.
 #[test]
 fn transmission_is_no_path_and_no_path_is_shorter_than_a_handshake() {
-    let mut record = record::FlowRecord::new(Span::from_secs(10));
+    let mut record = record::FlowRecord::new(Span::from_secs(10), FlowId(0));
     let sample = |rtt: u64| FlowSample {
         direction: Direction::ToRemote,
         local_rtt_min: Some(Span::ZERO),

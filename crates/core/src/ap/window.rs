@@ -70,6 +70,15 @@ pub fn unknown(window: u32, flows: u32, part: f64) -> u32 {
     (growth.max(f64::from(INITIAL_WINDOW / flows.max(1))) * part.clamp(0.0, 1.0)) as u32 + 1
 }
 
+/// `plan` with a part of a segment of `mss` more, by a `phase` of 0..1. A sender sends whole segments (RFC 9293 section 3.8.6.2.1): many
+/// flows with equal windows of 2.7 segments would all send two, and three in the same moment when R has risen so far. With phases
+/// spread evenly seven of ten send three, and what they send together follows R (dither, Roberts 1962).
+#[must_use]
+pub fn dithered(plan: Plan, mss: u32, phase: f64) -> Plan {
+    let part = (f64::from(mss) * phase) as u32;
+    Plan { clamp_bytes: plan.clamp_bytes.saturating_add(part).min(LARGEST), ..plan }
+}
+
 /// What a connection starts with at a hop that nothing is known of: what it may send at first, and no more until the
 /// first train has shown something.
 #[must_use]
@@ -94,9 +103,11 @@ pub fn growing(plan: Plan, window: u32) -> Plan {
     Plan { growth_bytes: plan.growth_bytes.max(window.min(room)), ..plan }
 }
 
+const LARGEST: u32 = (1 << 30) - 1;
+
 /// Windows end at 2^30 - 1 (RFC 7323 section 2.3).
 pub(crate) fn saturate(bytes: u64) -> u32 {
-    bytes.min((1 << 30) - 1) as u32
+    bytes.min(u64::from(LARGEST)) as u32
 }
 
 #[cfg(test)]

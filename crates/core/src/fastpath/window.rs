@@ -11,12 +11,12 @@
 //! grow       W = min(T, W + max(1, min(n, n G / W)))                G per round trip
 //! shrink     W = T                                                  when T < W
 //! earn       c = min(B, c + R dt)                                   B = max(G, 2 S, 2^(s+1)); then S += (n - S) / 8
-//!            B = 3 Q / 2                                            where window updates are sent
+//!            B = Q + max(MSS, what R earns in 1 ms)                 where window updates are sent
 //! edge       E' = later(E, min(D + W, E + c))                       never left; an ACK that brings nothing moves nothing
 //! field      raw' = min(raw, max(1, ceil(floor / 2^s), min(E' - ack, offered) >> s))
 //! advertised   E = later(E, ack + (raw' << s)), and c pays for the way it went
 //! update     E' = min(D + W, E + c, ack + offered)                  once that is Q further: a window update tells it
-//!            Q = max(2 MSS, 2^(s+1), what R earns in 1 ms, what the hop carries in 2 ms)
+//!            Q = max(2 MSS, 2^(s+1), what R earns in 1 ms, what the hop carries in 0.5 ms)
 //! ```
 //!
 //! Sources: SAP-LAW eq. (1) for the clamp; RFC 9293 section 3.8.6 (the edge does not move left); RFC 7323 sections
@@ -237,11 +237,12 @@ fn serve(half: &mut Half, newly: u32, now: Time) {
     half.waiting = in_flight(half);
 }
 
-/// How far the edge may advance at once.
+/// How far the edge may advance at once: by an update, which the host may send a millisecond late; and a segment more, or a window of
+/// three segments, whose ACKs are for two, would never be told, for what it lacks is no update.
 fn bound(half: &Half, plan: Plan, scale: u8, updates: u32) -> u32 {
     if updates != 0 && plan.pace_bytes != 0 {
         let least = worth_advertising(half, plan, scale, updates);
-        return least.saturating_add(least / 2);
+        return least.saturating_add(half.mss.max(plan.pace_bytes >> MILLISECOND_SHIFT));
     }
     plan.growth_bytes.max(half.stretch.saturating_mul(2)).max(2 << scale)
 }
@@ -252,8 +253,8 @@ fn worth_advertising(half: &Half, plan: Plan, scale: u8, updates: u32) -> u32 {
     half.mss.saturating_mul(2).max(plan.pace_bytes >> MILLISECOND_SHIFT).max(2 << scale).max(updates)
 }
 
-/// What window updates of a hop that carries so much are to tell at least, bytes: what passes it in [`QUANTUM`]. Each costs a wake-up and
-/// a packet, and however many connections there are, no more of them pass in a second than quanta fit into it.
+/// What window updates of a hop that carries so much are to tell at least, bytes: what passes it in [`QUANTUM`]. Each costs a packet, and
+/// however many connections there are, no more of them pass in a second than quanta fit into it.
 #[must_use]
 pub const fn quantum(hop: Option<BitRate>) -> u32 {
     let Some(hop) = hop else { return 1 };
@@ -267,8 +268,10 @@ pub const fn quantum(hop: Option<BitRate>) -> u32 {
     }
 }
 
-/// A connection that begins to send again sends so much of the hop's time at once: what its queue may gain at worst.
-const QUANTUM: Span = Span::from_millis(2);
+/// So much of the hop's time is told at once. What several connections send by it meets at random: as packets that arrive in lumps
+/// (M\[X\]/D/1), with a load of `r` they wait for `r / (2 (1 - r))` lumps in the mean, and at 0.95 of a hop that is 5 ms. So it is as
+/// little as the host can afford, 2,000 updates a second. With 2 ms four flows each way had 0.62 to 0.91 of a hop (`make both-ways`).
+const QUANTUM: Span = Span::from_micros(500);
 
 /// Tops up the credit of the edge.
 fn earn(half: &mut Half, plan: Plan, bound: u32, now: Time) {

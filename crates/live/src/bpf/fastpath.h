@@ -469,12 +469,12 @@ static __always_inline __u32 window_worth_advertising(const struct half *h, stru
 	return max_u32(max_u32(twice(h->mss), plan.pace_bytes >> MILLISECOND_SHIFT), max_u32(2u << scale, updates));
 }
 
-/* How far the edge may advance at once. */
+/* How far the edge may advance at once: by an update, which may be sent a millisecond late; and a segment more. */
 static __always_inline __u32 window_bound(const struct half *h, struct plan plan, int scale, __u32 updates)
 {
 	if (updates && plan.pace_bytes) {
 		__u32 least = window_worth_advertising(h, plan, scale, updates);
-		__u32 bound = least + least / 2;
+		__u32 bound = least + max_u32(h->mss, plan.pace_bytes >> MILLISECOND_SHIFT);
 
 		return bound < least ? ~0u : bound;
 	}
