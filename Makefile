@@ -172,12 +172,13 @@ router: deps           ## lasthopd as one small static file for a router, in tar
 fleet:                 ## the Ansible role: ansible-lint, and ansible-playbook against a real controller in namespaces of its own, a minute
 	@tools/install-deps build run fleet
 	$(CARGO) build --release --locked -p lasthop-daemon
-	tools/as-root tools/fleet/test $(LASTHOPD)
+	tools/as-user tools/python-environment tools/fleet/requirements.txt $(TARGET)/fleet-python
+	tools/as-root tools/fleet/test $(LASTHOPD) $(TARGET)/fleet-python
 
-container:             ## the laboratory as an image of podman's, by buildah, and its demo: ARGS="--base FOLDER" of a debootstrap where no image is reached
+container:             ## the laboratory as an image of podman's, by buildah, and its demo: ARGS="--base bare" on a debootstrap where no image is reached
 	@tools/install-deps build container
 	$(CARGO) build --release --locked $(PROGRAMS)
-	tools/as-root packaging/container/build $(ARGS)
+	tools/as-root packaging/container/build --programs $(TARGET)/release $(ARGS)
 
 clean:                 ## remove what was built
 	$(CARGO) clean
