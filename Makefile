@@ -43,7 +43,7 @@ vm-test:               ## other kernels, bare Debians, Wi-Fi, fq_codel and cake 
 	$(CARGO) test --locked -p lasthop-live --test verifier --no-run
 	tools/as-user tools/vm/test --log $(TARGET)/vm-test.log $(LASTHOP) $(ARGS)
 
-package-test:          ## Debian packages: lintian, bare Debians, under systemd in a virtual machine, 40 minutes: ARGS="bookworm"
+package-test:          ## Debian packages: lintian, bare Debians, under systemd in a virtual machine, 25 minutes: ARGS="bookworm"
 	@tools/install-deps build package
 	$(CARGO) build --release --locked $(PROGRAMS)
 	$(CARGO) run --release --locked --quiet -p lasthop-manual --example write -- $(TARGET)/man >/dev/null
