@@ -4,7 +4,8 @@ use lasthop_core::aqm::Discipline;
 use lasthop_core::packet::Packet;
 
 use crate::bridge::BridgeParams;
-use crate::phy::{Phy, Preamble, Rate, Standard, Timing};
+use crate::edca_params::{ACCESS_POINT_EDCA, Ampdu, Edca, MissedBlockAck, STATION_EDCA};
+use crate::phy::{Band, Phy, Preamble, Rate, Standard, Timing};
 use crate::propagation::{Loss, Radio};
 use crate::wireless_link::WirelessLinkParams;
 
@@ -23,6 +24,8 @@ pub enum AfterCollision {
 pub struct MediumParams {
     /// Generation of the access point.
     pub standard: Standard,
+    /// Where in the spectrum: what SIFS is, and the signal extension.
+    pub band: Band,
     /// Whose timing rules.
     pub timing: Timing,
     /// Fastest rate of ACK, RTS and CTS; `None`: the highest basic rate not above the data rate.
@@ -38,9 +41,15 @@ pub struct MediumParams {
     pub short_attempts: Option<u32>,
     /// The same for packets of real-time traffic, whatever their length ([`Packet::is_realtime`]); `None`: as others.
     pub realtime_attempts: Option<u32>,
-    /// MAC frames longer than this use RTS/CTS, bytes. 65535: none.
+    /// MAC frames longer than this use RTS/CTS, bytes; of an aggregate all of it counts. 65535: none.
     pub rts_threshold: u32,
-    /// Who leaves the access point's queue first, and who is dropped.
+    /// Frames of more than one MPDU use RTS/CTS, however long they are.
+    pub rts_for_aggregates: bool,
+    /// What follows when no block ack came.
+    pub missed_block_ack: MissedBlockAck,
+    /// How the access point's classes contend, where it has classes (n, ac, ax).
+    pub edca: Edca,
+    /// Who leaves the access point's queue first, and who is dropped. With classes there is a queue of each.
     pub queue: Discipline,
     /// Packets in the access point's queue, the frame in service not counted. 50: ns-2's default.
     pub queue_limit: usize,
@@ -69,6 +78,7 @@ impl Default for MediumParams {
     fn default() -> Self {
         Self {
             standard: Standard::G,
+            band: Band::Ghz2,
             timing: Timing::Standard,
             control_rate: None,
             preamble: Preamble::Long,
@@ -77,6 +87,9 @@ impl Default for MediumParams {
             short_attempts: None,
             realtime_attempts: None,
             rts_threshold: 65_535,
+            rts_for_aggregates: false,
+            missed_block_ack: MissedBlockAck::Repeat,
+            edca: ACCESS_POINT_EDCA,
             queue: Discipline::Fifo,
             queue_limit: 50,
             firmware_queue: 0,
@@ -96,13 +109,14 @@ impl MediumParams {
     /// The air times of a cell with these stations.
     #[must_use]
     pub fn phy(&self, stations: &[StationParams]) -> Phy {
-        let mixed = self.standard == Standard::G && stations.iter().any(|s| s.standard == Standard::B);
+        let mixed = self.standard != Standard::B && stations.iter().any(|s| s.standard == Standard::B);
         Phy {
             standard: self.standard,
             timing: self.timing,
             preamble: self.preamble,
             protection: self.protection || mixed,
             control_rate: self.control_rate,
+            band: self.band,
         }
     }
 
@@ -138,6 +152,12 @@ pub struct StationParams {
     pub queue: Discipline,
     /// Packets in its queue, the frame in service not counted.
     pub queue_limit: usize,
+    /// How its classes contend, where it and the access point have classes.
+    pub edca: Edca,
+    /// Aggregates to and from it; `None`: every frame carries one MPDU.
+    pub ampdu: Option<Ampdu>,
+    /// Longest A-MSDU to and from it, bytes of the MPDU's body; 0: none. 3,839 and 7,935 are n's sizes, 11,406 ac's.
+    pub amsdu_bytes: u32,
 }
 
 impl Default for StationParams {
@@ -150,6 +170,9 @@ impl Default for StationParams {
             power_w: 0.281_838_15,
             queue: Discipline::Fifo,
             queue_limit: 50,
+            edca: STATION_EDCA,
+            ampdu: None,
+            amsdu_bytes: 0,
         }
     }
 }

@@ -137,7 +137,8 @@ pub(crate) fn word(standard: Standard) -> &'static str {
 pub(crate) fn top_rate(standard: Standard) -> Rate {
     match standard {
         Standard::B => Rate::DSSS_11,
-        Standard::G => Rate::OFDM_54,
+        // Of those in bit/s.
+        Standard::G | Standard::N | Standard::Ac | Standard::Ax => Rate::OFDM_54,
     }
 }
 

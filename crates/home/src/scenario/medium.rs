@@ -35,6 +35,7 @@ impl Wifi {
             bridge: None,
             wireless_link: None,
             check_bianchi_decrement: false,
+            ..MediumParams::default()
         }
     }
 }
@@ -96,6 +97,7 @@ impl Scenario {
             power_w: s.power.0,
             queue: station_queue.discipline,
             queue_limit: station_queue.limit as usize,
+            ..StationParams::default()
         };
         (params, self.stations.iter().map(station).collect())
     }

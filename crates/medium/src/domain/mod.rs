@@ -228,6 +228,7 @@ impl<P: Packet + Copy> Domain<P> {
         Snapshot {
             nodes: self.nodes.iter().map(|n| n.stats).collect(),
             queues: self.nodes.iter().map(|n| n.queue_snapshot(now)).collect(),
+            classes: Vec::new(),
         }
     }
 
