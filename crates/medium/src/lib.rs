@@ -5,6 +5,7 @@ pub mod bridge;
 mod contention;
 mod crossing;
 mod domain;
+mod edca;
 pub mod edca_params;
 mod firmware;
 mod hidden;

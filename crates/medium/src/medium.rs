@@ -1,7 +1,8 @@
 //! The medium as its host sees it: packets in, what became of them out.
 //!
-//! Two models of the channel stand behind it, with one interface: `domain` (everybody hears everybody, a
-//! transmission costs O(log stations)) and, with [`MediumParams::hidden`], `hidden` (who hears whom follows
+//! Three models of the channel stand behind it, with one interface: `domain` (802.11b and g; everybody hears everybody, a
+//! transmission costs O(log stations)), `edca` (the same where the access point is one of 802.11n, ac or ax: classes of
+//! traffic and aggregates) and, with [`MediumParams::hidden`], `hidden` (b and g; who hears whom follows
 //! from positions, powers and thresholds; O(stations)). With [`MediumParams::bridge`] there is no channel but a time per
 //! packet ([`crate::bridge`]), with [`MediumParams::wireless_link`] one lossy link ([`crate::wireless_link`]).
 //!
@@ -22,6 +23,7 @@ use lasthop_core::units::Time;
 use crate::attempt::Attempt;
 use crate::bridge::Bridge;
 use crate::domain::Domain;
+use crate::edca::Edca;
 use crate::hidden::Hidden;
 use crate::params::{MediumParams, StationParams};
 use crate::phy::{Phy, Rate};
@@ -93,6 +95,7 @@ pub struct Medium<P>(Model<P>);
 #[derive(Clone, Debug)]
 enum Model<P> {
     Shared(Domain<P>),
+    Edca(Box<Edca<P>>),
     Hidden(Box<Hidden<P>>),
     Bridge(Box<Bridge<P>>),
     Link(Box<WirelessLink<P>>),
@@ -103,6 +106,7 @@ macro_rules! model {
     ($medium:expr, $model:ident => $call:expr) => {
         match $medium {
             Model::Shared($model) => $call,
+            Model::Edca($model) => $call,
             Model::Hidden($model) => $call,
             Model::Bridge($model) => $call,
             Model::Link($model) => $call,
@@ -115,6 +119,7 @@ macro_rules! radio {
     ($medium:expr, $model:ident => $call:expr, else $none:expr) => {
         match $medium {
             Model::Shared($model) => $call,
+            Model::Edca($model) => $call,
             Model::Hidden($model) => $call,
             Model::Bridge(_) | Model::Link(_) => $none,
         }
@@ -126,7 +131,7 @@ impl<P: Packet + Copy> Medium<P> {
     ///
     /// # Panics
     ///
-    /// With more than 65,534 stations.
+    /// With more than 65,534 stations; of n, ac and ax with more than 16,381.
     #[must_use]
     pub fn new(params: MediumParams, stations: Vec<StationParams>, seed: u64) -> Self {
         assert!(stations.len() < usize::from(u16::MAX), "a node is numbered by 16 bits");
@@ -135,6 +140,9 @@ impl<P: Packet + Copy> Medium<P> {
         }
         if let Some(link) = params.wireless_link {
             return Self(Model::Link(Box::new(WirelessLink::new(link, params, &stations, seed))));
+        }
+        if params.standard.has_classes() {
+            return Self(Model::Edca(Box::new(Edca::new(params, &stations, seed))));
         }
         if params.hidden {
             return Self(Model::Hidden(Box::new(Hidden::new(params, &stations, seed))));
@@ -203,6 +211,7 @@ impl<P: Packet + Copy> Medium<P> {
     pub fn discipline_backlog(&self) -> usize {
         match &self.0 {
             Model::Shared(model) => model.discipline_backlog(),
+            Model::Edca(model) => model.discipline_backlog(),
             Model::Hidden(model) => model.discipline_backlog(),
             model @ (Model::Bridge(_) | Model::Link(_)) => {
                 model!(model, model => model.backlog(NodeId::ACCESS_POINT))

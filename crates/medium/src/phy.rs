@@ -158,6 +158,18 @@ pub const RTS_BYTES: u32 = 20;
 /// ns-2's MAC header, bytes.
 const NS2_MAC_BYTES: u32 = 34;
 
+/// What the duration of an OFDM frame follows from: `around + ceil((22 + 8 n) / bits) x symbol`, the symbols together a
+/// multiple of `multiple`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Symbols {
+    /// Preamble and signal extension.
+    pub around: Span,
+    pub symbol: Span,
+    /// Data bits of a symbol.
+    pub bits: u64,
+    pub multiple: Span,
+}
+
 /// What the air times of one cell follow from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Phy {
@@ -290,6 +302,26 @@ impl Phy {
     #[must_use]
     pub fn rts(&self, rate: Rate) -> Span {
         self.duration(self.control(rate), RTS_BYTES)
+    }
+
+    /// How OFDM frames of this rate last; `None`: they are no whole symbols.
+    pub(crate) fn symbols(&self, rate: Rate) -> Option<Symbols> {
+        let extension = self.signal_extension();
+        if let Some(mode) = rate.mode() {
+            let (ns3, short) = (self.timing == Timing::Ns3, mode.guard == Guard::Ns400);
+            return Some(Symbols {
+                around: if ns3 { mode.ns3_preamble() } else { mode.preamble() } + extension,
+                symbol: mode.symbol(),
+                bits: u64::from(mode.bits_per_symbol()),
+                multiple: if short && !ns3 { Span::from_micros(4) } else { Span::from_nanos(1) },
+            });
+        }
+        (rate.is_ofdm() && !self.is_ns2()).then(|| Symbols {
+            around: Span::from_micros(20) + extension,
+            symbol: Span::from_micros(4),
+            bits: u64::from(rate.0) * 4 / 1_000_000,
+            multiple: Span::from_nanos(1),
+        })
     }
 
     /// A frame of `bytes` MAC bytes at `rate`, preamble to last symbol (and signal extension).

@@ -19,7 +19,7 @@
 //! At most two or three things are pending at a time: the steps of the exchange that is going on (`agenda.rs`) and the
 //! next start of transmission (`contention`).
 
-mod agenda;
+pub mod agenda;
 mod exchange;
 mod record;
 mod transmit;

@@ -1,0 +1,271 @@
+//! What a start of transmission leads to: an exchange, or a collision; before both, collisions within a node.
+
+use lasthop_core::packet::{AccessCategory, Packet};
+use lasthop_core::units::{Span, Time};
+
+use super::Edca;
+use super::access::{Flight, State};
+use super::contention::Own;
+use super::exchange::{Fate, Frames};
+use super::window::{Aggregate, Room};
+use crate::domain::agenda::Step;
+use crate::medium::NodeId;
+use crate::params::AfterCollision;
+
+impl<P: Packet + Copy> Edca<P> {
+    /// Everybody whose backoff ends at `at` sends, one class of each node.
+    pub(super) fn transmit(&mut self, at: Time) {
+        let mut senders = std::mem::take(&mut self.senders);
+        self.contention.begin(at, &mut senders);
+        if let [sender] = senders[..] {
+            self.alone(at, sender, true);
+        } else {
+            self.several(at, &mut senders);
+        }
+        self.senders = senders;
+    }
+
+    #[inline(never)]
+    fn several(&mut self, at: Time, senders: &mut Vec<u16>) {
+        let mut losers = std::mem::take(&mut self.losers);
+        losers.clear();
+        // Sorted: the classes of a node lie together, the highest one first.
+        senders.dedup_by(|next, first| {
+            let same = *next / 4 == *first / 4;
+            if same {
+                losers.push(*next);
+            }
+            same
+        });
+        for loser in &losers {
+            self.collide_within(*loser);
+        }
+        self.losers = losers;
+        match senders[..] {
+            [sender] => self.alone(at, sender, true),
+            _ => self.collide(at, senders),
+        }
+    }
+
+    /// A class of higher priority of the same node goes first.
+    fn collide_within(&mut self, number: u16) {
+        let window = self.choose(number);
+        let access = &mut self.accesses[usize::from(number)];
+        access.stats.internal_collisions += 1;
+        access.double_window();
+        self.windows[window].fail_first();
+        let slots = access.random_slots();
+        self.contention.draw(number, slots, true);
+    }
+
+    /// Which window a class serves next.
+    #[inline]
+    pub(super) fn choose(&mut self, number: u16) -> usize {
+        if number >= 4 {
+            return self.accesses[usize::from(number)].window;
+        }
+        let (_, station) = self.ready[usize::from(number)].first().expect("who contends has a packet");
+        let class = AccessCategory::ALL[usize::from(number)];
+        let window = self.window_at(NodeId::ACCESS_POINT, NodeId(station), class);
+        self.accesses[usize::from(number)].window = window;
+        window
+    }
+
+    /// How much the next frame of a class may hold. Within a TXOP it has to end, with its answer, before that does.
+    #[inline]
+    fn room(&self, at: Time, number: u16, to: NodeId) -> Room {
+        let access = &self.accesses[usize::from(number)];
+        let link = &self.links[Self::link_of(NodeId(number / 4), to)];
+        let mut room = match link.ampdu {
+            Some(ampdu) if access.class.aggregates => Room { bytes: link.most_bytes, mpdus: ampdu.packets.max(1) },
+            _ => Room { bytes: 0, mpdus: 1 },
+        };
+        if access.class.txop_limit > Span::ZERO {
+            let times = &self.times[usize::from(link.times)];
+            let around = times.protection + self.waits.sifs + times.block_ack(link.window(&access.class));
+            let left = access.txop_end.since(at).saturating_sub(around);
+            room.bytes = room.bytes.min(times.bytes_within(left));
+        }
+        room
+    }
+
+    /// Makes the frames of a class's next exchange. `opens`: the first of its TXOP, which an RTS may announce.
+    #[inline]
+    fn prepare(&mut self, at: Time, number: u16, opens: bool) -> Frames {
+        let window = self.choose(number);
+        let to = self.windows[window].to;
+        let link = self.links[Self::link_of(NodeId(number / 4), to)];
+        let room = self.room(at, number, to);
+        let access = &self.accesses[usize::from(number)];
+        if access.discipline.is_some() && access.limit == 0 {
+            self.pull(at, number, to, usize::from(room.mpdus.min(self.windows[window].window())));
+        }
+        let times = &self.times[usize::from(link.times)];
+        let access = &mut self.accesses[usize::from(number)];
+        access.state = State::Sends;
+        access.stats.attempts += 1;
+        let window = &mut self.windows[window];
+        let mut flight = Flight::default();
+        let block_ack = times.block_ack(window.window());
+        if window.asks {
+            let data = times.request;
+            flight.frames = Frames { data, answer: block_ack, rts: false, times: link.times };
+            flight.is_request = true;
+        } else {
+            let aggregate = window.compose(room);
+            flight.by_block_ack = aggregate.mpdus > 1;
+            let rts = opens
+                && (aggregate.bytes > self.params.rts_threshold
+                    || (flight.by_block_ack && self.params.rts_for_aggregates));
+            let answer = if flight.by_block_ack { block_ack } else { times.ack };
+            flight.frames = Frames { data: times.data(aggregate.bytes), answer, rts, times: link.times };
+            flight.aggregate = aggregate;
+        }
+        access.flight = flight;
+        flight.frames
+    }
+
+    /// One sender. `opens`: it has won the channel, and does not go on with what it has won.
+    #[inline]
+    pub(super) fn alone(&mut self, at: Time, number: u16, opens: bool) {
+        if opens {
+            let access = &mut self.accesses[usize::from(number)];
+            access.txop_end = at + access.class.txop_limit;
+        }
+        let frames = self.prepare(at, number, opens);
+        let fate = self.draw_fate(number);
+        let outcome = frames.outcome(&self.times[usize::from(frames.times)], &self.waits, at, fate);
+        let cost = outcome.busy_until.since(at);
+        self.count_sent(at, number, matches!(fate, Fate::Answered | Fate::DataLost | Fate::AnswerLost), cost);
+        if self.recording {
+            self.record(at, number, Some(fate));
+        }
+        let to = self.windows[self.accesses[usize::from(number)].window].to;
+        if matches!(fate, Fate::Answered | Fate::AnswerLost) {
+            self.agenda.push(Step::deliver(outcome.data_end, number, outcome.settled, fate == Fate::Answered));
+        } else {
+            self.expect_settled(outcome.settled, number, false);
+        }
+        let base = outcome.busy_until + self.waits.sifs;
+        if fate == Fate::Answered {
+            return self.contention.resume(base, Time::ZERO, &[]);
+        }
+        let own = [
+            Own { node: number / 4, base: outcome.sender, deaf_until: outcome.settled },
+            Own { node: to.0, base: outcome.receiver, deaf_until: Time::ZERO },
+        ];
+        self.contention.resume(base, outcome.nav, &own);
+    }
+
+    /// Several nodes at once.
+    #[inline(never)]
+    fn collide(&mut self, at: Time, senders: &[u16]) {
+        let mut own = std::mem::take(&mut self.own);
+        own.clear();
+        let mut frames_end = at;
+        for number in senders.iter().rev() {
+            let access = &mut self.accesses[usize::from(*number)];
+            access.txop_end = at + access.class.txop_limit;
+            access.stats.collisions += 1;
+            let frames = self.prepare(at, *number, true);
+            let times = &self.times[usize::from(frames.times)];
+            let (first, timeout) = (frames.first(times), times.answer_timeout);
+            let end = at + first;
+            frames_end = frames_end.max(end);
+            self.count_sent(at, *number, !frames.rts, first);
+            let stats = &mut self.radios[usize::from(*number / 4)].stats;
+            let access = &self.accesses[usize::from(*number)];
+            stats.collisions += if access.flight.has_data { u64::from(access.flight.aggregate.mpdus) } else { 1 };
+            self.expect_settled(end + timeout, *number, false);
+            own.push(Own { node: *number / 4, base: end + timeout, deaf_until: Time::ZERO });
+        }
+        if self.recording {
+            senders.iter().for_each(|number| self.record(at, *number, None));
+        }
+        let base = frames_end + self.waits.undecoded;
+        let sifs = self.waits.sifs;
+        for own in &mut own {
+            let settled = own.base;
+            (own.base, own.deaf_until) = match self.params.after_collision {
+                AfterCollision::Standard => (settled.max(frames_end) + sifs, settled),
+                AfterCollision::Eifs => (base.max(settled), settled - sifs),
+            };
+        }
+        self.contention.resume(base, Time::ZERO, &own);
+        self.own = own;
+    }
+
+    /// Counts a frame that goes on the air, with data or only the RTS before it.
+    #[inline]
+    fn count_sent(&mut self, at: Time, number: u16, has_data: bool, cost: Span) {
+        let access = &mut self.accesses[usize::from(number)];
+        let flight = &mut access.flight;
+        let has_data = has_data && !flight.is_request;
+        (flight.has_data, flight.cost) = (has_data, cost);
+        let Aggregate { mpdus, fresh, .. } = flight.aggregate;
+        let radio = &mut self.radios[usize::from(number / 4)];
+        radio.stats.airtime += cost;
+        access.stats.airtime += cost;
+        if !has_data {
+            access.stats.bars += u64::from(flight.is_request);
+            radio.stats.attempts += u64::from(!flight.is_request);
+            radio.stats.retries += u64::from(fresh == 0 && !flight.is_request);
+            return;
+        }
+        let retries = u64::from(mpdus - fresh);
+        access.stats.mpdus += u64::from(mpdus);
+        access.stats.retries += retries;
+        radio.stats.attempts += u64::from(mpdus);
+        radio.stats.frames += u64::from(fresh);
+        radio.stats.retries += retries;
+        let (metrics, waiting) = (&mut radio.metrics, &mut radio.waiting);
+        self.windows[access.window].mark_sent(&flight.aggregate, |slot| {
+            *waiting -= 1;
+            metrics.on_dequeue(at, slot.arrived, slot.bytes);
+        });
+    }
+
+    /// Draws what of an exchange arrives.
+    #[inline]
+    fn draw_fate(&mut self, number: u16) -> Fate {
+        let from = NodeId(number / 4);
+        let access = &mut self.accesses[usize::from(number)];
+        let to = self.windows[access.window].to;
+        let (there, back) = (self.links[Self::link_of(from, to)], self.links[Self::link_of(to, from)]);
+        if there.hazard == 0.0 && there.loss == 0.0 && back.loss == 0.0 && self.windows[access.window].is_plain() {
+            access.flight.whole = !access.flight.is_request;
+            access.flight.arrived = access.flight.aggregate.packets;
+            return Fate::Answered;
+        }
+        self.draw_losses(number, there.loss, back.loss, there.hazard)
+    }
+
+    #[inline(never)]
+    fn draw_losses(&mut self, number: u16, there: f64, back: f64, hazard: f64) -> Fate {
+        let access = &mut self.accesses[usize::from(number)];
+        let (flight, window) = (&mut access.flight, access.window);
+        let channel = &mut self.channel;
+        let mut lost = |probability: f64| probability > 0.0 && channel.chance(probability);
+        if flight.frames.rts {
+            if lost(there) {
+                return Fate::RtsLost;
+            }
+            if lost(back) {
+                return Fate::CtsLost;
+            }
+        }
+        if lost(there) {
+            return Fate::DataLost;
+        }
+        if !flight.is_request {
+            let losses = &mut self.losses[window];
+            let (arrived, mpdus) =
+                self.windows[window].receive(&flight.aggregate, |_| hazard > 0.0 && losses.lose(hazard));
+            flight.arrived = arrived;
+            if mpdus == 0 {
+                return Fate::DataLost;
+            }
+        }
+        if lost(back) { Fate::AnswerLost } else { Fate::Answered }
+    }
+}
