@@ -7,10 +7,12 @@ use super::Edca;
 use super::access::{Flight, State};
 use super::contention::Own;
 use super::exchange::{Fate, Frames};
+use super::times::DELIMITER_BYTES;
 use super::window::{Aggregate, Room};
 use crate::domain::agenda::Step;
 use crate::medium::NodeId;
 use crate::params::AfterCollision;
+use crate::phy::Timing;
 
 impl<P: Packet + Copy> Edca<P> {
     /// Everybody whose backoff ends at `at` sends, one class of each node.
@@ -163,36 +165,81 @@ impl<P: Packet + Copy> Edca<P> {
         let mut own = std::mem::take(&mut self.own);
         own.clear();
         let mut frames_end = at;
-        for number in senders.iter().rev() {
+        for number in senders {
             let access = &mut self.accesses[usize::from(*number)];
             access.txop_end = at + access.class.txop_limit;
             access.stats.collisions += 1;
             let frames = self.prepare(at, *number, true);
-            let times = &self.times[usize::from(frames.times)];
-            let (first, timeout) = (frames.first(times), times.answer_timeout);
-            let end = at + first;
-            frames_end = frames_end.max(end);
+            let first = frames.first(&self.times[usize::from(frames.times)]);
+            frames_end = frames_end.max(at + first);
             self.count_sent(at, *number, !frames.rts, first);
             let stats = &mut self.radios[usize::from(*number / 4)].stats;
             let access = &self.accesses[usize::from(*number)];
             stats.collisions += if access.flight.has_data { u64::from(access.flight.aggregate.mpdus) } else { 1 };
-            self.expect_settled(end + timeout, *number, false);
-            own.push(Own { node: *number / 4, base: end + timeout, deaf_until: Time::ZERO });
+        }
+        let sifs = self.waits.sifs;
+        let (survivor, busy_until, base) = if self.phy.timing == Timing::Ns3 {
+            self.lock(at, senders, frames_end)
+        } else {
+            (None, frames_end, frames_end + self.waits.undecoded)
+        };
+        for number in senders.iter().rev().filter(|number| Some(**number) != survivor) {
+            let frames = self.accesses[usize::from(*number)].flight.frames;
+            let times = &self.times[usize::from(frames.times)];
+            let settled = at + frames.first(times) + times.answer_timeout;
+            self.expect_settled(settled, *number, false);
+            let (base, deaf_until) = match self.params.after_collision {
+                AfterCollision::Standard => (settled.max(busy_until) + sifs, settled),
+                AfterCollision::Eifs => (base.max(settled), settled - sifs),
+            };
+            own.push(Own { node: *number / 4, base, deaf_until });
         }
         if self.recording {
             senders.iter().for_each(|number| self.record(at, *number, None));
         }
-        let base = frames_end + self.waits.undecoded;
-        let sifs = self.waits.sifs;
-        for own in &mut own {
-            let settled = own.base;
-            (own.base, own.deaf_until) = match self.params.after_collision {
-                AfterCollision::Standard => (settled.max(frames_end) + sifs, settled),
-                AfterCollision::Eifs => (base.max(settled), settled - sifs),
-            };
-        }
         self.contention.resume(base, Time::ZERO, &own);
         self.own = own;
+    }
+
+    /// ns-3's receivers lock on one of the frames of a collision, which one is drawn here, for all of them alike. An error is
+    /// noticed when that frame ends, and EIFS counts from there; of an aggregate that goes on when all others have ended the
+    /// MPDUs behind their end arrive. The survivor, until when the medium is busy, the base of those who did not send.
+    fn lock(&mut self, at: Time, senders: &[u16], frames_end: Time) -> (Option<u16>, Time, Time) {
+        let locked = senders[self.channel.below(senders.len() as u64) as usize];
+        let end_of = |number: u16| {
+            let frames = self.accesses[usize::from(number)].flight.frames;
+            at + frames.first(&self.times[usize::from(frames.times)])
+        };
+        let end = end_of(locked);
+        let others_end = senders.iter().filter(|number| **number != locked).map(|n| end_of(*n)).max().unwrap_or(at);
+        let sifs = self.waits.sifs;
+        if end > others_end && self.survive(locked, others_end.since(at)) {
+            let answer = self.accesses[usize::from(locked)].flight.frames.answer;
+            let settled = end + sifs + answer;
+            self.agenda.push(Step::deliver(end, locked, settled, true));
+            return (Some(locked), settled, settled + sifs);
+        }
+        (None, frames_end, (end + self.waits.undecoded).max(frames_end + sifs))
+    }
+
+    /// What of an aggregate arrives whose first part, so long, collided; whether anything does.
+    fn survive(&mut self, number: u16, collided: Span) -> bool {
+        let access = &mut self.accesses[usize::from(number)];
+        let to = self.windows[access.window].to;
+        if !access.flight.has_data || access.flight.aggregate.mpdus < 2 {
+            return false;
+        }
+        let times = &self.times[usize::from(access.flight.frames.times)];
+        let destroyed = times.bytes_within(collided.saturating_sub(times.protection));
+        let hazard = self.links[Self::link_of(NodeId(number / 4), to)].hazard;
+        let (losses, mut offset) = (&mut self.losses[access.window], 0);
+        let (arrived, mpdus) = self.windows[access.window].receive(&access.flight.aggregate, |bytes| {
+            let start = offset;
+            offset += (bytes + DELIMITER_BYTES).next_multiple_of(4);
+            start < destroyed || (hazard > 0.0 && losses.lose(hazard))
+        });
+        access.flight.arrived = arrived;
+        mpdus > 0
     }
 
     /// Counts a frame that goes on the air, with data or only the RTS before it.
