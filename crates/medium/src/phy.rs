@@ -70,15 +70,15 @@ pub enum Timing {
     /// The standard's.
     #[default]
     Standard,
-    /// ns-2.35's, for 802.11g; see the module.
-    Ns2G,
-    /// ns-2.35's, for 802.11b.
-    Ns2B,
     /// ns-3.37's, for 802.11n, ac and ax: the standard's but for four things. No VHT-SIG-B in the preamble of ac (4 us),
     /// HE-LTFs of 8 us, frames with the short guard interval are not rounded up to 4 us, and receivers lock on one of the
     /// frames of a collision: EIFS counts from the end of that one, and the rest of an aggregate arrives whose beginning
     /// collided with a shorter frame.
     Ns3,
+    /// ns-2.35's, for 802.11g; see the module.
+    Ns2G,
+    /// ns-2.35's, for 802.11b.
+    Ns2B,
 }
 
 /// A data rate of 802.11b or 802.11g in bit/s, or the code of a [`Mode`]; cannot hold another. Comparing two modes says

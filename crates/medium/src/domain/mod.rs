@@ -310,7 +310,7 @@ impl<P: Packet + Copy> Domain<P> {
     }
 
     /// The data frame of the sure exchange ends, or its ACK.
-    #[inline]
+    #[inline(always)]
     fn advance_certain(&mut self) -> Advance<P> {
         let Certain { at, settled, node, delivered } = self.certain;
         self.clock = self.clock.max(at);

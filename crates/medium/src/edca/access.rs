@@ -105,6 +105,8 @@ pub struct Link {
     pub framing: Framing,
     /// Most bytes of an aggregate's PSDU.
     pub most_bytes: u32,
+    /// Most bytes of any PSDU: of the longest frame.
+    pub longest_bytes: u32,
     /// `-ln(1 - p)` of an MPDU's loss with probability p; infinite: all are lost.
     pub hazard: f64,
     /// A whole frame is lost with this probability, whatever is in it.

@@ -78,6 +78,8 @@ pub struct Contention {
     slots: Slots,
     slot: Span,
     sifs: Span,
+    /// The last frames on the channel end.
+    busy_until: Time,
     /// Common.
     base: Time,
     /// Common.
@@ -118,6 +120,7 @@ impl Contention {
             slots: Slots::new(slot),
             slot,
             sifs,
+            busy_until: Time::ZERO,
             base: Time::ZERO,
             nav: Time::ZERO,
             lanes: lanes.into_iter().map(lane).collect(),
@@ -154,9 +157,9 @@ impl Contention {
         let (node, class) = (contender / CLASSES, usize::from(contender % CLASSES));
         let at = self.apart_of(node);
         let (lane, _) = self.lane(contender);
-        let (base, left) = match at {
-            Some(at) => (self.apart[at].base, self.apart[at].slots[class]),
-            None => (self.base, self.keys[usize::from(contender)].saturating_sub(lane.counted)),
+        let (base, nav, left) = match at {
+            Some(at) => (self.apart[at].base, self.apart[at].nav, self.apart[at].slots[class]),
+            None => (self.base, self.nav, self.keys[usize::from(contender)].saturating_sub(lane.counted)),
         };
         let counted = if now < base { 0 } else { lane.counted_after(self.slots.elapsed(base, now)) };
         if left > 0 && left >= counted {
@@ -166,8 +169,7 @@ impl Contention {
             }
         }
         if lane.at_boundary == 1 {
-            // The medium is idle from a SIFS before the base on.
-            if now + self.sifs < base {
+            if now < self.busy_until.max(nav) {
                 return false;
             }
             self.put(contender, counted);
@@ -270,9 +272,10 @@ impl Contention {
         debug_assert!(senders.is_empty(), "the channel was held");
     }
 
-    /// Ends what [`Self::begin`] began: everybody's AIFS counts from `base`, or from a SIFS after the end of a NAV (theirs, or
+    /// Ends what [`Self::begin`] began, frames until `busy_until`: everybody's AIFS counts from `base`, or from a SIFS after the end of a NAV (theirs, or
     /// `nav`, which this exchange announces); those in `own` from their own times.
-    pub fn resume(&mut self, base: Time, nav: Time, own: &[Own]) {
+    pub fn resume(&mut self, busy_until: Time, base: Time, nav: Time, own: &[Own]) {
+        self.busy_until = busy_until;
         let nav_now = self.nav.max(nav);
         let common = base.max(nav_now + self.sifs);
         if !own.is_empty() || !self.apart.is_empty() {
@@ -288,19 +291,28 @@ impl Contention {
         for own in own {
             let nav = self.apart_of(own.node).map_or(self.nav, |at| self.apart[at].nav).max(own.deaf_until);
             let own_base = own.base.max(nav + sifs);
-            if self.is_apart[usize::from(own.node)] || own_base != common || nav > nav_now {
+            let busy_until = self.busy_until;
+            let is_common = own_base == common && nav.max(busy_until) == nav_now.max(busy_until) && nav <= nav_now;
+            if self.is_apart[usize::from(own.node)] || !is_common {
                 self.part(own.node, nav);
                 let at = self.apart_of(own.node).unwrap_or_default();
                 (self.apart[at].base, self.apart[at].nav) = (own_base, nav);
             }
         }
-        for index in (0..self.apart.len()).rev() {
-            let entry = &mut self.apart[index];
+        let mut earliest = common;
+        for entry in &mut self.apart {
             if !own.iter().any(|own| own.node == entry.node) {
                 entry.nav = entry.nav.max(nav);
                 entry.base = base.max(entry.nav + sifs);
             }
-            if entry.base == common && entry.nav <= nav_now {
+            earliest = earliest.min(entry.base);
+        }
+        for index in (0..self.apart.len()).rev() {
+            let entry = &self.apart[index];
+            // What comes finds the medium as busy as the others' packets do; and while nobody may send before the common base,
+            // NAVs that end by then are history.
+            let is_busy_alike = entry.nav.max(self.busy_until) == nav_now.max(self.busy_until);
+            if entry.base == common && is_busy_alike && (entry.nav <= nav_now || earliest == common) {
                 let entry = self.apart.swap_remove(index);
                 self.join(&entry);
             }

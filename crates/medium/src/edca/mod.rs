@@ -172,7 +172,7 @@ impl<P: Packet + Copy> Edca<P> {
     fn add_links(&mut self, station: &StationParams) {
         let framing = window::Framing { header: 0, delimits_one: false, amsdu_bytes: 0 };
         let ampdu = station.ampdu.filter(|_| station.standard.has_classes());
-        let link = Link { times: 0, ampdu, framing, most_bytes: 0, hazard: 0.0, loss: 0.0 };
+        let link = Link { times: 0, ampdu, framing, most_bytes: 0, longest_bytes: 0, hazard: 0.0, loss: 0.0 };
         self.links.extend([link; 2]);
         let number = self.links.len() / 2 - 1;
         self.radios[number].amsdu_bytes = if station.standard.has_classes() { station.amsdu_bytes } else { 0 };
@@ -261,7 +261,8 @@ impl<P: Packet + Copy> Edca<P> {
         self.agenda.first_at() <= limit || self.contention.next() <= limit
     }
 
-    #[inline]
+    /// Out of line, like the others that a host calls for every packet: b and g do not pay for it.
+    #[inline(never)]
     pub fn poll(&mut self, now: Time) -> Option<Event<P>> {
         if let Some(event) = self.hand_on() {
             return Some(event);
@@ -317,7 +318,7 @@ impl<P: Packet + Copy> Edca<P> {
     }
 
     /// Not later than what the host sees next.
-    #[inline]
+    #[inline(never)]
     pub fn next_deadline(&self) -> Option<Time> {
         if self.cursor.next < self.cursor.end {
             return Some(self.cursor.at);
@@ -369,6 +370,7 @@ impl<P: Packet + Copy> Edca<P> {
             let header = if qos { times::QOS_LLC_BYTES } else { self.phy.frame_bytes(0) };
             link.framing = window::Framing { header, delimits_one: of.delimits_one, amsdu_bytes };
             let within = |ampdu: &crate::Ampdu| ampdu.bytes.min(of.bytes_within(ampdu.time));
+            link.longest_bytes = of.bytes_within(crate::Ampdu::LONGEST);
             link.most_bytes = link.ampdu.as_ref().map_or(0, within);
         }
         for at in 8 * number..8 * number + 8 {

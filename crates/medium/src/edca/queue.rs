@@ -45,7 +45,7 @@ pub(super) fn accesses<P: Packet>(
 }
 
 impl<P: Packet + Copy> Edca<P> {
-    #[inline]
+    #[inline(never)]
     pub fn on_packet(&mut self, now: Time, from: NodeId, to: NodeId, packet: P) {
         if self.is_due(now) {
             self.catch_up(now);

@@ -80,7 +80,7 @@ impl<P: Packet + Copy> Edca<P> {
         let link = &self.links[Self::link_of(NodeId(number / 4), to)];
         let mut room = match link.ampdu {
             Some(ampdu) if access.class.aggregates => Room { bytes: link.most_bytes, mpdus: ampdu.packets.max(1) },
-            _ => Room { bytes: 0, mpdus: 1 },
+            _ => Room { bytes: link.longest_bytes, mpdus: 1 },
         };
         if access.class.txop_limit > Span::ZERO {
             let times = &self.times[usize::from(link.times)];
@@ -150,13 +150,13 @@ impl<P: Packet + Copy> Edca<P> {
         }
         let base = outcome.busy_until + self.waits.sifs;
         if fate == Fate::Answered {
-            return self.contention.resume(base, Time::ZERO, &[]);
+            return self.contention.resume(outcome.busy_until, base, Time::ZERO, &[]);
         }
         let own = [
             Own { node: number / 4, base: outcome.sender, deaf_until: outcome.settled },
             Own { node: to.0, base: outcome.receiver, deaf_until: Time::ZERO },
         ];
-        self.contention.resume(base, outcome.nav, &own);
+        self.contention.resume(outcome.busy_until, base, outcome.nav, &own);
     }
 
     /// Several nodes at once.
@@ -197,7 +197,7 @@ impl<P: Packet + Copy> Edca<P> {
         if self.recording {
             senders.iter().for_each(|number| self.record(at, *number, None));
         }
-        self.contention.resume(base, Time::ZERO, &own);
+        self.contention.resume(busy_until, base, Time::ZERO, &own);
         self.own = own;
     }
 
@@ -256,7 +256,7 @@ impl<P: Packet + Copy> Edca<P> {
         if !has_data {
             access.stats.bars += u64::from(flight.is_request);
             radio.stats.attempts += u64::from(!flight.is_request);
-            radio.stats.retries += u64::from(fresh == 0 && !flight.is_request);
+            radio.stats.retries += u64::from(fresh < mpdus && !flight.is_request);
             return;
         }
         let retries = u64::from(mpdus - fresh);

@@ -1,6 +1,7 @@
 //! What the tests of the medium share.
 #![allow(dead_code)]
 
+pub mod edca_oracle;
 pub mod oracle;
 
 use lasthop_core::packet::{AccessCategory, FlowId, Packet};
