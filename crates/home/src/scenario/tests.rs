@@ -2,6 +2,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use lasthop_core::ap::ShareRule;
+use lasthop_core::aqm::mac80211;
 use lasthop_core::packet::FlowKind;
 use lasthop_core::units::{BitRate, Bytes, Span};
 use lasthop_medium::{Rate, Standard};
@@ -418,11 +419,17 @@ fn every_kind_of_queue_stands_in_the_schema_with_its_keys_and_their_defaults() {
     let lines = SCHEMA.lines().filter_map(|line| line.strip_prefix("#   { kind = "));
     let mut documented = 0;
     for line in lines {
-        let inside = line.split_once('}').unwrap().0;
+        // Up to the brace that closes the one before `kind`; a key may be a table, too.
+        let depth = |at: &usize| line[..*at].matches('{').count() + 1 == line[..=*at].matches('}').count();
+        let inside = &line[..(0..line.len()).find(depth).unwrap()];
         let (word, keys) = inside.split_once(", ").unwrap();
         let queue = |text: &str| wifi(&parse(&small_wifi(&format!("queue = {{ {text} }}")), &[]).unwrap()).queue;
         assert_eq!(queue(&format!("kind = {inside}")), queue(&format!("kind = {word}")), "{line}");
-        let named: Vec<&str> = keys.split(", ").map(|key| key.split(' ').next().unwrap()).collect();
+        let flat = match (keys.find('{'), keys.find('}')) {
+            (Some(open), Some(close)) => format!("{}{}", &keys[..open], &keys[close + 1..]),
+            _ => keys.to_owned(),
+        };
+        let named: Vec<&str> = flat.split(", ").map(|key| key.split(' ').next().unwrap()).collect();
         let (_, own) = super::queue::kinds().find(|(kind, _)| *kind == word.trim_matches('"')).unwrap();
         assert_eq!(own[..2], ["kind", "limit"]);
         assert_eq!(named, own[2..], "{line}");
@@ -442,6 +449,21 @@ fn keys_of_a_queue_reach_the_medium() {
 }
 
 #[test]
+fn a_linux_access_point_s_queue_has_its_own_limit_and_may_be_without_aql() {
+    let queue = |set: &[&str]| {
+        let home = parse(&small_wifi("queue = { kind = \"mac80211\" }"), set).unwrap();
+        let Queue { discipline: Discipline::Mac80211(params, _), limit } = wifi(&home).queue else { panic!("{set:?}") };
+        (params.aql, limit)
+    };
+    let usual = mac80211::Aql::default();
+    assert_eq!(queue(&[]), (Some(usual), 8192));
+    assert_eq!(queue(&["wifi.queue.aql=off", "wifi.queue.limit=300"]), (None, 300));
+    let high = mac80211::Aql { high: Span::from_millis(30), ..usual };
+    assert_eq!(queue(&["wifi.queue.aql.high=30ms"]), (Some(high), 8192));
+    assert_eq!(queue(&["wifi.queue.aql=off", "wifi.queue.aql.high=30ms"]), (Some(high), 8192));
+}
+
+#[test]
 fn a_wrong_value_says_what_would_be_right() {
     let cases = [
         ("queue = { limit = 0 }", "wifi.queue.limit: `0` stands here; write an integer from 1 to 100000"),
@@ -451,6 +473,15 @@ fn a_wrong_value_says_what_would_be_right() {
             "wifi.queue.max: 15 packets are not above `min` = 20; write min < max",
         ),
         ("queue = { kind = \"codel\", quantum = \"9B\" }", "a codel has no such key; its keys are kind, limit, target"),
+        (
+            "queue = { kind = \"mac80211\", aql = \"on\" }",
+            "wifi.queue.aql: `on` stands here; write a table, or \"off\"",
+        ),
+        (
+            "queue = { kind = \"mac80211\", aql = { low = \"20ms\" } }",
+            "wifi.queue.aql.high: 12ms is below `low` = 20ms; write low <= high",
+        ),
+        ("queue = { kind = \"mac80211\", memory = \"1B\" }", "1B is no memory of a queue; write 64KiB to 1024MiB"),
         ("queue = { kind = \"chap\", flow = \"port\" }", "`port` stands here; write one of connection, hosts"),
         ("rate = \"50Mbit/s\"", "wifi.rate: 50Mbit/s is no rate of 802.11g; it has 1Mbit/s"),
         (
