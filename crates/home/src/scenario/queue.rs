@@ -21,6 +21,9 @@ pub struct Queue {
 /// Limit where none is given, in packets: the interface queue of the papers' ns-2 runs.
 pub(crate) const LIMIT_PACKETS: u32 = 50;
 
+/// The same in cells of 802.11n, ac and ax: as long as Linux's interfaces have it (`txqueuelen`), and no less than aggregates need.
+pub(crate) const LIMIT_PACKETS_WITH_CLASSES: u32 = 1000;
+
 /// Least and most memory of a queue that counts it.
 const MEMORY: std::ops::RangeInclusive<u64> = 1 << 16..=1 << 30;
 

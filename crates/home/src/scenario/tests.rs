@@ -11,6 +11,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::quantity::{Decibel, Degrees, Metres, StorageRate, StorageSize};
 
+mod classes;
+
 /// The normative schema file, as it is.
 const SCHEMA: &str = include_str!("../../../../schema/scenario.toml");
 
@@ -69,7 +71,7 @@ fn the_schema_file_is_read_to_the_last_key() {
     assert_eq!(wan.down, Wire { rate: Some(BitRate::mbps(100)), delay: Span::from_millis(10), buffer: 140 });
     assert_eq!(home.servers[2].wire.delay, Span::from_millis(30));
     let air = wifi(&home);
-    assert_eq!((air.standard, air.rate, air.control_rate), (Standard::G, Rate::OFDM_54, Some(Rate::OFDM_24)));
+    assert_eq!((air.standard, air.sending.rate, air.control_rate), (Standard::G, Rate::OFDM_54, Some(Rate::OFDM_24)));
     assert_eq!((air.long_attempts, air.short_attempts, air.rts_threshold), (4, 4, 65_535));
     assert_eq!(air.queue, Queue { discipline: Discipline::Fifo, limit: 50 });
     assert_eq!(air.loss, Loss::Shadowing { exponent: 4.0, deviation: Decibel(7.0) });
@@ -85,7 +87,7 @@ fn the_schema_file_is_read_to_the_last_key() {
     assert!(home.control.snoop.is_some() && home.control.mac == Some(MacControl::default()));
     let change = &home.changes[0];
     assert_eq!((change.at, change.keys.as_slice()), (Span::from_secs(150), &["station.N3.rate".to_owned()][..]));
-    assert_eq!((home.stations[3].rate, change.after.stations[3].rate), (Rate::OFDM_54, Rate::OFDM_6));
+    assert_eq!((home.stations[3].sending.rate, change.after.stations[3].sending.rate), (Rate::OFDM_54, Rate::OFDM_6));
 }
 
 #[test]
@@ -110,7 +112,7 @@ fn what_a_file_leaves_out_has_the_default_of_the_schema() {
     assert_eq!((air.long_attempts, air.short_attempts), (4, 7), "the standard's retry limits");
     assert_eq!((air.protection, air.hidden, air.loss), (false, false, Loss::None));
     let station = &home.stations[0];
-    assert_eq!((station.distance, station.angle, station.rate), (Metres(10.0), Degrees(0.0), Rate::OFDM_54));
+    assert_eq!((station.distance, station.angle, station.sending.rate), (Metres(10.0), Degrees(0.0), Rate::OFDM_54));
     let unlimited = StorageRate(None);
     let everything = StorageSize(None);
     assert_eq!(station.storage, Storage { write: unlimited, read: unlimited, operation: Span::ZERO, size: everything });
@@ -260,7 +262,7 @@ fn a_set_reaches_any_key_and_the_later_one_wins() {
     assert_eq!(home.flows.iter().map(|f| f.start).max(), Some(Span::from_secs(5)));
     assert_eq!(home.flows[0].stop, Span::from_secs(50), "a stop beyond the run is the end of the run");
     assert_eq!(
-        schema(&["change.1.set.station.N3.rate=12Mbit/s"]).changes[0].after.stations[3].rate.bit_rate(),
+        schema(&["change.1.set.station.N3.rate=12Mbit/s"]).changes[0].after.stations[3].sending.rate.bit_rate(),
         BitRate::mbps(12)
     );
 }
@@ -279,7 +281,7 @@ fn one_of_a_counted_host_can_differ() {
     let home = parse(&small_wifi(""), &["station.S.count=3", "station.S.3.distance=25m", "station.S.2.rate=6Mbit/s"]);
     let stations = home.unwrap().stations;
     assert_eq!(stations.iter().map(|s| s.distance.0).collect::<Vec<_>>(), [10.0, 10.0, 25.0]);
-    assert_eq!((stations[1].rate, stations[2].rate), (Rate::OFDM_6, Rate::OFDM_54));
+    assert_eq!((stations[1].sending.rate, stations[2].sending.rate), (Rate::OFDM_6, Rate::OFDM_54));
     let all = parse(&small_wifi(""), &["station.S.count=2", "station.S.2.distance=25m", "station.S.distance=7m"]);
     assert!(all.unwrap().stations.iter().all(|s| s.distance == Metres(7.0)), "the later --set wins");
     let stray = refusal(&small_wifi(""), &["station.S.count=2", "station.S.3.distance=25m"]);
@@ -362,7 +364,7 @@ fn a_b_station_in_a_g_home_turns_protection_on() {
     assert!(schema(&["wifi.protection=true"]).medium().0.protection);
     let station = parse(&small_wifi(""), &["station.S.count=2", "station.S.2.standard=802.11b"]).unwrap();
     assert!(wifi(&station).protection);
-    assert_eq!((station.stations[0].rate, station.stations[1].rate), (Rate::OFDM_54, Rate::DSSS_11));
+    assert_eq!((station.stations[0].sending.rate, station.stations[1].sending.rate), (Rate::OFDM_54, Rate::DSSS_11));
 }
 
 #[test]
@@ -490,7 +492,7 @@ fn a_wrong_value_says_what_would_be_right() {
         ),
         ("hidden = \"no\"", "wifi.hidden: `no` stands here; write true or false"),
         ("loss = { kind = \"fixed\", rate = 1.5 }", "wifi.loss.rate: `1.5` stands here; write a number from 0 to 1"),
-        ("standard = \"802.11n\"", "wifi.standard: `802.11n` stands here; write one of 802.11b, 802.11g"),
+        ("standard = \"802.11be\"", "wifi.standard: `802.11be` stands here; write one of 802.11b, 802.11g"),
         ("seed = 3", "wifi.seed: unknown key"),
     ];
     for (line, right) in cases {

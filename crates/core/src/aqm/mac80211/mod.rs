@@ -194,8 +194,8 @@ impl<P: Packet> Mac80211<P> {
     pub fn settle(&mut self, station: u16, class: AccessCategory, pending: Pending) {
         if let Some(standing) = self.standings.get_mut(member(station, class)) {
             let back = pending.span().min(standing.pending);
-            standing.pending = standing.pending - back;
-            self.total = self.total - back.min(self.total);
+            standing.pending -= back;
+            self.total -= back;
         }
     }
 
