@@ -14,8 +14,12 @@ pub struct Retune {
 
 impl Retune {
     /// The keys it covers; `*` stands for a name.
-    pub const KEYS: [&str; 18] = [
+    pub const KEYS: [&str; 26] = [
         "station.*.rate",
+        "station.*.mcs",
+        "station.*.streams",
+        "station.*.width",
+        "station.*.guard_interval",
         "station.*.distance",
         "wifi.loss",
         "wifi.loss.kind",
@@ -27,6 +31,10 @@ impl Retune {
         "wifi.queue.limit",
         "wifi.station_queue.limit",
         "wifi.rate",
+        "wifi.mcs",
+        "wifi.streams",
+        "wifi.width",
+        "wifi.guard_interval",
         "wireless_link.rate",
         "wireless_link.delay",
         "wireless_link.error_rate",

@@ -1,10 +1,15 @@
 //! The last hop: `[wifi]`, or in its place `[wireless_link]` or `[bridge]`.
 
 use lasthop_core::units::{BitRate, Span};
-use lasthop_medium::{AfterCollision, BridgeParams, Preamble, Rate, Standard, Timing};
+use lasthop_medium::{
+    ACCESS_POINT_EDCA, AfterCollision, Band, BridgeParams, Edca, MissedBlockAck, Preamble, Rate, STATION_EDCA,
+    Standard, Timing,
+};
 
 use super::ScenarioError;
-use super::queue::{LIMIT_PACKETS, Queue, read_queue};
+use super::edca::read_edca;
+use super::queue::{LIMIT_PACKETS, LIMIT_PACKETS_WITH_CLASSES, Queue, read_queue};
+use super::radio::{self, Sending};
 use super::read::Reader;
 use super::wired::MOST_PACKETS;
 use super::wireless_link::{WirelessLink, read_wireless_link};
@@ -37,10 +42,12 @@ pub const CARRIER_SENSE_DEFAULT: Watts = Watts(1.559e-11);
 pub struct Wifi {
     /// Of the access point and of every station that names none.
     pub standard: Standard,
+    /// Where in the spectrum.
+    pub band: Band,
     /// Timing preset.
     pub timing: Timing,
-    /// Data rate of every station that sets none, and of the access point towards it.
-    pub rate: Rate,
+    /// Data rate and aggregates of every station that sets none, and of the access point towards it.
+    pub sending: Sending,
     /// Rate of ACK and CTS; `None`: the highest basic rate not above the data rate.
     pub control_rate: Option<Rate>,
     /// DSSS preamble, of 802.11b frames.
@@ -53,6 +60,14 @@ pub struct Wifi {
     pub short_attempts: u8,
     /// Frames above it use RTS/CTS, bytes.
     pub rts_threshold: u32,
+    /// Frames of more than one MPDU use RTS/CTS, too.
+    pub rts_for_aggregates: bool,
+    /// What a sender does when no block ack came.
+    pub missed_block_ack: MissedBlockAck,
+    /// How the access point's classes contend.
+    pub edca: Edca,
+    /// How those of stations contend that say nothing else.
+    pub station_edca: Edca,
     /// The access point's queue.
     pub queue: Queue,
     /// Each station's queue.
@@ -92,7 +107,7 @@ pub struct Bridge {
 #[derive(Clone, Debug, PartialEq)]
 pub enum LastHop {
     /// 802.11.
-    Wifi(Wifi),
+    Wifi(Box<Wifi>),
     /// A lossy link.
     WirelessLink(WirelessLink),
     /// A time per packet.
@@ -126,18 +141,23 @@ impl LastHop {
 }
 
 /// Words of the file.
-pub(crate) const STANDARDS: [(&str, Standard); 2] = [("802.11b", Standard::B), ("802.11g", Standard::G)];
+pub(crate) const STANDARDS: [(&str, Standard); 5] = [
+    ("802.11b", Standard::B),
+    ("802.11g", Standard::G),
+    ("802.11n", Standard::N),
+    ("802.11ac", Standard::Ac),
+    ("802.11ax", Standard::Ax),
+];
 
 /// The word of the file.
 pub(crate) fn word(standard: Standard) -> &'static str {
     STANDARDS.iter().find(|(_, s)| *s == standard).map_or("", |(word, _)| word)
 }
 
-/// The highest data rate.
+/// The highest data rate of those in bit/s.
 pub(crate) fn top_rate(standard: Standard) -> Rate {
     match standard {
         Standard::B => Rate::DSSS_11,
-        // Of those in bit/s.
         Standard::G | Standard::N | Standard::Ac | Standard::Ax => Rate::OFDM_54,
     }
 }
@@ -152,8 +172,19 @@ pub(crate) fn read_rate(reader: &Reader<'_>, key: &str, standard: Standard) -> R
     Err(reader.wrong(key, format!("{rate} is no rate of {}; it has {}", word(standard), rates.join(", "))))
 }
 
-const WIFI_KEYS: [&str; 20] = [
+const WIFI_KEYS: [&str; 31] = [
     "standard",
+    "band",
+    "width",
+    "streams",
+    "mcs",
+    "guard_interval",
+    "ampdu",
+    "amsdu",
+    "missed_block_ack",
+    "rts_for_aggregates",
+    "edca",
+    "station_edca",
     "timing",
     "rate",
     "control_rate",
@@ -187,7 +218,7 @@ pub(crate) fn read_last_hop(root: &Reader<'_>, any_b: impl Fn(Standard) -> bool)
         }
     }
     match present[..] {
-        ["wifi"] => read_wifi(root, any_b).map(LastHop::Wifi),
+        ["wifi"] => read_wifi(root, any_b).map(|wifi| LastHop::Wifi(Box::new(wifi))),
         ["bridge"] => read_bridge(root).map(LastHop::Bridge),
         [first, second, ..] => Err(root.wrong(second, format!("stands beside [{first}]; keep exactly one of them"))),
         [] => Err(root.wrong("wifi", "is missing; a scenario has exactly one of [wifi], [wireless_link] and [bridge]")),
@@ -200,25 +231,30 @@ fn read_wifi(root: &Reader<'_>, any_b: impl Fn(Standard) -> bool) -> Result<Wifi
         return Err(root.wrong("wifi", "is missing"));
     };
     let standard = wifi.choice("standard", &STANDARDS)?.unwrap_or(Standard::G);
-    let timings = [("standard", Timing::Standard), ("ns2-g", Timing::Ns2G), ("ns2-b", Timing::Ns2B)];
-    let timing = wifi.choice("timing", &timings)?.unwrap_or(Timing::Standard);
-    match (timing, standard) {
-        (Timing::Ns2G, Standard::B) => {
-            return Err(wifi.wrong("timing", "ns2-g is a timing of 802.11g; write standard = \"802.11g\", or ns2-b"));
-        }
-        (Timing::Ns2B, Standard::G) => {
-            return Err(wifi.wrong("timing", "ns2-b is a timing of 802.11b; write standard = \"802.11b\", or ns2-g"));
-        }
-        _ => {}
+    let band = radio::read_band(&wifi, standard)?;
+    let timing = read_timing(&wifi, standard)?;
+    let hidden = wifi.flag("hidden")?.unwrap_or(false);
+    if standard.has_classes() {
+        refuse_what_classes_lack(&wifi, hidden)?;
+    } else if let Some(key) = KEYS_WITH_CLASSES.into_iter().find(|key| wifi.has(key)) {
+        let why = format!("{} has no such thing; it is of 802.11n, ac and ax", word(standard));
+        return Err(wifi.wrong(key, why));
     }
+    let control_rate = read_rate(&wifi, "control_rate", standard)?;
+    if band == Band::Ghz5 && control_rate.is_some_and(|rate| !rate.is_ofdm()) {
+        return Err(wifi.wrong("control_rate", "is a rate of 2.4 GHz; at 5 GHz write 6Mbit/s, 12Mbit/s or 24Mbit/s"));
+    }
+    let limit = if standard.has_classes() { LIMIT_PACKETS_WITH_CLASSES } else { LIMIT_PACKETS };
+    let missed = [("repeat", MissedBlockAck::Repeat), ("bar", MissedBlockAck::Bar)];
     let attempts = wifi.count("attempts", 1..=255)?;
     let (long, short) = attempts.map_or(STANDARD_ATTEMPTS, |n| (n, n));
     let eifs = [("standard", AfterCollision::Standard), ("eifs", AfterCollision::Eifs)];
     Ok(Wifi {
         standard,
+        band,
         timing,
-        rate: read_rate(&wifi, "rate", standard)?.unwrap_or(top_rate(standard)),
-        control_rate: read_rate(&wifi, "control_rate", standard)?,
+        sending: radio::read_cell(&wifi, standard, band)?,
+        control_rate,
         preamble: wifi
             .choice("preamble", &[("long", Preamble::Long), ("short", Preamble::Short)])?
             .unwrap_or(Preamble::Long),
@@ -226,8 +262,12 @@ fn read_wifi(root: &Reader<'_>, any_b: impl Fn(Standard) -> bool) -> Result<Wifi
         long_attempts: long as u8,
         short_attempts: wifi.count("short_attempts", 1..=255)?.unwrap_or(short) as u8,
         rts_threshold: wifi.count("rts_threshold", 0..=65_535)?.unwrap_or(65_535),
-        queue: read_queue(&wifi, "queue", LIMIT_PACKETS)?,
-        station_queue: read_queue(&wifi, "station_queue", LIMIT_PACKETS)?,
+        rts_for_aggregates: wifi.flag("rts_for_aggregates")?.unwrap_or(false),
+        missed_block_ack: wifi.choice("missed_block_ack", &missed)?.unwrap_or_default(),
+        edca: read_edca(&wifi, "edca", ACCESS_POINT_EDCA)?,
+        station_edca: read_edca(&wifi, "station_edca", STATION_EDCA)?,
+        queue: read_queue(&wifi, "queue", limit)?,
+        station_queue: read_queue(&wifi, "station_queue", limit)?,
         firmware_queue: wifi.count("firmware_queue", 0..=MOST_PACKETS)?.unwrap_or(0),
         power: wifi.positive("power")?.unwrap_or(Watts(0.281_838_15)),
         frequency: wifi.positive("frequency")?.unwrap_or(Hertz(914e6)),
@@ -236,8 +276,41 @@ fn read_wifi(root: &Reader<'_>, any_b: impl Fn(Standard) -> bool) -> Result<Wifi
         capture: wifi.quantity("capture")?.unwrap_or(Decibel(10.0)),
         loss: read_loss(&wifi)?,
         after_collision: wifi.choice("after_collision", &eifs)?.unwrap_or(AfterCollision::Standard),
-        hidden: wifi.flag("hidden")?.unwrap_or(false),
+        hidden,
     })
+}
+
+fn read_timing(wifi: &Reader<'_>, standard: Standard) -> Result<Timing, ScenarioError> {
+    let timings =
+        [("standard", Timing::Standard), ("ns2-g", Timing::Ns2G), ("ns2-b", Timing::Ns2B), ("ns3", Timing::Ns3)];
+    let timing = wifi.choice("timing", &timings)?.unwrap_or(Timing::Standard);
+    let why = match (timing, standard) {
+        (Timing::Ns2G, standard) if standard != Standard::G => {
+            "ns2-g is a timing of 802.11g; write standard = \"802.11g\", or another timing"
+        }
+        (Timing::Ns2B, standard) if standard != Standard::B => {
+            "ns2-b is a timing of 802.11b; write standard = \"802.11b\", or another timing"
+        }
+        (Timing::Ns3, Standard::B | Standard::G) => {
+            "ns3 is a timing of 802.11n, ac and ax; with b and g leave the key out, or write ns2-b or ns2-g"
+        }
+        _ => return Ok(timing),
+    };
+    Err(wifi.wrong("timing", why))
+}
+
+/// Keys that b and g do not have, beside those of [`radio::KEYS`].
+const KEYS_WITH_CLASSES: [&str; 4] = ["missed_block_ack", "rts_for_aggregates", "edca", "station_edca"];
+
+/// What the air with classes does not carry.
+fn refuse_what_classes_lack(wifi: &Reader<'_>, hidden: bool) -> Result<(), ScenarioError> {
+    if hidden {
+        return Err(wifi.wrong("hidden", "hidden stations are carried with 802.11b and g only"));
+    }
+    if wifi.text("after_collision")? == Some("eifs") {
+        return Err(wifi.wrong("after_collision", "eifs is Bianchi's convention for 802.11b and g; leave the key out"));
+    }
+    Ok(())
 }
 
 fn read_loss(wifi: &Reader<'_>) -> Result<Loss, ScenarioError> {

@@ -11,6 +11,7 @@ impl Wifi {
     pub fn medium_params(&self) -> MediumParams {
         MediumParams {
             standard: self.standard,
+            band: self.band,
             timing: self.timing,
             control_rate: self.control_rate,
             preamble: self.preamble,
@@ -19,6 +20,9 @@ impl Wifi {
             short_attempts: Some(u32::from(self.short_attempts)),
             realtime_attempts: None,
             rts_threshold: self.rts_threshold,
+            rts_for_aggregates: self.rts_for_aggregates,
+            missed_block_ack: self.missed_block_ack,
+            edca: self.edca,
             queue: self.queue.discipline,
             queue_limit: self.queue.limit as usize,
             firmware_queue: self.firmware_queue as usize,
@@ -35,7 +39,6 @@ impl Wifi {
             bridge: None,
             wireless_link: None,
             check_bianchi_decrement: false,
-            ..MediumParams::default()
         }
     }
 }
@@ -91,13 +94,15 @@ impl Scenario {
         params.queue_limit = mac.limit.map_or(params.queue_limit, |limit| limit as usize);
         let station = |s: &super::Station| StationParams {
             standard: s.standard,
-            rate: s.rate,
+            rate: s.sending.rate,
             distance_m: s.distance.0,
             angle_deg: s.angle.0,
             power_w: s.power.0,
             queue: station_queue.discipline,
             queue_limit: station_queue.limit as usize,
-            ..StationParams::default()
+            edca: s.edca,
+            ampdu: s.sending.ampdu,
+            amsdu_bytes: s.sending.amsdu,
         };
         (params, self.stations.iter().map(station).collect())
     }
