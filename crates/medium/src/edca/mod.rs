@@ -57,6 +57,8 @@ use exchange::Waits;
 use times::Times;
 use window::Window;
 
+/// A threshold of RTS that stands for none, though aggregates may be longer.
+const NO_RTS: u32 = 65_535;
 /// No window yet.
 const NONE: u32 = u32::MAX;
 
@@ -126,7 +128,10 @@ pub struct Edca<P> {
 
 impl<P: Packet + Copy> Edca<P> {
     /// A silent medium.
-    pub fn new(params: MediumParams, stations: &[StationParams], seed: u64) -> Self {
+    pub fn new(mut params: MediumParams, stations: &[StationParams], seed: u64) -> Self {
+        if params.rts_threshold >= NO_RTS {
+            params.rts_threshold = u32::MAX;
+        }
         let nodes = stations.len() + 1;
         assert!(nodes < usize::from(u16::MAX / 4), "a class of a node is numbered by 16 bits");
         let phy = params.phy(stations);
@@ -273,6 +278,8 @@ impl<P: Packet + Copy> Edca<P> {
         if self.is_due(now) { self.poll_due(now) } else { None }
     }
 
+    /// Apart, so that a packet of many at one moment costs no more than it must.
+    #[inline(never)]
     fn poll_due(&mut self, now: Time) -> Option<Event<P>> {
         while self.advance(now) {
             if let Some(event) = self.hand_on() {

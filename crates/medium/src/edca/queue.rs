@@ -61,7 +61,12 @@ impl<P: Packet + Copy> Edca<P> {
         if access.held >= access.limit {
             return self.refuse(now, from, packet);
         }
-        self.take_in(now, number, class, to, packet);
+        let mut window = access.window;
+        // A station sends to the access point only, so each of its classes has one window.
+        if number < 4 || window == usize::MAX {
+            window = self.window_at(from, to, class);
+        }
+        self.take_in(now, number, window, packet);
     }
 
     #[cold]
@@ -71,17 +76,15 @@ impl<P: Packet + Copy> Edca<P> {
     }
 
     /// A packet goes to its window; the class contends for it, if it does not yet.
-    #[inline]
-    fn take_in(&mut self, now: Time, number: u16, class: AccessCategory, to: NodeId, packet: P) {
-        let from = NodeId(number / 4);
-        let window = self.window_at(from, to, class);
-        let radio = &mut self.radios[usize::from(from.0)];
+    #[inline(always)]
+    fn take_in(&mut self, now: Time, number: u16, window: usize, packet: P) {
+        let radio = &mut self.radios[usize::from(number / 4)];
         radio.waiting += 1;
         radio.metrics.on_enqueue(packet.bytes(), radio.waiting);
         self.order += 1;
         let held = &mut self.windows[window];
-        if from == NodeId::ACCESS_POINT && held.is_empty() {
-            self.ready[class.index()].put(self.order, to.0);
+        if number < 4 && held.is_empty() {
+            self.ready[usize::from(number)].put(self.order, held.to.0);
         }
         held.push(now, self.order, packet);
         let access = &mut self.accesses[usize::from(number)];
@@ -131,7 +134,8 @@ impl<P: Packet + Copy> Edca<P> {
             events.push_back(Event::Dropped { at: now, node, place, packet: dropped.packet });
         })?;
         let class = AccessCategory::ALL[usize::from(number % 4)];
-        self.take_in(now, number, class, next.to, next.packet);
+        let window = self.window_at(node, next.to, class);
+        self.take_in(now, number, window, next.packet);
         Some(next.to)
     }
 

@@ -266,9 +266,9 @@ impl<P: Packet + Copy> Edca<P> {
         radio.stats.frames += u64::from(fresh);
         radio.stats.retries += retries;
         let (metrics, waiting) = (&mut radio.metrics, &mut radio.waiting);
-        self.windows[access.window].mark_sent(&flight.aggregate, |slot| {
-            *waiting -= 1;
-            metrics.on_dequeue(at, slot.arrived, slot.bytes);
+        self.windows[access.window].mark_sent(&flight.aggregate, |arrived, bytes, packets| {
+            *waiting -= packets as usize;
+            metrics.on_dequeue_all(at, arrived, bytes, packets);
         });
     }
 

@@ -99,6 +99,31 @@ pub struct Window<P> {
     pub requests: u16,
 }
 
+/// A frame as it is filled.
+struct Filled {
+    mpdus: u64,
+    /// Bytes of all but the last MPDU, padded: the last one's padding is not sent.
+    before_last: u32,
+    last: u32,
+}
+
+impl Filled {
+    /// Adds packets while there is room; whether all of them had it.
+    #[inline(always)]
+    fn fill<P>(&mut self, slots: &[Slot<P>], around: u32, room: u32) -> bool {
+        for slot in slots {
+            let bytes = around + slot.bytes;
+            let before = self.before_last + padded(self.last);
+            if before + bytes > room {
+                return false;
+            }
+            (self.before_last, self.last) = (before, bytes);
+            self.mpdus += 1;
+        }
+        true
+    }
+}
+
 #[inline]
 const fn padded(bytes: u32) -> u32 {
     (bytes + 3) & !3
@@ -161,22 +186,14 @@ impl<P: Packet + Copy> Window<P> {
     fn gather_plain(&self, room: Room) -> Aggregate {
         let most = usize::from(room.mpdus.min(self.window));
         let Some(first) = self.slots.front() else { return Aggregate::default() };
-        let header = self.framing.header;
-        let mut mpdus = 1;
-        // Padding of the last one is not sent.
-        let mut before_last = 0;
-        let mut last = DELIMITER_BYTES + header + first.bytes;
-        if most > 1 {
-            for slot in self.slots.range(1..most.min(self.slots.len())) {
-                let bytes = DELIMITER_BYTES + header + slot.bytes;
-                let before = before_last + padded(last);
-                if before + bytes > room.bytes {
-                    break;
-                }
-                (before_last, last) = (before, bytes);
-                mpdus += 1;
-            }
+        let around = DELIMITER_BYTES + self.framing.header;
+        let (front, back) = self.slots.as_slices();
+        let mut frame = Filled { mpdus: 1, before_last: 0, last: around + first.bytes };
+        let whole = frame.fill(&front[1..most.clamp(1, front.len())], around, room.bytes);
+        if whole && most > front.len() {
+            frame.fill(&back[..back.len().min(most - front.len())], around, room.bytes);
         }
+        let Filled { mpdus, before_last, last } = frame;
         let mut bytes = before_last + last;
         if mpdus == 1 && !self.framing.delimits_one {
             bytes -= DELIMITER_BYTES;
@@ -263,14 +280,29 @@ impl<P: Packet + Copy> Window<P> {
         }
     }
 
-    /// Every packet of the frame that is sent for the first time goes to `first_time`.
+    /// Packets of the frame that are sent for the first time: those that came together, with when, their bytes and their number,
+    /// go to `first_time`.
     #[inline]
-    pub fn mark_sent(&mut self, aggregate: &Aggregate, mut first_time: impl FnMut(&Slot<P>)) {
-        if aggregate.end > self.sent {
-            let (from, to) = (self.sent - self.first, aggregate.end - self.first);
-            let sent = self.slots.range(from as usize..to as usize);
-            sent.filter(|slot| slot.state & GONE == 0).for_each(&mut first_time);
-            self.sent = aggregate.end;
+    pub fn mark_sent(&mut self, aggregate: &Aggregate, mut first_time: impl FnMut(Time, u64, u32)) {
+        if aggregate.end <= self.sent {
+            return;
+        }
+        let (from, to) = ((self.sent - self.first) as usize, (aggregate.end - self.first) as usize);
+        self.sent = aggregate.end;
+        let (mut arrived, mut bytes, mut packets) = (self.slots[from].arrived, 0, 0);
+        for slot in self.slots.range(from..to) {
+            if slot.state & GONE != 0 {
+                continue;
+            }
+            if slot.arrived != arrived && packets > 0 {
+                first_time(arrived, bytes, packets);
+                (bytes, packets) = (0, 0);
+            }
+            arrived = slot.arrived;
+            (bytes, packets) = (bytes + u64::from(slot.bytes), packets + 1);
+        }
+        if packets > 0 {
+            first_time(arrived, bytes, packets);
         }
     }
 
