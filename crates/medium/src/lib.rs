@@ -2,6 +2,7 @@
 
 mod attempt;
 pub mod bridge;
+pub mod channel;
 mod contention;
 mod crossing;
 mod domain;
