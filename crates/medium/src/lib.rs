@@ -17,6 +17,7 @@ pub mod params;
 pub mod phy;
 pub mod propagation;
 pub mod random;
+pub mod rate_control;
 pub mod snapshot;
 mod times;
 pub mod wireless_link;

@@ -17,6 +17,8 @@ pub mod per;
 
 use lasthop_core::units::{Span, Time};
 
+use crate::mode::Width;
+use crate::phy::Rate;
 use crate::propagation::dbm;
 use crate::random::Stream;
 pub use fading::{Fading, FadingState};
@@ -62,27 +64,27 @@ pub struct Place {
     pub distance_m: f64,
     /// In between.
     pub walls: u8,
-    /// Mean SNR, dB, in place of what follows from the rest: in both directions and over any width.
+    /// Mean SNR over the whole width of the channel, dB, in both directions, in place of what follows from the rest.
     pub snr_db: Option<f64>,
 }
 
 impl ChannelParams {
-    /// Mean SNR at a receiver, dB, without fading.
+    /// Mean SNR at a receiver over this width, dB, without fading.
     #[must_use]
-    pub fn mean_snr_db(&self, place: &Place, power_w: f64, width_hz: f64) -> f64 {
+    pub fn mean_snr_db(&self, place: &Place, power_w: f64, width: Width) -> f64 {
         if let Some(snr) = place.snr_db {
             return snr;
         }
         let friis = 20.0 * libm::log10(4.0 * std::f64::consts::PI * self.frequency_hz / LIGHT);
         let loss = self.reference_db.unwrap_or(friis) + 10.0 * self.exponent * libm::log10(place.distance_m.max(1.0));
-        dbm(power_w) - loss - f64::from(place.walls) * self.wall_db - self.noise_dbm(width_hz)
+        dbm(power_w) - loss - f64::from(place.walls) * self.wall_db - self.noise_dbm(width)
     }
 
     /// Noise over this width, dBm.
     #[must_use]
-    pub fn noise_dbm(&self, width_hz: f64) -> f64 {
+    pub fn noise_dbm(&self, width: Width) -> f64 {
         const BOLTZMANN: f64 = 1.380_649e-23;
-        dbm(BOLTZMANN * 290.0 * width_hz) + self.noise_figure_db
+        dbm(BOLTZMANN * 290.0 * f64::from(width.mhz()) * 1e6) + self.noise_figure_db
     }
 }
 
@@ -94,8 +96,8 @@ pub struct Link {
     fading: FadingState,
     /// Power towards the station and back, W.
     power_w: [f64; 2],
-    width_hz: f64,
-    /// SNR at the station and at the access point, quarters of a decibel.
+    width: Width,
+    /// SNR over this width at the station and at the access point, quarters of a decibel.
     snr: [i16; 2],
 }
 
@@ -111,9 +113,9 @@ pub enum Direction {
 impl Link {
     /// The link of station `number`, counted from 1, in the run with this seed.
     #[must_use]
-    pub fn new(params: ChannelParams, place: Place, power_w: [f64; 2], width_hz: f64, seed: u64, number: u16) -> Self {
+    pub fn new(params: ChannelParams, place: Place, power_w: [f64; 2], width: Width, seed: u64, number: u16) -> Self {
         let fading = FadingState::new(Stream::numbered(seed, "wifi.fading", number));
-        let mut link = Self { params, place, fading, power_w, width_hz, snr: [0; 2] };
+        let mut link = Self { params, place, fading, power_w, width, snr: [0; 2] };
         link.refresh();
         link
     }
@@ -125,10 +127,19 @@ impl Link {
         self.fading.advance(fading, now) && self.refresh()
     }
 
-    /// SNR at the receiver, quarters of a decibel.
+    /// SNR at the receiver over the whole width, quarters of a decibel.
     #[must_use]
     pub fn snr_quarters(&self, direction: Direction) -> i16 {
         self.snr[direction as usize]
+    }
+
+    /// Probability that an MPDU of `bytes` arrives with an error. A frame that fills half the width has 3 dB more.
+    #[must_use]
+    pub fn per(&self, direction: Direction, rate: Rate, bytes: u32) -> f64 {
+        let fills = rate.mode().map_or(Width::Mhz20, |mode| mode.width);
+        let narrower = (self.width as i16 - fills as i16).max(0);
+        let per = per::per_at(rate.modulation(), self.snr_quarters(direction).saturating_add(12 * narrower));
+        per::scaled(per, bytes)
     }
 
     /// Moves the station, or a wall.
@@ -157,8 +168,7 @@ impl Link {
 
     fn refresh(&mut self) -> bool {
         let faded = self.params.fading.map_or(0.0, |fading| self.fading.level_db(&fading));
-        let snr =
-            self.power_w.map(|power| quarters(self.params.mean_snr_db(&self.place, power, self.width_hz) + faded));
+        let snr = self.power_w.map(|power| quarters(self.params.mean_snr_db(&self.place, power, self.width) + faded));
         std::mem::replace(&mut self.snr, snr) != snr
     }
 }
@@ -172,6 +182,8 @@ pub fn quarters(db: f64) -> i16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mode::{Guard, Mode};
+    use crate::phy::Standard;
 
     const HERE: Place = Place { distance_m: 10.0, walls: 0, snr_db: None };
 
@@ -180,21 +192,21 @@ mod tests {
         // ns-3's log-distance model: 46.6777 dB.
         let params = ChannelParams { frequency_hz: 5.15e9, ..ChannelParams::default() };
         let place = Place { distance_m: 1.0, ..HERE };
-        let loss = 20.0 - params.noise_dbm(20e6) - params.mean_snr_db(&place, 0.1, 20e6);
+        let loss = 20.0 - params.noise_dbm(Width::Mhz20) - params.mean_snr_db(&place, 0.1, Width::Mhz20);
         assert!((loss - 46.6777).abs() < 0.01, "{loss}");
     }
 
     #[test]
     fn noise_of_20_mhz_is_minus_94_dbm_and_doubles_with_the_width() {
         let params = ChannelParams::default();
-        assert!((params.noise_dbm(20e6) + 93.97).abs() < 0.01);
-        assert!((params.noise_dbm(160e6) - params.noise_dbm(20e6) - 9.03).abs() < 0.01);
+        assert!((params.noise_dbm(Width::Mhz20) + 93.97).abs() < 0.01);
+        assert!((params.noise_dbm(Width::Mhz160) - params.noise_dbm(Width::Mhz20) - 9.03).abs() < 0.01);
     }
 
     #[test]
     fn ten_times_the_distance_costs_ten_exponents_and_a_wall_its_loss() {
         let params = ChannelParams { exponent: 3.5, ..ChannelParams::default() };
-        let snr = |place: Place| params.mean_snr_db(&place, 0.1, 20e6);
+        let snr = |place: Place| params.mean_snr_db(&place, 0.1, Width::Mhz20);
         let near = snr(Place { distance_m: 1.0, ..HERE });
         assert!((near - snr(HERE) - 35.0).abs() < 1e-9);
         assert!((snr(HERE) - snr(Place { walls: 3, ..HERE }) - 15.0).abs() < 1e-9);
@@ -205,7 +217,7 @@ mod tests {
     fn directions_share_the_fading_and_have_their_own_powers() {
         let fading = Some(Fading { deviation_db: 6.0, correlation: Span::from_millis(200) });
         let params = ChannelParams { fading, ..ChannelParams::default() };
-        let mut link = Link::new(params, HERE, [0.1, 0.025], 20e6, 7, 1);
+        let mut link = Link::new(params, HERE, [0.1, 0.025], Width::Mhz20, 7, 1);
         let mut seen = std::collections::BTreeSet::new();
         for ms in 0..2_000 {
             link.advance(Time::from_nanos(ms * 1_000_000));
@@ -217,8 +229,22 @@ mod tests {
     }
 
     #[test]
+    fn half_the_width_has_half_the_noise() {
+        let rate = |width| {
+            let mode = Mode { standard: Standard::Ac, width, streams: 1, mcs: 4, guard: Guard::Ns800 };
+            Rate::of_mode(mode).unwrap()
+        };
+        let place = Place { snr_db: Some(9.5), ..HERE };
+        let link = Link::new(ChannelParams::default(), place, [0.1; 2], Width::Mhz80, 7, 1);
+        let per = |width| link.per(Direction::Up, rate(width), 1458);
+        assert_eq!(per(Width::Mhz80), 1.0);
+        assert!((per(Width::Mhz40) - per::per_at(Modulation::Mcs(4), 50)).abs() < 1e-12);
+        assert_eq!(per(Width::Mhz20), 0.0);
+    }
+
+    #[test]
     fn a_channel_without_fading_moves_only_when_told() {
-        let mut link = Link::new(ChannelParams::default(), HERE, [0.1; 2], 80e6, 7, 1);
+        let mut link = Link::new(ChannelParams::default(), HERE, [0.1; 2], Width::Mhz80, 7, 1);
         let before = link.snr_quarters(Direction::Up);
         assert!(!link.advance(Time::from_nanos(5_000_000_000)));
         assert!(link.set_place(Place { walls: 1, ..HERE }));
