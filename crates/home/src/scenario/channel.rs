@@ -3,7 +3,7 @@
 
 use lasthop_core::units::Span;
 use lasthop_medium::channel::{ChannelParams, Fading};
-use lasthop_medium::rate_control::RateLaw;
+use lasthop_medium::rate_control::{RateLaw, Scheme};
 use lasthop_medium::{Band, Standard};
 
 use super::ScenarioError;
@@ -31,9 +31,13 @@ pub struct SnrLoss {
 pub(crate) const SNR_KEYS: [&str; 7] =
     ["kind", "exponent", "reference", "wall", "noise_figure", "fading", "correlation"];
 
-/// Words of `rate_control`, and whether they need to know an SNR.
-const LAWS: [(&str, RateLaw); 3] =
-    [("fixed", RateLaw::Fixed), ("ideal", RateLaw::Ideal { per: 0.1 }), ("minstrel_ht", RateLaw::MinstrelHt)];
+/// Words of `rate_control`.
+const LAWS: [(&str, RateLaw); 4] = [
+    ("fixed", RateLaw::Fixed),
+    ("ideal", RateLaw::Ideal { per: 0.1 }),
+    ("minstrel_ht", RateLaw::MinstrelHt(Scheme::Share)),
+    ("minstrel_ht_5.12", RateLaw::MinstrelHt(Scheme::Kinds)),
+];
 
 /// Channels in the middle of the two bands.
 const MIDDLE_2_GHZ: f64 = 2.437e9;
@@ -90,7 +94,7 @@ pub(crate) fn read_law(
 ) -> Result<Option<RateLaw>, ScenarioError> {
     let law = reader.choice("rate_control", &LAWS)?;
     match law {
-        Some(RateLaw::Ideal { .. } | RateLaw::MinstrelHt) if !standard.has_classes() => {
+        Some(RateLaw::Ideal { .. } | RateLaw::MinstrelHt(_)) if !standard.has_classes() => {
             let why = "needs an access point of 802.11n, 802.11ac or 802.11ax; write \"fixed\", or another standard";
             Err(reader.wrong("rate_control", why))
         }

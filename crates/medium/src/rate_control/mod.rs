@@ -19,7 +19,7 @@ use lasthop_core::units::Time;
 use crate::mode::{Guard, Mode, Width};
 use crate::phy::{Rate, Standard};
 pub use ideal::Ideal;
-pub use minstrel_ht::MinstrelHt;
+pub use minstrel_ht::{MinstrelHt, Scheme};
 
 /// The laws there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -33,7 +33,7 @@ pub enum RateLaw {
         per: f64,
     },
     /// Linux's.
-    MinstrelHt,
+    MinstrelHt(Scheme),
 }
 
 /// A rate, and how often it is tried.
@@ -52,8 +52,10 @@ pub struct Stage {
 pub struct RatePlan {
     stages: [Stage; 4],
     len: u8,
-    /// The first stage only tries out a rate. As with Linux's ath9k such a frame is one MPDU, not an aggregate.
+    /// It only tries out a rate.
     pub is_sample: bool,
+    /// The frame is one MPDU, not an aggregate.
+    pub is_single: bool,
 }
 
 impl RatePlan {
@@ -61,7 +63,7 @@ impl RatePlan {
     #[must_use]
     #[inline]
     pub fn of(rate: Rate) -> Self {
-        Self { stages: [Stage { rate, tries: u8::MAX, rts: false }; 4], len: 1, is_sample: false }
+        Self { stages: [Stage { rate, tries: u8::MAX, rts: false }; 4], len: 1, is_sample: false, is_single: false }
     }
 
     /// These stages, at most four and at least one.
@@ -69,14 +71,12 @@ impl RatePlan {
         let mut all = [stages[0]; 4];
         let len = stages.len().min(4);
         all[..len].copy_from_slice(&stages[..len]);
-        Self { stages: all, len: len as u8, is_sample: false }
+        Self { stages: all, len: len as u8, is_sample: false, is_single: false }
     }
 
-    /// With the first stage in place of its own.
-    fn sampling(mut self, stage: Stage) -> Self {
-        self.stages[0] = stage;
-        self.is_sample = true;
-        self
+    /// One try of a rate.
+    fn sample(rate: Rate, is_single: bool) -> Self {
+        Self { stages: [Stage { rate, tries: 1, rts: false }; 4], len: 1, is_sample: true, is_single }
     }
 
     /// The first stage.

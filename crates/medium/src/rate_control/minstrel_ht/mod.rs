@@ -1,30 +1,37 @@
 //! Minstrel-HT, the rate control of Linux's mac80211: tries rates out, keeps what arrives, prefers throughput.
 //!
-//! Every 50 ms, for each rate with attempts since:
-//! `p(k) = c1 s/a + c2 p(k-1) + c3 p(k-2)`, c2 = 1.287, c3 = -0.574, c1 = 1 - c2 - c3 (a low pass of period 16); the first time `p = s/a`
+//! Every 50 ms, for each rate with attempts since: the share s/a of MPDUs that arrived goes into an average p. Then
 //! `throughput = min(p, 0.9) / (overhead / L + t)`, none below p = 0.1
-//! with t the time of 1,200 bytes at that rate without preamble, L the average MPDUs of a frame (EWMA, a quarter new) and an
-//! overhead of 108 us (preambles and an ACK at 6 Mbit/s). A rate never tried is believed to be as good as the best of the
-//! faster ones of its group.
+//! with t the time of 1,200 bytes at that rate without preamble, L the average MPDUs of a frame (a quarter new each time) and an
+//! overhead of 108 us (preambles and an ACK at 6 Mbit/s).
 //!
-//! The chain of a frame: the three rates with the most throughput, then the most robust one. A rate is tried as often as fits
-//! into 6 ms, 2 to 7 times; all but the first stage use RTS. Robust is: most throughput among those above p = 0.75, else the highest p; with
-//! fewer streams than the fastest rate where there is such a group.
+//! The chain of a frame: the two or three rates with the most throughput, then the most robust one. A rate is tried as often as
+//! fits into 6 ms, 2 to 7 times; all but the first stage use RTS. Robust is: most throughput among those above p = 0.75,
+//! else the highest p; with fewer streams than the fastest rate where there is such a group. When more than 30 attempts at one
+//! of the two best rates have hardly any success the next slower group takes its place at once.
 //!
-//! Every 20 ms one frame tries out a rate, of three kinds in turn (INC, JUMP, INC, JUMP, INC, SLOW): the slowest rate of the
-//! next group that is faster than the best one, a random faster one, or one between the fastest and the slowest of the
-//! chain that is not known to be good.
+//! Two schemes, which differ in the average and in what is tried out:
 //!
-//! Source: Linux 5.12 and later, net/mac80211/rc80211_minstrel_ht.c (sampling by kind since 5.12, commit 80d55154b2f8),
-//! read at 6.18; its arithmetic in 1/4096 is kept. Files: `groups` (rates by streams, width and guard interval), `stats`,
-//! `select` (the chain), `sample`.
+//! | | [`Scheme::Share`], before Linux 5.12 | [`Scheme::Kinds`], since |
+//! |---|---|---|
+//! | average | `p = 3/4 p + 1/4 s/a` | `p(k) = c1 s/a + c2 p(k-1) + c3 p(k-2)`, a low pass of period 16 |
+//! | never tried | never chosen | as good as the best faster rate of its group |
+//! | chain | 3 stages | 4 |
+//! | tried out | one frame in 16 + 2 L (`look_around`) | one frame every 20 ms (`sample`) |
+//! | a sample is | an aggregate | one MPDU |
+//!
+//! Source: Linux, net/mac80211/rc80211_minstrel_ht.c, read at 5.2 and at 6.18 (commit 80d55154b2f8 of 5.12 is the difference); its
+//! arithmetic in 1/4096 is kept. Files: `groups` (rates by streams, width and guard interval), `stats`, `select` (the chain).
 //!
 //! Differs: groups of 160 MHz and of ax, which Linux leaves to the firmware, are treated like the others; time counts in
-//! nanoseconds, not in ticks; the order of random rates is drawn per sender and receiver. Not modelled: rates of b beside those of n
-//! at 2.4 GHz, dynamic SMPS, the limit of A-MSDU that follows from the rate. ns-3's Minstrel-HT is the scheme before 5.12 (EWMA,
-//! a share of frames that sample).
+//! nanoseconds, not in ticks; the orders are drawn per sender and receiver. The look-around counts frames and sends them
+//! as aggregates, as ns-3's does, where Linux counts packets and a driver decides (ath9k: one MPDU; mt76: what its rate table covers).
+//! A sample that fails is over; its MPDUs go with the next frame, where ath9k takes it through the rest of the chain. Not
+//! modelled: rates of b beside those of n at 2.4 GHz, dynamic SMPS, the limit of A-MSDU that follows from the rate.
 
 mod groups;
+mod look_around;
+mod orders;
 mod sample;
 mod select;
 mod stats;
@@ -35,6 +42,8 @@ use super::{Capability, RatePlan, Stage, TxResult};
 use crate::phy::Rate;
 use crate::random::Stream;
 use groups::{Group, Index};
+use look_around::{InUse, LookAround};
+use orders::Orders;
 use sample::Samples;
 use stats::{ONE, RateStats, frac};
 
@@ -53,6 +62,23 @@ const ACK: u32 = 60;
 /// The same of radios of b and g, at 1 Mbit/s, us; their preamble is in the time of a packet.
 const LEGACY_ACK: u32 = 314;
 
+/// Whose scheme.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scheme {
+    /// Of Linux before 5.12, which ns-3 follows, too.
+    #[default]
+    Share,
+    /// Of Linux since 5.12.
+    Kinds,
+}
+
+/// What chooses samples.
+#[derive(Clone, Debug)]
+enum Sampling {
+    Share(LookAround),
+    Kinds(Samples),
+}
+
 /// See the module.
 #[derive(Clone, Debug)]
 pub struct MinstrelHt {
@@ -68,19 +94,23 @@ pub struct MinstrelHt {
     frames: u32,
     updated: Time,
     sampled: Time,
-    samples: Samples,
+    sampling: Sampling,
     chain: RatePlan,
 }
 
 impl MinstrelHt {
     /// Knows nothing yet, and begins with the slowest rate.
     #[must_use]
-    pub fn new(capability: Capability, mut stream: Stream) -> Self {
+    pub fn new(scheme: Scheme, capability: Capability, mut stream: Stream) -> Self {
         let groups = groups::of(capability);
+        let orders = Orders::new(groups.len(), &mut stream);
         let lowest = groups[0].lowest(0);
         let mut minstrel = Self {
             stats: vec![[RateStats::default(); groups::RATES]; groups.len()],
-            samples: Samples::new(groups.len(), &mut stream),
+            sampling: match scheme {
+                Scheme::Share => Sampling::Share(LookAround::new(orders)),
+                Scheme::Kinds => Sampling::Kinds(Samples::new(orders)),
+            },
             groups,
             max_tp: [lowest; 4],
             max_prob: lowest,
@@ -97,18 +127,47 @@ impl MinstrelHt {
 
     /// What the next frame is sent with.
     pub fn plan(&mut self, now: Time) -> RatePlan {
-        if now < self.sampled {
-            return self.chain;
+        let Some(index) = self.sample(now) else { return self.chain };
+        RatePlan::sample(self.rate_of(index), self.by_kinds())
+    }
+
+    /// The rate that the next frame tries out, if it does.
+    fn sample(&mut self, now: Time) -> Option<Index> {
+        let used = self.in_use();
+        match &mut self.sampling {
+            Sampling::Share(look_around) => look_around.take(&self.groups, &self.stats, &used),
+            Sampling::Kinds(_) if now < self.sampled => None,
+            Sampling::Kinds(samples) => {
+                self.sampled = now + SAMPLE;
+                samples.take()
+            }
         }
-        self.sampled = now + SAMPLE;
-        let Some(index) = self.samples.take() else { return self.chain };
-        self.chain.sampling(Stage { rate: self.rate_of(index), tries: 1, rts: false })
+    }
+
+    fn by_kinds(&self) -> bool {
+        matches!(self.sampling, Sampling::Kinds(_))
+    }
+
+    fn in_use(&self) -> InUse {
+        let [first, second] = [self.max_tp[0], self.max_tp[1]].map(|index| (self.duration(index), index));
+        let (fast, slow) = if first.0 > second.0 { (second, first) } else { (first, second) };
+        InUse {
+            best: self.max_tp[0],
+            robust: self.max_prob,
+            second_ns: slow.0,
+            robust_ns: self.duration(self.max_prob),
+            streams: self.groups[fast.1.group()].streams,
+        }
     }
 
     /// A frame is settled.
     pub fn on_result(&mut self, now: Time, result: &TxResult<'_>) {
         self.frames += 1;
         self.mpdus += u32::from(result.mpdus);
+        let average = self.average(self.max_tp[0].group());
+        if let Sampling::Share(look_around) = &mut self.sampling {
+            look_around.on_result(average);
+        }
         let mut last = None;
         for (rate, tries) in result.plan.used(result.tries) {
             if let Some(stats) = self.stats_of(rate) {
@@ -146,7 +205,8 @@ impl MinstrelHt {
     fn flee(&mut self, place: usize) -> bool {
         let index = self.max_tp[place];
         let stats = &self.stats[index.group()][index.rate()];
-        if stats.attempts <= 30 || stats.successes >= stats.attempts / 4 {
+        let part = if self.by_kinds() { 4 } else { 5 };
+        if stats.attempts <= 30 || stats.successes >= stats.attempts / part {
             return false;
         }
         let streams = self.groups[index.group()].streams;
@@ -197,12 +257,20 @@ impl MinstrelHt {
         }
         self.fold();
         self.select();
+        (self.updated, self.sampled) = (now, now);
+        self.set_chain();
+        self.refill();
+    }
+
+    fn refill(&mut self) {
         let chain = [self.max_tp[0], self.max_tp[1], self.max_prob].map(|index| self.duration(index));
         let fast = chain.into_iter().min().unwrap_or(0);
         let slow = chain.into_iter().max().unwrap_or(0);
-        self.samples.refill(&self.groups, &self.stats, self.duration(self.max_tp[0]), fast, slow);
-        (self.updated, self.sampled) = (now, now);
-        self.set_chain();
+        let best = self.duration(self.max_tp[0]);
+        match &mut self.sampling {
+            Sampling::Share(look_around) => look_around.on_update(self.groups.len()),
+            Sampling::Kinds(samples) => samples.refill(&self.groups, &self.stats, best, fast, slow),
+        }
     }
 
     fn set_chain(&mut self) {
@@ -214,7 +282,10 @@ impl MinstrelHt {
                 stage.tries = self.tries(index, stage.rts);
             }
         }
-        self.chain = RatePlan::chain(&stages);
+        if !self.by_kinds() {
+            stages[2] = stages[3];
+        }
+        self.chain = RatePlan::chain(&stages[..if self.by_kinds() { 4 } else { 3 }]);
     }
 
     /// How many tries of a frame of average length fit into a segment.

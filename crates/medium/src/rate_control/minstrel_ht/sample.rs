@@ -1,13 +1,11 @@
-//! Which rates are tried out, five of each kind at most between two updates.
+//! Which rates are tried out since Linux 5.12: five of each kind at most between two updates.
 
 use super::groups::{Group, Index, RATES};
+use super::orders::Orders;
 use super::stats::{RateStats, frac};
-use crate::random::Stream;
 
 /// Rates of a kind between two updates.
 const EACH: usize = 5;
-/// Orders of the rates of a group.
-const COLUMNS: usize = 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -29,25 +27,12 @@ pub(super) struct Samples {
     turn: usize,
     /// Group that was looked at last, of increases and of jumps.
     last_group: [usize; 2],
-    orders: [[u8; RATES]; COLUMNS],
-    /// Where each group is in the orders: column, place.
-    at: Vec<(usize, usize)>,
+    orders: Orders,
 }
 
 impl Samples {
-    pub(super) fn new(groups: usize, stream: &mut Stream) -> Self {
-        let order = |stream: &mut Stream| {
-            let mut order: [u8; RATES] = std::array::from_fn(|i| i as u8);
-            (1..RATES).rev().for_each(|i| order.swap(i, stream.below(i as u64 + 1) as usize));
-            order
-        };
-        Self {
-            waiting: std::array::from_fn(|_| Vec::with_capacity(EACH)),
-            turn: 0,
-            last_group: [0; 2],
-            orders: std::array::from_fn(|_| order(stream)),
-            at: vec![(0, 0); groups],
-        }
+    pub(super) fn new(orders: Orders) -> Self {
+        Self { waiting: std::array::from_fn(|_| Vec::with_capacity(EACH)), turn: 0, last_group: [0; 2], orders }
     }
 
     /// The next one, if the kind whose turn it is has any.
@@ -114,18 +99,7 @@ impl Samples {
 
     /// The next rate of the group's order that it has and that is `from` or above.
     fn random(&mut self, number: usize, group: &Group, from: usize) -> Option<usize> {
-        let (column, place) = &mut self.at[number];
-        for _ in 0..RATES {
-            let rate = usize::from(self.orders[*column][*place]);
-            *place += 1;
-            if *place == RATES {
-                (*column, *place) = ((*column + 1) % COLUMNS, 0);
-            }
-            if rate >= from && group.rates[rate].is_some() {
-                return Some(rate);
-            }
-        }
-        None
+        (0..RATES).map(|_| self.orders.next(number)).find(|rate| *rate >= from && group.rates[*rate].is_some())
     }
 }
 

@@ -19,11 +19,14 @@ impl MinstrelHt {
 
     /// Takes the counters since the last update into the statistics.
     pub(super) fn fold(&mut self) {
+        let average = !self.by_kinds();
         for (group, stats) in self.groups.iter().zip(&mut self.stats) {
             let mut faster = 0;
             for (rate, stats) in group.rates.iter().zip(stats).rev() {
-                if rate.is_some() {
-                    stats.fold(&mut faster);
+                match rate {
+                    Some(_) if average => stats.fold_average(),
+                    Some(_) => stats.fold(&mut faster),
+                    None => {}
                 }
             }
         }

@@ -28,10 +28,32 @@ pub(super) struct RateStats {
     filtered: [u32; 2],
     attempted: u64,
     succeeded: u64,
+    /// Updates since it was last tried.
+    without: u32,
 }
 
 impl RateStats {
-    /// Takes in what was sent since the last time. `faster`: the best probability of the faster rates of the group, which
+    /// Takes in what was sent since the last time, as before Linux 5.12: an average that moves by a quarter.
+    pub(super) fn fold_average(&mut self) {
+        if self.attempts == 0 {
+            self.without = self.without.saturating_add(1);
+            return;
+        }
+        let sample = frac(self.successes, self.attempts);
+        let value = if self.attempted == 0 { sample } else { ewma(self.filtered[0], sample) };
+        self.filtered[0] = value;
+        self.without = 0;
+        self.attempted += u64::from(self.attempts);
+        self.succeeded += u64::from(self.successes);
+        (self.attempts, self.successes) = (0, 0);
+    }
+
+    /// Updates since it was last tried.
+    pub(super) fn updates_without(&self) -> u32 {
+        self.without
+    }
+
+    /// Takes in what was sent since the last time, as since 5.12. `faster`: the best probability of the faster rates of the group, which
     /// grows with this one's, or stands for it where it was never tried.
     pub(super) fn fold(&mut self, faster: &mut u32) {
         if self.attempts > 0 {

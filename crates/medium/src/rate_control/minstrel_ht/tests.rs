@@ -6,8 +6,10 @@ use crate::rate_control::ideal::FULL_MPDU;
 
 const HT20: Capability = Capability { standard: Standard::N, width: Width::Mhz20, streams: 1, guard: Guard::Ns800 };
 
-fn minstrel(capability: Capability) -> MinstrelHt {
-    MinstrelHt::new(capability, Stream::named(1, "minstrel"))
+const SCHEMES: [Scheme; 2] = [Scheme::Share, Scheme::Kinds];
+
+fn minstrel(scheme: Scheme, capability: Capability) -> MinstrelHt {
+    MinstrelHt::new(scheme, capability, Stream::named(1, "minstrel"))
 }
 
 fn at(ms: u64) -> Time {
@@ -20,7 +22,7 @@ fn play(minstrel: &mut MinstrelHt, snr_db: f64, (from, to): (u64, u64), stream: 
     for ms in (from..to).step_by(3) {
         let plan = minstrel.plan(at(ms));
         *(if plan.is_sample { &mut samples } else { &mut others }) += 1;
-        let mpdus = if plan.is_sample { 1 } else { 20 };
+        let mpdus = if plan.is_single { 1 } else { 20 };
         let mut tries = 0;
         let mut acked = 0;
         while let Some(stage) = plan.after(tries).filter(|_| acked == 0) {
@@ -33,15 +35,17 @@ fn play(minstrel: &mut MinstrelHt, snr_db: f64, (from, to): (u64, u64), stream: 
     (samples, others)
 }
 
-fn settled(capability: Capability, snr_db: f64) -> Rate {
-    let mut minstrel = minstrel(capability);
-    play(&mut minstrel, snr_db, (0, 3_000), &mut Stream::named(2, "air"));
+fn settled(scheme: Scheme, capability: Capability, snr_db: f64) -> Rate {
+    let mut minstrel = minstrel(scheme, capability);
+    // By shares it takes that long when groups are many.
+    let ms = if scheme == Scheme::Kinds { 3_000 } else { 40_000 };
+    play(&mut minstrel, snr_db, (0, ms), &mut Stream::named(2, "air"));
     minstrel.rate()
 }
 
 #[test]
 fn it_begins_with_the_slowest_rate() {
-    let minstrel = minstrel(Capability { width: Width::Mhz40, streams: 2, ..HT20 });
+    let minstrel = minstrel(Scheme::Share, Capability { width: Width::Mhz40, streams: 2, ..HT20 });
     assert_eq!(minstrel.rate().bit_rate().as_bps(), 6_500_000);
 }
 
@@ -49,36 +53,56 @@ fn it_begins_with_the_slowest_rate() {
 fn it_finds_the_rate_of_most_throughput() {
     // Losing 5 % at MCS 4 beats MCS 3; losing all at MCS 5 does not.
     for (snr, mcs) in [(3.0, 0), (7.0, 2), (16.0, 4), (22.0, 7)] {
-        assert_eq!(settled(HT20, snr).mode().map(|mode| mode.mcs), Some(mcs), "{snr} dB");
+        for scheme in SCHEMES {
+            let found = settled(scheme, HT20, snr).mode().map(|mode| mode.mcs);
+            assert_eq!(found, Some(mcs), "{scheme:?}, {snr} dB");
+        }
     }
 }
 
 #[test]
 fn wide_channels_and_streams_are_found_too() {
-    let n = Capability { width: Width::Mhz40, streams: 2, guard: Guard::Ns400, ..HT20 };
-    assert_eq!(settled(n, 30.0).bit_rate().as_bps(), 300_000_000);
-    let ac = Capability { standard: Standard::Ac, width: Width::Mhz80, ..n };
-    assert_eq!(settled(ac, 35.0).bit_rate().as_mbps_f64().round(), 867.0);
-    let ax = Capability { standard: Standard::Ax, width: Width::Mhz80, guard: Guard::Ns800, ..n };
-    assert_eq!(settled(ax, 40.0).bit_rate().as_mbps_f64().round(), 1201.0);
+    for scheme in SCHEMES {
+        let n = Capability { width: Width::Mhz40, streams: 2, guard: Guard::Ns400, ..HT20 };
+        assert_eq!(settled(scheme, n, 30.0).bit_rate().as_bps(), 300_000_000);
+        let ac = Capability { standard: Standard::Ac, width: Width::Mhz80, ..n };
+        assert_eq!(settled(scheme, ac, 35.0).bit_rate().as_mbps_f64().round(), 867.0);
+        let ax = Capability { standard: Standard::Ax, width: Width::Mhz80, guard: Guard::Ns800, ..n };
+        assert_eq!(settled(scheme, ax, 40.0).bit_rate().as_mbps_f64().round(), 1201.0);
+    }
 }
 
 #[test]
-fn a_sample_goes_out_every_20_ms_and_only_once_at_its_rate() {
-    let mut minstrel = minstrel(HT20);
+fn by_kinds_one_mpdu_goes_out_as_a_sample_every_20_ms() {
+    let mut minstrel = minstrel(Scheme::Kinds, HT20);
     let mut air = Stream::named(2, "air");
     let (samples, _) = play(&mut minstrel, 12.0, (0, 10_000), &mut air);
     // At most one per 20 ms and one more after each update.
     assert!((100..=700).contains(&samples), "{samples}");
     let plan = (10_000..10_200).map(|ms| minstrel.plan(at(ms))).find(|plan| plan.is_sample).unwrap();
+    assert!(plan.is_single && plan.stages().len() == 1);
     assert_eq!(plan.first().tries, 1);
-    assert!(!plan.first().rts);
-    assert!(plan.stages()[1..].iter().all(|stage| stage.rts && stage.tries >= 2));
+    let chain = minstrel.chain;
+    assert_eq!(chain.stages().len(), 4);
+    assert!(!chain.first().rts);
+    assert!(chain.stages()[1..].iter().all(|stage| stage.rts && stage.tries >= 2));
+}
+
+#[test]
+fn by_share_one_frame_in_16_and_twice_its_mpdus_is_a_sample() {
+    let mut minstrel = minstrel(Scheme::Share, HT20);
+    let mut air = Stream::named(2, "air");
+    play(&mut minstrel, 12.0, (0, 3_000), &mut air);
+    let (samples, others) = play(&mut minstrel, 12.0, (3_000, 63_000), &mut air);
+    // 56 frames, and those for which the rate whose turn it was is not worth it.
+    let each = (samples + others) as f64 / samples as f64;
+    assert!((56.0..=70.0).contains(&each), "{each}");
+    assert_eq!(minstrel.chain.stages().len(), 3);
 }
 
 #[test]
 fn at_the_top_nothing_is_left_to_try() {
-    let mut minstrel = minstrel(HT20);
+    let mut minstrel = minstrel(Scheme::Kinds, HT20);
     let mut air = Stream::named(2, "air");
     play(&mut minstrel, 40.0, (0, 5_000), &mut air);
     let (samples, others) = play(&mut minstrel, 40.0, (5_000, 10_000), &mut air);
@@ -87,7 +111,7 @@ fn at_the_top_nothing_is_left_to_try() {
 
 #[test]
 fn it_follows_the_channel_down_at_once_and_up_within_a_second() {
-    let mut minstrel = minstrel(HT20);
+    let mut minstrel = minstrel(Scheme::Kinds, HT20);
     let mut air = Stream::named(2, "air");
     let mcs = |minstrel: &MinstrelHt| minstrel.rate().mode().unwrap().mcs;
     play(&mut minstrel, 25.0, (0, 3_000), &mut air);
@@ -102,7 +126,7 @@ fn it_follows_the_channel_down_at_once_and_up_within_a_second() {
 
 #[test]
 fn the_most_robust_rate_has_fewer_streams() {
-    let mut minstrel = minstrel(Capability { streams: 2, ..HT20 });
+    let mut minstrel = minstrel(Scheme::Kinds, Capability { streams: 2, ..HT20 });
     play(&mut minstrel, 19.0, (0, 3_000), &mut Stream::named(2, "air"));
     let streams = |rate: Rate| rate.mode().unwrap().streams;
     let plan = minstrel.chain;
@@ -112,7 +136,7 @@ fn the_most_robust_rate_has_fewer_streams() {
 
 #[test]
 fn tries_fit_into_a_segment_of_6_ms() {
-    let mut minstrel = minstrel(HT20);
+    let mut minstrel = minstrel(Scheme::Kinds, HT20);
     // One packet of 1,200 bytes at MCS 7: 9600 / 65 = 148 us; contention 9 us x 15/2, 31/2, 63/2 ..
     minstrel.average = ONE;
     assert_eq!(minstrel.tries(Index::new(0, 7), false), 5);
@@ -123,7 +147,7 @@ fn tries_fit_into_a_segment_of_6_ms() {
 
 #[test]
 fn throughput_counts_the_overhead_once_per_frame() {
-    let mut minstrel = minstrel(HT20);
+    let mut minstrel = minstrel(Scheme::Kinds, HT20);
     let top = Index::new(0, 7);
     let stats = &mut minstrel.stats[0][7];
     (stats.attempts, stats.successes) = (100, 100);
@@ -137,8 +161,8 @@ fn throughput_counts_the_overhead_once_per_frame() {
 #[test]
 fn radios_of_b_and_g_have_their_rates_in_two_groups() {
     let capability = Capability { standard: Standard::G, ..HT20 };
-    let minstrel = minstrel(capability);
+    let minstrel = minstrel(Scheme::Share, capability);
     assert_eq!(minstrel.counts().count(), 12);
     assert_eq!(minstrel.rate(), Rate::DSSS_1);
-    assert_eq!(settled(capability, 30.0), Rate::OFDM_54);
+    assert_eq!(settled(Scheme::Share, capability, 30.0), Rate::OFDM_54);
 }
