@@ -15,7 +15,7 @@
 pub mod fading;
 pub mod per;
 
-use lasthop_core::units::{Span, Time};
+use lasthop_core::units::Time;
 
 use crate::mode::Width;
 use crate::phy::Rate;
@@ -88,9 +88,9 @@ impl ChannelParams {
     }
 }
 
-/// One station's link to the access point and back: what moves.
+/// Between a station and the access point, both ways: what moves.
 #[derive(Clone, Debug)]
-pub struct Link {
+pub struct Path {
     params: ChannelParams,
     place: Place,
     fading: FadingState,
@@ -101,7 +101,7 @@ pub struct Link {
     snr: [i16; 2],
 }
 
-/// Which of the two receivers of a link.
+/// Which of the two receivers of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// The station hears the access point.
@@ -110,14 +110,14 @@ pub enum Direction {
     Up = 1,
 }
 
-impl Link {
-    /// The link of station `number`, counted from 1, in the run with this seed.
+impl Path {
+    /// The path of station `number`, counted from 1, in the run with this seed.
     #[must_use]
     pub fn new(params: ChannelParams, place: Place, power_w: [f64; 2], width: Width, seed: u64, number: u16) -> Self {
         let fading = FadingState::new(Stream::numbered(seed, "wifi.fading", number));
-        let mut link = Self { params, place, fading, power_w, width, snr: [0; 2] };
-        link.refresh();
-        link
+        let mut path = Self { params, place, fading, power_w, width, snr: [0; 2] };
+        path.refresh();
+        path
     }
 
     /// Lets the channel move up to `now`; whether an SNR is another than before.
@@ -133,13 +133,18 @@ impl Link {
         self.snr[direction as usize]
     }
 
-    /// Probability that an MPDU of `bytes` arrives with an error. A frame that fills half the width has 3 dB more.
+    /// Probability that an MPDU of `bytes` arrives with an error.
     #[must_use]
     pub fn per(&self, direction: Direction, rate: Rate, bytes: u32) -> f64 {
+        per::scaled(self.per_of_reference(direction, rate), bytes)
+    }
+
+    /// The same of 1,458 bytes. A frame that fills half the width has 3 dB more.
+    #[must_use]
+    pub fn per_of_reference(&self, direction: Direction, rate: Rate) -> f64 {
         let fills = rate.mode().map_or(Width::Mhz20, |mode| mode.width);
         let narrower = (self.width as i16 - fills as i16).max(0);
-        let per = per::per_at(rate.modulation(), self.snr_quarters(direction).saturating_add(12 * narrower));
-        per::scaled(per, bytes)
+        per::per_at(rate.modulation(), self.snr_quarters(direction).saturating_add(12 * narrower))
     }
 
     /// Moves the station, or a wall.
@@ -148,22 +153,16 @@ impl Link {
         self.refresh()
     }
 
-    /// Where the station is.
-    #[must_use]
-    pub fn place(&self) -> Place {
-        self.place
+    /// The width of the channel is another.
+    pub fn set_width(&mut self, width: Width) -> bool {
+        self.width = width;
+        self.refresh()
     }
 
     /// Changes what the channel is like; the fading goes on where it is.
     pub fn set_params(&mut self, params: ChannelParams) -> bool {
         self.params = params;
         self.refresh()
-    }
-
-    /// How often the channel moves by itself; `None`: never.
-    #[must_use]
-    pub fn step(&self) -> Option<Span> {
-        self.params.fading.map(|fading| fading.step())
     }
 
     fn refresh(&mut self) -> bool {
@@ -182,6 +181,8 @@ pub fn quarters(db: f64) -> i16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lasthop_core::units::Span;
+
     use crate::mode::{Guard, Mode};
     use crate::phy::Standard;
 
@@ -217,7 +218,7 @@ mod tests {
     fn directions_share_the_fading_and_have_their_own_powers() {
         let fading = Some(Fading { deviation_db: 6.0, correlation: Span::from_millis(200) });
         let params = ChannelParams { fading, ..ChannelParams::default() };
-        let mut link = Link::new(params, HERE, [0.1, 0.025], Width::Mhz20, 7, 1);
+        let mut link = Path::new(params, HERE, [0.1, 0.025], Width::Mhz20, 7, 1);
         let mut seen = std::collections::BTreeSet::new();
         for ms in 0..2_000 {
             link.advance(Time::from_nanos(ms * 1_000_000));
@@ -235,7 +236,7 @@ mod tests {
             Rate::of_mode(mode).unwrap()
         };
         let place = Place { snr_db: Some(9.5), ..HERE };
-        let link = Link::new(ChannelParams::default(), place, [0.1; 2], Width::Mhz80, 7, 1);
+        let link = Path::new(ChannelParams::default(), place, [0.1; 2], Width::Mhz80, 7, 1);
         let per = |width| link.per(Direction::Up, rate(width), 1458);
         assert_eq!(per(Width::Mhz80), 1.0);
         assert!((per(Width::Mhz40) - per::per_at(Modulation::Mcs(4), 50)).abs() < 1e-12);
@@ -244,7 +245,7 @@ mod tests {
 
     #[test]
     fn a_channel_without_fading_moves_only_when_told() {
-        let mut link = Link::new(ChannelParams::default(), HERE, [0.1; 2], Width::Mhz80, 7, 1);
+        let mut link = Path::new(ChannelParams::default(), HERE, [0.1; 2], Width::Mhz80, 7, 1);
         let before = link.snr_quarters(Direction::Up);
         assert!(!link.advance(Time::from_nanos(5_000_000_000)));
         assert!(link.set_place(Place { walls: 1, ..HERE }));
