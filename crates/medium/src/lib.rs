@@ -2,6 +2,7 @@
 
 mod attempt;
 pub mod bridge;
+pub mod channel;
 mod contention;
 mod crossing;
 mod domain;
@@ -16,6 +17,7 @@ pub mod params;
 pub mod phy;
 pub mod propagation;
 pub mod random;
+pub mod rate_control;
 pub mod snapshot;
 mod times;
 pub mod wireless_link;

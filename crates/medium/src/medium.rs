@@ -22,6 +22,7 @@ use lasthop_core::units::Time;
 
 use crate::attempt::Attempt;
 use crate::bridge::Bridge;
+use crate::channel::ChannelParams;
 use crate::domain::Domain;
 use crate::edca::Edca;
 use crate::hidden::Hidden;
@@ -250,6 +251,31 @@ impl<P: Packet + Copy> Medium<P> {
     /// Moves a station, from the next frame on.
     pub fn set_distance(&mut self, station: NodeId, metres: f64) {
         radio!(&mut self.0, radio => radio.set_distance(station, metres), else ());
+    }
+
+    /// What stands between a station and the access point, and an SNR in place of what follows from it, from the next frame on; with
+    /// classes.
+    pub fn set_place(&mut self, station: NodeId, walls: u8, snr_db: Option<f64>) {
+        if let Model::Edca(edca) = &mut self.0 {
+            edca.set_place(station, walls, snr_db);
+        }
+    }
+
+    /// Errors by signal-to-noise ratio, from the next frame on; with classes.
+    pub fn set_channel(&mut self, channel: Option<ChannelParams>) {
+        if let Model::Edca(edca) = &mut self.0 {
+            edca.set_channel(channel);
+        }
+    }
+
+    /// Rates between two radios, one of them the access point, each with the MPDUs that were sent with it and those that
+    /// arrived; nothing where no rate control counts them.
+    #[must_use]
+    pub fn rate_counts(&self, from: NodeId, to: NodeId) -> Vec<(Rate, u64, u64)> {
+        match &self.0 {
+            Model::Edca(edca) => edca.rate_counts(from, to),
+            _ => Vec::new(),
+        }
     }
 
     /// Frames lost to the channel, from the next frame on.

@@ -4,9 +4,11 @@ use lasthop_core::aqm::Discipline;
 use lasthop_core::packet::Packet;
 
 use crate::bridge::BridgeParams;
+use crate::channel::ChannelParams;
 use crate::edca_params::{ACCESS_POINT_EDCA, Ampdu, Edca, MissedBlockAck, STATION_EDCA};
 use crate::phy::{Band, Phy, Preamble, Rate, Standard, Timing};
 use crate::propagation::{Loss, Radio};
+use crate::rate_control::RateLaw;
 use crate::wireless_link::WirelessLinkParams;
 
 /// How the senders of a collision resume.
@@ -61,6 +63,8 @@ pub struct MediumParams {
     pub radio: Radio,
     /// Frames lost to the channel.
     pub loss: Loss,
+    /// Errors by signal-to-noise ratio, beside `loss`; only with classes (n, ac, ax).
+    pub channel: Option<ChannelParams>,
     /// How senders of a collision resume.
     pub after_collision: AfterCollision,
     /// Who hears whom follows from positions, powers and thresholds; false: everybody hears everybody.
@@ -96,6 +100,7 @@ impl Default for MediumParams {
             power_w: 0.281_838_15,
             radio: Radio::default(),
             loss: Loss::None,
+            channel: None,
             after_collision: AfterCollision::Standard,
             hidden: false,
             bridge: None,
@@ -144,6 +149,14 @@ pub struct StationParams {
     pub rate: Rate,
     /// From the access point, m.
     pub distance_m: f64,
+    /// Walls between; with [`MediumParams::channel`].
+    pub walls: u8,
+    /// Mean SNR over the channel's width, dB, in place of what follows from powers, distance and walls; with
+    /// [`MediumParams::channel`].
+    pub snr_db: Option<f64>,
+    /// What chooses rates to and from it, where it and the access point have classes; [`Self::rate`] is the fixed one, and
+    /// says which widths, streams and guard intervals others may use.
+    pub rate_law: RateLaw,
     /// Where it stands on the circle around the access point, degrees.
     pub angle_deg: f64,
     /// Transmit power, W.
@@ -166,6 +179,9 @@ impl Default for StationParams {
             standard: Standard::G,
             rate: Rate::OFDM_54,
             distance_m: 10.0,
+            walls: 0,
+            snr_db: None,
+            rate_law: RateLaw::Fixed,
             angle_deg: 0.0,
             power_w: 0.281_838_15,
             queue: Discipline::Fifo,

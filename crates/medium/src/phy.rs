@@ -18,6 +18,7 @@
 
 use lasthop_core::units::{BitRate, Span};
 
+use crate::channel::Modulation;
 use crate::mode::{Guard, Mode};
 
 /// Generation of the radio.
@@ -134,6 +135,28 @@ impl Rate {
     #[must_use]
     pub fn bit_rate(self) -> BitRate {
         self.mode().map_or(BitRate::bps(u64::from(self.0)), |mode| mode.bit_rate())
+    }
+
+    /// What errors depend on.
+    #[must_use]
+    pub fn modulation(self) -> Modulation {
+        if let Some(mode) = self.mode() {
+            return Modulation::Mcs(mode.mcs);
+        }
+        match self.0 {
+            1_000_000 => Modulation::Dbpsk,
+            2_000_000 => Modulation::Dqpsk,
+            5_500_000 => Modulation::Cck5,
+            11_000_000 => Modulation::Cck11,
+            9_000_000 => Modulation::Bpsk34,
+            12_000_000 => Modulation::Mcs(1),
+            18_000_000 => Modulation::Mcs(2),
+            24_000_000 => Modulation::Mcs(3),
+            36_000_000 => Modulation::Mcs(4),
+            48_000_000 => Modulation::Mcs(5),
+            54_000_000 => Modulation::Mcs(6),
+            _ => Modulation::Mcs(0),
+        }
     }
 
     /// The rate without HT that answers are chosen by: its own, or that of the same modulation and coding.

@@ -1,12 +1,14 @@
 //! The last hop: `[wifi]`, or in its place `[wireless_link]` or `[bridge]`.
 
 use lasthop_core::units::{BitRate, Span};
+use lasthop_medium::rate_control::RateLaw;
 use lasthop_medium::{
     ACCESS_POINT_EDCA, AfterCollision, Band, BridgeParams, Edca, MissedBlockAck, Preamble, Rate, STATION_EDCA,
     Standard, Timing,
 };
 
 use super::ScenarioError;
+use super::channel::{SNR_KEYS, SnrLoss, read_law, read_snr};
 use super::edca::read_edca;
 use super::queue::{LIMIT_PACKETS, LIMIT_PACKETS_WITH_CLASSES, Queue, read_queue};
 use super::radio::{self, Sending};
@@ -32,6 +34,8 @@ pub enum Loss {
         /// Standard deviation.
         deviation: Decibel,
     },
+    /// Errors by signal-to-noise ratio, of 802.11n, ac and ax.
+    Snr(SnrLoss),
 }
 
 /// ns-2's carrier-sense threshold, which the papers used.
@@ -76,8 +80,8 @@ pub struct Wifi {
     pub firmware_queue: u32,
     /// Transmit power of the access point and of every station that sets none.
     pub power: Watts,
-    /// For the Friis reference.
-    pub frequency: Hertz,
+    /// For the Friis reference; `None`: ns-2's, and with [`Loss::Snr`] the middle of the band.
+    pub frequency: Option<Hertz>,
     /// A frame below it is not received.
     pub receive_threshold: Watts,
     /// A signal below it is not heard.
@@ -86,6 +90,8 @@ pub struct Wifi {
     pub capture: Decibel,
     /// Frame loss without collision.
     pub loss: Loss,
+    /// What chooses rates where a station says nothing else.
+    pub rate_control: RateLaw,
     /// How the senders of a collision resume.
     pub after_collision: AfterCollision,
     /// Who hears whom follows from distance; false: one collision domain.
@@ -172,7 +178,7 @@ pub(crate) fn read_rate(reader: &Reader<'_>, key: &str, standard: Standard) -> R
     Err(reader.wrong(key, format!("{rate} is no rate of {}; it has {}", word(standard), rates.join(", "))))
 }
 
-const WIFI_KEYS: [&str; 31] = [
+const WIFI_KEYS: [&str; 32] = [
     "standard",
     "band",
     "width",
@@ -202,6 +208,7 @@ const WIFI_KEYS: [&str; 31] = [
     "carrier_sense_threshold",
     "capture",
     "loss",
+    "rate_control",
     "after_collision",
     "hidden",
 ];
@@ -248,6 +255,7 @@ fn read_wifi(root: &Reader<'_>, any_b: impl Fn(Standard) -> bool) -> Result<Wifi
     let missed = [("repeat", MissedBlockAck::Repeat), ("bar", MissedBlockAck::Bar)];
     let attempts = wifi.count("attempts", 1..=255)?;
     let (long, short) = attempts.map_or(STANDARD_ATTEMPTS, |n| (n, n));
+    let loss = read_loss(&wifi, standard)?;
     let eifs = [("standard", AfterCollision::Standard), ("eifs", AfterCollision::Eifs)];
     Ok(Wifi {
         standard,
@@ -269,12 +277,13 @@ fn read_wifi(root: &Reader<'_>, any_b: impl Fn(Standard) -> bool) -> Result<Wifi
         queue: read_queue(&wifi, "queue", limit)?,
         station_queue: read_queue(&wifi, "station_queue", limit)?,
         firmware_queue: wifi.count("firmware_queue", 0..=MOST_PACKETS)?.unwrap_or(0),
-        power: wifi.positive("power")?.unwrap_or(Watts(0.281_838_15)),
-        frequency: wifi.positive("frequency")?.unwrap_or(Hertz(914e6)),
+        power: wifi.positive("power")?.unwrap_or(Watts(if standard.has_classes() { 0.1 } else { 0.281_838_15 })),
+        frequency: wifi.positive("frequency")?,
         receive_threshold: wifi.positive("receive_threshold")?.unwrap_or(Watts(3.652e-10)),
         carrier_sense_threshold: wifi.positive("carrier_sense_threshold")?.unwrap_or(CARRIER_SENSE_DEFAULT),
         capture: wifi.quantity("capture")?.unwrap_or(Decibel(10.0)),
-        loss: read_loss(&wifi)?,
+        rate_control: read_law(&wifi, standard, matches!(loss, Loss::Snr(_)))?.unwrap_or_default(),
+        loss,
         after_collision: wifi.choice("after_collision", &eifs)?.unwrap_or(AfterCollision::Standard),
         hidden,
     })
@@ -313,22 +322,28 @@ fn refuse_what_classes_lack(wifi: &Reader<'_>, hidden: bool) -> Result<(), Scena
     Ok(())
 }
 
-fn read_loss(wifi: &Reader<'_>) -> Result<Loss, ScenarioError> {
+fn read_loss(wifi: &Reader<'_>, standard: Standard) -> Result<Loss, ScenarioError> {
     let Some((at, table)) = wifi.inner("loss")? else { return Ok(Loss::None) };
     let kind = table.text("kind").unwrap_or("shadowing");
     let own: &[&str] = match kind {
         "none" => &["kind"],
         "fixed" => &["kind", "rate"],
+        "snr" => &SNR_KEYS,
         _ => &["kind", "exponent", "deviation"],
     };
-    let all = ["rate", "exponent", "deviation"];
+    let all = ["rate", "deviation", "exponent", "reference", "wall", "noise_figure", "fading", "correlation"];
     let loss = Reader::of_kind(wifi.source(), &wifi.path_of("loss"), at, table, own, &all)?;
-    match loss.choice("kind", &[("none", 0), ("fixed", 1), ("shadowing", 2)])? {
+    match loss.choice("kind", &[("none", 0), ("fixed", 1), ("shadowing", 2), ("snr", 3)])? {
         Some(0) => Ok(Loss::None),
         Some(1) => {
             let rate = loss.number("rate", 0.0..=1.0)?;
             Ok(Loss::Fixed { rate: loss.required("rate", rate, "0.01")? })
         }
+        Some(3) if !standard.has_classes() => {
+            let why = "\"snr\" needs an access point of 802.11n, 802.11ac or 802.11ax; write \"shadowing\", or another standard";
+            Err(loss.wrong("kind", why))
+        }
+        Some(3) => read_snr(&loss).map(Loss::Snr),
         _ => Ok(Loss::Shadowing {
             exponent: loss.number("exponent", 0.0..=10.0)?.unwrap_or(4.0),
             deviation: loss.quantity("deviation")?.unwrap_or(Decibel(9.0)),

@@ -151,6 +151,9 @@ pub(crate) fn read_stations(
         edca: radio.edca,
         standard: radio.standard,
         power: radio.power,
+        walls: radio.walls,
+        snr: radio.snr,
+        rate_control: radio.rate_control,
         storage: radio.storage,
     };
     Ok(found.into_iter().enumerate().map(place).collect())

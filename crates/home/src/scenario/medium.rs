@@ -28,12 +28,16 @@ impl Wifi {
             firmware_queue: self.firmware_queue as usize,
             power_w: self.power.0,
             radio: Radio {
-                frequency_hz: self.frequency.0,
+                frequency_hz: self.frequency.map_or(Radio::default().frequency_hz, |hertz| hertz.0),
                 receive_threshold_w: self.receive_threshold.0,
                 carrier_sense_threshold_w: self.carrier_sense_threshold.0,
                 capture_db: self.capture.0,
             },
             loss: self.loss.into(),
+            channel: match &self.loss {
+                Loss::Snr(snr) => Some(snr.params(self.frequency, self.band)),
+                _ => None,
+            },
             after_collision: self.after_collision,
             hidden: self.hidden,
             bridge: None,
@@ -71,6 +75,8 @@ impl From<Loss> for MediumLoss {
             Loss::None => Self::None,
             Loss::Fixed { rate } => Self::Fixed { rate },
             Loss::Shadowing { exponent, deviation } => Self::Shadowing { exponent, deviation_db: deviation.0 },
+            // [`MediumParams::channel`] has it.
+            Loss::Snr(_) => Self::None,
         }
     }
 }
@@ -96,6 +102,9 @@ impl Scenario {
             standard: s.standard,
             rate: s.sending.rate,
             distance_m: s.distance.0,
+            walls: s.walls,
+            snr_db: s.snr.map(|snr| snr.0),
+            rate_law: s.rate_control,
             angle_deg: s.angle.0,
             power_w: s.power.0,
             queue: station_queue.discipline,

@@ -8,6 +8,7 @@
 
 mod air;
 mod change;
+mod channel;
 mod congestion;
 mod control;
 mod edca;
@@ -39,6 +40,7 @@ use lasthop_medium::Standard;
 
 pub use air::{Bridge, CARRIER_SENSE_DEFAULT, LastHop, Loss, Wifi};
 pub use change::Change;
+pub use channel::SnrLoss;
 pub use congestion::{CongestionControl, KernelName};
 pub use control::{Capacity, ClampControl, Control, MacControl, SnoopControl, SplitControl, WindowControl, WindowRtt};
 pub use edca::CLASS_WORDS;

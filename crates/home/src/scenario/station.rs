@@ -1,14 +1,16 @@
 //! `[[station]]`: a wireless host, expanded from its count.
 
 use lasthop_core::units::Span;
+use lasthop_medium::rate_control::RateLaw;
 use lasthop_medium::{Band, Edca, STATION_EDCA, Standard};
 
 use super::ScenarioError;
-use super::air::{LastHop, STANDARDS, Wifi, word};
+use super::air::{LastHop, Loss, STANDARDS, Wifi, word};
+use super::channel::{read_law, read_place};
 use super::edca::read_edca;
 use super::radio::{self, Sending};
 use super::read::Reader;
-use crate::quantity::{Degrees, Metres, StorageRate, StorageSize, Watts};
+use crate::quantity::{Decibel, Degrees, Metres, StorageRate, StorageSize, Watts};
 
 /// A wireless host.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,6 +31,12 @@ pub struct Station {
     pub standard: Standard,
     /// Transmit power.
     pub power: Watts,
+    /// Between it and the access point.
+    pub walls: u8,
+    /// SNR in place of what follows from distance, walls and power.
+    pub snr: Option<Decibel>,
+    /// What chooses rates towards it and from it.
+    pub rate_control: RateLaw,
     /// What a slow receiver drains and feeds.
     pub storage: Storage,
 }
@@ -54,7 +62,7 @@ impl Storage {
     }
 }
 
-pub(crate) const STATION_KEYS: [&str; 15] = [
+pub(crate) const STATION_KEYS: [&str; 18] = [
     "name",
     "count",
     "distance",
@@ -70,6 +78,9 @@ pub(crate) const STATION_KEYS: [&str; 15] = [
     "ampdu",
     "amsdu",
     "edca",
+    "walls",
+    "snr",
+    "rate_control",
 ];
 
 /// A station but for its name and, where the file gives none, its angle.
@@ -81,6 +92,9 @@ pub(crate) struct Radio {
     pub(crate) edca: Edca,
     pub(crate) standard: Standard,
     pub(crate) power: Watts,
+    pub(crate) walls: u8,
+    pub(crate) snr: Option<Decibel>,
+    pub(crate) rate_control: RateLaw,
     pub(crate) storage: Storage,
 }
 
@@ -102,14 +116,27 @@ pub(crate) fn read_radio(station: &Reader<'_>, hop: &LastHop) -> Result<Radio, S
     let distance = station.positive("distance")?.unwrap_or(Metres(10.0));
     let angle = station.quantity("angle")?;
     let LastHop::Wifi(wifi) = hop else {
-        let of_air = ["rate", "standard", "power", "distance", "angle", "edca"].into_iter().chain(radio::KEYS);
+        let of_air = ["rate", "standard", "power", "distance", "angle", "edca", "walls", "snr", "rate_control"]
+            .into_iter()
+            .chain(radio::KEYS);
         for key in of_air {
             if station.has(key) {
                 return Err(station.wrong(key, "means something only with [wifi]; there is no air here"));
             }
         }
         let (sending, power) = (Sending::default(), Watts(0.0));
-        return Ok(Radio { distance, angle, sending, edca: STATION_EDCA, standard: Standard::G, power, storage });
+        return Ok(Radio {
+            distance,
+            angle,
+            sending,
+            edca: STATION_EDCA,
+            standard: Standard::G,
+            power,
+            walls: 0,
+            snr: None,
+            rate_control: RateLaw::Fixed,
+            storage,
+        });
     };
     let standard = station_standard(station, wifi)?;
     let sending = radio::read_station(station, standard, (wifi.standard, wifi.band, &wifi.sending))?;
@@ -119,7 +146,10 @@ pub(crate) fn read_radio(station: &Reader<'_>, hop: &LastHop) -> Result<Radio, S
     }
     let edca = read_edca(station, "edca", wifi.station_edca)?;
     let power = station.positive("power")?.unwrap_or(wifi.power);
-    Ok(Radio { distance, angle, sending, edca, standard, power, storage })
+    let knows_snr = matches!(wifi.loss, Loss::Snr(_));
+    let (walls, snr) = read_place(station, knows_snr)?;
+    let rate_control = read_law(station, wifi.standard, knows_snr)?.unwrap_or(wifi.rate_control);
+    Ok(Radio { distance, angle, sending, edca, standard, power, walls, snr, rate_control, storage })
 }
 
 /// What a station speaks: nothing newer than the access point, and nothing of another band.

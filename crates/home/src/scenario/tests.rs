@@ -11,6 +11,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::quantity::{Decibel, Degrees, Metres, StorageRate, StorageSize};
 
+mod channel;
 mod classes;
 
 /// The normative schema file, as it is.

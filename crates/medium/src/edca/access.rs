@@ -5,6 +5,7 @@ use lasthop_core::packet::AccessCategory;
 use lasthop_core::units::{Span, Time};
 
 use super::exchange::Frames;
+use super::times::Times;
 use super::window::{Aggregate, Framing};
 use crate::edca_params::{Ampdu, EdcaClass};
 use crate::node::Addressed;
@@ -37,6 +38,8 @@ pub struct Flight {
     pub whole: bool,
     /// Packets that arrive for the first time.
     pub arrived: u16,
+    /// MPDUs that arrive.
+    pub acked: u16,
     /// Medium time of the exchange.
     pub cost: Span,
 }
@@ -109,11 +112,19 @@ pub struct Link {
     pub longest_bytes: u32,
     /// `-ln(1 - p)` of an MPDU's loss with probability p; infinite: all are lost.
     pub hazard: f64,
+    /// The same of a byte of an MPDU, at the rate in use.
+    pub byte_hazard: f64,
     /// A whole frame is lost with this probability, whatever is in it.
     pub loss: f64,
 }
 
 impl Link {
+    /// [`Self::most_bytes`] and [`Self::longest_bytes`] at the rate with these times.
+    pub fn room(&self, times: &Times) -> (u32, u32) {
+        let most = self.ampdu.as_ref().map_or(0, |ampdu| ampdu.bytes.min(times.bytes_within(ampdu.time)));
+        (most, times.bytes_within(Ampdu::LONGEST))
+    }
+
     /// Block acks cover so many MPDUs; 1: they are acknowledged one by one.
     pub fn window(&self, class: &EdcaClass) -> u16 {
         self.ampdu.filter(|_| class.aggregates).map_or(1, |ampdu| ampdu.window.max(1))

@@ -26,6 +26,7 @@
 //! time-outs of reorder buffers.
 
 mod access;
+mod adapt;
 mod contention;
 mod exchange;
 mod queue;
@@ -42,6 +43,7 @@ use lasthop_core::packet::{AccessCategory, Packet};
 use lasthop_core::units::{Span, Time};
 
 use crate::attempt::Attempt;
+use crate::channel::{Path, Place};
 use crate::contention::tree::Tree;
 use crate::domain::agenda::{Agenda, Due, Step};
 use crate::edca_params::EdcaClass;
@@ -50,8 +52,10 @@ use crate::params::{MediumParams, StationParams};
 use crate::phy::{Phy, Rate};
 use crate::propagation::Loss;
 use crate::random::Stream;
+use crate::rate_control::RatePlan;
 use crate::snapshot::{NodeStats, Snapshot};
 use access::{Access, Link, Losses};
+use adapt::{Adapt, Progress};
 use contention::{Contention, Counts, Own};
 use exchange::Waits;
 use times::Times;
@@ -68,7 +72,7 @@ struct Radio {
     /// Has classes.
     qos: bool,
     power_w: f64,
-    distance_m: f64,
+    place: Place,
     amsdu_bytes: u32,
     stats: NodeStats,
     /// Packets that were never sent.
@@ -101,6 +105,12 @@ pub struct Edca<P> {
     windows: Vec<Window<P>>,
     /// By window.
     losses: Vec<Losses>,
+    /// By window; looked at only where the link adapts.
+    progress: Vec<Progress>,
+    /// By link; none where the rate and its errors never change.
+    adapts: Vec<Option<Box<Adapt>>>,
+    /// By station.
+    paths: Vec<Option<Path>>,
     /// By 4 x link + class, made when first needed.
     window_of: Vec<u32>,
     /// Stations that the access point has packets for, by the number of their oldest one; of each class.
@@ -147,6 +157,9 @@ impl<P: Packet + Copy> Edca<P> {
             links: Vec::new(),
             windows: Vec::new(),
             losses: Vec::new(),
+            progress: Vec::new(),
+            adapts: Vec::new(),
+            paths: Vec::new(),
             window_of: vec![NONE; 8 * nodes],
             ready: std::array::from_fn(|_| Tree::new(nodes.max(2))),
             contention: Contention::new(&counts, slot, sifs),
@@ -177,12 +190,22 @@ impl<P: Packet + Copy> Edca<P> {
     fn add_links(&mut self, station: &StationParams) {
         let framing = window::Framing { header: 0, delimits_one: false, amsdu_bytes: 0 };
         let ampdu = station.ampdu.filter(|_| station.standard.has_classes());
-        let link = Link { times: 0, ampdu, framing, most_bytes: 0, longest_bytes: 0, hazard: 0.0, loss: 0.0 };
+        let link = Link {
+            times: 0,
+            ampdu,
+            framing,
+            most_bytes: 0,
+            longest_bytes: 0,
+            hazard: 0.0,
+            byte_hazard: 0.0,
+            loss: 0.0,
+        };
         self.links.extend([link; 2]);
         let number = self.links.len() / 2 - 1;
         self.radios[number].amsdu_bytes = if station.standard.has_classes() { station.amsdu_bytes } else { 0 };
-        self.set_station_rate(NodeId(number as u16), station.rate);
+        self.set_fixed_rate(NodeId(number as u16), station.rate);
         self.refresh_loss(number);
+        self.add_adaptation(station);
     }
 
     /// Where the times of `rate` stand.
@@ -222,6 +245,7 @@ impl<P: Packet + Copy> Edca<P> {
         let framing = link.framing;
         self.windows.push(Window::new(to, link.window(&access.class), framing));
         self.losses.push(Losses::new(Stream::named(self.seed, &format!("wifi.edca.loss.{}.{}.{at}", from.0, to.0))));
+        self.progress.push(Progress::new(RatePlan::of(Rate::OFDM_6)));
         let window = self.windows.len() - 1;
         self.window_of[at] = window as u32;
         if from != NodeId::ACCESS_POINT {
@@ -368,6 +392,11 @@ impl<P: Packet + Copy> Edca<P> {
     }
 
     pub fn set_station_rate(&mut self, station: NodeId, rate: Rate) {
+        self.set_fixed_rate(station, rate);
+        self.set_adapted_rate(usize::from(station.0), rate);
+    }
+
+    fn set_fixed_rate(&mut self, station: NodeId, rate: Rate) {
         let times = self.find_times(rate);
         let number = usize::from(station.0);
         let (qos, amsdu_bytes) = (self.radios[number].qos, self.radios[number].amsdu_bytes);
@@ -376,9 +405,7 @@ impl<P: Packet + Copy> Edca<P> {
             link.times = times;
             let header = if qos { times::QOS_LLC_BYTES } else { self.phy.frame_bytes(0) };
             link.framing = window::Framing { header, delimits_one: of.delimits_one, amsdu_bytes };
-            let within = |ampdu: &crate::Ampdu| ampdu.bytes.min(of.bytes_within(ampdu.time));
-            link.longest_bytes = of.bytes_within(crate::Ampdu::LONGEST);
-            link.most_bytes = link.ampdu.as_ref().map_or(0, within);
+            (link.most_bytes, link.longest_bytes) = link.room(of);
         }
         for at in 8 * number..8 * number + 8 {
             if let Some(window) = self.windows.get_mut(self.window_of[at] as usize) {
@@ -388,8 +415,9 @@ impl<P: Packet + Copy> Edca<P> {
     }
 
     pub fn set_distance(&mut self, station: NodeId, metres: f64) {
-        self.radios[usize::from(station.0)].distance_m = metres;
+        self.radios[usize::from(station.0)].place.distance_m = metres;
         self.refresh_loss(usize::from(station.0));
+        self.move_path(usize::from(station.0));
     }
 
     pub fn set_loss(&mut self, loss: Loss) {
@@ -399,7 +427,7 @@ impl<P: Packet + Copy> Edca<P> {
 
     /// Computes the loss probabilities of a station again.
     fn refresh_loss(&mut self, station: usize) {
-        let Radio { power_w, distance_m, .. } = self.radios[station];
+        let Radio { power_w, place: Place { distance_m, .. }, .. } = self.radios[station];
         let loss = self.params.loss;
         let at = |power_w| self.params.radio.loss_probability(loss, power_w, distance_m);
         for (link, p) in [(2 * station, at(power_w)), (2 * station + 1, at(self.params.power_w))] {
@@ -430,7 +458,7 @@ fn radios(params: &MediumParams, stations: &[StationParams]) -> Vec<Radio> {
     let radio = |qos, power_w, distance_m| Radio {
         qos,
         power_w,
-        distance_m,
+        place: Place { distance_m, walls: 0, snr_db: None },
         amsdu_bytes: 0,
         stats: NodeStats::default(),
         waiting: 0,

@@ -33,6 +33,12 @@ impl<P: Packet + Copy> Edca<P> {
             self.charge(number);
         }
         let access = &mut self.accesses[usize::from(number)];
+        let link = Self::link_of(NodeId(number / 4), self.windows[access.window].to);
+        if self.adapts[link].is_some() {
+            let flight = access.flight;
+            self.report(at, number, &flight, answered);
+        }
+        let access = &mut self.accesses[usize::from(number)];
         if answered && access.flight.whole {
             self.windows[access.window].acknowledge_plain(&access.flight.aggregate);
             access.reset_window();

@@ -4,7 +4,7 @@ use lasthop_core::packet::{AccessCategory, Packet};
 use lasthop_core::units::{Span, Time};
 
 use super::Edca;
-use super::access::{Flight, State};
+use super::access::{Flight, Link, State};
 use super::contention::Own;
 use super::exchange::{Fate, Frames};
 use super::times::DELIMITER_BYTES;
@@ -96,8 +96,17 @@ impl<P: Packet + Copy> Edca<P> {
     fn prepare(&mut self, at: Time, number: u16, opens: bool) -> Frames {
         let window = self.choose(number);
         let to = self.windows[window].to;
-        let link = self.links[Self::link_of(NodeId(number / 4), to)];
-        let room = self.room(at, number, to);
+        let link_at = Self::link_of(NodeId(number / 4), to);
+        let mut wants = (false, false);
+        if self.adapts[link_at].is_some() {
+            self.adapt(at, window, link_at);
+            wants = self.progress[window].wants();
+        }
+        let link = self.links[link_at];
+        let mut room = self.room(at, number, to);
+        if wants.0 {
+            room.mpdus = 1;
+        }
         let access = &self.accesses[usize::from(number)];
         if access.discipline.is_some() && access.limit == 0 {
             self.pull(at, number, to, usize::from(room.mpdus.min(self.windows[window].window())));
@@ -117,7 +126,8 @@ impl<P: Packet + Copy> Edca<P> {
             let aggregate = window.compose(room);
             flight.by_block_ack = aggregate.mpdus > 1;
             let rts = opens
-                && (aggregate.bytes > self.params.rts_threshold
+                && (wants.1
+                    || aggregate.bytes > self.params.rts_threshold
                     || (flight.by_block_ack && self.params.rts_for_aggregates));
             let answer = if flight.by_block_ack { block_ack } else { times.ack };
             flight.frames = Frames { data: times.data(aggregate.bytes), answer, rts, times: link.times };
@@ -279,16 +289,19 @@ impl<P: Packet + Copy> Edca<P> {
         let access = &mut self.accesses[usize::from(number)];
         let to = self.windows[access.window].to;
         let (there, back) = (self.links[Self::link_of(from, to)], self.links[Self::link_of(to, from)]);
-        if there.hazard == 0.0 && there.loss == 0.0 && back.loss == 0.0 && self.windows[access.window].is_plain() {
+        let lossless = there.hazard == 0.0 && there.byte_hazard == 0.0;
+        if lossless && there.loss == 0.0 && back.loss == 0.0 && self.windows[access.window].is_plain() {
             access.flight.whole = !access.flight.is_request;
             access.flight.arrived = access.flight.aggregate.packets;
+            access.flight.acked = access.flight.aggregate.mpdus;
             return Fate::Answered;
         }
-        self.draw_losses(number, there.loss, back.loss, there.hazard)
+        self.draw_losses(number, &there, back.loss)
     }
 
     #[inline(never)]
-    fn draw_losses(&mut self, number: u16, there: f64, back: f64, hazard: f64) -> Fate {
+    fn draw_losses(&mut self, number: u16, link: &Link, back: f64) -> Fate {
+        let Link { loss: there, hazard, byte_hazard, .. } = *link;
         let access = &mut self.accesses[usize::from(number)];
         let (flight, window) = (&mut access.flight, access.window);
         let channel = &mut self.channel;
@@ -306,9 +319,11 @@ impl<P: Packet + Copy> Edca<P> {
         }
         if !flight.is_request {
             let losses = &mut self.losses[window];
-            let (arrived, mpdus) =
-                self.windows[window].receive(&flight.aggregate, |_| hazard > 0.0 && losses.lose(hazard));
-            flight.arrived = arrived;
+            let (arrived, mpdus) = self.windows[window].receive(&flight.aggregate, |bytes| {
+                let hazard = hazard + byte_hazard * f64::from(bytes);
+                hazard > 0.0 && losses.lose(hazard)
+            });
+            (flight.arrived, flight.acked) = (arrived, mpdus);
             if mpdus == 0 {
                 return Fate::DataLost;
             }
