@@ -9,6 +9,7 @@ pub mod aqm;
 pub mod capacity;
 pub mod clamp;
 pub mod credit;
+pub mod dscp;
 pub mod elastic;
 pub mod fastpath;
 pub mod flow;

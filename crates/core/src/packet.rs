@@ -22,6 +22,32 @@ pub const fn mix(x: u64) -> u64 {
     y ^ y >> 29
 }
 
+/// Class of traffic on the air (IEEE 802.11-2020, 10.2.3.2), the one that goes first first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum AccessCategory {
+    /// Voice.
+    Vo = 0,
+    /// Video.
+    Vi = 1,
+    /// Best effort.
+    #[default]
+    Be = 2,
+    /// Background.
+    Bk = 3,
+}
+
+impl AccessCategory {
+    /// All, in index order.
+    pub const ALL: [Self; 4] = [Self::Vo, Self::Vi, Self::Be, Self::Bk];
+
+    /// Index into arrays of four.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+}
+
 /// In the simulator a small Copy struct of header fields; in the emulator and the userspace datapath an index into
 /// a frame arena.
 pub trait Packet {
@@ -32,6 +58,10 @@ pub trait Packet {
     /// Late is as bad as lost: games, calls, live video. What may be treated by class of traffic asks this.
     fn is_realtime(&self) -> bool {
         false
+    }
+    /// Its class on an air that has classes.
+    fn access_category(&self) -> AccessCategory {
+        AccessCategory::Be
     }
     /// What queues with a queue per flow tell flows apart by; the same for both directions of a connection.
     fn key(&self, kind: FlowKind) -> u64 {

@@ -2,6 +2,7 @@
 
 use crate::observe::identify::{MARK, UDP_HEADERS};
 use crate::players::quic;
+use lasthop_core::packet::AccessCategory;
 use lasthop_core::snoop::Conduct;
 use lasthop_core::units::Span;
 use lasthop_home::retune::Retune;
@@ -47,6 +48,10 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
 }
 
 fn check_cell(scenario: &Scenario, cell: &Wifi) -> Result<(), ScenarioError> {
+    if cell.standard.has_classes() {
+        let why = "the emulator carries 802.11b and g; the simulator has n, ac and ax (lasthop simulate)";
+        return Err(scenario.refuse("wifi.standard", why));
+    }
     if cell.hidden {
         return Err(scenario.refuse("wifi.hidden", "every station hears every other"));
     }
@@ -95,6 +100,11 @@ fn check_flow(scenario: &Scenario, flow: &Flow) -> Result<(), ScenarioError> {
         if kernel_name(tcp.cc).is_none() {
             return refuse("cc", lacks(tcp.cc));
         }
+    }
+    if flow.class != AccessCategory::Be {
+        let key = format!("flow.{}.dscp", flow.table);
+        let key = if scenario.source.has(&key) { "dscp" } else { "class" };
+        return refuse(key, "the air of 802.11b and g has no classes, and the emulator carries no other");
     }
     match &flow.kind {
         Kind::Web(_) | Kind::RequestResponse(_) => {
@@ -208,6 +218,23 @@ name = "N"
     fn a_split_connection_beside_window_control_is_refused_at_its_line() {
         let text = "[control.window]\ncapacity = \"18Mbit/s\"\n[control.split]\nbuffer = \"64KiB\"\n";
         assert!(refusal(text).starts_with("home.toml:12: control.split: not yet: "), "{}", refusal(text));
+    }
+
+    #[test]
+    fn what_the_emulator_s_air_lacks_is_refused_at_its_line() {
+        let home = HOME.replace("[wifi]", "[wifi]\nstandard = \"802.11ac\"");
+        let scenario = Scenario::parse(&home, "home.toml", &[]).unwrap();
+        let refused = check(&scenario).unwrap_err().to_string();
+        assert!(refused.starts_with("home.toml:8: wifi.standard: not yet: "), "{refused}");
+        for mark in ["class = \"VO\"", "dscp = 46"] {
+            let text = format!("[[flow]]\nname = \"f\"\nfrom = \"W\"\nto = \"N\"\nkind = \"voip\"\n{mark}\n");
+            let key = mark.split(' ').next().unwrap();
+            assert!(
+                refusal(&text).starts_with(&format!("home.toml:15: flow.f.{key}: not yet: ")),
+                "{}",
+                refusal(&text)
+            );
+        }
     }
 
     #[test]

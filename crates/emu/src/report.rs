@@ -103,7 +103,7 @@ pub fn assemble(scenario: &Scenario, mut seen: Seen) -> (Report, Vec<String>) {
         },
         fairness: Fairness { goodput: goodput_fairness(scenario, &flows), airtime: airtime_fairness(&medium.nodes) },
         flows,
-        stations: stations(scenario, &medium.nodes, scenario.duration),
+        stations: stations(scenario, &medium, scenario.duration),
         queues: queues(scenario, &seen.network, &medium.queues, end),
         control: None,
         snoop: None,

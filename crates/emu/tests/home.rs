@@ -251,7 +251,7 @@ fn one_saturated_station_gets_what_theory_gives() {
 #[test]
 fn any_queue_stands_before_the_air_and_keeps_a_game_quick_beside_a_download() {
     let Some(_turn) = turn("queues") else { return };
-    for kind in ["codel", "fq_codel", "red", "drr", "chap"] {
+    for kind in ["codel", "fq_codel", "red", "drr", "mac80211", "chap"] {
         let text = format!(
             "{WIRES}[[station]]\nname = \"G\"\n[[flow]]\nname = \"game\"\nfrom = \"W\"\nto = \"G\"\nkind = \"game-server\"\n\
              [[flow]]\nname = \"load\"\nfrom = \"W\"\nto = \"N\"\nkind = \"cbr\"\nrate = \"40Mbit/s\"\n"
@@ -260,7 +260,7 @@ fn any_queue_stands_before_the_air_and_keeps_a_game_quick_beside_a_download() {
         let Some(outcome) = valid_run(kind, &scenario(&text)) else { return };
         let (game, load) = (flow(&outcome.report, "game"), flow(&outcome.report, "load"));
         assert!(load.metrics.goodput_bps > 20e6, "{kind}: {}", load.metrics.goodput_bps);
-        if matches!(kind, "fq_codel" | "drr" | "chap") {
+        if matches!(kind, "fq_codel" | "drr" | "mac80211" | "chap") {
             let added = game.metrics.added_delay.as_ref().expect("packets arrived").p95;
             assert!(added < 5.0 && game.metrics.lost.ap_queue == 0, "{kind}: {added} ms");
         }

@@ -14,19 +14,34 @@ pub struct Retune {
 
 impl Retune {
     /// The keys it covers; `*` stands for a name.
-    pub const KEYS: [&str; 18] = [
+    pub const KEYS: [&str; 33] = [
         "station.*.rate",
+        "station.*.mcs",
+        "station.*.streams",
+        "station.*.width",
+        "station.*.guard_interval",
         "station.*.distance",
+        "station.*.walls",
+        "station.*.snr",
         "wifi.loss",
         "wifi.loss.kind",
         "wifi.loss.rate",
         "wifi.loss.exponent",
         "wifi.loss.deviation",
+        "wifi.loss.reference",
+        "wifi.loss.wall",
+        "wifi.loss.noise_figure",
+        "wifi.loss.fading",
+        "wifi.loss.correlation",
         "wifi.attempts",
         "wifi.short_attempts",
         "wifi.queue.limit",
         "wifi.station_queue.limit",
         "wifi.rate",
+        "wifi.mcs",
+        "wifi.streams",
+        "wifi.width",
+        "wifi.guard_interval",
         "wireless_link.rate",
         "wireless_link.delay",
         "wireless_link.error_rate",
@@ -60,9 +75,11 @@ impl Retune {
             let node = NodeId(i as u16 + 1);
             medium.set_station_rate(node, station.rate);
             medium.set_distance(node, station.distance_m);
+            medium.set_place(node, station.walls, station.snr_db);
             medium.set_queue_limit(node, station.queue_limit);
         }
         medium.set_loss(self.params.loss);
+        medium.set_channel(self.params.channel);
         medium.set_attempts(self.params.attempts, self.params.short_attempts);
         medium.set_queue_limit(NodeId::ACCESS_POINT, self.params.queue_limit);
         if let Some(link) = self.params.wireless_link {

@@ -1,5 +1,6 @@
 //! What a capture of the channel shows: every attempt to send a frame, with the times of all its frames.
 
+use lasthop_core::packet::AccessCategory;
 use lasthop_core::units::{Span, Time};
 
 use crate::medium::NodeId;
@@ -39,7 +40,19 @@ pub enum AttemptFate {
     AckLost,
 }
 
-/// One transmission of a packet: [RTS, CTS,] [CTS-to-self,] data, ACK, as far as it came.
+/// Which MPDU of a frame of several an attempt is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InAggregate {
+    /// Of this run, the same for all MPDUs of a frame.
+    pub number: u32,
+    /// From 0.
+    pub index: u16,
+    /// MPDUs of the frame.
+    pub mpdus: u16,
+}
+
+/// One transmission of a packet: [RTS, CTS,] [CTS-to-self,] data, ACK, as far as it came. Of an aggregate every packet is an
+/// attempt: RTS, CTS and CTS-to-self stand in the first, the block ack in the last, and the data frame, the same, in all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Attempt<P> {
     /// Sender.
@@ -64,6 +77,10 @@ pub struct Attempt<P> {
     pub packet: P,
     /// Length of it, IP bytes.
     pub ip_bytes: u32,
+    /// Its class and place, where the frame is one of 802.11n, ac or ax.
+    pub class: Option<AccessCategory>,
+    /// Where the frame has several MPDUs.
+    pub aggregate: Option<InAggregate>,
 }
 
 impl<P> Attempt<P> {

@@ -183,6 +183,7 @@ impl<P: Packet + Copy> Bridge<P> {
         Snapshot {
             nodes: self.nodes.clone(),
             queues: self.directions.iter().map(|direction| direction.queue.snapshot(now)).collect(),
+            classes: Vec::new(),
         }
     }
 

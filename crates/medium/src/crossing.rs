@@ -1,6 +1,6 @@
 //! A packet in flight between the access point and a station, for what has queues but no radio.
 
-use lasthop_core::packet::{FlowId, FlowKind, Packet};
+use lasthop_core::packet::{AccessCategory, FlowId, FlowKind, Packet};
 
 use crate::medium::NodeId;
 
@@ -28,6 +28,9 @@ impl<P: Packet> Packet for Crossing<P> {
     }
     fn is_realtime(&self) -> bool {
         self.packet.is_realtime()
+    }
+    fn access_category(&self) -> AccessCategory {
+        self.packet.access_category()
     }
     fn key(&self, kind: FlowKind) -> u64 {
         self.packet.key(kind)

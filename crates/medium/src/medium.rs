@@ -1,7 +1,8 @@
 //! The medium as its host sees it: packets in, what became of them out.
 //!
-//! Two models of the channel stand behind it, with one interface: `domain` (everybody hears everybody, a
-//! transmission costs O(log stations)) and, with [`MediumParams::hidden`], `hidden` (who hears whom follows
+//! Three models of the channel stand behind it, with one interface: `domain` (802.11b and g; everybody hears everybody, a
+//! transmission costs O(log stations)), `edca` (the same where the access point is one of 802.11n, ac or ax: classes of
+//! traffic and aggregates) and, with [`MediumParams::hidden`], `hidden` (b and g; who hears whom follows
 //! from positions, powers and thresholds; O(stations)). With [`MediumParams::bridge`] there is no channel but a time per
 //! packet ([`crate::bridge`]), with [`MediumParams::wireless_link`] one lossy link ([`crate::wireless_link`]).
 //!
@@ -21,7 +22,9 @@ use lasthop_core::units::Time;
 
 use crate::attempt::Attempt;
 use crate::bridge::Bridge;
+use crate::channel::ChannelParams;
 use crate::domain::Domain;
+use crate::edca::Edca;
 use crate::hidden::Hidden;
 use crate::params::{MediumParams, StationParams};
 use crate::phy::{Phy, Rate};
@@ -93,6 +96,7 @@ pub struct Medium<P>(Model<P>);
 #[derive(Clone, Debug)]
 enum Model<P> {
     Shared(Domain<P>),
+    Edca(Box<Edca<P>>),
     Hidden(Box<Hidden<P>>),
     Bridge(Box<Bridge<P>>),
     Link(Box<WirelessLink<P>>),
@@ -103,6 +107,7 @@ macro_rules! model {
     ($medium:expr, $model:ident => $call:expr) => {
         match $medium {
             Model::Shared($model) => $call,
+            Model::Edca($model) => $call,
             Model::Hidden($model) => $call,
             Model::Bridge($model) => $call,
             Model::Link($model) => $call,
@@ -115,6 +120,7 @@ macro_rules! radio {
     ($medium:expr, $model:ident => $call:expr, else $none:expr) => {
         match $medium {
             Model::Shared($model) => $call,
+            Model::Edca($model) => $call,
             Model::Hidden($model) => $call,
             Model::Bridge(_) | Model::Link(_) => $none,
         }
@@ -126,7 +132,7 @@ impl<P: Packet + Copy> Medium<P> {
     ///
     /// # Panics
     ///
-    /// With more than 65,534 stations.
+    /// With more than 65,534 stations; of n, ac and ax with more than 16,381.
     #[must_use]
     pub fn new(params: MediumParams, stations: Vec<StationParams>, seed: u64) -> Self {
         assert!(stations.len() < usize::from(u16::MAX), "a node is numbered by 16 bits");
@@ -135,6 +141,9 @@ impl<P: Packet + Copy> Medium<P> {
         }
         if let Some(link) = params.wireless_link {
             return Self(Model::Link(Box::new(WirelessLink::new(link, params, &stations, seed))));
+        }
+        if params.standard.has_classes() {
+            return Self(Model::Edca(Box::new(Edca::new(params, &stations, seed))));
         }
         if params.hidden {
             return Self(Model::Hidden(Box::new(Hidden::new(params, &stations, seed))));
@@ -203,6 +212,7 @@ impl<P: Packet + Copy> Medium<P> {
     pub fn discipline_backlog(&self) -> usize {
         match &self.0 {
             Model::Shared(model) => model.discipline_backlog(),
+            Model::Edca(model) => model.discipline_backlog(),
             Model::Hidden(model) => model.discipline_backlog(),
             model @ (Model::Bridge(_) | Model::Link(_)) => {
                 model!(model, model => model.backlog(NodeId::ACCESS_POINT))
@@ -241,6 +251,31 @@ impl<P: Packet + Copy> Medium<P> {
     /// Moves a station, from the next frame on.
     pub fn set_distance(&mut self, station: NodeId, metres: f64) {
         radio!(&mut self.0, radio => radio.set_distance(station, metres), else ());
+    }
+
+    /// What stands between a station and the access point, and an SNR in place of what follows from it, from the next frame on; with
+    /// classes.
+    pub fn set_place(&mut self, station: NodeId, walls: u8, snr_db: Option<f64>) {
+        if let Model::Edca(edca) = &mut self.0 {
+            edca.set_place(station, walls, snr_db);
+        }
+    }
+
+    /// Errors by signal-to-noise ratio, from the next frame on; with classes.
+    pub fn set_channel(&mut self, channel: Option<ChannelParams>) {
+        if let Model::Edca(edca) = &mut self.0 {
+            edca.set_channel(channel);
+        }
+    }
+
+    /// Rates between two radios, one of them the access point, each with the MPDUs that were sent with it and those that
+    /// arrived; nothing where no rate control counts them.
+    #[must_use]
+    pub fn rate_counts(&self, from: NodeId, to: NodeId) -> Vec<(Rate, u64, u64)> {
+        match &self.0 {
+            Model::Edca(edca) => edca.rate_counts(from, to),
+            _ => Vec::new(),
+        }
     }
 
     /// Frames lost to the channel, from the next frame on.

@@ -1,7 +1,7 @@
 //! One radio: its queue, the frame it is sending, its contention window.
 
 use lasthop_core::aqm::{Queue, Snapshot};
-use lasthop_core::packet::{FlowId, FlowKind, Packet};
+use lasthop_core::packet::{AccessCategory, FlowId, FlowKind, Packet};
 use lasthop_core::units::{Span, Time};
 
 use crate::firmware::{self, Firmware};
@@ -29,6 +29,9 @@ impl<P: Packet> Packet for Addressed<P> {
     }
     fn is_realtime(&self) -> bool {
         self.packet.is_realtime()
+    }
+    fn access_category(&self) -> AccessCategory {
+        self.packet.access_category()
     }
     fn key(&self, kind: FlowKind) -> u64 {
         self.packet.key(kind)

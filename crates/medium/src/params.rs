@@ -4,8 +4,11 @@ use lasthop_core::aqm::Discipline;
 use lasthop_core::packet::Packet;
 
 use crate::bridge::BridgeParams;
-use crate::phy::{Phy, Preamble, Rate, Standard, Timing};
+use crate::channel::ChannelParams;
+use crate::edca_params::{ACCESS_POINT_EDCA, Ampdu, Edca, MissedBlockAck, STATION_EDCA};
+use crate::phy::{Band, Phy, Preamble, Rate, Standard, Timing};
 use crate::propagation::{Loss, Radio};
+use crate::rate_control::RateLaw;
 use crate::wireless_link::WirelessLinkParams;
 
 /// How the senders of a collision resume.
@@ -23,6 +26,8 @@ pub enum AfterCollision {
 pub struct MediumParams {
     /// Generation of the access point.
     pub standard: Standard,
+    /// Where in the spectrum: what SIFS is, and the signal extension.
+    pub band: Band,
     /// Whose timing rules.
     pub timing: Timing,
     /// Fastest rate of ACK, RTS and CTS; `None`: the highest basic rate not above the data rate.
@@ -38,9 +43,15 @@ pub struct MediumParams {
     pub short_attempts: Option<u32>,
     /// The same for packets of real-time traffic, whatever their length ([`Packet::is_realtime`]); `None`: as others.
     pub realtime_attempts: Option<u32>,
-    /// MAC frames longer than this use RTS/CTS, bytes. 65535: none.
+    /// MAC frames longer than this use RTS/CTS, bytes; of an aggregate all of it counts. 65535: none.
     pub rts_threshold: u32,
-    /// Who leaves the access point's queue first, and who is dropped.
+    /// Frames of more than one MPDU use RTS/CTS, however long they are.
+    pub rts_for_aggregates: bool,
+    /// What follows when no block ack came.
+    pub missed_block_ack: MissedBlockAck,
+    /// How the access point's classes contend, where it has classes (n, ac, ax).
+    pub edca: Edca,
+    /// Who leaves the access point's queue first, and who is dropped. With classes there is a queue of each.
     pub queue: Discipline,
     /// Packets in the access point's queue, the frame in service not counted. 50: ns-2's default.
     pub queue_limit: usize,
@@ -52,6 +63,8 @@ pub struct MediumParams {
     pub radio: Radio,
     /// Frames lost to the channel.
     pub loss: Loss,
+    /// Errors by signal-to-noise ratio, beside `loss`; only with classes (n, ac, ax).
+    pub channel: Option<ChannelParams>,
     /// How senders of a collision resume.
     pub after_collision: AfterCollision,
     /// Who hears whom follows from positions, powers and thresholds; false: everybody hears everybody.
@@ -69,6 +82,7 @@ impl Default for MediumParams {
     fn default() -> Self {
         Self {
             standard: Standard::G,
+            band: Band::Ghz2,
             timing: Timing::Standard,
             control_rate: None,
             preamble: Preamble::Long,
@@ -77,12 +91,16 @@ impl Default for MediumParams {
             short_attempts: None,
             realtime_attempts: None,
             rts_threshold: 65_535,
+            rts_for_aggregates: false,
+            missed_block_ack: MissedBlockAck::Repeat,
+            edca: ACCESS_POINT_EDCA,
             queue: Discipline::Fifo,
             queue_limit: 50,
             firmware_queue: 0,
             power_w: 0.281_838_15,
             radio: Radio::default(),
             loss: Loss::None,
+            channel: None,
             after_collision: AfterCollision::Standard,
             hidden: false,
             bridge: None,
@@ -96,13 +114,14 @@ impl MediumParams {
     /// The air times of a cell with these stations.
     #[must_use]
     pub fn phy(&self, stations: &[StationParams]) -> Phy {
-        let mixed = self.standard == Standard::G && stations.iter().any(|s| s.standard == Standard::B);
+        let mixed = self.standard != Standard::B && stations.iter().any(|s| s.standard == Standard::B);
         Phy {
             standard: self.standard,
             timing: self.timing,
             preamble: self.preamble,
             protection: self.protection || mixed,
             control_rate: self.control_rate,
+            band: self.band,
         }
     }
 
@@ -130,6 +149,14 @@ pub struct StationParams {
     pub rate: Rate,
     /// From the access point, m.
     pub distance_m: f64,
+    /// Walls between; with [`MediumParams::channel`].
+    pub walls: u8,
+    /// Mean SNR over the channel's width, dB, in place of what follows from powers, distance and walls; with
+    /// [`MediumParams::channel`].
+    pub snr_db: Option<f64>,
+    /// What chooses rates to and from it, where it and the access point have classes; [`Self::rate`] is the fixed one, and
+    /// says which widths, streams and guard intervals others may use.
+    pub rate_law: RateLaw,
     /// Where it stands on the circle around the access point, degrees.
     pub angle_deg: f64,
     /// Transmit power, W.
@@ -138,6 +165,12 @@ pub struct StationParams {
     pub queue: Discipline,
     /// Packets in its queue, the frame in service not counted.
     pub queue_limit: usize,
+    /// How its classes contend, where it and the access point have classes.
+    pub edca: Edca,
+    /// Aggregates to and from it; `None`: every frame carries one MPDU.
+    pub ampdu: Option<Ampdu>,
+    /// Longest A-MSDU to and from it, bytes of the MPDU's body; 0: none. 3,839 and 7,935 are n's sizes, 11,406 ac's.
+    pub amsdu_bytes: u32,
 }
 
 impl Default for StationParams {
@@ -146,10 +179,16 @@ impl Default for StationParams {
             standard: Standard::G,
             rate: Rate::OFDM_54,
             distance_m: 10.0,
+            walls: 0,
+            snr_db: None,
+            rate_law: RateLaw::Fixed,
             angle_deg: 0.0,
             power_w: 0.281_838_15,
             queue: Discipline::Fifo,
             queue_limit: 50,
+            edca: STATION_EDCA,
+            ampdu: None,
+            amsdu_bytes: 0,
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! DSSS/CCK (802.11b): `header + 8 n / R`, header 192 us (long preamble) or 96 us (short; never at 1 Mbit/s).
 //! ERP-OFDM (802.11g): `20 us + 4 us x ceil((16 + 8 n + 6) / N_DBPS) + 6 us`, N_DBPS = 4 us x R, 6 us signal extension.
+//! 802.11n, ac, ax: `preamble + ceil((22 + 8 n) / N_DBPS) x symbol` ([`crate::mode`]), at 2.4 GHz 6 us more.
 //! n counts the bytes of the MAC frame: 28 of header and FCS, 8 of LLC/SNAP, the IP packet; ACK and CTS 14, RTS 20.
 //! `EIFS = SIFS + ACK at the lowest basic rate + DIFS`, `ACK timeout = SIFS + slot + PHY header`.
 //! Source: IEEE 802.11-2016 clauses 10.3, 15, 16, 18.
@@ -17,14 +18,41 @@
 
 use lasthop_core::units::{BitRate, Span};
 
+use crate::channel::Modulation;
+use crate::mode::{Guard, Mode};
+
 /// Generation of the radio.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Standard {
     /// 802.11b: DSSS and CCK, 1 to 11 Mbit/s.
     B,
     /// 802.11g: ERP-OFDM, 6 to 54 Mbit/s, and the rates of 802.11b.
     #[default]
     G,
+    /// 802.11n (HT): [`Mode`]s of 20 and 40 MHz, classes of traffic, aggregates.
+    N,
+    /// 802.11ac (VHT): at 5 GHz, up to 160 MHz.
+    Ac,
+    /// 802.11ax (HE), one user at a time.
+    Ax,
+}
+
+impl Standard {
+    /// Knows classes of traffic and aggregates.
+    #[must_use]
+    pub const fn has_classes(self) -> bool {
+        matches!(self, Self::N | Self::Ac | Self::Ax)
+    }
+}
+
+/// Where in the spectrum a cell is: the SIFS, and the signal extension of OFDM frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Band {
+    /// 2.4 GHz: SIFS 10 us, 6 us after every OFDM frame.
+    #[default]
+    Ghz2,
+    /// 5 GHz: SIFS 16 us.
+    Ghz5,
 }
 
 /// Preamble of DSSS frames at 2 Mbit/s and above.
@@ -43,13 +71,19 @@ pub enum Timing {
     /// The standard's.
     #[default]
     Standard,
+    /// ns-3.37's, for 802.11n, ac and ax: the standard's but for four things. No VHT-SIG-B in the preamble of ac (4 us),
+    /// HE-LTFs of 8 us, frames with the short guard interval are not rounded up to 4 us, and receivers lock on one of the
+    /// frames of a collision: EIFS counts from the end of that one, and the rest of an aggregate arrives whose beginning
+    /// collided with a shorter frame.
+    Ns3,
     /// ns-2.35's, for 802.11g; see the module.
     Ns2G,
     /// ns-2.35's, for 802.11b.
     Ns2B,
 }
 
-/// A data rate of 802.11b or 802.11g; cannot hold another.
+/// A data rate of 802.11b or 802.11g in bit/s, or the code of a [`Mode`]; cannot hold another. Comparing two modes says
+/// nothing of which is faster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rate(u32);
 
@@ -79,22 +113,62 @@ impl Rate {
         Self::all(standard).find(|r| r.bit_rate() == rate)
     }
 
-    /// Every rate of a standard, for messages.
+    /// Every rate in bit/s of a standard, for messages; what n, ac and ax have besides, [`Mode::all`] lists.
     pub fn all(standard: Standard) -> impl Iterator<Item = Self> {
-        let ofdm: &[u32] = if standard == Standard::G { &OFDM } else { &[] };
+        let ofdm: &[u32] = if standard == Standard::B { &[] } else { &OFDM };
         DSSS.iter().chain(ofdm).map(|bps| Self(*bps))
+    }
+
+    /// The rate of a mode; `None`: its standard does not have it.
+    #[must_use]
+    pub fn of_mode(mode: Mode) -> Option<Self> {
+        mode.exists().then(|| Self(mode.code()))
+    }
+
+    /// How it is sent, where that is with 802.11n, ac or ax.
+    #[must_use]
+    pub fn mode(self) -> Option<Mode> {
+        Mode::of_code(self.0)
     }
 
     /// In bit/s with its unit.
     #[must_use]
     pub fn bit_rate(self) -> BitRate {
-        BitRate::bps(u64::from(self.0))
+        self.mode().map_or(BitRate::bps(u64::from(self.0)), |mode| mode.bit_rate())
+    }
+
+    /// What errors depend on.
+    #[must_use]
+    pub fn modulation(self) -> Modulation {
+        if let Some(mode) = self.mode() {
+            return Modulation::Mcs(mode.mcs);
+        }
+        match self.0 {
+            1_000_000 => Modulation::Dbpsk,
+            2_000_000 => Modulation::Dqpsk,
+            5_500_000 => Modulation::Cck5,
+            11_000_000 => Modulation::Cck11,
+            9_000_000 => Modulation::Bpsk34,
+            12_000_000 => Modulation::Mcs(1),
+            18_000_000 => Modulation::Mcs(2),
+            24_000_000 => Modulation::Mcs(3),
+            36_000_000 => Modulation::Mcs(4),
+            48_000_000 => Modulation::Mcs(5),
+            54_000_000 => Modulation::Mcs(6),
+            _ => Modulation::Mcs(0),
+        }
+    }
+
+    /// The rate without HT that answers are chosen by: its own, or that of the same modulation and coding.
+    #[must_use]
+    pub fn reference(self) -> Self {
+        self.mode().map_or(self, |mode| mode.reference())
     }
 
     /// Sent with OFDM, not DSSS or CCK.
     #[must_use]
     pub fn is_ofdm(self) -> bool {
-        OFDM.contains(&self.0)
+        self.mode().is_some() || OFDM.contains(&self.0)
     }
 }
 
@@ -109,6 +183,18 @@ pub const RTS_BYTES: u32 = 20;
 /// ns-2's MAC header, bytes.
 const NS2_MAC_BYTES: u32 = 34;
 
+/// What the duration of an OFDM frame follows from: `around + ceil((22 + 8 n) / bits) x symbol`, the symbols together a
+/// multiple of `multiple`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Symbols {
+    /// Preamble and signal extension.
+    pub around: Span,
+    pub symbol: Span,
+    /// Data bits of a symbol.
+    pub bits: u64,
+    pub multiple: Span,
+}
+
 /// What the air times of one cell follow from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Phy {
@@ -122,20 +208,22 @@ pub struct Phy {
     pub protection: bool,
     /// Control frames are never sent faster than this; `None`: the highest basic rate not above the data rate.
     pub control_rate: Option<Rate>,
+    /// Where in the spectrum.
+    pub band: Band,
 }
 
 impl Phy {
     /// One slot of backoff.
     #[must_use]
     pub fn slot(&self) -> Span {
-        let short = self.is_ns2_g() || (self.standard == Standard::G && !self.protection);
+        let short = self.is_ns2_g() || (self.standard != Standard::B && !self.protection);
         Span::from_micros(if short { 9 } else { 20 })
     }
 
     /// Between the frames of one exchange.
     #[must_use]
     pub fn sifs(&self) -> Span {
-        Span::from_micros(if self.is_ns2_g() { 16 } else { 10 })
+        Span::from_micros(if self.is_ns2_g() || self.band == Band::Ghz5 { 16 } else { 10 })
     }
 
     /// Idle time before contention.
@@ -198,6 +286,7 @@ impl Phy {
         if self.is_ns2() && self.control_rate.is_none() {
             return if data.is_ofdm() { Rate::OFDM_6 } else { Rate::DSSS_1 };
         }
+        let data = data.reference();
         let cap = self.control_rate.map_or(data, |c| c.min(data));
         let basic: &[u32] = if data.is_ofdm() { &OFDM_BASIC } else { &DSSS_BASIC };
         if cap.is_ofdm() == data.is_ofdm() && self.control_rate == Some(cap) {
@@ -240,9 +329,32 @@ impl Phy {
         self.duration(self.control(rate), RTS_BYTES)
     }
 
+    /// How OFDM frames of this rate last; `None`: they are no whole symbols.
+    pub(crate) fn symbols(&self, rate: Rate) -> Option<Symbols> {
+        let extension = self.signal_extension();
+        if let Some(mode) = rate.mode() {
+            let (ns3, short) = (self.timing == Timing::Ns3, mode.guard == Guard::Ns400);
+            return Some(Symbols {
+                around: if ns3 { mode.ns3_preamble() } else { mode.preamble() } + extension,
+                symbol: mode.symbol(),
+                bits: u64::from(mode.bits_per_symbol()),
+                multiple: if short && !ns3 { Span::from_micros(4) } else { Span::from_nanos(1) },
+            });
+        }
+        (rate.is_ofdm() && !self.is_ns2()).then(|| Symbols {
+            around: Span::from_micros(20) + extension,
+            symbol: Span::from_micros(4),
+            bits: u64::from(rate.0) * 4 / 1_000_000,
+            multiple: Span::from_nanos(1),
+        })
+    }
+
     /// A frame of `bytes` MAC bytes at `rate`, preamble to last symbol (and signal extension).
     #[must_use]
     pub fn duration(&self, rate: Rate, bytes: u32) -> Span {
+        if let Some(mode) = rate.mode() {
+            return self.mode_duration(&mode, bytes);
+        }
         let bits = u64::from(bytes) * 8;
         let plain = || self.header(rate) + Span::from_nanos((bits * 1_000_000_000).div_ceil(u64::from(rate.0)));
         if self.is_ns2() || !rate.is_ofdm() {
@@ -250,7 +362,36 @@ impl Phy {
         }
         let bits_per_symbol = u64::from(rate.0) * 4 / 1_000_000;
         let symbols = (16 + bits + 6).div_ceil(bits_per_symbol);
-        Span::from_micros(20 + 4 * symbols + 6)
+        Span::from_micros(20 + 4 * symbols) + self.signal_extension()
+    }
+
+    /// The same with 802.11n, ac or ax: `preamble + ceil((22 + 8 n) / N_DBPS) x symbol`, the symbols together rounded up to
+    /// 4 us where the guard interval is short.
+    fn mode_duration(&self, mode: &Mode, bytes: u32) -> Span {
+        let bits = 22 + 8 * u64::from(bytes);
+        let symbols = mode.symbol() * bits.div_ceil(u64::from(mode.bits_per_symbol()));
+        if self.timing == Timing::Ns3 {
+            return mode.ns3_preamble() + symbols + self.signal_extension();
+        }
+        let four_us = if mode.guard == Guard::Ns400 { 4_000 } else { 1 };
+        let symbols = Span::from_nanos(symbols.as_nanos().div_ceil(four_us) * four_us);
+        mode.preamble() + symbols + self.signal_extension()
+    }
+
+    /// Most bytes of a frame of at most this duration.
+    #[must_use]
+    pub fn bytes_within(&self, rate: Rate, duration: Span) -> u32 {
+        let (mut fits, mut does_not) = (0u32, 1 << 23);
+        while does_not - fits > 1 {
+            let middle = fits.midpoint(does_not);
+            if self.duration(rate, middle) <= duration { fits = middle } else { does_not = middle }
+        }
+        fits
+    }
+
+    /// Nothing at 5 GHz.
+    fn signal_extension(&self) -> Span {
+        Span::from_micros(if self.band == Band::Ghz2 { 6 } else { 0 })
     }
 
     /// Preamble and PHY header.
@@ -266,7 +407,7 @@ impl Phy {
     /// Whether ns-2's rules are followed.
     #[must_use]
     pub fn is_ns2(&self) -> bool {
-        self.timing != Timing::Standard
+        matches!(self.timing, Timing::Ns2G | Timing::Ns2B)
     }
 
     fn is_ns2_g(&self) -> bool {
@@ -288,6 +429,7 @@ mod tests {
         preamble: Preamble::Long,
         protection: false,
         control_rate: None,
+        band: Band::Ghz2,
     };
     const B: Phy = Phy { standard: Standard::B, ..G };
     const NS2: Phy = Phy { timing: Timing::Ns2G, ..G };

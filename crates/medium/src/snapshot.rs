@@ -21,6 +21,27 @@ pub struct NodeStats {
     pub collisions: u64,
 }
 
+/// One class of one node, where the air has classes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassStats {
+    /// PPDUs sent, first ones and repetitions: exchanges begun.
+    pub attempts: u64,
+    /// Of these, begun together with another node's.
+    pub collisions: u64,
+    /// Times that a class of higher priority of the same node went first; no transmission.
+    pub internal_collisions: u64,
+    /// MPDUs sent, repetitions included.
+    pub mpdus: u64,
+    /// Of these, sent before.
+    pub retries: u64,
+    /// MPDUs whose attempts or lifetime ran out.
+    pub given_up: u64,
+    /// Block ack requests.
+    pub bars: u64,
+    /// As [`NodeStats::airtime`].
+    pub airtime: Span,
+}
+
 /// Everything, indexed by node: 0 the access point, i station i.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
@@ -28,4 +49,6 @@ pub struct Snapshot {
     pub nodes: Vec<NodeStats>,
     /// Per node's queue.
     pub queues: Vec<fifo::Snapshot>,
+    /// Per node and class ([`lasthop_core::packet::AccessCategory::index`]); empty where the air has no classes.
+    pub classes: Vec<[ClassStats; 4]>,
 }

@@ -476,6 +476,7 @@ impl<P: Packet + Copy> WirelessLink<P> {
         Snapshot {
             nodes: self.nodes.clone(),
             queues: self.directions.iter().map(|direction| direction.queue.snapshot(now)).collect(),
+            classes: Vec::new(),
         }
     }
 

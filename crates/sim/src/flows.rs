@@ -13,7 +13,7 @@ use lasthop_medium::{NodeId, Timing};
 use crate::connection::{Connection, Dress, Stream};
 use crate::exchange::Exchange;
 use crate::expansion::Expansion;
-use crate::packet::{SimPacket, flag};
+use crate::packet::{self, SimPacket, flag};
 use crate::rate_flow::RateFlow;
 use crate::sources::{FlowSource, Source};
 use crate::web::Loader;
@@ -202,7 +202,7 @@ impl Play {
             return Ok(Self::Page(Box::new(Loader::new(web))));
         }
         let flags = if flow.kind.is_realtime() { flag::REALTIME } else { 0 };
-        let flags = flags | u32::from(hosts) << flag::HOSTS;
+        let flags = flags | u32::from(hosts) << flag::HOSTS | packet::class(flow.class);
         let start = Time::ZERO + flow.start;
         if let Kind::Quic(quic) = &flow.kind {
             let cc = refuse::algorithm(quic.cc).ok_or_else(|| no_sender(scenario, flow))?;
@@ -258,7 +258,7 @@ fn pairs(scenario: &Scenario) -> Vec<u16> {
 /// Whether hosts behave as ns-2's, too.
 fn is_ns2(scenario: &Scenario) -> bool {
     match &scenario.hop {
-        LastHop::Wifi(cell) => cell.timing != Timing::Standard,
+        LastHop::Wifi(cell) => matches!(cell.timing, Timing::Ns2G | Timing::Ns2B),
         LastHop::WirelessLink(link) => link.ns2,
         LastHop::Bridge(_) => false,
     }

@@ -1,6 +1,6 @@
 //! A packet: header fields only, small and passed by value. The simulator moves no bytes.
 
-use lasthop_core::packet::{FlowId, FlowKind, Packet, mix};
+use lasthop_core::packet::{AccessCategory, FlowId, FlowKind, Packet, mix};
 use lasthop_core::units::Time;
 use lasthop_tcp::{Note, SackBlocks};
 
@@ -53,8 +53,15 @@ pub mod flag {
     pub const ALL: u32 = 2048;
     /// A local retransmission of what was not known to be lost: when it is lost, no packet is.
     pub const SPARE: u32 = 4096;
+    /// From this bit on: its class on the air, two bits, none of them for best effort ([`super::class`]).
+    pub const CLASS: u32 = 13;
     /// From this bit on: the number of its pair of hosts and protocol, modulo 2^16.
     pub const HOSTS: u32 = 16;
+}
+
+/// The flags of a packet of this class.
+pub const fn class(class: AccessCategory) -> u32 {
+    ((class as u32) ^ AccessCategory::Be as u32) << flag::CLASS
 }
 
 /// Where a packet stands in the streams of both ends, in one word: sequence number and acknowledgment follow from it
@@ -106,6 +113,10 @@ impl Packet for SimPacket {
     }
     fn is_realtime(&self) -> bool {
         self.has(flag::REALTIME)
+    }
+    fn access_category(&self) -> AccessCategory {
+        let bits = self.flags >> flag::CLASS & 3;
+        AccessCategory::ALL[(bits ^ AccessCategory::Be as u32) as usize]
     }
     fn key(&self, kind: FlowKind) -> u64 {
         match kind {
@@ -199,6 +210,25 @@ mod tests {
             let position = Position::new(offset, turns);
             assert_eq!((position.offset(), position.turns()), (offset, turns));
         }
+    }
+
+    #[test]
+    fn a_class_stands_in_its_flags() {
+        let of = |flags| SimPacket {
+            sent: Time::ZERO,
+            position: Position::default(),
+            flow: 0,
+            sack: Sacks::NONE,
+            bytes: 40,
+            window: 0,
+            flags,
+        };
+        for one in AccessCategory::ALL {
+            let flags = class(one) | flag::SPARE | 7 << flag::HOSTS;
+            assert_eq!(of(flags).access_category(), one);
+            assert!(of(flags).has(flag::SPARE) && flags >> flag::HOSTS == 7);
+        }
+        assert_eq!(of(0).access_category(), AccessCategory::Be);
     }
 
     #[test]

@@ -37,7 +37,7 @@ pub fn assemble(scenario: &Scenario, mut engine: Engine<'_, '_>, revision: &str)
         },
         fairness: Fairness { goodput: goodput_fairness(scenario, &flows), airtime: airtime_fairness(&medium.nodes) },
         flows,
-        stations: stations(scenario, &medium.nodes, scenario.duration),
+        stations: stations(scenario, &medium, scenario.duration),
         queues,
         snoop: None,
         control: None,

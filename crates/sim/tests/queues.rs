@@ -8,7 +8,7 @@ use lasthop_home::report::Report;
 /// A download over 40 ms of wires, deep enough buffers, and a window that does not stop it.
 const DOWN: &str = "down W A ftp cc = \"newreno\"; window = 1000";
 const GAME: &str = "game W B game-server size = \"200B\"; every = \"50ms\"";
-const KINDS: [&str; 6] = ["fifo", "codel", "fq_codel", "red", "drr", "chap"];
+const KINDS: [&str; 7] = ["fifo", "codel", "fq_codel", "red", "drr", "mac80211", "chap"];
 /// The access point's queue is never the shortest part of the way, and start-up is over.
 const USUAL: [&str; 3] = ["duration=20s", "measure_from=5s", "wifi.queue.limit=350"];
 
@@ -55,7 +55,7 @@ fn every_kind_carries_a_download_beside_a_game_and_those_that_look_after_flows_k
         let report = with_queue(&[DOWN, GAME], kind, &["seed=3"]);
         let (rate, late) = (goodput(&report, "down"), p99(&report, "game"));
         assert!(rate > 10e6, "{kind}: {rate}");
-        if matches!(kind, "fq_codel" | "drr" | "chap") {
+        if matches!(kind, "fq_codel" | "drr" | "mac80211" | "chap") {
             assert!(late < 6.0, "{kind}: {late} ms");
         }
         assert!(loss(&report, "game") < 0.02, "{kind}");

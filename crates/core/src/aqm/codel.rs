@@ -14,21 +14,20 @@ use super::packets::{List, Packets};
 use crate::packet::Packet;
 use crate::units::{Span, Time};
 
-/// No more than this left behind a packet, in IP bytes, and it is sent: one full packet (RFC 8289, `maxpacket_`).
-const MTU: u64 = 1500;
-
-/// The law's two times.
+/// The law's two times, and when it does not apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Params {
     /// Standing sojourn it allows. 5 ms: 5 to 10 % of `interval` (RFC 8289 4.3).
     pub target: Span,
     /// How long the sojourn must stand above it. 100 ms: the longest usual round trip (RFC 8289 4.3).
     pub interval: Span,
+    /// No more than this left behind a packet, in IP bytes, and it is sent. 1500: one full packet (RFC 8289, `maxpacket_`).
+    pub mtu: u32,
 }
 
 impl Default for Params {
     fn default() -> Self {
-        Self { target: Span::from_millis(5), interval: Span::from_millis(100) }
+        Self { target: Span::from_millis(5), interval: Span::from_millis(100), mtu: 1500 }
     }
 }
 
@@ -103,7 +102,8 @@ impl Law {
 
     /// `dodequeue` of the RFC: whether the head may be dropped.
     fn is_above<P>(&mut self, params: &Params, now: Time, head: Option<&Popped<P>>) -> bool {
-        let stands = |head: &&Popped<P>| now.since(head.arrived) >= params.target && head.left_bytes > MTU;
+        let stands =
+            |head: &&Popped<P>| now.since(head.arrived) >= params.target && head.left_bytes > u64::from(params.mtu);
         if head.filter(stands).is_none() {
             self.first_above = None;
             return false;

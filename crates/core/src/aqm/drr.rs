@@ -1,4 +1,4 @@
-//! Deficit round robin of stations by air time, each with FQ-CoDel inside: what mac80211 does.
+//! Deficit round robin of stations by air time, each with FQ-CoDel inside: what mac80211 did in 2017.
 //!
 //! `deficit_s -= air time of frames to and from station s;  deficit_s += quantum per turn   [ns]`
 //!
@@ -8,12 +8,12 @@
 //! Source: Hoiland-Jorgensen et al., "Ending the Anomaly: Achieving Low Latency and Airtime Fairness in WiFi" (USENIX ATC
 //! 2017), Algorithms 1 to 3. When the queue is full, the head of the longest flow queue of all goes (Algorithm 1).
 //! Differs: flow queues are per station, not taken from one pool, so there is no overflow queue for those that collide;
-//! no aggregates, one traffic class; a station that fell silent starts anew with a quantum.
+//! no aggregates, one traffic class; a station that fell silent starts anew with a quantum. What Linux became since, with
+//! classes and a limit of air time below the discipline, is [`super::mac80211`].
 
 use super::Snapshot;
-use super::flow_queues::{self, FlowQueues};
-use super::metrics::Metrics;
-use super::packets::Packets;
+use super::flow_queues;
+use super::station_queues::StationQueues;
 use super::turns::Turns;
 use crate::packet::Packet;
 use crate::units::{Span, Time};
@@ -38,39 +38,28 @@ impl Default for Params {
 #[derive(Clone, Debug)]
 pub struct Drr<P> {
     params: Params,
-    limit: usize,
-    stations: Vec<FlowQueues>,
+    stations: StationQueues<P>,
     turns: Turns,
-    packets: Packets<P>,
-    metrics: Metrics,
 }
 
 impl<P: Packet> Drr<P> {
     /// An empty queue of at most `limit` packets, made at `now`.
     #[must_use]
     pub fn new(params: Params, limit: usize, now: Time) -> Self {
-        let (stations, packets, metrics) = (Vec::new(), Packets::default(), Metrics::new(now));
-        Self { params, limit: limit.max(1), stations, turns: Turns::default(), packets, metrics }
+        Self { params, stations: StationQueues::new(params.flows, limit, u64::MAX, now), turns: Turns::default() }
     }
 
     /// Takes a packet of the flow `key` for `station`; gives back the packet that had to go for it.
     pub fn enqueue(&mut self, now: Time, packet: P, key: u64, station: u16) -> Option<P> {
-        if self.stations.len() <= usize::from(station) {
-            self.stations.resize(usize::from(station) + 1, FlowQueues::new(self.params.flows));
-        }
-        let bytes = packet.bytes();
-        self.stations[usize::from(station)].enqueue(now, packet, key, &mut self.packets);
+        let is_over = self.stations.enqueue(now, packet, key, usize::from(station));
         self.turns.come(u32::from(station), self.quantum());
-        let is_over = self.packets.len() > self.limit;
-        self.metrics.on_enqueue(bytes, self.packets.len() - usize::from(is_over));
-        if is_over { self.drop_from_longest(now) } else { None }
+        if is_over { self.stations.drop_from_longest(now, self.turns.iter()) } else { None }
     }
 
     /// The packet to be sent now and its station; packets that CoDel drops first go to `lose`.
     pub fn dequeue(&mut self, now: Time, mut lose: impl FnMut(P)) -> Option<(P, u16)> {
         while let Some(station) = self.turns.next(self.quantum()) {
-            let flows = &mut self.stations[station as usize];
-            if let Some(packet) = flows.dequeue(now, &mut self.packets, &mut self.metrics, &mut lose) {
+            if let Some(packet) = self.stations.dequeue(now, station as usize, &mut lose) {
                 return Some((packet, station as u16));
             }
             self.turns.go(station);
@@ -86,38 +75,28 @@ impl<P: Packet> Drr<P> {
     /// Packets held.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.packets.len()
+        self.stations.len()
     }
 
     /// Whether it holds no packet.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.packets.is_empty()
+        self.stations.is_empty()
     }
 
     /// Changes the limit; packets above a lower limit stay until they are served.
     pub fn set_limit(&mut self, limit: usize) {
-        self.limit = limit.max(1);
+        self.stations.set_limit(limit);
     }
 
     /// The queue's figures; the mean covers the time up to `now`.
     #[must_use]
     pub fn snapshot(&self, now: Time) -> Snapshot {
-        self.metrics.snapshot(now, self.packets.iter().map(|(arrived, _)| arrived))
+        self.stations.snapshot(now)
     }
 
     fn quantum(&self) -> i64 {
         self.params.quantum.as_nanos().max(1) as i64
-    }
-
-    fn drop_from_longest(&mut self, now: Time) -> Option<P> {
-        let longest =
-            |station: u32| self.stations[station as usize].longest().map(|(flow, bytes)| (bytes, flow, station));
-        let longer = |a: (u64, u32, u32), b: (u64, u32, u32)| if b.0 > a.0 { b } else { a };
-        let (_, flow, station) = self.turns.iter().filter_map(longest).reduce(longer)?;
-        let (arrived, packet) = self.stations[station as usize].take_head(flow, &mut self.packets)?;
-        self.metrics.on_drop(now, arrived, packet.bytes());
-        Some(packet)
     }
 }
 

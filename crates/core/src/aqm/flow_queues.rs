@@ -35,6 +35,8 @@ struct Queue {
 #[derive(Clone, Debug)]
 pub struct FlowQueues {
     params: Params,
+    /// Where the queue of a hash is in `queues`, plus one; 0: it was not needed so far.
+    places: Vec<u32>,
     /// Queues of flows, as many as were needed so far.
     queues: Vec<Queue>,
     turns: Turns,
@@ -45,21 +47,31 @@ impl FlowQueues {
     /// Empty ones.
     #[must_use]
     pub fn new(params: Params) -> Self {
-        Self { params, queues: Vec::new(), turns: Turns::default(), packets: 0 }
+        Self { params, places: Vec::new(), queues: Vec::new(), turns: Turns::default(), packets: 0 }
     }
 
     /// Takes a packet.
     pub fn enqueue<P: Packet>(&mut self, now: Time, packet: P, key: u64, packets: &mut Packets<P>) {
-        let number = ((u128::from(mix(key)) * u128::from(self.params.flows.max(1))) >> 64) as usize;
-        if self.queues.len() <= number {
-            let empty = Queue { law: Law::default(), list: List::EMPTY, bytes: 0 };
-            self.queues.resize(number + 1, empty);
-        }
-        let queue = &mut self.queues[number];
+        let number = self.number(key);
+        let queue = &mut self.queues[number as usize];
         queue.bytes += u64::from(packet.bytes());
         packets.push(&mut queue.list, now, packet);
         self.packets += 1;
-        self.turns.come(number as u32, i64::from(self.params.quantum));
+        self.turns.come(number, i64::from(self.params.quantum));
+    }
+
+    /// The queue of a flow.
+    fn number(&mut self, key: u64) -> u32 {
+        let hash = ((u128::from(mix(key)) * u128::from(self.params.flows.max(1))) >> 64) as usize;
+        if self.places.len() <= hash {
+            self.places.resize(hash + 1, 0);
+        }
+        let place = &mut self.places[hash];
+        if *place == 0 {
+            self.queues.push(Queue { law: Law::default(), list: List::EMPTY, bytes: 0 });
+            *place = self.queues.len() as u32;
+        }
+        *place - 1
     }
 
     /// The packet to be sent; those that CoDel drops first go to `lose`.

@@ -46,6 +46,13 @@ impl Metrics {
         self.sojourn.record(now.since(arrived));
     }
 
+    /// Packets that came together left to be sent together.
+    #[inline]
+    pub fn on_dequeue_all(&mut self, now: Time, arrived: Time, bytes: u64, packets: u32) {
+        self.bytes -= bytes;
+        self.sojourn.record_times(now.since(arrived), packets);
+    }
+
     /// A packet that was held is dropped.
     pub fn on_drop(&mut self, now: Time, arrived: Time, bytes: u32) {
         self.bytes -= u64::from(bytes);

@@ -6,10 +6,12 @@ pub mod drr;
 pub mod fifo;
 pub mod flow_queues;
 pub mod fq_codel;
+pub mod mac80211;
 pub mod metrics;
 pub mod packets;
 mod queue;
 pub mod red;
+pub mod station_queues;
 #[cfg(test)]
 mod tests;
 pub mod turns;

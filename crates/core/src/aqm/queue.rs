@@ -6,8 +6,9 @@ use super::drr::{self, Drr};
 use super::fifo::{Fifo, Snapshot};
 use super::flow_queues;
 use super::fq_codel::FqCodel;
+use super::mac80211::{self, Mac80211, Pending};
 use super::red::{self, Red};
-use crate::packet::{FlowKind, Packet};
+use crate::packet::{AccessCategory, FlowKind, Packet};
 use crate::units::{Span, Time};
 
 /// Which discipline, and how it is set.
@@ -24,6 +25,8 @@ pub enum Discipline {
     Red(red::Params),
     /// Deficit round robin of stations by air time.
     Drr(drr::Params, FlowKind),
+    /// What a Linux access point has.
+    Mac80211(mac80211::Params, FlowKind),
     /// Credit (CHAP).
     Chap(chap::Params, FlowKind),
 }
@@ -38,6 +41,7 @@ impl Discipline {
             Self::FqCodel(..) => "fq_codel",
             Self::Red(_) => "red",
             Self::Drr(..) => "drr",
+            Self::Mac80211(..) => "mac80211",
             Self::Chap(..) => "chap",
         }
     }
@@ -65,6 +69,8 @@ pub enum Other<P> {
     Red(Red<P>),
     /// See [`Discipline::Drr`]; with the station of the packet that left last.
     Drr(Drr<P>, FlowKind, u16),
+    /// See [`Discipline::Mac80211`]; with station and class of the packet that left last.
+    Mac80211(Mac80211<P>, FlowKind, (u16, AccessCategory)),
     /// See [`Discipline::Chap`]; with the account of the packet that left last.
     Chap(Chap<P>, FlowKind, Option<AccountId>),
 }
@@ -79,6 +85,9 @@ impl<P: Packet> Queue<P> {
             Discipline::FqCodel(params, kind) => Other::FqCodel(FqCodel::new(params, limit, now), kind),
             Discipline::Red(params) => Other::Red(Red::new(params, limit, now)),
             Discipline::Drr(params, kind) => Other::Drr(Drr::new(params, limit, now), kind, 0),
+            Discipline::Mac80211(params, kind) => {
+                Other::Mac80211(Mac80211::new(params, limit, now), kind, (0, AccessCategory::Be))
+            }
             Discipline::Chap(params, kind) => Other::Chap(Chap::new(&params, limit, now), kind, None),
         };
         Self::Other(Box::new(other))
@@ -108,6 +117,7 @@ impl<P: Packet> Queue<P> {
         let Self::Other(other) = self else { return };
         match &mut **other {
             Other::Drr(queue, _, station) => queue.charge(*station, cost),
+            Other::Mac80211(queue, _, (station, class)) => queue.charge(*station, *class, cost),
             Other::Chap(queue, _, Some(account)) => queue.charge(*account, cost),
             Other::Codel(_) | Other::FqCodel(..) | Other::Red(_) | Other::Chap(..) => {}
         }
@@ -118,6 +128,7 @@ impl<P: Packet> Queue<P> {
         let Self::Other(other) = self else { return };
         match &mut **other {
             Other::Drr(queue, ..) => queue.charge(station, cost),
+            Other::Mac80211(queue, ..) => queue.charge(station, packet.access_category(), cost),
             Other::Chap(queue, kind, _) => {
                 queue.charge_flow(packet.key(*kind), cost);
             }
@@ -136,7 +147,7 @@ impl<P: Packet> Queue<P> {
     #[inline]
     #[must_use]
     pub fn counts_air_time(&self) -> bool {
-        matches!(self, Self::Other(other) if matches!(**other, Other::Drr(..) | Other::Chap(..)))
+        matches!(self, Self::Other(other) if matches!(**other, Other::Drr(..) | Other::Mac80211(..) | Other::Chap(..)))
     }
 
     /// Packets held.
@@ -164,6 +175,7 @@ impl<P: Packet> Queue<P> {
                 Other::FqCodel(queue, _) => queue.set_limit(limit),
                 Other::Red(queue) => queue.set_limit(limit),
                 Other::Drr(queue, ..) => queue.set_limit(limit),
+                Other::Mac80211(queue, ..) => queue.set_limit(limit),
                 Other::Chap(queue, ..) => queue.set_limit(limit),
             },
         }
@@ -179,6 +191,7 @@ impl<P: Packet> Queue<P> {
                 Other::FqCodel(queue, _) => queue.snapshot(now),
                 Other::Red(queue) => queue.snapshot(now),
                 Other::Drr(queue, ..) => queue.snapshot(now),
+                Other::Mac80211(queue, ..) => queue.snapshot(now),
                 Other::Chap(queue, ..) => queue.snapshot(now),
             },
         }
@@ -196,6 +209,10 @@ impl<P: Packet> Other<P> {
                 queue.enqueue(now, packet, key)
             }
             Self::Drr(queue, kind, _) => {
+                let key = packet.key(*kind);
+                queue.enqueue(now, packet, key, station)
+            }
+            Self::Mac80211(queue, kind, _) => {
                 let key = packet.key(*kind);
                 queue.enqueue(now, packet, key, station)
             }
@@ -217,6 +234,11 @@ impl<P: Packet> Other<P> {
                 *last = station;
                 Some(packet)
             }
+            Self::Mac80211(queue, _, last) => {
+                let taken = next_of_any_class(queue, now, lose)?;
+                *last = (taken.station, taken.packet.access_category());
+                Some(taken.packet)
+            }
             Self::Chap(queue, _, last) => {
                 let served = queue.dequeue(now)?;
                 *last = Some(served.account);
@@ -231,9 +253,23 @@ impl<P: Packet> Other<P> {
             Self::FqCodel(queue, _) => queue.len(),
             Self::Red(queue) => queue.len(),
             Self::Drr(queue, ..) => queue.len(),
+            Self::Mac80211(queue, ..) => queue.len(),
             Self::Chap(queue, ..) => queue.len(),
         }
     }
+}
+
+/// Where the air has no classes and takes one packet at a time: the first class that has one, and nothing is pending.
+fn next_of_any_class<P: Packet>(
+    queue: &mut Mac80211<P>,
+    now: Time,
+    mut lose: impl FnMut(P),
+) -> Option<mac80211::Taken<P>> {
+    AccessCategory::ALL.into_iter().find_map(|class| {
+        let taken = queue.dequeue(now, class, |_, _| Pending::default(), &mut lose);
+        queue.rest(now, class);
+        taken
+    })
 }
 
 #[cfg(test)]
@@ -242,7 +278,7 @@ mod tests {
     use crate::aqm::tests::{Sized, at_us};
     use proptest::prelude::*;
 
-    fn all() -> [Discipline; 6] {
+    fn all() -> [Discipline; 7] {
         let kind = FlowKind::Connection;
         [
             Discipline::Fifo,
@@ -250,6 +286,7 @@ mod tests {
             Discipline::FqCodel(flow_queues::Params::default(), kind),
             Discipline::Red(red::Params::default()),
             Discipline::Drr(drr::Params::default(), kind),
+            Discipline::Mac80211(mac80211::Params::default(), kind),
             Discipline::Chap(chap::Params::default(), kind),
         ]
     }
@@ -307,7 +344,7 @@ mod tests {
             }
             let by_air_time = queue.counts_air_time();
             assert_eq!(sent[1] > 3 * sent[0], by_air_time, "{}: {sent:?}", discipline.name());
-            assert_eq!(by_air_time, matches!(discipline.name(), "drr" | "chap"));
+            assert_eq!(by_air_time, matches!(discipline.name(), "drr" | "mac80211" | "chap"));
         }
     }
 }

@@ -81,6 +81,15 @@ impl Histogram {
         }
     }
 
+    /// Counts one sample so many times.
+    #[inline]
+    pub fn record_times(&mut self, sample: Span, times: u32) {
+        if times == 1 {
+            return self.record(sample);
+        }
+        self.sorted.add_times(sample, times);
+    }
+
     /// Counts one sample of zero.
     #[inline]
     pub fn record_zero(&mut self) {
@@ -161,6 +170,17 @@ impl Sorted {
         self.count += samples.len() as u64;
         self.sum_ns += sum_ns;
         (self.min, self.max) = (min, max);
+    }
+
+    #[inline(never)]
+    fn add_times(&mut self, sample: Span, times: u32) {
+        if times == 0 {
+            return;
+        }
+        self.count_in(sample, times);
+        self.count += u64::from(times);
+        self.sum_ns += u128::from(sample.as_nanos()) * u128::from(times);
+        (self.min, self.max) = (self.min.min(sample), self.max.max(sample));
     }
 
     fn add_zeros(&mut self, zeros: u64) {

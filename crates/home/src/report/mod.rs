@@ -288,6 +288,34 @@ pub struct StationReport {
     pub given_up: u64,
     /// Transmissions that began together with another.
     pub collisions: u64,
+    /// Its classes that had something to send, where the air has classes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<ClassReport>,
+}
+
+/// One class of a node.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClassReport {
+    /// VO, VI, BE or BK.
+    pub class: String,
+    /// PPDUs sent: exchanges begun.
+    pub ppdus: u64,
+    /// MPDUs in them.
+    pub mpdus: u64,
+    /// Mean; null without any.
+    pub mpdus_per_ppdu: Option<f64>,
+    /// Of PPDUs, how many began together with another node's, 0..=1; null without any.
+    pub collision_probability: Option<f64>,
+    /// Times that a class of higher priority of the same node went first.
+    pub internal_collisions: u64,
+    /// MPDUs sent again.
+    pub retries: u64,
+    /// MPDUs whose attempts or lifetime ran out.
+    pub given_up: u64,
+    /// Block ack requests.
+    pub block_ack_requests: u64,
+    /// Of the run's time, 0..=1.
+    pub airtime_share: f64,
 }
 
 /// One queue.

@@ -3,11 +3,11 @@
 use lasthop_core::aqm::fifo;
 use lasthop_core::meter::fairness::jain;
 use lasthop_core::units::{Span, Time};
-use lasthop_medium::NodeStats;
+use lasthop_medium::{ClassStats, NodeStats, Snapshot};
 
 use super::meter::Window;
-use super::{FlowMeter, FlowReport, QueueReport, StationReport};
-use crate::scenario::{Flow, Scenario};
+use super::{ClassReport, FlowMeter, FlowReport, QueueReport, StationReport};
+use crate::scenario::{CLASS_WORDS, Flow, Scenario};
 
 /// The meter of `flow` in a run of `scenario` that starts at `origin`.
 #[must_use]
@@ -21,12 +21,28 @@ pub fn flow_meter(scenario: &Scenario, flow: &Flow, origin: Time) -> FlowMeter {
     FlowMeter::new(origin, window)
 }
 
-/// `stations[]` from the nodes of the medium, the access point first; `over` is the time they had.
+/// `stations[]` from what the medium counted, the access point first; `over` is the time they had.
 #[must_use]
-pub fn stations(scenario: &Scenario, nodes: &[NodeStats], over: Span) -> Vec<StationReport> {
+pub fn stations(scenario: &Scenario, medium: &Snapshot, over: Span) -> Vec<StationReport> {
     let names = std::iter::once("AP").chain(scenario.stations.iter().map(|s| s.name.as_str()));
     let share = |airtime: Span| airtime.as_secs_f64() / over.as_secs_f64().max(1e-9);
-    let station = |(name, node): (&str, &NodeStats)| StationReport {
+    let class = |(word, class): (&str, &ClassStats)| ClassReport {
+        class: word.to_owned(),
+        ppdus: class.attempts,
+        mpdus: class.mpdus,
+        mpdus_per_ppdu: (class.attempts > 0).then(|| class.mpdus as f64 / class.attempts as f64),
+        collision_probability: (class.attempts > 0).then(|| class.collisions as f64 / class.attempts as f64),
+        internal_collisions: class.internal_collisions,
+        retries: class.retries,
+        given_up: class.given_up,
+        block_ack_requests: class.bars,
+        airtime_share: share(class.airtime),
+    };
+    let classes = |number: usize| {
+        let all = medium.classes.get(number).into_iter().flatten();
+        CLASS_WORDS.into_iter().zip(all).filter(|(_, stats)| **stats != ClassStats::default()).map(class).collect()
+    };
+    let station = |(number, (name, node)): (usize, (&str, &NodeStats))| StationReport {
         name: name.to_owned(),
         airtime_share: share(node.airtime),
         frames: node.frames,
@@ -34,8 +50,9 @@ pub fn stations(scenario: &Scenario, nodes: &[NodeStats], over: Span) -> Vec<Sta
         retries: node.retries,
         given_up: node.given_up,
         collisions: node.collisions,
+        classes: classes(number),
     };
-    names.zip(nodes).map(station).collect()
+    names.zip(&medium.nodes).enumerate().map(station).collect()
 }
 
 /// A queue as the report shows it.

@@ -164,6 +164,18 @@ fn full() -> Report {
             retries: 1,
             given_up: 0,
             collisions: 0,
+            classes: vec![ClassReport {
+                class: "BE".to_owned(),
+                ppdus: 2,
+                mpdus: 7,
+                mpdus_per_ppdu: Some(3.5),
+                collision_probability: Some(0.5),
+                internal_collisions: 1,
+                retries: 1,
+                given_up: 0,
+                block_ack_requests: 1,
+                airtime_share: 0.5,
+            }],
         }],
         queues: vec![QueueReport {
             name: "AP".to_owned(),

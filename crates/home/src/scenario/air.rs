@@ -1,10 +1,17 @@
 //! The last hop: `[wifi]`, or in its place `[wireless_link]` or `[bridge]`.
 
 use lasthop_core::units::{BitRate, Span};
-use lasthop_medium::{AfterCollision, BridgeParams, Preamble, Rate, Standard, Timing};
+use lasthop_medium::rate_control::RateLaw;
+use lasthop_medium::{
+    ACCESS_POINT_EDCA, AfterCollision, Band, BridgeParams, Edca, MissedBlockAck, Preamble, Rate, STATION_EDCA,
+    Standard, Timing,
+};
 
 use super::ScenarioError;
-use super::queue::{LIMIT_PACKETS, Queue, read_queue};
+use super::channel::{SNR_KEYS, SnrLoss, read_law, read_snr};
+use super::edca::read_edca;
+use super::queue::{LIMIT_PACKETS, LIMIT_PACKETS_WITH_CLASSES, Queue, read_queue};
+use super::radio::{self, Sending};
 use super::read::Reader;
 use super::wired::MOST_PACKETS;
 use super::wireless_link::{WirelessLink, read_wireless_link};
@@ -27,6 +34,8 @@ pub enum Loss {
         /// Standard deviation.
         deviation: Decibel,
     },
+    /// Errors by signal-to-noise ratio, of 802.11n, ac and ax.
+    Snr(SnrLoss),
 }
 
 /// ns-2's carrier-sense threshold, which the papers used.
@@ -37,10 +46,12 @@ pub const CARRIER_SENSE_DEFAULT: Watts = Watts(1.559e-11);
 pub struct Wifi {
     /// Of the access point and of every station that names none.
     pub standard: Standard,
+    /// Where in the spectrum.
+    pub band: Band,
     /// Timing preset.
     pub timing: Timing,
-    /// Data rate of every station that sets none, and of the access point towards it.
-    pub rate: Rate,
+    /// Data rate and aggregates of every station that sets none, and of the access point towards it.
+    pub sending: Sending,
     /// Rate of ACK and CTS; `None`: the highest basic rate not above the data rate.
     pub control_rate: Option<Rate>,
     /// DSSS preamble, of 802.11b frames.
@@ -53,6 +64,14 @@ pub struct Wifi {
     pub short_attempts: u8,
     /// Frames above it use RTS/CTS, bytes.
     pub rts_threshold: u32,
+    /// Frames of more than one MPDU use RTS/CTS, too.
+    pub rts_for_aggregates: bool,
+    /// What a sender does when no block ack came.
+    pub missed_block_ack: MissedBlockAck,
+    /// How the access point's classes contend.
+    pub edca: Edca,
+    /// How those of stations contend that say nothing else.
+    pub station_edca: Edca,
     /// The access point's queue.
     pub queue: Queue,
     /// Each station's queue.
@@ -61,8 +80,8 @@ pub struct Wifi {
     pub firmware_queue: u32,
     /// Transmit power of the access point and of every station that sets none.
     pub power: Watts,
-    /// For the Friis reference.
-    pub frequency: Hertz,
+    /// For the Friis reference; `None`: ns-2's, and with [`Loss::Snr`] the middle of the band.
+    pub frequency: Option<Hertz>,
     /// A frame below it is not received.
     pub receive_threshold: Watts,
     /// A signal below it is not heard.
@@ -71,6 +90,8 @@ pub struct Wifi {
     pub capture: Decibel,
     /// Frame loss without collision.
     pub loss: Loss,
+    /// What chooses rates where a station says nothing else.
+    pub rate_control: RateLaw,
     /// How the senders of a collision resume.
     pub after_collision: AfterCollision,
     /// Who hears whom follows from distance; false: one collision domain.
@@ -92,7 +113,7 @@ pub struct Bridge {
 #[derive(Clone, Debug, PartialEq)]
 pub enum LastHop {
     /// 802.11.
-    Wifi(Wifi),
+    Wifi(Box<Wifi>),
     /// A lossy link.
     WirelessLink(WirelessLink),
     /// A time per packet.
@@ -126,18 +147,24 @@ impl LastHop {
 }
 
 /// Words of the file.
-pub(crate) const STANDARDS: [(&str, Standard); 2] = [("802.11b", Standard::B), ("802.11g", Standard::G)];
+pub(crate) const STANDARDS: [(&str, Standard); 5] = [
+    ("802.11b", Standard::B),
+    ("802.11g", Standard::G),
+    ("802.11n", Standard::N),
+    ("802.11ac", Standard::Ac),
+    ("802.11ax", Standard::Ax),
+];
 
 /// The word of the file.
 pub(crate) fn word(standard: Standard) -> &'static str {
     STANDARDS.iter().find(|(_, s)| *s == standard).map_or("", |(word, _)| word)
 }
 
-/// The highest data rate.
+/// The highest data rate of those in bit/s.
 pub(crate) fn top_rate(standard: Standard) -> Rate {
     match standard {
         Standard::B => Rate::DSSS_11,
-        Standard::G => Rate::OFDM_54,
+        Standard::G | Standard::N | Standard::Ac | Standard::Ax => Rate::OFDM_54,
     }
 }
 
@@ -151,8 +178,19 @@ pub(crate) fn read_rate(reader: &Reader<'_>, key: &str, standard: Standard) -> R
     Err(reader.wrong(key, format!("{rate} is no rate of {}; it has {}", word(standard), rates.join(", "))))
 }
 
-const WIFI_KEYS: [&str; 20] = [
+const WIFI_KEYS: [&str; 32] = [
     "standard",
+    "band",
+    "width",
+    "streams",
+    "mcs",
+    "guard_interval",
+    "ampdu",
+    "amsdu",
+    "missed_block_ack",
+    "rts_for_aggregates",
+    "edca",
+    "station_edca",
     "timing",
     "rate",
     "control_rate",
@@ -170,6 +208,7 @@ const WIFI_KEYS: [&str; 20] = [
     "carrier_sense_threshold",
     "capture",
     "loss",
+    "rate_control",
     "after_collision",
     "hidden",
 ];
@@ -186,7 +225,7 @@ pub(crate) fn read_last_hop(root: &Reader<'_>, any_b: impl Fn(Standard) -> bool)
         }
     }
     match present[..] {
-        ["wifi"] => read_wifi(root, any_b).map(LastHop::Wifi),
+        ["wifi"] => read_wifi(root, any_b).map(|wifi| LastHop::Wifi(Box::new(wifi))),
         ["bridge"] => read_bridge(root).map(LastHop::Bridge),
         [first, second, ..] => Err(root.wrong(second, format!("stands beside [{first}]; keep exactly one of them"))),
         [] => Err(root.wrong("wifi", "is missing; a scenario has exactly one of [wifi], [wireless_link] and [bridge]")),
@@ -199,25 +238,31 @@ fn read_wifi(root: &Reader<'_>, any_b: impl Fn(Standard) -> bool) -> Result<Wifi
         return Err(root.wrong("wifi", "is missing"));
     };
     let standard = wifi.choice("standard", &STANDARDS)?.unwrap_or(Standard::G);
-    let timings = [("standard", Timing::Standard), ("ns2-g", Timing::Ns2G), ("ns2-b", Timing::Ns2B)];
-    let timing = wifi.choice("timing", &timings)?.unwrap_or(Timing::Standard);
-    match (timing, standard) {
-        (Timing::Ns2G, Standard::B) => {
-            return Err(wifi.wrong("timing", "ns2-g is a timing of 802.11g; write standard = \"802.11g\", or ns2-b"));
-        }
-        (Timing::Ns2B, Standard::G) => {
-            return Err(wifi.wrong("timing", "ns2-b is a timing of 802.11b; write standard = \"802.11b\", or ns2-g"));
-        }
-        _ => {}
+    let band = radio::read_band(&wifi, standard)?;
+    let timing = read_timing(&wifi, standard)?;
+    let hidden = wifi.flag("hidden")?.unwrap_or(false);
+    if standard.has_classes() {
+        refuse_what_classes_lack(&wifi, hidden)?;
+    } else if let Some(key) = KEYS_WITH_CLASSES.into_iter().find(|key| wifi.has(key)) {
+        let why = format!("{} has no such thing; it is of 802.11n, ac and ax", word(standard));
+        return Err(wifi.wrong(key, why));
     }
+    let control_rate = read_rate(&wifi, "control_rate", standard)?;
+    if band == Band::Ghz5 && control_rate.is_some_and(|rate| !rate.is_ofdm()) {
+        return Err(wifi.wrong("control_rate", "is a rate of 2.4 GHz; at 5 GHz write 6Mbit/s, 12Mbit/s or 24Mbit/s"));
+    }
+    let limit = if standard.has_classes() { LIMIT_PACKETS_WITH_CLASSES } else { LIMIT_PACKETS };
+    let missed = [("repeat", MissedBlockAck::Repeat), ("bar", MissedBlockAck::Bar)];
     let attempts = wifi.count("attempts", 1..=255)?;
     let (long, short) = attempts.map_or(STANDARD_ATTEMPTS, |n| (n, n));
+    let loss = read_loss(&wifi, standard)?;
     let eifs = [("standard", AfterCollision::Standard), ("eifs", AfterCollision::Eifs)];
     Ok(Wifi {
         standard,
+        band,
         timing,
-        rate: read_rate(&wifi, "rate", standard)?.unwrap_or(top_rate(standard)),
-        control_rate: read_rate(&wifi, "control_rate", standard)?,
+        sending: radio::read_cell(&wifi, standard, band)?,
+        control_rate,
         preamble: wifi
             .choice("preamble", &[("long", Preamble::Long), ("short", Preamble::Short)])?
             .unwrap_or(Preamble::Long),
@@ -225,36 +270,80 @@ fn read_wifi(root: &Reader<'_>, any_b: impl Fn(Standard) -> bool) -> Result<Wifi
         long_attempts: long as u8,
         short_attempts: wifi.count("short_attempts", 1..=255)?.unwrap_or(short) as u8,
         rts_threshold: wifi.count("rts_threshold", 0..=65_535)?.unwrap_or(65_535),
-        queue: read_queue(&wifi, "queue", LIMIT_PACKETS)?,
-        station_queue: read_queue(&wifi, "station_queue", LIMIT_PACKETS)?,
+        rts_for_aggregates: wifi.flag("rts_for_aggregates")?.unwrap_or(false),
+        missed_block_ack: wifi.choice("missed_block_ack", &missed)?.unwrap_or_default(),
+        edca: read_edca(&wifi, "edca", ACCESS_POINT_EDCA)?,
+        station_edca: read_edca(&wifi, "station_edca", STATION_EDCA)?,
+        queue: read_queue(&wifi, "queue", limit)?,
+        station_queue: read_queue(&wifi, "station_queue", limit)?,
         firmware_queue: wifi.count("firmware_queue", 0..=MOST_PACKETS)?.unwrap_or(0),
-        power: wifi.positive("power")?.unwrap_or(Watts(0.281_838_15)),
-        frequency: wifi.positive("frequency")?.unwrap_or(Hertz(914e6)),
+        power: wifi.positive("power")?.unwrap_or(Watts(if standard.has_classes() { 0.1 } else { 0.281_838_15 })),
+        frequency: wifi.positive("frequency")?,
         receive_threshold: wifi.positive("receive_threshold")?.unwrap_or(Watts(3.652e-10)),
         carrier_sense_threshold: wifi.positive("carrier_sense_threshold")?.unwrap_or(CARRIER_SENSE_DEFAULT),
         capture: wifi.quantity("capture")?.unwrap_or(Decibel(10.0)),
-        loss: read_loss(&wifi)?,
+        rate_control: read_law(&wifi, standard, matches!(loss, Loss::Snr(_)))?.unwrap_or_default(),
+        loss,
         after_collision: wifi.choice("after_collision", &eifs)?.unwrap_or(AfterCollision::Standard),
-        hidden: wifi.flag("hidden")?.unwrap_or(false),
+        hidden,
     })
 }
 
-fn read_loss(wifi: &Reader<'_>) -> Result<Loss, ScenarioError> {
+fn read_timing(wifi: &Reader<'_>, standard: Standard) -> Result<Timing, ScenarioError> {
+    let timings =
+        [("standard", Timing::Standard), ("ns2-g", Timing::Ns2G), ("ns2-b", Timing::Ns2B), ("ns3", Timing::Ns3)];
+    let timing = wifi.choice("timing", &timings)?.unwrap_or(Timing::Standard);
+    let why = match (timing, standard) {
+        (Timing::Ns2G, standard) if standard != Standard::G => {
+            "ns2-g is a timing of 802.11g; write standard = \"802.11g\", or another timing"
+        }
+        (Timing::Ns2B, standard) if standard != Standard::B => {
+            "ns2-b is a timing of 802.11b; write standard = \"802.11b\", or another timing"
+        }
+        (Timing::Ns3, Standard::B | Standard::G) => {
+            "ns3 is a timing of 802.11n, ac and ax; with b and g leave the key out, or write ns2-b or ns2-g"
+        }
+        _ => return Ok(timing),
+    };
+    Err(wifi.wrong("timing", why))
+}
+
+/// Keys that b and g do not have, beside those of [`radio::KEYS`].
+const KEYS_WITH_CLASSES: [&str; 4] = ["missed_block_ack", "rts_for_aggregates", "edca", "station_edca"];
+
+/// What the air with classes does not carry.
+fn refuse_what_classes_lack(wifi: &Reader<'_>, hidden: bool) -> Result<(), ScenarioError> {
+    if hidden {
+        return Err(wifi.wrong("hidden", "hidden stations are carried with 802.11b and g only"));
+    }
+    if wifi.text("after_collision")? == Some("eifs") {
+        return Err(wifi.wrong("after_collision", "eifs is Bianchi's convention for 802.11b and g; leave the key out"));
+    }
+    Ok(())
+}
+
+fn read_loss(wifi: &Reader<'_>, standard: Standard) -> Result<Loss, ScenarioError> {
     let Some((at, table)) = wifi.inner("loss")? else { return Ok(Loss::None) };
     let kind = table.text("kind").unwrap_or("shadowing");
     let own: &[&str] = match kind {
         "none" => &["kind"],
         "fixed" => &["kind", "rate"],
+        "snr" => &SNR_KEYS,
         _ => &["kind", "exponent", "deviation"],
     };
-    let all = ["rate", "exponent", "deviation"];
+    let all = ["rate", "deviation", "exponent", "reference", "wall", "noise_figure", "fading", "correlation"];
     let loss = Reader::of_kind(wifi.source(), &wifi.path_of("loss"), at, table, own, &all)?;
-    match loss.choice("kind", &[("none", 0), ("fixed", 1), ("shadowing", 2)])? {
+    match loss.choice("kind", &[("none", 0), ("fixed", 1), ("shadowing", 2), ("snr", 3)])? {
         Some(0) => Ok(Loss::None),
         Some(1) => {
             let rate = loss.number("rate", 0.0..=1.0)?;
             Ok(Loss::Fixed { rate: loss.required("rate", rate, "0.01")? })
         }
+        Some(3) if !standard.has_classes() => {
+            let why = "\"snr\" needs an access point of 802.11n, 802.11ac or 802.11ax; write \"shadowing\", or another standard";
+            Err(loss.wrong("kind", why))
+        }
+        Some(3) => read_snr(&loss).map(Loss::Snr),
         _ => Ok(Loss::Shadowing {
             exponent: loss.number("exponent", 0.0..=10.0)?.unwrap_or(4.0),
             deviation: loss.quantity("deviation")?.unwrap_or(Decibel(9.0)),

@@ -3,10 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use lasthop_core::dscp::Dscp;
+use lasthop_core::packet::AccessCategory;
 use lasthop_core::units::{BitRate, Bytes, Span};
 use lasthop_medium::random::Stream;
 
 use super::congestion::CongestionControl;
+use super::edca::CLASSES;
 use super::read::Reader;
 use super::tree::{Origin, SourceMap, Table};
 use super::{HostId, ScenarioError};
@@ -29,6 +32,8 @@ pub struct Flow {
     pub kind: Kind,
     /// What carries a stream that has a schedule; `None`: UDP, packet by packet.
     pub carrier: Option<Tcp>,
+    /// Class of all its packets, in both directions, where the air has classes.
+    pub class: AccessCategory,
     /// Since the start of the run: drawn within [`Flow::starts`].
     pub start: Span,
     /// When it starts at the earliest, and how much later it may.
@@ -260,7 +265,7 @@ impl Kind {
     }
 }
 
-const COMMON: [&str; 8] = ["name", "from", "to", "kind", "start", "start_within", "stop", "count"];
+const COMMON: [&str; 10] = ["name", "from", "to", "kind", "start", "start_within", "stop", "count", "dscp", "class"];
 
 /// Every key that some kind of flow has beyond the common ones.
 const OF_KINDS: [&str; 21] = [
@@ -415,6 +420,25 @@ pub(crate) fn read_carrier(flow: &Reader<'_>, kind: &Kind) -> Result<Option<Tcp>
         Some(key) => Err(flow.wrong(key, "is a key of a transport, and this stream goes over UDP; name one with cc")),
         None => Ok(None),
     }
+}
+
+/// Reads the class of a flow's packets: named, or that of their code point (RFC 8325).
+pub(crate) fn read_class(flow: &Reader<'_>) -> Result<AccessCategory, ScenarioError> {
+    if flow.has("class") && flow.has("dscp") {
+        return Err(flow.wrong("class", "stands beside dscp, which says the class, too; keep one of them"));
+    }
+    if let Some(class) = flow.choice("class", &CLASSES)? {
+        return Ok(class);
+    }
+    let number = |text: &str| text.parse().ok().and_then(Dscp::new);
+    let dscp = match flow.quantity::<String>("dscp")? {
+        None => Dscp::default(),
+        Some(text) => Dscp::named(&text).or_else(|| number(&text)).ok_or_else(|| {
+            let names: Vec<&str> = Dscp::names().collect();
+            flow.wrong("dscp", format!("{text} is no code point; write 0 to 63 or one of {}", names.join(", ")))
+        })?,
+    };
+    Ok(dscp.access_category())
 }
 
 const PAGES: [(&str, Page); 4] =

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lasthop_core::units::Span;
 
 use super::air::LastHop;
-use super::flow::{Flow, LoadTrace, open, read_carrier, read_kind};
+use super::flow::{Flow, LoadTrace, open, read_carrier, read_class, read_kind};
 use super::read::{Reader, nearest};
 use super::set::Written;
 use super::station::{Radio, STATION_KEYS, Station, read_radio};
@@ -147,9 +147,13 @@ pub(crate) fn read_stations(
         table,
         distance: radio.distance,
         angle: radio.angle.unwrap_or(Degrees(360.0 * i as f64 / count)),
-        rate: radio.rate,
+        sending: radio.sending,
+        edca: radio.edca,
         standard: radio.standard,
         power: radio.power,
+        walls: radio.walls,
+        snr: radio.snr,
+        rate_control: radio.rate_control,
         storage: radio.storage,
     };
     Ok(found.into_iter().enumerate().map(place).collect())
@@ -179,6 +183,7 @@ pub(crate) fn read_flows(
         let (start, within, stop) = read_times(&reader, duration)?;
         let kind = read_kind(&reader, load)?;
         let carrier = read_carrier(&reader, &kind)?;
+        let class = read_class(&reader)?;
         let of = pairs.len() as u32;
         flows.extend(pairs.into_iter().enumerate().map(|(copy, (from, to))| Flow {
             name: if of == 1 { name.to_owned() } else { format!("{name}.{}", copy + 1) },
@@ -188,6 +193,7 @@ pub(crate) fn read_flows(
             to,
             kind: kind.clone(),
             carrier,
+            class,
             start,
             starts: (start, within),
             stop,

@@ -11,6 +11,7 @@ impl Wifi {
     pub fn medium_params(&self) -> MediumParams {
         MediumParams {
             standard: self.standard,
+            band: self.band,
             timing: self.timing,
             control_rate: self.control_rate,
             preamble: self.preamble,
@@ -19,17 +20,24 @@ impl Wifi {
             short_attempts: Some(u32::from(self.short_attempts)),
             realtime_attempts: None,
             rts_threshold: self.rts_threshold,
+            rts_for_aggregates: self.rts_for_aggregates,
+            missed_block_ack: self.missed_block_ack,
+            edca: self.edca,
             queue: self.queue.discipline,
             queue_limit: self.queue.limit as usize,
             firmware_queue: self.firmware_queue as usize,
             power_w: self.power.0,
             radio: Radio {
-                frequency_hz: self.frequency.0,
+                frequency_hz: self.frequency.map_or(Radio::default().frequency_hz, |hertz| hertz.0),
                 receive_threshold_w: self.receive_threshold.0,
                 carrier_sense_threshold_w: self.carrier_sense_threshold.0,
                 capture_db: self.capture.0,
             },
             loss: self.loss.into(),
+            channel: match &self.loss {
+                Loss::Snr(snr) => Some(snr.params(self.frequency, self.band)),
+                _ => None,
+            },
             after_collision: self.after_collision,
             hidden: self.hidden,
             bridge: None,
@@ -67,6 +75,8 @@ impl From<Loss> for MediumLoss {
             Loss::None => Self::None,
             Loss::Fixed { rate } => Self::Fixed { rate },
             Loss::Shadowing { exponent, deviation } => Self::Shadowing { exponent, deviation_db: deviation.0 },
+            // [`MediumParams::channel`] has it.
+            Loss::Snr(_) => Self::None,
         }
     }
 }
@@ -90,12 +100,18 @@ impl Scenario {
         params.queue_limit = mac.limit.map_or(params.queue_limit, |limit| limit as usize);
         let station = |s: &super::Station| StationParams {
             standard: s.standard,
-            rate: s.rate,
+            rate: s.sending.rate,
             distance_m: s.distance.0,
+            walls: s.walls,
+            snr_db: s.snr.map(|snr| snr.0),
+            rate_law: s.rate_control,
             angle_deg: s.angle.0,
             power_w: s.power.0,
             queue: station_queue.discipline,
             queue_limit: station_queue.limit as usize,
+            edca: s.edca,
+            ampdu: s.sending.ampdu,
+            amsdu_bytes: s.sending.amsdu,
         };
         (params, self.stations.iter().map(station).collect())
     }

@@ -8,13 +8,16 @@
 
 mod air;
 mod change;
+mod channel;
 mod congestion;
 mod control;
+mod edca;
 mod error;
 mod flow;
 mod hosts;
 mod medium;
 mod queue;
+mod radio;
 mod read;
 mod renamed;
 mod set;
@@ -37,8 +40,10 @@ use lasthop_medium::Standard;
 
 pub use air::{Bridge, CARRIER_SENSE_DEFAULT, LastHop, Loss, Wifi};
 pub use change::Change;
+pub use channel::SnrLoss;
 pub use congestion::{CongestionControl, KernelName};
 pub use control::{Capacity, ClampControl, Control, MacControl, SnoopControl, SplitControl, WindowControl, WindowRtt};
+pub use edca::CLASS_WORDS;
 pub use error::ScenarioError;
 pub use flow::{
     Flow, FrameSource, Ftp, Kind, LARGEST_PACKET, LossDiscrimination, Page, Periodic, Quic, Rated, RequestResponse,
@@ -47,6 +52,7 @@ pub use flow::{
 pub use hosts::MOST;
 pub use lasthop_core::aqm::Discipline;
 pub use queue::Queue;
+pub use radio::Sending;
 pub use station::{Station, Storage};
 pub use template::Template;
 pub use tree::SourceMap;
@@ -278,7 +284,7 @@ fn read_home(written: &Written, file: &str, traces: &mut Traces<'_>) -> Result<S
         );
     }
     let seed = root.integer("seed", 0..=u64::MAX)?.unwrap_or(1);
-    let mut hop = air::read_last_hop(&root, |home| home == Standard::G && any_b(written))?;
+    let mut hop = air::read_last_hop(&root, |home| home != Standard::B && any_b(written))?;
     let mut names = Names::default();
     let servers = hosts::read_servers(&root, written, &mut names)?;
     let stations = hosts::read_stations(&root, written, &hop, &mut names)?;

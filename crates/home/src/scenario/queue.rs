@@ -1,12 +1,12 @@
 //! Queues of the access point and of the stations: the discipline, its limit, its own keys.
 
-use lasthop_core::aqm::{Discipline, chap, codel, drr, flow_queues, red};
+use lasthop_core::aqm::{Discipline, chap, codel, drr, flow_queues, mac80211, red};
 
 use lasthop_core::packet::FlowKind;
 use lasthop_core::units::{Bytes, Span};
 
 use super::ScenarioError;
-use super::read::Reader;
+use super::read::{Given, Reader};
 use super::wired::MOST_PACKETS;
 
 /// A queue in front of the channel.
@@ -21,21 +21,28 @@ pub struct Queue {
 /// Limit where none is given, in packets: the interface queue of the papers' ns-2 runs.
 pub(crate) const LIMIT_PACKETS: u32 = 50;
 
+/// The same in cells of 802.11n, ac and ax: as long as Linux's interfaces have it (`txqueuelen`), and no less than aggregates need.
+pub(crate) const LIMIT_PACKETS_WITH_CLASSES: u32 = 1000;
+
+/// Least and most memory of a queue that counts it.
+const MEMORY: std::ops::RangeInclusive<u64> = 1 << 16..=1 << 30;
+
 /// Longest time that a queue's key may name; far beyond what makes sense, and sums stay far from their end.
 const LONGEST: Span = Span::from_secs(1000);
 
 /// Keys of every kind; all have `kind` and `limit`.
-const KINDS: [(&str, &[&str]); 6] = [
+const KINDS: [(&str, &[&str]); 7] = [
     ("fifo", &["kind", "limit"]),
     ("codel", &["kind", "limit", "target", "interval"]),
     ("fq_codel", &["kind", "limit", "target", "interval", "quantum", "flows", "flow"]),
     ("red", &["kind", "limit", "min", "max", "max_p", "weight", "gentle", "packet_time"]),
     ("drr", &["kind", "limit", "quantum", "target", "interval", "flow_quantum", "flows", "flow"]),
+    ("mac80211", &["kind", "limit", "aql", "quantum", "target", "interval", "flow_quantum", "flows", "memory", "flow"]),
     ("chap", &["kind", "limit", "increment", "flow", "active", "flows", "new_credit", "burst"]),
 ];
 
 /// Keys that some kind has beside `kind` and `limit`.
-const KEYS_OF_SOME_KIND: [&str; 16] = [
+const KEYS_OF_SOME_KIND: [&str; 18] = [
     "target",
     "interval",
     "quantum",
@@ -52,6 +59,8 @@ const KEYS_OF_SOME_KIND: [&str; 16] = [
     "active",
     "new_credit",
     "burst",
+    "aql",
+    "memory",
 ];
 
 /// The queue at `key` of the last hop's table; `limit` where it gives none.
@@ -64,15 +73,17 @@ pub(crate) fn read_queue(wifi: &Reader<'_>, key: &str, limit: u32) -> Result<Que
     let queue = Reader::of_kind(wifi.source(), &wifi.path_of(key), at, table, own, &KEYS_OF_SOME_KIND)?;
     let words: Vec<(&str, &str)> = KINDS.iter().map(|(word, _)| (*word, *word)).collect();
     let discipline = match queue.choice("kind", &words)?.unwrap_or("fifo") {
-        "codel" => Discipline::Codel(read_codel(&queue)?),
+        "codel" => Discipline::Codel(read_codel(&queue, codel::Params::default())?),
         "fq_codel" => {
             Discipline::FqCodel(read_flows(&queue, "quantum", flow_queues::Params::default())?, read_flow(&queue)?)
         }
         "red" => Discipline::Red(read_red(&queue)?),
         "drr" => Discipline::Drr(read_drr(&queue)?, read_flow(&queue)?),
+        "mac80211" => Discipline::Mac80211(read_mac80211(&queue)?, read_flow(&queue)?),
         "chap" => Discipline::Chap(read_chap(&queue)?, read_flow(&queue)?),
         _ => Discipline::Fifo,
     };
+    let limit = if matches!(discipline, Discipline::Mac80211(..)) { mac80211::LIMIT_PACKETS } else { limit };
     Ok(Queue { discipline, limit: queue.count("limit", 1..=MOST_PACKETS)?.unwrap_or(limit) })
 }
 
@@ -90,10 +101,9 @@ fn read_flow(queue: &Reader<'_>) -> Result<FlowKind, ScenarioError> {
     Ok(queue.choice("flow", &words)?.unwrap_or_default())
 }
 
-fn read_codel(queue: &Reader<'_>) -> Result<codel::Params, ScenarioError> {
-    let usual = codel::Params::default();
+fn read_codel(queue: &Reader<'_>, usual: codel::Params) -> Result<codel::Params, ScenarioError> {
     let (target, interval) = (span(queue, "target", usual.target)?, span(queue, "interval", usual.interval)?);
-    Ok(codel::Params { target, interval })
+    Ok(codel::Params { target, interval, ..usual })
 }
 
 fn read_flows(
@@ -106,7 +116,7 @@ fn read_flows(
         return Err(queue.wrong(quantum, format!("{bytes} is no turn of a flow; write 1B to 1MiB")));
     }
     Ok(flow_queues::Params {
-        codel: read_codel(queue)?,
+        codel: read_codel(queue, usual.codel)?,
         quantum: bytes.0 as u32,
         flows: queue.count("flows", 1..=65_536)?.unwrap_or(usual.flows),
     })
@@ -116,6 +126,39 @@ fn read_drr(queue: &Reader<'_>) -> Result<drr::Params, ScenarioError> {
     let usual = drr::Params::default();
     let flows = read_flows(queue, "flow_quantum", usual.flows)?;
     Ok(drr::Params { quantum: span(queue, "quantum", usual.quantum)?, flows })
+}
+
+fn read_mac80211(queue: &Reader<'_>) -> Result<mac80211::Params, ScenarioError> {
+    let usual = mac80211::Params::default();
+    let memory = queue.positive::<Bytes>("memory")?.unwrap_or(Bytes(usual.memory));
+    if !MEMORY.contains(&memory.0) {
+        let (least, most) = (Bytes(*MEMORY.start()), Bytes(*MEMORY.end()));
+        return Err(queue.wrong("memory", format!("{memory} is no memory of a queue; write {least} to {most}")));
+    }
+    Ok(mac80211::Params {
+        quantum: span(queue, "quantum", usual.quantum)?,
+        aql: read_aql(queue)?,
+        memory: memory.0,
+        flows: read_flows(queue, "flow_quantum", usual.flows)?,
+    })
+}
+
+fn read_aql(queue: &Reader<'_>) -> Result<Option<mac80211::Aql>, ScenarioError> {
+    let usual = mac80211::Aql::default();
+    let aql = match queue.table_or_off("aql", &["low", "high", "threshold"])? {
+        Given::Nothing => return Ok(Some(usual)),
+        Given::Off => return Ok(None),
+        Given::Table(aql) => aql,
+    };
+    let given = mac80211::Aql {
+        low: span(&aql, "low", usual.low)?,
+        high: span(&aql, "high", usual.high)?,
+        threshold: span(&aql, "threshold", usual.threshold)?,
+    };
+    if given.high < given.low {
+        return Err(aql.wrong("high", format!("{} is below `low` = {}; write low <= high", given.high, given.low)));
+    }
+    Ok(Some(given))
 }
 
 fn read_red(queue: &Reader<'_>) -> Result<red::Params, ScenarioError> {

@@ -16,6 +16,16 @@ pub(crate) struct Reader<'a> {
     table: &'a Table,
 }
 
+/// What stands at a key that is a table or "off".
+pub(crate) enum Given<'a> {
+    /// Nothing.
+    Nothing,
+    /// "off".
+    Off,
+    /// A table.
+    Table(Reader<'a>),
+}
+
 impl<'a> Reader<'a> {
     /// Opens `table` at `path` ("" at the root) and refuses keys that are not among `known`.
     pub(crate) fn new(
@@ -224,6 +234,17 @@ impl<'a> Reader<'a> {
     pub(crate) fn table(&self, key: &str, known: &[&str]) -> Result<Option<Self>, ScenarioError> {
         let Some((at, table)) = self.inner(key)? else { return Ok(None) };
         Self::new(self.source, &self.path_of(key), at, table, known).map(Some)
+    }
+
+    /// A table below this one, of fixed keys, or the word "off".
+    pub(crate) fn table_or_off(&self, key: &str, known: &[&str]) -> Result<Given<'a>, ScenarioError> {
+        match self.table.get(key) {
+            Some(Node { value: Value::Text(text) | Value::Bare(text), .. }) if text == "off" => Ok(Given::Off),
+            Some(node @ Node { value: Value::Text(text) | Value::Bare(text), .. }) if text != "none" => {
+                Err(self.mismatch(key, &node.value, "write a table, or \"off\""))
+            }
+            _ => Ok(self.table(key, known)?.map_or(Given::Nothing, Given::Table)),
+        }
     }
 
     /// The tables of `[[key]]`.

@@ -214,7 +214,9 @@ fn put_below(table: &mut Table, path: &[String], leaf: Node) -> Result<(), Strin
     }
     let empty = || Node { at: leaf.at.clone(), value: Value::Table(Table::default()) };
     let node = table.0.entry(key.clone()).or_insert_with(empty);
-    if matches!(&node.value, Value::Removed) || matches!(&node.value, Value::Text(t) | Value::Bare(t) if t == "none") {
+    if matches!(&node.value, Value::Removed)
+        || matches!(&node.value, Value::Text(t) | Value::Bare(t) if t == "none" || t == "off")
+    {
         *node = empty();
     }
     match &mut node.value {

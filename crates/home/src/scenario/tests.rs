@@ -2,6 +2,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use lasthop_core::ap::ShareRule;
+use lasthop_core::aqm::mac80211;
 use lasthop_core::packet::FlowKind;
 use lasthop_core::units::{BitRate, Bytes, Span};
 use lasthop_medium::{Rate, Standard};
@@ -9,6 +10,9 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::quantity::{Decibel, Degrees, Metres, StorageRate, StorageSize};
+
+mod channel;
+mod classes;
 
 /// The normative schema file, as it is.
 const SCHEMA: &str = include_str!("../../../../schema/scenario.toml");
@@ -68,7 +72,7 @@ fn the_schema_file_is_read_to_the_last_key() {
     assert_eq!(wan.down, Wire { rate: Some(BitRate::mbps(100)), delay: Span::from_millis(10), buffer: 140 });
     assert_eq!(home.servers[2].wire.delay, Span::from_millis(30));
     let air = wifi(&home);
-    assert_eq!((air.standard, air.rate, air.control_rate), (Standard::G, Rate::OFDM_54, Some(Rate::OFDM_24)));
+    assert_eq!((air.standard, air.sending.rate, air.control_rate), (Standard::G, Rate::OFDM_54, Some(Rate::OFDM_24)));
     assert_eq!((air.long_attempts, air.short_attempts, air.rts_threshold), (4, 4, 65_535));
     assert_eq!(air.queue, Queue { discipline: Discipline::Fifo, limit: 50 });
     assert_eq!(air.loss, Loss::Shadowing { exponent: 4.0, deviation: Decibel(7.0) });
@@ -84,7 +88,7 @@ fn the_schema_file_is_read_to_the_last_key() {
     assert!(home.control.snoop.is_some() && home.control.mac == Some(MacControl::default()));
     let change = &home.changes[0];
     assert_eq!((change.at, change.keys.as_slice()), (Span::from_secs(150), &["station.N3.rate".to_owned()][..]));
-    assert_eq!((home.stations[3].rate, change.after.stations[3].rate), (Rate::OFDM_54, Rate::OFDM_6));
+    assert_eq!((home.stations[3].sending.rate, change.after.stations[3].sending.rate), (Rate::OFDM_54, Rate::OFDM_6));
 }
 
 #[test]
@@ -109,7 +113,7 @@ fn what_a_file_leaves_out_has_the_default_of_the_schema() {
     assert_eq!((air.long_attempts, air.short_attempts), (4, 7), "the standard's retry limits");
     assert_eq!((air.protection, air.hidden, air.loss), (false, false, Loss::None));
     let station = &home.stations[0];
-    assert_eq!((station.distance, station.angle, station.rate), (Metres(10.0), Degrees(0.0), Rate::OFDM_54));
+    assert_eq!((station.distance, station.angle, station.sending.rate), (Metres(10.0), Degrees(0.0), Rate::OFDM_54));
     let unlimited = StorageRate(None);
     let everything = StorageSize(None);
     assert_eq!(station.storage, Storage { write: unlimited, read: unlimited, operation: Span::ZERO, size: everything });
@@ -259,7 +263,7 @@ fn a_set_reaches_any_key_and_the_later_one_wins() {
     assert_eq!(home.flows.iter().map(|f| f.start).max(), Some(Span::from_secs(5)));
     assert_eq!(home.flows[0].stop, Span::from_secs(50), "a stop beyond the run is the end of the run");
     assert_eq!(
-        schema(&["change.1.set.station.N3.rate=12Mbit/s"]).changes[0].after.stations[3].rate.bit_rate(),
+        schema(&["change.1.set.station.N3.rate=12Mbit/s"]).changes[0].after.stations[3].sending.rate.bit_rate(),
         BitRate::mbps(12)
     );
 }
@@ -278,7 +282,7 @@ fn one_of_a_counted_host_can_differ() {
     let home = parse(&small_wifi(""), &["station.S.count=3", "station.S.3.distance=25m", "station.S.2.rate=6Mbit/s"]);
     let stations = home.unwrap().stations;
     assert_eq!(stations.iter().map(|s| s.distance.0).collect::<Vec<_>>(), [10.0, 10.0, 25.0]);
-    assert_eq!((stations[1].rate, stations[2].rate), (Rate::OFDM_6, Rate::OFDM_54));
+    assert_eq!((stations[1].sending.rate, stations[2].sending.rate), (Rate::OFDM_6, Rate::OFDM_54));
     let all = parse(&small_wifi(""), &["station.S.count=2", "station.S.2.distance=25m", "station.S.distance=7m"]);
     assert!(all.unwrap().stations.iter().all(|s| s.distance == Metres(7.0)), "the later --set wins");
     let stray = refusal(&small_wifi(""), &["station.S.count=2", "station.S.3.distance=25m"]);
@@ -361,7 +365,7 @@ fn a_b_station_in_a_g_home_turns_protection_on() {
     assert!(schema(&["wifi.protection=true"]).medium().0.protection);
     let station = parse(&small_wifi(""), &["station.S.count=2", "station.S.2.standard=802.11b"]).unwrap();
     assert!(wifi(&station).protection);
-    assert_eq!((station.stations[0].rate, station.stations[1].rate), (Rate::OFDM_54, Rate::DSSS_11));
+    assert_eq!((station.stations[0].sending.rate, station.stations[1].sending.rate), (Rate::OFDM_54, Rate::DSSS_11));
 }
 
 #[test]
@@ -418,11 +422,17 @@ fn every_kind_of_queue_stands_in_the_schema_with_its_keys_and_their_defaults() {
     let lines = SCHEMA.lines().filter_map(|line| line.strip_prefix("#   { kind = "));
     let mut documented = 0;
     for line in lines {
-        let inside = line.split_once('}').unwrap().0;
+        // Up to the brace that closes the one before `kind`; a key may be a table, too.
+        let depth = |at: &usize| line[..*at].matches('{').count() + 1 == line[..=*at].matches('}').count();
+        let inside = &line[..(0..line.len()).find(depth).unwrap()];
         let (word, keys) = inside.split_once(", ").unwrap();
         let queue = |text: &str| wifi(&parse(&small_wifi(&format!("queue = {{ {text} }}")), &[]).unwrap()).queue;
         assert_eq!(queue(&format!("kind = {inside}")), queue(&format!("kind = {word}")), "{line}");
-        let named: Vec<&str> = keys.split(", ").map(|key| key.split(' ').next().unwrap()).collect();
+        let flat = match (keys.find('{'), keys.find('}')) {
+            (Some(open), Some(close)) => format!("{}{}", &keys[..open], &keys[close + 1..]),
+            _ => keys.to_owned(),
+        };
+        let named: Vec<&str> = flat.split(", ").map(|key| key.split(' ').next().unwrap()).collect();
         let (_, own) = super::queue::kinds().find(|(kind, _)| *kind == word.trim_matches('"')).unwrap();
         assert_eq!(own[..2], ["kind", "limit"]);
         assert_eq!(named, own[2..], "{line}");
@@ -442,6 +452,21 @@ fn keys_of_a_queue_reach_the_medium() {
 }
 
 #[test]
+fn a_linux_access_point_s_queue_has_its_own_limit_and_may_be_without_aql() {
+    let queue = |set: &[&str]| {
+        let home = parse(&small_wifi("queue = { kind = \"mac80211\" }"), set).unwrap();
+        let Queue { discipline: Discipline::Mac80211(params, _), limit } = wifi(&home).queue else { panic!("{set:?}") };
+        (params.aql, limit)
+    };
+    let usual = mac80211::Aql::default();
+    assert_eq!(queue(&[]), (Some(usual), 8192));
+    assert_eq!(queue(&["wifi.queue.aql=off", "wifi.queue.limit=300"]), (None, 300));
+    let high = mac80211::Aql { high: Span::from_millis(30), ..usual };
+    assert_eq!(queue(&["wifi.queue.aql.high=30ms"]), (Some(high), 8192));
+    assert_eq!(queue(&["wifi.queue.aql=off", "wifi.queue.aql.high=30ms"]), (Some(high), 8192));
+}
+
+#[test]
 fn a_wrong_value_says_what_would_be_right() {
     let cases = [
         ("queue = { limit = 0 }", "wifi.queue.limit: `0` stands here; write an integer from 1 to 100000"),
@@ -451,6 +476,15 @@ fn a_wrong_value_says_what_would_be_right() {
             "wifi.queue.max: 15 packets are not above `min` = 20; write min < max",
         ),
         ("queue = { kind = \"codel\", quantum = \"9B\" }", "a codel has no such key; its keys are kind, limit, target"),
+        (
+            "queue = { kind = \"mac80211\", aql = \"on\" }",
+            "wifi.queue.aql: `on` stands here; write a table, or \"off\"",
+        ),
+        (
+            "queue = { kind = \"mac80211\", aql = { low = \"20ms\" } }",
+            "wifi.queue.aql.high: 12ms is below `low` = 20ms; write low <= high",
+        ),
+        ("queue = { kind = \"mac80211\", memory = \"1B\" }", "1B is no memory of a queue; write 64KiB to 1024MiB"),
         ("queue = { kind = \"chap\", flow = \"port\" }", "`port` stands here; write one of connection, hosts"),
         ("rate = \"50Mbit/s\"", "wifi.rate: 50Mbit/s is no rate of 802.11g; it has 1Mbit/s"),
         (
@@ -459,7 +493,7 @@ fn a_wrong_value_says_what_would_be_right() {
         ),
         ("hidden = \"no\"", "wifi.hidden: `no` stands here; write true or false"),
         ("loss = { kind = \"fixed\", rate = 1.5 }", "wifi.loss.rate: `1.5` stands here; write a number from 0 to 1"),
-        ("standard = \"802.11n\"", "wifi.standard: `802.11n` stands here; write one of 802.11b, 802.11g"),
+        ("standard = \"802.11be\"", "wifi.standard: `802.11be` stands here; write one of 802.11b, 802.11g"),
         ("seed = 3", "wifi.seed: unknown key"),
     ];
     for (line, right) in cases {

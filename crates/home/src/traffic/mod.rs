@@ -142,6 +142,7 @@ pub fn mean_rate(kind: &Kind) -> Option<BitRate> {
 mod tests {
     use super::*;
     use crate::scenario::HostId;
+    use lasthop_core::packet::AccessCategory;
     use lasthop_core::units::Bytes;
 
     fn flow(kind: Kind) -> Flow {
@@ -153,6 +154,7 @@ mod tests {
             to: HostId::Station(0),
             kind,
             carrier: None,
+            class: AccessCategory::Be,
             start: Span::from_secs(45),
             starts: (Span::from_secs(45), Span::ZERO),
             stop: Span::from_secs(180),

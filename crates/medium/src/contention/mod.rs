@@ -11,7 +11,7 @@
 //! Nodes that start at the same nanosecond collide; one that would start later hears the first and freezes. A
 //! post-backoff of a node without a frame is a key that is in no heap; drawn as zero it is over at once.
 
-mod tree;
+pub mod tree;
 
 use lasthop_core::units::{Span, Time};
 
@@ -56,20 +56,21 @@ const APART: u64 = u64::MAX;
 
 /// Slots of a fixed length, divided by without a division.
 #[derive(Clone, Copy, Debug)]
-struct Slots {
+pub struct Slots {
     nanos: u64,
     /// `ceil(2^64 / nanos)`: exact for spans below 2^64 / nanos, whose rounding error stays below one part of a slot.
     reciprocal: u64,
 }
 
 impl Slots {
-    fn new(slot: Span) -> Self {
+    /// Of this length.
+    pub fn new(slot: Span) -> Self {
         Self { nanos: slot.as_nanos(), reciprocal: u64::MAX / slot.as_nanos() + 1 }
     }
 
     /// Whole slots from `start` to `now`; none before `start`.
     #[inline]
-    fn elapsed(self, start: Time, now: Time) -> u64 {
+    pub fn elapsed(self, start: Time, now: Time) -> u64 {
         let span = now.since(start).as_nanos();
         if span >> 48 != 0 {
             return span / self.nanos;
@@ -77,8 +78,9 @@ impl Slots {
         ((u128::from(span) * u128::from(self.reciprocal)) >> 64) as u64
     }
 
+    /// The end of `slots` slots from `start` on.
     #[inline]
-    fn after(self, start: Time, slots: u64) -> Time {
+    pub fn after(self, start: Time, slots: u64) -> Time {
         start + Span::from_nanos(slots * self.nanos)
     }
 }

@@ -19,7 +19,7 @@
 //! At most two or three things are pending at a time: the steps of the exchange that is going on (`agenda.rs`) and the
 //! next start of transmission (`contention`).
 
-mod agenda;
+pub mod agenda;
 mod exchange;
 mod record;
 mod transmit;
@@ -228,6 +228,7 @@ impl<P: Packet + Copy> Domain<P> {
         Snapshot {
             nodes: self.nodes.iter().map(|n| n.stats).collect(),
             queues: self.nodes.iter().map(|n| n.queue_snapshot(now)).collect(),
+            classes: Vec::new(),
         }
     }
 
@@ -309,7 +310,7 @@ impl<P: Packet + Copy> Domain<P> {
     }
 
     /// The data frame of the sure exchange ends, or its ACK.
-    #[inline]
+    #[inline(always)]
     fn advance_certain(&mut self) -> Advance<P> {
         let Certain { at, settled, node, delivered } = self.certain;
         self.clock = self.clock.max(at);

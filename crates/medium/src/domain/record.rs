@@ -44,6 +44,8 @@ impl<P: Packet + Copy> Domain<P> {
             },
             packet: service.packet,
             ip_bytes: service.bytes,
+            class: None,
+            aggregate: None,
         });
     }
 }

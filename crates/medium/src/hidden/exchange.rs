@@ -110,6 +110,8 @@ impl<P: Packet + Copy> Hidden<P> {
                 fate: AttemptFate::Lost,
                 packet: service.packet,
                 ip_bytes: bytes,
+                class: None,
+                aggregate: None,
             });
         }
         self.radios[usize::from(from)].engaged = true;

@@ -182,6 +182,7 @@ impl<P: Packet + Copy> Hidden<P> {
         Snapshot {
             nodes: self.nodes.iter().map(|n| n.stats).collect(),
             queues: self.nodes.iter().map(|n| n.queue_snapshot(now)).collect(),
+            classes: Vec::new(),
         }
     }
 

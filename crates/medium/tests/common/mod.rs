@@ -1,9 +1,10 @@
 //! What the tests of the medium share.
 #![allow(dead_code)]
 
+pub mod edca_oracle;
 pub mod oracle;
 
-use lasthop_core::packet::{FlowId, Packet};
+use lasthop_core::packet::{AccessCategory, FlowId, Packet};
 use lasthop_core::units::{Span, Time};
 use lasthop_medium::{Event, Medium, NodeId, Rate, StationParams};
 
@@ -24,6 +25,26 @@ impl Packet for Numbered {
     /// What is numbered from a million on.
     fn is_realtime(&self) -> bool {
         self.number >= 1_000_000
+    }
+}
+
+/// The same with a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Classed {
+    pub number: u32,
+    pub bytes: u32,
+    pub class: AccessCategory,
+}
+
+impl Packet for Classed {
+    fn flow(&self) -> FlowId {
+        FlowId(0)
+    }
+    fn bytes(&self) -> u32 {
+        self.bytes
+    }
+    fn access_category(&self) -> AccessCategory {
+        self.class
     }
 }
 

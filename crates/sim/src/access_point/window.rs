@@ -130,7 +130,8 @@ impl WindowControl {
     /// What the driver would say of the stations from here on: rates of `scenario`.
     fn on_rates(&mut self, now: Time, scenario: &Scenario) {
         for (i, station) in scenario.stations.iter().enumerate() {
-            let station = StationSample { station: StationId(i as u32), rate: station.rate.bit_rate(), attempts: 1.0 };
+            let station =
+                StationSample { station: StationId(i as u32), rate: station.sending.rate.bit_rate(), attempts: 1.0 };
             self.ap.on_station(now, &station);
         }
     }

@@ -5,7 +5,7 @@ use lasthop_core::units::Time;
 
 use super::Engine;
 use crate::flows::{Play, Running};
-use crate::packet::{Position, Sacks, SimPacket, flag};
+use crate::packet::{self, Position, Sacks, SimPacket, flag};
 use crate::sources::Source;
 use crate::web::{self, Slot};
 
@@ -54,7 +54,7 @@ impl Engine<'_, '_> {
                 sack: Sacks::NONE,
                 bytes: if ask.up_to == 0 { web::SYN_BYTES } else { web::REQUEST_BYTES },
                 window: 0,
-                flags: flag::TCP | flag::BACK | flag::ASK,
+                flags: flag::TCP | flag::BACK | flag::ASK | packet::class(self.scenario.flows[flow].class),
             };
             self.send(now, &packet);
         }

@@ -3,7 +3,7 @@
 use std::process::{Command, Stdio};
 
 use lasthop_core::wire::{self, Link, Merged, Parsed, checksum_is_valid};
-use lasthop_medium::{AttemptFate, Preamble, Standard, Timing};
+use lasthop_medium::{AttemptFate, Band, Preamble, Standard, Timing};
 
 use super::*;
 use crate::packet::{Position, flag};
@@ -14,6 +14,7 @@ const G: Phy = Phy {
     preamble: Preamble::Long,
     protection: false,
     control_rate: None,
+    band: Band::Ghz2,
 };
 const AP: NodeId = NodeId::ACCESS_POINT;
 const N: NodeId = NodeId(1);
@@ -77,7 +78,21 @@ impl Try {
         let data = goes_on.then(|| send(phy.data(rate, u32::from(packet.bytes)), rate));
         let ack = (self.reached == Reached::Ack).then(|| send(phy.answer(rate), control));
         let (fate, ip_bytes) = (AttemptFate::Acked, u32::from(packet.bytes));
-        Attempt { from, to, is_retry, rts, cts, cts_to_self, data, ack, fate, packet, ip_bytes }
+        Attempt {
+            from,
+            to,
+            is_retry,
+            rts,
+            cts,
+            cts_to_self,
+            data,
+            ack,
+            fate,
+            packet,
+            ip_bytes,
+            class: None,
+            aggregate: None,
+        }
     }
 }
 

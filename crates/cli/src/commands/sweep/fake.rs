@@ -41,6 +41,7 @@ pub fn report(scenario: &str, seed: u64, figure: u64) -> Report {
             retries: 0,
             given_up: 0,
             collisions: 0,
+            classes: Vec::new(),
         }],
         queues: vec![QueueReport {
             name: "AP".into(),
