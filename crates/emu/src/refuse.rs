@@ -49,7 +49,7 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
 
 fn check_cell(scenario: &Scenario, cell: &Wifi) -> Result<(), ScenarioError> {
     if cell.standard.has_classes() {
-        let why = "the emulator carries 802.11b and g; the simulator has n, ac and ax (lasthop simulate)";
+        let why = "the emulator carries 802.11b and g; the simulator has n, ac and ax (lasthop sim)";
         return Err(scenario.refuse("wifi.standard", why));
     }
     if cell.hidden {
