@@ -232,11 +232,11 @@ impl<P: Packet + Copy> Edca<P> {
         (None, frames_end, (end + self.waits.undecoded).max(frames_end + sifs))
     }
 
-    /// What of an aggregate arrives whose first part, so long, collided; whether anything does.
+    /// What of a frame arrives whose first part, so long, collided; whether anything does.
     fn survive(&mut self, number: u16, collided: Span) -> bool {
         let access = &mut self.accesses[usize::from(number)];
         let to = self.windows[access.window].to;
-        if !access.flight.has_data || access.flight.aggregate.mpdus < 2 {
+        if !access.flight.has_data {
             return false;
         }
         let times = &self.times[usize::from(access.flight.frames.times)];
