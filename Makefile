@@ -98,7 +98,7 @@ conserve:              ## does a greedy flow get what small ones leave? 1,000 ca
 	$(CARGO) build --release --locked $(PROGRAMS)
 	tools/as-user python3 -B tools/study/conserve.py --binary $(LASTHOP) $(ARGS)
 
-both-ways:             ## both directions at once, in 42 homes of the simulator, without control and with it, half a minute: ARGS="--only hop"
+both-ways:             ## both directions at once, in 42 homes of the simulator, without control and with it, half a minute: ARGS="--drawn 100"
 	@tools/install-deps build
 	$(CARGO) build --release --locked $(PROGRAMS)
 	tools/as-user python3 -B tools/study/both_ways.py --binary $(LASTHOP) $(ARGS)

@@ -1,13 +1,16 @@
 """Both directions at once: has each of them what it has without control, and how long does a game beside them wait?
 
     tools/study/both_ways.py [--binary FILE] [--only line]
+    tools/study/both_ways.py --drawn 100
 
 In the simulator: one or four flows of CUBIC each way, over a last hop of two directions or a WAN link, round trips of 10 to 80 ms.
+With --drawn: homes drawn at random, 8 to 50 downloads beside 2 to 8 uploads over a WAN link of 14 to 130 Mbit/s.
 """
 
 import argparse
 import itertools
 import json
+import random
 import subprocess
 import sys
 import tempfile
@@ -20,6 +23,15 @@ RTTS_MS = (10, 40, 80)
 FLOWS = (1, 4)
 # Of what a direction has without control.
 LEAST = 0.95
+
+
+def drawn(number):
+    """Home `number`: its place, rates, round trip and flows each way."""
+    draw = random.Random(f"both-ways/{number}")
+    down = round(draw.choice((20, 50, 100)) * draw.uniform(0.7, 1.3), 1)
+    rates = (down, round(down / draw.choice((1, 2, 5)), 1))
+    flows = (draw.choice((8, 16, 30, 50)), draw.choice((2, 4, 8)))
+    return ("line", rates), draw.choice((10, 20, 40, 80)), flows
 
 
 def scenario(place, rates, rtt, flows):
@@ -55,9 +67,9 @@ name = "N"
 [control.window]
 capacity = "learn"
 """
-    for name, source, to in (("down", "W", "N"), ("up", "N", "W")):
-        for i in range(flows):
-            start = f"{3 + 0.1 * i:.1f}s"
+    for name, source, to, count in (("down", "W", "N", flows[0]), ("up", "N", "W", flows[1])):
+        for i in range(count):
+            start = f"{3 + 0.1 * (i % 20):.1f}s"
             text += f'[[flow]]\nname = "{name}-{i + 1}"\nfrom = "{source}"\nto = "{to}"\nkind = "ftp"\n'
             text += f'cc = "cubic"\nstart = "{start}"\n'
     for name, source, to, kind in (("game-down", "W", "N", "game-server"), ("game-up", "N", "W", "game-client")):
@@ -82,26 +94,31 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", default="target/release/lasthop")
     parser.add_argument("--only", choices=("hop", "line"))
+    parser.add_argument("--drawn", type=int, metavar="HOMES")
     arguments = parser.parse_args()
     places = [("hop", rates) for rates in HOP] + [("line", rates) for rates in LINE]
     places = [place for place in places if arguments.only in (None, place[0])]
-    parts, waits = [], []
-    print("| place | Mbit/s | RTT, ms | flows each way | without: Mbit/s | game p99, ms | with: part | game p99, ms |")
+    parts, waits, waits_free = [], [], []
+    print("| place | Mbit/s | RTT, ms | flows | without: Mbit/s | game p99, ms | with: part | game p99, ms |")
     print("|---|---|---|---|---|---|---|---|")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "both-ways.toml"
-        for (place, rates), rtt, flows in itertools.product(places, RTTS_MS, FLOWS):
+        homes = itertools.product(places, RTTS_MS, ((each, each) for each in FLOWS))
+        if arguments.drawn is not None:
+            homes = map(drawn, range(arguments.drawn))
+        for (place, rates), rtt, flows in homes:
             file.write_text(scenario(place, rates, rtt, flows))
             free, waited = play(arguments.binary, file, "--set", "control.window=none")
             held, waits_now = play(arguments.binary, file)
             part = [with_it / without for with_it, without in zip(held, free)]
             parts += part
             waits += waits_now
+            waits_free += waited
             words = [
                 place,
                 "{}/{}".format(*rates),
                 f"{rtt}",
-                f"{flows}",
+                "{} + {}".format(*flows),
                 "{:.1f} + {:.1f}".format(*free),
                 "{:.0f} + {:.0f}".format(*waited),
                 "{:.2f} {:.2f}".format(*part),
@@ -112,7 +129,8 @@ def main():
     print(
         f"\n{low} of {len(parts)} directions under {LEAST} of what they have without control, the least {min(parts):.2f};"
     )
-    print(f"game p99: mean {sum(waits) / len(waits):.1f} ms each way, most {max(waits):.0f} ms.")
+    mean, free = (sum(each) / len(each) for each in (waits, waits_free))
+    print(f"game p99: mean {mean:.1f} ms each way ({free:.0f} without control), most {max(waits):.0f} ms.")
 
 
 if __name__ == "__main__":

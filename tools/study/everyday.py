@@ -26,7 +26,7 @@ CASES = [
     ("push", [], "15 push, 5 half-closed, 1 tiny"),
     ("upload-slow-line", [], "20/2"),
     ("upload-shared", [], "60, line 50/5"),
-    ("each-direction", [], "20/2"),
+    ("each-way", [], "20/2"),
     ("many", [], "30 + 30, line 50/5"),
     ("change", ["change=none", "duration=10s"], "at 100"),
     ("change", ["measure_from=10s", "duration=20.001s"], "then at 10"),

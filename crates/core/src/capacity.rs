@@ -25,7 +25,7 @@ const MEMORY: f64 = 1.0;
 /// And at least so many bytes: of 60 full packets one more or less is a sixtieth.
 const LEAST_BYTES: f64 = 60.0 * 1500.0;
 /// A part of the estimate. Two samples in a row that differ by more are another link: a sample of 50 ms varies by half of that.
-const SURPRISE: f64 = 0.2;
+pub(crate) const SURPRISE: f64 = 0.2;
 
 /// Bytes that a busy hop delivered, and how long it took.
 #[derive(Clone, Copy, Debug, Default)]

@@ -32,6 +32,8 @@ station_delay = "0s"
 name = "N"
 [[flow]]
 name = "bulk"
+from = "W"
+to = "N"
 kind = "ftp"
 cc = "cubic"
 start_within = "2s"
@@ -66,8 +68,6 @@ fn many_small_windows_have_all_that_the_hop_carries() {
             format!("wireless_link.rate={rate:.1}Mbit/s"),
             format!("server.W.delay={:.1}ms", rtt / 2.0),
             format!("flow.bulk.count={flows}"),
-            "flow.bulk.from=W".to_owned(),
-            "flow.bulk.to=N".to_owned(),
         ];
         let without = play(&[&home[..], &["control.window=none".to_owned()]].concat());
         let with = play(&home);

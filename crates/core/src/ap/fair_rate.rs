@@ -42,9 +42,6 @@ const MOST_ADVERTISED: f64 = 4.0;
 /// The probe begins at what keeps the queue under its target, and at no more than this part of what it may come to
 /// (`a_first_step_beyond_what_is_carried_leaves_less_than_the_target`).
 const FIRST_PROBE: f64 = 5.0;
-/// A bottleneck that delivers less than this part of its capacity has nothing left to serve. Without it a hop that is full in both directions has
-/// twice the queue (`both-ways-50` of `make outside`).
-const DRAINED: f64 = 0.96;
 /// A drain that has not ended after so many tau found no queue.
 const DRAINS: f64 = 8.0;
 
@@ -79,6 +76,8 @@ pub(super) struct Observation {
     pub(super) delivered: f64,
     /// What it carries; 0: not known.
     pub(super) capacity: f64,
+    /// As much is delivered as is known to fit.
+    pub(super) full: bool,
     /// The queue was not empty for a round trip.
     pub(super) stood: bool,
     /// The access point's own backlog told that.
@@ -161,8 +160,8 @@ impl FairRate {
     /// One interval of `dt`.
     pub(super) fn step(&mut self, x: &Observation, law: &Law, dt: f64) {
         if let Some((mean, least)) = x.queue {
-            // What waits now and then, where less is delivered than could be, is others' bursts, and no queue of who is window-limited.
-            let bursts = !x.counted && least < law.standing_threshold * x.target && x.delivered < DRAINED * x.capacity;
+            // What waits now and then, where more fits or nobody knows, is others' bursts, and no queue of who is window-limited.
+            let bursts = !x.counted && least < law.standing_threshold * x.target && !x.full;
             let standing = if bursts { 1.0 } else { law.standing_weight };
             self.queue = (mean + standing * (least - mean)).max(0.0);
         }

@@ -75,8 +75,8 @@ pub fn unknown(window: u32, flows: u32, part: f64) -> u32 {
 /// spread evenly seven of ten send three, and what they send together follows R (dither, Roberts 1962).
 #[must_use]
 pub fn dithered(plan: Plan, mss: u32, phase: f64) -> Plan {
-    let part = (f64::from(mss) * phase) as u32;
-    Plan { clamp_bytes: plan.clamp_bytes.saturating_add(part).min(LARGEST), ..plan }
+    let part = (f64::from(mss) * phase) as u64;
+    Plan { clamp_bytes: saturate(u64::from(plan.clamp_bytes) + part), ..plan }
 }
 
 /// What a connection starts with at a hop that nothing is known of: what it may send at first, and no more until the
@@ -103,11 +103,9 @@ pub fn growing(plan: Plan, window: u32) -> Plan {
     Plan { growth_bytes: plan.growth_bytes.max(window.min(room)), ..plan }
 }
 
-const LARGEST: u32 = (1 << 30) - 1;
-
 /// Windows end at 2^30 - 1 (RFC 7323 section 2.3).
 pub(crate) fn saturate(bytes: u64) -> u32 {
-    bytes.min(u64::from(LARGEST)) as u32
+    bytes.min((1 << 30) - 1) as u32
 }
 
 #[cfg(test)]
