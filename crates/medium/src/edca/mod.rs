@@ -293,6 +293,17 @@ impl<P: Packet + Copy> Edca<P> {
     /// Out of line, like the others that a host calls for every packet: b and g do not pay for it.
     #[inline(never)]
     pub fn poll(&mut self, now: Time) -> Option<Event<P>> {
+        let Cursor { at, from, window, next, end } = self.cursor;
+        if next < end && self.windows[window].is_plain() {
+            self.cursor.next = next + 1;
+            let window = &self.windows[window];
+            return Some(Event::Delivered { at, from, to: window.to, packet: window.packet(next) });
+        }
+        self.poll_others(now)
+    }
+
+    #[inline(never)]
+    fn poll_others(&mut self, now: Time) -> Option<Event<P>> {
         if let Some(event) = self.hand_on() {
             return Some(event);
         }
@@ -317,7 +328,7 @@ impl<P: Packet + Copy> Edca<P> {
     }
 
     /// Commits what comes next, if it is due at or before `limit`.
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self, limit: Time) -> bool {
         let start = self.contention.next();
         if start < self.agenda.first_at() {

@@ -102,7 +102,7 @@ impl<P: Packet + Copy> Edca<P> {
             self.adapt(at, window, link_at);
             wants = self.progress[window].wants();
         }
-        let link = self.links[link_at];
+        let times_at = self.links[link_at].times;
         let mut room = self.room(at, number, to);
         if wants.0 {
             room.mpdus = 1;
@@ -111,7 +111,7 @@ impl<P: Packet + Copy> Edca<P> {
         if access.discipline.is_some() && access.limit == 0 {
             self.pull(at, number, to, usize::from(room.mpdus.min(self.windows[window].window())));
         }
-        let times = &self.times[usize::from(link.times)];
+        let times = &self.times[usize::from(times_at)];
         let access = &mut self.accesses[usize::from(number)];
         access.state = State::Sends;
         access.stats.attempts += 1;
@@ -120,7 +120,7 @@ impl<P: Packet + Copy> Edca<P> {
         let block_ack = times.block_ack(window.window());
         if window.asks {
             let data = times.request;
-            flight.frames = Frames { data, answer: block_ack, rts: false, times: link.times };
+            flight.frames = Frames { data, answer: block_ack, rts: false, times: times_at };
             flight.is_request = true;
         } else {
             let aggregate = window.compose(room);
@@ -130,7 +130,7 @@ impl<P: Packet + Copy> Edca<P> {
                     || aggregate.bytes > self.params.rts_threshold
                     || (flight.by_block_ack && self.params.rts_for_aggregates));
             let answer = if flight.by_block_ack { block_ack } else { times.ack };
-            flight.frames = Frames { data: times.data(aggregate.bytes), answer, rts, times: link.times };
+            flight.frames = Frames { data: times.data(aggregate.bytes), answer, rts, times: times_at };
             flight.aggregate = aggregate;
         }
         access.flight = flight;

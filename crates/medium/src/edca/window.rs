@@ -363,6 +363,12 @@ impl<P: Packet + Copy> Window<P> {
         (from, self.passed)
     }
 
+    /// The packet in a slot.
+    #[inline]
+    pub fn packet(&self, number: u64) -> P {
+        self.slots[(number - self.first) as usize].packet
+    }
+
     /// A packet that the receiver hands on; `None`: it was given up.
     #[inline]
     pub fn handed(&self, number: u64) -> Option<P> {
