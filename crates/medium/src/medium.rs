@@ -18,7 +18,7 @@
 //! settings while it runs polls until `None` first.
 
 use lasthop_core::packet::Packet;
-use lasthop_core::units::Time;
+use lasthop_core::units::{Span, Time};
 
 use crate::attempt::Attempt;
 use crate::bridge::Bridge;
@@ -185,6 +185,16 @@ impl<P: Packet + Copy> Medium<P> {
     #[inline]
     pub fn poll(&mut self, now: Time) -> Option<Event<P>> {
         model!(&mut self.0, model => model.poll(now))
+    }
+
+    /// Of an aggregate all packets are handed out when it ends. How long before that the one that [`Self::poll`] has just given
+    /// was at its receiver, with all before it; zero of anything else. Meters of delay take it off.
+    #[must_use]
+    pub fn lead(&self) -> Span {
+        match &self.0 {
+            Model::Edca(model) => model.lead(),
+            _ => Span::ZERO,
+        }
     }
 
     /// When to call [`Self::poll`] again; `None`: nothing happens without another packet.

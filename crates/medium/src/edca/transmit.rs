@@ -108,8 +108,11 @@ impl<P: Packet + Copy> Edca<P> {
             room.mpdus = 1;
         }
         let access = &self.accesses[usize::from(number)];
-        if access.discipline.is_some() && access.limit == 0 {
-            self.pull(at, number, to, usize::from(room.mpdus.min(self.windows[window].window())));
+        if access.managed
+            && access.limit == 0
+            && self.linux.as_ref().is_none_or(|linux| number >= 4 || linux.pulls(&self.params))
+        {
+            self.pull(at, number, to, room);
         }
         let times = &self.times[usize::from(times_at)];
         let access = &mut self.accesses[usize::from(number)];
@@ -223,7 +226,10 @@ impl<P: Packet + Copy> Edca<P> {
         let end = end_of(locked);
         let others_end = senders.iter().filter(|number| **number != locked).map(|n| end_of(*n)).max().unwrap_or(at);
         let sifs = self.waits.sifs;
-        if end > others_end && self.survive(locked, others_end.since(at)) {
+        // Who sends hears nothing.
+        let to = self.windows[self.accesses[usize::from(locked)].window].to.0;
+        let is_deaf = senders.iter().any(|number| number / 4 == to);
+        if end > others_end && !is_deaf && self.survive(locked, others_end.since(at)) {
             let answer = self.accesses[usize::from(locked)].flight.frames.answer;
             let settled = end + sifs + answer;
             self.agenda.push(Step::deliver(end, locked, settled, true));
