@@ -90,12 +90,13 @@ impl Upload {
         (self.delivered - before) as f64 * 1472.0 * 8.0 / until.since(from).as_secs_f64() / 1e6
     }
 
-    /// The MCS of most MPDUs, and their share.
+    /// The mode of most MPDUs, and their share.
     fn mode(&self) -> (Mode, f64) {
-        let counts = self.medium.rate_counts(NodeId(1), AP);
-        let all: u64 = counts.iter().map(|(_, sent, _)| sent).sum();
-        let (rate, sent, _) = counts.into_iter().max_by_key(|(_, sent, _)| *sent).unwrap();
-        (rate.mode().unwrap(), sent as f64 / all as f64)
+        let rates = self.medium.snapshot(Time::ZERO).rates;
+        assert!(rates.iter().all(|r| r.from == NodeId(1) && r.to == AP && r.acked <= r.mpdus), "{rates:?}");
+        let all: u64 = rates.iter().map(|rate| rate.mpdus).sum();
+        let top = rates.into_iter().max_by_key(|rate| rate.mpdus).unwrap();
+        (top.rate.mode().unwrap(), top.mpdus as f64 / all as f64)
     }
 }
 
