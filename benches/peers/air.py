@@ -84,6 +84,7 @@ def row(binary, name, arguments, seeds):
         return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
     runs = [run(seed) for seed in range(1, seeds + 1)]
+
     def both(values):
         return f"{mean(values):.5g}", f"{deviation(values) if len(values) > 1 else 0:.2g}"
 
@@ -94,9 +95,15 @@ def row(binary, name, arguments, seeds):
             shares[mode] = shares.get(mode, 0) + share / len(runs)
     top = max(shares, key=shares.get)
     return [
-        name, seeds, *both([r["goodput_mbps"] for r in runs]), *both([r["collision"] for r in runs]),
-        f"{mean([r['mpdus_per_ppdu'] for r in runs]):.4g}", *(figure for pair in delays for figure in pair),
-        top, f"{shares[top]:.3f}", arguments,
+        name,
+        seeds,
+        *both([r["goodput_mbps"] for r in runs]),
+        *both([r["collision"] for r in runs]),
+        f"{mean([r['mpdus_per_ppdu'] for r in runs]):.4g}",
+        *(figure for pair in delays for figure in pair),
+        top,
+        f"{shares[top]:.3f}",
+        arguments,
     ]
 
 
