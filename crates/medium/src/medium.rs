@@ -278,16 +278,6 @@ impl<P: Packet + Copy> Medium<P> {
         }
     }
 
-    /// Rates between two radios, one of them the access point, each with the MPDUs that were sent with it and those that
-    /// arrived; nothing where no rate control counts them.
-    #[must_use]
-    pub fn rate_counts(&self, from: NodeId, to: NodeId) -> Vec<(Rate, u64, u64)> {
-        match &self.0 {
-            Model::Edca(edca) => edca.rate_counts(from, to),
-            _ => Vec::new(),
-        }
-    }
-
     /// Frames lost to the channel, from the next frame on.
     pub fn set_loss(&mut self, loss: Loss) {
         radio!(&mut self.0, radio => radio.set_loss(loss), else ());

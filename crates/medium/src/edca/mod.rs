@@ -430,6 +430,7 @@ impl<P: Packet + Copy> Edca<P> {
             nodes: (0..self.radios.len()).map(|node| self.node_stats(node)).collect(),
             queues: (0..self.radios.len()).map(|node| self.queue_snapshot(now, node)).collect(),
             classes: self.accesses.chunks(4).map(|node| std::array::from_fn(|n| node[n].stats)).collect(),
+            rates: self.rate_stats(),
         }
     }
 
