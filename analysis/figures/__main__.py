@@ -19,6 +19,7 @@ from . import (
     measure,
     messages,
     messages_wins,
+    rates,
     recovery,
     recovery_wifi,
     red,
@@ -44,7 +45,7 @@ from .style import save
 from .table import splice
 
 MODULES = (sap_law, sap_law_sweeps, sap_law_readings, topology, arq, arq_open, arq_classes, chap, chap_open)
-MODULES += (clamp, theory, hidden, shadowing, snoop, snoop_analysis, snoop_index, snoop_findings, snoop_rates)
+MODULES += (clamp, theory, rates, hidden, shadowing, snoop, snoop_analysis, snoop_index, snoop_findings, snoop_rates)
 MODULES += (repair, handoff, reverse, red, recovery, recovery_wifi)
 MODULES += (messages, messages_wins)
 MODULES += (chap_window, effect, measure, schematics, senders)

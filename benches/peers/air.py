@@ -4,7 +4,8 @@
     air.py [--ns3 BINARY] [--only NAME] [--seeds N] [--out FILE]
 
 Every row: the mean over the seeds 1.. of what ns3_air.cc prints, and the standard deviation between them. Needs
-`target/peers/ns3_air`, which `make bench-peers` builds. `--only` prints the rows whose name begins so and writes nothing.
+`target/peers/ns3_air`, which `make bench-peers` builds. `--only` prints the rows whose name begins so and writes
+nothing.
 """
 
 import argparse
@@ -68,9 +69,13 @@ def cells():
 
 
 COLUMNS = [
-    "cell", "seeds", "goodput_mbps", "goodput_sd", "collision", "collision_sd", "mpdus_per_ppdu", "p50_ms", "p50_sd", "p95_ms",
-    "p95_sd", "p99_ms", "p99_sd", "mode", "mode_share", "arguments",
-]
+    "cell", "seeds", "goodput_mbps", "goodput_sd", "collision", "collision_sd", "mpdus_per_ppdu", "p50_ms", "p50_sd",
+    "p95_ms", "p95_sd", "p99_ms", "p99_sd", "mode", "mode_share", "arguments",
+]  # fmt: skip
+HEAD = (
+    "# ns-3.37 (Debian 3.37-2): benches/peers/air.py; ns3_air with these arguments, --seed=1 to `seeds`; "
+    "mean and deviation.\n"
+)
 
 
 def row(binary, name, arguments, seeds):
@@ -79,7 +84,10 @@ def row(binary, name, arguments, seeds):
         return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
     runs = [run(seed) for seed in range(1, seeds + 1)]
-    both = lambda values: (f"{mean(values):.5g}", f"{deviation(values) if len(values) > 1 else 0:.2g}")
+
+    def both(values):
+        return f"{mean(values):.5g}", f"{deviation(values) if len(values) > 1 else 0:.2g}"
+
     delays = [both([r["delay_ms"][p] for r in runs]) for p in ("p50", "p95", "p99")]
     shares = {}
     for r in runs:
@@ -87,9 +95,15 @@ def row(binary, name, arguments, seeds):
             shares[mode] = shares.get(mode, 0) + share / len(runs)
     top = max(shares, key=shares.get)
     return [
-        name, seeds, *both([r["goodput_mbps"] for r in runs]), *both([r["collision"] for r in runs]),
-        f"{mean([r['mpdus_per_ppdu'] for r in runs]):.4g}", *(figure for pair in delays for figure in pair),
-        top, f"{shares[top]:.3f}", arguments,
+        name,
+        seeds,
+        *both([r["goodput_mbps"] for r in runs]),
+        *both([r["collision"] for r in runs]),
+        f"{mean([r['mpdus_per_ppdu'] for r in runs]):.4g}",
+        *(figure for pair in delays for figure in pair),
+        top,
+        f"{shares[top]:.3f}",
+        arguments,
     ]
 
 
@@ -111,7 +125,7 @@ def main():
     if options.only:
         return
     with open(options.out, "w", newline="") as out:
-        out.write("# ns-3.37 (Debian 3.37-2): benches/peers/air.py; ns3_air with these arguments, --seed=1 to `seeds`; mean and deviation.\n")
+        out.write(HEAD)
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(COLUMNS)
         writer.writerows(rows)

@@ -404,7 +404,7 @@ Download(const Cell& cell)
     PointToPointHelper wire;
     wire.SetDeviceAttribute("DataRate", StringValue(cell.wire));
     wire.SetChannelAttribute("Delay", TimeValue(Seconds(cell.wireDelay)));
-    wire.SetQueue("ns3::DropTailQueue", "MaxSize", StringValue("10000p"));
+    wire.SetQueue("ns3::DropTailQueue", "MaxSize", StringValue("1000p"));
     const NetDeviceContainer wired = wire.Install(server.Get(0), air.nodes.Get(0));
     InternetStackHelper().InstallAll();
     TrafficControlHelper control;

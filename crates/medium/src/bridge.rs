@@ -184,6 +184,7 @@ impl<P: Packet + Copy> Bridge<P> {
             nodes: self.nodes.clone(),
             queues: self.directions.iter().map(|direction| direction.queue.snapshot(now)).collect(),
             classes: Vec::new(),
+            rates: Vec::new(),
         }
     }
 

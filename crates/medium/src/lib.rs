@@ -30,5 +30,5 @@ pub use mode::{Guard, Mode, Width};
 pub use params::{AfterCollision, MediumParams, StationParams};
 pub use phy::{Band, Preamble, Rate, Standard, Timing};
 pub use propagation::{Loss, Radio};
-pub use snapshot::{ClassStats, NodeStats, Snapshot};
+pub use snapshot::{ClassStats, NodeStats, RateStats, Snapshot};
 pub use wireless_link::{Repair, WirelessLinkParams};

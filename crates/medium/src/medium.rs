@@ -18,7 +18,7 @@
 //! settings while it runs polls until `None` first.
 
 use lasthop_core::packet::Packet;
-use lasthop_core::units::Time;
+use lasthop_core::units::{Span, Time};
 
 use crate::attempt::Attempt;
 use crate::bridge::Bridge;
@@ -187,6 +187,16 @@ impl<P: Packet + Copy> Medium<P> {
         model!(&mut self.0, model => model.poll(now))
     }
 
+    /// Of an aggregate all packets are handed out when it ends. How long before that the one that [`Self::poll`] has just given
+    /// was at its receiver, with all before it; zero of anything else. Meters of delay take it off.
+    #[must_use]
+    pub fn lead(&self) -> Span {
+        match &self.0 {
+            Model::Edca(model) => model.lead(),
+            _ => Span::ZERO,
+        }
+    }
+
     /// When to call [`Self::poll`] again; `None`: nothing happens without another packet.
     #[inline]
     #[must_use]
@@ -265,16 +275,6 @@ impl<P: Packet + Copy> Medium<P> {
     pub fn set_channel(&mut self, channel: Option<ChannelParams>) {
         if let Model::Edca(edca) = &mut self.0 {
             edca.set_channel(channel);
-        }
-    }
-
-    /// Rates between two radios, one of them the access point, each with the MPDUs that were sent with it and those that
-    /// arrived; nothing where no rate control counts them.
-    #[must_use]
-    pub fn rate_counts(&self, from: NodeId, to: NodeId) -> Vec<(Rate, u64, u64)> {
-        match &self.0 {
-            Model::Edca(edca) => edca.rate_counts(from, to),
-            _ => Vec::new(),
         }
     }
 

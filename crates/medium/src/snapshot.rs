@@ -3,6 +3,9 @@
 use lasthop_core::aqm::fifo;
 use lasthop_core::units::Span;
 
+use crate::medium::NodeId;
+use crate::phy::Rate;
+
 /// One node's share in the channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NodeStats {
@@ -42,6 +45,21 @@ pub struct ClassStats {
     pub airtime: Span,
 }
 
+/// One rate of one node towards another, where rates or their errors change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateStats {
+    /// Sender.
+    pub from: NodeId,
+    /// Receiver.
+    pub to: NodeId,
+    /// The rate.
+    pub rate: Rate,
+    /// MPDUs sent with it, repetitions included.
+    pub mpdus: u64,
+    /// Of these, acknowledged.
+    pub acked: u64,
+}
+
 /// Everything, indexed by node: 0 the access point, i station i.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snapshot {
@@ -51,4 +69,6 @@ pub struct Snapshot {
     pub queues: Vec<fifo::Snapshot>,
     /// Per node and class ([`lasthop_core::packet::AccessCategory::index`]); empty where the air has no classes.
     pub classes: Vec<[ClassStats; 4]>,
+    /// By sender and receiver; empty where every rate and its errors stay as they are.
+    pub rates: Vec<RateStats>,
 }

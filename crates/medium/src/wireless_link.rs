@@ -477,6 +477,7 @@ impl<P: Packet + Copy> WirelessLink<P> {
             nodes: self.nodes.clone(),
             queues: self.directions.iter().map(|direction| direction.queue.snapshot(now)).collect(),
             classes: Vec::new(),
+            rates: Vec::new(),
         }
     }
 

@@ -7,13 +7,15 @@
 //!
 //! | layer | what stands there |
 //! |---|---|
-//! | radiotap | TSFT, flags (short preamble), rate, channel 1 with the modulation, data retries |
+//! | radiotap | TSFT, flags (short preamble), rate or the mode of n, ac, ax, channel 1 or 36 with the modulation, data retries; of an MPDU in an A-MPDU its frame's number |
 //! | 802.11 | to-DS or from-DS, addresses of [`lasthop_home::address`], retry, sequence number per sender, NAV |
 //! | IPv4 | a count per capture as identification, TTL 64 less one behind the access point, checksum |
 //! | UDP, TCP | port of the flow at both ends; TCP sequence numbers of [`crate::numbers`]; MSS, window scale and SACK permitted in SYNs, SACK blocks; checksum over a payload of zeros |
 //!
 //! Sources: pcap-savefile(5), radiotap.org, IEEE 802.11-2016 clause 9.
-//! Frames that were lost or collided are there like all others: they were on the channel.
+//! Frames that were lost or collided are there like all others: they were on the channel. Every MPDU of an A-MPDU is a frame of its own at the
+//! time of the first one; a repeated MPDU has the sequence number of the sender's newest. A block ack ends with its addresses, and block ack
+//! requests are not there.
 
 mod dot11;
 mod ip;
@@ -36,7 +38,7 @@ use crate::packet::SimPacket;
 const RADIOTAP: u32 = 127;
 /// Time and lengths before a record.
 const RECORD_BYTES: usize = 16;
-/// Most bytes of a record: radiotap 23, 802.11 24, LLC 8, IPv4 20, TCP 60.
+/// Most bytes of a record: radiotap 44, 802.11 26, LLC 8, IPv4 20, TCP 60.
 const SNAP: u32 = 256;
 
 /// One attempt of the medium at a packet.
@@ -90,6 +92,8 @@ enum Kind<'a> {
     /// Carries the packet of the attempt, and its SACK blocks.
     Data(&'a Attempt, SackBlocks),
     Ack,
+    /// Of so many bytes.
+    BlockAck(u32),
     Rts,
     Cts,
 }
@@ -148,9 +152,24 @@ impl<'a> Capture<'a> {
             cts.map(|sent| ChannelFrame { from: to, to: from, sent, nav: until_end(sent), kind: Kind::Cts }),
             cts_to_self.map(|sent| ChannelFrame { from, to: from, sent, nav: until_end(sent), kind: Kind::Cts }),
             data.map(|sent| ChannelFrame { from, to, sent, nav: until_end(sent), kind: Kind::Data(attempt, sacks) }),
-            ack.map(|sent| ChannelFrame { from: to, to: from, sent, nav: Span::ZERO, kind: Kind::Ack }),
+            ack.map(|sent| ChannelFrame {
+                from: to,
+                to: from,
+                sent,
+                nav: Span::ZERO,
+                kind: self.answer(attempt, sent),
+            }),
         ];
         frames.iter().flatten().try_for_each(|frame| self.write(frame, sender))
+    }
+
+    /// What answers: of an aggregate a block ack, whose length tells which.
+    fn answer(&self, attempt: &Attempt, sent: Frame) -> Kind<'static> {
+        if attempt.aggregate.is_none() {
+            return Kind::Ack;
+        }
+        let [short, long] = dot11::BLOCK_ACK_BYTES;
+        Kind::BlockAck(if sent.duration > self.phy.duration(sent.rate, short) { long } else { short })
     }
 
     /// Counts a packet or an attempt at it.
@@ -175,7 +194,11 @@ impl<'a> Capture<'a> {
     /// that of the sender's last.
     fn nav_end(&self, attempt: &Attempt, last: Option<Rate>) -> Time {
         let phy = &self.phy;
-        let after = |data_end: Time, rate: Rate| data_end + phy.sifs() + phy.answer(rate);
+        let answer = |rate: Rate| match attempt.aggregate {
+            Some(_) => phy.duration(phy.control(rate), dot11::BLOCK_ACK_BYTES[0]),
+            None => phy.answer(rate),
+        };
+        let after = |data_end: Time, rate: Rate| data_end + phy.sifs() + answer(rate);
         match (attempt.data, attempt.rts) {
             (Some(data), _) => after(data.end(), data.rate),
             (None, Some(rts)) => {
@@ -192,14 +215,18 @@ impl<'a> Capture<'a> {
         record.clear();
         record.extend([0; RECORD_BYTES]);
         let retries = matches!(frame.kind, Kind::Data(..)).then_some(sender.retries);
-        let radiotap = dot11::radiotap(record, &self.phy, frame.sent, retries);
+        let (aggregate, class) = match frame.kind {
+            Kind::Data(attempt, _) => (attempt.aggregate, attempt.class),
+            _ => (None, None),
+        };
+        let radiotap = dot11::radiotap(record, &self.phy, frame.sent, retries, aggregate);
         let on_channel = match frame.kind {
-            Kind::Ack | Kind::Cts | Kind::Rts => dot11::control(record, frame),
+            Kind::Ack | Kind::BlockAck(_) | Kind::Cts | Kind::Rts => dot11::control(record, frame),
             Kind::Data(Attempt { packet, .. }, ref sacks) => {
-                dot11::data(record, frame, sender);
+                let header = dot11::data(record, frame, sender, class);
                 let Some(ends) = self.flows.get(packet.flow as usize) else { return Ok(()) };
                 let identification = self.identification;
-                dot11::DATA_BYTES + ip::Packet { ends, packet, sacks, identification, sender: frame.from }.write(record)
+                header + ip::Packet { ends, packet, sacks, identification, sender: frame.from }.write(record)
             }
         };
         let captured = (record.len() - RECORD_BYTES) as u32;

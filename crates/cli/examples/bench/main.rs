@@ -5,7 +5,7 @@
 //! bench       [--runs N] [--seconds N] [--cc cubic|reno] [--out DIR] [PART..]
 //!             parts: demo loss-free lag wired saturation bpf datapath controller; default: all; needs root
 //! bench peers [--runs N] [--out DIR] [PART..]
-//!             parts: home cell cell-ns3 sweep instructions; default: all
+//!             parts: home cell cell-ns3 air sweep instructions; default: all
 //! ```
 //!
 //! Nothing here decides whether a build is good: figures depend on the machine, so they are written down beside the aim
@@ -73,6 +73,7 @@ const PEERS: Suite = Suite {
         ("home", peers::home),
         ("cell", peers::cell),
         ("cell-ns3", peers::cell_ns3),
+        ("air", peers::air),
         ("sweep", peers::sweep),
         ("instructions", peers::instructions),
     ],

@@ -268,6 +268,42 @@ pub fn cell_ns3(settings: &Settings, summary: &mut Summary) {
     }
 }
 
+/// One run of `ns3_air`, a download over this many seconds.
+fn ns3_air(arguments: &[String], seconds: f64) -> Result<Run, String> {
+    let mut command = Command::new(built()?.join("ns3_air"));
+    command.args(arguments);
+    let timed = timed(&command)?;
+    let printed: Value = serde_json::from_str(&timed.stdout).map_err(|e| e.to_string())?;
+    let value = |key: &str| printed[key].as_f64().unwrap_or(f64::NAN);
+    Ok(Run {
+        wall_s: timed.wall_s,
+        in_process_s: value("wall_ms") / 1e3,
+        events: value("events"),
+        acked: value("goodput_mbps") * 1e6 * seconds / 8.0 / 1448.0,
+        frames: f64::NAN,
+        peak_mib: timed.peak_mib,
+    })
+}
+
+/// A download of 500 Mbit/s over 802.11ac, 10 s, against ns-3; and how much faster than it happens.
+pub fn air(settings: &Settings, summary: &mut Summary) {
+    let arguments = "--cell=download --standard=ac --width=80 --mcs=9 --streams=2 --gi=400 --wire=520Mbps --limit=2000 \
+                     --from=0 --stop=10";
+    let arguments: Vec<String> = arguments.split_whitespace().map(str::to_owned).collect();
+    let case = "download of 500 Mbit/s over 802.11ac, 10 s";
+    let aim = Some((1_000.0, "at least 1,000 x"));
+    let runs = Contest { part: "air", case: case.into(), peer: "ns-3", aim, rounds: settings.runs.min(3) }.hold(
+        summary,
+        |seed| ours(settings, "bench/air.toml", &[], seed),
+        |seed| ns3_air(&[&arguments[..], &[format!("--seed={seed}")]].concat(), 10.0),
+    );
+    let speeds: Vec<f64> = runs.iter().map(|run| 10.0 / run.in_process_s).collect();
+    if let Some(speed) = median(&speeds) {
+        let measured = spread(&speeds, "x real time");
+        summary.line("air", case, &measured, "at least 50 x real time", Some(speed >= 50.0));
+    }
+}
+
 /// How much of all cores a sweep of 640 homes uses.
 pub fn sweep(settings: &Settings, summary: &mut Summary) {
     let case = "core use of a sweep of 640 homes";

@@ -213,8 +213,8 @@ impl<P: Packet> Other<P> {
                 queue.enqueue(now, packet, key, station)
             }
             Self::Mac80211(queue, kind, _) => {
-                let key = packet.key(*kind);
-                queue.enqueue(now, packet, key, station)
+                let (key, class) = (packet.key(*kind), packet.access_category());
+                queue.enqueue(now, packet, key, station, class)
             }
             Self::Chap(queue, kind, _) => {
                 let key = packet.key(*kind);

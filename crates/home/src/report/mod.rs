@@ -291,6 +291,30 @@ pub struct StationReport {
     /// Its classes that had something to send, where the air has classes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<ClassReport>,
+    /// What it sent with which rate, of each receiver the most frequent one first; not shown where every rate and its errors stay as they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rates: Vec<AirRateReport>,
+}
+
+/// One rate of a node towards another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AirRateReport {
+    /// The receiver.
+    pub to: String,
+    /// What it carries, bit/s.
+    pub rate_bps: u64,
+    /// Modulation and coding of one stream; null with b and g.
+    pub mcs: Option<u8>,
+    /// Spatial streams.
+    pub streams: u8,
+    /// MHz.
+    pub width_mhz: u32,
+    /// Between symbols, ns; null with b and g.
+    pub guard_interval_ns: Option<u32>,
+    /// MPDUs sent with it, repetitions included.
+    pub mpdus: u64,
+    /// Of these, acknowledged.
+    pub acked: u64,
 }
 
 /// One class of a node.

@@ -1,12 +1,14 @@
 //! From what a host counted to the tables of the report.
 
+use std::cmp::Reverse;
+
 use lasthop_core::aqm::fifo;
 use lasthop_core::meter::fairness::jain;
 use lasthop_core::units::{Span, Time};
-use lasthop_medium::{ClassStats, NodeStats, Snapshot};
+use lasthop_medium::{ClassStats, NodeId, NodeStats, RateStats, Snapshot};
 
 use super::meter::Window;
-use super::{ClassReport, FlowMeter, FlowReport, QueueReport, StationReport};
+use super::{AirRateReport, ClassReport, FlowMeter, FlowReport, QueueReport, StationReport};
 use crate::scenario::{CLASS_WORDS, Flow, Scenario};
 
 /// The meter of `flow` in a run of `scenario` that starts at `origin`.
@@ -42,6 +44,25 @@ pub fn stations(scenario: &Scenario, medium: &Snapshot, over: Span) -> Vec<Stati
         let all = medium.classes.get(number).into_iter().flatten();
         CLASS_WORDS.into_iter().zip(all).filter(|(_, stats)| **stats != ClassStats::default()).map(class).collect()
     };
+    let rates = |number: usize| {
+        let name = |node: NodeId| match usize::from(node.0) {
+            0 => "AP".to_owned(),
+            station => scenario.stations[station - 1].name.clone(),
+        };
+        let mut own: Vec<&RateStats> = medium.rates.iter().filter(|rate| usize::from(rate.from.0) == number).collect();
+        own.sort_by_key(|rate| (rate.to, Reverse(rate.mpdus), rate.rate));
+        let rate = |stats: &RateStats| AirRateReport {
+            to: name(stats.to),
+            rate_bps: stats.rate.bit_rate().as_bps(),
+            mcs: stats.rate.mode().map(|mode| mode.mcs),
+            streams: stats.rate.mode().map_or(1, |mode| mode.streams),
+            width_mhz: stats.rate.mode().map_or(20, |mode| mode.width.mhz()),
+            guard_interval_ns: stats.rate.mode().map(|mode| mode.guard.nanos()),
+            mpdus: stats.mpdus,
+            acked: stats.acked,
+        };
+        own.into_iter().map(rate).collect()
+    };
     let station = |(number, (name, node)): (usize, (&str, &NodeStats))| StationReport {
         name: name.to_owned(),
         airtime_share: share(node.airtime),
@@ -51,6 +72,7 @@ pub fn stations(scenario: &Scenario, medium: &Snapshot, over: Span) -> Vec<Stati
         given_up: node.given_up,
         collisions: node.collisions,
         classes: classes(number),
+        rates: rates(number),
     };
     names.zip(&medium.nodes).enumerate().map(station).collect()
 }

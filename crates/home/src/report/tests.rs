@@ -176,6 +176,16 @@ fn full() -> Report {
                 block_ack_requests: 1,
                 airtime_share: 0.5,
             }],
+            rates: vec![AirRateReport {
+                to: "N".to_owned(),
+                rate_bps: 39_000_000,
+                mcs: Some(4),
+                streams: 1,
+                width_mhz: 20,
+                guard_interval_ns: Some(800),
+                mpdus: 7,
+                acked: 6,
+            }],
         }],
         queues: vec![QueueReport {
             name: "AP".to_owned(),

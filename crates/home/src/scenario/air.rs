@@ -10,7 +10,7 @@ use lasthop_medium::{
 use super::ScenarioError;
 use super::channel::{SNR_KEYS, SnrLoss, read_law, read_snr};
 use super::edca::read_edca;
-use super::queue::{LIMIT_PACKETS, LIMIT_PACKETS_WITH_CLASSES, Queue, read_queue};
+use super::queue::{Queue, limit_packets, read_queue};
 use super::radio::{self, Sending};
 use super::read::Reader;
 use super::wired::MOST_PACKETS;
@@ -216,6 +216,9 @@ const WIFI_KEYS: [&str; 32] = [
 /// Attempts of frames above and up to the RTS threshold where the file gives none: the standard's retry limits.
 const STANDARD_ATTEMPTS: (u32, u32) = (4, 7);
 
+/// The same of MPDUs of 802.11n, ac and ax: what ath9k allows (`ATH_MAX_SW_RETRIES`).
+const ATTEMPTS_WITH_CLASSES: (u32, u32) = (30, 30);
+
 /// Reads the last hop. `any_b`: whether a station speaks 802.11b.
 pub(crate) fn read_last_hop(root: &Reader<'_>, any_b: impl Fn(Standard) -> bool) -> Result<LastHop, ScenarioError> {
     let mut present = Vec::new();
@@ -251,10 +254,11 @@ fn read_wifi(root: &Reader<'_>, any_b: impl Fn(Standard) -> bool) -> Result<Wifi
     if band == Band::Ghz5 && control_rate.is_some_and(|rate| !rate.is_ofdm()) {
         return Err(wifi.wrong("control_rate", "is a rate of 2.4 GHz; at 5 GHz write 6Mbit/s, 12Mbit/s or 24Mbit/s"));
     }
-    let limit = if standard.has_classes() { LIMIT_PACKETS_WITH_CLASSES } else { LIMIT_PACKETS };
+    let (limit, station_limit) = limit_packets(standard);
     let missed = [("repeat", MissedBlockAck::Repeat), ("bar", MissedBlockAck::Bar)];
     let attempts = wifi.count("attempts", 1..=255)?;
-    let (long, short) = attempts.map_or(STANDARD_ATTEMPTS, |n| (n, n));
+    let usual = if standard.has_classes() { ATTEMPTS_WITH_CLASSES } else { STANDARD_ATTEMPTS };
+    let (long, short) = attempts.map_or(usual, |n| (n, n));
     let loss = read_loss(&wifi, standard)?;
     let eifs = [("standard", AfterCollision::Standard), ("eifs", AfterCollision::Eifs)];
     Ok(Wifi {
@@ -275,7 +279,7 @@ fn read_wifi(root: &Reader<'_>, any_b: impl Fn(Standard) -> bool) -> Result<Wifi
         edca: read_edca(&wifi, "edca", ACCESS_POINT_EDCA)?,
         station_edca: read_edca(&wifi, "station_edca", STATION_EDCA)?,
         queue: read_queue(&wifi, "queue", limit)?,
-        station_queue: read_queue(&wifi, "station_queue", limit)?,
+        station_queue: read_queue(&wifi, "station_queue", station_limit)?,
         firmware_queue: wifi.count("firmware_queue", 0..=MOST_PACKETS)?.unwrap_or(0),
         power: wifi.positive("power")?.unwrap_or(Watts(if standard.has_classes() { 0.1 } else { 0.281_838_15 })),
         frequency: wifi.positive("frequency")?,

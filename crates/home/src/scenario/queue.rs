@@ -4,6 +4,7 @@ use lasthop_core::aqm::{Discipline, chap, codel, drr, flow_queues, mac80211, red
 
 use lasthop_core::packet::FlowKind;
 use lasthop_core::units::{Bytes, Span};
+use lasthop_medium::Standard;
 
 use super::ScenarioError;
 use super::read::{Given, Reader};
@@ -21,8 +22,15 @@ pub struct Queue {
 /// Limit where none is given, in packets: the interface queue of the papers' ns-2 runs.
 pub(crate) const LIMIT_PACKETS: u32 = 50;
 
-/// The same in cells of 802.11n, ac and ax: as long as Linux's interfaces have it (`txqueuelen`), and no less than aggregates need.
-pub(crate) const LIMIT_PACKETS_WITH_CLASSES: u32 = 1000;
+/// The same by standard, of the access point and of stations. With n, ac and ax, where what is in the air counts: as long as an
+/// interface of Linux has it (`txqueuelen`), and two windows of block acks, so that aggregates are as long as they may be.
+pub(crate) const fn limit_packets(standard: Standard) -> (u32, u32) {
+    match standard {
+        Standard::B | Standard::G => (LIMIT_PACKETS, LIMIT_PACKETS),
+        Standard::N | Standard::Ac => (1000, 128),
+        Standard::Ax => (1000, 512),
+    }
+}
 
 /// Least and most memory of a queue that counts it.
 const MEMORY: std::ops::RangeInclusive<u64> = 1 << 16..=1 << 30;
@@ -37,12 +45,27 @@ const KINDS: [(&str, &[&str]); 7] = [
     ("fq_codel", &["kind", "limit", "target", "interval", "quantum", "flows", "flow"]),
     ("red", &["kind", "limit", "min", "max", "max_p", "weight", "gentle", "packet_time"]),
     ("drr", &["kind", "limit", "quantum", "target", "interval", "flow_quantum", "flows", "flow"]),
-    ("mac80211", &["kind", "limit", "aql", "quantum", "target", "interval", "flow_quantum", "flows", "memory", "flow"]),
+    (
+        "mac80211",
+        &[
+            "kind",
+            "limit",
+            "aql",
+            "airtime_fairness",
+            "quantum",
+            "target",
+            "interval",
+            "flow_quantum",
+            "flows",
+            "memory",
+            "flow",
+        ],
+    ),
     ("chap", &["kind", "limit", "increment", "flow", "active", "flows", "new_credit", "burst"]),
 ];
 
 /// Keys that some kind has beside `kind` and `limit`.
-const KEYS_OF_SOME_KIND: [&str; 18] = [
+const KEYS_OF_SOME_KIND: [&str; 19] = [
     "target",
     "interval",
     "quantum",
@@ -60,6 +83,7 @@ const KEYS_OF_SOME_KIND: [&str; 18] = [
     "new_credit",
     "burst",
     "aql",
+    "airtime_fairness",
     "memory",
 ];
 
@@ -137,6 +161,7 @@ fn read_mac80211(queue: &Reader<'_>) -> Result<mac80211::Params, ScenarioError> 
     }
     Ok(mac80211::Params {
         quantum: span(queue, "quantum", usual.quantum)?,
+        airtime_fairness: queue.flag("airtime_fairness")?.unwrap_or(usual.airtime_fairness),
         aql: read_aql(queue)?,
         memory: memory.0,
         flows: read_flows(queue, "flow_quantum", usual.flows)?,

@@ -229,6 +229,7 @@ impl<P: Packet + Copy> Domain<P> {
             nodes: self.nodes.iter().map(|n| n.stats).collect(),
             queues: self.nodes.iter().map(|n| n.queue_snapshot(now)).collect(),
             classes: Vec::new(),
+            rates: Vec::new(),
         }
     }
 

@@ -62,6 +62,8 @@ pub struct Access<P> {
     pub txop_end: Time,
     /// Hands packets over while there is room behind it; `None`: a plain queue, which is the windows themselves.
     pub discipline: Option<Box<Queue<Addressed<P>>>>,
+    /// Packets are handed over to it, by that discipline or by the access point's own.
+    pub managed: bool,
     pub stats: ClassStats,
 }
 
@@ -78,6 +80,7 @@ impl<P> Access<P> {
             flight: Flight::default(),
             txop_end: Time::ZERO,
             discipline: None,
+            managed: false,
             stats: ClassStats::default(),
         }
     }

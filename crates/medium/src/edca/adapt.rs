@@ -20,6 +20,7 @@ use crate::phy::{Rate, Standard};
 use crate::random::Stream;
 use crate::rate_control::ideal::FULL_MPDU;
 use crate::rate_control::{Capability, Ideal, MinstrelHt, RateControl, RateLaw, RatePlan, TxResult};
+use crate::snapshot::RateStats;
 
 /// What a rate is like on a link.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +31,9 @@ struct Known {
     room: (u32, u32),
     /// `-ln(1 - p)` per byte of an MPDU.
     hazard: f64,
+    /// MPDUs sent with it, and those acknowledged.
+    mpdus: u64,
+    acked: u64,
 }
 
 /// One direction's choice.
@@ -151,7 +155,7 @@ impl<P: Packet + Copy> Edca<P> {
         let direction = if link.is_multiple_of(2) { Direction::Up } else { Direction::Down };
         let hazard = hazard(self.paths[link / 2].as_ref(), direction, rate);
         if let Some(adapt) = &mut self.adapts[link] {
-            adapt.known.insert(0, Known { rate, times, room, hazard });
+            adapt.known.insert(0, Known { rate, times, room, hazard, mpdus: 0, acked: 0 });
         }
     }
 
@@ -187,13 +191,19 @@ impl<P: Packet + Copy> Edca<P> {
         if !progress.open {
             return;
         }
+        let acked = if answered { flight.acked } else { 0 };
+        let mpdus = flight.aggregate.mpdus;
+        let stage = progress.plan.after(progress.tried);
+        let known = adapt.known.iter_mut().find(|known| stage.is_some_and(|stage| stage.rate == known.rate));
+        if let Some(known) = known {
+            known.mpdus += u64::from(mpdus);
+            known.acked += u64::from(acked);
+        }
         progress.tried += 1;
         if !answered && progress.plan.after(progress.tried).is_some() {
             return;
         }
         progress.open = false;
-        let acked = if answered { flight.acked } else { 0 };
-        let mpdus = flight.aggregate.mpdus;
         adapt.control.on_result(at, &TxResult { plan: &progress.plan, tries: progress.tried, mpdus, acked });
     }
 
@@ -265,13 +275,18 @@ impl<P: Packet + Copy> Edca<P> {
             .map_or_else(|| rate.mode().map_or(Width::Mhz20, |mode| mode.width), |adapt| adapt.capability.width)
     }
 
-    /// MPDUs sent with each rate between two radios of a class's window, with those that arrived, where that is counted.
-    #[must_use]
-    pub fn rate_counts(&self, from: NodeId, to: NodeId) -> Vec<(Rate, u64, u64)> {
-        match self.adapts[Self::link_of(from, to)].as_ref().map(|adapt| &adapt.control) {
-            Some(RateControl::MinstrelHt(minstrel)) => minstrel.counts().collect(),
-            _ => Vec::new(),
+    /// What was sent with each rate.
+    pub(super) fn rate_stats(&self) -> Vec<RateStats> {
+        let mut stats = Vec::new();
+        for (link, adapt) in self.adapts.iter().enumerate() {
+            let Some(adapt) = adapt else { continue };
+            let station = NodeId((link / 2) as u16);
+            let [from, to] =
+                if link.is_multiple_of(2) { [station, NodeId::ACCESS_POINT] } else { [NodeId::ACCESS_POINT, station] };
+            let used = adapt.known.iter().filter(|known| known.mpdus > 0);
+            stats.extend(used.map(|&Known { rate, mpdus, acked, .. }| RateStats { from, to, rate, mpdus, acked }));
         }
+        stats
     }
 }
 

@@ -162,11 +162,9 @@ impl Contention {
             None => (self.base, self.nav, self.keys[usize::from(contender)].saturating_sub(lane.counted)),
         };
         let counted = if now < base { 0 } else { lane.counted_after(self.slots.elapsed(base, now)) };
-        if left > 0 && left >= counted {
-            if lane.at_boundary == 1 || left > counted {
-                self.put(contender, left);
-                return true;
-            }
+        if left > 0 && left + lane.at_boundary > counted {
+            self.put(contender, left);
+            return true;
         }
         if lane.at_boundary == 1 {
             if now < self.busy_until.max(nav) {

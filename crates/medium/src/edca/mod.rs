@@ -15,7 +15,7 @@
 //!   the first MPDU. What is given up leaves a hole that nobody waits for.
 //! - The access point serves the oldest packet's station, in a plain queue of each class. Another discipline, one of each class,
 //!   hands over what it has while fewer than `firmware_queue` packets are on their way behind it; with 0, what the next frame
-//!   takes. A limit counts what has not reached its receiver, what is in the air included.
+//!   takes. `linux.rs` has that of a Linux access point. A limit counts what has not reached its receiver, what is in the air included.
 //! - Frames that start together collide, and all their MPDUs are lost. `exchange.rs` says who waits how long.
 //!
 //! Source: IEEE 802.11-2020 clauses 9.3.1, 10.3, 10.12, 10.23.2, 10.25. Losses: [`crate::Loss::Fixed`] takes MPDUs of data, each by
@@ -29,6 +29,7 @@ mod access;
 mod adapt;
 mod contention;
 mod exchange;
+mod linux;
 mod queue;
 mod record;
 mod settle;
@@ -38,6 +39,7 @@ mod window;
 
 use std::collections::VecDeque;
 
+use lasthop_core::aqm::Discipline;
 use lasthop_core::aqm::metrics::Metrics;
 use lasthop_core::packet::{AccessCategory, Packet};
 use lasthop_core::units::{Span, Time};
@@ -58,6 +60,7 @@ use access::{Access, Link, Losses};
 use adapt::{Adapt, Progress};
 use contention::{Contention, Counts, Own};
 use exchange::Waits;
+use linux::Linux;
 use times::Times;
 use window::Window;
 
@@ -88,6 +91,8 @@ struct Cursor {
     window: usize,
     next: u64,
     end: u64,
+    /// The packet before `next` is what was handed out last.
+    is_last: bool,
 }
 
 /// See the module.
@@ -134,6 +139,8 @@ pub struct Edca<P> {
     /// Aggregates so far.
     aggregates: u32,
     counts_air_time: bool,
+    /// The access point's queue, where it is one of Linux.
+    linux: Option<Box<Linux<P>>>,
 }
 
 impl<P: Packet + Copy> Edca<P> {
@@ -164,7 +171,7 @@ impl<P: Packet + Copy> Edca<P> {
             ready: std::array::from_fn(|_| Tree::new(nodes.max(2))),
             contention: Contention::new(&counts, slot, sifs),
             agenda: Agenda::new(),
-            cursor: Cursor { at: Time::ZERO, from: NodeId::ACCESS_POINT, window: 0, next: 0, end: 0 },
+            cursor: Cursor { at: Time::ZERO, from: NodeId::ACCESS_POINT, window: 0, next: 0, end: 0, is_last: false },
             events: VecDeque::with_capacity(8),
             clock: Time::ZERO,
             order: 0,
@@ -176,7 +183,9 @@ impl<P: Packet + Copy> Edca<P> {
             recording: false,
             attempts: VecDeque::new(),
             aggregates: 0,
-            counts_air_time: accesses.iter().flat_map(|access| &access.discipline).any(|q| q.counts_air_time()),
+            linux: Linux::new(&params, nodes),
+            counts_air_time: accesses.iter().flat_map(|access| &access.discipline).any(|q| q.counts_air_time())
+                || matches!(params.queue, Discipline::Mac80211(..)),
             accesses,
             params,
             phy,
@@ -277,6 +286,7 @@ impl<P: Packet + Copy> Edca<P> {
         while self.cursor.next < self.cursor.end {
             let number = self.cursor.next;
             self.cursor.next += 1;
+            self.cursor.is_last = true;
             let window = &self.windows[window];
             if let Some(packet) = window.handed(number) {
                 return Some(Event::Delivered { at, from, to: window.to, packet });
@@ -290,12 +300,36 @@ impl<P: Packet + Copy> Edca<P> {
         self.agenda.first_at() <= limit || self.contention.next() <= limit
     }
 
+    /// How long before the end of its frame the packet that was handed out last was at its receiver with all before it; zero
+    /// where that is not known any more.
+    pub fn lead(&self) -> Span {
+        let Cursor { from, window, next, is_last, .. } = self.cursor;
+        let own = &self.accesses[4 * usize::from(from.0)..][..4];
+        let Some(access) = own.iter().find(|access| is_last && access.window == window) else { return Span::ZERO };
+        let link = &self.links[Self::link_of(from, self.windows[window].to)];
+        let Some(mode) = self.times[usize::from(link.times)].rate.mode() else { return Span::ZERO };
+        let behind = self.windows[window].bytes_behind(next - 1, &access.flight.aggregate);
+        Span::from_nanos(u64::from(behind) * 8 * mode.symbol().as_nanos() / u64::from(mode.bits_per_symbol()))
+    }
+
     /// Out of line, like the others that a host calls for every packet: b and g do not pay for it.
     #[inline(never)]
     pub fn poll(&mut self, now: Time) -> Option<Event<P>> {
+        let Cursor { at, from, window, next, end, .. } = self.cursor;
+        if next < end && self.windows[window].is_plain() {
+            self.cursor.next = next + 1;
+            let window = &self.windows[window];
+            return Some(Event::Delivered { at, from, to: window.to, packet: window.packet(next) });
+        }
+        self.poll_others(now)
+    }
+
+    #[inline(never)]
+    fn poll_others(&mut self, now: Time) -> Option<Event<P>> {
         if let Some(event) = self.hand_on() {
             return Some(event);
         }
+        self.cursor.is_last = false;
         if let Some(event) = self.events.front() {
             return if event.at() <= now { self.events.pop_front() } else { None };
         }
@@ -317,7 +351,7 @@ impl<P: Packet + Copy> Edca<P> {
     }
 
     /// Commits what comes next, if it is due at or before `limit`.
-    #[inline]
+    #[inline(always)]
     fn advance(&mut self, limit: Time) -> bool {
         let start = self.contention.next();
         if start < self.agenda.first_at() {
@@ -344,7 +378,7 @@ impl<P: Packet + Copy> Edca<P> {
     #[inline]
     fn expect_settled(&mut self, at: Time, contender: u16, answered: bool) {
         let access = &self.accesses[usize::from(contender)];
-        let seen = !(answered && access.flight.whole) || access.discipline.is_some() || access.class.lifetime.is_some();
+        let seen = !(answered && access.flight.whole) || access.managed || access.class.lifetime.is_some();
         self.agenda.push(Step::settle(at, contender, answered, seen));
     }
 
@@ -370,10 +404,18 @@ impl<P: Packet + Copy> Edca<P> {
 
     pub fn backlog(&self, node: NodeId) -> usize {
         let accesses = &self.accesses[4 * usize::from(node.0)..][..4];
-        accesses.iter().map(|access| access.held + access.discipline.as_ref().map_or(0, |queue| queue.len())).sum()
+        let own = |access: &Access<P>| access.held + access.discipline.as_ref().map_or(0, |queue| queue.len());
+        accesses.iter().map(own).sum::<usize>() + if node.0 == 0 { self.linux_backlog() } else { 0 }
+    }
+
+    fn linux_backlog(&self) -> usize {
+        self.linux.as_ref().map_or(0, |linux| linux.len())
     }
 
     pub fn discipline_backlog(&self) -> usize {
+        if self.linux.is_some() {
+            return self.linux_backlog();
+        }
         self.accesses[..4]
             .iter()
             .map(|access| match &access.discipline {
@@ -388,6 +430,7 @@ impl<P: Packet + Copy> Edca<P> {
             nodes: (0..self.radios.len()).map(|node| self.node_stats(node)).collect(),
             queues: (0..self.radios.len()).map(|node| self.queue_snapshot(now, node)).collect(),
             classes: self.accesses.chunks(4).map(|node| std::array::from_fn(|n| node[n].stats)).collect(),
+            rates: self.rate_stats(),
         }
     }
 
@@ -412,6 +455,7 @@ impl<P: Packet + Copy> Edca<P> {
                 window.set_framing(window.window(), self.links[at / 4].framing);
             }
         }
+        self.estimate_anew(station);
     }
 
     pub fn set_distance(&mut self, station: NodeId, metres: f64) {

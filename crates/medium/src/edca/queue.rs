@@ -5,7 +5,7 @@ use lasthop_core::packet::{AccessCategory, Packet};
 use lasthop_core::units::{Span, Time};
 
 use super::access::{Access, State, contender};
-use super::window::Slot;
+use super::window::{Room, Slot};
 use super::{Edca, NONE, Radio};
 use crate::edca_params::EdcaClass;
 use crate::medium::{DropPlace, Event, NodeId};
@@ -34,7 +34,10 @@ pub(super) fn accesses<P: Packet>(
             let number = contender(node, class);
             let backoff = Stream::numbered(seed, "wifi.edca.backoff", number);
             let mut access = Access::new(edca[class.index()], backoff, plain_limit);
-            if queue != Discipline::Fifo {
+            access.managed = queue != Discipline::Fifo;
+            if node == 0 && matches!(queue, Discipline::Mac80211(..)) {
+                access.limit = 0;
+            } else if access.managed {
                 access.discipline = Some(Box::new(Queue::new(&seeded(queue, seed, number), limit, Time::ZERO)));
                 access.limit = if node == 0 { params.firmware_queue } else { 0 };
             }
@@ -55,8 +58,8 @@ impl<P: Packet + Copy> Edca<P> {
         let class = self.class_of(from, to, &packet);
         let number = contender(from.0, class);
         let access = &mut self.accesses[usize::from(number)];
-        if access.discipline.is_some() {
-            return self.enqueue(now, number, to, packet);
+        if access.managed {
+            return self.enqueue(now, number, class, to, packet);
         }
         if access.held >= access.limit {
             return self.refuse(now, from, packet);
@@ -77,7 +80,7 @@ impl<P: Packet + Copy> Edca<P> {
 
     /// A packet goes to its window; the class contends for it, if it does not yet.
     #[inline(always)]
-    fn take_in(&mut self, now: Time, number: u16, window: usize, packet: P) {
+    pub(super) fn take_in(&mut self, now: Time, number: u16, window: usize, packet: P) {
         let radio = &mut self.radios[usize::from(number / 4)];
         radio.waiting += 1;
         radio.metrics.on_enqueue(packet.bytes(), radio.waiting);
@@ -106,7 +109,10 @@ impl<P: Packet + Copy> Edca<P> {
 
     /// A packet for a class with a discipline.
     #[cold]
-    fn enqueue(&mut self, now: Time, number: u16, to: NodeId, packet: P) {
+    fn enqueue(&mut self, now: Time, number: u16, class: AccessCategory, to: NodeId, packet: P) {
+        if number < 4 && self.linux.is_some() {
+            return self.enqueue_linux(now, class, to, packet);
+        }
         let access = &mut self.accesses[usize::from(number)];
         let Some(queue) = &mut access.discipline else { return };
         if let Some(refused) = queue.enqueue(now, Addressed { packet, to }, to.0) {
@@ -118,6 +124,9 @@ impl<P: Packet + Copy> Edca<P> {
 
     /// The discipline hands over what there is room for behind it: one packet at least, where nothing is held.
     pub(super) fn feed(&mut self, now: Time, number: u16) {
+        if number < 4 && self.linux.is_some() {
+            return self.feed_linux(now, AccessCategory::ALL[usize::from(number)]);
+        }
         while self.accesses[usize::from(number)].held < self.accesses[usize::from(number)].limit.max(1) {
             if self.hand_over(now, number).is_none() {
                 break;
@@ -127,6 +136,9 @@ impl<P: Packet + Copy> Edca<P> {
 
     /// One packet from the discipline to its window; where to.
     pub(super) fn hand_over(&mut self, now: Time, number: u16) -> Option<NodeId> {
+        if number < 4 && self.linux.is_some() {
+            return self.hand_over_linux(now, AccessCategory::ALL[usize::from(number)]);
+        }
         let events = &mut self.events;
         let queue = self.accesses[usize::from(number)].discipline.as_mut()?;
         let (node, place) = (NodeId(number / 4), DropPlace::Queue);
@@ -142,12 +154,19 @@ impl<P: Packet + Copy> Edca<P> {
     /// Where a discipline hands over only what the next frame takes: packets to `to`, as far as it chooses them next. One to
     /// another station waits for the frame after it.
     #[cold]
-    pub(super) fn pull(&mut self, now: Time, number: u16, to: NodeId, mpdus: usize) {
-        while self.accesses[usize::from(number)].held < mpdus {
+    pub(super) fn pull(&mut self, now: Time, number: u16, to: NodeId, room: Room) {
+        let at_window = self.accesses[usize::from(number)].window;
+        let mpdus = usize::from(room.mpdus.min(self.windows[at_window].window()));
+        let bytes = |slots: &mut dyn Iterator<Item = &Slot<P>>| slots.map(|slot| slot.bytes).sum::<u32>();
+        let mut held = bytes(&mut self.windows[at_window].unacknowledged());
+        while self.accesses[usize::from(number)].held < mpdus && held < room.bytes {
             if self.hand_over(now, number) != Some(to) {
-                break;
+                // Whose turn has begun goes on with it in the next frame.
+                return;
             }
+            held += self.windows[at_window].back().map_or(0, |slot| slot.bytes);
         }
+        self.rest_linux(now, number);
     }
 
     /// Air time goes to the accounts of the access point's discipline: a frame's in equal parts to its packets, from the access
@@ -159,6 +178,9 @@ impl<P: Packet + Copy> Edca<P> {
         if flight.is_request {
             return;
         }
+        if self.linux.is_some() {
+            return self.charge_linux(number);
+        }
         let station = (number / 4).max(self.windows[window].to.0);
         let cost = Span::from_nanos(flight.cost.as_nanos() / u64::from(flight.aggregate.packets.max(1)));
         let Some(queue) = &mut self.accesses[usize::from(number % 4)].discipline else { return };
@@ -169,6 +191,9 @@ impl<P: Packet + Copy> Edca<P> {
 
     pub fn set_queue_limit(&mut self, node: NodeId, packets: usize) {
         let plain = if node == NodeId::ACCESS_POINT { self.params.plain_limit(packets) } else { packets };
+        if let Some(linux) = self.linux.as_mut().filter(|_| node == NodeId::ACCESS_POINT) {
+            return linux.set_limit(packets);
+        }
         for access in &mut self.accesses[4 * usize::from(node.0)..][..4] {
             match &mut access.discipline {
                 Some(queue) => queue.set_limit(packets),
@@ -196,7 +221,8 @@ impl<P: Packet + Copy> Edca<P> {
             .flat_map(|window| self.windows[*window as usize].unsent().map(|slot| slot.arrived));
         let own = self.radios[node].metrics.snapshot(now, held);
         let of_discipline = |access: &Access<P>| access.discipline.as_ref().map(|queue| queue.snapshot(now));
-        let before: Vec<_> = self.accesses[4 * node..][..4].iter().filter_map(of_discipline).collect();
+        let linux = self.linux.as_ref().filter(|_| node == 0).map(|linux| linux.snapshot(now));
+        let before: Vec<_> = self.accesses[4 * node..][..4].iter().filter_map(of_discipline).chain(linux).collect();
         let mut sum = before.iter().fold(own, |sum, queue| joined(&sum, queue));
         let waited = before.iter().filter(|queue| queue.mean_sojourn_ms > 0.0);
         let (packets, per_ms) = waited.fold((0.0, 0.0), |(packets, per_ms), queue| {

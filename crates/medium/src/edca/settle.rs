@@ -1,6 +1,6 @@
 //! What follows an exchange: packets reach the host, the sender learns, the class goes on.
 
-use lasthop_core::packet::Packet;
+use lasthop_core::packet::{AccessCategory, Packet};
 use lasthop_core::units::Time;
 
 use super::access::State;
@@ -20,7 +20,7 @@ impl<P: Packet + Copy> Edca<P> {
         access.held -= usize::from(access.flight.arrived);
         let window = &mut self.windows[access.window];
         let (next, end) = if access.flight.whole { window.pass_plain(&access.flight.aggregate) } else { window.pass() };
-        self.cursor = Cursor { at, from: NodeId(number / 4), window: access.window, next, end };
+        self.cursor = Cursor { at, from: NodeId(number / 4), window: access.window, next, end, is_last: false };
         if self.counts_air_time && number >= 4 {
             self.charge(number);
         }
@@ -40,6 +40,10 @@ impl<P: Packet + Copy> Edca<P> {
         }
         let access = &mut self.accesses[usize::from(number)];
         if answered && access.flight.whole {
+            if number < 4 && self.linux.is_some() {
+                self.settle_linux(number);
+            }
+            let access = &mut self.accesses[usize::from(number)];
             self.windows[access.window].acknowledge_plain(&access.flight.aggregate);
             access.reset_window();
         } else {
@@ -96,7 +100,7 @@ impl<P: Packet + Copy> Edca<P> {
     fn release(&mut self, at: Time, number: u16) {
         let at_window = self.accesses[usize::from(number)].window;
         let (next, end) = self.windows[at_window].pass();
-        self.cursor = Cursor { at, from: NodeId(number / 4), window: at_window, next, end };
+        self.cursor = Cursor { at, from: NodeId(number / 4), window: at_window, next, end, is_last: false };
         self.hand_on_all();
         self.windows[at_window].shrink();
     }
@@ -114,8 +118,15 @@ impl<P: Packet + Copy> Edca<P> {
         if number < 4 {
             self.line_up(number, at_window);
         }
-        let access = &mut self.accesses[usize::from(number)];
-        if access.discipline.is_some() {
+        let access = &self.accesses[usize::from(number)];
+        if access.managed {
+            let all_known = answered && access.flight.whole && class.lifetime.is_none();
+            if number < 4 && !all_known {
+                self.recount_pending(AccessCategory::ALL[usize::from(number)], at_window);
+            }
+            if number < 4 {
+                self.follow_rate(at_window);
+            }
             self.feed(at, number);
         }
         let pending = match number {

@@ -102,16 +102,19 @@ impl<P: Packet + Copy> Edca<P> {
             self.adapt(at, window, link_at);
             wants = self.progress[window].wants();
         }
-        let link = self.links[link_at];
+        let times_at = self.links[link_at].times;
         let mut room = self.room(at, number, to);
         if wants.0 {
             room.mpdus = 1;
         }
         let access = &self.accesses[usize::from(number)];
-        if access.discipline.is_some() && access.limit == 0 {
-            self.pull(at, number, to, usize::from(room.mpdus.min(self.windows[window].window())));
+        if access.managed
+            && access.limit == 0
+            && self.linux.as_ref().is_none_or(|linux| number >= 4 || linux.pulls(&self.params))
+        {
+            self.pull(at, number, to, room);
         }
-        let times = &self.times[usize::from(link.times)];
+        let times = &self.times[usize::from(times_at)];
         let access = &mut self.accesses[usize::from(number)];
         access.state = State::Sends;
         access.stats.attempts += 1;
@@ -120,7 +123,7 @@ impl<P: Packet + Copy> Edca<P> {
         let block_ack = times.block_ack(window.window());
         if window.asks {
             let data = times.request;
-            flight.frames = Frames { data, answer: block_ack, rts: false, times: link.times };
+            flight.frames = Frames { data, answer: block_ack, rts: false, times: times_at };
             flight.is_request = true;
         } else {
             let aggregate = window.compose(room);
@@ -130,7 +133,7 @@ impl<P: Packet + Copy> Edca<P> {
                     || aggregate.bytes > self.params.rts_threshold
                     || (flight.by_block_ack && self.params.rts_for_aggregates));
             let answer = if flight.by_block_ack { block_ack } else { times.ack };
-            flight.frames = Frames { data: times.data(aggregate.bytes), answer, rts, times: link.times };
+            flight.frames = Frames { data: times.data(aggregate.bytes), answer, rts, times: times_at };
             flight.aggregate = aggregate;
         }
         access.flight = flight;
@@ -223,7 +226,10 @@ impl<P: Packet + Copy> Edca<P> {
         let end = end_of(locked);
         let others_end = senders.iter().filter(|number| **number != locked).map(|n| end_of(*n)).max().unwrap_or(at);
         let sifs = self.waits.sifs;
-        if end > others_end && self.survive(locked, others_end.since(at)) {
+        // Who sends hears nothing.
+        let to = self.windows[self.accesses[usize::from(locked)].window].to.0;
+        let is_deaf = senders.iter().any(|number| number / 4 == to);
+        if end > others_end && !is_deaf && self.survive(locked, others_end.since(at)) {
             let answer = self.accesses[usize::from(locked)].flight.frames.answer;
             let settled = end + sifs + answer;
             self.agenda.push(Step::deliver(end, locked, settled, true));
@@ -232,11 +238,11 @@ impl<P: Packet + Copy> Edca<P> {
         (None, frames_end, (end + self.waits.undecoded).max(frames_end + sifs))
     }
 
-    /// What of an aggregate arrives whose first part, so long, collided; whether anything does.
+    /// What of a frame arrives whose first part, so long, collided; whether anything does.
     fn survive(&mut self, number: u16, collided: Span) -> bool {
         let access = &mut self.accesses[usize::from(number)];
         let to = self.windows[access.window].to;
-        if !access.flight.has_data || access.flight.aggregate.mpdus < 2 {
+        if !access.flight.has_data {
             return false;
         }
         let times = &self.times[usize::from(access.flight.frames.times)];

@@ -172,6 +172,22 @@ impl<P: Packet + Copy> Window<P> {
         self.slots.range((self.sent - self.first) as usize..).filter(|slot| slot.state & GONE == 0)
     }
 
+    /// Packets of a plain window's frame, in order.
+    #[inline]
+    pub fn first_packets(&self, aggregate: &Aggregate) -> impl Iterator<Item = &Slot<P>> {
+        self.slots.range(..(aggregate.end - self.first) as usize)
+    }
+
+    /// The newest packet.
+    pub fn back(&self) -> Option<&Slot<P>> {
+        self.slots.back()
+    }
+
+    /// Packets that are neither acknowledged nor given up, in order.
+    pub fn unacknowledged(&self) -> impl Iterator<Item = &Slot<P>> {
+        self.slots.iter().filter(|slot| slot.state & (ACKED | GONE) == 0)
+    }
+
     /// Frames are made otherwise from now on; what was sent together stays together.
     pub fn set_framing(&mut self, window: u16, framing: Framing) {
         (self.window, self.framing) = (window, framing);
@@ -363,11 +379,31 @@ impl<P: Packet + Copy> Window<P> {
         (from, self.passed)
     }
 
+    /// The packet in a slot.
+    #[inline]
+    pub fn packet(&self, number: u64) -> P {
+        self.slots[(number - self.first) as usize].packet
+    }
+
     /// A packet that the receiver hands on; `None`: it was given up.
     #[inline]
     pub fn handed(&self, number: u64) -> Option<P> {
         let slot = &self.slots[(number - self.first) as usize];
         (slot.state & RECEIVED != 0 || self.plain).then_some(slot.packet)
+    }
+
+    /// Bytes of the PSDU behind the MPDU of a packet that a frame carries.
+    pub fn bytes_behind(&self, number: u64, aggregate: &Aggregate) -> u32 {
+        let (mut at, end) = (0, (aggregate.end.max(self.first) - self.first) as usize);
+        let mut behind = 0;
+        while at < end {
+            let Slot { more, state, .. } = self.slots[at];
+            if self.first + at as u64 > number && state & (ACKED | GONE) == 0 {
+                behind += padded(DELIMITER_BYTES + self.mpdu_bytes(at));
+            }
+            at += 1 + usize::from(more);
+        }
+        behind
     }
 
     /// All of a plain window's frame is acknowledged.

@@ -183,6 +183,7 @@ impl<P: Packet + Copy> Hidden<P> {
             nodes: self.nodes.iter().map(|n| n.stats).collect(),
             queues: self.nodes.iter().map(|n| n.queue_snapshot(now)).collect(),
             classes: Vec::new(),
+            rates: Vec::new(),
         }
     }
 

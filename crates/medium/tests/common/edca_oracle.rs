@@ -183,7 +183,7 @@ impl Oracle {
                 if idle < aifs {
                     continue;
                 }
-                let at_boundary = (idle - aifs) % SLOT == 0;
+                let at_boundary = (idle - aifs).is_multiple_of(SLOT);
                 if node.qos {
                     if at_boundary && class.contends && class.counter == 0 {
                         senders.push(4 * number + index);

@@ -1,8 +1,8 @@
 //! What the two ends of a connection do in a run, and who sends by a schedule.
 
 use lasthop_core::packet::Packet as _;
-use lasthop_core::units::Time;
-use lasthop_home::scenario::SMALLEST_UDP;
+use lasthop_core::units::{Span, Time};
+use lasthop_home::scenario::{HostId, SMALLEST_UDP};
 
 use super::Engine;
 use crate::flows::{Play, Running};
@@ -100,6 +100,10 @@ impl Engine<'_, '_> {
         match play {
             Play::Schedule(_) => {
                 let bytes = packet.bytes();
+                // Only the channel hands packets to a station.
+                let is_over_air = matches!(self.scenario.flows[index].to, HostId::Station(_));
+                let lead = if is_over_air { self.medium.lead() } else { Span::ZERO };
+                let now = Time::from_nanos(now.as_nanos() - lead.as_nanos());
                 meter.on_delivered(packet.sent, now, bytes, bytes.saturating_sub(SMALLEST_UDP as u32));
                 if self.tracer.is_on() {
                     self.tracer.on_delivered(now, packet, &mut self.options.trace, &mut self.failed);

@@ -291,3 +291,61 @@ fn tshark_reads_every_frame() {
         assert!(text.contains("MSS=1460") && text.contains("WS=128") && text.contains("SLE=2921"), "{text}");
     }
 }
+
+/// The header that radiotap.org describes, field by field at its alignment.
+#[test]
+fn modes_and_aggregates_stand_in_radiotap_fields_of_their_own() {
+    use lasthop_core::packet::AccessCategory;
+    use lasthop_medium::{Guard, InAggregate, Mode, Width};
+    let phy = Phy { standard: Standard::Ax, band: Band::Ghz5, ..G };
+    let mode = |standard, width, streams, mcs, guard| Mode { standard, width, streams, mcs, guard };
+    let header = |mode: Mode, aggregate| {
+        let rate = Rate::of_mode(mode).unwrap();
+        let sent = Frame { start: Time::ZERO + Span::from_micros(7), duration: Span::from_micros(90), rate };
+        let mut out = vec![0xee; 3];
+        let length = dot11::radiotap(&mut out, &phy, sent, Some(2), aggregate);
+        assert_eq!(out.len(), 3 + length as usize);
+        assert_eq!(u16::from_le_bytes([out[5], out[6]]), length as u16);
+        let present = u32::from_le_bytes(out[7..11].try_into().unwrap());
+        // TSFT, no rate, channel 36 with OFDM at 5 GHz, retries.
+        assert_eq!((out[11], out[20], &out[21..26]), (7, 0, &[0x3c, 0x14, 0x40, 0x01, 2][..]));
+        (present, out[26..].to_vec())
+    };
+    let base = 1 | 2 | 8 | 1 << 17;
+    let n = mode(Standard::N, Width::Mhz40, 2, 5, Guard::Ns400);
+    assert_eq!(header(n, None), (base | 1 << 19, vec![0x0f, 5, 13]));
+    let last = Some(InAggregate { number: 0x0102, index: 3, mpdus: 4 });
+    // 23 bytes before it, one of padding.
+    let ac = mode(Standard::Ac, Width::Mhz80, 2, 9, Guard::Ns400);
+    let (present, fields) = header(ac, last);
+    assert_eq!(present, base | 1 << 20 | 1 << 21);
+    assert_eq!(fields[..9], [0, 2, 1, 0, 0, 12, 0, 0, 0]);
+    assert_eq!(fields[9..], [0x44, 0, 4, 4, 0x92, 0, 0, 0, 0, 0, 0, 0]);
+    let ax = mode(Standard::Ax, Width::Mhz160, 4, 11, Guard::Ns1600);
+    assert_eq!(header(ax, None), (base | 1 << 23, vec![0, 0x20, 0x40, 2, 0, 0, 11, 0, 0, 0x13, 0, 4, 0]));
+    // A capture of an aggregate: data frames with the class's priority, and one block ack.
+    let mut out = Vec::new();
+    let mut capture = Capture::new(&mut out, phy, flows()).unwrap();
+    let sent = Frame { start: Time::ZERO, duration: Span::from_micros(90), rate: Rate::of_mode(ac).unwrap() };
+    let (start, rate) = (sent.end() + phy.sifs(), Rate::OFDM_24);
+    let block_ack = Frame { start, duration: phy.duration(rate, 32), rate };
+    for index in 0..2 {
+        let whole = attempt(0, N, AP, packet(1, 42, 0, 0)).on(&phy);
+        let aggregate = Some(InAggregate { number: 1, index, mpdus: 2 });
+        let ack = (index == 1).then_some(block_ack);
+        let attempt = Attempt { data: Some(sent), ack, class: Some(AccessCategory::Vo), aggregate, ..whole };
+        capture.attempt(&attempt, SackBlocks::default()).unwrap();
+    }
+    let mut frames = Vec::new();
+    let mut rest = &out[24..];
+    while let Some(length) = rest.get(8..12) {
+        let (captured, whole) = (u32::from_le_bytes(length.try_into().unwrap()) as usize, rest[12]);
+        let record = &rest[16..16 + captured];
+        frames.push((record[usize::from(record[2])..].to_vec(), u32::from(whole) - u32::from(record[2])));
+        rest = &rest[16 + captured..];
+    }
+    assert_eq!(frames.iter().map(|(frame, _)| frame[0]).collect::<Vec<_>>(), [0x88, 0x88, 0x94]);
+    // Priority 6 in the QoS control, before LLC/SNAP.
+    assert_eq!(frames[0].0[24..28], [6, 0, 0xaa, 0xaa]);
+    assert_eq!((frames[0].1, frames[2].1, frames[2].0.len()), (26 + 8 + 42, 28, 16));
+}

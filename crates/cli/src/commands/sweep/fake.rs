@@ -42,6 +42,7 @@ pub fn report(scenario: &str, seed: u64, figure: u64) -> Report {
             given_up: 0,
             collisions: 0,
             classes: Vec::new(),
+            rates: Vec::new(),
         }],
         queues: vec![QueueReport {
             name: "AP".into(),

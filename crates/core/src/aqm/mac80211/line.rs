@@ -50,12 +50,12 @@ impl Default for Line {
 }
 
 impl Line {
-    /// A station has a packet: it goes to the front, unless it is in line.
-    pub(super) fn come(&mut self, station: u16, standing: &mut Standing, now: Time) {
+    /// A station has a packet: it goes to the front, unless it is in line; without fairness to the end.
+    pub(super) fn come(&mut self, station: u16, standing: &mut Standing, now: Time, is_fair: bool) {
         if !standing.is_in_line && self.at_turn != Some(station) {
             standing.is_in_line = true;
             standing.last_active = now;
-            self.stations.push_front(station);
+            if is_fair { self.stations.push_front(station) } else { self.stations.push_back(station) }
         }
     }
 
@@ -110,13 +110,20 @@ impl Line {
         Some(station)
     }
 
-    /// The turn is over: with packets the station is the first in line again, without any it may stay at the end.
-    pub(super) fn end_turn(&mut self, standings: &mut [Standing], class: AccessCategory, now: Time, has_packets: bool) {
+    /// The turn is over: with packets the station is the first in line again, or without fairness the last; without any it may
+    /// stay at the end.
+    pub(super) fn end_turn(
+        &mut self,
+        standings: &mut [Standing],
+        class: AccessCategory,
+        now: Time,
+        (has_packets, is_fair): (bool, bool),
+    ) {
         let Some(station) = self.at_turn.take() else { return };
         let standing = &mut standings[4 * usize::from(station) + class.index()];
         if has_packets {
             standing.last_active = now;
-            self.stations.push_front(station);
+            if is_fair { self.stations.push_front(station) } else { self.stations.push_back(station) }
         } else if standing.left() < 0 && now.since(standing.last_active) <= KEPT {
             self.stations.push_back(station);
         } else {

@@ -10,7 +10,7 @@
 //! deficit_sc  -= air time of an exchange with the station in this class, in either direction      [ns]
 //! ```
 //! A station whose turn it is hands over packets until it has none or AQL holds it; it stays first in line until its
-//! deficit is spent. One without packets stays in line for 100 ms while its deficit is negative, so that it does not carry
+//! deficit is spent. Without air time fairness it goes to the end of the line after each turn. One without packets stays in line for 100 ms while its deficit is negative, so that it does not carry
 //! its debt into the next time. Flow queues, limit and drops from the longest are [`super::station_queues`]'s.
 //!
 //! Source: Linux, `net/mac80211/tx.c` (`ieee80211_next_txq`, `__ieee80211_schedule_txq`, `ieee80211_txq_airtime_check`),
@@ -58,6 +58,8 @@ impl Default for Aql {
 pub struct Params {
     /// Air time that a station gets per turn, its weight. 256 us (`IEEE80211_DEFAULT_AIRTIME_WEIGHT`).
     pub quantum: Span,
+    /// Stations share the air time; false, as with drivers that do not support it: they take turns, whatever those last.
+    pub airtime_fairness: bool,
     /// Air time below the discipline; `None`: no limit, as with drivers that do not support AQL.
     pub aql: Option<Aql>,
     /// Most memory of all packets, bytes ([`super::station_queues::memory_of`]). 16 MiB; Linux has 4 MiB where the hardware
@@ -76,7 +78,13 @@ impl Default for Params {
         // CoDel's MTU is left at 0 there: it drops as long as anything is left behind the head.
         let codel = codel::Params { target, interval, mtu: 0 };
         let flows = flow_queues::Params { codel, quantum: 300, flows: 4096 };
-        Self { quantum: Span::from_micros(256), aql: Some(Aql::default()), memory: 16 << 20, flows }
+        Self {
+            quantum: Span::from_micros(256),
+            airtime_fairness: true,
+            aql: Some(Aql::default()),
+            memory: 16 << 20,
+            flows,
+        }
     }
 }
 
@@ -133,13 +141,12 @@ impl<P: Packet> Mac80211<P> {
         }
     }
 
-    /// Takes a packet of the flow `key` for `station`; gives back the packet that had to go for it.
-    pub fn enqueue(&mut self, now: Time, packet: P, key: u64, station: u16) -> Option<P> {
-        let class = packet.access_category();
+    /// Takes a packet of the flow `key` for `station` in a class; gives back the packet that had to go for it.
+    pub fn enqueue(&mut self, now: Time, packet: P, key: u64, station: u16, class: AccessCategory) -> Option<P> {
         let is_over = self.queues.enqueue(now, packet, key, member(station, class));
         let quantum = self.quantum();
         let standing = Self::standing(&mut self.standings, quantum, member(station, class));
-        self.lines[class.index()].come(station, standing, now);
+        self.lines[class.index()].come(station, standing, now, self.params.airtime_fairness);
         if !is_over {
             return None;
         }
@@ -175,19 +182,24 @@ impl<P: Packet> Mac80211<P> {
                 self.total += pending.span();
                 return Some(Taken { packet, station, pending });
             }
-            self.lines[class.index()].end_turn(&mut self.standings, class, now, self.queues.has(at));
+            let has = self.queues.has(at);
+            self.end_turn(now, class, has);
         }
     }
 
     /// The hardware has no more room in this class for now: whose turn it is goes on with it next time, unless its deficit is
     /// spent.
     pub fn rest(&mut self, now: Time, class: AccessCategory) {
-        let line = &mut self.lines[class.index()];
-        if let Some(station) = line.at_turn() {
+        if let Some(station) = self.lines[class.index()].at_turn() {
             let has = self.queues.has(member(station, class));
-            line.end_turn(&mut self.standings, class, now, has);
+            self.end_turn(now, class, has);
         }
-        line.end_round();
+        self.lines[class.index()].end_round();
+    }
+
+    fn end_turn(&mut self, now: Time, class: AccessCategory, has_packets: bool) {
+        let is_fair = self.params.airtime_fairness;
+        self.lines[class.index()].end_turn(&mut self.standings, class, now, (has_packets, is_fair));
     }
 
     /// A packet that left for the hardware, or several of one station and class, have been sent or given up.
@@ -199,8 +211,19 @@ impl<P: Packet> Mac80211<P> {
         }
     }
 
+    /// What of a station and class is below the discipline is known anew.
+    pub fn set_pending(&mut self, station: u16, class: AccessCategory, pending: Pending) {
+        let quantum = self.quantum();
+        let standing = Self::standing(&mut self.standings, quantum, member(station, class));
+        self.total = self.total.saturating_sub(standing.pending) + pending.span();
+        standing.pending = pending.span();
+    }
+
     /// An exchange with a station in this class used the channel, in either direction.
     pub fn charge(&mut self, station: u16, class: AccessCategory, cost: Span) {
+        if !self.params.airtime_fairness {
+            return;
+        }
         let quantum = self.quantum();
         let standing = Self::standing(&mut self.standings, quantum, member(station, class));
         standing.deficit = standing.deficit.saturating_sub_unsigned(cost.as_nanos());

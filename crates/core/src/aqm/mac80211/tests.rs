@@ -7,7 +7,7 @@ use crate::packet::FlowId;
 
 /// A packet with a class.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Marked(Sized, AccessCategory);
+struct Marked(Sized);
 
 impl Packet for Marked {
     fn flow(&self) -> FlowId {
@@ -15,9 +15,6 @@ impl Packet for Marked {
     }
     fn bytes(&self) -> u32 {
         self.0.bytes()
-    }
-    fn access_category(&self) -> AccessCategory {
-        self.1
     }
     fn mark_ce(&mut self) -> bool {
         self.0.mark_ce()
@@ -43,8 +40,8 @@ fn queue(params: Params) -> Mac80211<Marked> {
 
 fn fill(queue: &mut Mac80211<Marked>, station: u16, class: AccessCategory, packets: u32) {
     for number in 0..packets {
-        let packet = Marked(Sized { number, ..Sized::of(u32::from(station), 1500) }, class);
-        assert_eq!(queue.enqueue(Time::ZERO, packet, u64::from(station), station), None);
+        let packet = Marked(Sized { number, ..Sized::of(u32::from(station), 1500) });
+        assert_eq!(queue.enqueue(Time::ZERO, packet, u64::from(station), station, class), None);
     }
 }
 
@@ -164,7 +161,7 @@ fn shares(params: Params, room: usize) -> Vec<f64> {
         if number >= 5_000 {
             used[usize::from(station)] += cost(station);
         }
-        assert_eq!(queue.enqueue(at_us(1), taken.packet, u64::from(station), station), None);
+        assert_eq!(queue.enqueue(at_us(1), taken.packet, u64::from(station), station, Be), None);
     }
     let total: Span = used.iter().fold(Span::ZERO, |sum, time| sum + *time);
     used[1..].iter().map(|time| time.as_millis_f64() / total.as_millis_f64()).collect()
@@ -182,6 +179,19 @@ fn air_time_is_shared_by_stations_of_any_rate() {
     assert!(held.iter().all(|share| third(share, 0.15)), "{held:?}");
     // A deep hardware queue in which everybody has packets shares by packets, whatever the discipline does.
     assert!(held[2] < 0.4 && shares(off, 890)[2] > 0.7);
+}
+
+#[test]
+fn without_fairness_stations_take_turns_whatever_those_last() {
+    let mut queue = queue(Params { aql: None, airtime_fairness: false, ..Params::default() });
+    (1..=3).for_each(|station| fill(&mut queue, station, Be, 20));
+    let mut served = Vec::new();
+    for _each in 0..4 {
+        let turn = drain(&mut queue, Be, |_, _| Pending::default(), 5);
+        queue.charge(turn[0], Be, us(if turn[0] == 1 { 9000 } else { 100 }));
+        served.extend(runs(&turn));
+    }
+    assert_eq!(served, [(1, 5), (2, 5), (3, 5), (1, 5)]);
 }
 
 #[test]
@@ -217,8 +227,8 @@ fn a_station_without_packets_stays_in_line_until_its_debt_is_paid() {
     queue.charge(1, Be, us(2560));
     let left = |queue: &Mac80211<Marked>| queue.standings[member(1, Be)].deficit / 1000;
     assert_eq!((left(&queue), queue.lines[Be.index()].stations().count()), (-2304, 1));
-    let packet = |number| Marked(Sized { number, ..Sized::of(1, 1500) }, Be);
-    assert_eq!(queue.enqueue(at_us(1), packet(9), 1, 1), None);
+    let packet = |number| Marked(Sized { number, ..Sized::of(1, 1500) });
+    assert_eq!(queue.enqueue(at_us(1), packet(9), 1, 1, Be), None);
     // 2 uses a quantum with each packet: its 256 us are gone after the first, and both get one per turn of 2.
     for turn in 1..=9 {
         assert_eq!(drain(&mut queue, Be, none, 1), [2]);
@@ -233,8 +243,8 @@ fn sparse_flows_of_a_station_go_before_its_download() {
     let mut queue = queue(Params::default());
     fill(&mut queue, 1, Be, 50);
     assert_eq!(drain(&mut queue, Be, fast, 10).len(), 10);
-    let call = Marked(Sized::of(77, 200), Be);
-    assert_eq!(queue.enqueue(at_us(2), call, 77, 1), None);
+    let call = Marked(Sized::of(77, 200));
+    assert_eq!(queue.enqueue(at_us(2), call, 77, 1, Be), None);
     let taken = queue.dequeue(at_us(2), Be, fast, |_| panic!("a drop")).unwrap();
     assert_eq!(taken.packet, call);
 }
@@ -244,11 +254,11 @@ fn a_full_queue_drops_from_the_longest_flow_of_all_stations_and_classes() {
     let mut queue: Mac80211<Marked> = Mac80211::new(Params::default(), 4, Time::ZERO);
     fill(&mut queue, 1, Vo, 1);
     fill(&mut queue, 2, Be, 3);
-    let gone = queue.enqueue(at_us(5), Marked(Sized::of(3, 40), Be), 3, 3).unwrap();
+    let gone = queue.enqueue(at_us(5), Marked(Sized::of(3, 40)), 3, 3, Be).unwrap();
     assert_eq!((gone.0.flow, gone.0.number, queue.len()), (2, 0, 4));
     let mut small: Mac80211<Marked> = Mac80211::new(Params { memory: 2 * 2304, ..Params::default() }, 1000, Time::ZERO);
     fill(&mut small, 2, Be, 2);
-    assert!(small.enqueue(at_us(5), Marked(Sized::of(3, 40), Be), 3, 3).is_some());
+    assert!(small.enqueue(at_us(5), Marked(Sized::of(3, 40)), 3, 3, Be).is_some());
     let counters = |over_limit, over_memory| Counters { over_limit, over_memory, held: 0 };
     assert_eq!((queue.counters(), small.counters()), (counters(1, 0), counters(0, 1)));
 }

@@ -76,7 +76,8 @@ fn aggregates_and_classes_reach_the_medium() {
     let (params, stations) = medium(n, &set);
     assert_eq!((params.edca[2].cw_max, params.edca[1].cw_min), (1023, 7));
     assert_eq!((stations[0].edca[0].aifsn, stations[0].edca[1].lifetime), (5, Some(Span::from_millis(40))));
-    assert_eq!(params.queue_limit, 1000);
+    assert_eq!((params.queue_limit, stations[0].queue_limit, params.attempts), (1000, 128, 30));
+    assert_eq!(medium(ax, &[]).1[0].queue_limit, 512);
 }
 
 #[test]
