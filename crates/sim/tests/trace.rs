@@ -20,7 +20,11 @@ fn most(scenario: &Scenario) -> f64 {
         match &home.hop {
             LastHop::Wifi(_) => {
                 let phy = params.phy(&stations);
-                let air = |rate| (phy.data(rate, SEGMENT.1) + phy.sifs()).as_secs_f64();
+                // Packets of one aggregate share its preamble and its answer.
+                let air = |rate: lasthop_medium::Rate| match rate.mode() {
+                    Some(_) => rate.bit_rate().time_for(u64::from(SEGMENT.1)).as_secs_f64(),
+                    None => (phy.data(rate, SEGMENT.1) + phy.sifs()).as_secs_f64(),
+                };
                 stations.iter().map(|station| air(station.rate)).fold(f64::INFINITY, f64::min)
             }
             // The wire behind the link holds a short packet up behind a long one, and then both come at its rate.
