@@ -16,7 +16,7 @@ use crate::report::Report;
 use crate::run::{self, Stop, Wanted};
 
 /// See the module.
-#[pyclass(frozen, module = "lasthop._lasthop", subclass)]
+#[pyclass(frozen, module = "lasthop._lasthop")]
 pub struct Home {
     pub source: Arc<Source>,
     pub sets: Vec<String>,

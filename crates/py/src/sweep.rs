@@ -140,7 +140,7 @@ impl Store {
     }
 }
 
-fn key(text: &str) -> PyResult<Key> {
+fn parsed(text: &str) -> PyResult<Key> {
     text.parse().map_err(|()| PyValueError::new_err("a key is 64 hexadecimal digits"))
 }
 
@@ -174,14 +174,14 @@ impl Store {
     }
 
     /// Keeps the report of the run `key`.
-    fn put(&self, py: Python<'_>, key_: &str, report: &str) -> PyResult<()> {
-        let key = key(key_)?;
+    fn put(&self, py: Python<'_>, key: &str, report: &str) -> PyResult<()> {
+        let key = parsed(key)?;
         self.with(py, |store| store.put(key, report))
     }
 
     /// The report of the run `key` as JSON, if it is there.
-    fn get(&self, py: Python<'_>, key_: &str) -> PyResult<Option<String>> {
-        let key = key(key_)?;
+    fn get(&self, py: Python<'_>, key: &str) -> PyResult<Option<String>> {
+        let key = parsed(key)?;
         self.with(py, |store| store.get(key))
     }
 

@@ -32,7 +32,7 @@ def test_a_killed_worker_costs_its_task_alone(scenario, tmp_path):
         runs = lasthop.sweep(home, grid, seeds=40, executor=client, store=tmp_path / "out")
         thread.join(10)
     assert killed and killed[0] < 120, "a third of the way"
-    alone = lasthop.sweep(home, grid, seeds=40, store=tmp_path / "alone")
+    lasthop.sweep(home, grid, seeds=40, store=tmp_path / "alone")
     for name in ("table.parquet", "manifest.json"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
     assert len(runs) == 120 and pathlib.Path(runs.path).is_file()

@@ -16,16 +16,19 @@ A run is a function of its scenario, what was set, and its seed: the same figure
 
 from . import plot
 from ._home import load, parse, scenarios
-from ._lasthop import REVISION, Home, Plan, Report, Stop, Store, Table
+from ._lasthop import REVISION, Ack, Home, Plan, Report, Stop, Store, Table, Window
 from ._lasthop import VERSION as __version__
+from ._law import Law
 from ._stats import Comparison, Interval, Until, compare, interval
 from ._sweep import Runs, sweep
 
 __all__ = [
     "REVISION",
+    "Ack",
     "Comparison",
     "Home",
     "Interval",
+    "Law",
     "Plan",
     "Report",
     "Runs",
@@ -33,6 +36,7 @@ __all__ = [
     "Store",
     "Table",
     "Until",
+    "Window",
     "__version__",
     "compare",
     "interval",

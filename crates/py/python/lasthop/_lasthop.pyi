@@ -2,28 +2,22 @@
 
 from collections.abc import Callable, Mapping
 from os import PathLike
-from typing import Any, Protocol
+from typing import Any, final
+
+from ._law import Law
 
 REVISION: str
 """Revision of the program, as in the field `run.revision` of a report; `-dirty` behind it: its sources were changed."""
 VERSION: str
 
-class Law(Protocol):
-    """What `Home.run(laws=..)` takes for a flow: a law of congestion control. Windows are in segments; what is set holds at once."""
-
-    def on_ack(self, window: Window, ack: Ack) -> object:
-        """Something new was acknowledged, outside of fast recovery."""
-    def on_loss(self, window: Window, flight: float, marked: bool) -> object:
-        """Three duplicate acknowledgments, or a queue has marked (ECN): sets threshold and window; so many segments were under way."""
-    def on_timeout(self, window: Window, flight: float) -> object:
-        """The retransmission timer expired: sets the threshold; the window becomes one segment."""
-
+@final
 class Window:
     """What a law moves: `cwnd`, 1 to 1e6 segments, and `ssthresh`, 2 or more, infinite at first; values beyond become the limit."""
 
     cwnd: float
     ssthresh: float
 
+@final
 class Ack:
     """An acknowledgment: when (s); segments acknowledged for the first time; as many as count towards growth; its round trip (s, None:
     of a segment that was sent twice) and the smoothed one; whether the congestion window held the sender back."""
@@ -41,6 +35,7 @@ class Ack:
     @property
     def cwnd_limited(self) -> bool: ...
 
+@final
 class Home:
     """A home that can be run: a scenario, its traces, and what was set. Never changed; equal homes give equal reports."""
 
@@ -103,6 +98,7 @@ class Home:
     def stations(self) -> list[str]: ...
     def _with(self, sets: list[str]) -> Home: ...
 
+@final
 class Report:
     """What a run gave: every field of `schema/report.md`. Equal if the runs were, however long they took."""
 
@@ -111,7 +107,7 @@ class Report:
     def to_json(self) -> str: ...
     def figures(self) -> dict[str, Any]:
         """Every scalar by its name, as the columns of a sweep: `flows.ftp.goodput_bps`; None: no population."""
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str, /) -> Any:
         """One of `figures()`; `flows.`, `stations.` and `queues.` in front may be left out. KeyError names those near it."""
     @property
     def scenario(self) -> str: ...
@@ -144,6 +140,7 @@ class Report:
     def _of(text: str, trace: Table | None = None, series: tuple[Table, Table, Table] | None = None) -> Report: ...
     def _kept(self) -> str: ...
 
+@final
 class Table:
     """Rows of a run. Polars, pandas, DuckDB and PyArrow take it as it is, without a copy (Arrow PyCapsule interface)."""
 
@@ -160,16 +157,18 @@ class Table:
     def to_arrow(self) -> Any:
         """A `pyarrow.Table`."""
 
+@final
 class Stop:
     """Ends runs that were given it."""
 
-    def __init__(self) -> None: ...
+    def __new__(cls) -> Stop: ...
     def set(self) -> None: ...
 
+@final
 class Plan:
     """The runs of a sweep: homes, each with seeds."""
 
-    def __init__(self, home: Home, cells: list[list[tuple[str, str]]]) -> None: ...
+    def __new__(cls, home: Home, cells: list[list[tuple[str, str]]]) -> Plan: ...
     def with_seeds(self, seeds: list[list[int]]) -> Plan: ...
     def __len__(self) -> int: ...
     @property
@@ -182,11 +181,12 @@ class Plan:
     def figures(self, chosen: list[str] | None = None) -> list[str]:
         """Checks names of figures; without any the usual ones. ValueError names those near an unknown one."""
 
+@final
 class Store:
     """A folder of finished runs, as `lasthop sweep -o FOLDER/` has it. OSError: it cannot be read or written."""
 
     PACK: int
-    def __init__(self, root: str | PathLike[str]) -> None: ...
+    def __new__(cls, root: str | PathLike[str]) -> Store: ...
     @staticmethod
     def is_at(root: str | PathLike[str]) -> bool: ...
     @property
