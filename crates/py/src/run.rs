@@ -61,7 +61,6 @@ pub fn run(
     py.detach(|| simulate(home, wanted, is_main, stop.as_deref(), laws))
 }
 
-#[expect(clippy::disallowed_methods, reason = "how long a run took is the host's to say, and this is one")]
 fn simulate(
     home: &Scenario,
     wanted: Wanted,

@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use lasthop_home::report::{Report, closest, for_a_moment};
 use lasthop_home::scenario::Scenario;
 
-use crate::row::{Row, scalars};
+use crate::row::{Row, scalars, typed};
 
 /// A table has fewer columns unless others are asked for.
 pub const MOST_COLUMNS: usize = 40;
@@ -91,6 +91,24 @@ impl Chooser {
             is_kept
         });
     }
+}
+
+/// The row of a run: the varied `values`, the seed, then the `chosen` of the scalars.
+pub fn row_of<'a>(values: impl Iterator<Item = (&'a str, &'a str)>, seed: u64, all: Row, chosen: &Chooser) -> Row {
+    let mut row: Row = Vec::with_capacity(all.len() + 8);
+    row.extend(values.map(|(key, value)| (key.to_owned(), typed(value))));
+    row.push(("seed".to_owned(), seed.into()));
+    let own = row.len();
+    row.extend(all);
+    // A varied key and the seed stand there already.
+    let leading: Vec<String> = row[..own].iter().map(|(name, _)| name.clone()).collect();
+    let mut at = 0;
+    row.retain(|(name, _)| {
+        at += 1;
+        at <= own || !leading.contains(name)
+    });
+    chosen.keep(&mut row, own);
+    row
 }
 
 /// Every name that a row of the sweep may have.

@@ -248,7 +248,6 @@ impl Store {
         write().map_err(StoreError::io(format!("{}: cannot be written", path.display())))
     }
 
-    #[expect(clippy::disallowed_methods, reason = "how old a file is decides nothing but its removal")]
     fn clear_left(&self) {
         let folders = [self.root.clone(), self.root.join("packs"), self.root.join("runs")];
         let inner = fs::read_dir(self.root.join("runs")).into_iter().flatten().flatten().map(|entry| entry.path());

@@ -8,6 +8,7 @@
 //! have one key. Who changes the program commits before a sweep that is to be kept.
 
 use std::fmt;
+use std::io::{self, Read};
 use std::str::FromStr;
 
 use sha2::{Digest as _, Sha256};
@@ -21,6 +22,21 @@ impl Key {
     #[must_use]
     pub fn of_bytes(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
+    }
+
+    /// The SHA-256 of what `reader` reads to its end.
+    ///
+    /// # Errors
+    /// Those of the reader.
+    pub fn of_reader(mut reader: impl Read) -> io::Result<Self> {
+        let mut hash = Sha256::new();
+        let mut block = vec![0; 1 << 16];
+        loop {
+            match reader.read(&mut block)? {
+                0 => return Ok(Self(hash.finalize().into())),
+                bytes => hash.update(&block[..bytes]),
+            }
+        }
     }
 
     /// The SHA-256 of all `keys` in a row.
@@ -126,6 +142,7 @@ mod tests {
     fn a_key_reads_back_and_is_the_sha_256_of_fips_180() {
         let abc = Key::of_bytes(b"abc");
         assert_eq!(abc.to_string(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(Key::of_reader(&b"abc"[..]).unwrap(), abc);
         assert_eq!(abc.to_string().parse(), Ok(abc));
         for wrong in ["", "ba", &"g".repeat(64), &"+a".repeat(32), &"A".repeat(64)] {
             assert_eq!(wrong.parse::<Key>(), Err(()));

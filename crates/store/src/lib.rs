@@ -11,19 +11,21 @@
 mod figures;
 mod folder;
 mod key;
+mod manifest;
 mod parquet;
 mod plan;
 mod row;
 mod source;
 mod table;
 
-pub use figures::{Chooser, Figures, MOST_COLUMNS, Names, figures};
+pub use figures::{Chooser, Figures, MOST_COLUMNS, Names, figures, row_of};
 pub use folder::Store;
 pub use key::{Key, Recipe};
+pub use manifest::write_table;
 pub use plan::{Cell, MOST_RUNS, Plan};
-pub use row::{Row, cell, row_of, scalar_of, scalars, typed};
+pub use row::{Row, cell, scalar_of, scalars, typed};
 pub use source::Source;
-pub use table::{Batch, Column, Kind, Table, Values, write_table};
+pub use table::{Batch, Column, Kind, Table, Values};
 
 /// Why the store could not do what it was asked.
 #[derive(Debug, thiserror::Error)]

@@ -7,8 +7,6 @@
 use lasthop_home::report::Report;
 use serde_json::Value;
 
-use crate::Chooser;
-
 /// Column and value, in the order of the file: every varied key, the seed, then the report's.
 pub type Row = Vec<(String, Value)>;
 
@@ -32,24 +30,6 @@ pub(crate) fn scalars_of(report: Value) -> Row {
 pub fn scalar_of(report: &str, name: &str) -> Option<f64> {
     let row = scalars_of(serde_json::from_str(report).ok()?);
     row.iter().find(|(own, _)| own == name)?.1.as_f64()
-}
-
-/// The row of a run: the varied `values`, the seed, then the `chosen` of the scalars.
-pub fn row_of<'a>(values: impl Iterator<Item = (&'a str, &'a str)>, seed: u64, all: Row, chosen: &Chooser) -> Row {
-    let mut row: Row = Vec::with_capacity(all.len() + 8);
-    row.extend(values.map(|(key, value)| (key.to_owned(), typed(value))));
-    row.push(("seed".to_owned(), seed.into()));
-    let own = row.len();
-    row.extend(all);
-    // A varied key and the seed stand there already.
-    let leading: Vec<String> = row[..own].iter().map(|(name, _)| name.clone()).collect();
-    let mut at = 0;
-    row.retain(|(name, _)| {
-        at += 1;
-        at <= own || !leading.contains(name)
-    });
-    chosen.keep(&mut row, own);
-    row
 }
 
 /// What a cell of a CSV file holds.

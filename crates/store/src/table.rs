@@ -8,10 +8,11 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use bytes::Bytes;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
+use crate::figures::row_of;
 use crate::row::{self, Row};
-use crate::{Chooser, Figures, Key, Plan, Store, StoreError, parquet};
+use crate::{Chooser, Figures, Plan, StoreError};
 
 /// Rows of one batch, and of one row group of a file: of 400 columns 50 MB.
 const ROWS: usize = 8192;
@@ -168,7 +169,7 @@ fn row_of_run(plan: &Plan, run: usize, chosen: &Chooser, reports: &mut Reports<'
     let mut all = row::scalars_of(report);
     all.retain(|(name, _)| name != "run.wall_s");
     let values = plan.cells[cell as usize].values.iter().map(|(key, value)| (key.as_str(), value.as_str()));
-    Ok(row::row_of(values, seed, all, chosen))
+    Ok(row_of(values, seed, all, chosen))
 }
 
 /// The kind of a column that had `before` and has `value`, too.
@@ -186,100 +187,4 @@ fn merged(before: Option<Kind>, value: &Value) -> Option<Kind> {
         (Some(Kind::Count | Kind::Float), Kind::Count | Kind::Float) => Some(Kind::Float),
         _ => Some(Kind::Text),
     }
-}
-
-/// Packs what `plan` has in `store`, and writes its table to `path` and beside the store what it holds. Whether there was anything
-/// to write.
-///
-/// # Errors
-/// A run is missing, or a file cannot be written; what was there is there still.
-pub fn write_table(
-    store: &mut Store,
-    plan: &Plan,
-    figures: &Figures,
-    (path, revision, scenario): (&std::path::Path, &str, Key),
-) -> Result<bool, StoreError> {
-    let manifest = store.root().join("manifest.json");
-    let mut said = of_plan(plan, figures, revision, scenario);
-    if is_written(&manifest, path, &said) {
-        return Ok(false);
-    }
-    store.pack(plan.keys())?;
-    let mut get = |run: usize| {
-        let there = store.get(plan.key(run))?;
-        there.ok_or_else(|| StoreError::Strange(format!("run {run} of the plan is not in {}", store.root().display())))
-    };
-    let table = Table::new(plan, figures, &mut get)?;
-    let mut written = Vec::new();
-    let temporary = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(std::path::Path::new("."));
-    let file = tempfile::Builder::new()
-        .prefix(".tmp")
-        .tempfile_in(temporary)
-        .map_err(StoreError::io(format!("{}: cannot be written", path.display())))?;
-    parquet::write(file.as_file(), &table, plan, &mut get, path)?;
-    let columns = |kind: Kind| format!("{kind:?}").to_lowercase();
-    written.extend(table.columns.iter().map(|c| json!({"name": c.name, "kind": columns(c.kind)})));
-    let bytes = file.as_file().metadata().map(|it| it.len()).unwrap_or_default();
-    said.insert("columns".to_owned(), Value::Array(written));
-    said.insert("table".to_owned(), json!({"bytes": bytes, "sha256": hash(file.as_file(), path)?.to_string()}));
-    let failed = || StoreError::io(format!("{}: cannot be written", path.display()));
-    let text = serde_json::to_vec_pretty(&said).map_err(|error| failed()(error.into()))?;
-    file.as_file().sync_all().map_err(failed())?;
-    #[cfg(unix)]
-    let _ = file.as_file().set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
-    file.persist(path).map_err(|error| failed()(error.error))?;
-    store.replace(&manifest, |file| std::io::Write::write_all(file, &text))?;
-    Ok(true)
-}
-
-fn hash(file: &std::fs::File, path: &std::path::Path) -> Result<Key, StoreError> {
-    use std::io::{Read as _, Seek as _};
-    let mut file = file;
-    let mut all = Vec::new();
-    let failed = || StoreError::io(format!("{}: cannot be read", path.display()));
-    file.rewind().map_err(failed())?;
-    file.read_to_end(&mut all).map_err(failed())?;
-    Ok(Key::of_bytes(&all))
-}
-
-/// What the manifest says of a plan, before there is a table.
-fn of_plan(plan: &Plan, figures: &Figures, revision: &str, scenario: Key) -> Map<String, Value> {
-    let mut seeds: Vec<Vec<(u64, u64)>> = vec![Vec::new(); plan.cells.len()];
-    for (cell, seed) in &plan.runs {
-        match seeds[*cell as usize].last_mut() {
-            Some((first, count)) if first.checked_add(*count) == Some(*seed) => *count += 1,
-            _ => seeds[*cell as usize].push((*seed, 1)),
-        }
-    }
-    let cell = |(cell, seeds): (&crate::Cell, Vec<(u64, u64)>)| {
-        let values: Map<String, Value> = cell.values.iter().map(|(k, v)| (k.clone(), v.as_str().into())).collect();
-        json!({"values": values, "sets": cell.sets, "seeds": seeds})
-    };
-    let cells: Vec<Value> = plan.cells.iter().zip(seeds).map(cell).collect();
-    let figures = match figures {
-        Figures::All => json!("all"),
-        Figures::Chosen(names) => json!(names),
-    };
-    let said = json!({
-        "format": 1,
-        "revision": revision,
-        "scenario": {"name": plan.cells.first().map(|cell| cell.home.name.clone()), "sha256": scenario.to_string()},
-        "runs": plan.runs.len(),
-        "keys_sha256": Key::of_keys(plan.keys()).to_string(),
-        "figures": figures,
-        "cells": cells,
-    });
-    match said {
-        Value::Object(fields) => fields,
-        _ => Map::new(),
-    }
-}
-
-/// Whether the table at `path` is the one that `said` would make; it is not read for that, its length alone is looked at.
-fn is_written(manifest: &std::path::Path, path: &std::path::Path, said: &Map<String, Value>) -> bool {
-    let Ok(text) = std::fs::read_to_string(manifest) else { return false };
-    let Ok(Value::Object(there)) = serde_json::from_str(&text) else { return false };
-    let same = said.iter().all(|(name, value)| there.get(name) == Some(value));
-    let bytes = std::fs::metadata(path).map(|it| it.len()).ok();
-    same && bytes.is_some() && there.get("table").and_then(|table| table.get("bytes")).and_then(Value::as_u64) == bytes
 }
