@@ -2,7 +2,7 @@
 # Everything is built as the user, also under `sudo make`; only the finished binary runs as root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve both-ways ablate study-web study-game study-evenings study-learn study-measure study-senders outside faults check-dependencies clean book man dist router fleet container small-router package-test
+.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve both-ways ablate study-web study-game study-evenings study-learn study-measure study-senders outside faults check-dependencies clean book man dist wheel wheel-test router fleet container small-router package-test
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
@@ -163,6 +163,14 @@ man: deps              ## manual pages and completions of the programs for bash,
 dist: deps             ## every program packed with manual pages and completions, static binaries for routers, packages of Debian and OpenWrt, in target/dist: ARGS="--router none"
 	@tools/install-deps dist && tools/as-user tools/unpack-deps unpack-dist
 	tools/as-user tools/dist $(ARGS)
+
+wheel:                 ## the Python package as a wheel, in dist; the first time 300 MB of packages: ARGS="--arch aarch64"
+	@tools/install-deps build lint
+	tools/as-user tools/wheel $(ARGS)
+
+wheel-test: wheel      ## that wheel, installed on bare Debians 12 and 13 with their Python, some minutes
+	@tools/install-deps bare
+	tools/as-root tools/wheel-test $(ARGS)
 
 router: deps           ## lasthopd as one small static file for a router, in target/dist/ARCH, started; some ten minutes: ARCH=x86_64, aarch64 or armv7
 	@tools/install-deps dist && tools/as-user tools/unpack-deps unpack-dist

@@ -240,14 +240,13 @@ def at_losses(simulator, reading, sender):
         run = simulator.trace(HOME, more, seed)
         windows, thresholds = [], []
         window = last = None
-        for line in run.lines:
-            if line.get("flow") != "ftp":
+        for t, flow, threshold, cwnd in zip(*(run.trace[name] for name in ("t_s", "flow", "ssthresh", "cwnd"))):
+            if flow != "ftp":
                 continue
-            threshold = line.get("ssthresh")
-            if threshold != last and line["t_s"] > 5:
+            if threshold != last and t > 5:
                 windows.append(window)
                 thresholds.append(threshold)
-            last, window = threshold, line.get("cwnd", window)
+            last, window = threshold, window if cwnd is None else cwnd
         if thresholds:
             before.append(statistics.median(windows))
             after.append(statistics.median(thresholds))

@@ -20,6 +20,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("medium", &["core", "testing"]),
     ("home", &["core", "medium", "files"]),
     ("tcp", &["core", "testing"]),
+    ("store", &["files", "home"]),
     ("sim", &["core", "medium", "home", "tcp", "testing"]),
     ("emu", &["core", "medium", "home"]),
     ("status", &["core"]),
@@ -48,10 +49,13 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "page",
             "responsiveness",
             "status",
+            "store",
             "testing",
             "web",
         ],
     ),
+    // Python's package: a cdylib, linked by none.
+    ("py", &["command", "core", "home", "sim", "store"]),
     // Manual pages and completions of all programs; linked by none.
     ("manual", &["cli", "command", "daemon", "message", "web"]),
 ];

@@ -23,7 +23,8 @@ mod wires;
 use lasthop_home::report::Report;
 use lasthop_home::scenario::{Scenario, ScenarioError};
 
-pub use options::{Options, Progress, TraceLine, TraceSink};
+pub use lasthop_tcp::{Law, LawAck, LawWindow};
+pub use options::{Laws, Options, Progress, TraceLine, TraceSink};
 pub use refuse::check;
 
 /// Runs `scenario` from its start to its end. The report's wall time is the caller's to fill in.

@@ -4,9 +4,13 @@ use std::io::{self, Write};
 
 use lasthop_core::units::Time;
 use lasthop_home::course::Packets;
+use lasthop_tcp::Law;
 
 /// What takes the lines of a trace.
 pub type TraceSink<'a> = &'a mut dyn FnMut(&TraceLine) -> io::Result<()>;
+
+/// What may give a flow, by its name, a law of the caller's.
+pub type Laws<'a> = &'a mut dyn FnMut(&str) -> Option<Box<dyn Law>>;
 
 /// All off by default.
 #[derive(Default)]
@@ -20,6 +24,9 @@ pub struct Options<'a> {
     /// Filled at the end with what became of the packets of each flow over time; flows beyond
     /// [`MOST_FLOWS`](lasthop_home::course::MOST_FLOWS) have none.
     pub packets: Option<&'a mut Vec<Option<Packets>>>,
+    /// Asked for every flow of the scenario over TCP or QUIC: the law of its congestion window, in place of the scenario's. What it
+    /// does is the caller's to make a function of what it is told, or else one seed gives many reports.
+    pub laws: Option<Laws<'a>>,
     /// What the report names as the program's revision.
     pub revision: &'a str,
 }

@@ -15,7 +15,7 @@ mod receiver;
 mod segment;
 mod sender;
 
-pub use cc::{Aimd, Algorithm};
+pub use cc::{Aimd, Algorithm, Law, LawAck, LawWindow};
 pub use conduct::Conduct;
 pub use note::{Note, Reports};
 pub use rate::tfrc_throughput;

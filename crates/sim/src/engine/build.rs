@@ -30,6 +30,15 @@ impl<'a, 'o> Engine<'a, 'o> {
         if options.packets.is_some() {
             flows.iter_mut().take(MOST_FLOWS).for_each(|flow| flow.meter.keep_course(scenario.duration));
         }
+        if let Some(laws) = &mut options.laws {
+            for (flow, running) in scenario.flows.iter().zip(flows.iter_mut()) {
+                if let Play::Tcp(connection) = &mut running.play
+                    && let Some(law) = laws(&flow.name)
+                {
+                    connection.sender.set_law(law);
+                }
+            }
+        }
         let access_point = AccessPoint::new(expansion);
         let (params, stations) = scenario.medium();
         let mut medium = Medium::new(params, stations, scenario.seed);

@@ -6,6 +6,7 @@
 
 mod aimd;
 mod bbr;
+mod brought;
 mod cubic;
 mod hystart;
 mod newreno;
@@ -28,6 +29,8 @@ use crate::conduct::Conduct;
 use crate::note::{Note, Reports};
 
 pub use aimd::Aimd;
+pub(crate) use brought::Brought;
+pub use brought::{Law, LawAck, LawWindow};
 
 /// The laws there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

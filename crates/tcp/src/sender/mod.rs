@@ -33,7 +33,7 @@ mod vegas;
 
 use lasthop_core::units::{BitRate, Time};
 
-use crate::cc::{AckEvent, CongestionControl, MIN_SSTHRESH, Progress, Recovery, Window};
+use crate::cc::{AckEvent, Algorithm, Brought, CongestionControl, Law, MIN_SSTHRESH, Progress, Recovery, Window};
 use crate::conduct::Conduct;
 use crate::note::Note;
 use crate::segment::{Ack, Segment};
@@ -221,6 +221,14 @@ impl Sender {
             counts: Counts::default(),
             params,
         }
+    }
+
+    /// Puts `law` in the place of the one that it was made with, whatever that was; before it opens.
+    pub fn set_law(&mut self, law: Box<dyn Law>) {
+        *self = Self {
+            control: Box::new(Brought(law)),
+            ..Self::new(SenderParams { cc: Algorithm::NewReno, ..self.params })
+        };
     }
 
     /// An acknowledgment arrived.

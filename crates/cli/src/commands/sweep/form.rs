@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::row::{Row, cell};
+use lasthop_store::{Row, cell};
 
 /// How rows are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl Form {
             Some("jsonl" | "ndjson" | "json") => Ok(Self::Lines),
             _ => Err(format!(
                 "{}: the ending says the form: .csv, or .jsonl, .ndjson or .json for a JSON object per line (or give \
-                 --json-lines)",
+                 --json-lines), .parquet or a folder (FOLDER/) for a store of runs",
                 path.display()
             )),
         }

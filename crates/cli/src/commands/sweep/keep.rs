@@ -11,11 +11,11 @@ use lasthop_command::progress::Line;
 use lasthop_command::signals::Stop;
 use lasthop_command::table::{figure, thousands};
 use lasthop_sim::SimError;
+use lasthop_store::Row;
 
 use super::form::{self, Cells};
 use super::pool::{self, DecisionStatus};
 use super::results::{Results, WHAT_TO_DO};
-use super::row::Row;
 use super::vary::Grid;
 use crate::commands::sim;
 
@@ -179,7 +179,7 @@ fn difference(there: &Cells, now: Cells) -> Option<String> {
 }
 
 /// A time that somebody waits for.
-fn time(seconds: f64) -> String {
+pub fn time(seconds: f64) -> String {
     match seconds {
         s if s < 120.0 => format!("{s:.0} s"),
         s if s < 7200.0 => format!("{:.0} min", s / 60.0),

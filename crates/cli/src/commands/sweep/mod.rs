@@ -2,7 +2,9 @@
 
 #[cfg(test)]
 pub mod fake;
-mod figures;
+#[cfg(test)]
+mod figures_tests;
+mod folder;
 mod form;
 mod keep;
 mod pool;
@@ -24,8 +26,8 @@ use lasthop_command::signals::Stop;
 use lasthop_home::report::Report;
 use lasthop_home::scenario::{Scenario, ScenarioError, Template};
 use lasthop_sim::{Options, Progress, SimError};
+use lasthop_store::{Chooser, Figures, Names};
 
-use self::figures::{Figures, Names};
 use self::form::Form;
 use self::keep::Keeper;
 use self::pool::DecisionStatus;
@@ -62,7 +64,12 @@ row that needs it comes, and the rows without it an empty cell.
 Ctrl-C, a crash or kill -9 lose only the runs under way: the same command goes on. It refuses a file
 of other keys, another scenario or revision; it does the last row again and refuses if the figures
 have changed (a key set otherwise, an edited scenario). More values or seeds may be added. --restart
-begins anew.";
+begins anew.
+
+-o FOLDER/ keeps the whole report of every run under a key of all that decides it (scenario, traces, what was set, seed,
+revision), and at the end a table, FOLDER/table.parquet, with FOLDER/manifest.json: the same bytes however often the sweep was
+stopped. Another sweep into the folder runs what is not there. -o rows.parquet is that table, with its runs in rows.parquet.store.
+The Python package `lasthop` reads and writes such folders, too.";
 
 /// Simulate a scenario over values and seeds, one row per run
 #[derive(Debug, Args)]
@@ -85,11 +92,11 @@ pub struct Arguments {
     /// How many runs at once [default: as many as there are cores]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     jobs: Option<u16>,
-    /// Where the rows go: .csv, or .jsonl (.ndjson, .json) for a JSON object per line
+    /// Where the rows go: .csv, or .jsonl (.ndjson, .json) for a JSON object per line; FOLDER/ or .parquet for a store of runs
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Figures that a row holds, by name: game.added_delay.p99,ftp.goodput; "all" are every one [default: the usual, see below]
-    #[arg(long, value_name = "NAME,NAME", value_parser = figures::figures)]
+    #[arg(long, value_name = "NAME,NAME", value_parser = lasthop_store::figures)]
     figures: Option<Figures>,
     /// Write JSON lines whatever the ending of the file
     #[arg(long)]
@@ -118,22 +125,26 @@ fn sweep(
     quit: &AtomicBool,
     simulate: impl Fn(&Scenario) -> Result<Report, SimError> + Sync,
 ) -> Outcome {
+    if let Some(place) = folder::Place::of(&arguments.output).filter(|_| !arguments.json_lines) {
+        return folder::sweep(arguments, &place, (stop, quit), simulate);
+    }
     let form = Form::of(&arguments.output, arguments.json_lines).map_err(|why| Failure::request(anyhow!(why)))?;
     let threads = arguments.jobs.map_or_else(cores, usize::from);
     let plan = Plan::new(arguments, threads)?;
     stop.check()?;
     let names = || {
         let own = plan.grid.keys().count() + 1;
-        Names::new(&plan.homes, own, &simulate).map_err(|error| sim::failure(error, stop))
+        Names::new(plan.homes.iter(), own, &simulate).map_err(|error| sim::failure(error, stop))
     };
     let figures = match &arguments.figures {
         Some(Figures::All) => Figures::All,
         Some(chosen) => {
-            names()?.check(chosen).map_err(|why| Failure::request(anyhow!(why)))?;
+            names()?.check(chosen).map_err(|why| Failure::request(anyhow!("--figures: {why}")))?;
             chosen.clone()
         }
         None => names()?.usual(),
     };
+    let chosen = Chooser::new(figures);
     let mut results = Results::open(&arguments.output, form, arguments.restart)?;
     let scenario = |combination: usize| plan.homes[combination].name.as_str();
     let last = results.read(&Expected { grid: &plan.grid, scenario: &scenario, revision: REVISION })?;
@@ -142,7 +153,7 @@ fn sweep(
         let run = jobs[job];
         let scenario = plan.homes[plan.grid.combination(run)].with_seed(plan.grid.seed(run));
         let report = simulate(&scenario)?;
-        row::row(&plan.grid, run, &report, &figures).map_err(|error| SimError::Write(error.into()))
+        row::row(&plan.grid, run, &report, &chosen).map_err(|error| SimError::Write(error.into()))
     };
     let mut keeper = Keeper::new(&plan.grid, &mut results, &jobs, last, (stop, quit));
     pool::run(jobs.len(), threads, quit, work, |said| keeper.take(said));

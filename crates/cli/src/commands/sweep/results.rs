@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow};
 use lasthop_command::exit::{Failure, Outcome};
 use lasthop_command::output;
+use lasthop_store::Row;
 use rustix::fs::{FlockOperation, flock};
 
 use super::form::{Cells, Columns, Form};
-use super::row::Row;
 use super::vary::Grid;
 
 /// The file, open and locked.

@@ -4,19 +4,19 @@
 //! `_bps`, `_ms` or `_s` behind), or by a name that stands above it (`ftp.delay`); `*` stands for any part of a name. What was sent
 //! before `measure_from` has to be asked for: `start_up` must be in the name.
 //!
-//! Without a choice a file has fewer than [`MOST`] columns: three figures of each flow, or one where there are many, or none where
+//! Without a choice a file has fewer than [`MOST_COLUMNS`] columns: three figures of each flow, or one where there are many, or none where
 //! there are too many; then what the queue towards the stations, the controller and fairness say.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, PoisonError};
 
 use lasthop_home::report::{Report, closest, for_a_moment};
 use lasthop_home::scenario::Scenario;
-use lasthop_sim::SimError;
 
-use super::row::{self, Row};
+use crate::row::{Row, scalars, typed};
 
-/// A file has fewer columns unless others are asked for.
-const MOST: usize = 40;
+/// A table has fewer columns unless others are asked for.
+pub const MOST_COLUMNS: usize = 40;
 /// What tells of which run a row is; always there, after the varied keys and the seed.
 const ALWAYS: [&str; 2] = ["scenario", "run.revision"];
 /// Of each flow, by default.
@@ -45,6 +45,9 @@ pub enum Figures {
 }
 
 /// Reads the value of `--figures`.
+///
+/// # Errors
+/// An empty name.
 pub fn figures(text: &str) -> Result<Figures, String> {
     let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
     match names.as_slice() {
@@ -56,16 +59,56 @@ pub fn figures(text: &str) -> Result<Figures, String> {
     }
 }
 
-impl Figures {
+/// Chooses columns, and remembers of each what came out: rows have hundreds, and names with `*` are slow to compare.
+#[derive(Debug)]
+pub struct Chooser {
+    figures: Figures,
+    known: Mutex<HashMap<String, bool>>,
+}
+
+impl Chooser {
+    /// Of these figures.
+    #[must_use]
+    pub fn new(figures: Figures) -> Self {
+        Self { figures, known: Mutex::default() }
+    }
+
     /// Leaves in `row` what stands in its first `own` places and what is chosen.
     pub fn keep(&self, row: &mut Row, own: usize) {
-        let Self::Chosen(names) = self else { return };
+        let Figures::Chosen(names) = &self.figures else { return };
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut at = 0;
         row.retain(|(column, _)| {
             at += 1;
-            at <= own || ALWAYS.contains(&&**column) || names.iter().any(|name| chooses(name, column))
+            if at <= own || ALWAYS.contains(&&**column) {
+                return true;
+            }
+            if let Some(is_kept) = known.get(column) {
+                return *is_kept;
+            }
+            let is_kept = names.iter().any(|name| chooses(name, column));
+            known.insert(column.clone(), is_kept);
+            is_kept
         });
     }
+}
+
+/// The row of a run: the varied `values`, the seed, then the `chosen` of the scalars.
+pub fn row_of<'a>(values: impl Iterator<Item = (&'a str, &'a str)>, seed: u64, all: Row, chosen: &Chooser) -> Row {
+    let mut row: Row = Vec::with_capacity(all.len() + 8);
+    row.extend(values.map(|(key, value)| (key.to_owned(), typed(value))));
+    row.push(("seed".to_owned(), seed.into()));
+    let own = row.len();
+    row.extend(all);
+    // A varied key and the seed stand there already.
+    let leading: Vec<String> = row[..own].iter().map(|(name, _)| name.clone()).collect();
+    let mut at = 0;
+    row.retain(|(name, _)| {
+        at += 1;
+        at <= own || !leading.contains(name)
+    });
+    chosen.keep(&mut row, own);
+    row
 }
 
 /// Every name that a row of the sweep may have.
@@ -78,11 +121,14 @@ pub struct Names {
 
 impl Names {
     /// Of every home that differs from the others in what it has: `simulate` plays it for a moment.
-    pub fn new(
-        homes: &[Scenario],
+    ///
+    /// # Errors
+    /// Those of `simulate`.
+    pub fn new<'a, E: From<std::io::Error>>(
+        homes: impl Iterator<Item = &'a Scenario>,
         own: usize,
-        simulate: impl Fn(&Scenario) -> Result<Report, SimError>,
-    ) -> Result<Self, SimError> {
+        simulate: impl Fn(&Scenario) -> Result<Report, E>,
+    ) -> Result<Self, E> {
         let mut seen = BTreeSet::new();
         let mut names = Self { columns: BTreeSet::new(), flows: Vec::new(), own };
         for home in homes {
@@ -98,13 +144,21 @@ impl Names {
                     names.flows.push((flow.name.clone(), is_realtime));
                 }
             }
-            let row = row::figures(&report).map_err(|error| SimError::Write(error.into()))?;
+            let row = scalars(&report).map_err(std::io::Error::from)?;
             names.columns.extend(row.into_iter().map(|(name, _)| name));
         }
         Ok(names)
     }
 
+    /// All of them, in the order of the alphabet.
+    pub fn columns(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(String::as_str)
+    }
+
     /// Refuses what chooses nothing.
+    ///
+    /// # Errors
+    /// A name, with those near it.
     pub fn check(&self, figures: &Figures) -> Result<(), String> {
         let Figures::Chosen(names) = figures else { return Ok(()) };
         let unknown = names.iter().find(|name| !self.columns.iter().any(|column| chooses(name, column)));
@@ -120,13 +174,14 @@ impl Names {
         let flows: Vec<&str> = self.flows.iter().take(12).map(|(name, _)| name.as_str()).collect();
         let more = if self.flows.len() > flows.len() { ", .." } else { "" };
         format!(
-            "--figures: there is no figure `{name}`; near it are {near}; the flows are {}{more}, and all groups {}",
+            "there is no figure `{name}`; near it are {near}; the flows are {}{more}, and all groups {}",
             flows.join(", "),
             groups.into_iter().collect::<Vec<_>>().join(", ")
         )
     }
 
     /// Where nothing was chosen.
+    #[must_use]
     pub fn usual(&self) -> Figures {
         let of_home = || OF_HOME.iter().map(|name| (*name).to_owned());
         let all = |(flow, _): &(String, bool)| OF_FLOW.map(|figure| format!("flows.{flow}.{figure}")).to_vec();
@@ -135,7 +190,7 @@ impl Names {
         };
         let fits = |names: &Vec<String>| {
             let there = self.columns.iter().filter(|column| names.contains(column)).count();
-            self.own + ALWAYS.len() + there < MOST
+            self.own + ALWAYS.len() + there < MOST_COLUMNS
         };
         let levels: [Vec<String>; 2] = [
             self.flows.iter().flat_map(all).chain(of_home()).collect(),
@@ -185,7 +240,6 @@ fn matches(pattern: &str, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fake;
     use super::*;
 
     #[test]
@@ -213,75 +267,6 @@ mod tests {
             ("a*a", "a"),
         ] {
             assert!(!chooses(name, column), "{name} {column}");
-        }
-    }
-
-    fn names(flows: usize) -> Names {
-        let home = Scenario::parse(
-            "format = 1\nname = \"t\"\nduration = \"4s\"\n[[server]]\nname = \"W\"\n[wifi]\n[[station]]\nname = \"N\"\n",
-            "t.toml",
-            &[],
-        );
-        let report = |scenario: &Scenario| {
-            let mut report = fake::report(&scenario.name, scenario.seed, 1);
-            let flow = report.flows[0].clone();
-            report.flows = (0..flows)
-                .map(|i| lasthop_home::report::FlowReport { name: format!("f{i}"), ..flow.clone() })
-                .collect();
-            Ok(report)
-        };
-        Names::new(&[home.unwrap()], 3, report).unwrap()
-    }
-
-    #[test]
-    fn an_unknown_name_is_refused_with_those_near_it() {
-        let names = names(2);
-        assert_eq!(names.check(&figures("f1.added_delay.p99, f0.goodput,control").unwrap()), Ok(()));
-        let error = names.check(&figures("f0.goodput,f1.aded_delay.p99").unwrap()).unwrap_err();
-        assert!(error.contains("`f1.aded_delay.p99`") && error.contains("f1.added_delay.p99, "), "{error}");
-        assert!(error.contains("the flows are f0, f1, and all groups control"), "{error}");
-        assert!(!error.contains("start_up"), "{error}");
-        assert!(figures("").is_err() && figures("a,,b").is_err());
-        assert_eq!(figures("all"), Ok(Figures::All));
-    }
-
-    #[test]
-    fn by_default_a_file_has_fewer_than_forty_columns_whatever_there_is() {
-        for flows in [1, 3, 8, 9, 20, 27, 28, 29, 64] {
-            let names = names(flows);
-            let Figures::Chosen(usual) = names.usual() else { panic!() };
-            let columns = 3 + ALWAYS.len() + names.columns.iter().filter(|c| usual.contains(c)).count();
-            assert!(columns < MOST, "{flows} flows: {columns}");
-            assert_eq!(
-                usual.iter().filter(|name| name.starts_with("flows.")).count(),
-                match flows {
-                    ..=9 => 3 * flows,
-                    10..=29 => flows,
-                    _ => 0,
-                },
-                "{flows}"
-            );
-            assert_eq!(
-                names.check(&Figures::Chosen(usual.into_iter().filter(|n| !n.starts_with("queues")).collect())),
-                Ok(())
-            );
-        }
-    }
-
-    #[test]
-    fn every_shipped_scenario_has_usual_figures_of_its_own() {
-        for path in crate::account::tests::scenarios() {
-            let Ok(home) = Scenario::load(&path, &[]) else { panic!("{}", path.display()) };
-            // Homes with slow storage are the emulator's.
-            if lasthop_sim::check(&home).is_err() {
-                continue;
-            }
-            let simulate = |home: &Scenario| lasthop_sim::run(home, &mut lasthop_sim::Options::default());
-            let names = Names::new(&[home], 2, simulate).unwrap();
-            let usual = names.usual();
-            let Figures::Chosen(usual) = usual else { panic!() };
-            let columns = names.columns.iter().filter(|column| usual.contains(column)).count();
-            assert!((6..MOST - 4).contains(&columns), "{}: {columns}", path.display());
         }
     }
 }
