@@ -64,9 +64,23 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const CIRCLES: &[(&str, &[&str], &str)] = &[
     (
         "medium",
-        &["attempt", "bridge", "crossing", "domain", "firmware", "hidden", "medium", "node", "params", "wireless_link"],
+        &[
+            "attempt",
+            "bridge",
+            "crossing",
+            "domain",
+            "edca",
+            "firmware",
+            "hidden",
+            "medium",
+            "node",
+            "params",
+            "snapshot",
+            "wireless_link",
+        ],
         "events and names of nodes stand beside the enum of all media, which uses each of them",
     ),
+    ("medium", &["mode", "phy"], "a rate is a code of its mode, and a mode's answers go at rates of 802.11g"),
     ("messenger", &["protocol", "tuning"], "what a kernel says of a socket goes over the wire as it is"),
 ];
 

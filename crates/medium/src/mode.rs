@@ -27,6 +27,23 @@ use lasthop_core::units::{BitRate, Span};
 
 use crate::phy::{Rate, Standard};
 
+/// What a frame is sent with, as far as errors are concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Modulation {
+    /// Of n, ac and ax: 0 to 11.
+    Mcs(u8),
+    /// BPSK with code 3/4, which no MCS has: 9 Mbit/s.
+    Bpsk34,
+    /// 1 Mbit/s.
+    Dbpsk,
+    /// 2 Mbit/s.
+    Dqpsk,
+    /// 5.5 Mbit/s.
+    Cck5,
+    /// 11 Mbit/s.
+    Cck11,
+}
+
 /// Width of the channel that a frame fills.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Width {

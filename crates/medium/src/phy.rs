@@ -18,8 +18,7 @@
 
 use lasthop_core::units::{BitRate, Span};
 
-use crate::channel::Modulation;
-use crate::mode::{Guard, Mode};
+use crate::mode::{Guard, Mode, Modulation};
 
 /// Generation of the radio.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

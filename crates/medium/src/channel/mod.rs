@@ -22,7 +22,6 @@ use crate::phy::Rate;
 use crate::propagation::dbm;
 use crate::random::Stream;
 pub use fading::{Fading, FadingState};
-pub use per::Modulation;
 
 /// Speed of light, m/s.
 const LIGHT: f64 = 299_792_458.0;
@@ -183,6 +182,7 @@ mod tests {
     use super::*;
     use lasthop_core::units::Span;
 
+    use crate::mode::Modulation;
     use crate::mode::{Guard, Mode};
     use crate::phy::Standard;
 

@@ -21,6 +21,8 @@
 //! Not modelled: preambles and headers that fail, fading within a frame, better codes (LDPC gains 1 to 2 dB), MIMO gain. ns-3
 //! has curves of their own for frames below 400 bytes: there the power law overstates errors by up to 1 dB.
 
+use crate::mode::Modulation;
+
 /// A curve: `per[i]` belongs to `(first_half_db + i) / 2` dB; 1 below, 0 above.
 struct Curve {
     first_half_db: i16,
@@ -44,23 +46,6 @@ const CURVES: [Curve; 10] = [
 
 /// Bytes of the frame that the curves are for.
 pub const REFERENCE_BYTES: f64 = 1458.0;
-
-/// What a frame is sent with, as far as errors are concerned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Modulation {
-    /// Of n, ac and ax: 0 to 11.
-    Mcs(u8),
-    /// BPSK with code 3/4, which no MCS has: 9 Mbit/s.
-    Bpsk34,
-    /// 1 Mbit/s.
-    Dbpsk,
-    /// 2 Mbit/s.
-    Dqpsk,
-    /// 5.5 Mbit/s.
-    Cck5,
-    /// 11 Mbit/s.
-    Cck11,
-}
 
 /// Probability that 1,458 bytes arrive with an error, 0..=1, at this many quarters of a decibel.
 #[must_use]
