@@ -15,7 +15,7 @@ def test_packaged_scenarios_are_found_by_name():
     names = lasthop.scenarios()
     assert "papers/sap-law" in names and len(names) > 20
     assert lasthop.load("sap-law").name == lasthop.load("papers/sap-law").name
-    with pytest.raises(ValueError, match="none of the packaged ones: bench/cell, "):
+    with pytest.raises(ValueError, match="none of the packaged ones: bench/air, "):
         lasthop.load("sap-lwa")
 
 

@@ -266,14 +266,16 @@ fn failure(path: &Path, source: io::Error) -> QueryError {
 }
 
 fn of_socket(answer: Result<Vec<u8>, QueryError>, meanwhile: Option<&str>) -> Reading {
-    let status = match &answer {
-        Ok(text) => serde_json::from_slice::<&RawValue>(text).ok().filter(|text| text.get().starts_with('{')),
-        Err(_) => None,
-    };
+    let said = answer.as_ref().ok().map(|text| serde_json::from_slice::<&RawValue>(text));
+    let went = said.as_ref().is_some_and(|said| said.as_ref().is_err_and(serde_json::Error::is_eof));
+    let status = said.and_then(Result::ok).filter(|text| text.get().starts_with('{'));
     let nobody = match (&answer, status, meanwhile) {
         (_, Some(_), _) => None,
         (Err(QueryError::NobodyThere { .. }), None, Some(meanwhile)) => Some(meanwhile.to_owned()),
         (Err(error), ..) => Some(error.to_string()),
+        (Ok(_), None, _) if went => {
+            Some(meanwhile.unwrap_or("no controller answers any more: it went while it did").to_owned())
+        }
         (Ok(_), None, _) => Some("what answers at the socket is no controller".to_owned()),
     };
     event(&Event { status, nobody, log: None })
@@ -328,6 +330,11 @@ mod tests {
         for odd in ["", "7", "[]", "{", "{} {}"] {
             let reading = of_socket(Ok(odd.as_bytes().to_vec()), None);
             assert!(!reading.is_status && text(&reading).contains("no controller"), "{odd}");
+        }
+        for cut in ["", "{\"pid\": 7, \"dir"] {
+            let went = |meanwhile| of_socket(Ok(cut.as_bytes().to_vec()), meanwhile);
+            assert!(text(&went(None)).contains("no controller answers any more"), "{cut}");
+            assert!(text(&went(Some("soon"))).contains("soon"), "{cut}");
         }
         let gone = || QueryError::NobodyThere { path: "/x".into(), source: io::ErrorKind::NotFound.into() };
         assert!(text(&of_socket(Err(gone()), None)).contains("lasthop run"));
