@@ -79,6 +79,12 @@ impl Stamp {
         Self((value as u64) << 32 | Self::clock(now) as u64)
     }
 
+    /// `value` at the same time.
+    #[must_use]
+    pub const fn of(self, value: u32) -> Self {
+        Self((value as u64) << 32 | self.0 & u32::MAX as u64)
+    }
+
     /// The clock that stamps are kept by: `now` in its units.
     #[must_use]
     pub const fn clock(now: Time) -> u32 {
@@ -180,7 +186,10 @@ pub struct RttMatch {
     /// Newest timestamp seen leaving, and when data carried it last; only a newer one can start a match, for its first leaving is
     /// known. One of 0 counts as none. Written by packets this way.
     pub ts_newest: Stamp,
-    /// All samples. From here on: written by packets of the other direction, except where it is said.
+    /// The timestamp of the packet that ended the newest match, and when left what it answered; none: no packet that carried one. From here
+    /// on: written by packets of the other direction, except where it is said.
+    pub answered: Stamp,
+    /// All samples.
     pub total: RttTotal,
     /// Smallest sample of `epoch`, ns, capped at `u32::MAX` - 1; `u32::MAX`: none.
     pub min_ns: u32,
@@ -714,7 +723,7 @@ impl Counters {
 const _: () = {
     assert!(size_of::<FlowKey>() == 16 + 16 + 2 + 2);
     assert!(size_of::<Plan>() == 4 * 4);
-    assert!(size_of::<RttMatch>() == 4 * 8 + 6 * 4);
+    assert!(size_of::<RttMatch>() == 5 * 8 + 6 * 4);
     assert!(size_of::<Half>() == size_of::<RttMatch>() + 8 * 8 + size_of::<Plan>() + 13 * 4 + 12);
     assert!(size_of::<FlowState>() == 2 * size_of::<Half>() + 2 * 8 + 4 * 4);
     assert!(size_of::<UdpPlan>() == 3 * 4);

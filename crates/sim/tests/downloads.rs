@@ -148,8 +148,8 @@ fn equation_one_keeps_the_queue_empty_and_the_download_at_its_share() {
 #[test]
 fn a_capacity_given_at_half_or_twice_is_put_right_by_the_queue() {
     let carries = capacity::tcp_alone(&home(&[DOWN], &[])).as_bps() as f64;
-    // One run's p95 varies by 1 ms: the mean of five.
-    let seeds = 1..=5;
+    // One run's p95 varies by 1 ms: the mean of fifteen.
+    let seeds = 1..=15;
     let played = |capacity: &str| {
         let each = seeds.clone().map(|seed| {
             let seed = format!("seed={seed}");

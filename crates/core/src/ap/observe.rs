@@ -48,6 +48,8 @@ pub(super) struct Seen {
     local_path: f64,
     /// Of the flow whose segments waited least on their way in, s: from the remote end, and from the station.
     inbound: [Option<f64>; 2],
+    /// Of the flow whose segments, or acknowledgments, waited least on their way out: to the station, and to the remote end.
+    outbound: [Option<f64>; 2],
     /// Timestamps tell that, now or in another interval.
     clocked: [bool; 2],
     /// Longest pause of the flow that paused least; time in which more of a flow was in flight, of all together, s.
@@ -134,7 +136,7 @@ fn on_wan([down, up]: &[Seen; 2], used: [bool; 2], packet: f64) -> [Queue; 2] {
         false => down.remote.map(|queue| own(0, queue)),
     };
     let to_servers = |seen: &Seen| match seen.clocked[0] {
-        true => seen.inbound[0].and_then(|by| sooner(seen.remote, Some(by))),
+        true => seen.outbound[1].map(|queue| (queue, queue)),
         false => seen.remote.map(|queue| own(1, queue)),
     };
     [from_servers, to_servers(if up.active > 0 { up } else { down })]
@@ -166,6 +168,7 @@ pub(super) struct Active {
     local_path: f64,
     remote: Queue,
     inbound: [Option<f64>; 2],
+    outbound: [Option<f64>; 2],
     clocked: [bool; 2],
     rate: f64,
     window: f64,
@@ -208,11 +211,12 @@ pub(super) fn see(rows: &[Row], hop: Option<HopId>, direction: Direction, dt: f6
         }
         // A connection that has begun behind a queue takes that for its path: who sends all the time has met an empty one.
         if sends && !somebody_sends {
-            (seen.inbound, somebody_sends) = ([None; 2], true);
+            (seen.inbound, seen.outbound, somebody_sends) = ([None; 2], [None; 2], true);
         }
         for direction in Direction::BOTH.map(Direction::index).into_iter().filter(|_| sends || !somebody_sends) {
-            let old = &mut seen.inbound[direction];
-            *old = [*old, flow.inbound[direction]].into_iter().flatten().reduce(f64::min);
+            let least = |old: Option<f64>, new| [old, new].into_iter().flatten().reduce(f64::min);
+            seen.inbound[direction] = least(seen.inbound[direction], flow.inbound[direction]);
+            seen.outbound[direction] = least(seen.outbound[direction], flow.outbound[direction]);
             seen.clocked[direction] |= flow.clocked[direction];
         }
     }
@@ -249,6 +253,7 @@ impl Ap {
             let scale = record.find_scale(dt);
             self.actions.extend(scale.map(|scale| Action::SetScale { flow, direction, scale }));
             let (hop, station) = (record.hop(), record.station());
+            let shared = matches!(self.hop(hop, direction), Id::Hop(_, None));
             if record.is_active()
                 && let Some(nearest) = record.share_nearest(known.get(&station).copied())
             {
@@ -260,6 +265,7 @@ impl Ap {
                 _ => before.insert((hop, self.bound(hop, direction))).1,
             };
             record.keep_queues(record.bound(direction, bound));
+            record.on_returning(shared, dt);
             self.row(record, direction, bound)
         };
         let rows = flows.iter_mut().map(row).collect();
@@ -284,6 +290,7 @@ impl Ap {
                 local_path: record.local_path(),
                 remote: record.remote_queue(),
                 inbound: Direction::BOTH.map(|direction| record.inbound(direction)),
+                outbound: Direction::BOTH.map(|direction| record.outbound(direction)),
                 clocked: Direction::BOTH.map(|direction| record.is_clocked(direction)),
                 rate: record.rate().as_bps() as f64,
                 window: record.window(),
@@ -371,8 +378,7 @@ impl Ap {
             let id = Id::Wan(direction);
             let target = self.law.at(id).target(&self.params.law, id, 1.0);
             let x = observed.entry(id).or_default();
-            let in_flight =
-                if direction == Direction::ToRemote { self.in_flight(rows, x, &wan[direction.index()]) } else { None };
+            let in_flight = if direction == Direction::ToRemote { self.in_flight(rows, x) } else { None };
             let in_flight = in_flight.map(|(mean, least)| (mean, queue.map_or(least, |(_, timed)| timed.min(least))));
             self.law.queued[direction.index()].wan = in_flight.or(queue).map(|(mean, _)| mean);
             (x.queue, x.timed, x.target, x.counted) = (in_flight.or(queue), queue, target, in_flight.is_some());
@@ -383,7 +389,7 @@ impl Ap {
     /// What uploads have waiting before the WAN link (Little's law): all of theirs that is in flight, less what an empty path of their
     /// rate would hold. Round trips tell that in steps of a packet, once a round trip; so it is taken where what is not known of C
     /// makes a smaller error than a packet.
-    fn in_flight(&self, rows: &[Row], x: &Observation, uploads: &Seen) -> Queue {
+    fn in_flight(&self, rows: &[Row], x: &Observation) -> Queue {
         let id = Id::Wan(Direction::ToRemote);
         let measured = self.law.bottlenecks.get(&id).is_some_and(Bottleneck::is_measured);
         if !measured || x.filling == 0 || TOLERANCE * x.base_rtt >= self.law.packet(id) {
@@ -392,8 +398,7 @@ impl Ap {
         let rows = rows.iter().filter(|row| row.direction == Direction::ToRemote);
         let waits: f64 = rows.filter_map(|row| row.active.as_ref()).map(|flow| flow.waits).sum();
         let queue = waits * 8.0 / self.law.carries(id)?;
-        // Their acknowledgments wait behind downloads.
-        sooner(Some((queue, queue)), uploads.inbound[Direction::ToStation.index()])
+        Some((queue, queue))
     }
 
     fn takes_bulk_of_datagrams(&self, hop: HopId, direction: Direction) -> bool {
@@ -510,22 +515,24 @@ impl Ap {
 mod tests {
     use super::*;
 
-    fn seen(remote: f64, inbound: Option<f64>, clocked: bool) -> Seen {
-        let inbound = [inbound, None];
-        Seen { remote: Some((remote, remote)), inbound, clocked: [clocked, false], active: 1, ..Seen::default() }
+    fn seen(remote: f64, ways: Option<[f64; 2]>) -> Seen {
+        let inbound = [ways.map(|[inbound, _]| inbound), None];
+        let outbound = [None, ways.map(|[_, outbound]| outbound)];
+        let clocked = [ways.is_some(), false];
+        Seen { remote: Some((remote, remote)), inbound, outbound, clocked, active: 1, ..Seen::default() }
     }
 
     #[test]
     fn timestamps_tell_which_direction_of_the_wan_link_queues() {
-        // 40 ms of round trip too much, of which 5 ms were on the way in.
-        let both = [seen(0.04, Some(0.005), true), seen(0.04, Some(0.005), true)];
+        // 40 ms of round trip too much, of which 5 ms were on the way in; what was answered last waited 34 on its way out.
+        let both = [seen(0.04, Some([0.005, 0.034])); 2];
         let [down, up] = on_wan(&both, [true; 2], 0.001).map(|queue| queue.map_or(0.0, |(mean, _)| mean * 1e3));
-        assert!((down - 4.0).abs() < 1e-9 && (up - 35.0).abs() < 1e-9, "{down} {up}");
+        assert!((down - 4.0).abs() < 1e-9 && (up - 34.0).abs() < 1e-9, "{down} {up}");
     }
 
     #[test]
     fn without_timestamps_the_queue_is_of_the_direction_that_is_used() {
-        let both = [seen(0.04, None, false), seen(0.04, None, false)];
+        let both = [seen(0.04, None); 2];
         let means = |used| on_wan(&both, used, 0.0).map(|queue| queue.map_or(0.0, |(mean, _)| mean));
         assert_eq!(means([false, true]), [0.0, 0.04]);
         assert_eq!(means([true, false]), [0.04, 0.0]);

@@ -1,5 +1,5 @@
-//! The queue on the way in, by the timestamps of a sender (RFC 7323): the one-way delay less the least of it of late (LEDBAT, RFC
-//! 6817). The clock's offset is in both; its tick is found, its drift is forgotten with the least.
+//! The queues on the way in and out, by the timestamps of a sender (RFC 7323): the one-way delay less the least of it of late (LEDBAT, RFC
+//! 6817). What goes out is timed by its answer: when it left, and the timestamp of the very packet that answered it. The clock's offset is in both; its tick is found, its drift is forgotten with the least.
 
 use super::sample::Stamps;
 use crate::meter::rtt::MinFilter;
@@ -28,11 +28,26 @@ pub(super) struct OneWay {
     tick: Option<f64>,
     least: MinFilter,
     queue: Option<f64>,
+    /// The same of what goes out, that its answers' timestamps tell.
+    first_answered: Option<(Time, u32)>,
+    handshake: Option<Span>,
+    least_out: MinFilter,
+    queue_out: Option<f64>,
 }
 
 impl OneWay {
     pub(super) fn new(memory: Span) -> Self {
-        Self { memory, first: None, tick: None, least: MinFilter::new(memory), queue: None }
+        Self {
+            memory,
+            first: None,
+            tick: None,
+            least: MinFilter::new(memory),
+            queue: None,
+            first_answered: None,
+            handshake: None,
+            least_out: MinFilter::new(memory),
+            queue_out: None,
+        }
     }
 
     /// Queueing delay of the newest segment, s.
@@ -40,9 +55,47 @@ impl OneWay {
         self.queue
     }
 
+    /// Queueing delay of what was answered last, on its way out, s.
+    pub(super) const fn queue_out(&self) -> Option<f64> {
+        self.queue_out
+    }
+
+    /// Least of both ways together. A timestamp is up to a tick older than it says, so that ways out seem shorter.
+    pub(super) fn path(&self) -> Option<Span> {
+        let both = self.least.min()?.as_secs_f64() + self.least_out.min()?.as_secs_f64();
+        Some(Span::from_secs_f64((both - 2.0 * OFFSET + self.tick? / 1e9).max(0.0)))
+    }
+
     /// The least is remembered from `now` on.
     pub(super) fn hold(&mut self, now: Time) {
         self.least.hold(now);
+        self.least_out.hold(now);
+    }
+
+    /// The path out has changed.
+    pub(super) fn forget_least_out(&mut self) {
+        (self.least_out, self.handshake) = (self.least_out.anew(), None);
+    }
+
+    /// When left what was answered, and the timestamp of its answer; a full one takes `transmission` longer than a handshake.
+    pub(super) fn on_answer(&mut self, now: Time, answered: Option<(Time, u32)>, transmission: Span) {
+        self.queue_out = None;
+        let Some(answered) = answered else { return };
+        let earliest = *self.first_answered.get_or_insert(answered);
+        if self.handshake.is_none() {
+            self.handshake = self.out(earliest);
+        }
+        let (Some(delay), Some(handshake)) = (self.out(answered), self.handshake) else { return };
+        self.least_out.on_sample(now, delay.saturating_sub(transmission).max(handshake).min(delay));
+        self.queue_out = self.least_out.min().map(|least| delay.as_secs_f64() - least.as_secs_f64());
+    }
+
+    /// One-way delay of what left and was answered, and [`OFFSET`].
+    fn out(&self, (left, value): (Time, u32)) -> Option<Span> {
+        let ((first_at, first), tick) = self.first.zip(self.tick)?;
+        let passed = left.as_nanos() as f64 - first_at.as_nanos() as f64;
+        let delay = (f64::from(value.wrapping_sub(first) as i32) * tick - passed) / 1e9;
+        (delay.abs() <= LONGEST).then(|| Span::from_secs_f64(delay + OFFSET))
     }
 
     /// The path has changed.
@@ -115,6 +168,30 @@ mod tests {
             });
             let queue = feed(&mut one_way, 1_300.0 * tick, tick, 25.0).expect("the clock is understood");
             assert!((25.0 - 0.1..=25.0 + tick).contains(&queue), "{queue} ms with a tick of {tick} ms");
+        }
+    }
+
+    #[test]
+    fn each_way_has_its_own_queue_and_the_path_is_the_least_of_both() {
+        for tick in [0.001, 1.0, 4.0, 10.0] {
+            let mut one_way = OneWay::new(Span::from_secs(10));
+            // 20 ms out and 30 ms in, never empty both ways at once.
+            let mut answer = |sent: f64, out: f64, queue: f64| {
+                let stamped = sent + 20.0 + out;
+                feed(&mut one_way, stamped, tick, queue);
+                let value = 7_000 + (stamped / tick) as u32;
+                one_way.on_answer(at(stamped + 30.0 + queue), Some((at(sent), value)), Span::ZERO);
+                (one_way.queue_out().map(|queue| queue * 1e3), one_way.path().map(|path| path.as_secs_f64() * 1e3))
+            };
+            for n in 1..60 {
+                let alternating = f64::from(n % 2) * 15.0;
+                // No multiple of a tick, so that every phase of it is met.
+                answer(60.37 * tick.max(1.0) * f64::from(n), alternating, 15.0 - alternating);
+            }
+            let (out, path) = answer(4_000.0 * tick.max(1.0), 40.0, 25.0);
+            let (out, path) = (out.expect("the clock is understood"), path.unwrap());
+            assert!((40.0 - tick - 0.1..=40.0 + tick + 0.1).contains(&out), "{out} ms out with a tick of {tick} ms");
+            assert!((50.0 - 0.1..=50.0 + tick + 0.1).contains(&path), "a path of {path} ms with a tick of {tick} ms");
         }
     }
 

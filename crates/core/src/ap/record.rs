@@ -91,6 +91,8 @@ pub(super) struct FlowRecord {
     left_alone: bool,
     /// What waited last between access point and station, and between access point and remote end, s, and when that was told.
     waited: [Option<(f64, Time)>; 2],
+    /// See [`FlowRecord::on_returning`].
+    returning: f64,
 }
 
 /// For so long a wait is shown that nothing newer told of: longer than the deepest queue that is usual.
@@ -145,6 +147,7 @@ impl FlowRecord {
             inbound: [OneWay::new(rtt_memory), OneWay::new(rtt_memory)],
             left_alone: false,
             waited: [None; 2],
+            returning: 0.0,
         }
     }
 
@@ -172,6 +175,11 @@ impl FlowRecord {
         for (inbound, stamped) in self.inbound.iter_mut().zip(sample.stamped) {
             inbound.on_stamps(now, stamped);
         }
+        // Who answers what goes out to the remote end stamps what comes in from there.
+        let transmission = self.transmission;
+        let [remote, station] = &mut self.inbound;
+        remote.on_answer(now, sample.answered[Direction::ToRemote.index()], transmission);
+        station.on_answer(now, sample.answered[Direction::ToStation.index()], Span::ZERO);
         self.count(sample);
         self.since_limited =
             if sample.window_limited && !sample.receiver_limited { 0 } else { self.since_limited.saturating_add(1) };
@@ -207,6 +215,7 @@ impl FlowRecord {
         (self.local_rtt, self.nearest) = (self.local_rtt.anew(), newest);
         newest.into_iter().for_each(|rtt| self.local_rtt.on_sample(self.now, rtt));
         self.inbound[Direction::ToRemote.index()].forget_least();
+        self.inbound[Direction::ToRemote.index()].forget_least_out();
     }
 
     /// Forgets the base round trip of the path to the remote end.
@@ -216,6 +225,7 @@ impl FlowRecord {
         (self.remote_rtt, self.handshake, self.fallen) = (self.remote_rtt.anew(), None, None);
         newest.into_iter().for_each(|rtt| self.remote_rtt.on_sample(self.now, rtt));
         self.inbound[Direction::ToStation.index()].forget_least();
+        self.inbound[Direction::ToStation.index()].forget_least_out();
     }
 
     /// IP bytes per byte of payload in full segments.
@@ -289,7 +299,7 @@ impl FlowRecord {
         // A sender that paces answers an ACK when the next segment's turn has come.
         let spacing = 8.0 * f64::from(USUAL_MSS) / self.rate.smooth().as_bps().max(1) as f64;
         let is_paced = newest.gap.as_secs_f64() <= PACED * spacing;
-        let base = self.remote_rtt.min()?.as_secs_f64() + if is_paced { spacing.min(MOST_SPACING) } else { 0.0 };
+        let base = self.remote_base()?.as_secs_f64() + if is_paced { spacing.min(MOST_SPACING) } else { 0.0 };
         Some((newest.remote_rtt_mean?.as_secs_f64() - base, newest.remote_rtt_min?.as_secs_f64() - base))
     }
 
@@ -365,6 +375,11 @@ impl FlowRecord {
         self.inbound[direction.index()].queue()
     }
 
+    /// How long what was answered last of what goes in `direction` took to get there beyond the least of late, s.
+    pub(super) fn outbound(&self, direction: Direction) -> Option<f64> {
+        self.inbound[1 - direction.index()].queue_out()
+    }
+
     /// Lately: in an interval that is shorter than the round trip there may be no segment at the edge.
     pub(super) fn fills_its_window(&self) -> bool {
         self.since_limited <= self.limited_memory
@@ -398,10 +413,41 @@ impl FlowRecord {
         self.nearest.is_some_and(|nearest| nearest.as_secs_f64() > empty)
     }
 
+    /// The round trip to the remote end without queue: the least there was, or the least of each way.
+    fn remote_base(&self) -> Option<Span> {
+        let ways = self.inbound[Direction::ToStation.index()].path();
+        self.remote_rtt.min().map(|least| ways.map_or(least, |ways| least.min(ways)))
+    }
+
+    /// What acknowledgments of its data wait on their way back, which no window of its own can change, s: as the timestamps of a station
+    /// or a remote end tell, and no more than a round trip lasts longer than its path, which they cannot forge. `shared`: what waits between
+    /// access point and station is one queue of both directions.
+    pub(super) fn on_returning(&mut self, shared: bool, dt: f64) {
+        let Some(newest) = self.newest else { return };
+        let back = newest.direction.reverse();
+        let (local, remote) = match back {
+            Direction::ToStation => (self.outbound(back), self.inbound(back)),
+            Direction::ToRemote => (self.inbound(back), self.outbound(back)),
+        };
+        let told = [local.filter(|_| !shared), remote];
+        let (Some(rtt), Some(base)) = (newest.remote_rtt_mean, self.remote_base()) else { return };
+        if told == [None; 2] {
+            return;
+        }
+        let path = base + self.local_rtt.min().unwrap_or_default();
+        let rtt = rtt.as_secs_f64() + self.queued;
+        let most = (rtt - path.as_secs_f64()).clamp(0.0, MOST_QUEUED);
+        let told = told.into_iter().flatten().map(|wait| wait.max(0.0)).sum::<f64>().min(most);
+        self.returning += (told - self.returning) * dt / (rtt + dt);
+    }
+
     pub(super) fn base_rtt(&self, params: &Params, bound: Span) -> Option<Span> {
         match params.rtt {
             RttSource::Constant(rtt) => Some(rtt),
-            RttSource::Measured => Some((self.local_base(bound) + self.remote_rtt.min()?).max(LEAST_RTT)),
+            RttSource::Measured => {
+                let path = self.local_base(bound) + self.remote_base()?;
+                Some((path + Span::from_secs_f64(self.returning)).max(LEAST_RTT))
+            }
         }
     }
 

@@ -35,6 +35,8 @@ pub struct FlowSample {
     pub unanswered: [Option<Span>; 2],
     /// When segments came from a side, and the timestamps (RFC 7323) that they carried; indexed by the direction of what comes.
     pub stamped: [Option<Stamps>; 2],
+    /// When left what was answered last in this interval, and the timestamp of the answer; indexed by the direction of what was answered.
+    pub answered: [Option<(Time, u32)>; 2],
     /// Highest byte known to have arrived, modulo 2^32; differences count.
     pub delivered: u32,
     /// How long something arrived while more of the flow waited or was in flight, cumulative.
@@ -131,6 +133,11 @@ impl FlowSample {
         let remote_rtt_min = state.half[Direction::ToRemote.index()].rtt_min(epoch);
         let totals = rtt_totals(state);
         let [local_rtt_mean, remote_rtt_mean] = [0, 1].map(|side| totals[side].mean_since(before[side]));
+        let answered = [0, 1].map(|side| {
+            let answered = state.half[side].rtt.answered;
+            let newest = totals[side].samples_since(before[side]) > 0 && !answered.is_none();
+            newest.then(|| (answered.at(now), answered.value()))
+        });
         Direction::BOTH.into_iter().filter_map(move |direction| {
             let half = &state.half[direction.index()];
             // The receiver's own offer as it last was; a window of 0 is a pause.
@@ -152,6 +159,7 @@ impl FlowSample {
                 remote_rtt_mean,
                 unanswered: [unanswered(&state.half[0], now), unanswered(&state.half[1], now)],
                 stamped: [stamped(&state.half[0], now), stamped(&state.half[1], now)],
+                answered,
                 delivered: half.delivered,
                 served: Span::from_nanos(half.served_ns),
                 gap: half.longest_gap(epoch, now),

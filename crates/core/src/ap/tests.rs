@@ -139,6 +139,7 @@ fn sample_of(s: &Sender, hop: &TestHop, now: Time) -> FlowSample {
         remote_rtt_mean: Some(REMOTE),
         unanswered: [None; 2],
         stamped: [None; 2],
+        answered: [None; 2],
         delivered: (s.bytes as f64 * PAYLOAD_SHARE) as u32,
         served: if fills { now.since(Time::ZERO) } else { Span::ZERO },
         gap: Span::ZERO,

@@ -185,7 +185,7 @@ pub(super) fn acknowledgment(half: &mut Half, epoch: u32, tcp: &TcpFields, now: 
         rtt.seq_done = end;
         let more = tcp.ack.wrapping_sub(end);
         if more == 0 || more > half.mss {
-            sample(rtt, sent, now);
+            sample(rtt, sent, tcp, now);
         } else {
             half.flags ^= Half::ODD;
         }
@@ -195,11 +195,12 @@ pub(super) fn acknowledgment(half: &mut Half, epoch: u32, tcp: &TcpFields, now: 
     let possible = !seq::after(echo, rtt.ts_newest.value());
     if !sent.is_none() && value != rtt.ts_done && possible && !seq::after(value, echo) {
         rtt.ts_done = value;
-        sample(rtt, sent, now);
+        sample(rtt, sent, tcp, now);
     }
 }
 
-fn sample(rtt: &mut RttMatch, sent: Stamp, now: Time) {
+fn sample(rtt: &mut RttMatch, sent: Stamp, tcp: &TcpFields, now: Time) {
+    rtt.answered = tcp.timestamps.map_or(Stamp::NONE, |(value, _)| sent.of(value));
     let capped = sent.age(now).as_nanos().min(u64::from(u32::MAX - 1)) as u32;
     rtt.total = rtt.total.add(sent.ticks(now));
     rtt.last_ns = capped;

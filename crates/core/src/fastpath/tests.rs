@@ -366,6 +366,8 @@ fn a_timestamp_that_comes_back_gives_a_sample_only_from_its_first_leaving() {
     let answer = |echo| TcpFields { seq: 1_000, ack: 1, ..with(9, echo) };
     download.pass(Direction::ToStation, &answer(5));
     assert_eq!(download.state.half[1].rtt_min(0), Some(STEP + STEP));
+    let answered = download.state.half[1].rtt.answered;
+    assert_eq!((answered.value(), answered.age(download.now)), (9, STEP + STEP), "of the very packet that answered it");
     // 6 left while 5 was awaited: when it left first is not known any more.
     download.pass(Direction::ToRemote, &with(6, 0));
     download.pass(Direction::ToStation, &answer(6));

@@ -357,13 +357,14 @@ static __always_inline void measure_data(struct half *h, __u32 sender_rtt_ns, __
 	measure_begin_timestamp(&h->rtt, p, now);
 }
 
-static __always_inline void measure_sample(struct rtt_match *rtt, stamp_t sent, __u64 now)
+static __always_inline void measure_sample(struct rtt_match *rtt, stamp_t sent, const struct packet *p, __u64 now)
 {
 	const rtt_total_t below = (1ULL << RTT_SUM_BITS) - 1;
 	rtt_total_t total = READ_ONCE(rtt->total);
 	__u64 took = stamp_age(sent, now);
 	__u32 capped = took < ~0u - 1 ? (__u32)took : ~0u - 1;
 
+	WRITE_ONCE(rtt->answered, p->has & HAS_TIMESTAMPS ? stamp_of(sent, p->tsval) : 0);
 	total = ((total & ~below) + below + 1) | ((total + stamp_ticks(sent, now)) & below);
 	WRITE_ONCE(rtt->total, total);
 	rtt->last_ns = capped;
@@ -386,7 +387,7 @@ static __always_inline void measure_acknowledgment(struct half *h, __u32 epoch, 
 
 		rtt->seq_done = end;
 		if (!more || more > h->mss)
-			measure_sample(rtt, sent, now);
+			measure_sample(rtt, sent, p, now);
 		else
 			h->flags ^= ODD;
 	}
@@ -397,7 +398,7 @@ static __always_inline void measure_acknowledgment(struct half *h, __u32 epoch, 
 	if (sent && value != rtt->ts_done && !after(p->tsecr, stamp_value(READ_ONCE(rtt->ts_newest))) &&
 	    !after(value, p->tsecr)) {
 		rtt->ts_done = value;
-		measure_sample(rtt, sent, now);
+		measure_sample(rtt, sent, p, now);
 	}
 }
 

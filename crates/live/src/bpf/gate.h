@@ -38,6 +38,11 @@ static __always_inline stamp_t stamp_new(__u32 value, __u64 now)
 	return (__u64)value << 32 | stamp_clock(now);
 }
 
+static __always_inline stamp_t stamp_of(stamp_t stamp, __u32 value)
+{
+	return (__u64)value << 32 | (__u32)stamp;
+}
+
 static __always_inline __u32 stamp_value(stamp_t stamp)
 {
 	return stamp >> 32;

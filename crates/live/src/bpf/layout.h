@@ -39,6 +39,7 @@ struct rtt_match {
 	stamp_t seq_sent;
 	stamp_t ts_sent;
 	stamp_t ts_newest;
+	stamp_t answered;
 	rtt_total_t total;
 	__u32 min_ns;
 	__u32 last_ns;
@@ -302,7 +303,7 @@ struct divert {
 _Static_assert(sizeof(struct divert) == 2 * 8 + 2 * 4, "divert");
 _Static_assert(sizeof(struct flow_key) == 16 + 16 + 2 + 2, "flow_key");
 _Static_assert(sizeof(struct plan) == 4 * 4, "plan");
-_Static_assert(sizeof(struct rtt_match) == 4 * 8 + 6 * 4, "rtt_match");
+_Static_assert(sizeof(struct rtt_match) == 5 * 8 + 6 * 4, "rtt_match");
 _Static_assert(sizeof(struct half) == sizeof(struct rtt_match) + 8 * 8 + sizeof(struct plan) + 13 * 4 + 12, "half");
 _Static_assert(sizeof(struct flow_state) == 2 * sizeof(struct half) + 2 * 8 + 4 * 4, "flow_state");
 _Static_assert(sizeof(struct udp_plan) == 3 * 4, "udp_plan");
