@@ -14,7 +14,7 @@ use lasthop_medium::{Ampdu, Band, Event, Medium, MediumParams, NodeId, Rate, Sta
 
 use crate::Mac;
 use crate::frame::{Addba, Header};
-use crate::message::{NO_ACK, STAGES, STAT_ACK, Transmission, TxRate, radio_address};
+use crate::message::{NO_ACK, STAGES, STAT_ACK, Transmission, TxRate};
 use crate::rates;
 
 /// Most frames that wait for their outcome: a radio of mac80211_hwsim has 200 under way at most.
@@ -75,7 +75,7 @@ struct Waiting {
 pub enum Action {
     /// A frame arrives at a radio.
     Arrive {
-        /// The radio, as the driver names it.
+        /// The radio.
         radio: Mac,
         /// From its frame control field on.
         frame: Vec<u8>,
@@ -95,7 +95,7 @@ pub enum Action {
 pub struct Outcome {
     /// When its sender knew.
     pub at: Time,
-    /// The sender, as the driver names it.
+    /// The sender.
     pub radio: Mac,
     /// Its number, 0 being the access point, and that of the receiver; `None`: addressed to several, or to none of them.
     pub between: (usize, Option<usize>),
@@ -213,7 +213,7 @@ impl Air {
 
     /// A radio sends.
     pub fn on_frame(&mut self, now: Time, sent: &Transmission<'_>) {
-        let Some(from) = self.radios.iter().position(|address| radio_address(*address) == sent.radio) else {
+        let Some(from) = self.radios.iter().position(|address| *address == sent.radio) else {
             self.snapshot.strange += 1;
             return;
         };
@@ -365,7 +365,7 @@ impl Air {
         let first = Rate::all(lasthop_medium::Standard::G).skip(if waiting.frequency_mhz < 4000 { 0 } else { 4 });
         let below = first.filter(|rate| rate.bit_rate() <= sent.bit_rate()).count();
         self.actions.push_back(Action::Arrive {
-            radio: radio_address(self.radios[radio]),
+            radio: self.radios[radio],
             frame: waiting.frame.clone(),
             rate: below.saturating_sub(1) as u32,
             signal_dbm: self.signal_dbm(waiting.from, radio),
@@ -377,7 +377,7 @@ impl Air {
         let Waiting { from, to, header, frame, flags, cookie, frequency_mhz, rates, tried } = waiting;
         self.actions.push_back(Action::Settle(Outcome {
             at,
-            radio: radio_address(self.radios[from]),
+            radio: self.radios[from],
             between: (from, (to < self.radios.len()).then_some(to)),
             addba: Addba::read(&frame, &header),
             header,

@@ -8,7 +8,7 @@
 //! | FRAME | to the kernel | receiver, frame, rate, signal, frequency |
 //! | TX_INFO_FRAME | to the kernel | transmitter, flags, cookie, signal, 4 rates with the tries that were made |
 //!
-//! A radio is named by its second address, the first one with bit 0x40 of its first byte set. Numbers are in host order.
+//! A radio made with an address of its own is named by that one. Numbers are in host order.
 //! Source: `drivers/net/wireless/virtual/mac80211_hwsim.h`, which says that its numbers stay.
 
 use lasthop_live::netlink::{Attributes, GENL_HEADER, put};
@@ -115,13 +115,6 @@ pub fn read(body: &[u8]) -> Result<Option<Transmission<'_>>, Malformed> {
     }))
 }
 
-/// The address by which the driver names the radio with this one.
-#[must_use]
-pub const fn radio_address(address: Mac) -> Mac {
-    let [first, rest @ ..] = address;
-    [first | 0x40, rest[0], rest[1], rest[2], rest[3], rest[4]]
-}
-
 /// Frames come to whoever sends this.
 #[must_use]
 pub fn register() -> Vec<u8> {
@@ -175,7 +168,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const RADIO: Mac = [0x42, 0, 0, 0, 1, 0];
+    const RADIO: Mac = [2, 0, 0, 0, 1, 0];
 
     /// As the kernel writes it.
     fn sent(without: u16) -> Vec<u8> {
@@ -221,7 +214,6 @@ mod tests {
         assert_eq!(find(ATTR_TX_INFO), [7, 2, 255, 0, 255, 0, 255, 0]);
         assert_eq!(find(ATTR_COOKIE), 9u64.to_ne_bytes());
         assert_eq!(find(ATTR_FLAGS), 4u32.to_ne_bytes());
-        assert_eq!(radio_address([2, 0, 0, 0, 1, 0]), RADIO);
     }
 
     proptest! {

@@ -21,7 +21,7 @@ fn frame(from: Mac, to: Mac, tid: Option<u8>) -> Vec<u8> {
 }
 
 fn send(air: &mut Air, from: Mac, frame: &[u8], cookie: u64, rates: [TxRate; STAGES]) {
-    let sent = Transmission { radio: radio_address(from), frame, flags: 1, cookie, frequency_mhz: 5180, rates };
+    let sent = Transmission { radio: from, frame, flags: 1, cookie, frequency_mhz: 5180, rates };
     air.on_frame(Time::ZERO, &sent);
 }
 
@@ -52,7 +52,7 @@ fn a_frame_arrives_once_and_its_sender_learns_at_which_try() {
     let mut air = air(12.0);
     send(&mut air, AP, &frame(AP, STATION, Some(6)), 7, table(&[(7, 2), (3, 4)]));
     let (arrived, outcomes) = play(&mut air);
-    assert_eq!(arrived, [radio_address(STATION)]);
+    assert_eq!(arrived, [STATION]);
     let [outcome] = &outcomes[..] else { panic!("{outcomes:?}") };
     assert_eq!((outcome.cookie, outcome.is_acked(), outcome.between), (7, true, (0, Some(1))));
     assert_eq!(outcome.tried.iter().map(|rate| rate.mode().unwrap().mcs).collect::<Vec<_>>(), [7, 7, 3]);
@@ -73,7 +73,7 @@ fn what_the_channel_takes_is_tried_as_often_as_the_table_says() {
 
 #[test]
 fn what_is_for_all_reaches_those_whom_the_channel_lets() {
-    for (snr, reached) in [(30.0, vec![radio_address(STATION), radio_address(OTHER)]), (-10.0, vec![])] {
+    for (snr, reached) in [(30.0, vec![STATION, OTHER]), (-10.0, vec![])] {
         let mut air = air(snr);
         send(&mut air, AP, &frame(AP, [255; 6], None), 1, table(&[(0, 1)]));
         let (arrived, outcomes) = play(&mut air);
@@ -81,7 +81,7 @@ fn what_is_for_all_reaches_those_whom_the_channel_lets() {
     }
     let mut air = air(30.0);
     send(&mut air, STATION, &frame(STATION, [255; 6], None), 1, table(&[(0, 1)]));
-    assert_eq!(play(&mut air).0, [radio_address(AP)]);
+    assert_eq!(play(&mut air).0, [AP]);
 }
 
 #[test]
@@ -109,5 +109,5 @@ fn a_station_can_be_moved() {
     air.set_snr(1, -10.0);
     send(&mut air, AP, &frame(AP, STATION, Some(5)), 1, table(&[(7, 1)]));
     send(&mut air, AP, &frame(AP, OTHER, Some(5)), 2, table(&[(7, 1)]));
-    assert_eq!(play(&mut air).0, [radio_address(OTHER)]);
+    assert_eq!(play(&mut air).0, [OTHER]);
 }

@@ -1,0 +1,424 @@
+"""The case `air`: what hostapd, wpa_supplicant, mac80211 and minstrel_ht do over our air, beside what our models do.
+
+air.py run AIR SEED       plays all of it; needs the namespace `station`, and radios that AIR (crates/hwsim/examples/air.rs) makes
+air.py monitor SECONDS    writes {"BYTES": [TID, ..]} of the encrypted data frames that the monitor interface hwsim0 saw
+
+Lines `ROW table | cell | ..` are what tools/vm/air_table.py makes its tables of.
+"""
+
+import collections
+import glob
+import json
+import os
+import queue
+import random
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+FIRST = ["nsenter", "--net=/proc/1/ns/net"]
+STATION = ["ip", "netns", "exec", "station"]
+ADDRESSES = {"access point": "10.9.0.1", "station": "10.9.0.2"}
+STATION_MAC = "02:00:00:00:01:00"
+# MAC header with QoS, CCMP header and MIC, LLC/SNAP, IP, UDP, FCS.
+AROUND = 26 + 8 + 8 + 8 + 20 + 8 + 4
+VOICE = 46 << 2
+RATE_EVERY, RATE_BYTES = 0.005, 1400
+SETTLE_S, WATCH_S, LOOK_S = 9, 4, 0.2
+CELLS = [
+    ("n 20 MHz", dict(standard="n", width=20, streams=2, guard=400), 6),
+    ("n 40 MHz", dict(standard="n", width=40, streams=2, guard=400), 4),
+    ("ac 80 MHz", dict(standard="ac", width=80, streams=4, guard=400), 4),
+]
+
+
+def row(*fields):
+    print("ROW", " | ".join(str(field) for field in fields))
+
+
+def shell(*words, **options):
+    return subprocess.run(words, check=True, text=True, capture_output=True, **options).stdout
+
+
+def until(seconds, what, condition):
+    last = time.monotonic() + seconds
+    while not (found := condition()):
+        if time.monotonic() > last:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(0.2)
+    return found
+
+
+class Air:
+    """The program between the radios. Everything it told of frames is in `frames` and `addbas`."""
+
+    def __init__(self, program, cell, seed, snr):
+        words = [f"--{name}={value}" for name, value in cell.items()]
+        self.process = subprocess.Popen(
+            [*FIRST, program, *words, f"--seed={seed}", f"--snr={snr}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self.answers, self.frames, self.addbas = queue.Queue(), [], []
+        self.started = threading.Event()
+        threading.Thread(target=self.read, daemon=True).start()
+        if not self.started.wait(30):
+            raise AssertionError("the air did not make its radios")
+
+    def read(self):
+        for line in self.process.stdout:
+            told = json.loads(line)
+            if "answer" in told:
+                self.answers.put(told["answer"])
+            elif "radios" in told:
+                self.started.set()
+            else:
+                (self.addbas if "addba" in told else self.frames).append(told)
+
+    def ask(self, line):
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        answer = self.answers.get(timeout=20)
+        assert "error" not in answer, answer
+        return answer
+
+    def close(self):
+        self.process.stdin.close()
+        if self.process.wait(timeout=20) != 0:
+            raise AssertionError("the air ended with an error")
+
+
+class Cell:
+    """An access point and its station over one air, WPA2. What it began it ends."""
+
+    def __init__(self, program, cell, seed):
+        self.air = self.hostapd = self.supplicant = None
+        try:
+            self.air = Air(program, cell, seed, 30)
+            self.interface = self.take("air0", "netns", str(os.getpid()))
+            other = self.take("air1", "netns", "name", "station")
+            shell("ip", "-n", "station", "link", "set", other, "name", "sta0")
+            self.configure(cell)
+            self.hostapd = subprocess.Popen(["hostapd", "/tmp/hostapd.conf"], stdout=open("/tmp/hostapd.log", "w"), stderr=subprocess.STDOUT)
+            until(60, "the access point is up", lambda: "AP-ENABLED" in open("/tmp/hostapd.log").read())
+            self.supplicant = subprocess.Popen(
+                [*STATION, "wpa_supplicant", "-i", "sta0", "-c", "/tmp/wpa_supplicant.conf"],
+                stdout=open("/tmp/wpa_supplicant.log", "w"), stderr=subprocess.STDOUT,
+            )
+            shell("ip", "addr", "add", "10.9.0.1/24", "dev", self.interface)
+            shell("ip", "-n", "station", "addr", "add", "10.9.0.2/24", "dev", "sta0")
+            until(60, "the station is connected", lambda: "CTRL-EVENT-CONNECTED" in open("/tmp/wpa_supplicant.log").read())
+            subprocess.run([*STATION, "iw", "dev", "sta0", "set", "power_save", "off"], check=False)
+        except BaseException:
+            if self.air:
+                print("the air:", self.air.ask("counters"), self.air.frames[-3:])
+            for log in ("/tmp/hostapd.log", "/tmp/wpa_supplicant.log"):
+                if os.path.exists(log):
+                    print(f"{log}:\n{open(log).read()[-3000:]}")
+            self.close()
+            raise
+
+    def take(self, radio, *where):
+        """Moves a radio to another namespace; its interface."""
+        interface = until(10, radio, lambda: glob.glob(f"/sys/class/ieee80211/{radio}/device/net/*"))[0].rsplit("/", 1)[1]
+        shell(*FIRST, "iw", "phy", radio, "set", *where)
+        return interface
+
+    def configure(self, cell):
+        lines = [
+            f"interface={self.interface}", "driver=nl80211", "ssid=lasthop", "hw_mode=a", "channel=36", "wmm_enabled=1", "ieee80211n=1",
+            "wpa=2", "wpa_key_mgmt=WPA-PSK", "rsn_pairwise=CCMP", "wpa_passphrase=lasthop-test", "disassoc_low_ack=0",
+        ]
+        wide = "[HT40+]" if cell["width"] > 20 else ""
+        lines.append(f"ht_capab={wide}[SHORT-GI-20][SHORT-GI-40]")
+        if cell["standard"] == "ac":
+            lines += ["ieee80211ac=1", "vht_oper_chwidth=1", "vht_oper_centr_freq_seg0_idx=42", "vht_capab=[SHORT-GI-80]"]
+        open("/tmp/hostapd.conf", "w").write("\n".join(lines) + "\n")
+        open("/tmp/wpa_supplicant.conf", "w").write('network={\n ssid="lasthop"\n psk="lasthop-test"\n scan_freq=5180\n}\n')
+
+    def close(self):
+        for process in (self.supplicant, self.hostapd):
+            if process and process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+                process.wait()
+        if self.air:
+            self.air.close()
+
+    def rc_stats(self):
+        """Of the access point's minstrel_ht for the station, by name: (flags, probability %, tries, attempts, successes)."""
+        path = glob.glob(f"/sys/kernel/debug/ieee80211/air0/netdev:{self.interface}/**/{STATION_MAC}/**/rc_stats_csv", recursive=True)[0]
+        found = {}
+        for line in open(path):
+            fields = line.strip().split(",")
+            mode, guard, streams, flags, name = fields[:5]
+            if mode.startswith(("HT", "VHT")):
+                mcs = int(name.strip().removeprefix("MCS").split("/")[0]) % (8 if mode.startswith("HT") else 16)
+                name = f"{mode} {guard} {streams} MCS{mcs}"
+            else:
+                name = f"{float(name.strip().removesuffix('M')):g} Mbit/s"
+            # Rates of OFDM say LP, those of CCK LP and SP.
+            found[name] = dict(flags=flags, probability=float(fields[9]), tries=int(fields[-9]), attempts=int(fields[-4 - 1]), successes=int(fields[-4 - 2]))
+        return found
+
+
+class Voice(threading.Thread):
+    """UDP of class VO from the access point to the station, a packet each 5 ms, until told to stop."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.stopped, self.sent = threading.Event(), 0
+        self.start()
+
+    def run(self):
+        wire = udp(VOICE)
+        due = time.monotonic()
+        while not self.stopped.is_set():
+            wire.sendto(bytes(RATE_BYTES), (ADDRESSES["station"], 9))
+            self.sent += 1
+            due += RATE_EVERY
+            time.sleep(max(0.0, due - time.monotonic()))
+
+    def stop(self):
+        self.stopped.set()
+        self.join()
+
+
+def udp(tos):
+    wire = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    wire.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
+    return wire
+
+
+def traffic(title, cell):
+    """Ping and TCP both ways; agreements that follow."""
+    ping = shell("ping", "-c", "5", "-i", "0.2", ADDRESSES["station"]).splitlines()
+    lost = next(line for line in ping if "packet loss" in line)
+    assert " 0% packet loss" in lost, ping
+    received = {}
+    server = subprocess.Popen([*STATION, "iperf3", "-s"], stdout=subprocess.DEVNULL)
+    try:
+        until(20, "iperf3 listens", lambda: ":5201" in shell(*STATION, "ss", "-tln"))
+        for direction, words in (("down", []), ("up", ["-R"])):
+            told = json.loads(shell("iperf3", "-c", ADDRESSES["station"], "-n", "1M", "--json", *words))
+            received[direction] = told["end"]["sum_received"]["bytes"]
+            assert received[direction] >= 2**19, received   # what is on its way in the end is not counted
+    finally:
+        server.kill()
+        server.wait()
+    protected = sum(frame["protected"] for frame in cell.air.frames)
+    clear = len(cell.air.frames) - protected
+    assert protected > 500 and clear <= 4, (protected, clear)   # the four messages of the handshake, at most
+    row("association", title, "WPA2-PSK, CCMP", ping[-1].split("=")[1].strip(), f"{received['down']:,} / {received['up']:,}", protected, clear)
+
+
+def agreements(title, cell, ours):
+    """ADDBA of every TID that was used, and ours."""
+    by = collections.defaultdict(dict)
+    for told in cell.air.addbas:
+        by[told["from"] if told["addba"] == "request" else told["to"], told["tid"]][told["addba"]] = told
+    class_of = {0: "Be", 3: "Be", 1: "Bk", 2: "Bk", 4: "Vi", 5: "Vi", 6: "Vo", 7: "Vo"}
+    used = {(frame["from"], frame["tid"]) for frame in cell.air.frames if frame["protected"]}
+    for sender, tid in sorted(used):
+        pair = by.get((sender, tid))
+        ours_aggregates = class_of[tid] in ours["aggregates"]
+        assert bool(pair) == ours_aggregates, f"TID {tid}: mac80211 {pair}, ours {ours}"
+        if pair:
+            request, response = pair["request"], pair.get("response")
+            assert response and response["status"] == 0, pair
+            assert request["immediate"] and response["buffer"] == ours["window"], pair
+        text = f"{pair['request']['buffer']} / {pair['response']['buffer']}" if pair else "none"
+        row("addba", title, "access point" if sender == 0 else "station", tid, class_of[tid], text, ours["window"] if ours_aggregates else "none")
+
+
+def marks(title, cell, ours):
+    """Every code point's TID, in the medium and on the monitor interface."""
+    monitor = subprocess.Popen([*FIRST, sys.executable, __file__, "monitor", "8"], stdout=subprocess.PIPE, text=True)
+    time.sleep(2)
+    before = len(cell.air.frames)
+    for dscp in range(64):
+        udp(dscp << 2).sendto(bytes(300 + dscp), (ADDRESSES["station"], 9))
+        time.sleep(0.01)
+    heard = json.loads(monitor.communicate()[0])
+    carried = collections.defaultdict(set)
+    for frame in cell.air.frames[before:]:
+        if frame["from"] == 0 and frame["protected"]:
+            carried[frame["bytes"] - AROUND - 300].add(frame["tid"])
+    names = ["Be", "Bk", "Bk", "Be", "Vi", "Vi", "Vo", "Vo"]
+    same, others, lost = 0, [], []
+    for dscp in range(64):
+        tids, seen = carried[dscp], set(heard.get(str(AROUND + 300 + dscp - 4), []))
+        if not tids:
+            lost.append(dscp)
+            continue
+        assert tids == seen and len(tids) == 1, (dscp, tids, seen)
+        tid = next(iter(tids))
+        if names[tid] == ours["classes"][dscp]:
+            same += 1
+        else:
+            others.append(f"{dscp}: TID {tid} ({names[tid]}), ours {ours['classes'][dscp]}")
+    assert not lost, lost
+    print("differ:", others)
+    row("dscp", title, same, len(others), "; ".join(others) or "none")
+    return others
+
+
+def lever(title, cell):
+    """skb->priority of 256 + 6, set by tc on the radio, against a packet's DSCP of best effort."""
+    shell("tc", "qdisc", "add", "dev", cell.interface, "clsact")
+    shell("tc", "filter", "add", "dev", cell.interface, "egress", "matchall", "action", "skbedit", "priority", "0x106")
+    before = len(cell.air.frames)
+    for _ in range(20):
+        udp(0).sendto(bytes(777), (ADDRESSES["station"], 9))
+        time.sleep(0.01)
+    time.sleep(1)
+    shell("tc", "qdisc", "del", "dev", cell.interface, "clsact")
+    tids = collections.Counter(frame["tid"] for frame in cell.air.frames[before:] if frame["bytes"] == 777 + AROUND)
+    row("lever", title, "tcx egress, skb->priority 262, DSCP 0", dict(tids))
+    assert set(tids) == {6} and tids[6] >= 19, tids
+
+
+def expanded(table):
+    return [name for name, count, _ in table for _ in range(count)]
+
+
+def retries(title, cell):
+    """What is lost on purpose is tried as often as its table says, and counted so."""
+    def counters():
+        text = shell("iw", "dev", cell.interface, "station", "get", STATION_MAC)
+        value = lambda name: int(next(line for line in text.splitlines() if line.strip().startswith(name)).split(":")[1])
+        return value("tx retries"), value("tx failed")
+
+    time.sleep(0.5)
+    counted, before = counters(), len(cell.air.frames)
+    cell.air.ask("snr 1 -20")
+    for _ in range(30):
+        udp(VOICE).sendto(bytes(500), (ADDRESSES["station"], 9))
+        time.sleep(0.03)
+    time.sleep(1)
+    now = counters()
+    cell.air.ask("snr 1 30")
+    lost = [frame for frame in cell.air.frames[before:] if frame["from"] == 0]
+    assert len(lost) >= 25 and not any(frame["acked"] for frame in lost), lost[:3]
+    for frame in lost:
+        assert frame["tried"] == expanded(frame["table"]), frame
+    tries = [len(frame["tried"]) for frame in lost]
+    stages = collections.Counter(len(frame["table"]) for frame in lost)
+    grew = (now[0] - counted[0], now[1] - counted[1])
+    assert grew == (sum(tries) - len(tries), len(tries)), (grew, sum(tries), len(tries))
+    row("retries", title, len(lost), f"{min(tries)} to {max(tries)}", dict(sorted(stages.items())), f"{grew[0]} / {grew[1]}", f"{sum(tries) - len(tries)} / {len(tries)}")
+    print("a table:", lost[0]["table"], lost[-1]["table"])
+
+
+def prefixes(title, cell):
+    """Of all frames: tries are the beginning of the table, and end with the one that arrived."""
+    wrong = [f for f in cell.air.frames if f["tried"] != expanded(f["table"])[: len(f["tried"])]]
+    given_up = [f for f in cell.air.frames if not f["acked"] and len(f["tried"]) != len(expanded(f["table"]))]
+    # Of an aggregate the first MPDU's table decides for all.
+    alone = [f for f in wrong + given_up if f["tid"] in (6, 7)]
+    assert not alone, alone[:3]
+    row("tables", title, len(cell.air.frames), len(wrong), len(given_up))
+
+
+def rates(title, cell, ratios):
+    """minstrel_ht's first rate beside ours at each ratio."""
+    voice = Voice()
+    total = collections.Counter()
+    try:
+        for snr in ratios:
+            cell.air.ask(f"snr 1 {snr}")
+            time.sleep(SETTLE_S)
+            before = len(cell.air.frames)
+            seen = {"kernel": collections.Counter(), "kinds": collections.Counter(), "share": collections.Counter()}
+            probability = []
+            last = time.monotonic() + WATCH_S
+            while time.monotonic() < last:
+                stats = cell.rc_stats()
+                first = next(name for name, own in stats.items() if "A" in own["flags"])
+                seen["kernel"][first] += 1
+                probability.append(stats[first]["probability"])
+                for scheme, names in cell.air.ask("rates 1").items():
+                    seen[scheme].update(names)
+                time.sleep(LOOK_S)
+            worth = dict(cell.air.ask(f"worth 1 {RATE_BYTES + AROUND}")["worth"])
+            best = max(worth.values())
+            mean = {who: sum(worth.get(name, 0.0) * n for name, n in names.items()) / max(1, names.total()) / best for who, names in seen.items()}
+            mode = {who: names.most_common(1)[0] for who, names in seen.items()}
+            text = {who: f"{name} ({n / seen[who].total():.0%}, {mean[who]:.3f})" for who, (name, n) in mode.items()}
+            frames = sum(f["tid"] == 6 for f in cell.air.frames[before:])
+            ideal = max(worth, key=worth.get)
+            row("minstrel", title, snr, ideal, text["kernel"], f"{sum(probability) / len(probability):.0f} %", text["kinds"], text["share"], f"{frames / WATCH_S:.0f}")
+            total.update({who: mean[who] for who in mean}, cells=1, same=mode["kernel"][0] == mode["kinds"][0])
+    finally:
+        voice.stop()
+    time.sleep(1)
+    return total
+
+
+def learned(title, cell):
+    """What minstrel_ht has counted is what the air did with frames outside of agreements."""
+    ours = collections.Counter()
+    for frame in cell.air.frames:
+        if frame["from"] == 0 and frame["tid"] in (6, 7):
+            ours.update(frame["tried"])
+    theirs = {name: own["attempts"] for name, own in cell.rc_stats().items()}
+    attempts, counted = sum(ours.values()), sum(theirs.values())
+    aggregated = sum(len(f["tried"]) for f in cell.air.frames if f["from"] == 0 and f["tid"] not in (6, 7))
+    row("learned", title, attempts, counted, aggregated)
+    return attempts, counted
+
+
+def run(program, seed):
+    draw = random.Random(seed)
+    sums = collections.Counter()
+    for number, (title, parameters, ratios) in enumerate(CELLS):
+        low, high = (3, 28) if parameters["standard"] == "n" else (6, 34)
+        drawn = sorted(round(draw.uniform(low, high) * 4) / 4 for _ in range(ratios))
+        draw.shuffle(drawn)
+        cell = Cell(program, parameters, seed)
+        try:
+            ours = cell.air.ask("classes")
+            print(f"-- {title}: connected")
+            traffic(title, cell)
+            if number == 0:
+                marks(title, cell, ours)
+                lever(title, cell)
+            agreements(title, cell, ours)
+            sums.update(rates(title, cell, drawn))
+            if number == 0:
+                retries(title, cell)
+            prefixes(title, cell)
+            learned(title, cell)
+            counters = cell.air.ask("counters")
+            row("counters", title, *(f"{name} {value}" for name, value in counters.items()))
+            assert counters["overruns"] == counters["malformed"] == counters["overflowed"] == 0, counters
+        finally:
+            cell.close()
+        until(20, "the radios are gone", lambda: not glob.glob("/sys/class/ieee80211/air*"))
+    n = sums["cells"]
+    row("sum", n, sums["same"], *(f"{sums[who] / n:.3f}" for who in ("kernel", "kinds", "share")))
+    assert sums["kernel"] / n > 0.8 and abs(sums["kernel"] - sums["kinds"]) / n < 0.1, sums
+
+
+def monitor(seconds):
+    wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
+    wire.bind(("hwsim0", 0))
+    found, last = collections.defaultdict(set), time.monotonic() + seconds
+    while (left := last - time.monotonic()) > 0:
+        wire.settimeout(left)
+        try:
+            packet = wire.recv(4096)
+        except TimeoutError:
+            break
+        frame = packet[struct.unpack_from("<H", packet, 2)[0]:]
+        # QoS data, encrypted, from the access point.
+        if len(frame) > 26 and frame[0] == 0x88 and frame[1] & 0x43 == 0x42:
+            found[len(frame)].add(frame[24] & 15)
+    print(json.dumps({length: sorted(tids) for length, tids in found.items()}))
+
+
+if sys.argv[1] == "monitor":
+    monitor(float(sys.argv[2]))
+else:
+    run(sys.argv[2], int(sys.argv[3]))
