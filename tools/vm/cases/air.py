@@ -1,7 +1,7 @@
 """The case `air`: what hostapd, wpa_supplicant, mac80211 and minstrel_ht do over our air, beside what our models do.
 
 air.py run AIR SEED       plays all of it; needs the namespace `station`, and radios that AIR (crates/hwsim/examples/air.rs) makes
-air.py monitor SECONDS    writes {"BYTES": [TID, ..]} of the encrypted data frames that the monitor interface hwsim0 saw
+air.py monitor SECONDS    writes `ready`, then {"BYTES": [TID, ..]} of the encrypted data frames that the monitor interface hwsim0 saw
 
 Lines `ROW table | cell | ..` are what tools/vm/air_table.py makes its tables of.
 """
@@ -12,6 +12,7 @@ import json
 import os
 import queue
 import random
+import re
 import signal
 import socket
 import struct
@@ -146,37 +147,26 @@ class Cell:
         if self.air:
             self.air.close()
 
-    def rc_stats(self):
-        """Of the access point's minstrel_ht for the station, by name: (flags, probability %, tries, attempts, successes)."""
-        path = glob.glob(f"/sys/kernel/debug/ieee80211/air0/netdev:{self.interface}/**/{STATION_MAC}/**/rc_stats_csv", recursive=True)[0]
-        found = {}
-        for line in open(path):
-            fields = line.strip().split(",")
-            mode, guard, streams, flags, name = fields[:5]
-            if mode.startswith(("HT", "VHT")):
-                mcs = int(name.strip().removeprefix("MCS").split("/")[0]) % (8 if mode.startswith("HT") else 16)
-                name = f"{mode} {guard} {streams} MCS{mcs}"
-            else:
-                name = f"{float(name.strip().removesuffix('M')):g} Mbit/s"
-            # Rates of OFDM say LP, those of CCK LP and SP.
-            found[name] = dict(flags=flags, probability=float(fields[9]), tries=int(fields[-9]), attempts=int(fields[-4 - 1]), successes=int(fields[-4 - 2]))
-        return found
+    def expects(self):
+        """Packets of 1,200 bytes a second that minstrel_ht expects of its first rate (rc80211_minstrel_ht.c: kbit/s of 1,024)."""
+        text = shell("iw", "dev", self.interface, "station", "get", STATION_MAC)
+        found = re.search(r"expected throughput:\s*([\d.]+)Mbps", text)
+        return float(found[1]) * 1e3 * 1024 / 9600 if found else None
 
 
-class Voice(threading.Thread):
-    """UDP of class VO from the access point to the station, a packet each 5 ms, until told to stop."""
+class Stream(threading.Thread):
+    """UDP from the access point to the station, a packet each 5 ms, until told to stop."""
 
-    def __init__(self):
+    def __init__(self, tos):
         super().__init__(daemon=True)
-        self.stopped, self.sent = threading.Event(), 0
+        self.stopped, self.tos = threading.Event(), tos
         self.start()
 
     def run(self):
-        wire = udp(VOICE)
+        wire = udp(self.tos)
         due = time.monotonic()
         while not self.stopped.is_set():
             wire.sendto(bytes(RATE_BYTES), (ADDRESSES["station"], 9))
-            self.sent += 1
             due += RATE_EVERY
             time.sleep(max(0.0, due - time.monotonic()))
 
@@ -208,8 +198,10 @@ def traffic(title, cell):
         server.kill()
         server.wait()
     protected = sum(frame["protected"] for frame in cell.air.frames)
-    clear = len(cell.air.frames) - protected
-    assert protected > 500 and clear <= 4, (protected, clear)   # the four messages of the handshake, at most
+    # The handshake's four messages, a late one of which is repeated.
+    clear = [frame["bytes"] for frame in cell.air.frames if not frame["protected"]]
+    assert protected > 500 and 4 <= len(clear) <= 20 and max(clear) < 300, (protected, clear)
+    clear = len(clear)
     row("association", title, "WPA2-PSK, CCMP", ping[-1].split("=")[1].strip(), f"{received['down']:,} / {received['up']:,}", protected, clear)
 
 
@@ -235,7 +227,7 @@ def agreements(title, cell, ours):
 def marks(title, cell, ours):
     """Every code point's TID, in the medium and on the monitor interface."""
     monitor = subprocess.Popen([*FIRST, sys.executable, __file__, "monitor", "8"], stdout=subprocess.PIPE, text=True)
-    time.sleep(2)
+    assert monitor.stdout.readline() == "ready\n"
     before = len(cell.air.frames)
     for dscp in range(64):
         udp(dscp << 2).sendto(bytes(300 + dscp), (ADDRESSES["station"], 9))
@@ -321,52 +313,68 @@ def prefixes(title, cell):
     row("tables", title, len(cell.air.frames), len(wrong), len(given_up))
 
 
+def chain(frame):
+    """The rates that minstrel_ht goes through at the moment; None: the frame tries one out, by one try in front of the others."""
+    return None if frame["table"][0][1] == 1 else [name for name, *_ in frame["table"]]
+
+
+def downlink(cell, before, tids):
+    return [frame for frame in cell.air.frames[before:] if frame["from"] == 0 and frame["tid"] in tids]
+
+
 def rates(title, cell, ratios):
-    """minstrel_ht's first rate beside ours at each ratio."""
-    voice = Voice()
-    total = collections.Counter()
+    """minstrel_ht's first rate, which every frame's table says, beside ours at each ratio."""
+    voice, total = Stream(VOICE), collections.Counter()
     try:
         for snr in ratios:
             cell.air.ask(f"snr 1 {snr}")
             time.sleep(SETTLE_S)
-            before = len(cell.air.frames)
+            before, started = len(cell.air.frames), time.monotonic()
             seen = {"kernel": collections.Counter(), "kinds": collections.Counter(), "share": collections.Counter()}
-            probability = []
-            last = time.monotonic() + WATCH_S
-            while time.monotonic() < last:
-                stats = cell.rc_stats()
-                first = next(name for name, own in stats.items() if "A" in own["flags"])
-                seen["kernel"][first] += 1
-                probability.append(stats[first]["probability"])
+            expected = []
+            while time.monotonic() < started + WATCH_S:
+                expected.append(cell.expects())
                 for scheme, names in cell.air.ask("rates 1").items():
                     seen[scheme].update(names)
                 time.sleep(LOOK_S)
+            frames, lasted = downlink(cell, before, (6, 7)), time.monotonic() - started
+            chains = [own for own in map(chain, frames) if own]
+            seen["kernel"].update(own[0] for own in chains)
             worth = dict(cell.air.ask(f"worth 1 {RATE_BYTES + AROUND}")["worth"])
-            best = max(worth.values())
-            mean = {who: sum(worth.get(name, 0.0) * n for name, n in names.items()) / max(1, names.total()) / best for who, names in seen.items()}
-            mode = {who: names.most_common(1)[0] for who, names in seen.items()}
-            text = {who: f"{name} ({n / seen[who].total():.0%}, {mean[who]:.3f})" for who, (name, n) in mode.items()}
-            frames = sum(f["tid"] == 6 for f in cell.air.frames[before:])
             ideal = max(worth, key=worth.get)
-            row("minstrel", title, snr, ideal, text["kernel"], f"{sum(probability) / len(probability):.0f} %", text["kinds"], text["share"], f"{frames / WATCH_S:.0f}")
-            total.update({who: mean[who] for who in mean}, cells=1, same=mode["kernel"][0] == mode["kinds"][0])
+            mean = {who: sum(worth.get(name, 0.0) * n for name, n in names.items()) / names.total() / worth[ideal] for who, names in seen.items()}
+            mode = {who: names.most_common(1)[0] for who, names in seen.items()}
+            text = [f"{mode[who][0]} ({mode[who][1] / names.total():.0%}) | {mean[who]:.3f}" for who, names in seen.items()]
+            true = worth.get(mode["kernel"][0]) or float("nan")
+            believed = [pps / true for pps in expected if pps]
+            believed = f"{sum(believed) / len(believed):.2f}" if believed else "-"
+            probes = 1 - len(chains) / len(frames)
+            row("minstrel", title, snr, ideal, *text, believed, f"{len(frames) / lasted:.0f}", f"{probes * len(frames) / lasted:.0f}")
+            total.update(mean, cells=1, same=int(mode["kernel"][0] == mode["kinds"][0]))
     finally:
         voice.stop()
-    time.sleep(1)
     return total
 
 
-def learned(title, cell):
-    """What minstrel_ht has counted is what the air did with frames outside of agreements."""
-    ours = collections.Counter()
-    for frame in cell.air.frames:
-        if frame["from"] == 0 and frame["tid"] in (6, 7):
-            ours.update(frame["tried"])
-    theirs = {name: own["attempts"] for name, own in cell.rc_stats().items()}
-    attempts, counted = sum(ours.values()), sum(theirs.values())
-    aggregated = sum(len(f["tried"]) for f in cell.air.frames if f["from"] == 0 and f["tid"] not in (6, 7))
-    row("learned", title, attempts, counted, aggregated)
-    return attempts, counted
+def deaf(title, cell):
+    """Within a block ack agreement minstrel_ht hears of nothing: from 30 to 8 dB its table stays; of voice it learns at once."""
+    def ends(tos, tids, seconds):
+        before, stream = len(cell.air.frames), Stream(tos)
+        time.sleep(seconds)
+        stream.stop()
+        frames = downlink(cell, before, tids)
+        late = [frame for frame in frames[len(frames) // 2:] if chain(frame)]
+        acked = sum(frame["acked"] for frame in frames) / len(frames)
+        return collections.Counter(chain(frame)[0] for frame in late).most_common(1)[0][0], acked
+
+    cell.air.ask("snr 1 30")
+    high, _ = ends(VOICE, (6, 7), 6)
+    cell.air.ask("snr 1 8")
+    stays, acked = ends(0, (0,), 4)
+    learns, acked_voice = ends(VOICE, (6, 7), 4)
+    row("deaf", title, high, f"{stays} ({acked:.0%} arrived)", f"{learns} ({acked_voice:.0%} arrived)")
+    cell.air.ask("snr 1 30")
+    assert stays == high != learns, (high, stays, learns)
 
 
 def run(program, seed):
@@ -388,8 +396,8 @@ def run(program, seed):
             sums.update(rates(title, cell, drawn))
             if number == 0:
                 retries(title, cell)
+                deaf(title, cell)
             prefixes(title, cell)
-            learned(title, cell)
             counters = cell.air.ask("counters")
             row("counters", title, *(f"{name} {value}" for name, value in counters.items()))
             assert counters["overruns"] == counters["malformed"] == counters["overflowed"] == 0, counters
@@ -404,6 +412,7 @@ def run(program, seed):
 def monitor(seconds):
     wire = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
     wire.bind(("hwsim0", 0))
+    print("ready", flush=True)
     found, last = collections.defaultdict(set), time.monotonic() + seconds
     while (left := last - time.monotonic()) > 0:
         wire.settimeout(left)
