@@ -134,7 +134,8 @@ fn the_front_end_links_neither_the_controller_nor_the_messenger() {
     let packages = metadata["packages"].as_array().expect("packages");
     let cli = packages.iter().find(|package| package["name"] == "lasthop-cli").expect("it is a package");
     for dependency in cli["dependencies"].as_array().expect("dependencies") {
-        let is_of_another = ["lasthop-hwsim", "lasthop-live", "lasthop-messenger"].iter().any(|name| dependency["name"] == *name);
+        let is_of_another =
+            ["lasthop-hwsim", "lasthop-live", "lasthop-messenger"].iter().any(|name| dependency["name"] == *name);
         assert!(!is_of_another || dependency["kind"] == "dev", "{} is for tests alone", dependency["name"]);
     }
 }

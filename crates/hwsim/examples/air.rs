@@ -11,9 +11,9 @@
 //! | line | answer |
 //! |---|---|
 //! | `snr STATION DB` | moves it |
-//! | `rates STATION` | what each shadow ([`lasthop_hwsim::shadow`]) would send with |
+//! | `rates STATION` | what each shadow ([`lasthop_hwsim::shadow`]) would send with, and the chains of those of the newer scheme |
 //! | `worth STATION BYTES` | every mode's worth at its true error probability, best first |
-//! | `classes` | `core::dscp`'s class of each code point, what block acks cover, and which classes aggregate |
+//! | `classes` | `core::dscp`'s class of each code point, those that have a name, what block acks cover, and which classes aggregate |
 //! | `counters` | of the air, and of what the driver refused |
 
 use std::error::Error;
@@ -32,7 +32,7 @@ use lasthop_hwsim::shadow::{Shadow, worth};
 use lasthop_hwsim::{Mac, rates};
 use lasthop_live::clock;
 use lasthop_live::netlink::{NLMSG_ERROR, Socket};
-use lasthop_medium::rate_control::{Capability, Scheme};
+use lasthop_medium::rate_control::{Capability, RatePlan, Scheme};
 use lasthop_medium::{ACCESS_POINT_EDCA, Ampdu, Guard, Rate, Standard, Width};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::pipe;
@@ -206,7 +206,9 @@ impl Host {
                 let of = |scheme: Scheme| -> Vec<String> {
                     own.iter().filter(|s| s.scheme() == scheme).map(|s| rates::name(s.rate())).collect()
                 };
-                Ok(json!({ "share": of(Scheme::Share), "kinds": of(Scheme::Kinds) }))
+                let chains: Vec<_> =
+                    own.iter().filter(|s| s.scheme() == Scheme::Kinds).map(|s| stages(s.chain())).collect();
+                Ok(json!({ "share": of(Scheme::Share), "kinds": of(Scheme::Kinds), "chains": chains }))
             }
             ["worth", number, bytes] => {
                 let bytes: u32 = bytes.parse().map_err(|_| format!("{bytes} is no number of bytes"))?;
@@ -226,6 +228,7 @@ impl Host {
                     .collect();
                 Ok(json!({
                     "classes": (0..64).filter_map(class).collect::<Vec<_>>(), "aggregates": aggregates,
+                    "named": Dscp::names().filter_map(Dscp::named).map(Dscp::value).collect::<Vec<_>>(),
                     "window": Ampdu::of(self.capability.standard).map(|ampdu| ampdu.window),
                 }))
             }
@@ -256,12 +259,16 @@ fn line_of(outcome: &Outcome) -> Option<Value> {
     }
     let (Kind::Data(tid), true) = (outcome.header.kind, outcome.header.has_msdu) else { return None };
     let table = rates::plan(&outcome.rates, outcome.frequency_mhz)?;
-    let table: Vec<_> = table.stages().iter().map(|stage| (rates::name(stage.rate), stage.tries, stage.rts)).collect();
     Some(json!({
         "at_us": outcome.at.as_nanos() / 1_000, "from": from, "to": to, "tid": tid, "bytes": outcome.bytes,
         "acked": outcome.is_acked(), "protected": outcome.header.is_protected,
-        "table": table, "tried": outcome.tried.iter().map(|rate| rates::name(*rate)).collect::<Vec<_>>(),
+        "table": stages(&table), "tried": outcome.tried.iter().map(|rate| rates::name(*rate)).collect::<Vec<_>>(),
     }))
+}
+
+/// Rate, tries, and whether RTS goes before.
+fn stages(plan: &RatePlan) -> Vec<(String, u8, bool)> {
+    plan.stages().iter().map(|stage| (rates::name(stage.rate), stage.tries, stage.rts)).collect()
 }
 
 /// Lines of standard input, and a pipe that ends or has something to read when one came.

@@ -6,7 +6,7 @@
 use lasthop_core::units::Time;
 use lasthop_medium::channel::{Direction, Path};
 use lasthop_medium::random::Stream;
-use lasthop_medium::rate_control::{Capability, MinstrelHt, Scheme, TxResult};
+use lasthop_medium::rate_control::{Capability, MinstrelHt, RatePlan, Scheme, TxResult};
 use lasthop_medium::{Mode, Rate};
 
 /// One of them.
@@ -40,6 +40,12 @@ impl Shadow {
     #[must_use]
     pub const fn scheme(&self) -> Scheme {
         self.scheme
+    }
+
+    /// What it sends a frame with that tries nothing out.
+    #[must_use]
+    pub const fn chain(&self) -> &RatePlan {
+        self.control.chain()
     }
 
     /// What it thinks carries most.
