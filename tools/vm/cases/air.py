@@ -2,6 +2,7 @@
 
 air.py run AIR SEED       plays all of it; needs the namespace `station`, and radios that AIR (crates/hwsim/examples/air.rs) makes
 air.py monitor SECONDS    writes `ready`, then {"BYTES": [TID, ..]} of the encrypted data frames that the monitor interface hwsim0 saw
+air.py sink               takes UDP on port 9, after `ready`
 
 Lines `ROW table | cell | ..` are what tools/vm/air_table.py makes its tables of.
 """
@@ -97,7 +98,7 @@ class Cell:
     """An access point and its station over one air, WPA2. What it began it ends."""
 
     def __init__(self, program, cell, seed):
-        self.air = self.hostapd = self.supplicant = None
+        self.air = self.hostapd = self.supplicant = self.sink = None
         try:
             self.air = Air(program, cell, seed, 30)
             self.interface = self.take("air0", "netns", str(os.getpid()))
@@ -114,14 +115,21 @@ class Cell:
             shell("ip", "-n", "station", "addr", "add", "10.9.0.2/24", "dev", "sta0")
             until(60, "the station is connected", lambda: "CTRL-EVENT-CONNECTED" in open("/tmp/wpa_supplicant.log").read())
             subprocess.run([*STATION, "iw", "dev", "sta0", "set", "power_save", "off"], check=False)
+            # What nobody listens to is answered by ICMP, in class VO, and that collides.
+            self.sink = subprocess.Popen([*STATION, sys.executable, __file__, "sink"], stdout=subprocess.PIPE, text=True)
+            assert self.sink.stdout.readline() == "ready\n"
         except BaseException:
-            if self.air:
-                print("the air:", self.air.ask("counters"), self.air.frames[-3:])
-            for log in ("/tmp/hostapd.log", "/tmp/wpa_supplicant.log"):
-                if os.path.exists(log):
-                    print(f"{log}:\n{open(log).read()[-3000:]}")
+            self.complain()
             self.close()
             raise
+
+    def complain(self):
+        """What is known when something went wrong."""
+        if self.air:
+            print("the air:", self.air.ask("counters"), self.air.frames[-3:])
+        for log in ("/tmp/hostapd.log", "/tmp/wpa_supplicant.log"):
+            if os.path.exists(log):
+                print(f"{log}:\n{open(log).read()[-3000:]}")
 
     def take(self, radio, *where):
         """Moves a radio to another namespace; its interface."""
@@ -132,7 +140,8 @@ class Cell:
     def configure(self, cell):
         lines = [
             f"interface={self.interface}", "driver=nl80211", "ssid=lasthop", "hw_mode=a", "channel=36", "wmm_enabled=1", "ieee80211n=1",
-            "wpa=2", "wpa_key_mgmt=WPA-PSK", "rsn_pairwise=CCMP", "wpa_passphrase=lasthop-test", "disassoc_low_ack=0",
+            # A guest that is late for seven beacons in a row loses its station.
+            "beacon_int=500", "wpa=2", "wpa_key_mgmt=WPA-PSK", "rsn_pairwise=CCMP", "wpa_passphrase=lasthop-test", "disassoc_low_ack=0",
         ]
         wide = "[HT40+]" if cell["width"] > 20 else ""
         lines.append(f"ht_capab={wide}[SHORT-GI-20][SHORT-GI-40]")
@@ -142,7 +151,7 @@ class Cell:
         open("/tmp/wpa_supplicant.conf", "w").write('network={\n ssid="lasthop"\n psk="lasthop-test"\n scan_freq=5180\n}\n')
 
     def close(self):
-        for process in (self.supplicant, self.hostapd):
+        for process in (self.sink, self.supplicant, self.hostapd):
             if process and process.poll() is None:
                 process.send_signal(signal.SIGTERM)
                 process.wait()
@@ -318,6 +327,20 @@ def downlink(cell, before, tids):
     return [frame for frame in cell.air.frames[before:] if frame["from"] == 0 and frame["tid"] in tids]
 
 
+def excursions(frames, worth, best):
+    """Shows what went before a first rate that is worth less than seven tenths of the best."""
+    shown, last = 0, None
+    for number, frame in enumerate(frames):
+        own = chain(frame)
+        if own and last and worth.get(last, 0.0) > 0.9 * best and worth.get(own[0], 0.0) < 0.7 * best and shown < 2:
+            shown += 1
+            print(f"   from {last} to {own[0]}:")
+            for each in frames[max(0, number - 25):number + 2]:
+                print("     ", each["at_us"], each["acked"], [(name, count) for name, count, _ in each["table"]], collections.Counter(each["tried"]))
+        if own:
+            last = own[0]
+
+
 def waits(cell, before, frames, last):
     """Fewer frames than these have been sent since, and there is time left."""
     return len(cell.air.frames) < before + frames and time.monotonic() < last
@@ -356,6 +379,7 @@ def rates(title, cell, ratios):
             spread = {who: sorted(sum(worth.get(name, 0.0) for name in own) / len(own) / worth[ideal] for own in zip(*looks)) for who, looks in ours.items()}
             spread = {who: f" ({own[0]:.3f}-{own[-1]:.3f})" for who, own in spread.items()}
             text = [f"{mode[who][0]} ({mode[who][1] / names.total():.0%}) | {mean[who]:.3f}{spread.get(who, '')}" for who, names in seen.items()]
+            excursions(frames, worth, worth[ideal])
             print("   first rates:", {who: names.most_common(4) for who, names in seen.items()})
             for name, count, rts in (stage for frame in frames if chain(frame) for stage in frame["table"]):
                 counts["kernel"][name, rts].add(count)
@@ -419,6 +443,9 @@ def run(program, seed):
             counters = cell.air.ask("counters")
             row("counters", title, *(f"{name} {value}" for name, value in counters.items()))
             assert counters["overruns"] == counters["malformed"] == counters["overflowed"] == 0, counters
+        except BaseException:
+            cell.complain()
+            raise
         finally:
             cell.close()
         until(20, "the radios are gone", lambda: not glob.glob("/sys/class/ieee80211/air*"))
@@ -445,7 +472,17 @@ def monitor(seconds):
     print(json.dumps({length: sorted(tids) for length, tids in found.items()}))
 
 
+def sink():
+    wire = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    wire.bind(("", 9))
+    print("ready", flush=True)
+    while True:
+        wire.recv(2048)
+
+
 if sys.argv[1] == "monitor":
     monitor(float(sys.argv[2]))
+elif sys.argv[1] == "sink":
+    sink()
 else:
     run(sys.argv[2], int(sys.argv[3]))
