@@ -40,6 +40,7 @@ test:                  ## format, lints, every test, the short form of the fuzz 
 vm-test:               ## other kernels, bare Debians, Wi-Fi, fq_codel and cake in virtual machines, 1.5 hours: ARGS="wifi" runs one case
 	@tools/install-deps build run vm bare
 	$(CARGO) build --release --locked $(PROGRAMS)
+	$(CARGO) build --release --locked -p lasthop-hwsim --example air
 	$(CARGO) test --locked -p lasthop-live --test verifier --no-run
 	tools/as-user tools/vm/test --log $(TARGET)/vm-test.log $(LASTHOP) $(ARGS)
 

@@ -17,6 +17,8 @@ use lasthop_core::wire::{self, Link, Merged, Parsed, ecn};
 use lasthop_home::scenario::{Flow, MOST, Scenario};
 use lasthop_home::trace::Frames;
 use lasthop_home::traffic::Source;
+use lasthop_hwsim::frame::{Addba, Header};
+use lasthop_hwsim::{message as hwsim_message, rates as hwsim_rates};
 use lasthop_live::handover::Offer;
 use lasthop_messenger::account::Account;
 use lasthop_messenger::protocol::{self, Decoded, LONGEST, Reply, Request};
@@ -57,6 +59,7 @@ pub const ALL: &[Target] = &[
     ("web_log", web_log),
     ("web_measurement", web_measurement),
     ("nq_config", nq_config),
+    ("hwsim", hwsim),
 ];
 
 /// A frame, alone or merged of several packets: understood or not, never beyond its end; and a window written in place
@@ -473,5 +476,21 @@ pub fn nq_config(input: &[u8]) {
             assert_eq!(Configuration::parse(said.as_bytes()).expect("our own words").authority, read.authority);
         }
         Err(error) => assert!(error.to_string().len() < 600, "{error}"),
+    }
+}
+
+/// A message of `mac80211_hwsim`: read or refused, a table of rates is a plan of as many tries or none, and a frame names both ends.
+pub fn hwsim(input: &[u8]) {
+    let Ok(Some(sent)) = hwsim_message::read(input) else { return };
+    if let Some(header) = Header::read(sent.frame) {
+        let _ = (header.class(), header.is_to_group());
+        assert!(sent.frame.len() >= 16);
+        let addba = Addba::read(sent.frame, &header);
+        assert!(addba.is_none_or(|addba| addba.tid < 16 && addba.buffer < 1024));
+    }
+    if let Some(plan) = hwsim_rates::plan(&sent.rates, sent.frequency_mhz) {
+        let used = hwsim_rates::used(&sent.rates, plan.tries());
+        assert_eq!(used.iter().map(|rate| u16::from(rate.count)).sum::<u16>(), plan.tries());
+        assert!(plan.stages().iter().all(|stage| !hwsim_rates::name(stage.rate).is_empty()));
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Message: `nlmsghdr` (16 bytes), a family header, attributes of `{u16 length, u16 kind, value}` padded to 4 bytes,
 //! all in host order. A dump ends with `NLMSG_DONE`, an error carries a negative errno.
-//! A socket that has joined groups is told of changes unasked. Source: netlink(7), RFC 3549. No extended acknowledgements.
+//! A socket that has joined groups is told of changes unasked. A generic family is found by its name.
+//! Source: netlink(7), RFC 3549, `linux/genetlink.h`. No extended acknowledgements.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -12,8 +13,15 @@ const NLM_F_REQUEST: u16 = 1;
 const NLM_F_ACK: u16 = 4;
 /// Ask for all objects, not one.
 pub const NLM_F_DUMP: u16 = 0x300;
-const NLMSG_ERROR: u16 = 2;
+/// A request failed, or was acknowledged: an errno, negative, and what it answers.
+pub const NLMSG_ERROR: u16 = 2;
 const NLMSG_DONE: u16 = 3;
+const GENL_ID_CTRL: u16 = 0x10;
+const CTRL_CMD_GETFAMILY: u8 = 3;
+const CTRL_ATTR_FAMILY_ID: u16 = 1;
+const CTRL_ATTR_FAMILY_NAME: u16 = 2;
+/// Bytes of a generic family's header: command, version, two of nothing.
+pub const GENL_HEADER: usize = 4;
 /// Marks an attribute that holds attributes.
 pub const NESTED: u16 = 1 << 15;
 /// Bits of an attribute's kind that name it.
@@ -38,6 +46,15 @@ pub struct Reply {
     pub kind: u16,
     /// What follows the netlink header.
     pub body: Vec<u8>,
+}
+
+/// A family of generic netlink.
+#[derive(Clone, Debug)]
+pub struct Family {
+    /// The type of its messages.
+    pub id: u16,
+    /// What the kernel says of it, multicast groups among it (`CTRL_ATTR_*`).
+    pub attributes: Vec<u8>,
 }
 
 impl Socket {
@@ -89,14 +106,36 @@ impl Socket {
         self.sequence = self.sequence.wrapping_add(1);
         let flags = NLM_F_REQUEST | flags | if flags == NLM_F_DUMP { 0 } else { NLM_F_ACK };
         let mut message = Vec::with_capacity(HEADER + body.len());
-        message.extend(((HEADER + body.len()) as u32).to_ne_bytes());
-        message.extend(kind.to_ne_bytes());
-        message.extend(flags.to_ne_bytes());
-        message.extend(self.sequence.to_ne_bytes());
-        message.extend(0u32.to_ne_bytes());
-        message.extend(body);
+        put_message(&mut message, kind, flags, self.sequence, body);
         rustix::net::send(&self.fd, &message, rustix::net::SendFlags::empty())?;
         self.collect(self.sequence, show)
+    }
+
+    /// Sends a message that nobody waits for. [`Self::listen`] shows a refusal, of the kind [`NLMSG_ERROR`].
+    ///
+    /// # Errors
+    /// When the socket fails.
+    pub fn tell(&mut self, kind: u16, body: &[u8]) -> io::Result<()> {
+        let mut message = Vec::with_capacity(HEADER + body.len());
+        put_message(&mut message, kind, NLM_F_REQUEST, 0, body);
+        rustix::net::send(&self.fd, &message, rustix::net::SendFlags::empty())?;
+        Ok(())
+    }
+
+    /// Finds a family of generic netlink; the socket is one of `NETLINK_GENERIC`.
+    ///
+    /// # Errors
+    /// `ENOENT` where the kernel does not have it.
+    pub fn family(&mut self, name: &str) -> io::Result<Family> {
+        let mut body = vec![CTRL_CMD_GETFAMILY, 1, 0, 0];
+        put(&mut body, CTRL_ATTR_FAMILY_NAME, format!("{name}\0").as_bytes());
+        let replies = self.request(GENL_ID_CTRL, 0, &body)?;
+        let found = replies.into_iter().find_map(|reply| {
+            let attributes = reply.body.get(GENL_HEADER..)?.to_vec();
+            let id = Attributes::find(&attributes, CTRL_ATTR_FAMILY_ID)?.first_chunk()?;
+            Some(Family { id: u16::from_ne_bytes(*id), attributes })
+        });
+        found.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))
     }
 
     /// Opens a socket that is told what the kernel tells these multicast groups.
@@ -190,7 +229,8 @@ fn take(datagram: &[u8], sequence: u32, show: &mut impl FnMut(u16, &[u8])) -> io
     });
     match end {
         None => Ok(false),
-        Some(0) => Ok(true),
+        // Above zero it is no errno: some families answer with a number of what was made.
+        Some(0..) => Ok(true),
         Some(code) => Err(io::Error::from_raw_os_error(code.saturating_neg())),
     }
 }
@@ -204,6 +244,15 @@ fn walk(mut rest: &[u8], mut show: impl FnMut(u32, u16, &[u8])) {
         show(word(8), u16::from_ne_bytes([header[4], header[5]]), body);
         rest = rest.get(length.next_multiple_of(4)..).unwrap_or(&[]);
     }
+}
+
+fn put_message(message: &mut Vec<u8>, kind: u16, flags: u16, sequence: u32, body: &[u8]) {
+    message.extend(((HEADER + body.len()) as u32).to_ne_bytes());
+    message.extend(kind.to_ne_bytes());
+    message.extend(flags.to_ne_bytes());
+    message.extend(sequence.to_ne_bytes());
+    message.extend(0u32.to_ne_bytes());
+    message.extend(body);
 }
 
 /// Appends one attribute and its padding.

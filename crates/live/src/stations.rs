@@ -9,16 +9,11 @@ use std::io;
 
 use lasthop_core::units::{BitRate, Span};
 
-use crate::netlink::{Attributes, NLM_F_DUMP, Socket, put, text};
+use crate::netlink::{Attributes, GENL_HEADER, NLM_F_DUMP, Socket, put, text};
 
-const GENL_ID_CTRL: u16 = 0x10;
-const CTRL_CMD_GETFAMILY: u8 = 3;
-const CTRL_ATTR_FAMILY_ID: u16 = 1;
-const CTRL_ATTR_FAMILY_NAME: u16 = 2;
 const CTRL_ATTR_MCAST_GROUPS: u16 = 7;
 const CTRL_ATTR_MCAST_GRP_NAME: u16 = 1;
 const CTRL_ATTR_MCAST_GRP_ID: u16 = 2;
-const GENL_HEADER: usize = 4;
 const NL80211_CMD_GET_INTERFACE: u8 = 5;
 const NL80211_ATTR_WIPHY: u16 = 1;
 const NL80211_ATTR_IFTYPE: u16 = 5;
@@ -100,13 +95,9 @@ impl Nl80211 {
     /// `ENOENT` where the kernel has no Wi-Fi.
     pub fn open() -> io::Result<Self> {
         let mut socket = Socket::open(libc::NETLINK_GENERIC)?;
-        let mut body = vec![CTRL_CMD_GETFAMILY, 1, 0, 0];
-        put(&mut body, CTRL_ATTR_FAMILY_NAME, b"nl80211\0");
-        let replies = socket.request(GENL_ID_CTRL, 0, &body)?;
-        let id = |body: &[u8]| u16_of(Attributes::find(body.get(GENL_HEADER..)?, CTRL_ATTR_FAMILY_ID)?);
-        let family = replies.iter().find_map(|reply| id(&reply.body));
-        let changes = replies.iter().find_map(|reply| group(reply.body.get(GENL_HEADER..)?, "config"));
-        Ok(Self { socket, family: family.ok_or_else(|| io::Error::from_raw_os_error(libc::ENOENT))?, changes })
+        let family = socket.family("nl80211")?;
+        let changes = group(&family.attributes, "config");
+        Ok(Self { socket, family: family.id, changes })
     }
 
     /// The multicast group that is told when interfaces come, go, and change their type.

@@ -29,6 +29,7 @@ use crate::hidden::Hidden;
 use crate::params::{MediumParams, StationParams};
 use crate::phy::{Phy, Rate};
 use crate::propagation::Loss;
+use crate::rate_control::RatePlan;
 use crate::snapshot::Snapshot;
 use crate::wireless_link::{WirelessLink, WirelessLinkParams};
 
@@ -275,6 +276,14 @@ impl<P: Packet + Copy> Medium<P> {
     pub fn set_channel(&mut self, channel: Option<ChannelParams>) {
         if let Model::Edca(edca) = &mut self.0 {
             edca.set_channel(channel);
+        }
+    }
+
+    /// Rate control is the host's: a packet goes through the stages that `plan_of` names, and is given up when they are used up. The
+    /// plan of the first packet decides for an aggregate. With classes and a [`MediumParams::channel`]; elsewhere nothing.
+    pub fn set_plans(&mut self, plan_of: fn(&P) -> RatePlan) {
+        if let Model::Edca(edca) = &mut self.0 {
+            edca.set_plans(plan_of);
         }
     }
 

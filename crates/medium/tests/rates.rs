@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use common::{AP, Numbered, us};
 use lasthop_core::units::{Span, Time};
 use lasthop_medium::channel::{ChannelParams, Fading};
-use lasthop_medium::rate_control::{RateLaw, Scheme};
+use lasthop_medium::rate_control::{RateLaw, RatePlan, Scheme, Stage};
 use lasthop_medium::{
     Ampdu, Band, Event, Guard, Medium, MediumParams, Mode, NodeId, Rate, Standard, StationParams, Timing, Width,
 };
@@ -196,6 +196,49 @@ fn half_the_width_is_taken_where_the_whole_one_is_too_noisy() {
     let mut upload = Upload::new(cell(Standard::Ac), station(mode, -2.0, RateLaw::MinstrelHt(Scheme::Kinds)), 1);
     upload.run(Time::ZERO, secs(3));
     assert_ne!(upload.mode().0.width, Width::Mhz80, "{:?}", upload.mode());
+}
+
+/// Even numbers: MCS 7 twice, then MCS 0 once behind RTS. Odd ones: MCS 3 once.
+fn given_plan(packet: &Numbered) -> RatePlan {
+    let stage = |mcs, tries, rts| Stage { rate: Rate::of_mode(ht20(mcs)).unwrap(), tries, rts };
+    let stages: &[Stage] =
+        if packet.number.is_multiple_of(2) { &[stage(7, 2, false), stage(0, 1, true)] } else { &[stage(3, 1, false)] };
+    RatePlan::of_stages(stages).unwrap()
+}
+
+/// MCS and RTS of each attempt at two packets, and which of them arrived.
+fn play_given(snr_db: f64) -> (Vec<(u32, u8, bool)>, Vec<u32>) {
+    let station = StationParams { ampdu: None, ..station(ht20(7), snr_db, RateLaw::Fixed) };
+    let mut medium = Medium::new(cell(Standard::N), vec![station], 1);
+    medium.set_plans(given_plan);
+    medium.record_attempts(true);
+    for number in [2, 3] {
+        medium.on_packet(Time::ZERO, AP, NodeId(1), Numbered { number, bytes: 1500 });
+    }
+    let (mut attempts, mut arrived) = (Vec::new(), Vec::new());
+    while let Some(event) = medium.poll(secs(1)) {
+        if let Event::Delivered { packet, .. } = event {
+            arrived.push(packet.number);
+        }
+        while let Some(attempt) = medium.poll_attempt() {
+            let mode = attempt.data.unwrap().rate.mode().unwrap();
+            attempts.push((attempt.packet.number, mode.mcs, attempt.rts.is_some()));
+        }
+    }
+    (attempts, arrived)
+}
+
+#[test]
+fn packets_that_bring_their_plans_go_through_them_and_are_given_up_behind() {
+    // MCS 7 loses all at 12 dB, MCS 3 and MCS 0 nothing.
+    let first_stage = [(2, 7, false), (2, 7, false)];
+    let (attempts, arrived) = play_given(12.0);
+    assert_eq!((&attempts[..2], &attempts[2..]), (&first_stage[..], &[(2, 0, true), (3, 3, false)][..]));
+    assert_eq!(arrived, [2, 3]);
+    let (attempts, arrived) = play_given(-10.0);
+    assert_eq!((&attempts[..2], &attempts[2..]), (&first_stage[..], &[(2, 0, true), (3, 3, false)][..]));
+    assert!(arrived.is_empty());
+    assert_eq!(play_given(40.0), (vec![(2, 7, false), (3, 3, false)], vec![2, 3]));
 }
 
 #[test]

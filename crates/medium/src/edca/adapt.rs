@@ -19,7 +19,7 @@ use crate::params::StationParams;
 use crate::phy::{Rate, Standard};
 use crate::random::Stream;
 use crate::rate_control::ideal::FULL_MPDU;
-use crate::rate_control::{Capability, Ideal, MinstrelHt, RateControl, RateLaw, RatePlan, TxResult};
+use crate::rate_control::{Capability, Ideal, MinstrelHt, RateControl, RateLaw, RatePlan, Stage, TxResult};
 use crate::snapshot::RateStats;
 
 /// What a rate is like on a link.
@@ -165,17 +165,33 @@ impl<P: Packet + Copy> Edca<P> {
         if self.paths[link / 2].as_mut().is_some_and(|path| path.advance(at)) {
             self.refresh_errors(link / 2);
         }
+        let given = self.plan_of.and_then(|plan_of| self.given_stage(plan_of, window));
         let Some(adapt) = &mut self.adapts[link] else { return };
         let progress = &mut self.progress[window];
         let goes_on = progress.open && matches!(adapt.control, RateControl::MinstrelHt(_));
         let stage = if goes_on { progress.plan.after(progress.tried) } else { None };
-        let stage = stage.unwrap_or_else(|| {
+        let stage = given.or(stage).unwrap_or_else(|| {
             *progress = Progress { plan: adapt.control.plan(at), tried: 0, open: true };
             progress.plan.first()
         });
         if adapt.known.first().is_none_or(|known| known.rate != stage.rate) {
             self.take_rate(link, Some(stage.rate));
         }
+    }
+
+    /// What the first packet of a window, which decides for its frame, brings with it.
+    #[cold]
+    fn given_stage(&mut self, plan_of: fn(&P) -> RatePlan, window: usize) -> Option<Stage> {
+        let slot = self.windows[window].front()?;
+        let (plan, tried) = (plan_of(&slot.packet), slot.attempts);
+        self.progress[window] = Progress { plan, tried, open: true };
+        // An internal collision takes a try, too, and does not drop the packet at once.
+        plan.after(tried).or(plan.stages().last().copied())
+    }
+
+    /// Rates are the host's from now on.
+    pub fn set_plans(&mut self, plan_of: fn(&P) -> RatePlan) {
+        self.plan_of = Some(plan_of);
     }
 
     /// A window's frame was answered, or not.

@@ -141,6 +141,8 @@ pub struct Edca<P> {
     counts_air_time: bool,
     /// The access point's queue, where it is one of Linux.
     linux: Option<Box<Linux<P>>>,
+    /// Rate control is the host's: how a packet is sent.
+    plan_of: Option<fn(&P) -> RatePlan>,
 }
 
 impl<P: Packet + Copy> Edca<P> {
@@ -184,6 +186,7 @@ impl<P: Packet + Copy> Edca<P> {
             attempts: VecDeque::new(),
             aggregates: 0,
             linux: Linux::new(&params, nodes),
+            plan_of: None,
             counts_air_time: accesses.iter().flat_map(|access| &access.discipline).any(|q| q.counts_air_time())
                 || matches!(params.queue, Discipline::Mac80211(..)),
             accesses,

@@ -59,7 +59,11 @@ impl<P: Packet + Copy> Edca<P> {
         let window = &mut self.windows[at_window];
         let first = window.first();
         let (params, phy, events) = (&self.params, &self.phy, &mut self.events);
-        let limit = |slot: &Slot<P>| class.attempts.unwrap_or_else(|| params.limit(phy, &slot.packet));
+        let plan_of = self.plan_of;
+        let limit = |slot: &Slot<P>| match plan_of {
+            Some(plan_of) => u32::from(plan_of(&slot.packet).tries()),
+            None => class.attempts.unwrap_or_else(|| params.limit(phy, &slot.packet)),
+        };
         if flight.is_request {
             window.requests += 1;
             let gives_up = window.front().is_none_or(|slot| u32::from(window.requests) >= limit(slot));

@@ -66,6 +66,12 @@ impl RatePlan {
         Self { stages: [Stage { rate, tries: u8::MAX, rts: false }; 4], len: 1, is_sample: false, is_single: false }
     }
 
+    /// These stages, each tried at least once; `None`: there is none, or one is never tried. Those behind the fourth are left out.
+    #[must_use]
+    pub fn of_stages(stages: &[Stage]) -> Option<Self> {
+        (!stages.is_empty() && stages.iter().all(|stage| stage.tries > 0)).then(|| Self::chain(stages))
+    }
+
     /// These stages, at most four and at least one.
     fn chain(stages: &[Stage]) -> Self {
         let mut all = [stages[0]; 4];
@@ -90,6 +96,12 @@ impl RatePlan {
     #[must_use]
     pub fn stages(&self) -> &[Stage] {
         &self.stages[..usize::from(self.len)]
+    }
+
+    /// Tries of all stages.
+    #[must_use]
+    pub fn tries(&self) -> u16 {
+        self.stages().iter().map(|stage| u16::from(stage.tries)).sum()
     }
 
     /// What the try after `tried` others is sent with; `None`: the plan is used up.
@@ -226,6 +238,14 @@ mod tests {
         assert_eq!(rates, [a, a, b, c, c, c, None]);
         assert_eq!(plan.used(4).collect::<Vec<_>>(), [(Rate::OFDM_54, 2), (Rate::OFDM_24, 1), (Rate::OFDM_6, 1)]);
         assert_eq!(plan.used(1).collect::<Vec<_>>(), [(Rate::OFDM_54, 1)]);
+    }
+
+    #[test]
+    fn a_plan_has_at_least_one_stage_and_no_empty_one() {
+        let plan = RatePlan::of_stages(&[stage(Rate::OFDM_54, 2), stage(Rate::OFDM_6, 3)]);
+        assert_eq!(plan.map(|plan| plan.tries()), Some(5));
+        assert_eq!(RatePlan::of_stages(&[]), None);
+        assert_eq!(RatePlan::of_stages(&[stage(Rate::OFDM_54, 2), stage(Rate::OFDM_6, 0)]), None);
     }
 
     #[test]

@@ -193,6 +193,12 @@ impl MinstrelHt {
         self.rate_of(self.max_tp[0])
     }
 
+    /// What a frame that tries nothing out is sent with.
+    #[must_use]
+    pub const fn chain(&self) -> &RatePlan {
+        &self.chain
+    }
+
     /// Each rate with the MPDUs that were sent with it and those that arrived.
     pub fn counts(&self) -> impl Iterator<Item = (Rate, u64, u64)> {
         self.groups.iter().zip(&self.stats).flat_map(|(group, stats)| {
