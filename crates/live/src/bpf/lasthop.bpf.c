@@ -11,7 +11,7 @@
  * walks once each and apart from each other. They take no skb, and nothing here asks the kernel for a description of its types:
  * it loads without BTF of the kernel. From Linux 6.1 on, strictly aligned; by clang 14 and later.
  */
-#include "udp.h"
+#include "class.h"
 #include <bpf/bpf_helpers.h>
 
 #define GO_ON -1 /* TCX_NEXT, TC_ACT_UNSPEC */
@@ -229,6 +229,8 @@ static __noinline struct flow_state *open_flow(const struct flow_key *key, __u64
 #define HOOK(link, direction) ((direction) | (link) << 1)
 #define LINK_OF(hook) ((hook) >> 1 & 1)
 #define REDIRECTED 4
+/* It was measured before, on its way to a queue in a process, and comes back from there. */
+#define RETURNS 8
 #define NOWHERE 0
 
 /*
@@ -534,6 +536,78 @@ static __always_inline int on_udp(struct __sk_buff *skb, __u32 d, struct packet 
 }
 
 /*
+ * Interfaces where datagrams of flows that send little go ahead: radios, whose classes are told by skb->priority. With none nothing is
+ * looked up. The levels of flows are written by whichever processor a packet passes on, and of two at once one may be lost: that
+ * lets a packet more ahead, once.
+ */
+#define AHEADS 64
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, AHEADS);
+	__type(key, __u32); /* ifindex */
+	__type(value, struct ahead);
+} aheads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, CLASS_PLACES);
+	__type(key, __u32);
+	__type(value, struct level);
+} levels SEC(".maps");
+
+/* How many interfaces those are, and packets that went ahead so far. */
+struct classed {
+	__u32 interfaces;
+	__u32 pad;
+	__u64 packets;
+};
+struct classed classed SEC(".data.classed");
+
+/* The six bits of the second byte, in IPv6 of its high half. */
+static __always_inline __u32 dscp_of(struct __sk_buff *skb, const struct packet *p)
+{
+	__be16 first;
+
+	if (bpf_skb_load_bytes(skb, p->ip_at, &first, sizeof(first)))
+		return 1; /* not best effort, as far as is known */
+	first = __builtin_bswap16(first);
+	return (p->version == 4 ? first : first >> 4) >> 2 & 63;
+}
+
+__noinline int is_ahead(struct ahead *ahead, struct packet *p, __u32 dscp)
+{
+	struct level *flow;
+	__u32 place;
+
+	if (!ahead || !p)
+		return 0;
+	place = class_place(&p->key);
+	flow = bpf_map_lookup_elem(&levels, &place);
+	return flow && goes_ahead(ahead, flow, p, dscp, p->now_ns);
+}
+
+/* 256 and a user priority: mac80211 takes it for that before it looks at the packet (cfg80211_classify8021d). */
+#define USER_PRIORITY 256
+
+static __always_inline void put_ahead(struct __sk_buff *skb, struct packet *p)
+{
+	__u32 ifindex = p->port, priority;
+	struct ahead *ahead;
+
+	/* Somebody else has told its class; or nobody lives who would tell ours. */
+	if (!p->header || (skb->priority >= USER_PRIORITY && skb->priority < USER_PRIORITY + 8) ||
+	    since(p->now_ns, in_force.heartbeat_ns) > STALE_NS)
+		return;
+	ahead = bpf_map_lookup_elem(&aheads, &ifindex);
+	if (!ahead || !is_ahead(ahead, p, dscp_of(skb, p)))
+		return;
+	priority = READ_ONCE(ahead->user_priority);
+	if (!in_force.dry_run)
+		skb->priority = USER_PRIORITY + (priority & 7);
+	classed.packets++;
+}
+
+/*
  * Stations behind hooked ports of bridges: Ethernet address and two zero bytes, and the number of the port. What one of them sends
  * to another passes two hooks: it is counted at the second, its egress. At the first only bare acknowledgments are looked at, for
  * it is there that a window is lowered.
@@ -600,6 +674,10 @@ int lasthop_pass(struct __sk_buff *skb)
 	p->port = skb->ifindex;
 	p->hop = hop_behind[p->port & (PLACES_OF_PORTS - 1)];
 	result = parse_skb(skb, &here->frame, link, d, p);
+	if (result == UDP && d == TO_STATION && classed.interfaces && !(hook & REDIRECTED))
+		put_ahead(skb, p);
+	if (hook & RETURNS)
+		return GO_ON;
 	local = locals && d == TO_REMOTE && link == LINK_ETHERNET && is_local(skb);
 	if (d == TO_REMOTE && hook & REDIRECTED && is_bare_ack(result, p))
 		return bpf_redirect(skb->cb[CB_INTO], 0);
@@ -629,6 +707,7 @@ struct {
 	__array(values, int(struct __sk_buff *skb));
 } passes SEC(".maps") = { .values = { [0] = &lasthop_pass } };
 
+#define COMES_BACK 0xffffffff
 #define STACK_OF_PASS 256 /* and more; crates/live/tests/verifier.rs holds it */
 
 static __always_inline int pass(struct __sk_buff *skb, enum link_layer link, enum direction d, __u32 into)
@@ -638,7 +717,7 @@ static __always_inline int pass(struct __sk_buff *skb, enum link_layer link, enu
 
 	asm volatile("" : : "r"(room)); /* all of it, not what is used */
 	room[0] = 0;
-	skb->cb[CB_HOOK] = HOOK(link, d) | (into == NOWHERE ? 0 : REDIRECTED);
+	skb->cb[CB_HOOK] = HOOK(link, d) | (into == NOWHERE ? 0 : into == COMES_BACK ? RETURNS : REDIRECTED);
 	if (into != NOWHERE)
 		skb->cb[CB_INTO] = into;
 	bpf_tail_call(skb, &passes, 0);
@@ -695,10 +774,9 @@ static __always_inline int is_diverted(__u32 protocol)
 	return 0;
 }
 
-#define COMES_BACK -1
 
 /* The device that a packet is to be handed to. */
-static __always_inline int divert_to(struct __sk_buff *skb)
+static __always_inline __u32 divert_to(struct __sk_buff *skb)
 {
 	__u32 ifindex = skb->ifindex, length = 0;
 	const struct divert *to = bpf_map_lookup_elem(&diverts, &ifindex);
@@ -721,9 +799,12 @@ static __always_inline int divert_to(struct __sk_buff *skb)
 
 static __always_inline int divert(struct __sk_buff *skb, enum link_layer link)
 {
-	int into = divert_to(skb);
+	__u32 into = divert_to(skb);
 
-	return into == COMES_BACK ? GO_ON : pass(skb, link, TO_STATION, into);
+	/* What it came to here a moment ago holds for its class alone, which it lost on the way. */
+	if (into == COMES_BACK && !classed.interfaces)
+		return GO_ON;
+	return pass(skb, link, TO_STATION, into);
 }
 
 SEC("tc")

@@ -1,5 +1,6 @@
 //! The C headers compiled for the host.
 
+use lasthop_core::fastpath::class::{Ahead, Level, Sparse};
 use lasthop_core::fastpath::layout::{Control, Counters, FlowKey, FlowState, UdpState};
 use lasthop_core::fastpath::window::Update;
 use lasthop_core::packet::Direction;
@@ -125,4 +126,29 @@ pub fn packet(
             &raw mut world.udp,
         )
     }
+}
+
+unsafe extern "C" {
+    fn lasthop_host_ahead(
+        ahead: *mut Ahead,
+        flow: *mut Level,
+        ip_bytes: u32,
+        segments: u32,
+        dscp: u32,
+        now: u64,
+    ) -> i32;
+    fn lasthop_host_place(key: *const FlowKey) -> u32;
+}
+
+/// Whether a datagram goes ahead.
+pub fn goes_ahead(ahead: &mut Ahead, flow: &mut Level, packet: Sparse, now: Time) -> bool {
+    let Sparse { ip_bytes, segments, dscp } = packet;
+    // SAFETY: both references are valid for the layouts that C asserts to be the same.
+    unsafe { lasthop_host_ahead(ahead, flow, ip_bytes, segments, u32::from(dscp), now.as_nanos()) != 0 }
+}
+
+/// Place of a flow.
+pub fn place(key: &FlowKey) -> usize {
+    // SAFETY: as above.
+    unsafe { lasthop_host_place(key) as usize }
 }
