@@ -14,10 +14,10 @@
 //! What becomes of a packet is decided in this order: no ACK, invalid, SYN, RST, authenticated, zero window, stale heartbeat,
 //! scale unknown, no plan, and only then the law of [`window`]. Datagrams have a law of their own, [`udp`].
 
-pub mod class;
 mod gate;
 mod handshake;
 mod hop;
+pub mod light;
 mod measure;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The fast path's headers compiled for the host, so that a test can hold them equal to Rust. */
-#include "class.h"
+#include "light.h"
 
 /* A frame as the test hands it over: so many bytes of it can be copied. */
 struct host_frame {
@@ -151,17 +151,11 @@ int lasthop_host_packet(const struct host_frame *frame, enum link_layer link, en
 	return reason;
 }
 
-int lasthop_host_ahead(struct ahead *ahead, struct level *flow, __u32 ip_bytes, __u32 segments, __u32 dscp, __u64 now);
-__u32 lasthop_host_place(const struct flow_key *key);
+__u32 lasthop_host_light(struct light_flow *flow, __u32 ip_bytes, __u32 segments, __u32 dscp, __u32 port, __u64 now);
 
-int lasthop_host_ahead(struct ahead *ahead, struct level *flow, __u32 ip_bytes, __u32 segments, __u32 dscp, __u64 now)
+__u32 lasthop_host_light(struct light_flow *flow, __u32 ip_bytes, __u32 segments, __u32 dscp, __u32 port, __u64 now)
 {
 	struct packet p = { .ip_bytes = ip_bytes, .segments = segments };
 
-	return goes_ahead(ahead, flow, &p, dscp, now);
-}
-
-__u32 lasthop_host_place(const struct flow_key *key)
-{
-	return class_place(key);
+	return light_on_datagram(flow, &p, dscp, port, now);
 }

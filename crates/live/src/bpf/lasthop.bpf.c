@@ -11,7 +11,7 @@
  * walks once each and apart from each other. They take no skb, and nothing here asks the kernel for a description of its types:
  * it loads without BTF of the kernel. From Linux 6.1 on, strictly aligned; by clang 14 and later.
  */
-#include "class.h"
+#include "light.h"
 #include <bpf/bpf_helpers.h>
 
 #define GO_ON -1 /* TCX_NEXT, TC_ACT_UNSPEC */
@@ -229,7 +229,7 @@ static __noinline struct flow_state *open_flow(const struct flow_key *key, __u64
 #define HOOK(link, direction) ((direction) | (link) << 1)
 #define LINK_OF(hook) ((hook) >> 1 & 1)
 #define REDIRECTED 4
-/* It was measured before, on its way to a queue in a process, and comes back from there. */
+/* It was counted before, on its way to a queue in a process, and comes back from there. */
 #define RETURNS 8
 #define NOWHERE 0
 
@@ -536,75 +536,76 @@ static __always_inline int on_udp(struct __sk_buff *skb, __u32 d, struct packet 
 }
 
 /*
- * Interfaces where datagrams of flows that send little go ahead: radios, whose classes are told by skb->priority. With none nothing is
- * looked up. The levels of flows are written by whichever processor a packet passes on, and of two at once one may be lost: that
- * lets a packet more ahead, once.
+ * UDP flows to stations behind radios, which tell classes apart. Who sends to many ports drives out others like him, and so may drive out a
+ * game, which then has the class of all until it was seen for a second: as if there were no classes.
  */
-#define AHEADS 64
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, AHEADS);
-	__type(key, __u32); /* ifindex */
-	__type(value, struct ahead);
-} aheads SEC(".maps");
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct flow_key);
+	__type(value, struct light_flow);
+} light_flows SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, CLASS_PLACES);
-	__type(key, __u32);
-	__type(value, struct level);
-} levels SEC(".maps");
-
-/* How many interfaces those are, and packets that went ahead so far. */
-struct classed {
-	__u32 interfaces;
-	__u32 pad;
-	__u64 packets;
+/*
+ * Whether a radio is behind an interface towards stations, by the lower bits of its number, and whether classes are in force there. The first
+ * is whether any is: with none nothing is looked up. Last, how many packets were given a class.
+ */
+enum radio { NO_RADIO, COUNTS, CLASSES };
+struct radios {
+	__u8 any;
+	__u8 pad[7];
+	__u8 behind[PLACES_OF_PORTS];
 };
-struct classed classed SEC(".data.classed");
+struct radios radios SEC(".data.radios");
+__u64 classed SEC(".data.classed");
 
-/* The six bits of the second byte, in IPv6 of its high half. */
+/* The upper six bits of the second byte, in IPv6 of its high half. */
 static __always_inline __u32 dscp_of(struct __sk_buff *skb, const struct packet *p)
 {
 	__be16 first;
+	__u32 begin;
 
 	if (bpf_skb_load_bytes(skb, p->ip_at, &first, sizeof(first)))
-		return 1; /* not best effort, as far as is known */
-	first = __builtin_bswap16(first);
-	return (p->version == 4 ? first : first >> 4) >> 2 & 63;
+		return 1; /* another class than best effort, for all that is known */
+	begin = __builtin_bswap16(first);
+	return (p->version == 4 ? begin : begin >> 4) >> 2 & 63;
 }
 
-__noinline int is_ahead(struct ahead *ahead, struct packet *p, __u32 dscp)
+static __noinline struct light_flow *open_light(const struct flow_key *key)
 {
-	struct level *flow;
-	__u32 place;
+	struct light_flow fresh = {};
 
-	if (!ahead || !p)
-		return 0;
-	place = class_place(&p->key);
-	flow = bpf_map_lookup_elem(&levels, &place);
-	return flow && goes_ahead(ahead, flow, p, dscp, p->now_ns);
+	bpf_map_update_elem(&light_flows, key, &fresh, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&light_flows, key);
 }
 
-/* 256 and a user priority: mac80211 takes it for that before it looks at the packet (cfg80211_classify8021d). */
+/* 256 and a user priority: Linux takes it for that before it looks at the packet (cfg80211_classify8021d). */
 #define USER_PRIORITY 256
 
-static __always_inline void put_ahead(struct __sk_buff *skb, struct packet *p)
+static __noinline __u32 class_of(struct packet *p, __u32 hook, __u32 dscp)
 {
-	__u32 ifindex = p->port, priority;
-	struct ahead *ahead;
+	struct light_flow *flow = bpf_map_lookup_elem(&light_flows, &p->key);
 
-	/* Somebody else has told its class; or nobody lives who would tell ours. */
-	if (!p->header || (skb->priority >= USER_PRIORITY && skb->priority < USER_PRIORITY + 8) ||
-	    since(p->now_ns, in_force.heartbeat_ns) > STALE_NS)
+	if (hook & RETURNS)
+		return flow ? light_given(flow, dscp) : 0;
+	flow = flow ? flow : open_light(&p->key);
+	return flow ? light_on_datagram(flow, p, dscp, p->port, p->now_ns) : 0;
+}
+
+static __always_inline void put_class(struct __sk_buff *skb, struct packet *p, __u32 hook)
+{
+	__u8 radio = READ_ONCE(radios.behind[p->port & (PLACES_OF_PORTS - 1)]);
+	__u32 priority;
+
+	if (radio == NO_RADIO || !p->header)
 		return;
-	ahead = bpf_map_lookup_elem(&aheads, &ifindex);
-	if (!ahead || !is_ahead(ahead, p, dscp_of(skb, p)))
+	priority = class_of(p, hook, dscp_of(skb, p));
+	/* A priority of this kind is somebody else's word on its class. One that is on its way to a process would lose it there. */
+	if (!priority || radio != CLASSES || hook & REDIRECTED ||
+	    (skb->priority >= USER_PRIORITY && skb->priority < USER_PRIORITY + 8) || is_stale(&in_force, p->now_ns))
 		return;
-	priority = READ_ONCE(ahead->user_priority);
-	if (!in_force.dry_run)
-		skb->priority = USER_PRIORITY + (priority & 7);
-	classed.packets++;
+	skb->priority = USER_PRIORITY + priority;
+	__sync_fetch_and_add(&classed, 1);
 }
 
 /*
@@ -674,8 +675,8 @@ int lasthop_pass(struct __sk_buff *skb)
 	p->port = skb->ifindex;
 	p->hop = hop_behind[p->port & (PLACES_OF_PORTS - 1)];
 	result = parse_skb(skb, &here->frame, link, d, p);
-	if (result == UDP && d == TO_STATION && classed.interfaces && !(hook & REDIRECTED))
-		put_ahead(skb, p);
+	if (result == UDP && d == TO_STATION && radios.any)
+		put_class(skb, p, hook);
 	if (hook & RETURNS)
 		return GO_ON;
 	local = locals && d == TO_REMOTE && link == LINK_ETHERNET && is_local(skb);
@@ -774,7 +775,6 @@ static __always_inline int is_diverted(__u32 protocol)
 	return 0;
 }
 
-
 /* The device that a packet is to be handed to. */
 static __always_inline __u32 divert_to(struct __sk_buff *skb)
 {
@@ -801,10 +801,8 @@ static __always_inline int divert(struct __sk_buff *skb, enum link_layer link)
 {
 	__u32 into = divert_to(skb);
 
-	/* What it came to here a moment ago holds for its class alone, which it lost on the way. */
-	if (into == COMES_BACK && !classed.interfaces)
-		return GO_ON;
-	return pass(skb, link, TO_STATION, into);
+	/* It passed here a moment ago, and lost its class on the way. */
+	return into == COMES_BACK && !radios.any ? GO_ON : pass(skb, link, TO_STATION, into);
 }
 
 SEC("tc")

@@ -147,7 +147,8 @@ impl Wiphy {
                     let find = |kind| Attributes::find(value, kind);
                     self.tid_support =
                         find(TID_PEER_SUPPORT).and_then(|v| v.try_into().ok()).map_or(0, u64::from_ne_bytes);
-                    let most = [TID_RETRY_SHORT, TID_RETRY_LONG].map(|kind| find(kind).and_then(|v| v.first().copied()));
+                    let most =
+                        [TID_RETRY_SHORT, TID_RETRY_LONG].map(|kind| find(kind).and_then(|v| v.first().copied()));
                     self.tid_retries = most.into_iter().flatten().min().unwrap_or(0);
                 }
                 _ => {}

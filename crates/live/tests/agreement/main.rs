@@ -1,6 +1,5 @@
 //! Rust, the C headers compiled for the host, and the program loaded into the kernel decide alike, byte for byte.
 
-mod class;
 #[path = "../common/compile.rs"]
 mod compile;
 mod host;
