@@ -16,7 +16,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Seek, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -381,16 +381,10 @@ fn recover(machine: &mut Machine, folder: &Path) {
     }
 }
 
-/// The other end of a socket, for tests that are the guard of nobody.
-#[cfg(test)]
-fn taken(raw: libc::c_int) -> OwnedFd {
-    // SAFETY: whoever calls this owns `raw`.
-    unsafe { OwnedFd::from_raw_fd(raw) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::FromRawFd;
     use std::time::{Duration, Instant};
 
     /// Files as a radio's debugfs has them; a guard sets one of them for real.
@@ -519,7 +513,8 @@ mod tests {
         // SAFETY: a process that this test started.
         unsafe { libc::kill(process, libc::SIGTERM) };
         let guard = std::mem::ManuallyDrop::new(guard);
-        drop(taken(guard.socket.as_raw_fd()));
+        // SAFETY: its owner is never dropped.
+        drop(unsafe { OwnedFd::from_raw_fd(guard.socket.as_raw_fd()) });
         until(|| radio.stands() == 24_000 && radio.records() == 0);
         // SAFETY: a child of this process.
         unsafe { libc::waitpid(process, std::ptr::null_mut(), 0) };

@@ -38,7 +38,7 @@ pub enum Place {
         /// The station.
         mac: Mac,
     },
-    /// Attempts for traffic identifiers of a station: short, long.
+    /// Retries for traffic identifiers of a station: short, long.
     Attempts {
         /// Number of the interface.
         ifindex: u32,
@@ -96,7 +96,7 @@ impl fmt::Display for Place {
             }
             Self::Weight { mac, .. } => write!(f, "station {}: air-time weight", station(mac)),
             Self::Attempts { mac, tids, .. } => {
-                write!(f, "station {}: attempts of traffic {tids:#04x}, short and long", station(mac))
+                write!(f, "station {}: retries of traffic {tids:#04x}, short and long", station(mac))
             }
             Self::Aql { phy, class } => write!(f, "{phy}: air time in hardware of {}, low and high, us", name(class)),
             Self::AqlThreshold { phy } => write!(f, "{phy}: air time in hardware of all, us"),

@@ -48,7 +48,7 @@ const TID_AMPDU: u16 = 9;
 const TID_RTS: u16 = 10;
 const TID_AMSDU: u16 = 11;
 
-/// Transmissions of a frame before it is given up.
+/// Transmissions of a frame, the first one included, before it is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retries {
     /// Of one below the RTS threshold, 1 to 255.
@@ -84,7 +84,7 @@ pub struct Edca {
 /// What a station's frames of some traffic identifiers are sent like; `None`: as before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TidConfig {
-    /// Transmissions of a short frame.
+    /// Retries of a short frame, 1 and more.
     pub retry_short: Option<u8>,
     /// Of a long one.
     pub retry_long: Option<u8>,
@@ -128,7 +128,7 @@ pub struct Wiphy {
     pub has_aql: bool,
     /// What of [`TidConfig`] its driver can do for one station, by [`TidConfig::takes`].
     pub tid_support: u64,
-    /// Most transmissions that a [`TidConfig`] may ask for.
+    /// Most retries that a [`TidConfig`] may ask for.
     pub tid_retries: u8,
 }
 
