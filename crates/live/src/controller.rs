@@ -234,12 +234,13 @@ impl Controller {
         let commands = commands(&config.socket, &mut journal);
         let mut links = Links::claim(&config, now())?;
         let host = host(&config.socket, &mut journal);
+        let _ = attach::make_folder();
+        // Forked early, so that it has as little of this process as can be.
+        let levers = Levers::start(&config, now(), &mut journal);
         // Before Linux 5.11 maps count against RLIMIT_MEMLOCK; libbpf finds out and raises it.
         let program = loaded.map_or_else(|| Program::load(config.programs()), Ok)?;
         // Nothing below needs more than is kept, and threads are started below. A folder of another user, which the sockets may be
         // in, is still found with all rights.
-        let _ = attach::make_folder();
-        let levers = Levers::start(&config, now(), &mut journal);
         confine(&config.socket, server.made_folder()).map_err(ControllerError::Files)?;
         rights::settle().map_err(ControllerError::Rights)?;
         let mut core = Core {

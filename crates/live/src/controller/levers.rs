@@ -66,6 +66,10 @@ pub(super) struct Levers {
     /// What is set, or somebody else's.
     knobs: BTreeMap<Place, Knob>,
     refused: BTreeMap<Lever, String>,
+    /// All of them are being put back, for other radios came.
+    puts_back: bool,
+    /// Orders that the guard had no room for.
+    not_given: u64,
     told: Vec<u32>,
 }
 
@@ -83,6 +87,7 @@ struct Known {
     loss: Option<f64>,
 }
 
+#[derive(Clone)]
 struct Knob {
     before: Values,
     ours: Values,
@@ -145,6 +150,8 @@ impl Levers {
             tries: false,
             knobs: BTreeMap::new(),
             refused: BTreeMap::new(),
+            puts_back: false,
+            not_given: 0,
             told: Vec::new(),
         }
     }
@@ -177,7 +184,19 @@ impl Levers {
 
     /// The radios among these ports: what works on each is found out when they change.
     pub(super) fn follow(&mut self, now: Time, ports: &[Port], journal: &mut Journal) {
-        if self.wanted.is_empty() && self.queue.is_none() || !self.radios.follow(now, ports) {
+        if !self.are_wanted() || !self.radios.is_time(now, ports) {
+            return;
+        }
+        // What is found has to be what was there before anything was set.
+        if !self.knobs.is_empty() {
+            if !self.puts_back {
+                self.knobs.clone().into_keys().for_each(|place| self.give(&Order::PutBack { place }));
+                self.puts_back = self.guard.is_some();
+            }
+            return;
+        }
+        self.puts_back = false;
+        if !self.radios.look(now, ports) {
             return;
         }
         self.law = levers::Levers::new(levers::Params::default());
@@ -236,7 +255,7 @@ impl Levers {
     /// Every interval: what passes is shown to the law, and what it says is done. How often the kernel refused something.
     pub(super) fn on_interval(&mut self, now: Time, seen: Seen<'_>, journal: &mut Journal) -> u64 {
         self.follow(now, seen.ports, journal);
-        let mut failures = self.hear(now, journal);
+        let mut failures = self.hear(now, journal) + std::mem::take(&mut self.not_given);
         if self.radios.list().is_empty() {
             return failures + self.tell_radios(seen.program);
         }
@@ -305,15 +324,30 @@ impl Levers {
     fn on_stations(&mut self, now: Time, told: Vec<(u32, Station)>, bulk: &BTreeMap<StationId, (BitRate, Span)>) {
         let heard: Vec<u32> = told.iter().map(|(ifindex, _)| *ifindex).collect();
         let is_there = |known: &Known| told.iter().any(|(_, station)| station.mac == known.mac);
-        self.stations.retain(|_, known| !heard.contains(&known.ifindex) || is_there(known));
+        let is_gone = |known: &Known| heard.contains(&known.ifindex) && !is_there(known);
+        let gone: Vec<Mac> = self.stations.values().filter(|known| is_gone(known)).map(|known| known.mac).collect();
+        self.stations.retain(|_, known| !gone.contains(&known.mac));
+        let left = |place: &Place| place.station().is_some_and(|mac| gone.contains(mac));
+        for place in self.knobs.clone().into_keys().filter(left) {
+            self.give(&Order::PutBack { place });
+        }
         for (ifindex, station) in told {
             let id = stations::of(station.mac);
+            let is_new = !self.stations.contains_key(&id);
             let first = Known { ifindex, mac: station.mac, before: station, loss: None };
             let known = self.stations.entry(id).or_insert(first);
             known.ifindex = ifindex;
             known.on_sample(&station);
+            let loss = known.loss;
+            // One that came again begins as everybody does.
+            if is_new && self.weights {
+                self.weigh(id);
+            }
+            if is_new && self.tries {
+                self.set_attempts();
+            }
             let Some(rate) = station.rate else { continue };
-            let sample = StationSample { station: id, rate, loss: known.loss, bulk: bulk.get(&id).copied() };
+            let sample = StationSample { station: id, rate, loss, bulk: bulk.get(&id).copied() };
             self.law.on_station(now, &sample);
         }
     }
@@ -385,6 +419,7 @@ impl Levers {
 
     fn put(&mut self, place: Place, values: Option<Values>, before: Option<Values>) {
         match values {
+            Some(values) if self.knobs.get(&place).is_some_and(|knob| knob.ours == values) => {}
             Some(values) => self.give(&Order::Set { place, values, before }),
             None if self.knobs.contains_key(&place) => self.give(&Order::PutBack { place }),
             None => {}
@@ -458,8 +493,9 @@ impl Levers {
     }
 
     fn give(&mut self, order: &Order) {
-        // One that is gone is found out by whoever hears it.
-        let _ = self.guard.as_mut().map(|guard| guard.give(order));
+        // One that is gone is found out by whoever hears it, too.
+        let given = self.guard.as_mut().is_none_or(|guard| guard.give(order).is_ok());
+        self.not_given += u64::from(!given);
     }
 
     /// What the guard says came of orders.
@@ -517,7 +553,7 @@ impl Levers {
 
     /// Says to the data path where radios are.
     fn tell_radios(&mut self, program: &Program) -> u64 {
-        let counts = self.wanted.contains(&Lever::Class) && !self.is_dry;
+        let counts = !self.is_dry && [Lever::Class, Lever::Weights].iter().any(|lever| self.wanted.contains(lever));
         let radios: Vec<_> = self.radios.list().iter().filter(|_| counts).map(|radio| radio.ifindex).collect();
         if radios == self.told {
             return 0;
@@ -653,4 +689,59 @@ pub(super) fn taken_for<'a>(
 ) -> HashMap<FlowKey, Behaviour> {
     let to_station = flows.filter(|flow| flow.direction == lasthop_core::packet::Direction::ToStation);
     to_station.filter_map(|flow| Some((key(flow.flow)?, flow.behaviour))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAC: Mac = [2, 0, 0, 0, 1, 0];
+
+    fn station(packets: u32, retries: u32, failed: u32) -> Station {
+        Station { mac: MAC, rate: None, bytes: 0, packets, retries, failed, airtime: None, weight: None }
+    }
+
+    #[test]
+    fn losses_are_those_of_attempts_since_the_last_sample_that_says_something() {
+        let mut known = Known { ifindex: 3, mac: MAC, before: station(100, 50, 5), loss: None };
+        known.on_sample(&station(110, 60, 5));
+        assert_eq!(known.loss, None, "ten frames say nothing");
+        // 100 frames, 90 of them sent again and ten given up: 100 of 190 attempts.
+        known.on_sample(&station(200, 140, 15));
+        assert_eq!(known.loss, Some(100.0 / 190.0));
+        // Counters that began anew say nothing, either.
+        known.on_sample(&station(30, 0, 0));
+        assert_eq!(known.loss, Some(100.0 / 190.0));
+        known.on_sample(&station(130, 0, 0));
+        assert_eq!(known.loss, Some(0.0));
+    }
+
+    #[test]
+    fn every_place_belongs_to_the_lever_that_sets_it() {
+        let phy = || "phy0".to_owned();
+        let all = [
+            (Place::Retries { wiphy: 0 }, Some(Lever::Attempts)),
+            (Place::Attempts { ifindex: 3, mac: MAC, tids: 9 }, Some(Lever::Attempts)),
+            (Place::Edca { ifindex: 3, class: 2 }, Some(Lever::Txop)),
+            (Place::Weight { ifindex: 3, mac: MAC }, Some(Lever::Weights)),
+            (Place::Aql { phy: phy(), class: 2 }, Some(Lever::Aql)),
+            (Place::AqlThreshold { phy: phy() }, Some(Lever::Aql)),
+            (Place::Txq { wiphy: 0 }, None),
+        ];
+        for (place, lever) in all {
+            assert_eq!(lever_of(&place), lever, "{place}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_set_on_the_machine_takes_a_guard() {
+        let config = Config::default();
+        assert_eq!(config.levers_in_force(), [Lever::Class]);
+        assert!(!needs_guard(&config));
+        for text in ["levers = \"auto\"", "mac = \"auto\"", "mac_queue = 100"] {
+            let config = Config::parse(text, "x").unwrap();
+            assert!(needs_guard(&config), "{text}");
+            assert!(!needs_guard(&Config { dry_run: true, ..config }), "{text}");
+        }
+    }
 }

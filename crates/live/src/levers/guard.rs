@@ -199,14 +199,14 @@ impl Drop for Guard {
 }
 
 /// The process itself.
-fn guard(socket: &OwnedFd, machine: Machine, records: &Path) {
+fn guard(socket: &OwnedFd, mut machine: Machine, records: &Path) {
     leave_all_but(socket);
     let _ = rustix::thread::set_name(c"lasthop-guard");
-    let mut work = Work { machine, held: Vec::new(), record: Record::make(records) };
     // Without these it has more rights than it needs, and does the same.
-    let _ = confine::confine_guard(work.machine.debugfs(), records);
+    let _ = confine::confine_guard(machine.debugfs(), records);
     let _ = rights::settle_guard();
-    recover(&mut work.machine, records);
+    recover(&mut machine, records);
+    let mut work = Work { machine, held: Vec::new(), record: Record::make(records) };
     let mut text = [0u8; LONGEST];
     loop {
         let length = match recv(socket, text.as_mut_slice(), RecvFlags::empty()) {

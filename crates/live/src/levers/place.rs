@@ -75,6 +75,15 @@ impl Place {
         }
     }
 
+    /// The station that it is a setting of, if it is one's.
+    #[must_use]
+    pub const fn station(&self) -> Option<&Mac> {
+        match self {
+            Self::Weight { mac, .. } | Self::Attempts { mac, .. } => Some(mac),
+            _ => None,
+        }
+    }
+
     /// What is there when nobody has set anything, where no one could be asked: the driver's own way.
     pub(super) fn own_way(&self) -> Option<Values> {
         matches!(self, Self::Attempts { .. }).then(|| vec![0, 0])

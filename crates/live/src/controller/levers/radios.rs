@@ -46,23 +46,22 @@ impl Radios {
         &self.list
     }
 
-    /// Looks when others are there; true when it did.
-    pub(crate) fn follow(&mut self, now: Time, ports: &[Port]) -> bool {
-        let is_radio = |port: &&Port| port.medium.is_radio && port.ifindex.is_some();
-        let there: Vec<u32> = ports.iter().filter(is_radio).filter_map(|port| port.ifindex).collect();
-        let is_known = self
-            .looked
-            .as_ref()
-            .is_some_and(|(known, at)| *known == there && (self.list.len() == there.len() || now.since(*at) < AGAIN));
-        if is_known {
-            return false;
-        }
+    /// Whether it is time to look: others are there, or one could not be asked.
+    pub(crate) fn is_time(&self, now: Time, ports: &[Port]) -> bool {
+        self.looked.as_ref().is_none_or(|(known, at)| {
+            known.iter().copied().ne(radios(ports).filter_map(|port| port.ifindex))
+                || (self.list.len() < known.len() && now.since(*at) >= AGAIN)
+        })
+    }
+
+    /// Looks what is there; true when it is something else than before. Nothing may be set meanwhile, or it would be taken for what was found.
+    pub(crate) fn look(&mut self, now: Time, ports: &[Port]) -> bool {
         let before: Vec<u32> = self.list.iter().map(|radio| radio.ifindex).collect();
         let is_first = self.looked.is_none();
-        self.looked = Some((there, now));
+        self.looked = Some((radios(ports).filter_map(|port| port.ifindex).collect(), now));
         let Some(wifi) = &mut self.wifi else { return is_first };
         let wireless = wifi.interfaces().unwrap_or_default();
-        let ports = ports.iter().filter(is_radio);
+        let ports = radios(ports);
         self.list = ports
             .filter_map(|port| {
                 let (at, found) = port.medium.chain.iter().find_map(|at| Some((*at, wireless.get(at)?)))?;
@@ -72,6 +71,10 @@ impl Radios {
             .collect();
         is_first || self.list.iter().map(|radio| radio.ifindex).ne(before)
     }
+}
+
+fn radios(ports: &[Port]) -> impl Iterator<Item = &Port> {
+    ports.iter().filter(|port| port.medium.is_radio && port.ifindex.is_some())
 }
 
 impl Radio {
@@ -112,7 +115,7 @@ impl Radio {
             Lever::Class => Ok(Setting::Class(false)),
             Lever::Aql if !self.wiphy.has_aql => Err("the driver does not limit air time in the hardware (AQL)"),
             Lever::Aql => self.aql.map(Setting::Aql).ok_or(
-                "the kernel shows no limits of air time: it has no CONFIG_MAC80211_DEBUGFS, or debugfs is not mounted",
+                "the kernel shows no limits of air time: it has no CONFIG_MAC80211_DEBUGFS, debugfs is not mounted, or this is not root",
             ),
             Lever::Txop if !self.is_access_point => Err("it is no access point"),
             Lever::Txop => {
@@ -128,6 +131,47 @@ impl Radio {
             Lever::Attempts => Err("the driver has no retry limits"),
             Lever::StationTxop => Err("hostapd tells stations how to contend, and takes no orders from here"),
             Lever::Aggregate => Err("Linux has no call that limits an aggregate's bytes"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::levers::wiphy::Retries;
+
+    fn radio(wiphy: Wiphy) -> Radio {
+        Radio { ifindex: 3, is_access_point: true, wiphy, aql: None, edca: None }
+    }
+
+    #[test]
+    fn a_lever_works_where_driver_kernel_and_hostapd_have_it() {
+        let bare = radio(Wiphy::default());
+        assert_eq!(bare.found(Lever::Class), Ok(Setting::Class(false)));
+        for lever in [Lever::Aql, Lever::Txop, Lever::Weights, Lever::Attempts, Lever::StationTxop, Lever::Aggregate] {
+            assert!(bare.found(lever).is_err_and(|why| !why.is_empty()), "{lever:?}");
+        }
+        let retries = Some(Retries { short: 7, long: 4 });
+        let mut whole = radio(Wiphy { has_aql: true, has_weights: true, retries, ..Wiphy::default() });
+        assert!(whole.found(Lever::Aql).unwrap_err().contains("CONFIG_MAC80211_DEBUGFS"));
+        whole.aql = Some(Aql::default());
+        whole.edca = Some(Edca { aifs: 3, cw_min: 15, cw_max: 63, txop_32us: 63 });
+        assert_eq!(whole.found(Lever::Aql), Ok(Setting::Aql(Aql::default())));
+        let txop = Span::from_micros(2_016);
+        assert_eq!(whole.found(Lever::Txop), Ok(Setting::Txop(Contention { aifsn: 3, cw_min: 15, cw_max: 63, txop })));
+        assert_eq!(whole.found(Lever::Weights), Ok(Setting::Weights(false)));
+        assert_eq!((whole.found(Lever::Attempts), whole.has_tid_retries()), (Ok(Setting::Attempts(false)), false));
+        whole.is_access_point = false;
+        assert!(whole.found(Lever::Txop).is_err());
+    }
+
+    #[test]
+    fn attempts_are_a_stations_own_where_the_driver_has_both_limits() {
+        // As ath10k (0xb80, 0x380 of it counts) and as rtw89, which has aggregation alone (Linux 6.12).
+        for (tid_support, tid_retries, has) in [(0x1b80 | 1 << 6, 30, true), (1 << 9 | 1 << 11, 0, false)] {
+            let radio = radio(Wiphy { tid_support, tid_retries, ..Wiphy::default() });
+            assert_eq!(radio.has_tid_retries(), has, "{tid_support:#x}");
+            assert_eq!(radio.found(Lever::Attempts).is_ok(), has);
         }
     }
 }
