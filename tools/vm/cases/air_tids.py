@@ -31,7 +31,7 @@ def of(length):
     return near
 
 
-call, full, many = of(160), of(1400), of(200)
+call, full, many = of(160), of(1400), of(600)
 # The call, once it was seen for long enough; and the marked one beside it, always. On a machine that stands still for a second others are slow, too.
 assert call[6] > 100, call
 assert call[1] > 100 and set(call) <= {0, 1, 6}, call

@@ -22,7 +22,8 @@ static __always_inline __u32 light_given(const struct light_flow *flow, __u32 ds
 	return dscp ? 0 : READ_ONCE(flow->user_priority) & 7;
 }
 
-static __always_inline __u32 light_on_datagram(struct light_flow *flow, const struct packet *p, __u32 dscp, __u32 port, __u64 now)
+static __always_inline __u32 light_on_datagram(struct light_flow *flow, const struct packet *p, __u32 dscp, __u32 port,
+					       __u64 now)
 {
 	flow->packets += p->segments;
 	flow->bytes += p->ip_bytes;
