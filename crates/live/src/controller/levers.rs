@@ -5,7 +5,7 @@
 
 mod radios;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use lasthop_core::ap::{StationId, UdpSnapshot};
 use lasthop_core::aqm::mac80211::Aql;
@@ -34,6 +34,8 @@ use radios::{Radio, Radios};
 
 /// UDP flows that were silent for so long are forgotten: `core::levers` forgets them then, too.
 const SILENT: Span = Span::from_secs(10);
+/// The log names so many places: stations come and go for months.
+const MOST_SAID: usize = 1_024;
 /// Fewer frames say nothing about losses.
 const ENOUGH: u32 = 20;
 /// Traffic identifiers (IEEE 802.1D) of voice and of best effort.
@@ -68,6 +70,8 @@ pub(super) struct Levers {
     refused: BTreeMap<Lever, String>,
     /// All of them are being put back, for other radios came.
     puts_back: bool,
+    /// Places of which it was said that they are set.
+    said: BTreeSet<Place>,
     /// Orders that the guard had no room for.
     not_given: u64,
     told: Vec<u32>,
@@ -151,6 +155,7 @@ impl Levers {
             knobs: BTreeMap::new(),
             refused: BTreeMap::new(),
             puts_back: false,
+            said: BTreeSet::new(),
             not_given: 0,
             told: Vec::new(),
         }
@@ -517,7 +522,8 @@ impl Levers {
         for Answer { place, outcome } in answers {
             match outcome {
                 Outcome::Set { before, now: ours } => {
-                    if !self.knobs.contains_key(&place) {
+                    // Trials set and put back again every second.
+                    if self.said.len() < MOST_SAID && self.said.insert(place.clone()) {
                         journal.say(now, format!("{place}: {}, before {}", text(&ours), text(&before)));
                     }
                     self.knobs.insert(place, Knob { before, ours, theirs: false });
