@@ -20,6 +20,10 @@ use lasthop_home::traffic::Source;
 use lasthop_hwsim::frame::{Addba, Header};
 use lasthop_hwsim::{message as hwsim_message, rates as hwsim_rates};
 use lasthop_live::handover::Offer;
+use lasthop_live::levers::debugfs::{self, Limit};
+use lasthop_live::levers::guard::read_record;
+use lasthop_live::levers::hostapd;
+use lasthop_live::levers::wiphy::Wiphy;
 use lasthop_messenger::account::Account;
 use lasthop_messenger::protocol::{self, Decoded, LONGEST, Reply, Request};
 use lasthop_messenger::server::Startups;
@@ -48,6 +52,7 @@ pub const ALL: &[Target] = &[
     ("status_json", status_json),
     ("measure_json", measure_json),
     ("handover", handover),
+    ("radio", radio),
     ("mdns", mdns),
     ("vary", vary),
     ("snoop", snoop),
@@ -284,6 +289,27 @@ pub fn handover(input: &[u8]) {
     if let Ok(offer) = Offer::read(input) {
         let said = serde_json::to_vec(&offer).expect("plain numbers");
         assert_eq!(Offer::read(&said).expect("our own words"), offer);
+    }
+}
+
+/// What a radio says of itself by nl80211, debugfs and hostapd's file, and what a guard has left: something, or nothing; a table of limits that is
+/// understood is understood again.
+pub fn radio(input: &[u8]) {
+    let wiphy = Wiphy::read([input]);
+    assert!(wiphy.name.len() <= 3 * input.len());
+    if let Ok(held) = read_record(input) {
+        let said = serde_json::to_vec(&held).expect("plain numbers");
+        assert_eq!(read_record(&said).expect("our own words"), held);
+    }
+    let Ok(text) = std::str::from_utf8(input) else { return };
+    let _ = debugfs::threshold(text);
+    if let Some(limits) = debugfs::limits(text) {
+        let row = |(class, limit): (&&str, &Limit)| format!("{class}\t{}\t\t{}\n", limit.low_us, limit.high_us);
+        let rows: String = debugfs::CLASSES.iter().zip(&limits).map(row).collect();
+        assert_eq!(debugfs::limits(&format!("AC\n{rows}")), Some(limits));
+    }
+    if hostapd::read(text, "wlan0").is_some() {
+        assert!(text.contains("wlan0"));
     }
 }
 

@@ -14,6 +14,7 @@ pub mod elastic;
 pub mod fastpath;
 pub mod flow;
 pub mod layout;
+pub mod levers;
 pub mod meter;
 pub mod packet;
 pub mod snoop;

@@ -7,6 +7,7 @@ use lasthop_command::exit::{Failure, Outcome};
 use lasthop_command::output;
 use lasthop_command::signals::Stop;
 use lasthop_core::ap::{Law, Parameter};
+use lasthop_core::levers::Lever;
 use lasthop_core::units::BitRate;
 use lasthop_live::config::{AUTO, Capacity, Config, Datapath, Queueing};
 use lasthop_live::controller::{ControllerError, Reload};
@@ -73,6 +74,13 @@ pub struct Arguments {
     /// of milliseconds from the sender; Wi-Fi with its usual retries has none to repair
     #[arg(long)]
     snoop: bool,
+    /// Levers of radios that may be moved, each only where it pays: "class", "aql", "txop", "weights", or several with commas
+    /// between them; "auto": all; "off": none [default: class]
+    #[arg(long, value_name = "LEVERS|auto|off", value_parser = levers)]
+    levers: Option<Levers>,
+    /// Whether attempts follow losses and round trips, where the driver can: the MAC setting [default: off]
+    #[arg(long, value_name = "HOW", value_enum)]
+    mac: Option<Mac>,
     /// Decide and say what it would do; change nothing, no queue either
     #[arg(long)]
     dry_run: bool,
@@ -121,6 +129,31 @@ enum Where {
     Kernel,
     /// A TAP and a packet socket: any kernel, more processor time
     User,
+}
+
+/// What `mac` takes in the configuration file.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Mac {
+    /// They do
+    Auto,
+    /// They are as they are
+    Off,
+}
+
+/// What `levers` takes in the configuration file.
+#[derive(Clone, Debug)]
+struct Levers(Vec<Lever>);
+
+/// Reads them as the configuration file has them, or with commas between them.
+fn levers(text: &str) -> Result<Levers, String> {
+    let value = match text {
+        AUTO | "off" => toml_string(text),
+        names => format!("[{}]", names.split(',').map(toml_string).collect::<Vec<_>>().join(", ")),
+    };
+    Config::parse(&format!("levers = {value}\n"), "--levers").map(|config| Levers(config.levers)).map_err(|error| {
+        let message = error.to_string();
+        message.split_once(": levers: ").map_or(message.clone(), |(_, reason)| reason.to_owned())
+    })
 }
 
 /// What `log_format` takes in the configuration file.
@@ -246,6 +279,10 @@ impl Arguments {
             None => config.datapath,
         };
         config.snoop |= self.snoop;
+        if let Some(Levers(levers)) = &self.levers {
+            config.levers.clone_from(levers);
+        }
+        config.mac = self.mac.map_or(config.mac, |mac| matches!(mac, Mac::Auto));
         config.check_queue().map_err(Failure::request)?;
         config.dry_run |= self.dry_run;
         config.log_format = match self.log_format {
@@ -265,6 +302,18 @@ impl Arguments {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn levers_on_the_command_line_read_like_the_key() {
+        let read = |text| levers(text).map(|Levers(levers)| levers.into_iter().map(Lever::name).collect::<Vec<_>>());
+        assert_eq!(read("auto").unwrap(), ["class", "aql", "txop", "weights"]);
+        assert_eq!(read("weights,class").unwrap(), ["class", "weights"]);
+        assert!(read("off").unwrap().is_empty());
+        for wrong in ["", "class,", "attempts", "station-txop", "qos"] {
+            let error = read(wrong).unwrap_err();
+            assert!(error.contains("\"weights\"") && !error.contains("levers:"), "{error}");
+        }
+    }
 
     #[test]
     fn capacity_on_the_command_line_reads_like_the_key() {

@@ -10,12 +10,13 @@ mod read;
 use std::path::{Path, PathBuf};
 
 use lasthop_core::ap::{self, Law, Params, RttSource, ShareRule};
+use lasthop_core::levers::Lever;
 use lasthop_core::snoop;
 use lasthop_core::units::{BitRate, Span};
 
 pub use changes::Change;
 pub use error::ConfigError;
-pub use read::AUTO;
+pub use read::{AUTO, LEVERS};
 
 use crate::interface::{self, InterfaceName};
 use crate::log;
@@ -67,6 +68,12 @@ pub struct Config {
     pub chap: qdisc::Settings,
     /// Whether both directions share the last hop.
     pub duplex: Duplex,
+    /// Levers of radios that may be moved (`core::levers`), but for attempts.
+    pub levers: Vec<Lever>,
+    /// Attempts may be, too: the MAC setting.
+    pub mac: bool,
+    /// Packets that a radio's own queues may hold; `None`: as they are.
+    pub mac_queue: Option<u32>,
     /// Decide and show, rewrite nothing.
     pub dry_run: bool,
     /// Unix socket that serves the status.
@@ -182,6 +189,10 @@ impl Default for Config {
             snoop_params: snoop::Params::default(),
             chap: qdisc::Settings::default(),
             duplex: Duplex::Auto,
+            // It changes nothing of the machine, and takes a tenth of the air at most.
+            levers: vec![Lever::Class],
+            mac: false,
+            mac_queue: None,
             dry_run: false,
             socket: PathBuf::from(lasthop_status::DEFAULT_SOCKET),
             socket_group: String::new(),
@@ -292,6 +303,13 @@ impl Config {
             Queueing::Kernel if self.snoop => Queueing::FqCodel,
             queueing => queueing,
         }
+    }
+
+    /// Every lever that may be moved, in the order in which they are tried.
+    #[must_use]
+    pub fn levers_in_force(&self) -> Vec<Lever> {
+        let attempts = self.mac.then_some(Lever::Attempts);
+        Lever::ALL.into_iter().filter(|lever| self.levers.contains(lever) || attempts == Some(*lever)).collect()
     }
 
     /// The programs that are loaded: what is handed to this process is what a queue of its own needs.

@@ -10,6 +10,8 @@
 //! | `/dev/net/tun` | TAPs of queues in this process |
 //! | `/proc/sys/net/ipv6/conf` | their settings |
 //!
+//! The process that sets the levers (`levers::guard`) writes to `/sys/kernel/debug/ieee80211` and `/run/lasthop` alone.
+//!
 //! Reading is left as it is. Folders are known by what they are, not by their names: one that is removed and made again is
 //! another. Where the kernel has no Landlock, or an older one, it does what that can.
 
@@ -51,6 +53,10 @@ pub fn confine(socket: &Path, made_folder: bool) -> Result<Confinement, RulesetE
         (Path::new("/proc/sys/net/ipv6/conf"), writes),
     ];
     places.extend(folder.parent().filter(|_| made_folder).map(|above| (above, AccessFs::RemoveDir.into())));
+    restrict(places)
+}
+
+fn restrict(places: Vec<(&Path, BitFlags<AccessFs>)>) -> Result<Confinement, RulesetError> {
     // What is not there now, a kernel without TUN or IPv6 say, will not be written to.
     let rules = places.into_iter().filter_map(|(path, access)| Some(PathBeneath::new(PathFd::new(path).ok()?, access)));
     let ruleset =
@@ -61,6 +67,15 @@ pub fn confine(socket: &Path, made_folder: bool) -> Result<Confinement, RulesetE
         RulesetStatus::PartiallyEnforced => Confinement::Partial,
         RulesetStatus::NotEnforced => Confinement::None,
     })
+}
+
+/// Confines the process that sets the levers to debugfs's radios (`debugfs`), and its records in `records`.
+///
+/// # Errors
+/// As for [`confine`].
+pub fn confine_guard(debugfs: &Path, records: &Path) -> Result<Confinement, RulesetError> {
+    let writes = AccessFs::WriteFile | AccessFs::Truncate;
+    restrict(vec![(debugfs, AccessFs::WriteFile.into()), (records, writes | AccessFs::MakeReg | AccessFs::RemoveFile)])
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod full;
 mod hops;
 mod inherited;
 mod journal;
+mod levers;
 mod links;
 mod locals;
 mod pauses;
@@ -23,6 +24,7 @@ mod stations;
 mod table;
 mod udp;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -54,10 +56,12 @@ use full::Full;
 use hops::Hops;
 use inherited::Inherited;
 use journal::Journal;
+use levers::Levers;
 use links::Links;
 use pauses::Pauses;
 use queues::Queues;
 
+pub use levers::levers_of;
 pub use queues::QueueError;
 pub use reload::Reload;
 use report::Totals;
@@ -115,6 +119,8 @@ pub struct Controller {
 struct Core {
     // Nobody asks the data path any more before it goes.
     updates: Updates,
+    // What was set is put back before anything else goes.
+    levers: Levers,
     // What is held leaves before the hooks go, and they before the program.
     queues: Queues,
     links: Links,
@@ -228,15 +234,18 @@ impl Controller {
         let commands = commands(&config.socket, &mut journal);
         let mut links = Links::claim(&config, now())?;
         let host = host(&config.socket, &mut journal);
+        let _ = attach::make_folder();
+        // Forked early, so that it has as little of this process as can be.
+        let levers = Levers::start(&config, now(), &mut journal);
         // Before Linux 5.11 maps count against RLIMIT_MEMLOCK; libbpf finds out and raises it.
         let program = loaded.map_or_else(|| Program::load(config.programs()), Ok)?;
         // Nothing below needs more than is kept, and threads are started below. A folder of another user, which the sockets may be
         // in, is still found with all rights.
-        let _ = attach::make_folder();
         confine(&config.socket, server.made_folder()).map_err(ControllerError::Files)?;
         rights::settle().map_err(ControllerError::Rights)?;
         let mut core = Core {
             updates: Updates::start(&config, &program),
+            levers,
             ap: Ap::new(config.params(capacity)),
             table: Table::new(&config),
             batch: Batch::default(),
@@ -361,6 +370,7 @@ impl Controller {
         let core = &mut self.core;
         core.updates.stop(&core.program);
         core.queues.take_off();
+        core.levers.take_off(&core.program);
         (self.server, self.commands) = (None, None);
         let hooks = core.links.hooks();
         let control = core.program.control();
@@ -499,6 +509,7 @@ impl Core {
         let machine =
             queues::Machine { present: &present, disciplines: &self.disciplines, program: &self.program, up_bytes };
         self.totals.failures += self.queues.on_interval(now, &machine, &mut self.journal);
+        self.move_levers(now, &counters);
         for (mac, rate, attempts) in self.queues.take_rates() {
             self.ap.on_station(now, &StationSample { station: stations::of(mac), rate, attempts });
         }
@@ -571,6 +582,39 @@ impl Core {
             self.table.end(&mut self.ap);
         }
         Ok(())
+    }
+
+    /// Shows what passes to whom the levers of radios are told by, and has done what that says.
+    fn move_levers(&mut self, now: Time, counters: &Counters) {
+        let told = self.queues.take_told();
+        if !self.levers.are_wanted() {
+            return;
+        }
+        let (table, stations) = (&self.table, &self.stations);
+        let mut bulk = BTreeMap::new();
+        if self.levers.asks_for_bulk() && !told.is_empty() {
+            for flow in self.ap.snapshot().flows.iter().filter(|flow| flow.direction == Direction::ToStation) {
+                let (Some(key), Some(local)) = (table.key(flow.flow), flow.local_rtt) else { continue };
+                let rtt = local + flow.remote_rtt.unwrap_or(Span::ZERO);
+                let rate = flow.share.unwrap_or(flow.rate);
+                let most = bulk.entry(stations.id(&key.station)).or_insert((rate, rtt));
+                if rate.as_bps() as f64 * rtt.as_secs_f64() > most.0.as_bps() as f64 * most.1.as_secs_f64() {
+                    *most = (rate, rtt);
+                }
+            }
+        }
+        let is_measured = table.awake() > 0 && !self.is_calm(now);
+        let seen = levers::Seen {
+            ports: &self.links.ports(),
+            program: &self.program,
+            taken_for: &levers::taken_for(self.ap.udp_flows().snapshot(), |flow| table.key(flow)),
+            station: &|key| stations.id(&key.station),
+            told,
+            bulk: &bulk,
+            wait: is_measured.then(|| self.ap.directions()[Direction::ToStation.index()].local),
+            ip_bytes: counters.ip_bytes,
+        };
+        self.totals.failures += self.levers.on_interval(now, seen, &mut self.journal);
     }
 
     fn report_full_table(&mut self, now: Time, counters: &Counters) {

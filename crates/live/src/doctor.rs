@@ -5,6 +5,7 @@
 
 mod bpf;
 mod host;
+mod levers;
 mod link;
 mod ports;
 mod qdisc;

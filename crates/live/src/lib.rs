@@ -12,6 +12,7 @@ pub mod doctor;
 pub mod fdb;
 pub mod handover;
 pub mod interface;
+pub mod levers;
 pub mod log;
 pub mod maps;
 pub mod mdns;

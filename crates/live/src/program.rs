@@ -6,6 +6,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use lasthop_core::fastpath::layout::{Counters, FlowKey, FlowState, Plan, UdpPlan, UdpState};
+use lasthop_core::fastpath::light::LightFlow;
 use lasthop_core::packet::Direction;
 use lasthop_core::units::Time;
 use lasthop_core::wire::Merged;
@@ -164,7 +165,12 @@ pub struct Program {
     plans: Plans,
     set_plans: OwnedFd,
     set_udp_plan: OwnedFd,
+    set_class: OwnedFd,
     set_scale: OwnedFd,
+    /// UDP flows to stations behind radios, which interfaces lead to radios, and how many packets were given a class.
+    light_flows: MapHandle,
+    radios: MapHandle,
+    classed: MapHandle,
     /// Stations behind hooked ports of bridges, and how many they are: with none the data path does not look.
     locals: MapHandle,
     locals_number: MapHandle,
@@ -216,9 +222,11 @@ impl Program {
         let large = LastLarge::map(map_named(&object, ".data.large")?.as_fd())?;
         let flows = map_named(&object, "flows")?;
         let udp_flows = map_named(&object, "udp_flows")?;
+        let light_flows = map_named(&object, "light_flows")?;
         let sizes = |map: &MapHandle| (map.key_size() as usize, map.value_size() as usize);
         if sizes(&flows) != (size_of::<FlowKey>(), size_of::<FlowState>())
             || sizes(&udp_flows) != (size_of::<FlowKey>(), size_of::<UdpState>())
+            || sizes(&light_flows) != (size_of::<FlowKey>(), size_of::<LightFlow>())
         {
             return Err(LoadError::Absent("map of flows with this crate's layout"));
         }
@@ -240,7 +248,11 @@ impl Program {
             plans: Plans::map(map_named(&object, "plans")?.as_fd())?,
             set_plans: owned_program(&object, "set_plans")?,
             set_udp_plan: owned_program(&object, "set_udp_plan")?,
+            set_class: owned_program(&object, "set_class")?,
             set_scale: owned_program(&object, "set_scale")?,
+            light_flows,
+            radios: map_named(&object, ".data.radios")?,
+            classed: map_named(&object, ".data.classed")?,
             locals: map_named(&object, "local_macs")?,
             locals_number: map_named(&object, ".data.locals")?,
             hops: map_named(&object, ".data.hops")?,
@@ -450,6 +462,46 @@ impl Program {
         refused as u64 + u64::from(!told)
     }
 
+    /// Shows every UDP flow to a station behind a radio, as [`Self::read_flows`].
+    pub fn read_light_flows(
+        &self,
+        batch: &mut Batch<LightFlow>,
+        show: impl FnMut(&FlowKey, &LightFlow),
+    ) -> Result<(), ProgramError> {
+        read_all(&self.light_flows, batch, show)
+    }
+
+    /// Forgets one of them; one that is not there is forgotten already.
+    pub fn delete_light(&self, key: &FlowKey) -> Result<(), ProgramError> {
+        match self.light_flows.delete(bytes_of(key)) {
+            Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives packets of one of them this user priority, 1 to 7, or none but their own with 0.
+    pub fn set_class(&self, key: &FlowKey, user_priority: u32) -> Result<(), ProgramError> {
+        let mut call = SetClass { key: *key, user_priority, result: 0 };
+        syscall(&self.set_class, &mut call)?;
+        found(call.result)
+    }
+
+    /// Says behind which interfaces, by their numbers, there are radios, and whether classes are in force there.
+    pub fn set_radios(&self, ifindexes: &[u32], classes: bool) -> Result<(), ProgramError> {
+        let mut radios = [0u8; 8 + PLACES_OF_PORTS];
+        radios[0] = u8::from(!ifindexes.is_empty());
+        for ifindex in ifindexes {
+            radios[8 + *ifindex as usize % PLACES_OF_PORTS] = 1 + u8::from(classes);
+        }
+        Ok(self.radios.update(&0u32.to_ne_bytes(), &radios, MapFlags::ANY)?)
+    }
+
+    /// How many packets were given a class.
+    pub fn classed(&self) -> Result<u64, ProgramError> {
+        let count = self.classed.lookup(&0u32.to_ne_bytes(), MapFlags::ANY)?;
+        Ok(count.and_then(|bytes| bytes.first_chunk().copied()).map_or(0, u64::from_ne_bytes))
+    }
+
     /// Says which of [`lasthop_core::fastpath::layout::Control::hops`] is behind each interface, by the lower bits of its number.
     pub fn set_hops(&self, places: &[u8; PLACES_OF_PORTS]) -> Result<(), ProgramError> {
         Ok(self.hops.update(&0u32.to_ne_bytes(), places, MapFlags::ANY)?)
@@ -651,6 +703,15 @@ struct SetUdpPlan {
     result: i32,
 }
 
+/// Arguments of the program `set_class`; `bpf/layout.h` states the same.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct SetClass {
+    key: FlowKey,
+    user_priority: u32,
+    result: i32,
+}
+
 /// Arguments of the program `set_scale`; `bpf/layout.h` states the same.
 #[derive(Clone, Copy)]
 #[repr(C)]
@@ -677,6 +738,10 @@ unsafe impl Pod for Counters {}
 unsafe impl Pod for UdpState {}
 // SAFETY: integers only; 36 + 4 + 12 + 4 bytes, all multiples of 4.
 unsafe impl Pod for SetUdpPlan {}
+// SAFETY: integers only; sizes asserted beside its definition.
+unsafe impl Pod for LightFlow {}
+// SAFETY: integers only; 36 + 2 x 4 bytes, all multiples of 4.
+unsafe impl Pod for SetClass {}
 // SAFETY: integers only; 36 + 3 x 4 bytes, all multiples of 4.
 unsafe impl Pod for SetScale {}
 

@@ -94,6 +94,15 @@ pub fn settle() -> io::Result<()> {
     keep(bits(&Right::KEPT) | priority)
 }
 
+/// Gives up what the process that sets the levers (`levers::guard`) does not need: it keeps CAP_NET_ADMIN, and CAP_DAC_OVERRIDE for files of debugfs
+/// that nobody may write by their mode.
+///
+/// # Errors
+/// As for [`settle`].
+pub fn settle_guard() -> io::Result<()> {
+    keep(CapabilitySet::NET_ADMIN | CapabilitySet::DAC_OVERRIDE)
+}
+
 /// Gives up all rights but those of `kept` that the calling thread has, for good: it has no others to take back, and what it
 /// executes gains none.
 ///

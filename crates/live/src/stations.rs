@@ -9,23 +9,25 @@ use std::io;
 
 use lasthop_core::units::{BitRate, Span};
 
-use crate::netlink::{Attributes, GENL_HEADER, NLM_F_DUMP, Socket, put, text};
+use crate::netlink::{Attributes, GENL_HEADER, NLM_F_DUMP, Reply, Socket, put, text};
 
 const CTRL_ATTR_MCAST_GROUPS: u16 = 7;
 const CTRL_ATTR_MCAST_GRP_NAME: u16 = 1;
 const CTRL_ATTR_MCAST_GRP_ID: u16 = 2;
 const NL80211_CMD_GET_INTERFACE: u8 = 5;
-const NL80211_ATTR_WIPHY: u16 = 1;
+pub(crate) const NL80211_ATTR_WIPHY: u16 = 1;
 const NL80211_ATTR_IFTYPE: u16 = 5;
 const NL80211_CMD_GET_STATION: u8 = 17;
-const NL80211_ATTR_IFINDEX: u16 = 3;
-const NL80211_ATTR_MAC: u16 = 6;
+pub(crate) const NL80211_ATTR_IFINDEX: u16 = 3;
+pub(crate) const NL80211_ATTR_MAC: u16 = 6;
 const NL80211_ATTR_STA_INFO: u16 = 21;
 const STA_INFO_TX_BITRATE: u16 = 8;
 const STA_INFO_TX_PACKETS: u16 = 10;
 const STA_INFO_TX_RETRIES: u16 = 11;
+const STA_INFO_TX_FAILED: u16 = 12;
 const STA_INFO_TX_BYTES64: u16 = 24;
 const STA_INFO_TX_DURATION: u16 = 39;
+const STA_INFO_AIRTIME_WEIGHT: u16 = 40;
 const RATE_INFO_BITRATE: u16 = 1;
 const RATE_INFO_BITRATE32: u16 = 5;
 
@@ -45,8 +47,12 @@ pub struct Station {
     pub packets: u32,
     /// Retransmissions among them.
     pub retries: u32,
+    /// Frames that were given up.
+    pub failed: u32,
     /// Air time of all of that, where the driver measures it.
     pub airtime: Option<Span>,
+    /// Its weight among the others, where the driver shares the air by weights.
+    pub weight: Option<u16>,
 }
 
 /// What a Wi-Fi interface is.
@@ -98,6 +104,11 @@ impl Nl80211 {
         let family = socket.family("nl80211")?;
         let changes = group(&family.attributes, "config");
         Ok(Self { socket, family: family.id, changes })
+    }
+
+    /// Sends a message of the family, with its generic header; what answers it.
+    pub(crate) fn request(&mut self, flags: u16, body: &[u8]) -> io::Result<Vec<Reply>> {
+        self.socket.request(self.family, flags, body)
     }
 
     /// The multicast group that is told when interfaces come, go, and change their type.
@@ -166,7 +177,9 @@ fn read(attributes: &[u8]) -> Option<Station> {
         bytes: u64_at(STA_INFO_TX_BYTES64).unwrap_or(0),
         packets: u32_at(STA_INFO_TX_PACKETS).unwrap_or(0),
         retries: u32_at(STA_INFO_TX_RETRIES).unwrap_or(0),
+        failed: u32_at(STA_INFO_TX_FAILED).unwrap_or(0),
         airtime: u64_at(STA_INFO_TX_DURATION).map(Span::from_micros),
+        weight: Attributes::find(about, STA_INFO_AIRTIME_WEIGHT).and_then(u16_of),
     })
 }
 
@@ -195,6 +208,7 @@ mod tests {
         put_nested(&mut body, NL80211_ATTR_STA_INFO, |about| {
             put(about, STA_INFO_TX_PACKETS, &200u32.to_ne_bytes());
             put(about, STA_INFO_TX_RETRIES, &50u32.to_ne_bytes());
+            put(about, STA_INFO_TX_FAILED, &3u32.to_ne_bytes());
             put(about, STA_INFO_TX_BYTES64, &300_000u64.to_ne_bytes());
             put_nested(about, STA_INFO_TX_BITRATE, |rate| put(rate, RATE_INFO_BITRATE, &60u16.to_ne_bytes()));
         });
@@ -204,7 +218,9 @@ mod tests {
             bytes: 300_000,
             packets: 200,
             retries: 50,
+            failed: 3,
             airtime: None,
+            weight: None,
         };
         assert_eq!(read(&body), Some(expected));
     }

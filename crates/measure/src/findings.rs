@@ -8,7 +8,7 @@ use crate::block::{Arm, Block, Spoilt};
 use crate::grade::Grade;
 use crate::load;
 use crate::plan::LEAST_PAIRS;
-use crate::statistics::{coins_p, hodges_lehmann, median, sign_flip_p};
+use lasthop_core::meter::paired::{coins_p, hodges_lehmann, median, sign_flip_p};
 
 /// A difference is called one when so much chance, or less, would bring it about without control.
 pub const ALPHA: f64 = 0.05;

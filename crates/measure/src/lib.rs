@@ -2,7 +2,7 @@
 //!
 //! [`Session`] asks a running controller for its status once a second and pauses its control for half of the blocks; it has no clock
 //! and no sockets, so that a test plays an evening in a millisecond. What it measured is a [`Report`] of [`Block`]s; [`findings`] is a
-//! pure function over them: which pairs count ([`load`]), how they compare ([`statistics`]), and what that is called ([`grade`]).
+//! pure function over them: which pairs count ([`load`]), how they compare ([`lasthop_core::meter::paired`]), and what that is called ([`grade`]).
 //! The feature `host` adds what the programs share: options, the loop with clock and sockets, and the report as text.
 
 pub mod block;
@@ -14,7 +14,6 @@ pub mod load;
 pub mod plan;
 pub mod report;
 pub mod session;
-pub mod statistics;
 mod words;
 
 pub use block::{Arm, Block, Spoilt};

@@ -47,6 +47,9 @@ pub struct Status {
     /// What of the machine was set, and what it was before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub knobs: Vec<KnobStatus>,
+    /// Levers of radios that may be moved, and what became of each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub levers: Vec<LeverStatus>,
     /// Queue disciplines of others that shape or keep flows apart; they are left as they are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub found: Vec<FoundStatus>,
@@ -435,6 +438,40 @@ pub struct QueueStatus {
     /// Wi-Fi stations of which the driver says what their packets cost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stations: Vec<StationStatus>,
+}
+
+/// A lever of radios that may be moved.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LeverStatus {
+    /// "class", "aql", "txop", "weights" or "attempts".
+    pub name: String,
+    /// "waiting" (for a radio), "not-here" (it does not work here), "untried", "trying", "kept" (what was tried is in force),
+    /// "taken-back" (it is as it was found) or "refused" (by the driver).
+    pub state: String,
+    /// Why it does not work here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// As it was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub found: Option<String>,
+    /// In force now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_force: Option<String>,
+    /// Pairs of blocks, with it and without, of the newest trial; 0: none has ended.
+    #[serde(default)]
+    pub pairs: u32,
+    /// What sparse packets waited more with it then, ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub added_ms: Option<f64>,
+    /// What was carried with it then, in parts of what was without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried: Option<f64>,
+    /// Of "class": flows that have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flows: Option<u64>,
+    /// Of "class": packets that were given one so far.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets: Option<u64>,
 }
 
 /// Something of the machine that was set.

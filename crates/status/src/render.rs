@@ -6,8 +6,8 @@ use lasthop_core::snoop::Snapshot;
 use lasthop_core::units::{BitRate, Bytes, Span};
 
 use super::{
-    Basis, DirectionStatus, FlowCondition, FlowStatus, InterfaceStatus, Presence, QueueStatus, Role, Status,
-    TableStatus, WindowUpdates,
+    Basis, DirectionStatus, FlowCondition, FlowStatus, InterfaceStatus, LeverStatus, Presence, QueueStatus, Role,
+    Status, TableStatus, WindowUpdates,
 };
 
 /// Flows shown; the JSON has them all.
@@ -34,6 +34,27 @@ macro_rules! line {
     ($out:expr, $($arg:tt)*) => { { let _ = writeln!($out, $($arg)*); } };
 }
 
+fn moved(lever: &LeverStatus) -> String {
+    let LeverStatus { name, state, why, found, in_force, .. } = lever;
+    let mut text = format!("lever {name}: {}", state.replace('-', " "));
+    if let Some(why) = why {
+        text += &format!(": {why}");
+    }
+    if let Some(in_force) = in_force.as_ref().filter(|_| why.is_none()) {
+        text += &format!(", {in_force}");
+        if let Some(found) = found.as_ref().filter(|found| *found != in_force) {
+            text += &format!(" (found: {found})");
+        }
+    }
+    if let (Some(added), Some(carried)) = (lever.added_ms, lever.carried) {
+        text += &format!("; waits {added:+.1} ms, {:.1} % carried, in {} pairs", 100.0 * carried, lever.pairs);
+    }
+    if let (Some(flows), Some(packets)) = (lever.flows, lever.packets) {
+        text += &format!("; {flows} flows have one, {packets} packets went ahead");
+    }
+    text
+}
+
 fn head(out: &mut String, s: &Status) {
     let mode = match (s.dry_run, s.windows) {
         (true, _) => "dry run: shows what it would do, changes nothing",
@@ -56,6 +77,9 @@ fn head(out: &mut String, s: &Status) {
     for knob in &s.knobs {
         let whose = if knob.given_up { "; somebody else has changed it since, so it is theirs" } else { "" };
         line!(out, "  {}: {}, before {}{whose}", knob.what, knob.ours, knob.before);
+    }
+    for lever in &s.levers {
+        line!(out, "  {}", moved(lever));
     }
     for found in &s.found {
         line!(out, "  found at {}: {}: {}", found.interface, found.what, found.follows);

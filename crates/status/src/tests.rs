@@ -65,6 +65,26 @@ pub(crate) fn sample() -> Status {
             ours: "chap".to_owned(),
             given_up: true,
         }],
+        levers: vec![
+            LeverStatus {
+                name: "class".to_owned(),
+                state: "kept".to_owned(),
+                found: Some("off".to_owned()),
+                in_force: Some("on".to_owned()),
+                pairs: 7,
+                added_ms: Some(-3.2),
+                carried: Some(0.998),
+                flows: Some(2),
+                packets: Some(12_000),
+                why: None,
+            },
+            LeverStatus {
+                name: "aql".to_owned(),
+                state: "not-here".to_owned(),
+                why: Some("the driver does not limit air time in the hardware (AQL)".to_owned()),
+                ..LeverStatus::default()
+            },
+        ],
         found: vec![FoundStatus {
             interface: "eth0".to_owned(),
             what: "cake at 5 Mbit/s".to_owned(),

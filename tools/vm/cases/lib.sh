@@ -9,7 +9,8 @@ now_ms() {
     echo $(($(date +%s%N) / 1000000))
 }
 
-# A WPA2 access point `wlan0` here, 10.9.0.1, and a station `wlan0` in the namespace `station`, 10.9.0.2.
+# A WPA2 access point `wlan0` here, 10.9.0.1, and a station `wlan0` in the namespace `station`, 10.9.0.2. Lines of $hostapd_lines go
+# into hostapd's file.
 wifi_up() {
     settle
     modprobe -a ccm ctr cmac   # hostapd asks the kernel for them by a way that does not load modules
@@ -35,6 +36,7 @@ wpa_key_mgmt=WPA-PSK
 rsn_pairwise=CCMP
 wpa_passphrase=lasthop-test
 END
+    printf '%s\n' "${hostapd_lines:-}" >>/tmp/hostapd.conf
     printf 'network={\n ssid="lasthop"\n psk="lasthop-test"\n}\n' >/tmp/wpa_supplicant.conf
     hostapd /tmp/hostapd.conf >/tmp/hostapd.log 2>&1 &
     ip netns exec station wpa_supplicant -i wlan0 -c /tmp/wpa_supplicant.conf >/tmp/wpa_supplicant.log 2>&1 &

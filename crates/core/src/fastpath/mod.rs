@@ -17,6 +17,7 @@
 mod gate;
 mod handshake;
 mod hop;
+pub mod light;
 mod measure;
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,7 @@
 pub mod fairness;
 pub mod histogram;
 pub mod jitter;
+pub mod paired;
 pub mod playability;
 pub mod rate;
 pub mod rtt;

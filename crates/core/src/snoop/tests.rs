@@ -32,7 +32,7 @@ impl Hop {
         for segment in segments {
             let data = Data { connection: CONNECTION, seq: self.byte(segment), bytes: MSS, ..Data::default() };
             self.snoop.on_data(self.now, &data, segment);
-            assert_eq!(self.sent(), [], "data makes nothing leave");
+            assert!(self.sent().is_empty(), "data makes nothing leave");
         }
         self
     }

@@ -105,6 +105,20 @@ int set_udp_plan(struct set_udp_plan_args *args)
 }
 
 SEC("syscall")
+int set_class(struct set_class_args *args)
+{
+	struct flow_key key = args->key;
+	struct light_flow *flow = bpf_map_lookup_elem(&light_flows, &key);
+
+	args->result = NO_SUCH_FLOW;
+	if (!flow)
+		return 0;
+	flow->user_priority = args->user_priority & 7;
+	args->result = 0;
+	return 0;
+}
+
+SEC("syscall")
 int set_scale(struct set_scale_args *args)
 {
 	struct flow_key key = args->key;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* The fast path's headers compiled for the host, so that a test can hold them equal to Rust. */
-#include "udp.h"
+#include "light.h"
 
 /* A frame as the test hands it over: so many bytes of it can be copied. */
 struct host_frame {
@@ -149,4 +149,13 @@ int lasthop_host_packet(const struct host_frame *frame, enum link_layer link, en
 	if (reason >= 0)
 		count(counters, d, &p, reason);
 	return reason;
+}
+
+__u32 lasthop_host_light(struct light_flow *flow, __u32 ip_bytes, __u32 segments, __u32 dscp, __u32 port, __u64 now);
+
+__u32 lasthop_host_light(struct light_flow *flow, __u32 ip_bytes, __u32 segments, __u32 dscp, __u32 port, __u64 now)
+{
+	struct packet p = { .ip_bytes = ip_bytes, .segments = segments };
+
+	return light_on_datagram(flow, &p, dscp, port, now);
 }

@@ -11,7 +11,7 @@
  * walks once each and apart from each other. They take no skb, and nothing here asks the kernel for a description of its types:
  * it loads without BTF of the kernel. From Linux 6.1 on, strictly aligned; by clang 14 and later.
  */
-#include "udp.h"
+#include "light.h"
 #include <bpf/bpf_helpers.h>
 
 #define GO_ON -1 /* TCX_NEXT, TC_ACT_UNSPEC */
@@ -229,6 +229,8 @@ static __noinline struct flow_state *open_flow(const struct flow_key *key, __u64
 #define HOOK(link, direction) ((direction) | (link) << 1)
 #define LINK_OF(hook) ((hook) >> 1 & 1)
 #define REDIRECTED 4
+/* It was counted before, on its way to a queue in a process, and comes back from there. */
+#define RETURNS 8
 #define NOWHERE 0
 
 /*
@@ -534,6 +536,79 @@ static __always_inline int on_udp(struct __sk_buff *skb, __u32 d, struct packet 
 }
 
 /*
+ * UDP flows to stations behind radios, which tell classes apart. Who sends to many ports drives out others like him, and so may drive out a
+ * game, which then has the class of all until it was seen for a second: as if there were no classes.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct flow_key);
+	__type(value, struct light_flow);
+} light_flows SEC(".maps");
+
+/*
+ * Whether a radio is behind an interface towards stations, by the lower bits of its number, and whether classes are in force there. The first
+ * is whether any is: with none nothing is looked up. Last, how many packets were given a class.
+ */
+enum radio { NO_RADIO, COUNTS, CLASSES };
+struct radios {
+	__u8 any;
+	__u8 pad[7];
+	__u8 behind[PLACES_OF_PORTS];
+};
+struct radios radios SEC(".data.radios");
+__u64 classed SEC(".data.classed");
+
+/* The upper six bits of the second byte, in IPv6 of its high half. */
+static __always_inline __u32 dscp_of(struct __sk_buff *skb, const struct packet *p)
+{
+	__be16 first;
+	__u32 begin;
+
+	if (bpf_skb_load_bytes(skb, p->ip_at, &first, sizeof(first)))
+		return 1; /* another class than best effort, for all that is known */
+	begin = __builtin_bswap16(first);
+	return (p->version == 4 ? begin : begin >> 4) >> 2 & 63;
+}
+
+static __noinline struct light_flow *open_light(const struct flow_key *key)
+{
+	struct light_flow fresh = {};
+
+	bpf_map_update_elem(&light_flows, key, &fresh, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&light_flows, key);
+}
+
+/* 256 and a user priority: Linux takes it for that before it looks at the packet (cfg80211_classify8021d). */
+#define USER_PRIORITY 256
+
+static __noinline __u32 class_of(struct packet *p, __u32 hook, __u32 dscp)
+{
+	struct light_flow *flow = bpf_map_lookup_elem(&light_flows, &p->key);
+
+	if (hook & RETURNS)
+		return flow ? light_given(flow, dscp) : 0;
+	flow = flow ? flow : open_light(&p->key);
+	return flow ? light_on_datagram(flow, p, dscp, p->port, p->now_ns) : 0;
+}
+
+static __always_inline void put_class(struct __sk_buff *skb, struct packet *p, __u32 hook)
+{
+	__u8 radio = READ_ONCE(radios.behind[p->port & (PLACES_OF_PORTS - 1)]);
+	__u32 priority;
+
+	if (radio == NO_RADIO || !p->header)
+		return;
+	priority = class_of(p, hook, dscp_of(skb, p));
+	/* A priority of this kind is somebody else's word on its class. One that is on its way to a process would lose it there. */
+	if (!priority || radio != CLASSES || hook & REDIRECTED ||
+	    (skb->priority >= USER_PRIORITY && skb->priority < USER_PRIORITY + 8) || is_stale(&in_force, p->now_ns))
+		return;
+	skb->priority = USER_PRIORITY + priority;
+	__sync_fetch_and_add(&classed, 1);
+}
+
+/*
  * Stations behind hooked ports of bridges: Ethernet address and two zero bytes, and the number of the port. What one of them sends
  * to another passes two hooks: it is counted at the second, its egress. At the first only bare acknowledgments are looked at, for
  * it is there that a window is lowered.
@@ -600,6 +675,10 @@ int lasthop_pass(struct __sk_buff *skb)
 	p->port = skb->ifindex;
 	p->hop = hop_behind[p->port & (PLACES_OF_PORTS - 1)];
 	result = parse_skb(skb, &here->frame, link, d, p);
+	if (result == UDP && d == TO_STATION && radios.any)
+		put_class(skb, p, hook);
+	if (hook & RETURNS)
+		return GO_ON;
 	local = locals && d == TO_REMOTE && link == LINK_ETHERNET && is_local(skb);
 	if (d == TO_REMOTE && hook & REDIRECTED && is_bare_ack(result, p))
 		return bpf_redirect(skb->cb[CB_INTO], 0);
@@ -629,6 +708,7 @@ struct {
 	__array(values, int(struct __sk_buff *skb));
 } passes SEC(".maps") = { .values = { [0] = &lasthop_pass } };
 
+#define COMES_BACK 0xffffffff
 #define STACK_OF_PASS 256 /* and more; crates/live/tests/verifier.rs holds it */
 
 static __always_inline int pass(struct __sk_buff *skb, enum link_layer link, enum direction d, __u32 into)
@@ -638,7 +718,7 @@ static __always_inline int pass(struct __sk_buff *skb, enum link_layer link, enu
 
 	asm volatile("" : : "r"(room)); /* all of it, not what is used */
 	room[0] = 0;
-	skb->cb[CB_HOOK] = HOOK(link, d) | (into == NOWHERE ? 0 : REDIRECTED);
+	skb->cb[CB_HOOK] = HOOK(link, d) | (into == NOWHERE ? 0 : into == COMES_BACK ? RETURNS : REDIRECTED);
 	if (into != NOWHERE)
 		skb->cb[CB_INTO] = into;
 	bpf_tail_call(skb, &passes, 0);
@@ -695,10 +775,8 @@ static __always_inline int is_diverted(__u32 protocol)
 	return 0;
 }
 
-#define COMES_BACK -1
-
 /* The device that a packet is to be handed to. */
-static __always_inline int divert_to(struct __sk_buff *skb)
+static __always_inline __u32 divert_to(struct __sk_buff *skb)
 {
 	__u32 ifindex = skb->ifindex, length = 0;
 	const struct divert *to = bpf_map_lookup_elem(&diverts, &ifindex);
@@ -721,9 +799,10 @@ static __always_inline int divert_to(struct __sk_buff *skb)
 
 static __always_inline int divert(struct __sk_buff *skb, enum link_layer link)
 {
-	int into = divert_to(skb);
+	__u32 into = divert_to(skb);
 
-	return into == COMES_BACK ? GO_ON : pass(skb, link, TO_STATION, into);
+	/* It passed here a moment ago, and lost its class on the way. */
+	return into == COMES_BACK && !radios.any ? GO_ON : pass(skb, link, TO_STATION, into);
 }
 
 SEC("tc")

@@ -242,12 +242,18 @@ struct plans {
 	struct plan_of each[READS];
 };
 
-/* Arguments of the syscall programs set_udp_plan and set_scale; the result is 0, or a negative errno: the flow is gone. */
+/* Arguments of the syscall programs set_udp_plan, set_class and set_scale; the result is 0, or a negative errno: the flow is gone. */
 
 struct set_udp_plan_args {
 	struct flow_key key;
 	__u32 direction;
 	struct udp_plan plan;
+	__s32 result;
+};
+
+struct set_class_args {
+	struct flow_key key;
+	__u32 user_priority;
 	__s32 result;
 };
 
@@ -320,6 +326,7 @@ _Static_assert(sizeof(struct plans) == 2 * 8 + READS * (sizeof(struct flow_key) 
 _Static_assert(sizeof(struct reads) == 8 + READS * (4 + sizeof(struct flow_key) + sizeof(struct flow_state)), "reads");
 _Static_assert(sizeof(struct window_ask) == sizeof(struct flow_key) + 4 + 8 + 4 + 20, "window_ask");
 _Static_assert(sizeof(struct window_update_args) == sizeof(struct flow_key) + 4 + 2 * 8 + 8 * 4, "window_update_args");
+_Static_assert(sizeof(struct set_class_args) == sizeof(struct flow_key) + 2 * 4, "set_class_args");
 _Static_assert(sizeof(struct set_scale_args) == sizeof(struct flow_key) + 3 * 4, "set_scale_args");
 
 #endif

@@ -20,8 +20,8 @@ pub struct Change {
     pub waits_for_restart: bool,
 }
 
-/// The sockets are made, and the table of connections and the hooks, before rights are given up.
-const AT_START: [&str; 4] = ["flows", "attach", "socket", "socket_group"];
+/// The sockets are made, and the table of connections, the hooks and the process that sets levers, before rights are given up.
+const AT_START: [&str; 7] = ["flows", "attach", "levers", "mac", "mac_queue", "socket", "socket_group"];
 /// What decides whether the programs hand packets to a queue of this process; where they would be others, they are loaded at the start.
 const OF_PROGRAMS: [&str; 4] = ["queueing", "datapath", "snoop", "dry_run"];
 
@@ -41,6 +41,7 @@ impl Config {
             (wanted.snoop, wanted.dry_run) = (self.snoop, self.dry_run);
         }
         (wanted.flows, wanted.attach) = (self.flows, self.attach);
+        (wanted.levers, wanted.mac, wanted.mac_queue) = (self.levers.clone(), self.mac, self.mac_queue);
         (wanted.socket, wanted.socket_group) = (self.socket.clone(), self.socket_group.clone());
         (wanted, changes)
     }
@@ -57,6 +58,12 @@ impl Config {
         let (snoop, chap) = (&self.snoop_params, &self.chap);
         let names: Vec<_> = self.lan.iter().map(quoted).collect();
         let lan = if names.is_empty() { quoted(super::AUTO) } else { format!("[{}]", names.join(", ")) };
+        let levers: Vec<_> = self.levers.iter().map(|lever| quoted(lever.name())).collect();
+        let levers = match self.levers.as_slice() {
+            [] => quoted("off"),
+            all if all == read::LEVERS => quoted(super::AUTO),
+            _ => format!("[{}]", levers.join(", ")),
+        };
         let rtt = match self.rtt {
             RttSource::Measured => quoted("measured"),
             RttSource::Constant(rtt) => quoted(rtt),
@@ -92,6 +99,9 @@ impl Config {
             ("flow_key", name(&read::FLOW_KINDS, chap.flow_kind)),
             ("limit", chap.limit.to_string()),
             ("duplex", name(&read::DUPLEXES, self.duplex)),
+            ("levers", levers),
+            ("mac", name(&read::MAC, self.mac)),
+            ("mac_queue", self.mac_queue.map_or_else(|| "its default".to_owned(), |packets| packets.to_string())),
             ("dry_run", self.dry_run.to_string()),
             ("socket", quoted(self.socket.display())),
             ("socket_group", quoted(&self.socket_group)),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use lasthop_core::ap::{Law, RttSource, ShareRule};
+use lasthop_core::levers::Lever;
 use lasthop_core::units::{BitRate, Bytes, Span};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -15,7 +16,7 @@ use crate::log::Format;
 use crate::qdisc::FlowKind;
 use crate::qdisc::layout::LARGEST_LIMIT;
 
-pub(super) const KEYS: [&str; 34] = [
+pub(super) const KEYS: [&str; 37] = [
     "lan",
     "wan",
     "capacity",
@@ -45,6 +46,9 @@ pub(super) const KEYS: [&str; 34] = [
     "flow_key",
     "limit",
     "duplex",
+    "levers",
+    "mac",
+    "mac_queue",
     "dry_run",
     "socket",
     "socket_group",
@@ -89,6 +93,11 @@ pub(super) const DATAPATHS: [(&str, Datapath); 3] =
     [("auto", Datapath::Auto), ("kernel", Datapath::Kernel), ("user", Datapath::User)];
 pub(super) const LOG_FORMATS: [(&str, Format); 4] =
     [("auto", Format::Auto), ("text", Format::Text), ("json", Format::Json), ("journal", Format::Journal)];
+/// Levers that an access point can move from here; the others take hostapd, or no call of Linux moves them.
+pub const LEVERS: [Lever; 4] = [Lever::Class, Lever::Aql, Lever::Txop, Lever::Weights];
+pub(super) const MAC: [(&str, bool); 2] = [("auto", true), ("off", false)];
+/// Fewer do not fill one aggregate; mac80211 itself begins with 4096.
+const MAC_QUEUE: RangeInclusive<i64> = 64..=16_384;
 /// A rate below this cannot carry two segments per RTT of anything.
 const SLOWEST: BitRate = BitRate::bps(64_000);
 
@@ -205,6 +214,9 @@ fn set(
         "increment" => span(v, &INCREMENT).map(|x| config.chap.increment = x),
         "flow_key" => choice(v, &FLOW_KINDS).map(|x| config.chap.flow_kind = x),
         "limit" => integer(v, &LIMIT).map(|x| config.chap.limit = x),
+        "levers" => levers(v).map(|x| config.levers = x),
+        "mac" => choice(v, &MAC).map(|x| config.mac = x),
+        "mac_queue" => integer(v, &MAC_QUEUE).map(|x| config.mac_queue = Some(x)),
         "duplex" => choice(v, &DUPLEXES).map(|x| config.duplex = x),
         "dry_run" => boolean(v).map(|x| config.dry_run = x),
         "socket" => socket(v).map(|x| config.socket = x),
@@ -294,6 +306,27 @@ fn names(v: &DeValue<'_>) -> Result<Vec<InterfaceName>, Complaint> {
         }
     }
     Ok(names)
+}
+
+/// "auto", "off", or some of them by name.
+fn levers(v: &DeValue<'_>) -> Result<Vec<Lever>, Complaint> {
+    let names = LEVERS.map(|lever| format!("\"{}\"", lever.name())).join(", ");
+    let right = format!("\"auto\", \"off\", or a list of some of {names}");
+    let one = |v: &DeValue<'_>| {
+        let known = v.as_str().and_then(Lever::of_name).filter(|lever| LEVERS.contains(lever));
+        known.ok_or_else(|| not_a(v, &right))
+    };
+    match v.as_str() {
+        Some(AUTO) => return Ok(LEVERS.to_vec()),
+        Some("off") => return Ok(Vec::new()),
+        Some(_) => return one(v).map(|lever| vec![lever]),
+        None => {}
+    }
+    let list = v.as_array().ok_or_else(|| not_a(v, &right))?;
+    let mut levers = list.iter().map(|item| one(item.get_ref())).collect::<Result<Vec<_>, _>>()?;
+    levers.sort_unstable();
+    levers.dedup();
+    Ok(levers)
 }
 
 fn rate(v: &DeValue<'_>) -> Result<BitRate, Complaint> {

@@ -48,6 +48,9 @@ pub(super) const EVERY_KEY: &str = r#"
         flow_key = "hosts"
         limit = 350
         duplex = "full"
+        levers = ["txop", "class"]
+        mac = "auto"
+        mac_queue = 1000
         dry_run = true
         socket = "/tmp/x.sock"
         socket_group = "lasthop"
@@ -93,6 +96,9 @@ fn every_key_takes_effect() {
             packet_time: Span::from_micros(177),
         },
         duplex: Duplex::Full,
+        levers: vec![Lever::Class, Lever::Txop],
+        mac: true,
+        mac_queue: Some(1_000),
         dry_run: true,
         socket: "/tmp/x.sock".into(),
         socket_group: "lasthop".to_owned(),

@@ -27,7 +27,7 @@ use crate::ports::Port;
 use crate::program::Program;
 use crate::qdisc::layout::PacketCost;
 use crate::qdisc::{self, Settings};
-use crate::stations::Mac;
+use crate::stations::{Mac, Station};
 use keeper::Keeper;
 use lasthop_status::{KnobStatus, QueueStatus, StationStatus};
 use queue::{GivenUp, Queue};
@@ -51,6 +51,8 @@ pub(super) struct Queues {
     packet_time: Span,
     /// What the drivers have told since it was taken.
     rates: Vec<(Mac, BitRate, f64)>,
+    /// The same, as they told it, with the interface.
+    told: Vec<(u32, Station)>,
     /// What a dry run would put there.
     would: Option<Queueing>,
     duplex: Duplex,
@@ -91,6 +93,7 @@ impl Queues {
             drivers: Drivers::new(),
             packet_time: config.chap.packet_time,
             rates: Vec::new(),
+            told: Vec::new(),
             would: (is_there && config.dry_run).then_some(queueing),
             duplex: config.duplex,
         }
@@ -177,6 +180,8 @@ impl Queues {
                 Ok(stations) => {
                     queue.air_time_cost.on_stations(&stations, self.packet_time);
                     self.rates.extend(queue.air_time_cost.rates());
+                    self.told
+                        .extend(there.iter().flat_map(|there| stations.iter().map(move |one| (there.ifindex, *one))));
                 }
                 Err(_) => failures += 1,
             }
@@ -187,6 +192,11 @@ impl Queues {
     /// What the drivers have told since it was last asked for: station, rate, attempts per frame.
     pub(super) fn take_rates(&mut self) -> Vec<(Mac, BitRate, f64)> {
         std::mem::take(&mut self.rates)
+    }
+
+    /// What the drivers have told of their stations since it was last asked for, and of which interface.
+    pub(super) fn take_told(&mut self) -> Vec<(u32, Station)> {
+        std::mem::take(&mut self.told)
     }
 
     /// What waits for the stations at an interface in queues of this machine, bytes; none where no queue can be asked.

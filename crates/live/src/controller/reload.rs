@@ -95,6 +95,9 @@ impl Core {
         } else if is_given_anew {
             self.queues.set_capacity(capacity);
         }
+        if before.dry_run != self.config.dry_run {
+            self.levers.adopt(&self.config, &self.program);
+        }
         self.decide_by(capacity);
         let updates = |c: &Config| (c.dry_run, c.windows, c.window_updates, c.share);
         if updates(before) != updates(&self.config) && !self.pauses.has(What::Updates) {

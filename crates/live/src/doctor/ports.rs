@@ -1,6 +1,6 @@
 //! Which interfaces `lasthop run` would hook now, and why not others.
 
-use super::{Check, link};
+use super::{Check, levers, link};
 use crate::interface::InterfaceName;
 use crate::netlink::Socket;
 use crate::ports::{self, Choice, Port};
@@ -24,7 +24,8 @@ pub(super) fn checks(lan: Option<&InterfaceName>, wan: Option<&InterfaceName>) -
     let choice = ports::choose(&names, wan, &machine);
     let mut checks = vec![summary(lan, &choice)];
     for port in &choice.ports {
-        let about = link::interface(&port.name);
+        let mut about = link::interface(&port.name);
+        about.extend(levers::checks(&port.name));
         checks.extend(about.into_iter().map(|check| if choice.ports.len() > 1 { whose(check, port) } else { check }));
     }
     checks

@@ -1,6 +1,8 @@
 //! The C headers compiled for the host.
 
 use lasthop_core::fastpath::layout::{Control, Counters, FlowKey, FlowState, UdpState};
+use lasthop_core::fastpath::light::LightFlow;
+use lasthop_core::fastpath::udp::Datagram;
 use lasthop_core::fastpath::window::Update;
 use lasthop_core::packet::Direction;
 use lasthop_core::units::Time;
@@ -125,4 +127,16 @@ pub fn packet(
             &raw mut world.udp,
         )
     }
+}
+
+unsafe extern "C" {
+    fn lasthop_host_light(flow: *mut LightFlow, ip_bytes: u32, segments: u32, dscp: u32, port: u32, now: u64) -> u32;
+}
+
+/// What a datagram to a station behind a radio does to its flow, and the user priority that it is given.
+pub fn light(flow: &mut LightFlow, datagram: &Datagram, dscp: u8, port: u32, now: Time) -> Option<u8> {
+    let Datagram { ip_bytes, segments, .. } = *datagram;
+    // SAFETY: the reference is valid for the layout that C asserts to be the same.
+    let given = unsafe { lasthop_host_light(flow, ip_bytes, segments, u32::from(dscp), port, now.as_nanos()) };
+    (given != 0).then_some(given as u8)
 }

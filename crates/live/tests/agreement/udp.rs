@@ -1,6 +1,8 @@
 //! Datagrams of a few flows, in frames, trains and floods, and plans that hold them.
 
 use lasthop_core::fastpath::layout::{Counters, FlowKey, Reason, UdpPlan};
+use lasthop_core::fastpath::light::LightFlow;
+use lasthop_core::fastpath::udp::Datagram;
 use lasthop_core::packet::Direction;
 use lasthop_core::units::Time;
 use lasthop_core::wire::build::{Frame, LinkHeaders, v4};
@@ -8,7 +10,7 @@ use lasthop_core::wire::{self, Endpoint, Link, Merged, Parsed, protocol};
 
 use crate::random::Random;
 use crate::traffic::Crossing;
-use crate::{Reference, assert_alike};
+use crate::{Reference, assert_alike, host};
 
 /// A made-up home.
 pub struct Datagrams {
@@ -132,4 +134,26 @@ fn the_header_for_udp_compiled_for_the_host_agrees_with_rust() {
         assert_alike(&mut reference, &crossing, linear, Time::from_nanos(now_ns));
     }
     assert_the_mix(&reference.counters);
+}
+
+#[test]
+fn the_header_for_classes_compiled_for_the_host_agrees_with_rust() {
+    let mut random = Random::new(26);
+    let mut flows = [LightFlow::default(); 2];
+    let mut given = 0;
+    for n in 0..20_000u64 {
+        if n % 500 == 0 {
+            let user_priority = random.pick(&[0, 0, 1, 5, 6, 7, 8, u32::MAX]);
+            flows.iter_mut().for_each(|flow| flow.user_priority = user_priority);
+        }
+        let ip_bytes = random.pick(&[0, 40, 200, 1_199, 1_200, 65_535, u32::MAX]);
+        let datagram = Datagram { ip_bytes, segments: random.pick(&[1, 1, 2, 40]), understands_marks: false };
+        let (dscp, port, now) = (random.pick(&[0, 0, 8, 46]), random.below(9), Time::from_nanos(n * 1_000));
+        let [rust, c] = &mut flows;
+        let told = rust.on_datagram(&datagram, dscp, port, now);
+        assert_eq!(host::light(c, &datagram, dscp, port, now), told, "{n}: {datagram:?}");
+        assert_eq!(rust, c, "{n}: {datagram:?}");
+        given += u32::from(told.is_some());
+    }
+    assert!(given > 2_000 && given < 18_000, "{given}");
 }

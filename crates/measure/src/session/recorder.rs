@@ -9,7 +9,7 @@ use lasthop_status::{Basis, Status, WaitingStatus};
 use crate::block::Block;
 use crate::plan::{Direction, Plan};
 use crate::report::{Device, Ended, FORMAT, Report};
-use crate::statistics::median;
+use lasthop_core::meter::paired::median;
 
 /// Most devices that a report lists.
 pub(super) const MOST_DEVICES: usize = 64;
