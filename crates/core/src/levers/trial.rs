@@ -197,7 +197,7 @@ impl Trial {
 fn block(waits: &mut Vec<f64>, before: &LinkSample, after: &LinkSample, span: Span) -> Option<Block> {
     let mut sorted = std::mem::take(waits);
     sorted.sort_unstable_by(f64::total_cmp);
-    let bytes = (0..2).map(|d| after.bytes[d].saturating_sub(before.bytes[d])).sum();
+    let bytes = (0..2).fold(0u64, |sum, d| sum.saturating_add(after.bytes[d].saturating_sub(before.bytes[d])));
     let used = |(a, b): (Span, Span)| b.saturating_sub(a).as_secs_f64() / span.as_secs_f64();
     let busy = before.airtime.zip(after.airtime).map(used).filter(|busy| (0.0..=1.0).contains(busy));
     if sorted.len() < LEAST_WAITS || bytes == 0 {

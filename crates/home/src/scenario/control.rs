@@ -1,6 +1,7 @@
 //! `[control.*]`: what the access point does besides forwarding.
 
 use lasthop_core::ap::{Law, ShareRule};
+use lasthop_core::levers::Lever;
 use lasthop_core::snoop;
 use lasthop_core::units::{BitRate, Bytes, Span};
 
@@ -20,6 +21,8 @@ pub struct Control {
     pub snoop: Option<SnoopControl>,
     /// TCP ends at the access point and begins anew there (I-TCP).
     pub split: Option<SplitControl>,
+    /// Levers of the air that the access point may move, where they pay ([`lasthop_core::levers`]).
+    pub levers: Vec<Lever>,
     /// MAC settings that override `[wifi]` while the controller runs.
     pub mac: Option<MacControl>,
 }
@@ -125,7 +128,7 @@ pub struct MacControl {
 const CAPACITY: Capacity = Capacity::Share(0.98);
 
 pub(crate) fn read_control(root: &Reader<'_>) -> Result<Control, ScenarioError> {
-    let Some(control) = root.table("control", &["window", "law", "clamp", "snoop", "split", "mac"])? else {
+    let Some(control) = root.table("control", &["window", "law", "levers", "clamp", "snoop", "split", "mac"])? else {
         return Ok(Control::default());
     };
     let mac = match control.table("mac", &["attempts", "realtime_attempts", "limit"])? {
@@ -152,7 +155,33 @@ pub(crate) fn read_control(root: &Reader<'_>) -> Result<Control, ScenarioError> 
         },
     };
     let split = read_split(&control, snoop.is_some())?;
-    Ok(Control { window, clamp, snoop, split, mac })
+    let levers = read_levers(&control, window.as_ref())?;
+    Ok(Control { window, clamp, snoop, split, levers, mac })
+}
+
+/// `levers = ["class", "txop"]`, "all" or "none".
+fn read_levers(control: &Reader<'_>, window: Option<&WindowControl>) -> Result<Vec<Lever>, ScenarioError> {
+    let Some(words) = control.words("levers")? else { return Ok(Vec::new()) };
+    let known: Vec<_> = Lever::ALL.iter().map(|lever| lever.name()).collect();
+    let mut levers = Vec::new();
+    for word in words {
+        match Lever::of_name(word) {
+            _ if word == "all" => levers.extend(Lever::ALL),
+            Some(lever) => levers.push(lever),
+            None => {
+                let known = known.join(", ");
+                return Err(control.wrong("levers", format!("`{word}` is no lever; write \"all\", or some of {known}")));
+            }
+        }
+    }
+    levers.sort_unstable();
+    levers.dedup();
+    match window {
+        _ if levers.is_empty() => Ok(levers),
+        Some(window) if window.share == ShareRule::MaxMin => Ok(levers),
+        Some(_) => Err(control.wrong("levers", "stands beside share = \"equal\", which moves nothing but windows")),
+        None => Err(control.wrong("levers", "is the controller's, and there is none; write [control.window], too")),
+    }
 }
 
 fn read_split(control: &Reader<'_>, snoop: bool) -> Result<Option<SplitControl>, ScenarioError> {
