@@ -31,6 +31,12 @@ use crate::units::Time;
 
 /// `rate_bytes` counts per 2^30 ns; a longer pause earns no more.
 const RATE_SHIFT: u32 = 30;
+/// What stations bring sooner than this after what they brought before came with it, ns: the packets of one frame take a few microseconds
+/// each through the host, and between two frames lie an ACK, two SIFS, an AIFS and a preamble, 100 us together at least.
+const AT_ONCE_NS: u64 = 50_000;
+/// Three full segments, bytes: an acknowledgment is for less, wherever packets are sent one by one (RFC 9293 section 3.8.6.3: at least every
+/// second full one, and what is not full beside them).
+const BUNCH_BYTES: u64 = 3 * 1448;
 
 /// What a connection whose data goes over this hop in this direction may advertise with its SYN, bytes, of the `offered`; `None`: what it likes.
 pub(super) fn start(
@@ -84,4 +90,22 @@ pub(super) fn served(hop: &mut Hop, newly: u32, waiting: u32, rtt_ns: u64, now: 
         hop.served_bytes = hop.served_bytes.wrapping_add(u64::from(newly));
     }
     hop.acked_ns = now_ns;
+}
+
+/// The stations brought `bytes` of this direction's data, or acknowledged as many. Three segments at once came in one
+/// frame of the medium.
+pub(super) fn brought(hop: &mut Hop, bytes: u32, now: Time) {
+    if bytes == 0 {
+        return;
+    }
+    let (now_ns, bytes) = (now.as_nanos(), u64::from(bytes));
+    let before = if now_ns.saturating_sub(hop.brought_ns) < AT_ONCE_NS { hop.bunch_bytes } else { 0 };
+    let together = before.wrapping_add(bytes);
+    if together >= BUNCH_BYTES {
+        let begins = before < BUNCH_BYTES;
+        hop.bunches = hop.bunches.wrapping_add(u64::from(begins));
+        hop.bunched_bytes = hop.bunched_bytes.wrapping_add(if begins { together } else { bytes });
+    }
+    hop.bunch_bytes = together;
+    hop.brought_ns = now_ns;
 }

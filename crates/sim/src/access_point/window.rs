@@ -134,8 +134,11 @@ impl WindowControl {
         control
     }
 
-    /// What the driver would say of the stations from here on: rates of `scenario`.
+    /// What the driver would say of a radio's stations from here on: rates of `scenario`.
     fn on_rates(&mut self, now: Time, scenario: &Scenario) {
+        if !matches!(scenario.hop, LastHop::Wifi(_)) {
+            return;
+        }
         for (i, station) in scenario.stations.iter().enumerate() {
             let station =
                 StationSample { station: StationId(i as u32), rate: station.sending.rate.bit_rate(), attempts: 1.0 };
