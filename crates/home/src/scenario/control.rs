@@ -36,6 +36,8 @@ pub struct WindowControl {
     pub interval: Span,
     /// When it begins, since the start of the run: what is there then, it has not seen begin.
     pub start: Span,
+    /// It measures and moves levers, and neither windows nor datagrams are held, as where somebody has paused it for all.
+    pub left_alone: bool,
     /// How what UDP leaves is divided.
     pub share: ShareRule,
     /// Weight of the newest sample in the low-pass filter of UDP, 0..=1.
@@ -210,7 +212,7 @@ fn read_snoop(control: &Reader<'_>) -> Result<Option<SnoopControl>, ScenarioErro
     }))
 }
 
-const WINDOW_KEYS: [&str; 6] = ["capacity", "interval", "start", "share", "udp_weight", "rtt"];
+const WINDOW_KEYS: [&str; 7] = ["capacity", "interval", "start", "share", "udp_weight", "rtt", "left_alone"];
 
 fn read_window(control: &Reader<'_>) -> Result<Option<WindowControl>, ScenarioError> {
     let law = read_law(control)?;
@@ -241,6 +243,7 @@ fn read_window(control: &Reader<'_>) -> Result<Option<WindowControl>, ScenarioEr
         capacity,
         interval,
         start,
+        left_alone: window.flag("left_alone")?.unwrap_or(false),
         share,
         udp_weight: window.number("udp_weight", 0.0..=1.0)?.unwrap_or(0.2),
         rtt,

@@ -164,7 +164,7 @@ impl LeverControl {
                 *most = (flow.rate, rtt);
             }
         }
-        for (i, station) in (0u32..).zip(&self.stations) {
+        for ((i, station), _) in (0u32..).zip(&self.stations).zip(&self.is_own).filter(|(_, is_own)| **is_own) {
             let before = self.sent.get(&i).copied().unwrap_or_default();
             let [mpdus, acked] = sent.get(&i).copied().unwrap_or_default();
             let (mpdus, acked) = (mpdus.saturating_sub(before[0]), acked.saturating_sub(before[1]));

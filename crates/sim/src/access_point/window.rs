@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use lasthop_core::ap::{
-    Action, Ap, Duplex, FlowSample, HopId, HopSample, LinkSample, Params, RttSource, ShareRule, Snapshot, StationId,
-    StationSample, UdpSample, rtt_totals,
+    Action, Ap, Duplex, FlowSample, HopId, HopSample, LeftAlone, LinkSample, Params, RttSource, ShareRule, Snapshot,
+    StationId, StationSample, UdpSample, Whose, rtt_totals,
 };
 use lasthop_core::aqm::Discipline;
 use lasthop_core::fastpath::layout::{self, Counters, FlowState, Reason, RttTotal, UdpState};
@@ -129,6 +129,10 @@ impl WindowControl {
             seen: Vec::new(),
         };
         control.shared.hops[HOP].iter_mut().for_each(|hop| hop.updates = u32::from(!exact_sap_law));
+        if wanted.left_alone {
+            let all = || Whose { all: true, ..Whose::default() };
+            control.ap.set_left_alone(LeftAlone { windows: all(), datagrams: all() });
+        }
         control.on_rates(control.start, scenario);
         control.apply(control.start);
         control
@@ -139,7 +143,7 @@ impl WindowControl {
         if !matches!(scenario.hop, LastHop::Wifi(_)) {
             return;
         }
-        for (i, station) in scenario.stations.iter().enumerate() {
+        for (i, station) in scenario.stations.iter().enumerate().filter(|(_, station)| !station.neighbour) {
             let station =
                 StationSample { station: StationId(i as u32), rate: station.sending.rate.bit_rate(), attempts: 1.0 };
             self.ap.on_station(now, &station);
