@@ -11,6 +11,7 @@
 //! halves. A scenario has the stages that it asks for, most have none.
 
 mod clamp;
+mod driver;
 mod levers;
 mod snoop;
 mod split;

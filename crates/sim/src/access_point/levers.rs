@@ -20,12 +20,11 @@ use lasthop_home::report::{LeverReport, LeversReport};
 use lasthop_home::scenario::{CLASS_WORDS, LastHop, Scenario};
 use lasthop_medium::{EdcaClass, Medium, MediumParams, NodeId, StationParams};
 
+use super::driver::Sent;
 use crate::packet::{SimPacket, class, flag};
 
 /// Sparse packets on their way that are followed; further ones tell of no wait.
 const MOST_FOLLOWED: usize = 4_096;
-/// How often the driver is asked what stations lose.
-const ASKED: Span = Span::from_secs(1);
 
 /// See the module.
 pub struct LeverControl {
@@ -37,17 +36,13 @@ pub struct LeverControl {
     has_classes: bool,
     /// When they came, by flow and number.
     followed: BTreeMap<(u32, u64), Time>,
-    /// Of the access point and the stations, as the scenario has them.
+    /// Of the access point, as the scenario has it.
     params: MediumParams,
-    stations: Vec<StationParams>,
     /// Of stations that are somebody else's, nothing is set.
     is_own: Vec<bool>,
     /// By station: of streams and of the rest.
     attempts: BTreeMap<StationId, [u8; 2]>,
     has_attempts: bool,
-    asked: Time,
-    /// MPDUs to each station so far, and those acknowledged.
-    sent: BTreeMap<u32, [u64; 2]>,
     decisions: u64,
 }
 
@@ -73,14 +68,16 @@ impl LeverControl {
             has_classes: false,
             followed: BTreeMap::new(),
             params,
-            stations,
             is_own: scenario.stations.iter().map(|station| !station.neighbour).collect(),
             attempts: BTreeMap::new(),
             has_attempts: false,
-            asked: Time::ZERO,
-            sent: BTreeMap::new(),
             decisions: 0,
         };
+        for (i, station) in (0u32..).zip(&stations) {
+            let rate = station.rate.bit_rate();
+            let known = StationSample { station: StationId(i), rate, loss: None, bulk: None };
+            control.levers.on_station(Time::ZERO, &known);
+        }
         control.apply(Time::ZERO, None);
         Some(Box::new(control))
     }
@@ -121,6 +118,7 @@ impl LeverControl {
         &mut self,
         now: Time,
         (ap, stations, bytes): (&Ap, &[StationId], [u64; 2]),
+        sent: &[Sent],
         medium: &mut Medium<SimPacket>,
     ) {
         let mut elastic = vec![Behaviour::Unknown; self.counts.len()];
@@ -138,22 +136,15 @@ impl LeverControl {
             let sample = FlowSample { flow, station, packets, bytes, full_bytes, behaviour: elastic[i] };
             self.levers.on_flow(now, &sample);
         }
-        if now.since(self.asked) >= ASKED {
-            self.asked = now;
-            self.on_stations(now, ap, stations, medium);
+        if !sent.is_empty() {
+            self.on_stations(now, ap, stations, sent);
         }
         self.levers.on_link(now, &LinkSample { bytes, airtime: medium.airtime() });
         self.apply(now, Some(medium));
     }
 
-    /// What the driver would say of the stations.
-    fn on_stations(&mut self, now: Time, ap: &Ap, stations: &[StationId], medium: &Medium<SimPacket>) {
-        let mut sent: BTreeMap<u32, [u64; 2]> = BTreeMap::new();
-        for rate in medium.snapshot(now).rates.iter().filter(|rate| rate.from == NodeId::ACCESS_POINT) {
-            let own = sent.entry(u32::from(rate.to.0) - 1).or_default();
-            own[0] += rate.mpdus;
-            own[1] += rate.acked;
-        }
+    /// What the driver says of the stations.
+    fn on_stations(&mut self, now: Time, ap: &Ap, stations: &[StationId], sent: &[Sent]) {
         let mut bulk: BTreeMap<StationId, (BitRate, Span)> = BTreeMap::new();
         for flow in ap.snapshot().flows.iter().filter(|flow| flow.direction == Direction::ToStation) {
             let rtt = flow.local_rtt.unwrap_or_default() + flow.remote_rtt.unwrap_or_default();
@@ -164,16 +155,11 @@ impl LeverControl {
                 *most = (flow.rate, rtt);
             }
         }
-        for ((i, station), _) in (0u32..).zip(&self.stations).zip(&self.is_own).filter(|(_, is_own)| **is_own) {
-            let before = self.sent.get(&i).copied().unwrap_or_default();
-            let [mpdus, acked] = sent.get(&i).copied().unwrap_or_default();
-            let (mpdus, acked) = (mpdus.saturating_sub(before[0]), acked.saturating_sub(before[1]));
-            // A tenth of so few is nothing that was measured.
-            let loss = (mpdus >= 100).then(|| 1.0 - acked as f64 / mpdus as f64);
-            let (id, rate) = (StationId(i), station.rate.bit_rate());
-            self.levers.on_station(now, &StationSample { station: id, rate, loss, bulk: bulk.get(&id).copied() });
+        for Sent { station, rate, loss } in sent {
+            let station = StationId(*station as u32);
+            let sample = StationSample { station, rate: *rate, loss: Some(*loss), bulk: bulk.get(&station).copied() };
+            self.levers.on_station(now, &sample);
         }
-        self.sent = sent;
     }
 
     fn apply(&mut self, now: Time, mut medium: Option<&mut Medium<SimPacket>>) {

@@ -25,6 +25,7 @@ use lasthop_home::scenario::{self, Capacity, HostId, LastHop, Scenario, WindowCo
 use lasthop_medium::Medium;
 use lasthop_tcp::SackBlocks;
 
+use super::driver::{Driver, Sent};
 use super::levers::LeverControl;
 use super::{Context, Stage};
 use crate::numbers::{self, Connection, Numbers};
@@ -65,6 +66,9 @@ pub struct WindowControl {
     decisions: u64,
     /// By flow: it is of another network on the channel, which the access point does not see.
     foreign: Vec<bool>,
+    /// By station: the same.
+    strangers: Vec<bool>,
+    driver: Driver,
     /// Levers of the air that it may move.
     levers: Option<Box<LeverControl>>,
     /// What the fast path was shown.
@@ -124,6 +128,8 @@ impl WindowControl {
             means: [Known::default(); 2],
             decisions: 0,
             foreign: scenario.flows.iter().map(|flow| is_foreign(scenario, flow)).collect(),
+            strangers: scenario.stations.iter().map(|station| station.neighbour).collect(),
+            driver: Driver::default(),
             levers: LeverControl::new(scenario),
             #[cfg(test)]
             seen: Vec::new(),
@@ -417,9 +423,14 @@ impl Stage for WindowControl {
     }
 
     fn on_interval(&mut self, now: Time, medium: &mut Medium<SimPacket>) {
+        let sent = self.driver.ask(now, medium);
+        for Sent { station, rate, loss } in sent.iter().filter(|sent| !self.strangers[sent.station]) {
+            let (station, rate) = (StationId(*station as u32), *rate);
+            self.ap.on_station(now, &StationSample { station, rate, attempts: 1.0 / (1.0 - loss).max(0.05) });
+        }
         self.close_interval(now, medium.discipline_backlog());
         if let Some(levers) = &mut self.levers {
-            levers.on_interval(now, (&self.ap, &self.stations, self.counters.ip_bytes), medium);
+            levers.on_interval(now, (&self.ap, &self.stations, self.counters.ip_bytes), &sent, medium);
         }
         self.decides = now + self.interval;
     }
