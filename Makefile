@@ -78,7 +78,7 @@ figures:               ## run the papers' sweeps and draw every figure of the bo
 book:                  ## the book as a site in target/book, with mdBook: ARGS="--install" fetches that, too
 	tools/as-user tools/book $(ARGS)
 
-homes:                 ## play scenarios/homes in the simulator, a minute, and write the tables of book/src/homes.md: ARGS="--seeds 3"
+homes:                 ## play scenarios/homes in the simulator, a minute, and write the tables of book/src/homes.md: ARGS="--seeds 3"; those of 2026: ARGS="--of 2026"
 	@tools/install-deps build
 	$(CARGO) build --release --locked $(PROGRAMS)
 	tools/as-user python3 -B tools/study/homes.py --binary $(LASTHOP) $(ARGS)
