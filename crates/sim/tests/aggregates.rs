@@ -31,7 +31,7 @@ struct Home {
 
 /// `number` of the drawn homes.
 fn home(draw: &mut Stream) -> Home {
-    let mut below = |n: u32| draw.below(n) as usize;
+    let mut below = |n: u64| draw.below(n) as usize;
     let (standard, widths, top) = [("802.11n", 2, 8), ("802.11ac", 3, 9), ("802.11ax", 3, 12)][below(3)];
     let (width, subcarriers) = [("20MHz", 1.0), ("40MHz", 2.08), ("80MHz", 4.5)][below(widths)];
     let streams = 1 + below(2);
