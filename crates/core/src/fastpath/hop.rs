@@ -6,6 +6,7 @@
 //! earn       s = min(S, s + R dt)                  at first S
 //! SYN        w = min(3 s / 4, 14600)               at least the floor; s pays for what it does promise
 //! train      what passes within half a round trip, and 30 ms, of what passed before
+//! bunch      three full segments or more that stations bring, or acknowledge, each less than 50 us after the one before
 //! ```
 //!
 //! The window of a SYN, or SYN-ACK, is what the other end may send before anything comes back; it is never scaled (RFC 7323
@@ -15,6 +16,9 @@
 //!
 //! The pace of trains is what a hop carries that nobody has filled yet: packet-pair dispersion (Keshav, 1991), of all
 //! connections, for trains that come together share what the hop carries.
+//!
+//! What comes in one bunch came in one frame of the medium (`ap::aggregates`): other frames are 100 us apart, and no acknowledgment
+//! is for three full segments where packets are sent one by one.
 //!
 //! Packets on several CPUs write it at once, without a lock and without an atomic addition: each field is read once and written
 //! once, so `s` never leaves 0 to S, and of two packets in the same nanoseconds one is forgotten. Then `s` has paid for one SYN
@@ -108,4 +112,32 @@ pub(super) fn brought(hop: &mut Hop, bytes: u32, now: Time) {
     }
     hop.bunch_bytes = together;
     hop.brought_ns = now_ns;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Span;
+
+    /// Bunches, and bytes in them, of what comes so long after one another, us.
+    fn bunches(come: &[(u64, u32)]) -> (u64, u64) {
+        let (mut hop, mut now) = (Hop::default(), Time::ZERO + Span::from_secs(1));
+        for (after_us, bytes) in come {
+            now = now + Span::from_micros(*after_us);
+            brought(&mut hop, *bytes, now);
+        }
+        (hop.bunches, hop.bunched_bytes)
+    }
+
+    #[test]
+    fn what_comes_at_once_is_a_bunch_from_three_segments_on() {
+        let pair = 2 * 1448;
+        // Acknowledgments of frames with one packet each, and with two.
+        assert_eq!(bunches(&[(900, pair), (900, pair), (900, pair + 300), (900, 1448)]), (0, 0));
+        // Of frames with ten, and with twelve of which a station tells by one.
+        let tens = [(900, pair), (3, pair), (3, pair), (3, pair), (3, pair), (900, 12 * 1448), (900, pair)];
+        assert_eq!(bunches(&tens), (2, 22 * 1448));
+        // Nothing is acknowledged twice.
+        assert_eq!(bunches(&[(900, pair), (3, 0), (3, 0)]), (0, 0));
+    }
 }
