@@ -2,7 +2,7 @@
 # Everything is built as the user, also under `sudo make`; only the finished binary runs as root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve both-ways ablate study-web study-game study-evenings study-learn study-measure study-senders outside faults check-dependencies clean book man dist wheel wheel-test router fleet container small-router package-test
+.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve both-ways aggregates ablate study-web study-game study-evenings study-learn study-measure study-senders outside faults check-dependencies clean book man dist wheel wheel-test router fleet container small-router package-test
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
@@ -79,7 +79,7 @@ figures:               ## run the papers' sweeps and draw every figure of the bo
 book:                  ## the book as a site in target/book, with mdBook: ARGS="--install" fetches that, too
 	tools/as-user tools/book $(ARGS)
 
-homes:                 ## play scenarios/homes in the simulator, a minute, and write the tables of book/src/homes.md: ARGS="--seeds 3"
+homes:                 ## play scenarios/homes in the simulator, a minute, and write the tables of book/src/homes.md: ARGS="--seeds 3"; those of 2026: ARGS="--of 2026"
 	@tools/install-deps build
 	$(CARGO) build --release --locked $(PROGRAMS)
 	tools/as-user python3 -B tools/study/homes.py --binary $(LASTHOP) $(ARGS)
@@ -103,6 +103,11 @@ both-ways:             ## both directions at once, in 42 homes of the simulator,
 	@tools/install-deps build
 	$(CARGO) build --release --locked $(PROGRAMS)
 	tools/as-user python3 -B tools/study/both_ways.py --binary $(LASTHOP) $(ARGS)
+
+aggregates:            ## does window control keep aggregates of n, ac and ax full? 100 homes of the simulator, half a minute: ARGS="--homes 20 --all"
+	@tools/install-deps build
+	$(CARGO) build --release --locked $(PROGRAMS)
+	tools/as-user python3 -B tools/study/aggregates.py --binary $(LASTHOP) $(ARGS)
 
 ablate:                ## what is each parameter of the control law worth? the same homes without its part: ARGS="--only gain --homes 30"
 	@tools/install-deps build

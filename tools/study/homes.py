@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Plays every home of scenarios/homes in the simulator and writes the tables of book/src/homes.md.
+"""Plays every home of scenarios/homes in the simulator and writes the tables of book/src/homes.md; with --of 2026 those of
+scenarios/homes-2026 and book/src/homes-2026.md (homes_2026.py).
 
-    tools/study/homes.py [--binary FILE] [--seeds 5] [--only evening,p2p] [--short] [--book FILE|-] [--json FILE]
+    tools/study/homes.py [--of 2026] [--binary FILE] [--seeds 5] [--only evening,p2p] [--short] [--book FILE|-] [--json FILE]
 
 Six runs of each home: FIFO, FQ-CoDel and CHAP as the access point's queue, each without window control and with it. Medians
 over the seeds. `truth` is what greedy TCP gets alone in a home and direction: its elastic flows as endless CUBIC, queues that
@@ -15,6 +16,7 @@ import statistics
 import tomllib
 from pathlib import Path
 
+import homes_2026
 import simulated
 from marked import fill
 
@@ -203,14 +205,18 @@ def table(name, cells, truths, home):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--of", choices=("all", "2026"), default="all", help="2026: homes of today's Wi-Fi, a quarter of an hour")
     parser.add_argument("--binary", type=Path)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--only", help="names of homes: evening,p2p")
     parser.add_argument("--short", action="store_true", help="one home, one seed, 8 s, nothing written: does it all still work?")
-    parser.add_argument("--book", default=str(BOOK), help="- prints")
+    parser.add_argument("--book", help="- prints; else the chapter of these homes")
     parser.add_argument("--json", type=Path)
     parser.add_argument("-j", type=int, dest="jobs")
     arguments = parser.parse_args()
+    if arguments.of == "2026":
+        return homes_2026.run(arguments)
+    arguments.book = arguments.book or str(BOOK)
     names = sorted(path.stem for path in FOLDER.glob("*.toml"))
     if arguments.short:
         arguments.seeds, arguments.book, names = 1, "-", ["slow-line"]

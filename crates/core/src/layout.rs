@@ -498,6 +498,14 @@ pub struct Hop {
     pub served_ns: u64,
     /// What arrived in that time, bytes.
     pub served_bytes: u64,
+    /// When the stations last brought data of this direction, or acknowledged some.
+    pub brought_ns: u64,
+    /// What came in bunches, three segments or more that they brought at once (`fastpath::hop`), cumulative, bytes.
+    pub bunched_bytes: u64,
+    /// How often they brought as many, cumulative.
+    pub bunches: u64,
+    /// What they have brought since they last paused, bytes.
+    pub bunch_bytes: u64,
 }
 
 /// What the controller tells the fast path, in one place.
@@ -729,7 +737,7 @@ const _: () = {
     assert!(size_of::<UdpPlan>() == 3 * 4);
     assert!(size_of::<UdpHalf>() == 8 * 8 + 8 * 4 + size_of::<UdpPlan>() + 4);
     assert!(size_of::<UdpState>() == 2 * size_of::<UdpHalf>() + 2 * 8 + 2 * 4);
-    assert!(size_of::<Hop>() == 4 * 4 + 7 * 8);
+    assert!(size_of::<Hop>() == 4 * 4 + 11 * 8);
     assert!(size_of::<Control>() == 8 + 2 * 4 + 2 * 8 + 2 * size_of::<Plan>() + HOPS * 2 * size_of::<Hop>());
     assert!(size_of::<HopCounters>() == 3 * 2 * 8);
     assert!(size_of::<Counters>() == (Reason::COUNT + 5 * 2) * 8 + HOPS * size_of::<HopCounters>());

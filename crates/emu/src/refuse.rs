@@ -37,6 +37,14 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
     if scenario.control.window.as_ref().is_some_and(|window| window.start > Span::ZERO) {
         return Err(scenario.refuse("control.window.start", "the emulator's controller begins with the run"));
     }
+    if scenario.control.window.as_ref().is_some_and(|window| window.left_alone) {
+        let why = "the emulator's controller holds windows; the simulator has this (lasthop sim)";
+        return Err(scenario.refuse("control.window.left_alone", why));
+    }
+    if !scenario.control.levers.is_empty() {
+        let why = "the emulator carries no air that has levers; the simulator does (lasthop sim)";
+        return Err(scenario.refuse("control.levers", why));
+    }
     let greedy = || scenario.flows.iter().filter(|flow| flow.kind.is_elastic() || flow.carrier.is_some());
     if let Some(flow) = greedy().nth(MOST_GREEDY) {
         let why = format!("the emulator has room for {MOST_GREEDY} connections");

@@ -126,6 +126,10 @@ struct SharedHop {
     acked_ns: AtomicU64,
     served_ns: AtomicU64,
     served_bytes: AtomicU64,
+    brought_ns: AtomicU64,
+    bunched_bytes: AtomicU64,
+    bunches: AtomicU64,
+    bunch_bytes: AtomicU64,
 }
 
 const _: () = assert!(size_of::<Shared>() == size_of::<Control>());
@@ -344,6 +348,10 @@ impl ControlPage {
             acked_ns: hop.acked_ns.load(Ordering::Relaxed),
             served_ns: hop.served_ns.load(Ordering::Relaxed),
             served_bytes: hop.served_bytes.load(Ordering::Relaxed),
+            brought_ns: hop.brought_ns.load(Ordering::Relaxed),
+            bunched_bytes: hop.bunched_bytes.load(Ordering::Relaxed),
+            bunches: hop.bunches.load(Ordering::Relaxed),
+            bunch_bytes: hop.bunch_bytes.load(Ordering::Relaxed),
         };
         Control {
             heartbeat_ns: shared.heartbeat_ns.load(Ordering::Acquire),

@@ -17,7 +17,8 @@
 //! unseen in between (a backoff ends, an ACK arrives) is caught up with at the next call. Whoever reads metrics or changes
 //! settings while it runs polls until `None` first.
 
-use lasthop_core::packet::Packet;
+use lasthop_core::aqm::mac80211::Aql;
+use lasthop_core::packet::{AccessCategory, Packet};
 use lasthop_core::units::{Span, Time};
 
 use crate::attempt::Attempt;
@@ -25,6 +26,7 @@ use crate::bridge::Bridge;
 use crate::channel::ChannelParams;
 use crate::domain::Domain;
 use crate::edca::Edca;
+use crate::edca_params::EdcaClass;
 use crate::hidden::Hidden;
 use crate::params::{MediumParams, StationParams};
 use crate::phy::{Phy, Rate};
@@ -285,6 +287,39 @@ impl<P: Packet + Copy> Medium<P> {
         if let Model::Edca(edca) = &mut self.0 {
             edca.set_plans(plan_of);
         }
+    }
+
+    /// How a class of a node contends; `None` where there are no classes.
+    #[must_use]
+    pub fn class(&self, node: NodeId, class: AccessCategory) -> Option<EdcaClass> {
+        if let Model::Edca(edca) = &self.0 { edca.class(node, class) } else { None }
+    }
+
+    /// Contention windows, TXOP limit and attempts of a class, from the next frame on; AIFSN and what else a class has stay. With classes.
+    pub fn set_class(&mut self, node: NodeId, class: AccessCategory, wanted: &EdcaClass) {
+        if let Model::Edca(edca) = &mut self.0 {
+            edca.set_class(node, class, wanted);
+        }
+    }
+
+    /// The access point makes no longer A-MPDUs than this, bytes, whatever it agreed on with a station; from the next frame on.
+    pub fn set_ampdu_limit(&mut self, bytes: u32) {
+        if let Model::Edca(edca) = &mut self.0 {
+            edca.set_ampdu_limit(bytes);
+        }
+    }
+
+    /// Air time that may wait below the access point's queue, where that is a Linux one with such a limit.
+    pub fn set_aql(&mut self, aql: Aql) {
+        if let Model::Edca(edca) = &mut self.0 {
+            edca.set_aql(aql);
+        }
+    }
+
+    /// Air time that was used so far, by whomever; `None` but with classes.
+    #[must_use]
+    pub fn airtime(&self) -> Option<Span> {
+        if let Model::Edca(edca) = &self.0 { Some(edca.airtime()) } else { None }
     }
 
     /// Frames lost to the channel, from the next frame on.

@@ -11,6 +11,8 @@
 //! halves. A scenario has the stages that it asks for, most have none.
 
 mod clamp;
+mod driver;
+mod levers;
 mod snoop;
 mod split;
 mod window;
@@ -74,7 +76,9 @@ impl<'a> Context<'a> {
 pub trait Stage {
     /// Whether it follows packets beyond the access point: [`Self::on_left`], [`Self::on_segment`],
     /// [`Self::on_acknowledged`].
-    const FOLLOWS: bool = false;
+    fn follows(&self) -> bool {
+        false
+    }
 
     /// A packet is in flight from the access point to a station, or has come from one.
     fn on_packet(&mut self, _: Time, _: Direction, _: &mut SimPacket, _: &mut Context<'_>) -> StageVerdict {
@@ -82,7 +86,7 @@ pub trait Stage {
     }
 
     /// A packet that the channel was given for a station is there no more: it has arrived or is lost.
-    fn on_left(&mut self, _: &SimPacket) {}
+    fn on_left(&mut self, _: Time, _: &SimPacket) {}
 
     /// A packet is lost in the channel or in a queue before it. True: a copy of it may be sent yet, and its loss is not to be
     /// counted.
@@ -113,7 +117,12 @@ pub trait Stage {
     }
 
     /// Its interval ends.
-    fn on_interval(&mut self, _: Time, _: &Medium<SimPacket>) {}
+    fn on_interval(&mut self, _: Time, _: &mut Medium<SimPacket>) {}
+
+    /// Whether it may set something in the channel then.
+    fn retunes(&self) -> bool {
+        false
+    }
 
     /// When its interval ends, if it has one.
     fn next_interval(&self) -> Option<Time> {
@@ -158,10 +167,7 @@ macro_rules! stage {
 
 impl AnyStage {
     fn follows(&self) -> bool {
-        const fn follows<S: Stage>(_: &S) -> bool {
-            S::FOLLOWS
-        }
-        stage!(self, stage => follows(&**stage))
+        stage!(self, stage => stage.follows())
     }
 }
 
@@ -200,7 +206,7 @@ impl AccessPoint {
         self.stages.is_empty()
     }
 
-    /// Whether it follows packets beyond itself ([`Stage::FOLLOWS`]).
+    /// Whether it follows packets beyond itself ([`Stage::follows`]).
     #[inline]
     pub const fn follows(&self) -> bool {
         self.follows
@@ -232,9 +238,9 @@ impl AccessPoint {
 
     /// [`Stage::on_left`].
     #[inline]
-    pub fn on_left(&mut self, packet: &SimPacket) {
+    pub fn on_left(&mut self, now: Time, packet: &SimPacket) {
         for any in &mut self.stages {
-            stage!(any, stage => stage.on_left(packet));
+            stage!(any, stage => stage.on_left(now, packet));
         }
     }
 
@@ -279,8 +285,13 @@ impl AccessPoint {
     }
 
     /// [`Stage::on_interval`] of one.
-    pub fn on_interval(&mut self, stage: usize, now: Time, medium: &Medium<SimPacket>) {
+    pub fn on_interval(&mut self, stage: usize, now: Time, medium: &mut Medium<SimPacket>) {
         stage!(&mut self.stages[stage], stage => stage.on_interval(now, medium));
+    }
+
+    /// [`Stage::retunes`] of one.
+    pub fn retunes(&self, stage: usize) -> bool {
+        stage!(&self.stages[stage], stage => stage.retunes())
     }
 
     /// [`Stage::next_interval`] of one.

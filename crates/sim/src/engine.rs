@@ -143,7 +143,10 @@ impl Engine<'_, '_> {
             Source::Exchange(flow) => self.exchange(now, flow),
             Source::Stage(stage) => self.on_stage(now, stage),
             Source::Interval(stage) => {
-                self.access_point.on_interval(stage, now, &self.medium);
+                if self.access_point.retunes(stage) {
+                    self.settle_medium(now);
+                }
+                self.access_point.on_interval(stage, now, &mut self.medium);
                 self.sources.renew(source, self.access_point.next_interval(stage));
             }
             Source::Change => self.on_change(now),
@@ -166,13 +169,13 @@ impl Engine<'_, '_> {
                     self.leave_channel(now, packet);
                 } else {
                     debug_assert_eq!(from, NodeId::ACCESS_POINT);
-                    self.left_access_point(&packet);
+                    self.left_access_point(now, &packet);
                     self.arrive(now, &packet);
                 }
             }
             wifi::Event::Dropped { node, place, packet, .. } => {
                 if node == NodeId::ACCESS_POINT {
-                    self.left_access_point(&packet);
+                    self.left_access_point(now, &packet);
                 }
                 let place = match (place, node) {
                     (wifi::DropPlace::Channel, _) => LossPlace::Channel,
@@ -212,9 +215,9 @@ impl Engine<'_, '_> {
     }
 
     #[inline]
-    fn left_access_point(&mut self, packet: &SimPacket) {
+    fn left_access_point(&mut self, now: Time, packet: &SimPacket) {
         if self.access_point.follows() {
-            self.access_point.on_left(packet);
+            self.access_point.on_left(now, packet);
         }
     }
 

@@ -1,6 +1,7 @@
 //! What each place showed, and which is which. The estimator: what a bottleneck carries, and how long its queue has stood.
 
 use super::HopId;
+use super::aggregates::Turn;
 use super::fair_rate::{FairRate, Mode, Observation};
 use super::law::Law;
 use super::packet_train::PacketTrain;
@@ -50,6 +51,7 @@ pub(super) struct Bottleneck {
     path: PathTest,
     /// Of a hop, the longest round trip to a station that was told from a queue, s: at most so long is a path.
     longest: f64,
+    turn: Turn,
     /// The path was found to be longer in the newest interval.
     longer: bool,
 }
@@ -70,6 +72,7 @@ impl Bottleneck {
             path: PathTest::default(),
             longest: 0.0,
             longer: false,
+            turn: Turn::default(),
         }
     }
 
@@ -134,9 +137,10 @@ impl Bottleneck {
         self.stood > 0.0
     }
 
-    /// What takes longer between access point and station waits there, s.
-    pub(super) fn longest_path(&self, law: &Law, id: Id, cost: f64) -> f64 {
-        self.target(law, id, cost).max(self.longest)
+    /// What takes longer between access point and station waits there, s: as is believed at first, and as far as is known.
+    pub(super) fn paths(&self, law: &Law, id: Id, cost: f64) -> (f64, f64) {
+        let first = self.of_packets(law, id, cost);
+        (first, first.max(self.longest))
     }
 
     /// The longest path to a station that moves payload now, s.
@@ -160,8 +164,24 @@ impl Bottleneck {
         }
     }
 
+    pub(super) const fn set_turn(&mut self, turn: Turn) {
+        self.turn = turn;
+    }
+
     /// What is kept as a queue, s.
     pub(super) fn target(&self, law: &Law, id: Id, cost: f64) -> f64 {
+        let of_packets = self.of_packets(law, id, cost);
+        match self.carries() {
+            0.0 => of_packets,
+            carries => {
+                let turn = (self.turn.bytes * 8.0 * cost / carries).min(self.turn.longest);
+                of_packets.max(law.queue_turns * turn)
+            }
+        }
+    }
+
+    /// The same of a medium that sends packets one by one.
+    fn of_packets(&self, law: &Law, id: Id, cost: f64) -> f64 {
         let carries = match self.at_least() {
             0.0 => BitRate::mbps(20).as_bps() as f64,
             known => known,

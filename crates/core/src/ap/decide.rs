@@ -11,6 +11,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::aggregates::Aggregates;
 use super::bottleneck::{Bottleneck, Id};
 use super::fair_rate::{LEAST, Mode};
 use super::observe::{Seen, see};
@@ -45,6 +46,8 @@ pub(super) struct State {
     given: Option<f64>,
     pub(super) bottlenecks: BTreeMap<Id, Bottleneck>,
     packet_trains: BTreeMap<HopId, [PacketTrains; 2]>,
+    /// What each hop that both directions share delivers at once.
+    pub(super) aggregates: BTreeMap<HopId, Aggregates>,
     /// What a byte costs at the hop beside one of the cheapest, of those that arrive, by direction.
     relative_cost: BTreeMap<HopId, [f64; 2]>,
     news: [News; 2],
@@ -165,6 +168,7 @@ impl Ap {
             1 => seen.values().next().copied().unwrap_or_default(),
             _ => Direction::BOTH.map(|direction| see(&rows, None, direction, dt)),
         };
+        self.learn_aggregates(&rows, &seen, (&before, sample), dt);
         let observed = self.observe(&rows, &seen, &wan, (&before, sample), dt);
         for (hop, seen) in &seen {
             self.observe_packet_trains(now, *hop, seen, (&before, sample), dt);
@@ -245,7 +249,12 @@ impl Ap {
                 dt,
             );
             for (id, shown) in [(self.hop(hop, direction), shown.0), (Id::Wan(direction), shown.1)] {
-                shown.into_iter().for_each(|packet_train| self.law.at(id).on_packet_train(packet_train));
+                let Some(mut train) = shown else { continue };
+                if let (Id::Hop(..), Some(fastest)) = (id, self.costs.fastest()) {
+                    // Nothing leaves faster than at the rate of its frames, however many of them are acknowledged at once.
+                    train.seconds = train.seconds.max(train.bytes * 8.0 / fastest);
+                }
+                self.law.at(id).on_packet_train(train);
             }
         }
     }
@@ -272,7 +281,7 @@ impl Ap {
         self.warn_of_floors(floors);
         let limited = self.udp_flows.elastic().filter(|demand| !self.left_alone.datagrams.has(demand.station));
         for demand in limited.collect::<Vec<_>>() {
-            let path = self.path(demand.hop, demand.direction, self.costs.of(demand.station));
+            let path = self.path(demand.hop, demand.direction, self.costs.of(demand.hop, demand.station));
             let rates = path
                 .iter()
                 .filter_map(|(id, cost)| Some(self.law.bottlenecks.get(id)?.fair.rate_without_window()? / cost));
@@ -285,7 +294,7 @@ impl Ap {
 
     /// What is known of the way that a flow takes: as that of the one `before` it, where it takes the same.
     fn class(&self, before: &mut Option<FlowClass>, record: &FlowRecord, direction: Direction) -> FlowClass {
-        let (hop, cost) = (record.hop(), self.costs.of(record.station()));
+        let (hop, cost) = (record.hop(), self.costs.of(record.hop(), record.station()));
         if let Some(class) = before.filter(|class| class.hop == hop && class.cost == cost) {
             return class;
         }

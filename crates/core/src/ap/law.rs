@@ -64,6 +64,8 @@ law! {
         "Queueing delay that is kept: without one nobody can tell a bottleneck that is just full from one that could carry more. A game's packets may wait 10 ms, and the worst of a hundred waits about four times the mean.";
     queue_packets = 4.0, "packets of 1,500 bytes", (0.0, 64.0), without 0.0,
         "A slow bottleneck keeps as many packets: one in service, one that a delayed ACK waits for, one that the ACK's own contention costs, and one that waits.";
+    queue_turns = 2.0, "turns", (0.0, 8.0), without 0.0,
+        "Where the medium sends several packets in a frame, as many of its turns are kept as a queue: the one in which a packet comes, and its own (bulk service, Bailey 1954). A shorter queue makes frames shorter, and with them the medium slower.";
     standing_weight = 0.5, "1", (0.0, 1.0), without 0.0,
         "The queueing delay of an interval is so much the least of it, as CoDel takes it (RFC 8289: what waits all the time), and for the rest its mean: contention for a radio makes some packets wait for no queue.";
     startup_gain = 1.1, "1", (0.5, 3.0), without 1.0,

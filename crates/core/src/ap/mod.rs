@@ -8,6 +8,7 @@
 //!
 //! Beside it there is exact SAP-LAW mode, eq. (1), for the papers: `equation_one`.
 
+mod aggregates;
 mod bottleneck;
 mod decide;
 mod decision;

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use super::bottleneck::{Bottleneck, Id};
 use super::fair_rate::Observation;
 use super::record::{self, FlowRecord};
-use super::{Action, Ap, Direction, Duplex, HopId, LinkSample};
+use super::{Action, Ap, Direction, Duplex, HopId, LinkSample, StationId};
 use crate::packet::FlowId;
 use crate::units::Span;
 
@@ -145,8 +145,9 @@ fn on_wan([down, up]: &[Seen; 2], used: [bool; 2], packet: f64) -> [Queue; 2] {
 /// What the newest sample of a flow showed.
 #[derive(Debug)]
 pub(super) struct Row {
-    direction: Direction,
+    pub(super) direction: Direction,
     pub(super) hop: HopId,
+    pub(super) station: StationId,
     path: [(Id, f64); 2],
     /// IP bytes.
     arrived: f64,
@@ -170,7 +171,7 @@ pub(super) struct Active {
     inbound: [Option<f64>; 2],
     outbound: [Option<f64>; 2],
     clocked: [bool; 2],
-    rate: f64,
+    pub(super) rate: f64,
     window: f64,
     waits: f64,
     /// `None`: not known, or it does not hold it.
@@ -237,7 +238,7 @@ impl Ap {
     }
 
     pub(super) fn path_of(&self, record: &FlowRecord, direction: Direction) -> [(Id, f64); 2] {
-        self.path(record.hop(), direction, self.costs.of(record.station()))
+        self.path(record.hop(), direction, self.costs.of(record.hop(), record.station()))
     }
 
     /// What each flow showed in an interval of `dt`. Each is visited once: their records are more than a processor's cache holds.
@@ -301,7 +302,8 @@ impl Ap {
                 is_window_limited: record.is_controlled() && (record.is_window_limited() || record.is_paced()),
             }
         });
-        Row { direction, hop, path: self.path_of(record, direction), arrived: record.arrived(), active }
+        let station = record.station();
+        Row { direction, hop, station, path: self.path_of(record, direction), arrived: record.arrived(), active }
     }
 
     /// A minimum RTT to the station above this holds a queue that stood all the time.
@@ -309,7 +311,7 @@ impl Ap {
         let id = self.hop(hop, direction);
         let cost = self.law.relative_cost(hop, direction);
         Span::from_secs_f64(match self.law.bottlenecks.get(&id) {
-            Some(bottleneck) => bottleneck.longest_path(&self.params.law, id, cost),
+            Some(bottleneck) => bottleneck.paths(&self.params.law, id, cost).1,
             None => self.params.law.queue_target,
         })
     }
@@ -360,14 +362,14 @@ impl Ap {
                 let bottleneck = self.law.at(id);
                 bottleneck.on_local_path(seen[0].local_path.max(seen[1].local_path));
                 let target = bottleneck.target(&self.params.law, id, cost);
-                let longest = bottleneck.longest_path(&self.params.law, id, cost);
+                let (path, longest) = bottleneck.paths(&self.params.law, id, cost);
                 let x: &mut Observation = observed.entry(id).or_default();
                 x.queue = longer(x.queue, queue);
                 x.timed = longer(x.timed, queue.filter(|_| !backlogged));
                 // Timestamps of the station's data tell what uploads have waiting.
                 let hides = of.filling > 0 && of.hides && !(direction == Direction::ToRemote && of.clocked[1]);
-                x.hides |= hides || of.filling > 0 && longest > target;
-                x.doubtful |= hides && longest <= target;
+                x.hides |= hides || of.filling > 0 && longest > path;
+                x.doubtful |= hides && longest <= path;
                 x.backlogged |= backlogged;
                 x.target = x.target.max(target);
             }
@@ -423,7 +425,8 @@ impl Ap {
                 let Some(was) = before.each_hop.iter().find(|was| was.hop == sample.hop) else { continue };
                 let udp = sample.udp_bytes[i].saturating_sub(was.udp_bytes[i]) as f64;
                 let passed = self.udp_flows.passed(sample.hop, direction);
-                let dear: f64 = passed.map(|(station, bytes)| (self.costs.of(station) - 1.0) * bytes as f64).sum();
+                let dear: f64 =
+                    passed.map(|(station, bytes)| (self.costs.of(sample.hop, station) - 1.0) * bytes as f64).sum();
                 let id = self.hop(sample.hop, direction);
                 let carries = self.law.carries(id).unwrap_or(0.0);
                 let cost = udp + dear;
@@ -442,7 +445,7 @@ impl Ap {
             }
         }
         for demand in self.udp_flows.elastic() {
-            for (id, cost) in self.path(demand.hop, demand.direction, self.costs.of(demand.station)) {
+            for (id, cost) in self.path(demand.hop, demand.direction, self.costs.of(demand.hop, demand.station)) {
                 let x = observed.entry(id).or_default();
                 let rate = demand.rate.as_bps() as f64 * cost;
                 x.most = x.most.max(rate);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{StationId, StationSample};
+use super::{HopId, StationId, StationSample};
 
 /// What a frame costs beside its bytes: contention, headers, the acknowledgment, and TCP's own, ns. 802.11g with two frames
 /// of data per ACK.
@@ -18,29 +18,61 @@ const MOST_STATIONS: usize = 2_048;
 /// What a byte to or from each station costs beside one of the cheapest that is known, by what its driver says.
 ///
 /// ```text
-/// cost = attempts x (1500 x 8 / R + frame)      [s]
+/// cost = attempts x (1500 x 8 / R + e frame)      [s]         e: frames for two packets (`aggregates`)
 /// ```
 #[derive(Debug, Default)]
 pub(super) struct Costs {
-    frames: BTreeMap<StationId, f64>,
-    /// Of the cheapest.
+    /// Attempts per frame, and time of a packet's bits, ns.
+    stations: BTreeMap<StationId, (f64, f64)>,
+    /// Of each hop that sends several packets in a frame: e, and the cheapest packet, ns.
+    hops: BTreeMap<HopId, (f64, f64)>,
+    /// The cheapest packet where each is a frame, ns.
     least: f64,
 }
 
 impl Costs {
     pub(super) fn on_station(&mut self, sample: &StationSample) {
         let data_ns = FRAME_BITS * 1e9 / sample.rate.as_bps().max(1) as f64;
-        if self.frames.len() >= MOST_STATIONS && !self.frames.contains_key(&sample.station) {
+        if self.stations.len() >= MOST_STATIONS && !self.stations.contains_key(&sample.station) {
             // Far more than a radio can have: most are long gone, and those that are there are told again.
-            self.frames.clear();
+            self.stations.clear();
         }
-        self.frames.insert(sample.station, sample.attempts.max(1.0) * (data_ns + FRAME_NS));
-        self.least = self.frames.values().copied().fold(f64::MAX, f64::min);
+        self.stations.insert(sample.station, (sample.attempts.max(1.0), data_ns));
+        self.least = self.cheapest(1.0);
+        let hops: Vec<_> = self.hops.iter().map(|(hop, (frames, _))| (*hop, *frames)).collect();
+        hops.into_iter().for_each(|(hop, frames)| self.set_frames(hop, frames));
     }
 
-    pub(super) fn of(&self, station: StationId) -> f64 {
-        self.frames.get(&station).map_or(1.0, |frame| (frame / self.least).clamp(1.0, DEAREST))
+    /// Two packets of this hop are sent in so many frames.
+    pub(super) fn set_frames(&mut self, hop: HopId, frames: f64) {
+        self.hops.insert(hop, (frames, self.cheapest(frames)));
     }
+
+    /// Forgets the other hops.
+    pub(super) fn retain(&mut self, is_there: impl Fn(HopId) -> bool) {
+        self.hops.retain(|hop, _| is_there(*hop));
+    }
+
+    fn cheapest(&self, frames: f64) -> f64 {
+        self.stations.values().map(|station| packet(*station, frames)).fold(f64::MAX, f64::min)
+    }
+
+    /// Of a byte to or from a station over a hop.
+    pub(super) fn of(&self, hop: HopId, station: StationId) -> f64 {
+        let (frames, least) = self.hops.get(&hop).copied().unwrap_or((1.0, self.least));
+        let of = |station: &(f64, f64)| (packet(*station, frames) / least).clamp(1.0, DEAREST);
+        self.stations.get(&station).map_or(1.0, of)
+    }
+
+    /// Highest rate that frames are sent at, bit/s.
+    pub(super) fn fastest(&self) -> Option<f64> {
+        let least = self.stations.values().map(|(_, data_ns)| *data_ns).reduce(f64::min)?;
+        Some(FRAME_BITS * 1e9 / least)
+    }
+}
+
+fn packet((attempts, data_ns): (f64, f64), frames: f64) -> f64 {
+    attempts * (data_ns + frames * FRAME_NS)
 }
 
 #[cfg(test)]
@@ -56,8 +88,15 @@ mod tests {
         costs.on_station(&sample(StationId(2), 6, 1.0));
         costs.on_station(&sample(StationId(3), 54, 2.0));
         // 2.25 ms for 0.472 ms.
-        assert!((costs.of(StationId(2)) - 4.76).abs() < 0.01);
-        assert!((costs.of(StationId(3)) - 2.0).abs() < 1e-9);
-        assert_eq!((costs.of(StationId(1)), costs.of(StationId(9))), (1.0, 1.0));
+        assert!((costs.of(HopId(0), StationId(2)) - 4.76).abs() < 0.01);
+        assert!((costs.of(HopId(0), StationId(3)) - 2.0).abs() < 1e-9);
+        assert_eq!((costs.of(HopId(0), StationId(1)), costs.of(HopId(0), StationId(9))), (1.0, 1.0));
+        // Where frames carry 28 packets their bits are what counts: 2.02 ms for 0.24.
+        costs.set_frames(HopId(1), 1.0 / 14.0);
+        assert!((costs.of(HopId(1), StationId(2)) - 8.41).abs() < 0.01, "{}", costs.of(HopId(1), StationId(2)));
+        assert!((costs.of(HopId(0), StationId(2)) - 4.76).abs() < 0.01, "over another hop each is a frame");
+        costs.on_station(&sample(StationId(4), 540, 1.0));
+        assert!((costs.of(HopId(1), StationId(2)) - 50.35).abs() < 0.01, "beside a cheaper one");
+        assert_eq!(costs.fastest(), Some(540e6));
     }
 }

@@ -6,6 +6,7 @@
 //! earn       s = min(S, s + R dt)                  at first S
 //! SYN        w = min(3 s / 4, 14600)               at least the floor; s pays for what it does promise
 //! train      what passes within half a round trip, and 30 ms, of what passed before
+//! bunch      three full segments or more that stations bring, or acknowledge, each less than 50 us after the one before
 //! ```
 //!
 //! The window of a SYN, or SYN-ACK, is what the other end may send before anything comes back; it is never scaled (RFC 7323
@@ -15,6 +16,9 @@
 //!
 //! The pace of trains is what a hop carries that nobody has filled yet: packet-pair dispersion (Keshav, 1991), of all
 //! connections, for trains that come together share what the hop carries.
+//!
+//! What comes in one bunch came in one frame of the medium (`ap::aggregates`): other frames are 100 us apart, and no acknowledgment
+//! is for three full segments where packets are sent one by one.
 //!
 //! Packets on several CPUs write it at once, without a lock and without an atomic addition: each field is read once and written
 //! once, so `s` never leaves 0 to S, and of two packets in the same nanoseconds one is forgotten. Then `s` has paid for one SYN
@@ -31,6 +35,12 @@ use crate::units::Time;
 
 /// `rate_bytes` counts per 2^30 ns; a longer pause earns no more.
 const RATE_SHIFT: u32 = 30;
+/// What stations bring sooner than this after what they brought before came with it, ns: the packets of one frame take a few microseconds
+/// each through the host, and between two frames lie an ACK, two SIFS, an AIFS and a preamble, 100 us together at least.
+const AT_ONCE_NS: u64 = 50_000;
+/// Three full segments, bytes: an acknowledgment is for less, wherever packets are sent one by one (RFC 9293 section 3.8.6.3: at least every
+/// second full one, and what is not full beside them).
+const BUNCH_BYTES: u64 = 3 * 1448;
 
 /// What a connection whose data goes over this hop in this direction may advertise with its SYN, bytes, of the `offered`; `None`: what it likes.
 pub(super) fn start(
@@ -84,4 +94,50 @@ pub(super) fn served(hop: &mut Hop, newly: u32, waiting: u32, rtt_ns: u64, now: 
         hop.served_bytes = hop.served_bytes.wrapping_add(u64::from(newly));
     }
     hop.acked_ns = now_ns;
+}
+
+/// The stations brought `bytes` of this direction's data, or acknowledged as many. Three segments at once came in one
+/// frame of the medium.
+pub(super) fn brought(hop: &mut Hop, bytes: u32, now: Time) {
+    if bytes == 0 {
+        return;
+    }
+    let (now_ns, bytes) = (now.as_nanos(), u64::from(bytes));
+    let before = if now_ns.saturating_sub(hop.brought_ns) < AT_ONCE_NS { hop.bunch_bytes } else { 0 };
+    let together = before.wrapping_add(bytes);
+    if together >= BUNCH_BYTES {
+        let begins = before < BUNCH_BYTES;
+        hop.bunches = hop.bunches.wrapping_add(u64::from(begins));
+        hop.bunched_bytes = hop.bunched_bytes.wrapping_add(if begins { together } else { bytes });
+    }
+    hop.bunch_bytes = together;
+    hop.brought_ns = now_ns;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::Span;
+
+    /// Bunches, and bytes in them, of what comes so long after one another, us.
+    fn bunches(come: &[(u64, u32)]) -> (u64, u64) {
+        let (mut hop, mut now) = (Hop::default(), Time::ZERO + Span::from_secs(1));
+        for (after_us, bytes) in come {
+            now = now + Span::from_micros(*after_us);
+            brought(&mut hop, *bytes, now);
+        }
+        (hop.bunches, hop.bunched_bytes)
+    }
+
+    #[test]
+    fn what_comes_at_once_is_a_bunch_from_three_segments_on() {
+        let pair = 2 * 1448;
+        // Acknowledgments of frames with one packet each, and with two.
+        assert_eq!(bunches(&[(900, pair), (900, pair), (900, pair + 300), (900, 1448)]), (0, 0));
+        // Of frames with ten, and with twelve of which a station tells by one.
+        let tens = [(900, pair), (3, pair), (3, pair), (3, pair), (3, pair), (900, 12 * 1448), (900, pair)];
+        assert_eq!(bunches(&tens), (2, 22 * 1448));
+        // Nothing is acknowledged twice.
+        assert_eq!(bunches(&[(900, pair), (3, 0), (3, 0)]), (0, 0));
+    }
 }

@@ -117,7 +117,14 @@ pub fn on_packet(
     if let Some((delivered, waiting)) = before {
         let rtt_ns = u64::from(acked.rtt.last_ns) + u64::from(data.rtt.last_ns);
         let newly = acked.delivered.wrapping_sub(delivered);
-        hop::served(&mut control.hops[hop][direction.reverse().index()], newly, waiting, rtt_ns, now);
+        let acknowledged = &mut control.hops[hop][direction.reverse().index()];
+        hop::served(acknowledged, newly, waiting, rtt_ns, now);
+        if direction == Direction::ToRemote {
+            hop::brought(acknowledged, newly, now);
+        }
+    }
+    if direction == Direction::ToRemote && state.assured != 0 {
+        hop::brought(&mut control.hops[hop][direction.index()], tcp.payload_bytes, now);
     }
     measure::on_advertised(acked, data.rtt.last_ns, tcp, verdict, now);
     verdict

@@ -373,11 +373,6 @@ impl Levers {
 
     /// The next trial.
     fn begin(&mut self, now: Time) {
-        if self.agenda.is_empty() {
-            let works = |lever: &Lever| !matches!(self.own[lever.index()].stage, Stage::NotHere | Stage::Refused);
-            self.agenda.extend(Lever::ALL.into_iter().filter(works));
-            self.checked = [false; Lever::ALL.len()];
-        }
         while let Some(lever) = self.agenda.front().copied() {
             let own = &self.own[lever.index()];
             let is_check = own.steps.len() > 1 && !self.checked[lever.index()];
@@ -397,6 +392,9 @@ impl Levers {
             self.running = Some(Running { lever, without, with, is_check, trial: Trial::new(now, &self.params) });
             return;
         }
+        let works = |lever: &Lever| !matches!(self.own[lever.index()].stage, Stage::NotHere | Stage::Refused);
+        self.agenda.extend(Lever::ALL.into_iter().filter(works));
+        self.checked = [false; Lever::ALL.len()];
         self.rests_until = now + self.params.again;
     }
 

@@ -12,7 +12,7 @@
 //! | found | then |
 //! |---|---|
 //! | waits surely shorter, by half a millisecond at least, and what is lost no more than they are worth | pays |
-//! | surely more carried, and waits longer by no more than a millisecond | pays |
+//! | surely more carried, by half a per cent at least, and waits longer by no more than a millisecond | pays |
 //! | surely more lost than that is worth; or waits surely longer, and no more carried | hurts |
 //! | twelve pairs, and none of these | shows nothing |
 //!
@@ -61,8 +61,9 @@ const FULL: f64 = 0.7;
 /// What a millisecond is worth, and all of them together at most, in parts of what is carried.
 const WORTH_PER_MS: f64 = 0.002;
 const WORTH_AT_MOST: f64 = 0.03;
-/// Least gain, and what may be added where more is carried, ms.
+/// Least gain, ms, and in parts of what is carried; and what may be added where more is carried, ms.
 const LEAST_GAIN_MS: f64 = 0.5;
+const LEAST_MORE: f64 = 0.005;
 const MOST_ADDED_MS: f64 = 1.0;
 /// Least pairs of which anything can be said (`paired`), and most.
 const LEAST_PAIRS: usize = 6;
@@ -197,7 +198,7 @@ impl Trial {
 fn block(waits: &mut Vec<f64>, before: &LinkSample, after: &LinkSample, span: Span) -> Option<Block> {
     let mut sorted = std::mem::take(waits);
     sorted.sort_unstable_by(f64::total_cmp);
-    let bytes = (0..2).map(|d| after.bytes[d].saturating_sub(before.bytes[d])).sum();
+    let bytes = (0..2).fold(0u64, |sum, d| sum.saturating_add(after.bytes[d].saturating_sub(before.bytes[d])));
     let used = |(a, b): (Span, Span)| b.saturating_sub(a).as_secs_f64() / span.as_secs_f64();
     let busy = before.airtime.zip(after.airtime).map(used).filter(|busy| (0.0..=1.0).contains(busy));
     if sorted.len() < LEAST_WAITS || bytes == 0 {
@@ -214,7 +215,7 @@ fn judge(added: &[f64], carried: &[f64]) -> Option<Finding> {
     let (wait, bytes) = (paired::hodges_lehmann(added)?, paired::hodges_lehmann(carried)?);
     let worth = |gain_ms: f64| (gain_ms * WORTH_PER_MS).clamp(0.0, WORTH_AT_MOST);
     let shorter = wait.high < 0.0 && wait.middle <= -LEAST_GAIN_MS && bytes.middle >= -worth(-wait.middle);
-    let more = bytes.low > 0.0 && wait.middle <= MOST_ADDED_MS;
+    let more = bytes.low > 0.0 && bytes.middle >= LEAST_MORE && wait.middle <= MOST_ADDED_MS;
     if shorter || more {
         return Some(Finding::Pays);
     }

@@ -396,6 +396,42 @@ pub struct ControlReport {
     /// What was learned, with `capacity = "learn"`.
     #[serde(flatten)]
     pub learned: LearnedReport,
+    /// What was decided of the levers of the air; absent without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub levers: Option<LeversReport>,
+}
+
+/// What was decided of the levers of the air (`control.levers`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LeversReport {
+    /// Of each that works here, by its name.
+    pub each: BTreeMap<String, LeverReport>,
+    /// The class of each flow that has one at the end.
+    pub classes: BTreeMap<String, String>,
+    /// Trials that ended with a finding.
+    pub trials: u64,
+    /// Trials that ended for want of packets to measure by.
+    pub empty_trials: u64,
+}
+
+/// One lever.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LeverReport {
+    /// `untried`, `trying`, `kept`, `taken-back` or `refused`, at the end.
+    pub stage: String,
+    /// As it was found.
+    pub found: String,
+    /// In force at the end.
+    pub in_force: String,
+    /// The newest trial: its pairs of blocks; absent before the first has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairs: Option<u32>,
+    /// What sparse packets waited more with the setting that was tried (95th percentile), ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub added_ms: Option<f64>,
+    /// What was carried with it, in parts of what was without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried: Option<f64>,
 }
 
 /// What a controller learned that was given no capacity; each field is absent where one was given.

@@ -1,10 +1,11 @@
 //! Names of figures: every one that a report may have, and those near one that it has not.
 
+use lasthop_core::levers::Lever;
 use lasthop_core::units::Span;
 
 use super::{
-    AddedDelay, CapacityReport, ControlReport, Delay, JitterReport, LearnedReport, Metrics, PageReport, QueuePlaces,
-    RateReport, Report, TcpReport,
+    AddedDelay, CapacityReport, ControlReport, Delay, JitterReport, LearnedReport, LeverReport, LeversReport, Metrics,
+    PageReport, QueuePlaces, RateReport, Report, TcpReport,
 };
 use crate::scenario::Scenario;
 
@@ -81,7 +82,17 @@ impl ControlReport {
                 elastic_udp_bps: Some(0.0),
                 decisions: Some(0),
             },
+            levers: Some(LeversReport {
+                each: Lever::ALL.map(|lever| (lever.name().to_owned(), LeverReport::with_every_field())).into(),
+                ..LeversReport::default()
+            }),
         }
+    }
+}
+
+impl LeverReport {
+    fn with_every_field() -> Self {
+        Self { pairs: Some(0), added_ms: Some(0.0), carried: Some(0.0), ..Self::default() }
     }
 }
 

@@ -213,6 +213,22 @@ fn full() -> Report {
                 elastic_udp_bps: Some(1e6),
                 decisions: Some(7),
             },
+            levers: Some(LeversReport {
+                each: BTreeMap::from([(
+                    "class".to_owned(),
+                    LeverReport {
+                        stage: "kept".to_owned(),
+                        found: "off".to_owned(),
+                        in_force: "on".to_owned(),
+                        pairs: Some(6),
+                        added_ms: Some(-3.0),
+                        carried: Some(1.0),
+                    },
+                )]),
+                classes: BTreeMap::from([("game-down".to_owned(), "VO".to_owned())]),
+                trials: 1,
+                empty_trials: 0,
+            }),
         }),
     }
 }

@@ -1,6 +1,7 @@
 //! `[control.*]`: what the access point does besides forwarding.
 
 use lasthop_core::ap::{Law, ShareRule};
+use lasthop_core::levers::Lever;
 use lasthop_core::snoop;
 use lasthop_core::units::{BitRate, Bytes, Span};
 
@@ -20,6 +21,8 @@ pub struct Control {
     pub snoop: Option<SnoopControl>,
     /// TCP ends at the access point and begins anew there (I-TCP).
     pub split: Option<SplitControl>,
+    /// Levers of the air that the access point may move, where they pay ([`lasthop_core::levers`]).
+    pub levers: Vec<Lever>,
     /// MAC settings that override `[wifi]` while the controller runs.
     pub mac: Option<MacControl>,
 }
@@ -33,6 +36,8 @@ pub struct WindowControl {
     pub interval: Span,
     /// When it begins, since the start of the run: what is there then, it has not seen begin.
     pub start: Span,
+    /// It measures and moves levers, and neither windows nor datagrams are held, as where somebody has paused it for all.
+    pub left_alone: bool,
     /// How what UDP leaves is divided.
     pub share: ShareRule,
     /// Weight of the newest sample in the low-pass filter of UDP, 0..=1.
@@ -125,7 +130,7 @@ pub struct MacControl {
 const CAPACITY: Capacity = Capacity::Share(0.98);
 
 pub(crate) fn read_control(root: &Reader<'_>) -> Result<Control, ScenarioError> {
-    let Some(control) = root.table("control", &["window", "law", "clamp", "snoop", "split", "mac"])? else {
+    let Some(control) = root.table("control", &["window", "law", "levers", "clamp", "snoop", "split", "mac"])? else {
         return Ok(Control::default());
     };
     let mac = match control.table("mac", &["attempts", "realtime_attempts", "limit"])? {
@@ -152,7 +157,33 @@ pub(crate) fn read_control(root: &Reader<'_>) -> Result<Control, ScenarioError> 
         },
     };
     let split = read_split(&control, snoop.is_some())?;
-    Ok(Control { window, clamp, snoop, split, mac })
+    let levers = read_levers(&control, window.as_ref())?;
+    Ok(Control { window, clamp, snoop, split, levers, mac })
+}
+
+/// `levers = ["class", "txop"]`, "all" or "none".
+fn read_levers(control: &Reader<'_>, window: Option<&WindowControl>) -> Result<Vec<Lever>, ScenarioError> {
+    let Some(words) = control.words("levers")? else { return Ok(Vec::new()) };
+    let known: Vec<_> = Lever::ALL.iter().map(|lever| lever.name()).collect();
+    let mut levers = Vec::new();
+    for word in words {
+        match Lever::of_name(word) {
+            _ if word == "all" => levers.extend(Lever::ALL),
+            Some(lever) => levers.push(lever),
+            None => {
+                let known = known.join(", ");
+                return Err(control.wrong("levers", format!("`{word}` is no lever; write \"all\", or some of {known}")));
+            }
+        }
+    }
+    levers.sort_unstable();
+    levers.dedup();
+    match window {
+        _ if levers.is_empty() => Ok(levers),
+        Some(window) if window.share == ShareRule::MaxMin => Ok(levers),
+        Some(_) => Err(control.wrong("levers", "stands beside share = \"equal\", which moves nothing but windows")),
+        None => Err(control.wrong("levers", "is the controller's, and there is none; write [control.window], too")),
+    }
 }
 
 fn read_split(control: &Reader<'_>, snoop: bool) -> Result<Option<SplitControl>, ScenarioError> {
@@ -181,7 +212,7 @@ fn read_snoop(control: &Reader<'_>) -> Result<Option<SnoopControl>, ScenarioErro
     }))
 }
 
-const WINDOW_KEYS: [&str; 6] = ["capacity", "interval", "start", "share", "udp_weight", "rtt"];
+const WINDOW_KEYS: [&str; 7] = ["capacity", "interval", "start", "share", "udp_weight", "rtt", "left_alone"];
 
 fn read_window(control: &Reader<'_>) -> Result<Option<WindowControl>, ScenarioError> {
     let law = read_law(control)?;
@@ -212,6 +243,7 @@ fn read_window(control: &Reader<'_>) -> Result<Option<WindowControl>, ScenarioEr
         capacity,
         interval,
         start,
+        left_alone: window.flag("left_alone")?.unwrap_or(false),
         share,
         udp_weight: window.number("udp_weight", 0.0..=1.0)?.unwrap_or(0.2),
         rtt,

@@ -154,6 +154,7 @@ pub(crate) fn read_stations(
         walls: radio.walls,
         snr: radio.snr,
         rate_control: radio.rate_control,
+        neighbour: radio.neighbour,
         storage: radio.storage,
     };
     Ok(found.into_iter().enumerate().map(place).collect())

@@ -289,6 +289,7 @@ fn read_home(written: &Written, file: &str, traces: &mut Traces<'_>) -> Result<S
     let servers = hosts::read_servers(&root, written, &mut names)?;
     let stations = hosts::read_stations(&root, written, &hop, &mut names)?;
     let flows = hosts::read_flows(&root, &names, (duration, seed), &mut |path| traces.load(path))?;
+    refuse_strangers(&root, &stations, &flows)?;
     let control = control::read_control(&root)?;
     let wan = wired::read_wan(&root)?;
     if let LastHop::WirelessLink(link) = &mut hop {
@@ -298,6 +299,21 @@ fn read_home(written: &Written, file: &str, traces: &mut Traces<'_>) -> Result<S
     drop(root);
     let source = Arc::new(source);
     Ok(Scenario { name, duration, seed, measure_from, wan, servers, hop, stations, flows, control, changes, source })
+}
+
+/// A flow of another network's station has its far end at "AP": who else is there is not known here.
+fn refuse_strangers(root: &Reader<'_>, stations: &[Station], flows: &[Flow]) -> Result<(), ScenarioError> {
+    let is_stranger = |host: HostId| matches!(host, HostId::Station(i) if stations[i].neighbour);
+    for flow in flows {
+        let ends = [flow.from, flow.to];
+        let is_wrong = is_stranger(flow.to) || (is_stranger(flow.from) && flow.to != HostId::AccessPoint);
+        if ends.into_iter().any(is_stranger) && (is_wrong || flow.tcp().is_some() || matches!(flow.kind, Kind::Quic(_)))
+        {
+            let why = "is of another network's station: its datagrams go from there to \"AP\", and nothing comes back";
+            return Err(root.wrong("flow", format!("`{}` {why}", flow.name)));
+        }
+    }
+    Ok(())
 }
 
 /// Whether any station names 802.11b.

@@ -220,6 +220,21 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Words in an array, or one by itself; none where "none" stands.
+    pub(crate) fn words(&self, key: &str) -> Result<Option<Vec<&'a str>>, ScenarioError> {
+        let Some(node) = self.table.get(key) else { return Ok(None) };
+        let word = |value: &'a Value| match value {
+            Value::Text(text) | Value::Bare(text) => Ok(text.as_str()),
+            other => Err(self.mismatch(key, other, "write words in quotes, in an array")),
+        };
+        match &node.value {
+            Value::Removed => Ok(None),
+            Value::Text(text) if text == "none" => Ok(None),
+            Value::Array(items) => items.iter().map(|item| word(&item.value)).collect::<Result<_, _>>().map(Some),
+            one => Ok(Some(vec![word(one)?])),
+        }
+    }
+
     /// A table below this one as its place and content; "none" is the same as leaving it out.
     pub(crate) fn inner(&self, key: &str) -> Result<Option<(&'a Origin, &'a Table)>, ScenarioError> {
         match self.table.get(key) {

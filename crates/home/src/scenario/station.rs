@@ -37,6 +37,8 @@ pub struct Station {
     pub snr: Option<Decibel>,
     /// What chooses rates towards it and from it.
     pub rate_control: RateLaw,
+    /// It belongs to another network on the same channel: what it sends occupies the air, and no controller sees it.
+    pub neighbour: bool,
     /// What a slow receiver drains and feeds.
     pub storage: Storage,
 }
@@ -62,7 +64,7 @@ impl Storage {
     }
 }
 
-pub(crate) const STATION_KEYS: [&str; 18] = [
+pub(crate) const STATION_KEYS: [&str; 19] = [
     "name",
     "count",
     "distance",
@@ -81,6 +83,7 @@ pub(crate) const STATION_KEYS: [&str; 18] = [
     "walls",
     "snr",
     "rate_control",
+    "neighbour",
 ];
 
 /// A station but for its name and, where the file gives none, its angle.
@@ -95,6 +98,7 @@ pub(crate) struct Radio {
     pub(crate) walls: u8,
     pub(crate) snr: Option<Decibel>,
     pub(crate) rate_control: RateLaw,
+    pub(crate) neighbour: bool,
     pub(crate) storage: Storage,
 }
 
@@ -116,9 +120,10 @@ pub(crate) fn read_radio(station: &Reader<'_>, hop: &LastHop) -> Result<Radio, S
     let distance = station.positive("distance")?.unwrap_or(Metres(10.0));
     let angle = station.quantity("angle")?;
     let LastHop::Wifi(wifi) = hop else {
-        let of_air = ["rate", "standard", "power", "distance", "angle", "edca", "walls", "snr", "rate_control"]
-            .into_iter()
-            .chain(radio::KEYS);
+        let of_air =
+            ["rate", "standard", "power", "distance", "angle", "edca", "walls", "snr", "rate_control", "neighbour"]
+                .into_iter()
+                .chain(radio::KEYS);
         for key in of_air {
             if station.has(key) {
                 return Err(station.wrong(key, "means something only with [wifi]; there is no air here"));
@@ -135,6 +140,7 @@ pub(crate) fn read_radio(station: &Reader<'_>, hop: &LastHop) -> Result<Radio, S
             walls: 0,
             snr: None,
             rate_control: RateLaw::Fixed,
+            neighbour: false,
             storage,
         });
     };
@@ -149,7 +155,8 @@ pub(crate) fn read_radio(station: &Reader<'_>, hop: &LastHop) -> Result<Radio, S
     let knows_snr = matches!(wifi.loss, Loss::Snr(_));
     let (walls, snr) = read_place(station, knows_snr)?;
     let rate_control = read_law(station, wifi.standard, knows_snr)?.unwrap_or(wifi.rate_control);
-    Ok(Radio { distance, angle, sending, edca, standard, power, walls, snr, rate_control, storage })
+    let neighbour = station.flag("neighbour")?.unwrap_or(false);
+    Ok(Radio { distance, angle, sending, edca, standard, power, walls, snr, rate_control, neighbour, storage })
 }
 
 /// What a station speaks: nothing newer than the access point, and nothing of another band.

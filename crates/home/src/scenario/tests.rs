@@ -13,6 +13,7 @@ use crate::quantity::{Decibel, Degrees, Metres, StorageRate, StorageSize};
 
 mod channel;
 mod classes;
+mod levers;
 
 /// The normative schema file, as it is.
 const SCHEMA: &str = include_str!("../../../../schema/scenario.toml");

@@ -17,6 +17,8 @@
 #define LONGEST_PAUSE_NS (1ull << PACE_SHIFT)
 #define GIVEN_UP_NS 4000000000ull
 #define LONE_NS 30000000u
+#define AT_ONCE_NS 50000u
+#define BUNCH_BYTES (3 * 1448u)
 #define MILLISECOND_SHIFT 10 /* from per 2^30 ns to per 2^20 ns */
 #define KNOWN_FOR (1u << 10) /* about 1 ms in units of 1024 ns */
 
@@ -90,6 +92,24 @@ static __always_inline void hop_served(struct hop *hop, __u32 newly, __u32 waiti
 		WRITE_ONCE(hop->served_bytes, READ_ONCE(hop->served_bytes) + newly);
 	}
 	WRITE_ONCE(hop->acked_ns, now);
+}
+
+/* The stations brought `bytes` of this direction's data, or acknowledged as many. Three segments at once came in one frame of the medium. */
+static __always_inline void hop_brought(struct hop *hop, __u32 bytes, __u64 now)
+{
+	__u64 before = since(now, READ_ONCE(hop->brought_ns)) < AT_ONCE_NS ? READ_ONCE(hop->bunch_bytes) : 0;
+	__u64 together = before + bytes;
+
+	if (!bytes)
+		return;
+	if (together >= BUNCH_BYTES && before < BUNCH_BYTES) {
+		WRITE_ONCE(hop->bunches, READ_ONCE(hop->bunches) + 1);
+		WRITE_ONCE(hop->bunched_bytes, READ_ONCE(hop->bunched_bytes) + together);
+	} else if (together >= BUNCH_BYTES) {
+		WRITE_ONCE(hop->bunched_bytes, READ_ONCE(hop->bunched_bytes) + bytes);
+	}
+	WRITE_ONCE(hop->bunch_bytes, together);
+	WRITE_ONCE(hop->brought_ns, now);
 }
 
 /* -1 when neither both SYNs nor conntrack told it. */
@@ -781,9 +801,14 @@ static __always_inline struct verdict on_packet(struct flow_state *state, struct
 	} else {
 		verdict = decide(acked, control, hop, !d, p, now);
 	}
-	if (known)
+	if (known) {
 		hop_served(&control->hops[hop][!d], acked->delivered - delivered, waiting,
 			   (__u64)acked->rtt.last_ns + data->rtt.last_ns, now);
+		if (d == TO_REMOTE)
+			hop_brought(&control->hops[hop][!d], acked->delivered - delivered, now);
+	}
+	if (d == TO_REMOTE && state->assured)
+		hop_brought(&control->hops[hop][d], p->payload_bytes, now);
 	measure_advertised(acked, data->rtt.last_ns, p, verdict, now);
 	return verdict;
 }

@@ -158,6 +158,10 @@ struct hop {
 	__u64 acked_ns;
 	__u64 served_ns;
 	__u64 served_bytes;
+	__u64 brought_ns;
+	__u64 bunched_bytes;
+	__u64 bunches;
+	__u64 bunch_bytes;
 };
 
 #define HOPS 16
@@ -317,7 +321,7 @@ _Static_assert(sizeof(struct udp_half) == 8 * 8 + 8 * 4 + sizeof(struct udp_plan
 _Static_assert(sizeof(struct udp_state) == 2 * sizeof(struct udp_half) + 2 * 8 + 2 * 4, "udp_state");
 _Static_assert(sizeof(struct set_udp_plan_args) == sizeof(struct flow_key) + 4 + sizeof(struct udp_plan) + 4,
 	       "set_udp_plan_args");
-_Static_assert(sizeof(struct hop) == 4 * 4 + 7 * 8, "hop");
+_Static_assert(sizeof(struct hop) == 4 * 4 + 11 * 8, "hop");
 _Static_assert(sizeof(struct control) == 8 + 2 * 4 + 2 * 8 + 2 * sizeof(struct plan) + HOPS * 2 * sizeof(struct hop),
 	       "control");
 _Static_assert(sizeof(struct hop_counters) == 3 * 2 * 8, "hop_counters");

@@ -131,12 +131,16 @@ impl Sums {
     fn on(&mut self, now: [Hop; 2]) {
         for (mine, now) in self.0.iter_mut().zip(now) {
             let (came, served) = ((mine.came_bytes, mine.came_ns), (mine.served_bytes, mine.served_ns));
+            let bunched = (mine.bunched_bytes, mine.bunches);
             *mine = now;
             if now.came_bytes < came.0 || now.came_ns < came.1 {
                 (mine.came_bytes, mine.came_ns) = came;
             }
             if now.served_bytes < served.0 || now.served_ns < served.1 {
                 (mine.served_bytes, mine.served_ns) = served;
+            }
+            if now.bunched_bytes < bunched.0 || now.bunches < bunched.1 {
+                (mine.bunched_bytes, mine.bunches) = bunched;
             }
         }
     }

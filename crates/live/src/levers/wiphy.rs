@@ -13,8 +13,7 @@
 
 use std::io;
 
-use crate::netlink::{Attributes, NLM_F_DUMP, put, put_nested, text};
-use crate::netlink::GENL_HEADER;
+use crate::netlink::{Attributes, GENL_HEADER, NLM_F_DUMP, put, put_nested, text};
 use crate::stations::{Mac, NL80211_ATTR_IFINDEX, NL80211_ATTR_MAC, NL80211_ATTR_WIPHY, Nl80211};
 
 const CMD_GET_WIPHY: u8 = 1;

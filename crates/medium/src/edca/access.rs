@@ -108,6 +108,8 @@ pub struct Link {
     /// Where the times of its rate stand.
     pub times: u8,
     pub ampdu: Option<Ampdu>,
+    /// Its sender makes no longer ones, bytes, whatever both agreed on.
+    pub ampdu_limit: u32,
     pub framing: Framing,
     /// Most bytes of an aggregate's PSDU.
     pub most_bytes: u32,
@@ -124,7 +126,10 @@ pub struct Link {
 impl Link {
     /// [`Self::most_bytes`] and [`Self::longest_bytes`] at the rate with these times.
     pub fn room(&self, times: &Times) -> (u32, u32) {
-        let most = self.ampdu.as_ref().map_or(0, |ampdu| ampdu.bytes.min(times.bytes_within(ampdu.time)));
+        let most = self
+            .ampdu
+            .as_ref()
+            .map_or(0, |ampdu| ampdu.bytes.min(self.ampdu_limit).min(times.bytes_within(ampdu.time)));
         (most, times.bytes_within(Ampdu::LONGEST))
     }
 

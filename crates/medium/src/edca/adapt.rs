@@ -24,11 +24,11 @@ use crate::snapshot::RateStats;
 
 /// What a rate is like on a link.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+pub(super) struct Known {
     rate: Rate,
-    times: u8,
+    pub(super) times: u8,
     /// [`super::Link::room`].
-    room: (u32, u32),
+    pub(super) room: (u32, u32),
     /// `-ln(1 - p)` per byte of an MPDU.
     hazard: f64,
     /// MPDUs sent with it, and those acknowledged.
@@ -43,7 +43,7 @@ pub(super) struct Adapt {
     capability: Capability,
     control: RateControl,
     /// Those used so far; the first one is in force.
-    known: Vec<Known>,
+    pub(super) known: Vec<Known>,
 }
 
 /// How far a window's frame is in its plan.

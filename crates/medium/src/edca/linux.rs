@@ -6,7 +6,7 @@
 //! is charged to the station in that class. `firmware_queue` limits the packets of each class besides, where it is not 0. Without both
 //! it hands over what the next frame takes.
 
-use lasthop_core::aqm::mac80211::{Estimate, Mac80211, Pending};
+use lasthop_core::aqm::mac80211::{Aql, Estimate, Mac80211, Pending};
 use lasthop_core::aqm::{Discipline, Snapshot};
 use lasthop_core::packet::{AccessCategory, FlowKind, Packet};
 use lasthop_core::units::Time;
@@ -56,6 +56,10 @@ impl<P: Packet> Linux<P> {
 
     pub fn set_limit(&mut self, packets: usize) {
         self.queue.set_limit(packets);
+    }
+
+    pub fn set_aql(&mut self, aql: Aql) {
+        self.queue.set_aql(aql);
     }
 
     pub fn snapshot(&self, now: Time) -> Snapshot {

@@ -32,6 +32,7 @@ mod exchange;
 mod linux;
 mod queue;
 mod record;
+mod retune;
 mod settle;
 mod times;
 mod transmit;
@@ -205,6 +206,7 @@ impl<P: Packet + Copy> Edca<P> {
         let link = Link {
             times: 0,
             ampdu,
+            ampdu_limit: u32::MAX,
             framing,
             most_bytes: 0,
             longest_bytes: 0,

@@ -21,7 +21,9 @@ impl Clamp {
 }
 
 impl Stage for Clamp {
-    const FOLLOWS: bool = true;
+    fn follows(&self) -> bool {
+        true
+    }
 
     fn on_packet(
         &mut self,
@@ -36,7 +38,7 @@ impl Stage for Clamp {
         StageVerdict::Forward
     }
 
-    fn on_left(&mut self, packet: &SimPacket) {
+    fn on_left(&mut self, _: Time, packet: &SimPacket) {
         self.0.on_left(packet.bytes());
     }
 

@@ -53,7 +53,9 @@ impl SplitConnections {
 }
 
 impl Stage for SplitConnections {
-    const FOLLOWS: bool = true;
+    fn follows(&self) -> bool {
+        true
+    }
 
     /// What the first half has in order, the second may send.
     fn on_segment(&mut self, now: Time, flow: usize, _: u32, flows: &mut Flows) -> Option<usize> {

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 
 use lasthop_core::ap::{
-    Action, Ap, Duplex, FlowSample, HopId, HopSample, LinkSample, Params, RttSource, ShareRule, Snapshot, StationId,
-    StationSample, UdpSample, rtt_totals,
+    Action, Ap, Duplex, FlowSample, HopId, HopSample, LeftAlone, LinkSample, Params, RttSource, ShareRule, Snapshot,
+    StationId, StationSample, UdpSample, Whose, rtt_totals,
 };
 use lasthop_core::aqm::Discipline;
 use lasthop_core::fastpath::layout::{self, Counters, FlowState, Reason, RttTotal, UdpState};
@@ -25,6 +25,8 @@ use lasthop_home::scenario::{self, Capacity, HostId, LastHop, Scenario, WindowCo
 use lasthop_medium::Medium;
 use lasthop_tcp::SackBlocks;
 
+use super::driver::{Driver, Sent};
+use super::levers::LeverControl;
 use super::{Context, Stage};
 use crate::numbers::{self, Connection, Numbers};
 use crate::packet::{Sacks, SimPacket, flag};
@@ -62,6 +64,13 @@ pub struct WindowControl {
     /// Of what was learned, by direction.
     means: [Known; 2],
     decisions: u64,
+    /// By flow: it is of another network on the channel, which the access point does not see.
+    foreign: Vec<bool>,
+    /// By station: the same.
+    strangers: Vec<bool>,
+    driver: Driver,
+    /// Levers of the air that it may move.
+    levers: Option<Box<LeverControl>>,
     /// What the fast path was shown.
     #[cfg(test)]
     pub seen: Vec<Seen>,
@@ -118,18 +127,29 @@ impl WindowControl {
             counters: Counters::default(),
             means: [Known::default(); 2],
             decisions: 0,
+            foreign: scenario.flows.iter().map(|flow| is_foreign(scenario, flow)).collect(),
+            strangers: scenario.stations.iter().map(|station| station.neighbour).collect(),
+            driver: Driver::default(),
+            levers: LeverControl::new(scenario),
             #[cfg(test)]
             seen: Vec::new(),
         };
         control.shared.hops[HOP].iter_mut().for_each(|hop| hop.updates = u32::from(!exact_sap_law));
+        if wanted.left_alone {
+            let all = || Whose { all: true, ..Whose::default() };
+            control.ap.set_left_alone(LeftAlone { windows: all(), datagrams: all() });
+        }
         control.on_rates(control.start, scenario);
         control.apply(control.start);
         control
     }
 
-    /// What the driver would say of the stations from here on: rates of `scenario`.
+    /// What the driver would say of a radio's stations from here on: rates of `scenario`.
     fn on_rates(&mut self, now: Time, scenario: &Scenario) {
-        for (i, station) in scenario.stations.iter().enumerate() {
+        if !matches!(scenario.hop, LastHop::Wifi(_)) {
+            return;
+        }
+        for (i, station) in scenario.stations.iter().enumerate().filter(|(_, station)| !station.neighbour) {
             let station =
                 StationSample { station: StationId(i as u32), rate: station.sending.rate.bit_rate(), attempts: 1.0 };
             self.ap.on_station(now, &station);
@@ -151,6 +171,9 @@ impl WindowControl {
         let Some(connection) = connection else {
             let passes = self.on_datagram(now, direction, packet);
             if passes {
+                if let Some(levers) = self.levers.as_mut().filter(|_| direction == Direction::ToStation) {
+                    levers.on_datagram(now, packet);
+                }
                 self.counters.packets[d] += 1;
                 self.counters.ip_bytes[d] += bytes;
                 self.counters.udp_bytes[d] += bytes;
@@ -357,6 +380,7 @@ impl WindowControl {
                 .collect::<BTreeMap<_, _>>(),
             clamps: snapshot.flows.iter().filter_map(clamp).collect(),
             learned: self.learned(&snapshot),
+            levers: self.levers.as_ref().map(|levers| levers.report(scenario)),
         }
     }
 }
@@ -370,7 +394,10 @@ impl Stage for WindowControl {
         context: &mut Context<'_>,
     ) -> super::StageVerdict {
         let route = context.flows.route(packet);
-        if now < self.start || matches!((route.from, route.to), (HostId::Station(_), HostId::Station(_))) {
+        if now < self.start
+            || self.foreign[packet.flow as usize]
+            || matches!((route.from, route.to), (HostId::Station(_), HostId::Station(_)))
+        {
             return super::StageVerdict::Forward;
         }
         let connection = context.flows.connection(packet.flow as usize).filter(|_| packet.has(flag::TCP));
@@ -395,13 +422,35 @@ impl Stage for WindowControl {
         self.next_update
     }
 
-    fn on_interval(&mut self, now: Time, medium: &Medium<SimPacket>) {
+    fn on_interval(&mut self, now: Time, medium: &mut Medium<SimPacket>) {
+        let sent = self.driver.ask(now, medium);
+        for Sent { station, rate, loss } in sent.iter().filter(|sent| !self.strangers[sent.station]) {
+            let (station, rate) = (StationId(*station as u32), *rate);
+            self.ap.on_station(now, &StationSample { station, rate, attempts: 1.0 / (1.0 - loss).max(0.05) });
+        }
         self.close_interval(now, medium.discipline_backlog());
+        if let Some(levers) = &mut self.levers {
+            levers.on_interval(now, (&self.ap, &self.stations, self.counters.ip_bytes), &sent, medium);
+        }
         self.decides = now + self.interval;
     }
 
     fn next_interval(&self) -> Option<Time> {
         Some(self.decides)
+    }
+
+    fn follows(&self) -> bool {
+        self.levers.is_some()
+    }
+
+    fn retunes(&self) -> bool {
+        self.levers.is_some()
+    }
+
+    fn on_left(&mut self, now: Time, packet: &SimPacket) {
+        if let Some(levers) = &mut self.levers {
+            levers.on_left(now, packet);
+        }
     }
 
     fn on_change(&mut self, now: Time, scenario: &Scenario) {
@@ -424,6 +473,11 @@ fn station(flow: &scenario::Flow) -> StationId {
         HostId::AccessPoint | HostId::Server(_) => None,
     });
     StationId(index.unwrap_or(u32::MAX))
+}
+
+/// Whether a flow begins or ends at a station of another network.
+fn is_foreign(scenario: &Scenario, flow: &scenario::Flow) -> bool {
+    [flow.from, flow.to].into_iter().any(|host| matches!(host, HostId::Station(i) if scenario.stations[i].neighbour))
 }
 
 /// A packet as the fast path reads it.

@@ -64,6 +64,7 @@ pub fn report(scenario: &str, seed: u64, figure: u64) -> Report {
             not_controlled: BTreeMap::new(),
             clamps: BTreeMap::from([("ftp".to_owned(), 9000)]),
             learned: LearnedReport::default(),
+            levers: None,
         }),
     }
 }

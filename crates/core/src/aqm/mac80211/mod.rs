@@ -264,6 +264,11 @@ impl<P: Packet> Mac80211<P> {
         self.queues.set_limit(limit);
     }
 
+    /// Changes the limits of what waits below, where there are any; what is there already stays.
+    pub fn set_aql(&mut self, aql: Aql) {
+        self.params.aql = self.params.aql.map(|_| aql);
+    }
+
     /// The queue's figures; the mean covers the time up to `now`.
     #[must_use]
     pub fn snapshot(&self, now: Time) -> Snapshot {

@@ -1,0 +1,109 @@
+//! Levers of the air in whole homes: what is found to pay holds, sparse flows alone go in a class, and a neighbour is air and nothing
+//! else.
+
+mod common;
+
+use common::{flow, load, run};
+use lasthop_home::report::{LeversReport, Report};
+use lasthop_testing::random::Random;
+
+fn p99(report: &Report, name: &str) -> f64 {
+    flow(report, name).metrics.added_delay.unwrap().p99
+}
+
+fn goodput(report: &Report) -> f64 {
+    let elastic = report.flows.iter().filter(|f| f.metrics.tcp.is_some() || f.kind == "quic");
+    elastic.map(|f| f.metrics.goodput_bps).sum::<f64>() / 1e6
+}
+
+fn levers(report: &Report) -> &LeversReport {
+    report.control.as_ref().and_then(|control| control.levers.as_ref()).expect("levers were asked for")
+}
+
+const DEEP: [&str; 2] = ["wifi.queue={ kind = \"fq_codel\" }", "wifi.firmware_queue=1000"];
+const NAMES: [&str; 6] = ["ax-family", "busy-neighbour", "mesh", "travel-router", "gigabit-weak-wifi", "weak-line"];
+
+fn play(name: &str, set: &[&str], seed: u64) -> Report {
+    let seed = format!("seed={seed}");
+    let all = [&["duration=20s", "measure_from=8s", &seed], set].concat();
+    run(&load(&format!("homes-2026/{name}.toml"), &all))
+}
+
+/// Windows left alone, so that nothing but the class is at work; drawn homes and seeds.
+#[test]
+fn a_class_takes_a_game_past_deep_firmware_and_takes_nothing_from_downloads() {
+    let mut random = Random(26);
+    for name in &NAMES[..5] {
+        let seed = 1 + random.below(1 << 30);
+        let alone = play(name, &[&DEEP[..], &["control.window=none"]].concat(), seed);
+        let class = ["control.levers=class", "control.window.left_alone=true"];
+        let classed = play(name, &[&DEEP[..], &class].concat(), seed);
+        let (before, after) = (p99(&alone, "game-down"), p99(&classed, "game-down"));
+        assert!(after < before / 3.0, "{name}, seed {seed}: {after} ms of {before}");
+        let (before, after) = (goodput(&alone), goodput(&classed));
+        assert!(after > 0.9 * before, "{name}, seed {seed}: {after} Mbit/s of {before}");
+        for (flow, class) in &levers(&classed).classes {
+            assert!(flow.starts_with("game-down") || flow.starts_with("call-down"), "{name}: {flow} is in {class}");
+        }
+        assert_eq!(levers(&classed).classes.len(), 2, "{name}");
+    }
+}
+
+/// The queue of this home is before the line, where no lever of the air has a say.
+#[test]
+fn where_the_line_is_short_the_class_changes_nothing_and_windows_do() {
+    let queue = ["wifi.queue={ kind = \"mac80211\" }"];
+    let play = |set: &[&str]| play("weak-line", &[&queue[..], set].concat(), 3);
+    let alone = p99(&play(&["control.window=none"]), "game-down");
+    let class = p99(&play(&["control.levers=class", "control.window.left_alone=true"]), "game-down");
+    let windows = p99(&play(&[]), "game-down");
+    assert!((class / alone - 1.0).abs() < 0.2 && windows < alone / 5.0, "{alone}, {class}, {windows}");
+}
+
+/// Trials come to an end, what is in force is what the report says of it, and the home is never far from where it was.
+#[test]
+fn all_levers_leave_a_home_no_worse_than_the_class_alone() {
+    let mut random = Random(27);
+    for name in ["travel-router", "busy-neighbour"] {
+        let seed = 1 + random.below(1 << 30);
+        let set = ["wifi.queue={ kind = \"mac80211\" }", "duration=240s", "measure_from=200s"];
+        let of = |levers: &str| {
+            let wanted = format!("control.levers={levers}");
+            let seed = format!("seed={seed}");
+            run(&load(&format!("homes-2026/{name}.toml"), &[&set[..], &[&wanted, &seed]].concat()))
+        };
+        let (class, all) = (of("class"), of("all"));
+        assert!(goodput(&all) > 0.9 * goodput(&class), "{name}: {} of {}", goodput(&all), goodput(&class));
+        let report = levers(&all);
+        assert!(report.trials >= 3, "{name}: {report:?}");
+        for (lever, own) in &report.each {
+            let is_found = own.in_force == own.found;
+            match own.stage.as_str() {
+                "kept" => assert!(!is_found, "{lever}: {own:?}"),
+                "taken-back" | "untried" => assert!(is_found, "{lever}: {own:?}"),
+                stage => assert_eq!(stage, "trying", "{lever}"),
+            }
+        }
+        assert_eq!(report.each["class"].in_force, "on", "{name}");
+    }
+}
+
+#[test]
+fn without_classes_on_the_air_there_is_nothing_to_move() {
+    let of = |set: &[&str]| run(&load("homes/evening.toml", &[&["duration=8s"], set].concat()));
+    let (without, with) = (of(&[]), of(&["control.levers=all"]));
+    assert_eq!(without.flows, with.flows);
+    assert!(levers(&with).each.is_empty() && levers(&with).trials == 0);
+}
+
+#[test]
+fn a_neighbour_takes_air_time_and_is_no_flow_of_the_home() {
+    let of = |set: &[&str]| play("busy-neighbour", set, 5);
+    let quiet = ["flow.neighbour-down=none", "flow.neighbour-up=none"];
+    let (busy, alone) = (of(&[]), of(&quiet));
+    let share = |report: &Report, name: &str| report.stations.iter().find(|s| s.name == name).unwrap().airtime_share;
+    assert!(share(&busy, "neighbour") > 0.1 && share(&alone, "neighbour") < 0.01);
+    assert!(goodput(&busy) < 0.9 * goodput(&alone));
+    // 150 Mbit/s of datagrams that no controller counted.
+    assert!(busy.control.as_ref().unwrap().udp_bps < 1e6);
+}
