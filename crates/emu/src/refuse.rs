@@ -48,10 +48,6 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
 }
 
 fn check_cell(scenario: &Scenario, cell: &Wifi) -> Result<(), ScenarioError> {
-    if cell.standard.has_classes() {
-        let why = "the emulator carries 802.11b and g; the simulator has n, ac and ax (lasthop sim)";
-        return Err(scenario.refuse("wifi.standard", why));
-    }
     if cell.hidden {
         return Err(scenario.refuse("wifi.hidden", "every station hears every other"));
     }
@@ -101,10 +97,8 @@ fn check_flow(scenario: &Scenario, flow: &Flow) -> Result<(), ScenarioError> {
             return refuse("cc", lacks(tcp.cc));
         }
     }
-    if flow.class != AccessCategory::Be {
-        let key = format!("flow.{}.dscp", flow.table);
-        let key = if scenario.source.has(&key) { "dscp" } else { "class" };
-        return refuse(key, "the air of 802.11b and g has no classes, and the emulator carries no other");
+    if flow.class != AccessCategory::Be && matches!(flow.kind, Kind::Quic(_)) {
+        return refuse(class_key(scenario, flow), "the emulator's library writes its packets' code points itself");
     }
     match &flow.kind {
         Kind::Web(_) | Kind::RequestResponse(_) => {
@@ -121,6 +115,11 @@ fn check_flow(scenario: &Scenario, flow: &Flow) -> Result<(), ScenarioError> {
         }
         _ => Ok(()),
     }
+}
+
+/// The key that says a flow's class.
+fn class_key(scenario: &Scenario, flow: &Flow) -> &'static str {
+    if scenario.source.has(&format!("flow.{}.dscp", flow.table)) { "dscp" } else { "class" }
 }
 
 /// Some keys of TCP are settings of a host or of a route: flows that share one must agree.
@@ -221,13 +220,9 @@ name = "N"
     }
 
     #[test]
-    fn what_the_emulator_s_air_lacks_is_refused_at_its_line() {
-        let home = HOME.replace("[wifi]", "[wifi]\nstandard = \"802.11ac\"");
-        let scenario = Scenario::parse(&home, "home.toml", &[]).unwrap();
-        let refused = check(&scenario).unwrap_err().to_string();
-        assert!(refused.starts_with("home.toml:8: wifi.standard: not yet: "), "{refused}");
+    fn a_class_that_its_library_does_not_mark_is_refused_at_its_line() {
         for mark in ["class = \"VO\"", "dscp = 46"] {
-            let text = format!("[[flow]]\nname = \"f\"\nfrom = \"W\"\nto = \"N\"\nkind = \"voip\"\n{mark}\n");
+            let text = format!("[[flow]]\nname = \"f\"\nfrom = \"W\"\nto = \"N\"\nkind = \"quic\"\n{mark}\n");
             let key = mark.split(' ').next().unwrap();
             assert!(
                 refusal(&text).starts_with(&format!("home.toml:15: flow.f.{key}: not yet: ")),

@@ -1,28 +1,35 @@
 //! One TAP: an Ethernet interface of a host whose other end is the engine.
 //!
-//! Non-persistent (gone with the descriptor), without VNET_HDR and offloads, so that no frame is longer than the MTU;
-//! its queue holds [`QUEUE`] frames because the usual 1,000 lose silently when the engine is late.
+//! Non-persistent (gone with the descriptor). Its queue holds [`QUEUE`] frames because the usual 1,000 lose silently when the engine
+//! is late.
+//!
+//! Where the air carries aggregates, the TAP is a card with offloads: the kernel hands over up to 64 kB of a TCP connection at a time,
+//! and takes them as one frame, which is what cards do with the frames of an aggregate (GRO). Elsewhere no frame is longer
+//! than the MTU.
 
 use crate::error::Error;
 use crate::sys;
 use std::fs::{File, OpenOptions};
-use std::io;
+use lasthop_core::wire::offload::HEADER;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 /// Frames between the kernel and the engine.
 pub const QUEUE: u32 = 10_000;
+/// Longest that the kernel hands over: a header, and a frame of the longest IP packet.
+pub const LONGEST: usize = HEADER + 14 + 65_535;
 
 /// The engine's end of an interface.
 #[derive(Debug)]
 pub struct Tap(File);
 
 impl Tap {
-    /// Makes the interface `name` in the namespace of the calling thread.
+    /// Makes the interface `name` in the namespace of the calling thread, with `offloads` or without.
     ///
     /// # Errors
     /// [`Error::NoTun`], [`Error::NeedsRoot`] or the failed system call.
-    pub fn create(name: &str) -> Result<Self, Error> {
+    pub fn create(name: &str, offloads: bool) -> Result<Self, Error> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
@@ -32,14 +39,14 @@ impl Tap {
                 io::ErrorKind::PermissionDenied => Error::NeedsRoot(source),
                 _ => Error::NoTun(source),
             })?;
-        sys::make_tap(&file, name).map_err(|source| match source.kind() {
+        sys::make_tap(&file, name, offloads).map_err(|source| match source.kind() {
             io::ErrorKind::PermissionDenied => Error::NeedsRoot(source),
             _ => Error::system(format!("cannot make the TAP {name}"))(source),
         })?;
         Ok(Self(file))
     }
 
-    /// The next frame that the host's kernel sent, or `None` when there is none now.
+    /// The next frame that the host's kernel sent, behind its header, or `None` when there is none now.
     ///
     /// # Errors
     /// The failed system call.
@@ -54,12 +61,12 @@ impl Tap {
         }
     }
 
-    /// Hands a frame to the host's kernel, which deals with it before this call returns.
+    /// Hands a frame, in parts and behind its header, to the host's kernel, which deals with it before this call returns.
     ///
     /// # Errors
     /// The failed system call; EIO while the interface is down.
-    pub fn write(&self, frame: &[u8]) -> io::Result<()> {
-        rustix::io::retry_on_intr(|| rustix::io::write(&self.0, frame)).map(drop).map_err(Into::into)
+    pub fn write(&self, parts: &[IoSlice<'_>]) -> io::Result<()> {
+        rustix::io::retry_on_intr(|| rustix::io::writev(&self.0, parts)).map(drop).map_err(Into::into)
     }
 }
 

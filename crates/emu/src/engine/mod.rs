@@ -7,6 +7,7 @@
 //! scheduled time of that frame, so that lag does not add up along a path. Frames that come by themselves are stamped
 //! when they are read. Model time counts from the start of the scenario; before it, frames are thrown away.
 
+mod batch;
 mod route;
 mod spin;
 
@@ -17,16 +18,18 @@ use crate::network::{Exit, Network};
 use crate::observe::{Observer, Recent};
 use crate::pcap::{Capture, Crossing};
 use crate::sys;
-use crate::tap::Tap;
+use crate::tap::{LONGEST, Tap};
 use crate::trace::Trace;
 use lasthop_core::meter::histogram::Histogram;
 use lasthop_core::packet::{Direction, Packet as _};
 use lasthop_core::units::{Span, Time};
+use lasthop_core::wire::offload::{HEADER, Offload, Segments};
 use lasthop_core::wire::{Link, ecn};
 use lasthop_home::clamp::ClampControl;
 use lasthop_home::course::Stretches;
 use lasthop_home::scenario::HostId;
 use lasthop_medium::NodeId;
+use batch::Batch;
 use rustix::event::{PollFd, PollFlags, poll};
 use spin::{SPIN, Spin};
 use std::io;
@@ -68,8 +71,10 @@ pub struct ProgressCheck {
 /// What the engine counted besides flows.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    /// Frames read from and written to TAPs.
+    /// Frames read from and written to TAPs, each segment of a long one counted.
     pub events: u64,
+    /// System calls that read or wrote them.
+    pub calls: u64,
     /// Frames for which the arena had no room.
     pub no_room: u64,
     /// Frames that are nobody's: not IP, multicast, to addresses outside the home.
@@ -110,6 +115,10 @@ pub struct Engine {
     /// Told once, when frames begin to move.
     plays: Option<Sender<()>>,
     clamp: Option<(ClampControl, Offers)>,
+    /// What arrives at one moment, to be written.
+    batch: Batch,
+    /// What a kernel hands over at a time.
+    handed: Box<[u8]>,
 }
 
 /// The most that the receiver of each flow may offer, bytes; 0: what it likes.
@@ -170,6 +179,8 @@ impl Engine {
             progress_check: None,
             plays: None,
             clamp: None,
+            batch: Batch::default(),
+            handed: vec![0; LONGEST].into_boxed_slice(),
         }
     }
 
@@ -314,34 +325,50 @@ impl Engine {
 
     fn deliver_until(&mut self, now: Time) -> io::Result<()> {
         while let Some(exit) = self.network.poll(now) {
-            match exit {
-                Exit::Delivered { at, frame } => self.deliver(at, frame)?,
-                Exit::Lost { at, place, frame } => {
-                    if let Some(trace) = &mut self.trace {
-                        trace.on_lost(at, place, self.arena.bytes(&frame));
-                    }
-                    if let Tag::Data { flow, id } = frame.tag {
-                        self.observer.on_lost(place, flow, id);
-                    }
-                    self.left_queue(&frame);
-                    self.arena.give_back(frame.slot);
+            let at = exit.at();
+            self.leave(exit)?;
+            // All that arrives at this moment, as an aggregate does, and nothing later: answers come before that.
+            while let Some(exit) = self.network.poll(at) {
+                self.leave(exit)?;
+            }
+            self.write_batch()?;
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, exit: Exit) -> io::Result<()> {
+        match exit {
+            Exit::Delivered { at, frame } => {
+                if !self.batch.takes(at, frame.to) {
+                    self.write_batch()?;
                 }
+                self.deliver(at, &frame);
+                self.batch.push(at, frame);
+            }
+            Exit::Lost { at, place, frame } => {
+                if let Some(trace) = &mut self.trace {
+                    trace.on_lost(at, place, self.arena.bytes(&frame));
+                }
+                if let Tag::Data { flow, id } = frame.tag {
+                    self.observer.on_lost(place, flow, id);
+                }
+                self.left_queue(&frame);
+                self.arena.give_back(frame.slot);
             }
         }
         Ok(())
     }
 
-    fn deliver(&mut self, at: Time, frame: Frame) -> io::Result<()> {
-        self.lag.record(self.now().since(at));
+    fn deliver(&mut self, at: Time, frame: &Frame) {
         self.counts.events += 1;
         if frame.headers.is_ce() {
-            ecn::set_ce(self.arena.bytes_mut(&frame), Link::Ethernet);
+            ecn::set_ce(self.arena.bytes_mut(frame), Link::Ethernet);
         }
         if let Some(capture) = &mut self.capture {
-            capture.record(frame.to.0, at.as_nanos() + self.wall_zero, Crossing::Inbound, self.arena.bytes(&frame));
+            capture.record(frame.to.0, at.as_nanos() + self.wall_zero, Crossing::Inbound, self.arena.bytes(frame));
         }
-        self.left_queue(&frame);
-        let bytes = self.arena.bytes(&frame);
+        self.left_queue(frame);
+        let bytes = self.arena.bytes(frame);
         if let Some(trace) = &mut self.trace {
             trace.on_delivered(at, frame.to, bytes);
         }
@@ -358,50 +385,95 @@ impl Engine {
                 offers[usize::from(data.flow)].store(offer as u32, Ordering::Relaxed);
             }
         }
-        if self.taps[usize::from(frame.to.0)].write(self.arena.bytes(&frame)).is_err() {
-            self.counts.refused += 1;
+    }
+
+    /// Writes what arrived at one moment, and takes in the answers.
+    fn write_batch(&mut self) -> io::Result<()> {
+        let Some((at, to)) = self.batch.what() else { return Ok(()) };
+        while let Some(piece) = self.batch.next(&self.arena) {
+            let lag = self.now().since(at);
+            piece.clone().for_each(|_| self.lag.record(lag));
+            self.counts.calls += 1;
+            if self.batch.write(piece, &self.arena, &self.taps[usize::from(to.0)]).is_err() {
+                self.counts.refused += 1;
+            }
+            if self.batch.wants_answers() {
+                self.take_answers(to, at)?;
+            }
         }
-        self.arena.give_back(frame.slot);
-        match self.plan.host(frame.to) {
+        self.batch.clear(&mut self.arena);
+        self.take_answers(to, at)
+    }
+
+    /// Reads what the host of `port` sent in answer to what it got at `at`.
+    fn take_answers(&mut self, port: Port, at: Time) -> io::Result<()> {
+        match self.plan.host(port) {
             HostId::AccessPoint => {
                 self.take_in(AddressPlan::WLAN, at)?;
                 self.take_in(AddressPlan::WAN, at)
             }
-            _ => self.take_in(frame.to, at),
+            _ => self.take_in(port, at),
         }
     }
 
     /// Reads what the host behind `port` sent and gives it to the network as of `at`.
     fn take_in(&mut self, port: Port, at: Time) -> io::Result<()> {
         for _ in 0..BATCH {
-            let Some(slot) = self.arena.take() else {
-                return self.discard(port);
-            };
-            let read = self.taps[usize::from(port.0)].read(self.arena.slot(slot));
+            self.counts.calls += 1;
+            let mut handed = std::mem::take(&mut self.handed);
+            let read = self.taps[usize::from(port.0)].read(&mut handed);
+            if let Ok(Some(length)) = read {
+                self.unpack(port, at, &mut handed[..length]);
+            }
+            self.handed = handed;
             match read {
-                Ok(Some(len)) => self.admit(port, at, slot, len),
-                Ok(None) => {
-                    self.arena.give_back(slot);
-                    return Ok(());
-                }
-                Err(error) => {
-                    self.arena.give_back(slot);
-                    // The user took the interface down: nothing comes until it is up again.
-                    return if error.raw_os_error() == Some(libc::EBADFD) { Err(error) } else { Ok(()) };
-                }
+                Ok(Some(_)) => {}
+                Ok(None) => return Ok(()),
+                // The user took the interface down: nothing comes until it is up again.
+                Err(error) => return if error.raw_os_error() == Some(libc::EBADFD) { Err(error) } else { Ok(()) },
             }
         }
         Ok(())
     }
 
-    fn admit(&mut self, port: Port, at: Time, slot: u32, len: usize) {
+    /// Gives the packets of what a kernel handed over to the network.
+    fn unpack(&mut self, port: Port, at: Time, handed: &mut [u8]) {
+        let Some((header, frame)) = handed.split_first_chunk_mut::<HEADER>() else { return };
+        let offload = Offload::read(header);
+        if offload.segment_bytes == 0 {
+            let is_sound = offload.fill_in(frame);
+            let Some(slot) = self.room_for(frame.len()) else { return };
+            self.arena.slot(slot)[..frame.len()].copy_from_slice(frame);
+            return self.admit(port, at, slot, frame.len(), is_sound);
+        }
+        let Some(mut segments) = Segments::of(frame, &offload) else {
+            self.counts.oversize += 1;
+            return;
+        };
+        while let Some(slot) = self.arena.take() {
+            let Some(length) = segments.write_next(&mut self.arena.slot(slot)[..MTU + ETHERNET]) else {
+                return self.arena.give_back(slot);
+            };
+            self.admit(port, at, slot, length, true);
+        }
+        self.counts.no_room += segments.left() as u64;
+    }
+
+    /// A slot for a frame of `length` bytes.
+    fn room_for(&mut self, length: usize) -> Option<u32> {
+        if length > MTU + ETHERNET {
+            self.counts.oversize += 1;
+            return None;
+        }
+        let slot = self.arena.take();
+        self.counts.no_room += u64::from(slot.is_none());
+        slot
+    }
+
+    fn admit(&mut self, port: Port, at: Time, slot: u32, len: usize, is_sound: bool) {
         self.counts.events += 1;
         let (tag, headers) = (Tag::Other, Headers::default());
-        let mut frame = Frame { slot, len: len as u16, to: port, tag, is_realtime: false, headers };
-        if len > MTU + ETHERNET {
-            self.counts.oversize += 1;
-            return self.arena.give_back(slot);
-        }
+        let mut frame = Frame { slot, len: len as u16, to: port, tag, is_realtime: false, headers, is_sound };
         if let Some(capture) = &mut self.capture {
             capture.record(port.0, at.as_nanos() + self.wall_zero, Crossing::Outbound, self.arena.bytes(&frame));
         }
@@ -455,12 +527,9 @@ impl Engine {
         owner == Some(self.plan.host(port))
     }
 
-    /// Without room, frames are still taken from the kernel, and counted.
+    /// What a host sent before the start.
     fn discard(&mut self, port: Port) -> io::Result<()> {
-        let mut scrap = [0; 2048];
-        while let Ok(Some(_)) = self.taps[usize::from(port.0)].read(&mut scrap) {
-            self.counts.no_room += 1;
-        }
+        while let Ok(Some(_)) = self.taps[usize::from(port.0)].read(&mut self.handed) {}
         Ok(())
     }
 

@@ -68,10 +68,14 @@ pub fn map_large_blocks() {
     }
 }
 
-/// Turns an open `/dev/net/tun` into the TAP `name`: Ethernet frames, no packet information, no VNET_HDR, no offloads.
+/// What a TAP's card does for its kernel (`TUN_F_CSUM`, `TUN_F_TSO4`, `TUN_F_TSO6`).
+const CHECKSUMS_AND_SEGMENTS: libc::c_uint = 1 | 2 | 4;
+
+/// Turns an open `/dev/net/tun` into the TAP `name`: Ethernet frames, each behind a header of 10 bytes
+/// ([`lasthop_core::wire::offload`]); no packet information. `offloads`: its frames may be long, and their checksums not filled in.
 ///
 /// The device appears in the namespace in which `/dev/net/tun` was opened and goes with the descriptor.
-pub fn make_tap(tun: &File, name: &str) -> io::Result<()> {
+pub fn make_tap(tun: &File, name: &str, offloads: bool) -> io::Result<()> {
     // SAFETY: an all-zero ifreq is a valid value of that plain C struct.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if name.len() >= request.ifr_name.len() {
@@ -80,11 +84,12 @@ pub fn make_tap(tun: &File, name: &str) -> io::Result<()> {
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;
     }
-    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
+    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR) as libc::c_short;
     // SAFETY: the request lives across the call and has the layout the kernel expects for TUNSETIFF.
     check(unsafe { libc::ioctl(tun.as_raw_fd(), TUNSETIFF as _, &raw mut request) })?;
+    let offloads = if offloads { CHECKSUMS_AND_SEGMENTS } else { 0 };
     // SAFETY: TUNSETOFFLOAD takes its argument by value.
-    check(unsafe { libc::ioctl(tun.as_raw_fd(), TUNSETOFFLOAD as _, 0) }).map(drop)
+    check(unsafe { libc::ioctl(tun.as_raw_fd(), TUNSETOFFLOAD as _, offloads) }).map(drop)
 }
 
 /// Gives the calling thread the SCHED_FIFO `priority` (1..=99).

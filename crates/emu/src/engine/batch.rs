@@ -1,0 +1,98 @@
+//! What arrives at one interface at one moment, written with few system calls.
+//!
+//! An aggregate brings up to 64 or 256 packets to a host at once. Written one by one, the last of 42 would be late by what the kernel
+//! needs for the others. A card joins the segments of a connection that an aggregate brings (GRO) before its kernel sees them; so
+//! does a batch, by the same rules ([`lasthop_core::wire::offload`]), for segments for whose checksum a kernel vouches. Everything
+//! else is written packet by packet.
+
+use crate::address::Port;
+use crate::arena::{Arena, Frame};
+use crate::tap::Tap;
+use lasthop_core::units::Time;
+use lasthop_core::wire::offload::{HEADER, Joined, MOST, Run};
+use std::io::{self, IoSlice};
+use std::ops::Range;
+
+/// Writes after which answers are looked for: as many as one look takes in.
+const PATIENCE: usize = super::BATCH / 2;
+
+/// Frames to one interface at one moment, in order.
+#[derive(Debug, Default)]
+pub struct Batch {
+    at: Time,
+    frames: Vec<Frame>,
+    /// Frames that have been written, or tried.
+    done: usize,
+    /// Since answers were looked for.
+    writes: usize,
+    /// Of the piece that is to be written next, where it was joined.
+    joined: Option<(Joined, usize)>,
+}
+
+impl Batch {
+    /// Whether a frame that arrives at `to` at `at` belongs to it.
+    pub fn takes(&self, at: Time, to: Port) -> bool {
+        self.frames.last().is_none_or(|last| (self.at, last.to) == (at, to))
+    }
+
+    /// One more.
+    pub fn push(&mut self, at: Time, frame: Frame) {
+        self.at = at;
+        self.frames.push(frame);
+    }
+
+    /// When its frames arrive, and where.
+    pub fn what(&self) -> Option<(Time, Port)> {
+        self.frames.first().map(|frame| (self.at, frame.to))
+    }
+
+    /// The next frames that are written with one call.
+    pub fn next(&mut self, arena: &Arena) -> Option<Range<usize>> {
+        let begin = self.done;
+        let first = self.frames.get(begin)?;
+        let mut end = begin + 1;
+        let bytes = arena.bytes(first);
+        self.joined = None;
+        if first.is_sound
+            && let Some(mut run) = Run::of(bytes)
+        {
+            let goes_on = |frame: &&Frame| frame.is_sound && run.join(bytes, arena.bytes(frame));
+            end += self.frames[end..].iter().take_while(goes_on).count();
+            if end - begin > 1 {
+                let last = arena.bytes(&self.frames[end - 1]);
+                self.joined = Some((run.joined(bytes, last), run.payload_at()));
+            }
+        }
+        self.done = end;
+        Some(begin..end)
+    }
+
+    /// Writes what [`Self::next`] said.
+    pub fn write(&mut self, piece: Range<usize>, arena: &Arena, tap: &Tap) -> io::Result<()> {
+        self.writes += 1;
+        let frames = &self.frames[piece];
+        let mut parts = [IoSlice::new(&[]); MOST + 2];
+        let Some((joined, payload_at)) = &self.joined else {
+            (parts[0], parts[1]) = (IoSlice::new(&[0; HEADER]), IoSlice::new(arena.bytes(&frames[0])));
+            return tap.write(&parts[..2]);
+        };
+        (parts[0], parts[1]) = (IoSlice::new(&joined.header), IoSlice::new(joined.headers()));
+        for (part, frame) in parts[2..].iter_mut().zip(frames) {
+            *part = IoSlice::new(&arena.bytes(frame)[*payload_at..]);
+        }
+        tap.write(&parts[..2 + frames.len()])
+    }
+
+    /// Whether a host may have answered more than one look takes in.
+    pub fn wants_answers(&mut self) -> bool {
+        let wants = self.writes >= PATIENCE;
+        self.writes = if wants { 0 } else { self.writes };
+        wants
+    }
+
+    /// Everything is written.
+    pub fn clear(&mut self, arena: &mut Arena) {
+        self.frames.drain(..).for_each(|frame| arena.give_back(frame.slot));
+        (self.done, self.writes) = (0, 0);
+    }
+}
