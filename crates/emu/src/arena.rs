@@ -60,6 +60,11 @@ impl Headers {
         Self { keys, ecn: ecn::of(frame, Link::Ethernet), class }
     }
 
+    /// The class that its host chose, whatever its code point says.
+    pub fn set_class(&mut self, class: AccessCategory) {
+        self.class = class;
+    }
+
     /// The frame met congestion in flight.
     #[must_use]
     pub const fn is_ce(self) -> bool {
@@ -180,8 +185,15 @@ mod tests {
         assert_eq!(arena.take(), None);
         arena.slot(a).fill(1);
         arena.slot(b).fill(2);
-        let frame =
-            Frame { slot: a, len: 60, to: Port(0), tag: Tag::Other, is_realtime: false, headers: Headers::default(), is_sound: false };
+        let frame = Frame {
+            slot: a,
+            len: 60,
+            to: Port(0),
+            tag: Tag::Other,
+            is_realtime: false,
+            headers: Headers::default(),
+            is_sound: false,
+        };
         assert!(arena.bytes(&frame).iter().all(|b| *b == 1));
         arena.give_back(b);
         assert_eq!((arena.in_use(), arena.least_free()), (1, 0));

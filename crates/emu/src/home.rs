@@ -55,7 +55,7 @@ impl Home {
         for id in all(&plan) {
             let name = scenario.host_name(id).to_owned();
             let sack = !scenario.flows.iter().any(|f| f.from == id && f.transport().is_some_and(|tcp| !tcp.sack));
-            let about = About { name: &name, sack, offloads: scenario.hop.has_classes() };
+            let about = About { name: &name, sack, aggregates: scenario.hop.has_classes() };
             let (namespace, own) = Namespace::create(|| build(&plan, id, &about, &routes))?;
             hosts.push(Host { name, namespace });
             taps.extend(own.into_iter().map(Arc::new));
@@ -194,7 +194,8 @@ fn routes(scenario: &Scenario) -> Routes {
 struct About<'a> {
     name: &'a str,
     sack: bool,
-    offloads: bool,
+    /// Its home's air does.
+    aggregates: bool,
 }
 
 /// Runs on a thread inside the new namespace.
@@ -204,7 +205,7 @@ fn build(plan: &AddressPlan, id: HostId, about: &About<'_>, routes: &Routes) -> 
         _ => vec![plan.port(id)],
     };
     let interfaces: Vec<&str> = ports.iter().map(|port| AddressPlan::interface(*port)).collect();
-    let taps = interfaces.iter().map(|name| Tap::create(name, about.offloads)).collect::<Result<_, _>>()?;
+    let taps = interfaces.iter().map(|name| Tap::create(name, about.aggregates)).collect::<Result<_, _>>()?;
     let mut settings = host::settings(id, &interfaces);
     if !about.sack {
         settings.push(("ipv4/tcp_sack".into(), "0".into()));

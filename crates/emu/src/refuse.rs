@@ -4,14 +4,21 @@ use crate::observe::identify::{MARK, UDP_HEADERS};
 use crate::players::quic;
 use lasthop_core::packet::AccessCategory;
 use lasthop_core::snoop::Conduct;
-use lasthop_core::units::Span;
+use lasthop_core::units::{BitRate, Span};
 use lasthop_home::retune::Retune;
 use lasthop_home::scenario::{
-    CARRIER_SENSE_DEFAULT, CongestionControl, Flow, KernelName, Kind, LastHop, Scenario, ScenarioError, Tcp, Wifi,
+    CARRIER_SENSE_DEFAULT, CongestionControl, Flow, HostId, KernelName, Kind, LastHop, Scenario, ScenarioError, Tcp,
+    Wifi,
 };
+use lasthop_medium::rate_control::RateLaw;
+use lasthop_medium::{Mode, StationParams};
 
 /// Most hosts: each is a namespace, a TAP and a place in every ppoll.
 const MOST_HOSTS: usize = 250;
+
+/// Most that the air and the wires together may bring: what two cores of a virtual machine of 2025 carry in time, as the book's
+/// chapter on the emulator measures it.
+const MOST_RATE: BitRate = BitRate::mbps(600);
 
 /// Most connections: each has a thread at either end.
 const MOST_GREEDY: usize = 500;
@@ -23,6 +30,10 @@ const MOST_GREEDY: usize = 500;
 pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
     if let LastHop::Wifi(cell) = &scenario.hop {
         check_cell(scenario, cell)?;
+    }
+    check_rate(scenario)?;
+    for change in &scenario.changes {
+        check_rate(&change.after)?;
     }
     if scenario.servers.len() + scenario.stations.len() > MOST_HOSTS {
         return Err(scenario.refuse("station", &format!("the emulator has room for {MOST_HOSTS} hosts")));
@@ -37,7 +48,7 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
     if scenario.control.window.as_ref().is_some_and(|window| window.start > Span::ZERO) {
         return Err(scenario.refuse("control.window.start", "the emulator's controller begins with the run"));
     }
-    let greedy = || scenario.flows.iter().filter(|flow| flow.kind.is_elastic() || flow.carrier.is_some());
+    let greedy = || scenario.flows.iter().filter(|flow| is_greedy(flow));
     if let Some(flow) = greedy().nth(MOST_GREEDY) {
         let why = format!("the emulator has room for {MOST_GREEDY} connections");
         return Err(scenario.refuse(&format!("flow.{}", flow.table), &why));
@@ -45,6 +56,11 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
     scenario.flows.iter().try_for_each(|flow| check_flow(scenario, flow))?;
     check_shared(scenario)?;
     check_changes(scenario)
+}
+
+/// It takes what it gets.
+fn is_greedy(flow: &Flow) -> bool {
+    flow.kind.is_elastic() || flow.carrier.is_some()
 }
 
 fn check_cell(scenario: &Scenario, cell: &Wifi) -> Result<(), ScenarioError> {
@@ -56,6 +72,52 @@ fn check_cell(scenario: &Scenario, cell: &Wifi) -> Result<(), ScenarioError> {
         return Err(scenario.refuse("wifi.carrier_sense_threshold", why));
     }
     Ok(())
+}
+
+/// An air with aggregates may bring more packets than can be carried in time.
+fn check_rate(scenario: &Scenario) -> Result<(), ScenarioError> {
+    if !scenario.hop.has_classes() {
+        return Ok(());
+    }
+    let (_, stations) = scenario.medium();
+    let air = stations.iter().map(fastest).max().unwrap_or(BitRate::ZERO);
+    let rate = air.min(wires(scenario));
+    if rate <= MOST_RATE {
+        return Ok(());
+    }
+    let why = format!(
+        "its air carries {} Mbit/s, and nothing before it less than {}: more than the {} Mbit/s that the emulator carries in time; \
+         make wifi.width, wifi.streams or wifi.mcs smaller, or give the line less (wan.rate_down, wan.rate_up)",
+        air.as_bps() / 1_000_000,
+        rate.as_bps() / 1_000_000,
+        MOST_RATE.as_bps() / 1_000_000
+    );
+    Err(scenario.refuse("wifi.standard", &why))
+}
+
+/// The fastest rate to or from a station.
+fn fastest(station: &StationParams) -> BitRate {
+    let Some(mode) = station.rate.mode().filter(|_| station.rate_law != RateLaw::Fixed) else {
+        return station.rate.bit_rate();
+    };
+    let like = |other: &Mode| (other.width, other.streams, other.guard) == (mode.width, mode.streams, mode.guard);
+    Mode::all(mode.standard).filter(like).map(|mode| mode.bit_rate()).max().unwrap_or(BitRate::ZERO)
+}
+
+/// The most that wires let through in a direction; what stations and the access point send to each other is held up by none.
+fn wires(scenario: &Scenario) -> BitRate {
+    let unlimited = BitRate::mbps(1_000_000);
+    let is_wired = |flow: &&Flow| [flow.from, flow.to].iter().any(|host| matches!(host, HostId::Server(_)));
+    if !scenario.flows.iter().filter(|flow| is_greedy(flow)).all(|flow| is_wired(&flow)) {
+        return unlimited;
+    }
+    let servers = scenario.servers.iter().map(|server| server.wire.rate.unwrap_or(unlimited));
+    let servers = BitRate::bps(servers.map(BitRate::as_bps).sum());
+    let line = scenario
+        .wan
+        .as_ref()
+        .map_or(unlimited, |wan| wan.down.rate.unwrap_or(unlimited).max(wan.up.rate.unwrap_or(unlimited)));
+    servers.min(line)
 }
 
 /// The kernel's name of a congestion control; `None`: no kernel has it. What it calls Westwood is Westwood+.

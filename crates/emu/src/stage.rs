@@ -77,7 +77,13 @@ impl Stage {
             let bind = || udp::sink(number, destination).map_err(fail(flow, "cannot open the receiver's socket"));
             stage._sinks.push(home.namespace(flow.to).run(bind)?);
             let schedule = Source::new(flow, scenario.seed);
-            open.entry(flow.from).or_default().push(udp::Open { flow: number, source, destination, schedule, dscp: flow.dscp });
+            open.entry(flow.from).or_default().push(udp::Open {
+                flow: number,
+                source,
+                destination,
+                schedule,
+                dscp: flow.dscp,
+            });
         }
         for (host, flows) in open {
             stage.add_open(scenario, home, host, flows)?;

@@ -96,3 +96,73 @@ impl Batch {
         (self.done, self.writes) = (0, 0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arena::{Headers, Tag};
+    use lasthop_core::wire::Endpoint;
+    use lasthop_core::wire::build::{self, Segment, v4};
+
+    const AT: Time = Time::from_nanos(5);
+    const TO: Port = Port(4);
+
+    /// A frame of 100 bytes of connection `port` from byte `seq` on, and its identification `id`.
+    fn push(batch: &mut Batch, arena: &mut Arena, port: u16, (seq, id): (u32, u16), is_sound: bool) {
+        let end = |n: u8, port| Endpoint { address: v4([10, 1, 1, n]), port };
+        let segment = Segment { seq, ack: 1, flags: 16, window: 9, options: vec![] };
+        let mut bytes = build::Frame::tcp(end(1, port), end(2, 80), segment, 100).bytes();
+        bytes[18..20].copy_from_slice(&id.to_be_bytes());
+        let slot = arena.take().unwrap();
+        arena.slot(slot)[..bytes.len()].copy_from_slice(&bytes);
+        let (tag, headers) = (Tag::Other, Headers::default());
+        let frame = Frame { slot, len: bytes.len() as u16, to: TO, tag, is_realtime: false, headers, is_sound };
+        batch.push(AT, frame);
+    }
+
+    fn pieces(batch: &mut Batch, arena: &Arena) -> Vec<Range<usize>> {
+        std::iter::from_fn(|| batch.next(arena)).collect()
+    }
+
+    #[test]
+    fn segments_of_a_connection_are_written_together_and_others_one_by_one() {
+        let (mut batch, mut arena) = (Batch::default(), Arena::new(16).unwrap());
+        for (port, seq, id) in [(1, 0, 0), (1, 100, 1), (1, 200, 2), (2, 300, 3), (1, 300, 3), (1, 500, 4)] {
+            push(&mut batch, &mut arena, port, (seq, id), true);
+        }
+        assert_eq!(batch.what(), Some((AT, TO)));
+        assert_eq!(pieces(&mut batch, &arena), [0..3, 3..4, 4..5, 5..6]);
+        batch.clear(&mut arena);
+        assert_eq!((batch.what(), arena.in_use()), (None, 0), "their places are free again");
+    }
+
+    #[test]
+    fn what_nobody_vouches_for_is_written_alone() {
+        let (mut batch, mut arena) = (Batch::default(), Arena::new(16).unwrap());
+        for (n, is_sound) in [true, true, false, true].into_iter().enumerate() {
+            push(&mut batch, &mut arena, 1, (n as u32 * 100, n as u16), is_sound);
+        }
+        assert_eq!(pieces(&mut batch, &arena), [0..2, 2..3, 3..4]);
+    }
+
+    #[test]
+    fn more_than_a_call_takes_becomes_several_and_answers_are_looked_for_in_between() {
+        let (mut batch, mut arena) = (Batch::default(), Arena::new(256).unwrap());
+        for n in 0..2 * MOST as u32 + 1 {
+            push(&mut batch, &mut arena, 1, (n * 100, n as u16), true);
+        }
+        assert_eq!(pieces(&mut batch, &arena), [0..MOST, MOST..2 * MOST, 2 * MOST..2 * MOST + 1]);
+        batch.writes = PATIENCE - 1;
+        assert!(!batch.wants_answers());
+        batch.writes += 1;
+        assert!(batch.wants_answers() && !batch.wants_answers());
+    }
+
+    #[test]
+    fn another_moment_or_another_interface_is_another_batch() {
+        let (mut batch, mut arena) = (Batch::default(), Arena::new(4).unwrap());
+        assert!(batch.takes(AT, Port(9)));
+        push(&mut batch, &mut arena, 1, (0, 0), true);
+        assert!(batch.takes(AT, TO) && !batch.takes(AT, Port(9)) && !batch.takes(Time::from_nanos(6), TO));
+    }
+}

@@ -17,11 +17,12 @@ use crate::clock;
 use crate::network::{Exit, Network};
 use crate::observe::{Observer, Recent};
 use crate::pcap::{Capture, Crossing};
-use crate::sys;
+use crate::sys::{self, QUEUES};
 use crate::tap::{LONGEST, Tap};
 use crate::trace::Trace;
+use batch::Batch;
 use lasthop_core::meter::histogram::Histogram;
-use lasthop_core::packet::{Direction, Packet as _};
+use lasthop_core::packet::{AccessCategory, Direction, Packet as _};
 use lasthop_core::units::{Span, Time};
 use lasthop_core::wire::offload::{HEADER, Offload, Segments};
 use lasthop_core::wire::{Link, ecn};
@@ -29,7 +30,6 @@ use lasthop_home::clamp::ClampControl;
 use lasthop_home::course::Stretches;
 use lasthop_home::scenario::HostId;
 use lasthop_medium::NodeId;
-use batch::Batch;
 use rustix::event::{PollFd, PollFlags, poll};
 use spin::{SPIN, Spin};
 use std::io;
@@ -119,6 +119,8 @@ pub struct Engine {
     batch: Batch,
     /// What a kernel hands over at a time.
     handed: Box<[u8]>,
+    /// `seen[port][queue]`: packets that were given to it when it was last read.
+    seen: Vec<[u64; QUEUES]>,
 }
 
 /// The most that the receiver of each flow may offer, bytes; 0: what it likes.
@@ -181,6 +183,7 @@ impl Engine {
             clamp: None,
             batch: Batch::default(),
             handed: vec![0; LONGEST].into_boxed_slice(),
+            seen: vec![[0; QUEUES]; plan.ports()],
         }
     }
 
@@ -273,7 +276,10 @@ impl Engine {
             let _ = plays.send(());
         }
         let taps = self.taps.clone();
-        let mut fds: Vec<PollFd<'_>> = taps.iter().map(|tap| PollFd::new(&**tap, PollFlags::IN)).collect();
+        let queues =
+            || taps.iter().zip(0..).flat_map(|(tap, port)| tap.queues().zip(0..).map(move |it| (Port(port), it)));
+        let mut fds: Vec<PollFd<'_>> = queues().map(|(_, (file, _))| PollFd::new(file, PollFlags::IN)).collect();
+        let places: Vec<(Port, usize)> = queues().map(|(port, (_, queue))| (port, queue)).collect();
         let mut next_progress_check = Time::ZERO + SECOND;
         let mut spin = Spin::default();
         loop {
@@ -298,8 +304,8 @@ impl Engine {
             }
             let at = self.now().min(self.end);
             self.catch_up(at)?;
-            for (port, _) in fds.iter().enumerate().filter(|(_, fd)| !fd.revents().is_empty()) {
-                self.take_in(Port(port as u16), at)?;
+            for (place, _) in places.iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty()) {
+                self.take_queue(*place, at)?;
             }
         }
     }
@@ -418,12 +424,25 @@ impl Engine {
 
     /// Reads what the host behind `port` sent and gives it to the network as of `at`.
     fn take_in(&mut self, port: Port, at: Time) -> io::Result<()> {
+        for queue in 0..self.taps[usize::from(port.0)].queue_count() {
+            let given = self.taps[usize::from(port.0)].given(queue);
+            let seen = &mut self.seen[usize::from(port.0)][queue];
+            if given.is_some_and(|given| given == *seen) {
+                continue;
+            }
+            *seen = given.unwrap_or(0);
+            self.take_queue((port, queue), at)?;
+        }
+        Ok(())
+    }
+
+    fn take_queue(&mut self, (port, queue): (Port, usize), at: Time) -> io::Result<()> {
         for _ in 0..BATCH {
             self.counts.calls += 1;
             let mut handed = std::mem::take(&mut self.handed);
-            let read = self.taps[usize::from(port.0)].read(&mut handed);
+            let read = self.taps[usize::from(port.0)].read(queue, &mut handed);
             if let Ok(Some(length)) = read {
-                self.unpack(port, at, &mut handed[..length]);
+                self.unpack((port, queue), at, &mut handed[..length]);
             }
             self.handed = handed;
             match read {
@@ -437,14 +456,14 @@ impl Engine {
     }
 
     /// Gives the packets of what a kernel handed over to the network.
-    fn unpack(&mut self, port: Port, at: Time, handed: &mut [u8]) {
+    fn unpack(&mut self, from: (Port, usize), at: Time, handed: &mut [u8]) {
         let Some((header, frame)) = handed.split_first_chunk_mut::<HEADER>() else { return };
         let offload = Offload::read(header);
         if offload.segment_bytes == 0 {
             let is_sound = offload.fill_in(frame);
             let Some(slot) = self.room_for(frame.len()) else { return };
             self.arena.slot(slot)[..frame.len()].copy_from_slice(frame);
-            return self.admit(port, at, slot, frame.len(), is_sound);
+            return self.admit(from, at, (slot, frame.len()), is_sound);
         }
         let Some(mut segments) = Segments::of(frame, &offload) else {
             self.counts.oversize += 1;
@@ -454,7 +473,7 @@ impl Engine {
             let Some(length) = segments.write_next(&mut self.arena.slot(slot)[..MTU + ETHERNET]) else {
                 return self.arena.give_back(slot);
             };
-            self.admit(port, at, slot, length, true);
+            self.admit(from, at, (slot, length), true);
         }
         self.counts.no_room += segments.left() as u64;
     }
@@ -470,7 +489,7 @@ impl Engine {
         slot
     }
 
-    fn admit(&mut self, port: Port, at: Time, slot: u32, len: usize, is_sound: bool) {
+    fn admit(&mut self, (port, queue): (Port, usize), at: Time, (slot, len): (u32, usize), is_sound: bool) {
         self.counts.events += 1;
         let (tag, headers) = (Tag::Other, Headers::default());
         let mut frame = Frame { slot, len: len as u16, to: port, tag, is_realtime: false, headers, is_sound };
@@ -495,6 +514,9 @@ impl Engine {
         let towards_station = matches!(self.plan.host(to), HostId::Station(_));
         let direction = if towards_station { Direction::ToStation } else { Direction::ToRemote };
         frame.headers = Headers::of(self.arena.bytes(&frame), direction);
+        if let Some(class) = queue.checked_sub(1) {
+            frame.headers.set_class(AccessCategory::ALL[class]);
+        }
         // W0 is a router to its servers: it writes the address of the next interface.
         let (mac, own) = (self.plan.mac(to), self.plan.mac(port));
         if let Some((clamp, _)) = &mut self.clamp
@@ -529,7 +551,9 @@ impl Engine {
 
     /// What a host sent before the start.
     fn discard(&mut self, port: Port) -> io::Result<()> {
-        while let Ok(Some(_)) = self.taps[usize::from(port.0)].read(&mut self.handed) {}
+        for queue in 0..self.taps[usize::from(port.0)].queue_count() {
+            while let Ok(Some(_)) = self.taps[usize::from(port.0)].read(queue, &mut self.handed) {}
+        }
         Ok(())
     }
 
