@@ -46,9 +46,9 @@ fn an_aggregate_is_handed_over_with_few_calls_and_nothing_is_lost_on_the_way() {
     let Some(_turn) = turn("aggregates") else { return };
     for air in AIRS {
         let flows = flow("down", DOWN, "ftp", "") + &flow("game", ("W", "G"), "game-server", "");
-        let Some(Outcome { report, calls, .. }) = valid_run("aggregates", &scenario(&home(air, &flows))) else {
-            return;
-        };
+        // A line that takes no time for a packet brings what a sender gives it at once, too.
+        let text = home(air, &flows).replace("rate_down = \"200Mbit/s\"\nrate_up = \"200Mbit/s\"\n", "");
+        let Some(Outcome { report, calls, .. }) = valid_run("aggregates", &scenario(&text)) else { return };
         let (mpdus, ppdus) = sent(&report, "AP", "BE");
         assert!(mpdus > 10 * ppdus, "{air}: {mpdus} MPDUs in {ppdus} frames");
         // One by one each is a call, and those that find nothing more to read come on top.
