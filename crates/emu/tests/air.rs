@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 /// A home whose air is `wifi`, with a line of 200 Mbit/s.
 fn home(wifi: &str, flows: &str) -> String {
     format!(
-        "format = 1\nname = \"test\"\nduration = \"3s\"\nmeasure_from = \"1s\"\n[wan]\ndelay = \"4ms\"\nrate_down = \"200Mbit/s\"\n\
+        "format = 1\nname = \"test\"\nduration = \"2.5s\"\nmeasure_from = \"1s\"\n[wan]\ndelay = \"4ms\"\nrate_down = \"200Mbit/s\"\n\
          rate_up = \"200Mbit/s\"\nbuffer_down = 1000\nbuffer_up = 1000\n[[server]]\nname = \"W\"\ndelay = \"6ms\"\n[wifi]\n{wifi}\n\
          [[station]]\nname = \"N\"\n[[station]]\nname = \"G\"\n{flows}"
     )
@@ -110,7 +110,7 @@ fn the_priority_that_a_host_gives_goes_before_the_code_point() {
     };
     let words =
         [(262, 3), (261, 5), (256, 7), (258, 9), (0, 11), (300, 2)].map(|(priority, n)| send(priority, n)).concat();
-    let text = home(AIRS[1], "").replace("\"3s\"", "\"60s\"").replace("measure_from = \"1s\"\n", "");
+    let text = home(AIRS[1], "").replace("\"2.5s\"", "\"60s\"").replace("measure_from = \"1s\"\n", "");
     let options = Options { exec_as_root: vec![("N".into(), words)], end_with: Some("N".into()), ..Options::default() };
     let outcome = run(&scenario(&text), options).unwrap_or_else(|e| panic!("{}", with_cause(&e)));
     assert_eq!(outcome.programs[0].code, Some(0));
@@ -166,7 +166,7 @@ fn bytes_of_a_program_arrive_as_they_were_sent() {
             ),
         ),
     ];
-    let text = home(&air, "").replace("\"3s\"", "\"60s\"").replace("measure_from = \"1s\"\n", "");
+    let text = home(&air, "").replace("\"2.5s\"", "\"60s\"").replace("measure_from = \"1s\"\n", "");
     let pcap = Some(folder.path().join("home.pcapng"));
     let options = Options { exec, pcap: pcap.clone(), end_with: Some("N".into()), ..Options::default() };
     let outcome = run(&scenario(&text), options).unwrap_or_else(|e| panic!("{}", with_cause(&e)));
