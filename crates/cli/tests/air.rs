@@ -4,22 +4,27 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lasthop_home::report::Report;
 use lasthop_home::scenario::Scenario;
 use lasthop_testing::random::Random;
 use serde_json::Value;
 
-fn cannot_run() -> bool {
+/// Two homes at a time would make each other late.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// Holds the machine for one test; `None`, said loudly, when it cannot run homes.
+fn turn() -> Option<MutexGuard<'static, ()>> {
     let why = if !rustix::process::geteuid().is_root() {
         "needs root"
     } else if !Path::new("/dev/net/tun").exists() {
         "there is no /dev/net/tun"
     } else {
-        return false;
+        return Some(TURN.lock().unwrap_or_else(PoisonError::into_inner));
     };
     println!("SKIPPED: {why}");
-    true
+    None
 }
 
 /// A download and a game beside it; the wires have at least the air's rate.
@@ -94,9 +99,7 @@ fn compare(about: &str, home: &Scenario, (lower, upper): (f64, f64), apart: f64)
 
 #[test]
 fn a_saturated_cell_of_n_ac_or_ax_is_the_same_in_the_emulator_and_in_the_simulator() {
-    if cannot_run() {
-        return;
-    }
+    let Some(_turn) = turn() else { return };
     let mut random = Random(20_26);
     for standard in ["802.11n", "802.11ac", "802.11ax"] {
         let (air, wires) = drawn(standard, &mut random);
@@ -110,9 +113,7 @@ fn a_saturated_cell_of_n_ac_or_ax_is_the_same_in_the_emulator_and_in_the_simulat
 
 #[test]
 fn a_download_by_kernel_tcp_over_ac_gets_what_it_gets_in_the_simulator() {
-    if cannot_run() {
-        return;
-    }
+    let Some(_turn) = turn() else { return };
     // A kernel is handed an aggregate as one and answers with fewer ACKs: up to a few per cent more. Both Cubics leave slow start
     // elsewhere, so what is measured begins later.
     let air = "standard = \"802.11ac\"\nwidth = \"40MHz\"\nstreams = 1\nmcs = 7";
@@ -122,9 +123,7 @@ fn a_download_by_kernel_tcp_over_ac_gets_what_it_gets_in_the_simulator() {
 
 #[test]
 fn iperf3_over_ac_measures_what_the_simulator_s_download_gets() {
-    if cannot_run() {
-        return;
-    }
+    let Some(_turn) = turn() else { return };
     if Command::new("iperf3").arg("-v").stdout(Stdio::null()).status().is_err() {
         println!("SKIPPED: the program iperf3 is not installed");
         return;

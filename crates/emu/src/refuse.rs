@@ -281,6 +281,39 @@ name = "N"
         assert!(refusal(text).starts_with("home.toml:12: control.split: not yet: "), "{}", refusal(text));
     }
 
+    /// Whether the home with these keys of its air and more is carried.
+    fn carries(wifi: &str, more: &str) -> Result<(), String> {
+        let text = HOME.replace("[wifi]", &format!("[wifi]\n{wifi}")) + more;
+        check(&Scenario::parse(&text, "home.toml", &[]).unwrap()).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn an_air_beyond_what_is_carried_in_time_is_refused_unless_something_before_it_is_slower() {
+        let (one, two) = ("standard = \"802.11ac\"\nstreams = 1", "standard = \"802.11ac\"\nstreams = 2");
+        let line = "[wan]\nrate_down = \"500Mbit/s\"\nrate_up = \"100Mbit/s\"\n";
+        let flow = |from: &str, kind: &str| {
+            format!("[[flow]]\nname = \"f\"\nfrom = \"{from}\"\nto = \"N\"\nkind = \"{kind}\"\n")
+        };
+        assert_eq!(carries(one, ""), Ok(()));
+        let refused = carries(two, "").unwrap_err();
+        assert!(refused.starts_with("home.toml:8: wifi.standard: not yet: its air carries 780 Mbit/s"), "{refused}");
+        assert!(refused.contains("600 Mbit/s") && refused.contains("wan.rate_down"), "{refused}");
+        assert_eq!(carries(two, line), Ok(()));
+        assert_eq!(
+            carries(two, &(line.to_owned() + &flow("W", "ftp") + &flow("AP", "video").replace("\"f\"", "\"v\""))),
+            Ok(())
+        );
+        // No wire is between them.
+        assert!(carries(two, &(line.to_owned() + &flow("AP", "ftp"))).is_err());
+        // What rates may be chosen counts, and what they become.
+        let adapts =
+            "standard = \"802.11ac\"\nstreams = 2\nmcs = 0\nloss = { kind = \"snr\" }\nrate_control = \"ideal\"";
+        assert!(carries(adapts, "").is_err() && carries(&adapts.replace("ideal", "fixed"), "").is_ok());
+        let change = "[[change]]\nat = \"1s\"\nset = { \"wifi.mcs\" = 9 }\n";
+        let slow = "standard = \"802.11ac\"\nstreams = 2\nmcs = 0";
+        assert!(carries(slow, "").is_ok() && carries(slow, change).is_err());
+    }
+
     #[test]
     fn a_class_that_its_library_does_not_mark_is_refused_at_its_line() {
         for mark in ["class = \"VO\"", "dscp = 46"] {
