@@ -12,6 +12,7 @@ use crate::sys;
 use lasthop_core::wire::offload::HEADER;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 /// Frames between the kernel and the engine.
@@ -41,9 +42,10 @@ impl Tap {
         Ok(Self { queues, counts })
     }
 
-    /// Its queues, to be waited for.
-    pub fn queues(&self) -> impl Iterator<Item = &File> {
-        self.queues.iter()
+    /// One of its queues, to be waited for.
+    #[must_use]
+    pub fn queue(&self, queue: usize) -> BorrowedFd<'_> {
+        self.queues[queue].as_fd()
     }
 
     /// How many queues it has.

@@ -67,7 +67,8 @@ fn an_aggregate_is_handed_over_with_few_calls_and_nothing_is_lost_on_the_way() {
 fn every_datagram_on_an_air_with_classes_is_delivered_or_lost_at_a_place() {
     let Some(_turn) = turn("conservation with classes") else { return };
     // 60 + 30 Mbit/s into an air that carries some 20.
-    let air = "standard = \"802.11n\"\nmcs = 2\nloss = { kind = \"fixed\", rate = 0.1 }\nattempts = 4";
+    let air = "standard = \"802.11n\"\nmcs = 2\nloss = { kind = \"fixed\", rate = 0.1 }\nattempts = 4\n\
+               queue = { kind = \"fifo\", limit = 50 }\nstation_queue = { kind = \"fifo\", limit = 50 }";
     let flows = flow("down", DOWN, "cbr", "rate = \"60Mbit/s\"\nstop = \"2s\"")
         + &flow("up", UP, "cbr", "rate = \"30Mbit/s\"\nstop = \"2s\"\nclass = \"BK\"");
     let Some(Outcome { report, .. }) = valid_run("conservation with classes", &scenario(&home(air, &flows))) else {

@@ -277,9 +277,12 @@ impl Engine {
         }
         let taps = self.taps.clone();
         let queues =
-            || taps.iter().zip(0..).flat_map(|(tap, port)| tap.queues().zip(0..).map(move |it| (Port(port), it)));
-        let mut fds: Vec<PollFd<'_>> = queues().map(|(_, (file, _))| PollFd::new(file, PollFlags::IN)).collect();
-        let places: Vec<(Port, usize)> = queues().map(|(port, (_, queue))| (port, queue)).collect();
+            |(port, tap): (usize, &Arc<Tap>)| (0..tap.queue_count()).map(move |queue| (Port(port as u16), queue));
+        let places: Vec<(Port, usize)> = taps.iter().enumerate().flat_map(queues).collect();
+        let wait_for = |(port, queue): &(Port, usize)| {
+            PollFd::from_borrowed_fd(taps[usize::from(port.0)].queue(*queue), PollFlags::IN)
+        };
+        let mut fds: Vec<PollFd<'_>> = places.iter().map(wait_for).collect();
         let mut next_progress_check = Time::ZERO + SECOND;
         let mut spin = Spin::default();
         loop {
