@@ -13,6 +13,7 @@ use lasthop_core::fastpath::{self as core_fastpath, Verdict};
 use lasthop_core::packet::{Direction, FlowKind};
 use lasthop_core::snoop::{self as core_snoop, Ack, Conduct, Data, Params, Snoop};
 use lasthop_core::units::{BitRate, Bytes, Span, Time};
+use lasthop_core::wire::offload::{Offload, Run, Segments};
 use lasthop_core::wire::{self, Link, Merged, Parsed, ecn};
 use lasthop_home::scenario::{Flow, MOST, Scenario};
 use lasthop_home::trace::Frames;
@@ -67,9 +68,35 @@ pub const ALL: &[Target] = &[
     ("hwsim", hwsim),
 ];
 
+/// What a kernel hands over behind its header: cut and joined again, every byte of payload is there once, and nothing is beyond its end.
+fn offload(input: &[u8]) {
+    let Some((header, frame)) = input.split_first_chunk() else { return };
+    let offload = Offload::read(header);
+    let mut whole = frame.to_vec();
+    assert!(offload.fill_in(&mut whole) || whole == frame);
+    let Some(mut segments) = Segments::of(frame, &offload) else { return };
+    let (left, mut out, mut pieces) = (segments.left(), vec![0; frame.len()], Vec::new());
+    while let Some(length) = segments.write_next(&mut out) {
+        pieces.push(out[..length].to_vec());
+    }
+    assert_eq!((pieces.len(), segments.left()), (left, 0));
+    let headers = pieces.iter().map(Vec::len).sum::<usize>() - frame.len();
+    assert_eq!(headers % (pieces.len() - 1).max(1), 0);
+    let mut run = Run::of(&pieces[0]);
+    for piece in &pieces[1..] {
+        let Some(run) = &mut run else { return };
+        if !run.join(&pieces[0], piece) {
+            return;
+        }
+        let joined = run.joined(&pieces[0], piece);
+        assert!(joined.headers().len() == run.payload_at() && Offload::read(&joined.header).segment_bytes > 0);
+    }
+}
+
 /// A frame, alone or merged of several packets: understood or not, never beyond its end; and a window written in place
 /// changes the window and the checksum, nothing else, and a right checksum stays right.
 pub fn wire(input: &[u8]) {
+    offload(input);
     for link in [Link::Ethernet, Link::Ip] {
         let mut frame = input.to_vec();
         let understands = ecn::of(&frame, link) != ecn::NOT_ECT;

@@ -38,7 +38,7 @@ fn the_demo_shows_less_waiting_with_control_and_a_download_that_keeps_running() 
         return;
     }
     for _ in 0..3 {
-        let arguments = ["demo", "--seconds", "8", "--queue", "1000", "--json", "-"];
+        let arguments = ["demo", "--air", "g", "--seconds", "8", "--queue", "1000", "--json", "-"];
         let output = Command::new(programs::lasthop()).args(arguments).output().expect("the binary starts");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{said}");
@@ -396,7 +396,7 @@ fn the_page_beside_a_demo_shows_the_run_without_control_and_ends_with_the_demo()
         return;
     }
     let mut command = Command::new(programs::lasthop());
-    command.args(["demo", "--web", "--seconds", "45"]);
+    command.args(["demo", "--air", "g", "--web", "--seconds", "45"]);
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (mut running, said) = Running::until(command, folder, "/50 s");
     let address = said.split_once("http://").and_then(|(_, rest)| rest.split('/').next()).expect("an address");

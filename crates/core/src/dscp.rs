@@ -61,6 +61,17 @@ impl Dscp {
         NAMES.iter().map(|(name, _)| *name)
     }
 
+    /// A code point of a class, as most applications mark it: EF for voice, AF41 for video, CS1 for background.
+    #[must_use]
+    pub const fn of(class: AccessCategory) -> Self {
+        Self(match class {
+            AccessCategory::Vo => 46,
+            AccessCategory::Vi => 34,
+            AccessCategory::Be => 0,
+            AccessCategory::Bk => 8,
+        })
+    }
+
     /// As a number.
     #[must_use]
     pub const fn value(self) -> u8 {
@@ -93,6 +104,7 @@ mod tests {
         all(&["CS1", "LE"], AccessCategory::Bk);
         let unnamed = (0..64).filter(|value| !NAMES.iter().any(|(_, known)| known == value));
         assert!(unnamed.map(|value| Dscp(value).access_category()).all(|class| class == AccessCategory::Be));
+        assert!(AccessCategory::ALL.iter().all(|class| Dscp::of(*class).access_category() == *class));
         assert_eq!((Dscp::new(63).map(Dscp::value), Dscp::new(64), Dscp::named("EX")), (Some(63), None, None));
     }
 }

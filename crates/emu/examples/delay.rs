@@ -12,16 +12,17 @@
 use std::collections::VecDeque;
 use std::error::Error;
 use std::fs::File;
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, IoSlice, Write};
 use std::os::fd::AsFd;
 
 use lasthop_core::units::{Span, Time};
+use lasthop_core::wire::offload::HEADER;
 use lasthop_emu::{Tap, clock};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// Longest frame: an IPv4 packet of the largest size, an Ethernet header, a VLAN tag.
-const FRAME: usize = 65_536 + 18;
+/// Longest frame, behind its header: an IPv4 packet of the largest size, an Ethernet header, a VLAN tag.
+const FRAME: usize = HEADER + 65_536 + 18;
 /// Frames taken from one TAP before the others are looked at.
 const BATCH: usize = 64;
 /// Width of a bin of lateness, and how many there are; the last one holds all that is later.
@@ -96,9 +97,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         return Err("wanted: TAP_HERE NAMESPACE_FILE TAP_THERE MICROSECONDS".into());
     };
     let delay = Span::from_micros(micros.parse()?);
-    let first = Tap::create(here)?;
+    let first = Tap::create(here, false)?;
     move_into_link_name_space(File::open(namespace)?.as_fd(), Some(LinkNameSpaceType::Network))?;
-    let second = Tap::create(there)?;
+    let second = Tap::create(there, false)?;
     println!("ready");
     io::stdout().flush()?;
     println!("{}", carry([&first, &second], delay)?.json());
@@ -114,8 +115,8 @@ fn carry(taps: [&Tap; 2], mut delay: Span) -> Result<Metrics, Box<dyn Error>> {
     loop {
         let timeout = next_due(&wires).map(|due| timespec(due.as_nanos().saturating_sub(clock::now().as_nanos())));
         let mut polled = [
-            PollFd::new(taps[0], PollFlags::IN),
-            PollFd::new(taps[1], PollFlags::IN),
+            PollFd::from_borrowed_fd(taps[0].queue(0), PollFlags::IN),
+            PollFd::from_borrowed_fd(taps[1].queue(0), PollFlags::IN),
             PollFd::new(&stdin, PollFlags::IN),
         ];
         poll(&mut polled, timeout.as_ref())?;
@@ -149,7 +150,7 @@ impl Wire {
     /// Takes what waits at `tap`, each frame with the time at which it leaves.
     fn take(&mut self, tap: &Tap, delay: Span, buffer: &mut [u8]) -> io::Result<()> {
         for _ in 0..BATCH {
-            let Some(len) = tap.read(buffer)? else { return Ok(()) };
+            let Some(len) = tap.read(0, buffer)? else { return Ok(()) };
             let mut frame = self.spare.pop().unwrap_or_default();
             frame.clear();
             frame.extend_from_slice(&buffer[..len]);
@@ -168,7 +169,7 @@ impl Wire {
             }
             let Some((_, frame)) = self.flying.pop_front() else { return };
             // An interface that is down takes nothing; a wire whose end is unplugged loses it likewise.
-            match tap.write(&frame) {
+            match tap.write(&[IoSlice::new(&frame)]) {
                 Ok(()) => metrics.left(direction, Span::from_nanos(now.as_nanos() - due.as_nanos())),
                 Err(_) => metrics.refused += 1,
             }

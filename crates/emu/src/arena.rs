@@ -7,7 +7,8 @@
 use crate::address::Port;
 use crate::sys::Block;
 use lasthop_core::credit::key;
-use lasthop_core::packet::{Direction, FlowId, FlowKind, Packet};
+use lasthop_core::dscp::Dscp;
+use lasthop_core::packet::{AccessCategory, Direction, FlowId, FlowKind, Packet};
 use lasthop_core::wire::{self, Link, ecn};
 use std::io;
 
@@ -33,6 +34,8 @@ pub struct Frame {
     pub is_realtime: bool,
     /// What the queues of the last hop see in its headers.
     pub headers: Headers,
+    /// A kernel left its checksum to its card, and vouches for it: it may be joined with others.
+    pub is_sound: bool,
 }
 
 /// What queues ask of a frame's headers, read once.
@@ -42,6 +45,8 @@ pub struct Headers {
     keys: [u64; 2],
     /// The two bits of RFC 3168; the channel may set them to CE, and then they are written into the frame.
     ecn: u8,
+    /// Where the air has classes.
+    class: AccessCategory,
 }
 
 impl Headers {
@@ -51,7 +56,13 @@ impl Headers {
         let parsed = wire::parse(frame, Link::Ethernet);
         // Nobody out there chooses addresses here: the hash needs no secret.
         let keys = [FlowKind::Connection, FlowKind::Hosts].map(|kind| key::of(&parsed, direction, kind, 0));
-        Self { keys, ecn: ecn::of(frame, Link::Ethernet) }
+        let class = wire::dscp(frame, Link::Ethernet).map_or(AccessCategory::Be, Dscp::access_category);
+        Self { keys, ecn: ecn::of(frame, Link::Ethernet), class }
+    }
+
+    /// The class that its host chose, whatever its code point says.
+    pub fn set_class(&mut self, class: AccessCategory) {
+        self.class = class;
     }
 
     /// The frame met congestion in flight.
@@ -88,6 +99,9 @@ impl Packet for Frame {
     }
     fn is_realtime(&self) -> bool {
         self.is_realtime
+    }
+    fn access_category(&self) -> AccessCategory {
+        self.headers.class
     }
     fn key(&self, kind: FlowKind) -> u64 {
         self.headers.keys[kind as usize]
@@ -171,8 +185,15 @@ mod tests {
         assert_eq!(arena.take(), None);
         arena.slot(a).fill(1);
         arena.slot(b).fill(2);
-        let frame =
-            Frame { slot: a, len: 60, to: Port(0), tag: Tag::Other, is_realtime: false, headers: Headers::default() };
+        let frame = Frame {
+            slot: a,
+            len: 60,
+            to: Port(0),
+            tag: Tag::Other,
+            is_realtime: false,
+            headers: Headers::default(),
+            is_sound: false,
+        };
         assert!(arena.bytes(&frame).iter().all(|b| *b == 1));
         arena.give_back(b);
         assert_eq!((arena.in_use(), arena.least_free()), (1, 0));

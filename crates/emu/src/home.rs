@@ -55,7 +55,8 @@ impl Home {
         for id in all(&plan) {
             let name = scenario.host_name(id).to_owned();
             let sack = !scenario.flows.iter().any(|f| f.from == id && f.transport().is_some_and(|tcp| !tcp.sack));
-            let (namespace, own) = Namespace::create(|| build(&plan, id, &name, sack, &routes))?;
+            let about = About { name: &name, sack, aggregates: scenario.hop.has_classes() };
+            let (namespace, own) = Namespace::create(|| build(&plan, id, &about, &routes))?;
             hosts.push(Host { name, namespace });
             taps.extend(own.into_iter().map(Arc::new));
         }
@@ -189,16 +190,24 @@ fn routes(scenario: &Scenario) -> Routes {
     routes
 }
 
+/// What a host's network is like.
+struct About<'a> {
+    name: &'a str,
+    sack: bool,
+    /// Its home's air does.
+    aggregates: bool,
+}
+
 /// Runs on a thread inside the new namespace.
-fn build(plan: &AddressPlan, id: HostId, name: &str, sack: bool, routes: &Routes) -> Result<Vec<Tap>, Error> {
+fn build(plan: &AddressPlan, id: HostId, about: &About<'_>, routes: &Routes) -> Result<Vec<Tap>, Error> {
     let ports: Vec<Port> = match id {
         HostId::AccessPoint => vec![AddressPlan::WAN, AddressPlan::WLAN],
         _ => vec![plan.port(id)],
     };
     let interfaces: Vec<&str> = ports.iter().map(|port| AddressPlan::interface(*port)).collect();
-    let taps = interfaces.iter().map(|name| Tap::create(name)).collect::<Result<_, _>>()?;
+    let taps = interfaces.iter().map(|name| Tap::create(name, about.aggregates)).collect::<Result<_, _>>()?;
     let mut settings = host::settings(id, &interfaces);
-    if !sack {
+    if !about.sack {
         settings.push(("ipv4/tcp_sack".into(), "0".into()));
     }
     host::write_settings(&settings)?;
@@ -207,9 +216,9 @@ fn build(plan: &AddressPlan, id: HostId, name: &str, sack: bool, routes: &Routes
         routes.iter().filter(|((from, _), _)| *from == id).map(|((_, to), hints)| host::route(id, *to, *hints)),
     );
     if host::has_traffic_control() {
-        host::run_batch("tc", name, &host::queues(&interfaces))?;
+        host::run_batch("tc", about.name, &host::queues(&interfaces))?;
     }
-    host::run_batch("ip", name, &lines)?;
+    host::run_batch("ip", about.name, &lines)?;
     Ok(taps)
 }
 

@@ -48,6 +48,7 @@ pub use home::Home;
 pub use netns::Namespace;
 pub use observe::Recent;
 pub use options::{Options, Progress, Second};
+pub use refuse::check;
 pub use run::{Outcome, run};
 pub use spawn::Child;
 pub use storage::FOLDER as STORAGE;

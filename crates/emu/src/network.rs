@@ -52,6 +52,16 @@ pub enum Exit {
     },
 }
 
+impl Exit {
+    /// When it leaves.
+    #[must_use]
+    pub const fn at(&self) -> Time {
+        match self {
+            Self::Delivered { at, .. } | Self::Lost { at, .. } => *at,
+        }
+    }
+}
+
 /// The parts, by the way they are polled.
 #[derive(Clone, Copy)]
 enum Part {
@@ -301,7 +311,7 @@ name = "N"
 
     fn frame(slot: u32, to: Port) -> Frame {
         let (len, headers) = ((1500 + ETHERNET) as u16, crate::arena::Headers::default());
-        Frame { slot, len, to, tag: Tag::Other, is_realtime: false, headers }
+        Frame { slot, len, to, tag: Tag::Other, is_realtime: false, headers, is_sound: false }
     }
 
     fn us(n: u64) -> Time {

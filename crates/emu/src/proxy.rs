@@ -67,9 +67,10 @@ fn socat(port: u16, flow: &Flow, tcp: &Tcp, split: &SplitControl) -> Command {
     let ap = HostId::AccessPoint;
     let (half, copied) = (split.buffer.0 / 2, split.buffer.0 / 8);
     let congestion = kernel_name(tcp.cc).map_or_else(String::new, |name| format!(",{CONGESTION}:{name}"));
-    let from = format!("TCP-LISTEN:{port},bind={},reuseaddr,rcvbuf={half}", near(ap, flow.from));
+    let tos = flow.dscp.value() << 2;
+    let from = format!("TCP-LISTEN:{port},bind={},reuseaddr,rcvbuf={half},tos={tos}", near(ap, flow.from));
     let to = format!(
-        "TCP:{}:{port},bind={}:{port},reuseaddr,nodelay,mss={},sndbuf={half}{congestion}",
+        "TCP:{}:{port},bind={}:{port},reuseaddr,nodelay,mss={},sndbuf={half},tos={tos}{congestion}",
         near(flow.to, ap),
         near(ap, flow.to),
         tcp.mss.0

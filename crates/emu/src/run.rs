@@ -39,6 +39,8 @@ pub struct Outcome {
     pub programs: Vec<ProgramEnd>,
     /// Processor time of the engine's thread over the duration: its share of one core.
     pub load: f64,
+    /// System calls with which the engine read and wrote the report's `run.events` frames.
+    pub calls: u64,
 }
 
 /// Between everything being ready and the start.
@@ -91,6 +93,7 @@ pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
     let (lacking, course) = writers.map_or(Ok((Vec::new(), None)), |writers| writers.finish(&mut remains))?;
     let mut played = Scenario { duration: remains.ended.since(Time::ZERO), ..scenario.clone() };
     let load = remains.counts.busy.as_secs_f64() / played.duration.as_secs_f64().max(f64::MIN_POSITIVE);
+    let calls = remains.counts.calls;
     let mut notes = notes(&remains);
     notes.extend(lacking);
     let about = About { greedy, drops: home.drops()?, wall: clock::now().since(begun), revision };
@@ -104,7 +107,7 @@ pub fn run(scenario: &Scenario, options: Options) -> Result<Outcome, Error> {
     let (report, more) = report::assemble(&played, seen);
     notes.extend(more);
     notes.iter().for_each(|note| reporter.report(Progress::Note(note.clone())));
-    Ok(Outcome { report, course, controller_status: status, notes, programs, load })
+    Ok(Outcome { report, course, controller_status: status, notes, programs, load, calls })
 }
 
 fn cannot_write(path: &Path) -> impl FnOnce(io::Error) -> Error {

@@ -77,7 +77,13 @@ impl Stage {
             let bind = || udp::sink(number, destination).map_err(fail(flow, "cannot open the receiver's socket"));
             stage._sinks.push(home.namespace(flow.to).run(bind)?);
             let schedule = Source::new(flow, scenario.seed);
-            open.entry(flow.from).or_default().push(udp::Open { flow: number, source, destination, schedule });
+            open.entry(flow.from).or_default().push(udp::Open {
+                flow: number,
+                source,
+                destination,
+                schedule,
+                dscp: flow.dscp,
+            });
         }
         for (host, flows) in open {
             stage.add_open(scenario, home, host, flows)?;
@@ -205,6 +211,7 @@ fn connection(scenario: &Scenario, number: u16, flow: &Flow, tcp: &Tcp) -> Conne
         measure_from: scenario.measure_from,
         congestion_control: kernel_name(tcp.cc),
         mss,
+        dscp: flow.dscp,
         window: tcp.window.map(|segments| segments.saturating_mul(u32::from(mss))),
         course_of: None,
     }

@@ -1,51 +1,72 @@
 //! One TAP: an Ethernet interface of a host whose other end is the engine.
 //!
-//! Non-persistent (gone with the descriptor), without VNET_HDR and offloads, so that no frame is longer than the MTU;
-//! its queue holds [`QUEUE`] frames because the usual 1,000 lose silently when the engine is late.
+//! Non-persistent (gone with the descriptor). Its queue holds [`QUEUE`] frames because the usual 1,000 lose silently when the engine
+//! is late.
+//!
+//! Where the air carries aggregates, the TAP is a card with offloads: the kernel hands over up to 64 kB of a TCP connection at a time,
+//! and takes them as one frame, which is what cards do with the frames of an aggregate (GRO). It has a queue for each class that
+//! `skb->priority` names, as Linux's wireless stack reads it. Elsewhere no frame is longer than the MTU.
 
 use crate::error::Error;
 use crate::sys;
+use lasthop_core::wire::offload::HEADER;
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::OpenOptionsExt;
 
 /// Frames between the kernel and the engine.
 pub const QUEUE: u32 = 10_000;
+/// Longest that the kernel hands over: a header, and a frame of the longest IP packet.
+pub const LONGEST: usize = HEADER + 14 + 65_535;
 
 /// The engine's end of an interface.
 #[derive(Debug)]
-pub struct Tap(File);
+pub struct Tap {
+    /// One, or [`sys::QUEUES`]: what names no class first, then each class.
+    queues: Vec<File>,
+    counts: Option<sys::Counts>,
+}
 
 impl Tap {
-    /// Makes the interface `name` in the namespace of the calling thread.
+    /// Makes the interface `name` in the namespace of the calling thread. `aggregates`: it is a card with offloads and a queue for each
+    /// class.
     ///
     /// # Errors
     /// [`Error::NoTun`], [`Error::NeedsRoot`] or the failed system call.
-    pub fn create(name: &str) -> Result<Self, Error> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
-            .open("/dev/net/tun")
-            .map_err(|source| match source.kind() {
-                io::ErrorKind::PermissionDenied => Error::NeedsRoot(source),
-                _ => Error::NoTun(source),
-            })?;
-        sys::make_tap(&file, name).map_err(|source| match source.kind() {
-            io::ErrorKind::PermissionDenied => Error::NeedsRoot(source),
-            _ => Error::system(format!("cannot make the TAP {name}"))(source),
-        })?;
-        Ok(Self(file))
+    pub fn create(name: &str, aggregates: bool) -> Result<Self, Error> {
+        let queues = if aggregates { sys::QUEUES } else { 1 };
+        let queues = (0..queues).map(|_| open(name, aggregates)).collect::<Result<Vec<_>, _>>()?;
+        let counts = queues.first().filter(|_| aggregates).map(sys::steer).transpose();
+        let counts = counts.map_err(Error::system(format!("cannot make the TAP {name} tell priorities, by BPF")))?;
+        Ok(Self { queues, counts })
     }
 
-    /// The next frame that the host's kernel sent, or `None` when there is none now.
+    /// One of its queues, to be waited for.
+    #[must_use]
+    pub fn queue(&self, queue: usize) -> BorrowedFd<'_> {
+        self.queues[queue].as_fd()
+    }
+
+    /// How many queues it has.
+    #[must_use]
+    pub fn queue_count(&self) -> usize {
+        self.queues.len()
+    }
+
+    /// Packets that the host's kernel gave to `queue` so far, which costs no system call; `None`: nobody counts.
+    #[must_use]
+    pub fn given(&self, queue: usize) -> Option<u64> {
+        self.counts.as_ref().map(|counts| counts.of(queue))
+    }
+
+    /// The next frame that the host's kernel sent, behind its header, or `None` when there is none now.
     ///
     /// # Errors
     /// The failed system call.
-    pub fn read(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
+    pub fn read(&self, queue: usize, into: &mut [u8]) -> io::Result<Option<usize>> {
         loop {
-            match rustix::io::read(&self.0, &mut *into) {
+            match rustix::io::read(&self.queues[queue], &mut *into) {
                 Ok(len) => return Ok(Some(len)),
                 Err(rustix::io::Errno::AGAIN) => return Ok(None),
                 Err(rustix::io::Errno::INTR) => {}
@@ -54,19 +75,30 @@ impl Tap {
         }
     }
 
-    /// Hands a frame to the host's kernel, which deals with it before this call returns.
+    /// Hands a frame, in parts and behind its header, to the host's kernel, which deals with it before this call returns.
     ///
     /// # Errors
     /// The failed system call; EIO while the interface is down.
-    pub fn write(&self, frame: &[u8]) -> io::Result<()> {
-        rustix::io::retry_on_intr(|| rustix::io::write(&self.0, frame)).map(drop).map_err(Into::into)
+    pub fn write(&self, parts: &[IoSlice<'_>]) -> io::Result<()> {
+        rustix::io::retry_on_intr(|| rustix::io::writev(&self.queues[0], parts)).map(drop).map_err(Into::into)
     }
 }
 
-impl AsFd for Tap {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
+fn open(name: &str, aggregates: bool) -> Result<File, Error> {
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+        .open("/dev/net/tun")
+        .map_err(|source| match source.kind() {
+            io::ErrorKind::PermissionDenied => Error::NeedsRoot(source),
+            _ => Error::NoTun(source),
+        })?;
+    sys::make_tap(&file, name, aggregates).map_err(|source| match source.kind() {
+        io::ErrorKind::PermissionDenied => Error::NeedsRoot(source),
+        _ => Error::system(format!("cannot make the TAP {name}"))(source),
+    })?;
+    Ok(file)
 }
 
 /// Frames that the calling thread's namespace lost on their way to the engine, from its `/proc/net/dev`.

@@ -76,6 +76,8 @@ fn demos(settings: &Settings, runs: u64, seconds: u64, more: &[&str]) -> (Vec<Me
     for seed in 1..=runs {
         let mut arguments: Vec<String> = vec!["demo".into(), "--seconds".into(), seconds.to_string()];
         arguments.extend(["--seed".into(), seed.to_string()]);
+        // The aims are of the paper's air.
+        arguments.extend(["--air".into(), "g".into()]);
         arguments.extend(more.iter().map(|&a| a.to_owned()));
         match valid_run(settings, &arguments, is_valid) {
             Ok(result) => metrics.push(Metrics::of(&result)),

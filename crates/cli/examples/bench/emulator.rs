@@ -1,5 +1,7 @@
 //! Parts that run `lasthop emulate`: the wired part's rate, and the channel against theory.
 
+use lasthop_emu::Outcome;
+use lasthop_home::scenario::Scenario;
 use serde_json::{Value, json};
 
 use crate::summary::{Summary, spread};
@@ -75,5 +77,75 @@ pub fn saturation(settings: &Settings, summary: &mut Summary) {
         let worst = rates.iter().map(|r| (r / reference - 1.0).abs()).fold(0.0, f64::max);
         let aim = format!("{reference} Mbit/s within 1 %; worst off by {:.2} %", worst * 100.0);
         summary.line("saturation", &case, &spread(&rates, "Mbit/s"), &aim, Some(worst <= 0.01));
+    }
+}
+
+/// Today's air: what it is, what it changes of the scenario (802.11ac, 80 MHz, one stream, MCS 9), and the goodput aimed at, Mbit/s.
+const TODAY: [(&str, &[&str], f64); 5] = [
+    (
+        "n, 20 MHz, MCS 7, two streams",
+        &["wifi.standard=802.11n", "wifi.width=20MHz", "wifi.streams=2", "wifi.mcs=7"],
+        0.0,
+    ),
+    ("ac, 80 MHz, MCS 9, one stream", &[], 300.0),
+    ("ax, 80 MHz, MCS 8, one stream", &["wifi.standard=802.11ax", "wifi.mcs=8", "wifi.guard_interval=800ns"], 300.0),
+    ("ac, a line that holds nothing up", &["wan.rate_down=none", "wan.rate_up=none", "server.W.rate=none"], 300.0),
+    (
+        "ac, two streams, a line of 600 Mbit/s",
+        &["wifi.streams=2", "wan.rate_down=600Mbit/s", "wan.rate_up=600Mbit/s"],
+        0.0,
+    ),
+];
+
+/// A download by kernel TCP over today's air and a game beside it: is it carried in time, and with how many system calls.
+pub fn today(settings: &Settings, summary: &mut Summary) {
+    let text = include_str!("../../../../scenarios/bench/today.toml");
+    for (case, sets, aim) in TODAY {
+        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+        let mut runs = Vec::new();
+        for seed in 1..=settings.runs.min(3) {
+            let home = match Scenario::parse(text, "today.toml", &sets) {
+                Ok(home) => home.with_seed(seed),
+                Err(why) => return summary.failed("today", case, &why.to_string()),
+            };
+            match lasthop_emu::run(&home, lasthop_emu::Options::default()) {
+                Ok(outcome) => runs.push(outcome),
+                Err(why) => return summary.failed("today", case, &why.to_string()),
+            }
+        }
+        let of = |pick: fn(&Outcome) -> f64| runs.iter().map(pick).collect::<Vec<_>>();
+        let flow = |outcome: &Outcome, name: &str| {
+            outcome.report.flow(name).map(|flow| flow.metrics.clone()).unwrap_or_default()
+        };
+        let goodput: Vec<f64> = runs.iter().map(|it| flow(it, "down").goodput_bps / 1e6).collect();
+        let game: Vec<f64> =
+            runs.iter().map(|it| flow(it, "game").added_delay.map_or(f64::NAN, |added| added.p99)).collect();
+        let lag = of(|it| it.report.run.lag_ms.as_ref().map_or(f64::NAN, |lag| lag.p99));
+        let events = of(|it| it.report.run.events as f64 / it.report.duration_s);
+        let calls = of(|it| it.calls as f64 / it.report.duration_s);
+        let load = of(|it| it.load);
+        let valid = runs.iter().filter(|it| it.report.run.valid).count();
+        summary.keep(
+            "today",
+            case,
+            json!({ "mbps": goodput, "game_added_p99_ms": game, "lag_p99_ms": lag, "frames_per_s": events, "calls_per_s": calls,
+                "load": load, "valid": valid, "runs": runs.len() }),
+        );
+        let measured = format!(
+            "{}; lag p99 {}; game's added p99 {}; {} a second with {}; {} of a core",
+            spread(&goodput, "Mbit/s"),
+            spread(&lag, "ms"),
+            spread(&game, "ms"),
+            spread(&events, "frames"),
+            spread(&calls, "system calls"),
+            spread(&load, "")
+        );
+        let met = lag.iter().all(|ms| *ms < 0.3) && goodput.iter().all(|mbps| *mbps >= 0.95 * aim);
+        let wanted = if aim > 0.0 {
+            format!("{aim} Mbit/s within 5 %, lag p99 under 0.3 ms")
+        } else {
+            "lag p99 under 0.3 ms".into()
+        };
+        summary.line("today", case, &measured, &wanted, Some(met));
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! bench       [--runs N] [--seconds N] [--cc cubic|reno] [--out DIR] [PART..]
-//!             parts: demo loss-free lag wired saturation bpf datapath controller; default: all; needs root
+//!             parts: demo loss-free lag wired saturation today bpf datapath controller; default: all; needs root
 //! bench peers [--runs N] [--out DIR] [PART..]
 //!             parts: home cell cell-ns3 air sweep instructions; default: all
 //! ```
@@ -60,6 +60,7 @@ const TARGETS: Suite = Suite {
         ("lag", demo::lag),
         ("wired", emulator::wired),
         ("saturation", emulator::saturation),
+        ("today", emulator::today),
         ("bpf", bpf::cost),
         ("datapath", datapath::cost),
         ("controller", controller::cost),

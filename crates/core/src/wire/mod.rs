@@ -16,6 +16,7 @@ pub mod ecn;
 mod ip;
 mod key;
 mod link;
+pub mod offload;
 mod patch;
 mod sack;
 pub mod seq;
@@ -29,6 +30,7 @@ pub use patch::{checksum_is_valid, is_intact, patch_window};
 pub use sack::{SackBlocks, sack_blocks, strip_sack};
 pub use tcp::{TcpFields, flag};
 
+use crate::dscp::Dscp;
 use crate::layout::Reason;
 
 /// No header is looked for beyond this offset in a frame, bytes: deeper chains are [`Reason::OtherTransport`].
@@ -165,6 +167,14 @@ fn udp_fields(frame: &[u8], transport: &ip::Transport, merged: Merged) -> Result
         ecn: transport.ecn,
         deep: transport.start + HEADER > DEEPEST,
     })
+}
+
+/// The code point of a frame's IP header; `None`: it is not IP, or too short.
+#[must_use]
+pub fn dscp(frame: &[u8], link: Link) -> Option<Dscp> {
+    let ip = link::strip(frame, link).ok()?;
+    let [first, second] = *frame.get(ip.at..)?.first_chunk()?;
+    Dscp::new(if ip.version == 6 { (first & 15) << 2 | second >> 6 } else { second >> 2 })
 }
 
 /// Big-endian 16 bits at `at`, which the caller has made sure of.

@@ -7,6 +7,7 @@
 //! scheduled time of that frame, so that lag does not add up along a path. Frames that come by themselves are stamped
 //! when they are read. Model time counts from the start of the scenario; before it, frames are thrown away.
 
+mod batch;
 mod route;
 mod spin;
 
@@ -16,12 +17,14 @@ use crate::clock;
 use crate::network::{Exit, Network};
 use crate::observe::{Observer, Recent};
 use crate::pcap::{Capture, Crossing};
-use crate::sys;
-use crate::tap::Tap;
+use crate::sys::{self, QUEUES};
+use crate::tap::{LONGEST, Tap};
 use crate::trace::Trace;
+use batch::Batch;
 use lasthop_core::meter::histogram::Histogram;
-use lasthop_core::packet::{Direction, Packet as _};
+use lasthop_core::packet::{AccessCategory, Direction, Packet as _};
 use lasthop_core::units::{Span, Time};
+use lasthop_core::wire::offload::{HEADER, Offload, Segments};
 use lasthop_core::wire::{Link, ecn};
 use lasthop_home::clamp::ClampControl;
 use lasthop_home::course::Stretches;
@@ -68,8 +71,10 @@ pub struct ProgressCheck {
 /// What the engine counted besides flows.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    /// Frames read from and written to TAPs.
+    /// Frames read from and written to TAPs, each segment of a long one counted.
     pub events: u64,
+    /// System calls that read or wrote them.
+    pub calls: u64,
     /// Frames for which the arena had no room.
     pub no_room: u64,
     /// Frames that are nobody's: not IP, multicast, to addresses outside the home.
@@ -110,6 +115,12 @@ pub struct Engine {
     /// Told once, when frames begin to move.
     plays: Option<Sender<()>>,
     clamp: Option<(ClampControl, Offers)>,
+    /// What arrives at one moment, to be written.
+    batch: Batch,
+    /// What a kernel hands over at a time.
+    handed: Box<[u8]>,
+    /// `seen[port][queue]`: packets that were given to it when it was last read.
+    seen: Vec<[u64; QUEUES]>,
 }
 
 /// The most that the receiver of each flow may offer, bytes; 0: what it likes.
@@ -170,6 +181,9 @@ impl Engine {
             progress_check: None,
             plays: None,
             clamp: None,
+            batch: Batch::default(),
+            handed: vec![0; LONGEST].into_boxed_slice(),
+            seen: vec![[0; QUEUES]; plan.ports()],
         }
     }
 
@@ -262,7 +276,13 @@ impl Engine {
             let _ = plays.send(());
         }
         let taps = self.taps.clone();
-        let mut fds: Vec<PollFd<'_>> = taps.iter().map(|tap| PollFd::new(&**tap, PollFlags::IN)).collect();
+        let queues =
+            |(port, tap): (usize, &Arc<Tap>)| (0..tap.queue_count()).map(move |queue| (Port(port as u16), queue));
+        let places: Vec<(Port, usize)> = taps.iter().enumerate().flat_map(queues).collect();
+        let wait_for = |(port, queue): &(Port, usize)| {
+            PollFd::from_borrowed_fd(taps[usize::from(port.0)].queue(*queue), PollFlags::IN)
+        };
+        let mut fds: Vec<PollFd<'_>> = places.iter().map(wait_for).collect();
         let mut next_progress_check = Time::ZERO + SECOND;
         let mut spin = Spin::default();
         loop {
@@ -287,8 +307,8 @@ impl Engine {
             }
             let at = self.now().min(self.end);
             self.catch_up(at)?;
-            for (port, _) in fds.iter().enumerate().filter(|(_, fd)| !fd.revents().is_empty()) {
-                self.take_in(Port(port as u16), at)?;
+            for (place, _) in places.iter().zip(&fds).filter(|(_, fd)| !fd.revents().is_empty()) {
+                self.take_queue(*place, at)?;
             }
         }
     }
@@ -314,34 +334,50 @@ impl Engine {
 
     fn deliver_until(&mut self, now: Time) -> io::Result<()> {
         while let Some(exit) = self.network.poll(now) {
-            match exit {
-                Exit::Delivered { at, frame } => self.deliver(at, frame)?,
-                Exit::Lost { at, place, frame } => {
-                    if let Some(trace) = &mut self.trace {
-                        trace.on_lost(at, place, self.arena.bytes(&frame));
-                    }
-                    if let Tag::Data { flow, id } = frame.tag {
-                        self.observer.on_lost(place, flow, id);
-                    }
-                    self.left_queue(&frame);
-                    self.arena.give_back(frame.slot);
+            let at = exit.at();
+            self.leave(exit)?;
+            // All that arrives at this moment, as an aggregate does, and nothing later: answers come before that.
+            while let Some(exit) = self.network.poll(at) {
+                self.leave(exit)?;
+            }
+            self.write_batch()?;
+        }
+        Ok(())
+    }
+
+    fn leave(&mut self, exit: Exit) -> io::Result<()> {
+        match exit {
+            Exit::Delivered { at, frame } => {
+                if !self.batch.takes(at, frame.to) {
+                    self.write_batch()?;
                 }
+                self.deliver(at, &frame);
+                self.batch.push(at, frame);
+            }
+            Exit::Lost { at, place, frame } => {
+                if let Some(trace) = &mut self.trace {
+                    trace.on_lost(at, place, self.arena.bytes(&frame));
+                }
+                if let Tag::Data { flow, id } = frame.tag {
+                    self.observer.on_lost(place, flow, id);
+                }
+                self.left_queue(&frame);
+                self.arena.give_back(frame.slot);
             }
         }
         Ok(())
     }
 
-    fn deliver(&mut self, at: Time, frame: Frame) -> io::Result<()> {
-        self.lag.record(self.now().since(at));
+    fn deliver(&mut self, at: Time, frame: &Frame) {
         self.counts.events += 1;
         if frame.headers.is_ce() {
-            ecn::set_ce(self.arena.bytes_mut(&frame), Link::Ethernet);
+            ecn::set_ce(self.arena.bytes_mut(frame), Link::Ethernet);
         }
         if let Some(capture) = &mut self.capture {
-            capture.record(frame.to.0, at.as_nanos() + self.wall_zero, Crossing::Inbound, self.arena.bytes(&frame));
+            capture.record(frame.to.0, at.as_nanos() + self.wall_zero, Crossing::Inbound, self.arena.bytes(frame));
         }
-        self.left_queue(&frame);
-        let bytes = self.arena.bytes(&frame);
+        self.left_queue(frame);
+        let bytes = self.arena.bytes(frame);
         if let Some(trace) = &mut self.trace {
             trace.on_delivered(at, frame.to, bytes);
         }
@@ -358,50 +394,108 @@ impl Engine {
                 offers[usize::from(data.flow)].store(offer as u32, Ordering::Relaxed);
             }
         }
-        if self.taps[usize::from(frame.to.0)].write(self.arena.bytes(&frame)).is_err() {
-            self.counts.refused += 1;
+    }
+
+    /// Writes what arrived at one moment, and takes in the answers.
+    fn write_batch(&mut self) -> io::Result<()> {
+        let Some((at, to)) = self.batch.what() else { return Ok(()) };
+        while let Some(piece) = self.batch.next(&self.arena) {
+            let lag = self.now().since(at);
+            piece.clone().for_each(|_| self.lag.record(lag));
+            self.counts.calls += 1;
+            if self.batch.write(piece, &self.arena, &self.taps[usize::from(to.0)]).is_err() {
+                self.counts.refused += 1;
+            }
+            if self.batch.wants_answers() {
+                self.take_answers(to, at)?;
+            }
         }
-        self.arena.give_back(frame.slot);
-        match self.plan.host(frame.to) {
+        self.batch.clear(&mut self.arena);
+        self.take_answers(to, at)
+    }
+
+    /// Reads what the host of `port` sent in answer to what it got at `at`.
+    fn take_answers(&mut self, port: Port, at: Time) -> io::Result<()> {
+        match self.plan.host(port) {
             HostId::AccessPoint => {
                 self.take_in(AddressPlan::WLAN, at)?;
                 self.take_in(AddressPlan::WAN, at)
             }
-            _ => self.take_in(frame.to, at),
+            _ => self.take_in(port, at),
         }
     }
 
     /// Reads what the host behind `port` sent and gives it to the network as of `at`.
     fn take_in(&mut self, port: Port, at: Time) -> io::Result<()> {
+        for queue in 0..self.taps[usize::from(port.0)].queue_count() {
+            let given = self.taps[usize::from(port.0)].given(queue);
+            let seen = &mut self.seen[usize::from(port.0)][queue];
+            if given.is_some_and(|given| given == *seen) {
+                continue;
+            }
+            *seen = given.unwrap_or(0);
+            self.take_queue((port, queue), at)?;
+        }
+        Ok(())
+    }
+
+    fn take_queue(&mut self, (port, queue): (Port, usize), at: Time) -> io::Result<()> {
         for _ in 0..BATCH {
-            let Some(slot) = self.arena.take() else {
-                return self.discard(port);
-            };
-            let read = self.taps[usize::from(port.0)].read(self.arena.slot(slot));
+            self.counts.calls += 1;
+            let mut handed = std::mem::take(&mut self.handed);
+            let read = self.taps[usize::from(port.0)].read(queue, &mut handed);
+            if let Ok(Some(length)) = read {
+                self.unpack((port, queue), at, &mut handed[..length]);
+            }
+            self.handed = handed;
             match read {
-                Ok(Some(len)) => self.admit(port, at, slot, len),
-                Ok(None) => {
-                    self.arena.give_back(slot);
-                    return Ok(());
-                }
-                Err(error) => {
-                    self.arena.give_back(slot);
-                    // The user took the interface down: nothing comes until it is up again.
-                    return if error.raw_os_error() == Some(libc::EBADFD) { Err(error) } else { Ok(()) };
-                }
+                Ok(Some(_)) => {}
+                Ok(None) => return Ok(()),
+                // The user took the interface down: nothing comes until it is up again.
+                Err(error) => return if error.raw_os_error() == Some(libc::EBADFD) { Err(error) } else { Ok(()) },
             }
         }
         Ok(())
     }
 
-    fn admit(&mut self, port: Port, at: Time, slot: u32, len: usize) {
+    /// Gives the packets of what a kernel handed over to the network.
+    fn unpack(&mut self, from: (Port, usize), at: Time, handed: &mut [u8]) {
+        let Some((header, frame)) = handed.split_first_chunk_mut::<HEADER>() else { return };
+        let offload = Offload::read(header);
+        if offload.segment_bytes == 0 {
+            let is_sound = offload.fill_in(frame);
+            let Some(slot) = self.room_for(frame.len()) else { return };
+            self.arena.slot(slot)[..frame.len()].copy_from_slice(frame);
+            return self.admit(from, at, (slot, frame.len()), is_sound);
+        }
+        let Some(mut segments) = Segments::of(frame, &offload) else {
+            self.counts.oversize += 1;
+            return;
+        };
+        while let Some(slot) = self.arena.take() {
+            let Some(length) = segments.write_next(&mut self.arena.slot(slot)[..MTU + ETHERNET]) else {
+                return self.arena.give_back(slot);
+            };
+            self.admit(from, at, (slot, length), true);
+        }
+        self.counts.no_room += segments.left() as u64;
+    }
+
+    /// A slot for a frame of `length` bytes.
+    fn room_for(&mut self, length: usize) -> Option<u32> {
+        if length > MTU + ETHERNET {
+            self.counts.oversize += 1;
+            return None;
+        }
+        let slot = self.arena.take();
+        self.counts.no_room += u64::from(slot.is_none());
+        slot
+    }
+
+    fn admit(&mut self, (port, queue): (Port, usize), at: Time, (slot, len): (u32, usize), is_sound: bool) {
         self.counts.events += 1;
         let (tag, headers) = (Tag::Other, Headers::default());
-        let mut frame = Frame { slot, len: len as u16, to: port, tag, is_realtime: false, headers };
-        if len > MTU + ETHERNET {
-            self.counts.oversize += 1;
-            return self.arena.give_back(slot);
-        }
+        let mut frame = Frame { slot, len: len as u16, to: port, tag, is_realtime: false, headers, is_sound };
         if let Some(capture) = &mut self.capture {
             capture.record(port.0, at.as_nanos() + self.wall_zero, Crossing::Outbound, self.arena.bytes(&frame));
         }
@@ -423,6 +517,9 @@ impl Engine {
         let towards_station = matches!(self.plan.host(to), HostId::Station(_));
         let direction = if towards_station { Direction::ToStation } else { Direction::ToRemote };
         frame.headers = Headers::of(self.arena.bytes(&frame), direction);
+        if let Some(class) = queue.checked_sub(1) {
+            frame.headers.set_class(AccessCategory::ALL[class]);
+        }
         // W0 is a router to its servers: it writes the address of the next interface.
         let (mac, own) = (self.plan.mac(to), self.plan.mac(port));
         if let Some((clamp, _)) = &mut self.clamp
@@ -455,11 +552,10 @@ impl Engine {
         owner == Some(self.plan.host(port))
     }
 
-    /// Without room, frames are still taken from the kernel, and counted.
+    /// What a host sent before the start.
     fn discard(&mut self, port: Port) -> io::Result<()> {
-        let mut scrap = [0; 2048];
-        while let Ok(Some(_)) = self.taps[usize::from(port.0)].read(&mut scrap) {
-            self.counts.no_room += 1;
+        for queue in 0..self.taps[usize::from(port.0)].queue_count() {
+            while let Ok(Some(_)) = self.taps[usize::from(port.0)].read(queue, &mut self.handed) {}
         }
         Ok(())
     }

@@ -11,6 +11,7 @@
 //! | `initial_window` | a route with `initcwnd` in the sending host |
 //! | `ecn` | routes with `features ecn` in both hosts |
 //! | `window` | the receiver's buffer is large and TCP_WINDOW_CLAMP bounds what it offers to window x mss |
+//! | `dscp`, `class` | IP_TOS at both ends: the code point, or one of the class (EF, AF41, CS1) |
 //! | `mss` | TCP_MAXSEG at both ends; timestamps take 12 bytes of it, as they do everywhere |
 //!
 //! A download over QUIC is a connection of the `quinn` library, again with a thread at each end (`quic`).
@@ -25,9 +26,17 @@ pub mod udp;
 /// Of the threads that keep to a schedule (SCHED_FIFO): below the engine (50).
 pub const PRIORITY: i32 = 10;
 
+use lasthop_core::dscp::Dscp;
 use lasthop_core::units::Time;
+use std::io;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+/// Packets of `socket` carry this code point.
+fn mark(socket: impl AsFd, dscp: Dscp) -> io::Result<()> {
+    Ok(rustix::net::sockopt::set_ip_tos(socket, dscp.value() << 2)?)
+}
 
 /// Holds the players until the scenario starts, and tells them when to go home.
 #[derive(Debug, Default)]

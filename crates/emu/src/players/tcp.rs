@@ -4,6 +4,7 @@ use super::{Gate, PRIORITY};
 use crate::clock;
 use crate::observe::identify::FIRST_PORT;
 use crate::sys::{self, CaState, TcpDetail};
+use lasthop_core::dscp::Dscp;
 use lasthop_core::units::{Span, Time};
 use lasthop_home::course::Stretches;
 use lasthop_home::scenario::KernelName;
@@ -47,6 +48,8 @@ pub struct Connection {
     pub mss: u16,
     /// Most the receiver offers, bytes.
     pub window: Option<u32>,
+    /// Code point of its packets, in both directions.
+    pub dscp: Dscp,
     /// How long the run lasts, where its congestion window over time is to be kept.
     pub course_of: Option<Span>,
 }
@@ -127,6 +130,7 @@ impl Stretch {
 pub fn listen(flow: &Connection) -> io::Result<TcpListener> {
     let socket = new_socket()?;
     sys::set_max_segment(&socket, flow.mss)?;
+    super::mark(&socket, flow.dscp)?;
     bound_window(&socket, flow)?;
     rustix::net::bind(&socket, &SocketAddrV4::new(flow.destination, FIRST_PORT + flow.flow))?;
     rustix::net::listen(&socket, 1)?;
@@ -181,6 +185,7 @@ pub fn sender(flow: &Connection) -> io::Result<TcpStream> {
     set_congestion_control(&socket, flow)?;
     sys::set_max_segment(&socket, flow.mss)?;
     sys::set_unsent_limit(&socket, UNSENT)?;
+    super::mark(&socket, flow.dscp)?;
     rustix::net::sockopt::set_socket_send_buffer_size_force(&socket, SEND_BUFFER)?;
     rustix::net::bind(&socket, &SocketAddrV4::new(flow.source, FIRST_PORT + flow.flow))?;
     Ok(TcpStream::from(socket))

@@ -5,6 +5,7 @@ use super::PRIORITY;
 use crate::clock;
 use crate::observe::identify::{FIRST_PORT, MARK, UDP_HEADERS, mark};
 use crate::sys;
+use lasthop_core::dscp::Dscp;
 use lasthop_core::units::{Span, Time};
 use lasthop_home::traffic::Source;
 use std::cmp::Reverse;
@@ -27,6 +28,8 @@ pub struct Open {
     pub destination: Ipv4Addr,
     /// When to send how much.
     pub schedule: Source,
+    /// Code point of its packets.
+    pub dscp: Dscp,
 }
 
 struct Sending {
@@ -58,6 +61,7 @@ impl Sender {
         let open = |it: Open| {
             let port = FIRST_PORT + it.flow;
             let socket = UdpSocket::bind(SocketAddrV4::new(it.source, port))?;
+            super::mark(&socket, it.dscp)?;
             socket.connect(SocketAddrV4::new(it.destination, port))?;
             // A full queue below is a loss of the network, not a reason to wait.
             socket.set_nonblocking(true)?;

@@ -3,9 +3,11 @@
 //! Everything here is a thin, safe wrapper that returns `io::Result`; decisions are made elsewhere.
 
 mod enclose;
+mod steering;
 mod tcp;
 
 pub use enclose::{Enclosure, before_exec};
+pub use steering::{Counts, QUEUES, steer};
 pub use tcp::{CaState, TcpDetail, set_max_segment, set_unsent_limit, set_window_clamp, tcp_detail};
 
 use std::ffi::CString;
@@ -68,10 +70,15 @@ pub fn map_large_blocks() {
     }
 }
 
-/// Turns an open `/dev/net/tun` into the TAP `name`: Ethernet frames, no packet information, no VNET_HDR, no offloads.
+/// What a TAP's card does for its kernel (`TUN_F_CSUM`, `TUN_F_TSO4`, `TUN_F_TSO6`).
+const CHECKSUMS_AND_SEGMENTS: libc::c_uint = 1 | 2 | 4;
+
+/// Turns an open `/dev/net/tun` into the TAP `name`: Ethernet frames, each behind a header of 10 bytes
+/// ([`lasthop_core::wire::offload`]); no packet information. `aggregates`: its frames may be long, and their checksums not filled in;
+/// and this is one of its queues.
 ///
 /// The device appears in the namespace in which `/dev/net/tun` was opened and goes with the descriptor.
-pub fn make_tap(tun: &File, name: &str) -> io::Result<()> {
+pub fn make_tap(tun: &File, name: &str, aggregates: bool) -> io::Result<()> {
     // SAFETY: an all-zero ifreq is a valid value of that plain C struct.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     if name.len() >= request.ifr_name.len() {
@@ -80,11 +87,13 @@ pub fn make_tap(tun: &File, name: &str) -> io::Result<()> {
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;
     }
-    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
+    let several = if aggregates { libc::IFF_MULTI_QUEUE } else { 0 };
+    request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI | libc::IFF_VNET_HDR | several) as libc::c_short;
     // SAFETY: the request lives across the call and has the layout the kernel expects for TUNSETIFF.
     check(unsafe { libc::ioctl(tun.as_raw_fd(), TUNSETIFF as _, &raw mut request) })?;
+    let offloads = if aggregates { CHECKSUMS_AND_SEGMENTS } else { 0 };
     // SAFETY: TUNSETOFFLOAD takes its argument by value.
-    check(unsafe { libc::ioctl(tun.as_raw_fd(), TUNSETOFFLOAD as _, 0) }).map(drop)
+    check(unsafe { libc::ioctl(tun.as_raw_fd(), TUNSETOFFLOAD as _, offloads) }).map(drop)
 }
 
 /// Gives the calling thread the SCHED_FIFO `priority` (1..=99).

@@ -121,6 +121,12 @@ pub enum LastHop {
 }
 
 impl LastHop {
+    /// Whether it has classes of traffic and aggregates: 802.11n, ac and ax.
+    #[must_use]
+    pub fn has_classes(&self) -> bool {
+        matches!(self, Self::Wifi(wifi) if wifi.standard.has_classes())
+    }
+
     /// Both directions share what it carries; else each has it to itself.
     #[must_use]
     pub const fn is_half_duplex(&self) -> bool {

@@ -34,6 +34,8 @@ pub struct Flow {
     pub carrier: Option<Tcp>,
     /// Class of all its packets, in both directions, where the air has classes.
     pub class: AccessCategory,
+    /// Code point of its packets, where they are real: the one that it names, or one of its class.
+    pub dscp: Dscp,
     /// Since the start of the run: drawn within [`Flow::starts`].
     pub start: Span,
     /// When it starts at the earliest, and how much later it may.
@@ -422,13 +424,13 @@ pub(crate) fn read_carrier(flow: &Reader<'_>, kind: &Kind) -> Result<Option<Tcp>
     }
 }
 
-/// Reads the class of a flow's packets: named, or that of their code point (RFC 8325).
-pub(crate) fn read_class(flow: &Reader<'_>) -> Result<AccessCategory, ScenarioError> {
+/// Reads the class of a flow's packets and their code point: one of them is named, the other follows from it (RFC 8325).
+pub(crate) fn read_class(flow: &Reader<'_>) -> Result<(AccessCategory, Dscp), ScenarioError> {
     if flow.has("class") && flow.has("dscp") {
         return Err(flow.wrong("class", "stands beside dscp, which says the class, too; keep one of them"));
     }
     if let Some(class) = flow.choice("class", &CLASSES)? {
-        return Ok(class);
+        return Ok((class, Dscp::of(class)));
     }
     let number = |text: &str| text.parse().ok().and_then(Dscp::new);
     let dscp = match flow.quantity::<String>("dscp")? {
@@ -438,7 +440,7 @@ pub(crate) fn read_class(flow: &Reader<'_>) -> Result<AccessCategory, ScenarioEr
             flow.wrong("dscp", format!("{text} is no code point; write 0 to 63 or one of {}", names.join(", ")))
         })?,
     };
-    Ok(dscp.access_category())
+    Ok((dscp.access_category(), dscp))
 }
 
 const PAGES: [(&str, Page); 4] =

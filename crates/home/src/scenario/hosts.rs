@@ -184,7 +184,7 @@ pub(crate) fn read_flows(
         let (start, within, stop) = read_times(&reader, duration)?;
         let kind = read_kind(&reader, load)?;
         let carrier = read_carrier(&reader, &kind)?;
-        let class = read_class(&reader)?;
+        let (class, dscp) = read_class(&reader)?;
         let of = pairs.len() as u32;
         flows.extend(pairs.into_iter().enumerate().map(|(copy, (from, to))| Flow {
             name: if of == 1 { name.to_owned() } else { format!("{name}.{}", copy + 1) },
@@ -195,6 +195,7 @@ pub(crate) fn read_flows(
             kind: kind.clone(),
             carrier,
             class,
+            dscp,
             start,
             starts: (start, within),
             stop,

@@ -142,6 +142,7 @@ pub fn mean_rate(kind: &Kind) -> Option<BitRate> {
 mod tests {
     use super::*;
     use crate::scenario::HostId;
+    use lasthop_core::dscp::Dscp;
     use lasthop_core::packet::AccessCategory;
     use lasthop_core::units::Bytes;
 
@@ -155,6 +156,7 @@ mod tests {
             kind,
             carrier: None,
             class: AccessCategory::Be,
+            dscp: Dscp::default(),
             start: Span::from_secs(45),
             starts: (Span::from_secs(45), Span::ZERO),
             stop: Span::from_secs(180),

@@ -1,5 +1,6 @@
 //! `lasthop demo`: the SAP-LAW home twice with the same seed, control off and on, side by side.
 
+mod air;
 mod pair;
 mod tables;
 mod verdict;
@@ -18,6 +19,7 @@ use lasthop_home::report::Report;
 use lasthop_home::scenario::Scenario;
 use serde::Serialize;
 
+use self::air::Air;
 use self::pair::{Pair, Period};
 use self::verdict::Verdict;
 use crate::account;
@@ -41,14 +43,15 @@ const MEANWHILE: &str = "The next run of the demo is being prepared. In the firs
     nothing. In the second it is on.";
 
 const AFTER_HELP: &str = "\
-The home is that of the SAP-LAW paper: a video stream, a game and a video call on 802.11g and, from
-second 5, one download by this machine's own kernel TCP. Everything above the network cards is real;
-the wires and the air are models that run in real time, so close what keeps the machine busy. Runs
-do not repeat packet by packet.
+The home is that of the SAP-LAW paper: a video stream, a game and a video call and, from second 5,
+one download by this machine's own kernel TCP. Its Wi-Fi is 802.11ac, which most homes have, behind
+a line of 1 Gbit/s, or another one (--air); with --air g it is the paper's, and the line 100 Mbit/s.
+Everything above the network cards is real; the wires and the air are models that run in real time,
+so close what keeps the machine busy. Runs do not repeat packet by packet.
 
 Examples:
   sudo lasthop demo --seconds 15          a short one
-  sudo lasthop demo --queue 1000          an access point with the deep queue that many have
+  sudo lasthop demo --air g --queue 1000  802.11g, behind the deep queue that many have
   sudo lasthop demo --html demo.html      both runs as a page for a browser
   sudo lasthop demo --web                 the runs live in a browser, while they play
   sudo lasthop demo --json result.json    every figure of both runs";
@@ -63,10 +66,13 @@ pub struct Arguments {
     /// How long the download runs
     #[arg(long, value_name = "N", default_value_t = 45, value_parser = clap::value_parser!(u64).range(6..=3600))]
     seconds: u64,
+    /// Wi-Fi of the home
+    #[arg(long, default_value = "ac")]
+    air: Air,
     /// Congestion control of the download's sender
     #[arg(long, default_value = "cubic")]
     cc: CongestionControl,
-    /// Limit of the access point's queue, in packets [default: the paper's 50]
+    /// Limit of the access point's queue, in packets [default: 1000; with --air g the paper's 50]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     queue: Option<u32>,
     /// Seed of the air's losses and backoffs, and of the traffic
@@ -115,6 +121,7 @@ struct Written<'a> {
 #[derive(Debug, Serialize)]
 struct Settings {
     seconds: u64,
+    air: Air,
     cc: CongestionControl,
     queue: u32,
     seed: u64,
@@ -187,9 +194,8 @@ impl Arguments {
         sets.extend([format!("flow.ftp.start={DOWNLOAD_AT}s"), format!("flow.ftp.cc={cc}")]);
         sets.extend(["sack=true", "delayed_ack=true", "initial_window=10"].map(|key| format!("flow.ftp.{key}")));
         sets.extend(["window", "mss"].map(|key| format!("flow.ftp.{key}=none")));
-        if let Some(limit) = self.queue {
-            sets.push(format!("wifi.queue.limit={limit}"));
-        }
+        sets.extend(self.air.overrides());
+        sets.push(format!("wifi.queue.limit={}", self.queue()));
         sets.push(match self.loss {
             Loss::None => "wifi.loss.kind=none".into(),
             // The lossier of the paper's two radios: what the demo shows was measured with it.
@@ -202,15 +208,26 @@ impl Arguments {
         sets
     }
 
+    /// Packets in the access point's queue.
+    fn queue(&self) -> u32 {
+        self.queue.unwrap_or(self.air.queue())
+    }
+
     fn settings(&self) -> Settings {
         Settings {
             seconds: self.seconds,
+            air: self.air,
             cc: self.cc,
-            queue: self.queue.unwrap_or(50),
+            queue: self.queue(),
             seed: self.seed,
             loss: self.loss,
             capacity: CAPACITY,
         }
+    }
+
+    /// Whose figures these are.
+    fn about(&self) -> String {
+        format!("On {}, {} packets of queue in the access point.", self.air.name(), self.queue())
     }
 
     fn announcement(&self, width: usize) -> String {
@@ -218,8 +235,9 @@ impl Arguments {
         let cc = if self.cc == CongestionControl::Cubic { "CUBIC" } else { "Reno" };
         let mut text = String::new();
         let what = format!(
-            "A home on this machine: video, game and video call on 802.11g, and a {cc} download of {} s from second \
+            "A home on this machine: video, game and video call on {}, and a {cc} download of {} s from second \
              {DOWNLOAD_AT}.",
+            self.air.name(),
             self.seconds
         );
         wrap(&mut text, &what, "", width);
@@ -233,8 +251,8 @@ impl Arguments {
 fn shown(arguments: &Arguments, verdict: &Verdict, off: Shown<'_>, on: Shown<'_>) -> String {
     let pair = Pair { off: off.report, on: on.report };
     let of = |period: Period| (period.title(START_UP, arguments.seconds), tables::figures(pair, period));
-    let title = "A home without Lasthop and with it";
-    html::of_pair(title, &verdict.text, &[Period::Rest, Period::StartUp].map(of), [off, on])
+    let title = format!("A home without Lasthop and with it, on {}", arguments.air.name());
+    html::of_pair(&title, &verdict.text, &[Period::Rest, Period::StartUp].map(of), [off, on])
 }
 
 /// The whole of what the demo prints, the verdict first, and that.
@@ -245,6 +263,8 @@ fn show(arguments: &Arguments, off: &Report, on: &Report, look: Look) -> (String
     let mut sentence = String::new();
     wrap(&mut sentence, &verdict.text, "", look.width);
     let mut text = format!("\n{}\n", look.paint(verdict.tone(), &sentence));
+    wrap(&mut text, &arguments.about(), "", look.width);
+    text.push('\n');
     for period in [Period::StartUp, Period::Rest] {
         text.push_str(&tables::table(pair, period, &period.title(START_UP, arguments.seconds), look));
         text.push('\n');
@@ -271,7 +291,8 @@ mod tests {
     /// The demo's home in the simulator, which has more to tell than the emulator.
     #[test]
     fn the_verdict_comes_first_and_no_line_is_wider_than_eighty_columns() {
-        let arguments = Typed::parse_from(["demo", "--seconds", "10", "--queue", "1000"]).arguments;
+        let typed = ["demo", "--air", "g", "--seconds", "10", "--queue", "1000"];
+        let arguments = Typed::parse_from(typed).arguments;
         let play = |control| {
             let scenario = arguments.scenario(control).unwrap();
             lasthop_sim::run(&scenario, &mut lasthop_sim::Options::default()).unwrap()
@@ -281,5 +302,20 @@ mod tests {
         let widest = text.lines().map(|line| line.chars().count()).max();
         assert!(widest <= Some(80) && text.contains("game-down") && text.contains("p99, ms"), "{text}");
         assert!(arguments.announcement(80).lines().all(|line| line.chars().count() <= 80));
+    }
+
+    /// The emulator takes each of them, and the tables say which it was.
+    #[test]
+    fn every_air_is_a_home_that_the_emulator_carries() {
+        for (air, name) in [("ax", "802.11ax"), ("ac", "802.11ac"), ("n", "802.11n"), ("g", "802.11g")] {
+            let arguments = Typed::parse_from(["demo", "--air", air]).arguments;
+            for control in [false, true] {
+                let scenario = arguments.scenario(control).unwrap();
+                assert!(lasthop_emu::check(&scenario).is_ok(), "{air}");
+            }
+            assert!(arguments.about().contains(name) && arguments.announcement(80).contains(name), "{air}");
+            assert!(arguments.announcement(80).lines().all(|line| line.chars().count() <= 80));
+        }
+        assert_eq!(Typed::parse_from(["demo"]).arguments.air, Air::Ac);
     }
 }
