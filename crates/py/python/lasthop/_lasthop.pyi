@@ -1,10 +1,12 @@
 """The extension module: homes, runs, reports, plans and stores. What users need of it stands in `lasthop`."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from os import PathLike
-from typing import Any, final
+from typing import Any, ClassVar, final
 
-from ._law import Law
+from lasthop._law import Law
 
 REVISION: str
 """Revision of the program, as in the field `run.revision` of a report; `-dirty` behind it: its sources were changed."""
@@ -139,6 +141,8 @@ class Report:
     @staticmethod
     def _of(text: str, trace: Table | None = None, series: tuple[Table, Table, Table] | None = None) -> Report: ...
     def _kept(self) -> str: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    __hash__: ClassVar[None]  # type: ignore[assignment]
 
 @final
 class Table:
