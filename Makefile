@@ -2,7 +2,7 @@
 # Everything is built as the user, also under `sudo make`; only the finished binary runs as root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve both-ways ablate study-web study-game study-evenings study-learn study-measure study-senders outside faults check-dependencies clean book site man dist wheel wheel-test router fleet container small-router package-test
+.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers bench-python figures homes random-homes everyday conserve both-ways ablate study-web study-game study-evenings study-learn study-measure study-senders outside faults check-dependencies clean book site man dist wheel wheel-test router fleet container small-router package-test
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
@@ -69,6 +69,9 @@ bench: deps            ## measure what the README promises, over an hour: ARGS="
 
 bench-peers:           ## the simulator beside ns-2 and ns-3, a quarter of an hour: ARGS="--runs 3 home cell"
 	tools/bench-peers $(ARGS)
+
+bench-python: wheel    ## the Python package beside the engine: costs, threads, processes, memory of sweeps, 32 workers; ARGS="cost threads"
+	tools/as-user tools/bench-python $(ARGS)
 
 figures:               ## run the papers' sweeps and draw every figure of the book: ARGS="--short" or ARGS="sap-law-5"
 	@tools/install-deps build run figures
