@@ -1,4 +1,5 @@
 # shellcheck shell=bash
+# shellcheck disable=SC2154
 # A compiler that has the sources of its library, to compile that along for another machine. Sourced, with $tools (target/dist-tools) set:
 # `use_compiler_with_sources` puts it first in PATH. Exit code 3: there is none, and why.
 
