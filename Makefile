@@ -2,7 +2,7 @@
 # Everything is built as the user, also under `sudo make`; only the finished binary runs as root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers figures homes random-homes everyday conserve both-ways aggregates ablate study-web study-game study-evenings study-learn study-measure study-senders outside faults check-dependencies clean book man dist wheel wheel-test router fleet container small-router package-test
+.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers bench-python figures homes random-homes everyday conserve both-ways aggregates ablate study-web study-game study-evenings study-learn study-measure study-senders outside faults check-dependencies clean book site man dist wheel wheel-test router fleet container small-router package-test
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
@@ -71,13 +71,22 @@ bench: deps            ## measure what the README promises, over an hour: ARGS="
 bench-peers:           ## the simulator beside ns-2 and ns-3, a quarter of an hour: ARGS="--runs 3 home cell"
 	tools/bench-peers $(ARGS)
 
+bench-python: wheel    ## the Python package beside the engine: costs, threads, processes, memory of sweeps, 32 workers; ARGS="cost threads"
+	tools/as-user tools/bench-python $(ARGS)
+
 figures:               ## run the papers' sweeps and draw every figure of the book: ARGS="--short" or ARGS="sap-law-5"
 	@tools/install-deps build run figures
 	$(CARGO) build --release --locked $(PROGRAMS)
 	tools/as-user tools/figures $(ARGS)
 
-book:                  ## the book as a site in target/book, with mdBook: ARGS="--install" fetches that, too
+book:                  ## the book as pages in target/site, in seconds: ARGS="--api" adds the references of crates and package
+	@tools/install-deps build lint
 	tools/as-user tools/book $(ARGS)
+
+site:                  ## the book with every picture, drawn where it is missing, and the references in target/site: 20 minutes, the first time
+	@tools/install-deps build run figures
+	$(CARGO) build --release --locked $(PROGRAMS)
+	tools/as-user tools/book --whole
 
 homes:                 ## play scenarios/homes in the simulator, a minute, and write the tables of book/src/homes.md: ARGS="--seeds 3"; those of 2026: ARGS="--of 2026"
 	@tools/install-deps build

@@ -114,6 +114,23 @@ class Tables(unittest.TestCase):
             table.splice(chapter, "y", "")
 
 
+class Pictures(unittest.TestCase):
+    def test_what_git_does_not_keep_is_what_can_be_drawn_again(self):
+        try:
+            from figures.__main__ import CATALOGUE
+        except ImportError as why:
+            print(f"SKIPPED: {self.id()}: {why}")
+            self.skipTest(str(why))
+        book = Path(__file__).resolve().parents[2] / "book" / "src"
+        ignored = (book / ".gitignore").read_text().split("\n")
+        published = {Path(line).stem for line in ignored if line.startswith("figures/")}
+        catalogue = {figure.name: figure for figure in CATALOGUE}
+        self.assertEqual(published - set(catalogue), set())
+        for name in published:
+            chapter = (book / catalogue[name].chapter).read_text()
+            self.assertIn(f"figures/{name}.svg", chapter, f"{catalogue[name].chapter} shows it")
+
+
 class Simulator(unittest.TestCase):
     def setUp(self):
         try:

@@ -1,6 +1,6 @@
 //! `lasthop`: keeps games, calls and live video smooth on the last hop of a home while downloads run at full speed.
 //!
-//! The laboratory (demo, emulate, measure, sim, sweep), and the front end of the other programs ([`programs`]). One file per command
+//! The laboratory (demo, emulate, measure, sim, sweep), and the front end of the other programs (`programs`). One file per command
 //! under `commands/`; each command reads its arguments, calls into `sim` or `emu`, and prints. Data goes to stdout or into
 //! files, everything said to a human goes to stderr or a terminal. Exit codes: see [`lasthop_command::exit`].
 

@@ -7,7 +7,7 @@
 //! A hop that always has something to serve delivers what it can, so no probe is needed, and nothing has to be known of
 //! what the hop is. Who samples says when it is busy: a queue was seen, at the access point or in a round trip.
 //!
-//! A sample beyond [`SURPRISE`] of the estimate, twice in a row, begins the estimate anew: the link has changed.
+//! A sample beyond `SURPRISE` of the estimate, twice in a row, begins the estimate anew: the link has changed.
 //! Until the first busy sample there may be an estimate: the pace at which a packet train of segments that was sent at once came
 //! through (packet-pair dispersion: Keshav, "A Control-Theoretic Approach to Flow Control", 1991). Acknowledgments that
 //! waited for each other make it too high, a sender that is slower than the hop too low: a tenth either way. A packet train that came

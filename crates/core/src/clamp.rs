@@ -6,7 +6,7 @@
 //! window offered = w
 //! ```
 //!
-//! q: the queue [bytes]; mu_c: what the hop carries [bytes/s]; mu: what this flow receives, over its last arrivals
+//! q: the queue \[bytes\]; mu_c: what the hop carries [bytes/s]; mu: what this flow receives, over its last arrivals
 //! [bytes/s]; phi: its weight; a, tau [bytes/s], b [1/s]: constants. At rest `mu_i = phi_i tau / p`: shares in proportion to
 //! the weights, whatever the round trips; and since the rates add up to mu_c, `q = (a + tau x sum of phi) / b`.
 //!

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! So there is no moment without programs, and the table of connections goes on. Until "go" nothing has changed: whatever fails,
-//! the running one runs on. After "go" it waits [`PATIENCE`] for "taken", with its programs still at work; if the other one is gone by
+//! the running one runs on. After "go" it waits `PATIENCE` for "taken", with its programs still at work; if the other one is gone by
 //! then, it takes everything back. The socket is its owner's alone, and who connects must be that user or root.
 
 use std::io::{self, IoSlice, IoSliceMut};

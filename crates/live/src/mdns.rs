@@ -1,7 +1,7 @@
 //! What a device calls itself, asked of it alone by multicast DNS (RFC 6762 sections 5.5 and 6.7).
 //!
 //! A question goes to the device's own address, with a hop limit of 1, and counts as answered only from there, under the number
-//! that it had: nobody else can name a device. Questions are few: one device every [`AGAIN`], [`MOST`] devices.
+//! that it had: nobody else can name a device. Questions are few: one device every `AGAIN`, `MOST` devices.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};

@@ -4,9 +4,9 @@
 //! what to send, and sends it. What it decides is nothing: the law is in the data path. When a flow owes nothing any more it is
 //! let go, and asked for again by an acknowledgment.
 //!
-//! It wakes at most once in [`GRID`], for all that is due by then, and rests after a batch for as long as that took: it never
+//! It wakes at most once in `GRID`, for all that is due by then, and rests after a batch for as long as that took: it never
 //! takes more than half a processor. Nothing is sent in a dry run, and nothing under `share = "equal"`: the paper's law knows
-//! no window updates. When [`ENOUGH`] in a row could not be sent it gives up, and the fast path does without.
+//! no window updates. When `ENOUGH` in a row could not be sent it gives up, and the fast path does without.
 
 mod segment;
 mod socket;

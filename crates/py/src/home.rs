@@ -15,7 +15,7 @@ use crate::refused;
 use crate::report::Report;
 use crate::run::{self, Stop, Wanted};
 
-/// See the module.
+/// A home that can be run: a scenario, its traces, and what was set. Never changed; equal homes give equal reports.
 #[pyclass(frozen, module = "lasthop._lasthop")]
 pub struct Home {
     pub source: Arc<Source>,

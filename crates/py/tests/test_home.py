@@ -1,5 +1,7 @@
 """Homes: where they come from, what can be set, what is refused."""
 
+import ast
+import pathlib
 import pickle
 import signal
 import subprocess
@@ -113,3 +115,12 @@ def test_another_thread_is_ended_by_stop_and_the_lock_is_free(home):
 def test_notebooks_show_tables(home):
     assert "game-down" in home._repr_html_() and "small" in repr(home)
     assert "<table>" in home.run()._repr_html_()
+
+
+def test_the_stubs_say_something_of_everything():
+    """What pdoc makes the reference of; mypy's stubtest holds the stubs to the module."""
+    text = (pathlib.Path(lasthop.__file__).parent / "_lasthop.pyi").read_text()
+    classes = [item for item in ast.parse(text).body if isinstance(item, ast.ClassDef)]
+    named = [(one.name, item) for one in classes for item in [one, *one.body] if isinstance(item, (ast.ClassDef, ast.FunctionDef))]
+    silent = [f"{owner}.{item.name}" for owner, item in named if not item.name.startswith("_") and not ast.get_docstring(item)]
+    assert len(named) > 60 and not silent

@@ -5,6 +5,8 @@ import hashlib
 import json
 import os
 import pathlib
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -69,7 +71,7 @@ def test_what_is_there_is_not_run_again_and_more_is_added(home, tmp_path, monkey
     assert digest(tmp_path / "out" / "table.parquet") == digest(tmp_path / "fresh" / "table.parquet")
 
 
-@pytest.mark.parametrize("kind", ["threads", "processes", "executorlib", "mpi"])
+@pytest.mark.parametrize("kind", ["threads", "processes", "executorlib"])
 def test_every_executor_gives_the_same_bytes(home, tmp_path, kind):
     expected = lasthop.sweep(home, GRID, seeds=2, store=tmp_path / "own")
     if kind == "threads":
@@ -78,14 +80,8 @@ def test_every_executor_gives_the_same_bytes(home, tmp_path, kind):
         import multiprocessing
 
         executor = concurrent.futures.ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn"))
-    elif kind == "executorlib":
-        executor = pytest.importorskip("executorlib").SingleNodeExecutor(max_workers=2)
     else:
-        try:
-            from mpi4py.futures import MPIPoolExecutor
-        except (ImportError, RuntimeError) as why:
-            pytest.skip(f"mpi4py: {why}")
-        executor = MPIPoolExecutor(2)
+        executor = pytest.importorskip("executorlib").SingleNodeExecutor(max_workers=2)
     with executor:
         runs = lasthop.sweep(home, GRID, seeds=2, executor=executor, store=tmp_path / "out")
     assert digest(runs.path) == digest(expected.path)
@@ -156,25 +152,63 @@ def test_a_killed_client_loses_nothing_that_was_finished(scenario, tmp_path):
     assert names[0] == names[1] and len(names[0]) == 1
 
 
-def test_a_full_disk_is_an_error_and_what_was_there_stays(home, tmp_path):
-    if os.geteuid() != 0:
-        pytest.skip("a small file system is mounted by root alone")
-    small = tmp_path / "small"
-    small.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", small], capture_output=True, check=False)
-    if mounted.returncode:
-        pytest.skip(f"no tmpfs can be mounted: {mounted.stderr.decode().strip()}")
-    try:
-        with pytest.raises(OSError, match="cannot be written.*No space left"):
-            lasthop.sweep(home, seeds=40, store=small / "out")
-        kept = list((small / "out" / "runs").glob("*/*.json"))
-        assert kept and all(path.read_text().endswith("}\n") for path in kept)
-        subprocess.run(["mount", "-o", "remount,size=8m", small], check=True)
-        runs = lasthop.sweep(home, seeds=40, store=small / "out")
-        fresh = lasthop.sweep(home, seeds=40, store=tmp_path / "fresh")
-        assert digest(runs.path) == digest(fresh.path)
-    finally:
-        subprocess.run(["umount", "-l", small], check=True)
+FULL = """
+import subprocess, sys, pathlib, lasthop
+home, small, fresh = lasthop.load(sys.argv[1]), pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", small], check=True)
+print("mounted", flush=True)
+try:
+    lasthop.sweep(home, seeds=40, store=small / "out")
+    sys.exit("a full disk was no error")
+except OSError as error:
+    print(error)
+kept = list((small / "out" / "runs").glob("*/*.json"))
+print(len(kept), "kept,", sum(path.read_text().endswith("}\\n") for path in kept), "whole")
+subprocess.run(["mount", "-o", "remount,size=8m", small], check=True)
+runs, other = lasthop.sweep(home, seeds=40, store=small / "out"), lasthop.sweep(home, seeds=40, store=fresh)
+print("same bytes:", pathlib.Path(runs.path).read_bytes() == pathlib.Path(other.path).read_bytes())
+"""
+
+
+def test_a_full_disk_is_an_error_and_what_was_there_stays(scenario, tmp_path):
+    """In a mount namespace of its own, which a user may have, too; what was mounted there goes with it."""
+    (tmp_path / "small").mkdir()
+    alone = ["unshare", "--mount", *(["--map-root-user"] if os.geteuid() else [])]
+    arguments = [scenario, tmp_path / "small", tmp_path / "fresh"]
+    done = subprocess.run([*alone, sys.executable, "-c", FULL, *arguments], capture_output=True, text=True, check=False)
+    if not done.stdout.startswith("mounted"):
+        pytest.skip(f"no small file system can be mounted: {done.stderr.strip().splitlines()[-1]}")
+    assert done.returncode == 0, done.stderr
+    _, error, kept, same = done.stdout.splitlines()
+    assert re.search("cannot be written.*No space left", error)
+    count = re.fullmatch(r"(\d+) kept, (\d+) whole", kept)
+    assert count and count[1] == count[2] != "0"
+    assert same == "same bytes: True"
+
+
+MPI = """
+import sys, lasthop
+from mpi4py.futures import MPIPoolExecutor
+if __name__ == "__main__":
+    with MPIPoolExecutor() as executor:
+        lasthop.sweep(lasthop.load(sys.argv[1]), {"wifi.queue.limit": [5, 200]}, seeds=4, executor=executor, store=sys.argv[2])
+    print(type(executor).__name__)
+"""
+
+
+def test_ranks_of_mpi_give_the_same_bytes(home, scenario, tmp_path):
+    pytest.importorskip("mpi4py", exc_type=ImportError)
+    if not (mpirun := shutil.which("mpirun")):
+        pytest.skip("there is no mpirun (tools/install-deps try)")
+    script = tmp_path / "client.py"
+    script.write_text(MPI)
+    # Open MPI asks whether root means it, and looks for ssh, also where all ranks are here.
+    environment = os.environ | {f"OMPI_ALLOW_RUN_AS_ROOT{more}": "1" for more in ("", "_CONFIRM")} | {"OMPI_MCA_plm": "isolated"}
+    command = [mpirun, "--oversubscribe", "-n", "3", sys.executable, "-m", "mpi4py.futures", script, scenario, tmp_path / "out"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment)
+    assert done.stdout.strip() == "MPIPoolExecutor", done.stderr
+    alone = lasthop.sweep(home, {"wifi.queue.limit": [5, 200]}, seeds=4, store=tmp_path / "alone")
+    assert digest(tmp_path / "out" / "table.parquet") == digest(alone.path)
 
 
 def test_statistics_of_a_sweep(home, tmp_path):

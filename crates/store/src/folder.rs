@@ -16,11 +16,10 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use flate2::Compression;
-use flate2::bufread::GzDecoder;
+use flate2::bufread::{GzDecoder, MultiGzDecoder};
 use flate2::write::GzEncoder;
 
 use crate::{Key, StoreError};
@@ -35,8 +34,19 @@ const LARGEST_PACK: u64 = 1 << 30;
 const LEFT: Duration = Duration::from_secs(86_400);
 const MARK: &str = "{\"format\":1}\n";
 
-/// Reports of one pack by their places.
-type Reports = Arc<Vec<String>>;
+/// The reports of one pack: its text, and where each line ends. A line of its own for each, grown as it is read, would take twice as much.
+#[derive(Debug)]
+struct Reports {
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Reports {
+    fn at(&self, place: usize) -> Option<&str> {
+        let from = place.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).map(|end| end + 1))?;
+        self.text.get(from..*self.ends.get(place)?)
+    }
+}
 
 /// See the module.
 #[derive(Debug)]
@@ -165,14 +175,14 @@ impl Store {
             self.read_packs()?;
         }
         let Some((pack, place)) = self.packed.get(&key).copied() else { return Ok(None) };
-        let reports = match &self.newest {
-            Some((at, reports)) if *at == pack => Arc::clone(reports),
-            _ => reports_of(&self.packs[pack as usize])?,
-        };
-        self.newest = Some((pack, Arc::clone(&reports)));
         let path = &self.packs[pack as usize];
-        let report = reports.get(place as usize).ok_or_else(|| damaged(path))?;
-        Ok(Some(report.clone()))
+        // One at a time: the one before goes first.
+        self.newest = self.newest.take().filter(|(at, _)| *at == pack);
+        let (_, reports) = match &mut self.newest {
+            Some(newest) => newest,
+            none => none.insert((pack, reports_of(path)?)),
+        };
+        Ok(Some(reports.at(place as usize).ok_or_else(|| damaged(path))?.to_owned()))
     }
 
     /// Whether the run `key` is there as a file of its own, and not in part.
@@ -340,9 +350,14 @@ fn keys_of(path: &Path) -> Result<Vec<Key>, StoreError> {
 }
 
 fn reports_of(path: &Path) -> Result<Reports, StoreError> {
-    let unpacked = flate2::bufread::MultiGzDecoder::new(opened(path)?).take(LARGEST_PACK);
-    let lines: io::Result<Vec<String>> = BufReader::new(unpacked).lines().skip(1).collect();
-    lines.map(Arc::new).map_err(|_| damaged(path))
+    // The keys are a member of their own, before the reports'.
+    let mut members = BufReader::new(MultiGzDecoder::new(opened(path)?).take(LARGEST_PACK));
+    members.skip_until(b'\n').map_err(|_| damaged(path))?;
+    let mut text = String::new();
+    members.read_to_string(&mut text).map_err(|_| damaged(path))?;
+    text.shrink_to_fit();
+    let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect();
+    Ok(Reports { text, ends })
 }
 
 #[cfg(test)]

@@ -55,7 +55,7 @@ impl Sessions {
     }
 }
 
-/// Wrong tokens by address, as leaking buckets: an address may be wrong [`TRIES`] times, and once more every [`TRY_AFTER`].
+/// Wrong tokens by address, as leaking buckets: an address may be wrong `TRIES` times, and once more every `TRY_AFTER`.
 #[derive(Debug, Default)]
 pub struct Tries {
     seen: Vec<(IpAddr, f64, Instant)>,

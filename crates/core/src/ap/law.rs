@@ -21,7 +21,7 @@ macro_rules! law {
         /// See the module.
         #[derive(Clone, Copy, Debug, PartialEq)]
         pub struct Law {
-            $(#[doc = $reason] #[doc = concat!(" [", $unit, "]")] pub $name: f64,)*
+            $(#[doc = $reason] #[doc = concat!(" \\[", $unit, "\\]")] pub $name: f64,)*
         }
 
         impl Default for Law {

@@ -1,8 +1,10 @@
 //! From a share of the last hop to what the per-packet half needs: no TCP flow may queue at the last hop.
 //!
-//! `clamp = share x base_rtt x payload_share`           [bytes] = [bytes/s] x [s] x [1]
-//! `growth = share x growth_time`                       [bytes] per round trip
-//! `pace = pace_gain x hop`                             [bytes/s]
+//! ```text
+//! clamp = share x base_rtt x payload_share             [bytes] = [bytes/s] x [s] x [1]
+//! growth = share x growth_time                         [bytes] per round trip
+//! pace = pace_gain x hop                               [bytes/s]
+//! ```
 //!
 //! `base_rtt` is the round trip without queueing; `payload_share` = MSS / (MSS + headers), because shares count IP
 //! bytes and windows payload. Source: SAP-LAW section 3.2.

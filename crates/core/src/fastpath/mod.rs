@@ -3,11 +3,11 @@
 //! Integers on header fields only. Rust for hosts that carry the packets themselves (the simulator), restated in C for tc
 //! (`crates/live/src/bpf/fastpath.h`), which shares the layouts of [`layout`] byte for byte.
 //!
-//! A segment changes something only if it fits what both ends have shown ([`gate`]).
+//! A segment changes something only if it fits what both ends have shown (`gate`).
 //!
-//! A packet in direction `e` is data of `half[e]` ([`measure`]) and, with ACK set, an acknowledgment for
-//! `half[e.reverse()]`, whose sender its window holds back ([`window`]). A SYN teaches both halves ([`handshake`]), and its
-//! window is what the other end may begin with ([`hop`]).
+//! A packet in direction `e` is data of `half[e]` (`measure`) and, with ACK set, an acknowledgment for
+//! `half[e.reverse()]`, whose sender its window holds back ([`window`]). A SYN teaches both halves (`handshake`), and its
+//! window is what the other end may begin with (`hop`).
 //!
 //! Between ACKs the host may owe the sender window updates: [`window::due`] says when, [`window::update`] what.
 //!

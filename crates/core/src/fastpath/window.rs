@@ -253,7 +253,7 @@ fn worth_advertising(half: &Half, plan: Plan, scale: u8, updates: u32) -> u32 {
     half.mss.saturating_mul(2).max(plan.pace_bytes >> MILLISECOND_SHIFT).max(2 << scale).max(updates)
 }
 
-/// What window updates of a hop that carries so much are to tell at least, bytes: what passes it in [`QUANTUM`]. Each costs a packet, and
+/// What window updates of a hop that carries so much are to tell at least, bytes: what passes it in `QUANTUM`. Each costs a packet, and
 /// however many connections there are, no more of them pass in a second than quanta fit into it.
 #[must_use]
 pub const fn quantum(hop: Option<BitRate>) -> u32 {

@@ -1,6 +1,6 @@
 //! Jitter of packets received in a row.
 //!
-//! `D(i-1, i) = (R_i - S_i) - (R_{i-1} - S_{i-1})`, S sent, R received [ns].
+//! `D(i-1, i) = (R_i - S_i) - (R_{i-1} - S_{i-1})`, S sent, R received \[ns\].
 //! Source: SNOOP-RT eq. (8); SAP-LAW plots |D| of the game's packets. `rfc3550` is the smoothed interarrival jitter
 //! `J += (|D| - J) / 16` of RFC 3550 section 6.4.1. A report always says which.
 

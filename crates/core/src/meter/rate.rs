@@ -1,6 +1,6 @@
 //! Rates from cumulative byte counts.
 //!
-//! `s = w x + (1 - w) s`, x the newest sample [bit/s], w the weight of the newest sample [1].
+//! `s = w x + (1 - w) s`, x the newest sample [bit/s], w the weight of the newest sample \[1\].
 //! Source: SAP-LAW section 5.3, "a simple low-pass filter".
 
 use crate::units::{BitRate, Time};

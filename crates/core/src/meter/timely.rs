@@ -1,6 +1,6 @@
 //! Real-Time Performance Index: how much of what was sent arrived in time.
 //!
-//! `timely_index = timely / sent`, `delayed_rate = late / received`, `loss_rate = lost / sent` [1]; a packet is late
+//! `timely_index = timely / sent`, `delayed_rate = late / received`, `loss_rate = lost / sent` \[1\]; a packet is late
 //! when it arrives more than `limit` (75 ms) after the previous arrival of its flow.
 //! Source: SNOOP-RT section 4.
 

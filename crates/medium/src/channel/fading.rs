@@ -1,7 +1,7 @@
 //! Slow fading: what passes by, a door, a hand, moves the level of a link by some decibels for some seconds.
 //!
 //! `x(t + D) = a x(t) + sqrt(1 - a^2) s n`, `a = exp(-D / T)`, n ~ N(0, 1): a Gauss-Markov process of mean 0, standard
-//! deviation s [dB] and correlation `exp(-t / T)`.
+//! deviation s \[dB\] and correlation `exp(-t / T)`.
 //! Source: M. Gudmundson, "Correlation model for shadow fading in mobile radio systems", Electronics Letters 27 (23),
 //! 1991, with time in place of distance.
 //!

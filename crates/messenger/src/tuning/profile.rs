@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Every key may be left out: [`End::default`](super::End). Tables: `send.sender`, `send.receiver`, `fetch.sender`,
-//! `fetch.receiver`; keys: those of [`End`](super::End).
+//! `fetch.receiver`; keys: those of [`End`].
 
 use super::{End, Profile};
 use crate::durable;

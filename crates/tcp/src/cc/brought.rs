@@ -81,3 +81,45 @@ impl CongestionControl for Brought {
         window.cwnd = 1.0;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives what it is told to give.
+    #[derive(Debug)]
+    struct Told(LawWindow);
+
+    impl Law for Told {
+        fn on_ack(&mut self, window: &mut LawWindow, _: &LawAck) {
+            *window = self.0;
+        }
+
+        fn on_loss(&mut self, window: &mut LawWindow, _: f64, _: bool) {
+            *window = self.0;
+        }
+
+        fn on_timeout(&mut self, window: &mut LawWindow, _: f64) {
+            *window = self.0;
+        }
+    }
+
+    #[test]
+    fn what_a_law_gives_is_held_to_be_a_window() {
+        let ack =
+            AckEvent { now: Time::ZERO, acked: 1.0, counted: 1.0, rtt: None, srtt: Span::ZERO, cwnd_limited: true };
+        for (cwnd, ssthresh, held) in [
+            (7.5, 3.0, (7.5, 3.0)),
+            (0.0, 0.0, (1.0, MIN_SSTHRESH)),
+            (-3.0, -3.0, (1.0, MIN_SSTHRESH)),
+            (1e9, f64::INFINITY, (MOST, f64::INFINITY)),
+            // What is no number changes nothing.
+            (f64::NAN, f64::NAN, (10.0, 20.0)),
+            (f64::INFINITY, 4.0, (10.0, 4.0)),
+        ] {
+            let mut window = Window { cwnd: 10.0, ssthresh: 20.0 };
+            Brought(Box::new(Told(LawWindow { cwnd, ssthresh }))).on_ack(&mut window, &ack);
+            assert_eq!((window.cwnd, window.ssthresh), held, "{cwnd}, {ssthresh}");
+        }
+    }
+}

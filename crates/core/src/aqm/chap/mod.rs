@@ -7,7 +7,7 @@
 //! charge:  alpha_k = alpha_k - channel time really used, all attempts included
 //! ```
 //!
-//! I [ns] is the increment. A flow is active while it has packets here, and for 10 s after; then it is forgotten and
+//! I \[ns\] is the increment. A flow is active while it has packets here, and for 10 s after; then it is forgotten and
 //! starts anew. [`crate::credit::account`] has the arithmetic, with boosts applied late; each packet costs O(log flows) and, once the
 //! tables have grown, no allocation.
 //!
