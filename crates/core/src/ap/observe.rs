@@ -136,7 +136,8 @@ fn on_wan([down, up]: &[Seen; 2], used: [bool; 2], packet: f64) -> [Queue; 2] {
         false => down.remote.map(|queue| own(0, queue)),
     };
     let to_servers = |seen: &Seen| match seen.clocked[0] {
-        true => seen.outbound[1].map(|queue| (queue, queue)),
+        // No more than the shortest round trip of the interval lasted longer than the path waited on the way out of it.
+        true => seen.outbound[1].map(|queue| (queue, queue.min(seen.remote.map_or(queue, |(_, least)| least)))),
         false => seen.remote.map(|queue| own(1, queue)),
     };
     [from_servers, to_servers(if up.active > 0 { up } else { down })]
