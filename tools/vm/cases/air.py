@@ -471,7 +471,7 @@ def run(program, seed):
         until(20, "the radios are gone", lambda: not glob.glob("/sys/class/ieee80211/air*"))
     n = sums["cells"]
     assert n, "the guest was too slow to compare anything"
-    row("sum", n, sums["same"], *(f"{sums[who] / n:.3f}" for who in ("kernel", "kinds", "share")))
+    print("mean worths:", n, sums["same"], {who: round(sums[who] / n, 3) for who in ("kernel", "kinds", "share")})
     assert not failed, f"{failed} checks failed"
     assert n >= sum(ratios for *_, ratios in CELLS) / 2, f"{n} ratios are too few: the guest was too slow"
     assert sums["kernel"] / n > 0.8 and abs(sums["kernel"] - sums["kinds"]) / n < 0.1, sums
