@@ -26,7 +26,7 @@ TABLES = {
     ),
     "stages": "cell | stages (rate, RTS) that both had | of these, with another number of tries | which",
     "sum": "ratios | Linux and ours since 5.12 with the same rate | mean worth of Linux | ours, since 5.12 | ours, before 5.12",
-    "deaf": "cell | at 30 dB | at 8 dB, 4 s of BE in an agreement | then 4 s of VO",
+    "deaf": "cell | at 30 dB | at 8 dB, 4 s of BE in an agreement | then 8 s of VO",
     "dscp": "cell | code points with a name: same class | others of these | without a name: same class",
     "addba": "cell | sender | TID | class | MPDUs asked for / granted | ours",
     "lever": "cell | what was set | TIDs of the packets",
