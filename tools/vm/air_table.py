@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the tables of book/src/hwsim.md and a file in benches/results from what the case `air` wrote into a log.
 
-    tools/vm/air_table.py FILE [--machine WORDS]    FILE: written by tools/vm/test --log FILE
+    tools/vm/air_table.py FILE.. [--machine WORDS]    FILE: written by tools/vm/test --log FILE; of a cell the last one counts
 
 Rows are the log's lines `ROW table | cell | ..`; nothing else goes into the tables.
 """
@@ -26,7 +26,7 @@ TABLES = {
     ),
     "stages": "cell | stages (rate, RTS) that both had | of these, with another number of tries | which",
     "sum": "ratios | Linux and ours since 5.12 with the same rate | mean worth of Linux | ours, since 5.12 | ours, before 5.12",
-    "deaf": "cell | at 30 dB | at 8 dB, 4 s of BE in an agreement | then 4 s of VO",
+    "deaf": "cell | at 30 dB | at 8 dB, 4 s of BE in an agreement | then 8 s of VO",
     "dscp": "cell | code points with a name: same class | others of these | without a name: same class",
     "addba": "cell | sender | TID | class | MPDUs asked for / granted | ours",
     "lever": "cell | what was set | TIDs of the packets",
@@ -37,18 +37,36 @@ TABLES = {
 }
 
 
-def read(path):
-    """The log's head, its kernel, and the rows of each table."""
-    head, kernel, rows = "unknown", "unknown", collections.defaultdict(list)
-    for line in path.read_text(errors="replace").splitlines():
-        if line.startswith("Lasthop "):
-            head = line.removeprefix("Lasthop ")
-        elif match := re.match(r"Kernel (\S+) \(\S+\), (.*?), a machine", line):
-            kernel = f"Linux {match[1]}, QEMU (TCG), {match[2]}"
-        elif line.startswith("ROW "):
-            name, *fields = line[4:].split(" | ")
-            rows[name].append([re.sub(r"^[a-z]+ (?=\d+$)", "", field) if name == "counters" else field for field in fields])
-    return head, kernel, rows
+def read(paths):
+    """The last log's head, its kernel, and the rows of each table by cell."""
+    head, kernel, rows = "unknown", "unknown", collections.defaultdict(dict)
+    for path in paths:
+        own = collections.defaultdict(lambda: collections.defaultdict(list))
+        for line in path.read_text(errors="replace").splitlines():
+            if line.startswith("Lasthop "):
+                head = line.removeprefix("Lasthop ")
+            elif match := re.match(r"Kernel (\S+) \(\S+\), (.*?), a machine", line):
+                kernel = f"Linux {match[1]}, QEMU (TCG), {match[2]}"
+            elif line.startswith("ROW ") and not line.startswith("ROW sum"):
+                name, *fields = line[4:].split(" | ")
+                fields = [re.sub(r"^[a-z]+ (?=\d+$)", "", field) if name == "counters" else field for field in fields]
+                own[name][fields[0]].append(fields)
+        for name, cells in own.items():
+            rows[name].update(cells)
+    found = {name: [row for cell in cells.values() for row in cell] for name, cells in rows.items()}
+    if "minstrel" in found:
+        found["sum"] = [summed(found["minstrel"])]
+    return head, kernel, found
+
+
+def summed(rows):
+    """Ratios, how often Linux and ours since 5.12 agree, and the mean worths."""
+    def rate(field):
+        return field.rsplit(" (", 1)[0]
+
+    same = sum(rate(row[3]) == rate(row[5]) for row in rows)
+    means = [sum(float(row[column].split()[0]) for row in rows) / len(rows) for column in (4, 6, 8)]
+    return [str(len(rows)), str(same), *(f"{mean:.3f}" for mean in means)]
 
 
 def table(name, rows):
@@ -62,13 +80,13 @@ def table(name, rows):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("log", type=Path)
+    parser.add_argument("log", type=Path, nargs="+")
     parser.add_argument("--machine", default="", help="what it ran on, for the file in benches/results")
     arguments = parser.parse_args()
     head, kernel, rows = read(arguments.log)
     missing = set(TABLES) - set(rows)
     if missing:
-        raise SystemExit(f"{arguments.log} has no rows of {', '.join(sorted(missing))}: did the case `air` pass?")
+        raise SystemExit(f"{arguments.log[-1]} has no rows of {', '.join(sorted(missing))}: did the case `air` pass?")
     tables = {name: table(name, rows[name]) for name in TABLES}
     where = f"Revision {head}; {kernel}{', on ' + arguments.machine if arguments.machine else ''}."
     text = ["# The case `air`: Linux's Wi-Fi stack over our air", "", where, "`make vm-test ARGS=\"air\"`, then `tools/vm/air_table.py`.", ""]
