@@ -29,7 +29,7 @@ CONTROL = {
     "class alone": ["control.levers=class", "control.window.left_alone=true"],
 }
 # Most trials are over by then, s.
-TRIED = 240
+TRIED = 150
 # A run of five minutes takes longer than others where the machine has more to do, s.
 LONGEST = 900
 # A run in the short form lasts so long, and is measured from here on, s.
