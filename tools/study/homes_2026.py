@@ -29,7 +29,7 @@ CONTROL = {
     "class alone": ["control.levers=class", "control.window.left_alone=true"],
 }
 # Most trials are over by then, s.
-TRIED = 240
+TRIED = 150
 # A run of five minutes takes longer than others where the machine has more to do, s.
 LONGEST = 900
 # A run in the short form lasts so long, and is measured from here on, s.
@@ -125,16 +125,24 @@ def run(arguments):
     simulated.LONGEST = LONGEST
     simulator = simulated.Simulator(arguments.binary, arguments.jobs)
     homes = {name: tomllib.loads((FOLDER / f"{name}.toml").read_text()) for name in names}
-    keys = list(itertools.product(names, QUEUES, CONTROL))
-    work = lambda key: cell(simulator, key, homes[key[0]], arguments.seeds, arguments.short)  # noqa: E731
-    cells = dict(zip(keys, simulator.all(work, keys, "cells")))
-    tables = {"summary": summary(names, cells)} | {name: table(name, cells, arguments.seeds) for name in names}
-    if arguments.book == "-":
-        print("\n\n".join(f"{name}\n\n{each}" for name, each in tables.items()))
-    else:
-        if arguments.only:
-            del tables["summary"]
-        fill(Path(arguments.book or BOOK), 'make homes ARGS="--of 2026"', tables)
+    printed = arguments.book == "-"
+    book = Path(arguments.book or BOOK)
+    cells = {}
+
+    def put(name, text):
+        if printed:
+            print(f"{name}\n\n{text}\n")
+        else:
+            fill(book, 'make homes ARGS="--of 2026"', {name: text})
+
+    # A home's table stands there as soon as it is played.
+    for name in names:
+        keys = [(name, queue, control) for queue, control in itertools.product(QUEUES, CONTROL)]
+        work = lambda key: cell(simulator, key, homes[key[0]], arguments.seeds, arguments.short)  # noqa: E731
+        cells |= dict(zip(keys, simulator.all(work, keys, f"cells of {name}")))
+        put(name, table(name, cells, arguments.seeds))
+    if printed or not arguments.only:
+        put("summary", summary(names, cells))
     if arguments.json:
-        rows = [{"home": n, "queue": q, "control": c} | cells[n, q, c] for n, q, c in keys]
+        rows = [{"home": n, "queue": q, "control": c} | figures for (n, q, c), figures in cells.items()]
         arguments.json.write_text(json.dumps(rows, indent=1) + "\n")

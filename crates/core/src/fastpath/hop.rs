@@ -123,7 +123,7 @@ mod tests {
     fn bunches(come: &[(u64, u32)]) -> (u64, u64) {
         let (mut hop, mut now) = (Hop::default(), Time::ZERO + Span::from_secs(1));
         for (after_us, bytes) in come {
-            now = now + Span::from_micros(*after_us);
+            now += Span::from_micros(*after_us);
             brought(&mut hop, *bytes, now);
         }
         (hop.bunches, hop.bunched_bytes)

@@ -318,6 +318,8 @@ impl Levers {
         let wanted = [Some(Traffic::Stream), bulk].map(|traffic| attempts::attempts(loss, traffic?));
         let known = self.attempts.entry(station).or_default();
         for ((class, own), wanted) in [AccessCategory::Vo, AccessCategory::Be].into_iter().zip(known).zip(wanted) {
+            // TCP that is slow for want of attempts asks for no more: what it once needed holds.
+            let wanted = wanted.map(|wanted| if class == AccessCategory::Be { wanted.max(*own) } else { wanted });
             if let Some(attempts) = wanted.filter(|wanted| wanted != own) {
                 *own = attempts;
                 self.actions.push_back(Action::SetAttempts { station, class, attempts });

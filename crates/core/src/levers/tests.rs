@@ -191,6 +191,25 @@ fn one_that_ruins_everything_is_taken_back_after_one_pair() {
     assert!((compared.added_ms - 60.0).abs() < 5.0, "{compared:?}");
 }
 
+/// With two attempts a download loses packets, is slow, and a slow one is content with two.
+#[test]
+fn attempts_of_a_download_do_not_fall_with_its_rate() {
+    let mut levers = Levers::new(Params::default());
+    let mut asked = Vec::new();
+    for mbps in [1, 100, 1] {
+        let bulk = Some((BitRate::mbps(mbps), Span::from_millis(40)));
+        let station = StationId(1);
+        let sample = StationSample { station, rate: BitRate::mbps(300), loss: Some(0.1), bulk };
+        levers.on_station(Time::ZERO, &sample);
+        while let Some(action) = levers.poll(Time::ZERO) {
+            if let Action::SetAttempts { class: AccessCategory::Be, attempts, .. } = action {
+                asked.push(attempts);
+            }
+        }
+    }
+    assert_eq!(asked, [2, 6]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
