@@ -168,8 +168,8 @@ fn bytes_of_a_program_arrive_as_they_were_sent() {
         ),
     ];
     let text = home(&air, "").replace("\"2.5s\"", "\"60s\"").replace("measure_from = \"1s\"\n", "");
-    let pcap = Some(folder.path().join("home.pcapng"));
-    let options = Options { exec, pcap: pcap.clone(), end_with: Some("N".into()), ..Options::default() };
+    let pcap = folder.path().join("home.pcapng");
+    let options = Options { exec, pcap: Some(pcap.clone()), end_with: Some("N".into()), ..Options::default() };
     let outcome = run(&scenario(&text), options).unwrap_or_else(|e| panic!("{}", with_cause(&e)));
     assert_eq!(
         outcome.programs.iter().find(|it| it.host == "N").and_then(|it| it.code),
@@ -177,7 +177,7 @@ fn bytes_of_a_program_arrive_as_they_were_sent() {
         "{:?}",
         outcome.programs
     );
-    let Ok(read) = Command::new("tcpdump").args(["-vv", "-n", "-r"]).arg(pcap.expect("given")).output() else {
+    let Ok(read) = Command::new("tcpdump").args(["-vv", "-n", "-r"]).arg(&pcap).output() else {
         eprintln!("SKIPPED: part of bytes of a program: tcpdump is not installed");
         return;
     };
