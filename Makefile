@@ -177,7 +177,7 @@ wheel:                 ## the Python package as a wheel, in dist; the first time
 	@tools/install-deps build lint
 	tools/as-user tools/wheel $(ARGS)
 
-wheel-test: wheel      ## that wheel, installed on bare Debians 12 and 13 with their Python, some minutes
+wheel-test: wheel      ## that wheel, installed on bare Debians 12 and 13 with their Python, some minutes; an aarch64 one: tools/wheel-test aarch64
 	@tools/install-deps bare
 	tools/as-root tools/wheel-test $(ARGS)
 
