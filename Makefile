@@ -82,7 +82,7 @@ book:                  ## the book as pages in target/site, in seconds: ARGS="--
 	@tools/install-deps build lint
 	tools/as-user tools/book $(ARGS)
 
-site:                  ## the book with every picture, drawn where it is missing, and the references in target/site: 20 minutes, the first time
+site:                  ## the book with every picture, drawn where it is missing, and the references in target/site; many minutes, the first time
 	@tools/install-deps build run figures
 	$(CARGO) build --release --locked $(PROGRAMS)
 	tools/as-user tools/book --whole
