@@ -83,7 +83,7 @@ book:                  ## the book as pages in target/site, in seconds: ARGS="--
 	@tools/install-deps build lint
 	tools/as-user tools/book $(ARGS)
 
-site:                  ## the book with every picture, drawn where it is missing, and the references in target/site: 20 minutes, the first time
+site:                  ## the book with every picture, drawn where it is missing, and the references in target/site; many minutes, the first time
 	@tools/install-deps build run figures
 	$(CARGO) build --release --locked $(PROGRAMS)
 	tools/as-user tools/book --whole
@@ -183,7 +183,7 @@ wheel:                 ## the Python package as a wheel, in dist; the first time
 	@tools/install-deps build lint
 	tools/as-user tools/wheel $(ARGS)
 
-wheel-test: wheel      ## that wheel, installed on bare Debians 12 and 13 with their Python, some minutes
+wheel-test: wheel      ## that wheel, installed on bare Debians 12 and 13 with their Python, some minutes; an aarch64 one: tools/wheel-test aarch64
 	@tools/install-deps bare
 	tools/as-root tools/wheel-test $(ARGS)
 
