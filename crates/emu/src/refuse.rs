@@ -53,7 +53,8 @@ pub fn check(scenario: &Scenario) -> Result<(), ScenarioError> {
         return Err(scenario.refuse("control.window.left_alone", why));
     }
     if !scenario.control.levers.is_empty() {
-        let why = "the emulator's air has no levers; the simulator's has (lasthop sim), and a radio (lasthopd run --levers)";
+        let why =
+            "the emulator's air has no levers; the simulator's has (lasthop sim), and a radio (lasthopd run --levers)";
         return Err(scenario.refuse("control.levers", why));
     }
     let greedy = || scenario.flows.iter().filter(|flow| is_greedy(flow));
