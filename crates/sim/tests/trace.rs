@@ -20,9 +20,10 @@ fn most(scenario: &Scenario) -> f64 {
         match &home.hop {
             LastHop::Wifi(_) => {
                 let phy = params.phy(&stations);
-                // Packets of one aggregate share its preamble and its answer.
+                // Data of an aggregate, and their acknowledgments in one, come at once: a sender's samples have no bound then (ACK
+                // compression; BBR's draft, section 4.1.2.3).
                 let air = |rate: lasthop_medium::Rate| match rate.mode() {
-                    Some(_) => rate.bit_rate().time_for(u64::from(SEGMENT.1)).as_secs_f64(),
+                    Some(_) => 0.0,
                     None => (phy.data(rate, SEGMENT.1) + phy.sifs()).as_secs_f64(),
                 };
                 stations.iter().map(|station| air(station.rate)).fold(f64::INFINITY, f64::min)

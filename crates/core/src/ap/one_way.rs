@@ -32,7 +32,7 @@ pub(super) struct OneWay {
     first_answered: Option<(Time, u32)>,
     handshake: Option<Span>,
     least_out: MinFilter,
-    queue_out: Option<f64>,
+    delay_out: Option<f64>,
 }
 
 impl OneWay {
@@ -46,7 +46,7 @@ impl OneWay {
             first_answered: None,
             handshake: None,
             least_out: MinFilter::new(memory),
-            queue_out: None,
+            delay_out: None,
         }
     }
 
@@ -55,9 +55,14 @@ impl OneWay {
         self.queue
     }
 
-    /// Queueing delay of what was answered last, on its way out, s.
-    pub(super) const fn queue_out(&self) -> Option<f64> {
-        self.queue_out
+    /// Queueing delay of what was answered last, on its way out, s; `rtt`: the least round trip, which was some way out and at least the least
+    /// way in.
+    pub(super) fn queue_out(&self, rtt: Option<Span>) -> Option<f64> {
+        let least = self.least_out.min()?.as_secs_f64();
+        let of_rtt = rtt
+            .zip(self.least.min())
+            .map_or(least, |(rtt, least_in)| rtt.as_secs_f64() - (least_in.as_secs_f64() - OFFSET) + OFFSET);
+        Some(self.delay_out? - least.min(of_rtt))
     }
 
     /// Least of both ways together. A timestamp is up to a tick older than it says, so that ways out seem shorter.
@@ -79,7 +84,7 @@ impl OneWay {
 
     /// When left what was answered, and the timestamp of its answer; a full one takes `transmission` longer than a handshake.
     pub(super) fn on_answer(&mut self, now: Time, answered: Option<(Time, u32)>, transmission: Span) {
-        self.queue_out = None;
+        self.delay_out = None;
         let Some(answered) = answered else { return };
         let earliest = *self.first_answered.get_or_insert(answered);
         if self.handshake.is_none() {
@@ -87,7 +92,7 @@ impl OneWay {
         }
         let (Some(delay), Some(handshake)) = (self.out(answered), self.handshake) else { return };
         self.least_out.on_sample(now, delay.saturating_sub(transmission).max(handshake).min(delay));
-        self.queue_out = self.least_out.min().map(|least| delay.as_secs_f64() - least.as_secs_f64());
+        self.delay_out = Some(delay.as_secs_f64());
     }
 
     /// One-way delay of what left and was answered, and [`OFFSET`].
@@ -181,7 +186,7 @@ mod tests {
                 feed(&mut one_way, stamped, tick, queue);
                 let value = 7_000 + (stamped / tick) as u32;
                 one_way.on_answer(at(stamped + 30.0 + queue), Some((at(sent), value)), Span::ZERO);
-                (one_way.queue_out().map(|queue| queue * 1e3), one_way.path().map(|path| path.as_secs_f64() * 1e3))
+                (one_way.queue_out(None).map(|queue| queue * 1e3), one_way.path().map(|path| path.as_secs_f64() * 1e3))
             };
             for n in 1..60 {
                 let alternating = f64::from(n % 2) * 15.0;

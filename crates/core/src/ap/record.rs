@@ -377,7 +377,11 @@ impl FlowRecord {
 
     /// How long what was answered last of what goes in `direction` took to get there beyond the least of late, s.
     pub(super) fn outbound(&self, direction: Direction) -> Option<f64> {
-        self.inbound[1 - direction.index()].queue_out()
+        let rtt = match direction {
+            Direction::ToStation => &self.local_rtt,
+            Direction::ToRemote => &self.remote_rtt,
+        };
+        self.inbound[1 - direction.index()].queue_out(rtt.min())
     }
 
     /// Lately: in an interval that is shorter than the round trip there may be no segment at the edge.
