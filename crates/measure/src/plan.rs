@@ -2,7 +2,7 @@
 //!
 //! The number of pairs is fixed beforehand: who stops when he likes what he sees finds effects where there are none. The order within each
 //! pair is a coin of its own, out of a seed that the report holds, so that each of the 2^n orders is as likely as the others; that,
-//! and nothing about how waiting times are distributed, is what the test in [`crate::statistics`] rests on.
+//! and nothing about how waiting times are distributed, is what the test in [`lasthop_core::meter::paired`] rests on.
 
 use lasthop_core::units::Span;
 use lasthop_status::{DirectionStatus, Directions};
