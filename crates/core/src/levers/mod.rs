@@ -11,7 +11,7 @@
 //! may crash has it written down before it sets anything. One lever is moved at a time.
 //!
 //! No table of standards stands here: 16 kB aggregates take 18 ms off voice over 802.11n's HT20, and a TXOP limit adds to it over 802.11ac. How
-//! blocks are compared is [`trial`]; who is in which class [`sparse`]; attempts are those of [`attempts`]. [`Lever::Class`] is in force from the beginning, until it is found to hurt.
+//! blocks are compared is `trial`; who is in which class `sparse`; attempts are those of [`attempts`]. [`Lever::Class`] is in force from the beginning, until it is found to hurt.
 //!
 //! Does not: set CW (what the access point gains by a smaller one, stations that upload lose), or weights of stations but of those with
 //! sparse flows (a weight takes from one what it gives another, and no measure of the whole says who should have more).

@@ -8,7 +8,7 @@ use crate::units::Span;
 /// What of today's Wi-Fi an access point can move, in order of worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Lever {
-    /// Sparse real-time flows go in a class of higher priority ([`super::sparse`]).
+    /// Sparse real-time flows go in a class of higher priority (`sparse`).
     Class,
     /// Air time that may wait in the hardware, below the discipline.
     Aql,
