@@ -209,7 +209,7 @@ def main():
     earlier = json.loads(wanted.off_from.read_text()) if wanted.off_from else {"cells": []}
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sweep()
-    revision = version(wanted.binary, "--version").split()[-1].strip("()")
+    revision = version(wanted.binary, "--version").split("(")[-1].rstrip(")").split(",")[0]
     results = {
         "study": "outside",
         "revision": revision,

@@ -28,7 +28,7 @@ class Study:
 
     def __init__(self, wanted):
         self.binary, self.wanted = wanted.binary.resolve(), wanted
-        self.revision = subprocess.run([self.binary, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1].strip("()")
+        self.revision = subprocess.run([self.binary, "--version"], capture_output=True, text=True, check=True).stdout.strip().split("(")[-1].rstrip(")").split(",")[0]
         self.folder = wanted.out / "study" / "learn"
         self.folder.mkdir(parents=True, exist_ok=True)
         self.file = self.folder / f"{self.revision}.jsonl"
