@@ -63,7 +63,7 @@ fn where_the_line_is_short_the_class_changes_nothing_and_windows_do() {
 /// Trials come to an end, what is in force is what the report says of it, and the home is never far from where it was.
 #[test]
 fn all_levers_leave_a_home_no_worse_than_the_class_alone() {
-    let mut random = Random(27);
+    let (mut random, mut parts) = (Random(27), Vec::new());
     for name in ["travel-router", "busy-neighbour"] {
         let seed = 1 + random.below(1 << 30);
         let set = ["wifi.queue={ kind = \"mac80211\" }", "duration=240s", "measure_from=200s"];
@@ -73,8 +73,11 @@ fn all_levers_leave_a_home_no_worse_than_the_class_alone() {
             run(&load(&format!("homes-2026/{name}.toml"), &[&set[..], &[&wanted, &seed]].concat()))
         };
         let (class, all) = (of("class"), of("all"));
-        // One run differs from another by a tenth, and blocks of a trial that goes on are in it.
-        assert!(goodput(&all) > 0.8 * goodput(&class), "{name}: {} of {}", goodput(&all), goodput(&class));
+        // Beside a neighbour one run differs from another by more than a tenth (0.95 to 1.17 with five seeds): one alone may not lose a
+        // fifth, and all of them together not a tenth.
+        let part = goodput(&all) / goodput(&class);
+        assert!(part > 0.8, "{name}: {} of {}", goodput(&all), goodput(&class));
+        parts.push(part);
         let report = levers(&all);
         assert!(report.trials >= 3, "{name}: {report:?}");
         for (lever, own) in &report.each {
@@ -87,6 +90,7 @@ fn all_levers_leave_a_home_no_worse_than_the_class_alone() {
         }
         assert_eq!(report.each["class"].in_force, "on", "{name}");
     }
+    assert!(parts.iter().sum::<f64>() > 0.9 * parts.len() as f64, "{parts:?}");
 }
 
 #[test]
