@@ -20,10 +20,9 @@ fn most(scenario: &Scenario) -> f64 {
         match &home.hop {
             LastHop::Wifi(_) => {
                 let phy = params.phy(&stations);
-                // Data of an aggregate, and their acknowledgments in one, come at once: a sender's samples have no bound then (ACK
-                // compression; BBR's draft, section 4.1.2.3).
+                // Packets of one aggregate share its preamble and its answer.
                 let air = |rate: lasthop_medium::Rate| match rate.mode() {
-                    Some(_) => 0.0,
+                    Some(_) => rate.bit_rate().time_for(u64::from(SEGMENT.1)).as_secs_f64(),
                     None => (phy.data(rate, SEGMENT.1) + phy.sifs()).as_secs_f64(),
                 };
                 stations.iter().map(|station| air(station.rate)).fold(f64::INFINITY, f64::min)
@@ -54,8 +53,12 @@ fn rates(scenario: &Scenario) -> (usize, usize) {
 fn no_rate_exceeds_what_the_hop_carries_in_any_shipped_scenario() {
     let mut found = BTreeMap::new();
     for (name, set) in shipped() {
-        let (all, above) = rates(&load(&name, &set));
-        found.insert(name, (all, above));
+        let scenario = load(&name, &set);
+        let (all, above) = rates(&scenario);
+        // Data of an aggregate, and their acknowledgments in one, come at once: now and then a sample spans less time than they took
+        // (ACK aggregation; BBR's draft, section 4.1.2.3).
+        let at_once = scenario.medium().1.iter().any(|station| station.rate.mode().is_some());
+        found.insert(name, (all, above.saturating_sub(if at_once { all / 50 } else { 0 })));
     }
     let above: Vec<_> = found.iter().filter(|(_, (_, above))| *above > 0).collect();
     assert!(above.is_empty(), "{above:?}");
