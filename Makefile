@@ -71,7 +71,9 @@ bench: deps            ## measure what the README promises, over an hour: ARGS="
 bench-peers:           ## the simulator beside ns-2 and ns-3, a quarter of an hour: ARGS="--runs 3 home cell"
 	tools/bench-peers $(ARGS)
 
-bench-python: wheel    ## the Python package beside the engine: costs, threads, processes, memory of sweeps, 32 workers; ARGS="cost threads"
+bench-python:          ## the Python package beside the engine: costs, threads, processes, memory of sweeps, 32 workers; ARGS="cost threads"
+	@tools/install-deps build lint
+	tools/as-user tools/wheel
 	tools/as-user tools/bench-python $(ARGS)
 
 figures:               ## run the papers' sweeps and draw every figure of the book: ARGS="--short" or ARGS="sap-law-5"
@@ -183,8 +185,9 @@ wheel:                 ## the Python package as a wheel, in dist; the first time
 	@tools/install-deps build lint
 	tools/as-user tools/wheel $(ARGS)
 
-wheel-test: wheel      ## that wheel, installed on bare Debians 12 and 13 with their Python, some minutes; an aarch64 one: tools/wheel-test aarch64
-	@tools/install-deps bare
+wheel-test:            ## that wheel, installed on bare Debians 12 and 13 with their Python, some minutes; an aarch64 one: tools/wheel-test aarch64
+	@tools/install-deps build lint bare
+	tools/as-user tools/wheel
 	tools/as-root tools/wheel-test $(ARGS)
 
 router: deps           ## lasthopd as one small static file for a router, in target/dist/ARCH, started; some ten minutes: ARCH=x86_64, aarch64 or armv7
