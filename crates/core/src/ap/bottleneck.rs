@@ -52,6 +52,8 @@ pub(super) struct Bottleneck {
     /// Of a hop, the longest round trip to a station that was told from a queue, s: at most so long is a path.
     longest: f64,
     turn: Turn,
+    /// The part of what windows in force bring that fits, at most 1, where paces keep to it.
+    fits: f64,
     /// The path was found to be longer in the newest interval.
     longer: bool,
 }
@@ -73,6 +75,7 @@ impl Bottleneck {
             longest: 0.0,
             longer: false,
             turn: Turn::default(),
+            fits: 1.0,
         }
     }
 
@@ -126,6 +129,11 @@ impl Bottleneck {
             true => self.capacity.on_dispersion(packet_train.bytes, packet_train.seconds),
             false => self.capacity.on_packet_train(packet_train.bytes, packet_train.seconds),
         }
+    }
+
+    /// What the window of a flow may bring of all that fits, bit/s.
+    pub(super) fn pace(&self) -> Option<f64> {
+        self.fair.rate().map(|rate| rate * self.fits)
     }
 
     pub(super) fn delivered(&self) -> f64 {
@@ -249,6 +257,11 @@ impl Bottleneck {
         let fits = |learned| self.delivered <= learned * (1.0 + SURPRISE / 2.0);
         let known = self.learned().map_or(self.given.is_some(), fits);
         x.full = known && self.delivered >= FULL * x.capacity;
+        // Only where acknowledgments come in clusters: a C that was learned too low would prove itself right. Without it 71 of 200 directions
+        // of drawn homes have less than 0.95 of what they have without control, with it 39, and wherever it holds 48 of 1,000 small homes lose
+        // work instead of 40 (`both_ways.py --drawn 100`, `conserve.py`).
+        let clusters = x.both_ways && self.is_measured() && x.brought > x.capacity;
+        self.fits = if clusters { x.capacity / x.brought } else { 1.0 };
         self.fair.step(x, law, dt);
     }
 

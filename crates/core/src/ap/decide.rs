@@ -83,6 +83,7 @@ struct FlowClass {
     path: [(Id, f64); 2],
     bound: Span,
     fair: Option<f64>,
+    pace: Option<f64>,
     unknown: Unknown,
     /// The hop, as bytes of the station.
     carries: f64,
@@ -134,6 +135,11 @@ impl State {
     /// What a flow may have over this path; `None`: nothing is known.
     fn fair(&self, path: &[(Id, f64); 2]) -> Option<f64> {
         path.iter().filter_map(|(id, cost)| Some(self.rate(*id)? / cost)).reduce(f64::min)
+    }
+
+    /// At what rate its window may come over this path; `None`: nothing is known.
+    fn pace(&self, path: &[(Id, f64); 2]) -> Option<f64> {
+        path.iter().filter_map(|(id, cost)| Some(self.bottlenecks.get(id)?.pace()? / cost)).reduce(f64::min)
     }
 
     /// The fair rate over `path` for a round trip of `rtt`, s, where some flow cannot be window-limited.
@@ -309,6 +315,7 @@ impl Ap {
             path,
             bound: self.bound(hop, direction),
             fair: self.law.fair(&path),
+            pace: self.law.pace(&path),
             unknown: unknown.max().unwrap_or(Unknown::Nothing),
             carries: self.law.carries(path[0].0).map_or(0.0, |carries| carries / path[0].1),
         };
@@ -334,7 +341,7 @@ impl Ap {
             return;
         };
         let paced = params.window_updates;
-        let hop = if paced { rate } else { UNPACED * rate.max(carries) };
+        let hop = if paced { class.pace.unwrap_or(rate).max(least) } else { UNPACED * rate.max(carries) };
         let bps = BitRate::from_bps_f64;
         let fair = bps(carries / f64::from(active));
         let plan = record.decide(params, bound, (bps(rate), fair, bps(hop)), paced, unknown);

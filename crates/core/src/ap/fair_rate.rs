@@ -107,6 +107,8 @@ pub(super) struct Observation {
     pub(super) brought: f64,
     /// What windows that still grow may bring beyond what they do.
     pub(super) advertised: f64,
+    /// Somebody fills his window in the other direction, too.
+    pub(super) both_ways: bool,
     /// UDP that cannot give way.
     pub(super) inelastic: f64,
 }

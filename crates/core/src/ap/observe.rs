@@ -365,6 +365,7 @@ impl Ap {
                 let target = bottleneck.target(&self.params.law, id, cost);
                 let (path, longest) = bottleneck.paths(&self.params.law, id, cost);
                 let x: &mut Observation = observed.entry(id).or_default();
+                x.both_ways |= seen.iter().all(|of| of.filling > 0);
                 x.queue = longer(x.queue, queue);
                 x.timed = longer(x.timed, queue.filter(|_| !backlogged));
                 // Timestamps of the station's data tell what uploads have waiting.
@@ -381,6 +382,7 @@ impl Ap {
             let id = Id::Wan(direction);
             let target = self.law.at(id).target(&self.params.law, id, 1.0);
             let x = observed.entry(id).or_default();
+            x.both_ways = wan.iter().all(|of| of.filling > 0);
             let in_flight = if direction == Direction::ToRemote { self.in_flight(rows, x) } else { None };
             let in_flight = in_flight.map(|(mean, least)| (mean, queue.map_or(least, |(_, timed)| timed.min(least))));
             self.law.queued[direction.index()].wan = in_flight.or(queue).map(|(mean, _)| mean);
