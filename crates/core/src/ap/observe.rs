@@ -456,7 +456,9 @@ impl Ap {
                 if demand.is_window_limited {
                     x.filling += 1;
                     x.window_limited += usize::from(matches!(id, Id::Hop(..)));
-                    x.widest = x.widest.max(rate);
+                    // As of windows, what is in force counts: a sender that was told of it comes back to it in time.
+                    let in_force = demand.share.map_or(0.0, |share| share.as_bps() as f64 * cost);
+                    x.widest = x.widest.max(rate).max(in_force);
                     x.base_rtt += USUAL_RTT;
                 }
             }

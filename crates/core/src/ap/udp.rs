@@ -92,6 +92,8 @@ pub struct UdpLimit {
     pub hop: HopId,
     /// What passed of late, IP bits per second.
     pub rate: BitRate,
+    /// What it may have; `None`: all it can get.
+    pub share: Option<BitRate>,
     /// It takes all it can get.
     pub is_window_limited: bool,
 }
@@ -139,9 +141,8 @@ pub(super) const RATE_WEIGHT_PER_SECOND: f64 = 2.0;
 const HELD_FOR: Span = Span::from_secs(1);
 /// Silent for this long, it wants nothing.
 const IDLE_AFTER: Span = Span::from_millis(1_000);
-/// Bounds of the trim; what it moves per second, down where a queue is standing and up where the share is not reached.
-const TRIM: (f64, f64) = (0.8, 1.25);
-const TRIM_DOWN: f64 = 0.2;
+/// Most of the trim, and what it moves per second.
+const MOST_TRIM: f64 = 1.25;
 const TRIM_UP: f64 = 0.05;
 /// A flow below this part of its share that is told nevertheless needs a larger rate.
 const REACHED: f64 = 0.97;
@@ -220,21 +221,17 @@ impl UdpDirection {
         hop.standing_queue || self.signalled_ago < HELD_FOR || has_its_share()
     }
 
-    fn trim(&mut self, share: BitRate, hop: &HopLoad, span: f64) {
+    fn trim(&mut self, share: BitRate, span: f64) {
         let limited = self.signalled_ago < HELD_FOR;
         let short = limited && self.rate.smooth() < share.mul_f64(REACHED);
-        self.trim = if hop.standing_queue {
-            self.trim - TRIM_DOWN * span
-        } else if short {
+        self.trim = if short {
             self.trim + TRIM_UP * span
-        } else if self.trim < 1.0 {
-            (self.trim + TRIM_UP * span).min(1.0)
         } else if limited {
             self.trim
         } else {
-            (self.trim - TRIM_UP * span).max(1.0)
+            self.trim - TRIM_UP * span
         }
-        .clamp(TRIM.0, TRIM.1);
+        .clamp(1.0, MOST_TRIM);
     }
 
     fn note_trains(&mut self, interval: &Interval) {
@@ -400,6 +397,7 @@ impl UdpFlows {
                     station: record.station,
                     hop: record.hop,
                     rate: half.rate.smooth(),
+                    share: half.share,
                     is_window_limited: half.is_window_limited(&self.hops[direction.index()]),
                 })
             })
@@ -418,7 +416,7 @@ impl UdpFlows {
             half.share = None;
             UdpPlan::default()
         } else {
-            half.trim(share, &hop, span.as_secs_f64());
+            half.trim(share, span.as_secs_f64());
             if half.share.is_none() {
                 self.decisions.push_back(Decision::Steer { flow, direction, share });
             }
@@ -600,7 +598,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_falls_while_a_queue_stands_and_comes_back() {
+    fn a_queue_that_stands_takes_the_credit_and_no_more_of_the_rate_than_of_windows() {
         let mut bulk = Bulk::new(false);
         bulk.pass(BitRate::mbps(12), 24);
         let rate = |bulk: &mut Bulk, standing_queue| {
@@ -610,9 +608,8 @@ mod tests {
             }
             bulk.flows.snapshot().next().map(|s| (s.plan.rate_bytes, s.plan.credit_bytes))
         };
-        assert_eq!(rate(&mut bulk, true), Some((858_993, 0)));
-        let (back, credit) = rate(&mut bulk, false).expect("a plan");
-        assert!((1_063_000..=1_073_741).contains(&back) && credit == 1_000_000, "{back}");
+        assert_eq!(rate(&mut bulk, true), Some((1_073_741, 0)));
+        assert_eq!(rate(&mut bulk, false), Some((1_073_741, 1_000_000)));
     }
 
     #[test]
