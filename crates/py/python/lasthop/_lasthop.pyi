@@ -1,7 +1,5 @@
-"""The extension module: homes, runs, reports, plans and stores. What users need of it stands in `lasthop`.
-
-Docstrings stand here alone: the build takes them into the module (`build.rs`), where `help()` finds them.
-"""
+# The extension module: homes, runs, reports, plans and stores. What users need of it stands in `lasthop`.
+# Docstrings stand here alone: the build takes them into the module (`build.rs`), where `help()` finds them.
 
 from __future__ import annotations
 
@@ -287,7 +285,7 @@ class Table:
     """Rows and columns that a run has given; `len()` is the number of rows.
 
     Polars, pandas, DuckDB and PyArrow take it as it is, numbers without a copy (Arrow PyCapsule interface): `polars.DataFrame(table)`,
-    `pyarrow.table(table)`. Can be pickled.
+    `pyarrow.table(table)`, `pandas.DataFrame.from_arrow(table)` (pandas 3). Can be pickled.
     """
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
