@@ -111,7 +111,8 @@ def main():
     """Says what is broken."""
     arguments = sys.argv[1:]
     if arguments == ["--pictures"]:
-        print("\n".join(undrawn()))
+        for name in undrawn():
+            print(name)
         return 0
     if arguments:
         site = pathlib.Path(arguments[-1]).resolve()

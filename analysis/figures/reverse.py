@@ -30,7 +30,7 @@ def reverse(simulator):
     for (case, less), axes in zip(CASES, panels):
         for sender, settings, colour, dash in SENDERS:
             rows = simulator.sweep(HOME, {**less, **settings, **rates}, seeds=SEEDS)
-            at = lambda r: where(rows, line__rate_up=f"{r}kbit/s")
+            at = lambda r: where(rows, wan__rate_up=f"{r}kbit/s")
             values = [sample(x / 1e6 for x in column(at(r), "flows.download.goodput_bps")) for r in RATES]
             style.points(axes, RATES, values, sender, color=colour, linestyle=dash)
             table.append([sender, case, *(shown(v, 2) for v in values)])

@@ -8,6 +8,8 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
+from .catalogue import Missing
+
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIOS = ROOT / "scenarios"
 
@@ -99,6 +101,8 @@ def number(text):
 def where(rows, **keys):
     """The rows whose varied keys have these values; `wifi__attempts=4` stands for `wifi.attempts`."""
     wanted = {key.replace("__", "."): value for key, value in keys.items()}
+    if unknown := [key for key in wanted if rows and key not in rows[0]]:
+        raise Missing(f"no row has {', '.join(unknown)}; it was not varied under this name")
     return [row for row in rows if all(row[key] == value for key, value in wanted.items())]
 
 

@@ -8,6 +8,7 @@ import unittest
 from pathlib import Path
 
 from figures import bianchi, peers, series, simulator, stats, suffices, table
+from figures.catalogue import Missing
 from figures.stats import Sample
 
 
@@ -155,6 +156,8 @@ class Simulator(unittest.TestCase):
         one, four = (simulator.column(simulator.where(rows, wifi__attempts=r), "flows.ftp.goodput_bps") for r in (1, 4))
         self.assertGreater(min(four), max(one))
         self.assertEqual(simulator.column(rows, "flows.ftp.page"), [])
+        with self.assertRaisesRegex(Missing, "no row has arq.attempts"):
+            simulator.where(rows, arq__attempts=1)
         runs = list((self.simulator.cache / "stores" / "papers" / "arq" / "packs").iterdir())
         self.assertEqual(len(runs), 1)
 

@@ -31,8 +31,8 @@ pub fn capsule<'py>(py: Python<'py>, reader: Box<dyn RecordBatchReader + Send>) 
     PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
 }
 
-/// Rows and columns that a run has given.
-#[pyclass(frozen, module = "lasthop._lasthop")]
+#[doc = doc!("Table")]
+#[pyclass(frozen, module = "lasthop")]
 #[derive(Clone)]
 pub struct Table(RecordBatch);
 
@@ -62,12 +62,13 @@ impl Table {
         self.0.num_rows()
     }
 
+    #[doc = doc!("Table.columns")]
     #[getter]
     fn columns(&self) -> Vec<String> {
         self.0.schema().fields().iter().map(|field| field.name().clone()).collect()
     }
 
-    /// Every column as a list; null is None.
+    #[doc = doc!("Table.to_dict")]
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let columns = PyDict::new(py);
         for (name, array) in self.columns().into_iter().zip(self.0.columns()) {
@@ -76,14 +77,17 @@ impl Table {
         Ok(columns)
     }
 
+    #[doc = doc!("Table.to_polars")]
     fn to_polars<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("lasthop._frames")?.call_method1("to_polars", (slf,))
     }
 
+    #[doc = doc!("Table.to_pandas")]
     fn to_pandas<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("lasthop._frames")?.call_method1("to_pandas", (slf,))
     }
 
+    #[doc = doc!("Table.to_arrow")]
     fn to_arrow<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.py().import("lasthop._frames")?.call_method1("to_arrow", (slf,))
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use lasthop_command::REVISION;
 use lasthop_home::scenario::Scenario;
 use lasthop_store::{Cell, Source};
+use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -15,8 +16,8 @@ use crate::refused;
 use crate::report::Report;
 use crate::run::{self, Stop, Wanted};
 
-/// A home that can be run: a scenario, its traces, and what was set. Never changed; equal homes give equal reports.
-#[pyclass(frozen, module = "lasthop._lasthop")]
+#[doc = doc!("Home")]
+#[pyclass(frozen, module = "lasthop")]
 pub struct Home {
     pub source: Arc<Source>,
     pub sets: Vec<String>,
@@ -32,11 +33,20 @@ impl Home {
     pub fn scenario(&self) -> &Scenario {
         &self.cell.home
     }
+
+    /// The seed that was given, or the scenario's.
+    fn seed_or_own(&self, given: Option<Bound<'_, PyAny>>) -> PyResult<u64> {
+        let Some(given) = given else { return Ok(self.scenario().seed) };
+        given.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(given.py()) {
+            true => PyValueError::new_err(format!("seed: {given} stands here; write an integer from 0 to 2**64-1")),
+            false => error,
+        })
+    }
 }
 
 #[pymethods]
 impl Home {
-    /// Of a scenario's file.
+    #[doc = doc!("Home.load")]
     #[staticmethod]
     fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         py.detach(|| {
@@ -45,7 +55,7 @@ impl Home {
         })
     }
 
-    /// Of a scenario's text, as the content of `file`.
+    #[doc = doc!("Home.parse")]
     #[staticmethod]
     #[pyo3(signature = (text, file = "scenario.toml"))]
     fn parse(text: &str, file: &str) -> PyResult<Self> {
@@ -69,6 +79,7 @@ impl Home {
         py.detach(|| Self::new(Arc::clone(&self.source), all))
     }
 
+    #[doc = doc!("Home.set")]
     #[pyo3(signature = (keys = None, **named))]
     fn set<'py>(
         slf: Bound<'py, Self>,
@@ -90,16 +101,17 @@ impl Home {
         format!("<lasthop.Home {}, {}, {} flows{sets}>", home.name, home.duration, home.flows.len())
     }
 
-    /// Refuses what the simulator does not carry.
+    #[doc = doc!("Home.check")]
     fn check(&self) -> PyResult<()> {
         lasthop_sim::check(self.scenario()).map_err(|error| refused(&error))
     }
 
+    #[doc = doc!("Home.run")]
     #[pyo3(signature = (seed = None, trace = false, series = false, laws = None, stop = None))]
     fn run(
         &self,
         py: Python<'_>,
-        seed: Option<u64>,
+        seed: Option<Bound<'_, PyAny>>,
         trace: bool,
         series: bool,
         laws: Option<Bound<'_, PyDict>>,
@@ -107,52 +119,59 @@ impl Home {
     ) -> PyResult<Report> {
         let stop = stop.map(|stop| stop.get().flag());
         let laws = laws.map(|laws| Makers::new(&laws, self.scenario())).transpose()?;
-        let home = seed.map(|seed| self.scenario().with_seed(seed));
-        run::run(py, home.as_ref().unwrap_or(self.scenario()), Wanted { trace, series }, stop, laws.as_ref())
+        let home = self.scenario().with_seed(self.seed_or_own(seed)?);
+        run::run(py, &home, Wanted { trace, series }, stop, laws.as_ref())
     }
 
-    /// The key of its run with this seed in a store, 64 hexadecimal digits.
+    #[doc = doc!("Home.key")]
     #[pyo3(signature = (seed = None))]
-    fn key(&self, seed: Option<u64>) -> String {
-        self.cell.key(seed.unwrap_or(self.scenario().seed)).to_string()
+    fn key(&self, seed: Option<Bound<'_, PyAny>>) -> PyResult<String> {
+        Ok(self.cell.key(self.seed_or_own(seed)?).to_string())
     }
 
+    #[doc = doc!("Home.name")]
     #[getter]
     fn name(&self) -> &str {
         &self.scenario().name
     }
 
+    #[doc = doc!("Home.file")]
     #[getter]
     fn file(&self) -> &str {
         self.source.file()
     }
 
+    #[doc = doc!("Home.text")]
     #[getter]
     fn text(&self) -> &str {
         self.source.text()
     }
 
+    #[doc = doc!("Home.sets")]
     #[getter]
     fn sets(&self) -> Vec<String> {
         self.sets.clone()
     }
 
+    #[doc = doc!("Home.seed")]
     #[getter]
     fn seed(&self) -> u64 {
         self.scenario().seed
     }
 
+    #[doc = doc!("Home.duration_s")]
     #[getter]
     fn duration_s(&self) -> f64 {
         self.scenario().duration.as_secs_f64()
     }
 
+    #[doc = doc!("Home.measure_from_s")]
     #[getter]
     fn measure_from_s(&self) -> f64 {
         self.scenario().measure_from.as_secs_f64()
     }
 
-    /// (name, from, to, kind, starts at s) of every flow.
+    #[doc = doc!("Home.flows")]
     #[getter]
     fn flows(&self) -> Vec<(String, String, String, String, f64)> {
         let home = self.scenario();
@@ -163,7 +182,7 @@ impl Home {
         home.flows.iter().map(flow).collect()
     }
 
-    /// The names of its stations.
+    #[doc = doc!("Home.stations")]
     #[getter]
     fn stations(&self) -> Vec<String> {
         self.scenario().stations.iter().map(|station| station.name.clone()).collect()

@@ -10,24 +10,32 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// What a law moves.
-#[pyclass(module = "lasthop._lasthop")]
+#[doc = doc!("Window")]
+#[pyclass(module = "lasthop")]
 #[derive(Clone, Copy)]
 pub struct Window {
+    #[doc = doc!("Window.cwnd")]
     #[pyo3(get, set)]
     cwnd: f64,
+    #[doc = doc!("Window.ssthresh")]
     #[pyo3(get, set)]
     ssthresh: f64,
 }
 
-/// An acknowledgment of something new.
-#[pyclass(frozen, get_all, module = "lasthop._lasthop")]
+#[doc = doc!("Ack")]
+#[pyclass(frozen, get_all, module = "lasthop")]
 pub struct Ack {
+    #[doc = doc!("Ack.now_s")]
     now_s: f64,
+    #[doc = doc!("Ack.acked")]
     acked: f64,
+    #[doc = doc!("Ack.counted")]
     counted: f64,
+    #[doc = doc!("Ack.rtt_s")]
     rtt_s: Option<f64>,
+    #[doc = doc!("Ack.srtt_s")]
     srtt_s: f64,
+    #[doc = doc!("Ack.cwnd_limited")]
     cwnd_limited: bool,
 }
 

@@ -3,6 +3,13 @@
 //! A run holds no lock of the interpreter; Ctrl-C ends one that the main thread waits for. What Python reads of a run in bulk goes as
 //! Arrow through the PyCapsule interface, without a copy. Types and docstrings: `python/lasthop/_lasthop.pyi`.
 
+/// The docstring of a class or of its member, as the stubs have it (`build.rs`).
+macro_rules! doc {
+    ($name:literal) => {
+        include_str!(concat!(env!("OUT_DIR"), "/", $name))
+    };
+}
+
 mod arrow;
 mod home;
 mod law;
@@ -16,7 +23,7 @@ use lasthop_store::StoreError;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 
-/// See the crate.
+/// What `lasthop` is made of that is not Python.
 #[pymodule(name = "_lasthop")]
 fn extension(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("REVISION", lasthop_command::REVISION)?;

@@ -12,8 +12,8 @@ use crate::arrow::Table;
 use crate::refused;
 use crate::series::Tables;
 
-/// See `schema/report.md`.
-#[pyclass(frozen, module = "lasthop._lasthop")]
+#[doc = doc!("Report")]
+#[pyclass(frozen, module = "lasthop")]
 pub struct Report {
     pub report: Arc<report::Report>,
     pub trace: Option<Table>,
@@ -36,11 +36,12 @@ impl Report {
 
 #[pymethods]
 impl Report {
-    /// The report as the command's JSON.
+    #[doc = doc!("Report.to_json")]
     fn to_json(&self) -> String {
         self.report.to_json()
     }
 
+    #[doc = doc!("Report.to_dict")]
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let text = serde_json::to_string(&*self.report).map_err(|error| refused(&error))?;
         py.import("json")?.call_method1("loads", (text,))
@@ -51,7 +52,7 @@ impl Report {
         self.kept()
     }
 
-    /// Every scalar by its name, as in the columns of a sweep.
+    #[doc = doc!("Report.figures")]
     fn figures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let figures = PyDict::new(py);
         for (name, value) in self.scalars()? {
@@ -62,57 +63,72 @@ impl Report {
 
     fn __getitem__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         let scalars = self.scalars()?;
-        let group = ["", "flows.", "stations.", "queues."];
-        for prefix in group {
-            let full = format!("{prefix}{name}");
-            if let Some((_, value)) = scalars.iter().find(|(own, _)| *own == full) {
-                return object(py, value);
+        let exactly = scalars.iter().find(|(own, _)| own == name);
+        let called: Vec<_> = match exactly {
+            Some(one) => vec![one],
+            None => scalars.iter().filter(|(own, _)| lasthop_store::is_called(own, name)).collect(),
+        };
+        match called.as_slice() {
+            [] => {}
+            [(_, value)] => return object(py, value),
+            several => {
+                let names: Vec<&str> = several.iter().map(|(own, _)| own.as_str()).collect();
+                return Err(PyKeyError::new_err(format!("`{name}` is {}; choose one", names.join(" and "))));
             }
         }
         let near = closest(name, scalars.iter().map(|(own, _)| own.as_str())).join(", ");
         Err(PyKeyError::new_err(format!("there is no figure `{name}`; near it are {near}")))
     }
 
+    #[doc = doc!("Report.scenario")]
     #[getter]
     fn scenario(&self) -> &str {
         &self.report.scenario
     }
 
+    #[doc = doc!("Report.seed")]
     #[getter]
     fn seed(&self) -> u64 {
         self.report.seed
     }
 
+    #[doc = doc!("Report.flows")]
     #[getter]
     fn flows(&self) -> Vec<String> {
         self.report.flows.iter().map(|flow| flow.name.clone()).collect()
     }
 
+    #[doc = doc!("Report.wall_s")]
     #[getter]
     fn wall_s(&self) -> f64 {
         self.report.run.wall_s
     }
 
+    #[doc = doc!("Report.events")]
     #[getter]
     fn events(&self) -> u64 {
         self.report.run.events
     }
 
+    #[doc = doc!("Report.trace")]
     #[getter]
     fn trace(&self) -> PyResult<Table> {
         self.trace.clone().ok_or_else(|| PyValueError::new_err("this run kept no trace; run(trace=True) does"))
     }
 
+    #[doc = doc!("Report.series")]
     #[getter]
     fn series(&self) -> PyResult<Table> {
         self.series.as_ref().map(|it| it.flows.clone()).ok_or_else(no_series)
     }
 
+    #[doc = doc!("Report.queue_series")]
     #[getter]
     fn queue_series(&self) -> PyResult<Table> {
         self.series.as_ref().map(|it| it.queue.clone()).ok_or_else(no_series)
     }
 
+    #[doc = doc!("Report.delays")]
     #[getter]
     fn delays(&self) -> PyResult<Table> {
         self.series.as_ref().map(|it| it.delays.clone()).ok_or_else(no_series)

@@ -16,8 +16,8 @@ use crate::report::Report;
 use crate::series::Series;
 use crate::trace::Trace;
 
-/// Ends runs of other threads.
-#[pyclass(frozen, module = "lasthop._lasthop")]
+#[doc = doc!("Stop")]
+#[pyclass(frozen, module = "lasthop")]
 #[derive(Default)]
 pub struct Stop(Arc<AtomicBool>);
 
@@ -34,7 +34,7 @@ impl Stop {
         Self::default()
     }
 
-    /// Every run that was given this object ends soon.
+    #[doc = doc!("Stop.set")]
     fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -17,8 +17,8 @@ use crate::home::Home;
 use crate::run::Stop;
 use crate::{of_store, refused};
 
-/// Homes and their seeds, in the order of the rows of their table.
-#[pyclass(frozen, module = "lasthop._lasthop")]
+#[doc = doc!("Plan")]
+#[pyclass(frozen, module = "lasthop")]
 pub struct Plan {
     plan: Arc<lasthop_store::Plan>,
     scenario: Key,
@@ -50,7 +50,7 @@ impl Plan {
         Ok(Self { plan: Arc::new(lasthop_store::Plan { cells, runs: Vec::new() }), scenario })
     }
 
-    /// The same homes with these seeds each.
+    #[doc = doc!("Plan.with_seeds")]
     fn with_seeds(&self, seeds: Vec<Vec<u64>>) -> PyResult<Self> {
         let runs: usize = seeds.iter().map(Vec::len).sum();
         if seeds.len() != self.plan.cells.len() || runs > MOST_RUNS {
@@ -66,45 +66,42 @@ impl Plan {
         self.plan.runs.len()
     }
 
-    /// The first seed of the home.
+    #[doc = doc!("Plan.seed")]
     #[getter]
     fn seed(&self) -> u64 {
         self.plan.cells.first().map_or(1, |cell| cell.home.seed)
     }
 
-    /// (cell, seed) of a run.
+    #[doc = doc!("Plan.run")]
     fn run(&self, run: usize) -> PyResult<(u32, u64)> {
         self.plan.runs.get(run).copied().ok_or_else(|| PyValueError::new_err("there is no such run"))
     }
 
-    /// The key of a run.
+    #[doc = doc!("Plan.key")]
     fn key(&self, run: usize) -> PyResult<String> {
         self.run(run)?;
         Ok(self.plan.key(run).to_string())
     }
 
-    /// What a cell varies.
+    #[doc = doc!("Plan.values")]
     fn values(&self, cell: usize) -> PyResult<Varied> {
         let cell = self.plan.cells.get(cell).ok_or_else(|| PyValueError::new_err("there is no such cell"))?;
         Ok(cell.values.clone())
     }
 
-    /// SHA-256 over the keys of all runs.
+    #[doc = doc!("Plan.digest")]
     fn digest(&self) -> String {
         Key::of_keys(self.plan.keys()).to_string()
     }
 
-    /// Names of the figures that `chosen` are, or those of the usual ones; `all` is every one.
+    #[doc = doc!("Plan.figures")]
     #[pyo3(signature = (chosen = None))]
     fn figures(&self, py: Python<'_>, chosen: Option<Vec<String>>) -> PyResult<Vec<String>> {
         if chosen.as_ref().is_some_and(|names| names.len() == 1 && names[0] == "all") {
             return Ok(vec!["all".to_owned()]);
         }
         py.detach(|| {
-            let simulate = |home: &_| lasthop_sim::run(home, &mut lasthop_sim::Options::default());
-            let own = self.plan.cells.first().map_or(0, |cell| cell.values.len()) + 1;
-            let names = Names::new(self.plan.cells.iter().map(|cell| &cell.home), own, simulate)
-                .map_err(|error| refused(&error))?;
+            let names = self.names()?;
             let figures = chosen.map_or_else(|| names.usual(), Figures::Chosen);
             if let Figures::Chosen(chosen) = &figures {
                 let is_usual = names.usual() == figures;
@@ -116,16 +113,30 @@ impl Plan {
             Ok(vec!["all".to_owned()])
         })
     }
+
+    #[doc = doc!("Plan.figure")]
+    fn figure(&self, py: Python<'_>, name: &str) -> PyResult<String> {
+        py.detach(|| self.names()?.one(name).map(str::to_owned).map_err(PyValueError::new_err))
+    }
+}
+
+impl Plan {
+    fn names(&self) -> PyResult<Names> {
+        let simulate = |home: &_| lasthop_sim::run(home, &mut lasthop_sim::Options::default());
+        let own = self.plan.cells.first().map_or(0, |cell| cell.values.len()) + 1;
+        Names::new(self.plan.cells.iter().map(|cell| &cell.home), own, simulate).map_err(|error| refused(&error))
+    }
 }
 
 fn figures(names: Vec<String>) -> Figures {
     if names.len() == 1 && names[0] == "all" { Figures::All } else { Figures::Chosen(names) }
 }
 
-/// The folder of finished runs.
-#[pyclass(frozen, module = "lasthop._lasthop")]
+#[doc = doc!("Store")]
+#[pyclass(frozen, module = "lasthop")]
 pub struct Store {
     store: Arc<Mutex<lasthop_store::Store>>,
+    #[doc = doc!("Store.root")]
     root: PathBuf,
 }
 
@@ -152,40 +163,41 @@ impl Store {
         Ok(Self { store: Arc::new(Mutex::new(store)), root })
     }
 
-    /// Runs of a stretch of a plan that is packed together.
+    #[doc = doc!("Store.PACK")]
     #[classattr]
     const PACK: usize = lasthop_store::Store::PACK;
 
-    /// Whether a folder is one.
+    #[doc = doc!("Store.is_at")]
     #[staticmethod]
     fn is_at(root: PathBuf) -> bool {
         lasthop_store::Store::is_at(&root)
     }
 
+    #[doc = doc!("Store.root")]
     #[getter]
     fn root(&self) -> PathBuf {
         self.root.clone()
     }
 
-    /// The runs of `plan` that are not there.
+    #[doc = doc!("Store.missing")]
     fn missing(&self, py: Python<'_>, plan: &Bound<'_, Plan>) -> PyResult<Vec<usize>> {
         let plan = Arc::clone(&plan.get().plan);
         self.with(py, move |store| store.missing(plan.keys()))
     }
 
-    /// Keeps the report of the run `key`.
+    #[doc = doc!("Store.put")]
     fn put(&self, py: Python<'_>, key: &str, report: &str) -> PyResult<()> {
         let key = parsed(key)?;
         self.with(py, |store| store.put(key, report))
     }
 
-    /// The report of the run `key` as JSON, if it is there.
+    #[doc = doc!("Store.get")]
     fn get(&self, py: Python<'_>, key: &str) -> PyResult<Option<String>> {
         let key = parsed(key)?;
         self.with(py, |store| store.get(key))
     }
 
-    /// Packs a stretch of the plan, if all of it is there.
+    #[doc = doc!("Store.pack")]
     fn pack(&self, py: Python<'_>, plan: &Bound<'_, Plan>, stretch: usize) -> PyResult<()> {
         let plan = Arc::clone(&plan.get().plan);
         let size = lasthop_store::Store::PACK;
@@ -193,7 +205,7 @@ impl Store {
         self.with(py, move |store| store.pack(runs.map(|run| plan.key(run))))
     }
 
-    /// The figure `name` of every run of the plan, null where it has none.
+    #[doc = doc!("Store.values")]
     fn values(&self, py: Python<'_>, plan: &Bound<'_, Plan>, name: &str) -> PyResult<Vec<Option<f64>>> {
         let plan = Arc::clone(&plan.get().plan);
         let store = Arc::clone(&self.store);
@@ -204,15 +216,14 @@ impl Store {
         .map_err(|error| of_store(&error))
     }
 
-    /// Writes the table of `plan` and its manifest; whether there was anything to write.
+    #[doc = doc!("Store.write_table")]
     fn write_table(&self, py: Python<'_>, plan: &Bound<'_, Plan>, names: Vec<String>, path: PathBuf) -> PyResult<bool> {
         let (scenario, plan) = (plan.get().scenario, Arc::clone(&plan.get().plan));
         let figures = figures(names);
         self.with(py, move |store| lasthop_store::write_table(store, &plan, &figures, (&path, REVISION, scenario)))
     }
 
-    /// Runs one home with `seeds` and keeps each in the store at `root` as soon as it is done; without one, or where the folder is not
-    /// seen (it holds no file `mark`), the reports are given back.
+    #[doc = doc!("Store.work")]
     #[staticmethod]
     #[pyo3(signature = (home, seeds, root = None, mark = None, stop = None))]
     fn work(
@@ -246,7 +257,7 @@ impl Store {
         Ok(root.is_none().then_some(reports))
     }
 
-    /// The table of `plan` as a capsule of the Arrow PyCapsule interface, read batch by batch.
+    #[doc = doc!("Store.stream")]
     fn stream<'py>(
         &self,
         py: Python<'py>,

@@ -27,11 +27,14 @@ def test_numbers_are_not_copied(home):
 
 def test_polars_pandas_and_duckdb_take_a_table(home):
     import duckdb
+    import pandas
 
     trace = home.run(trace=True).trace
     frame = polars.DataFrame(trace)
     assert frame.height == len(trace) == len(trace.to_pandas()) and frame.columns == trace.columns
     assert frame.filter(polars.col("flow") == "ftp").height > 100
+    # From pandas 3 on; to_pandas() asks PyArrow.
+    assert len(pandas.DataFrame.from_arrow(trace)) == len(trace)
     # DuckDB finds what is called `trace` by its name.
     assert duckdb.sql("select count(*) from trace").fetchall() == [(len(trace),)]
 

@@ -17,6 +17,10 @@ def test_plots_of_reports(home):
     assert lasthop.plot.windows(reports["long"], "ftp").get_title() == "ftp"
     with pytest.raises(ValueError, match="the flows are game-down, ftp"):
         lasthop.plot.windows(reports["long"], "fpt")
+    with pytest.raises(ValueError, match="`game-down` has no windows"):
+        lasthop.plot.windows(reports["long"], "game-down")
+    with pytest.raises(ValueError, match="a series has no `goodput`; it has delay_mean_ms"):
+        lasthop.plot.timeline(reports, "goodput")
 
 
 def test_plots_of_a_sweep(home, tmp_path):

@@ -29,11 +29,11 @@ def test_a_report_is_the_programs_json_field_by_field(program, tmp_path, name, s
 def test_figures_have_the_names_of_a_sweep(home):
     report = home.run(seed=3)
     figures = report.figures()
-    assert report["flows.ftp.goodput_bps"] == report["ftp.goodput_bps"] == figures["flows.ftp.goodput_bps"] > 1e6
+    assert report["flows.ftp.goodput_bps"] == report["ftp.goodput_bps"] == report["ftp.goodput"] == figures["flows.ftp.goodput_bps"] > 1e6
     assert report["seed"] == 3 and report["run.valid"] is True and report["AP.airtime_share"] > 0
     assert report["flows.ftp.start_up.delay"] is None
     with pytest.raises(KeyError, match="near it are .*flows.ftp.goodput_bps"):
-        report["flows.ftp.goodput"]
+        report["flows.ftp.goodputt"]
 
 
 def test_a_report_comes_back_from_a_pickle(home):

@@ -38,7 +38,7 @@ def test_a_row_per_run_in_the_order_of_the_grid(home, tmp_path):
     assert every.width > 60 and "run.wall_s" not in every.columns
     array = runs.to_xarray("flows.game-down.added_delay.p99")
     assert array.dims == ("wifi.queue.limit", "control.window", "seed") and array.shape == (2, 2, 3)
-    assert float(array.sel({"wifi.queue.limit": "200", "seed": 4})[1]) == alone["game-down.added_delay.p99"]
+    assert float(array.sel({"wifi.queue.limit": 200, "seed": 4})[1]) == alone["game-down.added_delay.p99"]
     assert "<table>" in runs._repr_html_()
 
 
@@ -48,6 +48,21 @@ def test_what_is_wrong_is_refused_before_the_first_run(home, tmp_path):
             lasthop.sweep(home, grid, store=tmp_path / "out")
     with pytest.raises(ValueError, match="near it are ftp.goodput_bps"):
         lasthop.sweep(home, figures="ftp.goodputt", store=tmp_path / "out")
+    with pytest.raises(ValueError, match="near it are ftp.goodput_bps"):
+        lasthop.sweep(home, until=lasthop.Until("ftp.goodputt"), store=tmp_path / "out")
+    for seeds, why in ((0, "at least one"), ([], "at least one"), ([3, 3], "3 stands there twice"), ([-1], "from 0 to")):
+        with pytest.raises(ValueError, match=f"seeds: .*{why}"):
+            lasthop.sweep(home, seeds=seeds, store=tmp_path / "out")
+    for values, why in (([], "at least one"), ([5, "5"], "`5` stands there twice")):
+        with pytest.raises(ValueError, match=f"grid: wifi.queue.limit: .*{why}"):
+            lasthop.sweep(home, {"wifi.queue.limit": values}, store=tmp_path / "out")
+    # Seeds are no axis of the grid: its rows would all have the first one's.
+    with pytest.raises(ValueError, match="seeds are varied by seeds=N"):
+        lasthop.sweep(home, {"seed": [1, 2]}, store=tmp_path / "out")
+    wrong = [{"grid": {"wifi.queue.limit": values}} for values in ("50", 50, {"a": 1})]
+    for arguments in (*wrong, {"grid": ["a"]}, {"seeds": 2.0}, {"until": "ftp.goodput"}, {"executor": 5}):
+        with pytest.raises(TypeError, match=f"{next(iter(arguments))}: "):
+            lasthop.sweep(home, **arguments, store=tmp_path / "out")
     assert not (tmp_path / "out").exists()
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").touch()
@@ -85,6 +100,43 @@ def test_every_executor_gives_the_same_bytes(home, tmp_path, kind):
     with executor:
         runs = lasthop.sweep(home, GRID, seeds=2, executor=executor, store=tmp_path / "out")
     assert digest(runs.path) == digest(expected.path)
+
+
+def test_what_an_executor_raises_comes_out_and_what_was_finished_stays(home, tmp_path):
+    class Once:
+        """Runs one task, then has nothing but errors."""
+
+        _max_workers = 1
+        ran = 0
+
+        def submit(self, work, *arguments):
+            future = concurrent.futures.Future()
+            if self.ran:
+                future.set_exception(ConnectionError("the cluster went away"))
+            else:
+                future.set_result(work(*arguments))
+            self.ran += 1
+            return future
+
+    with pytest.raises(ConnectionError, match="the cluster went away"):
+        lasthop.sweep(home, GRID, seeds=2, executor=Once(), store=tmp_path / "out")
+    kept = list((tmp_path / "out" / "runs").glob("*/*.json"))
+    assert len(kept) == 1
+    runs = lasthop.sweep(home, GRID, seeds=2, store=tmp_path / "out")
+    assert digest(runs.path) == digest(lasthop.sweep(home, GRID, seeds=2, store=tmp_path / "own").path)
+
+
+def test_a_temporary_store_goes_with_its_runs(home):
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        runs = lasthop.sweep(home)
+        folder, other = runs.store.root, runs.choose("all")
+        del runs
+        assert other.to_arrow().num_rows == 1
+        del other
+    assert not folder.exists()
 
 
 def test_workers_that_do_not_see_the_store_send_their_reports(home, tmp_path):
@@ -223,6 +275,12 @@ def test_statistics_of_a_sweep(home, tmp_path):
     assert made.is_sure and made.difference.mean == pytest.approx(many.mean - few.mean)
     with pytest.raises(ValueError, match="is 2 cells"):
         runs.compare(figure, {}, {"wifi.queue.limit": 200})
+    with pytest.raises(ValueError, match=r"is no cell of the sweep; give a value of each of wifi.queue.limit \('5' or '200'\)"):
+        runs.compare(figure, {"wifi.queue.limit": 7}, {"wifi.queue.limit": 200})
+    assert runs.stats("game-down.added_delay.p99") == [few, many]
+    for name, why in (("ftp.good", "near it are"), ("ftp.delay", "near it are"), ("scenario", "is text")):
+        with pytest.raises(ValueError, match=why):
+            runs.stats(name)
 
 
 def test_seeds_until_the_interval_is_small(home, tmp_path):

@@ -165,6 +165,22 @@ impl Names {
         unknown.map_or(Ok(()), |name| Err(self.nothing_called(name)))
     }
 
+    /// The one column that `name` is.
+    ///
+    /// # Errors
+    /// None or several are called so; with those near it.
+    pub fn one(&self, name: &str) -> Result<&str, String> {
+        if let Some(column) = self.columns.get(name) {
+            return Ok(column);
+        }
+        let called: Vec<&str> = self.columns().filter(|column| is_called(column, name)).collect();
+        match called.as_slice() {
+            [one] => Ok(one),
+            [] => Err(self.nothing_called(name)),
+            several => Err(format!("`{name}` is {}; choose one", several.join(" and "))),
+        }
+    }
+
     fn nothing_called(&self, name: &str) -> String {
         let asks_for_start = name.contains("start_up");
         let short =
@@ -198,6 +214,12 @@ impl Names {
         ];
         Figures::Chosen(levels.into_iter().find(fits).unwrap_or_else(|| of_home().collect()))
     }
+}
+
+/// Whether `column` is called `name`: whole, or without its group or its unit.
+#[must_use]
+pub fn is_called(column: &str, name: &str) -> bool {
+    [column, without_group(column)].into_iter().any(|form| form == name || without_unit(form) == name)
 }
 
 /// Whether `name` stands for `column`.
@@ -241,6 +263,19 @@ fn matches(pattern: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_figure_is_called_by_its_name_or_a_shorter_one() {
+        let columns = ["flows.A.sent", "flows.ftp.delay.p99", "flows.ftp.goodput_bps", "stations.A.sent"];
+        let names = Names { columns: columns.map(str::to_owned).into(), flows: Vec::new(), own: 1 };
+        for name in ["flows.ftp.goodput_bps", "ftp.goodput_bps", "flows.ftp.goodput", "ftp.goodput"] {
+            assert_eq!(names.one(name), Ok("flows.ftp.goodput_bps"));
+        }
+        assert_eq!(names.one("A.sent"), Err("`A.sent` is flows.A.sent and stations.A.sent; choose one".to_owned()));
+        for name in ["ftp.delay", "ftp", "*.goodput_bps"] {
+            assert!(names.one(name).is_err_and(|said| said.starts_with("there is no figure")), "{name}");
+        }
+    }
 
     #[test]
     fn a_figure_is_chosen_by_its_name_a_shorter_one_or_one_above_it() {

@@ -18,7 +18,7 @@ mod row;
 mod source;
 mod table;
 
-pub use figures::{Chooser, Figures, MOST_COLUMNS, Names, figures, row_of};
+pub use figures::{Chooser, Figures, MOST_COLUMNS, Names, figures, is_called, row_of};
 pub use folder::Store;
 pub use key::{Key, Recipe};
 pub use manifest::write_table;

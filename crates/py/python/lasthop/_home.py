@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import math
 import os
@@ -16,14 +17,26 @@ PACKAGED = pathlib.Path(__file__).parent / "scenarios"
 
 
 def scenarios() -> list[str]:
-    """Names of the packaged scenarios: `papers/sap-law`, `homes/evening`, ..."""
+    """The packaged scenarios: those of the papers, of the book's chapters and of its studies.
+
+    Returns:
+        Names that `load` takes, in the order of the alphabet: `homes/evening`, `papers/sap-law`, ...
+    """
     return sorted(str(path.relative_to(PACKAGED).with_suffix("")) for path in PACKAGED.rglob("*.toml"))
 
 
 def load(scenario: str | os.PathLike[str]) -> Home:
-    """The home of a scenario's file, or of a packaged scenario by its name (`sap-law`, `homes/evening`).
+    """The home of a scenario's file, or of a packaged scenario.
 
-    What has a suffix or a folder that exists is a file. ValueError says file, line, key, and what would be right.
+    Args:
+        scenario: a file, by its suffix `.toml` or since it is there; else the name of a packaged scenario, whole or its last part
+            (`homes/evening`, `evening`).
+
+    Returns:
+        The home, as it stands there.
+
+    Raises:
+        ValueError: there is no such scenario, or its file is wrong: file, line, key, and what would be right.
     """
     path = pathlib.Path(scenario)
     if path.suffix == ".toml" or path.is_file():
@@ -32,17 +45,35 @@ def load(scenario: str | os.PathLike[str]) -> Home:
     found = [known for known in scenarios() if known == name or known.endswith("/" + name)]
     if len(found) == 1:
         return Home.load(PACKAGED / f"{found[0]}.toml")
-    what = f"is {' or '.join(found)}" if found else f"is no file, and none of the packaged ones: {', '.join(scenarios())}"
-    raise ValueError(f"{name}: {what}")
+    if found:
+        raise ValueError(f"{name}: is {' or '.join(found)}")
+    known = scenarios()
+    parts = {part: whole for whole in known for part in (whole, whole.rpartition("/")[2])}
+    near = list(dict.fromkeys(parts[part] for part in difflib.get_close_matches(name, parts)))
+    what = "is no file, and no packaged scenario is called so"
+    raise ValueError(f"{scenario}: {what}; {'near it: ' + ', '.join(near) + '; ' if near else ''}lasthop.scenarios() has all {len(known)}")
 
 
 def parse(text: str, file: str = "scenario.toml") -> Home:
-    """The home of a scenario's text; traces are looked for beside `file`, which errors name."""
+    """The home of a scenario's text.
+
+    Args:
+        text: TOML; every key is in `schema/scenario.toml`.
+        file: what errors call it; traces are looked for beside it.
+
+    Returns:
+        The home.
+
+    Raises:
+        ValueError: file, line, key, and what would be right.
+    """
     return Home.parse(text, file)
 
 
 def change(home: Home, keys: Mapping[str, Any] | None, named: Mapping[str, Any]) -> Home:
     """What `Home.set` does."""
+    if keys is not None and not isinstance(keys, Mapping):
+        raise TypeError(f"keys: {keys!r} is no mapping; write set({{'wifi.queue.limit': 7}}) or set(wifi__queue__limit=7)")
     pairs = [*(keys or {}).items(), *((name.replace("__", "."), value) for name, value in named.items())]
     return home._with([f"{key}={written(value)}" for key, value in pairs])
 

@@ -52,7 +52,16 @@ def student(confidence: float, freedom: int) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Interval:
-    """A mean over seeds, in the figure's unit; `sd` is the sample's, `half` the half width of the interval."""
+    """A mean over seeds and its confidence interval, in the figure's unit.
+
+    Attributes:
+        n: how many seeds had the figure.
+        mean: over them, in the figure's unit; NaN without any.
+        sd: standard deviation of the sample (n - 1), in the figure's unit; NaN with fewer than two.
+        half: half width of the interval, in the figure's unit: t(n - 1) sd / sqrt(n); infinite with fewer than two.
+        confidence: of the interval, 0 to 1.
+        values: of a cell of a sweep, what it varies: value, as `--set` takes it, by key.
+    """
 
     n: int
     mean: float
@@ -63,12 +72,12 @@ class Interval:
 
     @property
     def low(self) -> float:
-        """Lower end."""
+        """Lower end of the interval, in the figure's unit."""
         return self.mean - self.half
 
     @property
     def high(self) -> float:
-        """Upper end."""
+        """Upper end of the interval, in the figure's unit."""
         return self.mean + self.half
 
     def __str__(self) -> str:
@@ -77,9 +86,18 @@ class Interval:
 
 
 def interval(sample: Iterable[float | None], confidence: float = 0.95, values: dict[str, str] | None = None) -> Interval:
-    """Mean, standard deviation and t interval of independent figures; None (no population) is left out.
+    """Mean, standard deviation and t interval of independent figures (Law, "Simulation Modeling and Analysis", 5th edition, 9.4.1).
 
-    With fewer than two figures the interval is infinite, and with none the mean is NaN.
+    Args:
+        sample: the figures, one per seed; None and NaN (no population) are left out.
+        confidence: of the interval, 0 to 1.
+        values: what the figures are of, kept as it is.
+
+    Returns:
+        The interval, in the figures' unit. With fewer than two figures it is infinite, and with none the mean is NaN.
+
+    Raises:
+        ValueError: the confidence is not between 0 and 1.
     """
     if not 0.0 < confidence < 1.0:
         raise ValueError("a confidence is between 0 and 1, for example 0.95")
@@ -93,7 +111,14 @@ def interval(sample: Iterable[float | None], confidence: float = 0.95, values: d
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """`b - a` by pairs of one seed; `gain` is how many times wider the interval would be without pairs (1: pairs are worth nothing)."""
+    """`b - a` by pairs of one seed (common random numbers).
+
+    Attributes:
+        difference: of the pairs, b - a, in the figure's unit.
+        a: the one, over the seeds of the pairs, in the figure's unit.
+        b: the other.
+        gain: how many times wider the interval of the difference would be without pairs; 1: pairs are worth nothing.
+    """
 
     difference: Interval
     a: Interval
@@ -102,7 +127,7 @@ class Comparison:
 
     @property
     def is_sure(self) -> bool:
-        """Whether the interval leaves out zero."""
+        """Whether the interval of the difference leaves out zero."""
         return abs(self.difference.mean) > self.difference.half
 
     def __str__(self) -> str:
@@ -111,7 +136,19 @@ class Comparison:
 
 
 def compare(a: Sequence[float | None], b: Sequence[float | None], confidence: float = 0.95) -> Comparison:
-    """The paired-t comparison of two lists of figures; the i-th of both come from one seed. Pairs that lack one are left out."""
+    """The paired-t comparison of two lists of figures (Law, "Simulation Modeling and Analysis", 5th edition, 10.2).
+
+    Args:
+        a: figures, one per seed; None: no population.
+        b: as many, of the same unit; the i-th of both come from one seed. Pairs that lack one are left out.
+        confidence: of the intervals, 0 to 1.
+
+    Returns:
+        The difference b - a and both means, in the figures' unit.
+
+    Raises:
+        ValueError: the lists are not equally long, or the confidence is not between 0 and 1.
+    """
     if len(a) != len(b):
         raise ValueError(f"{len(a)} and {len(b)} figures make no pairs")
     pairs = [(x, y) for x, y in zip(a, b) if x is not None and y is not None]
@@ -124,12 +161,23 @@ def compare(a: Sequence[float | None], b: Sequence[float | None], confidence: fl
 
 @dataclasses.dataclass(frozen=True)
 class Until:
-    """Seeds until the interval of `figure` is within a share of its mean, in every cell.
+    """The stopping rule of `sweep(until=..)`: seeds until the interval of a figure is within a share of its mean, in every cell.
 
     After `least` seeds and then every `step` seeds a cell ends if `half / |mean| <= within / (1 + within)`: then the true mean is
     within the share `within` with about `confidence` (Law 9.4.1: the relative error of the estimate against the true mean, whence the
     divisor; Chow and Robbins: right as `within` goes to 0). With few seeds the coverage is a few percent lower than asked for, which
-    is why `least` is 10 or more. A cell that has not ended has `most` seeds; a figure that is never there ends it, too.
+    is why `least` is 10 by default. A figure that no seed has ends its cell, too.
+
+    Args:
+        figure: its name, as `Runs.stats` takes it.
+        within: share of the mean, 0 to 1: 0.02 is 2 %.
+        confidence: of the interval, 0 to 1.
+        least: seeds of every cell before the rule is looked at, 2 or more.
+        step: seeds that a cell gets which has not ended.
+        most: seeds that no cell exceeds; one that has not ended by then has so many.
+
+    Raises:
+        ValueError: one of them is outside of its range.
     """
 
     figure: str
@@ -146,7 +194,14 @@ class Until:
             raise ValueError("least is 2 or more, step 1 or more, and most not below least")
 
     def is_met(self, sample: Sequence[float | None]) -> bool:
-        """Whether these figures are enough."""
+        """Whether these figures are enough.
+
+        Args:
+            sample: those of one cell, one per seed; None: no population.
+
+        Returns:
+            Whether the cell ends.
+        """
         so_far = interval(sample, self.confidence)
         if len(sample) >= self.most:
             return True

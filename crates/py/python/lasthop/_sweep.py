@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 import functools
 import itertools
+import math
+import operator
 import os
 import pathlib
 import queue
 import secrets
+import shutil
 import tempfile
 import time
 import warnings
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -57,45 +63,100 @@ def sweep(
 ) -> Runs:
     """Runs every combination of the values of `grid` with every seed.
 
-    grid: dotted keys as `Home.set` takes them, each with its values; the last changes fastest, the seed faster still.
-    seeds: how many, from the home's seed on, or which.
-    executor: anything with `submit` whose futures have `add_done_callback`: `concurrent.futures`, Dask's `Client`,
-        `mpi4py.futures.MPIPoolExecutor`, `executorlib`. Without one, threads of this process: runs do not hold the interpreter's lock.
-    store: a folder that keeps every finished run; one that is there is gone on with. Without it runs are kept in a temporary
-        folder for as long as the `Runs` are.
-    figures: columns of the table `store/table.parquet`, as `lasthop sweep --figures` takes them: names, shorter names, `*`; "all";
-        without it the usual ones, fewer than 40. All figures of all runs stay in the store whatever is chosen.
-    until: seeds are added until an interval is small enough: `lasthop.Until`; `seeds` is then not used.
-    workers: how many tasks may run at once, where the executor does not say it.
-    retries: how often a task is given out again whose worker was lost.
-    progress: a line on stderr.
+    What is finished stays in the store in any case, Ctrl-C and SIGKILL included; the same call goes on from there.
 
-    ValueError: a key or a value is refused, in the words of `lasthop sweep`, before the first run. OSError: the store cannot be
-    written. What is finished stays in any case, Ctrl-C and SIGKILL included; the same call goes on from there.
+    Args:
+        home: what every run has in common.
+        grid: dotted keys as `Home.set` takes them, each with a list of its values; the last changes fastest, the seed faster still.
+        seeds: how many, from the home's seed on, or a list of them, each 0 to 2**64-1.
+        executor: anything with `submit` whose futures have `add_done_callback`: `concurrent.futures`, Dask's `Client`,
+            `mpi4py.futures.MPIPoolExecutor`, `executorlib`. None: threads of this process; runs do not hold the interpreter's lock.
+        store: a folder that keeps every finished run; one that is there is gone on with. None: runs are kept in a temporary
+            folder for as long as the `Runs` are.
+        figures: columns of the table `store/table.parquet`, as `lasthop sweep --figures` takes them: names, shorter names, `*`;
+            "all"; None: the usual ones, fewer than 40. All figures of all runs stay in the store whatever is chosen.
+        until: seeds are added until an interval is small enough; `seeds` is then not used.
+        workers: how many tasks may run at once, where the executor does not say it.
+        retries: how often a task is given out again whose worker was lost.
+        progress: whether to say on stderr how many runs are done, and how many a second.
+
+    Returns:
+        The runs, a row each: combinations x seeds.
+
+    Raises:
+        ValueError: a key, a value, a seed or a figure is refused, in the words of `lasthop sweep`, before the first run; or `store`
+            is a folder that holds something else.
+        OSError: the store cannot be read or written.
+        KeyboardInterrupt: Ctrl-C. What an executor or its workers raise comes out as it is.
     """
     if REVISION.endswith("-dirty") and store is not None:
         warnings.warn(f"the program's sources were changed after {REVISION[:-6]}: keys of a store do not tell how", stacklevel=2)
-    keys = list(grid or {})
-    values = [[written(value) for value in (grid or {})[key]] for key in keys]
-    cells = [list(zip(keys, combination)) for combination in itertools.product(*values)]
-    base = Plan(home, cells)
+    if executor is not None and not hasattr(executor, "submit"):
+        raise TypeError(f"executor: {executor!r} has no submit; give one of concurrent.futures, a Client of Dask, or None")
+    keys, values = _axes(grid or {})
+    wanted = [] if until is not None else _seeds(seeds, home.seed)
+    base = Plan(home, [list(zip(keys, combination)) for combination in itertools.product(*values)])
+    cells = math.prod(map(len, values))
     # Before anything runs: a name that chooses nothing is refused.
     chosen = base.figures(None if figures is None else [figures] if isinstance(figures, str) else list(figures))
-    folder = None
-    if store is None:
-        folder = tempfile.TemporaryDirectory(prefix="lasthop-")
-        store = folder.name
-    kept = Store(pathlib.Path(store))
+    if until is not None:
+        if not isinstance(until, _stats.Until):
+            raise TypeError(f"until: {until!r} is no rule; write lasthop.Until(figure, within=0.02)")
+        until = dataclasses.replace(until, figure=base.figure(until.figure))
+    folder = _Folder() if store is None else None
+    kept = Store(folder.path if folder else pathlib.Path(store))
     doer = _Doer(home, kept, executor, workers, retries, progress)
     if until is None:
-        first = base.seed
-        wanted = list(range(first, first + seeds)) if isinstance(seeds, int) else list(seeds)
-        plan = base.with_seeds([wanted] * len(cells))
+        plan = base.with_seeds([wanted] * cells)
         doer.run(plan)
     else:
-        plan = _until(base, len(cells), until, kept, doer)
+        plan = _until(base, cells, until, kept, doer)
     kept.write_table(plan, chosen, kept.root / "table.parquet")
     return Runs(plan, kept, keys, chosen, folder)
+
+
+def _axes(grid: Mapping[str, Iterable[Any]]) -> tuple[list[str], list[list[str]]]:
+    """Keys, and of each its values as `--set` takes them."""
+    if not isinstance(grid, Mapping):
+        raise TypeError(f"grid: {grid!r} is no mapping; write {{'wifi.queue.limit': [50, 1000]}}")
+    for key, values in grid.items():
+        if key == "seed":
+            raise ValueError("grid: seeds are varied by seeds=N, from the home's seed on, or seeds=[..]")
+        if isinstance(values, (str, Mapping)) or not isinstance(values, Iterable):
+            raise TypeError(f"grid: {key}: {values!r} is no list of values; write [{values!r}]")
+    axes = {key: [written(value) for value in values] for key, values in grid.items()}
+    for key, values in axes.items():
+        if not values:
+            raise ValueError(f"grid: {key}: there are no values; give at least one")
+        if twice := _twice(values):
+            raise ValueError(f"grid: {key}: `{twice[0]}` stands there twice")
+    return list(axes), list(axes.values())
+
+
+def _seeds(seeds: int | Iterable[int], first: int) -> list[int]:
+    """Every seed of a cell."""
+    if isinstance(seeds, str) or not isinstance(seeds, (int, Iterable)):
+        raise TypeError(f"seeds: {seeds!r} is no number of seeds; write 20, or a list of them")
+    wanted = [first + i for i in range(seeds)] if isinstance(seeds, int) else [operator.index(seed) for seed in seeds]
+    if not wanted:
+        raise ValueError(f"seeds: {seeds!r} is no seed; give at least one")
+    if outside := [seed for seed in wanted if not 0 <= seed < 2**64]:
+        raise ValueError(f"seeds: {outside[0]} stands there; write integers from 0 to 2**64-1")
+    if twice := _twice(wanted):
+        raise ValueError(f"seeds: {twice[0]} stands there twice")
+    return wanted
+
+
+def _twice(values: list[Any]) -> list[Any]:
+    return [value for value, count in collections.Counter(values).items() if count > 1]
+
+
+class _Folder:
+    """A temporary folder that goes with this object."""
+
+    def __init__(self) -> None:
+        self.path = pathlib.Path(tempfile.mkdtemp(prefix="lasthop-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
 def _until(base: Plan, cells: int, until: _stats.Until, store: Store, doer: _Doer) -> Plan:
@@ -186,8 +247,8 @@ class _Doer:
             if _is_dask(executor):
                 more = {"pure": False}
             future = executor.submit(_work, home, sets, seeds, root, mark, **more)
-            under_way[future] = (runs, tries)
             future.add_done_callback(done.put)
+            under_way[future] = (runs, tries)
 
         try:
             while True:
@@ -257,58 +318,121 @@ def _workers_of(executor: Any) -> int:
 
 
 class Runs:
-    """The runs of a sweep, in the order of the grid, the seed changing fastest.
+    """The runs of a sweep, a row each in the order of the grid, the seed changing fastest; `len()` is how many. `sweep` makes it.
 
     Polars, pandas, DuckDB and PyArrow take the object itself (Arrow PyCapsule interface); rows are read from the store batch by batch,
-    so that memory stays bounded however many there are. The same rows are in the file `path`.
+    so that memory stays bounded however many there are. The same rows are in the file `path`. A notebook shows a row per cell: the
+    mean of each figure and its interval.
+
+    A figure is named as in `Report.figures()`, or without `flows.`, `stations.` or `queues.` in front, or without its unit behind:
+    `flows.ftp.goodput_bps`, `ftp.goodput`. ValueError names those near a wrong one.
+
+    Attributes:
+        plan: homes and seeds.
+        store: where the reports are.
+        keys: what is varied, in the order of the grid.
+        figures: columns of the table beside keys and seed.
     """
 
     def __init__(self, plan: Plan, store: Store, keys: list[str], figures: list[str], folder: Any) -> None:
         self.plan, self.store, self.keys, self.figures = plan, store, keys, figures
         # Removed with this object.
         self._folder = folder
+        self._names: dict[str, str] = {}
 
     def __len__(self) -> int:
         return len(self.plan)
 
     @property
     def path(self) -> pathlib.Path:
-        """The table as Parquet: the varied keys, the seed, `scenario`, `run.revision`, and the figures."""
+        """The table as Parquet: the varied keys, the seed, `scenario`, `run.revision`, and the figures, each in the unit of its name."""
         return self.store.root / "table.parquet"
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.store.stream(self.plan, self.figures)
 
     def choose(self, figures: str | Sequence[str]) -> Runs:
-        """The same runs with other columns, "all" or names as `sweep` takes them; nothing is run for it."""
+        """The same runs with other columns; nothing is run for it.
+
+        Args:
+            figures: "all", or names as `sweep` takes them.
+
+        Returns:
+            The same runs.
+
+        Raises:
+            ValueError: a name chooses nothing; names near it.
+        """
         chosen = self.plan.figures([figures] if isinstance(figures, str) else list(figures))
         return Runs(self.plan, self.store, self.keys, chosen, self._folder)
 
     def to_polars(self) -> Any:
-        """A `polars.DataFrame`, a row per run."""
+        """As a frame of Polars.
+
+        Returns:
+            A `polars.DataFrame`, a row per run: keys, seed, figures.
+        """
         return _frames.to_polars(self)
 
     def to_arrow(self) -> Any:
-        """A `pyarrow.Table`, a row per run."""
+        """As a table of PyArrow.
+
+        Returns:
+            A `pyarrow.Table`, a row per run: keys, seed, figures.
+        """
         return _frames.to_arrow(self)
 
     def to_pandas(self) -> Any:
-        """A `pandas.DataFrame`, a row per run."""
+        """As a frame of pandas, by PyArrow.
+
+        Returns:
+            A `pandas.DataFrame`, a row per run: keys, seed, figures.
+        """
         return _frames.to_pandas(self)
 
     def values(self, figure: str) -> list[float | None]:
-        """One figure of every run, in the order of the rows; None where there is no population."""
-        return self.store.values(self.plan, self._name(figure))
+        """One figure of every run.
+
+        Args:
+            figure: its name.
+
+        Returns:
+            A number per run, in the order of the rows and the unit of its name; None where there is no population.
+
+        Raises:
+            ValueError: there is no such figure, or it is text.
+        """
+        name = self._name(figure)
+        values = self.store.values(self.plan, name)
+        if values.count(None) == len(values) and isinstance(said := self.report(0).figures().get(name), str):
+            raise ValueError(f"`{name}` is text ({said}), no number; to_polars() and its kin have it")
+        return values
 
     def report(self, run: int) -> Report:
-        """The whole report of a run by its row."""
+        """The whole report of a run.
+
+        Args:
+            run: its row, 0 to `len(runs) - 1`.
+
+        Returns:
+            The report, with `wall_s` 0 and without tables.
+
+        Raises:
+            ValueError: there is no such row, or its report is not in the store any more.
+        """
+        if not 0 <= run < len(self):
+            raise ValueError(f"there is no run {run}; rows are 0 to {len(self) - 1}")
         text = self.store.get(self.plan.key(run))
         if text is None:
             raise ValueError(f"run {run} is not in {self.store.root} any more")
         return Report._of(text)
 
     def cells(self) -> list[dict[str, str]]:
-        """What each home of the grid varies, in the order of the rows."""
+        """What each home of the grid varies.
+
+        Returns:
+            For each cell, in the order of the rows, value, as `--set` takes it, by key.
+        """
         seen: dict[int, dict[str, str]] = {}
         for run in range(len(self)):
             cell = self.plan.run(run)[0]
@@ -325,14 +449,38 @@ class Runs:
         return [found[cell] for cell in sorted(found)]
 
     def stats(self, figure: str, confidence: float = 0.95) -> list[_stats.Interval]:
-        """Mean, standard deviation and confidence interval by seeds of a figure, for each cell in the order of the rows."""
+        """Mean, standard deviation and confidence interval by seeds.
+
+        Args:
+            figure: its name.
+            confidence: of the intervals, 0 to 1.
+
+        Returns:
+            An interval per cell, in the order of the rows and the unit of the figure.
+
+        Raises:
+            ValueError: there is no such figure, or it is text.
+        """
         samples = self._by_cell(figure)
         return [_stats.interval(by.values(), confidence, what) for by, what in zip(samples, self.cells())]
 
     def compare(
         self, figure: str, a: Mapping[str, Any], b: Mapping[str, Any], confidence: float = 0.95
     ) -> _stats.Comparison:
-        """The cell `b` against the cell `a` by pairs of one seed (common random numbers); each is what `grid` had of its keys."""
+        """One cell against another by pairs of one seed (common random numbers, paired t).
+
+        Args:
+            figure: its name.
+            a: of each varied key its value, as `grid` had it.
+            b: the same of the other cell.
+            confidence: of the intervals, 0 to 1.
+
+        Returns:
+            The difference b - a and both means, in the unit of the figure.
+
+        Raises:
+            ValueError: there is no such figure, or `a` or `b` is no cell or several.
+        """
         samples = self._by_cell(figure)
         one, other = samples[self._cell(a)], samples[self._cell(b)]
         seeds = [seed for seed in one if seed in other]
@@ -342,28 +490,39 @@ class Runs:
         named = {key: written(value) for key, value in wanted.items()}
         found = [i for i, cell in enumerate(self.cells()) if named.items() <= cell.items()]
         if len(found) != 1:
-            raise ValueError(f"{named} is {len(found)} cells of the sweep; give a value of each of {', '.join(self.keys)}")
+            cells = "no cell" if not found else f"{len(found)} cells"
+            kinds = ", ".join(f"{key} ({' or '.join(map(repr, axis))})" for key, axis in self._axes().items())
+            raise ValueError(f"{named} is {cells} of the sweep; give a value of each of {kinds}")
         return found[0]
 
     def _name(self, figure: str) -> str:
         """The whole name of a figure of which the group may be left out."""
-        if not len(self):
-            return figure
-        known = self.report(0).figures()
-        for name in (figure, f"flows.{figure}", f"stations.{figure}", f"queues.{figure}"):
-            if name in known:
-                return name
-        # Another home of the grid may have it; nobody has what `figures` refuses.
-        self.plan.figures([figure])
-        return figure
+        if figure not in self._names:
+            self._names[figure] = self.plan.figure(figure)
+        return self._names[figure]
+
+    def _axes(self) -> dict[str, list[str]]:
+        """Of each varied key its values, in the order of the grid."""
+        cells = self.cells()
+        return {key: list(dict.fromkeys(cell[key] for cell in cells)) for key in self.keys}
 
     def to_xarray(self, figure: str) -> Any:
-        """An `xarray.DataArray` of one figure: a dimension per varied key, in the order of the grid, then `seed`."""
+        """One figure as an array.
+
+        Args:
+            figure: its name.
+
+        Returns:
+            An `xarray.DataArray` with a dimension per varied key, in the order of the grid, then `seed`, in the unit of the figure; NaN:
+            there is no population, or the cell has no such seed. Coordinates are numbers where all values of a key are.
+
+        Raises:
+            ValueError: there is no such figure, or it is text.
+        """
         import numpy
         import xarray
 
-        samples, cells = self._by_cell(figure), self.cells()
-        axes = {key: list(dict.fromkeys(cell[key] for cell in cells)) for key in self.keys}
+        samples, cells, axes = self._by_cell(figure), self.cells(), self._axes()
         seeds = list(dict.fromkeys(seed for by in samples for seed in by))
         shape = [*(len(axis) for axis in axes.values()), len(seeds)]
         values = numpy.full(shape, numpy.nan)
@@ -372,8 +531,8 @@ class Runs:
             at = tuple(axes[key].index(cell[key]) for key in self.keys)
             for seed, value in by.items():
                 values[(*at, places[seed])] = numpy.nan if value is None else value
-        dimensions = [*self.keys, "seed"]
-        return xarray.DataArray(values, dims=dimensions, coords={**axes, "seed": seeds}, name=figure)
+        coordinates = {key: _numbers(axis) for key, axis in axes.items()}
+        return xarray.DataArray(values, dims=[*self.keys, "seed"], coords={**coordinates, "seed": seeds}, name=self._name(figure))
 
     def __repr__(self) -> str:
         return f"<lasthop.Runs: {len(self)} runs, varied: {', '.join(self.keys) or 'the seed'}, in {self.store.root}>"
@@ -386,6 +545,16 @@ class Runs:
         for i, cell in enumerate(self.cells()):
             rows.append([*cell.values(), *(str(mean[i]).split(": ")[-1] for mean in means)])
         return _notebook.table([*self.keys, *names], rows, repr(self).strip("<>"))
+
+
+def _numbers(axis: list[str]) -> list[Any]:
+    """Values of a key as numbers, if all of them are written as such."""
+    for number in (int, float):
+        try:
+            return [number(value) for value in axis]
+        except ValueError:
+            pass
+    return axis
 
 
 def _is_number(runs: Runs, name: str) -> bool:

@@ -40,7 +40,19 @@ def _label(*parts: str) -> str:
 
 
 def delay_cdf(reports: Report | Mapping[str, Report], flow: str | None = None, ax: Any = None) -> Any:
-    """Share of packets that took at most so long one way, of one flow or of all; reports of `run(series=True)`."""
+    """Share of packets that took at most so long one way: 0 to 1 over ms.
+
+    Args:
+        reports: one of `run(series=True)`, or several by what the legend calls them.
+        flow: whose packets; None: a line per flow.
+        ax: axes of matplotlib to draw into; None: new ones.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ValueError: a report was made without `series=True`, or there is no such flow.
+    """
     ax = _axes(ax)
     for name, report in _named(reports).items():
         columns = _columns(report.delays, flow)
@@ -53,7 +65,23 @@ def delay_cdf(reports: Report | Mapping[str, Report], flow: str | None = None, a
 
 
 def timeline(reports: Report | Mapping[str, Report], figure: str = "goodput_bps", flow: str | None = None, ax: Any = None) -> Any:
-    """A series over the run: `delay_mean_ms`, `delay_max_ms`, `goodput_bps`, `cwnd_bytes`, `offered_bytes`, `allowed_bytes`."""
+    """A column of `Report.series` over the run: in its own unit, goodput in Mbit/s, over s.
+
+    Args:
+        reports: one of `run(series=True)`, or several by what the legend calls them.
+        figure: `goodput_bps`, `delay_mean_ms`, `delay_max_ms`, `cwnd_bytes`, `offered_bytes` or `allowed_bytes`.
+        flow: whose; None: a line per flow.
+        ax: axes of matplotlib to draw into; None: new ones.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ValueError: a report was made without `series=True`, or there is no such figure or flow.
+    """
+    for report in _named(reports).values():
+        if figure not in (known := report.series.columns[2:]):
+            raise ValueError(f"a series has no `{figure}`; it has {', '.join(known)}")
     ax = _axes(ax)
     scale, unit = (1e6, "goodput, Mbit/s") if figure == "goodput_bps" else (1.0, figure.replace("_", " "))
     for name, report in _named(reports).items():
@@ -68,20 +96,48 @@ def timeline(reports: Report | Mapping[str, Report], figure: str = "goodput_bps"
 
 
 def windows(report: Report, flow: str, ax: Any = None) -> Any:
-    """What limits a TCP sender: its congestion window, what its receiver offers, and what the access point left of that."""
+    """What limits a TCP sender: its congestion window, what its receiver offers, and what the access point left of that, kB over s.
+
+    Args:
+        report: of `run(series=True)`.
+        flow: over TCP.
+        ax: axes of matplotlib to draw into; None: new ones.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ValueError: the report was made without `series=True`, or there is no such flow, or it is not over TCP.
+    """
     ax = _axes(ax)
     for figure, label in [("cwnd_bytes", "congestion window"), ("offered_bytes", "offered"), ("allowed_bytes", "allowed")]:
         columns = _columns(report.series, flow)
         points = [(t, v / 1e3) for t, v in zip(columns["t_s"], columns[figure]) if v is not None]
         if points:
             ax.plot(*zip(*points), label=label)
+    if not ax.lines:
+        raise ValueError(f"`{flow}` has no windows: it is not over TCP, or never began")
     ax.set(xlabel="time, s", ylabel="window, kB", title=flow)
     ax.legend()
     return ax
 
 
 def goodput_delay(runs: Runs, goodput: str, delay: str, ax: Any = None, confidence: float = 0.95) -> Any:
-    """Goodput of one flow against the delay of another, a point with both intervals per cell; delays grow to the left."""
+    """Goodput of one flow, Mbit/s, against the delay of another, ms: a point with both intervals per cell; delays grow to the left.
+
+    Args:
+        runs: of a sweep.
+        goodput: a figure in bit/s, as `Runs.stats` takes it.
+        delay: a figure in ms.
+        ax: axes of matplotlib to draw into; None: new ones.
+        confidence: of the intervals, 0 to 1.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ValueError: there is no such figure.
+    """
     ax = _axes(ax)
     for x, y in zip(runs.stats(delay, confidence), runs.stats(goodput, confidence)):
         label = _label(*(f"{key}={value}" for key, value in x.values.items()))
@@ -93,7 +149,20 @@ def goodput_delay(runs: Runs, goodput: str, delay: str, ax: Any = None, confiden
 
 
 def means(runs: Runs, figure: str, ax: Any = None, confidence: float = 0.95) -> Any:
-    """The mean of a figure in each cell with its confidence interval."""
+    """The mean of a figure in each cell with its confidence interval, in the figure's unit.
+
+    Args:
+        runs: of a sweep.
+        figure: its name, as `Runs.stats` takes it.
+        ax: axes of matplotlib to draw into; None: new ones.
+        confidence: of the intervals, 0 to 1.
+
+    Returns:
+        The axes.
+
+    Raises:
+        ValueError: there is no such figure.
+    """
     ax = _axes(ax)
     stats = runs.stats(figure, confidence)
     labels = [_label(*interval.values.values()) for interval in stats]
@@ -104,7 +173,16 @@ def means(runs: Runs, figure: str, ax: Any = None, confidence: float = 0.95) -> 
 
 
 def fairness(runs: Runs, ax: Any = None, confidence: float = 0.95) -> Any:
-    """Jain's index over goodputs and over air time in each cell, with intervals; 1 is equal shares."""
+    """Jain's index over goodputs and over air time in each cell, with intervals: 0 to 1, 1 being equal shares.
+
+    Args:
+        runs: of a sweep.
+        ax: axes of matplotlib to draw into; None: new ones.
+        confidence: of the intervals, 0 to 1.
+
+    Returns:
+        The axes.
+    """
     ax = _axes(ax)
     for shift, figure in ((-0.08, "fairness.goodput"), (0.08, "fairness.airtime")):
         stats = runs.stats(figure, confidence)
