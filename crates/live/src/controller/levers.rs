@@ -252,6 +252,7 @@ impl Levers {
         self.puts_back = false;
         if !self.radios.look(now, ports) {
             self.law.set_paused(now, self.is_paused);
+            self.set_queue();
             return;
         }
         self.law = levers::Levers::new(levers::Params::default());
