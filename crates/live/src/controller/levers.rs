@@ -494,15 +494,16 @@ impl Levers {
     }
 
     fn put(&mut self, place: Place, values: Option<Values>, before: Option<Values>) {
-        match values {
-            Some(values) if self.ordered.get(&place) == Some(&values) => {}
-            Some(values) => {
-                if self.give(&Order::Set { place: place.clone(), values: values.clone(), before }) {
-                    self.ordered.insert(place, values);
-                }
+        let Some(values) = values else {
+            if self.ordered.contains_key(&place) {
+                self.put_back(place);
             }
-            None if self.ordered.contains_key(&place) => self.put_back(place),
-            None => {}
+            return;
+        };
+        if self.ordered.get(&place) != Some(&values)
+            && self.give(&Order::Set { place: place.clone(), values: values.clone(), before })
+        {
+            self.ordered.insert(place, values);
         }
     }
 
