@@ -11,14 +11,15 @@ use lasthop_status::{DEFAULT_SOCKET, PauseStatus};
 
 const PAUSE_EXAMPLES: &str = "\
 Examples:
-  sudo lasthop pause --for 10min                    no window is lowered for ten minutes
+  sudo lasthop pause --for 10min                    act on nothing for ten minutes
   sudo lasthop pause --device work-laptop --for 8h  leave this device's connections alone
   sudo lasthop pause udp                            mark no UDP flow for an hour
+  sudo lasthop pause trials --for until-resumed     leave levers of radios where they are
 
 Names are those of DHCP leases and /etc/hosts; Ethernet and IP addresses work, too. `lasthop status` lists both. A device's new
 connection is left alone from its first 50 ms on. Everything goes on by itself when the time is over, or the controller ends.";
 
-/// Leave something alone for a while: window control, window updates or UDP marking, for all or for one device
+/// Act on nothing for a while, or leave a part of control alone, for all or for one device
 #[derive(Debug, Args)]
 #[command(after_help = PAUSE_EXAMPLES)]
 pub struct PauseArguments {
@@ -41,7 +42,7 @@ pub struct ResumeArguments {
 #[derive(Debug, Args)]
 struct Of {
     /// What
-    #[arg(value_name = "WHAT", value_enum, default_value = "windows")]
+    #[arg(value_name = "WHAT", value_enum, default_value = "all")]
     what: Part,
     /// For this device alone: its name, Ethernet or IP address [default: for all]
     #[arg(long, value_name = "DEVICE")]
@@ -54,20 +55,30 @@ struct Of {
 /// [`What`], on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Part {
+    /// All of the below; for a device windows and udp, which can be paused for one
+    All,
     /// Window control: the windows that TCP receivers offer are lowered
     Windows,
     /// Window updates: windows are advertised between acknowledgments
     Updates,
     /// UDP marking: UDP flows that behave like downloads are marked, or dropped where they take no marks
     Udp,
+    /// Levers and MAC settings of radios: all are put back as they were found
+    Levers,
+    /// Trials of levers: what was decided stays in force, and nothing else is tried
+    Trials,
 }
 
-impl Part {
-    const fn what(self) -> What {
-        match self {
-            Self::Windows => What::Windows,
-            Self::Updates => What::Updates,
-            Self::Udp => What::Udp,
+impl Of {
+    fn what(&self) -> Vec<What> {
+        let is_possible = |what: &What| self.device.is_none() || what.is_of_devices();
+        match self.what {
+            Part::All => What::ALL.into_iter().filter(is_possible).collect(),
+            Part::Windows => vec![What::Windows],
+            Part::Updates => vec![What::Updates],
+            Part::Udp => vec![What::Udp],
+            Part::Levers => vec![What::Levers],
+            Part::Trials => vec![What::Trials],
         }
     }
 }
@@ -95,22 +106,23 @@ fn time(text: &str) -> Result<For, String> {
 
 /// Asks the controller to pause.
 pub fn pause(arguments: &PauseArguments) -> Outcome {
-    let Of { what, device, socket } = &arguments.of;
     let for_s = match arguments.time {
         For::Time(span) => Some(span.as_secs_f64()),
         For::UntilResumed => None,
     };
-    tell(socket, &Request::Pause { what: what.what(), device: device.clone(), for_s })
+    tell(&arguments.of, |what, device| Request::Pause { what, device, for_s })
 }
 
 /// Asks the controller to resume.
 pub fn resume(arguments: &ResumeArguments) -> Outcome {
-    let Of { what, device, socket } = &arguments.of;
-    tell(socket, &Request::Resume { what: what.what(), device: device.clone() })
+    tell(&arguments.of, |what, device| Request::Resume { what, device })
 }
 
-fn tell(socket: &std::path::Path, request: &Request) -> Outcome {
-    let paused = command::ask(socket, request).map_err(Failure::work)?;
+fn tell(of: &Of, request: impl Fn(What, Option<String>) -> Request) -> Outcome {
+    let mut paused = Vec::new();
+    for what in of.what() {
+        paused = command::ask(&of.socket, &request(what, of.device.clone())).map_err(Failure::work)?;
+    }
     output::print_out(&render(&paused))
 }
 

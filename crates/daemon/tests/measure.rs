@@ -96,7 +96,11 @@ fn a_pair_is_measured_with_all_of_control_paused_in_one_half_and_the_file_is_who
     assert!(report.blocks.iter().any(|block| block.arm == Arm::Off));
     let told = told.lock().unwrap();
     let pauses = told.iter().filter(|request| matches!(request, Request::Pause { for_s: Some(7.0), .. })).count();
-    assert_eq!((pauses, told.len()), (3, 7), "one to try, three to pause, three to go on: {told:?}");
+    assert_eq!(
+        (pauses, told.len()),
+        (6, 12),
+        "one to try, four to pause and go on, and trials in both halves: {told:?}"
+    );
     let mut files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     files.sort();
     assert_eq!(files, ["home.json", "home.sock", "home.sock.command"]);

@@ -590,6 +590,8 @@ impl Core {
         if !self.levers.are_wanted() {
             return;
         }
+        self.table.gather_round_trips(self.levers.has_radios());
+        let round_trips = self.table.take_round_trips();
         let (table, stations) = (&self.table, &self.stations);
         let mut bulk = BTreeMap::new();
         if self.levers.asks_for_bulk() && !told.is_empty() {
@@ -603,7 +605,6 @@ impl Core {
                 }
             }
         }
-        let is_measured = table.awake() > 0 && !self.is_calm(now);
         let seen = levers::Seen {
             ports: &self.links.ports(),
             program: &self.program,
@@ -611,7 +612,7 @@ impl Core {
             station: &|key| stations.id(&key.station),
             told,
             bulk: &bulk,
-            wait: is_measured.then(|| self.ap.directions()[Direction::ToStation.index()].local),
+            round_trips,
             ip_bytes: counters.ip_bytes,
         };
         self.totals.failures += self.levers.on_interval(now, seen, &mut self.journal);

@@ -1,6 +1,6 @@
 //! A measurement as it goes: asks for the status once a second, pauses control for the blocks without it, and keeps what it saw.
 //!
-//! It uses what the command socket gives and nothing else. What is paused (windows, window updates, UDP) goes on by itself
+//! It uses what the command socket gives and nothing else. What is paused (windows, window updates, UDP, levers) goes on by itself
 //! [`MARGIN_S`] after its block, so that a measurement that is killed leaves nothing behind. What else could spoil a block is seen in
 //! the status and said: a controller that was started anew, one that does not answer, somebody else who pauses or resumes.
 //!
@@ -123,8 +123,8 @@ pub struct Session {
     rate_bps: u64,
     answers_in_block: usize,
     silent_blocks: usize,
-    /// Something of ours may be paused.
-    is_paused: bool,
+    /// Of ours may be paused.
+    paused: &'static [What],
     done: Vec<Block>,
     recorder: Recorder,
     ended: Ended,
@@ -148,7 +148,7 @@ impl Session {
             rate_bps: 0,
             answers_in_block: 0,
             silent_blocks: 0,
-            is_paused: false,
+            paused: &[],
             done: Vec::new(),
             recorder: Recorder::new(params.names),
             ended: Ended::Complete,
@@ -304,7 +304,10 @@ impl Session {
         if !counts {
             return;
         }
-        if [What::Windows, What::Udp].iter().any(|what| is_paused(status, *what) != (self.block.arm == Arm::Off)) {
+        if [What::Windows, What::Udp, What::Levers]
+            .iter()
+            .any(|what| is_paused(status, *what) != (self.block.arm == Arm::Off))
+        {
             self.spoil(Spoilt::Interfered);
         }
         match &self.counting {
@@ -359,30 +362,38 @@ impl Session {
         let arm = plan.arm(self.done.len());
         self.block = Block::new(arm, milli(now.since(self.began).as_secs_f64()));
         (self.block_began, self.counting, self.answers_in_block) = (now, None, 0);
+        let for_s = Some(f64::from(plan.block_s + MARGIN_S));
+        let pause = |what| Action::Tell(Request::Pause { what, device: None, for_s });
         match arm {
             Arm::Off => {
-                let for_s = Some(f64::from(plan.block_s + MARGIN_S));
-                let pause = |what| Action::Tell(Request::Pause { what, device: None, for_s });
-                self.actions.extend(What::ALL.map(pause));
-                self.is_paused = true;
+                self.actions.extend(What::CONTROL.map(pause));
+                self.paused = &What::ALL;
             }
-            Arm::On => self.resume(),
+            Arm::On => {
+                if self.paused == What::ALL {
+                    self.resume(&What::CONTROL);
+                }
+                self.paused = &[What::Trials];
+            }
         }
+        // A block is of one setting: nothing is tried in either half.
+        self.actions.push_back(pause(What::Trials));
         self.next = Some(now + EVERY);
     }
 
     fn end(&mut self) {
-        self.resume();
+        let paused = std::mem::take(&mut self.paused);
+        self.resume(paused);
         self.next = None;
         self.phase = Phase::Over;
     }
 
-    fn resume(&mut self) {
-        if std::mem::take(&mut self.is_paused) {
-            let resume = |what| Action::Tell(Request::Resume { what, device: None });
+    fn resume(&mut self, all: &[What]) {
+        if !all.is_empty() {
+            let resume = |what: &What| Action::Tell(Request::Resume { what: *what, device: None });
             // A pause that was not told yet must not come behind it.
             self.actions.clear();
-            self.actions.extend(What::ALL.map(resume));
+            self.actions.extend(all.iter().map(resume));
         }
     }
 

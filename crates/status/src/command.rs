@@ -31,11 +31,23 @@ pub enum What {
     Updates,
     /// UDP flows that behave like downloads are marked, or dropped where they take no marks.
     Udp,
+    /// Levers and MAC settings of radios ([`super::LeverStatus`]) are moved; paused, they stand as they were found.
+    Levers,
+    /// Other settings of levers are tried; paused, what was decided stays in force.
+    Trials,
 }
 
 impl What {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Windows, Self::Updates, Self::Udp];
+    pub const ALL: [Self; 5] = [Self::Windows, Self::Updates, Self::Udp, Self::Levers, Self::Trials];
+    /// What control consists of: with these paused nothing is acted on.
+    pub const CONTROL: [Self; 4] = [Self::Windows, Self::Updates, Self::Udp, Self::Levers];
+
+    /// Whether it can be paused for one device.
+    #[must_use]
+    pub const fn is_of_devices(self) -> bool {
+        matches!(self, Self::Windows | Self::Udp)
+    }
 
     /// As messages name it.
     #[must_use]
@@ -44,6 +56,8 @@ impl What {
             Self::Windows => "window control",
             Self::Updates => "window updates",
             Self::Udp => "UDP marking",
+            Self::Levers => "moving levers",
+            Self::Trials => "trying levers",
         }
     }
 }

@@ -446,7 +446,7 @@ pub struct LeverStatus {
     /// "class", "aql", "txop", "weights" or "attempts".
     pub name: String,
     /// "waiting" (for a radio), "not-here" (it does not work here), "untried", "trying", "kept" (what was tried is in force),
-    /// "taken-back" (it is as it was found) or "refused" (by the driver).
+    /// "taken-back" (it is as it was found), "paused" (as it was found, until it goes on) or "refused" (by the driver).
     pub state: String,
     /// Why it does not work here.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -97,7 +97,7 @@ fn controller(text: &mut Text, status: &Status) {
         text.family(name, Kind::Counter, help).one(&[], value as f64);
     }
     let mut paused = text.family("lasthop_paused", Kind::Gauge, "Pauses in force, by what is paused and for whom.");
-    for (what, word) in What::ALL.into_iter().zip(["windows", "updates", "udp"]) {
+    for (what, word) in What::ALL.into_iter().zip(["windows", "updates", "udp", "levers", "trials"]) {
         for (scope, of_a_device) in [("all", false), ("device", true)] {
             let is_one = |pause: &&PauseStatus| pause.what == what && pause.device.is_some() == of_a_device;
             let count = status.paused.iter().filter(is_one).count();

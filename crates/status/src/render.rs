@@ -36,18 +36,27 @@ macro_rules! line {
 
 fn moved(lever: &LeverStatus) -> String {
     let LeverStatus { name, state, why, found, in_force, .. } = lever;
-    let mut text = format!("lever {name}: {}", state.replace('-', " "));
+    let became = match state.as_str() {
+        "waiting" => "waits for a radio",
+        "not-here" => "does not work here",
+        "untried" => "not tried yet",
+        "trying" => "being tried",
+        "taken-back" => "taken back",
+        "refused" => "refused by the driver",
+        other => other,
+    };
+    let mut text = format!("lever {name}: {became}");
     if let Some(why) = why {
         text += &format!(": {why}");
-    }
-    if let Some(in_force) = in_force.as_ref().filter(|_| why.is_none()) {
-        text += &format!(", {in_force}");
-        if let Some(found) = found.as_ref().filter(|found| *found != in_force) {
-            text += &format!(" (found: {found})");
-        }
+    } else if let Some(in_force) = in_force {
+        text += &match found.as_ref().filter(|found| *found != in_force) {
+            Some(found) => format!(": {in_force} now, {found} as found"),
+            None => format!(": {in_force} as found"),
+        };
     }
     if let (Some(added), Some(carried)) = (lever.added_ms, lever.carried) {
-        text += &format!("; waits {added:+.1} ms, {:.1} % carried, in {} pairs", 100.0 * carried, lever.pairs);
+        let (carried, pairs) = (100.0 * carried, lever.pairs);
+        text += &format!("; with what was tried last waits {added:+.1} ms, {carried:.1} % carried, in {pairs} pairs");
     }
     if let (Some(flows), Some(packets)) = (lever.flows, lever.packets) {
         text += &format!("; {flows} flows have one, {packets} packets went ahead");

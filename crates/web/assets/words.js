@@ -50,7 +50,7 @@ const words = (() => {
     "ignores-windows": "left alone: its sender does not keep to windows",
     "scale-unknown": "left alone: older than the controller", paused: "left alone: paused",
   };
-  const PARTS = { windows: "window control", updates: "window updates", udp: "UDP marking" };
+  const PARTS = { windows: "window control", updates: "window updates", udp: "UDP marking", levers: "moving levers", trials: "trying levers" };
   const TAKEN = {
     unknown: "not known yet", "real-time": "real time: left alone", elastic: "a download: gives way when packets wait",
   };

@@ -116,7 +116,9 @@ class Cell:
             )
             shell("ip", "addr", "add", "10.9.0.1/24", "dev", self.interface)
             shell("ip", "-n", "station", "addr", "add", "10.9.0.2/24", "dev", "sta0")
-            until(60, "the station is connected", lambda: "CTRL-EVENT-CONNECTED" in open("/tmp/wpa_supplicant.log").read())
+            # In world roaming it listens at 5180 MHz for a ninth of a second, every 5 s, and a beacon comes in one of five of these: in 60 s
+            # one station in seventeen hears none, in 240 s one in 80,000.
+            until(240, "the station is connected", lambda: "CTRL-EVENT-CONNECTED" in open("/tmp/wpa_supplicant.log").read())
             subprocess.run([*STATION, "iw", "dev", "sta0", "set", "power_save", "off"], check=False)
             # What nobody listens to is answered by ICMP, in class VO, and that collides.
             self.sink = subprocess.Popen([*STATION, sys.executable, __file__, "sink"], stdout=subprocess.PIPE, text=True)

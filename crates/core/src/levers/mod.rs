@@ -226,11 +226,13 @@ pub struct Levers {
     rests_until: Time,
     running: Option<Running>,
     /// Waits since a trial could have begun, and since when.
-    waits: (Time, u32),
+    waits: (Time, u64),
     actions: VecDeque<Action>,
     trials: u64,
     empty_trials: u64,
     is_released: bool,
+    is_paused: bool,
+    is_held: bool,
 }
 
 impl Levers {
@@ -252,6 +254,8 @@ impl Levers {
             trials: 0,
             empty_trials: 0,
             is_released: false,
+            is_paused: false,
+            is_held: false,
         }
     }
 
@@ -265,8 +269,7 @@ impl Levers {
         }
         let own = &mut self.own[lever.index()];
         *own = Own { stage: Stage::Untried, in_force: Some(setting), steps, compared: None };
-        let holds = own.steps[own.steps.len() - 1];
-        self.set(holds);
+        self.rest(lever);
         if !self.agenda.contains(&lever) {
             self.agenda.push_back(lever);
             self.agenda.make_contiguous().sort();
@@ -329,9 +332,14 @@ impl Levers {
 
     /// A packet of a sparse flow reached its station this long after it came to the access point, or something that waits as it does.
     pub fn on_wait(&mut self, now: Time, wait: Span) {
-        self.waits.1 += 1;
+        self.on_waits(now, wait, 1);
+    }
+
+    /// So many of them since this was last said, which waited so long in the mean.
+    pub fn on_waits(&mut self, now: Time, mean: Span, packets: u32) {
+        self.waits.1 += u64::from(packets);
         if let Some(running) = &mut self.running {
-            running.trial.on_wait(now, wait);
+            running.trial.on_waits(now, mean, packets);
         }
     }
 
@@ -343,6 +351,9 @@ impl Levers {
         let actions = &mut self.actions;
         self.sparse.judge(now, |flow, class| actions.push_back(Action::SetClass { flow, class }));
         self.weigh();
+        if self.is_paused || self.is_held {
+            return;
+        }
         if let Some(running) = &mut self.running {
             match running.trial.on_link(now, link, &self.params) {
                 Step::Measure => {}
@@ -400,14 +411,18 @@ impl Levers {
         self.rests_until = now + self.params.again;
     }
 
-    fn end_empty(&mut self, now: Time) {
-        let Some(Running { lever, without, with, is_check, .. }) = self.running.take() else { return };
-        self.empty_trials += 1;
-        // What held before holds on; it is tried when there is something to measure by.
+    /// Ends a trial without a verdict: what held before holds on, and it is tried another time.
+    fn break_off(&mut self) {
+        let Some(Running { lever, is_check, .. }) = self.running.take() else { return };
         self.own[lever.index()].stage =
             if self.own[lever.index()].steps.len() > 1 { Stage::Kept } else { Stage::Untried };
         self.checked[lever.index()] = !is_check;
-        self.set(if is_check { with } else { without });
+        self.rest(lever);
+    }
+
+    fn end_empty(&mut self, now: Time) {
+        self.break_off();
+        self.empty_trials += 1;
         self.waits = (now, 0);
         // Whoever is seldom heard is asked seldom.
         self.rests_until = now + self.params.block * 30;
@@ -443,6 +458,34 @@ impl Levers {
         if own.in_force != Some(setting) {
             own.in_force = Some(setting);
             self.actions.push_back(Action::Set(setting));
+        }
+    }
+
+    /// What holds while nothing is tried.
+    fn rest(&mut self, lever: Lever) {
+        let steps = &self.own[lever.index()].steps;
+        let holds = if self.is_paused { steps.first() } else { steps.last() };
+        if let Some(setting) = holds.copied() {
+            self.set(setting);
+        }
+    }
+
+    /// Paused, everything is as it was found; what was decided is remembered, and in force again when it goes on.
+    pub fn set_paused(&mut self, now: Time, is_paused: bool) {
+        if self.is_paused != is_paused {
+            self.is_paused = is_paused;
+            self.break_off();
+            Lever::ALL.into_iter().for_each(|lever| self.rest(lever));
+            self.waits = (now, 0);
+        }
+    }
+
+    /// Held, nothing is tried: what was decided stays in force, and the trial that runs ends without a verdict.
+    pub fn set_held(&mut self, now: Time, is_held: bool) {
+        if self.is_held != is_held {
+            self.is_held = is_held;
+            self.break_off();
+            self.waits = (now, 0);
         }
     }
 

@@ -146,7 +146,8 @@ impl fmt::Display for Setting {
         match self {
             Self::Class(on) | Self::Weights(on) | Self::Attempts(on) => f.write_str(switch(*on)),
             Self::Aql(aql) => {
-                write!(f, "{} / {} / {}", aql.low.rounded(), aql.high.rounded(), aql.threshold.rounded())
+                let Aql { low, high, threshold } = aql;
+                write!(f, "{} or {} of a station, {} of all", low.rounded(), high.rounded(), threshold.rounded())
             }
             Self::Txop(own) | Self::StationTxop(own) if own.txop == Span::ZERO => write!(f, "one exchange"),
             Self::Txop(own) | Self::StationTxop(own) => write!(f, "{}", own.txop.rounded()),

@@ -21,8 +21,9 @@ struct Cell {
     bytes: u64,
     /// Of both, in parts.
     noise: f64,
-    /// Sparse packets an interval.
+    /// Sparse packets an interval, in every so manieth.
     packets: u32,
+    every: u32,
     said: Vec<Decision>,
     /// Settings that were put in force.
     sets: u32,
@@ -53,6 +54,7 @@ impl Cell {
             bytes: 0,
             noise: 0.02,
             packets: 4,
+            every: 1,
             said: Vec::new(),
             sets: 0,
         };
@@ -91,12 +93,12 @@ impl Cell {
     }
 
     fn pass(&mut self, seconds: u32) {
-        for _ in 0..seconds * 20 {
+        for interval in 0..seconds * 20 {
             self.now += INTERVAL;
             let own = |lever: &Lever| self.effects.get(lever).copied().unwrap_or((1.0, 1.0));
             let (wait, bytes) =
                 self.moved().iter().map(own).fold((20.0, 1e6), |(wait, bytes), by| (wait * by.0, bytes * by.1));
-            for _ in 0..self.packets {
+            for _ in 0..if interval % self.every == 0 { self.packets } else { 0 } {
                 let wait = self.noisy(wait);
                 self.levers.on_wait(self.now, Span::from_secs_f64(wait / 1e3));
             }
@@ -151,6 +153,110 @@ fn nothing_is_tried_where_nothing_tells_of_waits() {
     assert_eq!((cell.moved(), cell.said.len()), (vec![Lever::Class], 0));
     let snapshot = cell.levers.snapshot();
     assert_eq!((snapshot.trials, snapshot.empty_trials), (0, 0));
+}
+
+/// A busy controller decides every 200 ms, and one connection may tell of one round trip each time, or of one a second.
+#[test]
+fn where_packets_are_seldom_heard_trials_end_with_a_verdict_all_the_same() {
+    for every in [4, 20] {
+        let mut cell = Cell::new(8, &[(Lever::Class, (0.7, 1.0)), (Lever::Aql, (1.5, 1.0))]);
+        (cell.packets, cell.every) = (1, every);
+        cell.pass(PASS * every / 2);
+        let snapshot = cell.levers.snapshot();
+        assert_eq!(snapshot.empty_trials, 0, "every {every}");
+        assert!(snapshot.trials >= 7, "every {every}: {}", snapshot.trials);
+        assert_eq!(
+            (cell.stage(Lever::Class), cell.stage(Lever::Aql)),
+            (Stage::Kept, Stage::TakenBack),
+            "every {every}"
+        );
+    }
+    // One in two seconds is too few for a block.
+    let mut cell = Cell::new(8, &[]);
+    (cell.packets, cell.every) = (1, 40);
+    cell.pass(300);
+    let snapshot = cell.levers.snapshot();
+    assert!(snapshot.trials == 0 && snapshot.empty_trials > 0, "{snapshot:?}");
+}
+
+/// Blocks of a pair may differ in length: what is carried is told by the second.
+#[test]
+fn a_block_that_waits_for_packets_carries_no_more_by_that() {
+    let mut cell = Cell::new(9, &[]);
+    (cell.packets, cell.every, cell.noise) = (1, 7, 0.001);
+    cell.pass(PASS * 4);
+    for own in cell.levers.snapshot().levers {
+        let carried = own.compared.expect("a trial").carried;
+        assert!((0.99..1.01).contains(&carried), "{own:?}");
+    }
+}
+
+#[test]
+fn means_count_as_often_as_packets_waited_so() {
+    let blocks = |say: &dyn Fn(&mut trial::Trial, Time, u32)| {
+        let params = Params::default();
+        let mut trial = trial::Trial::new(Time::ZERO, &params);
+        let mut now = Time::ZERO;
+        for step in 1..=1_000u32 {
+            now += INTERVAL;
+            say(&mut trial, now, step);
+            let bytes = [u64::from(step) * 1_000, 0];
+            if let trial::Step::Over(_, compared) = trial.on_link(now, &LinkSample { bytes, airtime: None }, &params) {
+                return Some(compared);
+            }
+        }
+        None
+    };
+    // Together or one by one they come to the same: a long wait of few packets is behind the percentile, of many it is the percentile.
+    let wait = |step: u32| (Span::from_millis(u64::from(step * 7 % 23)), step % 5);
+    let together = blocks(&|trial, now, step| trial.on_waits(now, wait(step).0, wait(step).1));
+    let apart = blocks(&|trial, now, step| (0..wait(step).1).for_each(|_| trial.on_waits(now, wait(step).0, 1)));
+    assert!(together.is_some_and(|compared| compared.pairs >= 6 && compared.added_ms != 0.0), "{together:?}");
+    assert_eq!(together, apart);
+}
+
+#[test]
+fn paused_all_is_as_it_was_found_and_what_was_decided_comes_back() {
+    for seconds in 0..60 {
+        let mut cell = Cell::new(3, &[(Lever::Class, (0.5, 1.0)), (Lever::Aql, (0.5, 1.0))]);
+        cell.pass(seconds);
+        let stands = cell.stage(Lever::Class) == Stage::Kept;
+        cell.levers.set_paused(cell.now, true);
+        cell.drain();
+        assert_eq!(cell.moved(), [] as [Lever; 0], "after {seconds} s");
+        let (sets, said) = (cell.sets, cell.said.len());
+        cell.levers.on_found(Setting::Txop(Contention { aifsn: 2, cw_min: 7, cw_max: 31, txop: Span::ZERO }));
+        cell.pass(30);
+        assert_eq!((cell.sets, cell.said.len()), (sets, said), "nothing is tried after {seconds} s");
+        cell.levers.set_paused(cell.now, false);
+        cell.drain();
+        assert!(!stands || cell.moved().contains(&Lever::Class), "after {seconds} s");
+    }
+}
+
+#[test]
+fn held_what_was_decided_stays_and_nothing_is_tried() {
+    for seconds in 0..60 {
+        let mut cell = Cell::new(3, &[(Lever::Class, (0.5, 1.0)), (Lever::Aql, (0.5, 1.0))]);
+        cell.pass(seconds);
+        cell.levers.set_held(cell.now, true);
+        cell.drain();
+        let kept: Vec<_> = Lever::ALL.into_iter().filter(|lever| cell.stage(*lever) == Stage::Kept).collect();
+        assert!(cell.moved().iter().all(|lever| kept.contains(lever) || *lever == Lever::Class), "after {seconds} s");
+        let sets = cell.sets;
+        cell.pass(30);
+        assert_eq!(cell.sets, sets, "after {seconds} s");
+        // Both at once: as found while paused, as decided while held.
+        let moved = cell.moved();
+        for (paused, expected) in [(true, vec![]), (false, moved)] {
+            cell.levers.set_paused(cell.now, paused);
+            cell.drain();
+            assert_eq!(cell.moved(), expected);
+        }
+        cell.levers.set_held(cell.now, false);
+        cell.pass(PASS);
+        assert_eq!(cell.stage(Lever::Aql), Stage::Kept, "after {seconds} s it goes on");
+    }
 }
 
 #[test]
@@ -238,7 +344,7 @@ proptest! {
     /// What a network may send, or a driver may say, moves nothing but what was tried: no panic, no setting beyond the ladder, and
     /// everything is as it was found in the end.
     #[test]
-    fn odd_inputs_do_no_harm(inputs in proptest::collection::vec((0u8..8, any::<u64>(), any::<u64>()), 1..400)) {
+    fn odd_inputs_do_no_harm(inputs in proptest::collection::vec((0u8..11, any::<u64>(), any::<u64>()), 1..400)) {
         let mut cell = Cell::new(7, &[]);
         for (what, a, b) in inputs {
             let levers = &mut cell.levers;
@@ -257,6 +363,9 @@ proptest! {
                 4 => levers.on_gone(FlowId(a as u32 % 5)),
                 5 => levers.on_refused(Lever::ALL[(a % 7) as usize]),
                 6 => levers.on_found(found_settings()[(a % 7) as usize]),
+                7 => levers.on_waits(at, Span::from_nanos(b), a as u32),
+                8 => levers.set_paused(at, b % 2 == 0),
+                9 => levers.set_held(at, b % 2 == 0),
                 _ => cell.pass(1),
             }
             cell.drain();

@@ -4,8 +4,11 @@
 //! blocks     A B  B A  A B  B A ..        A without, B with: a drift over time falls on both alike
 //! wait       95th percentile of what sparse packets waited in a block                         [ms]
 //! added      wait with - wait without                                                         [ms], of each pair
-//! carried    ln(IP bytes with / without); where the channel is known and has time left, of bytes per air time
+//! carried    ln(IP bytes a second with / without); where the channel is known and has time left, of bytes per air time
 //! ```
+//!
+//! A block lasts until it has waits enough for its percentile: where packets are seldom heard it is longer, up to [`LONGEST`] times
+//! [`Params::block`]. One that has too few even then, or carried nothing, says nothing.
 //!
 //! Of both differences the estimate of Hodges and Lehmann and its interval of 95 % ([`paired`]) are taken from the sixth pair on.
 //!
@@ -29,7 +32,8 @@ use super::{LinkSample, Params};
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Block {
     pub wait_ms: f64,
-    pub bytes: u64,
+    /// IP bytes a second.
+    pub carried: f64,
     /// Air time that was used, in parts of the block, where it is known.
     pub busy: Option<f64>,
 }
@@ -71,7 +75,9 @@ const MOST_PAIRS: usize = 12;
 /// What ends a trial at once: so many times the wait and so much more, or so much less carried.
 const FAR: (f64, f64, f64) = (3.0, 20.0, 0.5);
 /// Fewer waits have no 95th percentile.
-const LEAST_WAITS: usize = 10;
+const LEAST_WAITS: u64 = 10;
+/// A block waits for so many, at most so many times its length. Ours: twelve pairs take four minutes then, and one wait a second suffices.
+const LONGEST: u64 = 10;
 /// Waits of a block that are kept.
 const MOST_WAITS: usize = 8_192;
 /// Pairs in a row that say nothing: there is nothing to measure by.
@@ -88,7 +94,8 @@ pub(super) struct Trial {
     empty: u32,
     /// The block that is measured: from when on, its waits, and what had been carried then.
     from: Time,
-    waits: Vec<f64>,
+    /// In ms, and how many packets waited so.
+    waits: Vec<(f64, u32)>,
     began: Option<(Time, LinkSample)>,
 }
 
@@ -130,9 +137,9 @@ impl Trial {
         self.began.as_ref().map_or(self.from, |(at, _)| *at + params.block)
     }
 
-    pub fn on_wait(&mut self, now: Time, wait: Span) {
+    pub fn on_waits(&mut self, now: Time, mean: Span, packets: u32) {
         if self.began.is_some() && now >= self.from && self.waits.len() < MOST_WAITS {
-            self.waits.push(wait.as_millis_f64());
+            self.waits.push((mean.as_millis_f64(), packets));
         }
     }
 
@@ -143,10 +150,11 @@ impl Trial {
             }
             return Step::Measure;
         };
-        if now.since(*at) < params.block {
+        let lasted = now.since(*at);
+        if lasted < params.block || (heard(&self.waits) < LEAST_WAITS && lasted < params.block * LONGEST) {
             return Step::Measure;
         }
-        let block = block(&mut self.waits, before, link, now.since(*at));
+        let block = block(&mut self.waits, before, link, lasted);
         (self.began, self.from) = (None, now + params.settle);
         let with = self.is_with();
         self.blocks += 1;
@@ -169,7 +177,7 @@ impl Trial {
 
     fn add(&mut self, without: Block, with: Block) -> Step {
         let added = with.wait_ms - without.wait_ms;
-        let bytes = with.bytes.max(1) as f64 / without.bytes.max(1) as f64;
+        let bytes = with.carried / without.carried;
         let per_air = match (without.busy, with.busy) {
             (Some(a), Some(b)) if a > 0.0 && b > 0.0 && a.max(b) < FULL => bytes * a / b,
             _ => bytes,
@@ -195,16 +203,28 @@ impl Trial {
 }
 
 /// `None`: nothing can be said of it.
-fn block(waits: &mut Vec<f64>, before: &LinkSample, after: &LinkSample, span: Span) -> Option<Block> {
+fn block(waits: &mut Vec<(f64, u32)>, before: &LinkSample, after: &LinkSample, span: Span) -> Option<Block> {
     let mut sorted = std::mem::take(waits);
-    sorted.sort_unstable_by(f64::total_cmp);
+    sorted.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let bytes = (0..2).fold(0u64, |sum, d| sum.saturating_add(after.bytes[d].saturating_sub(before.bytes[d])));
     let used = |(a, b): (Span, Span)| b.saturating_sub(a).as_secs_f64() / span.as_secs_f64();
     let busy = before.airtime.zip(after.airtime).map(used).filter(|busy| (0.0..=1.0).contains(busy));
-    if sorted.len() < LEAST_WAITS || bytes == 0 {
+    let packets = heard(&sorted);
+    if packets < LEAST_WAITS || bytes == 0 {
         return None;
     }
-    Some(Block { wait_ms: sorted[sorted.len() * 95 / 100], bytes, busy })
+    let mut above = packets * 95 / 100;
+    let at = sorted.iter().find(|(_, packets)| {
+        let is_it = above < u64::from(*packets);
+        above = above.saturating_sub(u64::from(*packets));
+        is_it
+    });
+    Some(Block { wait_ms: at?.0, carried: bytes as f64 / span.as_secs_f64(), busy })
+}
+
+/// Packets that waits are known of.
+fn heard(waits: &[(f64, u32)]) -> u64 {
+    waits.iter().map(|(_, packets)| u64::from(*packets)).sum()
 }
 
 /// What surely holds, if anything does.

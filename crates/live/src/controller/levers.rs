@@ -21,6 +21,7 @@ use lasthop_status::{KnobStatus, LeverStatus};
 
 use super::journal::Journal;
 use super::stations;
+use super::table::Heard;
 use crate::config::{Config, LEVERS};
 use crate::interface::{self, InterfaceName};
 use crate::levers::guard::{Answer, Order, Outcome};
@@ -43,7 +44,9 @@ const VOICE_TIDS: u16 = 1 << 6 | 1 << 7;
 const BEST_EFFORT_TIDS: u16 = 1 << 0 | 1 << 3;
 const BEST_EFFORT: u8 = 2;
 /// The weight that stations begin with (`IEEE80211_DEFAULT_AIRTIME_WEIGHT`).
-const USUAL_WEIGHT: u32 = 256;
+const USUAL_WEIGHT: u16 = 256;
+/// Stations whose shortest round trip is remembered: an 802.11 access point tells 2,007 apart.
+const MOST_STATIONS: usize = 2_048;
 
 /// Shows the deciding half what nobody but a radio's driver knows, and does what it says.
 pub(super) struct Levers {
@@ -59,6 +62,7 @@ pub(super) struct Levers {
     round: u64,
     batch: Batch<LightFlow>,
     stations: BTreeMap<StationId, Known>,
+    nearest: BTreeMap<StationId, Nearest>,
     weighted: BTreeMap<StationId, u8>,
     attempts: BTreeMap<(StationId, u8), u8>,
     /// Switches in force.
@@ -67,9 +71,14 @@ pub(super) struct Levers {
     tries: bool,
     /// What is set, or somebody else's.
     knobs: BTreeMap<Place, Knob>,
+    /// What the newest order to each place wants there; none of one that is to be put back.
+    ordered: BTreeMap<Place, Values>,
     refused: BTreeMap<Lever, String>,
     /// All of them are being put back, for other radios came.
     puts_back: bool,
+    /// Somebody has paused what is set, or trials of it.
+    is_paused: bool,
+    is_held: bool,
     /// Places of which it was said that they are set.
     said: BTreeSet<Place>,
     /// Orders that the guard had no room for.
@@ -83,11 +92,19 @@ struct Flow {
     round: u64,
 }
 
+/// The shortest round trip to a station, and when one was last seen.
+struct Nearest {
+    least: Span,
+    at: Time,
+}
+
 /// A station of a radio.
 struct Known {
     ifindex: u32,
     mac: Mac,
     before: Station,
+    /// Its weight when it came.
+    weight: u32,
     loss: Option<f64>,
 }
 
@@ -110,8 +127,8 @@ pub(super) struct Seen<'a> {
     pub(super) told: Vec<(u32, Station)>,
     /// The most demanding connection of each station: its rate, and its round trip.
     pub(super) bulk: &'a BTreeMap<StationId, (BitRate, Span)>,
-    /// What waits between access point and stations, where that was measured.
-    pub(super) wait: Option<Span>,
+    /// Round trips to stations that ended in the interval.
+    pub(super) round_trips: Heard,
     pub(super) ip_bytes: [u64; 2],
 }
 
@@ -147,14 +164,18 @@ impl Levers {
             round: 0,
             batch: Batch::default(),
             stations: BTreeMap::new(),
+            nearest: BTreeMap::new(),
             weighted: BTreeMap::new(),
             attempts: BTreeMap::new(),
             classes: false,
             weights: false,
             tries: false,
             knobs: BTreeMap::new(),
+            ordered: BTreeMap::new(),
             refused: BTreeMap::new(),
             puts_back: false,
+            is_paused: false,
+            is_held: false,
             said: BTreeSet::new(),
             not_given: 0,
             told: Vec::new(),
@@ -164,6 +185,11 @@ impl Levers {
     /// Some are, so that it is worth showing what passes.
     pub(super) const fn are_wanted(&self) -> bool {
         !self.wanted.is_empty() || self.queue.is_some()
+    }
+
+    /// A radio is hooked.
+    pub(super) fn has_radios(&self) -> bool {
+        !self.radios.list().is_empty()
     }
 
     /// What connections ask of attempts matters.
@@ -179,6 +205,31 @@ impl Levers {
         let _ = program.set_radios(&[], false);
         (self.told, self.classes) = (Vec::new(), false);
         self.knobs.clear();
+        self.ordered.clear();
+    }
+
+    /// Paused, everything is as it was found, until it goes on with what was decided.
+    pub(super) fn set_paused(&mut self, now: Time, is_paused: bool) {
+        if self.is_paused != is_paused {
+            self.is_paused = is_paused;
+            self.law.set_paused(now, is_paused);
+            if !is_paused {
+                self.set_queue();
+            }
+        }
+    }
+
+    /// Held, nothing is tried.
+    pub(super) fn set_held(&mut self, now: Time, is_held: bool) {
+        self.is_held = is_held;
+        self.law.set_held(now, is_held);
+    }
+
+    /// Everything that is set is ordered back; who was not given an order for want of room is given it when the guard has answered.
+    fn put_all_back(&mut self) {
+        if self.guard.as_ref().is_some_and(|guard| guard.waits() == 0) {
+            self.knobs.clone().into_keys().for_each(|place| self.put_back(place));
+        }
     }
 
     /// Goes on as another configuration wants, without a guard: the rights that one takes are gone.
@@ -193,18 +244,20 @@ impl Levers {
             return;
         }
         // What is found has to be what was there before anything was set.
-        if !self.knobs.is_empty() {
-            if !self.puts_back {
-                self.knobs.clone().into_keys().for_each(|place| self.give(&Order::PutBack { place }));
-                self.puts_back = self.guard.is_some();
-            }
+        if self.guard.as_ref().is_some_and(|guard| guard.waits() > 0 || !self.knobs.is_empty()) {
+            self.puts_back = true;
+            self.law.set_paused(now, true);
             return;
         }
         self.puts_back = false;
         if !self.radios.look(now, ports) {
+            self.law.set_paused(now, self.is_paused);
+            self.set_queue();
             return;
         }
         self.law = levers::Levers::new(levers::Params::default());
+        self.law.set_paused(now, self.is_paused);
+        self.law.set_held(now, self.is_held);
         self.refused.clear();
         if self.radios.list().is_empty() {
             return;
@@ -250,10 +303,10 @@ impl Levers {
     }
 
     fn set_queue(&mut self) {
-        let Some(packets) = self.queue.filter(|_| !self.is_dry) else { return };
+        let Some(packets) = self.queue.filter(|_| !self.is_dry && !self.is_paused) else { return };
         let places: Vec<_> = self.radios.list().iter().filter_map(Radio::queue).collect();
         for (place, [_, memory, quantum]) in places {
-            self.give(&Order::Set { place, values: vec![packets, memory, quantum], before: None });
+            self.put(place, Some(vec![packets, memory, quantum]), None);
         }
     }
 
@@ -261,14 +314,15 @@ impl Levers {
     pub(super) fn on_interval(&mut self, now: Time, seen: Seen<'_>, journal: &mut Journal) -> u64 {
         self.follow(now, seen.ports, journal);
         let mut failures = self.hear(now, journal) + std::mem::take(&mut self.not_given);
+        if self.is_paused || self.puts_back {
+            self.put_all_back();
+        }
         if self.radios.list().is_empty() {
             return failures + self.tell_radios(seen.program);
         }
         failures += self.read_flows(now, &seen);
         self.on_stations(now, seen.told, seen.bulk);
-        if let Some(wait) = seen.wait {
-            self.law.on_wait(now, wait);
-        }
+        self.on_round_trips(now, &seen.round_trips);
         self.law.on_link(now, &LinkSample { bytes: seen.ip_bytes, airtime: None });
         failures += self.obey(now, seen.program, journal);
         failures + self.tell_radios(seen.program)
@@ -325,6 +379,22 @@ impl Levers {
         refused + u64::from(read.is_err())
     }
 
+    /// What packets to stations of radios waited: each round trip between here and the station, above the least that was seen to it.
+    fn on_round_trips(&mut self, now: Time, heard: &Heard) {
+        let is_of_radio = |ifindex: u32| self.radios.list().iter().any(|radio| radio.ifindex == ifindex);
+        for ((_, station), round_trips) in heard.iter().filter(|((port, _), _)| is_of_radio(*port)) {
+            if self.nearest.len() >= MOST_STATIONS && !self.nearest.contains_key(station) {
+                self.nearest.retain(|_, nearest| now.since(nearest.at) < SILENT);
+                if self.nearest.len() >= MOST_STATIONS {
+                    continue;
+                }
+            }
+            let least = self.nearest.get(station).map_or(round_trips.least, |known| known.least.min(round_trips.least));
+            self.nearest.insert(*station, Nearest { least, at: now });
+            self.law.on_waits(now, round_trips.mean.saturating_sub(least), round_trips.samples);
+        }
+    }
+
     /// Takes in what drivers say of their stations.
     fn on_stations(&mut self, now: Time, told: Vec<(u32, Station)>, bulk: &BTreeMap<StationId, (BitRate, Span)>) {
         let heard: Vec<u32> = told.iter().map(|(ifindex, _)| *ifindex).collect();
@@ -334,12 +404,13 @@ impl Levers {
         self.stations.retain(|_, known| !gone.contains(&known.mac));
         let left = |place: &Place| place.station().is_some_and(|mac| gone.contains(mac));
         for place in self.knobs.clone().into_keys().filter(left) {
-            self.give(&Order::PutBack { place });
+            self.put_back(place);
         }
         for (ifindex, station) in told {
             let id = stations::of(station.mac);
             let is_new = !self.stations.contains_key(&id);
-            let first = Known { ifindex, mac: station.mac, before: station, loss: None };
+            let weight = u32::from(station.weight.unwrap_or(USUAL_WEIGHT));
+            let first = Known { ifindex, mac: station.mac, before: station, weight, loss: None };
             let known = self.stations.entry(id).or_insert(first);
             known.ifindex = ifindex;
             known.on_sample(&station);
@@ -423,11 +494,22 @@ impl Levers {
     }
 
     fn put(&mut self, place: Place, values: Option<Values>, before: Option<Values>) {
-        match values {
-            Some(values) if self.knobs.get(&place).is_some_and(|knob| knob.ours == values) => {}
-            Some(values) => self.give(&Order::Set { place, values, before }),
-            None if self.knobs.contains_key(&place) => self.give(&Order::PutBack { place }),
-            None => {}
+        let Some(values) = values else {
+            if self.ordered.contains_key(&place) {
+                self.put_back(place);
+            }
+            return;
+        };
+        if self.ordered.get(&place) != Some(&values)
+            && self.give(&Order::Set { place: place.clone(), values: values.clone(), before })
+        {
+            self.ordered.insert(place, values);
+        }
+    }
+
+    fn put_back(&mut self, place: Place) {
+        if self.give(&Order::PutBack { place: place.clone() }) {
+            self.ordered.remove(&place);
         }
     }
 
@@ -458,10 +540,8 @@ impl Levers {
     fn weigh(&mut self, station: StationId) {
         let Some(known) = self.stations.get(&station) else { return };
         let place = Place::Weight { ifindex: known.ifindex, mac: known.mac };
-        let usual = u32::from(known.before.weight.unwrap_or(USUAL_WEIGHT as u16));
-        let before = self.knobs.get(&place).and_then(|knob| knob.before.first().copied()).unwrap_or(usual);
         let times = self.weighted.get(&station).copied().filter(|times| *times > 1 && self.weights);
-        let values = times.map(|times| vec![(before * u32::from(times.min(WEIGHT))).min(u32::from(u16::MAX))]);
+        let values = times.map(|times| vec![(known.weight * u32::from(times.min(WEIGHT))).min(u32::from(u16::MAX))]);
         self.put(place, values, None);
     }
 
@@ -497,10 +577,11 @@ impl Levers {
         }
     }
 
-    fn give(&mut self, order: &Order) {
+    fn give(&mut self, order: &Order) -> bool {
         // One that is gone is found out by whoever hears it, too.
         let given = self.guard.as_mut().is_none_or(|guard| guard.give(order).is_ok());
         self.not_given += u64::from(!given);
+        given
     }
 
     /// What the guard says came of orders.
@@ -532,15 +613,20 @@ impl Levers {
                 Outcome::Theirs { now: stands } => {
                     let line = format!("{place}: somebody else has set {}: given up, it stays as it is", text(&stands));
                     journal.say(now, line);
+                    self.ordered.remove(&place);
                     self.give_up(&place, "somebody else sets it");
                     if let Some(knob) = self.knobs.get_mut(&place) {
                         knob.theirs = true;
                     }
                 }
                 // A station that left took it along.
-                Outcome::Refused { errno: libc::ENOENT | libc::ENODEV } => drop(self.knobs.remove(&place)),
+                Outcome::Refused { errno: libc::ENOENT | libc::ENODEV } => {
+                    self.knobs.remove(&place);
+                    self.ordered.remove(&place);
+                }
                 Outcome::Refused { errno } => {
                     failures += 1;
+                    self.ordered.remove(&place);
                     let why = why(errno);
                     journal.say(now, format!("{place}: it cannot be set: {why}"));
                     self.give_up(&place, &why);
@@ -587,7 +673,7 @@ impl Levers {
             let class = *lever == Lever::Class;
             Some(LeverStatus {
                 name: lever.name().to_owned(),
-                state: stage(known.stage, self.refused.contains_key(lever)).to_owned(),
+                state: stage(known.stage, self.refused.contains_key(lever), self.is_paused).to_owned(),
                 why: self.refused.get(lever).cloned(),
                 found: known.found.map(|setting| setting.to_string()),
                 in_force: known.in_force.map(|setting| setting.to_string()),
@@ -638,9 +724,10 @@ fn why(errno: i32) -> String {
     }
 }
 
-const fn stage(stage: Stage, is_refused: bool) -> &'static str {
+const fn stage(stage: Stage, is_refused: bool, is_paused: bool) -> &'static str {
     match stage {
         _ if is_refused => "not-here",
+        _ if is_paused => "paused",
         Stage::NotHere => "waiting",
         Stage::Untried => "untried",
         Stage::Trying => "trying",
@@ -709,7 +796,7 @@ mod tests {
 
     #[test]
     fn losses_are_those_of_attempts_since_the_last_sample_that_says_something() {
-        let mut known = Known { ifindex: 3, mac: MAC, before: station(100, 50, 5), loss: None };
+        let mut known = Known { ifindex: 3, mac: MAC, before: station(100, 50, 5), weight: 256, loss: None };
         known.on_sample(&station(110, 60, 5));
         assert_eq!(known.loss, None, "ten frames say nothing");
         // 100 frames, 90 of them sent again and ten given up: 100 of 190 attempts.
@@ -737,6 +824,92 @@ mod tests {
         for (place, lever) in all {
             assert_eq!(lever_of(&place), lever, "{place}");
         }
+    }
+
+    /// A radio whose debugfs is a folder, and a guard for it.
+    fn with_a_radio(folder: &std::path::Path) -> Levers {
+        use crate::levers::place::Machine;
+        use crate::levers::wiphy::Wiphy;
+        let phy = folder.join("phy0");
+        std::fs::create_dir(&phy).unwrap();
+        std::fs::create_dir(folder.join("records")).unwrap();
+        std::fs::write(phy.join("aql_threshold"), "24000\n").unwrap();
+        // Written, it would no longer be the table that the kernel makes of it: classes are refused here.
+        let wiphy = Wiphy { name: "phy0".to_owned(), has_aql: true, ..Wiphy::default() };
+        let radio = Radio { ifindex: 3, is_access_point: true, wiphy, aql: Some(Aql::default()), edca: None };
+        let guard = Guard::start_with(Machine::new(folder.to_owned()), folder.join("records")).unwrap();
+        let config = Config::parse("levers = \"aql\"", "x").unwrap();
+        Levers::with(&config, Radios::made_up(vec![radio]), Some(guard))
+    }
+
+    fn threshold() -> Place {
+        Place::AqlThreshold { phy: "phy0".to_owned() }
+    }
+
+    /// Hears the guard until it has answered every order.
+    fn settle(levers: &mut Levers) {
+        let mut journal = Journal::new(Time::ZERO);
+        while levers.guard.as_ref().unwrap().waits() > 0 {
+            levers.hear(Time::ZERO, &mut journal);
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn what_is_set_is_put_back_though_it_was_not_answered_yet() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut levers = with_a_radio(folder.path());
+        let stands = || std::fs::read_to_string(folder.path().join("phy0/aql_threshold")).unwrap();
+        for rounds in [1, 2] {
+            // Set, put back, set again, put back, each before the one before was answered.
+            for _ in 0..rounds {
+                levers.put(threshold(), Some(vec![12_000]), None);
+                levers.put(threshold(), None, None);
+            }
+            settle(&mut levers);
+            assert_eq!(stands().trim_end(), "24000");
+            assert!(levers.knobs.is_empty() && levers.ordered.is_empty());
+        }
+        levers.put(threshold(), None, None);
+        levers.put(threshold(), Some(vec![12_000]), None);
+        settle(&mut levers);
+        assert_eq!(stands().trim_end(), "12000");
+    }
+
+    /// An order that the guard had no room for, while the controller is paused, is given again.
+    #[test]
+    fn nothing_stays_set_while_it_is_paused() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut levers = with_a_radio(folder.path());
+        levers.put(threshold(), Some(vec![12_000]), None);
+        settle(&mut levers);
+        levers.ordered.clear(); // as if it had been ordered back
+        levers.set_paused(Time::ZERO, true);
+        levers.put_all_back();
+        settle(&mut levers);
+        assert_eq!(std::fs::read_to_string(folder.path().join("phy0/aql_threshold")).unwrap().trim_end(), "24000");
+        assert!(levers.knobs.is_empty());
+        assert_eq!(stage(Stage::Kept, false, true), "paused");
+    }
+
+    #[test]
+    fn of_a_stations_connections_the_one_that_waits_least_tells_and_only_radios_count() {
+        use super::super::table::RoundTrips;
+        let folder = tempfile::tempdir().unwrap();
+        let mut levers = with_a_radio(folder.path());
+        levers.law.on_found(Setting::Class(false));
+        let ms = Span::from_millis;
+        let mut interval = |port: u32, mean: u64, least: u64| {
+            let round_trips = RoundTrips { mean: ms(mean), samples: 5, least: ms(least) };
+            let heard = Heard::from([((port, StationId(7)), round_trips)]);
+            levers.on_round_trips(Time::ZERO, &heard);
+            levers.nearest.get(&StationId(7)).map(|nearest| nearest.least)
+        };
+        assert_eq!(interval(9, 5, 1), None, "a wired port");
+        assert_eq!(
+            [interval(3, 9, 6), interval(3, 8, 2), interval(3, 30, 20)],
+            [Some(ms(6)), Some(ms(2)), Some(ms(2))]
+        );
     }
 
     #[test]

@@ -101,10 +101,9 @@ impl Core {
         let (what, device) = match &request {
             Request::Pause { what, device, .. } | Request::Resume { what, device } => (*what, device.as_deref()),
         };
-        if what == What::Updates && device.is_some() {
-            return Err(
-                "window updates are paused for all or for nobody; windows can be paused for one device".to_owned()
-            );
+        if !what.is_of_devices() && device.is_some() {
+            let what = what.name();
+            return Err(format!("{what} is paused for all or for nobody; windows can be paused for one device"));
         }
         let device = device.map(|device| self.devices.find(device, &self.stations)).transpose()?;
         match request {
@@ -124,7 +123,7 @@ impl Core {
                 }
             }
         }
-        self.apply_pauses();
+        self.apply_pauses(now);
         Ok(())
     }
 
@@ -136,15 +135,17 @@ impl Core {
         for pause in self.pauses.expire(now) {
             self.journal.say(now, pause.line("goes on: its pause is over"));
         }
-        self.apply_pauses();
+        self.apply_pauses(now);
     }
 
-    pub(super) fn apply_pauses(&mut self) {
+    pub(super) fn apply_pauses(&mut self, now: Time) {
         let station = |device: &Device| device.station(&self.stations);
         self.ap.set_left_alone(LeftAlone {
             windows: self.pauses.whose(What::Windows, station),
             datagrams: self.pauses.whose(What::Udp, station),
         });
+        self.levers.set_paused(now, self.pauses.has(What::Levers));
+        self.levers.set_held(now, self.pauses.has(What::Trials));
         let on = !self.pauses.has(What::Updates);
         if self.updates.is_paused() == on {
             match on {

@@ -108,7 +108,7 @@ impl Core {
         self.ap.set_interval(self.interval);
         self.follow_ports(now);
         self.follow_links(now, false);
-        self.apply_pauses();
+        self.apply_pauses(now);
         self.apply(now);
     }
 

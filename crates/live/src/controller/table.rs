@@ -85,6 +85,29 @@ pub(super) struct Table {
     unscaled: Vec<FlowId>,
     controllable_bytes: u64,
     awake: usize,
+    /// Round trips to stations since they were last asked for; none where nobody asks.
+    heard: Option<Heard>,
+}
+
+/// Round trips that ended, by the interface and station that they were to.
+pub(super) type Heard = HashMap<(u32, StationId), RoundTrips>;
+
+/// To one station: of the connection whose round trips were shortest in the mean.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct RoundTrips {
+    pub(super) mean: Span,
+    /// How many there were.
+    pub(super) samples: u32,
+    /// The least of any connection.
+    pub(super) least: Span,
+}
+
+impl RoundTrips {
+    /// What a packet without a queue of its own waits is told by the connection that waited least.
+    fn join(self, other: Self) -> Self {
+        let shorter = if other.mean < self.mean { other } else { self };
+        Self { least: self.least.min(other.least), ..shorter }
+    }
 }
 
 /// What is remembered of one connection. Small: a flood of half-open ones fills the table.
@@ -147,14 +170,35 @@ impl Carrying {
     }
 
     /// Shows what is known of it to those who decide.
-    fn sample(&mut self, (now, epoch): (Time, u32), key: &FlowKey, (stations, hops): (&Stations, &Hops), ap: &mut Ap) {
+    fn sample(
+        &mut self,
+        (now, epoch): (Time, u32),
+        key: &FlowKey,
+        (stations, hops): (&Stations, &Hops),
+        ap: &mut Ap,
+        heard: &mut Option<Heard>,
+    ) {
         self.count_late(epoch);
         let before = std::mem::replace(&mut self.rtt, rtt_totals(&self.state));
         if self.version != stations.version() {
             (self.station, self.version) = (stations.id(&key.station), stations.version());
         }
+        if let Some(heard) = heard
+            && let Some(round_trips) = self.round_trips(epoch, before)
+        {
+            let to_station = heard.entry((self.state.port, self.station)).or_insert(round_trips);
+            *to_station = to_station.join(round_trips);
+        }
         let who = (self.id, self.station, hops.of(self.state.port));
         FlowSample::of(now, who, epoch, &self.state, before).for_each(|sample| ap.on_sample(now, &sample));
+    }
+
+    /// Those to the station that ended since `before`.
+    fn round_trips(&self, epoch: u32, before: [RttTotal; 2]) -> Option<RoundTrips> {
+        let i = Direction::ToStation.index();
+        let mean = self.rtt[i].mean_since(before[i])?;
+        let least = self.state.half[i].rtt_min(epoch).unwrap_or(mean).min(mean);
+        Some(RoundTrips { mean, samples: self.rtt[i].samples_since(before[i]), least })
     }
 
     /// Whether neither its SYNs nor conntrack have shown the window scales.
@@ -178,7 +222,18 @@ impl Table {
             unscaled: Vec::new(),
             controllable_bytes: 0,
             awake: 0,
+            heard: None,
         }
+    }
+
+    /// From here on, round trips to stations are gathered, or not.
+    pub(super) fn gather_round_trips(&mut self, on: bool) {
+        self.heard = self.heard.take().or_else(|| Some(Heard::new())).filter(|_| on);
+    }
+
+    /// Those that ended since this was last said.
+    pub(super) fn take_round_trips(&mut self) -> Heard {
+        self.heard.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
     /// An open connection that is silent for so long is forgotten.
@@ -202,7 +257,7 @@ impl Table {
             entry.round = round;
             if awake {
                 self.awake += 1;
-                carrying.sample((now, epoch), key, (stations, hops), ap);
+                carrying.sample((now, epoch), key, (stations, hops), ap, &mut self.heard);
             } else {
                 self.names.forget(carrying.id);
                 ap.on_gone(carrying.id);
@@ -290,7 +345,7 @@ impl Table {
             }
             Some(carrying) if awake => {
                 carrying.state = *state;
-                carrying.sample((now, epoch), key, (stations, hops), ap);
+                carrying.sample((now, epoch), key, (stations, hops), ap, &mut self.heard);
             }
             Some(carrying) => {
                 self.names.forget(carrying.id);

@@ -24,15 +24,16 @@ pub(super) fn checks(name: &InterfaceName) -> Vec<Check> {
     let mut detail = works
         .iter()
         .map(|(lever, setting)| match setting {
-            Ok(setting) => format!("{} ({setting})", lever.name()),
+            Ok(setting) => format!("{} ({setting} now)", lever.name()),
             Err(_) => String::new(),
         })
         .collect::<Vec<_>>()
         .join(", ");
+    detail += "; `levers = \"auto\"` tries them, attempts `mac = \"auto\"`";
     for (lever, why) in &not {
         detail += &format!("; not {}: {why}", lever.name());
     }
-    let mut checks = vec![Check::ok(NAME, format!("{name}: {detail}"))];
+    let mut checks = vec![Check::ok(NAME, format!("{name}: can be moved: {detail}"))];
     let driver = interface::driver(name);
     if works.iter().any(|(lever, _)| *lever == Lever::Attempts) && !acts_on_retries(&driver) {
         checks.push(Check::warning(

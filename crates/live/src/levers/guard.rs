@@ -133,7 +133,7 @@ impl Guard {
         Self::start_with(Machine::default(), PathBuf::from(crate::attach::LOCKS))
     }
 
-    fn start_with(machine: Machine, records: PathBuf) -> io::Result<Self> {
+    pub(crate) fn start_with(machine: Machine, records: PathBuf) -> io::Result<Self> {
         let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
         // SAFETY: the child goes on in `guard` alone, which ends in `_exit`: no destructor of this process runs there.
         match unsafe { libc::fork() } {
@@ -157,6 +157,12 @@ impl Guard {
         send(&self.socket, &text, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?;
         self.waits += 1;
         Ok(())
+    }
+
+    /// Orders that nothing is known of yet.
+    #[must_use]
+    pub const fn waits(&self) -> usize {
+        self.waits
     }
 
     /// What came of orders, as far as it has come. Never waits.

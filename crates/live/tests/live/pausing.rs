@@ -93,6 +93,7 @@ fn window_updates_are_paused_and_what_cannot_be_is_refused() {
     assert!(running.status().window_updates.on, "{:?}", running.status().window_updates);
     for (request, word) in [
         (pause(What::Updates, Some("10.9.1.2")), "for all or for nobody"),
+        (pause(What::Levers, Some("10.9.1.2")), "for all or for nobody"),
         (pause(What::Windows, Some("no such device")), "no device is called"),
         (Request::Pause { what: What::Udp, device: None, for_s: Some(0.0) }, "no time to pause"),
     ] {

@@ -128,13 +128,16 @@ fn a_home_is_measured_as_planned_and_nothing_stays_paused() {
 }
 
 #[test]
-fn a_block_without_control_pauses_everything_for_a_little_longer_than_it_lasts() {
+fn a_block_without_control_pauses_everything_for_a_little_longer_than_it_lasts_and_no_block_has_trials() {
     let (home, report) = measured(6, |_, _| {});
     let pauses: Vec<_> = home.told.iter().filter(|request| matches!(request, Request::Pause { .. })).collect();
-    assert_eq!(pauses.len(), 3 * 6);
-    for (request, what) in pauses.iter().zip(What::ALL.iter().cycle()) {
-        assert_eq!(**request, Request::Pause { what: *what, device: None, for_s: Some(25.0) });
+    let of_block = |arm| if arm == Arm::Off { What::ALL.to_vec() } else { vec![What::Trials] };
+    let expected: Vec<_> = report.blocks.iter().flat_map(|block| of_block(block.arm)).collect();
+    assert_eq!((pauses.len(), expected.len()), (5 * 6 + 6, 36));
+    for (request, what) in pauses.iter().zip(expected) {
+        assert_eq!(**request, Request::Pause { what, device: None, for_s: Some(25.0) });
     }
+    assert_eq!(home.paused, [], "all goes on in the end");
     assert!(matches!(home.told[0], Request::Resume { .. }), "it tries first whether it may");
     assert_eq!(report.blocks.iter().filter(|block| block.arm == Arm::Off).count(), 6);
 }

@@ -71,7 +71,7 @@ fn the_words_of_labels_are_those_of_the_status() {
     for (condition, word) in CONDITIONS {
         assert_eq!(serde_json::to_value(condition).unwrap(), word);
     }
-    for (what, word) in What::ALL.into_iter().zip(["windows", "updates", "udp"]) {
+    for (what, word) in What::ALL.into_iter().zip(["windows", "updates", "udp", "levers", "trials"]) {
         assert_eq!(serde_json::to_value(what).unwrap(), word);
     }
     for (basis, word) in [Basis::Given, Basis::Measured, Basis::Estimate].into_iter().zip(BASES) {

@@ -37,6 +37,12 @@ impl Radios {
         Self { wifi: Nl80211::open().ok(), list: Vec::new(), looked: None }
     }
 
+    /// As if they had been found.
+    #[cfg(test)]
+    pub(super) fn made_up(list: Vec<Radio>) -> Self {
+        Self { wifi: None, list, looked: None }
+    }
+
     /// This kernel has Wi-Fi.
     pub(crate) const fn are_known(&self) -> bool {
         self.wifi.is_some()
