@@ -203,6 +203,8 @@ pub struct RttMatch {
     pub ts_done: u32,
     /// Newest timestamp that packets this way echoed; 0: none. Written by packets this way.
     pub echo_newest: u32,
+    /// Of all that `ts_newest` was in the epoch of its [`Half`], the one that came soonest after it was stamped. Written by packets this way.
+    pub ts_soonest: Stamp,
 }
 
 /// One direction of data of a connection: what has been sent, what the receiver has advertised, what it is held to.
@@ -522,6 +524,8 @@ pub struct Control {
     pub silent_ns: u64,
     /// When whoever sends window updates looks by itself whether one is asked for; an ask that can wait until then wakes nobody.
     pub looks_ns: u64,
+    /// Tick of most senders' timestamp clocks, ns: by it the soonest of an interval is found; 0: not known, the newest counts.
+    pub tick_ns: u64,
     /// What a new connection starts with, per direction of its data.
     pub default_plan: [Plan; 2],
     /// All of one hop together, by direction of their data.
@@ -731,14 +735,14 @@ impl Counters {
 const _: () = {
     assert!(size_of::<FlowKey>() == 16 + 16 + 2 + 2);
     assert!(size_of::<Plan>() == 4 * 4);
-    assert!(size_of::<RttMatch>() == 5 * 8 + 6 * 4);
+    assert!(size_of::<RttMatch>() == 6 * 8 + 6 * 4);
     assert!(size_of::<Half>() == size_of::<RttMatch>() + 8 * 8 + size_of::<Plan>() + 13 * 4 + 12);
     assert!(size_of::<FlowState>() == 2 * size_of::<Half>() + 2 * 8 + 4 * 4);
     assert!(size_of::<UdpPlan>() == 3 * 4);
     assert!(size_of::<UdpHalf>() == 8 * 8 + 8 * 4 + size_of::<UdpPlan>() + 4);
     assert!(size_of::<UdpState>() == 2 * size_of::<UdpHalf>() + 2 * 8 + 2 * 4);
     assert!(size_of::<Hop>() == 4 * 4 + 11 * 8);
-    assert!(size_of::<Control>() == 8 + 2 * 4 + 2 * 8 + 2 * size_of::<Plan>() + HOPS * 2 * size_of::<Hop>());
+    assert!(size_of::<Control>() == 8 + 2 * 4 + 3 * 8 + 2 * size_of::<Plan>() + HOPS * 2 * size_of::<Hop>());
     assert!(size_of::<HopCounters>() == 3 * 2 * 8);
     assert!(size_of::<Counters>() == (Reason::COUNT + 5 * 2) * 8 + HOPS * size_of::<HopCounters>());
     assert!(HOPS.is_power_of_two());

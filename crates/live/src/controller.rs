@@ -274,6 +274,7 @@ impl Controller {
                 // The first packet already meets a living controller.
                 program.control().set_dry_run(config.dry_run || !config.windows);
                 program.control().heartbeat(now());
+                program.control().set_tick(SENDERS_TICK);
                 links.attach(now(), &program, inheritance.as_mut(), &mut journal)?;
                 links
             },
@@ -756,6 +757,8 @@ const REST: u64 = 20;
 const LONGEST_INTERVAL: Span = Span::from_millis(200);
 /// Intervals without a sign of life after which nobody waits for window updates: one that is late is no silence.
 const MISSED: u64 = 2;
+/// Tick of most senders' timestamp clocks: Linux, macOS, FreeBSD and Windows have 1 ms (RFC 7323 section 5.4: 1 ms to 1 s).
+const SENDERS_TICK: Span = Span::from_millis(1);
 /// A home has been calm for so long when no large packet has passed: longer than a round trip, which a sender that knows none takes
 /// to be a second (RFC 6298 section 2), so that a decision is followed until what it did has come back.
 const CALM: Span = Span::from_secs(1);

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering, fence};
 
 use lasthop_core::fastpath::layout::{Control, FlowKey, FlowState, HOPS, Hop, Plan};
 use lasthop_core::packet::Direction;
-use lasthop_core::units::Time;
+use lasthop_core::units::{Span, Time};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 /// A map that both sides share could not be mapped.
@@ -99,6 +99,7 @@ struct Shared {
     dry_run: AtomicU32,
     silent_ns: AtomicU64,
     looks_ns: AtomicU64,
+    tick_ns: AtomicU64,
     default_plan: [SharedPlan; 2],
     hops: [[SharedHop; 2]; HOPS],
 }
@@ -308,6 +309,11 @@ impl ControlPage {
         shared.depth_bytes.store(depth_bytes, Ordering::Release);
     }
 
+    /// Tick of most senders' timestamp clocks.
+    pub fn set_tick(&self, tick: Span) {
+        self.shared().tick_ns.store(tick.as_nanos(), Ordering::Release);
+    }
+
     /// When whoever sends window updates looks next by itself. What was asked for before this is seen by one who looks after it.
     pub fn set_looks(&self, at: Time) {
         self.shared().looks_ns.store(at.as_nanos(), Ordering::SeqCst);
@@ -359,6 +365,7 @@ impl ControlPage {
             dry_run: shared.dry_run.load(Ordering::Acquire),
             silent_ns: shared.silent_ns.load(Ordering::Acquire),
             looks_ns: shared.looks_ns.load(Ordering::Acquire),
+            tick_ns: shared.tick_ns.load(Ordering::Acquire),
             default_plan: [plan(&shared.default_plan[0]), plan(&shared.default_plan[1])],
             hops: std::array::from_fn(|i| [hop(&shared.hops[i][0]), hop(&shared.hops[i][1])]),
         }

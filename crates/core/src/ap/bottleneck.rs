@@ -225,7 +225,7 @@ impl Bottleneck {
             x.queue = Some((0.0, 0.0));
         }
         self.stood = match x.queue {
-            Some((_, least)) if works && least >= law.standing_threshold * x.target => self.stood + dt,
+            Some((_, least)) if works && !x.ran_empty(least, law) => self.stood + dt,
             None if self.stood > 0.0 && self.silent <= rtt => self.stood + dt,
             _ => 0.0,
         };

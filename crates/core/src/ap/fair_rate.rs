@@ -107,10 +107,19 @@ pub(super) struct Observation {
     pub(super) brought: f64,
     /// What windows that still grow may bring beyond what they do.
     pub(super) advertised: f64,
+    /// Least that any packet of the interval waited, where all of them tell.
+    pub(super) soonest: Option<f64>,
     /// Somebody fills his window in the other direction, too.
     pub(super) both_ways: bool,
     /// UDP that cannot give way.
     pub(super) inelastic: f64,
+}
+
+impl Observation {
+    /// Somebody found no queue: of those who tell `least` did, or any packet.
+    pub(super) fn ran_empty(&self, least: f64, law: &Law) -> bool {
+        self.soonest.unwrap_or(least).min(least) < law.standing_threshold * self.target
+    }
 }
 
 /// See the module.
@@ -163,9 +172,9 @@ impl FairRate {
     pub(super) fn step(&mut self, x: &Observation, law: &Law, dt: f64) {
         if let Some((mean, least)) = x.queue {
             // What waits now and then, where more fits or nobody knows, is others' bursts, and no queue of who is window-limited.
-            let bursts = !x.counted && least < law.standing_threshold * x.target && !x.full;
-            let standing = if bursts { 1.0 } else { law.standing_weight };
-            self.queue = (mean + standing * (least - mean)).max(0.0);
+            let bursts = !x.counted && x.ran_empty(least, law) && !x.full;
+            let stands = mean + law.standing_weight * (least - mean);
+            self.queue = if bursts { x.soonest.unwrap_or(least).min(least) } else { stands }.max(0.0);
         }
         self.brings = x.base_rtt / (x.base_rtt + self.queue);
         let tau = x.base_rtt + self.queue + dt;

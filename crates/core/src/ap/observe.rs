@@ -48,6 +48,8 @@ pub(super) struct Seen {
     local_path: f64,
     /// Of the flow whose segments waited least on their way in, s: from the remote end, and from the station.
     inbound: [Option<f64>; 2],
+    /// Least that any segment waited on its way in, s.
+    soonest: [Option<f64>; 2],
     /// Of the flow whose segments, or acknowledgments, waited least on their way out: to the station, and to the remote end.
     outbound: [Option<f64>; 2],
     /// Timestamps tell that, now or in another interval.
@@ -170,6 +172,7 @@ pub(super) struct Active {
     local_path: f64,
     remote: Queue,
     inbound: [Option<f64>; 2],
+    soonest: [Option<f64>; 2],
     outbound: [Option<f64>; 2],
     clocked: [bool; 2],
     pub(super) rate: f64,
@@ -213,11 +216,12 @@ pub(super) fn see(rows: &[Row], hop: Option<HopId>, direction: Direction, dt: f6
         }
         // A connection that has begun behind a queue takes that for its path: who sends all the time has met an empty one.
         if sends && !somebody_sends {
-            (seen.inbound, seen.outbound, somebody_sends) = ([None; 2], [None; 2], true);
+            (seen.inbound, seen.soonest, seen.outbound, somebody_sends) = ([None; 2], [None; 2], [None; 2], true);
         }
         for direction in Direction::BOTH.map(Direction::index).into_iter().filter(|_| sends || !somebody_sends) {
             let least = |old: Option<f64>, new| [old, new].into_iter().flatten().reduce(f64::min);
             seen.inbound[direction] = least(seen.inbound[direction], flow.inbound[direction]);
+            seen.soonest[direction] = least(seen.soonest[direction], flow.soonest[direction]);
             seen.outbound[direction] = least(seen.outbound[direction], flow.outbound[direction]);
             seen.clocked[direction] |= flow.clocked[direction];
         }
@@ -292,6 +296,7 @@ impl Ap {
                 local_path: record.local_path(),
                 remote: record.remote_queue(),
                 inbound: Direction::BOTH.map(|direction| record.inbound(direction)),
+                soonest: Direction::BOTH.map(|direction| record.soonest(direction)),
                 outbound: Direction::BOTH.map(|direction| record.outbound(direction)),
                 clocked: Direction::BOTH.map(|direction| record.is_clocked(direction)),
                 rate: record.rate().as_bps() as f64,
@@ -366,6 +371,9 @@ impl Ap {
                 let (path, longest) = bottleneck.paths(&self.params.law, id, cost);
                 let x: &mut Observation = observed.entry(id).or_default();
                 x.both_ways |= seen.iter().all(|of| of.filling > 0);
+                if id == Id::Hop(*hop, Some(Direction::ToRemote)) {
+                    x.soonest = seen[1].soonest[1].map(|queue| queue - packet);
+                }
                 x.queue = longer(x.queue, queue);
                 x.timed = longer(x.timed, queue.filter(|_| !backlogged));
                 // Timestamps of the station's data tell what uploads have waiting.
@@ -383,6 +391,9 @@ impl Ap {
             let target = self.law.at(id).target(&self.params.law, id, 1.0);
             let x = observed.entry(id).or_default();
             x.both_ways = wan.iter().all(|of| of.filling > 0);
+            if direction == Direction::ToStation {
+                x.soonest = wan[0].soonest[0].map(|queue| queue - packet);
+            }
             let in_flight = if direction == Direction::ToRemote { self.in_flight(rows, x) } else { None };
             let in_flight = in_flight.map(|(mean, least)| (mean, queue.map_or(least, |(_, timed)| timed.min(least))));
             self.law.queued[direction.index()].wan = in_flight.or(queue).map(|(mean, _)| mean);

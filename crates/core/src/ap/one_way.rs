@@ -28,6 +28,7 @@ pub(super) struct OneWay {
     tick: Option<f64>,
     least: MinFilter,
     queue: Option<f64>,
+    soonest: Option<f64>,
     /// The same of what goes out, that its answers' timestamps tell.
     first_answered: Option<(Time, u32)>,
     handshake: Option<Span>,
@@ -43,6 +44,7 @@ impl OneWay {
             tick: None,
             least: MinFilter::new(memory),
             queue: None,
+            soonest: None,
             first_answered: None,
             handshake: None,
             least_out: MinFilter::new(memory),
@@ -53,6 +55,11 @@ impl OneWay {
     /// Queueing delay of the newest segment, s.
     pub(super) const fn queue(&self) -> Option<f64> {
         self.queue
+    }
+
+    /// Queueing delay of the segment of the newest interval that waited least, s.
+    pub(super) const fn soonest(&self) -> Option<f64> {
+        self.soonest
     }
 
     /// Queueing delay of what was answered last, on its way out, s; `rtt`: the least round trip, which was some way out and at least the least
@@ -115,8 +122,8 @@ impl OneWay {
 
     /// When segments came, and their timestamps.
     pub(super) fn on_stamps(&mut self, now: Time, stamps: Option<Stamps>) {
-        self.queue = None;
-        let Some(Stamps { older, newer: (at, value) }) = stamps else { return };
+        (self.queue, self.soonest) = (None, None);
+        let Some(Stamps { older, newer: (at, value), soonest }) = stamps else { return };
         // The handshake met less of a queue than what follows it.
         let (first_at, first) = *self.first.get_or_insert(older);
         let (passed, ticks) = (at.since(first_at).as_nanos() as f64, f64::from(value.wrapping_sub(first)));
@@ -142,9 +149,14 @@ impl OneWay {
             *self = Self::new(memory);
             return;
         }
-        let delay = Span::from_secs_f64(delay + OFFSET);
-        self.least.on_sample(now, delay);
-        self.queue = self.least.min().map(|least| (delay.as_secs_f64() - least.as_secs_f64()).max(0.0));
+        // By another tick than was thought another one came soonest: it waited no less than it did.
+        let later = (at.as_nanos() as f64 - soonest.0.as_nanos() as f64) / 1e9
+            - f64::from(value.wrapping_sub(soonest.1) as i32) * tick / 1e9;
+        let [delay, soonest] =
+            [delay, delay - later.max(0.0)].map(|delay| Span::from_secs_f64((delay + OFFSET).max(0.0)));
+        self.least.on_sample(now, soonest);
+        let queue = |delay: Span| self.least.min().map(|least| (delay.as_secs_f64() - least.as_secs_f64()).max(0.0));
+        (self.queue, self.soonest) = (queue(delay), queue(soonest));
     }
 }
 
@@ -159,7 +171,8 @@ mod tests {
     /// A segment that was stamped at `sent` by a clock of `tick` ms and came when its path of 30 ms and `queue` ms were over.
     fn feed(one_way: &mut OneWay, sent: f64, tick: f64, queue: f64) -> Option<f64> {
         let (came, value) = (at(sent + 30.0 + queue), 7_000 + (sent / tick) as u32);
-        one_way.on_stamps(came, Some(Stamps { older: (at(30.0), 7_000), newer: (came, value) }));
+        let newer = (came, value);
+        one_way.on_stamps(came, Some(Stamps { older: (at(30.0), 7_000), newer, soonest: newer }));
         one_way.queue().map(|queue| queue * 1e3)
     }
 
@@ -201,6 +214,22 @@ mod tests {
     }
 
     #[test]
+    fn the_segment_that_came_soonest_tells_what_all_waited_at_least() {
+        let mut one_way = OneWay::new(Span::from_secs(10));
+        (1..20).for_each(|n| {
+            feed(&mut one_way, 60.0 * f64::from(n), 1.0, 0.0);
+        });
+        let stamp = |sent: f64, queue: f64| (at(sent + 30.0 + queue), 7_000 + sent as u32);
+        let mut told = |soonest| {
+            let stamps = Stamps { older: (at(30.0), 7_000), newer: stamp(2_040.0, 25.0), soonest };
+            one_way.on_stamps(at(2_095.0), Some(stamps));
+            [one_way.queue(), one_way.soonest()].map(|queue| (queue.expect("the clock is understood") * 1e3).round())
+        };
+        assert_eq!(told(stamp(2_010.0, 4.0)), [25.0, 4.0]);
+        assert_eq!(told(stamp(2_010.0, 40.0)), [25.0, 25.0], "by another tick that one came soonest");
+    }
+
+    #[test]
     fn a_queue_that_was_there_from_the_first_data_on_is_one() {
         let mut one_way = OneWay::new(Span::from_secs(10));
         // 100 ms of it within 300 ms: each tick seems to last longer.
@@ -220,7 +249,8 @@ mod tests {
         (1..10).for_each(|n| {
             feed(&mut one_way, 60.0 * f64::from(n), 1.0, 0.0);
         });
-        one_way.on_stamps(at(700.0), Some(Stamps { older: (at(30.0), 7_000), newer: (at(700.0), 100_000) }));
+        let newer = (at(700.0), 100_000);
+        one_way.on_stamps(at(700.0), Some(Stamps { older: (at(30.0), 7_000), newer, soonest: newer }));
         assert!(one_way.queue().is_none() && !one_way.is_known());
     }
 
@@ -234,7 +264,7 @@ mod tests {
         assert!(feed(&mut one_way, late, 1.0, 0.0).is_none() && !one_way.is_known());
         let after = |ms: f64| {
             let stamp = |ms: f64| (at(late + 30.0 + ms), 7_000u32.wrapping_add((late + ms) as u32));
-            Some(Stamps { older: stamp(0.0), newer: stamp(ms) })
+            Some(Stamps { older: stamp(0.0), newer: stamp(ms), soonest: stamp(ms) })
         };
         (0..10).for_each(|n| one_way.on_stamps(at(late + 30.0 + 60.0 * f64::from(n)), after(60.0 * f64::from(n))));
         assert!(one_way.queue().is_some_and(|queue| queue < 0.002), "{:?}", one_way.queue());

@@ -375,6 +375,11 @@ impl FlowRecord {
         self.inbound[direction.index()].queue()
     }
 
+    /// The same of the one that came soonest, of all of the newest interval.
+    pub(super) fn soonest(&self, direction: Direction) -> Option<f64> {
+        self.inbound[direction.index()].soonest()
+    }
+
     /// How long what was answered last of what goes in `direction` took to get there beyond the least of late, s.
     pub(super) fn outbound(&self, direction: Direction) -> Option<f64> {
         let rtt = match direction {

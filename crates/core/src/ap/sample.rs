@@ -184,6 +184,8 @@ pub struct Stamps {
     pub older: (Time, u32),
     /// The newer.
     pub newer: (Time, u32),
+    /// The one that came soonest after it was stamped.
+    pub soonest: (Time, u32),
 }
 
 fn unanswered(half: &Half, now: Time) -> Option<Span> {
@@ -197,7 +199,8 @@ fn stamped(half: &Half, now: Time) -> Option<Stamps> {
     let of = |stamp: Stamp| (stamp.at(now), stamp.value());
     let newer = (rtt.ts_newest.value() != 0).then(|| of(rtt.ts_newest))?;
     let older = if rtt.ts_sent.is_none() { newer } else { of(rtt.ts_sent) };
-    Some(Stamps { older, newer })
+    let soonest = if rtt.ts_soonest.is_none() { newer } else { of(rtt.ts_soonest) };
+    Some(Stamps { older, newer, soonest })
 }
 
 #[cfg(test)]

@@ -37,7 +37,7 @@ pub(super) const LONE_NS: u32 = 30_000_000;
 pub(super) fn data(
     half: &mut Half,
     sender_rtt_ns: u32,
-    epoch: u32,
+    (epoch, tick_ns): (u32, u64),
     train: Option<&mut Hop>,
     tcp: &TcpFields,
     now: Time,
@@ -46,6 +46,7 @@ pub(super) fn data(
     if half.epoch != epoch {
         half.epoch = epoch;
         half.data_flags &= !Half::LIMITED;
+        half.rtt.ts_soonest = Stamp::NONE;
         half.gap_ns = 0;
     }
     half.bytes = half.bytes.wrapping_add(u64::from(tcp.ip_bytes));
@@ -81,7 +82,7 @@ pub(super) fn data(
     let acked_at_once = odd == (half.flags & Half::ODD != 0) && gap_ns < LONE_NS;
     let measurable = (tcp.payload_bytes > 0 && acked_at_once || tcp.has(flag::SYN)) && !repeated_syn;
     match_sequence(half, tcp, now, measurable);
-    begin_timestamp(&mut half.rtt, tcp, now);
+    begin_timestamp(&mut half.rtt, tick_ns, tcp, now);
 }
 
 fn note_limit(half: &mut Half, sender_rtt_ns: u32, tcp: &TcpFields, now: Time) {
@@ -146,7 +147,18 @@ fn match_sequence(half: &mut Half, tcp: &TcpFields, now: Time, measurable: bool)
     }
 }
 
-fn begin_timestamp(rtt: &mut RttMatch, tcp: &TcpFields, now: Time) {
+/// The newest timestamp passes.
+fn stamp(rtt: &mut RttMatch, tick_ns: u64, value: u32, now: Time) {
+    rtt.ts_newest = Stamp::new(value, now);
+    let before = rtt.ts_soonest;
+    let passed = i64::from(before.ticks(now)) << Stamp::SHIFT;
+    let stamped = i64::from(value.wrapping_sub(before.value()) as i32).wrapping_mul(tick_ns as i64);
+    if before.is_none() || tick_ns == 0 || passed < stamped {
+        rtt.ts_soonest = rtt.ts_newest;
+    }
+}
+
+fn begin_timestamp(rtt: &mut RttMatch, tick_ns: u64, tcp: &TcpFields, now: Time) {
     let Some((value, echo)) = tcp.timestamps else { return };
     if tcp.has(flag::ACK) && (rtt.echo_newest == 0 || seq::after(echo, rtt.echo_newest)) {
         rtt.echo_newest = echo;
@@ -154,12 +166,12 @@ fn begin_timestamp(rtt: &mut RttMatch, tcp: &TcpFields, now: Time) {
     let newest = rtt.ts_newest.value();
     // Of a train with one timestamp the last has waited for all of it.
     if value == newest && tcp.payload_bytes > 0 {
-        rtt.ts_newest = Stamp::new(value, now);
+        stamp(rtt, tick_ns, value, now);
     }
     if newest != 0 && !seq::after(value, newest) {
         return;
     }
-    rtt.ts_newest = Stamp::new(value, now);
+    stamp(rtt, tick_ns, value, now);
     // The echo of data is the first segment's that waited, its acknowledgment that of the second.
     if tcp.payload_bytes > 0 {
         return;

@@ -101,7 +101,7 @@ pub fn on_packet(
     let heard = tcp.has(flag::SYN) || gate::is_heard(data, tcp);
     // A train of one who may not be there says nothing of the hop.
     let train = (state.assured != 0).then_some(&mut control.hops[hop][direction.index()]);
-    measure::data(data, acked.rtt.last_ns, control.epoch, train, tcp, now, repeated_syn);
+    measure::data(data, acked.rtt.last_ns, (control.epoch, control.tick_ns), train, tcp, now, repeated_syn);
     if tcp.has(flag::ACK) && heard {
         measure::acknowledgment(acked, control.epoch, tcp, now);
     }

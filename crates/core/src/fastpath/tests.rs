@@ -494,6 +494,31 @@ fn a_timestamp_keeps_the_time_of_the_packet_that_brought_it() {
 }
 
 #[test]
+fn the_soonest_of_an_interval_is_the_packet_that_waited_least_by_its_sender_s_clock() {
+    // Not known, the newest counts; by too fine a clock the first waited least.
+    for (tick_ns, soonest) in [(1_000_000, 24), (0, 36), (1_000, 10)] {
+        let mut download = Download::with_scale(0, PLAN);
+        download.control.tick_ns = tick_ns;
+        let mut seq = 1;
+        let mut pass = |download: &mut Download, value, after| {
+            download.now += Span::from_millis(after);
+            let timestamps = Some((value, 1));
+            let data = TcpFields { seq, payload_bytes: MSS, segment_bytes: MSS, timestamps, ..acknowledge(1, 100) };
+            download.pass(Direction::ToStation, &data);
+            seq += MSS;
+        };
+        // The second came after 4 ms of 2, so 2 later than the first; the third 8 sooner; the fourth 4 later than that.
+        for (value, after) in [(10, 12), (12, 4), (24, 4), (36, 16)] {
+            pass(&mut download, value, after);
+        }
+        assert_eq!(download.state.half[0].rtt.ts_soonest.value(), soonest, "{tick_ns} ns");
+        download.control.epoch += 1;
+        pass(&mut download, 40, 30);
+        assert_eq!(download.state.half[0].rtt.ts_soonest.value(), 40, "another interval");
+    }
+}
+
+#[test]
 fn a_stamp_tells_packets_its_age_for_73_minutes_and_a_reader_when_it_passed_for_36() {
     let passed = Time::from_nanos(90_000_000_000_000);
     let stamp = Stamp::new(u32::MAX, passed);

@@ -310,7 +310,20 @@ static __always_inline void measure_sequence(struct half *h, const struct packet
 		WRITE_ONCE(h->rtt.seq_sent, stamp_new(end_of(p), now));
 }
 
-static __always_inline void measure_begin_timestamp(struct rtt_match *rtt, const struct packet *p, __u64 now)
+/* The newest timestamp passes. */
+static __always_inline void measure_stamp(struct rtt_match *rtt, __u64 tick_ns, __u32 value, __u64 now)
+{
+	stamp_t before = READ_ONCE(rtt->ts_soonest);
+	__s64 passed = (__s64)stamp_ticks(before, now) << STAMP_SHIFT;
+	__s64 stamped = (__s64)(__s32)(value - stamp_value(before)) * (__s64)tick_ns;
+
+	WRITE_ONCE(rtt->ts_newest, stamp_new(value, now));
+	if (!before || !tick_ns || passed < stamped)
+		WRITE_ONCE(rtt->ts_soonest, stamp_new(value, now));
+}
+
+static __always_inline void measure_begin_timestamp(struct rtt_match *rtt, __u64 tick_ns, const struct packet *p,
+						    __u64 now)
 {
 	stamp_t sent = READ_ONCE(rtt->ts_sent);
 	__u32 newest = stamp_value(READ_ONCE(rtt->ts_newest));
@@ -321,10 +334,10 @@ static __always_inline void measure_begin_timestamp(struct rtt_match *rtt, const
 		rtt->echo_newest = p->tsecr;
 	/* Of a train with one timestamp the last has waited for all of it. */
 	if (p->tsval == newest && p->payload_bytes)
-		WRITE_ONCE(rtt->ts_newest, stamp_new(newest, now));
+		measure_stamp(rtt, tick_ns, newest, now);
 	if (newest && !after(p->tsval, newest))
 		return;
-	WRITE_ONCE(rtt->ts_newest, stamp_new(p->tsval, now));
+	measure_stamp(rtt, tick_ns, p->tsval, now);
 	/* The echo of data is the first segment's that waited, its acknowledgment that of the second. */
 	if (p->payload_bytes)
 		return;
@@ -334,8 +347,9 @@ static __always_inline void measure_begin_timestamp(struct rtt_match *rtt, const
 }
 
 /* `train`: whether it counts as part of a train of the hop. */
-static __always_inline void measure_data(struct half *h, __u32 sender_rtt_ns, __u32 epoch, struct hop *hop, int train,
-					 const struct packet *p, __u64 now, int repeated_syn)
+static __always_inline void measure_data(struct half *h, __u32 sender_rtt_ns, __u32 epoch, __u64 tick_ns,
+					 struct hop *hop, int train, const struct packet *p, __u64 now,
+					 int repeated_syn)
 {
 	__u32 gap_ns = ~0u;
 	int odd, acked_at_once;
@@ -343,6 +357,7 @@ static __always_inline void measure_data(struct half *h, __u32 sender_rtt_ns, __
 	if (h->epoch != epoch) {
 		h->epoch = epoch;
 		h->data_flags &= ~LIMITED;
+		WRITE_ONCE(h->rtt.ts_soonest, 0);
 		h->gap_ns = 0;
 	}
 	h->bytes += p->ip_bytes;
@@ -374,7 +389,7 @@ static __always_inline void measure_data(struct half *h, __u32 sender_rtt_ns, __
 	odd = h->packets & 1;
 	acked_at_once = odd == !!(h->flags & ODD) && gap_ns < LONE_NS;
 	measure_sequence(h, p, now, ((p->payload_bytes && acked_at_once) || p->flags & TCP_SYN) && !repeated_syn);
-	measure_begin_timestamp(&h->rtt, p, now);
+	measure_begin_timestamp(&h->rtt, tick_ns, p, now);
 }
 
 static __always_inline void measure_sample(struct rtt_match *rtt, stamp_t sent, const struct packet *p, __u64 now)
@@ -788,8 +803,8 @@ static __always_inline struct verdict on_packet(struct flow_state *state, struct
 	known = acked->flags & EDGE_KNOWN;
 	delivered = acked->delivered;
 	waiting = acked->waiting;
-	measure_data(data, acked->rtt.last_ns, control->epoch, &control->hops[hop][d], state->assured, p, now,
-		     repeated_syn);
+	measure_data(data, acked->rtt.last_ns, control->epoch, control->tick_ns, &control->hops[hop][d], state->assured,
+		     p, now, repeated_syn);
 	if (p->flags & TCP_ACK && heard)
 		measure_acknowledgment(acked, control->epoch, p, now);
 	if (p->flags & TCP_SYN) {

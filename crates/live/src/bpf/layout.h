@@ -47,6 +47,7 @@ struct rtt_match {
 	__u32 seq_done;
 	__u32 ts_done;
 	__u32 echo_newest;
+	stamp_t ts_soonest;
 };
 
 struct half {
@@ -172,6 +173,7 @@ struct control {
 	__u32 dry_run;
 	__u64 silent_ns;
 	__u64 looks_ns;
+	__u64 tick_ns;
 	struct plan default_plan[2];
 	struct hop hops[HOPS][2];
 };
@@ -313,7 +315,7 @@ struct divert {
 _Static_assert(sizeof(struct divert) == 2 * 8 + 2 * 4, "divert");
 _Static_assert(sizeof(struct flow_key) == 16 + 16 + 2 + 2, "flow_key");
 _Static_assert(sizeof(struct plan) == 4 * 4, "plan");
-_Static_assert(sizeof(struct rtt_match) == 5 * 8 + 6 * 4, "rtt_match");
+_Static_assert(sizeof(struct rtt_match) == 6 * 8 + 6 * 4, "rtt_match");
 _Static_assert(sizeof(struct half) == sizeof(struct rtt_match) + 8 * 8 + sizeof(struct plan) + 13 * 4 + 12, "half");
 _Static_assert(sizeof(struct flow_state) == 2 * sizeof(struct half) + 2 * 8 + 4 * 4, "flow_state");
 _Static_assert(sizeof(struct udp_plan) == 3 * 4, "udp_plan");
@@ -322,7 +324,7 @@ _Static_assert(sizeof(struct udp_state) == 2 * sizeof(struct udp_half) + 2 * 8 +
 _Static_assert(sizeof(struct set_udp_plan_args) == sizeof(struct flow_key) + 4 + sizeof(struct udp_plan) + 4,
 	       "set_udp_plan_args");
 _Static_assert(sizeof(struct hop) == 4 * 4 + 11 * 8, "hop");
-_Static_assert(sizeof(struct control) == 8 + 2 * 4 + 2 * 8 + 2 * sizeof(struct plan) + HOPS * 2 * sizeof(struct hop),
+_Static_assert(sizeof(struct control) == 8 + 2 * 4 + 3 * 8 + 2 * sizeof(struct plan) + HOPS * 2 * sizeof(struct hop),
 	       "control");
 _Static_assert(sizeof(struct hop_counters) == 3 * 2 * 8, "hop_counters");
 _Static_assert(sizeof(struct counters) == (REASONS + 5 * 2) * 8 + HOPS * sizeof(struct hop_counters), "counters");

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use lasthop_core::fastpath::layout::{Control, FlowKey, FlowState, Half, Plan, Reason};
 use lasthop_core::packet::Direction;
-use lasthop_core::units::Time;
+use lasthop_core::units::{Span, Time};
 use lasthop_core::wire::build::{Frame, ack, v4};
 use lasthop_core::wire::{Endpoint, Link, Merged};
 use lasthop_live::program::{
@@ -56,6 +56,7 @@ fn write_control(program: &Program, control: &Control) {
     program.control().set_epoch(control.epoch);
     program.control().set_dry_run(control.dry_run != 0);
     program.control().set_silent(Time::from_nanos(control.silent_ns));
+    program.control().set_tick(Span::from_nanos(control.tick_ns));
     for direction in Direction::BOTH {
         let (plan, hop) = (control.default_plan[direction.index()], control.hops[0][direction.index()]);
         program.control().set_default_plan(direction, plan);

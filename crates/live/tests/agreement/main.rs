@@ -243,6 +243,7 @@ pub fn spell(control: &mut Control, random: &mut Random) -> bool {
     control.epoch += 1;
     control.dry_run = u32::from(random.percent(4));
     control.silent_ns = u64::from(random.percent(10));
+    control.tick_ns = random.pick(&[0, 1_000, 1_000_000, 1_000_000]);
     let nothing = random.percent(6);
     control.default_plan = [0, 1].map(|_| if nothing { Plan::default() } else { whim(random) });
     for d in 0..2 {

@@ -40,6 +40,11 @@ fn complaints_of(host: &Namespace) -> [u64; 5] {
     .map(|(of, name)| host.counter(of, name))
 }
 
+/// What a busy machine loses is sent again; updates that were taken for duplicates would be hundreds.
+fn has_none([sent_again, others @ ..]: [u64; 5], updates: u64) {
+    assert!(others == [0; 4] && sent_again * 100 < updates, "{sent_again} {others:?}");
+}
+
 /// A data path in the router whose plan paces both directions somewhat below what the hop carries, and who sees to window updates.
 pub fn paced(world: &World) -> (Attachment, Updates, Program) {
     let config = learning(world);
@@ -88,12 +93,12 @@ fn are_taken_by(sender: &Namespace, direction: Direction, transfer: Download, up
     let mbps = (after.1 - before.1) as f64 * 8e-6 / seconds;
     let rate = (after.0 - before.0) as f64 / seconds;
     eprintln!("{rate:.0} window updates in a second beside {mbps:.1} Mbit/s; {:?}", complaints_of(sender));
-    assert_eq!(complaints_of(sender), [0; 5]);
+    has_none(complaints_of(sender), sent());
     let (_, state) = program.flows().expect("flows").into_iter().max_by_key(|(_, s)| half(s).bytes).expect("one");
     assert!(half(&state).rewritten > 300, "{state:?}");
     assert!(half(&state).last_window > 0, "what the receiver offered is not what an update told");
     transfer.finish().expect("whole, in order");
-    assert_eq!(complaints_of(sender), [0; 5]);
+    has_none(complaints_of(sender), sent());
     let WindowUpdates { on, failed, dropped, .. } = updates.status();
     assert_eq!((on, failed, dropped), (true, 0, 0));
 }

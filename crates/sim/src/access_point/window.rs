@@ -36,6 +36,8 @@ const FULL_PACKET: u64 = 1500;
 
 /// One medium is behind the access point.
 const HOP: usize = 0;
+/// Of the clock of the simulator's timestamps.
+const TICK: Span = Span::from_micros(1);
 
 /// See the module.
 pub struct WindowControl {
@@ -112,7 +114,7 @@ impl WindowControl {
         let mut control = Self {
             ap: Ap::new(params),
             duplex: params.duplex,
-            shared: layout::Control { epoch: 1, ..layout::Control::default() },
+            shared: layout::Control { epoch: 1, tick_ns: TICK.as_nanos(), ..layout::Control::default() },
             interval: wanted.interval,
             decides: Time::ZERO + wanted.start + wanted.interval,
             start: Time::ZERO + wanted.start,
