@@ -164,16 +164,13 @@ fn begin_timestamp(rtt: &mut RttMatch, tick_ns: u64, tcp: &TcpFields, now: Time)
         rtt.echo_newest = echo;
     }
     let newest = rtt.ts_newest.value();
+    let is_newer = newest == 0 || seq::after(value, newest);
     // Of a train with one timestamp the last has waited for all of it.
-    if value == newest && tcp.payload_bytes > 0 {
+    if is_newer || value == newest && tcp.payload_bytes > 0 {
         stamp(rtt, tick_ns, value, now);
     }
-    if newest != 0 && !seq::after(value, newest) {
-        return;
-    }
-    stamp(rtt, tick_ns, value, now);
     // The echo of data is the first segment's that waited, its acknowledgment that of the second.
-    if tcp.payload_bytes > 0 {
+    if !is_newer || tcp.payload_bytes > 0 {
         return;
     }
     let outstanding = !rtt.ts_sent.is_none() && rtt.ts_sent.value() != rtt.ts_done;

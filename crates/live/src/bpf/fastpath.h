@@ -327,19 +327,17 @@ static __always_inline void measure_begin_timestamp(struct rtt_match *rtt, __u64
 {
 	stamp_t sent = READ_ONCE(rtt->ts_sent);
 	__u32 newest = stamp_value(READ_ONCE(rtt->ts_newest));
+	int is_newer = !newest || after(p->tsval, newest);
 
 	if (!(p->has & HAS_TIMESTAMPS))
 		return;
 	if (p->flags & TCP_ACK && (!rtt->echo_newest || after(p->tsecr, rtt->echo_newest)))
 		rtt->echo_newest = p->tsecr;
 	/* Of a train with one timestamp the last has waited for all of it. */
-	if (p->tsval == newest && p->payload_bytes)
-		measure_stamp(rtt, tick_ns, newest, now);
-	if (newest && !after(p->tsval, newest))
-		return;
-	measure_stamp(rtt, tick_ns, p->tsval, now);
+	if (is_newer || (p->tsval == newest && p->payload_bytes))
+		measure_stamp(rtt, tick_ns, p->tsval, now);
 	/* The echo of data is the first segment's that waited, its acknowledgment that of the second. */
-	if (p->payload_bytes)
+	if (!is_newer || p->payload_bytes)
 		return;
 	if (sent && stamp_value(sent) != rtt->ts_done && stamp_age(sent, now) <= GIVEN_UP_NS)
 		return;
