@@ -132,10 +132,8 @@ fn a_wan_link_that_is_full_both_directions_is_told_apart_and_never_taken_for_the
         sum(&off),
         sum(&on)
     );
-    // Acknowledgments that wait behind the upload bring downloads in bursts: C is what came while a queue stood in some intervals of them, 5 to
-    // 13 % less than the uplink carries in six runs.
-    assert!((12.0..21.0).contains(&down) && (4.2..5.6).contains(&up), "{down} {up}");
-    assert!(sum(&on) > 1.05 * sum(&off), "{} -> {}", sum(&off), sum(&on));
+    assert!((12.0..21.0).contains(&down) && (4.5..5.6).contains(&up), "{down} {up}");
+    assert!(sum(&on) > 1.2 * sum(&off), "{} -> {}", sum(&off), sum(&on));
     assert!(p99_on < 20.0 && p99_off > 5.0 * p99_on, "{p99_off} -> {p99_on}");
 }
 

@@ -1,0 +1,134 @@
+use super::*;
+
+const MAC: Mac = [2, 0, 0, 0, 1, 0];
+
+fn station(packets: u32, retries: u32, failed: u32) -> Station {
+    Station { mac: MAC, rate: None, bytes: 0, packets, retries, failed, airtime: None, weight: None }
+}
+
+#[test]
+fn losses_are_those_of_attempts_since_the_last_sample_that_says_something() {
+    let mut known = Known { ifindex: 3, mac: MAC, before: station(100, 50, 5), weight: 256, loss: None };
+    known.on_sample(&station(110, 60, 5));
+    assert_eq!(known.loss, None, "ten frames say nothing");
+    // 100 frames, 90 of them sent again and ten given up: 100 of 190 attempts.
+    known.on_sample(&station(200, 140, 15));
+    assert_eq!(known.loss, Some(100.0 / 190.0));
+    // Counters that began anew say nothing, either.
+    known.on_sample(&station(30, 0, 0));
+    assert_eq!(known.loss, Some(100.0 / 190.0));
+    known.on_sample(&station(130, 0, 0));
+    assert_eq!(known.loss, Some(0.0));
+}
+
+#[test]
+fn every_place_belongs_to_the_lever_that_sets_it() {
+    let phy = || "phy0".to_owned();
+    let all = [
+        (Place::Retries { wiphy: 0 }, Some(Lever::Attempts)),
+        (Place::Attempts { ifindex: 3, mac: MAC, tids: 9 }, Some(Lever::Attempts)),
+        (Place::Edca { ifindex: 3, class: 2 }, Some(Lever::Txop)),
+        (Place::Weight { ifindex: 3, mac: MAC }, Some(Lever::Weights)),
+        (Place::Aql { phy: phy(), class: 2 }, Some(Lever::Aql)),
+        (Place::AqlThreshold { phy: phy() }, Some(Lever::Aql)),
+        (Place::Txq { wiphy: 0 }, None),
+    ];
+    for (place, lever) in all {
+        assert_eq!(lever_of(&place), lever, "{place}");
+    }
+}
+
+/// A radio whose debugfs is a folder, and a guard for it.
+fn with_a_radio(folder: &std::path::Path) -> Levers {
+    use crate::levers::place::Machine;
+    use crate::levers::wiphy::Wiphy;
+    let phy = folder.join("phy0");
+    std::fs::create_dir(&phy).unwrap();
+    std::fs::create_dir(folder.join("records")).unwrap();
+    std::fs::write(phy.join("aql_threshold"), "24000\n").unwrap();
+    // Written, it would no longer be the table that the kernel makes of it: classes are refused here.
+    let wiphy = Wiphy { name: "phy0".to_owned(), has_aql: true, ..Wiphy::default() };
+    let radio = Radio { ifindex: 3, is_access_point: true, wiphy, aql: Some(Aql::default()), edca: None };
+    let guard = Guard::start_with(Machine::new(folder.to_owned()), folder.join("records")).unwrap();
+    let config = Config::parse("levers = \"aql\"", "x").unwrap();
+    Levers::with(&config, Radios::made_up(vec![radio]), Some(guard))
+}
+
+fn threshold() -> Place {
+    Place::AqlThreshold { phy: "phy0".to_owned() }
+}
+
+/// Hears the guard until it has answered every order.
+fn settle(levers: &mut Levers) {
+    let mut journal = Journal::new(Time::ZERO);
+    while levers.guard.as_ref().unwrap().waits() > 0 {
+        levers.hear(Time::ZERO, &mut journal);
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn what_is_set_is_put_back_though_it_was_not_answered_yet() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut levers = with_a_radio(folder.path());
+    let stands = || std::fs::read_to_string(folder.path().join("phy0/aql_threshold")).unwrap();
+    for rounds in [1, 2] {
+        // Set, put back, set again, put back, each before the one before was answered.
+        for _ in 0..rounds {
+            levers.put(threshold(), Some(vec![12_000]), None);
+            levers.put(threshold(), None, None);
+        }
+        settle(&mut levers);
+        assert_eq!(stands().trim_end(), "24000");
+        assert!(levers.knobs.is_empty() && levers.ordered.is_empty());
+    }
+    levers.put(threshold(), None, None);
+    levers.put(threshold(), Some(vec![12_000]), None);
+    settle(&mut levers);
+    assert_eq!(stands().trim_end(), "12000");
+}
+
+/// An order that the guard had no room for, while the controller is paused, is given again.
+#[test]
+fn nothing_stays_set_while_it_is_paused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut levers = with_a_radio(folder.path());
+    levers.put(threshold(), Some(vec![12_000]), None);
+    settle(&mut levers);
+    levers.ordered.clear(); // as if it had been ordered back
+    levers.set_paused(Time::ZERO, true);
+    levers.put_all_back();
+    settle(&mut levers);
+    assert_eq!(std::fs::read_to_string(folder.path().join("phy0/aql_threshold")).unwrap().trim_end(), "24000");
+    assert!(levers.knobs.is_empty());
+    assert_eq!(stage(Stage::Kept, false, true), "paused");
+}
+
+#[test]
+fn of_a_stations_connections_the_one_that_waits_least_tells_and_only_radios_count() {
+    use super::super::table::RoundTrips;
+    let folder = tempfile::tempdir().unwrap();
+    let mut levers = with_a_radio(folder.path());
+    levers.law.on_found(Setting::Class(false));
+    let ms = Span::from_millis;
+    let mut interval = |port: u32, mean: u64, least: u64| {
+        let round_trips = RoundTrips { mean: ms(mean), samples: 5, least: ms(least) };
+        let heard = Heard::from([((port, StationId(7)), round_trips)]);
+        levers.on_round_trips(Time::ZERO, &heard);
+        levers.nearest.get(&StationId(7)).map(|nearest| nearest.least)
+    };
+    assert_eq!(interval(9, 5, 1), None, "a wired port");
+    assert_eq!([interval(3, 9, 6), interval(3, 8, 2), interval(3, 30, 20)], [Some(ms(6)), Some(ms(2)), Some(ms(2))]);
+}
+
+#[test]
+fn only_what_is_set_on_the_machine_takes_a_guard() {
+    let config = Config::default();
+    assert_eq!(config.levers_in_force(), [Lever::Class]);
+    assert!(!needs_guard(&config));
+    for text in ["levers = \"auto\"", "mac = \"auto\"", "mac_queue = 100"] {
+        let config = Config::parse(text, "x").unwrap();
+        assert!(needs_guard(&config), "{text}");
+        assert!(!needs_guard(&Config { dry_run: true, ..config }), "{text}");
+    }
+}
