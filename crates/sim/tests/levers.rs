@@ -22,21 +22,23 @@ fn levers(report: &Report) -> &LeversReport {
 
 const DEEP: [&str; 2] = ["wifi.queue={ kind = \"fq_codel\" }", "wifi.firmware_queue=1000"];
 
+/// The trial of the class is over by then.
+const LATE: [&str; 2] = ["duration=52s", "measure_from=40s"];
+
 fn play(name: &str, set: &[&str], seed: u64) -> Report {
     let seed = format!("seed={seed}");
     let all = [&["duration=20s", "measure_from=8s", &seed], set].concat();
     run(&load(&format!("homes-2026/{name}.toml"), &all))
 }
 
-/// Windows left alone, so that nothing but the class is at work; drawn seeds. The trial of the class is over after half a minute.
+/// Windows left alone, so that nothing but the class is at work; drawn seeds.
 #[test]
 fn a_class_takes_a_game_past_deep_firmware_and_takes_nothing_from_downloads() {
     let mut random = Random(26);
-    let late = ["duration=52s", "measure_from=40s"];
     for name in ["ax-family", "mesh", "travel-router"] {
         let seed = 1 + random.below(1 << 30);
-        let alone = play(name, &[&DEEP[..], &late, &["control.window=none"]].concat(), seed);
-        let class = [&late[..], &["control.levers=class", "control.window.left_alone=true"]].concat();
+        let alone = play(name, &[&DEEP[..], &LATE, &["control.window=none"]].concat(), seed);
+        let class = [&LATE[..], &["control.levers=class", "control.window.left_alone=true"]].concat();
         let classed = play(name, &[&DEEP[..], &class].concat(), seed);
         let (before, after) = (p99(&alone, "game-down"), p99(&classed, "game-down"));
         assert!(after < before / 3.0, "{name}, seed {seed}: {after} ms of {before}");
@@ -47,6 +49,25 @@ fn a_class_takes_a_game_past_deep_firmware_and_takes_nothing_from_downloads() {
         }
         assert_eq!(levers(&classed).classes.len(), 2, "{name}");
     }
+}
+
+/// Above a queue that is fair to flows a download's queue is its own, and a class takes a game past the turns of the others: held by windows as
+/// well, downloads lose a tenth and the game wins nothing.
+#[test]
+fn above_a_fair_queue_windows_cost_nothing_that_the_class_has_not_brought() {
+    let (mut random, mut parts) = (Random(41), Vec::new());
+    for queue in ["mac80211", "chap"] {
+        let (seed, queue) = (1 + random.below(1 << 30), format!("wifi.queue={{ kind = \"{queue}\" }}"));
+        let of = |set: &[&str]| {
+            play("ax-family", &[&[queue.as_str(), "control.levers=class"], &LATE[..], set].concat(), seed)
+        };
+        let (class, both) = (of(&["control.window.left_alone=true"]), of(&[]));
+        let (without, with) = (p99(&class, "game-down"), p99(&both, "game-down"));
+        assert!(with < without + 1.0, "{queue}, seed {seed}: {with} ms, {without} with the class alone");
+        parts.push(goodput(&both) / goodput(&class));
+    }
+    let mean = parts.iter().sum::<f64>() / parts.len() as f64;
+    assert!(mean > 0.96, "{parts:?} of the goodput with the class alone");
 }
 
 /// The queue of this home is before the line, where no lever of the air has a say.

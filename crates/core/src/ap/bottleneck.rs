@@ -17,6 +17,8 @@ const NEARLY: f64 = 0.9;
 /// A bottleneck that delivers less than this part of its capacity has nothing left to serve. Without it a hop that is full in both directions has
 /// twice the queue (`both-ways-50` of `make outside`).
 const FULL: f64 = 0.96;
+/// A queue that its own does not explain is believed after so much time, s: as another place of it is.
+const ELSEWHERE_CONFIRMED: f64 = 1.0;
 /// A first measurement takes more than one interval of 50 ms, s.
 const FIRST_CONFIRMED: f64 = 0.06;
 
@@ -56,6 +58,8 @@ pub(super) struct Bottleneck {
     fits: f64,
     /// The path was found to be longer in the newest interval.
     longer: bool,
+    /// Where the access point's own queue before it is fair to flows: for how long more waited than that explains, s.
+    elsewhere: Option<f64>,
 }
 
 impl Bottleneck {
@@ -76,6 +80,7 @@ impl Bottleneck {
             longer: false,
             turn: Turn::default(),
             fits: 1.0,
+            elsewhere: None,
         }
     }
 
@@ -134,6 +139,24 @@ impl Bottleneck {
     /// What the window of a flow may bring of all that fits, bit/s.
     pub(super) fn pace(&self) -> Option<f64> {
         self.fair.rate().map(|rate| rate * self.fits)
+    }
+
+    /// What waits there for stations waits in a queue that is fair to flows: nobody waits for anybody else's, and no download is held.
+    pub(super) fn has_fair_queue(&self) -> bool {
+        self.elsewhere.is_some_and(|elsewhere| elsewhere < ELSEWHERE_CONFIRMED)
+    }
+
+    /// What `filling` downloads found waiting, and the longest wait that the access point's own queue explains, s, where that is fair to flows.
+    /// A station may have a queue behind it, too (a repeater, a node of a mesh). Windows that are held leave nothing of it to see, so
+    /// that it is believed until nobody fills them.
+    pub(super) fn on_downloads(&mut self, waits: Option<f64>, filling: usize, longest: Option<f64>, dt: f64) {
+        let before = self.elsewhere.unwrap_or(0.0);
+        self.elsewhere = longest.map(|longest| match waits {
+            Some(waits) if waits > longest => before + dt,
+            Some(_) if before < ELSEWHERE_CONFIRMED => 0.0,
+            _ if filling > 0 => before,
+            _ => 0.0,
+        });
     }
 
     pub(super) fn delivered(&self) -> f64 {
@@ -288,5 +311,28 @@ impl Bottleneck {
         self.longest = x.target + x.base_rtt + x.timed.map_or(0.0, |(mean, _)| mean.max(0.0));
         (x.queue, self.least) = (Some((0.0, 0.0)), None);
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_in_a_fair_queue_is_left_to_it_and_what_waits_elsewhere_is_not() {
+        let mut hop = Bottleneck::new(None);
+        let mut after = |waits, filling, longest, seconds: f64| {
+            for _ in 0..(seconds / 0.05).round() as u32 {
+                hop.on_downloads(waits, filling, longest, 0.05);
+            }
+            hop.has_fair_queue()
+        };
+        assert!(!after(Some(0.05), 2, None, 2.0), "nobody says that the queue is fair");
+        assert!(after(Some(0.05), 2, Some(0.1), 2.0));
+        // A repeater's queue: what its windows hold then explains nothing any more.
+        assert!(after(Some(0.3), 2, Some(0.1), 0.9), "not yet");
+        assert!(!after(Some(0.3), 2, Some(0.1), 0.2));
+        assert!(!after(Some(0.004), 2, Some(0.1), 10.0), "it is held");
+        assert!(after(None, 0, Some(0.1), 0.05), "nobody fills it");
     }
 }

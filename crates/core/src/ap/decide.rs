@@ -126,28 +126,41 @@ impl State {
         self.relative_cost.get(&hop).map_or(1.0, |relative_cost| relative_cost[direction.index()].max(1.0))
     }
 
+    /// What goes in `direction` there is left to a queue that is fair to flows by itself.
+    pub(super) fn leaves(&self, id: Id, direction: Direction) -> bool {
+        direction == Direction::ToStation && self.bottlenecks.get(&id).is_some_and(Bottleneck::has_fair_queue)
+    }
+
+    /// The bottlenecks of a path of `direction` that may hold its flows, and what a byte costs there.
+    fn holding(
+        &self,
+        path: &[(Id, f64); 2],
+        direction: Direction,
+    ) -> impl Iterator<Item = (Id, &Bottleneck, f64)> + Clone {
+        let held = path.iter().filter(move |(id, _)| !self.leaves(*id, direction));
+        held.filter_map(|(id, cost)| Some((*id, self.bottlenecks.get(id)?, *cost)))
+    }
+
     /// Which of a flow's bottlenecks holds it: the one with the least rate for it.
-    pub(super) fn binding(&self, path: &[(Id, f64); 2]) -> Option<Id> {
-        let rates = path.iter().filter_map(|(id, cost)| Some((*id, self.rate(*id)? / cost)));
+    pub(super) fn binding(&self, path: &[(Id, f64); 2], direction: Direction) -> Option<Id> {
+        let rates = self.holding(path, direction).filter_map(|(id, there, cost)| Some((id, there.fair.rate()? / cost)));
         rates.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(id, _)| id)
     }
 
-    /// What a flow may have over this path; `None`: nothing is known.
-    fn fair(&self, path: &[(Id, f64); 2]) -> Option<f64> {
-        path.iter().filter_map(|(id, cost)| Some(self.rate(*id)? / cost)).reduce(f64::min)
+    /// What a flow may have over this path, as `of` tells of each bottleneck; `None`: nothing is known.
+    fn least_of(
+        &self,
+        (path, direction): (&[(Id, f64); 2], Direction),
+        of: impl Fn(&Bottleneck) -> Option<f64>,
+    ) -> Option<f64> {
+        self.holding(path, direction).filter_map(|(_, there, cost)| Some(of(there)? / cost)).reduce(f64::min)
     }
 
-    /// At what rate its window may come over this path; `None`: nothing is known.
-    fn pace(&self, path: &[(Id, f64); 2]) -> Option<f64> {
-        path.iter().filter_map(|(id, cost)| Some(self.bottlenecks.get(id)?.pace()? / cost)).reduce(f64::min)
-    }
-
-    /// The fair rate over `path` for a round trip of `rtt`, s, where some flow cannot be window-limited.
-    fn least(&self, path: &[(Id, f64); 2], rtt: f64) -> f64 {
-        let known = path.iter().filter_map(|(id, cost)| Some((&self.bottlenecks.get(id)?.fair, cost)));
-        let waits: f64 = known.clone().map(|(fair, _)| fair.queue()).sum();
-        let shares = known.filter_map(|(fair, cost)| Some(fair.share_beside_uncontrolled()? / cost));
-        shares.reduce(f64::min).map_or(0.0, |share| share * (rtt + waits) / rtt)
+    /// The fair rate over a path for a round trip of `rtt`, s, where some flow cannot be window-limited.
+    fn least(&self, path: (&[(Id, f64); 2], Direction), rtt: f64) -> f64 {
+        let waits: f64 = self.holding(path.0, path.1).map(|(_, there, _)| there.fair.queue()).sum();
+        let share = self.least_of(path, |there| there.fair.share_beside_uncontrolled());
+        share.map_or(0.0, |share| share * (rtt + waits) / rtt)
     }
 }
 
@@ -288,10 +301,8 @@ impl Ap {
         let limited = self.udp_flows.elastic().filter(|demand| !self.left_alone.datagrams.has(demand.station));
         for demand in limited.collect::<Vec<_>>() {
             let path = self.path(demand.hop, demand.direction, self.costs.of(demand.hop, demand.station));
-            let rates = path
-                .iter()
-                .filter_map(|(id, cost)| Some(self.law.bottlenecks.get(id)?.fair.rate_without_window()? / cost));
-            if let Some(rate) = rates.reduce(f64::min) {
+            let rate = self.law.least_of((&path, demand.direction), |there| there.fair.rate_without_window());
+            if let Some(rate) = rate {
                 self.hold_datagrams(demand.flow, demand.direction, BitRate::from_bps_f64(rate));
             }
         }
@@ -306,6 +317,7 @@ impl Ap {
         }
         let path = self.path(hop, direction, cost);
         let unknown = path.iter().map(|(id, cost)| match self.law.bottlenecks.get(id) {
+            _ if self.law.leaves(*id, direction) => Unknown::Nothing,
             Some(bottleneck) => bottleneck.unknown(&self.params.law, *id, *cost),
             None => Unknown::Queue,
         });
@@ -314,8 +326,8 @@ impl Ap {
             cost,
             path,
             bound: self.bound(hop, direction),
-            fair: self.law.fair(&path),
-            pace: self.law.pace(&path),
+            fair: self.law.least_of((&path, direction), |there| there.fair.rate()),
+            pace: self.law.least_of((&path, direction), Bottleneck::pace),
             unknown: unknown.max().unwrap_or(Unknown::Nothing),
             carries: self.law.carries(path[0].0).map_or(0.0, |carries| carries / path[0].1),
         };
@@ -335,7 +347,7 @@ impl Ap {
         let FlowClass { path, bound, unknown, carries, .. } = *class;
         let bound = record.bound(direction, bound);
         let base = self.base_rtt(record, bound);
-        let least = if record.is_controllable() { self.law.least(&path, base) } else { 0.0 };
+        let least = if record.is_controllable() { self.law.least((&path, direction), base) } else { 0.0 };
         let Some(rate) = class.fair.map(|rate| rate.max(least)) else {
             self.actions.extend(record.open(params, active, unknown).map(|plan| set_plan(key, plan)));
             return;
@@ -381,7 +393,8 @@ impl Ap {
     pub(super) fn begin_with(&mut self, hops: &BTreeSet<HopId>, direction: Direction) -> Option<BitRate> {
         let known = hops.iter().filter_map(|hop| {
             let path = self.path(*hop, direction, self.law.relative_cost(*hop, direction));
-            let each = path.iter().filter_map(|(id, cost)| {
+            let holds = |(id, _): &&(Id, f64)| !self.law.leaves(*id, direction);
+            let each = path.iter().filter(holds).filter_map(|(id, cost)| {
                 let carries = self.law.carries(*id)?;
                 let rate = self.law.rate(*id).or(self.law.given(*id))?;
                 let room = (carries - self.law.delivered(*id)).max(LEAST * carries);

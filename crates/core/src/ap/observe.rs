@@ -346,22 +346,31 @@ impl Ap {
         self.count_flows(rows, &mut observed, dt);
         let mains = Direction::BOTH.map(|direction| self.main_hop(direction));
         for (hop, seen) in seen {
-            let backlog = samples.1.each_hop.iter().find(|sample| sample.hop == *hop).and_then(|sample| sample.backlog);
+            let sample = samples.1.each_hop.iter().find(|sample| sample.hop == *hop);
+            let backlog = sample.and_then(|sample| sample.backlog);
+            let fair_queue = sample.and_then(|sample| sample.fair_queue);
             let packet = self.law.packet(self.hop(*hop, Direction::ToRemote));
             for (direction, queue) in Direction::BOTH.into_iter().zip(at_hop(seen, packet)) {
                 let id = self.hop(*hop, direction);
+                let (cost, of) = (self.law.relative_cost(*hop, direction), &seen[direction.index()]);
+                let carries = self.law.carries(id).unwrap_or(0.0).max(self.law.delivered(id)).max(1e5);
+                let own = backlog.map(|backlog| backlog as f64 * 8.0 * cost / carries);
+                if direction == Direction::ToStation {
+                    let longest = own.zip(fair_queue).map(|(own, below)| own + below.as_secs_f64());
+                    self.law.at(id).on_downloads(queue.map(|(_, least)| least), of.filling, longest, dt);
+                }
+                if self.law.leaves(id, direction) {
+                    continue;
+                }
                 let mut backlogged = false;
-                let queue = match (queue, backlog) {
+                let queue = match (queue, own) {
                     // Nobody answered: what waits in the access point's own queue tells.
-                    (None, Some(backlog)) if self.takes_bulk_of_datagrams(*hop, direction) => {
+                    (None, Some(own)) if self.takes_bulk_of_datagrams(*hop, direction) => {
                         backlogged = true;
-                        let carries = self.law.carries(id).unwrap_or(0.0).max(self.law.delivered(id)).max(1e5);
-                        let queue = backlog as f64 * 8.0 * self.law.relative_cost(*hop, direction) / carries;
-                        Some((queue, queue))
+                        Some((own, own))
                     }
                     (queue, _) => queue,
                 };
-                let (cost, of) = (self.law.relative_cost(*hop, direction), &seen[direction.index()]);
                 if *hop == mains[direction.index()] {
                     self.law.queued[direction.index()].hop = queue.map(|(mean, _)| mean);
                 }
@@ -460,11 +469,12 @@ impl Ap {
         }
         for demand in self.udp_flows.elastic() {
             for (id, cost) in self.path(demand.hop, demand.direction, self.costs.of(demand.hop, demand.station)) {
+                let leaves = self.law.leaves(id, demand.direction);
                 let x = observed.entry(id).or_default();
                 let rate = demand.rate.as_bps() as f64 * cost;
                 x.most = x.most.max(rate);
                 x.elastic += 1;
-                if demand.is_window_limited {
+                if demand.is_window_limited && !leaves {
                     x.filling += 1;
                     x.window_limited += usize::from(matches!(id, Id::Hop(..)));
                     // As of windows, what is in force counts: a sender that was told of it comes back to it in time.
@@ -494,10 +504,14 @@ impl Ap {
                 observed.entry(id).or_default().delivered += arrived * cost;
             }
             let Some(flow) = &row.active else { continue };
-            let binds = self.law.binding(&row.path);
+            let binds = self.law.binding(&row.path, row.direction);
             for (id, cost) in row.path {
                 let x = observed.entry(id).or_default();
                 let fair = self.law.rate(id).unwrap_or(0.0);
+                if self.law.leaves(id, row.direction) {
+                    x.brought += arrived * cost;
+                    continue;
+                }
                 let window = flow.window * 8.0 / flow.base * cost;
                 x.brought += if flow.fills && arrived > 0.0 { window } else { arrived * cost };
                 x.most = x.most.max(flow.rate * cost);
@@ -519,6 +533,9 @@ impl Ap {
                 let x = observed.entry(id).or_default();
                 let elastic = flow.fills || flow.rate * cost > TAKES_PART * x.most;
                 x.elastic += usize::from(elastic);
+                if self.law.leaves(id, row.direction) {
+                    continue;
+                }
                 x.windows += if elastic { flow.window * cost } else { 0.0 };
                 x.uncontrolled +=
                     usize::from(elastic && !record::can_be_advertised(flow.scale, fair * flow.base / 8.0));

@@ -89,6 +89,9 @@ pub struct HopSample {
     pub packet_trains: [Hop; 2],
     /// Most that a shaper lets out to the stations, bits of frames per second, where one was found.
     pub shaped: Option<BitRate>,
+    /// The access point's own queue before it serves flows in turn, what is sparse has a class of its own, and no more than this waits
+    /// below: nobody waits for what another one keeps there. None: it is not so, or nobody knows.
+    pub fair_queue: Option<Span>,
 }
 
 /// What the link carried, cumulative, IP bytes, indexed by [`Direction::index`].

@@ -322,6 +322,7 @@ fn a_shaper_bounds_what_was_given() {
         udp_packets: [0; 2],
         packet_trains: Default::default(),
         shaped: Some(BitRate::mbps(12)),
+        fair_queue: None,
     };
     for step in 1..5 {
         let now = Time::ZERO + ap.params.interval * step;

@@ -521,6 +521,12 @@ impl Levers {
         own.in_force != own.steps.first().copied()
     }
 
+    /// Whether a setting that was not found holds while nothing is tried.
+    #[must_use]
+    pub fn is_kept(&self, lever: Lever) -> bool {
+        !self.is_paused && self.own[lever.index()].steps.len() > 1
+    }
+
     /// What it sees and does.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {

@@ -95,6 +95,7 @@ impl Hops {
                 udp_packets: carried.udp_packets,
                 packet_trains: self.sums[known.place].0,
                 shaped: shaped(&known.chains, |ifindex| disciplines.shaped(ifindex)),
+                fair_queue: None,
             }
         };
         let mut samples: Vec<_> = self.media.iter().filter(|(_, known)| known.place != OTHERS).map(sample).collect();

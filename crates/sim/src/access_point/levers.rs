@@ -18,7 +18,7 @@ use lasthop_core::packet::{AccessCategory, Direction, FlowId, Packet as _};
 use lasthop_core::units::{BitRate, Span, Time};
 use lasthop_home::report::{LeverReport, LeversReport};
 use lasthop_home::scenario::{CLASS_WORDS, LastHop, Scenario};
-use lasthop_medium::{EdcaClass, Medium, MediumParams, NodeId, StationParams};
+use lasthop_medium::{Ampdu, EdcaClass, Medium, MediumParams, NodeId, StationParams};
 
 use super::driver::Sent;
 use crate::packet::{SimPacket, class, flag};
@@ -80,6 +80,17 @@ impl LeverControl {
         }
         control.apply(Time::ZERO, None);
         Some(Box::new(control))
+    }
+
+    /// Most that waits below the access point's queue, where that is fair to flows and what is sparse has a class of its own.
+    pub fn fair_queue(&self) -> Option<Span> {
+        let below = match &self.params.queue {
+            Discipline::Mac80211(own, _) => own.aql?.threshold,
+            // Without a queue of the firmware they hand over what the next frame takes.
+            Discipline::FqCodel(..) | Discipline::Chap(..) if self.params.firmware_queue == 0 => Ampdu::LONGEST,
+            _ => return None,
+        };
+        self.levers.is_kept(Lever::Class).then_some(below)
     }
 
     /// A datagram for a station passes the access point.

@@ -288,6 +288,7 @@ impl WindowControl {
             udp_packets,
             packet_trains: self.shared.hops[HOP],
             shaped: None,
+            fair_queue: self.levers.as_ref().and_then(|levers| levers.fair_queue()),
         }];
         self.ap.on_link(now, &LinkSample { udp_bytes, each_hop, ..LinkSample::default() });
         for (mean, direction) in self.means.iter_mut().zip(self.ap.directions()) {
