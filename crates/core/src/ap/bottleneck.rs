@@ -217,8 +217,13 @@ impl Bottleneck {
             0.0 => BitRate::mbps(20).as_bps() as f64,
             known => known,
         };
-        // On a WAN link nobody contends, and what is in service is no queue.
-        let packets = law.queue_packets - if matches!(id, Id::Wan(_)) { 2.0 } else { 0.0 };
+        // On a wire no ACK contends; and what is in service is no queue, where timestamps tell what waits.
+        let fewer = match id {
+            Id::Hop(_, None) => 0.0,
+            Id::Hop(_, Some(Direction::ToStation)) => 1.0,
+            Id::Hop(_, Some(Direction::ToRemote)) | Id::Wan(_) => 2.0,
+        };
+        let packets = law.queue_packets - fewer;
         law.queue_target.max(packets.max(0.0) * 12_000.0 * cost / carries)
     }
 
