@@ -12,13 +12,15 @@
 //! signal but that one; where both are killed at once, the next controller's guard finds the record, which is locked while its guard lives,
 //! and puts back what is in it. What somebody else changed meanwhile is theirs, and stays.
 //!
-//! A place that nobody tells (contention, attempts of a station) is put back as the order said that it was.
+//! A place that nobody tells (contention, attempts of a station) is put back as the order said that it was. What a driver refuses to put back stays
+//! held, and in the record: it is tried again at the end, and by the guard of the next controller. Only what is gone is forgotten.
 
 use std::fs::{self, File};
 use std::io::{self, Seek, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, flock};
@@ -36,6 +38,9 @@ const MOST: usize = 4_096;
 const LONGEST_RECORD: u64 = 1 << 20;
 /// How long a controller that ends waits for everything to be put back.
 const PATIENCE_S: i64 = 5;
+/// What is refused at the end is tried so often, and so long after each other: a driver may be busy with a scan.
+const TRIES: u32 = 4;
+const BETWEEN_TRIES: Duration = Duration::from_millis(500);
 /// Its records, in the folder of the locks.
 const RECORD: &str = "levers-";
 
@@ -211,8 +216,12 @@ fn guard(socket: &OwnedFd, mut machine: Machine, records: &Path) {
     // Without these it has more rights than it needs, and does the same.
     let _ = confine::confine_guard(machine.debugfs(), records);
     let _ = rights::settle_guard();
-    recover(&mut machine, records);
-    let mut work = Work { machine, held: Vec::new(), record: Record::make(records) };
+    let (held, taken_over) = recover(&mut machine, records);
+    let mut work = Work { machine, held, record: Record::make(records) };
+    work.write_down();
+    // Now that they are in this one's record.
+    let own = work.record.as_ref().map(|record| record.path.clone());
+    taken_over.iter().filter(|path| own.as_ref() != Some(path)).for_each(|path| drop(fs::remove_file(path)));
     let mut text = [0u8; LONGEST];
     loop {
         let length = match recv(socket, text.as_mut_slice(), RecvFlags::empty()) {
@@ -310,17 +319,26 @@ impl Work {
 
     fn put_back(&mut self, place: &Place) -> io::Result<Outcome> {
         let Some(at) = self.held.iter().position(|held| held.place == *place) else { return Ok(Outcome::PutBack) };
-        let held = self.held.remove(at);
-        let outcome = restore(&mut self.machine, &held);
-        self.write_down();
+        let outcome = restore(&mut self.machine, &self.held[at]);
+        if is_over(&outcome) {
+            self.held.remove(at);
+            self.write_down();
+        }
         outcome
     }
 
     fn put_all_back(&mut self) {
-        while let Some(held) = self.held.pop() {
-            let _ = restore(&mut self.machine, &held);
+        for tries in 1..=TRIES {
+            self.held = put_back(&mut self.machine, std::mem::take(&mut self.held));
+            if self.held.is_empty() || tries == TRIES {
+                break;
+            }
+            std::thread::sleep(BETWEEN_TRIES);
         }
-        self.record = None;
+        self.write_down();
+        if let Some(record) = self.record.take().filter(|_| !self.held.is_empty()) {
+            record.leave();
+        }
     }
 
     fn write_down(&mut self) {
@@ -336,6 +354,20 @@ fn restore(machine: &mut Machine, held: &Held) -> io::Result<Outcome> {
         Some(now) if now != held.ours => Ok(Outcome::Theirs { now }),
         _ => machine.write(&held.place, &held.before).map(|()| Outcome::PutBack),
     }
+}
+
+/// It is as it was, or somebody else's, or gone.
+fn is_over(outcome: &io::Result<Outcome>) -> bool {
+    let gone = |error: &io::Error| matches!(error.raw_os_error(), Some(libc::ENOENT | libc::ENODEV));
+    outcome.as_ref().map_or_else(gone, |_| true)
+}
+
+/// Puts all back, the newest first. What is left, the newest last.
+fn put_back(machine: &mut Machine, mut held: Vec<Held>) -> Vec<Held> {
+    held.reverse();
+    held.retain(|held| !is_over(&restore(machine, held)));
+    held.reverse();
+    held
 }
 
 /// A file that says what is held, locked as long as its guard lives.
@@ -360,6 +392,11 @@ impl Record {
         self.file.write_all(&text)?;
         self.file.set_len(text.len() as u64)
     }
+
+    /// It stays, for the next guard; the lock ends with this process.
+    fn leave(self) {
+        let _ = std::mem::ManuallyDrop::new(self);
+    }
 }
 
 impl Drop for Record {
@@ -368,8 +405,9 @@ impl Drop for Record {
     }
 }
 
-/// Puts back what guards have left that are gone.
-fn recover(machine: &mut Machine, folder: &Path) {
+/// Puts back what guards have left that are gone. What could not be put back, and the records that name it.
+fn recover(machine: &mut Machine, folder: &Path) -> (Vec<Held>, Vec<PathBuf>) {
+    let (mut all, mut records) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if !entry.file_name().to_string_lossy().starts_with(RECORD) {
             continue;
@@ -380,18 +418,23 @@ fn recover(machine: &mut Machine, folder: &Path) {
         }
         let is_short = file.metadata().is_ok_and(|about| about.len() <= LONGEST_RECORD);
         let held = fs::read(entry.path()).ok().filter(|_| is_short).and_then(|text| read_record(&text).ok());
-        for held in held.unwrap_or_default().iter().rev() {
-            let _ = restore(machine, held);
+        let left = put_back(machine, held.unwrap_or_default());
+        if left.is_empty() {
+            let _ = fs::remove_file(entry.path());
+            continue;
         }
-        let _ = fs::remove_file(entry.path());
+        all.extend(left);
+        records.push(entry.path());
     }
+    all.truncate(MOST);
+    (all, records)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::fd::FromRawFd;
-    use std::time::{Duration, Instant};
+    use std::time::Instant;
 
     /// Files as a radio's debugfs has them; a guard sets one of them for real.
     struct Radio {
@@ -541,6 +584,48 @@ mod tests {
         answer(&mut next);
         assert_eq!((radio.stands(), radio.records()), (24_000, 1));
         drop(next);
+        assert_eq!(radio.records(), 0);
+    }
+
+    /// A folder in its place can be neither read nor written.
+    #[test]
+    fn what_cannot_be_put_back_is_tried_again_and_left_to_the_next_one() {
+        let radio = Radio::new();
+        let refuse = |on: bool| {
+            if on {
+                fs::remove_file(radio.file()).unwrap();
+                fs::create_dir(radio.file()).unwrap();
+            } else {
+                fs::remove_dir(radio.file()).unwrap();
+                radio.set(12_000);
+            }
+        };
+        let mut guard = radio.guard();
+        guard.give(&set(12_000)).unwrap();
+        answer(&mut guard);
+        refuse(true);
+        guard.give(&Order::PutBack { place: threshold() }).unwrap();
+        assert_eq!(answer(&mut guard), Outcome::Refused { errno: libc::EISDIR });
+        drop(guard);
+        assert_eq!(radio.records(), 1, "the next one has to know");
+        let mut next = radio.guard();
+        next.give(&Order::PutBack { place: threshold() }).unwrap();
+        assert_eq!(answer(&mut next), Outcome::Refused { errno: libc::EISDIR });
+        assert_eq!(radio.records(), 1);
+        refuse(false);
+        drop(next);
+        assert_eq!((radio.stands(), radio.records()), (24_000, 0));
+    }
+
+    /// A radio that was unplugged has nothing to put back.
+    #[test]
+    fn what_is_gone_is_forgotten() {
+        let radio = Radio::new();
+        let mut guard = radio.guard();
+        guard.give(&set(12_000)).unwrap();
+        answer(&mut guard);
+        fs::remove_dir_all(radio.folder.path().join("phy0")).unwrap();
+        drop(guard);
         assert_eq!(radio.records(), 0);
     }
 
