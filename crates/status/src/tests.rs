@@ -85,6 +85,13 @@ pub(crate) fn sample() -> Status {
                 ..LeverStatus::default()
             },
         ],
+        fair_queues: vec![FairQueueStatus {
+            interface: "wlan0".to_owned(),
+            state: "left".to_owned(),
+            why: None,
+            below_ms: Some(24.0),
+            waits_bytes: Some(31_500),
+        }],
         found: vec![FoundStatus {
             interface: "eth0".to_owned(),
             what: "cake at 5 Mbit/s".to_owned(),

@@ -20,6 +20,7 @@ use lasthop_core::units::{BitRate, Span, Time};
 use super::ControllerError;
 use super::air_time_cost::Drivers;
 use super::disciplines::Disciplines;
+use super::flow_queues::FlowQueues;
 use super::journal::Journal;
 use super::links::Present;
 use crate::config::{Config, Datapath, Duplex, Queueing};
@@ -53,6 +54,7 @@ pub(super) struct Queues {
     rates: Vec<(Mac, BitRate, f64)>,
     /// The same, as they told it, with the interface.
     told: Vec<(u32, Station)>,
+    flow_queues: FlowQueues,
     /// What a dry run would put there.
     would: Option<Queueing>,
     duplex: Duplex,
@@ -94,6 +96,7 @@ impl Queues {
             packet_time: config.chap.packet_time,
             rates: Vec::new(),
             told: Vec::new(),
+            flow_queues: FlowQueues::default(),
             would: (is_there && config.dry_run).then_some(queueing),
             duplex: config.duplex,
         }
@@ -175,11 +178,15 @@ impl Queues {
             return 0;
         }
         let mut failures = 0;
+        self.flow_queues.follow(|ifindex| present.iter().flatten().any(|there| there.ifindex == ifindex));
         for (queue, there) in self.list.iter_mut().zip(present) {
             match self.drivers.stations(there.map(|there| there.ifindex)) {
                 Ok(stations) => {
                     queue.air_time_cost.on_stations(&stations, self.packet_time);
                     self.rates.extend(queue.air_time_cost.rates());
+                    if let Some(there) = there {
+                        self.flow_queues.on_stations(now, there.ifindex, &stations);
+                    }
                     self.told
                         .extend(there.iter().flat_map(|there| stations.iter().map(move |one| (there.ifindex, *one))));
                 }
@@ -207,6 +214,17 @@ impl Queues {
             Some(keeper @ Keeper::User(..)) => Some(1_500 * keeper.waiting_packets()),
             _ => disciplines.root(ifindex).map(|root| root.backlog),
         }
+    }
+
+    /// What waits behind that, in queues that drivers tell of.
+    pub(super) const fn flow_queues(&self) -> &FlowQueues {
+        &self.flow_queues
+    }
+
+    /// Packets to this interface may wait before they come to its driver: in a queue of ours, or in somebody's discipline.
+    pub(super) fn is_before_driver(&self, ifindex: u32, disciplines: &Disciplines) -> bool {
+        self.list.iter().any(|queue| queue.port.ifindex == Some(ifindex) && queue.keeper.is_some())
+            || disciplines.root(ifindex).is_some_and(|root| root.kind != "noqueue")
     }
 
     /// The interfaces, and whether both directions share what is behind each.

@@ -1,0 +1,89 @@
+//! What waits in mac80211's flow queues, and whether downloads are left to them.
+//!
+//! ```text
+//! left there = AQL and mac80211's queues (Radio::below), sparse flows have a class (Levers::fair_queue), nothing queues before them,
+//!              and drivers tell what waits                                                  at each hooked interface of the hop
+//! waits      = bytes of all stations and traffic identifiers, the most of the last two answers                          [bytes]
+//! ```
+//!
+//! Bytes come with what drivers are asked of their stations every half second anyway ([`super::air_time_cost`]): nobody is asked more
+//! for them. Within half a second a queue may empty and fill again; so that one look at the wrong time does not make a queue seem to be
+//! elsewhere, which core believes after a second, the answer before counts, too.
+
+use std::collections::BTreeMap;
+
+use lasthop_core::units::{Span, Time};
+
+use crate::stations::Station;
+
+/// Four answers that did not come: nobody knows.
+const STALE: Span = Span::from_secs(2);
+
+/// By the numbers of interfaces.
+#[derive(Debug, Default)]
+pub(super) struct FlowQueues {
+    told: BTreeMap<u32, Told>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    at: Time,
+    newest: u64,
+    before: u64,
+}
+
+impl FlowQueues {
+    /// The driver of an interface told of its stations, each of which has a queue of its own.
+    pub(super) fn on_stations(&mut self, now: Time, ifindex: u32, stations: &[Station]) {
+        let Some(newest) = stations.iter().map(|station| station.waits).sum::<Option<u64>>() else {
+            self.told.remove(&ifindex);
+            return;
+        };
+        let before = self.waits(now, ifindex).map_or(newest, |_| self.told[&ifindex].newest);
+        self.told.insert(ifindex, Told { at: now, newest, before });
+    }
+
+    /// It is only these interfaces.
+    pub(super) fn follow(&mut self, is_there: impl Fn(u32) -> bool) {
+        self.told.retain(|ifindex, _| is_there(*ifindex));
+    }
+
+    /// What waits there, bytes; none where a driver does not tell, or has not told of late.
+    pub(super) fn waits(&self, now: Time, ifindex: u32) -> Option<u64> {
+        let told = self.told.get(&ifindex).filter(|told| now.since(told.at) < STALE)?;
+        Some(told.newest.max(told.before))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn station(waits: Option<u64>) -> Station {
+        let mac = [2, 0, 0, 0, 1, 0];
+        Station { mac, rate: None, bytes: 0, packets: 0, retries: 0, failed: 0, airtime: None, weight: None, waits }
+    }
+
+    #[test]
+    fn what_waits_is_the_most_of_two_answers_and_nothing_when_none_comes() {
+        let mut queues = FlowQueues::default();
+        let at = |ms| Time::ZERO + Span::from_millis(ms);
+        let mut told = |ms, stations: &[Option<u64>]| {
+            let stations: Vec<_> = stations.iter().map(|waits| station(*waits)).collect();
+            queues.on_stations(at(ms), 3, &stations);
+            queues.waits(at(ms), 3)
+        };
+        assert_eq!(told(0, &[]), Some(0), "no station");
+        assert_eq!(told(500, &[Some(30_000), Some(1_500)]), Some(31_500));
+        assert_eq!(told(1_000, &[Some(0), Some(1_500)]), Some(31_500), "it emptied");
+        assert_eq!(told(1_500, &[Some(0), Some(1_500)]), Some(1_500));
+        assert_eq!(told(2_000, &[Some(9_000), None]), None, "one has none: another driver");
+        assert_eq!(told(2_500, &[Some(9_000)]), Some(9_000));
+        assert_eq!([4_499, 4_500].map(|ms| queues.waits(at(ms), 3)), [Some(9_000), None], "it is silent");
+        assert_eq!(queues.waits(at(2_500), 4), None, "another interface");
+        queues.on_stations(at(9_000), 3, &[station(Some(10))]);
+        assert_eq!(queues.waits(at(9_000), 3), Some(10), "what was told before the silence is over");
+        queues.follow(|ifindex| ifindex != 3);
+        assert_eq!(queues.waits(at(9_000), 3), None);
+    }
+}
