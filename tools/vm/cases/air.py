@@ -281,6 +281,46 @@ def lever(title, cell):
     assert set(tids) == {6} and tids[6] >= 19, tids
 
 
+def flow_queues(title, cell):
+    """What a controller reads of mac80211's flow queues while a download fills the air, beside what `iw` reads of the whole radio. The driver has no AQL:
+    downloads are held as over any radio."""
+    program, place = os.environ["LASTHOP"], "/tmp/lasthop.sock"
+    phy = os.path.basename(os.path.realpath(f"/sys/class/net/{cell.interface}/phy80211"))
+
+    def told():
+        text = subprocess.run([program, "status", "--json", "--socket", place], text=True, capture_output=True).stdout
+        return json.loads(text)["fair_queues"] if text else []
+
+    def of_radio():
+        lines = shell("iw", "phy", phy, "get", "txq").splitlines()
+        return int(lines[next(n for n, line in enumerate(lines) if "qsz-pkt" in line) + 1].split()[1])
+
+    # It only looks: no window keeps the queue short.
+    words = [program, "run", "--dry-run", "--lan", cell.interface, "--socket", place]
+    controller = subprocess.Popen(words, stdout=open("/tmp/lasthop.log", "w"), stderr=subprocess.STDOUT)
+    server = subprocess.Popen([*STATION, "iperf3", "-s", "-1"], stdout=subprocess.DEVNULL)
+    download = None
+    try:
+        until(60, "the controller knows of the radio", told)
+        until(20, "iperf3 listens", lambda: ":5201" in shell(*STATION, "ss", "-tln"))
+        download = subprocess.Popen(["iperf3", "-c", ADDRESSES["station"], "-t", "15"], stdout=subprocess.DEVNULL)
+        looks = []
+        while download.poll() is None:
+            looks.append((told()[0], of_radio()))
+            time.sleep(LOOK_S)
+        assert all(own["state"] == "held" and "AQL" in own["why"] for own, _ in looks), looks[-1]
+        most, packets = max(own["waits_bytes"] or 0 for own, _ in looks), max(packets for _, packets in looks)
+        print(f"flow queues: {title}: in {len(looks)} looks at most {most:,} bytes in the status, {packets} packets in the radio")
+        # Packets of 1,500 bytes; the queue moves between the looks of one and of the other.
+        assert packets > 20 and 1 / 3 < most / (1500 * packets) < 3, looks
+        until(10, "nothing waits any more", lambda: told()[0]["waits_bytes"] == 0)
+    finally:
+        for process in (download, server, controller):
+            if process and process.poll() is None:
+                process.terminate()
+                process.wait()
+
+
 def expanded(table):
     return [name for name, count, _ in table for _ in range(count)]
 
@@ -454,7 +494,7 @@ def run(program, seed):
             print(f"-- {title}: connected")
             checks = [lambda: traffic(title, cell)]
             if number == 0:
-                checks += [lambda: marks(title, cell, ours), lambda: lever(title, cell)]
+                checks += [lambda: marks(title, cell, ours), lambda: lever(title, cell), lambda: flow_queues(title, cell)]
             checks += [lambda: agreements(title, cell, ours), lambda: sums.update(rates(title, cell, drawn))]
             if number == 0:
                 checks += [lambda: retries(title, cell), lambda: deaf(title, cell)]

@@ -340,5 +340,11 @@ mod tests {
         assert!(!after(Some(0.004), 2, Some(0.1), 10.0), "it is held");
         assert!(after(None, 0, Some(0.1), 0.05), "nobody fills it");
         assert!(!hop.has_queue_elsewhere());
+        for _ in 0..21 {
+            hop.on_downloads(Some(0.3), 2, Some(0.1), 0.05);
+        }
+        assert!(hop.has_queue_elsewhere());
+        hop.on_downloads(Some(0.3), 2, None, 0.05);
+        assert!(!hop.has_queue_elsewhere() && !hop.has_fair_queue(), "nobody says any more that the queue is fair");
     }
 }

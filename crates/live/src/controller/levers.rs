@@ -298,14 +298,15 @@ impl Levers {
             }
         }
         for radio in self.radios.list().iter().filter(|_| self.is_dry) {
-            let line = match radio.below {
+            let Some(port) = ports.iter().find(|port| port.ifindex == Some(radio.ifindex)) else { continue };
+            let would = match radio.below {
                 Ok(below) => format!(
-                    "left to mac80211's flow queues, while sparse flows have a class: at most {} waits below",
+                    "left to its own fair queue while sparse flows have a class: at most {} waits below",
                     below.rounded()
                 ),
                 Err(why) => format!("held: {why}"),
             };
-            journal.say(now, format!("dry run, nothing is changed: downloads over {} would be {line}", radio.phy()));
+            journal.say(now, format!("dry run, nothing is changed: downloads over {} would be {would}", port.name));
         }
         self.set_queue();
     }

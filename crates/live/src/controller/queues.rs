@@ -304,6 +304,7 @@ pub(super) fn up_bytes(ip_bytes: &[u64; 2]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::discipline::Discipline;
     use crate::medium::Medium;
 
     fn queues(duplex: Duplex) -> Queues {
@@ -372,6 +373,19 @@ mod tests {
             queues.on_up_bytes(Time::ZERO + Span::from_secs(second), second * 12_500_000);
         }
         assert_eq!(queues.pace(&queues.list[0]), BitRate::mbps(4));
+    }
+
+    #[test]
+    fn a_discipline_before_the_driver_is_told_from_none() {
+        let queues = queues(Duplex::Auto);
+        let with = |kind: &str, parent: u32| {
+            let (kind, takes_all) = (kind.to_owned(), true);
+            let one = Discipline { ifindex: 1, kind, handle: 0, parent, backlog: 0, rate: None, takes_all };
+            queues.is_before_driver(1, &Disciplines::made_up(vec![one]))
+        };
+        let root = u32::MAX;
+        assert_eq!([with("noqueue", root), with("tbf", root), with("clsact", 0xffff_fff1)], [false, true, false]);
+        assert!(!queues.is_before_driver(2, &Disciplines::made_up(Vec::new())));
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub(super) fn checks(name: &InterfaceName) -> Vec<Check> {
     let mut checks = vec![Check::ok(NAME, format!("{name}: can be moved: {detail}"))];
     let line = match below_flow_queues(name) {
         Some(Ok(below)) => format!(
-            "are left to mac80211's flow queues while sparse flows have a class: no more than {} waits below them",
+            "are left to its own fair queue (mac80211 with AQL) while sparse flows have a class: no more than {} waits below it",
             below.rounded()
         ),
         Some(Err(why)) => format!("are held: {why}"),

@@ -182,7 +182,7 @@ fn downloads_are_left_to_flow_queues_while_sparse_flows_have_a_class_and_only_th
     levers.law.release();
     assert!(levers.fair_queue(3).is_err(), "everything is as it was found");
     for (config, is_dry, expected) in [("levers = \"aql\"", false, "gives nobody a class"), ("", true, "dry run")] {
-        let mut levers = above_flow_queues(config, is_dry, folder.path());
+        let levers = above_flow_queues(config, is_dry, folder.path());
         assert!(why(&levers).contains(expected), "{config:?}: {}", why(&levers));
     }
     let mut levers = above_flow_queues("", false, folder.path());
