@@ -283,6 +283,18 @@ mod tests {
         assert_eq!(told(&[(1, Some((bytes, u32::MAX))); 17]), Some(17 * u64::from(u32::MAX)));
     }
 
+    /// What mac80211 of Linux 6.18 answered (mac80211_hwsim) while 93 datagrams of 1,428 bytes waited, by `iw phy get txq`, for a radio off its channel.
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn what_waits_is_read_of_a_recorded_station() {
+        let recorded = include_bytes!("../../../fuzz/seeds/radio/station");
+        let station = Station::read(recorded).unwrap();
+        assert_eq!((station.mac, station.waits), ([2, 0, 0, 0, 1, 0], Some(93 * (1_428 + 34))));
+        for cut in 0..recorded.len() {
+            assert!(Station::read(&recorded[..cut]).is_none_or(|station| station.waits.is_none()), "{cut}");
+        }
+    }
+
     #[test]
     fn access_points_and_meshes_are_told_from_clients() {
         let interface = |iftype: u32| {
