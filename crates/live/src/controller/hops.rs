@@ -199,6 +199,22 @@ mod tests {
     }
 
     #[test]
+    fn a_sample_has_the_bound_of_a_fair_queue_and_what_waits_there_or_neither() {
+        let disciplines = Disciplines::made_up(Vec::new());
+        let sample = |place, fair: Option<(Span, u64)>| {
+            let known = Known { place, duplex: Duplex::Half, chains: vec![vec![3]] };
+            let mut hops = Hops { media: BTreeMap::from([(HopId(3), known)]), ..Hops::default() };
+            let samples =
+                hops.samples(&Control::default(), &Counters::default(), &disciplines, (|_| Some(500), |_| fair));
+            (samples[0].fair_queue, samples[0].backlog)
+        };
+        let below = Span::from_millis(24);
+        assert_eq!(sample(1, Some((below, 30_000))), (Some(below), Some(30_500)));
+        assert_eq!(sample(1, None), (None, Some(500)), "as before");
+        assert_eq!(sample(OTHERS, Some((below, 30_000))), (None, Some(500)), "hops that are not told apart");
+    }
+
+    #[test]
     fn a_shaper_bounds_a_hop_when_everything_passes_one() {
         let of = |ifindex: u32| match ifindex {
             2 => Some(BitRate::mbps(100)),

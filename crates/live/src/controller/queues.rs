@@ -216,6 +216,12 @@ impl Queues {
         }
     }
 
+    /// As if a driver had told.
+    #[cfg(test)]
+    pub(super) fn tell(&mut self, now: Time, ifindex: u32, stations: &[Station]) {
+        self.flow_queues.on_stations(now, ifindex, stations);
+    }
+
     /// What waits behind that, in queues that drivers tell of.
     pub(super) const fn flow_queues(&self) -> &FlowQueues {
         &self.flow_queues

@@ -190,6 +190,32 @@ fn downloads_are_left_to_flow_queues_while_sparse_flows_have_a_class_and_only_th
     assert!(why(&levers).contains("have no class"), "it hurts: {}", why(&levers));
 }
 
+/// All that a hop's sample is made of: the radio, the driver's answers, and what is before them.
+#[test]
+fn downloads_are_held_where_a_discipline_queues_before_the_driver_or_it_stops_telling() {
+    use super::super::{disciplines::Disciplines, fair_queue, queues::Queues};
+    use crate::discipline::Discipline;
+    let folder = tempfile::tempdir().unwrap();
+    let levers = above_flow_queues("", false, folder.path());
+    let root = |kind: &str| {
+        let (kind, parent) = (kind.to_owned(), u32::MAX);
+        let one = Discipline { ifindex: 3, kind, handle: 0, parent, backlog: 0, rate: None, takes_all: true };
+        Disciplines::made_up(vec![one])
+    };
+    let mut queues = Queues::new(&Config::default(), None);
+    let at = |queues: &Queues, second: u64, kind: &str| {
+        fair_queue(Time::ZERO + Span::from_secs(second), 3, &levers, queues, &root(kind))
+    };
+    assert!(at(&queues, 1, "noqueue").unwrap_err().contains("does not tell"));
+    let told = |waits| Station { waits, ..station(0, 0, 0) };
+    queues.tell(Time::ZERO + Span::from_secs(1), 3, &[told(Some(30_000))]);
+    assert_eq!(at(&queues, 1, "noqueue"), Ok((Span::from_millis(24), 30_000)));
+    assert!(at(&queues, 1, "tbf").unwrap_err().contains("queue discipline"));
+    assert!(at(&queues, 4, "noqueue").is_err(), "it is silent");
+    queues.tell(Time::ZERO + Span::from_secs(5), 3, &[told(None)]);
+    assert!(at(&queues, 5, "noqueue").is_err(), "an older kernel or another driver");
+}
+
 /// What debugfs shows is in force from the next second on, and what is not bounded any more is left to nobody.
 #[test]
 fn downloads_are_held_again_when_aql_is_switched_off() {
