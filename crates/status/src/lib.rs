@@ -490,7 +490,7 @@ pub struct FairQueueStatus {
     pub why: Option<String>,
     /// Most that waits below the queue, in driver and hardware, ms; null where that is not bounded, or nobody tells.
     pub below_ms: Option<f64>,
-    /// What waits in the queue, of all stations of the interface, bytes: the most of the last second; null where the driver does not tell.
+    /// What waits in the queue, of all stations of the interface, bytes, as it was last told; null where the driver does not tell.
     pub waits_bytes: Option<u64>,
 }
 

@@ -3,12 +3,11 @@
 //! ```text
 //! left there = AQL and mac80211's queues (Radio::below), sparse flows have a class (Levers::fair_queue), nothing queues before them,
 //!              and drivers tell what waits                                                  at each hooked interface of the hop
-//! waits      = bytes of all stations and traffic identifiers, the most of the last two answers                          [bytes]
+//! waits      = bytes of all stations and traffic identifiers                              [bytes]
 //! ```
 //!
 //! Bytes come with what drivers are asked of their stations every half second anyway ([`super::air_time_cost`]): nobody is asked more
-//! for them. Within half a second a queue may empty and fill again; so that one look at the wrong time does not make a queue seem to be
-//! elsewhere, which core believes after a second, the answer before counts, too.
+//! for them. Core believes after a second that a queue is elsewhere: it takes two answers at the wrong times to make it err.
 
 use std::collections::BTreeMap;
 
@@ -19,28 +18,19 @@ use crate::stations::Station;
 /// Four answers that did not come: nobody knows.
 const STALE: Span = Span::from_secs(2);
 
-/// By the numbers of interfaces.
+/// When it was told, and what waits; by the numbers of interfaces.
 #[derive(Debug, Default)]
 pub(super) struct FlowQueues {
-    told: BTreeMap<u32, Told>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Told {
-    at: Time,
-    newest: u64,
-    before: u64,
+    told: BTreeMap<u32, (Time, u64)>,
 }
 
 impl FlowQueues {
     /// The driver of an interface told of its stations, each of which has a queue of its own.
     pub(super) fn on_stations(&mut self, now: Time, ifindex: u32, stations: &[Station]) {
-        let Some(newest) = stations.iter().map(|station| station.waits).sum::<Option<u64>>() else {
-            self.told.remove(&ifindex);
-            return;
+        match stations.iter().map(|station| station.waits).sum::<Option<u64>>() {
+            Some(waits) => self.told.insert(ifindex, (now, waits)),
+            None => self.told.remove(&ifindex),
         };
-        let before = self.waits(now, ifindex).map_or(newest, |_| self.told[&ifindex].newest);
-        self.told.insert(ifindex, Told { at: now, newest, before });
     }
 
     /// It is only these interfaces.
@@ -50,8 +40,7 @@ impl FlowQueues {
 
     /// What waits there, bytes; none where a driver does not tell, or has not told of late.
     pub(super) fn waits(&self, now: Time, ifindex: u32) -> Option<u64> {
-        let told = self.told.get(&ifindex).filter(|told| now.since(told.at) < STALE)?;
-        Some(told.newest.max(told.before))
+        self.told.get(&ifindex).filter(|(at, _)| now.since(*at) < STALE).map(|(_, waits)| *waits)
     }
 }
 
@@ -65,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_is_the_most_of_two_answers_and_nothing_when_none_comes() {
+    fn what_waits_is_what_drivers_told_and_nothing_when_one_does_not() {
         let mut queues = FlowQueues::default();
         let at = |ms| Time::ZERO + Span::from_millis(ms);
         let mut told = |ms, stations: &[Option<u64>]| {
@@ -75,15 +64,12 @@ mod tests {
         };
         assert_eq!(told(0, &[]), Some(0), "no station");
         assert_eq!(told(500, &[Some(30_000), Some(1_500)]), Some(31_500));
-        assert_eq!(told(1_000, &[Some(0), Some(1_500)]), Some(31_500), "it emptied");
-        assert_eq!(told(1_500, &[Some(0), Some(1_500)]), Some(1_500));
+        assert_eq!(told(1_000, &[Some(0), Some(1_500)]), Some(1_500));
         assert_eq!(told(2_000, &[Some(9_000), None]), None, "one has none: another driver");
         assert_eq!(told(2_500, &[Some(9_000)]), Some(9_000));
         assert_eq!([4_499, 4_500].map(|ms| queues.waits(at(ms), 3)), [Some(9_000), None], "it is silent");
         assert_eq!(queues.waits(at(2_500), 4), None, "another interface");
-        queues.on_stations(at(9_000), 3, &[station(Some(10))]);
-        assert_eq!(queues.waits(at(9_000), 3), Some(10), "what was told before the silence is over");
         queues.follow(|ifindex| ifindex != 3);
-        assert_eq!(queues.waits(at(9_000), 3), None);
+        assert_eq!(queues.waits(at(2_500), 3), None, "it is gone");
     }
 }
