@@ -25,6 +25,7 @@ use lasthop_live::levers::debugfs::{self, Limit};
 use lasthop_live::levers::guard::read_record;
 use lasthop_live::levers::hostapd;
 use lasthop_live::levers::wiphy::Wiphy;
+use lasthop_live::stations::Station;
 use lasthop_messenger::account::Account;
 use lasthop_messenger::protocol::{self, Decoded, LONGEST, Reply, Request};
 use lasthop_messenger::server::Startups;
@@ -319,17 +320,21 @@ pub fn handover(input: &[u8]) {
     }
 }
 
-/// What a radio says of itself by nl80211, debugfs and hostapd's file, and what a guard has left: something, or nothing; a table of limits that is
+/// What a radio says of itself and of a station by nl80211, debugfs and hostapd's file, and what a guard has left: something, or nothing; a table of limits that is
 /// understood is understood again.
 pub fn radio(input: &[u8]) {
     let wiphy = Wiphy::read([input]);
     assert!(wiphy.name.len() <= 3 * input.len());
+    if let Some(waits) = Station::read(input).and_then(|station| station.waits) {
+        // A number of 32 bits of each queue, and each queue takes room.
+        assert!(waits <= 1_500 * u64::from(u32::MAX) * input.len() as u64);
+    }
     if let Ok(held) = read_record(input) {
         let said = serde_json::to_vec(&held).expect("plain numbers");
         assert_eq!(read_record(&said).expect("our own words"), held);
     }
     let Ok(text) = std::str::from_utf8(input) else { return };
-    let _ = debugfs::threshold(text);
+    let _ = (debugfs::threshold(text), debugfs::enabled(text));
     if let Some(limits) = debugfs::limits(text) {
         let row = |(class, limit): (&&str, &Limit)| format!("{class}\t{}\t\t{}\n", limit.low_us, limit.high_us);
         let rows: String = debugfs::CLASSES.iter().zip(&limits).map(row).collect();

@@ -8,6 +8,7 @@
 mod air_time_cost;
 mod devices;
 mod disciplines;
+mod flow_queues;
 mod full;
 mod hops;
 mod inherited;
@@ -61,7 +62,7 @@ use links::Links;
 use pauses::Pauses;
 use queues::Queues;
 
-pub use levers::levers_of;
+pub use levers::{below_flow_queues, levers_of};
 pub use queues::QueueError;
 pub use reload::Reload;
 use report::Totals;
@@ -514,9 +515,10 @@ impl Core {
         for (mac, rate, attempts) in self.queues.take_rates() {
             self.ap.on_station(now, &StationSample { station: stations::of(mac), rate, attempts });
         }
-        let (queues, disciplines) = (&self.queues, &self.disciplines);
+        let (queues, disciplines, levers) = (&self.queues, &self.disciplines, &self.levers);
         let of_port = |ifindex| queues.backlog(ifindex, disciplines);
-        let each_hop = self.hops.samples(&self.program.control().get(), &counters, disciplines, of_port);
+        let fair_at = |ifindex| fair_queue(now, ifindex, levers, queues, disciplines).ok();
+        let each_hop = self.hops.samples(&self.program.control().get(), &counters, disciplines, (of_port, fair_at));
         let wan_shaped = disciplines.wan_shaped();
         self.ap.on_link(now, &LinkSample { udp_bytes: counters.udp_bytes, each_hop, wan_shaped });
         self.apply(now);
@@ -764,6 +766,22 @@ const SENDERS_TICK: Span = Span::from_millis(1);
 const CALM: Span = Span::from_secs(1);
 /// Weight of the newest decision in how long one takes.
 const TOOK_PART: u64 = 8;
+
+/// What may wait below mac80211's flow queues at an interface, and what waits in them, bytes, where downloads are left to them; else why not.
+fn fair_queue(
+    now: Time,
+    ifindex: u32,
+    levers: &Levers,
+    queues: &Queues,
+    disciplines: &Disciplines,
+) -> Result<(Span, u64), &'static str> {
+    let below = levers.fair_queue(ifindex)?;
+    if queues.is_before_driver(ifindex, disciplines) {
+        return Err("a queue discipline queues before its own queue");
+    }
+    let waits = queues.flow_queues().waits(now, ifindex);
+    Ok((below, waits.ok_or("its driver does not tell what waits for its stations")?))
+}
 
 /// Time to the next decision, where one takes so much time of a processor.
 fn interval_for(usual: Span, took: Span) -> Span {

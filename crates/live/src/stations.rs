@@ -26,10 +26,17 @@ const STA_INFO_TX_PACKETS: u16 = 10;
 const STA_INFO_TX_RETRIES: u16 = 11;
 const STA_INFO_TX_FAILED: u16 = 12;
 const STA_INFO_TX_BYTES64: u16 = 24;
+const STA_INFO_TID_STATS: u16 = 31;
 const STA_INFO_TX_DURATION: u16 = 39;
 const STA_INFO_AIRTIME_WEIGHT: u16 = 40;
+const TID_STATS_TXQ_STATS: u16 = 6;
+const TXQ_STATS_BACKLOG_BYTES: u16 = 1;
+const TXQ_STATS_BACKLOG_PACKETS: u16 = 2;
 const RATE_INFO_BITRATE: u16 = 1;
 const RATE_INFO_BITRATE32: u16 = 5;
+
+/// Where only packets are told, each counts as a full one.
+const FULL_PACKET: u64 = 1_500;
 
 /// A station's Ethernet address.
 pub type Mac = [u8; 6];
@@ -53,6 +60,8 @@ pub struct Station {
     pub airtime: Option<Span>,
     /// Its weight among the others, where the driver shares the air by weights.
     pub weight: Option<u16>,
+    /// Bytes that wait for it in the flow queues of mac80211, of all traffic identifiers together; none where its driver has queues of its own.
+    pub waits: Option<u64>,
 }
 
 /// What a Wi-Fi interface is.
@@ -138,7 +147,9 @@ impl Nl80211 {
         let mut body = vec![NL80211_CMD_GET_STATION, 0, 0, 0];
         put(&mut body, NL80211_ATTR_IFINDEX, &ifindex.to_ne_bytes());
         match self.socket.request(self.family, NLM_F_DUMP, &body) {
-            Ok(replies) => Ok(replies.iter().filter_map(|reply| read(reply.body.get(GENL_HEADER..)?)).collect()),
+            Ok(replies) => {
+                Ok(replies.iter().filter_map(|reply| Station::read(reply.body.get(GENL_HEADER..)?)).collect())
+            }
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENODEV | libc::EOPNOTSUPP | libc::EINVAL)) => {
                 Ok(Vec::new())
             }
@@ -161,26 +172,42 @@ fn read_interface(attributes: &[u8]) -> Option<(u32, Wireless)> {
     Some((word(NL80211_ATTR_IFINDEX)?, Wireless { radio, wiphy: word(NL80211_ATTR_WIPHY)? }))
 }
 
-fn read(attributes: &[u8]) -> Option<Station> {
-    let mac = Attributes::find(attributes, NL80211_ATTR_MAC)?.try_into().ok()?;
-    let about = Attributes::find(attributes, NL80211_ATTR_STA_INFO)?;
-    let u32_at = |kind| Attributes::find(about, kind).and_then(u32_of);
-    let u64_at = |kind| Attributes::find(about, kind).and_then(u64_of);
-    let rate = Attributes::find(about, STA_INFO_TX_BITRATE).and_then(|rate| {
-        // In units of 100 kbit/s; the short one is absent where it does not fit.
-        let long = Attributes::find(rate, RATE_INFO_BITRATE32).and_then(u32_of);
-        long.or_else(|| Attributes::find(rate, RATE_INFO_BITRATE).and_then(u16_of).map(u32::from))
-    });
-    Some(Station {
-        mac,
-        rate: rate.filter(|rate| *rate > 0).map(|rate| BitRate::bps(u64::from(rate) * 100_000)),
-        bytes: u64_at(STA_INFO_TX_BYTES64).unwrap_or(0),
-        packets: u32_at(STA_INFO_TX_PACKETS).unwrap_or(0),
-        retries: u32_at(STA_INFO_TX_RETRIES).unwrap_or(0),
-        failed: u32_at(STA_INFO_TX_FAILED).unwrap_or(0),
-        airtime: u64_at(STA_INFO_TX_DURATION).map(Span::from_micros),
-        weight: Attributes::find(about, STA_INFO_AIRTIME_WEIGHT).and_then(u16_of),
-    })
+impl Station {
+    /// What one message of the dump says, without its headers.
+    #[must_use]
+    pub fn read(attributes: &[u8]) -> Option<Self> {
+        let mac = Attributes::find(attributes, NL80211_ATTR_MAC)?.try_into().ok()?;
+        let about = Attributes::find(attributes, NL80211_ATTR_STA_INFO)?;
+        let u32_at = |kind| Attributes::find(about, kind).and_then(u32_of);
+        let u64_at = |kind| Attributes::find(about, kind).and_then(u64_of);
+        let rate = Attributes::find(about, STA_INFO_TX_BITRATE).and_then(|rate| {
+            // In units of 100 kbit/s; the short one is absent where it does not fit.
+            let long = Attributes::find(rate, RATE_INFO_BITRATE32).and_then(u32_of);
+            long.or_else(|| Attributes::find(rate, RATE_INFO_BITRATE).and_then(u16_of).map(u32::from))
+        });
+        Some(Self {
+            mac,
+            rate: rate.filter(|rate| *rate > 0).map(|rate| BitRate::bps(u64::from(rate) * 100_000)),
+            bytes: u64_at(STA_INFO_TX_BYTES64).unwrap_or(0),
+            packets: u32_at(STA_INFO_TX_PACKETS).unwrap_or(0),
+            retries: u32_at(STA_INFO_TX_RETRIES).unwrap_or(0),
+            failed: u32_at(STA_INFO_TX_FAILED).unwrap_or(0),
+            airtime: u64_at(STA_INFO_TX_DURATION).map(Span::from_micros),
+            weight: Attributes::find(about, STA_INFO_AIRTIME_WEIGHT).and_then(u16_of),
+            waits: Attributes::find(about, STA_INFO_TID_STATS).and_then(waits),
+        })
+    }
+}
+
+/// What waits in the flow queues of all traffic identifiers, by their statistics: bytes, where mac80211 tells them, else packets. Those of a whole radio
+/// (`NL80211_ATTR_TXQ_STATS`) are not asked for: they come with all else that there is to say of a radio, and their bytes are the memory that packets take.
+fn waits(tids: &[u8]) -> Option<u64> {
+    let of = |tid| {
+        let queue = Attributes::find(tid, TID_STATS_TXQ_STATS)?;
+        let word = |kind| Attributes::find(queue, kind).and_then(u32_of).map(u64::from);
+        word(TXQ_STATS_BACKLOG_BYTES).or_else(|| Some(FULL_PACKET * word(TXQ_STATS_BACKLOG_PACKETS)?))
+    };
+    Attributes::new(tids).filter_map(|(_, tid)| of(tid)).reduce(|a, b| a + b)
 }
 
 fn u16_of(value: &[u8]) -> Option<u16> {
@@ -221,8 +248,51 @@ mod tests {
             failed: 3,
             airtime: None,
             weight: None,
+            waits: None,
         };
-        assert_eq!(read(&body), Some(expected));
+        assert_eq!(Station::read(&body), Some(expected));
+    }
+
+    /// As `nl80211_send_station` of Linux 6.12 lays it out: identifiers are counted from 1, the seventeenth is for what has none and no queue.
+    #[test]
+    fn what_waits_in_the_queues_of_all_traffic_identifiers_is_summed() {
+        let told = |queues: &[(u16, Option<(u16, u32)>)]| {
+            let mut body = Vec::new();
+            put(&mut body, NL80211_ATTR_MAC, &[2, 0, 0, 0, 1, 0]);
+            put_nested(&mut body, NL80211_ATTR_STA_INFO, |about| {
+                put_nested(about, STA_INFO_TID_STATS, |tids| {
+                    for (tid, queue) in queues {
+                        put_nested(tids, *tid, |tid| {
+                            put(tid, 1, &7u64.to_ne_bytes());
+                            let Some((kind, value)) = queue else { return };
+                            put_nested(tid, TID_STATS_TXQ_STATS, |queue| {
+                                put(queue, *kind, &value.to_ne_bytes());
+                                put(queue, 3, &2u32.to_ne_bytes());
+                            });
+                        });
+                    }
+                });
+            });
+            Station::read(&body).unwrap().waits
+        };
+        let (bytes, packets) = (TXQ_STATS_BACKLOG_BYTES, TXQ_STATS_BACKLOG_PACKETS);
+        assert_eq!(told(&[(1, Some((bytes, 30_000))), (7, Some((bytes, 120))), (17, None)]), Some(30_120));
+        assert_eq!(told(&[(1, Some((bytes, 0))), (7, Some((bytes, 0)))]), Some(0), "nothing waits");
+        assert_eq!(told(&[(1, Some((packets, 20)))]), Some(30_000), "no bytes are told");
+        assert_eq!(told(&[(1, None), (17, None)]), None, "its driver has queues of its own");
+        assert_eq!(told(&[(1, Some((bytes, u32::MAX))); 17]), Some(17 * u64::from(u32::MAX)));
+    }
+
+    /// What mac80211 of Linux 6.18 answered (mac80211_hwsim) while 93 datagrams of 1,428 bytes waited, by `iw phy get txq`, for a radio off its channel.
+    #[test]
+    #[cfg(target_endian = "little")]
+    fn what_waits_is_read_of_a_recorded_station() {
+        let recorded = include_bytes!("../../../fuzz/seeds/radio/station");
+        let station = Station::read(recorded).unwrap();
+        assert_eq!((station.mac, station.waits), ([2, 0, 0, 0, 1, 0], Some(93 * (1_428 + 34))));
+        for cut in 0..recorded.len() {
+            assert!(Station::read(&recorded[..cut]).is_none_or(|station| station.waits.is_none()), "{cut}");
+        }
     }
 
     #[test]
@@ -256,7 +326,7 @@ mod tests {
     proptest! {
         #[test]
         fn hostile_bytes_are_no_station_or_one(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = (read(&bytes), read_interface(&bytes), group(&bytes, "config"));
+            let _ = (Station::read(&bytes), read_interface(&bytes), group(&bytes, "config"));
         }
     }
 }

@@ -50,6 +50,9 @@ pub struct Status {
     /// Levers of radios that may be moved, and what became of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub levers: Vec<LeverStatus>,
+    /// Hooked radios, and whether downloads over each are left to its own fair queue.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fair_queues: Vec<FairQueueStatus>,
     /// Queue disciplines of others that shape or keep flows apart; they are left as they are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub found: Vec<FoundStatus>,
@@ -472,6 +475,23 @@ pub struct LeverStatus {
     /// Of "class": packets that were given one so far.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packets: Option<u64>,
+}
+
+/// Whether downloads over a radio's interface are left to the radio's own queue, which serves flows in turn (mac80211 with AQL).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct FairQueueStatus {
+    /// The interface.
+    pub interface: String,
+    /// "left" (no window of a download is limited for this radio), "elsewhere" (the queue is fair, and more waits than it explains: downloads
+    /// are held) or "held" (its queue is not known to be fair, or sparse flows have no class: downloads are held).
+    pub state: String,
+    /// Why they are held, of "held".
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// Most that waits below the queue, in driver and hardware, ms; null where that is not bounded, or nobody tells.
+    pub below_ms: Option<f64>,
+    /// What waits in the queue, of all stations of the interface, bytes, as it was last told; null where the driver does not tell.
+    pub waits_bytes: Option<u64>,
 }
 
 /// Something of the machine that was set.

@@ -6,8 +6,8 @@ use lasthop_core::snoop::Snapshot;
 use lasthop_core::units::{BitRate, Bytes, Span};
 
 use super::{
-    Basis, DirectionStatus, FlowCondition, FlowStatus, InterfaceStatus, LeverStatus, Presence, QueueStatus, Role,
-    Status, TableStatus, WindowUpdates,
+    Basis, DirectionStatus, FairQueueStatus, FlowCondition, FlowStatus, InterfaceStatus, LeverStatus, Presence,
+    QueueStatus, Role, Status, TableStatus, WindowUpdates,
 };
 
 /// Flows shown; the JSON has them all.
@@ -64,6 +64,26 @@ fn moved(lever: &LeverStatus) -> String {
     text
 }
 
+fn left(queue: &FairQueueStatus) -> String {
+    let FairQueueStatus { interface, state, why, below_ms, waits_bytes } = queue;
+    let waits = waits_bytes.map_or_else(String::new, |n| format!("; {} wait in its queue", bytes(n as f64)));
+    match state.as_str() {
+        "left" => {
+            let below = below_ms.map_or_else(String::new, |below| format!(", with at most {} below", ms(below)));
+            format!("downloads over {interface} are left to its own fair queue{below}{waits}")
+        }
+        "elsewhere" => {
+            format!(
+                "downloads over {interface} are held: they wait elsewhere, longer than its own fair queue explains{waits}"
+            )
+        }
+        _ => {
+            let why = why.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+            format!("downloads over {interface} are held{why}{waits}")
+        }
+    }
+}
+
 fn head(out: &mut String, s: &Status) {
     let mode = match (s.dry_run, s.windows) {
         (true, _) => "dry run: shows what it would do, changes nothing",
@@ -89,6 +109,9 @@ fn head(out: &mut String, s: &Status) {
     }
     for lever in &s.levers {
         line!(out, "  {}", moved(lever));
+    }
+    for queue in &s.fair_queues {
+        line!(out, "  {}", left(queue));
     }
     for found in &s.found {
         line!(out, "  found at {}: {}: {}", found.interface, found.what, found.follows);

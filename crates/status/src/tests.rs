@@ -85,6 +85,21 @@ pub(crate) fn sample() -> Status {
                 ..LeverStatus::default()
             },
         ],
+        fair_queues: vec![
+            FairQueueStatus {
+                interface: "wlan0".to_owned(),
+                state: "left".to_owned(),
+                why: None,
+                below_ms: Some(24.0),
+                waits_bytes: Some(31_500),
+            },
+            FairQueueStatus {
+                interface: "wlan1".to_owned(),
+                state: "held".to_owned(),
+                why: Some("the driver does not limit air time in the hardware (AQL)".to_owned()),
+                ..FairQueueStatus::default()
+            },
+        ],
         found: vec![FoundStatus {
             interface: "eth0".to_owned(),
             what: "cake at 5 Mbit/s".to_owned(),
@@ -172,6 +187,16 @@ pub(crate) fn sample() -> Status {
             ..Control::default()
         },
     }
+}
+
+#[test]
+fn downloads_that_wait_elsewhere_are_said_to_be_held_for_that() {
+    let queue = FairQueueStatus { state: "elsewhere".to_owned(), ..sample().fair_queues[0].clone() };
+    let text = render(&Status { fair_queues: vec![queue], ..sample() });
+    assert!(
+        text.contains("downloads over wlan0 are held: they wait elsewhere, longer than its own fair queue explains"),
+        "{text}"
+    );
 }
 
 #[test]
@@ -277,6 +302,8 @@ fn the_table_tells_a_reader_what_is_held_what_is_not_and_why() {
         "  waiting for wlan9: there is no such interface\n",
         "queue wlan0: chap at 17 Mbit/s; 12 packets of 2 flows wait, 1000 sent, 3 dropped; 40 of at most 4032 flows known, 9 boosts",
         "5 packets came merged",
+        "downloads over wlan0 are left to its own fair queue, with at most 24 ms below; 31.5 kB wait in its queue\n",
+        "downloads over wlan1 are held: the driver does not limit air time in the hardware (AQL)\n",
         "downloads: learned 18 Mbit/s (measured, spread 3 %); packets wait behind its own queue, in driver or firmware, now 1.9 ms; of all intervals half waited at most 1.92 ms, 95 % at most 3.78 ms; windows limited",
         "window control is paused for 02:00:5e:10:00:01 (laptop) for 1 min 1 s more; `lasthop resume` goes on",
         "the configuration was not read again: lasthop.toml:3: capacty: there is no such key",

@@ -281,6 +281,46 @@ def lever(title, cell):
     assert set(tids) == {6} and tids[6] >= 19, tids
 
 
+def flow_queues(title, cell):
+    """What a controller reads of mac80211's flow queues, beside what `iw` reads of the whole radio. hwsim takes every frame at once, so that nothing
+    waits but while the radio is away from its channel. The driver has no AQL: downloads are held as over any radio."""
+    program, place = os.environ["LASTHOP"], "/tmp/lasthop.sock"
+    phy = "phy#" + re.search(r"wiphy (\d+)", shell("iw", "dev", cell.interface, "info"))[1]
+
+    def told():
+        text = subprocess.run([program, "status", "--json", "--socket", place], text=True, capture_output=True).stdout
+        return json.loads(text).get("fair_queues") if text else None
+
+    def of_radio():
+        return int(re.search(r"Backlog:\s+(\d+) pkts", shell("iw", phy, "get", "txq"))[1])
+
+    # It only looks: the stream is not slowed.
+    words = [program, "run", "--dry-run", "--lan", cell.interface, "--socket", place]
+    controller = subprocess.Popen(words, stdout=open("/tmp/lasthop.log", "w"), stderr=subprocess.STDOUT)
+    stream = None
+    try:
+        until(60, "the controller knows what waits", lambda: (told() or [{}])[0].get("waits_bytes") == 0)
+        stream, looks = Stream(0), []
+        # Fewer than the beacons after which a station is gone.
+        shell("iw", "dev", cell.interface, "offchannel", "5200", "2500")
+        last = time.monotonic() + 4
+        while time.monotonic() < last:
+            looks.append((told()[0], of_radio()))
+        stream.stop()
+        stream = None
+        assert all(own["state"] == "held" and "AQL" in own["why"] for own, _ in looks), looks[-1]
+        most, packets = max(own["waits_bytes"] for own, _ in looks), max(packets for _, packets in looks)
+        print(f"flow queues: {title}: in {len(looks)} looks at most {most:,} bytes in the status, {packets} packets in the radio")
+        # They are not read at the same time, and the stream goes on.
+        assert packets >= 50 and 1 / 3 < most / ((RATE_BYTES + 28) * packets) < 3, looks
+        until(20, "nothing waits any more", lambda: told()[0]["waits_bytes"] == 0)
+    finally:
+        if stream:
+            stream.stop()
+        controller.terminate()
+        controller.wait()
+
+
 def expanded(table):
     return [name for name, count, _ in table for _ in range(count)]
 
@@ -454,7 +494,7 @@ def run(program, seed):
             print(f"-- {title}: connected")
             checks = [lambda: traffic(title, cell)]
             if number == 0:
-                checks += [lambda: marks(title, cell, ours), lambda: lever(title, cell)]
+                checks += [lambda: marks(title, cell, ours), lambda: lever(title, cell), lambda: flow_queues(title, cell)]
             checks += [lambda: agreements(title, cell, ours), lambda: sums.update(rates(title, cell, drawn))]
             if number == 0:
                 checks += [lambda: retries(title, cell), lambda: deaf(title, cell)]

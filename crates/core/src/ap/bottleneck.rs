@@ -146,6 +146,11 @@ impl Bottleneck {
         self.elsewhere.is_some_and(|elsewhere| elsewhere < ELSEWHERE_CONFIRMED)
     }
 
+    /// The same queue, while what waits is believed to wait elsewhere.
+    pub(super) fn has_queue_elsewhere(&self) -> bool {
+        self.elsewhere.is_some() && !self.has_fair_queue()
+    }
+
     /// What `filling` downloads found waiting, and the longest wait that the access point's own queue explains, s, where that is fair to flows.
     /// A station may have a queue behind it, too (a repeater, a node of a mesh). Windows that are held leave nothing of it to see, so
     /// that it is believed until nobody fills them.
@@ -339,5 +344,12 @@ mod tests {
         assert!(!after(Some(0.3), 2, Some(0.1), 0.2));
         assert!(!after(Some(0.004), 2, Some(0.1), 10.0), "it is held");
         assert!(after(None, 0, Some(0.1), 0.05), "nobody fills it");
+        assert!(!hop.has_queue_elsewhere());
+        for _ in 0..21 {
+            hop.on_downloads(Some(0.3), 2, Some(0.1), 0.05);
+        }
+        assert!(hop.has_queue_elsewhere());
+        hop.on_downloads(Some(0.3), 2, None, 0.05);
+        assert!(!hop.has_queue_elsewhere() && !hop.has_fair_queue(), "nobody says any more that the queue is fair");
     }
 }

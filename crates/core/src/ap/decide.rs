@@ -131,6 +131,14 @@ impl State {
         direction == Direction::ToStation && self.bottlenecks.get(&id).is_some_and(Bottleneck::has_fair_queue)
     }
 
+    /// Hops whose queue is fair to flows, and is not where their downloads wait.
+    pub(super) fn queues_elsewhere(&self) -> impl Iterator<Item = HopId> {
+        self.bottlenecks.iter().filter_map(|(id, there)| match id {
+            Id::Hop(hop, _) if there.has_queue_elsewhere() => Some(*hop),
+            _ => None,
+        })
+    }
+
     /// The bottlenecks of a path of `direction` that may hold its flows, and what a byte costs there.
     fn holding(
         &self,

@@ -443,6 +443,7 @@ impl Ap {
             udp: self.udp(),
             available: self.capacity().saturating_sub(self.udp()),
             flows: self.flows.iter().map(|(key, record)| record.snapshot(*key)).collect(),
+            queues_elsewhere: self.law.queues_elsewhere().collect(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What the controller sees and does, for `status` and the report.
 
-use super::QueuePlace;
+use super::{HopId, QueuePlace};
 use crate::fastpath::layout::Plan;
 use crate::packet::{Direction, FlowId};
 use crate::units::{BitRate, Span};
@@ -18,6 +18,9 @@ pub struct Snapshot {
     pub available: BitRate,
     /// One entry per direction of a flow.
     pub flows: Vec<FlowSnapshot>,
+    /// Hops whose own queue is fair to flows ([`super::HopSample::fair_queue`]), and whose downloads are held all the same: more waits than that
+    /// queue explains.
+    pub queues_elsewhere: Vec<HopId>,
 }
 
 /// What is known of data that goes in one direction.

@@ -139,7 +139,17 @@ mod tests {
 
     fn station(mbps: u64, packets: u32, retries: u32, airtime: Option<Span>) -> Station {
         let bytes = u64::from(packets) * 1_500;
-        Station { mac: MAC, rate: Some(BitRate::mbps(mbps)), bytes, packets, retries, failed: 0, airtime, weight: None }
+        Station {
+            mac: MAC,
+            rate: Some(BitRate::mbps(mbps)),
+            bytes,
+            packets,
+            retries,
+            failed: 0,
+            airtime,
+            weight: None,
+            waits: None,
+        }
     }
 
     fn cost(samples: impl Iterator<Item = Station>) -> PacketCost {

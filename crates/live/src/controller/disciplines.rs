@@ -43,6 +43,12 @@ impl Disciplines {
         }
     }
 
+    /// As if they had been found.
+    #[cfg(test)]
+    pub(super) fn made_up(newest: Vec<Discipline>) -> Self {
+        Self { route: None, newest, ..Self::new(&Config::default()) }
+    }
+
     /// From now on those of these interfaces are looked at, and at once.
     pub(super) fn follow(&mut self, lan: impl Iterator<Item = InterfaceName>) {
         let lan: Vec<_> = lan.collect();

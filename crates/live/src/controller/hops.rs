@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lasthop_core::ap::{Duplex, HopId, HopSample};
 use lasthop_core::fastpath::layout::{Control, Counters, HOPS, Hop};
-use lasthop_core::units::BitRate;
+use lasthop_core::units::{BitRate, Span};
 
 use super::disciplines::Disciplines;
 use crate::ports::Port;
@@ -75,27 +75,35 @@ impl Hops {
         self.media.get(&hop).filter(|known| known.place != OTHERS).map_or(HopId(0), |_| hop)
     }
 
-    /// What there is to say of each hop; `backlog`: of an interface, what waits there.
+    /// The hooked interfaces of a hop.
+    pub(super) fn ports(&self, hop: HopId) -> impl Iterator<Item = u32> {
+        self.ports.iter().filter(move |(_, other)| **other == hop).map(|(ifindex, _)| *ifindex)
+    }
+
+    /// What there is to say of each hop. Of an interface, `backlog`: what waits there before its driver; `fair_at`: what may wait below the driver's
+    /// queues that are fair to flows, and what waits in them, where downloads are left to them.
     pub(super) fn samples(
         &mut self,
         control: &Control,
         counters: &Counters,
         disciplines: &Disciplines,
-        backlog: impl Fn(u32) -> Option<u64>,
+        (backlog, fair_at): (impl Fn(u32) -> Option<u64>, impl Fn(u32) -> Option<(Span, u64)>),
     ) -> Vec<HopSample> {
         self.sums.iter_mut().zip(control.hops).for_each(|(sums, now)| sums.on(now));
         let sample = |(hop, known): (&HopId, &Known)| {
             let interfaces: BTreeSet<_> = known.chains.iter().flatten().copied().collect();
             let carried = &counters.hops[known.place];
+            let fair = fair(&known.chains, &fair_at).filter(|_| known.place != OTHERS);
+            let waits = interfaces.into_iter().filter_map(&backlog).chain(fair.map(|(_, waits)| waits));
             HopSample {
                 hop: if known.place == OTHERS { HopId(0) } else { *hop },
                 duplex: known.duplex,
-                backlog: interfaces.into_iter().filter_map(&backlog).reduce(|a, b| a + b),
+                backlog: waits.reduce(|a, b| a + b),
                 udp_bytes: carried.udp_bytes,
                 udp_packets: carried.udp_packets,
                 packet_trains: self.sums[known.place].0,
                 shaped: shaped(&known.chains, |ifindex| disciplines.shaped(ifindex)),
-                fair_queue: None,
+                fair_queue: fair.map(|(below, _)| below),
             }
         };
         let mut samples: Vec<_> = self.media.iter().filter(|(_, known)| known.place != OTHERS).map(sample).collect();
@@ -107,6 +115,13 @@ impl Hops {
         }));
         samples
     }
+}
+
+/// Of the interfaces with these chains together: the most that may wait below queues that are fair to flows, and all that waits in them; none where one of
+/// the interfaces has no such queue.
+fn fair(chains: &[Vec<u32>], of: impl Fn(u32) -> Option<(Span, u64)>) -> Option<(Span, u64)> {
+    let each: Option<Vec<_>> = chains.iter().map(|chain| of(*chain.first()?)).collect();
+    each?.into_iter().reduce(|(a, waits), (b, more)| (a.max(b), waits + more))
 }
 
 /// The most that interfaces with these chains let out together, when each passes a shaper: what the shapers let out that all of them
@@ -165,6 +180,38 @@ mod tests {
         assert_eq!(newest(hop(1_100, 21, 4)), hop(1_100, 21, 6), "the other pair did");
         let left = Hop { left_bytes: 7, ..hop(1_100, 21, 6) };
         assert_eq!(newest(left), left, "what is no sum is as it is");
+    }
+
+    #[test]
+    fn a_hop_has_a_fair_queue_when_each_of_its_interfaces_has_one() {
+        let ms = Span::from_millis;
+        let of = |ifindex: u32| match ifindex {
+            2 => Some((ms(24), 30_000)),
+            3 => Some((ms(12), 0)),
+            _ => None,
+        };
+        let chains = |chains: &[&[u32]]| fair(&chains.iter().map(|chain| chain.to_vec()).collect::<Vec<_>>(), of);
+        assert_eq!(chains(&[&[2]]), Some((ms(24), 30_000)));
+        assert_eq!(chains(&[&[3], &[2]]), Some((ms(24), 30_000)), "two networks of one radio");
+        assert_eq!(chains(&[&[2], &[9]]), None, "nobody tells of one");
+        assert_eq!(chains(&[&[9, 2]]), None, "it lies on one: its packets are not told from those of the other");
+        assert_eq!(chains(&[]), None);
+    }
+
+    #[test]
+    fn a_sample_has_the_bound_of_a_fair_queue_and_what_waits_there_or_neither() {
+        let disciplines = Disciplines::made_up(Vec::new());
+        let sample = |place, fair: Option<(Span, u64)>| {
+            let known = Known { place, duplex: Duplex::Half, chains: vec![vec![3]] };
+            let mut hops = Hops { media: BTreeMap::from([(HopId(3), known)]), ..Hops::default() };
+            let samples =
+                hops.samples(&Control::default(), &Counters::default(), &disciplines, (|_| Some(500), |_| fair));
+            (samples[0].fair_queue, samples[0].backlog)
+        };
+        let below = Span::from_millis(24);
+        assert_eq!(sample(1, Some((below, 30_000))), (Some(below), Some(30_500)));
+        assert_eq!(sample(1, None), (None, Some(500)), "as before");
+        assert_eq!(sample(OTHERS, Some((below, 30_000))), (None, Some(500)), "hops that are not told apart");
     }
 
     #[test]

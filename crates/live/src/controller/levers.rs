@@ -187,6 +187,26 @@ impl Levers {
         !self.wanted.is_empty() || self.queue.is_some()
     }
 
+    /// Most that waits below mac80211's flow queues at this interface, where they are fair, and packets of sparse flows have a class that waits for
+    /// none of them; else why downloads cannot be left to them.
+    pub(super) fn fair_queue(&self, ifindex: u32) -> Result<Span, &'static str> {
+        let below = self.radios.at(ifindex).ok_or("it is no radio whose driver could be asked")?.below?;
+        match () {
+            () if self.is_dry => Err("it is a dry run: nobody has a class"),
+            () if self.is_paused || self.puts_back => Err("levers are paused, and with them the class"),
+            () if !self.wanted.contains(&Lever::Class) => Err("the configuration gives nobody a class (levers)"),
+            () if !self.law.is_kept(Lever::Class) || !self.told.contains(&ifindex) => {
+                Err("packets of sparse flows have no class here (lever class)")
+            }
+            () => Ok(below),
+        }
+    }
+
+    /// Interfaces of radios.
+    pub(super) fn radios(&self) -> impl Iterator<Item = u32> {
+        self.radios.list().iter().map(|radio| radio.ifindex)
+    }
+
     /// A radio is hooked.
     pub(super) fn has_radios(&self) -> bool {
         !self.radios.list().is_empty()
@@ -277,6 +297,17 @@ impl Levers {
                 journal.say(now, self.would(lever));
             }
         }
+        for radio in self.radios.list().iter().filter(|_| self.is_dry) {
+            let Some(port) = ports.iter().find(|port| port.ifindex == Some(radio.ifindex)) else { continue };
+            let would = match radio.below {
+                Ok(below) => format!(
+                    "left to its own fair queue while sparse flows have a class: at most {} waits below",
+                    below.rounded()
+                ),
+                Err(why) => format!("held: {why}"),
+            };
+            journal.say(now, format!("dry run, nothing is changed: downloads over {} would be {would}", port.name));
+        }
         self.set_queue();
     }
 
@@ -320,6 +351,7 @@ impl Levers {
         if self.radios.list().is_empty() {
             return failures + self.tell_radios(seen.program);
         }
+        self.radios.watch(now);
         failures += self.read_flows(now, &seen);
         self.on_stations(now, seen.told, seen.bulk);
         self.on_round_trips(now, &seen.round_trips);
@@ -765,14 +797,24 @@ fn line(decision: &Decision) -> String {
 /// A lever, and what of it is in force, or why it does not work.
 pub type Found = (Lever, Result<Setting, &'static str>);
 
-/// Of each lever that could be moved at an interface; none where it is no radio's.
-#[must_use]
-pub fn levers_of(name: &InterfaceName) -> Option<Vec<Found>> {
+fn look(name: &InterfaceName) -> Option<Radio> {
     let mut wifi = Nl80211::open().ok()?;
     let ifindex = interface::state(&mut Socket::open(libc::NETLINK_ROUTE).ok()?, name).ok()??.ifindex;
     let found = *wifi.interfaces().ok()?.get(&ifindex)?;
-    let radio = Radio::look(&mut wifi, ifindex, found, Some(name.as_str()))?;
+    Radio::look(&mut wifi, ifindex, found, Some(name.as_str()))
+}
+
+/// Of each lever that could be moved at an interface; none where it is no radio's.
+#[must_use]
+pub fn levers_of(name: &InterfaceName) -> Option<Vec<Found>> {
+    let radio = look(name)?;
     Some(LEVERS.into_iter().chain([Lever::Attempts]).map(|lever| (lever, radio.found(lever))).collect())
+}
+
+/// Most that waits below mac80211's flow queues at an interface, or why downloads cannot be left to them; none where it is no radio's.
+#[must_use]
+pub fn below_flow_queues(name: &InterfaceName) -> Option<Result<Span, &'static str>> {
+    Some(look(name)?.below)
 }
 
 /// What UDP flows with full packets are taken for, by their keys.

@@ -20,6 +20,7 @@ use lasthop_core::units::{BitRate, Span, Time};
 use super::ControllerError;
 use super::air_time_cost::Drivers;
 use super::disciplines::Disciplines;
+use super::flow_queues::FlowQueues;
 use super::journal::Journal;
 use super::links::Present;
 use crate::config::{Config, Datapath, Duplex, Queueing};
@@ -53,6 +54,7 @@ pub(super) struct Queues {
     rates: Vec<(Mac, BitRate, f64)>,
     /// The same, as they told it, with the interface.
     told: Vec<(u32, Station)>,
+    flow_queues: FlowQueues,
     /// What a dry run would put there.
     would: Option<Queueing>,
     duplex: Duplex,
@@ -94,6 +96,7 @@ impl Queues {
             packet_time: config.chap.packet_time,
             rates: Vec::new(),
             told: Vec::new(),
+            flow_queues: FlowQueues::default(),
             would: (is_there && config.dry_run).then_some(queueing),
             duplex: config.duplex,
         }
@@ -175,11 +178,15 @@ impl Queues {
             return 0;
         }
         let mut failures = 0;
+        self.flow_queues.follow(|ifindex| present.iter().flatten().any(|there| there.ifindex == ifindex));
         for (queue, there) in self.list.iter_mut().zip(present) {
             match self.drivers.stations(there.map(|there| there.ifindex)) {
                 Ok(stations) => {
                     queue.air_time_cost.on_stations(&stations, self.packet_time);
                     self.rates.extend(queue.air_time_cost.rates());
+                    if let Some(there) = there {
+                        self.flow_queues.on_stations(now, there.ifindex, &stations);
+                    }
                     self.told
                         .extend(there.iter().flat_map(|there| stations.iter().map(move |one| (there.ifindex, *one))));
                 }
@@ -207,6 +214,23 @@ impl Queues {
             Some(keeper @ Keeper::User(..)) => Some(1_500 * keeper.waiting_packets()),
             _ => disciplines.root(ifindex).map(|root| root.backlog),
         }
+    }
+
+    /// As if a driver had told.
+    #[cfg(test)]
+    pub(super) fn tell(&mut self, now: Time, ifindex: u32, stations: &[Station]) {
+        self.flow_queues.on_stations(now, ifindex, stations);
+    }
+
+    /// What waits behind that, in queues that drivers tell of.
+    pub(super) const fn flow_queues(&self) -> &FlowQueues {
+        &self.flow_queues
+    }
+
+    /// Packets to this interface may wait before they come to its driver: in a queue of ours, or in somebody's discipline.
+    pub(super) fn is_before_driver(&self, ifindex: u32, disciplines: &Disciplines) -> bool {
+        self.list.iter().any(|queue| queue.port.ifindex == Some(ifindex) && queue.keeper.is_some())
+            || disciplines.root(ifindex).is_some_and(|root| root.kind != "noqueue")
     }
 
     /// The interfaces, and whether both directions share what is behind each.
@@ -286,6 +310,7 @@ pub(super) fn up_bytes(ip_bytes: &[u64; 2]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::discipline::Discipline;
     use crate::medium::Medium;
 
     fn queues(duplex: Duplex) -> Queues {
@@ -354,6 +379,19 @@ mod tests {
             queues.on_up_bytes(Time::ZERO + Span::from_secs(second), second * 12_500_000);
         }
         assert_eq!(queues.pace(&queues.list[0]), BitRate::mbps(4));
+    }
+
+    #[test]
+    fn a_discipline_before_the_driver_is_told_from_none() {
+        let queues = queues(Duplex::Auto);
+        let with = |kind: &str, parent: u32| {
+            let (kind, takes_all) = (kind.to_owned(), true);
+            let one = Discipline { ifindex: 1, kind, handle: 0, parent, backlog: 0, rate: None, takes_all };
+            queues.is_before_driver(1, &Disciplines::made_up(vec![one]))
+        };
+        let root = u32::MAX;
+        assert_eq!([with("noqueue", root), with("tbf", root), with("clsact", 0xffff_fff1)], [false, true, false]);
+        assert!(!queues.is_before_driver(2, &Disciplines::made_up(Vec::new())));
     }
 
     #[test]

@@ -13,8 +13,8 @@ use super::Core;
 use super::devices::Device;
 use super::table::Carrying;
 use lasthop_status::{
-    Basis, ByDirection, Bypass, CapacityReport, Control, DeviceStatus, DirectionStatus, Directions, FlowCondition,
-    FlowStatus, Learned, LoopStatus, QueuePlaces, Status, TableStatus, UdpStatus, WaitingStatus,
+    Basis, ByDirection, Bypass, CapacityReport, Control, DeviceStatus, DirectionStatus, Directions, FairQueueStatus,
+    FlowCondition, FlowStatus, Learned, LoopStatus, QueuePlaces, Status, TableStatus, UdpStatus, WaitingStatus,
 };
 
 /// From the first flow to the first line about it: its rate must settle.
@@ -255,6 +255,7 @@ impl Core {
             queues: self.queues.status(),
             knobs: self.queues.knobs().into_iter().chain(self.levers.knobs()).collect(),
             levers: self.levers.status(&self.program),
+            fair_queues: self.fair_queues(&snapshot),
             found: self.disciplines.status(),
             capacity_bps: snapshot.capacity.as_bps(),
             learns: self.capacity.is_none(),
@@ -283,6 +284,32 @@ impl Core {
             },
             control,
         }
+    }
+
+    fn fair_queues(&self, snapshot: &Snapshot) -> Vec<FairQueueStatus> {
+        let now = super::now();
+        let at = |ifindex| super::fair_queue(now, ifindex, &self.levers, &self.queues, &self.disciplines);
+        let status = |ifindex: u32| {
+            let port = self.links.ports().into_iter().find(|port| port.ifindex == Some(ifindex))?;
+            let hop = self.hops.of(ifindex);
+            let other = || self.hops.ports(hop).find(|port| at(*port).is_err());
+            let (found, waits) = (at(ifindex), self.queues.flow_queues().waits(now, ifindex));
+            let (state, why) = match found {
+                Err(why) => ("held", Some(why)),
+                Ok(_) if hop.0 == 0 => ("held", Some("there are more hops than are told apart")),
+                Ok(_) if other().is_some() => ("held", Some("another interface of its radio is without")),
+                Ok(_) if snapshot.queues_elsewhere.contains(&hop) => ("elsewhere", None),
+                Ok(_) => ("left", None),
+            };
+            Some(FairQueueStatus {
+                interface: port.name.to_string(),
+                state: state.to_owned(),
+                why: why.map(str::to_owned),
+                below_ms: found.ok().map(|(below, _)| below.as_millis_f64()),
+                waits_bytes: waits,
+            })
+        };
+        self.levers.radios().filter_map(status).collect()
     }
 
     fn table(&self) -> TableStatus {

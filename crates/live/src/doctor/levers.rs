@@ -1,7 +1,7 @@
 //! Which levers of a radio work here, and what moves none although it can be set.
 
 use super::Check;
-use crate::controller::levers_of;
+use crate::controller::{below_flow_queues, levers_of};
 use crate::interface::{self, InterfaceName};
 use lasthop_core::levers::Lever;
 
@@ -34,6 +34,15 @@ pub(super) fn checks(name: &InterfaceName) -> Vec<Check> {
         detail += &format!("; not {}: {why}", lever.name());
     }
     let mut checks = vec![Check::ok(NAME, format!("{name}: can be moved: {detail}"))];
+    let line = match below_flow_queues(name) {
+        Some(Ok(below)) => format!(
+            "are left to its own fair queue (mac80211 with AQL) while sparse flows have a class: no more than {} waits below it",
+            below.rounded()
+        ),
+        Some(Err(why)) => format!("are held: {why}"),
+        None => return checks,
+    };
+    checks.push(Check::ok("fair queue", format!("{name}: downloads {line}")));
     let driver = interface::driver(name);
     if works.iter().any(|(lever, _)| *lever == Lever::Attempts) && !acts_on_retries(&driver) {
         checks.push(Check::warning(

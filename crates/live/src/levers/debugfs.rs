@@ -3,6 +3,7 @@
 //! ```text
 //! /sys/kernel/debug/ieee80211/phy0/aql_txq_limit      read: a table of four classes; written: "CLASS LOW HIGH", us
 //! /sys/kernel/debug/ieee80211/phy0/aql_threshold      a number, us
+//! /sys/kernel/debug/ieee80211/phy0/aql_enable         1, or 0 where they are switched off, for all radios (Linux 5.12)
 //! ```
 //!
 //! Source: `net/mac80211/debugfs.c` of Linux 5.5 to 6.18. `aql_txq_limit` has the mode 0400, so that whoever writes there needs
@@ -80,6 +81,14 @@ impl Files {
         self.write("aql_threshold", &us.to_string())
     }
 
+    /// Whether they are in force.
+    ///
+    /// # Errors
+    /// As for the limits; and where the kernel has no such switch.
+    pub fn is_enabled(&self) -> io::Result<bool> {
+        enabled(&self.read("aql_enable")?).ok_or_else(|| io::ErrorKind::InvalidData.into())
+    }
+
     fn read(&self, file: &str) -> io::Result<String> {
         fs::read_to_string(self.folder.join(file))
     }
@@ -117,6 +126,16 @@ pub fn threshold(text: &str) -> Option<u32> {
     text.trim_end_matches('\n').parse().ok()
 }
 
+/// Reads `aql_enable`.
+#[must_use]
+pub fn enabled(text: &str) -> Option<bool> {
+    match text.trim_end_matches('\n') {
+        "0" => Some(false),
+        "1" => Some(true),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,6 +153,7 @@ mod tests {
             assert_eq!(limits(broken), None, "{broken:?}");
         }
         assert_eq!((threshold("24000\n"), threshold(""), threshold("24 ms\n")), (Some(24_000), None, None));
+        assert_eq!(["1\n", "0\n", "", "2\n"].map(enabled), [Some(true), Some(false), None, None]);
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The radios among the interfaces that are hooked, and which levers work on each.
 
+use std::path::{Path, PathBuf};
+
 use lasthop_core::aqm::mac80211::Aql;
 use lasthop_core::levers::{Contention, Lever, Setting};
 use lasthop_core::units::{Span, Time};
@@ -13,12 +15,20 @@ use crate::stations::{self, Nl80211, Wireless};
 
 /// A radio that could not be asked is asked again after this.
 const AGAIN: Span = Span::from_secs(10);
+/// Between two looks at what may wait below mac80211's flow queues.
+const WATCH_EVERY: Span = Span::from_secs(1);
+
+const NO_AQL: &str = "the driver does not limit air time in the hardware (AQL)";
 
 pub(crate) struct Radios {
     wifi: Option<Nl80211>,
     list: Vec<Radio>,
     /// Interfaces that were looked at, and when.
     looked: Option<(Vec<u32>, Time)>,
+    /// When it was last looked at what may wait below flow queues.
+    watched: Option<Time>,
+    /// Where debugfs has its radios.
+    folder: PathBuf,
 }
 
 /// A radio's interface.
@@ -30,17 +40,21 @@ pub(crate) struct Radio {
     pub(crate) aql: Option<Aql>,
     /// How it contends with best effort, where hostapd's file tells.
     pub(crate) edca: Option<Edca>,
+    /// The hooked interface is the radio's own, and does not lie on one.
+    pub(crate) is_own: bool,
+    /// Most that waits below mac80211's flow queues, as it was last seen, or why that is not bounded.
+    pub(crate) below: Result<Span, &'static str>,
 }
 
 impl Radios {
     pub(crate) fn new() -> Self {
-        Self { wifi: Nl80211::open().ok(), list: Vec::new(), looked: None }
+        Self { wifi: Nl80211::open().ok(), list: Vec::new(), looked: None, watched: None, folder: FOLDER.into() }
     }
 
     /// As if they had been found.
     #[cfg(test)]
-    pub(super) fn made_up(list: Vec<Radio>) -> Self {
-        Self { wifi: None, list, looked: None }
+    pub(super) fn made_up(list: Vec<Radio>, folder: PathBuf) -> Self {
+        Self { wifi: None, list, looked: None, watched: None, folder }
     }
 
     /// This kernel has Wi-Fi.
@@ -50,6 +64,19 @@ impl Radios {
 
     pub(crate) fn list(&self) -> &[Radio] {
         &self.list
+    }
+
+    /// The radio of a hooked interface.
+    pub(crate) fn at(&self, ifindex: u32) -> Option<&Radio> {
+        self.list.iter().find(|radio| radio.ifindex == ifindex)
+    }
+
+    /// Looks again, when it is time, at what may wait below flow queues: a lever or somebody else may have moved it.
+    pub(crate) fn watch(&mut self, now: Time) {
+        if self.watched.is_none_or(|watched| now.since(watched) >= WATCH_EVERY) {
+            self.watched = Some(now);
+            self.list.iter_mut().for_each(|radio| radio.below = radio.look_below(&self.folder));
+        }
     }
 
     /// Whether it is time to look: others are there, or one could not be asked.
@@ -64,6 +91,7 @@ impl Radios {
     pub(crate) fn look(&mut self, now: Time, ports: &[Port]) -> bool {
         let before: Vec<u32> = self.list.iter().map(|radio| radio.ifindex).collect();
         let is_first = self.looked.is_none();
+        self.watched = None;
         self.looked = Some((radios(ports).filter_map(|port| port.ifindex).collect(), now));
         let Some(wifi) = &mut self.wifi else { return is_first };
         let wireless = wifi.interfaces().unwrap_or_default();
@@ -96,7 +124,32 @@ impl Radio {
         });
         let edca =
             name.filter(|_| is_access_point).and_then(hostapd::contention).map(|[.., best_effort, _]| best_effort);
-        Some(Self { ifindex, is_access_point, aql: aql.ok().filter(|_| wiphy.has_aql), edca, wiphy })
+        let aql = aql.ok().filter(|_| wiphy.has_aql);
+        let mut radio =
+            Self { ifindex, is_access_point, aql, edca, wiphy, is_own: name.is_some(), below: Ok(Span::ZERO) };
+        radio.below = radio.look_below(FOLDER.as_ref());
+        Some(radio)
+    }
+
+    /// Most that waits below mac80211's flow queues, which serve flows in turn, where AQL bounds it: its threshold, and what the kernel begins with
+    /// where that is not told, or is less. More than that is not little, and where more waits, downloads show it. Else why it is not bounded.
+    fn look_below(&self, folder: &Path) -> Result<Span, &'static str> {
+        if !self.is_own {
+            return Err("it is no interface of the radio itself, and nobody tells what waits for its stations");
+        }
+        if !self.wiphy.has_aql {
+            return Err(NO_AQL);
+        }
+        if self.wiphy.txq.is_none() {
+            return Err("the driver has queues of its own, and does not use those of mac80211");
+        }
+        let files = Files::of(folder, &self.wiphy.name).ok();
+        if files.as_ref().and_then(|files| files.is_enabled().ok()) == Some(false) {
+            return Err("AQL is switched off (aql_enable in debugfs)");
+        }
+        let usual = Aql::default().threshold;
+        let threshold = files.and_then(|files| files.threshold().ok());
+        Ok(threshold.map_or(usual, |us| Span::from_micros(us.into()).min(usual)))
     }
 
     pub(crate) fn phy(&self) -> String {
@@ -119,7 +172,7 @@ impl Radio {
     pub(crate) fn found(&self, lever: Lever) -> Result<Setting, &'static str> {
         match lever {
             Lever::Class => Ok(Setting::Class(false)),
-            Lever::Aql if !self.wiphy.has_aql => Err("the driver does not limit air time in the hardware (AQL)"),
+            Lever::Aql if !self.wiphy.has_aql => Err(NO_AQL),
             Lever::Aql => self.aql.map(Setting::Aql).ok_or(
                 "the kernel shows no limits of air time: it has no CONFIG_MAC80211_DEBUGFS, debugfs is not mounted, or this is not root",
             ),
@@ -147,7 +200,53 @@ mod tests {
     use crate::levers::wiphy::Retries;
 
     fn radio(wiphy: Wiphy) -> Radio {
-        Radio { ifindex: 3, is_access_point: true, wiphy, aql: None, edca: None }
+        Radio { ifindex: 3, is_access_point: true, wiphy, aql: None, edca: None, is_own: true, below: Err("") }
+    }
+
+    /// A radio with AQL and mac80211's queues.
+    fn with_flow_queues() -> Radio {
+        let txq = Some(Txq { limit: 8_192, memory_bytes: 16 << 20, quantum_bytes: 300 });
+        radio(Wiphy { name: "phy0".to_owned(), has_aql: true, txq, ..Wiphy::default() })
+    }
+
+    #[test]
+    fn below_flow_queues_waits_what_aql_allows_and_elsewhere_nobody_knows() {
+        let folder = tempfile::tempdir().unwrap();
+        let phy = folder.path().join("phy0");
+        let below = |radio: &Radio| radio.look_below(folder.path());
+        let own = with_flow_queues();
+        assert_eq!(below(&own), Ok(Span::from_millis(24)), "a kernel that shows no limits");
+        std::fs::create_dir(&phy).unwrap();
+        for (threshold, expected) in [("24000\n", 24), ("12000\n", 12), ("500000\n", 24), ("broken", 24)] {
+            std::fs::write(phy.join("aql_threshold"), threshold).unwrap();
+            assert_eq!(below(&own), Ok(Span::from_millis(expected)), "{threshold:?}");
+        }
+        std::fs::write(phy.join("aql_enable"), "0\n").unwrap();
+        assert!(below(&own).unwrap_err().contains("aql_enable"));
+        std::fs::write(phy.join("aql_enable"), "1\n").unwrap();
+        assert!(below(&own).is_ok());
+        let other = |change: fn(&mut Radio)| {
+            let mut radio = with_flow_queues();
+            change(&mut radio);
+            below(&radio).unwrap_err()
+        };
+        assert_eq!(other(|radio| radio.wiphy.has_aql = false), NO_AQL);
+        assert!(other(|radio| radio.wiphy.txq = None).contains("queues of its own"));
+        assert!(other(|radio| radio.is_own = false).contains("no interface of the radio itself"));
+    }
+
+    #[test]
+    fn what_a_lever_or_somebody_moves_is_seen_within_a_second() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("phy0")).unwrap();
+        let mut radios = Radios::made_up(vec![with_flow_queues()], folder.path().to_owned());
+        let mut at = |ms: u64, threshold: &str| {
+            std::fs::write(folder.path().join("phy0/aql_threshold"), threshold).unwrap();
+            radios.watch(Time::ZERO + Span::from_millis(ms));
+            radios.at(3).unwrap().below
+        };
+        let ms = Span::from_millis;
+        assert_eq!([at(0, "24000"), at(999, "12000"), at(1_000, "12000")], [Ok(ms(24)), Ok(ms(24)), Ok(ms(12))]);
     }
 
     #[test]

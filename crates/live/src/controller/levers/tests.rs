@@ -3,7 +3,7 @@ use super::*;
 const MAC: Mac = [2, 0, 0, 0, 1, 0];
 
 fn station(packets: u32, retries: u32, failed: u32) -> Station {
-    Station { mac: MAC, rate: None, bytes: 0, packets, retries, failed, airtime: None, weight: None }
+    Station { mac: MAC, rate: None, bytes: 0, packets, retries, failed, airtime: None, weight: None, waits: None }
 }
 
 #[test]
@@ -48,10 +48,18 @@ fn with_a_radio(folder: &std::path::Path) -> Levers {
     std::fs::write(phy.join("aql_threshold"), "24000\n").unwrap();
     // Written, it would no longer be the table that the kernel makes of it: classes are refused here.
     let wiphy = Wiphy { name: "phy0".to_owned(), has_aql: true, ..Wiphy::default() };
-    let radio = Radio { ifindex: 3, is_access_point: true, wiphy, aql: Some(Aql::default()), edca: None };
+    let radio = Radio {
+        ifindex: 3,
+        is_access_point: true,
+        wiphy,
+        aql: Some(Aql::default()),
+        edca: None,
+        is_own: true,
+        below: Ok(Span::ZERO),
+    };
     let guard = Guard::start_with(Machine::new(folder.to_owned()), folder.join("records")).unwrap();
     let config = Config::parse("levers = \"aql\"", "x").unwrap();
-    Levers::with(&config, Radios::made_up(vec![radio]), Some(guard))
+    Levers::with(&config, Radios::made_up(vec![radio], folder.to_owned()), Some(guard))
 }
 
 fn threshold() -> Place {
@@ -119,6 +127,112 @@ fn of_a_stations_connections_the_one_that_waits_least_tells_and_only_radios_coun
     };
     assert_eq!(interval(9, 5, 1), None, "a wired port");
     assert_eq!([interval(3, 9, 6), interval(3, 8, 2), interval(3, 30, 20)], [Some(ms(6)), Some(ms(2)), Some(ms(2))]);
+}
+
+/// Levers of a configuration, over a radio with AQL and mac80211's queues whose data path was told where it is.
+fn above_flow_queues(config: &str, is_dry: bool, folder: &std::path::Path) -> Levers {
+    use crate::levers::wiphy::{Txq, Wiphy};
+    let txq = Some(Txq { limit: 8_192, memory_bytes: 16 << 20, quantum_bytes: 300 });
+    let wiphy = Wiphy { name: "phy0".to_owned(), has_aql: true, txq, ..Wiphy::default() };
+    let below = Ok(Span::from_millis(24));
+    let radio = Radio { ifindex: 3, is_access_point: true, wiphy, aql: None, edca: None, is_own: true, below };
+    let config = Config { dry_run: is_dry, ..Config::parse(config, "x").unwrap() };
+    let mut levers = Levers::with(&config, Radios::made_up(vec![radio], folder.to_owned()), None);
+    levers.law.on_found(Setting::Class(false));
+    levers.told = vec![3];
+    levers
+}
+
+/// Plays two minutes in which packets wait 5 ms, and longer by `added` while they have a class.
+fn play(levers: &mut Levers, added: Span) {
+    let mut has_class = true;
+    for step in 0..2_400u64 {
+        let now = Time::ZERO + Span::from_millis(50) * step;
+        levers.law.on_waits(now, Span::from_millis(5) + if has_class { added } else { Span::ZERO }, 5);
+        levers.law.on_link(now, &LinkSample { bytes: [step * 100_000, step * 2_000], airtime: None });
+        while let Some(action) = levers.law.poll(now) {
+            if let Action::Set(Setting::Class(on)) = action {
+                has_class = on;
+            }
+        }
+    }
+}
+
+#[test]
+fn downloads_are_left_to_flow_queues_while_sparse_flows_have_a_class_and_only_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut levers = above_flow_queues("", false, folder.path());
+    let why = |levers: &Levers| levers.fair_queue(3).unwrap_err();
+    assert_eq!(levers.fair_queue(3), Ok(Span::from_millis(24)), "in force until it is found to hurt");
+    play(&mut levers, Span::ZERO);
+    assert_eq!(levers.fair_queue(3), Ok(Span::from_millis(24)), "it does not");
+    assert!(levers.fair_queue(4).is_err(), "another interface");
+    levers.set_paused(Time::ZERO, true);
+    assert!(why(&levers).contains("paused"));
+    levers.set_paused(Time::ZERO, false);
+    assert!(levers.fair_queue(3).is_ok());
+    levers.set_held(Time::ZERO, true);
+    assert!(levers.fair_queue(3).is_ok(), "held, what was decided stays in force");
+    levers.puts_back = true;
+    assert!(levers.fair_queue(3).is_err(), "other radios came");
+    levers.puts_back = false;
+    levers.told.clear();
+    assert!(levers.fair_queue(3).is_err(), "its packets are given no class");
+    levers.told = vec![3];
+    levers.law.release();
+    assert!(levers.fair_queue(3).is_err(), "everything is as it was found");
+    for (config, is_dry, expected) in [("levers = \"aql\"", false, "gives nobody a class"), ("", true, "dry run")] {
+        let levers = above_flow_queues(config, is_dry, folder.path());
+        assert!(why(&levers).contains(expected), "{config:?}: {}", why(&levers));
+    }
+    let mut levers = above_flow_queues("", false, folder.path());
+    play(&mut levers, Span::from_millis(60));
+    assert!(why(&levers).contains("have no class"), "it hurts: {}", why(&levers));
+}
+
+/// All that a hop's sample is made of: the radio, the driver's answers, and what is before them.
+#[test]
+fn downloads_are_held_where_a_discipline_queues_before_the_driver_or_it_stops_telling() {
+    use super::super::{disciplines::Disciplines, fair_queue, queues::Queues};
+    use crate::discipline::Discipline;
+    let folder = tempfile::tempdir().unwrap();
+    let levers = above_flow_queues("", false, folder.path());
+    let root = |kind: &str| {
+        let (kind, parent) = (kind.to_owned(), u32::MAX);
+        let one = Discipline { ifindex: 3, kind, handle: 0, parent, backlog: 0, rate: None, takes_all: true };
+        Disciplines::made_up(vec![one])
+    };
+    let mut queues = Queues::new(&Config::default(), None);
+    let at = |queues: &Queues, second: u64, kind: &str| {
+        fair_queue(Time::ZERO + Span::from_secs(second), 3, &levers, queues, &root(kind))
+    };
+    assert!(at(&queues, 1, "noqueue").unwrap_err().contains("does not tell"));
+    let told = |waits| Station { waits, ..station(0, 0, 0) };
+    queues.tell(Time::ZERO + Span::from_secs(1), 3, &[told(Some(30_000))]);
+    assert_eq!(at(&queues, 1, "noqueue"), Ok((Span::from_millis(24), 30_000)));
+    assert!(at(&queues, 1, "tbf").unwrap_err().contains("queue discipline"));
+    assert!(at(&queues, 4, "noqueue").is_err(), "it is silent");
+    queues.tell(Time::ZERO + Span::from_secs(5), 3, &[told(None)]);
+    assert!(at(&queues, 5, "noqueue").is_err(), "an older kernel or another driver");
+}
+
+/// What debugfs shows is in force from the next second on, and what is not bounded any more is left to nobody.
+#[test]
+fn downloads_are_held_again_when_aql_is_switched_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let phy = folder.path().join("phy0");
+    std::fs::create_dir(&phy).unwrap();
+    let mut levers = above_flow_queues("", false, folder.path());
+    let mut second = 0;
+    let mut with = |file: &str, text: &str| {
+        std::fs::write(phy.join(file), text).unwrap();
+        second += 1;
+        levers.radios.watch(Time::ZERO + Span::from_secs(second));
+        levers.fair_queue(3)
+    };
+    assert_eq!(with("aql_threshold", "12000\n"), Ok(Span::from_millis(12)));
+    assert!(with("aql_enable", "0\n").is_err_and(|why| why.contains("switched off")));
+    assert!(with("aql_enable", "1\n").is_ok());
 }
 
 #[test]
