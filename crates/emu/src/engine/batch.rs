@@ -1,11 +1,10 @@
-//! What arrives at one interface at one moment, written with few system calls.
+//! What arrives at one interface at about one moment, written with few system calls.
 //!
 //! An aggregate brings up to 64 or 256 packets to a host at once. Written one by one, the last of 42 would be late by what the kernel
 //! needs for the others. A card joins the segments of a connection that an aggregate brings (GRO) before its kernel sees them; so
 //! does a batch, by the same rules ([`lasthop_core::wire::offload`]), for segments for whose checksum a kernel vouches. Everything
 //! else is written packet by packet.
 
-use crate::address::Port;
 use crate::arena::{Arena, Frame};
 use crate::tap::Tap;
 use lasthop_core::units::Time;
@@ -16,11 +15,12 @@ use std::ops::Range;
 /// Writes after which answers are looked for: as many as one look takes in.
 const PATIENCE: usize = super::BATCH / 2;
 
-/// Frames to one interface at one moment, in order.
+/// Frames to one interface, in order.
 #[derive(Debug, Default)]
 pub struct Batch {
-    at: Time,
     frames: Vec<Frame>,
+    /// When each of them arrives.
+    due: Vec<Time>,
     /// Frames that have been written, or tried.
     done: usize,
     /// Since answers were looked for.
@@ -30,20 +30,19 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Whether a frame that arrives at `to` at `at` belongs to it.
-    pub fn takes(&self, at: Time, to: Port) -> bool {
-        self.frames.last().is_none_or(|last| (self.at, last.to) == (at, to))
+    pub fn is_empty(&self) -> bool {
+        self.frames.is_empty()
     }
 
     /// One more.
     pub fn push(&mut self, at: Time, frame: Frame) {
-        self.at = at;
+        self.due.push(at);
         self.frames.push(frame);
     }
 
-    /// When its frames arrive, and where.
-    pub fn what(&self) -> Option<(Time, Port)> {
-        self.frames.first().map(|frame| (self.at, frame.to))
+    /// When these of its frames arrive.
+    pub fn due(&self, piece: Range<usize>) -> impl Iterator<Item = Time> {
+        self.due[piece].iter().copied()
     }
 
     /// The next frames that are written with one call.
@@ -93,6 +92,7 @@ impl Batch {
     /// Everything is written.
     pub fn clear(&mut self, arena: &mut Arena) {
         self.frames.drain(..).for_each(|frame| arena.give_back(frame.slot));
+        self.due.clear();
         (self.done, self.writes) = (0, 0);
     }
 }
@@ -100,6 +100,7 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::address::Port;
     use crate::arena::{Headers, Tag};
     use lasthop_core::wire::Endpoint;
     use lasthop_core::wire::build::{self, Segment, v4};
@@ -130,10 +131,10 @@ mod tests {
         for (port, seq, id) in [(1, 0, 0), (1, 100, 1), (1, 200, 2), (2, 300, 3), (1, 300, 3), (1, 500, 4)] {
             push(&mut batch, &mut arena, port, (seq, id), true);
         }
-        assert_eq!(batch.what(), Some((AT, TO)));
+        assert_eq!(batch.due(0..6).collect::<Vec<_>>(), [AT; 6]);
         assert_eq!(pieces(&mut batch, &arena), [0..3, 3..4, 4..5, 5..6]);
         batch.clear(&mut arena);
-        assert_eq!((batch.what(), arena.in_use()), (None, 0), "their places are free again");
+        assert!(batch.is_empty() && arena.in_use() == 0, "their places are free again");
     }
 
     #[test]
@@ -156,13 +157,5 @@ mod tests {
         assert!(!batch.wants_answers());
         batch.writes += 1;
         assert!(batch.wants_answers() && !batch.wants_answers());
-    }
-
-    #[test]
-    fn another_moment_or_another_interface_is_another_batch() {
-        let (mut batch, mut arena) = (Batch::default(), Arena::new(4).unwrap());
-        assert!(batch.takes(AT, Port(9)));
-        push(&mut batch, &mut arena, 1, (0, 0), true);
-        assert!(batch.takes(AT, TO) && !batch.takes(AT, Port(9)) && !batch.takes(Time::from_nanos(6), TO));
     }
 }

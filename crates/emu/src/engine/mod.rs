@@ -42,6 +42,8 @@ use std::sync::mpsc::Sender;
 const BATCH: usize = 64;
 /// Above the players (10) and far below the kernel's own threads (99).
 const PRIORITY: i32 = 50;
+/// A card with offloads hands over together what arrives within this: Linux's e1000 interrupts at most 20,000 times a second.
+const COALESCED: Span = Span::from_micros(50);
 /// Longest sleep, so that a stop is noticed.
 const NAP: Span = Span::from_millis(20);
 /// How often to look for the start.
@@ -115,8 +117,13 @@ pub struct Engine {
     /// Told once, when frames begin to move.
     plays: Option<Sender<()>>,
     clamp: Option<(ClampControl, Offers)>,
-    /// What arrives at one moment, to be written.
-    batch: Batch,
+    /// `batches[port]`: what arrives at about one moment, to be written; and the interfaces for which something is, in order.
+    batches: Vec<Batch>,
+    open: Vec<Port>,
+    /// How far apart what a card hands over together arrives.
+    coalesced: Span,
+    /// When left what left last.
+    polled: Time,
     /// What a kernel hands over at a time.
     handed: Box<[u8]>,
     /// `seen[port][queue]`: packets that were given to it when it was last read.
@@ -162,7 +169,12 @@ impl Engine {
         observer: Observer,
         duration: Span,
     ) -> Self {
+        let has_offloads = taps.iter().any(|tap| tap.queue_count() > 1);
         Self {
+            batches: taps.iter().map(|_| Batch::default()).collect(),
+            open: Vec::new(),
+            coalesced: if has_offloads { COALESCED } else { Span::ZERO },
+            polled: Time::ZERO,
             plan,
             taps,
             network,
@@ -181,7 +193,6 @@ impl Engine {
             progress_check: None,
             plays: None,
             clamp: None,
-            batch: Batch::default(),
             handed: vec![0; LONGEST].into_boxed_slice(),
             seen: vec![[0; QUEUES]; plan.ports()],
         }
@@ -334,25 +345,32 @@ impl Engine {
 
     fn deliver_until(&mut self, now: Time) -> io::Result<()> {
         while let Some(exit) = self.network.poll(now) {
-            let at = exit.at();
-            self.leave(exit)?;
-            // All that arrives at this moment, as an aggregate does, and nothing later: answers come before that.
-            while let Some(exit) = self.network.poll(at) {
-                self.leave(exit)?;
+            let together = (exit.at() + self.coalesced).min(now);
+            self.leave(exit);
+            // All that arrives at this moment, as an aggregate does, or so soon that no card tells it apart, and nothing later: answers come
+            // before that.
+            while let Some(exit) = self.network.poll(together) {
+                self.leave(exit);
             }
-            self.write_batch()?;
+            let mut open = std::mem::take(&mut self.open);
+            for to in open.drain(..) {
+                self.write_batch(to)?;
+            }
+            self.open = open;
         }
         Ok(())
     }
 
-    fn leave(&mut self, exit: Exit) -> io::Result<()> {
+    fn leave(&mut self, exit: Exit) {
+        self.polled = exit.at();
         match exit {
             Exit::Delivered { at, frame } => {
-                if !self.batch.takes(at, frame.to) {
-                    self.write_batch()?;
-                }
                 self.deliver(at, &frame);
-                self.batch.push(at, frame);
+                let batch = &mut self.batches[usize::from(frame.to.0)];
+                if batch.is_empty() {
+                    self.open.push(frame.to);
+                }
+                batch.push(at, frame);
             }
             Exit::Lost { at, place, frame } => {
                 if let Some(trace) = &mut self.trace {
@@ -365,7 +383,6 @@ impl Engine {
                 self.arena.give_back(frame.slot);
             }
         }
-        Ok(())
     }
 
     fn deliver(&mut self, at: Time, frame: &Frame) {
@@ -396,22 +413,23 @@ impl Engine {
         }
     }
 
-    /// Writes what arrived at one moment, and takes in the answers.
-    fn write_batch(&mut self) -> io::Result<()> {
-        let Some((at, to)) = self.batch.what() else { return Ok(()) };
-        while let Some(piece) = self.batch.next(&self.arena) {
-            let lag = self.now().since(at);
-            piece.clone().for_each(|_| self.lag.record(lag));
+    /// Writes what arrived at an interface, and takes in the answers: as of the newest frame that left, which is the same moment or at most so
+    /// much later as a card waits.
+    fn write_batch(&mut self, to: Port) -> io::Result<()> {
+        let port = usize::from(to.0);
+        while let Some(piece) = self.batches[port].next(&self.arena) {
+            let now = self.now();
+            self.batches[port].due(piece.clone()).for_each(|at| self.lag.record(now.since(at)));
             self.counts.calls += 1;
-            if self.batch.write(piece, &self.arena, &self.taps[usize::from(to.0)]).is_err() {
+            if self.batches[port].write(piece, &self.arena, &self.taps[port]).is_err() {
                 self.counts.refused += 1;
             }
-            if self.batch.wants_answers() {
-                self.take_answers(to, at)?;
+            if self.batches[port].wants_answers() {
+                self.take_answers(to, self.polled)?;
             }
         }
-        self.batch.clear(&mut self.arena);
-        self.take_answers(to, at)
+        self.batches[port].clear(&mut self.arena);
+        self.take_answers(to, self.polled)
     }
 
     /// Reads what the host of `port` sent in answer to what it got at `at`.
