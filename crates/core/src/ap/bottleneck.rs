@@ -222,10 +222,10 @@ impl Bottleneck {
             0.0 => BitRate::mbps(20).as_bps() as f64,
             known => known,
         };
-        // On a wire no ACK contends; and what is in service is no queue, where timestamps tell what waits.
+        // On a wire nobody contends, and what is in service is no queue, where timestamps tell what waits. Downloads over a port keep all: with one
+        // less 213 instead of 206 of 1,000 odd homes lose more than 5 %, where hops deliver in bunches (`random_homes.py --kind odd`).
         let fewer = match id {
-            Id::Hop(_, None) => 0.0,
-            Id::Hop(_, Some(Direction::ToStation)) => 1.0,
+            Id::Hop(_, None | Some(Direction::ToStation)) => 0.0,
             Id::Hop(_, Some(Direction::ToRemote)) | Id::Wan(_) => 2.0,
         };
         let packets = law.queue_packets - fewer;
