@@ -212,12 +212,12 @@ impl AccessPoint {
         self.follows
     }
 
-    /// [`Stage::on_packet`] of one after the other, until a packet does not go on.
+    /// [`Stage::on_packet`] of one after the other, on the way to a station from the `first` on, until a packet does not go on.
     #[inline]
     pub fn on_packet(
         &mut self,
         now: Time,
-        direction: Direction,
+        (direction, first): (Direction, usize),
         packet: &mut SimPacket,
         context: &mut Context<'_>,
     ) -> StageVerdict {
@@ -228,9 +228,9 @@ impl AccessPoint {
                 other => Some(other),
             }
         };
-        let mut stages = self.stages.iter_mut().enumerate();
+        let stages = self.stages.iter_mut().enumerate();
         let ended = match direction {
-            Direction::ToStation => stages.find_map(&mut pass),
+            Direction::ToStation => stages.skip(first).find_map(&mut pass),
             Direction::ToRemote => stages.rev().find_map(&mut pass),
         };
         ended.unwrap_or(StageVerdict::Forward)

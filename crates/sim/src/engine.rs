@@ -227,7 +227,7 @@ impl Engine<'_, '_> {
         loop {
             let (access_point, mut context) = self.stages();
             let Some(packet) = access_point.poll(stage, now, &mut context) else { break };
-            self.at_access_point(now, &packet);
+            self.sent_by(now, stage, &packet);
         }
         self.await_stages();
     }

@@ -117,15 +117,24 @@ impl Engine<'_, '_> {
     pub(super) fn at_access_point(&mut self, now: Time, packet: &SimPacket) {
         match self.destination(packet) {
             HostId::AccessPoint => self.arrive(now, packet),
-            HostId::Station(i) => self.onto_medium(now, node(i), packet),
+            HostId::Station(i) => self.onto_medium(now, node(i), packet, 0),
             HostId::Server(_) if self.wires.has_wan() => self.onto_pair(now, WireId::WanUp, packet),
             HostId::Server(_) => self.at_w0(now, packet),
         }
     }
 
-    fn onto_medium(&mut self, now: Time, station: NodeId, packet: &SimPacket) {
+    /// A stage of the access point has sent it: it does not pass that one.
+    pub(super) fn sent_by(&mut self, now: Time, stage: usize, packet: &SimPacket) {
+        match self.destination(packet) {
+            HostId::Station(i) => self.onto_medium(now, node(i), packet, stage + 1),
+            _ => self.at_access_point(now, packet),
+        }
+    }
+
+    /// Through the access point's stages from the `first` on.
+    fn onto_medium(&mut self, now: Time, station: NodeId, packet: &SimPacket, first: usize) {
         let mut packet = *packet;
-        if !self.access_point.is_empty() && !self.pass_stages(now, Direction::ToStation, &mut packet) {
+        if !self.access_point.is_empty() && !self.pass_stages(now, (Direction::ToStation, first), &mut packet) {
             return;
         }
         self.medium_moved = true;
@@ -141,7 +150,7 @@ impl Engine<'_, '_> {
         if self.access_point.is_empty() {
             return self.at_access_point(now, &packet);
         }
-        if self.pass_stages(now, Direction::ToRemote, &mut packet) {
+        if self.pass_stages(now, (Direction::ToRemote, 0), &mut packet) {
             self.at_access_point(now, &packet);
         }
         self.await_stages();
@@ -149,9 +158,9 @@ impl Engine<'_, '_> {
 
     /// Whether a packet between the access point and a station goes on.
     #[inline]
-    fn pass_stages(&mut self, now: Time, direction: Direction, packet: &mut SimPacket) -> bool {
+    fn pass_stages(&mut self, now: Time, way: (Direction, usize), packet: &mut SimPacket) -> bool {
         let (access_point, mut context) = self.stages();
-        match access_point.on_packet(now, direction, packet, &mut context) {
+        match access_point.on_packet(now, way, packet, &mut context) {
             StageVerdict::Forward => true,
             StageVerdict::Consume => false,
             StageVerdict::Drop => {
