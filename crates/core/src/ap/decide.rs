@@ -46,8 +46,8 @@ pub(super) struct State {
     given: Option<f64>,
     pub(super) bottlenecks: BTreeMap<Id, Bottleneck>,
     packet_trains: BTreeMap<HopId, [PacketTrains; 2]>,
-    /// What each hop that both directions share delivers at once.
-    pub(super) aggregates: BTreeMap<HopId, Aggregates>,
+    /// What each hop delivers at once.
+    pub(super) aggregates: BTreeMap<Id, Aggregates>,
     /// What a byte costs at the hop beside one of the cheapest, of those that arrive, by direction.
     relative_cost: BTreeMap<HopId, [f64; 2]>,
     news: [News; 2],

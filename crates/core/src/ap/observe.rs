@@ -45,7 +45,7 @@ pub(super) struct Seen {
     pub(super) remote: Queue,
     /// Nobody's round trip to the station was ever without what waits there; the longest path to a station of late, s.
     hides: bool,
-    local_path: f64,
+    pub(super) local_path: f64,
     /// Of the flow whose segments waited least on their way in, s: from the remote end, and from the station.
     inbound: [Option<f64>; 2],
     /// Least that any segment waited on its way in, s.
@@ -282,6 +282,7 @@ impl Ap {
     fn row(&self, record: &FlowRecord, direction: Direction, bound: Span) -> Row {
         let hop = record.hop();
         let active = record.is_active().then(|| {
+            let period = self.law.bottlenecks.get(&self.hop(hop, direction)).map_or(0.0, Bottleneck::period);
             let bound = record.bound(direction, bound);
             let base = self.base_rtt(record, bound);
             Active {
@@ -292,7 +293,7 @@ impl Ap {
                 gap: record.gap(),
                 fills: record.fills_its_window(),
                 local: record.local_queue(bound),
-                hides: record.hides(self.params.law.queue_target),
+                hides: record.hides(self.params.law.queue_target + period),
                 local_path: record.local_path(),
                 remote: record.remote_queue(),
                 inbound: Direction::BOTH.map(|direction| record.inbound(direction)),
