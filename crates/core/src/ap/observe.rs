@@ -222,7 +222,9 @@ pub(super) fn see(rows: &[Row], hop: Option<HopId>, direction: Direction, dt: f6
             let least = |old: Option<f64>, new| [old, new].into_iter().flatten().reduce(f64::min);
             seen.inbound[direction] = least(seen.inbound[direction], flow.inbound[direction]);
             seen.soonest[direction] = least(seen.soonest[direction], flow.soonest[direction]);
-            seen.outbound[direction] = least(seen.outbound[direction], flow.outbound[direction]);
+            if sends {
+                seen.outbound[direction] = least(seen.outbound[direction], flow.outbound[direction]);
+            }
             seen.clocked[direction] |= flow.clocked[direction];
         }
     }
@@ -469,7 +471,9 @@ impl Ap {
             }
         }
         for demand in self.udp_flows.elastic() {
-            for (id, cost) in self.path(demand.hop, demand.direction, self.costs.of(demand.hop, demand.station)) {
+            let path = self.path(demand.hop, demand.direction, self.costs.of(demand.hop, demand.station));
+            let binds = self.law.binding(&path, demand.direction);
+            for (id, cost) in path {
                 let leaves = self.law.leaves(id, demand.direction);
                 let x = observed.entry(id).or_default();
                 let rate = demand.rate.as_bps() as f64 * cost;
@@ -477,7 +481,7 @@ impl Ap {
                 x.elastic += 1;
                 if demand.is_window_limited && !leaves {
                     x.filling += 1;
-                    x.window_limited += usize::from(matches!(id, Id::Hop(..)));
+                    x.window_limited += usize::from(binds == Some(id));
                     // As of windows, what is in force counts: a sender that was told of it comes back to it in time.
                     let in_force = demand.share.map_or(0.0, |share| share.as_bps() as f64 * cost);
                     x.widest = x.widest.max(rate).max(in_force);
