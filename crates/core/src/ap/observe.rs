@@ -450,12 +450,13 @@ impl Ap {
             for sample in &now.each_hop {
                 let Some(was) = before.each_hop.iter().find(|was| was.hop == sample.hop) else { continue };
                 let udp = sample.udp_bytes[i].saturating_sub(was.udp_bytes[i]) as f64;
-                let passed = self.udp_flows.passed(sample.hop, direction);
-                let dear: f64 =
-                    passed.map(|(station, bytes)| (self.costs.of(sample.hop, station) - 1.0) * bytes as f64).sum();
+                let carried = self.udp_flows.carried(sample.hop, direction);
+                let besides = carried.map(|(station, bytes, dropped)| {
+                    (self.costs.of(sample.hop, station) - 1.0) * bytes as f64 + dropped as f64
+                });
+                let cost = udp + besides.sum::<f64>();
                 let id = self.hop(sample.hop, direction);
                 let carries = self.law.carries(id).unwrap_or(0.0);
-                let cost = udp + dear;
                 let mut small = 0.0;
                 if sample.duplex == Duplex::Half {
                     let (packets, elastic) = self.udp_flows.of_elastic(sample.hop, direction);

@@ -156,8 +156,9 @@ struct UdpDirection {
     /// Time since it was last told of its plan, and since it last sent.
     signalled_ago: Span,
     silent: Span,
-    /// Of the newest interval: IP bytes, and packets.
+    /// Of the newest interval: IP bytes, those that were dropped, and packets.
     passed: u64,
+    dropped: u64,
     packets: u64,
     /// Of about the last second: bytes, trains, time in pauses, time, s.
     trains: [f64; 4],
@@ -197,6 +198,7 @@ impl UdpDirection {
             signalled_ago: Span::MAX,
             silent: Span::MAX,
             passed: 0,
+            dropped: 0,
             packets: 0,
             trains: [0.0; 4],
             lasts: [0.0; 2],
@@ -321,6 +323,7 @@ impl UdpFlows {
             half.note_trains(&interval);
             half.note_carried(&interval);
             half.passed = passed(after).wrapping_sub(passed(before));
+            half.dropped = after.dropped_bytes.wrapping_sub(before.dropped_bytes);
             half.packets = interval.packets;
             half.signalled_ago = if signalled_ago(after) != signalled_ago(before) {
                 Span::ZERO
@@ -356,12 +359,14 @@ impl UdpFlows {
         self.elastic_halves(direction).map(|half| half.passed).sum()
     }
 
-    /// What passed over a hop of each flow in the newest interval, IP bytes, and at whose station.
-    pub(super) fn passed(&self, hop: HopId, direction: Direction) -> impl Iterator<Item = (StationId, u64)> {
-        self.flows
-            .values()
-            .filter(move |record| record.hop == hop)
-            .map(move |record| (record.station, record.half[direction.index()].passed))
+    /// What a hop carried of each flow in the newest interval, IP bytes, and at whose station; and how much of it was dropped when it had
+    /// come over: what a station sends meets the hop first.
+    pub(super) fn carried(&self, hop: HopId, direction: Direction) -> impl Iterator<Item = (StationId, u64, u64)> {
+        self.flows.values().filter(move |record| record.hop == hop).map(move |record| {
+            let half = &record.half[direction.index()];
+            let dropped = if direction == Direction::ToRemote { half.dropped } else { 0 };
+            (record.station, half.passed + dropped, dropped)
+        })
     }
 
     /// Packets, and IP bytes, over a hop of flows that are elastic either way, in the newest interval: their acknowledgments cost what
