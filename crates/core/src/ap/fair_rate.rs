@@ -70,6 +70,8 @@ pub(super) struct Observation {
     pub(super) counted: bool,
     /// What is kept of it.
     pub(super) target: f64,
+    /// Of that, what no window takes away.
+    pub(super) period: f64,
     /// Mean round trip without queueing, of flows that fill their windows.
     pub(super) base_rtt: f64,
     /// What was delivered, of everything.
@@ -231,7 +233,9 @@ impl FairRate {
 
     fn integrate(&mut self, x: &Observation, law: &Law, part: f64) {
         let target = if self.mode == Mode::Drain { 0.0 } else { x.target };
-        let quiet = self.queue < law.quiet * target;
+        // What may wait for the next bunch says nothing. Without it R climbs for seconds (`work_conservation` of the simulator, over ports that
+        // deliver in bunches: 17 of 300 cases lose work instead of 15, the worst 0.48 instead of 0.69).
+        let quiet = self.queue < law.quiet * (target - x.period).max(0.0) + x.period;
         self.calm = if quiet { self.calm + part } else { 0.0 };
         // What was advertised and has not arrived after so long never will.
         let waits = self.calm < MOST_ADVERTISED;

@@ -380,6 +380,7 @@ impl Ap {
                 let bottleneck = self.law.at(id);
                 bottleneck.on_local_path(seen[0].local_path.max(seen[1].local_path));
                 let target = bottleneck.target(&self.params.law, id, cost);
+                let period = bottleneck.period();
                 let (path, longest) = bottleneck.paths(&self.params.law, id, cost);
                 let x: &mut Observation = observed.entry(id).or_default();
                 x.both_ways |= seen.iter().all(|of| of.filling > 0);
@@ -394,6 +395,7 @@ impl Ap {
                 x.doubtful |= hides && longest <= path;
                 x.backlogged |= backlogged;
                 x.target = x.target.max(target);
+                x.period = period;
             }
         }
         let used = Direction::BOTH.map(|direction| observed[&Id::Wan(direction)].filling > 0);
