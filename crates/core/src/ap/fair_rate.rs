@@ -234,7 +234,7 @@ impl FairRate {
     fn integrate(&mut self, x: &Observation, law: &Law, part: f64) {
         let target = if self.mode == Mode::Drain { 0.0 } else { x.target };
         // What may wait for the next bunch says nothing. Without it R climbs for seconds (`work_conservation` of the simulator, over ports that
-        // deliver in bunches: 17 of 300 cases lose work instead of 15, the worst 0.48 instead of 0.69).
+        // deliver in bunches: the worst download has 0.48 of its goodput instead of 0.69).
         let quiet = self.queue < law.quiet * (target - x.period).max(0.0) + x.period;
         self.calm = if quiet { self.calm + part } else { 0.0 };
         // What was advertised and has not arrived after so long never will.
