@@ -3,6 +3,9 @@
 
     tools/study/conserve.py [--binary FILE] [--cases 1000] [--seed 1] [--only 3,17] [--worst 20] [--keep FOLDER]
     tools/study/conserve.py --show 17              case 17 as a scenario, with control
+    tools/study/conserve.py --quic                 the greedy flow is QUIC
+    tools/study/conserve.py --bunches              the place is a port that delivers in bunches, at the multiples of 1 to 20 ms
+    tools/study/conserve.py --queue fq_codel       this queue at both ends of the hop, and no window control, in place of window control
 
 A case is a place of the bottleneck (the air, a wired port, the line down, the line up), a direction, 5 to 50 Mbit/s, a round
 trip of 5 to 120 ms, a buffer, and none to 30 flows that never need much (`odd.py`). The greedy flow has to get 97 % of what it
@@ -29,10 +32,11 @@ PLACES = {"air": 25, "port": 35, "line-down": 20, "line-up": 20}
 AIR = {6: 5, 12: 9, 24: 15, 54: 25}
 
 
-def generate(seed, number):
+def generate(seed, number, quic=False, bunches=False):
     """Case `number`: its home, the direction of its greedy flow, and when the controller comes."""
     draw = random.Random(f"{seed}/conserve/{number}")
     place = draw.choices(list(PLACES), list(PLACES.values()))[0]
+    place = "port" if bunches else place
     direction = place.removeprefix("line-") if place.startswith("line") else draw.choice(["down", "up"])
     rate = round(odd.log_uniform(draw, 5, 50), 1)
     rtt = odd.log_uniform(draw, 5, 120)
@@ -55,6 +59,9 @@ def generate(seed, number):
     else:
         hop = odd.port(rate if place == "port" else 190)
         home["bridge"] = hop | {"queue": odd.queue(limit), "station_queue": odd.queue(limit)}
+        if bunches:
+            interval = odd.log_uniform(random.Random(f"{seed}/bunches/{number}"), 1, 20)
+            home["bridge"]["delivery_interval"] = f"{interval:.1f}ms"
     home["server"] = [
         {"name": "W1", "delay": f"{max(rtt / 2 - 1, 0.5):.1f}ms"},
         {"name": "W2", "delay": f"{odd.log_uniform(draw, 1, 60):.1f}ms"},
@@ -63,7 +70,7 @@ def generate(seed, number):
     ends = {"from": "W1", "to": "S1"} if direction == "down" else {"from": "S1", "to": "W1"}
     start = draw.choice([0, 0.5, 1.5])
     cc = draw.choices(["cubic", "newreno", "bbr"], [75, 15, 10])[0]
-    home["flow"] = [{"name": "greedy", **ends, "kind": "ftp", "cc": cc, "start": f"{start}s"}]
+    home["flow"] = [{"name": "greedy", **ends, "kind": "quic" if quic else "ftp", "cc": cc, "start": f"{start}s"}]
     count = draw.choice([0, 1, 1, 2, 3, 5, 10, 30])
     home["flow"] += [
         odd.small(draw, i + 1, draw.choice(["W1", "W2"]), draw.choice(stations)["name"]) for i in range(count)
@@ -87,10 +94,17 @@ def carried(report, case):
     return greedy / 1e6, (sum(f["rate_bps"] for f in small) + besides) / 1e6
 
 
-def play(simulator, seed, number, capacity):
-    case = generate(seed, number)
+def with_queue(case, kind):
+    hop = "wifi" if "wifi" in case["home"] else "bridge"
+    queues = {key: case["home"][hop][key] | {"kind": kind} for key in ("queue", "station_queue")}
+    return case["home"] | {hop: case["home"][hop] | queues}
+
+
+def play(simulator, number, arguments):
+    case = generate(arguments.seed, number, arguments.quic, arguments.bunches)
+    other = with_queue(case, arguments.queue) if arguments.queue else with_control(case, arguments.capacity)
     (off, small_off) = carried(simulator.play(case["home"]), case)
-    (on, small_on) = carried(simulator.play(with_control(case, capacity)), case)
+    (on, small_on) = carried(simulator.play(other), case)
     wanted = off - max(0.0, small_on - small_off)
     return case | {"number": number, "off": off, "on": on, "small": (small_off, small_on), "ratio": on / max(wanted, 1e-9)}
 
@@ -115,13 +129,17 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", help="numbers of cases: 3,17")
     parser.add_argument("--capacity", default="learn")
+    parser.add_argument("--quic", action="store_true")
+    parser.add_argument("--bunches", action="store_true")
+    parser.add_argument("--queue", help="a kind of the simulator's queues: fq_codel")
     parser.add_argument("--worst", type=int, default=20)
     parser.add_argument("--show", type=int)
     parser.add_argument("--keep", type=Path, help="write the worst as scenarios into this folder")
     parser.add_argument("--json", type=Path)
     parser.add_argument("-j", type=int, dest="jobs")
     arguments = parser.parse_args()
-    scenario = lambda number: simulated.toml(with_control(generate(arguments.seed, number), arguments.capacity))  # noqa: E731
+    drawn = lambda number: generate(arguments.seed, number, arguments.quic, arguments.bunches)  # noqa: E731
+    scenario = lambda number: simulated.toml(with_control(drawn(number), arguments.capacity))  # noqa: E731
     if arguments.show is not None:
         sys.stdout.write(scenario(arguments.show))
         return
@@ -129,7 +147,7 @@ def main():
     numbers = range(1, arguments.cases + 1)
     if arguments.only:
         numbers = [int(word) for word in arguments.only.split(",")]
-    results = simulator.all(lambda n: play(simulator, arguments.seed, n, arguments.capacity), numbers, "cases")
+    results = simulator.all(lambda n: play(simulator, n, arguments), numbers, "cases")
     failed = sorted((r for r in results if r["ratio"] < WANTED), key=lambda r: r["ratio"])
     shares = {}
     for place in PLACES:

@@ -11,6 +11,8 @@
 //! R   <- R exp(max(k e + s, l) dt / tau)                  s and l only while q < q*/2
 //! ```
 //!
+//! Of q* what is kept for the next bunch (`aggregates`) is quiet whole.
+//!
 //! So what a flow that has ended leaves of a known C is another's at once, and only beyond C anything is tried.
 //!
 //! Linearised, `dx/dt = -k x(t - tau) / tau`: stable for `k < pi/2`, phase margin `90 - 57.3 k` degrees. Flows that need less than

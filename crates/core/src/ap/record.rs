@@ -394,9 +394,10 @@ impl FlowRecord {
         self.since_limited <= self.limited_memory
     }
 
-    /// RTT to the station without queue; a minimum above the bound is a queue that stood all the time.
+    /// RTT to the station without queue: the least that any connection to it has met, until its path is found to be longer. The least of late
+    /// is that of a queue which is kept, in time (`long_uploads` of the simulator). One above the bound is a queue that stood all the time.
     fn local_base(&self, bound: Span) -> Span {
-        self.local_rtt.min().unwrap_or(bound).min(bound)
+        self.nearest.or(self.local_rtt.min()).unwrap_or(bound).min(bound)
     }
 
     /// The bound of a flow of `direction` over a hop of `bound`: none where timestamps of the station's data tell what waits there.
