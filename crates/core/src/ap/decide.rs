@@ -333,7 +333,7 @@ impl Ap {
             hop,
             cost,
             path,
-            bound: self.bound(hop, direction),
+            bound: self.bounds(hop, direction).0,
             fair: self.law.least_of((&path, direction), |there| there.fair.rate()),
             pace: self.law.least_of((&path, direction), Bottleneck::pace),
             unknown: unknown.max().unwrap_or(Unknown::Nothing),

@@ -361,7 +361,7 @@ impl Ap {
     fn publish_hops(&mut self) {
         for direction in Direction::BOTH {
             let DirectionSnapshot { capacity, queue, .. } = self.shown(direction);
-            let bound = self.bound(HopId::default(), direction);
+            let bound = self.bounds(HopId::default(), direction).0;
             let room = capacity.map(|capacity| capacity.saturating_sub(self.udp.smooth()));
             let hop = elastic::HopLoad {
                 room,

@@ -267,24 +267,23 @@ impl Ap {
             {
                 self.law.nearest.entry(station).and_modify(|least| *least = nearest.min(*least)).or_insert(nearest);
             }
-            let before: &mut Option<(HopId, Span)> = &mut bounds[direction.index()];
-            let bound = match *before {
-                Some((of, bound)) if of == hop => bound,
-                _ => before.insert((hop, self.bound(hop, direction))).1,
+            let before: &mut Option<(HopId, (Span, f64))> = &mut bounds[direction.index()];
+            let (bound, empty) = match *before {
+                Some((of, bounds)) if of == hop => bounds,
+                _ => before.insert((hop, self.bounds(hop, direction))).1,
             };
             record.keep_queues(record.bound(direction, bound));
             record.on_returning(shared, dt);
-            self.row(record, direction, bound)
+            self.row(record, direction, (bound, empty))
         };
         let rows = flows.iter_mut().map(row).collect();
         self.flows = flows;
         rows
     }
 
-    fn row(&self, record: &FlowRecord, direction: Direction, bound: Span) -> Row {
+    fn row(&self, record: &FlowRecord, direction: Direction, (bound, empty): (Span, f64)) -> Row {
         let hop = record.hop();
         let active = record.is_active().then(|| {
-            let period = self.law.bottlenecks.get(&self.hop(hop, direction)).map_or(0.0, Bottleneck::period);
             let bound = record.bound(direction, bound);
             let base = self.base_rtt(record, bound);
             Active {
@@ -295,7 +294,7 @@ impl Ap {
                 gap: record.gap(),
                 fills: record.fills_its_window(),
                 local: record.local_queue(bound),
-                hides: record.hides(self.params.law.queue_target + period),
+                hides: record.hides(empty),
                 local_path: record.local_path(),
                 remote: record.remote_queue(),
                 inbound: Direction::BOTH.map(|direction| record.inbound(direction)),
@@ -315,14 +314,16 @@ impl Ap {
         Row { direction, hop, station, path: self.path_of(record, direction), arrived: record.arrived(), active }
     }
 
-    /// A minimum RTT to the station above this holds a queue that stood all the time.
-    pub(super) fn bound(&self, hop: HopId, direction: Direction) -> Span {
+    /// A minimum RTT to the station above the first, s, holds a queue that stood all the time; one below the second was an empty hop's.
+    pub(super) fn bounds(&self, hop: HopId, direction: Direction) -> (Span, f64) {
         let id = self.hop(hop, direction);
         let cost = self.law.relative_cost(hop, direction);
-        Span::from_secs_f64(match self.law.bottlenecks.get(&id) {
-            Some(bottleneck) => bottleneck.paths(&self.params.law, id, cost).1,
-            None => self.params.law.queue_target,
-        })
+        let law = &self.params.law;
+        let (longest, period) = match self.law.bottlenecks.get(&id) {
+            Some(bottleneck) => (bottleneck.paths(law, id, cost).1, bottleneck.period()),
+            None => (law.queue_target, 0.0),
+        };
+        (Span::from_secs_f64(longest), law.queue_target + period)
     }
 
     pub(super) fn base_rtt(&self, record: &FlowRecord, bound: Span) -> f64 {
