@@ -118,7 +118,7 @@ fn a_wan_link_that_is_full_both_directions_is_told_apart_and_never_taken_for_the
         GAME[1],
     ];
     let line = ["wan.rate_down=20Mbit/s", "wan.rate_up=5Mbit/s", "wan.buffer_down=833", "wan.buffer_up=208"];
-    let mut smooth = 0;
+    let (mut smooth, mut of_ten) = (0, 0.0);
     for seed in 1..=10 {
         let seed = format!("seed={seed}");
         let set: Vec<&str> =
@@ -140,9 +140,11 @@ fn a_wan_link_that_is_full_both_directions_is_told_apart_and_never_taken_for_the
         assert!(sum(&on) > 1.2 * sum(&off), "{} -> {}", sum(&off), sum(&on));
         assert!(p99_on < 60.0, "{p99_on}");
         smooth += usize::from(p99_on < 20.0 && p99_off > 4.0 * p99_on);
+        of_ten += up;
     }
     // One direction's ACKs wait, its queue runs empty, and the other's fills: in one of twenty such a swing lasts.
     assert!(smooth >= 9, "{smooth} of ten");
+    assert!(of_ten > 45.0, "{of_ten}");
 }
 
 /// What a slow station gets costs more of the channel, whatever brings it: alone it has all of it, a queue of a few of its own packets
