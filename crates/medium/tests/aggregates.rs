@@ -58,7 +58,9 @@ impl Cell {
         let one = (1, if self.mode.standard == Standard::N { mpdu } else { 4 + mpdu });
         let Some(ampdu) = self.ampdu else { return one };
         let psdu = |n: u32| (n - 1) * (mpdu + 4).div_ceil(4) * 4 + mpdu + 4;
-        let fits = |n: &u32| psdu(*n) <= ampdu.bytes && self.ppdu(psdu(*n)) <= ampdu.time.as_nanos() as f64 / 1e3;
+        // Sums of symbols of 13.6 us are not exact in floating point: a frame may last as long as the limit to the nanosecond.
+        let longest = ampdu.time.as_nanos() as f64 / 1e3 + 1e-6;
+        let fits = |n: &u32| psdu(*n) <= ampdu.bytes && self.ppdu(psdu(*n)) <= longest;
         match (2..=u32::from(ampdu.packets.min(ampdu.window))).take_while(fits).last() {
             Some(n) => (n, psdu(n)),
             None => one,
