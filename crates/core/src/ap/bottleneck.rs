@@ -309,7 +309,7 @@ impl Bottleneck {
 
     fn find_longer_path(&mut self, x: &mut Observation, law: &Law, dt: f64) -> bool {
         // Where no window is ours, none becomes smaller by our doing.
-        let asks = x.hides && x.filling > 0 && x.elastic > x.uncontrolled;
+        let asks = x.filling > 0 && x.elastic > x.uncontrolled;
         let shown = x.timed.filter(|_| asks).map(|(_, queue)| Shown {
             windows: x.windows,
             elastic: x.elastic,
