@@ -51,6 +51,7 @@ class Cell:
     control_at: float | None = None  # s after the first load; None: before it
     change: tuple = ()  # pairs of s and Mbit/s of the last hop towards stations
     rtts: tuple = ()  # pairs of s and round trip without queues, ms
+    hop_rtts: tuple = ()  # pairs of s and what the last hop adds to that, ms
     seconds: float = 20.0
     # The bounds that hold here beside those of every cell, and the load that goodput is judged by, if not all.
     bars: tuple = ("game", "goodput")
@@ -187,6 +188,10 @@ def matrix():
     for name, loads, where in (("down-50", down(2), {"down": 50}), ("up-line-50-10", up(2), {"line": (50, 10)})):
         changes = {"rtts": ((7, 60), (14, 40)), "bars": ("goodput",), "least": 0.95}
         found.append(Cell(f"longer-path-{name}", "matrix", (loads,), **where, **changes))
+    # The last hop does, as over another node of a mesh.
+    for name, loads in (("down", down(2)), ("up", up(2))):
+        changes = {"hop_rtts": ((7, 6), (14, 12)), "bars": ("goodput",), "least": 0.95}
+        found.append(Cell(f"longer-hop-{name}-50", "matrix", (loads,), down=50, up=50, **changes))
     return found
 
 

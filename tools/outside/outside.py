@@ -117,7 +117,7 @@ def chosen(wanted):
             f"--seconds: at least {judge.FIRST_S + 3:g}, since bounds differ before second {judge.FIRST_S:g} and after it"
         )
     # What happens at given times takes as long as it takes.
-    is_timed = lambda cell: cell.change or cell.rtts or cell.control_at is not None  # noqa: E731
+    is_timed = lambda cell: cell.change or cell.rtts or cell.hop_rtts or cell.control_at is not None  # noqa: E731
     every = [cell if seconds is None or is_timed(cell) else replace(cell, seconds=seconds) for cell in every]
     return [matrix.scaled(cell, wanted.rates) for cell in every] if wanted.rates else every
 

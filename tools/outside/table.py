@@ -15,6 +15,7 @@ def home(cell):
     for at, mbps in cell.change:
         words.append(f"{mbps:g} from {at:g} s")
     words += [f"RTT {rtt:g} ms from {at:g} s" for at, rtt in cell.rtts]
+    words += [f"last hop {rtt:g} ms longer from {at:g} s" for at, rtt in cell.hop_rtts]
     words.append(f"RTT {cell.rtt:g} ms" if cell.rtt else "no delay")
     words += [cell.home] if cell.home != "routed" else []
     words += ["IPv6"] if cell.family == 6 else []

@@ -1,6 +1,6 @@
 """A world of namespaces: server - delay - line - access point - last hop - stations.
 
-    srv --(delay)-- isp ==line== ap --lan0-- [ap2 --l0--] air ==last hop== sta
+    srv --(delay)-- isp ==line== ap --lan0-- [ap2 --l0--] air ==last hop== [(delay)] sta
                                   `-lan1-- pc
 
 `isp` holds both queues of the provider's line, `air` the queue upwards and, where the access point shall not see it, the one
@@ -222,19 +222,14 @@ def lacking(cell):
 
 
 def build(world, cell, delay):
-    """The world of `cell`; `delay` is the program that is a long wire. Returns that program, or None without a wire."""
+    """The world of `cell`; `delay` is the program that is a long wire. Returns these programs, by the keys of their delays in a cell."""
     for name in ["srv", "isp", "ap", "air", "sta"]:
         world.space(name)
     bridged, transparent = cell.home in ("bridge", "transparent"), cell.home == "transparent"
     # Server and provider.
-    wire = None
+    wires = {}
     if cell.rtt:
-        words = [*FIRST, delay, "eth0", NETNS / world.spaces["isp"], "net0", int(cell.rtt * 500)]
-        wire = world.start("srv", words, "delay.err", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        if wire.stdout.readline() != b"ready\n":
-            raise Broken(f"the delay did not start; see {world.folder}/delay.err")
-        world.ip("srv", "link set eth0 up")
-        world.ip("isp", "link set net0 up")
+        wires["rtts"] = long_wire(world, delay, "srv", "isp", "net0", cell.rtt)
     else:
         world.link("srv", "eth0", "isp", "net0")
     world.link("isp", "line0", "ap", "wan0")
@@ -250,7 +245,10 @@ def build(world, cell, delay):
         last = ("ap2", "l0")
     else:
         world.link("ap", "lan0", "air", "a0")
-    world.link("air", "a1", "sta", "eth0")
+    if cell.hop_rtts:
+        wires["hop_rtts"] = long_wire(world, delay, "sta", "air", "a1", 0)
+    else:
+        world.link("air", "a1", "sta", "eth0")
     ports = ["a0", "a1"]
     stations = ["sta"]
     if any(load.station == "second" for load in cell.loads):
@@ -292,6 +290,17 @@ def build(world, cell, delay):
         for side in ("ingress", "egress"):
             words = f"tc filter add dev lan0 {side} protocol all prio 7 bpf bytecode".split()
             world.run("ap", *words, "1,6 0 0 0")  # matches nothing
+    return wires
+
+
+def long_wire(world, delay, space, there, dev, rtt):
+    """From eth0 of a host to a device there, each of which it makes; ms."""
+    words = [*FIRST, delay, "eth0", NETNS / world.spaces[there], dev, int(rtt * 500)]
+    wire = world.start(space, words, f"delay-{space}.err", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    if wire.stdout.readline() != b"ready\n":
+        raise Broken(f"the delay did not start; see {world.folder}/delay-{space}.err")
+    world.ip(space, "link set eth0 up")
+    world.ip(there, f"link set {dev} up")
     return wire
 
 
