@@ -268,11 +268,12 @@ impl Ap {
             }
             let Some(passed) = Passed::between(samples, hop, direction, now, seen.to_ip.max(1.0)) else { continue };
             let cost = self.law.relative_cost(hop, direction);
+            let duplex = self.duplex.get(&hop).copied().unwrap_or(self.params.duplex);
             let shown = self.law.packet_trains.entry(hop).or_default()[i].on_interval(
                 direction,
                 &passed,
-                (seen.rtt, seen.active),
-                cost,
+                (seen.rtt, seen.active, seen.arrives),
+                (cost, duplex),
                 dt,
             );
             for (id, shown) in [(self.hop(hop, direction), shown.0), (Id::Wan(direction), shown.1)] {

@@ -65,6 +65,8 @@ pub(super) struct Seen {
     most: f64,
     pub(super) to_ip: f64,
     pub(super) rtt: f64,
+    /// What arrives, IP bytes/s, over a round trip.
+    pub(super) arrives: f64,
 }
 
 impl Row {
@@ -178,6 +180,7 @@ pub(super) struct Active {
     pub(super) rate: f64,
     window: f64,
     waits: f64,
+    arrives: f64,
     /// `None`: not known, or it does not hold it.
     scale: Option<u8>,
     /// Somebody wants its windows left alone.
@@ -202,6 +205,7 @@ pub(super) fn see(rows: &[Row], hop: Option<HopId>, direction: Direction, dt: f6
         seen.to_ip = flow.to_ip;
         seen.local_path = seen.local_path.max(flow.local_path);
         seen.rtt += flow.base;
+        seen.arrives += flow.arrives;
         seen.served += flow.served.min(flow.watched);
         seen.most = seen.most.max(flow.rate);
         seen.filling_rate += if flow.fills { flow.rate } else { 0.0 };
@@ -304,6 +308,7 @@ impl Ap {
                 rate: record.rate().as_bps() as f64,
                 window: record.window(),
                 waits: record.waits(base),
+                arrives: record.arrives(),
                 scale: record.scale(),
                 left_alone: record.is_left_alone(),
                 is_controlled: record.is_controlled(),

@@ -4,6 +4,7 @@
 //! A packet train that came faster than it was delivered was stretched by the hop: its pace is the hop's. One that lasted longer may have
 //! the pace of its sender, and says nothing.
 
+use super::Duplex;
 use super::sample::{HopId, LinkSample};
 use crate::packet::Direction;
 use crate::units::Time;
@@ -90,12 +91,16 @@ impl PacketTrains {
         &mut self,
         direction: Direction,
         passed: &Passed,
-        (rtt, active): (f64, usize),
-        cost: f64,
+        // Round trip, flows, and what of them arrives, IP bytes/s.
+        (rtt, active, arrives): (f64, usize, f64),
+        (cost, duplex): (f64, Duplex),
         dt: f64,
     ) -> (Option<PacketTrain>, Option<PacketTrain>) {
         let (mut of_hop, mut of_wan) = (None, None);
         let longest = (rtt * AT_ONCE).max(AT_ONCE_TIME);
+        // All that is sent in a round trip would take so long at this pace; where it took much of it, a sender has paced it (BBR, 2.89 times what
+        // arrives). Without it, a flow beside which another begins is held to its first pace (`first_trains` of the simulator).
+        let whole = |bytes: f64, seconds: f64| seconds * (arrives * rtt / bytes).max(1.0);
         // Data of an upload come from the hop.
         let down = direction == Direction::ToStation;
         let (at_hop, at_wan) = if down { (passed.served, passed.came) } else { (passed.came, passed.served) };
@@ -119,21 +124,25 @@ impl PacketTrains {
             self.pace = bytes / seconds.max(1e-6);
             // What times an upload comes back over the WAN link: acknowledgments that waited for each other there come together, and tell 100 times
             // what it carries (ACK compression: Mogul 1992).
-            if down && seconds <= longest.max((AT_ONCE_TIME * active as f64).min(AT_ONCE_TOGETHER * rtt)) {
+            if down && whole(bytes, seconds) <= longest.max((AT_ONCE_TIME * active as f64).min(AT_ONCE_TOGETHER * rtt))
+            {
                 of_wan = Some(PacketTrain { bytes, seconds, dispersed: false });
                 self.shown_by = bytes;
             }
         }
         let Some((bytes, seconds)) = at_hop else { return (None, of_wan) };
         // Of uploads the hop comes first: what the WAN link let through says nothing of it.
-        let pace = if down { self.pace } else { 0.0 };
-        if pace > DISPERSED * bytes / seconds.max(1e-6) {
-            of_hop = Some(PacketTrain { bytes: bytes * cost, seconds, dispersed: true });
-            self.shown_by = bytes;
-        } else if seconds <= longest {
+        let came = if down && self.pace > 0.0 { bytes / self.pace } else { 0.0 };
+        let pace = match seconds.max(came) {
+            _ if came > 0.0 && seconds > DISPERSED * came => Some((seconds, true)),
             // It cannot have been delivered faster than it came: its ACKs waited.
-            let least = if pace > 0.0 { bytes / pace } else { 0.0 };
-            of_hop = Some(PacketTrain { bytes: bytes * cost, seconds: seconds.max(least), dispersed: false });
+            longer if whole(bytes, longer) <= longest => Some((longer, false)),
+            // What came had its sender's pace; on a wire no ACK contends, so that the burst in it tells its own.
+            _ if duplex == Duplex::Full && seconds > 0.0 && seconds <= longest => Some((seconds, false)),
+            _ => None,
+        };
+        if let Some((seconds, dispersed)) = pace {
+            of_hop = Some(PacketTrain { bytes: bytes * cost, seconds, dispersed });
             self.shown_by = bytes;
         }
         (of_hop, of_wan)
@@ -158,7 +167,7 @@ mod tests {
         let mut packet_trains = PacketTrains::default();
         let mut interval = |came, served, pause| {
             let passed = Passed { came, served, pause };
-            packet_trains.on_interval(Direction::ToRemote, &passed, (0.04, 1), 1.0, 0.05).1
+            packet_trains.on_interval(Direction::ToRemote, &passed, (0.04, 1, 0.0), (1.0, Duplex::Half), 0.05).1
         };
         assert!(interval((13_500.0, 0.001), (0.0, 0.0), 0.009).is_none());
         let first = interval((7_500.0, 0.03), (3_000.0, 2.0 * packet), 0.0);
@@ -180,7 +189,7 @@ mod tests {
         let mut packet_trains = PacketTrains::default();
         let mut interval = |direction, came, served| {
             let passed = Passed { came, served, pause: 0.05 };
-            packet_trains.on_interval(direction, &passed, (0.08, 1), 1.0, 0.05).1
+            packet_trains.on_interval(direction, &passed, (0.08, 1, 0.0), (1.0, Duplex::Half), 0.05).1
         };
         // 20 packets over a WAN link of 20 Mbit/s; ten ACKs that waited behind downloads come within 50 us.
         assert!(interval(Direction::ToRemote, (30_000.0, 0.012), (0.0, 0.0)).is_none());

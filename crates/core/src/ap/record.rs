@@ -238,6 +238,11 @@ impl FlowRecord {
         self.in_flight - self.arrives * base - DELAYED * f64::from(USUAL_MSS) * self.to_ip()
     }
 
+    /// What arrives, IP bytes/s, in the mean of a round trip.
+    pub(super) fn arrives(&self) -> f64 {
+        self.arrives
+    }
+
     /// A full packet of it takes so long on the WAN link, s. The second of two is timed, for that is acknowledged at once.
     pub(super) fn set_packet(&mut self, packet: f64) {
         self.transmission = Span::from_secs_f64(2.0 * packet);
