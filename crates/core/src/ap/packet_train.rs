@@ -196,4 +196,23 @@ mod tests {
         assert!(interval(Direction::ToRemote, (0.0, 0.0), (30_000.0, 50e-6)).is_none());
         assert!(interval(Direction::ToStation, (30_000.0, 0.008), (30_000.0, 0.008)).is_some(), "data tell theirs");
     }
+
+    #[test]
+    fn what_a_sender_paces_is_no_train_and_a_burst_within_it_tells_a_wires_pace() {
+        // Ten packets within a third of 100 ms, while as many arrive in each; of them, six were delivered within 1 ms: 72 Mbit/s.
+        let shown = |arrives, duplex| {
+            let mut packet_trains = PacketTrains::default();
+            let mut interval = |came, served| {
+                let passed = Passed { came, served, pause: 0.0 };
+                let flows = (0.1, 2, arrives);
+                packet_trains.on_interval(Direction::ToStation, &passed, flows, (1.0, duplex), 0.05)
+            };
+            let (_, of_wan) = interval((9_000.0, 0.02), (0.0, 0.0));
+            let (of_hop, _) = interval((0.0, 0.0), (9_000.0, 0.001));
+            [of_hop, of_wan].map(|train| train.map(|train| (train.bytes * 8.0 / train.seconds / 1e6).round()))
+        };
+        assert_eq!(shown(0.0, Duplex::Full), [Some(4.0); 2], "at once, in a fifth of a round trip");
+        assert_eq!(shown(150e3, Duplex::Full), [Some(72.0), None]);
+        assert_eq!(shown(150e3, Duplex::Half), [None, None], "acknowledgments that waited for the air come together");
+    }
 }
