@@ -397,7 +397,7 @@ impl Ap {
                 x.timed = longer(x.timed, queue.filter(|_| !backlogged));
                 // Timestamps of the station's data tell what uploads have waiting.
                 let hides = of.filling > 0 && of.hides && !(direction == Direction::ToRemote && of.clocked[1]);
-                x.hides |= hides || of.filling > 0 && longest > path;
+                x.hides |= hides;
                 x.doubtful |= hides && longest <= path;
                 x.backlogged |= backlogged;
                 x.target = x.target.max(target);
