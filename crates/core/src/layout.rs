@@ -297,7 +297,7 @@ impl Half {
     pub const ODD: u8 = 32;
     /// In `data_flags`: `snd_nxt` is valid.
     pub const DATA_SEEN: u8 = 32;
-    /// In `data_flags`: in `epoch` the sender filled the window it knew of to within one segment.
+    /// In `data_flags`: in `epoch` the sender filled the window it knew of to within what it sends at once.
     pub const LIMITED: u8 = 64;
     /// In `data_flags`: this direction's sender sent a FIN, and nothing beyond it since.
     pub const CLOSING: u8 = 128;

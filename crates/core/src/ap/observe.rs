@@ -533,7 +533,6 @@ impl Ap {
                 if flow.fills {
                     x.filling += 1;
                     x.base_rtt += flow.base;
-                    x.widest = x.widest.max(window);
                     if !flow.is_window_limited && flow.is_controlled && binds == Some(id) {
                         x.advertised += (fair - window).max(0.0);
                     }
@@ -550,7 +549,10 @@ impl Ap {
                 if self.law.leaves(id, row.direction) {
                     continue;
                 }
-                x.windows += if elastic { flow.window * cost } else { 0.0 };
+                if elastic {
+                    x.windows += flow.window * cost;
+                    x.widest = x.widest.max(flow.window * 8.0 / flow.base * cost);
+                }
                 x.uncontrolled +=
                     usize::from(elastic && !record::can_be_advertised(flow.scale, fair * flow.base / 8.0));
             }

@@ -21,6 +21,8 @@ struct Sender {
     delayed_acks: Span,
     /// Its ACKs come as one train per round trip, as fast as the hop serves it.
     trains: Option<Plan>,
+    /// It is seen to fill its window in every so many-th interval only.
+    seen_to_fill: u64,
     direction: Direction,
 }
 
@@ -43,6 +45,7 @@ impl Sender {
             queue: Span::ZERO,
             delayed_acks: Span::ZERO,
             trains: None,
+            seen_to_fill: 1,
             direction: Direction::ToStation,
         }
     }
@@ -143,7 +146,7 @@ fn sample_of(s: &Sender, hop: &TestHop, now: Time) -> FlowSample {
         delivered: (s.bytes as f64 * PAYLOAD_SHARE) as u32,
         served: if fills { now.since(Time::ZERO) } else { Span::ZERO },
         gap: Span::ZERO,
-        window_limited: fills,
+        window_limited: fills && (now.as_nanos() / 50_000_000).is_multiple_of(s.seen_to_fill),
         window_bytes: s.window_bytes,
         receiver_limited: false,
         in_flight: s.in_flight(),
@@ -395,6 +398,23 @@ fn what_cannot_be_controlled_leaves_the_rest() {
     let snapshot = ap.snapshot();
     assert!(snapshot.flows[0].share.is_none());
     assert!((snapshot.available.as_mbps_f64() - 22.0).abs() < 0.1, "{}", snapshot.available);
+}
+
+/// Senders that send several segments at once leave a part of their window now and then, and what is smaller is no measure for them:
+/// what the greedy one has was halved each time that the queue was longer than its target meanwhile.
+#[test]
+fn who_is_not_seen_to_fill_his_window_for_a_moment_keeps_his_rate() {
+    for seen_to_fill in [5, 7, 11] {
+        let small = Sender { controllable: false, window_bytes: 20_000, ..Sender::new(1) };
+        let mut senders = [small, Sender { seen_to_fill, ..Sender::new(2) }];
+        let mut ap = Ap::new(Params::new(BitRate::mbps(24)));
+        run(&mut ap, &HOP, &mut senders, BitRate::ZERO, 10);
+        for _ in 0..20 {
+            run(&mut ap, &HOP, &mut senders, BitRate::ZERO, 1);
+            let rates = rates(&ap);
+            assert!(rates[0] + rates[1] > 0.97 * 24.0, "seen in one of {seen_to_fill}: {rates:?}");
+        }
+    }
 }
 
 /// Whoever wrote it, a sender that has more in flight than its window is not held; who keeps to his has an equal part, and a person is

@@ -13,7 +13,8 @@
 //! The longest pause between payload and payload of an epoch tells a sender that always has something to send, and a hop that
 //! always has something to serve, from trains and from frames.
 //!
-//! Limited by its window is a sender that goes to within one segment of the edge it knows of. What it knows is told
+//! Limited by its window is a sender that goes to within one segment of the edge it knows of, or within what it sends at once: of
+//! window W and round trip r that is W / r in a millisecond. What it knows is told
 //! by the timestamp it echoes, for the access point knows of newer edges that are still in flight: one edge and its
 //! timestamp are kept until the sender echoes a newer one. Without timestamps an edge counts as known a round trip to
 //! the sender after it was advertised, and is compared with what arrives then; where that round trip is not known the
@@ -24,6 +25,11 @@ use super::layout::{Half, Hop, RttMatch, Stamp};
 use super::{Verdict, hop};
 use crate::units::{Span, Time};
 use crate::wire::{TcpFields, flag, seq};
+
+/// Linux sends what its pace brings in a millisecond at once, 64 kB at most, and waits with what is less (`tcp_tso_autosize`,
+/// `tcp_tso_should_defer`), here in 2^20 ns.
+const BURST_SHIFT: u32 = 20;
+const MOST_AT_ONCE: u32 = 1 << 16;
 
 /// A match that has been outstanding for longer is given up.
 const GIVEN_UP: Span = Span::from_secs(4);
@@ -97,9 +103,16 @@ fn note_limit(half: &mut Half, sender_rtt_ns: u32, tcp: &TcpFields, now: Time) {
         None if half.flags & Half::EDGE_KNOWN != 0 => half.edge,
         _ => return,
     };
-    if seq::after(end_of(tcp).wrapping_add(half.mss), edge) {
+    if seq::after(end_of(tcp).wrapping_add(at_once(half, sender_rtt_ns)), edge) {
         half.data_flags |= Half::LIMITED;
     }
+}
+
+/// What a sender that is limited leaves of its window, bytes: less than a segment, or than what it sends at once.
+fn at_once(half: &Half, sender_rtt_ns: u32) -> u32 {
+    let rtt_ns = u64::from(half.rtt.last_ns) + u64::from(sender_rtt_ns);
+    let burst = (u64::from(half.window) << BURST_SHIFT).checked_div(rtt_ns).unwrap_or(0);
+    half.mss.max(burst.min(u64::from(MOST_AT_ONCE)) as u32)
 }
 
 /// How long ago the edge was advertised that is kept without timestamps.

@@ -400,6 +400,29 @@ fn a_sender_that_fills_the_window_it_knows_of_is_limited() {
     assert!(!download.state.half[0].window_limited(1));
 }
 
+/// Linux waits until it may send what its pace brings in a millisecond, and its window then is never full to within a segment.
+#[test]
+fn a_sender_that_waits_with_less_than_it_sends_at_once_is_limited() {
+    let limited = |left: u32, rtt: Span| {
+        let mut download = Download::with_scale(0, PLAN);
+        let stamped = |tcp: TcpFields, value, echo| TcpFields { timestamps: Some((value, echo)), ..tcp };
+        download.pass(Direction::ToRemote, &stamped(acknowledge(1_000, 60_000), 50, 0));
+        let Half { edge, window, .. } = download.state.half[0];
+        download.state.half[0].rtt.last_ns = 1_000_000;
+        download.state.half[1].rtt.last_ns = (rtt.as_nanos() - 1_000_000) as u32;
+        let data =
+            TcpFields { seq: 1_000, payload_bytes: edge - 1_000 - left, segment_bytes: MSS, ..acknowledge(1, 100) };
+        download.pass(Direction::ToStation, &stamped(data, 1, 50));
+        (window, download.state.half[0].window_limited(0))
+    };
+    // A window in 3 ms: a third of it in one.
+    let (window, is_limited) = limited(4_800, Span::from_millis(3));
+    assert!(is_limited && window / 3 > 4_800, "{window}");
+    assert!(!limited(window / 2, Span::from_millis(3)).1, "it left more");
+    assert!(!limited(4_800, Span::from_millis(80)).1, "nor is that at once on a longer path");
+    assert!(limited(1_000, Span::from_millis(80)).1, "less than a segment");
+}
+
 #[test]
 fn without_timestamps_a_sender_is_held_against_what_it_was_told_a_round_trip_ago() {
     let limited = |gap: Span, bytes: u32| {

@@ -19,6 +19,8 @@
 #define LONE_NS 30000000u
 #define AT_ONCE_NS 50000u
 #define BUNCH_BYTES (3 * 1448u)
+#define BURST_SHIFT 20
+#define MOST_AT_ONCE (1u << 16)
 #define MILLISECOND_SHIFT 10 /* from per 2^30 ns to per 2^20 ns */
 #define KNOWN_FOR (1u << 10) /* about 1 ms in units of 1024 ns */
 
@@ -263,6 +265,16 @@ static __always_inline enum age measure_age(const struct half *h, __u32 sender_r
 	return age <= rtt + rtt / 16 + KNOWN_FOR ? AGE_KNOWN : AGE_OLD;
 }
 
+static __always_inline __u32 at_once(const struct half *h, __u32 sender_rtt_ns)
+{
+	__u64 rtt_ns = (__u64)h->rtt.last_ns + sender_rtt_ns;
+	__u64 burst = rtt_ns ? ((__u64)h->window << BURST_SHIFT) / rtt_ns : 0;
+
+	if (burst > MOST_AT_ONCE)
+		burst = MOST_AT_ONCE;
+	return h->mss > burst ? h->mss : burst;
+}
+
 static __always_inline void measure_limit(struct half *h, __u32 sender_rtt_ns, const struct packet *p, __u64 now)
 {
 	__u32 edge;
@@ -282,7 +294,7 @@ static __always_inline void measure_limit(struct half *h, __u32 sender_rtt_ns, c
 			return;
 		edge = h->edge;
 	}
-	if (after(end_of(p) + h->mss, edge))
+	if (after(end_of(p) + at_once(h, sender_rtt_ns), edge))
 		h->data_flags |= LIMITED;
 }
 
