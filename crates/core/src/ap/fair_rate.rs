@@ -105,7 +105,7 @@ pub(super) struct Observation {
     pub(super) windows: f64,
     /// Rate of the largest.
     pub(super) most: f64,
-    /// Widest window in force of the elastic ones, over its base round trip.
+    /// Widest window in force of those that fill theirs and that this bottleneck binds, over its base round trip.
     pub(super) widest: f64,
     /// What windows in force bring of the flows that fill theirs and still arrive, and what the others do.
     pub(super) brought: f64,

@@ -533,8 +533,9 @@ impl Ap {
                 if flow.fills {
                     x.filling += 1;
                     x.base_rtt += flow.base;
-                    if !flow.is_window_limited && flow.is_controlled && binds == Some(id) {
-                        x.advertised += (fair - window).max(0.0);
+                    if flow.is_controlled && binds == Some(id) {
+                        x.widest = x.widest.max(window);
+                        x.advertised += if flow.is_window_limited { 0.0 } else { (fair - window).max(0.0) };
                     }
                 }
                 x.window_limited += usize::from(flow.is_window_limited && binds == Some(id));
@@ -549,10 +550,7 @@ impl Ap {
                 if self.law.leaves(id, row.direction) {
                     continue;
                 }
-                if elastic {
-                    x.windows += flow.window * cost;
-                    x.widest = x.widest.max(flow.window * 8.0 / flow.base * cost);
-                }
+                x.windows += if elastic { flow.window * cost } else { 0.0 };
                 x.uncontrolled +=
                     usize::from(elastic && !record::can_be_advertised(flow.scale, fair * flow.base / 8.0));
             }
