@@ -29,7 +29,7 @@ use crate::wire::{TcpFields, flag, seq};
 /// Linux sends what its pace brings in a millisecond at once, 64 kB at most, and waits with what is less (`tcp_tso_autosize`,
 /// `tcp_tso_should_defer`), here in 2^20 ns.
 const BURST_SHIFT: u32 = 20;
-const MOST_AT_ONCE: u32 = 1 << 16;
+const MOST_AT_ONCE: i32 = 1 << 16;
 
 /// A match that has been outstanding for longer is given up.
 const GIVEN_UP: Span = Span::from_secs(4);
@@ -103,16 +103,16 @@ fn note_limit(half: &mut Half, sender_rtt_ns: u32, tcp: &TcpFields, now: Time) {
         None if half.flags & Half::EDGE_KNOWN != 0 => half.edge,
         _ => return,
     };
-    if seq::after(end_of(tcp).wrapping_add(at_once(half, sender_rtt_ns)), edge) {
+    let left = edge.wrapping_sub(end_of(tcp)) as i32;
+    if left < half.mss as i32 || is_at_once(half, sender_rtt_ns, left) {
         half.data_flags |= Half::LIMITED;
     }
 }
 
-/// What a sender that is limited leaves of its window, bytes: less than a segment, or than what it sends at once.
-fn at_once(half: &Half, sender_rtt_ns: u32) -> u32 {
+/// A sender that is limited may leave so much of its window, for it is less than it sends at once.
+fn is_at_once(half: &Half, sender_rtt_ns: u32, left: i32) -> bool {
     let rtt_ns = u64::from(half.rtt.last_ns) + u64::from(sender_rtt_ns);
-    let burst = (u64::from(half.window) << BURST_SHIFT).checked_div(rtt_ns).unwrap_or(0);
-    half.mss.max(burst.min(u64::from(MOST_AT_ONCE)) as u32)
+    rtt_ns > 0 && left < MOST_AT_ONCE && left as u64 * rtt_ns < u64::from(half.window) << BURST_SHIFT
 }
 
 /// How long ago the edge was advertised that is kept without timestamps.

@@ -20,7 +20,7 @@
 #define AT_ONCE_NS 50000u
 #define BUNCH_BYTES (3 * 1448u)
 #define BURST_SHIFT 20
-#define MOST_AT_ONCE (1u << 16)
+#define MOST_AT_ONCE (1 << 16)
 #define MILLISECOND_SHIFT 10 /* from per 2^30 ns to per 2^20 ns */
 #define KNOWN_FOR (1u << 10) /* about 1 ms in units of 1024 ns */
 
@@ -265,19 +265,17 @@ static __always_inline enum age measure_age(const struct half *h, __u32 sender_r
 	return age <= rtt + rtt / 16 + KNOWN_FOR ? AGE_KNOWN : AGE_OLD;
 }
 
-static __always_inline __u32 at_once(const struct half *h, __u32 sender_rtt_ns)
+static __always_inline int is_at_once(const struct half *h, __u32 sender_rtt_ns, __s32 left)
 {
 	__u64 rtt_ns = (__u64)h->rtt.last_ns + sender_rtt_ns;
-	__u64 burst = rtt_ns ? ((__u64)h->window << BURST_SHIFT) / rtt_ns : 0;
 
-	if (burst > MOST_AT_ONCE)
-		burst = MOST_AT_ONCE;
-	return h->mss > burst ? h->mss : burst;
+	return rtt_ns && left < MOST_AT_ONCE && (__u64)left * rtt_ns < (__u64)h->window << BURST_SHIFT;
 }
 
 static __always_inline void measure_limit(struct half *h, __u32 sender_rtt_ns, const struct packet *p, __u64 now)
 {
 	__u32 edge;
+	__s32 left;
 
 	if (p->has & HAS_TIMESTAMPS) {
 		if (!(h->flags & ADVERTISED) || p->tsecr != h->advertised_tsval)
@@ -294,7 +292,8 @@ static __always_inline void measure_limit(struct half *h, __u32 sender_rtt_ns, c
 			return;
 		edge = h->edge;
 	}
-	if (after(end_of(p) + at_once(h, sender_rtt_ns), edge))
+	left = edge - end_of(p);
+	if (left < (__s32)h->mss || is_at_once(h, sender_rtt_ns, left))
 		h->data_flags |= LIMITED;
 }
 
