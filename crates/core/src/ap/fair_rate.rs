@@ -27,7 +27,7 @@
 //! | released | R follows what the largest flow could have | steady: a flow is held |
 //!
 //! Bounds, all of them against wind-up: what rises counts only for the part of the filling flows that is held; with windows that
-//! have not arrived yet R never advertises more than C; while a queue is standing R is no more than the widest window in force brings;
+//! have not arrived yet R never advertises more than C; while a queue is standing R is no more than the widest window in force brings, where that is one it holds;
 //! where a queue of many targets stands, which no burst leaves behind, R falls to what is delivered; what waits only now and then while
 //! less than C is delivered is no queue at all; and R never falls below an equal part of C.
 //!
@@ -105,7 +105,7 @@ pub(super) struct Observation {
     pub(super) windows: f64,
     /// Rate of the largest.
     pub(super) most: f64,
-    /// Widest window in force of those that fill theirs and that this bottleneck binds, over its base round trip.
+    /// Widest window in force of those that fill theirs, over its base round trip.
     pub(super) widest: f64,
     /// What windows in force bring of the flows that fill theirs and still arrive, and what the others do.
     pub(super) brought: f64,
@@ -253,7 +253,9 @@ impl FairRate {
             (true, false) => self.probe.max(least),
             (false, _) => least,
         };
-        if self.queue > target && x.widest > 0.0 {
+        // Who is not seen to fill his window for a moment may have the widest: those that another bottleneck holds are no measure for it.
+        let measures = x.window_limited > 0 || x.filling >= x.elastic;
+        if self.queue > target && x.widest > 0.0 && measures {
             self.rate = self.rate.min(x.widest);
         }
         // What a burst leaves behind is gone before it says anything of the bottleneck: what collapsed stands.

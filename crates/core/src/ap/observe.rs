@@ -533,9 +533,9 @@ impl Ap {
                 if flow.fills {
                     x.filling += 1;
                     x.base_rtt += flow.base;
-                    if flow.is_controlled && binds == Some(id) {
-                        x.widest = x.widest.max(window);
-                        x.advertised += if flow.is_window_limited { 0.0 } else { (fair - window).max(0.0) };
+                    x.widest = x.widest.max(window);
+                    if !flow.is_window_limited && flow.is_controlled && binds == Some(id) {
+                        x.advertised += (fair - window).max(0.0);
                     }
                 }
                 x.window_limited += usize::from(flow.is_window_limited && binds == Some(id));
