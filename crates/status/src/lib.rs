@@ -780,9 +780,21 @@ pub fn query_json(path: &Path) -> Result<String, QueryError> {
     stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
     let mut text = Vec::new();
     stream.read_to_end(&mut text).map_err(failed)?;
-    let not_a_status = |source| QueryError::NotAStatus { path: path.to_owned(), source };
-    serde_json::from_slice::<serde::de::IgnoredAny>(&text).map_err(not_a_status)?;
+    whole(path, &text)?;
     Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Whether what came from `path` is JSON to its end.
+///
+/// # Errors
+/// It is something else, or ends before: who wrote it went while it did.
+pub fn whole(path: &Path, text: &[u8]) -> Result<(), QueryError> {
+    let path = path.to_owned();
+    match serde_json::from_slice::<serde::de::IgnoredAny>(text) {
+        Ok(_) => Ok(()),
+        Err(cut) if cut.is_eof() => Err(QueryError::NobodyThere { path, source: cut.into() }),
+        Err(source) => Err(QueryError::NotAStatus { path, source }),
+    }
 }
 
 /// Asks the controller that serves at `path` for its status.

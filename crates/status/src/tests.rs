@@ -346,3 +346,20 @@ fn nobody_at_the_socket_is_said_with_what_to_type() {
     let error = query(&folder.path().join("none.sock")).unwrap_err().to_string();
     assert!(error.contains("lasthop run"), "{error}");
 }
+
+#[test]
+fn a_controller_that_goes_while_it_answers_is_gone_and_no_other_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.sock");
+    for (answer, is_there) in [("", false), ("{\"format\": 7, \"dir", false), ("7 8", true), ("<html>", true)] {
+        let listener = std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let serves = std::thread::spawn(move || {
+            std::io::Write::write_all(&mut listener.accept().unwrap().0, answer.as_bytes()).unwrap();
+        });
+        let said = query_json(&path).unwrap_err();
+        assert_eq!(matches!(said, QueryError::NotAStatus { .. }), is_there, "{answer}: {said}");
+        assert_eq!(matches!(said, QueryError::NobodyThere { .. }), !is_there, "{answer}: {said}");
+        serves.join().unwrap();
+        std::fs::remove_file(&path).unwrap();
+    }
+}
