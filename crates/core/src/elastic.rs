@@ -13,8 +13,7 @@
 //!
 //! | seen, in this order | is | why |
 //! |---|---|---|
-//! | new, and faster than 6/5 of what the hop carries for 0.1 s, in full packets, while its queue stands | elastic, at once | nothing live is larger than its hop |
-//! | framed, or it was for 1 s within the last minute, at no more than 3/2 of the rate it had then | real-time | an encoder's clock is its own, a sender's is the network's |
+//! //! | framed, or it was for 1 s within the last minute, at no more than 3/2 of the rate it had then | real-time | an encoder's clock is its own, a sender's is the network's |
 //! | full < 0.93; 0.5 of one that was elastic, for who is held sends what is left of its windows | real-time | who sends as much as there is room for sends full packets; the last packet of a frame is what is left |
 //! | fills what the hop has, while its queue stands | elastic | nothing live is larger than its hop |
 //! | answered < 1/16, or less than 30 per s and 1/3 | real-time | without news from the receiver nobody can follow the room there is |
@@ -27,12 +26,13 @@
 //! | else | real-time | a stream of constant rate that is answered now and then |
 //!
 //! What it is found to be must be found for 0.3 s on end; for 1 s by its growth or steadiness alone, and to undo what was
-//! found before. So a bulk transfer is elastic 0.7 s after it began, a slow one 1.5 s. Until something is found it is unknown, which hosts treat as real-time.
+//! found before. So a bulk transfer is elastic 0.7 s after it began, a slow one 1.5 s. Until something is found it is unknown, which hosts treat as real-time;
+//! but what began as a QUIC connection is elastic, for it gives way (RFC 9002).
 //!
 //! Sources: RFC 9000 section 13.2 and RFC 9221 for how often QUIC acknowledges (every second packet, or within 25 ms),
 //! RFC 8888 and the transport-wide feedback of WebRTC (every 50 to 250 ms) for real-time media. Ours: the rules and numbers.
 //!
-//! Does not: look at ports or payload; tell a bulk transfer that sends trains by a clock of 8 to 70 ms (a sender without
+//! Does not: look at ports, nor at payload but for how a flow began; tell a bulk transfer that sends trains by a clock of 8 to 70 ms (a sender without
 //! pacing that is acknowledged once per train) from frames; see inside a tunnel, which is what most of its bytes are.
 //! Being wrong costs nothing below the fair share: who is there is not steered whatever it is.
 
@@ -74,6 +74,8 @@ pub enum Why {
     /// Less than half a second of it has been seen.
     #[default]
     New,
+    /// It began as a QUIC connection.
+    BeganAsQuic,
     /// Its packets come in frames, so far apart.
     Frames(Span),
     /// They did until lately, and it sends no more now.
@@ -100,6 +102,7 @@ impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::New => write!(f, "too little of it has been seen"),
+            Self::BeganAsQuic => write!(f, "it began as a QUIC connection, which gives way (RFC 9002)"),
             Self::Frames(period) => write!(f, "it comes in frames, {} apart", period.rounded()),
             Self::HadFrames => write!(f, "it came in frames and sends no more than then"),
             Self::SmallPackets(full) => write!(f, "{:.0} % of its bytes are in full packets", full * 100.0),
@@ -174,10 +177,6 @@ impl Interval {
 pub struct HopLoad {
     /// What this flow could have there, if that is known: the capacity without what cannot give way.
     pub room: Option<BitRate>,
-    /// What it carries, if that is known.
-    pub carries: Option<BitRate>,
-    /// What came of late of UDP in full packets that is not taken for real-time, and of how many flows.
-    pub bulk: (BitRate, u32),
     /// A queue stands in front of it.
     pub standing_queue: bool,
 }
@@ -203,9 +202,6 @@ const PERHAPS: (f64, f64) = (0.4, PAUSE / 2.0);
 const FULL: f64 = 0.93;
 /// Part of the room that fills it.
 const FILLS: f64 = 0.9;
-/// In parts of what the hop carries: what is new and comes faster than this exceeds it, where it does so for three frames of 30 per second.
-const EXCEEDS: f64 = 1.2;
-const EXCEEDING: Span = Span::from_millis(100);
 /// Mean deviation of the rate that is not steady, and growth that shows a search for room.
 const VARIES: f64 = 0.05;
 const GROWS: f64 = 2.0;
@@ -226,8 +222,6 @@ const ACKNOWLEDGED: (f64, f64) = (0.25, 150.0);
 const ACKNOWLEDGED_AS_A_WINDOW: f64 = 0.4;
 /// Packets per second, three in an interval of 50 ms: of fewer it is not seen whether their rate is steady.
 const FEW_PER_SECOND: f64 = 60.0;
-/// Of several slow starts that exceed the hop together one has so much of its part of the hop at least.
-const ITS_PART: f64 = 0.8;
 /// Frames are believed up to this part of the rate they had.
 const BELIEVED: f64 = 1.5;
 /// Fewer trains in the window have no rhythm.
@@ -254,6 +248,12 @@ pub struct Classifier {
 }
 
 impl Classifier {
+    /// Of a flow that began as a QUIC connection, which gives way (RFC 9002 section 7), until it shows otherwise.
+    #[must_use]
+    pub fn of_quic() -> Self {
+        Self { behaviour: Behaviour::Elastic, why: Why::BeganAsQuic, ..Self::default() }
+    }
+
     /// What it is taken for.
     #[must_use]
     pub const fn behaviour(&self) -> Behaviour {
@@ -283,11 +283,6 @@ impl Classifier {
             self.first_rate = Some(rate(interval));
         }
         self.seen = true;
-        if self.exceeds(hop) {
-            self.candidate = (Behaviour::Elastic, Span::ZERO);
-            (self.behaviour, self.why) = (Behaviour::Elastic, Why::FillsTheHop);
-            return true;
-        }
         let active: Span = self.intervals.iter().filter(|i| i.packets > 0).fold(Span::ZERO, |sum, i| sum + i.span);
         if active < LEAST || self.total.packets < LEAST_PACKETS {
             return false;
@@ -322,8 +317,8 @@ impl Classifier {
 
     /// What was found elastic and is acknowledged as densely as a window is has the clock of its own round trip.
     fn has_frames(&self) -> bool {
-        let is_window = self.behaviour == Behaviour::Elastic
-            && self.total.answers as f64 >= ACKNOWLEDGED_AS_A_WINDOW * self.total.packets as f64;
+        let was_found = self.behaviour == Behaviour::Elastic && self.why != Why::BeganAsQuic;
+        let is_window = was_found && self.total.answers as f64 >= ACKNOWLEDGED_AS_A_WINDOW * self.total.packets as f64;
         !is_window && self.frames((REGULAR, PAUSE))
     }
 
@@ -344,44 +339,6 @@ impl Classifier {
         let sum = |part: &mut dyn Iterator<Item = &Interval>| part.map(|i| i.bytes).sum::<u64>();
         let (earlier, later) = (self.intervals.iter().take(half), self.intervals.iter().rev().take(half));
         sum(&mut { later }) > 2 * sum(&mut { earlier })
-    }
-
-    /// A slow start that nobody has told of the hop yet: alone, or one of several that exceed it together, with its part of that.
-    fn exceeds(&self, hop: &HopLoad) -> bool {
-        let carries = hop.carries.filter(|_| hop.standing_queue && self.behaviour == Behaviour::Unknown);
-        let Some(carries) = carries else { return false };
-        let recent = self.recent();
-        let carries = carries.as_bps() as f64;
-        let (all, flows) = (rate(&recent).max(hop.bulk.0.as_bps() as f64), f64::from(hop.bulk.1.max(1)));
-        recent.span >= EXCEEDING
-            && recent.packets as f64 * flows >= LEAST_PACKETS as f64
-            && self.in_full(&recent)
-            && all > EXCEEDS * carries
-            && rate(&recent) * flows > ITS_PART * carries
-    }
-
-    /// Of late: what is enough to tell that it exceeds the hop.
-    fn recent(&self) -> Interval {
-        let mut recent = Interval::default();
-        for interval in self.intervals.iter().rev() {
-            if recent.span >= EXCEEDING {
-                break;
-            }
-            add(&mut recent, interval);
-        }
-        recent
-    }
-
-    fn in_full(&self, interval: &Interval) -> bool {
-        interval.full_bytes as f64 >= FULL * interval.bytes as f64
-    }
-
-    /// What came of late in full packets, unless it is real-time.
-    #[must_use]
-    pub fn bulk(&self) -> Option<BitRate> {
-        let recent = self.recent();
-        let is_bulk = self.behaviour != Behaviour::RealTime && recent.packets > 0 && self.in_full(&recent);
-        is_bulk.then(|| BitRate::from_bps_f64(rate(&recent)))
     }
 
     fn find(&self, hop: &HopLoad) -> (Behaviour, Why) {

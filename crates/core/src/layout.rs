@@ -458,10 +458,14 @@ pub struct UdpState {
     pub port: u32,
     /// The hop that it crossed last, as in [`FlowState::hop`].
     pub hop: u32,
+    /// 1: its first full packet began a QUIC connection.
+    pub quic: u32,
+    /// Explicit padding; always 0.
+    pub pad: u32,
 }
 
 impl UdpState {
-    /// A flow whose first full packet passes now.
+    /// A flow whose first full packet passes now, and began no QUIC connection.
     #[must_use]
     pub fn new(now: Time) -> Self {
         let now_ns = now.as_nanos();
@@ -740,7 +744,7 @@ const _: () = {
     assert!(size_of::<FlowState>() == 2 * size_of::<Half>() + 2 * 8 + 4 * 4);
     assert!(size_of::<UdpPlan>() == 3 * 4);
     assert!(size_of::<UdpHalf>() == 8 * 8 + 8 * 4 + size_of::<UdpPlan>() + 4);
-    assert!(size_of::<UdpState>() == 2 * size_of::<UdpHalf>() + 2 * 8 + 2 * 4);
+    assert!(size_of::<UdpState>() == 2 * size_of::<UdpHalf>() + 2 * 8 + 4 * 4);
     assert!(size_of::<Hop>() == 4 * 4 + 11 * 8);
     assert!(size_of::<Control>() == 8 + 2 * 4 + 3 * 8 + 2 * size_of::<Plan>() + HOPS * 2 * size_of::<Hop>());
     assert!(size_of::<HopCounters>() == 3 * 2 * 8);

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{flow, home, run};
+use common::{flow, home, load, run};
 use lasthop_home::report::Report;
 
 const DEEP: &str = "wifi.queue.limit=1000";
@@ -54,5 +54,17 @@ fn live_video_above_its_fair_share_loses_nothing() {
             assert_eq!(lost.ap_queue, 0, "{capacity} {name}");
         }
         assert!(goodput(&report, "video") > 7.0, "{capacity}: {}", goodput(&report, "video"));
+    }
+}
+
+/// Both begin together: the first packet tells that one of them gives way, so that its slow start is none of a stream.
+#[test]
+fn quic_that_begins_beside_tcp_queues_no_more_than_what_begins_together_may() {
+    for seed in 1..=5 {
+        let seed = format!("seed={seed}");
+        let report = run(&load("everyday/quic.toml", &["measure_from=1s", "duration=6s", &seed]));
+        let added = flow(&report, "game-down").metrics.added_delay.as_ref().unwrap().p99;
+        println!("{seed}: {added:.1} ms in the first five seconds");
+        assert!(added < 20.0, "{seed}: {added} ms");
     }
 }

@@ -34,7 +34,7 @@ fn run(cc: Algorithm, rtt: Span, plan: UdpPlan, end: u64) -> Outcome {
     let (held, noted) = (state.clone(), passed.clone());
     path.gate = Some(Box::new(move |now, bytes| {
         let control = Control { heartbeat_ns: now.as_nanos(), ..Control::default() };
-        let datagram = Datagram { ip_bytes: bytes as u32, segments: 1, understands_marks: false };
+        let datagram = Datagram { ip_bytes: bytes as u32, segments: 1, understands_marks: false, quic: false };
         let verdict = on_datagram(&mut held.borrow_mut(), &control, Direction::ToStation, &datagram, now);
         if verdict != UdpVerdict::Drop {
             noted.borrow_mut().push((now, bytes));
@@ -126,7 +126,7 @@ impl Watcher {
             self.before = self.state;
             self.next += INTERVAL;
         }
-        let datagram = Datagram { ip_bytes: bytes as u32, segments: 1, understands_marks: false };
+        let datagram = Datagram { ip_bytes: bytes as u32, segments: 1, understands_marks: false, quic: false };
         let control = Control { heartbeat_ns: now.as_nanos(), ..Control::default() };
         on_datagram(&mut self.state, &control, direction, &datagram, now);
     }

@@ -100,6 +100,10 @@ pub(super) struct Observation {
     pub(super) window_limited: usize,
     /// Flows that take what they get, controlled or not; and those among them that cannot be held.
     pub(super) elastic: usize,
+    /// The elastic ones, and whoever else fills a window or began as one: of who has just begun no rate tells what he will take.
+    pub(super) beginning: usize,
+    /// Into how many equal parts C is divided.
+    pub(super) parts: usize,
     pub(super) uncontrolled: usize,
     /// Windows in force of the elastic ones, together, bytes.
     pub(super) windows: f64,
@@ -204,7 +208,7 @@ impl FairRate {
         self.draining = if self.mode == Mode::Drain { self.draining + dt } else { 0.0 };
         self.mode = match self.mode {
             Mode::Startup if x.packet_trains > 0.0 && x.filling > 0 => {
-                self.rate = x.packet_trains * law.startup_gain / x.elastic.max(1) as f64;
+                self.rate = x.packet_trains * law.startup_gain / x.parts.max(1) as f64;
                 Mode::Steady
             }
             Mode::Startup if x.stood && self.queue > x.target && x.most > 0.0 => {
@@ -287,7 +291,7 @@ impl FairRate {
 
 /// An equal part of what inelastic UDP leaves.
 fn floor(x: &Observation) -> f64 {
-    (x.capacity - x.inelastic).max(LEAST * x.capacity) / x.elastic.max(1) as f64
+    (x.capacity - x.inelastic).max(LEAST * x.capacity) / x.parts.max(1) as f64
 }
 
 #[cfg(test)]

@@ -363,13 +363,7 @@ impl Ap {
             let DirectionSnapshot { capacity, queue, .. } = self.shown(direction);
             let bound = self.bounds(HopId::default(), direction).0;
             let room = capacity.map(|capacity| capacity.saturating_sub(self.udp.smooth()));
-            let hop = elastic::HopLoad {
-                room,
-                carries: capacity,
-                standing_queue: queue > bound * 4,
-                ..elastic::HopLoad::default()
-            };
-            self.udp_flows.set_hop(direction, hop);
+            self.udp_flows.set_hop(direction, elastic::HopLoad { room, standing_queue: queue > bound * 4 });
         }
     }
 

@@ -168,6 +168,8 @@ struct UdpDirection {
     trim: f64,
     share: Option<BitRate>,
     plan: UdpPlan,
+    /// Somebody has been shown that it was told of its plan.
+    shown: bool,
 }
 
 #[derive(Debug)]
@@ -191,9 +193,9 @@ pub struct UdpFlows {
 }
 
 impl UdpDirection {
-    fn new() -> Self {
+    fn new(quic: bool) -> Self {
         Self {
-            classifier: Classifier::default(),
+            classifier: if quic { Classifier::of_quic() } else { Classifier::default() },
             rate: LowPass::new(RATE_WEIGHT_PER_SECOND),
             signalled_ago: Span::MAX,
             silent: Span::MAX,
@@ -206,6 +208,7 @@ impl UdpDirection {
             trim: 1.0,
             share: None,
             plan: UdpPlan::default(),
+            shown: false,
         }
     }
 
@@ -295,11 +298,7 @@ impl UdpFlows {
 
     /// What the hop of data going `direction` is like: told before the samples of an interval.
     pub fn set_hop(&mut self, direction: Direction, hop: HopLoad) {
-        let halves = self.flows.values().map(|record| &record.half[direction.index()]);
-        let bulk = halves.filter_map(|half| half.classifier.bulk());
-        let bulk =
-            bulk.fold((BitRate::ZERO, 0), |(all, flows), one| (BitRate::bps(all.as_bps() + one.as_bps()), flows + 1));
-        self.hops[direction.index()] = HopLoad { bulk, ..hop };
+        self.hops[direction.index()] = hop;
     }
 
     /// One flow at the end of an interval, in both directions.
@@ -310,7 +309,7 @@ impl UdpFlows {
             tunnel: sample.tunnel,
             before: UdpState::new(now),
             at: Time::from_nanos(sample.state.first_seen_ns),
-            half: [UdpDirection::new(), UdpDirection::new()],
+            half: Direction::BOTH.map(|_| UdpDirection::new(sample.state.quic != 0)),
         });
         let span = now.since(record.at);
         if span == Span::ZERO {
@@ -330,6 +329,10 @@ impl UdpFlows {
             } else {
                 half.signalled_ago.saturating_add(span)
             };
+            if let Some(share) = half.share.filter(|_| half.signalled_ago == Span::ZERO && !half.shown) {
+                half.shown = true;
+                self.decisions.push_back(Decision::Steer { flow: sample.flow, direction, share });
+            }
             half.silent = if interval.packets > 0 { Span::ZERO } else { half.silent.saturating_add(span) };
             half.rate.weigh(RATE_WEIGHT_PER_SECOND * span.as_secs_f64());
             half.rate.on_count(now, passed(after));
@@ -401,7 +404,7 @@ impl UdpFlows {
                     direction,
                     station: record.station,
                     hop: record.hop,
-                    rate: half.rate.smooth(),
+                    rate: half.rate.smooth().max(half.rate.newest()),
                     share: half.share,
                     is_window_limited: half.is_window_limited(&self.hops[direction.index()]),
                 })
@@ -422,9 +425,6 @@ impl UdpFlows {
             UdpPlan::default()
         } else {
             half.trim(share, span.as_secs_f64());
-            if half.share.is_none() {
-                self.decisions.push_back(Decision::Steer { flow, direction, share });
-            }
             half.share = Some(share);
             half.plan(share, &hop)
         };
@@ -434,7 +434,7 @@ impl UdpFlows {
     /// Lets a flow alone; `Some` when its plan is to be written.
     pub fn release(&mut self, flow: FlowId, direction: Direction) -> Option<UdpPlan> {
         let half = &mut self.flows.get_mut(&flow)?.half[direction.index()];
-        half.share = None;
+        (half.share, half.shown) = (None, false);
         half.trim = 1.0;
         write(half, UdpPlan::default())
     }
@@ -548,8 +548,30 @@ mod tests {
         assert_eq!(plan, UdpPlan { rate_bytes: 1_073_741, depth_bytes: 18_000, credit_bytes: 1_000_000 });
         assert_eq!(bulk.flows.set_share(FLOW, Direction::ToStation, BitRate::mbps(8), SPAN), None, "the same again");
         assert!(bulk.limits()[0].is_window_limited, "it has more than its share: it takes all it can get");
-        let last = std::iter::from_fn(|| bulk.flows.take_decision()).last();
-        assert!(matches!(last, Some(Decision::Steer { .. })), "{last:?}");
+        let steered = |bulk: &mut Bulk| {
+            let all = std::iter::from_fn(|| bulk.flows.take_decision());
+            all.filter(|decision| matches!(decision, Decision::Steer { .. })).count()
+        };
+        assert_eq!(steered(&mut bulk), 0, "it has not been told yet");
+        for _ in 0..2 {
+            bulk.state.half[0].dropped += 1;
+            bulk.pass(BitRate::mbps(12), 1);
+        }
+        assert_eq!(steered(&mut bulk), 1);
+    }
+
+    #[test]
+    fn what_began_as_a_quic_connection_is_held_from_its_first_packet() {
+        let mut bulk = Bulk::new(false);
+        bulk.state.quic = 1;
+        bulk.pass(BitRate::mbps(12), 1);
+        let limits = bulk.limits();
+        assert!(limits.iter().any(|limit| limit.direction == Direction::ToStation), "{limits:?}");
+        assert!(bulk.flows.set_share(FLOW, Direction::ToStation, BitRate::mbps(8), SPAN).is_some());
+        // Acknowledgments are none of it, when it has shown them for a second.
+        bulk.pass(BitRate::mbps(12), 40);
+        let limits: Vec<_> = bulk.limits().iter().map(|limit| limit.direction).collect();
+        assert_eq!(limits, [Direction::ToStation]);
     }
 
     #[test]

@@ -5,9 +5,17 @@ use crate::units::Time;
 
 /// A flow as packets (time, bytes, down), looked at every `interval`.
 fn classify(packets: &[(Time, u32, bool)], interval: Span, hop: HopLoad) -> Vec<(f64, Behaviour, Why)> {
+    classify_as(Classifier::default(), packets, interval, hop)
+}
+
+fn classify_as(
+    mut classifier: Classifier,
+    packets: &[(Time, u32, bool)],
+    interval: Span,
+    hop: HopLoad,
+) -> Vec<(f64, Behaviour, Why)> {
     let mut state: Option<UdpState> = None;
     let mut before = UdpState::new(Time::ZERO);
-    let mut classifier = Classifier::default();
     let (mut next, mut found) = (Time::ZERO + interval, vec![]);
     for (now, bytes, down) in packets {
         while *now >= next {
@@ -20,7 +28,7 @@ fn classify(packets: &[(Time, u32, bool)], interval: Span, hop: HopLoad) -> Vec<
             }
             next += interval;
         }
-        let datagram = Datagram { ip_bytes: *bytes, segments: 1, understands_marks: false };
+        let datagram = Datagram { ip_bytes: *bytes, segments: 1, understands_marks: false, quic: false };
         if state.is_none() && !datagram.is_full() {
             continue;
         }
@@ -105,8 +113,7 @@ const BUSY: HopLoad = busy(20);
 
 /// A hop with a queue.
 const fn busy(mbps: u64) -> HopLoad {
-    let carries = Some(BitRate::mbps(mbps));
-    HopLoad { room: carries, carries, bulk: (BitRate::ZERO, 0), standing_queue: true }
+    HopLoad { room: Some(BitRate::mbps(mbps)), standing_queue: true }
 }
 
 #[test]
@@ -204,40 +211,16 @@ fn a_tunnel_that_begins_with_a_call_becomes_elastic_with_its_download() {
     }
 }
 
-/// Twice as fast each 40 ms up to `most` bit/s, acknowledged by every third packet.
-fn slow_start(most: f64) -> Vec<(Time, u32, bool)> {
-    let (mut packets, mut now, mut rate) = (vec![], 0.0, 1e6);
-    while now < 0.6 {
-        packets.push((at(now), 1500, true));
-        if packets.len() % 3 == 0 {
-            packets.push((at(now), 60, false));
-        }
-        now += 1500.0 * 8.0 / rate;
-        rate = (1e6 * 2f64.powf(now / 0.04)).min(most);
+#[test]
+fn what_began_as_quic_is_elastic_until_it_comes_in_frames() {
+    let media = Video { bps: 3e6, fps: 30.0, pace: 2.5, intra: 0, equal: true, jitter: 0.001, answers: 60.0 };
+    for interval in INTERVALS {
+        let found = classify_as(Classifier::of_quic(), &video(media, 3), interval, BUSY);
+        assert!(matches!(found[..], [(at, Behaviour::RealTime, Why::Frames(_))] if at > 1.0), "{found:?}");
+        let found = classify_as(Classifier::of_quic(), &constant(12e6, 1480, 500.0), interval, BUSY);
+        assert_eq!(found, [], "it stays what it began as");
     }
-    packets
-}
-
-#[test]
-fn a_slow_start_that_exceeds_the_hop_is_found_at_once() {
-    let packets = slow_start(40e6);
-    // It exceeds the hop from 0.17 s on.
-    let found = classify(&packets, INTERVALS[0], BUSY);
-    assert!(matches!(found[..], [(at, Behaviour::Elastic, Why::FillsTheHop)] if at <= 0.35), "{found:?}");
-    let unknown = HopLoad { carries: None, ..BUSY };
-    assert!(classify(&packets, INTERVALS[0], unknown).iter().all(|(at, ..)| *at > 0.45));
-}
-
-#[test]
-fn slow_starts_that_exceed_the_hop_together_are_found_at_once() {
-    let packets = slow_start(8e6);
-    let at_once = |hop, packets: &[_]| classify(packets, INTERVALS[0], hop).first().is_some_and(|(at, ..)| *at <= 0.35);
-    let four = HopLoad { bulk: (BitRate::mbps(32), 4), ..BUSY };
-    assert!(at_once(four, &packets));
-    // Together they do not, or one of them has little of it: live video that begins beside them.
-    assert!(!at_once(HopLoad { bulk: (BitRate::mbps(20), 4), ..BUSY }, &packets));
-    assert!(!at_once(four, &constant(3.5e6, 1500, 20.0)));
-    assert!(!at_once(BUSY, &packets));
+    assert_eq!(Classifier::of_quic().behaviour(), Behaviour::Elastic);
 }
 
 /// 0.5 Mbit/s of full packets: a QUIC transfer acknowledges each of them, 24 ms apart; nobody answers a stream so often.
@@ -256,12 +239,6 @@ fn a_slow_transfer_is_told_by_its_acknowledgments() {
 /// A bulk sender that is held sends what is left of its windows: nine tenths of its bytes are in full packets.
 #[test]
 fn who_is_held_stays_elastic_although_fewer_of_its_packets_are_full() {
-    let hop = HopLoad {
-        room: Some(BitRate::mbps(20)),
-        carries: Some(BitRate::mbps(20)),
-        standing_queue: true,
-        ..HopLoad::default()
-    };
     let mut packets = Vec::new();
     for n in 0..8_000_u32 {
         // Full ones at 19 Mbit/s for 2 s; then one in nine is of 900 bytes, and it has half.
@@ -274,6 +251,6 @@ fn who_is_held_stays_elastic_although_fewer_of_its_packets_are_full() {
             packets.push((at(time + 1e-4), 60, false));
         }
     }
-    let found = classify(&packets, Span::from_millis(50), hop);
+    let found = classify(&packets, Span::from_millis(50), BUSY);
     assert!(matches!(found[..], [(_, Behaviour::Elastic, _)]), "{found:?}");
 }

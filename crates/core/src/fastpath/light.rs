@@ -67,7 +67,7 @@ pub const fn user_priority(class: AccessCategory) -> u32 {
 mod tests {
     use super::*;
 
-    const SMALL: Datagram = Datagram { ip_bytes: 200, segments: 1, understands_marks: false };
+    const SMALL: Datagram = Datagram { ip_bytes: 200, segments: 1, understands_marks: false, quic: false };
 
     #[test]
     fn every_packet_counts_and_only_full_ones_as_full() {

@@ -454,6 +454,7 @@ fn the_hosts_count_alike() {
         segments: 1,
         ecn: 0,
         deep: false,
+        quic: false,
     });
     count(&mut counters, 17, Direction::ToRemote, &udp, Reason::Udp);
     assert_eq!((counters.udp_bytes, counters.ip_bytes, counters.packets), ([0, 228], [0, 228], [0, 1]));

@@ -62,6 +62,8 @@ pub struct Datagram {
     pub segments: u32,
     /// Its ends understand marks (ECT or CE).
     pub understands_marks: bool,
+    /// It has the long header of QUIC.
+    pub quic: bool,
 }
 
 /// What to do with a datagram.
@@ -92,7 +94,7 @@ impl Datagram {
     #[must_use]
     pub const fn of(udp: &UdpFields) -> Self {
         let understands_marks = udp.ecn != ecn::NOT_ECT;
-        Self { ip_bytes: udp.ip_bytes, segments: udp.segments, understands_marks }
+        Self { ip_bytes: udp.ip_bytes, segments: udp.segments, understands_marks, quic: udp.quic }
     }
 
     /// Whether it is full: only such a packet opens a flow, so that games, calls and name servers never take a place.
@@ -100,6 +102,12 @@ impl Datagram {
     pub const fn is_full(&self) -> bool {
         self.ip_bytes as u64 >= FULL_BYTES as u64 * self.segments as u64
     }
+}
+
+/// The flow that a full packet opens.
+#[must_use]
+pub fn open(datagram: &Datagram, now: Time) -> UdpState {
+    UdpState { quic: u32::from(datagram.quic), ..UdpState::new(now) }
 }
 
 /// Measures a datagram that crosses the access point in `direction`, and decides on it.

@@ -86,6 +86,8 @@ pub struct UdpFields {
     pub ecn: u8,
     /// Its header ends beyond [`DEEPEST`]: counted, but no flow is kept of it.
     pub deep: bool,
+    /// It has the long header of QUIC ([`begins_quic`]).
+    pub quic: bool,
 }
 
 /// A frame that the fast path has nothing to do with.
@@ -166,7 +168,17 @@ fn udp_fields(frame: &[u8], transport: &ip::Transport, merged: Merged) -> Result
         segments: merged.segments,
         ecn: transport.ecn,
         deep: transport.start + HEADER > DEEPEST,
+        quic: frame.get(transport.start + HEADER..transport.end).is_some_and(begins_quic),
     })
+}
+
+/// Whether a datagram's payload has the long header of QUIC 1 or 2, as the first of each connection has: the form and the fixed bit, then the
+/// version (RFC 9000 section 17.2, RFC 9369 section 3.1). What else shares ports with QUIC begins otherwise (RFC 9443).
+#[must_use]
+pub fn begins_quic(payload: &[u8]) -> bool {
+    const LONG: u8 = 0xc0;
+    const VERSIONS: [u32; 2] = [1, 0x6b33_43cf];
+    payload.first_chunk::<5>().is_some_and(|head| head[0] & LONG == LONG && VERSIONS.contains(&be32(head, 1)))
 }
 
 /// The code point of a frame's IP header; `None`: it is not IP, or too short.

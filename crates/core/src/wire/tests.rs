@@ -225,3 +225,27 @@ proptest! {
         prop_assert!(checksum_is_valid(&bytes, &patched));
     }
 }
+
+#[test]
+fn the_first_packet_of_a_quic_connection_is_known() {
+    // RFC 9001 appendix A.2 and RFC 9369 appendix A.2: a client's Initial, protected; A.4 of the former: a Retry.
+    for initial in
+        [[0xc0, 0, 0, 0, 1, 8], [0xc3, 0, 0, 0, 1, 8], [0xd7, 0x6b, 0x33, 0x43, 0xcf, 8], [0xff, 0, 0, 0, 1, 0]]
+    {
+        assert!(begins_quic(&initial), "{initial:?}");
+    }
+    // A short header, a version that nobody knows, version negotiation; RTP, STUN, DTLS, WireGuard and OpenVPN.
+    for other in [
+        [0x4c, 0, 0, 0, 1, 0],
+        [0xc0, 0x1a, 0x2a, 0x3a, 0x4a, 8],
+        [0xc0, 0, 0, 0, 0, 8],
+        [0x80, 0, 0, 0, 1, 0],
+        [0, 1, 0, 0, 0x21, 0x12],
+        [22, 0xfe, 0xfd, 0, 0, 0],
+        [4, 0, 0, 0, 1, 0],
+        [0x38, 0, 0, 0, 1, 0],
+    ] {
+        assert!(!begins_quic(&other), "{other:?}");
+    }
+    assert!(!begins_quic(&[0xc0, 0, 0, 0]));
+}

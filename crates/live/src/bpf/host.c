@@ -43,9 +43,9 @@ static int parse(const struct host_frame *frame, enum link_layer link, enum dire
 	}
 	if (result != OPTIONS_LEFT)
 		return result;
-	if (out->tcp_at + out->header > frame->copyable)
+	if (out->l4_at + out->header > frame->copyable)
 		return TOO_SHORT;
-	__builtin_memcpy(f.bytes, frame->bytes + out->tcp_at, out->header);
+	__builtin_memcpy(f.bytes, frame->bytes + out->l4_at, out->header);
 	return read_options(&f, out);
 }
 
@@ -73,7 +73,7 @@ static void put16(__u8 *p, __u32 value)
 /* As is_valid of lasthop.bpf.c, where a helper sums; all of the frame can be read, however much of it lies in one piece. */
 static int is_valid(const struct host_frame *frame, const struct packet *p)
 {
-	const __u8 *tcp = frame->bytes + p->tcp_at;
+	const __u8 *tcp = frame->bytes + p->l4_at;
 	__u32 length = p->header + p->payload_bytes;
 	__u64 sum = 0;
 
@@ -95,6 +95,17 @@ static void patch_window(__u8 *tcp, __u16 window)
 	sum = (sum >> 16) + (sum & 0xffff);
 	put16(tcp + 14, window);
 	put16(tcp + 16, ~sum);
+}
+
+static void open_udp(struct udp_state *udp, const struct host_frame *frame, __u32 payload_at, __u64 now)
+{
+	__u32 head[2];
+
+	udp_open(udp, now);
+	if (payload_at + QUIC_HEAD > frame->copyable)
+		return;
+	__builtin_memcpy(quic_head(head), frame->bytes + payload_at, QUIC_HEAD);
+	udp->quic = begins_quic(head);
 }
 
 /* RFC 3168; core::wire::ecn::set_ce. */
@@ -134,11 +145,11 @@ int lasthop_host_packet(const struct host_frame *frame, enum link_layer link, en
 		*key = p.key;
 		reason = verdict.reason;
 		if (reason == REWRITTEN)
-			patch_window(frame->bytes + p.tcp_at, verdict.window);
+			patch_window(frame->bytes + p.l4_at, verdict.window);
 	}
 	if (reason == UDP && p.header && (udp->first_seen_ns || udp_is_full(&p))) {
 		if (!udp->first_seen_ns)
-			udp_open(udp, now);
+			open_udp(udp, frame, p.l4_at + 8, now);
 		udp->port = frame->port;
 		udp->hop = frame->hop;
 		*key = p.key;

@@ -205,7 +205,7 @@ static __always_inline int parse_skb(struct __sk_buff *skb, struct frame *f, __u
 		return MALFORMED;
 	if (result != OPTIONS_LEFT)
 		return result;
-	return copy(skb, out->tcp_at, f, 0, out->header) ? MALFORMED : parse_options(f, out);
+	return copy(skb, out->l4_at, f, 0, out->header) ? MALFORMED : parse_options(f, out);
 }
 
 static __noinline struct flow_state *open_flow(const struct flow_key *key, __u64 now)
@@ -406,7 +406,7 @@ static __noinline int on_stranger(struct packet *p, __u32 d)
  */
 static __noinline int sum_segment(struct __sk_buff *skb, struct frame *f, struct packet *p)
 {
-	__u32 at = p->tcp_at, left = p->header + p->payload_bytes;
+	__u32 at = p->l4_at, left = p->header + p->payload_bytes;
 	__s64 sum = 0;
 
 	for (int i = 0; i < LONGEST_SUMMED / CHUNK && left; i++) {
@@ -464,28 +464,30 @@ static __always_inline int on_tcp(struct __sk_buff *skb, __u32 d, struct frame *
 	from = __builtin_bswap16(p->window);
 	to = __builtin_bswap16(p->lowered);
 	/* Without BPF_F_PSEUDO_HDR: right for merged packets and for CHECKSUM_PARTIAL, where it changes nothing. */
-	if (bpf_l4_csum_replace(skb, p->tcp_at + 16, from, to, sizeof(to))) {
+	if (bpf_l4_csum_replace(skb, p->l4_at + 16, from, to, sizeof(to))) {
 		state = bpf_map_lookup_elem(&flows, &p->key);
 		if (state)
 			not_rewritten(&state->half[!d], p);
 		return UNWRITABLE;
 	}
-	bpf_skb_store_bytes(skb, p->tcp_at + 14, &to, sizeof(to), 0);
+	bpf_skb_store_bytes(skb, p->l4_at + 14, &to, sizeof(to), 0);
 	return REWRITTEN;
 }
 
-static __noinline struct udp_state *open_udp(const struct flow_key *key, __u64 now)
+static __noinline struct udp_state *open_udp(struct __sk_buff *skb, const struct packet *p)
 {
 	/* The same room: on the stack it would be too much below two callers. */
 	__u32 zero = 0;
 	struct udp_state *state = (struct udp_state *)bpf_map_lookup_elem(&fresh, &zero);
+	__u32 head[2];
 
 	_Static_assert(sizeof(struct udp_state) <= sizeof(struct flow_state), "room for a new flow");
 	if (!state)
 		return 0;
-	udp_open(state, now);
-	bpf_map_update_elem(&udp_flows, key, state, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&udp_flows, key);
+	udp_open(state, p->now_ns);
+	state->quic = !bpf_skb_load_bytes(skb, p->l4_at + 8, quic_head(head), QUIC_HEAD) && begins_quic(head);
+	bpf_map_update_elem(&udp_flows, &p->key, state, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&udp_flows, &p->key);
 }
 
 /* RFC 3168: the low bits of the second byte, in IPv6 those of its high half. */
@@ -525,7 +527,7 @@ static __always_inline int on_udp(struct __sk_buff *skb, __u32 d, struct packet 
 	if (!state) {
 		if (!udp_is_full(p))
 			return UDP;
-		state = open_udp(&p->key, p->now_ns);
+		state = open_udp(skb, p);
 		if (!state)
 			return TABLE_FULL;
 	}

@@ -143,6 +143,8 @@ struct udp_state {
 	__u64 first_seen_ns;
 	__u32 port;
 	__u32 hop;
+	__u32 quic;
+	__u32 pad;
 };
 
 struct hop {
@@ -320,7 +322,7 @@ _Static_assert(sizeof(struct half) == sizeof(struct rtt_match) + 8 * 8 + sizeof(
 _Static_assert(sizeof(struct flow_state) == 2 * sizeof(struct half) + 2 * 8 + 4 * 4, "flow_state");
 _Static_assert(sizeof(struct udp_plan) == 3 * 4, "udp_plan");
 _Static_assert(sizeof(struct udp_half) == 8 * 8 + 8 * 4 + sizeof(struct udp_plan) + 4, "udp_half");
-_Static_assert(sizeof(struct udp_state) == 2 * sizeof(struct udp_half) + 2 * 8 + 2 * 4, "udp_state");
+_Static_assert(sizeof(struct udp_state) == 2 * sizeof(struct udp_half) + 2 * 8 + 4 * 4, "udp_state");
 _Static_assert(sizeof(struct set_udp_plan_args) == sizeof(struct flow_key) + 4 + sizeof(struct udp_plan) + 4,
 	       "set_udp_plan_args");
 _Static_assert(sizeof(struct hop) == 4 * 4 + 11 * 8, "hop");

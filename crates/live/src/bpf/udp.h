@@ -21,10 +21,17 @@ static __always_inline int udp_is_full(const struct packet *p)
 	return p->ip_bytes >= (__u64)FULL_BYTES * p->segments;
 }
 
-/* UdpState::new. */
+#define QUIC_LONG 0xc0
+#define QUIC_1 __builtin_bswap32(1)
+#define QUIC_2 __builtin_bswap32(0x6b3343cf)
+/* wire::begins_quic, of a head whose version is aligned. */
+#define QUIC_HEAD 5
+#define quic_head(h) ((__u8 *)(h) + 3)
+#define begins_quic(h) (*quic_head(h) >= QUIC_LONG && ((h)[1] == QUIC_1 || (h)[1] == QUIC_2))
+
 static __always_inline void udp_open(struct udp_state *state, __u64 now)
 {
-	__builtin_memset(state, 0, sizeof(*state));
+	clear((__u64 *)state, sizeof(*state));
 	state->first_seen_ns = now;
 	state->last_seen_ns = now;
 }

@@ -108,12 +108,12 @@ struct packet {
 	__u8 version;
 	__u8 ecn;
 	__u8 protocol;
-	/* From here on only of TCP; of UDP `header`, 0 where its ports could not be read, and the last two. */
+	/* From here on only of TCP; of UDP `header`, 0 where its ports could not be read, where that stands, and the sizes. */
 	__u8 flags;
 	__u8 has;
 	__u8 scale;
 	__u16 window;
-	__u16 tcp_at;
+	__u16 l4_at;
 	__u32 header;
 	__u32 seq;
 	__u32 ack;
@@ -547,7 +547,7 @@ static __always_inline int read_tcp(const __u8 *p, enum direction d, const struc
 	out->ack = load32(p + 8);
 	out->window = load16(p + 14);
 	out->checksum = *(const __u16 *)(p + 16);
-	out->tcp_at = t->at - t->begin;
+	out->l4_at = t->at - t->begin;
 	out->header = header;
 	out->key.station_port = d == TO_REMOTE ? load16(p) : load16(p + 2);
 	out->key.remote_port = d == TO_REMOTE ? load16(p + 2) : load16(p);
@@ -581,6 +581,7 @@ static __always_inline int read_udp(const struct frame *f, const __u8 *p, enum d
 	out->payload_bytes = t->end - t->at - 8;
 	split_merged(f, out);
 	out->header = 8;
+	out->l4_at = t->at - t->begin;
 	out->key.station_port = d == TO_REMOTE ? load16(p) : load16(p + 2);
 	out->key.remote_port = d == TO_REMOTE ? load16(p + 2) : load16(p);
 	return UDP;

@@ -13,7 +13,7 @@ mod udp;
 use std::collections::HashMap;
 
 use lasthop_core::fastpath::layout::{Control, Counters, FlowKey, FlowState, HOPS, Half, Hop, Plan, Reason, UdpState};
-use lasthop_core::fastpath::udp::{Datagram, UdpVerdict, on_datagram};
+use lasthop_core::fastpath::udp::{self as datagrams, Datagram, UdpVerdict, on_datagram};
 use lasthop_core::fastpath::vectors::{self, Step};
 use lasthop_core::fastpath::{self, Passage, Verdict, window};
 use lasthop_core::packet::Direction;
@@ -207,7 +207,7 @@ impl Reference {
         if udp.deep || !(datagram.is_full() || self.udp.contains_key(&key)) {
             return (Reason::Udp, Kept::Not);
         }
-        let state = self.udp.entry(key).or_insert_with(|| UdpState::new(now));
+        let state = self.udp.entry(key).or_insert_with(|| datagrams::open(&datagram, now));
         (state.port, state.hop) = (port, hop);
         let verdict = on_datagram(state, &self.control, direction, &datagram, now);
         if verdict == UdpVerdict::Mark {

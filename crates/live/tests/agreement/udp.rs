@@ -82,6 +82,11 @@ impl Datagrams {
             let kept = 8 * (usize::from(length) + 1);
             frame.extensions[0].1.truncate(kept);
         }
+        // The long header of a QUIC connection, or nearly.
+        let head = [random.pick(&[0xc0, 0xc3, 0xff, 0x80, 0x40, 0x7f]), 0, 0, 0, random.pick(&[1, 1, 2])];
+        let second = [head[0], 0x6b, 0x33, 0x43, random.pick(&[0xcf, 0xcf, 0xce])];
+        let head = random.pick(&[head, head, second]);
+        frame.payload.iter_mut().zip(head).for_each(|(byte, of_head)| *byte = of_head);
         let merged = match random.below(12) {
             0 => Merged { segments: 3, segment_bytes: random.pick(&[500, 0]) },
             _ => Merged::NOT,
@@ -147,7 +152,8 @@ fn the_header_for_classes_compiled_for_the_host_agrees_with_rust() {
             flows.iter_mut().for_each(|flow| flow.user_priority = user_priority);
         }
         let ip_bytes = random.pick(&[0, 40, 200, 1_199, 1_200, 65_535, u32::MAX]);
-        let datagram = Datagram { ip_bytes, segments: random.pick(&[1, 1, 2, 40]), understands_marks: false };
+        let datagram =
+            Datagram { ip_bytes, segments: random.pick(&[1, 1, 2, 40]), understands_marks: false, quic: false };
         let (dscp, port, now) = (random.pick(&[0, 0, 8, 46]), random.below(9), Time::from_nanos(n * 1_000));
         let [rust, c] = &mut flows;
         let told = rust.on_datagram(&datagram, dscp, port, now);

@@ -236,13 +236,14 @@ impl WindowControl {
 
     fn on_datagram(&mut self, now: Time, direction: Direction, packet: &mut SimPacket) -> bool {
         let understands_marks = packet.has(flag::ECT | flag::CE);
-        let datagram = Datagram { ip_bytes: u32::from(packet.bytes), segments: 1, understands_marks };
+        let datagram =
+            Datagram { ip_bytes: u32::from(packet.bytes), segments: 1, understands_marks, quic: packet.has(flag::SYN) };
         let known = &mut self.datagrams[packet.flow as usize];
         if self.exact_sap_law || (known.is_none() && !datagram.is_full()) {
             self.counters.reason[Reason::Udp as usize] += 1;
             return true;
         }
-        let state = known.get_or_insert_with(|| UdpState::new(now));
+        let state = known.get_or_insert_with(|| udp::open(&datagram, now));
         let verdict = udp::on_datagram(state, &self.shared, direction, &datagram, now);
         self.counters.reason[verdict.reason() as usize] += 1;
         match verdict {

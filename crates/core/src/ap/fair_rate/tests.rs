@@ -57,6 +57,7 @@ impl Plant {
             served: DT,
             window_limited: greedy,
             elastic: greedy.max(1),
+            parts: greedy.max(1),
             most: wants.iter().copied().fold(0.0, f64::max).min(left),
             widest: window / self.base_rtt,
             inelastic: self.inelastic,
@@ -197,6 +198,7 @@ fn with_nobody_held_it_never_rises_above_what_is_carried() {
         packet_trains: 2e7,
         filling: 1,
         elastic: 1,
+        parts: 1,
         most: 1e6,
         delivered: 1e6,
         ..Observation::default()
@@ -260,6 +262,7 @@ fn a_drain_gives_back_what_it_took() {
         filling: 2,
         window_limited: 2,
         elastic: 2,
+        parts: 2,
         most: 1e7,
         widest: 1.1e7,
         ..Observation::default()
@@ -293,6 +296,7 @@ fn those_that_grow_together_are_advertised_no_more_than_is_left() {
             most: 1e7 / growing as f64,
             filling: growing,
             elastic: growing,
+            parts: growing,
             ..Observation::default()
         };
         (0..20).for_each(|_| fair.step(&x, &law, DT));
@@ -319,6 +323,7 @@ fn what_was_advertised_counts_until_it_should_have_arrived() {
         filling: 2,
         window_limited: 1,
         elastic: 2,
+        parts: 2,
         most: 1e7,
         widest: 1e7,
         ..Observation::default()
@@ -344,6 +349,7 @@ fn a_first_step_beyond_what_is_carried_leaves_less_than_the_target() {
             filling: 1,
             window_limited: 1,
             elastic: 1,
+            parts: 1,
             most: 2e7,
             widest: 2e7,
             ..Observation::default()
