@@ -264,15 +264,15 @@ fn is_conserved(cases: u64, variant: Variant, known: usize) {
 
 #[test]
 fn a_greedy_flow_gets_what_small_ones_leave_wherever_the_bottleneck_is() {
-    is_conserved(1000, Variant::Tcp, 42);
+    is_conserved(1000, Variant::Tcp, 24);
 }
 
 #[test]
 fn a_greedy_flow_of_quic_gets_what_small_ones_leave() {
-    is_conserved(300, Variant::Quic, 64);
+    is_conserved(300, Variant::Quic, 62);
 }
 
 #[test]
 fn over_a_port_that_delivers_in_bunches_a_greedy_flow_gets_what_small_ones_leave() {
-    is_conserved(300, Variant::Bunches, 20);
+    is_conserved(300, Variant::Bunches, 18);
 }
