@@ -13,7 +13,7 @@
 //!
 //! | seen, in this order | is | why |
 //! |---|---|---|
-//! //! | framed, or it was for 1 s within the last minute, at no more than 3/2 of the rate it had then | real-time | an encoder's clock is its own, a sender's is the network's |
+//! | framed, or it was for 1 s within the last minute, at no more than 3/2 of the rate it had then | real-time | an encoder's clock is its own, a sender's is the network's |
 //! | full < 0.93; 0.5 of one that was elastic, for who is held sends what is left of its windows | real-time | who sends as much as there is room for sends full packets; the last packet of a frame is what is left |
 //! | fills what the hop has, while its queue stands | elastic | nothing live is larger than its hop |
 //! | answered < 1/16, or less than 30 per s and 1/3 | real-time | without news from the receiver nobody can follow the room there is |

@@ -100,11 +100,11 @@ pub(super) struct Observation {
     pub(super) window_limited: usize,
     /// Flows that take what they get, controlled or not; and those among them that cannot be held.
     pub(super) elastic: usize,
-    /// The elastic ones, and whoever else fills a window or began as one: of who has just begun no rate tells what he will take.
+    pub(super) uncontrolled: usize,
+    /// The elastic ones, whoever else fills a window, and what began as QUIC: of who has just begun no rate tells what he will take.
     pub(super) beginning: usize,
     /// Into how many equal parts C is divided.
     pub(super) parts: usize,
-    pub(super) uncontrolled: usize,
     /// Windows in force of the elastic ones, together, bytes.
     pub(super) windows: f64,
     /// Rate of the largest.

@@ -220,8 +220,13 @@ impl UdpDirection {
         self.silent < IDLE_AFTER
     }
 
+    /// What passed of late: of who has just begun the mean lags.
+    fn lately(&self) -> BitRate {
+        self.rate.newest().max(self.rate.smooth())
+    }
+
     fn is_window_limited(&self, hop: &HopLoad) -> bool {
-        let rate = self.rate.newest().max(self.rate.smooth());
+        let rate = self.lately();
         let has_its_share = || self.share.is_some_and(|share| rate >= share.mul_f64(0.9));
         hop.standing_queue || self.signalled_ago < HELD_FOR || has_its_share()
     }
@@ -404,7 +409,7 @@ impl UdpFlows {
                     direction,
                     station: record.station,
                     hop: record.hop,
-                    rate: half.rate.smooth().max(half.rate.newest()),
+                    rate: half.lately(),
                     share: half.share,
                     is_window_limited: half.is_window_limited(&self.hops[direction.index()]),
                 })
