@@ -541,8 +541,7 @@ impl Core {
         true
     }
 
-    /// Shows the flows to those who decide: of those that moved what they are like now, of the others what they were like, but for
-    /// those whose turn it is to be looked at. When most moved, or it was not told which, all are read. False when the kernel refused.
+    /// Shows the flows to those who decide: those that moved, and those whose turn it is to be looked at. When most moved, or it was not told which, all are read. False when the kernel refused.
     fn read_flows(&mut self, now: Time, epoch: u32) -> bool {
         std::mem::swap(&mut self.moved_keys, &mut self.moved_before);
         let are_told = self.moved.as_ref().is_some_and(|moved| moved.take(&mut self.moved_keys));
@@ -558,7 +557,7 @@ impl Core {
                 self.program.read_some(&self.moved_before, |key, state| table.on_flow(at, key, state, who, ap))
             });
             let walked = self.walk_on(at);
-            self.table.rest(at, (&self.stations, &self.hops), &mut self.ap);
+            self.table.rest(now, &mut self.ap);
             read.and(walked)
         } else {
             let read = self.program.read_flows(&mut self.batch, |key, state| table.on_flow(at, key, state, who, ap));

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::aggregates::Aggregates;
 use super::bottleneck::{Bottleneck, Id};
 use super::fair_rate::{LEAST, Mode};
-use super::observe::{Seen, see};
+use super::observe::{Row, Seen, see};
 use super::packet_train::{PacketTrains, Passed};
 use super::record::{self, FlowRecord, Unknown};
 use super::udp::RATE_WEIGHT_PER_SECOND;
@@ -51,6 +51,8 @@ pub(super) struct State {
     /// What a byte costs at the hop beside one of the cheapest, of those that arrive, by direction.
     relative_cost: BTreeMap<HopId, [f64; 2]>,
     news: [News; 2],
+    /// What each flow showed in the newest interval; kept for its room, which is megabytes where there are many.
+    rows: Vec<Row>,
     /// Least round trip to each station with a connection that moves payload, since its path changed.
     pub(super) nearest: BTreeMap<StationId, Span>,
     /// The queues of most of a direction's data in the newest interval, and of all intervals.
@@ -184,7 +186,8 @@ impl Ap {
             udp.weigh(RATE_WEIGHT_PER_SECOND * dt);
             udp.on_count(now, bytes);
         }
-        let rows = self.rows(dt);
+        let mut rows = std::mem::take(&mut self.law.rows);
+        self.see_flows(&mut rows, now, dt);
         let mut hops: BTreeSet<HopId> = self.duplex.keys().copied().collect();
         hops.extend(rows.iter().map(|row| row.hop));
         let seen: BTreeMap<HopId, [Seen; 2]> = hops
@@ -232,6 +235,7 @@ impl Ap {
         }
         let uncontrolled = Direction::BOTH.map(|of| rows.iter().filter(|row| row.is_uncontrolled(of)).count());
         let window_limited = self.hold(rows.iter().filter(|row| row.active.is_some()).count());
+        self.law.rows = rows;
         self.begin(&hops);
         self.report_decisions(&wan, (window_limited, uncontrolled), dt);
     }
@@ -295,7 +299,7 @@ impl Ap {
         let mut window_limited = [0; 2];
         let mut flows = std::mem::take(&mut self.flows);
         let mut classes: [Option<FlowClass>; 2] = [None; 2];
-        for (&key, record) in flows.iter_mut().filter(|(_, record)| record.is_active() && record.has_scale()) {
+        for (&key, record) in flows.iter_mut().filter(|(_, record)| record.moves() && record.has_scale()) {
             if record.is_left_alone() {
                 self.actions.extend(record.leave_alone().map(|plan| set_plan(key, plan)));
                 continue;

@@ -13,7 +13,7 @@ use super::record::{self, FlowRecord};
 use super::window;
 use super::{Action, Ap, Direction, RttSource, set_plan};
 use crate::fastpath::layout::Plan;
-use crate::units::{BitRate, Span};
+use crate::units::{BitRate, Span, Time};
 
 /// How often shares are computed, as in the paper.
 pub(super) const INTERVAL: Span = Span::from_millis(200);
@@ -33,7 +33,11 @@ fn window(share: BitRate, base_rtt: Span, (payload_share, mss): (f64, u32)) -> P
 
 impl Ap {
     /// Closes an interval.
-    pub(super) fn share_equally(&mut self) {
+    pub(super) fn share_equally(&mut self, now: Time) {
+        for record in self.flows.values_mut() {
+            record.set_left_alone(self.left_alone.windows.has(record.station()));
+            record.age(now);
+        }
         let (params, capacity, udp) = (self.params, self.params.capacity.unwrap_or_default(), self.udp.smooth());
         let active = self.flows.values().filter(|record| record.is_active()).count() as u64;
         let share = share(capacity, udp, active.max(1));

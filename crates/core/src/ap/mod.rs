@@ -308,23 +308,21 @@ impl Ap {
         self.decided = self.decided.map(|decided| decided.max(at));
     }
 
-    /// One direction of one flow, before the interval is closed by [`Self::on_link`].
+    /// One direction of one flow, before the interval is closed by [`Self::on_link`]. Flows of which nothing passed need none; who is not to be
+    /// remembered any more is [gone](Self::on_gone).
     pub fn on_sample(&mut self, now: Time, sample: &FlowSample) {
         let key = (sample.flow, sample.direction);
         if sample.closing {
             self.flows.remove(&key);
             return;
         }
-        let left_alone = self.left_alone.windows.has(sample.station);
         if let Some(record) = self.flows.get_mut(&key) {
-            record.set_left_alone(left_alone);
             return record.on_sample(now, sample);
         }
         if self.flows.len() >= self.params.max_flows {
             return;
         }
         let mut record = Box::new(FlowRecord::new(self.params.rtt_memory, key.0));
-        record.set_left_alone(left_alone);
         record.on_sample(now, sample);
         self.flows.insert(key, record);
     }
@@ -345,7 +343,7 @@ impl Ap {
         self.udp.on_count(now, sample.udp_bytes.iter().sum::<u64>().saturating_sub(self.elastic_bytes));
         match self.params.share {
             ShareRule::MaxMin => self.decide(now, sample),
-            ShareRule::Equal => self.share_equally(),
+            ShareRule::Equal => self.share_equally(now),
         }
         self.publish_hops();
         for (flow, direction) in self.udp_flows.stale() {

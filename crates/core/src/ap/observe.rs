@@ -13,7 +13,7 @@ use super::fair_rate::Observation;
 use super::record::{self, FlowRecord};
 use super::{Action, Ap, Direction, Duplex, HopId, LinkSample, StationId};
 use crate::packet::FlowId;
-use crate::units::Span;
+use crate::units::{Span, Time};
 
 /// What a frame costs beside its bits, s: DIFS, mean backoff, preamble, SIFS and ACK of 802.11g.
 const SMALL_FRAME: f64 = 165e-6;
@@ -253,14 +253,19 @@ impl Ap {
         self.path(record.hop(), direction, self.costs.of(record.hop(), record.station()))
     }
 
-    /// What each flow showed in an interval of `dt`. Each is visited once: their records are more than a processor's cache holds.
-    pub(super) fn rows(&mut self, dt: f64) -> Vec<Row> {
+    /// Into `rows`, what each flow showed in an interval of `dt`, but for those that have been silent for long. Each is visited once: their
+    /// records are more than a processor's cache holds.
+    pub(super) fn see_flows(&mut self, rows: &mut Vec<Row>, now: Time, dt: f64) {
         let packet = self.law.packet(Id::Wan(Direction::ToRemote));
         let mut flows = std::mem::take(&mut self.flows);
         // Of the hop of the flow before, of each direction: nearly all flows are over one.
         let mut bounds = [None; 2];
         let known = std::mem::take(&mut self.law.nearest);
         let row = |(&(flow, direction), record): (&(FlowId, Direction), &mut Box<FlowRecord>)| {
+            record.set_left_alone(self.left_alone.windows.has(record.station()));
+            if !record.age(now) {
+                return None;
+            }
             record.remember(dt);
             record.set_packet(if direction == Direction::ToRemote { packet } else { 0.0 });
             let scale = record.find_scale(dt);
@@ -279,11 +284,11 @@ impl Ap {
             };
             record.keep_queues(record.bound(direction, bound));
             record.on_returning(shared, dt);
-            self.row(record, direction, (bound, empty))
+            Some(self.row(record, direction, (bound, empty)))
         };
-        let rows = flows.iter_mut().map(row).collect();
+        rows.clear();
+        rows.extend(flows.iter_mut().filter_map(row));
         self.flows = flows;
-        rows
     }
 
     fn row(&self, record: &FlowRecord, direction: Direction, (bound, empty): (Span, f64)) -> Row {

@@ -74,9 +74,9 @@ pub(super) struct FlowRecord {
     served: f64,
     /// The far round trip of the interval before, when it was much shorter than any.
     fallen: Option<Span>,
-    /// Intervals since the sender last filled its window, and for how many of them that counts.
-    since_limited: u32,
-    limited_memory: u32,
+    /// When the sender last filled its window, and for how long that counts.
+    limited_at: Option<Time>,
+    limited_memory: Span,
     /// Newest mean round trip to the station, queue and all, s.
     queued: f64,
     /// What its segments take of a round trip to the remote end that is measured, and the first: a handshake's is without.
@@ -137,8 +137,8 @@ impl FlowRecord {
             timed: false,
             served: 0.0,
             fallen: None,
-            since_limited: u32::MAX,
-            limited_memory: 0,
+            limited_at: None,
+            limited_memory: Span::ZERO,
             queued: 0.0,
             transmission: Span::ZERO,
             handshake: None,
@@ -181,9 +181,30 @@ impl FlowRecord {
         remote.on_answer(now, sample.answered[Direction::ToRemote.index()], transmission);
         station.on_answer(now, sample.answered[Direction::ToStation.index()], Span::ZERO);
         self.count(sample);
-        self.since_limited =
-            if sample.window_limited && !sample.receiver_limited { 0 } else { self.since_limited.saturating_add(1) };
+        if sample.window_limited && !sample.receiver_limited {
+            self.limited_at = Some(now);
+        }
         self.newest = Some(*sample);
+    }
+
+    /// An interval ends; where nobody brought a sample of it, nothing of the flow passed. False where that has been so for long, and there is
+    /// nothing to tell.
+    pub(super) fn age(&mut self, now: Time) -> bool {
+        if self.now == now {
+            return true;
+        }
+        let (silent, was_active) = (now.since(self.now), self.is_active());
+        self.now = now;
+        let is_active = self.is_active();
+        match &self.newest {
+            Some(newest) if is_active => {
+                let silent = newest.silent(now, silent);
+                self.on_sample(now, &silent);
+            }
+            _ if was_active => self.rate = LowPass::new(RATE_WEIGHT),
+            _ => {}
+        }
+        is_active
     }
 
     /// A far minimum that falls by a twentieth at once counts when it is seen again: a single wrong match would stand for long.
@@ -313,6 +334,11 @@ impl FlowRecord {
         self.moved_at.is_some_and(|at| self.now.since(at) < IDLE)
     }
 
+    /// It moved payload for so long as a filled window counts: who has paused for longer is told of his when he moves again.
+    pub(super) fn moves(&self) -> bool {
+        self.moved_at.is_some_and(|at| self.now.since(at) <= self.limited_memory)
+    }
+
     /// Its windows can be told, and hold it.
     pub(super) fn is_controllable(&self) -> bool {
         self.scale().is_some()
@@ -396,7 +422,7 @@ impl FlowRecord {
 
     /// Lately: in an interval that is shorter than the round trip there may be no segment at the edge.
     pub(super) fn fills_its_window(&self) -> bool {
-        self.since_limited <= self.limited_memory
+        self.limited_at.is_some_and(|at| self.now.since(at) <= self.limited_memory)
     }
 
     /// RTT to the station without queue: the least that any connection to it has met, until its path is found to be longer. The least of late
@@ -550,7 +576,8 @@ impl FlowRecord {
         // What queues makes the round trip longer: so does what is remembered of it.
         let queued = self.newest.and_then(|newest| newest.local_rtt_mean).map_or(0.0, Span::as_secs_f64);
         self.queued = if queued > 0.0 { queued } else { self.queued };
-        self.limited_memory = (1.5 * (rtt + self.queued.min(MOST_QUEUED)) / dt).ceil() as u32;
+        let intervals = (1.5 * (rtt + self.queued.min(MOST_QUEUED)) / dt).ceil();
+        self.limited_memory = Span::from_secs_f64((intervals + 0.5) * dt);
         let arrived = if self.timed { self.arrived } else { 0.0 };
         let weight = dt / rtt.max(dt);
         self.arrives += (arrived / dt - self.arrives) * weight;

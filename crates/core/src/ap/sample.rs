@@ -7,7 +7,7 @@ use crate::units::{BitRate, Span, Time};
 use crate::wire::seq;
 
 /// One direction of one flow at the end of an interval. Counts are cumulative since the flow began.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FlowSample {
     /// The host's name for it.
     pub flow: FlowId,
@@ -43,6 +43,8 @@ pub struct FlowSample {
     pub served: Span,
     /// Longest pause between payload and payload in this interval.
     pub gap: Span,
+    /// When payload passed last.
+    pub payload_at: Time,
     /// The sender filled the window that was advertised to it.
     pub window_limited: bool,
     /// The window in force, bytes: below the plan's while it still grows, and where its receiver offers less.
@@ -123,6 +125,23 @@ pub const fn rtt_totals(state: &FlowState) -> [RttTotal; 2] {
 }
 
 impl FlowSample {
+    /// The same of an interval that ended at `now`, as long as `silent`, in which nothing of the flow passed.
+    #[must_use]
+    pub fn silent(&self, now: Time, silent: Span) -> Self {
+        Self {
+            local_rtt_min: None,
+            remote_rtt_min: None,
+            local_rtt_mean: None,
+            local_rtt_samples: 0,
+            remote_rtt_mean: None,
+            unanswered: self.unanswered.map(|so_far| so_far.map(|so_far| so_far + silent)),
+            answered: [None; 2],
+            gap: now.since(self.payload_at),
+            window_limited: false,
+            ..*self
+        }
+    }
+
     /// One sample per direction of a flow that has carried payload, of which the host says who it is; `before`: [`rtt_totals`] an
     /// interval ago.
     pub fn of(
@@ -166,6 +185,7 @@ impl FlowSample {
                 delivered: half.delivered,
                 served: Span::from_nanos(half.served_ns),
                 gap: half.longest_gap(epoch, now),
+                payload_at: Time::from_nanos(half.data_ns),
                 window_limited: half.window_limited(epoch),
                 window_bytes,
                 receiver_limited,
@@ -225,6 +245,40 @@ mod tests {
         half.rtt.seq_sent = Stamp::new(7, now - Span::from_secs(2));
         let waited = unanswered(&half, now).expect("it is not answered");
         assert!(waited >= Span::from_secs(2) && waited - Span::from_secs(2) < Span::from_micros(2), "{waited:?}");
+    }
+
+    /// Whatever was measured in an interval, the next one is told by it and by the clock if nothing passes meanwhile.
+    #[test]
+    fn what_a_silent_flow_shows_follows_from_what_it_showed_before() {
+        let (at, ms) = (|ms: u64| Time::from_nanos(100_000_000_000 + ms * 1_000_000), Span::from_millis);
+        let mut state = FlowState::new(&Control::default(), at(0));
+        for half in &mut state.half {
+            (half.payload_bytes, half.bytes, half.data_ns) = (7_000, 7_400, at(20).as_nanos());
+            (half.epoch, half.data_flags, half.gap_ns) = (3, Half::LIMITED, 45_000_000);
+            (half.rtt.epoch, half.rtt.min_ns) = (3, 12_000_000);
+            half.rtt.total = half.rtt.total.add(12_000);
+            (half.rtt.seq_sent, half.rtt.answered) = (Stamp::new(9_000, at(20)), Stamp::new(5, at(10)));
+            half.rtt.ts_newest = Stamp::new(9, at(18));
+        }
+        let who = (FlowId(1), StationId(0), HopId(0));
+        let seen = |now, epoch, before| FlowSample::of(now, who, epoch, &state, before).collect::<Vec<_>>();
+        let moved = seen(at(50), 3, Default::default());
+        assert!(
+            moved.iter().all(|sample| sample.window_limited && sample.gap == ms(45) && sample.answered[0].is_some())
+        );
+        let mut silent = moved;
+        for step in 1..40u32 {
+            let now = at(50 + 50 * u64::from(step));
+            silent = silent.iter().map(|sample| sample.silent(now, ms(50))).collect();
+            let rounding = Span::from_nanos(1 << (Stamp::SHIFT + 1));
+            for (silent, seen) in silent.iter().zip(seen(now, 3 + step, rtt_totals(&state))) {
+                let so_far = |sample: &FlowSample| sample.unanswered.map(|so_far| so_far.expect("it is not answered"));
+                for (silent, seen) in so_far(silent).into_iter().zip(so_far(&seen)) {
+                    assert!(silent.saturating_sub(seen).max(seen.saturating_sub(silent)) <= rounding, "{silent:?}");
+                }
+                assert_eq!(FlowSample { unanswered: seen.unanswered, ..*silent }, seen, "after {step} intervals");
+            }
+        }
     }
 
     /// A window of 50,000 by the plan; the receiver offers 100 x 2^7.

@@ -146,6 +146,7 @@ fn sample_of(s: &Sender, hop: &TestHop, now: Time) -> FlowSample {
         delivered: (s.bytes as f64 * PAYLOAD_SHARE) as u32,
         served: if fills { now.since(Time::ZERO) } else { Span::ZERO },
         gap: Span::ZERO,
+        payload_at: now,
         window_limited: fills && (now.as_nanos() / 50_000_000).is_multiple_of(s.seen_to_fill),
         window_bytes: s.window_bytes,
         receiver_limited: false,

@@ -248,20 +248,15 @@ impl Table {
         self.awake = 0;
     }
 
-    /// Ends an interval in which the connections that moved were read; the others are as they were.
-    pub(super) fn rest(&mut self, (now, epoch): (Time, u32), (stations, hops): (&Stations, &Hops), ap: &mut Ap) {
+    /// Ends an interval in which the connections that moved were read: of the others nothing passed, which who decides knows without samples.
+    pub(super) fn rest(&mut self, now: Time, ap: &mut Ap) {
         let round = self.round;
-        for (key, entry) in self.entries.iter_mut().filter(|(_, entry)| entry.round != round) {
-            let awake = entry.is_awake(now);
-            let Some(carrying) = &mut entry.carrying else { continue };
-            entry.round = round;
-            if awake {
+        for entry in self.entries.values_mut().filter(|entry| entry.round != round && entry.carrying.is_some()) {
+            if entry.is_awake(now) {
                 self.awake += 1;
-                carrying.sample((now, epoch), key, (stations, hops), ap, &mut self.heard);
-            } else {
+            } else if let Some(carrying) = entry.carrying.take() {
                 self.names.forget(carrying.id);
                 ap.on_gone(carrying.id);
-                entry.carrying = None;
             }
         }
     }
