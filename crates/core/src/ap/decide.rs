@@ -299,12 +299,15 @@ impl Ap {
         let mut window_limited = [0; 2];
         let mut flows = std::mem::take(&mut self.flows);
         let mut classes: [Option<FlowClass>; 2] = [None; 2];
-        for (&key, record) in flows.iter_mut().filter(|(_, record)| record.moves() && record.has_scale()) {
+        for (&key, record) in flows.iter_mut().filter(|(_, record)| record.is_active() && record.has_scale()) {
             if record.is_left_alone() {
                 self.actions.extend(record.leave_alone().map(|plan| set_plan(key, plan)));
                 continue;
             }
             let class = self.class(&mut classes[key.1.index()], record, key.1);
+            if !record.moves() && class.fair.is_some_and(|rate| record.has(BitRate::from_bps_f64(rate))) {
+                continue;
+            }
             self.hold_one((key, record), &params, (active, &class), &mut floors[key.1.index()]);
             window_limited[key.1.index()] +=
                 usize::from(record.is_controlled() && (record.is_window_limited() || record.is_paced()));
