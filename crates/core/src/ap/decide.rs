@@ -305,9 +305,6 @@ impl Ap {
                 continue;
             }
             let class = self.class(&mut classes[key.1.index()], record, key.1);
-            if !record.moves() && class.fair.is_some_and(|rate| record.has(BitRate::from_bps_f64(rate))) {
-                continue;
-            }
             self.hold_one((key, record), &params, (active, &class), &mut floors[key.1.index()]);
             window_limited[key.1.index()] +=
                 usize::from(record.is_controlled() && (record.is_window_limited() || record.is_paced()));

@@ -334,16 +334,6 @@ impl FlowRecord {
         self.moved_at.is_some_and(|at| self.now.since(at) < IDLE)
     }
 
-    /// It moved payload for so long as a filled window counts.
-    pub(super) fn moves(&self) -> bool {
-        self.moved_at.is_some_and(|at| self.now.since(at) <= self.limited_memory)
-    }
-
-    /// It was told of that rate, or of more: who pauses is told of less when he moves again. Of more at once, for he may wait for it.
-    pub(super) fn has(&self, rate: BitRate) -> bool {
-        self.share.is_some_and(|share| rate <= share)
-    }
-
     /// Its windows can be told, and hold it.
     pub(super) fn is_controllable(&self) -> bool {
         self.scale().is_some()

@@ -469,34 +469,6 @@ fn who_is_left_alone_has_his_window_and_after_that_the_queue_is_short_again() {
     assert!(rates(&ap).iter().all(|rate| (rate - 12.0).abs() < 0.6), "{:?}", rates(&ap));
 }
 
-/// Of more, for he may wait for it; of less it is soon enough then, and thousands pause.
-#[test]
-fn who_pauses_is_told_of_more_at_once_and_of_less_when_he_moves_again() {
-    for (mbps, is_more) in [(36, true), (8, false)] {
-        let mut ap = Ap::new(Params::new(BitRate::mbps(24)));
-        let mut senders = [1, 2, 3].map(Sender::new);
-        run(&mut ap, &HOP, &mut senders, BitRate::ZERO, 20);
-        let hop = TestHop { carries: BitRate::mbps(mbps), ..HOP };
-        let mut interval = |ap: &mut Ap, senders: &mut [Sender; 3], moving: usize| {
-            let now = ap.next_deadline().unwrap();
-            hop.carry(&mut senders[..moving], BitRate::ZERO, ap.params.interval);
-            senders[..moving].iter().for_each(|s| ap.on_sample(now, &sample_of(s, &hop, now)));
-            ap.on_link(now, &LinkSample::default());
-            obey(ap, senders);
-            senders[2].window_bytes
-        };
-        // A round trip and a half from 81 ms on he may have something under way.
-        (0..4).for_each(|_| {
-            interval(&mut ap, &mut senders, 2);
-        });
-        let during: Vec<u32> = (4..18).map(|_| interval(&mut ap, &mut senders, 2)).collect();
-        let (first, last) = (during[0], during[13]);
-        assert!(during.is_sorted() && (last > first) == is_more, "at {mbps} Mbit/s: {during:?}");
-        let after = interval(&mut ap, &mut senders, 3);
-        assert!(is_more || after < last, "at {mbps} Mbit/s: {during:?}, then {after}");
-    }
-}
-
 #[test]
 fn a_direction_that_carries_only_acks_is_no_flow() {
     let mut ap = Ap::new(Params::new(BitRate::mbps(23)));
