@@ -18,6 +18,7 @@ const LOOK_EVERY: Span = Span::from_secs(5);
 pub(super) struct Disciplines {
     route: Option<Socket>,
     newest: Vec<Discipline>,
+    newest_at: Option<Time>,
     looked: Option<Time>,
     lan: Vec<InterfaceName>,
     wan: Vec<InterfaceName>,
@@ -34,6 +35,7 @@ impl Disciplines {
         Self {
             route: Socket::open(libc::NETLINK_ROUTE).ok(),
             newest: Vec::new(),
+            newest_at: None,
             looked: None,
             lan: Vec::new(),
             wan: config.wan.iter().cloned().chain(ifb).collect(),
@@ -67,12 +69,17 @@ impl Disciplines {
         }
         let Some(route) = &mut self.route else { return true };
         let Ok(newest) = discipline::all(route) else { return false };
-        self.newest = newest;
+        (self.newest, self.newest_at) = (newest, Some(now));
         if self.looked.is_none_or(is_over) {
             self.looked = Some(now);
             self.look(now, journal);
         }
         true
+    }
+
+    /// What is known of them was seen after this: in a quiet home that takes a while.
+    pub(super) fn were_seen_after(&self, at: Time) -> bool {
+        self.route.is_none() || self.newest_at.is_some_and(|seen| seen > at)
     }
 
     fn look(&mut self, now: Time, journal: &mut Journal) {

@@ -22,6 +22,7 @@ pub(super) struct Queue {
     pub(super) wire: Option<BitRate>,
     pub(super) keeper: Option<Keeper>,
     was_put: bool,
+    put_at: Time,
     /// Somebody else changed the discipline of the interface with this number: it is theirs.
     pub(super) given_up: Option<GivenUp>,
     pub(super) put_again: u64,
@@ -45,6 +46,7 @@ impl Queue {
             shares_channel: true,
             keeper: None,
             was_put: false,
+            put_at: Time::ZERO,
             given_up: None,
             put_again: 0,
             refused: false,
@@ -85,7 +87,7 @@ impl Queue {
         journal.say(now, format!("{}: {}{comma} {how}", self.port.name, keeper.describe()));
         self.keeper = Some(keeper);
         self.put_again += u64::from(self.was_put);
-        (self.was_put, self.refused) = (true, false);
+        (self.was_put, self.put_at, self.refused) = (true, now, false);
         Ok(())
     }
 
@@ -109,8 +111,11 @@ impl Queue {
         }
         self.given_up = None;
         let root = machine.disciplines.root(there.ifindex);
-        let stays =
-            |keeper: &Keeper| keeper.ifindex() == there.ifindex && keeper.is_intact(root) && keeper.carries(there.mtu);
+        // What was seen before it was put there is what it replaced.
+        let is_judged = machine.disciplines.were_seen_after(self.put_at);
+        let stays = |keeper: &Keeper| {
+            keeper.ifindex() == there.ifindex && (!is_judged || keeper.is_intact(root)) && keeper.carries(there.mtu)
+        };
         if self.keeper.as_ref().is_some_and(stays) {
             return;
         }
