@@ -541,7 +541,8 @@ impl Core {
         true
     }
 
-    /// Shows the flows to those who decide: those that moved, and those whose turn it is to be looked at. When most moved, or it was not told which, all are read. False when the kernel refused.
+    /// Shows the flows to those who decide: those that moved, and those whose turn it is to be looked at. When most moved, or it was not
+    /// told which, all are read. False when the kernel refused.
     fn read_flows(&mut self, now: Time, epoch: u32) -> bool {
         std::mem::swap(&mut self.moved_keys, &mut self.moved_before);
         let are_told = self.moved.as_ref().is_some_and(|moved| moved.take(&mut self.moved_keys));

@@ -35,8 +35,7 @@ impl Ap {
     /// Closes an interval.
     pub(super) fn share_equally(&mut self, now: Time) {
         for record in self.flows.values_mut() {
-            record.set_left_alone(self.left_alone.windows.has(record.station()));
-            record.age(now);
+            record.age(now, self.left_alone.windows.has(record.station()));
         }
         let (params, capacity, udp) = (self.params, self.params.capacity.unwrap_or_default(), self.udp.smooth());
         let active = self.flows.values().filter(|record| record.is_active()).count() as u64;

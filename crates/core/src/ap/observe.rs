@@ -262,8 +262,7 @@ impl Ap {
         let mut bounds = [None; 2];
         let known = std::mem::take(&mut self.law.nearest);
         let row = |(&(flow, direction), record): (&(FlowId, Direction), &mut Box<FlowRecord>)| {
-            record.set_left_alone(self.left_alone.windows.has(record.station()));
-            if !record.age(now) {
+            if !record.age(now, self.left_alone.windows.has(record.station())) {
                 return None;
             }
             record.remember(dt);

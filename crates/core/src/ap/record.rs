@@ -187,9 +187,10 @@ impl FlowRecord {
         self.newest = Some(*sample);
     }
 
-    /// An interval ends; where nobody brought a sample of it, nothing of the flow passed. False where that has been so for long, and there is
-    /// nothing to tell.
-    pub(super) fn age(&mut self, now: Time) -> bool {
+    /// An interval ends, and its windows are left alone from here on, or no more. Where nobody brought a sample, nothing of the flow passed. False
+    /// where that has been so for long, and there is nothing to tell.
+    pub(super) fn age(&mut self, now: Time, left_alone: bool) -> bool {
+        self.left_alone = left_alone;
         if self.now == now {
             return true;
         }
@@ -348,11 +349,6 @@ impl FlowRecord {
     pub(super) fn scale(&self) -> Option<u8> {
         let is_held = |_: &u8| !self.left_alone && !self.obedience.ignores_windows();
         self.newest.as_ref().and_then(|newest| newest.scale).filter(is_held)
-    }
-
-    /// Its windows are left alone from here on, or no more.
-    pub(super) const fn set_left_alone(&mut self, left_alone: bool) {
-        self.left_alone = left_alone;
     }
 
     /// Somebody wants its windows left alone.

@@ -79,7 +79,7 @@ impl Disciplines {
 
     /// What is known of them was seen after this: in a quiet home that takes a while.
     pub(super) fn were_seen_after(&self, at: Time) -> bool {
-        self.route.is_none() || self.newest_at.is_some_and(|seen| seen > at)
+        self.newest_at.is_some_and(|seen| seen > at)
     }
 
     fn look(&mut self, now: Time, journal: &mut Journal) {
@@ -139,5 +139,25 @@ impl Disciplines {
 
     pub(super) fn status(&self) -> Vec<FoundStatus> {
         self.found.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The kernel's list in a quiet home, where it is read seldom: what is put meanwhile is not in it.
+    #[test]
+    fn a_list_that_stands_is_as_old_as_its_reading() {
+        let at = |ms| Time::ZERO + Span::from_millis(ms);
+        let mut disciplines = Disciplines::new(&Config::default());
+        let mut journal = Journal::new(Time::ZERO);
+        assert!(!disciplines.were_seen_after(Time::ZERO), "nobody has looked");
+        assert!(disciplines.refresh(at(1000), false, &mut journal));
+        assert!(disciplines.were_seen_after(at(950)) && !disciplines.were_seen_after(at(1000)));
+        disciplines.newest.iter_mut().for_each(|discipline| discipline.backlog = 0);
+        assert!(disciplines.refresh(at(1050), false, &mut journal));
+        assert!(!disciplines.were_seen_after(at(1000)), "nothing moved: nobody has looked again");
+        assert!(disciplines.refresh(at(1100), true, &mut journal) && disciplines.were_seen_after(at(1050)));
     }
 }

@@ -102,10 +102,10 @@ impl Keeper {
         }
     }
 
-    /// Whether it is at work, where this is the root of its interface now.
-    pub(super) fn is_intact(&self, root: Option<&Discipline>) -> bool {
+    /// Whether it is at work, where this was the root of its interface; what was seen before it was put there says nothing of it.
+    pub(super) fn is_intact(&self, root: Option<&Discipline>, seen_since: bool) -> bool {
         match self {
-            Self::Kernel(qdisc) => root.is_some_and(|root| qdisc.is(root)),
+            Self::Kernel(qdisc) => !seen_since || root.is_some_and(|root| qdisc.is(root)),
             Self::User(datapath, _) => datapath.is_intact(),
         }
     }

@@ -21,8 +21,7 @@ pub(super) struct Queue {
     /// What it carries, of a wire.
     pub(super) wire: Option<BitRate>,
     pub(super) keeper: Option<Keeper>,
-    was_put: bool,
-    put_at: Time,
+    put_at: Option<Time>,
     /// Somebody else changed the discipline of the interface with this number: it is theirs.
     pub(super) given_up: Option<GivenUp>,
     pub(super) put_again: u64,
@@ -45,8 +44,7 @@ impl Queue {
             is_radio: true,
             shares_channel: true,
             keeper: None,
-            was_put: false,
-            put_at: Time::ZERO,
+            put_at: None,
             given_up: None,
             put_again: 0,
             refused: false,
@@ -75,7 +73,8 @@ impl Queue {
         journal: &mut Journal,
     ) -> Result<(), QueueError> {
         let keeper = Keeper::new(self, wanted, there, program, (now, rate), journal)?;
-        let how = match (self.was_put, is_known, self.wire) {
+        let was_put = self.put_at.replace(now).is_some();
+        let how = match (was_put, is_known, self.wire) {
             (true, ..) => "again".to_owned(),
             (_, true, _) => format!("at {}", rate.rounded()),
             (_, false, None) => "not paced until something is known of what the hop carries".to_owned(),
@@ -83,11 +82,11 @@ impl Queue {
                 format!("at {}, the speed of the wire, until something is known of the hop", rate.rounded())
             }
         };
-        let comma = if self.was_put { "" } else { "," };
+        let comma = if was_put { "" } else { "," };
         journal.say(now, format!("{}: {}{comma} {how}", self.port.name, keeper.describe()));
         self.keeper = Some(keeper);
-        self.put_again += u64::from(self.was_put);
-        (self.was_put, self.put_at, self.refused) = (true, now, false);
+        self.put_again += u64::from(was_put);
+        self.refused = false;
         Ok(())
     }
 
@@ -111,10 +110,9 @@ impl Queue {
         }
         self.given_up = None;
         let root = machine.disciplines.root(there.ifindex);
-        // What was seen before it was put there is what it replaced.
-        let is_judged = machine.disciplines.were_seen_after(self.put_at);
+        let seen_since = self.put_at.is_some_and(|at| machine.disciplines.were_seen_after(at));
         let stays = |keeper: &Keeper| {
-            keeper.ifindex() == there.ifindex && (!is_judged || keeper.is_intact(root)) && keeper.carries(there.mtu)
+            keeper.ifindex() == there.ifindex && keeper.is_intact(root, seen_since) && keeper.carries(there.mtu)
         };
         if self.keeper.as_ref().is_some_and(stays) {
             return;
