@@ -2,7 +2,7 @@
 
 use super::HopId;
 use super::aggregates::Turn;
-use super::fair_rate::{FairRate, Mode, Observation};
+use super::fair_rate::{FULL, FairRate, Mode, Observation};
 use super::law::Law;
 use super::packet_train::PacketTrain;
 use super::path::{PathTest, Shown};
@@ -14,9 +14,6 @@ use crate::units::BitRate;
 
 /// Who delivers this part of what is carried keeps it busy. Without it 3 of 1,800 small homes more lose work (`conserve.py`).
 const NEARLY: f64 = 0.9;
-/// A bottleneck that delivers less than this part of its capacity has nothing left to serve. Without it a hop that is full in both directions has
-/// twice the queue (`both-ways-50` of `make outside`).
-const FULL: f64 = 0.96;
 /// A queue that its own does not explain is believed after so much time, s: as another place of it is.
 const ELSEWHERE_CONFIRMED: f64 = 1.0;
 /// A first measurement takes more than one interval of 50 ms, s.
@@ -54,8 +51,6 @@ pub(super) struct Bottleneck {
     /// Of a hop, the longest round trip to a station that was told from a queue, s: at most so long is a path.
     longest: f64,
     turn: Turn,
-    /// The part of what windows in force bring that fits, at most 1, where paces keep to it.
-    fits: f64,
     /// The path was found to be longer in the newest interval.
     longer: bool,
     /// Where the access point's own queue before it is fair to flows: for how long more waited than that explains, s.
@@ -79,7 +74,6 @@ impl Bottleneck {
             longest: 0.0,
             longer: false,
             turn: Turn::Periodic(0.0),
-            fits: 1.0,
             elsewhere: None,
         }
     }
@@ -134,11 +128,6 @@ impl Bottleneck {
             true => self.capacity.on_dispersion(packet_train.bytes, packet_train.seconds),
             false => self.capacity.on_packet_train(packet_train.bytes, packet_train.seconds),
         }
-    }
-
-    /// What the window of a flow may bring of all that fits, bit/s.
-    pub(super) fn pace(&self) -> Option<f64> {
-        self.fair.rate().map(|rate| rate * self.fits)
     }
 
     /// What waits there for stations waits in a queue that is fair to flows: nobody waits for anybody else's, and no download is held.
@@ -302,11 +291,7 @@ impl Bottleneck {
         let fits = |learned| self.delivered <= learned * (1.0 + SURPRISE / 2.0);
         let known = self.learned().map_or(self.given.is_some(), fits);
         x.full = known && self.delivered >= FULL * x.capacity;
-        // Only where acknowledgments come in clusters: a C that was learned too low would prove itself right. Without it 71 of 200 directions
-        // of drawn homes have less than 0.95 of what they have without control, with it 39, and wherever it holds 48 of 1,000 small homes lose
-        // work instead of 40 (`both_ways.py --drawn 100`, `conserve.py`).
-        let clusters = x.both_ways && self.is_measured() && x.brought > x.capacity;
-        self.fits = if clusters { x.capacity / x.brought } else { 1.0 };
+        x.both_ways &= self.is_measured();
         self.fair.step(x, law, dt);
     }
 

@@ -4,6 +4,7 @@
 //! ```text
 //! window = min over its bottlenecks of R / cost x base_rtt           cost: what a byte costs there          [bytes]
 //! pace   = min over its bottlenecks of R / cost x pace_gain          where window updates are sent           [bytes/s]
+//!          of R / cost x Y / B where data go in both directions (`fair_rate`)
 //! ```
 //!
 //! Where an elastic flow cannot be held, the queue is as long as that flow makes it: a window that counts only the round trip without
@@ -340,7 +341,7 @@ impl Ap {
             path,
             bound: self.bounds(hop, direction).0,
             fair: self.law.least_of((&path, direction), |there| there.fair.rate()),
-            pace: self.law.least_of((&path, direction), Bottleneck::pace),
+            pace: self.law.least_of((&path, direction), |there| there.fair.pace(&self.params.law)),
             unknown: unknown.max().unwrap_or(Unknown::Nothing),
             carries: self.law.carries(path[0].0).map_or(0.0, |carries| carries / path[0].1),
         };
@@ -366,10 +367,11 @@ impl Ap {
             return;
         };
         let paced = params.window_updates;
-        let hop = if paced { class.pace.unwrap_or(rate).max(least) } else { UNPACED * rate.max(carries) };
+        let gain = params.law.pace_gain;
+        let pace = if paced { class.pace.unwrap_or(rate).max(least) } else { UNPACED * gain * rate.max(carries) };
         let bps = BitRate::from_bps_f64;
         let fair = bps(carries / f64::from(active));
-        let plan = record.decide(params, bound, (bps(rate), fair, bps(hop)), paced, unknown);
+        let plan = record.decide(params, bound, (bps(rate), fair, bps(pace)), paced, unknown);
         self.actions.extend(plan.map(|plan| set_plan(key, plan)));
         *of = (of.0 + 1, of.1 + u64::from(record.floor()), of.2 + base);
     }
@@ -420,8 +422,8 @@ impl Ap {
             _ if self.left_alone.windows.all => Plan::default(),
             None => window::first(),
             Some([share, hop, _]) => {
-                let (fair, base_rtt) = (BitRate::ZERO, FIRST_RTT);
-                let flow = window::Flow { share, fair, hop, base_rtt, payload_share: PAYLOAD, mss: 1448 };
+                let (fair, pace, base_rtt) = (BitRate::ZERO, hop.mul_f64(self.params.law.pace_gain), FIRST_RTT);
+                let flow = window::Flow { share, fair, pace, base_rtt, payload_share: PAYLOAD, mss: 1448 };
                 window::plan(&flow, &self.params.law)
             }
         };

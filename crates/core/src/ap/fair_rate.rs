@@ -44,6 +44,9 @@ const MOST_ADVERTISED: f64 = 4.0;
 /// The probe begins at what keeps the queue under its target, and at no more than this part of what it may come to
 /// (`a_first_step_beyond_what_is_carried_leaves_less_than_the_target`).
 const FIRST_PROBE: f64 = 5.0;
+/// A bottleneck that delivers less than this part of its capacity has nothing left to serve. Without it a hop that is full in both directions has
+/// twice the queue (`both-ways-50` of `make outside`).
+pub(super) const FULL: f64 = 0.96;
 /// A drain that has not ended after so many tau found no queue.
 const DRAINS: f64 = 8.0;
 
@@ -111,13 +114,15 @@ pub(super) struct Observation {
     pub(super) most: f64,
     /// Widest window in force of those that fill theirs, over its base round trip.
     pub(super) widest: f64,
-    /// What windows in force bring of the flows that fill theirs and still arrive, and what the others do.
+    /// What windows in force bring of the flows that fill theirs and still arrive, and what the others do; of that, what is of those that
+    /// are held by this bottleneck.
     pub(super) brought: f64,
+    pub(super) held: f64,
     /// What windows that still grow may bring beyond what they do.
     pub(super) advertised: f64,
     /// Least that any packet of the interval waited, where all of them tell.
     pub(super) soonest: Option<f64>,
-    /// Somebody fills his window in the other direction, too.
+    /// Data go in the other direction, too, and C is measured: right edges keep a pace.
     pub(super) both_ways: bool,
     /// UDP that cannot give way.
     pub(super) inelastic: f64,
@@ -143,6 +148,9 @@ pub(super) struct FairRate {
     probe: f64,
     /// Newest queueing delay.
     queue: f64,
+    /// What paced right edges may bring together, and the part that it is of what R would; `None`: windows alone hold.
+    together: f64,
+    fits: Option<f64>,
     /// Since the rate was moved last, for who is asked once in a round trip answers for all of it.
     unmoved: f64,
     /// Since the queue was empty; since anybody was held; of a drain.
@@ -164,6 +172,11 @@ impl FairRate {
     /// The same of what has no window: what a window brings that lasts for the queue, too.
     pub(super) fn rate_without_window(&self) -> Option<f64> {
         self.rate().map(|rate| rate * self.brings)
+    }
+
+    /// What right edges of a flow may bring, bit/s.
+    pub(super) fn pace(&self, law: &Law) -> Option<f64> {
+        self.rate().map(|rate| rate * self.fits.unwrap_or(law.pace_gain))
     }
 
     /// Newest queueing delay, s.
@@ -189,16 +202,30 @@ impl FairRate {
         self.unmoved = (self.unmoved + dt).min(tau);
         self.change_mode(x, law, tau, dt);
         self.beside = (x.uncontrolled > 0 && x.elastic > x.uncontrolled).then(|| floor(x));
-        if self.mode == Mode::Startup || x.queue.is_none() {
-            return;
+        if self.mode != Mode::Startup && x.queue.is_some() {
+            let part = std::mem::take(&mut self.unmoved) / tau;
+            match self.mode {
+                Mode::Released if self.queue <= x.target => self.park(x, part),
+                _ => self.integrate(x, law, part),
+            }
+            let floor = if self.mode == Mode::Drain { 0.5 * floor(x) } else { floor(x) };
+            self.rate = self.rate.max(floor);
         }
-        let part = std::mem::take(&mut self.unmoved) / tau;
-        match self.mode {
-            Mode::Released if self.queue <= x.target => self.park(x, part),
-            _ => self.integrate(x, law, part),
-        }
-        let floor = if self.mode == Mode::Drain { 0.5 * floor(x) } else { floor(x) };
-        self.rate = self.rate.max(floor);
+        self.keep_pace(x, law, tau);
+    }
+
+    /// What windows bring when all that this bottleneck holds are R, bit/s.
+    fn brings(&self, x: &Observation) -> f64 {
+        x.brought - x.held + x.window_limited as f64 * self.rate
+    }
+
+    /// Right edges of flows that fill their windows in both directions. Together they bring `C (1 + k (q* - q) / tau)`, or what is tried beyond C
+    /// while the queue is short: it integrates what is paced, `dq/dt = Y / C - 1`, so that the loop is that of windows.
+    fn keep_pace(&mut self, x: &Observation, law: &Law, tau: f64) {
+        let tried = if self.calm > 0.0 { self.probe.min(law.headroom) } else { 0.0 };
+        self.together = x.capacity * (1.0 + (law.gain * (x.target - self.queue) / tau).max(tried));
+        let brings = self.brings(x);
+        self.fits = (x.both_ways && brings > x.capacity).then(|| self.together / brings);
     }
 
     fn change_mode(&mut self, x: &Observation, law: &Law, tau: f64, dt: f64) {
@@ -275,6 +302,10 @@ impl FairRate {
             _ if quiet => (error + self.probe).max(left),
             _ => error,
         };
+        // Where paced right edges bring all that they may, no window is too small. Without it R climbs to six times C and what leaves the pace for a
+        // moment is a queue of 40 ms (`both_ways.py`, 50 Mbit/s each way and 40 ms).
+        let paced = x.both_ways && (x.delivered >= FULL * self.together || self.brings(x) > 2.0 * self.together);
+        let window_limited = if paced { 0.0 } else { window_limited };
         let mut error = if error > 0.0 { error * window_limited } else { error };
         if waits && x.advertised > 0.0 && x.capacity > 0.0 {
             let room = (x.capacity / (x.delivered + x.advertised).max(1.0)).ln();

@@ -395,7 +395,7 @@ impl Ap {
                 let period = bottleneck.period();
                 let (path, longest) = bottleneck.paths(&self.params.law, id, cost);
                 let x: &mut Observation = observed.entry(id).or_default();
-                x.both_ways |= seen.iter().all(|of| of.filling > 0);
+                x.both_ways |= self.are_used(seen, Direction::BOTH.map(|direction| self.hop(*hop, direction)));
                 if id == Id::Hop(*hop, Some(Direction::ToRemote)) {
                     x.soonest = seen[1].soonest[1].map(|queue| queue - packet);
                 }
@@ -416,7 +416,7 @@ impl Ap {
             let id = Id::Wan(direction);
             let target = self.law.at(id).target(&self.params.law, id, 1.0);
             let x = observed.entry(id).or_default();
-            x.both_ways = wan.iter().all(|of| of.filling > 0);
+            x.both_ways = self.are_used(wan, Direction::BOTH.map(Id::Wan));
             if direction == Direction::ToStation {
                 x.soonest = wan[0].soonest[0].map(|queue| queue - packet);
             }
@@ -441,6 +441,12 @@ impl Ap {
         let waits: f64 = rows.filter_map(|row| row.active.as_ref()).map(|flow| flow.waits).sum();
         let queue = waits * 8.0 / self.law.carries(id)?;
         Some((queue, queue))
+    }
+
+    /// In each direction somebody fills his window or takes part in sharing what the bottleneck carries.
+    fn are_used(&self, seen: &[Seen; 2], ids: [Id; 2]) -> bool {
+        let carries = |id| self.law.carries(id).unwrap_or(f64::INFINITY);
+        seen.iter().zip(ids).all(|(of, id)| of.filling > 0 || of.most > TAKES_PART * carries(id))
     }
 
     fn takes_bulk_of_datagrams(&self, hop: HopId, direction: Direction) -> bool {
@@ -561,7 +567,8 @@ impl Ap {
                     x.uncontrolled += usize::from(!record::can_be_advertised(flow.scale, held));
                 }
                 let window = flow.window * 8.0 / flow.base * cost;
-                x.brought += if flow.fills && arrived > 0.0 { window } else { arrived * cost };
+                let brings = if flow.fills && arrived > 0.0 { window } else { arrived * cost };
+                x.brought += brings;
                 x.served += flow.served;
                 if flow.fills {
                     x.filling += 1;
@@ -571,7 +578,10 @@ impl Ap {
                         x.advertised += (fair.unwrap_or(0.0) - window).max(0.0);
                     }
                 }
-                x.window_limited += usize::from(flow.is_window_limited && binds == Some(id));
+                if flow.is_window_limited && binds == Some(id) {
+                    x.window_limited += 1;
+                    x.held += brings;
+                }
             }
         }
         for x in observed.values_mut() {

@@ -496,14 +496,14 @@ impl FlowRecord {
         &mut self,
         params: &Params,
         bound: Span,
-        (share, fair, hop): (BitRate, BitRate, BitRate),
+        (share, fair, pace): (BitRate, BitRate, BitRate),
         paced: bool,
         unknown: Unknown,
     ) -> Option<Plan> {
         let (window, base_rtt) = (self.newest?.window_bytes, self.base_rtt(params, bound)?);
         let (payload_share, mss) = self.payload()?;
         self.paced = paced;
-        let plan = window::plan(&window::Flow { share, fair, hop, base_rtt, payload_share, mss }, &params.law);
+        let plan = window::plan(&window::Flow { share, fair, pace, base_rtt, payload_share, mss }, &params.law);
         let plan = if !paced || self.fills_its_window() { window::growing(plan, window) } else { plan };
         let most = if unknown == Unknown::Nothing { u32::MAX } else { self.grows(params, unknown, 1) };
         let plan = self.give(share, Plan { growth_bytes: plan.growth_bytes.min(most), ..plan })?;

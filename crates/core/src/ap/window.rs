@@ -1,9 +1,8 @@
 //! From a share of the last hop to what the per-packet half needs: no TCP flow may queue at the last hop.
 //!
 //! ```text
-//! clamp = share x base_rtt x payload_share             [bytes] = [bytes/s] x [s] x [1]
+//! clamp = share x base_rtt x payload_share             [bytes] = [bytes/s] x [s] x [1]; a segment more where pace < share
 //! growth = share x growth_time                         [bytes] per round trip
-//! pace = pace_gain x hop                               [bytes/s]
 //! ```
 //!
 //! `base_rtt` is the round trip without queueing; `payload_share` = MSS / (MSS + headers), because shares count IP
@@ -38,8 +37,8 @@ pub struct Flow {
     /// What each flow would have if all wanted the same; growth goes by it where the share is less, so that a flow that
     /// has little may come to more. Zero: by the share alone.
     pub fair: BitRate,
-    /// What the hop carries of TCP altogether, in IP bits per second.
-    pub hop: BitRate,
+    /// What its right edge may bring, in IP bits per second.
+    pub pace: BitRate,
     /// Its round trip without queueing.
     pub base_rtt: Span,
     /// Payload / IP bytes of full segments, 0..=1.
@@ -51,10 +50,12 @@ pub struct Flow {
 /// The plan that holds `flow` to its share.
 #[must_use]
 pub fn plan(flow: &Flow, law: &Law) -> Plan {
-    let clamp = flow.share.mul_f64(flow.payload_share).bytes_in(flow.base_rtt);
+    // Where the pace is to hold it, what an update keeps back must not.
+    let kept_back = if flow.pace < flow.share { u64::from(flow.mss) } else { 0 };
+    let clamp = flow.share.mul_f64(flow.payload_share).bytes_in(flow.base_rtt) + kept_back;
     let growth_time = Span::from_secs_f64(law.growth_time).max(flow.base_rtt.mul_f64(law.growth_part));
     let growth = flow.share.max(flow.fair).mul_f64(flow.payload_share).bytes_in(growth_time);
-    let pace = flow.hop.mul_f64(flow.payload_share * law.pace_gain);
+    let pace = flow.pace.mul_f64(flow.payload_share);
     let floor_bytes = flow.mss.saturating_mul(FLOOR_SEGMENTS);
     Plan {
         clamp_bytes: saturate(clamp).max(floor_bytes).max(1),
@@ -117,19 +118,20 @@ mod tests {
     const ALONE: Flow = Flow {
         share: BitRate::mbps(20),
         fair: BitRate::ZERO,
-        hop: BitRate::mbps(20),
+        pace: BitRate::mbps(22),
         base_rtt: Span::from_millis(80),
         payload_share: 1.0,
         mss: 1448,
     };
 
     #[test]
-    fn a_flow_among_others_is_paced_by_the_hop_and_not_by_its_share() {
-        let among_ten = Flow { share: BitRate::mbps(2), ..ALONE };
-        let pace = |flow| plan(flow, &Law::default()).pace_bytes;
-        assert_eq!(pace(&ALONE), pace(&among_ten));
+    fn a_pace_counts_payload_and_where_it_holds_the_window_is_a_segment_wider() {
+        let plan = |flow| plan(&flow, &Law::default());
+        let alone = plan(Flow { payload_share: 0.9, ..ALONE });
         // 22 Mbit/s are 2.75 MB/s, and 2^30 ns are 1.0737 s.
-        assert_eq!(pace(&ALONE), 2_952_790);
+        assert_eq!((alone.pace_bytes, alone.clamp_bytes), (2_657_511, 180_000));
+        let paced = plan(Flow { payload_share: 0.9, pace: BitRate::mbps(19), ..ALONE });
+        assert_eq!(paced.clamp_bytes, 181_448);
     }
 
     #[test]
