@@ -280,7 +280,7 @@ impl Bottleneck {
                 false => self.capacity.outdo(more),
             }
         }
-        x.delivered = self.delivered;
+        (x.delivered, x.usual) = (self.delivered, self.usual);
         // Where it is not measured nobody has sent for long. With nobody but the elastic ones QUIC that begins beside TCP has 47 ms of queue
         // instead of 12 (`elastic` of the simulator).
         x.parts = if self.is_measured() { x.elastic } else { x.beginning };

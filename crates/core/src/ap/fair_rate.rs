@@ -79,8 +79,9 @@ pub(super) struct Observation {
     pub(super) period: f64,
     /// Mean round trip without queueing, of flows that fill their windows.
     pub(super) base_rtt: f64,
-    /// What was delivered, of everything.
+    /// What was delivered, of everything, over a round trip and over half a second.
     pub(super) delivered: f64,
+    pub(super) usual: f64,
     /// What it carries; 0: not known.
     pub(super) capacity: f64,
     /// As much is delivered as is known to fit.
@@ -222,7 +223,9 @@ impl FairRate {
     /// Right edges of flows that fill their windows in both directions. Together they bring `C (1 + k (q* - q) / tau)`, or what is tried beyond C
     /// while the queue is short: it integrates what is paced, `dq/dt = Y / C - 1`, so that the loop is that of windows.
     fn keep_pace(&mut self, x: &Observation, law: &Law, tau: f64) {
-        let tried = if self.calm > 0.0 { self.probe.min(law.headroom) } else { 0.0 };
+        // Before what they may bring comes nothing is missing beyond it.
+        let tries = self.calm > 0.0 && x.delivered >= FULL * self.together;
+        let tried = if tries { self.probe.min(law.headroom) } else { 0.0 };
         self.together = x.capacity * (1.0 + (law.gain * (x.target - self.queue) / tau).max(tried));
         let brings = self.brings(x);
         self.fits = (x.both_ways && brings > x.capacity).then(|| self.together / brings);
@@ -303,8 +306,9 @@ impl FairRate {
             _ => error,
         };
         // Where paced right edges bring all that they may, no window is too small. Without it R climbs to six times C and what leaves the pace for a
-        // moment is a queue of 40 ms (`both_ways.py`, 50 Mbit/s each way and 40 ms).
-        let paced = x.both_ways && (x.delivered >= FULL * self.together || self.brings(x) > 2.0 * self.together);
+        // moment is a queue of 40 ms (`both_ways.py`, 50 Mbit/s each way and 40 ms); what is missing in one round trip is a cluster.
+        let comes = x.delivered.max(x.usual) >= FULL * self.together;
+        let paced = x.both_ways && (comes || self.brings(x) > 2.0 * self.together);
         let window_limited = if paced { 0.0 } else { window_limited };
         let mut error = if error > 0.0 { error * window_limited } else { error };
         if waits && x.advertised > 0.0 && x.capacity > 0.0 {
