@@ -225,8 +225,8 @@ impl FairRate {
     fn keep_pace(&mut self, x: &Observation, law: &Law, tau: f64) {
         // Before what they may bring comes nothing is missing beyond it.
         let tries = self.calm > 0.0 && x.delivered >= FULL * self.together;
-        let tried = if tries { self.probe.min(law.headroom) } else { 0.0 };
-        self.together = x.capacity * (1.0 + (law.gain * (x.target - self.queue) / tau).max(tried));
+        let short = law.gain * (x.target - self.queue) / tau;
+        self.together = x.capacity * (1.0 + if tries { short.max(self.probe.min(law.headroom)) } else { short });
         let brings = self.brings(x);
         self.fits = (x.both_ways && brings > x.capacity).then(|| self.together / brings);
     }

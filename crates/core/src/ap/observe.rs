@@ -365,6 +365,10 @@ impl Ap {
             let backlog = sample.and_then(|sample| sample.backlog);
             let fair_queue = sample.and_then(|sample| sample.fair_queue);
             let packet = self.law.packet(self.hop(*hop, Direction::ToRemote));
+            // On a medium that both share what ACKs wait is its own queue. Paced there as well, an upload beside a busy neighbour has 51 Mbit/s instead of
+            // 63 (`homes-2026/busy-neighbour`).
+            let ways = Direction::BOTH.map(|direction| self.hop(*hop, direction));
+            let both_ways = ways[0] != ways[1] && self.are_used(seen, ways);
             for (direction, queue) in Direction::BOTH.into_iter().zip(at_hop(seen, packet)) {
                 let id = self.hop(*hop, direction);
                 let (cost, of) = (self.law.relative_cost(*hop, direction), &seen[direction.index()]);
@@ -395,7 +399,7 @@ impl Ap {
                 let period = bottleneck.period();
                 let (path, longest) = bottleneck.paths(&self.params.law, id, cost);
                 let x: &mut Observation = observed.entry(id).or_default();
-                x.both_ways |= self.are_used(seen, Direction::BOTH.map(|direction| self.hop(*hop, direction)));
+                x.both_ways = both_ways;
                 if id == Id::Hop(*hop, Some(Direction::ToRemote)) {
                     x.soonest = seen[1].soonest[1].map(|queue| queue - packet);
                 }

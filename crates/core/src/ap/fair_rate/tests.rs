@@ -359,3 +359,60 @@ fn a_first_step_beyond_what_is_carried_leaves_less_than_the_target() {
         assert!(waits < x.target, "{base_rtt}: {waits} s");
     }
 }
+
+/// Right edges that keep a pace: the queue integrates what they bring beyond C. Queue and what is delivered after `seconds`, where C was learned
+/// as `learned` of what it is.
+fn paced(law: &Law, (capacity, base_rtt): (f64, f64), learned: f64, seconds: f64) -> (f64, f64, f64) {
+    let (mut fair, mut told) = (FairRate::default(), Vec::new());
+    let (mut queue, mut known, mut x) = (0.0f64, learned * capacity, Observation::default());
+    for step in 0..(seconds / DT) as usize {
+        let late = 1 + ((base_rtt + queue) / DT) as usize;
+        let (window, pace) = told.get(step.saturating_sub(late)).copied().unwrap_or((known, known));
+        let brings = f64::min(pace, window * base_rtt / (base_rtt + queue));
+        let delivered = if queue > 0.0 { capacity } else { brings.min(capacity) };
+        queue = (queue + (brings / capacity - 1.0) * DT).max(0.0);
+        known = known.max(delivered);
+        let rate = fair.rate().unwrap_or(known);
+        x = Observation {
+            queue: Some((queue, queue)),
+            target: law.queue_target.max(law.queue_packets * 12_000.0 / capacity),
+            base_rtt,
+            delivered,
+            usual: delivered,
+            capacity: known,
+            brought: rate,
+            held: rate,
+            packet_trains: known,
+            both_ways: true,
+            full: true,
+            filling: 1,
+            window_limited: 1,
+            elastic: 1,
+            parts: 1,
+            most: delivered,
+            widest: rate,
+            ..Observation::default()
+        };
+        fair.step(&x, law, DT);
+        told.push((fair.rate().unwrap_or(known), fair.pace(law).unwrap_or(known)));
+    }
+    (queue, x.target, x.delivered)
+}
+
+#[test]
+fn what_is_paced_comes_to_the_target_and_finds_what_was_learned_too_low() {
+    for capacity in [5e6, 5e7, 1e9] {
+        for base_rtt in [0.005, 0.04, 0.2] {
+            for learned in [0.5, 1.0] {
+                let law = Law::default();
+                let (queue, target, delivered) = paced(&law, (capacity, base_rtt), learned, 20.0);
+                // What is tried beyond C is seen a round trip and an interval later.
+                let tried = law.headroom * (base_rtt + DT);
+                assert!(
+                    queue < target + tried && delivered > 0.97 * capacity,
+                    "{capacity} bit/s, {base_rtt} s, {learned}: {queue} s waits, {target} s should, {delivered} bit/s comes"
+                );
+            }
+        }
+    }
+}
