@@ -79,3 +79,24 @@ fn pings_of_a_real_game_server_stay_what_they_are_beside_a_download_only_with_cr
     assert!(fifo > 200.0, "FIFO: {fifo} ms more");
     assert!(chap <= 5.0, "CHAP: {chap} ms more");
 }
+
+/// Of the studies of the simulator the one that imports most of the others.
+#[test]
+fn what_a_parameter_of_the_law_is_worth_can_be_played() {
+    let output = Command::new("python3")
+        .args([
+            "-B",
+            &format!("{ROOT}/tools/study/ablate.py"),
+            "--short",
+            "--only",
+            "gain",
+            "--binary",
+            programs::lasthop(),
+        ])
+        .stdin(Stdio::null())
+        .output()
+        .expect("python3 starts");
+    let (said, shown) = (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
+    assert!(output.status.success(), "{said}");
+    assert!(shown.lines().any(|line| line.starts_with("gain ")) && shown.contains(" homes. Cost nothing"), "{shown}");
+}
