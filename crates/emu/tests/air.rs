@@ -137,12 +137,13 @@ fn a_rate_control_finds_its_rate_over_a_channel_with_errors() {
     let Some(_turn) = turn("rate control") else { return };
     let air = "standard = \"802.11n\"\nrate_control = \"minstrel_ht\"\nloss = { kind = \"snr\" }";
     let near = "\nsnr = \"16dB\"\n[[station]]\nname = \"G\"";
+    // Longer than others here: a slow start and a first look at the rates are no measure of what they find.
     let text = home(air, &flow("down", DOWN, "ftp", "")).replace("\n[[station]]\nname = \"G\"", near);
+    let text = text.replace("\"2.5s\"", "\"6s\"").replace("\"1s\"", "\"3s\"");
     let Some(Outcome { report, .. }) = valid_run("rate control", &scenario(&text)) else { return };
-    // ns-3's, saturated uploads at 16 dB: 35 Mbit/s (the book's chapter on rates and losses). Of 20 runs over the second and a half after its
-    // first the least had 19.3; the lowest MCS carries 6.
+    // ns-3's, saturated uploads at 16 dB: 35 Mbit/s (the book's chapter on rates and losses).
     let down = &of(&report, "down").metrics;
-    assert!((15e6..40e6).contains(&down.goodput_bps), "{down:?}");
+    assert!((20e6..40e6).contains(&down.goodput_bps), "{down:?}");
 }
 
 #[test]

@@ -215,20 +215,20 @@ impl FairRate {
         self.keep_pace(x, law, tau);
     }
 
-    /// What windows bring when all that this bottleneck holds are R, bit/s.
-    fn brings(&self, x: &Observation) -> f64 {
+    /// What windows will bring, once those that this bottleneck holds are R, bit/s.
+    fn will_bring(&self, x: &Observation) -> f64 {
         x.brought - x.held + x.window_limited as f64 * self.rate
     }
 
-    /// Right edges of flows that fill their windows in both directions. Together they bring `C (1 + k (q* - q) / tau)`, or what is tried beyond C
-    /// while the queue is short: it integrates what is paced, `dq/dt = Y / C - 1`, so that the loop is that of windows.
+    /// Right edges where data go in both directions. Together they bring `C (1 + k (q* - q) / tau)`, or what is tried beyond C while the queue is
+    /// short: it integrates what is paced, `dq/dt = Y / C - 1`, so that the loop is that of windows.
     fn keep_pace(&mut self, x: &Observation, law: &Law, tau: f64) {
         // Before what they may bring comes nothing is missing beyond it.
         let tries = self.calm > 0.0 && x.delivered >= FULL * self.together;
         let short = law.gain * (x.target - self.queue) / tau;
         self.together = x.capacity * (1.0 + if tries { short.max(self.probe.min(law.headroom)) } else { short });
-        let brings = self.brings(x);
-        self.fits = (x.both_ways && brings > x.capacity).then(|| self.together / brings);
+        let all = self.will_bring(x);
+        self.fits = (x.both_ways && all > x.capacity).then(|| self.together / all);
     }
 
     fn change_mode(&mut self, x: &Observation, law: &Law, tau: f64, dt: f64) {
@@ -308,7 +308,7 @@ impl FairRate {
         // Where paced right edges bring all that they may, no window is too small. Without it R climbs to six times C and what leaves the pace for a
         // moment is a queue of 40 ms (`both_ways.py`, 50 Mbit/s each way and 40 ms); what is missing in one round trip is a cluster.
         let comes = x.delivered.max(x.usual) >= FULL * self.together;
-        let paced = x.both_ways && (comes || self.brings(x) > 2.0 * self.together);
+        let paced = x.both_ways && (comes || self.will_bring(x) > 2.0 * self.together);
         let window_limited = if paced { 0.0 } else { window_limited };
         let mut error = if error > 0.0 { error * window_limited } else { error };
         if waits && x.advertised > 0.0 && x.capacity > 0.0 {

@@ -366,7 +366,7 @@ impl Ap {
             let fair_queue = sample.and_then(|sample| sample.fair_queue);
             let packet = self.law.packet(self.hop(*hop, Direction::ToRemote));
             // On a medium that both share what ACKs wait is its own queue. Paced there as well, an upload beside a busy neighbour has 51 Mbit/s instead of
-            // 63 (`homes-2026/busy-neighbour`).
+            // 60 (`homes-2026/busy-neighbour`, seed 5).
             let ways = Direction::BOTH.map(|direction| self.hop(*hop, direction));
             let both_ways = ways[0] != ways[1] && self.are_used(seen, ways);
             for (direction, queue) in Direction::BOTH.into_iter().zip(at_hop(seen, packet)) {
