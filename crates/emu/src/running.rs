@@ -172,3 +172,36 @@ fn changes(scenario: &Scenario) -> Vec<(Time, Change)> {
     };
     scenario.changes.iter().map(change).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::UdpSocket;
+
+    /// A machine that is busy wakes the engine after the players: a connection whose first packet it threw away would begin a second late.
+    #[test]
+    fn an_engine_that_wakes_late_carries_what_was_sent_since_the_start() {
+        if !rustix::process::geteuid().is_root() || !std::path::Path::new("/dev/net/tun").exists() {
+            eprintln!("SKIPPED: needs root and /dev/net/tun");
+            return;
+        }
+        let text = "format = 1\nname = \"late\"\nduration = \"0.5s\"\n[wan]\n[[server]]\nname = \"W\"\n[wifi]\n[[station]]\nname = \"N\"\n\
+                    [[flow]]\nname = \"up\"\nfrom = \"N\"\nto = \"W\"\nkind = \"game-client\"\n";
+        let scenario = Scenario::parse(text, "test.toml", &[]).unwrap();
+        let home = Home::new(&scenario).unwrap();
+        let (station, server) = (HostId::Station(0), HostId::Server(0));
+        let bound = |host| UdpSocket::bind((home.address(host), 9)).map_err(Error::system("cannot bind"));
+        let socket = |host| home.namespace(host).run(|| bound(host)).unwrap();
+        let (from, to) = (socket(station), socket(server));
+        let arena = arena::Arena::new(medium::most_frames(&scenario)).unwrap();
+        let network = medium::network(&scenario);
+        let observer = observer(&scenario, false);
+        let engine = Engine::new(home.plan(), home.taps(), network, arena, observer, scenario.duration);
+        engine.shared().zero_ns.store(crate::clock::now().as_nanos(), Ordering::Release);
+        from.send_to(b"first", (home.address(server), 9)).unwrap();
+        engine.run().unwrap();
+        to.set_nonblocking(true).unwrap();
+        let mut bytes = [0; 16];
+        assert_eq!(to.recv(&mut bytes).map(|len| bytes[..len].to_vec()).unwrap(), b"first");
+    }
+}

@@ -263,12 +263,10 @@ impl Engine {
     /// False when stopped before the start.
     fn wait_for_start(&mut self) -> io::Result<bool> {
         loop {
-            for port in 0..self.taps.len() {
-                self.discard(Port(port as u16))?;
-            }
             if self.shared.stop.load(Ordering::Relaxed) {
                 return Ok(false);
             }
+            // Looked at before anything is thrown away: who wakes late finds what was sent since the start.
             let zero = Time::from_nanos(self.shared.zero_ns.load(Ordering::Acquire));
             if zero != Time::ZERO && clock::now() + BRIEFLY >= zero {
                 self.zero = zero;
@@ -276,6 +274,9 @@ impl Engine {
                 self.counts = Counts::default();
                 clock::sleep_until(zero);
                 return Ok(true);
+            }
+            for port in 0..self.taps.len() {
+                self.discard(Port(port as u16))?;
             }
             clock::sleep_until(clock::now() + BRIEFLY);
         }
