@@ -34,7 +34,6 @@ test:                  ## format, lints, every test, the short form of the fuzz 
 	@tools/install-deps build run test
 	@tools/fetch-for-tests
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	tools/test
 
 vm-test:               ## other kernels, bare Debians, Wi-Fi, fq_codel and cake in virtual machines, 1.5 hours: ARGS="wifi" runs one case
