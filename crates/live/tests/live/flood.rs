@@ -188,11 +188,15 @@ fn floods_of_all_kinds_leave_every_connection_its_place() {
     let Some(world) = world(test) else { return };
     let process = Process::with(&world, AttachMode::Auto, "flows = 65536\ncapacity = \"19Mbit/s\"\n");
     process.wait_for("it is at work", |s| s.controller.intervals > 2);
-    let download = Download::start(&world, World::SERVER);
-    let status = process.wait_for("it lowers windows", |s| s.control.rewritten > 100);
-    let (name, lowered) = (status.flows[0].flow.clone(), status.flows[0].rewritten);
+    // First, for beside a download each of them waits for its bytes.
     let listener = world.server.inside(|| TcpListener::bind(World::server_at(World::SERVER, 0)).expect("a port"));
     let all = open(&world, listener, 900 * times as usize);
+    let download = Download::start(&world, World::SERVER);
+    let name = format!("{}", download.ends().0);
+    let of = |status: &Status| status.flows.iter().find(|flow| flow.flow.starts_with(&name)).cloned();
+    let lowers = |s: &Status| of(s).is_some_and(|flow| flow.rewritten > 100);
+    let status = process.wait_for("it lowers windows", lowers);
+    let lowered = of(&status).expect("it is known").rewritten;
 
     let (begun, (before, _)) = (Instant::now(), process.spent());
     let passed = syns(&status);
@@ -218,9 +222,9 @@ fn floods_of_all_kinds_leave_every_connection_its_place() {
         status.controller.longest_ms
     );
     assert!(status.table.connections > all.len() as u64 && status.table.uncontrolled == 0, "{:?}", status.table);
-    let flow = of(&status, &name).expect("the download is still known");
+    let flow = of(&status).expect("the download is still known");
     assert!(flow.rewritten >= lowered, "and it is the same entry");
-    process.wait_for("it is still lowered", |s| of(s, &name).is_some_and(|flow| flow.rewritten > lowered + 50));
+    process.wait_for("it is still lowered", |s| of(s).is_some_and(|flow| flow.rewritten > lowered + 50));
     download.finish().expect("the connection lives");
     process.kill();
 }
