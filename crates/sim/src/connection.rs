@@ -7,7 +7,9 @@
 use lasthop_core::units::{Bytes, Span, Time};
 use lasthop_home::report::TcpReport;
 use lasthop_home::scenario::{Quic, Tcp};
-use lasthop_tcp::{Ack, Aimd, Algorithm, Receiver, ReceiverParams, Reports, SackBlocks, Segment, Sender, SenderParams};
+use lasthop_tcp::{
+    Ack, Aimd, Algorithm, Conduct, Receiver, ReceiverParams, Reports, SackBlocks, Segment, Sender, SenderParams,
+};
 
 use crate::numbers;
 use crate::packet::{Position, Sacks, SimPacket, flag};
@@ -106,9 +108,9 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Closed; the sender's first poll opens it. `ns2`: the sender has the habits of ns-2's agents. `flags`: bits of
+    /// Closed; the sender's first poll opens it. `conduct`: how the sender repairs losses. `flags`: bits of
     /// [`flag`] that all of its packets have.
-    pub fn new(tcp: &Tcp, cc: Algorithm, ns2: bool, stream: Stream, flags: u32, now: Time) -> Self {
+    pub fn new(tcp: &Tcp, cc: Algorithm, conduct: Conduct, stream: Stream, flags: u32, now: Time) -> Self {
         let mss = tcp.mss.0 as u32;
         let window = tcp.window.map(|segments| u64::from(segments) * u64::from(mss));
         let reports = if tcp.loss_discrimination.is_some() { Reports::Losses } else { cc.reports() };
@@ -120,7 +122,8 @@ impl Connection {
             reports,
             ..ReceiverParams::default()
         });
-        let habits = if ns2 { SenderParams::ns2(cc) } else { SenderParams { cc, ..SenderParams::default() } };
+        let ns2 = conduct == Conduct::Ns2;
+        let habits = if ns2 { SenderParams::ns2(cc) } else { SenderParams { cc, conduct, ..SenderParams::default() } };
         let sender = Sender::new(SenderParams {
             mss,
             sack: tcp.sack,
@@ -489,7 +492,7 @@ mod tests {
             window: None,
             mss: Bytes(1000),
         };
-        Connection::new(&tcp, algorithm, false, Stream::Endless, 0, Time::ZERO)
+        Connection::new(&tcp, algorithm, Conduct::Rfc, Stream::Endless, 0, Time::ZERO)
     }
 
     /// What the ends say to each other until the sender is silent, a millisecond per segment; the acknowledgments.

@@ -9,6 +9,7 @@ use lasthop_home::scenario::{Flow, HostId, Kind, LastHop, Scenario, ScenarioErro
 use lasthop_home::traffic::feed::Feed;
 use lasthop_home::traffic::{Emission, Source as Traffic};
 use lasthop_medium::{NodeId, Timing};
+use lasthop_tcp::Conduct;
 
 use crate::connection::{Connection, Dress, Stream};
 use crate::exchange::Exchange;
@@ -208,7 +209,7 @@ impl Play {
             let cc = refuse::algorithm(quic.cc).ok_or_else(|| no_sender(scenario, flow))?;
             let stream = quic.bytes.map_or(Stream::Endless, |bytes| Stream::Bytes(bytes.0));
             let tcp = Dress::beneath_quic(quic);
-            let connection = Connection::new(&tcp, cc, false, stream, flags, start);
+            let connection = Connection::new(&tcp, cc, Conduct::Quic, stream, flags, start);
             return Ok(Self::Tcp(Box::new(connection.dressed(Dress::QUIC))));
         }
         if let Some(tcp) = flow.transport() {
@@ -221,7 +222,8 @@ impl Play {
                 return Ok(Self::Rate(Box::new(RateFlow::new(tcp, law, stream, flags, start))));
             }
             let cc = refuse::algorithm(tcp.cc).ok_or_else(|| no_sender(scenario, flow))?;
-            let connection = Connection::new(tcp, cc, is_ns2(scenario), stream, flags, start);
+            let conduct = if is_ns2(scenario) { Conduct::Ns2 } else { Conduct::Rfc };
+            let connection = Connection::new(tcp, cc, conduct, stream, flags, start);
             return Ok(Self::Tcp(Box::new(match &flow.kind {
                 Kind::RequestResponse(exchange) => connection.asking(exchange.request.0 as u16),
                 _ => connection,

@@ -16,4 +16,7 @@ pub enum Conduct {
     /// SYN doubles it and makes the threshold 2, too, and after four timeouts in a row the round trip is measured from the start; when a
     /// timer and something else fall on one instant, their order is as good as random.
     Ns2,
+    /// QUIC's loss recovery (RFC 9002): lost is what three packets have been delivered beyond; the timer sends a probe and cuts nothing, until
+    /// it has expired so often that congestion is persistent; it waits for acknowledgments that a receiver delays, and has no minimum.
+    Quic,
 }

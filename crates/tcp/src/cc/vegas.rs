@@ -33,7 +33,7 @@ const LEAST: f64 = 2.0;
 
 pub(super) fn control(conduct: Conduct) -> Box<dyn CongestionControl> {
     match conduct {
-        Conduct::Rfc => Box::<Vegas>::default(),
+        Conduct::Rfc | Conduct::Quic => Box::<Vegas>::default(),
         Conduct::Ns2 => Box::<ns2::Vegas>::default(),
     }
 }

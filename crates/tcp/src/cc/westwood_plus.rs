@@ -39,7 +39,7 @@ struct WestwoodPlus {
 
 pub(super) fn control(params: &Params) -> Box<dyn CongestionControl> {
     match params.conduct {
-        Conduct::Rfc => Box::<WestwoodPlus>::default(),
+        Conduct::Rfc | Conduct::Quic => Box::<WestwoodPlus>::default(),
         Conduct::Ns2 => {
             Box::new(linux::WestwoodPlus::new(params.mss, params.initial_ssthresh.unwrap_or(f64::INFINITY)))
         }

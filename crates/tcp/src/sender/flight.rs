@@ -242,9 +242,9 @@ impl Flight {
         self.lost_below = line;
     }
 
-    /// What was sent again and must have been lost again waits once more. Whether there was any.
-    pub(super) fn give_up_repairs(&mut self) -> bool {
-        let mut any = false;
+    /// What was sent again and must have been lost again waits once more. When the newest of it was sent; `None`: there was none.
+    pub(super) fn give_up_repairs(&mut self) -> Option<Time> {
+        let mut newest = None;
         while let Some(&offset) = self.repairs.front() {
             let (at, lost_below) = (self.index_of(offset), self.lost_below);
             let Some(record) = self.records.get_mut(at).filter(|r| r.offset == offset && r.resent && !r.sacked) else {
@@ -252,16 +252,16 @@ impl Flight {
                 continue;
             };
             if record.sent_at >= self.delivered_sent_at {
-                return any;
+                return newest;
             }
-            any = true;
+            newest = newest.max(Some(record.sent_at));
             self.pipe -= record.in_pipe(lost_below);
             record.resent = false;
             self.pipe += record.in_pipe(lost_below);
             self.cursor = self.cursor.min(offset);
             self.repairs.pop_front();
         }
-        any
+        newest
     }
 
     /// Timeout: everything that is not sacked is lost, and nothing of it has been sent again.

@@ -42,7 +42,7 @@ impl Sender {
         if self.linux.is_none() || !self.sacking || self.phase != Phase::Resending {
             return;
         }
-        let again = self.flight.give_up_repairs();
+        let again = self.flight.give_up_repairs().is_some();
         if self.flight.mark_lost_beyond(FACK) || again {
             self.recover_now(now, false);
         }

@@ -27,6 +27,7 @@ mod output;
 mod pace;
 mod params;
 mod probing;
+mod quic;
 mod recovery;
 mod rtt;
 mod vegas;
@@ -136,6 +137,10 @@ pub struct Sender {
     rescue: Option<u64>,
     /// Timeouts since something was last acknowledged.
     timeouts_in_row: u32,
+    /// When the loss that is being repaired was noticed, or something lost again has cut the window once more.
+    recovering_since: Time,
+    /// Segments that the timer has asked for, whatever the window says (RFC 9002).
+    probing_segments: u32,
     /// The congestion window stopped the last `poll`.
     cwnd_limited: bool,
     usage: Usage,
@@ -173,7 +178,7 @@ impl Sender {
         let params = SenderParams { mss: params.mss.max(1), initial_window: params.initial_window.max(1), ..params };
         let control = params.cc.control(&params.law());
         let clock = match params.conduct {
-            Conduct::Rfc => Clock::Fine,
+            Conduct::Rfc | Conduct::Quic => Clock::Fine,
             Conduct::Ns2 if control.is_linux() => Clock::Linux,
             Conduct::Ns2 => Clock::Bsd,
         };
@@ -200,7 +205,10 @@ impl Sender {
             feedback: false,
             flight: Flight::new(params.mss),
             sacking: false,
-            rtt: RttEstimator::new(params.min_rto, clock),
+            rtt: match params.conduct {
+                Conduct::Quic => RttEstimator::quic(),
+                Conduct::Rfc | Conduct::Ns2 => RttEstimator::new(params.min_rto, clock),
+            },
             timer: None,
             probes: 0,
             probe_due: false,
@@ -214,6 +222,8 @@ impl Sender {
             resend_front: false,
             rescue: None,
             timeouts_in_row: 0,
+            recovering_since: Time::ZERO,
+            probing_segments: 0,
             cwnd_limited: false,
             usage: Usage::default(),
             marked_until: None,
@@ -348,6 +358,7 @@ impl Sender {
         self.stage == Stage::Open
             && self.phase == Phase::Open
             && !self.resend_front
+            && self.probing_segments == 0
             && self.paced_until.is_none()
             && self.timer.is_some_and(|timer| timer > now)
             && self.una < self.next
@@ -380,6 +391,9 @@ impl Sender {
         }
         if self.pace.is_some() && self.is_paced(now) {
             return None;
+        }
+        if let Some(probe) = self.poll_quic_probe(now) {
+            return Some(probe);
         }
         let segment = self.poll_resend(now);
         if segment.is_some() || self.cwnd_limited {
@@ -465,7 +479,7 @@ impl Sender {
         let acked = offset - self.una;
         let in_order = self.flight.acknowledge(offset);
         self.una = offset;
-        self.timeouts_in_row = 0;
+        (self.timeouts_in_row, self.probing_segments) = (0, 0);
         // What waited behind a repaired hole tells of the repair, not of the path.
         let sent_at = if in_order.again || sacked.again { None } else { in_order.sent_at.max(sacked.sent_at) };
         let mss = u64::from(self.params.mss);

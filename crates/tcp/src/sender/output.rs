@@ -63,7 +63,7 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn send_new(&mut self, now: Time, bytes: u32) -> Segment {
+    pub(super) fn send_new(&mut self, now: Time, bytes: u32) -> Segment {
         if self.outstanding() == 0 || self.timer.is_none() {
             self.timer = Some(self.rtt.due(now));
         }

@@ -30,6 +30,7 @@ use lasthop_core::units::Time;
 
 use super::flight::Learned;
 use super::linux::FACK;
+use super::quic::{PACKET_THRESHOLD, PROBED};
 use super::{Conduct, Phase, Sender, Stage};
 use crate::cc::{AckEvent, LossEvent, MIN_SSTHRESH, Recovery};
 use crate::segment::Segment;
@@ -51,7 +52,7 @@ impl Sender {
         self.feedback(now, 0.0, sent_at);
         match self.phase {
             Phase::Recovery { .. } if !self.sacking => self.inflation += i64::from(self.params.mss),
-            Phase::Recovery { .. } => self.mark_lost(),
+            Phase::Recovery { .. } => self.mark_lost(now),
             Phase::Probing => {}
             Phase::Open if self.sacking => self.look_for_losses(now),
             Phase::Resending if self.linux.is_some() => self.look_again_as_linux(now),
@@ -78,16 +79,19 @@ impl Sender {
     fn find_lost(&mut self) {
         if self.linux.is_some() {
             self.flight.mark_lost_beyond(FACK);
+        } else if self.params.conduct == Conduct::Quic {
+            self.flight.mark_lost_beyond(PACKET_THRESHOLD);
         } else {
             self.flight.mark_lost();
         }
     }
 
     /// In fast recovery, by blocks. ns-2 does not look at what it has sent again, but for its Linux.
-    fn mark_lost(&mut self) {
+    fn mark_lost(&mut self, now: Time) {
         self.find_lost();
         if !self.as_ns2() || self.linux.is_some() {
-            self.flight.give_up_repairs();
+            let newest = self.flight.give_up_repairs();
+            self.cut_again_as_quic(now, newest);
         }
     }
 
@@ -124,7 +128,7 @@ impl Sender {
         self.corrupted == Some(self.una)
     }
 
-    fn cut(&mut self) {
+    pub(super) fn cut(&mut self) {
         let loss = self.loss();
         self.control.on_loss(&mut self.window, &loss);
         self.round_threshold();
@@ -144,6 +148,7 @@ impl Sender {
             self.cut();
         }
         self.counts.fast_retransmits += 1;
+        self.recovering_since = now;
         if self.linux.is_none() {
             self.rtt.on_loss();
         }
@@ -201,7 +206,7 @@ impl Sender {
         if all || (self.style == Recovery::Reno && !self.sacking) {
             self.leave_recovery(ack);
         } else if self.sacking {
-            self.mark_lost();
+            self.mark_lost(now);
             self.restart_timer(now);
         } else {
             let mss = i64::from(self.params.mss);
@@ -249,14 +254,15 @@ impl Sender {
     }
 
     pub(super) fn on_timeout(&mut self, now: Time) {
-        if !self.begin_probing(now, true) {
+        if !self.probe_as_quic(now) && !self.begin_probing(now, true) {
             self.time_out(now, false);
         }
     }
 
     /// Everything is sent again; `is_spared`: without a cut.
     pub(super) fn time_out(&mut self, now: Time, is_spared: bool) {
-        if !is_spared && (self.timeouts_in_row == 0 || self.as_ns2()) {
+        let before = if self.params.conduct == Conduct::Quic { PROBED } else { 0 };
+        if !is_spared && (self.timeouts_in_row == before || self.as_ns2()) {
             let loss = self.loss();
             self.control.on_timeout(&mut self.window, &loss);
             self.round_threshold();

@@ -28,6 +28,8 @@ const INITIAL_RTO: Span = Span::from_secs(1);
 const RTO_AFTER_LOST_SYN: Span = Span::from_secs(3);
 /// After so many doublings in a row ns-2, as BSD, measures from the start (RFC 6298 section 5 allows it).
 const NS2_FORGETS: u32 = 4;
+/// For so long a receiver of QUIC may delay acknowledgments, unless it says something else (RFC 9000 section 18.2).
+const MAX_ACK_DELAY: Span = Span::from_millis(25);
 /// 2^6 times any timeout of a second reaches the maximum, and 200 ms nearly; as ns-2.
 const MAX_BACKOFF: u32 = 9;
 
@@ -87,6 +89,8 @@ impl Ticks {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RttEstimator {
     min_rto: Span,
+    /// So much longer a receiver may wait before it acknowledges.
+    ack_delay: Span,
     ns2: bool,
     /// Smoothed; none before the first sample.
     srtt: Option<Span>,
@@ -112,6 +116,7 @@ impl RttEstimator {
         let initial = if ns2 { RTO_AFTER_LOST_SYN } else { INITIAL_RTO };
         Self {
             min_rto,
+            ack_delay: Span::ZERO,
             ns2,
             srtt: None,
             rttvar: Span::ZERO,
@@ -122,6 +127,11 @@ impl RttEstimator {
             timed: None,
             ticks: Ticks::new(clock == Clock::Linux),
         }
+    }
+
+    /// The probe timeout of RFC 9002 section 6.2.1.
+    pub(super) fn quic() -> Self {
+        Self { ack_delay: MAX_ACK_DELAY, ..Self::new(Span::ZERO, Clock::Fine) }
     }
 
     /// ns-2: the segment from `offset` on was sent for the first time. It is timed when no other is: behind a hole that
@@ -174,7 +184,7 @@ impl RttEstimator {
         } else {
             self.srtt.unwrap_or_default() + (self.rttvar * 4).max(GRANULARITY)
         };
-        self.base = timeout.max(self.min_rto);
+        self.base = (timeout + self.ack_delay).max(self.min_rto);
         self.rto = self.base;
     }
 
