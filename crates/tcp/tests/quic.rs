@@ -71,6 +71,21 @@ fn congestion_that_lasts_for_three_timeouts_takes_the_window() {
     );
 }
 
+/// Section 6.2.1: 0 is missing for long, but what was sent after it arrives: no congestion persists, however often the timer has expired.
+#[test]
+fn whatever_is_delivered_starts_the_timer_anew() {
+    let sender = quic(
+        None,
+        "
+        425 ms: poll -> sends 10..11; cwnd 10
+        1075 ms: poll -> sends 12..13; cwnd 10
+        1080 ms: ack 0 sack 1..1 -> anything; open
+        2375 ms: poll -> anything; cwnd 10
+        ",
+    );
+    assert_eq!(sender.snapshot().timeouts, 3);
+}
+
 /// Section 7.3.2: 0 was sent again after recovery began and is lost again. That is another congestion event; for TCP it is not.
 #[test]
 fn what_is_lost_again_cuts_again() {

@@ -43,6 +43,15 @@ impl Sender {
         true
     }
 
+    /// Something was delivered, if not in order: the timer starts anew (RFC 9002 section 6.2.1), and congestion does not persist.
+    #[inline]
+    pub(super) fn on_delivered_as_quic(&mut self, now: Time) {
+        if self.params.conduct == Conduct::Quic {
+            (self.timeouts_in_row, self.probing_segments) = (0, 0);
+            self.restart_timer(now);
+        }
+    }
+
     /// Something was sent again at `newest` and is lost again: what was sent after recovery began is another congestion event.
     #[inline]
     pub(super) fn cut_again_as_quic(&mut self, now: Time, newest: Option<Time>) {

@@ -50,6 +50,7 @@ impl Sender {
         self.dup_acks += 1;
         let sent_at = if sacked.again { None } else { sacked.sent_at };
         self.feedback(now, 0.0, sent_at);
+        self.on_delivered_as_quic(now);
         match self.phase {
             Phase::Recovery { .. } if !self.sacking => self.inflation += i64::from(self.params.mss),
             Phase::Recovery { .. } => self.mark_lost(now),
