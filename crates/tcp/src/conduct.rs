@@ -1,6 +1,6 @@
-//! Whose word counts where the RFCs and ns-2 differ.
+//! Whose word counts where the RFCs of TCP, ns-2, and those of QUIC differ.
 
-/// Where ns-2.35's `Agent/TCP` family departs from the RFCs, seen by running it beside this sender.
+/// How a sender counts, times and repairs. Where ns-2.35's `Agent/TCP` family departs from the RFCs was seen by running it beside this sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Conduct {
     /// The window does not grow while it is not what holds the sender back (RFC 7661, Linux); a repeated timeout of one

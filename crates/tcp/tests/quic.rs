@@ -58,7 +58,7 @@ fn a_stream_without_new_data_is_probed_by_its_first_segment() {
     assert!(sender.is_done());
 }
 
-/// Section 7.6: 1 + 2 PTOs pass without an acknowledgment, and the third expiration finds the window empty.
+/// Section 7.6: 1 + 2 PTOs pass without an acknowledgment, and the third expiration takes the window but for two segments.
 #[test]
 fn congestion_that_lasts_for_three_timeouts_takes_the_window() {
     quic(
@@ -66,7 +66,7 @@ fn congestion_that_lasts_for_three_timeouts_takes_the_window() {
         "
         425 ms: poll -> sends 10..11; cwnd 10
         1075 ms: poll -> sends 12..13; cwnd 10
-        2375 ms: poll -> resends 0; cwnd 1
+        2375 ms: poll -> resends 0..1; cwnd 2
         ",
     );
 }

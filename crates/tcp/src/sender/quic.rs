@@ -5,7 +5,7 @@
 //! timer:           PTO = SRTT + max(4 RTTVAR, 1 ms) + max_ack_delay, doubled each time                (section 6.2.1)
 //! timer expires:   two probes go out whatever the window says, new data if there is any; nothing is lost, nothing is cut (6.2.4, 7.5)
 //! persistent congestion:  after kPersistentCongestionThreshold = 3 PTOs without an acknowledgment all is lost and the window
-//!                  is the least                                                                       (section 7.6)
+//!                  is kMinimumWindow = 2 packets                                                      (section 7.6)
 //! ```
 //!
 //! A probe that is acknowledged tells what was lost before it. What is sent again has another packet number, so that it is lost again
@@ -13,7 +13,7 @@
 //! the cut before (section 7.3.2).
 //!
 //! Ours: a packet number is its first byte's place in the stream, which it is for what is sent once. Persistent congestion is found when the
-//! timer has expired twice, after PTO + 2 PTO, and does again, not when an acknowledgment comes. The least window is the law's own, one segment; the RFC has two.
+//! timer has expired twice, after PTO + 2 PTO, and does again, not when an acknowledgment comes.
 //! Does not: the time threshold of section 6.1.2, whose place the probes take.
 
 use lasthop_core::units::Time;
@@ -26,6 +26,8 @@ use crate::segment::Segment;
 pub(super) const PACKET_THRESHOLD: u64 = 3;
 /// Expirations before the one that finds persistent congestion: 1 + 2 PTOs.
 pub(super) const PROBED: u32 = 2;
+/// kMinimumWindow, segments.
+pub(super) const LEAST_WINDOW: f64 = 2.0;
 /// Probes of an expiration: one may be lost, too.
 const PROBES: u32 = 2;
 

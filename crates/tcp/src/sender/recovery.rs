@@ -30,7 +30,7 @@ use lasthop_core::units::Time;
 
 use super::flight::Learned;
 use super::linux::FACK;
-use super::quic::{PACKET_THRESHOLD, PROBED};
+use super::quic::{LEAST_WINDOW, PACKET_THRESHOLD, PROBED};
 use super::{Conduct, Phase, Sender, Stage};
 use crate::cc::{AckEvent, LossEvent, MIN_SSTHRESH, Recovery};
 use crate::segment::Segment;
@@ -267,6 +267,9 @@ impl Sender {
             let loss = self.loss();
             self.control.on_timeout(&mut self.window, &loss);
             self.round_threshold();
+            if self.params.conduct == Conduct::Quic {
+                self.window.cwnd = self.window.cwnd.max(LEAST_WINDOW);
+            }
         }
         if let Some(fine) = &mut self.fine {
             fine.on_timeout(now);
