@@ -177,7 +177,7 @@ impl Interval {
 pub struct HopLoad {
     /// What this flow could have there, if that is known: the capacity without what cannot give way.
     pub room: Option<BitRate>,
-    /// A queue stands in front of it.
+    /// A queue that is longer than its target stands in front of it.
     pub standing_queue: bool,
 }
 

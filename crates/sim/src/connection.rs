@@ -123,7 +123,11 @@ impl Connection {
             ..ReceiverParams::default()
         });
         let ns2 = conduct == Conduct::Ns2;
-        let habits = if ns2 { SenderParams::ns2(cc) } else { SenderParams { cc, conduct, ..SenderParams::default() } };
+        let habits = if ns2 {
+            SenderParams::ns2(cc)
+        } else {
+            SenderParams { cc, conduct, paced: conduct == Conduct::Quic, ..SenderParams::default() }
+        };
         let sender = Sender::new(SenderParams {
             mss,
             sack: tcp.sack,

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::aggregates::Aggregates;
 use super::bottleneck::{Bottleneck, Id};
 use super::fair_rate::{LEAST, Mode};
+use super::law::Law;
 use super::observe::{Row, Seen, see};
 use super::packet_train::{PacketTrains, Passed};
 use super::record::{self, FlowRecord, Unknown};
@@ -122,6 +123,11 @@ impl State {
 
     pub(super) fn delivered(&self, id: Id) -> f64 {
         self.bottlenecks.get(&id).map_or(0.0, Bottleneck::delivered)
+    }
+
+    /// More waits there than is kept as a queue.
+    pub(super) fn exceeds_target(&self, law: &Law, id: Id, cost: f64) -> bool {
+        self.bottlenecks.get(&id).is_some_and(|there| there.fair.queue() > there.target(law, id, cost))
     }
 
     /// At least 1.

@@ -98,6 +98,8 @@ pub(super) struct Observation {
     pub(super) packet_trains: f64,
     /// Flows that fill their windows.
     pub(super) filling: usize,
+    /// Elastic datagram flows that are not limited: nothing tells whether they will take more.
+    pub(super) unlimited: usize,
     /// Time in which something of a connection arrived while more was in flight, of all together, s.
     pub(super) served: f64,
     /// Of those, the ones that are held by this bottleneck.
@@ -262,7 +264,7 @@ impl FairRate {
 
     /// Where it would be if the largest flow took what is left, or those that grow together shared it.
     fn park(&mut self, x: &Observation, part: f64) {
-        let left = (x.capacity - x.delivered).max(0.0) / x.filling.max(1) as f64;
+        let left = (x.capacity - x.delivered).max(0.0) / (x.filling + x.unlimited).max(1) as f64;
         let most = (x.most + left).min(x.capacity);
         self.rate += (most - self.rate) * part.min(1.0);
     }

@@ -345,7 +345,6 @@ impl Ap {
             ShareRule::MaxMin => self.decide(now, sample),
             ShareRule::Equal => self.share_equally(now),
         }
-        self.publish_hops();
         for (flow, direction) in self.udp_flows.stale() {
             let plan = self.udp_flows.release(flow, direction);
             self.actions.extend(plan.map(|plan| Action::SetUdpPlan { flow, direction, plan }));
@@ -355,14 +354,15 @@ impl Ap {
         }
     }
 
-    /// What UDP flows are to be judged by in the next interval.
-    fn publish_hops(&mut self) {
-        for direction in Direction::BOTH {
-            let DirectionSnapshot { capacity, queue, .. } = self.shown(direction);
-            let bound = self.bounds(HopId::default(), direction).0;
-            let room = capacity.map(|capacity| capacity.saturating_sub(self.udp.smooth()));
-            self.udp_flows.set_hop(direction, elastic::HopLoad { room, standing_queue: queue > bound * 4 });
-        }
+    /// What the bottlenecks of a UDP flow over `hop` are like for data of each direction.
+    fn loads(&self, hop: HopId) -> [elastic::HopLoad; 2] {
+        Direction::BOTH.map(|direction| {
+            let path = self.path(hop, direction, self.law.relative_cost(hop, direction));
+            let carries = path.iter().filter_map(|(id, cost)| Some(self.law.carries(*id)? / cost)).reduce(f64::min);
+            let room = carries.map(|carries| BitRate::from_bps_f64(carries).saturating_sub(self.udp.smooth()));
+            let standing_queue = path.iter().any(|(id, cost)| self.law.exceeds_target(&self.params.law, *id, *cost));
+            elastic::HopLoad { room, standing_queue }
+        })
     }
 
     fn hold_datagrams(&mut self, flow: FlowId, direction: Direction, share: BitRate) {
@@ -401,7 +401,8 @@ impl Ap {
 
     /// A UDP flow, before the interval is closed by [`Self::on_link`].
     pub fn on_udp(&mut self, now: Time, sample: &UdpSample) {
-        self.udp_flows.on_sample(now, sample);
+        let loads = self.loads(sample.hop);
+        self.udp_flows.on_sample(now, sample, loads);
     }
 
     /// The UDP flow is gone, in both directions.

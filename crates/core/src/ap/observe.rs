@@ -524,6 +524,7 @@ impl Ap {
                     continue;
                 }
                 x.elastic += 1;
+                x.unlimited += usize::from(!demand.is_window_limited && !leaves);
                 if demand.is_window_limited && !leaves {
                     x.filling += 1;
                     x.window_limited += usize::from(binds == Some(id));

@@ -2,9 +2,11 @@
 //!
 //! ```text
 //! rate   = share x trim                                       [bit/s]
-//! depth  = max(12 full packets, 10 ms of the share, a packet train)  [bytes]     a packet train: what it sends in one go, if it pauses
-//! credit = 1 s of the share; none while a queue is standing        [bytes]
+//! depth  = max(12 full packets, 10 ms of the share)                [bytes]
+//! credit = 1 s of the share; none while a queue is standing, nor for who has never been told        [bytes]
 //! ```
+//!
+//! What a cut left unused is credit; what a sender in slow start has not used yet is none, for that is when it doubles.
 //!
 //! The virtual queue that a plan describes stands in [`crate::fastpath::udp`], what a flow is taken for in
 //! [`crate::elastic`]. A flow below its share keeps its virtual queue empty, so it is not touched whatever it is; one that
@@ -129,10 +131,6 @@ pub struct UdpSnapshot {
 const LEAST_DEPTH: u64 = 18_000;
 /// A standing queue of a game's patience.
 const DEPTH: Span = Span::from_millis(10);
-/// A flow that spends this part of its time in pauses sends in trains.
-const IN_PAUSES: f64 = 0.1;
-/// What lasts longer at the share is a sender that was silent and makes up for it, and would wait at the hop.
-const LONGEST_TRAIN: Span = Span::from_millis(30);
 /// One sawtooth of a usual path.
 const CREDIT: Span = Span::from_secs(1);
 /// Weight of the newest rate, per second of interval: the mean of about a second.
@@ -153,6 +151,10 @@ const WORTH_A_CALL: f64 = 0.01;
 struct UdpDirection {
     classifier: Classifier,
     rate: LowPass,
+    /// What its bottlenecks were like when it was looked at last.
+    load: HopLoad,
+    /// It was told of its plan once.
+    was_told: bool,
     /// Time since it was last told of its plan, and since it last sent.
     signalled_ago: Span,
     silent: Span,
@@ -160,8 +162,6 @@ struct UdpDirection {
     passed: u64,
     dropped: u64,
     packets: u64,
-    /// Of about the last second: bytes, trains, time in pauses, time, s.
-    trains: [f64; 4],
     /// While it was not elastic: bytes and s of the second that lasts, and rates of the two before, bit/s.
     lasts: [f64; 2],
     carried: [f64; 2],
@@ -188,7 +188,6 @@ pub struct UdpFlows {
     /// The queue of the hop is fair to flows by itself (CHAP): no flow is marked or dropped.
     queue_is_fair: bool,
     flows: BTreeMap<FlowId, UdpRecord>,
-    hops: [HopLoad; 2],
     decisions: VecDeque<Decision>,
 }
 
@@ -197,12 +196,13 @@ impl UdpDirection {
         Self {
             classifier: if quic { Classifier::of_quic() } else { Classifier::default() },
             rate: LowPass::new(RATE_WEIGHT_PER_SECOND),
+            load: HopLoad::default(),
+            was_told: false,
             signalled_ago: Span::MAX,
             silent: Span::MAX,
             passed: 0,
             dropped: 0,
             packets: 0,
-            trains: [0.0; 4],
             lasts: [0.0; 2],
             carried: [0.0; 2],
             trim: 1.0,
@@ -225,10 +225,10 @@ impl UdpDirection {
         self.rate.newest().max(self.rate.smooth())
     }
 
-    fn is_window_limited(&self, hop: &HopLoad) -> bool {
+    fn is_window_limited(&self) -> bool {
         let rate = self.lately();
         let has_its_share = || self.share.is_some_and(|share| rate >= share.mul_f64(0.9));
-        hop.standing_queue || self.signalled_ago < HELD_FOR || has_its_share()
+        self.load.standing_queue || self.signalled_ago < HELD_FOR || has_its_share()
     }
 
     fn trim(&mut self, share: BitRate, span: f64) {
@@ -242,13 +242,6 @@ impl UdpDirection {
             self.trim - TRIM_UP * span
         }
         .clamp(1.0, MOST_TRIM);
-    }
-
-    fn note_trains(&mut self, interval: &Interval) {
-        let span = interval.span.as_secs_f64();
-        let newest = [interval.bytes as f64, f64::from(interval.trains), interval.pause.as_secs_f64(), span];
-        let kept = (1.0 - span).max(0.0);
-        self.trains.iter_mut().zip(newest).for_each(|(sum, newest)| *sum = *sum * kept + newest);
     }
 
     /// Remembers what it carries while it is not elastic.
@@ -265,19 +258,13 @@ impl UdpDirection {
         }
     }
 
-    /// What a sender without pacing sends in one go, bytes: its window, once per round trip.
-    fn train(&self) -> u64 {
-        let [bytes, trains, pause, span] = self.trains;
-        if trains >= 1.0 && pause >= IN_PAUSES * span { (bytes / trains) as u64 } else { 0 }
-    }
-
-    fn plan(&self, share: BitRate, hop: &HopLoad) -> UdpPlan {
-        let train = self.train().min(share.bytes_in(LONGEST_TRAIN)) as u32;
+    fn plan(&self, share: BitRate) -> UdpPlan {
+        let has_credit = self.was_told && !self.load.standing_queue;
         let bytes = |rate: BitRate, span| u32::try_from(rate.bytes_in(span)).unwrap_or(u32::MAX);
         UdpPlan {
             rate_bytes: bytes(share.mul_f64(self.trim), Span::from_nanos(1 << 30)).max(1),
-            depth_bytes: bytes(share, DEPTH).max(LEAST_DEPTH as u32).max(train),
-            credit_bytes: if hop.standing_queue { 0 } else { bytes(share, CREDIT) },
+            depth_bytes: bytes(share, DEPTH).max(LEAST_DEPTH as u32),
+            credit_bytes: if has_credit { bytes(share, CREDIT) } else { 0 },
         }
     }
 }
@@ -286,7 +273,7 @@ fn passed(half: &UdpHalf) -> u64 {
     half.bytes.wrapping_sub(half.dropped_bytes)
 }
 
-fn signalled_ago(half: &UdpHalf) -> u32 {
+fn signals(half: &UdpHalf) -> u32 {
     half.marked.wrapping_add(half.dropped)
 }
 
@@ -298,16 +285,11 @@ fn differs(a: &UdpPlan, b: &UdpPlan) -> bool {
 impl UdpFlows {
     /// None yet; `queue_is_fair`: see there.
     pub(super) fn new(queue_is_fair: bool) -> Self {
-        Self { queue_is_fair, flows: BTreeMap::new(), hops: [HopLoad::default(); 2], decisions: VecDeque::new() }
+        Self { queue_is_fair, flows: BTreeMap::new(), decisions: VecDeque::new() }
     }
 
-    /// What the hop of data going `direction` is like: told before the samples of an interval.
-    pub fn set_hop(&mut self, direction: Direction, hop: HopLoad) {
-        self.hops[direction.index()] = hop;
-    }
-
-    /// One flow at the end of an interval, in both directions.
-    pub fn on_sample(&mut self, now: Time, sample: &UdpSample) {
+    /// One flow at the end of an interval, in both directions; `loads`: what its bottlenecks are like, by direction.
+    pub fn on_sample(&mut self, now: Time, sample: &UdpSample, loads: [HopLoad; 2]) {
         let record = self.flows.entry(sample.flow).or_insert_with(|| UdpRecord {
             station: sample.station,
             hop: sample.hop,
@@ -324,16 +306,13 @@ impl UdpFlows {
             let d = direction.index();
             let (half, before, after) = (&mut record.half[d], &record.before.half[d], &sample.state.half[d]);
             let interval = Interval::between(&record.before, &sample.state, direction, span);
-            half.note_trains(&interval);
             half.note_carried(&interval);
             half.passed = passed(after).wrapping_sub(passed(before));
             half.dropped = after.dropped_bytes.wrapping_sub(before.dropped_bytes);
             half.packets = interval.packets;
-            half.signalled_ago = if signalled_ago(after) != signalled_ago(before) {
-                Span::ZERO
-            } else {
-                half.signalled_ago.saturating_add(span)
-            };
+            half.was_told |= signals(after) > 0;
+            half.signalled_ago =
+                if signals(after) != signals(before) { Span::ZERO } else { half.signalled_ago.saturating_add(span) };
             if let Some(share) = half.share.filter(|_| half.signalled_ago == Span::ZERO && !half.shown) {
                 half.shown = true;
                 self.decisions.push_back(Decision::Steer { flow: sample.flow, direction, share });
@@ -341,7 +320,8 @@ impl UdpFlows {
             half.silent = if interval.packets > 0 { Span::ZERO } else { half.silent.saturating_add(span) };
             half.rate.weigh(RATE_WEIGHT_PER_SECOND * span.as_secs_f64());
             half.rate.on_count(now, passed(after));
-            if half.classifier.on_interval(&interval, &self.hops[d]) {
+            half.load = loads[d];
+            if half.classifier.on_interval(&interval, &half.load) {
                 self.decisions.push_back(Decision::Behaviour {
                     flow: sample.flow,
                     direction,
@@ -411,7 +391,7 @@ impl UdpFlows {
                     hop: record.hop,
                     rate: half.lately(),
                     share: half.share,
-                    is_window_limited: half.is_window_limited(&self.hops[direction.index()]),
+                    is_window_limited: half.is_window_limited(),
                 })
             })
         })
@@ -419,7 +399,6 @@ impl UdpFlows {
 
     /// Gives a share to an elastic flow; `Some` when its plan is to be written. `span`: since the shares before.
     pub fn set_share(&mut self, flow: FlowId, direction: Direction, share: BitRate, span: Span) -> Option<UdpPlan> {
-        let hop = self.hops[direction.index()];
         let fair = self.queue_is_fair;
         let record = self.flows.get_mut(&flow)?;
         let half = &mut record.half[direction.index()];
@@ -431,7 +410,7 @@ impl UdpFlows {
         } else {
             half.trim(share, span.as_secs_f64());
             half.share = Some(share);
-            half.plan(share, &hop)
+            half.plan(share)
         };
         write(half, plan)
     }
@@ -503,13 +482,15 @@ mod tests {
         flows: UdpFlows,
         tunnel: Option<Tunnel>,
         state: UdpState,
+        loads: [HopLoad; 2],
         now: Time,
     }
 
     impl Bulk {
         fn new(queue_is_fair: bool) -> Self {
             let now = Time::from_nanos(1_000_000_000);
-            Self { flows: UdpFlows::new(queue_is_fair), tunnel: None, state: UdpState::new(now), now }
+            let loads = [HopLoad::default(); 2];
+            Self { flows: UdpFlows::new(queue_is_fair), tunnel: None, state: UdpState::new(now), loads, now }
         }
 
         fn pass(&mut self, rate: BitRate, intervals: u32) {
@@ -530,6 +511,7 @@ mod tests {
             self.flows.on_sample(
                 self.now,
                 &UdpSample { flow: FLOW, station: StationId(1), hop: HopId(0), tunnel: self.tunnel, state: self.state },
+                self.loads,
             );
         }
 
@@ -550,7 +532,7 @@ mod tests {
         assert!(matches!(bulk.flows.take_decision(), Some(Decision::Behaviour { behaviour: Behaviour::Elastic, .. })));
         let plan = bulk.flows.set_share(FLOW, Direction::ToStation, BitRate::mbps(8), SPAN).expect("a plan");
         // 1 MB/s for 1.0737 s; 10 ms are 10 kB.
-        assert_eq!(plan, UdpPlan { rate_bytes: 1_073_741, depth_bytes: 18_000, credit_bytes: 1_000_000 });
+        assert_eq!(plan, UdpPlan { rate_bytes: 1_073_741, depth_bytes: 18_000, credit_bytes: 0 });
         assert_eq!(bulk.flows.set_share(FLOW, Direction::ToStation, BitRate::mbps(8), SPAN), None, "the same again");
         assert!(bulk.limits()[0].is_window_limited, "it has more than its share: it takes all it can get");
         let steered = |bulk: &mut Bulk| {
@@ -634,24 +616,17 @@ mod tests {
         let mut bulk = Bulk::new(false);
         bulk.pass(BitRate::mbps(12), 24);
         let rate = |bulk: &mut Bulk, standing_queue| {
-            bulk.flows.set_hop(Direction::ToStation, HopLoad { standing_queue, ..HopLoad::default() });
+            bulk.loads[0].standing_queue = standing_queue;
+            bulk.pass(BitRate::mbps(12), 1);
             for _ in 0..200 {
                 bulk.flows.set_share(FLOW, Direction::ToStation, BitRate::mbps(8), SPAN);
             }
             bulk.flows.snapshot().next().map(|s| (s.plan.rate_bytes, s.plan.credit_bytes))
         };
+        assert_eq!(rate(&mut bulk, false), Some((1_073_741, 0)), "it has never been told: it may still double");
+        bulk.state.half[0].dropped += 1;
         assert_eq!(rate(&mut bulk, true), Some((1_073_741, 0)));
-        assert_eq!(rate(&mut bulk, false), Some((1_073_741, 1_000_000)));
-    }
-
-    #[test]
-    fn what_a_silent_sender_makes_up_for_is_no_train_of_a_tenth_of_a_second() {
-        let mut bulk = Bulk::new(false);
-        bulk.pass(BitRate::mbps(12), 24);
-        // A packet train of 0.3 s of its share, once a second.
-        let half = &mut bulk.flows.flows.get_mut(&FLOW).unwrap().half[0];
-        half.trains = [300_000.0, 1.0, 0.5, 1.0];
-        let plan = bulk.flows.set_share(FLOW, Direction::ToStation, BitRate::mbps(8), SPAN).expect("a plan");
-        assert_eq!(plan.depth_bytes, 30_000, "30 ms at 1 MB/s");
+        bulk.pass(BitRate::mbps(7), 60);
+        assert_eq!(rate(&mut bulk, false).map(|(_, credit)| credit), Some(1_000_000));
     }
 }

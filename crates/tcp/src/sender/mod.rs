@@ -32,7 +32,7 @@ mod recovery;
 mod rtt;
 mod vegas;
 
-use lasthop_core::units::{BitRate, Time};
+use lasthop_core::units::{BitRate, Span, Time};
 
 use crate::cc::{AckEvent, Algorithm, Brought, CongestionControl, Law, MIN_SSTHRESH, Progress, Recovery, Window};
 use crate::conduct::Conduct;
@@ -41,7 +41,7 @@ use crate::segment::{Ack, Segment};
 use delivery::Delivery;
 use flight::Flight;
 use linux::Halving;
-use pace::Pace;
+use pace::{GAIN, Pace};
 use probing::Probing;
 use rtt::{Clock, RttEstimator};
 use vegas::Fine;
@@ -177,6 +177,7 @@ impl Sender {
     pub fn new(params: SenderParams) -> Self {
         let params = SenderParams { mss: params.mss.max(1), initial_window: params.initial_window.max(1), ..params };
         let control = params.cc.control(&params.law());
+        let is_paced = control.is_paced() || params.paced;
         let clock = match params.conduct {
             Conduct::Rfc | Conduct::Quic => Clock::Fine,
             Conduct::Ns2 if control.is_linux() => Clock::Linux,
@@ -184,9 +185,9 @@ impl Sender {
         };
         Self {
             style: control.recovery(),
-            watched: control.watches() || control.samples() || control.is_paced(),
+            watched: control.watches() || control.samples() || is_paced,
             delivery: control.samples().then(Box::default),
-            pace: control.is_paced().then(Box::default),
+            pace: is_paced.then(Box::default),
             paced_until: None,
             probing: control.probes().then(Box::default),
             fine: (control.recovery() == Recovery::Vegas && params.conduct == Conduct::Ns2).then(Box::default),
@@ -531,9 +532,10 @@ impl Sender {
 
     #[inline(never)]
     fn update_pace(&mut self) {
-        if let Some(pace) = &mut self.pace {
-            pace.rate = self.control.pace().map(|segments| segments * f64::from(self.params.mss));
-        }
+        let Some(pace) = &mut self.pace else { return };
+        let of_window = |srtt: Span| GAIN * self.window.cwnd / srtt.as_secs_f64();
+        let rate = self.control.pace().or_else(|| self.rtt.srtt().filter(|_| self.params.paced).map(of_window));
+        pace.rate = rate.map(|segments| segments * f64::from(self.params.mss));
     }
 
     /// A segment with payload goes out.

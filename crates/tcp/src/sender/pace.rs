@@ -1,11 +1,18 @@
-//! A law may say when, besides how much: segments go out at its rate.
+//! A law may say when, besides how much: segments go out at its rate. Where it does not, a sender that paces all the same (QUIC)
+//! spreads its window over a round trip (RFC 9002 section 7.7).
 //!
-//! `next = max(now, next) + bytes / rate`        [s] = [bytes] / [bytes/s]
+//! ```text
+//! next = max(now, next) + bytes / rate          [s] = [bytes] / [bytes/s]
+//! rate = 5/4 cwnd / SRTT
+//! ```
 //!
 //! Repairs and probes of a closed window are paced as new data are; a segment that the retransmission timer asks for goes at
 //! once. No credit is kept for time not used.
 
 use lasthop_core::units::{Span, Time};
+
+/// N of RFC 9002 section 7.7: enough that the window, and not the pace, limits.
+pub(super) const GAIN: f64 = 1.25;
 
 #[derive(Debug, Default)]
 pub(super) struct Pace {

@@ -33,6 +33,8 @@ pub struct SenderParams {
     pub aimd: Aimd,
     /// Whose word counts where the RFCs and ns-2 differ.
     pub conduct: Conduct,
+    /// Spreads its window over a round trip, whatever the law (RFC 9002 section 7.7).
+    pub paced: bool,
 }
 
 impl Default for SenderParams {
@@ -49,6 +51,7 @@ impl Default for SenderParams {
             limited_transmit: true,
             aimd: Aimd::default(),
             conduct: Conduct::Rfc,
+            paced: false,
         }
     }
 }

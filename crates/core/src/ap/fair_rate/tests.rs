@@ -96,6 +96,42 @@ fn the_queue_comes_to_its_target_whatever_path_capacity_and_number_of_flows() {
     }
 }
 
+/// Two that begin and are not limited yet, of which one tells of no window, may have what the largest has and half of what is left, and when one
+/// is limited the law holds.
+#[test]
+fn who_begins_may_have_an_equal_part_of_what_is_left() {
+    let law = Law::default();
+    let mut fair = FairRate::default();
+    for _ in 0..200 {
+        fair.step(&Observation { target: law.queue_target, base_rtt: 0.04, ..Observation::default() }, &law, DT);
+    }
+    let begins = Observation {
+        queue: Some((0.0, 0.0)),
+        target: law.queue_target,
+        base_rtt: 0.04,
+        capacity: 2e7,
+        packet_trains: 2e7,
+        delivered: 6e6,
+        most: 4e6,
+        filling: 1,
+        unlimited: 1,
+        elastic: 2,
+        parts: 2,
+        ..Observation::default()
+    };
+    let modes: Vec<_> = (0..20)
+        .map(|_| {
+            fair.step(&begins, &law, DT);
+            fair.mode
+        })
+        .collect();
+    assert_eq!((modes[0], &modes[1..]), (Mode::Steady, &[Mode::Released; 19][..]));
+    let rate = fair.rate().unwrap();
+    assert!((rate - 1.1e7).abs() < 1e5, "{rate}");
+    fair.step(&Observation { window_limited: 1, ..begins }, &law, DT);
+    assert_eq!(fair.mode, Mode::Steady);
+}
+
 /// Half of the range of the queue's last ten round trips, in targets.
 fn swing(gain: f64) -> f64 {
     let law = Law { gain, probe: 0.0, collapse: 100.0, ..Law::default() };
