@@ -106,8 +106,7 @@ fn what_is_lost_again_cuts_again() {
     assert!(again.cwnd < 4.0 && once.cwnd == 5.0, "{again:?}\n{once:?}");
 }
 
-/// Section 7.7: at 5/4 of the window per round trip. 20 of 1,000 bytes over 100 ms: one each 4 ms; and the first ten at once, for no round trip is
-/// known.
+/// Section 7.7: at 5/4 of the window per round trip, which the handshake has told: ten over 100 ms, one each 8 ms.
 #[test]
 fn what_paces_spreads_its_window_over_a_round_trip() {
     let params = SenderParams {
@@ -121,10 +120,9 @@ fn what_paces_spreads_its_window_over_a_round_trip() {
         params,
         "
         0 ms: poll -> syn
-        100 ms: syn-ack -> anything
-        200 ms: ack 10 -> sends 10; cwnd 20; deadline 204
-        204 ms: poll -> sends 11; deadline 208
-        208 ms: poll -> sends 12
+        100 ms: syn-ack -> sends 0; cwnd 10; deadline 108
+        108 ms: poll -> sends 1; deadline 116
+        116 ms: poll -> sends 2; deadline 124
         ",
     );
 }
