@@ -125,6 +125,12 @@ impl State {
         self.bottlenecks.get(&id).map_or(0.0, Bottleneck::delivered)
     }
 
+    /// The narrowest bottleneck of a path, and what it carries, as bytes of a flow that pays these costs.
+    pub(super) fn narrowest(&self, path: &[(Id, f64); 2]) -> Option<(Id, BitRate)> {
+        let carries = path.iter().filter_map(|(id, cost)| Some((*id, self.carries(*id)? / cost)));
+        carries.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(id, carries)| (id, BitRate::from_bps_f64(carries)))
+    }
+
     /// More waits there than is kept as a queue.
     pub(super) fn exceeds_target(&self, law: &Law, id: Id, cost: f64) -> bool {
         self.bottlenecks.get(&id).is_some_and(|there| there.fair.queue() > there.target(law, id, cost))
@@ -455,9 +461,7 @@ impl Ap {
 
     /// The narrower of those, and what it carries, as bytes of the stations that use it now.
     fn narrowest(&self, direction: Direction) -> Option<(Id, BitRate)> {
-        let path = self.main_path(direction);
-        let carries = path.iter().filter_map(|(id, cost)| Some((*id, self.law.carries(*id)? / cost)));
-        carries.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(id, carries)| (id, BitRate::from_bps_f64(carries)))
+        self.law.narrowest(&self.main_path(direction))
     }
 
     pub(super) fn capacity_of(&self, direction: Direction) -> Option<BitRate> {

@@ -98,12 +98,12 @@ pub(super) struct Observation {
     pub(super) packet_trains: f64,
     /// Flows that fill their windows.
     pub(super) filling: usize,
-    /// Elastic datagram flows that are not limited: nothing tells whether they will take more.
-    pub(super) unlimited: usize,
     /// Time in which something of a connection arrived while more was in flight, of all together, s.
     pub(super) served: f64,
     /// Of those, the ones that are held by this bottleneck.
     pub(super) window_limited: usize,
+    /// Elastic datagram flows that are not limited: nothing tells whether they will take more.
+    pub(super) unlimited: usize,
     /// Flows that take what they get, controlled or not; and those among them that cannot be held.
     pub(super) elastic: usize,
     pub(super) uncontrolled: usize,

@@ -213,6 +213,8 @@ pub struct Ap {
     duplex: BTreeMap<HopId, Duplex>,
     costs: Costs,
     udp_flows: UdpFlows,
+    /// What UDP flows of each hop are judged by since the newest decision.
+    loads: BTreeMap<HopId, [elastic::HopLoad; 2]>,
     /// IP bytes of elastic UDP so far, in both directions.
     elastic_bytes: u64,
     /// What the link had carried an interval ago.
@@ -241,6 +243,7 @@ impl Ap {
             duplex: BTreeMap::new(),
             costs: Costs::default(),
             udp_flows: UdpFlows::new(params.queue_is_fair),
+            loads: BTreeMap::new(),
             elastic_bytes: 0,
             link: LinkSample::default(),
             left_alone: LeftAlone::default(),
@@ -345,6 +348,7 @@ impl Ap {
             ShareRule::MaxMin => self.decide(now, sample),
             ShareRule::Equal => self.share_equally(now),
         }
+        self.loads.clear();
         for (flow, direction) in self.udp_flows.stale() {
             let plan = self.udp_flows.release(flow, direction);
             self.actions.extend(plan.map(|plan| Action::SetUdpPlan { flow, direction, plan }));
@@ -358,8 +362,7 @@ impl Ap {
     fn loads(&self, hop: HopId) -> [elastic::HopLoad; 2] {
         Direction::BOTH.map(|direction| {
             let path = self.path(hop, direction, self.law.relative_cost(hop, direction));
-            let carries = path.iter().filter_map(|(id, cost)| Some(self.law.carries(*id)? / cost)).reduce(f64::min);
-            let room = carries.map(|carries| BitRate::from_bps_f64(carries).saturating_sub(self.udp.smooth()));
+            let room = self.law.narrowest(&path).map(|(_, carries)| carries.saturating_sub(self.udp.smooth()));
             let standing_queue = path.iter().any(|(id, cost)| self.law.exceeds_target(&self.params.law, *id, *cost));
             elastic::HopLoad { room, standing_queue }
         })
@@ -401,7 +404,8 @@ impl Ap {
 
     /// A UDP flow, before the interval is closed by [`Self::on_link`].
     pub fn on_udp(&mut self, now: Time, sample: &UdpSample) {
-        let loads = self.loads(sample.hop);
+        let loads = self.loads.get(&sample.hop).copied().unwrap_or_else(|| self.loads(sample.hop));
+        self.loads.insert(sample.hop, loads);
         self.udp_flows.on_sample(now, sample, loads);
     }
 

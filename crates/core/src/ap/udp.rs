@@ -153,9 +153,7 @@ struct UdpDirection {
     rate: LowPass,
     /// What its bottlenecks were like when it was looked at last.
     load: HopLoad,
-    /// It was told of its plan once.
-    was_told: bool,
-    /// Time since it was last told of its plan, and since it last sent.
+    /// Time since it was last told of its plan (`Span::MAX`: it never was), and since it last sent.
     signalled_ago: Span,
     silent: Span,
     /// Of the newest interval: IP bytes, those that were dropped, and packets.
@@ -197,7 +195,6 @@ impl UdpDirection {
             classifier: if quic { Classifier::of_quic() } else { Classifier::default() },
             rate: LowPass::new(RATE_WEIGHT_PER_SECOND),
             load: HopLoad::default(),
-            was_told: false,
             signalled_ago: Span::MAX,
             silent: Span::MAX,
             passed: 0,
@@ -259,7 +256,7 @@ impl UdpDirection {
     }
 
     fn plan(&self, share: BitRate) -> UdpPlan {
-        let has_credit = self.was_told && !self.load.standing_queue;
+        let has_credit = self.signalled_ago < Span::MAX && !self.load.standing_queue;
         let bytes = |rate: BitRate, span| u32::try_from(rate.bytes_in(span)).unwrap_or(u32::MAX);
         UdpPlan {
             rate_bytes: bytes(share.mul_f64(self.trim), Span::from_nanos(1 << 30)).max(1),
@@ -310,7 +307,6 @@ impl UdpFlows {
             half.passed = passed(after).wrapping_sub(passed(before));
             half.dropped = after.dropped_bytes.wrapping_sub(before.dropped_bytes);
             half.packets = interval.packets;
-            half.was_told |= signals(after) > 0;
             half.signalled_ago =
                 if signals(after) != signals(before) { Span::ZERO } else { half.signalled_ago.saturating_add(span) };
             if let Some(share) = half.share.filter(|_| half.signalled_ago == Span::ZERO && !half.shown) {
