@@ -175,7 +175,7 @@ pub struct DirectionStatus {
     #[serde(default)]
     pub waiting: Vec<WaitingStatus>,
     /// Where packets waited when they last did: `access-point` (its own queue), `firmware` (behind it, in driver or
-    /// radio), `line` (in front of the home); null where nothing ever waited.
+    /// radio), `wan` (in front of the home); null where nothing ever waited.
     pub queue_place: Option<String>,
     /// What waits there, ms.
     pub queue_ms: f64,

@@ -72,8 +72,6 @@ pub(super) struct FlowRecord {
     timed: bool,
     /// Time of the newest interval in which something arrived while more was in flight, s.
     served: f64,
-    /// The far round trip of the interval before, when it was much shorter than any.
-    fallen: Option<Span>,
     /// When the sender last filled its window, and for how long that counts.
     limited_at: Option<Time>,
     limited_memory: Span,
@@ -136,7 +134,6 @@ impl FlowRecord {
             stuck: f64::MAX,
             timed: false,
             served: 0.0,
-            fallen: None,
             limited_at: None,
             limited_memory: Span::ZERO,
             queued: 0.0,
@@ -170,7 +167,7 @@ impl FlowRecord {
         }
         if let Some(rtt) = sample.remote_rtt_min {
             let handshake = *self.handshake.get_or_insert(rtt);
-            self.on_remote(now, rtt.saturating_sub(self.transmission).max(handshake).min(rtt));
+            self.remote_rtt.on_sample(now, rtt.saturating_sub(self.transmission).max(handshake).min(rtt));
         }
         for (inbound, stamped) in self.inbound.iter_mut().zip(sample.stamped) {
             inbound.on_stamps(now, stamped);
@@ -208,16 +205,6 @@ impl FlowRecord {
         is_active
     }
 
-    /// A far minimum that falls by a twentieth at once counts when it is seen again: a single wrong match would stand for long.
-    fn on_remote(&mut self, now: Time, rtt: Span) {
-        let falls = self.remote_rtt.min().is_some_and(|min| rtt < min.mul_f64(0.95));
-        let seen_before = self.fallen.is_some_and(|before| rtt < before.mul_f64(1.05));
-        if !falls || seen_before {
-            self.remote_rtt.on_sample(now, rtt);
-        }
-        self.fallen = falls.then_some(rtt);
-    }
-
     /// What arrived since the sample before.
     fn count(&mut self, sample: &FlowSample) {
         let Some(before) = self.newest else { return };
@@ -244,7 +231,7 @@ impl FlowRecord {
     pub(super) fn forget_remote_path(&mut self) {
         // Of the newest round trip its transmission was taken off, as of a path that a handshake had shown.
         let newest = self.remote_rtt.newest().map(|rtt| rtt + self.transmission);
-        (self.remote_rtt, self.handshake, self.fallen) = (self.remote_rtt.anew(), None, None);
+        (self.remote_rtt, self.handshake) = (self.remote_rtt.anew(), None);
         newest.into_iter().for_each(|rtt| self.remote_rtt.on_sample(self.now, rtt));
         self.inbound[Direction::ToStation.index()].forget_least();
         self.inbound[Direction::ToStation.index()].forget_least_out();
