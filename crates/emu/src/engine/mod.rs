@@ -47,7 +47,7 @@ const PRIORITY: i32 = 50;
 const COALESCED: Span = Span::from_micros(50);
 /// What answers a frame that was written later than this was late, too. In real time, which kernels and controllers measure in, a compensated lag
 /// is a path that is shorter by the lag: after a pause of the machine the least round trip is one that no packet needs again, and for as long
-/// as it is remembered the path looks like a queue. p99 of the lag is about half of this; a tenth of the queue that the law keeps is this.
+/// as it is remembered the path looks like a queue. A tenth of the queue that the law keeps; p99 of the lag is 0.1 ms over g.
 const CAUSAL: Span = Span::from_micros(200);
 /// Longest sleep, so that a stop is noticed.
 const NAP: Span = Span::from_millis(20);
