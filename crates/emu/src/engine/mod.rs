@@ -4,7 +4,7 @@
 //! before the next one, spins the rest, writes the frame to its TAP, and records how late it was (the lag). Being late
 //! never shifts the schedule: the models only ever see scheduled times. *Causal stamping*: whatever the kernel produced
 //! in answer to a frame (it forwards and acknowledges before `write` returns) is read at once and stamped with the
-//! scheduled time of that frame, so that lag does not add up along a path: up to a lag of [`CAUSAL`], for clocks in the hosts
+//! scheduled time of that frame, so that lag does not add up along a path: up to a lag of 200 us, for clocks in the hosts
 //! see a path that is shorter by as much. What answers a frame that was later, and frames that come by themselves, are stamped
 //! when they are read. Model time counts from the start of the scenario; before it, frames are thrown away.
 

@@ -15,8 +15,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use lasthop_core::ap::Law;
 use lasthop_core::packet::Direction;
-use lasthop_core::units::Span;
+use lasthop_core::units::{BitRate, Span};
 use lasthop_core::wire::{Merged, TcpFields};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -26,7 +27,7 @@ use crate::headers::Found;
 use crate::mutate::{Crossing, mutate};
 use crate::random::Random;
 use crate::traffic::{Download, echo, ping_from};
-use crate::world::{RATE, World};
+use crate::world::{RATE, Running, World};
 
 const PACKETS: u64 = 20_000;
 const SEED: u64 = 11;
@@ -253,6 +254,17 @@ fn median(round_trips: Vec<f64>) -> f64 {
     round_trips.get(round_trips.len() / 2).copied().unwrap_or(f64::MAX)
 }
 
+/// The largest share that a flow is told of in so long, bit/s.
+fn largest_share(running: &Running, lasts: Duration) -> u64 {
+    let (begun, mut largest) = (Instant::now(), RATE.as_bps());
+    while begun.elapsed() < lasts {
+        let status = running.status();
+        largest = status.flows.iter().filter_map(|flow| flow.share_bps).fold(largest, u64::max);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    largest
+}
+
 /// What a download has while something else goes on, Mbit/s.
 fn fares<T>(download: &Download, meanwhile: impl FnOnce() -> T) -> (f64, T) {
     let (begun, before) = (Instant::now(), download.received());
@@ -280,11 +292,12 @@ fn odd_packets_of_a_neighbour_change_nothing_of_a_download() {
         let (before, usual) = fares(&download, || median(ping_from(&home.neighbour, echo, quiet)));
         let acks = capture(&home.world.server, station, server);
         let lasts = Duration::from_secs_f64(packets as f64 / PER_SECOND);
-        let (during, (wait, taken)) = fares(&download, || {
+        let (during, (wait, taken, share)) = fares(&download, || {
             std::thread::scope(|scope| {
                 let pings = scope.spawn(|| median(ping_from(&home.neighbour, echo, lasts)));
+                let share = scope.spawn(|| largest_share(&running, lasts));
                 let taken = interfere(&home, &known, (packets, seed));
-                (pings.join().expect("no panic"), taken)
+                (pings.join().expect("no panic"), taken, share.join().expect("no panic"))
             })
         });
         let acks = acks.finish();
@@ -297,9 +310,11 @@ fn odd_packets_of_a_neighbour_change_nothing_of_a_download() {
             status.packets["invalid"], status.packets["malformed"],
         );
         assert!(taken > packets / 2, "{taken} of {packets} were sent");
-        // A window update that is sent while an ACK passes on another CPU may overtake it: by so much at most.
-        let millisecond = RATE.bytes_in(Span::from_micros(1_100));
-        let update = (millisecond.max(2 * 1448) + millisecond) as i32;
+        // A window update that is sent while an ACK passes on another CPU may overtake it: by what the edge may advance at once, twice what
+        // its pace brings in 2^20 ns. The pace is that of the fair rate, not of the hop.
+        let pace = BitRate::from_bps_f64(share as f64 * Law::default().pace_gain);
+        let millisecond = pace.bytes_in(Span::from_nanos(1 << 20));
+        let update = (millisecond.max(2 * 1448) + millisecond.max(1448)) as i32;
         assert!(left <= update, "an edge moved left by {left} bytes, and a window update tells {update} at most");
         let unharmed = during >= 0.95 * before && wait <= usual + 2.0;
         assert!(unharmed || attempt < 3, "{before:.2} -> {during:.2} Mbit/s, {usual:.1} -> {wait:.1} ms");
