@@ -98,41 +98,45 @@ fn four_downloads_share_what_one_could_have() {
     println!("SKIPPED: the machine was too busy for a valid run, three times");
 }
 
+/// [`HOME`] for so long, its capacity learned: the report, and what the controller's log has. `meanwhile` goes on beside it.
+fn learns(duration: &str, meanwhile: impl FnOnce()) -> (Value, Vec<Value>) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (scenario, log) = (folder.path().join("home.toml"), folder.path().join("log"));
+    std::fs::write(&scenario, HOME).expect("written");
+    let mut command = Command::new(programs::lasthop());
+    command.arg("emulate").arg(&scenario).args(["--json", "-", "--log"]).arg(&log);
+    let duration = format!("duration={duration}");
+    for set in [&*duration, "measure_from=2s", "wifi.queue.limit=500", "control.window.capacity=learn"] {
+        command.args(["--set", set]);
+    }
+    let emulation = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+    meanwhile();
+    let output = emulation.wait_with_output().expect("it ends");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let report = serde_json::from_slice(&output.stdout).expect("nothing but JSON on stdout");
+    let log = std::fs::read_to_string(log).expect("a log");
+    (report, log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect())
+}
+
 #[test]
 fn a_capacity_that_nobody_gave_is_learned_and_told_with_its_reasons() {
     if cannot_run() {
         return;
     }
     for _ in 0..3 {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let (scenario, log) = (folder.path().join("home.toml"), folder.path().join("log"));
-        std::fs::write(&scenario, HOME).expect("written");
-        let mut command = Command::new(programs::lasthop());
-        command.arg("emulate").arg(&scenario).args(["--json", "-", "--log"]).arg(&log);
-        for set in ["duration=6s", "measure_from=2s", "wifi.queue.limit=500", "control.window.capacity=learn"] {
-            command.args(["--set", set]);
-        }
-        let output = command.output().expect("the binary starts");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let report: Value = serde_json::from_slice(&output.stdout).expect("nothing but JSON on stdout");
+        let (report, lines) = learns("6s", || ());
         if report["run"]["valid"] != true {
             continue;
         }
         let (control, rate) = (&report["control"], number(&flow(&report, "ftp")["rate_bps"]));
         assert!(number(&control["decisions"]) >= 1.0, "{control:#}");
-        assert!(control["queue_place"]["down"].is_string(), "{control:#}");
-        let log = std::fs::read_to_string(log).expect("a log");
-        let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
-        assert!(lines.iter().any(|line| line["said"].as_str().is_some_and(|it| it.contains("carr"))), "{log}");
-        let places = lines.iter().filter_map(|line| line["status"]["directions"]["down"]["queue_place"].as_str());
-        let (firmware, elsewhere): (Vec<_>, Vec<_>) = places.partition(|place| *place == "firmware");
-        // Most of the time: in a pause of this machine nothing goes through, and that is what is learned then; and packets wait for it in
-        // front of the home.
-        assert!(firmware.len() > elsewhere.len(), "{log}");
+        assert_eq!(control["queue_place"]["down"], "firmware", "{control:#}");
+        assert!(lines.iter().any(|line| line["said"].as_str().is_some_and(|it| it.contains("carr"))), "{lines:?}");
+        // Most of the time: in a pause of this machine nothing goes through, and that is what is learned then.
         let learned = lines.iter().filter_map(|line| line["status"]["directions"]["down"]["capacity_bps"].as_f64());
         let mut learned: Vec<f64> = learned.collect();
         learned.sort_by(f64::total_cmp);
-        assert!(learned.len() > 20, "{log}");
+        assert!(learned.len() > 20, "{lines:?}");
         let usual = learned[learned.len() / 2];
         assert!((0.85..1.2).contains(&(usual / rate)), "{usual} where {rate} went through");
         assert!(lines.iter().filter(|line| line["status"]["control"].is_object()).count() > 20);
@@ -158,26 +162,14 @@ fn a_pause_of_the_machine_makes_no_path_shorter() {
         return;
     }
     for _ in 0..3 {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let (scenario, log) = (folder.path().join("home.toml"), folder.path().join("log"));
-        std::fs::write(&scenario, HOME).expect("written");
-        let mut command = Command::new(programs::lasthop());
-        command.arg("emulate").arg(&scenario).args(["--json", "-", "--log"]).arg(&log);
-        for set in ["duration=4s", "measure_from=1s", "wifi.queue.limit=500", "control.window.capacity=learn"] {
-            command.args(["--set", set]);
-        }
-        let emulation = command.stdout(Stdio::piped()).spawn().expect("the binary starts");
-        std::thread::sleep(std::time::Duration::from_secs(1));
-        let pauses = pauses();
-        let output = emulation.wait_with_output().expect("it ends");
-        let paused = pauses.into_iter().all(|mut pause| pause.wait().is_ok_and(|status| status.success()));
-        assert!(output.status.success());
-        let report: Value = serde_json::from_slice(&output.stdout).expect("nothing but JSON on stdout");
+        let mut paused = false;
+        let (report, lines) = learns("4s", || {
+            std::thread::sleep(std::time::Duration::from_secs(1));
+            paused = pauses().into_iter().all(|mut pause| pause.wait().is_ok_and(|status| status.success()));
+        });
         if !paused || number(&report["run"]["lag_ms"]["max"]) < 2.0 {
             continue;
         }
-        let log = std::fs::read_to_string(log).expect("a log");
-        let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
         let flows = lines.iter().filter_map(|line| line["status"]["flows"].as_array()).flatten();
         let least = flows.filter_map(|flow| flow["remote_rtt_ms"].as_f64()).reduce(f64::min);
         // 5 ms each way, less what an answer may make up for.

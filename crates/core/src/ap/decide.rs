@@ -33,9 +33,8 @@ use crate::units::{BitRate, Span, Time};
 const UNPACED: f64 = 2.0;
 /// Estimates that differ by less are not worth a line.
 const WORTH_A_LINE: f64 = 0.1;
-/// Where the queue is, is what the places' means over so much time say in which one stood, s: of a bottleneck that is held no more waits
-/// than the jitter of the others, for moments.
-const PLACE_MEAN: f64 = 1.0;
+/// Another place of the queue is believed after so much time in which it was seen there, s.
+const PLACE_CONFIRMED: f64 = 1.0;
 /// What a byte costs beside one of the cheapest is averaged over this, s.
 const COST_MEAN: f64 = 0.5;
 /// A round trip of a connection that begins, and the part of its segments that is payload.
@@ -71,10 +70,7 @@ struct News {
     capacity: Option<BitRate>,
     place: Option<QueuePlace>,
     said_place: Option<QueuePlace>,
-    /// What waits in the access point's own queue, behind it and on the WAN link while a queue stands, means, s.
-    waited: [f64; 3],
-    /// How long one has stood, s.
-    stood: f64,
+    elsewhere: Option<(QueuePlace, f64)>,
     limits: bool,
     /// The queue is somebody's whom windows do not hold.
     beside: bool,
@@ -524,10 +520,13 @@ impl Ap {
             let is_own = own > 0.0 && 2.0 * own >= queues[0];
             let queued = std::mem::take(&mut self.law.queued[i]);
             self.law.waiting[i].on_interval(queued, is_own, dt);
-            let [hop, wan] = [0, 1].map(|i| if has_standing_queue[i] { queues[i] } else { 0.0 });
-            if has_standing_queue != [false; 2] {
-                news.find(if is_own { [hop, 0.0, wan] } else { [0.0, hop, wan] }, dt);
-            }
+            let place = match has_standing_queue {
+                [_, true] if queues[1] > queues[0] || !has_standing_queue[0] => Some(QueuePlace::Wan),
+                [true, _] if is_own => Some(QueuePlace::AccessPoint),
+                [true, _] => Some(QueuePlace::Firmware),
+                _ => None,
+            };
+            place.into_iter().for_each(|place| news.find(place, dt));
             let [local, remote] = [seen[i].local, seen[i].remote]
                 .map(|queue| Span::from_secs_f64(queue.map_or(0.0, |(mean, _)| mean.max(0.0))));
             // Of a medium that both directions share, the one that sends nothing has no news.
@@ -567,16 +566,18 @@ impl Ap {
 }
 
 impl News {
-    /// A queue stands, of so much at each place, s.
-    fn find(&mut self, waits: [f64; 3], dt: f64) {
-        let part = 1.0 - (-dt / PLACE_MEAN).exp();
-        self.waited.iter_mut().zip(waits).for_each(|(mean, wait)| *mean += (wait - *mean) * part);
-        let [own, behind, wan] = self.waited;
-        self.stood += dt;
-        // Before that the means say nothing.
-        if self.stood >= PLACE_MEAN / 4.0 {
-            let hop = if own >= behind { QueuePlace::AccessPoint } else { QueuePlace::Firmware };
-            self.place = Some(if wan > own + behind { QueuePlace::Wan } else { hop });
+    /// A queue is standing there. Another place is believed when it has been seen for a while.
+    fn find(&mut self, place: QueuePlace, dt: f64) {
+        if self.place == Some(place) {
+            self.elsewhere = None;
+            return;
+        }
+        let before = self.elsewhere.filter(|(other, _)| *other == place).map_or(0.0, |(_, time)| time);
+        self.elsewhere = Some((place, before + dt));
+        // The first is believed as soon as the means say something.
+        let confirmed = if self.place.is_none() { PLACE_CONFIRMED / 4.0 } else { PLACE_CONFIRMED };
+        if before + dt >= confirmed {
+            (self.place, self.elsewhere) = (Some(place), None);
         }
     }
 }

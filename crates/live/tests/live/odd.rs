@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::ffi::CStr;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -254,12 +254,13 @@ fn median(round_trips: Vec<f64>) -> f64 {
     round_trips.get(round_trips.len() / 2).copied().unwrap_or(f64::MAX)
 }
 
-/// The largest share that a flow is told of in so long, bit/s.
-fn largest_share(running: &Running, lasts: Duration) -> u64 {
-    let (begun, mut largest) = (Instant::now(), RATE.as_bps());
+/// The largest share that the connection of `station` is told of in so long, bit/s.
+fn largest_share(running: &Running, station: SocketAddr, lasts: Duration) -> u64 {
+    let (begun, station, mut largest) = (Instant::now(), station.to_string(), 0);
     while begun.elapsed() < lasts {
-        let status = running.status();
-        largest = status.flows.iter().filter_map(|flow| flow.share_bps).fold(largest, u64::max);
+        let flows = running.status().flows;
+        let own = flows.iter().filter(|flow| flow.flow.starts_with(&station)).filter_map(|flow| flow.share_bps);
+        largest = own.fold(largest, u64::max);
         std::thread::sleep(Duration::from_millis(50));
     }
     largest
@@ -295,7 +296,7 @@ fn odd_packets_of_a_neighbour_change_nothing_of_a_download() {
         let (during, (wait, taken, share)) = fares(&download, || {
             std::thread::scope(|scope| {
                 let pings = scope.spawn(|| median(ping_from(&home.neighbour, echo, lasts)));
-                let share = scope.spawn(|| largest_share(&running, lasts));
+                let share = scope.spawn(|| largest_share(&running, station, lasts));
                 let taken = interfere(&home, &known, (packets, seed));
                 (pings.join().expect("no panic"), taken, share.join().expect("no panic"))
             })
@@ -310,6 +311,8 @@ fn odd_packets_of_a_neighbour_change_nothing_of_a_download() {
             status.packets["invalid"], status.packets["malformed"],
         );
         assert!(taken > packets / 2, "{taken} of {packets} were sent");
+        let of_rate = share as f64 / RATE.as_bps() as f64;
+        assert!((0.5..2.0).contains(&of_rate), "it was told of {of_rate:.2} of what the hop carries");
         // A window update that is sent while an ACK passes on another CPU may overtake it: by what the edge may advance at once, twice what
         // its pace brings in 2^20 ns. The pace is that of the fair rate, not of the hop.
         let pace = BitRate::from_bps_f64(share as f64 * Law::default().pace_gain);
