@@ -300,13 +300,6 @@ impl FlowRecord {
             .filter(|so_far| *so_far > self.queued && self.queued > 0.0)
     }
 
-    /// Time of the newest interval in which a round trip to the station was being measured, s: all but short pauses while a
-    /// flow is busy, for the next measurement begins with the next segment.
-    pub(super) fn watched(&self) -> f64 {
-        let Some(newest) = self.newest else { return 0.0 };
-        newest.local_rtt_mean.map_or(0.0, |mean| mean.as_secs_f64() * f64::from(newest.local_rtt_samples))
-    }
-
     /// Wait between access point and remote end in the newest interval, s: mean and least.
     pub(super) fn remote_queue(&self) -> Option<(f64, f64)> {
         let newest = self.newest?;

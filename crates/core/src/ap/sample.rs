@@ -27,8 +27,6 @@ pub struct FlowSample {
     pub remote_rtt_min: Option<Span>,
     /// Mean RTT between access point and station in this interval.
     pub local_rtt_mean: Option<Span>,
-    /// Samples of it in this interval, one after the other.
-    pub local_rtt_samples: u32,
     /// Mean RTT between access point and remote end in this interval.
     pub remote_rtt_mean: Option<Span>,
     /// For how long what is being measured has not come back: the round trip is longer. Indexed by the direction of its data.
@@ -132,7 +130,6 @@ impl FlowSample {
             local_rtt_min: None,
             remote_rtt_min: None,
             local_rtt_mean: None,
-            local_rtt_samples: 0,
             remote_rtt_mean: None,
             unanswered: self.unanswered.map(|so_far| so_far.map(|so_far| so_far + silent)),
             answered: [None; 2],
@@ -177,7 +174,6 @@ impl FlowSample {
                 local_rtt_min,
                 remote_rtt_min,
                 local_rtt_mean,
-                local_rtt_samples: totals[0].samples_since(before[0]),
                 remote_rtt_mean,
                 unanswered: [unanswered(&state.half[0], now), unanswered(&state.half[1], now)],
                 stamped: [stamped(&state.half[0], now), stamped(&state.half[1], now)],

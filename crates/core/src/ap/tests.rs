@@ -138,7 +138,6 @@ fn sample_of(s: &Sender, hop: &TestHop, now: Time) -> FlowSample {
         local_rtt_min: Some(LOCAL + s.queue),
         remote_rtt_min: Some(REMOTE),
         local_rtt_mean: Some(LOCAL + hop.contention + s.queue + s.delayed_acks),
-        local_rtt_samples: 50,
         remote_rtt_mean: Some(REMOTE),
         unanswered: [None; 2],
         stamped: [None; 2],
@@ -540,7 +539,6 @@ fn a_round_trip_that_has_not_ended_tells_of_a_queue() {
         let sample = FlowSample {
             local_rtt_min: None,
             local_rtt_mean: None,
-            local_rtt_samples: 0,
             unanswered: [unanswered, None],
             ..sample_of(sender, &HOP, now)
         };
