@@ -182,7 +182,7 @@ impl Door {
 }
 
 /// What packets that are sent beside a download are.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 enum Kind {
     /// The mutated ones.
     Odd,
@@ -267,6 +267,14 @@ fn moved_left(acks: &[TcpFields], scale: u8) -> i32 {
         furthest = seq::later(furthest, right);
     }
     most
+}
+
+#[test]
+fn what_is_older_moves_no_edge_and_what_is_newer_does() {
+    let tcp = |ack, window| TcpFields { ack, window, seq: 7, flags: flag::ACK, ..TcpFields::default() };
+    let overtaken = [tcp(100, 50), tcp(200, 50), tcp(100, 60), tcp(200, 40), tcp(300, 50)];
+    assert_eq!(moved_left(&overtaken, 3), 0);
+    assert_eq!(moved_left(&[tcp(100, 50), tcp(200, 20), tcp(220, 18)], 3), 140, "to 360 from 500");
 }
 
 fn median(round_trips: Vec<f64>) -> f64 {
