@@ -276,6 +276,10 @@ impl Bottleneck {
             self.capacity.on_busy(bytes, seconds);
         } else if self.carries() > 0.0 && more > self.carries() {
             match measured {
+                true if self.fair.exceeds_capacity() => {
+                    self.capacity = Estimator::default();
+                    self.capacity.on_busy(self.delivered / 8.0 * dt, dt);
+                }
                 true => self.capacity.on_busy(more / 8.0 * dt, dt),
                 false => self.capacity.outdo(more),
             }

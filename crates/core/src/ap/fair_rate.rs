@@ -217,6 +217,12 @@ impl FairRate {
         self.keep_pace(x, law, tau);
     }
 
+    /// What was decided so long ago has come, and there is no queue: it carries more than is believed. Without it C rises by a tenth in a second where
+    /// edges are paced by it (`both_ways` of the simulator: after two slow seconds 87 of 96 directions lose for as long as one looks).
+    pub(super) fn exceeds_capacity(&self) -> bool {
+        self.calm >= MOST_ADVERTISED
+    }
+
     /// What windows will bring, once those that this bottleneck holds are R, bit/s.
     fn will_bring(&self, x: &Observation) -> f64 {
         x.brought - x.held + x.window_limited as f64 * self.rate
@@ -226,9 +232,14 @@ impl FairRate {
     /// short: it integrates what is paced, `dq/dt = Y / C - 1`, so that the loop is that of windows.
     fn keep_pace(&mut self, x: &Observation, law: &Law, tau: f64) {
         // Before what they may bring comes nothing is missing beyond it.
-        let tries = self.calm > 0.0 && x.delivered >= FULL * self.together;
+        let comes = self.calm > 0.0 && x.delivered >= FULL * self.together;
+        let probe = match () {
+            () if self.exceeds_capacity() => self.probe,
+            () if comes => self.probe.min(law.headroom),
+            () => f64::MIN,
+        };
         let short = law.gain * (x.target - self.queue) / tau;
-        self.together = x.capacity * (1.0 + if tries { short.max(self.probe.min(law.headroom)) } else { short });
+        self.together = x.capacity * (1.0 + short.max(probe));
         let all = self.will_bring(x);
         self.fits = (x.both_ways && all > x.capacity).then(|| self.together / all);
     }

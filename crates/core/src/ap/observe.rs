@@ -428,7 +428,12 @@ impl Ap {
                 x.soonest = wan[0].soonest[0].map(|queue| queue - packet);
             }
             let in_flight = if direction == Direction::ToRemote { self.in_flight(rows, x) } else { None };
-            let in_flight = in_flight.map(|(mean, least)| (mean, queue.map_or(least, |(_, timed)| timed.min(least))));
+            // What their acknowledgments wait behind data of the other direction is counted as theirs: no more waits than was timed. Without it 21
+            // of 200 directions of drawn asymmetric lines lose instead of 12 (`both_ways.py --drawn 100`).
+            let in_flight = in_flight.map(|(mean, least)| {
+                let (longest, timed) = queue.unwrap_or((mean, least));
+                (if x.both_ways { mean.min(longest) } else { mean }, least.min(timed))
+            });
             self.law.queued[direction.index()].wan = in_flight.or(queue).map(|(mean, _)| mean);
             (x.queue, x.timed, x.target, x.counted) = (in_flight.or(queue), queue, target, in_flight.is_some());
         }
