@@ -49,7 +49,7 @@ class Cell:
     window_scale: bool = False
     beside: str = ""  # sqm, bpf
     control_at: float | None = None  # s after the first load; None: before it
-    change: tuple = ()  # pairs of s and Mbit/s of the last hop towards stations
+    change: tuple = ()  # pairs of s and Mbit/s of the last hop towards stations; the other way changes alike, where it is shaped
     rtts: tuple = ()  # pairs of s and round trip without queues, ms
     hop_rtts: tuple = ()  # pairs of s and what the last hop adds to that, ms
     seconds: float = 20.0
@@ -172,6 +172,8 @@ def matrix():
     )
     found.append(Cell("up-20", "matrix", (up(2),), down=20, up=20))
     found.append(Cell("both-ways-50", "matrix", (down(), up()), down=50, up=50, bars=("each", "game"), least=0.95))
+    slow = {"change": ((8, 10), (10, 50)), "bars": ("each", "change"), "least": 0.95}
+    found.append(Cell("both-ways-50-slow-seconds", "matrix", (down(), up()), down=50, up=50, **slow))
     found.append(
         Cell(
             "change-100-10-rtt100",

@@ -118,6 +118,8 @@ def play(cell, control, wanted, folder):
 def change(world, cell, mbps):
     space, dev = ("air", "a1") if cell.place == "hidden" else ("ap", "lan0")
     world.shape(space, dev, mbps, cell.shaper, cell.limit, verb="change")
+    if cell.up:
+        world.shape("air", "a0", cell.up * mbps / cell.down, cell.shaper, cell.limit, verb="change")
 
 
 def lengthen(wire, rtt):
