@@ -147,7 +147,10 @@ fn on_wan([down, up]: &[Seen; 2], used: [bool; 2], packet: f64) -> [Queue; 2] {
     };
     let to_servers = |seen: &Seen| match seen.clocked[0] {
         // No more than the shortest round trip of the interval lasted longer than the path waited on the way out of it.
-        true => seen.outbound[1].map(|queue| (queue, queue.min(seen.remote.map_or(queue, |(_, least)| least)))),
+        true => match seen.outbound[1] {
+            Some(queue) => Some((queue, queue.min(seen.remote.map_or(queue, |(_, least)| least)))),
+            None => seen.remote,
+        },
         false => seen.remote.map(|queue| own(1, queue)),
     };
     [from_servers, to_servers(if up.active > 0 { up } else { down })]

@@ -75,8 +75,8 @@ pub(super) struct FlowRecord {
     /// When the sender last filled its window, and for how long that counts.
     limited_at: Option<Time>,
     limited_memory: Span,
-    /// Newest mean round trip to the station, queue and all, s.
-    queued: f64,
+    /// Newest mean round trips to the station and to the remote end, queue and all, s.
+    queued: [f64; 2],
     /// What its segments take of a round trip to the remote end that is measured, and the first: a handshake's is without.
     transmission: Span,
     handshake: Option<Span>,
@@ -136,7 +136,7 @@ impl FlowRecord {
             served: 0.0,
             limited_at: None,
             limited_memory: Span::ZERO,
-            queued: 0.0,
+            queued: [0.0; 2],
             transmission: Span::ZERO,
             handshake: None,
             in_flight: 0.0,
@@ -295,9 +295,8 @@ impl FlowRecord {
 
     /// A round trip that has lasted longer than the one before, s, tells before it ends.
     fn unanswered(&self, newest: &FlowSample, direction: Direction) -> Option<f64> {
-        newest.unanswered[direction.index()]
-            .map(Span::as_secs_f64)
-            .filter(|so_far| *so_far > self.queued && self.queued > 0.0)
+        let before = self.queued[direction.index()];
+        newest.unanswered[direction.index()].map(Span::as_secs_f64).filter(|so_far| *so_far > before && before > 0.0)
     }
 
     /// Wait between access point and remote end in the newest interval, s: mean and least.
@@ -307,6 +306,13 @@ impl FlowRecord {
         let spacing = 8.0 * f64::from(USUAL_MSS) / self.rate.smooth().as_bps().max(1) as f64;
         let is_paced = newest.gap.as_secs_f64() <= PACED * spacing;
         let base = self.remote_base()?.as_secs_f64() + if is_paced { spacing.min(MOST_SPACING) } else { 0.0 };
+        if newest.remote_rtt_mean.is_none() {
+            // Of one that was lost nothing comes any more; and what its answer waits on its way back is another queue.
+            let back = self.inbound(Direction::ToStation).unwrap_or(0.0).max(self.returning);
+            let so_far = self.unanswered(&newest, Direction::ToRemote).filter(|_| self.arrived > 0.0)? - base - back;
+            let before = self.waited[1].map_or(0.0, |(waited, _)| waited);
+            return (so_far >= before).then_some((so_far, so_far));
+        }
         Some((newest.remote_rtt_mean?.as_secs_f64() - base, newest.remote_rtt_min?.as_secs_f64() - base))
     }
 
@@ -447,7 +453,7 @@ impl FlowRecord {
             return;
         }
         let path = base + self.local_rtt.min().unwrap_or_default();
-        let rtt = rtt.as_secs_f64() + self.queued;
+        let rtt = rtt.as_secs_f64() + self.queued[0];
         let most = (rtt - path.as_secs_f64()).clamp(0.0, MOST_QUEUED);
         let told = told.into_iter().flatten().map(|wait| wait.max(0.0)).sum::<f64>().min(most);
         self.returning += (told - self.returning) * dt / (rtt + dt);
@@ -535,7 +541,7 @@ impl FlowRecord {
     pub(super) fn find_scale(&mut self, dt: f64) -> Option<u8> {
         let newest = self.newest.filter(|_| self.is_active())?;
         let remote = newest.remote_rtt_mean.or(self.remote_rtt.min()).map_or(0.0, Span::as_secs_f64);
-        let rtt = self.queued + remote;
+        let rtt = self.queued[0] + remote;
         let in_flight = f64::from(newest.in_flight).min(self.arrives * rtt / self.to_ip());
         let (window, mss) = (f64::from(newest.window_bytes), f64::from(newest.mss));
         self.obedience.on_interval(&Shown { scale: newest.scale, in_flight, window, mss, rtt }, dt)
@@ -545,9 +551,11 @@ impl FlowRecord {
     pub(super) fn remember(&mut self, dt: f64) {
         let rtt = (self.local_rtt.min().unwrap_or_default() + self.remote_rtt.min().unwrap_or_default()).as_secs_f64();
         // What queues makes the round trip longer: so does what is remembered of it.
-        let queued = self.newest.and_then(|newest| newest.local_rtt_mean).map_or(0.0, Span::as_secs_f64);
-        self.queued = if queued > 0.0 { queued } else { self.queued };
-        let intervals = (1.5 * (rtt + self.queued.min(MOST_QUEUED)) / dt).ceil();
+        let told = self.newest.map(|newest| [newest.local_rtt_mean, newest.remote_rtt_mean]).unwrap_or_default();
+        for (queued, told) in self.queued.iter_mut().zip(told) {
+            *queued = told.map_or(*queued, Span::as_secs_f64);
+        }
+        let intervals = (1.5 * (rtt + self.queued[0].min(MOST_QUEUED)) / dt).ceil();
         self.limited_memory = Span::from_secs_f64((intervals + 0.5) * dt);
         let arrived = if self.timed { self.arrived } else { 0.0 };
         let weight = dt / rtt.max(dt);
@@ -557,7 +565,7 @@ impl FlowRecord {
         // What was advertised a round trip ago, and as much before it as the mean is late, has arrived by now.
         let advertised = self.window() / window::UNKNOWN_GROWTH.powf(2.0 - weight);
         let local = self.local_rtt.min().map_or(0.0, Span::as_secs_f64);
-        let rtt_now = rtt + (self.queued - local).clamp(0.0, MOST_QUEUED);
+        let rtt_now = rtt + (self.queued[0] - local).clamp(0.0, MOST_QUEUED);
         self.stuck = if self.arrives * rtt_now >= advertised { 0.0 } else { self.stuck + dt };
         // On a long path data come in trains: their rate is that of a round trip.
         self.rate.weigh((dt / rtt.max(1e-3)).min(RATE_WEIGHT));
