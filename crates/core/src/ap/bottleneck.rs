@@ -308,6 +308,7 @@ impl Bottleneck {
             queue,
             empty: law.standing_threshold * x.target,
             base_rtt: x.base_rtt,
+            rtt: x.rtt,
             delivered: self.delivered,
             capacity: self.capacity.capacity().map(|capacity| (capacity, self.capacity.is_measured())),
         });

@@ -174,6 +174,7 @@ pub(super) struct Row {
 pub(super) struct Active {
     to_ip: f64,
     base: f64,
+    rtt: f64,
     served: f64,
     gap: f64,
     fills: bool,
@@ -305,6 +306,7 @@ impl Ap {
             Active {
                 to_ip: record.to_ip(),
                 base,
+                rtt: record.rtt(),
                 served: record.served(),
                 gap: record.gap(),
                 fills: record.fills_its_window(),
@@ -589,6 +591,7 @@ impl Ap {
                 if flow.fills {
                     x.filling += 1;
                     x.base_rtt += flow.base;
+                    x.rtt += flow.rtt;
                     x.widest = x.widest.max(window);
                     if !flow.is_window_limited && flow.is_controlled && binds == Some(id) {
                         x.advertised += (fair.unwrap_or(0.0) - window).max(0.0);
@@ -601,6 +604,7 @@ impl Ap {
             }
         }
         for x in observed.values_mut() {
+            x.rtt /= x.filling.max(1) as f64;
             x.base_rtt = if x.filling > 0 { x.base_rtt / x.filling as f64 } else { USUAL_RTT };
         }
     }

@@ -15,7 +15,7 @@ const SMALLER: f64 = 0.2;
 /// What is delivered is told in whole packets: those that one acknowledgment is for, at both ends of what it is counted over. Without it
 /// a slow WAN link's queue is taken for its path (`slow_lines` of the simulator).
 const QUANTUM: f64 = 4.0 * 12_000.0;
-/// What smaller windows did is seen after a round trip, and in means over another. Without it none is told
+/// What smaller windows did is seen after a round trip, and in means over another, whatever that waits for. Without it none is told
 /// (`over_a_long_path_what_windows_did_is_waited_for`).
 const SEEN_AFTER: f64 = 2.0;
 
@@ -32,6 +32,8 @@ pub(super) struct Shown {
     pub(super) queue: f64,
     pub(super) empty: f64,
     pub(super) base_rtt: f64,
+    /// The newest round trips, with everything that waits anywhere, s.
+    pub(super) rtt: f64,
     /// What was delivered in the mean of a round trip, bit/s.
     pub(super) delivered: f64,
     /// What the bottleneck is said to carry, and whether that was measured.
@@ -86,7 +88,7 @@ impl PathTest {
             self.begin(Some(Shown { capacity: before.capacity, ..now }));
             return None;
         }
-        if self.smaller < SEEN_AFTER * (now.base_rtt + now.queue) + dt {
+        if self.smaller < SEEN_AFTER * now.rtt.max(now.base_rtt + now.queue) + dt {
             return None;
         }
         let stays = now.queue > before.queue - takes / 2.0;
@@ -112,7 +114,7 @@ mod tests {
     /// A bottleneck of 20 Mbit/s behind a path of 40 ms in which windows of 110 kB leave 4 ms of queue.
     fn shown(windows: f64, queue: f64, delivered: f64) -> Option<Shown> {
         let capacity = Some((BitRate::mbps(20), true));
-        Some(Shown { windows, elastic: 2, queue, empty: 0.0003, base_rtt: 0.04, delivered, capacity })
+        Some(Shown { windows, elastic: 2, queue, empty: 0.0003, base_rtt: 0.04, rtt: 0.0, delivered, capacity })
     }
 
     /// What is found of windows that become smaller by a per cent per interval, and when.
@@ -145,6 +147,21 @@ mod tests {
         });
         let (carries, _) = found.flatten().expect("it is found");
         assert!(carries.as_bps() > 19_000_000, "{carries:?}");
+    }
+
+    #[test]
+    fn behind_a_queue_of_the_other_direction_what_windows_did_is_waited_for() {
+        // A link falls from 20 to 4 Mbit/s both ways: what windows that are halved leave of its queue is seen when their ACKs have waited, too.
+        let found = |rtt: f64| {
+            let mut path = PathTest::default();
+            (0..30).find_map(|n: i32| {
+                let windows = if n < 2 { 110e3 } else { 30e3 };
+                let (queue, delivered) = if n < 10 { (0.015, 4e6 + 16e6 * 0.3f64.powi(n)) } else { (0.002, 4e6) };
+                path.on_interval(shown(windows, queue, delivered).map(|shown| Shown { rtt, ..shown }), DT)
+            })
+        };
+        assert_eq!(found(0.26), None);
+        assert!(found(0.0).is_some(), "or it is taken for a path");
     }
 
     #[test]

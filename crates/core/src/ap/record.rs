@@ -316,6 +316,11 @@ impl FlowRecord {
         Some((newest.remote_rtt_mean?.as_secs_f64() - base, newest.remote_rtt_min?.as_secs_f64() - base))
     }
 
+    /// Newest round trip, with everything that waits, s.
+    pub(super) fn rtt(&self) -> f64 {
+        self.queued.iter().sum()
+    }
+
     /// It moved payload lately: a direction that carries only ACKs is no flow.
     pub(super) fn is_active(&self) -> bool {
         self.moved_at.is_some_and(|at| self.now.since(at) < IDLE)
