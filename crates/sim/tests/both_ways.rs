@@ -8,69 +8,18 @@
 //!           less than 0.95 of what it has without control, and a game's p99 is at most 14 ms in the mean
 //! ```
 
+mod common;
+
+use common::BOTH_WAYS;
 use lasthop_home::scenario::Scenario;
 use lasthop_medium::random::Stream;
 use lasthop_sim::Options;
 
 const CASES: u64 = 24;
 
-const HOME: &str = r#"
-format = 1
-name = "both-ways"
-duration = "20s"
-measure_from = "8s"
-
-[wan]
-delay = "1ms"
-buffer_down = 256
-buffer_up = 256
-
-[[server]]
-name = "W"
-
-[wireless_link]
-delay = "0ms"
-error_rate = 0.0
-buffer = 1000
-station_rate = "1000Mbit/s"
-station_delay = "0ms"
-
-[[station]]
-name = "A"
-
-[[flow]]
-name = "down"
-from = "W"
-to = "A"
-kind = "ftp"
-start = "3s"
-
-[[flow]]
-name = "up"
-from = "A"
-to = "W"
-kind = "ftp"
-start = "3.1s"
-
-[[flow]]
-name = "game-down"
-from = "W"
-to = "A"
-kind = "game-server"
-
-[[flow]]
-name = "game-up"
-from = "A"
-to = "W"
-kind = "game-client"
-
-[control.window]
-capacity = "learn"
-"#;
-
 /// Goodput of each direction, bit/s, and what a game's packets waited at most in 99 % of them, of each, ms.
 fn play(sets: &[String]) -> ([f64; 2], Vec<f64>) {
-    let scenario = Scenario::parse(HOME, "both-ways.toml", sets).expect("a scenario");
+    let scenario = Scenario::parse(BOTH_WAYS, "both-ways.toml", sets).expect("a scenario");
     let report = lasthop_sim::run(&scenario, &mut Options::default()).expect("it runs");
     let goodput = ["down", "up"].map(|name| {
         let flows = report.flows.iter().filter(|flow| flow.kind == "ftp" && flow.name.starts_with(name));

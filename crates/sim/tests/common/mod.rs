@@ -31,6 +31,61 @@ name = "A"
 name = "B"
 "#;
 
+/// A download, an upload and a game over a last hop of two directions and a WAN link: sets say what they carry.
+pub const BOTH_WAYS: &str = r#"
+format = 1
+name = "both-ways"
+duration = "20s"
+measure_from = "8s"
+
+[wan]
+delay = "1ms"
+buffer_down = 256
+buffer_up = 256
+
+[[server]]
+name = "W"
+
+[wireless_link]
+delay = "0ms"
+error_rate = 0.0
+buffer = 1000
+station_rate = "1000Mbit/s"
+station_delay = "0ms"
+
+[[station]]
+name = "A"
+
+[[flow]]
+name = "down"
+from = "W"
+to = "A"
+kind = "ftp"
+start = "3s"
+
+[[flow]]
+name = "up"
+from = "A"
+to = "W"
+kind = "ftp"
+start = "3.1s"
+
+[[flow]]
+name = "game-down"
+from = "W"
+to = "A"
+kind = "game-server"
+
+[[flow]]
+name = "game-up"
+from = "A"
+to = "W"
+kind = "game-client"
+
+[control.window]
+capacity = "learn"
+"#;
+
 /// The home with these flows (`name from to kind more keys`) and `--set`.
 pub fn home(flows: &[&str], set: &[&str]) -> Scenario {
     let flow = |line: &&str| {
