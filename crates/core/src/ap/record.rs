@@ -316,6 +316,12 @@ impl FlowRecord {
         Some((newest.remote_rtt_mean?.as_secs_f64() - base, newest.remote_rtt_min?.as_secs_f64() - base))
     }
 
+    /// For how long the answer that is awaited has not come, s.
+    pub(super) fn outstanding(&self) -> f64 {
+        let awaited = self.newest.map(|newest| newest.unanswered).unwrap_or_default();
+        awaited.into_iter().flatten().max().map_or(0.0, Span::as_secs_f64)
+    }
+
     /// Newest round trip, with everything that waits, s.
     pub(super) fn rtt(&self) -> f64 {
         self.queued.iter().sum()
