@@ -250,17 +250,14 @@ impl Bottleneck {
                 && x.queue.is_some_and(|(_, least)| least >= x.target));
         let works = (busy && waits) || (measured && x.delivered >= NEARLY * self.carries());
         self.silent = if x.queue.is_some() { 0.0 } else { self.silent + dt };
-        // A round trip that lasts longer than it should ends behind a queue. Without it one of both directions that fell together passes for empty
-        // (of 96 drawn homes 16 instead of 12 have more than 60 ms a second after the bound of `falls`).
-        let awaited = x.outstanding > rtt;
-        if self.silent > rtt + dt && x.filling > 0 && x.served == 0.0 && !awaited {
+        if self.silent > rtt + dt && x.filling > 0 && x.served == 0.0 {
             // Whatever was acknowledged, nothing was left in flight; and datagrams tell of no queue. Without it many uploads leave a
             // faster WAN link empty (`many_uploads_over_a_faster_line_keep_it_full` of the simulator).
             x.queue = Some((0.0, 0.0));
         }
         self.stood = match x.queue {
             Some((_, least)) if works && !x.ran_empty(least, law) => self.stood + dt,
-            None if self.stood > 0.0 && (self.silent <= rtt || awaited) => self.stood + dt,
+            None if self.stood > 0.0 && self.silent <= rtt => self.stood + dt,
             _ => 0.0,
         };
         let enough = if measured { x.base_rtt + dt } else { rtt.max(FIRST_CONFIRMED) };

@@ -79,9 +79,8 @@ pub(super) struct Observation {
     pub(super) period: f64,
     /// Mean round trip without queueing, of flows that fill their windows.
     pub(super) base_rtt: f64,
-    /// Newest round trips of the same, with everything that waits anywhere, in the mean; and for how long one has not ended.
+    /// Newest round trips of the same, with everything that waits anywhere, in the mean.
     pub(super) rtt: f64,
-    pub(super) outstanding: f64,
     /// What was delivered, of everything, over a round trip and over half a second.
     pub(super) delivered: f64,
     pub(super) usual: f64,

@@ -174,7 +174,6 @@ pub(super) struct Row {
 pub(super) struct Active {
     to_ip: f64,
     base: f64,
-    outstanding: f64,
     rtt: f64,
     served: f64,
     gap: f64,
@@ -307,7 +306,6 @@ impl Ap {
             Active {
                 to_ip: record.to_ip(),
                 base,
-                outstanding: record.outstanding(),
                 rtt: record.rtt(),
                 served: record.served(),
                 gap: record.gap(),
@@ -593,7 +591,6 @@ impl Ap {
                 if flow.fills {
                     x.filling += 1;
                     x.base_rtt += flow.base;
-                    x.outstanding = x.outstanding.max(flow.outstanding);
                     x.rtt += flow.rtt;
                     x.widest = x.widest.max(window);
                     if !flow.is_window_limited && flow.is_controlled && binds == Some(id) {

@@ -309,17 +309,12 @@ impl FlowRecord {
         if newest.remote_rtt_mean.is_none() {
             // Of one that was lost nothing comes any more; and what its answer waits on its way back is another queue.
             let back = self.inbound(Direction::ToStation).unwrap_or(0.0).max(self.returning);
-            let so_far = self.unanswered(&newest, Direction::ToRemote).filter(|_| self.arrived > 0.0)? - base - back;
+            let acknowledged = self.timed && self.arrived > 0.0;
+            let so_far = self.unanswered(&newest, Direction::ToRemote).filter(|_| acknowledged)? - base - back;
             let before = self.waited[1].map_or(0.0, |(waited, _)| waited);
             return (so_far >= before).then_some((so_far, so_far));
         }
         Some((newest.remote_rtt_mean?.as_secs_f64() - base, newest.remote_rtt_min?.as_secs_f64() - base))
-    }
-
-    /// For how long the answer that is awaited has not come, s.
-    pub(super) fn outstanding(&self) -> f64 {
-        let awaited = self.newest.map(|newest| newest.unanswered).unwrap_or_default();
-        awaited.into_iter().flatten().max().map_or(0.0, Span::as_secs_f64)
     }
 
     /// Newest round trip, with everything that waits, s.
