@@ -43,7 +43,7 @@ impl Home {
         let (rate, times, rtt) = (uniform(20.0, 100.0), uniform(0.0, 2.0).exp2(), uniform(10.0, 80.0));
         let flows = [uniform(0.0, 3.0), uniform(0.0, 2.0)].map(|power| power.exp2().round());
         // A last hop carries as much each way.
-        let line = case % 2 == 0;
+        let line = case.is_multiple_of(2);
         Self { rtt, flows, rates: [rate, if line { rate / times } else { rate }], line }
     }
 
