@@ -4,10 +4,12 @@
 //! 32 homes: goodput with control over that without    in the mean 0.98, each 0.95; the game's p99 at most half of that without
 //! ```
 
+mod common;
+
 use std::path::Path;
 
+use common::uniform;
 use lasthop_home::scenario::Scenario;
-use lasthop_medium::random::Stream;
 use lasthop_sim::Options;
 
 const CASES: u64 = 32;
@@ -26,8 +28,7 @@ fn metrics(sets: &[String]) -> (f64, f64) {
 
 #[test]
 fn what_waits_for_the_next_bunch_is_no_queue() {
-    let mut draw = Stream::named(19, "bunches");
-    let mut uniform = |low: f64, high: f64| low + (high - low) * draw.below(1 << 32) as f64 / (1_u64 << 32) as f64;
+    let mut uniform = uniform(19, "bunches");
     let mut parts = Vec::new();
     for case in 0..CASES {
         let (rate, rtt) = ((uniform(10f64.ln(), 80f64.ln())).exp(), uniform(10.0, 80.0));

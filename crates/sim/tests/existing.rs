@@ -6,11 +6,13 @@
 //!                                  the newcomer at least half of an equal part, all together 0.95 of what is there
 //! ```
 
+mod common;
+
 use std::path::Path;
 
+use common::uniform;
 use lasthop_home::report::Report;
 use lasthop_home::scenario::Scenario;
-use lasthop_medium::random::Stream;
 use lasthop_sim::Options;
 
 const CASES: u64 = 12;
@@ -35,8 +37,7 @@ fn metrics(report: &Report) -> (f64, f64, f64) {
 
 #[test]
 fn who_was_there_before_the_controller_is_held_like_anybody() {
-    let mut draw = Stream::named(19, "existing");
-    let mut uniform = |low: f64, high: f64| low + (high - low) * draw.below(1 << 32) as f64 / (1_u64 << 32) as f64;
+    let mut uniform = uniform(19, "existing");
     let mut failed = Vec::new();
     for _ in 0..CASES {
         let (rate, rtt) = ((uniform(8f64.ln(), 50f64.ln())).exp(), uniform(10.0, 60.0));

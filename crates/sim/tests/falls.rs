@@ -8,9 +8,8 @@
 
 mod common;
 
-use common::BOTH_WAYS;
+use common::{BOTH_WAYS, uniform};
 use lasthop_home::scenario::Scenario;
-use lasthop_medium::random::Stream;
 use lasthop_sim::Options;
 
 const CASES: usize = 96;
@@ -33,8 +32,7 @@ fn play(sets: &[String], game: &str) -> (f64, f64) {
 
 #[test]
 fn soon_after_a_fall_a_game_hardly_waits() {
-    let mut draw = Stream::named(19, "falls");
-    let mut uniform = |low: f64, high: f64| low + (high - low) * draw.below(1 << 32) as f64 / (1_u64 << 32) as f64;
+    let mut uniform = uniform(19, "falls");
     let (mut waits, mut parts) = (Vec::new(), Vec::new());
     for _ in 0..CASES {
         let place = ["wireless_link.rate", "wan.rate_down", "wan.rate_up"][uniform(0.0, 3.0) as usize];

@@ -5,8 +5,10 @@
 //! 24 homes, goodput with control over that without    in the mean 0.98, each 0.93
 //! ```
 
+mod common;
+
+use common::uniform;
 use lasthop_home::scenario::Scenario;
-use lasthop_medium::random::Stream;
 use lasthop_sim::Options;
 
 const CASES: u32 = 24;
@@ -70,8 +72,7 @@ fn goodput(sets: &[String]) -> f64 {
 
 #[test]
 fn what_a_sender_paces_tells_no_capacity() {
-    let mut draw = Stream::named(19, "first trains");
-    let mut uniform = |low: f64, high: f64| low + (high - low) * draw.below(1 << 32) as f64 / (1_u64 << 32) as f64;
+    let mut uniform = uniform(19, "first trains");
     let mut parts = Vec::new();
     for _ in 0..CASES {
         let rate = uniform(15f64.ln(), 100f64.ln()).exp();

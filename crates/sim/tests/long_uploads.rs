@@ -7,8 +7,10 @@
 //! 2 x 10 homes, a game's p99 from second 30 to 60       in the mean at most 2 targets, of four packets or 2 ms
 //! ```
 
+mod common;
+
+use common::uniform;
 use lasthop_home::scenario::Scenario;
-use lasthop_medium::random::Stream;
 use lasthop_sim::Options;
 
 const CASES: u64 = 12;
@@ -61,8 +63,7 @@ fn play(home: &str, sets: &[String], from: u32, to: u32) -> (f64, f64) {
 
 #[test]
 fn an_upload_of_five_minutes_adds_no_more_than_one_of_ten_seconds() {
-    let mut draw = Stream::named(19, "long uploads");
-    let mut uniform = |low: f64, high: f64| low + (high - low) * draw.below(1 << 32) as f64 / (1_u64 << 32) as f64;
+    let mut uniform = uniform(19, "long uploads");
     for _ in 0..CASES {
         let rate = uniform(10f64.ln(), 100f64.ln()).exp();
         let (rtt, flows) = (uniform(10.0, 80.0), uniform(1.0, 5.0).round());
@@ -94,8 +95,7 @@ fn what_waits_at_a_port_does_not_become_its_path() {
             .replace("from = \"N\"\nto = \"W\"", &format!("from = \"{from}\"\nto = \"{to}\""))
             .replace("game-client", &format!("game-{game}"))
     };
-    let mut draw = Stream::named(20, "long downloads");
-    let mut uniform = |low: f64, high: f64| low + (high - low) * draw.below(1 << 32) as f64 / (1_u64 << 32) as f64;
+    let mut uniform = uniform(20, "long downloads");
     for down in [true, false] {
         let mut all = 0.0;
         for _ in 0..10 {

@@ -7,10 +7,12 @@
 //!    and a game's p99, less what the path grew by                             8 ms and four packets of 1,500 bytes
 //! ```
 
+mod common;
+
 use std::path::Path;
 
+use common::uniform;
 use lasthop_home::scenario::Scenario;
-use lasthop_medium::random::Stream;
 use lasthop_sim::Options;
 
 const CASES: u64 = 24;
@@ -33,8 +35,7 @@ fn goodput(sets: &[String]) -> f64 {
 
 #[test]
 fn what_a_path_grows_by_is_no_queue() {
-    let mut draw = Stream::named(19, "longer path");
-    let mut uniform = |low: f64, high: f64| low + (high - low) * draw.below(1 << 32) as f64 / (1_u64 << 32) as f64;
+    let mut uniform = uniform(19, "longer path");
     let mut parts = Vec::new();
     for case in 0..CASES {
         let (line, rtt) = ((uniform(15f64.ln(), 100f64.ln())).exp(), uniform(15.0, 100.0));
@@ -75,8 +76,7 @@ fn what_a_path_grows_by_is_no_queue() {
 
 #[test]
 fn what_the_last_hop_grows_by_is_no_queue() {
-    let mut draw = Stream::named(19, "longer hop");
-    let mut uniform = |low: f64, high: f64| low + (high - low) * draw.below(1 << 32) as f64 / (1_u64 << 32) as f64;
+    let mut uniform = uniform(19, "longer hop");
     let (mut parts, mut failed) = (Vec::new(), Vec::new());
     for case in 0..16 {
         let (rate, rtt) = ((uniform(10f64.ln(), 80f64.ln())).exp(), uniform(15.0, 60.0));

@@ -5,8 +5,10 @@
 //!                                                   a game's p99    at most a third of it, and 12 ms in the mean
 //! ```
 
+mod common;
+
+use common::uniform;
 use lasthop_home::scenario::Scenario;
-use lasthop_medium::random::Stream;
 use lasthop_sim::Options;
 
 const CASES: u64 = 24;
@@ -57,8 +59,7 @@ fn play(sets: &[String]) -> (f64, f64) {
 
 #[test]
 fn many_small_windows_have_all_that_the_hop_carries() {
-    let mut draw = Stream::named(19, "many flows");
-    let mut uniform = |low: f64, high: f64| low + (high - low) * draw.below(1 << 32) as f64 / (1_u64 << 32) as f64;
+    let mut uniform = uniform(19, "many flows");
     let mut waits = 0.0;
     for _ in 0..CASES {
         let rate = uniform(20f64.ln(), 100f64.ln()).exp();

@@ -6,10 +6,12 @@
 //! a game's p99     in 376 under its bound; above it by 2.5 % in the mean, to 2.3 times at most
 //! ```
 
+mod common;
+
 use std::path::Path;
 
+use common::uniform;
 use lasthop_home::scenario::Scenario;
-use lasthop_medium::random::Stream;
 use lasthop_sim::Options;
 
 const CASES: usize = 400;
@@ -31,8 +33,7 @@ fn waits(sets: &[String], game: &str) -> f64 {
 
 #[test]
 fn a_game_waits_for_initial_windows_and_no_more() {
-    let mut draw = Stream::named(19, "onset");
-    let mut uniform = |low: f64, high: f64| low + (high - low) * draw.below(1 << 32) as f64 / (1_u64 << 32) as f64;
+    let mut uniform = uniform(19, "onset");
     let mut above = Vec::new();
     for _ in 0..CASES {
         let place = ["bridge.rate", "wan.rate_down", "wan.rate_up"][uniform(0.0, 3.0) as usize];

@@ -4,10 +4,12 @@
 //! 24 homes, goodput of download and sessions with control over that without    in the mean 0.94, each 0.8
 //! ```
 
+mod common;
+
 use std::path::Path;
 
+use common::uniform;
 use lasthop_home::scenario::Scenario;
-use lasthop_medium::random::Stream;
 use lasthop_sim::Options;
 
 const CASES: u64 = 24;
@@ -27,8 +29,7 @@ fn goodput(sets: &[String]) -> f64 {
 
 #[test]
 fn what_bursts_leave_is_not_lost() {
-    let mut draw = Stream::named(19, "sessions");
-    let mut uniform = |low: f64, high: f64| low + (high - low) * draw.below(1 << 32) as f64 / (1_u64 << 32) as f64;
+    let mut uniform = uniform(19, "sessions");
     let mut parts = Vec::new();
     for _ in 0..CASES {
         let (rate, rtt) = ((uniform(8f64.ln(), 80f64.ln())).exp(), uniform(10.0, 60.0));

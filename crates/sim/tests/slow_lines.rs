@@ -8,11 +8,13 @@
 //!
 //! Without control all of these lines have a queue of hundreds of milliseconds.
 
+mod common;
+
 use std::path::Path;
 
+use common::uniform;
 use lasthop_home::report::Report;
 use lasthop_home::scenario::Scenario;
-use lasthop_medium::random::Stream;
 use lasthop_sim::Options;
 
 const CASES: u64 = 24;
@@ -33,8 +35,7 @@ fn metrics(report: &Report) -> (f64, f64) {
 
 #[test]
 fn a_game_beside_an_upload_waits_for_packets_and_not_for_the_buffer() {
-    let mut draw = Stream::named(19, "slow lines");
-    let mut uniform = |low: f64, high: f64| low + (high - low) * draw.below(1 << 32) as f64 / (1_u64 << 32) as f64;
+    let mut uniform = uniform(19, "slow lines");
     let mut failed = Vec::new();
     for _ in 0..CASES {
         let (rate, rtt) = ((uniform(1f64.ln(), 6f64.ln())).exp(), uniform(8.0, 60.0));

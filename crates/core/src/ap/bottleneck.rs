@@ -276,7 +276,7 @@ impl Bottleneck {
             self.capacity.on_busy(bytes, seconds);
         } else if self.carries() > 0.0 && more > self.carries() {
             match measured {
-                true if self.fair.exceeds_capacity() => {
+                true if self.fair.found_no_queue() => {
                     self.capacity = Estimator::default();
                     self.capacity.on_busy(self.delivered / 8.0 * dt, dt);
                 }

@@ -219,9 +219,9 @@ impl FairRate {
         self.keep_pace(x, law, tau);
     }
 
-    /// What was decided so long ago has come, and there is no queue: it carries more than is believed. Without it C rises by a tenth in a second where
-    /// edges are paced by it (`both_ways` of the simulator: after two slow seconds 87 of 96 directions lose for as long as one looks).
-    pub(super) fn exceeds_capacity(&self) -> bool {
+    /// What was decided has come by now, and there is no queue. Where more than C is delivered then C is no measurement: without it C rises by a tenth in
+    /// a second where edges are paced by it (`both_ways` of the simulator: after two slow seconds 87 of 96 directions lose for as long as one looks).
+    pub(super) fn found_no_queue(&self) -> bool {
         self.calm >= MOST_ADVERTISED
     }
 
@@ -236,7 +236,7 @@ impl FairRate {
         // Before what they may bring comes nothing is missing beyond it.
         let comes = self.calm > 0.0 && x.delivered >= FULL * self.together;
         let probe = match () {
-            () if self.exceeds_capacity() => self.probe,
+            () if self.found_no_queue() => self.probe,
             () if comes => self.probe.min(law.headroom),
             () => f64::MIN,
         };

@@ -289,16 +289,22 @@ impl Ap {
                 Some((of, bounds)) if of == hop => bounds,
                 _ => before.insert((hop, self.bounds(hop, direction))).1,
             };
-            record.keep_queues(record.bound(direction, bound));
+            let queues = record.keep_queues(record.bound(direction, bound));
             record.on_returning(shared, dt);
-            Some(self.row(record, direction, (bound, empty)))
+            Some(self.row(record, direction, (bound, empty), queues))
         };
         rows.clear();
         rows.extend(flows.iter_mut().filter_map(row));
         self.flows = flows;
     }
 
-    fn row(&self, record: &FlowRecord, direction: Direction, (bound, empty): (Span, f64)) -> Row {
+    fn row(
+        &self,
+        record: &FlowRecord,
+        direction: Direction,
+        (bound, empty): (Span, f64),
+        [local, remote]: [Queue; 2],
+    ) -> Row {
         let hop = record.hop();
         let active = record.is_active().then(|| {
             let bound = record.bound(direction, bound);
@@ -310,10 +316,10 @@ impl Ap {
                 served: record.served(),
                 gap: record.gap(),
                 fills: record.fills_its_window(),
-                local: record.local_queue(bound),
+                local,
                 hides: record.hides(empty),
                 local_path: record.local_path(),
-                remote: record.remote_queue(),
+                remote,
                 inbound: Direction::BOTH.map(|direction| record.inbound(direction)),
                 soonest: Direction::BOTH.map(|direction| record.soonest(direction)),
                 outbound: Direction::BOTH.map(|direction| record.outbound(direction)),

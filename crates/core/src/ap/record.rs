@@ -284,7 +284,7 @@ impl FlowRecord {
     }
 
     /// Wait between access point and station in the newest interval, s: mean and least.
-    pub(super) fn local_queue(&self, bound: Span) -> Option<(f64, f64)> {
+    fn local_queue(&self, bound: Span) -> Option<(f64, f64)> {
         let base = self.local_base(bound).as_secs_f64();
         let newest = self.newest?;
         let Some((mean, least)) = newest.local_rtt_mean.zip(newest.local_rtt_min) else {
@@ -300,7 +300,7 @@ impl FlowRecord {
     }
 
     /// Wait between access point and remote end in the newest interval, s: mean and least.
-    pub(super) fn remote_queue(&self) -> Option<(f64, f64)> {
+    fn remote_queue(&self) -> Option<(f64, f64)> {
         let newest = self.newest?;
         // A sender that paces answers an ACK when the next segment's turn has come.
         let spacing = 8.0 * f64::from(USUAL_MSS) / self.rate.smooth().as_bps().max(1) as f64;
@@ -312,7 +312,7 @@ impl FlowRecord {
             let acknowledged = self.timed && self.arrived > 0.0;
             let so_far = self.unanswered(&newest, Direction::ToRemote).filter(|_| acknowledged)? - base - back;
             let before = self.waited[1].map_or(0.0, |(waited, _)| waited);
-            return (so_far >= before).then_some((so_far, so_far));
+            return (so_far > before).then_some((so_far, so_far));
         }
         Some((newest.remote_rtt_mean?.as_secs_f64() - base, newest.remote_rtt_min?.as_secs_f64() - base))
     }
@@ -577,12 +577,13 @@ impl FlowRecord {
         self.rate.weigh((dt / rtt.max(1e-3)).min(RATE_WEIGHT));
     }
 
-    /// Keeps what the newest interval told of the queues on both sides, where `bound` is as long as a path may be.
-    pub(super) fn keep_queues(&mut self, bound: Span) {
+    /// What the newest interval told of the queues on both sides, s, mean and least, where `bound` is as long as a path may be; it is kept.
+    pub(super) fn keep_queues(&mut self, bound: Span) -> [Option<(f64, f64)>; 2] {
         let told = [self.local_queue(bound), self.remote_queue()];
         for (waited, told) in self.waited.iter_mut().zip(told) {
             *waited = told.map(|(mean, _)| (mean.max(0.0), self.now)).or(*waited);
         }
+        told
     }
 
     /// What waits on both sides, as far as anything told of it lately: in a deep queue no round trip ends in some intervals.

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use lasthop_home::report::{FlowReport, Report};
 use lasthop_home::scenario::Scenario;
+use lasthop_medium::random::Stream;
 use lasthop_sim::{Options, TraceLine};
 
 /// A server behind 10 ms of its own and 10 ms of line, a clean 802.11g air, two stations.
@@ -85,6 +86,12 @@ kind = "game-client"
 [control.window]
 capacity = "learn"
 "#;
+
+/// Draws evenly between two numbers, the same ones in every run of `name`.
+pub fn uniform(seed: u64, name: &str) -> impl FnMut(f64, f64) -> f64 {
+    let mut draw = Stream::named(seed, name);
+    move |low, high| low + (high - low) * draw.below(1 << 32) as f64 / (1_u64 << 32) as f64
+}
 
 /// The home with these flows (`name from to kind more keys`) and `--set`.
 pub fn home(flows: &[&str], set: &[&str]) -> Scenario {
