@@ -295,7 +295,7 @@ impl Bottleneck {
         let fits = |learned| self.delivered <= learned * (1.0 + SURPRISE / 2.0);
         let known = self.learned().map_or(self.given.is_some(), fits);
         x.full = known && self.delivered >= FULL * x.capacity;
-        x.both_ways &= self.is_measured();
+        (x.measured, x.both_ways) = (self.is_measured(), x.both_ways && self.carries() > 0.0);
         self.fair.step(x, law, dt);
     }
 

@@ -86,6 +86,8 @@ pub(super) struct Observation {
     pub(super) usual: f64,
     /// What it carries; 0: not known.
     pub(super) capacity: f64,
+    /// That is measured.
+    pub(super) measured: bool,
     /// As much is delivered as is known to fit.
     pub(super) full: bool,
     /// The queue was not empty for a round trip.
@@ -127,7 +129,7 @@ pub(super) struct Observation {
     pub(super) advertised: f64,
     /// Least that any packet of the interval waited, where all of them tell.
     pub(super) soonest: Option<f64>,
-    /// Data go in the other direction, too, and C is measured: right edges keep a pace.
+    /// Data go in the other direction, too, and something is known of C: right edges keep a pace.
     pub(super) both_ways: bool,
     /// UDP that cannot give way.
     pub(super) inelastic: f64,
@@ -320,10 +322,10 @@ impl FairRate {
             _ if quiet => (error + self.probe).max(left),
             _ => error,
         };
-        // Where paced right edges bring all that they may, no window is too small. Without it R climbs to six times C and what leaves the pace for a
+        // Where paced right edges bring all of a C that is measured, no window is too small. Without it R climbs to six times C and what leaves the pace for a
         // moment is a queue of 40 ms (`both_ways.py`, 50 Mbit/s each way and 40 ms); what is missing in one round trip is a cluster.
         let comes = x.delivered.max(x.usual) >= FULL * self.together;
-        let paced = x.both_ways && (comes || self.will_bring(x) > 2.0 * self.together);
+        let paced = x.both_ways && x.measured && (comes || self.will_bring(x) > 2.0 * self.together);
         let window_limited = if paced { 0.0 } else { window_limited };
         let mut error = if error > 0.0 { error * window_limited } else { error };
         if waits && x.advertised > 0.0 && x.capacity > 0.0 {

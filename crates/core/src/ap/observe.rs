@@ -466,9 +466,11 @@ impl Ap {
         Some((queue, queue))
     }
 
-    /// In each direction somebody fills his window or takes part in sharing what the bottleneck carries.
+    /// In each direction somebody fills his window or takes part in sharing what the bottleneck carries; where that is not known, what the busier
+    /// one delivers.
     fn are_used(&self, seen: &[Seen; 2], ids: [Id; 2]) -> bool {
-        let carries = |id| self.law.carries(id).unwrap_or(f64::INFINITY);
+        let busier = ids.map(|id| self.law.delivered(id)).into_iter().fold(0.0, f64::max);
+        let carries = |id| self.law.carries(id).unwrap_or(busier);
         seen.iter().zip(ids).all(|(of, id)| of.filling > 0 || of.most > TAKES_PART * carries(id))
     }
 
