@@ -172,6 +172,9 @@ def matrix():
     )
     found.append(Cell("up-20", "matrix", (up(2),), down=20, up=20))
     found.append(Cell("both-ways-50", "matrix", (down(), up()), down=50, up=50, bars=("each", "game"), least=0.95))
+    # Each direction's ACKs wait behind the other's data, and no queue stands (Zhang, Shenker, Clark 1991).
+    short = {"line": (70, 63), "rtt": 19, "bars": ("each", "game"), "least": 0.95}
+    found.append(Cell("both-ways-line-70-63-rtt19", "matrix", (down(), up()), **short))
     slow = {"change": ((8, 10), (10, 50)), "bars": ("each", "change"), "least": 0.95}
     found.append(Cell("both-ways-50-slow-seconds", "matrix", (down(), up()), down=50, up=50, **slow))
     found.append(
