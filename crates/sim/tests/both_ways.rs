@@ -137,6 +137,16 @@ fn a_few_flows_over_a_short_wan_link_do_not_swing_against_each_other() {
 }
 
 #[test]
+fn an_upload_over_a_wan_link_that_nothing_is_known_of_counts_as_used() {
+    // It never fills its window, and its queue never stands.
+    let home = Home { rtt: 17.58, flows: [2.0, 1.0], rates: [69.79, 65.7], line: true };
+    let (part, waited) = compare(&home.sets());
+    println!("{part:.2?}, a game waits {waited:.1?} ms");
+    assert!(part.iter().all(|part| *part >= 0.92), "{part:.3?}");
+    assert!(waited.iter().all(|wait| *wait <= 20.0), "{waited:.1?} ms");
+}
+
+#[test]
 fn what_was_slow_for_two_seconds_is_full_again_two_seconds_later() {
     let mut uniform = uniform(19, "slow seconds");
     let (mut parts, mut waits) = (Vec::new(), Vec::new());
