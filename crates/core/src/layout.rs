@@ -396,10 +396,12 @@ impl FlowState {
 pub struct UdpPlan {
     /// IP bytes that may pass in 2^30 ns (1.07 s); 0: leave the flow alone.
     pub rate_bytes: u32,
-    /// How far it may run ahead of that rate before it is told, bytes: a usual burst. At twice this it is stopped.
+    /// How far it may run ahead of that rate before it is told, bytes: a usual burst.
     pub depth_bytes: u32,
-    /// How much of what it left unused it may have later, at 3/2 of the rate at most, bytes; 0: nothing.
-    pub credit_bytes: u32,
+    /// How far at most, bytes: beyond it nothing passes that the rate does not carry.
+    pub most_bytes: u32,
+    /// Within so long its answer comes, ns: it is told no more than once in that time.
+    pub answer_ns: u32,
 }
 
 /// One direction of a UDP flow. Written by packets this way, but for the plan, which the controller writes.
@@ -422,6 +424,8 @@ pub struct UdpHalf {
     pub train_ns: u64,
     /// When the virtual queue was last drained; 0: no plan was in force.
     pub drained_ns: u64,
+    /// When the flow was told last; 0: it was not.
+    pub told_ns: u64,
     /// Trains so far: packets without a pause between them.
     pub trains: u32,
     /// Of those, how many began about one period after the one before.
@@ -432,10 +436,8 @@ pub struct UdpHalf {
     pub marked: u32,
     /// Packets that were dropped, likewise.
     pub dropped: u32,
-    /// The virtual queue, bytes: what passed beyond the rate of the plan; below 0 what may be made up for.
-    pub level_bytes: i32,
-    /// A virtual queue of the same bytes, drained at 3/2 of the rate; never below 0.
-    pub peak_bytes: u32,
+    /// The virtual queue, bytes: what passed beyond the rate of the plan.
+    pub level_bytes: u32,
     /// The flow is told again when its virtual queue comes to this, bytes.
     pub next_bytes: u32,
     /// What the controller wants. Written by the controller.
@@ -742,8 +744,8 @@ const _: () = {
     assert!(size_of::<RttMatch>() == 6 * 8 + 6 * 4);
     assert!(size_of::<Half>() == size_of::<RttMatch>() + 8 * 8 + size_of::<Plan>() + 13 * 4 + 12);
     assert!(size_of::<FlowState>() == 2 * size_of::<Half>() + 2 * 8 + 4 * 4);
-    assert!(size_of::<UdpPlan>() == 3 * 4);
-    assert!(size_of::<UdpHalf>() == 8 * 8 + 8 * 4 + size_of::<UdpPlan>() + 4);
+    assert!(size_of::<UdpPlan>() == 4 * 4);
+    assert!(size_of::<UdpHalf>() == 9 * 8 + 7 * 4 + size_of::<UdpPlan>() + 4);
     assert!(size_of::<UdpState>() == 2 * size_of::<UdpHalf>() + 2 * 8 + 4 * 4);
     assert!(size_of::<Hop>() == 4 * 4 + 11 * 8);
     assert!(size_of::<Control>() == 8 + 2 * 4 + 3 * 8 + 2 * size_of::<Plan>() + HOPS * 2 * size_of::<Hop>());

@@ -28,6 +28,13 @@ pub(super) enum Id {
     Wan(Direction),
 }
 
+impl Id {
+    /// What goes in `direction` meets it before the access point.
+    pub(super) const fn comes_before(self, direction: Direction) -> bool {
+        matches!((self, direction), (Self::Wan(_), Direction::ToStation) | (Self::Hop(..), Direction::ToRemote))
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Bottleneck {

@@ -16,10 +16,10 @@ use super::aggregates::Aggregates;
 use super::bottleneck::{Bottleneck, Id};
 use super::fair_rate::{LEAST, Mode};
 use super::law::Law;
-use super::observe::{Row, Seen, see};
+use super::observe::{Row, Seen, USUAL_RTT, pauses_seldom, see};
 use super::packet_train::{PacketTrains, Passed};
 use super::record::{self, FlowRecord, Unknown};
-use super::udp::RATE_WEIGHT_PER_SECOND;
+use super::udp::{Answer, RATE_WEIGHT_PER_SECOND};
 use super::waiting::{Queued, Waiting};
 use super::window;
 use super::{Action, Ap, Basis, Decision, Direction, HopId, LinkSample, Params, QueuePlace, StationId, set_plan};
@@ -179,9 +179,14 @@ impl State {
         self.holding(path, direction).filter_map(|(_, there, cost)| Some(of(there)? / cost)).reduce(f64::min)
     }
 
+    /// What waits at the bottlenecks of a path that may hold its flows, s.
+    fn waits(&self, (path, direction): (&[(Id, f64); 2], Direction)) -> f64 {
+        self.holding(path, direction).map(|(_, there, _)| there.fair.queue()).sum()
+    }
+
     /// The fair rate over a path for a round trip of `rtt`, s, where some flow cannot be window-limited.
     fn least(&self, path: (&[(Id, f64); 2], Direction), rtt: f64) -> f64 {
-        let waits: f64 = self.holding(path.0, path.1).map(|(_, there, _)| there.fair.queue()).sum();
+        let waits = self.waits(path);
         let share = self.least_of(path, |there| there.fair.share_beside_uncontrolled());
         share.map_or(0.0, |share| share * (rtt + waits) / rtt)
     }
@@ -229,6 +234,7 @@ impl Ap {
         for (id, mut x) in observed {
             let waits = x.queue.map_or(0.0, |(_, least)| least);
             let busy = x.backlogged
+                || x.pause.is_some_and(|pause| pauses_seldom(pause, 1, waits, dt))
                 || Direction::BOTH.into_iter().any(|direction| match id {
                     Id::Hop(hop, of) => {
                         of.is_none_or(|of| of == direction)
@@ -329,7 +335,12 @@ impl Ap {
             let path = self.path(demand.hop, demand.direction, self.costs.of(demand.hop, demand.station));
             let rate = self.law.least_of((&path, demand.direction), |there| there.fair.rate_without_window());
             if let Some(rate) = rate {
-                self.hold_datagrams(demand.flow, demand.direction, BitRate::from_bps_f64(rate));
+                // Until it is told, and until what it answers with has come.
+                let within = Span::from_secs_f64(2.0 * USUAL_RTT + self.law.waits((&path, demand.direction)));
+                let binds = self.law.binding(&path, demand.direction);
+                let queue_is_before = binds.is_some_and(|id| id.comes_before(demand.direction));
+                let answer = Answer { within, queue_is_before };
+                self.hold_datagrams(demand.flow, demand.direction, BitRate::from_bps_f64(rate), answer);
             }
         }
         window_limited

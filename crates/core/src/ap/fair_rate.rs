@@ -35,6 +35,7 @@
 //! delay. PIE (RFC 8033), PI2 (De Schepper et al. 2016): integral control of a queue to a target. BBR (Cardwell et al. 2016): modes.
 
 use super::law::Law;
+use super::udp::MOST_OF_MEAN;
 
 /// What a part of C is for who is window-limited, however much cannot be.
 pub(super) const LEAST: f64 = 0.05;
@@ -77,7 +78,7 @@ pub(super) struct Observation {
     pub(super) target: f64,
     /// Of that, what no window takes away.
     pub(super) period: f64,
-    /// Mean round trip without queueing, of flows that fill their windows.
+    /// Mean round trip without queueing, of flows that fill their windows and whose round trips are known.
     pub(super) base_rtt: f64,
     /// Newest round trips of the same, with everything that waits anywhere, in the mean.
     pub(super) rtt: f64,
@@ -100,19 +101,23 @@ pub(super) struct Observation {
     pub(super) doubtful: bool,
     /// The first trains came through at this; 0: none did.
     pub(super) packet_trains: f64,
-    /// Flows that fill their windows.
+    /// Flows that fill their windows, and those among them whose round trips are known.
     pub(super) filling: usize,
+    pub(super) timed_flows: usize,
     /// Time in which something of a connection arrived while more was in flight, of all together, s.
     pub(super) served: f64,
     /// Of those, the ones that are held by this bottleneck.
     pub(super) window_limited: usize,
     /// Elastic datagram flows that are not limited: nothing tells whether they will take more.
     pub(super) unlimited: usize,
-    /// Flows that take what they get, controlled or not; and those among them that cannot be held.
+    /// Flows that take what they get, controlled or not; those among them that are datagrams, and those that cannot be held.
     pub(super) elastic: usize,
+    pub(super) datagrams: usize,
     pub(super) uncontrolled: usize,
     /// The elastic ones, whoever else fills a window, and what began as QUIC: of who has just begun no rate tells what he will take.
     pub(super) beginning: usize,
+    /// Time of the interval in pauses of the elastic datagram flow that paused least, s.
+    pub(super) pause: Option<f64>,
     /// Into how many equal parts C is divided.
     pub(super) parts: usize,
     /// Windows in force of the elastic ones, together, bytes.
@@ -164,8 +169,8 @@ pub(super) struct FairRate {
     never_empty: f64,
     idle: f64,
     draining: f64,
-    /// Part of the rate that a window brings, d / (d + q).
-    brings: f64,
+    /// By what part of it the queue makes a round trip longer, q / d.
+    longer: f64,
     /// What a flow had before the drain, of what the bottleneck carries.
     kept: f64,
 }
@@ -178,7 +183,12 @@ impl FairRate {
 
     /// The same of what has no window: what a window brings that lasts for the queue, too.
     pub(super) fn rate_without_window(&self) -> Option<f64> {
-        self.rate().map(|rate| rate * self.brings)
+        self.rate().map(|rate| rate * self.brings())
+    }
+
+    /// Part of the rate that a window brings, d / (d + q).
+    pub(super) const fn brings(&self) -> f64 {
+        1.0 / (1.0 + self.longer)
     }
 
     /// What right edges of a flow may bring, bit/s.
@@ -204,7 +214,7 @@ impl FairRate {
             let stands = mean + law.standing_weight * (least - mean);
             self.queue = if bursts { x.soonest.unwrap_or(least).min(least) } else { stands }.max(0.0);
         }
-        self.brings = x.base_rtt / (x.base_rtt + self.queue);
+        self.longer = self.queue / x.base_rtt;
         let tau = x.base_rtt + self.queue + dt;
         self.unmoved = (self.unmoved + dt).min(tau);
         self.change_mode(x, law, tau, dt);
@@ -341,9 +351,12 @@ impl FairRate {
     }
 }
 
-/// An equal part of what inelastic UDP leaves.
+/// An equal part of what inelastic UDP leaves; where datagrams have theirs in the mean, windows leave what their saws have above that.
 fn floor(x: &Observation) -> f64 {
-    (x.capacity - x.inelastic).max(LEAST * x.capacity) / x.parts.max(1) as f64
+    let part = (x.capacity - x.inelastic).max(LEAST * x.capacity) / x.parts.max(1) as f64;
+    let windows = x.elastic.saturating_sub(x.datagrams);
+    let saws = if windows > 0 { (x.datagrams as f64 / windows as f64).min(1.0) } else { 0.0 };
+    part * (1.0 - (MOST_OF_MEAN - 1.0) * saws)
 }
 
 #[cfg(test)]

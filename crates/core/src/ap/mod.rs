@@ -368,8 +368,8 @@ impl Ap {
         })
     }
 
-    fn hold_datagrams(&mut self, flow: FlowId, direction: Direction, share: BitRate) {
-        let plan = self.udp_flows.set_share(flow, direction, share, self.params.interval);
+    fn hold_datagrams(&mut self, flow: FlowId, direction: Direction, share: BitRate, answer: udp::Answer) {
+        let plan = self.udp_flows.set_share((flow, direction), share, self.params.interval, answer);
         self.actions.extend(plan.map(|plan| Action::SetUdpPlan { flow, direction, plan }));
     }
 

@@ -30,7 +30,7 @@ const TAKES_PART: f64 = 0.1;
 const TOLERANCE: f64 = 0.03;
 /// A round trip where none is known, as that of datagrams never is, s. With twice that p99 is worse in 58 of 607 homes and cells, and
 /// better in 33.
-const USUAL_RTT: f64 = 0.1;
+pub(super) const USUAL_RTT: f64 = 0.1;
 
 /// A queueing delay, s: mean and least of an interval.
 type Queue = Option<(f64, f64)>;
@@ -88,9 +88,14 @@ impl Seen {
         if at_hop && direction == Direction::ToStation {
             return self.served >= WORKS * dt;
         }
-        // A queue that is longer than any pause never ran dry. Without it C of a slow WAN link is not measured (`slow_lines` of the simulator).
-        self.gap <= pause(self.filling, dt).max(waits)
+        pauses_seldom(self.gap, self.filling, waits, dt)
     }
+}
+
+/// So long a pause of one of `filling` flows left no bottleneck empty; `waits`: what waited at least, s. A queue that is longer than any pause
+/// never ran dry: without it C of a slow WAN link is not measured (`slow_lines` of the simulator).
+pub(super) fn pauses_seldom(gap: f64, filling: usize, waits: f64, dt: f64) -> bool {
+    gap <= pause(filling, dt).max(waits)
 }
 
 /// Who sends all the time pauses no longer, s; of several flows each has to wait for the others.
@@ -505,19 +510,23 @@ impl Ap {
     ) {
         let inelastic = self.inelastic();
         for (i, direction) in Direction::BOTH.into_iter().enumerate() {
-            let wan = observed.entry(Id::Wan(direction)).or_default();
+            // What was dropped has come over what comes before the access point.
+            let came = |id: Id, dropped: u64| if id.comes_before(direction) { dropped as f64 } else { 0.0 };
+            let id = Id::Wan(direction);
+            let wan = observed.entry(id).or_default();
             let bytes = now.udp_bytes[i].saturating_sub(before.udp_bytes[i]) as f64;
-            wan.delivered += bytes * 8.0 / dt;
+            wan.delivered += (bytes + came(id, self.udp_flows.dropped(direction))) * 8.0 / dt;
             wan.inelastic += inelastic[i];
             for sample in &now.each_hop {
                 let Some(was) = before.each_hop.iter().find(|was| was.hop == sample.hop) else { continue };
+                let id = self.hop(sample.hop, direction);
                 let udp = sample.udp_bytes[i].saturating_sub(was.udp_bytes[i]) as f64;
                 let carried = self.udp_flows.carried(sample.hop, direction);
-                let besides = carried.map(|(station, bytes, dropped)| {
-                    (self.costs.of(sample.hop, station) - 1.0) * bytes as f64 + dropped as f64
+                let besides = carried.map(|(station, passed, dropped)| {
+                    let dropped = came(id, dropped);
+                    (self.costs.of(sample.hop, station) - 1.0) * (passed as f64 + dropped) + dropped
                 });
                 let cost = udp + besides.sum::<f64>();
-                let id = self.hop(sample.hop, direction);
                 let carries = self.law.carries(id).unwrap_or(0.0);
                 let mut small = 0.0;
                 if sample.duplex == Duplex::Half {
@@ -538,21 +547,24 @@ impl Ap {
             let binds = self.law.binding(&path, demand.direction);
             for (id, cost) in path {
                 let leaves = self.law.leaves(id, demand.direction);
+                let without_queue = 1.0 / self.law.bottlenecks.get(&id).map_or(1.0, |there| there.fair.brings());
                 let x = observed.entry(id).or_default();
                 let rate = demand.rate.as_bps() as f64 * cost;
+                let least = [x.pause, demand.pause.map(Span::as_secs_f64)];
+                x.pause = least.into_iter().flatten().reduce(f64::min);
                 x.beginning += 1;
                 if rate <= TAKES_PART * x.most {
                     continue;
                 }
                 x.elastic += 1;
+                x.datagrams += 1;
                 x.unlimited += usize::from(!demand.is_window_limited && !leaves);
                 if demand.is_window_limited && !leaves {
                     x.filling += 1;
                     x.window_limited += usize::from(binds == Some(id));
-                    // As of windows, what is in force counts: a sender that was told of it comes back to it in time.
+                    // As of windows, what is in force counts, and what it would bring without a queue: a sender that was told of it comes back to it in time.
                     let in_force = demand.share.map_or(0.0, |share| share.as_bps() as f64 * cost);
-                    x.widest = x.widest.max(rate).max(in_force);
-                    x.base_rtt += USUAL_RTT;
+                    x.widest = x.widest.max(rate.max(in_force) * without_queue);
                 }
             }
         }
@@ -598,6 +610,7 @@ impl Ap {
                 x.served += flow.served;
                 if flow.fills {
                     x.filling += 1;
+                    x.timed_flows += 1;
                     x.base_rtt += flow.base;
                     x.rtt += flow.rtt;
                     x.widest = x.widest.max(window);
@@ -612,8 +625,8 @@ impl Ap {
             }
         }
         for x in observed.values_mut() {
-            x.rtt /= x.filling.max(1) as f64;
-            x.base_rtt = if x.filling > 0 { x.base_rtt / x.filling as f64 } else { USUAL_RTT };
+            x.rtt /= x.timed_flows.max(1) as f64;
+            x.base_rtt = if x.timed_flows > 0 { x.base_rtt / x.timed_flows as f64 } else { USUAL_RTT };
         }
     }
 }

@@ -7,29 +7,27 @@
 //! regular    |d - p| <= p / 4;   then p += (d - p) / 4        distances up to 2^27 ns (134 ms)                 [ns]
 //! ```
 //!
-//! **Held**, by a virtual queue that nothing waits in: `V` is what passed beyond the planned rate `R`, `U` what passed
-//! beyond 3/2 of it, `D` the depth, `C` the credit, `b` the packet, `dt` the time since the packet before:
+//! **Held**, by a virtual queue that nothing waits in: `V` is what passed beyond the planned rate `R`, `D` the depth, `M` the most, `A` the time
+//! in which an answer comes, `b` the packet, `dt` the time since the packet before:
 //!
 //! ```text
-//! drain      V = max(V - R dt, -C),  U = max(U - 3/2 R dt, 0)         after a gap of 2^27 ns: V = max(V, 0)    [bytes]
-//! over       X = max(V, U),          N = max(D, min(N, X + D/2))
-//! stop       drop                    when X >= 2 D
-//! tell       mark where the ends understand it, else drop; N = X + D/2       when X >= N
+//! drain      V = max(V - R dt, 0)                                                                              [bytes]
+//! next       N = max(D, V + D/2)          for A after it was told;          else N = max(D, min(N, V + D/2))
+//! stop       drop                         when V >= M
+//! tell       mark where the ends understand it, else drop; N = V + D/2          when V >= N
 //! pass       otherwise
-//! then       V += b, U += b          unless dropped
+//! then       V += b                       unless dropped
 //! ```
 //!
-//! Why so. A flow below its rate keeps `X` under `D` and is never touched. One that creeps over it is told once, and
-//! again only when it has run a further `D/2` ahead: a sender halves its window once per round trip whatever it loses,
-//! and needs that round trip to answer, so more would only cost it more packets. One that does not listen, or doubles
-//! (slow start), meets `2 D`, beyond which nothing passes that the rate does not carry, marks or not: so what all this
-//! lets through ahead of the rate is bounded, `2 D` and one packet. NewReno needs more than its rate for half of the time
-//! to have it in the mean (its window saws between the half and the whole of where it is cut, 3/4 in the mean), so what it
-//! left unused is kept as credit, to be used at 3/2 of the rate at most: 5/4 is what the whole of its window may be above its
-//! mean, and 5/4 how much faster than its window per round trip a QUIC sender paces (RFC 9002 section 7.7).
+//! Why so. A flow below its rate keeps `V` under `D` and is never touched. One that creeps over it is told once, and
+//! again only when its answer should have come and it has run a further `D/2` ahead: a sender lowers its window once per round trip
+//! whatever it loses, so more would only cost it more packets; and behind a bottleneck that has a queue its packets come at the
+//! rate of that until the queue is gone, whatever it answers. One that does not listen, or doubles (slow start), meets `M`, beyond
+//! which nothing passes that the rate does not carry, marks or not: so what all this lets through ahead of the rate is
+//! bounded, that and one packet.
 //!
-//! Sources: AVQ (Kunniyur and Srikant 2001) for a virtual queue that decides on marks; RFC 2698 for a rate and a peak
-//! rate; RFC 3168 for marks; RFC 9002 section 7 for what a QUIC sender makes of them. Differs: told by steps of the queue
+//! Sources: AVQ (Kunniyur and Srikant 2001) for a virtual queue that decides on marks; RFC 3168 for marks; RFC 9002 section 7 for what a
+//! QUIC sender makes of them, once per round trip. Differs: told by steps of the queue
 //! rather than by a probability, so that the same packets give the same answers in Rust and in C; nothing in it is random.
 //!
 //! Not done: the flow's round trip is not known here, and packets are not delayed.
@@ -44,7 +42,7 @@ use crate::wire::{UdpFields, ecn};
 pub const FULL_BYTES: u32 = 1200;
 /// A gap that ends a train, ns. Between two frames of a video at 60 per second, sent at 5/2 of its rate, lie 10 ms.
 pub const PAUSE_NS: u64 = 5_000_000;
-/// Trains further apart have no rhythm: 7 frames per second, ns. Who pauses for longer saves no credit.
+/// Trains further apart have no rhythm: 7 frames per second, ns.
 const LONGEST_PERIOD_NS: u64 = 1 << 27;
 /// A longer gap drains no more, ns; keeps the product with the rate within 64 bits.
 const LONGEST_GAP_NS: u64 = 1 << RATE_SHIFT;
@@ -164,26 +162,27 @@ fn begin_train(half: &mut UdpHalf, now_ns: u64) {
 }
 
 fn decide(half: &mut UdpHalf, datagram: &Datagram, stale: bool, dry_run: bool, now: Time) -> UdpVerdict {
-    let UdpPlan { rate_bytes, depth_bytes, credit_bytes } = half.plan;
+    let UdpPlan { rate_bytes, depth_bytes, most_bytes, answer_ns } = half.plan;
     if stale || rate_bytes == 0 {
         half.drained_ns = 0;
         return UdpVerdict::Pass(if rate_bytes == 0 { Reason::Udp } else { Reason::Stale });
     }
     let depth = depth_bytes.clamp(1, LARGEST_DEPTH);
-    drain(half, rate_bytes, credit_bytes.min(LARGEST_DEPTH), now);
-    let over = half.level_bytes.max(half.peak_bytes as i32).max(0) as u32;
-    half.next_bytes = half.next_bytes.min(over + depth / 2).max(depth);
-    let stop = over >= 2 * depth;
-    let signal = stop || over >= half.next_bytes;
+    drain(half, rate_bytes, now);
+    let ahead = half.level_bytes + depth / 2;
+    let since_told = now.since(Time::from_nanos(half.told_ns));
+    let answers = half.told_ns != 0 && since_told < Span::from_nanos(u64::from(answer_ns));
+    half.next_bytes = if answers { ahead } else { half.next_bytes.min(ahead) }.max(depth);
+    let stop = half.level_bytes >= most_bytes.clamp(1, LARGEST_DEPTH);
+    let signal = stop || half.level_bytes >= half.next_bytes;
     if signal && !stop {
-        half.next_bytes = over + depth / 2;
+        half.told_ns = now.as_nanos();
+        half.next_bytes = ahead;
     }
     let mark = signal && !stop && datagram.understands_marks;
     // A dry run does not add what it would have dropped either: so it ends when its flow slows down.
     if !signal || mark {
-        let bytes = datagram.ip_bytes.min(LARGEST_DEPTH);
-        half.peak_bytes += bytes;
-        half.level_bytes += bytes as i32;
+        half.level_bytes += datagram.ip_bytes.min(LARGEST_DEPTH);
     }
     match (signal, dry_run) {
         (false, _) => UdpVerdict::Pass(Reason::UdpWithinPlan),
@@ -201,18 +200,14 @@ fn decide(half: &mut UdpHalf, datagram: &Datagram, stale: bool, dry_run: bool, n
 }
 
 /// What the plan's rate carried since the packet before.
-fn drain(half: &mut UdpHalf, rate_bytes: u32, credit_bytes: u32, now: Time) {
+fn drain(half: &mut UdpHalf, rate_bytes: u32, now: Time) {
     let now_ns = now.as_nanos();
     if half.drained_ns == 0 {
-        half.level_bytes = 0;
-        half.peak_bytes = 0;
-        half.next_bytes = 0;
+        (half.level_bytes, half.next_bytes, half.told_ns) = (0, 0, 0);
+    } else {
+        let gap_ns = now_ns.saturating_sub(half.drained_ns).min(LONGEST_GAP_NS);
+        let drained = (u64::from(rate_bytes) * gap_ns) >> RATE_SHIFT;
+        half.level_bytes = u64::from(half.level_bytes).saturating_sub(drained) as u32;
     }
-    let gap_ns = if half.drained_ns == 0 { 0 } else { now_ns.saturating_sub(half.drained_ns) };
     half.drained_ns = now_ns.max(1);
-    let drained = (u64::from(rate_bytes) * gap_ns.min(LONGEST_GAP_NS)) >> RATE_SHIFT;
-    let peak = drained + drained / 2;
-    half.peak_bytes = u64::from(half.peak_bytes).saturating_sub(peak) as u32;
-    let least = if gap_ns > LONGEST_PERIOD_NS { 0 } else { -i64::from(credit_bytes) };
-    half.level_bytes = (i64::from(half.level_bytes) - drained as i64).max(least) as i32;
 }

@@ -113,7 +113,8 @@ struct flow_state {
 struct udp_plan {
 	__u32 rate_bytes;
 	__u32 depth_bytes;
-	__u32 credit_bytes;
+	__u32 most_bytes;
+	__u32 answer_ns;
 };
 
 struct udp_half {
@@ -125,13 +126,13 @@ struct udp_half {
 	__u64 last_ns;
 	__u64 train_ns;
 	__u64 drained_ns;
+	__u64 told_ns;
 	__u32 trains;
 	__u32 regular;
 	__u32 period_ns;
 	__u32 marked;
 	__u32 dropped;
-	__s32 level_bytes;
-	__u32 peak_bytes;
+	__u32 level_bytes;
 	__u32 next_bytes;
 	struct udp_plan plan;
 	__u32 pad;
@@ -320,8 +321,8 @@ _Static_assert(sizeof(struct plan) == 4 * 4, "plan");
 _Static_assert(sizeof(struct rtt_match) == 6 * 8 + 6 * 4, "rtt_match");
 _Static_assert(sizeof(struct half) == sizeof(struct rtt_match) + 8 * 8 + sizeof(struct plan) + 13 * 4 + 12, "half");
 _Static_assert(sizeof(struct flow_state) == 2 * sizeof(struct half) + 2 * 8 + 4 * 4, "flow_state");
-_Static_assert(sizeof(struct udp_plan) == 3 * 4, "udp_plan");
-_Static_assert(sizeof(struct udp_half) == 8 * 8 + 8 * 4 + sizeof(struct udp_plan) + 4, "udp_half");
+_Static_assert(sizeof(struct udp_plan) == 4 * 4, "udp_plan");
+_Static_assert(sizeof(struct udp_half) == 9 * 8 + 7 * 4 + sizeof(struct udp_plan) + 4, "udp_half");
 _Static_assert(sizeof(struct udp_state) == 2 * sizeof(struct udp_half) + 2 * 8 + 4 * 4, "udp_state");
 _Static_assert(sizeof(struct set_udp_plan_args) == sizeof(struct flow_key) + 4 + sizeof(struct udp_plan) + 4,
 	       "set_udp_plan_args");

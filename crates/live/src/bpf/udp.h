@@ -71,23 +71,19 @@ static __always_inline void udp_measure(struct udp_half *h, const struct packet 
 	}
 }
 
-static __always_inline void udp_drain(struct udp_half *h, struct udp_plan plan, __u64 now)
+static __always_inline void udp_drain(struct udp_half *h, __u32 rate_bytes, __u64 now)
 {
-	__u64 gap = h->drained_ns ? since(now, h->drained_ns) : 0;
-	__u64 drained = plan.rate_bytes * (gap < LONGEST_GAP_NS ? gap : LONGEST_GAP_NS) >> PACE_SHIFT;
-	__u64 peak = drained + drained / 2;
-	__s64 least = gap > LONGEST_PERIOD_NS ? 0 : -(__s64)min_u32(plan.credit_bytes, LARGEST_DEPTH);
-	__s64 level;
-
 	if (!h->drained_ns) {
 		h->level_bytes = 0;
-		h->peak_bytes = 0;
 		h->next_bytes = 0;
+		h->told_ns = 0;
+	} else {
+		__u64 gap = since(now, h->drained_ns);
+		__u64 drained = rate_bytes * (gap < LONGEST_GAP_NS ? gap : LONGEST_GAP_NS) >> PACE_SHIFT;
+
+		h->level_bytes = h->level_bytes > drained ? h->level_bytes - (__u32)drained : 0;
 	}
 	h->drained_ns = now ? now : 1;
-	h->peak_bytes = h->peak_bytes > peak ? h->peak_bytes - (__u32)peak : 0;
-	level = (__s64)h->level_bytes - (__s64)drained;
-	h->level_bytes = level > least ? level : least;
 }
 
 static __always_inline enum reason udp_decide(struct udp_half *h, const struct packet *p, int stale, int dry_run,
@@ -95,27 +91,26 @@ static __always_inline enum reason udp_decide(struct udp_half *h, const struct p
 {
 	struct udp_plan plan = h->plan;
 	__u32 depth = min_u32(max_u32(plan.depth_bytes, 1), LARGEST_DEPTH);
-	__u32 over;
-	int stop, signal, mark;
+	__u32 ahead;
+	int answers, stop, signal, mark;
 
 	if (stale || !plan.rate_bytes) {
 		h->drained_ns = 0;
 		return plan.rate_bytes ? STALE : UDP;
 	}
-	udp_drain(h, plan, now);
-	over = max_u32(h->level_bytes > 0 ? h->level_bytes : 0, h->peak_bytes);
-	h->next_bytes = max_u32(min_u32(h->next_bytes, over + depth / 2), depth);
-	stop = over >= 2 * depth;
-	signal = stop || over >= h->next_bytes;
-	if (signal && !stop)
-		h->next_bytes = over + depth / 2;
-	mark = signal && !stop && p->ecn;
-	if (!signal || mark) {
-		__u32 bytes = min_u32(p->ip_bytes, LARGEST_DEPTH);
-
-		h->peak_bytes += bytes;
-		h->level_bytes += bytes;
+	udp_drain(h, plan.rate_bytes, now);
+	ahead = h->level_bytes + depth / 2;
+	answers = h->told_ns && since(now, h->told_ns) < plan.answer_ns;
+	h->next_bytes = max_u32(answers ? ahead : min_u32(h->next_bytes, ahead), depth);
+	stop = h->level_bytes >= min_u32(max_u32(plan.most_bytes, 1), LARGEST_DEPTH);
+	signal = stop || h->level_bytes >= h->next_bytes;
+	if (signal && !stop) {
+		h->told_ns = now;
+		h->next_bytes = ahead;
 	}
+	mark = signal && !stop && p->ecn;
+	if (!signal || mark)
+		h->level_bytes += min_u32(p->ip_bytes, LARGEST_DEPTH);
 	if (!signal)
 		return UDP_WITHIN_PLAN;
 	if (dry_run)

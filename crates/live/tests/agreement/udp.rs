@@ -111,7 +111,8 @@ impl Datagrams {
         let plan = UdpPlan {
             rate_bytes: random.pick(&[0, 1, 10_000, 300_000, 2_000_000, 2_000_000, u32::MAX]),
             depth_bytes: random.pick(&[0, 1_500, 18_000, 18_000, u32::MAX]),
-            credit_bytes: random.pick(&[0, 5_000, 1_000_000, u32::MAX]),
+            most_bytes: random.pick(&[0, 36_000, 36_000, 300_000, u32::MAX]),
+            answer_ns: random.pick(&[0, 1_000_000, 200_000_000, 200_000_000, u32::MAX]),
         };
         let state = reference.udp.get_mut(&key)?;
         state.half.iter_mut().for_each(|half| half.plan = plan);
