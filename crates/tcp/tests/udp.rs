@@ -79,7 +79,7 @@ fn a_sender_that_is_held_is_told_once_and_has_what_its_saw_leaves_of_the_rate() 
                 "{cc:?}, {rtt} ms: {:.3} of the rate, {lost:.4} lost, {} bytes ahead",
                 outcome.share, outcome.ahead
             );
-            // From half to the whole of where it is cut, and 20 s from half of that to it, 200 ms long: after slow start it was told at that.
+            // A saw from half to the whole has three quarters of it; over 200 ms NewReno needs 20 s to come back from where slow start left it.
             assert!((0.6..1.06).contains(&outcome.share), "{cc:?}, {rtt} ms: {}", outcome.share);
             // BBR does not answer losses.
             assert!(lost < 0.02 || cc == Algorithm::Bbr, "{cc:?}, {rtt} ms: {lost}");

@@ -29,7 +29,7 @@
 //! Bounds, all of them against wind-up: what rises counts only for the part of the filling flows that is held; with windows that
 //! have not arrived yet R never advertises more than C; while a queue is standing R is no more than the widest window in force brings, where that is one it holds;
 //! where a queue of many targets stands, which no burst leaves behind, R falls to what is delivered; what waits only now and then while
-//! less than C is delivered is no queue at all; and R never falls below an equal part of C.
+//! less than C is delivered is no queue at all; and R never falls below an equal part of C, less what the saws of datagrams beside windows need.
 //!
 //! Sources: RCP (Dukkipati, McKeown 2005): one rate for all flows of a link. FAST (Wei, Jin, Low, Hegde 2006): windows by queueing
 //! delay. PIE (RFC 8033), PI2 (De Schepper et al. 2016): integral control of a queue to a target. BBR (Cardwell et al. 2016): modes.
