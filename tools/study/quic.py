@@ -2,8 +2,8 @@
 
     tools/study/quic.py [--binary FILE] [--cases 160] [--all]
 
-Homes drawn at random, in the simulator, without window control and with it: a bottleneck (the air, a wired port, the WAN link; either direction)
-of 8 to 60 Mbit/s, a round trip of 8 to 100 ms, one or two flows of QUIC (CUBIC, or NewReno in a third), none to two of TCP, a game,
+Homes drawn at random, in the simulator, without window control and with it: a bottleneck (a wired port or the WAN link, either direction, of 8 to
+60 Mbit/s; the air, frames of 24 Mbit/s), a round trip of 8 to 100 ms, one or two flows of QUIC (CUBIC, or NewReno in a third), none to two of TCP, a game,
 and up to four connections that never need much (`odd.py`). QUIC that shares with TCP should have 0.8 to 1.25 of what that has, each in the mean
 of its kind; QUIC whose queue nobody shows is not held.
 """
@@ -52,7 +52,9 @@ def generate(number):
         {"name": "game-up", "from": "G", "to": "W", "kind": "game-client"},
         *(odd.small(draw, i + 1, "W", "G") for i in range(draw.choice((1, 2, 4)))),
     ]
-    return {"number": number, "home": home, "words": (place, f"{rate:.0f}", f"{rtt:.0f}", f"{quic} {cc}", f"{tcp}"), "flows": (quic, tcp)}
+    carries = "24, frames" if place == "air" else f"{rate:.0f}"
+    words = (place, carries, f"{rtt:.0f}", f"{quic} {cc}", f"{tcp}")
+    return {"number": number, "home": home, "words": words, "flows": (quic, tcp)}
 
 
 def shown(report, flows):
