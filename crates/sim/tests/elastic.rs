@@ -65,6 +65,31 @@ fn quic_has_its_share_over_any_path() {
     assert!(mean < 8.0 && most < 12.0, "{mean} ms in the mean, nine of ten {most}");
 }
 
+/// Nothing that fills a window is there but datagrams, and a connection that sends now and then shows what waits.
+#[test]
+fn quic_alone_is_held_where_a_small_connection_shows_its_queue() {
+    for (place, port, line) in [("a port", 22.0, 1000.0), ("a WAN link", 900.0, 20.0)] {
+        let home = |control: &str| {
+            let sets = [
+                &format!("bridge.rate={port}Mbit/s"),
+                &format!("wan.rate_down={line}Mbit/s"),
+                "flow.tcp.kind=cbr",
+                "flow.tcp.cc=cubic",
+                "flow.tcp.size=500B",
+                "flow.tcp.rate=20kbit/s",
+                control,
+            ];
+            let report = run(&load("everyday/quic.toml", &sets));
+            let added = flow(&report, "game-down").metrics.added_delay.as_ref().unwrap().p99;
+            (goodput(&report, "quic"), added)
+        };
+        let (free, held) = (home("control.window=none"), home(LEARN));
+        println!("{place}: {:.1} -> {:.1} Mbit/s, a game waits {:.1} -> {:.1} ms", free.0, held.0, free.1, held.1);
+        assert!(held.0 >= 0.97 * free.0, "{place}: {held:?} instead of {free:?}");
+        assert!(held.1 < 0.5 * free.1, "{place}: {held:?} instead of {free:?}");
+    }
+}
+
 /// Where the queue itself is fair, nothing is dropped for the plan's sake.
 #[test]
 fn chap_divides_by_itself() {

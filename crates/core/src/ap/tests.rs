@@ -1,4 +1,5 @@
 use super::*;
+use crate::fastpath::layout::UdpState;
 
 /// A bottleneck in fluid form: each flow sends its window per round trip, the excess over the pipe queues.
 struct TestHop {
@@ -589,4 +590,37 @@ fn other_parameters_keep_flows_and_a_new_beginning_what_was_counted() {
     ap.begin_anew(other);
     assert!(plans(&ap).is_empty() && ap.params.capacity == other.capacity);
     assert_eq!(*ap.waiting(Direction::ToStation), waiting);
+}
+
+#[test]
+fn what_is_dropped_at_the_access_point_was_delivered_by_what_comes_before_it() {
+    const STEP: Span = Span::from_millis(50);
+    for direction in Direction::BOTH {
+        let (d, mut ap) = (direction.index(), Ap::new(Params { duplex: Duplex::Full, ..Params::learning() }));
+        let (mut state, mut passed) = (UdpState::new(Time::ZERO), [0; 2]);
+        for step in 1..100 {
+            let now = Time::ZERO + STEP * step;
+            // 16 Mbit/s come, and a quarter of it is dropped.
+            state.half[d].bytes += 100_000;
+            state.half[d].dropped_bytes += 25_000;
+            passed[d] += 75_000;
+            ap.on_udp(now, &UdpSample { flow: FlowId(1), station: StationId(1), hop: HopId(0), tunnel: None, state });
+            let hop = HopSample {
+                hop: HopId(0),
+                duplex: Duplex::Full,
+                backlog: None,
+                udp_bytes: passed,
+                udp_packets: [0; 2],
+                packet_trains: Default::default(),
+                shaped: None,
+                fair_queue: None,
+            };
+            ap.on_link(now, &LinkSample { udp_bytes: passed, each_hop: vec![hop], ..LinkSample::default() });
+        }
+        for id in [bottleneck::Id::Wan(direction), bottleneck::Id::Hop(HopId(0), Some(direction))] {
+            let comes = if id.comes_before(direction) { 16.0 } else { 12.0 };
+            let delivered = ap.law.delivered(id) / 1e6;
+            assert!((delivered - comes).abs() < 0.01, "{id:?}: {delivered} instead of {comes} Mbit/s");
+        }
+    }
 }
