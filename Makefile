@@ -2,7 +2,7 @@
 # Everything is built as the user, also under `sudo make`; only the finished binary runs as root.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers bench-python figures homes random-homes everyday conserve both-ways quic aggregates ablate study-web study-game study-evenings study-learn study-measure study-senders outside faults check-dependencies clean book site man dist wheel wheel-test router fleet container small-router package-test
+.PHONY: help deps build bpf demo test vm-test lint fmt fuzz bench bench-peers bench-python figures homes random-homes everyday conserve both-ways quic bounds aggregates ablate study-web study-game study-evenings study-learn study-measure study-senders outside faults check-dependencies clean book site man dist wheel wheel-test router fleet container small-router package-test
 
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 LASTHOP := $(TARGET)/release/lasthop
@@ -118,6 +118,11 @@ quic:                  ## QUIC alone and beside TCP, in 160 drawn homes of the s
 	@tools/install-deps build
 	$(CARGO) build --release --locked $(PROGRAMS)
 	tools/as-user python3 -B tools/study/quic.py --binary $(LASTHOP) $(ARGS)
+
+bounds:                ## do the bounds of `make outside` hold between its cells? 500 drawn homes of the simulator, a minute: ARGS="--only down,both --all"
+	@tools/install-deps build
+	$(CARGO) build --release --locked $(PROGRAMS)
+	tools/as-user python3 -B tools/study/bounds.py --binary $(LASTHOP) $(ARGS)
 
 aggregates:            ## does window control keep aggregates of n, ac and ax full? 100 homes of the simulator, half a minute: ARGS="--homes 20 --all"
 	@tools/install-deps build

@@ -42,8 +42,10 @@ pub(super) enum Unknown {
     Nothing,
     /// The capacity of one of them is not known, and there is no queue in front of it.
     Quiet,
-    /// The capacity of one of them is not known, and there is a queue in front of it.
+    /// The capacity of one of them is not known, and there may be a queue in front of it.
     Queue,
+    /// The capacity of one of them is not known, and the queue in front of it stands.
+    StandingQueue,
 }
 
 #[derive(Debug)]
@@ -525,6 +527,7 @@ impl FlowRecord {
             Unknown::Nothing => false,
             Unknown::Quiet => self.arrives == 0.0,
             Unknown::Queue => self.stuck > rtt.as_secs_f64(),
+            Unknown::StandingQueue => true,
         }
     }
 

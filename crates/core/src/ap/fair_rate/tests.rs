@@ -343,6 +343,36 @@ fn those_that_grow_together_are_advertised_no_more_than_is_left() {
     }
 }
 
+/// Five windows that grow bring 1.5 C between them in a round trip from now; a third of C has arrived, and there is no queue yet.
+#[test]
+fn what_windows_in_force_will_bring_is_promised_before_it_has_arrived() {
+    let law = Law::default();
+    let after = |brought: f64| {
+        let mut fair = FairRate { mode: Mode::Steady, rate: 8e6, ..FairRate::default() };
+        let x = Observation {
+            queue: Some((0.0, 0.0)),
+            target: 0.002,
+            base_rtt: 0.09,
+            capacity: 2e7,
+            delivered: 7e6,
+            brought,
+            held: 0.5 * brought,
+            advertised: 2e6,
+            filling: 5,
+            window_limited: 3,
+            elastic: 5,
+            parts: 5,
+            most: 2e6,
+            widest: 7e6,
+            ..Observation::default()
+        };
+        (0..2).for_each(|_| fair.step(&x, &law, DT));
+        fair.rate
+    };
+    assert!(after(3e7) < 0.8 * 8e6, "{}", after(3e7));
+    assert!(after(7e6) >= 8e6, "room is left: {}", after(7e6));
+}
+
 #[test]
 fn what_was_advertised_counts_until_it_should_have_arrived() {
     let law = Law::default();
