@@ -187,7 +187,7 @@ impl Bottleneck {
         self.longer
     }
 
-    /// What is not known of it. Where windows grow on before a queue that stands, 137 instead of 148 of 240 homes of flows that begin one after
+    /// What is not known of it. Where windows grow on before a queue that stands, 137 instead of 145 of 240 homes of flows that begin one after
     /// another keep their bound (`onset` of the simulator).
     pub(super) fn unknown(&self, law: &Law, id: Id, cost: f64) -> Unknown {
         match self.fair.mode {
