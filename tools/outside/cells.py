@@ -157,6 +157,9 @@ def matrix():
         for n in (1, 4, 16):
             for rtt in (10, 40, 100):
                 found.append(Cell(f"down-{mbps}-n{n}-rtt{rtt}", "matrix", (down(n),), down=mbps, rtt=rtt))
+    for mbps, rtt in ((20, 100), (80, 90)):
+        later = tuple(down(begins=begins) for begins in (0.0, 0.07, 0.16, 0.28))
+        found.append(Cell(f"down-{mbps}-one-after-another", "matrix", later, down=mbps, rtt=rtt))
     for cc in ("reno", "bbr"):
         found.append(Cell(f"down-20-{cc}", "matrix", (down(2, cc=cc),), down=20))
     found.append(Cell("down-20-cubic-beside-bbr", "matrix", (down(), down(cc="bbr")), down=20))

@@ -11,12 +11,17 @@ a game. Goodput counts, and the game's delay a second time, from 5 s after the f
 import argparse
 import random
 import statistics
+import sys
 from pathlib import Path
 
 import odd
 import simulated
 
-BEGIN, FIRST, REST = 3.0, 5.0, 17.0
+sys.path.append(str(simulated.ROOT / "tools" / "outside"))
+import cells  # noqa: E402
+import judge  # noqa: E402
+
+BEGIN, FIRST, REST = 3.0, judge.FIRST_S, 17.0
 # Mbit/s, flows, and the part of its goodput without control that each direction keeps.
 KINDS = {
     "down": ((20, 100), 16, 0.97),
@@ -54,14 +59,11 @@ def generate(kind, number):
         for i in range(flows)
     ]
     home["flow"] += [{"name": f"game-{way}", **ends[way], "kind": f"game-{what}"} for way, what in (("down", "server"), ("up", "client"))]
-    packet, all_flows = 12 / rate, flows * len(ways)
-    if kind == "slow-up":
-        first, rest = max(30, 10 * all_flows * packet), max(30, 3 * packet)
-    else:
-        first = max(20, 10 * all_flows * packet)
-        rest = 8 + max(0, 2 * all_flows * packet - rtt) + (4 * packet if rate < 10 else 0)
+    loads = tuple(cells.Load("tcp", flows, way, cc) for way in ways)
+    bars = cells.SLOW_UPLOAD["bars"] if kind == "slow-up" else ("game", "goodput")
+    cell = cells.Cell(home["name"], "drawn", loads, down=rate, up=rate, rtt=rtt, bars=bars, least=least)
     words = (place, f"{rate:.1f}", f"{rtt:.0f}", f"{flows} {cc}")
-    return {"kind": kind, "number": number, "home": home, "ways": ways, "cc": cc, "words": words, "bounds": (least, first, rest)}
+    return {"kind": kind, "number": number, "home": home, "ways": ways, "cc": cc, "words": words, "cell": cell}
 
 
 def shown(report, ways):
@@ -79,9 +81,9 @@ def play(simulator, kind, number):
     on, waits = shown(simulator.play(later | control), case["ways"])
     _, began = shown(simulator.play(first | control), case["ways"])
     part = min(a / b for a, b in zip(on, off, strict=True))
-    least, most_first, most_rest = case["bounds"]
-    holds = (part >= least, began <= most_first, waits <= most_rest)
-    return case | {"part": part, "waited": waited, "first": began, "rest": waits, "holds": holds}
+    bounds = judge.first_bound(case["cell"]), judge.rest_bound(case["cell"])
+    holds = (part >= case["cell"].least, began <= bounds[0], waits <= bounds[1])
+    return case | {"part": part, "waited": waited, "first": began, "rest": waits, "bounds": bounds, "holds": holds}
 
 
 def summary(name, results):
@@ -112,7 +114,7 @@ def main():
         print("| home | place | Mbit/s | RTT, ms | flows each way | of the goodput | first 5 s, ms | bound | then | bound | without |")
         print("|---|---|---|---|---|---|---|---|---|---|---|")
         for r in results:
-            figures = [f"{r['part']:.2f}", f"{r['first']:.1f}", f"{r['bounds'][1]:.1f}", f"{r['rest']:.1f}", f"{r['bounds'][2]:.1f}"]
+            figures = [f"{r['part']:.2f}", f"{r['first']:.1f}", f"{r['bounds'][0]:.1f}", f"{r['rest']:.1f}", f"{r['bounds'][1]:.1f}"]
             print("| " + " | ".join([f"{r['kind']} {r['number']}", *r["words"], *figures, f"{r['waited']:.0f}"]) + " |")
         print()
     print("| homes | of them | goodput holds | part of that without control | first 5 s hold | p99, ms | then holds | p99, ms |")

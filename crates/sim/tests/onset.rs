@@ -38,6 +38,16 @@ fn waits(sets: &[String], game: &str, more: &str) -> f64 {
     flow.metrics.added_delay.as_ref().expect("packets arrived").p99
 }
 
+/// `place` carries so much, Mbit/s, over a round trip of `rtt`, ms, and nothing else is slow.
+fn slow(place: &str, rate: f64, rtt: f64) -> Vec<String> {
+    let carries = if place == "bridge.rate" { 1534.0 * 8.0 / (12_000.0 / rate - 60.0) } else { rate };
+    // Of what is set twice the later holds.
+    let fast = ["bridge.rate=1Gbit/s", "wan.rate_down=1Gbit/s", "wan.rate_up=1Gbit/s", "wan.buffer_up=400"];
+    let mut home: Vec<String> = fast.map(str::to_owned).into();
+    home.extend([format!("{place}={carries:.3}Mbit/s"), format!("server.W.delay={:.2}ms", rtt / 2.0 - 1.0)]);
+    home
+}
+
 #[test]
 fn a_game_waits_for_initial_windows_and_no_more() {
     let mut uniform = uniform(19, "onset");
@@ -50,13 +60,8 @@ fn a_game_waits_for_initial_windows_and_no_more() {
         let flows = [1.0, 1.0, 2.0, 4.0, 8.0][uniform(0.0, 5.0) as usize];
         // In any phase of the controller's intervals.
         let start = 1.0 + uniform(0.0, 0.05);
-        let carries = if place == "bridge.rate" { 1534.0 * 8.0 / (12_000.0 / rate - 60.0) } else { rate };
-        // Nothing else is slow; of what is set twice the later holds.
-        let fast = ["bridge.rate=1Gbit/s", "wan.rate_down=1Gbit/s", "wan.rate_up=1Gbit/s", "wan.buffer_up=400"];
-        let mut home: Vec<String> = fast.map(str::to_owned).into();
+        let mut home = slow(place, rate, rtt);
         home.extend([
-            format!("{place}={carries:.3}Mbit/s"),
-            format!("server.W.delay={:.2}ms", rtt / 2.0 - 1.0),
             format!("flow.bulk.count={flows}"),
             format!("flow.bulk.start={start:.4}s"),
             format!("measure_from={start:.4}s"),
@@ -86,16 +91,10 @@ fn flows_that_begin_one_after_another_are_not_promised_more_than_there_is() {
             [("bridge.rate", false), ("bridge.rate", true), ("wan.rate_down", false), ("wan.rate_up", true)]
                 [uniform(0.0, 4.0) as usize];
         let (rate, rtt, flows) = (uniform(20.0, 100.0), uniform(10.0, 100.0), uniform(2.0, 17.0).floor());
-        let carries = if place == "bridge.rate" { 1534.0 * 8.0 / (12_000.0 / rate - 60.0) } else { rate };
-        let fast = ["bridge.rate=3886Mbit/s", "wan.rate_down=1Gbit/s", "wan.rate_up=1Gbit/s", "wan.buffer_up=2000"];
-        let mut home: Vec<String> = fast.map(str::to_owned).into();
-        home.extend([
-            "wan.buffer_down=2000".to_owned(),
-            format!("{place}={carries:.3}Mbit/s"),
-            format!("server.W.delay={:.2}ms", rtt / 2.0 - 1.0),
-            "measure_from=1s".to_owned(),
-            "duration=6s".to_owned(),
-        ]);
+        let mut home = slow(place, rate, rtt);
+        home.extend(
+            ["wan.buffer_down=2000", "wan.buffer_up=2000", "measure_from=1s", "duration=6s"].map(str::to_owned),
+        );
         let (from, to) = if up { ("A", "W") } else { ("W", "A") };
         home.extend([format!("flow.bulk.from={from}"), format!("flow.bulk.to={to}")]);
         let more: String = (1..flows as u32)
