@@ -187,8 +187,8 @@ impl Bottleneck {
         self.longer
     }
 
-    /// What is not known of it. Where windows grew on before a queue that stands, 137 instead of 148 of 240 homes of flows that begin one after
-    /// another kept their bound when it was tried (`onset` of the simulator).
+    /// What is not known of it. Where windows grow on before a queue that stands, 137 instead of 146 of 240 homes of flows that begin one after
+    /// another keep their bound (`onset` of the simulator).
     pub(super) fn unknown(&self, law: &Law, id: Id, cost: f64) -> Unknown {
         match self.fair.mode {
             Mode::Startup if self.silent == 0.0 && self.fair.queue() <= self.target(law, id, cost) => Unknown::Quiet,

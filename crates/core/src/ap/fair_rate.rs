@@ -344,7 +344,7 @@ impl FairRate {
         let mut error = if error > 0.0 { error * window_limited } else { error };
         if waits && x.advertised > 0.0 && x.capacity > 0.0 {
             // What is delivered is of the windows of a round trip ago: by so much as they have grown since more comes, and no more than they bring. By what was
-            // delivered alone 96 instead of 145 of 240 homes of flows that begin one after another keep their bound (`onset` of the simulator).
+            // delivered alone 100 instead of 146 of 240 homes of flows that begin one after another keep their bound (`onset` of the simulator).
             let grown = x.delivered * (x.brought / self.brought.max(1.0));
             let comes = x.delivered.max(grown.min(x.brought * self.brings()));
             let room = (x.capacity / (comes + x.advertised).max(1.0)).ln();
