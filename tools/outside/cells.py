@@ -1,5 +1,6 @@
 """The cells of the matrix: each one a home, what loads it, and which bounds hold there."""
 
+import random
 from dataclasses import dataclass, replace
 
 
@@ -257,6 +258,34 @@ def programs():
         replace(base, name="quic-alone", loads=(Load("quic"),)),
         replace(base, name="many-64", loads=(down(64),), down=50),
     ]
+
+
+# What is drawn of each kind: Mbit/s of the bottleneck, flows each way at most, and the part of its goodput without control that each keeps.
+DRAWN = {
+    "down": ((20, 100), 16, 0.97),
+    "up": ((20, 100), 16, 0.97),
+    "slow-down": ((4, 10), 6, 0.97),
+    "slow-up": ((1, 5), 3, 0.95),
+    "both": ((15, 60), 4, 0.95),
+}
+
+
+def drawn(kind, number):
+    """A home between the cells, as `tools/study/bounds.py` plays it in the simulator: flows begin within 0.3 s of each other."""
+    draw = random.Random(f"bounds/{kind}/{number}")
+    (low, high), most, least = DRAWN[kind]
+    where = "line" if kind == "slow-up" else draw.choice(("port", "hop", "line"))
+    rate, flows, rtt = draw.uniform(low, high), draw.randint(1, most), draw.uniform(10, 100)
+    cc = draw.choice(("cubic", "cubic", "cubic", "reno", "bbr"))
+    limit = max(60, round(rate * 1e6 / 8 / 1500 * draw.choice((0.1, 0.3, 0.6))))
+    home = {"down": rate, "up": rate, "limit": limit, "place": "hidden" if where == "hop" else "ap"}
+    if where == "line":
+        down = rate * draw.uniform(4, 20) if kind == "slow-up" else rate
+        home = {"line": (down, rate), "line_limit": limit}
+    ways = ("up",) if kind.endswith("up") else ("down", "up") if kind == "both" else ("down",)
+    loads = tuple(Load("tcp", 1, way, cc, round(draw.uniform(0, 0.3), 3)) for way in ways for _ in range(flows))
+    bars = SLOW_UPLOAD["bars"] if kind == "slow-up" else ("game", "each") if len(ways) > 1 else ("game", "goodput")
+    return Cell(f"drawn-{kind}-{number}", "drawn", loads, rtt=rtt, bars=bars, least=least, **home)
 
 
 def cost():

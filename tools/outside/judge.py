@@ -78,10 +78,8 @@ def verdicts(cell, off, on):
     if "goodput" in bars:
         found.append(at_least("goodput", ratio(on["mbps"], off["mbps"]), cell.least))
     if "each" in bars:
-        for name in on["loads"]:
-            if on["loads"][name].get("mbps") is not None:
-                share = ratio(on["loads"][name]["mbps"], off["loads"][name]["mbps"])
-                found.append(at_least(f"goodput of {name}", share, cell.least))
+        without = ways(cell, off)
+        found += [at_least(f"goodput {way}", ratio(mbps, without[way]), cell.least) for way, mbps in ways(cell, on).items()]
     if "ratio" in bars:
         quic, tcp = (
             sum(it["mbps"] for it in on["loads"].values() if (it["kind"] == "quic") == is_it) for is_it in (True, False)
@@ -108,6 +106,16 @@ def verdicts(cell, off, on):
         if it["kind"] == "udp":
             found.append(at_least(f"bytes of {name}", ratio(it["mbps"], off["loads"][name]["mbps"]), 0.97))
     return found
+
+
+def ways(cell, run):
+    """Mbit/s of each direction, each station apart."""
+    sums = {}
+    for load, found in zip(cell.loads, run["loads"].values(), strict=True):
+        if found.get("mbps") is not None:
+            way = load.direction if load.station == "sta" else f"{load.direction} {load.station}"
+            sums[way] = sums.get(way, 0.0) + found["mbps"]
+    return sums
 
 
 def least_share(run):

@@ -9,7 +9,6 @@ a game. Goodput counts, and the game's delay a second time, from 5 s after the f
 """
 
 import argparse
-import random
 import statistics
 import sys
 from pathlib import Path
@@ -21,49 +20,32 @@ sys.path.append(str(simulated.ROOT / "tools" / "outside"))
 import cells  # noqa: E402
 import judge  # noqa: E402
 
-BEGIN, FIRST, REST = 3.0, judge.FIRST_S, 17.0
-# Mbit/s, flows, and the part of its goodput without control that each direction keeps.
-KINDS = {
-    "down": ((20, 100), 16, 0.97),
-    "up": ((20, 100), 16, 0.97),
-    "slow-down": ((4, 10), 6, 0.97),
-    "slow-up": ((1, 5), 3, 0.95),
-    "both": ((15, 60), 4, 0.95),
-}
+BEGIN, FIRST, SECONDS = 3.0, judge.FIRST_S, cells.Cell.seconds
+ENDS = {"down": {"from": "W", "to": "A"}, "up": {"from": "A", "to": "W"}}
+# As the simulator names them.
+CC = {"reno": "newreno"}
 
 
-def generate(kind, number):
-    draw = random.Random(f"bounds/{kind}/{number}")
-    (low, high), most, least = KINDS[kind]
-    place = "line" if kind == "slow-up" else draw.choice(("port", "hop", "line"))
-    rate, flows, rtt = draw.uniform(low, high), draw.randint(1, most), draw.uniform(10, 100)
-    cc = draw.choice(("cubic", "cubic", "cubic", "newreno", "bbr"))
-    limit = max(60, round(rate * 1e6 / 8 / 1500 * draw.choice((0.1, 0.3, 0.6))))
-    home = {"format": 1, "name": f"{kind}-{number}", "seed": number}
-    wan = {"delay": f"{rtt / 4:.2f}ms", "rate_down": "1000Mbit/s", "rate_up": "1000Mbit/s", "buffer_down": 2000, "buffer_up": 2000}
-    if place == "line":
-        down = rate * draw.uniform(4, 20) if kind == "slow-up" else rate
-        wan |= {"rate_down": f"{down:.2f}Mbit/s", "rate_up": f"{rate:.2f}Mbit/s", "buffer_down": limit, "buffer_up": limit}
-    home |= {"wan": wan, "server": [{"name": "W", "delay": f"{rtt / 4:.2f}ms", "buffer": 4000}], "station": [{"name": "A"}]}
-    if place == "port":
-        home["bridge"] = odd.port(rate) | {"queue": odd.queue(limit), "station_queue": odd.queue(limit)}
+def scenario(cell):
+    """A cell of one station as a home of the simulator. The last hop is a port, or one medium of both directions where its queue is hidden."""
+    home = {"format": 1, "name": cell.name, "seed": int(cell.name.rpartition("-")[2])}
+    wan = {"delay": f"{cell.rtt / 4:.2f}ms", "rate_down": "1000Mbit/s", "rate_up": "1000Mbit/s", "buffer_down": 2000, "buffer_up": 2000}
+    if cell.line:
+        rates = {f"rate_{way}": f"{mbps:.2f}Mbit/s" for way, mbps in zip(("down", "up"), cell.line, strict=True)}
+        wan |= rates | {"buffer_down": cell.line_limit, "buffer_up": cell.line_limit}
+    home |= {"wan": wan, "server": [{"name": "W", "delay": f"{cell.rtt / 4:.2f}ms", "buffer": 4000}], "station": [{"name": "A"}]}
+    if cell.down and cell.place == "ap":
+        home["bridge"] = odd.port(cell.down) | {"queue": odd.queue(cell.limit), "station_queue": odd.queue(cell.limit)}
     else:
-        carries, buffer = (rate, limit) if place == "hop" else (1000, 4000)
+        carries, buffer = (cell.down, cell.limit) if cell.down else (1000, 4000)
         link = {"rate": f"{carries:.2f}Mbit/s", "delay": "0ms", "error_rate": 0.0, "buffer": buffer}
         home["wireless_link"] = link | {"station_rate": "1000Mbit/s", "station_delay": "0ms"}
-    ways = ("up",) if kind.endswith("up") else ("down", "up") if kind == "both" else ("down",)
-    ends = {"down": {"from": "W", "to": "A"}, "up": {"from": "A", "to": "W"}}
     home["flow"] = [
-        {"name": f"{way}-{i + 1}", **ends[way], "kind": "ftp", "cc": cc, "start": f"{BEGIN + draw.uniform(0, 0.3):.3f}s"}
-        for way in ways
-        for i in range(flows)
+        {"name": f"{load.direction}-{i}", **ENDS[load.direction], "kind": "ftp", "cc": CC.get(load.cc, load.cc), "start": f"{BEGIN + load.begins}s"}
+        for i, load in enumerate(cell.loads)
     ]
-    home["flow"] += [{"name": f"game-{way}", **ends[way], "kind": f"game-{what}"} for way, what in (("down", "server"), ("up", "client"))]
-    loads = tuple(cells.Load("tcp", flows, way, cc) for way in ways)
-    bars = cells.SLOW_UPLOAD["bars"] if kind == "slow-up" else ("game", "goodput")
-    cell = cells.Cell(home["name"], "drawn", loads, down=rate, up=rate, rtt=rtt, bars=bars, least=least)
-    words = (place, f"{rate:.1f}", f"{rtt:.0f}", f"{flows} {cc}")
-    return {"kind": kind, "number": number, "home": home, "ways": ways, "cc": cc, "words": words, "cell": cell}
+    home["flow"] += [{"name": f"game-{way}", **ends, "kind": f"game-{what}"} for (way, ends), what in zip(ENDS.items(), ("server", "client"), strict=True)]
+    return home
 
 
 def shown(report, ways):
@@ -73,17 +55,27 @@ def shown(report, ways):
 
 
 def play(simulator, kind, number):
-    case = generate(kind, number)
-    later = case["home"] | {"measure_from": f"{BEGIN + FIRST}s", "duration": f"{BEGIN + FIRST + REST}s"}
-    first = case["home"] | {"measure_from": f"{BEGIN}s", "duration": f"{BEGIN + FIRST}s"}
+    cell = cells.drawn(kind, number)
+    home, ways = scenario(cell), sorted({load.direction for load in cell.loads})
+    seen = lambda begin, end: {"measure_from": f"{BEGIN + begin}s", "duration": f"{BEGIN + end}s"}  # noqa: E731
     control = {"control.window": {"capacity": "learn"}}
-    off, waited = shown(simulator.play(later), case["ways"])
-    on, waits = shown(simulator.play(later | control), case["ways"])
-    _, began = shown(simulator.play(first | control), case["ways"])
+    off, waited = shown(simulator.play(home | seen(0, SECONDS)), ways)
+    on, _ = shown(simulator.play(home | seen(0, SECONDS) | control), ways)
+    _, began = shown(simulator.play(home | seen(0, FIRST) | control), ways)
+    _, waits = shown(simulator.play(home | seen(FIRST, SECONDS) | control), ways)
     part = min(a / b for a, b in zip(on, off, strict=True))
-    bounds = judge.first_bound(case["cell"]), judge.rest_bound(case["cell"])
-    holds = (part >= case["cell"].least, began <= bounds[0], waits <= bounds[1])
-    return case | {"part": part, "waited": waited, "first": began, "rest": waits, "bounds": bounds, "holds": holds}
+    bounds = judge.first_bound(cell), judge.rest_bound(cell)
+    holds = (part >= cell.least, began <= bounds[0], waits <= bounds[1])
+    return {"cell": cell, "kind": kind, "part": part, "waited": waited, "first": began, "rest": waits, "bounds": bounds, "holds": holds}
+
+
+def words(cell):
+    where = "line" if cell.line else "port" if cell.place == "ap" else "hop"
+    return cell.name, where, f"{judge.capacity(cell):.1f}", f"{cell.rtt:.0f}", f"{len(cell.loads)} {cell.loads[0].cc}"
+
+
+def is_bbr(cell):
+    return cell.loads[0].cc == "bbr"
 
 
 def summary(name, results):
@@ -100,29 +92,29 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", type=Path)
     parser.add_argument("--cases", type=int, default=100, help="of each kind")
-    parser.add_argument("--only", help=f"kinds: {','.join(KINDS)}")
+    parser.add_argument("--only", help=f"kinds: {','.join(cells.DRAWN)}")
     parser.add_argument("--all", action="store_true", help="a row for each home")
     parser.add_argument("-j", type=int, dest="jobs")
     arguments = parser.parse_args()
-    kinds = list(KINDS) if arguments.only is None else arguments.only.split(",")
-    if unknown := [kind for kind in kinds if kind not in KINDS]:
-        raise SystemExit(f"no kind `{unknown[0]}`; there are {', '.join(KINDS)}")
+    kinds = list(cells.DRAWN) if arguments.only is None else arguments.only.split(",")
+    if unknown := [kind for kind in kinds if kind not in cells.DRAWN]:
+        raise SystemExit(f"no kind `{unknown[0]}`; there are {', '.join(cells.DRAWN)}")
     simulator = simulated.Simulator(arguments.binary, arguments.jobs)
     cases = [(kind, number) for kind in kinds for number in range(arguments.cases)]
     results = simulator.all(lambda case: play(simulator, *case), cases, "homes")
     if arguments.all:
-        print("| home | place | Mbit/s | RTT, ms | flows each way | of the goodput | first 5 s, ms | bound | then | bound | without |")
+        print("| home | place | Mbit/s | RTT, ms | flows | of the goodput | first 5 s, ms | bound | then | bound | without |")
         print("|---|---|---|---|---|---|---|---|---|---|---|")
         for r in results:
             figures = [f"{r['part']:.2f}", f"{r['first']:.1f}", f"{r['bounds'][0]:.1f}", f"{r['rest']:.1f}", f"{r['bounds'][1]:.1f}"]
-            print("| " + " | ".join([f"{r['kind']} {r['number']}", *r["words"], *figures, f"{r['waited']:.0f}"]) + " |")
+            print("| " + " | ".join([*words(r["cell"]), *figures, f"{r['waited']:.0f}"]) + " |")
         print()
     print("| homes | of them | goodput holds | part of that without control | first 5 s hold | p99, ms | then holds | p99, ms |")
     print("|---|---|---|---|---|---|---|---|")
     for kind in kinds:
         of_kind = [r for r in results if r["kind"] == kind]
-        print(summary(kind, [r for r in of_kind if r["cc"] != "bbr"]))
-        print(summary(f"{kind}, BBR", [r for r in of_kind if r["cc"] == "bbr"]))
+        print(summary(kind, [r for r in of_kind if not is_bbr(r["cell"])]))
+        print(summary(f"{kind}, BBR", [r for r in of_kind if is_bbr(r["cell"])]))
 
 
 if __name__ == "__main__":
