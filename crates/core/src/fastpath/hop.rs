@@ -5,7 +5,7 @@
 //! ```text
 //! earn       s = min(S, s + R dt)                  at first S
 //! SYN        w = min(3 s / 4, 14600)               at least the floor; s pays for what it does promise
-//! train      what passes within half a round trip, and 30 ms, of what passed before
+//! train      what passes within half a round trip, and 30 ms, of what passed of the same connection before
 //! bunch      three full segments or more that stations bring, or acknowledge, each less than 50 us after the one before
 //! ```
 //!
@@ -15,7 +15,9 @@
 //! that is sent again advertises all that was advertised before, for the first may have arrived.
 //!
 //! The pace of trains is what a hop carries that nobody has filled yet: packet-pair dispersion (Keshav, 1991), of all
-//! connections, for trains that come together share what the hop carries.
+//! connections, for trains that come together share what the hop carries. A packet of a connection that paused ends no pause of
+//! the hop's: between the ACK of a train and the next train a single small segment passes of somebody else, and the time until
+//! it came is no time in which the hop carried.
 //!
 //! What comes in one bunch came in one frame of the medium (`ap::aggregates`): other frames are 100 us apart, and no acknowledgment
 //! is for three full segments where packets are sent one by one.
@@ -71,26 +73,29 @@ fn earn(hop: &mut Hop, now: Time) {
     hop.earned_ns = now_ns.max(1);
 }
 
-/// Payload came: `bytes`, of a connection whose round trip to both sides is `rtt_ns`.
-pub(super) fn came(hop: &mut Hop, bytes: u32, rtt_ns: u64, now: Time) {
+/// Longest pause of a connection within a train.
+fn train_gap_ns(rtt_ns: u64) -> u64 {
+    (rtt_ns / 2).min(u64::from(LONE_NS))
+}
+
+/// Payload came: `bytes`, of a connection whose own payload before came `gap_ns` ago and whose round trip to both sides is `rtt_ns`.
+pub(super) fn came(hop: &mut Hop, bytes: u32, gap_ns: u64, rtt_ns: u64, now: Time) {
     let now_ns = now.as_nanos();
-    let gap_ns = now_ns.saturating_sub(hop.data_ns);
-    if gap_ns <= (rtt_ns / 2).min(u64::from(LONE_NS)) {
-        hop.came_ns = hop.came_ns.wrapping_add(gap_ns);
+    if gap_ns <= train_gap_ns(rtt_ns) {
+        hop.came_ns = hop.came_ns.wrapping_add(now_ns.saturating_sub(hop.data_ns));
         hop.came_bytes = hop.came_bytes.wrapping_add(u64::from(bytes));
     }
     hop.data_ns = now_ns;
 }
 
-/// An ACK brought `newly` bytes of a connection of which `waiting` had been in flight before.
-pub(super) fn served(hop: &mut Hop, newly: u32, waiting: u32, rtt_ns: u64, now: Time) {
+/// An ACK brought `newly` bytes of a connection of which `waiting` had been in flight before, since something arrived `gap_ns` ago.
+pub(super) fn served(hop: &mut Hop, (newly, waiting): (u32, u32), gap_ns: u64, rtt_ns: u64, now: Time) {
     if newly == 0 {
         return;
     }
     let now_ns = now.as_nanos();
-    let gap_ns = now_ns.saturating_sub(hop.acked_ns);
-    if waiting > newly && gap_ns <= (rtt_ns / 2).min(u64::from(LONE_NS)) {
-        hop.served_ns = hop.served_ns.wrapping_add(gap_ns);
+    if waiting > newly && gap_ns <= train_gap_ns(rtt_ns) {
+        hop.served_ns = hop.served_ns.wrapping_add(now_ns.saturating_sub(hop.acked_ns));
         hop.served_bytes = hop.served_bytes.wrapping_add(u64::from(newly));
     }
     hop.acked_ns = now_ns;
@@ -127,6 +132,28 @@ mod tests {
             brought(&mut hop, *bytes, now);
         }
         (hop.bunches, hop.bunched_bytes)
+    }
+
+    /// Payload of the connections 0 and 1, whose round trip is 40 ms: (us after what came before, connection, bytes). The hop's pace, bytes/s.
+    fn pace(come: &[(u64, usize, u32)]) -> f64 {
+        let (mut hop, mut now) = (Hop::default(), Time::ZERO + Span::from_secs(1));
+        let mut own = [0; 2];
+        for (after_us, connection, bytes) in come {
+            now += Span::from_micros(*after_us);
+            came(&mut hop, *bytes, now.as_nanos().saturating_sub(own[*connection]), 40_000_000, now);
+            own[*connection] = now.as_nanos();
+        }
+        hop.came_bytes as f64 * 1e9 / hop.came_ns as f64
+    }
+
+    #[test]
+    fn what_passes_of_others_in_a_pause_ends_no_train() {
+        let train = [(900_000, 0, 1500), (1000, 0, 1500), (1000, 0, 1500)];
+        assert_eq!(pace(&train), 1.5e6);
+        // A single small segment in the pause after it, of who was silent: the pause is still none of the hop's work.
+        assert_eq!(pace(&[&train[..], &[(6000, 1, 1), (900_000, 0, 1500)]].concat()), 1.5e6);
+        // Two that come together share the hop.
+        assert_eq!(pace(&[(900_000, 0, 1500), (500, 1, 1500), (500, 0, 1500), (500, 1, 1500)]), 3e6);
     }
 
     #[test]

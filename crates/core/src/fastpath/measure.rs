@@ -80,7 +80,8 @@ pub(super) fn data(
         half.gap_ns = half.gap_ns.max(gap_ns);
         half.data_ns = now.as_nanos();
         if let Some(hop) = train {
-            hop::came(hop, tcp.payload_bytes, u64::from(half.rtt.last_ns) + u64::from(sender_rtt_ns), now);
+            let rtt_ns = u64::from(half.rtt.last_ns) + u64::from(sender_rtt_ns);
+            hop::came(hop, tcp.payload_bytes, u64::from(gap_ns), rtt_ns, now);
         }
         note_limit(half, sender_rtt_ns, tcp, now);
     }

@@ -97,7 +97,7 @@ pub fn on_packet(
     if tcp.has(flag::SYN) && !tcp.has(flag::ACK) {
         state.first_seen_ns = now.as_nanos();
     }
-    let before = (acked.flags & Half::EDGE_KNOWN != 0).then_some((acked.delivered, acked.waiting));
+    let before = (acked.flags & Half::EDGE_KNOWN != 0).then_some((acked.delivered, acked.waiting, acked.acked_ns));
     let heard = tcp.has(flag::SYN) || gate::is_heard(data, tcp);
     // A train of one who may not be there says nothing of the hop.
     let train = (state.assured != 0).then_some(&mut control.hops[hop][direction.index()]);
@@ -114,11 +114,11 @@ pub fn on_packet(
     } else {
         decide(acked, control, (hop, direction.reverse()), tcp, now)
     };
-    if let Some((delivered, waiting)) = before {
+    if let Some((delivered, waiting, acked_ns)) = before {
         let rtt_ns = u64::from(acked.rtt.last_ns) + u64::from(data.rtt.last_ns);
         let newly = acked.delivered.wrapping_sub(delivered);
         let acknowledged = &mut control.hops[hop][direction.reverse().index()];
-        hop::served(acknowledged, newly, waiting, rtt_ns, now);
+        hop::served(acknowledged, (newly, waiting), now.as_nanos().saturating_sub(acked_ns), rtt_ns, now);
         if direction == Direction::ToRemote {
             hop::brought(acknowledged, newly, now);
         }

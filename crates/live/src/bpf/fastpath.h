@@ -64,33 +64,29 @@ static __always_inline __u32 hop_start(struct control *control, __u32 hop_number
 	return window;
 }
 
-/* Longest pause within a train. */
+/* Longest pause of a connection within a train. */
 static __always_inline __u64 hop_train_gap(__u64 rtt_ns)
 {
 	return rtt_ns / 2 < LONE_NS ? rtt_ns / 2 : LONE_NS;
 }
 
-/* Payload came: `bytes`, of a connection whose round trip to both sides is `rtt_ns`. */
-static __always_inline void hop_came(struct hop *hop, __u32 bytes, __u64 rtt_ns, __u64 now)
+/* Payload came: `bytes`, of a connection whose own payload before came `gap` ago and whose round trip to both sides is `rtt_ns`. */
+static __always_inline void hop_came(struct hop *hop, __u32 bytes, __u64 gap, __u64 rtt_ns, __u64 now)
 {
-	__u64 gap = since(now, READ_ONCE(hop->data_ns));
-
 	if (gap <= hop_train_gap(rtt_ns)) {
-		WRITE_ONCE(hop->came_ns, READ_ONCE(hop->came_ns) + gap);
+		WRITE_ONCE(hop->came_ns, READ_ONCE(hop->came_ns) + since(now, READ_ONCE(hop->data_ns)));
 		WRITE_ONCE(hop->came_bytes, READ_ONCE(hop->came_bytes) + bytes);
 	}
 	WRITE_ONCE(hop->data_ns, now);
 }
 
-/* An ACK brought `newly` bytes of a connection of which `waiting` had been in flight before. */
-static __always_inline void hop_served(struct hop *hop, __u32 newly, __u32 waiting, __u64 rtt_ns, __u64 now)
+/* An ACK brought `newly` bytes of a connection of which `waiting` had been in flight before, since something arrived `gap` ago. */
+static __always_inline void hop_served(struct hop *hop, __u32 newly, __u32 waiting, __u64 gap, __u64 rtt_ns, __u64 now)
 {
-	__u64 gap = since(now, READ_ONCE(hop->acked_ns));
-
 	if (!newly)
 		return;
 	if (waiting > newly && gap <= hop_train_gap(rtt_ns)) {
-		WRITE_ONCE(hop->served_ns, READ_ONCE(hop->served_ns) + gap);
+		WRITE_ONCE(hop->served_ns, READ_ONCE(hop->served_ns) + since(now, READ_ONCE(hop->acked_ns)));
 		WRITE_ONCE(hop->served_bytes, READ_ONCE(hop->served_bytes) + newly);
 	}
 	WRITE_ONCE(hop->acked_ns, now);
@@ -401,7 +397,7 @@ static __always_inline void measure_data(struct half *h, __u32 sender_rtt_ns, __
 		h->gap_ns = max_u32(h->gap_ns, gap_ns);
 		h->data_ns = now;
 		if (train)
-			hop_came(hop, p->payload_bytes, (__u64)h->rtt.last_ns + sender_rtt_ns, now);
+			hop_came(hop, p->payload_bytes, gap, (__u64)h->rtt.last_ns + sender_rtt_ns, now);
 		measure_limit(h, sender_rtt_ns, p, now);
 	}
 	odd = h->packets & 1;
@@ -802,6 +798,7 @@ static __always_inline struct verdict on_packet(struct flow_state *state, struct
 	struct half *acked = &state->half[!d];
 	struct verdict verdict;
 	__u32 delivered, waiting, hop;
+	__u64 acked_ns;
 	int repeated_syn, known, heard;
 
 	if (!gate_is_taken(p) || !gate_fits(state, d, p, now)) {
@@ -821,6 +818,7 @@ static __always_inline struct verdict on_packet(struct flow_state *state, struct
 	known = acked->flags & EDGE_KNOWN;
 	delivered = acked->delivered;
 	waiting = acked->waiting;
+	acked_ns = acked->acked_ns;
 	measure_data(data, acked->rtt.last_ns, control->epoch, control->tick_ns, &control->hops[hop][d], state->assured,
 		     p, now, repeated_syn);
 	if (p->flags & TCP_ACK && heard)
@@ -835,7 +833,7 @@ static __always_inline struct verdict on_packet(struct flow_state *state, struct
 		verdict = decide(acked, control, hop, !d, p, now);
 	}
 	if (known) {
-		hop_served(&control->hops[hop][!d], acked->delivered - delivered, waiting,
+		hop_served(&control->hops[hop][!d], acked->delivered - delivered, waiting, since(now, acked_ns),
 			   (__u64)acked->rtt.last_ns + data->rtt.last_ns, now);
 		if (d == TO_REMOTE)
 			hop_brought(&control->hops[hop][!d], acked->delivered - delivered, now);

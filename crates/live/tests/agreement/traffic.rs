@@ -19,6 +19,8 @@ pub struct Crossing {
 pub struct Traffic {
     pub random: Random,
     connections: Vec<Connection>,
+    /// Whose packet came before.
+    at: usize,
     made: u32,
 }
 
@@ -55,7 +57,7 @@ const MSS: u32 = 300;
 
 impl Traffic {
     pub fn new(seed: u64) -> Self {
-        Self { random: Random::new(seed), connections: Vec::new(), made: 0 }
+        Self { random: Random::new(seed), connections: Vec::new(), at: 0, made: 0 }
     }
 
     pub fn next(&mut self) -> Crossing {
@@ -63,12 +65,15 @@ impl Traffic {
             self.made += 1;
             self.connections.push(Connection::new(self.made, &mut self.random));
         }
-        let at = self.random.below(self.connections.len() as u32) as usize;
-        let connection = &mut self.connections[at];
+        // Packets of a connection come in trains.
+        if self.at >= self.connections.len() || self.random.percent(40) {
+            self.at = self.random.below(self.connections.len() as u32) as usize;
+        }
+        let connection = &mut self.connections[self.at];
         let handshake = connection.step < 3;
         let mut crossing = connection.next(&mut self.random);
         if connection.left == 0 {
-            self.connections.swap_remove(at);
+            self.connections.swap_remove(self.at);
         }
         // A damaged handshake would leave a connection without a scale, which many have anyway.
         if !handshake && self.random.percent(7) {
@@ -191,7 +196,12 @@ impl Connection {
         if random.percent(25) {
             end.rcv = end.beyond.max(end.rcv);
         }
-        self.segment(d, nxt, flag::ACK, 0, random)
+        // What was acknowledged while more was on its way.
+        let (rcv, late) = (end.rcv, if random.percent(30) { random.below(2 * MSS) } else { 0 });
+        end.rcv = rcv.wrapping_sub(late);
+        let crossing = self.segment(d, nxt, flag::ACK, 0, random);
+        self.ends[d.index()].rcv = rcv;
+        crossing
     }
 
     /// Segments of this connection that no decent end would send.
