@@ -288,6 +288,11 @@ def drawn(kind, number):
     return Cell(f"drawn-{kind}-{number}", "drawn", loads, rtt=rtt, bars=bars, least=least, **home)
 
 
+def homes_drawn(count):
+    """The first so many of each kind."""
+    return [drawn(kind, number) for kind in DRAWN for number in range(count)]
+
+
 def cost():
     unshaped = Cell("", "everyday", (down(4),), rtt=0, game=False, seconds=8)
     return [

@@ -1,6 +1,7 @@
 """What runs in the world: programs that others wrote, and how their figures are read."""
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -165,7 +166,7 @@ class Iperf(Client):
 
     def bins(self):
         sums = [each["sum"] for each in self.report()["intervals"]]
-        found = [0] * int(self.seconds / BIN_S)
+        found = [0] * math.ceil(self.seconds / BIN_S)
         for each in sums:
             at = int(each["start"] / BIN_S + 0.5)
             if at < len(found):

@@ -95,7 +95,7 @@ def measure(cell, wanted, earlier):
 
 def chosen(wanted):
     """The cells that were asked for, as long as was asked for."""
-    every = matrix.cells()
+    every = matrix.homes_drawn(wanted.drawn) if wanted.drawn else matrix.cells()
     if wanted.only:
         names = [name for words in wanted.only for name in words.split(",")]
         for name in names:
@@ -138,6 +138,12 @@ def arguments():
     )
     parser.add_argument("--groups", help="everyday,matrix,uploads,homes,programs")
     parser.add_argument(
+        "--drawn",
+        type=int,
+        metavar="N",
+        help="instead of these cells the first N homes of each kind that `make bounds` draws, between the cells",
+    )
+    parser.add_argument(
         "--short", action="store_true", help=f"{SHORT_S:g} s each; the everyday cells where none are named"
     )
     parser.add_argument(
@@ -170,6 +176,7 @@ def elsewhere(todo, wanted):
     words = [tools / "run", "--seconds", f"{longest:.0f}", kernel, HERE / "guest", kernel, "--binary", wanted.binary]
     words += ["--delay", wanted.delay, "--runs", wanted.runs, "--late", GUEST_LATE * wanted.late]
     words += ["--rates", wanted.rates or GUEST_RATES]
+    words += ["--drawn", wanted.drawn] if wanted.drawn else []
     words += [word for cell in todo for word in ("--only", cell.name)]
     words += ["--short"] if wanted.short else []
     words += ["--seconds", wanted.seconds] if wanted.seconds else []

@@ -133,17 +133,15 @@ def figures(cell, clients, rounds, began):
     from_s = max([judge.FIRST_S, *(load.begins + 3 for load in cell.loads if load.begins)])
     for each in clients:
         load = each.load
-        found = {"kind": load.kind, "flows": load.n, **each.figures()}
+        found = {"kind": load.kind, "direction": load.direction, "flows": load.n, **each.figures()}
         bins = each.bins()
         if bins is not None:
-            lasted = cell.seconds - load.begins
-            bins = bins[: int(lasted / BIN_S)]
-            late = bins[int((from_s - load.begins) / BIN_S) :]
-            found["mbps"] = sum(bins) * 8e-6 / lasted
-            found["steady_mbps"] = sum(late) * 8e-6 / (cell.seconds - from_s)
+            bins = since_first(bins, load.begins, cell.seconds)
+            late = bins[int(from_s / BIN_S) :]
+            found["mbps"] = sum(bins) * 8e-6 / (cell.seconds - load.begins)
+            found["steady_mbps"] = sum(late) * 8e-6 / (len(late) * BIN_S)
             if load.is_bulk:
-                shifted = [0] * int(load.begins / BIN_S) + bins
-                bulk = [a + b for a, b in zip(bulk or [0] * len(shifted), shifted)]
+                bulk = [a + b for a, b in zip(bulk or [0] * len(bins), bins)]
         name = load.name
         while name in loads:
             name += "'"
@@ -158,6 +156,15 @@ def figures(cell, clients, rounds, began):
         "game": felt(cell, rounds, began) if rounds else None,
         "changes": changes(cell, rounds, began) if rounds else [],
     }
+
+
+def since_first(bins, begins, seconds):
+    """Bytes per BIN_S of a load that began so late, s, per BIN_S since the first load did, until `seconds`; each spread evenly over its time."""
+    whole, part = divmod(begins / BIN_S, 1)
+    spread = [now * (1 - part) + before * part for now, before in zip([*bins, 0], [0, *bins])]
+    shifted = [0] * int(whole) + spread
+    count = int(seconds / BIN_S)
+    return (shifted + [0] * count)[:count]
 
 
 def felt(cell, rounds, began):

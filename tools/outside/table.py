@@ -1,22 +1,34 @@
 """Words and Markdown for what was measured."""
 
+from collections import Counter
+from dataclasses import replace
+
 import judge
+
+# From so many loads on, those of a kind are told together.
+MANY = 5
 
 
 def home(cell):
     """A cell in words."""
     words = [f"{load.n} {load.name}" for load in cell.loads]
+    if len(words) >= MANY:
+        kinds = Counter()
+        for load in cell.loads:
+            kinds[replace(load, n=1, begins=0).name] += load.n
+        words = [f"{n} {name}" for name, n in kinds.items()]
+        words[-1] += f", begun within {max(load.begins for load in cell.loads):g} s"
     if cell.down or cell.up:
-        rates = f"{cell.down or 0:g}/{cell.up:g}" if cell.up else f"{cell.down:g}"
+        rates = f"{cell.down or 0:.4g}/{cell.up:.4g}" if cell.up else f"{cell.down:.4g}"
         kind = cell.shaper if cell.queue == "pfifo" else f"{cell.shaper} with {cell.queue}"
         words.append(f"last hop {rates} Mbit/s ({kind}, {'seen' if cell.place == 'ap' else 'hidden'})")
     if cell.line:
-        words.append(f"line {cell.line[0]:g}/{cell.line[1]:g}")
+        words.append(f"line {cell.line[0]:.4g}/{cell.line[1]:.4g}")
     for at, mbps in cell.change:
         words.append(f"{mbps:g} from {at:g} s")
     words += [f"RTT {rtt:g} ms from {at:g} s" for at, rtt in cell.rtts]
     words += [f"last hop {rtt:g} ms longer from {at:g} s" for at, rtt in cell.hop_rtts]
-    words.append(f"RTT {cell.rtt:g} ms" if cell.rtt else "no delay")
+    words.append(f"RTT {cell.rtt:.4g} ms" if cell.rtt else "no delay")
     words += [cell.home] if cell.home != "routed" else []
     words += ["IPv6"] if cell.family == 6 else []
     words += [f"MTU {cell.mtu}"] if cell.mtu != 1500 else []
@@ -105,7 +117,10 @@ def row(each):
 
 
 def goodput(run):
-    rates = [it.get("mbps", it.get("answers_mbps")) for it in run["loads"].values()]
-    rates = [rate for rate in rates if rate is not None]
+    loads = [it for it in run["loads"].values() if it.get("mbps", it.get("answers_mbps")) is not None]
+    rates = [it.get("mbps", it.get("answers_mbps")) for it in loads]
+    if len(rates) >= MANY:
+        ways = dict.fromkeys(it["direction"] for it in loads)
+        rates = [sum(rate for it, rate in zip(loads, rates) if it["direction"] == way) for way in ways]
     parts = " + ".join(f"{rate:.2f}" if rate < 10 else f"{rate:.1f}" for rate in rates)
     return parts if len(rates) > 1 else f"{run['mbps']:.1f}" if run["mbps"] >= 10 else f"{run['mbps']:.2f}"
