@@ -86,7 +86,11 @@ class Game:
 
     def rounds(self):
         """Pairs of Unix time at which a packet was sent, and ms until its answer came; None: lost."""
-        if self.running.wait(60) != 0 or not self.file.exists():
+        try:
+            code = self.running.wait(60)
+        except subprocess.TimeoutExpired as error:
+            raise Broken(f"irtt did not come to an end; see {self.file.with_suffix('.log')}") from error
+        if code != 0 or not self.file.exists():
             raise Broken(f"irtt measured nothing; see {self.file.with_suffix('.log')}")
         found = []
         for each in json.loads(self.file.read_text())["round_trips"]:

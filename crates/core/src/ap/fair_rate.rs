@@ -226,7 +226,7 @@ impl FairRate {
         if self.mode != Mode::Startup && x.queue.is_some() {
             let part = std::mem::take(&mut self.unmoved) / tau;
             match self.mode {
-                Mode::Released if self.queue <= x.target => self.park(x, part),
+                Mode::Released => self.park(x, part),
                 _ => self.integrate(x, law, part),
             }
             let floor = if self.mode == Mode::Drain { 0.5 * floor(x) } else { floor(x) };
@@ -291,11 +291,15 @@ impl FairRate {
         };
     }
 
-    /// Where it would be if the largest flow took what is left, or those that grow together shared it.
+    /// Where it would be if the largest flow took what is left, or those that grow together shared it. It goes there step by step, and at once
+    /// where a queue shows that R is too high: nobody is held, so that nobody loses by it.
     fn park(&mut self, x: &Observation, part: f64) {
         let left = (x.capacity - x.delivered).max(0.0) / (x.filling + x.unlimited).max(1) as f64;
         let most = (x.most + left).min(x.capacity);
-        self.rate += (most - self.rate) * part.min(1.0);
+        self.rate = match self.queue > x.target {
+            true => self.rate.min(most),
+            false => self.rate + (most - self.rate) * part.min(1.0),
+        };
     }
 
     fn integrate(&mut self, x: &Observation, law: &Law, part: f64) {

@@ -343,6 +343,27 @@ fn those_that_grow_together_are_advertised_no_more_than_is_left() {
     }
 }
 
+#[test]
+fn a_rate_that_holds_nobody_falls_to_what_the_largest_flow_has_as_soon_as_a_queue_stands() {
+    // Trains came through a token bucket at 2 Gbit/s; 89 Mbit/s are delivered, and 20 ms wait.
+    let mut fair = FairRate { mode: Mode::Released, rate: 1e9, ..FairRate::default() };
+    let x = Observation {
+        queue: Some((0.02, 0.01)),
+        target: 0.002,
+        base_rtt: 0.026,
+        capacity: 8.9e7,
+        measured: true,
+        delivered: 8.9e7,
+        most: 3.2e7,
+        filling: 2,
+        elastic: 3,
+        parts: 3,
+        ..Observation::default()
+    };
+    fair.step(&x, &Law::default(), DT);
+    assert!(fair.rate().is_some_and(|rate| rate <= 3.2e7 && rate >= 8.9e7 / 3.0), "{:?}", fair.rate());
+}
+
 /// Five windows that have grown bring 1.5 C between them in a round trip from now; 0.6 C has arrived, and there is no queue yet.
 #[test]
 fn what_windows_in_force_will_bring_is_promised_before_it_has_arrived() {
