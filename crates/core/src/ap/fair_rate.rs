@@ -24,7 +24,7 @@
 //! | startup | nothing is known: windows grow by themselves | steady: a packet train came through, or a queue stood for a round trip |
 //! | steady | the law above | drain: a queue that tells its path stood for `drain_after`; released: nobody was held for `release_after` |
 //! | drain | the same with no target | steady, with what each flow had before: it was empty, or eight tau have passed |
-//! | released | R follows what the largest flow could have | steady: a flow is held |
+//! | released | R follows what the largest flow could have, at once where a queue stands | steady: a flow is held |
 //!
 //! Bounds, all of them against wind-up: what rises counts only for the part of the filling flows that is held; with windows that
 //! have not arrived yet R never advertises more than C; while a queue is standing R is no more than the widest window in force brings, where that is one it holds;
