@@ -95,6 +95,8 @@ def measure(cell, wanted, earlier):
 
 def chosen(wanted):
     """The cells that were asked for, as long as was asked for."""
+    if wanted.drawn is not None and wanted.drawn < 1:
+        raise SystemExit("--drawn: at least 1 home of each kind")
     every = matrix.homes_drawn(wanted.drawn) if wanted.drawn else matrix.cells()
     if wanted.only:
         names = [name for words in wanted.only for name in words.split(",")]
@@ -109,7 +111,7 @@ def chosen(wanted):
                 f"there is no group {', '.join(sorted(unknown))}; there are: {' '.join(dict.fromkeys(c.group for c in every))}"
             )
         every = [cell for cell in every if cell.group in groups]
-    elif wanted.short:
+    elif wanted.short and not wanted.drawn:
         every = [cell for cell in every if cell.group == "everyday"]
     seconds = wanted.seconds or (SHORT_S if wanted.short else None)
     if seconds and seconds < judge.FIRST_S + 3:
