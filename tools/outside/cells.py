@@ -28,6 +28,15 @@ class Load:
         return self.kind in ("tcp", "quic")
 
 
+# The device's Ethernet header counts in a shaper's rate.
+ETHERNET = 14
+
+
+def burst_bytes(mbps, ms):
+    """What may leave a shaper at once: `ms` milliseconds' worth, and two packets at least."""
+    return max(2 * (1500 + ETHERNET), int(mbps * 125 * ms))
+
+
 @dataclass(frozen=True)
 class Cell:
     name: str
@@ -44,6 +53,7 @@ class Cell:
     queue: str = "pfifo"  # pfifo, fq_codel, cake: what stands below that shaper towards stations
     limit: int = 1000
     line_limit: int = 256
+    line_burst: float = 1.0  # ms of its rate that the line lets pass at once, two packets at least
     family: int = 4
     mtu: int = 1500
     offload: bool = False
@@ -284,6 +294,8 @@ def drawn(kind, number):
         home = {"line": (down, rate), "line_limit": limit}
     ways = ("up",) if kind.endswith("up") else ("down", "up") if kind == "both" else ("down",)
     loads = tuple(Load("tcp", 1, way, cc, round(draw.uniform(0, 0.3), 3)) for way in ways for _ in range(flows))
+    # A wire's pace, a kernel's shaper whose timer may be late, a provider's.
+    home["line_burst"] = draw.choice((0.0, 1.0, 4.0))
     bars = SLOW_UPLOAD["bars"] if kind == "slow-up" else ("game", "each") if len(ways) > 1 else ("game", "goodput")
     return Cell(f"drawn-{kind}-{number}", "drawn", loads, rtt=rtt, bars=bars, least=least, **home)
 

@@ -18,6 +18,8 @@ import subprocess
 import time
 from pathlib import Path
 
+from cells import ETHERNET, burst_bytes
+
 ROOT = Path(__file__).resolve().parents[2]
 SETTINGS = ROOT / "schema" / "namespace.conf"
 UNPACKED = ROOT / "bench-results" / "study" / "root"
@@ -34,8 +36,6 @@ CLAT, CLAT_HOST, CLAT6, PREFIX6 = "192.0.0.1", "192.0.0.2", "fd71:0:0:3::c1a7", 
 VLAN = 5
 # Before all others: what measures must not wait for what it measures.
 FIRST = ["chrt", "-f", "1"]
-# The device's Ethernet header counts in a shaper's rate.
-ETHERNET = 14
 
 
 class Broken(Exception):
@@ -181,10 +181,12 @@ class World:
                 capture_output=True,
             )
 
-    def shape(self, space, dev, mbps, kind="htb", limit=1000, verb="add", queue="pfifo"):
-        """A bottleneck of `mbps` on the egress of `dev`, with `limit` packets in a FIFO, or another `queue`."""
-        # What may leave at once: a millisecond's worth, so that a timer that is late costs no rate, and two packets at least.
-        burst = max(2 * (1500 + ETHERNET), int(mbps * 125))
+    def shape(self, space, dev, mbps, kind="htb", limit=1000, verb="add", queue="pfifo", at_once=1.0):
+        """A bottleneck of `mbps` on the egress of `dev`, with `limit` packets in a FIFO, or another `queue`.
+
+        `at_once`: what may leave at once, ms of the rate. A timer that is late by less costs no rate.
+        """
+        burst = burst_bytes(mbps, at_once)
         if kind == "tbf":
             self.tc(
                 space,
@@ -373,8 +375,8 @@ def sizes(world, cell):
 
 def shapers(world, cell, last):
     if cell.line:
-        world.shape("isp", "line0", cell.line[0], limit=cell.line_limit)
-        world.shape("isp", "net0", cell.line[1], limit=cell.line_limit)
+        world.shape("isp", "line0", cell.line[0], limit=cell.line_limit, at_once=cell.line_burst)
+        world.shape("isp", "net0", cell.line[1], limit=cell.line_limit, at_once=cell.line_burst)
     if cell.down:
         space, dev = last if cell.place == "ap" else ("air", "a1")
         world.shape(space, dev, cell.down, cell.shaper, cell.limit, queue=cell.queue)

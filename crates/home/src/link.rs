@@ -1,7 +1,10 @@
 //! One direction of a wired link: a sender that takes `bytes / rate` per packet, a drop-tail buffer in front of it,
 //! and a delay behind it.
 //!
-//! `turn = max(now, turn before + 8 bytes before / rate)`, `arrival = turn + 8 bytes / rate + delay   [s]`
+//! `free = max(now, free) + 8 bytes / rate`, `arrival = max(now, free - 8 burst / rate) + delay   [s]`
+//!
+//! With a burst of 0 each packet takes its time on a wire. With one, packets leave through a token bucket of that depth: at once while
+//! it holds tokens for them, then at the rate (GCRA: ITU-T I.371).
 //!
 //! The buffer counts waiting packets; the one being sent has left it, as in ns-2 (a queue of 140 holds 141 packets
 //! of a busy link). Without a rate nothing waits. First in, first out at a known rate: what becomes of a packet is
@@ -20,8 +23,10 @@ use crate::scenario::Wire;
 #[derive(Clone, Debug)]
 pub struct Link<P> {
     wire: Wire,
-    /// When the last packet that came has been sent.
+    /// When the last packet that came has been sent; of a token bucket, when it would be full again.
     free_at: Time,
+    /// How long a token bucket takes to fill.
+    depth: Span,
     /// In order, each with its arrival: waiting, being sent, or in flight.
     packets: VecDeque<(Time, P)>,
     /// When the first of them arrives; [`Time::MAX`] without any.
@@ -50,6 +55,7 @@ impl<P: Packet> Link<P> {
     #[must_use]
     pub fn new(wire: Wire, now: Time) -> Self {
         Self {
+            depth: depth(&wire),
             wire,
             free_at: now,
             packets: VecDeque::new(),
@@ -78,24 +84,30 @@ impl<P: Packet> Link<P> {
     /// [`Self::set_wire`].
     #[inline]
     pub fn pass(&mut self, now: Time, bytes: u32) -> Option<Time> {
-        let turn = if self.free_at <= now {
+        let turn = self.free_at - self.depth;
+        if turn <= now {
             self.metrics.passed += 1;
-            now
         } else {
-            self.wait(now)?
-        };
+            self.wait(now, turn)?;
+        }
         if self.busy.0 != bytes {
             self.time(bytes);
         }
-        self.free_at = turn + self.busy.1;
-        self.last = (self.free_at + self.wire.delay).max(self.last);
+        self.free_at = self.free_at.max(now) + self.busy.1;
+        self.last = (self.sent(now) + self.wire.delay).max(self.last);
         Some(self.last)
     }
 
-    /// A packet finds the link busy: its turn, if there is room for it. Out of line, so that the packets of an idle link,
+    /// When the last packet that came has left, which came at `now`.
+    #[inline]
+    fn sent(&self, now: Time) -> Time {
+        (self.free_at - self.depth).max(now)
+    }
+
+    /// A packet finds the link busy until `turn`, its own, if there is room for it. Out of line, so that the packets of an idle link,
     /// nearly all of them, do not pay for it.
     #[inline(never)]
-    fn wait(&mut self, now: Time) -> Option<Time> {
+    fn wait(&mut self, now: Time, turn: Time) -> Option<()> {
         while self.turns.front().is_some_and(|turn| *turn <= now) {
             self.turns.pop_front();
         }
@@ -103,10 +115,10 @@ impl<P: Packet> Link<P> {
             self.metrics.dropped += 1;
             return None;
         }
-        self.turns.push_back(self.free_at);
+        self.turns.push_back(turn);
         self.metrics.max_packets = self.metrics.max_packets.max(self.turns.len());
-        self.metrics.waited.record(self.free_at.since(now));
-        Some(self.free_at)
+        self.metrics.waited.record(turn.since(now));
+        Some(())
     }
 
     /// The next packet that has arrived by `now`, with the exact time of its arrival.
@@ -126,7 +138,8 @@ impl<P: Packet> Link<P> {
         if self.busy.0 != bytes {
             self.time(bytes);
         }
-        (self.free_at.max(now) + self.busy.1 + self.wire.delay).max(self.last)
+        let free_at = self.free_at.max(now) + self.busy.1;
+        ((free_at - self.depth).max(now) + self.wire.delay).max(self.last)
     }
 
     /// The next packet to arrive.
@@ -148,10 +161,10 @@ impl<P: Packet> Link<P> {
     /// A shorter delay lets nothing overtake: a packet arrives no earlier than the one before it.
     pub fn set_wire(&mut self, now: Time, wire: Wire) {
         let waiting = self.waiting(now).count().min(self.packets.len());
-        (self.wire, self.busy) = (wire, (0, Span::ZERO));
+        let mut turn = self.turns.iter().copied().find(|turn| *turn > now).unwrap_or(self.free_at - self.depth);
+        (self.wire, self.depth, self.busy) = (wire, depth(&wire), (0, Span::ZERO));
         let again = self.packets.split_off(self.packets.len() - waiting);
         self.last = self.packets.back().map_or(now, |(at, _)| *at);
-        let mut turn = self.turns.iter().copied().find(|turn| *turn > now).unwrap_or(self.free_at);
         self.turns.clear();
         for (_, packet) in again {
             self.turns.push_back(turn);
@@ -160,7 +173,7 @@ impl<P: Packet> Link<P> {
             self.last = (turn + self.wire.delay).max(self.last);
             self.packets.push_back((self.last, packet));
         }
-        self.free_at = turn;
+        self.free_at = turn + self.depth;
         self.first = self.packets.front().map_or(Time::MAX, |(at, _)| *at);
     }
 
@@ -200,6 +213,11 @@ impl<P: Packet> Link<P> {
     }
 }
 
+/// How long the token bucket of a wire takes to fill.
+fn depth(wire: &Wire) -> Span {
+    wire.rate.map_or(Span::ZERO, |rate| rate.time_for(u64::from(wire.burst)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -224,7 +242,7 @@ mod tests {
 
     /// 1500 B take 1 ms at 12 Mbit/s.
     fn link(buffer: u32) -> Link<Numbered> {
-        let wire = Wire { rate: Some(BitRate::mbps(12)), delay: Span::from_millis(10), buffer };
+        let wire = Wire { rate: Some(BitRate::mbps(12)), delay: Span::from_millis(10), buffer, burst: 0 };
         Link::new(wire, Time::ZERO)
     }
 
@@ -258,7 +276,7 @@ mod tests {
 
     #[test]
     fn without_a_rate_only_the_delay_is_left() {
-        let mut link = Link::new(Wire { rate: None, delay: Span::from_millis(7), buffer: 1 }, Time::ZERO);
+        let mut link = Link::new(Wire { rate: None, delay: Span::from_millis(7), buffer: 1, burst: 0 }, Time::ZERO);
         for i in 0..50 {
             link.on_packet(ms(1), Numbered(i)).unwrap();
         }
@@ -278,11 +296,46 @@ mod tests {
         assert_eq!((kept.mean_packets, kept.dropped, kept.max_packets), (passed.mean_packets, 1, 2));
     }
 
+    /// Arrivals, ms, of packets that come at 100 ms, and as many at 104, over 12 Mbit/s; those that are lost are left out.
+    fn through_a_bucket(packets: u32, burst: u32, buffer: u32) -> Vec<u64> {
+        let wire = Wire { rate: Some(BitRate::mbps(12)), delay: Span::ZERO, buffer, burst };
+        let mut link = Link::new(wire, Time::ZERO);
+        for at in [100, 104] {
+            (0..packets).for_each(|i| drop(link.on_packet(ms(at), Numbered(i))));
+        }
+        std::iter::from_fn(|| link.poll(ms(500))).map(|(at, _)| at.as_nanos() / 1_000_000).collect()
+    }
+
+    #[test]
+    fn a_token_bucket_lets_its_burst_pass_at_once_and_fills_at_the_rate() {
+        assert_eq!(through_a_bucket(3, 0, 9), [101, 102, 103, 105, 106, 107], "a wire");
+        // Three packets' worth: the third group's tokens are what four milliseconds brought, no more than the bucket holds.
+        assert_eq!(through_a_bucket(4, 4500, 9), [100, 100, 100, 101, 104, 104, 104, 105]);
+        // Half a packet's: the first has to wait for the rest of its tokens.
+        assert_eq!(through_a_bucket(1, 750, 9), [100, 104]);
+        // Five come at once, of which two pass, one begins to be sent and one may wait.
+        assert_eq!(through_a_bucket(5, 3000, 1), [100, 100, 101, 102, 104, 104, 105, 106]);
+        assert_eq!(through_a_bucket(4, 100_000, 1), [100, 100, 100, 100, 104, 104, 104, 104]);
+    }
+
+    #[test]
+    fn a_token_bucket_keeps_its_rate_when_the_wire_changes() {
+        let wire = |burst| Wire { rate: Some(BitRate::mbps(12)), delay: Span::ZERO, buffer: 9, burst };
+        let mut link = Link::new(wire(3000), Time::ZERO);
+        (0..5).for_each(|i| link.on_packet(ms(100), Numbered(i)).unwrap());
+        link.set_wire(ms(101), wire(0));
+        link.on_packet(ms(101), Numbered(5)).unwrap();
+        let arrivals: Vec<_> =
+            std::iter::from_fn(|| link.poll(ms(500))).map(|(at, _)| at.as_nanos() / 1_000_000).collect();
+        assert_eq!(arrivals, [100, 100, 101, 102, 103, 104]);
+    }
+
     #[test]
     fn a_shorter_delay_lets_nothing_overtake() {
         let mut link = link(5);
         link.on_packet(ms(0), Numbered(0)).unwrap();
-        link.set_wire(ms(2), Wire { rate: Some(BitRate::mbps(12)), delay: Span::from_millis(1), buffer: 5 });
+        let wire = Wire { rate: Some(BitRate::mbps(12)), delay: Span::from_millis(1), buffer: 5, burst: 0 };
+        link.set_wire(ms(2), wire);
         link.on_packet(ms(2), Numbered(1)).unwrap();
         let arrivals: Vec<_> = std::iter::from_fn(|| link.poll(ms(50))).collect();
         assert_eq!(arrivals, [(ms(11), Numbered(0)), (ms(11), Numbered(1))]);

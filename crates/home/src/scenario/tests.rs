@@ -70,7 +70,7 @@ fn the_schema_file_is_read_to_the_last_key() {
     assert_eq!((home.name.as_str(), home.seed), ("sap-law", 1));
     assert_eq!((home.duration, home.measure_from), (Span::from_secs(180), Span::from_secs(135)));
     let wan = home.wan.unwrap();
-    assert_eq!(wan.down, Wire { rate: Some(BitRate::mbps(100)), delay: Span::from_millis(10), buffer: 140 });
+    assert_eq!(wan.down, Wire { rate: Some(BitRate::mbps(100)), delay: Span::from_millis(10), buffer: 140, burst: 0 });
     assert_eq!(home.servers[2].wire.delay, Span::from_millis(30));
     let air = wifi(&home);
     assert_eq!((air.standard, air.sending.rate, air.control_rate), (Standard::G, Rate::OFDM_54, Some(Rate::OFDM_24)));
@@ -109,7 +109,7 @@ fn flows_of_the_schema_file_keep_their_names_hosts_and_times() {
 fn what_a_file_leaves_out_has_the_default_of_the_schema() {
     let home = parse(&small_wifi(""), &[]).unwrap();
     assert_eq!((home.seed, home.measure_from, home.wan), (1, Span::ZERO, None));
-    assert_eq!(home.servers[0].wire, Wire { rate: None, delay: Span::ZERO, buffer: 140 });
+    assert_eq!(home.servers[0].wire, Wire { rate: None, delay: Span::ZERO, buffer: 140, burst: 0 });
     let air = wifi(&home);
     assert_eq!((air.long_attempts, air.short_attempts), (4, 7), "the standard's retry limits");
     assert_eq!((air.protection, air.hidden, air.loss), (false, false, Loss::None));
@@ -303,7 +303,7 @@ fn none_removes_a_table_and_a_missing_one_is_made_with_its_defaults() {
     let made = parse(&small_wifi(""), &["control.window.capacity=20Mbit/s", "wan.delay=5ms"]).unwrap();
     let window = made.control.window.unwrap();
     assert_eq!((window.capacity, window.interval), (Capacity::Rate(BitRate::mbps(20)), Span::from_millis(50)));
-    assert_eq!(made.wan.unwrap().up, Wire { rate: None, delay: Span::from_millis(5), buffer: 140 });
+    assert_eq!(made.wan.unwrap().up, Wire { rate: None, delay: Span::from_millis(5), buffer: 140, burst: 0 });
     let loss = parse(&small_wifi(""), &["wifi.loss.kind=fixed", "wifi.loss.rate=0.02"]).unwrap();
     assert_eq!(wifi(&loss).loss, Loss::Fixed { rate: 0.02 });
     let back = schema(&["control.window=none", "control.window.share=equal"]).control.window.unwrap();

@@ -9,6 +9,9 @@ use crate::normal;
 /// Largest buffer, in packets: room for 100 Mbit/s x 10 s, and a bound for what a file can ask of memory.
 pub(crate) const MOST_PACKETS: u32 = 100_000;
 
+/// Largest depth of a token bucket, bytes: a second of 8 Gbit/s.
+const MOST_BURST: u32 = 1_000_000_000;
+
 /// Buffer where none is given, in packets (ns-2 home of the SAP-LAW paper).
 const BUFFER_PACKETS: u32 = 140;
 
@@ -21,6 +24,9 @@ pub struct Wire {
     pub delay: Span,
     /// Packets that may wait, FIFO, drop-tail.
     pub buffer: u32,
+    /// IP bytes that may leave at once after a silence: the depth of a token bucket that fills at the rate (`tbf`, `htb`). 0: a wire, on
+    /// which each packet takes its time.
+    pub burst: u32,
 }
 
 /// `[wan]`: joins the servers (at W0) to the access point.
@@ -43,17 +49,19 @@ pub struct Server {
     pub wire: Wire,
 }
 
-pub(crate) const WAN_KEYS: [&str; 5] = ["delay", "rate_down", "rate_up", "buffer_down", "buffer_up"];
+pub(crate) const WAN_KEYS: [&str; 7] =
+    ["delay", "rate_down", "rate_up", "buffer_down", "buffer_up", "burst_down", "burst_up"];
 pub(crate) const SERVER_KEYS: [&str; 6] = ["name", "count", "delay", "rate", "buffer", "spread"];
 
 pub(crate) fn read_wan(root: &Reader<'_>) -> Result<Option<WanLink>, ScenarioError> {
     let Some(wan) = root.table("wan", &WAN_KEYS)? else { return Ok(None) };
     let delay = wan.quantity("delay")?.unwrap_or(Span::ZERO);
-    let wire = |rate: &str, buffer: &str| -> Result<Wire, ScenarioError> {
-        let buffer = wan.count(buffer, 1..=MOST_PACKETS)?.unwrap_or(BUFFER_PACKETS);
-        Ok(Wire { rate: wan.positive(rate)?, delay, buffer })
+    let wire = |way: &str| -> Result<Wire, ScenarioError> {
+        let buffer = wan.count(&format!("buffer_{way}"), 1..=MOST_PACKETS)?.unwrap_or(BUFFER_PACKETS);
+        let burst = wan.count(&format!("burst_{way}"), 0..=MOST_BURST)?.unwrap_or(0);
+        Ok(Wire { rate: wan.positive(&format!("rate_{way}"))?, delay, buffer, burst })
     };
-    Ok(Some(WanLink { down: wire("rate_down", "buffer_down")?, up: wire("rate_up", "buffer_up")? }))
+    Ok(Some(WanLink { down: wire("down")?, up: wire("up")? }))
 }
 
 pub(crate) fn read_server(server: &Reader<'_>) -> Result<Wire, ScenarioError> {
@@ -61,6 +69,7 @@ pub(crate) fn read_server(server: &Reader<'_>) -> Result<Wire, ScenarioError> {
         rate: server.positive("rate")?,
         delay: server.quantity("delay")?.unwrap_or(Span::ZERO),
         buffer: server.count("buffer", 1..=MOST_PACKETS)?.unwrap_or(BUFFER_PACKETS),
+        burst: 0,
     })
 }
 
