@@ -301,7 +301,7 @@ mod tests {
         let wire = Wire { rate: Some(BitRate::mbps(12)), delay: Span::ZERO, buffer, burst };
         let mut link = Link::new(wire, Time::ZERO);
         for at in [100, 104] {
-            (0..packets).for_each(|i| drop(link.on_packet(ms(at), Numbered(i))));
+            (0..packets).for_each(|i| _ = link.on_packet(ms(at), Numbered(i)));
         }
         std::iter::from_fn(|| link.poll(ms(500))).map(|(at, _)| at.as_nanos() / 1_000_000).collect()
     }
