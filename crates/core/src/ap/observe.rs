@@ -64,6 +64,8 @@ pub(super) struct Seen {
     /// Rates of those, together, and the largest of all, bit/s.
     filling_rate: f64,
     most: f64,
+    /// IP bytes for each of payload, of the largest segments: what comes in trains is mostly of those. A connection that sends single bytes
+    /// has fifty for each.
     pub(super) to_ip: f64,
     pub(super) rtt: f64,
     /// What arrives, IP bytes/s, over a round trip.
@@ -216,7 +218,7 @@ pub(super) fn see(rows: &[Row], hop: Option<HopId>, direction: Direction, dt: f6
         seen.cost += row.arrived * row.path[0].1;
         let Some(flow) = &row.active else { continue };
         seen.active += 1;
-        seen.to_ip = flow.to_ip;
+        seen.to_ip = if seen.active == 1 { flow.to_ip } else { seen.to_ip.min(flow.to_ip) };
         seen.local_path = seen.local_path.max(flow.local_path);
         seen.rtt += flow.base;
         seen.arrives += flow.arrives;

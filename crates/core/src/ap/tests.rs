@@ -1,5 +1,5 @@
 use super::*;
-use crate::fastpath::layout::UdpState;
+use crate::fastpath::layout::{Hop, UdpState};
 
 /// A bottleneck in fluid form: each flow sends its window per round trip, the excess over the pipe queues.
 struct TestHop {
@@ -622,5 +622,38 @@ fn what_is_dropped_at_the_access_point_was_delivered_by_what_comes_before_it() {
             let delivered = ap.law.delivered(id) / 1e6;
             assert!((delivered - comes).abs() < 0.01, "{id:?}: {delivered} instead of {comes} Mbit/s");
         }
+    }
+}
+
+/// A program's control connection sends single bytes beside its download: 53 IP bytes for each.
+#[test]
+fn a_connection_of_single_bytes_makes_trains_of_others_no_faster() {
+    for last in [false, true] {
+        let mut ap = Ap::new(Params { duplex: Duplex::Full, ..Params::learning() });
+        let ids = if last { [1, 2] } else { [2, 1] };
+        for step in 1..4u32 {
+            let now = Time::ZERO + Span::from_millis(50) * u64::from(step);
+            for (id, mss) in ids.into_iter().zip([MSS, 1]) {
+                let bytes = u64::from(step * 10 * mss);
+                let sender = Sender { bytes, ..Sender::new(id) };
+                ap.on_sample(now, &FlowSample { mss, header_bytes: 52, ..sample_of(&sender, &HOP, now) });
+            }
+            // Ten full segments in 5 ms.
+            let (bytes, ns) = (u64::from(step * 10 * MSS), u64::from(step) * 5_000_000);
+            let trains = Hop { came_bytes: bytes, came_ns: ns, served_bytes: bytes, served_ns: ns, ..Hop::default() };
+            let hop = HopSample {
+                hop: HopId(0),
+                duplex: Duplex::Full,
+                backlog: None,
+                udp_bytes: [0; 2],
+                udp_packets: [0; 2],
+                packet_trains: [trains, Hop::default()],
+                shaped: None,
+                fair_queue: None,
+            };
+            ap.on_link(now, &LinkSample { each_hop: vec![hop], ..LinkSample::default() });
+        }
+        let capacity = ap.directions()[0].capacity.expect("trains passed").as_mbps_f64();
+        assert!((capacity / 24.0 - 1.0).abs() < 0.01, "{capacity} Mbit/s");
     }
 }
