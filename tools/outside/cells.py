@@ -53,7 +53,7 @@ class Cell:
     queue: str = "pfifo"  # pfifo, fq_codel, cake: what stands below that shaper towards stations
     limit: int = 1000
     line_limit: int = 256
-    line_burst: float = 1.0  # ms of its rate that the line lets pass at once, two packets at least
+    line_burst_ms: float = 1.0  # of its rate, what the line lets pass at once, two packets at least
     family: int = 4
     mtu: int = 1500
     offload: bool = False
@@ -294,8 +294,9 @@ def drawn(kind, number):
         home = {"line": (down, rate), "line_limit": limit}
     ways = ("up",) if kind.endswith("up") else ("down", "up") if kind == "both" else ("down",)
     loads = tuple(Load("tcp", 1, way, cc, round(draw.uniform(0, 0.3), 3)) for way in ways for _ in range(flows))
-    # A wire's pace, a kernel's shaper whose timer may be late, a provider's.
-    home["line_burst"] = draw.choice((0.0, 1.0, 4.0))
+    if where == "line":
+        # A wire's pace, a kernel's shaper whose timer may be late, a provider's.
+        home["line_burst_ms"] = draw.choice((0.0, 1.0, 4.0))
     bars = SLOW_UPLOAD["bars"] if kind == "slow-up" else ("game", "each") if len(ways) > 1 else ("game", "goodput")
     return Cell(f"drawn-{kind}-{number}", "drawn", loads, rtt=rtt, bars=bars, least=least, **home)
 

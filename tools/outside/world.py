@@ -181,12 +181,12 @@ class World:
                 capture_output=True,
             )
 
-    def shape(self, space, dev, mbps, kind="htb", limit=1000, verb="add", queue="pfifo", at_once=1.0):
+    def shape(self, space, dev, mbps, kind="htb", limit=1000, verb="add", queue="pfifo", burst_ms=1.0):
         """A bottleneck of `mbps` on the egress of `dev`, with `limit` packets in a FIFO, or another `queue`.
 
-        `at_once`: what may leave at once, ms of the rate. A timer that is late by less costs no rate.
+        `burst_ms`: what may leave at once, ms of the rate. A timer that is late by less costs no rate.
         """
-        burst = burst_bytes(mbps, at_once)
+        burst = burst_bytes(mbps, burst_ms)
         if kind == "tbf":
             self.tc(
                 space,
@@ -375,8 +375,8 @@ def sizes(world, cell):
 
 def shapers(world, cell, last):
     if cell.line:
-        world.shape("isp", "line0", cell.line[0], limit=cell.line_limit, at_once=cell.line_burst)
-        world.shape("isp", "net0", cell.line[1], limit=cell.line_limit, at_once=cell.line_burst)
+        world.shape("isp", "line0", cell.line[0], limit=cell.line_limit, burst_ms=cell.line_burst_ms)
+        world.shape("isp", "net0", cell.line[1], limit=cell.line_limit, burst_ms=cell.line_burst_ms)
     if cell.down:
         space, dev = last if cell.place == "ap" else ("air", "a1")
         world.shape(space, dev, cell.down, cell.shaper, cell.limit, queue=cell.queue)

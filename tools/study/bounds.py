@@ -33,7 +33,7 @@ def scenario(cell):
     if cell.line:
         rates = {f"rate_{way}": f"{mbps:.2f}Mbit/s" for way, mbps in zip(("down", "up"), cell.line, strict=True)}
         wan |= rates | {"buffer_down": cell.line_limit, "buffer_up": cell.line_limit}
-        wan |= {f"burst_{way}": cells.burst_bytes(mbps, cell.line_burst) for way, mbps in zip(("down", "up"), cell.line, strict=True)}
+        wan |= {f"burst_{way}": cells.burst_bytes(mbps, cell.line_burst_ms) for way, mbps in zip(("down", "up"), cell.line, strict=True)}
     home |= {"wan": wan, "server": [{"name": "W", "delay": f"{cell.rtt / 4:.2f}ms", "buffer": 4000}], "station": [{"name": "A"}]}
     if cell.down and cell.place == "ap":
         home["bridge"] = odd.port(cell.down) | {"queue": odd.queue(cell.limit), "station_queue": odd.queue(cell.limit)}
@@ -71,7 +71,7 @@ def play(simulator, kind, number):
 
 
 def words(cell):
-    where = f"line, {cell.line_burst:.0f} ms at once" if cell.line else "port" if cell.place == "ap" else "hop"
+    where = f"line, {cell.line_burst_ms:.0f} ms at once" if cell.line else "port" if cell.place == "ap" else "hop"
     return cell.name, where, f"{judge.capacity(cell):.1f}", f"{cell.rtt:.0f}", f"{len(cell.loads)} {cell.loads[0].cc}"
 
 

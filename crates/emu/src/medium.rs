@@ -23,9 +23,9 @@ pub fn network(scenario: &Scenario) -> Network {
 /// Frames that the models can hold at one time, roughly; what the arena needs.
 #[must_use]
 pub fn most_frames(scenario: &Scenario) -> usize {
-    // Frames on a long wire average far above an ACK's size; without a rate, what a real host sends.
+    // Frames on a long wire, and those of a burst, average far above an ACK's size; without a rate, what a real host sends.
     let on_wire = |wire: &Wire| match wire.rate {
-        Some(rate) => wire.buffer as usize + rate.bytes_in(wire.delay) as usize / 300,
+        Some(rate) => wire.buffer as usize + (rate.bytes_in(wire.delay) as usize + wire.burst as usize) / 300,
         None => (wire.delay.as_secs_f64() * 100_000.0) as usize,
     };
     let wires = scenario.servers.iter().map(|s| 2 * on_wire(&s.wire)).sum::<usize>();

@@ -90,18 +90,20 @@ impl<P: Packet> Link<P> {
         } else {
             self.wait(now, turn)?;
         }
-        if self.busy.0 != bytes {
-            self.time(bytes);
-        }
-        self.free_at = self.free_at.max(now) + self.busy.1;
-        self.last = (self.sent(now) + self.wire.delay).max(self.last);
+        let (free_at, sent) = self.leaves(now, bytes);
+        self.free_at = free_at;
+        self.last = (sent + self.wire.delay).max(self.last);
         Some(self.last)
     }
 
-    /// When the last packet that came has left, which came at `now`.
+    /// Of a packet that comes at `now`: what [`Self::free_at`] is after it, and when it has been sent.
     #[inline]
-    fn sent(&self, now: Time) -> Time {
-        (self.free_at - self.depth).max(now)
+    fn leaves(&mut self, now: Time, bytes: u32) -> (Time, Time) {
+        if self.busy.0 != bytes {
+            self.time(bytes);
+        }
+        let free_at = self.free_at.max(now) + self.busy.1;
+        (free_at, (free_at - self.depth).max(now))
     }
 
     /// A packet finds the link busy until `turn`, its own, if there is room for it. Out of line, so that the packets of an idle link,
@@ -135,11 +137,7 @@ impl<P: Packet> Link<P> {
     /// When a packet would arrive that came at `now`, if there is room for it.
     #[inline]
     pub fn look_ahead(&mut self, now: Time, bytes: u32) -> Time {
-        if self.busy.0 != bytes {
-            self.time(bytes);
-        }
-        let free_at = self.free_at.max(now) + self.busy.1;
-        ((free_at - self.depth).max(now) + self.wire.delay).max(self.last)
+        (self.leaves(now, bytes).1 + self.wire.delay).max(self.last)
     }
 
     /// The next packet to arrive.

@@ -159,6 +159,20 @@ fn sample_of(s: &Sender, hop: &TestHop, now: Time) -> FlowSample {
     }
 }
 
+/// A hop over which nothing has passed.
+fn hop_of(duplex: Duplex) -> HopSample {
+    HopSample {
+        hop: HopId(0),
+        duplex,
+        backlog: None,
+        udp_bytes: [0; 2],
+        udp_packets: [0; 2],
+        packet_trains: Default::default(),
+        shaped: None,
+        fair_queue: None,
+    }
+}
+
 fn rates(ap: &Ap) -> Vec<f64> {
     ap.snapshot().flows.iter().map(|f| f.rate.as_mbps_f64()).collect()
 }
@@ -318,16 +332,7 @@ fn both_directions_share_half_duplex_and_each_has_full_duplex() {
 #[test]
 fn a_shaper_bounds_what_was_given() {
     let mut ap = Ap::new(Params::new(BitRate::mbps(24)));
-    let hop = HopSample {
-        hop: HopId(0),
-        duplex: Duplex::Half,
-        backlog: None,
-        udp_bytes: [0; 2],
-        udp_packets: [0; 2],
-        packet_trains: Default::default(),
-        shaped: Some(BitRate::mbps(12)),
-        fair_queue: None,
-    };
+    let hop = HopSample { shaped: Some(BitRate::mbps(12)), ..hop_of(Duplex::Half) };
     for step in 1..5 {
         let now = Time::ZERO + ap.params.interval * step;
         ap.on_link(now, &LinkSample { each_hop: vec![hop], ..LinkSample::default() });
@@ -605,16 +610,7 @@ fn what_is_dropped_at_the_access_point_was_delivered_by_what_comes_before_it() {
             state.half[d].dropped_bytes += 25_000;
             passed[d] += 75_000;
             ap.on_udp(now, &UdpSample { flow: FlowId(1), station: StationId(1), hop: HopId(0), tunnel: None, state });
-            let hop = HopSample {
-                hop: HopId(0),
-                duplex: Duplex::Full,
-                backlog: None,
-                udp_bytes: passed,
-                udp_packets: [0; 2],
-                packet_trains: Default::default(),
-                shaped: None,
-                fair_queue: None,
-            };
+            let hop = HopSample { udp_bytes: passed, ..hop_of(Duplex::Full) };
             ap.on_link(now, &LinkSample { udp_bytes: passed, each_hop: vec![hop], ..LinkSample::default() });
         }
         for id in [bottleneck::Id::Wan(direction), bottleneck::Id::Hop(HopId(0), Some(direction))] {
@@ -641,16 +637,7 @@ fn a_connection_of_single_bytes_makes_trains_of_others_no_faster() {
             // Ten full segments in 5 ms.
             let (bytes, ns) = (u64::from(step * 10 * MSS), u64::from(step) * 5_000_000);
             let trains = Hop { came_bytes: bytes, came_ns: ns, served_bytes: bytes, served_ns: ns, ..Hop::default() };
-            let hop = HopSample {
-                hop: HopId(0),
-                duplex: Duplex::Full,
-                backlog: None,
-                udp_bytes: [0; 2],
-                udp_packets: [0; 2],
-                packet_trains: [trains, Hop::default()],
-                shaped: None,
-                fair_queue: None,
-            };
+            let hop = HopSample { packet_trains: [trains, Hop::default()], ..hop_of(Duplex::Full) };
             ap.on_link(now, &LinkSample { each_hop: vec![hop], ..LinkSample::default() });
         }
         let capacity = ap.directions()[0].capacity.expect("trains passed").as_mbps_f64();

@@ -71,6 +71,9 @@ fn the_schema_file_is_read_to_the_last_key() {
     assert_eq!((home.duration, home.measure_from), (Span::from_secs(180), Span::from_secs(135)));
     let wan = home.wan.unwrap();
     assert_eq!(wan.down, Wire { rate: Some(BitRate::mbps(100)), delay: Span::from_millis(10), buffer: 140, burst: 0 });
+    let bursts = schema(&["wan.burst_down=3000", "wan.rate_up=20Mbit/s"]).wan.unwrap();
+    assert_eq!((bursts.down.burst, bursts.up.burst), (3000, 0));
+    assert_eq!(bursts.up.rate, Some(BitRate::mbps(20)), "each way has its own");
     assert_eq!(home.servers[2].wire.delay, Span::from_millis(30));
     let air = wifi(&home);
     assert_eq!((air.standard, air.sending.rate, air.control_rate), (Standard::G, Rate::OFDM_54, Some(Rate::OFDM_24)));
