@@ -316,6 +316,21 @@ mod tests {
         assert_eq!(through_a_bucket(4, 100_000, 1), [100, 100, 100, 100, 104, 104, 104, 104]);
     }
 
+    /// UDP of 1,472 bytes through `tc qdisc add .. tbf rate 12112kbit burst B`, B 3, 2 and 6 frames of 1,514 bytes, between two namespaces of
+    /// Linux 6.18: arrivals after the first, rounded to ms.
+    #[test]
+    fn a_token_bucket_lets_pass_what_tc_tbf_does() {
+        let after_the_first = |packets, burst| through_a_bucket(packets, burst, 99).into_iter().map(|at| at - 100);
+        let tbf: [(u32, u32, &[u64]); 3] = [
+            (4, 3, &[0, 0, 0, 1, 4, 4, 4, 5]),
+            (5, 2, &[0, 0, 1, 2, 3, 4, 5, 6, 7, 8]),
+            (8, 6, &[0, 0, 0, 0, 0, 0, 1, 2, 4, 4, 5, 6, 7, 8, 9, 10]),
+        ];
+        for (packets, frames, arrivals) in tbf {
+            assert!(after_the_first(packets, frames * 1500).eq(arrivals.iter().copied()), "{packets} and {frames}");
+        }
+    }
+
     #[test]
     fn a_token_bucket_keeps_its_rate_when_the_wire_changes() {
         let wire = |burst| Wire { rate: Some(BitRate::mbps(12)), delay: Span::ZERO, buffer: 9, burst };
