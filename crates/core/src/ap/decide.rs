@@ -295,7 +295,7 @@ impl Ap {
             let shown = self.law.packet_trains.entry(hop).or_default()[i].on_interval(
                 direction,
                 &passed,
-                (seen.rtt, seen.active, seen.arrives),
+                (seen.rtt, seen.active, seen.arrives, seen.waited),
                 (cost, duplex),
                 dt,
             );

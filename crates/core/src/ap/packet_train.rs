@@ -91,8 +91,8 @@ impl PacketTrains {
         &mut self,
         direction: Direction,
         passed: &Passed,
-        // Round trip, flows, and what of them arrives, IP bytes/s.
-        (rtt, active, arrives): (f64, usize, f64),
+        // Round trip, flows, what of them arrives, IP bytes/s, and the longest that any of them waited on its way out.
+        (rtt, active, arrives, waited): (f64, usize, f64, f64),
         (cost, duplex): (f64, Duplex),
         dt: f64,
     ) -> (Option<PacketTrain>, Option<PacketTrain>) {
@@ -116,8 +116,15 @@ impl PacketTrains {
         let so_far = (self.came.0 + at_wan.0, self.came.1 + at_wan.1);
         let judged = self.burst.take_if(|burst| so_far.0 >= SUFFICES * burst.0);
         let is_clear = judged.is_some_and(|burst| so_far.1 * burst.0 > CLEARLY * burst.1 * so_far.0);
+        // Whether it ended or not: what waited there had come faster by as much, and of more than a few packets that tells. Without it 62 instead of
+        // 68 of 84 homes with uploads keep the bound of their first five seconds (`make bounds`).
+        let (bytes, seconds) = at_wan;
+        let waited = waited.min(seconds);
         let at_wan = ended(&mut self.came, at_wan, ends[0] || is_clear);
-        if let Some((bytes, seconds)) = at_wan.filter(|_| is_clear) {
+        if !down && seconds > DISPERSED * (seconds - waited) && bytes * waited >= TRAIN_BYTES * seconds {
+            of_wan = Some(PacketTrain { bytes, seconds, dispersed: true });
+            self.shown_by = bytes;
+        } else if let Some((bytes, seconds)) = at_wan.filter(|_| is_clear) {
             of_wan = Some(PacketTrain { bytes, seconds, dispersed: true });
             self.shown_by = bytes;
         } else if let Some((bytes, seconds)) = at_wan {
@@ -167,7 +174,7 @@ mod tests {
         let mut packet_trains = PacketTrains::default();
         let mut interval = |came, served, pause| {
             let passed = Passed { came, served, pause };
-            packet_trains.on_interval(Direction::ToRemote, &passed, (0.04, 1, 0.0), (1.0, Duplex::Half), 0.05).1
+            packet_trains.on_interval(Direction::ToRemote, &passed, (0.04, 1, 0.0, 0.0), (1.0, Duplex::Half), 0.05).1
         };
         assert!(interval((13_500.0, 0.001), (0.0, 0.0), 0.009).is_none());
         let first = interval((7_500.0, 0.03), (3_000.0, 2.0 * packet), 0.0);
@@ -185,11 +192,29 @@ mod tests {
     }
 
     #[test]
+    fn uploads_that_never_pause_show_the_wan_link_by_what_waits_there() {
+        // 50 ms at 51 Mbit/s, always more behind it.
+        let shown = |waited| {
+            let mut packet_trains = PacketTrains::default();
+            let passed = Passed { came: (475_000.0, 0.05), served: (318_750.0, 0.05), pause: 0.0 };
+            let flows = (0.1, 8, 6e6, waited);
+            (0..3)
+                .find_map(|_| {
+                    packet_trains.on_interval(Direction::ToRemote, &passed, flows, (1.0, Duplex::Half), 0.05).1
+                })
+                .map(|train| (train.bytes * 8.0 / train.seconds / 1e6, train.dispersed))
+        };
+        assert_eq!(shown(0.015), Some((51.0, true)));
+        assert_eq!(shown(0.0), None, "it came at the pace of its senders");
+        assert_eq!(shown(0.0012), None, "that few packets wait for each other says nothing");
+    }
+
+    #[test]
     fn acknowledgments_of_uploads_that_come_together_tell_no_pace() {
         let mut packet_trains = PacketTrains::default();
         let mut interval = |direction, came, served| {
             let passed = Passed { came, served, pause: 0.05 };
-            packet_trains.on_interval(direction, &passed, (0.08, 1, 0.0), (1.0, Duplex::Half), 0.05).1
+            packet_trains.on_interval(direction, &passed, (0.08, 1, 0.0, 0.0), (1.0, Duplex::Half), 0.05).1
         };
         // 20 packets over a WAN link of 20 Mbit/s; ten ACKs that waited behind downloads come within 50 us.
         assert!(interval(Direction::ToRemote, (30_000.0, 0.012), (0.0, 0.0)).is_none());
@@ -204,7 +229,7 @@ mod tests {
             let mut packet_trains = PacketTrains::default();
             let mut interval = |came, served| {
                 let passed = Passed { came, served, pause: 0.0 };
-                let flows = (0.1, 2, arrives);
+                let flows = (0.1, 2, arrives, 0.0);
                 packet_trains.on_interval(Direction::ToStation, &passed, flows, (1.0, duplex), 0.05)
             };
             let (_, of_wan) = interval((9_000.0, 0.02), (0.0, 0.0));
