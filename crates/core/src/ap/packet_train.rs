@@ -2,7 +2,7 @@
 //! that of the last hop (packet-pair dispersion: Keshav 1991).
 //!
 //! A packet train that came faster than it was delivered was stretched by the hop: its pace is the hop's. One that lasted longer may have
-//! the pace of its sender, and says nothing.
+//! the pace of its sender, and says nothing, unless it is an upload's that waited on the WAN link: that came faster by as much.
 
 use super::Duplex;
 use super::sample::{HopId, LinkSample};
