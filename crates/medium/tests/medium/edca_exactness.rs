@@ -1,9 +1,7 @@
 //! The model of classes and aggregates against one that looks at the medium every microsecond, event by event.
 
-mod common;
-
-use common::edca_oracle::{Arrival, Oracle};
-use common::{Classed, us};
+use crate::common::edca_oracle::{Arrival, Oracle};
+use crate::common::{Classed, us};
 use lasthop_core::packet::AccessCategory;
 use lasthop_core::units::Span;
 use lasthop_medium::{

@@ -1,9 +1,7 @@
 //! Saturation throughput against closed forms and published figures: every station's queue always full, 1500 B IP
 //! packets up, no channel errors, IP bytes counted.
 
-mod common;
-
-use common::{b_stations, g_stations, saturate_up, secs};
+use crate::common::{b_stations, g_stations, saturate_up, secs};
 use lasthop_core::units::Span;
 use lasthop_medium::phy::Phy;
 use lasthop_medium::{AfterCollision, Medium, MediumParams, Rate, Standard, StationParams, Timing};

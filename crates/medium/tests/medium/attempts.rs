@@ -1,8 +1,6 @@
 //! What a capture is told of the channel agrees with the events and with the figures.
 
-mod common;
-
-use common::{AP, Numbered, g_stations, secs, us};
+use crate::common::{AP, Numbered, g_stations, secs, us};
 use lasthop_core::units::{Span, Time};
 use lasthop_medium::{Attempt, AttemptFate, Event, Loss, Medium, MediumParams, NodeId, Radio, Standard, Timing};
 

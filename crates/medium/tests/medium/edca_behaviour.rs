@@ -1,11 +1,9 @@
 //! What the model of classes and aggregates promises its hosts: every packet arrives once and in order or is dropped, captures
 //! agree with figures, changes take effect, and one seed is one run.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{AP, Classed, saturate_up, secs, us};
+use crate::common::{AP, Classed, saturate_up, secs, us};
 use lasthop_core::aqm::{Discipline, chap, codel, drr, flow_queues};
 use lasthop_core::packet::{AccessCategory, FlowKind};
 use lasthop_core::units::{Span, Time};

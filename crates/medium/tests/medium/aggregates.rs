@@ -1,9 +1,7 @@
 //! Saturated uploads with aggregates against closed forms, reckoned here from the standard's figures and not from the crate's:
 //! one station, several (Bianchi), MPDUs lost at random.
 
-mod common;
-
-use common::{AP, Numbered, us};
+use crate::common::{AP, Numbered, us};
 use lasthop_core::units::{Span, Time};
 use lasthop_medium::{
     AfterCollision, Ampdu, Band, Event, Guard, Loss, Medium, MediumParams, Mode, NodeId, Rate, Standard, StationParams,

@@ -1,8 +1,6 @@
 //! What meters of delay are told of packets that are handed out together.
 
-mod common;
-
-use common::{AP, Numbered};
+use crate::common::{AP, Numbered};
 use lasthop_core::units::Time;
 use lasthop_medium::{Ampdu, Band, Guard, Medium, MediumParams, Mode, NodeId, Rate, Standard, StationParams, Width};
 

@@ -1,8 +1,6 @@
 //! Classes of traffic: who goes first and what the others pay, against ns-3.37 and against rules that hold by themselves.
 
-mod common;
-
-use common::{AP, Classed, secs, us};
+use crate::common::{AP, Classed, secs, us};
 use lasthop_core::packet::AccessCategory;
 use lasthop_core::units::{Span, Time};
 use lasthop_medium::{

@@ -1,11 +1,9 @@
 //! Rate control and errors by signal-to-noise ratio: a saturated upload against ns-3.37 (`tests/vectors/air-ns3.csv`, which says
 //! how it was made), and what they promise each by itself.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{AP, Numbered, us};
+use crate::common::{AP, Numbered, us};
 use lasthop_core::units::{Span, Time};
 use lasthop_medium::channel::{ChannelParams, Fading};
 use lasthop_medium::rate_control::{RateLaw, RatePlan, Scheme, Stage};
@@ -21,7 +19,7 @@ struct Peer {
 }
 
 fn peer(cell: &str) -> Peer {
-    let text = include_str!("../../../tests/vectors/air-ns3.csv");
+    let text = include_str!("../../../../tests/vectors/air-ns3.csv");
     let mut rows = text.lines().filter(|line| !line.starts_with('#'));
     let names: Vec<&str> = rows.next().unwrap().split(',').collect();
     let row = rows.map(|line| line.split(',').collect::<Vec<_>>()).find(|row| row[0] == cell);

@@ -1,9 +1,7 @@
 //! The medium against a brute-force DCF that looks at every node every microsecond: the same events, to the nanosecond.
 
-mod common;
-
-use common::oracle::{Arrival, Oracle};
-use common::{Numbered, us};
+use crate::common::oracle::{Arrival, Oracle};
+use crate::common::{Numbered, us};
 use lasthop_core::units::BitRate;
 use lasthop_medium::{
     AfterCollision, Event, Loss, Medium, MediumParams, NodeId, Rate, Standard, StationParams, Timing,

@@ -1,11 +1,9 @@
 //! Uploads of 802.11n, ac and ax against ns-3.37 (`tests/vectors/air-ns3.csv`, which says how each row was run): throughput,
 //! collisions, aggregates, delays of small packets of a class of their own. Rates that adapt are `rates.rs`'s.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{AP, Classed, us};
+use crate::common::{AP, Classed, us};
 use lasthop_core::packet::AccessCategory;
 use lasthop_core::units::{Span, Time};
 use lasthop_medium::{
@@ -13,7 +11,7 @@ use lasthop_medium::{
     StationParams, Timing, Width,
 };
 
-const VECTORS: &str = include_str!("../../../tests/vectors/air-ns3.csv");
+const VECTORS: &str = include_str!("../../../../tests/vectors/air-ns3.csv");
 
 struct Row<'a> {
     name: &'a str,

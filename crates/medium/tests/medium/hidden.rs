@@ -1,8 +1,6 @@
 //! The general path: what the fast one does where everybody hears everybody, what theory says where not.
 
-mod common;
-
-use common::{AP, Numbered, g_stations, saturate_up, secs};
+use crate::common::{AP, Numbered, g_stations, saturate_up, secs};
 use lasthop_core::units::{Span, Time};
 use lasthop_medium::random::Stream;
 use lasthop_medium::{AttemptFate, Event, Loss, Medium, MediumParams, NodeId, Radio, Rate, StationParams, Timing};
@@ -169,7 +167,7 @@ fn the_stronger_of_two_hidden_stations_is_captured() {
 
 /// IP Mbit/s of one traffic in ns-2: (near, far) of the cases in `tests/golden/ns2-hidden.csv`.
 fn ns2_pairs(traffic: &str) -> Vec<(StationParams, StationParams, f64, u32, [f64; 2])> {
-    let golden = include_str!("../../../tests/golden/ns2-hidden.csv");
+    let golden = include_str!("../../../../tests/golden/ns2-hidden.csv");
     let mut lines = golden.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let head = lines.next().unwrap();
     let at = |name: &str| head.iter().position(|column| *column == name).unwrap();

@@ -1,10 +1,8 @@
 //! What the medium promises its hosts: packets are conserved, losses have the stated shares, changes take effect.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::{AP, Numbered, g_stations, saturate_up, secs, us};
+use crate::common::{AP, Numbered, g_stations, saturate_up, secs, us};
 use lasthop_core::aqm::Discipline;
 use lasthop_core::packet::FlowKind;
 use lasthop_core::units::{Span, Time};
