@@ -284,6 +284,12 @@ impl Ap {
     ) {
         for direction in Direction::BOTH {
             let i = direction.index();
+            let udp = |sample: &LinkSample, id: Id| match id {
+                Id::Hop(hop, _) => {
+                    sample.each_hop.iter().find(|each| each.hop == hop).map_or(0, |each| each.udp_bytes[i])
+                }
+                Id::Wan(_) => sample.udp_bytes[i],
+            };
             let seen = &seen[i];
             if seen.bytes > 0.0 {
                 let relative_cost = &mut self.law.relative_cost.entry(hop).or_insert([1.0; 2])[i];
@@ -301,6 +307,8 @@ impl Ap {
             );
             for (id, shown) in [(self.hop(hop, direction), shown.0), (Id::Wan(direction), shown.1)] {
                 let Some(mut train) = shown else { continue };
+                // Datagrams that passed meanwhile had their part. Without it a hop seems to carry half of what it does beside QUIC that begins with TCP.
+                train.bytes += udp(samples.1, id).saturating_sub(udp(samples.0, id)) as f64 / dt * train.seconds;
                 if let (Id::Hop(..), Some(fastest)) = (id, self.costs.fastest()) {
                     // Nothing leaves faster than at the rate of its frames, however many of them are acknowledged at once.
                     train.seconds = train.seconds.max(train.bytes * 8.0 / fastest);

@@ -55,7 +55,7 @@ pub(super) struct Seen {
     outbound: [Option<f64>; 2],
     /// Timestamps tell that, now or in another interval.
     clocked: [bool; 2],
-    /// On its way out to the remote end, of the flow that fills its window and waited most, s.
+    /// On the WAN link, of the flow that fills its window and waited most there, s.
     pub(super) waited: f64,
     /// Longest pause of the flow that paused least; time in which more of a flow was in flight, of all together, s.
     gap: f64,
@@ -237,7 +237,11 @@ pub(super) fn see(rows: &[Row], hop: Option<HopId>, direction: Direction, dt: f6
             seen.remote = least(seen.remote, flow.remote);
         }
         if flow.fills {
-            let waited = if flow.clocked[0] { flow.outbound[1] } else { flow.remote.map(|(mean, _)| mean) };
+            let waited = match direction {
+                Direction::ToStation => flow.inbound[0],
+                Direction::ToRemote if flow.clocked[0] => flow.outbound[1],
+                Direction::ToRemote => flow.remote.map(|(mean, _)| mean),
+            };
             seen.waited = seen.waited.max(waited.unwrap_or(0.0));
         }
         // A connection that has begun behind a queue takes that for its path: who sends all the time has met an empty one.

@@ -503,3 +503,31 @@ fn what_is_paced_comes_to_the_target_and_finds_what_was_learned_too_low() {
         }
     }
 }
+
+/// What passes a token bucket at once is many times what it carries.
+#[test]
+fn a_rate_by_packet_trains_falls_with_what_they_show() {
+    let (law, mut fair) = (Law::default(), FairRate::default());
+    let mut shown = |packet_trains| {
+        // Windows that grow by themselves: nobody is held.
+        let x = Observation {
+            queue: Some((0.0, 0.0)),
+            target: 0.005,
+            base_rtt: 0.1,
+            delivered: 5e6,
+            brought: 5e6,
+            capacity: packet_trains,
+            packet_trains,
+            filling: 3,
+            elastic: 3,
+            parts: 3,
+            most: 2e6,
+            ..Observation::default()
+        };
+        fair.step(&x, &law, DT);
+        fair.rate().expect("it is known")
+    };
+    let before = shown(1e9);
+    let after = shown(60e6);
+    assert!(before > 300e6 && after < 24e6, "{before:.0} and {after:.0}");
+}
