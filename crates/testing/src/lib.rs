@@ -2,4 +2,5 @@
 
 pub mod allocations;
 pub mod browser;
+pub mod median;
 pub mod random;

@@ -225,7 +225,7 @@ impl FairRate {
         self.brought += (x.brought - self.brought) * dt / (2.0 * tau);
         self.change_mode(x, law, tau, dt);
         // R is a part of what it carries, and before a queue tells more so it stays. Without it windows grow to what a short train showed, all of which
-        // a token bucket let pass at once, after longer ones have shown less: 36 instead of 45 of 78 homes with downloads keep the bound of their
+        // a token bucket let pass at once, after longer ones have shown less: 39 instead of 45 of 78 homes with downloads keep the bound of their
         // first five seconds (`make bounds`). Behind a queue it would count twice (`falls` of the simulator).
         if self.queue <= x.target && x.packet_trains > 0.0 && x.packet_trains < self.estimate {
             self.rate *= x.packet_trains / self.estimate;
