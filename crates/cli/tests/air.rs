@@ -8,7 +8,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use lasthop_home::report::Report;
 use lasthop_home::scenario::Scenario;
-use lasthop_testing::median::{ENOUGH, Median, RUNS};
 use lasthop_testing::random::Random;
 use serde_json::Value;
 
@@ -28,11 +27,12 @@ fn turn() -> Option<MutexGuard<'static, ()>> {
     None
 }
 
-/// A download and a game beside it; the wires have at least the air's rate.
+/// A download and a game beside it. The wires carry much more than the air: at 0.9 of theirs what a pause of the machine leaves waits there for nine
+/// times as long, and a game waited for 16.6 instead of 10.2 ms in the mean.
 fn home(air: &str, (delay, queue): (u64, &str), sets: &[&str]) -> Scenario {
     let text = format!(
         "format = 1\nname = \"drawn\"\nduration = \"4s\"\nmeasure_from = \"1.5s\"\n[wan]\ndelay = \"{delay}ms\"\n\
-         rate_down = \"400Mbit/s\"\nrate_up = \"400Mbit/s\"\nbuffer_down = 2000\nbuffer_up = 2000\n[[server]]\nname = \"W\"\n\
+         rate_down = \"1Gbit/s\"\nrate_up = \"1Gbit/s\"\nbuffer_down = 2000\nbuffer_up = 2000\n[[server]]\nname = \"W\"\n\
          delay = \"3ms\"\n[wifi]\n{air}\nqueue = {queue}\nstation_queue = {{ kind = \"fifo\", limit = 1000 }}\n\
          [[station]]\nname = \"N\"\n[[station]]\nname = \"G\"\n\
          [[flow]]\nname = \"down\"\nfrom = \"W\"\nto = \"N\"\nkind = \"ftp\"\ncc = \"cubic\"\n\
@@ -57,10 +57,16 @@ fn drawn(standard: &str, random: &mut Random) -> (String, (u64, &'static str)) {
     (air, (2 + random.below(12), queue))
 }
 
-/// One run; `None` where the machine was too busy for it.
+/// Until a run is valid, three times at most.
 fn emulated(scenario: &Scenario) -> Option<Report> {
-    let outcome = lasthop_emu::run(scenario, lasthop_emu::Options::default()).unwrap_or_else(|e| panic!("{e}"));
-    outcome.report.run.valid.then_some(outcome.report)
+    for _ in 0..3 {
+        let outcome = lasthop_emu::run(scenario, lasthop_emu::Options::default()).unwrap_or_else(|e| panic!("{e}"));
+        if outcome.report.run.valid {
+            return Some(outcome.report);
+        }
+    }
+    println!("SKIPPED: the machine was too busy for a valid run, three times");
+    None
 }
 
 fn simulated(scenario: &Scenario) -> Report {
@@ -77,37 +83,20 @@ fn game(report: &Report) -> f64 {
     report.flow("game").and_then(|flow| flow.metrics.delay).expect("a game").mean
 }
 
-/// The two hosts' figures of a home agree within bounds: goodput as a share, the game's delay in ms. A run that is not valid, or differs, is
-/// repeated, for real ones spread.
+/// The two hosts' figures of a home, for messages and within bounds: goodput as a share, the game's delay in ms.
 fn compare(about: &str, home: &Scenario, (lower, upper): (f64, f64), apart: f64) {
-    let model = simulated(home);
-    let (rate, delay) = (goodput(&model), Median::of(vec![game(&model)]));
-    let (mut rates, mut delays) = (Vec::new(), Vec::new());
-    for _ in 0..RUNS {
-        let Some(real) = emulated(home) else { continue };
-        rates.push(goodput(&real) / rate);
-        delays.push(game(&real));
-        let real = [&rates, &delays].map(|figures| Median::of(figures.clone()));
-        println!(
-            "{about}: {:.1} and {:.1} Mbit/s, game {:.2} and {:.2} ms",
-            real[0].value * rate / 1e6,
-            rate / 1e6,
-            real[1].value,
-            delay.value
-        );
-        if (lower..upper).contains(&real[0].value) && delay.apart(real[1]) < apart {
-            return;
-        }
-    }
-    if rates.len() < ENOUGH {
-        println!("SKIPPED: the machine was too busy: {} of {RUNS} runs were valid", rates.len());
-        return;
-    }
-    let real = [rates, delays].map(Median::of);
-    assert!(
-        real[0].high > lower && real[0].low < upper && delay.surely_apart(real[1]) < apart,
-        "{about}: simulated {rate} bit/s and {delay:?} ms, emulated {real:?}"
+    let (Some(real), model) = (emulated(home), simulated(home)) else { return };
+    let (rates, delays) = ([&real, &model].map(goodput), [&real, &model].map(game));
+    let about = format!(
+        "{about}: {:.1} and {:.1} Mbit/s, game {:.2} and {:.2} ms",
+        rates[0] / 1e6,
+        rates[1] / 1e6,
+        delays[0],
+        delays[1]
     );
+    println!("{about}");
+    assert!((lower..upper).contains(&(rates[0] / rates[1])), "{about}");
+    assert!((delays[0] - delays[1]).abs() < apart, "{about}");
 }
 
 #[test]

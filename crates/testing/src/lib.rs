@@ -2,5 +2,4 @@
 
 pub mod allocations;
 pub mod browser;
-pub mod median;
 pub mod random;
