@@ -13,7 +13,8 @@
 //!
 //! Of q* what is kept for the next bunch (`aggregates`) is quiet whole.
 //!
-//! So what a flow that has ended leaves of a known C is another's at once, and only beyond C anything is tried.
+//! So what a flow that has ended leaves of a known C is another's at once, and only beyond C anything is tried. While C is what packet trains
+//! show, and q <= q*, R falls by the factor by which that does: R is a part of it.
 //!
 //! Linearised, `dx/dt = -k x(t - tau) / tau`: stable for `k < pi/2`, phase margin `90 - 57.3 k` degrees. Flows that need less than
 //! R use less, so R rises until the bottleneck is full: max-min fairness without knowing anybody's demand, and work is conserved

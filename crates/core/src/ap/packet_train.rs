@@ -118,7 +118,8 @@ impl PacketTrains {
         let judged = self.burst.take_if(|burst| so_far.0 >= SUFFICES * burst.0);
         let is_clear = judged.is_some_and(|burst| so_far.1 * burst.0 > CLEARLY * burst.1 * so_far.0);
         // Whether it ended or not: what waited there had come faster by as much, and of more than a few packets that tells. Without it 62 instead of
-        // 68 of 84 homes with uploads keep the bound of their first five seconds, and of 78 with downloads 39 instead of 47 while R falls behind a queue, too (`make bounds`).
+        // 68 of 84 homes with uploads keep the bound of their first five seconds, and of 78 with
+        // downloads 39 instead of 47 where R falls with every estimate (`make bounds`).
         let (bytes, seconds) = at_wan;
         let waited = waited.min(seconds);
         let at_wan = ended(&mut self.came, at_wan, ends[0] || is_clear);
