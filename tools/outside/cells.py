@@ -171,6 +171,10 @@ def matrix():
     for mbps, rtt in ((20, 100), (80, 90)):
         later = tuple(down(begins=begins) for begins in (0.0, 0.07, 0.16, 0.28))
         found.append(Cell(f"down-{mbps}-one-after-another", "matrix", later, down=mbps, rtt=rtt))
+    # Each begins behind the queue that is kept of those before it.
+    for way, load in (("down", down), ("up", up)):
+        later = tuple(load(begins=float(begins)) for begins in range(8))
+        found.append(Cell(f"{way}-line-50-20-one-every-second", "matrix", later, line=(50, 20)))
     for cc in ("reno", "bbr"):
         found.append(Cell(f"down-20-{cc}", "matrix", (down(2, cc=cc),), down=20))
     found.append(Cell("down-20-cubic-beside-bbr", "matrix", (down(), down(cc="bbr")), down=20))

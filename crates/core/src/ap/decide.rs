@@ -13,7 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::aggregates::Aggregates;
-use super::bottleneck::{Bottleneck, Id};
+use super::bottleneck::{Behind, Bottleneck, Id};
 use super::fair_rate::{LEAST, Mode};
 use super::law::Law;
 use super::observe::{Row, Seen, USUAL_RTT, pauses_seldom, see};
@@ -119,6 +119,12 @@ impl State {
     /// What a full packet takes there, s; 0 where that is not known.
     pub(super) fn packet(&self, id: Id) -> f64 {
         self.carries(id).map_or(0.0, |carries| 12_000.0 / carries)
+    }
+
+    /// What a connection that begins now begins behind on the WAN link, remembered `until` then.
+    pub(super) fn queue_on_wan(&self, law: &Law, direction: Direction, until: Time) -> Option<Behind> {
+        let id = Id::Wan(direction);
+        self.bottlenecks.get(&id)?.behind(law, id, until)
     }
 
     pub(super) fn delivered(&self, id: Id) -> f64 {

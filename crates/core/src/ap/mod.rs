@@ -325,7 +325,9 @@ impl Ap {
         if self.flows.len() >= self.params.max_flows {
             return;
         }
-        let mut record = Box::new(FlowRecord::new(self.params.rtt_memory, key.0));
+        let until = now + self.params.rtt_memory;
+        let began_behind = Direction::BOTH.map(|direction| self.law.queue_on_wan(&self.params.law, direction, until));
+        let mut record = Box::new(FlowRecord::new(self.params.rtt_memory, key.0, began_behind));
         record.on_sample(now, sample);
         self.flows.insert(key, record);
     }

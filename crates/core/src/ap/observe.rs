@@ -195,6 +195,8 @@ pub(super) struct Active {
     soonest: [Option<f64>; 2],
     outbound: [Option<f64>; 2],
     clocked: [bool; 2],
+    /// On the WAN link, each way.
+    knows_path: [bool; 2],
     pub(super) rate: f64,
     window: f64,
     waits: f64,
@@ -208,14 +210,35 @@ pub(super) struct Active {
     is_window_limited: bool,
 }
 
+impl Active {
+    /// It sends all the time: a request that follows a response tells the time that somebody thought, and no ACK is answered by one.
+    fn sends(&self, filling: usize, dt: f64) -> bool {
+        self.fills || self.gap <= pause(filling, dt) || self.served >= WORKS * dt
+    }
+
+    /// What it waited on the WAN link, s, as timestamps tell where there are some.
+    fn waited(&self, direction: Direction) -> Option<f64> {
+        match direction {
+            Direction::ToStation if self.clocked[0] => self.inbound[0],
+            Direction::ToRemote if self.clocked[0] => self.outbound[1],
+            _ => self.remote.map(|(mean, _)| mean),
+        }
+    }
+}
+
 /// Flows of `direction`, over `hop` where one is given.
 pub(super) fn see(rows: &[Row], hop: Option<HopId>, direction: Direction, dt: f64) -> Seen {
     let mut seen = Seen { gap: f64::MAX, hides: true, ..Seen::default() };
     let rows = rows.iter().filter(|row| row.direction == direction && hop.is_none_or(|hop| row.hop == hop));
     let filling = rows.clone().filter(|row| row.active.as_ref().is_some_and(|flow| flow.fills)).count();
     seen.filling = filling;
+    // A connection that began behind a queue takes that for its path: who has met an empty one tells, where there is one.
+    let active = || rows.clone().filter_map(|row| row.active.as_ref());
+    let known = Direction::BOTH.map(|of| {
+        active().any(|flow| flow.sends(filling, dt) && flow.knows_path[of.index()] && flow.waited(of).is_some())
+    });
     let mut somebody_sends = false;
-    for row in rows {
+    for row in rows.clone() {
         seen.bytes += row.arrived;
         seen.cost += row.arrived * row.path[0].1;
         let Some(flow) = &row.active else { continue };
@@ -228,31 +251,29 @@ pub(super) fn see(rows: &[Row], hop: Option<HopId>, direction: Direction, dt: f6
         seen.most = seen.most.max(flow.rate);
         seen.filling_rate += if flow.fills { flow.rate } else { 0.0 };
         seen.gap = seen.gap.min(flow.gap);
-        // A request that follows a response tells the time that somebody thought: only who sends all the time answers an ACK.
-        let sends = flow.fills || flow.gap <= pause(filling, dt) || flow.served >= WORKS * dt;
-        // And who sends a segment now and then waits for the timer of its receiver's acknowledgment.
+        let sends = flow.sends(filling, dt);
+        let tells = [0, 1].map(|of| flow.knows_path[of] || !known[of]);
+        // Who sends a segment now and then waits for the timer of its receiver's acknowledgment.
         if sends {
             seen.local = least(seen.local, flow.local);
             seen.hides &= flow.hides;
-            seen.remote = least(seen.remote, flow.remote);
+            seen.remote = least(seen.remote, flow.remote.filter(|_| tells[direction.index()]));
         }
         if flow.fills {
-            let waited = match direction {
-                Direction::ToStation => flow.inbound[0],
-                Direction::ToRemote if flow.clocked[0] => flow.outbound[1],
-                Direction::ToRemote => flow.remote.map(|(mean, _)| mean),
-            };
-            seen.waited = seen.waited.max(waited.unwrap_or(0.0));
+            let timed = direction == Direction::ToRemote || flow.clocked[0];
+            seen.waited = seen.waited.max(flow.waited(direction).filter(|_| timed).unwrap_or(0.0));
         }
-        // A connection that has begun behind a queue takes that for its path: who sends all the time has met an empty one.
+        // Who sends all the time has met an emptier one than who sends now and then.
         if sends && !somebody_sends {
             (seen.inbound, seen.soonest, seen.outbound, somebody_sends) = ([None; 2], [None; 2], [None; 2], true);
         }
         for direction in Direction::BOTH.map(Direction::index).into_iter().filter(|_| sends || !somebody_sends) {
             let least = |old: Option<f64>, new| [old, new].into_iter().flatten().reduce(f64::min);
-            seen.inbound[direction] = least(seen.inbound[direction], flow.inbound[direction]);
-            seen.soonest[direction] = least(seen.soonest[direction], flow.soonest[direction]);
-            if sends {
+            if tells[0] || direction == 1 {
+                seen.inbound[direction] = least(seen.inbound[direction], flow.inbound[direction]);
+                seen.soonest[direction] = least(seen.soonest[direction], flow.soonest[direction]);
+            }
+            if sends && (tells[1] || direction == 0) {
                 seen.outbound[direction] = least(seen.outbound[direction], flow.outbound[direction]);
             }
             seen.clocked[direction] |= flow.clocked[direction];
@@ -283,6 +304,10 @@ impl Ap {
     pub(super) fn see_flows(&mut self, rows: &mut Vec<Row>, now: Time, dt: f64) {
         let packet = self.law.packet(Id::Wan(Direction::ToRemote));
         let mut flows = std::mem::take(&mut self.flows);
+        let wan = Direction::BOTH.map(|direction| match self.law.bottlenecks.get(&Id::Wan(direction)) {
+            Some(wan) => (wan.delivered(), wan.is_empty()),
+            None => (0.0, true),
+        });
         // Of the hop of the flow before, of each direction: nearly all flows are over one.
         let mut bounds = [None; 2];
         let known = std::mem::take(&mut self.law.nearest);
@@ -291,6 +316,7 @@ impl Ap {
                 return None;
             }
             record.remember(dt);
+            record.on_wan(wan, dt);
             record.set_packet(if direction == Direction::ToRemote { packet } else { 0.0 });
             let scale = record.find_scale(dt);
             self.actions.extend(scale.map(|scale| Action::SetScale { flow, direction, scale }));
@@ -341,6 +367,7 @@ impl Ap {
                 soonest: Direction::BOTH.map(|direction| record.soonest(direction)),
                 outbound: Direction::BOTH.map(|direction| record.outbound(direction)),
                 clocked: Direction::BOTH.map(|direction| record.is_clocked(direction)),
+                knows_path: record.knows_path(),
                 rate: record.rate().as_bps() as f64,
                 window: record.window(),
                 waits: record.waits(base),

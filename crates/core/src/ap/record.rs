@@ -1,5 +1,6 @@
 //! What the controller remembers of one direction of one flow.
 
+use super::bottleneck::Behind;
 use super::obedience::{Obedience, Shown};
 use super::one_way::OneWay;
 use super::window;
@@ -87,6 +88,8 @@ pub(super) struct FlowRecord {
     /// To its windows, and their scale where nobody told it.
     obedience: Obedience,
     inbound: [OneWay; 2],
+    /// What it may take for its path on the WAN link, each way.
+    began_behind: [Option<Behind>; 2],
     /// Somebody wants its windows left alone.
     left_alone: bool,
     /// What waited last between access point and station, and between access point and remote end, s, and when that was told.
@@ -118,7 +121,7 @@ fn to_ip(sample: &FlowSample) -> f64 {
 }
 
 impl FlowRecord {
-    pub(super) fn new(rtt_memory: Span, flow: FlowId) -> Self {
+    pub(super) fn new(rtt_memory: Span, flow: FlowId, began_behind: [Option<Behind>; 2]) -> Self {
         Self {
             rate: LowPass::new(RATE_WEIGHT),
             local_rtt: MinFilter::new(rtt_memory),
@@ -144,6 +147,7 @@ impl FlowRecord {
             in_flight: 0.0,
             obedience: Obedience::default(),
             inbound: [OneWay::new(rtt_memory), OneWay::new(rtt_memory)],
+            began_behind,
             left_alone: false,
             waited: [None; 2],
             returning: 0.0,
@@ -443,6 +447,21 @@ impl FlowRecord {
     fn remote_base(&self) -> Option<Span> {
         let ways = self.inbound[Direction::ToStation.index()].path();
         self.remote_rtt.min().map(|least| ways.map_or(least, |ways| least.min(ways)))
+    }
+
+    /// What is delivered on the WAN link each way, bit/s, and whether somebody found it empty an interval of `dt` ago: who told something then
+    /// knows its path. Taken for known as soon as it is delivered to, a connection adds what it began behind to what is kept
+    /// (`connections_that_begin_behind_a_queue_do_not_add_to_it` of the simulator).
+    pub(super) fn on_wan(&mut self, wan: [(f64, bool); 2], dt: f64) {
+        let told = self.waited[1].is_some_and(|(_, at)| self.now.since(at).as_secs_f64() < 1.5 * dt);
+        for (behind, (delivered, empty)) in self.began_behind.iter_mut().zip(wan) {
+            *behind = behind.filter(|behind| !(empty && told) && behind.stood_here(self.now, delivered));
+        }
+    }
+
+    /// It has met the WAN link empty, or nobody knows better.
+    pub(super) fn knows_path(&self) -> [bool; 2] {
+        self.began_behind.map(|behind| behind.is_none())
     }
 
     /// What acknowledgments of its data wait on their way back, which no window of its own can change, s: as the timestamps of a station

@@ -558,7 +558,7 @@ fn a_round_trip_that_has_not_ended_tells_of_a_queue() {
 /// A handshake meets an empty line; what is timed later brings its own transmission, and that of the segment before it.
 #[test]
 fn transmission_is_no_path_and_no_path_is_shorter_than_a_handshake() {
-    let mut record = record::FlowRecord::new(Span::from_secs(10), FlowId(0));
+    let mut record = record::FlowRecord::new(Span::from_secs(10), FlowId(0), [None; 2]);
     let sample = |rtt: u64| FlowSample {
         direction: Direction::ToRemote,
         local_rtt_min: Some(Span::ZERO),
@@ -576,6 +576,33 @@ fn transmission_is_no_path_and_no_path_is_shorter_than_a_handshake() {
         }
         assert!((base(&record) - expected).abs() < 1e-6, "{} instead of {expected}", base(&record));
     }
+}
+
+/// 20 Mbit/s were delivered while it began.
+#[test]
+fn a_connection_that_began_behind_a_queue_knows_its_path_when_it_has_met_it_empty() {
+    let at = |ms: u64| Time::from_nanos(ms * 1_000_000);
+    let behind = bottleneck::Behind { delivered: 20e6, until: at(10_500) };
+    let knows = |told: bool, now: u64, delivered: f64, empty: bool| {
+        let mut record = record::FlowRecord::new(Span::from_secs(10), FlowId(0), [None, Some(behind)]);
+        let rtt = told.then_some(Span::from_millis(40));
+        let sample =
+            |now| FlowSample { remote_rtt_min: rtt, remote_rtt_mean: rtt, ..sample_of(&Sender::new(1), &HOP, now) };
+        record.on_sample(at(now - 50), &sample(at(now - 50)));
+        record.keep_queues(Span::ZERO);
+        record.on_sample(at(now), &sample(at(now)));
+        record.on_wan([(0.0, true), (delivered, empty)], 0.05);
+        record.knows_path()
+    };
+    assert_eq!(knows(true, 600, 20e6, false), [true, false]);
+    assert_eq!(knows(true, 600, 20e6, true), [true, true]);
+    assert_eq!(knows(false, 600, 20e6, true), [true, false], "who told nothing then does not know");
+    assert_eq!(
+        knows(true, 600, 25e6, false),
+        [true, true],
+        "more is delivered than while it stood: it stood elsewhere"
+    );
+    assert_eq!(knows(true, 10_600, 20e6, false), [true, true], "by then all others have forgotten theirs, too");
 }
 
 #[test]
