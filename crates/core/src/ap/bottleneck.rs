@@ -40,6 +40,7 @@ impl Id {
 pub(super) struct Behind {
     /// What was delivered meanwhile, bit/s.
     pub(super) delivered: f64,
+    /// For so long it is remembered.
     pub(super) until: Time,
 }
 
@@ -65,6 +66,7 @@ pub(super) struct Bottleneck {
     usual: f64,
     /// Least queueing delay of the newest interval that told one, s.
     least: Option<f64>,
+    /// In the newest interval somebody found none, or nobody told of one.
     empty: bool,
     /// For how long the queue was never empty, and for how long nobody told of it, s.
     stood: f64,

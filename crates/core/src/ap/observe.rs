@@ -211,7 +211,7 @@ pub(super) struct Active {
 }
 
 impl Active {
-    /// It sends all the time: a request that follows a response tells the time that somebody thought, and no ACK is answered by one.
+    /// It sends all the time. A request that follows a response tells the time that somebody thought: only who does answers an ACK.
     fn sends(&self, filling: usize, dt: f64) -> bool {
         self.fills || self.gap <= pause(filling, dt) || self.served >= WORKS * dt
     }
@@ -238,7 +238,7 @@ pub(super) fn see(rows: &[Row], hop: Option<HopId>, direction: Direction, dt: f6
         active().any(|flow| flow.sends(filling, dt) && flow.knows_path[of.index()] && flow.waited(of).is_some())
     });
     let mut somebody_sends = false;
-    for row in rows.clone() {
+    for row in rows {
         seen.bytes += row.arrived;
         seen.cost += row.arrived * row.path[0].1;
         let Some(flow) = &row.active else { continue };

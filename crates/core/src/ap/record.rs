@@ -459,7 +459,7 @@ impl FlowRecord {
         }
     }
 
-    /// It has met the WAN link empty, or nobody knows better.
+    /// Each way of the WAN link: it began where nobody told of a queue, or has met it empty since, or no longer counts as who did not.
     pub(super) fn knows_path(&self) -> [bool; 2] {
         self.began_behind.map(|behind| behind.is_none())
     }
