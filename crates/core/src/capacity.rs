@@ -48,6 +48,8 @@ pub struct Estimator {
 #[derive(Clone, Copy, Debug)]
 struct Estimate {
     bps: f64,
+    /// The same before more than that came through.
+    shown: f64,
     /// Of the longest such train.
     bytes: f64,
     /// Of the newest trains that the hop stretched, the older the less of them.
@@ -104,9 +106,10 @@ impl Estimator {
             Some(estimate) if bps > estimate.bps * (1.0 + SAME) && bytes < estimate.bytes => {}
             Some(estimate) if bps <= estimate.bps * (1.0 + SAME) => {
                 estimate.bps += (bps - estimate.bps) * bytes / (bytes + estimate.bytes);
+                estimate.shown = estimate.bps;
                 estimate.bytes = estimate.bytes.max(bytes);
             }
-            estimate => *estimate = Some(Estimate { bps, bytes, dispersed: 0.0 }),
+            estimate => *estimate = Some(Estimate { bps, shown: bps, bytes, dispersed: 0.0 }),
         }
     }
 
@@ -118,22 +121,33 @@ impl Estimator {
         let bps = bytes * 8.0 / seconds;
         let before = self.estimate.filter(|estimate| estimate.dispersed > 0.0).unwrap_or(Estimate {
             bps,
+            shown: bps,
             bytes,
             dispersed: 0.0,
         });
         let weight = bytes / (bytes + before.dispersed);
+        let bps = before.bps + (bps - before.bps) * weight;
         self.estimate = Some(Estimate {
-            bps: before.bps + (bps - before.bps) * weight,
+            bps,
+            shown: bps,
             bytes: before.bytes.max(bytes),
             dispersed: before.dispersed * FADES + bytes,
         });
     }
 
-    /// More than the estimate came through: it was too low.
-    pub fn outdo(&mut self, bps: f64) {
-        if let Some(estimate) = self.estimate.as_mut().filter(|estimate| bps > estimate.bps) {
-            estimate.bps = bps;
-        }
+    /// More than the estimate came through: it was too low. True: by more than an estimate may be off, and nothing is known any more.
+    pub fn outdo(&mut self, bps: f64) -> bool {
+        let Some(estimate) = self.estimate.as_mut().filter(|estimate| bps > estimate.bps) else { return false };
+        estimate.bps = bps;
+        let refuted = bps > estimate.shown * (1.0 + SURPRISE);
+        self.estimate = self.estimate.filter(|_| !refuted);
+        refuted
+    }
+
+    /// It is no measurement, but trains that the hop stretched showed it: to a few percent, where no token bucket let part of them pass at once.
+    #[must_use]
+    pub fn is_dispersed(&self) -> bool {
+        !self.is_measured() && self.estimate.is_some_and(|estimate| estimate.dispersed > 0.0)
     }
 
     /// What the hop carries.
@@ -219,6 +233,20 @@ mod tests {
             feed(&mut estimator, after, 1);
             assert!((mbps(&estimator) - after).abs() < 0.01);
         }
+    }
+
+    #[test]
+    fn what_more_comes_through_refutes_the_pace_of_a_sender() {
+        let mut estimator = Estimator::default();
+        estimator.on_packet_train(15_000.0, 0.012);
+        assert!(!estimator.outdo(9e6) && !estimator.outdo(11.9e6), "an estimate may be off by so much");
+        assert!((mbps(&estimator) - 11.9).abs() < 0.01 && !estimator.is_dispersed());
+        assert!(estimator.outdo(12.1e6));
+        assert_eq!(estimator.capacity(), None);
+        estimator.on_dispersion(15_000.0, 0.006);
+        assert!(estimator.is_dispersed() && (mbps(&estimator) - 20.0).abs() < 0.01);
+        feed(&mut estimator, 20.0, 1);
+        assert!(!estimator.is_dispersed(), "it is measured");
     }
 
     #[test]

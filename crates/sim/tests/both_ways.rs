@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! 24 homes: at most 1 direction in 20 has less than 0.95 of its goodput without control, none less than 0.85;
-//!           a game's p99 is at most 10 ms in the mean, and in nine of ten at most 14 ms
+//!           a game's p99 is at most 6 ms in the mean, and in nine of ten at most 8 ms (6.5 and 8.8 where more than a measured capacity is tried
+//!           before what windows bring has come)
 //! 48 homes of one to three flows each way over a short WAN link: at most 1 direction in 20 has less than 0.95, and a game's p99 is more
 //!           than 20 ms in at most 1 in 5
 //! 48 homes: after two seconds in which the bottleneck carried two to eight times less, and two more, at most 1 direction in 10 has
@@ -109,7 +110,7 @@ fn each_direction_keeps_its_goodput_and_a_game_hardly_waits_beside_both() {
     }
     let (few, least, mean, most) = figures(&parts, &mut waits);
     assert!(few * 20 <= parts.len() && least >= 0.85, "{few} directions lose, {least:.3} at least");
-    assert!(mean <= 10.0 && most <= 14.0, "{mean:.1} ms in the mean, nine of ten {most:.1}");
+    assert!(mean <= 6.0 && most <= 8.0, "{mean:.1} ms in the mean, nine of ten {most:.1}");
 }
 
 #[test]

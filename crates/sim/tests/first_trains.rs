@@ -1,8 +1,8 @@
 //! What a sender paces is no train of packets that were sent at once: a flow that paces its first windows (BBR), beside which a short transfer
-//! begins before anything is known, is not held to that pace.
+//! begins before anything is known, is not held to that pace: what more comes through refutes it.
 //!
 //! ```text
-//! 24 homes, goodput with control over that without    in the mean 0.98, each 0.93
+//! 24 homes, goodput with control over that without    in the mean 1.00, each 0.96 (0.94 where the pace stays an estimate)
 //! ```
 
 mod common;
@@ -12,8 +12,8 @@ use lasthop_home::scenario::Scenario;
 use lasthop_sim::Options;
 
 const CASES: u32 = 24;
-const MEAN: f64 = 0.98;
-const EACH: f64 = 0.93;
+const MEAN: f64 = 0.99;
+const EACH: f64 = 0.95;
 
 const HOME: &str = r#"
 format = 1

@@ -13,7 +13,8 @@
 //!
 //! Of q* what is kept for the next bunch (`aggregates`) is quiet whole.
 //!
-//! So what a flow that has ended leaves of a known C is another's at once, and only beyond C anything is tried. While C is what packet trains
+//! So what a flow that has ended leaves of a known C is another's at once, and only beyond C anything is tried: beyond a C that is measured
+//! no faster than s begins before what windows bring has come without a queue, four tau. While C is what packet trains
 //! show, and q <= q*, R falls by the factor by which that does: R is a part of it.
 //!
 //! Linearised, `dx/dt = -k x(t - tau) / tau`: stable for `k < pi/2`, phase margin `90 - 57.3 k` degrees. Flows that need less than
@@ -23,12 +24,12 @@
 //! | mode | what R does | goes to |
 //! |---|---|---|
 //! | startup | nothing is known: windows grow by themselves | steady: a packet train came through, or a queue stood for a round trip |
-//! | steady | the law above | drain: a queue that tells its path stood for `drain_after`; released: nobody was held for `release_after` |
+//! | steady | the law above | drain: a queue that tells its path stood for `drain_after`; released: nobody was held for `release_after`; startup: a fifth more came through than trains had shown |
 //! | drain | the same with no target | steady, with what each flow had before: it was empty, or eight tau have passed |
 //! | released | R follows what the largest flow could have, at once where a queue stands | steady: a flow is held |
 //!
 //! Bounds, all of them against wind-up: what rises counts only for the part of the filling flows that is held; with windows that
-//! have not arrived yet R never advertises more than C; while a queue is standing R is no more than the widest window in force brings, where that is one it holds;
+//! have not arrived yet, or of a C that trains showed which were stretched, R never advertises more than C; while a queue is standing R is no more than the widest window in force brings, where that is one it holds;
 //! where a queue of many targets stands, which no burst leaves behind, R falls to what is delivered; what waits only now and then while
 //! less than C is delivered is no queue at all; and R never falls below an equal part of C, less what the saws of datagrams beside windows need.
 //!
@@ -90,6 +91,8 @@ pub(super) struct Observation {
     pub(super) capacity: f64,
     /// That is measured.
     pub(super) measured: bool,
+    /// It is not, but trains that were stretched showed it: to a few percent.
+    pub(super) dispersed: bool,
     /// As much is delivered as is known to fit.
     pub(super) full: bool,
     /// The queue was not empty for a round trip.
@@ -155,7 +158,7 @@ pub(super) struct FairRate {
     rate: f64,
     /// An equal part of C, where somebody cannot be held.
     beside: Option<f64>,
-    /// For how many tau there has been no queue.
+    /// For how many tau there has been no queue, of a C that is known to a few percent while windows promised all of it.
     calm: f64,
     /// Growth per tau while window-limited flows find no queue.
     probe: f64,
@@ -245,6 +248,11 @@ impl FairRate {
         self.keep_pace(x, law, tau);
     }
 
+    /// Nothing is known any more.
+    pub(super) fn begin_anew(&mut self) {
+        (self.mode, self.estimate) = (Mode::Startup, 0.0);
+    }
+
     /// What was decided has come by now, and there is no queue. Where more than C is delivered then C is no measurement: without it C rises by a tenth in
     /// a second where edges are paced by it (`both_ways` of the simulator: after two slow seconds 87 of 96 directions lose for as long as one looks).
     pub(super) fn found_no_queue(&self) -> bool {
@@ -317,7 +325,14 @@ impl FairRate {
         // What may wait for the next bunch says nothing. Without it R climbs for seconds (`work_conservation` of the simulator, over ports that
         // deliver in bunches: the worst download has 0.48 of its goodput instead of 0.69).
         let quiet = self.queue < law.quiet * (target - x.period).max(0.0) + x.period;
-        self.calm = if quiet { self.calm + part } else { 0.0 };
+        // What windows in force leave of what it carries is theirs at once; only beyond that nobody knows.
+        let left = if x.capacity > 0.0 { (x.capacity / (x.brought + x.advertised).max(1.0)).ln() } else { 0.0 };
+        // That windows which promise less leave no queue says nothing of those that have grown since.
+        self.calm = match quiet {
+            true if left > 0.0 && x.dispersed => self.calm,
+            true => self.calm + part,
+            false => 0.0,
+        };
         // What was advertised and has not arrived after so long never will.
         let waits = self.calm < MOST_ADVERTISED;
         let window_limited = match waits {
@@ -325,9 +340,10 @@ impl FairRate {
             false => f64::from(u8::from(x.window_limited > 0)),
         };
         let least = (law.gain * target / x.base_rtt).min(law.probe / FIRST_PROBE);
-        // What windows in force leave of what it carries is theirs at once; only beyond that nobody knows.
-        let left = if x.capacity > 0.0 { (x.capacity / (x.brought + x.advertised).max(1.0)).ln() } else { 0.0 };
-        self.probe = match (quiet && left <= 0.0, window_limited > 0.5) {
+        // Beyond a C that is measured more is tried once what windows in force bring has come. Without it R is tried beyond C before anybody can see
+        // what that did, and data that go both ways have 43 ms of queue every few seconds (`make bounds`).
+        let pending = x.measured && waits && x.elastic > x.datagrams;
+        self.probe = match (quiet && left <= 0.0 && !pending, window_limited > 0.5) {
             (true, true) => (self.probe.max(least) * 2f64.powf(part)).min(law.probe.max(least)),
             (true, false) => self.probe.max(least),
             (false, _) => least,
@@ -356,7 +372,7 @@ impl FairRate {
         let paced = x.both_ways && x.measured && (comes || self.will_bring(x) > 2.0 * self.together);
         let window_limited = if paced { 0.0 } else { window_limited };
         let mut error = if error > 0.0 { error * window_limited } else { error };
-        if waits && x.advertised > 0.0 && x.capacity > 0.0 {
+        if waits && (x.advertised > 0.0 || x.dispersed) && x.capacity > 0.0 {
             // What is delivered is of the windows of a round trip ago: by so much as they have grown since more comes, and no more than they bring. By what was
             // delivered alone 100 instead of 146 of 240 homes of flows that begin one after another keep their bound (`onset` of the simulator).
             let grown = x.delivered * (x.brought / self.brought.max(1.0));
