@@ -18,6 +18,10 @@ impl Engine<'_, '_> {
             return;
         };
         if packet.has(flag::BACK) {
+            if !connection.sender.is_open() {
+                // Its SYN+ACK was lost: what has no SYN is dropped (RFC 9293 section 3.10.7.3), and asked again.
+                return;
+            }
             let heard = exchange.on_request(now, packet.position.turns());
             connection.on_request(heard);
             connection.on_marks(now, packet, &self.sacks);

@@ -403,6 +403,12 @@ impl Sender {
         self.poll_new(now).or_else(|| self.poll_probe(now))
     }
 
+    /// The handshake is over.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.stage == Stage::Open
+    }
+
     /// All of the stream, or of what was sent before it was stopped, is acknowledged.
     #[must_use]
     pub fn is_done(&self) -> bool {
