@@ -48,7 +48,7 @@ pub struct Estimator {
 #[derive(Clone, Copy, Debug)]
 struct Estimate {
     bps: f64,
-    /// The same before more than that came through.
+    /// The same, of the trains alone: before more than that came through.
     shown: f64,
     /// Of the longest such train.
     bytes: f64,
@@ -144,7 +144,7 @@ impl Estimator {
         refuted
     }
 
-    /// It is no measurement, but trains that the hop stretched showed it: to a few percent, where no token bucket let part of them pass at once.
+    /// It is no measurement, but trains that the hop stretched showed it: its own pace, where no token bucket let part of them pass at once.
     #[must_use]
     pub fn is_dispersed(&self) -> bool {
         !self.is_measured() && self.estimate.is_some_and(|estimate| estimate.dispersed > 0.0)

@@ -19,8 +19,6 @@ const QUANTUM: f64 = 4.0 * 12_000.0;
 /// (`over_a_long_path_what_windows_did_is_waited_for`).
 const SEEN_AFTER: f64 = 2.0;
 
-type Carries = Option<(BitRate, bool)>;
-
 /// What an interval showed.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shown {
@@ -36,8 +34,8 @@ pub(super) struct Shown {
     pub(super) rtt: f64,
     /// What was delivered in the mean of a round trip, bit/s.
     pub(super) delivered: f64,
-    /// What the bottleneck is said to carry, and whether that was measured.
-    pub(super) capacity: Carries,
+    /// What the bottleneck carries, where that was measured.
+    pub(super) capacity: Option<BitRate>,
 }
 
 /// See the module.
@@ -52,8 +50,8 @@ pub(super) struct PathTest {
 }
 
 impl PathTest {
-    /// One interval of `dt`; `now`: if a round trip ended in it. If the path is longer: what the bottleneck was said to carry before.
-    pub(super) fn on_interval(&mut self, now: Option<Shown>, dt: f64) -> Option<Carries> {
+    /// One interval of `dt`; `now`: if a round trip ended in it. If the path is longer: what the bottleneck was measured to carry before.
+    pub(super) fn on_interval(&mut self, now: Option<Shown>, dt: f64) -> Option<Option<BitRate>> {
         self.smaller += if self.smaller > 0.0 { dt } else { 0.0 };
         let now = now?;
         let Some(before) = self.before.filter(|_| now.queue > now.empty) else {
@@ -113,7 +111,7 @@ mod tests {
 
     /// A bottleneck of 20 Mbit/s behind a path of 40 ms in which windows of 110 kB leave 4 ms of queue.
     fn shown(windows: f64, queue: f64, delivered: f64) -> Option<Shown> {
-        let capacity = Some((BitRate::mbps(20), true));
+        let capacity = Some(BitRate::mbps(20));
         Some(Shown { windows, elastic: 2, queue, empty: 0.0003, base_rtt: 0.04, rtt: 0.0, delivered, capacity })
     }
 
@@ -122,7 +120,7 @@ mod tests {
         let mut path = PathTest::default();
         (0..60).find_map(|n| {
             let windows = 110e3 * 0.99f64.powi(n);
-            path.on_interval(on(windows), DT).map(|carries| (n, carries.expect("known").0.as_bps() as f64))
+            path.on_interval(on(windows), DT).map(|carries| (n, carries.expect("known").as_bps() as f64))
         })
     }
 
@@ -141,11 +139,11 @@ mod tests {
         let windows = |n: i32| 500e3 * 0.95f64.powi(n.clamp(0, 40));
         let found = (0..60).find_map(|n| {
             mean += (windows(n - 5) * 8.0 / 0.26 - mean) * DT / 0.26;
-            let capacity = Some((BitRate::from_bps_f64(mean.min(20e6)), true));
+            let capacity = Some(BitRate::from_bps_f64(mean.min(20e6)));
             let shown = Shown { windows: windows(n), base_rtt: 0.2, capacity, ..shown(0.0, 0.06, mean).expect("told") };
             path.on_interval(Some(shown), DT)
         });
-        let (carries, _) = found.flatten().expect("it is found");
+        let carries = found.flatten().expect("it is found");
         assert!(carries.as_bps() > 19_000_000, "{carries:?}");
     }
 

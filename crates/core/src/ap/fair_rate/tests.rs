@@ -394,40 +394,41 @@ fn what_windows_in_force_will_bring_is_promised_before_it_has_arrived() {
     assert!(after(1.2e7) >= 8e6, "room is left: {}", after(1.2e7));
 }
 
-/// There was no queue while seven windows brought half of C; now they bring 1.3 C, grow no more, and 0.6 C have arrived.
-fn after_small_windows(dispersed: bool) -> (f64, f64) {
-    let law = Law::default();
-    let mut fair = FairRate { mode: Mode::Steady, rate: 1e7, ..FairRate::default() };
-    let x = |brought: f64, delivered: f64| Observation {
+/// So many windows that are all held bring this, bit/s, and no queue is seen.
+fn held(flows: usize, (capacity, base_rtt): (f64, f64), brought: f64, delivered: f64) -> Observation {
+    Observation {
         queue: Some((0.0, 0.0)),
         target: 0.002,
-        base_rtt: 0.07,
-        capacity: 8e7,
-        dispersed,
+        base_rtt,
+        capacity,
         delivered,
         brought,
         held: brought,
-        filling: 7,
-        window_limited: 7,
-        elastic: 7,
-        parts: 7,
-        most: delivered / 7.0,
-        widest: brought / 7.0,
+        filling: flows,
+        window_limited: flows,
+        elastic: flows,
+        parts: flows,
+        most: delivered / flows as f64,
+        widest: brought / flows as f64,
         ..Observation::default()
-    };
-    (0..40).for_each(|_| fair.step(&x(4e7, 4e7), &law, DT));
-    fair.rate = 1.04e8 / 7.0;
-    let before = fair.rate;
-    fair.step(&x(1.04e8, 5e7), &law, DT);
-    (before, fair.rate)
+    }
 }
 
+/// There was no queue while seven windows brought half of C; now they bring 1.3 C, grow no more, and 0.6 C have arrived.
 #[test]
 fn that_small_windows_left_no_queue_says_nothing_of_what_those_bring_that_have_grown() {
-    let (before, after) = after_small_windows(true);
-    assert!(after < before, "{before} -> {after}");
-    let (before, after) = after_small_windows(false);
-    assert!(after >= before, "the pace of a sender is no bound: {before} -> {after}");
+    let law = Law::default();
+    let changes = |dispersed: bool| {
+        let before = 1.04e8 / 7.0;
+        let mut fair = FairRate { mode: Mode::Steady, rate: before, ..FairRate::default() };
+        let x = |brought, delivered| Observation { dispersed, ..held(7, (8e7, 0.07), brought, delivered) };
+        (0..40).for_each(|_| fair.step(&x(4e7, 4e7), &law, DT));
+        fair.rate = before;
+        fair.step(&x(1.04e8, 5e7), &law, DT);
+        fair.rate / before
+    };
+    assert!(changes(true) < 1.0, "{}", changes(true));
+    assert!(changes(false) >= 1.0, "the pace of a sender is no bound: {}", changes(false));
 }
 
 #[test]
@@ -435,23 +436,7 @@ fn beyond_a_measured_capacity_more_is_tried_once_what_windows_bring_has_come() {
     let law = Law::default();
     let after = |measured: bool, taus: f64| {
         let mut fair = FairRate { mode: Mode::Steady, rate: 1e7, ..FairRate::default() };
-        let x = Observation {
-            queue: Some((0.0, 0.0)),
-            target: 0.002,
-            base_rtt: 0.05,
-            capacity: 1e7,
-            measured,
-            delivered: 1e7,
-            brought: 1e7,
-            held: 1e7,
-            filling: 1,
-            window_limited: 1,
-            elastic: 1,
-            parts: 1,
-            most: 1e7,
-            widest: 1e7,
-            ..Observation::default()
-        };
+        let x = Observation { measured, ..held(1, (1e7, 0.05), 1e7, 1e7) };
         (0..(taus * 0.1 / DT).round() as u32).for_each(|_| fair.step(&x, &law, DT));
         fair.rate / 1e7
     };
