@@ -42,6 +42,8 @@ pub struct Estimator {
     /// Samples in a row on one side, beyond the surprise; negative: below.
     surprised: i8,
     estimate: Option<Estimate>,
+    /// More came through than was measured: it carries at least this.
+    exceeded: bool,
 }
 
 /// What a packet train came through at: at least that is what the hop carries.
@@ -92,6 +94,19 @@ impl Estimator {
         }
         self.push(sample);
         self.forget();
+        self.exceeded = false;
+    }
+
+    /// More than was measured came through, `bytes` in `seconds`, and nothing waited: at least that is what the hop carries, until it is busy again.
+    pub fn exceed(&mut self, bytes: f64, seconds: f64) {
+        *self = Self { exceeded: true, ..Self::default() };
+        self.push(Sample { bytes, seconds });
+    }
+
+    /// The hop itself showed it, while it was busy or by trains that it stretched: it is no sender's pace, and not only the least that it carries.
+    #[must_use]
+    pub fn is_its_own(&self) -> bool {
+        if self.is_measured() { !self.exceeded } else { self.is_dispersed() }
     }
 
     /// A packet train of `bytes` that was sent at once came through in `seconds`.
@@ -247,6 +262,17 @@ mod tests {
         assert!(estimator.is_dispersed() && (mbps(&estimator) - 20.0).abs() < 0.01);
         feed(&mut estimator, 20.0, 1);
         assert!(!estimator.is_dispersed(), "it is measured");
+    }
+
+    #[test]
+    fn what_came_through_beyond_a_measurement_is_none_until_it_is_busy_again() {
+        let mut estimator = Estimator::default();
+        feed(&mut estimator, 10.0, 20);
+        assert!(estimator.is_its_own());
+        estimator.exceed(11e6 / 8.0 * 0.05, 0.05);
+        assert!((mbps(&estimator) - 11.0).abs() < 0.01 && estimator.is_measured() && !estimator.is_its_own());
+        feed(&mut estimator, 20.0, 20);
+        assert!(estimator.is_its_own() && mbps(&estimator) > 19.0);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! 48 homes of one to three flows each way over a short WAN link: at most 1 direction in 20 has less than 0.95, and a game's p99 is more
 //!           than 20 ms in at most 1 in 5
 //! 48 homes: after two seconds in which the bottleneck carried two to eight times less, and two more, at most 1 direction in 10 has
-//!           less than 0.95 of what it has without control, and a game's p99 is at most 14 ms in the mean
+//!           less than 0.95 of what it has without control, and a game's p99 is at most 9 ms in the mean (10 where a quarter more than C is tried)
 //! 48 homes: a second after what was under way is gone when the bottleneck falls to a half to an eighth, a game's p99 is more than 60 ms in at
 //!           most 1 in 8
 //! ```
@@ -161,7 +161,7 @@ fn what_was_slow_for_two_seconds_is_full_again_two_seconds_later() {
     }
     let (few, _, mean, _) = figures(&parts, &mut waits);
     assert!(few * 10 <= parts.len(), "{few} of {} directions lose", parts.len());
-    assert!(mean <= 14.0, "{mean:.1} ms in the mean");
+    assert!(mean <= 9.0, "{mean:.1} ms in the mean");
 }
 
 #[test]

@@ -543,8 +543,8 @@ fn what_is_paced_comes_to_the_target_and_finds_what_was_learned_too_low() {
             for learned in [0.5, 1.0] {
                 let law = Law::default();
                 let (queue, target, delivered) = paced(&law, (capacity, base_rtt), learned, 20.0);
-                // What is tried beyond C is seen a round trip and an interval later.
-                let tried = law.headroom * (base_rtt + DT);
+                // What is tried beyond C is seen a round trip and an interval later: two targets of it.
+                let tried = (law.headroom * (base_rtt + DT)).min(TRIED * target);
                 assert!(
                     queue < target + tried && delivered > 0.97 * capacity,
                     "{capacity} bit/s, {base_rtt} s, {learned}: {queue} s waits, {target} s should, {delivered} bit/s comes"
@@ -552,6 +552,20 @@ fn what_is_paced_comes_to_the_target_and_finds_what_was_learned_too_low() {
             }
         }
     }
+}
+
+#[test]
+fn what_the_pace_let_through_windows_bring_without_it() {
+    let law = Law::default();
+    let mut fair = FairRate { mode: Mode::Steady, rate: 2e7, ..FairRate::default() };
+    let x = Observation { measured: true, both_ways: true, ..held(1, (1e7, 0.05), 2e7, 1e7) };
+    fair.step(&x, &law, DT);
+    assert!(fair.rate > 1.9e7);
+    let paced = fair.pace(&law).expect("a pace");
+    fair.leave_pace();
+    assert!((fair.rate / paced - 1.0).abs() < 1e-9, "{} and {paced} bit/s", fair.rate);
+    fair.leave_pace();
+    assert!((fair.rate / paced - 1.0).abs() < 1e-9, "once");
 }
 
 /// What passes a token bucket at once is many times what it carries.
