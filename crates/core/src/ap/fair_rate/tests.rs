@@ -543,8 +543,8 @@ fn what_is_paced_comes_to_the_target_and_finds_what_was_learned_too_low() {
             for learned in [0.5, 1.0] {
                 let law = Law::default();
                 let (queue, target, delivered) = paced(&law, (capacity, base_rtt), learned, 20.0);
-                // What is tried beyond C is seen a round trip and an interval later: two targets of it.
-                let tried = (law.headroom * (base_rtt + DT)).min(TRIED * target);
+                // What is tried beyond C is seen a round trip and an interval later.
+                let tried = law.headroom * (base_rtt + DT);
                 assert!(
                     queue < target + tried && delivered > 0.97 * capacity,
                     "{capacity} bit/s, {base_rtt} s, {learned}: {queue} s waits, {target} s should, {delivered} bit/s comes"
@@ -552,6 +552,16 @@ fn what_is_paced_comes_to_the_target_and_finds_what_was_learned_too_low() {
             }
         }
     }
+}
+
+#[test]
+fn what_is_tried_beyond_a_capacity_leaves_two_targets_before_it_is_seen() {
+    let (law, mut fair) = (Law::default(), FairRate { mode: Mode::Steady, rate: 2e7, ..FairRate::default() });
+    let x = Observation { measured: true, both_ways: true, ..held(1, (1e7, 0.05), 2e7, 1e7) };
+    (0..40).for_each(|_| fair.step(&x, &law, DT));
+    assert!(fair.found_no_queue());
+    // Of 2 ms in 50 ms and an interval.
+    assert!((fair.together / 1.04e7 - 1.0).abs() < 1e-9, "{} bit/s", fair.together);
 }
 
 #[test]
