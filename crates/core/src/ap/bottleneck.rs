@@ -19,6 +19,9 @@ const ELSEWHERE_CONFIRMED: f64 = 1.0;
 /// A first measurement takes more than one interval of 50 ms, s.
 const FIRST_CONFIRMED: f64 = 0.06;
 
+/// A full packet.
+const PACKET_BITS: f64 = 12_000.0;
+
 /// A place where packets can wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Id {
@@ -267,7 +270,7 @@ impl Bottleneck {
             Id::Hop(_, Some(Direction::ToRemote)) | Id::Wan(_) => 2.0,
         };
         let packets = law.queue_packets - fewer;
-        law.queue_target.max(packets.max(0.0) * 12_000.0 * cost / carries)
+        law.queue_target.max(packets.max(0.0) * PACKET_BITS * cost / carries)
     }
 
     /// One interval of `dt`; `busy`: it had something to serve all the time, as far as flows tell.
@@ -276,6 +279,7 @@ impl Bottleneck {
         self.delivered += (x.delivered - self.delivered) * (dt / rtt.max(dt)).min(1.0);
         self.usual += (x.delivered - self.usual) * (dt / 0.5).min(1.0);
         self.longer = self.find_longer_path(x, law, dt);
+        x.packet = if self.at_least() > 0.0 { PACKET_BITS / self.at_least() } else { 0.0 };
         self.empty = x.queue.is_none_or(|(_, least)| least < law.standing_threshold * x.target);
         if let Some((_, least)) = &mut x.queue {
             // What stands is the least of 100 ms (RFC 8289 section 4.3): this interval's and the one's before.
@@ -320,13 +324,18 @@ impl Bottleneck {
             self.capacity.on_busy(bytes, seconds);
         } else if self.carries() > 0.0 && more > self.carries() {
             let came = room && more > self.carries() * (1.0 + self.fair.tried() / 2.0);
-            match measured {
-                true if came || !self.capacity.is_its_own() => self.capacity.exceed(self.delivered / 8.0 * dt, dt),
-                true => self.capacity.on_busy(more / 8.0 * dt, dt),
+            let is_its_own = self.capacity.is_its_own();
+            match () {
+                () if (came && (measured || x.both_ways)) || (measured && !is_its_own) => {
+                    self.capacity.exceed(self.delivered / 8.0 * dt, dt)
+                }
+                () if measured => self.capacity.on_busy(more / 8.0 * dt, dt),
+                // Beyond what trains showed comes what is tried, until half of that has.
+                () if x.both_ways && is_its_own => {}
                 // Without it a flow whose sender paces its first windows has down to 0.93 of its goodput beside another one (`first_trains` of the
                 // simulator).
-                false if self.capacity.outdo(more) => self.fair.begin_anew(),
-                false => {}
+                () if self.capacity.outdo(more) => self.fair.begin_anew(),
+                () => {}
             }
         }
         (x.delivered, x.usual) = (self.delivered, self.usual);

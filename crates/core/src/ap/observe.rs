@@ -55,8 +55,8 @@ pub(super) struct Seen {
     outbound: [Option<f64>; 2],
     /// Timestamps tell that, now or in another interval.
     clocked: [bool; 2],
-    /// On the WAN link, of the flow that fills its window and waited most there, s.
-    pub(super) waited: f64,
+    /// At the hop and on the WAN link, of the flow that fills its window and waited most there, s.
+    pub(super) waited: [f64; 2],
     /// Longest pause of the flow that paused least; time in which more of a flow was in flight, of all together, s.
     gap: f64,
     served: f64,
@@ -224,6 +224,14 @@ impl Active {
             _ => self.remote.map(|(mean, _)| mean),
         }
     }
+
+    /// What it waited at the hop at least; what comes from there only as timestamps tell.
+    fn waited_at_hop(&self, direction: Direction) -> Option<f64> {
+        match direction {
+            Direction::ToStation => self.local.map(|(_, least)| least),
+            Direction::ToRemote => self.inbound[1].filter(|_| self.clocked[1]),
+        }
+    }
 }
 
 /// Flows of `direction`, over `hop` where one is given.
@@ -261,7 +269,11 @@ pub(super) fn see(rows: &[Row], hop: Option<HopId>, direction: Direction, dt: f6
         }
         if flow.fills {
             let timed = direction == Direction::ToRemote || flow.clocked[0];
-            seen.waited = seen.waited.max(flow.waited(direction).filter(|_| timed).unwrap_or(0.0));
+            for (most, waited) in
+                seen.waited.iter_mut().zip([flow.waited_at_hop(direction), flow.waited(direction).filter(|_| timed)])
+            {
+                *most = most.max(waited.unwrap_or(0.0));
+            }
         }
         // Who sends all the time has met an emptier one than who sends now and then.
         if sends && !somebody_sends {
