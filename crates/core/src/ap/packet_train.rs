@@ -2,8 +2,8 @@
 //! that of the last hop (packet-pair dispersion: Keshav 1991).
 //!
 //! A packet train that came faster than it was delivered was stretched by the hop: its pace is the hop's. One that lasted longer may have
-//! the pace of its sender, and says nothing, unless it waited on the WAN link: that came faster by as much. What a download waited there
-//! its sender's timestamps tell: what was sent at once has one timestamp.
+//! the pace of its sender, and says nothing, unless it waited: that came faster by as much. What data waited before they came to the
+//! access point their sender's timestamps tell: what was sent at once has one timestamp.
 
 use super::Duplex;
 use super::sample::{HopId, LinkSample};
