@@ -74,10 +74,16 @@ fn above_a_fair_queue_windows_cost_nothing_that_the_class_has_not_brought() {
 #[test]
 fn where_the_line_is_short_the_class_changes_nothing_and_windows_do() {
     let queue = ["wifi.queue={ kind = \"mac80211\" }"];
-    let play = |set: &[&str]| play("weak-line", &[&queue[..], set].concat(), 3);
-    let alone = p99(&play(&["control.window=none"]), "game-down");
-    let class = p99(&play(&["control.levers=class", "control.window.left_alone=true"]), "game-down");
-    let windows = p99(&play(&[]), "game-down");
+    // Whether windows that begin together overflow the queue once in 20 s differs with the seed, and then all that waits.
+    let median = |set: &[&str]| {
+        let mut each: Vec<f64> =
+            (1..=5).map(|seed| p99(&play("weak-line", &[&queue[..], set].concat(), seed), "game-down")).collect();
+        each.sort_by(f64::total_cmp);
+        each[2]
+    };
+    let alone = median(&["control.window=none"]);
+    let class = median(&["control.levers=class", "control.window.left_alone=true"]);
+    let windows = median(&[]);
     assert!((class / alone - 1.0).abs() < 0.2 && windows < alone / 5.0, "{alone}, {class}, {windows}");
 }
 

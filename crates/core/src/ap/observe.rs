@@ -540,14 +540,14 @@ impl Ap {
         for (row, flow) in rows.iter().filter_map(|row| Some((row, row.active.as_ref()?))) {
             for (id, cost) in row.path.into_iter().filter(|(id, _)| !self.law.leaves(*id, row.direction)) {
                 let x = observed.entry(id).or_default();
-                x.most = x.most.max(flow.rate * cost);
+                x.on_elastic(flow.rate * cost, flow.base);
             }
         }
         for demand in self.udp_flows.elastic() {
             let cost = self.costs.of(demand.hop, demand.station);
             for (id, cost) in self.path(demand.hop, demand.direction, cost) {
                 let x = observed.entry(id).or_default();
-                x.most = x.most.max(demand.rate.as_bps() as f64 * cost);
+                x.on_elastic(demand.rate.as_bps() as f64 * cost, USUAL_RTT);
             }
         }
     }
@@ -680,7 +680,11 @@ impl Ap {
         }
         for x in observed.values_mut() {
             x.rtt /= x.timed_flows.max(1) as f64;
-            x.base_rtt = if x.timed_flows > 0 { x.base_rtt / x.timed_flows as f64 } else { USUAL_RTT };
+            x.base_rtt = match x.timed_flows {
+                0 if x.most > 0.0 => x.base_of_largest,
+                0 => USUAL_RTT,
+                flows => x.base_rtt / flows as f64,
+            };
         }
     }
 }

@@ -605,3 +605,31 @@ fn a_rate_by_packet_trains_falls_with_what_they_show() {
     let after = shown(60e6);
     assert!(before > 300e6 && after < 24e6, "{before:.0} and {after:.0}");
 }
+
+/// Senders that leave their windows empty for a moment, as BBR does to measure the path, leave C to whoever fills his; they come back together.
+#[test]
+fn a_rate_that_holds_nobody_is_no_more_than_what_the_largest_has_once_a_queue_shows() {
+    let law = Law::default();
+    let after = |unlimited| {
+        let mut fair = FairRate { mode: Mode::Steady, rate: 1e8, ..FairRate::default() };
+        let back = Observation {
+            queue: Some((0.02, 0.012)),
+            target: 0.005,
+            base_rtt: 0.1,
+            delivered: 1e8,
+            usual: 1e8,
+            brought: 1e8,
+            capacity: 1e8,
+            measured: true,
+            elastic: 5,
+            parts: 5,
+            most: 2.1e7,
+            unlimited,
+            ..Observation::default()
+        };
+        fair.step(&back, &law, DT);
+        fair.rate / 1e6
+    };
+    assert!((after(0) - 21.0).abs() < 2.1, "{:.1} Mbit/s", after(0));
+    assert!(after(1) > 80.0, "nothing limits datagrams but R: {:.1} Mbit/s", after(1));
+}
