@@ -22,7 +22,7 @@ mod common;
 
 use std::path::Path;
 
-use common::uniform;
+use common::{slow, uniform};
 use lasthop_home::report::Report;
 use lasthop_home::scenario::Scenario;
 use lasthop_sim::Options;
@@ -57,16 +57,6 @@ fn waits(sets: &[String], game: &str, more: &str) -> f64 {
     let report = play(sets, more);
     let flow = report.flows.iter().find(|flow| flow.name == game).expect("a game");
     flow.metrics.added_delay.as_ref().expect("packets arrived").p99
-}
-
-/// `place` carries so much, Mbit/s, over a round trip of `rtt`, ms, and nothing else is slow.
-fn slow(place: &str, rate: f64, rtt: f64) -> Vec<String> {
-    let carries = if place == "bridge.rate" { 1534.0 * 8.0 / (12_000.0 / rate - 60.0) } else { rate };
-    // Of what is set twice the later holds.
-    let fast = ["bridge.rate=1Gbit/s", "wan.rate_down=1Gbit/s", "wan.rate_up=1Gbit/s", "wan.buffer_up=400"];
-    let mut home: Vec<String> = fast.map(str::to_owned).into();
-    home.extend([format!("{place}={carries:.3}Mbit/s"), format!("server.W.delay={:.2}ms", rtt / 2.0 - 1.0)]);
-    home
 }
 
 /// Another flow, that begins later.

@@ -12,7 +12,7 @@ mod common;
 
 use std::path::Path;
 
-use common::uniform;
+use common::{slow, uniform};
 use lasthop_home::scenario::Scenario;
 use lasthop_sim::Options;
 
@@ -39,14 +39,10 @@ fn a_game_hardly_waits_after_senders_have_measured_their_paths() {
             [("bridge.rate", false), ("bridge.rate", true), ("wan.rate_down", false), ("wan.rate_up", true)]
                 [uniform(0.0, 4.0) as usize];
         let (rate, rtt, flows) = (uniform(20.0, 100.0), uniform(20.0, 100.0), uniform(2.0, 13.0).floor());
-        let carries = if place == "bridge.rate" { 1534.0 * 8.0 / (12_000.0 / rate - 60.0) } else { rate };
         let (from, to, game) = if up { ("A", "W", "game-up") } else { ("W", "A", "game-down") };
-        let mut home: Vec<String> =
-            ["bridge.rate=1Gbit/s", "wan.rate_down=1Gbit/s", "wan.rate_up=1Gbit/s"].map(str::to_owned).into();
+        let mut home = slow(place, rate, rtt);
         home.extend(["wan.buffer_down=2000", "wan.buffer_up=2000", "flow.bulk.cc=bbr"].map(str::to_owned));
         home.extend([
-            format!("{place}={carries:.3}Mbit/s"),
-            format!("server.W.delay={:.2}ms", rtt / 2.0 - 1.0),
             format!("flow.bulk.from={from}"),
             format!("flow.bulk.to={to}"),
             format!("flow.bulk.count={flows}"),

@@ -166,3 +166,13 @@ pub fn run(scenario: &Scenario) -> Report {
 pub fn flow<'a>(report: &'a Report, name: &str) -> &'a FlowReport {
     report.flow(name).unwrap_or_else(|| panic!("no flow {name}"))
 }
+
+/// Of `everyday/upload-slow-line`: `place` carries so much, Mbit/s, over a round trip of `rtt`, ms, and nothing else is slow.
+pub fn slow(place: &str, rate: f64, rtt: f64) -> Vec<String> {
+    let carries = if place == "bridge.rate" { 1534.0 * 8.0 / (12_000.0 / rate - 60.0) } else { rate };
+    // Of what is set twice the later holds.
+    let fast = ["bridge.rate=1Gbit/s", "wan.rate_down=1Gbit/s", "wan.rate_up=1Gbit/s", "wan.buffer_up=400"];
+    let mut home: Vec<String> = fast.map(str::to_owned).into();
+    home.extend([format!("{place}={carries:.3}Mbit/s"), format!("server.W.delay={:.2}ms", rtt / 2.0 - 1.0)]);
+    home
+}
