@@ -1,7 +1,8 @@
 //! The control loop: every interval read what the fast path measured, decide, write plans and the heartbeat.
 //!
 //! Deadlines are `start + k x interval` on CLOCK_MONOTONIC: a late wake-up shifts nothing, and an interval that was
-//! missed is counted and not made up for. Between deadlines the loop serves the status and waits in poll(2).
+//! missed is counted and not made up for. Between deadlines the loop serves the status and waits in poll(2). In a calm home
+//! it rests over some of them; the data path wakes it when bulk data begin to pass.
 //! Everything it makes (links, filters, socket) goes with the [`Controller`]; after `kill -9` the kernel removes the
 //! links, and where there are filters instead, the stale heartbeat turns control off within 2 s.
 
@@ -45,7 +46,7 @@ use crate::confine::confine;
 use crate::handover::{Heir, Host};
 use crate::log::log;
 use crate::maps::PlanOf;
-use crate::program::{Batch, LoadError, Moved, Program, ProgramError, Walk};
+use crate::program::{Batch, LoadError, Moved, Program, ProgramError, Wakes, Walk};
 use crate::rights;
 use crate::service::Service;
 use crate::status::{Access, Server, ServerError};
@@ -144,9 +145,8 @@ struct Core {
     full: Full,
     /// When the table of UDP flows was last read.
     udp_read: Option<Time>,
-    /// When it last decided, and when it last looked and did not.
-    decided: Time,
-    rested: Option<Time>,
+    /// Bulk data begin to pass.
+    wakes: Wakes,
     hops: Hops,
     stations: Stations,
     disciplines: Disciplines,
@@ -260,8 +260,7 @@ impl Controller {
             walked: None,
             full: Full::default(),
             udp_read: None,
-            decided: Time::ZERO,
-            rested: None,
+            wakes: program.wakes()?,
             hops: Hops::default(),
             stations: Stations::new(),
             disciplines: Disciplines::new(&config),
@@ -316,10 +315,15 @@ impl Controller {
     /// The same, and takes another configuration whenever `reload` is asked for.
     pub fn run_and_reload(&mut self, stop: &AtomicBool, reload: &Reload<'_>) {
         let mut deadline = now() + self.core.interval;
+        let mut rests = false;
         self.service.ready(&self.core.line());
         while !stop.load(Ordering::Relaxed) {
             let is_ready = self.wait(deadline);
             let woken = now();
+            if is_ready && self.core.wakes.take() {
+                // The next one, of all that it rests over.
+                deadline = deadline - self.core.interval * intervals(deadline.since(woken), self.core.interval);
+            }
             self.reload(woken, reload);
             self.core.follow_links(woken, is_ready);
             if let Some(server) = self.server.as_mut().filter(|server| is_ready || server.has_clients()) {
@@ -336,13 +340,21 @@ impl Controller {
             if woken < deadline {
                 continue;
             }
-            if self.core.on_deadline(woken) {
-                self.service.on_decision(woken, || self.core.line());
+            if rests && !self.core.is_calm(woken) {
+                // What bulk data shows is shown by the interval that it came in.
+                self.core.ap.begin_interval(deadline - self.core.interval);
             }
+            self.core.decide(woken);
+            self.service.on_decision(woken, || self.core.line());
             let interval = self.core.interval;
-            let behind = now().since(deadline).as_nanos() / interval.as_nanos();
+            let behind = intervals(now().since(deadline), interval);
             self.core.totals.missed += behind;
             deadline += interval * (behind + 1);
+            rests = self.core.is_calm(now());
+            if rests {
+                deadline = rests_until(deadline, interval);
+            }
+            self.core.program.control().set_silent(deadline + interval);
         }
         log("stopping: taking everything off the interfaces");
         self.service.stopping();
@@ -415,6 +427,7 @@ impl Controller {
         let woken = now();
         let servers = self.server.iter().chain(&self.commands).flat_map(|server| server.waits_for(woken));
         let others = self.core.links.waits_for().chain(self.host.iter().flat_map(|host| host.waits_for(woken)));
+        let others = others.chain(std::iter::once(self.core.wakes.waits_for()));
         let waited_for = servers.chain(others.map(|fd| (fd, PollFlags::IN)));
         let mut waits: Vec<_> = waited_for.map(|(fd, flags)| PollFd::from_borrowed_fd(fd, flags)).collect();
         match poll(&mut waits, Some(&timeout)) {
@@ -455,31 +468,11 @@ impl Core {
         self.disciplines.follow(ports.into_iter().filter(|port| port.ifindex.is_some()).map(|port| port.name));
     }
 
-    /// Decides, or rests while nobody moves bulk data; true when it decided.
-    fn on_deadline(&mut self, now: Time) -> bool {
-        let rested = self.rested.take();
-        let large = now.since(self.program.last_large());
-        if rests(large, now.since(self.decided)) {
-            self.rested = Some(now);
-            self.program.control().heartbeat(now);
-            self.program.control().set_silent(now + self.interval * MISSED);
-            return false;
-        }
-        // What bulk data shows is shown by the interval that it came in.
-        if let Some(rested) = rested.filter(|_| large < CALM) {
-            self.ap.begin_interval(rested);
-        }
-        self.decided = now;
-        self.decide(now);
-        true
-    }
-
     /// One interval.
     fn decide(&mut self, now: Time) {
         self.follow_pauses(now);
         let begun = used();
         self.program.control().heartbeat(now);
-        self.program.control().set_silent(now + self.interval * MISSED);
         let are_counted = self.links.look(now, &self.program, &mut self.journal);
         if let Some(line) = self.updates.check(&self.program) {
             self.ap.set_window_updates(false);
@@ -757,8 +750,6 @@ const BUCKETS_PER_LOOKUP: usize = 75;
 const REST: u64 = 20;
 /// However much there is to decide.
 const LONGEST_INTERVAL: Span = Span::from_millis(200);
-/// Intervals without a sign of life after which nobody waits for window updates: one that is late is no silence.
-const MISSED: u64 = 2;
 /// Tick of most senders' timestamp clocks: Linux, macOS, FreeBSD and Windows have 1 ms (RFC 7323 section 5.4: 1 ms to 1 s).
 const SENDERS_TICK: Span = Span::from_millis(1);
 /// A home has been calm for so long when no large packet has passed: longer than a round trip, which a sender that knows none takes
@@ -788,10 +779,14 @@ fn interval_for(usual: Span, took: Span) -> Span {
     usual.max((took * REST).min(LONGEST_INTERVAL))
 }
 
-/// Whether there is nothing to decide yet, `large` after the last large packet and `decided` after the last decision: in a calm home it
-/// decides as seldom as where there is the most to decide. A large packet ends that within an interval.
-fn rests(large: Span, decided: Span) -> bool {
-    large >= CALM && decided < LONGEST_INTERVAL
+/// Whole intervals of a time.
+fn intervals(time: Span, interval: Span) -> u64 {
+    time.as_nanos() / interval.as_nanos()
+}
+
+/// Where a calm home is decided about next, instead of at the next deadline: as seldom as where there is the most to decide.
+fn rests_until(next: Time, interval: Span) -> Time {
+    next + interval * (LONGEST_INTERVAL - interval).as_nanos().div_ceil(interval.as_nanos())
 }
 
 /// Time of a processor that this thread has used.
@@ -805,11 +800,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_rests_while_no_large_packet_passes_and_decides_all_the_same_every_200_ms() {
-        let ms = Span::from_millis;
-        assert!(rests(ms(1_000), ms(150)));
-        assert!(!rests(ms(999), ms(50)));
-        assert!(!rests(ms(60_000), ms(200)));
+    fn it_rests_for_200_ms_over_deadlines_and_shifts_none() {
+        let at = |ms| Time::ZERO + Span::from_millis(ms);
+        for (interval, expected) in [(50, 1_200), (150, 1_300), (200, 1_200), (1_000, 2_000)] {
+            assert_eq!(rests_until(at(1_000 + interval), Span::from_millis(interval)), at(expected), "{interval}");
+        }
     }
 
     #[test]

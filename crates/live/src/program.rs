@@ -17,10 +17,12 @@ use crate::maps::{ControlError, ControlPage, LastLarge, PlanOf, Plans, READS, Re
 mod asks;
 mod moved;
 mod refusal;
+mod wakes;
 
 pub use asks::{Answer, Ask, Asks, LinkHeader};
 pub use moved::Moved;
 pub use refusal::Refusal;
+pub use wakes::Wakes;
 
 /// What an interface hands to the program first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -312,6 +314,14 @@ impl Program {
     /// When the object lacks the ring, or it cannot be mapped.
     pub fn moved(&self) -> Result<Moved, LoadError> {
         Ok(Moved::new(&map_named(&self.object, "moved")?)?)
+    }
+
+    /// Wakes whoever waits when bulk data begin to pass after a pause.
+    ///
+    /// # Errors
+    /// When the object lacks the ring, or it cannot be mapped.
+    pub fn wakes(&self) -> Result<Wakes, LoadError> {
+        Ok(Wakes::new(&map_named(&self.object, "wakes")?)?)
     }
 
     /// Any loaded program of the object by name.

@@ -1,8 +1,10 @@
 //! The object loads into this kernel and its typed access works.
 
+use std::time::Duration;
+
 use lasthop_core::fastpath::layout::{FlowKey, FlowState, HOPS, Hop, Plan, Reason};
 use lasthop_core::packet::Direction;
-use lasthop_core::units::Time;
+use lasthop_core::units::{Span, Time};
 use lasthop_core::wire::build::{Frame, ack, v4};
 use lasthop_core::wire::{Endpoint, Merged};
 use lasthop_live::clock::now;
@@ -10,6 +12,7 @@ use lasthop_live::maps::{PlanOf, READS};
 use lasthop_live::program::{
     Batch, LinkLayer, LoadError, LoadOptions, Program, ProgramError, Refusal, TestPacket, Walk,
 };
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 fn loaded(flows: u32) -> Option<Program> {
     load(LoadOptions { flows, ..LoadOptions::default() })
@@ -145,8 +148,15 @@ fn newcomers_to_a_full_table_are_counted_by_packet_and_by_connection() {
 
 /// Each has 20 bytes of IP and 8 of UDP.
 #[test]
-fn a_large_packet_is_noted_with_its_time_and_a_smaller_one_is_not() {
+fn a_large_packet_is_noted_with_its_time_and_wakes_after_a_pause_and_a_smaller_one_does_neither() {
     let Some(program) = loaded(64) else { return };
+    let wakes = program.wakes().unwrap();
+    let wakes_somebody = || {
+        let mut waits = [PollFd::from_borrowed_fd(wakes.waits_for(), PollFlags::IN)];
+        let is_ready = poll(&mut waits, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() > 0;
+        assert_eq!(wakes.take(), is_ready);
+        is_ready
+    };
     let [remote, station] =
         [[192, 0, 2, 1], [10, 0, 0, 2]].map(|address| Endpoint { address: v4(address), port: 4000 });
     let passes = |payload: usize| {
@@ -157,10 +167,21 @@ fn a_large_packet_is_noted_with_its_time_and_a_smaller_one_is_not() {
         program.last_large()
     };
     assert_eq!(passes(576 - 28 - 1), Time::ZERO);
+    assert!(!wakes_somebody());
     let before = now();
     let noted = passes(576 - 28);
     assert!((before..=now()).contains(&noted), "{noted:?}");
+    assert!(wakes_somebody());
     assert_eq!(passes(576 - 28 - 1), noted);
+    std::thread::sleep(Duration::from_millis(10));
+    if passes(576 - 28).since(noted) < Span::from_millis(900) {
+        assert!(!wakes_somebody(), "somebody is awake");
+    }
+    std::thread::sleep(Duration::from_millis(900));
+    passes(576 - 28 - 1);
+    assert!(!wakes_somebody());
+    passes(576 - 28);
+    assert!(wakes_somebody());
 }
 
 #[test]

@@ -68,13 +68,28 @@ __u8 hop_behind[PLACES_OF_PORTS] SEC(".data.hops");
  * so it is written no more often than the controller could tell.
  */
 #define LARGE_BYTES 576
-#define LARGE_EVERY_NS 10000000ull
+#define LARGE_EVERY_NS 10000000ll
 __u64 large_ns SEC(".data.large");
+
+/*
+ * The first large packet after a pause wakes the controller, which rests after a second without: somewhat sooner, for one may pass while
+ * it looks. As large as the largest pages are, which is the least that a ring may have; nobody reads what is in it.
+ */
+#define CALM_NS 900000000ll
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 64 * 1024);
+} wakes SEC(".maps");
 
 static __always_inline void note_large(const struct packet *p)
 {
-	if (p->ip_bytes >= LARGE_BYTES && p->now_ns - READ_ONCE(large_ns) >= LARGE_EVERY_NS)
-		WRITE_ONCE(large_ns, p->now_ns);
+	__s64 pause = p->now_ns - READ_ONCE(large_ns);
+
+	if (p->ip_bytes < LARGE_BYTES || pause < LARGE_EVERY_NS)
+		return;
+	WRITE_ONCE(large_ns, p->now_ns);
+	if (pause >= CALM_NS)
+		bpf_ringbuf_output(&wakes, (void *)p, 1, BPF_RB_FORCE_WAKEUP);
 }
 
 /* Of each processor: its counters, and room for the packet that is passing. Nothing else passes there meanwhile: hooks run with

@@ -102,6 +102,16 @@ impl Process {
         (Duration::from_millis(10 * (field(14) + field(15))), field(24) * 4096)
     }
 
+    /// How often its threads have waited for something so far.
+    pub fn waits(&self) -> u64 {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("it lives");
+        let waits = tasks.flatten().filter_map(|task| {
+            let text = std::fs::read_to_string(task.path().join("status")).ok()?;
+            text.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")?.trim().parse::<u64>().ok())
+        });
+        waits.sum()
+    }
+
     /// Stands still until [`Self::go_on`].
     pub fn stop(&self) {
         self.signal(libc::SIGSTOP);

@@ -1,11 +1,14 @@
 //! What of the machine is seen, said, and left as it is.
 
+use std::net::UdpSocket;
 use std::time::Duration;
 
-use lasthop_live::config::{Capacity, Config, Datapath, Queueing};
+use lasthop_core::units::Span;
+use lasthop_live::config::{AttachMode, Capacity, Config, Datapath, Queueing};
 use lasthop_live::netlink::Socket;
 use lasthop_live::{discipline, interface, neighbours};
 
+use crate::child::Process;
 use crate::traffic::Download;
 use crate::world::{World, far_world, world};
 
@@ -94,6 +97,38 @@ fn a_calm_home_is_decided_about_seldom_until_somebody_moves_bulk_data() {
     running.wait_for("it is there", |s| !s.flows.is_empty());
     assert!(in_a_second() >= 10, "one every 50 ms");
     download.finish().expect("the connection lives");
+}
+
+/// It decides five times in a second, and looks at its interfaces.
+#[test]
+fn in_a_calm_home_nothing_wakes_it_between_its_decisions() {
+    let Some(world) = world("in_a_calm_home_nothing_wakes_it_between_its_decisions") else { return };
+    let running = Process::with(&world, AttachMode::Auto, "");
+    running.wait_for("it is at work", |s| s.controller.intervals > 2);
+    std::thread::sleep(Duration::from_millis(300));
+    let before = running.waits();
+    std::thread::sleep(Duration::from_secs(2));
+    let waits = running.waits() - before;
+    assert!((5..=20).contains(&waits), "{waits}");
+}
+
+/// It would rest for 200 ms, of which only so many of these rounds could by chance be nearly over.
+#[test]
+fn a_large_packet_wakes_it_from_its_rest() {
+    let Some(world) = world("a_large_packet_wakes_it_from_its_rest") else { return };
+    let config = Config { interval: Some(Span::from_millis(10)), ..learning(&world) };
+    let running = world.control(config).expect("a controller");
+    let rounds = [0; 5].map(|_| {
+        std::thread::sleep(Duration::from_millis(1_250));
+        let before = running.status().controller.intervals;
+        world.server.inside(|| {
+            let socket = UdpSocket::bind("0.0.0.0:0").expect("a port");
+            socket.send_to(&[0; 1_000], "10.9.1.2:9").expect("it leaves");
+        });
+        std::thread::sleep(Duration::from_millis(70));
+        running.status().controller.intervals - before
+    });
+    assert!(rounds.iter().all(|decisions| *decisions >= 2), "{rounds:?}");
 }
 
 #[test]
