@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import shutil
 import statistics
 import subprocess
@@ -20,7 +19,6 @@ MOST_LATE_MS = 1.0
 MOST_IDLE_MS = 2.0
 # Processor time is read from here on: before, the controller learns.
 DAEMON_FROM_S = 3.0
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Controller:
@@ -54,15 +52,15 @@ class Controller:
 
     def seconds(self):
         """Processor time of all controllers so far."""
-        ticks = 0
+        spent = 0
         for space, running in self.running:
             if running.poll() is not None:
                 raise Broken(
                     f"lasthop run ended with {running.returncode}; see {self.world.folder}/lasthop-{space}.log"
                 )
-            fields = Path(f"/proc/{running.pid}/stat").read_text().rpartition(")")[2].split()
-            ticks += int(fields[11]) + int(fields[12])
-        return ticks / TICKS
+            tasks = Path(f"/proc/{running.pid}/task").glob("*/schedstat")
+            spent += sum(int(task.read_text().split()[0]) for task in tasks)
+        return spent / 1e9
 
 
 def play(cell, control, wanted, folder):

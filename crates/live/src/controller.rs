@@ -567,7 +567,7 @@ impl Core {
 
     /// Looks at the next places of the table, so that who is over is found, and who came unheard; faster while few are left.
     fn walk_on(&mut self, at: (Time, u32)) -> Result<(), ProgramError> {
-        let is_due = self.walked.is_none_or(|walked| at.0.since(walked) >= WALK_EVERY);
+        let is_due = self.walked.is_none_or(|walked| at.0.since(walked) >= self.table.walks_every());
         if !is_due && !self.table.is_nearly_full() {
             return Ok(());
         }
@@ -742,8 +742,6 @@ impl Core {
     }
 }
 
-/// Between two steps of the walk over the table of connections, of a batch each: all of the usual 16,384 places in 3 s, and 65,536 in 13.
-const WALK_EVERY: Span = Span::from_millis(200);
 /// The kernel walks all of a table's buckets when it is read whole: as many as this take as long as looking up half a connection.
 const BUCKETS_PER_LOOKUP: usize = 75;
 /// A controller takes no more than a twentieth of a processor: after a decision it rests so many times as long as that took.

@@ -27,6 +27,7 @@ use lasthop_core::units::{Span, Time};
 use super::hops::Hops;
 use super::stations::Stations;
 use crate::config::Config;
+use crate::program::BATCH;
 use lasthop_status::TableStatus;
 
 /// Without payload for so long: no longer sampled. Longer than the deciding half calls a flow active.
@@ -269,6 +270,11 @@ impl Table {
     /// Connections in the table, as far as they were seen.
     pub(super) fn known(&self) -> usize {
         self.entries.len()
+    }
+
+    /// Time between two steps of the walk over all places: a whole walk takes about as long as the least that a connection is remembered.
+    pub(super) fn walks_every(&self) -> Span {
+        RESET / (self.entries.len() / BATCH + 1) as u64
     }
 
     /// Few places were left when the reading began.

@@ -60,6 +60,15 @@ fn a_connection_that_vanished_is_known_no_more_after_a_walk_over_all() {
 }
 
 #[test]
+fn a_walk_over_all_takes_as_long_as_the_least_that_a_connection_is_remembered() {
+    let mut s = steps();
+    let state = flow(s.now, 0);
+    assert_eq!(s.table.walks_every(), RESET);
+    s.look(&(0..2_100).map(|port| (key(port), state)).collect::<Vec<_>>());
+    assert_eq!(s.table.walks_every(), RESET / 3);
+}
+
+#[test]
 fn one_that_moved_is_shown_once_in_an_interval_though_it_is_its_turn_in_the_walk() {
     let mut s = steps();
     let state = flow(s.now, 1000);
