@@ -2,6 +2,8 @@
 //!
 //! Sequence numbers are TCP's, modulo 2^32, in host order. Times are `bpf_ktime_get_ns`, in nanoseconds.
 
+use core::mem::offset_of;
+
 use crate::packet::Direction;
 use crate::units::{Span, Time};
 
@@ -186,6 +188,12 @@ pub struct RttMatch {
     /// Newest timestamp seen leaving, and when data carried it last; only a newer one can start a match, for its first leaving is
     /// known. One of 0 counts as none. Written by packets this way.
     pub ts_newest: Stamp,
+    /// Of all that `ts_newest` was in the epoch of its [`Half`], the one that came soonest after it was stamped. Written by packets this way.
+    pub ts_soonest: Stamp,
+    /// Newest timestamp that packets this way echoed; 0: none. Written by packets this way.
+    pub echo_newest: u32,
+    /// Epoch (`Control::epoch`) that `min_ns` belongs to.
+    pub epoch: u32,
     /// The timestamp of the packet that ended the newest match, and when left what it answered; none: no packet that carried one. From here
     /// on: written by packets of the other direction, except where it is said.
     pub answered: Stamp,
@@ -195,16 +203,10 @@ pub struct RttMatch {
     pub min_ns: u32,
     /// Newest sample, ns, capped likewise; 0: none yet.
     pub last_ns: u32,
-    /// Epoch (`Control::epoch`) that `min_ns` belongs to.
-    pub epoch: u32,
     /// The number of the newest `seq_sent` whose match has ended.
     pub seq_done: u32,
     /// The timestamp of the newest `ts_sent` whose match has ended.
     pub ts_done: u32,
-    /// Newest timestamp that packets this way echoed; 0: none. Written by packets this way.
-    pub echo_newest: u32,
-    /// Of all that `ts_newest` was in the epoch of its [`Half`], the one that came soonest after it was stamped. Written by packets this way.
-    pub ts_soonest: Stamp,
 }
 
 /// One direction of data of a connection: what has been sent, what the receiver has advertised, what it is held to.
@@ -214,18 +216,34 @@ pub struct RttMatch {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Half {
-    /// RTT towards the side this direction leads to.
-    pub rtt: RttMatch,
     /// IP bytes that passed in this direction, cumulative, ACKs included. Written by packets in this direction.
     pub bytes: u64,
     /// Packets that passed in this direction, cumulative (a GRO-merged one counts its segments). Written by packets in this direction.
     pub packets: u64,
     /// TCP payload bytes that passed in this direction, cumulative, retransmissions included. Written by packets in this direction.
     pub payload_bytes: u64,
-    /// ACKs for this direction's data whose window was lowered, cumulative. Written by packets of the other direction.
-    pub rewritten: u64,
     /// When payload last passed. Written by packets this way.
     pub data_ns: u64,
+    /// Epoch (`Control::epoch`) that [`Half::LIMITED`] and `gap_ns` belong to. Written by packets in this direction.
+    pub epoch: u32,
+    /// Longest pause between payload and payload in `epoch`. Written by packets in this direction.
+    pub gap_ns: u32,
+    /// End of the highest data sent; valid with [`Half::DATA_SEEN`]. Written by packets this way.
+    pub snd_nxt: u32,
+    /// Largest payload of one segment seen, bytes. Written by packets this way.
+    pub mss: u32,
+    /// Of the bits below: those that packets this way write.
+    pub data_flags: u8,
+    /// Scale told by conntrack, plus one; 0: not told. Written by the controller.
+    pub conntrack_scale: u8,
+    /// [`Half::ASKED`] as it was when whoever was asked let go. Written by them: the program around the fast path.
+    pub answered: u8,
+    /// Explicit padding; always 0.
+    pub pad: [u8; 5],
+    /// RTT towards the side this direction leads to.
+    pub rtt: RttMatch,
+    /// ACKs for this direction's data whose window was lowered, cumulative. Written by packets of the other direction.
+    pub rewritten: u64,
     /// When `credit` was last topped up. Written by packets of the other direction.
     pub paced_ns: u64,
     /// When the newest ACK came that brought something. Written by packets in the other direction.
@@ -234,14 +252,6 @@ pub struct Half {
     pub served_ns: u64,
     /// What the controller wants. Written by the controller.
     pub plan: Plan,
-    /// End of the highest data sent; valid with [`Half::DATA_SEEN`]. Written by packets this way.
-    pub snd_nxt: u32,
-    /// Largest payload of one segment seen, bytes. Written by packets this way.
-    pub mss: u32,
-    /// Epoch (`Control::epoch`) that [`Half::LIMITED`] and `gap_ns` belong to. Written by packets in this direction.
-    pub epoch: u32,
-    /// Longest pause between payload and payload in `epoch`. Written by packets in this direction.
-    pub gap_ns: u32,
     /// Right edge advertised to the sender so far: the largest ack + window that was let through.
     /// From here on to `flags`: written by packets of the other direction.
     pub edge: u32,
@@ -269,14 +279,6 @@ pub struct Half {
     pub scale: u8,
     /// Of the bits below: those that packets in the other direction write.
     pub flags: u8,
-    /// Scale told by conntrack, plus one; 0: not told. Written by the controller.
-    pub conntrack_scale: u8,
-    /// Of the bits below: those that packets this way write.
-    pub data_flags: u8,
-    /// [`Half::ASKED`] as it was when whoever was asked let go. Written by them: the program around the fast path.
-    pub answered: u8,
-    /// Explicit padding; always 0.
-    pub pad: [u8; 5],
 }
 
 impl Half {
@@ -494,12 +496,16 @@ pub struct Hop {
     pub updates: u32,
     /// When `left_bytes` was last topped up; 0: never.
     pub earned_ns: u64,
+    /// Explicit padding; always 0. What data write lies in a line of the processor's cache of its own, as what acknowledgments write does.
+    pub pad_start: [u64; 5],
     /// When payload last came to the access point.
     pub data_ns: u64,
     /// How long payload took to come, without the pauses between trains, cumulative.
     pub came_ns: u64,
     /// What came in that time, bytes.
     pub came_bytes: u64,
+    /// Explicit padding; always 0.
+    pub pad_came: [u64; 5],
     /// When an ACK last brought something.
     pub acked_ns: u64,
     /// How long payload took to arrive while more was in flight, without the pauses between trains, cumulative.
@@ -514,6 +520,8 @@ pub struct Hop {
     pub bunches: u64,
     /// What they have brought since they last paused, bytes.
     pub bunch_bytes: u64,
+    /// Explicit padding; always 0.
+    pub pad_served: u64,
 }
 
 /// What the controller tells the fast path, in one place.
@@ -534,6 +542,8 @@ pub struct Control {
     pub tick_ns: u64,
     /// What a new connection starts with, per direction of its data.
     pub default_plan: [Plan; 2],
+    /// Explicit padding; always 0.
+    pub pad: [u64; 7],
     /// All of one hop together, by direction of their data.
     pub hops: [[Hop; 2]; HOPS],
 }
@@ -747,8 +757,10 @@ const _: () = {
     assert!(size_of::<UdpPlan>() == 4 * 4);
     assert!(size_of::<UdpHalf>() == 9 * 8 + 7 * 4 + size_of::<UdpPlan>() + 4);
     assert!(size_of::<UdpState>() == 2 * size_of::<UdpHalf>() + 2 * 8 + 4 * 4);
-    assert!(size_of::<Hop>() == 4 * 4 + 11 * 8);
-    assert!(size_of::<Control>() == 8 + 2 * 4 + 3 * 8 + 2 * size_of::<Plan>() + HOPS * 2 * size_of::<Hop>());
+    assert!(size_of::<Hop>() == 3 * 64);
+    assert!(offset_of!(Hop, data_ns) == 64 && offset_of!(Hop, acked_ns) == 2 * 64);
+    assert!(offset_of!(Control, hops).is_multiple_of(64));
+    assert!(size_of::<Control>() == 8 + 2 * 4 + 3 * 8 + 2 * size_of::<Plan>() + 7 * 8 + HOPS * 2 * size_of::<Hop>());
     assert!(size_of::<HopCounters>() == 3 * 2 * 8);
     assert!(size_of::<Counters>() == (Reason::COUNT + 5 * 2) * 8 + HOPS * size_of::<HopCounters>());
     assert!(HOPS.is_power_of_two());

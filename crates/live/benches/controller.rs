@@ -184,7 +184,7 @@ impl Maps {
         };
         Ok(Self {
             flows: own("flows", MapType::Hash)?,
-            control: own(".data.control", MapType::Array)?,
+            control: own(".bss.control", MapType::Array)?,
             ingress: own_program("lasthop_ingress")?,
         })
     }

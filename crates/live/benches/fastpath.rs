@@ -12,6 +12,7 @@ mod compile;
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::Barrier;
 
 use lasthop_core::fastpath::layout::{Control, FlowKey, FlowState, Half, Plan, Reason};
 use lasthop_core::packet::Direction;
@@ -60,6 +61,9 @@ fn main() {
     for case in connections() {
         println!("{}", measure(&program, &case));
     }
+    for (name, number) in [("one_connection_on_two_processors", 1), ("two_connections_on_two_processors", 2)] {
+        println!("{}", measure_together(&program, name, together(number)));
+    }
 }
 
 /// Packets of a connection that is under control.
@@ -84,6 +88,16 @@ fn connections() -> Vec<Case> {
         reason: Reason::WithinPlan,
     };
     vec![data, ack("ack_rewritten", &segment), ack("ack_with_sack_rewritten", &with_sack)]
+}
+
+/// Data of one connection, and its acknowledgments, or those of another one over the same hop.
+fn together(number: u16) -> [Case; 2] {
+    let mut cases = connections();
+    let mut ack = cases.swap_remove(1);
+    let data = cases.swap_remove(0);
+    // The source port of IPv4 without options. Nothing checks the checksum that a virtual link left out.
+    ack.frame[34..36].copy_from_slice(&(STATION.port + number - 1).to_be_bytes());
+    [data, ack]
 }
 
 /// Packets that are the same on every run: a game's datagram, a full one, one of neither TCP nor UDP.
@@ -167,6 +181,43 @@ fn measure(program: &Program, case: &Case) -> String {
     let _ = write!(line, r#""ratio":{:.2},"raw_ns":{with},"packet_ns":{},"#, ns / empty.max(1.0), alone - empty);
     let _ = write!(line, r#""runs":{RUNS},"rounds":{ROUNDS}}}"#);
     line
+}
+
+/// Data on one processor, and acknowledgments on another at the same time.
+fn measure_together(program: &Program, name: &str, [data, ack]: [Case; 2]) -> String {
+    let mut each = [vec![], vec![]];
+    for _round in 0..ROUNDS {
+        let cases = [&data, &ack];
+        let keys = cases.map(|case| prepare(program, case));
+        let start = Barrier::new(2);
+        let took = std::thread::scope(|scope| {
+            let running = [0, 1].map(|cpu| {
+                let (case, start) = (cases[cpu], &start);
+                scope.spawn(move || {
+                    pin(cpu);
+                    start.wait();
+                    run(program, case.program, &case.frame)
+                })
+            });
+            running.map(|thread| thread.join().expect("no panic"))
+        });
+        each.iter_mut().zip(took).for_each(|(all, took)| all.push(took));
+        // Of one connection the second finds nothing to delete.
+        keys.iter().for_each(|key| drop(program.delete(key)));
+    }
+    let [data, ack] = each.map(median);
+    format!(
+        r#"{{"bench":"bpf","case":"{name}","raw_data_ns":{data},"raw_ack_ns":{ack},"runs":{RUNS},"rounds":{ROUNDS}}}"#
+    )
+}
+
+fn pin(cpu: usize) {
+    // SAFETY: an all-zero value of that plain C struct is valid, and the call only reads it.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
+    }
 }
 
 /// A controller that is alive, and a flow that has been seen before.

@@ -101,6 +101,7 @@ struct Shared {
     looks_ns: AtomicU64,
     tick_ns: AtomicU64,
     default_plan: [SharedPlan; 2],
+    pad: [AtomicU64; 7],
     hops: [[SharedHop; 2]; HOPS],
 }
 
@@ -121,9 +122,11 @@ struct SharedHop {
     left_bytes: AtomicU32,
     updates: AtomicU32,
     earned_ns: AtomicU64,
+    pad_start: [AtomicU64; 5],
     data_ns: AtomicU64,
     came_ns: AtomicU64,
     came_bytes: AtomicU64,
+    pad_came: [AtomicU64; 5],
     acked_ns: AtomicU64,
     served_ns: AtomicU64,
     served_bytes: AtomicU64,
@@ -131,6 +134,7 @@ struct SharedHop {
     bunched_bytes: AtomicU64,
     bunches: AtomicU64,
     bunch_bytes: AtomicU64,
+    pad_served: AtomicU64,
 }
 
 const _: () = assert!(size_of::<Shared>() == size_of::<Control>());
@@ -358,6 +362,7 @@ impl ControlPage {
             bunched_bytes: hop.bunched_bytes.load(Ordering::Relaxed),
             bunches: hop.bunches.load(Ordering::Relaxed),
             bunch_bytes: hop.bunch_bytes.load(Ordering::Relaxed),
+            ..Hop::default()
         };
         Control {
             heartbeat_ns: shared.heartbeat_ns.load(Ordering::Acquire),
@@ -368,6 +373,7 @@ impl ControlPage {
             tick_ns: shared.tick_ns.load(Ordering::Acquire),
             default_plan: [plan(&shared.default_plan[0]), plan(&shared.default_plan[1])],
             hops: std::array::from_fn(|i| [hop(&shared.hops[i][0]), hop(&shared.hops[i][1])]),
+            ..Control::default()
         }
     }
 }

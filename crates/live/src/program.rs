@@ -221,7 +221,7 @@ impl Program {
             }
         }
         let object = open.load().map_err(|_| LoadError::Refused(refusal::find()))?;
-        let control = ControlPage::map(map_named(&object, ".data.control")?.as_fd())?;
+        let control = ControlPage::map(map_named(&object, ".bss.control")?.as_fd())?;
         let large = LastLarge::map(map_named(&object, ".data.large")?.as_fd())?;
         let flows = map_named(&object, "flows")?;
         let udp_flows = map_named(&object, "udp_flows")?;
@@ -344,7 +344,7 @@ impl Program {
     /// # Errors
     /// When it cannot be mapped.
     pub fn another_control(&self) -> Result<ControlPage, LoadError> {
-        Ok(ControlPage::map(map_named(&self.object, ".data.control")?.as_fd())?)
+        Ok(ControlPage::map(map_named(&self.object, ".bss.control")?.as_fd())?)
     }
 
     /// What the controller tells the data path.

@@ -221,7 +221,7 @@ impl Qdisc {
             settings,
             secret: secret(),
             route,
-            control: map(&object, ".data.control", size_of::<Control>())?,
+            control: map(&object, ".bss.control", size_of::<Control>())?,
             metrics: map(&object, ".bss.figures", size_of::<Metrics>())?,
             link: Some(link),
             _object: object,

@@ -82,7 +82,7 @@ struct chap {
 
 static struct chap chap;
 struct chap_stats chap_stats SEC(".bss.figures");
-struct chap_control chap_control SEC(".data.control");
+struct chap_control chap_control SEC(".bss.control");
 
 /* Keeps the compiler from proving a bound by a copy of the value that the verifier does not follow. */
 #ifdef __bpf__

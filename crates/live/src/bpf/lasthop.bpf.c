@@ -53,7 +53,7 @@ struct {
 } udp_flows SEC(".maps");
 
 /* What the controller tells the data path, and what all connections have in common. */
-struct control in_force SEC(".data.control");
+struct control in_force SEC(".bss.control");
 
 /*
  * Which hop is behind an interface towards stations, by the lower bits of its number: 0 where it has none of its own. Two of those

@@ -35,36 +35,49 @@ typedef __u64 stamp_t;
 typedef __u64 rtt_total_t;
 #define RTT_SUM_BITS 40
 
+/*
+ * Data and their acknowledgments often pass on two processors: what one of them writes lies together, so that few lines of their caches go
+ * to and fro.
+ */
 struct rtt_match {
+	/* by packets of this direction */
 	stamp_t seq_sent;
 	stamp_t ts_sent;
 	stamp_t ts_newest;
+	stamp_t ts_soonest;
+	__u32 echo_newest;
+	/* by those of the other one */
+	__u32 epoch;
 	stamp_t answered;
 	rtt_total_t total;
 	__u32 min_ns;
 	__u32 last_ns;
-	__u32 epoch;
 	__u32 seq_done;
 	__u32 ts_done;
-	__u32 echo_newest;
-	stamp_t ts_soonest;
 };
 
 struct half {
-	struct rtt_match rtt;
+	/* by packets of this direction, but for two */
 	__u64 bytes;
 	__u64 packets;
 	__u64 payload_bytes;
-	__u64 rewritten;
 	__u64 data_ns;
+	__u32 epoch;
+	__u32 gap_ns;
+	__u32 snd_nxt;
+	__u32 mss;
+	__u8 data_flags;
+	__u8 conntrack_scale;
+	__u8 answered;
+	__u8 pad[5];
+	/* by both */
+	struct rtt_match rtt;
+	/* by those of the other one, but for the plan */
+	__u64 rewritten;
 	__u64 paced_ns;
 	__u64 acked_ns;
 	__u64 served_ns;
 	struct plan plan;
-	__u32 snd_nxt;
-	__u32 mss;
-	__u32 epoch;
-	__u32 gap_ns;
 	__u32 edge;
 	__u32 delivered;
 	__u32 window;
@@ -77,10 +90,6 @@ struct half {
 	__u16 last_window;
 	__u8 scale;
 	__u8 flags;
-	__u8 conntrack_scale;
-	__u8 data_flags;
-	__u8 answered;
-	__u8 pad[5];
 };
 
 enum half_flags {
@@ -148,17 +157,22 @@ struct udp_state {
 	__u32 pad;
 };
 
+/* Every packet of every connection writes there: data and acknowledgments in lines of their own, and what both only read in another. */
 struct hop {
 	/* written by the controller */
 	__u32 rate_bytes;
 	__u32 depth_bytes;
-	/* written by the fast path, but for updates: the controller */
+	/* by SYNs, but for updates: the controller */
 	__u32 left_bytes;
 	__u32 updates;
 	__u64 earned_ns;
+	__u64 pad_start[5];
+	/* by data */
 	__u64 data_ns;
 	__u64 came_ns;
 	__u64 came_bytes;
+	__u64 pad_came[5];
+	/* by acknowledgments */
 	__u64 acked_ns;
 	__u64 served_ns;
 	__u64 served_bytes;
@@ -166,6 +180,7 @@ struct hop {
 	__u64 bunched_bytes;
 	__u64 bunches;
 	__u64 bunch_bytes;
+	__u64 pad_served;
 };
 
 #define HOPS 16
@@ -178,6 +193,7 @@ struct control {
 	__u64 looks_ns;
 	__u64 tick_ns;
 	struct plan default_plan[2];
+	__u64 pad[7];
 	struct hop hops[HOPS][2];
 };
 
@@ -326,8 +342,9 @@ _Static_assert(sizeof(struct udp_half) == 9 * 8 + 7 * 4 + sizeof(struct udp_plan
 _Static_assert(sizeof(struct udp_state) == 2 * sizeof(struct udp_half) + 2 * 8 + 4 * 4, "udp_state");
 _Static_assert(sizeof(struct set_udp_plan_args) == sizeof(struct flow_key) + 4 + sizeof(struct udp_plan) + 4,
 	       "set_udp_plan_args");
-_Static_assert(sizeof(struct hop) == 4 * 4 + 11 * 8, "hop");
-_Static_assert(sizeof(struct control) == 8 + 2 * 4 + 3 * 8 + 2 * sizeof(struct plan) + HOPS * 2 * sizeof(struct hop),
+_Static_assert(sizeof(struct hop) == 3 * 64, "hop");
+_Static_assert(sizeof(struct control) ==
+		       8 + 2 * 4 + 3 * 8 + 2 * sizeof(struct plan) + 7 * 8 + HOPS * 2 * sizeof(struct hop),
 	       "control");
 _Static_assert(sizeof(struct hop_counters) == 3 * 2 * 8, "hop_counters");
 _Static_assert(sizeof(struct counters) == (REASONS + 5 * 2) * 8 + HOPS * sizeof(struct hop_counters), "counters");

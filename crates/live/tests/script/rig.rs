@@ -76,7 +76,7 @@ impl Rig {
             let map = program.object().maps().find(|map| map.name() == name)?;
             Some(MapHandle::try_from(&map).expect("a descriptor"))
         };
-        let (control, opening) = (map(".data.control").expect("the object has it"), map("opening"));
+        let (control, opening) = (map(".bss.control").expect("the object has it"), map("opening"));
         Some(Self { program, control, opening, out: vec![0; 8_192] })
     }
 
