@@ -192,10 +192,9 @@ pub struct RttMatch {
     pub ts_soonest: Stamp,
     /// Newest timestamp that packets this way echoed; 0: none. Written by packets this way.
     pub echo_newest: u32,
-    /// Epoch (`Control::epoch`) that `min_ns` belongs to.
+    /// Epoch (`Control::epoch`) that `min_ns` belongs to. From here on: written by packets of the other direction.
     pub epoch: u32,
-    /// The timestamp of the packet that ended the newest match, and when left what it answered; none: no packet that carried one. From here
-    /// on: written by packets of the other direction, except where it is said.
+    /// The timestamp of the packet that ended the newest match, and when left what it answered; none: no packet that carried one.
     pub answered: Stamp,
     /// All samples.
     pub total: RttTotal,
@@ -534,7 +533,7 @@ pub struct Control {
     pub epoch: u32,
     /// 1: decide and count, rewrite nothing.
     pub dry_run: u32,
-    /// From then on no window updates are to be expected: two of its intervals without a sign of life; 0: nobody said.
+    /// From then on no window updates are to be expected: its next decision is late by an interval; 0: nobody said.
     pub silent_ns: u64,
     /// When whoever sends window updates looks by itself whether one is asked for; an ask that can wait until then wakes nobody.
     pub looks_ns: u64,

@@ -343,6 +343,9 @@ _Static_assert(sizeof(struct udp_state) == 2 * sizeof(struct udp_half) + 2 * 8 +
 _Static_assert(sizeof(struct set_udp_plan_args) == sizeof(struct flow_key) + 4 + sizeof(struct udp_plan) + 4,
 	       "set_udp_plan_args");
 _Static_assert(sizeof(struct hop) == 3 * 64, "hop");
+_Static_assert(__builtin_offsetof(struct hop, data_ns) == 64 && __builtin_offsetof(struct hop, acked_ns) == 2 * 64,
+	       "lines of hop");
+_Static_assert(__builtin_offsetof(struct control, hops) % 64 == 0, "lines of control");
 _Static_assert(sizeof(struct control) ==
 		       8 + 2 * 4 + 3 * 8 + 2 * sizeof(struct plan) + 7 * 8 + HOPS * 2 * sizeof(struct hop),
 	       "control");
