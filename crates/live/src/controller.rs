@@ -137,8 +137,6 @@ struct Core {
     moved_keys: Vec<FlowKey>,
     /// Those of the reading before: a packet that passed after it and before the epoch ended was not noted.
     moved_before: Vec<FlowKey>,
-    /// When the table of flows was last read.
-    read: Option<Time>,
     /// How far the walk over all its places is, and when it went on.
     walk: Walk,
     walked: Option<Time>,
@@ -255,7 +253,6 @@ impl Controller {
             moved: program.moved().ok(),
             moved_keys: Vec::new(),
             moved_before: Vec::new(),
-            read: None,
             walk: Walk::default(),
             walked: None,
             full: Full::default(),
@@ -352,7 +349,7 @@ impl Controller {
             deadline += interval * (behind + 1);
             rests = self.core.is_calm(now());
             if rests {
-                deadline = rests_until(deadline, interval);
+                deadline = rests_until(deadline, interval, self.core.longest_rest());
             }
             self.core.program.control().set_silent(deadline + interval);
         }
@@ -486,7 +483,7 @@ impl Core {
         let looked = [self.stations.refresh(now), self.disciplines.refresh(now, moves, &mut self.journal)];
         self.totals.failures += looked.into_iter().filter(|looked| !looked).count() as u64;
         let epoch = self.totals.epoch;
-        let are_read = self.is_worth_reading(now, &counters) && self.read_flows(now, epoch);
+        let are_read = self.read_flows(now, epoch);
         // Minima of the interval that was just read end here.
         self.totals.epoch = epoch.wrapping_add(1);
         self.program.control().set_epoch(self.totals.epoch);
@@ -521,17 +518,6 @@ impl Core {
         self.interval = interval_for(self.config.interval(), self.took);
         self.ap.set_interval(self.interval);
         self.account(now, counters, are_counted);
-    }
-
-    /// The table of flows is walked while connections carry payload; when all are silent, as soon as any packet comes, and
-    /// once a second to forget who is over.
-    fn is_worth_reading(&mut self, now: Time, counters: &Counters) -> bool {
-        let is_silent = self.table.awake() == 0 && counters.ip_bytes == self.totals.counters.ip_bytes;
-        if is_silent && self.read.is_some_and(|read| now.since(read) < Span::from_secs(1)) {
-            return false;
-        }
-        self.read = Some(now);
-        true
     }
 
     /// Shows the flows to those who decide: those that moved, and those whose turn it is to be looked at. When most moved, or it was not
@@ -680,6 +666,11 @@ impl Core {
         }
     }
 
+    /// How long it may rest in a calm home: less while a trial compares what packets wait.
+    fn longest_rest(&self) -> Span {
+        if self.levers.are_tried() { LONGEST_INTERVAL } else { CALM }
+    }
+
     /// No large packet has passed of late.
     fn is_calm(&self, now: Time) -> bool {
         now.since(self.program.last_large()) >= CALM
@@ -782,9 +773,9 @@ fn intervals(time: Span, interval: Span) -> u64 {
     time.as_nanos() / interval.as_nanos()
 }
 
-/// Where a calm home is decided about next, instead of at the next deadline: as seldom as where there is the most to decide.
-fn rests_until(next: Time, interval: Span) -> Time {
-    next + interval * (LONGEST_INTERVAL - interval).as_nanos().div_ceil(interval.as_nanos())
+/// Where a calm home is decided about next, instead of at the next deadline: when it has rested so long.
+fn rests_until(next: Time, interval: Span, rest: Span) -> Time {
+    next + interval * (rest - interval).as_nanos().div_ceil(interval.as_nanos())
 }
 
 /// Time of a processor that this thread has used.
@@ -798,10 +789,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_rests_for_200_ms_over_deadlines_and_shifts_none() {
-        let at = |ms| Time::ZERO + Span::from_millis(ms);
-        for (interval, expected) in [(50, 1_200), (150, 1_300), (200, 1_200), (1_000, 2_000)] {
-            assert_eq!(rests_until(at(1_000 + interval), Span::from_millis(interval)), at(expected), "{interval}");
+    fn it_rests_over_deadlines_and_shifts_none() {
+        let (at, span) = (|ms| Time::ZERO + Span::from_millis(ms), Span::from_millis);
+        for (interval, [tried, calm]) in
+            [(50, [1_200, 2_000]), (150, [1_300, 2_050]), (200, [1_200, 2_000]), (1_000, [2_000, 2_000])]
+        {
+            let rested = [200, 1_000].map(|rest| rests_until(at(1_000 + interval), span(interval), span(rest)));
+            assert_eq!(rested, [at(tried), at(calm)], "{interval}");
         }
     }
 

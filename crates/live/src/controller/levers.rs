@@ -212,6 +212,11 @@ impl Levers {
         !self.radios.list().is_empty()
     }
 
+    /// One of them is being tried.
+    pub(super) fn are_tried(&self) -> bool {
+        self.law.next_deadline().is_some()
+    }
+
     /// What connections ask of attempts matters.
     pub(super) fn asks_for_bulk(&self) -> bool {
         self.wanted.contains(&Lever::Attempts)

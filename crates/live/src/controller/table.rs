@@ -85,7 +85,6 @@ pub(super) struct Table {
     /// Who carries payload since they were last asked for and has a window scale that nobody told.
     unscaled: Vec<FlowId>,
     controllable_bytes: u64,
-    awake: usize,
     /// Round trips to stations since they were last asked for; none where nobody asks.
     heard: Option<Heard>,
 }
@@ -222,7 +221,6 @@ impl Table {
             forgotten: 0,
             unscaled: Vec::new(),
             controllable_bytes: 0,
-            awake: 0,
             heard: None,
         }
     }
@@ -246,16 +244,15 @@ impl Table {
     pub(super) fn begin(&mut self) {
         self.round = self.round.wrapping_add(1);
         self.nearly_full = self.entries.len() as u64 * 16 >= self.bound * NEARLY_FULL;
-        self.awake = 0;
     }
 
     /// Ends an interval in which the connections that moved were read: of the others nothing passed, which who decides knows without samples.
     pub(super) fn rest(&mut self, now: Time, ap: &mut Ap) {
         let round = self.round;
         for entry in self.entries.values_mut().filter(|entry| entry.round != round && entry.carrying.is_some()) {
-            if entry.is_awake(now) {
-                self.awake += 1;
-            } else if let Some(carrying) = entry.carrying.take() {
+            if !entry.is_awake(now)
+                && let Some(carrying) = entry.carrying.take()
+            {
                 self.names.forget(carrying.id);
                 ap.on_gone(carrying.id);
             }
@@ -333,7 +330,6 @@ impl Table {
             entry.payload_at = now;
         }
         let awake = entry.is_awake(now);
-        self.awake += usize::from(awake);
         match &mut entry.carrying {
             None if awake => {
                 let (station, version) = (stations.id(&key.station), stations.version());
@@ -400,11 +396,6 @@ impl Table {
     pub(super) fn carried(&self, id: FlowId) -> Option<(&FlowKey, &Carrying)> {
         let key = self.names.key(id)?;
         Some((key, self.entries.get(key)?.carrying.as_deref()?))
-    }
-
-    /// Connections that were sampled at the last reading.
-    pub(super) const fn awake(&self) -> usize {
-        self.awake
     }
 
     /// IP bytes of connections whose window can be rewritten, cumulative.

@@ -77,7 +77,7 @@ fn a_dry_run_says_which_queue_it_would_put_there_and_puts_none() {
 fn with_nobody_there_is_nothing_to_do() {
     let Some(world) = world("with_nobody_there_is_nothing_to_do") else { return };
     let running = world.control(learning(&world)).expect("a controller");
-    let status = running.wait_for("some decisions", |s| s.controller.intervals > 20);
+    let status = running.wait_for("some decisions", |s| s.controller.intervals > 3);
     assert!(status.nothing_to_do && status.learns && status.capacity_bps == 0, "{status:#?}");
     assert_eq!((status.controller.plans, status.control.rewritten), (0, 0));
 }
@@ -87,19 +87,19 @@ fn a_calm_home_is_decided_about_seldom_until_somebody_moves_bulk_data() {
     let test = "a_calm_home_is_decided_about_seldom_until_somebody_moves_bulk_data";
     let Some(world) = far_world(test, Duration::from_millis(15)) else { return };
     let running = world.control(learning(&world)).expect("a controller");
-    let in_a_second = || {
+    let within = |seconds| {
         let before = running.status().controller.intervals;
-        std::thread::sleep(Duration::from_secs(1));
+        std::thread::sleep(Duration::from_secs(seconds));
         running.status().controller.intervals - before
     };
-    assert!((2..=7).contains(&in_a_second()), "one every 200 ms");
+    assert!((2..=4).contains(&within(3)), "one a second");
     let download = Download::start(&world, World::SERVER);
     running.wait_for("it is there", |s| !s.flows.is_empty());
-    assert!(in_a_second() >= 10, "one every 50 ms");
+    assert!(within(1) >= 10, "one every 50 ms");
     download.finish().expect("the connection lives");
 }
 
-/// It decides five times in a second, and looks at its interfaces.
+/// It decides once a second, and looks at its interfaces.
 #[test]
 fn in_a_calm_home_nothing_wakes_it_between_its_decisions() {
     let Some(world) = world("in_a_calm_home_nothing_wakes_it_between_its_decisions") else { return };
@@ -109,10 +109,10 @@ fn in_a_calm_home_nothing_wakes_it_between_its_decisions() {
     let before = running.waits();
     std::thread::sleep(Duration::from_secs(2));
     let waits = running.waits() - before;
-    assert!((5..=20).contains(&waits), "{waits}");
+    assert!((1..=6).contains(&waits), "{waits}");
 }
 
-/// It would rest for 200 ms, of which only so many of these rounds could by chance be nearly over.
+/// It would rest for a second, which by chance could be nearly over in one of these rounds.
 #[test]
 fn a_large_packet_wakes_it_from_its_rest() {
     let Some(world) = world("a_large_packet_wakes_it_from_its_rest") else { return };

@@ -143,9 +143,9 @@ fn above_flow_queues(config: &str, is_dry: bool, folder: &std::path::Path) -> Le
     levers
 }
 
-/// Plays two minutes in which packets wait 5 ms, and longer by `added` while they have a class.
-fn play(levers: &mut Levers, added: Span) {
-    let mut has_class = true;
+/// Plays two minutes in which packets wait 5 ms, and longer by `added` while they have a class; for how much of it one was tried.
+fn play(levers: &mut Levers, added: Span) -> Span {
+    let (mut has_class, mut tried) = (true, Span::ZERO);
     for step in 0..2_400u64 {
         let now = Time::ZERO + Span::from_millis(50) * step;
         levers.law.on_waits(now, Span::from_millis(5) + if has_class { added } else { Span::ZERO }, 5);
@@ -155,7 +155,20 @@ fn play(levers: &mut Levers, added: Span) {
                 has_class = on;
             }
         }
+        tried += if levers.are_tried() { Span::from_millis(50) } else { Span::ZERO };
     }
+    tried
+}
+
+#[test]
+fn while_one_is_tried_the_controller_knows() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut levers = above_flow_queues("", false, folder.path());
+    assert!(!levers.are_tried(), "nothing has been heard yet");
+    let tried = play(&mut levers, Span::ZERO);
+    assert!(tried > Span::from_secs(10) && tried < Span::from_secs(110), "{tried}");
+    levers.set_held(Time::ZERO, true);
+    assert!(!levers.are_tried());
 }
 
 #[test]
