@@ -359,8 +359,8 @@ pub struct FlowState {
     pub hop: u32,
     /// 1: one end has acknowledged what the other was seen to send (`fastpath::gate`).
     pub assured: u32,
-    /// Explicit padding; always 0.
-    pub pad: u32,
+    /// [`Control::readings`] when it was last noted that a packet of it had passed.
+    pub noted: u32,
 }
 
 impl FlowState {
@@ -541,8 +541,10 @@ pub struct Control {
     pub tick_ns: u64,
     /// What a new connection starts with, per direction of its data.
     pub default_plan: [Plan; 2],
+    /// How often the controller has begun to read connections: the first packet after that notes its connection for the next time.
+    pub readings: u32,
     /// Explicit padding; always 0.
-    pub pad: [u64; 7],
+    pub pad: [u32; 13],
     /// All of one hop together, by direction of their data.
     pub hops: [[Hop; 2]; HOPS],
 }
@@ -759,7 +761,7 @@ const _: () = {
     assert!(size_of::<Hop>() == 3 * 64);
     assert!(offset_of!(Hop, data_ns) == 64 && offset_of!(Hop, acked_ns) == 2 * 64);
     assert!(offset_of!(Control, hops).is_multiple_of(64));
-    assert!(size_of::<Control>() == 8 + 2 * 4 + 3 * 8 + 2 * size_of::<Plan>() + 7 * 8 + HOPS * 2 * size_of::<Hop>());
+    assert!(size_of::<Control>() == 8 + 2 * 4 + 3 * 8 + 2 * size_of::<Plan>() + 14 * 4 + HOPS * 2 * size_of::<Hop>());
     assert!(size_of::<HopCounters>() == 3 * 2 * 8);
     assert!(size_of::<Counters>() == (Reason::COUNT + 5 * 2) * 8 + HOPS * size_of::<HopCounters>());
     assert!(HOPS.is_power_of_two());

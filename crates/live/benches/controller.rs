@@ -15,6 +15,7 @@
 //! programs per packet is another bench (`fastpath`). Needs root. `LASTHOP_BENCH_SECONDS` shortens it,
 //! `LASTHOP_BENCH_ONLY` names some of its cases: `5-quiet 100-busy`.
 
+use std::mem::offset_of;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::process::Command;
 use std::sync::Arc;
@@ -189,10 +190,11 @@ impl Maps {
         })
     }
 
-    fn epoch(&self) -> u32 {
-        // struct lasthop_control {heartbeat, epoch, ..}
+    /// The epoch, and how often connections have been read.
+    fn epoch_and_readings(&self) -> [u32; 2] {
         let control = self.control.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten().unwrap_or_default();
-        control.get(8..12).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes)
+        let word = |at: usize| control.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_ne_bytes);
+        [offset_of!(Control, epoch), offset_of!(Control, readings)].map(word)
     }
 }
 
@@ -213,10 +215,10 @@ fn own_program(name: &str) -> Result<OwnedFd, String> {
     if fd < 0 { Err("the program cannot be had".to_owned()) } else { Ok(unsafe { OwnedFd::from_raw_fd(fd) }) }
 }
 
-/// An acknowledgment of this connection passes the data path.
-fn pass(ingress: &OwnedFd, key: &FlowKey) {
+/// An acknowledgment of this connection, of what has come, passes the data path.
+fn pass(ingress: &OwnedFd, key: &FlowKey, state: &FlowState) {
     let [station, remote] = ends(key);
-    pass_frame(ingress, &Frame::tcp(station, remote, ack(1, 1, 512), 0).bytes());
+    pass_frame(ingress, &Frame::tcp(station, remote, ack(1, state.half[0].delivered, 512), 0).bytes());
 }
 
 /// A datagram of so much payload does.
@@ -254,11 +256,11 @@ fn generate(maps: &Maps, connections: u32, load: Load, stop: &AtomicBool) -> u64
     let keys: Vec<FlowKey> = (0..connections).map(key).collect();
     let mut states = vec![FlowState::new(&Control::default(), Time::from_nanos(1)); connections as usize];
     for (state, n) in states.iter_mut().zip(0u64..) {
-        state.first_seen_ns = now().as_nanos() + n;
+        (state.first_seen_ns, state.assured) = (now().as_nanos() + n, 1);
         for half in &mut state.half {
             (half.flags, half.scale, half.mss) = (Half::SCALE_KNOWN | Half::EDGE_KNOWN, 7, 1_448);
         }
-        move_on(state, 0, n, 0, MOVES);
+        move_on(state, [0; 2], n, 0, MOVES);
     }
     let (bytes, pause) = match load {
         Load::Quiet => (LITTLE, Duration::from_millis(60)),
@@ -267,7 +269,7 @@ fn generate(maps: &Maps, connections: u32, load: Load, stop: &AtomicBool) -> u64
     let mut rounds = 0;
     while !stop.load(Ordering::Acquire) {
         if rounds == 0 || load != Load::Idle {
-            let epoch = maps.epoch();
+            let at = maps.epoch_and_readings();
             let all = keys.len();
             let moves = match load {
                 Load::Some if rounds > 0 => {
@@ -278,9 +280,9 @@ fn generate(maps: &Maps, connections: u32, load: Load, stop: &AtomicBool) -> u64
             };
             for n in moves.clone() {
                 if rounds > 0 {
-                    pass(&maps.ingress, &keys[n]);
+                    pass(&maps.ingress, &keys[n], &states[n]);
                 }
-                move_on(&mut states[n], epoch, n as u64, rounds, bytes);
+                move_on(&mut states[n], at, n as u64, rounds, bytes);
             }
             match load {
                 Load::Idle => {}
@@ -296,9 +298,9 @@ fn generate(maps: &Maps, connections: u32, load: Load, stop: &AtomicBool) -> u64
 }
 
 /// So many bytes more came down, in time, and were acknowledged.
-fn move_on(state: &mut FlowState, epoch: u32, n: u64, round: u64, bytes: u64) {
+fn move_on(state: &mut FlowState, [epoch, readings]: [u32; 2], n: u64, round: u64, bytes: u64) {
     let at = now().as_nanos();
-    state.last_seen_ns = at;
+    (state.last_seen_ns, state.noted) = (at, readings);
     for (i, half) in state.half.iter_mut().enumerate() {
         // 12 to 14 ms at home, 20 to 36 ms beyond.
         let rtt = if i == 0 { 12_000_000 + (n + round) % 5 * 500_000 } else { 20_000_000 + n % 5 * 4_000_000 };
@@ -316,6 +318,7 @@ fn move_on(state: &mut FlowState, epoch: u32, n: u64, round: u64, bytes: u64) {
     half.acked_ns = at;
     half.served_ns += 1_000_000;
     half.delivered = half.delivered.wrapping_add(bytes as u32);
+    half.snd_nxt = half.delivered;
     half.window = 65_536;
     half.last_window = 512;
     half.epoch = epoch;

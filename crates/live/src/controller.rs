@@ -135,8 +135,6 @@ struct Core {
     /// Which connections moved; none where that cannot be had, and then all are read.
     moved: Option<Moved>,
     moved_keys: Vec<FlowKey>,
-    /// Those of the reading before: a packet that passed after it and before the epoch ended was not noted.
-    moved_before: Vec<FlowKey>,
     /// How far the walk over all its places is, and when it went on.
     walk: Walk,
     walked: Option<Time>,
@@ -252,7 +250,6 @@ impl Controller {
             udp_batch: Batch::default(),
             moved: program.moved().ok(),
             moved_keys: Vec::new(),
-            moved_before: Vec::new(),
             walk: Walk::default(),
             walked: None,
             full: Full::default(),
@@ -523,19 +520,14 @@ impl Core {
     /// Shows the flows to those who decide: those that moved, and those whose turn it is to be looked at. When most moved, or it was not
     /// told which, all are read. False when the kernel refused.
     fn read_flows(&mut self, now: Time, epoch: u32) -> bool {
-        std::mem::swap(&mut self.moved_keys, &mut self.moved_before);
+        self.program.control().begin_reading();
         let are_told = self.moved.as_ref().is_some_and(|moved| moved.take(&mut self.moved_keys));
         let is_cheap = self.moved_keys.len() * 2 < self.table.known() + self.config.flows as usize / BUCKETS_PER_LOOKUP;
         self.table.begin();
         let (table, who, ap, at) = (&mut self.table, (&self.stations, &self.hops), &mut self.ap, (now, epoch));
         let read = if are_told && is_cheap {
-            let mut show = |key: &FlowKey, state: &FlowState| table.on_flow(at, key, state, who, ap);
-            let read = self.program.read_some(&self.moved_keys, &mut show);
-            self.moved_before.retain(|key| !self.table.is_seen(key));
-            let read = read.and_then(|()| {
-                let (table, who, ap) = (&mut self.table, (&self.stations, &self.hops), &mut self.ap);
-                self.program.read_some(&self.moved_before, |key, state| table.on_flow(at, key, state, who, ap))
-            });
+            let show = |key: &FlowKey, state: &FlowState| table.on_flow(at, key, state, who, ap);
+            let read = self.program.read_some(&self.moved_keys, show);
             let walked = self.walk_on(at);
             self.table.rest(now, &mut self.ap);
             read.and(walked)

@@ -101,7 +101,8 @@ struct Shared {
     looks_ns: AtomicU64,
     tick_ns: AtomicU64,
     default_plan: [SharedPlan; 2],
-    pad: [AtomicU64; 7],
+    readings: AtomicU32,
+    pad: [AtomicU32; 13],
     hops: [[SharedHop; 2]; HOPS],
 }
 
@@ -286,6 +287,11 @@ impl ControlPage {
         self.shared().epoch.store(epoch, Ordering::Release);
     }
 
+    /// Connections are about to be read: from here on what passes is noted for the next time.
+    pub fn begin_reading(&self) {
+        self.shared().readings.fetch_add(1, Ordering::SeqCst);
+    }
+
     /// Decide and count, rewrite nothing.
     pub fn set_dry_run(&self, dry_run: bool) {
         self.shared().dry_run.store(u32::from(dry_run), Ordering::Release);
@@ -371,6 +377,7 @@ impl ControlPage {
             silent_ns: shared.silent_ns.load(Ordering::Acquire),
             looks_ns: shared.looks_ns.load(Ordering::Acquire),
             tick_ns: shared.tick_ns.load(Ordering::Acquire),
+            readings: shared.readings.load(Ordering::Acquire),
             default_plan: [plan(&shared.default_plan[0]), plan(&shared.default_plan[1])],
             hops: std::array::from_fn(|i| [hop(&shared.hops[i][0]), hop(&shared.hops[i][1])]),
             ..Control::default()

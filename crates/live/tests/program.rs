@@ -184,6 +184,42 @@ fn a_large_packet_is_noted_with_its_time_and_wakes_after_a_pause_and_a_smaller_o
 }
 
 #[test]
+fn a_connection_that_moves_is_noted_once_in_a_reading_and_not_by_a_forged_segment() {
+    let Some(program) = loaded(64) else { return };
+    let moved = program.moved().unwrap();
+    let [remote, station] =
+        [[192, 0, 2, 1], [10, 0, 0, 2]].map(|address| Endpoint { address: v4(address), port: 4000 });
+    let pass = |seq: u32, payload: usize, direction: Direction| {
+        let frame = match direction {
+            Direction::ToStation => Frame::tcp(remote, station, ack(seq, 1, 1_000), payload).bytes(),
+            Direction::ToRemote => Frame::tcp(station, remote, ack(1, seq, 1_000), payload).bytes(),
+        };
+        let hook = program.prog_fd(direction, LinkLayer::Ethernet);
+        let packet = TestPacket { bytes: &frame, merged: Merged::NOT, mark: 0 };
+        program.run_on(hook, packet, &mut vec![0; frame.len()], 1).expect("the kernel runs it");
+    };
+    let mut keys = Vec::new();
+    let mut noted = || {
+        assert!(moved.take(&mut keys));
+        keys.len()
+    };
+    pass(1, 100, Direction::ToStation);
+    assert_eq!(noted(), 0, "nobody has answered yet");
+    pass(101, 0, Direction::ToRemote);
+    assert_eq!(noted(), 1, "both ends are there");
+    pass(101, 100, Direction::ToStation);
+    pass(201, 0, Direction::ToRemote);
+    assert_eq!(noted(), 0, "it is known to have moved");
+    program.control().begin_reading();
+    assert_eq!(noted(), 0);
+    pass(1 << 30, 0, Direction::ToRemote);
+    assert_eq!(noted(), 0, "acknowledged is what nobody sent");
+    pass(201, 100, Direction::ToStation);
+    pass(301, 0, Direction::ToRemote);
+    assert_eq!(noted(), 1);
+}
+
+#[test]
 fn a_flow_that_left_the_table_is_reported() {
     let Some(mut program) = loaded(64) else { return };
     program.delete(&key(1)).unwrap();
@@ -195,12 +231,13 @@ fn the_control_page_reads_back_what_was_written() {
     let Some(program) = loaded(64) else { return };
     program.control().heartbeat(Time::from_nanos(5));
     program.control().set_epoch(3);
+    program.control().begin_reading();
     program.control().set_dry_run(true);
     let plan = Plan { clamp_bytes: 1, floor_bytes: 2, growth_bytes: 3, pace_bytes: 4 };
     program.control().set_default_plan(Direction::ToRemote, plan);
     program.control().set_start(Direction::ToStation, 6, 7);
     let control = program.control().get();
-    assert_eq!((control.heartbeat_ns, control.epoch, control.dry_run), (5, 3, 1));
+    assert_eq!((control.heartbeat_ns, control.epoch, control.readings, control.dry_run), (5, 3, 1, 1));
     assert_eq!(control.default_plan, [Plan::default(), plan]);
     assert_eq!(control.hops, [[Hop { depth_bytes: 6, rate_bytes: 7, ..Hop::default() }, Hop::default()]; HOPS]);
 }

@@ -122,7 +122,7 @@ struct {
 } asks SEC(".maps");
 
 /*
- * Keys of connections that moved in this epoch: the controller reads those, and not all there are. Nobody is woken. Some ten thousand
+ * Keys of connections that moved since the controller began to read: it reads those next, and not all there are. Nobody is woken. Some ten thousand
  * fit; one that finds no room is not there, so a ring that was nearly full says nothing, and the controller reads them all.
  */
 struct {
@@ -331,10 +331,18 @@ static __noinline void report_moved(const struct flow_key *key)
 	bpf_ringbuf_output(&moved, (void *)key, sizeof(*key), BPF_RB_NO_WAKEUP);
 }
 
-/* The first packet of this epoch either direction: each writes its epoch into its half. Two at once may both be told. */
-static __always_inline int has_just_moved(const struct flow_state *state)
+/*
+ * Once in a reading, after what the packet has written: so who reads has either seen that, or finds it noted the next time. Two at once may
+ * both be told.
+ */
+static __always_inline void note_moved(struct flow_state *state, const struct flow_key *key)
 {
-	return state->half[0].epoch != in_force.epoch && state->half[1].epoch != in_force.epoch;
+	__u32 readings = READ_ONCE(in_force.readings);
+
+	if (state->noted == readings)
+		return;
+	state->noted = readings;
+	report_moved(key);
 }
 
 static __always_inline int decide_tcp(struct flow_state *state, struct packet *p, enum direction d)
@@ -401,6 +409,7 @@ static __noinline int on_stranger(struct packet *p, __u32 d)
 	}
 	if (!state->assured)
 		return living && reason != REWRITTEN ? INVALID : reason;
+	state->noted = READ_ONCE(in_force.readings);
 	if (living && !takes_place(state, living, p->now_ns))
 		reason = INVALID;
 	else if (bpf_map_update_elem(&flows, &p->key, state, BPF_ANY))
@@ -462,9 +471,9 @@ static __always_inline int on_tcp(struct __sk_buff *skb, __u32 d, struct frame *
 		return INVALID;
 	state = bpf_map_lookup_elem(&flows, &p->key);
 	if (state) {
-		if (has_just_moved(state))
-			report_moved(&p->key);
 		reason = decide_either(state, p, d);
+		if (reason != INVALID)
+			note_moved(state, &p->key);
 		if (p->flags & TCP_ACK && reason != INVALID && in_force.hops[hop_of(state)][!d].updates) {
 			if (d == TO_REMOTE)
 				ask_for_downloads(skb, state, p);

@@ -116,7 +116,7 @@ struct flow_state {
 	__u32 port;
 	__u32 hop;
 	__u32 assured;
-	__u32 pad;
+	__u32 noted;
 };
 
 struct udp_plan {
@@ -193,7 +193,8 @@ struct control {
 	__u64 looks_ns;
 	__u64 tick_ns;
 	struct plan default_plan[2];
-	__u64 pad[7];
+	__u32 readings;
+	__u32 pad[13];
 	struct hop hops[HOPS][2];
 };
 
@@ -347,7 +348,7 @@ _Static_assert(__builtin_offsetof(struct hop, data_ns) == 64 && __builtin_offset
 	       "lines of hop");
 _Static_assert(__builtin_offsetof(struct control, hops) % 64 == 0, "lines of control");
 _Static_assert(sizeof(struct control) ==
-		       8 + 2 * 4 + 3 * 8 + 2 * sizeof(struct plan) + 7 * 8 + HOPS * 2 * sizeof(struct hop),
+		       8 + 2 * 4 + 3 * 8 + 2 * sizeof(struct plan) + 14 * 4 + HOPS * 2 * sizeof(struct hop),
 	       "control");
 _Static_assert(sizeof(struct hop_counters) == 3 * 2 * 8, "hop_counters");
 _Static_assert(sizeof(struct counters) == (REASONS + 5 * 2) * 8 + HOPS * sizeof(struct hop_counters), "counters");

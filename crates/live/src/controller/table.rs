@@ -259,11 +259,6 @@ impl Table {
         }
     }
 
-    /// This reading has seen it.
-    pub(super) fn is_seen(&self, key: &FlowKey) -> bool {
-        self.entries.get(key).is_some_and(|entry| entry.round == self.round)
-    }
-
     /// Connections in the table, as far as they were seen.
     pub(super) fn known(&self) -> usize {
         self.entries.len()

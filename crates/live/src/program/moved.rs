@@ -10,7 +10,7 @@ use super::pod;
 /// Keys that the ring holds, of 36 bytes, a header of 8 and 4 of padding.
 const ROOM: usize = 512 * 1024 / 48;
 
-/// The ring in which the data path notes each connection once in an epoch, when the first packet of it passes.
+/// The ring in which the data path notes each connection once between two readings, with the first packet of it that passes.
 #[derive(Debug)]
 pub struct Moved {
     ring: RingBuffer<'static>,
