@@ -734,7 +734,7 @@ const LONGEST_INTERVAL: Span = Span::from_millis(200);
 /// Tick of most senders' timestamp clocks: Linux, macOS, FreeBSD and Windows have 1 ms (RFC 7323 section 5.4: 1 ms to 1 s).
 const SENDERS_TICK: Span = Span::from_millis(1);
 /// A home has been calm for so long when no large packet has passed: longer than a round trip, which a sender that knows none takes
-/// to be a second (RFC 6298 section 2), so that a decision is followed until what it did has come back.
+/// to be a second (RFC 6298 section 2), so that a decision is followed until what it did has come back. Then it rests for as long.
 const CALM: Span = Span::from_secs(1);
 /// Weight of the newest decision in how long one takes.
 const TOOK_PART: u64 = 8;

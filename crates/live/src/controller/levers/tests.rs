@@ -167,8 +167,6 @@ fn while_one_is_tried_the_controller_knows() {
     assert!(!levers.are_tried(), "nothing has been heard yet");
     let tried = play(&mut levers, Span::ZERO);
     assert!(tried > Span::from_secs(10) && tried < Span::from_secs(110), "{tried}");
-    levers.set_held(Time::ZERO, true);
-    assert!(!levers.are_tried());
 }
 
 #[test]
